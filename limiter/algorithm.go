@@ -12,16 +12,16 @@ type builtin func(q *rules.Quota, now time.Duration) State
 
 func (f builtin) New(q *rules.Quota, now time.Duration) State { return f(q, now) }
 
-// windowed are the algorithms that count in windows.
+// windowed holds the algorithms that count in windows.
 var windowed = map[rules.Algorithm]builtin{
 	rules.FixedWindow:   newFixedWindow,
 	rules.SlidingLog:    newSlidingLog,
 	rules.SlidingBlocks: newSlidingBlocks,
 }
 
-// NewAlgorithm returns the algorithm of a quota, with its penalty: a built-in one, or the one
-// of custom under the quota's name for it. It fails for an invalid quota, and with
-// [ErrUnsupported] for a name that is not in custom.
+// NewAlgorithm returns the algorithm of a quota, with its penalty. The algorithm is a built-in
+// one, or the one of custom under the quota's name for it. NewAlgorithm fails for an invalid
+// quota, and with [ErrUnsupported] for a name that is not in custom.
 func NewAlgorithm(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (Algorithm, error) {
 	if err := q.Validate(); err != nil {
 		return nil, fmt.Errorf("limiter: %w", err)
@@ -36,7 +36,7 @@ func NewAlgorithm(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (Algorit
 	return penalized{a}, nil
 }
 
-// inner returns the algorithm of a quota with a limit, its penalty aside.
+// inner returns the algorithm of a quota with a limit, without its penalty.
 func inner(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (Algorithm, error) {
 	switch a := q.Algorithm; {
 	case a.Custom():
@@ -52,10 +52,9 @@ func inner(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (Algorithm, err
 	return newWords(q)
 }
 
-// adapt puts a state under another quota of its family, whose algorithm is a, or returns nil if
-// it cannot. A running
-// penalty is kept for at most as long as a new one would last, and does not lock under a quota
-// without one.
+// adapt returns the state under another quota of its family, whose algorithm is a, or nil if
+// that is not possible. A running penalty is kept for at most as long as a new one would last.
+// It does not lock under a quota without a penalty.
 func adapt(s State, a Algorithm, q *rules.Quota, now time.Duration) State {
 	lock, locked := s.(*penalty)
 	if locked {
@@ -81,17 +80,18 @@ func adapt(s State, a Algorithm, q *rules.Quota, now time.Duration) State {
 type storable interface {
 	// appendState appends the state, without its quota.
 	appendState(b []byte) []byte
-	// restoreState sets a new state to what appendState appended, and reports whether the
-	// bytes are valid. If not, the state must not be used.
+	// restoreState sets a new state from the bytes that appendState appended, and reports
+	// whether they are valid. If not, the state must not be used.
 	restoreState(b []byte) bool
 }
 
 // clock is a state's clock: the latest instant it has seen.
 type clock struct{ last int64 }
 
-// tell returns the instant to use at now. A clock that went back by up to maxBack stands
-// still, and lag is how far it is behind, by which waits are extended. One that went back
-// further is another clock, and leap is how far all instants of the state have to be moved.
+// tell returns the instant to use at now. A clock that went back by up to maxBack does not
+// advance until it has caught up. Then lag is how far it is behind, and waits are extended by
+// that. A clock that went back further is another clock, and leap is the distance by which all
+// instants of the state have to be moved.
 func (c *clock) tell(now time.Duration) (t, lag, leap int64) {
 	t = instant(now)
 	switch behind := c.last - t; {
@@ -125,10 +125,10 @@ func (unlimited) Do(_ time.Duration, ask Ask) Result {
 
 func (unlimited) FreshAfter(time.Duration) time.Duration { return 0 }
 
-// clamp replaces impossible values by the nearest possible ones.
+// clamp replaces negative values of Keep and Within by 0.
 func (a *Ask) clamp() { a.Keep, a.Within = max(a.Keep, 0), max(a.Within, 0) }
 
-// ofNew returns what to ask of an unknown key: it has nothing to drop or to return.
+// ofNew returns the ask to execute on an unknown key, which has nothing to drop or to return.
 func (a *Ask) ofNew() Ask {
 	switch a.Kind {
 	case Forget:
@@ -139,7 +139,7 @@ func (a *Ask) ofNew() Ask {
 	return *a
 }
 
-// valid reports whether a State can execute it at all.
+// valid reports whether a State can execute the ask at all.
 func (a *Ask) valid() bool { return a.N >= 0 && a.Kind < Forget }
 
 func (k Kind) takes() bool { return k == Take || k == AtMost || k == Reserve || k == Charge }

@@ -20,15 +20,15 @@ type Asked struct {
 	Keep    int64
 }
 
-// AllowAll takes the permits of all limits, or none. Limiters on one [Batcher] are asked in one
-// call, and Together: what one denies takes nothing of the others. Of several backends those in
-// memory are asked first. If one denies, what others granted is returned, and the rest is only
-// peeked at.
+// AllowAll takes the permits of all limits, or none. It asks limiters on one [Batcher] in one
+// call, and Together: if one of them denies, the others take nothing. Limiters in memory are
+// asked before other backends. After a denial AllowAll returns the permits that others granted,
+// and only peeks at the rest.
 //
-// Of several denials it returns one that no waiting helps, or else the one with the longest
-// RetryAfter. If all allow, it returns the decision with the least Remaining, with the longest
-// Delay of all. An error means that nothing was taken, except by a backend that itself failed:
-// what that one took is unknown.
+// Among several denials it returns one with a RetryAfter of 0, which no waiting helps, or else
+// the one with the longest RetryAfter. If all allow, it returns the decision with the least
+// Remaining, and the longest Delay of all. An error means that nothing was taken, except by a
+// backend that itself failed: the number of permits which that one took is unknown.
 func AllowAll(ctx context.Context, asked ...Asked) (rules.Decision, error) {
 	for i := range asked {
 		switch {
@@ -61,7 +61,7 @@ func AllowAll(ctx context.Context, asked ...Asked) (rules.Decision, error) {
 // allRound is one call of AllowAll. Its slices are reused.
 type allRound struct {
 	items   []allItem
-	ops     []Op // of one call
+	ops     []Op // ops of one call
 	results []Result
 }
 
@@ -69,7 +69,7 @@ type allItem struct {
 	limiter *Limiter
 	op      Op
 	done    bool
-	call    int // the first item that was asked in the same call
+	call    int // index of the first item that was asked in the same call
 	res     Result
 }
 
@@ -90,7 +90,7 @@ func (r *allRound) put() {
 }
 
 // do asks all limits that are not done, in one call for each batcher, and those in memory
-// first. After a denial the others are only peeked at.
+// first. After a denial it only peeks at the others.
 func (r *allRound) do(ctx context.Context) (err error) {
 	for _, here := range [...]bool{true, false} {
 		for i := range r.items {
@@ -114,7 +114,7 @@ func (r *allRound) denied() bool {
 	return slices.ContainsFunc(r.items, func(it allItem) bool { return it.done && !it.res.Allowed })
 }
 
-// call asks the first item, and with it later ones on the same batcher.
+// call asks the limit of item first, and with it all later ones on the same batcher.
 func (r *allRound) call(ctx context.Context, first int) error {
 	l := r.items[first].limiter
 	r.ops = r.ops[:0]
@@ -150,7 +150,8 @@ func (r *allRound) took() bool {
 	return slices.ContainsFunc(r.items, func(it allItem) bool { return it.res.Taken > 0 })
 }
 
-// giveBack returns what was taken, in as many calls. The items keep their decisions.
+// giveBack returns all permits taken, in one call for each batcher. The items keep their
+// decisions.
 func (r *allRound) giveBack(ctx context.Context) error {
 	back := allRound{items: make([]allItem, 0, len(r.items))}
 	for i := range r.items {
@@ -173,7 +174,8 @@ func (r *allRound) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// verdict returns the decision that counts most.
+// verdict returns the decision that outweighs the others. If all allow, it has the longest
+// Delay of all.
 func (r *allRound) verdict() rules.Decision {
 	told, delay := rules.Decision{Allowed: true}, time.Duration(0)
 	for i := range r.items {
@@ -189,14 +191,14 @@ func (r *allRound) verdict() rules.Decision {
 	return told
 }
 
-// outweighs reports whether a holds a request back more than b.
+// outweighs reports whether a restricts a request more than b.
 func outweighs(a, b *rules.Decision) bool {
 	switch {
 	case a.Allowed != b.Allowed:
 		return b.Allowed
 	case !a.Allowed:
 		return b.RetryAfter != 0 && (a.RetryAfter == 0 || a.RetryAfter > b.RetryAfter)
-	case a.Limit <= 0 || b.Limit <= 0: // nothing limits it
+	case a.Limit <= 0 || b.Limit <= 0: // unlimited
 		return a.Limit > 0
 	}
 	return a.Remaining < b.Remaining

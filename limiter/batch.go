@@ -1,7 +1,8 @@
 package limiter
 
-// eachInTurn executes each of ops by do, which gets its place. An error concerns one op; the
-// others are executed all the same. After a denial the rest of what is Together is not asked.
+// eachInTurn executes each of ops by do, which receives the op's index. An error concerns one
+// op; the others are executed nevertheless. After a denial of an op with Together, later ops
+// with Together are not asked.
 func eachInTurn(ops []Op, results []Result, do func(i int) (Result, error)) error {
 	var errs OpErrors
 	denied := false

@@ -8,12 +8,12 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Bucket holds one thing to a quota, in memory. It is safe for concurrent use. Now is the
-// time since the Unix epoch or, where the quota has no calendar, since any fixed instant,
+// Bucket holds one thing to a quota, in memory. It is safe for concurrent use. The argument now
+// is the time since the Unix epoch or, if the quota has no calendar, since any fixed instant,
 // such as time.Since(start).
 //
-// A token bucket or a leaky bucket without warm-up, penalty and shaping is mostly taken from
-// without a lock. Once made, a Bucket allocates nothing but what a window needs to grow.
+// Takes from a token bucket or a leaky bucket without warm-up, penalty and shaping mostly need
+// no lock. Once made, a Bucket allocates only memory that a window needs to grow.
 type Bucket struct {
 	held   atomic.Pointer[heldBucket]
 	custom map[rules.Algorithm]Algorithm
@@ -21,8 +21,8 @@ type Bucket struct {
 	owed   opening
 }
 
-// heldBucket is a bucket under one quota. Another quota has another one, so whoever has read
-// the quota has read the state that belongs to it.
+// heldBucket is a bucket under one quota. Each quota has its own heldBucket, so a caller that
+// has read the quota has read the state that belongs to it.
 type heldBucket struct {
 	heldQuota
 	guarded
@@ -75,7 +75,7 @@ func (b *Bucket) Do(now time.Duration, ask Ask) (r Result) {
 		found, err := held.guarded.do(now, held.quota, maker{algorithms: &held.heldQuota}, &ask, &r)
 		switch {
 		case found == keyDropped:
-		case err != nil: // an algorithm of the user's own that makes no state
+		case err != nil: // a custom algorithm that makes no state
 			return open(&ask)
 		default:
 			r.keepState(held.family)
@@ -84,8 +84,8 @@ func (b *Bucket) Do(now time.Duration, ask Ask) (r Result) {
 	}
 }
 
-// TakeOne is Do for the Ask{N: 1} of a caller that never gives back: its results stay in
-// registers, where a Result is written and copied.
+// TakeOne is like Do with Ask{N: 1}, for a caller that never returns permits. Its results stay
+// in registers, while a Result is written and copied.
 func (b *Bucket) TakeOne(now time.Duration) (allowed bool, reason rules.Reason, limit, remaining int64, retryAfter, resetAfter, delay time.Duration) {
 	var d rules.Decision
 	v, plan := b.takeWord(now, 1)
@@ -97,7 +97,8 @@ func (b *Bucket) TakeOne(now time.Duration) (allowed bool, reason rules.Reason, 
 	return d.Allowed, d.Reason, d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter, d.Delay
 }
 
-// takeWord takes n, and returns by which arithmetic, or nil if that needs the lock.
+// takeWord takes n and returns the verdict and the arithmetic used. The arithmetic is nil if
+// the take needs the lock.
 func (b *Bucket) takeWord(now time.Duration, n int64) (verdict, *words) {
 	held := b.held.Load()
 	if held.plan != nil {
@@ -108,7 +109,7 @@ func (b *Bucket) takeWord(now time.Duration, n int64) (verdict, *words) {
 	return verdict{}, nil
 }
 
-// FreshAfter returns how long until the bucket is in its initial state again if nothing is
+// FreshAfter returns the time until the bucket is in its initial state again, if no permits are
 // taken.
 func (b *Bucket) FreshAfter(now time.Duration) (d time.Duration) {
 	b.locked(func(held *heldBucket) { d = held.sides.freshAfter(now) })
@@ -123,9 +124,9 @@ func (b *Bucket) locked(f func(held *heldBucket)) {
 	held.guarded.locked(func() { f(held) })
 }
 
-// SetQuota replaces the quota at now. What was taken, reserved or owed carries over: see [Op].
-// It fails for a quota that is not valid, and with [ErrUnsupported] for an algorithm that was
-// not given, and then changes nothing.
+// SetQuota replaces the quota at now. Permits taken, reserved or owed carry over: see [Op]. It
+// fails for a quota that is not valid, and with [ErrUnsupported] for an algorithm that was not
+// passed to NewBucket. Then it changes nothing.
 func (b *Bucket) SetQuota(q *rules.Quota, now time.Duration) error {
 	next, err := newHeldQuota(q, b.custom)
 	if err != nil {
@@ -134,7 +135,7 @@ func (b *Bucket) SetQuota(q *rules.Quota, now time.Duration) error {
 	b.locked(func(held *heldBucket) {
 		s := held.sides
 		if s.state != nil {
-			_ = s.hold(now, next.quota, maker{algorithms: &next}) // what makes no state leaves the old one
+			_ = s.hold(now, next.quota, maker{algorithms: &next}) // an algorithm that makes no state leaves the old one
 		}
 		held.guarded.drop()
 		b.hold(next, s)
@@ -142,8 +143,8 @@ func (b *Bucket) SetQuota(q *rules.Quota, now time.Duration) error {
 	return nil
 }
 
-// Owe takes permits at now, whether they are there or not; below zero it gives some back. See
-// package holding.
+// Owe takes permits at now, whether they are available or not. A negative number returns
+// permits. See package holding.
 func (b *Bucket) Owe(permits float64, now time.Duration) {
 	b.locked(func(held *heldBucket) {
 		b.owed.advance(held.quota, now)
@@ -161,7 +162,7 @@ func (b *Bucket) Spent(now time.Duration) (permits float64) {
 	return permits
 }
 
-// open returns the result of an ask that a custom algorithm made no state for.
+// open returns the result of an ask for which a custom algorithm made no state.
 func open(ask *Ask) Result {
 	r := Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonOpen}}
 	if ask.Kind.takes() {

@@ -29,40 +29,40 @@ const (
 	defaultLongest    = time.Second
 )
 
-// Cached is a backend that remembers denials. However far demand exceeds the limit, a key
-// costs its backend
+// Cached is a backend that remembers denials. However far demand exceeds the limit, a key costs
+// its backend
 //
-//   - one call in each Longest while a denial's RetryAfter is not over,
-//   - then one call for each permit that comes back, at the quota's rate, of a bucket,
-//   - or, of a window, the calls that begin until the next denial has arrived,
+//   - one call in each Longest until a denial's RetryAfter has passed,
+//   - then, for a bucket, one call for each permit that returns, at the quota's rate,
+//   - or, for a window, the calls that begin before the next denial has arrived,
 //
 // and all calls that begin before the first denial has arrived. All other asks for as many
-// permits or more are denied at once. A window of which permits come back more often than a
-// call takes saves little: that is a sliding_log of a high rate. Every instance has a memory of
-// its own.
+// permits or more are denied at once. A Cached saves little for a window whose permits return
+// more often than a call takes, such as a sliding_log with a high rate. Every instance has its
+// own memory.
 //
-// Of asks that are Together, none is sent if it denies one of them.
+// If a Cached denies one of several asks that are Together, it sends none of them.
 //
-// It allows nothing by itself. It denies what its backend would allow only if others have
-// returned or reset permits meanwhile, or have other quotas, and only for Longest and a quarter
-// of it. A Return, a Forget or another Quota that passes through it ends the denial of a key.
-// Its RetryAfter is never too long; it is too short for an ask for more permits than were
-// denied before, or if others have taken permits meanwhile.
+// It allows no ask on its own. It denies an ask that its backend would allow only if others
+// have returned or reset permits since, or have other quotas. It does so only for Longest and a
+// quarter of it. A Return, a Forget or another Quota that passes through it ends the denial of
+// a key. Its RetryAfter is never too long. It is too short for an ask for more permits than
+// were denied before, or if others have taken permits since.
 //
-// It does not remember what has to reach the backend: denials that count themselves
-// (Quota.CountDenied) or lock the key (Quota.Penalty). Denials under a lock are remembered for
-// no longer than Penalty, so the first denial after the lock starts another one no later than
-// that. It goes inside a [Failover], which looks into its memory also while the backend does not
-// answer.
+// It does not remember denials that have to reach the backend: denials that count themselves
+// (Quota.CountDenied) and denials that lock the key (Quota.Penalty). Denials under a lock are
+// remembered for no longer than Penalty, so the first denial after the lock starts another one
+// no later than that. A Cached goes inside a [Failover], which consults its memory even while
+// the backend does not answer.
 //
-// It is safe for concurrent use, lock-free, and a [Batcher] that makes at most one call of its
-// backend, if that is one too.
+// It is safe for concurrent use and lock-free. It is a [Batcher] that makes at most one call of
+// its backend, if the backend is a Batcher too.
 type Cached struct {
 	around
 	seed    maphash.Seed
 	longest time.Duration
 	clock   func() time.Duration
-	slots   []cachedSlot // a power of two; the latest denial whose key falls to it
+	slots   []cachedSlot // the latest denial of the keys of each slot; a power of two
 	saved   atomic.Uint64
 	asked   atomic.Uint64
 }
@@ -72,7 +72,7 @@ var (
 	_ Clustered = (*Cached)(nil)
 )
 
-// NewCached returns a backend that remembers what backend denies.
+// NewCached returns a backend that remembers the denials of backend.
 func NewCached(backend Backend, cfg CachedConfig) (*Cached, error) {
 	if backend == nil {
 		return nil, errors.New("limiter: NewCached: no backend")
@@ -124,7 +124,7 @@ func (c *Cached) DoAll(ctx context.Context, ops []Op, results []Result) error {
 	if c.batcher == nil {
 		return eachInTurn(ops, results, func(i int) (Result, error) { return c.Do(ctx, ops[i]) })
 	}
-	lasts := true // what is remembered: no op ends it for a later one
+	lasts := true // whether no op ends a remembered denial for a later op
 	for i := range ops {
 		if ops[i].Name == "" || ops[i].Key == "" {
 			return ErrNoKey
@@ -135,7 +135,7 @@ func (c *Cached) DoAll(ctx context.Context, ops []Op, results []Result) error {
 		return c.askAll(ctx, ops, results)
 	}
 	var rest part
-	denied := false // an ask that is Together, so the rest of these are not sent
+	denied := false // whether an ask with Together is denied, so that the other ones are not sent
 	for i := range ops {
 		if res, ok := c.recall(&ops[i]); ok {
 			results[i] = res
@@ -170,7 +170,7 @@ func (c *Cached) askAll(ctx context.Context, ops []Op, results []Result) error {
 	return err
 }
 
-// asking is a Cached whose memory was looked into before.
+// asking is a Cached whose memory was consulted before.
 type asking struct{ *Cached }
 
 // Do implements [Backend].

@@ -10,34 +10,36 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// cachedSlot tells, by its changes, whether a denial is older than a Return that came
-// while it was under way.
+// cachedSlot holds one denial. Its changes show whether a Return or Forget came while the ask
+// of a denial was in flight, which makes the denial obsolete.
 type cachedSlot struct {
 	denial  atomic.Pointer[denial]
 	changes atomic.Uint64
 }
 
-// denial is a denial that is remembered. All but next is fixed.
+// denial is a denial that is remembered. All fields but next are fixed.
 type denial struct {
 	name, key    string
 	quota        *rules.Quota
-	least        int64         // how many permits have to be there at least, for it to deny
-	within       time.Duration // how long the ask would have waited; below 0 if it was no Reserve
-	sent, until  time.Duration // when the ask was sent, and until when it is remembered at the longest
-	retry, reset time.Duration // when it said that a retry can pass, and that all is back
+	least        int64         // permits that the denied ask needed; asks that need fewer are not denied
+	within       time.Duration // delay that the ask accepted; below 0 if it was no Reserve
+	sent, until  time.Duration // time when the ask was sent, and latest time at which it is remembered
+	retry, reset time.Duration // times when a retry can pass and when all permits are back
 	decision     rules.Decision
 
-	// next is when the next ask may go to the backend, in ns. Until retry one at a time goes, each
-	// refresh, to find out whether others have returned permits. Then those go for whose permits
-	// per, the time in which one comes back, has passed; with a per of 0 all go.
+	// next is the time from which the next ask may go to the backend, in ns. Before retry, one
+	// ask goes in each refresh, to find out whether others have returned permits. After retry,
+	// next advances by per, the time in which one permit returns, for each permit of an ask
+	// that goes. With a per of 0 all asks go.
 	next         atomic.Int64
 	refresh, per time.Duration
-	// asks counts the permits that asks of the key went for, also under its later denials.
+	// asks counts the permits of the asks that were sent for the key, also under its later
+	// denials.
 	asks *atomic.Int64
 }
 
-// refreshes is how many calls in each Longest find out whether a denial still holds that is
-// older than that.
+// refreshes is the number of calls in each Longest that find out whether a denial older than
+// Longest still holds.
 const refreshes = 4
 
 func (c *Cached) slot(op *Op) *cachedSlot {
@@ -45,8 +47,8 @@ func (c *Cached) slot(op *Op) *cachedSlot {
 	return &c.slots[h&uint64(len(c.slots)-1)]
 }
 
-// least is how many permits have to be there for the ask to be allowed; -1 where that
-// is not the question, or where there never are as many.
+// least returns the number of permits that must be available for the ask to be allowed. It
+// returns -1 if the number does not decide, or is never available.
 func least(op *Op) int64 {
 	n, keep := op.N, max(op.Keep, 0)
 	if op.Kind == AtMost {
@@ -61,7 +63,8 @@ func least(op *Op) int64 {
 	return n + keep
 }
 
-// within returns how long an ask waits for its permits: below 0 if it is no Reserve.
+// within returns how long an ask waits for its permits, or a negative value if it is no
+// Reserve.
 func within(op *Op) time.Duration {
 	if op.Kind == Reserve {
 		return max(op.Within, 0)
@@ -69,8 +72,8 @@ func within(op *Op) time.Duration {
 	return -1
 }
 
-// recall returns the denial of an ask that is remembered, if there is one. If not, the ask has
-// to go to the backend.
+// recall returns the remembered denial of an ask, if there is one. If not, the ask has to go to
+// the backend.
 func (c *Cached) recall(op *Op) (Result, bool) {
 	d := c.slot(op).denial.Load()
 	if !d.concerns(op) {
@@ -110,14 +113,14 @@ func (d *denial) admit(op *Op, now time.Duration) bool {
 	}
 }
 
-// after returns when so many permits have come back since an instant, or before it if permits is
-// negative, within an hour.
+// after returns the time when so many permits have returned since an instant, or a time before
+// it if permits is negative. The difference is at most an hour.
 func (d *denial) after(since time.Duration, permits int64) time.Duration {
 	return since + time.Duration(max(min(float64(permits)*float64(d.per), float64(time.Hour)), -float64(time.Hour)))
 }
 
-// takes returns how many permits an ask takes if it is allowed, or 1 if it takes those that are
-// there.
+// takes returns the number of permits that an ask takes if it is allowed, or 1 for an AtMost,
+// which takes the available ones.
 func takes(op *Op) int64 {
 	switch op.Kind {
 	case Take, Reserve, Charge:
@@ -128,12 +131,12 @@ func takes(op *Op) int64 {
 	return 0
 }
 
-// sentAsk is what is known of a key when an ask is sent.
+// sentAsk is the state of a key's slot when an ask is sent.
 type sentAsk struct {
 	slot    *cachedSlot
 	at      time.Duration
 	changes uint64
-	denial  *denial // of the key, or nil
+	denial  *denial // the key's denial, or nil
 	asks    int64
 }
 
@@ -186,11 +189,11 @@ func (a *sentAsk) learn(op *Op, res *Result, err error, longest time.Duration) {
 	switch {
 	case !old.concerns(op):
 		d.asks = new(atomic.Int64)
-	case old.sent > a.at && old.least == n: // it is newer
+	case old.sent > a.at && old.least == n: // the old denial is newer
 		return
 	default:
 		d.asks = old.asks
-		if a.denial != nil && a.denial.asks == d.asks && next == d.retry { // later ones take what comes back
+		if a.denial != nil && a.denial.asks == d.asks && next == d.retry { // asks sent later take the returned permits
 			next = d.after(next, d.asks.Load()-a.asks)
 		}
 	}
@@ -201,7 +204,7 @@ func (a *sentAsk) learn(op *Op, res *Result, err error, longest time.Duration) {
 	}
 }
 
-// allowed records that an ask was allowed that was sent under a denial.
+// allowed records that an ask which was sent under a denial was allowed.
 func (a *sentAsk) allowed(op *Op, n int64, res *Result) {
 	d := a.denial
 	if d == nil || n < d.least || a.slot.denial.Load() != d {
@@ -212,7 +215,7 @@ func (a *sentAsk) allowed(op *Op, n int64, res *Result) {
 		return
 	}
 	d.next.Add(int64(d.after(0, res.Taken-takes(op))))
-	missing := d.least - res.Remaining + d.asks.Load() - a.asks // when those under way have taken theirs
+	missing := d.least - res.Remaining + d.asks.Load() - a.asks // permits missing after the asks in flight have taken theirs
 	if next := int64(d.after(a.at, missing)); next < d.next.Load() {
 		d.next.Store(next)
 	}

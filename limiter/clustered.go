@@ -6,21 +6,20 @@ import (
 	"errors"
 )
 
-// Clustered is a backend whose keys lie on nodes that fail one by one, or one that knows
-// how to find out whether it takes writes. A [Failover] around it keeps a circuit breaker
-// for each node. A backend without it counts as one node.
+// Clustered is a backend whose keys lie on nodes that fail one by one, or one that has its own
+// way to find out whether it takes writes. A [Failover] around it keeps a circuit breaker for
+// each node. A backend that is not Clustered counts as one node.
 type Clustered interface {
 	Backend
-	// Node returns the name of the node that has op's key now; empty where there is but
-	// one, or it is not known. It does not wait for other nodes.
+	// Node returns the name of the node that has op's key now. It is empty if there is only one
+	// node, or if the node is not known. Node does not wait for other nodes.
 	Node(ctx context.Context, op Op) string
-	// Probe writes to the node that has op's key, without a trace in the key itself,
-	// and returns nil if that succeeded.
+	// Probe writes to the node that has op's key, without a trace in the key itself. It returns
+	// nil if the write succeeded.
 	Probe(ctx context.Context, op Op) error
 }
 
-// around is what a wrapper of a backend has of it: it is [Clustered], as far as the backend
-// is.
+// around is embedded in a wrapper of a backend. It is [Clustered] as far as the backend is.
 type around struct {
 	backend Backend
 	batcher Batcher // the backend, or nil
@@ -45,13 +44,13 @@ func nodeOf(ctx context.Context, b Backend, op Op) string {
 	return ""
 }
 
-// probeName is the limiter's name that a probe writes under where the backend has no
-// way of its own.
+// probeName is the limiter's name that a probe writes under if the backend has no probe of its
+// own.
 const probeName = "hotparam probe"
 
-// probe writes to the node of b that has op's key. A backend that is not [Clustered] is
-// asked for a permit of a key that nobody has, by op's quota: it is taken, which is a
-// write. An error of that ask alone is an answer, too.
+// probe writes to the node of b that has op's key. A backend that is not [Clustered] is asked,
+// by op's quota, for a permit of a random key that no one uses. Taking it is a write. An error
+// of that ask alone is an answer, too.
 func probe(ctx context.Context, b Backend, op Op) error {
 	if c, ok := b.(Clustered); ok {
 		return c.Probe(ctx, op)
@@ -64,13 +63,13 @@ func probe(ctx context.Context, b Backend, op Op) error {
 	return err
 }
 
-// concernsOp reports whether an error of a backend is that of one op alone.
+// concernsOp reports whether an error of a backend concerns one op alone.
 func concernsOp(err error) bool {
 	var alone *OpError
 	return errors.As(err, &alone) || refusedByAll(err)
 }
 
-// refusedByAll reports whether an op is refused wherever it is asked.
+// refusedByAll reports whether err means that every backend refuses the op.
 func refusedByAll(err error) bool {
 	return errors.Is(err, ErrNoKey) || errors.Is(err, ErrUnsupported)
 }

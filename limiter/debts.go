@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// debt is what a key owes when a full table evicts it: bounds from above, so that of two debts
-// the greater numbers are true for both. The first is the instant by which all is paid.
+// debt holds upper bounds of a key's debt when a full table evicts it. So for two debts the
+// greater numbers hold for both. The first number is the instant by which all is paid.
 type debt [debtSize]int64
 
 const (
-	debtUntil = iota // when the key equals a new one
+	debtUntil = iota // instant at which the key equals a new one
 	debtAt           // a bucket's word, or the latest instant at which permits were taken
-	debtCount        // permits, or how fast they come back: see speedOf
-	debtLock         // when a penalty ends
-	debtDue          // the latest instant for which permits are reserved; one for a stripe, as those below
-	debtMark         // no line has a later mark
+	debtCount        // permits, or the speed at which they return: see speedOf
+	debtLock         // end of a penalty
+	debtDue          // the latest instant for which permits are reserved; one number per stripe, like the next
+	debtMark         // a mark that no line exceeds
 	debtSize
 )
 
-// speedOf returns the number by which a debt keeps the interval of a bucket: the greater the
-// shorter.
+// speedOf returns the number that represents the interval of a bucket in a debt: the shorter
+// the interval, the greater the number.
 func speedOf(interval int64) int64 { return math.MaxInt64 - interval }
 
-// missing returns how many ns of a bucket's tokens are missing at t by a debt, where one token
-// takes interval to earn.
+// missing returns the ns worth of tokens that a bucket with the debt lacks at t, where one
+// token takes interval to earn.
 func missing(owed []int64, t, interval int64) int64 {
 	if owed[debtAt] <= t {
 		return 0
@@ -38,28 +38,28 @@ func (d *debt) merge(other *debt) {
 	}
 }
 
-// debts keeps what the evicted keys of a stripe owe, in memory that does not grow with their
-// number. What it says that a key owes is never less than the truth: see sketch. Keys that owe
-// nearly all of their limit are kept apart from the others, so that these do not raise what a
-// key is said to owe that has most of its limit left. The lock of the stripe guards it.
+// debts keeps the debts of a stripe's evicted keys, in memory that does not grow with their
+// number. The debt that it reports for a key is never less than the true one: see sketch. Keys
+// that owe nearly all of their limit are kept apart from the others. So they do not raise the
+// reported debt of a key that has most of its limit left. The lock of the stripe guards it.
 type debts struct {
-	keys    int    // the stripe has room for so many
+	keys    int    // number of keys that the stripe has room for
 	last    int64  // the latest instant seen
-	until   int64  // by when all is paid
-	due     int64  // no evicted key has a reservation after it
-	marks   int64  // no line of an evicted key has a mark after it
-	family  family // of the debts that were added last
-	mixed   int64  // by when all debts of other families are paid
+	until   int64  // instant by which all is paid
+	due     int64  // the latest instant for which an evicted key has a reservation
+	marks   int64  // the greatest mark of a line of an evicted key
+	family  family // family of the debts that were added last
+	mixed   int64  // instant by which all debts of other families are paid
 	classes [2]*sketch
 }
 
-// minDebtKeys keeps the sketches of small tables from being all collisions.
+// minDebtKeys prevents the sketches of small tables from being all collisions.
 const minDebtKeys = 64
 
 func newDebts(keys int) *debts { return &debts{keys: max(keys, minDebtKeys)} }
 
-// tick records the instant. A clock that went back by more than maxBack is another clock, and all
-// instants move with it.
+// tick advances the debts to t. A clock that went back by more than maxBack is another clock,
+// and all instants move with it.
 func (d *debts) tick(t int64) {
 	by := t - d.last
 	if by >= -maxBack {
@@ -84,10 +84,10 @@ func (d *debts) tick(t int64) {
 	}
 }
 
-// rescale has what buckets of a family owe paid at another rate from t on, where one token takes
-// interval to earn. Debts that share a cell are rescaled by the fastest of their rates, so that
-// none is less. While there are debts of other families, which keep their own rates, none is paid
-// faster than before: cells do not tell them apart.
+// rescale makes the buckets of a family pay their debts at another rate from t on, where one
+// token takes interval to earn. Debts that share a cell are rescaled by the fastest of their
+// rates, so that none becomes less. While there are debts of other families, which keep their
+// own rates, no debt is paid faster than before: cells do not distinguish families.
 func (d *debts) rescale(of family, interval, t int64) {
 	alone := d.family == of && d.mixed <= t
 	latest := t
@@ -96,9 +96,9 @@ func (d *debts) rescale(of family, interval, t int64) {
 			continue
 		}
 		for cell := range slices.Chunk(s.cells, cellNumbers) {
-			isBucket := cell[debtCount] > speedOf(maxFill) // of a window it is a number of permits
+			isBucket := cell[debtCount] > speedOf(maxFill) // in a window it is a number of permits
 			if isBucket && cell[debtUntil] > t && (alone || cell[debtCount] > speedOf(interval)) {
-				// What is reserved is used when it was promised: see line.
+				// Reservations are used when they were promised: see line.
 				promised := max(t, d.due)
 				cell[debtAt] = max(t+missing(cell, t, interval), promised+missing(cell, promised, interval))
 				cell[debtUntil] = max(cell[debtAt], cell[debtLock])
@@ -120,8 +120,8 @@ func (d *debts) rescale(of family, interval, t int64) {
 	}
 }
 
-// add adds what a key owes at t under a quota of the family. Spent reports whether less than one
-// permit is left to it.
+// add adds the debt of a key at t under a quota of the family. spent reports whether less than
+// one permit is left to the key.
 func (d *debts) add(hash uint64, of family, spent bool, owed *debt, t int64) {
 	if owed[debtUntil] <= t {
 		return
@@ -141,7 +141,7 @@ func (d *debts) add(hash uint64, of family, spent bool, owed *debt, t int64) {
 	(*class).add(hash, owed, t)
 }
 
-// find returns what a key owes at t, and false if that is nothing.
+// find returns the debt of a key at t, and whether there is one.
 func (d *debts) find(hash uint64, t int64) (owed debt, found bool) {
 	if d == nil || d.until <= t {
 		return debt{}, false
@@ -161,7 +161,8 @@ func (d *debts) find(hash uint64, t int64) (owed debt, found bool) {
 	return owed, found
 }
 
-// count returns how many evicted keys owe something at t, or did when others last were evicted.
+// count returns how many evicted keys owe something at t, or did when other keys were last
+// evicted.
 func (d *debts) count(t int64) (n int) {
 	if d == nil {
 		return 0

@@ -17,21 +17,21 @@ import (
 type FailoverConfig struct {
 	// Timeout bounds each call of the primary. Zero means DefaultTimeout.
 	Timeout time.Duration
-	// Away is how asks are decided while the primary is away. Empty means AwayLocal.
+	// Away defines how asks are decided while the primary is unavailable. Empty means
+	// AwayLocal.
 	Away rules.Away
-	// Local decides with AwayLocal. Nil means a [Memory] of its own with the built-in
-	// algorithms.
+	// Local decides with AwayLocal. Nil means a new [Memory] with the built-in algorithms.
 	Local Backend
-	// Instances returns the number of instances that share the primary: while it is away
-	// each has its part of the limits, see [Share]. It is called for each decision, so it
-	// must be quick. Nil means one.
+	// Instances returns the number of instances that share the primary. While it is
+	// unavailable, each has its part of the limits: see [Share]. Instances is called for each
+	// decision, so it must be quick. Nil means one.
 	Instances func() int
-	// MinProbe and MaxProbe are the first time between two probes of a node that is away,
-	// and what that doubles to. Zero means 100 ms and two seconds.
+	// MinProbe and MaxProbe bound the time between two probes of an unavailable node, which
+	// doubles from MinProbe to MaxProbe. Zero means 100 ms and two seconds.
 	MinProbe, MaxProbe time.Duration
-	// Logger gets a line when a node of the primary goes away and one when it is back, at
-	// most one such pair a minute for each node, and at most one line a minute about asks
-	// that the primary cannot decide. Nil disables it.
+	// Logger gets a line when a node of the primary becomes unavailable and one when it is
+	// available again, at most one such pair a minute for each node. It also gets at most one
+	// line a minute about asks that the primary cannot decide. Nil disables it.
 	Logger *slog.Logger
 }
 
@@ -72,48 +72,50 @@ func (c *FailoverConfig) validate() error {
 	return nil
 }
 
-// Failover is a backend that goes on without its primary. A call to the primary that
-// fails, or two in a row that have no answer within the time-out, open the circuit breaker of
-// the node that was asked: that request, and all for keys of that node that come while it is
-// open, are decided at once by what Away says. After the first of the two, 64 calls at a time
-// wait for the node, and other requests are decided at once. Probes, one at a time for each node and ever more
-// rarely, find out when the node takes writes again, and then requests go to it again.
-// So an outage costs each request that is under way when it begins one time-out at most,
-// and the others nothing. A primary that is [Clustered] has nodes; any other is one.
+// Failover is a backend that continues without its primary. The circuit breaker of a node opens
+// when a call to the node fails, or when two calls in a row have no answer within the time-out.
+// Such a request, and all requests for keys of the node while the breaker is open, are decided
+// at once as Away defines. After the first call without an answer, at most 64 calls at a time
+// wait for the node, and other requests are decided at once. Probes, one at a time for each
+// node and at growing intervals, find out when the node takes writes again. Then requests go to
+// it again. So an outage costs each request in flight at its beginning at most one time-out,
+// and other requests nothing. A [Clustered] primary has nodes; any other counts as one node.
 //
-// An [OpError] opens nothing: that ask alone is decided by what Away says, and counted.
-// Nor do [ErrNoKey] and [ErrUnsupported], or what comes of a quota that is not valid,
-// which are the caller's to know; nor a call whose caller's context ended, unless ten in
-// a row end so. That error is the context's for errors.Is, whatever the primary called it.
+// An [OpError] opens no breaker: only that ask is decided as Away defines, and counted. Nor do
+// [ErrNoKey], [ErrUnsupported] and the errors of an invalid quota, which the caller receives.
+// Nor does a call whose caller's context ended, unless ten in a row end like that. Its error is
+// the context's for errors.Is, whatever the primary returned.
 //
-// Nothing is asked twice. With AwayLocal, what was granted locally is charged to the primary
-// when it answers again: by the next call for the key, ahead of it, and by Run. The Charge has
-// a Mark, as it is sent again if its answer was lost. So one instance admits no more than the
-// quota. Of several, each may admit its part besides what the others took from the primary. For
-// two time-outs after a node answers again, an instance that has used up its part denies what
-// the primary grants, if the others' charges may use that up. Up to 16,384 keys are charged
-// afterwards; FailoverStats.Dropped counts the permits of others.
+// No op is asked twice. With AwayLocal, permits that were granted locally are charged to the
+// primary when it answers again: by Run, and by the next call for the key, ahead of its op. The
+// Charge has a Mark, since it is sent again if its answer was lost. So one instance admits no
+// more than the quota. With several instances, each may admit its part in addition to the
+// permits that others took from the primary. For two time-outs after a node answers again, an
+// instance that has used up its part denies requests that the primary grants, if the charges of
+// others may use up those permits. Up to 16,384 keys are charged afterwards;
+// FailoverStats.Dropped counts the permits of further keys.
 //
-// With AwayLocal each instance decides by its part of the quota ([Share]); an ask for
-// more than that part ever holds is denied, with ReasonAway. What the primary grants
-// is charged to Local as well, as far as Local has it, so that an outage finds no fresh
-// bursts there. With AwayOpen a decision is allowed with ReasonOpen, with AwayClosed
-// denied with ReasonAway until the next probe; a Charge, Return or Forget is dropped.
+// With AwayLocal each instance decides by its part of the quota ([Share]). An ask for more than
+// that part ever holds is denied, with ReasonAway. Permits that the primary grants are taken
+// from Local as well, as far as Local has them, so that an outage finds no fresh bursts there.
+// With AwayOpen a decision is allowed with ReasonOpen. With AwayClosed it is denied with
+// ReasonAway until the next probe. Both drop a Charge, Return or Forget.
 //
-// It is safe for concurrent use, and a [Batcher]: one call of the primary if that is
-// one too. Of a batch each op is decided by itself, except for those that are Together. Of
-// these the local backend decides its own as one, before the primary is asked.
+// A Failover is safe for concurrent use. It is a [Batcher] that makes one call of the primary
+// if the primary is a Batcher too. Each op of a batch is decided separately, except for ops
+// with Together. The local backend decides its ops with Together as one, before the primary is
+// asked.
 type Failover struct {
 	*failover
 	away rules.Away
 }
 
-// failover is what all views of one Failover share.
+// failover is the state that all views of one Failover share.
 type failover struct {
 	breakers  *breaker.Set[Op]
 	primary   Backend
 	batcher   Batcher // the primary, or nil
-	memory    *Cached // of the primary, or nil
+	memory    *Cached // the primary if it is a Cached, or nil
 	timeout   time.Duration
 	minProbe  time.Duration
 	local     Backend
@@ -121,9 +123,9 @@ type failover struct {
 	logger    *slog.Logger
 	shares    shareCache
 	owed      *ledger
-	running   atomic.Int64 // Runs
+	running   atomic.Int64 // calls of Run in progress
 	made      time.Time
-	recovered atomic.Int64 // when a node last answered again, in ns since made; 0 if none did
+	recovered atomic.Int64 // time of the last recovery of a node, in ns since made; 0 if there was none
 
 	failures, timedOut, opErrors atomic.Uint64
 	asLocal, asOpen, asClosed    atomic.Uint64
@@ -132,9 +134,9 @@ type failover struct {
 
 var _ Batcher = (*Failover)(nil)
 
-// NewFailover returns a backend that decides by itself while primary is away. Its Run makes
-// the probes; while Run does not run, a request that comes when a probe is due makes it, and
-// waits for it.
+// NewFailover returns a backend that decides without primary while that is unavailable. Its Run
+// makes the probes. While Run is not active, a request makes a due probe itself, and waits for
+// it.
 func NewFailover(primary Backend, cfg FailoverConfig) (*Failover, error) {
 	if primary == nil {
 		return nil, errors.New("limiter: NewFailover: no primary")
@@ -164,15 +166,14 @@ func NewFailover(primary Backend, cfg FailoverConfig) (*Failover, error) {
 	return &Failover{away: cfg.Away, failover: f}, nil
 }
 
-// With is the same backend, but for what is done while the primary is away: they are
-// of the same breakers and one Local, and one Run serves both. What is no [rules.Away]
-// counts as AwayLocal.
+// With returns a Failover that shares f's primary, breakers and Local but uses away while the
+// primary is unavailable. One Run serves both. A value that is no [rules.Away] means AwayLocal.
 func (f *Failover) With(away rules.Away) *Failover {
 	return &Failover{failover: f.failover, away: away}
 }
 
-// Run probes the nodes that are away, and charges the primary with what was granted without
-// it. It blocks until the context ends, and returns nil.
+// Run probes unavailable nodes, and charges the primary with the permits that were granted
+// without it. It blocks until ctx ends, and returns nil.
 func (f *Failover) Run(ctx context.Context) error {
 	var settling sync.WaitGroup
 	settling.Go(func() { f.runSettle(ctx) })
@@ -181,7 +182,7 @@ func (f *Failover) Run(ctx context.Context) error {
 	return nil
 }
 
-// probe writes to the node that has sample's key.
+// probe writes to the node of sample's key.
 func (f *failover) probe(ctx context.Context, sample Op) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
@@ -192,21 +193,21 @@ func (f *failover) probe(ctx context.Context, sample Op) error {
 	return err
 }
 
-// FailoverStats tells how a [Failover] fares.
+// FailoverStats are the counters of a [Failover].
 type FailoverStats struct {
-	Away                time.Time // since when a node of the primary is away; zero: none is
-	Nodes               int       // that are away
-	Failures            uint64    // asks that failed since their node was away, or became so
-	TimedOut            uint64    // of them: had no answer in time
-	OpErrors            uint64    // asks that the primary could not decide, though it was there
+	Away                time.Time // start of the oldest current outage of a node; zero if there is none
+	Nodes               int       // unavailable nodes
+	Failures            uint64    // asks that failed because their node failed or did not answer in time
+	TimedOut            uint64    // failures without an answer in time
+	OpErrors            uint64    // asks that the primary could not decide, though it was available
 	Probes              uint64
 	Local, Open, Closed uint64 // asks that were decided without the primary
-	Owing               int64  // keys of which the primary is not charged with what was granted locally
-	Settled             uint64 // permits that it was charged with
-	Dropped             uint64 // permits that it will not be: for too many keys, or it cannot
+	Owing               int64  // keys with local grants that are not charged to the primary yet
+	Settled             uint64 // permits charged to the primary afterwards
+	Dropped             uint64 // permits that are never charged: there were too many keys, or the primary cannot
 }
 
-// Stats is a snapshot of the counters.
+// Stats returns a snapshot of the counters.
 func (f *Failover) Stats() FailoverStats {
 	nodes := f.breakers.Stats()
 	return FailoverStats{

@@ -43,14 +43,14 @@ func (f *Failover) Do(ctx context.Context, op Op) (Result, error) {
 	return Result{}, endedWith(ctx, err)
 }
 
-// DoAll implements [Batcher]. It returns an [OpErrors] where ops could not be decided at
-// all; the others were.
+// DoAll implements [Batcher]. It returns an [OpErrors] if some ops could not be decided at all;
+// the others were decided.
 func (f *Failover) DoAll(ctx context.Context, ops []Op, results []Result) error {
 	return f.DoAllBy(ctx, nil, ops, results)
 }
 
-// DoAllBy is DoAll for ops of which ops[i] is decided by views[i] while the primary is away:
-// they are Failovers that With of f returned. Nil views mean f for all.
+// DoAllBy is like DoAll, but views[i] decides ops[i] while the primary is unavailable. The
+// views must be f or Failovers that f.With returned. Nil views means f for all ops.
 func (f *Failover) DoAllBy(ctx context.Context, views []*Failover, ops []Op, results []Result) error {
 	for i := range ops {
 		if ops[i].Name == "" || ops[i].Key == "" {
@@ -66,9 +66,9 @@ func (f *Failover) DoAllBy(ctx context.Context, views []*Failover, ops []Op, res
 	return f.askEach(ctx, views, ops, results)
 }
 
-// askEach decides each of ops where it can be decided: from memory, locally, or by the primary,
-// which gets its part of them in one call. What is Together with an ask that is denied before
-// another one is asked is not asked.
+// askEach decides each of ops where possible: from memory, locally, or by the primary, which
+// gets its ops in one call. Once an ask with Together is denied, later ones with Together are
+// not asked.
 func (f *Failover) askEach(ctx context.Context, views []*Failover, ops []Op, results []Result) error {
 	var (
 		errs       OpErrors
@@ -113,7 +113,7 @@ func (f *Failover) askEach(ctx context.Context, views []*Failover, ops []Op, res
 	return errs.asError()
 }
 
-// view returns the Failover that decides ops[i] while the primary is away.
+// view returns the Failover that decides ops[i] while the primary is unavailable.
 func (f *Failover) view(views []*Failover, i int) *Failover {
 	if views == nil {
 		return f
@@ -121,13 +121,13 @@ func (f *Failover) view(views []*Failover, i int) *Failover {
 	return views[i]
 }
 
-// troubled reports whether a node of the primary is away or did not answer, or the primary
-// has not been charged with everything.
+// troubled reports whether a node of the primary is unavailable or did not answer, or whether
+// some charges to the primary are outstanding.
 func (f *Failover) troubled() bool {
 	return f.breakers.Any() || f.breakers.Doubted() || f.owed.any()
 }
 
-// plain reports whether all of ops go to the primary as they are.
+// plain reports whether all of ops can go to the primary unchanged.
 func (f *Failover) plain(ops []Op) bool {
 	if f.troubled() || f.memory != nil {
 		return false
@@ -141,7 +141,7 @@ func (f *Failover) plain(ops []Op) bool {
 }
 
 // recall returns the denial that the primary remembers for an op. It needs no node of the
-// primary, and says nothing about any.
+// primary, and gives no information about any.
 func (f *Failover) recall(op *Op) (Result, bool) {
 	if f.memory == nil {
 		return Result{}, false
@@ -149,13 +149,13 @@ func (f *Failover) recall(op *Op) (Result, bool) {
 	return f.memory.recall(op)
 }
 
-// admissions are the nodes that a call was admitted to.
+// admissions holds the nodes that a call was admitted to.
 type admissions struct {
 	nodes  []string
 	leaves []func()
 }
 
-// admit reports whether the call may ask the node that has op's key.
+// admit reports whether the call may ask the node of op's key.
 func (a *admissions) admit(ctx context.Context, f *Failover, op Op) bool {
 	if !f.breakers.Doubted() {
 		return true
@@ -177,7 +177,7 @@ func (a *admissions) leave() {
 	}
 }
 
-// askAll asks the primary for all of ops, and charges it with what is owed of their keys.
+// askAll asks the primary for all of ops, and charges it with the permits owed for their keys.
 func (f *Failover) askAll(ctx context.Context, views []*Failover, ops []Op, results []Result) error {
 	began := time.Now()
 	within, cancel := context.WithTimeout(ctx, f.timeout)
@@ -215,7 +215,8 @@ func (f *Failover) askAll(ctx context.Context, views []*Failover, ops []Op, resu
 	return errs.asError()
 }
 
-// stepOf returns who took what op returns, and op as that one knows it.
+// stepOf returns the step that took the permits of op, a Return, and op as the backend of that
+// step knows it. The step of other kinds is pathWithin.
 func stepOf(op Op) (path, Op) {
 	if op.Receipt.path == 0 {
 		return pathWithin, op
@@ -228,12 +229,12 @@ func stepOf(op Op) (path, Op) {
 	return step, op
 }
 
-// down reports whether the node that has op's key is away.
+// down reports whether the node of op's key is unavailable.
 func (f *Failover) down(ctx context.Context, op Op) bool {
 	if !f.breakers.Any() {
 		return false
 	}
-	if f.breakers.Away(ctx, "") { // there is but one, or it is not known which
+	if f.breakers.Away(ctx, "") { // there is only one node, or the node is not known
 		return true
 	}
 	node := nodeOf(ctx, f.primary, op)
@@ -248,8 +249,8 @@ func (f *Failover) heard(ctx context.Context, op Op) {
 	}
 }
 
-// granted records an answer of the primary to a call that began at began, and names who took
-// what it granted. ctx is that of the call.
+// granted records an answer of the primary to a call that began at began, and adds to the path
+// of the receipt that the primary took the permits. ctx is that of the call.
 func (f *Failover) granted(ctx context.Context, began time.Time, op Op, res Result) Result {
 	f.heard(ctx, op)
 	if noted := f.note(ctx, op, res); noted < res.Taken && asks(op) {
@@ -261,8 +262,8 @@ func (f *Failover) granted(ctx context.Context, began time.Time, op Op, res Resu
 	return res
 }
 
-// failed records an error of the primary, and reports whether the op is to be decided
-// without it. It is not if it would be refused by anybody, or its caller has left.
+// failed records an error of the primary, and reports whether the op is to be decided without
+// it. An op is not if any backend would refuse it, or if its caller has left.
 func (f *Failover) failed(ctx context.Context, began time.Time, op Op, err error) bool {
 	var alone *OpError
 	switch {
@@ -281,15 +282,15 @@ func (f *Failover) failed(ctx context.Context, began time.Time, op Op, err error
 	return true
 }
 
-// left records that the caller left before it had an answer. One that waited for less than
-// a tenth of the time-out says nothing: clients that hang up at once are no outage.
+// left records that the caller left before it had an answer. A caller that waited for less than
+// a tenth of the time-out does not count: clients that hang up at once are no outage.
 func (f *Failover) left(ctx context.Context, began time.Time, op Op, err error) {
 	if time.Since(began) >= f.timeout/10 && f.breakers.Left(nodeOf(ctx, f.primary, op)) {
 		f.open(ctx, began, op, err)
 	}
 }
 
-// open records that the node that has op's key failed, or did not answer in time.
+// open records that the node of op's key failed, or did not answer in time.
 func (f *Failover) open(ctx context.Context, began time.Time, op Op, err error) {
 	f.failures.Add(1)
 	sample := op
@@ -303,18 +304,18 @@ func (f *Failover) open(ctx context.Context, began time.Time, op Op, err error) 
 	f.breakers.Failed(node, began, err, sample)
 }
 
-// isTimeout reports whether err says that there was no answer in time.
+// isTimeout reports whether err means that there was no answer in time.
 func isTimeout(err error) bool {
-	var net interface{ Timeout() bool } // as of a net.Error, and of the context's
+	var net interface{ Timeout() bool } // method of a net.Error, and of the context's error
 	return errors.As(err, &net) && net.Timeout()
 }
 
-// unsound reports whether an op fails wherever it goes.
+// unsound reports whether an op fails on every backend.
 func unsound(op Op) bool { return op.Quota == nil || op.Quota.Validate() != nil }
 
-// opErrorLog logs asks that the primary could not decide: one line a minute at most.
+// opErrorLog logs asks that the primary could not decide, at most one line a minute.
 type opErrorLog struct {
-	last  atomic.Int64 // when there was a line, Unix ns
+	last  atomic.Int64 // time of the last line, Unix ns
 	count atomic.Int64 // errors since then
 }
 

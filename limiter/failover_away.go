@@ -6,8 +6,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Alone decides an op as if the primary were away, whatever it would say: for an op that
-// it cannot decide, such as one that is [ErrUnsupported] there.
+// Alone decides an op as if the primary were unavailable. It is for ops that the primary cannot
+// decide, such as one for which it returns [ErrUnsupported].
 func (f *Failover) Alone(ctx context.Context, op Op) (Result, error) {
 	if op.Name == "" || op.Key == "" {
 		return Result{}, ErrNoKey
@@ -16,10 +16,11 @@ func (f *Failover) Alone(ctx context.Context, op Op) (Result, error) {
 	return f.decide(ctx, op, step)
 }
 
-// decide decides without the primary; step says who took what a Return gives back.
+// decide decides without the primary. step identifies the backend that took the permits of a
+// Return.
 func (f *Failover) decide(ctx context.Context, op Op, step path) (Result, error) {
 	switch step {
-	case pathHere: // whatever is done now, it was taken locally
+	case pathHere: // the permits were taken locally, whatever f.away is now
 		return f.own(f.local.Do(ctx, f.shares.of(op, f.instances())))
 	case pathNobody:
 		op.N = min(op.N, 0)
@@ -49,7 +50,7 @@ func (f *Failover) decide(ctx context.Context, op Op, step path) (Result, error)
 	return f.decideLocally(ctx, op)
 }
 
-// own names the local backend as who took what a result took.
+// own records in res that the local backend took its permits.
 func (f *Failover) own(res Result, err error) (Result, error) {
 	if res.Taken > 0 {
 		res.Receipt.path = res.Receipt.path.via(pathHere)
@@ -62,7 +63,7 @@ func asks(op Op) bool {
 	return op.Kind == Take || op.Kind == Peek || op.Kind == AtMost || op.Kind == Reserve
 }
 
-// decideLocally asks the local backend, for the instance's part.
+// decideLocally asks the local backend, by the instance's part of the quota.
 func (f *Failover) decideLocally(ctx context.Context, op Op) (Result, error) {
 	if op.Kind == Return {
 		return f.returnLocally(ctx, op)
@@ -71,11 +72,11 @@ func (f *Failover) decideLocally(ctx context.Context, op Op) (Result, error) {
 	return f.locally(ctx, op, res, err)
 }
 
-// locally returns what the local backend's result for the instance's part says of op.
+// locally converts the local backend's result for the instance's part to the result of op.
 func (f *Failover) locally(ctx context.Context, op Op, res Result, err error) (Result, error) {
 	res, err = f.own(res, err)
 	if asks(op) && err == nil && !res.Allowed && res.RetryAfter == 0 && mayPass(op) {
-		res.Decision = f.refused(ctx, op, rules.ReasonAway).Decision // for more than the part ever has
+		res.Decision = f.refused(ctx, op, rules.ReasonAway).Decision // op asks for more than the part ever has
 	}
 	return res, err
 }
@@ -85,8 +86,8 @@ func mayPass(op Op) bool {
 	return op.Quota != nil && op.N >= 0 && op.N <= op.Quota.Burst && op.Keep <= op.Quota.Burst-op.N
 }
 
-// refused is a denial until the next probe; for other reasons than that the primary is
-// away for ever.
+// refused returns a denial. With ReasonAway it ends at the next probe; with other reasons it is
+// permanent.
 func (f *Failover) refused(ctx context.Context, op Op, reason rules.Reason) Result {
 	d := rules.Decision{Reason: reason}
 	if op.Quota != nil {
@@ -98,11 +99,11 @@ func (f *Failover) refused(ctx context.Context, op Op, reason rules.Reason) Resu
 	return Result{Decision: d}
 }
 
-// note keeps the local backend warm: what the primary has granted is taken there too, as far
-// as there is any, and no more is left than this instance's part of what the primary has left.
-// So an outage finds neither a fresh burst nor a debt. It returns how many permits of a grant
-// were taken, or all if that does not matter. An error does not: Local is asked again when it
-// counts.
+// note keeps the local backend warm, so that an outage finds neither a fresh burst nor a debt.
+// It also takes the permits that the primary granted from the local backend, as far as it has
+// them. It leaves there no more than this instance's part of the primary's remaining permits.
+// note returns how many permits of a grant were taken there, or all if that does not matter.
+// Errors are ignored: Local is asked again when it counts.
 func (f *Failover) note(ctx context.Context, op Op, res Result) int64 {
 	instances := int64(max(f.instances(), 1))
 	switch {
@@ -135,8 +136,8 @@ func (f *Failover) note(ctx context.Context, op Op, res Result) int64 {
 	return got.Taken
 }
 
-// returnLocally returns what the primary had granted. Buckets take it without the Mark
-// of what was noted, which nobody knows; in a window it stays taken.
+// returnLocally returns to the local backend permits that the primary granted. Buckets take
+// them without the Mark of note's take, which is not kept. In a window the permits stay taken.
 func (f *Failover) returnLocally(ctx context.Context, op Op) (Result, error) {
 	if op.Quota != nil && op.Quota.Algorithm.Windowed() {
 		op.N = min(op.N, 0)

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// settleSize is how many keys Run charges in one call.
+	// settleSize is the maximum number of keys that Run charges in one call.
 	settleSize = 256
 	// settleMin and settleMax bound the time between two calls of Run that charge the primary,
-	// while that does not answer.
+	// while it does not answer.
 	settleMin, settleMax = 5 * time.Millisecond, time.Second
 )
 
-// decideOwing decides without the primary, and records what was granted in the ledger.
+// decideOwing decides without the primary, and records local grants in the ledger.
 func (f *Failover) decideOwing(ctx context.Context, op Op, step path) (Result, error) {
 	if f.away == rules.AwayOpen || f.away == rules.AwayClosed || step == pathNobody || op.Quota == nil {
 		return f.decide(ctx, op, step)
@@ -32,7 +32,7 @@ func (f *Failover) decideOwing(ctx context.Context, op Op, step path) (Result, e
 		f.owed.add(s, &op, res.Taken)
 	}
 	s.mu.Unlock()
-	if op.Ask = back; back.N > 0 && !f.down(ctx, op) { // else it stays taken
+	if op.Ask = back; back.N > 0 && !f.down(ctx, op) { // otherwise the permits stay taken
 		within, cancel := context.WithTimeout(ctx, f.timeout)
 		defer cancel()
 		_, _ = f.primary.Do(within, op)
@@ -40,10 +40,12 @@ func (f *Failover) decideOwing(ctx context.Context, op Op, step path) (Result, e
 	return res, err
 }
 
-// overdrawn is called with a grant of the primary of which the local backend had only noted
-// permits. If the primary did not know of all local grants, they may have used up what it
-// granted. So the op is denied: what was taken for it pays for these, and the rest is returned.
-// What the primary says to remain does not count, since other grants may be on their way.
+// overdrawn is called with a grant of the primary for which the local backend could take only
+// noted permits. Local grants that the primary did not know of may have used up the granted
+// permits. The op is then denied, unless the local backend allows it: its permits pay for the
+// local grants, and the rest is returned. The primary's Remaining does not cover unknown grants
+// of this instance, since more may be in flight. It only covers those that other instances may
+// have made.
 func (f *Failover) overdrawn(ctx context.Context, began time.Time, op Op, res Result, noted int64) (denial Result, denied bool) {
 	others, until := f.othersOwe(&op)
 	s := f.owed.lock(op.Name, op.Key)
@@ -70,7 +72,7 @@ func (f *Failover) overdrawn(ctx context.Context, began time.Time, op Op, res Re
 		op.Ask = res.Return()
 	}
 	if op.N -= paid; op.N > 0 {
-		_, _ = f.primary.Do(ctx, op) // else it stays taken
+		_, _ = f.primary.Do(ctx, op) // otherwise the permits stay taken
 	}
 	return denial, true
 }
@@ -78,12 +80,12 @@ func (f *Failover) overdrawn(ctx context.Context, began time.Time, op Op, res Re
 // markRecovered records that a node answers again.
 func (f *failover) markRecovered() { f.recovered.Store(int64(time.Since(f.made))) }
 
-// recoveries is for how many time-outs after a recovery other instances may not have charged
-// what they granted.
+// recoveries is the number of time-outs after a recovery for which other instances may not have
+// charged their grants.
 const recoveries = 2
 
 // othersOwe returns how many permits of op's key other instances may have granted locally
-// without having charged them yet, and for how long that is possible.
+// without having charged them yet, and how long that remains possible.
 func (f *Failover) othersOwe(op *Op) (n int64, until time.Duration) {
 	instances := f.instances()
 	if until = time.Duration(f.recovered.Load()) + recoveries*f.timeout - time.Since(f.made); instances < 2 || until <= 0 || f.recovered.Load() == 0 {
@@ -92,8 +94,8 @@ func (f *Failover) othersOwe(op *Op) (n int64, until time.Duration) {
 	return int64(instances-1) * f.shares.of(*op, instances).Quota.Burst, until
 }
 
-// sendOwing sends ops to the primary in one call, each behind the Charge of what is owed of its
-// key. Where no Run charges the others, the call charges some of them.
+// sendOwing sends ops to the primary in one call, each after the Charge that is owed for its
+// key. If no Run charges the other keys, the call charges some of them.
 func (f *Failover) sendOwing(ctx context.Context, began time.Time, ops []Op, results []Result) error {
 	if !f.owed.any() {
 		return f.send(ctx, ops, results)
@@ -119,7 +121,7 @@ func (f *Failover) sendOwing(ctx context.Context, began time.Time, ops []Op, res
 	return errs.asError()
 }
 
-// charges appends the Charges of what is owed of the keys of ops, of each key one.
+// charges appends the owed Charges for the keys of ops to due, one for each key.
 func (f *Failover) charges(due []settlement, ops []Op) []settlement {
 	now := time.Now()
 	for i := range ops {
@@ -134,7 +136,7 @@ func (f *Failover) charges(due []settlement, ops []Op) []settlement {
 	return due
 }
 
-// send sends ops to the primary. A memory of denials was looked into before.
+// send sends ops to the primary. A memory of denials was consulted before.
 func (f *Failover) send(ctx context.Context, ops []Op, results []Result) error {
 	switch {
 	case f.batcher == nil:
@@ -147,7 +149,7 @@ func (f *Failover) send(ctx context.Context, ops []Op, results []Result) error {
 	return f.batcher.DoAll(ctx, ops, results)
 }
 
-// runSettle charges the primary with what is owed once it answers, until ctx ends.
+// runSettle charges owed permits to the primary once it answers, until ctx ends.
 func (f *Failover) runSettle(ctx context.Context) {
 	f.running.Add(1)
 	defer f.running.Add(-1)
@@ -176,7 +178,7 @@ func (f *Failover) runSettle(ctx context.Context) {
 	}
 }
 
-// settleSome charges the primary with a part of what is owed, and reports whether it answered.
+// settleSome charges some of the owed permits to the primary, and reports whether it answered.
 func (f *Failover) settleSome(ctx context.Context) (answered bool) {
 	within, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()

@@ -6,9 +6,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// part is some of the ops of a DoAll, in their order.
+// part is a subset of the ops of a DoAll, in their order.
 type part struct {
-	places  []int // in the DoAll
+	places  []int // indexes in the DoAll
 	views   []*Failover
 	ops     []Op
 	results []Result
@@ -28,7 +28,7 @@ func (p *part) settle(results []Result, errs OpErrors, err error) OpErrors {
 	return errs
 }
 
-// dropTogether removes what is Together with an ask that was denied.
+// dropTogether removes all ops with Together, since one of these was denied.
 func (p *part) dropTogether(results []Result) {
 	kept := part{}
 	for k, op := range p.ops {
@@ -41,8 +41,8 @@ func (p *part) dropTogether(results []Result) {
 	*p = kept
 }
 
-// decideTogether decides, without the primary, ops that are Together. The local backend gets
-// its ones in one call, last, as nothing else can be denied after it. What it grants is recorded
+// decideTogether decides ops with Together, without the primary. The local backend gets its ops
+// in one call, and last, since no other op can then be denied after it. Its grants are recorded
 // in the ledger.
 func (f *Failover) decideTogether(ctx context.Context, p *part) error {
 	local, ok := f.local.(Batcher)

@@ -8,10 +8,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Quotas of one family share one state of a key, and a quota takes it over from another with
-// all that was taken, reserved and owed. States of different families are kept side by side,
-// since they do not convert: together they admit the sum, and a state that is used again still
-// knows what it granted.
+// Quotas of one family share one state of a key. A quota takes the state over from another
+// quota of its family, with all permits taken, reserved and owed. States of different families
+// are kept side by side, since they do not convert. Together they admit the sum, and a state
+// that is used again still knows what it granted.
 
 // family is a number and not a name, since each Result has one.
 type family uint32
@@ -36,7 +36,7 @@ var customFamilies struct {
 	byName       map[rules.Algorithm]family
 }
 
-// familyOf returns a valid quota's family, which is mostly that of its algorithm.
+// familyOf returns the family of a valid quota, which is mostly that of its algorithm.
 func familyOf(q *rules.Quota) family {
 	switch {
 	case q.Burst == rules.Unlimited:
@@ -88,8 +88,8 @@ type side struct {
 
 // sides are all states of one key, for one goroutine at a time.
 type sides struct {
-	side         // of the quota in force
-	more *[]side // of other families, still in use; nil: there are none
+	side         // the state of the quota in force
+	more *[]side // states of other families that are still in use; nil if there are none
 }
 
 func (s *sides) others() []side {
@@ -107,8 +107,8 @@ func (s *sides) setOthers(all []side) {
 	s.more = &all
 }
 
-// maxSides bounds the other states, which are as many as there are families unless a custom
-// algorithm cannot adapt.
+// maxSides bounds the other states. There are as many as families, unless a custom algorithm
+// cannot adapt.
 const maxSides = 16
 
 // isStraight reports whether an ask of that kind under q concerns only the current state, as
@@ -120,7 +120,7 @@ type algorithms interface {
 	of(q *rules.Quota) (Algorithm, error)
 }
 
-// hold puts q in force. If it fails nothing has changed.
+// hold puts q in force. If it fails, nothing has changed.
 func (s *sides) hold(now time.Duration, q *rules.Quota, from maker) error {
 	if s.quota != nil && *s.quota == *q {
 		s.quota = q
@@ -165,7 +165,8 @@ func errNoState(q *rules.Quota) error {
 	return fmt.Errorf("limiter: algorithm %q makes no state: %w", q.Algorithm, ErrUnsupported)
 }
 
-// push moves the current state to the others if it is in use, and drops those that are as new.
+// push moves the current state to the others if it is in use, and drops all that equal new
+// ones.
 func (s *sides) push(now time.Duration) {
 	kept := s.others()[:0]
 	for _, o := range append(s.others(), s.side) {
@@ -180,8 +181,8 @@ func (s *sides) push(now time.Duration) {
 	s.setOthers(kept)
 }
 
-// do executes ask under q, which is in force from then on. A Return goes to the state it was
-// taken from, and changes no quota.
+// do executes ask under q, which is in force from then on. A Return goes to the state that its
+// permits were taken from, and changes no quota.
 func (s *sides) do(now time.Duration, q *rules.Quota, from maker, ask *Ask) (Result, error) {
 	switch {
 	case ask.Kind == Forget:
@@ -218,7 +219,7 @@ type absorber interface {
 	absorb(other State, now time.Duration) bool
 }
 
-// put adds a state that was kept elsewhere.
+// put adds a state that was kept elsewhere, and merges it with one of its family if possible.
 func (s *sides) put(o side, now time.Duration) {
 	if s.state == nil {
 		s.side = o
@@ -239,7 +240,7 @@ func (s *sides) put(o side, now time.Duration) {
 	s.setOthers(append(s.others(), o))
 }
 
-// freshAfter returns how long until all of them equal new ones.
+// freshAfter returns the time until all states equal new ones.
 func (s *sides) freshAfter(now time.Duration) (d time.Duration) {
 	if s.state != nil {
 		d = s.state.FreshAfter(now)

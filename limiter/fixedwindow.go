@@ -7,12 +7,12 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// fixedFrame is that of the fixed window: the slots are windows, one after the other,
-// and the current one is all that counts. A window begins with the first that is taken
-// in it, or with a period of the calendar; its end is set with that.
+// fixedFrame is the frame of the fixed window. The slots are windows, one after the other, and
+// only the current one counts. A window begins with its first take, or with a period of the
+// calendar. Its end is determined with its beginning.
 type fixedFrame struct {
 	per      int64
-	calendar *calendar.Calendar // nil: none
+	calendar *calendar.Calendar // nil if there is none
 }
 
 func newFixedWindow(q *rules.Quota, now time.Duration) State { return newWindow[fixedFrame](q, now) }
@@ -25,8 +25,9 @@ func (fixedFrame) of(q *rules.Quota) fixedFrame {
 	return f
 }
 
-// slot is, without a calendar, the window that is open, or one that begins now: where
-// something is reserved, windows follow each other back to back.
+// slot returns the beginning of the calendar's period. Without a calendar it returns that of
+// the open window, or t if none is open. After reservations, windows follow each other back to
+// back.
 func (f fixedFrame) slot(t, newest int64) int64 {
 	if f.calendar != nil {
 		start, _ := f.calendar.Period(t)
@@ -56,12 +57,12 @@ func (f fixedFrame) same(as fixedFrame) bool {
 
 func (f fixedFrame) holds(at, t int64) bool { return at <= t && t < f.leaves(at) }
 
-// latest is the beginning of a window, whose end is set with that.
+// latest returns the beginning of the window, which determines its end.
 func (f fixedFrame) latest(at, _ int64) int64 { return at }
 
 func (f fixedFrame) apart() bool { return true }
 
-// back keeps to the calendar: the window that was current is the one of the new time.
+// back keeps to the calendar: the current window moves to that of the new time.
 func (f fixedFrame) back(at, before, by, t int64) int64 {
 	switch {
 	case f.calendar == nil:
@@ -72,8 +73,8 @@ func (f fixedFrame) back(at, before, by, t int64) int64 {
 	return f.slot(t, t)
 }
 
-// from takes it that all of a window was taken at the latest instant in it. The new window
-// begins with the old one. One that would be over by that instant ends when the old one would
+// from assumes that all of a window was taken at the latest instant in it. The new window
+// begins with the old one. If it would end by that instant, it ends when the old one would
 // have, or a new one's length after the instant if that is sooner.
 func (f fixedFrame) from(old fixedFrame, at, before, latest int64) int64 {
 	latest = max(at, min(latest, old.leaves(at)-1))

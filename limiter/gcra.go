@@ -8,26 +8,26 @@ import (
 )
 
 // gcra is the generic cell rate algorithm as virtual scheduling (ITU-T I.371, annex A). The
-// state of a bucket is one word: the theoretical arrival time, which is when the bucket is
-// full again if nobody takes anything. A bucket whose word has passed is full however long ago
-// that was, so neither time nor a Return can fill it beyond its burst, and the zero word is a
-// full bucket. A word that is further away than an empty bucket's owes tokens, to charges or
-// to reservations, which are so served in order. line.go has what is kept beside the word for
-// Returns and changes of the quota.
+// state of a bucket is one word, the theoretical arrival time: the time when the bucket is full
+// again if no tokens are taken. A bucket whose word has passed is full, however long ago that
+// was. So neither time nor a Return can fill it beyond its burst, and the zero word is a full
+// bucket. A word later than an empty bucket's means that the bucket owes tokens, for charges or
+// for reservations, which are thus served in order. The rest that Returns and changes of the
+// quota need is in line.go.
 //
-// A leaky bucket is the same upside down: what was taken from one is what the other holds, and
-// it has leaked out when the first is full.
+// A leaky bucket is the same upside down: it holds the tokens that were taken from the token
+// bucket, and has leaked out when the token bucket is full.
 //
-// A token costs ⌈Per/N⌉ nanoseconds. Rounded up, a bucket never admits more than its rate; it
-// falls short by less than a nanosecond a token, which is 1% at [rules.MaxRate] and 1 in
-// 10⁶ at 1,000/s.
+// A token costs ⌈Per/N⌉ nanoseconds. Since this is rounded up, a bucket never admits more than
+// its rate. It falls short by less than a nanosecond a token, which is 1% at [rules.MaxRate]
+// and 1 in 10⁶ at 1,000/s.
 type gcra struct {
 	interval int64 // ns in which one token is earned
 	burst    int64 // tokens in a full bucket
 	fill     int64 // ns in which an empty bucket fills: interval × burst
 	debt     int64 // ns in which the deepest debt is paid
 	missing  int64 // ns worth of tokens that a new bucket lacks
-	shape    bool  // what is admitted leaves one by one, after a Delay
+	shape    bool  // admitted requests leave one by one, after a Delay
 	leaky    bool  // a leaky bucket, which no other algorithm takes over
 }
 
@@ -36,16 +36,17 @@ const (
 	maxNow   = 1 << 62 // ns, 146 years
 	maxFill  = 1 << 61 // ns, 73 years
 	maxDebt  = 1 << 60 // ns
-	maxAhead = 1 << 59 // ns, 18 years: no reservation waits longer
+	maxAhead = 1 << 59 // ns, 18 years: the longest wait of a reservation
 )
 
-// minDebt is how much time's tokens a charge may leave owed, or a burst if that is more.
+// minDebt is the smallest limit of a bucket's debt: the tokens of this time. A burst that takes
+// longer to fill is the limit instead.
 const minDebt = int64(time.Minute)
 
 // maxBack is how far the clock may go back and still be the same clock. Within it a state waits
-// until the clock has caught up, and earns nothing twice; this also covers a goroutine that was
-// suspended between reading the clock and taking. Beyond it the clock was reset, and waiting could
-// take forever: see clock.
+// until the clock has caught up, and earns nothing twice. This also covers a goroutine that was
+// suspended between reading the clock and taking. Beyond it the clock was reset, and waiting
+// could take forever: see clock.
 const maxBack = int64(time.Minute)
 
 // gone is the word of a bucket that is in its state: see lentWord.
@@ -71,7 +72,7 @@ func (g *gcra) set(rate rules.Rate, burst int64) error {
 	return nil
 }
 
-// setQuota sets everything from a quota for which bucketed is true.
+// setQuota sets everything from a quota for which bucketed returns true.
 func (g *gcra) setQuota(q *rules.Quota) error {
 	if err := q.Validate(); err != nil {
 		return fmt.Errorf("limiter: %w", err)
@@ -90,7 +91,7 @@ func ofQuota(q *rules.Quota) (*gcra, error) {
 	return g, g.setQuota(q)
 }
 
-// bucketed reports whether a quota needs no state but one word, its penalty aside.
+// bucketed reports whether a quota needs no state but one word, apart from its penalty.
 func bucketed(q *rules.Quota) bool {
 	a := q.Algorithm
 	return q.Burst != rules.Unlimited && q.WarmUp == 0 && !a.Windowed() && !a.Custom()
@@ -108,16 +109,16 @@ func (g *gcra) first(t int64) int64 {
 }
 
 // verdict is the result of step in words that stay in registers. The Decision is built from it
-// once, since each copy of one would have to wait for its stores.
+// once, since each copy of a Decision would have to wait for its stores.
 type verdict struct {
 	allowed bool
 	free    int64 // ns worth of tokens that remain; below 0 in debt
 	wait    int64 // ns until a retry can pass
-	delay   int64 // ns until what was taken may be used
+	delay   int64 // ns until the taken permits may be used
 }
 
-// step is the algorithm itself: it returns the next word and the verdict on n, with keep to be
-// left.
+// step runs the algorithm. It returns the next word and the verdict on n permits, with keep to
+// be left.
 func (g *gcra) step(word, t, n, keep int64) (int64, verdict) {
 	start := max(word, t)
 	free := g.fill - (start - t) // below 0 also when t is behind
@@ -137,8 +138,8 @@ func (g *gcra) step(word, t, n, keep int64) (int64, verdict) {
 	return start + n*g.interval, v
 }
 
-// ask is step for all kinds but Return. It returns the next word, the verdict, and how many
-// were taken. Ask.Keep and Ask.Within are not negative.
+// ask executes an ask of any kind but Return. It returns the next word, the verdict, and the
+// number of permits taken. Ask.Keep and Ask.Within are not negative.
 func (g *gcra) ask(word, t int64, ask *Ask) (next int64, v verdict, taken int64) {
 	n := ask.N
 	switch {
@@ -170,11 +171,11 @@ func (g *gcra) ask(word, t int64, ask *Ask) (next int64, v verdict, taken int64)
 	return next, v, n
 }
 
-// free returns how many ns worth of tokens a word leaves.
+// free returns the ns worth of tokens that a word leaves.
 func (g *gcra) free(word, t int64) int64 { return g.fill - (max(word, t) - t) }
 
-// reserve takes now or in advance. In a bucket the tokens are earned after those of all
-// earlier reservations; in a queue they have their turn, which must come in time.
+// reserve takes now or in advance. In a bucket the tokens are earned after those of all earlier
+// reservations. In a queue they wait for their turn, which must come in time.
 func (g *gcra) reserve(word, t int64, ask *Ask) (int64, verdict) {
 	within := min(int64(ask.Within), maxAhead) // below 0 if the clock is behind
 	next, v := g.step(word, t, ask.N, ask.Keep)
@@ -198,7 +199,7 @@ func (g *gcra) decision(v verdict) (d rules.Decision) {
 	return d
 }
 
-// decide sets d, which is zero.
+// decide sets d, which must be zero.
 func (g *gcra) decide(v verdict, d *rules.Decision) {
 	d.Allowed, d.Reason = v.allowed, rules.ReasonLimited
 	if v.allowed {
@@ -211,14 +212,14 @@ func (g *gcra) decide(v verdict, d *rules.Decision) {
 	d.RetryAfter, d.ResetAfter, d.Delay = time.Duration(v.wait), time.Duration(g.fill-v.free), time.Duration(v.delay)
 }
 
-// charged returns the word after a charge of n at t, and how many were charged: the rest is
+// charged returns the word after a charge of n at t, and the number charged. The rest is
 // forgiven.
 func (g *gcra) charged(word, t, n int64) (next, taken int64) {
 	if n == 0 {
 		return word, 0
 	}
 	start := max(word, t)
-	end := max(t+g.fill+g.debt, start) // the cap bounds what is added, and never lowers the word
+	end := max(t+g.fill+g.debt, start) // the cap bounds the additional debt, and never lowers the word
 	if most := (end - start) / g.interval; n > most {
 		n = most
 	} else {

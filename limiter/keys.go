@@ -8,13 +8,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Keys holds each of many keys to one quota, in memory. It is safe for concurrent use. Now
-// is as for [Bucket], and so is what takes a lock.
+// Keys holds each of many keys to one quota, in memory. It is safe for concurrent use. The
+// argument now is as for [Bucket], and the same quotas need a lock.
 //
-// Only a key in its initial state is ever dropped: however many keys come, none gets a
-// fresh burst by being forgotten. A key is in use until what was taken is back, so maxKeys
-// should be the number of keys expected within that time. Where the table is full of keys in
-// use, a new key takes the place of one of them, as with [Memory].
+// Only a key in its initial state is ever dropped: however many keys come, none gets a fresh
+// burst by being forgotten. A key is in use until all its permits are back, so maxKeys should
+// be the number of keys expected within that time. If the table is full of keys in use, a new
+// key takes the place of one of them, as with [Memory].
 type Keys struct {
 	table  *table
 	custom map[rules.Algorithm]Algorithm
@@ -22,7 +22,7 @@ type Keys struct {
 	mu     sync.Mutex // held while the rule changes
 }
 
-// keysRule is what all keys are held to.
+// keysRule is the quota of all keys, with the debts of unknown keys.
 type keysRule struct {
 	heldQuota
 	opening opening
@@ -32,14 +32,15 @@ func (r *keysRule) begin(a Algorithm, q *rules.Quota, key []byte) State {
 	return r.opening.state(a, q, key)
 }
 
-// Stats counts what happened to many keys.
+// Stats are the counters of a [Keys] or a [Memory].
 type Stats struct {
-	Keys    int64  // held now
-	Evicted uint64 // dropped in their initial state
-	// Displaced counts keys that were evicted while they owed something, for want of room.
+	Keys    int64  // keys held now
+	Evicted uint64 // keys dropped in their initial state
+	// Displaced counts keys that were evicted while they owed something, since the table was
+	// full.
 	Displaced uint64
-	// Inherited counts the asks of new keys that began with a debt: their own, from before
-	// they were displaced, or rarely that of another key.
+	// Inherited counts the asks of new keys that began with a debt. The debt is their own, from
+	// before they were displaced, or rarely that of another key.
 	Inherited uint64
 }
 
@@ -59,8 +60,8 @@ func NewKeys(q *rules.Quota, maxKeys int, custom map[rules.Algorithm]Algorithm) 
 	return k, nil
 }
 
-// Do executes ask on the key at now. Hash is [rules.Hash] of key; it only finds the
-// key, whose bytes decide. They are copied if the key is new.
+// Do executes ask on the key at now. The hash is [rules.Hash] of key. It only finds the key,
+// whose bytes decide. They are copied if the key is new.
 func (k *Keys) Do(now time.Duration, hash uint64, key []byte, ask Ask) (r Result) {
 	rule := k.rule.Load()
 	if n := k.table.find(hash, key); n != nil {
@@ -86,7 +87,7 @@ func (k *Keys) Do(now time.Duration, hash uint64, key []byte, ask Ask) (r Result
 }
 
 func (k *Keys) result(rule *keysRule, ask *Ask, r *Result, err error) Result {
-	if err != nil { // an algorithm of the user's own that makes no state
+	if err != nil { // a custom algorithm that makes no state
 		return open(ask)
 	}
 	r.keepState(rule.family)
@@ -96,13 +97,13 @@ func (k *Keys) result(rule *keysRule, ask *Ask, r *Result, err error) Result {
 // Stats returns a snapshot of the counters.
 func (k *Keys) Stats() Stats { return k.table.stats() }
 
-// Sweep drops at once all keys in their initial state. It is not needed: every call sweeps a
-// little.
+// Sweep drops all keys in their initial state at once. It is not needed, since every call
+// sweeps a little.
 func (k *Keys) Sweep(now time.Duration) { k.table.sweepAll(instant(now)) }
 
-// SetQuota replaces the quota at now, like that of [Bucket]. It costs a lock for each key:
-// each has earned at the old rate by then, and earns at the new one from then on. A key whose
-// algorithm changes goes on with it when it is next asked.
+// SetQuota replaces the quota at now, like that of [Bucket]. It takes a lock for each key. Each
+// key has earned at the old rate until now, and earns at the new one from now on. A key whose
+// algorithm changes switches when it is next asked.
 func (k *Keys) SetQuota(q *rules.Quota, now time.Duration) error {
 	held, err := newHeldQuota(q, k.custom)
 	if err != nil {
@@ -125,9 +126,9 @@ func (k *Keys) SetQuota(q *rules.Quota, now time.Duration) error {
 	return nil
 }
 
-// Owe has all keys owe more permits from now on or, below zero, less: also those that are
-// not known yet, as far as they have not earned them by the time that they are. See
-// package holding. It costs a lock for each key.
+// Owe makes all keys owe more permits from now on, or fewer below zero. This includes keys that
+// are not known yet, less the permits that they have earned before they become known. See
+// package holding. Owe takes a lock for each key.
 func (k *Keys) Owe(by Owing, now time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -144,9 +145,9 @@ func (k *Keys) Owe(by Owing, now time.Duration) {
 	})
 }
 
-// Spent returns what known keys, and those that owe more than other unknown ones, lack
-// at now, by [KeyID]. All is false if there are keys besides that owe something, since the
-// table was full.
+// Spent returns the number of permits missing at now for each known key, and for the unknown
+// keys that owe more than other unknown ones, by [KeyID]. All is false if further keys owe
+// something, since the table was full.
 func (k *Keys) Spent(now time.Duration) (of map[uint64]float64, all bool) {
 	rule := k.rule.Load()
 	o := rule.opening.clone()

@@ -12,32 +12,34 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// ledger holds what a [Failover] granted locally and has not charged to its primary yet.
+// ledger holds the permits that a [Failover] granted locally and has not charged to its primary
+// yet.
 //
-// A key has one entry, whose permits go to the primary in one Charge. If that had no answer,
-// it may have been executed all the same. So it is sent again under the same number and with
-// the same permits or more, and the primary charges only those beyond the earlier ones.
+// A key has one entry, whose permits go to the primary in one Charge. A Charge without an
+// answer may have been executed nevertheless. So it is sent again under the same number and
+// with the same permits or more, and the primary charges only those beyond the earlier ones.
 type ledger struct {
 	seed   maphash.Seed
 	shards [ledgerShards]ledgerShard
 	held   atomic.Int64  // entries
-	owing  atomic.Int64  // those of which something is owed
+	owing  atomic.Int64  // entries with owed permits
 	turn   atomic.Uint32 // the shard to begin with
-	filled chan struct{} // wakes Run; holds one
+	filled chan struct{} // wakes Run; capacity 1
 
 	settled, dropped atomic.Uint64 // permits
 }
 
 const (
 	ledgerShards = 16 // a power of two
-	// maxLedger is the number of keys in a ledger. What is granted of others is not charged.
+	// maxLedger is the number of keys in a ledger. Grants of further keys are not charged.
 	maxLedger = 1 << 14
-	// ledgerSpan is the time within which grants of a bucket are charged as if made at the
-	// same instant. After it, the entry continues with what the bucket has not earned since.
+	// ledgerSpan is the time within which grants of a bucket are charged as if made at the same
+	// instant. After it, the entry continues with the permits that the bucket has not earned
+	// since.
 	ledgerSpan = time.Second
-	// ledgerMemory is for how long the primary knows the number of a Charge at least.
+	// ledgerMemory is the minimum time for which the primary knows the number of a Charge.
 	ledgerMemory = 50 * time.Second
-	// maxUnsent bounds what one Charge names, far from any overflow.
+	// maxUnsent bounds the permits of one Charge, far from any overflow.
 	maxUnsent = 1 << 40
 )
 
@@ -48,29 +50,29 @@ type ledgerShard struct {
 
 type ledgerKey struct{ name, key string }
 
-// ledgerEntry is what is owed of one key.
+// ledgerEntry holds the permits owed for one key.
 type ledgerEntry struct {
-	quota   *rules.Quota // the latest
-	number  int64        // of its charge
+	quota   *rules.Quota // the latest quota
+	number  int64        // number of the Charge
 	n       int64        // permits that were granted under that number
-	sent    int64        // the most of them that a Charge named
-	settled int64        // those that are known to be charged
-	from    time.Time    // when the first of them was granted
-	charged Ask          // a Return of what was charged last
-	acks    []ledgerAck  // the last charges
+	sent    int64        // the most permits that a Charge named
+	settled int64        // permits that are known to be charged
+	from    time.Time    // time of the first of these grants
+	charged Ask          // a Return of the last Charge
+	acks    []ledgerAck  // the last confirmed Charges
 }
 
-// ledgerAck is a charge that the primary confirmed.
+// ledgerAck is a Charge that the primary confirmed.
 type ledgerAck struct {
-	at   time.Time // when the answer came
-	call time.Time // when the call began that brought it
+	at   time.Time // time of the answer
+	call time.Time // beginning of the call that brought the answer
 	n    int64
 }
 
-// maxAcks is how many charges of a key are remembered.
+// maxAcks is the number of confirmed Charges remembered for a key.
 const maxAcks = 8
 
-// settlement is a Charge of what is owed of a key.
+// settlement is a Charge of the permits owed for a key.
 type settlement struct {
 	key    ledgerKey
 	number int64
@@ -78,8 +80,8 @@ type settlement struct {
 	op     Op
 }
 
-// charges numbers the entries of all ledgers in the process, so that those of a key that
-// several ledgers charge to one primary differ.
+// charges numbers the entries of all ledgers in the process, so that numbers differ if several
+// ledgers charge the same key to one primary.
 var charges atomic.Int64
 
 func newLedger() *ledger {
@@ -90,11 +92,11 @@ func newLedger() *ledger {
 	return l
 }
 
-// any reports whether anything is owed.
+// any reports whether any permits are owed.
 func (l *ledger) any() bool { return l.owing.Load() > 0 }
 
-// lock returns the locked shard of a key. Who decides on a key locally holds the lock
-// meanwhile, so that an answer of the primary finds either all of a local grant or nothing.
+// lock returns the locked shard of a key. A caller that decides on a key locally holds the lock
+// throughout, so that an answer of the primary finds either all of a local grant or nothing.
 func (l *ledger) lock(name, key string) *ledgerShard {
 	s := l.shard(name, key)
 	s.mu.Lock()
@@ -106,7 +108,7 @@ func (l *ledger) shard(name, key string) *ledgerShard {
 	return &l.shards[h%ledgerShards]
 }
 
-// lockAll returns the locked shards of the keys of ops, each once.
+// lockAll returns the locked shards of the keys of ops, each shard once.
 func (l *ledger) lockAll(ops []Op) (locked []*ledgerShard) {
 	var wanted [ledgerShards]bool
 	for i := range ops {
@@ -114,7 +116,7 @@ func (l *ledger) lockAll(ops []Op) (locked []*ledgerShard) {
 			wanted[k] = wanted[k] || s == &l.shards[k]
 		}
 	}
-	for k := range wanted { // all lock in this order
+	for k := range wanted { // all callers lock in this order
 		if wanted[k] {
 			l.shards[k].mu.Lock()
 			locked = append(locked, &l.shards[k])
@@ -147,19 +149,19 @@ func (l *ledger) add(s *ledgerShard, op *Op, n int64) {
 	e.n = min(e.n+n, maxUnsent)
 }
 
-// renew continues an entry with n permits, under another number.
+// renew continues an entry with n permits, under a new number.
 func (e *ledgerEntry) renew(n int64, from time.Time) {
 	*e = ledgerEntry{quota: e.quota, charged: e.charged, acks: e.acks, number: charges.Add(1), n: n, from: from}
 }
 
-// close ends what is owed of an entry. It stays for as long as permits may be returned that were
-// charged.
+// close ends the debt of an entry. The entry stays for as long as charged permits may be
+// returned.
 func (l *ledger) close(e *ledgerEntry) {
 	l.owing.Add(-1)
 	e.renew(0, time.Now())
 }
 
-// wake tells Run that there is something to charge.
+// wake notifies Run that there is something to charge.
 func (l *ledger) wake() {
 	select {
 	case l.filled <- struct{}{}:
@@ -167,7 +169,7 @@ func (l *ledger) wake() {
 	}
 }
 
-// age continues an old entry with what is still missing of it, unless a Charge of it may have
+// age renews an old entry with the permits that are still owed, unless a Charge of it may have
 // been executed. A window keeps its permits at the time of the first, and gets them back a
 // little early rather than late.
 func (e *ledgerEntry) age(now time.Time) {
@@ -182,7 +184,8 @@ func (e *ledgerEntry) age(now time.Time) {
 	e.renew(left, now)
 }
 
-// owed returns how many permits of an entry are neither charged nor back by themselves.
+// owed returns how many permits of an entry are neither charged nor regained by the passage of
+// time.
 func (e *ledgerEntry) owed(now time.Time) int64 {
 	n, age := e.n-e.settled, now.Sub(e.from)
 	if e.quota.Algorithm.Windowed() {
@@ -205,7 +208,7 @@ func (e *ledgerEntry) settlement(key ledgerKey, now time.Time) settlement {
 	}}
 }
 
-// of returns the Charge of what is owed of op's key.
+// of returns the Charge that is owed for op's key, and whether there is one.
 func (l *ledger) of(op *Op, now time.Time) (c settlement, ok bool) {
 	s := l.lock(op.Name, op.Key)
 	defer s.mu.Unlock()
@@ -216,8 +219,8 @@ func (l *ledger) of(op *Op, now time.Time) (c settlement, ok bool) {
 	return c, false
 }
 
-// some returns the keys of up to n entries of which something is owed. It drops what has come
-// back by itself, and entries that nothing was owed of for long.
+// some returns the keys of up to n entries with owed permits. It drops permits that were
+// regained by the passage of time, and entries that have owed nothing for long.
 func (l *ledger) some(n int, now time.Time) (ops []Op) {
 	first := int(l.turn.Add(1)) // another shard each time
 	for i := range l.shards {
@@ -240,8 +243,8 @@ func (l *ledger) some(n int, now time.Time) (ops []Op) {
 	return ops
 }
 
-// record records what came of a settlement in a call that began at call. An error of that ask
-// alone is final, and any other leaves open whether it was executed.
+// record records the outcome of a settlement in a call that began at call. An error of that ask
+// alone is final. After any other error it is unknown whether the ask was executed.
 func (l *ledger) record(c *settlement, call time.Time, res Result, err error) {
 	if err != nil && !concernsOp(err) {
 		return
@@ -273,8 +276,8 @@ func (l *ledger) record(c *settlement, call time.Time, res Result, err error) {
 	}
 }
 
-// reduce takes up to n permits off what is owed of a key, unless a Charge may have named them,
-// and returns how many. The caller holds the lock.
+// reduce cancels up to n permits owed for a key, unless a Charge may have named them, and
+// returns the number cancelled. The caller holds the lock.
 func (l *ledger) reduce(s *ledgerShard, op *Op, n int64) int64 {
 	e := s.keys[ledgerKey{op.Name, op.Key}]
 	if e == nil || e.n == e.settled {
@@ -287,8 +290,8 @@ func (l *ledger) reduce(s *ledgerShard, op *Op, n int64) int64 {
 	return back
 }
 
-// giveBack returns the Return of up to n permits that were charged; its N is 0 if none were.
-// The caller holds the lock.
+// giveBack returns the Return of up to n charged permits. Its N is 0 if none were charged. The
+// caller holds the lock.
 func (s *ledgerShard) giveBack(op *Op, n int64) (ask Ask) {
 	if e := s.keys[ledgerKey{op.Name, op.Key}]; e != nil {
 		ask = e.charged
@@ -298,8 +301,8 @@ func (s *ledgerShard) giveBack(op *Op, n int64) (ask Ask) {
 	return ask
 }
 
-// unknown returns how many permits were granted locally that the primary may not have known of
-// when it answered a call that began at call. The caller holds the lock.
+// unknown returns how many locally granted permits the primary may not have known of when it
+// answered a call that began at call. The caller holds the lock.
 func (s *ledgerShard) unknown(op *Op, call time.Time) int64 {
 	e := s.keys[ledgerKey{op.Name, op.Key}]
 	if e == nil {

@@ -11,29 +11,29 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Limiter holds each of many keys to a quota, whatever the backend. It is safe for
-// concurrent use.
+// Limiter holds each of many keys to a quota, whatever the backend. It is safe for concurrent
+// use.
 //
-// Most callers use Allow to refuse what is too much, or Wait to slow it down. Methods that
-// end in N take n permits rather than one.
+// Most callers use Allow to refuse excess requests, or Wait to delay them. Methods whose names
+// end in N take n permits instead of one.
 //
-// A Limiter has no state but its quota: what was taken is kept by the backend, so limiters
-// of the same name on the same backend are one. Errors are those of the backend, of the
-// arguments and of the context; a denial is no error, except of Wait.
+// A Limiter has no state but its quota. The backend keeps the state of the keys, so limiters of
+// the same name on the same backend are one. Errors are those of the backend, of the arguments
+// and of the context. A denial is not an error, except of Wait.
 type Limiter struct {
 	backend Backend
-	batcher Batcher // the backend, if others on it can be asked in the same call; else nil
+	batcher Batcher // the backend, if one call can include other ops on it; else nil
 	name    string
-	quota   atomic.Pointer[inForce] // nil: invalid
-	invalid error                   // why With made it without a quota
-	lines   *WaitLines              // of callers of WaitN
+	quota   atomic.Pointer[inForce] // nil if invalid
+	invalid error                   // the error of With for an invalid quota
+	lines   *WaitLines              // callers of WaitN
 	inMemory
 }
 
-// New returns a Limiter that holds each key to quota, and keeps what was taken with backend
-// under name, which is also the Rule of its decisions. Fields of quota that are not set
-// have their defaults. It fails without a backend, for an empty name, and for a quota that
-// [rules.Quota.Validate] refuses.
+// New returns a Limiter that holds each key to quota. It keeps the state of the keys in backend
+// under name, which is also the Rule of its decisions. Fields of quota that are not set have
+// their defaults. New fails if backend is nil, if name is empty, or if [rules.Quota.Validate]
+// refuses the quota.
 func New(backend Backend, name string, quota rules.Quota) (*Limiter, error) {
 	switch {
 	case backend == nil:
@@ -51,8 +51,8 @@ func New(backend Backend, name string, quota rules.Quota) (*Limiter, error) {
 	return l, nil
 }
 
-// SetQuota replaces the quota of all keys. What was taken, reserved or owed carries over:
-// see [Op]. If it fails the old quota stays in force.
+// SetQuota replaces the quota of all keys. Permits that were taken, reserved or owed carry
+// over: see [Op]. If SetQuota fails, the old quota stays in force.
 func (l *Limiter) SetQuota(quota rules.Quota) error {
 	quota = quota.WithDefaults()
 	if err := quota.Validate(); err != nil {
@@ -62,13 +62,13 @@ func (l *Limiter) SetQuota(quota rules.Quota) error {
 	return nil
 }
 
-// With returns a Limiter of the same name and keys with another quota, for quotas that
+// With returns a Limiter of the same name and keys with another quota. It is for quotas that
 // differ from call to call:
 //
 //	d, err := l.With(limiter.Per(30, time.Minute)).Allow(ctx, "project:123")
 //
-// What was taken of a key under any of its quotas carries over, as with SetQuota. If quota
-// is invalid every call of the Limiter returns that as its error.
+// Permits taken of a key under any of its quotas carry over, as with SetQuota. If quota is
+// invalid, every call of the Limiter returns that error.
 func (l *Limiter) With(quota rules.Quota) *Limiter {
 	other := &Limiter{backend: l.backend, batcher: l.batcher, name: l.name, lines: l.lines, inMemory: l.inMemory}
 	other.invalid = other.SetQuota(quota)
@@ -83,7 +83,7 @@ func (l *Limiter) Quota() rules.Quota {
 	return rules.Quota{}
 }
 
-// op returns the Op; its Quota is nil if that is invalid.
+// op returns the Op for key and ask. Its Quota is nil if the Limiter's is invalid.
 func (l *Limiter) op(key string, ask Ask) Op {
 	op := Op{Name: l.name, Key: key, Ask: ask}
 	if q := l.quota.Load(); q != nil {
@@ -92,7 +92,7 @@ func (l *Limiter) op(key string, ask Ask) Op {
 	return op
 }
 
-// do executes op and sets res, which is zero; with an error it stays so.
+// do executes op and sets res, which must be zero. After an error res is zero.
 func (l *Limiter) do(ctx context.Context, op *Op, res *Result) (err error) {
 	switch {
 	case op.Key == "":
@@ -132,14 +132,14 @@ func (l *Limiter) ask(ctx context.Context, key string, ask Ask) (res Result, err
 	return res, err
 }
 
-// AllowAtMost takes as many permits as there are, up to n, and returns how many.
+// AllowAtMost takes as many permits as there are, up to n, and returns the number taken.
 func (l *Limiter) AllowAtMost(ctx context.Context, key string, n int64) (int64, rules.Decision, error) {
 	res, err := l.ask(ctx, key, Ask{Kind: AtMost, N: n})
 	return res.Taken, res.Decision, err
 }
 
-// Peek returns the decision that AllowN would come to, and takes nothing. Its Remaining is
-// the number of permits that are there.
+// Peek returns the decision that AllowN would make, and takes nothing. Its Remaining is the
+// number of permits available.
 func (l *Limiter) Peek(ctx context.Context, key string, n int64) (rules.Decision, error) {
 	res, err := l.ask(ctx, key, Ask{Kind: Peek, N: n})
 	return res.Decision, err
@@ -156,8 +156,8 @@ func (l *Limiter) Reserve(ctx context.Context, key string, n int64, within time.
 	return newReservation(l.backend, op, res), nil
 }
 
-// Charge takes n permits, whether there are as many or not: what is missing is owed. An n
-// below 1 charges nothing.
+// Charge takes n permits even if fewer are available; the missing ones are owed. An n below 1
+// charges nothing.
 func (l *Limiter) Charge(ctx context.Context, key string, n int64) error {
 	_, err := l.ask(ctx, key, Ask{Kind: Charge, N: max(n, 0)})
 	return err

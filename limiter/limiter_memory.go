@@ -6,10 +6,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// inMemory is what a Limiter on a Memory keeps to find its keys there without an Op.
+// inMemory holds the direct access of a Limiter on a Memory to its keys, without an Op.
 type inMemory struct {
-	memory *Memory // nil: it is on another backend
-	hash   uint64  // of its name
+	memory *Memory // nil if the Limiter is on another backend
+	hash   uint64  // hash of the Limiter's name
 }
 
 func inMemoryOf(backend Backend, name string) inMemory {
@@ -23,13 +23,13 @@ func inMemoryOf(backend Backend, name string) inMemory {
 // inForce is the quota of a Limiter.
 type inForce struct {
 	rules.Quota
-	// plan is the arithmetic of the keys under it in a Memory; nil until one was asked. (Two
-	// plans of one quota are alike.)
+	// plan is the arithmetic of the quota's keys in a Memory, or nil before the first one was
+	// asked. (Two plans of one quota are alike.)
 	plan atomic.Pointer[words]
 }
 
-// quick takes n of a key and sets d, which is zero. It returns false if that takes an Op: the
-// key is not known, say, or its quota has changed.
+// quick takes n permits of a key and sets d, which must be zero. It returns false if the take
+// needs an Op, for instance because the key is not known or its quota has changed.
 func (l *Limiter) quick(key string, n int64, d *rules.Decision) bool {
 	m, q := l.memory, l.quota.Load()
 	if m == nil || q == nil {
@@ -59,7 +59,7 @@ func (l *Limiter) quick(key string, n int64, d *rules.Decision) bool {
 	return true
 }
 
-// adopt makes plan that of q if it is of the same quota, and reports whether it is.
+// adopt sets q's plan to plan if both have the same quota, and reports whether they have.
 func (q *inForce) adopt(plan *words) bool {
 	same := plan.quota == q.Quota
 	if same && q.plan.Load() == nil {

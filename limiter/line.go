@@ -6,43 +6,43 @@ import (
 	"math/bits"
 )
 
-// line is the content of a bucket. Takes stand in a line, from now to the word, and are earned
-// in that order: the line decides what of them may still be returned, and what becomes of them
-// under another quota.
+// line is the content of a bucket. Takes form a line, from now to the word, and are earned in
+// that order. The line determines how much of a take can still be returned, and how takes are
+// converted to another quota.
 type line struct {
 	word int64 // see gcra
-	// due is the latest instant at which a reservation may be used, and late the word as it
-	// will be then; 0 means that nothing is reserved. Reservations are used when they were
+	// due is the latest instant promised to a reservation, and late the word as it will be
+	// then. If late is 0, there is no reservation. Reservations are used when they were
 	// promised. Under a quota with a higher rate the word alone would let later takes be used
-	// at the same time. So both words are in force, and each is converted from quota to quota
-	// on its own.
+	// at the same time. So both words are in force, and each is converted separately from quota
+	// to quota.
 	due, late int64
-	// back is how many ns were returned from within the line, in all. The place of a take
-	// is its mark (the word after it plus back by then) minus back by now. A return counts
-	// as one from the head of the line, since a mark names a place and not what stands
-	// there: what stood before it appears to have moved up and may get back too little,
-	// never too much. Only the final return of what stands last shortens the line instead,
-	// so takes that are returned in reverse order all come back in full.
+	// back is the total of ns that were returned from within the line. A take's mark is the
+	// word after it plus back at that time. Its place is its mark minus the present back. A
+	// return counts as one from the head of the line, since a mark names a place and not the
+	// take at that place. Takes before it then appear to have moved up. They may get back too
+	// little, never too much. Only the final return of the last take shortens the line instead,
+	// so takes that are returned in reverse order are all restored in full.
 	back int64
-	born int64 // takes before it are not in the line
+	born int64 // time of creation; earlier takes are not in the line
 	turn
 }
 
-// turn is the last change of a bucket's quota; the zero value means none.
+// turn is the last change of a bucket's quota. The zero value means that there was none.
 type turn struct {
-	at      int64 // when
-	mark    int64 // of the end of the line then: marks up to it are of earlier quotas
-	fastest int64 // ns, the shortest interval of these
+	at      int64 // time of the change
+	mark    int64 // mark of the end of the line then; marks up to it are of earlier quotas
+	fastest int64 // ns, the shortest interval of the earlier quotas
 }
 
-// mark returns the mark of the latest take. Where the clock shows a century and much was given
-// back, marks are the greatest number.
+// mark returns the mark of the latest take. If the clock shows a century and much was returned,
+// marks are the greatest number.
 func (l *line) mark() int64 { return l.word + min(l.back, math.MaxInt64-l.word) }
 
-// lift makes the word the one in force at t; lower undoes that, and keeps what was taken in
-// between.
+// lift sets l.word to the word in force at t, which includes reservations due later. Passing
+// the result to lower undoes that, and keeps takes from in between.
 func (l *line) lift(t int64) (lower lifted) {
-	if l.late == 0 { // mostly
+	if l.late == 0 { // the common case
 		return lifted{}
 	}
 	if l.due <= t {
@@ -54,7 +54,7 @@ func (l *line) lift(t int64) (lower lifted) {
 	return lifted{l.word - word, l.word - l.late}
 }
 
-// lifted is how far below the word that holds the two are.
+// lifted holds the distances of both words below the lifted one.
 type lifted struct{ word, late int64 }
 
 func (l *line) lower(by lifted) {
@@ -64,16 +64,16 @@ func (l *line) lower(by lifted) {
 	l.word -= by.word
 }
 
-// promise records that the latest take may be used at a later instant; by is what the word was
-// lifted by.
+// promise records that the latest take may be used at a later instant. by is the result of
+// lift.
 func (l *line) promise(at int64, by lifted) {
 	if at >= l.due {
 		l.due, l.late = at, l.word+by.word
 	}
 }
 
-// changed turns the line of a bucket of old into one of g at t: as many tokens are missing as
-// before, whatever the burst.
+// changed converts the line of a bucket of old to one of g at t. The number of missing tokens
+// stays the same, whatever the burst.
 func (g *gcra) changed(old *gcra, l *line, t int64) {
 	if l.due <= t {
 		l.word, l.late, l.due = max(l.word, l.late), 0, 0
@@ -93,7 +93,7 @@ func (g *gcra) changed(old *gcra, l *line, t int64) {
 }
 
 // leap moves all instants of l by so much, to a clock that shows t. Takes on the clock before
-// are not given back.
+// cannot be returned.
 func (l *line) leap(by, t int64) {
 	for _, at := range []*int64{&l.word, &l.due, &l.late} {
 		*at = max(0, *at+by)
@@ -101,7 +101,7 @@ func (l *line) leap(by, t int64) {
 	l.back, l.born, l.turn = 0, t, turn{}
 }
 
-// returned executes ask, a Return, on l at t. A Mark of 0 stands for the latest take.
+// returned executes ask, a Return, on l at t. A Mark of 0 means the latest take.
 func (g *gcra) returned(l *line, t int64, ask *Ask) {
 	n, mark, at := ask.N, ask.Mark, int64(ask.Receipt.At)
 	missing := l.word - t
@@ -123,7 +123,7 @@ func (g *gcra) returned(l *line, t int64, ask *Ask) {
 	own := min(n, missing/token+1) * token
 	left := min(own, place-t)
 	if 0 < at && at <= t {
-		left = max(left, own-passed) // since then no more than that was earned of anything
+		left = max(left, own-passed) // since then the bucket earned no more than that, of any take
 	}
 	left = min(left, missing)
 	if left <= 0 {
@@ -133,13 +133,14 @@ func (g *gcra) returned(l *line, t int64, ask *Ask) {
 	if l.late > 0 {
 		l.late = max(l.late-left, 1)
 	}
-	// What a partial return leaves keeps its mark, which the next take must not get.
+	// The rest after a partial return keeps its mark, which the next take must not get.
 	if !last || ask.Keep > 0 || l.mark() < l.turn.mark {
 		l.back += left
 	}
 }
 
-// rescaled returns ns × to / from, rounded up, and at most what a word may be ahead.
+// rescaled returns ns × to / from, rounded up, and at most the farthest that a word may be
+// ahead.
 func rescaled(ns, to, from int64) int64 {
 	const most = maxFill + maxDebt
 	if to == from {
@@ -156,7 +157,7 @@ func rescaled(ns, to, from int64) int64 {
 	return int64(min(n, uint64(most)))
 }
 
-// owes returns what a line of g owes at t, and whether less than one token is left.
+// owes returns the debt of a line of g at t, and whether less than one token is left.
 func (l *line) owes(g *gcra, t int64) (owed debt, spent bool) {
 	word := max(l.word, l.late)
 	if word <= t {
@@ -169,7 +170,7 @@ func (l *line) owes(g *gcra, t int64) (owed debt, spent bool) {
 	return owed, g.free(word, t) < g.interval
 }
 
-// indebt has a new line of g begin with a debt, at t. Its own marks come after all others.
+// indebt puts a new line of g into debt at t. The line's own marks come after all others.
 func (l *line) indebt(g *gcra, owed *debt, t int64) {
 	l.word = max(l.word, t+missing(owed[:], t, g.interval))
 	l.back = max(0, owed[debtMark]-l.word)
@@ -178,7 +179,8 @@ func (l *line) indebt(g *gcra, owed *debt, t int64) {
 	}
 }
 
-// appendRest appends what is kept beside the word: nothing, or everything.
+// appendRest appends the fields besides word and born: nothing if they are all zero, or else
+// all of them.
 func (l *line) appendRest(b []byte) []byte {
 	if *l == (line{word: l.word, born: l.born}) {
 		return b

@@ -9,13 +9,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Local limits one thing in this process to a rate, as [golang.org/x/time/rate.Limiter]
-// does: most callers use Allow to drop what is too much, or Wait to slow it down. It is a
-// token bucket that starts full. It is safe for concurrent use, lock-free but for a Wait,
-// and its Allow allocates nothing.
+// Local limits one thing in this process to a rate, like [golang.org/x/time/rate.Limiter]. Most
+// callers use Allow to drop excess events, or Wait to delay them. It is a token bucket that
+// starts full. It is safe for concurrent use and lock-free except for Wait, and its Allow
+// allocates nothing.
 //
-// For a limit for each of many keys, on Redis or by another algorithm use [New]; for a
-// clock of your own use [NewBucket].
+// Use [New] for a limit for each of many keys, on Redis or by another algorithm, and
+// [NewBucket] for a clock of your own.
 type Local struct {
 	start  time.Time
 	quota  *rules.Quota
@@ -57,9 +57,9 @@ func (l *Local) AllowN(n int64) bool {
 // Wait blocks until an event may happen.
 func (l *Local) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
-// WaitN blocks until n events may happen, in the order of the calls. It fails at once with
-// a [*DeniedError] if that would be after the deadline of ctx, or never, and with the error
-// of ctx when that ends: then nothing was taken, and its place passes to the next call.
+// WaitN blocks until n events may happen, in the order of the calls. It fails at once with a
+// [*DeniedError] if that would be after the deadline of ctx, or never. It fails with the error
+// of ctx when ctx ends. A call that fails takes nothing, and its place passes to the next call.
 func (l *Local) WaitN(ctx context.Context, n int64) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -12,18 +12,18 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Memory is a [Backend] in this process. It is safe for concurrent use; each key has a
-// lock of its own, and a key that it knows costs no allocation. A [Limiter] of a token bucket
-// or a leaky bucket, without warm-up, penalty and shaping, takes from it without a lock. It
-// starts no goroutine and never blocks, so contexts are not looked at.
+// Memory is a [Backend] in this process. It is safe for concurrent use. Each key has a lock of
+// its own, and an op on a known key allocates nothing. A [Limiter] of a token bucket or a leaky
+// bucket, without warm-up, penalty and shaping, takes from it without a lock. A Memory starts
+// no goroutine and never blocks, so it ignores contexts.
 //
 // It holds at most MaxKeys keys, and drops those in their initial state as other keys come.
-// While it is full of keys in use, a new key takes the place of one that is paid up soon, and is
-// counted in [Stats].Displaced. What the evicted key owes is kept in less memory, which may say
-// that a key owes more than it does, and never less: docs/LIMITS.md has the probability.
+// While it is full of keys in use, a new key takes the place of one that is paid up soon, which
+// [Stats].Displaced counts. The evicted key's debt is kept in less memory, which may report
+// more than the key owes but never less: docs/LIMITS.md has the probability.
 type Memory struct {
 	table *table
-	clock func() time.Duration // nil: the time since start is what has passed since epoch
+	clock func() time.Duration // nil means the wall clock at start, advanced by the monotonic clock
 	start time.Time
 	epoch time.Duration
 	grain int64 // see lentWord
@@ -33,13 +33,12 @@ type Memory struct {
 
 // MemoryConfig configures a [Memory]. The zero value is valid.
 type MemoryConfig struct {
-	// MaxKeys is the number of keys it holds at a time, up to 16,777,216. Zero means
-	// DefaultMaxKeys. At most 16 bytes for each are reserved; each key that is held takes
-	// about 210, and its own bytes if they and its name are over 26, and more if it has a
-	// window.
+	// MaxKeys is the maximum number of keys held at a time, up to 16,777,216. Zero means
+	// DefaultMaxKeys. At most 16 bytes for each are reserved. Each held key takes about 210
+	// bytes, the bytes of key and name if they are over 26 together, and more for a window.
 	MaxKeys int
-	// Clock returns the time since the Unix epoch. Nil means the wall clock as it is when
-	// the Memory is made, and from then on the monotonic clock, which cannot be set.
+	// Clock returns the time since the Unix epoch. Nil means the wall clock at the time when
+	// the Memory is made, advanced by the monotonic clock, which cannot be set.
 	Clock func() time.Duration
 	// Algorithms holds algorithms of your own, by the names that quotas refer to.
 	Algorithms map[rules.Algorithm]Algorithm
@@ -70,8 +69,8 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 	return m, nil
 }
 
-// now returns the time since the Unix epoch, by a clock that starts at the wall clock's time
-// and then follows the monotonic clock, or by the user's.
+// now returns the time since the Unix epoch by the user's clock. Without one, it returns the
+// wall clock's time at the start, advanced by the monotonic clock.
 func (m *Memory) now() time.Duration {
 	if m.clock != nil {
 		return m.clock()
@@ -142,7 +141,7 @@ func (m *Memory) find(name, key string) *node {
 	return m.table.findNamed(m.hash(m.hashOf(name), key), name, key)
 }
 
-// hash returns the hash of a key in the table, where name is that of its name.
+// hash returns the hash of a key in the table. name is the hash of its name.
 func (m *Memory) hash(name uint64, key string) uint64 { return maphash.String(m.seed, key) ^ name }
 
 func (m *Memory) hashOf(name string) uint64 {
@@ -160,7 +159,7 @@ type plans struct {
 	known  map[rules.Quota]Algorithm
 }
 
-// maxPlans bounds the cached quotas; when there are more, the cache is emptied.
+// maxPlans bounds the cached quotas. When there are more, the cache is emptied.
 const maxPlans = 1024
 
 func (p *plans) of(q *rules.Quota) (Algorithm, error) {

@@ -6,20 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// node is one key's entry in a table. All but kept and next are fixed.
+// node is one key's entry in a table. All fields but kept and next are fixed.
 //
-// What a take reads of a short key is side by side, in one line of the cache: the key, and what
-// kept begins with. Where there are many keys a take mostly waits for memory, and bytes elsewhere
-// would be one more place to wait for.
+// The data that a take of a short key reads is in one line of the cache: the key, and the first
+// fields of kept. With many keys a take mostly waits for memory, and bytes elsewhere would be
+// one more place to wait for.
 type node struct {
 	next  atomic.Pointer[node]
-	hash  uint32             // its lower half
-	short [1 + shortKey]byte // the key's length, and the key; or 0
+	hash  uint32             // lower half of the hash
+	short [1 + shortKey]byte // the key's length and the key; 0 for a long key
 	kept  guarded
 	long  *string // the key if it is longer
 }
 
-// shortKey is how many bytes a key has at most that is kept in its node.
+// shortKey is the maximum length in bytes of a key that is kept in its node.
 const shortKey = 27
 
 func newNode(hash uint64, key []byte) *node {
@@ -34,7 +34,7 @@ func newNode(hash uint64, key []byte) *node {
 	return n
 }
 
-// anew returns a node of the same key that keeps nothing yet.
+// anew returns a node of the same key without a state.
 func (n *node) anew() *node { return &node{hash: n.hash, short: n.short, long: n.long} }
 
 // key returns a copy of the key.
@@ -63,7 +63,7 @@ func (n *node) is(hash uint64, key []byte) bool {
 	return *n.long == string(key)
 }
 
-// isNamed is is for the key named(name, key).
+// isNamed is like is, for the key named(name, key).
 func (n *node) isNamed(hash uint64, name, key string) bool {
 	if n.hash != uint32(hash) {
 		return false
@@ -74,11 +74,11 @@ func (n *node) isNamed(hash uint64, name, key string) bool {
 	return isNamed(*n.long, name, key)
 }
 
-// longName is the first byte of the keys of long names, whose length is in the next four. That
-// of others is their length.
+// longName is the first byte of the keys of long names, whose length is in the next four bytes.
+// The first byte of other keys is the length of their name.
 const longName = 1<<8 - 1
 
-// named returns the key in a table of a name's key.
+// named returns the table's key for a name and its key.
 func named(name, key string) string { return string(appendNamed(nil, name, key)) }
 
 func appendNamed(b []byte, name, key string) []byte {
@@ -97,7 +97,7 @@ func isNamed[B []byte | string](k B, name, key string) bool {
 		nameLength(k) == len(name)
 }
 
-// nameAt returns where the name in a key begins.
+// nameAt returns the index of the name in a key.
 func nameAt[B []byte | string](k B) int {
 	if k[0] < longName {
 		return 1

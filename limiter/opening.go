@@ -8,17 +8,18 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// opening is what unknown keys owe that get a state of their own. They were charged at an
-// instant; of windows, in whole permits.
+// opening is the debt that unknown keys begin with when they get a state. It was charged at one
+// instant; for windows, in whole permits.
 type opening struct {
 	at   time.Duration
 	all  float64
-	of   map[uint64]float64 // in place of all, by KeyID
-	last float64            // of them, those that a window was charged at at
+	of   map[uint64]float64 // debts of single keys in place of all, by KeyID
+	last float64            // part of the debt that was charged to a window at the instant at
 }
 
-// ask returns the ask by which a known key owes permits more or, below zero, less. Of a window
-// it gives back only what was charged last: the rest stands in other slots.
+// ask returns the ask that increases a known key's debt by permits, or reduces it if permits is
+// negative. For a window it returns only permits of the last charge: the rest is in other
+// slots.
 func (o *opening) ask(q *rules.Quota, permits float64, now time.Duration) Ask {
 	switch n := int64(-permits); {
 	case permits > 0:
@@ -30,7 +31,7 @@ func (o *opening) ask(q *rules.Quota, permits float64, now time.Duration) Ask {
 	}
 }
 
-// add adds to what unknown keys owe. It was advanced to now.
+// add adds by to the debts of unknown keys. The caller has advanced o to now.
 func (o *opening) add(q *rules.Quota, by *Owing, now time.Duration) {
 	windowed := q.Algorithm.Windowed()
 	part := func(permits float64) float64 {
@@ -60,7 +61,7 @@ func (o *opening) add(q *rules.Quota, by *Owing, now time.Duration) {
 	}
 }
 
-// advance moves what is owed to now.
+// advance moves the debts to now.
 func (o *opening) advance(q *rules.Quota, now time.Duration) {
 	switch {
 	case o.all == 0 && len(o.of) == 0:
@@ -83,7 +84,8 @@ func (o *opening) advance(q *rules.Quota, now time.Duration) {
 	}
 }
 
-// state returns the state of an unknown key, which was new when it began to owe.
+// state returns the state of an unknown key, which was new when it began to owe. It returns nil
+// if the key owes nothing.
 func (o *opening) state(a Algorithm, q *rules.Quota, key []byte) State {
 	n := o.all
 	if len(o.of) > 0 {

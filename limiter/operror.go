@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// OpError is an error that concerns one [Op] alone, such as a key whose state cannot be
-// read, or a quota that the backend cannot compute. It shows that the backend is
-// there, and that it decides on other ops.
+// OpError is an error that concerns one [Op] alone, such as a key whose state cannot be read,
+// or a quota that the backend cannot compute. It shows that the backend is available, and that
+// it decides other ops.
 type OpError struct{ Err error }
 
-// Error is Err's.
+// Error returns the text of Err.
 func (e *OpError) Error() string { return e.Err.Error() }
 
 // Unwrap returns Err.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// OpErrors is what DoAll of a [Batcher] returns if it could not decide on some of its
-// ops: the error of ops[i] at i, nil where results[i] holds. It is as long as the ops.
+// OpErrors is the error of a DoAll of a [Batcher] that could not decide some of its ops. It is
+// as long as the ops. Its element i is the error of ops[i], or nil if results[i] is valid.
 type OpErrors []error
 
-// Error is the first of them, and how many there are.
+// Error returns the text of the first error, and how many more there are.
 func (e OpErrors) Error() string {
 	all := e.Unwrap()
 	switch len(all) {
@@ -34,7 +34,7 @@ func (e OpErrors) Error() string {
 	return fmt.Sprintf("%v (and %d more of %d ops)", all[0], len(all)-1, len(e))
 }
 
-// Unwrap returns those that are not nil.
+// Unwrap returns the errors that are not nil.
 func (e OpErrors) Unwrap() []error {
 	var all []error
 	for _, err := range e {
@@ -45,7 +45,8 @@ func (e OpErrors) Unwrap() []error {
 	return all
 }
 
-// ErrorOf returns what the error of a DoAll says about ops[i]; nil if results[i] holds.
+// ErrorOf returns the error of ops[i] in err, the error of a DoAll. It returns nil if
+// results[i] is valid.
 func ErrorOf(err error, i int) error {
 	if err == nil {
 		return nil
@@ -56,7 +57,8 @@ func ErrorOf(err error, i int) error {
 	return err
 }
 
-// setError makes err that of ops[i] of so many. It returns errs, made at the first error.
+// setError sets the error of op i to err, if it is not nil. It returns errs, which it makes for
+// the given number of ops at the first error.
 func setError(errs OpErrors, ops, i int, err error) OpErrors {
 	if err == nil {
 		return errs
@@ -68,7 +70,7 @@ func setError(errs OpErrors, ops, i int, err error) OpErrors {
 	return errs
 }
 
-// asError returns errs as an error, nil if there is none.
+// asError returns errs as an error, or nil if there is none.
 func (e OpErrors) asError() error {
 	if e == nil {
 		return nil
@@ -76,9 +78,9 @@ func (e OpErrors) asError() error {
 	return e
 }
 
-// ended returns the error of a context that is over, else nil. A deadline that has passed
-// counts, even if the context's own timer is late: a connection's deadline, set to the
-// same instant, may come before it.
+// ended returns the error of a context that has ended, or nil. A deadline that has passed
+// counts, even if the context's own timer is late: a connection's deadline, set to the same
+// instant, may come before it.
 func ended(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -89,8 +91,8 @@ func ended(ctx context.Context) error {
 	return nil
 }
 
-// endedWith returns err as an error that is the context's, too, if that is over: a
-// connection says "i/o timeout" for the deadline that it was given.
+// endedWith returns err, joined with the context's error if the context has ended. A connection
+// returns "i/o timeout" for the deadline that it got from the context.
 func endedWith(ctx context.Context, err error) error {
 	over := ended(ctx)
 	if err == nil || over == nil || errors.Is(err, over) {

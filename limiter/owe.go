@@ -9,22 +9,22 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Owing is how many permits more the keys of a limit owe, whether they are known or not. Below
-// zero they are forgiven.
+// Owing is the number of permits that the keys of a limit additionally owe, whether the keys
+// are known or not. Negative numbers forgive debts.
 type Owing struct {
 	All float64
-	// Of holds what single keys owe besides, by [KeyID].
+	// Of holds the debts of single keys in addition to All, by [KeyID].
 	Of map[uint64]float64
 }
 
 // KeyID returns an identifier of a key that is the same in every process and does not reveal
-// the key. Keys with the same one owe the same.
+// the key. Keys with the same identifier owe the same.
 func KeyID(key []byte) uint64 {
 	sum := sha256.Sum256(key)
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// of returns what a key owes.
+// of returns the additional debt of a key.
 func (o *Owing) of(key []byte) float64 {
 	if len(o.Of) == 0 {
 		return o.All
@@ -32,8 +32,8 @@ func (o *Owing) of(key []byte) float64 {
 	return o.All + o.Of[KeyID(key)]
 }
 
-// owe takes permits from l at t, or gives them back. What is given back counts as returned
-// from the head of the line, so that marks stay in order.
+// owe takes permits from l at t, or returns them if permits is negative. Returned permits count
+// as returned from the head of the line, so that marks stay in order.
 func (g *gcra) owe(l *line, t int64, permits float64) {
 	ns := permits * float64(g.interval)
 	if ns < 0 {
@@ -46,14 +46,14 @@ func (g *gcra) owe(l *line, t int64, permits float64) {
 	l.word = max(start, min(start+int64(math.Ceil(min(ns, maxFill))), t+maxFill))
 }
 
-// owe has the state of q owe permits. What makes no state owes nothing.
+// owe makes the state of q owe permits. If q's algorithm makes no state, owe does nothing.
 func (s *sides) owe(now time.Duration, q *rules.Quota, from maker, ask *Ask, permits float64) {
 	if s.hold(now, q, from) == nil {
 		owe(s.state, now, ask, permits)
 	}
 }
 
-// owe has a state owe permits: by ask, unless they are a part of a bucket's word.
+// owe makes a state owe permits: in the word of a bucket, and by ask in any other state.
 func owe(state State, now time.Duration, ask *Ask, permits float64) {
 	if lock, ok := state.(*penalty); ok {
 		state = lock.inner
@@ -75,8 +75,8 @@ func owe(state State, now time.Duration, ask *Ask, permits float64) {
 	}
 }
 
-// spent returns how many permits of q are taken or owed. What cannot make a state has taken
-// nothing.
+// spent returns how many permits of q are taken or owed. It returns 0 if q's algorithm makes no
+// state.
 func (s *sides) spent(now time.Duration, q *rules.Quota, from maker) float64 {
 	r, err := s.do(now, q, from, &Ask{Kind: Peek})
 	if err != nil {
@@ -85,8 +85,8 @@ func (s *sides) spent(now time.Duration, q *rules.Quota, from maker) float64 {
 	return max(float64(q.Burst-r.Remaining), owedBy(s.state))
 }
 
-// owedBy returns how many permits of a state are taken, also beyond its burst, or 0 if that is
-// not known.
+// owedBy returns how many permits of a state are taken, including those beyond its burst. It
+// returns 0 if that is not known.
 func owedBy(s State) float64 {
 	if lock, ok := s.(*penalty); ok {
 		s = lock.inner

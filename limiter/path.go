@@ -1,16 +1,17 @@
 package limiter
 
-// path says which backend took permits where several stand around each other: a
-// [Failover] takes them from its primary or, while that is away, from its local backend. It is
-// a path of two bits for each of them, the outermost lowest. The zero path is what the innermost backend took itself.
+// path identifies the backend that took permits if several are nested. A [Failover] takes them
+// from its primary or, while that is unavailable, from its local backend. A path has two bits
+// for each of these, the outermost lowest. The zero path means that the innermost backend took
+// them.
 type path uint32
 
 const (
-	// pathWithin is what the backend took that the wrapper stands around.
+	// pathWithin means that the backend inside the wrapper took the permits.
 	pathWithin path = 0
-	// pathHere is what the wrapper took itself: a Failover of its local backend.
+	// pathHere means that the wrapper took them itself: a Failover from its local backend.
 	pathHere path = 1
-	// pathNobody is what was allowed and taken from no backend.
+	// pathNobody means that they were allowed and taken from no backend.
 	pathNobody path = 2
 
 	pathBits = 2
@@ -20,5 +21,5 @@ const (
 // via returns f as seen from a wrapper that took step.
 func (f path) via(step path) path { return f<<pathBits | step }
 
-// split returns the step of the outermost wrapper, and what it passes on.
+// split returns the step of the outermost wrapper, and the path inside it.
 func (f path) split() (step, rest path) { return f & pathStep, f >> pathBits }

@@ -18,17 +18,18 @@ func (a penalized) New(q *rules.Quota, now time.Duration) State {
 	return &penalty{inner: inner, clock: clock{instant(now)}, length: q.Penalty, shape: q.Shape}
 }
 
-// penalty is the lock on a state. It is checked first, is not extended by asks meanwhile, and
-// ends by itself; the state under it goes on. A denial of what can never pass starts none.
+// penalty is the lock on a state. It is checked first, and asks do not extend it. It ends on
+// its own, and the state under it continues. A denial of an ask that can never pass starts no
+// lock.
 type penalty struct {
 	inner State
 	clock
 	until  int64 // the instant at which the lock ends
 	length time.Duration
-	shape  bool // of the quota
+	shape  bool // Shape of the quota
 }
 
-// left returns how long the lock still lasts at now.
+// left returns the remaining time of the lock at now.
 func (p *penalty) left(now time.Duration) time.Duration {
 	t, lag, leap := p.tell(now)
 	if leap != 0 {
@@ -69,7 +70,7 @@ func (p *penalty) locked(now, left time.Duration, ask *Ask) Result {
 	r := p.inner.Do(now, peek)
 	retry, within := r.RetryAfter, max(ask.Within, 0)
 	switch {
-	case ask.Kind == Reserve && p.shape && ask.N > 0: // its turn comes after all that is in the queue
+	case ask.Kind == Reserve && p.shape && ask.N > 0: // its turn comes after the whole queue
 		retry = max(retry, r.ResetAfter-within)
 	case ask.Kind == Reserve:
 		retry -= within
@@ -104,7 +105,7 @@ func (p *penalty) indebt(owed *debt, now time.Duration) {
 	p.until = max(p.until, min(owed[debtLock], p.last+int64(p.length)))
 }
 
-// adapt switches to another penalty: a running lock ends no later than one that started now.
+// adapt switches to another penalty. A running lock ends no later than one that starts now.
 func (p *penalty) adapt(q *rules.Quota, now time.Duration) {
 	left := p.left(now)
 	p.length, p.shape = q.Penalty, q.Shape

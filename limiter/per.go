@@ -6,7 +6,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// PerSecond is Per(n, time.Second).
+// PerSecond returns Per(n, time.Second).
 func PerSecond(n int64) rules.Quota { return Per(n, time.Second) }
 
 // Per returns the quota of a token bucket that earns n permits in each d and holds n. Set

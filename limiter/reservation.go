@@ -8,13 +8,12 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Reservation is what a Reserve came to: permits that may be used after its Delay, if
-// it is Allowed. It is for one goroutine at a time, and not copied once Cancel may be
-// called.
+// Reservation is the result of a Reserve: permits that may be used after its Delay, if it is
+// Allowed. It is for one goroutine at a time, and must not be copied once Cancel may be called.
 type Reservation struct {
 	rules.Decision
 	backend Backend
-	op      Op // a Return of what was taken
+	op      Op // a Return of the permits taken
 }
 
 func newReservation(backend Backend, op Op, res Result) Reservation {
@@ -22,9 +21,9 @@ func newReservation(backend Backend, op Op, res Result) Reservation {
 	return Reservation{Decision: res.Decision, backend: backend, op: op}
 }
 
-// Cancel gives back what has not been earned or left its window since, for a request
-// that will not be made. The second time it does nothing, whatever came of the first:
-// what may have been given back is not given back again.
+// Cancel returns the permits that have not been earned or left their window since, for a
+// request that will not be made. A second call does nothing, whatever the outcome of the first:
+// permits that may have been returned are not returned twice.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	if r.op.N == 0 {
 		return nil
@@ -37,10 +36,10 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 	return nil
 }
 
-// graceTime bounds what is given back for a caller whose own context may be over.
+// graceTime bounds the return of permits for a caller whose own context may have ended.
 const graceTime = time.Second
 
-// grace is a context for giving back: it outlives the caller's, by a bounded time.
+// grace returns a context for returning permits. It outlives the caller's, by a bounded time.
 func grace(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), graceTime)
 }

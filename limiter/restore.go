@@ -15,10 +15,10 @@ import (
 )
 
 // Restore adds the keys of a snapshot that are not known yet. It returns how many states it
-// restored, and how many it left out: those in their initial state by now, those of keys
-// that are known or for which there is no room, and those of algorithms that this Memory
-// does not have. With an error, which is [ErrSnapshot] if the bytes are at fault, the keys
-// before that place were restored.
+// restored, and how many it left out. It leaves out states that are in their initial state by
+// now, states of keys that are known or have no room, and states of algorithms that this Memory
+// does not have. After an error, the keys before that place are restored. The error is
+// [ErrSnapshot] if the bytes are at fault.
 func (m *Memory) Restore(r io.Reader) (restored, left int, err error) {
 	s := &snapshotReader{m: m, r: bufio.NewReader(r), now: m.now()}
 	if err := s.read(); err != nil {
@@ -32,7 +32,7 @@ type snapshotReader struct {
 	r      *bufio.Reader
 	now    time.Duration
 	quotas []*rules.Quota
-	last   *node // of the key that was read last; nil: it was left out
+	last   *node // node of the key that was read last; nil if it was left out
 	counts snapshotCounts
 }
 
@@ -85,7 +85,7 @@ func (s *snapshotReader) frame() (kind byte, body []byte, err error) {
 	return frame[0], frame[1:], nil
 }
 
-// cut is an error of reading, where an end is one of the bytes.
+// cut returns the error of a read. The end of the bytes becomes [ErrSnapshot].
 func cut(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("it ends too early: %w", ErrSnapshot)
@@ -148,7 +148,7 @@ func (s *snapshotReader) key(body []byte) error {
 	return nil
 }
 
-// counted takes a length and as many bytes, 1 at least, off the front.
+// counted cuts a length and as many bytes, at least 1, off the front.
 func counted(b []byte) (text, rest []byte, ok bool) {
 	size, n := binary.Uvarint(b)
 	if n <= 0 || size < 1 || size > maxSnapshotKey || size > uint64(len(b)-n) {
@@ -164,8 +164,9 @@ func (s *snapshotReader) end(body []byte) error {
 	return nil
 }
 
-// restore puts a state in, unless its key is known or there is no need or room for it; nil:
-// it did not.
+// restore adds a state to the table, and returns its node. It returns nil if the key is known,
+// if the state equals a new one, or if there is no room. Without room it keeps the state's
+// debt.
 func (k *table) restore(now time.Duration, hash uint64, key []byte, o side, plan *words) *node {
 	s := k.stripe(hash)
 	s.mu.Lock()
@@ -183,7 +184,8 @@ func (k *table) restore(now time.Duration, hash uint64, key []byte, o side, plan
 	return n
 }
 
-// restore adds another state of a key that was restored just now; false: it was dropped.
+// restore adds another state of a key that was just restored. It returns false if the key was
+// dropped.
 func (g *guarded) restore(o side, now time.Duration) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

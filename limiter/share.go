@@ -6,11 +6,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Share returns the part of q that each of n instances has when each decides on its own: an
-// n-th of the rate and of the burst, but not less than one permit, since such an instance
-// would never let anything pass. It reports whether an n-th is below one permit, so that n
-// instances together may take n permits at once where q has fewer. Their rate stays that of
-// q all the same, calendar windows aside. An n below 1 counts as 1.
+// Share returns the part of q that each of n instances has when each decides on its own. The
+// part is an n-th of the rate and of the burst, but at least one permit, since an instance
+// without one would never let anything pass. Below reports whether an n-th is less than one
+// permit, so that n instances together may take n permits at once where q has fewer. Their rate
+// still is that of q, except for calendar windows. An n below 1 counts as 1.
 func Share(q *rules.Quota, n int) (part rules.Quota, below bool) {
 	part = q.WithDefaults()
 	by := int64(max(n, 1))
@@ -37,8 +37,8 @@ func Share(q *rules.Quota, n int) (part rules.Quota, below bool) {
 	return part, below
 }
 
-// slower is a by-th of a rate; where that cannot be told exactly, since its period
-// would exceed all clocks, it is in whole permits, and at least one.
+// slower returns a by-th of a rate. If its period would exceed all clocks, it returns a rate in
+// whole permits, and at least one.
 func slower(r rules.Rate, by int64) rules.Rate {
 	if int64(r.Per) > maxFill/by {
 		return rules.Rate{N: max(r.N/by, 1), Per: min(r.Per, maxFill)}
@@ -46,7 +46,7 @@ func slower(r rules.Rate, by int64) rules.Rate {
 	return rules.Rate{N: r.N, Per: r.Per * time.Duration(by)}
 }
 
-// WindowEnd returns when what was taken at an instant has left the window of q.
+// WindowEnd returns the time at which permits taken at an instant have left the window of q.
 func WindowEnd(q *rules.Quota, at time.Duration) time.Duration {
 	if q.Calendar == "" {
 		return at + q.Rate.Per

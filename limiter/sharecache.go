@@ -7,15 +7,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// shareCache remembers the quotas that one instance has of those that it shares, by the value of
-// the shared one: limiters with equal quotas share an entry, and a quota that was loaded again
-// finds its own. When it is full it is emptied.
+// shareCache caches the parts that one instance has of shared quotas, by the value of the
+// shared quota. So limiters with equal quotas share an entry, and a quota that was loaded again
+// finds its own. When the cache is full it is emptied.
 type shareCache struct {
-	parts sync.Map // of *rules.Quota, by sharedQuota
+	parts sync.Map // map of sharedQuota to *rules.Quota
 	count atomic.Int64
 }
 
-// maxShares is how many parts are remembered.
+// maxShares is the maximum number of cached parts.
 const maxShares = 1 << 14
 
 type sharedQuota struct {
@@ -23,7 +23,8 @@ type sharedQuota struct {
 	instances int
 }
 
-// of returns op as one of so many instances asks it of itself.
+// of returns op with its quota reduced to the part of one of so many instances. Keep is reduced
+// as well, except in a Return.
 func (p *shareCache) of(op Op, instances int) Op {
 	if op.Quota == nil || instances < 2 {
 		return op

@@ -2,16 +2,16 @@ package limiter
 
 import "github.com/hotparam/hotparam/internal/base"
 
-// sketch keeps a number of debts, by the hashes of their keys: a count-min sketch (Cormode and
+// sketch keeps debts by the hashes of their keys. It is a count-min sketch (Cormode and
 // Muthukrishnan, 2005) behind a Bloom filter.
 //
-// Each row of the sketch has one cell for a key, and a cell keeps the maximum of what its keys
-// owe. So each of a key's cells has its debt or more, and the least of them is the nearest to it.
-// A sum in place of the maximum, as where one counts, would let the debts of strangers add up.
+// Each row of the sketch has one cell for a key, and a cell keeps the maximum of its keys'
+// debts. So each of a key's cells has its debt or more, and the least of them is the nearest to
+// it. A sum instead of the maximum, as used for counting, would add up the debts of other keys.
 //
-// Most keys that come were never evicted, and owe nothing: the filter knows them, but for a
-// small part. Without it a flood fills all cells, and every key that comes for the first time
-// would begin with the debt of some stranger. The hash is keyed, so nobody can aim at a cell.
+// Most new keys were never evicted, and owe nothing. The filter recognizes all but a small part
+// of them. Without it a flood fills all cells, and every new key would begin with the debt of
+// some other key. The hash is keyed, so no one can aim at a cell.
 type sketch struct {
 	rowMask       uint64
 	cells         []int64 // sketchRows rows of cells
@@ -20,8 +20,8 @@ type sketch struct {
 }
 
 // A sketch takes two words of each generation of its filter, and one cell, for each key that
-// the table has room for. With 8 keys evicted for each place the two generations together take
-// 1 key in 600 for an evicted one, and with 16 in 600, 1 in 100 of them.
+// the table has room for. With 8 keys evicted for each place the two generations together
+// mistake 1 other key in 800 for an evicted one, and with 16 keys 1 in 400.
 const (
 	sketchRows    = 4
 	cellNumbers   = debtDue // of a debt's numbers
@@ -31,12 +31,12 @@ const (
 	wordsPerBlock = 8 // a line of the cache
 )
 
-// filter is one generation of a Bloom filter whose bits of a key are in one line of the cache
-// (Putze, Sanders and Singler, 2007).
+// filter is one generation of a Bloom filter that keeps the bits of a key in one line of the
+// cache (Putze, Sanders and Singler, 2007).
 type filter struct {
 	bits  []uint64
 	keys  int
-	until int64 // by when all that is owed by its keys is paid
+	until int64 // instant by which its keys have paid their debts
 }
 
 func newSketch(keys int) *sketch {
@@ -44,18 +44,18 @@ func newSketch(keys int) *sketch {
 	return &sketch{rowMask: uint64(row - 1), cells: make([]int64, sketchRows*row*cellNumbers), keys: keys}
 }
 
-// mixed returns the i-th hash that follows from one (SplitMix64).
+// mixed returns the i-th hash derived from one (SplitMix64).
 func mixed(hash uint64, i int) uint64 {
 	return base.Mix64(hash + uint64(i)*0x9e3779b97f4a7c15)
 }
 
-// cell returns the numbers of a key in a row.
+// cell returns the numbers of a key's cell in a row.
 func (s *sketch) cell(hash uint64, row int) []int64 {
 	at := (uint64(row)*(s.rowMask+1) + mixed(hash, row+3)&s.rowMask) * cellNumbers
 	return s.cells[at : at+cellNumbers]
 }
 
-// add adds what a key owes at t.
+// add adds the debt of a key at t.
 func (s *sketch) add(hash uint64, owed *debt, t int64) {
 	s.rotate(t)
 	if f := &s.recent; !f.has(hash) {
@@ -74,7 +74,7 @@ func (s *sketch) add(hash uint64, owed *debt, t int64) {
 	}
 }
 
-// find returns what a key owes at most, if it was evicted.
+// find returns an upper bound of a key's debt, if the key was evicted.
 func (s *sketch) find(hash uint64) (owed debt) {
 	copy(owed[:], s.cell(hash, 0))
 	for row := 1; row < sketchRows; row++ {
@@ -90,8 +90,8 @@ func (s *sketch) has(hash uint64, t int64) bool {
 	return s.recent.until > t && s.recent.has(hash) || s.older.until > t && s.older.has(hash)
 }
 
-// rotate makes the generation that is full the older one, once all is paid that its keys owe
-// which takes its place. Until then it takes more keys, and errs more often.
+// rotate makes a full generation the older one, once the keys of the generation that it
+// replaces have paid their debts. Until then it takes more keys, and errs more often.
 func (s *sketch) rotate(t int64) {
 	f := &s.recent
 	switch {

@@ -6,13 +6,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// blockFrame is that of sliding blocks: time is cut, from the epoch on, into blocks,
-// and the window is the current one and those before it, so many in all. It is as
-// short as the time since the current block began and the blocks before: at most Rate.N
-// permits pass in any window of Rate.Per less one block.
+// blockFrame is the frame of sliding blocks. Time is cut into blocks, from the epoch on. The
+// window is the current block and those before it, Quota.Blocks in all. So its length is the
+// time since the current block began plus the blocks before: at most Rate.N permits pass in any
+// window of Rate.Per less one block.
 type blockFrame struct {
-	length int64 // of a block, in ns
-	span   int64 // of all blocks of a window
+	length int64 // length of a block, in ns
+	span   int64 // length of all blocks of a window
 }
 
 func newSlidingBlocks(q *rules.Quota, now time.Duration) State {
@@ -40,8 +40,8 @@ func (f blockFrame) latest(at, t int64) int64 { return max(at, min(at+f.length-1
 
 func (f blockFrame) apart() bool { return false }
 
-// back moves by whole blocks, to what is not sooner. What was not ahead on the old
-// clock is not ahead on the new one.
+// back moves a slot by whole blocks, to the instant at−by or later. A slot that was not ahead
+// on the old clock is not ahead on the new one.
 func (f blockFrame) back(at, _, by, t int64) int64 {
 	to := max(0, at-by+by%f.length)
 	if at <= t+by {
@@ -50,7 +50,7 @@ func (f blockFrame) back(at, _, by, t int64) int64 {
 	return to
 }
 
-// from takes it that all was taken at the end of its block, or at the latest instant.
+// from assumes that all permits were taken at the end of their block, or at the latest instant.
 func (f blockFrame) from(old blockFrame, at, _, latest int64) int64 {
 	at = max(at, min(at+old.length-1, latest))
 	return f.slot(at, at)

@@ -7,11 +7,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// logFrame is that of the sliding log: each instant is a slot of its own, which leaves
-// the window when a window's length has passed. So there are at most Rate.N permits in
-// any half-open window of Rate.Per, and each is back just that long after it was taken.
-// What is taken at one instant is one entry. Beside what is reserved there are at most
-// Rate.N of them, as each is a permit or more, or minSlots.
+// logFrame is the frame of the sliding log. Each instant is a slot of its own, which leaves the
+// window when a window's length has passed. So there are at most Rate.N permits in any
+// half-open window of Rate.Per, and each returns exactly that long after it was taken. All
+// takes at one instant are one entry. Without reservations there are at most Rate.N entries,
+// since each has a permit or more, or minSlots.
 type logFrame struct {
 	per int64
 }
@@ -47,8 +47,8 @@ func (w *window[F]) Clone() State {
 	return &c
 }
 
-// ReleaseNewest gives back n permits at now, those that were taken last, whichever calls
-// took them. Package permits has no marks to return by.
+// ReleaseNewest returns the n permits that were taken last, at now, whichever calls took them.
+// Package permits has no marks to return by.
 func (w *window[F]) ReleaseNewest(now time.Duration, n int64) {
 	t, _ := w.advance(now)
 	for n > 0 && w.slots.n > 0 {

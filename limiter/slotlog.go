@@ -2,21 +2,21 @@ package limiter
 
 import "slices"
 
-// slot is a span of time by its beginning, in ns, and the permits that count in it.
+// slot is a span of time, identified by its beginning in ns, and the permits that count in it.
 type slot struct{ at, n int64 }
 
-// slotLog is a queue of slots in order of time, in a ring that grows as need be. Empty,
-// it keeps little room.
+// slotLog is a queue of slots in order of time, in a ring that grows as needed. An empty log
+// keeps little room.
 type slotLog struct {
 	ring []slot
-	head int // of the oldest
+	head int // index of the oldest slot
 	n    int
 }
 
 // minRing is the room that an empty log may keep.
 const minRing = 16
 
-// at is the slot that is i-th in time; i is below n.
+// at returns the i-th slot in time. i must be below n.
 func (l *slotLog) at(i int) *slot {
 	if i += l.head; i >= len(l.ring) {
 		i -= len(l.ring)
@@ -24,12 +24,13 @@ func (l *slotLog) at(i int) *slot {
 	return &l.ring[i]
 }
 
-// newest is the last in time; there is one.
+// newest returns the last slot in time. There must be one.
 func (l *slotLog) newest() *slot { return l.at(l.n - 1) }
 
-// after is how many slots begin by t: the index of the first that begins after it.
+// after returns the number of slots that begin by t, the index of the first that begins after
+// it.
 func (l *slotLog) after(t int64) int {
-	if l.n > 0 && l.newest().at <= t { // mostly
+	if l.n > 0 && l.newest().at <= t { // the common case
 		return l.n
 	}
 	low, high := 0, l.n
@@ -43,7 +44,7 @@ func (l *slotLog) after(t int64) int {
 	return low
 }
 
-// add adds the permits to the slot of that time, which it makes if there is none.
+// add adds the permits of s to the slot of its time, which it makes if there is none.
 func (l *slotLog) add(s slot) {
 	i := l.after(s.at)
 	if i > 0 && l.at(i-1).at == s.at {
@@ -54,7 +55,7 @@ func (l *slotLog) add(s slot) {
 		l.grow()
 	}
 	l.n++
-	for j := l.n - 1; j > i; j-- { // only what is taken before reservations has any after it
+	for j := l.n - 1; j > i; j-- { // only takes before reservations have slots after them
 		*l.at(j) = *l.at(j - 1)
 	}
 	*l.at(i) = s
@@ -67,7 +68,7 @@ func (l *slotLog) grow() {
 	l.ring, l.head = ring, 0
 }
 
-// pop takes out the oldest.
+// pop removes the oldest slot and returns it.
 func (l *slotLog) pop() slot {
 	s := *l.at(0)
 	if l.head++; l.head == len(l.ring) {
@@ -77,7 +78,7 @@ func (l *slotLog) pop() slot {
 	return s
 }
 
-// remove takes out the slot that is i-th in time.
+// remove removes the i-th slot in time.
 func (l *slotLog) remove(i int) {
 	for ; i < l.n-1; i++ {
 		*l.at(i) = *l.at(i + 1)
@@ -85,14 +86,14 @@ func (l *slotLog) remove(i int) {
 	l.shrunk()
 }
 
-// shrunk counts one slot less.
+// shrunk counts one slot less, and frees a large ring when it is empty.
 func (l *slotLog) shrunk() {
 	if l.n--; l.n == 0 && len(l.ring) > minRing {
 		*l = slotLog{}
 	}
 }
 
-// copied is a log of its own with the same slots.
+// copied returns an independent log with the same slots.
 func (l *slotLog) copied() slotLog {
 	return slotLog{ring: slices.Clone(l.ring), head: l.head, n: l.n}
 }

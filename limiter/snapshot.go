@@ -18,9 +18,9 @@ import (
 //	frame   uvarint length, kind and body; uint32 CRC (Castagnoli) of kind and body
 //	'q'     a quota, as JSON; they are numbered from 0 in their order
 //	'k'     uvarint number of its quota, uvarint length of the name, name, uvarint
-//	        length of the key, key, and the rest is the state; of a key with several states,
-//	        since it was under several quotas, the one of the quota that holds comes first
-//	'e'     the end: uvarint how many 'k' there were
+//	        length of the key, key, and the rest is the state; a key that was under several
+//	        quotas has several states, and that of the quota in force comes first
+//	'e'     the end: uvarint number of 'k' frames
 //
 // Numbers are big-endian; instants are nanoseconds since the Unix epoch.
 const snapshotHeader = "hotparam limits 1\n"
@@ -32,19 +32,20 @@ const (
 	maxSnapshotQuotas = 1 << 16
 )
 
-// ErrSnapshot says that the bytes are not a snapshot, or not a whole one.
+// ErrSnapshot means that the bytes are not a snapshot, or not a whole one.
 var ErrSnapshot = errors.New("limiter: not a whole snapshot of limits")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// snapshotCounts is what became of the keys of a snapshot.
+// snapshotCounts counts the states in a snapshot, and those left out.
 type snapshotCounts struct{ keys, left int }
 
 // Snapshot writes the states of all keys, for a Restore after a restart. It returns how many
-// states it wrote, of which a key has several if it was under several quotas, and how many
-// it left out: those of custom algorithms, those of names and keys of over 65,536 bytes, and
-// what evicted keys owe, which no other process can find (see [Stats].Displaced).
-// Keys may be asked for meanwhile; each is written as it is at some moment of the call.
+// states it wrote, and how many it left out. A key has several states if it was under several
+// quotas. States of custom algorithms are left out, and those of names and keys of over 65,536
+// bytes. So are the debts of evicted keys, which no other process can find (see
+// [Stats].Displaced). Keys may be asked for during the call; each is written as it is at some
+// moment of the call.
 func (m *Memory) Snapshot(w io.Writer) (written, left int, err error) {
 	buffered := bufio.NewWriter(w)
 	s := &snapshotWriter{w: buffered, m: m, quotas: make(map[rules.Quota]uint64)}
@@ -69,7 +70,7 @@ type snapshotWriter struct {
 	w      *bufio.Writer
 	m      *Memory
 	quotas map[rules.Quota]uint64
-	body   []byte // of the frame at hand
+	body   []byte // body of the current frame
 	counts snapshotCounts
 	err    error
 }
@@ -105,14 +106,14 @@ func (s *snapshotWriter) key(n *node) {
 	}
 }
 
-// encodedState is one state of a key; nil bytes: one of the user's own.
+// encodedState is one state of a key. Its bytes are nil for a custom algorithm.
 type encodedState struct {
 	quota rules.Quota
 	bytes []byte
 }
 
-// encoded are all states of a key, the one of the quota that holds first; none where it
-// was dropped meanwhile.
+// encoded returns all states of a key, that of the quota in force first. It returns none if the
+// key was dropped.
 func (g *guarded) encoded() (all []encodedState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,7 +132,7 @@ func (x *side) encoded() []encodedState {
 	state, q := x.state, *x.quota
 	lock, locked := state.(*penalty)
 	if locked && q.Penalty == 0 {
-		state = lock.inner // the lock bars nobody, and ends
+		state = lock.inner // the lock denies nothing under this quota, and ends
 	}
 	bytes, ok := encodeState(nil, state)
 	if !ok {
@@ -177,7 +178,7 @@ func (s *snapshotWriter) state(name, key string, e encodedState) {
 	s.counts.keys++
 }
 
-// encodeState appends a state; false: it is one of the user's own.
+// encodeState appends a state. It returns false for the state of a custom algorithm.
 func encodeState(b []byte, state State) ([]byte, bool) {
 	if lock, ok := state.(*penalty); ok {
 		if _, ok := lock.inner.(storable); !ok {

@@ -7,16 +7,16 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// guarded is one key's states.
+// guarded holds one key's states.
 type guarded struct {
 	lent lentWord
 	mu   sync.Mutex
 	sides
 	dropped bool
-	calm    uint8 // asks in turn under a quota whose word might be lent, and is not
+	calm    uint8 // consecutive asks under a quota whose word might be lent, and is not
 }
 
-// found is what became of a key that was found.
+// found is the outcome of an ask on a key that was found.
 type found uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	keyCalm // asked, and worth a renewal
 )
 
-// do asks under this quota and sets r.
+// do executes ask under q and sets r.
 func (g *guarded) do(now time.Duration, q *rules.Quota, from maker, ask *Ask, r *Result) (found, error) {
 	g.mu.Lock()
 	switch {
@@ -33,7 +33,7 @@ func (g *guarded) do(now time.Duration, q *rules.Quota, from maker, ask *Ask, r 
 		g.mu.Unlock()
 		return keyDropped, nil
 	case !g.isStraight(q, ask.Kind) || g.family >= customFamily:
-		defer g.mu.Unlock() // a user's own algorithm may panic
+		defer g.mu.Unlock() // a custom algorithm may panic
 		g.settle()
 		g.calm = 0
 		res, err := g.sides.do(now, q, from, ask)
@@ -55,8 +55,9 @@ func (g *guarded) do(now time.Duration, q *rules.Quota, from maker, ask *Ask, r 
 	return keyAsked, nil
 }
 
-// takeNow takes n under this quota and sets d, which is zero, without an Ask and a Result. It
-// returns false if it takes an Ask: the quota has changed, or its states are not windows.
+// takeNow takes n permits under q and sets d, which must be zero, without an Ask and a Result.
+// It returns false if the take needs an Ask: the quota has changed, or the state is not a
+// window.
 func (g *guarded) takeNow(now time.Duration, q *rules.Quota, n int64, d *rules.Decision) (ok bool) {
 	g.mu.Lock()
 	if g.quota == q {
@@ -76,8 +77,8 @@ func (g *guarded) takeNow(now time.Duration, q *rules.Quota, n int64, d *rules.D
 	return ok
 }
 
-// dropFresh marks a key as gone if all of its states are as good as new, and it is not just in use.
-// Otherwise it returns the instant from which they will be, or cannotEvict.
+// dropFresh marks a key as gone if all of its states equal new ones and it is not in use just
+// now. Otherwise it returns the instant from which they will, or cannotEvict.
 func dropFresh(g *guarded, now int64) (dropped bool, until int64) {
 	if g.lent.busy(now) {
 		return false, g.lent.word.Load()
@@ -98,8 +99,8 @@ func dropFresh(g *guarded, now int64) (dropped bool, until int64) {
 	return true, 0
 }
 
-// evict marks a key as gone and adds what it owes to the stripe's debts. It returns false, and does
-// nothing, if the key is just in use. The caller holds the lock of the stripe.
+// evict marks a key as gone and adds its debt to the stripe's debts. It returns false, and does
+// nothing, if the key is in use just now. The caller holds the lock of the stripe.
 func (k *table) evict(s *stripe, n *node, now int64) bool {
 	g := &n.kept
 	if !g.mu.TryLock() {
@@ -118,7 +119,7 @@ func (k *table) evict(s *stripe, n *node, now int64) bool {
 	return true
 }
 
-// locked calls f with the states, under the lock, unless the key was dropped.
+// locked calls f under the lock, with the states settled, unless the key was dropped.
 func (g *guarded) locked(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -130,7 +131,7 @@ func (g *guarded) locked(f func()) {
 	g.lend()
 }
 
-// drop marks the key as gone. The caller holds the lock, and has settled.
+// drop marks the key as gone. The caller holds the lock, and has settled the states.
 func (g *guarded) drop() { g.dropped, g.sides = true, sides{} }
 
 // eachKept calls f for every key, with its lock held, and its states.
@@ -141,21 +142,22 @@ func (k *table) eachKept(f func(n *node, g *guarded)) {
 	})
 }
 
-// beginner is where unknown keys may owe permits: it returns the state of such a key, or nil if
-// the key owes nothing.
+// beginner is implemented where unknown keys may owe permits. It returns the state of such a
+// key, or nil if the key owes nothing.
 type beginner interface {
 	begin(a Algorithm, q *rules.Quota, key []byte) State
 }
 
-// enter asks a key that is not in the table. Only a state that is not as good as new
-// enters it, and not what an evicted key has only asked for.
+// enter executes ask on a key that is not in the table. It adds the key only if its state then
+// differs from a new one. An evicted key whose debt the ask does not change is not added
+// either.
 func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota, from algorithms, ask *Ask) (r Result, err error) {
 	s := k.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := maker{from, k, s, key}
-	if n := k.find(hash, key); n != nil { // another was faster
-		_, err = n.kept.do(now, q, m, ask, &r) // not dropped: that needs our lock
+	if n := k.find(hash, key); n != nil { // another goroutine was faster
+		_, err = n.kept.do(now, q, m, ask, &r) // never dropped, which needs the lock held here
 		return r, err
 	}
 	a, err := from.of(q)
@@ -165,7 +167,7 @@ func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota
 	t := instant(now)
 	born := now
 	if late := s.floor - t; late > maxBack {
-		s.floor = 0 // it is from before a reset of the clock
+		s.floor = 0 // floor is from before a reset of the clock
 	} else if late > 0 {
 		born = time.Duration(s.floor)
 	}
@@ -194,8 +196,8 @@ func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota
 	return r, nil
 }
 
-// newGuarded returns a key with one state. It lends its word while that is of plan, which may
-// be nil.
+// newGuarded returns a key with one state. The key lends the state's word while that has the
+// arithmetic of plan, which may be nil.
 func newGuarded(hash uint64, key []byte, o side, plan *words) *node {
 	n := newNode(hash, key)
 	n.kept.begin(sides{side: o}, plan)

@@ -9,16 +9,17 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// debtor is a state whose debt can be kept without it. Those of custom algorithms are not.
+// debtor is a state whose debt can be kept without it. States of custom algorithms are not
+// debtors.
 type debtor interface {
-	// owes returns what is owed at now, and whether less than one permit is left. The zero debt
-	// means nothing.
+	// owes returns the debt at now, and whether less than one permit is left. The zero debt
+	// means that there is none.
 	owes(now time.Duration) (owed debt, spent bool)
-	// indebt has a new state begin with a debt, at now.
+	// indebt makes a new state begin with a debt, at now.
 	indebt(owed *debt, now time.Duration)
 }
 
-// debtOf is owes for any state. A state that is not a debtor owes nothing but the time until it
+// debtOf is like owes, for any state. A state that is not a debtor owes only the time until it
 // equals a new one, in which its key is denied: see barred.
 func debtOf(s State, now time.Duration) (owed debt, spent bool) {
 	if d := debtorOf(s); d != nil {
@@ -46,7 +47,7 @@ func debtorOf(s State) debtor {
 // hash returns the hash of a key in the debts.
 func (k *table) hash(key []byte) uint64 { return maphash.Bytes(k.seed, key) }
 
-// owe adds what a state owes to the debts. Families do not convert, so each has its own.
+// owe adds the debt of a state to the debts. Families do not convert, so each has its own.
 func (k *table) owe(s *stripe, hash uint64, of family, state State, t int64) {
 	if state == nil {
 		return
@@ -56,7 +57,8 @@ func (k *table) owe(s *stripe, hash uint64, of family, state State, t int64) {
 	}
 }
 
-// inherit has a new state of a key begin with what the key owes, and returns the state to use.
+// inherit makes a new state of a key begin with the key's debt. It returns the state to use,
+// and whether there is a debt.
 func (k *table) inherit(s *stripe, key []byte, of family, state State, now time.Duration) (_ State, inherits bool) {
 	t := instant(now)
 	if s.settleDebts(t) == nil || of == unlimitedFamily {
@@ -73,11 +75,11 @@ func (k *table) inherit(s *stripe, key []byte, of family, state State, now time.
 	return &barred{State: state, clock: clock{t}, until: owed[debtUntil]}, true
 }
 
-// maker makes the states of a key: those of a new family begin with what the key owes.
+// maker makes the states of a key. States of a new family begin with the key's debt.
 type maker struct {
 	algorithms
 	table  *table  // nil for a key without a table
-	stripe *stripe // of the key, whose lock is held; nil if it is not
+	stripe *stripe // the key's stripe if its lock is held, or nil
 	key    []byte
 }
 
@@ -89,7 +91,7 @@ func (m *maker) create(a Algorithm, q *rules.Quota, now time.Duration) (state St
 	if m.table != nil && m.stripe == nil {
 		return nil, false, errUnlocked
 	}
-	var opened State // what an unknown key owes
+	var opened State // state of an unknown key that owes permits
 	if o, ok := m.algorithms.(beginner); ok {
 		opened = o.begin(a, q, m.key)
 	}
@@ -101,7 +103,7 @@ func (m *maker) create(a Algorithm, q *rules.Quota, now time.Duration) (state St
 	}
 	switch {
 	case opened == nil:
-	case inherits: // it is not known which of both came first, so it owes the sum
+	case inherits: // the order of both debts is not known, so the key owes the sum
 		r := opened.Do(now, Ask{Kind: Peek})
 		state.Do(now, Ask{Kind: Charge, N: int64(math.Ceil(max(float64(r.Limit-r.Remaining), owedBy(opened))))})
 	default:
@@ -110,7 +112,7 @@ func (m *maker) create(a Algorithm, q *rules.Quota, now time.Duration) (state St
 	return state, inherits, nil
 }
 
-// barred is the state of a custom algorithm whose key was evicted: it denies until the key's
+// barred is the state of a custom algorithm whose key was evicted. It denies until the key's
 // state would have equalled a new one.
 type barred struct {
 	State

@@ -4,31 +4,31 @@ import (
 	"sync/atomic"
 )
 
-// lentWord is the word of a key's state while it is lent: takes swap it without the key's
-// lock. Whoever holds the lock and needs the state settles first, which takes the word back, and
-// lends it again afterwards. Meanwhile the word is gone, and takes queue for the lock.
+// lentWord is the word of a key's state while it is lent: takes swap it without the key's lock.
+// A holder of the lock that needs the state settles first, which takes the word back, and lends
+// it again afterwards. In between the word is gone, and takes queue for the lock.
 //
-// Only the word is lent. What is beside it in the state (see line) changes under the lock
-// alone, and a word with reservations is not lent, since a second one is in force then.
+// Only the word is lent. The rest of the state (see line) changes under the lock alone. A word
+// with reservations is not lent, since a second word is in force then.
 //
-// The arithmetic is fixed: a word that came back under another quota is not lent again, so a
-// take that has read the word before cannot swap it by the rate of before. Such a key is
-// replaced once its quota stays: see renew.
+// The arithmetic is fixed. A word that came back under another quota is not lent again, so a
+// take that has read the word before cannot swap it by the earlier rate. Such a key is replaced
+// once its quota stays: see renew.
 type lentWord struct {
-	plan *words       // fixed; nil: there is never a word
-	word atomic.Int64 // gone: it is in the state
-	// stamp is twice the state's clock (see clock), to within the grain of takes; plus one if the
-	// state has something beside the word that the mark of a take needs.
+	plan *words       // fixed; nil if no word is ever lent
+	word atomic.Int64 // gone if it is in the state
+	// stamp is twice the state's clock (see clock), to within the grain of takes. It is one
+	// more if the state has more than the word that the mark of a take needs.
 	stamp atomic.Uint64
 }
 
-// clockGrain is how exactly the words' clocks are known that no clock of the user's can set
-// back, and those of callers that pass the time: a store for each take would cost more than the
-// take, and make all wait for one line of the cache.
+// clockGrain is the precision of the words' clocks, if no clock of the user's can set them back
+// or if the caller passes the time. A store for each take would cost more than the take, and
+// make all wait for one line of the cache.
 const clockGrain = int64(1e9)
 
-// lendable returns the arithmetic of words that can be lent, or nil: a queue that shapes keeps
-// a promise beside its word.
+// lendable returns the arithmetic of words that can be lent, or nil. A queue that shapes has a
+// promise in addition to its word.
 func lendable(a Algorithm) *words {
 	if p, ok := a.(*words); ok && !p.shape {
 		return p
@@ -36,7 +36,7 @@ func lendable(a Algorithm) *words {
 	return nil
 }
 
-// lend lends the word if it can be. The caller holds the lock.
+// lend lends the word if possible. The caller holds the lock.
 func (g *guarded) lend() {
 	s, ok := g.state.(*wordState)
 	switch {
@@ -68,7 +68,7 @@ func (g *guarded) settle() {
 	}
 }
 
-// take takes n, as wordState.Do does, and returns false if that needs the lock.
+// take takes n, as wordState.Do does. It returns false if that needs the lock.
 func (w *lentWord) take(p *words, t, grain, n int64) (verdict, bool) {
 	if _, ok := w.at(t, grain); !ok {
 		return verdict{}, false
@@ -85,8 +85,8 @@ func (w *lentWord) take(p *words, t, grain, n int64) (verdict, bool) {
 	}
 }
 
-// do executes ask and sets r, which is zero, as wordState.Do does. It returns false, and does
-// nothing, if that needs the lock.
+// do executes ask and sets r, which must be zero, as wordState.Do does. It returns false, and
+// does nothing, if that needs the lock.
 func (w *lentWord) do(p *words, t, grain int64, ask *Ask, r *Result) bool {
 	stamp, ok := w.at(t, grain)
 	if !ok || ask.Kind >= Return {
@@ -113,19 +113,19 @@ func (w *lentWord) do(p *words, t, grain int64, ask *Ask, r *Result) bool {
 	}
 }
 
-// at moves the clock to t, unless that is within the grain, and returns the stamp before. It
-// returns false if the clock is set back: the state knows by how much it may be.
+// at moves the clock to t, unless t is within the grain, and returns the stamp before. It
+// returns false if the clock went back: only the state knows by how much it may.
 func (w *lentWord) at(t, grain int64) (stamp uint64, ok bool) {
 	for {
 		stamp = w.stamp.Load()
 		last := int64(stamp >> 1)
-		if t <= last+grain || w.stamp.CompareAndSwap(stamp, uint64(t)<<1|stamp&1) { // before the swap: who settles must know it
+		if t <= last+grain || w.stamp.CompareAndSwap(stamp, uint64(t)<<1|stamp&1) { // before the swap, since settle must see it
 			return stamp, t >= last
 		}
 	}
 }
 
-// busy reports whether it is certain, without a look at the state, that the key is in use.
+// busy reports whether the key is certainly in use, without reading the state.
 func (w *lentWord) busy(now int64) bool {
 	if w.plan == nil {
 		return false
@@ -134,11 +134,11 @@ func (w *lentWord) busy(now int64) bool {
 	return word > now && word-now <= w.plan.fill && now >= int64(w.stamp.Load()>>1)
 }
 
-// calmEnough is how often a key is asked in turn under one quota before it is replaced: where
-// quotas alternate from ask to ask that would be for nothing.
+// calmEnough is the number of consecutive asks under one quota after which a key is replaced.
+// If quotas alternate from ask to ask, a replacement would be useless.
 const calmEnough = 16
 
-// renew replaces a key that has been under another quota since it entered by one that lends
+// renew replaces a key that has been under another quota since it entered with one that lends
 // its word.
 func (k *table) renew(hash uint64, n *node, from algorithms) {
 	s, g := k.stripe(hash), &n.kept

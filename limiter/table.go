@@ -10,62 +10,64 @@ import (
 	"time"
 )
 
-// table is a bounded hash table of what a limiter keeps for each key: chains that are read
-// without a lock and changed under the lock of their stripe.
+// table is a bounded hash table of the state that a limiter keeps for each key. Its chains are
+// read without a lock and changed under the lock of their stripe.
 //
-// A reader may find a key while it is dropped. The kept value settles that: it is marked as
-// gone before it leaves its chain, so a take either comes first, and the key stays, or sees
+// A reader may find a key while it is dropped. The kept value resolves that: it is marked as
+// gone before it leaves its chain. So a take either comes first, and the key stays, or sees
 // that it is gone and looks again under the lock. The alternative, a map and a lock for each
-// shard, makes everybody wait for the hottest key's lock.
+// shard, makes every caller wait for the hottest key's lock.
 //
-// There is no sweep in the background: new keys sweep a part of the table as they enter, and
-// where none arrive the known ones do, one call in each pace.
+// There is no sweep in the background. New keys sweep a part of the table as they enter. If
+// none arrive, the calls for known keys do, one call in each pace.
 //
-// A full table evicts one of the keys that it sweeps for each new one: the one that first has
-// paid what it owes, which the stripe's debts keep. So a key that was evicted begins with what
-// it owed, and no other is worse off but by the chance that debts states.
+// For each new key a full table evicts one of the keys that it sweeps: the one whose debt is
+// paid first. The stripe's debts keep the debt. So an evicted key begins with the debt that it
+// had, and other keys are worse off only by the chance that sketch states.
 type table struct {
 	heads   []atomic.Pointer[node] // fixed; a power of two, at least max
-	used    atomic.Uint64          // of the heads, from the first on: see grow
+	used    atomic.Uint64          // heads in use, from the first on: see grow
 	stripes []stripe               // a power of two
 	max     int64
-	seed    maphash.Seed // of the hashes in debts
+	seed    maphash.Seed // seed of the hashes in debts
 	held    atomic.Int64
 
 	pace  int64        // ns between two looks
-	swept atomic.Int64 // when the last look was
+	swept atomic.Int64 // time of the last look
 	turn  atomic.Int64
-	walks atomic.Int64 // calls of each: it does not grow meanwhile
+	walks atomic.Int64 // calls of each in progress, during which the table does not grow
 
 	evicted   atomic.Uint64
 	displaced atomic.Uint64
 	inherited atomic.Uint64
 }
 
-// cannotEvict is when a key equals a new one that cannot be evicted now.
+// cannotEvict is the instant at which a key that cannot be evicted now counts as equal to a new
+// one.
 const cannotEvict = math.MaxInt64
 
-// stripe is some of the heads, by lines of the cache in turn, under one lock.
+// stripe is a part of the heads under one lock. The stripes share the heads by lines of the
+// cache, round robin.
 type stripe struct {
 	index uint64 // fixed
 	mu    sync.Mutex
-	hand  uint64 // which of its heads to sweep next
-	// floor is the latest instant at which a key was dropped. Whatever was dropped equalled a
-	// new one by then, so a bucket that starts with this word has no more tokens than one that
-	// may have been dropped before it, even if the clock goes back.
+	hand  uint64 // the next of its heads to sweep
+	// floor is the latest instant at which a key was dropped. All dropped states equalled new
+	// ones by then. So a bucket that starts with this word has no more tokens than one that may
+	// have been dropped before it, even if the clock goes back.
 	floor int64
-	debts *debts   // of evicted keys; nil until one was, and again once all is paid
+	debts *debts   // debts of evicted keys; nil before the first eviction, and again once all is paid
 	_     [24]byte // a cache line of its own
 }
 
 const (
 	maxStripes     = 64
-	headsPerStripe = 64 // at least, unless there is but one stripe
+	headsPerStripe = 64 // at least, unless there is only one stripe
 )
 
-// How many heads a new key sweeps: a bounded piece of work, whatever the flood. Two for each
-// arrival cover the table while half as many keys arrive as it has room for. A full table is
-// worth a longer look.
+// A new key sweeps this number of heads: a bounded amount of work, whatever the flood. Two for
+// each arrival cover the table while half as many keys arrive as it has room for. A full table
+// is worth a longer look.
 const (
 	lookAlways = 2
 	lookFull   = 16
@@ -79,7 +81,7 @@ const (
 	sweepRound = 30 * time.Second
 )
 
-// maxMaxKeys keeps a typing error from reserving all memory.
+// maxMaxKeys prevents a typing error from reserving all memory.
 const maxMaxKeys = 1 << 24
 
 func newTable(maxKeys int) (*table, error) {
@@ -104,9 +106,10 @@ func (t *table) stats() Stats {
 	return Stats{Keys: t.held.Load(), Evicted: t.evicted.Load(), Displaced: t.displaced.Load(), Inherited: t.inherited.Load()}
 }
 
-// find needs no lock. It sees every key that was added before and not dropped since, unless its
-// chain is just parted: whoever finds none looks again under the lock. Under the lock of the
-// hash's stripe its result is not gone either.
+// find returns the node of a key, or nil. It needs no lock. It sees every key that was added
+// before and not dropped since, unless its chain is being parted. A caller that finds none
+// looks again under the lock. Under the lock of the hash's stripe, the result is not gone
+// either.
 func (t *table) find(hash uint64, key []byte) *node {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
 		if n.is(hash, key) {
@@ -116,7 +119,7 @@ func (t *table) find(hash uint64, key []byte) *node {
 	return nil
 }
 
-// has reports whether a key is there.
+// has reports whether a key is in the table.
 func (t *table) has(hash uint64, key []byte) bool {
 	if t.find(hash, key) != nil {
 		return true
@@ -127,7 +130,7 @@ func (t *table) has(hash uint64, key []byte) bool {
 	return t.find(hash, key) != nil
 }
 
-// findNamed is find for the key named(name, key).
+// findNamed is like find, for the key named(name, key).
 func (t *table) findNamed(hash uint64, name, key string) *node {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
 		if n.isNamed(hash, name, key) {
@@ -138,8 +141,8 @@ func (t *table) findNamed(hash uint64, name, key string) *node {
 }
 
 // room makes room for a new key, after sweeping a little. It returns false if none of the keys
-// that it has looked at can be evicted just now: the caller then adds what the new one owes to
-// the debts. The caller holds the lock of the stripe, and puts the key in.
+// that it has looked at can be evicted just now. The caller then adds the new key's debt to the
+// debts. The caller holds the lock of the stripe, and adds the key.
 func (t *table) room(s *stripe, now int64) bool {
 	look := uint64(lookAlways)
 	if t.full() {
@@ -158,7 +161,7 @@ func (t *table) room(s *stripe, now int64) bool {
 	return false
 }
 
-// owed returns what a key owes that is not in the table, and false if that is nothing. The caller
+// owed returns the debt of a key that is not in the table, and whether there is one. The caller
 // holds the lock of the stripe.
 func (t *table) owed(s *stripe, hash uint64, now int64) (debt, bool) {
 	owed, found := s.debts.find(hash, now)
@@ -168,7 +171,7 @@ func (t *table) owed(s *stripe, hash uint64, now int64) (debt, bool) {
 	return owed, found
 }
 
-// settleDebts prepares the debts of a stripe for now: once all is paid they are dropped.
+// settleDebts advances the debts of a stripe to now, and drops them once all is paid.
 func (s *stripe) settleDebts(now int64) *debts {
 	d := s.debts
 	if d == nil {
@@ -182,13 +185,13 @@ func (s *stripe) settleDebts(now int64) *debts {
 	return s.debts
 }
 
-// debtsFor is settleDebts for an eviction: there are debts afterwards.
+// debtsFor is like settleDebts, for an eviction: it makes the debts if there are none.
 func (t *table) debtsFor(s *stripe, now int64) *debts {
 	if s.settleDebts(now) == nil {
 		s.debts = newDebts(len(t.heads) / len(t.stripes))
 		s.debts.last = now
 	}
-	s.floor = max(s.floor, now) // what is paid may be forgotten
+	s.floor = max(s.floor, now) // paid debts may be forgotten
 	return s.debts
 }
 
@@ -210,8 +213,9 @@ func (t *table) eachDebts(f func(d *debts)) {
 	}
 }
 
-// put adds a new key, for which there is room, under the lock of its stripe. It comes last in
-// its chain: keys that are asked for often are mostly the first to come, and are found first.
+// put adds a new key, for which there is room, under the lock of its stripe. The key comes last
+// in its chain: keys that are asked for often are mostly the first to come, and are found
+// first.
 func (t *table) put(hash uint64, n *node) {
 	t.grow(t.stripe(hash))
 	link := t.head(hash)
@@ -233,8 +237,8 @@ func (t *table) remove(hash uint64, n *node) {
 	t.held.Add(-1)
 }
 
-// sweep drops the keys under the stripe's next heads that equal new ones at now. Of the others it
-// returns the one that will first, or nil. The caller holds the stripe's lock.
+// sweep drops the keys under the stripe's next heads that equal new ones at now. It returns the
+// first of the other keys that will, or nil. The caller holds the stripe's lock.
 func (t *table) sweep(s *stripe, now int64, heads uint64) (first *node) {
 	s.settleDebts(now)
 	dropped, least := 0, int64(cannotEvict)
@@ -269,16 +273,16 @@ func (t *table) due(now int64) bool {
 	return since >= t.pace || since < -maxBack
 }
 
-// tend sweeps some of the table if it is time to: keys that come sweep by themselves, but where
-// none come idle ones would stay.
+// tend sweeps a part of the table if it is time to. New keys sweep as they enter, but without
+// them idle keys would stay.
 func (t *table) tend(now time.Duration) {
 	if at := instant(now); t.due(at) {
 		t.look(at)
 	}
 }
 
-// look sweeps the next piece of the table. One caller does it while the others go on. Some of
-// the looks for which nobody came in time are made up for.
+// look sweeps the next part of the table. One caller does it while the others continue. It
+// makes up for some of the looks that were due and that no caller made.
 func (t *table) look(now int64) {
 	last := t.swept.Load()
 	next := max(last+t.pace, now-lookBehind*t.pace)
@@ -305,8 +309,8 @@ func (t *table) sweepAll(now int64) {
 	}
 }
 
-// each calls f for every node, which may be dropped meanwhile, until f returns false. The table
-// does not grow until it returns, so that no node is missed or met twice.
+// each calls f for every node until f returns false. A node may be dropped during the call. The
+// table does not grow until each returns, so that no node is missed or met twice.
 func (t *table) each(f func(*node) bool) {
 	t.walks.Add(1)
 	defer t.walks.Add(-1)

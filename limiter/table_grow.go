@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A table has room for the heads that it needs when it is full, and uses as many as suit the
-// keys that it holds, so that what is read often lies close together. It grows by linear
+// A table has room for the heads that it needs when it is full. It uses as many as suit the
+// keys that it holds, so that memory that is read often lies close together. It grows by linear
 // hashing (Litwin, 1980): by one head at a time, whose keys come from the one chain that they
 // would be in without it. So no call waits until all keys are moved. It does not shrink.
 //
@@ -14,12 +14,12 @@ import (
 // again under the lock, as for any key that it does not find.
 
 const (
-	// headsPerLine is how many heads are in a line of the cache.
+	// headsPerLine is the number of heads in a line of the cache.
 	headsPerLine = 8
 	// headsPerKey keeps chains short.
 	headsPerKey = 2
-	// growAtOnce is how many heads a new key adds at most: more than headsPerKey, so that a
-	// table that could not grow for a while catches up.
+	// growAtOnce is the maximum number of heads that a new key adds. It is more than
+	// headsPerKey, so that a table that could not grow for a while catches up.
 	growAtOnce = 4
 )
 
@@ -30,7 +30,7 @@ func (t *table) at(hash uint64) uint64 {
 	used := t.used.Load()
 	mask := uint64(1)<<(bits.Len64(used-1)&63) - 1
 	at := hash & mask
-	if at >= used { // that one is still to come
+	if at >= used { // that head is not in use yet
 		at &= mask >> 1
 	}
 	return at
@@ -63,8 +63,8 @@ func (t *table) link(hash uint64, n *node) *atomic.Pointer[node] {
 	return link
 }
 
-// grow adds some heads if they are few for the keys that are held. The caller holds the lock of
-// its stripe; a head of another one is left to somebody else if that one's lock is taken.
+// grow adds some heads if there are few for the keys that are held. The caller holds the lock
+// of its own stripe. A head of another stripe whose lock is taken is left to another caller.
 func (t *table) grow(own *stripe) {
 	want := min(uint64(max(t.held.Load(), 0))*headsPerKey, uint64(len(t.heads)))
 	for range growAtOnce {
@@ -86,7 +86,7 @@ func (t *table) grow(own *stripe) {
 	}
 }
 
-// part moves to a new head those nodes that belong there, from the chain that they are in. Their
+// part moves the nodes that belong to a new head there, from the chain that they are in. Their
 // order stays.
 func (t *table) part(head uint64) {
 	bit := uint64(1) << (bits.Len64(head) - 1)

@@ -6,14 +6,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// together reports whether the ask takes only if the others that are Together are allowed.
+// together reports whether the ask takes permits only if the others with Together are allowed.
 func (a *Ask) together() bool { return a.Together && a.Kind <= Reserve }
 
-// notAsked is the result of an ask that is Together with one that was denied before.
+// notAsked is the result of an ask with Together after another one was denied.
 var notAsked = Result{Decision: rules.Decision{Allowed: true}}
 
-// askedTwice reports whether the key of an ask that is Together has another such ask: what one of
-// them would have taken, and has not, may be why the other was denied.
+// askedTwice reports whether ops[i] and another op with the same key are Together. Permits that
+// one of them would have taken, and has not, may be the reason why the other was denied.
 func askedTwice(ops []Op, i int) bool {
 	if !ops[i].together() {
 		return false
@@ -26,7 +26,7 @@ func askedTwice(ops []Op, i int) bool {
 	return false
 }
 
-// deniedTogether reports whether one of ops that is Together and has no error was denied.
+// deniedTogether reports whether one of ops with Together and without an error was denied.
 func deniedTogether(ops []Op, results []Result, err error) bool {
 	for i := range ops {
 		if ops[i].together() && !results[i].Allowed && ErrorOf(err, i) == nil {
@@ -36,10 +36,10 @@ func deniedTogether(ops []Op, results []Result, err error) bool {
 	return false
 }
 
-// doTogether executes the asks that are Together. It tries all of them first, so that a
-// request which one limit denies holds nothing of another, not even for an instant. What an
-// ask cannot take after that, because another one of the call or another goroutine took it
-// meanwhile, has the others return what they took. A fixed window that began so stays begun.
+// doTogether executes the asks with Together. It tries all of them first, so that a request
+// which one limit denies holds nothing of another, not even for an instant. After that, another
+// ask of the call or another goroutine may still take permits that an ask needs. Then the
+// others return what they took. A fixed window that has begun that way stays begun.
 func (m *Memory) doTogether(now time.Duration, ops []Op, results []Result, errs OpErrors) OpErrors {
 	denied := false
 	for i := range ops {
@@ -58,7 +58,7 @@ func (m *Memory) doTogether(now time.Duration, ops []Op, results []Result, errs 
 		*r = Result{}
 		errs = setError(errs, len(ops), i, m.do(now, op, r))
 		switch {
-		case denied && r.Allowed: // what it lacked was returned meanwhile
+		case denied && r.Allowed: // the missing permits were returned in between
 			m.giveBack(now, op, r)
 			*r = tried
 		case !denied && !r.Allowed && (errs == nil || errs[i] == nil):
@@ -98,9 +98,9 @@ func (m *Memory) try(now time.Duration, op *Op, r *Result) error {
 	return nil
 }
 
-// giveBack returns what op took.
+// giveBack returns the permits that op took.
 func (m *Memory) giveBack(now time.Duration, op *Op, r *Result) {
 	back := *op
 	back.Ask = r.Return()
-	_ = m.do(now, &back, new(Result)) // what was taken can be returned
+	_ = m.do(now, &back, new(Result)) // taken permits can be returned
 }

@@ -2,46 +2,47 @@ package limiter
 
 import "github.com/hotparam/hotparam/rules"
 
-// view is what windows of one kind know of what was taken.
+// view holds the permits taken, as counted by windows of one kind.
 type view[F frame[F]] struct {
-	quota *rules.Quota // the last one
+	quota *rules.Quota // the last quota in force
 	frame F
 	total int64   // permits in all slots
-	slots slotLog // in order of time
-	asked int64   // when the quota held last; of one that does not hold
-	since int64   // what was taken before is not counted
+	slots slotLog // ordered by time
+	asked int64   // last time when the quota was in force, if it no longer is
+	since int64   // beginning of the count; earlier takes are not counted
 }
 
 // frame divides time, in ns, into slots.
 type frame[F any] interface {
-	// of is the frame of another quota.
+	// of returns the frame of another quota.
 	of(q *rules.Quota) F
 	// same reports whether both cut time in the same way.
 	same(as F) bool
-	// slot is where that counts which is taken at t. newest is the last slot that is
-	// in use; where none is, it is t.
+	// slot returns the slot in which a take at t counts. newest is the last slot in use, or t
+	// if there is none.
 	slot(t, newest int64) int64
-	// leaves is when the slot that begins at `at` leaves the window.
+	// leaves returns when the slot that begins at `at` leaves the window.
 	leaves(at int64) int64
-	// holds reports whether what was taken at t counts in the slot at `at`.
+	// holds reports whether a take at t counts in the slot at `at`.
 	holds(at, t int64) bool
-	// latest is, at t, the latest instant at which what counts in the slot at `at` may have been
-	// taken that is needed to find the slot again.
+	// latest returns an instant that identifies the slot at `at`: the latest at which its
+	// permits may have been taken, as of t.
 	latest(at, t int64) int64
 	// apart reports whether each slot is a window of its own.
 	apart() bool
-	// back is where the slot at `at` goes when the clock is set back, by so much, to t.
-	// before is where the slot before it went, or noSlot.
+	// back returns the new place of the slot at `at` when the clock is set back, by so much, to
+	// t. before is the new place of the slot before it, or noSlot.
 	back(at, before, by, t int64) int64
-	// from is where a slot of another frame goes. latest is now, or a later instant for which
-	// permits were reserved, which may lie within a slot that has begun; before as above.
+	// from returns the place of a slot of another frame. latest is now, or a later instant for
+	// which permits were reserved, which may lie within a slot that has begun. before is as
+	// above.
 	from(old F, at, before, latest int64) int64
 }
 
 // noSlot is before all slots: no slot begins that early.
 const noSlot = -1 << 63
 
-// limit is how many permits a window has.
+// limit returns the number of permits of a window.
 func (w *view[F]) limit() int64 { return w.quota.Rate.N }
 
 func (w *view[F]) advance(t, leap int64) {
@@ -54,7 +55,7 @@ func (w *view[F]) advance(t, leap int64) {
 	}
 }
 
-// move moves each slot to where it belongs; their order stays.
+// move moves each slot to the place that to returns. Their order stays.
 func (w *view[F]) move(to func(at, before int64) int64) {
 	old, before := w.slots, int64(noSlot)
 	w.slots = slotLog{}
@@ -64,8 +65,8 @@ func (w *view[F]) move(to func(at, before int64) int64) {
 	}
 }
 
-// under returns the view of another quota at t, with what this one has counted. Latest is t, or a
-// later instant for which permits were reserved: see frame.
+// under returns the view of another quota at t, with the permits that this one has counted.
+// latest is t, or a later instant for which permits were reserved: see frame.
 func (w *view[F]) under(q *rules.Quota, t, latest int64) view[F] {
 	next := view[F]{quota: q, frame: w.frame.of(q), total: w.total, slots: w.slots.copied(), since: t}
 	if w.slots.n > 0 {
@@ -76,13 +77,13 @@ func (w *view[F]) under(q *rules.Quota, t, latest int64) view[F] {
 	return next
 }
 
-// span is how long a window of the view is, about t.
+// span returns the length of a window of the view, about t.
 func (w *view[F]) span(t int64) int64 {
 	begins := w.frame.slot(t, t)
 	return w.frame.leaves(begins) - begins
 }
 
-// left is when all that was taken has left the window; 0: it has.
+// left returns when all permits have left the window, or 0 if they have.
 func (w *view[F]) left() int64 {
 	if w.slots.n == 0 {
 		return 0
@@ -90,7 +91,7 @@ func (w *view[F]) left() int64 {
 	return w.frame.leaves(w.slots.newest().at)
 }
 
-// free is how many permits there are; it may be below 0.
+// free returns the number of available permits. It may be below 0.
 func (w *view[F]) free(t int64) int64 {
 	if w.frame.apart() && w.slots.n > 0 && w.slots.newest().at > t {
 		return 0
@@ -98,8 +99,8 @@ func (w *view[F]) free(t int64) int64 {
 	return w.limit() - w.total
 }
 
-// roomFor is the first instant at which there are n permits, if there are not at t and
-// nobody takes more. n is at most the limit.
+// roomFor returns the first instant at which n permits are available, if they are not at t and
+// no more are taken. n is at most the limit.
 func (w *view[F]) roomFor(t, n int64) int64 {
 	if w.frame.apart() {
 		newest := w.slots.newest()
@@ -108,7 +109,7 @@ func (w *view[F]) roomFor(t, n int64) int64 {
 		}
 		return w.frame.leaves(newest.at)
 	}
-	// So many have to leave, or so many may stay: what is less is quicker to find.
+	// So many have to leave, or so many may stay: the smaller number is found faster.
 	leave, stay := w.total-w.limit()+n, w.limit()-n
 	if leave <= stay {
 		for i := 0; ; i++ {
@@ -126,7 +127,7 @@ func (w *view[F]) roomFor(t, n int64) int64 {
 	}
 }
 
-// owed is how many of n permits are counted, whether they are there or not.
+// owed returns how many of n permits are counted, whether they are available or not.
 func (w *view[F]) owed(n int64) int64 {
 	return max(0, min(n, maxOwed-max(0, w.total-w.limit())))
 }
@@ -140,9 +141,9 @@ func (w *view[F]) count(at, n int64) {
 	w.total += n
 }
 
-// trim forgets slots that are past and cannot matter, which there are only when permits
-// beyond the limit are counted: those suffice whose permits make up the limit, as older
-// ones leave sooner, and until these have left there is no room anyway.
+// trim forgets past slots that cannot matter. There are such slots only if permits beyond the
+// limit are counted. The newest past slots whose permits make up the limit suffice: older ones
+// leave sooner, and before the newest have left there is no room anyway.
 func (w *view[F]) trim(t int64) {
 	if w.slots.n <= minSlots || w.total <= w.limit() {
 		return
@@ -158,8 +159,8 @@ func (w *view[F]) trim(t int64) {
 	}
 }
 
-// giveBack takes n permits, taken at an instant, out of the slot that holds their mark, if they
-// count and it has not left the window.
+// giveBack removes n permits, taken at an instant, from the slot that holds their mark, if they
+// count and the slot has not left the window.
 func (w *view[F]) giveBack(t, taken, mark, n int64) {
 	if taken < w.since {
 		return
@@ -175,7 +176,7 @@ func (w *view[F]) giveBack(t, taken, mark, n int64) {
 	if !w.frame.apart() && s.n == 0 {
 		w.slots.remove(i)
 	}
-	// A window that is open, or before one that is reserved, stays as it is.
+	// A window that is open, or before a reserved one, stays as it is.
 	for w.frame.apart() && w.slots.n > 0 && w.slots.newest().n == 0 && w.slots.newest().at > t {
 		w.slots.remove(w.slots.n - 1)
 	}

@@ -10,22 +10,22 @@ import (
 
 // Bounds of a wait.
 const (
-	maxWait = rules.MaxPenalty // without a deadline; nothing is reserved further ahead
-	minNap  = time.Millisecond // between two asks, for backends that cannot reserve
+	maxWait = rules.MaxPenalty // longest wait without a deadline, and farthest reservation
+	minNap  = time.Millisecond // shortest time between two asks, for backends that cannot reserve
 )
 
 // Wait takes one permit of the key and returns when it may be used: see WaitN.
 func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
 
-// WaitN takes n permits of the key and returns when they may be used. It fails at once with
-// a [*DeniedError] if that would be after the deadline of ctx, or never, and with the error
-// of ctx when that ends: then nothing was taken. If ctx ends while a remote backend is being
-// asked it is unknown whether the permits were taken.
+// WaitN takes n permits of the key and returns when they may be used. It fails at once with a
+// [*DeniedError] if that would be after the deadline of ctx, or never. It fails with the error
+// of ctx when ctx ends. A call that fails takes nothing. But if ctx ends while a remote backend
+// is being asked, it is unknown whether the permits were taken.
 //
-// Callers of a process are served in order. The place of one whose ctx ends passes to the next:
-// see [WaitLines], which the copies of a Limiter that With makes share. Where a key is locked, a
-// backend cannot reserve, or a queue (a leaky bucket that shapes) has no free place, the first
-// in line asks again when that can pass.
+// Callers of a process are served in order. The place of a caller whose ctx ends passes to the
+// next: see [WaitLines], which the copies of a Limiter that With makes share. If a key is
+// locked, a backend cannot reserve, or a queue (a leaky bucket that shapes) has no free place,
+// the first in line asks again when that can pass.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	return l.waitWith(ctx, op, &res)
 }
 
-// waitWith waits with what an ask reserved, or for the end of its denial.
+// waitWith waits for the permits that an ask reserved, or for the end of its denial.
 func (l *Limiter) waitWith(ctx context.Context, op Op, res *Result) error {
 	left := timeLeft(ctx)
 	switch {
@@ -71,7 +71,7 @@ func (l *Limiter) waitWith(ctx context.Context, op Op, res *Result) error {
 	return w.wait(ctx, d)
 }
 
-// claim returns what the caller of a WaitN waits for.
+// claim returns the claim of a caller of WaitN.
 func (l *Limiter) claim(ctx context.Context, op Op) *WaitClaim {
 	until, _ := ctx.Deadline()
 	return &WaitClaim{
@@ -80,7 +80,7 @@ func (l *Limiter) claim(ctx context.Context, op Op) *WaitClaim {
 	}
 }
 
-// opAsker asks for the key of an Op.
+// opAsker asks for permits of the key of an Op.
 type opAsker struct {
 	limiter *Limiter
 	op      Op
@@ -93,8 +93,8 @@ func (a opAsker) Do(ctx context.Context, ask Ask) (res Result, err error) {
 	return res, err
 }
 
-// inTime reports whether a queue only lacks a place: the turn that comes with it, after all
-// that are in it, is within what is left.
+// inTime reports whether a queue only lacks a place, so that the turn of a place after the
+// whole queue is within the time left.
 func inTime(op *Op, res *Result, left time.Duration) bool {
 	return op.Quota.Shape && res.ResetAfter <= left
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// maxFlying bounds what a line of a remote key holds, and is asking for.
+// maxFlying bounds the permits that a line of a remote key holds or is asking for.
 const maxFlying = 256
 
 // askTime bounds the ask of a line. Backends have shorter deadlines of their own.
@@ -28,8 +28,8 @@ func pace(q *rules.Quota) time.Duration {
 	return time.Duration(q.Rate.Interval())
 }
 
-// expect returns when the caller will have its turn, at the latest unless other processes take
-// more turns than lately: after all waiters for which nothing is reserved yet.
+// expect returns the latest time of the caller's turn, after all waiters that have no
+// reservation yet. The turn comes later only if other processes take more turns than lately.
 func (l *waitLine) expect(c *WaitClaim, now time.Time) time.Time {
 	at, ahead := now, l.wanted+c.N-l.reserved
 	if len(l.held) > 0 {
@@ -52,8 +52,8 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// peek returns when the caller will have its turn as far as the backend knows, or at. It unlocks
-// meanwhile, so the line may have ended.
+// peek returns the time of the caller's turn as far as the backend knows, or at. It unlocks
+// during the call, so the line may have ended.
 func (l *waitLine) peek(ctx context.Context, c *WaitClaim, at time.Time) time.Time {
 	size := max(1, c.Quota.Burst-c.Key.Keep)
 	ahead := max(0, l.wanted+c.N-l.reserved-1)
@@ -68,7 +68,7 @@ func (l *waitLine) peek(ctx context.Context, c *WaitClaim, at time.Time) time.Ti
 }
 
 // depth returns how many permits the line holds ahead: as many as come due during a round trip,
-// and as many as the first waiter wants.
+// and at least as many as the first waiter wants.
 func (l *waitLine) depth() int64 {
 	n := int64(maxFlying)
 	if step := int64(pace(l.first.Quota)); step > 0 {
@@ -77,13 +77,13 @@ func (l *waitLine) depth() int64 {
 	return max(n, l.first.N)
 }
 
-// isFar reports whether a turn is so far ahead that others may have given back what they reserved
-// before it. The line then asks again from time to time, and keeps the earlier turn.
+// isFar reports whether a turn is so far ahead that other processes may have returned earlier
+// reservations. The line then asks again from time to time, and keeps the earlier turn.
 func (l *waitLine) isFar(w *Waiter, at, now time.Time) bool {
 	return w.joins() && at.Sub(now) > l.far()
 }
 
-// far returns the longest way from one turn of a line to its next in which nothing is amiss.
+// far returns the longest normal time from one turn of a line to its next.
 func (l *waitLine) far() time.Duration {
 	q := l.first.Quota
 	span := 4 * pace(q)
@@ -93,7 +93,7 @@ func (l *waitLine) far() time.Duration {
 	return max(span, 2*l.spacing, 100*time.Millisecond)
 }
 
-// askForMore asks for permits on behalf of the waiters for whom nothing is reserved yet.
+// askForMore asks for permits for the waiters that have no reservation yet.
 func (l *waitLine) askForMore(now time.Time) {
 	w := l.first
 	if w == nil || l.retry.After(now) {
@@ -115,7 +115,7 @@ func (l *waitLine) askFor(w *Waiter, n int64, now time.Time) {
 	go l.ask(w, n)
 }
 
-// ask asks for n permits with which the line can serve a waiter and those before it.
+// ask asks for n permits with which the line can serve w and the waiters before it.
 func (l *waitLine) ask(w *Waiter, n int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
@@ -143,7 +143,8 @@ func (l *waitLine) ask(w *Waiter, n int64) {
 	drop(back)
 }
 
-// reserve asks for n permits of a waiter's key.
+// reserve asks for n permits of a waiter's key, and falls back to Take if the backend cannot
+// reserve.
 func (l *waitLine) reserve(ctx context.Context, w *Waiter, n int64) (res Result, err error, panicked any) {
 	defer func() { panicked = recover() }()
 	l.all.mu.Lock()
@@ -165,7 +166,7 @@ func (l *waitLine) reserve(ctx context.Context, w *Waiter, n int64) (res Result,
 	return res, err, nil
 }
 
-// endRest ends the waits for which nothing is reserved.
+// endRest ends the waits that have no reservation.
 func (l *waitLine) endRest(set func(w *Waiter)) {
 	covered := l.reserved
 	for w := l.first; w != nil; {
@@ -178,7 +179,7 @@ func (l *waitLine) endRest(set func(w *Waiter)) {
 	}
 }
 
-// measure records how long a round trip took.
+// measure records the duration of a round trip.
 func (s *WaitLines) measure(took time.Duration) {
 	for {
 		old := s.trip.Load()

@@ -10,37 +10,37 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// waitLine is the line of one key: its waiters in order, and the permits that it holds for them.
-// The lock of its WaitLines guards it. It exists while somebody waits.
+// waitLine is the line of one key: its waiters in order, and the permits that it holds for
+// them. The lock of its WaitLines guards it. It exists while anyone waits.
 type waitLine struct {
 	all  *WaitLines
 	key  WaitKey
-	kind Kind // of its asks: Reserve, or Take if the backend cannot reserve
+	kind Kind // kind of its asks: Reserve, or Take if the backend cannot reserve
 
 	first, last *Waiter
 	wanted      int64 // permits, by all waiters
 
-	held     []heldPermits // by due
+	held     []heldPermits // ordered by due
 	reserved int64         // permits, in held
 	flying   int64         // permits, in asks without an answer yet
 
-	newest  rules.Decision // on the latest reservation
-	read    time.Time      // when it was made
-	due     time.Time      // when it is due
-	spacing time.Duration  // of a permit from the one before, lately
+	newest  rules.Decision // decision on the latest reservation
+	read    time.Time      // time when it was made
+	due     time.Time      // time when it is due
+	spacing time.Duration  // recent distance of a permit from the one before
 
-	denial rules.Decision // the latest
-	retry  time.Time      // when an ask can pass by it; zero without one
-	asked  time.Time      // when something was asked for the last time
+	denial rules.Decision // the latest denial
+	retry  time.Time      // time when an ask can pass by the denial; zero without one
+	asked  time.Time      // time of the last ask
 
 	short bool // see WaitLines
 	timer *time.Timer
-	event time.Time // when it fires: the first waiter has its turn, or an ask can pass
+	event time.Time // time of the timer: the first waiter has its turn, or an ask can pass
 	ended bool
 }
 
-// heldPermits is n permits of one result. All of them may be used when they are due, and each a step
-// before the next one.
+// heldPermits are n permits of one result. All of them may be used when they are due, and each
+// permit a step before the next one.
 type heldPermits struct {
 	from Asker
 	res  Result
@@ -52,7 +52,7 @@ type heldPermits struct {
 // part returns when the first n of the permits may be used.
 func (h *heldPermits) part(n int64) time.Time { return h.due.Add(-time.Duration(h.n-n) * h.step) }
 
-// add holds what an ask reserved, and returns how many permits are due later.
+// add holds the permits that an ask reserved, and returns how many held permits are due later.
 func (l *waitLine) add(c *WaitClaim, res *Result, n int64, now time.Time) (behind int64) {
 	due := now.Add(res.Delay)
 	if !l.due.IsZero() {
@@ -64,7 +64,7 @@ func (l *waitLine) add(c *WaitClaim, res *Result, n int64, now time.Time) (behin
 
 func (l *waitLine) hold(h heldPermits) (behind int64) {
 	i := len(l.held)
-	for i > 0 && l.held[i-1].due.After(h.due) { // mostly it is the last
+	for i > 0 && l.held[i-1].due.After(h.due) { // h usually comes last
 		i--
 		behind += l.held[i].n
 	}
@@ -73,13 +73,13 @@ func (l *waitLine) hold(h heldPermits) (behind int64) {
 	return behind
 }
 
-// deny records a denial that ends.
+// deny records a denial that will end.
 func (l *waitLine) deny(d *rules.Decision, now time.Time) {
 	l.denial, l.retry = *d, now.Add(max(d.RetryAfter, minNap))
 }
 
-// enter puts a caller into the line whose turn comes at that time, unless that is too late:
-// before waiters of so many permits.
+// enter puts a caller whose turn comes at the given time into the line, before the last waiters
+// for behind permits. It denies the caller if the turn comes too late.
 func (l *waitLine) enter(c *WaitClaim, now, at time.Time, behind int64) (*Waiter, rules.Decision) {
 	d := rules.Decision{Reason: rules.ReasonLimited, Limit: c.Quota.Burst}
 	d.ResetAfter = max(0, l.read.Add(l.newest.ResetAfter).Sub(now), at.Sub(now))
@@ -98,7 +98,7 @@ func (l *waitLine) enter(c *WaitClaim, now, at time.Time, behind int64) (*Waiter
 	return w, d
 }
 
-// after and before return what names the waiter after, and before, another one.
+// after and before return the variables that refer to the waiters after and before another one.
 func (l *waitLine) after(w *Waiter) **Waiter {
 	if w == nil {
 		return &l.first
@@ -120,7 +120,7 @@ func (l *waitLine) remove(w *Waiter) {
 	close(w.done)
 }
 
-// refuse ends a wait by a denial.
+// refuse ends a wait with a denial.
 func (l *waitLine) refuse(w *Waiter, d *rules.Decision) {
 	w.denial = *d
 	w.denial.Allowed, w.denial.Delay = false, 0
@@ -144,7 +144,7 @@ func (l *waitLine) hand() {
 	l.remove(w)
 }
 
-// turn returns when n permits of those that it holds are due.
+// turn returns when n of the held permits are due.
 func (l *waitLine) turn(n int64) time.Time {
 	i := 0
 	for ; n > l.held[i].n; i++ {
@@ -162,8 +162,8 @@ func (s *WaitLines) serves(w *Waiter) bool {
 	return w.isOver()
 }
 
-// settle does what is due: it hands out permits, refuses those whose turn has become too late,
-// asks for more, and sets the timer. It returns what the caller has to give back once it
+// settle does all that is due: it hands out permits, refuses waiters whose turn has become too
+// late, asks for more, and sets the timer. The caller has to return the permits in back once it
 // has unlocked.
 func (l *waitLine) settle(now time.Time) (back []heldPermits) {
 	var event time.Time
@@ -206,8 +206,8 @@ func (l *waitLine) settle(now time.Time) (back []heldPermits) {
 	return back
 }
 
-// surplus takes out what nobody waits for, and what other processes should have: many callers may
-// have asked before there was a line. The newest comes first.
+// surplus removes permits that no one waits for, and those that other processes should have:
+// many callers may have asked before there was a line. The newest come first.
 func (l *waitLine) surplus() (back []heldPermits) {
 	most := l.wanted
 	if l.first != nil && l.first.joins() {
@@ -230,7 +230,7 @@ func (l *waitLine) surplus() (back []heldPermits) {
 	return back
 }
 
-// set has the line settled again at the time of its next event, or ends it.
+// set schedules the next settle of the line for the time of its next event, or ends the line.
 func (l *waitLine) set(event, now time.Time) {
 	switch {
 	case l.ended:
@@ -258,14 +258,14 @@ func (l *waitLine) fire() {
 	drop(back)
 }
 
-// drop gives back on a goroutine of the line's own, where a panic of an algorithm must not end the
-// process.
+// drop returns permits on a goroutine of the line's own, where a panic of an algorithm must not
+// end the process.
 func drop(back []heldPermits) {
 	defer func() { _ = recover() }()
 	_ = giveBackAll(context.Background(), back)
 }
 
-// giveBackAll gives back what a line does not need.
+// giveBackAll returns the permits that a line does not need.
 func giveBackAll(ctx context.Context, back []heldPermits) error {
 	if len(back) == 0 {
 		return nil
@@ -281,7 +281,7 @@ func giveBackAll(ctx context.Context, back []heldPermits) error {
 	return errors.Join(errs...)
 }
 
-// giveBack gives the permits back; what another part of the result has may be given back later.
+// giveBack returns the permits. The other permits of the result may be returned later.
 func (h *heldPermits) giveBack(ctx context.Context) error {
 	ask := h.res.Return()
 	ask.Keep, ask.N = max(0, ask.N-h.n), min(ask.N, h.n)

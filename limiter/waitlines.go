@@ -10,41 +10,42 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// WaitLines are the waiting lines of a process, one for each key that somebody waits for. A
-// line, and not a caller, owns what was reserved: the place of a caller that leaves passes to
-// the next one, and a reservation is given back only when nobody needs it. If callers owned
-// them, callers that give up before their turn would leave every turn unused.
+// WaitLines are the waiting lines of a process, one for each key that anyone waits for.
+// Reservations belong to a line, not to a caller. The place of a caller that leaves passes to
+// the next one, and a reservation is returned only when no one needs it. If callers owned
+// reservations, callers that give up before their turn would leave every turn unused.
 //
-// A line of a key in memory holds a reservation for each waiter, whose turn comes when its own
-// ask said, or earlier. A line of a remote key holds as many as come due during a round trip,
-// so that processes take turns and a crash loses no more; the turn is then an estimate.
+// A line of a key in memory holds a reservation for each waiter, whose turn comes at the time
+// that its own ask returned, or earlier. A line of a remote key holds as many as come due
+// during a round trip, so that processes take turns and a crash loses no more. The turn is then
+// an estimate.
 //
 // The zero value is ready to use. It is safe for concurrent use.
 type WaitLines struct {
-	mu    sync.Mutex // held by callers that have to wait, and for remote keys by those that may
+	mu    sync.Mutex // held by callers that have to wait and, for remote keys, by callers that may have to
 	lines map[WaitKey]*waitLine
-	count atomic.Int64 // of lines
-	short atomic.Int64 // of lines with waiters for whom nothing is reserved
-	trip  atomic.Int64 // ns, about the longest round trip lately
+	count atomic.Int64 // number of lines
+	short atomic.Int64 // number of lines with waiters that have no reservation
+	trip  atomic.Int64 // ns, about the longest recent round trip
 }
 
 // WaitKey identifies a line.
 type WaitKey struct {
-	// Of is what the permits are taken from, such as a [Bucket]. It must be comparable, and may
-	// be nil if the rest suffices.
+	// Of is the source of the permits, such as a [Bucket]. It must be comparable, and may be
+	// nil if the rest suffices.
 	Of        any
 	Name, Key string
-	Keep      int64 // as in the asks
+	Keep      int64 // Keep of the asks
 
 	n int64 // permits of each waiter, or 0 if these may differ
 }
 
-// Asker asks for permits of one key, and gives them back.
+// Asker asks for permits of one key, and returns them.
 type Asker interface {
 	Do(ctx context.Context, ask Ask) (Result, error)
 }
 
-// WaitClaim is what a caller waits for.
+// WaitClaim describes the permits that a caller waits for.
 type WaitClaim struct {
 	Key   WaitKey
 	Asker Asker
@@ -58,14 +59,15 @@ type WaitClaim struct {
 }
 
 // joins reports whether the caller joins a line before it asks. Otherwise it asks first, and
-// brings its reservation along: in memory, since that costs nothing; of a queue that shapes,
-// whose places only reservations use up; and under a penalty, which a denial must begin.
+// brings its reservation along. It asks first in memory, since asking costs nothing. It also
+// does for a queue that shapes, whose places only reservations use up, and under a penalty,
+// which must begin with a denial.
 func (c *WaitClaim) joins() bool {
 	return c.Remote && !c.Quota.Shape && c.Quota.Penalty == 0
 }
 
-// step returns the time between two permits of one reservation, or 0 if all are due at once, or
-// that is not known.
+// step returns the time between two permits of one reservation. It returns 0 if all are due at
+// once, or if the time is not known.
 func (c *WaitClaim) step() time.Duration {
 	if !bucketed(c.Quota) || c.Quota.Shape {
 		return 0
@@ -73,9 +75,9 @@ func (c *WaitClaim) step() time.Duration {
 	return pace(c.Quota)
 }
 
-// line returns the key of the caller's line. Permits of a bucket may be put together as they are
-// earned. Others may not be used later than they are due, so whoever takes a place over must
-// want as many.
+// line returns the key of the caller's line. Permits of a bucket may be combined as they are
+// earned. Other permits may not be used later than they are due, so a caller that takes over a
+// place must want as many.
 func (c *WaitClaim) line() WaitKey {
 	key := c.Key
 	if c.step() == 0 {
@@ -89,10 +91,10 @@ func (s *WaitLines) mayJoin(remote bool) bool {
 	return s.short.Load() > 0 || remote && s.count.Load() > 0
 }
 
-// Join puts the caller into the line of its key, if there is one that it joins before it asks, or
-// one of waiters that could not reserve, whom it must not overtake.
-// The result is allowed, with the expected wait as its Delay, or denied, without a Waiter, if
-// the turn would come too late. It returns false if the caller has to ask.
+// Join puts the caller into the line of its key if it joins that line before it asks, or if the
+// line's waiters could not reserve and the caller must not overtake them. The result is
+// allowed, with the expected wait as its Delay. If the turn would come too late, it is denied,
+// without a Waiter. Join returns false if the caller has to ask.
 func (s *WaitLines) Join(ctx context.Context, c *WaitClaim) (w *Waiter, d rules.Decision, joined bool) {
 	if !s.mayJoin(c.Remote) || c.N < 1 || c.N > c.Quota.Burst-c.Key.Keep {
 		return nil, d, false
@@ -117,9 +119,9 @@ func (s *WaitLines) Join(ctx context.Context, c *WaitClaim) (w *Waiter, d rules.
 	return w, d, true
 }
 
-// Stand puts a caller that has asked into the line of its key, with what it reserved or, if it
-// is patient, with a denial that ends. The result is a denial, without a Waiter, if those that
-// wait already leave it no turn in time.
+// Stand puts a caller that has asked into the line of its key, with the permits that it
+// reserved or, if it is patient, with a denial that ends. The result is a denial, without a
+// Waiter, if the waiters in the line leave it no turn in time.
 func (s *WaitLines) Stand(c *WaitClaim, res *Result) (*Waiter, rules.Decision) {
 	s.mu.Lock()
 	now := time.Now()
@@ -167,13 +169,13 @@ type Waiter struct {
 	done       chan struct{}
 
 	// These are set before done is closed.
-	got      []heldPermits // what it was handed
+	got      []heldPermits // permits handed to the waiter
 	denial   rules.Decision
 	err      error
 	panicked any
 }
 
-// Done returns a channel that is closed when the wait is over.
+// Done returns a channel that is closed when the wait has ended.
 func (w *Waiter) Done() <-chan struct{} { return w.done }
 
 // Denied returns nil if the waiter was handed its permits. Otherwise it returns the denial or
@@ -190,8 +192,8 @@ func (w *Waiter) Denied() (*rules.Decision, error) {
 	return nil, nil
 }
 
-// Leave ends the wait. The waiter's place, or what it was handed, passes to the next one. The
-// error is that of giving back what nobody needs.
+// Leave ends the wait. The waiter's place, or the permits handed to it, pass to the next one.
+// The error is that of returning permits that no one needs.
 func (w *Waiter) Leave(ctx context.Context) error {
 	s := w.line.all
 	s.mu.Lock()
@@ -217,7 +219,7 @@ func (w *Waiter) Leave(ctx context.Context) error {
 }
 
 // wait returns when the waiter has its permits, or with the error that ended the wait. A nil
-// Waiter has been denied by d.
+// Waiter was denied by d.
 func (w *Waiter) wait(ctx context.Context, d rules.Decision) error {
 	if w == nil {
 		return &DeniedError{d}

@@ -12,9 +12,9 @@ import (
 // warm is the arithmetic of a token bucket that warms up: SmoothWarmingUp of Guava's
 // RateLimiter, with the cold factor free.
 //
-// What is not used is stored, up to most permits, and the more are stored the colder
-// is what they are for: a stored permit costs between the stable interval and the cold
-// one, on a slope that begins at the threshold,
+// Unused permits are stored, up to most. The more are stored, the colder the bucket. A stored
+// permit costs between the stable interval and the cold one, on a slope that begins at the
+// threshold:
 //
 //	interval
 //	 cold  +                  /
@@ -23,19 +23,19 @@ import (
 //	stable +------------/
 //	       0     threshold   most   stored permits
 //
-// so that from most down to the threshold takes a warm-up's time, the trapezoid's area,
-// and from there to none half of it where the cold factor is 3. A new bucket is cold;
-// one that is idle becomes so in a warm-up's time. Taking n permits costs the area
-// left of what is stored, and the stable interval for each beyond; it is paid
-// afterwards: the state is the instant from which the next may be taken.
+// So going from most down to the threshold takes a warm-up's time, the trapezoid's area. Going
+// from there to none takes half of it if the cold factor is 3. A new bucket is cold, and an
+// idle one becomes cold in a warm-up's time. Taking n permits costs the area to the left of the
+// stored ones, and the stable interval for each beyond. It is paid afterwards: the state is the
+// instant from which the next permits may be taken.
 //
-// A burst is as for GCRA: what was taken may cost up to burst stable intervals beyond
-// now. What costs more than that on its own, since it is cold, has to wait until all
-// before is paid. So a burst of 1 is Guava's tryAcquire.
+// A burst is as for GCRA: a take may cost up to burst stable intervals beyond now. A take that
+// costs more than that on its own, since the bucket is cold, has to wait until all before it is
+// paid. So a burst of 1 is Guava's tryAcquire.
 type warm struct {
 	*gcra                   // the stable interval, the burst and the bounds
 	most, threshold float64 // permits
-	slope           float64 // ns that a permit costs more for each that is stored above the threshold
+	slope           float64 // additional ns that a permit costs for each one that is stored above the threshold
 	cool            float64 // ns in which an idle bucket stores a permit
 	length          time.Duration
 	factor          float64
@@ -56,8 +56,8 @@ func newWarm(q *rules.Quota) (warm, error) {
 	return w, nil
 }
 
-// cost is what n permits cost while stored are, in ns, rounded up: a bucket never
-// admits more than its rate. It never falls with n nor with stored.
+// cost returns the cost of n permits in ns, while stored permits are stored. It is rounded up,
+// so that a bucket never admits more than its rate. It never falls with n nor with stored.
 func (w *warm) cost(stored float64, n int64) int64 {
 	extra := 0.0 // above the stable interval; less than a warm-up in all
 	if above := stored - w.threshold; above > 0 {
@@ -67,17 +67,17 @@ func (w *warm) cost(stored float64, n int64) int64 {
 	return n*w.interval + int64(math.Ceil(extra))
 }
 
-// warmState is one key's, for one goroutine at a time. The stored permits are a float64,
-// whose error is far below a nanosecond's worth; instants are whole nanoseconds. The word
-// of its line is the instant from which the next may be taken.
+// warmState is one key's state, for one goroutine at a time. The stored permits are a float64,
+// whose error is far below a nanosecond's worth; instants are whole nanoseconds. The word of
+// its line is the instant from which the next permits may be taken.
 type warmState struct {
 	warm
 	clock
 	warmth
 }
 
-// warmth is what a key's state was when something was taken last: what is only asked
-// changes nothing, so that no rounding adds up.
+// warmth is a key's state at the last take. Asks that take nothing do not change it, so that
+// rounding errors do not add up.
 type warmth struct {
 	line
 	stored float64 // permits at the word
@@ -92,7 +92,7 @@ func newWarmUp(q *rules.Quota, now time.Duration) State {
 	return &warmState{w, clock{t}, warmth{line{word: t, born: t}, w.most}}
 }
 
-// at is the instant to compute with, and how far the clock is behind it.
+// at returns the instant to compute with, and how far the clock is behind it.
 func (s *warmState) at(now time.Duration) (t, lag int64) {
 	t, lag, leap := s.tell(now)
 	if leap != 0 {
@@ -101,7 +101,7 @@ func (s *warmState) at(now time.Duration) (t, lag int64) {
 	return t, lag
 }
 
-// idle stores what was not used up to t.
+// idle stores the permits that were not used up to t.
 func (s *warmState) idle(t int64) {
 	if t > s.word {
 		s.stored = min(s.most, s.stored+float64(t-s.word)/s.cool)
@@ -109,7 +109,7 @@ func (s *warmState) idle(t int64) {
 	}
 }
 
-// wait is how long until n permits can be taken, which is not more than a burst.
+// wait returns the time until n permits can be taken. n is not more than a burst.
 func (s *warmState) wait(t, n int64) int64 {
 	owed := s.word - t
 	if cost := s.cost(s.stored, n); cost <= s.fill {
@@ -118,7 +118,7 @@ func (s *warmState) wait(t, n int64) int64 {
 	return owed
 }
 
-// free is how many permits can be taken.
+// free returns the number of permits that can be taken.
 func (s *warmState) free(t int64) int64 {
 	if s.word <= t {
 		return s.burst
@@ -132,9 +132,10 @@ func (s *warmState) take(n int64) {
 	s.stored = max(0, s.stored-float64(n))
 }
 
-// charge takes n permits or as many as may be owed. Of the permit at which that is reached
-// the part counts that is owed: it warms the bucket, too, or one whose cold permits cost
-// more would stay cold for ever, and charge nothing.
+// charge takes n permits, or as many as may be owed, and returns their number. The owed part of
+// the permit at which that limit is reached counts, and warms the bucket, too. Otherwise a
+// bucket whose cold permits cost more than the limit would stay cold for ever, and charge
+// nothing.
 func (s *warmState) charge(t, n int64) int64 {
 	end := max(t+s.fill+s.debt, s.word)
 	room := end - s.word
@@ -149,7 +150,7 @@ func (s *warmState) charge(t, n int64) int64 {
 	return taken
 }
 
-// within is how many permits cost no more than room.
+// within returns how many permits cost no more than room.
 func (s *warmState) within(room int64) int64 {
 	most := int(max(0, room) / s.interval)
 	return int64(sort.Search(most, func(n int) bool { return s.cost(s.stored, int64(n)+1) > room }))
@@ -196,7 +197,8 @@ func (s *warmState) do(t int64, ask *Ask, r *Result) {
 		r.Allowed, r.Taken = true, s.charge(t, n)
 		return
 	case ask.Kind == Return:
-		// At the stable interval: what it cost more has warmed the bucket, which stays warm.
+		// Permits are returned at the stable interval. Their extra cost has warmed the bucket,
+		// which stays warm.
 		s.returned(&s.line, t, ask)
 		r.Allowed = true
 		return
@@ -222,7 +224,7 @@ func (s *warmState) do(t int64, ask *Ask, r *Result) {
 	}
 }
 
-// fresh is how long until all is paid and the bucket is cold again.
+// fresh returns the time until all is paid and the bucket is cold again.
 func (s *warmState) fresh(t int64) time.Duration {
 	return time.Duration(s.word - t + int64(math.Ceil((s.most-s.stored)*s.cool)))
 }
@@ -240,8 +242,8 @@ func (s *warmState) FreshAfter(now time.Duration) time.Duration {
 	return d
 }
 
-// owes implements [debtor]. A bucket that was evicted is cold when it returns, so all that it owes
-// is when the next permit may be taken.
+// owes implements [debtor]. A bucket that was evicted is cold when it returns, so its whole
+// debt is the time from which the next permit may be taken.
 func (s *warmState) owes(now time.Duration) (owed debt, spent bool) {
 	t, _ := s.at(now)
 	return s.line.owes(s.gcra, t)
@@ -261,7 +263,7 @@ func (s *warmState) Adapt(q *rules.Quota, now time.Duration) bool {
 	t, _ := s.at(now)
 	s.idle(t)
 	w.changed(s.gcra, &s.line, t)
-	s.stored *= w.most / s.most // as warm as it was
+	s.stored *= w.most / s.most // so that it stays as warm as before
 	s.warm = w
 	return true
 }

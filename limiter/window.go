@@ -7,31 +7,32 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// window is shared by the algorithms with windows: a count of the permits taken, each in the
-// slot of time in which it counts. The frame says where slots are and when one leaves the
+// window is the state of the algorithms with windows: a count of the permits taken, each in the
+// slot of time in which it counts. The frame defines where slots are and when one leaves the
 // window: see fixedwindow.go, slidinglog.go and slidingblocks.go.
 //
-// A reservation is in a future slot and counts at once. So when something is admitted, all
-// that is in the window or ahead of it is at most the limit, and later asks overtake nothing:
-// one rule for takes now and in advance. Windows that do not overlap are stricter: while a
-// later one has a reservation, nothing is taken from an earlier one.
+// A reservation is in a future slot and counts at once. So when a take is admitted, all permits
+// in the window or ahead of it are at most the limit, and later asks overtake nothing: one rule
+// for takes now and in advance. Windows that do not overlap are stricter: while a later one has
+// a reservation, no permits are taken from an earlier one.
 //
 // Quotas with different windows have separate views, since they cut time differently. A take
-// counts in all views, and each quota decides by its own, so none forgets what another's
-// window is too short for, and nothing is converted back and forth.
+// counts in all views, and each quota decides by its own. So no quota forgets permits that
+// another's window is too short for, and permits are not converted back and forth.
 type window[F frame[F]] struct {
 	clock
-	view[F]           // of the quota in force
-	others  []view[F] // of quotas that are still needed: see prune
+	view[F]           // view of the quota in force
+	others  []view[F] // views of quotas that are still needed: see prune
 	due     int64     // the latest instant for which permits were reserved
 }
 
 const (
-	// maxOwed is how many permits beyond the limit are counted; the rest is forgiven.
+	// maxOwed is the maximum number of permits counted beyond the limit; the rest is forgiven.
 	maxOwed = 1 << 40
-	// maxReserved is how many future slots may hold reservations.
+	// maxReserved is the maximum number of future slots with reservations.
 	maxReserved = 1 << 16
-	// minSlots are kept even if they can matter only after a Return.
+	// minSlots is the number of slots that are kept even if they can matter only after a
+	// Return.
 	minSlots = 64
 	// maxViews bounds the other views: those of the longest windows are kept.
 	maxViews = 7
@@ -45,9 +46,9 @@ func newWindow[F frame[F]](q *rules.Quota, now time.Duration) *window[F] {
 	return w
 }
 
-// advance moves the state to now, as far as the clock can be trusted, and drops what has left
-// the windows; read is what the clock shows. If the clock is set back, permits stay taken for
-// as long as they would have been.
+// advance moves the state to now, as far as the clock can be trusted, and drops the slots that
+// have left the windows. read is the time that the clock shows. If the clock is set back,
+// permits stay taken for as long as they would have been.
 func (w *window[F]) advance(now time.Duration) (t, read int64) {
 	t, lag, leap := w.tell(now)
 	w.due = max(0, w.due+leap)
@@ -58,8 +59,8 @@ func (w *window[F]) advance(now time.Duration) (t, read int64) {
 	return t, t - lag
 }
 
-// Adapt switches to another quota of the same algorithm: permits stay taken for as long as the
-// new windows last, and as long as the old ones if that quota is in force again.
+// Adapt switches to another quota of the same algorithm. Permits stay taken for as long as the
+// new windows last, and for as long as the old ones if that quota is in force again.
 func (w *window[F]) Adapt(q *rules.Quota, now time.Duration) bool {
 	t, _ := w.advance(now)
 	frame := w.frame.of(q)
@@ -107,10 +108,11 @@ func (w *window[F]) prune(t int64) {
 	}
 }
 
-// needed returns a function that reports whether another view is needed: for the longest
-// window since its quota asked and since the last reservation was due. One that is dropped
-// after its own window would be rebuilt from a longer one each time its quota asks, and what
-// that has in one slot would each time count as taken just now.
+// needed returns a function that reports whether another view is needed. A view is needed for
+// the length of the longest window after its quota last asked and after the last reservation
+// was due. A view dropped after its own window would be rebuilt from a longer one each time its
+// quota asks. The permits in one slot of the longer one would then count as taken just now,
+// each time.
 func (w *window[F]) needed(t int64) func(o *view[F]) bool {
 	longest := w.span(t)
 	for i := range w.others {
@@ -119,7 +121,7 @@ func (w *window[F]) needed(t int64) func(o *view[F]) bool {
 	return func(o *view[F]) bool { return max(o.asked, w.due)+longest > t }
 }
 
-// absorb adds the other one as a view.
+// absorb adds the permits of other, in a view of their own if its windows differ.
 func (w *window[F]) absorb(other State, now time.Duration) bool {
 	o, ok := other.(*window[F])
 	if !ok {
@@ -141,8 +143,8 @@ func (w *window[F]) absorb(other State, now time.Duration) bool {
 	return true
 }
 
-// owes implements [debtor]. All permits count as taken at the latest instant, so they are back when
-// the last of them is.
+// owes implements [debtor]. All permits count as taken at the latest instant, so they return
+// when the last of them does.
 func (w *window[F]) owes(now time.Duration) (owed debt, spent bool) {
 	left := w.FreshAfter(now)
 	if left <= 0 {
@@ -161,9 +163,9 @@ func (w *window[F]) owes(now time.Duration) (owed debt, spent bool) {
 	return owed, w.free(w.last) < 1
 }
 
-// indebt implements [debtor], for a state that is new. What may matter to other quotas for longer
-// than to this one, or is reserved and need not begin a slot, is in a view of its own until all is
-// paid, as it would be if the key had stayed.
+// indebt implements [debtor], for a state that is new. Permits may matter to other quotas for
+// longer than to this one, or be reserved and need not begin a slot. Then they are in a view of
+// their own until all is paid, as they would be if the key had stayed.
 func (w *window[F]) indebt(owed *debt, now time.Duration) {
 	t, _ := w.advance(now)
 	at, until, n := owed[debtAt], owed[debtUntil], owed[debtCount]
@@ -230,7 +232,7 @@ func (w *window[F]) Do(now time.Duration, ask Ask) Result {
 	return w.result(read, t, false)
 }
 
-// FreshAfter returns how long until all takes have left the windows.
+// FreshAfter returns the time until all takes have left the windows.
 func (w *window[F]) FreshAfter(now time.Duration) time.Duration {
 	t, read := w.advance(now)
 	left, needed := w.view.left(), w.needed(t)
@@ -251,8 +253,8 @@ func (w *window[F]) take(read, t, at, n int64) Result {
 }
 
 // count counts n permits at the instant `at` in all views. Others may have less room, and drop
-// what cannot matter to them. The current view has admitted the permits, so in it only charges
-// exceed the limit and need trimming.
+// slots that cannot matter to them. The current view has admitted the permits, so in it only
+// charges exceed the limit and need trimming.
 func (w *window[F]) count(t, at, n int64) {
 	w.view.count(at, n)
 	for i := range w.others {
@@ -261,7 +263,7 @@ func (w *window[F]) count(t, at, n int64) {
 	}
 }
 
-// deny returns the result of an ask for which there are not n permits now: a Reserve may get
+// deny returns the result of an ask for n permits that are not available now. A Reserve may get
 // them later.
 func (w *window[F]) deny(read, t, n, keep int64, ask Ask) Result {
 	if n > w.limit()-keep {
@@ -293,14 +295,14 @@ func (w *window[F]) deny(read, t, n, keep int64, ask Ask) Result {
 	return r
 }
 
-// result returns the state at t, to a caller whose clock shows read, which differs if it went
+// result returns the state at t. The caller's clock shows read, which differs from t if it went
 // back.
 func (w *window[F]) result(read, t int64, allowed bool) (r Result) {
 	w.tellState(read, t, allowed, &r.Decision)
 	return r
 }
 
-// tellState sets d, which is zero, as result does.
+// tellState sets d, which must be zero, as result does.
 func (w *window[F]) tellState(read, t int64, allowed bool, d *rules.Decision) {
 	d.Allowed, d.Reason, d.Limit = allowed, rules.ReasonLimited, w.limit()
 	if allowed {
@@ -312,7 +314,7 @@ func (w *window[F]) tellState(read, t int64, allowed bool, d *rules.Decision) {
 	}
 }
 
-// takeNow is Do for the Ask{N: n}, without a Result: it sets d, which is zero.
+// takeNow is like Do with Ask{N: n}, without a Result. It sets d, which must be zero.
 func (w *window[F]) takeNow(now time.Duration, n int64, d *rules.Decision) {
 	if n <= 0 || w.quota.CountDenied {
 		*d = w.Do(now, Ask{N: n}).Decision

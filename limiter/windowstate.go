@@ -2,9 +2,9 @@ package limiter
 
 import "encoding/binary"
 
-// appendState writes the newest time, and of each slot the time since the one before and
-// the permits. If permits are reserved for a later time, a last number is when, by the time
-// since the newest slot.
+// appendState appends the newest time and, for each slot, the time since the one before and the
+// permits. If permits are reserved for a later time, a last number is the time from the newest
+// slot to the latest of these.
 func (w *window[F]) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(w.last))
 	before := int64(0)
@@ -20,7 +20,7 @@ func (w *window[F]) appendState(b []byte) []byte {
 	return b
 }
 
-// besides are the other views, each as the state of a window of its own.
+// besides returns the other views, each as the state of a separate window.
 func (w *window[F]) besides() (all []encodedState) {
 	for _, o := range w.others {
 		q := *o.quota
@@ -54,7 +54,7 @@ func (w *window[F]) restoreState(b []byte) bool {
 	return ok
 }
 
-// cutInt cuts a number of at most `most` off what was written.
+// cutInt cuts a number of at most `most` off b.
 func cutInt(b []byte, most int64) (n int64, rest []byte, ok bool) {
 	u, size := binary.Uvarint(b)
 	if size <= 0 || u > uint64(most) {

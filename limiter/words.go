@@ -35,15 +35,15 @@ func (a *words) New(q *rules.Quota, now time.Duration) State {
 	return &wordState{g, clock{t}, line{word: g.first(t), born: t}}
 }
 
-// wordState is one key's line, for one goroutine at a time. It knows when it was last asked,
-// so it detects a clock that was reset at once, and keeps what was taken.
+// wordState is one key's line, for one goroutine at a time. It keeps the time of the last ask,
+// so it detects at once a clock that was reset, and keeps the takes.
 type wordState struct {
 	*gcra
 	clock
 	line
 }
 
-// at returns the instant to use at now, and how far the clock is behind it.
+// at returns the instant to use at now, and how far the clock is behind that instant.
 func (s *wordState) at(now time.Duration) (t, lag int64) {
 	t, lag, leap := s.tell(now)
 	if leap != 0 {
@@ -81,7 +81,7 @@ func (s *wordState) Do(now time.Duration, ask Ask) Result {
 	return r
 }
 
-// behind extends what is waited for by how far the clock is behind.
+// behind extends the result's waits by lag, which is how far the clock is behind.
 func (r *Result) behind(lag int64) {
 	for _, d := range []*time.Duration{&r.RetryAfter, &r.ResetAfter, &r.Delay} {
 		if *d > 0 {
@@ -111,7 +111,7 @@ func (s *wordState) indebt(owed *debt, now time.Duration) {
 	s.line.indebt(s.gcra, owed, t)
 }
 
-// absorb adds what the other one lacks.
+// absorb adds the permits that other lacks.
 func (s *wordState) absorb(other State, now time.Duration) bool {
 	o, ok := other.(*wordState)
 	if !ok {
@@ -125,8 +125,8 @@ func (s *wordState) absorb(other State, now time.Duration) bool {
 	return true
 }
 
-// Adapt is how the states of other algorithms go on with another quota; one of words goes on
-// with arithmetic that it shares: see adapt.
+// Adapt implements [adapter] with arithmetic of its own. The package's own quotas share theirs:
+// see the function adapt.
 func (s *wordState) Adapt(q *rules.Quota, now time.Duration) bool {
 	g, err := ofQuota(q)
 	if err == nil {
@@ -144,8 +144,8 @@ func (s *wordState) adapt(g *gcra, now time.Duration) {
 // name sets the mark and the instant of a take.
 func (r *Result) name(mark, t int64) { r.Mark, r.Receipt.At = mark, time.Duration(t) }
 
-// appendState appends, beside the word, what Returns and another quota need; a line without
-// any of that is two numbers.
+// appendState appends the word and the fields that Returns and another quota need. A line
+// without these is two numbers.
 func (s *wordState) appendState(b []byte) []byte {
 	b = binary.AppendVarint(b, s.last)
 	b = binary.AppendVarint(b, s.word)

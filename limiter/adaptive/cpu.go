@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// CPU measures, on Linux, how busy the processors of this process are: those of the machine
-// (/proc/stat) or the share that a cgroup allows it (cgroup v2, cpu.max), whichever is busier.
-// It is an input for [Config].CPU.
+// CPU measures, on Linux, how busy the processors of this process are. It compares those of the
+// machine (/proc/stat) with the share that a cgroup allows the process (cgroup v2, cpu.max),
+// and reports the busier. It is an input for [Config].CPU.
 type CPU struct {
 	files  fs.FS // the root file system
 	every  time.Duration
@@ -51,7 +51,8 @@ func newCPU(c CPUConfig, files fs.FS) (*CPU, error) {
 	return p, nil
 }
 
-// Usage returns how busy they were lately, from 0 to 1, or NaN until Run has measured.
+// Usage returns how busy the processors were lately, from 0 to 1, or NaN until Run has
+// measured.
 func (p *CPU) Usage() float64 { return math.Float64frombits(p.usage.Load()) }
 
 // Run measures until ctx ends, then returns nil.
@@ -79,14 +80,14 @@ func (p *CPU) Run(ctx context.Context) error {
 	return fmt.Errorf("adaptive: CPU: %w", err)
 }
 
-// cpuReading is the values of all counters.
+// cpuReading holds the values of all counters.
 type cpuReading struct {
 	at          time.Time
-	busy, total float64           // of the machine, in ticks
-	used        map[string]cpuUse // by cgroup
+	busy, total float64           // ticks of the machine
+	used        map[string]cpuUse // use of each cgroup
 }
 
-// cpuUse is what a cgroup has used, and may use in each second, in seconds.
+// cpuUse holds the seconds that a cgroup has used, and those that it may use in each second.
 type cpuUse struct{ used, quota float64 }
 
 func (p *CPU) read() (cpuReading, error) {
@@ -107,7 +108,7 @@ func (p *CPU) read() (cpuReading, error) {
 	return r, nil
 }
 
-// since returns how busy the busiest was since the last reading.
+// since returns how busy the busiest of the machine and the cgroups was since the last reading.
 func (r cpuReading) since(last cpuReading) float64 {
 	usage := share(r.busy-last.busy, r.total-last.total)
 	elapsed := r.at.Sub(last.at).Seconds()
@@ -177,7 +178,7 @@ func (p *CPU) limited() (dirs []string) {
 // quota returns how many processors a cgroup may use, and whether it is limited.
 func (p *CPU) quota(dir string) (float64, bool) {
 	text, err := fs.ReadFile(p.files, path.Join(dir, "cpu.max"))
-	fields := strings.Fields(string(text)) // "50000 100000", of each period in µs; or "max 100000"
+	fields := strings.Fields(string(text)) // quota and period in µs, "50000 100000", or "max 100000"
 	if err != nil || len(fields) != 2 {
 		return 0, false
 	}

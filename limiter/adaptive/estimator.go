@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// estimator finds how many requests a server can work on at a time. By Little's law, a server
-// that answers at its highest rate, each request in the time that it takes alone, holds rate ×
-// that time. Any more is a queue, which only adds latency:
+// estimator finds how many requests a server can work on at a time. Consider a server that
+// answers at its highest rate, each request in the time that it takes alone. By Little's law,
+// it holds rate × that time. More requests form a queue, which only adds latency:
 //
 //	limit = rate × base × tolerance + √limit
 //
-// where base is the latency without a queue, tolerance the accepted multiple of it, and the
-// root allows for chance, which matters for small limits. This is BBR's estimate (Cardwell et
-// al., ACM Queue 14(5), 2016), which Sentinel and kratos also use. It equals the gradient of
-// Netflix's concurrency-limits and Envoy, limit × base × tolerance / latency; but the rate of
-// a full server does not depend on the limit, so this estimate does not oscillate when answers
+// Here base is the latency without a queue, and tolerance the accepted multiple of it. The root
+// allows for chance, which matters for small limits. This is BBR's estimate (Cardwell et al.,
+// ACM Queue 14(5), 2016), which Sentinel and kratos also use. It equals the gradient of
+// Netflix's concurrency-limits and Envoy, limit × base × tolerance / latency. But the rate of a
+// full server does not depend on the limit, so this estimate does not oscillate when answers
 // show a change late.
 //
-// It works in rounds. A round with a latency above base × tolerance lowers the limit; one that
-// reached the limit at a lower latency raises it; others change nothing, so a time without
-// requests does not either.
+// It works in rounds. A round with a latency above base × tolerance lowers the limit. One that
+// reached the limit at a lower latency raises it. Other rounds change nothing, so a time
+// without requests does not either.
 //
-// The difficulty is base: during a lasting overload no request has the latency without a
-// queue, and the lowest latency ever seen is out of date once the server changes. So every so
-// often the limit is lowered on purpose until the rate follows. While it does not, only queue
-// was cut, which costs nothing; once it does, there is no queue left, and that round's latency
-// is the base. About one round in twenty then serves a third less. Netflix's Gradient2 takes a
-// long mean for the base instead, which rises with the queue; Envoy lowers the limit to its
-// minimum each time.
+// The difficulty is base. During a lasting overload no request has the latency without a queue,
+// and the lowest latency ever seen is out of date once the server changes. So at intervals the
+// limit is lowered on purpose until the rate follows. While it does not, only the queue was
+// cut, which costs nothing. Once it does, there is no queue left, and that round's latency is
+// the base. About one round in twenty then serves a third less. Netflix's Gradient2 uses a long
+// mean as the base instead, which rises with the queue. Envoy lowers the limit to its minimum
+// each time.
 type estimator struct {
 	min, max  float64
 	tolerance float64
@@ -37,40 +37,40 @@ type estimator struct {
 
 	limit float64
 	base  float64    // ns; 0 until it is known
-	age   int        // rounds since base was last known to be right
-	probe bool       // whether base is being looked for
+	age   int        // rounds since the base was last confirmed
+	probe bool       // whether a base is being probed for
 	cut   bool       // whether the limit was lowered after the last round
 	wary  int        // rounds in which the limit rises by one only
-	full  throughput // before the limit was lowered
+	full  throughput // throughput before the limit was lowered
 	round round
 }
 
-// throughput is what was served in a round.
+// throughput is the work done in a round.
 type throughput struct {
 	rate float64 // answers per ns
 	load float64 // requests at a time: rate × latency
 }
 
-// round is what is seen between two changes of the limit.
+// round holds the observations between two changes of the limit.
 type round struct {
 	start   time.Duration
 	n       int     // answers
-	sum     float64 // of their latencies, ns
+	sum     float64 // sum of their latencies, ns
 	dropped int
 	peak    int64 // most requests at a time
 }
 
 const (
-	roundAnswers    = 30        // a round has so many at least, or chance has too much to say,
-	probeAnswers    = 100       // and one of a probe, since its base is to last;
-	roundLatencies  = 3         // it lasts so many latencies, for a new limit to show,
-	maxRoundLength  = time.Hour // if that is not too long;
-	roundStale      = 60        // what takes so many times as long has seen too little to tell
+	roundAnswers    = 30        // minimum of a round, to limit the influence of chance
+	probeAnswers    = 100       // minimum of a round of a probe, since its base is to last
+	roundLatencies  = 3         // length of a round in latencies, for a new limit to show
+	maxRoundLength  = time.Hour // upper bound of that length
+	roundStale      = 60        // a round that takes so many times as long is stale: it has seen too little
 	probeEvery      = 20        // rounds without a sign that the base is right
-	probeCut        = 0.7       // of the load, at each step of a probe
-	dropCut         = 0.9       // of the limit, after a round with drops
-	dropShare       = 0.01      // of its answers, at least
-	maxCut, maxRise = 0.5, 2    // of the limit, by one round
+	probeCut        = 0.7       // factor of the load, at each step of a probe
+	dropCut         = 0.9       // factor of the limit, after a round with drops
+	dropShare       = 0.01      // least share of drops in the answers of such a round
+	maxCut, maxRise = 0.5, 2    // factors of the limit, by one round
 )
 
 // add records the answer to a request that began at start, with inFlight requests in flight
@@ -103,8 +103,8 @@ func (a *estimator) add(start, now time.Duration, inFlight int64, outcome Outcom
 	return false
 }
 
-// update ends the round at now, and sets the limit. denied says whether a request was denied.
-// cpu is how busy the server is, from 0 to 1, or NaN if unknown.
+// update ends the round at now, and sets the limit. denied reports whether a request was
+// denied. cpu is how busy the server is, from 0 to 1, or NaN if unknown.
 func (a *estimator) update(now time.Duration, denied bool, cpu float64) {
 	r, limit := a.round, a.limit
 	elapsed := float64(max(now-r.start, 1))
@@ -127,7 +127,7 @@ func (a *estimator) update(now time.Duration, denied bool, cpu float64) {
 	a.round = round{start: now}
 }
 
-// learn learns the base from a round.
+// learn updates the base from a round.
 func (a *estimator) learn(latency float64, flow throughput, met, light bool) {
 	a.age++
 	// The rate fell with the limit, so the limit holds it down and not the server.

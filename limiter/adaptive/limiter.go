@@ -10,14 +10,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Limiter bounds the requests in flight by a limit that it finds by itself and adjusts as the
-// server changes: as many as the server works on and a few more, so that it is never idle and
-// no queue delays requests. It needs only the latencies; estimator.go says how it finds the
-// limit.
+// Limiter bounds the requests in flight by a limit that it finds on its own and adjusts as the
+// server changes. It admits as many requests as the server works on and a few more, so that the
+// server is never idle and no queue delays requests. It needs only the latencies. estimator.go
+// describes how it finds the limit.
 //
 // It is safe for concurrent use. Acquire is lock-free, Done takes one short lock, and neither
-// allocates. The now of its methods is the monotonic time since a fixed instant, such as
-// time.Since(start).
+// allocates. The argument now of its methods is the monotonic time since a fixed instant, such
+// as time.Since(start).
 //
 // A request over the limit is denied at once. To let it wait instead, acquire one of Limit
 // permits of a semaphore first (package limiter/semaphore), and then the Limiter with the
@@ -27,7 +27,7 @@ type Limiter struct {
 	inFlight atomic.Int64
 	limit    atomic.Int64
 	denying  atomic.Bool  // whether a request was denied in this round
-	leaves   atomic.Int64 // about how many ns until the next request ends
+	leaves   atomic.Int64 // about the time until the next request ends, in ns
 
 	admitted atomic.Uint64
 	denied   atomic.Uint64
@@ -38,21 +38,20 @@ type Limiter struct {
 
 // Config configures a [Limiter]. The zero value is valid.
 type Config struct {
-	// Min and Max bound the limit. Zero means 1 and 1,000. Initial is the first
-	// limit; zero means 20, or the nearest bound. Choose it rather too low than too high:
-	// the limit doubles in a window in which it is too low.
+	// Min and Max bound the limit. Zero means 1 and 1,000. Initial is the first limit. Zero
+	// means 20, or the nearest bound. Choose it rather too low than too high: the limit doubles
+	// in a window in which it is too low.
 	Min, Max, Initial int
-	// Window is the least time between two changes of the limit. It gets longer for
-	// requests that take over a third of it, or are fewer than 30. Zero means 250 ms.
+	// Window is the minimum time between two changes of the limit. It gets longer if requests
+	// take over a third of it, or if there are fewer than 30. Zero means 250 ms.
 	Window time.Duration
-	// Tolerance is the accepted latency as a multiple of the latency without a queue,
-	// above 1. Zero means 1.5. A higher one takes more variation for normal, and accepts
-	// more latency.
+	// Tolerance is the accepted latency as a multiple of the latency without a queue, above 1.
+	// Zero means 1.5. A higher value treats more variation as normal, and accepts more latency.
 	Tolerance float64
-	// CPU returns how busy the server is, 0 to 1, such as [CPU].Usage: the limit is then
-	// also lowered until the server is at most as busy as CPUTarget. If it is nil or
-	// returns NaN the latency alone decides. It is called once a window, under a lock,
-	// so it must not block.
+	// CPU returns how busy the server is, 0 to 1, such as [CPU].Usage. The limit is then also
+	// lowered until the server is at most as busy as CPUTarget. If CPU is nil or returns NaN,
+	// the latency alone decides. It is called once a window, under a lock, so it must not
+	// block.
 	CPU       func() float64
 	CPUTarget float64 // zero means 0.8
 }
@@ -124,18 +123,17 @@ const (
 // clamp keeps the difference of two instants within int64.
 func clamp(now time.Duration) time.Duration { return min(max(now, 0), 1<<62) }
 
-// Outcome is how a request ended.
+// Outcome is the way in which a request ended.
 type Outcome uint8
 
 // Outcomes of requests.
 const (
-	// Success is an answer whose latency says something about the server, which includes most
-	// errors.
+	// Success is an answer whose latency is a measure of the server. This includes most errors.
 	Success Outcome = iota
-	// Dropped was not answered because the server was overloaded: it timed out, or the
-	// server said so. The limit is lowered.
+	// Dropped means that the server was overloaded and did not answer: the request timed out,
+	// or the server reported the overload. The limit is lowered.
 	Dropped
-	// Ignored says nothing about the server: the caller went away, or the request was
+	// Ignored requests are no measure of the server: the caller left, or the request was
 	// refused before the server began with it.
 	Ignored
 )
@@ -146,9 +144,9 @@ type Admission struct {
 	start   time.Duration
 }
 
-// Acquire admits a request if fewer than Limit are in flight. A denial has
-// [rules.ReasonBusy] and a RetryAfter that estimates when the next one leaves; Done
-// of its Admission does nothing.
+// Acquire admits a request if fewer than Limit are in flight. A denial has [rules.ReasonBusy]
+// and a RetryAfter that estimates when the next request ends. Done of its Admission does
+// nothing.
 func (a *Limiter) Acquire(now time.Duration) (Admission, rules.Decision) {
 	limit := a.limit.Load()
 	for {
@@ -187,16 +185,16 @@ func (m *Admission) Done(now time.Duration, outcome Outcome) {
 	}
 }
 
-// publish sets the limit of Acquire to the one that was found.
+// publish sets the limit of Acquire to that of the estimator.
 func (a *Limiter) publish() {
 	a.limit.Store(int64(a.state.limit))
 	a.leaves.Store(int64(min(a.state.base/a.state.limit, float64(maxRetry))))
 }
 
-// Limit returns how many requests may be in flight now.
+// Limit returns the number of requests that may be in flight now.
 func (a *Limiter) Limit() int { return int(a.limit.Load()) }
 
-// SetMax changes the highest limit, for example by a [Schedule]. It is never below Min.
+// SetMax changes the highest limit, for example by a [Schedule]. Max is never set below Min.
 func (a *Limiter) SetMax(most int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -205,11 +203,11 @@ func (a *Limiter) SetMax(most int) {
 	a.publish()
 }
 
-// Stats is what a [Limiter] found, and counters of its decisions.
+// Stats holds the findings of a [Limiter], and counters of its decisions.
 type Stats struct {
 	Limit    int
 	InFlight int
-	Latency  time.Duration // without a queue; 0 until it is known
+	Latency  time.Duration // latency without a queue; 0 until it is known
 	Admitted uint64
 	Denied   uint64
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Ramp gives a new instance its share of the traffic gradually, since its caches are empty,
-// its connections not open and its code not warm: from a fraction of the share at the start to
-// all of it, in a straight line.
+// Ramp gives a new instance its share of the traffic gradually, since its caches are empty, its
+// connections not open and its code not warm. The fraction of the share grows linearly from
+// From to 1.
 //
 // It is used in one of two places. A balancer or client before the instances uses Weight, as
 // Nginx's slow_start and Dubbo's warm-up do. If nothing before the instance can be configured,
@@ -18,13 +18,13 @@ import (
 //	err := l.SetQuota(ramp.Quota(base, time.Since(started)))
 //
 // This refuses the excess, so it suits balancers that then try another instance. A quota's
-// WarmUp is something else: it slows a limiter whenever it was idle.
+// WarmUp is different: it slows a limiter whenever it was idle.
 //
 // # Before the first request
 //
-// Prepare what can be prepared before the instance reports that it is ready: run each handler
-// once, with requests that change nothing, before the listener opens or readiness is reported.
-// Then mark the start and open.
+// Prepare the instance before it reports that it is ready. Run each handler once, with requests
+// that change nothing, before the listener opens or readiness is reported. Then mark the start
+// and open.
 //
 //	for _, target := range []string{"/search?q=a", "/item?id=1"} {
 //		r := httptest.NewRequest(http.MethodGet, target, nil)
@@ -32,16 +32,16 @@ import (
 //	}
 //	started := time.Now()
 //
-// This loads what is loaded lazily, but only what these requests touch, so use a Ramp
+// This loads lazily loaded data, but only as far as these requests use it, so use a Ramp
 // afterwards. A snapshot of limiter.Memory restores the limits themselves.
 type Ramp struct {
-	// Over is how long the ramp takes, at least a millisecond.
+	// Over is the length of the ramp, at least a millisecond.
 	Over time.Duration
 	// From is the fraction at the start, from 0 to 1.
 	From float64
 }
 
-// Validate reports what is wrong with r.
+// Validate returns an error if a field of r is out of range.
 func (r Ramp) Validate() error {
 	switch {
 	case r.Over < time.Millisecond:
@@ -60,9 +60,10 @@ func (r Ramp) Factor(age time.Duration) float64 {
 	return r.From + (1-r.From)*(float64(max(age, 0))/float64(r.Over))
 }
 
-// Weight returns an instance's weight, at least 1, where full is that of the others: a single
-// instance, or one of many that are all new, must get some traffic. With n instances of weight
-// 100, one of which began t seconds of 100 ago, all weigh 100 × (n − 1) + t.
+// Weight returns an instance's weight, where full is the weight of the others. It is at least
+// 1, since a single instance, or one of many that are all new, must get some traffic. With n
+// instances of weight 100, one of which began t seconds of 100 ago, the total weight is 100 ×
+// (n − 1) + t.
 func (r Ramp) Weight(age time.Duration, full int64) int64 { return scaled(full, r.Factor(age)) }
 
 // Scale returns a concurrency, or the Max of a [Limiter], for that age, at least 1.

@@ -12,7 +12,7 @@ import (
 // Schedule scales limits by the time of day and week in a time zone: up while a campaign runs,
 // down while backups do. It is a pure function of the time, and safe for concurrent use.
 //
-// It does nothing by itself. Apply it now and at each Next, for example to the quota of a
+// It applies nothing on its own. Apply it now and at each Next, for example to the quota of a
 // limiter or the Max of a [Limiter]:
 //
 //	err := l.SetQuota(schedule.Quota(base, time.Now()))
@@ -129,8 +129,8 @@ func (s *Schedule) span(h *Hours, t time.Time, days int) (from, to time.Time, ok
 	return s.clock(year, month, day, h.From), s.clock(year, month, day, until), true
 }
 
-// clock returns when the clock shows that time of a day: the first instant if it does so
-// twice, or the instant of the change if daylight saving skips that time.
+// clock returns the instant at which the clock shows that time of a day. It is the first one if
+// there are two, or the instant of the change if daylight saving skips that time.
 func (s *Schedule) clock(year int, month time.Month, day int, at time.Duration) time.Time {
 	shown := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Add(at)
 	_, before := shown.Add(-clockDay).In(s.zone).Zone()
@@ -150,7 +150,7 @@ func (s *Schedule) clock(year int, month time.Month, day int, at time.Duration) 
 func (s *Schedule) Scale(n int64, t time.Time) int64 { return scaled(n, s.At(t)) }
 
 // Quota returns the quota at t: rate and burst times the factor, at least one permit and at
-// most what a quota may be.
+// most the limits of a quota.
 func (s *Schedule) Quota(q rules.Quota, t time.Time) rules.Quota {
 	return scaledQuota(q, s.At(t))
 }
@@ -162,8 +162,8 @@ func scaled(n int64, factor float64) int64 {
 }
 
 // scaledQuota returns q with rate and burst times factor. If the rate is then not a whole
-// number of permits, its period changes: for a bucket only the quotient matters; for a window
-// this applies only below one permit.
+// number of permits, its period changes. For a bucket only the quotient matters. For a window
+// the period changes only below one permit.
 func scaledQuota(q rules.Quota, factor float64) rules.Quota {
 	if factor == 1 || q.Burst == rules.Unlimited {
 		return q

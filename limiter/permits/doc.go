@@ -6,5 +6,6 @@
 //	                          └► queue of waiters, for each client
 //
 // The files, in that order: permits.go the interface [RateLimiter] and [Rate] · memory.go
-// [Memory] · object.go what all clients share · queue.go the waiters · log.go the takes.
+// [Memory] · object.go the state that all clients share · queue.go the waiters · log.go the
+// takes.
 package permits

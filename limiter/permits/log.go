@@ -7,15 +7,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// log is the takes of an account: the state of package limiter's sliding log, which has more
-// methods than other states.
+// log holds the takes of an account. It is the state of package limiter's sliding log, which
+// has more methods than other states.
 type log interface {
 	limiter.State
-	// Adapt changes the rate of the log at now, and keeps what was taken.
+	// Adapt changes the rate of the log at now, and keeps the takes.
 	Adapt(q *rules.Quota, now time.Duration) bool
 	// Clone returns a copy, in which the takes of waiters can be planned.
 	Clone() limiter.State
-	// ReleaseNewest gives back, at now, the n permits that were taken last.
+	// ReleaseNewest returns, at now, the n permits that were taken last.
 	ReleaseNewest(now time.Duration, n int64)
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// object is what all clients share.
+// object is the state that all clients share.
 type object struct {
 	clock func() time.Duration
 
@@ -16,17 +16,17 @@ type object struct {
 	read    time.Duration // last reading of the clock
 	now     time.Duration // the time by that clock, which never goes back
 	rate    Rate          // zero if none is set
-	ends    time.Duration // when rate and state expire
-	idle    bool          // ends was set by KeepAlive
+	ends    time.Duration // time at which rate and state expire
+	idle    bool          // whether ends was set by KeepAlive
 	clients map[string]*account
-	swept   int // how many clients the last sweep left
-	waiting int // in all lines
+	swept   int // number of clients that the last sweep left
+	waiting int // waiters in all lines
 	came    int64
 }
 
-// tick advances the time to now. If the clock goes back by up to a minute, time stands still
-// until it has caught up; by more, it is another clock. Callers of tick and of all below hold
-// the lock.
+// tick advances the time to now. If the clock goes back by up to a minute, the time does not
+// advance until it has caught up. If it goes back further, it is another clock. Callers of tick
+// and of all methods below hold the lock.
 func (o *object) tick() time.Duration {
 	switch passed := o.clock() - o.read; {
 	case passed >= 0:
@@ -104,8 +104,8 @@ func (o *object) of(client string) *account {
 	return c
 }
 
-// sweep removes clients that have taken nothing lately, once there are twice as many as the
-// last sweep left.
+// sweep removes clients that have taken nothing lately, once there are twice as many clients as
+// the last sweep left.
 func (o *object) sweep() {
 	if len(o.clients) < 2*o.swept+64 {
 		return
@@ -118,7 +118,7 @@ func (o *object) sweep() {
 	o.swept = len(o.clients)
 }
 
-// wants returns an error if n permits cannot be wanted.
+// wants returns an error if n permits can never be taken.
 func (o *object) wants(n int64) error {
 	switch {
 	case n < 1:

@@ -10,8 +10,8 @@ import (
 )
 
 // RateLimiter is an object like Redisson's RRateLimiter: its rate is stored with its state. A
-// permit comes back one interval after it was taken. Waiting callers get their permits in the
-// order of arrival, and are never overtaken.
+// permit becomes available again one interval after it was taken. Waiting callers get their
+// permits in the order of arrival, and are never overtaken.
 //
 // It is safe for concurrent use. [Memory] keeps it in this process; redislimiter.Permits keeps
 // it on Redis.
@@ -30,13 +30,14 @@ type RateLimiter interface {
 	// with [ErrRateNotSet], with [ErrNone] for an n below 1, and with [ErrTooMany] for one
 	// above the rate; so do the next three.
 	TryAcquire(ctx context.Context, n int64) (bool, error)
-	// TryAcquireWithin takes n permits, and waits for them if needed. If that would take
-	// longer than timeout it returns false at once.
+	// TryAcquireWithin takes n permits, and waits for them if needed. If that would take longer
+	// than timeout, it returns false at once.
 	TryAcquireWithin(ctx context.Context, n int64, timeout time.Duration) (bool, error)
-	// Acquire takes n permits, and waits for them if needed. If the context ends first it has
+	// Acquire takes n permits, and waits for them if needed. If the context ends first, it has
 	// taken nothing.
 	Acquire(ctx context.Context, n int64) error
-	// Release gives back the n permits that were taken last, or as many as are taken.
+	// Release returns the n permits that were taken last, or all taken permits if there are
+	// fewer.
 	Release(ctx context.Context, n int64) error
 	// AvailablePermits returns the number of available permits.
 	AvailablePermits(ctx context.Context) (int64, error)
@@ -50,16 +51,16 @@ type RateLimiter interface {
 	Delete(ctx context.Context) (bool, error)
 }
 
-// Rate is the number of permits in an interval, and who shares them.
+// Rate is a number of permits in an interval, for all clients or for each.
 type Rate struct {
 	Rate      rules.Rate
 	PerClient bool // each client has its own permits, rather than all sharing them
-	// KeepAlive is how long rate and state are kept without use, which is to acquire, to wait
-	// or to release. Zero means forever; otherwise it is at least Rate.Per.
+	// KeepAlive is the time for which rate and state are kept without use. Acquiring, waiting
+	// and releasing are uses. Zero means forever; otherwise it is at least Rate.Per.
 	KeepAlive time.Duration
 }
 
-// Validate reports what is wrong with r.
+// Validate returns an error if a field of r is out of range.
 func (r Rate) Validate() error {
 	switch {
 	case r.Rate.N < 1 || r.Rate.Per <= 0 || r.Rate.PerSecond() > rules.MaxRate:

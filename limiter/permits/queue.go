@@ -11,22 +11,22 @@ import (
 // account is the permits of one client, or of all clients.
 type account struct {
 	log  log
-	line list.List // of *waiter, in order of arrival
+	line list.List // waiters (*waiter), in order of arrival
 	// plan is log with the permits that the waiters will take. It is nil until it is needed.
 	plan limiter.State
 }
 
-// waiter is a caller that waits. Only the first in a line, and one with a timeout, has a
-// timer; whichever fires serves all waiters of that line whose turn it is.
+// waiter is a caller that waits. Only the first in a line, and waiters with a timeout, have a
+// timer. Each timer that fires serves all waiters of its line whose turn it is.
 type waiter struct {
 	client string
 	n      int64
-	until  time.Duration // or noEnd
+	until  time.Duration // end of the wait, or noEnd
 	came   int64
 	of     *account
 	place  *list.Element
 	wake   chan struct{}
-	// over says that it has left the line, because it took the permits or never will.
+	// over means that the waiter has left the line, because it took the permits or never will.
 	over, took bool
 	err        error
 }
@@ -38,7 +38,7 @@ func (o *object) acquire(client string, n int64, within time.Duration) (took boo
 	}
 	o.used()
 	c := o.of(client)
-	o.serve(c) // those whose turn has come
+	o.serve(c) // waiters whose turn has come
 	if c.line.Len() == 0 && c.log.Do(o.now, limiter.Ask{Kind: limiter.Take, N: n}).Allowed {
 		return true, nil, nil
 	}
@@ -68,12 +68,12 @@ func (c *account) due(now time.Duration, n int64, within time.Duration) bool {
 		return true
 	}
 	if c.line.Len() == 0 {
-		c.plan = nil // for nobody
+		c.plan = nil // no waiter needs it
 	}
 	return false
 }
 
-// wait waits until the wait is over.
+// wait blocks until the wait has ended.
 func (o *object) wait(ctx context.Context, w *waiter) (bool, error) {
 	var timer *time.Timer
 	var fired <-chan time.Time
@@ -85,7 +85,7 @@ func (o *object) wait(ctx context.Context, w *waiter) (bool, error) {
 				timer.Stop()
 			}
 			return w.took, w.err
-		case again == noEnd: // the waiter before wakes it
+		case again == noEnd: // the waiter before it wakes it
 			fired = nil
 		case timer == nil:
 			timer = time.NewTimer(again)
@@ -102,7 +102,7 @@ func (o *object) wait(ctx context.Context, w *waiter) (bool, error) {
 	}
 }
 
-// turn returns when to look again, or 0 if the wait is over.
+// turn returns the time until the next look, or 0 if the wait has ended.
 func (o *object) turn(ctx context.Context, w *waiter) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,8 +125,8 @@ func (o *object) turn(ctx context.Context, w *waiter) time.Duration {
 	return w.until - o.now
 }
 
-// serve ends the waits of those, from the first on, that can be served or cannot wait any
-// longer, and returns how long the next one has to wait.
+// serve ends the waits, from the first on, of all waiters that can be served or cannot wait any
+// longer. It returns how long the next one has to wait.
 func (o *object) serve(c *account) time.Duration {
 	for c.line.Len() > 0 {
 		w := c.line.Front().Value.(*waiter)
@@ -155,11 +155,11 @@ func (o *object) end(w *waiter, took bool, err error) {
 	}
 }
 
-// wakeUp makes it look.
+// wakeUp makes the waiter look for its turn.
 func (w *waiter) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // it is awake
+	default: // the waiter is awake
 	}
 }
 
@@ -171,7 +171,7 @@ func (c *account) changed() {
 	}
 }
 
-// release gives back the newest n permits.
+// release returns the newest n permits.
 func (c *account) release(now time.Duration, n int64) {
 	c.log.ReleaseNewest(now, n)
 	c.changed()

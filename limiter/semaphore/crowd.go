@@ -2,19 +2,19 @@ package semaphore
 
 import "github.com/hotparam/hotparam/rules"
 
-// crowd counts the permits that are held of a stripe's keys for which there was no room: a
+// crowd counts the held permits of a stripe's keys for which there was no room. It is a
 // count-min sketch (Cormode and Muthukrishnan, 2005). A row has one counter for each key, which
 // others may share. A key holds no more than the least of its counters, so never more than its
-// permits; a release subtracts from the same counters. The lock of the stripe guards it.
+// permits. A release subtracts from the same counters. The lock of the stripe guards it.
 type crowd struct {
-	held int64 // permits of all of them
+	held int64 // permits of all these keys
 	mask uint64
 	rows [crowdRows][]int64
 }
 
 const crowdRows = 4
 
-// minCrowd is the least number of counters in a row.
+// minCrowd is the smallest number of counters in a row.
 const minCrowd = 64
 
 // counters returns a key's counter in each row.
@@ -26,7 +26,7 @@ func (c *crowd) counters(hash uint64) (all [crowdRows]*int64) {
 	return all
 }
 
-// holds returns how many permits a key holds at most.
+// holds returns an upper bound of the permits that a key holds.
 func (c *crowd) holds(hash uint64) int64 {
 	if c == nil || c.held == 0 {
 		return 0
@@ -46,7 +46,7 @@ func (c *crowd) add(hash uint64, n int64) {
 	}
 }
 
-// askCrowd is ask for a key without a place of its own, which holds that many permits at most.
+// askCrowd is like ask, for a key without a place of its own, which holds at most held permits.
 // Such a key does not wait.
 func (st *stripe) askCrowd(hash uint64, ask *Ask, held int64, d *rules.Decision) *slot {
 	st.stats.Crowded++

@@ -1,13 +1,13 @@
-// Package semaphore bounds how many requests are in flight at a time, for each of many
-// keys: slow calls, connections, workers. Those beyond the permits wait in a queue that
-// is bounded, with a deadline, or are denied at once.
+// Package semaphore bounds how many requests are in flight at a time, for each of many keys:
+// slow calls, connections, workers. Requests beyond the permits wait in a bounded queue, with a
+// deadline, or are denied at once.
 //
 //	Acquire ─► stripe ─► key: permits held ─► Lease ─► Release
 //	                      └► queue, by class ──┘  ▲       │
 //	                                              └───────┘ handed over
 //
-// The files, in that order: semaphore.go the interface · memory.go [Memory] and its
-// counters · stripe.go the keys under one lock · table.go where they are found · key.go what is
+// The files, in that order: semaphore.go the interface · memory.go [Memory] and its counters ·
+// stripe.go the keys under one lock · table.go the hash table of the keys · key.go the permits
 // held of one key · crowd.go the keys for which there is no room · queue.go the waiters ·
-// slot.go what is held and comes back · lease.go [Lease], the handle of its holder.
+// slot.go the reusable place of a lease · lease.go [Lease], the handle of its holder.
 package semaphore

@@ -7,26 +7,27 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// keyState is a key with held permits, and its waiters, or one that is idle. The lock of its
-// stripe guards it.
+// keyState is a key with held permits and its waiters, or an idle key. The lock of its stripe
+// guards it.
 type keyState struct {
 	name    string
 	hash    uint64
 	stripe  *stripe   // fixed
-	next    *keyState // in its chain of the table
+	next    *keyState // next key in the chain of the table
 	permits int64
-	held    int64         // more than permits after they became fewer
-	line    *queue        // nil until somebody waits
-	since   time.Duration // when the first permit was taken; set while mean is 0
-	mean    time.Duration // recent time that a lease is held; 0 until one is released
+	held    int64         // above permits after these became fewer
+	line    *queue        // nil until a caller waits
+	since   time.Duration // time when the first permit was taken; set while mean is 0
+	mean    time.Duration // recent time for which a lease is held; 0 until one is released
 
-	// contended is that somebody was denied or had to wait: from then on each lease is timed.
+	// contended means that a caller was denied or had to wait. From then on each lease is
+	// timed.
 	contended bool
 
-	crowded bool // it has no place in the table: see crowd
+	crowded bool // without a place in the table: see crowd
 	idle    bool
-	listed  bool      // see idleKeys
-	behind  *keyState // in that list
+	listed  bool      // whether the key is in idleKeys
+	behind  *keyState // next key in that list
 }
 
 func (k *keyState) free() int64 { return k.permits - k.held }
@@ -58,9 +59,9 @@ const (
 )
 
 // estimate returns how long it would take to serve ask, if the waiters ahead stay as many and
-// are like it: the recent time that a lease is held, for each time that all permits have to
-// come back. Before a lease has been released, it is the time that the permits have been held
-// so far.
+// want as much. That is the recent time for which a lease is held, for each time that all
+// permits have to be released. Before a lease has been released, the time that the permits have
+// been held so far is used instead.
 func (k *keyState) estimate(ask *Ask, now time.Duration) time.Duration {
 	mean := k.mean
 	if mean == 0 {
@@ -74,8 +75,8 @@ func (k *keyState) estimate(ask *Ask, now time.Duration) time.Duration {
 	return time.Duration(min(max(wait, float64(minEstimate)), float64(maxEstimate)))
 }
 
-// busy returns a key whose permits may be granted: k, or a new one if that is nil. It returns nil
-// if there is no room. Something must be granted at once if the key was idle.
+// busy returns a key whose permits may be granted: k, or a new one if k is nil. It returns nil
+// if there is no room. If the key was idle, the caller must grant permits at once.
 func (st *stripe) busy(k *keyState, hash uint64, name string, permits int64) *keyState {
 	if k == nil {
 		if !st.room() {
@@ -88,7 +89,7 @@ func (st *stripe) busy(k *keyState, hash uint64, name string, permits int64) *ke
 	return k
 }
 
-// rouse makes a key busy. Something must be granted at once if it was idle.
+// rouse makes a key busy. If it was idle, the caller must grant permits at once.
 func (st *stripe) rouse(k *keyState) {
 	if k.idle {
 		k.idle = false
@@ -96,7 +97,7 @@ func (st *stripe) rouse(k *keyState) {
 	}
 }
 
-// rest makes a key idle that has no held permits; it has no waiters, who would hold them.
+// rest makes a key without held permits idle. It has no waiters, which would hold the permits.
 func (st *stripe) rest(k *keyState) {
 	st.stats.Keys--
 	k.idle, k.since = true, 0
@@ -108,8 +109,8 @@ func (st *stripe) rest(k *keyState) {
 	}
 }
 
-// room makes room for a new key, and reports whether there is any. Where it takes the place of
-// an idle key of another stripe it does not wait for that one's lock.
+// room makes room for a new key, and reports whether there is any. To evict an idle key of
+// another stripe it does not wait for that stripe's lock.
 func (st *stripe) room() bool {
 	s := st.semaphore
 	if s.keys.Add(1) <= s.max || st.forget() {
@@ -142,12 +143,12 @@ func (st *stripe) forget() bool {
 	return false
 }
 
-// maxIdleKeys is how many keys of a stripe are kept for a while without held permits: they
-// know how long their leases are held, and cost less when they are asked for again.
+// maxIdleKeys is the number of a stripe's keys that are kept for a while without held permits.
+// They remember how long their leases are held, and cost less when they are asked for again.
 const maxIdleKeys = 16
 
-// idleKeys is a queue of keys that became idle. Some of them are not idle any more: to take a
-// key out whenever it is asked for, and put it in again, would be for nothing.
+// idleKeys is a queue of keys that became idle. Some of them are no longer idle: removing a key
+// whenever it is asked for, and adding it again, would be useless work.
 type idleKeys struct {
 	oldest, newest *keyState
 	len            atomic.Int32 // written under the lock
@@ -164,7 +165,7 @@ func (l *idleKeys) add(k *keyState) {
 	l.len.Add(1)
 }
 
-// pop takes out the oldest, or returns nil.
+// pop removes the oldest key and returns it, or nil.
 func (l *idleKeys) pop() *keyState {
 	k := l.oldest
 	if k != nil {

@@ -10,22 +10,23 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Memory is an [Acquirer] in memory. A key takes memory only while its permits are held, and
-// the last thousand for a while longer. It starts no goroutine: callers wait in their own.
+// Memory is an [Acquirer] in memory. A key takes memory only while its permits are held; the
+// last thousand keys are kept for a while longer. It starts no goroutine: callers wait in their
+// own.
 //
-// The queue is fair: nobody takes a permit while somebody of the same or a better class waits,
-// and a waiter for several permits holds up those behind it, so it does not starve. A released
-// permit is handed to the next waiter instead of being raced for, so no wake-up is lost.
+// The queue is fair: no caller takes a permit while one of the same or a better class waits. A
+// waiter for several permits holds up those behind it, so it does not starve. A released permit
+// is handed to the next waiter instead of being raced for, so no wake-up is lost.
 //
-// An Unfair one serves the newest of a class first, and a newcomer takes free permits before
-// waiters of its class that want more of them. That is for overload: the callers of the oldest
-// in a full queue are about to give up, and serving them serves nobody in time, while the
-// newest can still be served well (adaptive LIFO: Maurer, "Fail at Scale", ACM Queue 13(8),
-// 2015). Without overload the queue is empty and the order does not matter.
+// An Unfair Memory serves the newest of a class first, and a newcomer takes free permits before
+// waiters of its class that want more of them. That is for overload. The oldest callers in a
+// full queue are about to give up, and none of them is served in time, while the newest can
+// still be served well (adaptive LIFO: Maurer, "Fail at Scale", ACM Queue 13(8), 2015). Without
+// overload the queue is empty and the order does not matter.
 type Memory struct {
 	unfair   bool
 	max      int64
-	keys     atomic.Int64 // with the idle ones
+	keys     atomic.Int64 // number of keys, including idle ones
 	draining atomic.Bool  // written before, and read under, each stripe's lock
 	start    time.Time
 	seed     maphash.Seed
@@ -34,23 +35,23 @@ type Memory struct {
 
 // Config configures a [Memory]. The zero value is valid.
 type Config struct {
-	// MaxKeys is the number of keys whose permits may be held at a time, up to 16,777,216.
-	// Zero means 65,536. A key beyond it never holds more than its permits, and does not
-	// wait. It may be refused while fewer are held, since such keys share counters.
-	// Stats.Crowded counts it. The counters take at most 64 bytes for each of MaxKeys, once
-	// there was no room for a key.
+	// MaxKeys is the number of keys whose permits may be held at a time, up to 16,777,216. Zero
+	// means 65,536. A key beyond it never holds more than its permits, and does not wait. It
+	// may be refused while fewer are held, since such keys share counters. Stats.Crowded counts
+	// it. The counters take at most 64 bytes for each of MaxKeys, from the first time that
+	// there is no room for a key.
 	MaxKeys int
-	// Unfair serves the newest first.
+	// Unfair serves the newest waiter first.
 	Unfair bool
 }
 
 // defaultKeys is the default of Config.MaxKeys.
 const defaultKeys = 1 << 16
 
-// mostKeys keeps a typing error from reserving all memory.
+// mostKeys prevents a typing error from reserving all memory.
 const mostKeys = 1 << 24
 
-// drainRetry is the RetryAfter of a denial while it drains, whose length is unknown.
+// drainRetry is the RetryAfter of a denial during a drain, whose length is unknown.
 const drainRetry = time.Second
 
 // crowdRetry is the RetryAfter of a key without a place, whose leases are not timed.
@@ -96,7 +97,7 @@ func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (held Lease, 
 }
 
 // Drain denies all waiters and newcomers until Resume, on overload or before a shutdown. Held
-// leases stay valid; Stats has their number.
+// leases stay valid; Stats reports their permits.
 func (s *Memory) Drain() {
 	s.draining.Store(true)
 	for i := range s.stripes {
@@ -107,19 +108,19 @@ func (s *Memory) Drain() {
 // Resume ends a Drain.
 func (s *Memory) Resume() { s.draining.Store(false) }
 
-// Stats is a snapshot of what is held, and counters of the outcomes of Acquire.
+// Stats is a snapshot of the held permits, with counters of the outcomes of Acquire.
 type Stats struct {
-	Keys    int64 // with held permits
+	Keys    int64 // keys with held permits
 	Held    int64 // permits
 	Waiting int64
 
 	Admitted  uint64
 	Busy      uint64 // denied at once without waiting
 	Full      uint64 // denied at once because the queue was full
-	Late      uint64 // denied after waiting in vain
-	TooMany   uint64 // denied because they wanted more permits than there are
+	Late      uint64 // denied after waiting until the deadline
+	TooMany   uint64 // denied because they wanted more than all permits
 	Drained   uint64 // denied by Drain
-	Cancelled uint64 // whose context ended while they waited
+	Cancelled uint64 // asks whose context ended while they waited
 	Crowded   uint64 // asks for keys without room, admitted or busy
 }
 

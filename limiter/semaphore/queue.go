@@ -2,23 +2,25 @@ package semaphore
 
 import "github.com/hotparam/hotparam/rules"
 
-// queue is the waiters of one key of a [Memory]: a list for each class, so that finding a
-// place does not walk past the others. The semaphore's lock guards it.
+// queue holds the waiters of one key of a [Memory]. It has a list for each class, so that
+// finding a place does not walk past the waiters of other classes. The lock of the key's stripe
+// guards it.
 type queue struct {
 	classes [rules.MaxClasses]queueClass
 	len     int
-	newest  bool // within a class the newest comes first, not the oldest
+	newest  bool // whether the newest of a class comes first, not the oldest
 }
 
 type queueClass struct {
-	first, last *waiter // in order of arrival
+	first, last *waiter // waiters in order of arrival
 	len         int
 }
 
-// waiter is a place in a queue. Whoever removes it to serve or deny it fills in the outcome
-// and closes ready. The waiter may also remove itself, after which nobody else touches it.
+// waiter is a place in a queue. The caller that removes it to serve or deny it fills in the
+// outcome and closes ready. The waiter may also remove itself, after which no other caller uses
+// it.
 type waiter struct {
-	key        *keyState // while it is queued
+	key        *keyState // set while it is queued
 	n          int64
 	class      int
 	queued     bool
@@ -74,7 +76,7 @@ func (q *queue) head() *waiter {
 	return nil
 }
 
-// ahead returns how many are served before a newcomer of the class.
+// ahead returns how many waiters are served before a newcomer of the class.
 func (q *queue) ahead(class int) (n int) {
 	for i := range class {
 		n += q.classes[i].len

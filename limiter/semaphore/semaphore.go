@@ -13,28 +13,26 @@ import (
 // concurrent use. [Memory] keeps the permits in this process; package redislimiter has
 // one that all instances share.
 type Acquirer interface {
-	// Acquire takes ask.N of the key's permits. It waits for them for at most
-	// ask.Within. If it is denied the Lease is zero and the reason is
-	// [rules.ReasonBusy]: RetryAfter is then an estimate, since the holders' remaining
-	// time is unknown, or 0 if there are never as many permits. Remaining is the number
-	// of free permits.
+	// Acquire takes ask.N of the key's permits. It waits for them for at most ask.Within. If it
+	// is denied, the Lease is zero and the reason is [rules.ReasonBusy]. RetryAfter is then an
+	// estimate, since the holders' remaining time is unknown, or 0 if there are never as many
+	// permits. Remaining is the number of free permits.
 	//
-	// An error means that nothing was taken: the arguments are wrong, the context has
-	// ended, or it is unknown who holds the permits. An empty key is
-	// [limiter.ErrNoKey].
+	// An error means that nothing was taken: the arguments are wrong, the context has ended, or
+	// it is unknown who holds the permits. An empty key is [limiter.ErrNoKey].
 	Acquire(ctx context.Context, key string, ask Ask) (Lease, rules.Decision, error)
 }
 
-// Ask is what an Acquire wants. Permits and Queue are part of it, so that a reload needs
-// no call of its own: the latest Ask holds for the key.
+// Ask is the request of an Acquire. Permits and Queue are part of it, so that a reload needs no
+// call of its own: the latest Ask holds for the key.
 type Ask struct {
-	// Permits is the number of permits of the key, at least 1. A changed number takes
-	// effect at once: with more, waiters are served; with fewer, nobody is served until
-	// enough have come back. Leases that are held stay valid.
+	// Permits is the number of permits of the key, at least 1. A changed number takes effect at
+	// once: with more, waiters are served; with fewer, none is served until enough permits are
+	// released. Leases that are held stay valid.
 	Permits int64
-	// Queue is how many may wait; a caller beyond it is denied at once.
+	// Queue is the number of callers that may wait; a caller beyond it is denied at once.
 	Queue int
-	// N is how many permits are taken, at least 1. More than Permits are denied.
+	// N is the number of permits to take, at least 1. More than Permits are denied.
 	N int64
 	// Class is the priority in the queue: 0 comes before 1, and so on up to
 	// [rules.MaxClasses]-1. Within a class the first to come is the first served.
@@ -43,7 +41,7 @@ type Ask struct {
 	Within time.Duration
 }
 
-// isValid is validate without its error, to be inlined.
+// isValid reports whether validate returns nil. It is separate to be inlined.
 func (a *Ask) isValid(key string) bool { return key != "" && a.Permits >= 1 && a.N >= 1 }
 
 func (a *Ask) validate(key string) error {

@@ -2,23 +2,25 @@ package semaphore
 
 import "time"
 
-// slot is where a [Memory] keeps a lease. It is the lease's [Holder], and keeps another one
-// after that was released. The lock of its stripe guards all but the stripe.
+// slot is the place where a [Memory] keeps a lease. It is the lease's [Holder], and keeps
+// another lease after that one was released. The lock of its stripe guards all fields but the
+// stripe.
 type slot struct {
 	stripe *stripe // fixed
 	key    *keyState
 	n      int64         // 0 while it keeps no lease
-	since  time.Duration // if the lease is timed
-	id     uint64        // of the latest lease: never the same twice, odd if it is timed
-	next   *slot         // in the list of free ones
+	since  time.Duration // start of the lease, if it is timed
+	id     uint64        // id of the latest lease: never the same twice, odd if it is timed
+	next   *slot         // next slot in the list of free ones
 }
 
-// timedOf is of how many leases one is timed of a key that nobody was denied. To read the clock
-// twice would cost more than all the rest, for an estimate that only those get who are denied.
+// timedOf is the sampling interval of lease durations: one of timedOf leases is timed while the
+// key has denied no caller. Reading the clock twice would cost more than the rest of an
+// acquire, for an estimate that only denied callers get.
 const timedOf = 32
 
-// maxFreeSlots is how many free slots a stripe keeps. A burst of leases beyond them is left to
-// the garbage collector.
+// maxFreeSlots is the maximum number of free slots that a stripe keeps. A burst of leases
+// beyond them is left to the garbage collector.
 const maxFreeSlots = 64
 
 // grant takes n free permits.
@@ -51,7 +53,7 @@ func (s *slot) Release(id uint64) {
 	if id&1 == 1 {
 		now = st.now()
 	}
-	st.mu.Lock() // no defer: as in acquire
+	st.mu.Lock() // no defer, as in acquire
 	if s.id == id && s.n > 0 {
 		if id&1 == 1 {
 			s.key.returned(max(now-s.since, 0))
@@ -64,8 +66,8 @@ func (s *slot) Release(id uint64) {
 // Lost implements [Holder].
 func (s *slot) Lost(uint64) <-chan struct{} { return nil }
 
-// returned updates the mean by an eighth of the time that a lease was held, as TCP does with
-// round trips (RFC 6298).
+// returned updates the mean by an eighth of the difference to the time that a lease was held,
+// as TCP does with round trips (RFC 6298).
 func (k *keyState) returned(held time.Duration) {
 	if k.mean == 0 {
 		k.mean = max(held, 1)
@@ -74,7 +76,7 @@ func (k *keyState) returned(held time.Duration) {
 	k.mean = max(k.mean+(held-k.mean)/8, 1)
 }
 
-// giveBack takes back a lease's permits and serves the waiters.
+// giveBack releases a lease's permits and serves the waiters.
 func (st *stripe) giveBack(s *slot) {
 	k, n := s.key, s.n
 	k.held -= n

@@ -8,17 +8,17 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// stripeCount is how many locks the keys of a semaphore share.
+// stripeCount is the number of locks that the keys of a semaphore share.
 const stripeCount = 64
 
-// stripe is the keys under one lock.
+// stripe holds the keys under one lock.
 type stripe struct {
 	semaphore *Memory // fixed
 	mu        sync.Mutex
 	keys      keyTable
 	idle      idleKeys
 	crowd     *crowd // nil until there was no room for a key
-	free      *slot  // a list
+	free      *slot  // list of free slots
 	freeSlots int
 	grants    uint
 	stats     Stats
@@ -26,9 +26,9 @@ type stripe struct {
 
 func (st *stripe) now() time.Duration { return time.Since(st.semaphore.start) }
 
-// acquire takes permits, denies them, or queues a waiter, and sets d, which is zero.
+// acquire takes permits, denies them, or queues a waiter. It sets d, which must be zero.
 func (st *stripe) acquire(hash uint64, name string, ask *Ask, d *rules.Decision) (l *slot, w *waiter) {
-	st.mu.Lock() // no defer: nothing in here calls what is not in this package
+	st.mu.Lock() // no defer: no code outside this package is called here
 	k := st.keys.find(hash, name)
 	if k != nil && k.permits != ask.Permits {
 		st.resize(k, ask.Permits)
@@ -49,7 +49,7 @@ func (st *stripe) acquire(hash uint64, name string, ask *Ask, d *rules.Decision)
 		*d = k.denied(ask, 0)
 	default:
 		held := int64(0)
-		if k == nil { // while it holds permits without a place, it gets none
+		if k == nil { // a key that holds permits without a place gets none
 			held = st.crowd.holds(hash)
 		}
 		if held == 0 {
@@ -65,7 +65,7 @@ func (st *stripe) acquire(hash uint64, name string, ask *Ask, d *rules.Decision)
 	return l, w
 }
 
-// ask is acquire for a key that has as many permits, at least.
+// ask is like acquire, for a key that has at least ask.N permits in all.
 func (st *stripe) ask(k *keyState, ask *Ask, d *rules.Decision) (*slot, *waiter) {
 	if ask.N <= k.free() && (k.line == nil || k.line.ahead(ask.Class) == 0) {
 		l := st.grant(k, ask.N)
@@ -107,7 +107,7 @@ func (st *stripe) wait(ctx context.Context, w *waiter, ask *Ask) (*slot, rules.D
 	return w.lease, w.decision, nil
 }
 
-// late denies a waiter whose time is over, unless it was served at the same moment.
+// late denies a waiter whose time has passed, unless it was served at the same moment.
 func (st *stripe) late(w *waiter, ask *Ask) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -119,8 +119,8 @@ func (st *stripe) late(w *waiter, ask *Ask) {
 	w.decision = w.key.denied(ask, w.key.estimate(ask, st.now()))
 }
 
-// cancel removes a waiter that gives up. What it was granted at the same moment goes to the
-// next.
+// cancel removes a waiter that gives up. Permits that it was granted at the same moment go to
+// the next waiter.
 func (st *stripe) cancel(w *waiter) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -134,7 +134,7 @@ func (st *stripe) cancel(w *waiter) {
 	}
 }
 
-// leave removes a waiter from the queue. Those behind it may fit where it did not.
+// leave removes a waiter from the queue. Waiters behind it may fit where it did not.
 func (st *stripe) leave(w *waiter) {
 	w.key.line.remove(w)
 	st.stats.Waiting--

@@ -1,7 +1,7 @@
 package semaphore
 
-// keyTable is the keys of a stripe by their hashes: it finds, adds and removes one in a few
-// nanoseconds, where a map hashes the name anew for each of the three.
+// keyTable is a hash table of the keys of a stripe. It finds, adds and removes a key in a few
+// nanoseconds, while a map hashes the name again for each of the three.
 type keyTable struct {
 	heads []*keyState // a power of two
 	len   int
@@ -9,7 +9,8 @@ type keyTable struct {
 
 const minHeads = 16
 
-// head is chosen by the bits above those that choose the stripe.
+// head returns the head of the chain of a hash. It is chosen by the bits above those that
+// choose the stripe.
 func (t *keyTable) head(hash uint64) **keyState {
 	return &t.heads[hash/stripeCount&uint64(len(t.heads)-1)]
 }

@@ -1,20 +1,20 @@
-// Package breaker keeps circuit breakers for the nodes of a service elsewhere. A node is
-// away from its first failure until a probe succeeds, and only then: its owner makes
-// probes that write, since a node that refuses writes may still answer reads. Meanwhile
-// nobody else asks it, so an outage costs each request that is under way when it begins
-// one time-out at most. Other nodes are not concerned.
+// Package breaker keeps one circuit breaker for each node of a remote service. A node is
+// unavailable from its first failure until a probe succeeds. Nothing else closes its breaker.
+// The owner's probes write, since a node that refuses writes may still answer reads. While a
+// node is unavailable only probes call it, so an outage costs each request in flight at its
+// beginning at most one time-out. Other nodes are not affected.
 //
-// One call without an answer is no failure yet, since a node may stall for a moment: see
-// silence.go.
+// A single call without an answer is not a failure yet, since a node may stall for a moment:
+// see silence.go.
 //
-// github.com/sony/gobreaker and github.com/cep21/circuit were weighed. They are asked before and after
-// every call and share a lock or counters among all callers also while the service is well, and they
-// probe by letting a caller's request through, which then waits for the time-out. A probe here is a
-// write of its own, off the request path.
+// github.com/sony/gobreaker and github.com/cep21/circuit were considered. They are called
+// before and after every call, and all callers share a lock or counters even while the service
+// is well. They probe by admitting a caller's request, which then waits for the time-out. Here
+// a probe is a separate write, off the request path.
 //
 //	node.go    the state of one node
 //	silence.go nodes that do not answer for a moment
-//	log.go     what is logged, and how often
+//	log.go     log lines and their rate limit
 //	stats.go   a snapshot
 package breaker
 
@@ -27,47 +27,47 @@ import (
 	"time"
 )
 
-// Config is what a [Set] needs to know. All fields are required.
+// Config configures a [Set]. All fields except Back are required.
 type Config[T any] struct {
-	// Probe writes to the node that has sample, and returns nil if that succeeded. It
-	// bounds its own time.
+	// Probe writes to the node of sample and returns nil if the write succeeded. It limits its
+	// own duration.
 	Probe func(ctx context.Context, sample T) error
-	// Back is called when a node has answered its probe and calls go to it again; nil is
-	// nothing. It must not block, nor call the Set's methods.
+	// Back, if not nil, is called when a node has answered its probe and receives calls again.
+	// It must not block, and must not call the Set's methods.
 	Back func()
-	// Min and Max bound the time between two probes: the first, and what it doubles to.
+	// Min and Max bound the time between two probes. It starts at Min and doubles up to Max.
 	Min, Max time.Duration
-	// Begun and Over are the log lines of an outage's two ends.
+	// Begun and Over are the log messages for the beginning and the end of an outage.
 	Begun, Over string
 	Logger      *slog.Logger
 }
 
-// Set is the breakers of all nodes of one service. Nodes go by names; a service that has
-// but one node calls it "". It is safe for concurrent use, and while no node is away its
+// Set holds the breakers of all nodes of one service, by the nodes' names. A service with a
+// single node calls it "". A Set is safe for concurrent use. While every node is available, its
 // readers share no lock.
 type Set[T any] struct {
 	Config[T]
-	open    atomic.Int64 // nodes that are away
-	doubted atomic.Int64 // nodes with a call that had no answer, and none since
-	running atomic.Int64 // Runs
+	open    atomic.Int64 // nodes that are unavailable
+	doubted atomic.Int64 // nodes with an unanswered call and no answer since
+	running atomic.Int64 // calls of Run in progress
 	probes  atomic.Uint64
-	opened  chan struct{} // wakes Run; holds one
+	opened  chan struct{} // wakes Run; capacity 1
 
 	mu    sync.Mutex
-	nodes atomic.Pointer[map[string]*node[T]] // written under mu, by a copy
+	nodes atomic.Pointer[map[string]*node[T]] // replaced by a modified copy under mu
 }
 
 const (
-	// maxNodes bounds the nodes that are known: of a cluster, its masters.
+	// maxNodes bounds the known nodes. In a cluster these are its masters.
 	maxNodes = 1024
-	// maxProbes is how many probes are under way at a time.
+	// maxProbes is the maximum number of concurrent probes.
 	maxProbes = 16
 )
 
-// New makes breakers that are all closed. The Set's Run makes the probes.
+// New returns a Set whose breakers are all closed. Its Run makes the probes.
 func New[T any](c Config[T]) *Set[T] { return &Set[T]{Config: c, opened: make(chan struct{}, 1)} }
 
-// Any reports whether any node is away.
+// Any reports whether any node is unavailable.
 func (s *Set[T]) Any() bool { return s.open.Load() > 0 }
 
 func (s *Set[T]) find(name string) *node[T] {
@@ -77,8 +77,8 @@ func (s *Set[T]) find(name string) *node[T] {
 	return nil
 }
 
-// Away reports whether a node is away. Where no Run does, it makes the probe that is due,
-// and waits for it.
+// Away reports whether the node is unavailable. If no Run is active, Away makes a due probe
+// itself and waits for it.
 func (s *Set[T]) Away(ctx context.Context, name string) bool {
 	if !s.Any() {
 		return false
@@ -93,9 +93,9 @@ func (s *Set[T]) Away(ctx context.Context, name string) bool {
 	return n.away.Load()
 }
 
-// Failed records that a call to a node, which began at began, failed: the node is away from
-// now on. sample is what to probe with. Failed ignores a call that began before the last
-// outage ended.
+// Failed records that a call to the node, started at began, failed. The node is unavailable
+// from now on. Probes receive sample. Failed ignores a call that began before the last outage
+// ended.
 func (s *Set[T]) Failed(name string, began time.Time, cause error, sample T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *Set[T]) Failed(name string, began time.Time, cause error, sample T) {
 	}
 }
 
-// fail is Failed for a known node. The caller holds the lock.
+// fail implements Failed for a known node. The caller holds the lock.
 func (s *Set[T]) fail(n *node[T], began time.Time, cause error, sample T) {
 	if n.away.Load() || began.Before(n.since) {
 		return
@@ -125,7 +125,8 @@ func (s *Set[T]) fail(n *node[T], began time.Time, cause error, sample T) {
 	}
 }
 
-// known returns the node of that name, which it makes; nil if there is no room.
+// known returns the node of that name and adds it if it is new. It returns nil if there is no
+// room.
 func (s *Set[T]) known(name string) *node[T] {
 	if n := s.find(name); n != nil {
 		return n
@@ -136,7 +137,7 @@ func (s *Set[T]) known(name string) *node[T] {
 			next[name] = n
 		}
 	}
-	for name, n := range next { // one that is not away loses only its back-off
+	for name, n := range next { // an available node loses only its back-off
 		if len(next) < maxNodes {
 			break
 		}
@@ -154,7 +155,7 @@ func (s *Set[T]) known(name string) *node[T] {
 	return n
 }
 
-// Run makes the probes until the context ends.
+// Run makes the probes until ctx is done.
 func (s *Set[T]) Run(ctx context.Context) {
 	s.running.Add(1)
 	defer s.running.Add(-1)
@@ -183,8 +184,8 @@ func (s *Set[T]) Run(ctx context.Context) {
 	}
 }
 
-// due returns the nodes to probe now, at most maxProbes, and else in how long the first
-// one is.
+// due returns the nodes to probe now, at most maxProbes. If there are none, next is the time
+// until the first one is due.
 func (s *Set[T]) due(now time.Time) (due []*node[T], next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +211,7 @@ func (s *Set[T]) probeAll(ctx context.Context, due []*node[T]) {
 	all.Wait()
 }
 
-// probe probes a node that is away if that is due and nobody else does.
+// probe probes an unavailable node if its probe is due and no other goroutine is probing it.
 func (s *Set[T]) probe(ctx context.Context, n *node[T]) {
 	if !n.probing.CompareAndSwap(false, true) {
 		return
@@ -245,7 +246,8 @@ func (s *Set[T]) probe(ctx context.Context, n *node[T]) {
 	}
 }
 
-// UntilProbe returns how long until a node that is away is probed next.
+// UntilProbe returns the time until the next probe of an unavailable node. It returns 0 for any
+// other node.
 func (s *Set[T]) UntilProbe(name string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,6 +257,7 @@ func (s *Set[T]) UntilProbe(name string) time.Duration {
 	return 0
 }
 
-// jittered returns 0.75 to 1.25 of d, so that instances do not probe in step. The mean is d,
-// since [Set.UntilProbe] tells clients when to come back; base.Backoff draws from below d.
+// jittered returns a random duration from 0.75 to 1.25 of d, so that instances do not probe at
+// the same time. Its mean is d, since clients are asked to come back after [Set.UntilProbe].
+// The delays of base.Backoff are shorter than d on average.
 func jittered(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// quiet is how long after a log line about an outage of a node no other outage of it is
-// logged. A node that flaps costs two lines in this time, and the next line has the number of
-// outages. An outage that lasts longer is logged when the time is over.
+// quiet is the time after a log line about an outage of a node in which no other outage of that
+// node is logged. A flapping node costs two lines in this time, and the next line has the
+// number of outages. An outage that lasts beyond the quiet time is logged then.
 const quiet = time.Minute
 
-// sayAway logs that a node is away, once for an outage.
+// sayAway logs once per outage that a node is unavailable.
 func (s *Set[T]) sayAway(n *node[T], now time.Time) {
 	switch {
 	case n.told:
 		return
 	case !n.logged.IsZero() && now.Sub(n.logged) < quiet:
-		if n.since.Equal(now) { // it has just begun
+		if n.since.Equal(now) { // the outage has just begun
 			n.untold++
 		}
 		return
@@ -24,7 +24,7 @@ func (s *Set[T]) sayAway(n *node[T], now time.Time) {
 	args := append(n.args(), slog.Any("error", n.cause))
 	if after := now.Sub(n.since); after > 0 {
 		args = append(args, slog.Duration("since", after))
-		n.untold-- // counted when it began
+		n.untold-- // was counted at the beginning of the outage
 	}
 	if n.untold > 0 {
 		args = append(args, slog.Uint64("outages_not_logged", n.untold))
@@ -33,7 +33,7 @@ func (s *Set[T]) sayAway(n *node[T], now time.Time) {
 	s.Logger.Warn(s.Begun, args...)
 }
 
-// sayBack logs that a node is back, if it was logged that it went away.
+// sayBack logs that a node is available again, if the outage itself was logged.
 func (s *Set[T]) sayBack(n *node[T], now time.Time) {
 	if n.told {
 		n.told = false
@@ -41,7 +41,7 @@ func (s *Set[T]) sayBack(n *node[T], now time.Time) {
 	}
 }
 
-// args begin a line about a node.
+// args returns the first attributes of a log line about n: its name, if it has one.
 func (n *node[T]) args() []any {
 	if n.name == "" {
 		return nil

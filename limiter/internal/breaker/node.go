@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// node is the breaker of one node. Its atomic fields are read by requests; the others
-// are guarded by the Set's mutex.
+// node is the breaker of one node. Requests read its atomic fields; the others are guarded by
+// the Set's mutex.
 type node[T any] struct {
 	name    string
 	away    atomic.Bool
-	doubted atomic.Bool  // a call ended without an answer, and none came since
-	silent  atomic.Bool  // such a call waited for the whole time-out
-	waiting atomic.Int64 // calls that were admitted while it was silent
-	probing atomic.Bool  // held by the goroutine that probes; sample is not written meanwhile
+	doubted atomic.Bool  // a call ended without an answer, and no call was answered since
+	silent  atomic.Bool  // an unanswered call waited for the whole time-out
+	waiting atomic.Int64 // calls that were admitted while the node was silent
+	probing atomic.Bool  // held by the probing goroutine; sample is not written while it is held
 
-	left     int       // callers in a row who left before an answer
-	timedOut time.Time // when the first call in a row had no answer in time; zero if none
+	left     int       // number of callers in a row who left before an answer
+	timedOut time.Time // first of the consecutive time-outs; zero if there is none
 
-	since  time.Time // when it went away, or came back
-	next   time.Time // when to probe
+	since  time.Time // start of the current outage, or end of the last one
+	next   time.Time // time of the next probe
 	delay  time.Duration
-	sample T     // to probe with: what failed
-	cause  error // why it is away
+	sample T     // argument of Probe, from the failed call
+	cause  error // last error of a call or probe
 
-	logged time.Time // when its going away was last logged
+	logged time.Time // time of the last log line about an outage
 	told   bool      // whether the current outage was logged
-	untold uint64    // outages since then that were not logged
+	untold uint64    // outages that were not logged since then
 }
 
-// due returns how long until the next probe.
+// due returns the time until the next probe.
 func (n *node[T]) due(now time.Time) time.Duration { return max(0, n.next.Sub(now)) }

@@ -3,17 +3,16 @@ package breaker
 import "time"
 
 const (
-	// maxLeft is how many callers in a row may leave before they have an answer: if
-	// none has the patience for a time-out, they are how one shows.
+	// maxLeft is the number of consecutive callers who leave before an answer that counts as a
+	// time-out. If no caller waits for a whole time-out, only this reveals an outage.
 	maxLeft = 10
-	// maxWaiting is how many calls at a time may wait for a node that is silent.
+	// maxWaiting is the maximum number of concurrent calls to a silent node.
 	maxWaiting = 64
 )
 
-// TimedOut records that a call to a node, which began at began, had no answer in time. The
-// first one makes the node silent. A call that began after that and has no answer either is a
-// failure, unless the node answered another one meanwhile: a stall that is shorter than a
-// time-out opens no breaker.
+// TimedOut records that a call to the node, started at began, had no answer in time. The first
+// such call makes the node silent. The next one that began after that is a failure, unless the
+// node answered another call in between. So a stall shorter than a time-out opens no breaker.
 func (s *Set[T]) TimedOut(name string, began time.Time, cause error, sample T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,8 +29,8 @@ func (s *Set[T]) TimedOut(name string, began time.Time, cause error, sample T) {
 	}
 }
 
-// Left records that a caller left before the node had answered, and reports whether so
-// many did in a row that the call counts as one without an answer in time.
+// Left records that a caller left before the node answered. It reports whether enough callers
+// in a row have left for the call to count as timed out.
 func (s *Set[T]) Left(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,14 +43,14 @@ func (s *Set[T]) Left(name string) bool {
 	return n.left >= maxLeft
 }
 
-// doubt records that a call had no answer. The caller holds the lock.
+// doubt records that a call was not answered. The caller holds the lock.
 func (s *Set[T]) doubt(n *node[T]) {
 	if !n.doubted.Swap(true) {
 		s.doubted.Add(1)
 	}
 }
 
-// settle forgets the calls that had no answer. The caller holds the lock.
+// settle resets the record of unanswered calls. The caller holds the lock.
 func (s *Set[T]) settle(n *node[T]) {
 	n.left, n.timedOut = 0, time.Time{}
 	n.silent.Store(false)
@@ -60,12 +59,12 @@ func (s *Set[T]) settle(n *node[T]) {
 	}
 }
 
-// Doubted reports whether some node has not answered since a call to it had no answer: then
-// calls need [Set.Admit], and their answers [Set.Answered].
+// Doubted reports whether any node has an unanswered call and has not answered since. Calls
+// then need [Set.Admit], and their answers [Set.Answered].
 func (s *Set[T]) Doubted() bool { return s.doubted.Load() > 0 }
 
-// Admit reports whether a call may go to a node. A silent node gets few at a time, so that an
-// outage costs few requests a time-out before it opens the breaker. The caller calls leave when
+// Admit reports whether a call may go to the node. A silent node gets few calls at a time, so
+// that few requests wait for a time-out before the breaker opens. The caller calls leave when
 // an admitted call has ended.
 func (s *Set[T]) Admit(name string) (leave func(), ok bool) {
 	n := s.find(name)
@@ -79,7 +78,7 @@ func (s *Set[T]) Admit(name string) (leave func(), ok bool) {
 	return func() { n.waiting.Add(-1) }, true
 }
 
-// Answered records that a node answered, and reports whether it was silent.
+// Answered records that the node answered, and reports whether it was silent.
 func (s *Set[T]) Answered(name string) bool {
 	n := s.find(name)
 	if n == nil || !n.doubted.Load() {

@@ -4,8 +4,8 @@ import "time"
 
 // Stats is a snapshot of a [Set].
 type Stats struct {
-	Away   int       // nodes that are away
-	Since  time.Time // when the first of them went away; zero if none is
+	Away   int       // unavailable nodes
+	Since  time.Time // beginning of the oldest current outage; zero if there is none
 	Probes uint64
 }
 
