@@ -110,7 +110,7 @@ func (r *rule) whyNoControl(c *rules.Control) string {
 	return ""
 }
 
-// controlled collects the keys that a rule with controls has made of a request. All keys are
+// controlled collects the keys that a rule with controls has made from a request. All keys are
 // counted and looked up before any is limited, since an allowed key lifts the rule's limit
 // from the whole request.
 type controlled struct {

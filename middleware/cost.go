@@ -13,7 +13,7 @@ import (
 // Cost is the cost of a request. Each rule uses the field of its unit.
 type Cost struct {
 	Bytes int64         // length of the response's body
-	Units int64         // sum of what the handler passed to AddCost
+	Units int64         // sum of the handler's calls of AddCost
 	Time  time.Duration // duration of the handler
 }
 

@@ -1,4 +1,4 @@
-// Package middleware guards an API: it makes keys of a request's parameters, counts
+// Package middleware guards an API: it makes keys from a request's parameters, counts
 // them, and limits the requests of hot keys.
 //
 // A [Guard] depends on no framework: [Guard.Check] decides on a [Request], [Guard.Enter]

@@ -12,7 +12,7 @@ import (
 type exactClaim struct {
 	claim
 	op     limiter.Op
-	back   limiter.Op // returns what was taken; N is 0 if nothing was taken
+	back   limiter.Op // returns the taken tokens; N is 0 if there are none
 	joined bool       // whether a waiting line has decided on the claim, and asks the backend itself
 }
 

@@ -37,7 +37,7 @@ type Explanation struct {
 	More bool
 }
 
-// ExplainedKey is a key that a rule makes of a request.
+// ExplainedKey is a key that a rule makes from a request.
 type ExplainedKey struct {
 	rules.Key
 	// Action is the action of the rule's exception for the key. With Allow and Block the key is

@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// groups are the groups of the keys that a rule makes of one request. If the rule has a
+// groups are the groups of the keys that a rule makes from one request. If the rule has a
 // share, or its keys overlap, the aggregator adds up a group's requests by its keys. So the
 // keys beyond the first of a group are also counted under a separate name, which the
 // aggregator subtracts.

@@ -143,10 +143,10 @@ func (g *Guard) HotKeys() []HotKey {
 // Stats are a guard's counters since it was made.
 type Stats struct {
 	Limited int64 // requests that were refused
-	Blocked int64 // of Limited: requests with a value that a rule or an operator blocks
-	Busy    int64 // of Limited: requests that found no free permit of a concurrency limit
-	Away    int64 // of Limited: requests refused because the backend was unavailable
-	Served  int64 // of Limited: requests that were answered instead of the handler
+	Blocked int64 // part of Limited: requests with a value that a rule or an operator blocks
+	Busy    int64 // part of Limited: requests that found no free permit of a concurrency limit
+	Away    int64 // part of Limited: requests refused because the backend was unavailable
+	Served  int64 // part of Limited: requests that were answered instead of the handler
 	// Undecided counts questions that an available backend did not answer: the request's
 	// context had ended, or the backend does not support the limit.
 	Undecided int64
@@ -156,7 +156,7 @@ type Stats struct {
 	Shadowed   int64 // requests that would have been refused
 	Waited     int64 // requests that waited for their turn
 	Waiting    int64 // requests that wait for their turn now
-	Gone       int64 // of Waited: requests whose context ended while they waited; not in Limited
+	Gone       int64 // part of Waited: requests whose context ended while they waited; not in Limited
 	Charged    int64 // requests whose cost was charged at their end
 	Panics     int64 // requests that passed because hotparam panicked
 	// Displaced counts keys that lost their place in a limit's full table, and keys of a limit
@@ -167,8 +167,8 @@ type Stats struct {
 	// debt: their own or, rarely, another key's.
 	Inherited int64
 	Local     int64 // keys that only this instance had found hot
-	Refuted   int64 // of Local: keys that the aggregator did not confirm
-	Unmarked  int64 // of Local: keys that were not limited because there was no room
+	Refuted   int64 // part of Local: keys that the aggregator did not confirm
+	Unmarked  int64 // part of Local: keys that were not limited because there was no room
 	// More counts the times that a rule made more than [rules.MaxKeys] keys of a request. The
 	// keys beyond that were counted as one.
 	More int64

@@ -21,7 +21,7 @@ type handover struct {
 
 // HandOver gives up the permits that this instance holds of limits with scope: share, and
 // returns them in a form for [Guard.Inherit] of another instance. Keys are in it as hashes, and
-// only the keys of which most was taken. Afterwards the instance has only the permits that it
+// only the keys that have taken most. Afterwards the instance has only the permits that it
 // earns. An instance that starts calls it first, so that it begins with nothing; an instance
 // that leaves calls it last.
 func (g *Guard) HandOver() []byte {
@@ -82,7 +82,7 @@ func (g *Guard) spent(r *rule, s *limitSpec, now time.Duration) (spent map[uint6
 
 // Inherit adds the permits that another instance left by [Guard.HandOver] to those of this one.
 // age is the time since then. A handover may be inherited once. It adds nothing to a limit that
-// this instance does not have, or of which it already holds its whole part.
+// this instance does not have, or whose part it already holds.
 func (g *Guard) Inherit(data []byte, age time.Duration) error {
 	var in handover
 	if err := json.Unmarshal(data, &in); err != nil {

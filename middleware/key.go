@@ -8,7 +8,7 @@ import (
 // A key is built in the request's buffer from the rule's id, a space, the route and the
 // parameters.
 
-// useKeys builds and uses each key that the rule makes of the request. Keys come in the same
+// useKeys builds and uses each key that the rule makes from the request. Keys come in the same
 // order for all requests, whatever the order of the parameters, so that requests cannot
 // deadlock on permits.
 func (r *request) useKeys(c *candidate) {
@@ -223,7 +223,7 @@ func (g *Guard) fitKey(key []byte, prefix int) []byte {
 	return key
 }
 
-// countTotal counts the request itself, for a rule that makes several keys of it: the sum of
+// countTotal counts the request itself, for a rule that makes several keys from it: the sum of
 // their counts exceeds the number of requests. A route whose text is too long has no total,
 // since a cut text would be a key.
 func (r *request) countTotal(c *candidate) {

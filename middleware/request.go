@@ -9,7 +9,7 @@ import (
 )
 
 // request is one request on its path through the guard: the input, the keys that rules make
-// of it, the verdict, the grants and the pending steps. Its steps are methods, in the order of
+// from it, the verdict, the grants and the pending steps. Its steps are methods, in the order of
 // doc.go. Requests are pooled: one belongs to the goroutine that serves it, from newRequest to
 // recycle.
 type request struct {
@@ -25,7 +25,7 @@ type request struct {
 	key     []byte          // the key of the present rule, in its form in the hot set
 	groups  groups
 	path    []byte   // buffer for the canonical path
-	matched []string // by rule: the key that its matcher returned
+	matched []string // keys that the matchers returned, by rule
 	clock   instant
 
 	verdict verdict
@@ -51,7 +51,7 @@ type verdict struct {
 type pending struct {
 	exact   []exactClaim
 	asked   int           // number of claims in exact that the backend has decided on
-	delay   time.Duration // to wait before the request proceeds
+	delay   time.Duration // time to wait before the request proceeds
 	turns   []turn        // places in the lines where it waits during the delay
 	permits []permitClaim
 	leases  []semaphore.Lease // leases of the acquired permits
