@@ -53,8 +53,8 @@ type Hotparam struct {
 // bad, the log says why and the rules stay as they are.
 //
 // Open makes no remote call. If Redis, a broker or the aggregator is unavailable, requests
-// are served all the same, the outage is logged once, and the service is used as soon as it
-// is available. So an error concerns the file, a file that it names, or an option. Only the
+// are still served. The outage is logged once, and the service is used as soon as it is
+// available. So an error concerns the file, a file that it names, or an option. Only the
 // values of ctx are used: a server drains requests after its context has ended, and they
 // are limited until [Hotparam.Close].
 //

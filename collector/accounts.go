@@ -123,7 +123,7 @@ func (c *Collector) repeatAccounts() {
 }
 
 // remindAccounts makes the accounts of hot keys and suspects due if they were not sent lately.
-// It reserves lines for those that this flush repeats, so that a flood does not hide that no
+// It reserves lines for the ones that this flush repeats, so that a flood does not hide that no
 // counts of a hot key were lost. A key that this instance has never seen gets an account too.
 func (c *Collector) remindAccounts() {
 	if !c.accounts {

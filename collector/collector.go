@@ -73,7 +73,7 @@ type Collector struct {
 	onLocal   atomic.Pointer[func(rules.Hot, bool)]
 	onOrigins atomic.Pointer[func(func(KeyOrigin) bool)]
 
-	full    atomic.Int64 // counts dropped because a table was full; written by Add
+	full    atomic.Int64 // counts dropped because a table was full; incremented by Add
 	stats   base.Guarded[Stats]
 	counted atomic.Pointer[[]*ruleCount]
 

@@ -28,8 +28,8 @@ func (c *Collector) room(ctx context.Context) {
 }
 
 // compact replaces a table that is about to be full, or that was made in a flood, by a table
-// with the keys worth keeping. These are the keys with unsent counts, unless they take too much
-// room. In addition, up to half of the table, they are the busiest keys seen lately.
+// with the keys worth keeping. It keeps the keys with unsent counts, unless they take too much
+// room. In addition, it keeps the busiest keys seen lately, up to half of the table.
 func (c *Collector) compact(s *shard) {
 	old := s.table.Load()
 	calm := c.start-s.since > int64(calmFor)

@@ -72,8 +72,8 @@ type Sink interface {
 }
 
 // PatientSink is a [Sink] whose receiver reads counts only about once a second, as a StatsD
-// server in front of Graphite does, so that urgent counts are of no use to it. Keys that are
-// hot by the count of this instance alone are found as early as with other sinks.
+// server in front of Graphite does. Urgent counts are of no use to it. Keys that are hot by the
+// count of this instance alone are found as early as with other sinks.
 type PatientSink interface {
 	// Patient reports whether nothing should be sent between the flushes.
 	Patient() bool

@@ -99,7 +99,7 @@ func (a *Aggregator) settings() settings {
 	}
 }
 
-// WithDefaults returns the settings with defaults for those that are zero.
+// WithDefaults returns the settings with defaults in place of zeros.
 func (a Aggregator) WithDefaults() Aggregator {
 	a.settings().setDefaults()
 	return a

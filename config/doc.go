@@ -12,8 +12,8 @@
 // be read.
 //
 // All sections except the rules become a struct and are declared: a setting is one row of its
-// struct's method settings, which serves reading, defaults, comparison and the schema.
-// settings.go explains the rows, and scalars.go has the kinds of values. Every scalar is read as
+// struct's method settings, which serves reading, defaults, comparison and the schema. Type
+// settings explains the rows, and file scalars has the kinds of values. Every scalar is read as
 // its text, whatever type YAML gives it: a value pattern of 1 or true needs no quotes.
 //
 // The error of a bad file is [Problems]: all of its errors, in the order of the file, each with

@@ -15,7 +15,7 @@ import (
 
 // Graphite holds the settings for counts that a StatsD server has written to Graphite,
 // section "graphite:" of the file. Settings that the file lacks are zero, which the source
-// replaces by its defaults; [Graphite.WithDefaults] fills in those that other packages need.
+// replaces by its defaults; [Graphite.WithDefaults] fills in the ones that other packages need.
 type Graphite struct {
 	// URL is Graphite's URL above render: http:// or https://.
 	URL string

@@ -125,7 +125,7 @@ func (g *Guard) authSettings() (all []settings) {
 	return all
 }
 
-// WithDefaults returns the settings with defaults for those that are zero.
+// WithDefaults returns the settings with defaults in place of zeros.
 func (g Guard) WithDefaults() Guard {
 	g.settings().setDefaults()
 	g.Auth = slices.Clone(g.Auth)

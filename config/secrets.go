@@ -30,8 +30,8 @@ func (s *secretSettings) settings() settings {
 	}
 }
 
-// secrets reads the parameters that make no keys, and those that make keys without their
-// values. It returns the place of the key that redacts the latter.
+// secrets reads the parameters that make no keys, and the ones whose values are redacted in
+// keys. It returns the place of the key that redacts.
 func (d *decoder) secrets(n *node, ruleset *rules.Rules) KeyPlace {
 	var s secretSettings
 	v := d.settings(n, "secrets", "for example secrets: {extra: [pin], except: [token]}", s.settings())

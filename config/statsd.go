@@ -29,9 +29,9 @@ const (
 	SpreadAll  = "all"
 )
 
-// WithDefaults returns the settings with defaults for those that are zero. The default address
-// is the first one that the aggregator of the same file listens on. With [SourceGraphite] it is
-// a StatsD server on the same machine, and the other defaults are what such a server can read.
+// WithDefaults returns the settings with defaults in place of zeros. The default address is the
+// first one that the aggregator of the same file listens on. With [SourceGraphite] it is a StatsD
+// server on the same machine, and the other defaults suit such a server.
 func (s StatsD) WithDefaults(a Aggregator) StatsD {
 	a = a.WithDefaults()
 	foreign := a.Source == SourceGraphite

@@ -157,8 +157,8 @@ func isEncoded(h http.Header) bool {
 	return false
 }
 
-// readBody reads the body if its parameters are of this source. It keeps those that rules of
-// the route name.
+// readBody reads the body if its parameters are of this source. It keeps the ones that
+// rules of the route name.
 func (r *request) readBody(source rules.Source) {
 	if r.lookAtBody() != bodyDeclared || r.body.source != source || r.verdict.denied {
 		return

@@ -61,8 +61,8 @@ type owed struct {
 
 // Begin is [Guard.Check] for rules that count what a request costs (bytes, milliseconds or
 // units), or that have concurrency. A rule that counts costs allows a request if there is a
-// token, and charges the cost at the request's end, so that later requests are refused until
-// it is paid off. A rule with concurrency holds a permit until the request's end. The caller
+// token, and charges the cost at the request's end. Later requests are refused until the cost
+// is paid off. A rule with concurrency holds a permit until the request's end. The caller
 // must end the ticket once the request is done, whatever its result. The ticket is nil if no
 // such rule matches or the request is refused.
 //

@@ -33,7 +33,7 @@ type limitSpec struct {
 	// tokens that a key took then count in addition to its hot key's bucket.
 	keyed   *limiter.Keys
 	permits *semaphore.Memory // nil if any number may be served at a time
-	kept    stores            // the three above, including those that the limit does not use now
+	kept    stores            // the three above, including the ones that the limit does not use now
 	unseen  atomic.Pointer[unseen]
 
 	decisions *decisionCounts // the rule's counters

@@ -6,9 +6,9 @@ import (
 )
 
 // checkPlain implements check for the most common requests in half the time. The route has one
-// rule, which makes one key of the query's parameters, of which at most the values need
-// decoding. checkPlain builds the key on the stack, and uses a pooled request only if the key is
-// hot. For any other request it does nothing and returns done=false.
+// rule, which makes one key from the query's parameters, and their names need no decoding.
+// checkPlain builds the key on the stack, and uses a pooled request only if the key is hot. For
+// any other request it does nothing and returns done=false.
 func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *rules.Decision) (t *Ticket, done bool) {
 	c := route.plain
 	if ordered := g.controls.Load(); ordered != nil {

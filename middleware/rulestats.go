@@ -35,8 +35,8 @@ var decided = []rules.Reason{
 	rules.ReasonServed, rules.ReasonAway, rules.ReasonUnread, rules.ReasonOpen, rules.ReasonShadow,
 }
 
-// decisionsOf returns the counters of a rule, which outlast the rule. There are as many as
-// rules have had ids.
+// decisionsOf returns the counters of a rule, which outlast the rule. Their number is the number
+// of ids that rules have had.
 func (g *Guard) decisionsOf(rule string) *decisionCounts {
 	c := g.decisions[rule]
 	if c == nil {

@@ -16,8 +16,8 @@ type Part struct {
 
 // BeginAll is [Guard.Begin] for several requests that pass together or not at all. If one of
 // them is refused, the others return the tokens that they have taken from this process's limits,
-// and take none from the backend, which is asked once for all parts. The Context of the first
-// part that asks the backend bounds the call. BeginAll returns the decision on each part, which
+// and take none from the backend. The backend is asked once for all parts, and the Context of
+// the first part that asks it bounds the call. BeginAll returns the decision on each part, which
 // is the decision of the part's own limits, in the order of the parts. The whole passes if each
 // decision is Allowed. Otherwise all tickets are nil, and nothing remains to be ended.
 //

@@ -241,7 +241,7 @@ func parse(template string) (parts []adapter.Part) {
 	return parts
 }
 
-// closing returns the index of the brace that closes the one that text begins with. An
+// closing returns the index of the brace that closes the brace at the beginning of text. An
 // expression may contain braces.
 func closing(text string) int {
 	depth := 0

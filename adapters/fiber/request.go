@@ -83,9 +83,9 @@ func (r *request) end() {
 }
 
 // body is the body of a request as sent. It is in memory, unless the application has
-// StreamRequestBody. The part of a stream that was read is given to the handler again. fasthttp
-// only allows that for a stream of known length, since the beginning of a stream cannot be
-// replaced. So a stream of unknown length is not read, and counts as a body that cannot be read.
+// StreamRequestBody. A stream that the guard has read from is read to its end and replaced by
+// one that reads the same, since fasthttp cannot replace only the beginning of a stream. So a
+// stream of unknown length is not read, and counts as a body that cannot be read.
 type body struct {
 	c       fiber.Ctx
 	size    int64     // -1 if unknown
@@ -122,8 +122,8 @@ func (b *body) Read(p []byte) (int, error) {
 // Close does nothing: the body belongs to fasthttp.
 func (b *body) Close() error { return nil }
 
-// restore makes the handler read everything that was read from the stream, and then its rest.
-// read is the body that the guard has left.
+// restore replaces the request's stream by the whole body, which it reads from read, the body
+// that the guard has left. If that breaks off, the new stream ends with the error.
 func (b *body) restore(c fiber.Ctx, read io.Reader) {
 	text, err := io.ReadAll(io.LimitReader(read, b.size))
 	var stream io.Reader = bytes.NewReader(text)

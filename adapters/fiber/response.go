@@ -150,7 +150,7 @@ func (s *stream) Close() (err error) {
 	return err
 }
 
-// CloseWithError is called after Close.
+// CloseWithError passes the cause on to the response's stream. It is called after Close.
 func (s *stream) CloseWithError(cause error) error {
 	if c, ok := s.Reader.(fasthttp.ReadCloserWithError); ok {
 		return c.CloseWithError(cause)

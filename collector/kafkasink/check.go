@@ -17,11 +17,11 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Check returns an error if the sink could not send now. That is the case if no broker answers
-// and accepts the credentials, if the topic does not exist or may not be written to, or if a
-// leader of its partitions cannot be reached at the address that the cluster reports. The error
-// says what to do. Check writes nothing, does not wait until Kafka is available, and may be
-// called at any time.
+// Check returns an error if the sink could not send now: no broker answers and accepts the
+// credentials, or the topic does not exist or may not be written to. It also returns one if a
+// leader of the topic's partitions cannot be reached at the address that the cluster reports.
+// The error says what to do. Check writes nothing, does not wait until Kafka is available, and
+// may be called at any time.
 func (s *Sink) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*s.cluster.Timeout)
 	defer cancel() // breaks all connections

@@ -40,7 +40,8 @@ func (b *bucketSums) add(c *collector.Count, incarnation uint64) {
 }
 
 // append appends the sums to a packet of a flush with this start if they are due, and otherwise
-// only the number of the last statement. states reports whether it has appended the sums.
+// only the number of the last statement. It appends nothing if no sums are stated. states reports
+// whether it has appended the sums.
 func (b *bucketSums) append(dst []byte, start time.Time) (_ []byte, states bool) {
 	switch {
 	case b.mark == 0:

@@ -30,7 +30,7 @@ type (
 	Answer struct{ Results []limiter.Result }
 )
 
-// Do answers a call. Its signature is the one that net/rpc requires.
+// Do answers a call. net/rpc requires this signature.
 func (s *Server) Do(call Call, answer *Answer) error {
 	for i := range call.Ops {
 		if err := s.share(&call.Ops[i]); err != nil {

@@ -24,7 +24,7 @@ const bucketBits = 18
 const BucketModulus = 1 << bucketBits
 
 // BucketsLeap is the number of statements that a sender skips when its rules change. A receiver
-// compares no statements that are at least so many apart.
+// does not compare statements that are at least this far apart.
 const BucketsLeap = 1 << 16
 
 // maxBuckets is the maximal number of bytes of bucket sums in a [Meta].
@@ -78,8 +78,8 @@ func BucketOf(hash, incarnation uint64) int {
 }
 
 // AppendBuckets appends a packet's statement about the bucket sums: the mark, and the number of
-// the sender's statements of the sums, including this one if sums is not nil. Of each sum the low
-// bits are sent, in three characters. The number shows receivers between which statements a
+// the sender's statements of the sums, including this one if sums is not nil. The low bits of each
+// sum are sent, in three characters. The number shows receivers between which statements a
 // packet was made, whatever the order of arrival.
 func AppendBuckets(dst []byte, mark uint32, number uint64, sums *[Buckets]uint32) []byte {
 	dst = append(strconv.AppendUint(dst, uint64(mark), 16), '.')

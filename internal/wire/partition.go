@@ -1,9 +1,9 @@
 package wire
 
-// Partition returns the partition, out of n, that a key goes to. It applies the rule of Kafka's
-// own producer in Java, and of those that follow it, to a record's key: the low 31 bits of its
-// murmur2 (org.apache.kafka.common.utils.Utils). So a key has one partition, whichever program
-// counted it.
+// Partition returns the partition, out of n, of a key. It applies the rule of Kafka's own
+// producer in Java, and of compatible producers, to the key: the low 31 bits of its murmur2
+// (org.apache.kafka.common.utils.Utils). So a key has one partition, whichever program counted
+// it.
 func Partition(key []byte, n int) int32 {
 	return int32(murmur2(key)&0x7fffffff) % int32(n)
 }
