@@ -2,7 +2,7 @@ package collector
 
 import "time"
 
-// calmFor is the minimal time that a table lasts without a flood of new keys.
+// calmFor is the minimum time that a table lasts without a flood of new keys.
 const calmFor = 10 * time.Second
 
 // pool holds replaced tables for reuse. A flood of new keys replaces tables all the time, and

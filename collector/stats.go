@@ -63,6 +63,6 @@ func (c *Collector) recordSent(sent Sent, sum int64) {
 	c.failing.Report(c.log, failureLog, time.Now(), sent.Err, "counts cannot be sent; requests are not affected", "counts are sent again")
 }
 
-// failureLog is the minimal interval between two log lines about failing counts, and so
+// failureLog is the minimum interval between two log lines about failing counts, and so
 // between those about their recovery.
 const failureLog = 10 * time.Second

@@ -135,7 +135,7 @@ func (d *decoder) listeners(n *node) map[string]Problem {
 	return places
 }
 
-// maxReaders is the maximal number of sockets that share a UDP address.
+// maxReaders is the maximum number of sockets that share a UDP address.
 const maxReaders = 64
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)

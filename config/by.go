@@ -92,8 +92,8 @@ type nameError struct {
 }
 
 // parseName reads "name" or "source:name" in a rule of the route. In a file, a path: name must
-// be a wildcard of the route, and a bare name means the query and must not be a wildcard too.
-// Code may know more of its paths.
+// be a wildcard of the route, unless the route is open. A bare name means the query, and must
+// not be a wildcard of the route too. Code may know more of its paths.
 func parseName(s string, route rules.Route) (rules.Param, *nameError) {
 	p, message, hint := rules.ParseName(s)
 	name := p.Name

@@ -31,7 +31,7 @@ type Guard struct {
 	TrustCaller bool
 	// TicketAge is the longest time that a request may last whose end another call reports.
 	TicketAge time.Duration
-	// MaxTickets is the maximal number of such requests, for each door.
+	// MaxTickets is the maximum number of such requests, for each door.
 	MaxTickets int
 }
 
@@ -68,7 +68,7 @@ const (
 // gateway passes a request, and the form of the answer.
 var authSchemes = []string{"forwarded", "original", "nginx", "envoy"}
 
-// minToken is the minimal length of a door's token, in bytes.
+// minToken is the minimum length of a door's token, in bytes.
 const minToken = 16
 
 // maxTickets bounds guard.max_tickets. A ticket takes some 200 bytes.

@@ -13,7 +13,7 @@ var prioritySection = section{
 	example: "for example priority: {by: tier, first: [gold, silver]}",
 }
 
-// priority reads the classes of requests. It returns nil if all requests have the same.
+// priority reads the classes of requests. It returns nil if there are none.
 func (r *ruleReader) priority(n *node) *rules.Priority {
 	v := r.section(n, prioritySection)
 	if v == nil {

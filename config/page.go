@@ -15,7 +15,7 @@ const (
 	PageOff = "off"
 )
 
-// minPageToken is the minimal length of the page's token, in bytes.
+// minPageToken is the minimum length of the page's token, in bytes.
 const minPageToken = 16
 
 // maxPageHosts bounds the list, which is compared with each request.

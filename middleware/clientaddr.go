@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// maxHops is the maximal number of proxies that are searched for a client's address.
+// maxHops is the maximum number of proxies that are searched for a client's address.
 const maxHops = 100
 
 // clientAddr returns the address of the client that sent a request. It begins with the

@@ -210,7 +210,7 @@ func (c *spreadCount) load() (sum int64) {
 	return sum
 }
 
-// Stats returns the counters.
+// Stats returns the guard's counters.
 func (g *Guard) Stats() Stats {
 	s := Stats{
 		Limited:   g.limited.Load(),

@@ -20,8 +20,8 @@ type handover struct {
 }
 
 // HandOver gives up the permits that this instance holds of limits with scope: share, and
-// returns them in a form for [Guard.Inherit] of another instance. Keys are in it as hashes, and
-// only the keys that have taken most. Afterwards the instance has only the permits that it
+// returns them in a form for [Guard.Inherit] of another instance. It contains keys as hashes,
+// and only the keys that have taken most. Afterwards the instance has only the permits that it
 // earns. An instance that starts calls it first, so that it begins with nothing; an instance
 // that leaves calls it last.
 func (g *Guard) HandOver() []byte {

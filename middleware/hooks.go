@@ -6,10 +6,10 @@ import "github.com/hotparam/hotparam/rules"
 // hook is not called. Hooks must be quick. A panic in a hook is counted in [Stats].Panics, and
 // has no other effect.
 type Hooks struct {
-	Before func(Request)                 // before anything is counted
-	After  func(Request, rules.Decision) // after the decision, and the wait if there is one
-	Denied func(Request, rules.Decision) // after After, for a request that is refused
-	Near   func(Request, rules.Decision) // after After, for a request that leaves less than a tenth of its limit
+	Before func(Request)                 // called before anything is counted
+	After  func(Request, rules.Decision) // called after the decision, and the wait if there is one
+	Denied func(Request, rules.Decision) // called after After, for a refused request
+	Near   func(Request, rules.Decision) // called after After, for a request that leaves less than a tenth of its limit
 }
 
 func (g *Guard) before(req *Request) {

@@ -20,8 +20,8 @@ import (
 // of a rule without hot, its values. They survive a time without the rule. With another
 // algorithm, a limit starts afresh; if the old algorithm returns, so does its state. Permits are
 // returned to the limit that granted them. Keys stay hot until the aggregator reports that they
-// have cooled. Keys that are hot on this instance alone stay hot while the rule has the
-// threshold that made them hot.
+// have cooled. Keys that are hot on this instance alone stay hot as long as the rule has a
+// threshold that makes them hot.
 //
 // The collector counts by the new rules before any key is limited by them. The aggregator
 // reads the file itself; while its rules differ, it decides by its own.

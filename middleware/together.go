@@ -21,8 +21,8 @@ type Part struct {
 // is the decision of the part's own limits, in the order of the parts. The whole passes if each
 // decision is Allowed. Otherwise all tickets are nil, and nothing remains to be ended.
 //
-// If several parts have to wait, they wait one after the other. A part that an option skips is
-// not decided on.
+// If several parts have to wait, they wait one after the other. A part that [WithSkip] lets pass
+// is not counted, and its decision is Allowed.
 func (g *Guard) BeginAll(parts []Part) (decisions []rules.Decision, tickets []*Ticket) {
 	decisions, tickets = make([]rules.Decision, len(parts)), make([]*Ticket, len(parts))
 	w := whole{parts: parts, requests: make([]*request, len(parts))}

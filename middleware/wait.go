@@ -94,7 +94,7 @@ func (r *request) endGone(reason rules.Reason) {
 	d.RetryAfter = r.pending.delay
 }
 
-// waitedFrom is the minimal time to acquire a permit that counts as a wait.
+// waitedFrom is the minimum time to acquire a permit that counts as a wait.
 const waitedFrom = time.Millisecond
 
 // acquirePermits acquires the permits that the request needs, and reports whether it got

@@ -83,9 +83,9 @@ func (r *request) end() {
 }
 
 // body is the body of a request as sent. It is in memory, unless the application has
-// StreamRequestBody. A stream that the guard has read from is read to its end and replaced by
-// one that reads the same, since fasthttp cannot replace only the beginning of a stream. So a
-// stream of unknown length is not read, and counts as a body that cannot be read.
+// StreamRequestBody. If the guard has read from a stream, the stream is read to its end and
+// replaced, since fasthttp cannot replace only the beginning of a stream. So a stream of unknown
+// length is not read, and counts as a body that cannot be read.
 type body struct {
 	c       fiber.Ctx
 	size    int64     // -1 if unknown

@@ -151,7 +151,7 @@ func (k *cluster) producing() []kgo.Opt {
 	return append(opts, kgo.AllowIdempotentProduceCancellation(), kgo.StopProducerOnDataLossDetected())
 }
 
-// minProduceTimeout is the minimal time that the client grants a broker for a request.
+// minProduceTimeout is the minimum time that the client grants a broker for a request.
 const minProduceTimeout = 100 * time.Millisecond
 
 func (k *cluster) codec() kgo.CompressionCodec {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// logEvery is the minimal time between two log lines of one kind, however often the cluster
+// logEvery is the minimum time between two log lines of one kind, however often the cluster
 // is lost and found.
 const logEvery = 10 * time.Second
 

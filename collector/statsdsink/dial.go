@@ -16,7 +16,7 @@ type dialer struct {
 	addr   wire.Address
 	open   func(ctx context.Context, network, addr string) (net.Conn, error)
 	begun  time.Time          // time when the last dial began
-	pause  time.Duration      // minimal time from then to the next dial, without a connection
+	pause  time.Duration      // minimum time from then to the next dial, without a connection
 	failed int                // consecutive failed dials
 	wait   time.Duration      // how long to wait for the next connection
 	done   chan dialed        // result of the dial in progress; nil if there is none
@@ -79,7 +79,7 @@ func (d *dialer) dial(connected bool) (dialed, bool) {
 	}
 }
 
-// interval returns the minimal time from one dial to the next.
+// interval returns the minimum time from one dial to the next.
 func (d *dialer) interval(connected bool) time.Duration {
 	switch {
 	case connected && d.addr.Network == "udp":

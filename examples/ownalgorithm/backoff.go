@@ -11,7 +11,7 @@ import (
 const Name rules.Algorithm = "x_backoff"
 
 // Backoff limits logins: after each try, the next one has to wait twice as long. A quota's
-// Rate.Per is the first pause, and Burst the maximal number of doublings. A key that makes no
+// Rate.Per is the first pause, and Burst the maximum number of doublings. A key that makes no
 // try for another pause starts from the beginning.
 type Backoff struct{}
 

@@ -5,7 +5,7 @@ import "strings"
 // JSONPathHint shows how names are written, for messages.
 const JSONPathHint = `json:user.id is the id of user, json:items.*.id that of each element; a dot in a name is written \.`
 
-// MaxJSONPathSteps is the maximal number of steps of a path. It bounds how deep a document is
+// MaxJSONPathSteps is the maximum number of steps of a path. It bounds how deep a document is
 // walked.
 const MaxJSONPathSteps = 16
 

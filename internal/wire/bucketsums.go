@@ -27,7 +27,7 @@ const BucketModulus = 1 << bucketBits
 // does not compare statements that are at least this far apart.
 const BucketsLeap = 1 << 16
 
-// maxBuckets is the maximal number of bytes of bucket sums in a [Meta].
+// maxBuckets is the maximum number of bytes of bucket sums in a [Meta].
 const maxBuckets = 8 + 1 + 16 + 1 + 3*Buckets
 
 const bucketDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

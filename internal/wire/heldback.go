@@ -23,7 +23,7 @@ type HeldBack struct {
 // Rest is the group for all groups without their own line. No key's text has this form.
 const Rest = "~rest"
 
-// MaxGroups is the maximal number of groups of a rule that a sender reports in one flush, not
+// MaxGroups is the maximum number of groups of a rule that a sender reports in one flush, not
 // counting [Rest].
 const MaxGroups = 64
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// MaxPacket is the maximal size of a packet, which fits an Ethernet frame with room for tunnels.
+// MaxPacket is the maximum size of a packet, which fits an Ethernet frame with room for tunnels.
 const MaxPacket = 1432
 
 // MaxCount is the highest count of one line; a line with more is malformed. So sums of counts in

@@ -39,7 +39,7 @@ const (
 	headerMAC     = "hotparam-mac"
 )
 
-// MinKey is the minimal length of a key: the size of the hash (RFC 2104, section 3).
+// MinKey is the minimum length of a key: the size of the hash (RFC 2104, section 3).
 const MinKey = sha256.Size
 
 // Reasons why a packet or record is not accepted.

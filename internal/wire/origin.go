@@ -17,7 +17,7 @@ const (
 // originMarker separates the prefix from the key of an origin line.
 const originMarker = ".hot_origin."
 
-// MaxOrigin is the maximal length of an origin's name, in bytes. A longer name is cut.
+// MaxOrigin is the maximum length of an origin's name, in bytes. A longer name is cut.
 const MaxOrigin = 128
 
 // OriginLine states that about N of a key's counts have the same route or caller. It is sent only

@@ -9,7 +9,7 @@ import (
 // DefaultTopic is the default Kafka topic of counts.
 const DefaultTopic = "hotparam.counters"
 
-// MaxRecord is the maximal size of a record's value: far below the brokers' default limit, with
+// MaxRecord is the maximum size of a record's value: far below the brokers' default limit, with
 // room for the headers and for incompressible data.
 const MaxRecord = 512 << 10
 

@@ -11,10 +11,10 @@ import (
 // keys of another. Each rule has a sum of loose counts and a sum of counts on accounts. They are
 // sent once a flush, and only between two processes with the same rules.
 
-// MaxRuleSums is the maximal number of rules with thresholds whose sums are sent.
+// MaxRuleSums is the maximum number of rules with thresholds whose sums are sent.
 const MaxRuleSums = 16
 
-// maxRuleSums is the maximal number of bytes of rule sums.
+// maxRuleSums is the maximum number of bytes of rule sums.
 const maxRuleSums = 8 + 2*MaxRuleSums*17
 
 // RulesMark identifies the rules whose sums are sent: the rules with thresholds, in their
