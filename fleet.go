@@ -25,7 +25,7 @@ type fleet struct {
 	left   chan struct{}      // closed when members have ended; nil if they never ran
 }
 
-// isJoined reports whether this instance is among those that share limits. The caller holds
+// isJoined reports whether this instance shares limits with others. The caller holds
 // Hotparam.mu.
 func (f *fleet) isJoined() bool { return f.leave != nil }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// DefaultMaxKeys is the default of Config.MaxKeys: one and a half times the keys that a flood
-// of 50,000 new keys per second adds in a window of a second.
+// DefaultMaxKeys is the default of Config.MaxKeys. It has room for a flood of 50,000 new keys
+// per second in a window of a second, and for more than half as many in addition.
 const DefaultMaxKeys = 80_000
 
 // shards is the number of parts that the keys are spread over, a power of two.

@@ -8,9 +8,9 @@
 // lost: one atomic operation reads and zeroes a counter. A table that is replaced is closed
 // first, so that a late Add sees that and goes to the new table.
 //
-// A budget bounds the lines of a flush. If there are more keys, counts below a threshold h are
-// held back, the least threshold with which the others fit. They add up until they reach h or
-// are older than the window. Each flush states h, which bounds the counts that the receiver does
+// A budget bounds the lines of a flush. If there are more keys, counts below h are held back,
+// where h is the least threshold with which the other counts fit. They add up until they reach h
+// or are older than the window. Each flush states h, which bounds the counts that the receiver does
 // not see. Hot keys, suspects ([Collector.Steer]), and keys that may be hot over the fleet by
 // their count at this instance are exempt. A key that is hot by the count of this instance alone
 // is reported at once ([Collector.OnLocal]).

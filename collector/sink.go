@@ -29,8 +29,8 @@ type Flush struct {
 	Held int64
 	// Unsent is an upper bound on the counts of any one key dropped since the last flush.
 	Unsent int64
-	// Aged is the sum, over all keys, of the counts since the last flush that will never be
-	// sent because they were held back for longer than the window.
+	// Aged is the sum, over all keys, of the counts given up since the last flush because they
+	// were held back for longer than the window. They will never be sent.
 	Aged int64
 	// Opened and Shed are the sums of accounts ([wire.Sums]).
 	Opened, Shed uint64

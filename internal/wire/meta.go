@@ -27,9 +27,9 @@ type Meta struct {
 	// since its last flush and will never send. It is set in a packet whose Start is the
 	// flush's.
 	Unsent int64
-	// Aged is the sum, over all keys, of the counts that the instance held back until they were
-	// older than the window, since its last flush. It is a statistic and not a bound, and is
-	// left out when 0.
+	// Aged is the sum, over all keys, of the counts that the instance has given up since its
+	// last flush because they were held back for longer than the window. It is a statistic and
+	// not a bound, and is left out when 0.
 	Aged int64
 	// Sent is the time when the packet was made, by the sender's clock, in nanoseconds since
 	// the Unix epoch. Zero means unknown.
