@@ -21,7 +21,8 @@ type Aggregator struct {
 	Listen []string
 	// Readers is the number of sockets that share each UDP address and its packets.
 	Readers int
-	// Canonical asserts that the keys of other programs are canonical.
+	// Canonical asserts that the keys of other programs are canonical, so that the aggregator
+	// counts them unchanged.
 	Canonical bool
 	// Redis holds the hot set.
 	Redis Redis

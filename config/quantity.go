@@ -124,7 +124,7 @@ var sizes = []struct {
 }
 
 // ParseBytes reads a size in the form of the file, in whole units: "64MB", "256MiB"
-// or "1048576". ok is false for any other text.
+// or "1048576". It returns false for any other text.
 func ParseBytes(s string) (int64, bool) {
 	number, each := strings.ToUpper(strings.TrimSpace(s)), int64(1)
 	for _, size := range sizes {

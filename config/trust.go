@@ -70,8 +70,8 @@ func (a Aggregator) Keys() (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// SigningKey reads the key that an instance signs with. It returns nil if the file names none,
-// since a signature that is not required is not needed.
+// SigningKey reads the key that an instance signs with. It returns nil if the file names none;
+// the counts are not signed then.
 func (a Aggregator) SigningKey() ([]byte, error) {
 	keys, err := a.Keys()
 	if err != nil || len(keys) == 0 {
