@@ -39,7 +39,7 @@ type Hotparam struct {
 	stop     context.CancelFunc
 	tasks    errgroup.Group // tasks that run until work ends
 	finished chan struct{}  // closed when tasks have ended
-	err      error          // of tasks; set when finished is closed
+	err      error          // error of tasks; set when finished is closed
 
 	reading sync.Mutex // held while the file is read and put in force; locked before mu
 
@@ -53,7 +53,7 @@ type Hotparam struct {
 // bad, the log says why and the rules stay as they are.
 //
 // Open makes no remote call. If Redis, a broker or the aggregator is unavailable, requests
-// are still served. The outage is logged once, and the service is used as soon as it is
+// are still served. The outage is logged once, and the service is used once it is
 // available. So an error concerns the file, a file that it names, or an option. Only the
 // values of ctx are used: a server drains requests after its context has ended, and they
 // are limited until [Hotparam.Close].
@@ -212,8 +212,8 @@ func (h *Hotparam) Close(ctx context.Context) error {
 	}
 }
 
-// awaitPermits waits until this process holds no permits, for three quarters of the time that
-// ctx leaves at most, since the tasks take some time to end.
+// awaitPermits waits until this process holds no permits, for at most three quarters of the time
+// that ctx leaves. The tasks need the rest to end.
 func (h *Hotparam) awaitPermits(ctx context.Context) {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc

@@ -17,7 +17,7 @@ import (
 // mismatch compares the contents of Redis with the file. It logs each difference once, and
 // what to do: nothing is published for the file's namespace, the aggregator does not know
 // this instance, or it has other rules. While Redis is unavailable it logs nothing, since the
-// watcher does. If counts are lost on the way, it can only log that they do not arrive: Redis
+// watcher does. If counts are lost in transit, it can only log that they do not arrive: Redis
 // has neither the prefix that an aggregator expects nor the version of its rules.
 type mismatch struct {
 	client    redis.UniversalClient

@@ -18,8 +18,8 @@ import (
 // rulesState is the state of the file and its rules.
 type rulesState struct {
 	inForce *rules.Rules
-	started settings // from the file that Open read
-	latest  settings // from the last good file
+	started settings // settings in the file that Open read
+	latest  settings // settings in the last good file
 	tried   []byte   // the contents that were read last, good or bad
 	away    string   // why the file cannot be read; empty if it can
 	stats   RulesStats
