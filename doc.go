@@ -1,6 +1,6 @@
 // Package hotparam finds which parameter values of an API are hot right now, over all
-// instances, and limits just those. It makes everything that a process needs for that, from
-// one file in one call:
+// instances, and limits only those. Open reads one file and makes everything that a process
+// needs for that:
 //
 //	hp, err := hotparam.Open(ctx, "hotparam.yaml")
 //	…
@@ -10,20 +10,20 @@
 //
 //	middleware ─► collector ══► aggregator ══► hotkeys ─► middleware ─► limiter
 //
-// The words that all of them share are in package rules. Counts leave by StatsD; Kafka is
+// Package rules has the types that all of them share. Counts are sent by StatsD; Kafka is
 // linked in by
 //
 //	import _ "github.com/hotparam/hotparam/transport/kafka"
 //
 // Files, in the order of the data:
 //
-//	options.go    what the file does not say
+//	options.go    settings that the file does not have
 //	hotparam.go   Open makes the parts, Close ends them
-//	transport.go  counts leave the process, by what the file names as source
-//	fleet.go      what limits need that hold all instances together
-//	heartbeat.go  what the instance says of itself
+//	transport.go  counts leave the process, by the source that the file names
+//	fleet.go      the parts for limits that hold for all instances together
+//	heartbeat.go  what the instance reports about itself
 //	reload.go     a changed file is put in force
-//	mismatch.go   what in Redis does not fit the file
-//	stats.go      what the parts have counted
+//	mismatch.go   differences between Redis and the file
+//	stats.go      the counters of the parts
 //	metrics.go    the same for Prometheus
 package hotparam

@@ -10,22 +10,22 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// fleet is what limits need that hold all instances together: with scope: exact Redis
-// decides, with scope: share the number of live instances does. Rules that have neither
-// need none of it, and nothing is written to Redis then.
+// fleet has the parts for limits that hold for all instances together. With scope: exact
+// Redis decides; with scope: share the number of live instances does. Rules with neither
+// need no fleet, and nothing is written to Redis for them.
 type fleet struct {
 	store     *redislimiter.Store
 	semaphore *redislimiter.Semaphore
 	members   *redislimiter.Members
-	assumed   atomic.Int64 // instances that the file says there are; 0 if it does not
+	assumed   atomic.Int64 // number of instances in the file; 0 if it has none
 
 	// Guarded by Hotparam.mu:
-	renews bool               // semaphore runs
+	renews bool               // whether semaphore runs
 	leave  context.CancelFunc // ends members; nil if they do not run
 	left   chan struct{}      // closed when members have ended; nil if they never ran
 }
 
-// isJoined reports whether this instance is among those that share limits. The caller holds
+// isJoined reports whether this instance shares limits with others. The caller holds
 // Hotparam.mu.
 func (f *fleet) isJoined() bool { return f.leave != nil }
 
@@ -58,7 +58,7 @@ func (h *Hotparam) followFleet(rules *rules.Rules) {
 	}
 }
 
-// assume has the guard count with so many instances as long as the members are not known. The
+// assume makes the guard divide its limits by instances until the members are known. The
 // caller holds mu.
 func (h *Hotparam) assume(instances int) {
 	h.fleet.assumed.Store(int64(instances))
@@ -67,7 +67,7 @@ func (h *Hotparam) assume(instances int) {
 	}
 }
 
-// shares are those of h's guard, which is made after its fleet.
+// shares hands over the shared limits of h's guard, which is made after its fleet.
 type shares struct{ h *Hotparam }
 
 func (s shares) HandOver() []byte { return s.h.guard.HandOver() }

@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// newHeartbeat returns the heartbeat by which others see this instance.
+// newHeartbeat returns the heartbeat that shows this instance to the others.
 func (h *Hotparam) newHeartbeat(namespace string, o *options) (*hotkeys.Heartbeat, error) {
 	self := rules.Member{Name: o.name, Role: rules.RoleInstance, Program: programVersion(), Started: time.Now()}
 	return hotkeys.NewHeartbeat(h.client, hotkeys.HeartbeatConfig{Namespace: namespace, Logger: o.log, Member: func() rules.Member {

@@ -33,13 +33,13 @@ type Hotparam struct {
 	controls  *hotkeys.ControlWatcher
 	heartbeat *hotkeys.Heartbeat
 	fleet     *fleet
-	onReload  func(*config.File) // may be nil
+	onReload  func(*config.File) // nil if there is none
 
 	work     context.Context // ends when Close is called
 	stop     context.CancelFunc
-	tasks    errgroup.Group // what runs until work ends
+	tasks    errgroup.Group // tasks that run until work ends
 	finished chan struct{}  // closed when tasks have ended
-	err      error          // of tasks; set when finished is closed
+	err      error          // error of tasks; set when finished is closed
 
 	reading sync.Mutex // held while the file is read and put in force; locked before mu
 
@@ -48,18 +48,18 @@ type Hotparam struct {
 	rules  rulesState
 }
 
-// Open reads the file at path and starts what it describes: counts are sent, the hot set
-// and the file itself are followed. A changed file is put in force by [Hotparam.Reload]. Of a
-// bad one the log says what is wrong, and the rules stay as they are.
+// Open reads the file at path and starts what it describes: it sends counts, and follows
+// the hot set and the file. [Hotparam.Reload] puts a changed file in force. If the file is
+// bad, the log says why and the rules stay as they are.
 //
 // Open makes no remote call. If Redis, a broker or the aggregator is unavailable, requests
-// are served all the same, the log says so once, and they are used as soon as they are
-// there. So an error is about the file, about a file that it names, or about an option. ctx
-// is for its values only: requests that a server still drains after its context has ended
+// are still served. The outage is logged once, and the service is used once it is
+// available. So an error concerns the file, a file that it names, or an option. Only the
+// values of ctx are used: a server drains requests after its context has ended, and they
 // are limited until [Hotparam.Close].
 //
-// With source: none in the file Open opens no socket and uses Redis for limits with scope:
-// share or exact alone. No key becomes hot then.
+// With source: none in the file, Open opens no socket, no key becomes hot, and Redis is used
+// only for limits with scope: share or exact.
 //
 // Unless [WithRedis] is given, Open turns off the log of package go-redis, which all
 // clients of a process share and which has a line for each connection that fails. A
@@ -86,7 +86,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*Hotparam, error) {
 	return h, nil
 }
 
-// build makes the parts, which start nothing.
+// build makes the parts and starts none of them.
 func (h *Hotparam) build(file *config.File, o *options) (err error) {
 	namespace := file.Rules.Namespace
 	if h.client = o.redis; h.client == nil {
@@ -139,7 +139,7 @@ func (h *Hotparam) discard(o *options) (err error) {
 	return err
 }
 
-// start starts what runs until Close.
+// start starts the tasks that run until Close.
 func (h *Hotparam) start(ctx context.Context, data []byte, instances int, o *options) {
 	h.work, h.stop = context.WithCancel(ctx)
 	if h.counts != nil {
@@ -178,7 +178,7 @@ func (h *Hotparam) start(ctx context.Context, data []byte, instances int, o *opt
 	}()
 }
 
-// run runs a task until Close. Of tasks that end earlier, others do not depend.
+// run runs a task until Close. A task may end earlier, since no other depends on it.
 func (h *Hotparam) run(task func(context.Context) error) {
 	h.tasks.Go(func() error { return task(h.work) })
 }
@@ -186,12 +186,13 @@ func (h *Hotparam) run(task func(context.Context) error) {
 // closeTimeout bounds a Close whose context has no deadline.
 const closeTimeout = 5 * time.Second
 
-// Close waits until requests have released their permits of limits with scope: exact, sends
-// the counts that are left, leaves the fleet, hands over what is left of limits with scope:
-// share, and returns when everything has ended: call it after the server's Shutdown. It returns an error if ctx ends first, in which case the
-// rest still ends by itself. If ctx has no deadline, Close takes 5 s at most. Requests that
-// come later pass, by the limits of this process alone. Close may be called several times
-// and concurrently; each call waits.
+// Close waits until requests have released their permits of limits with scope: exact. Then it
+// sends the remaining counts, leaves the fleet and hands over the unused part of limits with
+// scope: share. It returns when all tasks have ended; call it after the server's Shutdown.
+//
+// If ctx ends first, Close returns an error and the tasks still end in the background. If ctx
+// has no deadline, Close takes 5 s at most. Later requests pass or are refused by the limits of
+// this process alone. Close may be called several times and concurrently; each call waits.
 func (h *Hotparam) Close(ctx context.Context) error {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
@@ -211,8 +212,8 @@ func (h *Hotparam) Close(ctx context.Context) error {
 	}
 }
 
-// awaitPermits waits until this process holds no permits, for three quarters of the time that
-// ctx leaves at most, since the tasks take some time to end.
+// awaitPermits waits until this process holds no permits, for at most three quarters of the time
+// that ctx leaves. The tasks need the rest to end.
 func (h *Hotparam) awaitPermits(ctx context.Context) {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -235,12 +236,13 @@ func (h *Hotparam) awaitPermits(ctx context.Context) {
 	}
 }
 
-// Handler returns a handler that passes the requests that are allowed to next; see
+// Handler returns a handler that passes allowed requests to next; see
 // [middleware.Guard.Handler].
 func (h *Hotparam) Handler(next http.Handler) http.Handler { return h.guard.Handler(next) }
 
 // Begin counts a request and decides on it, for callers that have no http.Handler; see
-// [middleware.Guard.Begin]. The ticket, which may be nil, is ended when the request is done.
+// [middleware.Guard.Begin]. The caller ends the ticket, which may be nil, when the request
+// is done.
 func (h *Hotparam) Begin(req middleware.Request) (rules.Decision, *middleware.Ticket) {
 	return h.guard.Begin(req)
 }
@@ -258,6 +260,6 @@ func (h *Hotparam) ReadsMessage(resource string) bool { return h.guard.ReadsMess
 // HotKeys returns the keys that are hot now, the highest rate first.
 func (h *Hotparam) HotKeys() []middleware.HotKey { return h.guard.HotKeys() }
 
-// Guard returns the guard, for what Hotparam has no method of its own, such as
+// Guard returns the guard, whose further methods Hotparam does not repeat, such as
 // [middleware.Guard.IsHot] and [middleware.Guard.EnterCost].
 func (h *Hotparam) Guard() *middleware.Guard { return h.guard }

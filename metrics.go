@@ -12,13 +12,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// scrape is what the metrics of one scrape are of.
+// scrape holds the statistics that the metrics of one scrape are computed from.
 type scrape struct {
 	*Hotparam
 	guarded middleware.Stats
 	told    RulesStats
 	members redislimiter.MembersStats
-	watcher *hotkeys.WatcherStats // nil if nothing is counted: there is no hot set to be late with
+	watcher *hotkeys.WatcherStats // nil if nothing is counted: no hot set can be late then
 }
 
 func (h *Hotparam) scrape() scrape {
@@ -37,7 +37,7 @@ func (h *Hotparam) scrape() scrape {
 	return s
 }
 
-// ofWatcher is a gauge of the hot set in Redis.
+// ofWatcher returns a gauge of the hot set in Redis.
 func ofWatcher(name, help string, value func(*scrape) float64) figure.Figure[scrape] {
 	return figure.New(prometheus.GaugeValue, name, help, nil, func(s *scrape, emit func(float64, ...string)) {
 		if s.watcher != nil {
@@ -198,6 +198,6 @@ func (h *Hotparam) Describe(to chan<- *prometheus.Desc) { figure.Describe(to, fi
 
 // Collect implements [prometheus.Collector]: prometheus.MustRegister(hp) adds the metrics of
 // METRICS.md, "In the application". A scrape reads counters and costs requests nothing. Labels
-// are rules, never values of parameters. A program with several Hotparams gives each labels
-// of its own by [prometheus.WrapRegistererWith].
+// are never values of parameters. A program with several Hotparams gives each its own labels
+// by [prometheus.WrapRegistererWith].
 func (h *Hotparam) Collect(to chan<- prometheus.Metric) { figure.Collect(to, figures, h.scrape()) }

@@ -14,31 +14,31 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// mismatch compares what is in Redis with the file, and logs once what does not fit and
-// what to do: nothing is published for the file's namespace, the aggregator has not heard
-// of this instance, or it has other rules. While Redis is unavailable it says nothing,
-// since the watcher does. Of lines that are lost on the way it sees only that they do not
-// arrive: which prefix an aggregator expects, and the version of its rules, are not in
-// Redis.
+// mismatch compares the contents of Redis with the file. It logs each difference once, and
+// what to do: nothing is published for the file's namespace, the aggregator does not know
+// this instance, or it has other rules. While Redis is unavailable it logs nothing, since the
+// watcher does. If counts are lost in transit, it can only log that they do not arrive: Redis
+// has neither the prefix that an aggregator expects nor the version of its rules.
 type mismatch struct {
 	client    redis.UniversalClient
 	log       *slog.Logger
 	namespace string
-	name      string // of this instance; empty if the aggregator does not learn it
+	name      string // the instance's name; empty if the aggregator does not learn it
 	hotKeys   func() []rules.Hot
-	rules     func() *rules.Rules // that are in force
+	rules     func() *rules.Rules // the rules in force
 	every     time.Duration
 
-	silent, unheard, unknown    int // looks in a row that found so
+	silent, unheard, unknown    int // consecutive looks that found so
 	toldSilent, toldUnheard     bool
 	toldUnknown, cannotBeLooked bool
 }
 
-// Looks are rare, since what they find lasts: each is one small pipeline.
+// Looks are rare, since a mismatch lasts. Each look is one small pipeline.
 const (
 	lookEvery   = 5 * time.Second
 	lookTimeout = time.Second
-	// patience is how many looks in a row must agree: an aggregator that starts needs time.
+	// patience is the number of consecutive looks that must agree, since an aggregator that
+	// starts needs time.
 	patience = 2
 )
 
@@ -57,7 +57,7 @@ func newMismatch(h *Hotparam, name string) *mismatch {
 			return h.rules.inForce
 		},
 	}
-	// By a StatsD that is not ours and Graphite no names arrive.
+	// Names do not arrive by Graphite or by a StatsD server that is not ours.
 	if s := h.rules.started; s.Source == config.SourceKafka || *s.StatsD.Meta {
 		m.name = name
 	}
@@ -84,7 +84,7 @@ func (m *mismatch) detects() bool {
 	return slices.ContainsFunc(m.rules().Rules, func(r rules.Rule) bool { return len(r.Hot) > 0 })
 }
 
-// look looks once. It looks at nothing while no rule has a threshold.
+// look compares once. It does nothing while no rule has a threshold.
 func (m *mismatch) look(ctx context.Context) {
 	if !m.detects() {
 		m.silent, m.unheard, m.unknown = 0, 0, 0
@@ -118,7 +118,7 @@ func (m *mismatch) look(ctx context.Context) {
 	m.compareRules()
 }
 
-// count returns how many looks in a row have found something.
+// count returns the number of consecutive looks that have found something: n+1 or 0.
 func count(n int, found bool) int {
 	if !found {
 		return 0
@@ -126,8 +126,8 @@ func count(n int, found bool) int {
 	return n + 1
 }
 
-// ask returns whether somebody publishes for the namespace, and whether this instance is
-// among those that send counts.
+// ask reports whether an aggregator publishes for the namespace, and whether it lists this
+// instance among the senders of counts.
 func (m *mismatch) ask(ctx context.Context) (publishes, lists bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -145,8 +145,8 @@ func (m *mismatch) ask(ctx context.Context) (publishes, lists bool, err error) {
 	return beat.Val() > 0, lists, err
 }
 
-// compareRules logs if keys are hot by rules that the file does not have. While a changed file
-// goes round, that is normal for a moment.
+// compareRules logs if keys are hot by rules that the file does not have. That is normal for
+// a moment while a changed file reaches the instances.
 func (m *mismatch) compareRules() {
 	var unknown []string
 	ruleset := m.rules()
@@ -168,11 +168,11 @@ func (m *mismatch) compareRules() {
 	}
 }
 
-// namespaces returns namespaces for which somebody publishes. It is empty if the user of Redis
-// may not use SCAN.
+// namespaces returns the namespaces that an aggregator publishes for. It returns none if the
+// user of Redis may not use SCAN.
 func (m *mismatch) namespaces(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	found, _ := hotkeys.ListNamespaces(ctx, m.client) // what was found before an error counts
+	found, _ := hotkeys.ListNamespaces(ctx, m.client) // the namespaces found before an error are still of use
 	return found
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// options are what an [Option] sets.
+// options holds what the [Option] functions set.
 type options struct {
 	log        *slog.Logger
-	redis      redis.UniversalClient // nil: as the file says
+	redis      redis.UniversalClient // nil for a client by the file's aggregator.redis
 	name       string
 	signals    bool
-	onReload   func(*config.File) // nil if nothing is called
+	onReload   func(*config.File) // may be nil
 	middleware []middleware.Option
 }
 
@@ -31,25 +31,25 @@ type Option func(*options)
 // of an outage, and never one per request. The default is [slog.Default].
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
-// WithRedis uses a client of the program in place of one by the file's aggregator.redis.
-// Its options must have ContextTimeoutEnabled, and should have MaxRetries: -1, as those of
-// hotkeys.NewClient have. Close leaves it open.
+// WithRedis uses the program's client instead of making one by the file's aggregator.redis.
+// Its options must have ContextTimeoutEnabled and should have MaxRetries: -1, as those of
+// hotkeys.NewClient do. Close leaves it open.
 func WithRedis(client redis.UniversalClient) Option { return func(o *options) { o.redis = client } }
 
 // WithName sets the name of this instance, 1 to 64 of A-Z a-z 0-9 _ . -, which should
-// differ from those of the others. The default is the host's name and the process id.
+// differ from the names of the others. The default is the host's name and the process id.
 func WithName(name string) Option { return func(o *options) { o.name = name } }
 
-// WithSignals reads the file again on SIGHUP, besides whenever it changes. Without it
+// WithSignals reads the file again on SIGHUP, as well as whenever it changes. Without it,
 // signals are left to the program.
 func WithSignals() Option { return func(o *options) { o.signals = true } }
 
-// WithOnReload sets f, which is called with each file whose rules were put in force after the
-// one that Open has read. It must neither block nor call the Hotparam.
+// WithOnReload sets f, which is called with each file whose rules are put in force, except the
+// one that Open reads. It must neither block nor call the Hotparam.
 func WithOnReload(f func(*config.File)) Option { return func(o *options) { o.onReload = f } }
 
-// WithShadow has no request refused and none wait, whatever the rules say. Requests that
-// would have been refused pass, and are counted.
+// WithShadow lets every request pass without waiting, whatever the rules say. Requests that
+// would have been refused are counted.
 func WithShadow() Option { return WithMiddleware(middleware.WithShadow()) }
 
 // WithCaller takes a request's caller from f; see [middleware.WithCaller].
@@ -58,7 +58,7 @@ func WithCaller(f func(*http.Request) string) Option {
 }
 
 // WithRoute takes a request's route from f; see [middleware.WithRoute]. It is not needed
-// if the handler that is guarded is an *[http.ServeMux].
+// if the guarded handler is an *[http.ServeMux].
 func WithRoute(f func(*http.Request) string) Option {
 	return WithMiddleware(middleware.WithRoute(f))
 }
@@ -68,8 +68,8 @@ func WithParam(name string, f func(context.Context) string) Option {
 	return WithMiddleware(middleware.WithParam(name, f))
 }
 
-// WithMiddleware passes options on to the guard. Those that are given later take precedence
-// over earlier ones, and over what the file says.
+// WithMiddleware passes options on to the guard. Later options take precedence over earlier
+// ones and over the file.
 func WithMiddleware(opts ...middleware.Option) Option {
 	return func(o *options) { o.middleware = append(o.middleware, opts...) }
 }

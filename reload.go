@@ -15,11 +15,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// rulesState is what was read of the file.
+// rulesState is the state of the file and its rules.
 type rulesState struct {
 	inForce *rules.Rules
-	started settings // of the file that Open read
-	latest  settings // of the last good file
+	started settings // settings in the file that Open read
+	latest  settings // settings in the last good file
 	tried   []byte   // the contents that were read last, good or bad
 	away    string   // why the file cannot be read; empty if it can
 	stats   RulesStats
@@ -30,7 +30,7 @@ func newRulesState(file *config.File, data []byte) rulesState {
 	return rulesState{inForce: file.Rules, started: s, latest: s, tried: data, stats: RulesStats{Version: file.Rules.Version, RedactKey: keyID(file.Rules)}}
 }
 
-// told returns the counters, with what is wrong with the file now.
+// told returns the counters and the present problem of the file.
 func (r *rulesState) told() RulesStats {
 	s := r.stats
 	s.Problem = cmp.Or(r.away, s.Problem)
@@ -50,10 +50,10 @@ func settingsOf(file *config.File) settings {
 	return settings{a.Source, a.KeyFile, a.KeyEnv, a.Redis, file.StatsD.WithDefaults(a), file.Kafka.WithDefaults()}
 }
 
-// keyID returns the id of the key by which values are redacted.
+// keyID returns the id of the key that redacts values.
 func keyID(ruleset *rules.Rules) string {
 	redaction, err := rules.NewRedaction(ruleset.Redact)
-	if err != nil { // the guard has made one such
+	if err != nil { // impossible, since the guard has made the same redaction
 		return ""
 	}
 	return redaction.KeyID()
@@ -63,12 +63,12 @@ func keyID(ruleset *rules.Rules) string {
 var ErrClosed = errors.New("hotparam: closed")
 
 // Reload reads the file again and puts its rules in force while requests are served. Rules may
-// come, go and change in any way, and what was taken of limits stays taken; see
-// [middleware.Guard.Reload]. The namespace cannot change. If it returns an error, the present rules
-// stay in force. Settings other than rules, such as the addresses of Redis and aggregators,
-// are used by Open only; if they have changed, the log says so.
+// be added, removed and changed in any way, and the used part of limits stays used; see
+// [middleware.Guard.Reload]. The namespace cannot change. If Reload returns an error, the
+// present rules stay in force. Settings other than rules, such as the addresses of Redis and
+// aggregators, are used by Open only; if they have changed, the log says so.
 //
-// It need not be called after the file has changed, which is noticed within about half a
+// Programs need not call it when the file changes: a change is noticed within about half a
 // second.
 func (h *Hotparam) Reload() error {
 	h.reading.Lock()
@@ -131,7 +131,7 @@ func (h *Hotparam) fileChanged(data []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if bytes.Equal(data, h.rules.tried) {
-		return // by Reload
+		return // put in force by Reload
 	}
 	h.logRejection(h.putInForce(data))
 }
@@ -156,8 +156,8 @@ func (h *Hotparam) logRejection(err error) {
 	}
 }
 
-// followSignals returns a task that reads the file again on SIGHUP, which ends the process
-// no more from now on.
+// followSignals returns a task that reads the file again on SIGHUP. From now on the signal
+// no longer ends the process.
 func (h *Hotparam) followSignals() func(context.Context) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)

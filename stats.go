@@ -12,24 +12,24 @@ import (
 type Stats struct {
 	Rules     RulesStats
 	Guard     middleware.Stats
-	Backend   limiter.FailoverStats // of limits with scope: exact
+	Backend   limiter.FailoverStats // limits with scope: exact
 	Collector collector.Stats
 	Sink      any `json:",omitempty"` // a kafkasink.Stats with Kafka, otherwise nil
 	Watcher   hotkeys.WatcherStats
 	Controls  hotkeys.ControlWatcherStats
 	Heartbeat hotkeys.HeartbeatStats
-	Members   redislimiter.MembersStats   // of limits with scope: share
-	Semaphore redislimiter.SemaphoreStats // of concurrency with scope: exact
+	Members   redislimiter.MembersStats   // limits with scope: share
+	Semaphore redislimiter.SemaphoreStats // concurrency with scope: exact
 }
 
-// RulesStats are about the rules of the file.
+// RulesStats describe the rules of the file.
 type RulesStats struct {
-	Version string // of the rules in force
+	Version string // version of the rules in force
 	// RedactKey identifies the key of secrets.redact without revealing it; empty if there
 	// is none. Instances with different keys count redacted values under different keys.
 	RedactKey string
 	Reloads   uint64 // times that the file was put in force since Open
-	Rejected  uint64 // times that it was not, since it was bad or needs a restart
+	Rejected  uint64 // times that it was not, because it was bad or needed a restart
 	Problem   string // why the file is not in force: it is bad, or cannot be read; empty if it is
 }
 

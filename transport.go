@@ -13,20 +13,20 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// Transport is how counts leave the process.
+// Transport sends counts out of the process.
 type Transport struct {
 	Sink collector.Sink
-	// Check returns an error if counts do not arrive, which says what to do. Open calls it
-	// once in the background, and no request waits for it. It may be nil.
+	// Check returns an error that says what to do if counts do not arrive. Open calls it once
+	// in the background, and no request waits for it. It may be nil.
 	Check func(context.Context) error
-	// Dropped returns the sums of the counts that could not be sent, by reason: what is
-	// TooLong and SendError in [collector.Dropped], in more words. It may be nil.
+	// Dropped returns the sums of the counts that could not be sent, by reason. It splits
+	// TooLong and SendError of [collector.Dropped] into finer reasons. It may be nil.
 	Dropped func() map[string]int64
 	// Stats returns the sink's counters. It may be nil.
 	Stats func() any
 }
 
-// TransportConfig is what a transport is made of.
+// TransportConfig are the settings of a transport.
 type TransportConfig struct {
 	File     *config.File
 	Instance string // the name of this process among the senders
@@ -34,16 +34,16 @@ type TransportConfig struct {
 	Log      *slog.Logger
 }
 
-// transports are those that were registered, by source.
+// transports are the registered transports, by source.
 var transports struct {
 	sync.Mutex
 	open map[string]func(TransportConfig) (Transport, error)
 }
 
 // Register makes a transport available for files with this source ("kafka"). A package that
-// implements one calls it from init; programs import that package. open must not need what
-// the counts are sent to: it may be unavailable. Register panics if the source has a
-// transport already.
+// implements one calls it from init; programs import that package. open must succeed even if
+// the receiver of the counts is unavailable. Register panics if the source already has a
+// transport.
 func Register(source string, open func(TransportConfig) (Transport, error)) {
 	transports.Lock()
 	defer transports.Unlock()
@@ -56,9 +56,9 @@ func Register(source string, open func(TransportConfig) (Transport, error)) {
 	transports.open[source] = open
 }
 
-// OpenTransport returns a transport that sends counts the way that the aggregator of the same
-// file takes them. Programs that use [Open] need no other; a source that is registered must be
-// linked in, as for Open.
+// OpenTransport returns a transport that sends counts in the way that the aggregator of the
+// same file receives them. Programs that use [Open] do not need it. A registered source must
+// be linked in, as for Open.
 func OpenTransport(c TransportConfig) (Transport, error) {
 	source := c.File.Aggregator.WithDefaults().Source
 	switch source {

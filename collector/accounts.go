@@ -8,35 +8,34 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// AccountSink is a [Sink] whose receiver can read accounts: hot keys and candidates are
-// sent with the sum of all their counts, by which the receiver recovers lost counts.
+// AccountSink is a [Sink] whose receiver can read accounts. Hot keys and candidates are then
+// sent with the sum of all their counts, which lets the receiver recover lost counts.
 type AccountSink interface {
 	// Accounts reports whether the receiver reads accounts.
 	Accounts() bool
 }
 
-// account is a key's [wire.Account], with when it was last sent.
+// account is a key's [wire.Account], with the time of its last line.
 type account struct {
 	wire.Account
 	lastLine int64  // the start of the last line
 	flush    uint32 // the flush of the last line
-	repeats  uint8  // how many lines with a count of 0 are due
+	repeats  uint8  // number of lines with a count of 0 that are due
 }
 
 const (
-	// keepAccount is how long after its last line an account is kept. It is longer than
+	// keepAccount is the time that an account is kept after its last line. It is longer than
 	// promised, since a receiver only sees when a line was made.
 	keepAccount = 5 * wire.AccountLife
-	// accountRepeats is how many flushes after the last one with a count send the account
-	// again.
+	// accountRepeats is the number of flushes that send the account again after the last one
+	// with a count.
 	accountRepeats = 3
-	// coldAccounts is how many accounts are opened in a second for keys that are no
-	// candidates, of rules with a jump: the receiver then knows what such a key had
-	// before it rose, even if packets were lost. It is bounded, since the receiver's
-	// memory is.
+	// coldAccounts is the number of accounts opened per second for keys that are not candidates,
+	// of rules with a jump. They show the receiver what such a key had before it rose, even if
+	// packets were lost. The number is bounded because the receiver's memory is.
 	coldAccounts = 100
-	// remindEvery is how often the account of a hot key or a suspect is sent, even
-	// without new counts: it shows that none of the key's counts were lost.
+	// remindEvery is the interval at which the account of a hot key or a suspect is sent even
+	// without new counts. It shows that none of the key's counts were lost.
 	remindEvery = time.Second
 )
 
@@ -45,8 +44,8 @@ func (c *Collector) isKept(a *account) bool {
 	return a.Number != 0 && c.start-a.lastLine < int64(keepAccount)
 }
 
-// accountOf returns the account of a slot's key, or nil if it has none, and whether the
-// account has been opened by this call.
+// accountOf returns the account of a slot's key, or nil if it has none. isNew reports whether
+// this call has opened the account.
 func (c *Collector) accountOf(s *shard, at int) (_ *account, isNew bool) {
 	if !c.accounts {
 		return nil, false
@@ -60,13 +59,13 @@ func (c *Collector) accountOf(s *shard, at int) (_ *account, isNew bool) {
 		return a, true
 	default:
 		*a = account{}
-		s.repeats.unset(at) // some may be due, if a flood left no lines for them
+		s.repeats.unset(at) // repeats may be due, if a flood left no lines for them
 		return nil, false
 	}
 	return a, false
 }
 
-// opensCold reports whether a key that is no candidate gets an account.
+// opensCold reports whether a key that is not a candidate gets an account.
 func (c *Collector) opensCold(k *note) bool {
 	if !c.profiles.all[k.profile].jumps || !c.calm {
 		return false
@@ -95,8 +94,8 @@ func (c *Collector) recordAccount(s *shard, at int, a *account) {
 	}
 }
 
-// repeatAccounts sends the accounts that are due again: those of hot keys and suspects, whose
-// lines are reserved, and others within the lines that are left.
+// repeatAccounts sends the accounts that are due again. The accounts of hot keys and suspects
+// have reserved lines; others use the remaining lines.
 func (c *Collector) repeatAccounts() {
 	if !c.accounts {
 		return
@@ -123,9 +122,9 @@ func (c *Collector) repeatAccounts() {
 	}
 }
 
-// remindAccounts has the accounts of all hot keys and suspects sent that were not sent
-// lately, and reserves lines for those that this flush repeats: a flood must not hide that
-// nothing of a hot key was lost. A key that has never come here gets an account too.
+// remindAccounts makes the accounts of hot keys and suspects due if they were not sent lately.
+// It reserves lines for the ones that this flush repeats, so that a flood does not hide that no
+// counts of a hot key were lost. A key that this instance has never seen gets an account too.
 func (c *Collector) remindAccounts() {
 	if !c.accounts {
 		return
@@ -141,7 +140,7 @@ func (c *Collector) remindAccounts() {
 	}
 }
 
-// remindSteered has the accounts repeated that were not sent lately, once in [remindEvery]. A
+// remindSteered makes the accounts due that were not sent lately, once per [remindEvery]. A
 // key with unsent counts is sent with its account in any case.
 func (c *Collector) remindSteered() {
 	since := c.start - c.reminded

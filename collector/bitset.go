@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// bitset is a set of slots. Any goroutine may set bits, and one may drain it, at a cost in
-// proportion to the bits that are set.
+// bitset is a set of slots. Any goroutine may set bits, and one goroutine may drain it, at a
+// cost proportional to the number of set bits.
 type bitset struct {
 	words []atomic.Uint64
 	full  []atomic.Uint64 // a bit for each word that may have bits
@@ -28,7 +28,7 @@ func (b *bitset) set(at uint64) {
 }
 
 // drain removes each slot from the set and calls f for it. It clears a word's bit in full
-// before the word: a set in between sets that bit again.
+// before the word, so that a concurrent set sets that bit again.
 func (b *bitset) drain(f func(at int)) {
 	for i := range b.full {
 		if b.full[i].Load() == 0 {

@@ -8,13 +8,13 @@ import (
 // defaultBudget is the default of Config.Budget.
 const defaultBudget = 2000
 
-// budget chooses the counts that a flush sends: those of all candidates, and of the other
-// keys those of at least h, where h is the least for which the lines fit. It needs neither
-// samples nor sorting, only a histogram of the unsent counts.
+// budget chooses the counts that a flush sends: the counts of all candidates, and of the other
+// keys the counts of at least h, the least threshold whose lines fit. It needs neither samples
+// nor sorting, only a histogram of the unsent counts.
 type budget struct {
-	lines int // until the next cut; negative if there is no bound
-	spent int // of lines
-	limit int // how many of lines may be spent after this flush
+	lines int // lines until the next cut; negative if there is no bound
+	spent int // number of lines spent
+	limit int // number of lines that may be spent by the end of this flush
 
 	must       int       // lines of hot keys and suspects
 	fresh      int       // lines of counts since the last flush
@@ -22,21 +22,21 @@ type budget struct {
 	candidates [65]int   // lines of candidates, by the exponent of their load
 }
 
-// verdict selects the keys that a flush sends besides hot keys and suspects.
+// verdict selects the keys that a flush sends in addition to hot keys and suspects.
 type verdict struct {
 	factor float32 // keys with at least this load are candidates
 	bucket int     // other keys are sent if their unsent count is in this bucket or a higher one
 	spare  int     // lines left for keys in the bucket below
 }
 
-// begin begins an interval that has so many lines.
+// begin begins an interval with the given number of lines.
 func (b *budget) begin(lines int) { b.lines, b.spent = lines, 0 }
 
-// early returns how many lines may be spent before the cut, so that some are left for the
+// early returns the number of lines that may be spent before the cut. The rest is for the
 // flush at the cut.
 func (b *budget) early() int { return b.lines / 2 }
 
-// spend takes lines for an urgent flush, and reports whether there were enough.
+// spend reserves lines for an urgent flush, and reports whether there were enough.
 func (b *budget) spend(lines int) bool {
 	if b.lines >= 0 && b.spent+lines > b.early() {
 		return false
@@ -67,7 +67,7 @@ func (b *budget) add(k *note) {
 	}
 }
 
-// factor returns by how much the candidates' mark has to be raised for their lines to fit:
+// factor returns the factor that the candidates' mark must be raised by for their lines to fit,
 // a power of two. It does not depend on the last flush.
 func (b *budget) factor() (factor float32) {
 	left, from := b.left()-b.must, len(b.candidates)
@@ -89,7 +89,7 @@ func (b *budget) judge(factor float32) verdict {
 	v := verdict{factor: factor}
 	v.bucket, left = b.rest.least(max(0, left))
 	if b.fresh <= b.left() {
-		v.spare = left // without a flood, what one left behind is sent, however small the counts
+		v.spare = left // without a flood, leftover counts are sent, however small
 	}
 	return v
 }
@@ -111,14 +111,14 @@ func (v *verdict) sends(k *note) bool {
 	return false
 }
 
-// exponent returns the greatest e for which 2^e is at most load, which is at least 1.
+// exponent returns the greatest e with 2^e <= load. load is at least 1.
 func exponent(load float32) int {
 	_, e := math.Frexp(float64(load))
 	return min(e-1, 64)
 }
 
-// histogram counts lines by unsent count: exactly up to 2^exactBits, and in steps of less
-// than 0.4% beyond.
+// histogram counts lines by unsent count: exactly up to 2^exactBits, and above it in steps of
+// less than 0.4%.
 type histogram struct {
 	lines [(64 - exactBits + 2) << (exactBits - 1)]int32
 	top   int // the highest bucket in use
@@ -143,8 +143,8 @@ func (h *histogram) add(n uint64, lines int) {
 	h.top = max(h.top, at)
 }
 
-// least returns the lowest bucket from which on the lines are at most left, and how many
-// lines are left over.
+// least returns the lowest bucket whose lines, together with those of all higher buckets,
+// number at most left. over is the number of lines left over.
 func (h *histogram) least(left int) (bucket, over int) {
 	at := h.top + 1
 	for ; at > 0 && int(h.lines[at-1]) <= left; at-- {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// fastFor is how long a candidate that does not become hot is flushed at the fast pace.
+// fastFor is the time that a candidate is flushed at the fast pace without becoming hot.
 const fastFor = time.Second
 
 // absorb records n counts that were taken from a slot.
@@ -31,8 +31,7 @@ func (c *Collector) recents(s *shard, at int) []recent {
 	return s.recents[at*levels : (at+1)*levels]
 }
 
-// classify sets the profile and the flags of a key of which a count is taken for the first
-// time.
+// classify sets the profile and the flags of a key when its first count is taken.
 func (c *Collector) classify(s *shard, t *table, at int) {
 	k, key, hash := &s.notes[at], t.key(&t.slots[at]), t.slots[at].hash
 	rule, text, _ := bytes.Cut(key, []byte{' '})
@@ -41,14 +40,14 @@ func (c *Collector) classify(s *shard, t *table, at int) {
 	k.flags |= c.steered.flags(hash, key)
 }
 
-// candidate reports whether a key is sent in full at each flush: it is hot or suspect, or
-// its count at this instance is so high that it may be hot over all instances.
+// candidate reports whether a key is sent in full at each flush. It is if the key is hot or
+// suspect, or if its count at this instance is so high that it may be hot over all instances.
 func (c *Collector) candidate(k *note) bool {
 	return k.flags != 0 || k.load >= c.factor
 }
 
-// pace updates whether a key is flushed at the fast pace, and reports it. A candidate that
-// is not hot is, for at most fastFor, and again when its load has risen by one.
+// pace updates whether a key is flushed at the fast pace, and returns it. A candidate that is
+// not hot is, for at most fastFor, and again when its load has risen by one.
 func (c *Collector) pace(s *shard, at int) (fast bool) {
 	k := &s.notes[at]
 	switch {
@@ -65,7 +64,7 @@ func (c *Collector) pace(s *shard, at int) (fast bool) {
 	p := &c.profiles.all[k.profile]
 	load := float32(p.sliding(c.recents(s, at), c.start))
 	if k.until == 0 && load < k.level-1 {
-		k.level = load // so that a rise from here counts
+		k.level = load // so that a rise from this load counts
 	}
 	if k.until == 0 && (k.level == 0 || load >= k.level+1) {
 		k.until = c.now + int64(fastFor)
@@ -77,9 +76,9 @@ func (c *Collector) pace(s *shard, at int) (fast bool) {
 	return false
 }
 
-// rest ends the fast pace of a key that is no candidate now. The bound of [profile.count]
-// doubles within each stretch of a key at a steady rate. So a key of half a mark or more
-// is a candidate from time to time without having risen, and its level is kept.
+// rest ends the fast pace of a key that is no longer a candidate. For a key at a steady rate,
+// the bound of [profile.count] doubles within each stretch. So a key of half a mark or more
+// becomes a candidate from time to time without having risen, and its level is kept.
 func (c *Collector) rest(s *shard, at int) {
 	k := &s.notes[at]
 	if k.until == 0 && k.level == 0 {
@@ -114,7 +113,7 @@ func (c *Collector) mark(s *shard, t *table, at int) {
 		return
 	}
 	x.mark.Store(mark)
-	if mark != never && x.state.Load()&countMask >= mark { // an add since the counts were taken saw the old mark
+	if mark != never && x.state.Load()&countMask >= mark { // an add after the counts were taken saw the old mark
 		t.urgent.set(uint64(at))
 		wake(c.hurry)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// DefaultMaxKeys is the default of Config.MaxKeys: half as many again as a flood of 50,000
-// new keys a second brings in a window of a second.
+// DefaultMaxKeys is the default of Config.MaxKeys. It has room for a flood of 50,000 new keys
+// per second in a window of a second, and for more than half as many in addition.
 const DefaultMaxKeys = 80_000
 
 // shards is the number of parts that the keys are spread over, a power of two.
@@ -23,23 +23,23 @@ const shards = 16
 type Config struct {
 	// Sink receives the counts.
 	Sink Sink
-	// Rules are those whose keys are counted. Their windows determine when flushes are
-	// made, and their thresholds which counts are urgent. If nil, there is a flush each
-	// 100 ms, and no count is urgent. [Collector.Reload] replaces them.
+	// Rules are the rules whose keys are counted. Their windows determine the times of the
+	// flushes, and their thresholds the urgent counts. With nil Rules, the collector flushes
+	// every 100 ms and no count is urgent. [Collector.Reload] replaces them.
 	Rules *rules.Rules
 	// MaxKeys bounds the number of keys in memory. Zero means [DefaultMaxKeys], which
 	// takes about 28 MB.
 	MaxKeys int
-	// Budget bounds the lines that are sent in 100 ms: keys with few counts are held
-	// back. Keys that are hot, or may be, are sent all the same. Zero means
-	// 2,000; if Budget is negative, there is no bound.
+	// Budget bounds the lines that are sent in 100 ms: keys with few counts are held back.
+	// Keys that are hot or may be hot are always sent. Zero means 2,000. A negative Budget
+	// means no bound.
 	Budget int
-	// Urgent is how often the counts of keys that may be hot, and are not known to be,
-	// are checked and, unless the sink is a [PatientSink], sent. Zero means
-	// [DefaultUrgent]; if Urgent is negative, no count is urgent.
+	// Urgent is the interval at which the counts of keys that may be hot, and are not known to
+	// be, are checked. They are also sent, unless the sink is a [PatientSink]. Zero means
+	// [DefaultUrgent]. With a negative Urgent, no count is urgent.
 	Urgent time.Duration
-	// Log receives a line when counts cannot be sent and when they can be again. If nil,
-	// nothing is logged.
+	// Log receives a line when counts cannot be sent and when they can be sent again. A nil
+	// Log disables logging.
 	Log *slog.Logger
 }
 
@@ -53,70 +53,70 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Collector counts keys and sends the counts. Add may be called by any number
-// of goroutines at any time: before, during and after Run.
+// Collector counts keys and sends the counts. Any number of goroutines may call Add at any
+// time: before, during and after Run.
 type Collector struct {
 	sink     Sink
 	lines    int           // the budget, or negative
 	urgent   time.Duration // the fast pace, or negative
-	patient  bool          // the sink is: nothing is sent at the fast pace
-	accounts bool          // the sink's receiver reads them
+	patient  bool          // whether the sink is patient: nothing is sent at the fast pace
+	accounts bool          // whether the sink's receiver reads accounts
 	log      *slog.Logger
 
 	shards     [shards]shard
-	nearlyFull chan struct{} // a table is about to be full
-	hurry      chan struct{} // a key is urgent
-	reloaded   chan struct{} // next has rules
+	nearlyFull chan struct{} // signals that a table is about to be full
+	hurry      chan struct{} // signals that a key is urgent
+	reloaded   chan struct{} // signals that next has rules
 
-	next      atomic.Pointer[rulesInForce] // of the last Reload; nil once in force
+	next      atomic.Pointer[rulesInForce] // rules of the last Reload; nil once in force
 	steering  atomic.Pointer[steering]
 	onLocal   atomic.Pointer[func(rules.Hot, bool)]
 	onOrigins atomic.Pointer[func(func(KeyOrigin) bool)]
 
-	full    atomic.Int64 // counts that found no room in a table, which requests count
+	full    atomic.Int64 // counts dropped because a table was full; incremented by Add
 	stats   base.Guarded[Stats]
 	counted atomic.Pointer[[]*ruleCount]
 
 	flusher
 }
 
-// flusher is the state of the flushing goroutine, which only that uses.
+// flusher is the state of the flushing goroutine, which no other goroutine uses.
 type flusher struct {
 	profiles *profiles
 	windows  []rules.Window
-	sums     map[string]*ruleCount // by rule, also of those that are gone
+	sums     map[string]*ruleCount // by rule, including removed rules
 	steered  *steering
 	budget   budget
 	local    localDetector
 
 	// Times are in nanoseconds since the Unix epoch.
-	start      int64 // the first instant that the counts to be taken can be of
+	start      int64 // the earliest possible time of the counts to be taken
 	now        int64
-	runs       bool // by Run, and not by a caller of Flush
+	runs       bool // whether Run flushes, and not a caller of Flush
 	lastSend   int64
 	urgentAt   int64 // time of the last urgent flush
-	originsAt  int64 // when origins were last asked for
-	sentCounts bool  // the last packets had counts
+	originsAt  int64 // time of the last request for origins
+	sentCounts bool  // whether the last packets had counts
 	flushes    uint32
 
-	factor     float32 // by which the candidates' mark is raised: a power of two
-	held       int64   // h
+	factor     float32 // factor that raises the candidates' mark: a power of two
+	held       int64   // h; see budget
 	unsent     int64   // sum of the counts that were taken and not sent
-	aged       int64   // sum of the counts that were never sent
+	aged       int64   // sum of the counts that will never be sent
 	candidates int64
-	raised     int64 // times that factor was raised
+	raised     int64 // number of times that factor was raised
 
-	opened       uint64 // accounts opened
-	shedAccounts uint64 // accounts that could not be kept as long as promised
-	reminded     int64  // when hot keys' accounts were last checked
-	calm         bool   // the last flush held nothing back
-	coldSecond   int64  // the second that coldOpened is of
-	coldOpened   int    // accounts opened for keys that are no candidates
+	opened       uint64 // number of accounts opened
+	shedAccounts uint64 // number of accounts that could not be kept as long as promised
+	reminded     int64  // time when hot keys' accounts were last checked
+	calm         bool   // whether the last flush held nothing back
+	coldSecond   int64  // the second that coldOpened belongs to
+	coldOpened   int    // accounts opened for keys that are not candidates
 
 	lost, statedLost, statedAged int64
 	failing                      loglimit.Outage
 
-	// Buffers that are used again:
+	// Reused buffers:
 	counts, parts []Count
 	heldBack      []HeldBack
 	origins       []KeyOrigin
@@ -198,8 +198,8 @@ func wake(c chan<- struct{}) {
 	}
 }
 
-// Fit returns the text by which a key is counted: the given text, or if that is too long
-// for the sink, a shortened one. It may change the text in place. See [Sink].
+// Fit returns the text that a key is counted by: the given text or, if it is too long for the
+// sink, a shortened one. It may change the text in place. See [Sink].
 func (c *Collector) Fit(text []byte) []byte {
 	if len(text) <= AlwaysFits {
 		return text

@@ -10,8 +10,8 @@ import (
 // its table is replaced.
 const idleFlushes = 10
 
-// room makes room in tables that are about to be full, before the cut. If lines are left
-// it flushes first, so that dropped keys have been sent.
+// room makes room in tables that are about to be full, before the cut. If lines are left, it
+// flushes first, so that the counts of dropped keys have been sent.
 func (c *Collector) room(ctx context.Context) {
 	if b := &c.budget; b.lines < 0 || b.spent < b.early() {
 		c.flush(ctx, b.early(), false)
@@ -27,9 +27,9 @@ func (c *Collector) room(ctx context.Context) {
 	c.publishFigures()
 }
 
-// compact replaces a table that is about to be full, or that was made in a flood, by one
-// that holds the keys that are worth keeping: keys with unsent counts, unless they take too
-// much room, and, up to half of the table, the busiest of those seen lately.
+// compact replaces a table that is about to be full, or that was made in a flood, by a table
+// with the keys worth keeping. It keeps the keys with unsent counts, unless they take too much
+// room. In addition, it keeps the busiest keys seen lately, up to half of the table.
 func (c *Collector) compact(s *shard) {
 	old := s.table.Load()
 	calm := c.start-s.since > int64(calmFor)
@@ -39,7 +39,7 @@ func (c *Collector) compact(s *shard) {
 	from := s.books
 	must, all := c.worthKeeping(s, old)
 	// Keys that must be kept may take three quarters, so that the table lasts for a
-	// while. If they are more, only half of the table is filled.
+	// while. If they take more, only half of the table is filled.
 	room := size{s.keys / 2, len(old.arena) / 2}
 	if must.fits(size{s.keys * 3 / 4, len(old.arena) * 3 / 4}) {
 		room = size{max(room.keys, must.keys), max(room.bytes, must.bytes)}
@@ -69,14 +69,14 @@ func (c *Collector) compact(s *shard) {
 	c.pool.put(old)
 }
 
-// size is the room that keys take.
+// size is the room that a set of keys takes.
 type size struct{ keys, bytes int }
 
 func (s size) fits(in size) bool { return s.keys <= in.keys && s.bytes <= in.bytes }
 
 // worthKeeping lists in c.keep the slots whose keys are worth keeping. It returns the size of
-// all of them, and the size of the ones that must be kept because they are hot, suspect, or
-// have unsent counts.
+// all these keys, and of the keys that must be kept because they are hot, suspect, or have
+// unsent counts.
 func (c *Collector) worthKeeping(s *shard, t *table) (must, all size) {
 	c.keep = c.keep[:0]
 	for at := range s.notes {
@@ -98,7 +98,7 @@ func (c *Collector) worthKeeping(s *shard, t *table) (must, all size) {
 	return must, all
 }
 
-// sortKept sorts c.keep, the most needed keys first.
+// sortKept sorts c.keep by how much the keys are needed, the most needed first.
 func (c *Collector) sortKept(of *books) {
 	slices.SortFunc(c.keep, func(i, j int32) int {
 		a, b := &of.notes[i], &of.notes[j]
@@ -110,8 +110,8 @@ func (c *Collector) sortKept(of *books) {
 	})
 }
 
-// rank returns how much a key is needed, the higher the more: 3 if it is hot, suspect or
-// has an account, 2 if it was a candidate lately, 1 if it has unsent counts.
+// rank returns how much a key is needed: 3 if it is hot, suspect or has an account, 2 if it was
+// a candidate lately, 1 if it has unsent counts, otherwise 0.
 func (c *Collector) rank(of *books, at int32) int {
 	k := &of.notes[at]
 	switch {
@@ -127,7 +127,7 @@ func (c *Collector) rank(of *books, at int32) int {
 	return 0
 }
 
-// move adds a key to the next table, with its records. It reports whether there was room.
+// move moves a key to the next table, with its records. It reports whether there was room.
 func (c *Collector) move(s *shard, t, old *table, at int) bool {
 	from, was := &old.slots[at], &c.spare.notes[at]
 	to := t.insert(from.hash, old.key(from))

@@ -6,11 +6,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// RuleCount is what a rule has counted.
+// RuleCount is the sum of one rule's counts.
 type RuleCount struct {
 	Rule string
-	// N is in the rule's unit. Each request is counted once, also where it makes several keys,
-	// but for the pairings of repeated values of [rules.ByNames].
+	// N is in the rule's unit. Each request is counted once, even if it makes several keys.
+	// Pairings of repeated values of [rules.ByNames] are counted separately.
 	N int64
 }
 
@@ -18,13 +18,13 @@ type RuleCount struct {
 type ruleCount struct {
 	rule     string
 	unit     rules.Unit
-	profiles []uint32 // whose counts are added up
-	before   int64    // by earlier rules
+	profiles []uint32 // the profiles whose counts are added up
+	before   int64    // sum of earlier rules with this id
 	n        atomic.Int64
 }
 
-// newRuleCounts returns the sums of the rules with thresholds. Where keys overlap that is the
-// sum of the totals, otherwise that of the keys.
+// newRuleCounts returns the sums of the rules with thresholds. They add up the totals of a rule
+// whose keys overlap, and otherwise its keys.
 func newRuleCounts(rules *rules.Rules, p *profiles) []*ruleCount {
 	if rules == nil {
 		return nil
@@ -48,9 +48,9 @@ func newRuleCounts(rules *rules.Rules, p *profiles) []*ruleCount {
 	return all
 }
 
-// setCounted replaces the sums by those of new rules, each of which goes on where the last
-// rule with this id ended. It returns the ids of rules that count in another unit than the
-// last one did. Their sums begin anew.
+// setCounted replaces the sums by those of new rules. Each sum continues from the last rule
+// with the same id. setCounted returns the ids of rules that count in another unit than the
+// last one did. Their sums start at zero.
 func (c *Collector) setCounted(all []*ruleCount) (otherUnit map[string]bool) {
 	otherUnit = make(map[string]bool)
 	for _, r := range all {
@@ -79,9 +79,9 @@ func (c *Collector) publishCounted() {
 	}
 }
 
-// Counted returns what each rule with thresholds has counted since New, as of the last
-// flush, whether it was sent or not. Sums go on when the rules are reloaded, also after a
-// time without the rule, unless it counts in another unit. Counted is safe for concurrent
+// Counted returns the sums of each rule with thresholds since New, as of the last flush. They
+// include counts that were not sent. The sums continue when the rules are reloaded, even after
+// a time without the rule, unless it counts in another unit. Counted is safe for concurrent
 // use.
 func (c *Collector) Counted() []RuleCount {
 	counted := *c.counted.Load()

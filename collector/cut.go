@@ -7,9 +7,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// nextCut returns the first instant after t at which a flush must be cut so that no
-// count straddles two panes: the next multiple of [base.FlushInterval] or of a pane of
-// one of the windows, whichever comes first.
+// nextCut returns the first instant after t when a flush must be cut so that no count
+// straddles two panes: the next multiple of [base.FlushInterval] or of a pane of one of the
+// windows, whichever comes first.
 func nextCut(t time.Time, windows []rules.Window) time.Time {
 	cut := multipleAfter(t, base.FlushInterval)
 	for _, w := range windows {

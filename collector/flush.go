@@ -12,19 +12,19 @@ import (
 )
 
 // Flush sends the counts since the last flush, within the budget, as counts from start on.
-// It is for callers that have a clock of their own, such as a replay, and that do not call
-// Run. Calls must not overlap.
+// It is for callers that have their own clock, such as a replay, and do not call Run. Calls
+// must not overlap.
 func (c *Collector) Flush(ctx context.Context, start time.Time) {
 	c.begin(start, start)
 	c.budget.begin(c.lines)
 	c.flush(ctx, c.lines, false)
 }
 
-// FlushAt is Flush for callers whose counts are older than their flush, such as those of a log
-// that is followed: start is when the counts can be of, and now is stated as the time of
-// sending. If nothing was sent for [BeatEvery], a flush without counts is sent too, so that
-// receivers know that the instance is alive. FlushAt ignores the budget's pace: it needs a
-// collector without one (a negative Config.Budget), since start may go back.
+// FlushAt is Flush for callers whose counts are older than their flush, such as the counts of a
+// log that is followed. start is the earliest possible time of the counts, and now is stated as
+// the time of sending. If nothing was sent for [BeatEvery], a flush without counts is sent too,
+// so that receivers see that the instance is alive. FlushAt ignores the budget's pace, since
+// start may go back. It needs a collector without a budget (a negative Config.Budget).
 func (c *Collector) FlushAt(ctx context.Context, start, now time.Time) {
 	c.runs = true
 	c.begin(start, now)
@@ -33,20 +33,19 @@ func (c *Collector) FlushAt(ctx context.Context, start, now time.Time) {
 	c.sendOrigins(ctx)
 }
 
-// Close closes the sink. It is for callers of Flush and FlushAt; Run closes it itself.
+// Close closes the sink. It is for callers of Flush and FlushAt; Run closes the sink itself.
 func (c *Collector) Close() error { return c.sink.Close() }
 
-// begin sets the start of the counts that will be taken, and the time.
+// begin sets the start of the counts to be taken, and the time.
 func (c *Collector) begin(start, now time.Time) {
 	c.start, c.now = start.UnixNano(), now.UnixNano()
 	c.applyRules()
 	c.applySteering()
 }
 
-// flush flushes all keys. limit bounds the lines that are spent since the last cut, those
-// of this flush included. If beat is set, or the last packets had counts, it sends a packet
-// even without counts, so that the receiver can notice by the number that the last one was
-// lost.
+// flush flushes all keys. limit bounds the lines that are spent since the last cut, including
+// those of this flush. If beat is set, or the last packets had counts, it sends a packet even
+// without counts. The packet's number lets the receiver notice that the last one was lost.
 func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 	c.flushes++
 	c.budget.limit = limit
@@ -142,14 +141,14 @@ func (c *Collector) choose() verdict {
 }
 
 // age drops counts that were held back for longer than the longest of the rule's windows,
-// since they would be in no window.
+// since no window contains them any more.
 func (c *Collector) age(k *note) {
 	if k.held == 0 {
 		return
 	}
-	if k.origin >= c.start { // held back by an early flush, or the clock was set back
+	if k.origin >= c.start { // by an early flush, or the clock was set back
 		if c.profiles.all[k.profile].groups != nil {
-			k.origin = c.start - 1 // its group counts it already, so it must not be added to delta
+			k.origin = c.start - 1 // its group already counts it, so it must not be added to delta
 			return
 		}
 		k.held, k.delta = 0, k.total()
@@ -174,8 +173,8 @@ func (c *Collector) hold(s *shard, t *table, at int) {
 	c.held = max(c.held, int64(min(k.held, math.MaxInt64-1))+1)
 }
 
-// holdOfGroup adds n counts that are not sent with this flush to what is held back of the
-// key's group.
+// holdOfGroup adds n counts that this flush does not send to the counts that the key's group
+// holds back.
 func (c *Collector) holdOfGroup(k *note, t *table, at int, n uint64) {
 	if g := c.profiles.all[k.profile].groups; g != nil && n > 0 {
 		_, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
@@ -183,7 +182,7 @@ func (c *Collector) holdOfGroup(k *note, t *table, at int, n uint64) {
 	}
 }
 
-// takeGroups takes what is held back of groups, within the lines that are left.
+// takeGroups takes the held-back counts of groups, within the lines that are left.
 func (c *Collector) takeGroups() {
 	c.heldBack = c.heldBack[:0]
 	for _, g := range c.profiles.groups {
@@ -197,7 +196,7 @@ func (c *Collector) takeGroups() {
 	}
 }
 
-// groupLines returns how many lines are reserved for what is held back of groups.
+// groupLines returns the number of lines that are reserved for the held-back counts of groups.
 func (c *Collector) groupLines() (lines int) {
 	for _, g := range c.profiles.groups {
 		lines += max(leastGroups, g.lastLines)
@@ -205,15 +204,15 @@ func (c *Collector) groupLines() (lines int) {
 	return lines
 }
 
-// emit adds a key's counts to those that are sent.
+// emit adds a key's counts to the counts to be sent.
 func (c *Collector) emit(s *shard, t *table, at int) {
 	k := &s.notes[at]
-	// If the bytes are not those of a key, the sink reports an unknown rule.
+	// If the bytes are not a key's, the sink reports an unknown rule.
 	rule, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
 	a, isNew := c.accountOf(s, at)
 	if k.held > 0 {
 		part := Count{Rule: rule, Text: text, N: int64(k.held), Start: instant(c.rounded(k))}
-		if !isNew { // otherwise the counts are from before the account
+		if !isNew { // a new account does not include earlier counts
 			part.Account = a.book(k.held)
 		}
 		c.parts = append(c.parts, part)
@@ -231,9 +230,9 @@ func (c *Collector) emit(s *shard, t *table, at int) {
 }
 
 // rounded returns the origin of a key's held part, rounded down by at most an eighth of its
-// age: each origin needs packets of its own, and in a window of an hour there could be one
-// for each line. It is not before the key's last send, since the times of a key's parts
-// must not overlap.
+// age. Each origin needs its own packets, and in a window of an hour each line could have a
+// different one. The result is not before the key's last send, since the times of a key's
+// parts must not overlap.
 func (c *Collector) rounded(k *note) int64 {
 	eighths := (c.start - k.origin) / (8 * int64(base.FlushInterval))
 	if eighths < 2 {
@@ -243,7 +242,7 @@ func (c *Collector) rounded(k *note) int64 {
 	return min(k.origin, max(k.sent, base.FloorDiv(k.origin, step)*step)) // sent is after origin if the clock was set back
 }
 
-// unsentBound returns an upper bound on the dropped counts of any one key since the last
+// unsentBound returns an upper bound on the counts of any one key dropped since the last
 // flush.
 func (c *Collector) unsentBound() int64 {
 	c.lost = c.full.Load() + c.stats.Load().Dropped.TooLong
@@ -254,7 +253,7 @@ func (c *Collector) unsentBound() int64 {
 	return c.lost - c.statedLost + shed
 }
 
-// send sends the counts and what the flush states.
+// send sends the counts and the flush's statements.
 func (c *Collector) send(ctx context.Context, unsent int64) {
 	counts := c.counts
 	if len(c.parts) > 0 {

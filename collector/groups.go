@@ -9,47 +9,47 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// GroupSink is a [Sink] whose receiver can add up what is held back of groups
+// GroupSink is a [Sink] whose receiver can add up the held-back counts of groups
 // ([Flush.HeldBack]).
 type GroupSink interface {
-	// Groups reports whether the receiver adds it up.
+	// Groups reports whether the receiver adds them up.
 	Groups() bool
 }
 
-// HeldBack is the sum N of the counts since the last flush that are held back of the keys
-// of a group. The group [wire.Rest] stands for all groups without a HeldBack of their own.
+// HeldBack is the sum N of a group's counts since the last flush that are held back. The group
+// [wire.Rest] covers all groups without a HeldBack of their own.
 type HeldBack struct {
 	Rule  string
 	Group []byte
 	N     int64
 }
 
-// groups are what a flush holds back of the groups of one rule with a share. The receiver
-// counts nothing twice: when counts are sent later, their start is before that flush.
+// groups hold the held-back counts of the groups of one rule with a share. The receiver counts
+// nothing twice: when the counts are sent later, their start is before the present flush.
 type groups struct {
 	rule       string
 	paramsOnly bool
 
-	at        map[string]int // by name: index in all
+	at        map[string]int // index in all, by name
 	all       []groupHeld
-	rest      [2]int64 // of further groups: counts of keys, and counts of repeated keys
+	rest      [2]int64 // counts of further groups: of keys, and of repeated keys
 	name      []byte
 	lastLines int // lines of the last flush
 }
 
 type groupHeld struct {
 	name   []byte
-	n, was int64 // held back by this flush, and by the last one
+	n, was int64 // counts held back by this flush, and by the last one
 }
 
-// leastGroups is how many lines are reserved for the groups of a rule: those of the rest.
+// leastGroups is the number of lines reserved for the groups of a rule: the lines of the rest.
 const leastGroups = 2
 
 func newGroups(r *rules.Rule) *groups {
 	return &groups{rule: r.ID, paramsOnly: r.ParamsOnly, at: make(map[string]int)}
 }
 
-// hold adds n counts of a key that are held back to its group.
+// hold adds n held-back counts of a key to its group.
 func (g *groups) hold(text []byte, n int64) {
 	switch {
 	case base.IsAgain(text):
@@ -67,7 +67,7 @@ func (g *groups) hold(text []byte, n int64) {
 		at = len(g.all)
 		g.all = append(g.all, groupHeld{name: slices.Clone(g.name)})
 		g.at[string(g.name)] = at
-	default: // it replaces the least group, whose counts are added to the rest
+	default: // replaces the least group, whose counts are added to the rest
 		for i := range g.all {
 			if x, least := &g.all[i], &g.all[at]; x.n+x.was < least.n+least.was {
 				at = i
@@ -90,9 +90,9 @@ func (g *groups) lump(x *groupHeld) {
 	}
 }
 
-// take appends what is held back to to, in at most so many lines but with the rest in any
-// case, and begins the next flush. The largest groups have lines of their own. Their names
-// are valid until the next call of hold.
+// take appends the held-back counts to to and begins the next flush. It uses at most lines
+// lines, but always includes the rest. The largest groups have their own lines. Their names are
+// valid until the next call of hold.
 func (g *groups) take(to []HeldBack, lines int) []HeldBack {
 	if len(g.all) == 0 && g.rest == [2]int64{} {
 		return to

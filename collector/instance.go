@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// NewIncarnation returns a random number, which sinks send so that receivers can tell a
-// process from an earlier one of the same name.
+// NewIncarnation returns a random number. Sinks send it so that receivers can distinguish a
+// process from an earlier one with the same name.
 func NewIncarnation() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -6,12 +6,12 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// maxLocalKeys bounds how many keys are counted exactly, by pane. Further candidates can
-// only be found hot by the aggregator.
+// maxLocalKeys bounds the number of keys that are counted exactly, by pane. Further candidates
+// can only be found hot by the aggregator.
 const maxLocalKeys = 4096
 
 // localDetector counts candidates exactly, by the panes of their absolute thresholds, and
-// finds those that are hot by the count of this instance alone.
+// finds the keys that are hot by the count of this instance alone.
 type localDetector struct {
 	keys []localKey // by number - 1
 	free []uint16
@@ -23,15 +23,15 @@ type localKey struct {
 	shard   *shard
 	at      int
 	profile uint32
-	rings   []ring // by level; only those of absolute thresholds are used
+	rings   []ring // by level; only the rings of absolute thresholds are used
 	hot     bool
 	since   int64
 	level   int   // the threshold that was reached
-	below   int64 // since when the count is below all exits, or 0 if it is not
+	below   int64 // when the count fell below all exits, or 0 if it is not below
 }
 
-// OnLocal sets f, which is called with hot=true when a key reaches an absolute threshold
-// by the count of this instance alone, and with hot=false when it cools: when it has been
+// OnLocal sets f, which is called with hot=true when a key reaches an absolute threshold by
+// the count of this instance alone. f is called with hot=false when the key cools: it has been
 // hot for the threshold's Hold, and its counts have been below the exit for the CoolDown.
 // Low is the count of this instance; High is [rules.Unknown]. f is called by the
 // goroutine that flushes and must not block. A nil f disables it. OnLocal is safe for
@@ -65,7 +65,7 @@ func (l *localDetector) count(c *Collector, s *shard, t *table, at int, n uint64
 	}
 }
 
-// begin begins to count a key, and reports whether it does. Earlier counts of the present
+// begin begins to count a key, and reports whether it did. Earlier counts of the present
 // stretch are within one window, so they are added to the stretch's first pane.
 func (l *localDetector) begin(c *Collector, s *shard, at int, n uint64) bool {
 	k := &s.notes[at]
@@ -90,7 +90,7 @@ func (l *localDetector) begin(c *Collector, s *shard, at int, n uint64) bool {
 	return true
 }
 
-// begin begins the ring of a level with the counts of the present stretch, but for n of them.
+// begin begins the ring of a level with the counts of the present stretch, except n of them.
 func (r *ring) begin(l *level, recent *recent, n uint64) {
 	r.reset(l.window.Panes)
 	r.add(l.window.Index(instant(recent.stretch*int64(l.Rate.Per))), recent.cur-min(n, recent.cur))
@@ -109,14 +109,14 @@ func (l *localDetector) release(c *Collector, number uint16) {
 	l.free = append(l.free, number)
 }
 
-// recordMove records where a key's slot is now.
+// recordMove records the new slot of a key.
 func (l *localDetector) recordMove(number uint16, s *shard, at int) {
 	x := &l.keys[number-1]
 	x.shard, x.at = s, at
 }
 
-// advance moves the windows to the present: keys cool, and those without counts in all of
-// their windows are no longer counted.
+// advance moves the windows to the present. Keys cool, and keys without counts in any window
+// are no longer counted.
 func (l *localDetector) advance(c *Collector) {
 	for i := range l.keys {
 		x := &l.keys[i]
@@ -146,9 +146,8 @@ func (l *localDetector) advance(c *Collector) {
 	}
 }
 
-// compareWithExits reports whether no window has counts, and whether the counts of all
-// windows, present and last, are below the exits. Of a window that is not complete that is
-// not known.
+// compareWithExits reports whether no window has counts, and whether the counts of all windows,
+// present and last, are below the exits. An incomplete window's count is not known to be below.
 func (x *localKey) compareWithExits(c *Collector) (silent, below bool) {
 	silent, below = true, true
 	levels := c.profiles.all[x.profile].levels

@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// KeyOrigin is a route or a caller that about N of a hot key's requests had. The bytes are
-// only valid during the call.
+// KeyOrigin is a route or a caller of about N of a hot key's requests. The bytes are only
+// valid during the call.
 type KeyOrigin struct {
 	Rule []byte
 	Text []byte
@@ -17,7 +17,7 @@ type KeyOrigin struct {
 	N    int64
 }
 
-// OriginSink is a [Sink] that can send where the requests of hot keys come from.
+// OriginSink is a [Sink] that can send the origins of hot keys' requests.
 type OriginSink interface {
 	// SendOrigins sends origins that were sampled until start. Origins that cannot be
 	// sent are dropped: nothing depends on them.
@@ -25,16 +25,16 @@ type OriginSink interface {
 }
 
 const (
-	// originsEvery is how often origins are sent.
+	// originsEvery is the interval at which origins are sent.
 	originsEvery = time.Second
-	// maxOrigins bounds how many origins are sent at a time.
+	// maxOrigins bounds the number of origins that are sent at a time.
 	maxOrigins = 500
 )
 
-// OnOrigins sets f, which is called each second for the origins of hot keys: it calls
-// yield for each of them, those of the hottest key first, until yield returns false. f is
-// called by the goroutine that flushes and must not block. A nil f disables it. OnOrigins
-// is safe for concurrent use.
+// OnOrigins sets f, which is called each second for the origins of hot keys. f calls yield for
+// each of them, beginning with the hottest key, until yield returns false. f is called by the
+// goroutine that flushes and must not block. A nil f disables it. OnOrigins is safe for
+// concurrent use.
 func (c *Collector) OnOrigins(f func(yield func(KeyOrigin) bool)) { c.onOrigins.Store(&f) }
 
 // sendOrigins sends the origins when they are due.

@@ -2,24 +2,23 @@ package collector
 
 import "time"
 
-// calmFor is how long a table lasts, at least, if there is no flood of new keys.
+// calmFor is the minimum time that a table lasts without a flood of new keys.
 const calmFor = 10 * time.Second
 
-// pool holds replaced tables to be used again. A flood of new keys replaces tables all the
-// time; new tables would make garbage of hundreds of bytes for each key.
+// pool holds replaced tables for reuse. A flood of new keys replaces tables all the time, and
+// new tables would make garbage of hundreds of bytes for each key.
 //
-// A table can be used again when no add is inside it. To know that, adds have to be counted,
-// which doubles their cost. So only the tables of a flood are counted: those that replace a
-// table which did not last for calmFor. After the flood they are replaced by tables that
-// are not. Whether a table is counted never changes. A late add counts itself first, and
-// then sees that the table is no longer the shard's and does not touch it, whatever it is
-// used for.
+// A table can be reused when no add is inside it. To determine that, adds have to be counted,
+// which doubles their cost. So only the tables of a flood are counted: the tables that replace
+// one that did not last for calmFor. After the flood they are replaced by uncounted tables.
+// Whether a table is counted never changes. A late add first counts itself. Then it sees that
+// the table is no longer the shard's, and does not touch it, whatever the table is used for.
 type pool struct{ tables []*table }
 
-// maxPooled bounds how many tables wait to be used again.
+// maxPooled bounds the number of tables in the pool.
 const maxPooled = 4
 
-// table returns an empty table for so many keys.
+// table returns an empty table for the given number of keys.
 func (p *pool) table(keys int, mark uint64, counted bool) *table {
 	if counted {
 		for i, t := range p.tables {

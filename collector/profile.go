@@ -9,25 +9,25 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// profile is what the collector needs of a rule, or of a rule with one of its exceptions,
-// to handle a key.
+// profile has the data of a rule, or of a rule with one of its exceptions, that the collector
+// needs to handle a key.
 type profile struct {
 	rule   *rules.Rule // nil if the rule is unknown
 	limit  *rules.Limit
-	groups *groups // of a rule with a share, if the receiver reads groups; otherwise nil
+	groups *groups // for a rule with a share, if the receiver reads groups; otherwise nil
 	levels []level
 	keep   int64 // the longest window, in ns: counts held back for longer are dropped
 	taken  int64 // sum of the counts of its keys
 
-	absolute bool // some level has an absolute threshold
-	jumps    bool // some level has a threshold of kind jump
+	absolute bool // whether some level has an absolute threshold
+	jumps    bool // whether some level has a threshold of kind jump
 }
 
 // level is one of a profile's thresholds.
 type level struct {
 	*rules.Threshold
 	window rules.Window
-	n      int64   // the count at which a key is hot, or the least at which it can be
+	n      int64   // the count at which a key is hot, or the least at which it can be hot
 	exit   int64   // the count below which a hot key cools
 	mark   float64 // the count at this instance at which a key is a candidate
 }
@@ -39,14 +39,14 @@ func (l *level) cause(unit rules.Unit) rules.Cause {
 	return c
 }
 
-// profiles are those of all rules.
+// profiles holds the profiles of all rules.
 type profiles struct {
 	all      []profile
 	rules    map[string]uint32 // id → profile
 	except   map[*rules.Exception]uint32
-	totals   map[uint32]uint32 // profile of a rule → that of its totals, which are never hot
-	repeated map[uint32]uint32 // profile of a rule with a share → that of its repeated keys' counts
-	groups   []*groups         // of the rules with a share
+	totals   map[uint32]uint32 // profile of a rule → profile of its totals, which are never hot
+	repeated map[uint32]uint32 // profile of a rule with a share → profile of its repeated keys' counts
+	groups   []*groups         // groups of the rules with a share
 	levels   int               // the highest number of levels of a profile
 	lowest   float64           // the lowest mark of all; infinite if there is none
 }
@@ -55,11 +55,11 @@ type profiles struct {
 const (
 	unseen  uint32 = iota
 	unknown        // the rule is unknown
-	gone           // the rule was known when counts were taken, and has gone since
+	gone           // the rule was known when counts were taken, and was removed since
 )
 
-// newProfiles returns the profiles of rules. groups is set if the receiver reads what is
-// held back of groups.
+// newProfiles returns the profiles of rules. groups is set if the receiver reads the held-back
+// counts of groups.
 func newProfiles(ruleset *rules.Rules, groups bool) *profiles {
 	p := &profiles{
 		all:      make([]profile, gone+1),
@@ -130,7 +130,7 @@ func newProfile(rule *rules.Rule, x *rules.Exception) profile {
 	return p
 }
 
-// candidateShare is the divisor of the marks: with n instances, a key is a candidate at an
+// candidateShare is the divisor of the marks. With n instances, a key is a candidate at an
 // instance that has counted 1/(candidateShare·n) of its threshold.
 const candidateShare = 4
 
@@ -155,7 +155,7 @@ func (p *profiles) of(rule, text []byte) uint32 {
 	if !ok {
 		return unknown
 	}
-	if base.IsAgain(text) { // which is not a key, and never hot
+	if base.IsAgain(text) { // it is not a key, and never hot
 		return max(unknown, p.repeated[n])
 	}
 	if total := p.totals[n]; total != 0 && base.IsTotal(text) {
@@ -169,16 +169,16 @@ func (p *profiles) of(rule, text []byte) uint32 {
 	return n
 }
 
-// recent is how often a key came lately at this instance. Time is divided into stretches as
+// recent counts a key's recent occurrences at this instance. Time is divided into stretches as
 // long as the window.
 type recent struct {
-	cur, prev uint64 // counts of the present stretch and of the one before
+	cur, prev uint64 // counts of the present stretch and of the previous one
 	stretch   int64  // number of the present stretch
 }
 
 // count adds n counts at the time at, and returns the key's load: the highest count in a
-// window, as a multiple of the window's mark. It includes all of the last stretch, so it is
-// an upper bound.
+// window, as a multiple of the window's mark. The load is an upper bound, since it includes all
+// of the previous stretch.
 func (p *profile) count(recents []recent, n uint64, at int64) (load float64) {
 	for i := range p.levels {
 		l, r := &p.levels[i], &recents[i]
@@ -188,7 +188,7 @@ func (p *profile) count(recents []recent, n uint64, at int64) (load float64) {
 			*r = recent{0, r.cur, stretch}
 		case stretch > r.stretch:
 			*r = recent{stretch: stretch}
-		default: // the clock was set back: no count is dropped
+		default: // the clock was set back; no count is dropped
 			r.stretch = stretch
 		}
 		r.cur += n
@@ -197,7 +197,7 @@ func (p *profile) count(recents []recent, n uint64, at int64) (load float64) {
 	return load
 }
 
-// load returns the load, as count does, without adding counts.
+// load returns the load in the sense of count, without adding counts.
 func (p *profile) load(recents []recent) (load float64) {
 	for i := range p.levels {
 		load = max(load, float64(recents[i].cur+recents[i].prev)/p.levels[i].mark)
@@ -205,9 +205,9 @@ func (p *profile) load(recents []recent) (load float64) {
 	return load
 }
 
-// sliding returns the most likely load at the time of the last count: of the last stretch
-// it includes only the part that is still in the window. For a key at a steady rate it is
-// steady, unlike the bound of count, which changes with each stretch.
+// sliding returns the most likely load at the time of the last count. It includes only the part
+// of the previous stretch that is still in the window. For a key at a steady rate it is steady,
+// unlike the bound of count, which changes with each stretch.
 func (p *profile) sliding(recents []recent, at int64) (load float64) {
 	for i := range p.levels {
 		load = max(load, recents[i].sliding(&p.levels[i], at)/p.levels[i].mark)
@@ -220,7 +220,7 @@ func (r *recent) sliding(l *level, at int64) float64 {
 	return float64(r.cur) + float64(r.prev)*min(1, max(0, 1-past))
 }
 
-// missing returns how many more counts raise the load, as count returns it, to target.
+// missing returns the number of further counts that raise the load of count to target.
 func (p *profile) missing(recents []recent, target float64) uint64 {
 	least := uint64(never)
 	for i := range p.levels {
@@ -229,7 +229,7 @@ func (p *profile) missing(recents []recent, target float64) uint64 {
 	return least
 }
 
-// missingSliding is missing for the load as sliding returns it.
+// missingSliding is like missing, but for the load of sliding.
 func (p *profile) missingSliding(recents []recent, target float64, at int64) uint64 {
 	least := uint64(never)
 	for i := range p.levels {

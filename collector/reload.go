@@ -10,16 +10,16 @@ import (
 // RulesSink is a [Sink] that depends on the rules, which [Collector.Reload] may change.
 type RulesSink interface {
 	// SetRules replaces the rules. It is called by the goroutine that calls Send, between
-	// two calls. Counts of rules that are gone may still follow: requests that began by the
-	// old rules, and counts that were held back. rules is nil if the collector has none, and
+	// two calls. Counts of removed rules may still follow: of requests that began under the
+	// old rules, and counts that were held back. rules is nil if the collector has none. It
 	// must not be changed.
 	SetRules(rules *rules.Rules)
 }
 
-// rulesInForce are rules with what the collector makes of them.
+// rulesInForce are rules with the data that the collector derives from them.
 type rulesInForce struct {
 	rules    *rules.Rules
-	before   []*rules.Rules // of earlier Reloads that were never in force
+	before   []*rules.Rules // rules of earlier Reloads that were never in force
 	windows  []rules.Window
 	profiles *profiles
 }
@@ -38,14 +38,14 @@ func newRulesInForce(rules *rules.Rules, sink Sink) *rulesInForce {
 // rules must not change afterwards. Keys of new rules may be added as soon as Reload has
 // returned. The new rules are in force from the next flush on, which Run makes at once.
 //
-// No count is lost or sent twice. Counts that are held back are sent later, also those of
-// rules that are gone. Only where a rule counts in another unit are they dropped (in
-// [Stats].Aged), since they would be added to counts in the new one. What is known of a key
-// carries over by the rule's id, for each window whose length has not changed: whether it is
-// a candidate, its exact count, and whether it is hot here alone. Sums go on.
+// No count is lost or sent twice. Counts that are held back are sent later, including those of
+// removed rules. They are dropped only if a rule counts in another unit (in [Stats].Aged), since
+// they would be added to counts in the new one. The state of a key carries over by the rule's
+// id, for each window whose length has not changed: whether it is a candidate, its exact count,
+// and whether it is hot here alone. Sums continue.
 //
 // Reload takes no lock that Add needs, and is safe for concurrent use. If it is called several
-// times before a flush, the last rules are in force from then on.
+// times before a flush, that flush puts the last rules in force.
 func (c *Collector) Reload(rules *rules.Rules) {
 	next := newRulesInForce(rules, c.sink)
 	for {
@@ -61,11 +61,11 @@ func (c *Collector) Reload(rules *rules.Rules) {
 	wake(c.reloaded)
 }
 
-// maxSkipped bounds how many rules that were never in force the sink learns.
+// maxSkipped bounds the number of rules never in force that are passed to the sink.
 const maxSkipped = 64
 
-// awaitsRules reports whether a key may be of a rule that Reload has added since this flush
-// began. Its counts wait for the next flush, whose rules and sink know it.
+// awaitsRules reports whether a key may belong to a rule that Reload has added since this flush
+// began. Its counts wait for the next flush, whose rules and sink include it.
 func (c *Collector) awaitsRules(k *note) bool {
 	return (k.profile == unknown || k.profile == gone) && c.next.Load() != nil
 }
@@ -89,7 +89,7 @@ func (c *Collector) applyRules() {
 	c.profiles.setInstances(c.steered.instances)
 	other := c.setCounted(newRuleCounts(next.rules, next.profiles))
 	if sink, ok := c.sink.(RulesSink); ok {
-		for _, rules := range next.before { // whose keys may have been added
+		for _, rules := range next.before { // keys of these may have been added
 			sink.SetRules(rules)
 		}
 		sink.SetRules(next.rules)
@@ -104,8 +104,8 @@ func (c *Collector) applyRules() {
 	c.publishCounted()
 }
 
-// reclassify brings the records of a shard's keys up to the present rules. otherUnit has the
-// ids of those that count in another unit than before.
+// reclassify updates the records of a shard's keys to the present rules. otherUnit has the ids
+// of rules that count in another unit than before.
 func (c *Collector) reclassify(s *shard, last *profiles, otherUnit map[string]bool) {
 	t, first := s.table.Load(), c.firstMark()
 	was := s.recents
@@ -124,7 +124,7 @@ func (c *Collector) reclassify(s *shard, last *profiles, otherUnit map[string]bo
 		}
 		p, recents := &c.profiles.all[k.profile], c.recents(s, at)
 		switch {
-		case wasUnknown: // by no rule's sums so far
+		case wasUnknown: // not in any rule's sums so far
 			p.taken += int64(k.total())
 			p.count(recents, k.total(), c.start)
 		case otherUnit[string(rule)]:
@@ -132,7 +132,7 @@ func (c *Collector) reclassify(s *shard, last *profiles, otherUnit map[string]bo
 		default:
 			p.carryRecents(recents, old, was[at*last.levels:])
 			if p.groups != nil && old.groups == nil {
-				c.holdOfGroup(k, t, at, k.held) // of which the receiver was told nothing
+				c.holdOfGroup(k, t, at, k.held) // which the receiver does not know of yet
 			}
 		}
 		k.load = float32(p.load(recents))
@@ -151,7 +151,7 @@ func (c *Collector) dropUnsent(s *shard, at int) {
 	s.unsent.unset(at)
 }
 
-// carryRecents copies what is known of a key by its old profile, for windows of the same
+// carryRecents copies the recent counts of a key from its old profile, for windows of the same
 // length.
 func (p *profile) carryRecents(to []recent, old *profile, from []recent) {
 	for i := range p.levels {
@@ -164,7 +164,7 @@ func (p *profile) carryRecents(to []recent, old *profile, from []recent) {
 	}
 }
 
-// adopt takes over what is held back of the groups that had the rule before.
+// adopt takes the held-back counts from the groups of the previous rule.
 func (g *groups) adopt(old *groups) {
 	if g.paramsOnly == old.paramsOnly {
 		*g = *old
@@ -177,7 +177,7 @@ func (g *groups) adopt(old *groups) {
 }
 
 // releaseUnruled stops counting the keys that have no absolute threshold by the next rules,
-// or are counted in another unit. It is called while the old rules are in force.
+// or that those count in another unit. It is called while the old rules are in force.
 func (l *localDetector) releaseUnruled(c *Collector, next *profiles) {
 	for i := range l.keys {
 		x := &l.keys[i]
@@ -193,8 +193,8 @@ func (l *localDetector) releaseUnruled(c *Collector, next *profiles) {
 	}
 }
 
-// changeRules brings the exact counts up to the present rules: those of windows that have not
-// changed go on. A key that is hot stays hot at least until its new windows are complete.
+// changeRules updates the exact counts to the present rules. The counts of unchanged windows
+// continue. A key that is hot stays hot at least until its new windows are complete.
 func (l *localDetector) changeRules(c *Collector, last *profiles) {
 	for i := range l.keys {
 		x := &l.keys[i]
@@ -224,8 +224,8 @@ func (l *localDetector) changeRules(c *Collector, last *profiles) {
 	}
 }
 
-// keepHot finds the threshold by which a hot key stays hot, and reports the key again if that
-// or its limit has changed.
+// keepHot finds the threshold by which a hot key stays hot. It reports the key again if the
+// threshold or the key's limit has changed.
 func (l *localDetector) keepHot(c *Collector, x *localKey, old *profile) {
 	p, was := &c.profiles.all[x.profile], &old.levels[x.level]
 	if x.level = p.absoluteOf(was.window); x.level < 0 {

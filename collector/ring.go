@@ -4,15 +4,15 @@ import "slices"
 
 // ring counts by pane, for a window and one more pane.
 type ring struct {
-	counts []uint64 // by pane number modulo their length
+	counts []uint64 // by pane number modulo len(counts)
 	newest int64    // pane number
 	begun  bool
-	sum    uint64 // of the window that ends with the newest pane
+	sum    uint64 // count of the window that ends with the newest pane
 
-	complete int64 // when a window that began with new rules is complete, or 0
+	complete int64 // time when a window that began with new rules is complete, or 0
 }
 
-// reset empties the ring for windows of so many panes.
+// reset empties the ring for windows of the given number of panes.
 func (r *ring) reset(panes int) {
 	counts := r.counts[:0]
 	if cap(counts) <= panes {
@@ -22,7 +22,7 @@ func (r *ring) reset(panes int) {
 	clear(r.counts)
 }
 
-// clone returns a ring of its own with the same counts.
+// clone returns an independent copy of the ring.
 func (r *ring) clone() ring {
 	next := *r
 	next.counts = slices.Clone(r.counts)
@@ -48,7 +48,7 @@ func (r *ring) add(pane int64, n uint64) {
 	}
 }
 
-// advance moves the window forward so that it ends with a pane.
+// advance moves the window forward to end with a pane.
 func (r *ring) advance(pane int64) {
 	switch {
 	case !r.begun:

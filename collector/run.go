@@ -9,20 +9,20 @@ import (
 
 // Run flushes at each multiple of 100 ms of the wall clock, at the ends of the windows'
 // panes, and for urgent keys in between. When ctx ends, it flushes once more, within the
-// budget, closes the sink, and returns the error of that. A flush that fails is counted
+// budget, closes the sink, and returns the error of closing it. A flush that fails is counted
 // and not retried, since the next one is due soon. Run is called once.
 func (c *Collector) Run(ctx context.Context) error {
 	c.runs = true
 	start := time.Now()
 	c.begin(start, start)
-	c.send(ctx, 0) // announces the instance, and has the sink connect before there are counts
+	c.send(ctx, 0) // announces the instance, and makes the sink connect before there are counts
 	cut := nextCut(start, c.windows)
 	c.budget.begin(c.share(cut.Sub(start)))
 	timer, fast := time.NewTimer(time.Until(cut)), time.NewTimer(time.Hour)
 	defer timer.Stop()
 	defer fast.Stop()
 	for {
-		var early func(context.Context) // what is done ahead of the cut
+		var early func(context.Context) // runs ahead of the cut; nil at the cut
 		select {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -34,7 +34,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		case <-c.nearlyFull:
 			early = c.room
 		case <-c.hurry:
-			// After a quiet time the first urgent flush is made at once.
+			// After a quiet time, the first urgent flush is made at once.
 			if wait := c.urgent - time.Since(instant(c.urgentAt)); wait > 0 {
 				fast.Reset(wait)
 				continue
@@ -46,9 +46,9 @@ func (c *Collector) Run(ctx context.Context) error {
 			early = c.flushUrgent
 		case <-timer.C:
 		}
-		now := time.Now() // before the flush: counts that are added meanwhile may be left for the next
+		now := time.Now() // before the flush, since counts added during it may be left for the next one
 		c.begin(start, now)
-		if sooner := nextCut(now, c.windows); sooner.Before(cut) { // by new rules
+		if sooner := nextCut(now, c.windows); sooner.Before(cut) { // because of new rules
 			cut = sooner
 			timer.Reset(time.Until(cut))
 		}
@@ -66,7 +66,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 }
 
-// share returns the budget of a flush that comes d after the one before.
+// share returns the budget of a flush that comes d after the previous one.
 func (c *Collector) share(d time.Duration) int {
 	if c.lines < 0 || d >= base.FlushInterval {
 		return c.lines

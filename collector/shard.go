@@ -2,41 +2,41 @@ package collector
 
 import "sync/atomic"
 
-// shard is one part of the collector's keys. Any goroutine may add; all else is done by
+// shard is one part of the collector's keys. Any goroutine may add; everything else is done by
 // the flushing goroutine.
 type shard struct {
 	table atomic.Pointer[table]
 	keys  int // capacity of a table
 
 	books
-	since int64 // when the table was replaced
+	since int64 // time when the table was replaced
 	shed  int64 // the highest unsent count of a key that was dropped, to be stated
 	_     [64]byte
 }
 
-// books are the flushing goroutine's records on the slots of a table.
+// books are the flushing goroutine's records about the slots of a table.
 type books struct {
 	notes   []note
 	recents []recent // profiles.levels of them for each slot
-	unsent  slotSet  // slots with counts that were taken and not sent
+	unsent  slotSet  // slots whose counts were taken and not sent
 
 	accounts []account // by slot; empty if the sink does not send accounts
-	repeats  slotSet   // slots whose account is to be sent again
+	repeats  slotSet   // slots whose account is due again
 }
 
-// note is the flushing goroutine's record on a slot. It is a cache line.
+// note is the flushing goroutine's record about a slot. It is a cache line.
 type note struct {
 	held   uint64 // sum of the counts that earlier flushes took and did not send
-	origin int64  // the first instant that held can be of
+	origin int64  // the earliest possible time of held
 	delta  uint64 // sum of the counts taken since
 	sent   int64  // when a count was last sent; later parts do not begin before that
 
-	load  float32 // see profile.count
-	level float32 // the load up to which the pace stays slow; see pace
+	load  float32 // load returned by profile.count
+	level float32 // load up to which the pace stays slow; see pace
 	until int64   // when the fast pace ends, or 0 if the pace is slow
 
 	flush   uint32 // the last flush that took a count
-	busy    uint32 // that count
+	busy    uint32 // the size of that count
 	profile uint32
 	local   uint16 // number of the key's exact count in localDetector, from 1, or 0
 	flags   flags
@@ -44,7 +44,7 @@ type note struct {
 
 type flags uint8
 
-// Flags of a slot. Each of them exempts the key from being held back.
+// Flags of a slot. Each flag exempts the key from being held back.
 const (
 	isHot flags = 1 << iota
 	isSuspect
@@ -52,12 +52,12 @@ const (
 
 func (n *note) total() uint64 { return n.held + n.delta }
 
-// exempt reports whether the key may be exempt from being held back. Whether it is depends
-// on the factor by which the candidates' mark is raised.
+// exempt reports whether the key may be exempt from being held back. It also depends on the
+// factor that raises the candidates' mark.
 func (n *note) exempt() bool { return n.flags != 0 || n.load >= 1 }
 
-// lines returns how many lines the key's counts take. Counts that were held back have a
-// start, and so a line, of their own.
+// lines returns the number of lines that the key's counts take. Held-back counts have their
+// own start, and so their own line.
 func (n *note) lines() int {
 	lines := 0
 	if n.held > 0 {
@@ -96,7 +96,7 @@ func (b *books) clear() {
 	b.repeats.reset()
 }
 
-// add adds n to a key's counter. The outcome is never replaced.
+// add adds n to a key's counter. It never returns the outcome replaced.
 func (s *shard) add(hash uint64, key []byte, n uint64) outcome {
 	for {
 		t := s.table.Load()
@@ -117,7 +117,7 @@ func (s *shard) add(hash uint64, key []byte, n uint64) outcome {
 func (s *shard) addCounted(t *table, hash uint64, key []byte, n uint64) outcome {
 	t.inside.Add(1)
 	out := replaced
-	if s.table.Load() == t { // otherwise it may be another shard's by now
+	if s.table.Load() == t { // otherwise another shard may use it by now
 		out = t.add(hash, key, n)
 	}
 	t.inside.Add(-1)

@@ -2,25 +2,25 @@ package collector
 
 import "time"
 
-// Stats are the collector's state, and its counters since it was made.
+// Stats are a collector's state, and its counters since it was made.
 type Stats struct {
-	Counts  int64 // sum of the counts that were sent; it falls if a sink reports later that some were not
+	Counts  int64 // sum of the counts that were sent; it falls if a sink later reports some as failed
 	Lines   int64
 	Packets int64
-	Flushes int64 // flushes that sent something, urgent ones included
+	Flushes int64 // flushes that sent something, including urgent ones
 	Urgent  int64 // urgent flushes
 	Dropped Dropped
-	// Aged is the sum of the counts that were never sent, as they were held back until
-	// they were older than the window, or until their room was needed. Receivers know it.
+	// Aged is the sum of the counts that were never sent because they were held back until they
+	// were older than the window, or until their room was needed. Receivers are informed of it.
 	Aged int64
-	// MarkRaised is how often the candidates alone exceeded the budget.
+	// MarkRaised is the number of times that the candidates alone exceeded the budget.
 	MarkRaised int64
 
 	// As of the last flush:
 	Unsent     int64 // sum of the counts that are held back
-	Held       int64 // h: each key's count that is held back is below it; 1 if none is
-	Candidates int64 // keys that were sent in full whatever their count
-	MarkFactor int64 // by which the candidates' mark is multiplied; 1 if all fit
+	Held       int64 // h: each key's held-back count is below it; 1 if nothing is held back
+	Candidates int64 // keys that were sent in full regardless of their count
+	MarkFactor int64 // factor that the candidates' mark is multiplied by; 1 if all fit
 	Local      int64 // keys that are hot by the count of this instance alone
 }
 
@@ -63,6 +63,6 @@ func (c *Collector) recordSent(sent Sent, sum int64) {
 	c.failing.Report(c.log, failureLog, time.Now(), sent.Err, "counts cannot be sent; requests are not affected", "counts are sent again")
 }
 
-// failureLog is the shortest time between two log lines that counts cannot be sent, and so
-// between those that they can be again.
+// failureLog is the minimum interval between two log lines about failing counts, and so
+// between those about their recovery.
 const failureLog = 10 * time.Second

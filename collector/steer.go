@@ -2,10 +2,10 @@ package collector
 
 import "github.com/hotparam/hotparam/rules"
 
-// maxSteered bounds how many hot keys and suspects a collector uses.
+// maxSteered bounds the number of hot keys and suspects that a collector uses.
 const maxSteered = 4096
 
-// steering is what the aggregator knows about the fleet.
+// steering is the aggregator's knowledge about the fleet.
 type steering struct {
 	instances int
 	keys      map[uint64][]steered // by hash
@@ -16,11 +16,11 @@ type steered struct {
 	flags  flags
 }
 
-// Steer sets what the aggregator knows about the fleet, and the keys that are hot now. Hot
+// Steer sets the aggregator's knowledge about the fleet, and the keys that are hot now. Hot
 // keys and suspects are sent in full at each flush, and hot keys are no longer urgent. The
-// number of instances determines which keys are candidates. Of hot keys and then suspects,
-// the first 4,096 are used. Steer keeps neither argument, takes effect at the next flush,
-// and is safe for concurrent use.
+// number of instances determines which keys are candidates. Steer uses the first 4,096 keys,
+// hot keys before suspects. It keeps neither argument, takes effect at the next flush, and is
+// safe for concurrent use.
 func (c *Collector) Steer(f rules.Fleet, hot []rules.Key) {
 	next := &steering{instances: max(1, f.Instances), keys: make(map[uint64][]steered, len(hot)+len(f.Suspects))}
 	left := maxSteered
@@ -70,8 +70,8 @@ func (c *Collector) applySteering() {
 	}
 }
 
-// steerKey sets the flags of a key. A key of which no count was taken yet gets them when it
-// is classified.
+// steerKey sets the flags of a key. A key without taken counts gets its flags when it is
+// classified.
 func (c *Collector) steerKey(hash uint64, member string) {
 	s := c.shardOf(hash)
 	t := s.table.Load()
@@ -84,8 +84,7 @@ func (c *Collector) steerKey(hash uint64, member string) {
 	c.mark(s, t, at)
 }
 
-// remark updates the load and the mark of every key, after the candidates' marks have
-// changed.
+// remark updates the load and the mark of every key after the candidates' marks have changed.
 func (c *Collector) remark() {
 	first := c.firstMark()
 	for i := range c.shards {

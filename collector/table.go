@@ -6,13 +6,13 @@ import (
 	"sync/atomic"
 )
 
-// table counts keys. Goroutines add to it without a lock. It never shrinks; to drop keys
-// it is replaced as a whole (see compact.go).
+// table counts keys. Goroutines add to it without a lock. It never shrinks; to drop keys,
+// the whole table is replaced (see compact.go).
 //
-// Keys have slots in the order in which they first came. Frequent keys came early, so their
+// Keys get slots in the order of their first occurrence. Frequent keys occur early, so their
 // slots are close together. An open-addressing index finds the slots. A new key gets a
-// complete slot first, and then enters the index by one compare-and-swap. An add of the
-// same key at the same time finds that entry where its own would have gone.
+// complete slot first, and then enters the index by one compare-and-swap. A concurrent add of
+// the same key finds that entry where its own would have gone.
 type table struct {
 	index  []atomic.Uint32 // hash tag | slot number from 1; 0 if free
 	number uint32          // mask of the slot number in an entry of index
@@ -21,24 +21,23 @@ type table struct {
 	urgent bitset // slots whose counter has reached its mark
 	arena  []byte // the bytes of long keys
 	alarm  int64  // number of used slots at which room has to be made
-	// counted is set if adds are counted in inside, so that the table can be used again;
-	// see pool.
+	// counted is set if adds are counted in inside, so that the table can be reused; see pool.
 	counted bool
 
-	_      [64]byte     // separates the above, which all read and nobody changes
+	_      [64]byte     // separates the fields above, which are read by all and never changed
 	used   atomic.Int64 // slots in use
-	bytes  atomic.Int64 // of the arena in use
-	inside atomic.Int64 // adds in progress, of a counted table
+	bytes  atomic.Int64 // bytes of the arena in use
+	inside atomic.Int64 // adds in progress in a counted table
 }
 
-// slot is a cache line. For a short key an add touches only this and an entry of the
+// slot is a cache line. For a short key, an add touches only the slot and an entry of the
 // index.
 type slot struct {
 	state atomic.Uint64 // closed | count
-	mark  atomic.Uint64 // the count that is urgent; written by the flushing goroutine only
-	hash  uint64        // this and the following fields do not change once the index has the slot
-	len   uint32        // of the key
-	off   uint32        // in the arena, of a key that is longer than short
+	mark  atomic.Uint64 // the count that is urgent; written only by the flushing goroutine
+	hash  uint64        // this and the following fields do not change once the slot is in the index
+	len   uint32        // length of the key
+	off   uint32        // offset in the arena of a key longer than short
 	short [32]byte
 }
 
@@ -51,7 +50,7 @@ const (
 // never is a mark that no count reaches.
 const never = math.MaxUint64
 
-// maxProbe bounds the length of a probe. At the highest load runs of that length occur
+// maxProbe bounds the length of a probe. At the highest load, runs of that length occur
 // only if keys are added as fast as they can be hashed.
 const maxProbe = 128
 
@@ -66,11 +65,11 @@ const (
 	replaced                     // the key was not counted: the table is closed
 )
 
-// arenaPerKey is the average length up to which a table holds as many keys as it is made
-// for. Short keys, which need no arena, count as 0.
+// arenaPerKey is the average key length up to which a table has room for its number of keys.
+// Short keys need no arena and count as 0.
 const arenaPerKey = 128
 
-// newTable returns a table for so many keys, all with this mark.
+// newTable returns a table for the given number of keys, all with this mark.
 func newTable(keys int, mark uint64) *table {
 	size := 1
 	for size*5 < keys*8 {
@@ -95,7 +94,7 @@ func (t *table) setMarks(mark uint64) {
 	}
 }
 
-// reset empties a table that no add is inside of.
+// reset empties a table that no add is inside.
 func (t *table) reset(mark uint64) {
 	clear(t.index)
 	clear(t.slots)
@@ -106,7 +105,7 @@ func (t *table) reset(mark uint64) {
 	t.bytes.Store(0)
 }
 
-// filled reports whether room has to be made with so many slots and bytes in use.
+// filled reports whether room has to be made when this many slots and bytes are in use.
 func (t *table) filled(used, bytes int64) bool {
 	return used > t.alarm || bytes > int64(len(t.arena))/8*7
 }
@@ -116,11 +115,11 @@ func (t *table) place(hash, i uint64) *atomic.Uint32 {
 	return &t.index[(hash+i)&uint64(len(t.index)-1)]
 }
 
-// entry returns the index's entry for a slot: its number, and in the bits that this leaves
-// a tag of the hash.
+// entry returns the index's entry for a slot: the slot's number, and in the remaining bits a
+// tag of the hash.
 func (t *table) entry(hash, at uint64) uint32 { return uint32(hash>>32)&^t.number | uint32(at+1) }
 
-// is reports whether an entry of the index is that of a key, and returns its slot.
+// is reports whether an entry of the index is the key's, and returns its slot.
 func (t *table) is(entry uint32, hash uint64, key []byte) (at uint64, ok bool) {
 	if (entry^uint32(hash>>32))&^t.number != 0 {
 		return 0, false
@@ -151,17 +150,17 @@ func (t *table) count(at, n uint64) outcome {
 		return replaced
 	}
 	was := state - n
-	if was == 0 { // the flush has to visit it
+	if was == 0 { // so that the flush visits it
 		t.dirty.set(at)
 	}
-	if s.mark.Load()-1-was < n { // was < mark <= was+n, in one comparison: a mark is at least 1
+	if s.mark.Load()-1-was < n { // was < mark <= was+n in one comparison, since a mark is at least 1
 		t.urgent.set(at)
 		return urgent
 	}
 	return added
 }
 
-// enter adds n for a key that the index does not have before the i-th place.
+// enter adds n for a key that the index does not have in places before the i-th.
 func (t *table) enter(hash, i uint64, key []byte, n uint64) outcome {
 	at, end, ok := t.take(hash, key)
 	if !ok {
@@ -174,7 +173,7 @@ func (t *table) enter(hash, i uint64, key []byte, n uint64) outcome {
 			out = t.count(at, n)
 			break
 		}
-		// Another add was first. If it was of the same key, the slot stays unused.
+		// Another add was first. If it added the same key, the slot stays unused.
 		if other, ok := t.is(place.Load(), hash, key); ok {
 			out = t.count(other, n)
 			break
@@ -187,8 +186,8 @@ func (t *table) enter(hash, i uint64, key []byte, n uint64) outcome {
 	return out
 }
 
-// take fills a slot for a key, which the index does not have yet. end is the part of the
-// arena in use after it.
+// take fills a slot for a key that is not in the index yet. end is the used part of the arena
+// after that.
 func (t *table) take(hash uint64, key []byte) (at uint64, end int64, ok bool) {
 	limit := int64(len(t.slots))
 	if t.used.Load() >= limit {
@@ -246,7 +245,7 @@ func (t *table) key(s *slot) []byte {
 	return t.arena[s.off : s.off+s.len : s.off+s.len]
 }
 
-// room returns how many bytes of the arena a slot's key takes.
+// room returns the number of bytes of the arena that a slot's key takes.
 func (s *slot) room() int64 {
 	if s.len <= uint32(len(s.short)) {
 		return 0
@@ -255,7 +254,7 @@ func (s *slot) room() int64 {
 }
 
 // drain zeroes the counters of the slots in from, and calls f for each with its count. It
-// clears a slot's bit before the counter: an add in between sets the bit again.
+// clears a slot's bit before the counter: a concurrent add sets the bit again.
 func (t *table) drain(from *bitset, f func(at int, n uint64)) {
 	from.drain(func(at int) {
 		if n := t.slots[at].state.And(closed) & countMask; n > 0 {

@@ -8,8 +8,8 @@ import (
 // DefaultUrgent is the default of Config.Urgent.
 const DefaultUrgent = 5 * time.Millisecond
 
-// flushUrgent takes the counts of the keys that have reached their marks, and sends those
-// of keys at the fast pace, unless the sink is patient. An urgent flush after a cut comes
+// flushUrgent takes the counts of the keys that have reached their marks. Unless the sink is
+// patient, it sends the counts of keys at the fast pace. An urgent flush after a cut comes
 // after the flush at that cut, so that it takes no counts from before the cut.
 func (c *Collector) flushUrgent(ctx context.Context) {
 	c.urgentAt = c.now
@@ -39,7 +39,7 @@ func (c *Collector) flushUrgent(ctx context.Context) {
 	c.publishFigures()
 }
 
-// firstMark returns the count at which a new key is urgent: the least that can make a
+// firstMark returns the count at which a new key is urgent: the least count that can make it a
 // candidate by any rule.
 func (c *Collector) firstMark() uint64 {
 	if c.urgent <= 0 {

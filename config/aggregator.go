@@ -7,72 +7,73 @@ import (
 )
 
 // Aggregator holds the daemon's settings, section "aggregator:" of the file.
-// What the file does not say is zero; [Aggregator.WithDefaults] fills it in.
+// Settings that the file lacks are zero; [Aggregator.WithDefaults] fills them in.
 type Aggregator struct {
-	// Source is how counts travel: [SourceStatsD], [SourceKafka], [SourceGraphite] or
-	// [SourceNone].
+	// Source is the way that counts travel: [SourceStatsD], [SourceKafka], [SourceGraphite]
+	// or [SourceNone].
 	Source string
 	// Name identifies this aggregator among others that share the keys. Empty means
 	// that it is alone, or that Kafka assigns the keys.
 	Name string
-	// Lease makes one of several aggregators that all get everything publish.
+	// Lease makes only one of several aggregators that receive all counts publish.
 	Lease bool
-	// Listen are the addresses for StatsD lines, as [wire.ParseAddress] reads
-	// them.
+	// Listen are the addresses for StatsD lines, in the form of [wire.ParseAddress].
 	Listen []string
-	// Readers is how many sockets share each UDP address, and its packets.
+	// Readers is the number of sockets that share each UDP address and its packets.
 	Readers int
-	// Canonical asserts that the keys of other programs are canonical.
+	// Canonical asserts that the keys of other programs are canonical, so that the aggregator
+	// counts them unchanged.
 	Canonical bool
 	// Redis holds the hot set.
 	Redis Redis
-	// HoldWhenAway is how long instances keep limiting the keys that were hot when the
-	// aggregator or Redis went away. Zero means some seconds.
+	// HoldWhenAway is the time that instances keep limiting the last hot keys while the
+	// aggregator or Redis is unavailable. Zero means some seconds.
 	HoldWhenAway time.Duration
-	// SnapshotFile is where the StatsD aggregator keeps what it needs after a restart. Empty
-	// means in Redis.
+	// SnapshotFile is the file in which the StatsD aggregator keeps the state that it needs
+	// after a restart. Empty means that the state is in Redis.
 	SnapshotFile string
 	// HTTP is the address for health, metrics and the page.
 	HTTP string
-	// Page is whether there is a page: [PageOn] or [PageOff].
+	// Page selects whether there is a page: [PageOn] or [PageOff].
 	Page string
-	// PageTokenFile or PageTokenEnv is where the token that opens the page is, see
+	// PageTokenFile or PageTokenEnv names the place of the token that opens the page; see
 	// [Aggregator.PageToken].
 	PageTokenFile, PageTokenEnv string
-	// PageHosts are names of the server, besides loopback's and HTTP's.
+	// PageHosts are further names of the server, in addition to loopback's and HTTP's.
 	PageHosts []string
-	// Pprof serves profiles of the process at /debug/pprof/, to those who may read the page.
+	// Pprof serves profiles of the process at /debug/pprof/, to readers of the page.
 	Pprof bool
-	// Memory is how many bytes the windows may hold.
+	// Memory is the number of bytes that the windows may hold.
 	Memory int64
-	// Trust is whose counts are believed: [TrustAll], [TrustListed] or [TrustSigned].
+	// Trust selects the senders whose counts are accepted: [TrustAll], [TrustListed] or
+	// [TrustSigned].
 	Trust string
-	// Senders are the addresses of [TrustListed].
+	// Senders are the networks of [TrustListed].
 	Senders []netip.Prefix
-	// KeyFile or KeyEnv is where the keys are, see [Aggregator.Keys].
+	// KeyFile or KeyEnv names the place of the keys; see [Aggregator.Keys].
 	KeyFile, KeyEnv string
-	// Caps are what one sender can do.
+	// Caps bound each sender.
 	Caps Caps
 }
 
-// How counts travel from instances to aggregators.
+// The ways that counts travel from instances to aggregators.
 const (
-	SourceStatsD   = "statsd"   // straight
-	SourceKafka    = "kafka"    // by a topic
-	SourceGraphite = "graphite" // by a StatsD that writes to Graphite, which is asked
-	SourceNone     = "none"     // by no way: instances only limit
+	SourceStatsD   = "statsd"   // directly
+	SourceKafka    = "kafka"    // through a topic
+	SourceGraphite = "graphite" // through a StatsD server that writes to Graphite, which the aggregator queries
+	SourceNone     = "none"     // not at all: instances only limit
 )
 
-// Sources are the words for the ways by which counts reach an aggregator.
+// Sources are the words for the ways that counts reach an aggregator.
 var Sources = []string{SourceStatsD, SourceKafka, SourceGraphite}
 
 // sources are the words for [Aggregator.Source].
 var sources = []string{SourceStatsD, SourceKafka, SourceGraphite, SourceNone}
 
-// defaultListen is where a StatsD listens, ours as any.
+// defaultListen is the usual address of a StatsD server, ours or any other.
 const defaultListen = "127.0.0.1:8125"
 
-// settings are the fields of the section.
+// settings returns the fields of the section.
 func (a *Aggregator) settings() settings {
 	return settings{
 		{"source", choice(&a.Source, sources...), SourceStatsD, "How counts come, or none, if no rule has hot"},
@@ -99,7 +100,7 @@ func (a *Aggregator) settings() settings {
 	}
 }
 
-// WithDefaults returns the settings with the default for each that is zero.
+// WithDefaults returns the settings with defaults in place of zeros.
 func (a Aggregator) WithDefaults() Aggregator {
 	a.settings().setDefaults()
 	return a
@@ -119,7 +120,7 @@ func (d *decoder) listen(n *node, what string) []string {
 	return d.addresses(n, what, "127.0.0.1:8125, unix:///run/hotparam/statsd.sock", d.statsdAddress)
 }
 
-// listeners returns where each address of aggregator.listen stands.
+// listeners returns the place of each address of aggregator.listen in the file.
 func (d *decoder) listeners(n *node) map[string]Problem {
 	if n == nil {
 		return nil
@@ -135,7 +136,7 @@ func (d *decoder) listeners(n *node) map[string]Problem {
 	return places
 }
 
-// maxReaders is the highest number of sockets that share a UDP address.
+// maxReaders is the maximum number of sockets that share a UDP address.
 const maxReaders = 64
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
@@ -147,5 +148,5 @@ func ValidName(s string) bool { return validName.MatchString(s) }
 // maxHold is the longest [Aggregator.HoldWhenAway].
 const maxHold = time.Hour
 
-// minMemory is the least that windows can work in.
+// minMemory is the least memory that windows can work in.
 const minMemory = 1 << 20

@@ -10,8 +10,8 @@ import (
 // conflict is a setting that another one contradicts.
 type conflict struct{ section, field, message, hint string }
 
-// conflicts returns the settings that contradict each other: how counts travel, which
-// aggregator gets which, and which publishes.
+// conflicts returns the settings that contradict each other about how counts travel, which
+// aggregator gets which counts, and which publishes.
 func (f *File) conflicts() []conflict {
 	a, several, all := f.Aggregator, len(f.StatsD.Addresses) > 1, f.StatsD.Spread == SpreadAll
 	var found []conflict
@@ -43,13 +43,14 @@ func (f *File) conflicts() []conflict {
 func anyUDP(addresses []string) bool {
 	for _, s := range addresses {
 		if address, err := wire.ParseAddress(s); err != nil || address.Network == "udp" {
-			return true // a bad one has been reported
+			return true // a bad address has been reported
 		}
 	}
 	return false
 }
 
-// graphiteConflicts are what a StatsD that is not ours, and Graphite, cannot do.
+// graphiteConflicts returns the settings that Graphite, or a StatsD server that is not ours,
+// cannot follow.
 func (f *File) graphiteConflicts() []conflict {
 	var found []conflict
 	if len(f.StatsD.Addresses) > 1 && f.StatsD.Spread == SpreadAll {
@@ -78,8 +79,8 @@ func (f *File) graphiteConflicts() []conflict {
 	return found
 }
 
-// Agree reports settings that contradict each other. A file that was read
-// without problems has none; flags and variables may bring some in.
+// Agree returns an error if settings contradict each other. A file that was read without
+// problems has no such settings; flags and variables may add some.
 func (f *File) Agree() error {
 	if found := f.conflicts(); len(found) > 0 {
 		c := found[0]
@@ -88,8 +89,8 @@ func (f *File) Agree() error {
 	return nil
 }
 
-// agree reports settings that contradict each other, where they stand; one that
-// does not stand there by what chooses the source.
+// agree reports settings that contradict each other at their places. A setting that the file
+// lacks is reported at the setting that chooses the source.
 func (d *decoder) agree(f *File, root *node, top values) {
 	for i := range f.Rules.Rules {
 		if f.Aggregator.Source == SourceNone && len(f.Rules.Rules[i].Hot) > 0 {
@@ -106,7 +107,7 @@ func (d *decoder) agree(f *File, root *node, top values) {
 	}
 }
 
-// find is the value of a map's field; nil if there is none.
+// find returns the value of a map's field, or nil if there is none.
 func (n *node) find(name string) *node {
 	if n == nil {
 		return nil

@@ -9,7 +9,7 @@ func bodiesSettings(b *rules.Bodies) settings {
 	}
 }
 
-// bodies reads how much of requests' bodies is held.
+// bodies reads the bounds on the request bodies that are held.
 func (d *decoder) bodies(n *node) (b rules.Bodies) {
 	const example = "for example bodies: {max: 64KiB, total: 64MiB}"
 	if v := d.settings(n, "bodies", example, bodiesSettings(&b)); v != nil && len(n.fields) == 0 {
@@ -18,7 +18,7 @@ func (d *decoder) bodies(n *node) (b rules.Bodies) {
 	return b
 }
 
-// bodySize is a size whose bounds package rules judges.
+// bodySize returns the value for a size whose bounds package rules checks.
 func bodySize(to *int64, example string) value {
 	return as(to, schemaSize(), func(d *decoder, n *node, what string) int64 {
 		s, ok := d.scalar(n, what)
@@ -37,7 +37,7 @@ func bodySize(to *int64, example string) value {
 	})
 }
 
-// unread reads what becomes of requests whose body cannot be read.
+// unread reads the treatment of requests whose body cannot be read.
 func (r *ruleReader) unread(n *node) rules.Unread {
 	var words []string
 	for u := rules.UnreadLimit; u <= rules.UnreadReject; u++ {

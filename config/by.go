@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// by reads which parameters make the rule's keys.
+// by reads the parameters that make the rule's keys.
 func (r *ruleReader) by(v values, route rules.Route) rules.By {
 	n := v.get("by")
 	switch {
@@ -47,7 +47,7 @@ var bySection = section{
 	example: byForms,
 }
 
-// byCombinations reads which parameters are combined.
+// byCombinations reads the parameters that are combined.
 func (r *ruleReader) byCombinations(n *node, route rules.Route) rules.By {
 	v := r.section(n, bySection)
 	if !v.has("combinations") && len(n.fields) == 0 {
@@ -64,8 +64,8 @@ func (r *ruleReader) byCombinations(n *node, route rules.Route) rules.By {
 	return rules.By{Kind: rules.ByCombinations, Names: r.byNames(list, route)}
 }
 
-// byNames reads names. One that cannot be read is empty, so that each is where its item
-// is in the list.
+// byNames reads names. A name that cannot be read becomes empty, so that the indices match the
+// items of the list.
 func (r *ruleReader) byNames(n *node, route rules.Route) []rules.Param {
 	if len(n.items) == 0 {
 		r.reject(n, "name at least one parameter, or write by: all", "by: the list is empty")
@@ -85,15 +85,15 @@ func (r *ruleReader) byNames(n *node, route rules.Route) []rules.Param {
 	return names
 }
 
-// nameError is an error of a parameter's name.
+// nameError is an error in a parameter's name.
 type nameError struct {
 	message, hint string
-	ofRoute       bool // the route does not have, or has, a wildcard of the name
+	ofRoute       bool // whether the error depends on the route's wildcards
 }
 
-// parseName reads "name" or "source:name" in a rule of the route. A file names wildcards
-// of its routes alone, and a bare name is one of the query and none that the path has,
-// too; code may know more of its paths.
+// parseName reads "name" or "source:name" in a rule of the route. In a file, a path: name must
+// be a wildcard of the route, unless the route is open. A bare name means the query, and must
+// not be a wildcard of the route too. Code may know more of its paths.
 func parseName(s string, route rules.Route) (rules.Param, *nameError) {
 	p, message, hint := rules.ParseName(s)
 	name := p.Name
@@ -111,7 +111,7 @@ func parseName(s string, route rules.Route) (rules.Param, *nameError) {
 	return p, nil
 }
 
-// nameText is a name as [parseName] reads it.
+// nameText returns a name in the form that [parseName] reads.
 func nameText(p rules.Param) string {
 	if p.Source != rules.Query {
 		return p.Source.String() + ":" + p.Name
@@ -122,9 +122,9 @@ func nameText(p rules.Param) string {
 	return p.Name
 }
 
-// open reports whether requests of the route can have wildcards that it does not
-// name, because the program's router knows narrower patterns. A route that is
-// bad is reported elsewhere.
+// open reports whether requests of the route can have wildcards that it does not name, because
+// the program's router knows narrower patterns. It returns true for a bad route, which is
+// reported elsewhere.
 func open(route rules.Route) bool {
 	return route.IsZero() || route.IsAny() || strings.HasSuffix(route.Path(), "/")
 }

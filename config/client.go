@@ -6,7 +6,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// unixWord stands in client.trusted for peers on Unix sockets.
+// unixWord is the item of client.trusted for peers on Unix sockets.
 const unixWord = "unix"
 
 func clientSettings(c *rules.Client) settings {
@@ -16,7 +16,7 @@ func clientSettings(c *rules.Client) settings {
 	}
 }
 
-// client reads which address is the client's.
+// client reads the settings that determine a client's address.
 func (d *decoder) client(n *node) (c rules.Client) {
 	const example = "for example client: {trusted: [10.0.0.0/8], header: x-forwarded-for}"
 	v := d.settings(n, "client", example, clientSettings(&c))

@@ -7,11 +7,11 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// joinColons joins what the lexer cuts at the colons of plain text in a list. Within any
-// braces it takes each colon for that of a field, also in {addresses: [a:8125]}, where YAML
-// 1.2 (7.3.3) has text: a colon is that of a field only with a space behind it.
+// joinColons joins plain text in a list that the lexer has cut at colons. Within any braces the
+// lexer takes each colon as a field's, even in {addresses: [a:8125]}, which is text in
+// YAML 1.2 (7.3.3): a colon is a field's only if a space follows it.
 func joinColons(tokens token.Tokens) token.Tokens {
-	var open []token.Type // the brackets and braces around a token
+	var open []token.Type // brackets and braces around the token
 	var joined token.Tokens
 	for _, tk := range tokens {
 		switch tk.Type {
@@ -48,32 +48,32 @@ func joinText(tokens ...*token.Token) *token.Token {
 	return token.String(text, text, tokens[0].Position)
 }
 
-// isPlain reports whether a token is text, or a number or the like, without quotes.
+// isPlain reports whether a token is unquoted text, a number or the like.
 func isPlain(tk *token.Token) bool {
 	return tk.CharacterType == token.CharacterTypeMiscellaneous && tk.Type != token.InvalidType
 }
 
-// adjoin reports whether b begins right behind a.
+// adjoin reports whether b begins directly after a.
 func adjoin(a, b *token.Token) bool {
 	return a.Position.Line == b.Position.Line && a.Position.Column+utf8.RuneCountInString(a.Value) == b.Position.Column
 }
 
-// colon reports one with text right behind it: within braces the parser takes
-// {path:id: 7} for {path: "id: 7"}, where YAML says {"path:id": 7}.
+// colon reports a colon that is directly followed by text. Within braces the parser reads
+// {path:id: 7} as {path: "id: 7"}, although YAML reads {"path:id": 7}.
 func (d *decoder) colon(tk *token.Token) {
 	if tk.Prev == nil || tk.Prev.Type == token.DoubleQuoteType || tk.Prev.Type == token.SingleQuoteType {
-		return // as in JSON
+		return // allowed, as in JSON
 	}
 	if tk.Prev.Type == token.SequenceEndType && adjoin(tk.Prev, tk) {
-		return // as bracketed reports
+		return // reported by bracketed
 	}
 	if at := place(tk); d.textBehind(at) {
 		d.report(at, `put a space behind it; within braces, text that has a colon needs quotes: "path:id"`, "a colon without a space behind it")
 	}
 }
 
-// bracketed reports a bracket at the place with a colon and text right behind it: an IPv6
-// address and its port, which YAML takes for a list.
+// bracketed reports a closing bracket at the place if a colon and text follow it directly. That
+// is an IPv6 address with a port, which YAML reads as a list.
 func (d *decoder) bracketed(at position) {
 	behind := position{at.line, at.column + 1}
 	if d.runeAt(behind) == ':' && d.textBehind(behind) {
@@ -81,13 +81,13 @@ func (d *decoder) bracketed(at position) {
 	}
 }
 
-// textBehind reports whether text follows right behind the place.
+// textBehind reports whether text directly follows the place.
 func (d *decoder) textBehind(at position) bool {
 	r := d.runeAt(position{at.line, at.column + 1})
 	return r != 0 && !strings.ContainsRune(" \t,]}", r)
 }
 
-// runeAt returns the character at the place, or 0 behind the end of its line.
+// runeAt returns the character at the place, or 0 after the end of the line.
 func (d *decoder) runeAt(at position) rune {
 	if at.line > len(d.text.raw) {
 		return 0

@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// File is what a hotparam.yaml says.
+// File is the content of a hotparam.yaml.
 type File struct {
 	Rules      *rules.Rules
 	Aggregator Aggregator
@@ -19,21 +19,21 @@ type File struct {
 	Graphite   Graphite
 	Webhook    Webhook
 	Guard      Guard
-	// Instances is the number of instances that share limits, for as long as Redis does not
-	// say it. Zero means that the file does not say it either.
+	// Instances is the number of instances that share limits, assumed until Redis reports
+	// one. Zero means that the file has none.
 	Instances int
-	// RedactKey is where the key of Rules.Redact is: see ReadRedactKey.
+	// RedactKey is the place of the key of Rules.Redact; see ReadRedactKey.
 	RedactKey KeyPlace
 
-	warnings  []Problem          // of the rules
-	listeners map[string]Problem // where the addresses of aggregator.listen stand
+	warnings  []Problem          // warnings about the rules
+	listeners map[string]Problem // places of the addresses of aggregator.listen
 }
 
 // MaxSize is the size of the largest file that is read, in bytes.
 const MaxSize = 1 << 20
 
-// Load reads and parses the file at path. The error is [Problems], also when the file
-// cannot be read; then it wraps the error of the file system.
+// Load reads and parses the file at path. The error is [Problems], even if the file cannot be
+// read; then it wraps the error of the file system.
 func Load(path string) (*File, error) {
 	data, err := Read(path)
 	if err != nil {
@@ -43,11 +43,11 @@ func Load(path string) (*File, error) {
 }
 
 // Read returns the content of the file at path for [Parse], at most one byte more than
-// [MaxSize]. The error is that of Load.
+// [MaxSize]. Its error is the same as Load's.
 func Read(path string) ([]byte, error) {
 	data, err := read(path)
 	if err != nil {
-		// The path stands in front of the problem already.
+		// The problem already begins with the path.
 		if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 			err = pe.Err
 		}
@@ -70,8 +70,8 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, MaxSize+1))
 }
 
-// Parse reads the content of a file; name is what problems call it. The error
-// is [Problems].
+// Parse reads the content of a file. Problems use name as the file's name. The error is
+// [Problems].
 func Parse(name string, data []byte) (*File, error) {
 	d := &decoder{text: newText(name, data)}
 	f := d.file(data)
@@ -105,10 +105,10 @@ var topSection = section{
 	example: "begin with namespace: and rules:",
 }
 
-// DefaultNamespace is the namespace of a file that names none.
+// DefaultNamespace is the namespace of a file without one.
 const DefaultNamespace = "hotparam"
 
-// file reads the whole file. What it returns counts only without problems.
+// file reads the whole file. The result is valid only if there are no problems.
 func (d *decoder) file(data []byte) *File {
 	if !d.readable(data) {
 		return nil
@@ -160,10 +160,10 @@ func (d *decoder) file(data []byte) *File {
 	return f
 }
 
-// maxInstances bounds instances: more is a typing error.
+// maxInstances bounds instances: a higher number is a typing error.
 const maxInstances = 100_000
 
-// instances reads the number of instances that is assumed.
+// instances reads the assumed number of instances.
 func (d *decoder) instances(n *node) int {
 	number := d.whole(n, "instances")
 	if number == invalid || number > maxInstances {

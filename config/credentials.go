@@ -4,8 +4,7 @@ import (
 	"github.com/hotparam/hotparam/kafka"
 )
 
-// refusedFields are fields that a file must not have, wherever they stand or with their
-// section.
+// refusedFields are fields that a file must not have, anywhere or with their section's prefix.
 var refusedFields = map[string]struct{ what, hint string }{
 	"password":          {"a password", noPassword},
 	"sentinel_password": {"a password", noPassword},
@@ -23,7 +22,7 @@ const (
 	noToken     = "this file is shared and kept in version control: name a file that holds the token in token_file, or a variable in token_env"
 )
 
-// tlsSettings are the fields of TLS, wherever they stand.
+// tlsSettings returns the fields of TLS in any section.
 func tlsSettings(ca, cert, key, serverName *string, insecure *bool) settings {
 	return settings{
 		{"ca", word(ca), "", "File of the authorities, PEM"},
@@ -34,19 +33,19 @@ func tlsSettings(ca, cert, key, serverName *string, insecure *bool) settings {
 	}
 }
 
-// settingsOf are the fields of t.
+// settingsOf returns the fields of t.
 func settingsOf(t *kafka.TLS) settings {
 	return tlsSettings(&t.CA, &t.Cert, &t.Key, &t.ServerName, &t.Insecure)
 }
 
-// tls reads TLS that is a section of its own.
+// tls reads a section with the fields of TLS.
 func (d *decoder) tls(n *node, what string) *kafka.TLS {
 	t := new(kafka.TLS)
 	d.agreeTLS(d.settings(n, what, "for example tls: {ca: ca.pem}", settingsOf(t)), what, t.Insecure)
 	return t
 }
 
-// agreeTLS reports fields of TLS in a section that do not go together.
+// agreeTLS reports contradictory fields of TLS in a section.
 func (d *decoder) agreeTLS(v values, what string, insecure bool) {
 	for _, pair := range [][2]string{{"cert", "key"}, {"key", "cert"}} {
 		if one := v.get(pair[0]); one != nil && !v.has(pair[1]) {

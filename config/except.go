@@ -19,7 +19,7 @@ var exceptSection = section{
 
 const valuesExample = `for example values: {q: "phone*"}, or values: {q: [tv, radio]}; a star matches any text`
 
-// exceptions reads except, then allow, then block: the first that matches counts.
+// exceptions reads except, then allow, then block. The first match counts.
 func (r *ruleReader) exceptions(v values, rule *rules.Rule) []rules.Exception {
 	var all []rules.Exception
 	if n := v.get("except"); n != nil && n.kind != listKind {
@@ -48,7 +48,7 @@ func (r *ruleReader) exceptions(v values, rule *rules.Rule) []rules.Exception {
 	return all
 }
 
-// exception reads one item of except. A list of patterns makes it several.
+// exception reads one item of except. A list of patterns makes several exceptions.
 func (r *ruleReader) exception(n *node, rule *rules.Rule) []rules.Exception {
 	v := r.section(n, exceptSection)
 	if v == nil {
@@ -66,7 +66,7 @@ func (r *ruleReader) exception(n *node, rule *rules.Rule) []rules.Exception {
 	return r.expand(n, v.get("values"), "except.values", rule, x)
 }
 
-// exceptRate reads a threshold in place of the rule's over the same window.
+// exceptRate reads a threshold that replaces the rule's over the same window.
 func (r *ruleReader) exceptRate(n *node, unit rules.Unit) rules.Rate {
 	s, ok := r.scalar(n, "except.hot")
 	if !ok {
@@ -80,9 +80,9 @@ func (r *ruleReader) exceptRate(n *node, unit rules.Unit) rules.Rate {
 	return rate
 }
 
-// expand makes exceptions like x of the values in n, one for each choice among lists of
-// patterns. Without values that can be read it makes one, for the rest of it to be
-// judged by. item is all of what is read.
+// expand makes exceptions like x from the values in n, one for each choice among lists of
+// patterns. If no values can be read, it makes one exception, so that its other fields are
+// still checked. item is the node of the whole exception.
 func (r *ruleReader) expand(item, n *node, what string, rule *rules.Rule, x rules.Exception) []rules.Exception {
 	nodes := exceptionNodes{item: item, what: what}
 	var lists [][]rules.QueryMatch
@@ -98,9 +98,9 @@ func (r *ruleReader) expand(item, n *node, what string, rule *rules.Rule, x rule
 	return all
 }
 
-// values reads names with patterns, and where the names stand. A list of patterns stands
-// for each of them, so this is what several exceptions have. It is nil for what cannot
-// be read.
+// values reads names with patterns, and the places of the names. A list of patterns represents
+// several exceptions, each with one of them, so values returns the values of several
+// exceptions. It returns nil for values that cannot be read.
 func (r *ruleReader) values(n *node, what string, rule *rules.Rule) (all [][]rules.QueryMatch, names []*node) {
 	if n == nil {
 		return nil, nil
@@ -119,7 +119,7 @@ func (r *ruleReader) values(n *node, what string, rule *rules.Rule) (all [][]rul
 		names = append(names, at)
 		p, err := parseName(f.name, rule.Match.Route)
 		if err != nil && err.ofRoute && (len(rule.By.Names) > 0 || rule.By.Kind == rules.ByNone) {
-			p, err = parseName(f.name, rules.Route{}) // by says which names there are
+			p, err = parseName(f.name, rules.Route{}) // by determines which names exist
 		}
 		if err != nil {
 			r.reject(at, err.hint, "%s %s: %s", what, quote(f.name), err.message)
@@ -136,7 +136,7 @@ func (r *ruleReader) values(n *node, what string, rule *rules.Rule) (all [][]rul
 			for _, pattern := range patterns {
 				next = append(next, append(slices.Clip(values), rules.QueryMatch{Name: nameText(p), Value: pattern}))
 			}
-			if len(patterns) == 0 { // reported
+			if len(patterns) == 0 { // the error was reported
 				next = append(next, append(slices.Clip(values), rules.QueryMatch{Name: nameText(p)}))
 			}
 		}

@@ -8,12 +8,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// FromFlags makes rules of three flags, for commands that work without a file:
-// one rule "replay" for every request, in namespace "replay". by is "all" (also
-// when empty), "each", "combinations", or names with commas between; hot is a
-// threshold in one word as the file has it, "200/s", "20%" or "8x/1m", with the
-// default exit and hold; limit is a rate, which is its burst too, or empty.
-// Errors name the flag.
+// FromFlags makes rules from three flags, for commands that work without a file: one rule
+// "replay" for every request, in namespace "replay". by is "all" (also when empty), "each",
+// "combinations", or names separated by commas. hot is a threshold in one word as in a file,
+// "200/s", "20%" or "8x/1m", with the default exit and hold. limit is a rate, whose count is
+// also the burst, or empty. Errors name the flag.
 func FromFlags(by, hot, limit string) (*rules.Rules, error) {
 	if hot == "" {
 		return nil, errors.New("--hot is missing, for example --hot 200/s")
@@ -50,7 +49,7 @@ func FromFlags(by, hot, limit string) (*rules.Rules, error) {
 	return ruleset, nil
 }
 
-// flagError names the flag that a field of the rule was read from.
+// flagError names the flag from which a field of the rule was read.
 func flagError(bad *rules.FieldError, by, hot, limit string) error {
 	_, field, _ := strings.Cut(bad.Field, ".")
 	switch name, i := cutIndex(field); name {

@@ -13,36 +13,36 @@ import (
 	"github.com/hotparam/hotparam/kafka"
 )
 
-// Graphite is how counts are read that a StatsD has written to Graphite, section
-// "graphite:" of the file. What the file does not say is zero, which the source
-// takes for its defaults; [Graphite.WithDefaults] fills in what others ask for.
+// Graphite holds the settings for counts that a StatsD server has written to Graphite,
+// section "graphite:" of the file. Settings that the file lacks are zero, which the source
+// replaces by its defaults; [Graphite.WithDefaults] fills in the ones that other packages need.
 type Graphite struct {
-	// URL is Graphite's, below which render is: http:// or https://.
+	// URL is Graphite's URL above render: http:// or https://.
 	URL string
-	// Every is when it is asked, a spec of robfig/cron.
+	// Every is the schedule of the queries, a spec of robfig/cron.
 	Every string
-	// Offset is how long after these instants it is asked.
+	// Offset is the delay of a query after these instants.
 	Offset time.Duration
 	// Series is the name of a counter's series, with {name} in it.
 	Series string
-	// Rate: values are per second.
+	// Rate means that values are per second.
 	Rate bool
-	// Heartbeat is a series that the StatsD writes with each flush; "none": there
-	// is none.
+	// Heartbeat is a series that the StatsD server writes with each flush, or "none" if
+	// there is none.
 	Heartbeat string
-	// Step is how often the StatsD flushes, which is Graphite's finest retention.
+	// Step is the flush interval of the StatsD server, which is Graphite's finest retention.
 	Step time.Duration
 	// Timeout bounds a request.
 	Timeout time.Duration
 
-	// User and a password, or a token, are what Graphite lets us by.
+	// User and a password, or a token, are the credentials for Graphite.
 	User, PasswordFile, PasswordEnv string
 	TokenFile, TokenEnv             string
 	// TLS is used with https://. A nil TLS means the system's authorities.
 	TLS *kafka.TLS
 }
 
-// settings are the fields of the section.
+// settings returns the fields of the section.
 func (g *Graphite) settings() settings {
 	return settings{
 		{"url", as(&g.URL, schema{"type": "string", "pattern": "^[hH][tT][tT][pP][sS]?://"}, (*decoder).graphiteURL), "http://127.0.0.1:8080", "The URL above render"},
@@ -66,13 +66,13 @@ func (g *Graphite) settings() settings {
 	}
 }
 
-// WithDefaults returns the settings with the default for the URL and the step.
+// WithDefaults returns the settings with defaults for the URL and the step.
 func (g Graphite) WithDefaults() Graphite {
 	g.settings().setDefaults()
 	return g
 }
 
-// Bounds of what a job can do about each second.
+// Bounds for a job that runs about once a second.
 const (
 	minOffset, maxOffset = time.Millisecond, 30 * time.Second
 	minStep, maxStep     = time.Second, time.Minute
@@ -96,15 +96,14 @@ func (d *decoder) graphiteURL(n *node, what string) string {
 		return ""
 	}
 	if err := CheckGraphiteURL(s); err != nil {
-		// It is not shown: it may hold a password in a form that is not known to be
-		// one.
+		// The URL is not shown: it may hold a password in a form that is not recognized.
 		d.reject(n, "for example http://graphite.example:8080; user, password_file and token_file say who we are", "%s: %v", what, err)
 	}
 	return s
 }
 
-// CheckGraphiteURL reports an error of the URL of a Graphite. The error does
-// not show it.
+// CheckGraphiteURL returns an error if s cannot be the URL of a Graphite. The error does not
+// contain s.
 func CheckGraphiteURL(s string) error {
 	u, err := url.Parse(s)
 	switch {
@@ -118,7 +117,7 @@ func CheckGraphiteURL(s string) error {
 	return nil
 }
 
-// schedule reads when a job runs.
+// schedule reads the schedule of a job.
 func (d *decoder) schedule(n *node, what string) string {
 	s, ok := d.scalar(n, what)
 	if !ok {
@@ -145,10 +144,10 @@ func checkSchedule(s string) error {
 	return err
 }
 
-// seriesName is what StatsD writes, with names in braces.
+// seriesName matches the names that StatsD writes, with names in braces.
 var seriesName = regexp.MustCompile(`^[A-Za-z0-9_{}-]+(\.[A-Za-z0-9_{}-]+)*$`)
 
-// series reads the name of a series with so many {name} in it.
+// series reads the name of a series with the given number of {name} in it.
 func (d *decoder) series(n *node, what string, names int, example string) string {
 	s, ok := d.scalar(n, what)
 	switch {
@@ -163,7 +162,7 @@ func (d *decoder) series(n *node, what string, names int, example string) string
 	return s
 }
 
-// graphiteUser looks at the credentials for Graphite: a user with a password, or a token.
+// graphiteUser checks the credentials for Graphite: a user with a password, or a token.
 func (d *decoder) graphiteUser(v values) {
 	user := v.get("user")
 	password := cmp.Or(v.get("password_file"), v.get("password_env"))

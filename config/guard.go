@@ -13,45 +13,45 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Guard holds the settings of the guard as a service, section "guard:" of the file. What the
-// file does not say is zero; [Guard.WithDefaults] fills it in.
+// Guard holds the settings of the guard as a service, section "guard:" of the file. Settings
+// that the file lacks are zero; [Guard.WithDefaults] fills them in.
 type Guard struct {
 	// HTTP is the address for health and metrics.
 	HTTP string
 	// Pprof serves profiles of the process at /debug/pprof/, if HTTP is a loopback address.
 	Pprof bool
 	// RLS, Check and SPOE are the doors of Envoy's rate limit service, of programs and of
-	// HAProxy. One without an address is closed.
+	// HAProxy. A door without an address is closed.
 	RLS, Check, SPOE Door
 	// Auth are the endpoints of the door for gateways that ask over HTTP.
 	Auth []AuthEndpoint
-	// Paths says how rules see paths: [PathsClean] or [PathsRaw].
+	// Paths selects how rules see paths: [PathsClean] or [PathsRaw].
 	Paths string
-	// TrustCaller takes the caller of a request from what a gateway says.
+	// TrustCaller takes the caller of a request from the gateway.
 	TrustCaller bool
-	// TicketAge is how long a request may go on whose end another call tells.
+	// TicketAge is the longest time that a request may last whose end another call reports.
 	TicketAge time.Duration
-	// MaxTickets is how many such requests there may be, for each door.
+	// MaxTickets is the maximum number of such requests, for each door.
 	MaxTickets int
 }
 
-// Door is a place where the guard is asked, and who may ask.
+// Door is an address at which the guard is asked, with the clients that may ask.
 type Door struct {
 	Listen string // "host:port" or "unix:PATH"
 	// Cert and Key are files with the door's certificate. ClientCA is the file with the
-	// authorities of which each client has to have a certificate.
+	// authorities that must have signed each client's certificate.
 	Cert, Key, ClientCA string
-	// TokenFile or TokenEnv is where the token is that each request has to have. RLS and SPOE
-	// have none.
+	// TokenFile or TokenEnv names the place of the token that each request must have. RLS
+	// and SPOE have none.
 	TokenFile, TokenEnv string
 	// Allow are the networks that may connect. If it is empty, all may.
 	Allow []netip.Prefix
-	// Insecure lets whoever can connect ask.
+	// Insecure lets every client ask that can connect.
 	Insecure bool
 }
 
 // AuthEndpoint is a path of the door for gateways that ask over HTTP. Endpoints with the same
-// Listen are of one server, and have the same settings.
+// Listen belong to one server, and have the same settings.
 type AuthEndpoint struct {
 	Door
 	// Path and Scheme are both empty if the server has all schemes, each at its own path.
@@ -64,17 +64,17 @@ const (
 	PathsRaw   = "raw"   // as the gateway passes them
 )
 
-// authSchemes are the words for [AuthEndpoint].Scheme: in which headers a gateway passes a
-// request, and how it is answered.
+// authSchemes are the words for [AuthEndpoint].Scheme, which determines the headers in which a
+// gateway passes a request, and the form of the answer.
 var authSchemes = []string{"forwarded", "original", "nginx", "envoy"}
 
-// minToken is the length that a door's token has at least, in bytes.
+// minToken is the minimum length of a door's token, in bytes.
 const minToken = 16
 
-// maxTickets bounds guard.max_tickets: a ticket takes some 200 bytes.
+// maxTickets bounds guard.max_tickets. A ticket takes some 200 bytes.
 const maxTickets = 10_000_000
 
-// settings are the fields of the section.
+// settings returns the fields of the section.
 func (g *Guard) settings() settings {
 	auth := schemaList(new(AuthEndpoint).settings().schema())
 	return settings{
@@ -102,7 +102,7 @@ func (d *Door) settings() settings {
 	}
 }
 
-// tokenSettings are those of a door whose requests may have a token.
+// tokenSettings returns the settings of a door whose requests may have a token.
 func (d *Door) tokenSettings() settings {
 	return append(d.settings(), settings{
 		{"token_file", word(&d.TokenFile), "", "File with the token that each request has to have"},
@@ -125,7 +125,7 @@ func (g *Guard) authSettings() (all []settings) {
 	return all
 }
 
-// WithDefaults returns the settings with the default for each that is zero.
+// WithDefaults returns the settings with defaults in place of zeros.
 func (g Guard) WithDefaults() Guard {
 	g.settings().setDefaults()
 	g.Auth = slices.Clone(g.Auth)
@@ -137,12 +137,12 @@ func (g Guard) WithDefaults() Guard {
 	return g
 }
 
-// Differs returns the names of the settings that differ between g and other, as the section
-// guard of a file has them: "ticket_age", "rls.listen", "auth[0].path". If there are more or
-// fewer endpoints of auth, it is "auth" alone.
+// Differs returns the names of the settings that differ between g and other, in the form of the
+// section guard of a file: "ticket_age", "rls.listen", "auth[0].path". If the numbers of
+// endpoints of auth differ, the name is "auth" alone.
 func (g Guard) Differs(other Guard) []string { return g.settings().differ(other.settings(), "") }
 
-// Token reads the token that requests have to have. It returns "" if the file names none.
+// Token reads the token that requests must have. It returns "" if the file names none.
 func (d Door) Token() (string, error) {
 	token, err := base.ReadSecret(d.TokenFile, d.TokenEnv)
 	if err != nil {
@@ -176,7 +176,7 @@ func (g *Guard) readAuth(d *decoder, n *node, what string) {
 	}
 }
 
-// CheckDoorAddress reports an error of the address of a door.
+// CheckDoorAddress returns an error if s cannot be the address of a door.
 func CheckDoorAddress(s string) error {
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		if path == "" {
@@ -190,7 +190,7 @@ func CheckDoorAddress(s string) error {
 	return nil
 }
 
-// isLocal reports whether only this machine reaches the address.
+// isLocal reports whether the address can be reached from this machine only.
 func isLocal(address string) bool {
 	if strings.HasPrefix(address, "unix:") {
 		return true
@@ -203,11 +203,11 @@ func isLocal(address string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Agree reports settings that contradict each other, and doors that are open to everybody. A
-// file that was read without problems has none; flags and variables may bring some in.
+// Agree returns an error if settings contradict each other, or if a door is open to everyone. A
+// file that was read without problems has no such settings; flags and variables may add some.
 func (g Guard) Agree() error {
 	g = g.WithDefaults()
-	at := make(map[string]string) // by address: the door that has it
+	at := make(map[string]string) // names of doors, by address
 	at[g.HTTP] = "guard.http"
 	doors := []struct {
 		name string
@@ -262,7 +262,7 @@ func (d Door) equal(other Door) bool {
 	return len(d.tokenSettings().differ(other.tokenSettings(), "")) == 0
 }
 
-// agree reports an error of one door.
+// agree returns an error if one door's settings contradict each other or leave it open.
 func (d Door) agree() error {
 	switch {
 	case (d.Cert == "") != (d.Key == ""):

@@ -26,7 +26,7 @@ var hotSection = section{
 	example: "for example hot: 200/s, or hot: {rate: 200/s, exit: 80%, hold: 10s}",
 }
 
-// kindFields are the fields that say what a count is compared with, by kind.
+// kindFields are the fields that set what a count is compared with, by kind.
 var kindFields = hotSection.fields.names()[:rules.Top+1]
 
 // hot reads the thresholds of a rule: one, or a list of them.
@@ -66,7 +66,7 @@ func (r *ruleReader) threshold(n *node, unit rules.Unit) (t rules.Threshold) {
 	return t
 }
 
-// kind reads the one field that says what a count is compared with.
+// kind reads the one field that sets what a count is compared with.
 func (r *ruleReader) kind(n *node, v values, unit rules.Unit) (t rules.Threshold) {
 	const none = -1
 	kind := none
@@ -88,8 +88,8 @@ func (r *ruleReader) kind(n *node, v values, unit rules.Unit) (t rules.Threshold
 	return r.terms(v.get(name), "hot."+name, rules.Kind(kind), unit)
 }
 
-// terms reads what a count is compared with. A rate may be a share or a jump
-// too, as its text says.
+// terms reads what a count is compared with. A rate may also be a share or a jump, depending
+// on its text.
 func (r *ruleReader) terms(n *node, what string, kind rules.Kind, unit rules.Unit) rules.Threshold {
 	s, ok := r.scalar(n, what)
 	if !ok {
@@ -148,7 +148,7 @@ func (r *ruleReader) least(n *node, v values, t *rules.Threshold, unit rules.Uni
 	}
 	if window != nil {
 		d := r.duration(window, "hot.window", "for example window: 10s", cmp.Or(t.Rate.Per, rules.MinWindow))
-		r.sameWindow(window, "hot.window", t, cmp.Or(d, invalid)) // 0 is no default here
+		r.sameWindow(window, "hot.window", t, cmp.Or(d, invalid)) // 0 means no default here
 	}
 	if t.Rate.N == 0 && unit != rules.Requests && unit != anyUnit {
 		r.reject(n, "min is the count below which no key is hot, for example min: "+strings.Trim(strings.Fields(quantities[unit].rate)[0], `"`),
@@ -169,7 +169,7 @@ func (r *ruleReader) past(n *node, t *rules.Threshold) {
 	}
 }
 
-// sameWindow sets the window of a threshold, and reports another one.
+// sameWindow sets the window of a threshold. It reports an error if another one is set.
 func (r *ruleReader) sameWindow(n *node, what string, t *rules.Threshold, window time.Duration) {
 	if t.Rate.Per != 0 && window != t.Rate.Per {
 		r.reject(n, "say it once", "%s %s: the threshold has a window of %v already", what, quote(n.text), t.Rate.Per)
@@ -177,20 +177,20 @@ func (r *ruleReader) sameWindow(n *node, what string, t *rules.Threshold, window
 	t.Rate.Per = window
 }
 
-// defaultLeast is the count of requests within the window below which no key is
+// defaultLeast is the default count of requests within the window below which no key becomes
 // hot by comparison.
 const defaultLeast = 10
 
-// withLeast sets, in a threshold that compares, the least count and the window that
-// it does not name.
+// withLeast sets the defaults of the least count and of the window in a threshold that
+// compares.
 func withLeast(t *rules.Threshold) {
 	if t.Kind != rules.Absolute {
 		t.Rate.N, t.Rate.Per = cmp.Or(t.Rate.N, defaultLeast), cmp.Or(t.Rate.Per, rules.MinWindow)
 	}
 }
 
-// exit reads when a key cools: as a share of the threshold, or where that is
-// absolute as a rate over the same window or a count.
+// exit reads the exit of a threshold: a share of it or, for an absolute threshold, a rate over
+// the same window or a count.
 func (r *ruleReader) exit(n *node, t *rules.Threshold, unit rules.Unit) {
 	s, ok := r.scalar(n, "hot.exit")
 	if !ok {

@@ -9,30 +9,30 @@ import (
 	"github.com/hotparam/hotparam/kafka"
 )
 
-// Kafka is how counts travel by Kafka, section "kafka:" of the file: for
-// instances that send and aggregators that read. What the file does not say is
-// zero, which sender and reader take for their defaults, the brokers aside:
-// those [Kafka.WithDefaults] fills in.
+// Kafka holds the settings for counts that travel through Kafka, section "kafka:" of the file.
+// Instances that send and aggregators that read use them. Settings that the file lacks are
+// zero, which sender and reader replace by their defaults. Only the brokers have a default in
+// [Kafka.WithDefaults].
 type Kafka struct {
 	kafka.Connection
-	// Topic holds the counts.
+	// Topic is the topic of the counts.
 	Topic string
 
-	// Acks is when a record counts as sent: [AcksOne] or [AcksAll].
+	// Acks selects when a record counts as sent: [AcksOne] or [AcksAll].
 	Acks string
-	// Idempotent keeps a record that is sent again from being there twice. It needs
+	// Idempotent keeps a record that is sent twice from being stored twice. It needs
 	// [AcksAll].
 	Idempotent bool
 	// Compression is zstd, lz4 or none.
 	Compression string
-	// Buffer is how many bytes wait for brokers that are away; what comes
-	// beyond that is dropped and counted.
+	// Buffer is the number of bytes that may wait for unavailable brokers. Counts beyond that
+	// are dropped and counted.
 	Buffer int64
 
 	// Group is the consumer group of the aggregators.
 	Group string
-	// Session is after which time of silence an aggregator loses its
-	// partitions to the others.
+	// Session is the time of silence after which an aggregator loses its partitions to the
+	// others.
 	Session time.Duration
 }
 
@@ -42,10 +42,10 @@ const (
 	AcksAll = "all"
 )
 
-// defaultBroker is a broker on the same machine.
+// defaultBroker is the address of a broker on the same machine.
 const defaultBroker = "127.0.0.1:9092"
 
-// WithDefaults returns the settings with the default for the brokers.
+// WithDefaults returns the settings with a default for the brokers.
 func (k Kafka) WithDefaults() Kafka {
 	if len(k.Brokers) == 0 {
 		k.Brokers = []string{defaultBroker}
@@ -55,16 +55,16 @@ func (k Kafka) WithDefaults() Kafka {
 
 var saslMechanisms = []string{"plain", "scram-sha-256", "scram-sha-512"}
 
-// Bounds of times, as brokers have them by default or better.
+// Bounds of times, at least as narrow as the brokers' defaults.
 const (
 	minTimeout, maxTimeout = 100 * time.Millisecond, time.Minute
 	minSession, maxSession = time.Second, 30 * time.Minute
 )
 
-// minBuffer is the least that a few records fit in.
+// minBuffer is the least buffer, which has room for a few records.
 const minBuffer = 1 << 20
 
-// settings are the fields of the section.
+// settings returns the fields of the section.
 func (k *Kafka) settings() settings {
 	return settings{
 		{"brokers", as(&k.Brokers, schemaSome(schemaForm(`:[0-9]+$`)), func(d *decoder, n *node, what string) []string {
@@ -106,7 +106,7 @@ func (d *decoder) kafka(n *node) (k Kafka) {
 		d.reject(v.get("idempotent"), "add acks: all, or remove idempotent", "kafka.idempotent needs acks: all")
 	}
 	if full := k.WithDefaults(); n != nil && len(d.problems) == before {
-		if err := full.Validate(); err != nil { // what it knows better
+		if err := full.Validate(); err != nil { // Validate checks the rest
 			d.reject(n, example, "kafka.%v", err)
 		}
 	}
@@ -115,7 +115,7 @@ func (d *decoder) kafka(n *node) (k Kafka) {
 
 var kafkaName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 
-// nameInKafka is a name as Kafka has them.
+// nameInKafka returns the value for a name that Kafka accepts.
 func nameInKafka(to *string, example string) value {
 	return written(to, kafkaName.String(), "for example "+example, "1 to 249 of A-Z a-z 0-9 . _ -", func(s string) bool {
 		return kafkaName.MatchString(s) && s != "." && s != ".."
@@ -132,7 +132,7 @@ func (d *decoder) kafkaVersion(n *node, what string) string {
 	return s
 }
 
-// kafkaTLS reads true, false, or fields; nil is no TLS.
+// kafkaTLS reads true, false, or fields. It returns nil for false.
 func (d *decoder) kafkaTLS(n *node, what string) *kafka.TLS {
 	switch {
 	case n.kind != scalarKind:
@@ -143,7 +143,7 @@ func (d *decoder) kafkaTLS(n *node, what string) *kafka.TLS {
 	return nil
 }
 
-// mechanism reads a word that is written in both cases.
+// mechanism reads a word that may be written in upper or lower case.
 func (d *decoder) mechanism(n *node, what string) string {
 	lower := *n
 	if lower.kind == scalarKind {

@@ -38,7 +38,7 @@ var limitSection = section{
 	example: "for example limit: 50/s, or limit: {rate: 50/s, burst: 100}",
 }
 
-// limit reads a limit; nil when there is none.
+// limit reads a limit. It returns nil if there is none.
 func (r *ruleReader) limit(n *node, unit rules.Unit) *rules.Limit {
 	if n == nil {
 		return nil
@@ -61,7 +61,7 @@ func (r *ruleReader) limit(n *node, unit rules.Unit) *rules.Limit {
 	return l
 }
 
-// rateOf reads how much may pass.
+// rateOf reads the rate, the burst and the concurrency of a limit.
 func (r *ruleReader) rateOf(v values, l *rules.Limit, what string, unit rules.Unit) {
 	if s, ok := r.scalar(v.get("rate"), what); ok {
 		rate, reason := parseRate(s, unit, rules.MaxRate)
@@ -93,7 +93,7 @@ var algorithms = func() (words []string) {
 	return words
 }()
 
-// calendars are the natural periods, the shortest first.
+// calendars are the calendar periods, the shortest first.
 var calendars = func() (words []string) {
 	for c := range rules.CalendarPeriods {
 		words = append(words, string(c))
@@ -104,7 +104,7 @@ var calendars = func() (words []string) {
 	return words
 }()
 
-// shapeOf reads the algorithm of a limit, and the settings of that algorithm.
+// shapeOf reads the algorithm of a limit and its settings.
 func (r *ruleReader) shapeOf(v values, l *rules.Limit) {
 	if n := v.get("algorithm"); n != nil && n.kind == scalarKind && rules.Algorithm(n.text).Custom() {
 		l.Algorithm = rules.Algorithm(n.text)
@@ -129,7 +129,7 @@ func (r *ruleReader) shapeOf(v values, l *rules.Limit) {
 	l.Penalty = r.atLeastMilli(v.get("penalty"), "limit.penalty", "30s")
 }
 
-// whose reads whose requests share the limit.
+// whose reads the scope of the limit: whose requests share it.
 func (r *ruleReader) whose(v values, l *rules.Limit) {
 	l.Scope = rules.Scope(r.buildable(v.get("scope"), "limit.scope", string(rules.ScopeInstance), string(rules.ScopeShare), string(rules.ScopeExact)))
 	if l.Scope == rules.ScopeInstance {
@@ -139,7 +139,7 @@ func (r *ruleReader) whose(v values, l *rules.Limit) {
 	l.Away = rules.Away(away)
 }
 
-// over reads what becomes of requests over the limit.
+// over reads what happens to requests over the limit.
 func (r *ruleReader) over(v values, l *rules.Limit) {
 	l.Wait = r.atLeastMilli(v.get("wait"), "limit.wait", "2s")
 	word, _ := r.choice(v.get("on_limit"), "limit.on_limit", "reject", "wait", "serve", "shadow")
@@ -157,21 +157,22 @@ func (r *ruleReader) over(v values, l *rules.Limit) {
 	l.Serve = r.answer(v.get("serve"))
 }
 
-// complete fills in the defaults, and the fields that follow from them.
+// complete fills in the defaults, and the fields that depend on them.
 func (r *ruleReader) complete(v values, q rules.Quota, unit rules.Unit) rules.Quota {
 	burst := q.Burst
 	q = q.WithDefaults()
 	if burst != 0 {
-		q.Burst = burst // good or bad
+		q.Burst = burst // valid or not
 	}
 	if s, ok := r.scalar(v.get("initial"), "limit.initial"); ok {
-		initial, _ := parseCount(s, unit) // 0 is read as none
+		initial, _ := parseCount(s, unit) // 0 is not a count, but is returned as 0
 		q.Missing = q.Burst - initial
 	}
 	return q
 }
 
-// whole reads a whole number of at least 1; 0 if there is none, invalid if it is bad.
+// whole reads a whole number of at least 1. It returns 0 if there is none, and invalid if it is
+// bad.
 func (d *decoder) whole(n *node, what string) int {
 	s, ok := d.scalar(n, what)
 	if !ok {
@@ -180,8 +181,8 @@ func (d *decoder) whole(n *node, what string) int {
 	return wholeNumber(s)
 }
 
-// atLeastMilli reads a time of at least a millisecond; 0 if there is none, invalid if it
-// is less.
+// atLeastMilli reads a time of at least a millisecond. It returns 0 if there is none, and
+// invalid if it is shorter.
 func (d *decoder) atLeastMilli(n *node, what, example string) time.Duration {
 	if n == nil {
 		return 0
@@ -193,7 +194,7 @@ func (d *decoder) atLeastMilli(n *node, what, example string) time.Duration {
 	return t
 }
 
-// buildable reads one of a few words, and knows those that are not built yet.
+// buildable reads one of a few words, and reports words that are not built yet.
 func (r *ruleReader) buildable(n *node, what string, words ...string) string {
 	if unbuilt := unbuiltWords[what]; n != nil && n.kind == scalarKind && slices.Contains(unbuilt.words, n.text) {
 		r.reject(n, unbuilt.hint, "%s %q is not built yet", what, n.text)

@@ -13,7 +13,7 @@ var prioritySection = section{
 	example: "for example priority: {by: tier, first: [gold, silver]}",
 }
 
-// priority reads which requests come first. It returns nil if all are alike.
+// priority reads the classes of requests. It returns nil if there are none.
 func (r *ruleReader) priority(n *node) *rules.Priority {
 	v := r.section(n, prioritySection)
 	if v == nil {
@@ -50,10 +50,10 @@ var serveSection = section{
 	example: `for example serve: {status: 200, type: application/json, body: "[]"}`,
 }
 
-// defaultType is what an answer is if the file does not say.
+// defaultType is the media type of an answer if the file has none.
 const defaultType = "text/plain; charset=utf-8"
 
-// answer reads the response in place of a handler's. It returns nil if the program sets it.
+// answer reads the response that replaces the handler's. It returns nil if the program sets it.
 func (r *ruleReader) answer(n *node) *rules.Response {
 	v := r.section(n, serveSection)
 	if v == nil {

@@ -15,10 +15,10 @@ const (
 	PageOff = "off"
 )
 
-// minPageToken is the length that a token of the page has at least, in bytes.
+// minPageToken is the minimum length of the page's token, in bytes.
 const minPageToken = 16
 
-// maxPageHosts bounds the list, which each request is compared with.
+// maxPageHosts bounds the list, which is compared with each request.
 const maxPageHosts = 32
 
 // pageHosts reads names of the server, without ports.

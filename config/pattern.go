@@ -12,11 +12,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// methods are the methods that routes usually have.
+// methods are the usual methods of routes.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
 
 // doubtfulRoute returns a message and a hint for a valid route that probably matches other
-// requests than it was meant to. The message is empty for all other routes.
+// requests than intended. The message is empty for all other routes.
 func doubtfulRoute(r rules.Route) (message, hint string) {
 	text := r.String()
 	word, rest, spaced := strings.Cut(text, " ")
@@ -54,17 +54,17 @@ func isLetters(s string) bool {
 // Wildcards of other routers, each a whole segment. The first group is the name, if there is
 // one.
 var (
-	// :id of chi's and gin's kin, with what fiber allows behind it.
+	// :id of routers like chi and gin, with the suffixes that fiber allows.
 	colonWildcard = regexp.MustCompile(`^:([\pL_][\pL\pN_-]*)(<.*>|\(.*\))?\??$`)
 	// <id> and <int:id> of Flask, and {id:[0-9]+}, {id?} of chi, gorilla and ASP.NET.
 	angleWildcard = regexp.MustCompile(`^<(?:[a-z]+:)?([\pL_][\pL\pN_]*)>$`)
 	braceWildcard = regexp.MustCompile(`^\{([\pL_][\pL\pN_]*)(?::.*|\?)\}$`)
-	// All of the rest: *, **, *path, {*path}, <path:name>, and the usual regular expressions.
+	// The rest of the path: *, **, *path, {*path}, <path:name>, and the usual regular expressions.
 	restWildcard = regexp.MustCompile(`^(?:\*{1,2}([\pL_][\pL\pN_]*)?|\{\*{1,2}([\pL_][\pL\pN_]*)\}|<path:([\pL_][\pL\pN_]*)>|\(\.[*+]\)|\.[*+])$`)
 )
 
-// ownPattern returns a route with the wildcards of other routers in our own spelling, and the
-// first segment that had one; "" if none had, or the route is not good all the same.
+// ownPattern returns a route with the wildcards of other routers in our spelling, and the
+// first segment that had one. Both are "" if none had, or if the result is still not valid.
 func ownPattern(route string) (own, foreign string) {
 	route = strings.TrimSpace(route)
 	slash := strings.IndexByte(route, '/')
@@ -88,13 +88,13 @@ func ownPattern(route string) (own, foreign string) {
 	return own, foreign
 }
 
-// ownSegment returns a segment in our own spelling.
+// ownSegment returns a segment in our spelling.
 func ownSegment(part string, last bool, taken map[string]bool) string {
 	if found := restWildcard.FindStringSubmatch(part); found != nil {
-		name := strings.Join(found[1:], "") // of the alternatives one has a name
+		name := strings.Join(found[1:], "") // one of the alternatives has the name
 		switch {
 		case last && name == "":
-			return "" // a route that ends in a slash has everything below
+			return "" // a route that ends in a slash matches everything below
 		case last:
 			return newWildcard(name, "...", taken)
 		}
@@ -111,7 +111,7 @@ func ownSegment(part string, last bool, taken map[string]bool) string {
 	return part
 }
 
-// newWildcard returns a wildcard whose name no other has.
+// newWildcard returns a wildcard whose name is not taken.
 func newWildcard(name, dots string, taken map[string]bool) string {
 	name = strings.ReplaceAll(name, "-", "_")
 	for base, n := name, 2; taken[name]; n++ {

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Problem is one thing that is wrong with a file, or probably is, and where.
+// Problem is one certain or probable error of a file, with its place.
 type Problem struct {
 	Severity Severity `json:"severity"`
 	File     string   `json:"file"`
@@ -19,7 +19,7 @@ type Problem struct {
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
 	Message string `json:"message"`
-	// Hint is what to do about it.
+	// Hint is advice about it.
 	Hint string `json:"hint"`
 	// Source is the line, with passwords of URLs masked.
 	Source string `json:"-"`
@@ -27,24 +27,24 @@ type Problem struct {
 	cause error
 }
 
-// Severity is what follows from a [Problem].
+// Severity is the consequence of a [Problem].
 type Severity string
 
 // Severities.
 const (
 	SeverityError   Severity = "error"   // the file is not used
-	SeverityWarning Severity = "warning" // it is used, and may not do what was meant
+	SeverityWarning Severity = "warning" // the file is used, and may not do what was intended
 )
 
-// Problems is all that is wrong with a file, in the order of the file. It is an
-// error, and its text is what [Problems.WriteText] writes.
+// Problems are all problems of a file, in the order of the file. They are an error, whose text
+// is the text of [Problems.WriteText].
 type Problems []Problem
 
-// maxProblems bounds what a file that is no hotparam.yaml at all can say.
+// maxProblems bounds the problems of a file that is not a hotparam.yaml at all.
 const maxProblems = 100
 
-// arranged puts the problems in order, replaces those at the end by their number
-// if they are too many, and brings every column into its line.
+// arranged sorts the problems, replaces the last by their number if there are too many, and
+// limits every column to the length of its line.
 func (p Problems) arranged() Problems {
 	slices.SortStableFunc(p, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -63,11 +63,11 @@ func (p Problems) arranged() Problems {
 // Error returns the text of all problems.
 func (p Problems) Error() string {
 	var b strings.Builder
-	_ = p.WriteText(&b) // a Builder takes everything
+	_ = p.WriteText(&b) // a Builder never fails
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Unwrap returns what caused the problems, where that was another error.
+// Unwrap returns the causes of problems that come from another error.
 func (p Problems) Unwrap() []error {
 	var causes []error
 	for _, problem := range p {
@@ -78,8 +78,8 @@ func (p Problems) Unwrap() []error {
 	return causes
 }
 
-// WriteText writes the problems for people: for each its place and message, the
-// line it is in, a caret under its column, and the hint.
+// WriteText writes the problems for people: for each its place and message, its line, a caret
+// under its column, and the hint.
 //
 //	hotparam.yaml:7:17: hot.rate "200": want N/D, for example "200/s" or "60/1m"
 //	      hot: {rate: 200}
@@ -102,13 +102,12 @@ func (p Problems) WriteText(w io.Writer) error {
 	return b.Flush()
 }
 
-// before and behind are how many characters of a line an excerpt shows on
-// either side of its column.
+// before and behind are the numbers of characters that an excerpt shows before and after its
+// column.
 const before, behind = 80, 60
 
-// excerpt is the part of a line around a column, and the line that has a caret
-// under that column. Tabs stay tabs in both, so however wide a terminal shows
-// them the caret stands right.
+// excerpt returns the part of a line around a column, and a line with a caret under that
+// column. Tabs stay tabs in both, so the caret is right however wide a terminal shows them.
 func excerpt(line string, column int) (string, string) {
 	runes := []rune(line)
 	at := min(column-1, len(runes))
@@ -136,7 +135,7 @@ func excerpt(line string, column int) (string, string) {
 	return shown.String(), caret.String()
 }
 
-// isWide reports whether a terminal gives a character two cells: the scripts and
+// isWide reports whether a terminal shows a character in two cells. It covers the scripts and
 // blocks of UAX #11 that are wide throughout.
 func isWide(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana) ||

@@ -12,16 +12,16 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// quantity is how numbers of a unit are written.
+// quantity describes how numbers of a unit are written.
 type quantity struct {
 	parse func(s string) (int64, bool)
-	want  string // what a number is, for messages
+	want  string // description of a number, for messages
 	rate  string // an example of a rate
 	most  int64  // the highest rate of a threshold, per second
 }
 
-// anyUnit stands for the unit of a rule whose count is bad, so that the numbers
-// which it was meant for are not reported, too.
+// anyUnit is the unit of a rule whose count is bad. It keeps the numbers in the intended unit
+// from being reported too.
 const anyUnit = rules.Units + 1
 
 var quantities = [...]quantity{
@@ -47,7 +47,7 @@ func parseRate(s string, unit rules.Unit, most int64) (rules.Rate, string) {
 	}
 	n, ok := parseCount(count, unit)
 	whole := "1/" + per
-	if !ok && (unit == rules.Requests || unit == rules.Units) { // it may be a fraction
+	if !ok && (unit == rules.Requests || unit == rules.Units) { // N may be a fraction
 		whole = s
 	} else if !ok {
 		return rules.Rate{}, "the count must be " + quantities[unit].want
@@ -65,7 +65,7 @@ func parseRate(s string, unit rules.Unit, most int64) (rules.Rate, string) {
 	return rate, ""
 }
 
-// rateHint is the hint for a text that is no rate in the unit.
+// rateHint returns the hint for a text that is not a rate in the unit.
 func rateHint(s string, unit rules.Unit, example string) string {
 	count, _, _ := strings.Cut(s, "/")
 	count = strings.TrimSpace(count)
@@ -81,11 +81,11 @@ func rateHint(s string, unit rules.Unit, example string) string {
 	return example
 }
 
-// invalid stands for a number that cannot be read, or that is 0 where 0 would mean that
-// there is none: package rules reports it, with the bounds.
+// invalid replaces a number that cannot be read, or a 0 where 0 would mean that there is none.
+// Package rules reports it, with the bounds.
 const invalid = -1
 
-// wholeNumber reads a whole number of at least 1, or is invalid.
+// wholeNumber reads a whole number of at least 1. It returns invalid for any other text.
 func wholeNumber(s string) int {
 	i, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil || i < 1 {
@@ -123,8 +123,8 @@ var sizes = []struct {
 	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
 }
 
-// ParseBytes reads a size as the file writes it, in whole units: "64MB", "256MiB"
-// or "1048576". It is false for any other text.
+// ParseBytes reads a size in the form of the file, in whole units: "64MB", "256MiB"
+// or "1048576". It returns false for any other text.
 func ParseBytes(s string) (int64, bool) {
 	number, each := strings.ToUpper(strings.TrimSpace(s)), int64(1)
 	for _, size := range sizes {

@@ -6,19 +6,18 @@ import (
 	"strings"
 )
 
-// Redis is how to reach the Redis that holds the hot set: a URL alone, or
-// fields. The fields are those of hotkeys.ClientConfig, which it converts to.
+// Redis holds the settings to reach the Redis with the hot set: a URL alone, or fields. The
+// fields are those of hotkeys.ClientConfig, which it converts to.
 type Redis struct {
-	// URL is redis://, rediss:// or unix://, with all that go-redis reads
-	// from one.
+	// URL is redis://, rediss:// or unix://, with all options that go-redis reads from a
+	// URL.
 	URL string
-	// Username and the password, in a file or a variable, go before what the
-	// URL says.
+	// Username and the password, in a file or a variable, take precedence over the URL's.
 	Username, PasswordFile, PasswordEnv string
-	// The same for the sentinels.
+	// The sentinel fields are the same for the sentinels.
 	SentinelUsername, SentinelPasswordFile, SentinelPasswordEnv string
-	// CA, Cert and Key are PEM files for TLS; ServerName is the name in the
-	// server's certificate, if it is not its host.
+	// CA, Cert and Key are PEM files for TLS. ServerName is the name in the server's
+	// certificate, if it differs from the host.
 	CA, Cert, Key, ServerName string
 	// Insecure accepts any certificate.
 	Insecure bool
@@ -38,7 +37,7 @@ func (r *Redis) settings() settings {
 	}, tlsSettings(&r.CA, &r.Cert, &r.Key, &r.ServerName, &r.Insecure)...)
 }
 
-// value is a URL, or fields of which the URL is one.
+// value returns the value for a URL, or for fields that include the URL.
 func (r *Redis) value() value {
 	const example = "for example redis: redis://127.0.0.1:6379/0, or redis: {url: rediss://redis.example:6380/0, username: hotparam, password_file: redis.password}"
 	v := within(r, r.settings(), example)
@@ -60,8 +59,7 @@ func schemaRedisURL() schema {
 func (d *decoder) redisURL(n *node, what string) string {
 	s, ok := d.scalar(n, what)
 	if ok && !validRedis(s) {
-		// The URL is not shown: it may hold a password in a form that is not
-		// known to be one.
+		// The URL is not shown: it may hold a password in a form that is not recognized.
 		d.reject(n, "for example redis://host:6379/0; docs/REDIS.md has the forms for Sentinel and Cluster", "%s: want a URL that begins with redis://, rediss:// or unix://", what)
 	}
 	return s

@@ -44,7 +44,7 @@ func (d *decoder) rules(n *node, ruleset *rules.Rules) {
 	r := ruleReader{d, ruleset}
 	for _, item := range items {
 		d.ruleNodes = append(d.ruleNodes, ruleNodes{rule: item})
-		var rule rules.Rule // stays empty for a node that is no rule
+		var rule rules.Rule // stays empty if the node is not a rule
 		if v := d.section(item, ruleSection); v != nil {
 			rule = r.rule(v)
 		}
@@ -82,7 +82,7 @@ func (r *ruleReader) rule(v values) rules.Rule {
 	return rule
 }
 
-// count reads what a request counts.
+// count reads the unit in which a rule counts requests.
 func (r *ruleReader) count(n *node) rules.Unit {
 	var words []string
 	for u := rules.Requests; u <= rules.Units; u++ {
@@ -100,7 +100,7 @@ func (r *ruleReader) count(n *node) rules.Unit {
 
 // nothingElse reports fields that have no effect in an ignore rule.
 func (r *ruleReader) nothingElse(v values) {
-	for _, name := range ruleSection.fields.names()[3:] { // all behind id, match and action
+	for _, name := range ruleSection.fields.names()[3:] { // all after id, match and action
 		if n := v.get(name); n != nil {
 			r.reject(n, "remove it, or remove action: ignore", "%s: an ignore rule only exempts requests from the others", name)
 		}
@@ -136,9 +136,9 @@ func (r *ruleReader) match(n *node) rules.Match {
 	return m
 }
 
-// query reads the parameters that a request must have, in their order. A bare name is one of
-// the query, also beside a wildcard of that name. One that cannot be read is left out, and
-// its node is bad.
+// query reads the parameters that a request must have, in their order. A bare name means the
+// query, even if the route has a wildcard of that name. A parameter that cannot be read is
+// skipped, and its node is bad.
 func (r *ruleReader) query(n *node, route rules.Route) []rules.QueryMatch {
 	if n == nil {
 		return nil

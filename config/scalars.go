@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// word is text that is not empty.
+// word returns the value for non-empty text.
 func word(to *string) value { return as(to, schemaWord(), (*decoder).word) }
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// variable is the name of a variable of the environment, which holds a secret.
+// variable returns the value for the name of an environment variable that holds a secret.
 func variable(to *string) value {
 	return as(to, schemaWord(), func(d *decoder, n *node, what string) string {
 		s := d.word(n, what)
@@ -27,7 +27,7 @@ func variable(to *string) value {
 	})
 }
 
-// written is text that a pattern describes to editors, and valid decides on.
+// written returns the value for text that valid accepts. pattern describes it to editors.
 func written(to *string, pattern, hint, want string, valid func(string) bool) value {
 	return as(to, schemaForm(pattern), func(d *decoder, n *node, what string) string {
 		s, ok := d.scalar(n, what)
@@ -38,7 +38,7 @@ func written(to *string, pattern, hint, want string, valid func(string) bool) va
 	})
 }
 
-// address is host:port, with or without a host.
+// address returns the value for host:port, with or without a host.
 func address(to *string, example string) value {
 	return written(to, `:[0-9]+$`, "for example "+example, "host:port", isHostPort)
 }
@@ -51,7 +51,7 @@ func isHostPort(s string) bool {
 	return err == nil
 }
 
-// choice is one of a few words.
+// choice returns the value for one of a few words.
 func choice[T ~string](to *T, words ...T) value {
 	texts := make([]string, len(words))
 	for i, w := range words {
@@ -63,10 +63,10 @@ func choice[T ~string](to *T, words ...T) value {
 	})
 }
 
-// flag is true or false.
+// flag returns the value for true or false.
 func flag(to *bool) value { return as(to, schemaFlag(), (*decoder).flag) }
 
-// onOff is on or off.
+// onOff returns the value for on or off.
 func onOff(to *bool) value {
 	return as(to, schemaChoice("on", "off"), func(d *decoder, n *node, what string) bool {
 		s, _ := d.choice(n, what, "on", "off")
@@ -74,7 +74,7 @@ func onOff(to *bool) value {
 	})
 }
 
-// span is a time within bounds.
+// span returns the value for a time within bounds.
 func span(to *time.Duration, example string, least, most time.Duration) value {
 	return as(to, schemaDuration(), func(d *decoder, n *node, what string) time.Duration {
 		t := d.duration(n, what, "for example "+example, least)
@@ -89,7 +89,7 @@ func span(to *time.Duration, example string, least, most time.Duration) value {
 	})
 }
 
-// size is a number of bytes.
+// size returns the value for a number of bytes.
 func size(to *int64, hint string, least int64) value {
 	return as(to, schemaSize(), func(d *decoder, n *node, what string) int64 {
 		s, ok := d.scalar(n, what)
@@ -104,8 +104,8 @@ func size(to *int64, hint string, least int64) value {
 	})
 }
 
-// number is a whole number of at least 1, with _ between its digits where one likes. none is
-// the word for no bound, and "" if there must be one.
+// number returns the value for a whole number of at least 1, whose digits may be separated by _.
+// none is the word for no bound, or "" if there must be a bound.
 func number[T int | int64](to *T, hint, none string, most int64) value {
 	s := schemaWhole(1, most)
 	s["pattern"] = `^\s*[+]?[0-9_]+\s*$`
@@ -128,8 +128,8 @@ func number[T int | int64](to *T, hint, none string, most int64) value {
 	})
 }
 
-// networks is a list of networks, and of addresses alone. Items that are one of words are
-// left out.
+// networks returns the value for a list of networks and single addresses. Items that equal one
+// of words are skipped.
 func networks(to *[]netip.Prefix, words ...string) value {
 	pattern := `[.:]`
 	for _, w := range words {
@@ -140,7 +140,7 @@ func networks(to *[]netip.Prefix, words ...string) value {
 	})
 }
 
-// maxPrefixes bounds the list: each packet is held against all of it.
+// maxPrefixes bounds the list, since each packet is compared with all of it.
 const maxPrefixes = 256
 
 func (d *decoder) prefixes(n *node, what string, words ...string) (all []netip.Prefix) {

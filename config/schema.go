@@ -10,14 +10,14 @@ import (
 // schemaID is the $id of [Schema].
 const schemaID = "https://hotparam.dev/schema/hotparam.json"
 
-// Schema returns the JSON schema (draft 2020-12) of a rules file, for editors. It is made of
-// the same tables of settings, sections and words that the parser reads files by, so a field that the
-// parser knows is in it. Reflection over the types that a file becomes, as
-// github.com/invopop/jsonschema has it, was rejected: they are what a file means, and not how
-// it is written ("200/s" becomes a Threshold).
+// Schema returns the JSON schema (draft 2020-12) of a rules file, for editors. It is made from
+// the tables of settings, sections and words that the parser uses, so it has every field that
+// the parser knows. Reflection over the types of a parsed file, as in
+// github.com/invopop/jsonschema, was rejected: the types have the meaning of a file, and not its
+// spelling ("200/s" becomes a Threshold).
 //
-// What it accepts may still be refused by [Parse], which knows more: what fields mean together,
-// and bounds of numbers with units. What it refuses, Parse refuses.
+// [Parse] refuses more than the schema: contradictory fields, and numbers with units that are
+// out of bounds. It refuses everything that the schema refuses.
 func Schema() map[string]any {
 	s := topSection.fields.schema("rules")
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -45,18 +45,19 @@ func doc(s schema, description string) schema {
 
 func ref(name string) schema { return schema{"$ref": "#/$defs/" + name} }
 
-// Every scalar is read as its text, so numbers and booleans are text, too.
+// Every scalar is read as its text, so numbers and booleans are text too.
 
 func schemaText() schema { return schema{"type": []string{"string", "number", "boolean"}} }
 
-// schemaWord is text that is not empty.
+// schemaWord returns the schema of non-empty text.
 func schemaWord() schema {
 	s := schemaText()
 	s["minLength"] = 1
 	return s
 }
 
-// schemaForm is text of a form. A number and a boolean are of none, and left to the parser.
+// schemaForm returns the schema of text that matches pattern. Numbers and booleans always match;
+// the parser checks them.
 func schemaForm(pattern string) schema {
 	s := schemaText()
 	s["pattern"] = pattern
@@ -83,7 +84,7 @@ func schemaList(of schema) schema { return schema{"type": "array", "items": of} 
 
 func schemaSome(of schema) schema { return schema{"type": "array", "items": of, "minItems": 1} }
 
-// schemaValues is names with one value or several, as in except.values.
+// schemaValues returns the schema of names with one value or several, as in except.values.
 func schemaValues() schema {
 	return schema{"type": "object", "additionalProperties": oneOrMore(schemaText()), "minProperties": 1}
 }
@@ -94,10 +95,10 @@ func scalarOr(scalar func() schema, object schema) schema {
 	return schema{"anyOf": []schema{scalar(), object}}
 }
 
-// schemaRate is a count, a slash and a time: "200/s", "10MB/1m", "30s/1m".
+// schemaRate returns the schema of a count, a slash and a time: "200/s", "10MB/1m", "30s/1m".
 func schemaRate() schema { return schema{"type": "string", "pattern": `^[^/]+/[^/]+$`} }
 
-// schemaTerms is a rate, or what a count is compared with: "20%", "8x/1m".
+// schemaTerms returns the schema of a rate, a share or a multiple: "200/s", "20%", "8x/1m".
 func schemaTerms() schema {
 	return schema{"type": "string", "pattern": `^([^/]+/[^/]+|\s*[0-9.]+\s*[%xX]\s*)$`}
 }

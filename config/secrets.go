@@ -9,15 +9,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// KeyPlace is where a key is: in a file, or in a variable of the environment. At most one of
-// them is set.
+// KeyPlace is the place of a key: a file, or an environment variable. At most one of them is
+// set.
 type KeyPlace struct{ File, Env string }
 
 // secretSettings are the fields of the section secrets.
 type secretSettings struct {
 	extra, except []string
 	redact        []rules.Param
-	key           KeyPlace // of redact
+	key           KeyPlace // place of the key of redact
 }
 
 func (s *secretSettings) settings() settings {
@@ -30,8 +30,8 @@ func (s *secretSettings) settings() settings {
 	}
 }
 
-// secrets reads which parameters make no keys, and which make keys without their values. It
-// returns where the key of these is.
+// secrets reads the parameters that make no keys, and the ones whose values are redacted in
+// keys. It returns the place of the key that redacts.
 func (d *decoder) secrets(n *node, ruleset *rules.Rules) KeyPlace {
 	var s secretSettings
 	v := d.settings(n, "secrets", "for example secrets: {extra: [pin], except: [token]}", s.settings())
@@ -53,14 +53,14 @@ func (d *decoder) secrets(n *node, ruleset *rules.Rules) KeyPlace {
 	return s.key
 }
 
-// redacted reads the names of secrets.redact. One that cannot be read is empty, so that each
-// is where its item is in the list.
+// redacted reads the names of secrets.redact. A name that cannot be read becomes empty, so that
+// the indices match the items of the list.
 func (d *decoder) redacted(n *node, what string) (names []rules.Param) {
 	for _, item := range d.list(n, what) {
 		var p rules.Param
 		if s, ok := d.scalar(item, what); ok {
 			var err *nameError
-			if p, err = parseName(s, rules.Route{}); err != nil { // which may have any wildcard
+			if p, err = parseName(s, rules.Route{}); err != nil { // an empty route allows any wildcard
 				d.reject(item, err.hint, "secrets.redact %s: %s", quote(s), err.message)
 				p = rules.Param{}
 			}
@@ -70,9 +70,8 @@ func (d *decoder) redacted(n *node, what string) (names []rules.Param) {
 	return names
 }
 
-// ReadRedactKey reads the key by which values are redacted into f.Rules.Redact. Whatever
-// makes keys of requests needs it: instances, but no aggregator. Without secrets.redact it
-// does nothing.
+// ReadRedactKey reads the key that redacts values into f.Rules.Redact. Programs that make keys
+// from requests need it: instances, but not aggregators. Without secrets.redact it does nothing.
 func (f *File) ReadRedactKey() error {
 	if len(f.Rules.Redact.Names) == 0 {
 		return nil

@@ -10,16 +10,16 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// node is a value of the file and where it stands.
+// node is a value of the file, with its place.
 type node struct {
 	kind   kind
 	at     position
-	text   string  // of a scalar
-	fields []field // of a map, in the order of the file, each name once
-	items  []*node // of a list
+	text   string  // text of a scalar
+	fields []field // fields of a map, in the order of the file, each name once
+	items  []*node // items of a list
 
-	bad        bool // it has been reported
-	incomplete bool // a field of it has been reported, and is not among those that are read
+	bad        bool // whether it has been reported
+	incomplete bool // whether an unknown field of it has been reported
 }
 
 type field struct {
@@ -41,13 +41,13 @@ var kindNames = [...]string{"nothing", "text", "a list", "fields"}
 
 func (k kind) String() string { return kindNames[k] }
 
-// decoder turns nodes into rules, and collects their errors. Its
-// methods take a nil node for one that is absent or was reported.
+// decoder turns nodes into rules, and collects their errors. Its methods accept a nil node for
+// a value that is absent or was reported.
 type decoder struct {
 	text      *text
 	problems  Problems
 	warnings  Problems
-	ruleNodes []ruleNodes // of each rule
+	ruleNodes []ruleNodes // nodes of each rule
 }
 
 // report adds an error.
@@ -72,31 +72,31 @@ func (d *decoder) problem(at position, hint, message string) Problem {
 	}
 }
 
-// reject reports a value.
+// reject reports a value as bad.
 func (d *decoder) reject(n *node, hint, format string, args ...any) {
 	n.bad = true
 	d.report(n.at, hint, format, args...)
 }
 
-// section is a map whose fields are known.
+// section describes a map whose fields are known.
 type section struct {
-	name    string // in messages
-	prefix  string // of its fields' names in messages
+	name    string // name in messages
+	prefix  string // prefix of its fields' names in messages
 	fields  settings
-	example string // the hint for a node that is no such map
+	example string // hint for a node that is not such a map
 }
 
-// values are the fields of one section that the file has.
+// values are the fields of one section that are in the file.
 type values map[string]*node
 
-// get is a field's value; nil if it is absent or empty.
+// get returns a field's value, or nil if it is absent or empty.
 func (v values) get(name string) *node { return v[name] }
 
-// has reports whether the field is there, be it good or bad.
+// has reports whether the field is in the file, valid or not.
 func (v values) has(name string) bool { _, found := v[name]; return found }
 
-// section reads a map and reports the fields that it must not have; nil when
-// it is no map.
+// section reads a map and reports fields that it must not have. It returns nil if the node is
+// not a map.
 func (d *decoder) section(n *node, s section) values {
 	if n == nil {
 		return nil
@@ -131,7 +131,7 @@ func (d *decoder) section(n *node, s section) values {
 	return found
 }
 
-// scalar reads text, a number or a boolean as its text.
+// scalar reads text, a number or a boolean as text.
 func (d *decoder) scalar(n *node, what string) (string, bool) {
 	if n == nil {
 		return "", false
@@ -157,7 +157,7 @@ func (d *decoder) choice(n *node, what string, words ...string) (string, bool) {
 	return "", false
 }
 
-// duration reads a time that may be 0.
+// duration reads a time of at least 0. It returns otherwise if there is none or it is bad.
 func (d *decoder) duration(n *node, what, hint string, otherwise time.Duration) time.Duration {
 	s, ok := d.scalar(n, what)
 	if !ok {
@@ -183,7 +183,7 @@ func (d *decoder) list(n *node, what string) []*node {
 	return n.items
 }
 
-// some reads a list of at least one and at most so many things.
+// some reads a list of at least one and at most most things.
 func (d *decoder) some(n *node, what, example string, most int, things string) []*node {
 	items := d.list(n, what)
 	if n.kind == listKind && (len(items) == 0 || len(items) > most) {
@@ -192,7 +192,7 @@ func (d *decoder) some(n *node, what, example string, most int, things string) [
 	return items
 }
 
-// quote is a value of the file as messages show it: on one line, not too long,
+// quote returns a value of the file in the form for messages: on one line, not too long, and
 // without passwords.
 func quote(s string) string {
 	const most = 64

@@ -6,34 +6,35 @@ import (
 	"strings"
 )
 
-// settings are the fields of a section that becomes one struct: the only place where each is
-// named. What reads a file, fills in defaults, compares two files or describes the format for
-// editors goes through them, bound to the struct at hand as flags are by [flag.FlagSet].
+// settings are the fields of a section that becomes one struct. They are the only place where
+// each field is named. Reading a file, filling in defaults, comparing two files and describing
+// the format for editors all use them. They are bound to a struct as flags are by
+// [flag.FlagSet].
 type settings []setting
 
 // setting is a field of a section.
 type setting struct {
 	name      string
 	value     value
-	byDefault string // as a file writes it; "" if it has none, or one that others fill in
-	doc       string // what it is, for editors
+	byDefault string // as written in a file; "" if it has none, or is filled in elsewhere
+	doc       string // description for editors
 }
 
-// value is what a setting is bound to.
+// value binds a setting to a field.
 type value struct {
 	to     any // pointer to the field of the struct
 	read   func(d *decoder, n *node, what string)
 	schema schema
-	inner  settings          // of a section within the section
-	items  func() []settings // of a list of sections
+	inner  settings          // settings of a section within the section
+	items  func() []settings // settings of each section in a list
 }
 
-// as returns the value that read makes of a node.
+// as returns a value that stores the result of read in to.
 func as[T any](to *T, s schema, read func(d *decoder, n *node, what string) T) value {
 	return value{to: to, schema: s, read: func(d *decoder, n *node, what string) { *to = read(d, n, what) }}
 }
 
-// shown is a value that is read in another way, as those of rules are.
+// shown returns a value with a schema only, for a field that is read otherwise, as rules are.
 func shown(s schema) value { return value{schema: s} }
 
 // shownAs returns v with another schema.
@@ -42,14 +43,14 @@ func (v value) shownAs(s schema) value {
 	return v
 }
 
-// within returns the value that is a section of its own.
+// within returns a value for a section within the section.
 func within(to any, inner settings, example string) value {
 	return value{to: to, inner: inner, schema: inner.schema(), read: func(d *decoder, n *node, what string) {
 		d.settings(n, what, example, inner)
 	}}
 }
 
-// settings reads the section of a name into what all are bound to, and returns its fields.
+// settings reads the named section into the fields that all are bound to. It returns its values.
 func (d *decoder) settings(n *node, name, example string, all settings) values {
 	v := d.section(n, section{name: name, prefix: name + ".", fields: all, example: example})
 	for _, s := range all {
@@ -70,7 +71,7 @@ func (all settings) names() (names []string) {
 	return names
 }
 
-// setDefaults fills in what is zero.
+// setDefaults fills in the settings that are zero.
 func (all settings) setDefaults() {
 	for _, s := range all {
 		s.value.inner.setDefaults()
@@ -80,7 +81,7 @@ func (all settings) setDefaults() {
 	}
 }
 
-// differ returns the names of those that have other values in other, as paths below prefix.
+// differ returns the names of the settings whose values differ in other, as paths below prefix.
 func (all settings) differ(other settings, prefix string) (names []string) {
 	for i, s := range all {
 		is, was := s.value, other[i].value
@@ -99,7 +100,7 @@ func (all settings) differ(other settings, prefix string) (names []string) {
 	return names
 }
 
-// schema returns that of the section. The named fields must be there.
+// schema returns the schema of the section. The required fields must be present.
 func (all settings) schema(required ...string) schema {
 	properties := make(schema, len(all))
 	for _, s := range all {

@@ -7,19 +7,19 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// StatsD is where instances send counts by StatsD, section "statsd:" of the
-// file. What the file does not say is zero; [StatsD.WithDefaults] fills it in.
+// StatsD holds the addresses that instances send counts to by StatsD, section "statsd:" of the
+// file. Settings that the file lacks are zero; [StatsD.WithDefaults] fills them in.
 type StatsD struct {
-	// Addresses are those of the aggregators, as [wire.ParseAddress] reads them;
-	// with [SourceGraphite] of the StatsD that writes to Graphite.
+	// Addresses are the addresses of the aggregators, in the form of [wire.ParseAddress];
+	// with [SourceGraphite], of the StatsD server that writes to Graphite.
 	Addresses []string
-	// Spread is what each of several aggregators gets: [SpreadHash], its part
-	// of the keys, or [SpreadAll], everything.
+	// Spread selects the counts that each of several aggregators gets: with [SpreadHash] a
+	// part of the keys, with [SpreadAll] everything.
 	Spread string
-	// Encoding is how keys are written, by the names of [wire.ParseEncoding].
+	// Encoding selects how keys are written, by the names of [wire.ParseEncoding].
 	Encoding string
-	// Meta reports whether packets begin with a line that only hotparam reads. Nil means
-	// that they do, except with [SourceGraphite].
+	// Meta reports whether packets begin with a line that only hotparam reads. Nil means true,
+	// except with [SourceGraphite].
 	Meta *bool
 }
 
@@ -29,9 +29,9 @@ const (
 	SpreadAll  = "all"
 )
 
-// WithDefaults returns the settings with the default for each that is zero: the
-// one aggregator of the same file, at the first address where it listens; with
-// [SourceGraphite] a StatsD on the same machine, and what such a one can read.
+// WithDefaults returns the settings with defaults in place of zeros. The default address is the
+// first one that the aggregator of the same file listens on. With [SourceGraphite] it is a StatsD
+// server on the same machine, and the other defaults suit such a server.
 func (s StatsD) WithDefaults(a Aggregator) StatsD {
 	a = a.WithDefaults()
 	foreign := a.Source == SourceGraphite
@@ -55,7 +55,7 @@ func (s StatsD) WithDefaults(a Aggregator) StatsD {
 	return s
 }
 
-// settings are the fields of the section.
+// settings returns the fields of the section.
 func (s *StatsD) settings() settings {
 	return settings{
 		{"addresses", as(&s.Addresses, schemaSome(schemaForm(`:[0-9]+$|^unix`)), func(d *decoder, n *node, what string) []string {
@@ -96,7 +96,7 @@ func (d *decoder) statsdAddress(n *node, what string) string {
 	return address.String()
 }
 
-// hosted reads an address that has a host, if it has a port: one to send to.
+// hosted makes read require a host in an address with a port, since counts are sent to it.
 func (d *decoder) hosted(read func(*node, string) string) func(*node, string) string {
 	return func(n *node, what string) string {
 		s := read(n, what)
@@ -115,7 +115,7 @@ func (d *decoder) servers(n *node, what, example string) []string {
 	}))
 }
 
-// addresses reads a list of addresses that are all different.
+// addresses reads a list of distinct addresses.
 func (d *decoder) addresses(n *node, what, example string, read func(n *node, what string) string) []string {
 	var found []string
 	seen := make(map[string]int)

@@ -10,19 +10,19 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// What the parser is given is bounded, because it takes time with the square of
-// the tokens (minutes for 1 MiB of brackets) and of the paths to them. Within
-// these bounds it is about a second at worst.
+// The parser's input is bounded, because the parser takes time quadratic in the number of
+// tokens (minutes for 1 MiB of brackets) and of the paths to them. Within these bounds it takes
+// about a second at worst.
 const (
 	maxTokens = 50_000 // some 800 rules
-	maxDepth  = 16     // of lists and maps within each other
+	maxDepth  = 16     // of nested lists and maps
 	maxName   = 256    // bytes of a field's name
 )
 
-// parse makes nodes of the text; nil when it has reported why it cannot.
+// parse makes nodes of the text. It returns nil if it has reported why it cannot.
 func (d *decoder) parse() (root *node) {
 	defer func() {
-		if cause := recover(); cause != nil { // the parser is not ours, and files are not always friendly
+		if cause := recover(); cause != nil { // the parser is not ours, and a file may be hostile
 			d.report(position{1, 1}, "check brackets, quotes and indentation", "not YAML: %v", cause)
 			root = nil
 		}
@@ -48,7 +48,7 @@ func (d *decoder) parse() (root *node) {
 	return nil
 }
 
-// syntaxError reports what the parser found, at the place it names.
+// syntaxError reports the parser's error at its place.
 func (d *decoder) syntaxError(err error) {
 	at, message := position{1, 1}, err.Error()
 	if e, ok := err.(interface {
@@ -81,7 +81,7 @@ func (d *decoder) badSyntax(at position, message string) {
 
 func place(tk *token.Token) position { return position{tk.Position.Line, tk.Position.Column} }
 
-// unsupported is YAML that the file does without.
+// unsupported has the kinds of YAML tokens that a file must not have.
 var unsupported = map[token.Type]struct{ message, hint string }{
 	token.AnchorType:     {"anchors (&name) are not supported", "write the value where it is used; put text that begins with & in quotes"},
 	token.AliasType:      {"aliases (*name) are not supported", `write the value itself; put a star in quotes: "*"`},
@@ -91,7 +91,7 @@ var unsupported = map[token.Type]struct{ message, hint string }{
 	token.MappingKeyType: {`complex keys ("? ") are not supported`, "write name: value"},
 }
 
-// supported reports tokens that are none, and YAML that is not supported.
+// supported reports invalid tokens and unsupported YAML. It returns false if there are any.
 func (d *decoder) supported(tokens token.Tokens) bool {
 	if len(tokens) > maxTokens {
 		d.report(place(tokens[maxTokens]), "split the rules by service", "more than %d words and signs up to here", maxTokens)
@@ -104,7 +104,7 @@ func (d *decoder) supported(tokens token.Tokens) bool {
 		if what, found := unsupported[tk.Type]; found {
 			d.report(at, what.hint, "%s", what.message)
 			if tk.Type == token.DirectiveType {
-				return false // what follows is its text
+				return false // the rest is its text
 			}
 		}
 		if tk.Type == token.CommentType {
@@ -147,10 +147,9 @@ func (d *decoder) supported(tokens token.Tokens) bool {
 	return len(d.problems) == 0
 }
 
-// realign corrects the columns of tokens: the lexer does not count the tabs
-// between them.
+// realign corrects the columns of tokens, since the lexer does not count the tabs between them.
 func realign(tokens token.Tokens, lines []string) {
-	var runes []rune // of the line, if it has tabs
+	var runes []rune // runes of the line, if it has tabs
 	line, shift, end := 0, 0, 0
 	for _, tk := range tokens {
 		pos := tk.Position
@@ -169,7 +168,7 @@ func realign(tokens token.Tokens, lines []string) {
 			i++
 		}
 		if i+len(start) > len(runes) {
-			runes = nil // lost: the rest of the line stays as it is
+			runes = nil // not found: the rest of the line stays as it is
 			continue
 		}
 		shift, end = i+1-pos.Column, i+len(start)
@@ -177,7 +176,7 @@ func realign(tokens token.Tokens, lines []string) {
 	}
 }
 
-// beginning is what a token begins with in the file.
+// beginning returns the first characters of a token in the file.
 func beginning(tk *token.Token) string {
 	switch tk.Type {
 	case token.DoubleQuoteType:
@@ -193,8 +192,7 @@ func beginning(tk *token.Token) string {
 	return ""
 }
 
-// convert makes a node of the parser's. Where nothing was written, it is at
-// the given place.
+// convert makes a node from the parser's. An empty value gets the given place.
 func (d *decoder) convert(n ast.Node, at position) *node {
 	switch n := n.(type) {
 	case *ast.NullNode:
@@ -218,7 +216,7 @@ func (d *decoder) convert(n ast.Node, at position) *node {
 		return list
 	case *ast.MappingNode:
 		return d.convertMap(n)
-	case ast.ScalarNode: // numbers and booleans: as they were written
+	case ast.ScalarNode: // numbers and booleans, as written
 		return &node{kind: scalarKind, at: place(n.GetToken()), text: n.GetToken().Value}
 	}
 	d.report(at, "write fields, lists and text only", "a %s is not supported", strings.ToLower(n.Type().String()))
@@ -232,7 +230,7 @@ func (d *decoder) convertMap(n *ast.MappingNode) *node {
 	} else {
 		m.at = place(n.Values[0].Key.GetToken())
 	}
-	first := make(map[string]int) // line, by name
+	first := make(map[string]int) // line of each name
 	for _, value := range n.Values {
 		key := value.Key.GetToken()
 		at := place(key)

@@ -8,14 +8,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// relative is what a threshold says that is not a rate: a share of the route's
-// counts, or a multiple of the key's own baseline.
+// relative matches a threshold that is not a rate: a share of the route's counts, or a multiple
+// of the key's own baseline.
 var relative = regexp.MustCompile(`^\s*([0-9.]+)\s*([%xX])\s*$`)
 
-// parseTerms reads a threshold in one word: "200/s", "20%" or "8x", the latter
-// two with or without a window as in "20%/1m". What the word does not say is
-// zero, as is a share or a jump that is no number: it is invalid by itself. A reason
-// is returned if it is no threshold.
+// parseTerms reads a threshold in one word: "200/s", "20%" or "8x". The latter two may have a
+// window, as in "20%/1m". Parts that the word lacks are zero. So is a share or a jump that is not
+// a number, which is invalid anyway. parseTerms returns a reason if the word is not a threshold.
 func parseTerms(s string, unit rules.Unit) (rules.Threshold, string) {
 	compared, window, windowed := strings.Cut(s, "/")
 	parts := relative.FindStringSubmatch(compared)

@@ -7,18 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// position is a place in a file; line and column count from 1, the column in
-// characters.
+// position is a place in a file. line and column count from 1, the column in characters.
 type position struct{ line, column int }
 
-// text is a file as lines.
+// text is a file split into lines.
 type text struct {
 	name string
-	// body is what YAML reads: without a byte order mark, lines end in \n.
+	// body is the input of YAML: without a byte order mark, and with \n as the line end.
 	body string
-	// raw are the lines of body, shown the same fit to be printed: what is no
-	// text is U+FFFD, and passwords of URLs are masked. Both have the same
-	// characters at the same columns.
+	// raw are the lines of body. shown are the same lines in a printable form: invalid text
+	// is U+FFFD, and passwords of URLs are masked. Both have the same characters at the same
+	// columns.
 	raw, shown []string
 }
 
@@ -30,24 +29,24 @@ func newText(name string, data []byte) *text {
 		if isControl(r) && r != '\n' {
 			return utf8.RuneError
 		}
-		return r // an invalid byte comes as U+FFFD, one for each
+		return r // each invalid byte arrives as one U+FFFD
 	}, t.body)
 	t.shown = strings.Split(mask(printable), "\n")
 	return t
 }
 
-// isControl reports whether YAML forbids the character in a file (c-printable of
-// YAML 1.2, 5.1). A carriage return alone is one of them here: editors do not
-// agree on whether it ends a line.
+// isControl reports whether YAML forbids the character in a file (c-printable of YAML 1.2,
+// 5.1). Here that includes a lone carriage return: editors do not agree on whether it ends a
+// line.
 func isControl(r rune) bool {
 	return r < ' ' && r != '\t' && r != '\n' || 0x7F <= r && r < 0xA0 && r != 0x85 ||
 		r == 0xFEFF || r == 0xFFFE || r == 0xFFFF
 }
 
-// secrets are where a line holds a password or a token: a URL's user info or query,
-// and a field of that name, which is refused and may be shown.
+// secrets find passwords and tokens in a line: a URL's user info or query, and a field of that
+// name, which is refused but may be shown.
 var secrets = []struct {
-	marker string // without which there is none
+	marker string // text that every such line contains
 	form   *regexp.Regexp
 }{
 	{"://", regexp.MustCompile(`(://[^\s/:@]*:)(\S+)(@)`)},
@@ -58,7 +57,7 @@ var secrets = []struct {
 	{"token", regexp.MustCompile(`(\btoken["']?[ \t]*:[ \t]*)([^\r\n]+)()`)},
 }
 
-// mask hides passwords and keeps every column where it is.
+// mask hides passwords and keeps all columns.
 func mask(s string) string {
 	for _, secret := range secrets {
 		if !strings.Contains(s, secret.marker) {
@@ -72,10 +71,10 @@ func mask(s string) string {
 	return s
 }
 
-// line is the number of a line that the file has, the nearest to n.
+// line returns the number of the line nearest to n that the file has.
 func (t *text) line(n int) int { return min(max(n, 1), len(t.shown)) }
 
-// readable reports a file that is not text, or too large or empty.
+// readable reports a file that is not text, too large or empty. It returns false then.
 func (d *decoder) readable(data []byte) bool {
 	start := position{1, 1}
 	switch {
@@ -88,7 +87,7 @@ func (d *decoder) readable(data []byte) bool {
 	}
 	for i, line := range d.text.raw {
 		column := 0
-		for at, r := range line { // the first of a line; the others are likely the same
+		for at, r := range line { // the first one in a line; others are likely the same
 			column++
 			if r == utf8.RuneError && !strings.HasPrefix(line[at:], "\uFFFD") {
 				d.report(position{i + 1, column}, "save the file as UTF-8", "byte 0x%02X is not UTF-8", line[at])

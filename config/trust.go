@@ -10,22 +10,22 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// Whose counts are believed, the words for [Aggregator.Trust].
+// The words for [Aggregator.Trust], which selects the counts that are accepted.
 const (
-	TrustAll    = "all"    // of whoever can reach the aggregator
-	TrustListed = "listed" // that come from listed addresses
-	TrustSigned = "signed" // that are signed by a key
+	TrustAll    = "all"    // from every sender that can reach the aggregator
+	TrustListed = "listed" // from listed addresses
+	TrustSigned = "signed" // signed by a key
 )
 
-// Caps are what one sender can do. Zero is the default, and [NoCap] no bound.
+// Caps bound one sender. Zero means the default, and [NoCap] no bound.
 type Caps struct {
-	Counts   int64 // in a second
-	Keys     int   // that differ, in a second
-	Names    int   // of instances, in all
-	NewNames int   // of these, of one address in a minute
+	Counts   int64 // counts in a second
+	Keys     int   // different keys in a second
+	Names    int   // names of instances in total
+	NewNames int   // new names of one address in a minute
 }
 
-// NoCap is the word none.
+// NoCap is the value of the word none.
 const NoCap = -1
 
 func (c *Caps) settings() settings {
@@ -38,7 +38,7 @@ func (c *Caps) settings() settings {
 	}
 }
 
-// trust looks at whose counts are believed.
+// trust checks the settings that select the senders whose counts are accepted.
 func (d *decoder) trust(v values, a *Aggregator) {
 	at := v.get("trust")
 	switch {
@@ -52,8 +52,8 @@ func (d *decoder) trust(v values, a *Aggregator) {
 	}
 }
 
-// Keys reads the keys that sign and verify: the first line signs, and each of them
-// verifies. Without key_file and key_env there are none.
+// Keys reads the keys that sign and verify: the first line signs, and every line verifies. It
+// returns none without key_file and key_env.
 func (a Aggregator) Keys() (keys [][]byte, err error) {
 	where := cmp.Or(a.KeyFile, a.KeyEnv)
 	text, err := base.ReadSecret(a.KeyFile, a.KeyEnv)
@@ -70,8 +70,8 @@ func (a Aggregator) Keys() (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// SigningKey reads the key that an instance signs by; nil if the file names none, as what
-// is not asked for need not be signed.
+// SigningKey reads the key that an instance signs with. It returns nil if the file names none;
+// the counts are not signed then.
 func (a Aggregator) SigningKey() ([]byte, error) {
 	keys, err := a.Keys()
 	if err != nil || len(keys) == 0 {
@@ -80,7 +80,7 @@ func (a Aggregator) SigningKey() ([]byte, error) {
 	return keys[0], nil
 }
 
-// trustConflicts are settings of trust that contradict how counts travel.
+// trustConflicts returns the settings of trust that contradict how counts travel.
 func (f *File) trustConflicts() (found []conflict) {
 	a := f.Aggregator.WithDefaults()
 	signs := a.KeyFile + a.KeyEnv
@@ -104,7 +104,7 @@ func (f *File) trustConflicts() (found []conflict) {
 	return found
 }
 
-// anyAddress reports whether one of them is no Unix socket.
+// anyAddress reports whether one of the addresses is not a Unix socket.
 func anyAddress(listen []string) bool {
 	for _, s := range listen {
 		if address, err := wire.ParseAddress(s); err != nil || !strings.HasPrefix(address.Network, "unix") {
@@ -114,8 +114,8 @@ func anyAddress(listen []string) bool {
 	return false
 }
 
-// openListeners returns a warning for each address where others than this machine can
-// count, without having to prove who they are.
+// openListeners returns a warning for each address where other machines can send counts
+// without authentication.
 func (f *File) openListeners() (all Problems) {
 	a := f.Aggregator.WithDefaults()
 	if a.Source != SourceStatsD || a.Trust != TrustAll {
@@ -123,7 +123,7 @@ func (f *File) openListeners() (all Problems) {
 	}
 	for _, s := range a.Listen {
 		if address, err := wire.ParseAddress(s); err == nil && isOpen(address) {
-			w := f.listeners[s] // without a place if a flag or a variable names it
+			w := f.listeners[s] // has no place if a flag or a variable set it
 			w.Severity = SeverityWarning
 			w.Message = fmt.Sprintf("aggregator.listen %s: whoever can send there can have any key limited, and hide which are hot", s)
 			w.Hint = "set aggregator.trust to signed or listed; docs/SECURITY.md says which"
@@ -133,7 +133,7 @@ func (f *File) openListeners() (all Problems) {
 	return all
 }
 
-// isOpen reports whether others than this machine can send to an address.
+// isOpen reports whether other machines can send to an address.
 func isOpen(a wire.Address) bool {
 	if strings.HasPrefix(a.Network, "unix") {
 		return false

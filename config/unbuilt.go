@@ -1,10 +1,9 @@
 package config
 
-// What the design knows and this version cannot do is refused by name, with
-// what works instead: a rule that silently did less than it says would be worse
-// than none.
+// Values that the design has but that this version cannot do are refused by name, with a hint
+// on what works instead: a rule that silently did less than it says would be worse than none.
 
-// unbuiltWords are values of some fields, and what works today.
+// unbuiltWords are such values of some fields, each with a hint.
 var unbuiltWords = map[string]struct {
 	words []string
 	hint  string

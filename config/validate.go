@@ -9,9 +9,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// validate reports what package rules finds wrong with the rules, each where it
-// stands in the file. What follows from a field that has been reported already is left
-// out: a rate that cannot be read is not also missing.
+// validate reports the errors that package rules finds in the rules, each at its place in the
+// file. It skips consequences of a field that has already been reported: a rate that cannot be
+// read is not also missing.
 func (d *decoder) validate(ruleset *rules.Rules, top *node) {
 	var found rules.FieldErrors
 	if !errors.As(ruleset.Validate(), &found) {
@@ -32,7 +32,7 @@ func (d *decoder) validate(ruleset *rules.Rules, top *node) {
 			line = "line " + strconv.Itoa(d.placeOf(top, e.Earlier).node.at.line)
 		}
 		message := e.Text(p.name, p.value(e.Value), line)
-		// A list of patterns makes several exceptions of one.
+		// A list of patterns makes several exceptions from one.
 		if s := (said{p.node.at, message}); !seen[s] {
 			seen[s] = true
 			d.report(p.node.at, printable(e.Hint), "%s", printable(message))
@@ -40,7 +40,7 @@ func (d *decoder) validate(ruleset *rules.Rules, top *node) {
 	}
 }
 
-// printable is a text on one line, whatever names of parameters it holds.
+// printable returns a text on one line, whatever names of parameters it contains.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -59,15 +59,15 @@ func (d *decoder) anyBroken(top *node, paths []string) bool {
 	return false
 }
 
-// fieldPlace is where a field stands in the file.
+// fieldPlace is the place of a field in the file.
 type fieldPlace struct {
-	node   *node  // the field's value, or what it would stand in
-	name   string // of the field, as the file has it
-	exact  bool   // node is the field's own value
-	broken bool   // it, or what it stands in, has been reported
+	node   *node  // the field's value, or the node that would contain it
+	name   string // name of the field, as in the file
+	exact  bool   // whether node is the field's own value
+	broken bool   // whether it, or a node that contains it, has been reported
 }
 
-// value is a field's value as the file has it; code where the file has none.
+// value returns a field's value as in the file, or code if the file has none.
 func (p *fieldPlace) value(code string) string {
 	switch {
 	case code == "" || !p.exact || p.node.kind != scalarKind:
@@ -78,20 +78,20 @@ func (p *fieldPlace) value(code string) string {
 	return quote(p.node.text)
 }
 
-// ruleNodes are where a rule stands, and what each of its exceptions was made of.
+// ruleNodes holds the node of a rule, and the nodes of each of its exceptions.
 type ruleNodes struct {
 	rule       *node
 	exceptions []exceptionNodes
 }
 
 type exceptionNodes struct {
-	item  *node   // in except, or all of the values in allow or block
+	item  *node   // item of except, or all of the values in allow or block
 	what  string  // "except.values", "allow" or "block"
-	names []*node // of the values, in their order; nil if they cannot be read
+	names []*node // nodes of the values' names, in their order; nil if they cannot be read
 }
 
-// placeOf finds a path of package rules in the file. For a field that is not there it finds
-// the field that causes the error, or the one that would contain it.
+// placeOf finds a path of package rules in the file. For a field that is not there, it finds the
+// field that causes the error, or the one that would contain it.
 func (d *decoder) placeOf(top *node, path string) fieldPlace {
 	p := fieldPlace{node: top, exact: true}
 	first, rest, _ := strings.Cut(path, ".")
@@ -141,7 +141,7 @@ func (d *decoder) placeOf(top *node, path string) fieldPlace {
 	return p
 }
 
-// threshold goes on to a field of a threshold.
+// threshold moves to a field of a threshold.
 func (p *fieldPlace) threshold(name string) {
 	if name == "" || p.node.kind != mapKind {
 		return // the threshold is one word
@@ -154,12 +154,12 @@ func (p *fieldPlace) threshold(name string) {
 	case name == "window":
 		fields = append(fields, kindFields...)
 	case name == "share" || name == "jump":
-		fields = append(fields, "rate") // which may be a share or a jump
+		fields = append(fields, "rate") // a rate may be a share or a jump
 	}
 	p.oneOf(fields...)
 }
 
-// exception goes on to a field of an exception.
+// exception moves to a field of an exception.
 func (p *fieldPlace) exception(nodes *exceptionNodes, rest string) {
 	p.enter(nodes.item)
 	p.name = "except"
@@ -177,7 +177,7 @@ func (p *fieldPlace) exception(nodes *exceptionNodes, rest string) {
 		p.step("values")
 		p.exact = p.exact && p.node.kind != scalarKind
 	case nodes.what != "except.values":
-		// It has no fields but values.
+		// An exception of allow or block has no fields but values.
 	case name == "limit" && rest != "":
 		p.limit(rest)
 	case name != "":
@@ -185,7 +185,7 @@ func (p *fieldPlace) exception(nodes *exceptionNodes, rest string) {
 	}
 }
 
-// limit finds a field of a limit. The rate stands for a field that is not there.
+// limit moves to a field of a limit. A field that is not there is blamed on the rate.
 func (p *fieldPlace) limit(field string) {
 	p.name = ""
 	p.step("limit")
@@ -204,16 +204,16 @@ func (p *fieldPlace) limit(field string) {
 	}
 }
 
-// enter goes on to n.
+// enter moves to n.
 func (p *fieldPlace) enter(n *node) {
 	p.node, p.exact = n, true
 	p.broken = p.broken || n.bad || n.kind == nullKind
 }
 
-// step goes on to a field, if it is there.
+// step moves to a field, if it is there.
 func (p *fieldPlace) step(name string) { p.or(name, name) }
 
-// or goes on to a field, else to another one that is to blame for it.
+// or moves to a field or, if it is not there, to the field blamed for that.
 func (p *fieldPlace) or(name, blamed string) {
 	full := name
 	if p.name != "" {
@@ -231,7 +231,7 @@ func (p *fieldPlace) or(name, blamed string) {
 	p.name = full
 }
 
-// oneOf goes on to the first of the fields that is there: they are names of one thing.
+// oneOf moves to the first of the fields that is there. They are names of one thing.
 func (p *fieldPlace) oneOf(names ...string) {
 	for _, name := range names {
 		if p.node.child(name) != nil {
@@ -242,7 +242,7 @@ func (p *fieldPlace) oneOf(names ...string) {
 	p.step(names[0])
 }
 
-// item goes on to an item of a list.
+// item moves to an item of a list.
 func (p *fieldPlace) item(i int) {
 	if p.node.kind == listKind && i < len(p.node.items) {
 		p.enter(p.node.items[i])
@@ -251,7 +251,7 @@ func (p *fieldPlace) item(i int) {
 	}
 }
 
-// child is the value of a map's field, also an empty one; nil if there is none.
+// child returns the value of a map's field, even an empty one, or nil if there is none.
 func (n *node) child(name string) *node {
 	for _, f := range n.fields {
 		if f.name == name {
@@ -279,7 +279,7 @@ func (n *node) anyBad() bool {
 	return false
 }
 
-// cutIndex cuts "hot[2]" into its name and its index; -1 if it has none.
+// cutIndex splits "hot[2]" into its name and its index, which is -1 if there is none.
 func cutIndex(s string) (string, int) {
 	name, rest, ok := strings.Cut(s, "[")
 	i, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))

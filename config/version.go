@@ -15,23 +15,23 @@ import (
 )
 
 // decisive is the part of a file that decides which keys a request has, whether a key is hot,
-// and what becomes of its requests. Members of a fleet must agree in it. The rest says where
-// bytes travel and what a process is given, which may differ between members.
+// and what happens to its requests. Members of a fleet must agree in it. The rest configures
+// transport and processes, which may differ between members.
 type decisive struct {
 	Rules     rules.Rules
 	Instances int
-	Hold      time.Duration // for how long the last hot keys are limited
+	Hold      time.Duration // how long the last hot keys are limited
 	Paths     string        // the form in which a guard's rules see paths
 	Caller    bool          // whether a guard takes the client's address from gateways
 }
 
 // version returns the [rules.Rules.Version] of the file: a hash of its decisive part in
 // canonical form. Comments, quotes, the order of fields, the spelling of durations, and
-// defaults that are written out do not change it. The order of rules does.
+// explicit defaults do not change it. The order of rules does.
 func (f *File) version() string {
 	d := decisive{Rules: *f.Rules, Instances: f.Instances, Hold: f.Aggregator.HoldWhenAway, Paths: f.Guard.WithDefaults().Paths, Caller: f.Guard.TrustCaller}
 	d.Rules.Version = ""
-	// An aggregator has no key. Instances show an id of theirs beside the version.
+	// An aggregator has no key. Instances show an id of their key next to the version.
 	d.Rules.Redact.Key = nil
 	d.Rules.Bodies = d.Rules.Bodies.WithDefaults()
 	d.Rules.Client.Trusted = slices.SortedFunc(slices.Values(d.Rules.Client.Trusted), netip.Prefix.Compare)
@@ -42,7 +42,7 @@ func (f *File) version() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// sameAsZero are the values of fields for which zero means the same, by type and field.
+// sameAsZero has values of fields that mean the same as zero, by type and field.
 var sameAsZero = map[string]any{
 	"Rules.LimitKeys": rules.DefaultLimitKeys,
 	"Limit.Scope":     rules.ScopeInstance,
@@ -51,11 +51,11 @@ var sameAsZero = map[string]any{
 	"Quota.Zone":      "UTC",
 }
 
-// appendCanonical appends v, which has no map. A struct is its fields in the order of their
-// names, without those that are zero, so that a field that a later version adds changes nothing
-// for files that do not use it.
+// appendCanonical appends v, which must not contain a map. A struct consists of its fields in
+// the order of their names, without zero fields. So a field that a later version adds changes
+// nothing for files that do not use it.
 func appendCanonical(dst []byte, v reflect.Value) []byte {
-	switch x := v.Interface().(type) { // those with fields of their own that cannot be read here
+	switch x := v.Interface().(type) { // types whose fields cannot be read here
 	case rules.Route:
 		return strconv.AppendQuote(dst, x.String())
 	case rules.Secrets:
@@ -91,7 +91,8 @@ func appendCanonical(dst []byte, v reflect.Value) []byte {
 	panic("config: a field of rules has a type without canonical form: " + v.Type().String())
 }
 
-// isDefault reports whether a field of a struct is as if it were not in the file.
+// isDefault reports whether a field of a struct has the same meaning as if it were not in the
+// file.
 func isDefault(of reflect.Type, field string, value reflect.Value) bool {
 	if value.Kind() == reflect.Slice {
 		return value.Len() == 0

@@ -8,9 +8,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Warnings returns what is valid and probably does not do what was meant, in the order of
-// the file. A warning about an address that is not in the file, because a flag or a variable
-// set it, has no place.
+// Warnings returns the parts of the file that are valid but probably do not do what was
+// intended, in the order of the file. A warning about an address that is not in the file,
+// because a flag or a variable set it, has no place.
 func (f *File) Warnings() Problems {
 	return slices.Concat(Problems(f.warnings), f.openListeners()).arranged()
 }
@@ -30,8 +30,8 @@ func (d *decoder) warnOfRules(rules *rules.Rules, top *node) {
 	}
 }
 
-// warnOfRedacted warns of names in secrets.redact that make no keys: of the query and the path
-// a request may have any, of other sources those that rules name.
+// warnOfRedacted warns about names in secrets.redact that make no keys. A request may have any
+// name in the query and the path, but of other sources only the names in rules count.
 func (d *decoder) warnOfRedacted(ruleset *rules.Rules, top *node) {
 	for i, p := range ruleset.Redact.Names {
 		named := func(r rules.Rule) bool { return slices.Contains(r.By.Names, p) }
@@ -43,8 +43,8 @@ func (d *decoder) warnOfRedacted(ruleset *rules.Rules, top *node) {
 	}
 }
 
-// warnOfBodies warns of a rule for requests that have a body, if it has names that may be
-// those of the body's fields. With its source before it, a name is beyond doubt.
+// warnOfBodies warns about a rule for requests with a body if it has bare names, which may be
+// intended as fields of the body. A name with its source is unambiguous.
 func (d *decoder) warnOfBodies(rule *rules.Rule, place func(string) fieldPlace) {
 	method, _, _ := strings.Cut(rule.Match.Route.String(), " ")
 	if rule.Match.Route.Path() == "" || method != "POST" && method != "PUT" && method != "PATCH" {
@@ -69,8 +69,8 @@ func (d *decoder) warnOfBodies(rule *rules.Rule, place func(string) fieldPlace) 
 	}
 }
 
-// warnOfFreeKeys warns of a rule that limits every value that clients choose freely, if no rule
-// for its route limits their addresses: one client can then use up the places of max_keys.
+// warnOfFreeKeys warns about a rule that limits every value that clients choose freely, if no
+// rule for its route limits their addresses. One client can then use up the places of max_keys.
 func (d *decoder) warnOfFreeKeys(rules *rules.Rules, index int, place func(string) fieldPlace) {
 	rule := &rules.Rules[index]
 	if rule.Limit == nil || len(rule.Hot) > 0 || !isFree(&rule.By) {
@@ -87,7 +87,7 @@ func (d *decoder) warnOfFreeKeys(rules *rules.Rules, index int, place func(strin
 		"by: clients choose these values, and no limit by address bounds how many: beyond max_keys of them, values that are used for the first time may be refused")
 }
 
-// isFree reports whether a client can make as many keys as it likes.
+// isFree reports whether a client can make an unlimited number of keys.
 func isFree(keys *rules.By) bool {
 	chosen := func(p rules.Param) bool { return p.Source != rules.Addr && p.Source != rules.Ctx }
 	return keys.Kind != rules.ByNone && (len(keys.Names) == 0 || slices.ContainsFunc(keys.Names, chosen))
@@ -98,13 +98,13 @@ func isOfAddress(keys *rules.By) bool {
 	return keys.Kind == rules.ByNames && !isFree(keys) && slices.ContainsFunc(keys.Names, func(p rules.Param) bool { return p.Source == rules.Addr })
 }
 
-// covers reports whether a route surely has all requests of another one.
+// covers reports whether a route certainly has all requests of another one.
 func covers(outer, route string) bool {
 	_, path, _ := strings.Cut(route, " ")
 	return outer == "*" || outer == route || outer == path || outer == "/" && strings.Contains(route, "/")
 }
 
-// warnOfHighLimits warns of limits above the rate at which a key becomes hot.
+// warnOfHighLimits warns about limits above the rate at which a key becomes hot.
 func (d *decoder) warnOfHighLimits(rule *rules.Rule, place func(string) fieldPlace) {
 	if len(rule.Hot) == 0 {
 		return
@@ -134,7 +134,7 @@ func (d *decoder) warnOfHighLimit(p fieldPlace, rule *rules.Rule, l *rules.Limit
 	}
 	for _, w := range d.warnings {
 		if at := (position{w.Line, w.Column}); at == p.node.at {
-			return // a list of patterns makes several exceptions of one
+			return // a list of patterns makes several exceptions from one
 		}
 	}
 	d.warn(p.node.at,
@@ -143,7 +143,7 @@ func (d *decoder) warnOfHighLimit(p fieldPlace, rule *rules.Rule, l *rules.Limit
 		rateText(l.Rate, rule.Count), rateText(hot, rule.Count), whose)
 }
 
-// rateText is a rate as messages have it.
+// rateText returns a rate in the form for messages.
 func rateText(r rules.Rate, unit rules.Unit) string {
 	if unit == rules.Requests {
 		return r.String()
@@ -152,7 +152,7 @@ func rateText(r rules.Rate, unit rules.Unit) string {
 	return count + " " + unit.String() + "/" + per
 }
 
-// isAbove reports whether l lets more pass in the long run than a key needs to be hot.
+// isAbove reports whether l, in the long run, lets more pass than a key needs to be hot.
 func isAbove(l *rules.Limit, hot rules.Rate) bool {
 	return l != nil && l.Burst != rules.Unlimited && l.Rate.PerSecond() > hot.PerSecond()
 }

@@ -6,13 +6,13 @@ import (
 	"net/url"
 )
 
-// Webhook is where the aggregator posts events, section "webhook:" of the file. It is off if
-// there is no URL.
+// Webhook holds the settings of the URL that the aggregator posts events to, section
+// "webhook:" of the file. It is off without a URL.
 type Webhook struct {
-	// URL is https:// or http://. A URL that is a secret itself, as Slack's, is in the file
-	// URLFile or the variable URLEnv instead.
+	// URL is https:// or http://. A URL that is itself a secret, such as Slack's, is in the
+	// file URLFile or the variable URLEnv instead.
 	URL, URLFile, URLEnv string
-	// SecretFile or SecretEnv is where the key of the signature is.
+	// SecretFile or SecretEnv names the place of the signature's key.
 	SecretFile, SecretEnv string
 	// Format is [WebhookJSON] or [WebhookSlack].
 	Format string
@@ -21,13 +21,13 @@ type Webhook struct {
 // Formats of webhooks.
 const (
 	WebhookJSON  = "json"  // one event, as `hotparam watch --json` prints it
-	WebhookSlack = "slack" // a message for people, of one event or several
+	WebhookSlack = "slack" // a message for people, about one event or several
 )
 
 // On reports whether events are posted.
 func (w Webhook) On() bool { return w.URL != "" || w.URLFile != "" || w.URLEnv != "" }
 
-// settings are the fields of the section.
+// settings returns the fields of the section.
 func (w *Webhook) settings() settings {
 	return settings{
 		{"url", as(&w.URL, schemaForm(`^https?://`), (*decoder).webhookURL), "", "Where events are posted"},
@@ -62,14 +62,15 @@ func (d *decoder) webhookURL(n *node, what string) string {
 	s, ok := d.scalar(n, what)
 	if ok {
 		if err := CheckWebhookURL(s); err != nil {
-			// It is not shown: it may be a secret.
+			// The URL is not shown: it may be a secret.
 			d.reject(n, "for example https://ops.example/hotparam", "%s: %v", what, err)
 		}
 	}
 	return s
 }
 
-// CheckWebhookURL reports an error of the URL of a webhook. The error does not show it.
+// CheckWebhookURL returns an error if s cannot be the URL of a webhook. The error does not
+// contain s.
 func CheckWebhookURL(s string) error {
 	u, err := url.Parse(s)
 	switch {

@@ -12,15 +12,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Answer returns what to send for a decision by the limit: the headers that state it, and for
-// a refused request the rule's own response or the default answer.
+// Answer returns the response to a request that the limit decided on: the headers that state
+// the decision and, if it was refused, the rule's own response or the default one.
 func (s *limitSpec) Answer(d rules.Decision) rules.Answer {
 	d.From = nil
 	var a rules.Answer
 	if s.serves(&d) {
 		serve := s.limit.Serve
 		a.Status, a.Body = serve.Status, []byte(serve.Body)
-		a.Header = map[string][]string{"Cache-Control": {"no-store"}} // it is not the handler's answer
+		a.Header = map[string][]string{"Cache-Control": {"no-store"}} // since the response is not the handler's
 		if serve.Type != "" {
 			a.Header["Content-Type"] = []string{serve.Type}
 		}
@@ -40,7 +40,7 @@ func (s *limitSpec) serves(d *rules.Decision) bool {
 	return d.Reason == rules.ReasonServed && s.limit.Serve != nil
 }
 
-// refuse writes the answer to a refused request, as Answer makes it. spec is the limit that
+// refuse writes the response to a refused request; see Answer. spec is the limit that
 // decided, or nil.
 func refuse(w http.ResponseWriter, r *http.Request, d *rules.Decision, spec *limitSpec) {
 	if spec != nil && spec.serves(d) {
@@ -63,16 +63,16 @@ func refuse(w http.ResponseWriter, r *http.Request, d *rules.Decision, spec *lim
 // handlerFunc is a function of the program that answers a refused request.
 type handlerFunc func(http.ResponseWriter, *http.Request, rules.Decision)
 
-// handled makes the answer of a decision by the program's own function. Unlike other answers,
-// it must be made in the request's goroutine, before the request ends.
+// handled answers a refused request by the program's own function. Unlike other answers, this
+// one must be made in the request's goroutine, before the request ends.
 type handled struct {
 	spec  *limitSpec // the limit that decided, or nil
 	in    Request
 	serve handlerFunc
 }
 
-// haveHandled has the program's own function answer a refused request, if there is one. spec
-// is the limit that decided, or nil.
+// haveHandled makes the program's own function, if there is one, answer a refused request.
+// spec is the limit that decided, or nil.
 func (g *Guard) haveHandled(in *Request, spec *limitSpec, d *rules.Decision) {
 	o := &g.opts
 	f := o.limited
@@ -88,8 +88,8 @@ func (g *Guard) haveHandled(in *Request, spec *limitSpec, d *rules.Decision) {
 	}
 }
 
-// respond has the program's function answer on w. The function's decision has the answer that
-// the request would have without it.
+// respond calls the program's function with w. The decision that it passes has the answer that
+// the request would get without the function.
 func (h *handled) respond(w http.ResponseWriter, r *http.Request, d rules.Decision) {
 	d.From = nil
 	if h.spec != nil {
@@ -99,7 +99,7 @@ func (h *handled) respond(w http.ResponseWriter, r *http.Request, d rules.Decisi
 	h.serve(w, r, d)
 }
 
-// Answer returns what the program's function writes.
+// Answer returns the response that the program's function writes.
 func (h *handled) Answer(d rules.Decision) rules.Answer {
 	r := h.in.http()
 	if r == nil {
@@ -117,7 +117,7 @@ func (h *handled) Answer(d rules.Decision) rules.Answer {
 	return w.answer(r)
 }
 
-// imitate returns a request of net/http with what in has of one.
+// imitate returns a request of net/http with the fields that in has.
 func (in *Request) imitate() *http.Request {
 	path, err := url.PathUnescape(in.Path)
 	if err != nil {
@@ -133,7 +133,7 @@ func (in *Request) imitate() *http.Request {
 	return r
 }
 
-// maxRecorded is how many bytes of a response are recorded; see [WithServe].
+// maxRecorded is the number of bytes of a response that are recorded; see [WithServe].
 const maxRecorded = 1 << 20
 
 var errTooLong = errors.New("middleware: the answer is too long to be recorded")
@@ -141,7 +141,7 @@ var errTooLong = errors.New("middleware: the answer is too long to be recorded")
 // recorder is an http.ResponseWriter that keeps the response.
 type recorder struct {
 	header  http.Header
-	sent    http.Header // as it was when the status was written; nil before
+	sent    http.Header // a copy of header from when the status was written; nil until then
 	status  int
 	body    bytes.Buffer
 	tooLong bool
@@ -150,7 +150,7 @@ type recorder struct {
 func (w *recorder) Header() http.Header { return w.header }
 
 func (w *recorder) WriteHeader(status int) {
-	if w.sent == nil && status >= 200 { // others are not final
+	if w.sent == nil && status >= 200 { // 1xx responses are not final
 		w.status, w.sent = status, w.header.Clone()
 	}
 }
@@ -167,8 +167,8 @@ func (w *recorder) Write(p []byte) (int, error) {
 	return w.body.Write(p)
 }
 
-// answer returns the response to r, with the type of its content if the handler has set none,
-// as net/http does.
+// answer returns the response to r. If the handler has set no Content-Type, it is detected as
+// net/http does.
 func (w *recorder) answer(r *http.Request) rules.Answer {
 	w.WriteHeader(http.StatusOK)
 	a := rules.Answer{Status: w.status, Header: w.sent, Body: w.body.Bytes()}
@@ -187,15 +187,15 @@ func hasBody(status int) bool {
 	return status != http.StatusNoContent && status != http.StatusNotModified
 }
 
-// setType sets the type of a body, as net/http finds it, unless the program has.
+// setType sets the Content-Type of a body as net/http detects it, unless the program has set one.
 func setType(h http.Header, body []byte) {
 	if _, set := h["Content-Type"]; !set && len(body) > 0 {
 		h.Set("Content-Type", http.DetectContentType(body))
 	}
 }
 
-// setLength sets the length of the body that a response to HEAD would have to GET, unless the
-// program has.
+// setLength sets the Content-Length of a response to HEAD to n, the length that the body of a
+// response to GET would have, unless the program has set one.
 func setLength(h http.Header, status, n int) {
 	if _, set := h["Content-Length"]; !set && n > 0 && hasBody(status) {
 		h.Set("Content-Length", strconv.Itoa(n))

@@ -14,7 +14,7 @@ type backends map[rules.Away]*limiter.Failover
 
 var aways = [...]rules.Away{rules.AwayLocal, rules.AwayOpen, rules.AwayClosed}
 
-// newBackends wraps the backend: with a cache of denials, a deadline and circuit breakers.
+// newBackends wraps the backend with a cache of denials, a deadline and circuit breakers.
 func (g *Guard) newBackends() error {
 	if g.opts.backend == nil {
 		return nil
@@ -43,9 +43,9 @@ func (g *Guard) newBackends() error {
 	return nil
 }
 
-// Run probes the backend of limits with scope: exact while that is unavailable. Without Run
-// requests do, and wait for the answer. It also logs limits that have more keys in use than
-// there is room for. Run blocks until ctx ends, and returns nil.
+// Run probes the backend of limits with scope: exact while it is unavailable. Without Run,
+// requests probe it and wait for the answer. Run also logs limits whose tables have less room
+// than keys in use. It blocks until ctx ends, and returns nil.
 func (g *Guard) Run(ctx context.Context) error {
 	if g.failover == nil {
 		g.watchTables(ctx)

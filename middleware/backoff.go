@@ -10,25 +10,25 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// maxBackoff is how much later than a retry can pass a client is told to come, at most. It
-// is for the clients that obey: one that does not drives the line of its key to this end, and
-// others wait behind it.
+// maxBackoff bounds how much a client's time to retry is later than the time when a retry can
+// pass. It serves the clients that obey: a client that does not obey drives the line of its key
+// to this end, and the others wait behind it.
 const maxBackoff = 5 * time.Minute
 
-// backoffs tell each refused client a time of its own to retry: the clients of a key get
-// places in a line, one after the other, as far apart as the key's limit lets requests pass.
-// Keys are found by their hash in sets of four places, each 64 bytes long. A set whose places
-// are all in use by other keys shares the first: its keys are told later than need be. No
-// operation locks or allocates.
+// backoffs assigns each refused client its own time to retry. The clients of a key get
+// consecutive places in a line, as far apart as the key's limit lets requests pass.
+// Keys are found by their hash in sets of four lines, each set 64 bytes long. A key that finds
+// all lines of its set in use by others shares the first, whose keys then wait longer than
+// necessary. No operation locks or allocates.
 type backoffs [1 << 10][4]backoffLine
 
 // backoffLine is the line of one key.
 type backoffLine struct {
-	key  atomic.Uint64 // the hash
-	free atomic.Int64  // the first place that is free, by the guard's clock
+	key  atomic.Uint64 // the key's hash
+	free atomic.Int64  // the first free place, by the guard's clock
 }
 
-// line returns the line of a key at now.
+// line returns the line of a key. It replaces a line whose places have all passed by now.
 func (b *backoffs) line(hash uint64, now time.Duration) *backoffLine {
 	set := &b[hash%uint64(len(b))]
 	for i := range set {
@@ -37,7 +37,7 @@ func (b *backoffs) line(hash uint64, now time.Duration) *backoffLine {
 		}
 	}
 	for i := range set {
-		if line := &set[i]; line.free.Load() <= int64(now) { // nobody is told of it any more
+		if line := &set[i]; line.free.Load() <= int64(now) { // all its places have passed
 			line.key.Store(hash)
 			return line
 		}
@@ -45,13 +45,13 @@ func (b *backoffs) line(hash uint64, now time.Duration) *backoffLine {
 	return &set[0]
 }
 
-// next returns how long a client that is refused at now should wait, in whole seconds:
-// at least after, when a retry can pass. In each second of the clock no more places are
-// taken than there are intervals in it. If there is none until maxBackoff, the wait is drawn
-// at random up to that.
+// next returns how long a client that is refused at now should wait, in whole seconds. The
+// wait is at least after, the time until a retry can pass. Places are interval apart, so a
+// second gets no more of them than it has intervals. If no place before maxBackoff is free,
+// next draws the wait at random from that range.
 func (b *backoffs) next(hash uint64, now, after, interval time.Duration) time.Duration {
 	seconds := answer.Seconds(after)
-	if after > math.MaxInt64/2-now { // no arithmetic on times is possible, or of use
+	if after > math.MaxInt64/2-now { // now+after would overflow, and such a wait is of no use
 		return time.Duration(min(seconds, math.MaxInt64/int64(time.Second))) * time.Second
 	}
 	second := now.Truncate(time.Second)
@@ -69,11 +69,11 @@ func (b *backoffs) next(hash uint64, now, after, interval time.Duration) time.Du
 	}
 }
 
-// backoff returns how long a request that d refuses should wait. It is 0 if no retry can pass.
+// backoff returns how long a request that d refuses should wait, or 0 if no retry can pass.
 func (r *request) backoff(d *rules.Decision, c *verdict) time.Duration {
 	after := d.RetryAfter
 	if d.Reason == rules.ReasonBusy || d.Reason == rules.ReasonAway {
-		after = max(after, 1) // it may be unknown
+		after = max(after, 1) // RetryAfter may be unknown
 	}
 	if after <= 0 || c.decider == nil {
 		return 0
@@ -82,8 +82,8 @@ func (r *request) backoff(d *rules.Decision, c *verdict) time.Duration {
 }
 
 // interval returns the time in which the limit that denied d lets one request of this
-// instance pass. For permits it is an estimate: that of RetryAfter or, where that is of a
-// whole line or unknown, as if each were held for a second.
+// instance pass. For permits it is an estimate: RetryAfter or, if that is unknown or covers a
+// whole waiting line, the interval that results if each permit is held for a second.
 func (s *limitSpec) interval(d *rules.Decision, instances int) time.Duration {
 	times := 1.0
 	if s.isExact() {
@@ -99,7 +99,7 @@ func (s *limitSpec) interval(d *rules.Decision, instances int) time.Duration {
 	return wholeInterval(each * times)
 }
 
-// quotaInterval returns the time in which a quota lets so many permits pass.
+// quotaInterval returns the time in which a quota lets the given number of permits pass.
 func quotaInterval(q *rules.Quota, permits float64) time.Duration {
 	return wholeInterval(float64(q.Rate.Per) / float64(q.Rate.N) * permits)
 }
@@ -108,10 +108,10 @@ func wholeInterval(nanoseconds float64) time.Duration {
 	return time.Duration(math.Ceil(min(nanoseconds, float64(maxBackoff))))
 }
 
-// learnCost records what a request has cost, so that refused clients are told to come as
-// seldom as such requests fit. Concurrent calls may lose one.
+// learnCost updates the mean cost of a request, which sets how far apart refused clients
+// retry. A concurrent call may be lost.
 func (s *limitSpec) learnCost(n int64) {
-	const weight = 8 // of the mean beside one request
+	const weight = 8 // a request moves the mean by 1/weight of its distance
 	mean := s.meanCost.Load()
 	if mean == 0 {
 		mean = n

@@ -9,49 +9,49 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// body is what is known of a request's body. It is looked at when the first rule that
-// depends on it needs it, and read once.
+// body is the state of a request's body. The body is examined when the first rule that
+// depends on it needs it, and is read once.
 type body struct {
 	state  bodyState
-	source rules.Source // of its parameters, if it has any that rules of the route name
+	source rules.Source // the source of the body's parameters, if rules of the route name any
 }
 
 type bodyState uint8
 
 const (
-	bodyUnknown  bodyState = iota // not looked at yet
-	bodyAbsent                    // there is nothing that the route's rules could read
-	bodyDeclared                  // a form or JSON that was not read yet
+	bodyUnknown  bodyState = iota // not examined yet
+	bodyAbsent                    // nothing in it that the route's rules could read
+	bodyDeclared                  // a form or JSON that is not read yet
 	bodyRead                      // its parameters are among the request's
 	bodyUnread                    // it could not be read
 )
 
-// unreadReason is why a body could not be read.
+// unreadReason is the reason why a body could not be read.
 type unreadReason uint8
 
 const (
 	isRead     unreadReason = iota
 	tooLarge                // larger than bodies.max
 	encoded                 // with a Content-Encoding
-	malformed               // not what its type says
-	noRoom                  // over bodies.total
+	malformed               // violates the syntax of its type
+	noRoom                  // would exceed bodies.total
 	readFailed              // an error of the connection, or the end of the request's context
 	upgraded                // another protocol follows
 	unreadReasons
 )
 
-// Unread counts requests whose body the rules ask for and which could not be read, by
+// Unread counts requests whose body a rule needed but which could not be read, by
 // reason.
 type Unread struct {
-	TooLarge  int64 // larger than the largest that is read
+	TooLarge  int64 // larger than the maximum
 	Encoded   int64 // compressed
 	Malformed int64 // broken syntax
-	NoRoom    int64 // too many bytes of others were held
+	NoRoom    int64 // too many bytes of other bodies were held
 	Failed    int64 // the connection or the request's context ended
-	Upgraded  int64 // the request asks for another protocol
+	Upgraded  int64 // the request switches to another protocol
 }
 
-// bodies are a guard's: how many bytes of bodies it holds, and what came of them.
+// bodies counts the bytes of bodies that a guard holds, and the bodies read and unread.
 type bodies struct {
 	held   atomic.Int64
 	read   atomic.Int64
@@ -81,7 +81,7 @@ func bodySources(params []rules.Param) (s sourceSet) {
 	return s
 }
 
-// lookAtBody finds out what the request says of its body, without reading it.
+// lookAtBody determines the state of the body from the request's header, without reading it.
 func (r *request) lookAtBody() bodyState {
 	b := &r.body
 	if b.state != bodyUnknown {
@@ -108,9 +108,9 @@ func (r *request) lookAtBody() bodyState {
 	return b.state
 }
 
-// declaredSource returns the source of the parameters in a body of the request's type.
-// Types are compared without what follows them, however malformed, since handlers do that,
-// too. As in [http.Request.Form], a url-encoded form is one of POST, PUT and PATCH alone.
+// declaredSource returns the source of the parameters in a body of the request's type. It
+// ignores the parameters after the type, however malformed, as handlers do. As in
+// [http.Request.Form], a url-encoded form counts only with POST, PUT and PATCH.
 func declaredSource(in *http.Request) (source rules.Source, ok bool) {
 	name := strings.TrimLeft(in.Header.Get("Content-Type"), " \t")
 	if i := strings.IndexAny(name, "; \t,"); i >= 0 {
@@ -129,7 +129,7 @@ func declaredSource(in *http.Request) (source rules.Source, ok bool) {
 	return 0, false
 }
 
-// isUpgrade reports whether what follows the request's header is another protocol's.
+// isUpgrade reports whether the request switches to another protocol after its header.
 func isUpgrade(in *http.Request) bool {
 	if in.Method == http.MethodConnect {
 		return true
@@ -157,8 +157,8 @@ func isEncoded(h http.Header) bool {
 	return false
 }
 
-// readBody reads the parameters of the body that the rules of the route name, if they are of
-// this source.
+// readBody reads the body if its parameters are of this source. It keeps the ones that
+// rules of the route name.
 func (r *request) readBody(source rules.Source) {
 	if r.lookAtBody() != bodyDeclared || r.body.source != source || r.verdict.denied {
 		return
@@ -181,8 +181,8 @@ func (r *request) readBody(source rules.Source) {
 	r.endUnread(reason)
 }
 
-// addBody adds the parameters of the body, and reports whether it is well-formed. If it is
-// not, none is added.
+// addBody adds the parameters of the body and reports whether the body is well-formed. It adds
+// none if it is not.
 func (r *request) addBody(text []byte) bool {
 	if r.body.source == rules.JSON {
 		return r.addJSON(text)
@@ -195,10 +195,10 @@ func (r *request) endUnread(reason unreadReason) {
 	r.guard.bodies.unread[reason].Add(1)
 }
 
-// mayRead reports whether the body may be read for a rule that depends on it. A client that
-// waits for 100 Continue sends the body only then, so requests that other limits deny are
-// not read: of these the limits of this process have been asked, since such rules come last,
-// and the backend is asked now.
+// mayRead reports whether the body may be read for a rule that depends on it. Requests that
+// other limits deny are not read, since a client that waits for 100 Continue sends the body
+// only when it is read. Rules by the body come last, so the limits of this process have
+// decided by then; mayRead asks the backend now.
 func (r *request) mayRead(c *candidate) bool {
 	if r.route.set.Evaluate == rules.EvaluateFirst || c.Ignore || r.lookAtBody() != bodyDeclared || !c.body.has(r.body.source) {
 		return true
@@ -209,7 +209,7 @@ func (r *request) mayRead(c *candidate) bool {
 	return !r.verdict.denied
 }
 
-// isUnread reports whether the rule depends on the body, and that could not be read.
+// isUnread reports whether the rule depends on the body and the body could not be read.
 func (r *request) isUnread(c *candidate) bool {
 	if c.body == 0 {
 		return false
@@ -218,8 +218,8 @@ func (r *request) isUnread(c *candidate) bool {
 	return r.body.state == bodyUnread && c.body.has(r.body.source)
 }
 
-// useUnread applies a rule to a request whose body could not be read: in place of the keys
-// that the rule would make it has one for all such requests.
+// useUnread applies a rule to a request whose body could not be read. The keys that the rule
+// would make are replaced by one key for all such requests.
 func (r *request) useUnread(c *candidate) {
 	switch {
 	case c.Unread == rules.UnreadReject:

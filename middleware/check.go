@@ -9,9 +9,9 @@ import (
 
 // Request is the part of a request that rules use.
 type Request struct {
-	// Context ends a wait: a request whose context ends while it waits is refused, and
-	// gives back what it had taken. A request never waits beyond its context's deadline.
-	// If nil, nothing ends a wait.
+	// Context ends a wait: a request whose context ends while it waits is refused and
+	// returns the permits and tokens that it had taken. A request never waits beyond its
+	// context's deadline. With a nil Context, nothing ends a wait.
 	Context context.Context
 	Method  string
 	// Path is the escaped path, as the client sent it.
@@ -19,33 +19,33 @@ type Request struct {
 	// Query is the raw query, without "?".
 	Query string
 	// Pattern is the route's pattern in the router's syntax ("GET /u/{id}", "/u/{id}").
-	// If it is empty, the route is not known, and keys have the path itself. For requests
-	// that are not HTTP, and so have neither Method nor Path, it is the resource, such as an
-	// RPC's "shop.Search/Find"; see [Guard.Enter].
+	// If it is empty, the route is unknown, and keys contain the path itself. For requests
+	// that are not HTTP, and so have neither Method nor Path, it is the resource, such as
+	// "shop.Search/Find" for an RPC; see [Guard.Enter].
 	Pattern string
 	// Caller is the sender of the request, such as an address or a tenant, or empty if
-	// it is not known. The most frequent callers of hot keys are reported.
+	// unknown. The most frequent callers of hot keys are reported.
 	Caller string
 
-	// NoWait has the request not wait, as [WithoutWaiting] has all requests.
+	// NoWait makes the request never wait, as [WithoutWaiting] does for all requests.
 	NoWait bool
 
-	// HTTP is the request itself, if it is one of net/http: rules read headers, cookies, the
-	// client's address and the body from it, and functions of options get it. It may be nil.
-	// A body that was read is replaced by one that reads the same.
+	// HTTP is the net/http request itself; it may be nil. Rules read headers, cookies, the
+	// client's address and the body from it, and functions of options get it. A body that was
+	// read is replaced by one that reads the same.
 	HTTP *http.Request
 	// MakeHTTP returns HTTP for a request that is not of net/http, or nil if there is none. It
-	// is called at most once, and only if something needs it. What rules and options use
-	// suffices: usually Method, URL, Header, Host and RemoteAddr, and for rules by form or
+	// is called at most once, and only if something needs it. The fields that rules and options
+	// use suffice: usually Method, URL, Header, Host and RemoteAddr, and for rules by form or
 	// json Body and ContentLength.
 	MakeHTTP func() *http.Request
-	// Field appends the values of a field of an RPC's message to values: rules name it as
-	// rpc:name. It appends nothing if the field is not set. A nil Field means that there is no
+	// Field appends the values of a field of an RPC's message, which rules name rpc:name, to
+	// values. It appends nothing if the field is not set. A nil Field means that there is no
 	// message.
 	Field func(name string, values []string) []string
 }
 
-// http returns the request as one of net/http, or nil.
+// http returns the net/http request, or nil if there is none.
 func (in *Request) http() *http.Request {
 	if in.HTTP == nil && in.MakeHTTP != nil {
 		in.HTTP = in.MakeHTTP()
@@ -64,7 +64,7 @@ func (g *Guard) callerOf(in *Request) string {
 	return in.Caller
 }
 
-// skips reports whether the request is one that [WithSkip] lets pass.
+// skips reports whether [WithSkip] lets the request pass.
 func (g *Guard) skips(in *Request) bool {
 	r := in.http()
 	return r != nil && g.opts.skip(r)
@@ -72,15 +72,15 @@ func (g *Guard) skips(in *Request) bool {
 
 // Check counts a request, decides on it, and waits if a rule says so. It is for rules that
 // count requests. For rules that count costs it only checks that there is room. For rules
-// with concurrency it acquires a permit and releases it at once. See [Guard.Begin] for
-// these.
+// with concurrency it acquires a permit and releases it at once. [Guard.Begin] serves both
+// kinds fully.
 func (g *Guard) Check(req Request) (d rules.Decision) {
 	g.check(&req, false, &d)
 	return d
 }
 
-// check is Check and, if holds is set, Begin. It writes the decision to the caller's d: a
-// copy would cost as much as a rule.
+// check implements Check and, if holds is set, Begin. It writes the decision to the caller's
+// d, since a copy would cost as much as a rule.
 func (g *Guard) check(in *Request, holds bool, d *rules.Decision) (t *Ticket) {
 	defer g.failOpen(d)
 	if g.opts.skip != nil && g.skips(in) {
@@ -100,14 +100,14 @@ func (g *Guard) check(in *Request, holds bool, d *rules.Decision) (t *Ticket) {
 	return t
 }
 
-// checkAny is check for any rules.
+// checkAny implements check for any rules.
 func (g *Guard) checkAny(route *route, in *Request, holds bool, d *rules.Decision) *Ticket {
 	r := g.newRequest(in, route, holds)
 	r.applyRules()
 	return r.finish(d)
 }
 
-// routeOf returns the rules that a request of this pattern may match.
+// routeOf returns the route of a request, which has the rules that the request may match.
 func (g *Guard) routeOf(in *Request) *route {
 	set := g.rules.Load()
 	switch {
@@ -119,7 +119,7 @@ func (g *Guard) routeOf(in *Request) *route {
 	return set.ofPattern(in.Method, in.Pattern)
 }
 
-// failOpen lets a request pass whose check has panicked.
+// failOpen lets a request pass if its check has panicked.
 func (g *Guard) failOpen(d *rules.Decision) {
 	if recover() != nil {
 		g.panics.Add(1)

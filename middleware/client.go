@@ -2,10 +2,10 @@ package middleware
 
 import "github.com/hotparam/hotparam/internal/base"
 
-// ClientKey returns the identity by which to limit a client, from its address with or
-// without a port: the IPv4 address, or the IPv6 /64 ("2001:db8:1:2::/64"), since one client
-// usually has all addresses of a /64. It returns addr if that is not an address. Rules have
-// the same by addr:ip.
+// ClientKey returns the identity to limit a client by, given its address with or without a
+// port: the IPv4 address, or the IPv6 /64 ("2001:db8:1:2::/64"), since one client usually has
+// all addresses of a /64. If addr is not an address, ClientKey returns it unchanged. Rules have
+// the same identity as addr:ip.
 func ClientKey(addr string) string {
 	ip, ok := parseNode(addr)
 	if !ok {
@@ -13,7 +13,7 @@ func ClientKey(addr string) string {
 	}
 	level, _ := base.ParseAddrLevel("ip")
 	key, ok := level.Append(nil, ip)
-	if !ok { // every address has the level
+	if !ok { // unreachable: every address has the level
 		return addr
 	}
 	return string(key)

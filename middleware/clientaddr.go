@@ -8,13 +8,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// maxHops is how many proxies a client's address is looked for behind.
+// maxHops is the maximum number of proxies that are searched for a client's address.
 const maxHops = 100
 
-// clientAddr returns the address of the client that sent a request: that of the connection's
-// peer or, while the address at hand is a trusted proxy's, the one that this proxy has
-// written into the header. An entry without an address ends the search: the proxy that
-// wrote it counts. ok is false if there is no address at all, as of a peer on a Unix socket.
+// clientAddr returns the address of the client that sent a request. It begins with the
+// connection's peer. While the address is a trusted proxy's, it continues with the address
+// that this proxy has written into the header. An entry without an address ends the search,
+// and the proxy that wrote it counts as the client. ok is false if there is no address at all,
+// as for a peer on a Unix socket.
 func clientAddr(c *rules.Client, r *http.Request) (ip netip.Addr, ok bool) {
 	ip, ok = parseNode(r.RemoteAddr)
 	if c.Header == "" || ok && !isTrusted(c, ip) || !ok && !(c.TrustUnix && isUnix(r.RemoteAddr)) {
@@ -56,16 +57,17 @@ func isTrusted(c *rules.Client, ip netip.Addr) bool {
 	return false
 }
 
-// isUnix reports whether net/http writes a peer on a Unix socket like that.
+// isUnix reports whether remoteAddr is in the form that net/http uses for a peer on a Unix
+// socket.
 func isUnix(remoteAddr string) bool {
 	return remoteAddr == "" || remoteAddr[0] == '@' || remoteAddr[0] == '/'
 }
 
-// parseNode reads an address with or without a port, in brackets or not, without its zone:
-// "192.0.2.7", "192.0.2.7:80", "2001:db8::1", "[2001:db8::1]:80". IPv4 written as IPv6 is
-// IPv4. A port is that of RFC 7239, 6: digits, or a name that begins with "_".
+// parseNode reads an address with or without a port, in brackets or not, and drops its zone:
+// "192.0.2.7", "192.0.2.7:80", "2001:db8::1", "[2001:db8::1]:80". IPv4 written as IPv6
+// becomes IPv4. A port follows RFC 7239, section 6: digits, or a name that begins with "_".
 func parseNode(s string) (ip netip.Addr, ok bool) {
-	const longest = 128 // a zone has any length
+	const longest = 128 // since a zone may have any length
 	if s == "" || len(s) > longest {
 		return ip, false
 	}
@@ -95,7 +97,7 @@ func parseNode(s string) (ip netip.Addr, ok bool) {
 	return ip.Unmap(), err == nil
 }
 
-// mayBeAddr sorts out nearly all that is no address, since the error of ParseAddr allocates.
+// mayBeAddr rejects nearly everything that is not an address, since ParseAddr's error allocates.
 func mayBeAddr(s string) bool {
 	separated := false
 	for i := range len(s) {

@@ -10,25 +10,25 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// concreteRoutes finds programs that give the guard paths as routes, "/u/7" in place of
-// "/u/{id}". Each path then makes keys of its own: their number has no bound, and the counts
-// of a value on different paths are never added up. It looks at a route when the route is
-// made, so requests of known routes cost nothing.
+// concreteRoutes detects programs that pass paths as routes, "/u/7" instead of "/u/{id}".
+// Each path then makes its own keys: their number has no bound, and the counts of a value on
+// different paths are never added up. A route is checked when it is made, so requests of
+// known routes cost nothing.
 type concreteRoutes struct {
 	found atomic.Int64
-	full  atomic.Bool // that a cache is full has been logged
+	full  atomic.Bool // whether a full cache has been logged
 	log   *slog.Logger
 	lines loglimit.Limit
 }
 
-// maxConcrete is how many paths of a rule's template may be routes before it is logged. A
-// program may have some on purpose, such as "/u/me" beside "/u/{id}".
+// maxConcrete is the number of paths of a rule's template that may be routes before it is
+// logged. A program may have some on purpose, such as "/u/me" next to "/u/{id}".
 const maxConcrete = 100
 
-// concreteLines bounds the log, in which each rule is named at most once for each reload.
+// concreteLines bounds the log. Each rule is logged at most once per reload.
 var concreteLines = loglimit.Rate{Burst: 4, Every: time.Hour}
 
-// check looks at a route that was made.
+// check counts a new route that is a path, and logs a rule that has too many of them.
 func (c *concreteRoutes) check(s *ruleSet, method, name string) {
 	if space := strings.IndexAny(name, " \t"); space >= 0 {
 		method, name = name[:space], strings.TrimLeft(name[space:], " \t")
@@ -36,7 +36,7 @@ func (c *concreteRoutes) check(s *ruleSet, method, name string) {
 	if slash := strings.IndexByte(name, '/'); slash < 0 || strings.Contains(name, "{") || strings.HasSuffix(name, "/") {
 		return
 	} else if slash > 0 {
-		name = name[slash:] // a pattern may begin with a host
+		name = name[slash:] // since a pattern may begin with a host
 	}
 	path := string(rules.AppendPath(nil, name))
 	counted := false
@@ -55,7 +55,7 @@ func (c *concreteRoutes) check(s *ruleSet, method, name string) {
 	}
 }
 
-// matchesPath is Matches for a route that may be without a method.
+// matchesPath is like Matches, but accepts a route without a method.
 func matchesPath(r *rules.Route, method, path string) bool {
 	if method == "" {
 		return r.Values(path, nil)
@@ -63,8 +63,8 @@ func matchesPath(r *rules.Route, method, path string) bool {
 	return r.Matches(method, path)
 }
 
-// hasSegment reports whether one segment of the route is a wildcard. Below one of the rest
-// of the path a program may have any number of routes.
+// hasSegment reports whether one segment of the route is a wildcard. A {name...} does not
+// count, since a program may have any number of routes below it.
 func hasSegment(r *rules.Route) bool {
 	for part := range strings.SplitSeq(r.Path(), "/") {
 		if strings.HasPrefix(part, "{") && !strings.HasSuffix(part, "...}") && part != "{$}" {
@@ -75,7 +75,7 @@ func hasSegment(r *rules.Route) bool {
 }
 
 // warnOfFull logs once that there is no room for another route. From then on it is called for
-// each request of a route that is not known, so it only reads.
+// each request of an unknown route, so it only reads.
 func (c *concreteRoutes) warnOfFull() {
 	if c.full.Load() || c.full.Swap(true) {
 		return

@@ -6,17 +6,17 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// controls are the controls of operators that are in force, by rule. They are a snapshot: read,
-// never changed.
+// controls are the operators' controls in force, by rule. They are a snapshot that is never
+// changed.
 type controls map[string]*ruleControls
 
 // ruleControls are the controls of one rule's keys.
 type ruleControls struct {
 	actions   map[string]rules.ControlAction // by member
-	overrides bool                           // some are not pins, which the hot set has
+	overrides bool                           // whether some are not pins; the hot set has the pins
 }
 
-// of returns those of a rule, or nil if there are none.
+// of returns the controls of a rule, or nil if there are none.
 func (c *controls) of(rule string) *ruleControls {
 	if c == nil {
 		return nil
@@ -24,17 +24,17 @@ func (c *controls) of(rule string) *ruleControls {
 	return (*c)[rule]
 }
 
-// controlState is what [Guard.SetControls] was given.
+// controlState holds the controls that [Guard.SetControls] was given.
 type controlState struct {
 	mu      sync.Mutex // locked after sharing.mu, and before the hot set's lock
 	given   []rules.Control
-	ignored map[rules.Key]bool // that the log has said are ignored
+	ignored map[rules.Key]bool // keys whose controls have been logged as ignored
 }
 
-// SetControls replaces the controls of operators that are in force: what [rules.Control]
-// says. Those of rules that the guard does not have, and pins of rules that have no limit, are
-// ignored, which is logged. It is usually called by a hotkeys.ControlWatcher, which also
-// removes controls that end. The guard keeps the slice.
+// SetControls replaces the operators' controls in force; see [rules.Control]. Controls of
+// rules that the guard does not have, and pins of rules without a limit, are ignored and
+// logged. SetControls is usually called by a hotkeys.ControlWatcher, which also removes
+// controls that end. The guard keeps the slice.
 func (g *Guard) SetControls(list []rules.Control) {
 	g.controlled.mu.Lock()
 	defer g.controlled.mu.Unlock()
@@ -42,15 +42,15 @@ func (g *Guard) SetControls(list []rules.Control) {
 	g.applyControls()
 }
 
-// Controls returns the controls that the guard was given last, by rule and key if a
-// hotkeys.ControlWatcher gave them. The slice must not be changed.
+// Controls returns the controls that the guard was given last. They are sorted by rule and
+// key if a hotkeys.ControlWatcher gave them. The slice must not be changed.
 func (g *Guard) Controls() []rules.Control {
 	g.controlled.mu.Lock()
 	defer g.controlled.mu.Unlock()
 	return g.controlled.given
 }
 
-// renewControls applies the controls to rules that have changed.
+// renewControls applies the controls again after the rules have changed.
 func (g *Guard) renewControls() {
 	g.controlled.mu.Lock()
 	defer g.controlled.mu.Unlock()
@@ -59,7 +59,7 @@ func (g *Guard) renewControls() {
 	}
 }
 
-// applyControls puts the given controls in force. The caller holds the lock.
+// applyControls puts the given controls in force. The caller holds controlled.mu.
 func (g *Guard) applyControls() {
 	set, next := g.rules.Load(), make(controls)
 	var pins []rules.Hot
@@ -88,7 +88,7 @@ func (g *Guard) applyControls() {
 		}
 	}
 	g.controlled.ignored = ignored
-	// A key is in the hot set before its pin overrides exceptions, and not longer.
+	// A key enters the hot set before its pin overrides exceptions, and leaves it no earlier.
 	g.hot.SetPins(pins)
 	if len(next) == 0 {
 		g.controls.Store(nil)
@@ -97,7 +97,7 @@ func (g *Guard) applyControls() {
 	g.controls.Store(&next)
 }
 
-// whyNoControl returns why a control cannot be obeyed, or "".
+// whyNoControl returns why a control is ignored, or "".
 func (r *rule) whyNoControl(c *rules.Control) string {
 	switch {
 	case r == nil:
@@ -110,25 +110,25 @@ func (r *rule) whyNoControl(c *rules.Control) string {
 	return ""
 }
 
-// controlled are the keys that a rule with controls has made of a request. All of them are
+// controlled collects the keys that a rule with controls has made from a request. All keys are
 // counted and looked up before any is limited, since an allowed key lifts the rule's limit
 // from the whole request.
 type controlled struct {
-	of      *ruleControls // of the present rule; nil if it has none
-	owed    int           // keys that the request owed a cost before the rule
-	blocked bool          // one of the keys is
-	allowed bool          // one of the keys is
+	of      *ruleControls // the present rule's controls; nil if it has none
+	owed    int           // number of keys that the request owed a cost to before the rule
+	blocked bool          // one of the keys is blocked
+	allowed bool          // one of the keys is allowed
 	texts   []byte        // the keys, one after the other
 	keys    []controlledKey
 }
 
-// controlledKey is one key.
+// controlledKey is one key of a rule with controls.
 type controlledKey struct {
 	to     int // the key's end in texts
 	hash   uint64
 	spec   *limitSpec // its limit
 	action rules.ControlAction
-	denied bool // an exception of the file blocks it
+	denied bool // whether an exception in the file blocks it
 }
 
 // beginControls prepares for the keys of a rule.
@@ -144,19 +144,19 @@ func (r *request) beginControls(c *candidate, all *controls) {
 	}
 }
 
-// useControlledKey is useKey for a rule with controls. The key's limit is asked by endControls.
+// useControlledKey implements useKey for a rule with controls. endControls asks the key's limit.
 func (r *request) useControlledKey(c *candidate) {
 	cl := claim{rule: c, spec: c.spec}
 	var found *exception
 	if c.except != nil {
-		found = r.findException(c) // before the key is cut
+		found = r.findException(c) // the exception is that of the whole key
 	}
 	whole := r.fit(c)
 	cl.hash = rules.Hash(r.key)
 	x := &r.controlled
 	key := controlledKey{hash: cl.hash, action: x.of.actions[string(r.key)]}
 	switch {
-	case key.action != "": // it precedes the exception
+	case key.action != "": // the control precedes the exception
 	case found == nil:
 	case found.Action == rules.Allow:
 		if r.trace != nil {
@@ -213,7 +213,7 @@ func (r *request) endControls(c *candidate) {
 	}
 }
 
-// traceControls records the keys of a rule with controls that limitCountedKey does not.
+// traceControls traces the keys of a rule with controls that limitCountedKey does not trace.
 func (r *request) traceControls(c *candidate) {
 	x, from := &r.controlled, 0
 	for i := range x.keys {

@@ -3,10 +3,10 @@ package middleware
 import "strings"
 
 // nextCookie returns the value of the first cookie of this name in a Cookie header, and the
-// rest of the header behind it. It reads what net/http reads, without a copy: a cookie
-// whose value net/http refuses, and so no handler sees, is left out. A header of n bytes
-// takes n steps. Unlike net/http it reads more than 3,000 cookies as well, so that a client
-// cannot hide one behind others.
+// rest of the header behind it. It reads the same cookies as net/http, without a copy: a cookie
+// whose value net/http refuses, so that no handler sees it, is skipped. A header of n bytes
+// takes n steps. Unlike net/http, nextCookie also reads a header of more than 3,000 cookies, so
+// that a client cannot hide one behind others.
 func nextCookie(line, name string) (value, rest string, found bool) {
 	for line != "" {
 		var part string

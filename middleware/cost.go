@@ -10,18 +10,18 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Cost is the cost of a request. Each rule uses the field that it counts.
+// Cost is the cost of a request. Each rule uses the field of its unit.
 type Cost struct {
 	Bytes int64         // length of the response's body
-	Units int64         // as counted by the handler
-	Time  time.Duration // how long the handler took
+	Units int64         // sum of the handler's calls of AddCost
+	Time  time.Duration // duration of the handler
 }
 
-// maxCost bounds the cost of one request, so that no sum overflows: 1 TiB, or as many
+// maxCost bounds the cost of one request so that no sum overflows: 1 TiB, or as many
 // units or milliseconds.
 const maxCost = 1 << 40
 
-// inUnit returns the cost in a rule's unit, in whole milliseconds rounded up.
+// inUnit returns the cost in a rule's unit. Time is in milliseconds, rounded up.
 func (c *Cost) inUnit(u rules.Unit) int64 {
 	n := int64(0)
 	switch u {
@@ -41,7 +41,7 @@ func (c *Cost) inUnit(u rules.Unit) int64 {
 }
 
 // Ticket is a request that has passed and not ended. [Ticket.End] ends it and charges its
-// cost. A ticket that is never ended costs nothing, but keeps its permits for ever if rules
+// cost. A ticket that is never ended costs nothing, but it keeps its permits for ever if rules
 // have concurrency. A nil *Ticket holds nothing, and its End does nothing.
 type Ticket struct {
 	guard  *Guard
@@ -56,15 +56,15 @@ type owed struct {
 	spec     *limitSpec
 	hash     uint64
 	from, to int  // the key in the ticket's keys; empty if the rule has one bucket
-	free     bool // it is counted, and not charged to a limit
+	free     bool // whether the cost is counted but charged to no limit
 }
 
 // Begin is [Guard.Check] for rules that count what a request costs (bytes, milliseconds or
 // units), or that have concurrency. A rule that counts costs allows a request if there is a
-// token, and takes the cost at the request's end, so that later requests are refused until
-// it is paid off. A rule with concurrency holds a permit until the request's end. The
-// ticket must be ended once the request is done, whatever its result. It is nil if no such
-// rule matches, or the request is refused.
+// token, and charges the cost at the request's end. Later requests are refused until the cost
+// is paid off. A rule with concurrency holds a permit until the request's end. The caller
+// must end the ticket once the request is done, whatever its result. The ticket is nil if no
+// such rule matches or the request is refused.
 //
 //	d, ticket := guard.Begin(req)
 //	if !d.Allowed {
@@ -72,17 +72,17 @@ type owed struct {
 //	}
 //	defer func() { ticket.End(middleware.Cost{Units: rows}) }()
 //
-// What to send, headers included, is [rules.Decision.Answer]; [CollectCost] is for
+// [rules.Decision.Answer] returns the response to send, with its headers. [CollectCost] is for
 // handlers that call [AddCost].
 //
 // Refused requests cost nothing. So a key that is limited to far below its threshold cools
-// after some time, and becomes hot again, unlike a key whose requests are counted.
+// after some time and becomes hot again, unlike a key whose requests are counted.
 func (g *Guard) Begin(req Request) (d rules.Decision, t *Ticket) {
 	return d, g.check(&req, true, &d)
 }
 
-// reuse returns the ticket to the pool. A ticket that had leases is dropped instead: if it
-// were ended twice, it would release those of another request.
+// reuse returns the ticket to the pool. It drops a ticket that had leases, since a second End
+// of that ticket would release the leases of another request.
 func (t *Ticket) reuse() {
 	const keep = 64 << 10
 	held := len(t.leases) > 0
@@ -93,7 +93,7 @@ func (t *Ticket) reuse() {
 	}
 }
 
-// needTicket returns the request's ticket, made when it is first needed.
+// needTicket returns the request's ticket, which is made on first use.
 func (r *request) needTicket() *Ticket {
 	if r.ticket == nil {
 		r.ticket = r.guard.tickets.Get().(*Ticket)
@@ -101,8 +101,8 @@ func (r *request) needTicket() *Ticket {
 	return r.ticket
 }
 
-// owe records that the request's cost is charged to the key at its end, if the rule counts
-// costs.
+// owe records that the request's cost is charged to the key when the request ends, if the rule
+// counts costs.
 func (r *request) owe(cl claim, hash uint64, key []byte) {
 	if !r.holds || cl.rule.Count == rules.Requests {
 		return
@@ -113,8 +113,8 @@ func (r *request) owe(cl claim, hash uint64, key []byte) {
 	t.owed = append(t.owed, owed{rule: cl.rule.rule, spec: cl.spec, hash: hash, from: from, to: len(t.keys)})
 }
 
-// Counts reports whether a rule charges the request for its cost in this unit. It is false for
-// a nil *Ticket.
+// Counts reports whether a rule charges the request for its cost in this unit. It returns false
+// for a nil *Ticket.
 func (t *Ticket) Counts(u rules.Unit) bool {
 	if t == nil {
 		return false
@@ -127,8 +127,8 @@ func (t *Ticket) Counts(u rules.Unit) bool {
 	return false
 }
 
-// End releases the permits that the request holds, counts its cost, and charges it to the
-// limits. It is called once, by any goroutine. The ticket must not be used afterwards.
+// End releases the permits that the request holds, counts its cost, and charges the cost to
+// the limits. It is called once, by any goroutine. The ticket must not be used afterwards.
 func (t *Ticket) End(cost Cost) {
 	if t == nil || len(t.owed) == 0 && len(t.leases) == 0 {
 		return
@@ -190,14 +190,14 @@ func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 	}
 }
 
-// countCost counts what a request cost, unless the rule has another unit by now.
+// countCost counts the cost of a request, unless a reload has given the rule another unit.
 func (g *Guard) countCost(o *owed, key []byte, n int64) {
 	if set := g.rules.Load(); set != o.rule.set {
 		if now := set.byID(o.rule.ID); now != nil && now.Count != o.rule.Count {
 			return
 		}
 	}
-	const most = 1<<32 - 1 // of one Add
+	const most = 1<<32 - 1 // the maximum of one Add
 	for left := n; left > 0; left -= most {
 		g.counts.Add(o.hash, key, uint64(min(left, most)))
 	}
@@ -206,20 +206,20 @@ func (g *Guard) countCost(o *owed, key []byte, n int64) {
 // spent collects the cost that a handler adds through the context of its request.
 type spent struct {
 	units atomic.Int64
-	outer *spent // of a guard further out, or nil
+	outer *spent // the sum of an outer guard, or nil
 }
 
 type spentKey struct{}
 
-// withSpent returns a context by which a handler can add to the cost of its request.
+// withSpent returns a context in which a handler can add to the cost of its request.
 func withSpent(ctx context.Context) (context.Context, *spent) {
 	outer, _ := ctx.Value(spentKey{}).(*spent)
 	own := &spent{outer: outer}
 	return context.WithValue(ctx, spentKey{}, own), own
 }
 
-// CollectCost returns a context by which a handler can call [AddCost], and a function that
-// returns the sum. It is for callers of [Guard.Begin]; [Guard.Handler] does it itself.
+// CollectCost returns a context in which a handler can call [AddCost], and a function that
+// returns the sum. It is for callers of [Guard.Begin]; [Guard.Handler] collects the cost itself.
 //
 //	ctx, units := middleware.CollectCost(ctx)
 //	defer func() { ticket.End(middleware.Cost{Units: units()}) }()

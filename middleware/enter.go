@@ -8,10 +8,10 @@ import (
 
 // Enter is [Guard.Check] for requests that are not HTTP, such as RPCs, jobs or look-ups in
 // a cache. resource takes the place of the route in rules and keys, and should be one of a
-// small set. For an RPC of which rules may name metadata (header:), the peer's address (addr:)
-// or a message's fields (rpc:), use [Guard.Begin] with a [Request] whose Pattern is the
-// resource; keys are the same. If ctx ends while the request waits, it is refused. If ctx has already ended,
-// the request passes and is not counted.
+// small set. If rules may name an RPC's metadata (header:), its peer's address (addr:) or
+// fields of its message (rpc:), use [Guard.Begin] with a [Request] whose Pattern is the
+// resource; the keys are the same. If ctx ends while the request waits, it is refused. If ctx
+// has already ended, the request passes and is not counted.
 //
 //	d := guard.Enter(ctx, "SearchService/Find", rules.Param{Name: "q", Value: q})
 //	if !d.Allowed {
@@ -22,8 +22,8 @@ func (g *Guard) Enter(ctx context.Context, resource string, params ...rules.Para
 	return d
 }
 
-// EnterCost is Enter for rules that count what a request costs, or have concurrency, as
-// [Guard.Begin] is for Check.
+// EnterCost is Enter for rules that count what a request costs, or that have concurrency, just
+// as [Guard.Begin] is Check for them.
 func (g *Guard) EnterCost(ctx context.Context, resource string, params ...rules.Param) (d rules.Decision, t *Ticket) {
 	return d, g.enter(ctx, resource, params, true, &d)
 }
@@ -44,7 +44,7 @@ func (g *Guard) enter(ctx context.Context, resource string, params []rules.Param
 	return t
 }
 
-// setParams gives the request its parameters, in place of those of a query.
+// setParams sets the request's parameters, which replace those of a query.
 func (r *request) setParams(params []rules.Param) {
 	r.params.loaded = true // there is no query to parse
 	for _, p := range params {
@@ -53,14 +53,14 @@ func (r *request) setParams(params []rules.Param) {
 	r.sortParams(&r.params.list)
 }
 
-// ReadsMessage reports whether a rule for the resource names fields of the message (rpc:). A
-// stream of an RPC then begins with its first message, and otherwise when it is opened.
+// ReadsMessage reports whether a rule for the resource names fields of the message (rpc:). If
+// so, a stream of an RPC begins with its first message, and otherwise when it is opened.
 func (g *Guard) ReadsMessage(resource string) bool {
 	return g.rules.Load().ofResource(resource).messages
 }
 
-// IsHot reports whether a key is hot by any rule, for callers that treat hot keys in a way
-// of their own, such as with a cache in the process. It neither counts nor takes a token.
+// IsHot reports whether a key is hot by any rule. It is for callers that treat hot keys
+// specially, such as with a cache in the process. It neither counts nor takes a token.
 // key is a canonical text, as [rules.Text] returns it.
 func (g *Guard) IsHot(key string) (hot bool) {
 	defer func() {

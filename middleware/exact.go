@@ -8,20 +8,20 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// exactClaim is a claim on a limit that the backend decides, for all instances.
+// exactClaim is a claim on a limit that the backend decides for all instances.
 type exactClaim struct {
 	claim
 	op     limiter.Op
-	back   limiter.Op // gives back what was taken; N is 0 if nothing was
-	joined bool       // a waiting line has decided on it, and asks
+	back   limiter.Op // returns the taken tokens; N is 0 if there are none
+	joined bool       // whether a waiting line has decided on the claim, and asks the backend itself
 }
 
-// askBackend asks all of the request's claims that were not asked yet in one call.
+// askBackend asks the request's claims that were not asked yet in one call.
 func (r *request) askBackend() { r.guard.askBackend(r) }
 
-// askBackend asks all claims of the requests that were not asked yet in one call: they take
+// askBackend asks the requests' claims that were not asked yet in one call: they take
 // together or not at all, except for limits in shadow mode, which deny nothing. Claims that a
-// waiting line has decided on are not part of it, and if a line has denied one, nothing is
+// waiting line has decided on are not part of the call. If a line has denied one, nothing is
 // asked. A nil request is skipped.
 func (g *Guard) askBackend(requests ...*request) {
 	if !joinLines(requests) {
@@ -73,8 +73,8 @@ func (g *Guard) askBackend(requests ...*request) {
 	}
 }
 
-// joinLines puts the requests into the waiting lines of their claims' keys, where there are
-// any, and reports whether none of them was denied.
+// joinLines puts the requests into the waiting lines of their claims' keys, if there are any.
+// It reports whether none of the requests was denied.
 func joinLines(requests []*request) bool {
 	for _, r := range requests {
 		if r == nil {
@@ -90,8 +90,8 @@ func joinLines(requests []*request) bool {
 	return true
 }
 
-// addExact merges the backend's result for one claim into the verdict. If another one was
-// denied, what is Together with it has passed in vain.
+// addExact merges the backend's result for one claim into the verdict. denied reports whether
+// another claim was denied; then a claim that is Together with it has taken nothing.
 func (r *request) addExact(c *exactClaim, got *limiter.Result, denied bool, err error) {
 	g := r.guard
 	if err != nil { // the request's context has ended, or the backend does not support the limit
@@ -111,7 +111,7 @@ func (r *request) addExact(c *exactClaim, got *limiter.Result, denied bool, err 
 	}
 }
 
-// exactWait returns what a request waits for that the backend makes wait.
+// exactWait returns the wait of a request that the backend makes wait.
 func (r *request) exactWait(c *exactClaim) *limiter.WaitClaim {
 	w := r.waitClaim(&c.claim, limiter.WaitKey{Name: c.op.Name, Key: c.op.Key, Keep: c.op.Keep}, exactAsker{r.guard, c.spec, c.op})
 	w.Remote = true
@@ -131,9 +131,9 @@ func (r *request) joinLine(c *exactClaim) {
 	}
 }
 
-// decideAlone decides on a claim that the backend did not, as if it were unavailable: so a
-// client that hangs up, or a limit that the backend does not support, is limited by this
-// instance's part.
+// decideAlone decides on a claim that the backend did not decide on, as if the backend were
+// unavailable. So a client that hangs up, or a limit that the backend does not support, is
+// limited by this instance's part.
 func (g *Guard) decideAlone(ctx context.Context, spec *limitSpec, op limiter.Op) limiter.Result {
 	got, err := g.backends[spec.whenAway()].Alone(context.WithoutCancel(ctx), op)
 	switch {
@@ -145,8 +145,8 @@ func (g *Guard) decideAlone(ctx context.Context, spec *limitSpec, op limiter.Op)
 	return limiter.Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonOpen}}
 }
 
-// giveBackExact gives back what was taken from the backend, in one call. The request's context
-// may have ended, so the backend's own deadline bounds the call.
+// giveBackExact returns to the backend, in one call, all that the request took from it. The
+// request's context may have ended, so the backend's own deadline bounds the call.
 func (r *request) giveBackExact() {
 	g := r.guard
 	var (
@@ -159,7 +159,7 @@ func (r *request) giveBackExact() {
 			c.state.revoke()
 		}
 	}
-	if len(ops) > 0 { // if the backend is unavailable, what was taken stays taken
+	if len(ops) > 0 { // if the backend is unavailable, the tokens stay taken
 		_ = g.failover.DoAllBy(context.Background(), views, ops, make([]limiter.Result, len(ops)))
 	}
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// exceptions are those of one rule, indexed to be found by a key's text.
+// exceptions are the exceptions of one rule, indexed by parameters of the key's text.
 type exceptions struct {
 	list []exception
 	// exact holds the indices of exceptions that have a value without "*", by one such
-	// parameter in canonical form. starred holds those of the others. Both are in order.
+	// parameter in canonical form. starred holds the other indices. Both are in order.
 	exact   map[string][]int
 	starred []int
 }
 
 type exception struct {
 	*rules.Exception
-	spec *limitSpec // the rule's own unless it sets another limit
+	spec *limitSpec // the rule's own, unless the exception sets another limit
 }
 
 func newExceptions(list []exception) *exceptions {
@@ -44,8 +44,8 @@ func newExceptions(list []exception) *exceptions {
 	return e
 }
 
-// find returns the first exception that matches the key with this text, which is not cut,
-// or nil if none does.
+// find returns the first exception that matches the key with this text, or nil if none does.
+// The text must not be cut.
 func (e *exceptions) find(text []byte) *exception {
 	first := len(e.list)
 	whole := unsafe.String(unsafe.SliceData(text), len(text)) // used during this call only
@@ -76,7 +76,7 @@ func (e *exceptions) find(text []byte) *exception {
 	return &e.list[first]
 }
 
-// findException returns the exception that matches the request's key, which is not cut, or nil.
+// findException returns the exception for the request's key, which must not be cut, or nil.
 func (r *request) findException(c *candidate) *exception {
 	text := r.key[len(c.prefix):]
 	if c.reveals {
@@ -85,8 +85,8 @@ func (r *request) findException(c *candidate) *exception {
 	return c.except.find(text)
 }
 
-// except returns the limit of the request's key: that of an exception, or the rule's own.
-// It returns nil if an exception allows the key, or blocks it.
+// except returns the limit of the request's key: the limit of an exception, or the rule's own.
+// It returns nil if an exception allows or blocks the key.
 func (r *request) except(c *candidate) *limitSpec {
 	x := r.findException(c)
 	if r.trace != nil && x != nil && x.Action != 0 {

@@ -14,58 +14,59 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Explanation is what a guard makes of a request.
+// Explanation describes how a guard decides on a request.
 type Explanation struct {
 	// Matches are the ids of the rules that match and apply, in the order in which they are
 	// asked.
 	Matches []string
-	// Keys are those that the rules make, each rule's in the order in which they are asked.
+	// Keys are the keys that the rules make, each rule's in the order in which they are asked.
 	Keys []ExplainedKey
-	// Limits are those of rules that make no keys: one for all requests of the rule.
+	// Limits are the limits of rules that make no keys: one for all requests of the rule.
 	Limits []ExplainedLimit
-	// Decision is that on a request whose limits nothing else has used.
+	// Decision is the decision on a request whose limits nothing else has used.
 	Decision rules.Decision
 	// Over is the decision while all limits that the request asks are used up. If it is
-	// allowed, no limit applies, or a request over it only waits or is only counted.
+	// allowed, no limit applies, or a request over the limit only waits or is only counted.
 	Over rules.Decision
 	// Withheld counts parameters that make no key because they look secret. Absent counts
-	// those that the request should have and has not: see [Stats].
+	// parameters that the request lacks and should have; see [Stats].
 	Withheld, Absent int64
-	// Unread says why the body was not read, if a rule needs it.
+	// Unread has the reason why the body was not read, if a rule needs it.
 	Unread Unread
 	// More reports whether a rule made more than [rules.MaxKeys] keys.
 	More bool
 }
 
-// ExplainedKey is a key that a rule makes of a request.
+// ExplainedKey is a key that a rule makes from a request.
 type ExplainedKey struct {
 	rules.Key
-	// Action is what an exception of the rule does with the key. For Allow and Block it is
+	// Action is the action of the rule's exception for the key. With Allow and Block the key is
 	// neither counted nor looked up.
 	Action rules.Action
-	// Control is what an operator does to the key, or empty. It precedes Action.
+	// Control is the operator's control of the key, or empty. It precedes Action.
 	Control rules.ControlAction
 	// Counted reports whether the key is counted, because the rule has hot.
 	Counted bool
 	// Hot is the key's entry among the hot keys, or nil.
 	Hot *rules.Hot
-	// Limit is what the key's requests are held to, if it is hot or the rule has no hot. It is
-	// nil if that is nothing.
+	// Limit limits the key's requests if the key is hot or the rule has no hot. It is nil if
+	// nothing limits them.
 	Limit *rules.Limit
 }
 
-// ExplainConfig is what [Explain] decides by. Rules is required.
+// ExplainConfig is the state that [Explain] decides by. Rules is required.
 type ExplainConfig struct {
 	Rules *rules.Rules
-	// Hot are the keys that are hot.
+	// Hot are the keys that are hot now.
 	Hot []rules.Hot
 	// Controls are the controls in force.
 	Controls []rules.Control
-	// Fit shortens the text of a key to the form that is counted, as the Fit of the
-	// [collector.Sink] that sends the counts. If nil, texts of up to [rules.MaxText] fit.
+	// Fit shortens the text of a key to the form that is counted, as Fit of the
+	// [collector.Sink] that sends the counts does. If Fit is nil, texts of up to
+	// [rules.MaxText] fit.
 	Fit func(text []byte) []byte
-	// Options are those of the guard that serves. The value of a ctx: parameter without a
-	// [WithParam] is not known.
+	// Options are the options of the serving guard. A ctx: parameter without a [WithParam]
+	// has no value.
 	Options []Option
 }
 
@@ -75,10 +76,10 @@ type ExplainedLimit struct {
 	Limit *rules.Limit
 }
 
-// Explain returns what a guard makes of req. It counts nothing, takes no token of a guard that
-// serves, and makes no remote call: it asks a guard of its own, which is made for it and
-// dropped. Limits with scope: exact are decided in memory. The body of req.HTTP is read up to
-// the bound of the rules, and replaced by one that reads the same.
+// Explain returns how a guard decides on req, without side effects on a guard that serves. It
+// counts nothing, takes no tokens from it, and makes no remote call: it makes a guard of its
+// own, asks it, and drops it. Limits with scope: exact are decided in memory. The body of
+// req.HTTP is read up to the bound of the rules, and replaced by one that reads the same.
 func Explain(req Request, c ExplainConfig) (Explanation, error) {
 	if c.Rules == nil {
 		return Explanation{}, errors.New("middleware: explain: ExplainConfig.Rules is missing")
@@ -107,8 +108,8 @@ func Explain(req Request, c ExplainConfig) (Explanation, error) {
 	return explained[0], nil
 }
 
-// holdWhole reads the body of req, up to what rules may read, and returns a function that
-// makes such a body.
+// holdWhole reads the body of req up to the maximum that rules may read. It returns a function
+// that makes a body which reads the same.
 func holdWhole(req *Request, rules *rules.Rules) (func() io.ReadCloser, error) {
 	if in := req.http(); in == nil || in.Body == nil || in.Body == http.NoBody {
 		return func() io.ReadCloser { return http.NoBody }, nil
@@ -154,7 +155,7 @@ func explainOnce(in *Request, t *trace, c *ExplainConfig) error {
 	return nil
 }
 
-// explain is check with a trace.
+// explain implements check with a trace.
 func (g *Guard) explain(in *Request, t *trace) {
 	x := &t.explanation
 	func() {
@@ -168,7 +169,7 @@ func (g *Guard) explain(in *Request, t *trace) {
 	x.Withheld, x.Absent, x.Unread, x.More = s.Withheld, s.Absent, s.Unread, s.More > 0
 }
 
-// unknownParams gives the guard each ctx: parameter that rules name, without a value.
+// unknownParams defines each ctx: parameter that rules name, with an empty value.
 func unknownParams(ruleset *rules.Rules) Option {
 	return func(o *options) {
 		for i := range ruleset.Rules {
@@ -181,7 +182,7 @@ func unknownParams(ruleset *rules.Rules) Option {
 	}
 }
 
-// discard is a sink of a collector that does not run.
+// discard is the sink of a collector that does not run.
 type discard struct{ fit func([]byte) []byte }
 
 func (discard) Send(context.Context, collector.Flush, []collector.Count) collector.Sent {

@@ -13,7 +13,7 @@ import (
 
 const multipartType = "multipart/form-data"
 
-// readForm adds the values that [http.Request.Form] has: those of the query and of the body.
+// readForm adds the values that [http.Request.Form] has: the query's and the body's.
 func readForm(r *request, x *reader) {
 	if r.in.http() == nil {
 		return
@@ -27,17 +27,17 @@ func readForm(r *request, x *reader) {
 	r.readBody(rules.Form)
 }
 
-// addForm adds the fields of a form that rules of the route name, and reports whether it is
-// well-formed. A url-encoded one always is: it is decoded as the query is, so that it has
-// each value that net/http finds, and also those beside which net/http reports an error.
+// addForm adds the fields of a form that rules of the route name, and reports whether the form
+// is well-formed. A url-encoded form always is: it is decoded like the query. So it has each
+// value that net/http finds, even if net/http also reports an error.
 func (r *request) addForm(text []byte) bool {
 	contentType := strings.TrimLeft(r.in.http().Header.Get("Content-Type"), " \t")
 	if len(contentType) >= len(multipartType) && strings.EqualFold(contentType[:len(multipartType)], multipartType) {
 		return r.addMultipart(text, contentType)
 	}
-	one := &r.params.custom                                   // which is not in use yet
-	whole := unsafe.String(unsafe.SliceData(text), len(text)) // until the last Reset
-	for pair := range strings.SplitSeq(whole, "&") {          // a list of all would take many times the body
+	one := &r.params.custom                                   // not in use yet
+	whole := unsafe.String(unsafe.SliceData(text), len(text)) // valid until the last Reset
+	for pair := range strings.SplitSeq(whole, "&") {          // Split would take many times the memory of the body
 		if one.AddQuery(pair); one.Len() > 0 {
 			field := one.At(0)
 			r.addField(field.Name, field.Value)
@@ -56,18 +56,18 @@ func (r *request) addField(name, value string) {
 	}
 }
 
-// addMultipart is addForm for multipart/form-data, without its files.
+// addMultipart implements addForm for multipart/form-data. It skips files.
 func (r *request) addMultipart(text []byte, contentType string) bool {
 	_, params, err := mime.ParseMediaType(contentType)
 	if err != nil || params["boundary"] == "" {
 		return false
 	}
 	type field struct{ name, value string }
-	var fields []field // added once all is known to be well-formed
+	var fields []field // added only if the whole body is well-formed
 	parts := multipart.NewReader(bytes.NewReader(text), params["boundary"])
 	for {
 		part, err := parts.NextPart()
-		if err == io.EOF { //nolint:errorlint // a wrapped one is of a body that breaks off
+		if err == io.EOF { //nolint:errorlint // a wrapped EOF means that the body breaks off
 			break
 		}
 		if err != nil {

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// formerLimits are the limits of rules and exceptions that are gone, with what was taken of
-// them: they may come back. They are guarded by sharing.mu.
+// formerLimits are the limits of removed rules and exceptions, with their used tokens, since a
+// removed rule may return. They are guarded by sharing.mu.
 type formerLimits struct {
 	specs map[string]*limitSpec // by name
-	order []string              // names, the longest ago first
+	order []string              // names, the earliest removed first
 }
 
-// maxFormer bounds how many limits are kept that are gone. Of those beyond it, a limit that
-// comes back starts afresh.
+// maxFormer bounds the number of removed limits that are kept. A limit beyond it starts afresh
+// if it returns.
 const maxFormer = 256
 
-// update records which limits are gone, and which have come back.
+// update records which limits were removed, and which have returned.
 func (f *formerLimits) update(old, set *ruleSet) {
 	present := make(map[string]bool)
 	set.allSpecs(func(_ *rule, s *limitSpec) bool {
@@ -39,14 +39,14 @@ func (f *formerLimits) update(old, set *ruleSet) {
 }
 
 // heatedStates are the states that keys had while their rule had hot, by rule and member. They
-// are not changed.
+// are never changed.
 type heatedStates map[string]map[string]*hotState
 
-// maxHeated bounds how many states are kept.
+// maxHeated bounds the number of states that are kept.
 const maxHeated = 1 << 14
 
-// heatedBy returns the states that matter from now on: of rules that lose hot now, or are
-// gone, those of all keys, and of the earlier ones those of which something is still taken.
+// heatedBy returns the hot-key states to keep after a reload: all states of rules that lose
+// their thresholds or are removed now, and earlier states whose bucket is not full yet.
 func (g *Guard) heatedBy(old, set *ruleSet) heatedStates {
 	next, n := make(heatedStates), 0
 	add := func(rule, member string, state *hotState) {

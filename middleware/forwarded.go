@@ -2,17 +2,17 @@ package middleware
 
 import "strings"
 
-// hops are the entries of a header that proxies append to, from the last one to the first.
-// Each step reads one entry and nothing on the left of it, so what a client has sent cannot
-// change how the entry of a proxy is read.
+// hops reads the entries of a header that proxies append to, from the last to the first.
+// Each step reads one entry and nothing to the left of it, so a client's text cannot change
+// how a proxy's entry is read.
 type hops struct {
-	lines     []string // those that are left; a proxy may add one instead of appending
-	rest      string   // of the present line
-	forwarded bool     // entries may have quoted strings
+	lines     []string // the unread lines; a proxy may add a line instead of appending
+	rest      string   // the unread part of the present line
+	forwarded bool     // whether entries may have quoted strings
 }
 
-// next returns the entry before the last one, without spaces around it. Empty ones are left
-// out.
+// next returns the entry to the left of the previous one, without surrounding spaces. It
+// skips empty entries.
 func (h *hops) next() (entry string, ok bool) {
 	for {
 		for h.rest == "" {
@@ -34,8 +34,8 @@ func (h *hops) next() (entry string, ok bool) {
 	}
 }
 
-// lastComma returns where the last comma of s is that stands in no quoted string; -1 if
-// there is none.
+// lastComma returns the index of the last comma of s outside quoted strings, or -1 if there
+// is none.
 func lastComma(s string) int {
 	for i := len(s) - 1; i >= 0; i-- {
 		switch s[i] {
@@ -48,8 +48,8 @@ func lastComma(s string) int {
 	return -1
 }
 
-// openingQuote returns where the quoted string begins that ends before end; -1 if nowhere.
-// A quote behind an odd number of backslashes is a part of the string.
+// openingQuote returns the index of the quote that opens the string ending at end, or -1.
+// A quote behind an odd number of backslashes is part of the string.
 func openingQuote(s string, end int) int {
 	for i := end - 1; i >= 0; i-- {
 		if s[i] != '"' {
@@ -68,7 +68,7 @@ func openingQuote(s string, end int) int {
 }
 
 // forwardedFor returns the node of the parameter "for" in an element of Forwarded
-// (RFC 7239, 4). found is false if the element has none, or two.
+// (RFC 7239, section 4). found is false if the element has none, or two.
 func forwardedFor(element string) (node string, found bool) {
 	for element != "" {
 		end := pairEnd(element)
@@ -86,7 +86,8 @@ func forwardedFor(element string) (node string, found bool) {
 	return node, found
 }
 
-// pairEnd returns where the first pair of an element ends: at a ";" in no quoted string.
+// pairEnd returns the index of the ";" that ends the first pair of an element, or len(s). It
+// ignores a ";" in a quoted string.
 func pairEnd(s string) int {
 	quoted := false
 	for i := 0; i < len(s); i++ {
@@ -102,8 +103,8 @@ func pairEnd(s string) int {
 	return len(s)
 }
 
-// unquote returns what a token or a quoted string stands for. It returns s itself if it is
-// neither.
+// unquote returns the value of a token or a quoted string. If s is neither, unquote returns
+// it unchanged.
 func unquote(s string) string {
 	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
 		return s

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// displacement counts what the tables of a rule's keys have done for want of room.
+// displacement counts the effects of full tables on a rule's keys.
 type displacement struct {
 	displaced uint64 // keys that lost their place, or found none
-	inherited uint64 // requests whose keys began with a debt from before
+	inherited uint64 // requests whose keys began with an earlier debt
 }
 
 func (d displacement) plus(e displacement) displacement {
 	return displacement{d.displaced + e.displaced, d.inherited + e.inherited}
 }
 
-// keyTable is a table of keys, by its address, and the rule that it is of. The table that limits
-// with scope: exact have in this process is of no rule.
+// keyTable identifies a table of keys, by its address, and the rule that it belongs to. This
+// process's table for limits with scope: exact belongs to no rule.
 type keyTable struct {
 	table any
 	rule  string
 }
 
-// tableUses returns what each table of keys has done that is kept. The caller holds the lock of
-// sharing.
+// tableUses returns the counters of each table of keys that is kept. The caller holds
+// sharing.mu.
 func (g *Guard) tableUses() map[keyTable]displacement {
 	uses := make(map[keyTable]displacement)
 	add := func(s *limitSpec) {
-		rule, _, _ := strings.Cut(s.name, "?") // the rest is an exception's
+		rule, _, _ := strings.Cut(s.name, "?") // the rest names an exception
 		if k := s.kept.keyed; k != nil {
 			n := k.Stats()
 			uses[keyTable{k, rule}] = displacement{n.Displaced, n.Inherited}
@@ -51,7 +51,7 @@ func (g *Guard) tableUses() map[keyTable]displacement {
 	return uses
 }
 
-// displaced returns what tables of keys have done, by rule.
+// displaced returns the counters of the tables of keys, by rule.
 func (g *Guard) displaced() map[string]displacement {
 	g.sharing.mu.Lock()
 	defer g.sharing.mu.Unlock()
@@ -65,9 +65,9 @@ func (g *Guard) displaced() map[string]displacement {
 	return all
 }
 
-// Displaced returns, by rule, how many keys lost their place in the full table of a limit, or
-// found none. It includes rules that are gone. Those of limits with scope: exact, which this
-// process decides on while their backend is unavailable, have no rule.
+// Displaced returns, by rule, the number of keys that lost their place in a limit's full table
+// or found none. It includes removed rules. Keys of limits with scope: exact, which this
+// process decides on while their backend is unavailable, are under the rule "".
 func (g *Guard) Displaced() map[string]int64 {
 	all := make(map[string]int64)
 	for rule, n := range g.displaced() {
@@ -76,10 +76,10 @@ func (g *Guard) Displaced() map[string]int64 {
 	return all
 }
 
-// fullEvery is how often it is looked whether a table was full.
+// fullEvery is the interval at which the tables are checked.
 const fullEvery = 5 * time.Second
 
-// watchTables logs each rule, once, whose table of keys was full.
+// watchTables logs each rule once if a table of its keys was full. It returns when ctx ends.
 func (g *Guard) watchTables(ctx context.Context) {
 	ticker := time.NewTicker(fullEvery)
 	defer ticker.Stop()

@@ -6,40 +6,40 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// grants are what the limits of this process have granted a request, to be given back if
-// another limit refuses it.
+// grants are the permits that the limits of this process have granted a request. They are
+// returned if another limit refuses it.
 type grants struct {
 	list []grant
 	keys []byte // the grants' keys, one after the other
 }
 
-// grant is what one limit has granted: n permits, with what is needed to give them back. If
-// n is 0, as for a rule that counts costs, only the count in state is corrected.
+// grant is n permits granted by one limit, with the data needed to return them. If n is 0, as
+// for a rule that counts costs, only the count in state is corrected.
 type grant struct {
 	n       int64
 	mark    int64
 	receipt limiter.Receipt
 	state   *hotState // of the hot key, or nil
 
-	bucket   *limiter.Bucket // what granted it, or nil if keyed did
+	bucket   *limiter.Bucket // the bucket that granted it, or nil if keyed did
 	keyed    *limiter.Keys
-	hash     uint64 // of the key
+	hash     uint64 // the key's hash
 	from, to int    // the key in grants.keys
 }
 
-// addBucket records what a bucket has granted.
+// addBucket records the grant of a bucket.
 func (g *grants) addBucket(b *limiter.Bucket, state *hotState, got *limiter.Result) {
 	g.list = append(g.list, grant{bucket: b, state: state, n: got.Taken, mark: got.Mark, receipt: got.Receipt})
 }
 
-// addKeyed records what a table of keys has granted.
+// addKeyed records the grant of a table of keys.
 func (g *grants) addKeyed(keyed *limiter.Keys, hash uint64, key []byte, got *limiter.Result) {
 	from := len(g.keys)
 	g.keys = append(g.keys, key...)
 	g.list = append(g.list, grant{keyed: keyed, hash: hash, from: from, to: len(g.keys), n: got.Taken, mark: got.Mark, receipt: got.Receipt})
 }
 
-// reset forgets all grants and keeps the memory.
+// reset drops all grants and keeps the memory.
 func (g *grants) reset() {
 	if len(g.list) > 0 {
 		clear(g.list)
@@ -47,7 +47,7 @@ func (g *grants) reset() {
 	}
 }
 
-// giveBack returns all that the request was granted.
+// giveBack returns everything that the request was granted.
 func (r *request) giveBack() {
 	if len(r.grants.list) > 0 {
 		now := r.guard.opts.clock()

@@ -7,25 +7,25 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// groups are the groups of the keys that a rule makes of one request. If the rule has a
-// share, or its keys overlap, the aggregator adds up a group's requests by its keys. Further
-// keys of the same request are also counted under a name of their own, so that the
-// aggregator can subtract them.
+// groups are the groups of the keys that a rule makes from one request. If the rule has a
+// share, or its keys overlap, the aggregator adds up a group's requests by its keys. So the
+// keys beyond the first of a group are also counted under a separate name, which the
+// aggregator subtracts.
 type groups struct {
-	follow bool   // the rule needs that, and the request may have several keys of a group
+	follow bool   // whether the rule needs groups, and the request may have several keys of one
 	texts  []byte // the groups' texts, one after the other
 	all    []group
-	again  []byte // buffer for the name
+	again  []byte // buffer for the separate name
 }
 
 // group is one group.
 type group struct {
-	end   int    // of its text in texts
+	end   int    // end of its text in texts
 	again uint64 // number of its keys beyond the first
 }
 
 // beginGroups prepares for the keys of one rule, and reports whether the request may have
-// several of a group.
+// several keys of a group.
 func (r *request) beginGroups() bool {
 	if !r.params.list.RepeatsNames() {
 		return false
@@ -34,7 +34,7 @@ func (r *request) beginGroups() bool {
 	return true
 }
 
-// add adds a key that was counted to its group.
+// add adds a counted key to its group.
 func (g *groups) add(text []byte, paramsOnly bool) {
 	start := len(g.texts)
 	g.texts = base.AppendGroup(g.texts, text, paramsOnly)
@@ -66,14 +66,14 @@ func (r *request) countAgain(c *candidate) {
 		groups.again = name
 		size := len(name)
 		if name = g.fitKey(name, len(c.prefix)); len(name) != size {
-			continue // a cut name would be that of a key; so the total is too high
+			continue // a cut name could be a key's; so the total is too high
 		}
 		hash := rules.Hash(name)
 		if c.Count == rules.Requests {
 			g.counts.Add(hash, name, of.again)
 			continue
 		}
-		for range of.again { // each is charged what the request costs
+		for range of.again { // each is charged the request's cost
 			r.owe(claim{rule: c, spec: c.spec}, hash, name)
 		}
 	}

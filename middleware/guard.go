@@ -23,8 +23,8 @@ type Guard struct {
 	hot      *hotset.Set[*hotState]
 	localHot *localHot
 	failover *limiter.Failover // nil if there is no backend
-	cached   *limiter.Cached   // what it asks; nil if it is not ours
-	local    *limiter.Memory   // what decides while it is unavailable; nil if it is not ours
+	cached   *limiter.Cached   // asked by failover; nil if the program gave a Failover
+	local    *limiter.Memory   // decides while the backend is unavailable; nil if the program gave a Failover
 	maxKeys  int               // see WithMaxKeys
 	backends backends
 	requests sync.Pool // of *request
@@ -37,7 +37,7 @@ type Guard struct {
 	bodies   bodies
 	concrete concreteRoutes
 	backoffs backoffs
-	lines    limiter.WaitLines // of requests that wait for their turn
+	lines    limiter.WaitLines // requests that wait for their turn
 
 	controlled controlState
 
@@ -48,7 +48,7 @@ type Guard struct {
 
 	waiting    atomic.Int64
 	exactTimes durations
-	decisions  map[string]*decisionCounts // by rule; guarded by sharing.mu, but for New
+	decisions  map[string]*decisionCounts // by rule; guarded by sharing.mu, except in New
 }
 
 // New returns a guard for rules, which must not change afterwards. The guard counts with
@@ -110,7 +110,7 @@ func New(ruleset *rules.Rules, counts *collector.Collector, opts ...Option) (*Gu
 	return g, nil
 }
 
-// sinceEpoch returns a clock of the time since the Unix epoch that never goes back.
+// sinceEpoch returns a monotonic clock of the time since the Unix epoch.
 func sinceEpoch(start time.Time) func() time.Duration {
 	return func() time.Duration { return time.Duration(start.UnixNano()) + time.Since(start) }
 }
@@ -118,14 +118,14 @@ func sinceEpoch(start time.Time) func() time.Duration {
 // HotSet returns the writing side of the guard's set of hot keys, for a hotkeys.Watcher.
 func (g *Guard) HotSet() hotset.Writer { return g.hot }
 
-// HotKey is a hot key with the numbers of its requests that have passed and that were
-// refused in this process since it became hot.
+// HotKey is a hot key with the numbers of its passed and refused requests in this process
+// since it became hot.
 type HotKey struct {
 	rules.Hot
 	Passed, Refused int64
 }
 
-// HotKeys returns the keys that are hot now, the highest rate first. Local is set for those
+// HotKeys returns the keys that are hot now, the highest rate first. Local is set for keys
 // that only this instance has found hot.
 func (g *Guard) HotKeys() []HotKey {
 	var keys []HotKey
@@ -143,47 +143,47 @@ func (g *Guard) HotKeys() []HotKey {
 // Stats are a guard's counters since it was made.
 type Stats struct {
 	Limited int64 // requests that were refused
-	Blocked int64 // of Limited: requests with a value that a rule, or an operator, blocks
-	Busy    int64 // of Limited: requests that found no free permit of a concurrency limit
-	Away    int64 // of Limited: requests refused because the backend was unavailable
-	Served  int64 // of Limited: requests that were answered in place of the handler
+	Blocked int64 // part of Limited: requests with a value that a rule or an operator blocks
+	Busy    int64 // part of Limited: requests that found no free permit of a concurrency limit
+	Away    int64 // part of Limited: requests refused because the backend was unavailable
+	Served  int64 // part of Limited: requests that were answered instead of the handler
 	// Undecided counts questions that an available backend did not answer: the request's
 	// context had ended, or the backend does not support the limit.
 	Undecided int64
-	// Remembered counts questions to a backend that were denied without a call, since it
-	// had already said until when it denies them.
+	// Remembered counts questions that were denied without a call, since the backend had
+	// already said until when it denies them.
 	Remembered int64
 	Shadowed   int64 // requests that would have been refused
 	Waited     int64 // requests that waited for their turn
 	Waiting    int64 // requests that wait for their turn now
-	Gone       int64 // of Waited: requests whose context ended meanwhile; not in Limited
+	Gone       int64 // part of Waited: requests whose context ended while they waited; not in Limited
 	Charged    int64 // requests whose cost was charged at their end
 	Panics     int64 // requests that passed because hotparam panicked
-	// Displaced counts keys that lost their place in the full table of a limit, and keys of a
-	// limit with concurrency that found none. They are limited all the same; a key may be
-	// refused that should not be: see [WithMaxKeys].
+	// Displaced counts keys that lost their place in a limit's full table, and keys of a limit
+	// with concurrency that found none. They are still limited, but a key may be refused that
+	// should not be; see [WithMaxKeys].
 	Displaced int64
-	// Inherited counts requests whose keys were not in the table and began with what they owed
-	// before, or rarely with what another key owed.
+	// Inherited counts requests whose keys were not in the table and began with an earlier
+	// debt: their own or, rarely, another key's.
 	Inherited int64
 	Local     int64 // keys that only this instance had found hot
-	Refuted   int64 // of Local: keys that the aggregator did not confirm
-	Unmarked  int64 // of Local: keys that were not limited for want of room
-	// More is how often a rule made more than [rules.MaxKeys] keys of a request. The
-	// rest of the keys was counted as one.
+	Refuted   int64 // part of Local: keys that the aggregator did not confirm
+	Unmarked  int64 // part of Local: keys that were not limited because there was no room
+	// More counts the times that a rule made more than [rules.MaxKeys] keys of a request. The
+	// keys beyond that were counted as one.
 	More int64
-	// Concrete counts routes that are the path of a request where a rule has the template,
-	// "/u/7" and "/u/{id}". Beyond some thousand, further routes are not counted.
+	// Concrete counts routes that are the path of a request although a rule has the template,
+	// such as "/u/7" for "/u/{id}". Beyond some thousand, further routes are not counted.
 	Concrete int64
 	// Withheld counts parameters that were left out of keys because they look secret.
 	Withheld int64
-	// Absent counts parameters that rules name and that should always be there: the
+	// Absent counts parameters that rules name and that should always be present: the
 	// function of a [WithParam] returned "", or the request has no client address, as on a
 	// Unix socket. Such a request makes no key of them.
 	Absent int64
 	// Bodies counts the bodies that were read for rules that depend on them.
 	Bodies int64
-	// Unread counts the bodies that should have been, and could not be read.
+	// Unread counts the bodies that rules depend on but that could not be read.
 	Unread Unread
 }
 
@@ -199,7 +199,8 @@ func (c *spreadCount) add(n int) {
 	}
 }
 
-// addOne adds one in the shard of a request, of which a processor tends to use the same.
+// addOne adds one in the shard of a request. A processor tends to use the same requests, so
+// it tends to use the same shard.
 func (c *spreadCount) addOne(shard uint32) { c[shard%uint32(len(c))].n.Add(1) }
 
 func (c *spreadCount) load() (sum int64) {
@@ -209,7 +210,7 @@ func (c *spreadCount) load() (sum int64) {
 	return sum
 }
 
-// Stats returns the counters.
+// Stats returns the guard's counters.
 func (g *Guard) Stats() Stats {
 	s := Stats{
 		Limited:   g.limited.Load(),

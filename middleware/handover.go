@@ -10,19 +10,20 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// maxHandover bounds how many keys a handover names, over all limits.
+// maxHandover bounds the number of keys in a handover, over all limits.
 const maxHandover = 4000
 
-// handover is what one instance leaves to another, by the KeyID of the limit's name, which may
-// have values. No key is in it.
+// handover is the state that one instance leaves to another, by the KeyID of the limit's name,
+// since names may contain values. It contains no keys.
 type handover struct {
 	Limits map[uint64]holding.Handover `json:"limits"`
 }
 
-// HandOver gives up what this instance holds of the limits with scope: share, and returns it in
-// a form for [Guard.Inherit] of another instance. Keys are in it as hashes, and only those of
-// which most was taken. Afterwards the instance has what it earns. An instance that starts
-// calls it first, so that it begins with nothing, and an instance that leaves calls it last.
+// HandOver gives up the permits that this instance holds of limits with scope: share, and
+// returns them in a form for [Guard.Inherit] of another instance. It contains keys as hashes,
+// and only the keys that have taken most. Afterwards the instance has only the permits that it
+// earns. An instance that starts calls it first, so that it begins with nothing; an instance
+// that leaves calls it last.
 func (g *Guard) HandOver() []byte {
 	g.sharing.mu.Lock()
 	defer g.sharing.mu.Unlock()
@@ -33,7 +34,7 @@ func (g *Guard) HandOver() []byte {
 	g.eachShare(func(r *rule, s *limitSpec, now time.Duration) {
 		spent, all := g.spent(r, s, now)
 		most := maxHandover / limits
-		if s.single != nil { // to the next instance its one key is any
+		if s.single != nil { // for the next instance its one key is any key
 			spent, all, most = map[uint64]float64{0: s.single.Spent(now)}, true, 0
 		}
 		left := s.kept.hold.Leave(now, spent, all, most)
@@ -48,7 +49,7 @@ func (g *Guard) HandOver() []byte {
 	return data
 }
 
-// rounded returns left in thousandths, which is no more.
+// rounded returns left rounded down to thousandths.
 func rounded(left holding.Handover) holding.Handover {
 	down := func(permits float64) float64 { return math.Floor(permits*1000) / 1000 }
 	left.Left = down(left.Left)
@@ -58,8 +59,8 @@ func rounded(left holding.Handover) holding.Handover {
 	return left
 }
 
-// spent returns what the keys of a limit lack, by their KeyID, and whether no other lacks
-// anything.
+// spent returns the permits that the keys of a limit lack, by their KeyID, and whether no other
+// key lacks any.
 func (g *Guard) spent(r *rule, s *limitSpec, now time.Duration) (spent map[uint64]float64, all bool) {
 	spent, all = make(map[uint64]float64), true
 	if s.keyed != nil {
@@ -79,9 +80,9 @@ func (g *Guard) spent(r *rule, s *limitSpec, now time.Duration) (spent map[uint6
 	return spent, all
 }
 
-// Inherit adds to what this instance holds what another one left by [Guard.HandOver] some time
-// ago. That may be done once for each handover. Of a limit that this instance does not have,
-// or whose part it has already, nothing is added.
+// Inherit adds the permits that another instance left by [Guard.HandOver] to those of this one.
+// age is the time since then. A handover may be inherited once. It adds nothing to a limit that
+// this instance does not have, or whose part it already holds.
 func (g *Guard) Inherit(data []byte, age time.Duration) error {
 	var in handover
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -97,9 +98,9 @@ func (g *Guard) Inherit(data []byte, age time.Duration) error {
 	return nil
 }
 
-// Endow gives this instance what it would have earned of its part in a time without requests.
-// Below zero that is the whole part. It is for an instance that does not join others, but
-// begins with them: after a time in which there was none.
+// Endow gives this instance the permits that it would have earned of its part while idle, a
+// time without requests. A negative idle gives it the whole part. Endow is for an instance that
+// does not join others but begins with them, after a time when there were none.
 func (g *Guard) Endow(idle time.Duration) {
 	g.sharing.mu.Lock()
 	defer g.sharing.mu.Unlock()

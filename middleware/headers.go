@@ -22,12 +22,12 @@ const (
 	LegacyHeaders
 )
 
-// headers are the styles that are in use.
+// headers are the styles in use.
 type headers struct{ draft, legacy bool }
 
-// WithHeaders has responses state the limit that decided: the tightest of those that
-// allowed the request, or the one that refused it. The limit's name is the rule's id.
-// Without styles it uses RateLimitHeaders.
+// WithHeaders makes responses state the limit that decided: the tightest limit that allowed
+// the request, or the one that refused it. The limit's name is the rule's id.
+// Without styles, it uses RateLimitHeaders.
 //
 //	RateLimit-Policy: "search";q=100;w=60
 //	RateLimit: "search";r=50;t=30
@@ -45,7 +45,7 @@ func WithHeaders(styles ...HeaderStyle) Option {
 	}
 }
 
-// addHeaders adds the headers that state the limit to b, if the decision is by it.
+// addHeaders adds the headers that state the limit to b, if a limit decided.
 func (s *limitSpec) addHeaders(b *answer.Buffer, d *rules.Decision) {
 	if d.Rule == "" || d.Limit < 1 {
 		return
@@ -81,7 +81,7 @@ func (s *limitSpec) setHeaders(header http.Header, d *rules.Decision) {
 	b.Free()
 }
 
-// appendName appends a limit's name, as a string of a structured field.
+// appendName appends a limit's name as a string of a structured field.
 func appendName(dst []byte, rule string) []byte {
 	dst = append(append(dst, '"'), rule...)
 	return append(dst, '"')

@@ -9,24 +9,24 @@ import (
 	"sync/atomic"
 )
 
-// heldBody is a request's body whose beginning the guard has read. It reads as the body did:
-// the same bytes, then the same error at the same place or the rest of the body.
+// heldBody is a request's body whose beginning the guard has read. It reads like the original:
+// the same bytes, then the same error at the same place, or the rest of the body.
 type heldBody struct {
-	rest   io.ReadCloser // the body, behind what was read of it
-	ahead  []byte        // what was read and is to be read again
-	err    error         // what reading ended with, or nil
+	rest   io.ReadCloser // the body, from the end of the read part
+	ahead  []byte        // the read part that is still to be read again
+	err    error         // the error that ended reading, or nil
 	closed atomic.Bool
 	room   *room
-	stop   func() bool // nil, or has the end of the context no longer release the room
+	stop   func() bool // keeps the context's end from releasing the room; may be nil
 }
 
-// room is what a heldBody takes of the bytes that a guard holds at a time.
+// room is the share of a heldBody in the bytes that a guard may hold at a time.
 type room struct {
 	total *atomic.Int64
 	size  atomic.Int64
 }
 
-// reserve adds n bytes to the room, and reports whether the total stays within limit.
+// reserve adds n bytes to the room if the total stays within limit, and reports whether it did.
 func (m *room) reserve(n, limit int64) bool {
 	if m.total.Add(n) > limit {
 		m.total.Add(-n)
@@ -38,11 +38,11 @@ func (m *room) reserve(n, limit int64) bool {
 
 func (m *room) release() { m.total.Add(-m.size.Swap(0)) }
 
-// hold reads the request's body, up to the limits, and puts a heldBody in its place. It
-// returns what it has read, which is the whole body if reason is isRead. The room is given
-// back once that was read again, the body is closed, or the request's context ends. The read
-// is as patient as the server, which has deadlines of its own, but ends between two reads if
-// the context does.
+// hold reads the request's body, up to the limits, and replaces it by a heldBody. It returns
+// the bytes that it has read, which are the whole body if reason is isRead. The room is
+// released once the bytes were read again, the body is closed, or the request's context ends.
+// hold waits as long as the server, which has its own deadlines. But it stops between two reads
+// if the context has ended.
 func (b *bodies) hold(ctx context.Context, in *http.Request, max, total int64) (text []byte, reason unreadReason) {
 	if ctx.Err() != nil {
 		return nil, readFailed
@@ -52,14 +52,14 @@ func (b *bodies) hold(ctx context.Context, in *http.Request, max, total int64) (
 	defer held.watch(ctx)
 	size := int64(1 << 10)
 	if in.ContentLength >= 0 {
-		size = min(in.ContentLength, 8<<10) + 1 // one more, to see the end
+		size = min(in.ContentLength, 8<<10) + 1 // one more byte, to see the end
 	}
 	const patience = 100 // reads without a byte, as in bufio
 	for idle := 0; idle < patience; {
 		if free := cap(held.ahead) - len(held.ahead); free == 0 {
 			size = min(size, max+1)
 			if !held.room.reserve(size-int64(cap(held.ahead)), total) {
-				if held.ahead == nil { // the server must see by its type that nobody has asked the client to continue
+				if held.ahead == nil { // the server must see by its type that no one has asked the client to continue
 					in.Body = held.rest
 				}
 				return nil, noRoom
@@ -89,10 +89,10 @@ func (b *bodies) hold(ctx context.Context, in *http.Request, max, total int64) (
 	return nil, readFailed
 }
 
-// watch has the room given back at the end of the request. If the context never ends, the
-// garbage collector tells.
+// watch releases the room at the end of the request. If the context never ends, the room is
+// released when the garbage collector frees h.
 func (h *heldBody) watch(ctx context.Context) {
-	if len(h.ahead) == 0 { // there is nothing to read again
+	if len(h.ahead) == 0 { // nothing to read again
 		h.room.release()
 	} else if ctx.Done() != nil {
 		h.stop = context.AfterFunc(ctx, h.room.release)
@@ -101,7 +101,7 @@ func (h *heldBody) watch(ctx context.Context) {
 	}
 }
 
-// release gives the room back. It may be called more than once.
+// release releases the room. It may be called more than once.
 func (h *heldBody) release() {
 	if h.stop != nil {
 		h.stop()
@@ -111,7 +111,7 @@ func (h *heldBody) release() {
 
 func (h *heldBody) Read(p []byte) (int, error) {
 	switch {
-	case h.closed.Load(): // the rest says so
+	case h.closed.Load(): // rest returns the error
 	case len(h.ahead) > 0:
 		n := copy(p, h.ahead)
 		if h.ahead = h.ahead[n:]; len(h.ahead) == 0 {
@@ -121,7 +121,7 @@ func (h *heldBody) Read(p []byte) (int, error) {
 		return n, nil
 	case h.err != nil:
 		err := h.err
-		h.err = nil // from then on the rest says what comes
+		h.err = nil // later reads return the result of rest
 		return 0, err
 	}
 	return h.rest.Read(p)

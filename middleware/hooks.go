@@ -2,14 +2,14 @@ package middleware
 
 import "github.com/hotparam/hotparam/rules"
 
-// Hooks are functions that are called for each request, in the request's goroutine, unless
-// they are nil. They must be quick. A panic in a hook is counted in [Stats].Panics, and has
-// no other effect.
+// Hooks are functions that are called for each request, in the request's goroutine. A nil
+// hook is not called. Hooks must be quick. A panic in a hook is counted in [Stats].Panics, and
+// has no other effect.
 type Hooks struct {
-	Before func(Request)                 // before anything is counted
-	After  func(Request, rules.Decision) // after the decision, and the wait if there is one
-	Denied func(Request, rules.Decision) // after After, for a request that is refused
-	Near   func(Request, rules.Decision) // after After, for a request that leaves less than a tenth of its limit
+	Before func(Request)                 // called before anything is counted
+	After  func(Request, rules.Decision) // called after the decision, and the wait if there is one
+	Denied func(Request, rules.Decision) // called after After, for a refused request
+	Near   func(Request, rules.Decision) // called after After, for a request that leaves less than a tenth of its limit
 }
 
 func (g *Guard) before(req *Request) {
@@ -25,7 +25,7 @@ func (g *Guard) after(req *Request, d *rules.Decision) {
 	}
 }
 
-// callBefore gets a copy of the request, so that the caller's does not escape to the heap.
+// callBefore takes a copy of the request, so that the caller's does not escape to the heap.
 func (g *Guard) callBefore(req Request) {
 	if f := g.opts.hooks.Before; f != nil {
 		g.callHook(func() { f(req) })

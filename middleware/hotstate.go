@@ -9,7 +9,7 @@ import (
 )
 
 // hotState is the guard's state of a hot key, published or marked. A key that stays hot, or
-// is soon hot again, keeps it.
+// soon becomes hot again, keeps it.
 type hotState struct {
 	id              uint64                    // the key's limiter.KeyID
 	bucket          atomic.Pointer[hotBucket] // nil if there is none yet, or none is needed
@@ -22,7 +22,7 @@ type hotBucket struct {
 	*limiter.Bucket
 	quota *rules.Quota
 	limit string // the limit's name
-	// interval is how far apart the quota lets requests pass, for those that are refused.
+	// interval is the time between requests that the quota lets pass; refused requests use it.
 	interval time.Duration
 }
 
@@ -41,8 +41,8 @@ func (h *hotState) record(allowed bool) {
 	}
 }
 
-// revoke counts a request that was recorded as passed as refused. A nil hotState counts
-// nothing.
+// revoke changes a request that was recorded as passed into a refused one. A nil hotState
+// counts nothing.
 func (h *hotState) revoke() {
 	if h != nil {
 		h.passed.Add(-1)
@@ -50,7 +50,7 @@ func (h *hotState) revoke() {
 	}
 }
 
-// newHotState returns the state that the key had, or a new one with a bucket by this
+// newHotState returns the key's old state or, if it had none, a new one with a bucket by this
 // process's rules.
 func (g *Guard) newHotState(h rules.Hot, old *hotState, had bool) *hotState {
 	if had {
@@ -59,7 +59,7 @@ func (g *Guard) newHotState(h rules.Hot, old *hotState, had bool) *hotState {
 	r := g.rules.Load().byID(h.Rule)
 	if r != nil && r.heated != nil {
 		if state := r.heated[h.Key.String()]; state != nil {
-			return state // that it had when another version of the rule had hot
+			return state // from when another version of the rule had hot
 		}
 	}
 	fresh := &hotState{id: limiter.KeyID([]byte(h.Key.String()))}
@@ -69,8 +69,8 @@ func (g *Guard) newHotState(h rules.Hot, old *hotState, had bool) *hotState {
 	return fresh
 }
 
-// bucketFor returns the key's bucket by its limit, which stays the same until the rules
-// change, or nil if the limit has none. If the rule has exceptions, the first request makes
+// bucketFor returns the key's bucket for its limit, or nil if the limit has none. The limit
+// stays the same until the rules change. If the rule has exceptions, the first request makes
 // the bucket: its parameters determine the limit, since the key's text may have been cut.
 func (h *hotState) bucketFor(spec *limitSpec, clock func() time.Duration) *limiter.Bucket {
 	quota := spec.quota.Load()
@@ -80,7 +80,7 @@ func (h *hotState) bucketFor(spec *limitSpec, clock func() time.Duration) *limit
 	return h.bucketUnder(quota, spec, clock).Bucket
 }
 
-// bucketUnder returns the key's bucket, with this quota of the limit.
+// bucketUnder returns the key's bucket after setting this quota of the limit.
 func (h *hotState) bucketUnder(quota *rules.Quota, spec *limitSpec, clock func() time.Duration) *hotBucket {
 	b := h.bucket.Load()
 	if b == nil || b.quota != quota {
@@ -90,13 +90,13 @@ func (h *hotState) bucketUnder(quota *rules.Quota, spec *limitSpec, clock func()
 	return b
 }
 
-// changeBucket makes the first bucket, or sets another quota on the present one, b.
+// changeBucket makes the first bucket, or sets another quota on b, the present one.
 func (h *hotState) changeBucket(b *hotBucket, spec *limitSpec, quota *rules.Quota, clock func() time.Duration) {
 	if b != nil && h.bucket.CompareAndSwap(b, newHotBucket(b.Bucket, spec, quota)) && b.SetQuota(quota, clock()) == nil {
 		return
 	}
 	made, err := spec.newBucket(quota)
-	if err != nil { // compile has made one such
+	if err != nil { // impossible, since compile has made such a bucket
 		panic(err)
 	}
 	spec.unseen.Load().begin(made, h.id)
@@ -107,7 +107,7 @@ func (h *hotState) changeBucket(b *hotBucket, spec *limitSpec, quota *rules.Quot
 	}
 }
 
-// timeToFull returns how long until the key's bucket is full again.
+// timeToFull returns the time until the key's bucket is full again.
 func (h *hotState) timeToFull(now time.Duration) time.Duration {
 	if b := h.bucket.Load(); b != nil {
 		return b.FreshAfter(now)

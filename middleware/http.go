@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Handler returns a handler that passes the requests that are allowed to next. As a
+// Handler returns a handler that passes allowed requests to next. As a
 // func(http.Handler) http.Handler it is a middleware for most routers. If next is an
 // *[http.ServeMux], it is the default source of requests' routes; see [WithRoute].
 func (g *Guard) Handler(next http.Handler) http.Handler {
@@ -42,15 +42,15 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// examine is Begin for an HTTP request. The request also passes if the function of an option
-// panics. Panics of the guarded handler are not recovered.
+// examine implements Begin for an HTTP request. If the function of an option panics, the
+// request passes. Panics of the guarded handler are not recovered.
 func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d rules.Decision, t *Ticket) {
 	defer g.failOpen(&d)
 	req := Request{
 		Context: r.Context(), Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery,
 		Pattern: r.Pattern, HTTP: r,
 	}
-	if route != nil { // it takes precedence over the pattern, which an outer mux may have set
+	if route != nil { // it precedes the pattern, which an outer mux may have set
 		req.Pattern = route(r)
 	}
 	return d, g.check(&req, true, &d)
@@ -64,7 +64,7 @@ func writeBody(w http.ResponseWriter, r *http.Request, status int, body []byte) 
 		return
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may have gone
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
 // remoteHost returns the host of the request's RemoteAddr.
@@ -76,8 +76,8 @@ func remoteHost(r *http.Request) string {
 	return strings.Trim(r.RemoteAddr[:colon], "[]")
 }
 
-// Refuse answers a request that was refused by the default answer of
-// [rules.Decision.Answer], for functions of [WithLimited].
+// Refuse answers a refused request with the default answer of [rules.Decision.Answer]. It is
+// for functions of [WithLimited].
 func Refuse(w http.ResponseWriter, r *http.Request, d rules.Decision) {
 	refuse(w, r, &d, nil)
 }

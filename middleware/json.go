@@ -11,11 +11,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// JSON is judged by encoding/json, which bounds its depth, and then walked by the code here,
-// which takes valid JSON for granted: it goes through the text once, allocates only for
-// strings with escapes or beyond ASCII, and goes no deeper than the longest path. The
-// tokens of a json.Decoder would cost several times as much as a decode, and an allocation
-// each.
+// encoding/json validates JSON and bounds its depth. Then the code here walks it and relies on
+// its being valid. The walk goes through the text once, allocates only for strings with escapes
+// or beyond ASCII, and goes no deeper than the longest path. The tokens of a json.Decoder were
+// rejected: they cost several times as much as a decode, and an allocation each.
 
 func prepareJSON(x *reader, _ *options) error {
 	steps, message := base.ParseJSONPath(x.param.Name)
@@ -28,8 +27,8 @@ func prepareJSON(x *reader, _ *options) error {
 
 func readJSON(r *request, _ *reader) { r.readBody(rules.JSON) }
 
-// addJSON adds the values of a document that rules of the route name, and reports whether it
-// is valid.
+// addJSON adds the values of a document that rules of the route name, and reports whether the
+// document is valid.
 func (r *request) addJSON(text []byte) bool {
 	if !json.Valid(text) {
 		return false
@@ -49,12 +48,12 @@ func (r *request) addJSON(text []byte) bool {
 	return true
 }
 
-// maxWalked is how many readers walk through a document at a time.
+// maxWalked is the number of readers that walk through a document at a time.
 const maxWalked = 64
 
-// jsonWalk goes through a valid document. Positions are those of a byte in text; methods
+// jsonWalk walks through a valid document. Positions are indices of bytes in text. Methods
 // that read something return the position behind it. on is the set of readers, by their
-// index, whose paths lead through the value at hand, by its depth.
+// index, whose paths lead through the present value; depth is the value's depth.
 type jsonWalk struct {
 	request *request
 	text    []byte
@@ -78,14 +77,14 @@ func (w *jsonWalk) value(i, depth int, on uint64) int {
 	return end
 }
 
-// addScalar adds a string, a number as it is written, true or false.
+// addScalar adds a string, a number as written, true or false. It skips null.
 func (w *jsonWalk) addScalar(x *reader, raw []byte) {
 	switch raw[0] {
 	case 'n':
 	case '"':
 		w.request.addNamed(x, jsonString(raw))
 	default:
-		w.request.addNamed(x, unsafe.String(&raw[0], len(raw))) // which is copied
+		w.request.addNamed(x, unsafe.String(&raw[0], len(raw))) // addNamed copies it
 	}
 }
 
@@ -94,7 +93,7 @@ func (w *jsonWalk) object(i, depth int, on uint64) int {
 	for w.text[i] != '}' {
 		end := w.skipString(i)
 		inner := w.member(w.text[i:end], depth, on)
-		i = w.space(w.space(end) + 1) // behind the colon
+		i = w.space(w.space(end) + 1) // skips the colon
 		if inner != 0 {
 			i = w.value(i, depth+1, inner)
 		} else {
@@ -107,7 +106,7 @@ func (w *jsonWalk) object(i, depth int, on uint64) int {
 	return i + 1
 }
 
-// member returns the readers whose next step has this name. Case does not count, as for
+// member returns the readers whose next step has this name. Case is ignored, as in
 // encoding/json, so that no spelling of a name hides a value from a rule.
 func (w *jsonWalk) member(raw []byte, depth int, on uint64) (inner uint64) {
 	name, known := "", false
@@ -147,7 +146,7 @@ func (w *jsonWalk) array(i, depth int, on uint64) int {
 	return i + 1
 }
 
-// skip passes any value, however deep.
+// skip skips any value, however deep.
 func (w *jsonWalk) skip(i int) int {
 	depth := 0
 	for ; i < len(w.text); i++ {
@@ -161,7 +160,7 @@ func (w *jsonWalk) skip(i int) int {
 			depth++
 		case '}', ']':
 			if depth--; depth < 0 {
-				return i // behind a number or a word
+				return i // the end of a number or a word
 			}
 			if depth == 0 {
 				return i + 1
@@ -175,7 +174,7 @@ func (w *jsonWalk) skip(i int) int {
 	return i
 }
 
-// skipString passes the string that begins at i.
+// skipString skips the string that begins at i.
 func (w *jsonWalk) skipString(i int) int {
 	for i++; w.text[i] != '"'; i++ {
 		if w.text[i] == '\\' {
@@ -185,7 +184,7 @@ func (w *jsonWalk) skipString(i int) int {
 	return i + 1
 }
 
-// space passes blanks.
+// space skips white space.
 func (w *jsonWalk) space(i int) int {
 	for i < len(w.text) && (w.text[i] == ' ' || w.text[i] == '\t' || w.text[i] == '\r' || w.text[i] == '\n') {
 		i++
@@ -193,14 +192,14 @@ func (w *jsonWalk) space(i int) int {
 	return i
 }
 
-// jsonString decodes a string with its quotes. Of what is no text it makes U+FFFD, as
-// encoding/json does. The result is valid as long as raw is.
+// jsonString decodes a quoted string. Invalid text becomes U+FFFD, as in encoding/json. The
+// result is valid as long as raw is.
 func jsonString(raw []byte) string {
 	text := raw[1 : len(raw)-1]
 	for _, c := range text {
 		if c == '\\' || c >= 0x80 {
 			var s string
-			if json.Unmarshal(raw, &s) != nil { // it is valid
+			if json.Unmarshal(raw, &s) != nil { // impossible, since raw is valid
 				return ""
 			}
 			return s

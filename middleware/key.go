@@ -5,12 +5,12 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A key is built in the request's buffer: the rule's id, a space, the route, the
+// A key is built in the request's buffer from the rule's id, a space, the route and the
 // parameters.
 
-// useKeys builds and uses each of the keys that the rule makes of the request. Keys come in
-// the same order for all requests, whatever the order of the parameters, so that requests
-// cannot deadlock on permits.
+// useKeys builds and uses each key that the rule makes from the request. Keys come in the same
+// order for all requests, whatever the order of the parameters, so that requests cannot
+// deadlock on permits.
 func (r *request) useKeys(c *candidate) {
 	if c.overlaps {
 		r.countTotal(c)
@@ -43,7 +43,7 @@ func (r *request) useKeys(c *candidate) {
 	}
 }
 
-// useOneKey is useKeys for rules by all parameters, or by names, which usually make one key.
+// useOneKey implements useKeys for rules by all parameters or by names, which usually make one key.
 func (r *request) useOneKey(c *candidate) {
 	r.startKey(c)
 	start := len(r.key)
@@ -57,14 +57,14 @@ func (r *request) useOneKey(c *candidate) {
 	case !c.allowsBare():
 		return // no key
 	default:
-		r.key = r.key[:start-1] // a route alone, without "?"
+		r.key = r.key[:start-1] // the route alone, without "?"
 	}
 	r.useKey(c)
 }
 
 // appendParams appends the parameters of a rule that makes one key, and returns their
 // number. ok is false if a name has several values, which make several keys. A query that
-// needs no decoding is not parsed for that.
+// needs no decoding is not parsed.
 func (r *request) appendParams(c *candidate) (n int, ok bool) {
 	secrets := &r.route.set.Secrets
 	if !r.params.loaded && c.values == nil && !c.keyReaders && !c.redacts {
@@ -84,7 +84,7 @@ func (r *request) appendParams(c *candidate) (n int, ok bool) {
 	return n, true
 }
 
-// usePairings is useOneKey for names with several values: each pairing of these is a key.
+// usePairings implements useOneKey for names with several values. Each pairing of values is a key.
 func (r *request) usePairings(c *candidate) {
 	params := &r.params.list
 	pairs := params.Pair(c.By.Names)
@@ -102,8 +102,8 @@ func (r *request) beginKeys(c *candidate, n int) {
 	r.groups.follow = c.addsUp && n > 1 && r.beginGroups()
 }
 
-// endKeys ends the keys of one rule. If there are more keys than are used, it uses one key
-// for all the others.
+// endKeys ends the keys of one rule. If the rule makes more keys than are used, endKeys uses
+// one key for all others.
 func (r *request) endKeys(c *candidate, more bool) {
 	if r.groups.follow {
 		r.groups.follow = false
@@ -118,9 +118,9 @@ func (r *request) endKeys(c *candidate, more bool) {
 	r.useKey(c)
 }
 
-// useKey counts the key that was built, if the rule has hot, and asks the key's limit, if
-// it has one now. For rules that count costs it records the key for the request's end, and
-// asks only whether there is a permit.
+// useKey counts the key that was built, if the rule has hot, and asks the key's limit, if it
+// has one now. For rules that count costs it records the key for the request's end, and only
+// asks whether there is a permit.
 func (r *request) useKey(c *candidate) {
 	if r.controlled.of != nil {
 		r.useControlledKey(c)
@@ -138,8 +138,8 @@ func (r *request) useKey(c *candidate) {
 	r.limitCountedKey(&cl)
 }
 
-// fit shortens the request's key to the form that is counted. It reports whether the key is
-// whole.
+// fit shortens the request's key to the form that is counted. It reports whether the key
+// stayed whole.
 func (r *request) fit(c *candidate) (whole bool) {
 	size := len(r.key)
 	r.key = r.guard.fitKey(r.key, len(c.prefix))
@@ -157,7 +157,7 @@ func (r *request) countKey(cl *claim, whole bool) {
 	} else {
 		r.owe(*cl, cl.hash, r.key)
 	}
-	if whole && r.groups.follow { // a key that was cut has no group
+	if whole && r.groups.follow { // a cut key has no group
 		r.groups.add(r.key[len(c.prefix):], c.ParamsOnly)
 	}
 }
@@ -180,12 +180,12 @@ func (r *request) limitCountedKey(cl *claim) {
 	}
 }
 
-// allowsBare reports whether a request that has none of the rule's parameters makes a
-// key, of the route alone.
+// allowsBare reports whether a request with none of the rule's parameters makes a key of the
+// route alone.
 func (r *rule) allowsBare() bool { return r.By.Kind == rules.ByAll && !r.ParamsOnly }
 
-// startKey begins a key with all that comes before the parameters: the rule's id, a space,
-// the route, "?".
+// startKey begins a key with everything before the parameters: the rule's id, a space, the
+// route, "?".
 func (r *request) startKey(c *candidate) {
 	if c.head == nil {
 		r.writeHead(c)
@@ -194,7 +194,7 @@ func (r *request) startKey(c *candidate) {
 	r.key = append(r.key[:0], c.head...)
 }
 
-// writeHead is startKey for a route that depends on the request.
+// writeHead implements startKey for a route that depends on the request.
 func (r *request) writeHead(c *candidate) {
 	r.key = append(append(append(r.key[:0], c.prefix...), r.in.Method...), ' ')
 	if c.text != "" {
@@ -223,8 +223,8 @@ func (g *Guard) fitKey(key []byte, prefix int) []byte {
 	return key
 }
 
-// countTotal counts the request itself for a rule that makes several keys of it, whose
-// counts add up to more than the requests. A route whose text is too long has no total,
+// countTotal counts the request itself, for a rule that makes several keys from it: the sum of
+// their counts exceeds the number of requests. A route whose text is too long has no total,
 // since a cut text would be a key.
 func (r *request) countTotal(c *candidate) {
 	t := c.total

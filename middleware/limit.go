@@ -10,10 +10,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// anyKey stands for the key of a rule that has none.
+// anyKey is the key of a rule that has none.
 const anyKey = "*"
 
-// limitRule asks the limit of a rule with neither hot nor keys, which has one bucket.
+// limitRule asks the limit of a rule without hot and without keys, which has one bucket.
 func (r *request) limitRule(c *candidate) {
 	cl := claim{rule: c, spec: c.spec, hash: c.spec.hash}
 	if cl.spec.limit == nil {
@@ -29,8 +29,7 @@ func (r *request) limitRule(c *candidate) {
 	r.claimLater(&cl, anyKey)
 }
 
-// limitKey asks the limit of a rule with keys but without hot, whose keys have a bucket
-// each.
+// limitKey asks the limit of a rule with keys but without hot. Each key has its own bucket.
 func (r *request) limitKey(cl *claim) {
 	spec := cl.spec
 	if spec.limit == nil {
@@ -47,7 +46,7 @@ func (r *request) limitKey(cl *claim) {
 	}
 }
 
-// askKeyed asks the bucket of the request's key in the limit's table. It reports whether that
+// askKeyed asks the bucket of the request's key in the limit's table, and reports whether it
 // allows the request.
 func (r *request) askKeyed(cl *claim) bool {
 	keyed := cl.spec.keyed
@@ -68,7 +67,7 @@ func (r *request) askKeyed(cl *claim) bool {
 	return got.Allowed
 }
 
-// askKeyedToo is askKeyed for a hot key whose bucket has allowed the request.
+// askKeyedToo also asks the table for a hot key whose own bucket has allowed the request.
 func (r *request) askKeyedToo(cl *claim) {
 	uncounted := *cl
 	uncounted.state = nil // the bucket's result counts
@@ -105,7 +104,7 @@ func (r *request) limitHotKey(cl *claim, hot *hotset.Entry[*hotState]) {
 	}
 }
 
-// sampleOrigin records where the request of a hot key comes from, if it is in the sample.
+// sampleOrigin records the origin of a hot key's request, if the request is in the sample.
 func (r *request) sampleOrigin(cl *claim, hot *hotset.Entry[*hotState]) {
 	if weight := hot.Payload.origins.weight(rand.Uint64()); weight > 0 {
 		hot.Payload.origins.sample(cl.rule.name, r.callerName(), weight)
@@ -115,8 +114,8 @@ func (r *request) sampleOrigin(cl *claim, hot *hotset.Entry[*hotState]) {
 // keyText returns a copy of the text of the request's key.
 func (r *request) keyText(c *candidate) string { return string(r.key[len(c.prefix):]) }
 
-// askBucket asks the bucket of a rule or of a hot key for a permit or, for rules that count
-// costs, whether it has one. It reports whether the request is within the limit.
+// askBucket asks the bucket of a rule or of a hot key for a permit. For rules that count costs
+// it only asks whether there is one. It reports whether the request is within the limit.
 func (r *request) askBucket(cl *claim, b *limiter.Bucket) bool {
 	if r.trace != nil {
 		r.trace.beforeBucket(b, r.now(), cl.spec)
@@ -135,8 +134,8 @@ func (r *request) askBucket(cl *claim, b *limiter.Bucket) bool {
 	return within
 }
 
-// askFor returns what the request asks of a limit. It fills the result in one place, for
-// the reason that copyDecision gives.
+// askFor returns the question that the request asks a limit. It fills the result in one
+// place, for the reason given at copyDecision.
 func (r *request) askFor(cl *claim) limiter.Ask {
 	var (
 		kind   limiter.Kind
@@ -155,15 +154,15 @@ func (r *request) askFor(cl *claim) limiter.Ask {
 	return limiter.Ask{Kind: kind, N: 1, Keep: left, Within: within}
 }
 
-// keepFor returns how much of a burst requests of a class must leave to the classes before
-// it.
+// keepFor returns the part of a burst that requests of a class must leave to the classes
+// before it.
 func keepFor(burst int64, class, classes int) int64 {
 	i, n := int64(class), int64(classes)
 	return burst/n*i + burst%n*i/n
 }
 
-// class returns the request's class by a rule's priority: the first of those of the
-// parameter's values, or the last class if none has one.
+// class returns the request's class by a rule's priority: the first class that one of the
+// parameter's values has, or the last class if none has one.
 func (r *request) class(c *candidate, p *rules.Priority) int {
 	params := r.loadParams(c)
 	class := len(p.First)
@@ -177,8 +176,8 @@ func (r *request) class(c *candidate, p *rules.Priority) int {
 	return class
 }
 
-// claimLater adds to the pending what the request will ask of the backend, and the permits
-// that it will acquire, once this process's limits have allowed it.
+// claimLater adds to r.pending the question to the backend and the permits to acquire. They
+// are due once this process's limits have allowed the request.
 func (r *request) claimLater(cl *claim, key string) {
 	quota := cl.spec.quota.Load()
 	if quota != nil && cl.spec.isExact() {

@@ -12,14 +12,14 @@ import (
 //
 //	r.Use(middleware.Limit(limiter.Per(100, time.Minute), "addr:ip"))
 //
-// The parameter tells clients apart. Rules name it in the same way: addr:ip, header:x-api-key,
-// form:user, ctx:tenant with [WithParam], or q of the query. Each value has the whole quota,
+// The parameter identifies clients. It is named as in rules: addr:ip, header:x-api-key,
+// form:user, ctx:tenant with [WithParam], or q for the query's. Each value has the whole quota,
 // over all routes behind the middleware. Requests without the parameter share one quota. With
-// an empty name all requests do.
+// an empty name, all requests share one.
 //
-// Options have the same meaning as for [New]. Behind proxies addr:ip needs [WithClient].
+// Options have the same meaning as for [New]. Behind proxies, addr:ip needs [WithClient].
 // Handlers that the returned function makes share the limit. For several limits, waiting or
-// exceptions, give New rules without hot and a nil collector.
+// exceptions, use New with rules without hot and a nil collector.
 //
 // Limit panics if the quota, the parameter or an option is invalid.
 func Limit(quota rules.Quota, param string, opts ...Option) func(http.Handler) http.Handler {

@@ -14,34 +14,33 @@ import (
 )
 
 // limitSpec is the limit of a rule, or of one of its exceptions, with the buckets and
-// permits of its keys. Hot keys have buckets of their own; see hotState.
+// permits of its keys. Hot keys have their own buckets; see hotState.
 type limitSpec struct {
 	limit *rules.Limit // nil if there is none
 	unit  rules.Unit
-	// name identifies the limit to a backend, and from one version of the rules to the
-	// next.
+	// name identifies the limit to a backend, and across versions of the rules.
 	name       string
-	algorithms map[rules.Algorithm]limiter.Algorithm // the user's
+	algorithms map[rules.Algorithm]limiter.Algorithm // by WithAlgorithm
 	// quota is the limit's quota, or this instance's part of it. Nil means any rate.
 	quota atomic.Pointer[rules.Quota]
-	// hash identifies the limit's one key, if the rule has none.
+	// hash identifies the limit's only key, if the rule makes no keys.
 	hash     uint64
-	meanCost atomic.Int64 // of recent requests, if the rule counts costs; 0 is unknown
+	meanCost atomic.Int64 // mean of recent requests, if the rule counts costs; 0 if unknown
 	headers  headers
 
-	single *limiter.Bucket // of a rule with neither hot nor a key; nil if it is not here
-	// keyed is of a rule with a key but not hot. A rule that had no hot before keeps it: what
-	// a key took then counts beside its hot key's bucket.
+	single *limiter.Bucket // for a rule with neither hot nor keys; nil otherwise
+	// keyed is for a rule with keys but without hot. A rule that gets hot later keeps it: the
+	// tokens that a key took then count in addition to its hot key's bucket.
 	keyed   *limiter.Keys
 	permits *semaphore.Memory // nil if any number may be served at a time
-	kept    stores            // these three, also those that the limit does not use now
+	kept    stores            // the three above, including the ones that the limit does not use now
 	unseen  atomic.Pointer[unseen]
 
-	decisions *decisionCounts // of the rule
+	decisions *decisionCounts // the rule's counters
 }
 
-// stores hold what was taken of a limit. They last from one version of the rules to the next,
-// also through versions that have no use for them.
+// stores hold the used part of a limit. They last from one version of the rules to the next,
+// even through versions that do not use them.
 type stores struct {
 	single  *limiter.Bucket
 	keyed   *limiter.Keys
@@ -58,7 +57,7 @@ func (s *limitSpec) isExact() bool { return s.limit.Scope == rules.ScopeExact }
 func (s *limitSpec) waits() bool   { return s.limit.Mode == rules.ModeWait }
 
 // isQuick reports whether limitPlain can hold a key to the limit: the key's bucket alone
-// decides, at once, and what is over the limit is refused.
+// decides at once, and a request over the limit is refused.
 func (s *limitSpec) isQuick() bool {
 	return s.limit != nil && s.limit.Mode == rules.ModeLimit && !s.limit.Shape && s.limit.Priority == nil && !s.isExact() &&
 		s.permits == nil && s.keyed == nil
@@ -67,7 +66,7 @@ func (s *limitSpec) isQuick() bool {
 // needsKey reports whether the backend or the semaphore will need the key's text.
 func (s *limitSpec) needsKey() bool { return s.permits != nil || s.isExact() && s.quota.Load() != nil }
 
-// whenAway returns what the limit does while the backend is unavailable.
+// whenAway returns the limit's mode while the backend is unavailable.
 func (s *limitSpec) whenAway() rules.Away {
 	if s.limit.Away == "" {
 		return rules.AwayLocal
@@ -84,8 +83,8 @@ type specBuilder struct {
 	// decisionsOf returns the counters of a rule.
 	decisionsOf func(rule string) *decisionCounts
 	instances   int
-	old         map[string]*limitSpec           // by name, also of limits that are gone
-	permits     map[string]*semaphore.Memory    // by rule, which shares them with its exceptions
+	old         map[string]*limitSpec           // by name, including removed limits
+	permits     map[string]*semaphore.Memory    // by rule; its exceptions share them
 	adopt       []func(now time.Duration) error // to be called once all limits are made
 }
 
@@ -133,8 +132,8 @@ func (b *specBuilder) newSpec(r *rule, l *rules.Limit, name string) (*limitSpec,
 	return s, nil
 }
 
-// quotaOf returns the limit's quota, or this instance's part of it. If it has not changed,
-// the pointer has not either, so that buckets keep theirs.
+// quotaOf returns the limit's quota, or this instance's part of it. If the quota has not
+// changed, the pointer has not either, so that buckets keep theirs.
 func (b *specBuilder) quotaOf(s *limitSpec) *rules.Quota {
 	instances := 1
 	if s.limit.Scope == rules.ScopeShare {
@@ -149,7 +148,7 @@ func (b *specBuilder) quotaOf(s *limitSpec) *rules.Quota {
 	return &quota
 }
 
-// hold has the limit hold what the one before held.
+// hold makes the limit continue the holding of its predecessor.
 func (b *specBuilder) hold(s *limitSpec) {
 	b.adopt = append(b.adopt, func(now time.Duration) error {
 		if s.kept.hold == nil {
@@ -163,9 +162,9 @@ func (b *specBuilder) hold(s *limitSpec) {
 	})
 }
 
-// makePermits makes the semaphore of a limit with concurrency, or takes over the old one,
-// to which permits that are in use will be given back. A key's permits are the same whether an
-// exception matches it or not.
+// makePermits makes the semaphore of a limit with concurrency, or keeps the old one, to which
+// permits in use will be returned. A key's permits are the same whether an exception matches
+// it or not.
 func (b *specBuilder) makePermits(s *limitSpec, r *rule) (err error) {
 	if s.isExact() && b.opts.semaphore == nil {
 		return errNoSemaphore
@@ -178,9 +177,9 @@ func (b *specBuilder) makePermits(s *limitSpec, r *rule) (err error) {
 	return err
 }
 
-// makeBuckets makes the buckets of a rule without hot, or takes over those that are kept.
-// These get their new quota only once all rules are made. For a rule with hot it only checks
-// that buckets can be made, and takes over those that its keys had before.
+// makeBuckets makes the buckets of a rule without hot, or keeps the old ones, which get their
+// new quota once all rules are made. For a rule with hot it only checks that buckets can be
+// made, and keeps the buckets that its keys had before.
 func (b *specBuilder) makeBuckets(s *limitSpec, r *rule) error {
 	quota := s.quota.Load()
 	fresh := func() (err error) {
@@ -218,8 +217,8 @@ func (s *limitSpec) newBucket(quota *rules.Quota) (*limiter.Bucket, error) {
 	return limiter.NewBucket(quota, s.algorithms)
 }
 
-// setQuota changes the quota of the limit's buckets. Buckets of hot keys change theirs when
-// they are next asked.
+// setQuota changes the quota of the limit's buckets. A hot key's bucket changes its quota when
+// it is next asked.
 func (s *limitSpec) setQuota(quota *rules.Quota, now time.Duration) error {
 	switch {
 	case s.single != nil:
@@ -230,7 +229,7 @@ func (s *limitSpec) setQuota(quota *rules.Quota, now time.Duration) error {
 	return nil
 }
 
-// owe has the keys of the limit owe permits, but for those that are hot.
+// owe adds a debt to the keys of the limit, except hot ones.
 func (s *limitSpec) owe(by limiter.Owing, now time.Duration) {
 	switch {
 	case by.All == 0 && len(by.Of) == 0:
@@ -241,7 +240,7 @@ func (s *limitSpec) owe(by limiter.Owing, now time.Duration) {
 	}
 }
 
-// exceptionName returns the name of an exception's limit, which a backend gets.
+// exceptionName returns the name of an exception's limit, as the backend gets it.
 func (b *specBuilder) exceptionName(r *rule, x *rules.Exception) string {
 	name := strings.Builder{}
 	name.WriteString(r.ID)

@@ -7,26 +7,26 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// agreeWithin is how long an aggregator that is available has to confirm that a key is hot
-// which this instance alone has found so.
+// agreeWithin is the time that an available aggregator has to confirm a key that only this
+// instance has found hot.
 const agreeWithin = 2 * time.Second
 
-// localHot holds the keys that this instance alone has found hot. They are limited at once.
-// If the aggregator publishes the key, that replaces the mark. If it does not in time, the
-// key is refuted: its mark is removed until the collector finds the key hot again. While no
-// aggregator is available, a mark stays until the key cools here.
+// localHot holds the keys that only this instance has found hot. They are limited at once.
+// If the aggregator publishes the key, the published entry replaces the mark. If it does not
+// within agreeWithin, the key is refuted: its mark is removed until the collector finds the key
+// hot again. While no aggregator is available, a mark stays until the key cools here.
 type localHot struct {
 	guard *Guard
 
-	// marking is held while marks are made and removed, so that this is done in the order
-	// of the decisions. It is locked before the hot set's lock, and that before mu.
+	// marking is held while marks are made and removed, so that this happens in the order of
+	// the decisions. It is locked before the hot set's lock, which is locked before mu.
 	marking sync.Mutex
 
 	mu        sync.Mutex
 	marks     map[rules.Key]*mark
 	published map[rules.Key]struct{}
 	fleet     rules.Fleet
-	alive     time.Time // since when an aggregator is available; zero if none is
+	alive     time.Time // when an aggregator became available; zero if none is
 	timer     *time.Timer
 
 	found, refuted int64
@@ -34,7 +34,7 @@ type localHot struct {
 
 // mark is the state of one key.
 type mark struct {
-	since     time.Time // since when it is hot here and not published
+	since     time.Time // when it became hot here without being published
 	published bool
 }
 
@@ -101,7 +101,7 @@ func (l *localHot) updateFleet(f rules.Fleet) {
 	l.armTimer()
 }
 
-// steer tells the collector which keys' counts are needed in full. The caller holds mu.
+// steer passes the collector the keys whose counts are needed in full. The caller holds mu.
 func (l *localHot) steer() {
 	if l.guard.counts == nil {
 		return
@@ -113,8 +113,8 @@ func (l *localHot) steer() {
 	l.guard.counts.Steer(l.fleet, hot)
 }
 
-// refutedAt returns when a mark will be refuted unless something happens; zero means
-// never. The caller holds mu.
+// refutedAt returns when a mark will be refuted unless it is published; zero means never. The
+// caller holds mu.
 func (l *localHot) refutedAt(m *mark) time.Time {
 	if l.alive.IsZero() || m.published {
 		return time.Time{}
@@ -126,7 +126,7 @@ func (l *localHot) refutedAt(m *mark) time.Time {
 	return since.Add(agreeWithin)
 }
 
-// armTimer sets the timer to the next mark that will be refuted. The caller holds mu.
+// armTimer sets the timer to the next refutation of a mark. The caller holds mu.
 func (l *localHot) armTimer() {
 	var next time.Time
 	for _, m := range l.marks {
@@ -141,7 +141,7 @@ func (l *localHot) armTimer() {
 	}
 }
 
-// refuteMarks removes the marks that the aggregator has not confirmed in time.
+// refuteMarks removes the marks that the aggregator did not confirm in time.
 func (l *localHot) refuteMarks() {
 	l.marking.Lock()
 	defer l.marking.Unlock()
@@ -162,8 +162,8 @@ func (l *localHot) refuteMarks() {
 	}
 }
 
-// stats returns how many keys only this instance had found hot, and how many of these the
-// aggregator did not confirm.
+// stats returns the number of keys that only this instance had found hot, and how many of
+// them the aggregator did not confirm.
 func (l *localHot) stats() (found, refuted int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// canonicalPath unescapes characters that need not be escaped: routers treat /%75/7 like
-// /u/7, and so must the rules.
+// canonicalPath unescapes characters that need not be escaped. Routers treat /%75/7 like
+// /u/7, and rules must do the same.
 func (r *request) canonicalPath() {
 	if strings.IndexByte(r.in.Path, '%') < 0 {
 		return
@@ -22,7 +22,7 @@ func (r *request) canonicalPath() {
 // requests, matches this one.
 func (r *request) picked(c *candidate, i int) bool {
 	if c.matcher != nil {
-		return i < len(r.matched) && r.matched[i] != "" // as askMatchers has found
+		return i < len(r.matched) && r.matched[i] != "" // found by askMatchers
 	}
 	return r.matches(c)
 }
@@ -30,7 +30,7 @@ func (r *request) picked(c *candidate, i int) bool {
 // matches reports whether the request has the path and the parameters of a rule's match.
 func (r *request) matches(c *candidate) bool { return r.matchesHead(c) && r.matchesBody(c) }
 
-// matchesHead is matches but for parameters of the body, which it does not read.
+// matchesHead implements matches except for parameters of the body, which it does not read.
 func (r *request) matchesHead(c *candidate) bool {
 	if c.byPath && !c.Match.Route.Matches(r.in.Method, r.in.Path) {
 		return false
@@ -44,8 +44,8 @@ func (r *request) matchesHead(c *candidate) bool {
 }
 
 // matchesBody reports whether the request has the parameters of the body that a rule's match
-// names. A body that could not be read may have any of its source; but it exempts from
-// nothing, and a rule may pass it.
+// names. A body that could not be read matches any parameter of its source. But it never
+// matches a rule that ignores requests, nor one with unread: pass.
 func (r *request) matchesBody(c *candidate) bool {
 	if c.body == 0 {
 		return true
@@ -69,7 +69,7 @@ func hasParam(params *rules.Params, want rules.Param) bool {
 	return false
 }
 
-// matchesWildcard reports whether a value matches a pattern in which "*" stands for any run
+// matchesWildcard reports whether a value matches a pattern in which "*" matches any run
 // of bytes.
 func matchesWildcard(pattern, value string) bool {
 	head, rest, found := strings.Cut(pattern, "*")

@@ -10,24 +10,24 @@ import (
 type matcher func(*http.Request) (key string, ignore bool)
 
 // WithMatcher sets f, which decides on the requests that the rule ruleID would match. The
-// key that f returns replaces those that the rule would make: it is the value of one
-// parameter, "key". An empty key means that the rule does not match. The rule matches no
-// requests that are not HTTP. If f panics, the request passes.
+// key that f returns replaces the keys of the rule: it is the value of one parameter, "key".
+// An empty key means that the rule does not match. The rule matches no requests that are not
+// HTTP. If f panics, the request passes.
 //
 // The matchers of a request are called in the order of the rules, before anything is
 // counted. The first that returns a key or ignore decides. Ignore exempts the request from
 // all rules; after another matcher has returned a key, it only means that this rule does
-// not match. With evaluate: first, a rule without a matcher that matches decides too, and
-// the matchers of later rules are not called.
+// not match. With evaluate: first, a matching rule without a matcher decides too, and the
+// matchers of later rules are not called.
 func WithMatcher(ruleID string, f func(r *http.Request) (key string, ignore bool)) Option {
 	return func(o *options) { o.matchers[ruleID] = f }
 }
 
-// askMatchers calls the matchers of the request's route, keeps their keys, and reports
+// askMatchers calls the matchers of the request's route and keeps their keys. It reports
 // whether the request is exempt.
 func (r *request) askMatchers() (exempt bool) {
 	first := r.route.set.Evaluate == rules.EvaluateFirst
-	answered := false // a matcher gave a key
+	answered := false // whether a matcher has returned a key
 	for i := range r.route.rules {
 		c := &r.route.rules[i]
 		key, ignore := "", false
@@ -35,7 +35,7 @@ func (r *request) askMatchers() (exempt bool) {
 		switch {
 		case c.matcher == nil && first:
 			isMatch = isMatch || r.matches(c)
-		case c.matcher == nil: // all rules count, whatever this one says
+		case c.matcher == nil: // all rules count, whether this one matches or not
 		case r.matches(c) && r.in.http() != nil:
 			key, ignore = c.matcher(r.in.HTTP)
 			if ignore && !answered {
@@ -50,13 +50,13 @@ func (r *request) askMatchers() (exempt bool) {
 		}
 		r.matched = append(r.matched, key)
 		if isMatch && first {
-			return false // the rule decides
+			return false // this rule decides
 		}
 	}
 	return false
 }
 
-// useMatcherKey is useKey with the key that a matcher returned.
+// useMatcherKey implements useKey with the key that a matcher returned.
 func (r *request) useMatcherKey(c *candidate, key string) {
 	p := &r.params.custom
 	p.Reset()

@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// serve serves the ticket's request, measures what its rules count, and ends the ticket,
-// even if the handler panics.
+// serve serves the ticket's request, measures the costs that its rules count, and ends the
+// ticket, even if the handler panics.
 func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	start := time.Now()
 	var body *meter
@@ -28,7 +28,7 @@ func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 		ctx, own := withSpent(r.Context())
 		r, said = r.WithContext(ctx), own
 	}
-	if t.Counts(rules.Bytes) && r.Method != http.MethodHead { // whose responses have no body
+	if t.Counts(rules.Bytes) && r.Method != http.MethodHead { // responses to HEAD have no body
 		body = &meter{ResponseWriter: w}
 		w = body.as(w)
 	}
@@ -56,7 +56,7 @@ func (m *meter) WriteString(s string) (int, error) {
 // Unwrap returns the server's writer to [http.ResponseController].
 func (m *meter) Unwrap() http.ResponseWriter { return m.ResponseWriter }
 
-// meterFrom is a meter of a writer that is an io.ReaderFrom, for example to use sendfile.
+// meterFrom is a meter whose writer is an io.ReaderFrom, for example to use sendfile.
 type meterFrom struct {
 	*meter
 	from io.ReaderFrom
@@ -68,8 +68,8 @@ func (m meterFrom) ReadFrom(src io.Reader) (int64, error) {
 	return n, err
 }
 
-// as returns the meter with those of the optional interfaces that w has, for handlers that
-// use them by type assertion and not through an http.ResponseController.
+// as returns the meter with the optional interfaces that w has, for handlers that use them by
+// type assertion instead of through an http.ResponseController.
 func (m *meter) as(w http.ResponseWriter) http.ResponseWriter {
 	flusher, flushes := w.(http.Flusher)
 	hijacker, hijacks := w.(http.Hijacker)

@@ -11,12 +11,12 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// options are what an [Option] sets.
+// options holds what the [Option] functions set.
 type options struct {
 	route  func(*http.Request) string
 	skip   func(*http.Request) bool
 	caller func(*http.Request) string
-	// ownCaller is set if the application knows the callers.
+	// ownCaller is set if the application supplies the callers.
 	ownCaller bool
 	limited   handlerFunc            // nil if the program has none
 	serve     map[string]handlerFunc // by the rule's id
@@ -26,9 +26,9 @@ type options struct {
 	shadow    bool
 	noLocal   bool
 	noWait    bool
-	// limitsBare has requests with none of a rule's parameters share a key.
+	// limitsBare makes requests with none of a rule's parameters share a key.
 	limitsBare bool
-	client     *rules.Client // nil if the rules say
+	client     *rules.Client // nil if the rules' Client is used
 	clock      func() time.Duration
 	maxKeys    int
 	onSwap     func(version string, hot []rules.Hot)
@@ -37,7 +37,7 @@ type options struct {
 	algorithms map[rules.Algorithm]limiter.Algorithm
 	matchers   map[string]matcher // by the rule's id
 	params     map[string]func(context.Context) string
-	anyParam   func(ctx context.Context, name string) string // for those not in params
+	anyParam   func(ctx context.Context, name string) string // for names that are not in params
 	backend    limiter.Backend
 	semaphore  semaphore.Acquirer
 }
@@ -45,18 +45,17 @@ type options struct {
 // Option configures a [Guard].
 type Option func(*options)
 
-// Unrouted is the pattern of requests for which a router has no route. Whatever their paths
-// and methods, their keys have this one route, so that a scan of a server makes no keys
-// without bound. Rules still match them by their paths.
+// Unrouted is the pattern of requests that a router has no route for. Whatever their paths
+// and methods, their keys have this one route, so that a scan of a server does not make an
+// unbounded number of keys. Rules still match them by their paths.
 const Unrouted = "UNROUTED /"
 
-// WithMux takes a request's route from the mux that will serve it. It is not
-// needed if the mux itself is wrapped, or a handler inside of a mux, where the
-// request has its pattern.
+// WithMux takes a request's route from the mux that will serve it. It is not needed if the
+// guard wraps the mux itself, or a handler inside a mux, where the request has its pattern.
 func WithMux(mux *http.ServeMux) Option {
 	return WithRoute(func(r *http.Request) string {
 		if r.Method == http.MethodConnect {
-			return Unrouted // a mux may answer with the client's own path
+			return Unrouted // since a mux may answer with the client's own path
 		}
 		if _, pattern := mux.Handler(r); pattern != "" {
 			return pattern
@@ -66,67 +65,67 @@ func WithMux(mux *http.ServeMux) Option {
 }
 
 // WithRoute takes a request's route from f, which returns a pattern in the syntax of
-// [http.ServeMux], or "" if the route is not known.
+// [http.ServeMux], or "" if the route is unknown.
 func WithRoute(f func(*http.Request) string) Option { return func(o *options) { o.route = f } }
 
-// WithCaller takes a request's caller from f, such as the tenant or the API key's owner, or
-// "" if it is not known. The default is the host of the request's RemoteAddr, which behind
-// a proxy is the proxy. f is called for those requests of hot keys that are sampled, and if
-// there are [Hooks]. A [Request].Caller takes precedence. The callers of hot keys leave the process; see
-// [rules.Attribution].
+// WithCaller takes a request's caller from f, such as the tenant or the API key's owner. f
+// returns "" if the caller is unknown. The default is the host of the request's RemoteAddr,
+// which behind a proxy is the proxy. f is called for the sampled requests of hot keys, and for
+// all requests if there are [Hooks]. A [Request].Caller takes precedence. The callers of hot
+// keys leave the process; see [rules.Attribution].
 func WithCaller(f func(*http.Request) string) Option {
 	return func(o *options) { o.caller, o.ownCaller = f, true }
 }
 
-// WithSkip lets requests for which f returns true pass, uncounted.
+// WithSkip lets requests pass uncounted if f returns true for them.
 func WithSkip(f func(*http.Request) bool) Option { return func(o *options) { o.skip = f } }
 
-// WithLimited has f answer the requests that are refused. The default is the answer of
-// [rules.Decision.Answer], which f can get from its decision. Outside of [Guard.Handler]
-// what f writes is recorded; see [WithServe].
+// WithLimited makes f answer the refused requests. The default is the answer of
+// [rules.Decision.Answer], which f can get from its decision. Outside of [Guard.Handler], the
+// response of f is recorded; see [WithServe].
 func WithLimited(f func(http.ResponseWriter, *http.Request, rules.Decision)) Option {
 	return func(o *options) { o.limited = f }
 }
 
-// WithServe has h answer the requests that a rule with on_limit: serve refuses, in place
-// of the rule's own answer. Requests to h are not limited.
+// WithServe makes h answer the requests that a rule with on_limit: serve refuses, instead of
+// the rule's own answer. Requests to h are not limited.
 //
-// [Guard.Handler] calls h with the server's writer. For other requests
-// [rules.Decision.Answer] calls it and records its response of at most 1 MiB,
-// so h cannot stream or hijack. A longer response is dropped, and the request gets the answer
-// that it would have without h. h gets the request of [Request].HTTP or MakeHTTP, or one made
-// of the other fields.
+// [Guard.Handler] calls h with the server's writer. For other requests,
+// [rules.Decision.Answer] calls h and records its response of at most 1 MiB, so h cannot
+// stream or hijack. A longer response is dropped, and the request gets the answer that it
+// would have without h. h gets the request of [Request].HTTP or MakeHTTP, or one made from the
+// other fields.
 func WithServe(ruleID string, h http.Handler) Option {
 	return func(o *options) {
 		o.serve[ruleID] = func(w http.ResponseWriter, r *http.Request, _ rules.Decision) { h.ServeHTTP(w, r) }
 	}
 }
 
-// WithHooks calls hooks for each request.
+// WithHooks sets functions that are called for each request.
 func WithHooks(h Hooks) Option { return func(o *options) { o.hooks, o.hooked = h, true } }
 
-// WithShadow has no request refused and none wait, whatever the rules say. Requests that
-// would have been refused pass, and are counted.
+// WithShadow lets every request pass without waiting, whatever the rules say. Requests that
+// would have been refused are counted.
 func WithShadow() Option { return func(o *options) { o.shadow = true } }
 
-// WithoutLocal limits only the keys that are written to [Guard.HotSet]. By default a key
+// WithoutLocal limits only the keys that are written to [Guard.HotSet]. By default, a key
 // that reaches its rule's whole threshold on this instance alone is limited here at once.
-// The mark is removed if the aggregator does not confirm it within two seconds or, while no
+// Its mark is removed if the aggregator does not confirm it within two seconds or, while no
 // aggregator is available, when the key cools here.
 func WithoutLocal() Option { return func(o *options) { o.noLocal = true } }
 
-// WithoutWaiting has no request wait. The Delay of a decision is then how long the caller
-// should wait before it goes on.
+// WithoutWaiting makes requests never wait. The Delay of a decision is then the time that the
+// caller should wait before it proceeds.
 func WithoutWaiting() Option { return func(o *options) { o.noWait = true } }
 
 // WithClock sets the clock of the limits: the monotonic time since any fixed instant, or
 // since the Unix epoch if limits follow the calendar. Waits use the system's clock.
 func WithClock(now func() time.Duration) Option { return func(o *options) { o.clock = now } }
 
-// WithMaxKeys sets how many keys of each limit have a place of their own in this process, for
-// rules without hot, for concurrency, and for limits with scope: exact while their backend is
-// unavailable; by default it is that of the rules ([rules.Rules.LimitKeys]). What further keys
-// owe is known by estimates that are never too low: see [limiter.Memory] and
+// WithMaxKeys sets the number of keys of each limit that have their own place in this process.
+// It holds for rules without hot, for concurrency, and for limits with scope: exact while
+// their backend is unavailable. The default is [rules.Rules.LimitKeys]. The debts of further
+// keys are estimates that are never too low; see [limiter.Memory] and
 // [semaphore.Config.MaxKeys].
 func WithMaxKeys(n int) Option { return func(o *options) { o.maxKeys = n } }
 
@@ -136,9 +135,9 @@ func WithOnSwap(f func(version string, hot []rules.Hot)) Option {
 	return func(o *options) { o.onSwap = f }
 }
 
-// WithLog sets the log for what an operator should know, such as that an instance's part
-// of a limit is less than one permit. It receives no line per request. If log is nil,
-// nothing is logged.
+// WithLog sets the log for events that concern an operator, such as an instance's part of a
+// limit that is less than one permit. It receives no line per request. With a nil log, nothing
+// is logged.
 func WithLog(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 // WithAlgorithm registers an algorithm that limits select by its name, which must begin
@@ -147,11 +146,11 @@ func WithAlgorithm(name rules.Algorithm, a limiter.Algorithm) Option {
 	return func(o *options) { o.algorithms[name] = a }
 }
 
-// WithClient says which address is the client's, in place of the rules' Client: behind
-// proxies it names their networks and the header that they write.
+// WithClient replaces the rules' Client, which determines a client's address. Behind proxies,
+// c has their networks and the header that they write.
 func WithClient(c rules.Client) Option { return func(o *options) { o.client = &c } }
 
-// withClient returns rules with the client of [WithClient].
+// withClient returns rules with the client of [WithClient], if there is one.
 func (o *options) withClient(rules *rules.Rules) *rules.Rules {
 	if o.client == nil {
 		return rules
@@ -161,11 +160,11 @@ func (o *options) withClient(rules *rules.Rules) *rules.Rules {
 	return &changed
 }
 
-// WithBackend sets the backend of limits with scope: exact, such as a store on Redis. The
-// guard wraps it in a [limiter.Failover] with default settings, unless it is one, so that
-// each limit's when_redis_is_away decides while the backend is unavailable. Within that it
-// uses a [limiter.Cached]: a denial until some time is repeated until then, for at most a
-// second, without a call. See [Guard.Run].
+// WithBackend sets the backend of limits with scope: exact, such as a store on Redis. Unless
+// it is a [limiter.Failover], the guard wraps it in one with default settings, so that each
+// limit's when_redis_is_away decides while the backend is unavailable. Inside that it uses a
+// [limiter.Cached]: a denial until some time is repeated until then without a call, for at
+// most a second. See [Guard.Run].
 func WithBackend(b limiter.Backend) Option { return func(o *options) { o.backend = b } }
 
 // WithSemaphore sets the semaphore for the concurrency of limits with scope: exact.

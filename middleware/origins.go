@@ -12,21 +12,21 @@ import (
 
 // originSample samples the routes and the callers of one hot key's requests. Each is a
 // Space-Saving summary (Metwally, Agrawal, El Abbadi 2005) of a few names, which is drained
-// about each second. It costs some nanoseconds for a request of a hot key, and nothing for
+// about once a second. It costs some nanoseconds for a request of a hot key, and nothing for
 // others.
 type originSample struct {
-	samples atomic.Int32 // since the last drain
+	samples atomic.Int32 // samples since the last drain
 	mu      sync.Mutex
 	routes  tally
 	callers tally
 }
 
 const (
-	// The first sampleAll requests after a drain are all counted. Of the others one in
-	// sampleOne is, with a weight of sampleOne.
+	// The first sampleAll requests after a drain are all counted. Then one in sampleOne is
+	// counted, with a weight of sampleOne.
 	sampleAll = 64
 	sampleOne = 16
-	// tallied is how many names are counted at a time. Of each, maxName bytes are kept.
+	// tallied is the number of names that are counted at a time; maxName bytes of each are kept.
 	tallied = 8
 	maxName = 64
 )
@@ -36,11 +36,11 @@ type tally struct {
 	used   int
 	counts [tallied]int64
 	sizes  [tallied]uint8
-	names  [tallied][maxName]byte // in place, so that a new name does not allocate
+	names  [tallied][maxName]byte // stored here, so that a new name does not allocate
 }
 
-// weight returns how many requests the present one stands for, or 0 if it is not to be
-// counted. Most requests of a key that comes often are not, and write nothing that processors
+// weight returns the number of requests that the present one represents, or 0 if it is not
+// counted. Most requests of a busy key are not counted, and write no memory that processors
 // share. dice is random.
 func (o *originSample) weight(dice uint64) int64 {
 	switch {
@@ -52,8 +52,8 @@ func (o *originSample) weight(dice uint64) int64 {
 	return 0
 }
 
-// sample counts one request, unless another one is being counted, so that no request waits
-// for statistics.
+// sample counts one request, unless another one is being counted: no request waits for
+// statistics.
 func (o *originSample) sample(route, caller string, weight int64) {
 	if !o.mu.TryLock() {
 		return
@@ -64,7 +64,7 @@ func (o *originSample) sample(route, caller string, weight int64) {
 	o.callers.add(caller, weight)
 }
 
-// drain calls yield for each name until it returns false, and empties the sample. It
+// drain calls yield for each name until yield returns false, and empties the sample. It
 // returns the last result of yield.
 func (o *originSample) drain(yield func(kind wire.OriginKind, name []byte, n int64) bool) bool {
 	o.mu.Lock()
@@ -73,14 +73,14 @@ func (o *originSample) drain(yield func(kind wire.OriginKind, name []byte, n int
 	return o.routes.drain(wire.Route, yield) && o.callers.drain(wire.Caller, yield)
 }
 
-// yieldOrigins calls yield for each origin of hot keys, those of the hottest key first,
-// until it returns false.
+// yieldOrigins calls yield for each origin of hot keys, beginning with the hottest key, until
+// yield returns false.
 func (g *Guard) yieldOrigins(yield func(collector.KeyOrigin) bool) {
 	for _, h := range g.hot.All() {
 		member := []byte(h.Key.String())
 		entry := g.hot.Lookup(rules.Hash(member), member)
 		if entry == nil {
-			continue // it has cooled since
+			continue // the key has cooled
 		}
 		o := collector.KeyOrigin{Rule: member[:len(h.Rule)], Text: member[len(h.Rule)+1:]}
 		more := entry.Payload.origins.drain(func(kind wire.OriginKind, name []byte, n int64) bool {
@@ -112,7 +112,7 @@ func (t *tally) add(name string, n int64) {
 		least = t.used
 		t.used++
 	}
-	t.counts[least] += n // the count of the name that is replaced becomes the error
+	t.counts[least] += n // the replaced name's count becomes the error
 	t.sizes[least] = uint8(copy(t.names[least][:], name))
 }
 

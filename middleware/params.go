@@ -12,13 +12,13 @@ type params struct {
 	loaded  bool         // list has the query
 	pattern *rules.Route // the pattern whose path values list has, or nil
 	custom  rules.Params // the one parameter of a matcher's key
-	read    []*reader    // those whose parameters list has
+	read    []*reader    // the readers whose parameters list has
 	client  client
 	text    []byte   // buffer for the text of an address
 	fields  []string // buffer for the values of a field
 }
 
-// client is the address of the request's client, once it is read.
+// client is the address of the request's client, once it has been read.
 type client struct {
 	ip          netip.Addr
 	read, known bool
@@ -34,11 +34,11 @@ func (p *params) reset() {
 	}
 }
 
-// loadParams returns the parameters that a rule uses, each parsed once for the request: the
-// query, the path values by the rule's pattern, and what the rule names of other sources.
+// loadParams returns the parameters that a rule uses: the query, the path values by the
+// rule's pattern, and the named parameters of other sources. Each is parsed once per request.
 func (r *request) loadParams(c *candidate) *rules.Params { return r.load(c, c.readers) }
 
-// loadHead is loadParams without those of the body.
+// loadHead implements loadParams without the parameters of the body.
 func (r *request) loadHead(c *candidate) *rules.Params { return r.load(c, c.headReaders) }
 
 func (r *request) load(c *candidate, readers []*reader) *rules.Params {

@@ -5,10 +5,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// checkPlain is check for the most common requests, in half the time: the route has one
-// rule, which makes one key of the query's parameters, and at most their values need decoding.
-// It builds the key on the stack, and uses a pooled request only if the key is hot. If the
-// request is another one, it does nothing and returns done=false.
+// checkPlain implements check for the most common requests in half the time. The route has one
+// rule, which makes one key from the query's parameters, and their names need no decoding.
+// checkPlain builds the key on the stack, and uses a pooled request only if the key is hot. For
+// any other request it does nothing and returns done=false.
 func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *rules.Decision) (t *Ticket, done bool) {
 	c := route.plain
 	if ordered := g.controls.Load(); ordered != nil {
@@ -46,9 +46,9 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *rules.Decis
 	return t, true
 }
 
-// limitPlain is limitHotKey and finish for most limits, in half the time: the key's bucket
-// decides alone, so there is nothing to merge, to give back or to wait for, and no request is
-// needed to hold it. If the limit is another one, it does nothing and returns false.
+// limitPlain implements limitHotKey and finish for most limits in half the time. The key's
+// bucket alone decides, so there is nothing to merge, to return or to wait for, and no request
+// is needed to hold it. For any other limit it does nothing and returns false.
 func (g *Guard) limitPlain(c *candidate, in *Request, hash uint64, key *hotState, hot *rules.Hot, d *rules.Decision) bool {
 	spec := c.spec
 	quota := spec.quota.Load()

@@ -8,12 +8,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Values are redacted before they are written into a key, so whatever is done with keys
-// redacts them: counting, limits in Redis, the hot set. What rules compare values with, the
-// file has in plain, so match and priority read the parameters, and exceptions a second text
-// of the key.
+// Values are redacted before they are written into a key, so every use of keys is redacted:
+// counting, limits in Redis, the hot set. The file has plain values to compare with, so match
+// and priority read the parameters, and exceptions read a second, plain text of the key.
 
-// findRedacted finds out what redaction changes for the rule.
+// findRedacted determines the effects of redaction on the rule.
 func (s *ruleSet) findRedacted(r *rule) {
 	redacts := func(p rules.Param) bool { return s.redaction.Redacts(p.Source, p.Name) }
 	r.redacts = slices.ContainsFunc(r.By.Names, redacts) || len(r.By.Names) == 0 && s.redaction.Concerns(rules.Query)
@@ -22,8 +21,8 @@ func (s *ruleSet) findRedacted(r *rule) {
 	})
 }
 
-// holdsRedacted reports whether a route is a path that has a value which is redacted: it
-// should be the template of one of the rules, "/u/7" in place of "/u/{id}".
+// holdsRedacted reports whether a route is a path that contains a redacted value, "/u/7" instead
+// of the template "/u/{id}" of one of the rules.
 func (s *ruleSet) holdsRedacted(method, path string) bool {
 	if !s.redaction.Concerns(rules.Path) || strings.Contains(path, "{") {
 		return false
@@ -39,8 +38,8 @@ func (s *ruleSet) holdsRedacted(method, path string) bool {
 	return false
 }
 
-// sortParams puts parameters that were added into the order of keys, with redacted values and
-// without the secrets within values.
+// sortParams sorts parameters that were added in the order of keys. It redacts values and masks
+// secrets within values first.
 func (r *request) sortParams(p *rules.Params) {
 	if set := r.route.set; set.redaction != nil {
 		p.Redact(r.redactorOf(set))
@@ -49,7 +48,7 @@ func (r *request) sortParams(p *rules.Params) {
 	p.Sort()
 }
 
-// redactorOf returns the request's redactor for rules that redact.
+// redactorOf returns the request's redactor for the rules of set.
 func (r *request) redactorOf(set *ruleSet) *rules.Redactor {
 	if r.redact == nil || r.redact.Of() != set.redaction {
 		r.redact = set.redaction.NewRedactor()
@@ -57,13 +56,13 @@ func (r *request) redactorOf(set *ruleSet) *rules.Redactor {
 	return r.redact
 }
 
-// appendRedactedPath appends the request's path, which may have any value in it.
+// appendRedactedPath appends the request's path redacted, since any part of it may be a value.
 func (r *request) appendRedactedPath(dst []byte) []byte {
 	r.params.text = rules.AppendPath(r.params.text[:0], r.in.Path)
 	return r.redactorOf(r.route.set).AppendPath(dst, unsafe.String(unsafe.SliceData(r.params.text), len(r.params.text)))
 }
 
-// plainText returns the text of a key of the request with plain values.
+// plainText returns the text of one of the request's keys with plain values.
 func (r *request) plainText(c *candidate, text []byte) []byte {
 	params := &r.params.list
 	if c.matcher != nil {
@@ -73,9 +72,9 @@ func (r *request) plainText(c *candidate, text []byte) []byte {
 	return r.plain
 }
 
-// callerName returns the request's caller as it may leave the process: unless the application
-// says otherwise it is an address, so it is redacted if addresses are. It is valid until the
-// next call.
+// callerName returns the request's caller as it may leave the process. Unless the application
+// supplies it, the caller is an address, so it is redacted if addresses are. The result is valid
+// until the next call.
 func (r *request) callerName() string {
 	set, caller := r.route.set, r.guard.callerOf(&r.in)
 	if caller == "" || r.guard.opts.ownCaller || !set.redaction.Concerns(rules.Addr) {

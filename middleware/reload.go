@@ -11,20 +11,20 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Reload replaces the rules while requests are served, those of the collector included. rules
-// must not change afterwards. Anything may change but the namespace and max_keys: rules may come, go, and
-// get or lose hot. Requests that are in progress keep to the old rules. If Reload fails, the
-// present rules stay in force.
+// Reload replaces the rules, including those of the collector, while requests are served. rules
+// must not change afterwards. Everything may change except the namespace and max_keys: rules
+// may be added and removed, and may get or lose hot. Requests in progress keep the old rules.
+// If Reload fails, the present rules stay in force.
 //
-// What was taken, reserved or owed carries over by the rule's id and, for an exception of a
-// rule without hot, its values; also through a time without the rule. With another algorithm a
-// limit starts afresh; if the algorithm is changed back, its earlier state is still there.
-// Permits are given back to the limit that granted them. Keys stay hot until the aggregator
-// says that they have cooled. Those that are hot on this instance alone stay so as long as
-// the rule has a threshold by which they are.
+// The tokens that were taken, reserved or owed carry over by the rule's id and, for an exception
+// of a rule without hot, its values. They survive a time without the rule. With another
+// algorithm, a limit starts afresh; if the old algorithm returns, so does its state. Permits are
+// returned to the limit that granted them. Keys stay hot until the aggregator reports that they
+// have cooled. Keys that are hot on this instance alone stay hot as long as the rule has a
+// threshold that makes them hot.
 //
 // The collector counts by the new rules before any key is limited by them. The aggregator
-// reads the file by itself; while its rules differ, it decides by its own.
+// reads the file itself; while its rules differ, it decides by its own.
 func (g *Guard) Reload(rules *rules.Rules) error {
 	if rules == nil {
 		return errors.New("middleware: Reload needs rules")
@@ -66,7 +66,7 @@ func (g *Guard) install(rules *rules.Rules, old *ruleSet) error {
 	}
 	for name, s := range b.old {
 		if s.kept.permits != nil {
-			rule, _, _ := strings.Cut(name, "?") // the rest is an exception's
+			rule, _, _ := strings.Cut(name, "?") // the rest names an exception
 			b.permits[rule] = s.kept.permits
 		}
 	}
@@ -85,7 +85,7 @@ func (g *Guard) install(rules *rules.Rules, old *ruleSet) error {
 		now = g.opts.clock()
 	}
 	for _, f := range b.adopt {
-		if err := f(now); err != nil { // compile has made one such
+		if err := f(now); err != nil { // impossible, since compile has made such a quota
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func (g *Guard) needsNoCounts(rules *rules.Rules) error {
 	return nil
 }
 
-// replace puts a set in force in place of the old one: the collector first, so that keys are
+// replace puts set in force instead of old. The collector changes first, so that keys are
 // counted before they are limited.
 func (g *Guard) replace(old, set *ruleSet) {
 	g.heated = g.heatedBy(old, set)

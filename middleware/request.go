@@ -8,15 +8,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// request is one request on its way through the guard: the input, the keys that rules make
-// of it, the verdict, what was granted and what is pending. Its steps are methods, in the
-// order of doc.go. Requests are pooled: one belongs to the goroutine that serves it, from
-// newRequest to recycle.
+// request is one request on its path through the guard: the input, the keys that rules make
+// from it, the verdict, the grants and the pending steps. Its steps are methods, in the order of
+// doc.go. Requests are pooled: one belongs to the goroutine that serves it, from newRequest to
+// recycle.
 type request struct {
 	guard *Guard
 	in    Request
 	route *route
-	trace *trace // nil unless the request is one that Explain makes
+	trace *trace // nil, except for requests of Explain
 
 	params  params
 	body    body
@@ -25,45 +25,45 @@ type request struct {
 	key     []byte          // the key of the present rule, in its form in the hot set
 	groups  groups
 	path    []byte   // buffer for the canonical path
-	matched []string // by rule: the key that its matcher returned
+	matched []string // keys that the matchers returned, by rule
 	clock   instant
 
 	verdict verdict
 	grants  grants
 	pending pending
 
-	shard  uint32  // of counters that all requests add to
-	holds  bool    // it holds permits and owes costs until its ticket ends
-	ticket *Ticket // nil until there is something to do at the end
+	shard  uint32  // index into counters that all requests add to
+	holds  bool    // whether it holds permits and owes costs until its ticket ends
+	ticket *Ticket // nil until something has to be done at the end
 
 	controlled controlled
 }
 
-// verdict is what the limits said of a request, merged.
+// verdict is the merged result of a request's limits.
 type verdict struct {
 	decision rules.Decision
 	denied   bool
 	decider  *limitSpec // the limit that decided, or nil
-	hash     uint64     // of the key that it decided on
+	hash     uint64     // hash of the key that it decided on
 }
 
-// pending is what a request still has to do once this process's limits have allowed it.
+// pending holds the remaining steps of a request once this process's limits have allowed it.
 type pending struct {
 	exact   []exactClaim
-	asked   int           // of exact: claims that the backend has decided
-	delay   time.Duration // to wait before it goes on
-	turns   []turn        // in the lines that it stands in meanwhile
+	asked   int           // number of claims in exact that the backend has decided on
+	delay   time.Duration // time to wait before the request proceeds
+	turns   []turn        // places in the lines where it waits during the delay
 	permits []permitClaim
-	leases  []semaphore.Lease // of the permits that it has acquired
+	leases  []semaphore.Lease // leases of the acquired permits
 	waited  bool
 }
 
-// claim is one limit that a request has to keep.
+// claim is one limit that applies to a request.
 type claim struct {
 	rule  *candidate
 	spec  *limitSpec // the rule's limit, or an exception's
-	hash  uint64     // of the key, or of the limit if there is none
-	state *hotState  // of the hot key that counts the result, or nil
+	hash  uint64     // hash of the key, or of the limit if there is no key
+	state *hotState  // state of the hot key that counts the result, or nil
 }
 
 // newRequest returns a request on route.
@@ -73,8 +73,8 @@ func (g *Guard) newRequest(in *Request, route *route, holds bool) *request {
 	return r
 }
 
-// recycle returns the request to the pool, without any of its strings, and drops it if
-// its buffers have grown far beyond the usual.
+// recycle returns the request to the pool without any of its strings. It drops a request whose
+// buffers have grown far beyond the usual size.
 func (r *request) recycle() {
 	const keep = 64 << 10
 	if cap(r.key) > keep || cap(r.grants.keys) > keep || len(r.in.Query)+len(r.in.Path) > keep || cap(r.params.fields) > keep/64 || r.params.list.Len() > keep/64 {
@@ -98,7 +98,7 @@ func (r *request) recycle() {
 // waits reports whether the request has to wait for its turn or to acquire permits.
 func (p *pending) waits() bool { return p.delay > 0 || len(p.turns) > 0 || len(p.permits) > 0 }
 
-// reset drops everything and keeps the memory. It writes only what was written, since
+// reset drops everything and keeps the memory. It writes only to changed fields, since
 // nearly all requests have nothing pending.
 func (p *pending) reset() {
 	if len(p.exact) > 0 {
@@ -117,7 +117,7 @@ func (p *pending) reset() {
 }
 
 // instant is the time that a request's limits use. It is read once, and only for requests
-// that meet a limit.
+// that a limit applies to.
 type instant struct {
 	now  time.Duration
 	read bool
@@ -149,8 +149,8 @@ func (r *request) maxWait(limit time.Duration) time.Duration {
 	return limit
 }
 
-// finish does what is pending, writes the decision to d, and recycles the request. It returns
-// the request's ticket, or nil if there is nothing to do at its end.
+// finish performs the pending steps, writes the decision to d, and recycles the request. It
+// returns the request's ticket, or nil if nothing has to be done at its end.
 func (r *request) finish(d *rules.Decision) *Ticket {
 	if !r.verdict.denied {
 		r.askBackend()

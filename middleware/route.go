@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// makeHead returns what the rule's keys begin with on a route of this text.
+// makeHead returns the beginning of the rule's keys on a route of this text.
 func (r *rule) makeHead(route string) []byte {
 	if r.ParamsOnly {
 		return r.prefix
@@ -17,7 +17,7 @@ func (r *rule) makeHead(route string) []byte {
 	return append(rules.AppendRoute(slices.Clip(r.prefix), route), '?')
 }
 
-// nameOf returns the route's name if the rule's keys do not have it.
+// nameOf returns the route's name if the rule's keys do not contain it, or "".
 func (r *rule) nameOf(route string) string {
 	if r.ParamsOnly {
 		return route
@@ -25,33 +25,33 @@ func (r *rule) nameOf(route string) string {
 	return ""
 }
 
-// route is what is known about a route before its requests come.
+// route holds everything about a route that is computed before its requests arrive.
 type route struct {
 	set      *ruleSet
-	pattern  rules.Route // the router's
-	rules    []candidate // in order; with evaluate: all, rules with ignore first, and those that read the body last
+	pattern  rules.Route // the router's pattern
+	rules    []candidate // in order; with evaluate: all, rules with ignore first, and rules that read the body last
 	byPath   bool        // some of the rules need the request's path
 	plain    *candidate  // the only rule, if checkPlain can handle it
 	matchers bool        // some of the rules have a matcher
 	messages bool        // some of the rules name fields of an RPC's message
 
 	bodies      sourceSet // the sources of the body that some of the rules read
-	bodyReaders []*reader // that read them
+	bodyReaders []*reader // the readers of these sources
 }
 
 // candidate is a rule that may match requests of the route.
 type candidate struct {
 	*rule
-	// head is the beginning of keys: the rule's id, a space, the route, "?". If it is
-	// nil, the route is the request's method and text or, if that is empty too, the
+	// head is the beginning of keys: the rule's id, a space, the route, "?". If head is nil,
+	// the route is the request's method and text or, if text is empty too, the method and the
 	// request's path.
 	head   []byte
 	text   string       // the path of the rule's pattern
-	name   string       // of the route, if keys do not have it
+	name   string       // the route's name, if keys do not contain it
 	values *rules.Route // the pattern with the path values, or nil if there are none
 	byPath bool         // whether the rule matches depends on the path
 	picks  bool         // not all requests of the route match
-	total  total        // of the route's requests; empty if there is none, or no head
+	total  total        // counts the route's requests; empty if there is none, or no head
 }
 
 // total is a key that all requests of a route count for.
@@ -102,7 +102,7 @@ func (s *ruleSet) makeRoute(method, pattern string) *route {
 		default:
 			c.byPath = true
 			if own := wildcards(match); own != nil {
-				c.values = own // the names that the rule knows
+				c.values = own // the names in the rule's pattern
 			}
 		}
 		r.rules = append(r.rules, c)
@@ -112,7 +112,7 @@ func (s *ruleSet) makeRoute(method, pattern string) *route {
 	return r
 }
 
-// ofResource returns the route of something that has a name and no path.
+// ofResource returns the route of a resource, which has a name and no path.
 func (s *ruleSet) ofResource(name string) *route {
 	if r := s.resources.find("", name); r != nil {
 		return r
@@ -132,8 +132,8 @@ func (s *ruleSet) ofResource(name string) *route {
 	return r
 }
 
-// makeUnknown makes the route of requests whose pattern is not known: the path decides
-// on every rule that does not match any route.
+// makeUnknown makes the route of requests whose pattern is unknown. The path decides on every
+// rule, unless the rule matches any route.
 func (s *ruleSet) makeUnknown() *route {
 	r := &route{set: s, byPath: true}
 	for i := range s.rules {
@@ -156,8 +156,9 @@ func wildcards(pattern *rules.Route) *rules.Route {
 	return pattern
 }
 
-// turn orders the rules of a route where all that match apply: those that exempt from all
-// others first, and of both kinds those that read the body last.
+// turn returns the rule's place in the order of a route's rules where all matching rules apply.
+// Rules that exempt from all others come first, and within both kinds the rules that read the
+// body come last.
 func (r *rule) turn() (n int) {
 	if !r.Ignore {
 		n = 2
@@ -168,7 +169,7 @@ func (r *rule) turn() (n int) {
 	return n
 }
 
-// finish fills in what follows from the route's rules. With evaluate: all it orders them.
+// finish computes the fields that depend on the route's rules. With evaluate: all it sorts them.
 func (s *ruleSet) finish(r *route) {
 	for i := range r.rules {
 		c := &r.rules[i]

@@ -10,15 +10,15 @@ import (
 
 // routeCache holds routes by method and the router's pattern, or by the resource's name.
 // Reading it takes no lock. Names come from the program and are few. Methods come from
-// clients, which could send a new one each time: so there is always room for common
-// methods, and routes of other methods may be made for each request.
+// clients, which could send a new one each time. So there is always room for common
+// methods, and routes of other methods may be made again for each request.
 type routeCache struct {
 	known atomic.Pointer[routeTable]
 	mu    sync.Mutex // held to add
 }
 
-// routeTable is an immutable open-addressing table of which at most half is
-// taken. A Go map of the same names takes three times as long.
+// routeTable is an immutable open-addressing table, at most half full. A Go map of the same
+// names takes three times as long.
 type routeTable struct {
 	slots         []knownRoute // a power of two
 	routes, names int
@@ -31,7 +31,7 @@ type knownRoute struct {
 
 const (
 	maxNames   = 4096
-	maxMethods = 8 // of a name, besides common methods
+	maxMethods = 8 // of a name, not counting common methods
 )
 
 func (c *routeCache) init() { c.known.Store(&routeTable{slots: make([]knownRoute, 1)}) }
@@ -41,7 +41,7 @@ func (c *routeCache) find(method, name string) *route { return c.known.Load().fi
 // add adds a route if there is room. It reports whether it did.
 func (c *routeCache) add(method, name string, r *route) bool {
 	if !c.known.Load().room(method, name) {
-		return false // without the lock, on which requests could contend
+		return false // without the lock, which requests could contend for
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (t *routeTable) with(r knownRoute) *routeTable {
 	return next
 }
 
-// spread returns a quick hash of a name, of eight bytes at a time.
+// spread returns a quick hash of a name, computed eight bytes at a time.
 func spread(name string) uint64 {
 	h := uint64(len(name))
 	if len(name) < 8 {

@@ -7,31 +7,31 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// ruleSet is the rules made ready for the request path.
+// ruleSet holds the rules in the form that the request path uses.
 type ruleSet struct {
 	*rules.Rules
 	rules     []rule
 	routes    routeCache // by method and pattern
 	resources routeCache // by name
-	unknown   *route     // of requests whose pattern is not known
+	unknown   *route     // the route of requests whose pattern is unknown
 	concrete  *concreteRoutes
 	redaction *rules.Redaction // nil if there is none
-	readers   []*reader        // of all rules, each once
+	readers   []*reader        // readers of all rules, each once
 
-	bodyLimits rules.Bodies // with the defaults
+	bodyLimits rules.Bodies // with defaults applied
 }
 
-// rule is one rule with what it needs to decide.
+// rule is one rule in the form that decides on requests.
 type rule struct {
 	*rules.Rule
-	prefix  []byte // "id ", what a key's bytes begin with
+	prefix  []byte // "id ", the beginning of each key
 	spec    *limitSpec
 	except  *exceptions   // nil if there are none
 	matcher matcher       // nil if the rule's own match and by decide
-	needs   []rules.Param // that a request must have; in a value "*" stands for any text
+	needs   []rules.Param // parameters that a request must have; "*" in a value matches any text
 
-	readers     []*reader // of what it names beside the query and the path; those of the body last
-	headReaders []*reader // without those of the body
+	readers     []*reader // readers of its parameters other than query and path; the body's last
+	headReaders []*reader // readers without the body's
 	keyReaders  bool      // its keys need readers
 	body        sourceSet // the sources of the body that its keys or its match depend on
 	redacts     bool      // its keys may have redacted values of the query
@@ -42,7 +42,7 @@ type rule struct {
 
 	set *ruleSet
 	// heated holds, by member, the states of keys that were hot when a version of the rule
-	// had hot. What they took counts also without hot. Nil if there are none.
+	// had hot. The tokens that they took also count without hot. It is nil if there are none.
 	heated map[string]*hotState
 
 	concrete atomic.Int64 // routes that are paths of the rule's template
@@ -54,7 +54,7 @@ func (r *rule) readsBody() bool { return len(r.headReaders) < len(r.readers) }
 // keyless reports whether one bucket holds all of the rule's requests.
 func (r *rule) keyless() bool { return r.By.Kind == rules.ByNone && r.matcher == nil }
 
-// compile makes rules ready, with the state of the rules that they replace.
+// compile prepares rules for the request path, with the state of the rules that they replace.
 func compile(ruleset *rules.Rules, b *specBuilder) (*ruleSet, error) {
 	set := &ruleSet{Rules: ruleset, rules: make([]rule, len(ruleset.Rules)), bodyLimits: ruleset.Bodies.WithDefaults()}
 	var err error
@@ -88,7 +88,7 @@ func compile(ruleset *rules.Rules, b *specBuilder) (*ruleSet, error) {
 	return set, nil
 }
 
-// compile makes the rule's limit and those of its exceptions.
+// compile makes the limits of the rule and its exceptions.
 func (r *rule) compile(b *specBuilder) (err error) {
 	if r.spec, err = b.newSpec(r, r.Limit, r.ID); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (r *rule) compile(b *specBuilder) (err error) {
 	return nil
 }
 
-// allSpecs are the limits of all rules and their exceptions.
+// allSpecs calls yield for the limits of all rules and their exceptions until it returns false.
 func (s *ruleSet) allSpecs(yield func(*rule, *limitSpec) bool) {
 	for i := range s.rules {
 		r := &s.rules[i]

@@ -8,35 +8,35 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// RuleStats are the counters of one rule in force. They go on when the rules are reloaded,
-// also after a time without the rule.
+// RuleStats are the counters of one rule in force. They continue when the rules are reloaded,
+// even after a time without the rule.
 type RuleStats struct {
 	Rule string
-	// Decisions are the requests that the rule's limits decided on, by the word of the
-	// reason ([rules.Reason.String]), and "gone": requests whose context ended while they
-	// waited. A request that several rules limit counts for the one that decided, and one
-	// that a limit in shadow mode would have refused for that one as well. Requests of keys
-	// that are not hot meet no limit; the collector counts them. Nil if the rule has no
-	// limit.
+	// Decisions counts the requests that the rule's limits decided on, by the name of the
+	// reason ([rules.Reason.String]), and as "gone" the requests whose context ended while
+	// they waited. A request that several rules limit counts for the rule that decided. It
+	// also counts for each rule whose limit in shadow mode would have refused it. Requests of
+	// keys that are not hot meet no limit; the collector counts them. Decisions is nil if the
+	// rule has no limit.
 	Decisions map[string]int64
-	HotKeys   int // that are hot now
+	HotKeys   int // number of the rule's keys that are hot now
 }
 
-// decisionGone is the index of requests whose context ended while they waited; those of the
-// others are their reasons.
+// decisionGone is the index of requests whose context ended while they waited. The other
+// indices are reasons.
 const decisionGone = len(decisionCounts{}) - 1
 
-// decisionCounts are the requests that a rule decided on.
+// decisionCounts counts the requests that a rule decided on.
 type decisionCounts [rules.ReasonUnread + 2]spreadCount
 
-// decided are the reasons for which a limit decides.
+// decided lists the reasons of limits' decisions.
 var decided = []rules.Reason{
 	rules.ReasonWithin, rules.ReasonLimited, rules.ReasonBlocked, rules.ReasonLocked, rules.ReasonBusy,
 	rules.ReasonServed, rules.ReasonAway, rules.ReasonUnread, rules.ReasonOpen, rules.ReasonShadow,
 }
 
-// decisionsOf returns the counters of a rule, which outlast it. Their number is that of the
-// ids that rules have had.
+// decisionsOf returns the counters of a rule, which outlast the rule. Their number is the number
+// of ids that rules have had.
 func (g *Guard) decisionsOf(rule string) *decisionCounts {
 	c := g.decisions[rule]
 	if c == nil {
@@ -89,7 +89,7 @@ func (r *rule) limits() bool {
 // Histogram counts durations.
 type Histogram struct {
 	Bounds []time.Duration // upper bounds, ascending
-	Counts []int64         // of the durations up to each bound and above the one before; the last is of longer ones
+	Counts []int64         // durations up to each bound and above the previous one; the last counts longer ones
 	Sum    time.Duration
 }
 
@@ -98,7 +98,7 @@ var durationBounds = []time.Duration{
 	10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond,
 }
 
-// durations is a histogram that is added to concurrently.
+// durations is a histogram for concurrent use.
 type durations struct {
 	counts [11]atomic.Int64 // one more than durationBounds
 	sum    atomic.Int64
@@ -110,8 +110,8 @@ func (d *durations) add(t time.Duration) {
 	d.sum.Add(int64(t))
 }
 
-// ExactTimes returns how long requests waited for the backend of limits with scope: exact.
-// A request asks all its limits at once.
+// ExactTimes returns the times that requests waited for the backend of limits with scope:
+// exact. A request asks all its limits at once.
 func (g *Guard) ExactTimes() Histogram {
 	h := Histogram{Bounds: durationBounds, Sum: time.Duration(g.exactTimes.sum.Load())}
 	for i := range g.exactTimes.counts {

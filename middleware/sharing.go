@@ -11,23 +11,23 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// sharing is the number of instances that share the limits with scope: share, and its
-// consequences.
+// sharing is the number of instances that share the limits with scope: share, and the state
+// that depends on it.
 type sharing struct {
 	mu     sync.Mutex // held while rules or instances change
 	count  atomic.Int64
-	warned map[string]bool // names of limits whose small part here was logged
-	// gone holds, by rule, what tables have done that are not kept.
+	warned map[string]bool // names of limits whose small part here has been logged
+	// gone holds, by rule, the counters of tables that are no longer kept.
 	gone map[string]displacement
-	// joining is set while it is not known what this instance holds of the shared limits.
+	// joining is set while the holdings of this instance in the shared limits are unknown.
 	joining atomic.Bool
 }
 
-// instances returns how many instances there are, at least 1.
+// instances returns the number of instances, at least 1.
 func (g *Guard) instances() int { return int(max(1, g.sharing.count.Load())) }
 
-// permitsPart returns this instance's part of the permits that all share: one at least, and no
-// more than that as long as the instance neither knows the others nor may count as alone.
+// permitsPart returns this instance's part of the permits that all share. It is at least one,
+// and exactly one while the instance neither knows the others nor may count as alone.
 func (g *Guard) permitsPart(permits int64) int64 {
 	if g.sharing.count.Load() == 0 && g.sharing.joining.Load() {
 		return 1
@@ -35,11 +35,11 @@ func (g *Guard) permitsPart(permits int64) int64 {
 	return max(1, permits/int64(g.instances()))
 }
 
-// SetInstances sets how many instances share the limits with scope: share, such as
-// redislimiter's Members counts them. This instance's part of each limit changes, and what
-// was taken stays taken: permits of a part that grows are earned, since others may have taken
-// them. The part is at least one permit; if it would be less, that is logged once. Zero means
-// not known, and counts as one instance.
+// SetInstances sets the number of instances that share the limits with scope: share, such as
+// redislimiter's Members counts them. This instance's part of each limit changes, and used
+// permits stay used: the new permits of a part that grows are earned, since others may have
+// taken them. The part is at least one permit; if it would be less, that is logged once. Zero
+// means unknown, and counts as one instance.
 func (g *Guard) SetInstances(n int) {
 	g.sharing.mu.Lock()
 	defer g.sharing.mu.Unlock()
@@ -54,7 +54,7 @@ func (g *Guard) SetInstances(n int) {
 			s.kept.hold.Trim()
 		}
 		part := *s.kept.hold.Part()
-		if owed > 0 { // first, so that no request finds them
+		if owed > 0 { // before the quota grows, so that no request finds the permits
 			g.owe(r, s, limiter.Owing{All: owed}, now)
 		}
 		g.setQuota(s, &part)
@@ -65,7 +65,7 @@ func (g *Guard) SetInstances(n int) {
 	g.warnOfSmallParts(g.rules.Load())
 }
 
-// eachShare calls f for each limit with scope: share. The caller holds the lock of sharing.
+// eachShare calls f for each limit with scope: share. The caller holds sharing.mu.
 func (g *Guard) eachShare(f func(r *rule, s *limitSpec, now time.Duration)) {
 	g.rules.Load().allSpecs(func(r *rule, s *limitSpec) bool {
 		if s.isShared() {
@@ -75,7 +75,7 @@ func (g *Guard) eachShare(f func(r *rule, s *limitSpec, now time.Duration)) {
 	})
 }
 
-// owe has all keys of a shared limit owe permits. The caller holds the lock of sharing.
+// owe adds a debt to all keys of a shared limit. The caller holds sharing.mu.
 func (g *Guard) owe(r *rule, s *limitSpec, by limiter.Owing, now time.Duration) {
 	s.unseen.Store(s.unseen.Load().owing(&by, s.kept.hold, now))
 	s.owe(by, now)
@@ -86,7 +86,7 @@ func (g *Guard) owe(r *rule, s *limitSpec, by limiter.Owing, now time.Duration) 
 	}
 }
 
-// hotStates returns the states of the rule's keys that are hot, or were.
+// hotStates returns the states of the rule's keys that are hot or were hot.
 func (g *Guard) hotStates(r *rule) (states []*hotState) {
 	for _, state := range r.heated {
 		states = append(states, state)
@@ -101,14 +101,14 @@ func (g *Guard) hotStates(r *rule) (states []*hotState) {
 	return states
 }
 
-// unseen is what keys owe that become hot: permits since an instant. A nil unseen is nothing.
+// unseen is the debt, since an instant, of keys that become hot later. A nil unseen is no debt.
 type unseen struct {
 	since time.Duration
 	all   float64
-	of    map[uint64]float64 // in place of all, by limiter.KeyID
+	of    map[uint64]float64 // replaces all, by limiter.KeyID
 }
 
-// owing returns u with what keys owe from now on.
+// owing returns the debts of u plus by, as of now.
 func (u *unseen) owing(by *limiter.Owing, hold *holding.Holding, now time.Duration) *unseen {
 	next := &unseen{since: now, all: hold.Missing(now), of: make(map[uint64]float64)}
 	before := unseen{}
@@ -132,7 +132,7 @@ func (u *unseen) owing(by *limiter.Owing, hold *holding.Holding, now time.Durati
 	return next
 }
 
-// begin has a new bucket of a key owe what it owes.
+// begin adds the key's debt to its new bucket.
 func (u *unseen) begin(b *limiter.Bucket, id uint64) {
 	if u == nil {
 		return
@@ -152,13 +152,13 @@ func (g *Guard) setQuota(s *limitSpec, quota *rules.Quota) {
 		return
 	}
 	s.quota.Store(quota)
-	if err := s.setQuota(quota, g.opts.clock()); err != nil { // a part is of the same kind as the whole
+	if err := s.setQuota(quota, g.opts.clock()); err != nil { // impossible: a part is of the same kind as the whole
 		g.opts.log.Error("an instance's part of a limit cannot be set", "limit", s.name, "error", err)
 	}
 }
 
-// warnOfSmallParts logs, once for each, the limits of which an instance's part is less than one
-// permit. The caller holds the lock of sharing.
+// warnOfSmallParts logs, once for each limit, that an instance's part of it is less than one
+// permit. The caller holds sharing.mu.
 func (g *Guard) warnOfSmallParts(set *ruleSet) {
 	n := g.instances()
 	set.allSpecs(func(r *rule, s *limitSpec) bool {

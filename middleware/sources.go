@@ -12,18 +12,18 @@ import (
 )
 
 // reader reads one parameter that rules name from a source other than the query and the
-// path. A request is read by the readers of the rules that it may match, by each once.
+// path. A request is read once by each reader of the rules that it may match.
 type reader struct {
 	param  rules.Param // without a value
 	read   func(*request, *reader)
-	header string                       // as http.Header has it
-	level  base.AddrLevel               // of an address
-	steps  []base.JSONPathStep          // of a value in JSON
-	value  func(context.Context) string // of a [WithParam]
+	header string                       // canonical, as in http.Header
+	level  base.AddrLevel               // level of an address
+	steps  []base.JSONPathStep          // path of a value in JSON
+	value  func(context.Context) string // function of a [WithParam]
 	client *rules.Client
 }
 
-// sourceRow is how a guard reads one source.
+// sourceRow has the functions that read one source.
 type sourceRow struct {
 	prepare func(*reader, *options) error // nil if there is nothing to prepare
 	read    func(*request, *reader)
@@ -40,11 +40,11 @@ var sourceRows = map[rules.Source]sourceRow{
 	rules.JSON:   {prepareJSON, readJSON},
 }
 
-// WithParam has rules find the parameter ctx:name, such as a user, a tenant or a verified
-// claim, by f. It is called with the request's context, at most once for a request, and only
+// WithParam makes rules take the parameter ctx:name, such as a user, a tenant or a verified
+// claim, from f. f is called with the request's context, at most once for a request, and only
 // if a rule that the request may match names the parameter. An empty value makes no key and
-// is counted as [Stats.Absent]: where the guard stands before the authentication, requests
-// without a user are not limited by such rules. If f panics, the request passes.
+// is counted in [Stats].Absent: if the guard runs before authentication, requests without a
+// user are not limited by such rules. If f panics, the request passes.
 func WithParam(name string, f func(context.Context) string) Option {
 	return func(o *options) {
 		if o.params == nil {
@@ -54,15 +54,15 @@ func WithParam(name string, f func(context.Context) string) Option {
 	}
 }
 
-// WithParams has rules find every parameter ctx:name for which there is no [WithParam] by f,
-// which is called as the function of WithParam is. It is for programs that do not know the
-// names beforehand, since rules that are read later name others.
+// WithParams makes rules take each parameter ctx:name without a [WithParam] from f, which is
+// called like the function of WithParam. It is for programs that do not know the names in
+// advance, since rules that are loaded later name others.
 func WithParams(f func(ctx context.Context, name string) string) Option {
 	return func(o *options) { o.anyParam = f }
 }
 
-// addReaders gives the rule a reader for each parameter that it names. Rules that name the
-// same parameter have the same reader.
+// addReaders adds a reader to the rule for each parameter that it names. Rules that name the
+// same parameter share the reader.
 func (s *ruleSet) addReaders(r *rule, o *options) error {
 	for _, p := range r.Named() {
 		row, found := sourceRows[p.Source]
@@ -98,8 +98,8 @@ func (s *ruleSet) addReaders(r *rule, o *options) error {
 	return nil
 }
 
-// readSources adds the parameters of the rule's readers that have not read the request yet,
-// and reports whether there were any.
+// readSources adds the parameters of those readers that have not read the request yet, and
+// reports whether there were any.
 func (r *request) readSources(readers []*reader) (added bool) {
 	for _, x := range readers {
 		if slices.Contains(r.params.read, x) {
@@ -129,7 +129,7 @@ func readHeader(r *request, x *reader) {
 	if in == nil {
 		return
 	}
-	if x.header == "Host" { // which net/http takes out of the headers
+	if x.header == "Host" { // net/http removes it from the headers
 		if in.Host != "" {
 			r.addNamed(x, in.Host)
 		}
@@ -182,7 +182,7 @@ func readAddr(r *request, x *reader) {
 	}
 	var ok bool
 	if p.text, ok = x.level.Append(p.text[:0], p.client.ip); ok {
-		r.addNamed(x, unsafe.String(unsafe.SliceData(p.text), len(p.text))) // which is copied
+		r.addNamed(x, unsafe.String(unsafe.SliceData(p.text), len(p.text))) // addNamed copies it
 	}
 }
 

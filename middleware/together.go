@@ -8,21 +8,21 @@ import (
 // Part is one of several requests that a caller makes at once; see [Guard.BeginAll].
 type Part struct {
 	Request
-	// Params are those of a resource, which is then the request's Pattern; see [Guard.Enter].
+	// Params are the parameters of a resource, whose name is the request's Pattern; see [Guard.Enter].
 	Params []rules.Param
-	// Peek has the part take nothing: it is only checked whether it would pass. It is counted.
+	// Peek makes the part take nothing: it is counted, and only checked whether it would pass.
 	Peek bool
 }
 
-// BeginAll is [Guard.Begin] for several requests that pass together or not at all: if one of
-// them is refused, the others give back what they have taken of this process's limits, and take
-// nothing of the backend, which is asked once for all parts. The Context of the first part that
-// asks it bounds that call. It returns the decision on each
-// part, which is that of its own limits, in their order. The whole passes if each decision is
-// Allowed. Otherwise all tickets are nil, and nothing is left to be ended.
+// BeginAll is [Guard.Begin] for several requests that pass together or not at all. If one of
+// them is refused, the others return the tokens that they have taken from this process's limits,
+// and take none from the backend. The backend is asked once for all parts, and the Context of
+// the first part that asks it bounds the call. BeginAll returns the decision on each part, which
+// is the decision of the part's own limits, in the order of the parts. The whole passes if each
+// decision is Allowed. Otherwise all tickets are nil, and nothing remains to be ended.
 //
-// Where several parts have to wait, they wait one after the other. An option that skips requests
-// skips a part.
+// If several parts have to wait, they wait one after the other. A part that [WithSkip] lets pass
+// is not counted, and its decision is Allowed.
 func (g *Guard) BeginAll(parts []Part) (decisions []rules.Decision, tickets []*Ticket) {
 	decisions, tickets = make([]rules.Decision, len(parts)), make([]*Ticket, len(parts))
 	w := whole{parts: parts, requests: make([]*request, len(parts))}
@@ -57,7 +57,7 @@ func (g *Guard) BeginAll(parts []Part) (decisions []rules.Decision, tickets []*T
 type whole struct {
 	parts    []Part
 	requests []*request // by part; nil if an option skips the part
-	refused  *request   // the one that was refused at the last, or nil
+	refused  *request   // the part that was refused, or nil
 }
 
 // begin counts the parts and asks the limits of this process.
@@ -81,8 +81,8 @@ func (w *whole) begin(g *Guard) {
 	}
 }
 
-// decide asks what is not asked if this process's limits refuse a part: the backend, once for
-// all parts, and then permits.
+// decide asks the backend, once for all parts, and then permits. It asks neither if this
+// process's limits have refused a part.
 func (w *whole) decide(g *Guard) {
 	if w.refused == nil {
 		g.askBackend(w.requests...)
@@ -109,7 +109,7 @@ func (w *whole) record(r *request, passed bool) {
 	}
 }
 
-// finish is request.finish for a part: what the part has taken stays taken only if all passed.
+// finish implements request.finish for a part. The part keeps its grants only if all passed.
 func (w *whole) finish(r *request, p *Part, d *rules.Decision) (t *Ticket) {
 	refused := r.verdict.denied || r == w.refused
 	if w.refused != nil || p.Peek {
@@ -120,7 +120,7 @@ func (w *whole) finish(r *request, p *Part, d *rules.Decision) (t *Ticket) {
 		r.refuse()
 	}
 	if refused || w.refused == nil {
-		r.recordDecision() // others were not asked to the end, and did not pass
+		r.recordDecision() // the other parts were not fully asked, and did not pass
 	}
 	t = r.ticket
 	r.verdict.copyTo(d)
@@ -131,8 +131,8 @@ func (w *whole) finish(r *request, p *Part, d *rules.Decision) (t *Ticket) {
 	return t
 }
 
-// peekExact has what the request would take of the backend only be looked at, except for what
-// it would wait for: of that the backend makes a reservation, which is cancelled.
+// peekExact makes the backend only check whether the request would pass, instead of taking
+// tokens. If the request would wait, the backend still makes a reservation, which is cancelled.
 func (r *request) peekExact() {
 	for i := range r.pending.exact {
 		if op := &r.pending.exact[i].op; op.Kind == limiter.Take {

@@ -9,12 +9,12 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// trace records what a guard makes of one request, for [Explain]. Requests that are served
-// have none, so each step that records costs them a comparison with nil. A second
-// implementation of matching, for explanations alone, was rejected: it would explain itself.
+// trace records how a guard decides on one request, for [Explain]. Requests that are served
+// have none, so each recording step costs them one comparison with nil. A second
+// implementation of matching just for explanations was rejected: it would explain itself.
 type trace struct {
 	explanation Explanation
-	// usedUp has each limit that the request asks used up first.
+	// usedUp makes the trace use up each limit before the request asks it.
 	usedUp bool
 }
 
@@ -44,8 +44,8 @@ func (t *trace) addExcepted(c *candidate, key []byte, action rules.Action) {
 	})
 }
 
-// addControlled records a key that a control, or a control of another key of the request, keeps
-// from its limit.
+// addControlled records a key that its own control, or the control of another key of the
+// request, exempts from its limit.
 func (t *trace) addControlled(c *candidate, key []byte, action rules.ControlAction, except rules.Action, hot *hotset.Entry[*hotState]) {
 	t.addKey(c, key, &limitSpec{}, hot)
 	k := &t.explanation.Keys[len(t.explanation.Keys)-1]
@@ -60,7 +60,7 @@ func (t *trace) setControl(action rules.ControlAction) {
 	t.explanation.Keys[len(t.explanation.Keys)-1].Control = action
 }
 
-// charge returns what uses up a limit, together with what requests may still wait for.
+// charge returns a charge that uses up a limit, including the tokens that requests may wait for.
 func (t *trace) charge(l *rules.Limit) limiter.Ask {
 	ahead := int64(l.Rate.PerSecond() * l.Wait.Seconds())
 	return limiter.Ask{Kind: limiter.Charge, N: l.Burst + ahead}
@@ -78,7 +78,7 @@ func (t *trace) beforeKeyed(keys *limiter.Keys, now time.Duration, cl *claim, ke
 	}
 }
 
-// beforeBackend uses up what the request is about to ask of the backend.
+// beforeBackend uses up the limits that the request is about to ask the backend for.
 func (t *trace) beforeBackend(b limiter.Backend, claims []exactClaim) {
 	if !t.usedUp {
 		return

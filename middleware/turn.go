@@ -13,13 +13,13 @@ type turn struct {
 	waiter *limiter.Waiter
 }
 
-// sleeps reports whether the request waits for its turn itself.
+// sleeps reports whether the request itself waits for its turn.
 func (r *request) sleeps() bool {
 	return !r.guard.opts.shadow && !r.guard.opts.noWait && !r.in.NoWait
 }
 
-// stand puts the request into the line of a key with what it has reserved, which the line owns
-// from then on. If the turn comes too late, got becomes a denial.
+// stand puts the request into the line of a key with its reservation, which the line owns from
+// then on. If the turn comes too late, got becomes a denial.
 func (r *request) stand(wait *limiter.WaitClaim, cl *claim, got *limiter.Result) {
 	w, d := r.guard.lines.Stand(wait, got)
 	got.Decision = d
@@ -32,7 +32,7 @@ func (r *request) addTurn(cl *claim, w *limiter.Waiter) {
 	}
 }
 
-// waitClaim returns what the request waits for.
+// waitClaim returns the request's claim on a place in a waiting line.
 func (r *request) waitClaim(cl *claim, key limiter.WaitKey, from limiter.Asker) *limiter.WaitClaim {
 	c := &limiter.WaitClaim{Key: key, Asker: from, Quota: cl.spec.quota.Load(), N: 1}
 	if cl.spec.waits() {
@@ -41,16 +41,16 @@ func (r *request) waitClaim(cl *claim, key limiter.WaitKey, from limiter.Asker) 
 	return c
 }
 
-// leaveLines leaves the lines that the request stands in, or has stood in.
+// leaveLines leaves the lines in which the request waits or has waited.
 func (r *request) leaveLines() {
 	for i := range r.pending.turns {
 		t := &r.pending.turns[i]
 		t.state.revoke()
-		_ = t.waiter.Leave(context.Background()) // if the backend is unavailable, what was taken stays taken
+		_ = t.waiter.Leave(context.Background()) // if the backend is unavailable, the reservation stays taken
 	}
 }
 
-// bucketAsker asks a bucket for those that wait.
+// bucketAsker asks a bucket on behalf of waiting requests.
 type bucketAsker struct {
 	bucket *limiter.Bucket
 	clock  func() time.Duration
@@ -60,7 +60,7 @@ func (a bucketAsker) Do(_ context.Context, ask limiter.Ask) (limiter.Result, err
 	return a.bucket.Do(a.clock(), ask), nil
 }
 
-// keyedAsker asks a table of keys for those that wait.
+// keyedAsker asks a table of keys on behalf of waiting requests.
 type keyedAsker struct {
 	keyed *limiter.Keys
 	clock func() time.Duration
@@ -72,7 +72,7 @@ func (a keyedAsker) Do(_ context.Context, ask limiter.Ask) (limiter.Result, erro
 	return a.keyed.Do(a.clock(), a.hash, []byte(a.key), ask), nil
 }
 
-// exactAsker asks the backend for those that wait. It decides as an [exactClaim] is decided.
+// exactAsker asks the backend on behalf of waiting requests, as for an [exactClaim].
 type exactAsker struct {
 	guard *Guard
 	spec  *limitSpec

@@ -4,8 +4,8 @@ import "github.com/hotparam/hotparam/rules"
 
 // addResult merges one limit's result into the verdict, and reports whether the request is
 // within that limit. Any denial denies, and the longest wait wins. If all limits allow the
-// request, the verdict reports the tightest that it is within or, if there is none, another
-// reason to pass.
+// request, the verdict reports the tightest limit that the request is within. If there is
+// none, it reports another reason to pass.
 func (r *request) addResult(c *claim, got *rules.Decision) (within bool) {
 	got.Rule = c.rule.ID
 	if !got.Allowed {
@@ -37,8 +37,8 @@ func (r *request) addDenial(c *claim, got *rules.Decision) {
 	r.deny(c, got)
 }
 
-// deny merges a denial into the verdict, which reports the longest wait, where one that no
-// retry ends counts as the longest.
+// deny merges a denial into the verdict, which reports the longest wait. A denial that no retry
+// ends counts as the longest.
 func (r *request) deny(c *claim, got *rules.Decision) {
 	v := &r.verdict
 	d := &v.decision
@@ -48,10 +48,10 @@ func (r *request) deny(c *claim, got *rules.Decision) {
 	v.denied = true
 }
 
-// allowed is the verdict on a request that no limit concerns.
+// allowed is the verdict on a request that no limit applies to.
 var allowed = verdict{decision: rules.Decision{Allowed: true}}
 
-// reset makes the verdict allowed again, and writes nothing if it still is.
+// reset makes the verdict allowed again. It writes nothing if it still is.
 func (v *verdict) reset() {
 	if v.decision.Reason != rules.ReasonNone || v.decider != nil {
 		*v = allowed
@@ -63,14 +63,13 @@ func (v *verdict) pass(reason rules.Reason, rule string) {
 	v.decision = rules.Decision{Allowed: true, Reason: reason, Rule: rule}
 }
 
-// set replaces the decision by that of a limit, except for its Delay, which the request
-// waits for.
+// set replaces the decision by that of a limit, except for the Delay, which r.pending has.
 func (v *verdict) set(c *claim, got *rules.Decision) {
 	v.decider, v.hash = c.spec, c.hash
 	copyDecision(&v.decision, got)
 }
 
-// copyTo writes the decision to d, which is zero.
+// copyTo writes the decision to d, which must be zero.
 func (v *verdict) copyTo(d *rules.Decision) {
 	if v.decision.Reason == rules.ReasonNone {
 		d.Allowed = v.decision.Allowed
@@ -86,7 +85,7 @@ func (v *verdict) copyTo(d *rules.Decision) {
 	}
 }
 
-// copyDecision copies the fields that limits set, but Delay, one by one: a copy of the whole
+// copyDecision copies the fields that limits set, except Delay, one by one. A copy of the whole
 // struct right after its fields were written would wait for the processor's store buffer.
 func copyDecision(d, from *rules.Decision) {
 	d.Allowed, d.Reason = from.Allowed, from.Reason
@@ -95,8 +94,8 @@ func copyDecision(d, from *rules.Decision) {
 	d.Rule = from.Rule
 }
 
-// refuse sets the decision on a denied request: it passes in shadow mode, is answered in
-// place of the handler, or is refused.
+// refuse sets the decision on a denied request: it passes in shadow mode, is answered instead
+// of the handler, or is refused.
 func (r *request) refuse() {
 	g, d := r.guard, &r.verdict.decision
 	if g.opts.shadow {
@@ -120,14 +119,14 @@ func (r *request) refuse() {
 	}
 }
 
-// serves reports whether the limit that denied the request answers in place of the handler.
-// For a blocked value, or a body that cannot be read, there is no such answer.
+// serves reports whether the limit that denied the request answers instead of the handler.
+// It does not for a blocked value or a body that cannot be read.
 func (v *verdict) serves() bool {
 	return v.decider != nil && v.decider.limit != nil && v.decider.limit.Mode == rules.ModeServe &&
 		!isFinal(v.decision.Reason)
 }
 
-// isFinal reports whether no retry of a request that was denied for this reason can pass.
+// isFinal reports whether no retry of a request denied for this reason can pass.
 func isFinal(reason rules.Reason) bool {
 	return reason == rules.ReasonNoMatch || reason == rules.ReasonBlocked || reason == rules.ReasonUnread
 }

@@ -15,10 +15,10 @@ type permitClaim struct {
 	class int
 }
 
-// waitForTurn waits for the request's turns, and then acquires its permits, and reports
-// whether it got them. It stands in all lines at once. All requests acquire
-// permits in the order of the rules, so that they cannot deadlock. If waitForTurn panics,
-// the request gives back everything.
+// waitForTurn waits for the request's turns, then acquires its permits, and reports whether it
+// got them. The request waits in all lines at once. All requests acquire permits in the order
+// of the rules, so that they cannot deadlock. If waitForTurn panics, the request returns
+// everything.
 func (r *request) waitForTurn() (passed bool) {
 	settled := false
 	defer func() {
@@ -41,18 +41,18 @@ func (r *request) waitForTurn() (passed bool) {
 	return passed
 }
 
-// releasePermits releases the permits that the request has acquired, unless its ticket has
+// releasePermits releases the permits that the request has acquired, unless its ticket holds
 // them.
 func (r *request) releasePermits() {
 	leases := r.pending.leases
 	for _, lease := range leases {
 		lease.Release()
 	}
-	clear(leases[:cap(leases)]) // the ticket's, too
+	clear(leases[:cap(leases)]) // including leases moved to the ticket
 	r.pending.leases = leases[:0]
 }
 
-// waitForDelay waits for the request's turns, and reports whether each came before its context
+// waitForDelay waits for the request's turns, and reports whether all came before its context
 // ended.
 func (r *request) waitForDelay() bool {
 	p := &r.pending
@@ -72,7 +72,7 @@ func (r *request) waitForDelay() bool {
 		t := &p.turns[i]
 		select {
 		case <-t.waiter.Done():
-			if d, _ := t.waiter.Denied(); d != nil { // there is no error: see exactAsker
+			if d, _ := t.waiter.Denied(); d != nil { // exactAsker returns no errors
 				d.Rule = t.rule.ID
 				r.addDenial(&t.claim, d)
 				return false
@@ -85,7 +85,7 @@ func (r *request) waitForDelay() bool {
 	return true
 }
 
-// endGone refuses a request whose context has ended, and which no limit has denied.
+// endGone refuses a request whose context has ended and that no limit has denied.
 func (r *request) endGone(reason rules.Reason) {
 	r.guard.gone.Add(1)
 	r.pending.waited = true
@@ -94,7 +94,7 @@ func (r *request) endGone(reason rules.Reason) {
 	d.RetryAfter = r.pending.delay
 }
 
-// waitedFrom is the shortest time to acquire a permit that counts as a wait.
+// waitedFrom is the minimum time to acquire a permit that counts as a wait.
 const waitedFrom = time.Millisecond
 
 // acquirePermits acquires the permits that the request needs, and reports whether it got
@@ -109,7 +109,7 @@ func (r *request) acquirePermits() bool {
 		start := time.Now()
 		lease, got, err := r.acquire(c)
 		p.waited = p.waited || c.spec.waits() && time.Since(start) >= waitedFrom
-		if err != nil { // its context has ended
+		if err != nil { // the request's context has ended
 			v.decision.Rule = c.rule.ID
 			r.endGone(rules.ReasonBusy)
 			return false
@@ -150,7 +150,7 @@ func (r *request) acquire(c *permitClaim) (semaphore.Lease, rules.Decision, erro
 		}
 	}
 	ctx := r.context()
-	if ask.Within == 0 { // the end of the context ends waits only
+	if ask.Within == 0 { // the end of the context only ends waits
 		ctx = context.WithoutCancel(ctx)
 	}
 	if l.Scope == rules.ScopeExact {

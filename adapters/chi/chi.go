@@ -22,10 +22,10 @@ import (
 	"github.com/hotparam/hotparam/middleware/adapter"
 )
 
-// Middleware returns a middleware that lets hp, an *hotparam.Hotparam or a
-// *middleware.Guard, decide on each request. It may stand in Use of any router, in With and
-// in Group: it finds the route before chi does. To requests of no route only rules apply
-// that match by the path or match all.
+// Middleware returns a middleware that lets hp, a *hotparam.Hotparam or a
+// *middleware.Guard, decide on each request. It may be used in Use of any router, in With and
+// in Group: it finds the route before chi does. Requests without a route are only subject to
+// rules that match by the path or match all.
 func Middleware(hp adapter.Guard) func(http.Handler) http.Handler {
 	known := new(mounts)
 	return func(next http.Handler) http.Handler {
@@ -43,7 +43,7 @@ func Middleware(hp adapter.Guard) func(http.Handler) http.Handler {
 // finder finds the route of a request.
 type finder struct {
 	route adapter.Route
-	found *chi.Context // of a search
+	found *chi.Context // context of a search
 }
 
 var finders = sync.Pool{New: func() any { return &finder{found: chi.NewRouteContext()} }}
@@ -54,8 +54,8 @@ func (f *finder) reset() {
 	f.found.Reset()
 }
 
-// find finds the request's route. In Use chi has not searched for it yet, and in a mounted
-// router it knows the part before only; so the search begins at the outermost router.
+// find finds the request's route. In Use, chi has not searched for it yet, and in a mounted
+// router chi knows only the previous part. So the search begins at the outermost router.
 func (f *finder) find(at *chi.Context, r *http.Request, known *mounts) {
 	if at == nil || at.Routes == nil {
 		return // not in a router
@@ -74,7 +74,7 @@ func (f *finder) find(at *chi.Context, r *http.Request, known *mounts) {
 	}
 	template := f.search(at.Routes, method, path, stubs)
 	if template == "" && method == http.MethodHead {
-		method = http.MethodGet // by chi's middleware.GetHead, which may come later
+		method = http.MethodGet // for chi's middleware.GetHead, which may come later
 		f.found.Reset()
 		template = f.search(at.Routes, method, path, stubs)
 	}
@@ -84,8 +84,8 @@ func (f *finder) find(at *chi.Context, r *http.Request, known *mounts) {
 	}
 }
 
-// search returns the template of the route by which the router serves this path, or "". Chi's
-// own search ends where a router is mounted at this very path.
+// search returns the template of the route that serves this path in the router, or "". Chi's own
+// search ends where a router is mounted at exactly this path.
 func (f *finder) search(router chi.Routes, method, path string, stubs map[string]chi.Routes) string {
 	if !router.Match(f.found, method, path) {
 		return ""
@@ -104,7 +104,7 @@ func (f *finder) search(router chi.Routes, method, path string, stubs map[string
 	return template
 }
 
-// setMethod sets the method of the route if it is not the request's.
+// setMethod sets the method of the route if it differs from the request's.
 func (f *finder) setMethod(method string, r *http.Request) {
 	if method != "" && method != r.Method {
 		f.route.Method = method
@@ -114,14 +114,14 @@ func (f *finder) setMethod(method string, r *http.Request) {
 func (f *finder) set(template string, params *chi.RouteParams) {
 	f.route.Template = template
 	rest := strings.HasSuffix(template, "*")
-	for i, key := range params.Keys { // "*" is a mount's, unless it is the last one
+	for i, key := range params.Keys { // a "*" that is not the last is a mount's
 		if key != "*" || rest && i == len(params.Keys)-1 {
 			f.route.Values = append(f.route.Values, params.Values[i])
 		}
 	}
 }
 
-// join returns the template of patterns, of which all but the last are of mounts. The root of
+// join returns the template of patterns. All but the last are patterns of mounts. The root of
 // a mounted router has the path of its mount, with and without a slash.
 func join(patterns []string) string {
 	if len(patterns) == 1 {
@@ -139,16 +139,16 @@ func join(patterns []string) string {
 	return b.String()
 }
 
-// mountPath returns the path of a mount by one of the three patterns that it has.
+// mountPath returns the path of a mount, given any of its three patterns.
 func mountPath(pattern string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(pattern, "*"), "/")
 }
 
-// fullPath returns the path by which the outermost router searches.
+// fullPath returns the path that the outermost router searches for.
 func fullPath(at *chi.Context, r *http.Request) string {
-	if path := at.RoutePath; len(at.RoutePatterns) > 0 { // of mounts, and path is what is left
+	if path := at.RoutePath; len(at.RoutePatterns) > 0 { // patterns of mounts; path is the rest
 		keys, values := at.URLParams.Keys, at.URLParams.Values
-		if n := len(keys) - 1; n >= 0 && keys[n] == "*" && values[n] != "" { // before the mount has taken its part
+		if n := len(keys) - 1; n >= 0 && keys[n] == "*" && values[n] != "" { // the mount has not removed its part yet
 			path = "/" + values[n]
 		}
 		if path == "" {
@@ -187,8 +187,8 @@ func before(at *chi.Context) string {
 	return b.String()
 }
 
-// mounts are the routers that are mounted below a router, by the paths of their mounts, with
-// and without a slash.
+// mounts are the routers mounted below a router, by the paths of their mounts, with and without a
+// slash.
 type mounts struct{ newest atomic.Pointer[mountsOf] }
 
 type mountsOf struct {
@@ -196,7 +196,7 @@ type mountsOf struct {
 	stubs  map[string]chi.Routes
 }
 
-// of returns the mounts below a router. A middleware is in one, or in few.
+// of returns the mounts below a router. A middleware belongs to one router, or to few.
 func (m *mounts) of(router chi.Routes) map[string]chi.Routes {
 	if known := m.newest.Load(); known != nil && known.router == router {
 		return known.stubs
@@ -241,8 +241,8 @@ func parse(template string) (parts []adapter.Part) {
 	return parts
 }
 
-// closing returns where the brace that text begins with is closed. An expression may have
-// braces.
+// closing returns the index of the brace that closes the brace at the beginning of text. An
+// expression may contain braces.
 func closing(text string) int {
 	depth := 0
 	for i := range len(text) {

@@ -1,26 +1,26 @@
-// Package hpconnect guards the methods of a server of connect by hotparam, whether they are
+// Package hpconnect guards the methods of a connect server by hotparam, whether they are
 // called by Connect, gRPC or gRPC-Web.
 //
 //	hp, err := hotparam.Open(ctx, "hotparam.yaml")
 //	…
 //	mux.Handle(shopconnect.NewSearchHandler(searches, connect.WithInterceptors(hpconnect.NewInterceptor(hp))))
 //
-// The route of rules is the full method, shop.Search/Find. Headers are header: and cookie:, the
-// client's address addr:, a field of the request's message rpc:, and what interceptors before
-// have put into the context ctx:.
+// The route in rules is the full method, shop.Search/Find. Rules name headers as header: and
+// cookie:, the client's address as addr:, and a field of the request's message as rpc:. Values
+// that earlier interceptors have put into the context are ctx:.
 //
-// Handlers that have the interceptor are not behind hp.Handler as well: each call would be two
-// requests. hp.Handler sees the paths and headers of calls, but not their messages.
+// Do not put handlers with the interceptor behind hp.Handler as well: each call would count as
+// two requests. hp.Handler sees the paths and headers of calls, but not their messages.
 //
 // # Streams
 //
-// A stream is one request. It is decided on when it is opened or, if a rule for its method
-// names fields of the message, at the first message that is received or sent. It holds the
-// permits of its concurrency until the handler returns.
+// A stream is one request. The guard decides on it when it is opened. If a rule for its method
+// names fields of the message, it decides at the first message that is received or sent. The
+// stream holds its permits until the handler returns.
 //
 // # Refusals
 //
-// A refused call gets an error, with an ErrorInfo whose reason is that of the decision:
+// A refused call gets an error, with an ErrorInfo that has the reason of the decision:
 //
 //   - resource_exhausted with RetryInfo and QuotaFailure: the client exceeded the limit;
 //   - unavailable with RetryInfo: the limit of concurrent requests is reached, or the backend
@@ -29,7 +29,7 @@
 //   - canceled or deadline_exceeded: the call ended while it waited.
 //
 // The QuotaFailure has the rule's id and no value. Retry-After and RateLimit are metadata of
-// the error: headers of a unary call by Connect, trailers of others. Of a call that passes
+// the error: headers of a unary call by Connect, trailers of others. For a call that passes,
 // RateLimit is a header.
 package hpconnect
 
@@ -49,12 +49,12 @@ import (
 // Option configures an interceptor.
 type Option func(*interceptor)
 
-// WithServed has f answer the calls that a rule with on_limit: serve refuses, by a response or
-// an error. request is the message by which the guard has decided, or nil for a stream that is
+// WithServed makes f answer the calls that a rule with on_limit: serve refuses, by a response or
+// an error. request is the message that the guard decided by, or nil for a stream that is
 // refused when it is opened. The response has the message type of the method, and is the only
-// one of a stream. If f returns neither, or without f, the call gets an error: its message is
-// the body that the rule serves, its code that which google.rpc.Code has for the rule's HTTP
-// status, or resource_exhausted.
+// response of a stream. If f returns neither, or there is no f, the call gets an error. The
+// error's message is the body that the rule serves. Its code is the one in google.rpc.Code for
+// the rule's HTTP status, or resource_exhausted.
 func WithServed(f func(ctx context.Context, method string, request any, d rules.Decision) (connect.AnyResponse, error)) Option {
 	return func(i *interceptor) { i.served = f }
 }
@@ -64,8 +64,8 @@ type interceptor struct {
 	served  func(ctx context.Context, method string, request any, d rules.Decision) (connect.AnyResponse, error)
 }
 
-// NewInterceptor returns an interceptor that lets hp, an *hotparam.Hotparam or a
-// *middleware.Guard, decide on each call of the handlers that have it. It does nothing to
+// NewInterceptor returns an interceptor that lets hp, a *hotparam.Hotparam or a
+// *middleware.Guard, decide on each call of the handlers that have it. It does nothing in
 // clients.
 func NewInterceptor(hp rpc.Guard, opts ...Option) connect.Interceptor {
 	i := &interceptor{adapter: rpc.New(hp, request)}
@@ -99,8 +99,8 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// setHeader sets metadata of a unary call, whether its handler fails or not. A response may be
-// shared by calls, and an error too.
+// setHeader sets metadata of a unary call, whether its handler fails or not. It does not use the
+// response or the error, since calls may share them.
 func setHeader(ctx context.Context, header http.Header) {
 	if header == nil {
 		return
@@ -127,7 +127,7 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 		}
 		r := s.Refusal()
 		if r == nil {
-			guarded.setHeader() // if no message was sent
+			guarded.setHeader() // not set yet if no message was sent
 			return err
 		}
 		res, err := i.answer(ctx, conn.Spec().Procedure, r)
@@ -155,7 +155,7 @@ func (i *interceptor) answer(ctx context.Context, method string, r *rpc.Refusal)
 	return nil, errorOf(r)
 }
 
-// handlerConn has the guard decide at the first message, if it has not.
+// handlerConn makes the guard decide at the first message, unless it has decided already.
 type handlerConn struct {
 	connect.StreamingHandlerConn
 	stream *rpc.Stream
@@ -165,7 +165,7 @@ func (c *handlerConn) Receive(message any) error {
 	err := c.StreamingHandlerConn.Receive(message)
 	switch {
 	case err == nil:
-	case errors.Is(err, io.EOF): // there is none
+	case errors.Is(err, io.EOF): // no message
 		message = nil
 	default:
 		return err

@@ -8,7 +8,7 @@ import (
 	"connectrpc.com/connect"
 )
 
-// request returns a call as a request of HTTP, as it was sent, but without the message. origin
+// request returns a call as the HTTP request that was sent, but without the message. origin
 // is a connect.AnyRequest or a connect.StreamingHandlerConn.
 func request(ctx context.Context, origin any) *http.Request {
 	var (
@@ -25,7 +25,7 @@ func request(ctx context.Context, origin any) *http.Request {
 	}
 	r := &http.Request{
 		Method: method, URL: &url.URL{Path: procedure, RawQuery: peer.Query.Encode()},
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, // which it is, connect does not say
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, // connect does not report the version
 		Header: header, Host: header.Get("Host"), RemoteAddr: peer.Addr, Body: http.NoBody,
 	}
 	return r.WithContext(ctx)

@@ -19,11 +19,11 @@ import (
 	"github.com/hotparam/hotparam/middleware/adapter"
 )
 
-// Middleware returns a middleware that lets hp, an *hotparam.Hotparam or a
-// *middleware.Guard, decide on each request. It may stand in Use of a server or a group, or
-// at a route; in Pre the route is not known yet. A request that is refused is answered, and
-// that is no error for the server's error handler. To requests of no route only rules apply
-// that match by the path or match all.
+// Middleware returns a middleware that lets hp, a *hotparam.Hotparam or a
+// *middleware.Guard, decide on each request. It may be used in Use of a server or a group, or
+// at a route; in Pre the route is not known yet. A refused request is answered, and is not an
+// error for the server's error handler. Requests without a route are only subject to rules that
+// match by the path or match all.
 func Middleware(hp adapter.Guard) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		a := adapter.New(hp, adapter.ParseColons, func(c *call, w http.ResponseWriter, r *http.Request) {
@@ -43,9 +43,9 @@ func serve(a *adapter.Adapter[*call], c *echo.Context) error {
 	var buf [8]string
 	route := adapter.Route{Values: buf[:0]}
 	switch method := c.RouteInfo().Method; method {
-	case "", echo.RouteNotFound: // what Path has is not the template of a handler
+	case "", echo.RouteNotFound: // Path is not the template of a handler
 	case http.MethodGet:
-		route.Method = method // of HEAD too, by AutoHandleHEAD
+		route.Method = method // also for HEAD, by AutoHandleHEAD
 		fallthrough
 	default:
 		route.Template = c.Path()
@@ -58,7 +58,7 @@ func serve(a *adapter.Adapter[*call], c *echo.Context) error {
 	return x.err
 }
 
-// call is a request and what its handler returns.
+// call is a request with the error that its handler returns.
 type call struct {
 	*echo.Context
 	err error

@@ -12,10 +12,10 @@
 //   - "/:id<int>" and "/:id?" are /{id}, where an optional parameter may be empty;
 //   - a segment of text and parameters is one parameter: "/flights/:from-:to" is
 //     /flights/{from_to}, and "/file.:ext" is /{ext};
-//   - without StrictRouting a slash at a template's end is left out: "/users/" is /users.
+//   - without StrictRouting, a slash at the end of a template is left out: "/users/" is /users.
 //
-// fiber.go is the middleware, routes.go finds the route of a request and template.go reads its
-// template, request.go is a request as rules see it, and response.go its end.
+// fiber.go has the middleware, routes.go finds the route of a request, template.go reads its
+// template, request.go presents a request to rules, and response.go ends it.
 package hpfiber
 
 import (
@@ -25,26 +25,28 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Guard is an *hotparam.Hotparam or a [*middleware.Guard].
+// Guard is a *hotparam.Hotparam or a [*middleware.Guard].
 type Guard interface {
 	Begin(req middleware.Request) (rules.Decision, *middleware.Ticket)
 }
 
-// Middleware returns a middleware that lets hp, an *hotparam.Hotparam or a
-// *middleware.Guard, decide on each request. It may stand in Use of an application or a
-// group, or at a route. Of the routes behind it, the first that matches the request counts,
-// whether or not its handler calls Next. A request that is refused is answered, and that is no
-// error for the application's error handler. To requests of no route only rules apply that
-// match by the path or match all.
+// Middleware returns a middleware that lets hp, a *hotparam.Hotparam or a
+// *middleware.Guard, decide on each request. It may be used in Use of an application or a
+// group, or at a route. The route of a request is the first one after the middleware that
+// matches it, whether or not its handler calls Next. A refused request is answered, and is not
+// an error for the application's error handler. Requests without a route are only subject to
+// rules that match by the path or match all.
 //
 // Rules by ctx: see values of c.Context and of c.Locals. Handlers call [middleware.AddCost]
 // with c.Context(). A permit is held, and the cost is counted, until the handler returns or
-// panics, the stream that it has set as the response's body ends, or the function that has
-// taken over the connection, as for a WebSocket, returns.
+// panics. If the handler has set a stream as the response's body, they last until the stream
+// ends. If a function has taken over the connection, as for a WebSocket, they last until it
+// returns.
 //
-// Three things differ from net/http, by the nature of fasthttp: a client that leaves does not
-// end a wait, "100 Continue" is sent to a client before its request is refused, and with
-// StreamRequestBody a form or JSON of no declared length counts as a body that cannot be read.
+// Three things differ from net/http because of fasthttp. A client that disconnects does not end
+// a wait. "100 Continue" is sent to a client before its request is refused. With
+// StreamRequestBody, a form or JSON without a declared length counts as a body that cannot be
+// read.
 func Middleware(hp Guard) fiber.Handler {
 	routes := newRoutes()
 	return func(c fiber.Ctx) error {

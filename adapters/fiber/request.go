@@ -10,15 +10,15 @@ import (
 	"github.com/gofiber/fiber/v3"
 )
 
-// request is a request of Fiber as a guard sees it. All its strings are copies, since those of
-// Fiber are overwritten after the request. As a context it is that of the request, which also
-// has what middleware has put into Locals.
+// request is a request of Fiber in the form for a guard. All its strings are copies, since
+// Fiber's are overwritten after the request. As a context, it is the request's context with the
+// values that middleware has put into Locals.
 type request struct {
 	context.Context
 	c           fiber.Ctx
 	path, query string
-	made        *http.Request // by toHTTP, or nil
-	body        *body         // of made
+	made        *http.Request // made by toHTTP, or nil
+	body        *body         // body of made
 }
 
 func newRequest(c fiber.Ctx) *request {
@@ -36,7 +36,7 @@ func (r *request) Value(key any) any {
 	return r.c.RequestCtx().UserValue(key)
 }
 
-// toHTTP returns the request as one of net/http, for rules and options that need one.
+// toHTTP returns the request as a net/http request, for rules and options that need one.
 func (r *request) toHTTP() *http.Request {
 	in := r.c.Request()
 	u := &url.URL{Path: r.path, RawQuery: r.query}
@@ -71,7 +71,7 @@ func (r *request) toHTTP() *http.Request {
 	return out
 }
 
-// end gives the body back to the handler, and to the guard what it holds of it.
+// end returns the body to the handler, and makes the guard release the part that it holds.
 func (r *request) end() {
 	if r.made == nil {
 		return
@@ -82,15 +82,15 @@ func (r *request) end() {
 	_ = r.made.Body.Close()
 }
 
-// body is the body of a request, as it was sent. It is in memory, unless the application has
-// StreamRequestBody. A stream is given back once it was read, as far as that went, since
-// fasthttp gives no way to replace the beginning of one. So a stream of unknown length is not
-// read, and counts as a body that could not be.
+// body is the body of a request as sent. It is in memory, unless the application has
+// StreamRequestBody. If the guard has read from a stream, the stream is read to its end and
+// replaced, since fasthttp cannot replace only the beginning of a stream. So a stream of unknown
+// length is not read, and counts as a body that cannot be read.
 type body struct {
 	c       fiber.Ctx
-	size    int64     // -1 if it is not known
+	size    int64     // -1 if unknown
 	stream  io.Reader // nil if the body is in memory
-	memory  io.Reader // nil until it is read first: a form of several parts is written anew
+	memory  io.Reader // nil until it is first read: fasthttp rewrites a form of several parts
 	touched bool
 }
 
@@ -100,7 +100,7 @@ func newBody(c fiber.Ctx) *body {
 	if in.IsBodyStream() {
 		b.stream = in.BodyStream()
 	} else if b.size < 0 {
-		b.size = int64(len(in.Body())) // it was sent in chunks, or there is none
+		b.size = int64(len(in.Body())) // the body was sent in chunks, or there is none
 	}
 	return b
 }
@@ -119,11 +119,11 @@ func (b *body) Read(p []byte) (int, error) {
 	return b.memory.Read(p)
 }
 
-// Close does nothing: the body is fasthttp's.
+// Close does nothing: the body belongs to fasthttp.
 func (b *body) Close() error { return nil }
 
-// restore has the handler read all that was read of the stream, and what is left of it. read
-// is the body that the guard has left.
+// restore replaces the request's stream by the whole body, which it reads from read, the body
+// that the guard has left. If that breaks off, the new stream ends with the error.
 func (b *body) restore(c fiber.Ctx, read io.Reader) {
 	text, err := io.ReadAll(io.LimitReader(read, b.size))
 	var stream io.Reader = bytes.NewReader(text)
@@ -132,12 +132,12 @@ func (b *body) restore(c fiber.Ctx, read io.Reader) {
 			err = io.ErrUnexpectedEOF
 		}
 		stream = io.MultiReader(stream, failed{err})
-		c.RequestCtx().SetConnectionClose() // what follows of the body is no request
+		c.RequestCtx().SetConnectionClose() // the rest of the body is not a request
 	}
 	c.Request().SetBodyStream(stream, int(b.size))
 }
 
-// failed is what is left of a body whose connection has failed.
+// failed is the rest of a body whose connection has failed.
 type failed struct{ error }
 
 func (f failed) Read([]byte) (int, error) { return 0, f.error }

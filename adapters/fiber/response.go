@@ -16,12 +16,12 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// maxDrained is how many bytes of a body are read whose request was refused, so that the
-// connection can be used again. It is that of net/http.
+// maxDrained is the number of bytes of a refused request's body that are read so that the
+// connection can be used again. It is the same as in net/http.
 const maxDrained = 256 << 10
 
-// drain reads what is left of the body of a request that is not served, or has the connection
-// closed: otherwise fasthttp would take the rest of a stream for the next request.
+// drain reads the rest of the body of a request that is not served, or makes the connection
+// close. Otherwise fasthttp would treat the rest of a stream as the next request.
 func drain(c fiber.Ctx) {
 	if !c.Request().IsBodyStream() {
 		return
@@ -59,7 +59,7 @@ func serve(c fiber.Ctx, ticket *middleware.Ticket) error {
 	return err
 }
 
-// hasBody reports whether the body of the response is sent, if it has one.
+// hasBody reports whether the body of the response, if it has one, is sent.
 func hasBody(r *fasthttp.Response) bool {
 	status := r.StatusCode()
 	return !r.IsBodyStream() && !r.SkipBody && status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
@@ -69,11 +69,11 @@ func hasBody(r *fasthttp.Response) bool {
 type served struct {
 	ticket *middleware.Ticket
 	begin  time.Time
-	units  func() int64 // nil if no rule counts them
+	units  func() int64 // nil if no rule counts units
 	ended  atomic.Bool
 }
 
-// end ends the ticket, once, with this many bytes of a response.
+// end ends the ticket, once, with the number of bytes of the response.
 func (s *served) end(n int64) {
 	if s.ended.Swap(true) {
 		return
@@ -85,9 +85,9 @@ func (s *served) end(n int64) {
 	s.ticket.End(cost)
 }
 
-// endWithConnection ends the ticket when the function that takes over the connection returns,
-// by which fasthttp closes the values of the request. It forgets them where the connection has
-// failed before, which the garbage collector finds.
+// endWithConnection ends the ticket when the function that takes over the connection returns:
+// fasthttp then closes the values of the request. If the connection has failed before, fasthttp
+// drops the values without closing them, and the garbage collector ends the ticket.
 func (s *served) endWithConnection(in *fasthttp.RequestCtx) {
 	taken := &connection{s}
 	runtime.AddCleanup(taken, func(s *served) { s.end(0) }, s)
@@ -107,10 +107,10 @@ func (s *served) endWithStream(r *fasthttp.Response) {
 	measured := &stream{Reader: r.BodyStream(), served: s}
 	size := r.Header.ContentLength()
 	if limited, ok := measured.Reader.(*io.LimitedReader); ok && size < 0 {
-		size = int(limited.N) // as fasthttp does
+		size = int(limited.N) // as in fasthttp
 	}
-	// A response closes its stream when it gets another. So all but the stream moves to a
-	// response that has none.
+	// A response closes its stream when it gets another one. So everything except the stream
+	// moves to a response without one.
 	var header fasthttp.ResponseHeader
 	r.Header.CopyTo(&header)
 	immediate, skip, streams := r.ImmediateHeaderFlush, r.SkipBody, r.StreamBody
@@ -135,7 +135,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteTo lets files be sent by the system.
+// WriteTo lets the system send files.
 func (s *stream) WriteTo(w io.Writer) (int64, error) {
 	n, err := io.Copy(w, s.Reader)
 	s.n += n
@@ -150,7 +150,7 @@ func (s *stream) Close() (err error) {
 	return err
 }
 
-// CloseWithError is called after Close.
+// CloseWithError passes the cause on to the response's stream. It is called after Close.
 func (s *stream) CloseWithError(cause error) error {
 	if c, ok := s.Reader.(fasthttp.ReadCloserWithError); ok {
 		return c.CloseWithError(cause)

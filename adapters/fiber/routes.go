@@ -13,26 +13,26 @@ import (
 	"github.com/hotparam/hotparam/middleware/adapter"
 )
 
-// routes finds the routes of requests. Fiber knows a route only once it calls its handler: in
-// Use it has none yet. So requests are matched by Fiber itself, in an application that has
-// copies of the routes behind the guard, whose handlers do nothing.
+// routes finds the routes of requests. Fiber knows a route only once it calls its handler; in
+// Use it has none yet. So Fiber itself matches requests in a second application, with copies of
+// the routes after the guard whose handlers do nothing.
 type routes struct {
 	templates *adapter.Templates
 	finders   atomic.Pointer[map[place]*finder]
 	mu        sync.Mutex // held to add
 }
 
-// place is where a guard stands: a route of the application, in the order of a method.
+// place is the place of a guard: a route of the application, in the order of a method.
 type place struct {
 	app    *fiber.App
 	route  *fiber.Route
 	method string
 }
 
-// finder is the application of copies.
+// finder is the application with the copies.
 type finder struct {
 	app      *fiber.App
-	handlers uint32 // of the original, when its routes were copied
+	handlers uint32 // number of the original's handlers when its routes were copied
 }
 
 func newRoutes() *routes {
@@ -41,12 +41,12 @@ func newRoutes() *routes {
 	return r
 }
 
-// resolve returns the pattern and the path by which rules know the request. sent is the path
+// resolve returns the pattern and the path of the request as rules name them. sent is the path
 // that the client sent.
 func (r *routes) resolve(c fiber.Ctx, sent string) (pattern, path string) {
 	method := c.Method()
 	f := r.finder(place{c.App(), c.Route(), method})
-	user := c.Context() // which AcquireCtx clears
+	user := c.Context() // AcquireCtx clears it
 	match := f.app.AcquireCtx(c.RequestCtx())
 	defer f.app.ReleaseCtx(match)
 	c.SetContext(user)
@@ -63,8 +63,8 @@ func (r *routes) resolve(c fiber.Ctx, sent string) (pattern, path string) {
 	return r.templates.Resolve(method, sent, route)
 }
 
-// finder returns the finder of a place. Routes that were added or removed since are copied
-// again.
+// finder returns the finder of a place. It copies the routes again if some were added or removed
+// since.
 func (r *routes) finder(p place) *finder {
 	handlers := p.app.HandlersCount()
 	if f := (*r.finders.Load())[p]; f != nil && f.handlers == handlers {
@@ -86,15 +86,15 @@ func (r *routes) finder(p place) *finder {
 	return f
 }
 
-// maxPlaces bounds the finders that are kept. A guard stands at some places, for each of nine
+// maxPlaces bounds the number of finders that are kept. A guard has some places, for each of nine
 // methods.
 const maxPlaces = 4096
 
 // errFound is returned by the handler of a route that was found.
 var errFound = errors.New("hpfiber: found")
 
-// find is the handler of all copies. It is alone at its route, so that it is a middleware only
-// if it is that by Use.
+// find is the handler of all copies. It is the only handler of its route, so that it is a
+// middleware only if it was added by Use.
 func find(c fiber.Ctx) error {
 	if c.IsMiddleware() {
 		return c.Next()
@@ -102,14 +102,14 @@ func find(c fiber.Ctx) error {
 	return errFound
 }
 
-// newFinder returns an application with the method's routes, from that of the guard on.
+// newFinder returns an application with the method's routes, beginning with the guard's.
 func newFinder(p place) *fiber.App {
 	config, stack := p.app.Config(), p.app.Stack()
 	app := fiber.New(fiber.Config{
 		CaseSensitive: config.CaseSensitive, StrictRouting: config.StrictRouting,
 		UnescapePath: config.UnescapePath, RequestMethods: config.RequestMethods,
 	})
-	app.Use(func(fiber.Ctx) error { return nil }) // the last: without it, Fiber would answer
+	app.Use(func(fiber.Ctx) error { return nil }) // the last route: without it, Fiber would answer
 	at := slices.Index(config.RequestMethods, p.method)
 	own := stack[at]
 	if from := slices.Index(own, p.route); from > 0 {
@@ -123,11 +123,11 @@ func newFinder(p place) *fiber.App {
 	for _, route := range own {
 		c := *route
 		c.Handlers = []fiber.Handler{find}
-		if !config.StrictRouting && len(c.Path) > 1 { // a slash at the end means nothing
+		if !config.StrictRouting && len(c.Path) > 1 { // a slash at the end has no meaning
 			c.Path = "/" + strings.TrimRight(c.Path[1:], "/")
 		}
 		if slices.ContainsFunc(gets, func(get *fiber.Route) bool { return sameHandlers(get, route) }) {
-			c.Method = fiber.MethodGet // whose handler serves HEAD too
+			c.Method = fiber.MethodGet // the handler of GET also serves HEAD
 		}
 		copies = append(copies, &c)
 	}
@@ -136,7 +136,7 @@ func newFinder(p place) *fiber.App {
 	return app.RebuildTree()
 }
 
-// sameHandlers reports whether the one route was made from the other.
+// sameHandlers reports whether one route was made from the other.
 func sameHandlers(a, b *fiber.Route) bool {
 	return a.Path == b.Path && len(a.Handlers) > 0 && len(b.Handlers) > 0 && &a.Handlers[0] == &b.Handlers[0]
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // parse returns the parts of a template of Fiber: ":name", ":name?" and ":name<constraints>"
-// are parameters up to the text that follows, "*" and "+" are greedy, and "\\" escapes.
+// are parameters up to the following text, "*" and "+" are greedy, and "\\" escapes.
 func parse(template string) (parts []adapter.Part) {
 	for template != "" {
 		switch at := nextParam(template); {
@@ -28,11 +28,11 @@ func parse(template string) (parts []adapter.Part) {
 	return parts
 }
 
-// isStart reports whether a parameter starts by c.
+// isStart reports whether c starts a parameter.
 func isStart(c byte) bool { return c == ':' || c == '*' || c == '+' }
 
-// nextParam returns where the next parameter starts, or the length of the template. Of
-// several signs in a row behind a text, the last starts it, unless the first is "*".
+// nextParam returns the index where the next parameter starts, or the length of the template.
+// If several signs follow a text, the last one starts it, unless the first is "*".
 func nextParam(template string) int {
 	for i := range len(template) {
 		if !isStart(template[i]) || i > 0 && template[i-1] == '\\' {
@@ -48,9 +48,9 @@ func nextParam(template string) int {
 	return len(template)
 }
 
-// cutParam returns the name of the parameter that s begins with, and what follows it.
+// cutParam returns the name of the parameter that s begins with, and the text after it.
 func cutParam(s string) (name, after string) {
-	opened, closed := -1, -1 // of its constraints
+	opened, closed := -1, -1 // the brackets of its constraints
 	end := len(s)
 	for i := range len(s) {
 		escaped := i > 0 && s[i-1] == '\\'

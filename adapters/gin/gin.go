@@ -23,10 +23,10 @@ import (
 	"github.com/hotparam/hotparam/middleware/adapter"
 )
 
-// Middleware returns a middleware that lets hp, an *hotparam.Hotparam or a
-// *middleware.Guard, decide on each request. It may stand in Use of an engine or a group, or
-// before the handlers of a route. A request that is refused is aborted. To requests of no
-// route only rules apply that match by the path or match all.
+// Middleware returns a middleware that lets hp, a *hotparam.Hotparam or a
+// *middleware.Guard, decide on each request. It may be used in Use of an engine or a group, or
+// before the handlers of a route. A refused request is aborted. Requests without a route are
+// only subject to rules that match by the path or match all.
 func Middleware(hp adapter.Guard) gin.HandlerFunc {
 	a := adapter.New(hp, adapter.ParseColons, next)
 	return func(c *gin.Context) {
@@ -44,7 +44,7 @@ func Middleware(hp adapter.Guard) gin.HandlerFunc {
 	}
 }
 
-// next calls the handlers that follow.
+// next calls the handlers after the middleware.
 func next(c *gin.Context, w http.ResponseWriter, r *http.Request) {
 	c.Request = r
 	if w != http.ResponseWriter(c.Writer) {
@@ -55,8 +55,8 @@ func next(c *gin.Context, w http.ResponseWriter, r *http.Request) {
 	c.Next()
 }
 
-// writer is gin's writer whose responses go through the guard's writer, which measures them
-// and has gin's behind it. So Status, Size and Written are gin's own.
+// writer is gin's writer with its responses passed through the guard's writer, which measures
+// them and writes to gin's. So Status, Size and Written are gin's own.
 type writer struct {
 	gin.ResponseWriter
 	guard http.ResponseWriter

@@ -7,22 +7,22 @@
 //		grpc.ChainStreamInterceptor(hpgrpc.StreamServerInterceptor(hp)),
 //	)
 //
-// The route of rules is the full method, shop.Search/Find. Metadata is header: and cookie:,
-// the peer's address addr:, a field of the request's message rpc:, and what interceptors before
-// have put into the context ctx:.
+// The route in rules is the full method, shop.Search/Find. Rules name metadata as header: and
+// cookie:, the peer's address as addr:, and a field of the request's message as rpc:. Values that
+// earlier interceptors have put into the context are ctx:.
 //
-// Behind grpc.UnknownServiceHandler the client chooses the method: rules there name methods, and
-// do not match "*", which would make a key of each name.
+// Behind grpc.UnknownServiceHandler the client chooses the method. Rules there should name
+// methods and not match "*", which would make a key of each name.
 //
 // # Streams
 //
-// A stream is one request. It is decided on when it is opened or, if a rule for its method
-// names fields of the message, at the first message that is received or sent. It holds the
-// permits of its concurrency until the handler returns.
+// A stream is one request. The guard decides on it when it is opened. If a rule for its method
+// names fields of the message, it decides at the first message that is received or sent. The
+// stream holds its permits until the handler returns.
 //
 // # Refusals
 //
-// A refused call gets a status, with an ErrorInfo whose reason is that of the decision:
+// A refused call gets a status, with an ErrorInfo that has the reason of the decision:
 //
 //   - RESOURCE_EXHAUSTED with RetryInfo and QuotaFailure: the client exceeded the limit;
 //   - UNAVAILABLE with RetryInfo: the limit of concurrent requests is reached, or the backend
@@ -32,9 +32,9 @@
 //
 // The QuotaFailure has the rule's id and no value. Retry-After and RateLimit are trailers of a
 // refused or failed call, and headers of others, since no client retries a call that got
-// headers. A client retries by its own policy, whose
-// wait is replaced by the trailer grpc-retry-pushback-ms: it is as in RetryInfo up to
-// [MaxPushback], and beyond it, or where a retry cannot pass, has the client not retry.
+// headers. A client retries by its own policy, whose wait is replaced by the trailer
+// grpc-retry-pushback-ms. That is the wait of RetryInfo, up to [MaxPushback]. If the wait is
+// longer, or a retry cannot pass, the trailer makes the client not retry.
 package hpgrpc
 
 import (
@@ -52,11 +52,11 @@ import (
 // Option configures an interceptor.
 type Option func(*guarded)
 
-// WithServed has f answer the calls that a rule with on_limit: serve refuses, by a message or
-// an error. request is the message by which the guard has decided, or nil for a stream that is
+// WithServed makes f answer the calls that a rule with on_limit: serve refuses, by a message or
+// an error. request is the message that the guard decided by, or nil for a stream that is
 // refused when it is opened. The message is the only one of a stream. If f returns neither, or
-// without f, the call gets a status: its message is the body that the rule serves, its code
-// that which google.rpc.Code has for the rule's HTTP status, or RESOURCE_EXHAUSTED.
+// there is no f, the call gets a status. Its message is the body that the rule serves. Its code
+// is the one in google.rpc.Code for the rule's HTTP status, or RESOURCE_EXHAUSTED.
 func WithServed(f func(ctx context.Context, method string, request any, d rules.Decision) (any, error)) Option {
 	return func(g *guarded) { g.served = f }
 }
@@ -74,13 +74,13 @@ func newGuarded(hp rpc.Guard, opts []Option) *guarded {
 	return g
 }
 
-// UnaryServerInterceptor returns an interceptor that lets hp, an *hotparam.Hotparam or a
+// UnaryServerInterceptor returns an interceptor that lets hp, a *hotparam.Hotparam or a
 // *middleware.Guard, decide on each unary call.
 func UnaryServerInterceptor(hp rpc.Guard, opts ...Option) grpc.UnaryServerInterceptor {
 	return newGuarded(hp, opts).unary
 }
 
-// StreamServerInterceptor returns an interceptor that lets hp, an *hotparam.Hotparam or a
+// StreamServerInterceptor returns an interceptor that lets hp, a *hotparam.Hotparam or a
 // *middleware.Guard, decide on each stream.
 func StreamServerInterceptor(hp rpc.Guard, opts ...Option) grpc.StreamServerInterceptor {
 	return newGuarded(hp, opts).stream
@@ -143,7 +143,7 @@ func (g *guarded) answer(ctx context.Context, method string, r *rpc.Refusal) (an
 	return nil, statusOf(r).Err()
 }
 
-// serverStream has the guard decide at the first message, if it has not.
+// serverStream makes the guard decide at the first message, unless it has decided already.
 type serverStream struct {
 	grpc.ServerStream
 	stream *rpc.Stream
@@ -155,7 +155,7 @@ func (w *serverStream) RecvMsg(m any) error {
 	err := w.ServerStream.RecvMsg(m)
 	switch {
 	case err == nil:
-	case errors.Is(err, io.EOF): // there is none
+	case errors.Is(err, io.EOF): // no message
 		m = nil
 	default:
 		return err

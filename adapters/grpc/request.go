@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// request returns the call of a context as a request of HTTP, as it was sent, but without the
+// request returns the call of a context as the HTTP request that was sent, but without the
 // message.
 func request(ctx context.Context, _ any) *http.Request {
 	method, _ := grpc.Method(ctx)

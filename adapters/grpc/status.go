@@ -14,8 +14,8 @@ import (
 	"github.com/hotparam/hotparam/middleware/rpc"
 )
 
-// MaxPushback is the longest wait that a client is told to make before it retries by itself.
-// Its caller decides about longer ones, by RetryInfo.
+// MaxPushback is the longest wait after which a client is made to retry automatically. For a
+// longer wait its caller decides, by RetryInfo.
 const MaxPushback = time.Minute
 
 // statusOf returns the status of a refusal with its details.
@@ -36,8 +36,8 @@ func statusOf(r *rpc.Refusal) *status.Status {
 	return s
 }
 
-// trailer returns the metadata of a refusal. Nothing of it is a header: clients retry only
-// calls whose answer has none.
+// trailer returns the metadata of a refusal. None of it is a header, since clients retry only
+// calls whose answer has no headers.
 func trailer(r *rpc.Refusal) metadata.MD {
 	md := metadataOf(r.Header)
 	switch {

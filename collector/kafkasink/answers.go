@@ -15,8 +15,8 @@ import (
 // reading from a client that exceeds it.
 const throttleCap = time.Second
 
-// maxAnswer bounds the size of an answer. The largest is the topic's metadata, of some 50
-// bytes for each partition and broker.
+// maxAnswer bounds the size of an answer. The largest answer is the topic's metadata, with some
+// 50 bytes for each partition and broker.
 const maxAnswer = 16 << 20
 
 // Requests whose answers carry a throttle time that the client obeys.
@@ -26,17 +26,17 @@ const (
 	producerIDKey = 22
 )
 
-// answers is a connection to a broker that caps the throttle times in the broker's answers
-// at limit. Read returns an answer only once all of it has arrived. One goroutine may read
+// answers is a connection to a broker that caps the throttle times in the broker's answers at
+// limit. Read returns an answer only once it has arrived completely. One goroutine may read
 // while another writes.
 type answers struct {
 	net.Conn
 	limit time.Duration
 
 	mu   sync.Mutex
-	asks map[uint32]request // without an answer yet, by correlation id
+	asks map[uint32]request // unanswered requests, by correlation id
 
-	answer []byte // the part that is left for Read
+	answer []byte // the unread part of the last answer
 	buffer []byte
 	filled int // number of bytes in buffer
 }
@@ -44,7 +44,7 @@ type answers struct {
 // request is the part of a request that determines the format of its answer.
 type request struct{ key, version int16 }
 
-// maxAsks bounds how many requests are remembered. The client has a few in flight.
+// maxAsks bounds the number of requests that are remembered. The client has a few in flight.
 const maxAsks = 16
 
 // Write implements [net.Conn]. The client writes each request by one call.
@@ -60,7 +60,7 @@ func (a *answers) Write(p []byte) (int, error) {
 	return a.Conn.Write(p)
 }
 
-// Read implements [net.Conn]. After a deadline it continues where it stopped.
+// Read implements [net.Conn]. After a deadline, it continues where it stopped.
 func (a *answers) Read(p []byte) (int, error) {
 	if len(a.answer) == 0 {
 		if err := a.next(); err != nil {
@@ -115,10 +115,10 @@ func (a *answers) capThrottle(answer []byte) {
 	const head = 8 // length, correlation id
 	at := 0
 	switch {
-	case asked.key == produceKey: // up to the version of newest it is the last field
+	case asked.key == produceKey: // the last field, up to the version of newest
 		at = max(head, len(answer)-4)
 	case asked.key == metadataKey && asked.version >= 9, asked.key == producerIDKey && asked.version >= 2:
-		at = head + 1 // after the head's tags, which are none with the versions in use
+		at = head + 1 // after the head's tags, which are empty in the versions in use
 	case asked.key == metadataKey && asked.version >= 3, asked.key == producerIDKey:
 		at = head
 	default:

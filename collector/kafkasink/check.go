@@ -17,11 +17,11 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Check returns an error if the sink could not send now: if no broker answers and accepts
-// the credentials, the topic does not exist or may not be written to, or a leader of its
-// partitions cannot be reached at the address that the cluster gives. The error says what
-// to do. Check writes nothing, does not wait until Kafka is available, and may be called
-// at any time.
+// Check returns an error if the sink could not send now: no broker answers and accepts the
+// credentials, or the topic does not exist or may not be written to. It also returns one if a
+// leader of the topic's partitions cannot be reached at the address that the cluster reports.
+// The error says what to do. Check writes nothing, does not wait until Kafka is available, and
+// may be called at any time.
 func (s *Sink) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*s.cluster.Timeout)
 	defer cancel() // breaks all connections
@@ -45,7 +45,7 @@ func (k check) run(ctx context.Context) error {
 	return fmt.Errorf("kafka: no broker can be used:\n  %s", strings.Join(failures, "\n  "))
 }
 
-// runAt checks by what the broker at the address says, and reports whether it says anything.
+// runAt checks by the answers of the broker at addr, and reports whether the broker answers.
 func (k check) runAt(ctx context.Context, addr string) (reached bool, err error) {
 	client, err := k.client(ctx, []string{addr})
 	if err != nil {
@@ -63,13 +63,13 @@ func (k check) runAt(ctx context.Context, addr string) (reached bool, err error)
 	return true, k.judge(ctx, b, t, others)
 }
 
-// broker is a broker that is asked by its address.
+// broker is a broker that requests are sent to by its address.
 type broker struct {
 	*kgo.Broker
 	addr string
 }
 
-// speaks returns an error if the broker cannot be asked, or is too old.
+// speaks returns an error if the broker does not answer, or is too old.
 func (b broker) speaks(ctx context.Context) error {
 	versions, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, b)
 	if err != nil {
@@ -83,7 +83,7 @@ func (b broker) speaks(ctx context.Context) error {
 	return nil
 }
 
-// judge returns an error if the topic cannot be written to, by a broker's metadata.
+// judge returns an error if, by a broker's metadata, the topic cannot be written to.
 func (k check) judge(ctx context.Context, b broker, t *kmsg.MetadataResponseTopic, others []kmsg.MetadataResponseBroker) error {
 	switch err := kerr.ErrorForCode(t.ErrorCode); {
 	case err == nil, isOneOf(err, kerr.LeaderNotAvailable):
@@ -107,8 +107,8 @@ func (k check) judge(ctx context.Context, b broker, t *kmsg.MetadataResponseTopi
 	return nil
 }
 
-// idempotently returns an error if the cluster gives no id to an idempotent producer. It
-// retries, since a cluster that has just started gives none for a moment.
+// idempotently returns an error if the cluster assigns no id to an idempotent producer. It
+// retries, since a cluster that has just started assigns none for a moment.
 func (k check) idempotently(ctx context.Context, b broker) error {
 	end := time.Now().Add(k.Timeout)
 	for failures := 0; ; failures++ {
@@ -136,19 +136,19 @@ func (k check) mayNot(do string, b broker, rights string) error {
 	if k.SASL != nil {
 		user = k.SASL.User
 	} else if k.TLS != nil && k.TLS.Cert != "" {
-		user = "CN=…" // of the client certificate
+		user = "CN=…" // that of the client certificate
 	}
 	return fmt.Errorf("kafka: user %s may %s; allow it, for example by\n  kafka-acls.sh --bootstrap-server %s --add --allow-principal User:%s %s", user, do, b.addr, user, rights)
 }
 
 // may reports whether an operation is permitted, or not known to be refused.
 func may(rights int32, op kmsg.ACLOperation) bool {
-	const unset = -1 << 31 // brokers older than 2.3 leave it so, or 0
+	const unset = -1 << 31 // left unset, or 0, by brokers older than 2.3
 	return rights == unset || rights == 0 || rights&(1<<op) != 0
 }
 
 // leaders returns an error if a leader of the topic's partitions cannot be reached at the
-// address that the cluster gives.
+// address that the cluster reports.
 func (k check) leaders(ctx context.Context, t *kmsg.MetadataResponseTopic, brokers []kmsg.MetadataResponseBroker) error {
 	leads := make(map[int32]bool)
 	for _, p := range t.Partitions {
@@ -177,9 +177,9 @@ func (k check) answers(ctx context.Context, addr string) error {
 	return broker{client.SeedBrokers()[0], addr}.speaks(ctx)
 }
 
-// diagnose adds a probable cause to an error of an address. A broker closes the connection,
-// or only waits, if TLS or a login does not match what it expects, so diagnose tries the
-// opposite.
+// diagnose adds a probable cause to an error of an address. If TLS or a login does not match
+// the broker's expectation, the broker closes the connection or only waits, so diagnose tries
+// the opposite.
 func (k check) diagnose(ctx context.Context, addr string, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, k.Timeout)
 	defer cancel()

@@ -19,12 +19,12 @@ import (
 	"github.com/hotparam/hotparam/kafka"
 )
 
-// cluster is how to reach the cluster, with the files read, and how to send records.
+// cluster has the data to reach the cluster, including the files' contents, and to send records.
 type cluster struct {
 	kafka.Connection
-	tls      *tls.Config // nil without
+	tls      *tls.Config // nil without TLS
 	password string
-	versions *kversion.Versions // the newest to use
+	versions *kversion.Versions // the newest versions to use
 
 	acks        Acks
 	idempotent  bool
@@ -32,16 +32,16 @@ type cluster struct {
 	throttleCap time.Duration // the longest throttle time to obey
 }
 
-// newest has the newest versions of the protocol that are used: the last in which the answer
-// to a produce request ends with the throttle time, where answers.go can cap it. All later
-// brokers support them, with the same records. With older brokers older versions are used.
+// newest has the newest versions of the protocol that are used. They are the last in which the
+// answer to a produce request ends with the throttle time, where answers.go can cap it. All later
+// brokers support them, with the same records. For older brokers, older versions are used.
 var newest = kversion.V2_7_0()
 
 // oldest is the first version whose records have headers.
 const oldest = "0.11.0"
 
-// Versions of the produce request: the first whose records have headers, and the first that
-// may be compressed by zstd.
+// Versions of the produce request: the first whose records have headers, and the first whose
+// records may be compressed by zstd.
 const (
 	withHeaders = 3
 	withZstd    = 7
@@ -95,7 +95,7 @@ const (
 // maxBatch bounds a batch to just below the brokers' default maximum.
 const maxBatch = 1_000_000
 
-// client returns a client whose connections break when ctx ends. It dials when it is used.
+// client returns a client whose connections break when ctx ends. It dials on first use.
 func (k *cluster) client(ctx context.Context, seeds []string, more ...kgo.Opt) (*kgo.Client, error) {
 	d := dialer{ctx, net.Dialer{Timeout: k.Timeout}, k.tls, k.throttleCap}
 	opts := []kgo.Opt{
@@ -105,7 +105,7 @@ func (k *cluster) client(ctx context.Context, seeds []string, more ...kgo.Opt) (
 		kgo.MaxVersions(k.versions),
 		kgo.Dialer(d.dial),
 		kgo.RequestTimeoutOverhead(k.Timeout),
-		// A request that fails tries each broker once. Whoever asks tries again.
+		// A failing request tries each broker once. The caller retries after that.
 		kgo.RequestRetries(len(k.Brokers)),
 		kgo.RetryBackoffFn(func(failures int) time.Duration { return base.Backoff(failures-1, retryAfter, retrySlowly) }),
 		kgo.MetadataMinAge(retryAfter),
@@ -128,9 +128,9 @@ func (k *cluster) mechanism() sasl.Mechanism {
 	return plain.Auth{User: k.SASL.User, Pass: k.password}.AsMechanism()
 }
 
-// producing returns the options of a client that sends records. It sends them at once: those
-// that come while a request is under way are in the next one. Records of a partition stay in
-// order, since a request is tried again before the next one is sent.
+// producing returns the options of a client that sends records. It sends them at once: records
+// that arrive while a request is in flight go into the next one. Records of a partition stay in
+// order, since a request is retried before the next one is sent.
 func (k *cluster) producing() []kgo.Opt {
 	opts := []kgo.Opt{
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
@@ -138,7 +138,7 @@ func (k *cluster) producing() []kgo.Opt {
 		kgo.ProducerBatchMaxBytes(maxBatch),
 		kgo.ProduceRequestTimeout(max(k.Timeout/2, minProduceTimeout)),
 		kgo.RecordDeliveryTimeout(giveUp),
-		kgo.MaxBufferedRecords(math.MaxInt32), // the queue bounds them
+		kgo.MaxBufferedRecords(math.MaxInt32), // the queue bounds the records
 		kgo.ProducerBatchCompression(k.codec()),
 	}
 	if k.acks == AcksLocal {
@@ -147,11 +147,11 @@ func (k *cluster) producing() []kgo.Opt {
 	if !k.idempotent {
 		return append(opts, kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(1))
 	}
-	// Counts that are seconds old are of little use: rather twice than late.
+	// Counts that are seconds old are of little use: duplicates are better than delays.
 	return append(opts, kgo.AllowIdempotentProduceCancellation(), kgo.StopProducerOnDataLossDetected())
 }
 
-// minProduceTimeout is the least time that the client lets a broker have for a request.
+// minProduceTimeout is the minimum time that the client grants a broker for a request.
 const minProduceTimeout = 100 * time.Millisecond
 
 func (k *cluster) codec() kgo.CompressionCodec {
@@ -165,11 +165,11 @@ func (k *cluster) codec() kgo.CompressionCodec {
 }
 
 // dialer makes connections that break when ctx ends. It also does TLS, since answers.go has to
-// read the plain answers.
+// read the unencrypted answers.
 type dialer struct {
 	ctx context.Context
 	net.Dialer
-	tls         *tls.Config // nil without
+	tls         *tls.Config // nil without TLS
 	throttleCap time.Duration
 }
 

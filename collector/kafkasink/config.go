@@ -14,37 +14,37 @@ import (
 
 // Config configures a [Sink]. Rules and Connection are required.
 type Config struct {
-	// Rules are those that the collector counts by, with the namespace.
+	// Rules are the rules that the collector counts by, with the namespace.
 	Rules *rules.Rules
-	// Connection is how to reach the cluster. Its files are read once, by New.
+	// Connection describes how to reach the cluster. Its files are read once, by New.
 	Connection kafka.Connection
-	// Topic is where records go. If empty, it is [wire.DefaultTopic]. It must exist: it
-	// is not created automatically.
+	// Topic is the topic that records are written to. Empty means [wire.DefaultTopic]. It must
+	// exist: it is not created automatically.
 	Topic string
-	// Instance names this process among the senders. If empty, it is
+	// Instance names this process among the senders. Empty means
 	// [collector.DefaultInstance].
 	Instance string
-	// Acks is when a record counts as delivered.
+	// Acks selects when a record counts as delivered.
 	Acks Acks
-	// Idempotent has the brokers drop records that arrive twice. It needs AcksAll.
+	// Idempotent makes the brokers drop records that arrive twice. It needs AcksAll.
 	Idempotent bool
-	// Compression is how records are compressed.
+	// Compression selects how records are compressed.
 	Compression Compression
 	// Buffer bounds the bytes of the records that wait or are in flight. Zero means
-	// 16 MiB. A busy instance sends some MB a second.
+	// 16 MiB. A busy instance sends some MB per second.
 	Buffer int64
 	// Key signs each record, for aggregators that accept only signed ones. It has at
-	// least [wire.MinKey] bytes. If nil, records are not signed.
+	// least [wire.MinKey] bytes. With a nil Key, records are not signed.
 	Key []byte
-	// Log receives a line when the cluster cannot be reached and when it can again. If
-	// nil, nothing is logged. The collector logs whether counts can be sent.
+	// Log receives a line when the cluster cannot be reached and when it can be reached again.
+	// A nil Log disables logging. The collector logs whether counts can be sent.
 	Log *slog.Logger
 }
 
 // defaultBuffer is the default of Config.Buffer.
 const defaultBuffer = 16 << 20
 
-// minBuffer holds two of the largest records.
+// minBuffer has room for two of the largest records.
 const minBuffer = 2 * wire.MaxRecord
 
 // Acks selects when a record counts as delivered.
@@ -52,9 +52,9 @@ type Acks uint8
 
 const (
 	// AcksLocal waits for the partition's leader. Records that only the leader has are
-	// lost if it dies, and leave a gap that the aggregator sees.
+	// lost if it fails, and leave a gap that the aggregator sees.
 	AcksLocal Acks = iota
-	// AcksAll waits for all replicas that are in sync.
+	// AcksAll waits for all in-sync replicas.
 	AcksAll
 )
 
@@ -80,7 +80,7 @@ func (a Acks) String() string {
 // Compression selects how records are compressed.
 type Compression uint8
 
-// Compressions. Zstd makes about 2 KB of a record of 10 KB, LZ4 3 KB.
+// Compressions. A record of 10 KB takes about 2 KB with zstd, and about 3 KB with LZ4.
 const (
 	Zstd Compression = iota
 	LZ4

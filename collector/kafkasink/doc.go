@@ -1,5 +1,5 @@
-// Package kafkasink implements a collector sink that writes to Kafka: for each flush and
-// partition one record of StatsD lines, whose headers state the sender and the time of
+// Package kafkasink implements a collector sink that writes to Kafka. For each flush and
+// partition it writes one record of StatsD lines, whose headers state the sender and the time of
 // the counts ([wire.RecordHead]).
 //
 //	sink, err := kafkasink.New(kafkasink.Config{
@@ -9,45 +9,44 @@
 //	…
 //	counts, err := collector.New(collector.Config{Sink: sink})
 //
-// # How a record travels
+// # The path of a record
 //
 //	collector ─► Sink.Send ─► packer ─► queue ─► session ══► brokers
 //	                                      ▲         │
 //	                                      └─ retry ─┘
 //
-// [Sink.Send] (sink.go, with the settings of config.go, by the rules of rules.go) builds records
-// (pack.go, record.go) and adds them to a queue (queue.go). It
-// does not block. One goroutine, which the first Send starts and [Sink.Close] stops,
-// connects (session.go, cluster.go), passes records to the producer of franz-go, which does
-// not block either, and receives the results (run.go). A record counts towards Config.Buffer until
-// it is delivered or given up, so that Buffer bounds both waiting records and those
-// in flight. If the buffer is full the newest record is dropped.
+// [Sink.Send] (sink.go, with the settings of config.go and the rules of rules.go) builds records
+// (pack.go, record.go) and adds them to a queue (queue.go). It does not block. One goroutine,
+// which the first Send starts and [Sink.Close] stops, connects to the cluster (session.go,
+// cluster.go). It passes records to the producer of franz-go, which does not block either, and
+// receives the results (run.go). A record counts towards Config.Buffer until it is delivered or
+// given up, so that Buffer bounds both waiting records and records in flight. If the buffer is
+// full, the newest record is dropped.
 //
-// check.go, errors.go and reach.go say what is wrong; stats.go counts.
+// check.go, errors.go and reach.go diagnose and log errors; stats.go counts.
 //
 // # Losses
 //
-// A record gets the next number of its partition when it is built, so that a record
-// which is dropped later leaves a gap that the aggregator sees. Counts from before the
-// partitions were known have no number; the next records state their sum as unsent. All
-// losses are counted by reason in [Stats].
+// A record gets the next number of its partition when it is built, so that a record which is
+// dropped later leaves a gap that the aggregator sees. Counts from before the partitions were
+// known have no number; the next records state their sum as unsent. All losses are counted by
+// reason in [Stats].
 //
-// A record that the producer returns is tried again, until it is 10 s old. By then a
-// partition has found a new leader, and older counts are of little use for windows of
-// seconds.
+// A record that the producer returns is retried until it is 10 s old. By then a partition has
+// found a new leader, and older counts are of little use for windows of seconds.
 //
 // # Damaged answers and a stuck client
 //
-// Throttle times in the brokers' answers are capped (answers.go). A session that reports
-// nothing about a partition's records for as long as a record is tried and a timeout more
-// is replaced by a new one, which gets its records. There are few sessions that have not
-// ended, and nothing waits for them.
+// Throttle times in the brokers' answers are capped (answers.go). A session is replaced if it
+// reports nothing about a partition's records for the time that a record is retried plus a
+// timeout. The new session gets the records. The number of sessions that have not ended is
+// bounded, and nothing waits for them.
 //
 // # Order
 //
-// The records of a partition arrive in the order of their numbers, retries included: there
-// is one request at a time to a broker, unless Config.Idempotent has the broker keep the order
-// of several. The exception is a record that the producer returned while later ones got
-// through, which arrives late. If an answer is lost, the records of a request can arrive
-// twice unless Config.Idempotent is set; aggregators count them once.
+// The records of a partition arrive in the order of their numbers, retries included: one
+// request at a time is sent to a broker, unless Config.Idempotent makes the broker keep the
+// order of several. The exception is a record that the producer returned while later ones were
+// delivered; it arrives late. If an answer is lost, the records of a request can arrive twice
+// unless Config.Idempotent is set; aggregators count them once.
 package kafkasink

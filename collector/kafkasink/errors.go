@@ -49,14 +49,14 @@ func explain(err error) error {
 	return err
 }
 
-// isAlert reports whether err is a TLS alert from the other side, for which crypto/tls has
-// no exported type.
+// isAlert reports whether err is a TLS alert from the other side. crypto/tls exports no type
+// for it.
 func isAlert(err error) bool {
 	var remote *net.OpError
 	return errors.As(err, &remote) && remote.Op == "remote error"
 }
 
-// hintOf returns what to do about an error, or "".
+// hintOf returns advice about an error, or "".
 func hintOf(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError

@@ -11,20 +11,19 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// packer packs the lines of one flush into records. It is used by the goroutine that
-// sends.
+// packer packs the lines of one flush into records. Only the goroutine that sends uses it.
 type packer struct {
-	rules  map[string]*packRule // by id, also of former rules
+	rules  map[string]*packRule // by id, including removed rules
 	former former.List
 	head   wire.RecordHead
 	mac    *wire.MAC // nil if records are not signed
 
 	now        time.Time
-	flush      collector.Flush  // what the records state
+	flush      collector.Flush  // the flush that the records state
 	partitions []partitionState // by partition
 	out        []*record        // complete records, in order
-	// unsent and aged are sums of flushes that could not be sent, to be stated by the
-	// next one.
+	// unsent and aged are sums of flushes that could not be sent. The next flush states
+	// them.
 	unsent, aged int64
 
 	line    []byte
@@ -36,16 +35,16 @@ type partitionState struct {
 	seq       uint64
 	open      *record   // the record that lines are added to
 	held      int64     // the flush's Held as last stated
-	last      time.Time // of the last record that stated a flush
-	hasStated bool      // a record has stated this flush
-	sums      wire.Sums // of all records so far
+	last      time.Time // time of the last record that stated a flush
+	hasStated bool      // whether a record has stated this flush
+	sums      wire.Sums // sums of all records so far
 	lastStart int64     // the start of the last record's flush
 }
 
 type packRule struct {
 	prefix string
-	head   string // a line up to the key
-	whole  bool   // all keys go to one partition
+	head   string // the beginning of a line, before the key
+	whole  bool   // whether all keys go to one partition
 }
 
 func newPacker(c *Config) packer {
@@ -79,7 +78,7 @@ func (p *packer) recordMissed(f collector.Flush, mass int64) {
 	p.aged += f.Aged
 }
 
-// addMissed adds to a flush what the missed flushes would have stated.
+// addMissed adds to a flush the sums of the missed flushes.
 func (p *packer) addMissed(f *collector.Flush) {
 	f.Unsent += p.unsent
 	f.Aged += p.aged
@@ -95,7 +94,7 @@ type lineOutcome int
 const (
 	lineTaken lineOutcome = iota
 	lineTooLong
-	lineUnknown // there is no such rule
+	lineUnknown // the sink has no such rule
 )
 
 func (p *packer) addCount(c *collector.Count) lineOutcome {
@@ -125,8 +124,7 @@ func (p *packer) addCount(c *collector.Count) lineOutcome {
 	return v
 }
 
-// addHeldBack adds how much of a group is held back. All keys of a group have one
-// partition.
+// addHeldBack adds a group's held-back counts. All keys of a group have one partition.
 func (p *packer) addHeldBack(g *collector.HeldBack) {
 	rule, ok := p.rules[g.Rule]
 	if !ok {
@@ -142,7 +140,7 @@ func (p *packer) addHeldBack(g *collector.HeldBack) {
 func (p *packer) addOrigin(o *collector.KeyOrigin) {
 	rule, ok := p.rules[string(o.Rule)]
 	if !ok {
-		return // Send reports that
+		return // Send reports the unknown rule
 	}
 	at := p.partitionOf(rule, wire.Plain.Append(p.line[:0], o.Text))
 	p.line = wire.AppendOrigin(p.line[:0], wire.Plain, rule.prefix, o.Text, wire.OriginLine{Kind: o.Kind, Name: o.Name, N: o.N})
@@ -157,8 +155,8 @@ func (p *packer) partitionOf(rule *packRule, key []byte) int32 {
 	return wire.Partition(key, p.head.Partitions)
 }
 
-// addLine adds the line to its partition's record, or to a new one if its start is another
-// or the record is full.
+// addLine adds the line to its partition's record, or to a new one if the start differs or the
+// record is full.
 func (p *packer) addLine(at int32, start, mass, booked int64) lineOutcome {
 	if len(p.line) > wire.MaxRecord {
 		return lineTooLong
@@ -192,8 +190,8 @@ func (p *packer) closeRecord(at int32) {
 	p.out = append(p.out, r)
 }
 
-// addBeats adds a record without lines for each partition that has no other and needs to
-// know what the flush states, or that the instance is alive.
+// addBeats adds a record without lines for each partition that has no other record but has to
+// learn the flush's statements, or that the instance is alive.
 func (p *packer) addBeats(all bool) {
 	start := p.flush.Start.UnixNano()
 	for i := range p.head.Partitions {
@@ -202,7 +200,7 @@ func (p *packer) addBeats(all bool) {
 			if r.start == start {
 				continue
 			}
-			p.closeRecord(int32(i)) // a record of an earlier start does not state the flush
+			p.closeRecord(int32(i)) // a record with an earlier start does not state the flush
 		}
 		due := p.now.Add(base.FlushInterval).Sub(h.last) > collector.BeatEvery // the next flush would be late
 		if all || due || p.flush.Unsent > 0 || p.flush.Held != h.held || p.flush.Aged > 0 && i == 0 {
@@ -212,8 +210,8 @@ func (p *packer) addBeats(all bool) {
 	}
 }
 
-// sealed completes the records of the flush and returns an iterator over them, which passes
-// on their ownership.
+// sealed completes the records of the flush and returns an iterator over them. The iterator
+// passes on their ownership.
 func (p *packer) sealed(topic string) iter.Seq[*record] {
 	for i := range p.partitions {
 		if p.partitions[i].open != nil {
@@ -230,9 +228,9 @@ func (p *packer) sealed(topic string) iter.Seq[*record] {
 	}
 }
 
-// seal numbers a record and writes its headers. In each partition one record states the
-// flush: it is one of those with the flush's start. Aged goes to a single partition, because
-// receivers add it up.
+// seal numbers a record and writes its headers. In each partition, one of the records with the
+// flush's start states the flush. Aged is stated in a single partition, because receivers add
+// it up.
 func (p *packer) seal(r *record, topic string) {
 	h := &p.partitions[r.partition]
 	h.seq++

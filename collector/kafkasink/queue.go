@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// window bounds how many records of a partition the producer has. It is enough for a fast
-// stream over a slow network (64 in 20 ms). The producer's channels hold as many, so that
+// window bounds the number of a partition's records that the producer has. It is enough for a
+// fast stream over a slow network (64 in 20 ms). The producer's channels hold as many, so that
 // a partition without a leader, whose records pile up there, does not block the others.
 const window = 64
 
-// queue holds the waiting records by partition, and bounds their bytes together with those
+// queue holds the waiting records by partition. It bounds their bytes together with the bytes
 // of the records in flight. Send adds records, and one goroutine removes them. It is safe
 // for concurrent use.
 type queue struct {
@@ -20,20 +20,19 @@ type queue struct {
 
 	mu     sync.Mutex
 	lanes  []lane // by partition
-	next   int    // lane to look at first
+	next   int    // index of the lane to examine first
 	bytes  int64  // size of all records, waiting or in flight
 	count  int    // number of all records
-	closed bool   // no more records are added
+	closed bool   // whether records are refused
 }
 
 // lane is the queue of one partition.
 type lane struct {
-	head, tail *record   // waiting
+	head, tail *record   // the waiting records
 	flying     int       // number of records that the producer has
-	moved      time.Time // when the producer got the first of these, or last reported one
-	// back holds the records that the producer returned, to be tried again after retry
-	// and once the producer has none of the lane's records, so that they keep their
-	// order.
+	moved      time.Time // time when the producer got the first of these, or last reported one
+	// back holds the records that the producer returned. They are retried after retry, once
+	// the producer has none of the lane's records, so that they keep their order.
 	back  []*record
 	retry time.Time
 }
@@ -64,8 +63,8 @@ func (l *lane) push(r *record) {
 	l.tail = r
 }
 
-// ready returns the next record to send, or nil if there is none, without removing it.
-// Lanes take turns.
+// ready returns the next record to send without removing it, or nil if there is none. Lanes
+// take turns.
 func (q *queue) ready(now time.Time) *record {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -94,7 +93,7 @@ func (l *lane) putBack() {
 	l.back = l.back[:0]
 }
 
-// take records that the producer has got the first record of a lane.
+// take records that the producer has received the first record of a lane.
 func (q *queue) take(r *record, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,7 +117,7 @@ func (q *queue) done(r *record, now time.Time) {
 	q.count--
 }
 
-// retryLater has a record tried again, after a pause, that the producer returned.
+// retryLater schedules a record that the producer returned for a retry after a pause.
 func (q *queue) retryLater(r *record, now time.Time, pause time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -129,8 +128,8 @@ func (q *queue) retryLater(r *record, now time.Time, pause time.Duration) {
 	l.retry = now.Add(pause)
 }
 
-// isStalled reports whether the producer has records of some partition of which it has
-// reported none since before.
+// isStalled reports whether the producer has records of some partition and has reported none of
+// them since before.
 func (q *queue) isStalled(before time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -162,7 +161,7 @@ func (q *queue) drop(before time.Time) (dropped []*record) {
 	return dropped
 }
 
-// close has push refuse all further records.
+// close makes push refuse all further records.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

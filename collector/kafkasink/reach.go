@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// logEvery is the shortest time between two log lines of one kind, however often the
-// cluster is lost and found.
+// logEvery is the minimum time between two log lines of one kind, however often the cluster
+// is lost and found.
 const logEvery = 10 * time.Second
 
-// reach records whether the cluster can be reached, and logs it when that changes. It is
-// safe for concurrent use.
+// reach records whether the cluster can be reached, and logs changes. It is safe for concurrent
+// use.
 type reach struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
 	up     bool
-	n      int // partitions
+	n      int // number of partitions
 	err    error
 	closed bool
 
 	logged                     loggedState
-	loggedN                    int       // number of partitions that was logged last
-	lostAt, foundAt, stalledAt time.Time // when such a line was logged last
+	loggedN                    int       // number of partitions in the last log line
+	lostAt, foundAt, stalledAt time.Time // times of the last log lines of these kinds
 }
 
-// loggedState is what was logged last.
+// loggedState is the state in the last log line.
 type loggedState uint8
 
 const (
@@ -48,7 +48,7 @@ func (r *reach) recordLost(err error, now time.Time) {
 	r.log.Warn("kafka cannot be reached; requests are not affected", "err", err)
 }
 
-// recordFound records that the cluster was reached, and has n partitions of the topic.
+// recordFound records that the cluster was reached, and that the topic has n partitions.
 func (r *reach) recordFound(topic string, n int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,14 +84,14 @@ func (r *reach) connected() bool {
 	return r.up
 }
 
-// lastError returns why the cluster cannot be reached, or nil if it can.
+// lastError returns the reason why the cluster cannot be reached, or nil if it can.
 func (r *reach) lastError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// sendError returns why nothing can be sent, or nil while the first connection is made.
+// sendError returns the reason why nothing can be sent, or nil while the first connection is made.
 func (r *reach) sendError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// record is a record with its counts' sums, for [Stats]. Records are pooled, with their
-// buffers.
+// record is a Kafka record with the sums of its counts, for [Stats]. Records are pooled, with
+// their buffers.
 type record struct {
 	msg     *kgo.Record
 	value   []byte
@@ -19,26 +19,26 @@ type record struct {
 
 	partition int32
 	seq       uint64
-	start     int64 // of the counts
+	start     int64 // start of the counts
 	mass      int64 // sum of the counts
 	booked    int64 // sum of the counts with an account
 	parts     int64 // lines with an account whose counts had been held back
-	heldBack  int64 // sum of what the value states as held back of groups
+	heldBack  int64 // sum of the groups' held-back counts in value
 	lines     int64
 	born      time.Time
-	tries     int // failed tries of the producer
+	tries     int // number of the producer's failed tries
 	next      *record
 }
 
-// overhead is roughly the memory of a record without its value: the record, its headers,
+// overhead is the approximate memory of a record without its value: the record, its headers,
 // and the producer's state for it.
 const overhead = 1 << 10
 
-// size returns how much of the buffer the record uses: the memory that it holds.
+// size returns the part of the buffer that the record uses: the memory that it holds.
 func (r *record) size() int64 { return int64(cap(r.value)) + overhead }
 
 // The capacities of values are powers of two, with a pool for each, so that a short value
-// never holds a buffer that was once needed for a long one.
+// never holds a buffer that was made for a long one.
 const (
 	smallest = 10 // 1 KB
 	largest  = 19 // wire.MaxRecord
@@ -59,7 +59,8 @@ func newRecord(n int) *record {
 	return r
 }
 
-// grown returns the record with room for n bytes in all. If it is another one, r is free.
+// grown returns the record with room for n bytes in total. If the result is another record, r
+// has been freed.
 func (r *record) grown(n int) *record {
 	if n <= cap(r.value) {
 		return r
@@ -72,15 +73,15 @@ func (r *record) grown(n int) *record {
 	return larger
 }
 
-// free returns the record to its pool. The producer must not have it: it sends a copy of
-// the value, and does not use a message again once it has reported it.
+// free returns the record to its pool. The producer must not have it: it sends a copy of the
+// value, and does not use a message after reporting it.
 func (r *record) free() {
 	i := class(cap(r.value))
 	*r = record{msg: r.msg, value: r.value[:0], headers: r.headers[:0]}
 	free[i].Put(r)
 }
 
-// seal makes the record ready for the producer.
+// seal prepares the record for the producer.
 func (r *record) seal(topic string, seq uint64, headers []wire.Header) {
 	r.seq = seq
 	for i := range headers {
@@ -92,8 +93,8 @@ func (r *record) seal(topic string, seq uint64, headers []wire.Header) {
 	r.address(topic)
 }
 
-// address makes the message of the record, which the producer stamps with the time at which
-// it gets it.
+// address makes the record's message. The producer stamps it with the time when it receives
+// the message.
 func (r *record) address(topic string) {
 	*r.msg = kgo.Record{Topic: topic, Partition: r.partition, Value: r.value, Headers: r.headers}
 }

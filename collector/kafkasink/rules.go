@@ -6,7 +6,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// SetRules implements [collector.RulesSink]. Counts of rules that are gone are sent as before:
+// SetRules implements [collector.RulesSink]. Counts of removed rules are sent as before:
 // an aggregator that has them still, or again, needs them, and others ignore the lines.
 func (s *Sink) SetRules(rules *rules.Rules) {
 	if rules != nil {

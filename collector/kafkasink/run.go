@@ -8,15 +8,15 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// The wait before connecting again doubles from firstBackoff to longestBackoff. That is
-// short, since requests are not counted meanwhile. Each instance makes one attempt.
+// The wait before connecting again doubles from firstBackoff to longestBackoff. That is short,
+// since requests are not counted during the wait. Each instance makes one attempt at a time.
 const (
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 2 * time.Second
 )
 
-// tick is how often the sink looks for records to retry or to give up, and for a stalled
-// producer.
+// tick is the interval at which the sink checks for records to retry or to give up, and for a
+// stalled producer.
 const tick = 100 * time.Millisecond
 
 // run connects and sends records until the sink is closed and the remaining records are
@@ -45,8 +45,8 @@ func (s *Sink) run() {
 	s.awaitSessions()
 }
 
-// finished reports whether the sink is closed, and no records are left or its patience has
-// ended.
+// finished reports whether the sink is closed, and either no records are left or its patience
+// has ended.
 func (s *Sink) finished() bool {
 	select {
 	case <-s.ctx.Done():
@@ -59,7 +59,7 @@ func (s *Sink) finished() bool {
 	}
 }
 
-// await waits for d, or less if the sink is closed meanwhile.
+// await waits for d, or less if the sink is closed during the wait.
 func (s *Sink) await(d time.Duration) {
 	closing := s.closing
 	select {
@@ -107,9 +107,9 @@ func (s *Sink) serve(ses *session) {
 	}
 }
 
-// isStalled reports whether a session is of no use: the producer keeps records of a partition,
-// or returns all records to be tried again, though the cluster is reached. A producer can be in
-// such a state for good after answers that were damaged.
+// isStalled reports whether a session is of no use although the cluster is reached: the producer
+// keeps records of a partition, or returns all records for retry. After damaged answers, a
+// producer can be in such a state permanently.
 func (s *Sink) isStalled(ses *session, now time.Time) bool {
 	if _, records := s.queue.usage(); records == 0 || !s.reach.connected() {
 		ses.moved = now
@@ -118,7 +118,7 @@ func (s *Sink) isStalled(ses *session, now time.Time) bool {
 	return s.queue.isStalled(before) || ses.moved.Before(before)
 }
 
-// sendReady passes the records that are ready to the producer, which does not block.
+// sendReady passes the ready records to the producer, which does not block.
 func (s *Sink) sendReady(ses *session, now time.Time) {
 	for r := s.queue.ready(now); r != nil; r = s.queue.ready(now) {
 		s.queue.take(r, now)
@@ -148,8 +148,8 @@ func (s *Sink) receive(ses *session) (broken bool) {
 	return broken
 }
 
-// returned has a record that failed in the producer tried again, unless it is permanent or
-// the record is too old. It reports whether the producer is broken.
+// returned schedules a record that failed in the producer for a retry, unless the error is
+// permanent or the record is too old. It reports whether the producer is broken.
 func (s *Sink) returned(r *record, err error, now time.Time) (broken bool) {
 	if s.ctx.Err() != nil || permanent(err) || now.Sub(r.born) >= giveUp {
 		s.queue.done(r, now)

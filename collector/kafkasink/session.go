@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// defaultRefresh is how often the cluster is asked for the topic's partitions.
+// defaultRefresh is the interval at which the cluster is asked for the topic's partitions.
 const defaultRefresh = 30 * time.Second
 
 // session is a client that produces.
@@ -24,17 +24,17 @@ type session struct {
 	client *kgo.Client
 
 	flying           map[*kgo.Record]*record // the records that the producer has
-	moved            time.Time               // when it was last of use: it delivered something, or had nothing to deliver
+	moved            time.Time               // when it last delivered something, or had nothing to deliver
 	ended, refreshed chan struct{}           // stop keepRefreshed, and report that it has stopped
 	failing          chan struct{}           // holds an element after a broker did not answer
-	closed           chan struct{}           // closed when none of its goroutines runs
+	closed           chan struct{}           // closed when its goroutines have ended
 
 	mu       sync.Mutex
-	results  []result      // that were not taken yet: at most one for each record in flying
+	results  []result      // results not taken yet: at most one for each record in flying
 	reported chan struct{} // holds an element if there are results
 }
 
-// result is what became of a record.
+// result is the producer's result for a record.
 type result struct {
 	msg *kgo.Record
 	err error
@@ -56,7 +56,7 @@ func (s *session) takeResults() []result {
 	return all
 }
 
-// signal adds an element to a channel that holds one, unless it has it.
+// signal adds an element to a channel with room for one, unless it is full.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -79,11 +79,11 @@ func (s *session) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) 
 }
 
 const (
-	// maxSessions bounds the sessions at a time: the one in use, and abandoned ones that
-	// have not ended yet.
+	// maxSessions bounds the number of sessions at a time: the one in use, and abandoned
+	// ones that have not ended yet.
 	maxSessions = 5
-	// abandonAfter is how long a session may take to end once its connections are
-	// broken. After that the next one begins without waiting for it.
+	// abandonAfter is the time that a session may take to end once its connections are
+	// broken. After that, the next session begins without waiting for it.
 	abandonAfter = time.Second
 )
 
@@ -123,7 +123,7 @@ func (s *Sink) open() (*session, error) {
 	return ses, nil
 }
 
-// refresh reads the topic's metadata once. A partition without a leader is no error.
+// refresh reads the topic's metadata once. A partition without a leader is not an error.
 func (s *Sink) refresh(ses *session) error {
 	n, err := s.askPartitions(ses)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *Sink) refresh(ses *session) error {
 		return err
 	}
 	if n != s.partitions() {
-		ses.client.ForceMetadataRefresh() // records for partitions that it does not know come back
+		ses.client.ForceMetadataRefresh() // so that records for unknown partitions are returned
 	}
 	s.setPartitions(n)
 	return nil
@@ -156,8 +156,8 @@ func (s *Sink) askPartitions(ses *session) (int, error) {
 	return len(t.Partitions), nil
 }
 
-// askTopic returns a topic's metadata, with the operations that are permitted, and the
-// brokers of the cluster.
+// askTopic returns a topic's metadata, with the permitted operations, and the brokers of the
+// cluster.
 func askTopic(ctx context.Context, to kmsg.Requestor, topic string) (*kmsg.MetadataResponseTopic, []kmsg.MetadataResponseBroker, error) {
 	request := kmsg.NewPtrMetadataRequest()
 	t := kmsg.NewMetadataRequestTopic()
@@ -176,7 +176,7 @@ func askTopic(ctx context.Context, to kmsg.Requestor, topic string) (*kmsg.Metad
 	return nil, nil, fmt.Errorf("kafka: the answer of the broker lacks topic %s; is it Kafka?", topic)
 }
 
-// setPartitions records that the cluster was reached and how many partitions the topic has.
+// setPartitions records that the cluster was reached, and the number of the topic's partitions.
 func (s *Sink) setPartitions(n int) {
 	if n != s.partitions() {
 		ids := make([]int32, n)
@@ -188,8 +188,8 @@ func (s *Sink) setPartitions(n int) {
 	s.reach.recordFound(s.topic, n, time.Now())
 }
 
-// keepRefreshed reads the metadata from time to time, so that new partitions are used, and
-// after a broker did not answer, so that the cluster's absence is noticed, and its return.
+// keepRefreshed reads the metadata periodically, so that new partitions are used. It also reads
+// it after a broker did not answer, so that an outage of the cluster and its end are noticed.
 func (s *Sink) keepRefreshed(ses *session) {
 	defer close(ses.refreshed)
 	for {
@@ -214,13 +214,13 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// endSession ends the session. The producer reports the result of each record that it has,
-// without waiting for any once the session's context has ended. If it does not, or its
-// connections do not end, the session is abandoned after a while.
+// endSession ends the session. Once the session's context has ended, the producer reports the
+// result of each record that it has without waiting. If it does not, or its connections do not
+// end, the session is abandoned after a while.
 func (s *Sink) endSession(ses *session) {
 	close(ses.ended)
 	context.AfterFunc(ses.ctx, func() { s.closeSession(ses) })
-	// A producer that is replaced gets time to deliver the records that it has.
+	// A producer that is replaced gets time to deliver its records.
 	late := time.AfterFunc(patience, ses.cancel)
 	defer late.Stop()
 	limit := time.NewTimer(patience + abandonAfter)
@@ -249,8 +249,8 @@ func (s *Sink) closeSession(ses *session) {
 	<-s.sessions
 }
 
-// abandon takes back the records that a producer does not return. The producer may still
-// send them, so that they arrive twice; aggregators count the first.
+// abandon retries copies of the records that a producer does not return. The producer may still
+// send the originals, so that records arrive twice; aggregators count the first.
 func (s *Sink) abandon(ses *session, now time.Time) {
 	s.tally.add(&s.tally.stats.Abandoned, 1)
 	for _, r := range ses.flying {

@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// patience is how long Close waits for records to be delivered.
+// patience is the time that Close waits for records to be delivered.
 const patience = time.Second
 
 // Sink is a [collector.Sink] that writes to Kafka.
@@ -24,20 +24,20 @@ type Sink struct {
 	queue   queue
 	tally   tally
 	reach   reach
-	ids     atomic.Pointer[[]int32] // of the topic's partitions: 0, 1, …
+	ids     atomic.Pointer[[]int32] // ids of the topic's partitions: 0, 1, …
 
 	refreshEvery time.Duration
 	stallAfter   time.Duration // how long a session may report nothing about a partition's records
 	sessions     chan struct{} // holds one element for each session that has not ended
 
-	start   sync.Once // of run
+	start   sync.Once // starts run
 	wake    chan struct{}
 	closing chan struct{}
 	done    chan struct{}
 	ctx     context.Context // ends patience after Close
 	cancel  context.CancelFunc
 	closed  sync.Once
-	err     error // of Close
+	err     error // result of Close
 }
 
 var _ interface {
@@ -45,8 +45,8 @@ var _ interface {
 	collector.OriginSink
 } = (*Sink)(nil)
 
-// New returns a sink. It reads the files of certificates and passwords, but starts nothing
-// and connects to no broker, so Kafka need not be available; see [Sink.Check].
+// New returns a sink. It reads the files of certificates and passwords, but starts nothing and
+// connects to no broker, so Kafka need not be available; see [Sink.Check].
 func New(c Config) (*Sink, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -79,9 +79,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Send implements [collector.Sink]. The returned Lines and Packets are those added to the
-// buffer. Failed is the sum of the counts that were not, and of the counts of earlier Sends
-// that have failed since. Err is set as long as records fail.
+// Send implements [collector.Sink]. The returned Lines and Packets were added to the buffer.
+// Failed is the sum of the counts that were not added, and of the counts of earlier Sends that
+// have failed since. Err is set as long as records fail.
 func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector.Count) collector.Sent {
 	now := time.Now()
 	sent := collector.Sent{}
@@ -154,7 +154,7 @@ func (s *Sink) ready() int {
 func (s *Sink) enqueue(sent *collector.Sent) {
 	for r := range s.pack.sealed(s.topic) {
 		mass, lines := r.mass, r.lines
-		if !s.queue.push(r) { // which owns the record from here on
+		if !s.queue.push(r) { // push takes ownership of the record
 			s.tally.fail(&s.tally.stats.Failed.BufferFull, mass, errFull, s.pack.now)
 			r.free()
 			continue
@@ -177,9 +177,9 @@ func (s *Sink) Groups() bool { return true }
 // Fit implements [collector.Sink].
 func (s *Sink) Fit(text []byte) []byte { return wire.Plain.Fit(text) }
 
-// Close tries for at most a second to deliver what is left, and stops the sink's goroutine.
-// The error says how many counts were not delivered. After Close all counts that are sent
-// fail. Further calls return the same error.
+// Close tries for at most a second to deliver the remaining records, and stops the sink's
+// goroutine. The error has the number of counts that were not delivered. After Close, all counts
+// that are sent fail. Further calls return the same error.
 func (s *Sink) Close() error {
 	s.closed.Do(func() {
 		s.reach.close()

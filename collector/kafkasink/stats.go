@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Stats are the sink's state, and its counters since it was made.
+// Stats are a sink's state, and its counters since it was made.
 type Stats struct {
 	Records   int64 // delivered records, heartbeats included
-	Bytes     int64 // of their values, before compression
-	Delivered int64 // sum of their counts
+	Bytes     int64 // size of the records' values, before compression
+	Delivered int64 // sum of the records' counts
 	Failed    Failed
 
 	Buffered   int64 // bytes of records that wait or are in flight
 	Waiting    int64 // number of these records
-	Partitions int   // of the topic; 0 until the cluster was reached
-	Connected  bool  // the cluster answered the last time
+	Partitions int   // number of the topic's partitions; 0 until the cluster was reached
+	Connected  bool  // whether the cluster answered the last request
 	Replaced   Replaced
 	Abandoned  int64 // replaced sessions that did not end in time
 }
@@ -48,16 +48,16 @@ func (s *Sink) Stats() Stats {
 	return stats
 }
 
-// failingFor is how long after the last failure Send still returns its error: if some records
-// fail while others get through, that is one outage.
+// failingFor is the time after the last failure for which Send still returns the error. If some
+// records fail while others are delivered, that is one outage.
 const failingFor = 5 * time.Second
 
-// tally counts delivered and failed counts, and keeps what the next Send has to return.
+// tally counts delivered and failed counts, and keeps the result for the next Send.
 type tally struct {
 	mu         sync.Mutex
-	stats      Stats     // all but the present state of the queue and of the cluster
+	stats      Stats     // everything except the present state of the queue and the cluster
 	unreported int64     // sum of the counts that failed since the last Send
-	err        error     // of the last failure
+	err        error     // error of the last failure
 	failedAt   time.Time // time of the last failure
 	okAt       time.Time // time of the last delivery
 }
@@ -85,7 +85,7 @@ func (t *tally) deliver(r *record, now time.Time) {
 }
 
 // fail records that counts with the sum mass failed; why is a field of stats.Failed. It ignores
-// heartbeats, which have none.
+// heartbeats, which have no counts.
 func (t *tally) fail(why *int64, mass int64, err error, now time.Time) {
 	if mass == 0 {
 		return

@@ -13,36 +13,35 @@ import (
 
 // Config configures a [Sink]. Rules and one of Addrs and Sender are required.
 type Config struct {
-	// Rules are those that the collector counts by, with the namespace.
+	// Rules are the rules that the collector counts by, with the namespace.
 	Rules *rules.Rules
-	// Addrs are the addresses of the aggregators, or of any StatsD server, usually
-	// one, in the form of [wire.ParseAddress]: UDP, TCP or a Unix socket, of datagrams
-	// or a stream. Each has a socket of its own, so that an address that cannot be
-	// reached, or accepts nothing, does not affect the others. Over all but UDP a slow
-	// receiver blocks its senders for at most a fifth of the time, in which more counts
-	// add up. Counts that cannot be sent within that time are reported as failed.
+	// Addrs are the addresses of the aggregators, or of any StatsD server, usually one, in
+	// the form of [wire.ParseAddress]: UDP, TCP or a Unix socket, of datagrams or a stream.
+	// Each has its own socket, so that an address that cannot be reached, or accepts nothing,
+	// does not affect the others. Except over UDP, a slow receiver blocks its senders for at
+	// most a fifth of the time, during which further counts add up. Counts that cannot be sent
+	// within that time are reported as failed.
 	Addrs []string
 	// Spread selects which of several addresses a key's counts go to.
 	Spread Spread
-	// Sender receives whole packets, instead of sockets.
+	// Sender receives whole packets; it replaces the sockets.
 	Sender statsd.Sender
-	// Strict writes keys in letters, digits and _-= alone, as Graphite can keep them. The receiver
-	// must have the same.
+	// Strict writes keys in letters, digits and _-= only, which Graphite can store. The
+	// receiver must have the same setting.
 	Strict bool
-	// NoMeta is for a StatsD server other than hotparam's aggregator: no meta lines or
-	// origins are sent, and nothing is for a flush without counts. Such a server counts
-	// a line when it arrives. It does not learn what was lost or dropped, nor what is
-	// held back while there are more keys than the collector's budget has lines: those
-	// counts arrive late by up to the longest window, so a window's count of a key may
-	// be too high by less than a quarter of a threshold.
-	// [collector.Collector.Stats] still reports lost counts.
+	// NoMeta is for a StatsD server other than hotparam's aggregator: no meta lines, no
+	// origins, and no packets for flushes without counts are sent. Such a server counts a line
+	// when it arrives. It does not learn which counts were lost, dropped, or held back while
+	// there are more keys than the collector's budget has lines. Held-back counts arrive late
+	// by up to the longest window, so a window's count of a key may be too high by less than a
+	// quarter of a threshold. [collector.Collector.Stats] still reports lost counts.
 	NoMeta bool
-	// Instance names this process among the senders. If empty, it is
+	// Instance names this process among the senders. Empty means
 	// [collector.DefaultInstance].
 	Instance string
-	// Key signs each packet, for an aggregator that accepts only signed ones. It has
-	// at least [wire.MinKey] bytes. If nil, packets are not signed. A StatsD server in
-	// between would send packets of its own, which it cannot sign.
+	// Key signs each packet, for an aggregator that accepts only signed ones. It has at least
+	// [wire.MinKey] bytes. With a nil Key, packets are not signed. A StatsD server in between
+	// would send its own packets, which it cannot sign.
 	Key []byte
 }
 

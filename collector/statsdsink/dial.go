@@ -10,17 +10,17 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// dialer makes connections to an address in goroutines of its own, so that a slow name
-// server does not delay the sender.
+// dialer makes connections to an address in separate goroutines, so that a slow name server
+// does not delay the sender.
 type dialer struct {
 	addr   wire.Address
 	open   func(ctx context.Context, network, addr string) (net.Conn, error)
-	begun  time.Time          // when the last dial began
-	pause  time.Duration      // the least time from then to the next, without a connection
-	failed int                // failed dials in a row
+	begun  time.Time          // time when the last dial began
+	pause  time.Duration      // minimum time from then to the next dial, without a connection
+	failed int                // consecutive failed dials
 	wait   time.Duration      // how long to wait for the next connection
-	done   chan dialed        // of the dial that is under way, or nil
-	cancel context.CancelFunc // of the dial that is under way
+	done   chan dialed        // result of the dial in progress; nil if there is none
+	cancel context.CancelFunc // cancels the dial in progress
 }
 
 type dialed struct {
@@ -29,23 +29,23 @@ type dialed struct {
 }
 
 const (
-	// redial is how often a UDP socket is replaced. The name is looked up again, since
-	// nothing reports that it has moved. The new socket has a new local port, so that a
-	// load balancer does not keep sending to a machine that is gone. Streams need no
+	// redial is the interval at which a UDP socket is replaced. The name is resolved again,
+	// since nothing reports that it has moved. The new socket has a new local port, so that a
+	// load balancer does not keep sending to a machine that no longer exists. Streams need no
 	// redial: they break.
 	redial = 30 * time.Second
 	// redialFailed is the first wait after a failed dial of a host, redialLocal of a
-	// path. It doubles after each failure up to redialMost. Up to half of it is random,
+	// path. The wait doubles after each failure up to redialMost. Up to half of it is random,
 	// so that instances do not dial at the same time.
 	redialFailed = time.Second
 	redialLocal  = 100 * time.Millisecond
 	redialMost   = 2 * time.Second
 
 	dialDeadline = 2 * time.Second
-	// firstWait is how long the first packet waits for its connection.
+	// firstWait is the time that the first packet waits for its connection.
 	firstWait = 200 * time.Millisecond
-	// unackedFor is how long a stream is used while the other side acknowledges
-	// nothing. What is sent meanwhile is lost, but reported as sent.
+	// unackedFor is the time that a stream is used while the other side acknowledges
+	// nothing. Packets sent during that time are lost, but reported as sent.
 	unackedFor = 10 * time.Second
 )
 
@@ -79,7 +79,7 @@ func (d *dialer) dial(connected bool) (dialed, bool) {
 	}
 }
 
-// interval returns how long after a dial the next one may begin.
+// interval returns the minimum time from one dial to the next.
 func (d *dialer) interval(connected bool) time.Duration {
 	switch {
 	case connected && d.addr.Network == "udp":
@@ -90,7 +90,7 @@ func (d *dialer) interval(connected bool) time.Duration {
 	return d.pause
 }
 
-// recordDial records a dial's result, and how long to back off.
+// recordDial records a dial's result, and sets the time to back off.
 func (d *dialer) recordDial(r dialed) {
 	d.clearDial()
 	least := redialLocal
@@ -120,7 +120,7 @@ func (d *dialer) clearDial() {
 	d.done, d.cancel = nil, nil
 }
 
-// stop stops the dial that is under way.
+// stop stops the dial in progress.
 func (d *dialer) stop() {
 	if d.done == nil {
 		return

@@ -12,40 +12,39 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// packer joins lines to packets, each with a meta line at its head, and sends them to
-// the receivers that get the same packets. It is the sender of its client, which only
-// formats lines.
+// packer joins lines to packets, each with a meta line at its head, and sends each packet to all
+// of its receivers. It is the sender of its client, which only formats lines.
 type packer struct {
 	client          *statsd.Client
 	outs            []statsd.Sender
-	errs            []error // of each out's last packet
+	errs            []error // error of each out's last packet
 	meta            bool
 	mac             *wire.MAC // nil if packets are not signed
-	soleDestination bool      // there is no other packer
+	soleDestination bool      // whether there is no other packer
 	head            wire.Meta
-	sums            wire.Sums // of all lines so far
+	sums            wire.Sums // sums of all lines so far
 	byRule          []uint64  // loose and booked sums of each rule that has or had thresholds, by place
-	places          []int     // of the rules whose sums are stated, in order
-	told            []uint64  // buffer for these
+	places          []int     // places of the rules whose sums are stated, in order
+	told            []uint64  // buffer for the stated sums
 	mark            uint32    // identifies these rules; 0 if no sums are stated
 	buckets         bucketSums
-	before          int64           // the start of the last packet's flush
-	flush           collector.Flush // what the packets state
-	quiet           bool            // the last flush had no counts
-	last            time.Time       // the start of the last flush that sent a packet
-	lastHeld        int64           // the Held of that flush
+	before          int64           // start of the last packet's flush
+	flush           collector.Flush // the flush that the packets state
+	quiet           bool            // whether the last flush had no counts
+	last            time.Time       // start of the last flush that sent a packet
+	lastHeld        int64           // Held of that flush
 
 	buf          []byte
 	metaLen      int             // length of the meta line in buf
-	open         bool            // buf is a packet that has begun
-	lines        int64           // in buf
+	open         bool            // whether buf is a packet that has begun
+	lines        int64           // number of lines in buf
 	mass         int64           // sum of the counts in buf
-	line         collector.Count // of the next line
-	lineHeldBack int64           // what the next line states as held back
+	line         collector.Count // count of the next line
+	lineHeldBack int64           // held-back counts that the next line states
 	lineRule     int             // the next line's sinkRule.place
-	lineJumps    bool            // the next line is of a rule with a jump
-	summed       bool            // buf begins with sums by rule or by bucket, which are stated once a flush
-	sent         collector.Sent  // of the flush so far
+	lineJumps    bool            // whether the next line's rule has a jump
+	summed       bool            // whether buf begins with sums by rule or by bucket, which are stated once a flush
+	sent         collector.Sent  // result of the flush so far
 }
 
 func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Sender) (*packer, error) {
@@ -57,7 +56,7 @@ func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Se
 		return nil, err
 	}
 	p.client = client.(*statsd.Client)
-	p.client.SetSamplerFunc(func(float32) bool { return true }) // every line counts
+	p.client.SetSamplerFunc(func(float32) bool { return true }) // so that no line is sampled out
 	return p, nil
 }
 
@@ -68,8 +67,8 @@ func (p *packer) beginFlush(f collector.Flush) {
 	p.head.Start, p.head.Held = f.Start.UnixNano(), f.Held
 }
 
-// prepareLine prepares for the line of a count. A count with another start needs a packet
-// of its own.
+// prepareLine prepares for the line of a count. A count with another start needs its own
+// packet.
 func (p *packer) prepareLine(c *collector.Count) {
 	p.line, p.lineHeldBack, p.lineRule, p.lineJumps = *c, 0, -1, false
 	start := c.Start
@@ -84,13 +83,13 @@ func (p *packer) prepareLine(c *collector.Count) {
 	}
 }
 
-// Send adds one line, which is the client's, to the packet.
+// Send adds one line from the client to the packet.
 func (p *packer) Send(line []byte) (int, error) {
 	if p.open && (p.lines > 0 || p.summed) && len(p.buf)+1+len(line) > wire.MaxPacket {
 		p.sendPacket()
 	}
 	p.openPacket()
-	if p.summed && len(p.buf)+1+len(line) > wire.MaxPacket { // the sums go ahead in a packet of their own
+	if p.summed && len(p.buf)+1+len(line) > wire.MaxPacket { // the sums go ahead in a separate packet
 		p.sendPacket()
 		p.openPacket()
 	}
@@ -136,9 +135,9 @@ func (p *packer) openPacket() {
 	if p.meta {
 		p.head.Seq++
 		p.head.Unsent, p.head.Aged = 0, 0
-		if p.head.Start == p.flush.Start.UnixNano() { // drops are since the last flush
+		if p.head.Start == p.flush.Start.UnixNano() { // drops are counted since the last flush
 			p.head.Unsent, p.head.Aged = p.flush.Unsent, p.flush.Aged
-			p.flush.Unsent, p.flush.Aged = 0, 0 // stated once
+			p.flush.Unsent, p.flush.Aged = 0, 0 // since they are stated once
 		}
 		p.head.Sums.Booked, p.head.Sums.Loose, p.head.Sums.Parts = p.sums.Booked, p.sums.Loose, p.sums.Parts
 		p.head.Sums.HeldBack = p.sums.HeldBack
@@ -163,11 +162,11 @@ func (p *packer) openPacket() {
 	}
 }
 
-// sendPacket sends the packet that has begun. Its counts have failed if no receiver
-// accepted it.
+// sendPacket sends the packet that has begun. If no receiver accepts it, its counts have
+// failed.
 func (p *packer) sendPacket() {
 	p.open = false
-	if len(p.buf) == 0 { // there is nothing to send yet
+	if len(p.buf) == 0 { // nothing to send yet
 		p.connectOuts()
 		return
 	}
@@ -190,7 +189,7 @@ func (p *packer) sendPacket() {
 	}
 }
 
-// connectOuts has the sockets connect ahead of their first packet.
+// connectOuts makes the sockets connect before their first packet.
 func (p *packer) connectOuts() {
 	for i, out := range p.outs {
 		if s, ok := out.(*socket); ok {
@@ -199,18 +198,18 @@ func (p *packer) connectOuts() {
 	}
 }
 
-// mustHear reports whether the receivers must get a packet of a flush in which only others
-// have counts: if Held has changed; after counts, whose loss shows by the next packet's
-// number; and once a second.
+// mustHear reports whether the receivers must get a packet of a flush in which only others have
+// counts. They must if Held has changed, once a second, and after counts, whose loss shows by
+// the next packet's number.
 func (p *packer) mustHear(f *collector.Flush) bool {
 	return p.soleDestination || f.Held != p.lastHeld || !p.quiet || f.Start.Add(base.FlushInterval).Sub(p.last) > collector.BeatEvery
 }
 
-// hasBegun reports whether the flush has a packet so far.
+// hasBegun reports whether the flush already has a packet.
 func (p *packer) hasBegun() bool { return p.open || p.sent.Packets > 0 }
 
-// endFlush sends the last packet and returns the result of the flush. It sends a packet
-// with only a meta line if the flush has drops that no packet stated, or if must is set and
+// endFlush sends the last packet and returns the result of the flush. It sends a packet with
+// only a meta line if the flush has drops that no packet has stated, or if must is set and
 // there was no packet.
 func (p *packer) endFlush(must bool) collector.Sent {
 	if p.flush.Unsent > 0 || p.flush.Aged > 0 || must && !p.hasBegun() {

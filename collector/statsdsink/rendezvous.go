@@ -2,10 +2,10 @@ package statsdsink
 
 // rendezvous picks one of several nodes for a key by the highest random weight
 // (Thaler and Ravishankar, 1996): when a node is added or removed, only its own keys
-// move. Unlike a ring of hashes it needs no table and divides the keys evenly. Each pick
-// costs time in proportion to the number of nodes, which is small.
+// move. Unlike a ring of hashes, it needs no table and divides the keys evenly. Each pick
+// costs time proportional to the number of nodes, which is small.
 type rendezvous struct {
-	seeds []uint64 // of each node
+	seeds []uint64 // seed of each node
 }
 
 func newRendezvous(nodes []string) rendezvous {
@@ -22,7 +22,7 @@ func (r rendezvous) pick(key []byte) int {
 	best, most := 0, uint64(0)
 	for i, seed := range r.seeds {
 		w := mix(hash ^ seed)
-		// Two nodes with equal seeds would have equal weights: a chance of 2⁻⁶⁴.
+		// Two nodes with equal seeds would have equal weights: the probability is 2⁻⁶⁴.
 		if w > most {
 			best, most = i, w
 		}
@@ -39,7 +39,7 @@ func fnv1a[T string | []byte](s T) uint64 {
 	return h
 }
 
-// mix is the finalizer of MurmurHash3: each bit of x affects each bit of the result.
+// mix applies the finalizer of MurmurHash3: each bit of x affects each bit of the result.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>33) * 0xff51afd7ed558ccd
 	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53

@@ -6,10 +6,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// maxPlaces bounds the number of prefixes whose sums go on.
+// maxPlaces bounds the number of prefixes whose sums continue.
 const maxPlaces = 1000
 
-// SetRules implements [collector.RulesSink]. Counts of rules that are gone are sent as before:
+// SetRules implements [collector.RulesSink]. Counts of removed rules are sent as before:
 // an aggregator that has them still, or again, needs them, and others ignore the lines.
 func (s *Sink) SetRules(rules *rules.Rules) {
 	if rules == nil {
@@ -36,13 +36,13 @@ func (s *Sink) SetRules(rules *rules.Rules) {
 	}
 }
 
-// forget records which rules are gone, and forgets what is beyond the bounds.
+// forget records the removed rules, and drops rules and places beyond the bounds.
 func (s *Sink) forget(rules *rules.Rules) {
 	former.Update(&s.former, s.rules, rules)
 	if len(s.places) < maxPlaces {
 		return
 	}
-	clear(s.places) // receivers see that the sums begin anew
+	clear(s.places) // receivers see that the sums restart
 	for _, r := range s.rules {
 		r.place = -1
 	}
@@ -62,8 +62,8 @@ func (s *Sink) newRule(rule *rules.Rule, prefix string) *sinkRule {
 	return r
 }
 
-// placeOf returns the place of a prefix's sums. It lasts, so that receivers can compare sums
-// across a change of the rules and back.
+// placeOf returns the place of a prefix's sums. It is permanent, so that receivers can compare
+// sums across a change of the rules and back.
 func (s *Sink) placeOf(prefix string) int {
 	place, ok := s.places[prefix]
 	if !ok {
@@ -73,7 +73,7 @@ func (s *Sink) placeOf(prefix string) int {
 	return place
 }
 
-// setPlaces sets whose sums packets state from now on. mark is 0 if none are stated.
+// setPlaces sets the rules whose sums packets state. mark is 0 if none are stated.
 func (p *packer) setPlaces(mark uint32, places []int) {
 	p.mark, p.places = mark, places
 	for _, place := range places {

@@ -20,33 +20,33 @@ import (
 
 // Sink is a [collector.Sink] that writes StatsD lines.
 type Sink struct {
-	packers  []*packer // one for each address; one for all of them with SpreadAll
+	packers  []*packer // one for each address, or one for all with SpreadAll
 	homes    rendezvous
 	encoding wire.Encoding
-	rules    map[string]*sinkRule // by id, also of former rules
+	rules    map[string]*sinkRule // by id, including removed rules
 	former   former.List
-	places   map[string]int // by prefix, of rules that have or had thresholds; see packer.byRule
+	places   map[string]int // by prefix, for rules that have or had thresholds; see packer.byRule
 	name     []byte
 }
 
-// sinkRule is how a rule's counts are written, and which packer gets them.
+// sinkRule determines how a rule's counts are written, and which packer gets them.
 type sinkRule struct {
 	prefix   string
 	head     int     // length of a line's name before the key
-	home     *packer // of all keys; nil if each key has its own
-	overlaps bool    // the rule has totals
-	jumps    bool    // it has a jump
-	place    int     // of its sums in packer.byRule; -1 if it has no thresholds
+	home     *packer // packer of all keys; nil if each key has its own
+	overlaps bool    // whether the rule has totals
+	jumps    bool    // whether the rule has a jump
+	place    int     // place of its sums in packer.byRule; -1 if it has no thresholds
 }
 
-// sends reports whether a count is sent. Counts that are not of a key are sent only to
-// hotparam's own listener: another server would take their names for those of keys.
+// sends reports whether a count is sent. Counts that are not a key's are sent only to
+// hotparam's own listener, since another server would treat their names as keys.
 func (s *Sink) sends(r *sinkRule, c *collector.Count) bool {
 	return s.packers[0].meta && s.encoding != wire.Strict || !base.IsAgain(c.Text) && !(r.overlaps && base.IsTotal(c.Text))
 }
 
-// New returns a sink. It dials no address: Send does, and again after errors and, over
-// UDP, from time to time. So no receiver need exist yet.
+// New returns a sink. It dials no address: Send does, and dials again after errors and, over
+// UDP, periodically. So no receiver need exist yet.
 func New(c Config) (*Sink, error) {
 	if c.Instance == "" {
 		c.Instance = collector.DefaultInstance()
@@ -69,7 +69,7 @@ func New(c Config) (*Sink, error) {
 	return newWithSenders(senders, c)
 }
 
-// newWithSenders returns a sink that sends by senders, one for each address.
+// newWithSenders returns a sink that sends through senders, one for each address.
 func newWithSenders(senders []statsd.Sender, c Config) (*Sink, error) {
 	s := &Sink{rules: make(map[string]*sinkRule), places: make(map[string]int), homes: newRendezvous(c.Addrs)}
 	if c.Strict {
@@ -95,8 +95,8 @@ func newWithSenders(senders []statsd.Sender, c Config) (*Sink, error) {
 	return s, nil
 }
 
-// Send implements [collector.Sink]. All addresses get what the flush states, except Aged,
-// which goes to one of them, because receivers add it up. With SpreadAll, counts have failed if no
+// Send implements [collector.Sink]. All addresses get the flush's statements, except Aged,
+// which one of them gets, because receivers add it up. With SpreadAll, counts have failed if no
 // address accepted them. Err is the error of any address that accepts nothing, even if no
 // counts were lost.
 func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector.Count) collector.Sent {
@@ -123,8 +123,8 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 			_, _ = p.Send(wire.AppendAccount(append(s.name, "|c"...), c.Account)) // endFlush returns the errors
 			continue
 		}
-		// The client formats the line and hands it to the packer before it
-		// returns, so the name need not be copied.
+		// The client formats the line and passes it to the packer before it returns, so
+		// the name need not be copied.
 		_ = p.client.Inc(unsafe.String(&s.name[0], len(s.name)), c.N, 1)
 	}
 	s.sendHeldBack(flush.HeldBack)
@@ -136,7 +136,7 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 	return sent
 }
 
-// sendHeldBack sends how much of each group is held back.
+// sendHeldBack sends the held-back counts of each group.
 func (s *Sink) sendHeldBack(groups []collector.HeldBack) {
 	for i := range groups {
 		g := &groups[i]
@@ -152,7 +152,7 @@ func (s *Sink) sendHeldBack(groups []collector.HeldBack) {
 }
 
 // SendOrigins implements [collector.OriginSink]. A key's origins go to the address of its
-// counts. With NoMeta none are sent.
+// counts. With NoMeta, none are sent.
 func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collector.KeyOrigin) collector.Sent {
 	var sent collector.Sent
 	if !s.packers[0].meta {
@@ -164,7 +164,7 @@ func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collect
 		o := &origins[i]
 		r, ok := s.rules[string(o.Rule)]
 		if !ok {
-			continue // Send reports that
+			continue // Send reports the unknown rule
 		}
 		s.name = s.encoding.Append(s.name[:0], o.Text)
 		p := s.packerOf(r, s.name)
@@ -193,7 +193,7 @@ func (s *Sink) packerOf(r *sinkRule, key []byte) *packer {
 	return s.packers[s.homes.pick(key)]
 }
 
-// addSent adds the result of one packer to the sum of all.
+// addSent adds the result of one packer to the sum.
 func addSent(sum *collector.Sent, more collector.Sent) {
 	sum.Lines += more.Lines
 	sum.Packets += more.Packets
@@ -202,9 +202,10 @@ func addSent(sum *collector.Sent, more collector.Sent) {
 	sum.Err = cmp.Or(sum.Err, more.Err)
 }
 
-// Patient implements [collector.PatientSink]. With NoMeta the sink is patient: other StatsD
-// servers add up a second or more. Urgent counts would be up to 200 packets a second from
-// each instance, and StatsD on Node loses packets beyond some tens of thousands a second.
+// Patient implements [collector.PatientSink]. With NoMeta the sink is patient, since other
+// StatsD servers add up counts for a second or more. Urgent counts would be up to 200 packets a
+// second from each instance, and StatsD on Node loses packets beyond some tens of thousands a
+// second.
 func (s *Sink) Patient() bool { return !s.packers[0].meta }
 
 // Accounts implements [collector.AccountSink]. Other StatsD servers cannot read accounts.

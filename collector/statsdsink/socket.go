@@ -14,12 +14,12 @@ import (
 
 const (
 	// sendDeadline bounds one write, and heldUpFor all writes within stuckFor, since
-	// there may be other addresses to send to. Beyond that a write may still take
-	// leastWait.
+	// there may be other addresses to send to. Once heldUpFor is used up, a write may still
+	// take leastWait.
 	sendDeadline = 50 * time.Millisecond
 	heldUpFor    = 200 * time.Millisecond
 	leastWait    = 5 * time.Millisecond
-	// stuckFor is how long nothing is sent to a socket that accepted nothing within
+	// stuckFor is the time that nothing is sent to a socket that accepted nothing within
 	// the deadline.
 	stuckFor = time.Second
 )
@@ -30,26 +30,25 @@ var (
 )
 
 // socket sends packets to one address: as datagrams over UDP or a Unix socket, or as
-// lines of a stream over TCP or a Unix socket. The system accepts a packet as a whole
-// within the deadline, or the packet fails. Without a connection packets fail at once, so
+// lines of a stream over TCP or a Unix socket. Either the system accepts a whole packet
+// within the deadline, or the packet fails. Without a connection, packets fail at once, so
 // that no address delays others for long. Packets that the system has accepted are still
-// lost if the other side goes away before it reads them. A socket is used by one
-// goroutine.
+// lost if the other side ends before it reads them. A socket is used by one goroutine.
 type socket struct {
 	dialer
 	conn net.Conn
-	made time.Time       // when conn was made
+	made time.Time       // time when conn was made
 	gone <-chan struct{} // closed when the other side has closed its end of a stream
 	err  error           // why there is no conn, or why it accepts nothing; or nil
 
-	rest   time.Time     // until then nothing is sent
-	doubt  time.Time     // until then packets are reported as failed
-	brief  bool          // the last stream ended soon after it was made
-	since  time.Time     // when the present stuckFor began
-	waited time.Duration // how long writes have taken since then
+	rest   time.Time     // time until which nothing is sent
+	doubt  time.Time     // time until which packets are reported as failed
+	brief  bool          // whether the last stream ended soon after it was made
+	since  time.Time     // time when the present stuckFor began
+	waited time.Duration // time that writes have taken since then
 
 	buf  []byte // the last packet of a stream, with its newline
-	left []byte // the part of buf that is still to be sent
+	left []byte // the unsent part of buf
 }
 
 func newSocket(addr wire.Address) *socket {
@@ -61,7 +60,7 @@ func newSocket(addr wire.Address) *socket {
 }
 
 // Send sends one packet. If the connection turns out to be broken, Send makes a new one
-// and sends the packet by that, unless it has sent a part of it already.
+// and sends the packet over that, unless it has already sent a part of it.
 func (s *socket) Send(packet []byte) (n int, err error) {
 	for range 2 {
 		if err := s.connect(); s.conn == nil || err != nil && time.Now().Before(s.rest) {
@@ -94,17 +93,17 @@ func (s *socket) write(packet []byte) (int, error) {
 	}
 	n, err := s.writeWithin(packet)
 	if s.addr.Network == "udp" && errors.Is(err, syscall.ECONNREFUSED) {
-		// ECONNREFUSED is the answer to the packet before, which was lost but reported
-		// as sent. This packet is sent, but reported as failed in its stead: so all
-		// packets but the first fail while nobody listens, and not every other one.
+		// ECONNREFUSED is the answer to the previous packet, which was lost but reported
+		// as sent. The present packet is sent, but reported as failed in its stead. So while
+		// no one listens, all packets but the first fail, instead of every other one.
 		_, _ = s.writeWithin(packet)
 	}
 	return n, err
 }
 
-// writeLines writes a packet to a stream. A packet that is written in part counts as sent,
-// as one in the system's buffers does. Its rest is written before the next packet, so that
-// no line is cut.
+// writeLines writes a packet to a stream. A packet that is partly written counts as sent, as
+// one in the system's buffers does. Its rest is written before the next packet, so that no
+// line is cut.
 func (s *socket) writeLines(packet []byte) (int, error) {
 	if err := s.finish(); err != nil {
 		return 0, err
@@ -127,9 +126,9 @@ func (s *socket) finish() error {
 	return err
 }
 
-// writeWithin writes bytes within the deadline. If no byte was written by then it tries
-// once more, since it may have been this process that was not running: a socket with room
-// accepts them at once.
+// writeWithin writes bytes within the deadline. If no byte was written by then, it tries once
+// more, since the cause may be that this process did not run: a socket with room accepts bytes
+// at once.
 func (s *socket) writeWithin(b []byte) (int, error) {
 	start := time.Now()
 	if start.Sub(s.since) >= stuckFor {
@@ -148,21 +147,21 @@ func (s *socket) writeWithin(b []byte) (int, error) {
 	return n, err
 }
 
-// isBroken reports whether a connection cannot be used after an error. A UDP socket always
-// can. So can any socket that is full, which some systems report for Unix sockets by
+// isBroken reports whether a connection cannot be used after an error. A UDP socket can always
+// be used. So can any socket that is full, which some systems report for Unix sockets by
 // ENOBUFS.
 func (s *socket) isBroken(err error) bool {
 	return s.addr.Network != "udp" && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, syscall.ENOBUFS)
 }
 
-// connect dials if there is no connection, and over UDP from time to time to replace it.
-// It returns why packets are not accepted, as far as is known.
+// connect dials if there is no connection, and over UDP also periodically to replace it.
+// It returns the known reason why packets are not accepted, or nil.
 func (s *socket) connect() error {
 	select {
 	case <-s.gone:
 		s.err = fmt.Errorf("statsd %s: %w", s.addr, errClosed)
 		s.drop()
-	default: // or a nil channel
+	default: // also if gone is nil
 	}
 	if d, ok := s.dialer.dial(s.conn != nil); ok {
 		s.adopt(d)
@@ -170,7 +169,7 @@ func (s *socket) connect() error {
 	return s.err
 }
 
-// adopt replaces the connection by the one that was dialled, unless the dial failed.
+// adopt replaces the connection by the dialled one, unless the dial failed.
 func (s *socket) adopt(d dialed) {
 	if d.err != nil {
 		if s.conn == nil {
@@ -195,8 +194,8 @@ func (s *socket) adopt(d dialed) {
 	}
 }
 
-// drop closes a broken connection. The other side may be back already, so it is worth
-// waiting for the next one.
+// drop closes a broken connection. The other side may already have returned, so the next
+// packet waits for a new connection.
 func (s *socket) drop() {
 	s.brief = s.addr.IsStream() && time.Since(s.made) < stuckFor
 	s.wait = sendDeadline
@@ -214,7 +213,7 @@ func (s *socket) hangUp() {
 	s.conn, s.gone, s.left = nil, nil, nil
 }
 
-// drain reads from a stream until the other side closes it. A write would notice that one
+// drain reads from a stream until the other side closes it. A write would notice the end one
 // packet too late.
 func drain(conn net.Conn) <-chan struct{} {
 	gone := make(chan struct{})
@@ -225,8 +224,8 @@ func drain(conn net.Conn) <-chan struct{} {
 	return gone
 }
 
-// Close sends the rest of the last packet, as far as the deadline allows, closes the
-// connection, and stops a dial that is under way.
+// Close sends the rest of the last packet as far as the deadline allows, closes the
+// connection, and stops a dial in progress.
 func (s *socket) Close() error {
 	s.dialer.stop()
 	if s.conn == nil {

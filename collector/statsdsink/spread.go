@@ -7,18 +7,18 @@ type Spread int
 
 const (
 	// SpreadHash sends each key to one address, so that several aggregators share the
-	// work. The choice depends on the key and the set of addresses, not on their order,
-	// and so is the same on all instances if the addresses are spelled alike. All keys of
+	// work. The choice depends on the key and the set of addresses, not on their order.
+	// So it is the same on all instances if the addresses are spelled alike. All keys of
 	// a rule that must be counted in one place ([rules.Rule.Whole]) go to one address.
 	// When the n-th address is added, 1/n of the keys move to it, and no others move.
 	//
-	// If an aggregator dies, no other takes over: the limits of its keys expire with its
-	// entries, and it finds the keys again when it is back. Each aggregator publishes
-	// under an owner of its own.
+	// If an aggregator fails, no other replaces it: the limits of its keys expire with its
+	// entries, and it finds the keys again when it returns. Each aggregator publishes
+	// under its own owner.
 	SpreadHash Spread = iota
 	// SpreadAll sends every packet to every address. Each aggregator counts all keys;
-	// one publishes, and another takes over when it dies. The work of each aggregator is
-	// that of a single one, and the traffic is multiplied by the number of addresses.
+	// one publishes, and a standby takes over when it fails. Each aggregator does the work
+	// of a single one, and the traffic is multiplied by the number of addresses.
 	SpreadAll
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// tcpUserTimeout is TCP_USER_TIMEOUT of linux/tcp.h, the same on all processors;
-// package syscall lacks it.
+// tcpUserTimeout is TCP_USER_TIMEOUT of linux/tcp.h, the same on all processors. Package
+// syscall lacks it.
 const tcpUserTimeout = 18
 
 // boundUnacked breaks a connection when the other side has acknowledged nothing for d. The

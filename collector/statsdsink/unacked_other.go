@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// boundUnacked does nothing: the bound is the system's.
+// boundUnacked does nothing: the system's bound holds.
 func boundUnacked(*net.TCPConn, time.Duration) {}

@@ -1,5 +1,5 @@
-// Command api is a small shop API guarded by hotparam: what README shows, as a
-// whole program.
+// Command api is a small shop API guarded by hotparam: the example of the README as a whole
+// program.
 //
 //	redis-server &
 //	go run ./cmd/hotparam aggregator --config deploy/hotparam.yaml &
@@ -7,8 +7,8 @@
 //	curl -i 'localhost:8080/search?q=phone'
 //	curl localhost:8080/metrics
 //
-// Counts travel by StatsD, or by Kafka where the file says "source: kafka"; with
-// "source: graphite" they go to a StatsD of the original make.
+// Counts travel by StatsD, or by Kafka if the file says "source: kafka". With
+// "source: graphite" they go to an original StatsD server.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-	_ "time/tzdata" // for limit.zone, where the system has none
+	_ "time/tzdata" // for limit.zone, if the system has none
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -56,9 +56,9 @@ func run(ctx context.Context, listen, rulesFile string) error {
 		fmt.Fprintf(w, "product %q\n", r.PathValue("id"))
 	})
 	mux.HandleFunc("GET /files/{name}", func(w http.ResponseWriter, _ *http.Request) {
-		// Where a rule counts bytes or milliseconds the guard measures them; of
-		// units a handler reports with middleware.AddCost how many it took.
-		_, _ = w.Write(make([]byte, 1<<20)) // the client may have gone
+		// If a rule counts bytes or milliseconds, the guard measures them. If it counts
+		// units, a handler reports them with middleware.AddCost.
+		_, _ = w.Write(make([]byte, 1<<20)) // the client may have disconnected
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 
@@ -67,14 +67,14 @@ func run(ctx context.Context, listen, rulesFile string) error {
 		return err
 	}
 
-	// What is not limited stands around the guard: metrics, and what this instance sees as hot.
+	// These are outside the guard, so they are not limited: metrics, and this instance's hot keys.
 	prometheus.MustRegister(hp)
 	outer := http.NewServeMux()
 	outer.Handle("/", hp.Handler(mux))
 	outer.Handle("GET /metrics", promhttp.Handler())
 	outer.HandleFunc("GET /debug/hot", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(struct { // the client may have gone
+		_ = json.NewEncoder(w).Encode(struct { // the client may have disconnected
 			Hot []middleware.HotKey
 			hotparam.Stats
 		}{hp.HotKeys(), hp.Stats()})

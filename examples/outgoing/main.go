@@ -1,4 +1,4 @@
-// Command outgoing calls a service no faster than agreed: it limits its own requests, so
+// Command outgoing calls a service no faster than agreed. It limits its own requests, so
 // that the service need not refuse them.
 //
 //	go run ./examples/outgoing
@@ -18,9 +18,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Transport sends requests at the pace of a limiter, each host at its own. A request
-// waits for its turn, at most until its context's deadline: if the turn would come
-// later it fails at once, without having been sent.
+// Transport sends requests at the pace of a limiter, separately for each host. A request
+// waits for its turn until its context's deadline at most. If the turn would come later, it
+// fails at once and is not sent.
 type Transport struct {
 	Limiter *limiter.Limiter
 	Next    http.RoundTripper

@@ -7,12 +7,12 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Name is how quotas ask for the algorithm: algorithm: x_backoff in a rules file.
+// Name is the algorithm's name in quotas: algorithm: x_backoff in a rules file.
 const Name rules.Algorithm = "x_backoff"
 
-// Backoff is for logins: after each try the next one has to wait twice as long. Of a
-// quota Rate.Per is the first pause, and Burst how many times it doubles at most. Who
-// stays away for as long again begins anew.
+// Backoff limits logins: after each try, the next one has to wait twice as long. A quota's
+// Rate.Per is the first pause, and Burst the maximum number of doublings. A key that makes no
+// try for another pause starts from the beginning.
 type Backoff struct{}
 
 // New implements [limiter.Algorithm].
@@ -20,18 +20,18 @@ func (Backoff) New(q *rules.Quota, _ time.Duration) limiter.State {
 	return &state{first: min(q.Rate.Per, longest), most: q.Burst}
 }
 
-// state is one key's.
+// state is the state of one key.
 type state struct {
 	first time.Duration
 	most  int64
-	tries int64         // so far
-	next  time.Duration // when the next may come
+	tries int64         // number of tries so far
+	next  time.Duration // earliest time of the next try
 }
 
-// longest is the longest pause: no sum of a few of them overflows.
+// longest is the longest pause. A sum of a few such pauses does not overflow.
 const longest = 365 * 24 * time.Hour
 
-// pause is how long the next try has to wait after one.
+// pause returns the time that the next try has to wait.
 func (s *state) pause() time.Duration {
 	doubled := min(max(s.tries-1, 0), s.most)
 	if doubled > 62 || s.first > longest>>doubled {
@@ -40,7 +40,7 @@ func (s *state) pause() time.Duration {
 	return s.first << doubled
 }
 
-// fresh is when all is forgotten.
+// fresh returns the time when all tries are forgotten.
 func (s *state) fresh() time.Duration {
 	if s.tries == 0 {
 		return 0

@@ -1,6 +1,6 @@
-// Command ownalgorithm shows a limiter's arithmetic of one's own: a back-off for
-// logins, by which each try makes the next one wait twice as long. It is given by its
-// name to a limiter here, and to the guard by middleware.WithAlgorithm.
+// Command ownalgorithm shows a custom limiting algorithm: a back-off for logins, where each try
+// makes the next one wait twice as long. Here a limiter gets it by its name; a guard gets it by
+// middleware.WithAlgorithm.
 //
 //	go run ./examples/ownalgorithm
 package main

@@ -15,22 +15,22 @@ type Server struct {
 	backend limiter.Batcher
 
 	mu     sync.Mutex
-	quotas map[rules.Quota]*rules.Quota // one pointer for each that is asked for
+	quotas map[rules.Quota]*rules.Quota // one pointer for each quota that is asked for
 }
 
-// NewServer serves a backend; in memory, it is a limiter for a few processes and no
-// Redis.
+// NewServer returns a server of a backend. With a backend in memory, it is a limiter for a few
+// processes without Redis.
 func NewServer(backend limiter.Batcher) *Server {
 	return &Server{backend: backend, quotas: make(map[rules.Quota]*rules.Quota)}
 }
 
-// Call is what is sent, Answer what comes back.
+// Call is the request of a client, and Answer the server's answer.
 type (
 	Call   struct{ Ops []limiter.Op }
 	Answer struct{ Results []limiter.Result }
 )
 
-// Do answers a call. Its form is net/rpc's.
+// Do answers a call. net/rpc requires this signature.
 func (s *Server) Do(call Call, answer *Answer) error {
 	for i := range call.Ops {
 		if err := s.share(&call.Ops[i]); err != nil {
@@ -43,7 +43,7 @@ func (s *Server) Do(call Call, answer *Answer) error {
 
 const maxQuotas = 10_000
 
-// share gives an op the pointer to its quota by which the backend knows it.
+// share replaces the op's quota by the pointer that the backend knows it by.
 func (s *Server) share(op *limiter.Op) error {
 	if op.Quota == nil {
 		return fmt.Errorf("an op of %q has no quota", op.Name)
@@ -62,11 +62,10 @@ func (s *Server) share(op *limiter.Op) error {
 	return nil
 }
 
-// Backend asks a [Server]. It is a [limiter.Batcher]: what a request asks of several
-// limits goes in one call.
+// Backend asks a [Server]. It is a [limiter.Batcher]: one call asks all limits of a request.
 type Backend struct{ client *rpc.Client }
 
-// NewBackend asks by a client, which remains the caller's to close.
+// NewBackend returns a backend that uses client. The caller closes the client.
 func NewBackend(client *rpc.Client) *Backend { return &Backend{client} }
 
 // Do implements [limiter.Backend].
@@ -80,7 +79,7 @@ func (b *Backend) Do(ctx context.Context, op limiter.Op) (limiter.Result, error)
 func (b *Backend) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
 	for i := range ops {
 		if ops[i].Name == "" || ops[i].Key == "" {
-			return limiter.ErrNoKey // an error of the server comes as mere text
+			return limiter.ErrNoKey // an error of the server arrives as text only
 		}
 	}
 	var answer Answer

@@ -1,6 +1,6 @@
-// Command ownbackend shows a place for limiters of one's own: a server that keeps them
-// for other processes, over net/rpc. All that a backend has to be is one method;
-// backend_test.go holds it to the suite that hotparam's own backends pass.
+// Command ownbackend shows a custom place for limiters: a server that keeps them for other
+// processes, over net/rpc. A backend needs only one method. backend_test.go runs the test suite
+// that hotparam's own backends pass.
 //
 //	go run ./examples/ownbackend --serve 127.0.0.1:7000 &
 //	go run ./examples/ownbackend --ask 127.0.0.1:7000 ada ada ada ada bob
@@ -60,7 +60,7 @@ func ask(addr string, keys []string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // every answer has come
+	defer func() { _ = client.Close() }() // every answer has arrived
 	lim, err := limiter.New(NewBackend(client), "users", rules.Quota{Rate: rules.Rate{N: 3, Per: time.Minute}})
 	if err != nil {
 		return err

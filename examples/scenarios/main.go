@@ -1,6 +1,6 @@
 // Command scenarios shows the four situations in which an API needs limits, each with
-// its rule in scenarios.yaml and some traffic: which requests are served, which wait, and
-// which are refused.
+// its rule in scenarios.yaml and some traffic. It prints which requests are served, which wait,
+// and which are refused.
 //
 //	go run ./examples/scenarios
 package main
@@ -17,7 +17,7 @@ import (
 	"sync"
 	"text/tabwriter"
 	"time"
-	_ "time/tzdata" // for limit.zone, where the system has none
+	_ "time/tzdata" // for limit.zone, if the system has none
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
@@ -27,10 +27,10 @@ import (
 //go:embed scenarios.yaml
 var rules []byte
 
-// reportTakes is how long the slow API takes.
+// reportTakes is the time that the slow API takes.
 const reportTakes = 100 * time.Millisecond
 
-// shop is the API that is to be guarded.
+// shop returns the API to be guarded.
 func shop() *http.ServeMux {
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
@@ -44,8 +44,8 @@ func shop() *http.ServeMux {
 	return mux
 }
 
-// alone is a sink for one instance on its own: there is no aggregator to send counts
-// to. A value that passes the whole threshold on one instance is limited there anyway.
+// alone is the sink of a single instance, without an aggregator to send counts to. A value that
+// exceeds the whole threshold on one instance is limited there anyway.
 type alone struct{}
 
 func (alone) Send(context.Context, collector.Flush, []collector.Count) collector.Sent {
@@ -54,8 +54,8 @@ func (alone) Send(context.Context, collector.Flush, []collector.Count) collector
 func (alone) Fit(text []byte) []byte { return text }
 func (alone) Close() error           { return nil }
 
-// guarded is the shop behind its rules. What it counts is looked at until the context
-// ends; wait for that by the function.
+// guarded returns the shop behind its rules. The collector runs until the context ends; the
+// returned function waits for its end.
 func guarded(ctx context.Context) (http.Handler, func() error, error) {
 	file, err := config.Parse("scenarios.yaml", rules)
 	if err != nil {
@@ -96,9 +96,9 @@ var scenarios = []Scenario{
 	}},
 }
 
-// Outcome is what became of a scenario's requests.
+// Outcome is the result of a scenario's requests.
 type Outcome struct {
-	Served, Waited int // of those that were served, Waited were not at once
+	Served, Waited int // Waited counts the served requests that were not served at once
 	Refused        map[int]int
 	Longest        time.Duration
 }

@@ -1,6 +1,5 @@
-// Command stamina is a game in which a player has five points of stamina, spends one
-// on each round, and gets one back every few seconds: a token bucket, looked at from
-// the other side.
+// Command stamina is a game in which a player has five points of stamina, spends one on each
+// round, and regains one every few seconds. It is a token bucket, seen from the other side.
 //
 //	go run ./examples/stamina                                     # one player, in memory
 //	go run ./examples/stamina --redis redis://127.0.0.1:6379/0    # the same stamina wherever they play
@@ -24,36 +23,36 @@ import (
 
 const full = 5
 
-// Stamina is what players have left.
+// Stamina holds the remaining points of players.
 type Stamina struct{ points *limiter.Limiter }
 
-// NewStamina gives each player full points, and one back each interval.
+// NewStamina gives each player full points, and one more each interval.
 func NewStamina(backend limiter.Backend, interval time.Duration) (*Stamina, error) {
 	points, err := limiter.New(backend, "stamina", rules.Quota{Rate: rules.Rate{N: 1, Per: interval}, Burst: full})
 	return &Stamina{points}, err
 }
 
-// State is what a player sees.
+// State is the state of a player's points.
 type State struct {
 	Left int64
-	Next time.Duration // until there is enough for what was asked; 0: there is
-	Full time.Duration // until all points are back
+	Next time.Duration // time until there are enough points; 0 if there are enough
+	Full time.Duration // time until all points are back
 }
 
-// Spend takes points for a round. If there are too few, state says when there will be
+// Spend takes points for a round. If there are too few, state has the time until there are
 // enough.
 func (s *Stamina) Spend(ctx context.Context, player string, points int64) (played bool, state State, err error) {
 	d, err := s.points.AllowN(ctx, player, points)
 	return d.Allowed, State{d.Remaining, d.RetryAfter, d.ResetAfter}, err
 }
 
-// Look returns a player's state, and takes nothing.
+// Look returns a player's state without taking points.
 func (s *Stamina) Look(ctx context.Context, player string) (State, error) {
 	d, err := s.points.Peek(ctx, player, 1)
 	return State{d.Remaining, d.RetryAfter, d.ResetAfter}, err
 }
 
-// Refill gives a player all points, as a potion does.
+// Refill returns all points to a player, as a potion does.
 func (s *Stamina) Refill(ctx context.Context, player string) error {
 	return s.points.Reset(ctx, player)
 }
@@ -87,7 +86,7 @@ func newBackend(url string) (limiter.Backend, error) {
 	return redislimiter.New(client, redislimiter.Config{Namespace: "game"})
 }
 
-// play plays rounds, and rests whenever there is not enough for one.
+// play plays rounds, and rests whenever there are too few points for one.
 func play(ctx context.Context, w io.Writer, stamina *Stamina, rounds int) error {
 	for round := 1; round <= rounds; {
 		played, state, err := stamina.Spend(ctx, "ada", 1)

@@ -23,17 +23,17 @@ type Job struct {
 	Do       func(ctx context.Context) error
 }
 
-// Pool is workers that keep to limits.
+// Pool is a pool of workers that observe limits.
 type Pool struct {
 	Workers int
-	// PerCustomer is how many jobs of one customer run at a time.
+	// PerCustomer is the number of jobs of one customer that may run at a time.
 	PerCustomer int64
-	// Pace is at which each customer's jobs begin.
+	// Pace limits how often each customer's jobs begin.
 	Pace  *limiter.Limiter
 	slots semaphore.Acquirer
 }
 
-// NewPool makes a pool; no customer has more than half of the workers.
+// NewPool returns a pool in which no customer has more than half of the workers.
 func NewPool(workers int, pace *limiter.Limiter) (*Pool, error) {
 	slots, err := semaphore.New(semaphore.Config{})
 	if err != nil {
@@ -42,9 +42,9 @@ func NewPool(workers int, pace *limiter.Limiter) (*Pool, error) {
 	return &Pool{Workers: workers, PerCustomer: int64(max(1, workers/2)), Pace: pace, slots: slots}, nil
 }
 
-// Run does the jobs until there are no more, or the context ends: then those that have
-// begun are done and no other begins. It calls failed for each job that failed or could
-// not begin, from several workers at once.
+// Run does the jobs until there are no more, or the context ends. Then the jobs that have begun
+// are completed, and no others begin. It calls failed for each job that failed or could not
+// begin, from several workers at once.
 func (p *Pool) Run(ctx context.Context, jobs <-chan Job, failed func(Job, error)) {
 	var workers sync.WaitGroup
 	for range p.Workers {

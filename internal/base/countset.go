@@ -5,20 +5,19 @@ import (
 	"sync/atomic"
 )
 
-// LoadCounters returns what from has counted. A package declares its counters once, in a struct
-// whose numbers have the type parameter N:
+// LoadCounters returns the values of the counters in from. A package declares its counters once,
+// in a struct whose numbers have the type parameter N:
 //
 //	type Counters[N any] struct {
 //		Packets, Lines N
 //		Refused        [3]N // by reason
 //	}
 //
-// Counters[atomic.Int64] counts, and Counters[int64] is what was counted. So a new counter
-// is one field: it needs no line of its own where counters are read or added up.
+// Counters[atomic.Int64] counts, and Counters[int64] has the values. So a new counter is one
+// field, and needs no line of its own where counters are read or added up.
 //
-// To is the struct of From with int64 in place of
-// [atomic.Int64]. LoadCounters is safe for concurrent use with the counters; it panics if the two
-// structs differ in anything else.
+// To is the struct of From with int64 instead of [atomic.Int64]. LoadCounters is safe for
+// concurrent use with the counters. It panics if the two structs differ in anything else.
 func LoadCounters[To, From any](from *From) (to To) {
 	loadCounters(reflect.ValueOf(&to).Elem(), reflect.ValueOf(from).Elem())
 	return to
@@ -34,7 +33,7 @@ func loadCounters(to, from reflect.Value) {
 	}
 }
 
-// AddCounters adds each number of more to that of sum.
+// AddCounters adds each number of more to the same number of sum.
 func AddCounters[T any](sum, more *T) {
 	addCounters(reflect.ValueOf(sum).Elem(), reflect.ValueOf(more).Elem())
 }
@@ -49,7 +48,7 @@ func addCounters(sum, more reflect.Value) {
 	}
 }
 
-// parts returns how many fields a struct has, or elements an array.
+// parts returns the number of fields of a struct, or of elements of an array.
 func parts(v reflect.Value) int {
 	if v.Kind() == reflect.Array {
 		return v.Len()

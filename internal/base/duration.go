@@ -9,8 +9,9 @@ import (
 
 var errDuration = errors.New(`want a duration, for example 10s, 1h30m, 1d12h or 1w`)
 
-// ParseDuration reads a duration as files and flags write it: one that [time.ParseDuration] accepts, whose units may also be d, a day of
-// 24 hours, and w, a week of 7 days: "1d12h", "1.5d", "2w".
+// ParseDuration reads a duration in the form of files and flags. It accepts the syntax of
+// [time.ParseDuration], and the units d, a day of 24 hours, and w, a week of 7 days: "1d12h",
+// "1.5d", "2w".
 func ParseDuration(s string) (time.Duration, error) {
 	if !strings.ContainsAny(s, "dw") {
 		d, err := time.ParseDuration(s)
@@ -48,7 +49,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return sum, nil
 }
 
-// DurationFlag is a duration as the value of a command's flag.
+// DurationFlag is a duration as the value of a command-line flag.
 type DurationFlag time.Duration
 
 // Set reads a duration with [ParseDuration].
@@ -60,7 +61,7 @@ func (f *DurationFlag) Set(s string) error {
 	return err
 }
 
-// String returns the duration as package time writes it, or "0" for none, which help omits.
+// String returns the duration in the form of package time, or "0" for zero, which help omits.
 func (f *DurationFlag) String() string {
 	if *f == 0 {
 		return "0"

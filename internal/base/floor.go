@@ -1,6 +1,6 @@
 package base
 
-// FloorDiv returns a/b, rounded down, as calendars need it: instants before 1970 are negative.
+// FloorDiv returns a/b, rounded down. Calendars need it, since instants before 1970 are negative.
 // b must be positive.
 func FloorDiv(a, b int64) int64 {
 	q := a / b

@@ -2,9 +2,9 @@ package base
 
 import "sync"
 
-// Guarded is a value that any goroutine may read and change, as the statistics of something that
-// several goroutines work on, which are so declared in one struct. What counts requests does so by
-// atomic counters instead; see [LoadCounters]. The zero Guarded holds the zero T.
+// Guarded is a value that any goroutine may read and change. It suits the statistics of a type
+// that several goroutines work on, declared in one struct. Code that counts requests uses atomic
+// counters instead; see [LoadCounters]. The zero Guarded holds the zero T.
 type Guarded[T any] struct {
 	mu    sync.Mutex
 	value T
@@ -17,7 +17,7 @@ func (g *Guarded[T]) Load() T {
 	return g.value
 }
 
-// Change calls f with the value, which f may change and must not keep.
+// Change calls f with the value. f may change it, but must not keep the pointer.
 func (g *Guarded[T]) Change(f func(value *T)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,7 +1,7 @@
 package base
 
-// HexDigit returns the value of a hexadecimal digit in either case, as percent-encoding has it
-// (RFC 3986, 2.1). ok is false for any other byte.
+// HexDigit returns the value of a hexadecimal digit in either case, as in percent-encoding
+// (RFC 3986, section 2.1). ok is false for any other byte.
 func HexDigit(c byte) (v byte, ok bool) {
 	switch {
 	case '0' <= c && c <= '9':

@@ -2,23 +2,23 @@ package base
 
 import "strings"
 
-// JSONPathHint shows how names are written.
+// JSONPathHint shows how names are written, for messages.
 const JSONPathHint = `json:user.id is the id of user, json:items.*.id that of each element; a dot in a name is written \.`
 
-// MaxSteps is the greatest number of steps of a path, which bounds how deep a document is
+// MaxJSONPathSteps is the maximum number of steps of a path. It bounds how deep a document is
 // walked.
 const MaxJSONPathSteps = 16
 
-// JSONPathStep leads from a value to those within it.
+// JSONPathStep leads from a value to values within it.
 type JSONPathStep struct {
-	Name    string // of a member of an object
-	Element bool   // each element of an array, instead
+	Name    string // name of a member of an object
+	Element bool   // whether it leads to each element of an array instead
 }
 
-// ParseJSONPath reads the name by which rules have a value of a JSON document: names with dots between, a star for each element of an array. A
-// backslash stands before a dot or a backslash of a name, and before the star of a name
-// that is nothing else. Each path is written in one way only. If the text is no path, ParseJSONPath
-// returns what is wrong with it.
+// ParseJSONPath reads the name of a value of a JSON document in rules: names separated by dots,
+// with a star for each element of an array. A backslash escapes a dot or a backslash in a name,
+// and the star of a name that is just a star. Each path has one spelling. If the text is not a
+// path, ParseJSONPath returns a message that says why.
 func ParseJSONPath(s string) (steps []JSONPathStep, message string) {
 	var name strings.Builder
 	escapedStar := false

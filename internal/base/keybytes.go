@@ -1,8 +1,8 @@
 package base
 
-// ReservedBytes returns the high bit of each of eight bytes that does not stand for itself in a
-// key: all but letters, digits and -._~. Each range is found from the carry into a byte's high
-// bit, which no sum of two seven-bit numbers takes further.
+// ReservedBytes sets the high bit of each of the eight bytes of w that is escaped in a key: all
+// but letters, digits and -._~. Each range is found by the carry into a byte's high bit. Sums of
+// two seven-bit numbers never carry further.
 func ReservedBytes(w uint64) uint64 {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	low := w &^ high

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// CutSuffix is the length of what ends a cut text: "~" and 128 bits in hex.
+// CutKeySuffix is the length of the end of a cut text: "~" and 128 bits in hex.
 const CutKeySuffix = 1 + 2*16
 
 // CutKey shortens a text of over limit bytes to at most limit, as [CutKeyAt] does.
@@ -17,9 +17,9 @@ func CutKey(text []byte, limit int) []byte {
 	return CutKeyAt(text, limit-CutKeySuffix)
 }
 
-// CutKeyAt keeps at most the first end bytes of a text, never half of a %HH, and
-// adds "~" and the first 128 bits of the SHA-256 of the whole in lower-case hex,
-// so that different texts stay different. The text is changed in place.
+// CutKeyAt keeps at most the first end bytes of a text, never half of a %HH. It appends "~" and
+// the first 128 bits of the SHA-256 of the whole in lower-case hex, so that different texts stay
+// different. The text is changed in place.
 func CutKeyAt(text []byte, end int) []byte {
 	sum := sha256.Sum256(text)
 	for back := 1; back <= 2 && back <= end; back++ {
@@ -31,8 +31,8 @@ func CutKeyAt(text []byte, end int) []byte {
 	return hex.AppendEncode(append(text[:end], '~'), sum[:16])
 }
 
-// IsCutKey reports whether a text was too long and ends in a hash. It is a name then, of
-// which the last parameters cannot be recognised.
+// IsCutKey reports whether a text was too long and ends in a hash. The last parameters of such a
+// text cannot be recognised.
 func IsCutKey(text []byte) bool {
 	n := len(text) - CutKeySuffix
 	if n < 0 || text[n] != '~' {

@@ -4,8 +4,8 @@ package base
 
 import "math"
 
-// OpenFileLimit returns math.MaxInt32: it is not known here.
+// OpenFileLimit returns math.MaxInt32, since the limit is not known on this system.
 func OpenFileLimit() int { return math.MaxInt32 }
 
-// IsOutOfFiles returns false: it is not known here.
+// IsOutOfFiles returns false, since the error is not known on this system.
 func IsOutOfFiles(error) bool { return false }

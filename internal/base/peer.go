@@ -5,9 +5,10 @@ import (
 	"net/netip"
 )
 
-// Peer says who has a connection, so that the places of a server can be shared: one peer that
-// opens many connections must not lock out the others. It is an IPv4 address, an IPv6 network of 64 bits, or the process at the other end of a Unix
-// socket. Peers are compared by ==.
+// Peer identifies the other end of a connection. A server shares its places among peers, so that
+// one peer that opens many connections does not lock out the others. A Peer is an IPv4 address,
+// an IPv6 network of 64 bits, or the process at the other end of a Unix socket. Peers are
+// compared by ==.
 type Peer struct {
 	addr    netip.Addr
 	process int32
@@ -24,15 +25,15 @@ func PeerOf(c net.Conn) Peer {
 	return Peer{}
 }
 
-// PeerAt returns the peer at an address with a port, as [net/http.Request] has it in RemoteAddr.
+// PeerAt returns the peer at an address with a port, in the form of RemoteAddr of [net/http.Request].
 func PeerAt(address string) Peer {
-	a, _ := netip.ParseAddrPort(address) // of a Unix socket it is "@"
+	a, _ := netip.ParseAddrPort(address) // for a Unix socket, address is "@" and a is zero
 	return peerAt(a.Addr())
 }
 
 func peerAt(a netip.Addr) Peer {
 	if a = a.Unmap().WithZone(""); a.Is6() {
-		network, _ := a.Prefix(64) // no error: 64 bits are not too many
+		network, _ := a.Prefix(64) // no error: 64 bits are valid for IPv6
 		a = network.Addr()
 	}
 	return Peer{addr: a}
@@ -41,9 +42,10 @@ func peerAt(a netip.Addr) Peer {
 // PeerPlaces counts the connections of each peer.
 type PeerPlaces map[Peer]int
 
-// Gives reports whether a connection of holder may be closed for one of newcomer. It is of the
-// peer that has most, if that is newcomer itself, or has two more at least. Where all have about
-// as many, it is of one that has not fewer than newcomer.
+// Gives returns a function that reports whether a connection of holder may be closed in favour of
+// one of newcomer. If one peer has the most connections and is newcomer, or has at least two more
+// than newcomer, only its connections may be closed. Otherwise those of any peer with at least as
+// many as newcomer may be closed.
 func (p PeerPlaces) Gives(newcomer Peer) func(holder Peer) bool {
 	most := newcomer
 	for holder, n := range p {
@@ -57,6 +59,6 @@ func (p PeerPlaces) Gives(newcomer Peer) func(holder Peer) bool {
 	return func(holder Peer) bool { return p[holder] >= p[newcomer] }
 }
 
-// Yields reports whether holder is to give up a connection that is in use for newcomer, who then
-// has at most as many.
+// Yields reports whether holder must give up a connection in use in favour of newcomer, who then
+// still has at most as many as holder.
 func (p PeerPlaces) Yields(holder, newcomer Peer) bool { return p[holder] >= p[newcomer]+2 }

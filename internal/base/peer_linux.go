@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// processOf returns the process that connected to a Unix socket, or 0 if the system does not say.
+// processOf returns the process that connected to a Unix socket, or 0 if the system does not
+// report it.
 func processOf(c *net.UnixConn) (pid int32) {
 	raw, err := c.SyscallConn()
 	if err != nil {

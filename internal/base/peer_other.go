@@ -4,5 +4,5 @@ package base
 
 import "net"
 
-// processOf returns 0: here the system does not say who connected.
+// processOf returns 0, since this system does not report who connected.
 func processOf(*net.UnixConn) int32 { return 0 }

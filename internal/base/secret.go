@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// ErrTwoSecrets says that a secret is in two places.
+// ErrTwoSecrets means that a secret is in two places.
 var ErrTwoSecrets = errors.New("from a file and from the environment: want one")
 
-// ReadSecret reads a secret from where a configuration says that it is: it returns what a file, or a variable of the environment, holds, without the ends of
-// lines behind it; "" if neither is named. One that is missing or empty is an error, which
-// never holds the secret itself.
+// ReadSecret reads a secret from a file or from an environment variable, and removes line ends
+// after it. It returns "" if neither is named. A secret that is missing or empty is an error,
+// whose text never contains the secret.
 func ReadSecret(file, env string) (string, error) {
 	switch {
 	case file != "" && env != "":

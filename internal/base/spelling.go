@@ -1,6 +1,6 @@
 package base
 
-// NearestWord returns the word of words that word was probably meant to be: the one with the
+// NearestWord returns the word of words that word was probably intended to be: the one with the
 // smallest edit distance, if that is small for its length, else "".
 func NearestWord(word string, words []string) string {
 	best, least := "", 3
@@ -13,8 +13,8 @@ func NearestWord(word string, words []string) string {
 	return best
 }
 
-// editDistance is the edit distance between a and b (optimal string alignment:
-// insert, delete, replace, swap neighbours), or some number of at least most.
+// editDistance returns the edit distance between a and b (optimal string alignment: insert,
+// delete, replace, swap neighbours), or any number of at least most.
 func editDistance(a, b string, most int) int {
 	if len(a)-len(b) >= most || len(b)-len(a) >= most {
 		return most

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// staleSocketTimeout bounds how long a socket is asked whether a process listens there.
+// staleSocketTimeout bounds the check whether a process listens on a socket.
 const staleSocketTimeout = time.Second
 
-// ListenUnix makes way at a path, opens a socket there by listen, and gives it the mode. network is
-// "unix" or "unixgram".
+// ListenUnix removes a stale socket at a path, opens a socket there by calling listen, and sets
+// its mode. network is "unix" or "unixgram".
 func ListenUnix(ctx context.Context, network, path string, mode fs.FileMode, listen func() error) error {
 	if err := RemoveStaleSocket(ctx, network, path); err != nil {
 		return err
@@ -29,9 +29,9 @@ func ListenUnix(ctx context.Context, network, path string, mode fs.FileMode, lis
 	return os.Chmod(path, mode)
 }
 
-// RemoveStaleSocket removes the socket at a path if no process listens there, as one that was killed
-// leaves it. network is "unix" or "unixgram". It returns an error if a process listens there, or
-// the file is no socket, and nil if there is no file.
+// RemoveStaleSocket removes the socket at a path if no process listens there, as after a process
+// was killed. network is "unix" or "unixgram". It returns an error if a process listens there or
+// the file is not a socket, and nil if there is no file.
 func RemoveStaleSocket(ctx context.Context, network, path string) error {
 	file, err := os.Lstat(path)
 	switch {
@@ -50,7 +50,7 @@ func RemoveStaleSocket(ctx context.Context, network, path string) error {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return os.Remove(path)
 	}
-	if err == nil || errors.Is(err, syscall.EPROTOTYPE) { // of the other kind, and as much in use
+	if err == nil || errors.Is(err, syscall.EPROTOTYPE) { // EPROTOTYPE: a socket of the other kind, which is in use
 		return fmt.Errorf("%s is in use: another process listens there", path)
 	}
 	return err

@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// Account is what a sender has counted of one key since it began to tell it: its
-// line carries the sum with that line's count, so that a packet which was lost is
-// made up for by the next line of the key. A line of 0 repeats an account.
+// Account is the sum of a sender's counts of one key since the sender opened the account. A line
+// carries the sum including its own count, so that the key's next line makes up for a packet
+// that was lost. A line with a count of 0 repeats an account.
 //
 //	shop.search.hot_param.GET%20/search?q=phone:3|c|k:1f.2c7
 //
-// No other field of StatsD begins so, and readers pass over those that they do not
-// know.
+// No other field of StatsD begins this way, and readers skip fields that they do not know.
 type Account struct {
 	// Number identifies an account of an incarnation, whatever its key. Accounts are
-	// numbered from 1 in the order in which they are opened. Zero means that the line
-	// has none.
+	// numbered from 1 in the order in which they are opened. Zero means that the line has
+	// no account.
 	Number uint64
 	Total  uint64
 }
 
-// AccountLife is how long after its last line with an account a key is sent only with
-// that account. Until then no count of the key is anywhere else.
+// AccountLife is the time after a key's last line with an account in which the key is sent only
+// with that account. Until it has passed, no count of the key is outside the account.
 const AccountLife = 2 * time.Second
 
 // AppendAccount appends an account as a line's field.
@@ -31,8 +30,7 @@ func AppendAccount(dst []byte, a Account) []byte {
 	return strconv.AppendUint(append(dst, '.'), a.Total, 16)
 }
 
-// CutAccount cuts an account off the end of a line. It is not ok if the line does
-// not end in one.
+// CutAccount cuts an account off the end of a line. ok is false if the line does not end in one.
 func CutAccount(line []byte) (rest []byte, a Account, ok bool) {
 	at := len(line)
 	if at, a.Total, ok = cutHex(line, at, '.'); !ok {
@@ -44,7 +42,8 @@ func CutAccount(line []byte) (rest []byte, a Account, ok bool) {
 	return line[:at-2], a, true
 }
 
-// cutHex reads the hexadecimal number that ends at end, and the byte before it.
+// cutHex reads the hexadecimal number that ends at end, after the byte before. at is the index of
+// that byte.
 func cutHex(line []byte, end int, before byte) (at int, n uint64, ok bool) {
 	shift := 0
 	for at = end - 1; at >= 0; at-- {

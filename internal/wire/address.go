@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Address is where StatsD lines are sent, and where they are listened for.
+// Address is an address that StatsD lines are sent to, or listened for on.
 type Address struct {
-	// Network is udp, tcp, unixgram or unix, as package net names them.
+	// Network is udp, tcp, unixgram or unix, as in package net.
 	Network string
 	// Addr is host:port, or the absolute path of a Unix socket.
 	Addr string
 }
 
-// MaxSocketPath is the longest path of a Unix socket that all systems take.
+// MaxSocketPath is the longest path of a Unix socket that all systems accept.
 const MaxSocketPath = 103
 
-// ParseAddress reads an address as settings write it; schemes are those of
-// DogStatsD's clients:
+// ParseAddress reads an address in the form of settings. The schemes are those of DogStatsD's
+// clients:
 //
 //	host:port, udp://host:port    datagrams
 //	tcp://host:port               lines
@@ -55,8 +55,7 @@ func ParseAddress(s string) (Address, error) {
 	return Address{}, fmt.Errorf("address %q: want host:port, or a scheme of udp, tcp, unix or unixstream", s)
 }
 
-// String writes the address as [ParseAddress] reads it; datagrams over UDP without a
-// scheme.
+// String returns the address in the form of [ParseAddress]. Datagrams over UDP have no scheme.
 func (a Address) String() string {
 	switch a.Network {
 	case "udp":
@@ -69,5 +68,5 @@ func (a Address) String() string {
 	return a.Network + "://" + a.Addr
 }
 
-// IsStream reports whether bytes come in a stream and not in packets.
+// IsStream reports whether bytes arrive in a stream instead of packets.
 func (a Address) IsStream() bool { return a.Network == "tcp" || a.Network == "unix" }

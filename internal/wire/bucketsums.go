@@ -9,25 +9,25 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Bucket sums split the loose counts of [Sums] by a hash of their keys, so that counts lost of
-// other keys are hardly a bound for a key without an account. They cover the rules with a
-// jump: the baseline of a key that rises is from a time when the key had no account. They are
-// stated at most once a flush, and only between two processes with the same rules.
+// Bucket sums split the loose counts of [Sums] by a hash of their keys. So counts that other keys
+// lost hardly raise the bound for a key without an account. They cover the rules with a jump,
+// since the baseline of a rising key is from a time when the key had no account. They are stated
+// at most once a flush, and only between two processes with the same rules.
 
 // Buckets is the number of bucket sums.
 const Buckets = 128
 
-// bucketBits is how many low bits of a sum are sent.
+// bucketBits is the number of low bits of a sum that are sent.
 const bucketBits = 18
 
-// BucketModulus bounds the difference of two bucket sums that a receiver can tell.
+// BucketModulus bounds the difference of two bucket sums that a receiver can recognise.
 const BucketModulus = 1 << bucketBits
 
-// BucketsLeap is how many statements a sender skips when its rules change, and the fewest after
-// which a receiver compares none with those before.
+// BucketsLeap is the number of statements that a sender skips when its rules change. A receiver
+// does not compare statements that are at least this far apart.
 const BucketsLeap = 1 << 16
 
-// maxBuckets is the most bytes that they take in a [Meta].
+// maxBuckets is the maximum number of bytes of bucket sums in a [Meta].
 const maxBuckets = 8 + 1 + 16 + 1 + 3*Buckets
 
 const bucketDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -51,7 +51,7 @@ func BucketHash(text []byte) uint64 {
 	for ; len(rest) > 16; rest = rest[16:] {
 		h = fold(binary.LittleEndian.Uint64(rest)^bucketSalt, binary.LittleEndian.Uint64(rest[8:])^h)
 	}
-	// Of the last bytes some count twice, since a loop over those that remain takes longer.
+	// Some of the last bytes are hashed twice, since a loop over the remaining ones takes longer.
 	switch n := len(text); {
 	case n >= 16:
 		return fold(binary.LittleEndian.Uint64(text[n-16:])^bucketSalt, binary.LittleEndian.Uint64(text[n-8:])^h)
@@ -71,16 +71,16 @@ func fold(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// BucketOf returns the bucket of a key with this hash, of a sender with this incarnation.
-// Keys that share a bucket of one sender share none of the next, except by chance.
+// BucketOf returns the bucket of a key with this hash, for a sender with this incarnation.
+// Keys that share a bucket of one sender do not share one of the next, except by chance.
 func BucketOf(hash, incarnation uint64) int {
 	return int(fold(hash^incarnation, bucketFactor) >> 32 % Buckets)
 }
 
-// AppendBuckets appends what a packet says of the bucket sums: the mark, and how often the
-// sums had been stated by its sender, this time included if sums is not nil. Of these the low
-// bits are sent, three characters each. So receivers know between which statements a packet
-// was made, in whatever order packets arrive.
+// AppendBuckets appends a packet's statement about the bucket sums: the mark, and the number of
+// the sender's statements of the sums, including this one if sums is not nil. The low bits of each
+// sum are sent, in three characters. The number shows receivers between which statements a
+// packet was made, whatever the order of arrival.
 func AppendBuckets(dst []byte, mark uint32, number uint64, sums *[Buckets]uint32) []byte {
 	dst = append(strconv.AppendUint(dst, uint64(mark), 16), '.')
 	dst = strconv.AppendUint(dst, number, 16)
@@ -94,9 +94,9 @@ func AppendBuckets(dst []byte, mark uint32, number uint64, sums *[Buckets]uint32
 	return dst
 }
 
-// ParseBuckets reads what [AppendBuckets] wrote with this mark. It sets the low bits of
-// sums, unless that is nil, and returns stated=true if the text has the sums. ok is false for
-// any other text, although sums are not looked at if sums is nil.
+// ParseBuckets reads the text of [AppendBuckets] with this mark. It sets the low bits of sums,
+// unless sums is nil, and returns stated=true if the text has the sums. ok is false for any
+// other text, but if sums is nil the sums in the text are not checked.
 func ParseBuckets(sums *[Buckets]uint32, text []byte, mark uint32) (number uint64, stated, ok bool) {
 	got, text, more, ok := leadingHex(text)
 	if !ok || !more || got != uint64(mark) {
@@ -122,7 +122,7 @@ func ParseBuckets(sums *[Buckets]uint32, text []byte, mark uint32) (number uint6
 	return number, true, true
 }
 
-// bucketValues are the values of the digits, and -1.
+// bucketValues has the values of the digits, and -1 for other bytes.
 var bucketValues = func() (values [256]int8) {
 	for i := range values {
 		values[i] = int8(bytes.IndexByte([]byte(bucketDigits), byte(i)))

@@ -1,9 +1,8 @@
 package wire
 
-// CutCount reads a line of the plainest form, head key:n|c, as nearly all are: a
-// head that is known, a whole count, no tags. It is not ok for every other line,
-// which [ParseLine] has to judge. The head is a prefix with the marker, as
-// [AppendKey] makes it of no text.
+// CutCount reads a line of the plainest form, head key:n|c, with a known head, a whole count and
+// no tags. Nearly all lines have it. ok is false for any other line, which [ParseLine] has to
+// judge. The head is a prefix with the marker, as [AppendKey] makes it from an empty text.
 func CutCount(line []byte, head string) (key []byte, n int64, ok bool) {
 	end := len(line) - len("|c")
 	if len(head) == 0 || end <= len(head) || line[end] != '|' || line[end+1] != 'c' || string(line[:len(head)]) != head {
@@ -25,7 +24,7 @@ func CutCount(line []byte, head string) (key []byte, n int64, ok bool) {
 	return key, n, true
 }
 
-// maxDigits are surely less than overflow.
+// maxDigits is a number of digits that cannot overflow.
 const maxDigits = 18
 
 // digits reads up to maxDigits decimal digits.

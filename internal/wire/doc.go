@@ -1,7 +1,6 @@
-// Package wire holds every byte that leaves a process, in both directions: the
-// StatsD line that carries a count, the meta line before it, and the headers of a
-// Kafka record. Encoders append to a buffer of the caller's; decoders return views
-// into the packet, guess nothing, and never panic.
+// Package wire encodes and decodes every byte that leaves a process: the StatsD line that carries
+// a count, the meta line before it, and the headers of a Kafka record. Encoders append to a
+// buffer of the caller; decoders return views into the packet, guess nothing, and never panic.
 //
 // A count travels as
 //
@@ -10,5 +9,5 @@
 // with the prefix "{namespace}.{rule id}" unless the rule has its own, and the
 // key's canonical text in one of two encodings. Lines are joined by newlines to
 // packets of at most [MaxPacket] bytes. A packet to hotparam's own listener
-// begins with a meta line, which says whose counts they are and of when.
+// begins with a meta line, which states the sender and the time of the counts.
 package wire

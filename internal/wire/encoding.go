@@ -8,30 +8,30 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Encoding is how a key's canonical text is written inside a StatsD line. Both
-// encodings round-trip any bytes up to their limit. Which one a sender uses is
-// a setting; a decoder does not guess.
+// Encoding selects how a key's canonical text is written inside a StatsD line. Both
+// encodings round-trip any bytes up to their limit. The sender's encoding is a setting; a
+// decoder does not guess.
 type Encoding uint8
 
 const (
-	// Plain keeps = & ? / and percent-encodes what a StatsD line would misread:
-	// . : | @ # , ; [ ] %, space, controls and everything that is not ASCII. For
+	// Plain keeps = & ? / and percent-encodes the bytes that a StatsD line would misread:
+	// . : | @ # , ; [ ] %, space, controls and everything that is not ASCII. It is for
 	// hotparam's own listener and Kafka.
 	Plain Encoding = iota
-	// Strict keeps A-Z a-z 0-9 - = and writes every other byte as _HH: what
-	// survives the original StatsD, which deletes & and %, and Graphite, whose
-	// components end at 251 bytes.
+	// Strict keeps A-Z a-z 0-9 - = and writes every other byte as _HH. That survives the
+	// original StatsD, which deletes & and %, and Graphite, whose components end at 251
+	// bytes.
 	Strict
 )
 
-// Limits of an encoded key in bytes: for Plain so that a line fits a packet,
-// for Strict what Graphite keeps of a component.
+// Limits of an encoded key in bytes. The limit of Plain makes a line fit a packet; the limit of
+// Strict is the length that Graphite keeps of a component.
 const (
 	plainLimit  = 1024
 	strictLimit = 251
 )
 
-// ErrEncoding says that an encoded key is not one that the encoding writes.
+// ErrEncoding means that an encoded key cannot have been written by the encoding.
 var ErrEncoding = errors.New("wire: bad escape in key")
 
 // ParseEncoding reads "plain" or "strict".
@@ -100,16 +100,16 @@ func (e Encoding) Append(dst, text []byte) []byte {
 	return dst
 }
 
-// Escapes reports whether an encoded key has an escape; one that has none is the
-// text itself.
+// Escapes reports whether an encoded key contains an escape. A key without one is the text
+// itself.
 func (e Encoding) Escapes(enc []byte) bool {
 	_, escape := e.table()
 	return bytes.IndexByte(enc, escape) >= 0
 }
 
-// AppendDecoded appends the text that enc stands for. Bytes that the encoding
-// itself would have escaped are taken as they are, since other senders may be
-// less careful; a broken escape is [ErrEncoding].
+// AppendDecoded appends the text that is encoded as enc. Bytes that the encoding itself would
+// have escaped are accepted unchanged, since other senders may be less careful. A broken escape
+// is [ErrEncoding].
 func (e Encoding) AppendDecoded(dst, enc []byte) ([]byte, error) {
 	_, escape := e.table()
 	for i := 0; i < len(enc); i++ {
@@ -131,15 +131,15 @@ func (e Encoding) AppendDecoded(dst, enc []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// Fits reports whether the encoding of a text is within the limit: Fit leaves it as it
-// is.
+// Fits reports whether the encoding of a text is within the limit, so that Fit leaves the text
+// unchanged.
 func (e Encoding) Fits(text []byte) bool {
 	_, size := e.measure(text, 0)
 	return size <= e.Limit()
 }
 
-// measure returns the size of a text's encoding, and how many bytes of the text are
-// within room of it. Of a text that fits for certain it counts three bytes for each.
+// measure returns the size of a text's encoding, and the number of bytes of the text that are
+// encoded within room. If the text certainly fits, it returns the upper bound 3*len(text).
 func (e Encoding) measure(text []byte, room int) (end, size int) {
 	if 3*len(text) <= e.Limit() {
 		return 0, 3 * len(text)
@@ -158,9 +158,8 @@ func (e Encoding) measure(text []byte, room int) (end, size int) {
 	return end, size
 }
 
-// Fit shortens a text whose encoding would pass the limit by [base.CutKeyAt], so
-// that it keeps its identity. A
-// text that fits is returned as it is, so Fit(Fit(x)) = Fit(x). Counting and
+// Fit shortens a text whose encoding would exceed the limit by [base.CutKeyAt], so that it keeps
+// its identity. A text that fits is returned unchanged, so Fit(Fit(x)) = Fit(x). Counting and
 // looking up must use the same fitted text. The text is changed in place.
 func (e Encoding) Fit(text []byte) []byte {
 	keeps, _ := e.table()

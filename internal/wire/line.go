@@ -5,18 +5,17 @@ import (
 	"errors"
 )
 
-// MaxPacket is the most bytes of a packet: what fits an Ethernet frame with
-// room for tunnels.
+// MaxPacket is the maximum size of a packet, which fits an Ethernet frame with room for tunnels.
 const MaxPacket = 1432
 
-// MaxCount is the highest count of one line; beyond it a line is malformed. Sums
-// of counts in a window then stay far from overflowing.
+// MaxCount is the highest count of one line; a line with more is malformed. So sums of counts in
+// a window stay far from overflowing.
 const MaxCount = 1 << 40
 
-// marker stands between a line's prefix and its key.
+// marker separates a line's prefix from its key.
 const marker = ".hot_param."
 
-// Reasons why a line is not a count. They are values to count by, too.
+// Reasons why a line is not a count. Readers also count lines by them.
 var (
 	ErrMalformed  = errors.New("wire: malformed line")
 	ErrForeign    = errors.New("wire: not a hot_param line")
@@ -32,7 +31,7 @@ func AppendKey(dst []byte, e Encoding, text []byte) []byte {
 	return e.Append(dst, text)
 }
 
-// Line is one count as it came: N and Frac of one, the latter in [0, 1). Its bytes
+// Line is one count as received: N and Frac of one, the latter in [0, 1). Its bytes
 // are views into the packet.
 type Line struct {
 	Prefix []byte
@@ -40,8 +39,8 @@ type Line struct {
 	N      int64
 	Frac   float64
 	When   int64 // Unix seconds; zero if the line has no time
-	// Sampled reports whether N and Frac are an estimate: a sample has a rate below 1.
-	// Seen is what was seen, in whole counts.
+	// Sampled reports whether N and Frac are an estimate: a sample had a rate below 1. Seen is
+	// the sum of the samples themselves, in whole counts.
 	Sampled bool
 	Seen    int64
 }
@@ -50,21 +49,20 @@ type Line struct {
 //
 //	name:value[:value…]|type[|field…][:value[:value…]|type[|field…]…]
 //
-// The name ends at the first colon that is not in brackets; tags in it are cut
-// out: [tags] anywhere, and from the first , ; or # to its end. Values of the type
-// c are added up, divided by their rate, the field @rate; other types are passed
-// over, as long as there is one c. A colon in a type or a rate begins the next
-// sample. The field T is the line's time; all others, tags and container ids
-// among them, are passed over. docs/DIALECTS.md has examples.
+// The name ends at the first colon outside brackets. Tags in the name are cut out: [tags]
+// anywhere, and from the first , ; or # to its end. Values of the type c are divided by their
+// rate, the field @rate, and added up. Other types are skipped, as long as there is one c. A
+// colon in a type or a rate begins the next sample. The field T is the line's time. All other
+// fields, such as tags and container ids, are skipped. docs/DIALECTS.md has examples.
 //
-// It allocates if tags stand in the midst of the name; [ParseLineIn] does not.
+// ParseLine allocates if tags are in the middle of the name; [ParseLineIn] does not.
 func ParseLine(line []byte) (Line, error) {
 	l, _, err := ParseLineIn(nil, line)
 	return l, err
 }
 
-// ParseLineIn is [ParseLine]. A name that tags are cut out of is put together
-// behind what buf holds, which is returned.
+// ParseLineIn is [ParseLine], but a name that tags are cut out of is assembled after the content
+// of buf. It returns the buffer.
 func ParseLineIn(buf, line []byte) (Line, []byte, error) {
 	if isEvent(line) {
 		return Line{}, buf, ErrEvent
@@ -90,8 +88,8 @@ func ParseLineIn(buf, line []byte) (Line, []byte, error) {
 	return l, buf, nil
 }
 
-// isEvent reports whether a line is one of DogStatsD's events, _e{5,4}:title|text, and service checks,
-// _sc|name|0, from names: their text may hold anything, a key of ours too.
+// isEvent reports whether a line is an event, _e{5,4}:title|text, or a service check,
+// _sc|name|0, of DogStatsD. Their text may contain anything, even a key of ours.
 func isEvent(line []byte) bool {
 	return len(line) > 3 && line[0] == '_' && (string(line[:3]) == "_e{" || string(line[:4]) == "_sc|")
 }

@@ -15,13 +15,13 @@ import (
 //
 //	,m:LLLL.HHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHH
 //
-// LLLL is the length of the lines behind the meta line, without the newline between them
+// LLLL is the length of the lines after the meta line, without the newline between them
 // and without one at the end: four hexadecimal digits. HH… are the first 16 bytes of an
-// HMAC-SHA256 over the meta line up to and with the dot, and then the lines. By the
-// length a reader of a stream knows where the packet ends, and need not wait for the next
+// HMAC-SHA256 over the meta line up to and including the dot, and then the lines. The length
+// shows a reader of a stream where the packet ends, so that it need not wait for the next
 // one. Readers of earlier versions ignore the field.
 //
-// A Kafka record has the 32 digits in a header, [headerMAC]. They are of
+// A Kafka record has the 32 digits in a header, [headerMAC]. The HMAC is over
 //
 //	hotparam.record:PARTITION\n
 //	NAME:VALUE\n                  each other header that begins with hotparam-, in their order
@@ -31,7 +31,7 @@ const (
 	macField  = ",m:"
 	macDigits = 32
 	macSize   = macDigits / 2
-	// MACField is how much longer the field makes a meta line.
+	// MACField is the number of bytes that the field adds to a meta line.
 	MACField = len(macField) + 4 + 1 + macDigits
 
 	recordHead    = "hotparam.record:"
@@ -39,17 +39,17 @@ const (
 	headerMAC     = "hotparam-mac"
 )
 
-// MinKey is the fewest bytes of a key: as many as the hash has (RFC 2104, section 3).
+// MinKey is the minimum length of a key: the size of the hash (RFC 2104, section 3).
 const MinKey = sha256.Size
 
-// Reasons why a packet or record is not believed.
+// Reasons why a packet or record is not accepted.
 var (
 	ErrUnsigned = errors.New("wire: not signed")
 	ErrMAC      = errors.New("wire: the MAC is wrong")
 )
 
-// MAC signs packets and records, and verifies them. Its methods allocate nothing; one
-// goroutine at a time uses it.
+// MAC signs packets and records, and verifies them. Its methods do not allocate. It must be used
+// by one goroutine at a time.
 type MAC struct {
 	keys  []hash.Hash
 	sum   [sha256.Size]byte
@@ -76,8 +76,8 @@ func AppendMACField(meta []byte) []byte {
 	return meta
 }
 
-// Sign fills in the field of a packet whose meta line has so many bytes. The packet has
-// less than 64 KiB.
+// Sign fills in the field of a packet whose meta line is meta bytes long. The packet must be
+// shorter than 64 KiB.
 func (m *MAC) Sign(packet []byte, meta int) {
 	lines := packet[min(meta+1, len(packet)):]
 	length := packet[meta-macDigits-5:][:4]
@@ -94,8 +94,8 @@ func (m *MAC) packet(h hash.Hash, meta, lines []byte) []byte {
 	return h.Sum(m.sum[:0])
 }
 
-// SignedLength reads from a meta line how long the lines are that it is signed with; false
-// if it is none, or not signed.
+// SignedLength reads the length of the signed lines from a meta line. ok is false if the line is
+// not a meta line, or is not signed.
 func SignedLength(meta []byte) (n int, ok bool) {
 	if !IsMeta(meta) || len(meta) < MACField {
 		return 0, false
@@ -114,8 +114,8 @@ func SignedLength(meta []byte) (n int, ok bool) {
 	return n, true
 }
 
-// Verify returns nil if a packet is signed by one of the keys. A newline at its end is
-// not part of it.
+// Verify returns nil if a packet is signed by one of the keys. A newline at its end is not part
+// of it.
 func (m *MAC) Verify(packet []byte) error {
 	meta, lines, _ := bytes.Cut(packet, []byte{'\n'})
 	n, ok := SignedLength(meta)
@@ -135,7 +135,7 @@ func (m *MAC) Verify(packet []byte) error {
 	return ErrMAC
 }
 
-// read reads the digits of a MAC. There is one way to write it, with small letters.
+// read reads the digits of a MAC. Only lower-case digits are valid, so a MAC has one spelling.
 func (m *MAC) read(digits []byte) bool {
 	if len(digits) != macDigits || bytes.ContainsAny(digits, "ABCDEF") {
 		return false
@@ -150,7 +150,7 @@ func (m *MAC) AppendRecordMAC(headers []Header, partition int32, value []byte) [
 	return append(headers, Header{headerMAC, hex.AppendEncode(nil, sum[:macSize])})
 }
 
-// VerifyRecord is Verify of a record.
+// VerifyRecord returns nil if a record is signed by one of the keys.
 func (m *MAC) VerifyRecord(headers []Header, partition int32, value []byte) error {
 	found := 0
 	for i := range headers {
@@ -175,8 +175,8 @@ func (m *MAC) VerifyRecord(headers []Header, partition int32, value []byte) erro
 	return ErrMAC
 }
 
-// record is not ok if headers hold what stands between them, so that two records could
-// have the same MAC.
+// record returns the HMAC of a record. ok is false if a header contains a separator, since two
+// records could then have the same HMAC.
 func (m *MAC) record(h hash.Hash, headers []Header, partition int32, value []byte) (_ []byte, ok bool) {
 	m.head = append(strconv.AppendInt(append(m.head[:0], recordHead...), int64(partition), 10), '\n')
 	for i := range headers {

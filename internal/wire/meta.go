@@ -6,65 +6,65 @@ import (
 	"strconv"
 )
 
-// metaName begins a meta line. It has no marker, so a listener that does not
-// know it takes it for some other counter.
+// metaName begins a meta line. It has no marker, so a listener that does not know it treats the
+// line as some other counter.
 const metaName = "hotparam.meta:1|c|#"
 
-// Meta is the content of the first line of a packet, which describes the lines behind it.
+// Meta is the content of the first line of a packet, which describes the lines after it.
 type Meta struct {
-	// Instance names the sender: [A-Za-z0-9_.-]+. Incarnation is new with each start of
-	// it. Seq numbers its packets from 1 without gaps.
+	// Instance names the sender: [A-Za-z0-9_.-]+. Incarnation is different after each start of
+	// the sender. Seq numbers its packets from 1 without gaps.
 	Instance    []byte
 	Incarnation uint64
 	Seq         uint64
-	// Start is the first instant that the counts can be of, in nanoseconds since
-	// the Unix epoch: of the flush, or earlier for counts that were held back.
+	// Start is the earliest possible time of the counts, in nanoseconds since the Unix epoch:
+	// the flush's, or earlier for counts that were held back.
 	Start int64
-	// Held is h: each key's unsent count at this instance is below it. 1 when
-	// everything is sent.
+	// Held is h: each key's unsent count at this instance is below it. It is 1 when everything
+	// is sent.
 	Held int64
-	// Unsent is the most that this instance may have counted of any one key since its
-	// last flush and will never send, because it dropped it. It is set in a packet
-	// whose Start is that of the flush.
+	// Unsent is an upper bound on the counts of any one key that this instance has dropped
+	// since its last flush and will never send. It is set in a packet whose Start is the
+	// flush's.
 	Unsent int64
-	// Aged is how much it held back since its last flush, of all keys together, until that
-	// was older than the window. It is a statistic, not a bound, and left out when 0.
+	// Aged is the sum, over all keys, of the counts that the instance has given up since its
+	// last flush because they were held back for longer than the window. It is a statistic and
+	// not a bound, and is left out when 0.
 	Aged int64
-	// Sent is when the packet was made, by the sender's clock, in nanoseconds since the
-	// Unix epoch. Zero means not known.
+	// Sent is the time when the packet was made, by the sender's clock, in nanoseconds since
+	// the Unix epoch. Zero means unknown.
 	Sent int64
-	// Groups is the [GroupsMark] of the rules for whose groups the sender reports what it
-	// holds back. Zero means none.
+	// Groups is the [GroupsMark] of the rules for whose groups the sender reports held-back
+	// counts. Zero means none.
 	Groups uint32
-	// Rules are the sums of each rule before this packet, as [AppendRuleSums] has them; a
-	// view into the line. Empty means not known.
+	// Rules are the sums of each rule before this packet, in the form of [AppendRuleSums]; a
+	// view into the line. Empty means unknown.
 	Rules []byte
-	// Buckets is what the packet says of the bucket sums before it, as [AppendBuckets] has it;
-	// a view into the line. Empty means nothing.
+	// Buckets is the packet's statement about the bucket sums before it, in the form of
+	// [AppendBuckets]; a view into the line. Empty means that there is none.
 	Buckets []byte
-	// Sums is what the sender had sent before this packet, if it reports that.
+	// Sums are the sender's sums before this packet, if it reports them.
 	Sums Sums
 }
 
-// Sums are what the packets of one incarnation of a sender, to one receiver, held
-// before the one that carries the Sums: the amount between two of them is known exactly,
-// whatever was lost. Earlier versions of a sender report none, and earlier readers ignore
-// them.
+// Sums are the sums over all packets of one incarnation of a sender, to one receiver, before the
+// packet that carries them. So the amount between two packets is known exactly, whatever was
+// lost. Earlier versions of a sender report none, and earlier readers ignore them.
 type Sums struct {
 	Told bool // whether the sender reports them
-	// Booked is the sum of the counts in lines with an [Account], Loose of the others.
+	// Booked is the sum of the counts in lines with an [Account], Loose of all other counts.
 	Booked, Loose uint64
-	// Opened is how many accounts the sender has opened, Shed how often it could
-	// not keep one as long as it promises: [AccountLife].
+	// Opened is the number of accounts that the sender has opened. Shed counts the accounts
+	// that it could not keep for [AccountLife] as promised.
 	Opened, Shed uint64
-	// Parts is how many lines with an account had counts that were held back, and
-	// so can be from before their flush.
+	// Parts is the number of lines with an account whose counts were held back, and so can be
+	// from before their flush.
 	Parts uint64
-	// Age is how much earlier this packet's Start is than that of its flush, as of counts
-	// that were held back, and Since how much later its flush began than that of the
-	// packet before, in nanoseconds: so it is known of when a lost one was.
+	// Age is the time by which this packet's Start precedes its flush's, because its counts
+	// were held back. Since is the time from the start of the previous packet's flush to that
+	// of this one. Both are in nanoseconds. They show the time of a lost packet.
 	Age, Since int64
-	// HeldBack is the sum of the counts in held-back lines, which are in none of the others.
+	// HeldBack is the sum of the counts in held-back lines, which the other sums do not include.
 	HeldBack uint64
 }
 
@@ -106,7 +106,7 @@ func AppendMeta(dst []byte, m Meta) []byte {
 	return dst
 }
 
-// append appends the sums as hexadecimal numbers, dots between them.
+// append appends the sums as hexadecimal numbers separated by dots.
 func (s *Sums) append(dst []byte) []byte {
 	dst = strconv.AppendUint(dst, s.Booked, 16)
 	for _, n := range [...]uint64{s.Loose, s.Opened, s.Shed, s.Parts} {
@@ -120,7 +120,7 @@ func (s *Sums) append(dst []byte) []byte {
 	return dst
 }
 
-// parse reads what append wrote; more numbers are passed over.
+// parse reads the text of append. It ignores further numbers.
 func (s *Sums) parse(text []byte) (ok bool) {
 	more := false
 	for _, n := range [...]*uint64{&s.Booked, &s.Loose, &s.Opened, &s.Shed, &s.Parts} {
@@ -157,8 +157,8 @@ func IsMeta(line []byte) bool {
 	return len(line) > len(metaName) && string(line[:len(metaName)]) == metaName
 }
 
-// ParseMeta reads a meta line. Fields that it does not know are passed over;
-// one that is missing, or another version, is [ErrMalformed].
+// ParseMeta reads a meta line. It skips fields that it does not know. A missing field, or
+// another version, is [ErrMalformed].
 func ParseMeta(line []byte) (Meta, error) {
 	if !IsMeta(line) {
 		return Meta{}, ErrMalformed

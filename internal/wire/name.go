@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// cutName cuts the name off a line, without the tags in it. If more than its end
-// is cut out, the name is put together behind what buf holds.
+// cutName cuts the name off a line, without the tags in it. If tags were cut out of its middle,
+// the name is assembled after the content of buf.
 //
 //	name,tag=v:   Telegraf          name#tag=v:  Librato
 //	name;tag=v:   Graphite          na[tag=v]me: SignalFx
@@ -18,7 +18,7 @@ func cutName(buf, line []byte) (name, samples, room []byte, ok bool) {
 	if plainName(line[:colon]) {
 		return line[:colon], line[colon+1:], buf, true
 	}
-	start, from := len(buf), 0 // from: what is not in buf yet
+	start, from := len(buf), 0 // from is the start of the part that is not in buf yet
 	for i := 0; i < len(line); i++ {
 		switch line[i] {
 		case '[':
@@ -46,7 +46,7 @@ func cutName(buf, line []byte) (name, samples, room []byte, ok bool) {
 	return nil, nil, buf, false
 }
 
-// separates holds what cannot be in a name: its end, and what sets tags apart.
+// separates holds the bytes that cannot be in a name: its end, and the separators of tags.
 var separates = func() (t [256]bool) {
 	for _, c := range ":,;#[]" {
 		t[c] = true
@@ -54,10 +54,10 @@ var separates = func() (t [256]bool) {
 	return t
 }()
 
-// plainName is true if a name surely has no separator; one that has a \ or bytes
-// beyond ASCII may be refused for nothing. Every line has to pass here, so it looks at
-// eight bytes at a time, some of them twice, and branches little: names differ in
-// length, and what a processor guesses wrong costs more.
+// plainName reports whether a name certainly has no separator. It may return false for a name
+// with a \ or bytes beyond ASCII. Every line has to pass it, so it reads eight bytes at a time,
+// some of them twice, and branches little: names differ in length, and mispredicted branches
+// cost more.
 func plainName(s []byte) bool {
 	if len(s) < 8 {
 		for _, c := range s {
@@ -83,11 +83,10 @@ const (
 	highs = 0x8080808080808080
 )
 
-// separators has a high bit set if one of the first eight bytes separates, or is
-// beyond ASCII. In each byte of ASCII: x^c is 0 where x is c, and then alone has one
-// less the high bit set; x + (0x80-c) has it set from c on. : and ; differ in the
-// lowest bit, and from [ to ] there is only \, which is as rare. A byte beyond ASCII
-// sets it for comma or hash.
+// separators returns a word with a high bit set if one of the first eight bytes separates or is
+// beyond ASCII. In each ASCII byte, x^c is 0 where x is c, and only 0 minus one has the high bit
+// set; x + (0x80-c) has it set from c on. : and ; differ only in the lowest bit, and between [
+// and ] there is only \, which is as rare. A byte beyond ASCII sets the bit for comma or hash.
 func separators(s []byte) uint64 {
 	x := binary.LittleEndian.Uint64(s)
 	comma, hash := x^ones*','-ones, x^ones*'#'-ones

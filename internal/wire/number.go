@@ -6,8 +6,8 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// leadingHex cuts a hexadecimal number of at most 16 digits off a text, up to a dot or the end. more
-// reports whether there was a dot.
+// leadingHex cuts a hexadecimal number of at most 16 digits off a text, up to a dot or the end.
+// more reports whether there was a dot.
 func leadingHex(text []byte) (n uint64, rest []byte, more, ok bool) {
 	for i, c := range text {
 		if c == '.' {

@@ -5,23 +5,23 @@ import (
 	"strconv"
 )
 
-// OriginKind is what an [OriginLine] names.
+// OriginKind is the kind of name in an [OriginLine].
 type OriginKind byte
 
 // Kinds of origin.
 const (
-	Route  OriginKind = 'r' // where the requests went
+	Route  OriginKind = 'r' // the route of the requests
 	Caller OriginKind = 'c' // the client that sent them
 )
 
-// originMarker stands between prefix and key of an origin line.
+// originMarker separates the prefix from the key of an origin line.
 const originMarker = ".hot_origin."
 
-// MaxOrigin is the longest name of an origin, in bytes; a longer one is cut.
+// MaxOrigin is the maximum length of an origin's name, in bytes. A longer name is cut.
 const MaxOrigin = 128
 
-// OriginLine says that about N of a key's counts have the same route or caller. It
-// is sent only for hot keys. The bytes of a parsed one are views into the line.
+// OriginLine states that about N of a key's counts have the same route or caller. It is sent only
+// for hot keys. The bytes of a parsed OriginLine are views into the line.
 type OriginLine struct {
 	Prefix []byte
 	Key    []byte // encoded
@@ -35,7 +35,7 @@ type OriginLine struct {
 //
 //	shop.search.hot_origin.GET%20/search?q=phone:12|c|#c:10%2E0%2E0%2E7
 //
-// Its name has another marker than a count's, so no reader takes it for one.
+// Its name has another marker than a count's, so no reader mistakes it for one.
 func AppendOrigin(dst []byte, e Encoding, prefix string, text []byte, o OriginLine) []byte {
 	dst = append(append(dst, prefix...), originMarker...)
 	dst = e.Append(dst, text)

@@ -1,14 +1,14 @@
 package wire
 
-// Partition returns the partition of a topic that a key goes to, of n: what Kafka's
-// own producer in Java and those that follow it do with a record's key, the low
-// 31 bits of its murmur2 (org.apache.kafka.common.utils.Utils). So a key lives in
-// one partition, whichever program counted it.
+// Partition returns the partition, out of n, of a key. It applies the rule of Kafka's own
+// producer in Java, and of compatible producers, to the key: the low 31 bits of its murmur2
+// (org.apache.kafka.common.utils.Utils). So a key has one partition, whichever program counted
+// it.
 func Partition(key []byte, n int) int32 {
 	return int32(murmur2(key)&0x7fffffff) % int32(n)
 }
 
-// murmur2 is Austin Appleby's MurmurHash2 with the seed that Kafka took.
+// murmur2 returns Austin Appleby's MurmurHash2 with Kafka's seed.
 func murmur2(data []byte) uint32 {
 	const (
 		seed = 0x9747b28c

@@ -6,22 +6,22 @@ import (
 	"strconv"
 )
 
-// DefaultTopic is the Kafka topic that counts go to.
+// DefaultTopic is the default Kafka topic of counts.
 const DefaultTopic = "hotparam.counters"
 
-// MaxRecord is the most bytes of a record's value: far below what brokers take by
-// default, with room for the headers and for what no codec makes smaller.
+// MaxRecord is the maximum size of a record's value: far below the brokers' default limit, with
+// room for the headers and for incompressible data.
 const MaxRecord = 512 << 10
 
-// RecordHead is what the headers of a Kafka record say of the lines in its
-// value: what a packet's meta line does, and besides whose they are. A record of
-// another program may have none; it holds lines alone.
+// RecordHead is the content of a Kafka record's headers, which describe the lines in its value.
+// It has the data of a packet's meta line, and the namespace. A record of another program may
+// have no such headers; it contains lines only.
 type RecordHead struct {
 	Meta
-	// Namespace is the rules' ([A-Za-z0-9_-]+).
+	// Namespace is the namespace of the rules ([A-Za-z0-9_-]+).
 	Namespace []byte
-	// Partitions is over how many the sender spread its keys. Seq numbers the
-	// records of one partition.
+	// Partitions is the number of partitions that the sender spread its keys over. Seq numbers
+	// the records of one partition.
 	Partitions int
 }
 
@@ -31,7 +31,7 @@ type Header struct {
 	Value []byte
 }
 
-// Names of the headers. Values are decimal numbers, the incarnation hexadecimal.
+// Names of the headers. Values are decimal numbers; the incarnation is hexadecimal.
 const (
 	headerSchema      = "hotparam-schema" // "1"
 	headerNamespace   = "hotparam-namespace"
@@ -48,13 +48,12 @@ const (
 	headerGroups      = "hotparam-groups" // hexadecimal; left out when 0
 )
 
-// ErrHead says that headers are ours and cannot be read.
+// ErrHead means that headers are ours but cannot be read.
 var ErrHead = errors.New("wire: bad record headers")
 
-// AppendRecordHead appends the headers. What they hold does not change with the
-// head later.
+// AppendRecordHead appends the headers. Their values do not change with the head later.
 func AppendRecordHead(dst []Header, h *RecordHead) []Header {
-	// One buffer for all values: clipped, so that none grows into the next.
+	// All values share one buffer. Each is clipped, so that none grows into the next.
 	buf := make([]byte, 0, len(h.Namespace)+len(h.Instance)+1+16+7*20+8+8*17)
 	add := func(key string, value func(b []byte) []byte) {
 		from := len(buf)
@@ -88,10 +87,9 @@ func AppendRecordHead(dst []Header, h *RecordHead) []Header {
 	return dst
 }
 
-// ParseRecordHead reads headers. ours is false if the record has none of ours,
-// as one of another program; headers that it does not know are passed over. One
-// that is missing, or another schema, is [ErrHead]. The head's bytes are those of
-// the headers.
+// ParseRecordHead reads headers. ours is false if the record has none of ours, as a record of
+// another program. Headers that it does not know are skipped. A missing header, or another
+// schema, is [ErrHead]. The head's bytes are views into the headers.
 func ParseRecordHead(headers []Header) (h RecordHead, ours bool, err error) {
 	var seen uint
 	ok := true
@@ -152,5 +150,5 @@ func ParseRecordHead(headers []Header) (h RecordHead, ours bool, err error) {
 	return h, ours, nil
 }
 
-// maxPartitions is more than any topic has.
+// maxPartitions is more than the partitions of any topic.
 const maxPartitions = 1 << 20

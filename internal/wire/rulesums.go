@@ -7,18 +7,18 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Rule sums split the counts of [Sums] by rule, so that counts lost of one rule are no bound
-// for keys of another. Each rule has a sum of loose counts and one of counts on accounts.
-// They are sent once a flush, and only between two processes with the same rules.
+// Rule sums split the counts of [Sums] by rule, so that lost counts of one rule do not bound the
+// keys of another. Each rule has a sum of loose counts and a sum of counts on accounts. They are
+// sent once a flush, and only between two processes with the same rules.
 
-// MaxRuleSums is the most rules with thresholds whose sums are sent.
+// MaxRuleSums is the maximum number of rules with thresholds whose sums are sent.
 const MaxRuleSums = 16
 
-// maxRuleSums is the most bytes that they take.
+// maxRuleSums is the maximum number of bytes of rule sums.
 const maxRuleSums = 8 + 2*MaxRuleSums*17
 
-// RulesMark identifies the rules whose sums are sent: those with thresholds, in their
-// order. It is 0 where no sums are sent, because there is one rule, or too many.
+// RulesMark identifies the rules whose sums are sent: the rules with thresholds, in their
+// order. It is 0 if no sums are sent, because there is one rule, or too many.
 func RulesMark(ruleset *rules.Rules) uint32 {
 	n, mark := markOf(ruleset, func(r *rules.Rule) bool { return len(r.Hot) > 0 }, nil)
 	if n < 2 || n > MaxRuleSums {
@@ -27,8 +27,8 @@ func RulesMark(ruleset *rules.Rules) uint32 {
 	return mark
 }
 
-// markOf returns how many rules are counted among those marked, and a hash of their names and, if
-// detail is not nil, of what that appends, in their order. The hash is 0 if there are none.
+// markOf returns the number of marked rules, and a hash of their names in their order. If detail
+// is not nil, the hash includes the bytes that detail appends. The hash is 0 if there are none.
 func markOf(ruleset *rules.Rules, marked func(*rules.Rule) bool, detail func(dst []byte, r *rules.Rule) []byte) (n int, mark uint32) {
 	if detail == nil {
 		detail = func(dst []byte, _ *rules.Rule) []byte { return append(dst, 0) }
@@ -46,8 +46,8 @@ func markOf(ruleset *rules.Rules, marked func(*rules.Rule) bool, detail func(dst
 	return n, sum.Sum32() | 1
 }
 
-// AppendRuleSums appends a mark and the sums as hexadecimal numbers, dots between them, as
-// [Meta] has them.
+// AppendRuleSums appends a mark and the sums as hexadecimal numbers separated by dots, for
+// [Meta].
 func AppendRuleSums(dst []byte, mark uint32, sums []uint64) []byte {
 	dst = strconv.AppendUint(dst, uint64(mark), 16)
 	for _, n := range sums {
@@ -56,8 +56,8 @@ func AppendRuleSums(dst []byte, mark uint32, sums []uint64) []byte {
 	return dst
 }
 
-// ParseRuleSums reads what [AppendRuleSums] wrote with this mark and so many sums, into
-// sums. It is false for any other.
+// ParseRuleSums reads the text of [AppendRuleSums] with this mark and len(sums) sums into sums.
+// It returns false for any other text.
 func ParseRuleSums(sums []uint64, text []byte, mark uint32) bool {
 	got, text, more, ok := leadingHex(text)
 	if !ok || got != uint64(mark) {

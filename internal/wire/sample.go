@@ -6,14 +6,14 @@ import (
 	"strconv"
 )
 
-// sample is what a line holds once or, as Etsy has it, several times over: values
-// of a type, with fields.
+// sample is one of the samples of a line: values of a type, with fields. A line usually has one;
+// Etsy's dialect allows several.
 type sample struct {
 	values, kind []byte
-	rate, when   []byte // the fields @ and T; nil if absent
+	rate, when   []byte // fields @ and T; nil if absent
 }
 
-// cut takes the first sample off s. more: another one follows.
+// cut reads the first sample of s and returns the rest. more reports whether another one follows.
 func (v *sample) cut(s []byte) (rest []byte, more, ok bool) {
 	if v.values, s, ok = bytes.Cut(s, []byte{'|'}); !ok {
 		return nil, false, false
@@ -30,7 +30,7 @@ func (v *sample) cut(s []byte) (rest []byte, more, ok bool) {
 			end = bytes.IndexAny(s, "|:")
 		case 'T':
 			field = &v.when
-		default: // tags, c: a container, e: and card: where it runs, and what is to come
+		default: // tags, c: (container), e: (external data), card: (cardinality), and future fields
 			_, s, _ = cutAt(s, end)
 			continue
 		}
@@ -42,8 +42,8 @@ func (v *sample) cut(s []byte) (rest []byte, more, ok bool) {
 	return s, more, true
 }
 
-// cutAt cuts s where a field ends, -1: at its end. more: what follows is another
-// sample.
+// cutAt cuts s at end, where a field ends. -1 means the end of s. more reports whether another
+// sample follows.
 func cutAt(s []byte, end int) (field, rest []byte, more bool) {
 	if end < 0 {
 		return s, nil, false
@@ -51,9 +51,9 @@ func cutAt(s []byte, end int) (field, rest []byte, more bool) {
 	return s[:end], s[end+1:], s[end] == ':'
 }
 
-// read reads what stands behind the name.
+// read reads the part of the line after the name.
 func (l *Line) read(s []byte) error {
-	if end := len(s) - len("|c"); end > 0 && string(s[end:]) == "|c" { // by far the most lines
+	if end := len(s) - len("|c"); end > 0 && string(s[end:]) == "|c" { // the form of nearly all lines
 		if n, ok := digits(s[:end]); ok && n <= MaxCount {
 			l.N = n
 			return nil
@@ -86,8 +86,8 @@ func (l *Line) read(s []byte) error {
 	case sum > MaxCount:
 		return ErrMalformed
 	}
-	// What is whole but for the rounding of floats is whole: 9 at a rate of 0.009
-	// are 1000.
+	// A sum that is whole except for the rounding of floats counts as whole: 9 at a rate of
+	// 0.009 are 1000.
 	if n := math.Round(sum); math.Abs(sum-n) <= 1e-15*sum {
 		sum = n
 	}
@@ -97,7 +97,7 @@ func (l *Line) read(s []byte) error {
 	return nil
 }
 
-// at takes the field T, if there is one: a line has one time.
+// at reads the field T, if there is one. A line has at most one time.
 func (l *Line) at(field []byte) (ok bool) {
 	if field == nil {
 		return true
@@ -107,8 +107,8 @@ func (l *Line) at(field []byte) (ok bool) {
 	return ok && l.When > 0 && before == 0
 }
 
-// count is what the values of a counter's sample add up to, and the rate at which they
-// were sampled. The sum divided by the rate is MaxCount at most.
+// count returns the sum of the values of a counter's sample, and the rate at which they were
+// sampled. The sum divided by the rate is at most MaxCount.
 func (v *sample) count() (sum, rate float64, ok bool) {
 	rate = 1
 	if v.rate != nil {
@@ -118,7 +118,7 @@ func (v *sample) count() (sum, rate float64, ok bool) {
 	}
 	for value := range bytes.SplitSeq(v.values, []byte{':'}) {
 		f, ok := parseFloat(value)
-		if !ok || math.Abs(f) > MaxCount { // so that sums are exact
+		if !ok || math.Abs(f) > MaxCount { // bounded so that sums are exact
 			return 0, 0, false
 		}
 		sum += f

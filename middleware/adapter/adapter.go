@@ -6,33 +6,33 @@ import (
 	"sync"
 )
 
-// Guard is an *hotparam.Hotparam or a [*middleware.Guard].
+// Guard is a *hotparam.Hotparam or a [*middleware.Guard].
 type Guard interface {
 	Handler(next http.Handler) http.Handler
 }
 
-// Route is the route of a request as its router knows it.
+// Route is the route of a request as the router reports it.
 type Route struct {
 	// Template is the route's template in the router's syntax. It is empty if the router
 	// has no route for the request.
 	Template string
-	// Values are those of the template's parameters, in their order, escaped or not.
+	// Values are the values of the template's parameters, in their order, escaped or not.
 	Values []string
-	// Method is the method of the route, if that is not the request's: GET, where the
-	// route's handler serves HEAD too.
+	// Method is the method of the route, if it differs from the request's: GET if the route's
+	// handler also serves HEAD.
 	Method string
 }
 
-// Adapter passes a router's requests through a guard. C is what the router passes on besides
-// the request, such as a *gin.Context. An Adapter is safe for concurrent use.
+// Adapter passes a router's requests through a guard. C is the value that the router passes on
+// with the request, such as a *gin.Context. An Adapter is safe for concurrent use.
 type Adapter[C any] struct {
 	templates templates
 	calls     sync.Pool // of *call[C]
 }
 
-// New returns an adapter to g. It calls parse once for each template, and next for each
-// request that the guard lets pass, with the writer and the request that the guard hands on:
-// these measure what a response costs, and may be others than the router's.
+// New returns an adapter to g. It calls parse once for each template. It calls next for each
+// request that the guard lets pass, with the guard's writer and request, which measure the cost
+// of the response and may differ from the router's.
 func New[C any](g Guard, parse func(template string) []Part, next func(c C, w http.ResponseWriter, r *http.Request)) *Adapter[C] {
 	a := &Adapter[C]{templates: newTemplates(parse)}
 	a.calls.New = func() any {
@@ -43,9 +43,9 @@ func New[C any](g Guard, parse func(template string) []Part, next func(c C, w ht
 	return a
 }
 
-// Serve passes r through the guard and reports whether that called next. Otherwise the guard
-// has answered the request. While the guard has r, its Pattern and URL are those of the
-// route; next gets it as it was. A panic of next goes through Serve.
+// Serve passes r through the guard and reports whether the guard called next. Otherwise the
+// guard has answered the request. While the guard has r, its Pattern and URL are the route's;
+// next gets the original ones. A panic of next propagates through Serve.
 func (a *Adapter[C]) Serve(c C, w http.ResponseWriter, r *http.Request, route Route) (passed bool) {
 	x := a.calls.Get().(*call[C])
 	x.c, x.in, x.pattern, x.url, x.passed = c, r, r.Pattern, r.URL, false
@@ -57,7 +57,7 @@ func (a *Adapter[C]) Serve(c C, w http.ResponseWriter, r *http.Request, route Ro
 	}
 	var none C
 	x.c, x.in, x.url = none, nil, nil
-	a.calls.Put(x) // not after a panic, of whose request something may be in use
+	a.calls.Put(x) // not after a panic, when something may still use x
 	return passed
 }
 
@@ -68,26 +68,26 @@ type call[C any] struct {
 	guarded http.Handler
 
 	c       C
-	in      *http.Request // the router's
-	pattern string        // of in
-	url     *url.URL      // of in
+	in      *http.Request // the router's request
+	pattern string        // Pattern of in
+	url     *url.URL      // URL of in
 	passed  bool
 
 	paths paths
 }
 
-// ServeHTTP is called by the guard for a request that passes.
+// ServeHTTP receives from the guard a request that passes.
 func (x *call[C]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.passed = true
 	x.restore(x.in)
-	x.restore(r) // the guard may have made another
+	x.restore(r) // the guard may have made another request
 	x.next(x.c, w, r)
 }
 
 func (x *call[C]) restore(r *http.Request) { r.Pattern, r.URL = x.pattern, x.url }
 
-// setRoute sets the request's pattern, and its path if the router has another than the one
-// that was sent.
+// setRoute sets the request's pattern. It also sets the path if the router's path differs from
+// the one that was sent.
 func (x *call[C]) setRoute(t *template, route *Route) {
 	r := x.in
 	var path []byte
@@ -96,6 +96,6 @@ func (x *call[C]) setRoute(t *template, route *Route) {
 	}
 	u := *r.URL
 	u.RawPath = string(path)
-	u.Path, _ = url.PathUnescape(u.RawPath) // it is escaped correctly
+	u.Path, _ = url.PathUnescape(u.RawPath) // no error: RawPath is escaped correctly
 	r.URL = &u
 }

@@ -3,11 +3,11 @@
 //
 // It is for adapters to routers whose handlers have an [http.ResponseWriter] and an
 // [*http.Request]. Applications import the adapter of their router, such as
-// github.com/hotparam/hotparam/adapters/chi. Package middlewaretest is the suite that each
+// github.com/hotparam/hotparam/adapters/chi. Package middlewaretest is the test suite that each
 // adapter has to pass.
 //
 //	request ─► Adapter.Serve ─► Guard.Handler ─► next     adapter.go
-//	             template.go: the pattern, and the path that has the router's values
+//	             template.go: the pattern, and the path with the router's values
 //	             colons.go: ":name" and "*name" in it
-//	             resolve.go: the same for routers whose requests are not those of net/http
+//	             resolve.go: the same for routers with requests other than net/http's
 package adapter

@@ -6,22 +6,22 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// Templates are the templates of a router whose requests are not those of net/http: its
-// adapter calls [middleware.Guard.Begin] with what Resolve returns. They are safe for
-// concurrent use.
+// Templates are the templates of a router with requests other than net/http's. Its adapter
+// passes the results of Resolve to [middleware.Guard.Begin]. Templates are safe for concurrent
+// use.
 type Templates struct {
 	known   templates
 	buffers sync.Pool // of *paths
 }
 
-// NewTemplates returns templates of a router. It calls parse once for each.
+// NewTemplates returns the templates of a router. It calls parse once for each template.
 func NewTemplates(parse func(template string) []Part) *Templates {
 	return &Templates{known: newTemplates(parse), buffers: sync.Pool{New: func() any { return new(paths) }}}
 }
 
-// Resolve returns the pattern by which rules know a request, and its path as the router has
-// it: that is sent, the escaped path that the client sent, or another that has the router's
-// values. Neither refers to the strings of route.
+// Resolve returns the pattern of a request, as rules name it, and the request's path. The path
+// is sent, the escaped path from the client, unless the router's values differ from it. The
+// results do not refer to the strings of route.
 func (t *Templates) Resolve(method, sent string, route Route) (pattern, path string) {
 	b := t.buffers.Get().(*paths)
 	defer t.buffers.Put(b)
@@ -35,10 +35,10 @@ func (t *Templates) Resolve(method, sent string, route Route) (pattern, path str
 // paths are buffers for two forms of a path.
 type paths struct{ sent, routed []byte }
 
-// resolve returns the pattern of a request, and its path if the router has another than the
-// one that was sent: it may have removed slashes or an extension, or have taken "%2F" for
-// "/". Otherwise such spellings of a path would have no parameters, and evade limits by them.
-// The path is in the buffers. A nil template is that of no route.
+// resolve returns the pattern of a request. It also returns the path if the router's path
+// differs from the one that was sent: the router may have removed slashes or an extension, or
+// decoded "%2F" as "/". Otherwise such spellings of a path would have no parameters, and would
+// evade limits by them. The path is in the buffers. A nil template means that there is no route.
 func (t *template) resolve(b *paths, method, sent string, route *Route) (pattern string, path []byte) {
 	if t == nil || len(route.Values) != t.params {
 		return middleware.Unrouted, nil

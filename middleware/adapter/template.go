@@ -14,8 +14,8 @@ import (
 
 // Part is a piece of a router's template: text, or a parameter if Name is set.
 type Part struct {
-	Text string // with slashes, not escaped
-	Name string // of a parameter
+	Text string // unescaped, with slashes
+	Name string // name of a parameter
 	Rest bool   // the parameter is the rest of the path
 }
 
@@ -26,11 +26,11 @@ type template struct {
 	params  int
 }
 
-// newTemplate returns the template of parts. Where the syntax of http.ServeMux has no
-// equivalent:
+// newTemplate returns the template of parts. These have no equivalent in the syntax of
+// http.ServeMux:
 //
-//   - a segment of text and parameters, "{month}-{day}", is one parameter, {month_day};
-//   - letters that a name cannot have are "_", and a second parameter of a name is name_2;
+//   - a segment of text and parameters, "{month}-{day}", becomes one parameter, {month_day};
+//   - letters that a name cannot have become "_", and the second parameter of a name is name_2;
 //   - the rest of a path without a name is {path...}.
 func newTemplate(parts []Part) *template {
 	t := &template{parts: parts}
@@ -51,11 +51,11 @@ func newTemplate(parts []Part) *template {
 // patternBuilder builds a pattern segment by segment.
 type patternBuilder struct {
 	pattern strings.Builder
-	names   []string // of the pattern so far
-	open    bool     // a segment has begun
+	names   []string // names of the pattern so far
+	open    bool     // whether a segment has begun
 
-	text   string   // of the present segment
-	params []string // of the present segment
+	text   string   // text of the present segment
+	params []string // parameters of the present segment
 	rest   bool
 }
 
@@ -77,7 +77,7 @@ func (b *patternBuilder) addParam(p Part) {
 	b.rest = b.rest || p.Rest
 }
 
-// endSegment writes the present segment. The text before the first slash is none.
+// endSegment writes the present segment. Text before the first slash is not a segment.
 func (b *patternBuilder) endSegment(last bool) {
 	if !b.open {
 		b.open = true
@@ -93,7 +93,7 @@ func (b *patternBuilder) endSegment(last bool) {
 			b.pattern.WriteString("...")
 		}
 		b.pattern.WriteByte('}')
-	case b.text == "" && last: // this very path, and none below it
+	case b.text == "" && last: // this path, and none below it
 		b.pattern.WriteString("{$}")
 	default:
 		b.pattern.Write(rules.AppendPath(nil, strings.ReplaceAll(b.text, "%", "%25")))
@@ -101,7 +101,7 @@ func (b *patternBuilder) endSegment(last bool) {
 	b.text, b.params, b.rest = "", nil, false
 }
 
-// unique returns name, with a number if the pattern has it already.
+// unique returns name, with a number if the pattern already has it.
 func (b *patternBuilder) unique(name string) string {
 	for i := 2; slices.Contains(b.names, name); i++ {
 		if next := name + "_" + strconv.Itoa(i); !slices.Contains(b.names, next) {
@@ -112,7 +112,7 @@ func (b *patternBuilder) unique(name string) string {
 	return name
 }
 
-// identifier returns name as an identifier of Go.
+// identifier returns name as a Go identifier.
 func identifier(name string) string {
 	id := []byte(name)
 	for i, c := range id {
@@ -126,10 +126,10 @@ func identifier(name string) string {
 	return string(id)
 }
 
-// appendPath appends the canonical forms of the path that was sent and of that which the
-// template has with the router's values, and reports whether they are the same. Routers
-// return values escaped or not, by their settings and by the path. Both are tried; of a path
-// that the router has changed, a value is taken for escaped if it was sent so.
+// appendPath appends the canonical forms of the sent path and of the template with the router's
+// values, and reports whether they are the same. Routers return values escaped or not,
+// depending on their settings and on the path, so appendPath tries both. If the router has
+// changed the path, the values count as escaped if one with a "%" was sent that way.
 func (t *template) appendPath(sentBuf, pathBuf []byte, sent string, values []string) (canonical, path []byte, same bool) {
 	canonical = rules.AppendPath(sentBuf, sent)
 	for _, escaped := range []bool{false, true} {
@@ -141,12 +141,12 @@ func (t *template) appendPath(sentBuf, pathBuf []byte, sent string, values []str
 	return canonical, t.fill(pathBuf, values, escaped), false
 }
 
-// emptyValue is the value of a parameter that is empty in a router, "/u//items", since none is
-// empty in a pattern of [http.ServeMux], and a path without the parameter would evade limits
-// by the others.
+// emptyValue replaces an empty value of a parameter, "/u//items". Some routers allow it, but no
+// parameter is empty in a pattern of [http.ServeMux], and a path without the parameter would
+// evade limits by the others.
 const emptyValue = "\x00"
 
-// fill appends the template with these values.
+// fill appends the template with the values in place of its parameters.
 func (t *template) fill(dst []byte, values []string, escaped bool) []byte {
 	i := 0
 	for _, p := range t.parts {
@@ -169,7 +169,7 @@ func (t *template) fill(dst []byte, values []string, escaped bool) []byte {
 	return dst
 }
 
-// maxTemplates bounds the templates that are kept. A router has some hundred.
+// maxTemplates bounds the number of templates that are kept. A router has some hundred.
 const maxTemplates = 4096
 
 // templates keeps the templates of a router. Reading it takes no lock.
@@ -185,7 +185,7 @@ func newTemplates(parse func(string) []Part) templates {
 	return t
 }
 
-// get returns the template of a text, or nil for an empty text.
+// get returns the template of a text, or nil if text is empty.
 func (t *templates) get(text string) *template {
 	if text == "" {
 		return nil

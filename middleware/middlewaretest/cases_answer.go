@@ -101,10 +101,10 @@ func testWaited(t *testing.T, s Start) {
 	f := start(t, s, `{id: terms, match: {route: "GET /search"}, by: [q], limit: {rate: 10/s, burst: 1, wait: 5s}}`, shopRoutes)
 	begin := time.Now()
 	f.wantStatus("/search?q=phone", 200, 200, 200)
-	if took := time.Since(begin); took < 190*time.Millisecond { // two waits of 100 ms, the clock of limits being coarser
+	if took := time.Since(begin); took < 190*time.Millisecond { // two waits of 100 ms, since the limits' clock is coarser
 		t.Errorf("three requests at 10/s took %v", took)
 	}
-	if n := f.guard.Stats().Waited; n < 1 || f.calls.Load() != 3 { // a slow client waits by itself
+	if n := f.guard.Stats().Waited; n < 1 || f.calls.Load() != 3 { // a slow client needs no wait
 		t.Errorf("%d requests waited, the handler was called %d times", n, f.calls.Load())
 	}
 }
@@ -134,17 +134,17 @@ func testShadow(t *testing.T, s Start) {
 	}
 }
 
-// A client that goes while its request waits ends the wait, and the handler is not called.
+// A client that disconnects while its request waits ends the wait. The handler is not called.
 func testCancelled(t *testing.T, s Start) {
 	f := start(t, s, `{id: terms, match: {route: "GET /search"}, by: [q], limit: {rate: 1/1m, burst: 1, wait: 10m}}`, shopRoutes)
 	f.wantStatus("/search?q=phone", 200)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := f.background(f.request(ctx, "GET", "/search?q=phone", nil))
-	time.AfterFunc(50*time.Millisecond, cancel) // it is waiting, or has not been sent
+	time.AfterFunc(50*time.Millisecond, cancel) // the request waits, or has not been sent
 	if a := f.result(done); a.status != 0 {
 		t.Errorf("status %d", a.status)
 	}
-	// One that was sent for sure: its connection is closed when it waits.
+	// This request was sent for sure: its connection is closed while it waits.
 	conn := f.dial()
 	if _, err := conn.Write([]byte("GET /search?q=phone HTTP/1.1\r\nHost: suite\r\n\r\n")); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func testCancelled(t *testing.T, s Start) {
 	}
 }
 
-// A value that reaches the threshold on this instance alone is limited, by a collector that
+// A value that reaches the threshold on this instance alone is limited while the collector
 // runs.
 func testHotHere(t *testing.T, s Start) {
 	f := start(t, s, `{id: terms, match: {route: "GET /search"}, by: [q], hot: 40/s, limit: {rate: 1/1h, burst: 1}}`, shopRoutes)

@@ -44,8 +44,8 @@ func testConcurrency(t *testing.T, s Start) {
 	f.await("the permit", func() bool { return f.get("/report").status == http.StatusOK })
 }
 
-// A connection that a handler takes over, as for a WebSocket, holds its permit until the
-// handler ends, and not longer.
+// A connection that a handler hijacks, as for a WebSocket, holds its permit until the
+// handler ends, and no longer.
 func testUpgrade(t *testing.T, s Start) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
@@ -95,7 +95,7 @@ func testUpgrade(t *testing.T, s Start) {
 	}
 }
 
-// A handler that panics gives back its permit, is charged, and the panic goes its way.
+// A handler that panics releases its permit and is charged, and the panic propagates.
 func testPanics(t *testing.T, s Start) {
 	f := start(t, s, oneAtATime+"\n"+`{id: units, match: {route: "GET /report"}, count: units, hot: 1000000/s}`,
 		[]Route{{Method: "GET", Pattern: "/report", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -135,9 +135,9 @@ func testClientLeaves(t *testing.T, s Start) {
 	f.result(first)
 	select {
 	case <-left:
-	case <-time.After(time.Second): // not every server tells the handler
+	case <-time.After(time.Second): // not every server notifies the handler
 	}
-	for range 20 { // who gives the permit back at once may take a moment
+	for range 20 { // a permit that is wrongly released at once may take a moment
 		if a := f.get("/report"); a.status != http.StatusServiceUnavailable {
 			t.Errorf("while the handler runs: status %d", a.status)
 			break
@@ -148,7 +148,7 @@ func testClientLeaves(t *testing.T, s Start) {
 	f.await("the permit", func() bool { return f.get("/report").status == http.StatusOK })
 }
 
-// The bytes of a response's body are counted, however the handler writes them.
+// The bytes of a response's body are counted in whatever way the handler writes them.
 func testBytes(t *testing.T, s Start) {
 	const size = 10_000
 	body := strings.Repeat("x", size)
@@ -182,7 +182,7 @@ func testBytes(t *testing.T, s Start) {
 	}
 }
 
-// A handler adds to its request's cost by the context that it gets.
+// A handler adds to its request's cost through its context.
 func testUnits(t *testing.T, s Start) {
 	f := start(t, s, `{id: units, match: {route: "*"}, count: units, hot: 1000000/s}`,
 		[]Route{{Method: "GET", Pattern: "/rows", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -193,7 +193,7 @@ func testUnits(t *testing.T, s Start) {
 	f.await("42 units", func() bool { return f.counted()["GET /rows"] == 42 })
 }
 
-// A request is refused until what earlier ones cost is paid off.
+// Requests are refused until the cost of earlier ones is paid off.
 func testCostLimit(t *testing.T, s Start) {
 	f := start(t, s, `{id: bytes, match: {route: "GET /download"}, count: bytes, limit: {rate: 1000/1h, burst: 1000}}`,
 		[]Route{{Method: "GET", Pattern: "/download", Handler: text("%s", strings.Repeat("x", 5000))}})

@@ -20,7 +20,7 @@ var messageCases = []Case{
 	{"trailers and statuses", testTrailers},
 }
 
-// digest answers with what a handler sees of a request's body.
+// digest answers with a digest of the body that the handler reads.
 var digest = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.New()
 	n, err := io.Copy(sum, r.Body)
@@ -61,8 +61,8 @@ func testRefusedBody(t *testing.T, s Start) {
 	}
 }
 
-// A client that waits for 100 Continue sends the body of a request that passes, and of one
-// that is refused it need not.
+// A client that waits for 100 Continue sends the body if the request passes. It need not send
+// the body of a refused request.
 func testContinue(t *testing.T, s Start) {
 	f := start(t, s, `{id: uploads, match: {route: "POST /upload"}, limit: {rate: 1/1h, burst: 1}}`, upload)
 	for i, want := range []int{http.StatusContinue, http.StatusTooManyRequests} {
@@ -79,7 +79,7 @@ func testContinue(t *testing.T, s Start) {
 		if status != http.StatusContinue {
 			continue
 		}
-		for line := "-"; line != "\r\n"; { // the rest of that answer
+		for line := "-"; line != "\r\n"; { // skips the rest of that answer
 			if line, err = in.ReadString('\n'); err != nil {
 				t.Fatal(err)
 			}
@@ -99,14 +99,14 @@ func testContinue(t *testing.T, s Start) {
 	}
 }
 
-// What a handler flushes arrives while the handler runs, also where the guard measures it.
+// Flushed data arrives while the handler runs, even if the guard measures the response.
 func testStreams(t *testing.T, s Start) {
 	next := make(chan struct{})
 	routes := []Route{{Method: "GET", Pattern: "/events", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for i := range 3 {
 			fmt.Fprintf(w, "data: %d\n\n", i)
-			if i == 1 { // in the older way
+			if i == 1 { // by the older interface
 				if flusher, ok := w.(http.Flusher); ok {
 					flusher.Flush()
 				}

@@ -56,11 +56,11 @@ func testTemplates(t *testing.T, s Start) {
 	}
 }
 
-// escape is the canonical form of a value, by code that is not hotparam's.
+// escape returns the canonical form of a value, by code that is not hotparam's.
 func escape(v string) string { return strings.ReplaceAll(url.QueryEscape(v), "+", "%20") }
 
-// Whatever a path looks like: if the handler is called, the key has the parameters that the
-// handler sees, so that no spelling of a path evades a rule.
+// If the handler is called, the key has the parameters that the handler sees, for any spelling
+// of the path. So no spelling evades a rule.
 func testPathParameters(t *testing.T, s Start) {
 	var seen []string // the keys that would be right
 	report := func(method, pattern string, names ...string) Route {
@@ -69,7 +69,7 @@ func testPathParameters(t *testing.T, s Start) {
 				var params []string
 				for _, name := range names {
 					value := form(r.PathValue(name))
-					if value == "" && name != "path" { // no segment of a pattern is empty
+					if value == "" && name != "path" { // a pattern has no empty segment
 						value = "\x00"
 					}
 					params = append(params, "path:"+name+"="+escape(value))
@@ -78,7 +78,7 @@ func testPathParameters(t *testing.T, s Start) {
 			}
 			seen = append(seen,
 				values(func(v string) string { return v }),
-				values(func(v string) string { // a router that returns the value as it was sent
+				values(func(v string) string { // for a router that returns the value as sent
 					if decoded, err := url.PathUnescape(v); err == nil {
 						return decoded
 					}
@@ -103,7 +103,7 @@ func testPathParameters(t *testing.T, s Start) {
 		got := f.keys()
 		switch {
 		case seen == nil && slices.ContainsFunc(got, func(key string) bool { return !strings.HasPrefix(key, middleware.Unrouted) }):
-			// The router redirects or refuses by itself, for a template at most.
+			// The router itself redirects or refuses. It has counted templates at most.
 			for _, key := range got {
 				if !strings.Contains(key, "{") {
 					t.Errorf("GET %s: status %d, counted %q", target, a.status, got)
@@ -133,7 +133,7 @@ func testTemplateRule(t *testing.T, s Start) {
 	}
 }
 
-// A request by HEAD, if the server has it, is no way around the template.
+// A HEAD request, if the server supports it, does not bypass the template.
 func testHead(t *testing.T, s Start) {
 	f := start(t, s, countAll, shopRoutes)
 	a := f.send("HEAD", "/u/7")
@@ -188,7 +188,7 @@ func testSecrets(t *testing.T, s Start) {
 
 type userKey struct{}
 
-// What a middleware in front of the guard puts into the context is a parameter.
+// A value that a middleware in front of the guard puts into the context is a parameter.
 func testContextValues(t *testing.T, s Start) {
 	server := Server{
 		Routes: []Route{{Method: "GET", Pattern: "/search", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -217,7 +217,7 @@ func testContextValues(t *testing.T, s Start) {
 	}
 }
 
-// Requests that the router has no route for make no key for each path, nor for each method.
+// Requests without a route do not make a key for each path, nor for each method.
 func testUnknownRoutes(t *testing.T, s Start) {
 	f := start(t, s, countAll+"\n"+`{id: known, match: {route: "GET /admin/{page}"}, by: ["path:page"], limit: {rate: 1/1h, burst: 1}}`, shopRoutes)
 	const requests = 60
@@ -234,14 +234,14 @@ func testUnknownRoutes(t *testing.T, s Start) {
 	if got := f.keys(); len(got) > 5 {
 		t.Errorf("%d requests of no route made %d keys, such as %q", 5*requests, len(got), got[:5])
 	}
-	// A rule that has the path limits it all the same.
+	// A rule that names the path still limits it.
 	f.get("/admin/users")
 	if a := f.get("/admin/users"); a.status != http.StatusTooManyRequests {
 		t.Errorf("a rule for a path that has no route: status %d", a.status)
 	}
 }
 
-// The handler gets the request as it would without a guard.
+// The handler gets the same request as without a guard.
 func testRequestAsItWas(t *testing.T, s Start) {
 	seen := make(chan string, 1)
 	routes := []Route{{Method: "GET", Pattern: "/u/{id}", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

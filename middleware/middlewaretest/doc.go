@@ -1,4 +1,4 @@
-// Package middlewaretest is the suite that each adapter of a router or a framework passes.
+// Package middlewaretest is the test suite that each adapter of a router or a framework passes.
 //
 //	func TestSuite(t *testing.T) {
 //		middlewaretest.Run(t, middlewaretest.Handler(func(s middlewaretest.Server) http.Handler {
@@ -13,8 +13,8 @@
 // It sends requests over real connections, so that a server need not be of package net/http;
 // see [Start]. The guard counts with a real collector, whose counts go to the suite.
 //
-// suite.go is what a caller sees, fixture.go a server and what belongs to it. The cases are
-// in cases_route.go, which keys requests make; cases_answer.go, what is refused, waits, or is
-// answered otherwise; cases_message.go, bodies and streams; and cases_end.go, what happens
-// when a handler ends.
+// suite.go is the interface for callers, fixture.go a server with its guard. The cases are in
+// cases_route.go (keys of requests), cases_answer.go (requests that are refused, wait, or are
+// answered otherwise), cases_message.go (bodies and streams) and cases_end.go (the end of a
+// handler).
 package middlewaretest

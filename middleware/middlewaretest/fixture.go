@@ -20,12 +20,12 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// longest is how long a case waits for an event that should be near.
+// longest is the time that a case waits for an event that should be near.
 var longest = 20 * time.Second
 
 var discard = log.New(io.Discard, "", 0)
 
-// tally is a sink that adds up what it is sent, by key.
+// tally is a sink that adds up the counts that it is sent, by key.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int64
@@ -52,10 +52,10 @@ type fixture struct {
 	addr   string
 	url    string
 	client *http.Client
-	calls  atomic.Int64 // of the default handler
+	calls  atomic.Int64 // calls of the default handler
 }
 
-// start starts a server that has these rules, one a line as the file has them, and routes. A
+// start starts a server with these rules, one per line in the file's syntax, and routes. A
 // route without a handler answers "served".
 func start(t *testing.T, start Start, rules string, routes []Route, opts ...middleware.Option) *fixture {
 	t.Helper()
@@ -109,7 +109,7 @@ func newGuard(tb testing.TB, sink collector.Sink, rules string, opts ...middlewa
 	return guard, counts
 }
 
-// answer is what a client got. Its status is 0 if the connection was closed.
+// answer is the response that a client received. Its status is 0 if the connection was closed.
 type answer struct {
 	status int
 	header http.Header
@@ -163,7 +163,7 @@ func (f *fixture) wantStatus(target string, want ...int) {
 	}
 }
 
-// counted returns what was counted of keys since it was called last.
+// counted returns the counts of keys since its last call.
 func (f *fixture) counted() map[string]int64 {
 	f.counts.Flush(context.Background(), time.Unix(0, 0))
 	f.sink.mu.Lock()
@@ -207,7 +207,7 @@ type gate struct {
 
 func newGate() *gate { return &gate{entered: make(chan struct{}, 16), open: make(chan struct{})} }
 
-// wait is called by a handler. The end of the request's context does not end it.
+// wait holds a handler until the gate opens. The end of the request's context does not end it.
 func (g *gate) wait() {
 	g.entered <- struct{}{}
 	select {
@@ -226,7 +226,7 @@ func (f *fixture) awaitEntry(g *gate) {
 	}
 }
 
-// background sends a request in a goroutine of its own, whose answer is in the channel.
+// background sends a request in a separate goroutine. The channel receives the answer.
 func (f *fixture) background(req *http.Request) <-chan answer {
 	done := make(chan answer, 1)
 	go func() { done <- f.do(req) }()

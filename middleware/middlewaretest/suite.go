@@ -10,12 +10,12 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// Server is what the suite wants served.
+// Server describes the server that the suite needs.
 type Server struct {
 	Guard  *middleware.Guard // in front of all routes
 	Routes []Route
 	// Context returns the context of a request with these headers, for a middleware in
-	// front of the guard. It is nil if there is none.
+	// front of the guard. A nil Context means that there is none.
 	Context func(context.Context, http.Header) context.Context
 }
 
@@ -29,8 +29,7 @@ type Route struct {
 }
 
 // Start serves s until the test ends, and returns the base URL: "http://127.0.0.1:8080".
-// Where a handler panics, the client gets the status 500 or no answer, and the server
-// continues.
+// If a handler panics, the client gets status 500 or no answer, and the server continues.
 type Start func(tb testing.TB, s Server) (baseURL string)
 
 // Handler returns a Start for handlers of package net/http.
@@ -55,7 +54,7 @@ func Cases() []Case {
 	return slices.Concat(routeCases, answerCases, messageCases, endCases)
 }
 
-// Run runs all cases except those named without, which the server cannot pass.
+// Run runs all cases except the ones named in without, which the server cannot pass.
 func Run(t *testing.T, start Start, without ...string) {
 	for _, c := range Cases() {
 		if i := slices.Index(without, c.Name); i >= 0 {
@@ -69,8 +68,8 @@ func Run(t *testing.T, start Start, without ...string) {
 	}
 }
 
-// NewGuard returns a guard for tests of one framework alone. It has these rules, one a line
-// as a file has them, and its counts go nowhere.
+// NewGuard returns a guard for tests of one framework alone. It has these rules, one per line
+// in the file's syntax, and its counts are dropped.
 func NewGuard(tb testing.TB, rules string, opts ...middleware.Option) *middleware.Guard {
 	tb.Helper()
 	guard, _ := newGuard(tb, &tally{counts: make(map[string]int64)}, rules, opts...)

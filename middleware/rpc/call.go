@@ -16,7 +16,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Guard is an *hotparam.Hotparam or a [*middleware.Guard].
+// Guard is a *hotparam.Hotparam or a [*middleware.Guard].
 type Guard interface {
 	Begin(req middleware.Request) (rules.Decision, *middleware.Ticket)
 	ReadsMessage(resource string) bool
@@ -30,8 +30,8 @@ type Adapter struct {
 }
 
 // New returns an adapter to g. request returns a call's metadata as the header of a request,
-// its peer as RemoteAddr and its path as URL; origin is what Begin or Open got. It is called
-// only if a rule or an option needs it.
+// its peer as RemoteAddr and its path as URL. Its origin is the argument of Begin or Open. It is
+// called only if a rule or an option needs it.
 func New(g Guard, request func(ctx context.Context, origin any) *http.Request) *Adapter {
 	a := &Adapter{guard: g, request: request}
 	a.questions.New = func() any {
@@ -42,31 +42,31 @@ func New(g Guard, request func(ctx context.Context, origin any) *http.Request) *
 	return a
 }
 
-// Call is a call on which the guard has decided. Its End must be called once the handler has
+// Call is a call that the guard has decided on. End must be called once the handler has
 // returned, even if it panics.
 type Call struct {
-	// Context is the handler's.
+	// Context is the handler's context.
 	Context context.Context
 	// Header is metadata to send if the call passes, with the names of net/http. It may be nil.
 	Header http.Header
-	// Refusal is what to answer in place of the handler, or nil if the call passes.
+	// Refusal is the answer that replaces the handler's, or nil if the call passes.
 	Refusal *Refusal
 
 	ticket *middleware.Ticket
 	start  time.Time
-	units  func() int64 // nil if no rule counts them
-	sized  bool         // a rule counts bytes
+	units  func() int64 // nil if no rule counts units
+	sized  bool         // whether a rule counts bytes
 	bytes  int64
 }
 
-// Begin has the guard decide on a call, and waits if a rule says so. method is the full name,
-// with or without the first slash: "/shop.Search/Find". message is that of the request, or nil
-// if there is none.
+// Begin makes the guard decide on a call, and waits if a rule says so. method is the full name,
+// with or without the first slash: "/shop.Search/Find". message is the request's message, or
+// nil if there is none.
 func (a *Adapter) Begin(ctx context.Context, method string, origin, message any) Call {
 	return a.begin(ctx, method, origin, message, nil)
 }
 
-// begin is Begin, for a context whose cost units returns, if it is not nil.
+// begin implements Begin. A non-nil units returns the cost that ctx collects.
 func (a *Adapter) begin(ctx context.Context, method string, origin, message any, units func() int64) Call {
 	q := a.questions.Get().(*question)
 	q.adapter, q.ctx, q.origin, q.message = a, ctx, origin, messageOf(message)
@@ -97,8 +97,8 @@ func (c *Call) Sent(message any) {
 	}
 }
 
-// End releases what the call holds, and charges its cost: the size of the messages that were
-// sent, the time since Begin, and what the handler has added by [middleware.AddCost].
+// End releases the call's permits, and charges its cost: the size of the messages that were
+// sent, the time since Begin, and the units that the handler added by [middleware.AddCost].
 func (c *Call) End() {
 	if c.ticket == nil {
 		return
@@ -111,11 +111,11 @@ func (c *Call) End() {
 	c.ticket = nil
 }
 
-// Resource returns the resource by which rules name a method.
+// Resource returns the name of a method in rules.
 func Resource(method string) string { return strings.TrimPrefix(method, "/") }
 
-// question is what a guard may ask about a call. It is pooled with its functions, so that a
-// call allocates nothing.
+// question holds the data that a guard may ask about a call. It is pooled with its functions,
+// so that a call allocates nothing.
 type question struct {
 	adapter *Adapter
 	ctx     context.Context
@@ -132,7 +132,7 @@ func (q *question) appendField(name string, values []string) []string {
 	return protofield.Append(values, q.message, name)
 }
 
-// messageOf returns a message of protobuf, or nil for one of another codec.
+// messageOf returns a protobuf message, or nil for a message of another codec.
 func messageOf(message any) proto.Message {
 	switch m := message.(type) {
 	case proto.Message:
@@ -143,8 +143,7 @@ func messageOf(message any) proto.Message {
 	return nil
 }
 
-// sizeOf returns the size of a message before it is compressed, or 0 if its codec is not
-// known.
+// sizeOf returns the size of a message before compression, or 0 if its codec is unknown.
 func sizeOf(message any) int64 {
 	if m := messageOf(message); m != nil {
 		return int64(proto.Size(m))

@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Code is a status code of gRPC, and of Connect.
+// Code is a status code of gRPC and Connect.
 type Code uint32
 
 // Codes of refusals.
@@ -31,26 +31,26 @@ const (
 	unauthenticated    Code = 16
 )
 
-// Domain is that of the ErrorInfo of refusals.
+// Domain is the domain of the ErrorInfo of refusals.
 const Domain = "github.com/hotparam/hotparam"
 
-// Refusal is the answer to a call that is refused.
+// Refusal is the answer to a refused call.
 type Refusal struct {
 	Code     Code
 	Message  string
 	Decision rules.Decision
-	Request  any         // the message by which the guard has decided, or nil
+	Request  any         // the message that the guard decided by, or nil
 	Header   http.Header // metadata to send, with the names of net/http; it may be nil
 	// Wait is how long the client should wait before it retries, or zero if a retry cannot
 	// pass.
 	Wait time.Duration
 }
 
-// Reason returns the reason as an ErrorInfo has it, such as "LIMITED".
+// Reason returns the reason in the form of an ErrorInfo, such as "LIMITED".
 func (r *Refusal) Reason() string { return strings.ToUpper(r.Decision.Reason.String()) }
 
-// OverQuota reports whether the client has exceeded a limit, in which case a QuotaFailure
-// belongs to the answer.
+// OverQuota reports whether the client has exceeded a limit. The answer should then have a
+// QuotaFailure.
 func (r *Refusal) OverQuota() bool {
 	switch r.Decision.Reason {
 	case rules.ReasonLimited, rules.ReasonLocked, rules.ReasonServed:
@@ -59,8 +59,8 @@ func (r *Refusal) OverQuota() bool {
 	return false
 }
 
-// NewRefusal returns the refusal of a decision, whose answer over HTTP is known. A call whose
-// context has ended while it waited gets the context's code.
+// NewRefusal returns the refusal for a decision whose answer over HTTP is given. If the call's
+// context ended while it waited, the refusal has the context's code.
 func NewRefusal(ctx context.Context, d rules.Decision, answer rules.Answer, request any) *Refusal {
 	r := &Refusal{
 		Code: resourceExhausted, Message: "too many requests for these parameters",
@@ -100,14 +100,14 @@ func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// isMessage reports whether a body can be the message of a status, which is sent as a header.
+// isMessage reports whether a body can be a status's message, which is sent as a header.
 func isMessage(body string) bool {
 	const longest = 1 << 10
 	return body != "" && len(body) <= longest && utf8.ValidString(body)
 }
 
-// codeOf returns the code that google.rpc.Code maps to a status of HTTP. A status of success
-// has none, since a call that has no message has not succeeded.
+// codeOf returns the code that google.rpc.Code maps to an HTTP status. A status of success
+// has none, since a call without a message has not succeeded.
 func codeOf(status int) Code {
 	switch status {
 	case http.StatusBadRequest:
@@ -134,8 +134,8 @@ func codeOf(status int) Code {
 	return resourceExhausted
 }
 
-// metadata returns the headers of an answer without those that describe its body, or that the
-// protocol has for itself.
+// metadata returns the headers of an answer, except those that describe its body or that the
+// protocol reserves.
 func metadata(header map[string][]string) http.Header {
 	var md http.Header
 	for name, values := range header {

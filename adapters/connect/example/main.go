@@ -1,5 +1,5 @@
-// Command example serves shop.Search/Find, whose message is a text, and limits each text that
-// hotparam.yaml says is searched too often:
+// Command example serves shop.Search/Find, whose message is a text, and limits frequent texts by
+// the rules of hotparam.yaml:
 //
 //	go run ./example localhost:8080 example/hotparam.yaml
 //	curl -H 'Content-Type: application/json' -d '"phone"' localhost:8080/shop.Search/Find

@@ -1,5 +1,5 @@
 // Command example serves POST /shops/{shop}/login and limits the logins of each user of a shop
-// as hotparam.yaml says:
+// by the rules of hotparam.yaml:
 //
 //	go run ./example localhost:8080 example/hotparam.yaml
 //	curl -i -d user=ann localhost:8080/shops/toys/login

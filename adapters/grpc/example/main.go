@@ -1,5 +1,5 @@
-// Command example serves the health service of gRPC, and limits the checks of each service
-// that hotparam.yaml says are too frequent:
+// Command example serves the health service of gRPC, and limits the frequent checks of a service
+// by the rules of hotparam.yaml:
 //
 //	go run ./example localhost:8080 example/hotparam.yaml
 //	grpcurl -plaintext -d '{"service": "search"}' localhost:8080 grpc.health.v1.Health/Check

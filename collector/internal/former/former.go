@@ -1,5 +1,5 @@
-// Package former has the rules that a sink goes on to know after a reload has removed them: their
-// counts may still come, and an aggregator that has the rule still, or again, needs them.
+// Package former keeps the rules that a sink must still know after a reload has removed them.
+// Their counts may still arrive, and an aggregator that has the rule still, or again, needs them.
 package former
 
 import (
@@ -8,15 +8,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Max bounds how many removed rules are known.
+// Max bounds the number of removed rules that are kept.
 const Max = 1000
 
-// List has the IDs of removed rules, the first removed first. Its zero value is empty. It is not
-// safe for concurrent use.
+// List holds the IDs of removed rules, in the order of removal. Its zero value is empty. It is
+// not safe for concurrent use.
 type List struct{ ids []string }
 
-// Update moves the rules of known, by ID, that are not in rules to the list, and takes those that
-// are back off it. If there are more than [Max], it deletes those removed first from known.
+// Update adds the rules of known, by ID, that are not in rules to the list, and removes the ones
+// that have returned. If more than [Max] remain, it deletes the first removed from known.
 func Update[R any](l *List, known map[string]R, rules *rules.Rules) {
 	present := make(map[string]bool, len(rules.Rules))
 	for i := range rules.Rules {
