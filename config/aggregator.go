@@ -81,7 +81,7 @@ func (a *Aggregator) settings() settings {
 		{"lease", flag(&a.Lease), "", "One of several aggregators publishes, and another takes over when it dies"},
 		{"listen", as(&a.Listen, oneOrMore(schemaForm(`:[0-9]+$|^unix`)), (*decoder).listen), defaultListen, "Addresses for StatsD lines"},
 		{"readers", number(&a.Readers, "one takes some million lines a second; more than there are processors gain nothing", "", maxReaders), "1", "Sockets that share a UDP address"},
-		{"canonical", flag(&a.Canonical), "", "Keys of other programs are put into canonical form"},
+		{"canonical", flag(&a.Canonical), "", "Whether keys of other programs are canonical and need no check. Default: false"},
 		{"redis", a.Redis.value(), "", "Where the hot set is published. Default: " + defaultRedis},
 		{"hold_when_away", span(&a.HoldWhenAway, "10m", 0, maxHold), "", "How long hot keys stay limited while the aggregator or Redis is unavailable, at most 1h. Default: some seconds"},
 		{"snapshot_file", word(&a.SnapshotFile), "", "File for what the StatsD aggregator needs after a restart. Default: in Redis"},
