@@ -120,7 +120,7 @@ func (h *Hotparam) build(file *config.File, o *options) (err error) {
 	if h.watcher, err = hotkeys.NewWatcher(h.client, hotkeys.WatcherConfig{Namespace: namespace, Logger: o.log}, h.guard.HotSet()); err != nil {
 		return err
 	}
-	h.watcher.SetHold(file.Aggregator.HoldWhenAway)
+	h.watcher.SetHold(file.Aggregator.HoldDuringOutage)
 	if h.controls, err = hotkeys.NewControlWatcher(h.client, hotkeys.ControlWatcherConfig{Namespace: namespace, Logger: o.log}, h.guard); err != nil {
 		return err
 	}

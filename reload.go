@@ -100,7 +100,7 @@ func (h *Hotparam) putInForce(data []byte) error {
 	}
 	h.assume(file.Instances)
 	h.followFleet(file.Rules)
-	h.watcher.SetHold(file.Aggregator.HoldWhenAway)
+	h.watcher.SetHold(file.Aggregator.HoldDuringOutage)
 	h.rules.inForce = file.Rules
 	h.rules.stats.Version, h.rules.stats.RedactKey, h.rules.stats.Problem = file.Rules.Version, keyID(file.Rules), ""
 	h.rules.stats.Reloads++

@@ -113,7 +113,7 @@ func (w *watched) also() string {
 // holderName returns a threshold's kind, past and window, which remain when its counts change.
 func (t *threshold) holderName() string { return holderName(t.Kind, t.Over, t.Rate.Per) }
 
-func holderName(kind rules.Kind, past rules.Over, window time.Duration) string {
+func holderName(kind rules.ThresholdKind, past rules.Over, window time.Duration) string {
 	name := kind.String() + "/" + window.String()
 	if past != rules.OverRecent {
 		name += " over " + past.String()

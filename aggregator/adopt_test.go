@@ -15,7 +15,7 @@ func adopted(text string, since time.Time) rules.Hot {
 // A key that was adopted neither cools nor is told anew while its counts go on,
 // and cools in its time when they do not.
 func TestDetectorAdopts(t *testing.T) {
-	for _, kind := range []rules.Kind{rules.Absolute, rules.Share, rules.Jump, rules.Top} {
+	for _, kind := range []rules.ThresholdKind{rules.FixedRate, rules.Share, rules.Jump, rules.Top} {
 		rule := hotRule("r", 10, time.Second)
 		th := rules.NewThreshold(rules.Rate{N: 10, Per: time.Second})
 		th.Kind, th.Factor, th.Top = kind, rules.Percent(50), 1

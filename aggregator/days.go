@@ -75,7 +75,7 @@ func leastHourly(rule *rules.Rule) (least int64) {
 		}
 		// n in an hour are n × window / hour in a window.
 		windows := rules.NewFraction(int64(time.Hour), int64(t.Rate.Per))
-		n := max(1, rules.Portion(t.Rate.N, windows, t.Factor.Inverse()))
+		n := max(1, rules.ScaleUp(t.Rate.N, windows, t.Factor.Inverse()))
 		if least == 0 || n < least {
 			least = n
 		}

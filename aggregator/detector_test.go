@@ -40,7 +40,7 @@ func drawRules(t *rapid.T) *rules.Rules {
 		}
 		if first := rule.Hot[0]; rapid.Bool().Draw(t, "exception") {
 			x := rules.Exception{Values: []rules.QueryMatch{{Name: "k", Value: "a"}}, Action: rules.Allow}
-			if first.Kind == rules.Absolute && rapid.Bool().Draw(t, "adjust") {
+			if first.Kind == rules.FixedRate && rapid.Bool().Draw(t, "adjust") {
 				x.Action, x.Rate = rules.Adjust, rules.Rate{N: rapid.Int64Range(1, 60).Draw(t, "other threshold"), Per: first.Rate.Per}
 			}
 			rule.Except = []rules.Exception{x}
@@ -52,7 +52,7 @@ func drawRules(t *rapid.T) *rules.Rules {
 
 func drawThreshold(t *rapid.T) rules.Threshold {
 	th := rules.Threshold{
-		Kind:     rapid.SampledFrom([]rules.Kind{rules.Absolute, rules.Absolute, rules.Share, rules.Jump, rules.Top}).Draw(t, "kind"),
+		Kind:     rapid.SampledFrom([]rules.ThresholdKind{rules.FixedRate, rules.FixedRate, rules.Share, rules.Jump, rules.Top}).Draw(t, "kind"),
 		Rate:     rules.Rate{N: rapid.Int64Range(1, 40).Draw(t, "threshold"), Per: rapid.SampledFrom(testWindows).Draw(t, "window")},
 		Hold:     rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, 10 * time.Second}).Draw(t, "hold"),
 		CoolDown: rapid.SampledFrom([]time.Duration{0, 0, 300 * time.Millisecond, 2 * time.Second, 5 * time.Second}).Draw(t, "cool down"),

@@ -54,7 +54,7 @@ func (r *ruleWatch) findHeirs() {
 			continue
 		}
 		high := old.highIn(g.by.view, g.by.view.closed)
-		if high >= rules.Portion(g.heirHigh, g.by.Exit) {
+		if high >= rules.ScaleUp(g.heirHigh, g.by.Exit) {
 			g.heir, g.heirHigh = old, max(high, g.heirHigh)
 		}
 	}

@@ -86,7 +86,7 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 	groups := r.groupsOf(v, pane, func(w *watched) bool { return !w.usual && !w.byShare })
 	for _, u := range shared {
 		low := u.lowIn(v, pane)
-		_, total := v.totals.Of([]byte(u.text)).Bounds(v.Window, pane)
+		_, total := v.totals.ForKey([]byte(u.text)).Bounds(v.Window, pane)
 		for i := range groups {
 			if g := &groups[i]; total != rules.Unknown && g.key.isApart(u) {
 				both := groupTally{highest: g.low - (total - low)}
@@ -222,7 +222,7 @@ func (r *ruleWatch) coincide(u *watched, g *kinGroup, v *view, pane int64) bool 
 		}
 	}
 	low := u.lowIn(v, pane)
-	_, total := v.totals.Of([]byte(u.text)).Bounds(v.Window, pane)
+	_, total := v.totals.ForKey([]byte(u.text)).Bounds(v.Window, pane)
 	return total != rules.Unknown && g.low > total-low
 }
 

@@ -121,7 +121,7 @@ func (x *exact) needs(rule, number int, text string, last int64) exactNeeds {
 		if e.Action == rules.Allow {
 			return exactNeeds{enter: math.MaxInt64, exit: math.MaxInt64}
 		}
-		if t.Kind == rules.Absolute && e.Rate.Per == t.Rate.Per {
+		if t.Kind == rules.FixedRate && e.Rate.Per == t.Rate.Per {
 			n = exactNeeds{enter: e.Rate.N, exit: max(1, atLeast(exit, whole(e.Rate.N)))}
 		}
 	}
@@ -238,7 +238,7 @@ func (x *exact) count(rule int, text string, when time.Time, n int64) {
 		x.newest[rule] = when
 	}
 	for i, t := range x.inOrder(rule) {
-		if t.Kind != rules.Absolute && t.Kind != rules.Jump {
+		if t.Kind != rules.FixedRate && t.Kind != rules.Jump {
 			continue
 		}
 		w := t.Window()

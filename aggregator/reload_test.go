@@ -86,7 +86,7 @@ func drawReloadRules(t *rapid.T) *rules.Rules {
 		rule.Hot = nil
 		for range rapid.IntRange(1, 2).Draw(t, "thresholds") {
 			h := rules.NewThreshold(rules.Rate{N: rapid.Int64Range(1, 30).Draw(t, "n"), Per: rapid.SampledFrom([]time.Duration{time.Second, 3 * time.Second, 7 * time.Second}).Draw(t, "per")})
-			h.Kind = rapid.SampledFrom([]rules.Kind{rules.Absolute, rules.Absolute, rules.Absolute, rules.Jump, rules.Share, rules.Top}).Draw(t, "kind")
+			h.Kind = rapid.SampledFrom([]rules.ThresholdKind{rules.FixedRate, rules.FixedRate, rules.FixedRate, rules.Jump, rules.Share, rules.Top}).Draw(t, "kind")
 			h.Factor, h.Top = rules.Fraction{Num: 2, Den: 1}, 2
 			if h.Kind == rules.Share {
 				h.Factor = rules.Percent(40)
@@ -271,7 +271,7 @@ func (m *reloadModel) check(t *rapid.T) {
 					now := v.Index(m.now)
 					_, is := listed[rules.Key{Rule: rule.ID, Text: text}]
 					sum := sumPanes(v.Window.Window, counts[text], now)
-					if h.Kind == rules.Absolute && since.IsZero() && sum >= h.Rate.N && rule.Exception(text) == nil && m.countedNow(counts[text]) && !m.flooded && !is {
+					if h.Kind == rules.FixedRate && since.IsZero() && sum >= h.Rate.N && rule.Exception(text) == nil && m.countedNow(counts[text]) && !m.flooded && !is {
 						t.Fatalf("%s %q counts %d of %d and is not listed", rule.ID, text, sum, h.Rate.N)
 					}
 				}

@@ -85,7 +85,7 @@ func newRestartModel(r *rand.Rand) *restartModel {
 		if m.IntN(2) == 0 { // as high as that of the shortest window
 			h.Rate.N *= int64(d / slices.Min(per))
 		}
-		h.Kind = oneOf(m.Rand, []rules.Kind{rules.Absolute, rules.Absolute, rules.Share, rules.Top, rules.Jump}...)
+		h.Kind = oneOf(m.Rand, []rules.ThresholdKind{rules.FixedRate, rules.FixedRate, rules.Share, rules.Top, rules.Jump}...)
 		h.Factor, h.Top = rules.Fraction{Num: 2, Den: 1}, 1+m.IntN(2)
 		if h.Kind == rules.Share {
 			h.Factor = rules.Percent(40)
@@ -360,7 +360,7 @@ func (m *restartModel) sum(w rules.Window, text string, last int64, panes int) i
 // least returns the least count of a key at threshold i.
 func (m *restartModel) least(i int, text string) int64 {
 	h := &m.rule.Hot[i]
-	if len(m.rule.Except) > 0 && strings.HasSuffix(text, "=b") && h.Kind == rules.Absolute && h.Rate.Per == m.rule.Except[0].Rate.Per {
+	if len(m.rule.Except) > 0 && strings.HasSuffix(text, "=b") && h.Kind == rules.FixedRate && h.Rate.Per == m.rule.Except[0].Rate.Per {
 		return m.rule.Except[0].Rate.N
 	}
 	return h.Rate.N

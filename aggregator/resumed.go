@@ -84,7 +84,7 @@ func (s *savedMark) holds(w *watched, t *threshold, pane, exit int64) bool {
 	v := t.view
 	for last := pane - 1; last >= v.Index(s.until); last-- {
 		if last <= v.Now()-v.Kept() { // no pane of it, or of earlier windows, is kept
-			if t.Kind != rules.Absolute {
+			if t.Kind != rules.FixedRate {
 				exit = t.ExitCount(t.Rate.N) // the exit for the lowest reference
 			}
 			return s.high(w, v, v.Index(s.until)-int64(v.Panes)+1, pane) < uint64(exit)

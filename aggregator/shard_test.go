@@ -280,7 +280,7 @@ func TestSaveLeavesOutCarriedGaps(t *testing.T) {
 // share of each of a hundred groups, a jump and a rank as well.
 func BenchmarkSave(b *testing.B) {
 	compared := hotRule("r", 50, time.Minute)
-	for _, kind := range []rules.Kind{rules.Share, rules.Jump, rules.Top} {
+	for _, kind := range []rules.ThresholdKind{rules.Share, rules.Jump, rules.Top} {
 		th := compared.Hot[0]
 		th.Kind, th.Factor, th.Top = kind, rules.Percent(50), 10
 		if kind == rules.Jump {

@@ -23,7 +23,7 @@ func (t *threshold) least() int64 {
 }
 
 func (t *threshold) replacedBy(x *rules.Exception) bool {
-	return t.Kind == rules.Absolute && !x.Rate.IsZero() && x.Rate.Per == t.Rate.Per
+	return t.Kind == rules.FixedRate && !x.Rate.IsZero() && x.Rate.Per == t.Rate.Per
 }
 
 // comparesKeys reports whether t compares keys with each other. Keys are judged by such a
@@ -53,7 +53,7 @@ func (t *threshold) needs(x *rules.Exception, i int32, text []byte, last int64) 
 	}
 	n := t.reached(t.Rate.N)
 	switch t.Kind {
-	case rules.Absolute:
+	case rules.FixedRate:
 		if x != nil && t.replacedBy(x) {
 			n = t.reached(x.Rate.N)
 		}
@@ -81,11 +81,11 @@ func (n *needs) raise(t *threshold, low, high int64, windows rules.Fraction) {
 	if high == rules.Unknown {
 		n.enter = rules.Unknown
 	} else {
-		n.enter = max(n.enter, rules.Portion(high, t.Factor, mean))
+		n.enter = max(n.enter, rules.ScaleUp(high, t.Factor, mean))
 	}
 	if low > 0 {
-		n.maybe = max(n.maybe, rules.Portion(low, t.Factor, mean))
-		n.exit = max(n.exit, rules.Portion(low, t.Factor, mean, t.Exit))
+		n.maybe = max(n.maybe, rules.ScaleUp(low, t.Factor, mean))
+		n.exit = max(n.exit, rules.ScaleUp(low, t.Factor, mean, t.Exit))
 	}
 }
 
@@ -105,7 +105,7 @@ func asString(text []byte) string { return unsafe.String(unsafe.SliceData(text),
 
 // unseen returns the least count at which a key without an entry may be hot.
 func (t *threshold) unseen(x *rules.Exception) int64 {
-	if t.Kind != rules.Absolute {
+	if t.Kind != rules.FixedRate {
 		return t.Rate.N
 	}
 	return t.needs(x, -1, nil, ring.Never).maybe

@@ -48,7 +48,7 @@ func (s *scripted) hotKeys() string {
 	return fmt.Sprint(keys)
 }
 
-func thresholdOf(kind rules.Kind, n int64) rules.Threshold {
+func thresholdOf(kind rules.ThresholdKind, n int64) rules.Threshold {
 	return rules.Threshold{Kind: kind, Rate: rules.Rate{N: n, Per: time.Second}, Exit: rules.Percent(80)}
 }
 
@@ -65,10 +65,10 @@ func TestEnterIsExact(t *testing.T) {
 		counts map[string]int64
 		want   string
 	}{
-		{"the threshold", thresholdOf(rules.Absolute, 10), nil, map[string]int64{"a": 10, "b": 9}, "[a]"},
-		{"an exception's", thresholdOf(rules.Absolute, 10), []rules.Exception{adjust}, map[string]int64{"x": 19, "b": 10}, "[b]"},
-		{"an exception's, reached", thresholdOf(rules.Absolute, 10), []rules.Exception{adjust}, map[string]int64{"x": 20}, "[x]"},
-		{"allowed", thresholdOf(rules.Absolute, 10), []rules.Exception{allow}, map[string]int64{"x": 1000}, "[]"},
+		{"the threshold", thresholdOf(rules.FixedRate, 10), nil, map[string]int64{"a": 10, "b": 9}, "[a]"},
+		{"an exception's", thresholdOf(rules.FixedRate, 10), []rules.Exception{adjust}, map[string]int64{"x": 19, "b": 10}, "[b]"},
+		{"an exception's, reached", thresholdOf(rules.FixedRate, 10), []rules.Exception{adjust}, map[string]int64{"x": 20}, "[x]"},
+		{"allowed", thresholdOf(rules.FixedRate, 10), []rules.Exception{allow}, map[string]int64{"x": 1000}, "[]"},
 		{"a share", share, nil, map[string]int64{"a": 25, "b": 24, "c": 24, "d": 24, "e": 3}, "[a]"},
 		{"less than a share", share, nil, map[string]int64{"a": 25, "b": 24, "c": 24, "d": 24, "e": 4}, "[]"},
 		{"the top two", top, nil, map[string]int64{"a": 30, "b": 21, "c": 20}, "[a b]"},
@@ -179,7 +179,7 @@ func TestExitIsExact(t *testing.T) {
 		n    int64 // in each second after the first, which has ten
 		want string
 	}{{8, "[a]"}, {7, "[]"}} {
-		s := newScripted(thresholdOf(rules.Absolute, 10))
+		s := newScripted(thresholdOf(rules.FixedRate, 10))
 		s.run(0, 8*time.Second, func(at time.Duration) {
 			switch {
 			case at == 0:
@@ -204,7 +204,7 @@ func TestCoolingIsExact(t *testing.T) {
 		{5 * time.Second, 2 * time.Second, 5 * time.Second},
 		{2 * time.Second, 5 * time.Second, 6100 * time.Millisecond},
 	} {
-		th := thresholdOf(rules.Absolute, 10)
+		th := thresholdOf(rules.FixedRate, 10)
 		th.Hold, th.CoolDown = c.hold, c.coolDown
 		s := newScripted(th)
 		s.run(0, 10*time.Second, func(at time.Duration) {

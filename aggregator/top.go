@@ -65,7 +65,7 @@ func (t *threshold) ranked(n *needs, i int32) {
 	}
 	if rival, ok := kth(k.lows, t.Threshold.Top, low, low >= t.Rate.N); ok {
 		n.maybe = max(n.maybe, rival+1)
-		n.exit = max(n.exit, rules.Portion(rival, t.Exit))
+		n.exit = max(n.exit, rules.ScaleUp(rival, t.Exit))
 	}
 }
 

@@ -64,7 +64,7 @@ func (v *view) wholeBefore(end int64) int64 {
 // isOnNearlyAll reports whether low, the key's count, is certainly nine tenths of the route's
 // requests or more, in the window that ends with a pane.
 func (w *watched) isOnNearlyAll(v *view, end, low int64) bool {
-	_, high := v.totals.Of([]byte(w.text)).Bounds(v.Window, end)
+	_, high := v.totals.ForKey([]byte(w.text)).Bounds(v.Window, end)
 	return high != rules.Unknown && low > 0 && low <= high && low*usualOf >= high*usualShare
 }
 
@@ -81,7 +81,7 @@ type mean struct {
 // many as were seen.
 func (w *watched) mean(v *view, pane int64) (m mean) {
 	panes, began := int64(v.Panes), int64(ring.Never)
-	if t := v.totals.Of([]byte(w.text)); t != nil {
+	if t := v.totals.ForKey([]byte(w.text)); t != nil {
 		began = t.Began()
 	}
 	var low, high, seen, shared int64

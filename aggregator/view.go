@@ -85,7 +85,7 @@ func (r *ruleWatch) viewLike(v *view) *view {
 // ended.
 func (v *view) judgesAtEnd() bool { return v.ranks || v.history != nil && v.Held() > 0 }
 
-func (v *view) has(kind rules.Kind) bool {
+func (v *view) has(kind rules.ThresholdKind) bool {
 	return slices.ContainsFunc(v.thresholds, func(t *threshold) bool { return t.Kind == kind })
 }
 

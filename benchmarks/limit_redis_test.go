@@ -42,7 +42,7 @@ var redisPeers = []struct {
 		if err != nil {
 			return nil, err
 		}
-		var asked []limiter.Asked
+		var asked []limiter.Claim
 		return func(ctx context.Context, keys []string) error {
 			if len(keys) == 1 {
 				_, err := lim.AllowN(ctx, keys[0], 1)
@@ -50,7 +50,7 @@ var redisPeers = []struct {
 			}
 			asked = asked[:0]
 			for _, key := range keys {
-				asked = append(asked, limiter.Asked{Limiter: lim, Key: key, N: 1})
+				asked = append(asked, limiter.Claim{Limiter: lim, Key: key, N: 1})
 			}
 			_, err := limiter.AllowAll(ctx, asked...)
 			return err

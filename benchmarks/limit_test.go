@@ -60,7 +60,7 @@ func limiters(b *testing.B, keys []string) {
 		var buf [64]byte
 		run(b, keys, func(key string) bool {
 			member := append(buf[:0], key...)
-			return held.Do(time.Since(start), rules.Hash(member), member, limiter.Ask{N: 1}).Allowed
+			return held.Do(time.Since(start), rules.Hash(member), member, limiter.Request{N: 1}).Allowed
 		})
 		if n := held.Stats().Displaced; n > 0 {
 			b.Errorf("%d keys lost their places", n)

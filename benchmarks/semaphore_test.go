@@ -21,7 +21,7 @@ func BenchmarkSemaphore(b *testing.B) {
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			lease, d, err := s.Acquire(ctx, "GET /report", semaphore.Ask{Permits: 8, N: 1})
+			lease, d, err := s.Acquire(ctx, "GET /report", semaphore.Request{Permits: 8, N: 1})
 			if err != nil || !d.Allowed {
 				b.Fatal(d, err)
 			}

@@ -50,7 +50,7 @@ func (l *localDetector) count(c *Collector, s *shard, t *table, at int, n uint64
 	levels := c.profiles.all[x.profile].levels
 	for i := range levels {
 		level, r := &levels[i], &x.rings[i]
-		if level.Kind != rules.Absolute {
+		if level.Kind != rules.FixedRate {
 			continue
 		}
 		r.add(level.window.Index(instant(c.start)), n)
@@ -152,7 +152,7 @@ func (x *localKey) compareWithExits(c *Collector) (silent, below bool) {
 	silent, below = true, true
 	levels := c.profiles.all[x.profile].levels
 	for j := range levels {
-		if l := &levels[j]; l.Kind == rules.Absolute {
+		if l := &levels[j]; l.Kind == rules.FixedRate {
 			r := &x.rings[j]
 			r.advance(l.window.Index(instant(c.now)))
 			silent = silent && r.sum == 0

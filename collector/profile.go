@@ -117,11 +117,11 @@ func newProfile(rule *rules.Rule, x *rules.Exception) profile {
 			continue // never hot
 		}
 		l := level{Threshold: t, window: t.Window(), n: t.Rate.N, exit: t.ExitCount(t.Rate.N)}
-		if x != nil && x.Rate.N > 0 && x.Rate.Per == t.Rate.Per && t.Kind == rules.Absolute {
+		if x != nil && x.Rate.N > 0 && x.Rate.Per == t.Rate.Per && t.Kind == rules.FixedRate {
 			l.n, l.exit = x.Rate.N, t.ExitCount(x.Rate.N)
 		}
 		p.levels = append(p.levels, l)
-		p.absolute = p.absolute || t.Kind == rules.Absolute
+		p.absolute = p.absolute || t.Kind == rules.FixedRate
 		p.jumps = p.jumps || t.Kind == rules.Jump
 	}
 	if p.keep == 0 {

@@ -207,7 +207,7 @@ func (l *localDetector) changeRules(c *Collector, last *profiles) {
 		rings := make([]ring, c.profiles.levels)
 		for j := range p.levels {
 			level := &p.levels[j]
-			if level.Kind != rules.Absolute {
+			if level.Kind != rules.FixedRate {
 				continue
 			}
 			if at := old.absoluteOf(level.window); at >= 0 {
@@ -229,7 +229,7 @@ func (l *localDetector) changeRules(c *Collector, last *profiles) {
 func (l *localDetector) keepHot(c *Collector, x *localKey, old *profile) {
 	p, was := &c.profiles.all[x.profile], &old.levels[x.level]
 	if x.level = p.absoluteOf(was.window); x.level < 0 {
-		x.level = slices.IndexFunc(p.levels, func(l level) bool { return l.Kind == rules.Absolute })
+		x.level = slices.IndexFunc(p.levels, func(l level) bool { return l.Kind == rules.FixedRate })
 	}
 	if p.levels[x.level].cause(p.rule.Count) != was.cause(old.rule.Count) || !samePublished(p.limit, old.limit) {
 		l.report(c, x, true)
@@ -244,5 +244,5 @@ func samePublished(a, b *rules.Limit) bool {
 
 // absoluteOf returns the index of the first absolute threshold over a window, or -1.
 func (p *profile) absoluteOf(w rules.Window) int {
-	return slices.IndexFunc(p.levels, func(l level) bool { return l.Kind == rules.Absolute && l.window == w })
+	return slices.IndexFunc(p.levels, func(l level) bool { return l.Kind == rules.FixedRate && l.window == w })
 }

@@ -63,7 +63,7 @@ func drawRules(t *rapid.T) *rules.Rules {
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "thresholds") {
 			th := rules.NewThreshold(rules.Rate{N: rapid.Int64Range(1, 50).Draw(t, "n"), Per: rapid.SampledFrom([]time.Duration{10 * time.Second, time.Minute, time.Hour}).Draw(t, "window")})
-			th.Kind = rapid.SampledFrom([]rules.Kind{rules.Absolute, rules.Share, rules.Jump}).Draw(t, "kind")
+			th.Kind = rapid.SampledFrom([]rules.ThresholdKind{rules.FixedRate, rules.Share, rules.Jump}).Draw(t, "kind")
 			r.Hot = append(r.Hot, th)
 		}
 		if rapid.Bool().Draw(t, "exception") {

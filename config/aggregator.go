@@ -26,9 +26,9 @@ type Aggregator struct {
 	Canonical bool
 	// Redis holds the hot set.
 	Redis Redis
-	// HoldWhenAway is the time that instances keep limiting the last hot keys while the
+	// HoldDuringOutage is the time that instances keep limiting the last hot keys while the
 	// aggregator or Redis is unavailable. Zero means some seconds.
-	HoldWhenAway time.Duration
+	HoldDuringOutage time.Duration
 	// SnapshotFile is the file in which the StatsD aggregator keeps the state that it needs
 	// after a restart. Empty means that the state is in Redis.
 	SnapshotFile string
@@ -83,7 +83,7 @@ func (a *Aggregator) settings() settings {
 		{"readers", number(&a.Readers, "one takes some million lines a second; more than there are processors gain nothing", "", maxReaders), "1", "Sockets that share a UDP address"},
 		{"canonical", flag(&a.Canonical), "", "Whether keys of other programs are canonical and need no check. Default: false"},
 		{"redis", a.Redis.value(), "", "Where the hot set is published. Default: " + defaultRedis},
-		{"hold_when_away", span(&a.HoldWhenAway, "10m", 0, maxHold), "", "How long hot keys stay limited while the aggregator or Redis is unavailable, at most 1h. Default: some seconds"},
+		{"hold_when_away", span(&a.HoldDuringOutage, "10m", 0, maxHold), "", "How long hot keys stay limited while the aggregator or Redis is unavailable, at most 1h. Default: some seconds"},
 		{"snapshot_file", word(&a.SnapshotFile), "", "File for what the StatsD aggregator needs after a restart. Default: in Redis"},
 		{"http", address(&a.HTTP, "127.0.0.1:9125"), "127.0.0.1:9125", "Address for the page, health and metrics"},
 		{"page", choice(&a.Page, PageOn, PageOff), PageOn, "Whether to serve the page of hot keys"},
@@ -145,7 +145,7 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 // 0-9 . _ -.
 func ValidName(s string) bool { return validName.MatchString(s) }
 
-// maxHold is the longest [Aggregator.HoldWhenAway].
+// maxHold is the longest [Aggregator.HoldDuringOutage].
 const maxHold = time.Hour
 
 // minMemory is the least memory that windows can work in.

@@ -95,14 +95,14 @@ func drawHot(t *rapid.T) []rules.Threshold {
 	threshold := rapid.Custom(func(t *rapid.T) rules.Threshold {
 		rate := drawRate(t, "hot", time.Second)
 		h := rules.Threshold{
-			Kind: rules.Kind(rapid.IntRange(int(rules.Absolute), int(rules.Top)).Draw(t, "kind")),
+			Kind: rules.ThresholdKind(rapid.IntRange(int(rules.FixedRate), int(rules.Top)).Draw(t, "kind")),
 			Rate: rate, Exit: rules.NewFraction(rapid.Int64Range(1_00000, 100_00000).Draw(t, "exit"), 100_00000),
 			Hold: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "hold")),
 		}
 		if rapid.Bool().Draw(t, "cools slowly") {
 			h.CoolDown = time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "cool-down"))
 		}
-		if h.Kind == rules.Absolute && rapid.Bool().Draw(t, "exit is a count") {
+		if h.Kind == rules.FixedRate && rapid.Bool().Draw(t, "exit is a count") {
 			if exit := rules.NewFraction(rapid.Int64Range(1, rate.N).Draw(t, "exit count"), rate.N); exit.Num*100 >= exit.Den {
 				h.Exit = exit
 			}
@@ -146,9 +146,9 @@ func drawLimit(t *rapid.T, unit rules.Unit) *rules.Limit {
 	}
 	l.Scope = rapid.SampledFrom([]rules.Scope{"", rules.ScopeShare, rules.ScopeExact}).Draw(t, "scope")
 	if l.Scope == rules.ScopeExact {
-		l.Away = rapid.SampledFrom([]rules.Away{"", rules.AwayLocal, rules.AwayOpen, rules.AwayClosed}).Draw(t, "away")
+		l.Outage = rapid.SampledFrom([]rules.OutagePolicy{"", rules.OutageLocal, rules.OutageOpen, rules.OutageClosed}).Draw(t, "away")
 		if !requests {
-			l.Scope, l.Away = "", ""
+			l.Scope, l.Outage = "", ""
 		}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "prior") == 0 {
@@ -206,7 +206,7 @@ func drawException(t *rapid.T, r *rules.Rule, names []rules.Param) rules.Excepti
 		return x
 	}
 	for _, h := range r.Hot {
-		if h.Kind == rules.Absolute {
+		if h.Kind == rules.FixedRate {
 			x.Rate = rules.Rate{N: rapid.Int64Range(1, 1_000_000).Draw(t, "except"), Per: h.Rate.Per}
 		}
 	}

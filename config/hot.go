@@ -51,7 +51,7 @@ func (r *ruleReader) hot(n *node, unit rules.Unit) []rules.Threshold {
 func (r *ruleReader) threshold(n *node, unit rules.Unit) (t rules.Threshold) {
 	var v values
 	if n.kind == scalarKind {
-		t = r.terms(n, "hot", rules.Absolute, unit)
+		t = r.terms(n, "hot", rules.FixedRate, unit)
 	} else if v = r.section(n, hotSection); v != nil {
 		t = r.kind(n, v, unit)
 	} else {
@@ -85,12 +85,12 @@ func (r *ruleReader) kind(n *node, v values, unit rules.Unit) (t rules.Threshold
 		return t
 	}
 	name := kindFields[kind]
-	return r.terms(v.get(name), "hot."+name, rules.Kind(kind), unit)
+	return r.terms(v.get(name), "hot."+name, rules.ThresholdKind(kind), unit)
 }
 
 // terms reads what a count is compared with. A rate may also be a share or a jump, depending
 // on its text.
-func (r *ruleReader) terms(n *node, what string, kind rules.Kind, unit rules.Unit) rules.Threshold {
+func (r *ruleReader) terms(n *node, what string, kind rules.ThresholdKind, unit rules.Unit) rules.Threshold {
 	s, ok := r.scalar(n, what)
 	if !ok {
 		return rules.Threshold{Kind: kind}
@@ -100,8 +100,8 @@ func (r *ruleReader) terms(n *node, what string, kind rules.Kind, unit rules.Uni
 	}
 	t, reason := parseTerms(s, unit)
 	switch {
-	case kind != rules.Absolute && t.Kind != kind:
-		reason = "want " + map[rules.Kind]string{rules.Share: "a percentage", rules.Jump: "a multiple"}[kind]
+	case kind != rules.FixedRate && t.Kind != kind:
+		reason = "want " + map[rules.ThresholdKind]string{rules.Share: "a percentage", rules.Jump: "a multiple"}[kind]
 		t.Kind = kind
 		fallthrough
 	case reason != "":
@@ -110,7 +110,7 @@ func (r *ruleReader) terms(n *node, what string, kind rules.Kind, unit rules.Uni
 	return t
 }
 
-func termsHint(s string, kind rules.Kind, unit rules.Unit) string {
+func termsHint(s string, kind rules.ThresholdKind, unit rules.Unit) string {
 	switch kind {
 	case rules.Share:
 		return "20% is a fifth of the route's count, 20%/1m the same within a minute"
@@ -122,7 +122,7 @@ func termsHint(s string, kind rules.Kind, unit rules.Unit) string {
 
 // least reads the least count and the window of a threshold that compares.
 func (r *ruleReader) least(n *node, v values, t *rules.Threshold, unit rules.Unit) {
-	if t.Kind == rules.Absolute {
+	if t.Kind == rules.FixedRate {
 		for _, name := range []string{"min", "window"} {
 			if field := v.get(name); field != nil {
 				r.reject(field, "remove it: 2000/10s is 2000 within a window of 10s", "hot.%s: a rate has its count and its window itself", name)
@@ -184,7 +184,7 @@ const defaultLeast = 10
 // withLeast sets the defaults of the least count and of the window in a threshold that
 // compares.
 func withLeast(t *rules.Threshold) {
-	if t.Kind != rules.Absolute {
+	if t.Kind != rules.FixedRate {
 		t.Rate.N, t.Rate.Per = cmp.Or(t.Rate.N, defaultLeast), cmp.Or(t.Rate.Per, rules.MinWindow)
 	}
 }
@@ -198,7 +198,7 @@ func (r *ruleReader) exit(n *node, t *rules.Threshold, unit rules.Unit) {
 	}
 	s = strings.TrimSpace(s)
 	forms := "a share of the threshold (80%), a rate over the same window (160/s) or a count (160)"
-	if t.Kind != rules.Absolute {
+	if t.Kind != rules.FixedRate {
 		forms = "80% lowers what a hot key is compared with to four fifths"
 	}
 	if percent, found := strings.CutSuffix(s, "%"); found {
@@ -213,7 +213,7 @@ func (r *ruleReader) exit(n *node, t *rules.Threshold, unit rules.Unit) {
 		}
 		return
 	}
-	if t.Kind != rules.Absolute {
+	if t.Kind != rules.FixedRate {
 		r.reject(n, forms, "hot.exit %s: want a percentage, because the threshold is not a rate", quote(s))
 		return
 	}

@@ -27,7 +27,7 @@ var limitSection = section{
 		{"count_denied", shown(schemaFlag()), "", "Refused requests count, too"},
 		{"penalty", shown(schemaDuration()), "", "How long a key is locked after a refusal"},
 		{"scope", shown(schemaChoice(string(rules.ScopeInstance), string(rules.ScopeShare), string(rules.ScopeExact))), "", "Whose requests share the limit. Default: instance"},
-		{"when_redis_is_away", shown(schemaChoice(string(rules.AwayLocal), string(rules.AwayOpen), string(rules.AwayClosed))), "", "For scope: exact. Default: local"},
+		{"when_redis_is_away", shown(schemaChoice(string(rules.OutageLocal), string(rules.OutageOpen), string(rules.OutageClosed))), "", "For scope: exact. Default: local"},
 		{"on_limit", shown(schemaChoice("reject", "wait", "serve", "shadow")), "", "Decision for requests over the limit. Default: reject"},
 		{"wait", shown(schemaDuration()), "", "The longest that a request waits"},
 		{"concurrency", shown(schemaWhole(1, rules.MaxConcurrency)), "", "How many requests are served at a time"},
@@ -135,8 +135,8 @@ func (r *ruleReader) whose(v values, l *rules.Limit) {
 	if l.Scope == rules.ScopeInstance {
 		l.Scope = ""
 	}
-	away, _ := r.choice(v.get("when_redis_is_away"), "limit.when_redis_is_away", string(rules.AwayLocal), string(rules.AwayOpen), string(rules.AwayClosed))
-	l.Away = rules.Away(away)
+	away, _ := r.choice(v.get("when_redis_is_away"), "limit.when_redis_is_away", string(rules.OutageLocal), string(rules.OutageOpen), string(rules.OutageClosed))
+	l.Outage = rules.OutagePolicy(away)
 }
 
 // over reads what happens to requests over the limit.

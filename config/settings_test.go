@@ -54,7 +54,7 @@ func drawSettings(t *rapid.T, ruleset *rules.Rules) File {
 	if len(f.Aggregator.Listen) == 0 || anyUDP(f.Aggregator.Listen) {
 		f.Aggregator.Readers = rapid.IntRange(0, maxReaders).Draw(t, "readers")
 	}
-	f.Aggregator.HoldWhenAway = times("hold")
+	f.Aggregator.HoldDuringOutage = times("hold")
 	f.Aggregator.SnapshotFile = text("snapshot file", "/var/lib/hotparam/snapshot")
 	f.Aggregator.Canonical = rapid.Bool().Draw(t, "canonical")
 	f.StatsD = StatsD{
@@ -234,7 +234,7 @@ func (w writer) settings(f *File) string {
 	}
 	return section("aggregator", []pair{
 		{"source", text(a.Source)}, {"name", text(a.Name)}, {"lease", flag(a.Lease)}, {"listen", listen}, {"readers", readers}, {"canonical", flag(a.Canonical)},
-		{"redis", redis}, {"hold_when_away", times(a.HoldWhenAway)}, {"snapshot_file", text(a.SnapshotFile)}, {"http", text(a.HTTP)}, {"page", text(a.Page)}, {"pprof", text(map[bool]string{true: "on"}[a.Pprof])}, {"page_token_file", text(a.PageTokenFile)}, {"page_hosts", list(a.PageHosts)}, {"memory", size(a.Memory)}, {"trust", text(a.Trust)}, {"senders", list(senders)}, {"key_file", text(a.KeyFile)}, {"caps", caps},
+		{"redis", redis}, {"hold_when_away", times(a.HoldDuringOutage)}, {"snapshot_file", text(a.SnapshotFile)}, {"http", text(a.HTTP)}, {"page", text(a.Page)}, {"pprof", text(map[bool]string{true: "on"}[a.Pprof])}, {"page_token_file", text(a.PageTokenFile)}, {"page_hosts", list(a.PageHosts)}, {"memory", size(a.Memory)}, {"trust", text(a.Trust)}, {"senders", list(senders)}, {"key_file", text(a.KeyFile)}, {"caps", caps},
 	}) + section("statsd", []pair{{"addresses", list(f.StatsD.Addresses)}, {"spread", text(f.StatsD.Spread)}, {"encoding", text(f.StatsD.Encoding)}, {"meta", meta}}) +
 		section("kafka", []pair{
 			{"brokers", list(k.Brokers)}, {"topic", text(k.Topic)}, {"client_id", text(k.ClientID)}, {"version", text(k.Version)},

@@ -29,7 +29,7 @@ type decisive struct {
 // canonical form. Comments, quotes, the order of fields, the spelling of durations, and
 // explicit defaults do not change it. The order of rules does.
 func (f *File) version() string {
-	d := decisive{Rules: *f.Rules, Instances: f.Instances, Hold: f.Aggregator.HoldWhenAway, Paths: f.Guard.WithDefaults().Paths, Caller: f.Guard.TrustCaller}
+	d := decisive{Rules: *f.Rules, Instances: f.Instances, Hold: f.Aggregator.HoldDuringOutage, Paths: f.Guard.WithDefaults().Paths, Caller: f.Guard.TrustCaller}
 	d.Rules.Version = ""
 	// An aggregator has no key. Instances show an id of their key next to the version.
 	d.Rules.Redact.Key = nil
@@ -46,7 +46,7 @@ func (f *File) version() string {
 var sameAsZero = map[string]any{
 	"Rules.LimitKeys": rules.DefaultLimitKeys,
 	"Limit.Scope":     rules.ScopeInstance,
-	"Limit.Away":      rules.AwayLocal,
+	"Limit.Away":      rules.OutageLocal,
 	"Limit.Queue":     rules.DefaultQueue,
 	"Quota.Zone":      "UTC",
 }

@@ -35,7 +35,7 @@ var fieldsOf = map[string]struct{ decide, doNot string }{
 	"config.File":      {decide: "Instances"},
 	"config.KeyPlace":  {doNot: "File Env"},
 	"config.Aggregator": {
-		decide: "HoldWhenAway",
+		decide: "HoldDuringOutage",
 		doNot:  "Source Name Lease Listen Readers Canonical SnapshotFile HTTP Page PageTokenFile PageTokenEnv PageHosts Pprof Memory Trust Senders KeyFile KeyEnv",
 	},
 	"config.Redis":     {doNot: "URL Username PasswordFile PasswordEnv SentinelUsername SentinelPasswordFile SentinelPasswordEnv CA Cert Key ServerName Insecure"},

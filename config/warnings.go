@@ -110,7 +110,7 @@ func (d *decoder) warnOfHighLimits(rule *rules.Rule, place func(string) fieldPla
 		return
 	}
 	for i := range rule.Hot {
-		if t := &rule.Hot[i]; t.Kind == rules.Absolute && isAbove(rule.Limit, t.Rate) {
+		if t := &rule.Hot[i]; t.Kind == rules.FixedRate && isAbove(rule.Limit, t.Rate) {
 			d.warnOfHighLimit(place("limit.rate"), rule, rule.Limit, t.Rate)
 			break
 		}

@@ -132,15 +132,15 @@ func (w writer) rate(r rules.Rate, unit rules.Unit) string {
 
 // threshold writes one, in one word where that is all there is to say.
 func (w writer) threshold(h rules.Threshold, unit rules.Unit) string {
-	word := map[rules.Kind]string{
-		rules.Absolute: "", rules.Share: h.Factor.Decimal(100) + "%",
+	word := map[rules.ThresholdKind]string{
+		rules.FixedRate: "", rules.Share: h.Factor.Decimal(100) + "%",
 		rules.Jump: h.Factor.Decimal(1) + "x", rules.Top: fmt.Sprint(h.Top),
 	}[h.Kind]
-	field := map[rules.Kind]string{rules.Absolute: "rate", rules.Share: "share", rules.Jump: "jump", rules.Top: "top"}[h.Kind]
+	field := map[rules.ThresholdKind]string{rules.FixedRate: "rate", rules.Share: "share", rules.Jump: "jump", rules.Top: "top"}[h.Kind]
 	exit := h.Exit.Decimal(100) + "%"
 	var pairs []pair
 	switch {
-	case h.Kind == rules.Absolute:
+	case h.Kind == rules.FixedRate:
 		pairs = []pair{{"rate", w.rate(h.Rate, unit)}}
 		if count := h.ExitCount(h.Rate.N); h.Exit == rules.NewFraction(count, h.Rate.N) {
 			ways := 2
@@ -204,7 +204,7 @@ func (w writer) limit(l *rules.Limit, unit rules.Unit) string {
 	put(l.Penalty > 0, "penalty", l.Penalty)
 	put(l.Scope != "", "scope", l.Scope)
 	put(l.Scope == "" && w.coin("scope"), "scope", rules.ScopeInstance)
-	put(l.Away != "", "when_redis_is_away", l.Away)
+	put(l.Outage != "", "when_redis_is_away", l.Outage)
 	put(l.Wait > 0, "wait", l.Wait)
 	put(l.Concurrency > 0, "concurrency", l.Concurrency)
 	put(l.Queue > 0, "queue", l.Queue)

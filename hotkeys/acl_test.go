@@ -240,7 +240,7 @@ func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
 		return nil
 	})
 	failed = append(failed, err)
-	_, err = ReleaseControl(ctx, client, testNamespace, key, "", "")
+	_, err = ReleaseControl(ctx, client, testNamespace, ControlOrder{Key: key})
 	return errors.Join(append(failed, err)...)
 }
 
@@ -388,7 +388,7 @@ func TestControlsAreTheOperators(t *testing.T) {
 		allow(t, admin, words, append(commands, "+acl|whoami")...)
 		client := clientOf(t, userURL(t, server.URL(), user))
 		_, setErr := SetControl(ctx, client, testNamespace, ControlOrder{Key: key, Action: rules.ControlBlock, For: time.Hour})
-		_, releaseErr := ReleaseControl(ctx, client, testNamespace, key, "", "")
+		_, releaseErr := ReleaseControl(ctx, client, testNamespace, ControlOrder{Key: key})
 		for what, err := range map[string]error{
 			"set":     setErr,
 			"release": releaseErr,

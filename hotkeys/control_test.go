@@ -83,12 +83,12 @@ func TestControls(t *testing.T) {
 		t.Errorf("%+v", listed)
 	}
 
-	released, err := ReleaseControl(ctx, client, testNamespace, order(2, "", 0).Key, "it is over", "bob")
+	released, err := ReleaseControl(ctx, client, testNamespace, ControlOrder{Key: order(2, "", 0).Key, Why: "it is over", Claimed: "bob"})
 	must(t, err)
 	if released.Action != rules.ControlAllow || released.Why != "it is over" || !released.Until.Equal(listed[1].Until) {
 		t.Errorf("%+v", released)
 	}
-	if _, err := ReleaseControl(ctx, client, testNamespace, order(2, "", 0).Key, "", ""); !errors.Is(err, ErrNoControl) {
+	if _, err := ReleaseControl(ctx, client, testNamespace, ControlOrder{Key: order(2, "", 0).Key}); !errors.Is(err, ErrNoControl) {
 		t.Errorf("%v", err)
 	}
 	within(t, "a release", patience, func() bool { return pushed.words() == "pin "+text(1) && polled.words() == "pin "+text(1) })
@@ -231,7 +231,7 @@ func TestManyControls(t *testing.T) {
 	must(t, err)
 	_, target := startControls(t, client, ControlWatcherConfig{})
 	within(t, "all", patience, func() bool { return len(target.all()) == rules.MaxControls })
-	_, err = ReleaseControl(ctx, client, testNamespace, order(8, "", 0).Key, "", "")
+	_, err = ReleaseControl(ctx, client, testNamespace, ControlOrder{Key: order(8, "", 0).Key})
 	must(t, err)
 	_, err = SetControl(ctx, client, testNamespace, order(5000, rules.ControlPin, time.Hour))
 	must(t, err)

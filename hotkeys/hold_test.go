@@ -141,7 +141,7 @@ func TestHold(t *testing.T) {
 func TestHoldIsReleased(t *testing.T) {
 	held(t, time.Hour, func(f *heldFleet) {
 		key := func(i int) rules.Key { return hot(text(i), 1, 50).Key }
-		if _, err := ReleaseControl(f.Context(), f.client, testNamespace, key(1), "", "ann"); !errors.Is(err, ErrNoControl) {
+		if _, err := ReleaseControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key(1), Claimed: "ann"}); !errors.Is(err, ErrNoControl) {
 			f.Errorf("released of an aggregator: %v", err)
 		}
 		if _, err := SetControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key(2), Action: rules.ControlPin, For: time.Hour}); err != nil {
@@ -149,7 +149,7 @@ func TestHoldIsReleased(t *testing.T) {
 		}
 		f.lose()
 		f.wantHeld(2)
-		c, err := ReleaseControl(f.Context(), f.client, testNamespace, key(1), "enough", "ann")
+		c, err := ReleaseControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key(1), Why: "enough", Claimed: "ann"})
 		if err != nil || c.Action != rules.ControlHold || c.Why != "enough" {
 			f.Errorf("%+v, %v", c, err)
 		}
@@ -160,12 +160,12 @@ func TestHoldIsReleased(t *testing.T) {
 			f.Errorf("%+v, %v", events, err)
 		}
 		// A release of a control ends the hold as well.
-		if c, err = ReleaseControl(f.Context(), f.client, testNamespace, key(2), "", "ann"); err != nil || c.Action != rules.ControlPin {
+		if c, err = ReleaseControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key(2), Claimed: "ann"}); err != nil || c.Action != rules.ControlPin {
 			f.Errorf("%+v, %v", c, err)
 		}
 		f.wantAfter(1100 * time.Millisecond)
 		f.wantHeld(0)
-		if _, err := ReleaseControl(f.Context(), f.client, testNamespace, key(1), "", "ann"); !errors.Is(err, ErrNoControl) {
+		if _, err := ReleaseControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key(1), Claimed: "ann"}); !errors.Is(err, ErrNoControl) {
 			f.Errorf("released twice: %v", err)
 		}
 		f.wantAfter(15 * time.Second) // until Redis's own entries have expired
@@ -181,7 +181,7 @@ func TestOldReleaseEndsNoHold(t *testing.T) {
 		if _, err := SetControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key, Action: rules.ControlPin, For: time.Hour}); err != nil {
 			f.Error(err)
 		}
-		if _, err := ReleaseControl(f.Context(), f.client, testNamespace, key, "", "ann"); err != nil {
+		if _, err := ReleaseControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key, Claimed: "ann"}); err != nil {
 			f.Error(err)
 		}
 		f.lose()

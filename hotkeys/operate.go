@@ -84,14 +84,14 @@ func SetControl(ctx context.Context, client redis.UniversalClient, namespace str
 }
 
 // ReleaseControl ends a key's control and returns it, with By, Why and Claimed replaced by those
-// of the caller. Instances that hold hot keys ([Watcher.SetHold]) end the hold of the key. If the
+// of the order; its Action and For are ignored. Instances that hold hot keys ([Watcher.SetHold]) end the hold of the key. If the
 // key has no control and an instance holds keys, the action is [rules.ControlHold]. Otherwise
 // ReleaseControl returns [ErrNoControl]. The deadline is that of ctx.
-func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace string, key rules.Key, why, claimed string) (rules.Control, error) {
-	if err := validateOperator(key, why, claimed); err != nil {
+func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace string, order ControlOrder) (rules.Control, error) {
+	if err := validateOperator(order.Key, order.Why, order.Claimed); err != nil {
 		return rules.Control{}, fmt.Errorf("release: %w", err)
 	}
-	c := rules.Control{Key: key, Why: why, Claimed: claimed}
+	c := rules.Control{Key: order.Key, Why: order.Why, Claimed: order.Claimed}
 	got, err := operate(ctx, client, namespace, "release", &c, 0)
 	if errors.Is(err, ErrNoControl) && AreKeysHeld(ctx, client, namespace) {
 		got, err = operate(ctx, client, namespace, "release", &c, maxHold)

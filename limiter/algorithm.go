@@ -110,7 +110,7 @@ type unlimited struct{}
 
 func newUnlimited(*rules.Quota, time.Duration) State { return unlimited{} }
 
-func (unlimited) Do(_ time.Duration, ask Ask) Result {
+func (unlimited) Do(_ time.Duration, ask Request) Result {
 	r := Result{Decision: rules.Decision{Limit: rules.Unlimited, Remaining: rules.Unlimited}}
 	if ask.Kind != Forget && !ask.valid() {
 		r.Reason = rules.ReasonLimited
@@ -126,20 +126,20 @@ func (unlimited) Do(_ time.Duration, ask Ask) Result {
 func (unlimited) FreshAfter(time.Duration) time.Duration { return 0 }
 
 // clamp replaces negative values of Keep and Within by 0.
-func (a *Ask) clamp() { a.Keep, a.Within = max(a.Keep, 0), max(a.Within, 0) }
+func (a *Request) clamp() { a.Keep, a.Within = max(a.Keep, 0), max(a.Within, 0) }
 
 // ofNew returns the ask to execute on an unknown key, which has nothing to drop or to return.
-func (a *Ask) ofNew() Ask {
+func (a *Request) ofNew() Request {
 	switch a.Kind {
 	case Forget:
-		return Ask{Kind: Peek}
+		return Request{Kind: Peek}
 	case Return:
-		return Ask{Kind: Peek, N: min(a.N, 0)}
+		return Request{Kind: Peek, N: min(a.N, 0)}
 	}
 	return *a
 }
 
 // valid reports whether a State can execute the ask at all.
-func (a *Ask) valid() bool { return a.N >= 0 && a.Kind < Forget }
+func (a *Request) valid() bool { return a.N >= 0 && a.Kind < Forget }
 
-func (k Kind) takes() bool { return k == Take || k == AtMost || k == Reserve || k == Charge }
+func (k OpKind) takes() bool { return k == Take || k == AtMost || k == Reserve || k == Charge }

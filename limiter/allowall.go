@@ -11,9 +11,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Asked is one of the limits that a request is held to: N permits of Key, provided that
+// Claim is one of the limits that a request is held to: N permits of Key, provided that
 // Keep are left afterwards.
-type Asked struct {
+type Claim struct {
 	Limiter *Limiter
 	Key     string
 	N       int64
@@ -29,7 +29,7 @@ type Asked struct {
 // the one with the longest RetryAfter. If all allow, it returns the decision with the least
 // Remaining, and the longest Delay of all. An error means that nothing was taken, except by a
 // backend that itself failed: the number of permits which that one took is unknown.
-func AllowAll(ctx context.Context, asked ...Asked) (rules.Decision, error) {
+func AllowAll(ctx context.Context, asked ...Claim) (rules.Decision, error) {
 	for i := range asked {
 		switch {
 		case asked[i].Limiter == nil:
@@ -44,7 +44,7 @@ func AllowAll(ctx context.Context, asked ...Asked) (rules.Decision, error) {
 	defer r.put()
 	for i := range asked {
 		a := &asked[i]
-		r.items = append(r.items, allItem{limiter: a.Limiter, op: a.Limiter.op(a.Key, Ask{Kind: Take, N: a.N, Keep: a.Keep, Together: true})})
+		r.items = append(r.items, allItem{limiter: a.Limiter, op: a.Limiter.op(a.Key, Request{Kind: Take, N: a.N, Keep: a.Keep, Together: true})})
 	}
 	err := r.do(ctx)
 	if err == nil {
@@ -156,7 +156,7 @@ func (r *allRound) giveBack(ctx context.Context) error {
 	back := allRound{items: make([]allItem, 0, len(r.items))}
 	for i := range r.items {
 		if it := r.items[i]; it.res.Taken > 0 {
-			it.op.Ask, it.done = it.res.Return(), false
+			it.op.Request, it.done = it.res.Return(), false
 			back.items = append(back.items, it)
 		}
 	}

@@ -17,7 +17,7 @@ func TestTakeAllAllocatesNothing(t *testing.T) {
 	one, two := newNamed(t, b, "one", fakeQuota(1, 5)), newNamed(t, &fakeQuick{b}, "two", fakeQuota(1, 5))
 	ctx := context.Background()
 	n := testing.AllocsPerRun(1000, func() {
-		limiter.AllowAll(ctx, limiter.Asked{Limiter: one, Key: "k", N: 1}, limiter.Asked{Limiter: two, Key: "k", N: 1}, limiter.Asked{Limiter: two, Key: "l", N: 1})
+		limiter.AllowAll(ctx, limiter.Claim{Limiter: one, Key: "k", N: 1}, limiter.Claim{Limiter: two, Key: "k", N: 1}, limiter.Claim{Limiter: two, Key: "l", N: 1})
 	})
 	if n != 0 {
 		t.Errorf("%v allocations", n)

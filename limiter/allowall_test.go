@@ -26,7 +26,7 @@ func TestTakeAllInOneCall(t *testing.T) {
 		ctx, b, alone := context.Background(), &fakeBatcher{}, &fake{}
 		user, all := newNamed(t, b, "user", fakeQuota(1, 3)), newNamed(t, b, "all", fakeQuota(1, 4))
 		other := newNamed(t, alone, "other", fakeQuota(1, 9))
-		asked := []limiter.Asked{{Limiter: user, Key: "u", N: 2}, {Limiter: other, Key: "o", N: 1}, {Limiter: all, Key: "*", N: 1}}
+		asked := []limiter.Claim{{Limiter: user, Key: "u", N: 2}, {Limiter: other, Key: "o", N: 1}, {Limiter: all, Key: "*", N: 1}}
 
 		d, err := limiter.AllowAll(ctx, asked...)
 		if err != nil || !d.Allowed || d.Rule != "user" || d.Remaining != 1 || d.Limit != 3 {
@@ -59,9 +59,9 @@ func TestTakeAllInOneCall(t *testing.T) {
 func TestTakeAllReturnsInOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeBatcher{}
-		asked := []limiter.Asked{{Limiter: newNamed(t, b, "never", fakeQuota(1, 1)), Key: "k", N: 2}}
+		asked := []limiter.Claim{{Limiter: newNamed(t, b, "never", fakeQuota(1, 1)), Key: "k", N: 2}}
 		for i := range 4 {
-			asked = append(asked, limiter.Asked{Limiter: newNamed(t, b, fmt.Sprint(i), fakeQuota(1, 5)), Key: "k", N: 1})
+			asked = append(asked, limiter.Claim{Limiter: newNamed(t, b, fmt.Sprint(i), fakeQuota(1, 5)), Key: "k", N: 1})
 		}
 		if d, err := limiter.AllowAll(context.Background(), asked...); err != nil || d.Allowed {
 			t.Fatalf("%+v, %v", d, err)
@@ -80,17 +80,17 @@ func TestTakeAllTellsTheLongestWait(t *testing.T) {
 		for _, l := range []*limiter.Limiter{slow, fast} {
 			l.AllowN(ctx, "k", 1)
 		}
-		ask := func(l *limiter.Limiter, n int64) limiter.Asked { return limiter.Asked{Limiter: l, Key: "k", N: n} }
+		ask := func(l *limiter.Limiter, n int64) limiter.Claim { return limiter.Claim{Limiter: l, Key: "k", N: n} }
 		for name, c := range map[string]struct {
-			asked []limiter.Asked
+			asked []limiter.Claim
 			rule  string
 			retry time.Duration
 		}{
-			"longest last":  {[]limiter.Asked{ask(free, 1), ask(fast, 1), ask(slow, 1)}, "slow", time.Second},
-			"longest first": {[]limiter.Asked{ask(slow, 1), ask(fast, 1), ask(free, 1)}, "slow", time.Second},
-			"never last":    {[]limiter.Asked{ask(slow, 1), ask(fast, 2)}, "fast", 0},
-			"never first":   {[]limiter.Asked{ask(fast, 2), ask(slow, 1)}, "fast", 0},
-			"two never":     {[]limiter.Asked{ask(fast, 2), ask(slow, 2)}, "fast", 0},
+			"longest last":  {[]limiter.Claim{ask(free, 1), ask(fast, 1), ask(slow, 1)}, "slow", time.Second},
+			"longest first": {[]limiter.Claim{ask(slow, 1), ask(fast, 1), ask(free, 1)}, "slow", time.Second},
+			"never last":    {[]limiter.Claim{ask(slow, 1), ask(fast, 2)}, "fast", 0},
+			"never first":   {[]limiter.Claim{ask(fast, 2), ask(slow, 1)}, "fast", 0},
+			"two never":     {[]limiter.Claim{ask(fast, 2), ask(slow, 2)}, "fast", 0},
 		} {
 			d, err := limiter.AllowAll(ctx, c.asked...)
 			if err != nil || d.Allowed || d.Rule != c.rule || d.RetryAfter != c.retry {
@@ -111,9 +111,9 @@ func TestTakeAllHasTheLongestDelay(t *testing.T) {
 		})
 	}
 	d, err := limiter.AllowAll(context.Background(),
-		limiter.Asked{Limiter: newNamed(t, shaped(time.Second, 8), "a", fakeQuota(1, 1)), Key: "k", N: 1},
-		limiter.Asked{Limiter: newNamed(t, shaped(time.Minute, 7), "b", fakeQuota(1, 1)), Key: "k", N: 1},
-		limiter.Asked{Limiter: newNamed(t, shaped(0, 1), "c", fakeQuota(1, 1)), Key: "k", N: 1})
+		limiter.Claim{Limiter: newNamed(t, shaped(time.Second, 8), "a", fakeQuota(1, 1)), Key: "k", N: 1},
+		limiter.Claim{Limiter: newNamed(t, shaped(time.Minute, 7), "b", fakeQuota(1, 1)), Key: "k", N: 1},
+		limiter.Claim{Limiter: newNamed(t, shaped(0, 1), "c", fakeQuota(1, 1)), Key: "k", N: 1})
 	if err != nil || !d.Allowed || d.Rule != "c" || d.Delay != time.Minute {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -122,7 +122,7 @@ func TestTakeAllHasTheLongestDelay(t *testing.T) {
 func TestTakeAllKeeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newNamed(t, &fakeBatcher{}, "x", fakeQuota(1, 3))
-		low := limiter.Asked{Limiter: l, Key: "k", N: 1, Keep: 2}
+		low := limiter.Claim{Limiter: l, Key: "k", N: 1, Keep: 2}
 		if d, err := limiter.AllowAll(context.Background(), low); err != nil || !d.Allowed {
 			t.Errorf("%+v, %v", d, err)
 		}
@@ -137,15 +137,15 @@ func TestTakeAllErrors(t *testing.T) {
 		away := errors.New("away")
 		dead := newNamed(t, &fakeBatcher{fake{before: func(context.Context, ...limiter.Op) error { return away }}}, "dead", fakeQuota(1, 5))
 		well := newNamed(t, &fake{}, "well", fakeQuota(1, 5))
-		ok := limiter.Asked{Limiter: well, Key: "k", N: 1}
+		ok := limiter.Claim{Limiter: well, Key: "k", N: 1}
 		for name, c := range map[string]struct {
-			asked []limiter.Asked
+			asked []limiter.Claim
 			want  error
 		}{
-			"no key":      {[]limiter.Asked{ok, {Limiter: well, N: 1}}, limiter.ErrNoKey},
-			"no limiter":  {[]limiter.Asked{ok, {Key: "k", N: 1}}, nil},
-			"away":        {[]limiter.Asked{ok, {Limiter: dead, Key: "k", N: 1}}, away},
-			"away, twice": {[]limiter.Asked{ok, {Limiter: dead, Key: "k", N: 1}, {Limiter: dead, Key: "l", N: 1}}, away},
+			"no key":      {[]limiter.Claim{ok, {Limiter: well, N: 1}}, limiter.ErrNoKey},
+			"no limiter":  {[]limiter.Claim{ok, {Key: "k", N: 1}}, nil},
+			"away":        {[]limiter.Claim{ok, {Limiter: dead, Key: "k", N: 1}}, away},
+			"away, twice": {[]limiter.Claim{ok, {Limiter: dead, Key: "k", N: 1}, {Limiter: dead, Key: "l", N: 1}}, away},
 		} {
 			d, err := limiter.AllowAll(context.Background(), c.asked...)
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || d.Allowed {
@@ -170,7 +170,7 @@ func TestTakeAllGivesBackForAnEndedContext(t *testing.T) {
 			return ctx.Err()
 		}
 		l, none := newNamed(t, b, "x", fakeQuota(1, 5)), newNamed(t, b, "none", fakeQuota(1, 1))
-		if d, err := limiter.AllowAll(ctx, limiter.Asked{Limiter: l, Key: "k", N: 1}, limiter.Asked{Limiter: none, Key: "k", N: 2}); err != nil || d.Allowed {
+		if d, err := limiter.AllowAll(ctx, limiter.Claim{Limiter: l, Key: "k", N: 1}, limiter.Claim{Limiter: none, Key: "k", N: 2}); err != nil || d.Allowed {
 			t.Errorf("%+v, %v", d, err)
 		}
 		if d, _ := l.Peek(context.Background(), "k", 1); d.Remaining != 5 {
@@ -188,7 +188,7 @@ type fakeOdd struct {
 func TestTakeAllOfBackendsThatCannotBeCompared(t *testing.T) {
 	b := fakeOdd{fakeBatcher: &fakeBatcher{}}
 	one, two := newNamed(t, b, "one", fakeQuota(1, 5)), newNamed(t, b, "two", fakeQuota(1, 5))
-	if d, err := limiter.AllowAll(context.Background(), limiter.Asked{Limiter: one, Key: "k", N: 1}, limiter.Asked{Limiter: two, Key: "k", N: 1}); err != nil || !d.Allowed {
+	if d, err := limiter.AllowAll(context.Background(), limiter.Claim{Limiter: one, Key: "k", N: 1}, limiter.Claim{Limiter: two, Key: "k", N: 1}); err != nil || !d.Allowed {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
@@ -215,13 +215,13 @@ func takeAllInTurn(t *rapid.T) {
 	}
 	for range rapid.IntRange(1, 20).Draw(t, "requests") {
 		time.Sleep(time.Duration(rapid.IntRange(0, 400).Draw(t, "pause")) * time.Millisecond)
-		var asked []limiter.Asked
+		var asked []limiter.Claim
 		var single []limiter.Reservation
 		allowed, twice := true, false
 		for range rapid.IntRange(1, 6).Draw(t, "asked") {
 			i := rapid.IntRange(0, len(limiters)-1).Draw(t, "limit")
-			a := limiter.Asked{Limiter: limiters[i], Key: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"), N: rapid.Int64Range(-1, 6).Draw(t, "n")}
-			twice = twice || slices.ContainsFunc(asked, func(b limiter.Asked) bool { return a.Limiter == b.Limiter && a.Key == b.Key })
+			a := limiter.Claim{Limiter: limiters[i], Key: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"), N: rapid.Int64Range(-1, 6).Draw(t, "n")}
+			twice = twice || slices.ContainsFunc(asked, func(b limiter.Claim) bool { return a.Limiter == b.Limiter && a.Key == b.Key })
 			asked = append(asked, a)
 			r, err := models[i].Reserve(ctx, a.Key, a.N, 0)
 			if err != nil {

@@ -42,12 +42,12 @@ type Op struct {
 	// Name keeps the keys of one limit apart from those of others; Key is any bytes.
 	// Neither is empty.
 	Name, Key string
-	Ask
+	Request
 }
 
-// Ask is what an Op does with its key.
-type Ask struct {
-	Kind Kind
+// Request is what an Op does with its key.
+type Request struct {
+	Kind OpKind
 	// Together makes a Take, Peek, AtMost or Reserve of a DoAll depend on the others with
 	// Together: they take permits only if all of them are allowed. Otherwise the denied ones
 	// have the effects of a denial, and the others take nothing. These are Allowed, as by a
@@ -70,15 +70,15 @@ type Ask struct {
 	Receipt Receipt
 }
 
-// Kind is the kind of an Ask.
-type Kind uint8
+// OpKind is the kind of a Request.
+type OpKind uint8
 
-// Kinds of Asks. Methods of [Limiter] that take a number have the same names, except
+// Kinds of requests. Methods of [Limiter] that take a number have the same names, except
 // AllowN, AllowAtMost and Reset for Take, AtMost and Forget. Every kind denies an N below 0,
 // and allows one of 0.
 const (
 	// Take takes N permits if they are available, and none otherwise.
-	Take Kind = iota
+	Take OpKind = iota
 	// Peek makes the decision that Take would make, and takes nothing.
 	Peek
 	// AtMost takes as many permits as are available, up to N. It is allowed if at least one is.
@@ -106,7 +106,7 @@ const (
 	Forget
 )
 
-// Result is the outcome of an Ask. A denial took nothing.
+// Result is the outcome of a Request. A denial took nothing.
 type Result struct {
 	// Remaining is the number of permits left after the Ask, or available before a Peek. Rule
 	// is empty.
@@ -129,8 +129,8 @@ type Receipt struct {
 }
 
 // Return returns the Ask that returns all permits that r took.
-func (r *Result) Return() Ask {
-	return Ask{Kind: Return, N: max(r.Taken, 0), Mark: r.Mark, Receipt: r.Receipt}
+func (r *Result) Return() Request {
+	return Request{Kind: Return, N: max(r.Taken, 0), Mark: r.Mark, Receipt: r.Receipt}
 }
 
 func (r *Result) keepState(f family) {
@@ -168,7 +168,7 @@ type Algorithm interface {
 // has its own state.
 type State interface {
 	// Do executes ask at now. It is never called with Forget.
-	Do(now time.Duration, ask Ask) Result
+	Do(now time.Duration, ask Request) Result
 	// FreshAfter returns the time until the state equals a new one, and may be dropped, if no
 	// permits are taken. Zero means that it already does.
 	FreshAfter(now time.Duration) time.Duration

@@ -99,7 +99,7 @@ func BenchmarkMemory(b *testing.B) {
 			var next atomic.Uint64
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
-				op := limiter.Op{Quota: quota, Name: "users", Key: fmt.Sprint("GET /users/", next.Add(1)%c.keys), Ask: limiter.Ask{N: 1}}
+				op := limiter.Op{Quota: quota, Name: "users", Key: fmt.Sprint("GET /users/", next.Add(1)%c.keys), Request: limiter.Request{N: 1}}
 				for pb.Next() {
 					if _, err := m.Do(ctx, op); err != nil {
 						b.Error(err)
@@ -122,7 +122,7 @@ func BenchmarkBucket(b *testing.B) {
 			start := time.Now()
 			b.ReportAllocs()
 			for b.Loop() {
-				bucket.Do(time.Since(start), limiter.Ask{N: 1})
+				bucket.Do(time.Since(start), limiter.Request{N: 1})
 			}
 		})
 	}

@@ -65,7 +65,7 @@ func (b *Bucket) hold(q heldQuota, s sides) {
 }
 
 // Do executes ask at now.
-func (b *Bucket) Do(now time.Duration, ask Ask) (r Result) {
+func (b *Bucket) Do(now time.Duration, ask Request) (r Result) {
 	for {
 		held := b.held.Load()
 		if held.plan != nil && held.lent.do(held.plan, instant(now), clockGrain, &ask, &r) {
@@ -92,7 +92,7 @@ func (b *Bucket) TakeOne(now time.Duration) (allowed bool, reason rules.Reason, 
 	if plan != nil {
 		d = plan.decision(v)
 	} else {
-		d = b.Do(now, Ask{N: 1}).Decision
+		d = b.Do(now, Request{N: 1}).Decision
 	}
 	return d.Allowed, d.Reason, d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter, d.Delay
 }
@@ -163,7 +163,7 @@ func (b *Bucket) Spent(now time.Duration) (permits float64) {
 }
 
 // open returns the result of an ask for which a custom algorithm made no state.
-func open(ask *Ask) Result {
+func open(ask *Request) Result {
 	r := Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonOpen}}
 	if ask.Kind.takes() {
 		r.Taken = ask.N

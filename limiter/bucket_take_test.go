@@ -119,7 +119,7 @@ func TestTokenBucketOverflow(t *testing.T) {
 			if full := b.TimeToFull(now); full < 0 || int64(full-slack) > burst*interval {
 				rt.Fatalf("full in %d at %d", full, now)
 			}
-			b.Do(now, limiter.Ask{Kind: limiter.Return, N: anyInt.Draw(rt, "back")})
+			b.Do(now, limiter.Request{Kind: limiter.Return, N: anyInt.Draw(rt, "back")})
 		}
 	})
 }
@@ -136,7 +136,7 @@ func TestTokenBucketContended(t *testing.T) {
 			<-start
 			for range calls {
 				b.Take(0, 3)
-				b.Do(0, limiter.Ask{Kind: limiter.Return, N: 2})
+				b.Do(0, limiter.Request{Kind: limiter.Return, N: 2})
 			}
 		})
 	}
@@ -155,7 +155,7 @@ func TestTokenBucketAllocs(t *testing.T) {
 		b.Take(now, 2)
 		b.Peek(now, 1)
 		b.Charge(now, 3)
-		b.Do(now, limiter.Ask{Kind: limiter.Return, N: 1})
+		b.Do(now, limiter.Request{Kind: limiter.Return, N: 1})
 		b.TimeToFull(now)
 	}); n != 0 {
 		t.Errorf("%v allocations per run, want none", n)
@@ -170,7 +170,7 @@ func ExampleNewBucket() {
 		return
 	}
 	for _, now := range []time.Duration{0, time.Minute, 2 * time.Minute, 6 * time.Minute} {
-		if d := stamina.Do(now, limiter.Ask{N: 2}); d.Allowed {
+		if d := stamina.Do(now, limiter.Request{N: 2}); d.Allowed {
 			fmt.Printf("%v: play, %d left\n", now, d.Remaining)
 		} else {
 			fmt.Printf("%v: rest for %v\n", now, d.RetryAfter)

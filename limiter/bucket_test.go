@@ -31,9 +31,9 @@ var quotasOfAll = map[string]rules.Quota{
 	"unlimited":      {Burst: rules.Unlimited},
 }
 
-func drawAsk(rt *rapid.T) limiter.Ask {
-	return limiter.Ask{
-		Kind:   limiter.Kind(rapid.Uint8Range(0, uint8(limiter.Forget)).Draw(rt, "kind")),
+func drawAsk(rt *rapid.T) limiter.Request {
+	return limiter.Request{
+		Kind:   limiter.OpKind(rapid.Uint8Range(0, uint8(limiter.Forget)).Draw(rt, "kind")),
 		N:      rapid.Int64Range(-1, 6).Draw(rt, "n"),
 		Keep:   rapid.SampledFrom([]int64{0, 0, 0, 1, 2}).Draw(rt, "keep"),
 		Within: time.Duration(rapid.Int64Range(0, 3).Draw(rt, "within")) * 200 * time.Millisecond,
@@ -62,8 +62,8 @@ func TestBucketExtremes(t *testing.T) {
 				}
 				for range rapid.IntRange(1, 20).Draw(rt, "calls") {
 					now := time.Duration(number.Draw(rt, "now"))
-					ask := limiter.Ask{
-						Kind: limiter.Kind(rapid.Uint8().Draw(rt, "kind") % 9), N: number.Draw(rt, "n"),
+					ask := limiter.Request{
+						Kind: limiter.OpKind(rapid.Uint8().Draw(rt, "kind") % 9), N: number.Draw(rt, "n"),
 						Keep: number.Draw(rt, "keep"), Within: time.Duration(number.Draw(rt, "within")), Mark: number.Draw(rt, "mark"),
 					}
 					r := b.Do(now, ask)
@@ -153,7 +153,7 @@ func TestSetQuota(t *testing.T) {
 				t.Fatal(err)
 			}
 			key := []byte("key")
-			one := func(ask limiter.Ask) limiter.Result {
+			one := func(ask limiter.Request) limiter.Result {
 				t.Helper()
 				got, want := keys.Do(now, rules.Hash(key), key, ask), b.Do(now, ask)
 				if got.Mark = want.Mark; got != want {
@@ -161,7 +161,7 @@ func TestSetQuota(t *testing.T) {
 				}
 				return want
 			}
-			if r := one(limiter.Ask{N: 3}); !r.Allowed {
+			if r := one(limiter.Request{N: 3}); !r.Allowed {
 				t.Fatalf("%+v", r)
 			}
 			twice := wider(q)
@@ -186,14 +186,14 @@ func TestSetQuota(t *testing.T) {
 					t.Errorf("%T: a quota that is not valid: %v", s, err)
 				}
 			}
-			r := one(limiter.Ask{Kind: limiter.Peek})
+			r := one(limiter.Request{Kind: limiter.Peek})
 			if r.Limit != twice.Burst {
 				t.Errorf("%+v, want a limit of %d", r, twice.Burst)
 			}
 			if q.WarmUp == 0 && r.Remaining != twice.Burst-3 {
 				t.Errorf("%+v, want %d remaining", r, twice.Burst-3)
 			}
-			one(limiter.Ask{N: 2})
+			one(limiter.Request{N: 2})
 		})
 	}
 }
@@ -216,11 +216,11 @@ func TestSetQuotaWhileTaking(t *testing.T) {
 		set func(*rules.Quota) error
 	}{
 		"bucket": {
-			func() bool { return b.Do(time.Hour, limiter.Ask{N: 1}).Allowed },
+			func() bool { return b.Do(time.Hour, limiter.Request{N: 1}).Allowed },
 			func(q *rules.Quota) error { return b.SetQuota(q, time.Hour) },
 		},
 		"keys": {
-			func() bool { return keys.Do(time.Hour, hash, key, limiter.Ask{N: 1}).Allowed },
+			func() bool { return keys.Do(time.Hour, hash, key, limiter.Request{N: 1}).Allowed },
 			func(q *rules.Quota) error { return keys.SetQuota(q, time.Hour) },
 		},
 	} {
@@ -268,9 +268,9 @@ func TestDoAllocs(t *testing.T) {
 		now := time.Hour
 		one := func() {
 			now += 50 * time.Millisecond
-			for _, kind := range []limiter.Kind{limiter.Charge, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Return} {
-				b.Do(now, limiter.Ask{Kind: kind, N: 1})
-				k.Do(now, hash, key, limiter.Ask{Kind: kind, N: 1})
+			for _, kind := range []limiter.OpKind{limiter.Charge, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Return} {
+				b.Do(now, limiter.Request{Kind: kind, N: 1})
+				k.Do(now, hash, key, limiter.Request{Kind: kind, N: 1})
 			}
 		}
 		for range 100 { // a log grows to its size

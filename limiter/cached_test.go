@@ -242,8 +242,8 @@ func TestCachedProperty(t *testing.T) {
 			i := rapid.IntRange(0, 1).Draw(t, "quota")
 			op := limiter.Op{
 				Quota: &quotas[i], Name: string(rune('x' + i)), Key: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"),
-				Ask: limiter.Ask{
-					Kind: rapid.SampledFrom([]limiter.Kind{limiter.Take, limiter.Take, limiter.Take, limiter.Take, limiter.Take, limiter.Take, limiter.Peek, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge, limiter.Return, limiter.Forget}).Draw(t, "kind"),
+				Request: limiter.Request{
+					Kind: rapid.SampledFrom([]limiter.OpKind{limiter.Take, limiter.Take, limiter.Take, limiter.Take, limiter.Take, limiter.Take, limiter.Peek, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge, limiter.Return, limiter.Forget}).Draw(t, "kind"),
 					N:    rapid.SampledFrom([]int64{1, 2, 1, 3, 0, 1, 2, 4, -1}).Draw(t, "n"), Keep: rapid.Int64Range(0, 2).Draw(t, "keep"),
 				},
 			}
@@ -276,14 +276,14 @@ func TestCachedProperty(t *testing.T) {
 				continue
 			}
 			if got.Allowed != want.Allowed || got.Limit != want.Limit {
-				t.Fatalf("%+v came to %+v, the backend says %+v", op.Ask, got, want)
+				t.Fatalf("%+v came to %+v, the backend says %+v", op.Request, got, want)
 			}
 			most := want.RetryAfter
 			if want.Reason != rules.ReasonLocked { // a Peek locks nothing
 				most = max(most, op.Quota.Penalty)
 			}
 			if !got.Allowed && got.RetryAfter > most || (got.RetryAfter == 0) != (want.RetryAfter == 0) {
-				t.Fatalf("%+v: retry after %v, the backend says %v", op.Ask, got.RetryAfter, want.RetryAfter)
+				t.Fatalf("%+v: retry after %v, the backend says %v", op.Request, got.RetryAfter, want.RetryAfter)
 			}
 		}
 		saved, asked = saved+c.Stats().Saved, asked+c.Stats().Asked
@@ -345,7 +345,7 @@ func TestCachedInstancesProperty(t *testing.T) {
 					t.Fatalf("denied, and the backend allows it; others gave back at %v", returned[i])
 				}
 			case got.Allowed:
-				op.Ask = got.Return()
+				op.Request = got.Return()
 				taken = append(taken, op)
 			}
 		}
@@ -427,7 +427,7 @@ func TestCachedAsksNothingBesideAKnownDenial(t *testing.T) {
 		}
 		wide, narrow := fakeQuota(1, 100), fakeQuota(1, 2)
 		op := func(name string, q *rules.Quota, n int64) limiter.Op {
-			return limiter.Op{Quota: q, Name: name, Key: "k", Ask: limiter.Ask{N: n, Together: true}}
+			return limiter.Op{Quota: q, Name: name, Key: "k", Request: limiter.Request{N: n, Together: true}}
 		}
 		ask := func(ops ...limiter.Op) []limiter.Result {
 			results := make([]limiter.Result, len(ops))
@@ -451,7 +451,7 @@ func TestCachedAsksNothingBesideAKnownDenial(t *testing.T) {
 		if got := c.Stats().Asked; got != asked {
 			t.Errorf("%d calls, want none", got-asked)
 		}
-		if d, _ := memory.Do(context.Background(), limiter.Op{Quota: &wide, Name: "all", Key: "k", Ask: limiter.Ask{Kind: limiter.Peek}}); d.Remaining != 99 {
+		if d, _ := memory.Do(context.Background(), limiter.Op{Quota: &wide, Name: "all", Key: "k", Request: limiter.Request{Kind: limiter.Peek}}); d.Remaining != 99 {
 			t.Errorf("%+v, want 99 left", d)
 		}
 	})

@@ -55,7 +55,7 @@ func probe(ctx context.Context, b Backend, op Op) error {
 	if c, ok := b.(Clustered); ok {
 		return c.Probe(ctx, op)
 	}
-	op.Name, op.Key, op.Ask = probeName, rand.Text(), Ask{Kind: Take, N: 1}
+	op.Name, op.Key, op.Request = probeName, rand.Text(), Request{Kind: Take, N: 1}
 	_, err := b.Do(ctx, op)
 	if concernsOp(err) {
 		return nil

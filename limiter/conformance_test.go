@@ -61,7 +61,7 @@ func (b *fullKeys) Do(_ context.Context, op limiter.Op) (_ limiter.Result, err e
 	if err != nil {
 		return limiter.Result{}, err
 	}
-	return b.keys.Do(b.now(), rules.Hash([]byte(op.Key)), []byte(op.Key), op.Ask), nil
+	return b.keys.Do(b.now(), rules.Hash([]byte(op.Key)), []byte(op.Key), op.Request), nil
 }
 
 func TestBucketConforms(t *testing.T) {
@@ -77,7 +77,7 @@ func TestKeysConform(t *testing.T) {
 
 // single is what is held to one quota.
 type single interface {
-	Do(now time.Duration, ask limiter.Ask) limiter.Result
+	Do(now time.Duration, ask limiter.Request) limiter.Result
 	SetQuota(q *rules.Quota, now time.Duration) error
 }
 
@@ -110,7 +110,7 @@ func (b *singles) Do(_ context.Context, op limiter.Op) (limiter.Result, error) {
 	if err != nil {
 		return limiter.Result{}, err
 	}
-	return one.Do(b.now(), op.Ask), nil
+	return one.Do(b.now(), op.Request), nil
 }
 
 func (b *singles) find(op limiter.Op) (single, error) {
@@ -138,12 +138,12 @@ type oneOfKeys struct {
 	calls int
 }
 
-func (o *oneOfKeys) Do(now time.Duration, ask limiter.Ask) limiter.Result {
+func (o *oneOfKeys) Do(now time.Duration, ask limiter.Request) limiter.Result {
 	o.mu.Lock()
 	o.calls++
 	other := []byte("other" + strconv.Itoa(o.calls%7))
 	o.mu.Unlock()
-	o.Keys.Do(now, rules.Hash(other), other, limiter.Ask{N: 1})
+	o.Keys.Do(now, rules.Hash(other), other, limiter.Request{N: 1})
 	key := []byte("one")
 	return o.Keys.Do(now, rules.Hash(key), key, ask)
 }

@@ -29,8 +29,8 @@ func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
 	logOf6, logOf1 := window(rules.SlidingLog, 6*s), window(rules.SlidingLog, s)
 	blocksOf6, blocksOf1 := window(rules.SlidingBlocks, 6*s), window(rules.SlidingBlocks, s)
 	blocksOf6.Blocks, blocksOf1.Blocks = 2, 2
-	take := func(n int64) limiter.Ask { return limiter.Ask{N: n} }
-	later := func(n int64) limiter.Ask { return limiter.Ask{Kind: limiter.Reserve, N: n, Within: 20 * s} }
+	take := func(n int64) limiter.Request { return limiter.Request{N: n} }
+	later := func(n int64) limiter.Request { return limiter.Request{Kind: limiter.Reserve, N: n, Within: 20 * s} }
 	for name, steps := range map[string][]evictedStep{
 		"a longer window after a shorter one": {
 			{quota: logOf6, ask: take(1), taken: 1}, {evict: true},
@@ -40,9 +40,9 @@ func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
 		},
 		"a reservation that other windows do not show": {
 			{quota: blocksOf1, ask: take(1), taken: 1},
-			{quota: blocksOf1, ask: later(1), taken: 1}, {quota: blocksOf6, ask: limiter.Ask{Kind: limiter.Peek, N: 1}}, {evict: true},
-			{quota: blocksOf6, ask: limiter.Ask{Kind: limiter.Charge, N: 1}, taken: 1},
-			{quota: blocksOf1, ask: limiter.Ask{Kind: limiter.Peek, N: 1}},
+			{quota: blocksOf1, ask: later(1), taken: 1}, {quota: blocksOf6, ask: limiter.Request{Kind: limiter.Peek, N: 1}}, {evict: true},
+			{quota: blocksOf6, ask: limiter.Request{Kind: limiter.Charge, N: 1}, taken: 1},
+			{quota: blocksOf1, ask: limiter.Request{Kind: limiter.Peek, N: 1}},
 			{at: s, quota: blocksOf1, ask: take(1)},
 		},
 		"a return of what a dropped key took": {
@@ -54,14 +54,14 @@ func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
 		"a promise of a bucket, and a faster one": {
 			{quota: slow, ask: take(3), taken: 3},
 			{quota: slow, ask: later(1), taken: 1}, {evict: true},
-			{quota: fast, ask: limiter.Ask{Kind: limiter.Charge, N: 1}, taken: 1},
+			{quota: fast, ask: limiter.Request{Kind: limiter.Charge, N: 1}, taken: 1},
 			{at: s + time.Microsecond, quota: fast, ask: take(1)},
 		},
 		"a promise of a bucket that returns before a faster one": {
 			{quota: slow, ask: take(3), taken: 3},
 			{quota: slow, ask: later(1), taken: 1}, {evict: true},
-			{quota: slow, ask: limiter.Ask{Kind: limiter.Charge, N: 1}, taken: 1},
-			{quota: fast, ask: limiter.Ask{Kind: limiter.Peek, N: 1}},
+			{quota: slow, ask: limiter.Request{Kind: limiter.Charge, N: 1}, taken: 1},
+			{quota: fast, ask: limiter.Request{Kind: limiter.Peek, N: 1}},
 			{at: s + time.Microsecond, quota: fast, ask: take(1)},
 		},
 		"a mark of another bucket": {
@@ -76,7 +76,7 @@ func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
 		},
 		"a slower quota": {
 			{quota: thousand, ask: take(4), taken: 4}, {evict: true},
-			{at: time.Millisecond, quota: slow, ask: limiter.Ask{Kind: limiter.Peek, N: 1}},
+			{at: time.Millisecond, quota: slow, ask: limiter.Request{Kind: limiter.Peek, N: 1}},
 			{at: 10 * time.Millisecond, quota: slow, ask: take(1)},
 		},
 		"a mark of a word of another quota": {
@@ -96,7 +96,7 @@ func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
 type evictedStep struct {
 	at       time.Duration
 	quota    *rules.Quota
-	ask      limiter.Ask
+	ask      limiter.Request
 	taken    int64 // at most; a debt of strangers may hide a place
 	giveBack int   // in place of ask, what this take took: the first is 1
 	evict    bool  // in place of ask, others take the key's place
@@ -117,7 +117,7 @@ func runEvicted(t *testing.T, steps []evictedStep) {
 		if step.evict {
 			for range 4 {
 				strangers++
-				op := limiter.Op{Quota: keys.quota, Name: "limit", Key: "stranger" + strconv.Itoa(strangers), Ask: limiter.Ask{Kind: limiter.Charge, N: 100}}
+				op := limiter.Op{Quota: keys.quota, Name: "limit", Key: "stranger" + strconv.Itoa(strangers), Request: limiter.Request{Kind: limiter.Charge, N: 100}}
 				if _, err := keys.Do(t.Context(), op); err != nil {
 					t.Fatal(err)
 				}
@@ -128,9 +128,9 @@ func runEvicted(t *testing.T, steps []evictedStep) {
 		if step.sweep {
 			keys.keys.Sweep(now)
 		}
-		op := limiter.Op{Quota: step.quota, Name: "limit", Key: "key", Ask: step.ask}
+		op := limiter.Op{Quota: step.quota, Name: "limit", Key: "key", Request: step.ask}
 		if step.giveBack > 0 {
-			op.Ask = takes[step.giveBack-1].Return()
+			op.Request = takes[step.giveBack-1].Return()
 		}
 		r, err := keys.Do(t.Context(), op)
 		if err != nil {

@@ -78,20 +78,20 @@ func TestDebtsOfStrangers(t *testing.T) {
 		const known = 1000 // take one permit each before the flood
 		now := 1000 * time.Hour
 		key := func(kind byte, i int) []byte { return []byte{kind, byte(i), byte(i >> 8), byte(i >> 16)} }
-		do := func(kind byte, i int, ask Ask) Result {
+		do := func(kind byte, i int, ask Request) Result {
 			name := key(kind, i)
 			return k.Do(now, rules.Hash(name), name, ask)
 		}
 		for i := range known {
-			do('k', i, Ask{N: 1})
+			do('k', i, Request{N: 1})
 		}
 		for i := range c.names / scale {
-			do('s', i, Ask{Kind: AtMost, N: c.each})
+			do('s', i, Request{Kind: AtMost, N: c.each})
 		}
 		var charged, more, refused int
 		const asked = 20_000
 		for i := range asked {
-			switch r := do('n', i, Ask{Kind: Peek, N: 1}); {
+			switch r := do('n', i, Request{Kind: Peek, N: 1}); {
 			case !r.Allowed:
 				refused++
 				fallthrough
@@ -100,14 +100,14 @@ func TestDebtsOfStrangers(t *testing.T) {
 			}
 		}
 		for i := range known {
-			if r := do('k', i, Ask{Kind: Peek, N: 1}); r.Remaining < 4 {
+			if r := do('k', i, Request{Kind: Peek, N: 1}); r.Remaining < 4 {
 				more++
 			} else if r.Remaining > 4 {
 				t.Fatalf("a key that took 1 of 5 has %d left", r.Remaining)
 			}
 		}
 		for i := range 500 {
-			if r := do('s', i, Ask{Kind: Peek, N: 6 - c.each}); r.Allowed {
+			if r := do('s', i, Request{Kind: Peek, N: 6 - c.each}); r.Allowed {
 				t.Fatalf("%d names, %d each: one of them has more than it left", c.names, c.each)
 			}
 		}

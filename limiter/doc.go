@@ -96,7 +96,7 @@
 //
 // [AllowAll] takes from all limiters or from none. On one [Memory], or one server of Redis, a
 // request that one limiter denies takes nothing of the others, not even for an instant. The
-// asks of a DoAll have the same promise with [Ask].Together. On other backends, when one
+// asks of a DoAll have the same promise with [Request].Together. On other backends, when one
 // limiter denies the request, Return what another one granted, at once and only once. Returns
 // in any order refill a bucket, less at most the tokens that it earned between the take and its
 // return. Permits that are returned later than that count as extra: net of returns, a window

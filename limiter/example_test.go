@@ -85,8 +85,8 @@ func ExampleAllowAll() {
 	ctx := context.Background()
 	for range 2 {
 		d, err := limiter.AllowAll(ctx,
-			limiter.Asked{Limiter: user, Key: "ada", N: 1},
-			limiter.Asked{Limiter: all, Key: "*", N: 1})
+			limiter.Claim{Limiter: user, Key: "ada", N: 1},
+			limiter.Claim{Limiter: all, Key: "*", N: 1})
 		if err != nil {
 			panic(err)
 		}

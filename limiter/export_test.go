@@ -15,14 +15,16 @@ func NewTokenBucket(rate rules.Rate, burst int64) (*TokenBucket, error) {
 }
 
 func (b *TokenBucket) Take(now time.Duration, n int64) rules.Decision {
-	return b.Do(now, Ask{N: n}).Decision
+	return b.Do(now, Request{N: n}).Decision
 }
 
 func (b *TokenBucket) Peek(now time.Duration, n int64) rules.Decision {
-	return b.Do(now, Ask{Kind: Peek, N: n}).Decision
+	return b.Do(now, Request{Kind: Peek, N: n}).Decision
 }
 
-func (b *TokenBucket) Charge(now time.Duration, n int64) { b.Do(now, Ask{Kind: Charge, N: max(n, 0)}) }
+func (b *TokenBucket) Charge(now time.Duration, n int64) {
+	b.Do(now, Request{Kind: Charge, N: max(n, 0)})
+}
 
 func (b *TokenBucket) TimeToFull(now time.Duration) time.Duration { return b.FreshAfter(now) }
 
@@ -35,15 +37,15 @@ func NewKeyed(rate rules.Rate, burst int64, maxKeys int) (*Keyed, error) {
 }
 
 func (k *Keyed) Take(now time.Duration, hash uint64, key []byte, n int64) rules.Decision {
-	return k.Do(now, hash, key, Ask{N: n}).Decision
+	return k.Do(now, hash, key, Request{N: n}).Decision
 }
 
 func (k *Keyed) Peek(now time.Duration, hash uint64, key []byte, n int64) rules.Decision {
-	return k.Do(now, hash, key, Ask{Kind: Peek, N: n}).Decision
+	return k.Do(now, hash, key, Request{Kind: Peek, N: n}).Decision
 }
 
 func (k *Keyed) Charge(now time.Duration, hash uint64, key []byte, n int64) {
-	k.Do(now, hash, key, Ask{Kind: Charge, N: max(n, 0)})
+	k.Do(now, hash, key, Request{Kind: Charge, N: max(n, 0)})
 }
 
 func (m *Memory) Sweep() { m.table.sweepAll(instant(m.now())) }

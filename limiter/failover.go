@@ -17,10 +17,10 @@ import (
 type FailoverConfig struct {
 	// Timeout bounds each call of the primary. Zero means DefaultTimeout.
 	Timeout time.Duration
-	// Away defines how asks are decided while the primary is unavailable. Empty means
-	// AwayLocal.
-	Away rules.Away
-	// Local decides with AwayLocal. Nil means a new [Memory] with the built-in algorithms.
+	// Outage defines how asks are decided while the primary is unavailable. Empty means
+	// OutageLocal.
+	Outage rules.OutagePolicy
+	// Local decides with OutageLocal. Nil means a new [Memory] with the built-in algorithms.
 	Local Backend
 	// Instances returns the number of instances that share the primary. While it is
 	// unavailable, each has its part of the limits: see [Share]. Instances is called for each
@@ -46,8 +46,8 @@ func (c *FailoverConfig) validate() error {
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
 	}
-	if c.Away == "" {
-		c.Away = rules.AwayLocal
+	if c.Outage == "" {
+		c.Outage = rules.OutageLocal
 	}
 	if c.Instances == nil {
 		c.Instances = func() int { return 1 }
@@ -64,8 +64,8 @@ func (c *FailoverConfig) validate() error {
 	switch {
 	case c.Timeout < 0:
 		return fmt.Errorf("limiter: FailoverConfig.Timeout %v: must be positive", c.Timeout)
-	case c.Away != rules.AwayLocal && c.Away != rules.AwayOpen && c.Away != rules.AwayClosed:
-		return fmt.Errorf("limiter: FailoverConfig.Away %q: want %q, %q or %q", c.Away, rules.AwayLocal, rules.AwayOpen, rules.AwayClosed)
+	case c.Outage != rules.OutageLocal && c.Outage != rules.OutageOpen && c.Outage != rules.OutageClosed:
+		return fmt.Errorf("limiter: FailoverConfig.Away %q: want %q, %q or %q", c.Outage, rules.OutageLocal, rules.OutageOpen, rules.OutageClosed)
 	case c.MinProbe < time.Millisecond || c.MaxProbe < c.MinProbe || c.MaxProbe > time.Hour:
 		return fmt.Errorf("limiter: FailoverConfig.MinProbe %v, MaxProbe %v: want 1ms ≤ MinProbe ≤ MaxProbe ≤ 1h", c.MinProbe, c.MaxProbe)
 	}
@@ -86,7 +86,7 @@ func (c *FailoverConfig) validate() error {
 // Nor does a call whose caller's context ended, unless ten in a row end like that. Its error is
 // the context's for errors.Is, whatever the primary returned.
 //
-// No op is asked twice. With AwayLocal, permits that were granted locally are charged to the
+// No op is asked twice. With OutageLocal, permits that were granted locally are charged to the
 // primary when it answers again: by Run, and by the next call for the key, ahead of its op. The
 // Charge has a Mark, since it is sent again if its answer was lost. So one instance admits no
 // more than the quota. With several instances, each may admit its part in addition to the
@@ -95,11 +95,11 @@ func (c *FailoverConfig) validate() error {
 // others may use up those permits. Up to 16,384 keys are charged afterwards;
 // FailoverStats.Dropped counts the permits of further keys.
 //
-// With AwayLocal each instance decides by its part of the quota ([Share]). An ask for more than
-// that part ever holds is denied, with ReasonAway. Permits that the primary grants are taken
+// With OutageLocal each instance decides by its part of the quota ([Share]). An ask for more than
+// that part ever holds is denied, with ReasonUnavailable. Permits that the primary grants are taken
 // from Local as well, as far as Local has them, so that an outage finds no fresh bursts there.
-// With AwayOpen a decision is allowed with ReasonOpen. With AwayClosed it is denied with
-// ReasonAway until the next probe. Both drop a Charge, Return or Forget.
+// With OutageOpen a decision is allowed with ReasonOpen. With OutageClosed it is denied with
+// ReasonUnavailable until the next probe. Both drop a Charge, Return or Forget.
 //
 // A Failover is safe for concurrent use. It is a [Batcher] that makes one call of the primary
 // if the primary is a Batcher too. Each op of a batch is decided separately, except for ops
@@ -107,7 +107,7 @@ func (c *FailoverConfig) validate() error {
 // asked.
 type Failover struct {
 	*failover
-	away rules.Away
+	away rules.OutagePolicy
 }
 
 // failover is the state that all views of one Failover share.
@@ -163,12 +163,12 @@ func NewFailover(primary Backend, cfg FailoverConfig) (*Failover, error) {
 		Probe: f.probe, Back: f.owed.wake, Min: cfg.MinProbe, Max: cfg.MaxProbe, Logger: cfg.Logger,
 		Begun: "limiter: the backend is unavailable", Over: "limiter: the backend is back",
 	})
-	return &Failover{away: cfg.Away, failover: f}, nil
+	return &Failover{away: cfg.Outage, failover: f}, nil
 }
 
 // With returns a Failover that shares f's primary, breakers and Local but uses away while the
-// primary is unavailable. One Run serves both. A value that is no [rules.Away] means AwayLocal.
-func (f *Failover) With(away rules.Away) *Failover {
+// primary is unavailable. One Run serves both. A value that is no [rules.OutagePolicy] means OutageLocal.
+func (f *Failover) With(away rules.OutagePolicy) *Failover {
 	return &Failover{failover: f.failover, away: away}
 }
 
@@ -195,7 +195,7 @@ func (f *failover) probe(ctx context.Context, sample Op) error {
 
 // FailoverStats are the counters of a [Failover].
 type FailoverStats struct {
-	Away                time.Time // start of the oldest current outage of a node; zero if there is none
+	UnavailableSince    time.Time // start of the oldest current outage of a node; zero if there is none
 	Nodes               int       // unavailable nodes
 	Failures            uint64    // asks that failed because their node failed or did not answer in time
 	TimedOut            uint64    // failures without an answer in time
@@ -211,7 +211,7 @@ type FailoverStats struct {
 func (f *Failover) Stats() FailoverStats {
 	nodes := f.breakers.Stats()
 	return FailoverStats{
-		Away: nodes.Since, Nodes: nodes.Away, Probes: nodes.Probes,
+		UnavailableSince: nodes.Since, Nodes: nodes.Unavailable, Probes: nodes.Probes,
 		Failures: f.failures.Load(), TimedOut: f.timedOut.Load(), OpErrors: f.opErrors.Load(),
 		Local: f.asLocal.Load(), Open: f.asOpen.Load(), Closed: f.asClosed.Load(),
 		Owing: f.owed.owing.Load(), Settled: f.owed.settled.Load(), Dropped: f.owed.dropped.Load(),

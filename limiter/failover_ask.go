@@ -294,7 +294,7 @@ func (f *Failover) left(ctx context.Context, began time.Time, op Op, err error) 
 func (f *Failover) open(ctx context.Context, began time.Time, op Op, err error) {
 	f.failures.Add(1)
 	sample := op
-	sample.Key, sample.Ask = strings.Clone(op.Key), Ask{} // it outlives the request
+	sample.Key, sample.Request = strings.Clone(op.Key), Request{} // it outlives the request
 	node := nodeOf(ctx, f.primary, op)
 	if isTimeout(err) || errors.Is(err, context.Canceled) {
 		f.timedOut.Add(1)

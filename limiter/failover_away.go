@@ -26,7 +26,7 @@ func (f *Failover) decide(ctx context.Context, op Op, step path) (Result, error)
 		op.N = min(op.N, 0)
 	}
 	switch f.away {
-	case rules.AwayOpen:
+	case rules.OutageOpen:
 		f.asOpen.Add(1)
 		if op.N < 0 && op.Kind != Forget {
 			return f.refused(ctx, op, rules.ReasonLimited), nil
@@ -36,15 +36,15 @@ func (f *Failover) decide(ctx context.Context, op Op, step path) (Result, error)
 			res.Taken, res.Receipt.path = op.N, pathNobody
 		}
 		return res, nil
-	case rules.AwayClosed:
+	case rules.OutageClosed:
 		f.asClosed.Add(1)
 		switch {
 		case op.N < 0 && op.Kind != Forget:
 			return f.refused(ctx, op, rules.ReasonLimited), nil
 		case asks(op):
-			return f.refused(ctx, op, rules.ReasonAway), nil
+			return f.refused(ctx, op, rules.ReasonUnavailable), nil
 		}
-		return Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonAway}}, nil
+		return Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonUnavailable}}, nil
 	}
 	f.asLocal.Add(1)
 	return f.decideLocally(ctx, op)
@@ -76,7 +76,7 @@ func (f *Failover) decideLocally(ctx context.Context, op Op) (Result, error) {
 func (f *Failover) locally(ctx context.Context, op Op, res Result, err error) (Result, error) {
 	res, err = f.own(res, err)
 	if asks(op) && err == nil && !res.Allowed && res.RetryAfter == 0 && mayPass(op) {
-		res.Decision = f.refused(ctx, op, rules.ReasonAway).Decision // op asks for more than the part ever has
+		res.Decision = f.refused(ctx, op, rules.ReasonUnavailable).Decision // op asks for more than the part ever has
 	}
 	return res, err
 }
@@ -86,14 +86,14 @@ func mayPass(op Op) bool {
 	return op.Quota != nil && op.N >= 0 && op.N <= op.Quota.Burst && op.Keep <= op.Quota.Burst-op.N
 }
 
-// refused returns a denial. With ReasonAway it ends at the next probe; with other reasons it is
+// refused returns a denial. With ReasonUnavailable it ends at the next probe; with other reasons it is
 // permanent.
 func (f *Failover) refused(ctx context.Context, op Op, reason rules.Reason) Result {
 	d := rules.Decision{Reason: reason}
 	if op.Quota != nil {
 		d.Limit = op.Quota.Burst
 	}
-	if reason == rules.ReasonAway {
+	if reason == rules.ReasonUnavailable {
 		d.RetryAfter = max(f.breakers.UntilProbe(""), f.breakers.UntilProbe(nodeOf(ctx, f.primary, op)), f.minProbe)
 	}
 	return Result{Decision: d}
@@ -107,7 +107,7 @@ func (f *Failover) refused(ctx context.Context, op Op, reason rules.Reason) Resu
 func (f *Failover) note(ctx context.Context, op Op, res Result) int64 {
 	instances := int64(max(f.instances(), 1))
 	switch {
-	case f.away == rules.AwayOpen || f.away == rules.AwayClosed || op.Kind == Peek:
+	case f.away == rules.OutageOpen || f.away == rules.OutageClosed || op.Kind == Peek:
 		return res.Taken
 	case op.Kind == Forget:
 		_, _ = f.local.Do(ctx, f.shares.of(op, int(instances)))
@@ -118,14 +118,14 @@ func (f *Failover) note(ctx context.Context, op Op, res Result) int64 {
 	case res.Limit < 1 || res.Taken < 1 && (instances == 1 || res.Reason != rules.ReasonLimited || res.RetryAfter == 0):
 		return res.Taken
 	}
-	op.Ask = Ask{Kind: Peek}
+	op.Request = Request{Kind: Peek}
 	op = f.shares.of(op, int(instances))
 	there, err := f.local.Do(ctx, op)
 	n := min(there.Remaining, max(res.Taken, there.Remaining-res.Remaining/instances))
 	if err != nil || n < 1 {
 		return 0
 	}
-	op.Ask = Ask{Kind: AtMost, N: n}
+	op.Request = Request{Kind: AtMost, N: n}
 	if op.Quota.Penalty > 0 || op.Quota.CountDenied { // a denial would leave a trace
 		op.Kind = Charge
 	}

@@ -154,7 +154,7 @@ func TestFailoverPerNode(t *testing.T) {
 						}
 					}
 				}
-				if s := f.Stats(); s.Nodes < 1 || s.Away.IsZero() {
+				if s := f.Stats(); s.Nodes < 1 || s.UnavailableSince.IsZero() {
 					t.Errorf("%+v", s)
 				}
 				time.Sleep(10 * time.Second)
@@ -198,7 +198,7 @@ func TestFailoverPoisonedKey(t *testing.T) {
 			if res, _ := mustDo(t, f, ops[1]); decidedBy(res) != "local" {
 				t.Fatalf("%+v", res)
 			}
-			if res, _ := mustDo(t, f.With(rules.AwayClosed), fakeOp(limiter.Take, "a bad", 1, &q)); res.Allowed || res.Reason != rules.ReasonAway || res.RetryAfter <= 0 {
+			if res, _ := mustDo(t, f.With(rules.OutageClosed), fakeOp(limiter.Take, "a bad", 1, &q)); res.Allowed || res.Reason != rules.ReasonUnavailable || res.RetryAfter <= 0 {
 				t.Fatalf("closed: %+v", res)
 			}
 			time.Sleep(time.Second)
@@ -313,7 +313,7 @@ func TestFailoverDeadlineIsAContextError(t *testing.T) {
 			},
 			"a limiter": func(ctx context.Context) error { _, err := named.AllowN(ctx, "k", 1); return err },
 			"several limits": func(ctx context.Context) error {
-				_, err := limiter.AllowAll(ctx, limiter.Asked{Limiter: named, Key: "k", N: 1}, limiter.Asked{Limiter: named, Key: "l", N: 1})
+				_, err := limiter.AllowAll(ctx, limiter.Claim{Limiter: named, Key: "k", N: 1}, limiter.Claim{Limiter: named, Key: "l", N: 1})
 				return err
 			},
 		} {

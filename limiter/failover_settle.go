@@ -18,12 +18,12 @@ const (
 
 // decideOwing decides without the primary, and records local grants in the ledger.
 func (f *Failover) decideOwing(ctx context.Context, op Op, step path) (Result, error) {
-	if f.away == rules.AwayOpen || f.away == rules.AwayClosed || step == pathNobody || op.Quota == nil {
+	if f.away == rules.OutageOpen || f.away == rules.OutageClosed || step == pathNobody || op.Quota == nil {
 		return f.decide(ctx, op, step)
 	}
 	s := f.owed.lock(op.Name, op.Key)
 	res, err := f.decide(ctx, op, step)
-	var back Ask
+	var back Request
 	switch {
 	case err != nil || op.Quota.Burst == rules.Unlimited:
 	case step == pathHere && op.N > 0:
@@ -32,7 +32,7 @@ func (f *Failover) decideOwing(ctx context.Context, op Op, step path) (Result, e
 		f.owed.add(s, &op, res.Taken)
 	}
 	s.mu.Unlock()
-	if op.Ask = back; back.N > 0 && !f.down(ctx, op) { // otherwise the permits stay taken
+	if op.Request = back; back.N > 0 && !f.down(ctx, op) { // otherwise the permits stay taken
 		within, cancel := context.WithTimeout(ctx, f.timeout)
 		defer cancel()
 		_, _ = f.primary.Do(within, op)
@@ -66,10 +66,10 @@ func (f *Failover) overdrawn(ctx context.Context, began time.Time, op Op, res Re
 	}
 	paid := f.owed.reduce(s, &op, res.Taken)
 	s.mu.Unlock()
-	if op.Ask = res.Return(); noted > 0 {
-		op.Ask.N = noted
+	if op.Request = res.Return(); noted > 0 {
+		op.Request.N = noted
 		_, _ = f.returnLocally(ctx, op)
-		op.Ask = res.Return()
+		op.Request = res.Return()
 	}
 	if op.N -= paid; op.N > 0 {
 		_, _ = f.primary.Do(ctx, op) // otherwise the permits stay taken

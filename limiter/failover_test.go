@@ -72,8 +72,8 @@ func runInBubble(t testing.TB, run func(context.Context) error) (stop func()) {
 	}
 }
 
-func fakeOp(kind limiter.Kind, key string, n int64, q *rules.Quota) limiter.Op {
-	return limiter.Op{Quota: q, Name: "x", Key: key, Ask: limiter.Ask{Kind: kind, N: n}}
+func fakeOp(kind limiter.OpKind, key string, n int64, q *rules.Quota) limiter.Op {
+	return limiter.Op{Quota: q, Name: "x", Key: key, Request: limiter.Request{Kind: kind, N: n}}
 }
 
 // mustDo is what a Do came to, and how long it took.
@@ -90,7 +90,7 @@ func mustDo(t testing.TB, b limiter.Backend, op limiter.Op) (limiter.Result, tim
 func TestFailoverRefuses(t *testing.T) {
 	for name, cfg := range map[string]limiter.FailoverConfig{
 		"a time-out below 0":      {Timeout: -1},
-		"another Away":            {Away: "abroad"},
+		"another Away":            {Outage: "abroad"},
 		"probes without a pause":  {MinProbe: time.Microsecond},
 		"probes ever more often":  {MinProbe: time.Minute, MaxProbe: time.Second},
 		"probes once in a while":  {MaxProbe: 24 * time.Hour},
@@ -135,7 +135,7 @@ func TestFailoverDecidesAtOnceWhileThePrimaryIsAway(t *testing.T) {
 		if got := p.asked.Load(); got != asked {
 			t.Errorf("the primary was asked %d times while it was away", got-asked)
 		}
-		if s := f.Stats(); s.Failures != 2 || s.Local != 5 || time.Since(s.Away) != 0 || s.Owing != 2 {
+		if s := f.Stats(); s.Failures != 2 || s.Local != 5 || time.Since(s.UnavailableSince) != 0 || s.Owing != 2 {
 			t.Errorf("%+v", s)
 		}
 
@@ -144,7 +144,7 @@ func TestFailoverDecidesAtOnceWhileThePrimaryIsAway(t *testing.T) {
 		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "b", 1, &q)); !res.Allowed || res.Limit != 10 || res.Remaining < 7 || res.Remaining > 8 {
 			t.Errorf("it is back: %+v", res) // with the bucket as it was, less what was granted meanwhile
 		}
-		if s := f.Stats(); s.Probes != 1 || !s.Away.IsZero() || s.Owing != 0 || s.Settled != 4 {
+		if s := f.Stats(); s.Probes != 1 || !s.UnavailableSince.IsZero() || s.Owing != 0 || s.Settled != 4 {
 			t.Errorf("%+v", s)
 		}
 		if s := log.String(); strings.Count(s, "level=WARN") != 1 || strings.Count(s, "level=INFO") != 1 || strings.Count(s, "\n") != 2 {
@@ -158,18 +158,18 @@ func TestFailoverOpenAndClosed(t *testing.T) {
 		q, p := fakeQuota(1, 2), newFakePrimary()
 		p.refuses.Store(true)
 		local := newFailover(t, p, limiter.FailoverConfig{})
-		open, closed := local.With(rules.AwayOpen), local.With(rules.AwayClosed)
+		open, closed := local.With(rules.OutageOpen), local.With(rules.OutageClosed)
 		defer runInBubble(t, local.Run)()
 
 		reserve := fakeOp(limiter.Reserve, "k", 1, &q)
 		for range 3 {
-			for kind, taken := range map[limiter.Kind]int64{limiter.Take: 2, limiter.Peek: 0, limiter.AtMost: 2, limiter.Reserve: 2} {
+			for kind, taken := range map[limiter.OpKind]int64{limiter.Take: 2, limiter.Peek: 0, limiter.AtMost: 2, limiter.Reserve: 2} {
 				res, took := mustDo(t, open, fakeOp(kind, "k", 2, &q))
 				if !res.Allowed || res.Reason != rules.ReasonOpen || res.Taken != taken || res.Delay != 0 || took != 0 {
 					t.Errorf("open, kind %d: %+v after %v", kind, res, took)
 				}
 				res, took = mustDo(t, closed, fakeOp(kind, "k", 2, &q))
-				if res.Allowed || res.Reason != rules.ReasonAway || res.Taken != 0 || res.RetryAfter <= 0 || res.RetryAfter > 2*time.Second || res.Limit != 2 || took != 0 {
+				if res.Allowed || res.Reason != rules.ReasonUnavailable || res.Taken != 0 || res.RetryAfter <= 0 || res.RetryAfter > 2*time.Second || res.Limit != 2 || took != 0 {
 					t.Errorf("closed, kind %d: %+v after %v", kind, res, took)
 				}
 				for _, f := range []*limiter.Failover{local, open, closed} {
@@ -178,7 +178,7 @@ func TestFailoverOpenAndClosed(t *testing.T) {
 					}
 				}
 			}
-			for _, kind := range []limiter.Kind{limiter.Charge, limiter.Return, limiter.Forget} {
+			for _, kind := range []limiter.OpKind{limiter.Charge, limiter.Return, limiter.Forget} {
 				for _, f := range []*limiter.Failover{local, open, closed} {
 					if res, took := mustDo(t, f, fakeOp(kind, "k", 1, &q)); !res.Allowed || took != 0 {
 						t.Errorf("kind %d: %+v after %v", kind, res, took)
@@ -201,7 +201,7 @@ func TestFailoverOpenAndClosed(t *testing.T) {
 		// What was taken from nobody is returned to nobody.
 		res, _ := mustDo(t, open, reserve)
 		back := fakeOp(limiter.Return, "k", res.Taken, &q)
-		back.Ask = res.Return()
+		back.Request = res.Return()
 		mustDo(t, local, fakeOp(limiter.Take, "k", 2, &q))
 		mustDo(t, local, back)
 		if res, _ := mustDo(t, local, fakeOp(limiter.Peek, "k", 1, &q)); res.Remaining != 0 {
@@ -235,7 +235,7 @@ func TestFailoverReturnsToWhomItTookFrom(t *testing.T) {
 		}
 		back := func(res limiter.Result) limiter.Op {
 			o := fakeOp(limiter.Return, "k", res.Taken, &q)
-			o.Ask = res.Return()
+			o.Request = res.Return()
 			return o
 		}
 		fromPrimary, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 4, &q)) // and is noted locally
@@ -273,7 +273,7 @@ func TestFailoverKeepsLocalWarm(t *testing.T) {
 		q, p := fakeQuota(10, 100), newFakePrimary()
 		f := newFailover(t, p, limiter.FailoverConfig{Instances: func() int { return 4 }})
 		defer runInBubble(t, f.Run)()
-		for _, kind := range []limiter.Kind{limiter.Take, limiter.Charge, limiter.AtMost, limiter.Reserve} {
+		for _, kind := range []limiter.OpKind{limiter.Take, limiter.Charge, limiter.AtMost, limiter.Reserve} {
 			mustDo(t, f, fakeOp(limiter.Forget, "k", 0, &q))
 			mustDo(t, f, fakeOp(kind, "k", 20, &q)) // of the 25 that one of four has
 			p.refuses.Store(true)
@@ -291,7 +291,7 @@ func TestFailoverKeepsLocalWarm(t *testing.T) {
 			t.Errorf("%+v", res)
 		}
 		// An ask for more than the part ever has is not denied for ever.
-		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 26, &q)); res.Allowed || res.Reason != rules.ReasonAway || res.RetryAfter == 0 {
+		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 26, &q)); res.Allowed || res.Reason != rules.ReasonUnavailable || res.RetryAfter == 0 {
 			t.Errorf("%+v", res)
 		}
 		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 101, &q)); res.Allowed || res.Reason != rules.ReasonLimited || res.RetryAfter != 0 {
@@ -313,7 +313,7 @@ func TestFailoverReturnsWhatItNoted(t *testing.T) {
 		f := newFailover(t, p, limiter.FailoverConfig{})
 		all, none := newNamed(t, f, "all", fakeQuota(1, 5)), newNamed(t, f, "none", fakeQuota(1, 1))
 		for range 100 {
-			limiter.AllowAll(context.Background(), limiter.Asked{Limiter: all, Key: "k", N: 1}, limiter.Asked{Limiter: none, Key: "k", N: 2})
+			limiter.AllowAll(context.Background(), limiter.Claim{Limiter: all, Key: "k", N: 1}, limiter.Claim{Limiter: none, Key: "k", N: 2})
 		}
 		p.refuses.Store(true)
 		if d, err := all.Peek(context.Background(), "k", 1); err != nil || d.Remaining != 5 {
@@ -329,7 +329,7 @@ func TestFailoverReturnsNothingToAWindow(t *testing.T) {
 		f := newFailover(t, newFakePrimary(), limiter.FailoverConfig{Local: local})
 		res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 2, &q))
 		back := fakeOp(limiter.Return, "k", 2, &q)
-		back.Ask = res.Return()
+		back.Request = res.Return()
 		mustDo(t, f, back)
 		if res, _ := mustDo(t, local, fakeOp(limiter.Peek, "k", 1, &q)); res.Remaining != 3 {
 			t.Errorf("%+v", res)
@@ -374,7 +374,7 @@ func TestFailoverBatch(t *testing.T) {
 // hold.
 func TestFailoverBatchOfASinglePrimary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, p := fakeQuota(1, 10), fakePartly{&fake{}, []limiter.Kind{limiter.Forget}}
+		q, p := fakeQuota(1, 10), fakePartly{&fake{}, []limiter.OpKind{limiter.Forget}}
 		f := newFailover(t, p, limiter.FailoverConfig{})
 		results := make([]limiter.Result, 3)
 		if err := f.DoAll(context.Background(), []limiter.Op{fakeOp(limiter.Take, "a", 1, &q), fakeOp(limiter.Take, "a", 2, &q)}, results); err != nil || results[1].Remaining != 7 {
@@ -396,7 +396,7 @@ func TestFailoverBatchOfASinglePrimary(t *testing.T) {
 func TestFailoverIsNotOpenedByItsCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := fakeQuota(1, 10), newFakePrimary()
-		f := newFailover(t, fakePartly{&p.fake, []limiter.Kind{limiter.Reserve}}, limiter.FailoverConfig{})
+		f := newFailover(t, fakePartly{&p.fake, []limiter.OpKind{limiter.Reserve}}, limiter.FailoverConfig{})
 		if _, err := f.Do(context.Background(), fakeOp(limiter.Reserve, "k", 1, &q)); !errors.Is(err, limiter.ErrUnsupported) {
 			t.Error(err)
 		}
@@ -431,7 +431,7 @@ func TestFailoverIsNotOpenedByItsCallers(t *testing.T) {
 		for range 9 {
 			impatient()
 		}
-		if s := f.Stats(); s.Failures != 0 || !s.Away.IsZero() {
+		if s := f.Stats(); s.Failures != 0 || !s.UnavailableSince.IsZero() {
 			t.Fatalf("%+v", s)
 		}
 		for range 2 { // the tenth in a row is like one without an answer, and so is the next
@@ -522,7 +522,7 @@ func TestFailoverProbes(t *testing.T) {
 		defer runInBubble(t, f.Run)() // even twice
 		p.hangs.Store(false)
 		time.Sleep(3 * time.Second)
-		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "other", 1, &q)); res.Remaining != 9 || !f.Stats().Away.IsZero() {
+		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "other", 1, &q)); res.Remaining != 9 || !f.Stats().UnavailableSince.IsZero() {
 			t.Errorf("%+v, %+v", res, f.Stats())
 		}
 		// It fails again at once: probes go on as rarely.
@@ -555,13 +555,13 @@ func TestFailoverProbesByAWrite(t *testing.T) {
 		}
 		mustDo(t, f, fakeOp(limiter.Charge, "k", 5, &q))
 		time.Sleep(10 * time.Second)
-		if s := f.Stats(); s.Away.IsZero() || s.Nodes != 1 || s.Failures != 1 {
+		if s := f.Stats(); s.UnavailableSince.IsZero() || s.Nodes != 1 || s.Failures != 1 {
 			t.Errorf("%+v", s)
 		}
 		p.count()
 		mended.Store(true)
 		time.Sleep(3 * time.Second)
-		if s := f.Stats(); !s.Away.IsZero() || s.Nodes != 0 {
+		if s := f.Stats(); !s.UnavailableSince.IsZero() || s.Nodes != 0 {
 			t.Errorf("%+v", s)
 		}
 		if _, asked := p.count(); len(asked) != 1 || asked[0].Kind != limiter.Take || asked[0].Key == "k" || asked[0].Name == "x" {
@@ -585,11 +585,11 @@ func TestFailoverLateFailure(t *testing.T) {
 		mustDo(t, f, fakeOp(limiter.Take, "k", 1, &q))
 		p.refuses.Store(false)
 		time.Sleep(200 * time.Millisecond)
-		if !f.Stats().Away.IsZero() {
+		if !f.Stats().UnavailableSince.IsZero() {
 			t.Fatal("it is not back")
 		}
 		late.Wait()
-		if s := f.Stats(); !s.Away.IsZero() || s.Failures != 2 {
+		if s := f.Stats(); !s.UnavailableSince.IsZero() || s.Failures != 2 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -624,7 +624,7 @@ func TestFailoverProperty(t *testing.T) {
 			}
 			return inner(ctx, ops...)
 		}
-		f := newFailover(t, p, limiter.FailoverConfig{Timeout: timeout, Away: rapid.SampledFrom([]rules.Away{"", "open", "closed"}).Draw(rt, "away")})
+		f := newFailover(t, p, limiter.FailoverConfig{Timeout: timeout, Outage: rapid.SampledFrom([]rules.OutagePolicy{"", "open", "closed"}).Draw(rt, "away")})
 		defer runInBubble(t, f.Run)()
 		var calls sync.WaitGroup
 		for i := range rapid.IntRange(1, 60).Draw(rt, "steps") {
@@ -648,13 +648,13 @@ func TestFailoverProperty(t *testing.T) {
 				})
 			}
 			time.Sleep(time.Duration(rapid.IntRange(0, 300).Draw(rt, "pause")) * time.Millisecond)
-			if !f.Stats().Away.IsZero() {
+			if !f.Stats().UnavailableSince.IsZero() {
 				synctest.Wait()
 				calls.Wait()
 				mu.Lock()
 				before := len(seen)
 				mu.Unlock()
-				if !f.Stats().Away.IsZero() {
+				if !f.Stats().UnavailableSince.IsZero() {
 					if _, took := mustDo(t, f, fakeOp(limiter.Take, fmt.Sprint("away", i), 1, &q)); took != 0 {
 						t.Errorf("a call took %v while the primary was away", took)
 					}
@@ -676,7 +676,7 @@ func TestFailoverProperty(t *testing.T) {
 		p.refuses.Store(false)
 		latency.Store(0)
 		time.Sleep(2*time.Second*5/4 + timeout)
-		if s := f.Stats(); !s.Away.IsZero() {
+		if s := f.Stats(); !s.UnavailableSince.IsZero() {
 			t.Errorf("it is not back: %+v", s)
 		}
 		if t.Failed() {

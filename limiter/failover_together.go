@@ -56,7 +56,7 @@ func (f *Failover) decideTogether(ctx context.Context, p *part) error {
 	)
 	for i, op := range p.ops {
 		view := p.views[i]
-		if view.away == rules.AwayLocal {
+		if view.away == rules.OutageLocal {
 			here.add(i, view, f.shares.of(op, f.instances()))
 			continue
 		}

@@ -113,7 +113,7 @@ const maxSides = 16
 
 // isStraight reports whether an ask of that kind under q concerns only the current state, as
 // nearly all do. Asking s.state directly saves a copy of its result.
-func (s *sides) isStraight(q *rules.Quota, k Kind) bool { return s.quota == q && k < Return }
+func (s *sides) isStraight(q *rules.Quota, k OpKind) bool { return s.quota == q && k < Return }
 
 // algorithms finds the algorithm of a quota.
 type algorithms interface {
@@ -183,10 +183,10 @@ func (s *sides) push(now time.Duration) {
 
 // do executes ask under q, which is in force from then on. A Return goes to the state that its
 // permits were taken from, and changes no quota.
-func (s *sides) do(now time.Duration, q *rules.Quota, from maker, ask *Ask) (Result, error) {
+func (s *sides) do(now time.Duration, q *rules.Quota, from maker, ask *Request) (Result, error) {
 	switch {
 	case ask.Kind == Forget:
-		*s, ask, from.table = sides{}, &Ask{Kind: Peek}, nil
+		*s, ask, from.table = sides{}, &Request{Kind: Peek}, nil
 	case ask.Kind == Return && ask.N >= 0 && s.state != nil:
 		return s.giveBack(now, q, ask), nil
 	}
@@ -198,7 +198,7 @@ func (s *sides) do(now time.Duration, q *rules.Quota, from maker, ask *Ask) (Res
 	return s.state.Do(now, *ask), nil
 }
 
-func (s *sides) giveBack(now time.Duration, q *rules.Quota, ask *Ask) Result {
+func (s *sides) giveBack(now time.Duration, q *rules.Quota, ask *Request) Result {
 	family := ask.Receipt.state
 	if family == 0 {
 		family = familyOf(q)
@@ -211,7 +211,7 @@ func (s *sides) giveBack(now time.Duration, q *rules.Quota, ask *Ask) Result {
 			return o.state.Do(now, *ask)
 		}
 	}
-	return s.state.Do(now, Ask{Kind: Peek})
+	return s.state.Do(now, Request{Kind: Peek})
 }
 
 // absorber is a state that can merge another one of its family.

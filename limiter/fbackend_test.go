@@ -159,7 +159,7 @@ func (f *fake) count() (int, []limiter.Op) {
 // fakePartly wraps a fake so that it has no DoAll, and cannot do some kinds.
 type fakePartly struct {
 	*fake
-	cannot []limiter.Kind
+	cannot []limiter.OpKind
 }
 
 func (l fakePartly) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {

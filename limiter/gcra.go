@@ -140,7 +140,7 @@ func (g *gcra) step(word, t, n, keep int64) (int64, verdict) {
 
 // ask executes an ask of any kind but Return. It returns the next word, the verdict, and the
 // number of permits taken. Ask.Keep and Ask.Within are not negative.
-func (g *gcra) ask(word, t int64, ask *Ask) (next int64, v verdict, taken int64) {
+func (g *gcra) ask(word, t int64, ask *Request) (next int64, v verdict, taken int64) {
 	n := ask.N
 	switch {
 	case !ask.valid():
@@ -176,7 +176,7 @@ func (g *gcra) free(word, t int64) int64 { return g.fill - (max(word, t) - t) }
 
 // reserve takes now or in advance. In a bucket the tokens are earned after those of all earlier
 // reservations. In a queue they wait for their turn, which must come in time.
-func (g *gcra) reserve(word, t int64, ask *Ask) (int64, verdict) {
+func (g *gcra) reserve(word, t int64, ask *Request) (int64, verdict) {
 	within := min(int64(ask.Within), maxAhead) // below 0 if the clock is behind
 	next, v := g.step(word, t, ask.N, ask.Keep)
 	switch {

@@ -54,14 +54,14 @@ func TestKeysEarnAtEachRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := []byte("key")
-	k.Do(0, 1, key, Ask{N: 100})
+	k.Do(0, 1, key, Request{N: 100})
 	for i, n := range []int64{2, 4} {
 		if err := k.SetQuota(quota(n), time.Duration(i+1)*10*time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// 100 are missing at 0, 90 at 10 s, 70 at 20 s, 50 at 25 s.
-	if r := k.Do(25*time.Second, 1, key, Ask{Kind: Peek}); r.Remaining != 50 {
+	if r := k.Do(25*time.Second, 1, key, Request{Kind: Peek}); r.Remaining != 50 {
 		t.Errorf("%+v, want 50 remaining", r)
 	}
 }
@@ -75,15 +75,15 @@ func TestReserveFarAhead(t *testing.T) {
 	}
 	now := time.Hour
 	for i := range 1000 {
-		r := b.Do(now, Ask{Kind: Reserve, N: 1, Within: time.Hour})
+		r := b.Do(now, Request{Kind: Reserve, N: 1, Within: time.Hour})
 		if want := time.Duration(i) * time.Second; !r.Allowed || r.Delay != want {
 			t.Fatalf("reservation %d: %+v, want a delay of %v", i, r, want)
 		}
 	}
-	if r := b.Do(now, Ask{N: 1}); r.Allowed || r.RetryAfter != 1000*time.Second {
+	if r := b.Do(now, Request{N: 1}); r.Allowed || r.RetryAfter != 1000*time.Second {
 		t.Errorf("after them: %+v", r)
 	}
-	if r := b.Do(now, Ask{Kind: Return, N: 1000}); r.Remaining != 1 || r.ResetAfter != 0 {
+	if r := b.Do(now, Request{Kind: Return, N: 1000}); r.Remaining != 1 || r.ResetAfter != 0 {
 		t.Errorf("when all were given back: %+v", r)
 	}
 }

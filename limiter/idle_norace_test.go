@@ -26,7 +26,7 @@ func TestAMillionIdleKeys(t *testing.T) {
 	m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: count})
 	q := &rules.Quota{Rate: rules.Rate{N: 5, Per: time.Second}, Burst: 5}
 	for i := range count * 5 / 4 {
-		memoryDo(t, m, q, strconv.Itoa(i), limiter.Ask{N: 1})
+		memoryDo(t, m, q, strconv.Itoa(i), limiter.Request{N: 1})
 	}
 	full := heap() - before
 	if s := m.Stats(); s.Keys != count || s.Displaced < count/4 || runtime.NumGoroutine() > goroutines {
@@ -34,7 +34,7 @@ func TestAMillionIdleKeys(t *testing.T) {
 	}
 	for range 4000 { // 40 seconds
 		now.Add(int64(10 * time.Millisecond))
-		memoryDo(t, m, q, "known", limiter.Ask{N: 1})
+		memoryDo(t, m, q, "known", limiter.Request{N: 1})
 	}
 	idle := heap() - before
 	t.Logf("%.0f bytes a key, of which %.0f are reserved", full, idle)

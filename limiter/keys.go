@@ -62,7 +62,7 @@ func NewKeys(q *rules.Quota, maxKeys int, custom map[rules.Algorithm]Algorithm) 
 
 // Do executes ask on the key at now. The hash is [rules.Hash] of key. It only finds the key,
 // whose bytes decide. They are copied if the key is new.
-func (k *Keys) Do(now time.Duration, hash uint64, key []byte, ask Ask) (r Result) {
+func (k *Keys) Do(now time.Duration, hash uint64, key []byte, ask Request) (r Result) {
 	rule := k.rule.Load()
 	if n := k.table.find(hash, key); n != nil {
 		if rule.plan != nil && n.kept.lent.plan == rule.plan && n.kept.lent.do(rule.plan, instant(now), clockGrain, &ask, &r) {
@@ -86,7 +86,7 @@ func (k *Keys) Do(now time.Duration, hash uint64, key []byte, ask Ask) (r Result
 	return k.result(rule, &ask, &r, err)
 }
 
-func (k *Keys) result(rule *keysRule, ask *Ask, r *Result, err error) Result {
+func (k *Keys) result(rule *keysRule, ask *Request, r *Result, err error) Result {
 	if err != nil { // a custom algorithm that makes no state
 		return open(ask)
 	}

@@ -60,7 +60,7 @@ func TestKeyedIsABucketPerKey(t *testing.T) {
 				rt.Fatalf("take %d of %s at %v:\n got %+v\nwant %+v", n, key, now, got, want)
 			}
 			if want.Allowed && rapid.Bool().Draw(rt, "give back") {
-				back := limiter.Ask{Kind: limiter.Return, N: n}
+				back := limiter.Request{Kind: limiter.Return, N: n}
 				k.Do(now, hash(key), key, back)
 				buckets[i].Do(now, back)
 			}
@@ -224,7 +224,7 @@ func TestKeyedAllocs(t *testing.T) {
 		k.Take(now, hash, key, 2)
 		k.Peek(now, hash, key, 1)
 		k.Charge(now, hash, key, 2)
-		k.Do(now, hash, key, limiter.Ask{Kind: limiter.Return, N: 1})
+		k.Do(now, hash, key, limiter.Request{Kind: limiter.Return, N: 1})
 	}); n != 0 {
 		t.Errorf("%v allocations per run for a known key, want none", n)
 	}
@@ -259,19 +259,19 @@ func TestMarksOfDroppedKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := []byte("key")
-	do := func(at time.Duration, ask limiter.Ask) limiter.Result {
+	do := func(at time.Duration, ask limiter.Request) limiter.Result {
 		return k.Do(at, rules.Hash(key), key, ask)
 	}
 	const start, later = time.Hour, time.Hour + 6*time.Second
-	do(start, limiter.Ask{N: 1})
-	within := do(start, limiter.Ask{N: 5})
-	do(start, limiter.Ask{N: 1})
+	do(start, limiter.Request{N: 1})
+	within := do(start, limiter.Request{N: 5})
+	do(start, limiter.Request{N: 1})
 	do(start, within.Return())
-	earned := do(start, limiter.Ask{N: 3})
+	earned := do(start, limiter.Request{N: 3})
 	k.Sweep(later)
-	do(later, limiter.Ask{N: 9})
+	do(later, limiter.Request{N: 9})
 	do(later, earned.Return())
-	if r := do(later, limiter.Ask{Kind: limiter.Peek}); r.Remaining != 1 {
+	if r := do(later, limiter.Request{Kind: limiter.Peek}); r.Remaining != 1 {
 		t.Errorf("%d remain, want 1", r.Remaining)
 	}
 }

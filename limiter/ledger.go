@@ -58,7 +58,7 @@ type ledgerEntry struct {
 	sent    int64        // the most permits that a Charge named
 	settled int64        // permits that are known to be charged
 	from    time.Time    // time of the first of these grants
-	charged Ask          // a Return of the last Charge
+	charged Request      // a Return of the last Charge
 	acks    []ledgerAck  // the last confirmed Charges
 }
 
@@ -204,7 +204,7 @@ func (e *ledgerEntry) settlement(key ledgerKey, now time.Time) settlement {
 	e.sent = e.n
 	return settlement{key: key, number: e.number, n: e.n, op: Op{
 		Quota: e.quota, Name: key.name, Key: key.key,
-		Ask: Ask{Kind: Charge, N: e.n, Mark: e.number, Within: max(now.Sub(e.from), 0)},
+		Request: Request{Kind: Charge, N: e.n, Mark: e.number, Within: max(now.Sub(e.from), 0)},
 	}}
 }
 
@@ -292,7 +292,7 @@ func (l *ledger) reduce(s *ledgerShard, op *Op, n int64) int64 {
 
 // giveBack returns the Return of up to n charged permits. Its N is 0 if none were charged. The
 // caller holds the lock.
-func (s *ledgerShard) giveBack(op *Op, n int64) (ask Ask) {
+func (s *ledgerShard) giveBack(op *Op, n int64) (ask Request) {
 	if e := s.keys[ledgerKey{op.Name, op.Key}]; e != nil {
 		ask = e.charged
 		ask.N = min(n, e.charged.N)

@@ -84,8 +84,8 @@ func (l *Limiter) Quota() rules.Quota {
 }
 
 // op returns the Op for key and ask. Its Quota is nil if the Limiter's is invalid.
-func (l *Limiter) op(key string, ask Ask) Op {
-	op := Op{Name: l.name, Key: key, Ask: ask}
+func (l *Limiter) op(key string, ask Request) Op {
+	op := Op{Name: l.name, Key: key, Request: ask}
 	if q := l.quota.Load(); q != nil {
 		op.Quota = &q.Quota
 	}
@@ -122,11 +122,11 @@ func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (d rules.Deci
 	if l.quick(key, n, &d) {
 		return d, nil
 	}
-	res, err := l.ask(ctx, key, Ask{Kind: Take, N: n})
+	res, err := l.ask(ctx, key, Request{Kind: Take, N: n})
 	return res.Decision, err
 }
 
-func (l *Limiter) ask(ctx context.Context, key string, ask Ask) (res Result, err error) {
+func (l *Limiter) ask(ctx context.Context, key string, ask Request) (res Result, err error) {
 	op := l.op(key, ask)
 	err = l.do(ctx, &op, &res)
 	return res, err
@@ -134,21 +134,21 @@ func (l *Limiter) ask(ctx context.Context, key string, ask Ask) (res Result, err
 
 // AllowAtMost takes as many permits as there are, up to n, and returns the number taken.
 func (l *Limiter) AllowAtMost(ctx context.Context, key string, n int64) (int64, rules.Decision, error) {
-	res, err := l.ask(ctx, key, Ask{Kind: AtMost, N: n})
+	res, err := l.ask(ctx, key, Request{Kind: AtMost, N: n})
 	return res.Taken, res.Decision, err
 }
 
 // Peek returns the decision that AllowN would make, and takes nothing. Its Remaining is the
 // number of permits available.
 func (l *Limiter) Peek(ctx context.Context, key string, n int64) (rules.Decision, error) {
-	res, err := l.ask(ctx, key, Ask{Kind: Peek, N: n})
+	res, err := l.ask(ctx, key, Request{Kind: Peek, N: n})
 	return res.Decision, err
 }
 
 // Reserve takes n permits that may be used after the Delay of the Reservation. It is denied
 // if that would be longer than within.
 func (l *Limiter) Reserve(ctx context.Context, key string, n int64, within time.Duration) (Reservation, error) {
-	op := l.op(key, Ask{Kind: Reserve, N: n, Within: max(within, 0)})
+	op := l.op(key, Request{Kind: Reserve, N: n, Within: max(within, 0)})
 	var res Result
 	if err := l.do(ctx, &op, &res); err != nil {
 		return Reservation{}, err
@@ -159,12 +159,12 @@ func (l *Limiter) Reserve(ctx context.Context, key string, n int64, within time.
 // Charge takes n permits even if fewer are available; the missing ones are owed. An n below 1
 // charges nothing.
 func (l *Limiter) Charge(ctx context.Context, key string, n int64) error {
-	_, err := l.ask(ctx, key, Ask{Kind: Charge, N: max(n, 0)})
+	_, err := l.ask(ctx, key, Request{Kind: Charge, N: max(n, 0)})
 	return err
 }
 
 // Reset puts the key back into its initial state.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
-	_, err := l.ask(ctx, key, Ask{Kind: Forget})
+	_, err := l.ask(ctx, key, Request{Kind: Forget})
 	return err
 }

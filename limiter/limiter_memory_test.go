@@ -109,12 +109,12 @@ func TestQuickTakesAreTakes(t *testing.T) {
 			},
 			"ask": func(rt *rapid.T) {
 				op := op()
-				op.Kind = rapid.SampledFrom([]Kind{Take, Peek, AtMost, Reserve, Charge, Forget}).Draw(rt, "kind")
+				op.Kind = rapid.SampledFrom([]OpKind{Take, Peek, AtMost, Reserve, Charge, Forget}).Draw(rt, "kind")
 				op.N = rapid.Int64Range(0, 6).Draw(rt, "n")
 				op.Within = rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(rt, "within")
 				a, b := both(op)
 				if a != b {
-					rt.Fatalf("%v, %+v under %+v:\n%+v, want\n%+v", now, op.Ask, some[last], a, b)
+					rt.Fatalf("%v, %+v under %+v:\n%+v, want\n%+v", now, op.Request, some[last], a, b)
 				}
 				if a.Taken > 0 {
 					reserved = append(reserved, taken{op, [2]Result{a, b}})
@@ -126,10 +126,10 @@ func TestQuickTakesAreTakes(t *testing.T) {
 				}
 				i := rapid.IntRange(0, len(reserved)-1).Draw(rt, "which")
 				op := reserved[i].op
-				op.Ask = reserved[i].res[0].Return()
+				op.Request = reserved[i].res[0].Return()
 				reserved = append(reserved[:i], reserved[i+1:]...)
 				if a, b := both(op); a != b {
-					rt.Fatalf("%v, %+v under %+v:\n%+v, want\n%+v", now, op.Ask, op.Quota, a, b)
+					rt.Fatalf("%v, %+v under %+v:\n%+v, want\n%+v", now, op.Request, op.Quota, a, b)
 				}
 			},
 			"another quota": func(rt *rapid.T) { last = rapid.IntRange(0, len(some)-1).Draw(rt, "quota") },

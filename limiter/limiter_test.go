@@ -176,8 +176,8 @@ func TestReservationGivesBackByItsMark(t *testing.T) {
 	if err := r.Cancel(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if got.Ask != (limiter.Ask{Kind: limiter.Return, N: 3, Mark: 77}) {
-		t.Errorf("%+v", got.Ask)
+	if got.Request != (limiter.Request{Kind: limiter.Return, N: 3, Mark: 77}) {
+		t.Errorf("%+v", got.Request)
 	}
 }
 

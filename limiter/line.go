@@ -102,7 +102,7 @@ func (l *line) leap(by, t int64) {
 }
 
 // returned executes ask, a Return, on l at t. A Mark of 0 means the latest take.
-func (g *gcra) returned(l *line, t int64, ask *Ask) {
+func (g *gcra) returned(l *line, t int64, ask *Request) {
 	n, mark, at := ask.N, ask.Mark, int64(ask.Receipt.At)
 	missing := l.word - t
 	if n <= 0 || missing <= 0 || 0 < at && (at < l.born || at > t+maxBack) {

@@ -51,7 +51,7 @@ func (l *Local) AllowN(n int64) bool {
 	if v, plan := l.bucket.takeWord(now, n); plan != nil {
 		return v.allowed
 	}
-	return l.bucket.Do(now, Ask{N: n}).Allowed
+	return l.bucket.Do(now, Request{N: n}).Allowed
 }
 
 // Wait blocks until an event may happen.
@@ -64,7 +64,7 @@ func (l *Local) WaitN(ctx context.Context, n int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r := l.bucket.Do(time.Since(l.start), Ask{Kind: Reserve, N: n, Within: timeLeft(ctx)})
+	r := l.bucket.Do(time.Since(l.start), Request{Kind: Reserve, N: n, Within: timeLeft(ctx)})
 	if !r.Allowed {
 		return &DeniedError{r.Decision}
 	}
@@ -79,6 +79,6 @@ func (l *Local) WaitN(ctx context.Context, n int64) error {
 // localAsker asks for the permits of a Local.
 type localAsker struct{ of *Local }
 
-func (a localAsker) Do(_ context.Context, ask Ask) (Result, error) {
+func (a localAsker) Do(_ context.Context, ask Request) (Result, error) {
 	return a.of.bucket.Do(time.Since(a.of.start), ask), nil
 }

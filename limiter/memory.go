@@ -117,12 +117,12 @@ func (m *Memory) do(now time.Duration, op *Op, r *Result) (err error) {
 	case op.Kind > Forget:
 		return fmt.Errorf("limiter: kind %d: %w", op.Kind, ErrUnsupported)
 	case op.Quota.Burst == rules.Unlimited && op.Kind != Forget: // there may be a state to forget
-		*r = unlimited{}.Do(now, op.Ask)
+		*r = unlimited{}.Do(now, op.Request)
 		return nil
 	}
 	hash := m.hash(m.hashOf(op.Name), op.Key)
 	if n := m.table.findNamed(hash, op.Name, op.Key); n != nil {
-		found, err := n.kept.do(now, op.Quota, maker{algorithms: &m.plans, table: m.table}, &op.Ask, r)
+		found, err := n.kept.do(now, op.Quota, maker{algorithms: &m.plans, table: m.table}, &op.Request, r)
 		if found == keyCalm {
 			m.table.renew(hash, n, &m.plans)
 		}
@@ -132,7 +132,7 @@ func (m *Memory) do(now time.Duration, op *Op, r *Result) (err error) {
 		}
 	}
 	var short [64]byte
-	*r, err = m.table.enter(now, hash, appendNamed(short[:0], op.Name, op.Key), op.Quota, &m.plans, &op.Ask)
+	*r, err = m.table.enter(now, hash, appendNamed(short[:0], op.Name, op.Key), op.Quota, &m.plans, &op.Request)
 	return err
 }
 

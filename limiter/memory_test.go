@@ -28,9 +28,9 @@ func memoryAt(t testing.TB, c limiter.MemoryConfig) (*limiter.Memory, *atomic.In
 	return m, now
 }
 
-func memoryDo(t testing.TB, m *limiter.Memory, q *rules.Quota, key string, ask limiter.Ask) limiter.Result {
+func memoryDo(t testing.TB, m *limiter.Memory, q *rules.Quota, key string, ask limiter.Request) limiter.Result {
 	t.Helper()
-	r, err := m.Do(context.Background(), limiter.Op{Quota: q, Name: "test", Key: key, Ask: ask})
+	r, err := m.Do(context.Background(), limiter.Op{Quota: q, Name: "test", Key: key, Request: ask})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func (counting) New(q *rules.Quota, _ time.Duration) limiter.State {
 
 type countingState struct{ left int64 }
 
-func (s *countingState) Do(_ time.Duration, ask limiter.Ask) limiter.Result {
+func (s *countingState) Do(_ time.Duration, ask limiter.Request) limiter.Result {
 	r := limiter.Result{Decision: rules.Decision{Allowed: ask.N <= s.left, Reason: rules.ReasonLimited}}
 	if r.Allowed && ask.Kind == limiter.Take {
 		s.left -= ask.N
@@ -74,7 +74,7 @@ func TestMemoryErrors(t *testing.T) {
 		"no quota":         {limiter.Op{Name: "a", Key: "a"}, nil, "quota of an Op is nil"},
 		"no rate":          {limiter.Op{Quota: &rules.Quota{Burst: 1}, Name: "a", Key: "a"}, nil, "limit.rate"},
 		"no burst":         {limiter.Op{Quota: &rules.Quota{Rate: perSecond5}, Name: "a", Key: "a"}, nil, "limit.burst"},
-		"no kind":          {limiter.Op{Quota: good, Name: "a", Key: "a", Ask: limiter.Ask{Kind: 99}}, limiter.ErrUnsupported, "kind 99"},
+		"no kind":          {limiter.Op{Quota: good, Name: "a", Key: "a", Request: limiter.Request{Kind: 99}}, limiter.ErrUnsupported, "kind 99"},
 		"unknown":          {limiter.Op{Quota: &rules.Quota{Algorithm: "x_own", Rate: perSecond5, Burst: 5}, Name: "a", Key: "a"}, limiter.ErrUnsupported, `"x_own"`},
 		"makes no state":   {limiter.Op{Quota: &rules.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5, Missing: 1}, Name: "a", Key: "a"}, limiter.ErrUnsupported, `"x_count"`},
 		"none, to lock on": {limiter.Op{Quota: &rules.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5, Missing: 1, Penalty: 1}, Name: "a", Key: "a"}, limiter.ErrUnsupported, `"x_count"`},
@@ -93,11 +93,11 @@ func TestMemoryErrors(t *testing.T) {
 		t.Error("no room for results: no error")
 	}
 	// A quota that is not valid leaves what is known of a key as it is.
-	memoryDo(t, m, good, "key", limiter.Ask{N: 5})
+	memoryDo(t, m, good, "key", limiter.Request{N: 5})
 	if _, err := m.Do(context.Background(), limiter.Op{Quota: &rules.Quota{}, Name: "test", Key: "key"}); err == nil {
 		t.Error("a known key, and a quota that is not valid: no error")
 	}
-	if r := memoryDo(t, m, good, "key", limiter.Ask{N: 1}); r.Allowed {
+	if r := memoryDo(t, m, good, "key", limiter.Request{N: 1}); r.Allowed {
 		t.Errorf("after it: %+v", r)
 	}
 	for _, c := range []limiter.MemoryConfig{
@@ -114,15 +114,15 @@ func TestMemoryOwnAlgorithm(t *testing.T) {
 	m, now := memoryAt(t, limiter.MemoryConfig{Algorithms: map[rules.Algorithm]limiter.Algorithm{"x_count": counting{}}})
 	q := &rules.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 2}
 	for i, want := range []bool{true, true, false} {
-		if r := memoryDo(t, m, q, "key", limiter.Ask{N: 1}); r.Allowed != want {
+		if r := memoryDo(t, m, q, "key", limiter.Request{N: 1}); r.Allowed != want {
 			t.Errorf("take %d: %+v", i, r)
 		}
 	}
 	now.Add(int64(24 * time.Hour))
-	if r := memoryDo(t, m, q, "key", limiter.Ask{N: 1}); r.Allowed {
+	if r := memoryDo(t, m, q, "key", limiter.Request{N: 1}); r.Allowed {
 		t.Errorf("a day later: %+v", r)
 	}
-	if r := memoryDo(t, m, q, "key", limiter.Ask{Kind: limiter.Forget}); r.Remaining != 2 {
+	if r := memoryDo(t, m, q, "key", limiter.Request{Kind: limiter.Forget}); r.Remaining != 2 {
 		t.Errorf("forgotten: %+v", r)
 	}
 }
@@ -133,7 +133,7 @@ func TestMemoryNames(t *testing.T) {
 	q := &rules.Quota{Rate: perSecond5, Burst: 1}
 	for _, id := range [][2]string{{"a", "bc"}, {"ab", "c"}, {"a", "b"}, {"b", "a"}, {"a\x00b", "c"}, {"a", "b\x00c"}, {"x", strings.Repeat("k", 10_000)}} {
 		for _, want := range []bool{true, false} {
-			r, err := m.Do(context.Background(), limiter.Op{Quota: q, Name: id[0], Key: id[1], Ask: limiter.Ask{N: 1}})
+			r, err := m.Do(context.Background(), limiter.Op{Quota: q, Name: id[0], Key: id[1], Request: limiter.Request{N: 1}})
 			if err != nil || r.Allowed != want {
 				t.Errorf("%q: %+v, %v, want %v", id, r, err, want)
 			}
@@ -167,7 +167,7 @@ func TestMemoryQuotaChanges(t *testing.T) {
 		{&rules.Quota{Algorithm: rules.FixedWindow, Rate: perSecond5, Burst: 5}, 0, true, 5, 0}, // anew
 		{quota(1, 40, 0), 0, true, 34, 0},
 	} {
-		r := memoryDo(t, m, s.quota, "key", limiter.Ask{N: s.n})
+		r := memoryDo(t, m, s.quota, "key", limiter.Request{N: s.n})
 		if r.Allowed != s.allowed || r.Remaining != s.remaining || r.RetryAfter != s.retry {
 			t.Errorf("step %d: %+v", i, r)
 		}
@@ -182,7 +182,7 @@ func TestMemoryAllocs(t *testing.T) {
 	q := &rules.Quota{Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 100_000}
 	ops := make([]limiter.Op, 3)
 	for i := range ops {
-		ops[i] = limiter.Op{Quota: q, Name: "users", Key: strings.Repeat("x", 300*(i+1)), Ask: limiter.Ask{N: 1}}
+		ops[i] = limiter.Op{Quota: q, Name: "users", Key: strings.Repeat("x", 300*(i+1)), Request: limiter.Request{N: 1}}
 	}
 	results := make([]limiter.Result, len(ops))
 	ctx := context.Background()
@@ -202,14 +202,14 @@ func TestMemoryForgetsIdleKeys(t *testing.T) {
 	m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: count})
 	q := &rules.Quota{Algorithm: rules.FixedWindow, Rate: rules.Rate{N: 1000, Per: time.Second}, Burst: 1000}
 	for i := range count {
-		memoryDo(t, m, q, fmt.Sprint(i), limiter.Ask{N: 1})
+		memoryDo(t, m, q, fmt.Sprint(i), limiter.Request{N: 1})
 	}
 	if s := m.Stats(); s.Keys < count*9/10 || s.Displaced != 0 {
 		t.Fatalf("%+v", s)
 	}
 	for range 4000 { // 40 seconds
 		now.Add(int64(10 * time.Millisecond))
-		memoryDo(t, m, q, "known", limiter.Ask{N: 1})
+		memoryDo(t, m, q, "known", limiter.Request{N: 1})
 	}
 	if s := m.Stats(); s.Keys > 1 {
 		t.Errorf("%+v: idle keys are held", s)
@@ -246,12 +246,12 @@ func TestMemoryFull(t *testing.T) {
 	keys := []string{"a", "b", "c", "d"}
 	for range 3 {
 		for _, key := range keys {
-			memoryDo(t, m, q, key, limiter.Ask{Kind: limiter.AtMost, N: 5})
+			memoryDo(t, m, q, key, limiter.Request{Kind: limiter.AtMost, N: 5})
 		}
 	}
 	for _, key := range keys {
 		for _, n := range []int64{-1, 1, 6} {
-			if r := memoryDo(t, m, q, key, limiter.Ask{N: n}); r.Allowed {
+			if r := memoryDo(t, m, q, key, limiter.Request{N: n}); r.Allowed {
 				t.Errorf("%d of %s: %+v", n, key, r)
 			}
 		}
@@ -261,7 +261,7 @@ func TestMemoryFull(t *testing.T) {
 	}
 	now.Add(int64(time.Second))
 	for _, key := range keys {
-		if r := memoryDo(t, m, q, key, limiter.Ask{N: 5}); r.Reason != rules.ReasonWithin {
+		if r := memoryDo(t, m, q, key, limiter.Request{N: 5}); r.Reason != rules.ReasonWithin {
 			t.Errorf("%s, when all is back: %+v", key, r)
 		}
 	}
@@ -273,20 +273,20 @@ func TestFullTableOfOwnAlgorithm(t *testing.T) {
 	m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: 2, Algorithms: map[rules.Algorithm]limiter.Algorithm{"x_count": counting{}}})
 	q := &rules.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5}
 	for i := range 10 {
-		if r := memoryDo(t, m, q, fmt.Sprint(i), limiter.Ask{N: 5}); !r.Allowed {
+		if r := memoryDo(t, m, q, fmt.Sprint(i), limiter.Request{N: 5}); !r.Allowed {
 			t.Fatalf("key %d: %+v", i, r)
 		}
 	}
 	now.Add(int64(time.Minute))
 	for range 3 {
 		for i := range 10 {
-			if r := memoryDo(t, m, q, fmt.Sprint(i), limiter.Ask{N: 1}); r.Allowed {
+			if r := memoryDo(t, m, q, fmt.Sprint(i), limiter.Request{N: 1}); r.Allowed {
 				t.Fatalf("key %d passes after its last permit: %+v", i, r)
 			}
 		}
 	}
 	now.Add(int64(time.Hour)) // none was evicted since
-	if r := memoryDo(t, m, q, "another", limiter.Ask{N: 5}); !r.Allowed {
+	if r := memoryDo(t, m, q, "another", limiter.Request{N: 5}); !r.Allowed {
 		t.Errorf("a new key, later: %+v", r)
 	}
 }
@@ -309,8 +309,8 @@ func TestMemoryConcurrent(t *testing.T) {
 					all.Go(func() {
 						own := q
 						for i := range 8 {
-							memoryDo(t, m, &own, fmt.Sprint(round%2, g, i/4), limiter.Ask{N: 1})
-							if r := memoryDo(t, m, &own, "one", limiter.Ask{N: 1}); r.Reason == rules.ReasonWithin {
+							memoryDo(t, m, &own, fmt.Sprint(round%2, g, i/4), limiter.Request{N: 1})
+							if r := memoryDo(t, m, &own, "one", limiter.Request{N: 1}); r.Reason == rules.ReasonWithin {
 								admitted.Add(1)
 							}
 						}
@@ -342,12 +342,12 @@ func TestMemoryClock(t *testing.T) {
 		q := &rules.Quota{Algorithm: rules.FixedWindow, Rate: rules.Rate{N: 1, Per: time.Minute}, Burst: 1, Calendar: rules.CalendarMinute}
 		start := time.Now() // midnight
 		time.Sleep(10 * time.Second)
-		memoryDo(t, m, q, "key", limiter.Ask{N: 1})
-		if r := memoryDo(t, m, q, "key", limiter.Ask{N: 1}); r.Allowed || r.RetryAfter != 50*time.Second {
+		memoryDo(t, m, q, "key", limiter.Request{N: 1})
+		if r := memoryDo(t, m, q, "key", limiter.Request{N: 1}); r.Allowed || r.RetryAfter != 50*time.Second {
 			t.Errorf("%v after %v: %+v", time.Since(start), start, r)
 		}
 		time.Sleep(50 * time.Second)
-		if r := memoryDo(t, m, q, "key", limiter.Ask{N: 1}); !r.Allowed {
+		if r := memoryDo(t, m, q, "key", limiter.Request{N: 1}); !r.Allowed {
 			t.Errorf("%v after %v: %+v", time.Since(start), start, r)
 		}
 	})

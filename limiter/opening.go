@@ -20,14 +20,14 @@ type opening struct {
 // ask returns the ask that increases a known key's debt by permits, or reduces it if permits is
 // negative. For a window it returns only permits of the last charge: the rest is in other
 // slots.
-func (o *opening) ask(q *rules.Quota, permits float64, now time.Duration) Ask {
+func (o *opening) ask(q *rules.Quota, permits float64, now time.Duration) Request {
 	switch n := int64(-permits); {
 	case permits > 0:
-		return Ask{Kind: Charge, N: int64(math.Ceil(permits))}
+		return Request{Kind: Charge, N: int64(math.Ceil(permits))}
 	case q.Algorithm.Windowed():
-		return Ask{Kind: Return, N: min(n, int64(o.last)), Mark: int64(o.at)}
+		return Request{Kind: Return, N: min(n, int64(o.last)), Mark: int64(o.at)}
 	default:
-		return Ask{Kind: Return, N: n}
+		return Request{Kind: Return, N: n}
 	}
 }
 
@@ -98,7 +98,7 @@ func (o *opening) state(a Algorithm, q *rules.Quota, key []byte) State {
 	}
 	state := a.New(q, o.at)
 	if state != nil {
-		owe(state, o.at, &Ask{Kind: Charge, N: int64(math.Ceil(n))}, n)
+		owe(state, o.at, &Request{Kind: Charge, N: int64(math.Ceil(n))}, n)
 	}
 	return state
 }

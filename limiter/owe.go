@@ -47,14 +47,14 @@ func (g *gcra) owe(l *line, t int64, permits float64) {
 }
 
 // owe makes the state of q owe permits. If q's algorithm makes no state, owe does nothing.
-func (s *sides) owe(now time.Duration, q *rules.Quota, from maker, ask *Ask, permits float64) {
+func (s *sides) owe(now time.Duration, q *rules.Quota, from maker, ask *Request, permits float64) {
 	if s.hold(now, q, from) == nil {
 		owe(s.state, now, ask, permits)
 	}
 }
 
 // owe makes a state owe permits: in the word of a bucket, and by ask in any other state.
-func owe(state State, now time.Duration, ask *Ask, permits float64) {
+func owe(state State, now time.Duration, ask *Request, permits float64) {
 	if lock, ok := state.(*penalty); ok {
 		state = lock.inner
 	}
@@ -78,7 +78,7 @@ func owe(state State, now time.Duration, ask *Ask, permits float64) {
 // spent returns how many permits of q are taken or owed. It returns 0 if q's algorithm makes no
 // state.
 func (s *sides) spent(now time.Duration, q *rules.Quota, from maker) float64 {
-	r, err := s.do(now, q, from, &Ask{Kind: Peek})
+	r, err := s.do(now, q, from, &Request{Kind: Peek})
 	if err != nil {
 		return 0
 	}

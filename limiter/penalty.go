@@ -41,7 +41,7 @@ func (p *penalty) left(now time.Duration) time.Duration {
 	return time.Duration(p.until - t + lag)
 }
 
-func (p *penalty) Do(now time.Duration, ask Ask) Result {
+func (p *penalty) Do(now time.Duration, ask Request) Result {
 	if p.length == 0 {
 		return p.inner.Do(now, ask)
 	}
@@ -62,8 +62,8 @@ func (p *penalty) Do(now time.Duration, ask Ask) Result {
 
 // locked denies ask until the lock has ended and ask can pass, since a denial at the end of the
 // lock would start another one.
-func (p *penalty) locked(now, left time.Duration, ask *Ask) Result {
-	peek := Ask{Kind: Peek, N: ask.N, Keep: ask.Keep}
+func (p *penalty) locked(now, left time.Duration, ask *Request) Result {
+	peek := Request{Kind: Peek, N: ask.N, Keep: ask.Keep}
 	if ask.Kind == AtMost {
 		peek.N = min(ask.N, 1)
 	}

@@ -17,7 +17,7 @@ type Reservation struct {
 }
 
 func newReservation(backend Backend, op Op, res Result) Reservation {
-	op.Ask = res.Return()
+	op.Request = res.Return()
 	return Reservation{Decision: res.Decision, backend: backend, op: op}
 }
 

@@ -21,7 +21,7 @@ func manyBehindOne(tb testing.TB, n int) (*limiter.Failover, []limiter.Op) {
 	var ops []limiter.Op
 	for i := range n {
 		q := fakeQuota(int64(1000+i), int64(1000+i))
-		ops = append(ops, limiter.Op{Quota: &q, Name: fmt.Sprint("limiter ", i), Key: "k", Ask: limiter.Ask{Kind: limiter.Return, N: 1}})
+		ops = append(ops, limiter.Op{Quota: &q, Name: fmt.Sprint("limiter ", i), Key: "k", Request: limiter.Request{Kind: limiter.Return, N: 1}})
 	}
 	return f, ops
 }

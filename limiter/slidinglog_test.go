@@ -11,48 +11,48 @@ func TestSlidingLog(t *testing.T) {
 	start := 1000 * sec
 	for name, steps := range map[string][]windowStep{
 		"D1: a permit is back exactly a window after it was taken": {
-			{start, Ask{N: 1}, allowedResult(3, 2, 10*sec).took(1, start)},
-			{start + 4*sec, Ask{N: 2}, allowedResult(3, 0, 10*sec).took(2, start+4*sec)},
-			{start + 5*sec, Ask{N: 1}, deniedResult(3, 0, 5*sec, 9*sec)},
-			{start + 5*sec, Ask{N: 2}, deniedResult(3, 0, 9*sec, 9*sec)},
-			{start + 10*sec - 1, Ask{N: 1}, deniedResult(3, 0, 1, 4*sec+1)},
-			{start + 10*sec, Ask{N: 1}, allowedResult(3, 0, 10*sec).took(1, start+10*sec)},
-			{start + 14*sec, Ask{Kind: Peek, N: 2}, allowedResult(3, 2, 6*sec)},
+			{start, Request{N: 1}, allowedResult(3, 2, 10*sec).took(1, start)},
+			{start + 4*sec, Request{N: 2}, allowedResult(3, 0, 10*sec).took(2, start+4*sec)},
+			{start + 5*sec, Request{N: 1}, deniedResult(3, 0, 5*sec, 9*sec)},
+			{start + 5*sec, Request{N: 2}, deniedResult(3, 0, 9*sec, 9*sec)},
+			{start + 10*sec - 1, Request{N: 1}, deniedResult(3, 0, 1, 4*sec+1)},
+			{start + 10*sec, Request{N: 1}, allowedResult(3, 0, 10*sec).took(1, start+10*sec)},
+			{start + 14*sec, Request{Kind: Peek, N: 2}, allowedResult(3, 2, 6*sec)},
 		},
 		"D1: two at one instant both count": {
-			{start, Ask{N: 1}, allowedResult(3, 2, 10*sec).took(1, start)},
-			{start, Ask{N: 1}, allowedResult(3, 1, 10*sec).took(1, start)},
-			{start, Ask{N: 1}, allowedResult(3, 0, 10*sec).took(1, start)},
-			{start, Ask{N: 1}, deniedResult(3, 0, 10*sec, 10*sec)},
+			{start, Request{N: 1}, allowedResult(3, 2, 10*sec).took(1, start)},
+			{start, Request{N: 1}, allowedResult(3, 1, 10*sec).took(1, start)},
+			{start, Request{N: 1}, allowedResult(3, 0, 10*sec).took(1, start)},
+			{start, Request{N: 1}, deniedResult(3, 0, 10*sec, 10*sec)},
 		},
 		"D1: a denial is not recorded": {
-			{start, Ask{N: 3}, allowedResult(3, 0, 10*sec).took(3, start)},
-			{start + 9*sec, Ask{N: 1}, deniedResult(3, 0, sec, sec)},
-			{start + 10*sec, Ask{N: 3}, allowedResult(3, 0, 10*sec).took(3, start+10*sec)},
+			{start, Request{N: 3}, allowedResult(3, 0, 10*sec).took(3, start)},
+			{start + 9*sec, Request{N: 1}, deniedResult(3, 0, sec, sec)},
+			{start + 10*sec, Request{N: 3}, allowedResult(3, 0, 10*sec).took(3, start+10*sec)},
 		},
 		"G: AllowAtMost": {
-			{start, Ask{Kind: AtMost, N: 2}, allowedResult(3, 1, 10*sec).took(2, start)},
-			{start + sec, Ask{Kind: AtMost, N: 1 << 62, Keep: 1}, deniedResult(3, 1, 9*sec, 9*sec)},
-			{start + sec, Ask{Kind: AtMost, N: 1 << 62}, allowedResult(3, 0, 10*sec).took(1, start+sec)},
-			{start + sec, Ask{Kind: AtMost, N: 1}, deniedResult(3, 0, 9*sec, 10*sec)},
+			{start, Request{Kind: AtMost, N: 2}, allowedResult(3, 1, 10*sec).took(2, start)},
+			{start + sec, Request{Kind: AtMost, N: 1 << 62, Keep: 1}, deniedResult(3, 1, 9*sec, 9*sec)},
+			{start + sec, Request{Kind: AtMost, N: 1 << 62}, allowedResult(3, 0, 10*sec).took(1, start+sec)},
+			{start + sec, Request{Kind: AtMost, N: 1}, deniedResult(3, 0, 9*sec, 10*sec)},
 		},
 		"G: what is reserved counts at once": {
-			{start, Ask{N: 2}, allowedResult(3, 1, 10*sec).took(2, start)},
-			{start + sec, Ask{Kind: Reserve, N: 2, Within: 9 * sec}, allowedResult(3, 0, 19*sec).took(2, start+10*sec).after(9 * sec)},
-			{start + sec, Ask{N: 1}, deniedResult(3, 0, 9*sec, 19*sec)},
-			{start + 10*sec, Ask{N: 1}, allowedResult(3, 0, 10*sec).took(1, start+10*sec)},
+			{start, Request{N: 2}, allowedResult(3, 1, 10*sec).took(2, start)},
+			{start + sec, Request{Kind: Reserve, N: 2, Within: 9 * sec}, allowedResult(3, 0, 19*sec).took(2, start+10*sec).after(9 * sec)},
+			{start + sec, Request{N: 1}, deniedResult(3, 0, 9*sec, 19*sec)},
+			{start + 10*sec, Request{N: 1}, allowedResult(3, 0, 10*sec).took(1, start+10*sec)},
 		},
 		"G: a cancelled reservation is as if it had not been": {
-			{start, Ask{N: 3}, allowedResult(3, 0, 10*sec).took(3, start)},
-			{start, Ask{Kind: Reserve, N: 1, Within: 10 * sec}, allowedResult(3, 0, 20*sec).took(1, start+10*sec).after(10 * sec)},
-			{start + sec, Ask{Kind: Return, N: 1, Mark: int64(start + 10*sec)}, allowedResult(3, 0, 9*sec)},
-			{start + 10*sec, Ask{N: 3}, allowedResult(3, 0, 10*sec).took(3, start+10*sec)},
+			{start, Request{N: 3}, allowedResult(3, 0, 10*sec).took(3, start)},
+			{start, Request{Kind: Reserve, N: 1, Within: 10 * sec}, allowedResult(3, 0, 20*sec).took(1, start+10*sec).after(10 * sec)},
+			{start + sec, Request{Kind: Return, N: 1, Mark: int64(start + 10*sec)}, allowedResult(3, 0, 9*sec)},
+			{start + 10*sec, Request{N: 3}, allowedResult(3, 0, 10*sec).took(3, start+10*sec)},
 		},
 		"what has left the window is not given back again": {
-			{start, Ask{N: 1}, allowedResult(3, 2, 10*sec).took(1, start)},
-			{start + 5*sec, Ask{N: 2}, allowedResult(3, 0, 10*sec).took(2, start+5*sec)},
-			{start + 10*sec, Ask{Kind: Return, N: 1, Mark: int64(start)}, allowedResult(3, 1, 5*sec)},
-			{start + 10*sec, Ask{Kind: Return, N: 9, Mark: int64(start + 5*sec)}, allowedResult(3, 3, 0)},
+			{start, Request{N: 1}, allowedResult(3, 2, 10*sec).took(1, start)},
+			{start + 5*sec, Request{N: 2}, allowedResult(3, 0, 10*sec).took(2, start+5*sec)},
+			{start + 10*sec, Request{Kind: Return, N: 1, Mark: int64(start)}, allowedResult(3, 1, 5*sec)},
+			{start + 10*sec, Request{Kind: Return, N: 9, Mark: int64(start + 5*sec)}, allowedResult(3, 3, 0)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,10 +63,10 @@ func TestSlidingLog(t *testing.T) {
 		q := windowQuota(rules.SlidingLog, 3, 10*sec)
 		q.CountDenied = true
 		runWindowSteps(t, newWindowState(t, q, start), []windowStep{
-			{start, Ask{N: 3}, allowedResult(3, 0, 10*sec).took(3, start)},
-			{start + 9*sec, Ask{N: 2}, deniedResult(3, 0, 10*sec, 10*sec)}, // 2 of 3 are left only then
-			{start + 10*sec, Ask{N: 1}, allowedResult(3, 0, 10*sec).took(1, start+10*sec)},
-			{start + 11*sec, Ask{N: 4}, deniedResult(3, 0, 0, 9*sec)}, // never: not counted
+			{start, Request{N: 3}, allowedResult(3, 0, 10*sec).took(3, start)},
+			{start + 9*sec, Request{N: 2}, deniedResult(3, 0, 10*sec, 10*sec)}, // 2 of 3 are left only then
+			{start + 10*sec, Request{N: 1}, allowedResult(3, 0, 10*sec).took(1, start+10*sec)},
+			{start + 11*sec, Request{N: 4}, deniedResult(3, 0, 0, 9*sec)}, // never: not counted
 		})
 	})
 }
@@ -78,13 +78,13 @@ func TestSlidingLogMemory(t *testing.T) {
 	q.CountDenied = true
 	s := newWindowState(t, q, 0).(*window[logFrame])
 	for i := range 100 * n {
-		s.Do(time.Duration(i)*time.Millisecond, Ask{N: 1})
-		s.Do(time.Duration(i)*time.Millisecond, Ask{Kind: Charge, N: 1})
+		s.Do(time.Duration(i)*time.Millisecond, Request{N: 1})
+		s.Do(time.Duration(i)*time.Millisecond, Request{Kind: Charge, N: 1})
 	}
 	if got := len(s.slots.ring); got > 2*n {
 		t.Errorf("room for %d entries, want at most %d", got, 2*n)
 	}
-	if r := s.Do(20*time.Minute, Ask{Kind: Peek, N: 1}); r.Allowed {
+	if r := s.Do(20*time.Minute, Request{Kind: Peek, N: 1}); r.Allowed {
 		t.Errorf("%+v", r)
 	}
 	if s.FreshAfter(3 * time.Hour); len(s.slots.ring) > minRing {
@@ -98,15 +98,15 @@ func TestSlidingLogTrim(t *testing.T) {
 	const n = 100
 	s := newWindowState(t, windowQuota(rules.SlidingLog, n, 500*sec), 0)
 	for i := range time.Duration(n) {
-		s.Do(i*sec, Ask{N: 1})
+		s.Do(i*sec, Request{N: 1})
 	}
 	runWindowSteps(t, s, []windowStep{
-		{100 * sec, Ask{Kind: Reserve, N: 1, Within: 400 * sec}, allowedResult(n, 0, 900*sec).took(1, 500*sec).after(400 * sec)},
-		{101 * sec, Ask{Kind: Charge, N: 1}, allowedResult(n, 0, 899*sec).took(1, 101*sec)},
-		{101 * sec, Ask{N: 1}, deniedResult(n, 0, 401*sec, 899*sec)},
-		{101 * sec, Ask{Kind: Return, N: 1, Mark: int64(500 * sec)}, allowedResult(n, 0, 500*sec)},
-		{101 * sec, Ask{N: 1}, deniedResult(n, 0, 400*sec, 500*sec)},
-		{501 * sec, Ask{N: 1}, allowedResult(n, 0, 500*sec).took(1, 501*sec)},
+		{100 * sec, Request{Kind: Reserve, N: 1, Within: 400 * sec}, allowedResult(n, 0, 900*sec).took(1, 500*sec).after(400 * sec)},
+		{101 * sec, Request{Kind: Charge, N: 1}, allowedResult(n, 0, 899*sec).took(1, 101*sec)},
+		{101 * sec, Request{N: 1}, deniedResult(n, 0, 401*sec, 899*sec)},
+		{101 * sec, Request{Kind: Return, N: 1, Mark: int64(500 * sec)}, allowedResult(n, 0, 500*sec)},
+		{101 * sec, Request{N: 1}, deniedResult(n, 0, 400*sec, 500*sec)},
+		{501 * sec, Request{N: 1}, allowedResult(n, 0, 500*sec).took(1, 501*sec)},
 	})
 	if got := s.(*window[logFrame]).slots.n; got > n {
 		t.Errorf("%d entries", got)

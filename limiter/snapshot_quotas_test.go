@@ -30,8 +30,8 @@ func TestSnapshotOfSeveralQuotas(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m, now := memoryAt(t, limiter.MemoryConfig{})
 		for range rapid.IntRange(1, 30).Draw(rt, "asks") {
-			memoryDo(t, m, rapid.SampledFrom(quotas).Draw(rt, "quota"), "key", limiter.Ask{
-				Kind: rapid.SampledFrom([]limiter.Kind{limiter.Take, limiter.Reserve, limiter.Charge}).Draw(rt, "kind"),
+			memoryDo(t, m, rapid.SampledFrom(quotas).Draw(rt, "quota"), "key", limiter.Request{
+				Kind: rapid.SampledFrom([]limiter.OpKind{limiter.Take, limiter.Reserve, limiter.Charge}).Draw(rt, "kind"),
 				N:    rapid.Int64Range(1, 4).Draw(rt, "n"), Within: time.Minute,
 			})
 			now.Add(rapid.Int64Range(0, int64(2*time.Second)).Draw(rt, "later"))
@@ -46,7 +46,7 @@ func TestSnapshotOfSeveralQuotas(t *testing.T) {
 			rt.Fatal(err)
 		}
 		for _, q := range quotas {
-			ask := limiter.Ask{Kind: limiter.Peek, N: 1}
+			ask := limiter.Request{Kind: limiter.Peek, N: 1}
 			if got, want := memoryDo(t, again, q, "key", ask), memoryDo(t, m, q, "key", ask); got != want {
 				rt.Fatalf("%+v:\n got %+v\nwant %+v", *q, got, want)
 			}

@@ -26,7 +26,7 @@ func TestSnapshot(t *testing.T) {
 		before, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
 		after, clock := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
 		took := map[string]limiter.Result{}
-		ask := func(name string) (q rules.Quota, a limiter.Ask) {
+		ask := func(name string) (q rules.Quota, a limiter.Request) {
 			q, a = quotasOfAll[name], drawAsk(rt)
 			if a.Kind == limiter.Return {
 				a.N, a.Mark = took[name].Taken, took[name].Mark
@@ -77,8 +77,8 @@ func snapshotOf(t testing.TB) []byte {
 	m, _ := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
 	for _, name := range sortedQuotas {
 		q := quotasOfAll[name]
-		memoryDo(t, m, &q, name, limiter.Ask{N: 2})
-		memoryDo(t, m, &q, name, limiter.Ask{N: 4})
+		memoryDo(t, m, &q, name, limiter.Request{N: 2})
+		memoryDo(t, m, &q, name, limiter.Request{N: 4})
 	}
 	var b bytes.Buffer
 	if _, _, err := m.Snapshot(&b); err != nil {
@@ -91,10 +91,10 @@ func TestSnapshotLeavesOut(t *testing.T) {
 	own := map[rules.Algorithm]limiter.Algorithm{"x_count": counting{}}
 	m, _ := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64, Algorithms: own})
 	q := &rules.Quota{Rate: perSecond5, Burst: 5}
-	memoryDo(t, m, q, "kept", limiter.Ask{N: 3})
-	memoryDo(t, m, q, strings.Repeat("k", 1<<16+1), limiter.Ask{N: 3})
-	memoryDo(t, m, &rules.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5}, "own", limiter.Ask{N: 3})
-	memoryDo(t, m, &rules.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5, Penalty: 1}, "own, locked", limiter.Ask{N: 3})
+	memoryDo(t, m, q, "kept", limiter.Request{N: 3})
+	memoryDo(t, m, q, strings.Repeat("k", 1<<16+1), limiter.Request{N: 3})
+	memoryDo(t, m, &rules.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5}, "own", limiter.Request{N: 3})
+	memoryDo(t, m, &rules.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5, Penalty: 1}, "own, locked", limiter.Request{N: 3})
 	var b bytes.Buffer
 	if wrote, left, err := m.Snapshot(&b); err != nil || wrote != 1 || left != 3 {
 		t.Fatalf("wrote %d, left %d, %v", wrote, left, err)
@@ -114,12 +114,12 @@ func TestSnapshotLeavesOut(t *testing.T) {
 		m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: c.maxKeys})
 		now.Add(int64(c.later))
 		if c.use != "" {
-			memoryDo(t, m, q, c.use, limiter.Ask{N: 5})
+			memoryDo(t, m, q, c.use, limiter.Request{N: 5})
 		}
 		if read, left, err := m.Restore(bytes.NewReader(b.Bytes())); err != nil || read != c.read || left != c.left {
 			t.Errorf("%s: restored %d, left %d, %v, want %d and %d", name, read, left, err, c.read, c.left)
 		}
-		if r := memoryDo(t, m, q, "kept", limiter.Ask{Kind: limiter.Peek}); c.read == 1 && r.Remaining != 2 {
+		if r := memoryDo(t, m, q, "kept", limiter.Request{Kind: limiter.Peek}); c.read == 1 && r.Remaining != 2 {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
@@ -188,7 +188,7 @@ func FuzzRestore(f *testing.F) {
 			t.Fatalf("%d were restored, but %+v are held", read, m.Stats())
 		}
 		// Whatever was restored can be asked, written, and forgotten.
-		for i, ask := range []limiter.Ask{{N: 1}, {Kind: limiter.Reserve, N: 1, Within: time.Hour}, {Kind: limiter.Charge, N: 3}, {Kind: limiter.Return, N: 2}} {
+		for i, ask := range []limiter.Request{{N: 1}, {Kind: limiter.Reserve, N: 1, Within: time.Hour}, {Kind: limiter.Charge, N: 3}, {Kind: limiter.Return, N: 2}} {
 			now.Add(int64(i) * int64(time.Second))
 			for _, name := range sortedQuotas {
 				q := quotasOfAll[name]
@@ -207,14 +207,14 @@ func ExampleMemory_Snapshot() {
 	clock := func() time.Duration { return 0 }
 	quota := &rules.Quota{Rate: rules.Rate{N: 1, Per: time.Minute}, Burst: 5}
 	before, _ := limiter.NewMemory(limiter.MemoryConfig{Clock: clock})
-	_, _ = before.Do(context.Background(), limiter.Op{Name: "login", Key: "ann", Quota: quota, Ask: limiter.Ask{N: 3}})
+	_, _ = before.Do(context.Background(), limiter.Op{Name: "login", Key: "ann", Quota: quota, Request: limiter.Request{N: 3}})
 
 	var file bytes.Buffer
 	wrote, _, _ := before.Snapshot(&file)
 
 	after, _ := limiter.NewMemory(limiter.MemoryConfig{Clock: clock})
 	_, _, _ = after.Restore(&file)
-	r, _ := after.Do(context.Background(), limiter.Op{Name: "login", Key: "ann", Quota: quota, Ask: limiter.Ask{Kind: limiter.Peek}})
+	r, _ := after.Do(context.Background(), limiter.Op{Name: "login", Key: "ann", Quota: quota, Request: limiter.Request{Kind: limiter.Peek}})
 	fmt.Printf("%d key, %d permits left\n", wrote, r.Remaining)
 	// Output: 1 key, 2 permits left
 }

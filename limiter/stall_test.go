@@ -25,14 +25,14 @@ type stallPrimary struct {
 	until    time.Time // when the stall ends
 	loses    bool      // replies
 	resets   bool      // connections, after the op was executed
-	charged  map[string]limiter.Ask
+	charged  map[string]limiter.Request
 	executed map[string]int64 // takes and returns without an answer in time, by key
 }
 
 var errFakeReset = errors.New("connection reset by peer")
 
 func newStallPrimary() *stallPrimary {
-	return &stallPrimary{latency: time.Millisecond, strict: true, charged: map[string]limiter.Ask{}, executed: map[string]int64{}}
+	return &stallPrimary{latency: time.Millisecond, strict: true, charged: map[string]limiter.Request{}, executed: map[string]int64{}}
 }
 
 // stallView is the backend as one instance has it.
@@ -102,10 +102,10 @@ func (p stallView) execute(ctx context.Context, ops []limiter.Op, got []limiter.
 			case last.Mark > op.Mark:
 				op.N = 0
 			case last.Mark == op.Mark:
-				p.charged[by] = limiter.Ask{Mark: op.Mark, N: max(op.N, last.N)}
+				p.charged[by] = limiter.Request{Mark: op.Mark, N: max(op.N, last.N)}
 				op.N = max(0, op.N-last.N)
 			default:
-				p.charged[by] = op.Ask
+				p.charged[by] = op.Request
 			}
 		}
 	}

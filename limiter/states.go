@@ -26,7 +26,7 @@ const (
 )
 
 // do executes ask under q and sets r.
-func (g *guarded) do(now time.Duration, q *rules.Quota, from maker, ask *Ask, r *Result) (found, error) {
+func (g *guarded) do(now time.Duration, q *rules.Quota, from maker, ask *Request, r *Result) (found, error) {
 	g.mu.Lock()
 	switch {
 	case g.dropped:
@@ -55,8 +55,8 @@ func (g *guarded) do(now time.Duration, q *rules.Quota, from maker, ask *Ask, r 
 	return keyAsked, nil
 }
 
-// takeNow takes n permits under q and sets d, which must be zero, without an Ask and a Result.
-// It returns false if the take needs an Ask: the quota has changed, or the state is not a
+// takeNow takes n permits under q and sets d, which must be zero, without a Request and a Result.
+// It returns false if the take needs a Request: the quota has changed, or the state is not a
 // window.
 func (g *guarded) takeNow(now time.Duration, q *rules.Quota, n int64, d *rules.Decision) (ok bool) {
 	g.mu.Lock()
@@ -151,7 +151,7 @@ type beginner interface {
 // enter executes ask on a key that is not in the table. It adds the key only if its state then
 // differs from a new one. An evicted key whose debt the ask does not change is not added
 // either.
-func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota, from algorithms, ask *Ask) (r Result, err error) {
+func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota, from algorithms, ask *Request) (r Result, err error) {
 	s := k.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -104,8 +104,8 @@ func (m *maker) create(a Algorithm, q *rules.Quota, now time.Duration) (state St
 	switch {
 	case opened == nil:
 	case inherits: // the order of both debts is not known, so the key owes the sum
-		r := opened.Do(now, Ask{Kind: Peek})
-		state.Do(now, Ask{Kind: Charge, N: int64(math.Ceil(max(float64(r.Limit-r.Remaining), owedBy(opened))))})
+		r := opened.Do(now, Request{Kind: Peek})
+		state.Do(now, Request{Kind: Charge, N: int64(math.Ceil(max(float64(r.Limit-r.Remaining), owedBy(opened))))})
 	default:
 		state = opened
 	}
@@ -128,12 +128,12 @@ func (b *barred) left(now time.Duration) time.Duration {
 	return time.Duration(b.until - t + lag)
 }
 
-func (b *barred) Do(now time.Duration, ask Ask) Result {
+func (b *barred) Do(now time.Duration, ask Request) Result {
 	left := b.left(now)
 	if left <= 0 || ask.Kind == Charge || ask.Kind == Return || !ask.valid() {
 		return b.State.Do(now, ask)
 	}
-	r := b.State.Do(now, Ask{Kind: Peek})
+	r := b.State.Do(now, Request{Kind: Peek})
 	r.Allowed, r.Reason, r.Remaining, r.Delay = false, rules.ReasonLimited, 0, 0
 	r.RetryAfter, r.ResetAfter = left, max(left, r.ResetAfter)
 	return r

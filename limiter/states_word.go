@@ -87,7 +87,7 @@ func (w *lentWord) take(p *words, t, grain, n int64) (verdict, bool) {
 
 // do executes ask and sets r, which must be zero, as wordState.Do does. It returns false, and
 // does nothing, if that needs the lock.
-func (w *lentWord) do(p *words, t, grain int64, ask *Ask, r *Result) bool {
+func (w *lentWord) do(p *words, t, grain int64, ask *Request, r *Result) bool {
 	stamp, ok := w.at(t, grain)
 	if !ok || ask.Kind >= Return {
 		return false

@@ -36,15 +36,15 @@ func TestAWordIsAskedAsItsStateIs(t *testing.T) {
 		}
 		withLock()
 		now := time.Hour
-		var took [][2]Ask // the Returns of what was taken from each, which has marks of its own
+		var took [][2]Request // the Returns of what was taken from each, which has marks of its own
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			now += rapid.SampledFrom([]time.Duration{0, 0, 0, 1, 150 * time.Millisecond, 2 * time.Second}).Draw(rt, "time")
-			ask := Ask{
-				Kind: rapid.SampledFrom([]Kind{Take, Take, Take, Return, Return, Return, Peek, AtMost, Reserve, Charge, Forget}).Draw(rt, "kind"),
+			ask := Request{
+				Kind: rapid.SampledFrom([]OpKind{Take, Take, Take, Return, Return, Return, Peek, AtMost, Reserve, Charge, Forget}).Draw(rt, "kind"),
 				N:    rapid.Int64Range(-1, 7).Draw(rt, "permits"), Keep: rapid.Int64Range(0, 2).Draw(rt, "keep"),
 				Within: rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(rt, "within"),
 			}
-			asks := [2]Ask{ask, ask}
+			asks := [2]Request{ask, ask}
 			switch {
 			case rapid.IntRange(0, 9).Draw(rt, "another quota") == 0:
 				q := rapid.SampledFrom(quotas).Draw(rt, "quota")
@@ -64,7 +64,7 @@ func TestAWordIsAskedAsItsStateIs(t *testing.T) {
 			}
 			got, want := lent.Do(now, asks[0]), locked.Do(now, asks[1])
 			if got.Taken > 0 {
-				took = append(took, [2]Ask{got.Return(), want.Return()})
+				took = append(took, [2]Request{got.Return(), want.Return()})
 			}
 			if want.Mark = got.Mark; got != want {
 				rt.Fatalf("%+v at %v:\n got %+v\nwant %+v", asks, now, got, want)
@@ -80,10 +80,10 @@ func TestAMarkCountsWhatWasReturned(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Hour
-	first := b.Do(now, Ask{N: 3})
-	b.Do(now, Ask{N: 2})
+	first := b.Do(now, Request{N: 3})
+	b.Do(now, Request{N: 2})
 	b.Do(now, first.Return())
-	last := b.Do(now, Ask{N: 2})
+	last := b.Do(now, Request{N: 2})
 	now += time.Second
 	if r := b.Do(now, last.Return()); r.Remaining != 9 {
 		t.Errorf("%d remain, want 9: what was taken last comes back in full", r.Remaining)

@@ -22,11 +22,11 @@ func TestDroppedBucketIsGone(t *testing.T) {
 		t.Fatalf("stats %+v: the full bucket was not dropped", k.Stats())
 	}
 	var r Result
-	if kept := &found.kept; kept.lent.do(kept.lent.plan, int64(full), 0, &Ask{N: 1}, &r) {
+	if kept := &found.kept; kept.lent.do(kept.lent.plan, int64(full), 0, &Request{N: 1}, &r) {
 		t.Errorf("took from a dropped bucket: %+v", r)
 	}
 	rule := k.rule.Load()
-	if f, err := found.kept.do(full, rule.quota, maker{algorithms: rule}, &Ask{N: 1}, &r); f != keyDropped || err != nil {
+	if f, err := found.kept.do(full, rule.quota, maker{algorithms: rule}, &Request{N: 1}, &r); f != keyDropped || err != nil {
 		t.Errorf("asked a dropped bucket: %v, %v: %+v", f, err, r)
 	}
 }
@@ -41,7 +41,7 @@ func TestKeyEntersOnce(t *testing.T) {
 	enter := func() Result {
 		t.Helper()
 		rule := k.rule.Load()
-		r, err := k.table.enter(0, 1, []byte("key"), rule.quota, rule, &Ask{N: 1})
+		r, err := k.table.enter(0, 1, []byte("key"), rule.quota, rule, &Request{N: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

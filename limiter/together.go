@@ -7,7 +7,7 @@ import (
 )
 
 // together reports whether the ask takes permits only if the others with Together are allowed.
-func (a *Ask) together() bool { return a.Together && a.Kind <= Reserve }
+func (a *Request) together() bool { return a.Together && a.Kind <= Reserve }
 
 // notAsked is the result of an ask with Together after another one was denied.
 var notAsked = Result{Decision: rules.Decision{Allowed: true}}
@@ -82,7 +82,7 @@ func (m *Memory) doTogether(now time.Duration, ops []Op, results []Result, errs 
 // try sets r to the result that op would have, and takes nothing.
 func (m *Memory) try(now time.Duration, op *Op, r *Result) error {
 	trial := *op
-	trial.Ask = Ask{Kind: Peek, N: op.N, Keep: op.Keep}
+	trial.Request = Request{Kind: Peek, N: op.N, Keep: op.Keep}
 	if op.Kind == AtMost {
 		trial.N = min(op.N, 1)
 	}
@@ -101,6 +101,6 @@ func (m *Memory) try(now time.Duration, op *Op, r *Result) error {
 // giveBack returns the permits that op took.
 func (m *Memory) giveBack(now time.Duration, op *Op, r *Result) {
 	back := *op
-	back.Ask = r.Return()
+	back.Request = r.Return()
 	_ = m.do(now, &back, new(Result)) // taken permits can be returned
 }

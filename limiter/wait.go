@@ -31,12 +31,12 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 		return err
 	}
 	if l.lines.mayJoin(l.memory == nil) && l.quota.Load() != nil {
-		if w, d, joined := l.lines.Join(ctx, l.claim(ctx, l.op(key, Ask{N: n}))); joined {
+		if w, d, joined := l.lines.Join(ctx, l.claim(ctx, l.op(key, Request{N: n}))); joined {
 			d.Rule = l.name
 			return w.wait(ctx, d)
 		}
 	}
-	op := l.op(key, Ask{Kind: Reserve, N: n, Within: timeLeft(ctx)})
+	op := l.op(key, Request{Kind: Reserve, N: n, Within: timeLeft(ctx)})
 	var res Result
 	err := l.do(ctx, &op, &res)
 	if errors.Is(err, ErrUnsupported) {
@@ -86,9 +86,9 @@ type opAsker struct {
 	op      Op
 }
 
-func (a opAsker) Do(ctx context.Context, ask Ask) (res Result, err error) {
+func (a opAsker) Do(ctx context.Context, ask Request) (res Result, err error) {
 	op := a.op
-	op.Ask = ask
+	op.Request = ask
 	err = a.limiter.do(ctx, &op, &res)
 	return res, err
 }

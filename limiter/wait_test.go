@@ -237,7 +237,7 @@ func TestWaitForTheEndOfALock(t *testing.T) {
 
 func TestWaitWhereNothingCanBeReserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := fakePartly{&fake{}, []limiter.Kind{limiter.Reserve, limiter.Return}}
+		b := fakePartly{&fake{}, []limiter.OpKind{limiter.Reserve, limiter.Return}}
 		l := newNamed(t, b, "x", fakeQuota(10, 1))
 		for i, want := range []time.Duration{0, 100 * time.Millisecond} {
 			if took, err := waitFor(context.Background(), l, 1); err != nil || took != want {
@@ -306,7 +306,7 @@ func TestWaitHonoursTheDelayOfATake(t *testing.T) {
 			t.Errorf("%v after %v", err, took)
 		}
 		if back.N != 1 || back.Mark != 9 {
-			t.Errorf("gave back %+v", back.Ask)
+			t.Errorf("gave back %+v", back.Request)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func (l *waitLine) peek(ctx context.Context, c *WaitClaim, at time.Time) time.Ti
 	ahead := max(0, l.wanted+c.N-l.reserved-1)
 	l.all.mu.Unlock()
 	defer l.all.mu.Lock()
-	res, err := c.Asker.Do(ctx, Ask{Kind: Peek, N: ahead%size + 1, Keep: c.Key.Keep})
+	res, err := c.Asker.Do(ctx, Request{Kind: Peek, N: ahead%size + 1, Keep: c.Key.Keep})
 	if err != nil || res.RetryAfter <= 0 && !res.Allowed {
 		return at
 	}
@@ -150,7 +150,7 @@ func (l *waitLine) reserve(ctx context.Context, w *Waiter, n int64) (res Result,
 	l.all.mu.Lock()
 	kind := l.kind
 	l.all.mu.Unlock()
-	ask := Ask{Kind: kind, N: n, Keep: w.Key.Keep}
+	ask := Request{Kind: kind, N: n, Keep: w.Key.Keep}
 	if kind == Reserve {
 		ask.Within = maxWait
 	}

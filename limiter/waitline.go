@@ -15,7 +15,7 @@ import (
 type waitLine struct {
 	all  *WaitLines
 	key  WaitKey
-	kind Kind // kind of its asks: Reserve, or Take if the backend cannot reserve
+	kind OpKind // kind of its asks: Reserve, or Take if the backend cannot reserve
 
 	first, last *Waiter
 	wanted      int64 // permits, by all waiters

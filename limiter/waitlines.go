@@ -42,7 +42,7 @@ type WaitKey struct {
 
 // Asker asks for permits of one key, and returns them.
 type Asker interface {
-	Do(ctx context.Context, ask Ask) (Result, error)
+	Do(ctx context.Context, ask Request) (Result, error)
 }
 
 // WaitClaim describes the permits that a caller waits for.

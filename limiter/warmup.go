@@ -76,7 +76,7 @@ type warmState struct {
 	warmth
 }
 
-// warmth is a key's state at the last take. Asks that take nothing do not change it, so that
+// warmth is a key's state at the last take. Requests that take nothing do not change it, so that
 // rounding errors do not add up.
 type warmth struct {
 	line
@@ -156,7 +156,7 @@ func (s *warmState) within(room int64) int64 {
 	return int64(sort.Search(most, func(n int) bool { return s.cost(s.stored, int64(n)+1) > room }))
 }
 
-func (s *warmState) Do(now time.Duration, ask Ask) Result {
+func (s *warmState) Do(now time.Duration, ask Request) Result {
 	t, lag := s.at(now)
 	ask.clamp()
 	before := s.warmth
@@ -185,7 +185,7 @@ func (s *warmState) Do(now time.Duration, ask Ask) Result {
 	return r
 }
 
-func (s *warmState) do(t int64, ask *Ask, r *Result) {
+func (s *warmState) do(t int64, ask *Request, r *Result) {
 	n := ask.N
 	switch {
 	case !ask.valid():

@@ -29,20 +29,20 @@ func TestWarmUpFromCold(t *testing.T) {
 		t.Fatalf("threshold %v, most %v", s.threshold, s.most)
 	}
 	for i, ms := range []int64{1375, 1125, 875, 625, 500, 500, 500, 500, 500, 500} {
-		if r := s.Do(now, Ask{N: 1}); !r.Allowed {
+		if r := s.Do(now, Request{N: 1}); !r.Allowed {
 			t.Fatalf("permit %d at %v: %+v", i, now, r)
 		}
-		r := s.Do(now, Ask{N: 1})
+		r := s.Do(now, Request{N: 1})
 		if want := time.Duration(ms) * time.Millisecond; r.Allowed || r.RetryAfter != want {
 			t.Fatalf("after permit %d: %+v, want a retry after %v", i, r, want)
 		}
-		if early := s.Do(now+r.RetryAfter-1, Ask{Kind: Peek, N: 1}); early.Allowed || early.RetryAfter != 1 {
+		if early := s.Do(now+r.RetryAfter-1, Request{Kind: Peek, N: 1}); early.Allowed || early.RetryAfter != 1 {
 			t.Fatalf("a nanosecond early: %+v", early)
 		}
 		now += r.RetryAfter
 	}
 	now += 2 * time.Second // idle for half a warm-up: half of the permits are stored
-	if r := s.Do(now, Ask{N: 0}); r.ResetAfter != 2*time.Second {
+	if r := s.Do(now, Request{N: 0}); r.ResetAfter != 2*time.Second {
 		t.Errorf("%+v", r)
 	}
 	if d := s.FreshAfter(now + time.Minute); d != 0 {
@@ -69,17 +69,17 @@ func TestWarmUpHolds(t *testing.T) {
 		for range 50 {
 			now += time.Duration(rapid.Int64Range(0, 3*s.interval).Draw(rt, "pause"))
 			n := rapid.Int64Range(1, q.Burst).Draw(rt, "n")
-			free := s.Do(now, Ask{Kind: Peek}).Remaining
-			r := s.Do(now, Ask{N: n})
+			free := s.Do(now, Request{Kind: Peek}).Remaining
+			r := s.Do(now, Request{N: n})
 			if r.Allowed != (n <= free) {
 				rt.Fatalf("take %d of %d: %+v", n, free, r)
 			}
 			if !r.Allowed && rapid.Bool().Draw(rt, "retry") {
-				if early := s.Do(now+r.RetryAfter-1, Ask{Kind: Peek, N: n}); early.Allowed {
+				if early := s.Do(now+r.RetryAfter-1, Request{Kind: Peek, N: n}); early.Allowed {
 					rt.Fatalf("take %d a nanosecond before %v: %+v", n, r.RetryAfter, early)
 				}
 				now += r.RetryAfter
-				r = s.Do(now, Ask{N: n})
+				r = s.Do(now, Request{N: n})
 				if !r.Allowed {
 					rt.Fatalf("take %d on time: %+v", n, r)
 				}

@@ -191,7 +191,7 @@ func (w *window[F]) indebt(owed *debt, now time.Duration) {
 }
 
 // Do implements [State].
-func (w *window[F]) Do(now time.Duration, ask Ask) Result {
+func (w *window[F]) Do(now time.Duration, ask Request) Result {
 	t, read := w.advance(now)
 	keep := min(max(ask.Keep, 0), w.limit()+1)
 	switch {
@@ -265,7 +265,7 @@ func (w *window[F]) count(t, at, n int64) {
 
 // deny returns the result of an ask for n permits that are not available now. A Reserve may get
 // them later.
-func (w *window[F]) deny(read, t, n, keep int64, ask Ask) Result {
+func (w *window[F]) deny(read, t, n, keep int64, ask Request) Result {
 	if n > w.limit()-keep {
 		return w.result(read, t, false) // never
 	}
@@ -317,7 +317,7 @@ func (w *window[F]) tellState(read, t int64, allowed bool, d *rules.Decision) {
 // takeNow is like Do with Ask{N: n}, without a Result. It sets d, which must be zero.
 func (w *window[F]) takeNow(now time.Duration, n int64, d *rules.Decision) {
 	if n <= 0 || w.quota.CountDenied {
-		*d = w.Do(now, Ask{N: n}).Decision
+		*d = w.Do(now, Request{N: n}).Decision
 		return
 	}
 	t, read := w.advance(now)

@@ -35,7 +35,7 @@ func newWindowState(t rapid.TB, q *rules.Quota, now time.Duration) State {
 // windowStep is an ask at an instant, and what it comes to.
 type windowStep struct {
 	at   time.Duration
-	ask  Ask
+	ask  Request
 	want Result
 }
 
@@ -180,7 +180,7 @@ func (m *slotsWindow) giveBack(t, mark time.Duration, n int64) {
 	}
 }
 
-func (m *slotsWindow) do(t time.Duration, ask Ask) Result {
+func (m *slotsWindow) do(t time.Duration, ask Request) Result {
 	limit, keep := m.q.Rate.N, max(ask.Keep, 0)
 	never := ask.N+keep > limit
 	if ask.Kind == AtMost {
@@ -251,8 +251,8 @@ func TestWindowsModel(t *testing.T) {
 				var taken, marked []Result // by the model, and with the marks of the state
 				for range rapid.IntRange(1, 40).Draw(t, "asks") {
 					at += time.Duration(rapid.SampledFrom([]int64{0, 0, 0, 1, 1, 2, 3, 5, 11, 12, 13, 60}).Draw(t, "later")) * time.Second
-					ask := Ask{
-						Kind: rapid.SampledFrom([]Kind{Take, Take, Peek, AtMost, Reserve, Reserve, Charge, Return}).Draw(t, "kind"),
+					ask := Request{
+						Kind: rapid.SampledFrom([]OpKind{Take, Take, Peek, AtMost, Reserve, Reserve, Charge, Return}).Draw(t, "kind"),
 						N:    rapid.Int64Range(-1, 7).Draw(t, "n"),
 						Keep: max(0, rapid.Int64Range(-3, 3).Draw(t, "keep")),
 					}

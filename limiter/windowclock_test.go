@@ -37,8 +37,8 @@ func TestWindowsClockBack(t *testing.T) {
 				at := time.Duration(rapid.Int64Range(3600, 7200).Draw(t, "start")) * time.Second
 				for range rapid.IntRange(1, 40).Draw(t, "asks") {
 					at += time.Duration(rapid.Int64Range(0, int64(q.Rate.Per)).Draw(t, "later"))
-					ask := Ask{
-						Kind:   rapid.SampledFrom([]Kind{Take, Peek, AtMost, Reserve, Charge}).Draw(t, "kind"),
+					ask := Request{
+						Kind:   rapid.SampledFrom([]OpKind{Take, Peek, AtMost, Reserve, Charge}).Draw(t, "kind"),
 						N:      rapid.Int64Range(0, 6).Draw(t, "n"),
 						Within: time.Duration(rapid.Int64Range(0, int64(2*q.Rate.Per)).Draw(t, "within")),
 					}
@@ -73,23 +73,23 @@ func TestWindowsOtherClock(t *testing.T) {
 				s := newWindowState(t, q, 0)
 				at := 1000*time.Hour + time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "start"))
 				for range rapid.IntRange(0, 9).Draw(t, "asks") {
-					s.Do(at, Ask{N: 1})
+					s.Do(at, Request{N: 1})
 					at += time.Duration(rapid.Int64Range(0, int64(q.Rate.Per)/4).Draw(t, "later"))
 				}
-				s.Do(at, Ask{Kind: AtMost, N: 9})
+				s.Do(at, Request{Kind: AtMost, N: 9})
 				ahead := rapid.Int64Range(0, 3).Draw(t, "reserved")
 				for range ahead {
-					s.Do(at, Ask{Kind: Reserve, N: q.Rate.N, Within: time.Hour * 10})
+					s.Do(at, Request{Kind: Reserve, N: q.Rate.N, Within: time.Hour * 10})
 				}
 				at = time.Duration(rapid.Int64Range(0, int64(999*time.Hour)).Draw(t, "back to"))
-				r := s.Do(at, Ask{N: 1})
+				r := s.Do(at, Request{N: 1})
 				if r.Allowed {
 					t.Fatalf("the leap granted a permit: %+v", r)
 				}
 				if longest := q.Rate.Per*time.Duration(ahead+2) + time.Second; r.RetryAfter > longest || r.ResetAfter > longest+q.Rate.Per {
 					t.Fatalf("free in %v, as new in %v, want at most %v: %+v", r.RetryAfter, r.ResetAfter, longest, r)
 				}
-				if s.Do(at+r.RetryAfter-1, Ask{N: 1}).Allowed || !s.Do(at+r.RetryAfter, Ask{N: 1}).Allowed {
+				if s.Do(at+r.RetryAfter-1, Request{N: 1}).Allowed || !s.Do(at+r.RetryAfter, Request{N: 1}).Allowed {
 					t.Fatalf("retry after %v is not true", r.RetryAfter)
 				}
 			})
@@ -121,8 +121,8 @@ func TestWindowsAnyArgument(t *testing.T) {
 				s := newWindowState(t, q, time.Duration(any64(t, "made at")))
 				for range rapid.IntRange(1, 30).Draw(t, "asks") {
 					at := time.Duration(any64(t, "at"))
-					ask := Ask{
-						Kind: Kind(rapid.IntRange(0, 8).Draw(t, "kind")), N: any64(t, "n"), Keep: any64(t, "keep"),
+					ask := Request{
+						Kind: OpKind(rapid.IntRange(0, 8).Draw(t, "kind")), N: any64(t, "n"), Keep: any64(t, "keep"),
 						Within: time.Duration(any64(t, "within")), Mark: any64(t, "mark"),
 					}
 					r := s.Do(at, ask)
@@ -148,7 +148,7 @@ func TestWindowsOwed(t *testing.T) {
 		s := newWindowState(t, windowQuota(algorithm, 3, 10*time.Second), 0)
 		sum := int64(0)
 		for range 9 {
-			r := s.Do(0, Ask{Kind: Charge, N: 1<<63 - 1})
+			r := s.Do(0, Request{Kind: Charge, N: 1<<63 - 1})
 			if sum += r.Taken; !r.Allowed || r.Remaining != 0 {
 				t.Errorf("%s: %+v", algorithm, r)
 			}
@@ -156,7 +156,7 @@ func TestWindowsOwed(t *testing.T) {
 		if sum != 3+maxOwed && sum != maxOwed {
 			t.Errorf("%s: %d permits counted", algorithm, sum)
 		}
-		if r := s.Do(10*time.Second, Ask{N: 3}); !r.Allowed {
+		if r := s.Do(10*time.Second, Request{N: 3}); !r.Allowed {
 			t.Errorf("%s: %+v", algorithm, r)
 		}
 	}
@@ -167,9 +167,9 @@ func TestWindowsEndOfTime(t *testing.T) {
 	for _, algorithm := range windowAlgorithms {
 		s := newWindowState(t, windowQuota(algorithm, 1, 1<<61), 0)
 		end := time.Duration(maxNow)
-		s.Do(end, Ask{N: 1})
+		s.Do(end, Request{N: 1})
 		for range 9 {
-			if r := s.Do(end, Ask{Kind: Reserve, N: 1, Within: 1<<63 - 1}); r.Allowed || r.RetryAfter <= 0 {
+			if r := s.Do(end, Request{Kind: Reserve, N: 1, Within: 1<<63 - 1}); r.Allowed || r.RetryAfter <= 0 {
 				t.Errorf("%s: %+v", algorithm, r)
 			}
 		}
@@ -183,15 +183,15 @@ func TestWindowsReserveBounded(t *testing.T) {
 			s := newWindowState(t, windowQuota(algorithm, 1, time.Second), 0)
 			taken := 0
 			for range maxReserved + 10 {
-				if s.Do(0, Ask{Kind: Reserve, N: 1, Within: 1 << 62}).Allowed {
+				if s.Do(0, Request{Kind: Reserve, N: 1, Within: 1 << 62}).Allowed {
 					taken++
 				}
 			}
 			if taken != maxReserved+1 {
 				t.Errorf("%d reservations", taken)
 			}
-			r := s.Do(0, Ask{Kind: Reserve, N: 1, Within: 1 << 62})
-			if r.RetryAfter != time.Second || !s.Do(time.Second, Ask{Kind: Reserve, N: 1, Within: 1 << 62}).Allowed {
+			r := s.Do(0, Request{Kind: Reserve, N: 1, Within: 1 << 62})
+			if r.RetryAfter != time.Second || !s.Do(time.Second, Request{Kind: Reserve, N: 1, Within: 1 << 62}).Allowed {
 				t.Errorf("full: %+v", r)
 			}
 		})

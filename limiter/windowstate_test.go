@@ -21,9 +21,9 @@ func TestWindowsState(t *testing.T) {
 		t.Run(string(algorithm), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				q := drawWindowQuota(t, algorithm)
-				ask := func(t *rapid.T) Ask {
-					return Ask{
-						Kind: rapid.SampledFrom([]Kind{Take, Peek, AtMost, Reserve, Charge}).Draw(t, "kind"), N: rapid.Int64Range(0, 6).Draw(t, "n"),
+				ask := func(t *rapid.T) Request {
+					return Request{
+						Kind: rapid.SampledFrom([]OpKind{Take, Peek, AtMost, Reserve, Charge}).Draw(t, "kind"), N: rapid.Int64Range(0, 6).Draw(t, "n"),
 						Within: time.Duration(rapid.Int64Range(0, int64(3*q.Rate.Per)).Draw(t, "within")),
 					}
 				}
@@ -41,7 +41,7 @@ func TestWindowsState(t *testing.T) {
 					t.Fatalf("not restored: %x", b)
 				}
 				if lagging := told - time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "lag")); lagging >= 0 {
-					a := Ask{Kind: Peek, N: 1}
+					a := Request{Kind: Peek, N: 1}
 					if want, got := s.Do(lagging, a), restored.Do(lagging, a); got != want {
 						t.Fatalf("%v before %v:\n got %+v\nwant %+v", told-lagging, told, got, want)
 					}
@@ -90,8 +90,8 @@ func FuzzWindowsState(f *testing.F) {
 	f.Add([]byte{0, 9, 0}, int64(0)) // a window to come of which all is given back
 	for _, algorithm := range windowAlgorithms {
 		s := windowStates[algorithm](windowQuota(algorithm, 3, time.Second), 0)
-		s.Do(5*time.Second, Ask{N: 2})
-		s.Do(5*time.Second, Ask{Kind: Reserve, N: 3, Within: time.Minute})
+		s.Do(5*time.Second, Request{N: 2})
+		s.Do(5*time.Second, Request{Kind: Reserve, N: 3, Within: time.Minute})
 		f.Add(s.(storable).appendState(nil), int64(5*time.Second))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, now int64) {
@@ -100,8 +100,8 @@ func FuzzWindowsState(f *testing.F) {
 			if !s.(storable).restoreState(b) {
 				continue
 			}
-			for _, kind := range []Kind{Return, Peek, Take, Reserve, Charge, AtMost, Return} {
-				r := s.Do(time.Duration(now), Ask{Kind: kind, N: 1, Within: time.Hour, Mark: now + 9})
+			for _, kind := range []OpKind{Return, Peek, Take, Reserve, Charge, AtMost, Return} {
+				r := s.Do(time.Duration(now), Request{Kind: kind, N: 1, Within: time.Hour, Mark: now + 9})
 				if r.Remaining < 0 || r.RetryAfter < 0 || r.ResetAfter < 0 || r.Delay < 0 || s.FreshAfter(time.Duration(now)) < 0 {
 					t.Fatalf("%s %x at %d: %+v", algorithm, b, now, r)
 				}
@@ -123,7 +123,7 @@ func TestWindowsAllocations(t *testing.T) {
 			}
 			var now time.Duration
 			s := newWindowState(t, q, now)
-			for _, ask := range []Ask{{N: 1}, {Kind: Peek, N: 1}, {Kind: AtMost, N: 9}, {Kind: Reserve, N: 1, Within: time.Second}, {Kind: Charge, N: 1}} {
+			for _, ask := range []Request{{N: 1}, {Kind: Peek, N: 1}, {Kind: AtMost, N: 9}, {Kind: Reserve, N: 1, Within: time.Second}, {Kind: Charge, N: 1}} {
 				if n := testing.AllocsPerRun(1000, func() {
 					now += time.Second
 					s.Do(now, ask)
@@ -164,12 +164,12 @@ func TestWindowsAdapt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newWindowState(t, c.from, 0)
-			s.Do(100*sec, Ask{N: 2})
-			s.Do(104*sec, Ask{N: 1})
+			s.Do(100*sec, Request{N: 2})
+			s.Do(104*sec, Request{N: 1})
 			if !s.(adapter).Adapt(c.to, 105*sec) {
 				t.Fatal("refused")
 			}
-			runWindowSteps(t, s, []windowStep{{105 * sec, Ask{Kind: Peek, N: 1}, c.want}})
+			runWindowSteps(t, s, []windowStep{{105 * sec, Request{Kind: Peek, N: 1}, c.want}})
 		})
 	}
 }

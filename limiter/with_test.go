@@ -73,7 +73,7 @@ func TestWithInvalid(t *testing.T) {
 		_, allow := l.Allow(ctx, "k")
 		_, peek := l.Peek(ctx, "k", 1)
 		_, reserve := l.Reserve(ctx, "k", 1, time.Second)
-		_, all := limiter.AllowAll(ctx, limiter.Asked{Limiter: l, Key: "k", N: 1})
+		_, all := limiter.AllowAll(ctx, limiter.Claim{Limiter: l, Key: "k", N: 1})
 		for what, err := range map[string]error{"Allow": allow, "Peek": peek, "Reserve": reserve, "Wait": l.Wait(ctx, "k"), "AllowAll": all, "Reset": l.Reset(ctx, "k")} {
 			if err == nil {
 				t.Errorf("%s: %s: no error", name, what)

@@ -52,13 +52,13 @@ func (s *wordState) at(now time.Duration) (t, lag int64) {
 	return t, lag
 }
 
-func (s *wordState) Do(now time.Duration, ask Ask) Result {
+func (s *wordState) Do(now time.Duration, ask Request) Result {
 	t, lag := s.at(now)
 	ask.clamp()
 	ask.Within -= time.Duration(lag)
 	if ask.Kind == Return && ask.N >= 0 {
 		s.returned(&s.line, t, &ask)
-		ask = Ask{Kind: Peek}
+		ask = Request{Kind: Peek}
 	}
 	by := s.lift(t)
 	next, v, taken := s.ask(s.word, t, &ask)

@@ -16,7 +16,7 @@ func (everyOther) New(*rules.Quota, time.Duration) limiter.State { return new(fl
 
 type flip bool
 
-func (f *flip) Do(_ time.Duration, ask limiter.Ask) limiter.Result {
+func (f *flip) Do(_ time.Duration, ask limiter.Request) limiter.Result {
 	if ask.Kind != limiter.Take {
 		return limiter.Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonWithin}}
 	}

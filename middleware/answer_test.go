@@ -99,13 +99,13 @@ func answerCases(t *testing.T) map[string]answerCase {
 		_, _ = io.WriteString(w, d.Rule+" "+r.URL.Path)
 	})
 	matcher := WithMatcher("r", func(r *http.Request) (string, bool) { return r.Host, r.URL.Query().Has("free") })
-	away := func(to rules.Away) (rules.Rules, []Option) {
+	away := func(to rules.OutagePolicy) (rules.Rules, []Option) {
 		back := newShared(t)
 		back.setErr(errors.New("no route to host"))
 		return of(exactly(limited, to)), []Option{WithBackend(back)}
 	}
-	closed, gone := away(rules.AwayClosed)
-	open, passes := away(rules.AwayOpen)
+	closed, gone := away(rules.OutageClosed)
+	open, passes := away(rules.OutageOpen)
 	plan := limitRule(t, "r", "*", byNames("header:x-plan", "cookie:c", "addr:ip", "ctx:user"), 3600, 1)
 	hot := hotRule(t, "r", "*", byNames("q"), 3600, 1)
 	heat := func(t *testing.T, f *fixture) { f.heat(t, "r GET /s?q=1", "r HEAD /s?q=1") }
@@ -124,7 +124,7 @@ func answerCases(t *testing.T) map[string]answerCase {
 		"ignored":                {reason: rules.ReasonIgnored, rules: of(limited, ignoreRule(t, "i", "*")), requests: 2, status: 200},
 		"shadow":                 {reason: rules.ReasonShadow, rules: shadow, requests: 2, status: 200},
 		"WithShadow":             {reason: rules.ReasonShadow, rules: of(limited), opts: []Option{WithShadow()}, requests: 2, status: 200},
-		"away":                   {reason: rules.ReasonAway, rules: closed, opts: gone, requests: 2, status: 503},
+		"away":                   {reason: rules.ReasonUnavailable, rules: closed, opts: gone, requests: 2, status: 503},
 		"away, open":             {reason: rules.ReasonOpen, rules: open, opts: passes, requests: 2, status: 200},
 		"panic":                  {reason: rules.ReasonOpen, rules: of(limited), opts: []Option{WithClock(func() time.Duration { panic("clock") })}, status: 200},
 		"served":                 {reason: rules.ReasonServed, rules: served, requests: 2, status: 203},

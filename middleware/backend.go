@@ -10,9 +10,9 @@ import (
 
 // backends holds the backend of limits with scope: exact for each value of
 // when_redis_is_away.
-type backends map[rules.Away]*limiter.Failover
+type backends map[rules.OutagePolicy]*limiter.Failover
 
-var aways = [...]rules.Away{rules.AwayLocal, rules.AwayOpen, rules.AwayClosed}
+var aways = [...]rules.OutagePolicy{rules.OutageLocal, rules.OutageOpen, rules.OutageClosed}
 
 // newBackends wraps the backend with a cache of denials, a deadline and circuit breakers.
 func (g *Guard) newBackends() error {

@@ -72,7 +72,7 @@ func (b *backoffs) next(hash uint64, now, after, interval time.Duration) time.Du
 // backoff returns how long a request that d refuses should wait, or 0 if no retry can pass.
 func (r *request) backoff(d *rules.Decision, c *verdict) time.Duration {
 	after := d.RetryAfter
-	if d.Reason == rules.ReasonBusy || d.Reason == rules.ReasonAway {
+	if d.Reason == rules.ReasonBusy || d.Reason == rules.ReasonUnavailable {
 		after = max(after, 1) // RetryAfter may be unknown
 	}
 	if after <= 0 || c.decider == nil {

@@ -347,7 +347,7 @@ func testPermitsOfHotKeys(t *testing.T, hot rules.Rule) {
 // panicking is a semaphore of a user's own that panics.
 type panicking struct{}
 
-func (panicking) Acquire(context.Context, string, semaphore.Ask) (semaphore.Lease, rules.Decision, error) {
+func (panicking) Acquire(context.Context, string, semaphore.Request) (semaphore.Lease, rules.Decision, error) {
 	panic("inside")
 }
 

@@ -165,7 +165,7 @@ func (t *Ticket) charge(cost Cost) {
 }
 
 func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
-	ask := limiter.Ask{Kind: limiter.Charge, N: n}
+	ask := limiter.Request{Kind: limiter.Charge, N: n}
 	spec := o.spec
 	spec.learnCost(n)
 	if len(o.rule.Hot) > 0 {

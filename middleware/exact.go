@@ -107,7 +107,7 @@ func (r *request) addExact(c *exactClaim, got *limiter.Result, denied bool, err 
 	c.state.record(got.Allowed && !(denied && c.op.Together && got.Taken == 0))
 	if r.addResult(&c.claim, &got.Decision) && got.Taken > 0 && !waits {
 		c.back = c.op
-		c.back.Ask = got.Return()
+		c.back.Request = got.Return()
 	}
 }
 
@@ -139,8 +139,8 @@ func (g *Guard) decideAlone(ctx context.Context, spec *limitSpec, op limiter.Op)
 	switch {
 	case err == nil:
 		return got
-	case spec.whenAway() == rules.AwayClosed:
-		return limiter.Result{Decision: rules.Decision{Reason: rules.ReasonAway}}
+	case spec.whenAway() == rules.OutageClosed:
+		return limiter.Result{Decision: rules.Decision{Reason: rules.ReasonUnavailable}}
 	}
 	return limiter.Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonOpen}}
 }

@@ -95,9 +95,9 @@ func (s *shared) setErr(err error) {
 	s.err = err
 }
 
-func exactly(r rules.Rule, away rules.Away) rules.Rule {
+func exactly(r rules.Rule, away rules.OutagePolicy) rules.Rule {
 	l := *r.Limit
-	l.Scope, l.Away = rules.ScopeExact, away
+	l.Scope, l.Outage = rules.ScopeExact, away
 	r.Limit = &l
 	return r
 }
@@ -182,7 +182,7 @@ func TestExactTogether(t *testing.T) {
 	if d := f.Check(get("GET /s", "/s", "q=2")); !d.Allowed || d.Rule != "key" || d.Remaining != 2 {
 		t.Errorf("%+v", d)
 	}
-	if d, _ := back.Memory.Do(t.Context(), limiter.Op{Quota: back.quotaOf(t, "all"), Name: "all", Key: "*", Ask: limiter.Ask{Kind: limiter.Peek}}); d.Remaining != 96 {
+	if d, _ := back.Memory.Do(t.Context(), limiter.Op{Quota: back.quotaOf(t, "all"), Name: "all", Key: "*", Request: limiter.Request{Kind: limiter.Peek}}); d.Remaining != 96 {
 		t.Errorf("%+v, want 96 left after 4 requests that passed", d)
 	}
 }
@@ -220,11 +220,11 @@ func TestExactWaits(t *testing.T) {
 
 // While Redis is away each limit does what it says.
 func TestExactAway(t *testing.T) {
-	for away, want := range map[rules.Away]rules.Decision{
-		"":               {Allowed: true, Reason: rules.ReasonWithin, Limit: 2, Remaining: 1, Rule: "r"}, // half of 4
-		rules.AwayLocal:  {Allowed: true, Reason: rules.ReasonWithin, Limit: 2, Remaining: 1, Rule: "r"},
-		rules.AwayOpen:   {Allowed: true, Reason: rules.ReasonOpen, Rule: "r"},
-		rules.AwayClosed: {Reason: rules.ReasonAway, Rule: "r"},
+	for away, want := range map[rules.OutagePolicy]rules.Decision{
+		"":                 {Allowed: true, Reason: rules.ReasonWithin, Limit: 2, Remaining: 1, Rule: "r"}, // half of 4
+		rules.OutageLocal:  {Allowed: true, Reason: rules.ReasonWithin, Limit: 2, Remaining: 1, Rule: "r"},
+		rules.OutageOpen:   {Allowed: true, Reason: rules.ReasonOpen, Rule: "r"},
+		rules.OutageClosed: {Reason: rules.ReasonUnavailable, Rule: "r"},
 	} {
 		t.Run(string(away), func(t *testing.T) {
 			back := newShared(t)
@@ -242,7 +242,7 @@ func TestExactAway(t *testing.T) {
 			if d = ofLimits(t, d); d != want {
 				t.Errorf("%+v, want %+v", d, want)
 			}
-			if s := f.Stats(); (s.Away == 1) != (away == rules.AwayClosed) || s.Away != s.Limited {
+			if s := f.Stats(); (s.Unavailable == 1) != (away == rules.OutageClosed) || s.Unavailable != s.Limited {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -253,9 +253,9 @@ func TestExactAway(t *testing.T) {
 func TestExactAwayMixed(t *testing.T) {
 	back := newShared(t)
 	ruleset := rules.Rules{Rules: []rules.Rule{
-		exactly(limitRule(t, "open", "*", rules.By{}, 1, 4), rules.AwayOpen),
-		exactly(limitRule(t, "local", "*", rules.By{}, 1, 4), rules.AwayLocal),
-		exactly(limitRule(t, "closed", "*", rules.By{}, 1, 1), rules.AwayClosed),
+		exactly(limitRule(t, "open", "*", rules.By{}, 1, 4), rules.OutageOpen),
+		exactly(limitRule(t, "local", "*", rules.By{}, 1, 4), rules.OutageLocal),
+		exactly(limitRule(t, "closed", "*", rules.By{}, 1, 1), rules.OutageClosed),
 	}}
 	f := newFixture(t, ruleset, WithBackend(back))
 	f.Check(search)
@@ -269,7 +269,7 @@ func TestExactAwayMixed(t *testing.T) {
 	}
 	wantCalls(t, back) // it is known to be denied
 	back.setErr(errors.New("gone"))
-	if d := newFixture(t, ruleset, WithBackend(back)).Check(search); d.Allowed || d.Reason != rules.ReasonAway || d.Rule != "closed" {
+	if d := newFixture(t, ruleset, WithBackend(back)).Check(search); d.Allowed || d.Reason != rules.ReasonUnavailable || d.Rule != "closed" {
 		t.Errorf("%+v", d)
 	}
 }
@@ -278,7 +278,7 @@ func TestExactAwayMixed(t *testing.T) {
 func TestExactIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		back := newShared(t)
-		f := running(t, []rules.Rule{exactly(limitRule(t, "r", "*", rules.By{}, 1, 4), rules.AwayClosed)}, WithBackend(back))
+		f := running(t, []rules.Rule{exactly(limitRule(t, "r", "*", rules.By{}, 1, 4), rules.OutageClosed)}, WithBackend(back))
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- f.Run(ctx) }()
@@ -301,7 +301,7 @@ func TestExactIsBack(t *testing.T) {
 
 // What a backend cannot do it never decides on; that is told once, and counted.
 func TestExactUnsupported(t *testing.T) {
-	for away, passed := range map[rules.Away]bool{rules.AwayLocal: true, rules.AwayClosed: false} {
+	for away, passed := range map[rules.OutagePolicy]bool{rules.OutageLocal: true, rules.OutageClosed: false} {
 		back := newShared(t)
 		back.setErr(limiter.ErrUnsupported)
 		var log bytes.Buffer
@@ -331,7 +331,7 @@ func TestRunWithoutBackend(t *testing.T) {
 // failing is a semaphore that is away.
 type failing struct{}
 
-func (failing) Acquire(context.Context, string, semaphore.Ask) (semaphore.Lease, rules.Decision, error) {
+func (failing) Acquire(context.Context, string, semaphore.Request) (semaphore.Lease, rules.Decision, error) {
 	return semaphore.Lease{}, rules.Decision{}, errors.New("no route to host")
 }
 
@@ -351,14 +351,14 @@ func TestExactConcurrency(t *testing.T) {
 	}
 	first.End(Cost{})
 	second.End(Cost{})
-	for away, passed := range map[rules.Away]int{rules.AwayLocal: 1, rules.AwayOpen: 5, rules.AwayClosed: 0} {
+	for away, passed := range map[rules.OutagePolicy]int{rules.OutageLocal: 1, rules.OutageOpen: 5, rules.OutageClosed: 0} {
 		f := newFixture(t, rules.Rules{Rules: []rules.Rule{exactly(rule, away)}}, WithSemaphore(failing{}))
 		f.SetInstances(2)
 		n := 0
 		for range 5 {
 			if d, _ := f.Begin(search); d.Allowed {
 				n++
-			} else if want := map[rules.Away]rules.Reason{rules.AwayLocal: rules.ReasonBusy, rules.AwayClosed: rules.ReasonAway}[away]; d.Reason != want {
+			} else if want := map[rules.OutagePolicy]rules.Reason{rules.OutageLocal: rules.ReasonBusy, rules.OutageClosed: rules.ReasonUnavailable}[away]; d.Reason != want {
 				t.Errorf("%s: %+v", away, d)
 			}
 		}

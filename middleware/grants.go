@@ -63,7 +63,7 @@ func (r *request) giveBack() {
 
 func (g *grant) giveBack(now time.Duration, keys []byte) {
 	g.state.revoke()
-	back := limiter.Ask{Kind: limiter.Return, N: g.n, Mark: g.mark, Receipt: g.receipt}
+	back := limiter.Request{Kind: limiter.Return, N: g.n, Mark: g.mark, Receipt: g.receipt}
 	switch {
 	case g.n == 0:
 	case g.bucket != nil:

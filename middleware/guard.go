@@ -142,11 +142,11 @@ func (g *Guard) HotKeys() []HotKey {
 
 // Stats are a guard's counters since it was made.
 type Stats struct {
-	Limited int64 // requests that were refused
-	Blocked int64 // part of Limited: requests with a value that a rule or an operator blocks
-	Busy    int64 // part of Limited: requests that found no free permit of a concurrency limit
-	Away    int64 // part of Limited: requests refused because the backend was unavailable
-	Served  int64 // part of Limited: requests that were answered instead of the handler
+	Limited     int64 // requests that were refused
+	Blocked     int64 // part of Limited: requests with a value that a rule or an operator blocks
+	Busy        int64 // part of Limited: requests that found no free permit of a concurrency limit
+	Unavailable int64 // part of Limited: requests refused because the backend was unavailable
+	Served      int64 // part of Limited: requests that were answered instead of the handler
 	// Undecided counts questions that an available backend did not answer: the request's
 	// context had ended, or the backend does not support the limit.
 	Undecided int64
@@ -213,24 +213,24 @@ func (c *spreadCount) load() (sum int64) {
 // Stats returns the guard's counters.
 func (g *Guard) Stats() Stats {
 	s := Stats{
-		Limited:   g.limited.Load(),
-		Blocked:   g.blocked.Load(),
-		Busy:      g.busy.Load(),
-		Away:      g.away.Load(),
-		Served:    g.served.Load(),
-		Undecided: g.undecided.Load(),
-		Shadowed:  g.shadowed.Load(),
-		Waited:    g.waited.Load(),
-		Waiting:   g.waiting.Load(),
-		Gone:      g.gone.Load(),
-		Charged:   g.charged.Load(),
-		Panics:    g.panics.Load(),
-		More:      g.more.Load(),
-		Concrete:  g.concrete.found.Load(),
-		Withheld:  g.withheld.load(),
-		Absent:    g.absent.load(),
-		Bodies:    g.bodies.read.Load(),
-		Unread:    g.bodies.unreadStats(),
+		Limited:     g.limited.Load(),
+		Blocked:     g.blocked.Load(),
+		Busy:        g.busy.Load(),
+		Unavailable: g.away.Load(),
+		Served:      g.served.Load(),
+		Undecided:   g.undecided.Load(),
+		Shadowed:    g.shadowed.Load(),
+		Waited:      g.waited.Load(),
+		Waiting:     g.waiting.Load(),
+		Gone:        g.gone.Load(),
+		Charged:     g.charged.Load(),
+		Panics:      g.panics.Load(),
+		More:        g.more.Load(),
+		Concrete:    g.concrete.found.Load(),
+		Withheld:    g.withheld.load(),
+		Absent:      g.absent.load(),
+		Bodies:      g.bodies.read.Load(),
+		Unread:      g.bodies.unreadStats(),
 	}
 	for _, n := range g.displaced() {
 		s.Displaced, s.Inherited = s.Displaced+int64(n.displaced), s.Inherited+int64(n.inherited)

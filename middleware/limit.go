@@ -136,9 +136,9 @@ func (r *request) askBucket(cl *claim, b *limiter.Bucket) bool {
 
 // askFor returns the question that the request asks a limit. It fills the result in one
 // place, for the reason given at copyDecision.
-func (r *request) askFor(cl *claim) limiter.Ask {
+func (r *request) askFor(cl *claim) limiter.Request {
 	var (
-		kind   limiter.Kind
+		kind   limiter.OpKind
 		left   int64
 		within time.Duration
 	)
@@ -151,7 +151,7 @@ func (r *request) askFor(cl *claim) limiter.Ask {
 	case cl.spec.waits() && !r.guard.opts.shadow:
 		kind, within = limiter.Reserve, r.maxWait(cl.spec.limit.Wait)
 	}
-	return limiter.Ask{Kind: kind, N: 1, Keep: left, Within: within}
+	return limiter.Request{Kind: kind, N: 1, Keep: left, Within: within}
 }
 
 // keepFor returns the part of a burst that requests of a class must leave to the classes
@@ -184,7 +184,7 @@ func (r *request) claimLater(cl *claim, key string) {
 		ask := r.askFor(cl)
 		ask.Together = cl.spec.limit.Mode != rules.ModeShadow
 		r.pending.exact = append(r.pending.exact, exactClaim{claim: *cl, op: limiter.Op{
-			Quota: quota, Name: cl.spec.name, Key: key, Ask: ask,
+			Quota: quota, Name: cl.spec.name, Key: key, Request: ask,
 		}})
 	}
 	if cl.spec.permits == nil {

@@ -67,11 +67,11 @@ func (s *limitSpec) isQuick() bool {
 func (s *limitSpec) needsKey() bool { return s.permits != nil || s.isExact() && s.quota.Load() != nil }
 
 // whenAway returns the limit's mode while the backend is unavailable.
-func (s *limitSpec) whenAway() rules.Away {
-	if s.limit.Away == "" {
-		return rules.AwayLocal
+func (s *limitSpec) whenAway() rules.OutagePolicy {
+	if s.limit.Outage == "" {
+		return rules.OutageLocal
 	}
-	return s.limit.Away
+	return s.limit.Outage
 }
 
 // specBuilder makes the limits of a version of the rules, with the state of the limits

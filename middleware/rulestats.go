@@ -32,7 +32,7 @@ type decisionCounts [rules.ReasonUnread + 2]spreadCount
 // decided lists the reasons of limits' decisions.
 var decided = []rules.Reason{
 	rules.ReasonWithin, rules.ReasonLimited, rules.ReasonBlocked, rules.ReasonLocked, rules.ReasonBusy,
-	rules.ReasonServed, rules.ReasonAway, rules.ReasonUnread, rules.ReasonOpen, rules.ReasonShadow,
+	rules.ReasonServed, rules.ReasonUnavailable, rules.ReasonUnread, rules.ReasonOpen, rules.ReasonShadow,
 }
 
 // decisionsOf returns the counters of a rule, which outlast the rule. Their number is the number

@@ -97,7 +97,7 @@ func TestRefuseStatus(t *testing.T) {
 		{rules.Decision{Reason: rules.ReasonLocked, Rule: "r", RetryAfter: 90e9}, 429, "90", quotaType},
 		{rules.Decision{Reason: rules.ReasonBusy, Rule: "r"}, 503, "1", capacityType},
 		{rules.Decision{Reason: rules.ReasonBusy, Rule: "r", RetryAfter: 1_000_000_001}, 503, "2", capacityType},
-		{rules.Decision{Reason: rules.ReasonAway, Rule: "r", RetryAfter: 5e9}, 503, "5", capacityType},
+		{rules.Decision{Reason: rules.ReasonUnavailable, Rule: "r", RetryAfter: 5e9}, 503, "5", capacityType},
 		{rules.Decision{Reason: rules.ReasonBlocked, Rule: "r", RetryAfter: 5e9}, 403, "", "about:blank"},
 		{rules.Decision{Reason: rules.ReasonLimited, Rule: "r", RetryAfter: 1<<63 - 1}, 429, "9223372037", quotaType},
 	} {

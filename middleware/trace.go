@@ -61,9 +61,9 @@ func (t *trace) setControl(action rules.ControlAction) {
 }
 
 // charge returns a charge that uses up a limit, including the tokens that requests may wait for.
-func (t *trace) charge(l *rules.Limit) limiter.Ask {
+func (t *trace) charge(l *rules.Limit) limiter.Request {
 	ahead := int64(l.Rate.PerSecond() * l.Wait.Seconds())
-	return limiter.Ask{Kind: limiter.Charge, N: l.Burst + ahead}
+	return limiter.Request{Kind: limiter.Charge, N: l.Burst + ahead}
 }
 
 func (t *trace) beforeBucket(b *limiter.Bucket, now time.Duration, spec *limitSpec) {
@@ -85,7 +85,7 @@ func (t *trace) beforeBackend(b limiter.Backend, claims []exactClaim) {
 	}
 	for i := range claims {
 		op := claims[i].op
-		op.Ask = t.charge(claims[i].spec.limit)
+		op.Request = t.charge(claims[i].spec.limit)
 		_, _ = b.Do(context.Background(), op) // in memory
 	}
 }

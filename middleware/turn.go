@@ -56,7 +56,7 @@ type bucketAsker struct {
 	clock  func() time.Duration
 }
 
-func (a bucketAsker) Do(_ context.Context, ask limiter.Ask) (limiter.Result, error) {
+func (a bucketAsker) Do(_ context.Context, ask limiter.Request) (limiter.Result, error) {
 	return a.bucket.Do(a.clock(), ask), nil
 }
 
@@ -68,7 +68,7 @@ type keyedAsker struct {
 	key   string
 }
 
-func (a keyedAsker) Do(_ context.Context, ask limiter.Ask) (limiter.Result, error) {
+func (a keyedAsker) Do(_ context.Context, ask limiter.Request) (limiter.Result, error) {
 	return a.keyed.Do(a.clock(), a.hash, []byte(a.key), ask), nil
 }
 
@@ -79,9 +79,9 @@ type exactAsker struct {
 	op    limiter.Op
 }
 
-func (a exactAsker) Do(ctx context.Context, ask limiter.Ask) (limiter.Result, error) {
+func (a exactAsker) Do(ctx context.Context, ask limiter.Request) (limiter.Result, error) {
 	op := a.op
-	op.Ask = ask
+	op.Request = ask
 	got, err := a.guard.backends[a.spec.whenAway()].Do(ctx, op)
 	if err != nil && ask.Kind != limiter.Return {
 		a.guard.undecided.Add(1)

@@ -251,8 +251,8 @@ func TestTurnOfARefusedRequest(t *testing.T) {
 
 // While the backend is away those in line are decided as when_redis_is_away says.
 func TestLineWhileTheBackendIsAway(t *testing.T) {
-	for away, want := range map[rules.Away]string{
-		rules.AwayLocal: "10 passed in 900ms", rules.AwayOpen: "10 passed in 100ms", rules.AwayClosed: "1 passed in 100ms",
+	for away, want := range map[rules.OutagePolicy]string{
+		rules.OutageLocal: "10 passed in 900ms", rules.OutageOpen: "10 passed in 100ms", rules.OutageClosed: "1 passed in 100ms",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			back := newShared(t)
@@ -264,11 +264,11 @@ func TestLineWhileTheBackendIsAway(t *testing.T) {
 				t.Errorf("%s: %s, want %s", away, got, want)
 			}
 			for _, d := range refused {
-				if d.Reason != rules.ReasonAway || d.Rule != "r" || d.RetryAfter <= 0 {
+				if d.Reason != rules.ReasonUnavailable || d.Rule != "r" || d.RetryAfter <= 0 {
 					t.Errorf("%+v", d)
 				}
 			}
-			if s := f.Stats(); s.Waiting != 0 || int(s.Away) != len(refused) {
+			if s := f.Stats(); s.Waiting != 0 || int(s.Unavailable) != len(refused) {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -284,7 +284,7 @@ func TestNobodyWaitsForLonger(t *testing.T) {
 		f.Check(search)
 		time.AfterFunc(50*time.Millisecond, func() {
 			quota := f.rules.Load().rules[0].spec.quota.Load()
-			back.Memory.Do(t.Context(), limiter.Op{Quota: quota, Name: "r", Key: "*", Ask: limiter.Ask{Kind: limiter.Charge, N: 20}})
+			back.Memory.Do(t.Context(), limiter.Op{Quota: quota, Name: "r", Key: "*", Request: limiter.Request{Kind: limiter.Charge, N: 20}})
 		})
 		start := time.Now()
 		at, refused := passes(f, search, 4)

@@ -110,7 +110,7 @@ func (r *request) refuse() {
 		g.blocked.Add(1)
 	case rules.ReasonBusy:
 		g.busy.Add(1)
-	case rules.ReasonAway:
+	case rules.ReasonUnavailable:
 		g.away.Add(1)
 	}
 	if r.verdict.serves() {

@@ -140,7 +140,7 @@ func (r *request) acquirePermits() bool {
 // context has ended.
 func (r *request) acquire(c *permitClaim) (semaphore.Lease, rules.Decision, error) {
 	g, l := r.guard, c.spec.limit
-	ask := semaphore.Ask{Permits: int64(l.Concurrency), N: 1, Class: c.class}
+	ask := semaphore.Request{Permits: int64(l.Concurrency), N: 1, Class: c.class}
 	if l.Mode == rules.ModeWait && !g.opts.shadow && !g.opts.noWait && !r.in.NoWait {
 		ask.Queue, ask.Within = l.Queue, max(0, l.Wait-r.pending.delay)
 		g.waiting.Add(1)
@@ -158,10 +158,10 @@ func (r *request) acquire(c *permitClaim) (semaphore.Lease, rules.Decision, erro
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return lease, got, err
-		case c.spec.whenAway() == rules.AwayOpen:
+		case c.spec.whenAway() == rules.OutageOpen:
 			return semaphore.Lease{}, rules.Decision{Allowed: true, Reason: rules.ReasonOpen}, nil
-		case c.spec.whenAway() == rules.AwayClosed:
-			return semaphore.Lease{}, rules.Decision{Reason: rules.ReasonAway}, nil
+		case c.spec.whenAway() == rules.OutageClosed:
+			return semaphore.Lease{}, rules.Decision{Reason: rules.ReasonUnavailable}, nil
 		}
 	}
 	if l.Scope == rules.ScopeExact || l.Scope == rules.ScopeShare {

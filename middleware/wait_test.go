@@ -238,7 +238,7 @@ func TestGoneOverHTTP(t *testing.T) {
 		done <- err
 	}()
 	retry := func() time.Duration {
-		return f.rules.Load().rules[0].spec.single.Do(f.now, limiter.Ask{Kind: limiter.Peek, N: 1}).RetryAfter
+		return f.rules.Load().rules[0].spec.single.Do(f.now, limiter.Request{Kind: limiter.Peek, N: 1}).RetryAfter
 	}
 	eventually(t, func() bool { return retry() == 10*time.Minute }) // it waits
 	hangUp()

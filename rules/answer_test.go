@@ -24,7 +24,7 @@ func TestAnswer(t *testing.T) {
 		"never":    {rules.Decision{Reason: rules.ReasonLimited, Rule: "r"}, 429, "", limited + `","violated-policies":["r"]}` + "\n"},
 		"busy": {rules.Decision{Reason: rules.ReasonBusy, Rule: "r"}, 503, "1",
 			`{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Service Unavailable","status":503,"detail":"no room for such requests now; retry in 1 s","violated-policies":["r"]}` + "\n"},
-		"away": {rules.Decision{Reason: rules.ReasonAway, Rule: "r", RetryAfter: 3 * time.Second}, 503, "3",
+		"away": {rules.Decision{Reason: rules.ReasonUnavailable, Rule: "r", RetryAfter: 3 * time.Second}, 503, "3",
 			`{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Service Unavailable","status":503,"detail":"no room for such requests now; retry in 3 s","violated-policies":["r"]}` + "\n"},
 		"unread": {rules.Decision{Reason: rules.ReasonUnread, Rule: "r", RetryAfter: time.Second}, 400, "",
 			`{"type":"about:blank","title":"Bad Request","status":400,"detail":"the body is too large, compressed, or not what its Content-Type says"}` + "\n"},

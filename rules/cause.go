@@ -4,7 +4,7 @@ package rules
 // an exception's rate if one replaces the rule's. The zero value means that the cause is not
 // known, as in an entry of an earlier version. Causes can be compared with ==.
 type Cause struct {
-	Kind Kind
+	Kind ThresholdKind
 	// Rate is the count that was reached and the window in which the key's bounds count. For the
 	// kinds that compare it is the least count.
 	Rate Rate

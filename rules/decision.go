@@ -7,19 +7,19 @@ type Reason uint8
 
 // Reasons of a decision.
 const (
-	ReasonNone    Reason = iota // no rule applied
-	ReasonWithin                // within the limit
-	ReasonLimited               // over the limit
-	ReasonNoMatch               // no rule matched, and the rules deny that
-	ReasonIgnored               // a rule exempts the request from all others
-	ReasonShadow                // over the limit, but allowed
-	ReasonOpen                  // hotparam could not decide and failed open
-	ReasonBlocked               // an exception of a rule, or an operator, blocks the value
-	ReasonLocked                // the key is locked after an earlier denial
-	ReasonBusy                  // the concurrency limit is reached, and the queue is full or too slow
-	ReasonServed                // over the limit, and answered instead of by the handler
-	ReasonAway                  // the shared limiter is unavailable, and the limit fails closed
-	ReasonUnread                // the body cannot be read, and a rule refuses such requests
+	ReasonNone        Reason = iota // no rule applied
+	ReasonWithin                    // within the limit
+	ReasonLimited                   // over the limit
+	ReasonNoMatch                   // no rule matched, and the rules deny that
+	ReasonIgnored                   // a rule exempts the request from all others
+	ReasonShadow                    // over the limit, but allowed
+	ReasonOpen                      // hotparam could not decide and failed open
+	ReasonBlocked                   // an exception of a rule, or an operator, blocks the value
+	ReasonLocked                    // the key is locked after an earlier denial
+	ReasonBusy                      // the concurrency limit is reached, and the queue is full or too slow
+	ReasonServed                    // over the limit, and answered instead of by the handler
+	ReasonUnavailable               // the shared limiter is unavailable, and the limit fails closed
+	ReasonUnread                    // the body cannot be read, and a rule refuses such requests
 )
 
 var reasonNames = [...]string{"none", "within", "limited", "no_match", "ignored", "shadow", "open", "blocked", "locked", "busy", "served", "away", "unread"}
@@ -40,7 +40,7 @@ func (r Reason) Status() int {
 		return 403
 	case ReasonUnread:
 		return 400
-	case ReasonBusy, ReasonAway:
+	case ReasonBusy, ReasonUnavailable:
 		return 503
 	}
 	return 429

@@ -105,10 +105,10 @@ func (f Fraction) Decimal(scale int64) string {
 	return strconv.FormatFloat(v, 'g', 6, 64)
 }
 
-// Portion returns the exact product of n and all factors, rounded up to a whole number. The
+// ScaleUp returns the exact product of n and all factors, rounded up to a whole number. The
 // result is at most math.MaxInt64/2, which no count reaches. n and the factors must not be
 // negative.
-func Portion(n int64, factors ...Fraction) int64 {
+func ScaleUp(n int64, factors ...Fraction) int64 {
 	num, den := uint64(1), uint64(1)
 	for _, f := range factors {
 		h, l := bits.Mul64(num, uint64(f.Num))
@@ -129,7 +129,7 @@ func Portion(n int64, factors ...Fraction) int64 {
 	return int64(min(q, math.MaxInt64/2))
 }
 
-// bigPortion is [Portion] for factors whose product does not fit in 64 bits.
+// bigPortion is [ScaleUp] for factors whose product does not fit in 64 bits.
 func bigPortion(n int64, factors []Fraction) int64 {
 	product := big.NewRat(n, 1)
 	for _, f := range factors {

@@ -54,7 +54,7 @@ func TestPortion(t *testing.T) {
 			factors = append(factors, f)
 			want.Mul(want, big.NewRat(f.Num, f.Den))
 		}
-		got := Portion(n, factors...)
+		got := ScaleUp(n, factors...)
 		most := int64(math.MaxInt64 / 2)
 		enough := new(big.Rat).SetInt64(got).Cmp(want) >= 0
 		tooMuch := got > 0 && new(big.Rat).SetInt64(got-1).Cmp(want) >= 0
@@ -62,7 +62,7 @@ func TestPortion(t *testing.T) {
 			t.Fatalf("%v of %d: %d, exactly %v", factors, n, got, want)
 		}
 	})
-	if got := testing.AllocsPerRun(100, func() { Portion(1e12, Fraction{1, 5}, Fraction{60, 600}, Percent(80)) }); got != 0 {
+	if got := testing.AllocsPerRun(100, func() { ScaleUp(1e12, Fraction{1, 5}, Fraction{60, 600}, Percent(80)) }); got != 0 {
 		t.Errorf("%v allocations", got)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Kind selects the count that a threshold compares a key's count with.
-type Kind uint8
+// ThresholdKind selects the count that a threshold compares a key's count with.
+type ThresholdKind uint8
 
 // Kinds of threshold. The low bound of the key's count is compared with the high bound of the
 // reference, so a key that is called hot is certain to be hot.
 const (
-	Absolute Kind = iota // with Rate.N alone
+	FixedRate ThresholdKind = iota // with Rate.N alone
 	// Share compares with Factor × the counts of all keys of the rule on the same route that have
 	// the same parameter names.
 	Share
@@ -26,7 +26,7 @@ const (
 var kindNames = [...]string{"rate", "share", "jump", "top"}
 
 // String returns the kind as the rules file names its field.
-func (k Kind) String() string {
+func (k ThresholdKind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
 	}
@@ -137,7 +137,7 @@ func ParseCause(kind, unit, text string, rate Rate) (c Cause, ok bool) {
 	if k < 0 || !ok {
 		return Cause{}, false
 	}
-	c = Cause{Kind: Kind(k), Unit: u, Rate: rate}
+	c = Cause{Kind: ThresholdKind(k), Unit: u, Rate: rate}
 	terms, per, _ := strings.Cut(text, "/")
 	var err error
 	switch c.Kind {

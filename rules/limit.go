@@ -12,9 +12,9 @@ type Limit struct {
 
 	// Scope selects the requests that share the limit. Empty means ScopeInstance.
 	Scope Scope
-	// Away is the policy while the Redis that ScopeExact needs is unavailable. Empty means
-	// AwayLocal.
-	Away Away
+	// Outage is the policy while the Redis that ScopeExact needs is unavailable. Empty means
+	// OutageLocal.
+	Outage OutagePolicy
 	// Wait is the longest time that a request waits, with ModeWait.
 	Wait time.Duration
 	// Concurrency is the number of requests that are served at a time. Zero means any number.
@@ -50,14 +50,14 @@ const (
 	ScopeExact    Scope = "exact"    // all requests; each of them asks Redis
 )
 
-// Away is the policy for requests under ScopeExact while Redis is unavailable.
-type Away string
+// OutagePolicy is the policy for requests under ScopeExact while Redis is unavailable.
+type OutagePolicy string
 
 // Policies while Redis is unavailable.
 const (
-	AwayLocal  Away = "local"  // each instance decides, with its part of the rate
-	AwayOpen   Away = "open"   // all pass
-	AwayClosed Away = "closed" // none pass
+	OutageLocal  OutagePolicy = "local"  // each instance decides, with its part of the rate
+	OutageOpen   OutagePolicy = "open"   // all pass
+	OutageClosed OutagePolicy = "closed" // none pass
 )
 
 // Priority orders requests when there is not enough for all. First come those whose parameter has
@@ -131,10 +131,10 @@ func (l *Limit) validateWords(bad *FieldErrors) {
 	default:
 		bad.add("limit.scope", quoted(string(l.Scope)), scopeHint, "want %q, %q or %q", ScopeInstance, ScopeShare, ScopeExact)
 	}
-	switch l.Away {
-	case "", AwayLocal, AwayOpen, AwayClosed:
+	switch l.Outage {
+	case "", OutageLocal, OutageOpen, OutageClosed:
 	default:
-		bad.add("limit.when_redis_is_away", quoted(string(l.Away)), awayHint, "want %q, %q or %q", AwayLocal, AwayOpen, AwayClosed)
+		bad.add("limit.when_redis_is_away", quoted(string(l.Outage)), awayHint, "want %q, %q or %q", OutageLocal, OutageOpen, OutageClosed)
 	}
 }
 
@@ -147,7 +147,7 @@ const (
 // validateTogether reports fields that contradict each other.
 func (l *Limit) validateTogether(bad *FieldErrors) {
 	switch {
-	case l.Away != "" && l.Scope != ScopeExact:
+	case l.Outage != "" && l.Scope != ScopeExact:
 		bad.add("limit.when_redis_is_away", "", awayHint, "goes with scope: exact").needs("limit")
 	case (l.Mode == ModeWait) != (l.Wait != 0):
 		bad.add("limit.wait", l.Wait.String(), waitHint, "goes with on_limit: wait, which needs it").needs("limit")

@@ -147,7 +147,7 @@ func ParseUnit(s string) (Unit, bool) {
 
 // Threshold defines when a key becomes hot and when it cools.
 type Threshold struct {
-	Kind Kind
+	Kind ThresholdKind
 	// Rate is the count that makes a key hot: Rate.N within a window of Rate.Per. For the kinds
 	// that compare, Rate.N is the least count; no key with a lower count is hot.
 	Rate Rate
@@ -170,7 +170,7 @@ type Threshold struct {
 
 // ExitCount returns the count below which a hot key cools if it needed n to become hot. It is at
 // least 1, so that a silent key always cools.
-func (t *Threshold) ExitCount(n int64) int64 { return max(1, Portion(n, t.Exit)) }
+func (t *Threshold) ExitCount(n int64) int64 { return max(1, ScaleUp(n, t.Exit)) }
 
 // Exception sets other terms for the keys of a rule that have certain values.
 type Exception struct {

@@ -157,7 +157,7 @@ func (t *Threshold) validate() (bad FieldErrors) {
 		return bad
 	}
 	count, countHint, window, windowHint := "rate", rateHint, "rate", rateHint
-	if t.Kind != Absolute {
+	if t.Kind != FixedRate {
 		count, countHint, window, windowHint = "min", leastHint, "window", "for example window: 10s"
 	}
 	switch {

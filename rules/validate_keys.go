@@ -124,7 +124,7 @@ func (x *Exception) validateRate(bad *FieldErrors, r *Rule) {
 	var rates []string
 	for i := range r.Hot {
 		switch t := &r.Hot[i]; {
-		case t.Kind != Absolute:
+		case t.Kind != FixedRate:
 		case t.Rate.Per == x.Rate.Per && x.Rate.N >= 1:
 			return
 		default:

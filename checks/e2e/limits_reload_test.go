@@ -78,7 +78,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		}
 	}
 	for _, w := range c.workers {
-		if s := w.guard.Stats(); s.Undecided != 0 || s.Panics != 0 || s.Away != 0 {
+		if s := w.guard.Stats(); s.Undecided != 0 || s.Panics != 0 || s.Unavailable != 0 {
 			t.Errorf("%+v", s)
 		}
 	}

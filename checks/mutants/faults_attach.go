@@ -98,7 +98,7 @@ var attachFaults = []Fault{
 	},
 	{
 		Name: "a changed file does not change the hold", File: "reload.go",
-		Old: "	h.watcher.SetHold(file.Aggregator.HoldWhenAway)\n", New: "",
+		Old: "	h.watcher.SetHold(file.Aggregator.HoldDuringOutage)\n", New: "",
 		Test: "TestHoldWhenAway",
 	},
 }

@@ -133,7 +133,7 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "what was held back of a group counts again when it comes", File: "internal/decode/heldback.go",
-		Old: "return SurelyInGroup", New: "return NotInGroup",
+		Old: "return CertainlyInGroup", New: "return NotInGroup",
 		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
 	{

@@ -174,7 +174,7 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	defer cancel()
 	var c rules.Control
 	if op.action == "" {
-		c, err = hotkeys.ReleaseControl(writing, client, op.redisPlace.namespace, found.key, op.why, claimedUser())
+		c, err = hotkeys.ReleaseControl(writing, client, op.redisPlace.namespace, hotkeys.ControlOrder{Key: found.key, Why: op.why, Claimed: claimedUser()})
 	} else {
 		c, err = hotkeys.SetControl(writing, client, op.redisPlace.namespace, hotkeys.ControlOrder{Key: found.key, Action: op.action, For: op.span, Why: op.why, Claimed: claimedUser()})
 	}

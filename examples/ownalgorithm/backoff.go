@@ -52,7 +52,7 @@ func (s *state) fresh() time.Duration {
 func (s *state) FreshAfter(now time.Duration) time.Duration { return max(0, s.fresh()-now) }
 
 // Do implements [limiter.State].
-func (s *state) Do(now time.Duration, ask limiter.Ask) limiter.Result {
+func (s *state) Do(now time.Duration, ask limiter.Request) limiter.Result {
 	if s.tries > 0 && now >= s.fresh() {
 		*s = state{first: s.first, most: s.most}
 	}

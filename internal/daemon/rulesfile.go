@@ -204,7 +204,7 @@ func (r *rulesFile) mayLog() bool {
 func (s *settings) differsFrom(other *settings) (sections []string) {
 	a, b := s.file, other.file
 	is, was := a.Aggregator, b.Aggregator
-	is.HoldWhenAway, was.HoldWhenAway = 0, 0 // instances apply it without a restart
+	is.HoldDuringOutage, was.HoldDuringOutage = 0, 0 // instances apply it without a restart
 	for _, x := range []struct {
 		name    string
 		is, was any

@@ -12,7 +12,7 @@ import (
 // Packets of 20 lines of an instance that states its bucket sums each 25 packets, as with
 // 5,000 values a second, for a rule with a jump and one without.
 func BenchmarkBucketSums(b *testing.B) {
-	for _, kind := range []rules.Kind{rules.Absolute, rules.Jump} {
+	for _, kind := range []rules.ThresholdKind{rules.FixedRate, rules.Jump} {
 		b.Run(fmt.Sprint(kind), func(b *testing.B) {
 			record := summedRecords(kind)
 			b.ReportAllocs()
@@ -26,7 +26,7 @@ func BenchmarkBucketSums(b *testing.B) {
 
 // What instances say of their sums allocates nothing, whether their rules have a jump or not.
 func TestBucketSumsDoNotAllocate(t *testing.T) {
-	for _, kind := range []rules.Kind{rules.Absolute, rules.Jump} {
+	for _, kind := range []rules.ThresholdKind{rules.FixedRate, rules.Jump} {
 		record := summedRecords(kind)
 		record()
 		if n := testing.AllocsPerRun(200, record); n > 0 {
@@ -37,7 +37,7 @@ func TestBucketSumsDoNotAllocate(t *testing.T) {
 
 // summedRecords returns a function that decodes the next record of an instance whose rule has
 // a threshold of this kind.
-func summedRecords(kind rules.Kind) (record func()) {
+func summedRecords(kind rules.ThresholdKind) (record func()) {
 	const packets, perStatement = 5000, 25
 	rule := hotRule("r", 100, time.Second)
 	if rule.Hot[0].Kind = kind; kind == rules.Jump {

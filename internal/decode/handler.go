@@ -32,7 +32,7 @@ type InGroup uint8
 const (
 	NotInGroup InGroup = iota
 	MaybeInGroup
-	SurelyInGroup
+	CertainlyInGroup
 )
 
 // Handler receives the results of a decoder.

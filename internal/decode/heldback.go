@@ -58,7 +58,7 @@ func (s *senders) inGroup(from *sender, m *wire.Meta) InGroup {
 	case m.Start <= a.since, agree && m.Start <= from.accounts.since:
 		return MaybeInGroup
 	case agree:
-		return SurelyInGroup
+		return CertainlyInGroup
 	}
 	return NotInGroup
 }

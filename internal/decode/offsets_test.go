@@ -127,7 +127,7 @@ func TestHeldBackBeforeAClockWasKnown(t *testing.T) {
 		for _, test := range []struct {
 			start time.Duration
 			want  InGroup
-		}{{2800 * time.Millisecond, SurelyInGroup}, {500 * time.Millisecond, SurelyInGroup}, {300 * time.Millisecond, MaybeInGroup}, {0, MaybeInGroup}} {
+		}{{2800 * time.Millisecond, CertainlyInGroup}, {500 * time.Millisecond, CertainlyInGroup}, {300 * time.Millisecond, MaybeInGroup}, {0, MaybeInGroup}} {
 			m.Start = i.Stamp(test.start)
 			m.Sums.Age = max(1, flush-m.Start)
 			if got := d.senders.inGroup(d.senders.byName["api-1"], &m); got != test.want {

@@ -108,12 +108,12 @@ func TestGroupsThroughReload(t *testing.T) {
 	}
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	send(ms(100), 0, first, NotInGroup)
-	send(ms(400), ms(200), first, SurelyInGroup)
+	send(ms(400), ms(200), first, CertainlyInGroup)
 	d.Reload(NumberRules(first).Next(second))
 	send(ms(500), ms(150), first, MaybeInGroup) // it may have been told before
 	send(ms(900), ms(300), first, NotInGroup)   // what is told now is not added
 	send(ms(1000), ms(100), second, MaybeInGroup)
-	send(ms(1400), ms(300), second, SurelyInGroup)
+	send(ms(1400), ms(300), second, CertainlyInGroup)
 	send(ms(1500), ms(300), first, MaybeInGroup) // its sender goes back
 	send(ms(1900), ms(300), first, NotInGroup)
 }

@@ -65,7 +65,7 @@ func (c *Config) filter(rule *rules.Rule) int64 {
 		}
 		exit := t.ExitCount(t.Rate.N)
 		for j := range rule.Except {
-			if x := &rule.Except[j]; t.Kind == rules.Absolute && x.Rate.Per == t.Rate.Per && !x.Rate.IsZero() {
+			if x := &rule.Except[j]; t.Kind == rules.FixedRate && x.Rate.Per == t.Rate.Per && !x.Rate.IsZero() {
 				exit = min(exit, t.ExitCount(x.Rate.N))
 			}
 		}

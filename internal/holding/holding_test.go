@@ -58,7 +58,7 @@ func (h *holder) resize(t *testing.T, q *rules.Quota, n int, now time.Duration) 
 
 // take takes what there is of a key, and returns how much that was in each store.
 func (h *holder) take(key string, now time.Duration) (keyed, single int64) {
-	ask := limiter.Ask{Kind: limiter.AtMost, N: math.MaxInt32}
+	ask := limiter.Request{Kind: limiter.AtMost, N: math.MaxInt32}
 	return h.keys.Do(now, rules.Hash([]byte(key)), []byte(key), ask).Taken, h.single.Do(now, ask).Taken
 }
 
@@ -120,7 +120,7 @@ func TestHolding(t *testing.T) {
 			t.Run(fmt.Sprint(c.name, known), func(t *testing.T) {
 				h, now := newHolder(t, q, 8), start
 				if known { // it is in the table, and full
-					h.keys.Do(now-time.Hour, rules.Hash([]byte("k")), []byte("k"), limiter.Ask{N: 1})
+					h.keys.Do(now-time.Hour, rules.Hash([]byte("k")), []byte("k"), limiter.Request{N: 1})
 				}
 				c.run(h, &now)
 				if keyed, single := h.take("k", now); keyed != c.want || single != c.want {
@@ -195,7 +195,7 @@ func mixHoldings(t *testing.T, q *rules.Quota, r *rand.Rand) {
 		key := fmt.Sprint(r.IntN(3))
 		switch move := r.IntN(14); {
 		case move < 6:
-			ask := limiter.Ask{Kind: limiter.AtMost, N: 1 + r.Int64N(q.Burst)}
+			ask := limiter.Request{Kind: limiter.AtMost, N: 1 + r.Int64N(q.Burst)}
 			n := fleet[i].keys.Do(now, rules.Hash([]byte(key)), []byte(key), ask).Taken
 			granted[key] = append(granted[key], admitted{now, n})
 			note("take", i, "key", key, n)
@@ -256,7 +256,7 @@ func TestDroppedKeysOwe(t *testing.T) {
 	q := &rules.Quota{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80}
 	h, now := newHolder(t, q, 1), start
 	key := []byte("k")
-	h.keys.Do(now, rules.Hash(key), key, limiter.Ask{N: 40})
+	h.keys.Do(now, rules.Hash(key), key, limiter.Request{N: 40})
 	h.keys.Owe(limiter.Owing{All: 40}, now)
 	part := rules.Quota{Rate: rules.Rate{N: 8, Per: time.Hour}, Burst: 80} // ten times slower
 	if err := h.keys.SetQuota(&part, now); err != nil {
@@ -264,7 +264,7 @@ func TestDroppedKeysOwe(t *testing.T) {
 	}
 	now += time.Hour // by the rate of before it would be full
 	h.keys.Sweep(now)
-	if got := h.keys.Do(now, rules.Hash(key), key, limiter.Ask{Kind: limiter.AtMost, N: 80}); got.Taken != 8 {
+	if got := h.keys.Do(now, rules.Hash(key), key, limiter.Request{Kind: limiter.AtMost, N: 80}); got.Taken != 8 {
 		t.Errorf("%d permits, want those of an hour, 8", got.Taken)
 	}
 }

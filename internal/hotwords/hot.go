@@ -71,7 +71,7 @@ func Cause(c rules.Cause) string {
 	switch {
 	case c.IsZero():
 		return "-"
-	case c.Kind == rules.Absolute:
+	case c.Kind == rules.FixedRate:
 		return Rate(c.Rate, c.Unit)
 	}
 	return c.String()

@@ -85,9 +85,9 @@ func scopeWords(l *rules.Limit) []string {
 	case rules.ScopeShare:
 		return []string{"shared by all instances"}
 	case rules.ScopeExact:
-		away := l.Away
+		away := l.Outage
 		if away == "" {
-			away = rules.AwayLocal
+			away = rules.OutageLocal
 		}
 		return []string{"over all instances by Redis, " + string(away) + " when it is away"}
 	}

@@ -168,7 +168,7 @@ func search(value string, rate float64) rules.Hot {
 	return rules.Hot{
 		Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=" + value},
 		Low: int64(rate), High: int64(rate * 1.08), Rate: rate, Ratio: rate / 200, Since: time.Now().Add(-90 * time.Second),
-		Cause: rules.Cause{Kind: rules.Absolute, Rate: rules.Rate{N: 200, Per: time.Second}},
+		Cause: rules.Cause{Kind: rules.FixedRate, Rate: rules.Rate{N: 200, Per: time.Second}},
 		Limit: rules.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: rules.ModeLimit,
 		Top: &rules.Attribution{
 			Routes:    []rules.Origin{{Name: "GET /search", Count: int64(rate)}},

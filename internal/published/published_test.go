@@ -287,7 +287,7 @@ func genHot(t *rapid.T) rules.Hot {
 	}
 	if rapid.Bool().Draw(t, "caused") {
 		h.Cause = rules.Cause{
-			Kind: rules.Kind(rapid.IntRange(int(rules.Absolute), int(rules.Top)).Draw(t, "kind")),
+			Kind: rules.ThresholdKind(rapid.IntRange(int(rules.FixedRate), int(rules.Top)).Draw(t, "kind")),
 			Rate: rules.Rate{N: rapid.Int64Range(1, 1<<50).Draw(t, "min"), Per: time.Duration(rapid.Int64Range(1000, 3_600_000).Draw(t, "window")) * time.Millisecond},
 			Unit: rules.Unit(rapid.IntRange(int(rules.Requests), int(rules.Units)).Draw(t, "unit")),
 		}

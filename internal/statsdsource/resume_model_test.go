@@ -410,7 +410,7 @@ func randomResumeModel(r *rand.Rand) *resumeModel {
 	for range 1 + r.IntN(3) {
 		per := []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute}[r.IntN(4)]
 		th := rules.NewThreshold(rules.Rate{N: 50 + r.Int64N(400), Per: per})
-		th.Kind = []rules.Kind{rules.Absolute, rules.Absolute, rules.Share, rules.Top, rules.Jump}[r.IntN(5)]
+		th.Kind = []rules.ThresholdKind{rules.FixedRate, rules.FixedRate, rules.Share, rules.Top, rules.Jump}[r.IntN(5)]
 		th.Factor, th.Top = rules.Fraction{Num: 2, Den: 1}, 1+r.IntN(2)
 		if th.Kind == rules.Share {
 			th.Factor = rules.Percent(40)

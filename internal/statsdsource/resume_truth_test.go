@@ -13,11 +13,11 @@ func (m *resumeModel) enters(text string, th *rules.Threshold, last int64) int64
 	n, w := th.Rate.N, th.Window()
 	switch th.Kind {
 	case rules.Share:
-		n = max(n, rules.Portion(m.total(w, last), th.Factor))
+		n = max(n, rules.ScaleUp(m.total(w, last), th.Factor))
 	case rules.Jump:
 		least := int64(0)
 		for i, b := range m.baselines(text, w, last) {
-			if need := rules.Portion(b.sum, th.Factor, b.mean); i == 0 || need < least {
+			if need := rules.ScaleUp(b.sum, th.Factor, b.mean); i == 0 || need < least {
 				least = need
 			}
 		}
@@ -36,14 +36,14 @@ func (m *resumeModel) leaves(text string, th *rules.Threshold, last int64) int64
 	n, w := th.ExitCount(th.Rate.N), th.Window()
 	switch th.Kind {
 	case rules.Share:
-		n = max(n, rules.Portion(m.total(w, last), th.Factor, th.Exit))
+		n = max(n, rules.ScaleUp(m.total(w, last), th.Factor, th.Exit))
 	case rules.Jump:
 		for _, b := range m.baselines(text, w, last) {
-			n = max(n, rules.Portion(b.sum, th.Factor, b.mean, th.Exit))
+			n = max(n, rules.ScaleUp(b.sum, th.Factor, b.mean, th.Exit))
 		}
 	case rules.Top:
 		if rivals := m.rivals(text, w, last); th.Top <= len(rivals) {
-			n = max(n, rules.Portion(rivals[th.Top-1], th.Exit))
+			n = max(n, rules.ScaleUp(rivals[th.Top-1], th.Exit))
 		}
 	}
 	return n

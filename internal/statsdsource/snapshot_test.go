@@ -99,7 +99,7 @@ func TestAKeyIsHeldFromWhenItBecameHot(t *testing.T) {
 }
 
 // thresholdOf returns a threshold that compares.
-func thresholdOf(kind rules.Kind, n int64, per time.Duration) rules.Threshold {
+func thresholdOf(kind rules.ThresholdKind, n int64, per time.Duration) rules.Threshold {
 	th := rules.NewThreshold(rules.Rate{N: n, Per: per})
 	th.Kind, th.Top, th.Hold, th.CoolDown = kind, 1, 0, 5*time.Second
 	th.Factor = rules.Fraction{Num: 2, Den: 1}

@@ -54,7 +54,7 @@ func (o operator) run(what order) orderDone {
 // carryOut carries out an order and describes the result in words.
 func (o operator) carryOut(ctx context.Context, what order) (string, error) {
 	if what.action == "" {
-		c, err := hotkeys.ReleaseControl(ctx, o.client, o.namespace, what.key, what.why, o.claimed)
+		c, err := hotkeys.ReleaseControl(ctx, o.client, o.namespace, hotkeys.ControlOrder{Key: what.key, Why: what.why, Claimed: o.claimed})
 		if err != nil {
 			return "", err
 		}

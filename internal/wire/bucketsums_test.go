@@ -90,17 +90,17 @@ func TestBucketsSpread(t *testing.T) {
 
 func TestJumpsMark(t *testing.T) {
 	rate := rules.Rate{N: 1, Per: time.Second}
-	mark := func(kinds ...rules.Kind) uint32 {
+	mark := func(kinds ...rules.ThresholdKind) uint32 {
 		ruleset := &rules.Rules{Namespace: "shop"}
 		for i, kind := range kinds {
 			ruleset.Rules = append(ruleset.Rules, rules.Rule{ID: fmt.Sprint("r", i), Hot: []rules.Threshold{{Kind: kind, Rate: rate}}})
 		}
 		return wire.JumpsMark(ruleset)
 	}
-	if mark() != 0 || mark(rules.Absolute) != 0 {
+	if mark() != 0 || mark(rules.FixedRate) != 0 {
 		t.Error("rules without a jump have a mark")
 	}
-	if a := mark(rules.Jump, rules.Absolute); a == 0 || a != mark(rules.Jump) || a == mark(rules.Absolute, rules.Jump) || a == mark(rules.Jump, rules.Jump) {
+	if a := mark(rules.Jump, rules.FixedRate); a == 0 || a != mark(rules.Jump) || a == mark(rules.FixedRate, rules.Jump) || a == mark(rules.Jump, rules.Jump) {
 		t.Error("the mark does not tell rules with a jump apart")
 	}
 }

@@ -58,7 +58,7 @@ func FuzzParseHeldBack(f *testing.F) {
 
 // Who tells groups and who adds them up agree by the mark alone.
 func TestGroupsMark(t *testing.T) {
-	ruleset := func(kind rules.Kind, id string, paramsOnly bool) *rules.Rules {
+	ruleset := func(kind rules.ThresholdKind, id string, paramsOnly bool) *rules.Rules {
 		return &rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: id, ParamsOnly: paramsOnly, Hot: []rules.Threshold{{Kind: kind}}}}}
 	}
 	share := wire.GroupsMark(ruleset(rules.Share, "a", false))

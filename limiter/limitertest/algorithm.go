@@ -42,12 +42,12 @@ type stateRun struct {
 }
 
 func newStateRun(rt *rapid.T, a limiter.Algorithm, q *rules.Quota) *stateRun {
-	kinds := []limiter.Kind{limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge}
+	kinds := []limiter.OpKind{limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge}
 	s := schedule{T: rt, q: q, kinds: kinds, tick: 1, unit: max(1, q.Rate.Per/time.Duration(max(1, q.Rate.N)))}
 	return &stateRun{schedule: s, algorithm: a, state: a.New(q, epoch), now: epoch}
 }
 
-func (r *stateRun) do(ask limiter.Ask) limiter.Result {
+func (r *stateRun) do(ask limiter.Request) limiter.Result {
 	r.Helper()
 	got := r.state.Do(r.now, ask)
 	r.bounded(ask, got)
@@ -60,8 +60,8 @@ func (r *stateRun) run() {
 		r.now += r.pause()
 		r.fresh()
 		ask := r.ask()
-		before := r.state.Do(r.now, limiter.Ask{Kind: limiter.Peek, N: ask.N, Keep: ask.Keep})
-		if again := r.state.Do(r.now, limiter.Ask{Kind: limiter.Peek, N: ask.N, Keep: ask.Keep}); again != before {
+		before := r.state.Do(r.now, limiter.Request{Kind: limiter.Peek, N: ask.N, Keep: ask.Keep})
+		if again := r.state.Do(r.now, limiter.Request{Kind: limiter.Peek, N: ask.N, Keep: ask.Keep}); again != before {
 			r.Fatalf("%s: a peek at %v: %s, and again: %s", told(r.q), r.now-epoch, toldResult(before), toldResult(again))
 		}
 		got := r.do(ask)
@@ -84,7 +84,7 @@ func (r *stateRun) fresh() {
 	}
 	anew := r.algorithm.New(r.q, r.now)
 	n := rapid.Int64Range(0, max(r.q.Burst, 1)).Draw(r.T, "of a new one")
-	peek := limiter.Ask{Kind: limiter.Peek, N: n}
+	peek := limiter.Request{Kind: limiter.Peek, N: n}
 	if old, fresh := r.state.Do(r.now, peek), anew.Do(r.now, peek); old.Decision != fresh.Decision {
 		r.Fatalf("%s at %v: it may be forgotten, but a peek for %d is %s, of a new one %s", told(r.q), r.now-epoch, n, toldResult(old), toldResult(fresh))
 	}
@@ -94,7 +94,7 @@ func (r *stateRun) fresh() {
 func (r *stateRun) back() {
 	for range r.asks() {
 		r.now += r.pause()
-		got := r.do(limiter.Ask{N: r.n()})
+		got := r.do(limiter.Request{N: r.n()})
 		if got.Allowed || got.RetryAfter == 0 {
 			continue
 		}
@@ -102,7 +102,7 @@ func (r *stateRun) back() {
 		if r.now-d < epoch {
 			continue
 		}
-		if b := r.state.Do(r.now-d, limiter.Ask{Kind: limiter.Peek, N: got.Limit}); b.Allowed {
+		if b := r.state.Do(r.now-d, limiter.Request{Kind: limiter.Peek, N: got.Limit}); b.Allowed {
 			r.Fatalf("%s: denied at %v, but all is there %v earlier: %s", told(r.q), r.now-epoch, d, toldResult(b))
 		}
 	}
@@ -113,8 +113,8 @@ func (r *stateRun) extremes() {
 	number := rapid.OneOf(rapid.SampledFrom([]int64{math.MinInt64, -1, 0, 1, 1 << 62, math.MaxInt64}), rapid.Int64(), rapid.Int64Range(0, 2*max(r.q.Burst, 1)))
 	for range r.asks() {
 		r.now += r.pause()
-		kind := rapid.SampledFrom([]limiter.Kind{limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge, limiter.Return}).Draw(r.T, "kind")
-		r.do(limiter.Ask{
+		kind := rapid.SampledFrom([]limiter.OpKind{limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge, limiter.Return}).Draw(r.T, "kind")
+		r.do(limiter.Request{
 			Kind: kind, N: number.Draw(r.T, "n"), Keep: number.Draw(r.T, "keep"),
 			Within: time.Duration(number.Draw(r.T, "within")), Mark: number.Draw(r.T, "mark"),
 		})
@@ -125,7 +125,7 @@ func (r *stateRun) extremes() {
 }
 
 // bounded fails for an impossible Result.
-func (r *stateRun) bounded(ask limiter.Ask, got limiter.Result) {
+func (r *stateRun) bounded(ask limiter.Request, got limiter.Result) {
 	if bad := impossible(got.Limit, ask, got); bad != "" {
 		r.Fatalf("%s at %v: %s mark %d: %s: %s", told(r.q), r.now-epoch, toldAsk(ask), ask.Mark, bad, toldResult(got))
 	}

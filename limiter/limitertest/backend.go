@@ -19,7 +19,7 @@ type Config struct {
 	Tick time.Duration
 	// Supports reports whether the backend supports an ask. A nil Supports means all. The suite
 	// makes no other asks, and skips named cases that need them.
-	Supports func(q *rules.Quota, kind limiter.Kind) bool
+	Supports func(q *rules.Quota, kind limiter.OpKind) bool
 	// Together reports whether the backend is a [limiter.Batcher] that executes asks that are
 	// Together as one. If it is false, the suite makes no such asks.
 	Together bool
@@ -30,7 +30,7 @@ type Config struct {
 	full bool // whether the backend has room for few keys, so that a retry on time may be denied
 }
 
-func (c *Config) supports(q *rules.Quota, kind limiter.Kind) bool {
+func (c *Config) supports(q *rules.Quota, kind limiter.OpKind) bool {
 	return c.Supports == nil || c.Supports(q, kind)
 }
 

@@ -43,7 +43,7 @@ func testBounds(t *testing.T, c *Config) {
 		t.Run(v.name, func(t *testing.T) {
 			check(t, c, func(rt *rapid.T) {
 				q := v.draw(rt).WithDefaults()
-				known := slices.DeleteFunc(c.kinds(&q), func(k limiter.Kind) bool {
+				known := slices.DeleteFunc(c.kinds(&q), func(k limiter.OpKind) bool {
 					return k != limiter.Take && k != limiter.AtMost && k != limiter.Reserve
 				})
 				if len(known) == 0 {
@@ -67,12 +67,12 @@ func testBounds(t *testing.T, c *Config) {
 
 // retried asks and, if denied, often asks again as soon as that can pass. It returns the permits
 // that were taken.
-func (k *key) retried(s schedule, ask limiter.Ask) []used {
+func (k *key) retried(s schedule, ask limiter.Request) []used {
 	r := k.ask(ask)
 	if r.RetryAfter > 0 && rapid.Bool().Draw(s.T, "retry") {
 		k.sleep(r.RetryAfter - s.tick)
 		if k.config.supports(s.q, limiter.Peek) && ask.Kind == limiter.Take && s.q.WarmUp == 0 {
-			if early := k.ask(limiter.Ask{Kind: limiter.Peek, N: ask.N}); early.Allowed {
+			if early := k.ask(limiter.Request{Kind: limiter.Peek, N: ask.N}); early.Allowed {
 				s.Fatalf("%s: %s passes a tick before the retry is due: %s", told(s.q), toldAsk(ask), toldResult(early))
 			}
 		}
@@ -197,7 +197,7 @@ func testCharges(t *testing.T, c *Config) {
 			}
 			if r.Allowed {
 				n := rapid.Int64Range(0, q.Burst).Draw(rt, "cost")
-				k.ask(limiter.Ask{Kind: limiter.Charge, N: n})
+				k.ask(limiter.Request{Kind: limiter.Charge, N: n})
 				log = append(log, used{at: k.now(), n: n})
 			}
 		}
@@ -228,12 +228,12 @@ func testClockBounds(t *testing.T, c *Config) {
 		}
 		w := newWorldIn(t, rt, c)
 		k := w.key(q)
-		s := newSchedule(rt, c, k.quota, []limiter.Kind{limiter.Take})
+		s := newSchedule(rt, c, k.quota, []limiter.OpKind{limiter.Take})
 		latest, sum := w.now(), int64(0)
 		for range s.asks() {
 			back := time.Duration(rapid.Int64Range(0, int64(time.Minute/s.tick)).Draw(rt, "back")) * s.tick
 			w.clock.Store(int64(max(epoch, latest+s.pause()-back)))
-			ask := limiter.Ask{N: s.n()}
+			ask := limiter.Request{N: s.n()}
 			r := k.ask(ask)
 			if r.RetryAfter > 0 && rapid.Bool().Draw(rt, "retry") {
 				w.sleep(r.RetryAfter)

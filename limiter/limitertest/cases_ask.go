@@ -80,7 +80,7 @@ var askCases = []namedCase{
 			k.no(k.takeKeep(1, 5), 3, 0)
 			k.no(k.takeKeep(1, math.MaxInt64), 3, 0)
 			k.yes(k.takeKeep(1, 2), 2)
-			if a := k.do(limiter.Ask{Kind: limiter.AtMost, N: 9, Keep: 1}); a.Taken != 1 {
+			if a := k.do(limiter.Request{Kind: limiter.AtMost, N: 9, Keep: 1}); a.Taken != 1 {
 				k.Fatalf("%s: at most 9, of 2, keeping 1: %s", told(&q), toldResult(a.Result))
 			}
 			k.yes(k.take(1), 0)
@@ -152,16 +152,16 @@ var askCases = []namedCase{
 	{"no charge locks anybody out for long", func(w *world) {
 		k := w.key(bucket(perSecond(10), 5))
 		for range 3 {
-			k.ask(limiter.Ask{Kind: limiter.Charge, N: math.MaxInt64})
-			k.model.do(w.now(), limiter.Ask{Kind: limiter.Charge, N: math.MaxInt64})
+			k.ask(limiter.Request{Kind: limiter.Charge, N: math.MaxInt64})
+			k.model.do(w.now(), limiter.Request{Kind: limiter.Charge, N: math.MaxInt64})
 			k.no(k.peek(1), 0, time.Minute+100*ms)
 		}
 		w.at(time.Minute + 100*ms)
 		k.yes(k.take(1), 0)
 		slow := w.named("limit", "slow", bucket(rules.Rate{N: 1, Per: time.Minute}, 10))
 		slow.yes(slow.charge(10), 0)
-		slow.ask(limiter.Ask{Kind: limiter.Charge, N: 11}) // one is forgiven
-		slow.model.do(w.now(), limiter.Ask{Kind: limiter.Charge, N: 11})
+		slow.ask(limiter.Request{Kind: limiter.Charge, N: 11}) // one is forgiven
+		slow.model.do(w.now(), limiter.Request{Kind: limiter.Charge, N: 11})
 		slow.no(slow.peek(1), 0, 11*time.Minute)
 	}},
 	{"a window that is charged more than its limit is over with its time", func(w *world) {

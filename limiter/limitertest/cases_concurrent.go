@@ -35,9 +35,9 @@ func together(f func(g int)) {
 }
 
 // try asks from a goroutine, which must not end the test.
-func (k *key) try(ask limiter.Ask) limiter.Result {
+func (k *key) try(ask limiter.Request) limiter.Result {
 	op := k.op
-	op.Ask = ask
+	op.Request = ask
 	r, err := k.backend.Do(context.Background(), op)
 	if err != nil {
 		k.t.Errorf("%s: %s: %v", told(k.quota), toldAsk(ask), err)
@@ -46,7 +46,7 @@ func (k *key) try(ask limiter.Ask) limiter.Result {
 }
 
 // ready skips the case unless the backend supports the asks of the goroutines.
-func (k *key) ready(asked ...limiter.Kind) {
+func (k *key) ready(asked ...limiter.OpKind) {
 	for _, kind := range asked {
 		if !k.config.supports(k.quota, kind) {
 			k.t.Skipf("the backend does not support this: %s of %s", kinds[kind], told(k.quota))
@@ -126,7 +126,7 @@ var concurrentCases = []namedCase{
 		k.ready(limiter.Charge, limiter.Peek)
 		together(func(int) {
 			for range w.config.rounds() {
-				k.try(limiter.Ask{Kind: limiter.Charge, N: 3})
+				k.try(limiter.Request{Kind: limiter.Charge, N: 3})
 			}
 		})
 		owed := time.Duration(goroutines*w.config.rounds()*3 - 1)
@@ -142,7 +142,7 @@ var concurrentCases = []namedCase{
 		delays := make([]atomic.Int64, asks)
 		together(func(int) {
 			for range w.config.rounds() / 5 {
-				r := k.try(limiter.Ask{Kind: limiter.Reserve, N: 1, Within: time.Minute})
+				r := k.try(limiter.Request{Kind: limiter.Reserve, N: 1, Within: time.Minute})
 				if i := int(r.Delay / ms); r.Allowed && i < asks {
 					delays[i].Add(1)
 				}

@@ -45,7 +45,7 @@ var keyCases = []namedCase{
 		k := w.key(bucket(perSecond(10), 5))
 		k.yes(k.take(1), 4)
 		for _, x := range [][2]string{{"", "key"}, {"limit", ""}, {"", ""}} {
-			op := limiter.Op{Quota: k.quota, Name: x[0], Key: x[1], Ask: take(1)}
+			op := limiter.Op{Quota: k.quota, Name: x[0], Key: x[1], Request: take(1)}
 			if _, err := w.backend.Do(context.Background(), op); !errors.Is(err, limiter.ErrNoKey) {
 				w.Fatalf("name %q, key %q: error %v, want %v", x[0], x[1], err, limiter.ErrNoKey)
 			}
@@ -95,7 +95,7 @@ var batchCases = []namedCase{
 				b.add(k, take(n))
 				b.add(other, take(1))
 			}
-			b.add(k, limiter.Ask{Kind: limiter.Forget})
+			b.add(k, limiter.Request{Kind: limiter.Forget})
 			b.add(k, take(5))
 			b.send(w)
 		}
@@ -150,14 +150,14 @@ var batchCases = []namedCase{
 type batch struct {
 	keys   []*key
 	ops    []limiter.Op
-	ideals []limiter.Ask
+	ideals []limiter.Request
 }
 
-func (b *batch) add(k *key, ask limiter.Ask) { b.addBoth(k, ask, ask) }
+func (b *batch) add(k *key, ask limiter.Request) { b.addBoth(k, ask, ask) }
 
-func (b *batch) addBoth(k *key, ask, ideal limiter.Ask) {
+func (b *batch) addBoth(k *key, ask, ideal limiter.Request) {
 	op := k.op
-	op.Ask = ask
+	op.Request = ask
 	b.keys, b.ops, b.ideals = append(b.keys, k), append(b.ops, op), append(b.ideals, ideal)
 }
 
@@ -182,7 +182,7 @@ func (b *batch) send(w *world) []answer {
 	}
 	for _, op := range b.ops {
 		if !w.config.supports(op.Quota, op.Kind) {
-			w.t.Skipf("the backend does not support this: %s of %s", toldAsk(op.Ask), told(op.Quota))
+			w.t.Skipf("the backend does not support this: %s of %s", toldAsk(op.Request), told(op.Quota))
 		}
 	}
 	results := make([]limiter.Result, len(b.ops))
@@ -196,7 +196,7 @@ func (b *batch) send(w *world) []answer {
 		want := answers[i].ideal
 		if want.Mark, want.Receipt = r.Mark, r.Receipt; r != want {
 			w.Fatalf("op %d of %d, key %q: %s at %v: %s\n got %s\nwant %s", i, len(b.ops), k.op.Key,
-				told(k.quota), w.now()-epoch, toldAsk(b.ops[i].Ask), toldResult(r), toldResult(want))
+				told(k.quota), w.now()-epoch, toldAsk(b.ops[i].Request), toldResult(r), toldResult(want))
 		}
 	}
 	return answers

@@ -81,7 +81,7 @@ var penaltyCases = []namedCase{
 	}},
 	{"A3: a retry under a lock passes on time, whatever is asked", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			for _, ask := range []limiter.Ask{
+			for _, ask := range []limiter.Request{
 				take(1), take(3), peek(4), {N: 1, Keep: 2}, {Kind: limiter.AtMost, N: 5}, {Kind: limiter.Reserve, N: 2, Within: 300 * ms},
 			} {
 				k := w.named("limit", told(&q)+toldAsk(ask), locked(q, 10*ms))

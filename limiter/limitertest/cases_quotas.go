@@ -12,11 +12,11 @@ import (
 // most as much as the largest quota in force allows, or the sum over families (see familyOf).
 
 // under asks under q.
-func (k *key) under(q rules.Quota, ask limiter.Ask) limiter.Result {
+func (k *key) under(q rules.Quota, ask limiter.Request) limiter.Result {
 	k.Helper()
 	q = q.WithDefaults()
 	op := k.op
-	op.Quota, op.Ask = &q, ask
+	op.Quota, op.Request = &q, ask
 	return k.world.do(op)
 }
 
@@ -41,7 +41,7 @@ func (k *key) has(q rules.Quota, left int64) {
 func (k *key) fills(q rules.Quota, within time.Duration) (log []used) {
 	k.Helper()
 	for range 10_000 {
-		r := k.under(q, limiter.Ask{Kind: limiter.Reserve, N: 1, Within: within})
+		r := k.under(q, limiter.Request{Kind: limiter.Reserve, N: 1, Within: within})
 		if !r.Allowed {
 			return log
 		}
@@ -182,7 +182,7 @@ var quotaCases = []namedCase{
 		long, short := slidingLog(2, 3*sec), slidingLog(1, sec)
 		k := w.key(long)
 		k.under(long, take(2))
-		k.under(long, limiter.Ask{Kind: limiter.Reserve, N: 2, Within: 3 * sec})
+		k.under(long, limiter.Request{Kind: limiter.Reserve, N: 2, Within: 3 * sec})
 		w.at(sec)
 		k.under(short, peek(1))
 		w.at(4 * sec)
@@ -195,7 +195,7 @@ var quotaCases = []namedCase{
 		k := w.key(a)
 		k.under(a, take(7))
 		k.under(b, peek(1))
-		k.under(a, limiter.Ask{Kind: limiter.Reserve, N: 7, Within: 3 * sec}) // used at 1 s
+		k.under(a, limiter.Request{Kind: limiter.Reserve, N: 7, Within: 3 * sec}) // used at 1 s
 		k.under(c, peek(1))
 		w.at(sec)
 		if r := k.under(c, take(1)); r.Allowed {

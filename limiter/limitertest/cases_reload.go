@@ -146,7 +146,7 @@ var changeCases = []namedCase{
 	{"what is owed is owed under another quota, too", func(w *world) {
 		a, b := bucket(perSecond(1), 60), bucket(perSecond(1), 2)
 		k := w.key(a)
-		k.under(a, limiter.Ask{Kind: limiter.Charge, N: 100})
+		k.under(a, limiter.Request{Kind: limiter.Charge, N: 100})
 		k.has(b, 0)
 		if r := k.under(b, take(1)); r.Allowed || r.RetryAfter != 99*sec {
 			k.Fatalf("of 2 tokens 100 are missing: %s", toldResult(r))
@@ -171,7 +171,7 @@ var changeCases = []namedCase{
 			together(func(g int) {
 				for i := range w.config.rounds() / 2 {
 					op := k.op
-					op.Quota, op.Ask = &quotas[(g+i)%2], limiter.Ask{Kind: limiter.Reserve, N: int64(1 + i%3)}
+					op.Quota, op.Request = &quotas[(g+i)%2], limiter.Request{Kind: limiter.Reserve, N: int64(1 + i%3)}
 					r, err := k.backend.Do(w.t.Context(), op)
 					if err != nil {
 						k.t.Error(err)
@@ -181,7 +181,7 @@ var changeCases = []namedCase{
 					case g == 0 && i%10 == 0:
 						w.sleep(ms)
 					case r.Taken > 0 && (g+i)%3 > 0:
-						op.Ask = r.Return()
+						op.Request = r.Return()
 						if _, err := k.backend.Do(w.t.Context(), op); err != nil {
 							k.t.Error(err)
 						}

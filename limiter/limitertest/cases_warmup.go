@@ -61,7 +61,7 @@ var warmUpCases = []namedCase{
 				for range 1000 {
 					if k.under(q, peek(1)).Allowed {
 						served++
-						k.under(q, limiter.Ask{Kind: limiter.Charge, N: cost})
+						k.under(q, limiter.Request{Kind: limiter.Charge, N: cost})
 					}
 				}
 				if served < 1 || served > q.Burst {
@@ -76,7 +76,7 @@ var warmUpCases = []namedCase{
 		for range 12 {
 			taken.under(q, take(1))
 			charged.under(q, peek(1))
-			charged.under(q, limiter.Ask{Kind: limiter.Charge, N: 1})
+			charged.under(q, limiter.Request{Kind: limiter.Charge, N: 1})
 			a, b := taken.under(q, peek(1)), charged.under(q, peek(1))
 			if off := a.RetryAfter - b.RetryAfter; off > 3*us || off < -3*us {
 				w.Fatalf("%s: a take is followed by one after %v, a charge after %v", told(&q), a.RetryAfter, b.RetryAfter)
@@ -93,7 +93,7 @@ var warmUpCases = []namedCase{
 			if i > 30 && r.RetryAfter > 2*time.Minute+sec {
 				w.Fatalf("%s: charge %d is paid after %v", told(&q), i, r.RetryAfter)
 			}
-			k.under(q, limiter.Ask{Kind: limiter.Charge, N: 20})
+			k.under(q, limiter.Request{Kind: limiter.Charge, N: 20})
 		}
 		w.sleep(k.under(q, peek(1)).RetryAfter)
 		k.under(q, take(1))

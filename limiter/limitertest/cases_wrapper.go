@@ -94,7 +94,7 @@ var wrapperCases = []wrapperCase{
 				shared, user, other := wrapperOp("a shared "+name, 1, q), wrapperOp("a user "+name, 1, q), wrapperOp("b other "+name, 1, q)
 				shared.Together, user.Together, other.Together = true, true, true
 				exhaust := user
-				exhaust.Ask = limiter.Ask{N: user.Quota.Burst - 3}
+				exhaust.Request = limiter.Request{N: user.Quota.Burst - 3}
 				w.ask(exhaust)
 				w.settle()
 				if w.nodes.lose("b", lost); lost && !w.config.Decides {
@@ -166,6 +166,6 @@ func (w *wrapper) took(op limiter.Op, want int64) {
 // giveBack returns n of the permits that r took.
 func (w *wrapper) giveBack(op limiter.Op, r limiter.Result, n int64) {
 	w.Helper()
-	op.Ask = returned(n, r)
+	op.Request = returned(n, r)
 	w.ask(op)
 }

@@ -20,7 +20,7 @@ func ExampleTestBackend() {
 			}
 			return backend
 		},
-		Supports: func(q *rules.Quota, kind limiter.Kind) bool {
+		Supports: func(q *rules.Quota, kind limiter.OpKind) bool {
 			return q.Algorithm == rules.TokenBucket && q.Penalty == 0 && kind == limiter.Take
 		},
 	})

@@ -50,7 +50,7 @@ func testFull(t *testing.T, c *Config) {
 				k := newWorldIn(t, rt, c).key(q)
 				k.failer = rt
 				k.loose = true
-				s := newSchedule(rt, c, k.quota, []limiter.Kind{limiter.Take, limiter.AtMost, limiter.Reserve})
+				s := newSchedule(rt, c, k.quota, []limiter.OpKind{limiter.Take, limiter.AtMost, limiter.Reserve})
 				m := &mix{T: rt, key: k, quotas: []*rules.Quota{k.quota}}
 				for range s.asks() {
 					k.sleep(s.pause())
@@ -58,9 +58,9 @@ func testFull(t *testing.T, c *Config) {
 						k.crowd(k.quota)
 					}
 					op := k.op
-					op.Ask = s.ask()
+					op.Request = s.ask()
 					op.Keep = 0
-					if r := k.ask(op.Ask); r.Taken > 0 {
+					if r := k.ask(op.Request); r.Taken > 0 {
 						m.log = append(m.log, &admission{used: used{k.now() + r.Delay, r.Taken, r.Delay > 0}, asked: k.now(), family: familyOf(k.quota), op: op})
 					}
 				}
@@ -85,7 +85,7 @@ func testFullClock(t *testing.T, c *Config) {
 		q.CountDenied = false
 		k := newWorldIn(t, rt, c).key(q)
 		k.failer = rt
-		s := newSchedule(rt, c, k.quota, []limiter.Kind{limiter.Take})
+		s := newSchedule(rt, c, k.quota, []limiter.OpKind{limiter.Take})
 		latest, sum := k.now(), int64(0)
 		for range s.asks() {
 			back := rapid.Int64Range(0, int64(60*sec/s.tick)).Draw(rt, "back")
@@ -93,7 +93,7 @@ func testFullClock(t *testing.T, c *Config) {
 			if rapid.Bool().Draw(rt, "others come") {
 				k.crowd(k.quota)
 			}
-			r := k.ask(limiter.Ask{N: s.n()})
+			r := k.ask(limiter.Request{N: s.n()})
 			latest = max(latest, k.now())
 			limit := mostIn(k.quota, s.tick, latest)
 			if q.Algorithm == rules.FixedWindow && q.Calendar == "" {

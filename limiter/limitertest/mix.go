@@ -117,7 +117,7 @@ func runMix(t *testing.T, rt *rapid.T, c *Config, draw func(*rapid.T) rules.Quot
 		if rapid.IntRange(0, 3).Draw(rt, "locks") == 0 {
 			q.Penalty = rapid.SampledFrom([]time.Duration{ms, sec, 10 * sec}).Draw(rt, "penalty")
 		}
-		for _, kind := range []limiter.Kind{limiter.Take, limiter.AtMost, limiter.Reserve, limiter.Return} {
+		for _, kind := range []limiter.OpKind{limiter.Take, limiter.AtMost, limiter.Reserve, limiter.Return} {
 			if !c.supports(&q, kind) {
 				return
 			}
@@ -166,8 +166,8 @@ func (m *mix) step() {
 		m.crowd(q)
 		return
 	}
-	ask := limiter.Ask{
-		Kind: rapid.SampledFrom([]limiter.Kind{limiter.Take, limiter.AtMost, limiter.Reserve}).Draw(m.T, "kind"),
+	ask := limiter.Request{
+		Kind: rapid.SampledFrom([]limiter.OpKind{limiter.Take, limiter.AtMost, limiter.Reserve}).Draw(m.T, "kind"),
 		N:    rapid.Int64Range(1, max(q.Burst, 1)).Draw(m.T, "n"),
 	}
 	if ask.Kind == limiter.Reserve {
@@ -179,15 +179,15 @@ func (m *mix) step() {
 }
 
 // ask asks under q, and logs the permits that were taken.
-func (m *mix) ask(q *rules.Quota, ask limiter.Ask) limiter.Result {
+func (m *mix) ask(q *rules.Quota, ask limiter.Request) limiter.Result {
 	op := m.op
-	op.Quota, op.Ask = q, ask
+	op.Quota, op.Request = q, ask
 	r := m.world.do(op)
 	if bad := impossible(q.Burst, ask, r); bad != "" {
 		m.Fatalf("%s: %s: %s: %s", told(q), toldAsk(ask), bad, toldResult(r))
 	}
 	if r.Taken > 0 {
-		op.Ask = r.Return()
+		op.Request = r.Return()
 		m.log = append(m.log, &admission{used: used{m.now() + r.Delay, r.Taken, r.Delay > 0}, asked: m.now(), family: familyOf(q), op: op})
 	}
 	return r
@@ -195,7 +195,7 @@ func (m *mix) ask(q *rules.Quota, ask limiter.Ask) limiter.Result {
 
 // retry asks again when the RetryAfter of a denial has passed. Before that, either other quotas
 // peek, or q does a tick earlier.
-func (m *mix) retry(q *rules.Quota, ask limiter.Ask, denied limiter.Result) {
+func (m *mix) retry(q *rules.Quota, ask limiter.Request, denied limiter.Result) {
 	due := m.now() + denied.RetryAfter
 	if rapid.Bool().Draw(m.T, "others peek") {
 		for range rapid.IntRange(1, 3).Draw(m.T, "peeks") {
@@ -222,7 +222,7 @@ func (k *key) crowd(q *rules.Quota) {
 	op.Quota = q
 	for range rapid.IntRange(1, 8).Draw(t, "others") {
 		op.Key = rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "g", "another key of more than 27 bytes"}).Draw(t, "other")
-		op.Ask = take(rapid.Int64Range(1, max(q.Burst, 1)).Draw(t, "of others"))
+		op.Request = take(rapid.Int64Range(1, max(q.Burst, 1)).Draw(t, "of others"))
 		k.world.do(op)
 	}
 }

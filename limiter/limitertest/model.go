@@ -65,7 +65,7 @@ func newIdeal(q *rules.Quota, tick time.Duration) ideal {
 }
 
 // do implements the whole contract of a [limiter.Backend], for one key.
-func (m *model) do(now time.Duration, ask limiter.Ask) limiter.Result {
+func (m *model) do(now time.Duration, ask limiter.Request) limiter.Result {
 	switch {
 	case ask.Kind == limiter.Forget:
 		*m = *newModel(m.q, m.tick)
@@ -99,7 +99,7 @@ func (m *model) do(now time.Duration, ask limiter.Ask) limiter.Result {
 
 // ask executes a Take, Peek, AtMost or Reserve of at least one permit of a key that is not
 // locked.
-func (m *model) ask(now time.Duration, ask limiter.Ask) limiter.Result {
+func (m *model) ask(now time.Duration, ask limiter.Request) limiter.Result {
 	keep, within := max(0, ask.Keep), max(0, ask.Within)
 	n, wait, delay, ever := m.due(now, ask)
 	switch {
@@ -129,7 +129,7 @@ func (m *model) ask(now time.Duration, ask limiter.Ask) limiter.Result {
 // due returns the number of permits that an ask wants, the time until they are there, and the
 // delay until their turn in line. For a Reserve, wait also lasts until the delay is within its
 // Within. ever is false if there can never be as many permits.
-func (m *model) due(now time.Duration, ask limiter.Ask) (n int64, wait, delay time.Duration, ever bool) {
+func (m *model) due(now time.Duration, ask limiter.Request) (n int64, wait, delay time.Duration, ever bool) {
 	n = ask.N
 	keep := max(0, ask.Keep)
 	if ask.Kind == limiter.AtMost {
@@ -163,7 +163,7 @@ func (m *model) denied(now, retry time.Duration) limiter.Result {
 }
 
 // locked denies an ask until the lock has ended and the ask can pass, or for ever.
-func (m *model) locked(now time.Duration, ask limiter.Ask) limiter.Result {
+func (m *model) locked(now time.Duration, ask limiter.Request) limiter.Result {
 	retry := m.until - now
 	if ask.N > 0 {
 		_, wait, _, ever := m.due(now, ask)
@@ -190,7 +190,7 @@ func (m *model) tell(now time.Duration, r limiter.Result) limiter.Result {
 	return r
 }
 
-func (m *model) unlimited(ask limiter.Ask) limiter.Result {
+func (m *model) unlimited(ask limiter.Request) limiter.Result {
 	var r limiter.Result
 	if ask.Kind != limiter.Peek && ask.Kind != limiter.Return {
 		r.Taken = ask.N

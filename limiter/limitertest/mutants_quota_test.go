@@ -48,9 +48,9 @@ func (b *flawed) was(op *limiter.Op) (rules.Quota, bool) {
 }
 
 // first asks something else of the key before the op.
-func (b *flawed) first(op *limiter.Op, ask limiter.Ask) limiter.Result {
+func (b *flawed) first(op *limiter.Op, ask limiter.Request) limiter.Result {
 	before := *op
-	before.Ask = ask
+	before.Request = ask
 	r, _ := b.Backend.Do(context.Background(), before)
 	return r
 }
@@ -71,7 +71,7 @@ var quotaFlaws = []flaw{
 		}
 		full := time.Duration(op.Quota.Burst) * (op.Quota.Rate.Per / time.Duration(op.Quota.Rate.N))
 		if b.first(op, peek(0)).ResetAfter > full {
-			b.first(op, limiter.Ask{Kind: limiter.Forget})
+			b.first(op, limiter.Request{Kind: limiter.Forget})
 			b.first(op, take(op.Quota.Burst))
 		}
 	}},
@@ -82,14 +82,14 @@ var quotaFlaws = []flaw{
 		"A7: another algorithm starts anew, and the first one finds what it left", mixes,
 	}, before: func(b *flawed, op *limiter.Op) {
 		if was, ok := b.was(op); ok && familyOf(&was) != familyOf(op.Quota) {
-			b.first(op, limiter.Ask{Kind: limiter.Forget})
+			b.first(op, limiter.Request{Kind: limiter.Forget})
 		}
 	}},
 	{name: "another length of the window starts anew", found: []string{
 		"a longer window forgets nothing while a shorter one asks", mixes,
 	}, before: func(b *flawed, op *limiter.Op) {
 		if was, ok := b.was(op); ok && was.Rate.Per != op.Quota.Rate.Per && op.Quota.Algorithm.Windowed() {
-			b.first(op, limiter.Ask{Kind: limiter.Forget})
+			b.first(op, limiter.Request{Kind: limiter.Forget})
 		}
 	}},
 	{name: "a return goes to the state that holds", found: []string{
@@ -103,7 +103,7 @@ var quotaFlaws = []flaw{
 		"what is returned goes to where it was taken, whatever the algorithm is by then",
 	}, before: func(b *flawed, op *limiter.Op) {
 		if was, ok := b.was(op); ok && op.Kind == limiter.Return && familyOf(&was) != familyOf(op.Quota) {
-			b.first(op, limiter.Ask{Kind: limiter.Forget})
+			b.first(op, limiter.Request{Kind: limiter.Forget})
 		}
 	}},
 	{name: "what was earned is given back again", found: []string{
@@ -117,7 +117,7 @@ var quotaFlaws = []flaw{
 		"concurrent reservations, cancels and reloads admit what the largest quota allows", mixes,
 	}, before: func(b *flawed, op *limiter.Op) {
 		if op.Kind == limiter.Return {
-			b.first(op, op.Ask)
+			b.first(op, op.Request)
 		}
 	}},
 	{name: "nothing is given back under another quota", found: []string{"what is returned is there under the quota that holds by then"},
@@ -150,14 +150,14 @@ var quotaFlaws = []flaw{
 		"a cost is charged to a bucket that is cold", "a cost warms a bucket up as a take does",
 	}, before: func(_ *flawed, op *limiter.Op) {
 		if op.Kind == limiter.Charge && op.Quota.WarmUp > 0 {
-			op.Ask = peek(0)
+			op.Request = peek(0)
 		}
 	}},
 	{name: "a charge warms nothing", found: []string{
 		"a cost beyond what may be owed warms a bucket up as far as it is owed",
 	}, before: func(b *flawed, op *limiter.Op) {
 		if op.Kind == limiter.Charge && op.Quota.WarmUp > 0 {
-			b.first(op, limiter.Ask{Kind: limiter.Forget}) // cold again, and then charged
+			b.first(op, limiter.Request{Kind: limiter.Forget}) // cold again, and then charged
 		}
 	}},
 }

@@ -119,7 +119,7 @@ func drawBlocks(countDenied bool) func(*rapid.T) rules.Quota {
 
 // drawn returns a quota of the variant that the backend supports and for which the model is
 // exact, and the kinds of asks that the backend supports. ok is false if there is none.
-func (v variant) drawn(t *rapid.T, c *Config) (rules.Quota, []limiter.Kind, bool) {
+func (v variant) drawn(t *rapid.T, c *Config) (rules.Quota, []limiter.OpKind, bool) {
 	q := v.draw(t).WithDefaults()
 	if !exact(&q, c.tick()) {
 		return q, nil, false
@@ -129,7 +129,7 @@ func (v variant) drawn(t *rapid.T, c *Config) (rules.Quota, []limiter.Kind, bool
 }
 
 // kinds returns the kinds of asks that the backend supports for a quota.
-func (c *Config) kinds(q *rules.Quota) (known []limiter.Kind) {
+func (c *Config) kinds(q *rules.Quota) (known []limiter.OpKind) {
 	for k := limiter.Take; k <= limiter.Forget; k++ {
 		if c.supports(q, k) {
 			known = append(known, k)

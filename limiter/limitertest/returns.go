@@ -182,21 +182,21 @@ func (r *returnRun) missing(q *rules.Quota) *big.Rat {
 
 // asks asks under q. Each answer, and each change of the quota, may be rounded by as much as is
 // earned in a tick.
-func (r *returnRun) asks(q *rules.Quota, ask limiter.Ask) limiter.Result {
+func (r *returnRun) asks(q *rules.Quota, ask limiter.Request) limiter.Result {
 	for _, q := range r.quotas {
 		earned := big.NewRat(q.Rate.N*int64(r.config.tick()), int64(q.Rate.Per))
 		r.slack = new(big.Rat).Add(r.slack, earned)
 	}
 	r.ledger.hold(q)
 	op := r.op
-	op.Quota, op.Ask = q, ask
+	op.Quota, op.Request = q, ask
 	return r.world.do(op)
 }
 
 func (r *returnRun) grab() {
 	q := rapid.SampledFrom(r.quotas).Draw(r.T, "quota")
-	ask := limiter.Ask{
-		Kind: rapid.SampledFrom([]limiter.Kind{limiter.Take, limiter.Take, limiter.AtMost, limiter.Charge}).Draw(r.T, "kind"),
+	ask := limiter.Request{
+		Kind: rapid.SampledFrom([]limiter.OpKind{limiter.Take, limiter.Take, limiter.AtMost, limiter.Charge}).Draw(r.T, "kind"),
 		N:    rapid.Int64Range(1, 4).Draw(r.T, "n"),
 	}
 	// A reservation is used at its promised time, whatever the quota is by then. A ledger cannot

@@ -15,12 +15,12 @@ import (
 type schedule struct {
 	*rapid.T
 	q     *rules.Quota
-	kinds []limiter.Kind
+	kinds []limiter.OpKind
 	tick  time.Duration
 	unit  time.Duration // time in which the quota earns a permit
 }
 
-func newSchedule(t *rapid.T, c *Config, q *rules.Quota, known []limiter.Kind) schedule {
+func newSchedule(t *rapid.T, c *Config, q *rules.Quota, known []limiter.OpKind) schedule {
 	s := schedule{T: t, q: q, kinds: known, tick: c.tick()}
 	switch {
 	case q.Burst == rules.Unlimited:
@@ -60,8 +60,8 @@ func (s schedule) n() int64 {
 	return rapid.OneOf(rapid.Just[int64](1), rapid.Int64Range(-1, max(s.q.Burst, 3)+1)).Draw(s.T, "n")
 }
 
-func (s schedule) ask() limiter.Ask {
-	ask := limiter.Ask{Kind: rapid.SampledFrom(s.kinds).Draw(s.T, "kind"), N: s.n()}
+func (s schedule) ask() limiter.Request {
+	ask := limiter.Request{Kind: rapid.SampledFrom(s.kinds).Draw(s.T, "kind"), N: s.n()}
 	switch ask.Kind {
 	case limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve:
 		ask.Keep = max(0, rapid.Int64Range(-6, max(s.q.Burst, 3)).Draw(s.T, "keep"))
@@ -114,7 +114,7 @@ func testModel(t *testing.T, c *Config) {
 				w.sleep(time.Duration(rapid.Int64Range(0, int64(3*365*day/c.tick())).Draw(rt, "start")) * c.tick())
 				r := run{schedule: newSchedule(rt, c, &q, known), key: w.key(q)}
 				if q.Missing > 0 {
-					r.do(limiter.Ask{N: 1}) // it earns from the first ask that it could grant
+					r.do(limiter.Request{N: 1}) // it earns from the first ask that it could grant
 				}
 				for range r.asks() {
 					r.sleep(r.pause())
@@ -169,7 +169,7 @@ func (r *run) step() {
 	}
 	r.sleep(a.RetryAfter - r.tick)
 	if r.config.supports(r.q, limiter.Peek) {
-		r.do(limiter.Ask{Kind: limiter.Peek, N: ask.N, Keep: ask.Keep}) // a peek counts no denial, and starts no penalty
+		r.do(limiter.Request{Kind: limiter.Peek, N: ask.N, Keep: ask.Keep}) // a peek counts no denial, and starts no penalty
 	}
 	r.sleep(r.tick)
 	if r.model.vague(r.now()) {
@@ -230,15 +230,15 @@ func testExtremes(t *testing.T, c *Config) {
 		number := rapid.OneOf(rapid.SampledFrom(extremes), rapid.Int64(), rapid.Int64Range(0, 2*q.Burst))
 		for range rapid.IntRange(1, 20).Draw(rt, "asks") {
 			w.sleep(time.Duration(rapid.Int64Range(0, int64(q.Rate.Per/c.tick())).Draw(rt, "pause")) * c.tick())
-			ask := limiter.Ask{
+			ask := limiter.Request{
 				Kind: rapid.SampledFrom(known).Draw(rt, "kind"), N: number.Draw(rt, "n"), Keep: number.Draw(rt, "keep"),
 				Within: time.Duration(number.Draw(rt, "within")), Mark: number.Draw(rt, "mark"),
 			}
 			inBounds(k, ask, k.ask(ask))
 		}
 		if c.supports(&q, limiter.Forget) && c.supports(&q, limiter.Take) {
-			k.ask(limiter.Ask{Kind: limiter.Forget})
-			if r := k.ask(limiter.Ask{N: q.Burst}); !r.Allowed {
+			k.ask(limiter.Request{Kind: limiter.Forget})
+			if r := k.ask(limiter.Request{N: q.Burst}); !r.Allowed {
 				rt.Fatalf("%s: a key that was forgotten is not as new: %s", told(&q), toldResult(r))
 			}
 		}
@@ -246,14 +246,14 @@ func testExtremes(t *testing.T, c *Config) {
 }
 
 // inBounds fails for a Result that is impossible, whatever happened before.
-func inBounds(k *key, ask limiter.Ask, r limiter.Result) {
+func inBounds(k *key, ask limiter.Request, r limiter.Result) {
 	if bad := impossible(k.quota.Burst, ask, r); bad != "" {
 		k.Fatalf("%s at %v: %s mark %d: %s: %s", told(k.quota), k.now()-epoch, toldAsk(ask), ask.Mark, bad, toldResult(r))
 	}
 }
 
 // impossible names the impossible part of a Result, whatever happened before, or returns "".
-func impossible(limit int64, ask limiter.Ask, r limiter.Result) string {
+func impossible(limit int64, ask limiter.Request, r limiter.Result) string {
 	never := ask.N > limit-max(0, min(ask.Keep, limit))
 	takes := ask.Kind == limiter.Take || ask.Kind == limiter.AtMost || ask.Kind == limiter.Reserve
 	switch {

@@ -38,7 +38,7 @@ func newTiny(_ *testing.T, now func() time.Duration) limiter.Backend {
 }
 
 // supported is what tiny can do: the suite asks for nothing else.
-func supported(q *rules.Quota, kind limiter.Kind) bool {
+func supported(q *rules.Quota, kind limiter.OpKind) bool {
 	return *q == rules.Quota{Algorithm: rules.TokenBucket, Rate: q.Rate, Burst: q.Burst} && q.Burst != rules.Unlimited &&
 		(kind == limiter.Take || kind == limiter.Peek || kind == limiter.Forget)
 }
@@ -55,7 +55,7 @@ func (b *tiny) Do(_ context.Context, op limiter.Op) (limiter.Result, error) {
 	now, key := b.now(), tinyKey{op.Name, op.Key}
 	if op.Kind == limiter.Forget {
 		delete(b.keys, key)
-		op.Ask = limiter.Ask{Kind: limiter.Peek}
+		op.Request = limiter.Request{Kind: limiter.Peek}
 	}
 	token := (op.Quota.Rate.Per-1)/time.Duration(op.Quota.Rate.N) + 1
 	fill := token * time.Duration(op.Quota.Burst)

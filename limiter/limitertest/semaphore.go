@@ -47,7 +47,7 @@ type semaphoreWorld struct {
 	semaphore.Acquirer
 }
 
-func (s *semaphoreWorld) ask(ask semaphore.Ask) (semaphore.Lease, rules.Decision) {
+func (s *semaphoreWorld) ask(ask semaphore.Request) (semaphore.Lease, rules.Decision) {
 	s.Helper()
 	lease, d, err := s.Acquire(s.Context(), "key", ask)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *semaphoreWorld) ask(ask semaphore.Ask) (semaphore.Lease, rules.Decision
 }
 
 // holds fails unless the ask is granted.
-func (s *semaphoreWorld) holds(ask semaphore.Ask) semaphore.Lease {
+func (s *semaphoreWorld) holds(ask semaphore.Request) semaphore.Lease {
 	s.Helper()
 	lease, d := s.ask(ask)
 	if !d.Allowed {
@@ -70,7 +70,7 @@ func (s *semaphoreWorld) holds(ask semaphore.Ask) semaphore.Lease {
 }
 
 // denied fails unless the ask is denied.
-func (s *semaphoreWorld) denied(ask semaphore.Ask) rules.Decision {
+func (s *semaphoreWorld) denied(ask semaphore.Request) rules.Decision {
 	s.Helper()
 	lease, d := s.ask(ask)
 	if d.Allowed {
@@ -84,7 +84,7 @@ func (s *semaphoreWorld) denied(ask semaphore.Ask) rules.Decision {
 }
 
 // line starts a waiter that sends its name to order when it is served, and returns once it waits.
-func (s *semaphoreWorld) line(all *sync.WaitGroup, order chan<- string, name string, ask semaphore.Ask) {
+func (s *semaphoreWorld) line(all *sync.WaitGroup, order chan<- string, name string, ask semaphore.Request) {
 	all.Go(func() {
 		lease, d, err := s.Acquire(s.Context(), "key", ask)
 		if err != nil || !d.Allowed {
@@ -99,7 +99,7 @@ func (s *semaphoreWorld) line(all *sync.WaitGroup, order chan<- string, name str
 
 // inOrder fails unless waiters that arrive one after the other are served in the wanted order
 // once held is released.
-func (s *semaphoreWorld) inOrder(held semaphore.Lease, names string, ask func(i int) semaphore.Ask, want string) {
+func (s *semaphoreWorld) inOrder(held semaphore.Lease, names string, ask func(i int) semaphore.Request, want string) {
 	s.Helper()
 	var all sync.WaitGroup
 	order := make(chan string, len(names))

@@ -46,7 +46,7 @@ type history struct {
 
 type executed struct {
 	at  time.Duration
-	ask limiter.Ask
+	ask limiter.Request
 }
 
 // replay returns a model on which everything has been executed.
@@ -59,7 +59,7 @@ func (h *history) replay() *model {
 }
 
 // add executes ask and returns the model's result.
-func (h *history) add(ask limiter.Ask) limiter.Result {
+func (h *history) add(ask limiter.Request) limiter.Result {
 	r := h.replay().do(h.now(), ask)
 	h.done = append(h.done, executed{h.now(), ask})
 	return r
@@ -97,7 +97,7 @@ func (r *togetherRun) request() {
 			continue // the effects of a denial by the request itself would remain
 		}
 		op := h.op
-		op.Ask = newSchedule(r.T, r.config, h.quota, []limiter.Kind{limiter.Take, limiter.Take, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge}).ask()
+		op.Request = newSchedule(r.T, r.config, h.quota, []limiter.OpKind{limiter.Take, limiter.Take, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge}).ask()
 		op.Together = rapid.IntRange(0, 4).Draw(r.T, "together") > 0
 		limits, ops = append(limits, h), append(ops, op)
 	}
@@ -119,7 +119,7 @@ func (r *togetherRun) giveBack() {
 			continue // the remainder of each take is unknown
 		}
 		op := h.limit.op
-		op.Ask = h.got.Return()
+		op.Request = h.got.Return()
 		ops = append(ops, op)
 		h.limit.add(returned(h.got.Taken, h.ideal))
 	}
@@ -134,7 +134,7 @@ func (r *togetherRun) judge(limits []*history, ops []limiter.Op, results []limit
 	want := make([]limiter.Result, len(ops))
 	for i, h := range limits {
 		if !together(i) {
-			want[i] = h.add(ops[i].Ask)
+			want[i] = h.add(ops[i].Request)
 		}
 	}
 	// All asks that are Together are tried on separate models, one after the other.
@@ -144,18 +144,18 @@ func (r *togetherRun) judge(limits []*history, ops []limiter.Op, results []limit
 			if trials[h] == nil {
 				trials[h] = h.replay()
 			}
-			want[i] = trials[h].do(r.now(), ops[i].Ask)
+			want[i] = trials[h].do(r.now(), ops[i].Request)
 			denied = denied || !want[i].Allowed
 		}
 	}
 	r.held = nil
 	for i, h := range limits {
-		what := fmt.Sprintf("op %d of %d, %s of %s", i, len(ops), toldAsk(ops[i].Ask), told(h.quota))
+		what := fmt.Sprintf("op %d of %d, %s of %s", i, len(ops), toldAsk(ops[i].Request), told(h.quota))
 		twice := slices.Index(limits, h) != i || slices.Contains(limits[i+1:], h)
-		switch alone := h.replay().do(r.now(), ops[i].Ask); {
+		switch alone := h.replay().do(r.now(), ops[i].Request); {
 		case !together(i):
 		case !denied:
-			h.add(ops[i].Ask)
+			h.add(ops[i].Request)
 			if want[i].Taken > 0 {
 				r.held = append(r.held, togetherTake{h, results[i], want[i]})
 			}
@@ -165,7 +165,7 @@ func (r *togetherRun) judge(limits []*history, ops []limiter.Op, results []limit
 			}
 			continue
 		case !alone.Allowed:
-			want[i] = h.add(ops[i].Ask)
+			want[i] = h.add(ops[i].Request)
 		default: // as a Peek, with the Delay that it would have
 			want[i] = h.replay().do(r.now(), peek(0))
 			want[i].Delay = alone.Delay

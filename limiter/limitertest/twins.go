@@ -49,8 +49,8 @@ type twins struct {
 }
 
 // op returns an ask of a limit, or of its twin.
-func (l *twins) op(twin string, q *rules.Quota, ask limiter.Ask) limiter.Op {
-	return limiter.Op{Quota: q, Name: l.name + twin, Key: "key", Ask: ask}
+func (l *twins) op(twin string, q *rules.Quota, ask limiter.Request) limiter.Op {
+	return limiter.Op{Quota: q, Name: l.name + twin, Key: "key", Request: ask}
 }
 
 // twinTake is a take that both have granted.
@@ -114,7 +114,7 @@ func (r *twinRun) request() {
 			continue
 		}
 		q := rapid.SampledFrom(l.quotas).Draw(r.T, "quota")
-		ask := newSchedule(r.T, r.config, q, []limiter.Kind{limiter.Take, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve}).ask()
+		ask := newSchedule(r.T, r.config, q, []limiter.OpKind{limiter.Take, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve}).ask()
 		ask.Together = true
 		asked, ops = append(asked, l), append(ops, l.op("", q, ask))
 	}
@@ -125,14 +125,14 @@ func (r *twinRun) request() {
 		denied = denied || !results[i].Allowed
 	}
 	for i, l := range asked {
-		ask := ops[i].Ask
+		ask := ops[i].Request
 		if denied && results[i].Allowed {
 			ask = peek(ask.N) // an ask adopts its quota, whatever its result
 		}
 		twin := r.world.do(l.op(" twin", ops[i].Quota, ask))
 		one := results[i]
 		if denied && one.Taken > 0 {
-			r.Fatalf("%s of %s: %s, and the request is denied", toldAsk(ops[i].Ask), told(ops[i].Quota), toldResult(one))
+			r.Fatalf("%s of %s: %s, and the request is denied", toldAsk(ops[i].Request), told(ops[i].Quota), toldResult(one))
 		}
 		if denied && one.Allowed {
 			continue
@@ -141,7 +141,7 @@ func (r *twinRun) request() {
 			r.held = append(r.held, twinTake{l, ops[i].Quota, one, twin})
 		}
 		if one.Mark, one.Receipt = twin.Mark, twin.Receipt; !r.alike(ops[i].Quota, one, twin) {
-			r.Fatalf("%s of %s at %v:\n     got %s\nits twin %s", toldAsk(ops[i].Ask), told(ops[i].Quota), r.now()-epoch, toldResult(one), toldResult(twin))
+			r.Fatalf("%s of %s at %v:\n     got %s\nits twin %s", toldAsk(ops[i].Request), told(ops[i].Quota), r.now()-epoch, toldResult(one), toldResult(twin))
 		}
 	}
 }

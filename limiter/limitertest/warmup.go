@@ -29,8 +29,8 @@ func testWarmUp(t *testing.T, c *Config) {
 	close := func(a, b time.Duration) bool { return max(a-b, b-a) <= near }
 	check(t, c, func(rt *rapid.T) {
 		q := drawWarmUp(rt).WithDefaults()
-		var known []limiter.Kind
-		for _, kind := range []limiter.Kind{limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge, limiter.Forget} {
+		var known []limiter.OpKind
+		for _, kind := range []limiter.OpKind{limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge, limiter.Forget} {
 			if c.supports(&q, kind) {
 				known = append(known, kind)
 			}
@@ -60,7 +60,7 @@ func testWarmUp(t *testing.T, c *Config) {
 }
 
 // borderline reports whether the model decides differently a little earlier or later.
-func (k *key) borderline(before idealWarmUp, ask limiter.Ask, near time.Duration) bool {
+func (k *key) borderline(before idealWarmUp, ask limiter.Request, near time.Duration) bool {
 	at := func(now time.Duration) (bool, int64) {
 		ideal := before
 		m := model{q: k.quota, tick: k.model.tick, ideal: &ideal}

@@ -104,10 +104,10 @@ func exact(q *rules.Quota, tick time.Duration) bool {
 }
 
 // do asks, and fails unless every field of the answer equals the model's.
-func (k *key) do(ask limiter.Ask) answer { return k.both(ask, ask) }
+func (k *key) do(ask limiter.Request) answer { return k.both(ask, ask) }
 
 // both asks the backend and the model, whose marks differ.
-func (k *key) both(ask, ideal limiter.Ask) answer {
+func (k *key) both(ask, ideal limiter.Request) answer {
 	k.Helper()
 	got := answer{Result: k.ask(ask)}
 	if k.loose {
@@ -124,54 +124,57 @@ func (k *key) both(ask, ideal limiter.Ask) answer {
 }
 
 // ask asks the backend alone.
-func (k *key) ask(ask limiter.Ask) limiter.Result {
+func (k *key) ask(ask limiter.Request) limiter.Result {
 	k.Helper()
 	op := k.op
-	op.Ask = ask
+	op.Request = ask
 	return k.world.do(op)
 }
 
 func (w *world) do(op limiter.Op) limiter.Result {
 	w.Helper()
 	if !w.config.supports(op.Quota, op.Kind) {
-		w.t.Skipf("the backend does not support this: %s of %s", toldAsk(op.Ask), told(op.Quota))
+		w.t.Skipf("the backend does not support this: %s of %s", toldAsk(op.Request), told(op.Quota))
 	}
 	r, err := w.backend.Do(context.Background(), op)
 	if err != nil {
-		w.Fatalf("%s: %s: %v", told(op.Quota), toldAsk(op.Ask), err)
+		w.Fatalf("%s: %s: %v", told(op.Quota), toldAsk(op.Request), err)
 	}
 	return r
 }
 
 // returned returns the Ask that returns n of the permits that a Result took.
-func returned(n int64, r limiter.Result) limiter.Ask {
+func returned(n int64, r limiter.Result) limiter.Request {
 	ask := r.Return()
 	ask.N = n
 	return ask
 }
 
-func take(n int64) limiter.Ask { return limiter.Ask{N: n} }
-func peek(n int64) limiter.Ask { return limiter.Ask{Kind: limiter.Peek, N: n} }
+func take(n int64) limiter.Request { return limiter.Request{N: n} }
+func peek(n int64) limiter.Request { return limiter.Request{Kind: limiter.Peek, N: n} }
 
-func (k *key) take(n int64) answer { k.Helper(); return k.do(limiter.Ask{N: n}) }
-func (k *key) peek(n int64) answer { k.Helper(); return k.do(limiter.Ask{Kind: limiter.Peek, N: n}) }
+func (k *key) take(n int64) answer { k.Helper(); return k.do(limiter.Request{N: n}) }
+func (k *key) peek(n int64) answer {
+	k.Helper()
+	return k.do(limiter.Request{Kind: limiter.Peek, N: n})
+}
 func (k *key) atMost(n int64) answer {
 	k.Helper()
-	return k.do(limiter.Ask{Kind: limiter.AtMost, N: n})
+	return k.do(limiter.Request{Kind: limiter.AtMost, N: n})
 }
 func (k *key) charge(n int64) answer {
 	k.Helper()
-	return k.do(limiter.Ask{Kind: limiter.Charge, N: n})
+	return k.do(limiter.Request{Kind: limiter.Charge, N: n})
 }
-func (k *key) forget() answer { k.Helper(); return k.do(limiter.Ask{Kind: limiter.Forget}) }
+func (k *key) forget() answer { k.Helper(); return k.do(limiter.Request{Kind: limiter.Forget}) }
 func (k *key) takeKeep(n, keep int64) answer {
 	k.Helper()
-	return k.do(limiter.Ask{N: n, Keep: keep})
+	return k.do(limiter.Request{N: n, Keep: keep})
 }
 
 func (k *key) reserve(n int64, within time.Duration) answer {
 	k.Helper()
-	return k.do(limiter.Ask{Kind: limiter.Reserve, N: n, Within: within})
+	return k.do(limiter.Request{Kind: limiter.Reserve, N: n, Within: within})
 }
 
 func (k *key) giveBack(n int64, a answer) answer {
@@ -205,7 +208,7 @@ func (k *key) later(a answer, delay time.Duration) {
 
 var kinds = [...]string{"Take", "Peek", "AtMost", "Reserve", "Charge", "Return", "Forget"}
 
-func toldAsk(a limiter.Ask) string {
+func toldAsk(a limiter.Request) string {
 	s := fmt.Sprintf("%s %d", kinds[a.Kind], a.N)
 	if a.Keep != 0 {
 		s += fmt.Sprintf(" keep %d", a.Keep)

@@ -99,7 +99,7 @@ func (w *wrapper) check(op limiter.Op, err error) {
 	case err == nil && (due == nil || w.config.Decides || op.Kind == limiter.Return):
 	case err != nil && due != nil && !w.config.Decides && errors.Is(err, due) && errors.As(err, &alone) == errors.As(due, &alone):
 	default:
-		w.Fatalf("%s: %s: the error is %v, want %v", op.Key, toldAsk(op.Ask), err, due)
+		w.Fatalf("%s: %s: the error is %v, want %v", op.Key, toldAsk(op.Request), err, due)
 	}
 }
 
@@ -191,7 +191,7 @@ func (n *nodes) Probe(_ context.Context, op limiter.Op) error {
 // taken returns the number of permits of a key that the inner backend lacks.
 func (n *nodes) taken(op limiter.Op) int64 {
 	n.t.Helper()
-	op.Ask = limiter.Ask{Kind: limiter.Peek}
+	op.Request = limiter.Request{Kind: limiter.Peek}
 	r, err := n.memory.Do(context.Background(), op)
 	if err != nil {
 		n.t.Fatal(err)
@@ -209,5 +209,5 @@ var wrapperQuotas = []rules.Quota{
 func wrapperOp(key string, n int64, q rules.Quota) limiter.Op {
 	q.Rate = rules.Rate{N: 1000, Per: 10_000 * time.Hour}
 	q = q.WithDefaults()
-	return limiter.Op{Quota: &q, Name: "limit", Key: key, Ask: limiter.Ask{N: n}}
+	return limiter.Op{Quota: &q, Name: "limit", Key: key, Request: limiter.Request{N: n}}
 }

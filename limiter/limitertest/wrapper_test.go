@@ -39,7 +39,7 @@ func (w *through) DoAll(ctx context.Context, ops []limiter.Op, results []limiter
 		if w.op != nil {
 			var ok bool
 			if ops[i], ok = w.op(ops[i]); !ok {
-				ops[i].Ask = limiter.Ask{Kind: limiter.Peek}
+				ops[i].Request = limiter.Request{Kind: limiter.Peek}
 			}
 		}
 	}
@@ -94,7 +94,7 @@ var wrapperFlaws = []struct {
 	}},
 	{"a breaker for all nodes", []string{"a node that is lost takes no other's keys"}, func(t *testing.T, inner limiter.Backend) limiter.Backend {
 		f := newTestFailover(t, struct{ limiter.Batcher }{inner.(limiter.Batcher)}) // which says nothing of nodes
-		return f.With(rules.AwayClosed)                                             // or it would charge what it granted
+		return f.With(rules.OutageClosed)                                           // or it would charge what it granted
 	}},
 }
 
@@ -107,7 +107,7 @@ func asThrough(flaw func(*through)) func(*testing.T, limiter.Backend) limiter.Ba
 }
 
 func newTestFailover(t *testing.T, inner limiter.Backend) *limiter.Failover {
-	f, err := limiter.NewFailover(inner, limiter.FailoverConfig{Away: rules.AwayLocal})
+	f, err := limiter.NewFailover(inner, limiter.FailoverConfig{Outage: rules.OutageLocal})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -161,7 +161,7 @@ func (p *Memory) AvailablePermits(ctx context.Context) (n int64, err error) {
 		}
 		n = o.rate.Rate.N
 		if c := o.known(p.client); c != nil {
-			n = c.log.Do(o.now, limiter.Ask{Kind: limiter.Peek}).Remaining
+			n = c.log.Do(o.now, limiter.Request{Kind: limiter.Peek}).Remaining
 		}
 		return nil
 	})

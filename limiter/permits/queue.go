@@ -39,7 +39,7 @@ func (o *object) acquire(client string, n int64, within time.Duration) (took boo
 	o.used()
 	c := o.of(client)
 	o.serve(c) // waiters whose turn has come
-	if c.line.Len() == 0 && c.log.Do(o.now, limiter.Ask{Kind: limiter.Take, N: n}).Allowed {
+	if c.line.Len() == 0 && c.log.Do(o.now, limiter.Request{Kind: limiter.Take, N: n}).Allowed {
 		return true, nil, nil
 	}
 	if within == 0 || !c.due(o.now, n, within) {
@@ -61,10 +61,10 @@ func (c *account) due(now time.Duration, n int64, within time.Duration) bool {
 		}
 		c.plan = c.log.Clone()
 		for e := c.line.Front(); e != nil; e = e.Next() {
-			c.plan.Do(now, limiter.Ask{Kind: limiter.Reserve, N: e.Value.(*waiter).n, Within: noEnd})
+			c.plan.Do(now, limiter.Request{Kind: limiter.Reserve, N: e.Value.(*waiter).n, Within: noEnd})
 		}
 	}
-	if c.plan.Do(now, limiter.Ask{Kind: limiter.Reserve, N: n, Within: within}).Allowed || within == noEnd {
+	if c.plan.Do(now, limiter.Request{Kind: limiter.Reserve, N: n, Within: within}).Allowed || within == noEnd {
 		return true
 	}
 	if c.line.Len() == 0 {
@@ -134,7 +134,7 @@ func (o *object) serve(c *account) time.Duration {
 			o.end(w, false, err)
 			continue
 		}
-		d := c.log.Do(o.now, limiter.Ask{Kind: limiter.Take, N: w.n})
+		d := c.log.Do(o.now, limiter.Request{Kind: limiter.Take, N: w.n})
 		if !d.Allowed && d.RetryAfter <= w.until-o.now {
 			return d.RetryAfter
 		}

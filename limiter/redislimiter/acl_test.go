@@ -23,7 +23,7 @@ func asksForAll(t *testing.T, admin *redis.Client, s *Store) error {
 	for range 2 { // with scripts that are unknown, and then known
 		for _, every := range append(everyQuota[:len(everyQuota):len(everyQuota)], everyLocking) {
 			for kind := limiter.Take; kind <= limiter.Forget; kind++ {
-				_, err := s.Do(context.Background(), limiter.Op{Quota: every.quota, Name: every.name, Key: "key", Ask: limiter.Ask{Kind: kind, N: 1}})
+				_, err := s.Do(context.Background(), limiter.Op{Quota: every.quota, Name: every.name, Key: "key", Request: limiter.Request{Kind: kind, N: 1}})
 				failed = append(failed, err)
 			}
 		}

@@ -33,7 +33,7 @@ func awayOf(t *testing.T, s *Store, log *testenv.Log) *limiter.Failover {
 var hundred = quota(rules.Quota{Rate: rate(100, time.Hour)})
 
 func opOf(key string) limiter.Op {
-	return limiter.Op{Quota: hundred, Name: "limit", Key: key, Ask: limiter.Ask{N: 1}}
+	return limiter.Op{Quota: hundred, Name: "limit", Key: key, Request: limiter.Request{N: 1}}
 }
 
 // byRedis reports whether Redis decided, and not the instance by its tenth.
@@ -55,7 +55,7 @@ func TestForeignKeyHeals(t *testing.T) {
 			ops = append(ops, opOf(fmt.Sprint(how, i)))
 		}
 		for _, every := range everyQuota {
-			ops = append(ops, limiter.Op{Quota: every.quota, Name: every.name, Key: how, Ask: limiter.Ask{N: 1}})
+			ops = append(ops, limiter.Op{Quota: every.quota, Name: every.name, Key: how, Request: limiter.Request{N: 1}})
 		}
 		results := make([]limiter.Result, len(ops))
 		for range 2 { // then with a script that is known
@@ -83,7 +83,7 @@ func TestForeignKeyHeals(t *testing.T) {
 				t.Errorf("%s: %d healed, want %d", how, healed, len(ops)-5)
 			}
 		}
-		if r := ask(t, s, limiter.Op{Quota: hundred, Key: how + "0", Ask: limiter.Ask{Kind: limiter.Peek, N: 1}}); r.Remaining != 98 {
+		if r := ask(t, s, limiter.Op{Quota: hundred, Key: how + "0", Request: limiter.Request{Kind: limiter.Peek, N: 1}}); r.Remaining != 98 {
 			t.Errorf("%s: a sound key beside them: %+v", how, r)
 		}
 	}
@@ -98,7 +98,7 @@ func TestRefusedQuotaAlone(t *testing.T) {
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), nil)
 	f := awayOf(t, s, new(testenv.Log))
 	beyond := &rules.Quota{Rate: rate(rules.MaxRate, time.Second), Burst: 1 << 54}
-	ops := []limiter.Op{opOf("a"), {Quota: beyond, Name: "beyond", Key: "k", Ask: limiter.Ask{N: 1}}, opOf("b")}
+	ops := []limiter.Op{opOf("a"), {Quota: beyond, Name: "beyond", Key: "k", Request: limiter.Request{N: 1}}, opOf("b")}
 	results := make([]limiter.Result, len(ops))
 	for range 3 {
 		must(t, f.DoAll(t.Context(), ops, results))
@@ -141,7 +141,7 @@ func TestAwayUntilAWrite(t *testing.T) {
 			if byRedis(t, f, "k") {
 				t.Fatal("it wrote all the same")
 			}
-			_, err := s.Do(t.Context(), limiter.Op{Quota: hundred, Name: "limit", Key: "k", Ask: limiter.Ask{Kind: limiter.Peek, N: 1}})
+			_, err := s.Do(t.Context(), limiter.Op{Quota: hundred, Name: "limit", Key: "k", Request: limiter.Request{Kind: limiter.Peek, N: 1}})
 			if err != nil && name == "out of memory" {
 				t.Errorf("a read: %v", err)
 			}
@@ -308,7 +308,7 @@ func TestSemaphoreAwayUntilAWrite(t *testing.T) {
 	p := permitsOf(t, client, func(c *PermitsConfig) { c.Timeout, c.Retry = 2*time.Second, 20*time.Millisecond })
 	must(t, p.SetRate(t.Context(), permitRate(1000, time.Hour)))
 	acquire := func() error {
-		l, _, err := s.Acquire(t.Context(), "k", semaphore.Ask{Permits: 1000, N: 1})
+		l, _, err := s.Acquire(t.Context(), "k", semaphore.Request{Permits: 1000, N: 1})
 		if l != noLease {
 			l.Release()
 		}
@@ -319,14 +319,14 @@ func TestSemaphoreAwayUntilAWrite(t *testing.T) {
 	if acquire() == nil {
 		t.Fatal("it wrote all the same")
 	}
-	if _, err := p.TryAcquire(t.Context(), 1); err == nil || errors.Is(err, ErrAway) {
+	if _, err := p.TryAcquire(t.Context(), 1); err == nil || errors.Is(err, ErrUnavailable) {
 		t.Fatalf("permits: %v", err)
 	}
 	for before := s.gate.breakers.Stats().Probes; s.gate.breakers.Stats().Probes < before+10; time.Sleep(time.Millisecond) {
-		if err := acquire(); !errors.Is(err, ErrAway) {
+		if err := acquire(); !errors.Is(err, ErrUnavailable) {
 			t.Fatal(err)
 		}
-		if _, err := p.TryAcquire(t.Context(), 1); !errors.Is(err, ErrAway) {
+		if _, err := p.TryAcquire(t.Context(), 1); !errors.Is(err, ErrUnavailable) {
 			t.Fatalf("permits: %v", err)
 		}
 	}

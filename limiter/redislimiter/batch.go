@@ -45,7 +45,7 @@ func (b *batch) do(ctx context.Context) error {
 		case err != nil:
 			b.fail(i, err)
 		case b.plans[i].script == nil:
-			b.results[i] = unlimited(&b.ops[i].Ask)
+			b.results[i] = unlimited(&b.ops[i].Request)
 		default:
 			todo = append(todo, i)
 		}
@@ -141,7 +141,7 @@ func (b *batch) parts(ctx context.Context, todo []int) (parts []*part) {
 	for _, last := range [...]bool{false, true} {
 		for _, i := range todo {
 			op := &b.ops[i]
-			if isTogether(&op.Ask) != last {
+			if isTogether(&op.Request) != last {
 				continue
 			}
 			base, tag := b.store.keyName(op.Name, op.Key)
@@ -159,7 +159,7 @@ func (b *batch) parts(ctx context.Context, todo []int) (parts []*part) {
 				to.call.script = mixedScript
 			}
 			to.ops = append(to.ops, i)
-			to.call.keys = b.plans[i].appendKeys(to.call.keys, base, b.store.name, &op.Ask)
+			to.call.keys = b.plans[i].appendKeys(to.call.keys, base, b.store.name, &op.Request)
 			if last {
 				to.together++
 			}
@@ -171,7 +171,7 @@ func (b *batch) parts(ctx context.Context, todo []int) (parts []*part) {
 			if !told {
 				now = b.store.now(p.clock)
 			}
-			p.call.args = append(p.call.args, b.plans[i].asked(&b.ops[i].Ask, now, p.together > 1))
+			p.call.args = append(p.call.args, b.plans[i].asked(&b.ops[i].Request, now, p.together > 1))
 		}
 	}
 	return parts
@@ -181,7 +181,7 @@ func (b *batch) parts(ctx context.Context, todo []int) (parts []*part) {
 const together = 8
 
 // isTogether reports whether the ask takes only if the others that are Together are allowed.
-func isTogether(ask *limiter.Ask) bool { return ask.Together && ask.Kind <= limiter.Reserve }
+func isTogether(ask *limiter.Request) bool { return ask.Together && ask.Kind <= limiter.Reserve }
 
 // maxAsked bounds the permits that a single ask can count for, whatever the limit.
 const maxAsked = 1 << 40
@@ -189,7 +189,7 @@ const maxAsked = 1 << 40
 // asked encodes an op for lua/run.lua. Numbers that are too large to matter are reduced, so that
 // no sum of them exceeds what the script can count. now is the approximate time that the script
 // will see. Without others an ask is not Together.
-func (p *plan) asked(ask *limiter.Ask, now int64, others bool) string {
+func (p *plan) asked(ask *limiter.Request, now int64, others bool) string {
 	beyond := p.limit + 1
 	n := max(ask.N, -1)
 	if ask.Kind == limiter.Return || ask.Kind == limiter.Charge || p.quota.CountDenied {

@@ -77,7 +77,7 @@ func (c *Cell) do(ctx context.Context, op *limiter.Op) (limiter.Result, error) {
 		return limiter.Result{}, err
 	}
 	if q.Burst == rules.Unlimited {
-		return unlimited(&op.Ask), nil
+		return unlimited(&op.Request), nil
 	}
 	quantity := op.N
 	if op.Kind == limiter.Peek || op.N < 0 {

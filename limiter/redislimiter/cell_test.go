@@ -90,9 +90,9 @@ func TestAnswersAsRedisCell(t *testing.T) {
 				}
 				got := throttle(t, client, key, q, n)
 				for name, b := range backends {
-					op := limiter.Op{Quota: q, Name: "cell", Key: key, Ask: limiter.Ask{N: n}}
+					op := limiter.Op{Quota: q, Name: "cell", Key: key, Request: limiter.Request{N: n}}
 					if got.before < 0 { // it is full, or the module forgot it up to 1 ms early
-						ask(t, b, limiter.Op{Quota: q, Name: "cell", Key: key, Ask: limiter.Ask{Kind: limiter.Forget}})
+						ask(t, b, limiter.Op{Quota: q, Name: "cell", Key: key, Request: limiter.Request{Kind: limiter.Forget}})
 					}
 					if wants := answers(t, b, clock, op, got, interval); !among(got.reply, wants) && got.to-got.from < interval/2 {
 						t.Fatalf("%d: %s: take %d: the module answers %d, we %d", i, name, n, got.reply, wants)
@@ -143,7 +143,7 @@ func answers(t *testing.T, b limiter.Backend, clock *hand, op limiter.Op, got th
 	}
 	if got.reply[0] == 0 {
 		clock.ns.Store(int64(instants[0]))
-		r := ask(t, b, limiter.Op{Quota: op.Quota, Name: op.Name, Key: op.Key, Ask: limiter.Ask{Kind: limiter.Charge, N: op.N}})
+		r := ask(t, b, limiter.Op{Quota: op.Quota, Name: op.Name, Key: op.Key, Request: limiter.Request{Kind: limiter.Charge, N: op.N}})
 		if off := clock.now() + r.ResetAfter - got.after; op.N > 0 && off.Abs() > 2*time.Microsecond {
 			t.Errorf("take %d: full %v later than by the module", op.N, off)
 		}
@@ -157,22 +157,22 @@ func TestCell(t *testing.T) {
 	must(t, err)
 	q := quota(rules.Quota{Rate: rate(1, time.Hour), Burst: 5})
 	for i, test := range []struct {
-		ask  limiter.Ask
+		ask  limiter.Request
 		want limiter.Result
 	}{
-		{limiter.Ask{N: 2}, limiter.Result{Decision: rules.Decision{Allowed: true, Remaining: 3}, Taken: 2}},
-		{limiter.Ask{Kind: limiter.Peek, N: 3}, limiter.Result{Decision: rules.Decision{Allowed: true, Remaining: 3}}},
-		{limiter.Ask{Kind: limiter.Peek, N: 2, Keep: 2}, limiter.Result{Decision: rules.Decision{Remaining: 3, RetryAfter: time.Hour}}},
-		{limiter.Ask{Kind: limiter.Peek, N: 6}, limiter.Result{Decision: rules.Decision{Remaining: 3}}},
-		{limiter.Ask{}, limiter.Result{Decision: rules.Decision{Allowed: true, Remaining: 3}}},
-		{limiter.Ask{N: -1}, limiter.Result{Decision: rules.Decision{Remaining: 3}}},
-		{limiter.Ask{N: 6}, limiter.Result{Decision: rules.Decision{Remaining: 3}}},
-		{limiter.Ask{N: 1 << 62}, limiter.Result{Decision: rules.Decision{Remaining: 3}}},
-		{limiter.Ask{N: 3}, limiter.Result{Decision: rules.Decision{Allowed: true}, Taken: 3}},
-		{limiter.Ask{N: 1}, limiter.Result{Decision: rules.Decision{RetryAfter: time.Hour}}},
-		{limiter.Ask{Kind: limiter.Peek, N: 1}, limiter.Result{Decision: rules.Decision{RetryAfter: time.Hour}}},
+		{limiter.Request{N: 2}, limiter.Result{Decision: rules.Decision{Allowed: true, Remaining: 3}, Taken: 2}},
+		{limiter.Request{Kind: limiter.Peek, N: 3}, limiter.Result{Decision: rules.Decision{Allowed: true, Remaining: 3}}},
+		{limiter.Request{Kind: limiter.Peek, N: 2, Keep: 2}, limiter.Result{Decision: rules.Decision{Remaining: 3, RetryAfter: time.Hour}}},
+		{limiter.Request{Kind: limiter.Peek, N: 6}, limiter.Result{Decision: rules.Decision{Remaining: 3}}},
+		{limiter.Request{}, limiter.Result{Decision: rules.Decision{Allowed: true, Remaining: 3}}},
+		{limiter.Request{N: -1}, limiter.Result{Decision: rules.Decision{Remaining: 3}}},
+		{limiter.Request{N: 6}, limiter.Result{Decision: rules.Decision{Remaining: 3}}},
+		{limiter.Request{N: 1 << 62}, limiter.Result{Decision: rules.Decision{Remaining: 3}}},
+		{limiter.Request{N: 3}, limiter.Result{Decision: rules.Decision{Allowed: true}, Taken: 3}},
+		{limiter.Request{N: 1}, limiter.Result{Decision: rules.Decision{RetryAfter: time.Hour}}},
+		{limiter.Request{Kind: limiter.Peek, N: 1}, limiter.Result{Decision: rules.Decision{RetryAfter: time.Hour}}},
 	} {
-		r, err := cell.Do(context.Background(), limiter.Op{Quota: q, Name: "limit", Key: "{key", Ask: test.ask})
+		r, err := cell.Do(context.Background(), limiter.Op{Quota: q, Name: "limit", Key: "{key", Request: test.ask})
 		must(t, err)
 		test.want.Limit, test.want.Reason = 5, rules.ReasonLimited
 		if test.want.Allowed {
@@ -189,7 +189,7 @@ func TestCell(t *testing.T) {
 			t.Errorf("%d: %+v, want %+v", i, r, test.want)
 		}
 	}
-	r, err := cell.Do(context.Background(), limiter.Op{Quota: &rules.Quota{Burst: rules.Unlimited}, Name: "limit", Key: "key", Ask: limiter.Ask{N: 100}})
+	r, err := cell.Do(context.Background(), limiter.Op{Quota: &rules.Quota{Burst: rules.Unlimited}, Name: "limit", Key: "key", Request: limiter.Request{N: 100}})
 	if err != nil || !r.Allowed || r.Limit != -1 {
 		t.Errorf("unlimited: %+v, %v", r, err)
 	}
@@ -200,10 +200,10 @@ func TestCellRefuses(t *testing.T) {
 	must(t, err)
 	good := quota(rules.Quota{Rate: rate(1, time.Second)})
 	for i, op := range []limiter.Op{
-		{Quota: good, Ask: limiter.Ask{Kind: limiter.Reserve}},
-		{Quota: good, Ask: limiter.Ask{Kind: limiter.Charge}},
-		{Quota: good, Ask: limiter.Ask{Kind: limiter.Forget}},
-		{Quota: good, Ask: limiter.Ask{N: 1, Keep: 1}},
+		{Quota: good, Request: limiter.Request{Kind: limiter.Reserve}},
+		{Quota: good, Request: limiter.Request{Kind: limiter.Charge}},
+		{Quota: good, Request: limiter.Request{Kind: limiter.Forget}},
+		{Quota: good, Request: limiter.Request{N: 1, Keep: 1}},
 		{Quota: quota(rules.Quota{Rate: rate(1, 1500*time.Millisecond)})},
 		{Quota: quota(rules.Quota{Rate: rate(1_000_001, time.Second)})},
 		{Quota: quota(rules.Quota{Rate: rate(1, time.Second), Penalty: 1})},
@@ -230,7 +230,7 @@ func TestCellRefuses(t *testing.T) {
 func TestNoCell(t *testing.T) {
 	cell, err := NewCell(storeClient(t, testenv.Redis(t).Addr(), nil), CellConfig{Namespace: "shop", Timeout: patience})
 	must(t, err)
-	_, err = cell.Do(context.Background(), limiter.Op{Quota: quota(rules.Quota{Rate: rate(1, time.Second)}), Name: "limit", Key: "key", Ask: limiter.Ask{N: 1}})
+	_, err = cell.Do(context.Background(), limiter.Op{Quota: quota(rules.Quota{Rate: rate(1, time.Second)}), Name: "limit", Key: "key", Request: limiter.Request{N: 1}})
 	if !errors.Is(err, ErrNoCell) {
 		t.Errorf("without the module: %v", err)
 	}

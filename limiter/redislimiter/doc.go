@@ -9,7 +9,7 @@
 // DoAll asks for any number of keys of any limits in one round trip. A single server runs one
 // script for all of them. A cluster runs one per slot, in one pipeline to each master, with all
 // masters in parallel. Config.Tag places keys that are asked for together in one slot. An
-// unlimited quota makes no call. Asks that are Together take all or nothing within each script.
+// unlimited quota makes no call. Requests that are Together take all or nothing within each script.
 //
 // Scripts are run by EVALSHA. If a server does not know a script, because it is new, was flushed
 // or has been failed over to, the script is sent by EVAL in a second round trip, also in a

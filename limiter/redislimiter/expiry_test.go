@@ -41,12 +41,12 @@ func TestStateOutlivesWhatWasTaken(t *testing.T) {
 					q.Rate.Per = per
 				}
 				key := s.state("limit", per.String()+every.name)
-				for i, a := range []limiter.Ask{
+				for i, a := range []limiter.Request{
 					{N: 1}, {N: 2}, {Kind: limiter.AtMost, N: 3}, {Kind: limiter.Charge, N: 100},
 					{Kind: limiter.Reserve, N: 1, Within: 100 * 24 * time.Hour}, {Kind: limiter.Return, N: 1},
 				} {
 					begin := time.Now()
-					r := ask(t, s, limiter.Op{Quota: &q, Key: per.String() + every.name, Ask: a})
+					r := ask(t, s, limiter.Op{Quota: &q, Key: per.String() + every.name, Request: a})
 					if r.ResetAfter == 0 && q.Algorithm.Windowed() {
 						continue
 					}
@@ -66,12 +66,12 @@ func TestDenialsWriteNothing(t *testing.T) {
 	clock := handAt(1_700_000_000 * time.Second)
 	s := storeOf(t, client, clock.of)
 	for _, every := range everyQuota {
-		ask(t, s, limiter.Op{Quota: every.quota, Key: every.name, Ask: limiter.Ask{Kind: limiter.Charge, N: 100}})
+		ask(t, s, limiter.Op{Quota: every.quota, Key: every.name, Request: limiter.Request{Kind: limiter.Charge, N: 100}})
 		dump := func() string { return client.Dump(context.Background(), s.state("limit", every.name)).Val() }
 		before := dump()
 		clock.pass(time.Millisecond)
-		for _, a := range []limiter.Ask{{N: 1}, {N: 11}, {N: -1}, {Kind: limiter.Peek, N: 1}, {Kind: limiter.AtMost, N: 3}, {Kind: limiter.Reserve, N: 3}, {Kind: limiter.Charge}, {}} {
-			ask(t, s, limiter.Op{Quota: every.quota, Key: every.name, Ask: a})
+		for _, a := range []limiter.Request{{N: 1}, {N: 11}, {N: -1}, {Kind: limiter.Peek, N: 1}, {Kind: limiter.AtMost, N: 3}, {Kind: limiter.Reserve, N: 3}, {Kind: limiter.Charge}, {}} {
+			ask(t, s, limiter.Op{Quota: every.quota, Key: every.name, Request: a})
 			if dump() != before {
 				t.Errorf("%s: %+v changed the state", every.name, a)
 			}
@@ -81,8 +81,8 @@ func TestDenialsWriteNothing(t *testing.T) {
 		t.Errorf("%d keys, want %d", n, len(everyQuota))
 	}
 	for _, every := range everyQuota {
-		ask(t, s, limiter.Op{Quota: every.quota, Key: "never seen", Ask: limiter.Ask{Kind: limiter.Peek, N: 1}})
-		ask(t, s, limiter.Op{Quota: every.quota, Key: "never seen", Ask: limiter.Ask{N: 11}})
+		ask(t, s, limiter.Op{Quota: every.quota, Key: "never seen", Request: limiter.Request{Kind: limiter.Peek, N: 1}})
+		ask(t, s, limiter.Op{Quota: every.quota, Key: "never seen", Request: limiter.Request{N: 11}})
 	}
 	if n := client.DBSize(context.Background()).Val(); n != int64(len(everyQuota)) {
 		t.Errorf("%d keys after asks that take nothing, want %d", n, len(everyQuota))
@@ -110,7 +110,7 @@ func TestExpiryOfAWindowIsSetOnce(t *testing.T) {
 			}
 			time.Sleep(2 * time.Millisecond) // an expiry that is set anew shows
 		}
-		ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: limiter.Ask{Kind: limiter.Forget}})
+		ask(t, s, limiter.Op{Quota: q, Key: "key", Request: limiter.Request{Kind: limiter.Forget}})
 	}
 	if n := client.DBSize(context.Background()).Val(); n != 0 {
 		t.Errorf("%d keys after Forget", n)
@@ -126,9 +126,9 @@ func TestKeysAreForgottenWhenTheyAreAsNew(t *testing.T) {
 			continue
 		}
 		r := take(t, s, every.quota, every.name, 3)
-		ask(t, s, limiter.Op{Quota: every.quota, Key: every.name, Ask: limiter.Ask{Kind: limiter.Return, N: 3, Mark: r.Mark}})
+		ask(t, s, limiter.Op{Quota: every.quota, Key: every.name, Request: limiter.Request{Kind: limiter.Return, N: 3, Mark: r.Mark}})
 		clock.pass(2 * time.Minute)
-		ask(t, s, limiter.Op{Quota: every.quota, Key: every.name, Ask: limiter.Ask{Kind: limiter.Return, N: 3, Mark: r.Mark}})
+		ask(t, s, limiter.Op{Quota: every.quota, Key: every.name, Request: limiter.Request{Kind: limiter.Return, N: 3, Mark: r.Mark}})
 		if n := client.Exists(context.Background(), s.state("limit", every.name)).Val(); n != 0 {
 			t.Errorf("%s: the key of a state that is as new is there", every.name)
 		}

@@ -28,7 +28,7 @@ func TestFailover(t *testing.T) {
 	eventually(t, "both members", func() bool { return counts(a, b) == "2 2" })
 	must(t, p.SetRate(ctx, permitRate(3, time.Hour)))
 	takesNow(t, p, 2, true)
-	l := holds(t, s, semaphore.Ask{Permits: 1})
+	l := holds(t, s, semaphore.Request{Permits: 1})
 	if n, err := client.Do(ctx, "WAIT", 1, patience.Milliseconds()).Int(); n != 1 {
 		t.Fatalf("%d replicas have it: %v", n, err)
 	}
@@ -38,7 +38,7 @@ func TestFailover(t *testing.T) {
 	set.AwaitFailover(former)
 	eventually(t, "one permit", func() bool { n, err := p.AvailablePermits(ctx); return err == nil && n == 1 })
 	eventually(t, "an answer", func() bool {
-		other, d, err := s.Acquire(ctx, "k", semaphore.Ask{Permits: 1, N: 1})
+		other, d, err := s.Acquire(ctx, "k", semaphore.Request{Permits: 1, N: 1})
 		if other != noLease {
 			t.Fatalf("a second lease of one permit: %+v", d)
 		}
@@ -54,7 +54,7 @@ func TestFailover(t *testing.T) {
 	}
 	l.Release()
 	eventually(t, "the permit", func() bool {
-		l, _, err := s.Acquire(ctx, "k", semaphore.Ask{Permits: 1, N: 1})
+		l, _, err := s.Acquire(ctx, "k", semaphore.Request{Permits: 1, N: 1})
 		if l != noLease {
 			l.Release()
 		}

@@ -15,7 +15,7 @@ const letters = "blWfsk"
 // algorithm has its own state: under base for the first one, else under base and its letter. All
 // of them share the lock of a penalty. The charges that store made under a mark are kept under
 // the store's name.
-func (p *plan) appendKeys(keys []string, base, store string, ask *limiter.Ask) []string {
+func (p *plan) appendKeys(keys []string, base, store string, ask *limiter.Request) []string {
 	kind := ask.Kind
 	own := base + ":" + string(p.letter)
 	keys = append(keys, own[:len(base)], own)

@@ -35,7 +35,7 @@ func TestKeysOfAnyBytes(t *testing.T) {
 			continue
 		}
 		for i := range int64(2) {
-			if r := ask(t, s, limiter.Op{Quota: q, Name: pair[0], Key: pair[1], Ask: limiter.Ask{N: 1}}); r.Remaining != 9-i {
+			if r := ask(t, s, limiter.Op{Quota: q, Name: pair[0], Key: pair[1], Request: limiter.Request{N: 1}}); r.Remaining != 9-i {
 				t.Errorf("%.20q: %+v", pair, r)
 			}
 		}
@@ -110,9 +110,9 @@ func TestTogetherTheyKeepTheLimit(t *testing.T) {
 				for worker := range 4 {
 					all.Go(func() {
 						for i := range 20 {
-							op := limiter.Op{Quota: &q, Name: every.name, Key: "key", Ask: limiter.Ask{N: 1}}
+							op := limiter.Op{Quota: &q, Name: every.name, Key: "key", Request: limiter.Request{N: 1}}
 							if (i+worker)%3 == 0 {
-								op.Ask = limiter.Ask{Kind: limiter.AtMost, N: 2}
+								op.Request = limiter.Request{Kind: limiter.AtMost, N: 2}
 							}
 							r, err := s.Do(t.Context(), op)
 							if err != nil {

@@ -94,5 +94,5 @@ func ask(f failer, b limiter.Backend, op limiter.Op) limiter.Result {
 
 func take(f failer, b limiter.Backend, q *rules.Quota, key string, n int64) limiter.Result {
 	f.Helper()
-	return ask(f, b, limiter.Op{Quota: q, Key: key, Ask: limiter.Ask{N: n}})
+	return ask(f, b, limiter.Op{Quota: q, Key: key, Request: limiter.Request{N: n}})
 }

@@ -50,7 +50,7 @@ func (p *Permits) call(ctx context.Context, script *script, args ...any) *redis.
 		return refused
 	}
 	if !p.gate.lets(ctx, p.keys[1]) {
-		refused.SetErr(ErrAway)
+		refused.SetErr(ErrUnavailable)
 		return refused
 	}
 	limited, cancel := context.WithTimeout(ctx, p.cfg.Timeout)

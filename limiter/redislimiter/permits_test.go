@@ -349,11 +349,11 @@ func TestPermitsRedisAway(t *testing.T) {
 	p := permitsOf(t, client, func(c *PermitsConfig) { c.Timeout, c.Retry = 2*time.Second, time.Hour })
 	must(t, p.SetRate(ctx, permitRate(3, time.Hour)))
 	server.Pause()
-	if ok, err := p.TryAcquire(ctx, 2); ok || err == nil || errors.Is(err, ErrAway) {
+	if ok, err := p.TryAcquire(ctx, 2); ok || err == nil || errors.Is(err, ErrUnavailable) {
 		t.Errorf("the first: %v, %v", ok, err)
 	}
 	for range 100 {
-		if err := p.Acquire(ctx, 1); !errors.Is(err, ErrAway) {
+		if err := p.Acquire(ctx, 1); !errors.Is(err, ErrUnavailable) {
 			t.Fatalf("while Redis is away: %v", err)
 		}
 	}

@@ -74,7 +74,7 @@ func TestPlainTakesAreAsOthers(t *testing.T) {
 			}
 			type asking struct {
 				p    *plan
-				ask  limiter.Ask
+				ask  limiter.Request
 				base int
 			}
 			var asks []asking
@@ -83,14 +83,14 @@ func TestPlainTakesAreAsOthers(t *testing.T) {
 				if rng.IntN(4) == 0 {
 					p = plans[rng.IntN(len(plans))]
 				}
-				ask := limiter.Ask{N: 1}
+				ask := limiter.Request{N: 1}
 				switch rng.IntN(7) {
 				case 2:
 					ask.Kind, ask.N, ask.Within = limiter.Reserve, 4, 3*time.Second
 				case 0:
 					ask.N, ask.Keep = rng.Int64N(p.limit+3)-1, rng.Int64N(3)
 				case 1:
-					ask.Kind, ask.Within = limiter.Kind(rng.IntN(int(limiter.Forget)+1)), time.Duration(rng.IntN(3e9))
+					ask.Kind, ask.Within = limiter.OpKind(rng.IntN(int(limiter.Forget)+1)), time.Duration(rng.IntN(3e9))
 				}
 				asks = append(asks, asking{p, ask, rng.IntN(3)})
 			}

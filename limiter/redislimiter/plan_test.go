@@ -79,14 +79,14 @@ func TestRatesAreExact(t *testing.T) {
 			clock := handAt(1_700_000_000 * time.Second)
 			s := storeOf(t, client, clock.of)
 			key := r.String() + string(q.Algorithm)
-			forget := limiter.Op{Quota: q, Key: key, Ask: limiter.Ask{Kind: limiter.Forget}}
+			forget := limiter.Op{Quota: q, Key: key, Request: limiter.Request{Kind: limiter.Forget}}
 			ask(t, s, forget)
 			taken, passed := take(t, s, q, key, q.Burst).Taken-q.Burst, time.Duration(0)
 			for i := range 60 {
 				step := max(q.Rate.Per/time.Duration(q.Rate.N)*time.Duration(i%5)/2, time.Microsecond).Truncate(time.Microsecond)
 				clock.pass(step)
 				passed += step
-				taken += ask(t, s, limiter.Op{Quota: q, Key: key, Ask: limiter.Ask{Kind: limiter.AtMost, N: q.Burst}}).Taken
+				taken += ask(t, s, limiter.Op{Quota: q, Key: key, Request: limiter.Request{Kind: limiter.AtMost, N: q.Burst}}).Taken
 			}
 			exact := float64(r.N) * float64(passed) / float64(r.Per)
 			if math.Abs(float64(taken)-exact) > 1+exact*1e-6 && q.Burst >= 2*r.N || float64(taken) > exact+1 {
@@ -109,7 +109,7 @@ func TestWhatCannotBeAsked(t *testing.T) {
 		{"no name", limiter.Op{Quota: good, Key: "key"}, limiter.ErrNoKey, ""},
 		{"no key", limiter.Op{Quota: good, Name: "limit"}, limiter.ErrNoKey, ""},
 		{"no quota", limiter.Op{Name: "limit", Key: "key"}, nil, "no Quota"},
-		{"no such kind", limiter.Op{Quota: good, Name: "limit", Key: "key", Ask: limiter.Ask{Kind: 77}}, limiter.ErrUnsupported, "77"},
+		{"no such kind", limiter.Op{Quota: good, Name: "limit", Key: "key", Request: limiter.Request{Kind: 77}}, limiter.ErrUnsupported, "77"},
 		{"a quota that is none", limiter.Op{Quota: &rules.Quota{}, Name: "limit", Key: "key"}, nil, "limit.rate"},
 		{"an algorithm of one's own", limiter.Op{Quota: &rules.Quota{Algorithm: "x_mine", Rate: rate(1, time.Second), Burst: 1}, Name: "limit", Key: "key"}, limiter.ErrUnsupported, "x_mine"},
 		{"too many permits", limiter.Op{Quota: &rules.Quota{Rate: rate(rules.MaxRate, time.Second), Burst: 1 << 54}, Name: "limit", Key: "key"}, nil, "2^52"},
@@ -137,11 +137,11 @@ func TestUnlimitedAsksNobody(t *testing.T) {
 	s := storeOf(t, storeClient(t, "127.0.0.1:1", nil), nil)
 	q := &rules.Quota{Burst: rules.Unlimited}
 	for kind := limiter.Take; kind <= limiter.Forget; kind++ {
-		r := ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: limiter.Ask{Kind: kind, N: math.MaxInt64, Keep: math.MaxInt64}})
+		r := ask(t, s, limiter.Op{Quota: q, Key: "key", Request: limiter.Request{Kind: kind, N: math.MaxInt64, Keep: math.MaxInt64}})
 		if !r.Allowed || r.Reason != rules.ReasonWithin || r.Limit != -1 || r.Remaining != -1 {
 			t.Errorf("kind %d: %+v", kind, r)
 		}
-		if r := ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: limiter.Ask{Kind: kind, N: -1}}); r.Allowed != (kind == limiter.Forget) {
+		if r := ask(t, s, limiter.Op{Quota: q, Key: "key", Request: limiter.Request{Kind: kind, N: -1}}); r.Allowed != (kind == limiter.Forget) {
 			t.Errorf("kind %d of -1: %+v", kind, r)
 		}
 	}
@@ -162,7 +162,7 @@ func TestExtremes(t *testing.T) {
 				for kind := limiter.Take; kind <= limiter.Forget; kind++ {
 					for _, n := range numbers {
 						for _, keep := range []int64{math.MinInt64, 0, 1, math.MaxInt64} {
-							ops = append(ops, limiter.Op{Quota: &q, Name: every.name, Key: "key", Ask: limiter.Ask{Kind: kind, N: n, Keep: keep, Within: long, Mark: n}})
+							ops = append(ops, limiter.Op{Quota: &q, Name: every.name, Key: "key", Request: limiter.Request{Kind: kind, N: n, Keep: keep, Within: long, Mark: n}})
 						}
 					}
 				}

@@ -45,8 +45,8 @@ func (m *mix) run(longest time.Duration) {
 		if rapid.IntRange(0, 3).Draw(m.T, "reload") == 0 {
 			current[i] = rapid.SampledFrom(m.quotas).Draw(m.T, "quota")
 		}
-		op := limiter.Op{Quota: current[i], Name: "limit", Key: "key", Ask: limiter.Ask{
-			Kind:   rapid.SampledFrom([]limiter.Kind{limiter.Take, limiter.Take, limiter.AtMost, limiter.Reserve, limiter.Peek, limiter.Return}).Draw(m.T, "kind"),
+		op := limiter.Op{Quota: current[i], Name: "limit", Key: "key", Request: limiter.Request{
+			Kind:   rapid.SampledFrom([]limiter.OpKind{limiter.Take, limiter.Take, limiter.AtMost, limiter.Reserve, limiter.Peek, limiter.Return}).Draw(m.T, "kind"),
 			N:      rapid.Int64Range(1, 8).Draw(m.T, "n"),
 			Within: rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond, 3 * time.Second}).Draw(m.T, "within"),
 		}}
@@ -55,7 +55,7 @@ func (m *mix) run(longest time.Duration) {
 			continue
 		}
 		if r := ask(m.T, m.stores[i], op); r.Taken > 0 {
-			op.Ask = r.Return()
+			op.Request = r.Return()
 			m.log = append(m.log, admitted{m.clock.now(), m.clock.now() + r.Delay, r.Taken, op})
 		}
 		if m.quotas[0].Algorithm.Windowed() { // each quota still asks

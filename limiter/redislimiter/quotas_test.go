@@ -82,7 +82,7 @@ func TestLineOutlivesItsQuota(t *testing.T) {
 				changed.Rate.N = next
 				reserved := func(q *rules.Quota) (n int64) {
 					for ; n < 1000; n++ {
-						r := ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: limiter.Ask{Kind: limiter.Reserve, N: 1, Within: wait}})
+						r := ask(t, s, limiter.Op{Quota: q, Key: "key", Request: limiter.Request{Kind: limiter.Reserve, N: 1, Within: wait}})
 						if !r.Allowed {
 							break
 						}

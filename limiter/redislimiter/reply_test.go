@@ -86,8 +86,8 @@ func FuzzReadCell(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, kind := range []limiter.Kind{limiter.Take, limiter.Peek} {
-			op := limiter.Op{Quota: &rules.Quota{Rate: rate(1, time.Second), Burst: limit}, Ask: limiter.Ask{Kind: kind, N: 1}}
+		for _, kind := range []limiter.OpKind{limiter.Take, limiter.Peek} {
+			op := limiter.Op{Quota: &rules.Quota{Rate: rate(1, time.Second), Burst: limit}, Request: limiter.Request{Kind: kind, N: 1}}
 			if r := cellResult(&op, n); r.Limit != limit || r.Remaining < 0 || r.Remaining > limit || r.RetryAfter < 0 || r.ResetAfter < 0 {
 				t.Fatalf("%+v", r)
 			}

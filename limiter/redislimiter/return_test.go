@@ -25,8 +25,8 @@ func TestReturnsInReverseOrder(t *testing.T) {
 				}
 				clock.pass(950 * time.Millisecond) // nearly all is paid for, and it is still warm
 			}
-			var all []limiter.Ask
-			before := ask(t, s, limiter.Op{Quota: every.quota, Key: "reverse " + every.name, Ask: limiter.Ask{Kind: limiter.Peek}})
+			var all []limiter.Request
+			before := ask(t, s, limiter.Op{Quota: every.quota, Key: "reverse " + every.name, Request: limiter.Request{Kind: limiter.Peek}})
 			for i := range 4 {
 				r := take(t, s, every.quota, "reverse "+every.name, 1)
 				if !r.Allowed {
@@ -40,7 +40,7 @@ func TestReturnsInReverseOrder(t *testing.T) {
 			var after limiter.Result
 			for _, back := range slices.Backward(all) {
 				clock.pass(time.Microsecond)
-				after = ask(t, s, limiter.Op{Quota: every.quota, Key: "reverse " + every.name, Ask: back})
+				after = ask(t, s, limiter.Op{Quota: every.quota, Key: "reverse " + every.name, Request: back})
 			}
 			if after.Remaining < before.Remaining {
 				t.Errorf("%d remain, want %d as before", after.Remaining, before.Remaining)
@@ -65,7 +65,7 @@ func TestReturnAfterAnotherRate(t *testing.T) {
 			take(t, s, fast, "another rate, promised", 1)
 			clock.pass(5 * time.Second)
 			take(t, s, fast, "another rate, promised", 1)
-			ask(t, s, limiter.Op{Quota: slow, Key: "another rate, promised", Ask: limiter.Ask{Kind: limiter.Reserve, N: 120, Within: time.Hour}})
+			ask(t, s, limiter.Op{Quota: slow, Key: "another rate, promised", Request: limiter.Request{Kind: limiter.Reserve, N: 120, Within: time.Hour}})
 		},
 		"another clock": func(s *Store, clock *hand) {
 			clock.pass(50 * time.Second) // all are earned
@@ -80,8 +80,8 @@ func TestReturnAfterAnotherRate(t *testing.T) {
 		s := storeOf(t, client, clock.of)
 		held := take(t, s, slow, name, 50)
 		between(s, clock)
-		before := ask(t, s, limiter.Op{Quota: slow, Key: name, Ask: limiter.Ask{Kind: limiter.Peek}})
-		after := ask(t, s, limiter.Op{Quota: slow, Key: name, Ask: held.Return()})
+		before := ask(t, s, limiter.Op{Quota: slow, Key: name, Request: limiter.Request{Kind: limiter.Peek}})
+		after := ask(t, s, limiter.Op{Quota: slow, Key: name, Request: held.Return()})
 		if came := before.ResetAfter - after.ResetAfter; came > time.Second {
 			t.Errorf("%s: what is earned in %v came back of a take that was earned", name, came)
 		}
@@ -93,7 +93,7 @@ func TestReturnWithoutMark(t *testing.T) {
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), handAt(1_700_000_000*time.Second).of)
 	q := everyQuota[0].quota
 	take(t, s, q, "markless", 3)
-	r := ask(t, s, limiter.Op{Quota: q, Key: "markless", Ask: limiter.Ask{Kind: limiter.Return, N: 2}})
+	r := ask(t, s, limiter.Op{Quota: q, Key: "markless", Request: limiter.Request{Kind: limiter.Return, N: 2}})
 	if r.Remaining != q.Burst-1 {
 		t.Errorf("%d remain, want %d", r.Remaining, q.Burst-1)
 	}

@@ -61,7 +61,7 @@ func mixed(n int) []limiter.Op {
 	first := int(mixedKeys.Add(int64(n)))
 	for i := first; i < first+n; i++ {
 		q := everyQuota[i%len(everyQuota)]
-		ops = append(ops, limiter.Op{Quota: q.quota, Name: q.name, Key: fmt.Sprint("key ", i), Ask: limiter.Ask{N: 1}})
+		ops = append(ops, limiter.Op{Quota: q.quota, Name: q.name, Key: fmt.Sprint("key ", i), Request: limiter.Request{N: 1}})
 	}
 	return ops
 }
@@ -148,7 +148,7 @@ func TestScriptsAreLostMeanwhile(t *testing.T) {
 	}
 	server.Restart() // as after a failover to one that knows nothing
 	for range 100 {  // connections of before are told of one by one
-		if _, err := s.Do(context.Background(), limiter.Op{Quota: q, Name: "limit", Key: "other", Ask: limiter.Ask{Kind: limiter.Peek, N: 1}}); err == nil {
+		if _, err := s.Do(context.Background(), limiter.Op{Quota: q, Name: "limit", Key: "other", Request: limiter.Request{Kind: limiter.Peek, N: 1}}); err == nil {
 			break
 		}
 	}
@@ -169,7 +169,7 @@ func TestNothingIsRepeated(t *testing.T) {
 	s := storeOf(t, client, nil)
 	must(t, client.Ping(context.Background()).Err())
 	relay.LoseAnswer()
-	if _, err := s.Do(context.Background(), limiter.Op{Quota: q, Name: "limit", Key: "key", Ask: limiter.Ask{N: 1}}); err == nil {
+	if _, err := s.Do(context.Background(), limiter.Op{Quota: q, Name: "limit", Key: "key", Request: limiter.Request{N: 1}}); err == nil {
 		t.Fatal("an answer that never came is none")
 	}
 	if r := take(t, direct, q, "key", 0); r.Remaining != 98 {
@@ -182,7 +182,7 @@ func TestRedisIsAway(t *testing.T) {
 	client := storeClient(t, server.Addr(), nil) // whose own time-outs are 20 s
 	s := storeOf(t, client, func(c *Config) { c.Timeout = 30 * time.Millisecond })
 	q := quota(rules.Quota{Rate: rate(10, time.Hour)})
-	op := limiter.Op{Quota: q, Name: "limit", Key: "key", Ask: limiter.Ask{N: 1}}
+	op := limiter.Op{Quota: q, Name: "limit", Key: "key", Request: limiter.Request{N: 1}}
 	patient, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	_, err := s.Do(patient, op)

@@ -174,9 +174,9 @@ func (s *Semaphore) Stats() SemaphoreStats {
 }
 
 // Acquire implements [semaphore.Acquirer]. It returns an error if Redis does not answer; the
-// outcome is then unknown. It returns [ErrAway] if Redis was not asked. RetryAfter is estimated
+// outcome is then unknown. It returns [ErrUnavailable] if Redis was not asked. RetryAfter is estimated
 // from the time that this process's leases are held.
-func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Ask) (semaphore.Lease, rules.Decision, error) {
+func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Request) (semaphore.Lease, rules.Decision, error) {
 	switch {
 	case key == "":
 		return semaphore.Lease{}, rules.Decision{}, limiter.ErrNoKey
@@ -250,8 +250,8 @@ func (s *Semaphore) busy(w *waiter, permits, free int64) rules.Decision {
 	return d
 }
 
-// ErrAway is returned if Redis was not asked because it did not answer shortly before.
-var ErrAway = errors.New("redislimiter: Redis is unavailable, and is not asked until a probe succeeds")
+// ErrUnavailable is returned if Redis was not asked because it did not answer shortly before.
+var ErrUnavailable = errors.New("redislimiter: Redis is unavailable, and is not asked until a probe succeeds")
 
 // newLease returns a lease that is not held yet.
 func (s *Semaphore) newLease(key string, n int64, start time.Time) *heldLease {

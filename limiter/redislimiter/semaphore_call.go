@@ -42,7 +42,7 @@ func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphor
 	now := time.Now()
 	if !s.gate.lets(ctx, w.key) {
 		s.count(func(stats *SemaphoreStats) { stats.Refused++ })
-		return semaphoreAnswer{}, ErrAway
+		return semaphoreAnswer{}, ErrUnavailable
 	}
 	lease := s.newLease(w.key, w.n, now)
 	waits := ""

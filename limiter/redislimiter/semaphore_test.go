@@ -38,7 +38,7 @@ func semaphoreOf(tb testing.TB, client redis.UniversalClient, edit func(*Semapho
 var noLease semaphore.Lease
 
 // want asks and must get no error.
-func want(tb testing.TB, s *Semaphore, ask semaphore.Ask) (semaphore.Lease, rules.Decision) {
+func want(tb testing.TB, s *Semaphore, ask semaphore.Request) (semaphore.Lease, rules.Decision) {
 	tb.Helper()
 	if ask.N == 0 {
 		ask.N = 1
@@ -51,7 +51,7 @@ func want(tb testing.TB, s *Semaphore, ask semaphore.Ask) (semaphore.Lease, rule
 	return lease, d
 }
 
-func holds(tb testing.TB, s *Semaphore, ask semaphore.Ask) semaphore.Lease {
+func holds(tb testing.TB, s *Semaphore, ask semaphore.Request) semaphore.Lease {
 	tb.Helper()
 	l, d := want(tb, s, ask)
 	if l == noLease {
@@ -67,7 +67,7 @@ func newest(s *Semaphore) *heldLease {
 	return slices.MaxFunc(slices.Collect(maps.Keys(s.held)), func(a, b *heldLease) int { return a.since.Compare(b.since) })
 }
 
-func busy(tb testing.TB, s *Semaphore, ask semaphore.Ask) rules.Decision {
+func busy(tb testing.TB, s *Semaphore, ask semaphore.Request) rules.Decision {
 	tb.Helper()
 	l, d := want(tb, s, ask)
 	if l != noLease {
@@ -89,7 +89,7 @@ func isLost(l semaphore.Lease) bool {
 }
 
 // waits asks in a goroutine, and returns when that stands in the line.
-func waits(tb testing.TB, s *Semaphore, ctx context.Context, ask semaphore.Ask, then func(semaphore.Lease, rules.Decision, error)) (done <-chan struct{}) { //nolint:revive // the test comes first
+func waits(tb testing.TB, s *Semaphore, ctx context.Context, ask semaphore.Request, then func(semaphore.Lease, rules.Decision, error)) (done <-chan struct{}) { //nolint:revive // the test comes first
 	tb.Helper()
 	ask.N, ask.Queue, ask.Within = max(ask.N, 1), max(ask.Queue, 100), max(ask.Within, patience)
 	before, over := s.Stats().Waiting, make(chan struct{})
@@ -103,22 +103,22 @@ func waits(tb testing.TB, s *Semaphore, ctx context.Context, ask semaphore.Ask, 
 
 func semaphoreTable(t *testing.T, client redis.UniversalClient) {
 	a, b := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
-	three := semaphore.Ask{Permits: 3}
+	three := semaphore.Request{Permits: 3}
 	one := holds(t, a, three)
-	if _, d := want(t, b, semaphore.Ask{Permits: 3, N: 2}); d != (rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 3}) {
+	if _, d := want(t, b, semaphore.Request{Permits: 3, N: 2}); d != (rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 3}) {
 		t.Errorf("the last two: %+v", d)
 	}
 	if d := busy(t, b, three); d.Remaining != 0 {
 		t.Errorf("%+v", d)
 	}
-	busy(t, b, semaphore.Ask{Permits: 3, Within: time.Hour}) // there is no line
-	busy(t, a, semaphore.Ask{Permits: 3, Within: time.Millisecond, Queue: 1})
-	if d := busy(t, a, semaphore.Ask{Permits: 10, N: 11, Within: time.Hour, Queue: 1}); d.RetryAfter != 0 || d.Remaining != 7 {
+	busy(t, b, semaphore.Request{Permits: 3, Within: time.Hour}) // there is no line
+	busy(t, a, semaphore.Request{Permits: 3, Within: time.Millisecond, Queue: 1})
+	if d := busy(t, a, semaphore.Request{Permits: 10, N: 11, Within: time.Hour, Queue: 1}); d.RetryAfter != 0 || d.Remaining != 7 {
 		t.Errorf("more than there are: %+v", d)
 	}
-	busy(t, a, semaphore.Ask{Permits: 4, N: 2})
-	four := holds(t, a, semaphore.Ask{Permits: 4}) // a raised number holds at once
-	busy(t, b, semaphore.Ask{Permits: 1})          // and so does a lower one
+	busy(t, a, semaphore.Request{Permits: 4, N: 2})
+	four := holds(t, a, semaphore.Request{Permits: 4}) // a raised number holds at once
+	busy(t, b, semaphore.Request{Permits: 1})          // and so does a lower one
 	one.Release()
 	one.Release()
 	busy(t, b, three) // twice is once: four and the two are held
@@ -126,7 +126,7 @@ func semaphoreTable(t *testing.T, client redis.UniversalClient) {
 	if _, d := want(t, b, three); !d.Allowed || d.Remaining != 0 {
 		t.Errorf("the one that came back: %+v", d)
 	}
-	_, _, err := a.Acquire(t.Context(), "other {key}\x00", semaphore.Ask{Permits: 1, N: 1})
+	_, _, err := a.Acquire(t.Context(), "other {key}\x00", semaphore.Request{Permits: 1, N: 1})
 	must(t, err)
 	s := a.Stats()
 	if s.Held != 1 || s.Granted != 3 || s.Denied != 3 || s.Lost+s.Failures+s.Expired != 0 {
@@ -141,16 +141,16 @@ func TestSemaphoreArguments(t *testing.T) {
 	for name, test := range map[string]struct {
 		ctx  context.Context
 		key  string
-		ask  semaphore.Ask
+		ask  semaphore.Request
 		want error
 	}{
-		"no key":      {t.Context(), "", semaphore.Ask{Permits: 1, N: 1}, limiter.ErrNoKey},
-		"no permits":  {t.Context(), "k", semaphore.Ask{Permits: 0, N: 1}, nil},
-		"too many":    {t.Context(), "k", semaphore.Ask{Permits: math.MaxInt64, N: 1}, nil},
-		"wants none":  {t.Context(), "k", semaphore.Ask{Permits: 1}, nil},
-		"wants less":  {t.Context(), "k", semaphore.Ask{Permits: 1, N: math.MinInt64}, nil},
-		"ended":       {ended, "k", semaphore.Ask{Permits: 1, N: 1}, context.Canceled},
-		"nobody here": {t.Context(), "k", semaphore.Ask{Permits: 1, N: math.MaxInt64, Class: -1, Queue: -1, Within: -1}, nil},
+		"no key":      {t.Context(), "", semaphore.Request{Permits: 1, N: 1}, limiter.ErrNoKey},
+		"no permits":  {t.Context(), "k", semaphore.Request{Permits: 0, N: 1}, nil},
+		"too many":    {t.Context(), "k", semaphore.Request{Permits: math.MaxInt64, N: 1}, nil},
+		"wants none":  {t.Context(), "k", semaphore.Request{Permits: 1}, nil},
+		"wants less":  {t.Context(), "k", semaphore.Request{Permits: 1, N: math.MinInt64}, nil},
+		"ended":       {ended, "k", semaphore.Request{Permits: 1, N: 1}, context.Canceled},
+		"nobody here": {t.Context(), "k", semaphore.Request{Permits: 1, N: math.MaxInt64, Class: -1, Queue: -1, Within: -1}, nil},
 	} {
 		lease, d, err := s.Acquire(test.ctx, test.key, test.ask)
 		if err == nil || lease != noLease || d != (rules.Decision{}) || test.want != nil && !errors.Is(err, test.want) {
@@ -182,13 +182,13 @@ func TestSemaphoreCrash(t *testing.T) {
 	lasts := func(d time.Duration) func(*SemaphoreConfig) { return func(c *SemaphoreConfig) { c.Lease = d } }
 	alive, crashed, other := semaphoreOf(t, client, lasts(10*time.Second)), semaphoreOf(t, client, lasts(time.Second)), semaphoreOf(t, client, nil)
 	testenv.Running(t, alive.Run)
-	kept := holds(t, alive, semaphore.Ask{Permits: 3})
+	kept := holds(t, alive, semaphore.Request{Permits: 3})
 	known := newest(alive)
 	ends := func() float64 { return client.ZScore(t.Context(), known.key, known.member).Val() }
 	first := ends()
 	start := time.Now()
-	holds(t, crashed, semaphore.Ask{Permits: 3, N: 2}) // and is not heard of again
-	l := holds(t, other, semaphore.Ask{Permits: 3, N: 2, Within: patience, Queue: 1})
+	holds(t, crashed, semaphore.Request{Permits: 3, N: 2}) // and is not heard of again
+	l := holds(t, other, semaphore.Request{Permits: 3, N: 2, Within: patience, Queue: 1})
 	if d := time.Since(start); d < time.Second {
 		t.Errorf("free after %v, and the lease was a second", d)
 	}
@@ -196,7 +196,7 @@ func TestSemaphoreCrash(t *testing.T) {
 	if s := other.Stats(); s.Expired != 1 {
 		t.Errorf("%+v, want one expired", s)
 	}
-	busy(t, crashed, semaphore.Ask{Permits: 3})
+	busy(t, crashed, semaphore.Request{Permits: 3})
 	if isLost(kept) || isLost(l) {
 		t.Errorf("lost: %v %v", isLost(kept), isLost(l))
 	}
@@ -215,17 +215,17 @@ func TestSemaphoreLost(t *testing.T) {
 	var log testenv.Log
 	s := semaphoreOf(t, client, func(c *SemaphoreConfig) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	other := semaphoreOf(t, client, nil)
-	l := holds(t, s, semaphore.Ask{Permits: 1})
+	l := holds(t, s, semaphore.Request{Permits: 1})
 	if !s.renew(t.Context()) || isLost(l) {
 		t.Error("not renewed")
 	}
 	must(t, client.Del(t.Context(), newest(s).key).Err())
-	holds(t, other, semaphore.Ask{Permits: 1})
+	holds(t, other, semaphore.Request{Permits: 1})
 	if !s.renew(t.Context()) || !isLost(l) {
 		t.Error("nobody told the holder")
 	}
 	l.Release()
-	busy(t, s, semaphore.Ask{Permits: 1})
+	busy(t, s, semaphore.Request{Permits: 1})
 	if got := s.Stats(); got.Lost != 1 || got.Held != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -249,10 +249,10 @@ func TestSemaphoreRedisAway(t *testing.T) {
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	testenv.Running(t, s.Run)
-	kept, released := holds(t, s, semaphore.Ask{Permits: 2}), holds(t, s, semaphore.Ask{Permits: 2})
+	kept, released := holds(t, s, semaphore.Request{Permits: 2}), holds(t, s, semaphore.Request{Permits: 2})
 	server.Pause()
 	for range 50 {
-		if _, _, err := s.Acquire(t.Context(), "k", semaphore.Ask{Permits: 9, N: 1}); err == nil {
+		if _, _, err := s.Acquire(t.Context(), "k", semaphore.Request{Permits: 9, N: 1}); err == nil {
 			t.Fatal("no error")
 		}
 	}
@@ -263,7 +263,7 @@ func TestSemaphoreRedisAway(t *testing.T) {
 	<-kept.Lost()
 	server.Resume()
 	eventually(t, "all to be given back", func() bool {
-		l, _, err := s.Acquire(t.Context(), "k", semaphore.Ask{Permits: 9, N: 9})
+		l, _, err := s.Acquire(t.Context(), "k", semaphore.Request{Permits: 9, N: 9})
 		if l != noLease {
 			l.Release()
 		}
@@ -292,7 +292,7 @@ func semaphoreNeverExceeds(t *testing.T, client redis.UniversalClient) {
 			n := int64(1 + (p+i)%2)
 			wg.Go(func() {
 				for range 4 {
-					l, _, err := s.Acquire(context.Background(), "k", semaphore.Ask{Permits: permits, N: n, Queue: each, Within: 3 * patience, Class: i})
+					l, _, err := s.Acquire(context.Background(), "k", semaphore.Request{Permits: permits, N: n, Queue: each, Within: 3 * patience, Class: i})
 					if err != nil || l == noLease {
 						t.Errorf("process %d: %v, %v", p, l, err)
 						return
@@ -323,14 +323,14 @@ func TestSemaphoreLine(t *testing.T) {
 	client := clientAt(t, testenv.Redis(t).URL())
 	s := semaphoreOf(t, client, nil)
 	testenv.Running(t, s.Run)
-	l := holds(t, s, semaphore.Ask{Permits: 1})
+	l := holds(t, s, semaphore.Request{Permits: 1})
 	order := make(chan string, 10)
 	var all []<-chan struct{}
 	for _, w := range []struct {
 		name  string
 		class int
 	}{{"b1", 1}, {"c1", 2}, {"a1", 0}, {"b2", 1}, {"a2", 0}, {"c2", 99}} {
-		all = append(all, waits(t, s, t.Context(), semaphore.Ask{Permits: 1, Class: w.class}, func(l semaphore.Lease, _ rules.Decision, err error) {
+		all = append(all, waits(t, s, t.Context(), semaphore.Request{Permits: 1, Class: w.class}, func(l semaphore.Lease, _ rules.Decision, err error) {
 			if err != nil || l == noLease {
 				t.Errorf("%s: %v, %v", w.name, l, err)
 				return
@@ -339,8 +339,8 @@ func TestSemaphoreLine(t *testing.T) {
 			l.Release()
 		}))
 	}
-	busy(t, s, semaphore.Ask{Permits: 1, Queue: 6, Within: time.Hour}) // full
-	if d := busy(t, s, semaphore.Ask{Permits: 1, Class: 1}); d.RetryAfter < time.Millisecond {
+	busy(t, s, semaphore.Request{Permits: 1, Queue: 6, Within: time.Hour}) // full
+	if d := busy(t, s, semaphore.Request{Permits: 1, Class: 1}); d.RetryAfter < time.Millisecond {
 		t.Errorf("%+v", d)
 	}
 	l.Release()
@@ -366,15 +366,15 @@ func TestSemaphoreContextEnds(t *testing.T) {
 	client := clientAt(t, testenv.Redis(t).URL())
 	s := semaphoreOf(t, client, nil)
 	testenv.Running(t, s.Run)
-	l := holds(t, s, semaphore.Ask{Permits: 1})
+	l := holds(t, s, semaphore.Request{Permits: 1})
 	ctx, cancel := context.WithCancel(t.Context())
-	first := waits(t, s, ctx, semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, err error) {
+	first := waits(t, s, ctx, semaphore.Request{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, err error) {
 		if l != noLease || !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v, %v", l, err)
 		}
 	})
 	var second semaphore.Lease
-	next := waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, _ error) { second = l })
+	next := waits(t, s, t.Context(), semaphore.Request{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, _ error) { second = l })
 	cancel()
 	<-first
 	l.Release()
@@ -386,7 +386,7 @@ func TestSemaphoreContextEnds(t *testing.T) {
 	// Whenever it is cancelled: what it took is given back.
 	for i := range 50 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
-		l, _, err := s.Acquire(ctx, "k", semaphore.Ask{Permits: 1, N: 1, Within: patience, Queue: 1})
+		l, _, err := s.Acquire(ctx, "k", semaphore.Request{Permits: 1, N: 1, Within: patience, Queue: 1})
 		if err == nil {
 			l.Release()
 		} else if !errors.Is(err, context.DeadlineExceeded) {
@@ -395,7 +395,7 @@ func TestSemaphoreContextEnds(t *testing.T) {
 		cancel()
 	}
 	eventually(t, "all to be given back", func() bool {
-		l, d := want(t, s, semaphore.Ask{Permits: 1})
+		l, d := want(t, s, semaphore.Request{Permits: 1})
 		if d.Allowed {
 			l.Release()
 		}
@@ -408,20 +408,20 @@ func TestSemaphorePermitsChange(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
 	s := semaphoreOf(t, client, nil)
-	holds(t, s, semaphore.Ask{Permits: 1})
+	holds(t, s, semaphore.Request{Permits: 1})
 	var served semaphore.Lease
-	done := waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, _ error) { served = l })
-	busy(t, s, semaphore.Ask{Permits: 2})
+	done := waits(t, s, t.Context(), semaphore.Request{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, _ error) { served = l })
+	busy(t, s, semaphore.Request{Permits: 2})
 	<-done
 	if served == noLease {
 		t.Error("one waits though there are two now")
 	}
-	big := waits(t, s, t.Context(), semaphore.Ask{Permits: 3, N: 3}, func(l semaphore.Lease, d rules.Decision, err error) {
+	big := waits(t, s, t.Context(), semaphore.Request{Permits: 3, N: 3}, func(l semaphore.Lease, d rules.Decision, err error) {
 		if l != noLease || err != nil || d.Reason != rules.ReasonBusy || d.RetryAfter != 0 {
 			t.Errorf("three of two: %v, %+v, %v", l, d, err)
 		}
 	})
-	busy(t, s, semaphore.Ask{Permits: 2})
+	busy(t, s, semaphore.Request{Permits: 2})
 	<-big
 }
 
@@ -436,14 +436,14 @@ func semaphoreHints(t *testing.T, client redis.UniversalClient) {
 		eventually(t, "the subscription", s.hearing.Load)
 		waiting = append(waiting, s)
 	}
-	l := holds(t, holder, semaphore.Ask{Permits: 1})
+	l := holds(t, holder, semaphore.Request{Permits: 1})
 	ctx, cancel := context.WithCancel(t.Context())
-	gone := waits(t, waiting[0], ctx, semaphore.Ask{Permits: 1}, func(semaphore.Lease, rules.Decision, error) {})
+	gone := waits(t, waiting[0], ctx, semaphore.Request{Permits: 1}, func(semaphore.Lease, rules.Decision, error) {})
 	cancel()
 	<-gone
 	served := make(chan int, 2)
 	for i, s := range waiting[1:] {
-		waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, err error) {
+		waits(t, s, t.Context(), semaphore.Request{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, err error) {
 			if err != nil || l == noLease {
 				t.Errorf("%v, %v", l, err)
 				return
@@ -476,7 +476,7 @@ func TestSemaphoreTurns(t *testing.T) {
 	must(t, err)
 	var all []*heldLease
 	for range 4 {
-		holds(t, s, semaphore.Ask{Permits: 4})
+		holds(t, s, semaphore.Request{Permits: 4})
 		all = append(all, newest(s))
 	}
 	for _, process := range []string{"a", "b", s.process} { // they wait, and are believed for an hour
@@ -532,9 +532,9 @@ func TestSemaphoreWithoutHints(t *testing.T) {
 	holder, s := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
 	for _, hearing := range []bool{false, true} { // true: it believes to hear, and does not
 		s.hearing.Store(hearing)
-		l := holds(t, holder, semaphore.Ask{Permits: 1})
+		l := holds(t, holder, semaphore.Request{Permits: 1})
 		var served semaphore.Lease
-		done := waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, _ error) { served = l })
+		done := waits(t, s, t.Context(), semaphore.Request{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, _ error) { served = l })
 		l.Release()
 		<-done
 		if served == noLease {
@@ -550,14 +550,14 @@ func TestSemaphoreShutdown(t *testing.T) {
 	client := clientAt(t, testenv.Redis(t).URL())
 	s, other := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
 	stop := testenv.Running(t, s.Run)
-	l := holds(t, s, semaphore.Ask{Permits: 5, N: 5})
+	l := holds(t, s, semaphore.Request{Permits: 5, N: 5})
 	stop()
 	if !isLost(l) {
 		t.Error("the holder was not told")
 	}
-	holds(t, other, semaphore.Ask{Permits: 5, N: 5})
+	holds(t, other, semaphore.Request{Permits: 5, N: 5})
 	l.Release()
-	busy(t, s, semaphore.Ask{Permits: 5})
+	busy(t, s, semaphore.Request{Permits: 5})
 	if got := s.Stats(); got.Held+got.Owed != 0 || got.Lost != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -569,14 +569,14 @@ func TestSemaphoreScriptsFlushed(t *testing.T) {
 	server := testenv.Redis(t)
 	client := clientAt(t, server.URL())
 	s := semaphoreOf(t, client, nil)
-	l := holds(t, s, semaphore.Ask{Permits: 1})
+	l := holds(t, s, semaphore.Request{Permits: 1})
 	must(t, client.ScriptFlush(t.Context()).Err())
 	if !s.renew(t.Context()) || isLost(l) {
 		t.Error("not renewed")
 	}
 	must(t, client.ScriptFlush(t.Context()).Err())
 	l.Release()
-	holds(t, s, semaphore.Ask{Permits: 1})
+	holds(t, s, semaphore.Request{Permits: 1})
 	if got := s.Stats(); got.Failures != 0 {
 		t.Errorf("%+v", got)
 	}

@@ -56,7 +56,7 @@ func (c stalledFlood) run(t *testing.T, server *testenv.RedisServer, name string
 		}
 		callers.Go(func() {
 			k := rand.IntN(c.keys)
-			op := limiter.Op{Quota: q, Name: name, Key: fmt.Sprint(k), Ask: limiter.Ask{N: 1}}
+			op := limiter.Op{Quota: q, Name: name, Key: fmt.Sprint(k), Request: limiter.Request{N: 1}}
 			began := time.Now()
 			r, err := all[rand.IntN(len(all))].Do(t.Context(), op)
 			if took := int64(time.Since(began)); took > worst.Load() {
@@ -104,7 +104,7 @@ func TestDeadlineByRedisClock(t *testing.T) {
 	p, err := newPlan(q)
 	must(t, err)
 	base, _ := s.keyName("limit", "key")
-	ask := limiter.Ask{N: 1}
+	ask := limiter.Request{N: 1}
 	late := call{script: p.script, keys: p.appendKeys(nil, base, s.name, &ask), args: []any{
 		string(appendNumbers(nil, -1, minSpare, float64(time.Now().Add(-time.Minute).UnixMicro()))), p.asked(&ask, 0, false),
 	}}
@@ -118,7 +118,7 @@ func TestDeadlineByRedisClock(t *testing.T) {
 	for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
 		s.clocks.only.ahead.Store(wrong.Microseconds())
 		results := make([]limiter.Result, 1)
-		must(t, s.DoAll(t.Context(), []limiter.Op{{Quota: q, Name: "limit", Key: "other", Ask: ask}}, results))
+		must(t, s.DoAll(t.Context(), []limiter.Op{{Quota: q, Name: "limit", Key: "other", Request: ask}}, results))
 		if got := time.Duration(s.clocks.only.ahead.Load()) * time.Microsecond; got.Abs() > patience || !results[0].Allowed {
 			t.Errorf("%v ahead: then taken to be %v; %+v", wrong, got, results[0])
 		}
@@ -140,7 +140,7 @@ func TestChargeOnce(t *testing.T) {
 		key := fmt.Sprint(q.Algorithm, q.Penalty)
 		charge := func(s *Store, mark, n, left int64) {
 			t.Helper()
-			op := limiter.Op{Quota: q, Key: key, Ask: limiter.Ask{Kind: limiter.Charge, Mark: mark, N: n, Within: 30 * time.Millisecond}}
+			op := limiter.Op{Quota: q, Key: key, Request: limiter.Request{Kind: limiter.Charge, Mark: mark, N: n, Within: 30 * time.Millisecond}}
 			if r := ask(t, s, op); r.Remaining != left {
 				t.Errorf("%s: mark %d, %d permits: %+v, want %d remaining", key, mark, n, r, left)
 			}
@@ -157,7 +157,7 @@ func TestChargeOnce(t *testing.T) {
 	}
 	q := quota(rules.Quota{Rate: rate(10, 10*time.Second)})
 	s := storeOf(t, client, nil)
-	if r := ask(t, s, limiter.Op{Quota: q, Key: "back", Ask: limiter.Ask{Kind: limiter.Charge, Mark: 1, N: 8, Within: 5 * time.Second}}); r.Taken != 8 {
+	if r := ask(t, s, limiter.Op{Quota: q, Key: "back", Request: limiter.Request{Kind: limiter.Charge, Mark: 1, N: 8, Within: 5 * time.Second}}); r.Taken != 8 {
 		t.Errorf("%+v", r)
 	}
 	if r := take(t, s, q, "back", 7); !r.Allowed {

@@ -69,15 +69,15 @@ func (s *Store) one(ctx context.Context, op *limiter.Op) (limiter.Result, error)
 		return limiter.Result{}, err
 	}
 	if p.script == nil {
-		return unlimited(&op.Ask), nil
+		return unlimited(&op.Request), nil
 	}
 	base, _ := s.keyName(op.Name, op.Key)
 	var room [3]string
-	keys := p.appendKeys(room[:0], base, s.name, &op.Ask)
+	keys := p.appendKeys(room[:0], base, s.name, &op.Request)
 	clock := s.clockOf(ctx, base)
 	about, late := s.now(clock), false
 	for range maxTries {
-		c := call{script: p.script, keys: keys, args: []any{s.head(ctx, clock), p.asked(&op.Ask, about, false)}}
+		c := call{script: p.script, keys: keys, args: []any{s.head(ctx, clock), p.asked(&op.Request, about, false)}}
 		sent := time.Now()
 		if err := run(ctx, s.client, &c); err != nil {
 			return limiter.Result{}, wrong(ctx, err)
@@ -189,7 +189,7 @@ func (s *Store) now(c *clock) int64 {
 }
 
 // unlimited returns the result of an ask under a quota without a limit.
-func unlimited(ask *limiter.Ask) limiter.Result {
+func unlimited(ask *limiter.Request) limiter.Result {
 	r := limiter.Result{Decision: rules.Decision{Reason: rules.ReasonLimited, Limit: rules.Unlimited, Remaining: rules.Unlimited}}
 	if ask.N < 0 && ask.Kind != limiter.Forget {
 		return r

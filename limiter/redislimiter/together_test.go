@@ -29,7 +29,7 @@ func limitsOf(t *testing.T, s *Store, shared, user rules.Quota) limits {
 }
 
 func (l limits) allow(ctx context.Context, user string) (bool, error) {
-	d, err := limiter.AllowAll(ctx, limiter.Asked{Limiter: l.shared, Key: "all", N: 1}, limiter.Asked{Limiter: l.user, Key: user, N: 1})
+	d, err := limiter.AllowAll(ctx, limiter.Claim{Limiter: l.shared, Key: "all", N: 1}, limiter.Claim{Limiter: l.user, Key: user, N: 1})
 	return d.Allowed, err
 }
 
@@ -154,14 +154,14 @@ func TestReturnsDoNotLeak(t *testing.T) {
 		}
 		i := rng.IntN(len(held))
 		flying += clock.now() - held[i].Receipt.At
-		ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: held[i].Return()})
+		ask(t, s, limiter.Op{Quota: q, Key: "key", Request: held[i].Return()})
 		held = append(held[:i], held[i+1:]...)
 		returned++
 	}
 	for _, r := range held {
-		ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: r.Return()})
+		ask(t, s, limiter.Op{Quota: q, Key: "key", Request: r.Return()})
 	}
-	r := ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: limiter.Ask{Kind: limiter.Peek}})
+	r := ask(t, s, limiter.Op{Quota: q, Key: "key", Request: limiter.Request{Kind: limiter.Peek}})
 	earned := float64(clock.now()-start) / float64(time.Hour) * 100
 	missing := r.ResetAfter.Hours() * 100
 	leak := missing - (50 - earned)
@@ -180,7 +180,7 @@ func TestDenialsTogetherHaveEffects(t *testing.T) {
 		{Quota: quota(rules.Quota{Algorithm: rules.SlidingLog, Rate: rate(2, time.Second), CountDenied: true}), Name: "counts", Key: "k"},
 	}
 	for i := range ops {
-		ops[i].Ask = limiter.Ask{N: 1, Together: true}
+		ops[i].Request = limiter.Request{N: 1, Together: true}
 	}
 	askAll := func() []limiter.Result {
 		results := make([]limiter.Result, len(ops))
@@ -208,7 +208,7 @@ func TestDenialsTogetherHaveEffects(t *testing.T) {
 	}
 }
 
-// Asks of one key that are too much together take nothing, whatever each of them is alone, and
+// Requests of one key that are too much together take nothing, whatever each of them is alone, and
 // neither do those beside them; and of those that fit each takes its own.
 func TestTogetherOfOneKey(t *testing.T) {
 	clock := handAt(1_700_000_000 * time.Second)
@@ -218,8 +218,8 @@ func TestTogetherOfOneKey(t *testing.T) {
 			continue // a cold permit costs more than its return gives back
 		}
 		half := every.quota.Burst/2 + 1
-		one := limiter.Op{Quota: every.quota, Name: every.name, Key: "k", Ask: limiter.Ask{N: half, Together: true}}
-		other := limiter.Op{Quota: every.quota, Name: every.name, Key: "other", Ask: limiter.Ask{N: 1, Together: true}}
+		one := limiter.Op{Quota: every.quota, Name: every.name, Key: "k", Request: limiter.Request{N: half, Together: true}}
+		other := limiter.Op{Quota: every.quota, Name: every.name, Key: "other", Request: limiter.Request{N: 1, Together: true}}
 		ops, results := []limiter.Op{one, other, one}, make([]limiter.Result, 3)
 		must(t, s.DoAll(t.Context(), ops, results))
 		if results[0].Taken+results[1].Taken+results[2].Taken != 0 || !results[0].Allowed || results[2].Allowed {

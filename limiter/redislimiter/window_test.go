@@ -50,7 +50,7 @@ func TestFullLog(t *testing.T) {
 	if r := take(t, s, q, "key", 40_000); r.Allowed || r.RetryAfter != 40_000*time.Millisecond {
 		t.Fatalf("a part of a full one: %+v", r)
 	}
-	r := ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: limiter.Ask{Kind: limiter.Return, N: 1, Mark: at(1).Microseconds()}})
+	r := ask(t, s, limiter.Op{Quota: q, Key: "key", Request: limiter.Request{Kind: limiter.Return, N: 1, Mark: at(1).Microseconds()}})
 	if r.Remaining != 1 {
 		t.Fatalf("one of the oldest given back: %+v", r)
 	}
@@ -95,18 +95,18 @@ func TestStateIsBounded(t *testing.T) {
 			for i := range 600 {
 				clock.pass(80 * time.Microsecond) // many instants, of which the newest are enough
 				for k := range ops {
-					ops[k] = limiter.Op{Quota: q, Name: "limit", Key: "key", Ask: limiter.Ask{N: int64(i % 3)}}
+					ops[k] = limiter.Op{Quota: q, Name: "limit", Key: "key", Request: limiter.Request{N: int64(i % 3)}}
 				}
-				ops[1].Ask = limiter.Ask{Kind: limiter.Charge, N: int64(i % 100 / 99 * 100)}
-				ops[2].Ask = limiter.Ask{Kind: limiter.Reserve, N: 1, Within: 20 * time.Millisecond}
-				ops[3].Ask = limiter.Ask{Kind: limiter.Return, N: 1, Mark: results[0].Mark}
+				ops[1].Request = limiter.Request{Kind: limiter.Charge, N: int64(i % 100 / 99 * 100)}
+				ops[2].Request = limiter.Request{Kind: limiter.Reserve, N: 1, Within: 20 * time.Millisecond}
+				ops[3].Request = limiter.Request{Kind: limiter.Return, N: 1, Mark: results[0].Mark}
 				must(t, s.DoAll(context.Background(), ops, results))
 				largest = max(largest, client.StrLen(context.Background(), s.state("limit", "key")).Val())
 			}
 			if largest > 65+16*(3*64+50) {
 				t.Errorf("%s, denials counted %t: up to %d bytes", q.Algorithm, count, largest)
 			}
-			ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: limiter.Ask{Kind: limiter.Forget}})
+			ask(t, s, limiter.Op{Quota: q, Key: "key", Request: limiter.Request{Kind: limiter.Forget}})
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestReservationsAreBounded(t *testing.T) {
 		return start + time.Duration(i+1)*time.Millisecond
 	}), 0).Err())
 	must(t, client.SetRange(context.Background(), s.state("limit", "key"), 9, string(fullLog(1, func(int) time.Duration { return start })[9:17])).Err()) // its last time
-	reserve := limiter.Op{Quota: q, Key: "key", Ask: limiter.Ask{Kind: limiter.Reserve, N: 1, Within: 24 * time.Hour}}
+	reserve := limiter.Op{Quota: q, Key: "key", Request: limiter.Request{Kind: limiter.Reserve, N: 1, Within: 24 * time.Hour}}
 	if r := ask(t, s, reserve); r.Allowed || r.RetryAfter != time.Millisecond {
 		t.Errorf("beyond all bounds: %+v", r)
 	}
@@ -169,7 +169,7 @@ func TestCalendarReservations(t *testing.T) {
 	q := quota(rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(2, 24*time.Hour), Calendar: rules.CalendarDay, Zone: "Europe/Berlin"})
 	take(t, s, q, "key", 2)
 	for i, want := range []time.Duration{12, 12, 12 + 25, 12 + 25, 12 + 25 + 24} {
-		r := ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: limiter.Ask{Kind: limiter.Reserve, N: 1, Within: 100 * 24 * time.Hour}})
+		r := ask(t, s, limiter.Op{Quota: q, Key: "key", Request: limiter.Request{Kind: limiter.Reserve, N: 1, Within: 100 * 24 * time.Hour}})
 		if !r.Allowed || r.Delay != want*time.Hour {
 			t.Errorf("reservation %d: %+v, want a delay of %v", i, r, want*time.Hour)
 		}

@@ -14,7 +14,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	ask := semaphore.Ask{Permits: 2, N: 1, Queue: 1, Within: time.Second}
+	ask := semaphore.Request{Permits: 2, N: 1, Queue: 1, Within: time.Second}
 	report := func(customer string) error {
 		lease, d, err := reports.Acquire(context.Background(), customer, ask)
 		if err != nil {

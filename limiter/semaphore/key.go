@@ -44,7 +44,7 @@ func (k *keyState) within(d *rules.Decision) {
 }
 
 // denied returns a denial. A nil k means that all permits are free.
-func (k *keyState) denied(ask *Ask, retry time.Duration) rules.Decision {
+func (k *keyState) denied(ask *Request, retry time.Duration) rules.Decision {
 	d := rules.Decision{Reason: rules.ReasonBusy, Limit: ask.Permits, Remaining: ask.Permits, RetryAfter: retry}
 	if k != nil {
 		d.Remaining = max(k.free(), 0)
@@ -62,7 +62,7 @@ const (
 // want as much. That is the recent time for which a lease is held, for each time that all
 // permits have to be released. Before a lease has been released, the time that the permits have
 // been held so far is used instead.
-func (k *keyState) estimate(ask *Ask, now time.Duration) time.Duration {
+func (k *keyState) estimate(ask *Request, now time.Duration) time.Duration {
 	mean := k.mean
 	if mean == 0 {
 		mean = now - k.since

@@ -74,7 +74,7 @@ func New(c Config) (*Memory, error) {
 
 // Acquire implements [Acquirer]. It allocates nothing for a key whose permits are held, or were
 // lately.
-func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (held Lease, d rules.Decision, err error) {
+func (s *Memory) Acquire(ctx context.Context, key string, ask Request) (held Lease, d rules.Decision, err error) {
 	if !ask.isValid(key) {
 		return Lease{}, rules.Decision{}, ask.validate(key)
 	}

@@ -30,11 +30,11 @@ func newSemaphore(t testing.TB, c semaphore.Config) *semaphore.Memory {
 }
 
 // semaphoreAsk asks for one of the permits, and would wait for an hour.
-func semaphoreAsk(permits int64) semaphore.Ask {
-	return semaphore.Ask{Permits: permits, Queue: 100, N: 1, Within: time.Hour}
+func semaphoreAsk(permits int64) semaphore.Request {
+	return semaphore.Request{Permits: permits, Queue: 100, N: 1, Within: time.Hour}
 }
 
-func mustHold(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Ask) semaphore.Lease {
+func mustHold(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Request) semaphore.Lease {
 	t.Helper()
 	l, d, err := s.Acquire(t.Context(), key, ask)
 	if err != nil || !d.Allowed || l == (semaphore.Lease{}) {
@@ -43,7 +43,7 @@ func mustHold(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Ask)
 	return l
 }
 
-func mustBeBusy(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Ask) rules.Decision {
+func mustBeBusy(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Request) rules.Decision {
 	t.Helper()
 	l, d, err := s.Acquire(t.Context(), key, ask)
 	if err != nil || d.Allowed || d.Reason != rules.ReasonBusy || l != (semaphore.Lease{}) {
@@ -64,7 +64,7 @@ type semaphoreLine struct {
 
 // come waits in a goroutine of its own; it stands in the line when come returns. The
 // test runs in a bubble.
-func (l *semaphoreLine) come(ctx context.Context, name string, ask semaphore.Ask) {
+func (l *semaphoreLine) come(ctx context.Context, name string, ask semaphore.Request) {
 	go func() {
 		lease, d, err := l.s.Acquire(ctx, "k", ask)
 		l.mu.Lock()
@@ -102,7 +102,7 @@ func (l *semaphoreLine) release(i int) {
 
 func TestSemaphore(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{})
-	ask := semaphore.Ask{Permits: 2, N: 1}
+	ask := semaphore.Request{Permits: 2, N: 1}
 	a := mustHold(t, s, "k", ask)
 	b, d, err := s.Acquire(t.Context(), "k", ask)
 	if want := (rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 2}); d != want || err != nil {
@@ -127,13 +127,13 @@ func TestSemaphoreArguments(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{})
 	for _, tc := range []struct {
 		key string
-		ask semaphore.Ask
+		ask semaphore.Request
 	}{
-		{"", semaphore.Ask{Permits: 1, N: 1}},
-		{"k", semaphore.Ask{Permits: 0, N: 1}},
-		{"k", semaphore.Ask{Permits: math.MinInt64, N: 1}},
-		{"k", semaphore.Ask{Permits: 1, N: 0}},
-		{"k", semaphore.Ask{Permits: 1, N: math.MinInt64}},
+		{"", semaphore.Request{Permits: 1, N: 1}},
+		{"k", semaphore.Request{Permits: 0, N: 1}},
+		{"k", semaphore.Request{Permits: math.MinInt64, N: 1}},
+		{"k", semaphore.Request{Permits: 1, N: 0}},
+		{"k", semaphore.Request{Permits: 1, N: math.MinInt64}},
 	} {
 		if l, d, err := s.Acquire(t.Context(), tc.key, tc.ask); err == nil || l != (semaphore.Lease{}) || d.Allowed {
 			t.Errorf("Acquire(%q, %+v): %v, %+v, %v; want an error", tc.key, tc.ask, l, d, err)
@@ -142,11 +142,11 @@ func TestSemaphoreArguments(t *testing.T) {
 	if _, _, err := s.Acquire(t.Context(), "", semaphoreAsk(1)); !errors.Is(err, limiter.ErrNoKey) {
 		t.Errorf("no key: %v", err)
 	}
-	d := mustBeBusy(t, s, "k", semaphore.Ask{Permits: 3, N: 4, Within: time.Hour, Queue: 1})
+	d := mustBeBusy(t, s, "k", semaphore.Request{Permits: 3, N: 4, Within: time.Hour, Queue: 1})
 	if d.Limit != 3 || d.Remaining != 3 || d.RetryAfter != 0 {
 		t.Errorf("more than there are: %+v", d)
 	}
-	huge := semaphore.Ask{Permits: math.MaxInt64, N: math.MaxInt64, Queue: math.MinInt, Class: math.MaxInt, Within: math.MinInt64}
+	huge := semaphore.Request{Permits: math.MaxInt64, N: math.MaxInt64, Queue: math.MinInt, Class: math.MaxInt, Within: math.MinInt64}
 	l := mustHold(t, s, "k", huge)
 	mustBeBusy(t, s, "k", huge)
 	huge.Class, huge.Within = math.MinInt, math.MaxInt64
@@ -170,7 +170,7 @@ func TestSemaphoreArguments(t *testing.T) {
 // A key beyond the bound is held to its permits as the others are, and what it holds comes back.
 func TestSemaphoreFull(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{MaxKeys: 2})
-	ask := semaphore.Ask{Permits: 1, N: 1, Queue: 1, Within: time.Hour}
+	ask := semaphore.Request{Permits: 1, N: 1, Queue: 1, Within: time.Hour}
 	a, b, c := mustHold(t, s, "a", ask), mustHold(t, s, "b", ask), mustHold(t, s, "c", ask)
 	for range 100 {
 		if d := mustBeBusy(t, s, "c", ask); d.RetryAfter <= 0 || d.Limit != 1 || d.Remaining != 0 {
@@ -215,7 +215,7 @@ func TestSemaphoreFullInAnyOrder(t *testing.T) {
 			}
 			h := holding{key: rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(rt, "key"), n: rapid.Int64Range(1, 3).Draw(rt, "n")}
 			permits := rapid.Int64Range(1, 3).Draw(rt, "permits")
-			lease, d, err := s.Acquire(t.Context(), h.key, semaphore.Ask{Permits: permits, N: h.n})
+			lease, d, err := s.Acquire(t.Context(), h.key, semaphore.Request{Permits: permits, N: h.n})
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -232,7 +232,7 @@ func TestSemaphoreFullInAnyOrder(t *testing.T) {
 			l.Release()
 		}
 		for key := range held {
-			lease, d, err := s.Acquire(t.Context(), key, semaphore.Ask{Permits: 2, N: 2})
+			lease, d, err := s.Acquire(t.Context(), key, semaphore.Request{Permits: 2, N: 2})
 			if err != nil || !d.Allowed {
 				rt.Fatalf("%q, when all is given back: %+v, %v", key, d, err)
 			}
@@ -247,7 +247,7 @@ func TestSemaphoreFullInAnyOrder(t *testing.T) {
 // The chance that a key is refused that holds nothing: what LIMITS.md states.
 func TestSemaphoreCrowd(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{})
-	ask := semaphore.Ask{Permits: 1, N: 1}
+	ask := semaphore.Request{Permits: 1, N: 1}
 	for i := range 67_000 {
 		mustHold(t, s, fmt.Sprint("stranger", i), ask)
 	}
@@ -271,14 +271,14 @@ func TestSemaphoreCrowd(t *testing.T) {
 func TestIdleKeysKeepNobodyOut(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{MaxKeys: 20})
 	for i := range 1000 {
-		l, d, err := s.Acquire(t.Context(), fmt.Sprint(i), semaphore.Ask{Permits: 1, N: 1})
+		l, d, err := s.Acquire(t.Context(), fmt.Sprint(i), semaphore.Request{Permits: 1, N: 1})
 		if err != nil || d.Reason != rules.ReasonWithin {
 			t.Fatalf("key %d, alone: %+v, %v", i, d, err)
 		}
 		l.Release()
 	}
 	for i := range 20 {
-		mustHold(t, s, fmt.Sprint(i), semaphore.Ask{Permits: 1, N: 1})
+		mustHold(t, s, fmt.Sprint(i), semaphore.Request{Permits: 1, N: 1})
 	}
 	if got, want := s.Stats(), (semaphore.Stats{Keys: 20, Held: 20, Admitted: 1020}); got != want {
 		t.Errorf("Stats() = %+v, want %+v", got, want)
@@ -340,7 +340,7 @@ func TestSemaphoreUnfair(t *testing.T) {
 		b.Release()
 		c.Release()
 		line.want("two")
-		line.s.Acquire(t.Context(), "k", semaphore.Ask{Permits: 1, N: 1}) // one after the other
+		line.s.Acquire(t.Context(), "k", semaphore.Request{Permits: 1, N: 1}) // one after the other
 		line.release(0)
 		line.want("two", "second")
 		line.release(1)
@@ -572,7 +572,7 @@ func TestSemaphoreConcurrent(t *testing.T) {
 // A key that comes and goes allocates nothing.
 func TestSemaphoreAllocations(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{})
-	ask := semaphore.Ask{Permits: 10, N: 1}
+	ask := semaphore.Request{Permits: 10, N: 1}
 	mustHold(t, s, "known", ask)
 	for _, key := range []string{"known", "new"} {
 		if n := testing.AllocsPerRun(1000, func() { mustHold(t, s, key, ask).Release() }); n != 0 {
@@ -587,7 +587,7 @@ func TestSemaphoreMemory(t *testing.T) {
 	var leases []semaphore.Lease
 	before := heapInUse()
 	for i := range 40_000 {
-		leases = append(leases, mustHold(t, s, fmt.Sprint(i), semaphore.Ask{Permits: 1, N: 1}))
+		leases = append(leases, mustHold(t, s, fmt.Sprint(i), semaphore.Request{Permits: 1, N: 1}))
 	}
 	for _, l := range leases {
 		l.Release()
@@ -613,7 +613,7 @@ func heapInUse() uint64 {
 
 func BenchmarkSemaphore(b *testing.B) {
 	s := newSemaphore(b, semaphore.Config{})
-	ask := semaphore.Ask{Permits: math.MaxInt64, N: 1}
+	ask := semaphore.Request{Permits: math.MaxInt64, N: 1}
 	mustHold(b, s, "k", ask)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

@@ -53,7 +53,7 @@ func (m *semaphoreModel) serve() (served []*modelWaiter) {
 	return served
 }
 
-func (m *semaphoreModel) passes(ask *Ask) bool {
+func (m *semaphoreModel) passes(ask *Request) bool {
 	if ask.N > m.permits-m.held {
 		return false
 	}
@@ -95,7 +95,7 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"acquire": func(rt *rapid.T) {
-				ask := &Ask{
+				ask := &Request{
 					Permits: rapid.SampledFrom([]int64{m.permits, m.permits, m.permits, 1, 3, 6}).Draw(rt, "permits"),
 					N:       rapid.Int64Range(1, 4).Draw(rt, "n"),
 					Class:   rapid.IntRange(0, 3).Draw(rt, "class"),
@@ -157,7 +157,7 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 				w := m.line[i].real
 				m.line = slices.Delete(m.line, i, i+1)
 				if rapid.Bool().Draw(rt, "late") {
-					st.late(w, &Ask{Permits: m.permits, N: w.n})
+					st.late(w, &Request{Permits: m.permits, N: w.n})
 				} else {
 					st.cancel(w)
 				}

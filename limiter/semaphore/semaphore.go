@@ -20,12 +20,12 @@ type Acquirer interface {
 	//
 	// An error means that nothing was taken: the arguments are wrong, the context has ended, or
 	// it is unknown who holds the permits. An empty key is [limiter.ErrNoKey].
-	Acquire(ctx context.Context, key string, ask Ask) (Lease, rules.Decision, error)
+	Acquire(ctx context.Context, key string, ask Request) (Lease, rules.Decision, error)
 }
 
-// Ask is the request of an Acquire. Permits and Queue are part of it, so that a reload needs no
-// call of its own: the latest Ask holds for the key.
-type Ask struct {
+// Request is the request of an Acquire. Permits and Queue are part of it, so that a reload needs no
+// call of its own: the latest Request holds for the key.
+type Request struct {
 	// Permits is the number of permits of the key, at least 1. A changed number takes effect at
 	// once: with more, waiters are served; with fewer, none is served until enough permits are
 	// released. Leases that are held stay valid.
@@ -42,9 +42,9 @@ type Ask struct {
 }
 
 // isValid reports whether validate returns nil. It is separate to be inlined.
-func (a *Ask) isValid(key string) bool { return key != "" && a.Permits >= 1 && a.N >= 1 }
+func (a *Request) isValid(key string) bool { return key != "" && a.Permits >= 1 && a.N >= 1 }
 
-func (a *Ask) validate(key string) error {
+func (a *Request) validate(key string) error {
 	switch {
 	case key == "":
 		return limiter.ErrNoKey

@@ -27,7 +27,7 @@ type stripe struct {
 func (st *stripe) now() time.Duration { return time.Since(st.semaphore.start) }
 
 // acquire takes permits, denies them, or queues a waiter. It sets d, which must be zero.
-func (st *stripe) acquire(hash uint64, name string, ask *Ask, d *rules.Decision) (l *slot, w *waiter) {
+func (st *stripe) acquire(hash uint64, name string, ask *Request, d *rules.Decision) (l *slot, w *waiter) {
 	st.mu.Lock() // no defer: no code outside this package is called here
 	k := st.keys.find(hash, name)
 	if k != nil && k.permits != ask.Permits {
@@ -66,7 +66,7 @@ func (st *stripe) acquire(hash uint64, name string, ask *Ask, d *rules.Decision)
 }
 
 // ask is like acquire, for a key that has at least ask.N permits in all.
-func (st *stripe) ask(k *keyState, ask *Ask, d *rules.Decision) (*slot, *waiter) {
+func (st *stripe) ask(k *keyState, ask *Request, d *rules.Decision) (*slot, *waiter) {
 	if ask.N <= k.free() && (k.line == nil || k.line.ahead(ask.Class) == 0) {
 		l := st.grant(k, ask.N)
 		k.within(d)
@@ -93,7 +93,7 @@ func (st *stripe) ask(k *keyState, ask *Ask, d *rules.Decision) (*slot, *waiter)
 }
 
 // wait waits until the waiter is served, ask.Within has passed or the context ends.
-func (st *stripe) wait(ctx context.Context, w *waiter, ask *Ask) (*slot, rules.Decision, error) {
+func (st *stripe) wait(ctx context.Context, w *waiter, ask *Request) (*slot, rules.Decision, error) {
 	timer := time.NewTimer(ask.Within)
 	defer timer.Stop()
 	select {
@@ -108,7 +108,7 @@ func (st *stripe) wait(ctx context.Context, w *waiter, ask *Ask) (*slot, rules.D
 }
 
 // late denies a waiter whose time has passed, unless it was served at the same moment.
-func (st *stripe) late(w *waiter, ask *Ask) {
+func (st *stripe) late(w *waiter, ask *Request) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if !w.queued {
@@ -187,7 +187,7 @@ func (st *stripe) drain() {
 func (st *stripe) dismiss(w *waiter, retry time.Duration) {
 	w.key.line.remove(w)
 	st.stats.Waiting--
-	w.decision = w.key.denied(&Ask{Permits: w.key.permits}, retry)
+	w.decision = w.key.denied(&Request{Permits: w.key.permits}, retry)
 	close(w.ready)
 }
 

@@ -81,7 +81,7 @@ func NewRefusal(ctx context.Context, d rules.Decision, answer rules.Answer, requ
 	case rules.ReasonUnread:
 		r.Code, r.Message = invalidArgument, "the request cannot be read"
 		return r
-	case rules.ReasonBusy, rules.ReasonAway:
+	case rules.ReasonBusy, rules.ReasonUnavailable:
 		r.Code, r.Message = unavailable, "no room for such requests now"
 		r.Wait = time.Second
 	case rules.ReasonServed:

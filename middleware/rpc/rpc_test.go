@@ -69,7 +69,7 @@ func TestRefusals(t *testing.T) {
 		{rules.Decision{Reason: rules.ReasonLimited}, resourceExhausted, "too many requests for these parameters", 0, true},
 		{rules.Decision{Reason: rules.ReasonLocked, RetryAfter: time.Minute}, resourceExhausted, "too many requests for these parameters; retry in 60 s", time.Minute, true},
 		{rules.Decision{Reason: rules.ReasonBusy}, unavailable, "no room for such requests now; retry in 1 s", time.Second, false},
-		{rules.Decision{Reason: rules.ReasonAway, RetryAfter: 3 * time.Second}, unavailable, "no room for such requests now; retry in 3 s", 3 * time.Second, false},
+		{rules.Decision{Reason: rules.ReasonUnavailable, RetryAfter: 3 * time.Second}, unavailable, "no room for such requests now; retry in 3 s", 3 * time.Second, false},
 		{rules.Decision{Reason: rules.ReasonBlocked}, permissionDenied, "not allowed", 0, false},
 		{rules.Decision{Reason: rules.ReasonNoMatch}, permissionDenied, "not allowed", 0, false},
 		{rules.Decision{Reason: rules.ReasonUnread}, invalidArgument, "the request cannot be read", 0, false},

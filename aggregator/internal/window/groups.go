@@ -61,7 +61,7 @@ func (g *Groups) Used() int64 {
 // its group may have is added as if the group were unknown.
 func (g *Groups) Add(text []byte, pane, n int64, in decode.InGroup) {
 	switch in {
-	case decode.SurelyInGroup:
+	case decode.CertainlyInGroup:
 	case decode.MaybeInGroup:
 		g.all.Add(pane, n)
 		g.strays.Add(pane, n)
@@ -111,7 +111,7 @@ func (g *Groups) named(create bool) *group {
 // already.
 func (g *Groups) TakeOffCount(name []byte, pane, n int64, in decode.InGroup) {
 	switch in {
-	case decode.SurelyInGroup:
+	case decode.CertainlyInGroup:
 	case decode.MaybeInGroup:
 		g.strays.again.Add(pane, n)
 	default:

@@ -62,7 +62,7 @@ func TestTotalsAreBounded(t *testing.T) {
 	for i := range 10 {
 		totals.Add([]byte(fmt.Sprintf("GET /%d?*", i)), 5, 7)
 	}
-	if len(totals.byRoute) != 3 || totals.Of([]byte("GET /2?q=1")) == nil || totals.Of([]byte("GET /7?q=1")) != nil {
+	if len(totals.byRoute) != 3 || totals.ForKey([]byte("GET /2?q=1")) == nil || totals.ForKey([]byte("GET /7?q=1")) != nil {
 		t.Errorf("%d totals, want the first three", len(totals.byRoute))
 	}
 	totals.Sweep(40)

@@ -78,7 +78,7 @@ func TestResumedHistoriesHold(t *testing.T) {
 					}
 					continue
 				}
-				sum, panes := int64(0), rules.Portion(of, windows)
+				sum, panes := int64(0), rules.ScaleUp(of, windows)
 				for p := last - of; p > last-of-panes; p-- {
 					sum += truth[p]
 				}

@@ -57,9 +57,9 @@ func (t *Totals) Add(text []byte, pane, n int64) {
 	of.Counts.Add(pane, n)
 }
 
-// Of returns the total of a key's route, or nil. The bounds of a nil Total are 0 and
+// ForKey returns the total of a key's route, or nil. The bounds of a nil Total are 0 and
 // [rules.Unknown].
-func (t *Totals) Of(text []byte) *Total {
+func (t *Totals) ForKey(text []byte) *Total {
 	return t.byRoute[string(text[:bytes.LastIndexByte(text, '?')+1])]
 }
 

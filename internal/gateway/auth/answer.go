@@ -73,7 +73,7 @@ func repeated(header string) *rules.Answer {
 func plainAnswer(d rules.Decision, stated http.Header) rules.Answer {
 	d.From = nil
 	switch d.Reason {
-	case rules.ReasonServed, rules.ReasonBusy, rules.ReasonAway: // 429 in place of 503
+	case rules.ReasonServed, rules.ReasonBusy, rules.ReasonUnavailable: // 429 in place of 503
 		d.Reason, d.Backoff = rules.ReasonLimited, max(d.Backoff, time.Second)
 	}
 	a := d.Answer()

@@ -85,7 +85,7 @@ func (s *service) fail(node string) { s.Failed(node, time.Now(), errAway, node) 
 func TestOneNodeIsNotAnother(t *testing.T) {
 	bubble(t, func(t *testing.T, s *service) {
 		s.fail("a")
-		if !s.Away(t.Context(), "a") || s.Away(t.Context(), "b") || s.Stats().Away != 1 {
+		if !s.Away(t.Context(), "a") || s.Away(t.Context(), "b") || s.Stats().Unavailable != 1 {
 			t.Errorf("%+v", s.Stats())
 		}
 		s.well.Store(true)
@@ -142,7 +142,7 @@ func TestNodesAreBounded(t *testing.T) {
 		for i := range maxNodes + 100 {
 			s.fail(fmt.Sprint(i))
 		}
-		if n := s.Stats().Away; n != maxNodes {
+		if n := s.Stats().Unavailable; n != maxNodes {
 			t.Errorf("%d are away", n)
 		}
 		s.well.Store(true)

@@ -4,9 +4,9 @@ import "time"
 
 // Stats is a snapshot of a [Set].
 type Stats struct {
-	Away   int       // unavailable nodes
-	Since  time.Time // beginning of the oldest current outage; zero if there is none
-	Probes uint64
+	Unavailable int       // unavailable nodes
+	Since       time.Time // beginning of the oldest current outage; zero if there is none
+	Probes      uint64
 }
 
 // Stats returns a snapshot.
@@ -19,7 +19,7 @@ func (s *Set[T]) Stats() Stats {
 			if !n.away.Load() {
 				continue
 			}
-			if stats.Away++; stats.Since.IsZero() || n.since.Before(stats.Since) {
+			if stats.Unavailable++; stats.Since.IsZero() || n.since.Before(stats.Since) {
 				stats.Since = n.since
 			}
 		}
