@@ -27,7 +27,7 @@ var fieldsOf = map[string]struct{ decide, doNot string }{
 	"rules.Threshold":  {decide: "Kind Over Top Hold CoolDown"},
 	"rules.Rate":       {decide: "N Per"},
 	"rules.Fraction":   {decide: "Num Den"},
-	"rules.Limit":      {decide: "Mode Scope Away Wait Concurrency Queue"},
+	"rules.Limit":      {decide: "Mode Scope Outage Wait Concurrency Queue"},
 	"rules.Quota":      {decide: "Algorithm Burst Missing Shape WarmUp ColdFactor Calendar Zone Blocks CountDenied Penalty"},
 	"rules.Priority":   {decide: "Source Name First"},
 	"rules.Response":   {decide: "Status Type Body"},

@@ -124,7 +124,7 @@ func TestHold(t *testing.T) {
 					f.Error("held since never")
 				}
 				f.wantAfter(12 * time.Second)
-				for _, line := range []string{"hot keys are held, and stay limited", "no longer held"} {
+				for _, line := range []string{"hot keys are held and stay limited", "no longer held"} {
 					if n := strings.Count(f.log.String(), line); n != 1 {
 						f.Errorf("%q is logged %d times:\n%s", line, n, f.log)
 					}
