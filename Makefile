@@ -2,6 +2,7 @@
 MODULES = adapters/chi adapters/gin adapters/echo adapters/fiber adapters/grpc adapters/connect
 FUZZTIME = 20s
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
+VALE = github.com/vale-cli/vale/v3/cmd/vale@v3.21.0
 DEADCODE = golang.org/x/tools/cmd/deadcode@v0.52.0
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -26,7 +27,8 @@ test-rest:
 	@./scripts/install-test-tools
 	@MODULES="$(MODULES)" ./scripts/test rest
 
-lint: ## run golangci-lint, deadcode and govulncheck (the first time they are built: minutes)
+lint: ## run golangci-lint, deadcode, govulncheck and Vale (the first time they are built: minutes)
+	@./scripts/prose $(VALE)
 	@for module in . $(MODULES); do (cd $$module && go run $(GOLANGCI_LINT) run ./...) || exit 1; done
 	@MODULES=". $(MODULES)" ./scripts/deadcode $(DEADCODE)
 	@MODULES=". $(MODULES)" ./scripts/vulnerabilities $(GOVULNCHECK)
