@@ -57,13 +57,13 @@ var figures = []figure.Figure[scrape]{
 				}
 			}
 		}).
-		Explain("requests that a limit of the rule decided on: `within` it; refused as `limited` (over the limit), " +
-			"`blocked` (a value that the rule blocks), `locked` (a penalty lasts), `busy` (all permits in use), " +
+		Explain("requests that a limit of the rule decided: `within` it; refused as `limited` (over the limit), " +
+			"`blocked` (a value that the rule blocks), `locked` (during a penalty), `busy` (all permits in use), " +
 			"`away` (Redis is unavailable, and the limit fails closed), `unread` (a body that cannot be read, by " +
 			"`unread: reject`), or answered by the rule as `served`; let pass as `shadow` (over a limit that " +
 			"only watches) or `open` (hotparam could not decide); `gone`, its client left while it waited. A " +
-			"request counts for the rule that decided, and for each limit in shadow mode that it is over. Rules " +
-			"without a limit have none"),
+			"request counts for the deciding rule, and for each exceeded limit in shadow mode. Rules without a " +
+			"limit have none"),
 	figure.CountersBy("app_counted_total", "What the rule has counted: requests, or the bytes, milliseconds or units of them.", "rule",
 		func(s *scrape, emit func(string, int64)) {
 			if s.counts == nil {
@@ -87,9 +87,9 @@ var figures = []figure.Figure[scrape]{
 				emit(rule, n)
 			}
 		}).
-		Explain("keys of the rule's limits that lost their place in a table with `max_keys` others, or found none; " +
-			"without a rule, keys of limits with `scope: exact` while Redis is unavailable. They are " +
-			"[limited all the same](docs/LIMITS.md#a-full-table-of-keys), and a key may be refused that should not be"),
+		Explain("keys that lost their place in a full table (`max_keys`), or found none. Without a rule: keys of " +
+			"limits with `scope: exact` while Redis is unavailable. They are [still " +
+			"limited](docs/LIMITS.md#a-full-table-of-keys), and may be refused too early"),
 	figure.Gauge("app_waiting_requests", "Requests that wait for their turn.",
 		func(s *scrape) float64 { return float64(s.guarded.Waiting) }),
 	figure.Counter("app_panics_total", "Requests that passed because hotparam panicked.",
@@ -117,14 +117,14 @@ var figures = []figure.Figure[scrape]{
 			}
 		}).
 		Explain("counts that could not be sent: `table_full` (too many distinct keys between two flushes), " +
-			"`too_long` (the key's line fits no packet or record); by StatsD `send_error` (nobody listens, no " +
-			"such host); by Kafka `buffer_full` (the brokers are unavailable or slow), `delivery` (they refused the " +
+			"`too_long` (the key's line fits no packet or record); by StatsD `send_error` (no listener, no such " +
+			"host); by Kafka `buffer_full` (the brokers are unavailable or slow), `delivery` (they refused the " +
 			"record), `not_connected` (the partitions were not known yet), `no_rule` (the sink has other rules)"),
 	figure.New(prometheus.GaugeValue, "app_rules_info", "1, with the version of the rules in force and the id of the key that redacts values.", []string{"version", "redact_key"},
 		func(s *scrape, emit func(float64, ...string)) { emit(1, s.told.Version, s.told.RedactKey) }).
-		Explain("1: the version of the rules in force (a hash of [what decides](docs/RUNNING.md#which-rules-are-where) in the file), and an id of the key that [redacts " +
-			"values](docs/SECURITY.md#redacted-values), which says nothing about the key. Instances should agree " +
-			"in both"),
+		Explain("1; the labels are the version of the rules in force (a " +
+			"[hash](docs/RUNNING.md#which-rules-are-where)), and an id of the key that [redacts " +
+			"values](docs/SECURITY.md#redacted-values), which does not reveal it. Instances should agree in both"),
 	figure.Counter("app_rules_reloads_total", "Times that a changed file was put in force.",
 		func(s *scrape) int64 { return int64(s.told.Reloads) }),
 	figure.Counter("app_rules_rejected_total", "Times that a changed file was not put in force.",
@@ -132,8 +132,8 @@ var figures = []figure.Figure[scrape]{
 		Explain("times that a changed file was not, since it was bad or needs a restart: the log says why"),
 	figure.Flag("app_rules_refused", "1 while the file is not in force, as it is bad or cannot be read; the last good one is.",
 		func(s *scrape) bool { return s.told.Problem != "" }).
-		Explain("1 while the file is not the one whose rules are in force, since it was bad or needs a restart: " +
-			"the log says why, and `Stats().Rules.Problem`"),
+		Explain("1 while the rules of the file are not in force, because it is invalid or needs a restart; the log " +
+			"and `Stats().Rules.Problem` have the reason"),
 	ofWatcher("app_instances", "Instances that send counts, as the aggregator publishes; 0 if it publishes nothing.",
 		func(s *scrape) float64 { return float64(s.watcher.Instances) }).
 		Explain("instances that send counts, as the aggregator publishes; 0 when it publishes nothing"),
@@ -142,8 +142,8 @@ var figures = []figure.Figure[scrape]{
 		Explain("live instances, where a limit has `scope: share` or `exact`"),
 	figure.Gauge("app_members_assumed", "Live instances that are assumed, as Redis does not say how many there are; 0 if it does.",
 		func(s *scrape) float64 { return float64(s.members.Assumed) }).
-		Explain("live instances that are assumed for limits with `scope: share` or `exact`, as Redis has not said since " +
-			"the start how many there are: [`instances`](docs/RULES.md#the-top-of-the-file), or 1; 0 once it has"),
+		Explain("assumed number of live instances for limits with `scope: share` or `exact`, until Redis reports it: " +
+			"[`instances`](docs/RULES.md#the-top-of-the-file), or 1; then 0"),
 	ofWatcher("app_watcher_connected", "Whether the hot set in Redis is followed.",
 		func(s *scrape) float64 {
 			if s.watcher.Connected {
@@ -175,8 +175,8 @@ var figures = []figure.Figure[scrape]{
 		Explain("for how long they have been held; 0 if none is"),
 	ofWatcher("app_rules_versions", "Versions of the rules that instances and aggregators have now; 0 if it is not known.",
 		func(s *scrape) float64 { return float64(len(s.heartbeat.Stats().Versions)) }).
-		Explain("how many versions of the rules instances and aggregators have now: more than 1 while they differ, " +
-			"0 while Redis is unavailable or the rights for heartbeats are missing"),
+		Explain("versions of the rules among instances and aggregators: more than 1 while they differ, 0 while Redis " +
+			"is unavailable or the rights for heartbeats are missing"),
 	figure.GaugesBy("app_controls", "Keys that operators pin, block or allow, by action.", "action",
 		func(s *scrape, emit func(string, float64)) {
 			if s.watcher == nil {

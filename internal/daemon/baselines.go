@@ -59,8 +59,8 @@ func (p *comparingPipeline) collect(s figure.Samples) {
 var baselineMetrics = []figure.Figure[baseline.Stats]{
 	figure.Flag("baselines_failing", "1 if what keys counted on the days before cannot be read from or written to Redis.",
 		func(s *baseline.Stats) bool { return s.Failing }).
-		Explain("1 if what keys counted on the days before cannot be read from or written to Redis: [jumps over " +
-			"days](docs/RULES.md#jumps-over-days) go by what is known already"),
+		Explain("1 if the counts of earlier days cannot be read from or written to Redis: [jumps over " +
+			"days](docs/RULES.md#jumps-over-days) then use the known ones"),
 	figure.Counter("baselines_failures_total", "Times that baselines could not be read or written.",
 		func(s *baseline.Stats) int64 { return s.Failures }),
 	figure.Gauge("baselines_known", "Hours of the days before, and of this one, that are known.",

@@ -32,14 +32,14 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 				emit("no_rule", d.NoRule)
 			}).
 			Explain("lines that were no counts: `malformed`; `foreign` (some other metric, such as a client's own " +
-				"telemetry: no harm); `not_counter` (a gauge, a timer); `negative`; `bad_key` (an escape that the " +
-				"encoding does not know: is `statsd.encoding` the senders'?); `no_rule` (no rule has this prefix: do " +
-				"sender and daemon have the same rules?)"),
+				"telemetry: no harm); `not_counter` (a gauge, a timer); `negative`; `bad_key` (an escape unknown to " +
+				"the encoding: compare `statsd.encoding` with the senders); `no_rule` (no rule has this prefix: " +
+				"compare the rules of sender and aggregator)"),
 		figure.Counter(name("lost_"+unit+"_total"), "DATA LOSS: "+unit+" that senders sent and that never arrived.",
 			func(d *decode.Stats) int64 { return d.LostPackets }).
-			Explain("gaps in the senders' sequences. The next packet reports how much was in them: keys' high counts are " +
-				"higher by that until the keys' own lines report it, or the window has passed. For senders that do " +
-				"not report it, as those of an earlier version, high counts are unknown meanwhile, and no key cools"),
+			Explain("gaps in the senders' sequences. The next packet reports their sum. Until the keys' own lines or the " +
+				"end of the window, high counts are higher by that. With senders of an earlier version, high counts " +
+				"are unknown, and no key cools"),
 		figure.Counter(name("recovered_"+unit+"_total"), "Counts that were taken as lost and arrived late: "+unit+".",
 			func(d *decode.Stats) int64 { return d.Recovered }).
 			Explain(unit + " that were counted as lost and arrived after all"),
@@ -67,7 +67,7 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 				"order, other escapes), and were counted in canonical form"),
 		figure.Counter(name("samples_total"), "Counts that are estimates, as they were sampled.",
 			func(d *decode.Stats) int64 { return d.Samples }).
-			Explain("counts that came with a rate (`@0.1`): their keys are hot by what the samples stand for, and listed " +
+			Explain("counts that came with a rate (`@0.1`): keys are judged by the estimate of their samples, and listed " +
 				"as `estimated`"),
 		figure.CountersBy(name("refused_"+unit+"_total"), "DATA LOSS: "+unit+" that were not believed, or over a cap, by reason.", "reason",
 			func(d *decode.Stats, emit func(string, int64)) {
@@ -75,23 +75,23 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 					emit(why.String(), d.Refused[why])
 				}
 			}).
-			Explain("packets that were [not believed](docs/SECURITY.md), and dropped: a loss if the sender is one of yours. " +
-				"With `trust: listed`: `unlisted` (connections, too). With `trust: signed`: `unsigned`; `bad_mac` " +
-				"(by another key, or changed on the way); `time` (sent over 30 s before or after it came: is the " +
-				"clock there wrong? the log names the instance); `replayed` (came before; the network doubles " +
-				"packets, too). Over a [cap](docs/RULES.md#aggregator): `counts`, `keys`, `names`. A line is logged " +
-				"with the address, and `/-/ready` says so for a minute"),
+			Explain("packets that were [not trusted](docs/SECURITY.md) and dropped: a loss if the sender is yours. With " +
+				"`trust: listed`: `unlisted` (connections, too). With `trust: signed`: `unsigned`; `bad_mac` (by " +
+				"another key, or changed on the way); `time` (send time over 30 s off: check the clock; the log " +
+				"names the instance); `replayed` (a duplicate, perhaps by the network). Over a " +
+				"[cap](docs/RULES.md#aggregator): `counts`, `keys`, `names`. The log has the address, and `/-/ready` " +
+				"shows it for a minute"),
 		figure.Gauge(name("senders"), "Instances that sent counts in the last minute.",
 			func(d *decode.Stats) float64 { return float64(d.Senders) }),
 		figure.Gauge(name("late_senders"), "Instances whose counts come over two seconds late.",
 			func(d *decode.Stats) float64 { return float64(d.Late.N) }).
-			Explain("of these, those all of whose counts are over two seconds old when they arrive: they are delayed on " +
-				"their way or, with a version that sends no send time, its clock is slow. `/-/ready` names the latest"),
+			Explain("instances with all counts over two seconds old on arrival: the network delays them or, without send " +
+				"times, the clock is slow. `/-/ready` names the latest"),
 		figure.Gauge(name("off_clocks"), "Instances whose clocks are off by more than a quarter of a second.",
 			func(d *decode.Stats) float64 { return float64(d.Off.N) }).
-			Explain("of these, those whose clocks are off by more than a quarter of a second: their counts are " +
-				"[placed](docs/design/aggregator.md#clocks) as if they were right. `/-/ready` names the one that is " +
-				"off by most, the log names each: run chrony or another NTP client there"),
+			Explain("instances whose clocks are wrong by more than a quarter of a second. Their counts are " +
+				"[corrected](docs/design/aggregator.md#clocks). `/-/ready` names the worst, and the log names each: " +
+				"run chrony or another NTP client there"),
 		figure.Gauge(name("clock_offset_seconds"), "By how much the clock that is off by most is behind; negative, it is ahead.",
 			func(d *decode.Stats) float64 { return d.Off.Worst.Behind.Seconds() }),
 	}
@@ -107,8 +107,8 @@ var detectorMetrics = []figure.Figure[aggregator.DetectorStats]{
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Explained) }),
 	figure.Gauge("usual_keys", "Keys that are listed as usual.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Usual) }).
-		Explain("of the hot keys, those that are listed as usual: on nine tenths of their route's requests, or not " +
-			"far above their mean of ten windows"),
+		Explain("hot keys that are listed as usual: on nine tenths of their route's requests, or not far above their " +
+			"mean of ten windows"),
 	figure.Gauge("spared_keys", "Usual keys that are not limited, because other listed hot keys explain the unusual traffic.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Spared) }),
 	figure.Gauge("suspect_keys", "Keys that may be hot but are not known to be, because counts hidden of them could reach the threshold.",
@@ -123,8 +123,8 @@ var detectorMetrics = []figure.Figure[aggregator.DetectorStats]{
 		func(d *aggregator.DetectorStats) int64 { return d.Evicted }),
 	figure.Counter("late_counts_total", "DATA LOSS: counts that came too late for any window.",
 		func(d *aggregator.DetectorStats) int64 { return d.Late }).
-		Explain("counts that came too late for any window: they were delayed on their way by more than two seconds, " +
-			"or a [clock](docs/design/aggregator.md#clocks) that is slow was not known yet"),
+		Explain("counts that arrived too late for any window: delayed by over two seconds, or from a slow " +
+			"[clock](docs/design/aggregator.md#clocks) that was not known yet"),
 	figure.Gauge("floor", "The most that can be hidden of any key in its window; 0 while counts are exact.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Floor) }),
 }
@@ -141,8 +141,8 @@ var publisherMetrics = []figure.Figure[hotkeys.PublisherStats]{
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Suspects) }),
 	figure.Counter("published_suspects_overflow_total", "DATA LOSS: suspects that found their set full.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.SuspectsOverflow) }).
-		Explain("suspects that found their set (1,000 keys, of which each rule is guaranteed an equal part) full: " +
-			"collectors do not send them exactly"),
+		Explain("suspects that found their set full (1,000 keys, with an equal part for each rule): collectors do " +
+			"not send them exactly"),
 	figure.Gauge("published_instances", "Instances that sent counts in the last 10 seconds, as this aggregator published.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Instances) }),
 	figure.Counter("published_changes_total", "Changes of the set written to Redis.",
@@ -164,16 +164,16 @@ var publisherMetrics = []figure.Figure[hotkeys.PublisherStats]{
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Takeovers) }),
 	figure.Flag("fenced", "1 if another daemon publishes in our place, and this one takes over when it is silent.",
 		func(p *hotkeys.PublisherStats) bool { return p.FencedBy != "" }).
-		Explain("1 if another daemon publishes in this one's place: two run where one should. This one takes over " +
-			"when the other ends or falls silent; `/-/ready` names it"),
+		Explain("1 if another aggregator publishes under the same name. This one takes over when the other ends or " +
+			"is silent. `/-/ready` names it"),
 	figure.GaugesBy("published_waiting_keys", "Hot keys that are not published, as the set is full, by rule.", "rule",
 		func(p *hotkeys.PublisherStats, emit func(string, float64)) {
 			for rule, places := range p.Rules {
 				emit(rule, float64(places.Waiting))
 			}
 		}).
-		Explain("hot keys that are not published, and so limited nowhere, because all places of the set are taken: " +
-			"[how they are shared](docs/design/redis.md#places). `/-/ready` names the rules, too"),
+		Explain("hot keys that are not published, and so not limited, because [all " +
+			"places](docs/design/redis.md#places) of the set are taken. `/-/ready` names the rules"),
 	figure.CountersBy("published_overflow_total", "DATA LOSS: times that a hot key found no place in the published set (1,000 for each owner), or lost its own.", "rule",
 		func(p *hotkeys.PublisherStats, emit func(string, int64)) {
 			for rule, places := range p.Rules {
@@ -186,9 +186,9 @@ var publisherMetrics = []figure.Figure[hotkeys.PublisherStats]{
 				emit(key, int64(n))
 			}
 		}).
-		Explain("times that a key of ours in Redis held a foreign value, of a wrong type or unreadable, and was " +
-			"repaired: `hot`, `info`, `version`, `owners`, `events`, `schema`, `suspects`, `instances`. Above 0, " +
-			"another program writes to keys of this namespace"),
+		Explain("repairs of our keys in Redis that held a foreign value, of a wrong type or unreadable: `hot`, " +
+			"`info`, `version`, `owners`, `events`, `schema`, `suspects`, `instances`. Above 0, another program " +
+			"writes to keys of this namespace"),
 }
 
 // pageMetrics are the metrics of the page and its API.

@@ -30,8 +30,8 @@ var graphiteMetrics = []figure.Figure[graphitesource.Stats]{
 		func(g *graphitesource.Stats) int64 { return g.Uncanonical }),
 	figure.Counter("graphite_missed_seconds_total", "DATA LOSS: seconds without known counts.",
 		func(g *graphitesource.Stats) int64 { return g.MissedSeconds }).
-		Explain("seconds without known counts, because Graphite did not answer for longer than it keeps, or than it " +
-			"returns at once; until the window has passed, keys' high counts are unknown and nothing cools"),
+		Explain("seconds without known counts: Graphite was silent for longer than its retention, or than one answer " +
+			"holds. Until the window ends, high counts are unknown and no key cools"),
 	figure.Gauge("graphite_behind_seconds", "Age of the time up to which all counts are known.",
 		func(g *graphitesource.Stats) float64 { return g.Behind.Seconds() }).
 		Explain("how old the time is up to which all counts are known: below 3 in good times, with `graphite.step: " +
@@ -46,10 +46,10 @@ var graphiteMetrics = []figure.Figure[graphitesource.Stats]{
 				emit(reason, n)
 			}
 		}).
-		Explain("times that it gave no usable answer, until which nothing is counted: `timeout`; `connect`; `auth` " +
-			"(401, 403); `status` (any other); `malformed` (not what Graphite writes: does the URL lead to it?); " +
-			"`too_large`; `step` (its points are not as far apart as `graphite.step` says: are its retentions?); " +
-			"`silent` (it answers, and has had no new point for 5 s: StatsD or carbon is away)"),
+		Explain("polls without a usable answer; nothing is counted until the next good one: `timeout`; `connect`; " +
+			"`auth` (401, 403); `status` (any other); `malformed` (not Graphite's format: is the URL right?); " +
+			"`too_large`; `step` (the distance of its points is not `graphite.step`: check its retentions); " +
+			"`silent` (it answers without new points for 5 s: StatsD or carbon is down)"),
 	figure.CountersBy("graphite_rejected_total", "DATA LOSS: points or series that were not counted, by reason.", "reason",
 		func(g *graphitesource.Stats, emit func(string, int64)) {
 			emit("bad_value", g.BadValue)

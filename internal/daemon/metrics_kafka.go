@@ -28,7 +28,7 @@ func kafkaMeanings(table []figure.Figure[decode.Stats]) []figure.Figure[decode.S
 
 // kafkaExplained holds the meanings of the decoder's metrics that differ from those of StatsD.
 var kafkaExplained = map[string]string{
-	"hotparam_kafka_records_total": "records that were read, including those that are read again after a rebalance",
+	"hotparam_kafka_records_total": "records that were read, including repeated reads after a rebalance",
 	"hotparam_kafka_lines_total":   "lines in them",
 	"hotparam_kafka_counts_total":  "lines that were counts of a rule's key",
 	"hotparam_kafka_counted_total": "what the counts add up to",
@@ -41,15 +41,15 @@ var kafkaExplained = map[string]string{
 	"hotparam_kafka_origins_total":           "lines with the routes and callers of hot keys",
 	"hotparam_kafka_samples_total":           "counts that came with a rate, and are estimates",
 	"hotparam_kafka_uncanonical_total": "counts of other programs whose keys were not canonical: their parts may be in several partitions, " +
-		"as a key is [sent by what it looks like](docs/PRODUCERS.md#the-record)",
+		"because [the text of a key decides](docs/PRODUCERS.md#the-record)",
 	"hotparam_kafka_refused_records_total": "records, as `hotparam_statsd_refused_packets_total`: `unsigned`, `bad_mac`, `time`, `replayed` " +
 		"with `trust: signed`; `counts`, `keys`, `names` over a cap; `unlisted` never",
 	"hotparam_kafka_senders": "instances that sent counts in the last minute",
 	"hotparam_kafka_late_senders": "of these, those all of whose counts are over two seconds old when they come: as " +
 		"`hotparam_statsd_late_senders`; without `LogAppendTime` the clock may be slow",
-	"hotparam_kafka_off_clocks": "of these, those whose clocks are off by more than a quarter of a second: their counts are placed as " +
-		"if they were right if the topic has `LogAppendTime`, else by the clock that is off. `/-/ready` " +
-		"names the one that is off by most, the log each: run chrony or another NTP client there",
+	"hotparam_kafka_off_clocks": "instances whose clocks are wrong by more than a quarter of a second. Their counts are corrected if " +
+		"the topic has `LogAppendTime`. `/-/ready` names the worst, and the log names each: run chrony or " +
+		"another NTP client there",
 	"hotparam_kafka_clock_offset_seconds": "by how much that clock is behind; negative, it is ahead",
 }
 
@@ -103,14 +103,14 @@ var kafkaMetrics = []figure.Figure[kafkasource.Stats]{
 			emit("ends", k.Replaced.Ends)
 			emit("group", k.Replaced.Group)
 		}).
-		Explain("clients of the brokers that were replaced as they were stuck while another got answers: `throttled` " +
+		Explain("Kafka clients that were replaced because they were stuck while another one got answers: `throttled` " +
 			"(a broker asked for a pause longer than the session), `fetch`, `ends`, `group`"),
-	figure.Gauge("kafka_uncovered_partitions", "Partitions of which not all is read that was there when they came; none of their keys becomes hot or cools.",
+	figure.Gauge("kafka_uncovered_partitions", "Partitions that are not yet read up to their end at assignment; none of their keys becomes hot or cools.",
 		partitionsThat(func(p *kafkasource.PartitionStats) bool { return !p.Covered })),
 	figure.Gauge("kafka_frozen_partitions", "Stalled partitions, whose brokers do not answer.",
 		partitionsThat(func(p *kafkasource.PartitionStats) bool { return p.Frozen })).
-		Explain("partitions whose time has stood still for 3 s, as their brokers do not answer (then `/-/ready` " +
-			"answers 503), or an instance is slow, has died or cannot write them; nothing of them cools"),
+		Explain("partitions that have been stalled for 3 s: their brokers do not answer (then `/-/ready` is 503), or " +
+			"an instance is slow, dead or cannot write. Their keys do not cool"),
 }
 
 // partitionsThat returns a function that counts the partitions of a source for which is returns

@@ -35,9 +35,9 @@ var statsdMetrics = []figure.Figure[statsdsource.Stats]{
 			emit("silent", s.Listener.Silent)
 			emit("crowded", s.Listener.Crowded)
 		}).
-		Explain("connections that were closed to make room: `unused` (had sent no line that was understood; these go first, " +
-			"those of the peer that has most), `silent` (no line for over 15 s), `crowded` (of the peer that has most, " +
-			"for one that has fewer); their clients reconnect"),
+		Explain("connections that were closed to make room: `unused` (no valid line yet; closed first, beginning " +
+			"with the peer with most), `silent` (no line for over 15 s), `crowded` (of the peer with most, for a " +
+			"peer with fewer). Clients reconnect"),
 	figure.Counter("statsd_accept_failures_total", "Connections that could not be accepted, because file descriptors ran out; accepting is retried.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.AcceptFailed }),
 	figure.Counter("statsd_snapshots_total", "Snapshots that were saved for the aggregator after this one.",
@@ -45,7 +45,7 @@ var statsdMetrics = []figure.Figure[statsdsource.Stats]{
 		Explain("snapshots that were saved for the aggregator after this one, each second by the one in office"),
 	figure.Counter("statsd_snapshots_failed_total", "Snapshots that could not be saved.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Failed }).
-		Explain("snapshots that could not be saved, for want of Redis, of the right to `hotparam:{shop}:snapshot:*`, or of room for `aggregator.snapshot_file`"),
+		Explain("snapshots that could not be saved: Redis, the right to `hotparam:{shop}:snapshot:*`, or room for `aggregator.snapshot_file` was missing"),
 	figure.Counter("statsd_snapshots_refused_total", "Snapshots that this process could not continue from; the log says why.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Refused }),
 	figure.Counter("statsd_snapshot_dropped_keys_total", "Keys near a threshold that had no room in snapshots.",

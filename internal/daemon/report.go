@@ -131,13 +131,15 @@ var fleetMetrics = []figure.Figure[fleetFigures]{
 				emit(string(role), float64(f.Roles[role]))
 			}
 		}).
-		Explain("instances and aggregators whose heartbeats are heard, this one included, by `role`; missing while Redis is unavailable. Those without the right to write heartbeats are not among them"),
+		Explain("instances and aggregators with heartbeats, including this one, by `role`; missing while Redis is " +
+			"unavailable. Members without the right to write heartbeats are not counted"),
 	figure.Gauge("members_other_rules", "Instances and aggregators whose rules are not those of this aggregator.",
 		func(f *fleetFigures) float64 { return float64(f.Others) }).
 		Explain("instances and aggregators whose rules are of another version than this aggregator's: `hotparam list --instances` marks them"),
 	figure.Gauge("rules_versions", "Versions of the rules that instances and aggregators have now; 0 if it is not known.",
 		func(f *fleetFigures) float64 { return float64(f.Versions) }).
-		Explain("how many versions of the rules instances and aggregators have now: more than 1 while they differ, 0 while Redis is unavailable or the rights for heartbeats are missing"),
+		Explain("versions of the rules among instances and aggregators: more than 1 while they differ, 0 while Redis " +
+			"is unavailable or the rights for heartbeats are missing"),
 	figure.GaugesBy("controls", "Keys that operators pin, block or allow, by action.", "action",
 		func(f *fleetFigures, emit func(string, float64)) {
 			if f.Controls == nil {

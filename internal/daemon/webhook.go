@@ -102,7 +102,6 @@ var webhookMetrics = []figure.Figure[webhook.Stats]{
 			emit("missed", int64(w.Missed))
 		}).
 		Explain("events that were not [posted](docs/WATCHING.md#the-webhook): `queue_full` (1,000 wait: the receiver " +
-			"takes them too slowly); `refused` (it answers with a redirect, or with a 4xx that says that it never " +
-			"will); `gave_up` (it did not take them for 15 minutes); `too_old` (they happened over an hour ago, as " +
-			"when no daemon ran); `missed` (changes that Redis removed before they were read)"),
+			"is too slow); `refused` (a redirect or a permanent 4xx); `gave_up` (no success for 15 minutes); " +
+			"`too_old` (over an hour old); `missed` (Redis removed the changes before they were read)"),
 }

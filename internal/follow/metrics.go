@@ -23,9 +23,9 @@ var Figures = []figure.Figure[Stats]{
 			emit("too_long", s.TooLong)
 			emit("old", s.Old)
 		}).
-		Explain("lines that were not counted: `unreadable` (no requests in the log's format; the log has some of them), " +
-			"`too_long` (over 1 MiB), `old` (written more than two seconds after their windows: does the server hold lines " +
-			"back, or is a clock wrong?)"),
+		Explain("lines that were not counted: `unreadable` (not in the log's format; the log shows examples), " +
+			"`too_long` (over 1 MiB), `old` (over two seconds after their windows: check the server's buffering " +
+			"and the clocks)"),
 	figure.Counter("follow_future_requests_total", "Requests with a time to come, which were counted as of now.",
 		func(s *Stats) int64 { return s.Future }).
 		Explain("requests with a time to come, which were counted as of now: a clock is wrong, or the time zone that a log leaves out"),

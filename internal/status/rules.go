@@ -28,7 +28,8 @@ func (f *RulesFile) Words() string {
 var RulesFigures = []figure.Figure[RulesFile]{
 	figure.GaugesBy("rules_info", "1; the label is the version of the rules in force.", "version",
 		func(f *RulesFile, emit func(string, float64)) { emit(f.Version, 1) }).
-		Explain("1; the label is the version of the rules in force: a hash of [what decides](docs/RUNNING.md#which-rules-are-where) in the file. It differs between processes only while they read a change"),
+		Explain("1; the label is the version of the rules in force: a [hash](docs/RUNNING.md#which-rules-are-where) " +
+			"of the deciding settings. Processes differ only while they read a change"),
 	figure.Gauge("rules_loaded_timestamp_seconds", "When the rules in force were read, in seconds since the Unix epoch.",
 		func(f *RulesFile) float64 { return float64(f.Loaded.UnixMilli()) / 1000 }),
 	figure.Counter("rules_reloads_total", "Files whose rules were put in force since the start.",

@@ -82,8 +82,8 @@ var HTTPFigures = []figure.Figure[httpserve.Stats]{
 		func(h *httpserve.Stats) float64 { return float64(h.Connections) }),
 	figure.Counter("http_evicted_connections_total", "Connections without a request that made room for others.",
 		func(h *httpserve.Stats) int64 { return h.Evicted }).
-		Explain("connections without a request that were closed, oldest first, as there were 128 (or a quarter of " +
-			"the files that the process may open) or no file descriptor"),
+		Explain("connections without a request that were closed, because there were 128 (or a quarter of the file " +
+			"limit) or no descriptors were left"),
 	figure.Counter("http_refused_connections_total", "Connections that were closed at once, as all had requests.",
 		func(h *httpserve.Stats) int64 { return h.Refused }).
 		Explain("connections that were closed at once, as all had requests; 16 more than 128 are accepted for " +

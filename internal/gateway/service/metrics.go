@@ -27,12 +27,13 @@ var DoorFigures = []figure.Figure[map[string]*Figures]{
 				emit(string(reason), n)
 			}
 		}).
-		Explain("calls, or parts of them, that were ignored or changed: the log says what to change. `incomplete` (it " +
-			"lacks the request's method or path, and limits nothing), `ambiguous` (a header of the scheme is " +
-			"repeated), `unauthorized`, `unreadable`, `too_large`, `busy` (too many in flight), `slow` (it exceeded its time limit), `unknown_path`, " +
-			"`unknown_message`, `unknown_entry`, `too_many` (descriptors or entries), `unsupported`, `no_id` and " +
-			"`no_ticket` (a request with a cost or a permit, whose end cannot be reported), `unsendable` (the gateway " +
-			"cannot send the rule's response), `cut` (a response that did not fit), `panic`"),
+		Explain("calls, or parts of calls, that were ignored or changed; the log has a fix. `incomplete` (no method " +
+			"or path, so nothing is limited), `ambiguous` (a header of the scheme is repeated), `unauthorized`, " +
+			"`unreadable`, `too_large`, `busy` (too many in flight), `slow` (it exceeded its time limit), " +
+			"`unknown_path`, `unknown_message`, `unknown_entry`, `too_many` (descriptors or entries), " +
+			"`unsupported`, `no_id` and `no_ticket` (a request with a cost or a permit, whose end cannot be " +
+			"reported), `unsendable` (the gateway cannot send the rule's response), `cut` (a response that did " +
+			"not fit), `panic`"),
 	byDoor(prometheus.GaugeValue, "guard_connections", "Connections that are open, by door.", "",
 		func(f *Figures, emit func(string, int64)) { emit("", f.Connections) }),
 	byDoor(prometheus.CounterValue, "guard_closed_connections_total", "Connections that the guard closed before their time, by door and reason.", "reason",
@@ -41,10 +42,10 @@ var DoorFigures = []figure.Figure[map[string]*Figures]{
 				emit(string(reason), n)
 			}
 		}).
-		Explain("connections that the guard closed before their time: `full` (as many as may be were busy), `idle` (made " +
-			"room for another), `not_allowed` (by `allow`), `tls` (TLS was not agreed on: no certificate of `client_ca`, one that " +
-			"has expired, or no TLS at all), `slow` (a peer that sends or reads too slowly), `invalid` (it does not speak the " +
-			"protocol), and of `spoe` `too_large`, `fragmented`, `handshake`"),
+		Explain("connections that the guard closed early: `full` (all places were busy), `idle` (made room for " +
+			"another), `not_allowed` (by `allow`), `tls` (no certificate of `client_ca`, an expired one, or no " +
+			"TLS), `slow` (a peer that sends or reads too slowly), `invalid` (another protocol), and for `spoe` " +
+			"`too_large`, `fragmented`, `handshake`"),
 	byDoor(prometheus.GaugeValue, "guard_tickets", "Requests held until their end is reported, by door.", "",
 		func(f *Figures, emit func(string, int64)) { emit("", int64(f.Tickets.Held)) }),
 	byDoor(prometheus.CounterValue, "guard_tickets_total", "Held requests that have ended, by door and outcome.", "end",
@@ -56,9 +57,10 @@ var DoorFigures = []figure.Figure[map[string]*Figures]{
 			emit("expired", t.Expired)
 			emit("full", t.Full)
 		}).
-		Explain("ends of requests that cost something or hold permits: `ended` (told, and charged), `repeated` (told " +
-			"again), `unknown` (of no request that is held); and without cost, as the guard ended them itself: `expired` (not told " +
-			"within `guard.ticket_age`), `full` (`guard.max_tickets` were held, and the request was refused)"),
+		Explain("ends of requests with a cost or permits: `ended` (reported and charged), `repeated` (reported " +
+			"again), `unknown` (no such request is held). The guard itself ends, without cost: `expired` (no " +
+			"report within `guard.ticket_age`), `full` (`guard.max_tickets` were held, so the request was " +
+			"refused)"),
 }
 
 // FileFigures are the metrics of the fields of section guard that need a restart.

@@ -159,7 +159,7 @@ func detectPart(w writer, p plan, all []detected) {
 %d windows of %d events each, %d keys by Zipf's law, hot at %d within a second, beside an
 exact count of every key. The floor is the most that could be hidden of any key: 0
 while memory lasts for an exact count. *Missed* are keys that truly reached threshold +
-floor and were not found; *false* are those that were hot and never truly so. Both must
+floor and were not found; *false* are keys that were hot and never truly so. Both must
 be 0 at any size. Events are per second of processor time, from line to window.
 
 ![The floor by memory](images/bench-detect-floor.svg)
