@@ -19,8 +19,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// documented are the words of the ACL SETUSER line of a user in docs/REDIS.md,
-// without the commands, and the commands.
+// documented returns the words of a user's ACL SETUSER line in docs/REDIS.md: the commands
+// separately, and the rest.
 func documented(t *testing.T, user string) (words []any, commands []string) {
 	t.Helper()
 	text, err := os.ReadFile("../docs/REDIS.md")
@@ -74,7 +74,7 @@ func userURL(t *testing.T, url, user string) ClientConfig {
 	return ClientConfig{URL: url, Username: user, PasswordEnv: "TEST_REDIS_PASSWORD"}
 }
 
-// asReader does all that instances do, and tells what failed.
+// asReader does everything that instances do, and returns what failed.
 func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	ctx := t.Context()
 	p := testPublisher(t, admin, nil)
@@ -127,7 +127,7 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	return errors.Join(failed...)
 }
 
-// asWriter does all that an aggregator does, and tells what failed.
+// asWriter does everything that an aggregator does, and returns what failed.
 func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	ctx := t.Context()
 	for _, key := range append(testLayout.keys("statsd"), testLayout.Suspects+":other") {
@@ -218,7 +218,8 @@ func beatAs(t *testing.T, admin, client redis.UniversalClient) error {
 	return nil
 }
 
-// asOperator does all that hotparam pin, block, allow, release and top do, and tells what failed.
+// asOperator does everything that hotparam pin, block, allow, release and top do, and returns what
+// failed.
 func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
 	ctx := t.Context()
 	must(t, admin.Del(ctx, testLayout.ControlEvents).Err())
@@ -244,7 +245,7 @@ func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
 	return errors.Join(append(failed, err)...)
 }
 
-// controlRecorder is a target that keeps what it gets.
+// controlRecorder is a target that keeps the controls it was last given.
 type controlRecorder struct {
 	mu  sync.Mutex
 	got []rules.Control
@@ -374,7 +375,7 @@ func TestRightsEndAtTheNamespace(t *testing.T) {
 	}
 }
 
-// Nobody but an operator writes the controls, whatever they try.
+// Only an operator can write the controls. No other user's attempts change them.
 func TestControlsAreTheOperators(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// published is all that readers of the set see.
+// publishedHot returns everything that readers of the set see.
 func publishedHot(t *testing.T, client redis.UniversalClient) map[string]string {
 	t.Helper()
 	ctx := context.Background()
@@ -26,7 +26,7 @@ func publishedHot(t *testing.T, client redis.UniversalClient) map[string]string 
 	return all
 }
 
-// Whoever adopts a part of the set goes on with it as it is.
+// A publisher that adopts a part of the set continues with it unchanged.
 func TestAdopt(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -81,7 +81,7 @@ func TestAdopt(t *testing.T) {
 		}
 
 		must(t, p.renew(ctx))
-		pruneStrange(t, p) // as Run begins: no claim, and no change but that what is nobody's goes
+		pruneStrange(t, p) // as Run begins: no claim, and the only change removes entries without an owner
 		if s := p.Stats(); s.Changes != 0 || s.Rewrites != 0 || s.Pruned != 3 || client.HGet(ctx, testLayout.Owners, "kafka-7").Val() != "2" {
 			t.Errorf("%+v, epoch %s: want nothing but a renewal, and what is nobody's pruned", s, client.HGet(ctx, testLayout.Owners, "kafka-7").Val())
 		}
@@ -94,7 +94,7 @@ func TestAdopt(t *testing.T) {
 		p.Publish(cools(change.Hot[0]))
 		must(t, p.settle(ctx))
 		must(t, p.prune(ctx))
-		p.rewrite = true // takes away what it has and could not read
+		p.rewrite = true // removes the entries that it has but could not read
 		must(t, p.settle(ctx))
 		wantInRedis(t, client, map[string]int64{text(2): 60, text(4): 50})
 		if _, _, err := p.Adopt(ctx); err == nil {
@@ -103,7 +103,7 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-// Adoption of what nobody had, and before anything was published at all.
+// Adoption succeeds when nothing was published, and when the adopted part was empty.
 func TestAdoptNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -145,7 +145,7 @@ func TestAdoptAfterKill(t *testing.T) {
 	}
 }
 
-// While Redis is away adoption fails in time; its script, run late, does no harm.
+// While Redis is unavailable, adoption fails in time. Its script does no harm if it runs late.
 func TestAdoptWhileRedisIsAway(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
@@ -226,7 +226,7 @@ func TestKeyMovesToAnotherOwner(t *testing.T) {
 		must(t, former.settle(ctx))
 		wantInRedis(t, client, map[string]int64{text(1): 70})
 
-		// Where both see it hot and the later one lets go, the other has it again.
+		// Both owners see the key as hot and the later one lets it cool: the other owns it again.
 		former.Publish(hots(hot(text(1), 100, 50)))
 		must(t, former.settle(ctx))
 		owned("taken back", 100, "kafka-0")

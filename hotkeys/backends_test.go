@@ -118,7 +118,7 @@ type failover struct {
 	config  ClientConfig
 	primary *testenv.RedisServer // at first
 	fail    func()               // returns once the successor takes writes
-	after   func()               // the former primary comes back; nil: it does not
+	after   func()               // brings the former primary back; nil if it stays down
 }
 
 // awaitReplica waits until the replica of a primary has all that is written there now.
@@ -146,8 +146,8 @@ func awaitInRedis(t *testing.T, client redis.UniversalClient, want map[string]in
 	}
 }
 
-// outlasting is that what is published lasts for longer than any failover takes: where
-// no sentinel is elected at once, the next election comes ten seconds later.
+// outlasting makes entries and heartbeats outlast any failover. If the first election elects no
+// sentinel, the next one comes ten seconds later.
 func outlasting(c *PublisherConfig) {
 	c.Timeout, c.BeatTTL, c.EntryTTL = 0, time.Minute, time.Minute
 }
@@ -281,7 +281,7 @@ func testFailover(t *testing.T, redis failover) {
 	t.Logf("pushes are back after %v", time.Since(from).Round(time.Millisecond))
 	if redis.after != nil {
 		redis.after()
-		for n := range 20 { // the former primary is told what it is now
+		for n := range 20 { // the former primary learns its new role
 			publish(n%2, hot(text(1000+n), 100, 50))
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -300,8 +300,8 @@ func testFailover(t *testing.T, redis failover) {
 	}
 }
 
-// The replica that becomes the primary lacks the last changes: what was hot comes
-// back, and what was cooled goes again, under a new run id.
+// The replica that becomes the primary lacks the last changes. Keys that were hot return, and keys
+// that had cooled disappear again, under a new run id.
 func TestFailoverLosesWrites(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Hours are read as they were written, end by themselves, and are for the writer alone: an
-// instance, whose rights are those of docs/REDIS.md, cannot read them.
+// Hours are read as they were written and expire. They are for the writer alone: an instance with
+// the rights of docs/REDIS.md cannot read them.
 func TestBaselinesInRedis(t *testing.T) {
 	server := testenv.Redis(t)
 	ctx := t.Context()

@@ -15,10 +15,10 @@ import (
 type seekers struct {
 	t       *testing.T
 	writing sync.WaitGroup
-	found   []time.Time // when each wrote again; zero: not at all
+	found   []time.Time // when each wrote again; zero if it never did
 }
 
-// seek starts n clients, each of which asks nodes and sentinels in an order of its own.
+// seek starts n clients. Each asks nodes and sentinels in its own order.
 func seek(t *testing.T, n int, config ClientConfig) *seekers {
 	s := &seekers{t: t, found: make([]time.Time, n)}
 	for i := range s.found {

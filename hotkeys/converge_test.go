@@ -67,7 +67,7 @@ func TestWatchersConverge(t *testing.T) {
 		for range 5 {
 			change()
 		}
-		for owner, p := range publishers { // what is seen next was published after the trouble
+		for owner, p := range publishers { // keys seen next were published after the trouble
 			h := hot(text(1000+2*round+owner), 50, 10)
 			want[h.Text] = h.Limit.N
 			p.Publish(hots(h))

@@ -18,8 +18,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A member is listed with what it says, its versions are known to the others, and it is gone
-// when it ends.
+// A member is listed with its data, the others know its versions, and it disappears when it ends.
 func TestHeartbeats(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -118,7 +117,7 @@ func TestMembersAreBounded(t *testing.T) {
 	}
 }
 
-// What is told is what was added in the last minute.
+// add returns the count of the last minute.
 func TestLastMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lastMinute

@@ -20,7 +20,7 @@ type channel struct {
 	p *Publisher
 	w *Watcher
 	r *recorder
-	// say publishes what is none of the publisher's.
+	// say publishes a payload that does not come from the publisher.
 	say func(payload string)
 	log *testenv.Log
 }
@@ -41,7 +41,7 @@ func newChannel(t *testing.T) *channel {
 	return c
 }
 
-// next is a well-formed change that follows what is published.
+// next returns a well-formed change that follows the published state.
 func (c *channel) next(more uint64, hot []rules.Hot, cool ...rules.Key) string {
 	v, err := published.ParseVersion(c.p.Stats().Version)
 	must(c.t, err)
@@ -132,7 +132,7 @@ func TestForgedChange(t *testing.T) {
 			c.r.mu.Lock()
 			clear(c.r.cooled)
 			c.r.mu.Unlock()
-			for range 200 { // it goes on
+			for range 200 { // the publisher continues
 				c.say(c.next(1, []rules.Hot{evil}, hot("mine", 1, 1).Key))
 				time.Sleep(5 * time.Millisecond)
 			}
@@ -146,8 +146,7 @@ func TestForgedChange(t *testing.T) {
 	}
 }
 
-// Forged suspects last until the next poll, also where they pretend to lead back to
-// what was.
+// Forged suspects last until the next poll, even if they pretend to restore the former ones.
 func TestForgedSuspects(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

@@ -50,7 +50,7 @@ func held(t *testing.T, span time.Duration, test func(f *heldFleet)) {
 	})
 }
 
-// publish has a new publisher publish keys.
+// publish starts a new publisher, which publishes keys.
 func (f *heldFleet) publish(keys ...int) {
 	p := testPublisher(f.T, f.client, nil)
 	f.stop = testenv.Running(f.T, p.Run)
@@ -103,8 +103,8 @@ func TestNoHold(t *testing.T) {
 	})
 }
 
-// With one, keys outlive the heartbeat for that long, whether the aggregator or Redis went
-// away, and then end. The log says so once each.
+// With a hold, keys outlive the heartbeat by the hold's duration and then end, whether the
+// aggregator or Redis failed. The log reports the start and the end once each.
 func TestHold(t *testing.T) {
 	for name, gone := range map[string]func(f *heldFleet){
 		"aggregator":          func(*heldFleet) {},
@@ -170,7 +170,7 @@ func TestHoldIsReleased(t *testing.T) {
 		}
 		f.wantAfter(15 * time.Second) // until Redis's own entries have expired
 		f.publish(1)
-		f.wantAfter(time.Second, 1) // what a publisher says counts anew
+		f.wantAfter(time.Second, 1) // the publisher's data counts again
 	})
 }
 
@@ -189,8 +189,8 @@ func TestOldReleaseEndsNoHold(t *testing.T) {
 	})
 }
 
-// A publisher that is back decides: at once on what it publishes, and within the grace on what
-// it does not.
+// A publisher that returns decides: at once on the keys that it publishes, and within the grace
+// period on all others.
 func TestReturnEndsHold(t *testing.T) {
 	for name, flushed := range map[string]bool{"as it was": false, "flushed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestReturnEndsHold(t *testing.T) {
 	}
 }
 
-// Keys of a publisher that lives on, and that Redis was away from, are never free.
+// Keys whose publisher survives an outage of Redis never cool in between.
 func TestRedisReturnsToHeldKeys(t *testing.T) {
 	held(t, 10*time.Minute, func(f *heldFleet) {
 		f.m.SetError("LOADING gone")

@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// pair are two publishers that run, one of which holds the owner.
+// pair is two running publishers of one owner: a holder and a standby.
 type pair struct {
 	t       *testing.T
 	holder  *Publisher
@@ -39,11 +39,11 @@ func (p *pair) await(limit time.Duration, what string, ok func() bool) time.Dura
 	return testenv.Within(p.t, limit, what, ok, func() any { return []any{p.holder.Stats(), p.standby.Stats()} })
 }
 
-// holds tells whether the standby has taken over and published.
+// tookOver reports whether the standby has taken over and published.
 func (p *pair) tookOver() bool { s := p.standby.Stats(); return !s.Standby && s.Keys == 2 }
 
-// One that is cut off loses the owner, and what it would have written meanwhile never
-// comes.
+// A holder that is cut off loses the owner. Changes that it would have written in between are never
+// written.
 func TestLeaseIsTakenOver(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
@@ -67,7 +67,7 @@ func TestLeaseIsTakenOver(t *testing.T) {
 	}
 }
 
-// One that ends lets go of the lease: nobody waits for its end.
+// A holder that stops releases the lease, so that the standby need not wait for its end.
 func TestLeaseIsLetGo(t *testing.T) {
 	server := testenv.Redis(t)
 	const lease = 6 * time.Second
