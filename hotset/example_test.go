@@ -14,7 +14,7 @@ func ExampleSet() {
 	type limiter struct{ rate rules.Rate }
 	set := hotset.New(func(h rules.Hot, old *limiter, had bool) *limiter {
 		if had && old.rate == h.Limit {
-			return old // with what it has counted
+			return old // with its state
 		}
 		return &limiter{rate: h.Limit}
 	}, hotset.Config[*limiter]{})

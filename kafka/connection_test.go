@@ -26,7 +26,7 @@ func TestValidate(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*kafka.Connection)
-		want   []string // in the error; none: valid
+		want   []string // in the error; empty if valid
 	}{
 		{"brokers alone", func(*kafka.Connection) {}, nil},
 		{"all of it", func(c *kafka.Connection) {

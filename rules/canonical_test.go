@@ -27,7 +27,7 @@ func canonicalRule(t interface {
 	return &rules.Rule{Match: rules.Match{Route: parsed}, ParamsOnly: paramsOnly}
 }
 
-// canonical is the text that instances count, and whether it is another one.
+// canonical returns the text that instances count, and whether it differs from text.
 func canonical(r *rules.Rule, text string) (string, bool) {
 	got, changed := rules.NewCanonicalizer(r).Append([]byte("before"), []byte(text))
 	if !changed {
@@ -117,7 +117,7 @@ func TestCanonicalizer(t *testing.T) {
 		{"*", "check %out", ""},
 		{"*", "a=1&b", ""},
 		{"*", "", ""},
-		// What is long.
+		// Long texts.
 		{"*", cut, ""},
 		{"*", "GET /s?z=1&a=1~0123456789abcdef0123456789abcdef", ""},
 		{"*", "GET /s?z=1&a=1~0123456789ABCDEF0123456789ABCDEF", "GET /s?a=1~0123456789ABCDEF0123456789ABCDEF&z=1"},
@@ -205,7 +205,7 @@ func spelled(t *rapid.T, s string, path bool) string {
 			fmt.Fprintf(&b, "%%%02x", c)
 		case way == 2 && plain:
 			b.WriteByte(c)
-		case way == 3 && c > 0x20 && !strings.ContainsRune("%&=+:?", rune(c)): // taken as it is
+		case way == 3 && c > 0x20 && !strings.ContainsRune("%&=+:?", rune(c)): // taken unchanged
 			b.WriteByte(c)
 		default:
 			fmt.Fprintf(&b, "%%%02X", c)
@@ -214,7 +214,7 @@ func spelled(t *rapid.T, s string, path bool) string {
 	return b.String()
 }
 
-// docs/PRODUCERS.md says what is put right, and it is.
+// The corrections that docs/PRODUCERS.md describes take place.
 func TestWhatIsPutRightIsAsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/PRODUCERS.md")
 	if err != nil {
@@ -233,7 +233,7 @@ func TestWhatIsPutRightIsAsDocumented(t *testing.T) {
 	}
 }
 
-// A reference of its own: what net/url makes of a query.
+// The reference for queries is net/url.
 func FuzzCanonicalizer(f *testing.F) {
 	for _, text := range []string{"GET /s?b=1&a=%7e", "GET /u/:id?/x?q", "GET /{a?}?%", "a?b?c=d&a=1", "GET /%2561?path:a=+&a", "GET /%%36%31/?x", "GET /s?*", "GET /s?~more", "GET /s?a=%41&%C3=b&header:x=1&="} {
 		f.Add(text, false, "*")

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// combinations are the texts of all combinations.
+// combinations returns the texts of all combinations.
 func combinations(p *Params, names []Param, secrets *Secrets) (texts []string) {
 	c := p.Combine(names, secrets)
 	for set := c.Next(0); set != 0; set = c.Next(set) {

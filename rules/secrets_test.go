@@ -93,7 +93,7 @@ func TestSecretsByWordAndEnding(t *testing.T) {
 	}
 }
 
-// Except exempts names, not words: what is not named stays hidden.
+// Except exempts exact names, not words: all other names stay hidden.
 func TestSecretsExceptExemptsExactNames(t *testing.T) {
 	s := NewSecrets([]string{"pin", "card number"}, []string{"auth-code", "token", "sort_code", "code", "pin"})
 	for name, want := range map[string]bool{
@@ -139,7 +139,7 @@ func slowlySecret(name string) bool {
 	return false
 }
 
-// latin1 is a string with a rune for each byte of s.
+// latin1 returns a string with a rune for each byte of s.
 func latin1(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -160,8 +160,8 @@ func FuzzSecrets(f *testing.F) {
 	})
 }
 
-// What is put together of secrets' words and what may stand around them is hidden or
-// not as the reference says.
+// Names put together from secret words and possible neighbours are hidden exactly if the reference
+// hides them.
 func TestSecretsAgainstTheReference(t *testing.T) {
 	pieces := slices.Concat(secretWords, secretEndings, secretNames, notSecret,
 		[]string{"", "_", "-", " ", ":", "{", "[", "]", ".", "1", "22", "id", "Id", "ID", "type", "Type", "my", "a", "X", "é", "api", "key", "Key", "pass", "word", "TOKEN", "Secret", "Code"})
