@@ -47,8 +47,8 @@ func TestAClosedAccountIsNotRepeated(t *testing.T) {
 	}
 }
 
-// The keys of a rule with a jump are told on accounts before they rise, as far as that
-// goes; those of other rules are not, nor any while something is held back.
+// Keys of a rule with a jump have accounts before they rise, up to a bound. Keys of other rules
+// have none, and no key has one while counts are held back.
 func TestColdKeysHaveAccounts(t *testing.T) {
 	jump := rules.Threshold{Kind: rules.Jump, Factor: rules.NewFraction(8, 1), Rate: rules.Rate{N: 400, Per: time.Second}}.WithDefaults()
 	for name, test := range map[string]struct {
@@ -77,9 +77,8 @@ func TestColdKeysHaveAccounts(t *testing.T) {
 	}
 }
 
-// A suspect has an account with the next flush, whether its counts are sent then or it has
-// never come here, and so has a candidate with its first line: what is lost of their counts
-// from then on is made up for.
+// A suspect has an account with the next flush, whether its counts are sent then or none ever came
+// here. A candidate has one with its first line. From then on its lost counts are made up for.
 func TestSuspectsHaveAnAccountAtOnce(t *testing.T) {
 	jump := rules.Threshold{Kind: rules.Jump, Factor: rules.NewFraction(4, 1), Rate: rules.Rate{N: 100, Per: time.Second}}.WithDefaults()
 	ruleset := ruled(jump)

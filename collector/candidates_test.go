@@ -81,9 +81,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// Candidates are sent in full at each flush, however many others there are. When
-// they alone pass the budget, their mark is doubled until they fit, and falls
-// again.
+// All counts of candidates are sent at each flush, however many others there are. If candidates
+// alone exceed the budget, their mark is doubled until they fit, and falls again later.
 func TestCandidatesAreExemptUntilTheyAlonePassTheBudget(t *testing.T) {
 	const budget = 50
 	k := newKeys(400)
@@ -117,7 +116,7 @@ func TestCandidatesAreExemptUntilTheyAlonePassTheBudget(t *testing.T) {
 	check("they fit again", 1, 50, 2, 50)
 }
 
-// What stands in place of a redacted value matches no pattern of the file.
+// The replacement of a redacted value matches no pattern of the file.
 func TestRedactedValuesMatchNoException(t *testing.T) {
 	ruleset := ruled(over(5, time.Second))
 	ruleset.Namespace, ruleset.Redact.Names = "shop", []rules.Param{{Name: "q"}}

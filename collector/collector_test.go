@@ -19,8 +19,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Whatever many goroutines add while flushes run and tables are replaced, each
-// count is sent once, or told as dropped.
+// Many goroutines add while flushes run and tables are replaced. Each count is sent once, or
+// reported as dropped.
 func TestNoIncrementIsLost(t *testing.T) {
 	const adders, adds, universe = 8, 20_000, 20_000
 	k := newKeys(universe)
@@ -61,7 +61,7 @@ func TestNoIncrementIsLost(t *testing.T) {
 			}
 			wg.Wait()
 			c.Flush(t.Context(), time.Now())
-			c.Flush(t.Context(), time.Now()) // nothing is left for this one
+			c.Flush(t.Context(), time.Now()) // an empty flush
 
 			var sum int64
 			want := make(map[string]int64)
@@ -98,8 +98,8 @@ func zipfOf(keys uint64) func(*rand.Rand) func() int {
 	}
 }
 
-// In any order of adds and flushes each flush sends exactly what was added since
-// the one before it, as long as the table has room.
+// For any order of adds and flushes, each flush sends exactly the counts added since the previous
+// one, as long as the table has room.
 func TestFlushSendsWhatWasAddedSinceTheLast(t *testing.T) {
 	k := newKeys(300)
 	rapid.Check(t, func(t *rapid.T) {
@@ -127,7 +127,7 @@ func TestFlushSendsWhatWasAddedSinceTheLast(t *testing.T) {
 	})
 }
 
-// Keys whose hashes are equal are told apart by their bytes.
+// Keys with equal hashes are distinguished by their bytes.
 func TestEqualHashesAreDifferentKeys(t *testing.T) {
 	out := newSums()
 	c := newCollector(t, Config{Sink: out})
@@ -260,7 +260,7 @@ func TestRunCutsWherePanesBegin(t *testing.T) {
 					}
 				})
 				var starts []time.Duration
-				for _, f := range out.flushes[1:] { // the first tells that the instance lives
+				for _, f := range out.flushes[1:] { // the first only shows that the instance lives
 					starts = append(starts, f.Start.Sub(epoch))
 				}
 				if fmt.Sprint(starts) != fmt.Sprint(test.cuts) {
@@ -299,8 +299,7 @@ func TestRunNeverStraddlesPanes(t *testing.T) {
 	})
 }
 
-// A sink that is slow makes flushes late, but no count is told to be younger
-// than it is.
+// A slow sink delays flushes, but no count is reported as younger than it is.
 func TestStartIsNeverAfterACountWhenTheSinkIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stamps{slow: 470 * time.Millisecond}
@@ -488,7 +487,7 @@ func BenchmarkFlush(b *testing.B) {
 	}
 }
 
-// countedOver are rules with a window of d that nothing is hot by.
+// countedOver returns rules with a window of d by which no key is ever hot.
 func countedOver(d time.Duration) *rules.Rules {
 	return &rules.Rules{Rules: []rules.Rule{{Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 1 << 40, Per: d})}}}}
 }

@@ -47,7 +47,7 @@ func TestNextCutIsTheFirstEdgeAfterATime(t *testing.T) {
 func TestNextCutKeepsTheMonotonicReading(t *testing.T) {
 	now := time.Now()
 	cut := nextCut(now, nil)
-	if cut.Round(0) == cut { // == tells them apart
+	if cut.Round(0) == cut { // == distinguishes them
 		t.Error("the monotonic reading is gone")
 	}
 	if wait := cut.Sub(now); wait <= 0 || wait > base.FlushInterval {

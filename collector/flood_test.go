@@ -28,9 +28,8 @@ func (f *flooder) add(c *Collector) {
 	c.Add(rules.Hash(f.member), f.member, 1)
 }
 
-// A flood of 50,000 distinct values a second: nothing is dropped or shed, the
-// budget is kept, and keys at a candidate's rate come through in full, as of
-// their panes.
+// A flood brings 50,000 distinct values a second. No count is dropped or shed, and the budget is
+// kept. Keys at a candidate's rate are sent in full, with the times of their panes.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const seconds, busy = 2, 20
@@ -103,8 +102,8 @@ func TestAFloodDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Whatever adders, urgent flushes, steering and replaced tables do at the same
-// time, each count is sent, held back, aged or dropped, and told as such.
+// Adders, urgent flushes, steering and replaced tables run at the same time. Each count is sent,
+// held back, aged or dropped, and reported as such.
 func TestEachCountIsAccountedFor(t *testing.T) {
 	const adders, adds = 4, 30_000
 	out := newSums()

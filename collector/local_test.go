@@ -110,8 +110,8 @@ func TestLocalHotIsExact(t *testing.T) {
 	})
 }
 
-// It cools when the count of a window that is over is below the exit, the hold
-// is over, and the cool-down.
+// A key cools once the count of a complete window is below the exit, and both the hold and the
+// cool-down have passed.
 func TestLocalHotCools(t *testing.T) {
 	threshold := over(100, time.Second) // exit 80
 	threshold.Hold, threshold.CoolDown = 2*time.Second, 500*ms
@@ -144,7 +144,7 @@ func TestLocalHotCools(t *testing.T) {
 	var want []int64
 	for i := range 70 {
 		is := int64(0)
-		if i >= 9 && i < 41+5 { // that window is over at flush 41
+		if i >= 9 && i < 41+5 { // that window ends at flush 41
 			is = 1
 		}
 		want = append(want, is)
@@ -201,8 +201,8 @@ func TestLocalHotHeedsExceptionsAndKinds(t *testing.T) {
 	}
 }
 
-// Within 5 ms of the count that reaches the threshold the key is told, and from
-// the first flush on if it is a burst.
+// A key is reported within 5 ms of the count that reaches the threshold. If the key is a burst, it
+// is reported from the first flush on.
 func TestLocalHotIsToldInMilliseconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCollector(t, Config{Sink: nowhere{}, Rules: ruled(over(200, time.Second))})

@@ -87,7 +87,7 @@ func TestReloadLosesNothing(t *testing.T) {
 		added, byRule := make(map[string]int64), make(map[string]int64)
 		now := time.Unix(1_000_000, 0)
 		flush := func() {
-			now = now.Add(10 * time.Millisecond) // nothing is as old as a window
+			now = now.Add(10 * time.Millisecond) // no count is as old as a window
 			c.Flush(context.Background(), now)
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -200,8 +200,8 @@ func TestReloadWhileFlushing(t *testing.T) {
 	}
 }
 
-// What is hot here alone stays so as long as the rules have a threshold by which it is, also
-// over another window, and cools at once when the rule is gone.
+// A key that is hot on this instance alone stays hot as long as the rules have a threshold for it,
+// even with another window. It cools at once when its rule is removed.
 func TestReloadKeepsLocal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		with := func(n int64, per time.Duration) *rules.Rules {
@@ -256,7 +256,7 @@ func TestReloadKeepsLocal(t *testing.T) {
 	})
 }
 
-// What a rule has counted goes on from version to version, also after a time without it.
+// A rule's sum continues from version to version, even after a time without the rule.
 func TestReloadKeepsSums(t *testing.T) {
 	c := newCollector(t, Config{Sink: newSums(), Rules: ruled(over(10, time.Second))})
 	k := newKeys(2)
@@ -277,7 +277,7 @@ func TestReloadKeepsSums(t *testing.T) {
 	}
 }
 
-// A rule that counts in another unit begins anew: counts in the old one are not added.
+// A rule that counts in another unit starts from zero: counts in the old unit are not added.
 func TestReloadUnit(t *testing.T) {
 	ruleset := ruled(over(1000, 10*time.Second))
 	out := newSums()

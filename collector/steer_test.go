@@ -71,7 +71,7 @@ func TestSteeredKeysAreExempt(t *testing.T) {
 	}
 }
 
-// What is steered is bounded; hot keys come first.
+// The number of steered keys is bounded, and hot keys come first.
 func TestSteerIsBounded(t *testing.T) {
 	c := newCollector(t, Config{Sink: nowhere{}})
 	var hot, suspects []rules.Key

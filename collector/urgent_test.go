@@ -45,7 +45,7 @@ func (a *arrivals) Send(_ context.Context, f Flush, counts []Count) Sent {
 func (*arrivals) Fit(text []byte) []byte { return text }
 func (*arrivals) Close() error           { return nil }
 
-// when is when counts of a key came, and total how many they were.
+// when returns the arrival times of a key's counts, and total their sum.
 func (a *arrivals) when(member string) []time.Duration {
 	synctest.Wait()
 	a.mu.Lock()
@@ -60,7 +60,7 @@ func (a *arrivals) total(member string) int64 {
 	return a.n[member]
 }
 
-// silent is when flushes came without counts.
+// silent returns the times of flushes without counts.
 func (a *arrivals) silent() []time.Duration {
 	synctest.Wait()
 	a.mu.Lock()
@@ -68,7 +68,7 @@ func (a *arrivals) silent() []time.Duration {
 	return slices.Clone(a.beats)
 }
 
-// within is how many counts of a key came in [from, to).
+// within returns how many counts of a key came in [from, to).
 func (a *arrivals) within(member string, from, to time.Duration) (n int) {
 	for _, at := range a.when(member) {
 		if from <= at && at < to {
@@ -130,9 +130,8 @@ func TestCandidatesAreUrgentForASecond(t *testing.T) {
 	})
 }
 
-// A key that comes steadily at less than the mark is a candidate now and then, as
-// the load that makes candidates tells more than came; that does not make it urgent
-// again each time.
+// A key with a steady rate below the mark is sometimes a candidate, since the load that makes
+// candidates overestimates its counts. That does not make it urgent again each time.
 func TestASteadyKeyDoesNotStayUrgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeys(1)
@@ -194,8 +193,8 @@ func TestWhoIsUrgent(t *testing.T) {
 	}
 }
 
-// Urgent flushes and the others together send each count once, within the budget;
-// and as of its pane, where nothing is held back.
+// Urgent and ordinary flushes together send each count once, within the budget. If none is held
+// back, each count is sent with the time of its pane.
 func TestUrgentFlushesAddUp(t *testing.T) {
 	for _, budget := range []int{-1, 60} {
 		t.Run(fmt.Sprint("budget ", budget), func(t *testing.T) {
@@ -278,8 +277,8 @@ func (p *panes) Send(_ context.Context, f Flush, counts []Count) Sent {
 func (*panes) Fit(text []byte) []byte { return text }
 func (*panes) Close() error           { return nil }
 
-// An instance that has nothing to send tells at its start and once a second that it
-// lives; and once after each send of counts, so that the loss of those is known.
+// An idle instance sends an empty flush at its start and once a second to show that it lives. It
+// also sends one after each send of counts, so that their loss is noticed.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newArrivals()

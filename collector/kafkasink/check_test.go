@@ -64,7 +64,7 @@ func TestCheck(t *testing.T) {
 		name   string
 		addrs  []string
 		change func(*kafkasink.Config)
-		want   []string // in the error; none: all is well
+		want   []string // in the error; empty if all is well
 	}{
 		{"well", plain.ListenAddrs(), func(*kafkasink.Config) {}, nil},
 		{"one broker is away", []string{nobody, plain.ListenAddrs()[0]}, func(*kafkasink.Config) {}, nil},

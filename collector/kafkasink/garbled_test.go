@@ -32,7 +32,7 @@ func TestSinksSendAgainAfterGarbledAnswers(t *testing.T) {
 	}
 }
 
-// TestSinksSendAgainAfterThrottling has the brokers name throttle times of days.
+// TestSinksSendAgainAfterThrottling uses brokers that ask for throttle times of days.
 func TestSinksSendAgainAfterThrottling(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -98,8 +98,8 @@ func garbled(t *testing.T, seed uint64, start func(*testenv.Garbler)) {
 // nothing moves, and some to spare for a machine that is busy.
 const bound = 30 * time.Second
 
-// TestStuckSessionIsReplaced has the client of the sink obey a long throttle time. Another
-// takes its place and its records, and nothing waits for the end of that time.
+// TestStuckSessionIsReplaced uses a session whose client obeys a long throttle time. Another
+// session takes its place and its records, without waiting for the end of that time.
 func TestStuckSessionIsReplaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -131,8 +131,8 @@ func TestStuckSessionIsReplaced(t *testing.T) {
 	g.await("end of the stuck session", func(kafkasink.Stats) bool { return s.Sessions() == 0 })
 }
 
-// TestUselessSessionIsReplaced has each produce request fail so that its records are to be tried
-// again: the session is replaced, and the next one delivers them.
+// TestUselessSessionIsReplaced makes each produce request fail with an error to retry. The session
+// is replaced, and the next one delivers the records.
 func TestUselessSessionIsReplaced(t *testing.T) {
 	c := fake(t)
 	s := newSink(t, config(c.ListenAddrs(), func(c *kafkasink.Config) { c.Connection.Timeout = short }))

@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// A broker that goes away and comes back on its port.
+// A broker stops and restarts on its port.
 func TestOutage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -107,7 +107,7 @@ func TestKafkaComesLate(t *testing.T) {
 	g.drained()
 	aged := int64(0)
 	for _, r := range newReader(t, addrs).atLeast(3) {
-		if r.Unsent != lost || r.Seq != 1 { // told to all, since any key may be among them
+		if r.Unsent != lost || r.Seq != 1 { // sent to all, since any key may be among them
 			t.Errorf("partition %d: unsent %d of %d", r.partition, r.Unsent, lost)
 		}
 		aged += r.Aged
@@ -202,7 +202,7 @@ func TestLeaderChanges(t *testing.T) {
 	}
 }
 
-// seen is the sum of the counts, each record taken once.
+// seen returns the sum of the counts, with each record taken once.
 func seen(got []received) (sum int64) {
 	type number struct {
 		life      uint64

@@ -85,7 +85,7 @@ func inOrder(t testing.TB, got []received) {
 	}
 }
 
-// mass is the sum of a value's counts.
+// mass returns the sum of a value's counts.
 func mass(value string) (sum int64) {
 	for line := range strings.SplitSeq(value, "\n") {
 		if l, err := wire.ParseLine([]byte(line)); err == nil {
@@ -110,7 +110,7 @@ func TestHeartbeats(t *testing.T) {
 	}
 	one := count("terms", "GET /search?q=a", 1)
 	home := wire.Partition([]byte("GET%20/search?q=a"), 3)
-	g.send(collector.Flush{}) // the first told all
+	g.send(collector.Flush{}) // the first reported all
 	want := per()
 	all := func(n int) {
 		for p := range int32(3) {
@@ -175,8 +175,8 @@ func TestOrigins(t *testing.T) {
 	g.conserved()
 }
 
-// What does not fit one record goes in several, and nobody's buffer is mixed up
-// with another's.
+// Counts that do not fit into one record are sent in several, and no buffer is mixed up with
+// another.
 func TestLargeFlush(t *testing.T) {
 	for _, compression := range []kafkasink.Compression{kafkasink.Zstd, kafkasink.LZ4, kafkasink.NoCompression} {
 		t.Run(compression.String(), func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// keptPackets is a sender that keeps what it is given.
+// keptPackets is a sender that keeps its packets.
 type keptPackets struct{ strings.Builder }
 
 func (k *keptPackets) Send(packet []byte) (int, error) { return k.Write(packet) }

@@ -51,6 +51,6 @@ func ExampleConfig() {
 		Addrs:  []string{"aggregator-1:8125", "tcp://aggregator-2:8125"},
 		Spread: statsdsink.SpreadHash,
 	})
-	fmt.Println(sink != nil, err) // nothing is dialled before counts are sent
+	fmt.Println(sink != nil, err) // no connection is dialled before counts are sent
 	// Output: true <nil>
 }

@@ -95,7 +95,7 @@ func spreadTo(t testing.TB, spread Spread, rules *rules.Rules, n int) (*Sink, []
 	return s, fakes
 }
 
-// received is what came in packets: the sum for each line's name, and the metas.
+// received returns the sum for each line's name, and the metas of the packets.
 func received(t interface{ Fatalf(string, ...any) }, packets []string) (counts map[string]int64, metas []wire.Meta) {
 	counts = make(map[string]int64)
 	for _, p := range packets {
@@ -118,19 +118,17 @@ func received(t interface{ Fatalf(string, ...any) }, packets []string) (counts m
 	return counts, metas
 }
 
-// wholeRules are one rule whose keys may be anywhere and one whose keys must be
-// in one place.
+// wholeRules returns one rule whose keys may be anywhere and one whose keys must be in one place.
 func wholeRules() *rules.Rules {
 	return &rules.Rules{Namespace: "shop", Rules: []rules.Rule{
 		{ID: "each"}, {ID: "whole", By: rules.By{Kind: rules.ByCombinations}},
 	}}
 }
 
-// Over any flushes: each key's counts are at one address, all of them; a rule
-// that is compared is at one address; each address has all numbers of its own
-// sequence; the bounds of what was dropped are told to all, sums to one; what is
-// held back is known everywhere; and no address waits for a packet for longer
-// than a second and a flush.
+// Over any flushes, all counts of a key go to one address, and so do all keys of a rule that is
+// compared. Each address receives its own sequence without gaps. The bounds of dropped counts go to
+// all addresses, and their sums to one. All addresses receive the bounds of held-back counts. No
+// address waits for a packet for longer than a second and a flush.
 func TestSpreadByHash(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 4).Draw(t, "addresses")
@@ -266,8 +264,8 @@ func TestOriginsFollowTheirKeys(t *testing.T) {
 	}
 }
 
-// Everything goes to all; counts have failed when nobody took them, and an
-// address that takes nothing is told of either way.
+// Everything goes to all addresses. Counts have failed if no address took them. An address that
+// takes nothing is reported in both cases.
 func TestSpreadToAll(t *testing.T) {
 	s, fakes := spreadTo(t, SpreadAll, statsdRules(), 3)
 	counts := []collector.Count{count("terms", "a", 5), count("article", "b", 7)}
@@ -295,8 +293,8 @@ func TestSpreadToAll(t *testing.T) {
 	}
 }
 
-// With hash an address that takes nothing fails its own counts alone, and is told
-// of in each flush until it takes something: the log has one line per outage.
+// With SpreadHash an unreachable address fails only its own counts. It is reported in each flush
+// until it takes packets again, so that the log has one line per outage.
 func TestSpreadOneAddressAway(t *testing.T) {
 	s, fakes := spreadTo(t, SpreadHash, wholeRules(), 2)
 	var mine, other collector.Count
@@ -318,7 +316,7 @@ func TestSpreadOneAddressAway(t *testing.T) {
 	if got, want := send(mine, other), (collector.Sent{Lines: 1, Packets: 2, Failed: 5, Err: fakes[0].err}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	send(other) // the first is told that nothing more comes
+	send(other) // the first learns that nothing more comes
 	if got, want := send(other), (collector.Sent{Lines: 1, Packets: 1, Err: fakes[0].err}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -328,8 +326,8 @@ func TestSpreadOneAddressAway(t *testing.T) {
 	}
 }
 
-// Over real sockets: an address that cannot be resolved, and one where nobody
-// listens, cost the third nothing.
+// Over real sockets, an address that cannot be resolved and one without a listener cost the third
+// one nothing.
 func TestSpreadOverSockets(t *testing.T) {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
