@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// asksForAll does all that a store does, and tells what failed.
+// asksForAll does everything that a store does, and returns what failed.
 func asksForAll(t *testing.T, admin *redis.Client, s *Store) error {
 	must(t, admin.FlushAll(context.Background()).Err())
 	must(t, admin.ScriptFlush(context.Background()).Err())

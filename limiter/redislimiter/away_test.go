@@ -18,7 +18,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// awayOf is a Failover around a store, of ten instances, that probes.
+// awayOf returns a Failover around a store, as one of ten instances. It probes.
 func awayOf(t *testing.T, s *Store, log *testenv.Log) *limiter.Failover {
 	f, err := limiter.NewFailover(s, limiter.FailoverConfig{
 		Timeout: 2 * time.Second, Instances: func() int { return 10 }, MinProbe: 20 * time.Millisecond, MaxProbe: 100 * time.Millisecond,
@@ -29,7 +29,7 @@ func awayOf(t *testing.T, s *Store, log *testenv.Log) *limiter.Failover {
 	return f
 }
 
-// hundred is a quota of which each of ten instances has ten.
+// hundred is a quota of 100, so that each of ten instances has a share of ten.
 var hundred = quota(rules.Quota{Rate: rate(100, time.Hour)})
 
 func opOf(key string) limiter.Op {
@@ -120,8 +120,8 @@ func TestRefusedQuotaAlone(t *testing.T) {
 	}
 }
 
-// A server that answers reads and refuses writes is away until it takes a write: it does
-// not flap, and the log has one line for each end of the outage.
+// A server that answers reads but refuses writes is unavailable until it accepts a write. It does
+// not flap: the log has one line for the start of the outage and one for its end.
 func TestAwayUntilAWrite(t *testing.T) {
 	for name, set := range map[string]struct{ refuse, mend []any }{
 		"out of memory":    {[]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
@@ -234,7 +234,7 @@ func TestOneMasterLost(t *testing.T) {
 	}
 }
 
-// A replica takes the primary's place: the limits go to it by themselves.
+// After a replica takes the primary's place, the limits use it without any action.
 func TestBackAfterAFailover(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -295,8 +295,8 @@ func TestDeadlinesAreContextErrors(t *testing.T) {
 	}
 }
 
-// Permits are refused by a server that does not write, until it does; by one line each
-// the log says so.
+// A server that refuses writes refuses permits until it accepts writes again. The log has one line
+// for the start of the outage and one for its end.
 func TestSemaphoreAwayUntilAWrite(t *testing.T) {
 	t.Parallel()
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
@@ -338,7 +338,7 @@ func TestSemaphoreAwayUntilAWrite(t *testing.T) {
 	}
 }
 
-// What fails in a batch does not shift the keys of what comes after it.
+// A failed op of a batch does not shift the keys of the ops after it.
 func TestFailedOpsShiftNothing(t *testing.T) {
 	t.Parallel()
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)

@@ -27,7 +27,7 @@ func TestConforms(t *testing.T) {
 	testAll(t, calmClient(t), 20) // TestConformsAtLength has more of them, without the race detector
 }
 
-// calmClient is a client of a Redis of its own.
+// calmClient starts a Redis and returns its client, with long timeouts.
 func calmClient(t *testing.T) redis.UniversalClient {
 	client := redis.NewClient(&redis.Options{
 		Addr: testenv.Redis(t).Addr(), MaxRetries: -1, ContextTimeoutEnabled: true,

@@ -57,7 +57,7 @@ func TestForeignSemaphoresPermitsAndMembersHeal(t *testing.T) {
 		if set, err := p.TrySetRate(ctx, permitRate(4, time.Hour)); err != nil || set != (i == 0) {
 			t.Fatalf("key %d: %v, %v", i, set, err)
 		}
-		poison(p.keys[1]) // what was taken
+		poison(p.keys[1]) // the taken permits
 		took, err := p.TryAcquire(ctx, 4)
 		if err != nil || !took {
 			t.Fatalf("key %d: %v, %v", i, took, err)

@@ -65,7 +65,7 @@ func TestNeverAcrossSlots(t *testing.T) {
 	}
 }
 
-// Ops of one key are done in their order, whatever stands between them.
+// Ops of one key are done in their order, whatever other ops are between them.
 func TestResultsAreInOrder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -96,7 +96,7 @@ func TestTogetherTheyKeepTheLimit(t *testing.T) {
 	const limit = 100
 	for _, every := range everyQuota {
 		if every.quota.WarmUp > 0 {
-			continue // of which a burst is less
+			continue // a burst admits less, as permits are cold
 		}
 		q := *every.quota
 		q.Rate, q.Calendar = rate(limit, 24*time.Hour), ""

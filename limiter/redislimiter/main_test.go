@@ -27,7 +27,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// storeClient is a client as New wants it.
+// storeClient returns a client with the options that New requires.
 func storeClient(tb testing.TB, addr string, edit func(*redis.Options)) *redis.Client {
 	tb.Helper()
 	o := &redis.Options{
@@ -43,7 +43,7 @@ func storeClient(tb testing.TB, addr string, edit func(*redis.Options)) *redis.C
 	return client
 }
 
-// storeOf is a patient store.
+// storeOf returns a store with a long timeout.
 func storeOf(tb testing.TB, client redis.UniversalClient, edit func(*Config)) *Store {
 	tb.Helper()
 	cfg := Config{Namespace: "shop", Timeout: patience}
@@ -55,7 +55,7 @@ func storeOf(tb testing.TB, client redis.UniversalClient, edit func(*Config)) *S
 	return s
 }
 
-// hand is a clock that is set by hand.
+// hand is a clock that a test sets.
 type hand struct{ ns atomic.Int64 }
 
 func handAt(start time.Duration) *hand {

@@ -37,7 +37,7 @@ func (h *heldShare) Inherit(handover []byte, age time.Duration) error {
 
 func (h *heldShare) Endow(idle time.Duration) { h.endowed = append(h.endowed, idle) }
 
-// holding is a member with a share, whose heartbeats the test sends.
+// holding returns a member with a share. The test sends its heartbeats.
 func holding(t *testing.T, client redis.UniversalClient, name, held string) (*Members, *heldShare) {
 	t.Helper()
 	share := &heldShare{held: held}
@@ -93,8 +93,8 @@ func TestHandoverIsClaimedOnce(t *testing.T) {
 	}
 }
 
-// A member claims one handover, not one that is too old, and goes on without one that it cannot
-// read. No more wait than there may be.
+// A member claims one handover, skips one that is too old, and continues without one that it cannot
+// read. The number of waiting handovers is bounded.
 func TestHandoversAreBounded(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -132,8 +132,9 @@ func TestHandoversAreBounded(t *testing.T) {
 	}
 }
 
-// A fleet that begins has its shares together, once all have come; one that joins has none; one
-// that begins again has what was earned since.
+// The members of a new fleet get their shares together, once all have come. A member that joins
+// later starts without a share. If the fleet starts again, its members share what was earned since
+// the last one left.
 func TestFleetBegins(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -179,8 +180,8 @@ func TestLostFleetDoesNotBegin(t *testing.T) {
 	}
 }
 
-// A member that was silent loses what the others have earned without it; where all were silent
-// nobody has.
+// A silent member loses the part of its share that the others earned without it. If all were
+// silent, no one loses anything.
 func TestSilentMember(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())

@@ -97,7 +97,8 @@ func TestMembersDefaults(t *testing.T) {
 	}
 }
 
-// Redis away: the last count stays in force, one line tells of it, and one of the end.
+// While Redis is unavailable the last count stays in force. The log has one line for the start of
+// the outage and one for its end.
 func TestMembersRedisAway(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -135,8 +136,8 @@ func TestMembersRedisAway(t *testing.T) {
 	}
 }
 
-// A count that falls right after this member was lost is not believed until the others
-// had the time to come back.
+// If the count falls right after this member was lost, the lower count is ignored until the others
+// had time to return.
 func TestMembersComeBackTogether(t *testing.T) {
 	m := membersOf(t, clientAt(t, "redis://localhost"), "a", func(c *MembersConfig) { c.Dead = 2 * time.Second })
 	now := time.Now()

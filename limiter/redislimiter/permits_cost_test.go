@@ -39,9 +39,9 @@ func TestPermitsEntriesAreBounded(t *testing.T) {
 	left(t, p, all-5)
 }
 
-// What a call costs Redis does not grow with what was taken, not even where the version
-// before left an entry for each take: with a hundred times as many it runs no more
-// commands, removes no more entries, and takes not even twenty times as long.
+// The cost of a call to Redis does not grow with the number of takes, even if the previous version
+// left an entry for each take. With a hundred times as many takes, a call runs no more commands,
+// removes no more entries, and takes less than twenty times as long.
 func TestPermitsCostIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -100,8 +100,8 @@ func TestPermitsCostIsBounded(t *testing.T) {
 	}
 }
 
-// scriptStats is how many commands were run since the statistics were reset, and how long
-// scripts ran, in µs.
+// scriptStats returns the number of commands since the statistics were reset, and the run time of
+// scripts in µs.
 func scriptStats(t *testing.T, client *redis.Client) (commands, usec int64) {
 	t.Helper()
 	for line := range strings.Lines(client.Info(t.Context(), "commandstats").Val()) {

@@ -128,7 +128,7 @@ func TestPlainTakesAreAsOthers(t *testing.T) {
 	}
 }
 
-// kept is what one side has in Redis, and for how long.
+// kept returns one side's keys and values in Redis, and their times to live.
 func kept(t *testing.T, client *redis.Client, seed uint64, side int) (all []string, lives []time.Duration) {
 	t.Helper()
 	prefix := fmt.Sprintf("{%d}%d:", seed, side)

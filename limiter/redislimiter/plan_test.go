@@ -98,7 +98,7 @@ func TestRatesAreExact(t *testing.T) {
 }
 
 func TestWhatCannotBeAsked(t *testing.T) {
-	s := storeOf(t, storeClient(t, "127.0.0.1:1", nil), nil) // where nobody is asked
+	s := storeOf(t, storeClient(t, "127.0.0.1:1", nil), nil) // where no Redis is asked
 	good := quota(rules.Quota{Rate: rate(10, time.Second)})
 	for _, test := range []struct {
 		name string
@@ -205,7 +205,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Quotas of which each is used once are not kept for ever.
+// The number of plans is bounded, even if each quota is used only once.
 func TestPlansAreBounded(t *testing.T) {
 	var p plans
 	for range 3 * maxPlans {

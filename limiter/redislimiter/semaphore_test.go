@@ -22,7 +22,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// semaphoreOf is a patient semaphore, as one process has it.
+// semaphoreOf returns a semaphore with a long timeout, like one process's.
 func semaphoreOf(tb testing.TB, client redis.UniversalClient, edit func(*SemaphoreConfig)) *Semaphore {
 	tb.Helper()
 	cfg := SemaphoreConfig{Namespace: namespaceOf(tb), Name: "api-1", Lease: time.Minute, Timeout: patience}
@@ -34,7 +34,7 @@ func semaphoreOf(tb testing.TB, client redis.UniversalClient, edit func(*Semapho
 	return s
 }
 
-// noLease is the lease of who is denied.
+// noLease is the lease of a denied caller.
 var noLease semaphore.Lease
 
 // want asks and must get no error.
@@ -88,7 +88,7 @@ func isLost(l semaphore.Lease) bool {
 	}
 }
 
-// waits asks in a goroutine, and returns when that stands in the line.
+// waits asks in a goroutine, and returns once the request is in the line.
 func waits(tb testing.TB, s *Semaphore, ctx context.Context, ask semaphore.Request, then func(semaphore.Lease, rules.Decision, error)) (done <-chan struct{}) { //nolint:revive // the test comes first
 	tb.Helper()
 	ask.N, ask.Queue, ask.Within = max(ask.N, 1), max(ask.Queue, 100), max(ask.Within, patience)
@@ -135,7 +135,7 @@ func semaphoreTable(t *testing.T, client redis.UniversalClient) {
 }
 
 func TestSemaphoreArguments(t *testing.T) {
-	s := semaphoreOf(t, clientAt(t, "redis://localhost:1"), nil) // nobody is asked
+	s := semaphoreOf(t, clientAt(t, "redis://localhost:1"), nil) // Redis is not asked
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, test := range map[string]struct {
@@ -187,7 +187,7 @@ func TestSemaphoreCrash(t *testing.T) {
 	ends := func() float64 { return client.ZScore(t.Context(), known.key, known.member).Val() }
 	first := ends()
 	start := time.Now()
-	holds(t, crashed, semaphore.Request{Permits: 3, N: 2}) // and is not heard of again
+	holds(t, crashed, semaphore.Request{Permits: 3, N: 2}) // and falls silent
 	l := holds(t, other, semaphore.Request{Permits: 3, N: 2, Within: patience, Queue: 1})
 	if d := time.Since(start); d < time.Second {
 		t.Errorf("free after %v, and the lease was a second", d)
@@ -207,8 +207,8 @@ func TestSemaphoreCrash(t *testing.T) {
 	}
 }
 
-// A lease that Redis has no trace of is told to its holder, and its release takes
-// nothing from anybody else.
+// A holder learns that Redis has no trace of its lease. Releasing that lease takes nothing from
+// others.
 func TestSemaphoreLost(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -234,8 +234,8 @@ func TestSemaphoreLost(t *testing.T) {
 	}
 }
 
-// While Redis is away its callers fail at once but for the first, holders are told
-// before their lease is over, and all goes on when it is back.
+// While Redis is unavailable, only the first call waits and the others fail at once. Holders learn
+// of it before their leases end. Everything works again once Redis returns.
 func TestSemaphoreRedisAway(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -317,7 +317,8 @@ func semaphoreNeverExceeds(t *testing.T, client redis.UniversalClient) {
 	}
 }
 
-// [F7] The line: by class, then by arrival; as long as asked; nobody overtakes.
+// [F7] The line is ordered by class, then by arrival. Each waits for as long as it asked for, and
+// no one overtakes.
 func TestSemaphoreLine(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -383,7 +384,7 @@ func TestSemaphoreContextEnds(t *testing.T) {
 		t.Fatal("the next one was not served")
 	}
 	second.Release()
-	// Whenever it is cancelled: what it took is given back.
+	// A call cancelled at any time returns its permits.
 	for i := range 50 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
 		l, _, err := s.Acquire(ctx, "k", semaphore.Request{Permits: 1, N: 1, Within: patience, Queue: 1})
@@ -425,8 +426,8 @@ func TestSemaphorePermitsChange(t *testing.T) {
 	<-big
 }
 
-// A word that a permit is free comes to the process that has waited longest, and where
-// nobody waits there any more, to the next one.
+// A hint that a permit is free goes to the process that has waited longest. If that process has no
+// waiters left, the hint goes to the next.
 func semaphoreHints(t *testing.T, client redis.UniversalClient) {
 	holder := semaphoreOf(t, client, nil)
 	var waiting []*Semaphore
@@ -462,8 +463,8 @@ func semaphoreHints(t *testing.T, client redis.UniversalClient) {
 	}
 }
 
-// Of those who wait it is the turn of the one who has waited longest; the others are
-// told by the channel, the caller by the answer.
+// The longest waiter has the next turn. Other processes learn of it through the channel, the caller
+// from the answer.
 func TestSemaphoreTurns(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -525,7 +526,7 @@ func TestSemaphoreLooksAtOnce(t *testing.T) {
 	}
 }
 
-// Without any word the first in line finds out by itself.
+// Without hints the first in line notices a free permit on its own.
 func TestSemaphoreWithoutHints(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -544,7 +545,7 @@ func TestSemaphoreWithoutHints(t *testing.T) {
 	}
 }
 
-// On shutdown all leases are given back, and their holders told.
+// On shutdown all leases are released, and their holders are notified.
 func TestSemaphoreShutdown(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())

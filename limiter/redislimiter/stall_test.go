@@ -19,7 +19,7 @@ import (
 // stalledFlood is a flood of asks over many keys during which Redis stops for a while.
 type stalledFlood struct {
 	instances, keys int
-	limit           int64 // of each key
+	limit           int64 // the limit of each key
 	stall           time.Duration
 	at              int64 // the ask at which Redis stops
 	asks, rate      int64 // the rate is per second
