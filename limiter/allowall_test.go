@@ -158,7 +158,7 @@ func TestTakeAllErrors(t *testing.T) {
 	})
 }
 
-// What is given back is so even if the request has ended meanwhile.
+// Permits are returned even if the request has ended in between.
 func TestTakeAllGivesBackForAnEndedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -193,8 +193,8 @@ func TestTakeAllOfBackendsThatCannotBeCompared(t *testing.T) {
 	}
 }
 
-// Asking all at once comes to what asking each in turn, and returning on a denial,
-// comes to; whatever backends they are on.
+// Asking all limits at once has the same result as asking one after the other and returning the
+// permits on a denial, on any backends.
 func TestTakeAllIsEachInTurn(t *testing.T) {
 	checkInBubble(t, takeAllInTurn)
 }

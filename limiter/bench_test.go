@@ -36,9 +36,9 @@ func BenchmarkTokenBucket(b *testing.B) {
 	}
 }
 
-// 100,000 keys by Zipf's law: with room for all; with room for a tenth, at a rate
-// at which buckets fill fast, so that keys come and go; and at one at which none
-// may go, so that most new keys pass unlimited.
+// BenchmarkKeyed asks 100,000 keys by Zipf's law, with three tables. One has room for all. One has
+// room for a tenth, and its buckets fill so fast that keys come and go. One cannot drop any key, so
+// that most new keys pass unlimited.
 func BenchmarkKeyed(b *testing.B) {
 	const keys = 100_000
 	type known struct {

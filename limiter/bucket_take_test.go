@@ -29,7 +29,7 @@ func TestNewBucketErrors(t *testing.T) {
 	for _, c := range []struct {
 		rate  rules.Rate
 		burst int64
-		want  string // in the error; empty: none
+		want  string // in the error; empty if valid
 	}{
 		{rules.Rate{}, 1, "rate is missing"},
 		{rules.Rate{N: 0, Per: time.Second}, 1, "rate"},

@@ -40,7 +40,7 @@ func drawAsk(rt *rapid.T) limiter.Request {
 	}
 }
 
-// Whatever is asked, whenever, of whatever quota: nothing panics, nothing overflows.
+// No request at any time under any quota panics or overflows.
 func TestBucketExtremes(t *testing.T) {
 	extremes := []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 2, 1 << 40, 1 << 59, 1 << 61, 1<<62 - 1, 1 << 62, math.MaxInt64 - 1, math.MaxInt64}
 	number := rapid.OneOf(rapid.Int64(), rapid.SampledFrom(extremes), rapid.Int64Range(0, 10))
@@ -86,12 +86,12 @@ func TestBucketExtremes(t *testing.T) {
 	}
 }
 
-// Each of a store's keys is what a bucket of its own is, though it is dropped whenever
-// it is as good as new.
+// Each key of a store is decided like a bucket of its own, though its state is dropped whenever it
+// equals that of a new key.
 func TestKeysAreABucketPerKey(t *testing.T) {
 	for name, q := range quotasOfAll {
 		if q.Missing > 0 {
-			continue // what was dropped starts short again
+			continue // a dropped key starts short again
 		}
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {

@@ -75,7 +75,7 @@ func TestKeysConform(t *testing.T) {
 	})
 }
 
-// single is what is held to one quota.
+// single is a limiter of one key with one quota.
 type single interface {
 	Do(now time.Duration, ask limiter.Request) limiter.Result
 	SetQuota(q *rules.Quota, now time.Duration) error
@@ -122,7 +122,7 @@ func (b *singles) find(op limiter.Op) (single, error) {
 		x.quota = op.Quota
 		return x.single, nil
 	}
-	one, err := b.open(op.Quota) // the first, or one that cannot go on with this quota
+	one, err := b.open(op.Quota) // the first, or one that cannot continue with this quota
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +130,8 @@ func (b *singles) find(op limiter.Op) (single, error) {
 	return one, nil
 }
 
-// oneOfKeys is one key of a table in which others come and go at each call, so that
-// what is kept of it is dropped whenever it may be.
+// oneOfKeys is one key of a table in which other keys come and go at each call, so that its state
+// is dropped whenever it may be.
 type oneOfKeys struct {
 	*limiter.Keys
 	mu    sync.Mutex

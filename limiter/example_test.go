@@ -101,7 +101,7 @@ func ExampleAllowAll() {
 	// false by user - 99 of all are left
 }
 
-// While the primary is away this instance decides by its part of the quota, a third.
+// While the primary is unavailable, this instance decides by its third of the quota.
 func ExampleNewFailover() {
 	away := backendFunc(func(context.Context, limiter.Op) (limiter.Result, error) {
 		return limiter.Result{}, errors.New("connection refused")

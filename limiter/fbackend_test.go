@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// fake is a backend of token buckets, by the letter of the interface and with a lock
-// around all, that remembers what it was asked and fails when it is told to.
+// fake is a backend of token buckets that follows the interface to the letter, under one lock. It
+// remembers its calls and fails on demand.
 type fake struct {
 	// before is called without the lock, ahead of each op of a Do and once ahead of a
 	// DoAll; an error is what the call then comes to.
@@ -27,7 +27,7 @@ type fake struct {
 }
 
 type fakeBucket struct {
-	full   time.Time // when it is full again
+	full   time.Time // time at which the bucket is full again
 	locked time.Time
 }
 
@@ -147,7 +147,7 @@ func (b *fakeBucket) do(op limiter.Op) limiter.Result {
 	return res
 }
 
-// count is how many calls there were since it was last asked, and their ops.
+// count returns the number of calls since it was last called, and their ops.
 func (f *fake) count() (int, []limiter.Op) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,7 +171,7 @@ func (l fakePartly) Do(ctx context.Context, op limiter.Op) (limiter.Result, erro
 	return l.fake.Do(ctx, op)
 }
 
-// fakeQuota is n a second, of which burst at once.
+// fakeQuota returns a quota of n a second and a burst.
 func fakeQuota(n, burst int64) rules.Quota {
 	return rules.Quota{Rate: rules.Rate{N: n, Per: time.Second}, Burst: burst}
 }
@@ -185,7 +185,7 @@ func newNamed(t testing.TB, backend limiter.Backend, name string, q rules.Quota)
 	return l
 }
 
-// checkInBubble checks a property on the time of a bubble, which passes by itself.
+// checkInBubble checks a property in the time of a bubble, which passes without waiting.
 func checkInBubble(t *testing.T, property func(*rapid.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		rapid.Check(struct{ testing.TB }{t}, property) // a *testing.T would be asked for its deadline, which a bubble has none of

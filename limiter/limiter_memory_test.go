@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// quickQuotas are quotas whose words are lent, windows, and what is neither.
+// quickQuotas returns quotas whose words are lent, quotas of windows, and others.
 func quickQuotas() []rules.Quota {
 	second, minute := rules.Rate{N: 3, Per: time.Second}, rules.Rate{N: 7, Per: time.Minute}
 	all := []rules.Quota{
@@ -248,7 +248,7 @@ func TestQuickTakesAreExact(t *testing.T) {
 
 func stopped() time.Duration { return 1000 * time.Hour }
 
-// While somebody has the state of a key, nobody takes from its word.
+// While someone holds the state of a key, no one takes from its word.
 func TestALentWordIsGoneWhileItIsSettled(t *testing.T) {
 	m, err := NewMemory(MemoryConfig{Clock: stopped})
 	if err != nil {
@@ -281,8 +281,8 @@ func TestALentWordIsGoneWhileItIsSettled(t *testing.T) {
 	}
 }
 
-// A key whose quota has changed lends its word again once that stays, and a snapshot meanwhile
-// has it.
+// A key whose quota has changed lends its word again once the quota stays the same. A snapshot in
+// between includes the key.
 func TestAKeyIsRenewed(t *testing.T) {
 	m, err := NewMemory(MemoryConfig{Clock: stopped})
 	if err != nil {
@@ -321,7 +321,7 @@ func TestAKeyIsRenewed(t *testing.T) {
 	}
 }
 
-// What was taken without a lock is known to have been taken then, when the clock is set back.
+// When the clock is set back, permits taken without a lock still have the time of their take.
 func TestTheClockOfQuickTakesIsKnown(t *testing.T) {
 	now := stopped()
 	m, err := NewMemory(MemoryConfig{Clock: func() time.Duration { return now }})

@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// memoryAt is a Memory with a clock that is set by hand.
+// memoryAt returns a Memory and its clock, which the test sets.
 func memoryAt(t testing.TB, c limiter.MemoryConfig) (*limiter.Memory, *atomic.Int64) {
 	t.Helper()
 	now := &atomic.Int64{}
@@ -92,7 +92,7 @@ func TestMemoryErrors(t *testing.T) {
 	if err := m.DoAll(context.Background(), make([]limiter.Op, 2), nil); err == nil {
 		t.Error("no room for results: no error")
 	}
-	// A quota that is not valid leaves what is known of a key as it is.
+	// An invalid quota does not change the state of a key.
 	memoryDo(t, m, good, "key", limiter.Request{N: 5})
 	if _, err := m.Do(context.Background(), limiter.Op{Quota: &rules.Quota{}, Name: "test", Key: "key"}); err == nil {
 		t.Error("a known key, and a quota that is not valid: no error")
@@ -127,7 +127,7 @@ func TestMemoryOwnAlgorithm(t *testing.T) {
 	}
 }
 
-// Names and keys are told apart, wherever one ends and the other begins.
+// Pairs of names and keys are distinct, wherever one ends and the other begins.
 func TestMemoryNames(t *testing.T) {
 	m, _ := memoryAt(t, limiter.MemoryConfig{})
 	q := &rules.Quota{Rate: perSecond5, Burst: 1}
@@ -141,7 +141,7 @@ func TestMemoryNames(t *testing.T) {
 	}
 }
 
-// A quota is known by its value, and another one keeps what was taken.
+// Quotas are equal if their values are. A key keeps its taken permits under another quota.
 func TestMemoryQuotaChanges(t *testing.T) {
 	m, _ := memoryAt(t, limiter.MemoryConfig{})
 	quota := func(n, burst int64, penalty time.Duration) *rules.Quota {
@@ -158,13 +158,13 @@ func TestMemoryQuotaChanges(t *testing.T) {
 		{quota(10, 10, 0), 1, true, 5, 0},
 		{quota(1, 10, 0), 0, true, 5, 0},                     // of a tenth of the rate five are missing
 		{quota(1, 20, 0), 0, true, 15, 0},                    // and of twice the burst
-		{quota(1, 4, 0), 1, false, 0, 2 * time.Second},       // five of four, one of which is owed
+		{quota(1, 4, 0), 1, false, 0, 2 * time.Second},       // five of four, so one is owed
 		{quota(1, 4, time.Minute), 1, false, 0, time.Minute}, // and a penalty, which starts now
 		{quota(1, 40, time.Minute), 1, false, 0, time.Minute},
 		{quota(1, 40, time.Hour), 1, false, 0, time.Minute}, // a lock does not grow
 		{quota(1, 40, time.Second), 1, false, 0, time.Second},
 		{quota(1, 40, 0), 1, true, 34, 0},
-		{&rules.Quota{Algorithm: rules.FixedWindow, Rate: perSecond5, Burst: 5}, 0, true, 5, 0}, // anew
+		{&rules.Quota{Algorithm: rules.FixedWindow, Rate: perSecond5, Burst: 5}, 0, true, 5, 0}, // windows start with nothing taken
 		{quota(1, 40, 0), 0, true, 34, 0},
 	} {
 		r := memoryDo(t, m, s.quota, "key", limiter.Request{N: s.n})
@@ -239,7 +239,7 @@ func TestKeyedForgetsWithoutNewKeys(t *testing.T) {
 	}
 }
 
-// A full table limits new keys and those that it has evicted, and counts both.
+// A full table limits new keys and evicted keys, and counts both.
 func TestMemoryFull(t *testing.T) {
 	m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: 2})
 	q := &rules.Quota{Algorithm: rules.SlidingLog, Rate: perSecond5, Burst: 5}
@@ -291,8 +291,8 @@ func TestFullTableOfOwnAlgorithm(t *testing.T) {
 	}
 }
 
-// Of one key exactly the limit is admitted, whoever asks, while it is dropped, its quota
-// is changed by value, and others come and go.
+// Exactly the limit is admitted of one key, by any number of callers, while the key is dropped, its
+// quota changes by value, and others come and go.
 func TestMemoryConcurrent(t *testing.T) {
 	const rounds, goroutines, limit = 100, 8, 5
 	for name, q := range quotasOfAll {

@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// manyBehindOne is so many limiters, each with a quota of its own, behind one Failover of
-// two instances whose primary decides in no time.
+// manyBehindOne returns n limiters, each with its own quota, behind one Failover of two instances
+// whose primary decides in no time.
 func manyBehindOne(tb testing.TB, n int) (*limiter.Failover, []limiter.Op) {
 	primary := fakeFunc(func(op limiter.Op) (limiter.Result, error) {
 		return limiter.Result{Taken: op.N, Decision: rules.Decision{Allowed: true, Limit: op.Quota.Burst, Remaining: 1}}, nil

@@ -92,8 +92,8 @@ func TestSlidingLogMemory(t *testing.T) {
 	}
 }
 
-// TestSlidingLogTrim: what is forgotten early would have made no difference, also if
-// what is reserved is given back.
+// TestSlidingLogTrim checks that entries dropped early would have made no difference, even if
+// reservations are returned.
 func TestSlidingLogTrim(t *testing.T) {
 	const n = 100
 	s := newWindowState(t, windowQuota(rules.SlidingLog, n, 500*sec), 0)

@@ -20,7 +20,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What is restored goes on as what was written would have.
+// A restored Memory decides like the one that was written.
 func TestSnapshot(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		before, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
@@ -61,7 +61,7 @@ func TestSnapshot(t *testing.T) {
 				continue
 			}
 			got, want := memoryDo(t, after, &q, name, a), memoryDo(t, before, &q, name, a)
-			got.Mark, want.Mark = 0, 0 // they begin anew where a key that is full again was dropped
+			got.Mark, want.Mark = 0, 0 // marks restart where a full key was dropped
 			if got != want {
 				rt.Fatalf("%s: %+v:\n got %+v\nwant %+v", name, a, got, want)
 			}
@@ -71,7 +71,7 @@ func TestSnapshot(t *testing.T) {
 
 var sortedQuotas = slices.Sorted(maps.Keys(quotasOfAll))
 
-// snapshotOf is one of a key of each quota.
+// snapshotOf returns a snapshot with one key of each quota.
 func snapshotOf(t testing.TB) []byte {
 	t.Helper()
 	m, _ := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
@@ -125,7 +125,7 @@ func TestSnapshotLeavesOut(t *testing.T) {
 	}
 }
 
-// Whatever is cut off or changed is found.
+// Every truncation and every changed byte is found.
 func TestSnapshotBroken(t *testing.T) {
 	whole := snapshotOf(t)
 	restore := func(b []byte) error {

@@ -12,9 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// unitTokens is the bucket of articles on rate limiting: it is full at first, at the
-// end of each unit of time all its tokens are put in at once, and what does not fit is
-// lost.
+// unitTokens is the bucket of articles on rate limiting. It is full at first. At the end of each
+// unit of time all its tokens are added at once, and any that do not fit are lost.
 type unitTokens struct {
 	inflow, capacity int64 // tokens
 	unit             time.Duration
@@ -79,9 +78,9 @@ func TestCalendarWindowIsTokensByTheUnit(t *testing.T) {
 	})
 }
 
-// A bucket that holds more than a unit's tokens is token_bucket with that burst, where
-// they come one by one: over any span it passes no more than burst + rate × span, which
-// tokens by the unit pass by up to one unit's.
+// A bucket that holds more than a unit's tokens is token_bucket with that burst, which adds its
+// tokens one by one. Over any span token_bucket admits at most burst + rate × span. Tokens by the
+// unit exceed that by up to one unit's tokens.
 func TestTokenBucketIsStricterThanTokensByTheUnit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const inflow, capacity = 10, 25

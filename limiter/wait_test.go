@@ -21,7 +21,7 @@ func deniedAfter(t *testing.T, err error, retry time.Duration) {
 	}
 }
 
-// waitFor is how long a Wait took, and what it came to.
+// waitFor returns how long a WaitN took, and its error.
 func waitFor(ctx context.Context, l *limiter.Limiter, n int64) (time.Duration, error) {
 	start := time.Now()
 	err := l.WaitN(ctx, "k", n)
@@ -264,7 +264,7 @@ func TestWaitWhereNothingCanBeReserved(t *testing.T) {
 	})
 }
 
-// What a backend tells to wait for may be next to nothing: it is not asked in a loop.
+// A backend may report a next to zero retry time. It is still not asked in a busy loop.
 func TestWaitDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64

@@ -50,7 +50,7 @@ func TestWarmUpFromCold(t *testing.T) {
 	}
 }
 
-// In any window at most burst + rate × w are admitted, and what a decision tells is so.
+// In any window at most burst + rate × w are admitted, and the numbers in a decision are right.
 func TestWarmUpHolds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := rules.Quota{

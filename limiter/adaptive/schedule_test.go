@@ -63,7 +63,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// The next change may be a week away, or two where clocks put forward skip it.
+// The next change may be a week later, or two if it falls in the hour that is skipped when clocks
+// go forward.
 func TestScheduleWeeks(t *testing.T) {
 	s := newSchedule(t, "Europe/Berlin", adaptive.Hours{From: 2 * time.Hour, To: 3 * time.Hour, Days: []time.Weekday{time.Sunday}, Factor: 2})
 	for at, want := range map[string]string{
@@ -83,7 +84,7 @@ func TestScheduleDST(t *testing.T) {
 	for _, tc := range []struct {
 		what, zone string
 		hours      adaptive.Hours
-		from, to   string // when the hours begin and end; equal: they do not take place that day
+		from, to   string // start and end of the hours; equal if they do not take place that day
 	}{
 		{"skipped", "Europe/Berlin", hours(2*h, 3*h), "2026-03-29T03:00:00+02:00", "2026-03-29T03:00:00+02:00"},
 		{"skipped in part", "Europe/Berlin", hours(2*h+30*m, 4*h), "2026-03-29T03:00:00+02:00", "2026-03-29T04:00:00+02:00"},

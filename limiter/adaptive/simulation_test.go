@@ -10,29 +10,29 @@ import (
 	"github.com/hotparam/hotparam/limiter/adaptive"
 )
 
-// simulatedServer has workers, each of which serves one request after the other, and
-// a queue without a bound: what an adaptive limit has to keep short. Time is the
-// simulation's, and chance has a fixed seed.
+// simulatedServer has workers, each of which serves one request after the other, and an unbounded
+// queue, which an adaptive limit has to keep short. Time is the simulation's, and chance has a
+// fixed seed.
 type simulatedServer struct {
 	adaptive *adaptive.Limiter
 	rand     *rand.Rand
 	now      time.Duration
 	workers  int
-	service  time.Duration // of one request, on average
+	service  time.Duration // mean time of one request
 	steady   bool          // always just as long
-	timeout  time.Duration // a longer latency is told as Dropped; 0: none is
+	timeout  time.Duration // a longer latency is reported as Dropped; 0 means never
 	rate     float64       // requests per second that arrive
 	busy     int
 	queue    []*simulatedRequest
 	events   simulatedEvents
-	worked   time.Duration // by all workers
+	worked   time.Duration // time worked by all workers
 	seen     simulatedSpan
 }
 
 type simulatedRequest struct {
-	at        time.Duration // of the next event
+	at        time.Duration // time of the next event
 	admission adaptive.Admission
-	start     time.Duration // when it was admitted
+	start     time.Duration // time of its admission
 }
 
 type simulatedEvents []*simulatedRequest
@@ -47,10 +47,10 @@ func (e *simulatedEvents) Pop() any {
 	return last
 }
 
-// simulatedSpan is what was seen of a span of time.
+// simulatedSpan holds the observations of a span of time.
 type simulatedSpan struct {
 	served, denied int
-	latency        time.Duration // of all served
+	latency        time.Duration // sum over the served requests
 	least, most    int           // the limit
 }
 
@@ -65,7 +65,7 @@ func newSimulatedServer(t *testing.T, c adaptive.Config, workers int, service ti
 	return &simulatedServer{adaptive: a, rand: rand.New(rand.NewPCG(1, 2)), workers: workers, service: service}
 }
 
-// capacity is how many requests it serves in a second.
+// capacity returns how many requests the server serves in a second.
 func (s *simulatedServer) capacity() float64 { return float64(s.workers) / s.service.Seconds() }
 
 // run lets requests come at load times the capacity for a span of time.
@@ -135,8 +135,9 @@ func (s *simulatedServer) leave(r *simulatedRequest) {
 	s.work()
 }
 
-// hold holds a span to what is due: at least this share of what the server could have
-// served of the load, at no more than so many times the latency without a queue.
+// hold runs a load for a span and checks the results. The server must serve at least this share of
+// what it could have served. The mean latency must be at most late times the latency without a
+// queue.
 func (s *simulatedServer) hold(t *testing.T, what string, load float64, span time.Duration, share, late float64) {
 	t.Helper()
 	got := s.run(load, span)
@@ -154,9 +155,8 @@ func (s *simulatedServer) hold(t *testing.T, what string, load float64, span tim
 	}
 }
 
-// Whatever the load, the server is kept busy and answers are not late; the limit is
-// found again when the server changes, be it in how many it serves at a time or in how
-// long each takes.
+// Under any load the server is kept busy and answers are not late. The limit is found again when
+// the server changes, either in how many requests it serves at a time or in how long each takes.
 func TestAdaptiveSimulated(t *testing.T) {
 	for _, workers := range []int{10, 30} {
 		for _, steady := range []bool{true, false} {

@@ -14,16 +14,16 @@ import (
 	"testing"
 )
 
-// line is a promise of the checklist: what five articles and the issue trackers of
-// other limiters know, and what is wrong there.
+// line is a promise of the checklist. It comes from five articles and the issue trackers of other
+// limiters, which show common mistakes.
 type line struct {
-	id    string // "A1"; "A2 bug", or "failure mode", and what it is
+	id    string // "A1", "A2 bug" or "failure mode", with a number if there are several
 	text  string
 	tests []string // "directory Test" or "directory Test/a case or another string of it"
 }
 
-// allLines are the ids that must be told about: the sections, their bugs and the
-// failure modes, in the checklist's order.
+// allLines lists the ids that the checklist must cover: the sections, their bugs and the failure
+// modes, in the checklist's order.
 var allLines = []string{
 	"A1", "A2", "A2 bug 1", "A2 bug 2", "A3", "A3 bug 1", "A3 bug 2", "A4", "A5", "A6", "A7", "A8",
 	"B1", "B2", "B3", "B4", "B4 bug", "B5", "B6", "B6 bug", "B7", "B7 bug", "B8", "B8 bug 1", "B8 bug 2", "B9",
@@ -41,7 +41,7 @@ var allLines = []string{
 // TestPermits and TestSemaphore.
 const suite = "limiter/limitertest "
 
-// caseNames are the names of all cases.
+// caseNames returns the names of all cases.
 func caseNames() (names []string) {
 	for _, c := range cases {
 		names = append(names, c.name)

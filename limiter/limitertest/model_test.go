@@ -14,15 +14,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// models is a backend of models, one for each key. So the models themselves are held
-// to the named cases, which state in figures what is due, and to the bounds; and so
-// is the suite, to finding what is wrong: a flaw is all that a mutant has of its own.
+// models is a backend of models, one for each key. The suite checks the models by the named cases,
+// which state expected results in figures, and by the bounds. The models in turn check that the
+// suite finds mistakes: a mutant is a model with a flaw.
 type models struct {
 	flaw flaw
 	now  func() time.Duration
 	mu   sync.Mutex
 	keys map[[2]string]*model
-	time time.Duration // that has passed on the clock, which may go back
+	time time.Duration // time passed on the clock, which may go back
 }
 
 func newModels(f flaw) func(*testing.T, func() time.Duration) limiter.Backend {
@@ -113,15 +113,15 @@ func testModels(t *testing.T, f flaw, schedules int, chosen func(name string) bo
 	}
 }
 
-// flaw is what is wrong with a backend.
+// flaw is a mistake of a backend.
 type flaw struct {
 	name      string
-	found     []string // by each of these
+	found     []string // names of the cases that find it
 	clock     func(last, now time.Duration) time.Duration
 	op        func(op *limiter.Op, id *[2]string)
 	result    func(m *model, now time.Duration, ask limiter.Request, r *limiter.Result)
 	backwards bool                            // batches
-	before    func(b *flawed, op *limiter.Op) // of a Memory, not of models
+	before    func(b *flawed, op *limiter.Op) // called for a Memory, not for models
 }
 
 var flaws = []flaw{
@@ -186,7 +186,8 @@ var flaws = []flaw{
 
 var started = time.Now()
 
-// twice counts all that passes on a clock, also what had passed before it went back.
+// twice counts all time that passes on a clock, including time that had passed before the clock
+// went back.
 func twice() func(last, now time.Duration) time.Duration {
 	var read time.Duration
 	return func(last, now time.Duration) time.Duration {

@@ -28,16 +28,16 @@ type tiny struct {
 type tinyKey struct{ name, key string }
 
 type tinyBucket struct {
-	full  time.Duration // when it is
-	token time.Duration // in which one is earned
-	most  time.Duration // in which all are that can be missing, by the largest quota
+	full  time.Duration // time at which the bucket is full
+	token time.Duration // time to earn one token
+	most  time.Duration // time to earn all tokens that can be missing, by the largest quota
 }
 
 func newTiny(_ *testing.T, now func() time.Duration) limiter.Backend {
 	return &tiny{now: now, keys: map[tinyKey]tinyBucket{}}
 }
 
-// supported is what tiny can do: the suite asks for nothing else.
+// supported reports whether tiny can do kind under q. The suite asks for nothing else.
 func supported(q *rules.Quota, kind limiter.OpKind) bool {
 	return *q == rules.Quota{Algorithm: rules.TokenBucket, Rate: q.Rate, Burst: q.Burst} && q.Burst != rules.Unlimited &&
 		(kind == limiter.Take || kind == limiter.Peek || kind == limiter.Forget)

@@ -94,7 +94,7 @@ var wrapperFlaws = []struct {
 	}},
 	{"a breaker for all nodes", []string{"a node that is lost takes no other's keys"}, func(t *testing.T, inner limiter.Backend) limiter.Backend {
 		f := newTestFailover(t, struct{ limiter.Batcher }{inner.(limiter.Batcher)}) // which says nothing of nodes
-		return f.With(rules.OutageClosed)                                           // or it would charge what it granted
+		return f.With(rules.OutageClosed)                                           // or it would charge the permits that it granted
 	}},
 }
 

@@ -23,7 +23,7 @@ func permitRate(n int64, per time.Duration) Rate {
 	return Rate{Rate: rules.Rate{N: n, Per: per}}
 }
 
-// newTestPermits are permits with a rate.
+// newTestPermits returns permits with a rate.
 func newTestPermits(t *testing.T, r Rate) *Memory {
 	t.Helper()
 	p := New(Config{})
@@ -317,7 +317,7 @@ func TestPermitsWait(t *testing.T) {
 	run := func(name string, f func(t *testing.T)) {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 	}
-	// waits waits for n and tells when, and what came of it.
+	// end records when a wait for n permits ended, and its result.
 	type end struct {
 		n    int64
 		at   time.Duration
@@ -345,7 +345,7 @@ func TestPermitsWait(t *testing.T) {
 	want := func(t *testing.T, w *waits, want ...end) {
 		t.Helper()
 		w.Wait()
-		inOrder := func(a, b end) int { // of what ends at one instant any may tell first
+		inOrder := func(a, b end) int { // ends at one instant may be recorded in any order
 			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.n, b.n), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
 		}
 		slices.SortFunc(w.ends, inOrder)
@@ -372,7 +372,7 @@ func TestPermitsWait(t *testing.T) {
 		var w waits
 		wait(&w, p, t.Context(), 3, noEnd)
 		wait(&w, p, t.Context(), 1, noEnd)            // there is one, but somebody was first
-		wait(&w, p, t.Context(), 1, 20*time.Second-1) // the plan knows of both
+		wait(&w, p, t.Context(), 1, 20*time.Second-1) // the plan includes both
 		wait(&w, p, t.Context(), 2, 20*time.Second)
 		wantAcquire(t, p, 1, false)
 		want(t, &w, end{1, 0, false, nil}, end{3, 10 * time.Second, true, nil},

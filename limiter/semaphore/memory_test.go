@@ -52,8 +52,7 @@ func mustBeBusy(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Re
 	return d
 }
 
-// semaphoreLine tells in which order those who wait are served: each holds its
-// permits for good.
+// semaphoreLine records the order in which waiters are served. Each keeps its permits.
 type semaphoreLine struct {
 	t      *testing.T
 	s      *semaphore.Memory
@@ -62,8 +61,8 @@ type semaphoreLine struct {
 	leases []semaphore.Lease
 }
 
-// come waits in a goroutine of its own; it stands in the line when come returns. The
-// test runs in a bubble.
+// come waits in its own goroutine, which is in the line when come returns. The test runs in a
+// bubble.
 func (l *semaphoreLine) come(ctx context.Context, name string, ask semaphore.Request) {
 	go func() {
 		lease, d, err := l.s.Acquire(ctx, "k", ask)
@@ -91,7 +90,7 @@ func (l *semaphoreLine) want(names ...string) {
 	}
 }
 
-// release gives back what the i-th who was served got.
+// release releases the lease of the i-th served waiter.
 func (l *semaphoreLine) release(i int) {
 	l.mu.Lock()
 	lease := l.leases[i]
@@ -167,7 +166,8 @@ func TestSemaphoreArguments(t *testing.T) {
 	}
 }
 
-// A key beyond the bound is held to its permits as the others are, and what it holds comes back.
+// A key beyond the bound is limited to its permits like any other. Its permits are free again once
+// they are released.
 func TestSemaphoreFull(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{MaxKeys: 2})
 	ask := semaphore.Request{Permits: 1, N: 1, Queue: 1, Within: time.Hour}
@@ -501,7 +501,7 @@ func TestSemaphoreEstimate(t *testing.T) {
 	})
 }
 
-// What is handed over in the instant in which the context ends goes to the next.
+// If permits are handed over at the instant the context ends, they go to the next waiter.
 func TestSemaphoreCancelAtHandover(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
@@ -531,7 +531,7 @@ func TestSemaphoreCancelAtHandover(t *testing.T) {
 	}
 }
 
-// Nobody ever sees more permits held than there are, and none is lost.
+// At no time are more permits held than there are, and none is lost.
 func TestSemaphoreConcurrent(t *testing.T) {
 	const keys, permits, workers, rounds = 3, 4, 32, 300
 	for _, unfair := range []bool{false, true} {

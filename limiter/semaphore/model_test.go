@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// semaphoreModel is one key of a semaphore, told as simply as can be: a list that is
-// sorted and walked at each step.
+// semaphoreModel is a simple model of one key of a semaphore: a list that is sorted and walked at
+// each step.
 type semaphoreModel struct {
 	unfair        bool
 	permits, held int64
@@ -42,7 +42,7 @@ func (m *semaphoreModel) sort() {
 	})
 }
 
-// serve is who gets permits now.
+// serve returns the waiters that get permits now.
 func (m *semaphoreModel) serve() (served []*modelWaiter) {
 	m.sort()
 	for len(m.line) > 0 && m.line[0].n <= m.permits-m.held {

@@ -60,7 +60,7 @@ func TestCalendarWindow(t *testing.T) {
 	}
 }
 
-// calendarLabel is what the calendar on the wall shows of a period.
+// calendarLabel returns a period's name on a wall calendar.
 func calendarLabel(c rules.Calendar, t time.Time) string {
 	switch c {
 	case rules.CalendarYear:
