@@ -41,15 +41,14 @@ func documented(t *testing.T, user string) (words []any, commands []string) {
 
 func allow(t *testing.T, admin redis.UniversalClient, words []any, commands ...string) {
 	t.Helper()
-	args := slices.Insert(slices.Clone(words), 3, any("reset")) // as if there never had been one
+	args := slices.Insert(slices.Clone(words), 3, any("reset")) // as if the user were new
 	for _, command := range commands {
 		args = append(args, command)
 	}
 	must(t, everywhere(t.Context(), admin, func(ctx context.Context, node *redis.Client) error { return node.Do(ctx, args...).Err() }))
 }
 
-// everywhere does something at each server; a replica of a cluster is not known to
-// its client at first.
+// everywhere calls do for each server. A cluster's client does not know the replicas at first.
 func everywhere(ctx context.Context, client redis.UniversalClient, do func(context.Context, *redis.Client) error) error {
 	c, ok := client.(*redis.ClusterClient)
 	if !ok {
@@ -152,9 +151,9 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	_, err = p.LoadSnapshot(ctx)
 	failed = append(failed, p.SaveSnapshot(ctx, []byte("x"), time.Minute), err)
 	must(t, admin.ZAdd(ctx, testLayout.Hot, redis.Z{Member: "over", Score: 1}).Err())
-	defer func() { must(t, admin.ZRem(ctx, testLayout.Hot, "over").Err()) }() // who lacks a right leaves it there
+	defer func() { must(t, admin.ZRem(ctx, testLayout.Hot, "over").Err()) }() // a user without the right leaves the entry there
 	step(rules.Change{}, p.prune)
-	p.strange = map[string]time.Time{"over": {}} // for long
+	p.strange = map[string]time.Time{"over": {}} // unreadable for long
 	step(rules.Change{}, p.prune)
 	step(rules.Change{}, p.trim)
 	p.reclaim, p.rewrite = true, true
@@ -170,7 +169,7 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	failed = append(failed, err)
 	_, err = ListMembers(ctx, client, testNamespace)
 	failed = append(failed, err)
-	_, err = client.TxPipelined(ctx, func(tx redis.Pipeliner) error { // as its page and its webhook do
+	_, err = client.TxPipelined(ctx, func(tx redis.Pipeliner) error { // like its page and its webhook
 		tx.PTTL(ctx, testLayout.Beat)
 		tx.XRevRangeN(ctx, testLayout.Events, "+", "-", 1)
 		tx.HSet(ctx, testLayout.Webhook, "holder", "x")
@@ -235,7 +234,7 @@ func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
 	failed = append(failed, err)
 	_, err = ListControls(ctx, client, testNamespace)
 	failed = append(failed, err)
-	_, err = client.TxPipelined(ctx, func(tx redis.Pipeliner) error { // as top does
+	_, err = client.TxPipelined(ctx, func(tx redis.Pipeliner) error { // like top
 		tx.ZCard(ctx, testLayout.Instances)
 		tx.XRevRangeN(ctx, testLayout.Events, "+", "-", 1)
 		return nil
@@ -263,7 +262,7 @@ func (r *controlRecorder) all() []rules.Control {
 	return r.got
 }
 
-// With the rights that are documented all works, and none of them is too much.
+// Everything works with the documented rights, and none of them is superfluous.
 func TestLeastRights(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
@@ -290,7 +289,7 @@ func TestLeastRights(t *testing.T) {
 	}
 }
 
-// Where Redis is run in another way the documentation names one more right.
+// If Redis is run in another way, the documentation names one more right.
 func TestLeastRightsElsewhere(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -322,8 +321,8 @@ func TestLeastRightsElsewhere(t *testing.T) {
 	}
 }
 
-// Sentinels and Redis with users and passwords of their own, those of the sentinels
-// with the rights that are documented.
+// Sentinels and Redis have their own users and passwords. The sentinels' user has the documented
+// rights.
 func TestSentinelUsers(t *testing.T) {
 	set := testenv.RedisSentinel(t)
 	admin := testClient(t, set.PrimaryServer().URL())
@@ -347,7 +346,7 @@ func TestSentinelUsers(t *testing.T) {
 	}
 }
 
-// A reader changes nothing, and neither user sees another namespace.
+// A reader cannot change anything, and neither user can access another namespace.
 func TestRightsEndAtTheNamespace(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())

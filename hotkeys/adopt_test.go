@@ -42,7 +42,7 @@ func TestAdopt(t *testing.T) {
 		must(t, other.settle(ctx))
 		info := client.HGet(ctx, testLayout.Info, hot(text(3), 1, 1).Key.String()).Val()
 		before, _, _ := strings.Cut(info, `"until":`)
-		must(t, client.HSet(ctx, testLayout.Info, // over, and three that cannot be read
+		must(t, client.HSet(ctx, testLayout.Info, // one that has ended, and three that cannot be read
 			hot(text(3), 1, 1).Key.String(), before+`"until":1,"limit":null,"burst":0,"mode":"watch","owner":"kafka-7"}`,
 			"no json", "]", "no owner", `{"until":99999999999999}`,
 			"nameless", strings.Replace(client.HGet(ctx, testLayout.Info, change.Hot[0].Key.String()).Val(), "kafka-8", "kafka-7", 1)).Err())
@@ -85,7 +85,7 @@ func TestAdopt(t *testing.T) {
 		if s := p.Stats(); s.Changes != 0 || s.Rewrites != 0 || s.Pruned != 3 || client.HGet(ctx, testLayout.Owners, "kafka-7").Val() != "2" {
 			t.Errorf("%+v, epoch %s: want nothing but a renewal, and what is nobody's pruned", s, client.HGet(ctx, testLayout.Owners, "kafka-7").Val())
 		}
-		former.Publish(cools(change.Hot[1])) // it was paused, and wakes up
+		former.Publish(cools(change.Hot[1])) // it was paused, and resumes
 		must(t, former.settle(ctx))
 		must(t, former.renew(ctx))
 		if s := former.Stats(); s.FencedBy == "" {
@@ -119,7 +119,7 @@ func TestAdoptNothing(t *testing.T) {
 	})
 }
 
-// A publisher is killed and another adopts its part: no watcher sees a key cool.
+// A publisher is killed and another adopts its part. No watcher sees a key cool.
 func TestAdoptAfterKill(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
@@ -127,7 +127,7 @@ func TestAdoptAfterKill(t *testing.T) {
 	testenv.Running(t, testWatcher(t, client, seen).Run)
 	killed := testPublisher(t, client, nil)
 	killed.Publish(hots(hot(text(1), 100, 50), hot(text(2), 100, 50)))
-	must(t, killed.settle(t.Context())) // and no more of it
+	must(t, killed.settle(t.Context())) // it does nothing more
 	seen.await(t, "what was published", has(text(1), text(2)))
 	swaps := seen.swapped()
 
@@ -170,7 +170,7 @@ func TestAdoptWhileRedisIsAway(t *testing.T) {
 	if len(adopted) != 1 {
 		t.Errorf("adopted %v", adopted)
 	}
-	// The last of the late scripts may come after the adoption that was answered.
+	// The last of the late scripts may run after the adoption that was answered.
 	must(t, client.HIncrBy(t.Context(), testLayout.Owners, "statsd", 1).Err())
 	p.Publish(hots(hot(text(2), 100, 50)))
 	must(t, p.renew(t.Context()))
@@ -184,8 +184,8 @@ func TestAdoptWhileRedisIsAway(t *testing.T) {
 	}
 }
 
-// A key that moved to another owner stays that one's: what the former owner says
-// of it, until it notices, counts no more.
+// A key that moved to another owner stays there. Changes by the former owner, which does not know
+// it yet, have no effect.
 func TestKeyMovesToAnotherOwner(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -236,7 +236,7 @@ func TestKeyMovesToAnotherOwner(t *testing.T) {
 		must(t, now.renew(ctx))
 		owned("put back", 200, "kafka-1")
 
-		// An owner that renews no more keeps nothing.
+		// An owner that no longer renews keeps nothing.
 		member := hot(text(1), 1, 1).Key.String()
 		info := client.HGet(ctx, testLayout.Info, member).Val()
 		head, tail, _ := strings.Cut(info, `"until":`)

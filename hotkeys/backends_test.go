@@ -12,8 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// onBackends runs a test, in parallel, on Redis in all the ways in which users
-// run it.
+// onBackends runs a test, in parallel, on every kind of Redis deployment that users have.
 func onBackends(t *testing.T, test func(t *testing.T, config ClientConfig)) {
 	for name, start := range map[string]func(*testing.T) ClientConfig{
 		"single":   func(t *testing.T) ClientConfig { return ClientConfig{URL: testenv.Redis(t).URL()} },
@@ -42,7 +41,7 @@ func clientOf(t *testing.T, config ClientConfig) redis.UniversalClient {
 	return client
 }
 
-// All that publishers, watchers and lists do, on all that they may talk to.
+// Publishers, watchers and lists do all their work on every kind of deployment.
 func TestBackends(t *testing.T) {
 	onBackends(t, func(t *testing.T, config ClientConfig) {
 		ctx := t.Context()
@@ -80,7 +79,7 @@ func TestBackends(t *testing.T) {
 			t.Errorf("instances: %v, %v", instances, err)
 		}
 
-		// Another process adopts the first part; all its scripts run.
+		// Another process adopts the first part, which runs all its scripts.
 		heir := testPublisher(t, clientOf(t, config), func(c *PublisherConfig) { c.Owner = "kafka-0" })
 		adopted, _, err := heir.Adopt(ctx)
 		must(t, err)
@@ -116,15 +115,15 @@ func TestBackends(t *testing.T) {
 // failover is a Redis whose primary can fail.
 type failover struct {
 	config  ClientConfig
-	primary *testenv.RedisServer // at first
-	fail    func()               // returns once the successor takes writes
+	primary *testenv.RedisServer // the first one
+	fail    func()               // returns once the successor accepts writes
 	after   func()               // brings the former primary back; nil if it stays down
 }
 
-// awaitReplica waits until the replica of a primary has all that is written there now.
+// awaitReplica waits until the primary's replica has all writes made so far.
 func awaitReplica(t *testing.T, primary *testenv.RedisServer) {
 	t.Helper()
-	conn := testClient(t, primary.URL()).(*redis.Client).Conn() // WAIT is for what its own connection has written
+	conn := testClient(t, primary.URL()).(*redis.Client).Conn() // WAIT covers the writes of its own connection only
 	defer conn.Close()
 	must(t, conn.Set(t.Context(), testLayout.Schema, "1", 0).Err())
 	if n, err := conn.Do(t.Context(), "WAIT", 1, (patience / 2).Milliseconds()).Int(); err != nil || n < 1 {
@@ -132,7 +131,7 @@ func awaitReplica(t *testing.T, primary *testenv.RedisServer) {
 	}
 }
 
-// awaitInRedis waits until the published set is as wanted.
+// awaitInRedis waits until the published set equals want.
 func awaitInRedis(t *testing.T, client redis.UniversalClient, want map[string]int64) {
 	t.Helper()
 	for from := time.Now(); ; time.Sleep(10 * time.Millisecond) {
@@ -152,8 +151,8 @@ func outlasting(c *PublisherConfig) {
 	c.Timeout, c.BeatTTL, c.EntryTTL = 0, time.Minute, time.Minute
 }
 
-// The primary fails while the set changes: the set is right again soon after its
-// successor takes writes, and no key cools in between.
+// The primary fails while the set changes. The set is right again soon after the successor takes
+// writes, and no key cools in between.
 func TestFailover(t *testing.T) {
 	for name, start := range map[string]func(*testing.T) failover{
 		"sentinel, killed": func(t *testing.T) failover {
@@ -257,7 +256,7 @@ func testFailover(t *testing.T, redis failover) {
 	from := time.Now()
 	close(stop)
 	<-stopped
-	publish(0, hot("last of 0", 100, 50)) // what is seen now was written after the failure
+	publish(0, hot("last of 0", 100, 50)) // entries seen now were written after the failure
 	publish(1, hot("last of 1", 100, 50))
 	await("convergence")
 	t.Logf("%d keys are right again %v after the new primary took writes", len(want), time.Since(from).Round(time.Millisecond))
@@ -287,7 +286,7 @@ func testFailover(t *testing.T, redis failover) {
 		}
 	}
 	await("the end")
-	awaitInRedis(t, client, want) // if it fails over once more, too
+	awaitInRedis(t, client, want) // even if it fails over once more
 	for _, r := range seen {
 		if r.cooled["stays"] {
 			t.Error("a key cooled that never ought to")

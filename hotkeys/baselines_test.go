@@ -63,7 +63,7 @@ func TestBaselinesInRedis(t *testing.T) {
 	}
 }
 
-// testAway reads with a client whose server does not listen.
+// testAway reads with a client whose server is unavailable.
 func testAway(b *Baselines) error {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
 	defer func() { _ = client.Close() }()

@@ -40,7 +40,7 @@ func startControls(t *testing.T, client redis.UniversalClient, cfg ControlWatche
 	return w, target
 }
 
-// within waits until ok, and returns how long that took.
+// within waits until ok returns true, and returns how long that took.
 func within(t *testing.T, what string, longest time.Duration, ok func() bool) time.Duration {
 	t.Helper()
 	return testenv.Within(t, longest, what, ok)
@@ -54,7 +54,7 @@ func (r *controlRecorder) words() string {
 	return strings.Join(words, ", ")
 }
 
-// What operators say is listed, in the stream, and with whoever follows; pushed or not.
+// Operators' controls are in the list, in the stream, and at every follower, pushed or not.
 func TestControls(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -200,7 +200,7 @@ func TestForeignControls(t *testing.T) {
 	must(t, client.Set(ctx, testLayout.ControlEvents, "x", 0).Err())
 	must(t, client.HSet(ctx, testLayout.Control, "search x", "{}", "no-space", "{}", "search y", `{"action":"block","since":1,"until":99999999999999}`).Err())
 	loads := w.Stats().Loads
-	set(1) // without a readable control nothing would be read
+	set(1) // without a new order the watcher would read nothing
 	within(t, "unreadable ones", patience, func() bool { return w.Stats().Loads > loads && len(target.all()) == 1 })
 	set(2)
 	within(t, "and the next", patience, func() bool { return len(target.all()) == 2 })
@@ -209,7 +209,7 @@ func TestForeignControls(t *testing.T) {
 	}
 }
 
-// There is room for 1,000 keys, and for another in the place of one of them.
+// There is room for 1,000 keys. A control of one of them can still be replaced.
 func TestManyControls(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -243,7 +243,7 @@ func TestManyControls(t *testing.T) {
 	t.Logf("in force after %v", time.Since(start))
 }
 
-// What cannot be an order is refused before Redis is asked.
+// An invalid order is refused before Redis is asked.
 func TestControlOrders(t *testing.T) {
 	good := order(1, rules.ControlBlock, time.Hour)
 	for what, change := range map[string]func(*ControlOrder){
@@ -265,7 +265,7 @@ func TestControlOrders(t *testing.T) {
 	}
 }
 
-// Controls work where one script has all its keys on one node.
+// Controls work on a cluster, where all keys of a script must be on one node.
 func TestControlsOfACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -284,8 +284,8 @@ func TestControlsOfACluster(t *testing.T) {
 	}
 }
 
-// Controls outlive a failover. One that the old primary took and sent to no replica is in force
-// until there is a new primary, and then no longer: of its key the file alone holds.
+// Controls outlive a failover. A control that the old primary took and did not replicate is in
+// force until there is a new primary. After that only the rules file applies to its key.
 func TestControlsOutliveAFailover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

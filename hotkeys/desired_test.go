@@ -151,7 +151,7 @@ func (m placesModel) displaced(hot map[string]rules.Hot, before, after map[strin
 	return ""
 }
 
-// drawHot draws a hot key; ratios are few, so that many are equal.
+// drawHot draws a hot key. It uses few ratios, so that many are equal.
 func drawHot(t *rapid.T, key int) rules.Hot {
 	h := hot(text(key), 100, 50)
 	h.Rule = fmt.Sprint("r", key%5)
@@ -175,9 +175,9 @@ func placedIn(top map[string]rules.Hot) map[string]bool {
 	return placed
 }
 
-// Keys become hot, change, cool and are refreshed at random, of rules with and without
-// a guarantee, in two parts. As long as all are known the places are exactly the
-// model's; and however many there were, they are within two refreshes.
+// Keys of rules with and without a guarantee become hot, change, cool and are refreshed at random,
+// in two parts. As long as all are known, the places are exactly the model's. However many there
+// were, the places equal the model's again within two refreshes.
 func TestPlacesAreThoseOfTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := placesModel{cap: rapid.IntRange(1, 12).Draw(t, "cap")}
@@ -290,8 +290,7 @@ func TestPlacesAreThoseOfTheModel(t *testing.T) {
 	})
 }
 
-// The same keys in any order have the same places when they come to a set that is
-// empty.
+// The same keys in any order get the same places in an empty set.
 func TestPlacesDoNotDependOnTheOrder(t *testing.T) {
 	var first []string
 	for seed := range uint64(20) {

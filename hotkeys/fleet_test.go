@@ -64,7 +64,7 @@ func listened(t *testing.T, client redis.UniversalClient) (next func() string) {
 	}
 }
 
-// What suspects and instances leave behind, key by key, as any reader sees it.
+// The test checks what suspects and instances write to Redis, key by key, as any reader sees it.
 func TestFleetLayout(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -107,7 +107,7 @@ func TestFleetLayout(t *testing.T) {
 		if v := version(t, client); v != before {
 			t.Errorf("version %s became %s", before, v)
 		}
-		// A reader of before there were suspects sees a version that it has.
+		// A reader older than suspects sees a version that it already has.
 		var old struct {
 			Version string
 			At      int64
@@ -217,7 +217,7 @@ func TestFleetFollowed(t *testing.T) {
 		if heard := client.ZScore(ctx, testLayout.Instances, "api-1").Val(); client.Time(ctx).Val().Sub(time.UnixMilli(int64(heard))) > 4*time.Second {
 			t.Error("an older word of api-1 took the place of the newer one")
 		}
-		must(t, client.Del(ctx, testLayout.Suspects+":kafka-1").Err()) // as its end would
+		must(t, client.Del(ctx, testLayout.Suspects+":kafka-1").Err()) // as if it had expired
 		f.renew()
 		f.poll()
 		f.wantFleet(2, "b")
@@ -283,8 +283,8 @@ func TestFleetIsFenced(t *testing.T) {
 	})
 }
 
-// A watcher that reads the suspects while somebody else's stands among them takes it for one,
-// and reads them again until they are the publishers'.
+// If another writer's entry is among the suspects, a watcher takes it for one. It reads the
+// suspects again until they equal the publishers'.
 func TestForeignSuspectsAreReadAgain(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		f := newFollower(t, client)

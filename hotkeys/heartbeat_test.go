@@ -81,7 +81,7 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// The members that have died, and those beyond the bound, make room.
+// Dead members are removed, and so are members beyond the bound.
 func TestMembersAreBounded(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -146,7 +146,7 @@ func TestLastMinute(t *testing.T) {
 	})
 }
 
-// Versions that differ for long are logged once, and their end.
+// A lasting difference of versions is logged once, and so is its end.
 func TestDiffering(t *testing.T) {
 	var lines strings.Builder
 	log := slog.New(slog.NewTextHandler(&lines, nil))
@@ -164,7 +164,7 @@ func TestDiffering(t *testing.T) {
 	}
 }
 
-// The quickest answer says most about a clock.
+// The fastest answer gives the best estimate of the clock's offset.
 func TestOffset(t *testing.T) {
 	var o offsetEstimate
 	if _, ok := o.best(); ok {

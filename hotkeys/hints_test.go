@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// channel is a publisher, a watcher, and somebody else who publishes on their channel.
+// channel is a publisher, a watcher, and a stranger who publishes on their channel.
 type channel struct {
 	t *testing.T
 	p *Publisher
@@ -54,8 +54,8 @@ func (c *channel) next(more uint64, hot []rules.Hot, cool ...rules.Key) string {
 	return string(published.EncodeChange(&change))
 }
 
-// However much is said on the channel, Redis is read a few times a second, and what
-// the publisher changes is known by the next poll.
+// However many messages are on the channel, Redis is read only a few times a second, and the
+// publisher's changes are known by the next poll.
 func TestFloodOfPushes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -106,7 +106,7 @@ func TestFloodOfPushes(t *testing.T) {
 	}
 }
 
-// Whoever forges the next change has a poll's worth of it, once.
+// A forged next change has an effect until the next poll, once.
 func TestForgedChange(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

@@ -24,11 +24,11 @@ type heldFleet struct {
 	r       *recorder
 	w       *Watcher
 	log     *testenv.Log
-	stop    func() // the publisher
+	stop    func() // stops the publisher
 	stopped time.Time
 }
 
-// held runs a test on a fleet in a bubble.
+// held runs a test of a fleet in a bubble.
 func held(t *testing.T, span time.Duration, test func(f *heldFleet)) {
 	bubble(t, func(t *testing.T, m *miniredis.Miniredis, client *redis.Client) {
 		f := &heldFleet{T: t, m: m, client: client, r: newRecorder(), log: new(testenv.Log)}
@@ -77,7 +77,7 @@ func (f *heldFleet) wantAfter(d time.Duration, keys ...int) {
 	wantHot(f.T, f.r, want)
 }
 
-// wantHeld checks what the instance says about itself, here and in Redis.
+// wantHeld checks what the instance reports about itself, here and in Redis.
 func (f *heldFleet) wantHeld(n int) {
 	f.Helper()
 	time.Sleep(1500 * time.Millisecond)
@@ -234,8 +234,8 @@ func TestRedisReturnsToHeldKeys(t *testing.T) {
 	})
 }
 
-// The span is changed while keys are held: by a file that was edited when nothing else can be
-// reached.
+// The hold's span is changed while keys are held, by an edited file while nothing else is
+// reachable.
 func TestHoldIsChanged(t *testing.T) {
 	held(t, time.Minute, func(f *heldFleet) {
 		f.m.SetError("LOADING gone")
@@ -255,10 +255,10 @@ func TestHoldIsChanged(t *testing.T) {
 	})
 }
 
-// The state holds what a plain account of each second says, whatever comes in what order.
+// The state agrees with a simple model that counts each second, for any order of events.
 func TestHoldAgainstAccount(t *testing.T) {
 	type account struct {
-		until, since int // seconds; since 0: not held
+		until, since int // seconds; since is 0 if the key is not held
 		inForce      bool
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -279,7 +279,7 @@ func TestHoldAgainstAccount(t *testing.T) {
 			case "hot":
 				k.until, k.since = second+rapid.IntRange(1, 15).Draw(t, "life"), 0
 				s.grant(hot(text(i), 1, 50), time.Duration(k.until-second)*time.Second, now)
-			case "stale": // an end that has passed says nothing of a key that is held
+			case "stale": // an end in the past has no effect on a held key
 				if k.since == 0 {
 					k.until = second - 1
 				}

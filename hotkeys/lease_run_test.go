@@ -33,7 +33,7 @@ func newPair(t *testing.T, url string, lease time.Duration) *pair {
 	return p
 }
 
-// await polls: what another goroutine does in Redis's time has no event.
+// await polls, since the work of other goroutines in Redis's time causes no event.
 func (p *pair) await(limit time.Duration, what string, ok func() bool) time.Duration {
 	p.t.Helper()
 	return testenv.Within(p.t, limit, what, ok, func() any { return []any{p.holder.Stats(), p.standby.Stats()} })
@@ -82,7 +82,7 @@ func TestLeaseIsLetGo(t *testing.T) {
 	story(t, testClient(t, server.URL()))
 }
 
-// Redis restarts empty, and hangs: then one publishes, and not both.
+// Redis restarts empty, and hangs. Afterwards one of the two publishes, and not both.
 func TestLeaseOutlivesRedis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

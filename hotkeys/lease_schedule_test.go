@@ -64,7 +64,7 @@ func TestOwningUnderAnySchedule(t *testing.T) {
 	t.Run("without a lease", func(t *testing.T) { underAnySchedule(t, unleased, silenceByDefault) })
 }
 
-// silenceByDefault is after which silence a holder without a lease counts as dead.
+// silenceByDefault is the silence after which a holder without a lease counts as dead.
 const silenceByDefault = 2500 * time.Millisecond
 
 // unleased returns a patient publisher without a lease.
@@ -169,7 +169,7 @@ func underAnySchedule(t *testing.T, leased func(testing.TB, redis.UniversalClien
 				holders++
 			}
 		}
-		// A key that a new process never knew is left to fade.
+		// A key that a new process never knew fades.
 		clock.forward(15 * time.Second)
 		for _, p := range publishers {
 			must(t, p.keepClaim(ctx))

@@ -105,7 +105,7 @@ func TestLeaseStepByStep(t *testing.T) {
 	if until := client.HGet(ctx, testLayout.Owners, "statsd:until").Val(); until != fmt.Sprint(clock.now.Add(DefaultLease).UnixMilli()) {
 		t.Errorf("the lease lasts until %s", until)
 	}
-	// What passes the fence extends it.
+	// Each call that passes the fence extends the lease.
 	for name, step := range map[string]func(context.Context) error{
 		"lease": a.keepClaim, "renew": a.renew, "prune": a.prune, "trim": a.trim,
 		"change": func(ctx context.Context) error { a.Publish(hots(hot(text(1), 100, 60))); return a.settle(ctx) },
@@ -166,7 +166,7 @@ func TestLeaseStepByStep(t *testing.T) {
 	story(t, client)
 }
 
-// One that reaches Redis and hears nothing from it does not hold on to the owner.
+// A holder that reaches Redis but gets no answers does not keep the owner.
 func TestDeafHolderLosesTheLease(t *testing.T) {
 	ctx := context.Background()
 	clock := newLeaseClock(t)
@@ -271,7 +271,7 @@ func TestPlacesOutliveTheirHolder(t *testing.T) {
 	must(t, a.resume(ctx))
 	b.Publish(hots(hotter))
 	b.Refresh(0, []rules.Hot{one, two, hotter})
-	b.Stats() // gives out places, which it would have
+	b.Stats() // gives out places, as it otherwise would
 	must(t, b.resume(ctx))
 	clock.forward(DefaultLease)
 	must(t, b.keepClaim(ctx))

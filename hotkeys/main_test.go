@@ -26,11 +26,11 @@ const testNamespace = "shop"
 
 var testLayout = NewLayout(testNamespace)
 
-// patience is how long a test waits for an event that should be near.
+// patience is how long a test waits for an event that should be soon.
 const patience = 20 * time.Second
 
-// onBoth runs a test against a real Redis and against miniredis: the scripts
-// must mean the same in both Lua machines.
+// onBoth runs a test against a real Redis and against miniredis. The scripts must behave the same
+// in both Lua implementations.
 func onBoth(t *testing.T, test func(t *testing.T, client redis.UniversalClient)) {
 	t.Run("redis", func(t *testing.T) {
 		test(t, testClient(t, testenv.Redis(t).URL()))
@@ -159,7 +159,7 @@ func (r *recorder) await(tb testing.TB, what string, want func(map[string]rules.
 	r.until(tb, what, func() bool { return want(r.hot) })
 }
 
-// awaitFleet waits until so many instances and these suspects are known.
+// awaitFleet waits until this number of instances and these suspects are known.
 func (r *recorder) awaitFleet(tb testing.TB, what string, instances int, suspects ...string) {
 	tb.Helper()
 	r.until(tb, what, func() bool { return r.fleet.Instances == instances && slices.Equal(texts(r.fleet), suspects) })
@@ -238,7 +238,7 @@ func version(tb testing.TB, client redis.UniversalClient) string {
 	return v
 }
 
-// pruneStrange prunes as if what cannot be read had been so for long.
+// pruneStrange prunes as if the unreadable entries had been unreadable for long.
 func pruneStrange(tb testing.TB, p *Publisher) {
 	tb.Helper()
 	must(tb, p.prune(context.Background()))

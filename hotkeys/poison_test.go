@@ -18,8 +18,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// poisoner writes into a namespace's keys what no publisher would. It knows their
-// types alone.
+// poisoner writes values into a namespace's keys that no publisher would write. It knows only their
+// types.
 type poisoner struct {
 	t      *testing.T
 	random *rand.Rand
@@ -162,7 +162,7 @@ func TestPoisonedKeysHeal(t *testing.T) {
 			}
 		}
 		inForce := time.Since(from)
-		wait(t, func() error { // and debris goes
+		wait(t, func() error { // and debris is removed
 			got, err := readInRedis(t.Context(), admin)
 			if err == nil && !maps.Equal(got, want) {
 				err = fmt.Errorf("published %v", got)
@@ -250,7 +250,7 @@ func TestPoisonedSetIsHeldMeanwhile(t *testing.T) {
 				look("steady")
 				must(t, client.Del(ctx, key).Err())
 				must(t, client.RPush(ctx, key, "x").Err())
-				look("steady") // before anybody has put it right
+				look("steady") // before it is repaired
 				second.Publish(hots(hot("other", 100, 50)))
 				must(t, second.settle(ctx))
 				must(t, client.Del(ctx, testLayout.Events).Err()) // the whole set has to be read

@@ -32,7 +32,7 @@ func parseVersion(t *testing.T, client redis.UniversalClient) published.Version 
 	return v
 }
 
-// What a change leaves behind, key by key, as any reader sees it.
+// The test checks what a change writes to Redis, key by key, as any reader sees it.
 func TestPublishLayout(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -272,8 +272,8 @@ func TestFencing(t *testing.T) {
 	})
 }
 
-// After Redis forgot all claims, the first to claim again wins, and epochs that
-// happen to be equal do not let two write.
+// After Redis has lost all claims, the first to claim again wins. Two publishers whose epochs
+// happen to be equal cannot both write.
 func TestFencingAfterFlush(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -518,7 +518,7 @@ func TestPruneRemovesWhatIsOver(t *testing.T) {
 		p := testPublisher(t, client, nil)
 		p.Publish(hots(hot(text(3), 100, 50)))
 		must(t, p.settle(ctx))
-		// Garbage of three kinds goes too.
+		// Garbage of three kinds is removed as well.
 		must(t, client.ZAdd(ctx, testLayout.Hot, redis.Z{Member: "no info", Score: 1}).Err())
 		must(t, client.HSet(ctx, testLayout.Info, "not hot", `{"until":99999999999999}`).Err())
 		must(t, client.HSet(ctx, testLayout.Info, "no json", `]`).Err())

@@ -143,8 +143,8 @@ func TestOutageLastsUntilAWriteSucceeds(t *testing.T) {
 	}
 }
 
-// What flaps is logged a few times, then now and then, with how often it was not; an
-// end is logged where its beginning was.
+// A flapping failure is logged a few times, and then rarely, with how often it was not logged. Its
+// end is logged if its beginning was.
 func TestFlappingIsLoggedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(testenv.Log)

@@ -32,7 +32,7 @@ func wantHot(t *testing.T, r *recorder, want map[string]int64) {
 	}
 }
 
-// follower is a publisher and a watcher that go step by step.
+// follower is a publisher and a watcher that run step by step.
 type follower struct {
 	t      *testing.T
 	client redis.UniversalClient
@@ -163,7 +163,7 @@ func TestAnotherRunMeansWholeSet(t *testing.T) {
 		f.push(lastPush(t, client))
 		f.want(2)
 
-		// A lower n of the same run: an old copy of Redis.
+		// A lower number of the same run means an old copy of Redis.
 		v := parseVersion(t, client)
 		f.publish(hots(hot(text(3), 100, 50)))
 		f.poll()
@@ -175,12 +175,12 @@ func TestAnotherRunMeansWholeSet(t *testing.T) {
 		client.ZAdd(ctx, testLayout.Hot, redis.Z{Member: instead, Score: 1})
 		client.HSet(ctx, testLayout.Info, instead, info)
 		f.poll()
-		f.want(2, 3) // who published it will do so again
+		f.want(2, 3) // its publisher will publish it again
 		f.w.lostSince = time.Now().Add(-rewriteTime)
 		f.poll()
 		f.want(2, 4)
 
-		// The same version, another set.
+		// The same version with another set.
 		member = hot(text(2), 1, 1).Key.String()
 		client.ZRem(ctx, testLayout.Hot, member)
 		f.poll()
@@ -195,7 +195,7 @@ func TestAnotherRunMeansWholeSet(t *testing.T) {
 	})
 }
 
-// A member that cannot be read costs nothing but itself.
+// A member that cannot be read does not affect others.
 func TestUnreadableMember(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -235,7 +235,7 @@ func TestList(t *testing.T) {
 	})
 }
 
-// deafClient subscribes at another server than it asks, the first time.
+// deafClient makes its first subscription at another server than the one it asks.
 type deafClient struct {
 	redis.UniversalClient
 	elsewhere redis.UniversalClient
@@ -439,7 +439,7 @@ func TestOutageIsBridged(t *testing.T) {
 		if took := time.Since(back); took > 3500*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
-		// A script that Redis runs late, now, must be refused.
+		// A script that Redis runs only now must be refused.
 		if epoch := client.HGet(context.Background(), testLayout.Owners, "statsd").Val(); epoch != "2" {
 			t.Errorf("epoch %s, want a new claim after the outage", epoch)
 		}
@@ -454,7 +454,7 @@ func TestOutageIsBridged(t *testing.T) {
 	})
 }
 
-// With a real Redis that is killed, restarted, paused and flushed.
+// A real Redis is killed, restarted, paused and flushed.
 func TestWatcherSurvivesRedis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -495,7 +495,7 @@ func TestWatcherSurvivesRedis(t *testing.T) {
 	if s := w.Stats(); !s.Connected || s.Malformed != 0 {
 		t.Errorf("%+v", s)
 	}
-	stopPublisher() // it has noted all answers then
+	stopPublisher() // by then it has recorded all answers
 	if s := p.Stats(); s.FencedBy != "" || s.Rewrites < 3 {
 		t.Errorf("%+v", s)
 	}
