@@ -271,7 +271,7 @@ func TestSetAgreesWithItsModel(t *testing.T) {
 	})
 }
 
-// Equal hashes hide nothing: the members decide, whatever the hash function.
+// Equal hashes hide no key: members are compared, whatever the hash function.
 func TestTableFindsAllDespiteCollisions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bits := rapid.Uint64Range(1, 8).Draw(t, "different hashes")
@@ -315,8 +315,8 @@ func TestTableFindsAllDespiteCollisions(t *testing.T) {
 	})
 }
 
-// Readers always see one whole snapshot: of each pair, both keys or none, never
-// a key under another's name.
+// Readers always see one whole snapshot: both keys of a pair or neither, and never a key under
+// another's name.
 func TestLookupDuringSwaps(t *testing.T) {
 	l := newBuckets(Config[*bucket]{})
 	const pairs = 20

@@ -160,7 +160,7 @@ func TestTLSConfig(t *testing.T) {
 	}
 }
 
-// writePair writes a certificate that signs itself, and its key.
+// writePair writes a self-signed certificate and its key.
 func writePair(t *testing.T, dir, name string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

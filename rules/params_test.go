@@ -291,7 +291,7 @@ func TestParamsAreReusedWithoutTraces(t *testing.T) {
 	})
 }
 
-// A buffer that one monster has grown is not kept for all that follow.
+// A buffer that grew for one huge query is not kept.
 func TestResetKeepsNoMonster(t *testing.T) {
 	var p Params
 	for size, kept := range map[int]bool{1000: true, keepDecoded + 1: false} {
@@ -322,7 +322,7 @@ func TestParamsDoNotAllocateOnceWarm(t *testing.T) {
 	}
 }
 
-// A hostile query costs n log n.
+// The cost of a hostile query is n log n.
 func TestSortOfAHostileQueryIsNotQuadratic(t *testing.T) {
 	query := func(n int) string {
 		var b strings.Builder
@@ -346,8 +346,8 @@ func TestSortOfAHostileQueryIsNotQuadratic(t *testing.T) {
 		}
 		return (used() - begin) / time.Duration(times)
 	}
-	// For 256 times as many a quadratic sort takes 65,536 times as long, n log n 460 times, and some
-	// times that where the caches are too small.
+	// For 256 times as many parameters, a quadratic sort takes 65,536 times as long. An n log n
+	// sort takes 460 times as long, or a few times that if the caches are too small.
 	small, large := mean(query(1000), 200), mean(query(256_000), 1)
 	if large > 10_000*small {
 		t.Errorf("1,000 parameters take %v, 256,000 take %v: %.0f times as long", small, large, float64(large)/float64(small))

@@ -21,7 +21,7 @@ func plainOrNot() *rapid.Generator[string] {
 	})
 }
 
-// What AppendPlain writes is what Params writes of the same query.
+// AppendPlain writes the same text as Params for the same query.
 func TestAppendPlainIsWhatParamsAppend(t *testing.T) {
 	var secrets Secrets
 	plain := 0

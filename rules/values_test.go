@@ -204,7 +204,7 @@ func TestValuesOfAHostileQuery(t *testing.T) {
 	}
 }
 
-// No parameter, of any name and value, makes a reserved text.
+// No parameter, with any name and value, makes a reserved text.
 func TestNoRequestSpellsAReservedText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.OneOf(rapid.SampledFrom([]string{"~more", "~again", "~again&q", "?~more", "", "*", "="}), rapid.String())
@@ -221,7 +221,7 @@ func TestNoRequestSpellsAReservedText(t *testing.T) {
 	})
 }
 
-// No request spells a total.
+// No request's text equals a total's.
 func TestNoParameterSpellsATotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := Param{Name: rapid.SampledFrom([]string{"*", "", "?*", "a"}).Draw(t, "name"), Value: rapid.SampledFrom([]string{"*", "", "?*"}).Draw(t, "value")}
