@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// accountSums is a sink whose receiver reads accounts and adds up groups. It keeps the
-// counts of each flush.
+// accountSums is a sink whose receiver reads accounts and sums groups. It keeps the counts of each
+// flush.
 type accountSums struct{ flushes [][]Count }
 
 func (s *accountSums) Send(_ context.Context, _ Flush, counts []Count) (sent Sent) {
@@ -24,7 +24,7 @@ func (s *accountSums) Close() error           { return nil }
 func (s *accountSums) Accounts() bool         { return true }
 func (s *accountSums) Groups() bool           { return true }
 
-// An account that is closed while repeats of it are due takes these with it.
+// An account that is closed while repeats of it are due is not repeated either.
 func TestAClosedAccountIsNotRepeated(t *testing.T) {
 	ruleset := ruled(over(400, time.Second))
 	out := &accountSums{}
@@ -32,7 +32,7 @@ func TestAClosedAccountIsNotRepeated(t *testing.T) {
 	member := []byte(ruleset.Rules[0].ID + " k")
 	now := time.Unix(1_700_000_000, 0)
 	c.Add(rules.Hash(member), member, 300)
-	c.Flush(t.Context(), now) // and then, for longer than the account is kept, nothing has lines left
+	c.Flush(t.Context(), now) // then no key has lines for longer than an account is kept
 	c.Add(rules.Hash(member), member, 1)
 	for range 5 {
 		now = now.Add(keepAccount)
@@ -110,7 +110,7 @@ func TestSuspectsHaveAnAccountAtOnce(t *testing.T) {
 				flush()
 			}
 			c.Steer(rules.Fleet{Instances: 10, Suspects: []rules.Key{{Rule: key.Rule, Text: "another"}}}, nil)
-			flush() // reminds of the accounts
+			flush() // repeats the accounts
 			flush()
 			c.Steer(rules.Fleet{Instances: 10, Suspects: []rules.Key{key}}, nil)
 			n := uint64(0)

@@ -52,7 +52,7 @@ func (l *ledger) Send(_ context.Context, f Flush, counts []Count) Sent {
 	l.last, l.lines = f, len(counts)
 	fail := func(format string, args ...any) { l.broken += fmt.Sprintf(format, args...) + "\n" }
 	var before time.Time
-	parts := make(map[string][2]int64) // held back, newest
+	parts := make(map[string][2]int64) // held-back and newest counts
 	for _, c := range counts {
 		l.sum += c.N
 		member := string(c.Rule) + " " + string(c.Text)

@@ -144,7 +144,7 @@ func TestEqualHashesAreDifferentKeys(t *testing.T) {
 	}
 }
 
-// The bytes given to Add are the caller's again when it returns.
+// Add does not keep the bytes that it is given.
 func TestAddKeepsNoReference(t *testing.T) {
 	out := newSums()
 	c := newCollector(t, Config{Sink: out})
@@ -157,8 +157,8 @@ func TestAddKeepsNoReference(t *testing.T) {
 	}
 }
 
-// A key that becomes hot when the table has been filled by others is counted
-// from the next flush on, for as long as the flood lasts.
+// A key that becomes hot after others have filled the table is counted from the next flush on, for
+// as long as the flood lasts.
 func TestAKeyThatBecomesHotInAFullTableIsCounted(t *testing.T) {
 	const flood, rounds = 5_000, 20
 	k := newKeys(flood * rounds)
@@ -210,7 +210,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-// nowhere is a Sink that takes everything.
+// nowhere is a Sink that discards everything.
 type nowhere struct{}
 
 func (nowhere) Send(_ context.Context, _ Flush, counts []Count) Sent {
@@ -237,9 +237,9 @@ func TestAddDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Run cuts where panes begin: at each multiple of 100 ms, and at the panes of
-// windows that do not keep to those. Each count comes with a start that is in
-// its pane and not after it.
+// Run flushes where panes begin: at each multiple of 100 ms, and at the other panes of windows
+// whose panes are not multiples of that. Each count has a start that is within its pane and not
+// after the count.
 func TestRunCutsWherePanesBegin(t *testing.T) {
 	for _, test := range []struct {
 		window time.Duration
@@ -271,7 +271,7 @@ func TestRunCutsWherePanesBegin(t *testing.T) {
 	}
 }
 
-// With panes of 10 s windows, 166.666666 ms wide, no flush holds counts of two.
+// The panes of 10 s windows are 166.666666 ms wide. No flush has counts of two of them.
 func TestRunNeverStraddlesPanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(12_345_678 * time.Nanosecond)
@@ -328,7 +328,7 @@ func TestStartIsNeverAfterACountWhenTheSinkIsSlow(t *testing.T) {
 	})
 }
 
-// Who keeps the time knows alone when it is sent.
+// A Flush with a given time does not state when it is sent, since only its caller keeps the time.
 func TestFlushDoesNotTellWhenItIsSent(t *testing.T) {
 	out := &stamps{}
 	c := newCollector(t, Config{Sink: out})
@@ -340,7 +340,7 @@ func TestFlushDoesNotTellWhenItIsSent(t *testing.T) {
 	}
 }
 
-// stamps is a Sink for keys that are the time at which they were added.
+// stamps is a Sink for keys whose text is the time at which they were added.
 type stamps struct {
 	slow time.Duration
 	seen []stamp
@@ -360,7 +360,7 @@ func (s *stamps) Send(_ context.Context, f Flush, counts []Count) Sent {
 func (*stamps) Fit(text []byte) []byte { return text }
 func (*stamps) Close() error           { return nil }
 
-// run runs a collector while f works.
+// run runs a collector while f runs.
 func run(t *testing.T, c *Collector, f func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -410,7 +410,7 @@ func (f failing) Send(_ context.Context, _ Flush, counts []Count) (sent Sent) {
 func (failing) Fit(text []byte) []byte { return text }
 func (f failing) Close() error         { return f.error }
 
-// A table that is nearly full is flushed at once instead of at the next cut.
+// A nearly full table is flushed at once, before the next cut.
 func TestANearlyFullTableIsFlushedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Millisecond)

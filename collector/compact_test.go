@@ -74,8 +74,8 @@ func TestCompactKeepsTheBusiest(t *testing.T) {
 	}
 }
 
-// Keys that come again and again stay where they are, as long as there is room
-// for some new ones: replacing a table costs more than all of its counts.
+// Recurring keys stay in place as long as there is room for some new ones, since replacing a table
+// costs more than all of its counts.
 func TestSteadyKeysAreLeftInPlace(t *testing.T) {
 	c, add := one(t, 64, Config{})
 	before := c.shards[0].table.Load()
@@ -92,8 +92,7 @@ func TestSteadyKeysAreLeftInPlace(t *testing.T) {
 	}
 }
 
-// Keys too long for the room that is left are refused, and the next flush makes
-// room.
+// Keys that are too long for the remaining room are refused, and the next flush makes room.
 func TestLongKeysFillATableToo(t *testing.T) {
 	out := newSums()
 	c, add := one(t, 16, Config{Sink: out})
@@ -122,7 +121,7 @@ func TestCompactKeepsWhatIsHeldBack(t *testing.T) {
 		flush := func() { now = now.Add(base.FlushInterval); c.Flush(t.Context(), now) }
 		total := int64(0)
 		count := func(name string, n int) { add(name, uint64(n)); total += int64(n) }
-		for i := range 63 - test.held { // sent, and needed no longer
+		for i := range 63 - test.held { // sent, and no longer needed
 			count(fmt.Sprint("sent ", i), 1)
 			flush()
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// flooder makes keys that never came before.
+// flooder makes keys that were never seen before.
 type flooder struct {
 	member []byte
 	n      uint64
@@ -79,7 +79,7 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// A new key costs no allocation, a replaced table's share included.
+// A new key costs no allocation, even including its share of a replaced table.
 func TestAFloodDoesNotAllocate(t *testing.T) {
 	c := newCollector(t, Config{Sink: nowhere{}, Rules: ruled(over(200, time.Second)), MaxKeys: 16 * 512})
 	flood := newFlooder()

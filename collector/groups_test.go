@@ -114,7 +114,7 @@ func TestGroupsAreToldAtOnce(t *testing.T) {
 	})
 }
 
-// The groups with most counts have lines of their own, also when many more come.
+// The groups with the most counts have their own lines, even if there are many more groups.
 func TestLargestGroupsAreTold(t *testing.T) {
 	g := newGroups(&rules.Rule{ID: "r"})
 	var told []HeldBack

@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// strict is a sink that depends on the rules: counts of a rule that it has never had fail. It
-// reads everything that a collector can send.
+// strict is a sink that depends on the rules: counts of a rule that it never had fail. It reads
+// everything that a collector can send.
 type strict struct {
 	*sums
 	known  map[string]bool
@@ -74,8 +74,8 @@ func drawRules(t *rapid.T) *rules.Rules {
 	return ruleset
 }
 
-// Whatever rules come and go, each count is sent once, and of keys that came under a rule the
-// sums know all.
+// While rules are replaced, each count is sent once, and the sums include all counts of keys that
+// were added under a rule.
 func TestReloadLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ruleset := drawRules(t)
@@ -132,8 +132,8 @@ func TestReloadLosesNothing(t *testing.T) {
 	})
 }
 
-// Keys of a rule that has just come are added while a flush by the old rules is made: their
-// counts wait for the new ones. Run with -race.
+// Keys of a new rule are added while the old rules' flush is made. Their counts wait for the new
+// rules. Run this test with -race.
 func TestReloadWhileFlushing(t *testing.T) {
 	const all, adders = 60, 4
 	set := func(n int) *rules.Rules {

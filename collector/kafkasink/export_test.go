@@ -5,7 +5,7 @@ import "time"
 // RefreshEvery sets how often the cluster is asked for its partitions.
 func (s *Sink) RefreshEvery(d time.Duration) { s.refreshEvery = d }
 
-// StallAfter replaces a session sooner in which nothing moves.
+// StallAfter sets the time after which a session without progress is replaced.
 func (s *Sink) StallAfter(d time.Duration) { s.stallAfter = d }
 
 // ObeyThrottling makes the sink obey throttle times of up to d.

@@ -60,7 +60,7 @@ func TestNothingIsLostUntold(t *testing.T) {
 		g.drained()
 		s := g.conserved()
 		got := newReader(t, c.ListenAddrs()).until(func(got []received) bool { return seen(got) >= s.Delivered })
-		// A record that was answered with an error may have been appended.
+		// A record whose answer was an error may still have been appended.
 		if sum := seen(got); sum > g.given {
 			t.Errorf("%d counts of %d were seen", sum, g.given)
 		}
@@ -70,7 +70,7 @@ func TestNothingIsLostUntold(t *testing.T) {
 	})
 }
 
-// Brokers that do not agree with an idempotent producer for long: it is replaced.
+// An idempotent producer is replaced if brokers disagree with it for long.
 func TestIdempotentOutOfStep(t *testing.T) {
 	c := fake(t)
 	ids := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.InitProducerID}, TopLevel: true, Observe: true, Count: -1})
@@ -140,7 +140,7 @@ func TestPartitionsAreAdded(t *testing.T) {
 	g.conserved()
 }
 
-// A topic that is made after the sink.
+// The topic is created after the sink.
 func TestTopicComesLate(t *testing.T) {
 	c := fake(t)
 	var log testenv.Log

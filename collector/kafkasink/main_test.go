@@ -111,7 +111,7 @@ func (g *giver) await(what string, ok func(kafkasink.Stats) bool) {
 	testenv.Eventually(g.t, what, func() bool { return ok(g.sink.Stats()) }, func() any { return []any{g.sink.Stats(), g.err} })
 }
 
-// drained awaits that nothing waits any more.
+// drained waits until no record is waiting.
 func (g *giver) drained() {
 	g.t.Helper()
 	g.await("end of the queue", func(s kafkasink.Stats) bool { return s.Waiting == 0 })
@@ -143,7 +143,7 @@ func terms(n int) (counts []collector.Count) {
 	return counts
 }
 
-// received is a record as a reader got it.
+// received is a record as read from the topic.
 type received struct {
 	wire.RecordHead
 	ours      bool

@@ -68,8 +68,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// inPlace checks that each partition's numbers rise, the first time that each comes: there may
-// be gaps, and a batch whose answer was lost may come again, as a whole.
+// inPlace checks that each partition's numbers rise, counting only the first arrival of each. There
+// may be gaps, and a batch whose answer was lost may arrive again as a whole.
 func inPlace(t testing.TB, got []received) {
 	t.Helper()
 	type number struct {
@@ -119,7 +119,7 @@ func TestKafkaComesLate(t *testing.T) {
 }
 
 func TestNeverConnected(t *testing.T) {
-	quiet, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	quiet, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestCloseGivesUpInTime(t *testing.T) {
 func idempotent(c *kafkasink.Config) { c.Acks, c.Idempotent = kafkasink.AcksAll, true }
 func acksAll(c *kafkasink.Config)    { c.Acks = kafkasink.AcksAll }
 
-// Errors that brokers answer with while leaders change.
+// Brokers answer with errors while leaders change.
 func TestLeaderChanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

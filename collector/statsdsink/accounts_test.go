@@ -112,7 +112,7 @@ func TestAccountsAreTold(t *testing.T) {
 	}
 }
 
-// A StatsD that is not ours gets no accounts: the bytes are as ever.
+// A foreign StatsD gets no accounts: its packets are unchanged.
 func TestNoAccountsWithoutMeta(t *testing.T) {
 	ruleset := ruled(over(400, time.Second))
 	out := &packets{}

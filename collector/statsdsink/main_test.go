@@ -25,7 +25,7 @@ func newCollector(t testing.TB, c collector.Config) *collector.Collector {
 	return col
 }
 
-// run runs a collector while f works.
+// run runs a collector while f runs.
 func run(t *testing.T, c *collector.Collector, f func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

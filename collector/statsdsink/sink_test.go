@@ -156,7 +156,7 @@ func TestStatsDPacketsHoldEveryCount(t *testing.T) {
 	})
 }
 
-// A text that was made to fit is never too long for a packet.
+// A text that was cut to fit is never too long for a packet.
 func TestStatsDFittedTextsFitAPacket(t *testing.T) {
 	for _, e := range []wire.Encoding{wire.Plain, wire.Strict} {
 		out := &packets{}
@@ -237,8 +237,8 @@ func BenchmarkStatsDSend(b *testing.B) {
 	b.ReportMetric(1000*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 }
 
-// Bytes that are no key's have no rule to be sent under: they are dropped, and
-// the drop is counted.
+// A key that is not valid has no rule to be sent under. Its counts are dropped, and the drop is
+// counted.
 func TestBytesThatAreNoKeyAreCountedAsDropped(t *testing.T) {
 	out := &packets{}
 	c, err := collector.New(collector.Config{Sink: newSink(t, Config{Sender: out})})

@@ -85,7 +85,7 @@ func fakeSocket(t *testing.T, addr string, open func() (net.Conn, error)) *socke
 	return s
 }
 
-// transports are an address of each kind.
+// transports has an address of each kind.
 var transports = []string{"a:1", "tcp://a:1", "unix:///a", "unixstream:///a"}
 
 func eachTransport(t *testing.T, test func(t *testing.T, addr string)) {
@@ -98,8 +98,8 @@ func eachTransport(t *testing.T, test func(t *testing.T, addr string)) {
 
 func takeNothing([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
 
-// A socket that takes nothing holds others up for one deadline in a second, and is
-// well again when it takes something.
+// A socket that takes nothing delays others by one deadline a second. It is well again once it
+// takes something.
 func TestStuckSocketIsLeftAlone(t *testing.T) {
 	eachTransport(t, func(t *testing.T, addr string) {
 		conn := newFakeConn(takeNothing)
@@ -122,8 +122,8 @@ func TestStuckSocketIsLeftAlone(t *testing.T) {
 	})
 }
 
-// However often a socket takes a packet just in time, its packets wait for little
-// more than a fifth of a second.
+// However often a socket takes a packet just in time, its packets are delayed by little more than a
+// fifth of a second.
 func TestSlowSocketHoldsOthersUpForLittle(t *testing.T) {
 	eachTransport(t, func(t *testing.T, addr string) {
 		conn := newFakeConn(nil)
@@ -276,7 +276,7 @@ func TestBrokenConnectionIsMadeAnew(t *testing.T) {
 	}
 }
 
-// What accepts connections to close them again is one outage, not one for each.
+// A server that accepts connections only to close them counts as one outage, not as one for each.
 func TestConnectionsThatEndAtOnceAreOneOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var conn *fakeConn

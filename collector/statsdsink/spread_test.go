@@ -33,8 +33,8 @@ func TestParseSpread(t *testing.T) {
 	}
 }
 
-// A key's home is the same whatever the order of the list, homes are even, and an
-// address that is added takes its part and moves nothing else.
+// A key's home does not depend on the order of the list. Homes are spread evenly, and an added
+// address takes its share and moves no other keys.
 func TestRendezvous(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z0-9.]{1,12}:[1-9][0-9]{0,4}`), 2, 9, rapid.ID).Draw(t, "nodes")
@@ -63,8 +63,8 @@ func TestRendezvous(t *testing.T) {
 	})
 }
 
-// Which address has a key is for ever: all instances must agree on it, whatever
-// their version.
+// The address of a key must never change, since all instances must agree on it, whatever their
+// version.
 func TestRendezvousGolden(t *testing.T) {
 	nodes := []string{"10.0.0.1:8125", "10.0.0.2:8125", "10.0.0.3:8125"}
 	r := newRendezvous(nodes)
@@ -77,7 +77,7 @@ func TestRendezvousGolden(t *testing.T) {
 	}
 }
 
-// spreadTo makes a sink that sends to fakes.
+// spreadTo returns a sink that sends to n fakes.
 func spreadTo(t testing.TB, spread Spread, rules *rules.Rules, n int) (*Sink, []*packets) {
 	t.Helper()
 	c := Config{Rules: rules, Spread: spread, Instance: "api-1"}
@@ -214,7 +214,7 @@ func TestSpreadByHash(t *testing.T) {
 	})
 }
 
-// A flush without counts is a packet for each address.
+// A flush without counts sends a packet to each address.
 func TestSpreadHeartbeatGoesToAll(t *testing.T) {
 	s, fakes := spreadTo(t, SpreadHash, wholeRules(), 3)
 	for i := range 3 {
@@ -229,7 +229,7 @@ func TestSpreadHeartbeatGoesToAll(t *testing.T) {
 	}
 }
 
-// Origins go where the key's counts go.
+// Origins go to the address of their key.
 func TestOriginsFollowTheirKeys(t *testing.T) {
 	s, fakes := spreadTo(t, SpreadHash, wholeRules(), 3)
 	var counts []collector.Count
@@ -311,7 +311,7 @@ func TestSpreadOneAddressAway(t *testing.T) {
 		start = start.Add(10 * time.Millisecond)
 		return s.Send(t.Context(), collector.Flush{Start: start, Held: 1}, counts)
 	}
-	send() // both have heard
+	send() // both have received it
 	fakes[0].err = errors.New("away")
 	if got, want := send(mine, other), (collector.Sent{Lines: 1, Packets: 2, Failed: 5, Err: fakes[0].err}); got != want {
 		t.Errorf("%+v, want %+v", got, want)

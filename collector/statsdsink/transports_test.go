@@ -20,7 +20,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// receiver is what listens at an address, until it is stopped.
+// receiver listens at an address until it is stopped.
 type receiver struct {
 	addr     wire.Address
 	close    func() error
@@ -110,7 +110,7 @@ func (r *receiver) add(text string) {
 	}
 }
 
-// stop ends the listener and its connections, as a process that ends does.
+// stop closes the listener and its connections, as the end of a process would.
 func (r *receiver) stop() {
 	_ = r.close()
 	r.mu.Lock()
@@ -194,7 +194,7 @@ func TestStatsDSendsOverEachTransport(t *testing.T) {
 				}
 				sent := s.Send(t.Context(), collector.Flush{Start: time.Now(), Held: 1}, counts)
 				sum -= sent.Failed
-				if sent.Err != nil { // a reader that does not run is stuck
+				if sent.Err != nil { // the reader is stuck, as it does not run
 					time.Sleep(stuckFor)
 				}
 				r.await(t, "what was sent", func(got map[string]int64) bool { // UDP's buffer holds one flush
@@ -334,7 +334,7 @@ func TestStatsDKeepsStreamsWholeBeforeASlowAggregator(t *testing.T) {
 				}
 			}
 			full := sent
-			<-reading // the reader begins to read
+			<-reading // lets the reader start
 			for send() != nil {
 				if time.Now().After(late) {
 					t.Fatal("not well again")
@@ -366,7 +366,7 @@ func TestStatsDKeepsStreamsWholeBeforeASlowAggregator(t *testing.T) {
 	}
 }
 
-// readStream accepts one connection, says so, and then reads it to its end.
+// readStream accepts one connection, reports it, and then reads to its end.
 func readStream(l net.Listener, out chan<- []string) {
 	conn, err := l.Accept()
 	if err != nil {
@@ -378,7 +378,7 @@ func readStream(l net.Listener, out chan<- []string) {
 	out <- strings.Split(strings.TrimSuffix(string(all), "\n"), "\n")
 }
 
-// readDatagrams says that it is there, and then reads until the packet "end".
+// readDatagrams reports that it is ready, and then reads until the packet "end".
 func readDatagrams(conn net.PacketConn, out chan<- []string) {
 	out <- nil
 	var all []string
@@ -393,8 +393,8 @@ func readDatagrams(conn net.PacketConn, out chan<- []string) {
 	}
 }
 
-// A sink for a StatsD that is not ours sends nothing where there are no counts, and
-// is connected all the same when they come.
+// A sink for a foreign StatsD sends nothing while there are no counts, but it connects before they
+// come.
 func TestStatsDWithoutMetaConnectsBeforeThereAreCounts(t *testing.T) {
 	eachListener(t, func(t *testing.T, addr wire.Address) {
 		r := listen(t, addr)
