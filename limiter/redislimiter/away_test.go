@@ -36,7 +36,7 @@ func opOf(key string) limiter.Op {
 	return limiter.Op{Quota: hundred, Name: "limit", Key: key, Request: limiter.Request{N: 1}}
 }
 
-// byRedis reports whether Redis decided, and not the instance by its tenth.
+// byRedis reports whether Redis decided, rather than the instance by its tenth.
 func byRedis(t *testing.T, b limiter.Backend, key string) bool {
 	t.Helper()
 	r, err := b.Do(t.Context(), opOf(key))
@@ -58,7 +58,7 @@ func TestForeignKeyHeals(t *testing.T) {
 			ops = append(ops, limiter.Op{Quota: every.quota, Name: every.name, Key: how, Request: limiter.Request{N: 1}})
 		}
 		results := make([]limiter.Result, len(ops))
-		for range 2 { // then with a script that is known
+		for range 2 { // then with a known script
 			for _, op := range ops[5:] {
 				key, _ := s.keyName(op.Name, op.Key)
 				must(t, client.Del(t.Context(), key).Err())
@@ -92,7 +92,7 @@ func TestForeignKeyHeals(t *testing.T) {
 	}
 }
 
-// What Redis cannot reckon with concerns that quota alone.
+// A quota that Redis cannot compute with fails alone.
 func TestRefusedQuotaAlone(t *testing.T) {
 	t.Parallel()
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), nil)
@@ -167,8 +167,8 @@ func TestAwayUntilAWrite(t *testing.T) {
 	}
 }
 
-// One of three masters dead, and its replica with it: the keys of the two others are
-// decided by Redis, also when all are asked for at once.
+// One of three masters is dead, and so is its replica. Redis still decides about the keys of the
+// other two, even if all keys are asked at once.
 func TestOneMasterLost(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -253,8 +253,8 @@ func TestBackAfterAFailover(t *testing.T) {
 	eventually(t, "a decision of the new primary", func() bool { return byRedis(t, f, "k") })
 }
 
-// A caller whose deadline passes hears so from the context, however the connection puts
-// it: 400 calls with deadlines about as long as an answer takes.
+// A caller whose deadline passes gets the context's error, whatever error the connection returns.
+// The test makes 400 calls with deadlines about as long as an answer takes.
 func TestDeadlinesAreContextErrors(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)

@@ -61,9 +61,9 @@ func wholeSeconds(r limiter.Result) [5]int64 {
 	return reply
 }
 
-// Our GCRA, in memory and on Redis, answers the five numbers of the real module, at the
-// same instants. The module reads the clock itself; at which instant between two others
-// that was is known from its state where it matters, and else either will do.
+// Our GCRA, in memory and on Redis, returns the same five numbers as the real module at the same
+// instants. The module reads the clock itself, at an instant that is known only to lie between two
+// others. Its state shows the instant where it matters. Elsewhere either of the two will do.
 func TestAnswersAsRedisCell(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

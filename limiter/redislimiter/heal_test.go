@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// Keys of semaphores, permits and fleets that are of a foreign type heal when they are
-// met, whichever of them it is and whatever is asked first.
+// Keys of semaphores, permits and fleets with a foreign type heal on their first use, whichever key
+// it is and whichever call comes first.
 func TestForeignSemaphoresPermitsAndMembersHeal(t *testing.T) {
 	t.Parallel()
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)

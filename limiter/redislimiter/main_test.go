@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
-// patience is how long a test waits for a Redis that is slow today.
+// patience is how long a test waits for a slow Redis.
 const patience = 20 * time.Second
 
 func must(tb testing.TB, err error) {
@@ -74,7 +74,7 @@ func quota(q rules.Quota) *rules.Quota {
 
 func rate(n int64, per time.Duration) rules.Rate { return rules.Rate{N: n, Per: per} }
 
-// failer is what testing.TB and rapid.T share.
+// failer has the methods that testing.TB and rapid.T share.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)

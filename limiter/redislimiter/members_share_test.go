@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// heldShare is a share that is a text.
+// heldShare is a share in the form of a text.
 type heldShare struct {
 	held    string
 	ages    []time.Duration
@@ -55,7 +55,7 @@ func beaten(t *testing.T, what string, condition func() bool, all ...*Members) {
 	})
 }
 
-// What one member leaves, one other has, and only one.
+// Exactly one member takes over the share of a member that leaves.
 func TestHandoverIsClaimedOnce(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -164,7 +164,8 @@ func TestFleetBegins(t *testing.T) {
 	}
 }
 
-// A Redis that has lost all knows no fleet: a new instance is not the first because of that.
+// A Redis that has lost everything knows no fleet. A new instance does not become the first one
+// because of that.
 func TestLostFleetDoesNotBegin(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -207,7 +208,7 @@ func TestSilentMember(t *testing.T) {
 	}
 }
 
-// Without Redis the assumed number is in force after a while, and is logged once.
+// Without Redis the assumed number comes into force after a while, and is logged once.
 func TestAssumedNumber(t *testing.T) {
 	var log testenv.Log
 	share := &heldShare{}

@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// However much was taken: the entries in Redis are a few thousand, and all permits are
-// back in time.
+// However many permits are taken, Redis has a few thousand entries, and all permits are free again
+// in time.
 func TestPermitsEntriesAreBounded(t *testing.T) {
 	client := clientAt(t, testenv.Redis(t).URL())
 	ctx := t.Context()
@@ -54,7 +54,7 @@ func TestPermitsCostIsBounded(t *testing.T) {
 		takesNow(t, p, 1, true)
 		epoch := client.HGet(ctx, p.keys[0], "epoch").Val()
 		usec = 1 << 62
-		for range 5 { // the quickest: others have the machine, too
+		for range 5 { // the fastest of five, since other work shares the machine
 			must(t, client.Del(ctx, p.keys[1]).Err())
 			now := client.Time(ctx).Val().UnixMicro()
 			all := []redis.Z{{Score: -float64(entries), Member: "+" + epoch}}

@@ -59,8 +59,8 @@ func left(tb testing.TB, p permits.RateLimiter, want int64) {
 	}
 }
 
-// [E2, A4] Objects and clients are apart whatever their names, all keys of one share a
-// slot, and a reset is for all clients.
+// [E2, A4] Objects and clients are separate whatever their names. All keys of one object share a
+// slot, and a reset affects all clients.
 func permitsTable(t *testing.T, client redis.UniversalClient) {
 	ctx := t.Context()
 	for _, name := range []string{"a", "{a}", "a{b}c", "{}", "}", "\x00 \xff"} {
@@ -148,7 +148,7 @@ func TestPermitsWait(t *testing.T) {
 			t.Errorf("%d after %v: %v, wait %v, want about %v", test.n, test.before, took, wait, test.want)
 		}
 	}
-	// And so it is.
+	// The wait is as reported.
 	must(t, p.SetRate(ctx, permitRate(2, 200*time.Millisecond)))
 	for {
 		took, wait, err := p.take(ctx, 2, false, nil)
@@ -215,7 +215,7 @@ func TestPermitsLine(t *testing.T) {
 	left(t, p, 2)
 }
 
-// [E5] A lost part of the state never breaks anything.
+// [E5] Losing a part of the state never breaks anything.
 func TestPermitsLostParts(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -286,7 +286,7 @@ func TestPermitsClockGoesBack(t *testing.T) {
 	}
 }
 
-// [E5] What expires and what does not.
+// [E5] Some parts of the state expire and others do not.
 func TestPermitsExpiry(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -324,7 +324,7 @@ func TestPermitsExpiry(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	must(t, client.PExpire(ctx, p.keys[0], time.Minute).Err())
-	takesNow(t, p, 3, false) // is a use, too
+	takesNow(t, p, 3, false) // this counts as a use
 	between(p.keys[0], 2*time.Hour, 3*time.Hour)
 	must(t, p.UpdateRate(ctx, permitRate(3, time.Hour)))
 	between(p.keys[0], never, never)
@@ -360,7 +360,7 @@ func TestPermitsRedisAway(t *testing.T) {
 	server.Resume()
 	p = permitsOf(t, client, nil)
 	eventually(t, "Redis again", func() bool { _, err := p.AvailablePermits(ctx); return err == nil })
-	must(t, p.SetRate(ctx, permitRate(3, time.Hour))) // the first call may have taken some, late
+	must(t, p.SetRate(ctx, permitRate(3, time.Hour))) // the first call may have taken some late
 	// A call whose caller gave up is undone.
 	for i := range 100 {
 		ctx, cancel := context.WithTimeout(ctx, time.Duration(i)*5*time.Microsecond)

@@ -33,7 +33,7 @@ type admitted struct {
 	op            limiter.Op // a Return of it
 }
 
-// run asks so often for something, at least as often as each window is long.
+// run makes random requests. Quotas of windows are all asked after each of them.
 func (m *mix) run(longest time.Duration) {
 	current := make([]*rules.Quota, len(m.stores))
 	for i := range current {

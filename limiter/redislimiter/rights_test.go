@@ -31,7 +31,7 @@ func documentedRights(t *testing.T, file string) []string {
 	return strings.Split(strings.ReplaceAll(found[1], " and ", ", "), ", ")
 }
 
-// With the rights that are documented all works, and none of them is too much.
+// Everything works with the documented rights, and none of them is superfluous.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)

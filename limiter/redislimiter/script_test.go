@@ -88,7 +88,7 @@ func TestOneRoundTrip(t *testing.T) {
 		take(t, s, q.quota, "first of its script", 1)
 	}
 	count.single.Store(0)
-	count.pipelines.Store(0) // a connection begins with one
+	count.pipelines.Store(0) // a connection starts with one
 	for _, q := range everyQuota {
 		take(t, s, q.quota, "one", 1)
 		count.want(t, q.name, 1, 0)
@@ -117,8 +117,8 @@ func TestOneRoundTripInACluster(t *testing.T) {
 	takeAll(t, together, mixed(90))
 	count.want(t, "one slot", 1, 0)
 
-	// A pipeline for each of the three masters. None of the slots' scripts is known; then,
-	// of some servers, all are again.
+	// Each of the three masters gets a pipeline, and a second one if it does not know the scripts:
+	// at first, and again after they were flushed.
 	takeAll(t, apart, mixed(90))
 	count.want(t, "servers without the scripts", 0, 6)
 	takeAll(t, apart, mixed(90))
@@ -156,7 +156,7 @@ func TestScriptsAreLostMeanwhile(t *testing.T) {
 	}
 }
 
-// An answer that got lost must not make the client ask again, whatever its options.
+// A lost answer must not make the client ask again, whatever its options.
 func TestNothingIsRepeated(t *testing.T) {
 	server := testenv.Redis(t)
 	direct := storeOf(t, storeClient(t, server.Addr(), nil), nil)

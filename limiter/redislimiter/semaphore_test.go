@@ -37,7 +37,7 @@ func semaphoreOf(tb testing.TB, client redis.UniversalClient, edit func(*Semapho
 // noLease is the lease of a denied caller.
 var noLease semaphore.Lease
 
-// want asks and must get no error.
+// want acquires, and fails the test on an error.
 func want(tb testing.TB, s *Semaphore, ask semaphore.Request) (semaphore.Lease, rules.Decision) {
 	tb.Helper()
 	if ask.N == 0 {
@@ -121,7 +121,7 @@ func semaphoreTable(t *testing.T, client redis.UniversalClient) {
 	busy(t, b, semaphore.Request{Permits: 1})          // and so does a lower one
 	one.Release()
 	one.Release()
-	busy(t, b, three) // twice is once: four and the two are held
+	busy(t, b, three) // counted once: four and the two are held
 	four.Release()
 	if _, d := want(t, b, three); !d.Allowed || d.Remaining != 0 {
 		t.Errorf("the one that came back: %+v", d)
@@ -174,8 +174,7 @@ func TestSemaphoreArguments(t *testing.T) {
 	}
 }
 
-// [F7] Permits of a holder that crashed are free after its lease, and those of one that
-// lives are not.
+// [F7] Permits of a crashed holder are free after its lease. Permits of a live holder are not.
 func TestSemaphoreCrash(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -361,7 +360,7 @@ func TestSemaphoreLine(t *testing.T) {
 	}
 }
 
-// Who stops waiting takes nothing, and the next one is served.
+// A waiter that gives up takes nothing, and the next one is served.
 func TestSemaphoreContextEnds(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -404,7 +403,7 @@ func TestSemaphoreContextEnds(t *testing.T) {
 	})
 }
 
-// A number that is changed while others wait holds for them.
+// A changed number of permits also applies to waiting requests.
 func TestSemaphorePermitsChange(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -480,7 +479,7 @@ func TestSemaphoreTurns(t *testing.T) {
 		holds(t, s, semaphore.Request{Permits: 4})
 		all = append(all, newest(s))
 	}
-	for _, process := range []string{"a", "b", s.process} { // they wait, and are believed for an hour
+	for _, process := range []string{"a", "b", s.process} { // they wait, and stay in the line for an hour
 		c := call{script: semaphoreAcquire, keys: []string{key, key + waitingSuffix}, args: []any{"1 " + process + "/1", 1, 4, 1_000_000, process, time.Hour.Microseconds()}}
 		must(t, run(ctx, client, &c))
 	}
@@ -505,7 +504,7 @@ func TestSemaphoreTurns(t *testing.T) {
 	}
 }
 
-// A number that is another makes the first in line look at once.
+// A changed number of permits makes the first in line ask at once.
 func TestSemaphoreLooksAtOnce(t *testing.T) {
 	s := semaphoreOf(t, clientAt(t, "redis://localhost:1"), nil)
 	w := func() *waiter {
@@ -531,7 +530,7 @@ func TestSemaphoreWithoutHints(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
 	holder, s := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
-	for _, hearing := range []bool{false, true} { // true: it believes to hear, and does not
+	for _, hearing := range []bool{false, true} { // true: it assumes that hints arrive, but they do not
 		s.hearing.Store(hearing)
 		l := holds(t, holder, semaphore.Request{Permits: 1})
 		var served semaphore.Lease
@@ -564,7 +563,7 @@ func TestSemaphoreShutdown(t *testing.T) {
 	}
 }
 
-// Scripts that Redis has forgotten are sent again, in pipelines, too.
+// Scripts that Redis has forgotten are sent again, even in pipelines.
 func TestSemaphoreScriptsFlushed(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// limits are a shared limit and one for each user, asked in one call.
+// limits are a shared limit and a limit for each user, asked in one call.
 type limits struct{ shared, user *limiter.Limiter }
 
 func limitsOf(t *testing.T, s *Store, shared, user rules.Quota) limits {
@@ -145,7 +145,7 @@ func TestReturnsDoNotLeak(t *testing.T) {
 	take(t, s, q, "key", 50)
 	rng := rand.New(rand.NewPCG(1, 1))
 	var held []limiter.Result
-	var flying time.Duration // of all that was returned, together
+	var flying time.Duration // sum over the returned takes
 	for returned := 0; returned < 4000; {
 		clock.pass(time.Duration(rng.IntN(200)) * time.Microsecond)
 		if len(held) < 1+rng.IntN(30) {
@@ -172,7 +172,8 @@ func TestReturnsDoNotLeak(t *testing.T) {
 	}
 }
 
-// A denial has its effects where limits are asked together, and for the limit that denies alone.
+// A denial has its effects, a lock or a counted request, even if limits are asked together, but
+// only on the limit that denies.
 func TestDenialsTogetherHaveEffects(t *testing.T) {
 	clock := handAt(1_700_000_000 * time.Second)
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), clock.of)

@@ -29,8 +29,8 @@ func fullLog(n int, at func(i int) time.Duration) []byte {
 	return b
 }
 
-// A log of 100,000 permits is no more work for Redis than one of 10, and nothing in it
-// is more than Lua's stack holds.
+// A log of 100,000 permits costs Redis no more than one of 10, and no part of it exceeds Lua's
+// stack.
 func TestFullLog(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	const n = rules.MaxLog
@@ -111,7 +111,7 @@ func TestStateIsBounded(t *testing.T) {
 	}
 }
 
-// Reservations far ahead are bounded, too.
+// Reservations far in the future are bounded as well.
 func TestReservationsAreBounded(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	start := 1_700_000_000 * time.Second
@@ -162,7 +162,7 @@ func TestCalendarReservations(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
-	// The last Sunday of October 2025 has 25 hours there.
+	// In Berlin, the last Sunday of October 2025 has 25 hours.
 	saturday := time.Date(2025, 10, 25, 12, 0, 0, 0, berlin)
 	clock := handAt(time.Duration(saturday.UnixNano()))
 	s := storeOf(t, client, clock.of)
