@@ -179,7 +179,7 @@ func TestTakeAllGivesBackForAnEndedContext(t *testing.T) {
 	})
 }
 
-// fakeOdd is a batcher that cannot be compared: each is asked on its own.
+// fakeOdd is a batcher that cannot be compared, so each op is asked separately.
 type fakeOdd struct {
 	*fakeBatcher
 	_ []int
@@ -233,7 +233,7 @@ func takeAllInTurn(t *rapid.T) {
 		if err != nil || got.Allowed != allowed {
 			t.Fatalf("%+v, %v; want allowed %v", got, err, allowed)
 		}
-		if twice && !allowed { // what each says depends on what those before it have taken
+		if twice && !allowed { // each result depends on what the earlier ones have taken
 			single = slices.DeleteFunc(single, func(r limiter.Reservation) bool { r.Cancel(ctx); return true })
 		} else if !slices.ContainsFunc(single, func(r limiter.Reservation) bool { return r.Decision == got }) {
 			t.Fatalf("%+v is none of what each says: %+v", got, single)

@@ -141,8 +141,8 @@ func TestCachedLeavesToTheBackendWhatItHasToKnow(t *testing.T) {
 	})
 }
 
-// A denial under a lock is remembered for at most another lock: once the lock has ended, the
-// next denial has to start one.
+// A denial under a lock is remembered at most until the lock ends. The next denial has to start
+// another lock.
 func TestCachedDenialsLockAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, b := fakeQuota(1, 1), &fake{}
@@ -158,7 +158,7 @@ func TestCachedDenialsLockAnew(t *testing.T) {
 	})
 }
 
-// A Return that comes while a denial is under way is not lost.
+// A Return that arrives while a denial is in flight is not lost.
 func TestCachedReturnDuringADenial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, b := fakeQuota(1, 1), &fake{}
@@ -211,7 +211,7 @@ func TestCachedBatch(t *testing.T) {
 		want("then", 1, false, true, false)
 		want("then again", 1, false, false, false)
 		want("at last", 0, false, false, false)
-		// What frees permits comes before what then has them.
+		// Ops that free permits come before the ops that take them.
 		ops = []limiter.Op{fakeOp(limiter.Return, "a", 1, &q), fakeOp(limiter.Take, "a", 1, &q)}
 		results = results[:2]
 		want("a return and a take", 2, true, true)
@@ -390,7 +390,7 @@ func TestCachedDenialAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Many keys share few places: the latest denials are remembered, and none for another.
+// Many keys share few places. The latest denials are remembered, and no key gets another's denial.
 func TestCachedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, b := fakeQuota(1, 1), &fake{}

@@ -25,7 +25,7 @@ func TestMemoryConforms(t *testing.T) {
 	})
 }
 
-// A full table may refuse more than the quota says, and never admits more.
+// A full table may refuse more than its quota requires, but never admits more.
 func TestFullTablesKeepToTheirQuotas(t *testing.T) {
 	t.Run("Memory", func(t *testing.T) {
 		limitertest.TestFull(t, limitertest.Config{New: func(t *testing.T, now func() time.Duration) limiter.Backend {
@@ -43,7 +43,7 @@ func TestFullTablesKeepToTheirQuotas(t *testing.T) {
 	})
 }
 
-// fullKeys is a backend of Keys with room for two of them. They have one quota at a time.
+// fullKeys is a backend of Keys with room for two keys. They have one quota at a time.
 type fullKeys struct {
 	now   func() time.Duration
 	keys  *limiter.Keys
@@ -81,7 +81,7 @@ type single interface {
 	SetQuota(q *rules.Quota, now time.Duration) error
 }
 
-// testSingles runs the suite on a backend that opens one for each key.
+// testSingles runs the suite on a backend that opens a limiter for each key.
 func testSingles(t *testing.T, open func(*rules.Quota) (single, error)) {
 	limitertest.TestBackend(t, limitertest.Config{
 		New: func(_ *testing.T, now func() time.Duration) limiter.Backend {

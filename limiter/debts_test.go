@@ -55,10 +55,11 @@ func TestDebtsAreNeverLess(t *testing.T) {
 	})
 }
 
-// The chance that a key which never came, or one that came in the flood, is worse off than it
-// should be: what LIMITS.md states. A limit is 5 in an hour, and a table has room for 65,536.
+// TestDebtsOfStrangers checks the chances, stated in LIMITS.md, that a new key or a key of the
+// flood is charged more than it owes. The limit is 5 an hour, and the table has room for 65,536
+// keys.
 func TestDebtsOfStrangers(t *testing.T) {
-	const scale = 8 // of places and names alike
+	const scale = 8 // applies to both places and names
 	const places = 1 << 16 / scale
 	for _, c := range []struct {
 		names     int
@@ -75,7 +76,7 @@ func TestDebtsOfStrangers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const known = 1000 // take one permit each before the flood
+		const known = 1000 // keys that take one permit each before the flood
 		now := 1000 * time.Hour
 		key := func(kind byte, i int) []byte { return []byte{kind, byte(i), byte(i >> 8), byte(i >> 16)} }
 		do := func(kind byte, i int, ask Request) Result {
@@ -157,8 +158,8 @@ func TestSketchTakesTheLeastRow(t *testing.T) {
 	}
 }
 
-// A bucket's debt is paid at the rate of its own family, however fast that of another becomes;
-// at a slower one it may be.
+// A bucket's debt is paid at the rate of its own family, however fast another family's rate
+// becomes. A slower rate may be used.
 func TestDebtsKeepTheRateOfTheirFamily(t *testing.T) {
 	const now, interval = int64(1000 * time.Hour), int64(time.Second)
 	owes := func(n int64) *debt {

@@ -67,8 +67,8 @@ func ExampleLimiter_Wait() {
 	// in 1h0m0s
 }
 
-// A request is held to a limit of its user and to one of all users: it takes from both, or
-// from none.
+// A request needs a limit of its user and a limit of all users. It takes from both, or from
+// neither.
 func ExampleAllowAll() {
 	backend, err := limiter.NewMemory(limiter.MemoryConfig{})
 	if err != nil {

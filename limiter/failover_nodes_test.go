@@ -33,7 +33,7 @@ const (
 	nodeWell nodeState = iota
 	nodeRefuses
 	nodeHangs
-	nodeReadOnly // answers what writes nothing
+	nodeReadOnly // answers reads only
 )
 
 var errReadOnly = errors.New("READONLY You can't write against a read only replica")

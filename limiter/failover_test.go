@@ -26,7 +26,7 @@ var errFakeRefused = errors.New("connection refused")
 type fakePrimary struct {
 	fakeBatcher
 	hangs, refuses atomic.Bool
-	asked          atomic.Int64 // ops, whatever came of them
+	asked          atomic.Int64 // ops, whatever their results
 }
 
 func newFakePrimary() *fakePrimary {
@@ -128,7 +128,7 @@ func TestFailoverDecidesAtOnceWhileThePrimaryIsAway(t *testing.T) {
 		if res, took := mustDo(t, f, fakeOp(limiter.Take, "b", 1, &q)); !res.Allowed || res.Remaining != 0 || took != 0 {
 			t.Errorf("the second: %+v after %v", res, took)
 		}
-		// 10 a second are 2 for each of five.
+		// 10 a second are 2 for each of five instances.
 		if res, took := mustDo(t, f, fakeOp(limiter.Take, "b", 1, &q)); res.Allowed || res.RetryAfter != 500*time.Millisecond || took != 0 {
 			t.Errorf("the third: %+v after %v", res, took)
 		}
@@ -248,7 +248,7 @@ func TestFailoverReturnsToWhomItTookFrom(t *testing.T) {
 		mustDo(t, f, back(fromLocal))
 		there(local, 6)
 		there(p, 6)
-		// A batch may hold both.
+		// A batch may hold both kinds.
 		p.refuses.Store(true)
 		fromLocal, _ = mustDo(t, f, fakeOp(limiter.Take, "k", 3, &q))
 		p.refuses.Store(false)
@@ -267,7 +267,7 @@ func TestFailoverReturnsToWhomItTookFrom(t *testing.T) {
 	})
 }
 
-// What the primary granted was taken locally as well: an outage brings no fresh burst.
+// Permits granted by the primary are also taken locally, so that an outage brings no fresh burst.
 func TestFailoverKeepsLocalWarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := fakeQuota(10, 100), newFakePrimary()
@@ -283,14 +283,14 @@ func TestFailoverKeepsLocalWarm(t *testing.T) {
 			p.refuses.Store(false)
 			time.Sleep(10 * time.Second)
 		}
-		// More than the part: it is empty, and not in debt.
+		// The primary granted more than the local share, which is now empty but not in debt.
 		mustDo(t, f, fakeOp(limiter.Forget, "k", 0, &q))
 		mustDo(t, f, fakeOp(limiter.Take, "k", 90, &q))
 		p.refuses.Store(true)
 		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 1, &q)); res.Allowed || res.RetryAfter != 400*time.Millisecond {
 			t.Errorf("%+v", res)
 		}
-		// An ask for more than the part ever has is not denied for ever.
+		// A request for more than the share can ever hold is not denied forever.
 		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 26, &q)); res.Allowed || res.Reason != rules.ReasonUnavailable || res.RetryAfter == 0 {
 			t.Errorf("%+v", res)
 		}
@@ -305,8 +305,8 @@ func TestFailoverKeepsLocalWarm(t *testing.T) {
 	})
 }
 
-// A request that was returned, since another limit denied it, leaves no trace locally
-// either: else those who are denied elsewhere would use up the part.
+// A request that was returned because another limit denied it leaves no trace locally. Otherwise
+// requests denied elsewhere would use up the share.
 func TestFailoverReturnsWhatItNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakePrimary()
@@ -370,8 +370,8 @@ func TestFailoverBatch(t *testing.T) {
 	})
 }
 
-// A primary that is no batcher is asked for each; an error is of one op, and the others
-// hold.
+// A primary that is not a Batcher is asked for each op. An error affects one op, and the results of
+// the others hold.
 func TestFailoverBatchOfASinglePrimary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := fakeQuota(1, 10), fakePartly{&fake{}, []limiter.OpKind{limiter.Forget}}
@@ -464,7 +464,7 @@ func TestFailoverIsNotOpenedByABadQuota(t *testing.T) {
 	}
 }
 
-// A connection whose deadline is the caller's may say so before the context does.
+// A connection whose deadline is the caller's may report it before the context does.
 func TestFailoverIsNotOpenedByADeadline(t *testing.T) {
 	q, p := fakeQuota(1, 10), newFakePrimary()
 	f := newFailover(t, p, limiter.FailoverConfig{})
@@ -501,7 +501,7 @@ func TestFailoverProbes(t *testing.T) {
 		if n := probes(time.Minute); n != 0 {
 			t.Errorf("%d probes of one that does not run", n)
 		}
-		// One that does not run is probed by a request, and by one alone.
+		// A Failover whose Run does not run is probed by one request at a time.
 		var slow atomic.Int64
 		var all sync.WaitGroup
 		for range 50 {
@@ -570,7 +570,7 @@ func TestFailoverProbesByAWrite(t *testing.T) {
 	})
 }
 
-// A call that began before an outage and fails after it says nothing about now.
+// A call that began before an outage and fails after it does not change the current state.
 func TestFailoverLateFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := fakeQuota(1, 10), newFakePrimary()
@@ -617,7 +617,7 @@ func TestFailoverProperty(t *testing.T) {
 				}
 			}
 			mu.Unlock()
-			if late := time.Duration(latency.Load()); late > 0 { // timers that are due at once are no good under the race detector
+			if late := time.Duration(latency.Load()); late > 0 { // timers that are due at once are unreliable under the race detector
 				select {
 				case <-time.After(late):
 				case <-ctx.Done():

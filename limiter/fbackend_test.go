@@ -16,8 +16,8 @@ import (
 // fake is a backend of token buckets that follows the interface to the letter, under one lock. It
 // remembers its calls and fails on demand.
 type fake struct {
-	// before is called without the lock, ahead of each op of a Do and once ahead of a
-	// DoAll; an error is what the call then comes to.
+	// before is called without the lock, ahead of each op of a Do and once ahead of a DoAll. If it
+	// returns an error, the call returns that error.
 	before func(ctx context.Context, ops ...limiter.Op) error
 
 	mu      sync.Mutex
@@ -43,7 +43,7 @@ func (f *fake) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
 	return f.do(op), nil
 }
 
-// fakeBatcher is a fake for many at once.
+// fakeBatcher is a fake with DoAll.
 type fakeBatcher struct{ fake }
 
 func (f *fakeBatcher) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
@@ -92,10 +92,10 @@ func (b *fakeBucket) do(op limiter.Op) limiter.Result {
 	if start.Before(now) {
 		start = now
 	}
-	free := time.Duration(size)*interval - start.Sub(now) // what there is, as time
+	free := time.Duration(size)*interval - start.Sub(now) // the free permits, as time
 	asks := op.Kind == limiter.Take || op.Kind == limiter.Peek || op.Kind == limiter.AtMost || op.Kind == limiter.Reserve
 	n, wait := op.N, max(0, time.Duration(op.N+op.Keep)*interval-free)
-	if op.N == 0 { // it takes nothing, so there is nothing to keep
+	if op.N == 0 { // it takes nothing, so there is nothing to record
 		wait = 0
 	}
 	switch {
@@ -156,7 +156,7 @@ func (f *fake) count() (int, []limiter.Op) {
 	return calls, ops
 }
 
-// fakePartly wraps a fake so that it has no DoAll, and cannot do some kinds.
+// fakePartly wraps a fake without its DoAll, and does not support some kinds.
 type fakePartly struct {
 	*fake
 	cannot []limiter.OpKind
@@ -188,6 +188,6 @@ func newNamed(t testing.TB, backend limiter.Backend, name string, q rules.Quota)
 // checkInBubble checks a property in the time of a bubble, which passes without waiting.
 func checkInBubble(t *testing.T, property func(*rapid.T)) {
 	synctest.Test(t, func(t *testing.T) {
-		rapid.Check(struct{ testing.TB }{t}, property) // a *testing.T would be asked for its deadline, which a bubble has none of
+		rapid.Check(struct{ testing.TB }{t}, property) // rapid would ask a *testing.T for its deadline, which a bubble does not have
 	})
 }

@@ -66,7 +66,7 @@ func TestKeysEarnAtEachRate(t *testing.T) {
 	}
 }
 
-// A reservation that waits for longer than any debt is no reset of the clock.
+// A reservation that waits for longer than any debt does not count as a reset of the clock.
 func TestReserveFarAhead(t *testing.T) {
 	q := &rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 1}
 	b, err := NewBucket(q, nil)

@@ -111,8 +111,8 @@ func TestKeyedFloodDropsNoDrainedKey(t *testing.T) {
 	if d := take(k, 0, "hot", 2); !d.Allowed {
 		t.Fatalf("%+v", d)
 	}
-	// A key that takes one token is full again after 200 ms, the hot key after
-	// 400 ms: so all but the hot key may go at the last instant.
+	// A key that takes one token is full again after 200 ms, the hot key after 400 ms. At the last
+	// instant all keys but the hot one may be dropped.
 	const now = 399 * time.Millisecond
 	for i := range flood {
 		take(k, now*time.Duration(i)/flood, fmt.Sprint(i), 1)
@@ -192,7 +192,7 @@ func TestKeyedClockBack(t *testing.T) {
 	}
 }
 
-// A clock that is reset grants nothing to keys that lack something, and soon all is as ever.
+// A clock that is reset grants nothing to keys that are not full, and soon everything is as before.
 func TestKeyedClockReset(t *testing.T) {
 	k := newKeyed(t, perSecond5, 2, 8)
 	take(k, time.Hour, "a", 1)

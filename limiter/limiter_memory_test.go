@@ -42,8 +42,8 @@ func quickQuotas() []rules.Quota {
 	return all
 }
 
-// A Limiter takes from a Memory as an Op does: with one quota or many, whatever is asked of the
-// keys in between, while keys are dropped, and after a restart, on whatever clock.
+// A Limiter takes from a Memory exactly as an Op does: with one quota or many, with any other
+// requests of the keys in between, while keys are dropped, after a restart, and on any clock.
 func TestQuickTakesAreTakes(t *testing.T) {
 	quotas := quickQuotas()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -168,8 +168,8 @@ func TestQuickTakesAreTakes(t *testing.T) {
 	})
 }
 
-// However many ask at once, and whatever quotas, asks of other kinds, sweeps and snapshots come
-// in between: just as many permits pass as there are.
+// Exactly the available permits are granted, however many callers ask at once, and whatever quotas,
+// other requests, sweeps and snapshots come in between.
 func TestQuickTakesAreExact(t *testing.T) {
 	const burst, workers = 2000, 8
 	hour := func(n int64, a rules.Algorithm) rules.Quota {
@@ -338,7 +338,7 @@ func TestTheClockOfQuickTakesIsKnown(t *testing.T) {
 		}
 		now += 10 * time.Second
 	}
-	now -= 5 * time.Hour // another clock: as much is missing as before
+	now -= 5 * time.Hour // another clock: as many permits are missing as before
 	if d, err := l.Peek(t.Context(), "key", 1); err != nil || d.ResetAfter != 6*time.Minute-10*time.Second {
 		t.Errorf("%+v, %v", d, err)
 	}

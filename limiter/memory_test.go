@@ -37,7 +37,7 @@ func memoryDo(t testing.TB, m *limiter.Memory, q *rules.Quota, key string, ask l
 	return r
 }
 
-// counting is an algorithm of the user's own: so many permits, ever.
+// counting is a custom algorithm: a fixed number of permits, ever.
 type counting struct{}
 
 func (counting) New(q *rules.Quota, _ time.Duration) limiter.State {
@@ -156,8 +156,8 @@ func TestMemoryQuotaChanges(t *testing.T) {
 	}{
 		{quota(10, 10, 0), 4, true, 6, 0},
 		{quota(10, 10, 0), 1, true, 5, 0},
-		{quota(1, 10, 0), 0, true, 5, 0},                     // of a tenth of the rate five are missing
-		{quota(1, 20, 0), 0, true, 15, 0},                    // and of twice the burst
+		{quota(1, 10, 0), 0, true, 5, 0},                     // five are missing at a tenth of the rate
+		{quota(1, 20, 0), 0, true, 15, 0},                    // and at twice the burst
 		{quota(1, 4, 0), 1, false, 0, 2 * time.Second},       // five of four, so one is owed
 		{quota(1, 4, time.Minute), 1, false, 0, time.Minute}, // and a penalty, which starts now
 		{quota(1, 40, time.Minute), 1, false, 0, time.Minute},
@@ -196,7 +196,7 @@ func TestMemoryAllocs(t *testing.T) {
 	}
 }
 
-// Keys that are idle go, though none but one that is known comes any more.
+// Idle keys are dropped, although only one known key is asked from then on.
 func TestMemoryForgetsIdleKeys(t *testing.T) {
 	const count = 50_000
 	m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: count})
@@ -221,7 +221,7 @@ func TestMemoryForgetsIdleKeys(t *testing.T) {
 	}
 }
 
-// The same for keys whose bucket is one word, and at a clock that jumps.
+// The same holds for keys whose bucket is one word, with a clock that jumps.
 func TestKeyedForgetsWithoutNewKeys(t *testing.T) {
 	const count = 100_000
 	k := newKeyed(t, perSecond5, 2, count)
@@ -319,7 +319,7 @@ func TestMemoryConcurrent(t *testing.T) {
 				all.Wait()
 				got := admitted.Load()
 				if q.WarmUp > 0 && got > 0 && got <= limit {
-					continue // a cold bucket's burst is less
+					continue // a cold bucket's burst is smaller
 				}
 				if got != q.Burst {
 					t.Fatalf("round %d: admitted %d, want %d", round, got, q.Burst)
@@ -332,7 +332,7 @@ func TestMemoryConcurrent(t *testing.T) {
 	}
 }
 
-// Its own clock is the wall clock, and moves on its own.
+// Without a given clock, a Memory uses the wall clock.
 func TestMemoryClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := limiter.NewMemory(limiter.MemoryConfig{})

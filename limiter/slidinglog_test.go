@@ -71,7 +71,8 @@ func TestSlidingLog(t *testing.T) {
 	})
 }
 
-// TestSlidingLogMemory, D1: O(max), whatever is counted, and next to nothing when idle.
+// TestSlidingLogMemory checks D1: memory is O(max), whatever is counted, and next to nothing when
+// idle.
 func TestSlidingLogMemory(t *testing.T) {
 	const n = 100
 	q := windowQuota(rules.SlidingLog, n, time.Hour)

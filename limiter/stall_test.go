@@ -23,8 +23,8 @@ type stallPrimary struct {
 
 	state    sync.Mutex
 	until    time.Time // end of the stall
-	loses    bool      // replies
-	resets   bool      // connections, after the op was executed
+	loses    bool      // loses replies
+	resets   bool      // resets connections after the op was executed
 	charged  map[string]limiter.Request
 	executed map[string]int64 // takes and returns without an answer in time, by key
 }
@@ -35,13 +35,13 @@ func newStallPrimary() *stallPrimary {
 	return &stallPrimary{latency: time.Millisecond, strict: true, charged: map[string]limiter.Request{}, executed: map[string]int64{}}
 }
 
-// stallView is the backend as one instance has it.
+// stallView is the backend as seen by one instance.
 type stallView struct {
 	*stallPrimary
 	instance int
 }
 
-// stall stops the backend for so long.
+// stall stops the backend for d.
 func (p *stallPrimary) stall(d time.Duration) {
 	p.state.Lock()
 	defer p.state.Unlock()
@@ -153,8 +153,7 @@ func (p stallView) Do(ctx context.Context, op limiter.Op) (limiter.Result, error
 	return results[0], limiter.ErrorOf(err, 0)
 }
 
-// stallFlood asks for the keys of a limit at random, from several instances, while the backend
-// stalls.
+// stallFlood asks for random keys of a limit, from several instances, while the backend stalls.
 type stallFlood struct {
 	instances []limiter.Backend
 	quota     rules.Quota

@@ -20,7 +20,7 @@ func (busy) FreshAfter(time.Duration) time.Duration { return time.Hour }
 
 func numberOf(n *node) int { return n.kept.state.(busy).number }
 
-// add puts a key in as the callers of a table do.
+// add adds a key the way the callers of a table do.
 func add(t *testing.T, table *table, i int) *node {
 	t.Helper()
 	key := fmt.Append(nil, "key ", i)
@@ -44,8 +44,8 @@ func numberIn(table *table, i int) int {
 	return -1
 }
 
-// At each size all keys are found, once, in the heads that are used and by the stripes that
-// have them; the heads are as many as suit the keys.
+// At each size every key is found once, in the heads in use and through its stripe. The number of
+// heads suits the number of keys.
 func TestATableGrowsWithItsKeys(t *testing.T) {
 	for _, room := range []int{1, 5, 64, 300, 1000, 5000} {
 		table, err := newTable(room)

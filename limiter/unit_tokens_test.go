@@ -17,7 +17,7 @@ import (
 type unitTokens struct {
 	inflow, capacity int64 // tokens
 	unit             time.Duration
-	ended            int64 // units that have
+	ended            int64 // units that have ended
 	tokens           int64
 }
 
@@ -36,9 +36,8 @@ func (b *unitTokens) take(n int64) bool {
 	return true
 }
 
-// A window by the calendar is the bucket into which a unit's tokens are put at once, if
-// that holds no more than a unit's: request for request the same. If it holds fewer, the
-// window has as many as it holds.
+// A calendar window makes the same decisions as the bucket that gets a unit's tokens at once, if
+// the bucket holds at most a unit's tokens. If it holds fewer, the window has as many.
 func TestCalendarWindowIsTokensByTheUnit(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {

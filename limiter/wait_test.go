@@ -83,8 +83,8 @@ func TestWaitNeverAndTooLong(t *testing.T) {
 	})
 }
 
-// Whoever finds a queue full waits for a place in it, if the turn comes in time; else it is
-// refused at once.
+// A caller that finds a queue full waits for a place in it if its turn comes in time. Otherwise it
+// is refused at once.
 func TestWaitForAPlaceInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := limiter.NewMemory(limiter.MemoryConfig{})
@@ -156,7 +156,7 @@ func TestWaitTellsWhatWasNotGivenBack(t *testing.T) {
 	})
 }
 
-// A backend that is slow to answer may leave no time for the wait that it grants.
+// A backend that answers slowly may leave no time for the wait that it grants.
 func TestWaitAfterASlowAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &fake{before: func(_ context.Context, ops ...limiter.Op) error {

@@ -28,7 +28,7 @@ func (w *wait) String() string {
 	return fmt.Sprintf("%d at %v, patience %v, deadline %v: %v at %v", w.n, w.came, w.patience, w.deadline, w.err, w.returned)
 }
 
-// mixOfWaits is random callers of one key.
+// mixOfWaits is a set of random callers of one key.
 type mixOfWaits struct {
 	*rapid.T
 	quota rules.Quota
@@ -166,7 +166,7 @@ func (m *mixOfWaits) inTime() {
 	}
 }
 
-// busy fails if a permit is lost while somebody waits.
+// busy fails if a permit is lost while someone waits.
 func (m *mixOfWaits) busy() {
 	type event struct {
 		at     time.Duration

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 	"time"
-	_ "time/tzdata" // the tests' zones, wherever they run
+	_ "time/tzdata" // has the tests' zones on every machine
 
 	"pgregory.net/rapid"
 
@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// windowStates makes the state of a quota of an algorithm with windows.
+// windowStates creates the state of a quota, for each algorithm with windows.
 var windowStates = map[rules.Algorithm]func(*rules.Quota, time.Duration) State{
 	rules.FixedWindow: newFixedWindow, rules.SlidingLog: newSlidingLog, rules.SlidingBlocks: newSlidingBlocks,
 }
@@ -80,12 +80,12 @@ func runWindowSteps(t *testing.T, s State, steps []windowStep) {
 	}
 }
 
-// slotsWindow is an exact model: every permit that was ever taken, with the instants from
-// which and before which it counts.
+// slotsWindow is an exact model. It holds every permit that was ever taken, with the instants from
+// and until which it counts.
 type slotsWindow struct {
 	q       *rules.Quota
 	permits []modelPermit // sorted by begin
-	open    modelPermit   // the fixed window that is open though all was given back
+	open    modelPermit   // the fixed window that stays open after all its permits were returned
 }
 
 type modelPermit struct{ begin, end time.Duration }
@@ -231,7 +231,7 @@ func (m *slotsWindow) do(t time.Duration, ask Request) Result {
 	return r
 }
 
-// TestWindowsModel holds every field of every result to the model's.
+// TestWindowsModel compares every field of every result with the model's.
 func TestWindowsModel(t *testing.T) {
 	for _, algorithm := range windowAlgorithms {
 		t.Run(string(algorithm), func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestWindowsModel(t *testing.T) {
 				}
 				at := time.Duration(rapid.Int64Range(0, 200).Draw(t, "start")) * time.Second
 				s, m := newWindowState(t, q, at), &slotsWindow{q: q}
-				var taken, marked []Result // by the model, and with the marks of the state
+				var taken, marked []Result // the model's results, and the same with the marks of the state
 				for range rapid.IntRange(1, 40).Draw(t, "asks") {
 					at += time.Duration(rapid.SampledFrom([]int64{0, 0, 0, 1, 1, 2, 3, 5, 11, 12, 13, 60}).Draw(t, "later")) * time.Second
 					ask := Request{

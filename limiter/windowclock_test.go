@@ -97,7 +97,7 @@ func TestWindowsOtherClock(t *testing.T) {
 	}
 }
 
-// TestWindowsAnyArgument: nothing panics, overflows or admits too much, whatever comes.
+// TestWindowsAnyArgument checks that no argument panics, overflows or admits too much.
 func TestWindowsAnyArgument(t *testing.T) {
 	any64 := func(t *rapid.T, name string) int64 {
 		return rapid.OneOf(rapid.Int64(), rapid.Int64Range(-3, 9), rapid.Custom(func(t *rapid.T) int64 {
@@ -142,7 +142,7 @@ func TestWindowsAnyArgument(t *testing.T) {
 	}
 }
 
-// TestWindowsOwed: however much is charged, no more than so much is owed.
+// TestWindowsOwed checks that a debt is bounded, however much is charged.
 func TestWindowsOwed(t *testing.T) {
 	for _, algorithm := range windowAlgorithms {
 		s := newWindowState(t, windowQuota(algorithm, 3, 10*time.Second), 0)
@@ -176,7 +176,7 @@ func TestWindowsEndOfTime(t *testing.T) {
 	}
 }
 
-// TestWindowsReserveBounded: reservations without end end.
+// TestWindowsReserveBounded checks that the number of reservations is bounded.
 func TestWindowsReserveBounded(t *testing.T) {
 	for _, algorithm := range windowAlgorithms {
 		t.Run(string(algorithm), func(t *testing.T) {

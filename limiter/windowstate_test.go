@@ -83,7 +83,7 @@ func TestWindowsStateRefused(t *testing.T) {
 	}
 }
 
-// FuzzWindowsState: whatever bytes come, they are refused or a state.
+// FuzzWindowsState checks that any bytes are either refused or a valid state.
 func FuzzWindowsState(f *testing.F) {
 	f.Add([]byte{}, int64(0))
 	f.Add([]byte{0}, int64(0))
@@ -135,7 +135,7 @@ func TestWindowsAllocations(t *testing.T) {
 	}
 }
 
-// TestWindowsAdapt: what the log and the blocks know stays so with another quota.
+// TestWindowsAdapt checks that the takes in logs and blocks survive a change of the quota.
 func TestWindowsAdapt(t *testing.T) {
 	quota := func(a rules.Algorithm, n int64, per time.Duration, blocks int) *rules.Quota {
 		q := windowQuota(a, n, per)

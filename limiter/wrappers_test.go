@@ -63,7 +63,7 @@ func TestWrappersKeepApart(t *testing.T) {
 	}
 	for name, x := range map[string]struct {
 		decides bool
-		around  []wrap // the innermost first
+		around  []wrap // innermost first
 	}{
 		"failover":                 {true, []wrap{failover}},
 		"cached":                   {false, []wrap{cached}},

@@ -98,7 +98,7 @@ func TestAdaptiveLimitHalved(t *testing.T) {
 	}
 }
 
-// How long a round lasts.
+// The length of a round.
 func TestAdaptiveLimitRounds(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct {

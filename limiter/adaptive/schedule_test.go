@@ -77,7 +77,7 @@ func TestScheduleWeeks(t *testing.T) {
 	}
 }
 
-// Days on which clocks are put forward and back.
+// Clocks go forward and back on these days.
 func TestScheduleDST(t *testing.T) {
 	hours := func(from, to time.Duration) adaptive.Hours { return adaptive.Hours{From: from, To: to, Factor: 2} }
 	const h, m = time.Hour, time.Minute
@@ -124,7 +124,7 @@ func TestScheduleDST(t *testing.T) {
 	}
 }
 
-// The factor is the same until Next, and another one then.
+// The factor stays the same until Next, and changes then.
 func TestScheduleNext(t *testing.T) {
 	clock := rapid.Custom(func(rt *rapid.T) time.Duration {
 		return time.Duration(rapid.IntRange(0, 47).Draw(rt, "half hours")) * 30 * time.Minute

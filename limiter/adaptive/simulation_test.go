@@ -19,7 +19,7 @@ type simulatedServer struct {
 	now      time.Duration
 	workers  int
 	service  time.Duration // mean time of one request
-	steady   bool          // always just as long
+	steady   bool          // every request takes the same time
 	timeout  time.Duration // a longer latency is reported as Dropped; 0 means never
 	rate     float64       // requests per second that arrive
 	busy     int
@@ -68,7 +68,7 @@ func newSimulatedServer(t *testing.T, c adaptive.Config, workers int, service ti
 // capacity returns how many requests the server serves in a second.
 func (s *simulatedServer) capacity() float64 { return float64(s.workers) / s.service.Seconds() }
 
-// run lets requests come at load times the capacity for a span of time.
+// run simulates requests at load times the capacity for a span of time.
 func (s *simulatedServer) run(load float64, span time.Duration) simulatedSpan {
 	s.rate = load * s.capacity()
 	s.seen = simulatedSpan{least: s.adaptive.Limit()}
@@ -190,21 +190,21 @@ func TestAdaptiveSimulated(t *testing.T) {
 	}
 }
 
-// A limit that begins far too low doubles in a round.
+// A limit that starts far too low doubles in each round.
 func TestAdaptiveSimulatedFromBelow(t *testing.T) {
 	s := newSimulatedServer(t, adaptive.Config{Initial: 5}, 500, 50*time.Millisecond)
 	s.run(1.5, 10*time.Second)
 	s.hold(t, "overload", 1.5, 5*time.Second, 0.9, 2.5)
 }
 
-// A limit that begins far too high comes down at the first overload.
+// A limit that starts far too high falls at the first overload.
 func TestAdaptiveSimulatedFromAbove(t *testing.T) {
 	s := newSimulatedServer(t, adaptive.Config{Initial: 1000}, 10, 20*time.Millisecond)
 	s.run(3, time.Minute)
 	s.hold(t, "overload", 3, 15*time.Second, 0.9, 2.5)
 }
 
-// A spell without requests, or with few, changes nothing to speak of.
+// A time with few or no requests hardly changes the limit.
 func TestAdaptiveSimulatedIdle(t *testing.T) {
 	s := newSimulatedServer(t, adaptive.Config{}, 40, 20*time.Millisecond)
 	s.run(3, 20*time.Second)
@@ -218,7 +218,7 @@ func TestAdaptiveSimulatedIdle(t *testing.T) {
 	}
 }
 
-// Requests that time out lower the limit even where the latency is no matter.
+// Requests that time out lower the limit even if the latency does not matter.
 func TestAdaptiveSimulatedDropped(t *testing.T) {
 	s := newSimulatedServer(t, adaptive.Config{Initial: 100, Tolerance: 1000}, 10, 20*time.Millisecond)
 	s.steady, s.timeout = true, 50*time.Millisecond
@@ -229,7 +229,7 @@ func TestAdaptiveSimulatedDropped(t *testing.T) {
 	}
 }
 
-// With a reading of the CPU it is kept at its target, whatever the latency.
+// With a CPU reading, the CPU is kept at its target, whatever the latency.
 func TestAdaptiveSimulatedCPU(t *testing.T) {
 	var s *simulatedServer
 	var last, work time.Duration

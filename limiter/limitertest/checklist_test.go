@@ -37,8 +37,8 @@ var allLines = []string{
 	"failure mode 15", "failure mode 16", "failure mode 17",
 }
 
-// suite is where the named cases of this package are: those of TestBackend, and of
-// TestPermits and TestSemaphore.
+// suite is the prefix of this package's named cases: those of TestBackend, TestPermits and
+// TestSemaphore.
 const suite = "limiter/limitertest "
 
 // caseNames returns the names of all cases.
@@ -55,7 +55,7 @@ func caseNames() (names []string) {
 	return names
 }
 
-// caseOf are the lines that a case's name begins with: "A3, B5: …", "B6 bug: …".
+// caseOf matches the ids at the start of a case's name: "A3, B5: …", "B6 bug: …".
 var caseOf = regexp.MustCompile(`^((?:[A-G][0-9]*(?:, )?)+|failure mode)( bug)?: `)
 
 func TestChecklistIsComplete(t *testing.T) {
@@ -79,7 +79,7 @@ func TestChecklistIsComplete(t *testing.T) {
 	}
 }
 
-// TestChecklistTestsExist: what the table names is there.
+// TestChecklistTestsExist checks that the tests named in the table exist.
 func TestChecklistTestsExist(t *testing.T) {
 	named := map[string]bool{}
 	for _, name := range caseNames() {
@@ -109,7 +109,8 @@ func TestChecklistTestsExist(t *testing.T) {
 	}
 }
 
-// Each case whose name begins with a line counts for one: by its id, or by being named.
+// Each case whose name begins with an id counts for a line of the checklist, through that id or by
+// being listed.
 func TestCasesAreInTheChecklist(t *testing.T) {
 	known := map[string]bool{}
 	for _, l := range checklist {
@@ -131,8 +132,8 @@ func TestCasesAreInTheChecklist(t *testing.T) {
 	}
 }
 
-// testFiles are the test functions of a directory, each with the strings of its files:
-// among them the names of its cases.
+// testFiles holds the test functions of a directory, each with the strings of its files. The names
+// of its cases are among them.
 type testFiles map[string][]string
 
 func readTests(t *testing.T, dir string) testFiles {

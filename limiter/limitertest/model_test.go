@@ -81,8 +81,7 @@ func (b *models) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.
 	return nil
 }
 
-// beyond are the cases that a model is not written for: it has one quota, and one
-// clock.
+// beyond lists the cases that models do not support, since a model has one quota and one clock.
 var beyond = []string{
 	"failure mode: a clock that is set back by hours grants nothing, and locks nobody out",
 	"failure mode: a clock that jumps years ahead and back grants one burst, and locks nobody out",
@@ -98,7 +97,7 @@ func TestModels(t *testing.T) {
 	testModels(t, flaw{}, 30, func(name string) bool { return !slices.Contains(beyond, name) })
 }
 
-// testModels runs the part of the suite that is chosen.
+// testModels runs the chosen cases of the suite.
 func testModels(t *testing.T, f flaw, schedules int, chosen func(name string) bool) {
 	c := Config{New: newModels(f), Schedules: schedules}
 	for _, x := range cases {
@@ -120,7 +119,7 @@ type flaw struct {
 	clock     func(last, now time.Duration) time.Duration
 	op        func(op *limiter.Op, id *[2]string)
 	result    func(m *model, now time.Duration, ask limiter.Request, r *limiter.Result)
-	backwards bool                            // batches
+	backwards bool                            // executes batches in reverse
 	before    func(b *flawed, op *limiter.Op) // called for a Memory, not for models
 }
 
@@ -200,7 +199,7 @@ func twice() func(last, now time.Duration) time.Duration {
 	}
 }
 
-// overfill remembers what a full bucket was given back, and grants it.
+// overfill remembers the permits returned to a full bucket, and grants them.
 func overfill() func(*model, time.Duration, limiter.Request, *limiter.Result) {
 	extra := map[*model]int64{}
 	return func(m *model, _ time.Duration, ask limiter.Request, r *limiter.Result) {
@@ -214,8 +213,8 @@ func overfill() func(*model, time.Duration, limiter.Request, *limiter.Result) {
 	}
 }
 
-// TestMutants: each flaw is found by the case that is for it. The case runs in a process
-// of its own, whose failure does not count here.
+// TestMutants checks that each flaw is found by the case for it. The case runs in its own process,
+// whose failure does not count here.
 func TestMutants(t *testing.T) {
 	const flawed, by = "LIMITERTEST_FLAW", "LIMITERTEST_CASE"
 	if name := os.Getenv(flawed); name != "" {

@@ -47,7 +47,7 @@ func (b *flawed) was(op *limiter.Op) (rules.Quota, bool) {
 	return q, ok
 }
 
-// first asks something else of the key before the op.
+// first makes another request for the key before the op.
 func (b *flawed) first(op *limiter.Op, ask limiter.Request) limiter.Result {
 	before := *op
 	before.Request = ask

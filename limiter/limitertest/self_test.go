@@ -14,11 +14,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// This file is how a backend of your own runs the suite. This one is a few lines: a
-// mutex and a map of full buckets, for the token bucket alone, and for the questions
-// that it can answer.
+// This file shows how your own backend runs the suite. The backend here is a few lines: a mutex and
+// a map of full buckets, for the token bucket alone, and for the requests that it can answer.
 
-// tiny is a limiter.Backend of somebody else's.
+// tiny is a third party's limiter.Backend.
 type tiny struct {
 	now  func() time.Duration
 	mu   sync.Mutex
@@ -90,8 +89,8 @@ func (b *tiny) Do(_ context.Context, op limiter.Op) (limiter.Result, error) {
 	return r, nil
 }
 
-// TestTiny runs the suite in a process of its own: there many cases are skipped, and say
-// why, which is as it should be here and something to look at everywhere else.
+// TestTiny runs the suite in its own process. Many cases are skipped there, and they report why.
+// That is right here, and worth a look everywhere else.
 func TestTiny(t *testing.T) {
 	const inside = "LIMITERTEST_TINY"
 	if os.Getenv(inside) != "" {

@@ -16,7 +16,7 @@ import (
 
 var errAway = errors.New("connection refused")
 
-// service is nodes that are well, or not.
+// service is a set of nodes that are all well, or all not.
 type service struct {
 	*Set[string]
 	log  testenv.Log
@@ -238,7 +238,7 @@ func TestOneTimeOutIsNoFailure(t *testing.T) {
 	})
 }
 
-// Without a Run, one caller makes the probe that is due, and the others do not wait.
+// Without a Run, one caller makes a due probe, and the others do not wait.
 func TestWithoutRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
