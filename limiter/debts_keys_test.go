@@ -9,9 +9,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A key of a full table is asked under several quotas one after the other. It is admitted at most
-// what it would be admitted if it had never been evicted, whatever quota it returns with and
-// whatever permits it returns.
+// A key of a full table is asked under several quotas one after the other. It is never admitted
+// more than if it had stayed in the table, whatever quota it has when it returns and whatever
+// permits are returned.
 func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
 	const s = time.Second
 	window := func(a rules.Algorithm, per time.Duration) *rules.Quota {

@@ -501,7 +501,7 @@ func TestFailoverProbes(t *testing.T) {
 		if n := probes(time.Minute); n != 0 {
 			t.Errorf("%d probes of one that does not run", n)
 		}
-		// A Failover whose Run does not run is probed by one request at a time.
+		// Without Run, one request probes the primary, and the others do not wait.
 		var slow atomic.Int64
 		var all sync.WaitGroup
 		for range 50 {

@@ -141,7 +141,7 @@ func TestMemoryNames(t *testing.T) {
 	}
 }
 
-// Quotas are equal if their values are. A key keeps its taken permits under another quota.
+// Quotas with equal values are the same quota. A key keeps its taken permits under another quota.
 func TestMemoryQuotaChanges(t *testing.T) {
 	m, _ := memoryAt(t, limiter.MemoryConfig{})
 	quota := func(n, burst int64, penalty time.Duration) *rules.Quota {

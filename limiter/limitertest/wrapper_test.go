@@ -19,7 +19,7 @@ type through struct {
 	limiter.Batcher
 	result func(r limiter.Result) limiter.Result
 	op     func(op limiter.Op) (limiter.Op, bool) // false drops the op
-	opens  func(err error) bool                   // stops to ask for 5 s
+	opens  func(err error) bool                   // true fails all calls for 5 s
 	all    bool                                   // one op's error fails all
 	until  time.Time
 }

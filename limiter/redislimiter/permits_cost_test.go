@@ -1,6 +1,6 @@
 //go:build !race
 
-// What asks from one goroutine has no races: it runs without their detector alone.
+// These tests use one goroutine and so have no races. They run only without the race detector.
 
 package redislimiter
 
