@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// accountSums is a sink whose receiver reads accounts and adds up groups. It keeps the
-// counts of each flush.
+// accountSums is a sink whose receiver reads accounts and sums groups. It keeps the counts of each
+// flush.
 type accountSums struct{ flushes [][]Count }
 
 func (s *accountSums) Send(_ context.Context, _ Flush, counts []Count) (sent Sent) {
@@ -24,7 +24,7 @@ func (s *accountSums) Close() error           { return nil }
 func (s *accountSums) Accounts() bool         { return true }
 func (s *accountSums) Groups() bool           { return true }
 
-// An account that is closed while repeats of it are due takes these with it.
+// An account that is closed while repeats of it are due is not repeated either.
 func TestAClosedAccountIsNotRepeated(t *testing.T) {
 	ruleset := ruled(over(400, time.Second))
 	out := &accountSums{}
@@ -32,7 +32,7 @@ func TestAClosedAccountIsNotRepeated(t *testing.T) {
 	member := []byte(ruleset.Rules[0].ID + " k")
 	now := time.Unix(1_700_000_000, 0)
 	c.Add(rules.Hash(member), member, 300)
-	c.Flush(t.Context(), now) // and then, for longer than the account is kept, nothing has lines left
+	c.Flush(t.Context(), now) // then no key has lines for longer than an account is kept
 	c.Add(rules.Hash(member), member, 1)
 	for range 5 {
 		now = now.Add(keepAccount)
@@ -47,8 +47,8 @@ func TestAClosedAccountIsNotRepeated(t *testing.T) {
 	}
 }
 
-// The keys of a rule with a jump are told on accounts before they rise, as far as that
-// goes; those of other rules are not, nor any while something is held back.
+// Keys of a rule with a jump have accounts before they rise, up to a bound. Keys of other rules
+// have none, and no key has one while counts are held back.
 func TestColdKeysHaveAccounts(t *testing.T) {
 	jump := rules.Threshold{Kind: rules.Jump, Factor: rules.NewFraction(8, 1), Rate: rules.Rate{N: 400, Per: time.Second}}.WithDefaults()
 	for name, test := range map[string]struct {
@@ -77,9 +77,8 @@ func TestColdKeysHaveAccounts(t *testing.T) {
 	}
 }
 
-// A suspect has an account with the next flush, whether its counts are sent then or it has
-// never come here, and so has a candidate with its first line: what is lost of their counts
-// from then on is made up for.
+// A suspect has an account with the next flush, whether its counts are sent then or none ever came
+// here. A candidate has one with its first line. From then on its lost counts are made up for.
 func TestSuspectsHaveAnAccountAtOnce(t *testing.T) {
 	jump := rules.Threshold{Kind: rules.Jump, Factor: rules.NewFraction(4, 1), Rate: rules.Rate{N: 100, Per: time.Second}}.WithDefaults()
 	ruleset := ruled(jump)
@@ -111,7 +110,7 @@ func TestSuspectsHaveAnAccountAtOnce(t *testing.T) {
 				flush()
 			}
 			c.Steer(rules.Fleet{Instances: 10, Suspects: []rules.Key{{Rule: key.Rule, Text: "another"}}}, nil)
-			flush() // reminds of the accounts
+			flush() // repeats the accounts
 			flush()
 			c.Steer(rules.Fleet{Instances: 10, Suspects: []rules.Key{key}}, nil)
 			n := uint64(0)

@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What a share has too much is of no key, so it is never hot here.
+// The excess of a group's total belongs to no key, so it never makes a key hot here.
 func TestWhatAShareHasTooMuchIsNeverHot(t *testing.T) {
 	share := rules.Threshold{Kind: rules.Share, Factor: rules.Percent(50), Rate: rules.Rate{N: 5, Per: time.Second}}.WithDefaults()
 	rules := &rules.Rules{Namespace: "shop", Rules: []rules.Rule{

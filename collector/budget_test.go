@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// ruled are rules with one rule, "terms", that counts by these thresholds.
+// ruled returns rules with one rule, "terms", with these thresholds.
 func ruled(hot ...rules.Threshold) *rules.Rules {
 	return &rules.Rules{Rules: []rules.Rule{{ID: "terms", Hot: hot}}}
 }
@@ -22,9 +22,9 @@ func over(n int64, per time.Duration) rules.Threshold {
 	return rules.NewThreshold(rules.Rate{N: n, Per: per})
 }
 
-// ledger is a Sink that checks each flush against what it was told of adds.
+// ledger is a Sink that checks each flush against the adds recorded by the test.
 type ledger struct {
-	unsent map[string][]taken // by member, the oldest first
+	unsent map[string][]taken // takes by member, the oldest first
 	sent   map[string]time.Time
 	last   Flush
 	lines  int
@@ -52,7 +52,7 @@ func (l *ledger) Send(_ context.Context, f Flush, counts []Count) Sent {
 	l.last, l.lines = f, len(counts)
 	fail := func(format string, args ...any) { l.broken += fmt.Sprintf(format, args...) + "\n" }
 	var before time.Time
-	parts := make(map[string][2]int64) // held back, newest
+	parts := make(map[string][2]int64) // held-back and newest counts
 	for _, c := range counts {
 		l.sum += c.N
 		member := string(c.Rule) + " " + string(c.Text)
@@ -98,9 +98,8 @@ func (l *ledger) Send(_ context.Context, f Flush, counts []Count) Sent {
 func (*ledger) Fit(text []byte) []byte { return text }
 func (*ledger) Close() error           { return nil }
 
-// Whatever is added: a flush keeps to the budget, sends each key's counts wholly
-// or not at all, each part as of its time, and leaves less than h of any key; h
-// is the least that fits.
+// For any adds, a flush keeps to the budget. It sends each key's counts wholly or not at all, each
+// part with its own time, and leaves less than h of any key. h is the least that fits.
 func TestBudget(t *testing.T) {
 	k := newKeys(60)
 	rapid.Check(t, func(t *rapid.T) {
@@ -165,8 +164,8 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-// When a flood is over, one flush sends what it left, as far as the budget goes,
-// and those after it the rest.
+// When a flood ends, one flush sends its leftover counts up to the budget, and the following
+// flushes send the rest.
 func TestBudgetAdaptsWithinAFlush(t *testing.T) {
 	const budget = 100
 	k := newKeys(1_000)
@@ -187,7 +186,7 @@ func TestBudgetAdaptsWithinAFlush(t *testing.T) {
 	}
 	flush(0, 100)  // fits
 	flush(0, 350)  // 1 of each: none fits
-	flush(0, 50)   // 2 of 50, of which a part is older: 100 lines
+	flush(0, 50)   // 2 of 50, part of it older: 100 lines
 	flush(50, 60)  // no flood: 80 lines are left for others
 	flush(900, 95) // nothing new: 100 more
 	flush(0, 0)    // the last
@@ -207,7 +206,7 @@ func TestBudgetAdaptsWithinAFlush(t *testing.T) {
 	}
 }
 
-// What is held back for longer than the longest window leaves, and is told.
+// Counts held back for longer than the longest window are dropped and reported.
 func TestWhatIsOlderThanTheWindowLeaves(t *testing.T) {
 	out := newSums()
 	c := newCollector(t, Config{Sink: out, Rules: ruled(over(1<<40, time.Second), over(1<<40, 2*time.Second)), Budget: 2})
@@ -264,9 +263,8 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// A candidate is sent at each flush, however little came of it just now, while
-// others of which more is unsent are held back: the aggregator adds up what many
-// instances count of it.
+// A candidate is sent at each flush, however few new counts it has, while others with more unsent
+// counts are held back. The aggregator sums what many instances count of it.
 func TestCandidatesAreSentThroughAFlood(t *testing.T) {
 	out := newLedger()
 	c := newCollector(t, Config{Sink: out, Rules: ruled(over(400, time.Second)), Budget: 50})

@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A key's load is never below its true count in any window, and never above that
-// of the window and the one before it together.
+// A key's load is never below its true count in any window, and never above its count in that
+// window and the previous one together.
 func TestLoadIsAnUpperEstimate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		per := rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second}).Draw(t, "window")
@@ -81,9 +81,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// Candidates are sent in full at each flush, however many others there are. When
-// they alone pass the budget, their mark is doubled until they fit, and falls
-// again.
+// All counts of candidates are sent at each flush, however many others there are. If candidates
+// alone exceed the budget, their mark is doubled until they fit, and falls again later.
 func TestCandidatesAreExemptUntilTheyAlonePassTheBudget(t *testing.T) {
 	const budget = 50
 	k := newKeys(400)
@@ -91,7 +90,7 @@ func TestCandidatesAreExemptUntilTheyAlonePassTheBudget(t *testing.T) {
 	c := newCollector(t, Config{Sink: out, Rules: ruled(over(400, time.Second)), Budget: budget}) // candidates from 100 on
 	now := time.Unix(1_700_000_000, 0)
 	flush := func(counts ...[3]uint64) {
-		now = now.Add(2 * time.Second) // all is forgotten, and nothing held for so long
+		now = now.Add(2 * time.Second) // candidates are forgotten, and no count is held for so long
 		clear(out.counts)
 		for _, f := range counts {
 			for i := f[0]; i < f[1]; i++ {
@@ -117,7 +116,7 @@ func TestCandidatesAreExemptUntilTheyAlonePassTheBudget(t *testing.T) {
 	check("they fit again", 1, 50, 2, 50)
 }
 
-// What stands in place of a redacted value matches no pattern of the file.
+// The replacement of a redacted value matches no pattern of the file.
 func TestRedactedValuesMatchNoException(t *testing.T) {
 	ruleset := ruled(over(5, time.Second))
 	ruleset.Namespace, ruleset.Redact.Names = "shop", []rules.Param{{Name: "q"}}

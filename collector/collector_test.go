@@ -19,8 +19,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Whatever many goroutines add while flushes run and tables are replaced, each
-// count is sent once, or told as dropped.
+// Many goroutines add while flushes run and tables are replaced. Each count is sent once, or
+// reported as dropped.
 func TestNoIncrementIsLost(t *testing.T) {
 	const adders, adds, universe = 8, 20_000, 20_000
 	k := newKeys(universe)
@@ -61,7 +61,7 @@ func TestNoIncrementIsLost(t *testing.T) {
 			}
 			wg.Wait()
 			c.Flush(t.Context(), time.Now())
-			c.Flush(t.Context(), time.Now()) // nothing is left for this one
+			c.Flush(t.Context(), time.Now()) // an empty flush
 
 			var sum int64
 			want := make(map[string]int64)
@@ -98,8 +98,8 @@ func zipfOf(keys uint64) func(*rand.Rand) func() int {
 	}
 }
 
-// In any order of adds and flushes each flush sends exactly what was added since
-// the one before it, as long as the table has room.
+// For any order of adds and flushes, each flush sends exactly the counts added since the previous
+// one, as long as the table has room.
 func TestFlushSendsWhatWasAddedSinceTheLast(t *testing.T) {
 	k := newKeys(300)
 	rapid.Check(t, func(t *rapid.T) {
@@ -127,7 +127,7 @@ func TestFlushSendsWhatWasAddedSinceTheLast(t *testing.T) {
 	})
 }
 
-// Keys whose hashes are equal are told apart by their bytes.
+// Keys with equal hashes are distinguished by their bytes.
 func TestEqualHashesAreDifferentKeys(t *testing.T) {
 	out := newSums()
 	c := newCollector(t, Config{Sink: out})
@@ -144,7 +144,7 @@ func TestEqualHashesAreDifferentKeys(t *testing.T) {
 	}
 }
 
-// The bytes given to Add are the caller's again when it returns.
+// Add does not keep the bytes that it is given.
 func TestAddKeepsNoReference(t *testing.T) {
 	out := newSums()
 	c := newCollector(t, Config{Sink: out})
@@ -157,8 +157,8 @@ func TestAddKeepsNoReference(t *testing.T) {
 	}
 }
 
-// A key that becomes hot when the table has been filled by others is counted
-// from the next flush on, for as long as the flood lasts.
+// A key that becomes hot after others have filled the table is counted from the next flush on, for
+// as long as the flood lasts.
 func TestAKeyThatBecomesHotInAFullTableIsCounted(t *testing.T) {
 	const flood, rounds = 5_000, 20
 	k := newKeys(flood * rounds)
@@ -210,7 +210,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-// nowhere is a Sink that takes everything.
+// nowhere is a Sink that discards everything.
 type nowhere struct{}
 
 func (nowhere) Send(_ context.Context, _ Flush, counts []Count) Sent {
@@ -237,9 +237,9 @@ func TestAddDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Run cuts where panes begin: at each multiple of 100 ms, and at the panes of
-// windows that do not keep to those. Each count comes with a start that is in
-// its pane and not after it.
+// Run flushes where panes begin: at each multiple of 100 ms, and at the other panes of windows
+// whose panes are not multiples of that. Each count has a start that is within its pane and not
+// after the count.
 func TestRunCutsWherePanesBegin(t *testing.T) {
 	for _, test := range []struct {
 		window time.Duration
@@ -260,7 +260,7 @@ func TestRunCutsWherePanesBegin(t *testing.T) {
 					}
 				})
 				var starts []time.Duration
-				for _, f := range out.flushes[1:] { // the first tells that the instance lives
+				for _, f := range out.flushes[1:] { // the first only shows that the instance lives
 					starts = append(starts, f.Start.Sub(epoch))
 				}
 				if fmt.Sprint(starts) != fmt.Sprint(test.cuts) {
@@ -271,7 +271,7 @@ func TestRunCutsWherePanesBegin(t *testing.T) {
 	}
 }
 
-// With panes of 10 s windows, 166.666666 ms wide, no flush holds counts of two.
+// The panes of 10 s windows are 166.666666 ms wide. No flush has counts of two of them.
 func TestRunNeverStraddlesPanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(12_345_678 * time.Nanosecond)
@@ -299,8 +299,7 @@ func TestRunNeverStraddlesPanes(t *testing.T) {
 	})
 }
 
-// A sink that is slow makes flushes late, but no count is told to be younger
-// than it is.
+// A slow sink delays flushes, but no count is reported as younger than it is.
 func TestStartIsNeverAfterACountWhenTheSinkIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stamps{slow: 470 * time.Millisecond}
@@ -329,7 +328,7 @@ func TestStartIsNeverAfterACountWhenTheSinkIsSlow(t *testing.T) {
 	})
 }
 
-// Who keeps the time knows alone when it is sent.
+// A Flush with a given time does not state when it is sent, since only its caller keeps the time.
 func TestFlushDoesNotTellWhenItIsSent(t *testing.T) {
 	out := &stamps{}
 	c := newCollector(t, Config{Sink: out})
@@ -341,7 +340,7 @@ func TestFlushDoesNotTellWhenItIsSent(t *testing.T) {
 	}
 }
 
-// stamps is a Sink for keys that are the time at which they were added.
+// stamps is a Sink for keys whose text is the time at which they were added.
 type stamps struct {
 	slow time.Duration
 	seen []stamp
@@ -361,7 +360,7 @@ func (s *stamps) Send(_ context.Context, f Flush, counts []Count) Sent {
 func (*stamps) Fit(text []byte) []byte { return text }
 func (*stamps) Close() error           { return nil }
 
-// run runs a collector while f works.
+// run runs a collector while f runs.
 func run(t *testing.T, c *Collector, f func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -411,7 +410,7 @@ func (f failing) Send(_ context.Context, _ Flush, counts []Count) (sent Sent) {
 func (failing) Fit(text []byte) []byte { return text }
 func (f failing) Close() error         { return f.error }
 
-// A table that is nearly full is flushed at once instead of at the next cut.
+// A nearly full table is flushed at once, before the next cut.
 func TestANearlyFullTableIsFlushedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Millisecond)
@@ -488,7 +487,7 @@ func BenchmarkFlush(b *testing.B) {
 	}
 }
 
-// countedOver are rules with a window of d that nothing is hot by.
+// countedOver returns rules with a window of d by which no key is ever hot.
 func countedOver(d time.Duration) *rules.Rules {
 	return &rules.Rules{Rules: []rules.Rule{{Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 1 << 40, Per: d})}}}}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// one is a collector whose keys are all in its first shard.
+// one returns a collector whose keys are all in its first shard.
 func one(t *testing.T, keys int, c Config) (col *Collector, add func(name string, n uint64)) {
 	t.Helper()
 	c.MaxKeys = keys * shards
@@ -34,8 +34,8 @@ func kept(c *Collector) map[string]bool {
 	return names
 }
 
-// When a table is replaced, the busiest keys of late stay, and those that have
-// been idle for long leave.
+// When a table is replaced, the keys that were busiest recently stay, and keys that have long been
+// idle are dropped.
 func TestCompactKeepsTheBusiest(t *testing.T) {
 	out := newSums()
 	c, add := one(t, 64, Config{Sink: out})
@@ -74,8 +74,8 @@ func TestCompactKeepsTheBusiest(t *testing.T) {
 	}
 }
 
-// Keys that come again and again stay where they are, as long as there is room
-// for some new ones: replacing a table costs more than all of its counts.
+// Recurring keys stay in place as long as there is room for some new ones, since replacing a table
+// costs more than all of its counts.
 func TestSteadyKeysAreLeftInPlace(t *testing.T) {
 	c, add := one(t, 64, Config{})
 	before := c.shards[0].table.Load()
@@ -92,8 +92,7 @@ func TestSteadyKeysAreLeftInPlace(t *testing.T) {
 	}
 }
 
-// Keys too long for the room that is left are refused, and the next flush makes
-// room.
+// Keys that are too long for the remaining room are refused, and the next flush makes room.
 func TestLongKeysFillATableToo(t *testing.T) {
 	out := newSums()
 	c, add := one(t, 16, Config{Sink: out})
@@ -111,9 +110,9 @@ func TestLongKeysFillATableToo(t *testing.T) {
 	}
 }
 
-// Keys whose counts are held back stay when a table is replaced, with their
-// times, as long as three quarters of it hold them. When they are more, those
-// with the most stay, and what is shed is told: of one key, and of all.
+// Keys with held-back counts stay when a table is replaced, with their times, as long as they fit
+// in three quarters of it. If there are more, the keys with the most counts stay. The shed counts
+// are reported: the most of one key, and the sum.
 func TestCompactKeepsWhatIsHeldBack(t *testing.T) {
 	for _, test := range []struct{ held, kept int }{{48, 48}, {49, 32}} {
 		out := newSums()
@@ -122,7 +121,7 @@ func TestCompactKeepsWhatIsHeldBack(t *testing.T) {
 		flush := func() { now = now.Add(base.FlushInterval); c.Flush(t.Context(), now) }
 		total := int64(0)
 		count := func(name string, n int) { add(name, uint64(n)); total += int64(n) }
-		for i := range 63 - test.held { // sent, and needed no longer
+		for i := range 63 - test.held { // sent, and no longer needed
 			count(fmt.Sprint("sent ", i), 1)
 			flush()
 		}
@@ -132,7 +131,7 @@ func TestCompactKeepsWhatIsHeldBack(t *testing.T) {
 		count("big", 1_000)
 		before := c.shards[0].table.Load()
 		flush()
-		flush() // the flood is over: one more goes
+		flush() // the flood has ended: one more is sent
 		if c.shards[0].table.Load() == before {
 			t.Fatal("the table was not replaced")
 		}

@@ -17,8 +17,8 @@ func anyWindow() *rapid.Generator[time.Duration] {
 
 func anyTime(w rules.Window) *rapid.Generator[time.Time] { return windowgen.Time(w.Pane, w.Start) }
 
-// The next cut is later than t, at a multiple of 100 ms or a pane's start, and
-// nothing to be cut lies between.
+// The next cut is later than t, at a multiple of 100 ms or the start of a pane. There is no other
+// cut in between.
 func TestNextCutIsTheFirstEdgeAfterATime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		windows := []rules.Window{rules.NewWindow(rules.MinWindow)}
@@ -43,11 +43,11 @@ func TestNextCutIsTheFirstEdgeAfterATime(t *testing.T) {
 	})
 }
 
-// The cut can be waited for by the monotonic clock.
+// The next cut has a monotonic reading, so that it can be waited for.
 func TestNextCutKeepsTheMonotonicReading(t *testing.T) {
 	now := time.Now()
 	cut := nextCut(now, nil)
-	if cut.Round(0) == cut { // == tells them apart
+	if cut.Round(0) == cut { // == distinguishes them
 		t.Error("the monotonic reading is gone")
 	}
 	if wait := cut.Sub(now); wait <= 0 || wait > base.FlushInterval {

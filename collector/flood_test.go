@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// flooder makes keys that never came before.
+// flooder makes keys that were never seen before.
 type flooder struct {
 	member []byte
 	n      uint64
@@ -28,9 +28,8 @@ func (f *flooder) add(c *Collector) {
 	c.Add(rules.Hash(f.member), f.member, 1)
 }
 
-// A flood of 50,000 distinct values a second: nothing is dropped or shed, the
-// budget is kept, and keys at a candidate's rate come through in full, as of
-// their panes.
+// A flood brings 50,000 distinct values a second. No count is dropped or shed, and the budget is
+// kept. Keys at a candidate's rate are sent in full, with the times of their panes.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const seconds, busy = 2, 20
@@ -80,7 +79,7 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// A new key costs no allocation, a replaced table's share included.
+// A new key costs no allocation, even including its share of a replaced table.
 func TestAFloodDoesNotAllocate(t *testing.T) {
 	c := newCollector(t, Config{Sink: nowhere{}, Rules: ruled(over(200, time.Second)), MaxKeys: 16 * 512})
 	flood := newFlooder()
@@ -103,8 +102,8 @@ func TestAFloodDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Whatever adders, urgent flushes, steering and replaced tables do at the same
-// time, each count is sent, held back, aged or dropped, and told as such.
+// Adders, urgent flushes, steering and replaced tables run at the same time. Each count is sent,
+// held back, aged or dropped, and reported as such.
 func TestEachCountIsAccountedFor(t *testing.T) {
 	const adders, adds = 4, 30_000
 	out := newSums()

@@ -14,8 +14,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// groupSums is a sink that adds up what is told of each group as a receiver does: counts
-// of the flush itself, and what is held back.
+// groupSums is a sink that sums the counts reported for each group as a receiver does: counts of
+// the flush itself, and held-back counts.
 type groupSums struct {
 	told   map[string]int64
 	broken string
@@ -49,8 +49,8 @@ func (g *groupSums) Close() error           { return nil }
 func (g *groupSums) Accounts() bool         { return true }
 func (g *groupSums) Groups() bool           { return true }
 
-// Whatever comes and is held back, shed, or held for too long: at each flush all counts so
-// far have been told of their groups, once.
+// Counts are held back, shed, or held for too long. At each flush all counts so far have been
+// reported for their groups, once.
 func TestGroupsAreToldAtOnce(t *testing.T) {
 	share := rules.Threshold{Kind: rules.Share, Factor: rules.Percent(50), Rate: rules.Rate{N: 50, Per: time.Second}}.WithDefaults()
 	rapid.Check(t, func(t *rapid.T) {
@@ -114,7 +114,7 @@ func TestGroupsAreToldAtOnce(t *testing.T) {
 	})
 }
 
-// The groups with most counts have lines of their own, also when many more come.
+// The groups with the most counts have their own lines, even if there are many more groups.
 func TestLargestGroupsAreTold(t *testing.T) {
 	g := newGroups(&rules.Rule{ID: "r"})
 	var told []HeldBack

@@ -13,8 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A ring's sums are those of an exact count, of the window that ends with the
-// newest pane and of the one before it.
+// A ring's sums are exact for the window that ends with the newest pane and for the one before it.
 func TestRing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		panes := rapid.Int64Range(1, 12).Draw(t, "panes")
@@ -64,8 +63,8 @@ func (l *localLog) add(h rules.Hot, hot bool) {
 	}
 }
 
-// A key is hot locally when its exact count over some window of panes reaches the
-// threshold, and from the flush on that takes the count which does.
+// A key is hot locally when its exact count over some window of panes reaches the threshold. It is
+// reported with the flush that takes the decisive count.
 func TestLocalHotIsExact(t *testing.T) {
 	k := newKeys(3)
 	rapid.Check(t, func(t *rapid.T) {
@@ -110,8 +109,8 @@ func TestLocalHotIsExact(t *testing.T) {
 	})
 }
 
-// It cools when the count of a window that is over is below the exit, the hold
-// is over, and the cool-down.
+// A key cools once the count of a complete window is below the exit, and both the hold and the
+// cool-down have passed.
 func TestLocalHotCools(t *testing.T) {
 	threshold := over(100, time.Second) // exit 80
 	threshold.Hold, threshold.CoolDown = 2*time.Second, 500*ms
@@ -144,7 +143,7 @@ func TestLocalHotCools(t *testing.T) {
 	var want []int64
 	for i := range 70 {
 		is := int64(0)
-		if i >= 9 && i < 41+5 { // that window is over at flush 41
+		if i >= 9 && i < 41+5 { // that window ends at flush 41
 			is = 1
 		}
 		want = append(want, is)
@@ -164,9 +163,8 @@ func TestLocalHotCools(t *testing.T) {
 	}
 }
 
-// Exceptions change the threshold and the limit of their keys, or exempt them;
-// thresholds of other kinds than absolute are none of a single instance's
-// business.
+// Exceptions change the threshold and the limit of their keys, or exempt them. Thresholds that are
+// not absolute cannot make a key hot on a single instance.
 func TestLocalHotHeedsExceptionsAndKinds(t *testing.T) {
 	share := over(10, time.Second)
 	share.Kind, share.Factor = rules.Share, rules.Percent(20)
@@ -201,8 +199,8 @@ func TestLocalHotHeedsExceptionsAndKinds(t *testing.T) {
 	}
 }
 
-// Within 5 ms of the count that reaches the threshold the key is told, and from
-// the first flush on if it is a burst.
+// A key is reported within 5 ms of the count that reaches the threshold. If the key is a burst, it
+// is reported from the first flush on.
 func TestLocalHotIsToldInMilliseconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCollector(t, Config{Sink: nowhere{}, Rules: ruled(over(200, time.Second))})
@@ -229,8 +227,8 @@ func TestLocalHotIsToldInMilliseconds(t *testing.T) {
 	})
 }
 
-// No more keys are counted exactly than there is room for; the others are sent
-// as ever.
+// The number of keys that are counted exactly is bounded. The counts of the others are sent as
+// usual.
 func TestLocalsAreBounded(t *testing.T) {
 	const n = maxLocalKeys + 100
 	k := newKeys(n)

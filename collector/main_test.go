@@ -13,10 +13,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// sums is a Sink that adds up what it is sent.
+// sums is a Sink that sums the counts it receives.
 type sums struct {
 	mu      sync.Mutex
-	counts  map[string]int64 // by member
+	counts  map[string]int64 // counts by member
 	flushes []Flush
 	closed  int
 }
@@ -40,7 +40,7 @@ func (s *sums) Close() error {
 	return nil
 }
 
-// total is the sum of all counts, and of what was told to be unsent.
+// total returns the sum of all counts, and of the counts reported as unsent.
 func (s *sums) total() (counts, unsent int64) {
 	for _, n := range s.counts {
 		counts += n

@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// strict is a sink that depends on the rules: counts of a rule that it has never had fail. It
-// reads everything that a collector can send.
+// strict is a sink that depends on the rules: counts of a rule that it never had fail. It reads
+// everything that a collector can send.
 type strict struct {
 	*sums
 	known  map[string]bool
@@ -74,8 +74,8 @@ func drawRules(t *rapid.T) *rules.Rules {
 	return ruleset
 }
 
-// Whatever rules come and go, each count is sent once, and of keys that came under a rule the
-// sums know all.
+// While rules are replaced, each count is sent once, and the sums include all counts of keys that
+// were added under a rule.
 func TestReloadLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ruleset := drawRules(t)
@@ -87,7 +87,7 @@ func TestReloadLosesNothing(t *testing.T) {
 		added, byRule := make(map[string]int64), make(map[string]int64)
 		now := time.Unix(1_000_000, 0)
 		flush := func() {
-			now = now.Add(10 * time.Millisecond) // nothing is as old as a window
+			now = now.Add(10 * time.Millisecond) // no count is as old as a window
 			c.Flush(context.Background(), now)
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -132,8 +132,8 @@ func TestReloadLosesNothing(t *testing.T) {
 	})
 }
 
-// Keys of a rule that has just come are added while a flush by the old rules is made: their
-// counts wait for the new ones. Run with -race.
+// Keys of a new rule are added while the old rules' flush is made. Their counts wait for the new
+// rules. Run this test with -race.
 func TestReloadWhileFlushing(t *testing.T) {
 	const all, adders = 60, 4
 	set := func(n int) *rules.Rules {
@@ -200,8 +200,8 @@ func TestReloadWhileFlushing(t *testing.T) {
 	}
 }
 
-// What is hot here alone stays so as long as the rules have a threshold by which it is, also
-// over another window, and cools at once when the rule is gone.
+// A key that is hot on this instance alone stays hot as long as the rules have a threshold for it,
+// even with another window. It cools at once when its rule is removed.
 func TestReloadKeepsLocal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		with := func(n int64, per time.Duration) *rules.Rules {
@@ -256,7 +256,7 @@ func TestReloadKeepsLocal(t *testing.T) {
 	})
 }
 
-// What a rule has counted goes on from version to version, also after a time without it.
+// A rule's sum continues from version to version, even after a time without the rule.
 func TestReloadKeepsSums(t *testing.T) {
 	c := newCollector(t, Config{Sink: newSums(), Rules: ruled(over(10, time.Second))})
 	k := newKeys(2)
@@ -277,7 +277,7 @@ func TestReloadKeepsSums(t *testing.T) {
 	}
 }
 
-// A rule that counts in another unit begins anew: counts in the old one are not added.
+// A rule that counts in another unit starts from zero: counts in the old unit are not added.
 func TestReloadUnit(t *testing.T) {
 	ruleset := ruled(over(1000, 10*time.Second))
 	out := newSums()

@@ -13,9 +13,8 @@ func keyOf(k keys, i int) rules.Key {
 	return key
 }
 
-// Hot keys and suspects are sent in full from the next flush on, whether they
-// were there before, came later, or moved to another table; and no longer when
-// they are so no more.
+// Hot keys and suspects are sent in full from the next flush on, whether they were already counted,
+// came later, or moved to another table. Once they are neither, they no longer are.
 func TestSteeredKeysAreExempt(t *testing.T) {
 	const budget, cold, hot, suspect, late = 5, 0, 1, 2, 3
 	k := newKeys(5_000)
@@ -56,7 +55,7 @@ func TestSteeredKeysAreExempt(t *testing.T) {
 	k.add(c, late, 1)
 	check("with the late one", flush(50), hot, suspect, late)
 	was := c.shardOf(k.hashes[hot]).table.Load()
-	for range 40 { // few at a time, so that no part of the table is full before it is replaced
+	for range 40 { // few at a time, so that the table is replaced before any part of it is full
 		check("under a flood", flush(75), hot, suspect)
 	}
 	if c.shardOf(k.hashes[hot]).table.Load() == was {
@@ -71,7 +70,7 @@ func TestSteeredKeysAreExempt(t *testing.T) {
 	}
 }
 
-// What is steered is bounded; hot keys come first.
+// The number of steered keys is bounded, and hot keys come first.
 func TestSteerIsBounded(t *testing.T) {
 	c := newCollector(t, Config{Sink: nowhere{}})
 	var hot, suspects []rules.Key
@@ -94,7 +93,7 @@ func TestSteerIsBounded(t *testing.T) {
 	}
 }
 
-// More instances make smaller marks, for the keys that are there, too.
+// More instances lower the marks, even for keys that are already counted.
 func TestInstancesChangeWhoIsACandidate(t *testing.T) {
 	k := newKeys(20)
 	out := newSums()

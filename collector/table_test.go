@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A closed table takes nothing more: each count is either in what close found,
-// or sends its adder elsewhere.
+// A closed table accepts no counts. Each count is either among those that close found, or its adder
+// has to use another table.
 func TestTableCountsNothingAfterClose(t *testing.T) {
 	for range 200 {
 		table := newTable(64, never)
@@ -54,8 +54,7 @@ func TestTableIsFullAtItsLimit(t *testing.T) {
 	}
 }
 
-// However many bring a new key at the same time, it has one slot, and that has all
-// its counts.
+// However many goroutines add a new key at the same time, it has one slot with all its counts.
 func TestTableHasOneSlotForAKey(t *testing.T) {
 	const keys, adders = 50, 4
 	for range 100 {
@@ -66,7 +65,7 @@ func TestTableHasOneSlotForAKey(t *testing.T) {
 			done.Go(func() {
 				<-start
 				for i := range keys {
-					// All of one hash, or nearly so: they share their places.
+					// All keys have one of two hashes, so they share their places.
 					if out := table.add(uint64(1+i%2), fmt.Append(nil, "key ", i, " of some length, and more"[:i%26]), 1); out&full != 0 {
 						t.Errorf("key %d: %v", i, out)
 					}

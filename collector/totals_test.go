@@ -7,8 +7,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A total is never a candidate, nor hot on this instance alone, however many
-// requests there are.
+// A total is never a candidate, nor hot on this instance alone, however many requests it counts.
 func TestATotalIsNoCandidate(t *testing.T) {
 	rule := rules.Rule{ID: "r", By: rules.By{Kind: rules.ByEach}, Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 5, Per: time.Second})}}
 	p := newProfiles(&rules.Rules{Rules: []rules.Rule{rule}}, false)

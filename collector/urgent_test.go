@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// arrivals is a Sink that notes when counts of each key come.
+// arrivals is a Sink that records when counts of each key arrive.
 type arrivals struct {
 	mu    sync.Mutex
 	epoch time.Time
@@ -45,7 +45,7 @@ func (a *arrivals) Send(_ context.Context, f Flush, counts []Count) Sent {
 func (*arrivals) Fit(text []byte) []byte { return text }
 func (*arrivals) Close() error           { return nil }
 
-// when is when counts of a key came, and total how many they were.
+// when returns the arrival times of a key's counts, and total their sum.
 func (a *arrivals) when(member string) []time.Duration {
 	synctest.Wait()
 	a.mu.Lock()
@@ -60,7 +60,7 @@ func (a *arrivals) total(member string) int64 {
 	return a.n[member]
 }
 
-// silent is when flushes came without counts.
+// silent returns the times of flushes without counts.
 func (a *arrivals) silent() []time.Duration {
 	synctest.Wait()
 	a.mu.Lock()
@@ -68,7 +68,7 @@ func (a *arrivals) silent() []time.Duration {
 	return slices.Clone(a.beats)
 }
 
-// within is how many counts of a key came in [from, to).
+// within returns how many counts of a key came in [from, to).
 func (a *arrivals) within(member string, from, to time.Duration) (n int) {
 	for _, at := range a.when(member) {
 		if from <= at && at < to {
@@ -80,8 +80,8 @@ func (a *arrivals) within(member string, from, to time.Duration) (n int) {
 
 const ms = time.Millisecond
 
-// The first candidate after a quiet time is sent at once, then each 5 ms for a
-// second, then each 100 ms until its count has risen by another step.
+// The first candidate after a quiet time is sent at once. It is then sent every 5 ms for a second,
+// and after that every 100 ms until its count has risen by another step.
 func TestCandidatesAreUrgentForASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeys(2)
@@ -130,9 +130,8 @@ func TestCandidatesAreUrgentForASecond(t *testing.T) {
 	})
 }
 
-// A key that comes steadily at less than the mark is a candidate now and then, as
-// the load that makes candidates tells more than came; that does not make it urgent
-// again each time.
+// A key with a steady rate below the mark is sometimes a candidate, since the load that makes
+// candidates overestimates its counts. That does not make it urgent again each time.
 func TestASteadyKeyDoesNotStayUrgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeys(1)
@@ -151,8 +150,8 @@ func TestASteadyKeyDoesNotStayUrgent(t *testing.T) {
 	})
 }
 
-// With urgent flushes off, nothing comes between two cuts; nor is a key urgent
-// that is known to be hot. A suspect is, from its first count on.
+// With urgent flushes off, nothing is sent between two cuts. A key that is known to be hot is not
+// urgent either. A suspect is, from its first count on.
 func TestWhoIsUrgent(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -178,7 +177,7 @@ func TestWhoIsUrgent(t *testing.T) {
 					k.add(c, 0, 1) // so that the slot is there when it is steered
 					time.Sleep(150 * ms)
 					test.steer(c, key)
-					time.Sleep(100 * ms) // heeded from the next flush on
+					time.Sleep(100 * ms) // applied from the next flush on
 					sends := len(out.when(key.String()))
 					k.add(c, 0, test.n)
 					if got := len(out.when(key.String())) > sends; got != test.want {
@@ -194,8 +193,8 @@ func TestWhoIsUrgent(t *testing.T) {
 	}
 }
 
-// Urgent flushes and the others together send each count once, within the budget;
-// and as of its pane, where nothing is held back.
+// Urgent and ordinary flushes together send each count once, within the budget. If none is held
+// back, each count is sent with the time of its pane.
 func TestUrgentFlushesAddUp(t *testing.T) {
 	for _, budget := range []int{-1, 60} {
 		t.Run(fmt.Sprint("budget ", budget), func(t *testing.T) {
@@ -212,7 +211,7 @@ func testUrgentFlushesAddUp(t *testing.T, budget int) {
 	want := make(map[string]map[int64]int64)
 	run(t, c, func() {
 		for range 4_000 {
-			// Off the instants at which flushes come: those belong to either side.
+			// The adds avoid the instants of flushes, since counts at those may be in either flush.
 			time.Sleep(1_234_567 * time.Nanosecond)
 			i := int(time.Now().UnixNano() / 777 % 50)
 			k.add(c, i, 3)
@@ -247,7 +246,7 @@ func testUrgentFlushesAddUp(t *testing.T, budget int) {
 	}
 }
 
-// panes is a Sink that adds up by pane, and finds the most lines in 100 ms.
+// panes is a Sink that sums counts by pane, and finds the most lines sent in 100 ms.
 type panes struct {
 	window rules.Window
 	counts map[string]map[int64]int64
@@ -278,8 +277,8 @@ func (p *panes) Send(_ context.Context, f Flush, counts []Count) Sent {
 func (*panes) Fit(text []byte) []byte { return text }
 func (*panes) Close() error           { return nil }
 
-// An instance that has nothing to send tells at its start and once a second that it
-// lives; and once after each send of counts, so that the loss of those is known.
+// An idle instance sends an empty flush at its start and once a second to show that it lives. It
+// also sends one after each send of counts, so that their loss is noticed.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newArrivals()
@@ -307,8 +306,8 @@ func TestHeartbeat(t *testing.T) {
 	})
 }
 
-// A key that was urgent, and is so no more, is as urgent as any other once it
-// has been silent or far lower.
+// A key that is no longer urgent becomes urgent again like any other once it has been silent or had
+// a far lower rate.
 func TestABurstAfterSilenceIsUrgent(t *testing.T) {
 	for _, low := range []uint64{0, 1} { // counts each 100 ms in between
 		synctest.Test(t, func(t *testing.T) {

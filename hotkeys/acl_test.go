@@ -19,8 +19,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// documented are the words of the ACL SETUSER line of a user in docs/REDIS.md,
-// without the commands, and the commands.
+// documented returns the words of a user's ACL SETUSER line in docs/REDIS.md: the commands
+// separately, and the rest.
 func documented(t *testing.T, user string) (words []any, commands []string) {
 	t.Helper()
 	text, err := os.ReadFile("../docs/REDIS.md")
@@ -41,15 +41,14 @@ func documented(t *testing.T, user string) (words []any, commands []string) {
 
 func allow(t *testing.T, admin redis.UniversalClient, words []any, commands ...string) {
 	t.Helper()
-	args := slices.Insert(slices.Clone(words), 3, any("reset")) // as if there never had been one
+	args := slices.Insert(slices.Clone(words), 3, any("reset")) // as if the user were new
 	for _, command := range commands {
 		args = append(args, command)
 	}
 	must(t, everywhere(t.Context(), admin, func(ctx context.Context, node *redis.Client) error { return node.Do(ctx, args...).Err() }))
 }
 
-// everywhere does something at each server; a replica of a cluster is not known to
-// its client at first.
+// everywhere calls do for each server. A cluster's client does not know the replicas at first.
 func everywhere(ctx context.Context, client redis.UniversalClient, do func(context.Context, *redis.Client) error) error {
 	c, ok := client.(*redis.ClusterClient)
 	if !ok {
@@ -74,7 +73,7 @@ func userURL(t *testing.T, url, user string) ClientConfig {
 	return ClientConfig{URL: url, Username: user, PasswordEnv: "TEST_REDIS_PASSWORD"}
 }
 
-// asReader does all that instances do, and tells what failed.
+// asReader does everything that instances do, and returns what failed.
 func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	ctx := t.Context()
 	p := testPublisher(t, admin, nil)
@@ -127,7 +126,7 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	return errors.Join(failed...)
 }
 
-// asWriter does all that an aggregator does, and tells what failed.
+// asWriter does everything that an aggregator does, and returns what failed.
 func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	ctx := t.Context()
 	for _, key := range append(testLayout.keys("statsd"), testLayout.Suspects+":other") {
@@ -152,9 +151,9 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	_, err = p.LoadSnapshot(ctx)
 	failed = append(failed, p.SaveSnapshot(ctx, []byte("x"), time.Minute), err)
 	must(t, admin.ZAdd(ctx, testLayout.Hot, redis.Z{Member: "over", Score: 1}).Err())
-	defer func() { must(t, admin.ZRem(ctx, testLayout.Hot, "over").Err()) }() // who lacks a right leaves it there
+	defer func() { must(t, admin.ZRem(ctx, testLayout.Hot, "over").Err()) }() // a user without the right leaves the entry there
 	step(rules.Change{}, p.prune)
-	p.strange = map[string]time.Time{"over": {}} // for long
+	p.strange = map[string]time.Time{"over": {}} // unreadable for long
 	step(rules.Change{}, p.prune)
 	step(rules.Change{}, p.trim)
 	p.reclaim, p.rewrite = true, true
@@ -170,7 +169,7 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	failed = append(failed, err)
 	_, err = ListMembers(ctx, client, testNamespace)
 	failed = append(failed, err)
-	_, err = client.TxPipelined(ctx, func(tx redis.Pipeliner) error { // as its page and its webhook do
+	_, err = client.TxPipelined(ctx, func(tx redis.Pipeliner) error { // like its page and its webhook
 		tx.PTTL(ctx, testLayout.Beat)
 		tx.XRevRangeN(ctx, testLayout.Events, "+", "-", 1)
 		tx.HSet(ctx, testLayout.Webhook, "holder", "x")
@@ -218,7 +217,8 @@ func beatAs(t *testing.T, admin, client redis.UniversalClient) error {
 	return nil
 }
 
-// asOperator does all that hotparam pin, block, allow, release and top do, and tells what failed.
+// asOperator does everything that hotparam pin, block, allow, release and top do, and returns what
+// failed.
 func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
 	ctx := t.Context()
 	must(t, admin.Del(ctx, testLayout.ControlEvents).Err())
@@ -234,7 +234,7 @@ func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
 	failed = append(failed, err)
 	_, err = ListControls(ctx, client, testNamespace)
 	failed = append(failed, err)
-	_, err = client.TxPipelined(ctx, func(tx redis.Pipeliner) error { // as top does
+	_, err = client.TxPipelined(ctx, func(tx redis.Pipeliner) error { // like top
 		tx.ZCard(ctx, testLayout.Instances)
 		tx.XRevRangeN(ctx, testLayout.Events, "+", "-", 1)
 		return nil
@@ -244,7 +244,7 @@ func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
 	return errors.Join(append(failed, err)...)
 }
 
-// controlRecorder is a target that keeps what it gets.
+// controlRecorder is a target that keeps the controls it was last given.
 type controlRecorder struct {
 	mu  sync.Mutex
 	got []rules.Control
@@ -262,7 +262,7 @@ func (r *controlRecorder) all() []rules.Control {
 	return r.got
 }
 
-// With the rights that are documented all works, and none of them is too much.
+// Everything works with the documented rights, and none of them is superfluous.
 func TestLeastRights(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
@@ -289,7 +289,7 @@ func TestLeastRights(t *testing.T) {
 	}
 }
 
-// Where Redis is run in another way the documentation names one more right.
+// If Redis is run in another way, the documentation names one more right.
 func TestLeastRightsElsewhere(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -321,8 +321,8 @@ func TestLeastRightsElsewhere(t *testing.T) {
 	}
 }
 
-// Sentinels and Redis with users and passwords of their own, those of the sentinels
-// with the rights that are documented.
+// Sentinels and Redis have their own users and passwords. The sentinels' user has the documented
+// rights.
 func TestSentinelUsers(t *testing.T) {
 	set := testenv.RedisSentinel(t)
 	admin := testClient(t, set.PrimaryServer().URL())
@@ -346,7 +346,7 @@ func TestSentinelUsers(t *testing.T) {
 	}
 }
 
-// A reader changes nothing, and neither user sees another namespace.
+// A reader cannot change anything, and neither user can access another namespace.
 func TestRightsEndAtTheNamespace(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
@@ -374,7 +374,7 @@ func TestRightsEndAtTheNamespace(t *testing.T) {
 	}
 }
 
-// Nobody but an operator writes the controls, whatever they try.
+// Only an operator can write the controls. No other user's attempts change them.
 func TestControlsAreTheOperators(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())

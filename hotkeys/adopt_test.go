@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// published is all that readers of the set see.
+// publishedHot returns everything that readers of the set see.
 func publishedHot(t *testing.T, client redis.UniversalClient) map[string]string {
 	t.Helper()
 	ctx := context.Background()
@@ -26,7 +26,7 @@ func publishedHot(t *testing.T, client redis.UniversalClient) map[string]string 
 	return all
 }
 
-// Whoever adopts a part of the set goes on with it as it is.
+// A publisher that adopts a part of the set continues with it unchanged.
 func TestAdopt(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -42,7 +42,7 @@ func TestAdopt(t *testing.T) {
 		must(t, other.settle(ctx))
 		info := client.HGet(ctx, testLayout.Info, hot(text(3), 1, 1).Key.String()).Val()
 		before, _, _ := strings.Cut(info, `"until":`)
-		must(t, client.HSet(ctx, testLayout.Info, // over, and three that cannot be read
+		must(t, client.HSet(ctx, testLayout.Info, // one that has ended, and three that cannot be read
 			hot(text(3), 1, 1).Key.String(), before+`"until":1,"limit":null,"burst":0,"mode":"watch","owner":"kafka-7"}`,
 			"no json", "]", "no owner", `{"until":99999999999999}`,
 			"nameless", strings.Replace(client.HGet(ctx, testLayout.Info, change.Hot[0].Key.String()).Val(), "kafka-8", "kafka-7", 1)).Err())
@@ -81,11 +81,11 @@ func TestAdopt(t *testing.T) {
 		}
 
 		must(t, p.renew(ctx))
-		pruneStrange(t, p) // as Run begins: no claim, and no change but that what is nobody's goes
+		pruneStrange(t, p) // as Run begins: no claim, and the only change removes entries without an owner
 		if s := p.Stats(); s.Changes != 0 || s.Rewrites != 0 || s.Pruned != 3 || client.HGet(ctx, testLayout.Owners, "kafka-7").Val() != "2" {
 			t.Errorf("%+v, epoch %s: want nothing but a renewal, and what is nobody's pruned", s, client.HGet(ctx, testLayout.Owners, "kafka-7").Val())
 		}
-		former.Publish(cools(change.Hot[1])) // it was paused, and wakes up
+		former.Publish(cools(change.Hot[1])) // it was paused, and resumes
 		must(t, former.settle(ctx))
 		must(t, former.renew(ctx))
 		if s := former.Stats(); s.FencedBy == "" {
@@ -94,7 +94,7 @@ func TestAdopt(t *testing.T) {
 		p.Publish(cools(change.Hot[0]))
 		must(t, p.settle(ctx))
 		must(t, p.prune(ctx))
-		p.rewrite = true // takes away what it has and could not read
+		p.rewrite = true // removes the entries that it has but could not read
 		must(t, p.settle(ctx))
 		wantInRedis(t, client, map[string]int64{text(2): 60, text(4): 50})
 		if _, _, err := p.Adopt(ctx); err == nil {
@@ -103,7 +103,7 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-// Adoption of what nobody had, and before anything was published at all.
+// Adoption succeeds when nothing was published, and when the adopted part was empty.
 func TestAdoptNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -119,7 +119,7 @@ func TestAdoptNothing(t *testing.T) {
 	})
 }
 
-// A publisher is killed and another adopts its part: no watcher sees a key cool.
+// A publisher is killed and another adopts its part. No watcher sees a key cool.
 func TestAdoptAfterKill(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
@@ -127,7 +127,7 @@ func TestAdoptAfterKill(t *testing.T) {
 	testenv.Running(t, testWatcher(t, client, seen).Run)
 	killed := testPublisher(t, client, nil)
 	killed.Publish(hots(hot(text(1), 100, 50), hot(text(2), 100, 50)))
-	must(t, killed.settle(t.Context())) // and no more of it
+	must(t, killed.settle(t.Context())) // it does nothing more
 	seen.await(t, "what was published", has(text(1), text(2)))
 	swaps := seen.swapped()
 
@@ -145,7 +145,7 @@ func TestAdoptAfterKill(t *testing.T) {
 	}
 }
 
-// While Redis is away adoption fails in time; its script, run late, does no harm.
+// While Redis is unavailable, adoption fails in time. Its script does no harm if it runs late.
 func TestAdoptWhileRedisIsAway(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
@@ -170,7 +170,7 @@ func TestAdoptWhileRedisIsAway(t *testing.T) {
 	if len(adopted) != 1 {
 		t.Errorf("adopted %v", adopted)
 	}
-	// The last of the late scripts may come after the adoption that was answered.
+	// The last of the late scripts may run after the adoption that was answered.
 	must(t, client.HIncrBy(t.Context(), testLayout.Owners, "statsd", 1).Err())
 	p.Publish(hots(hot(text(2), 100, 50)))
 	must(t, p.renew(t.Context()))
@@ -184,8 +184,8 @@ func TestAdoptWhileRedisIsAway(t *testing.T) {
 	}
 }
 
-// A key that moved to another owner stays that one's: what the former owner says
-// of it, until it notices, counts no more.
+// A key that moved to another owner stays there. Changes by the former owner, which does not know
+// it yet, have no effect.
 func TestKeyMovesToAnotherOwner(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -226,7 +226,7 @@ func TestKeyMovesToAnotherOwner(t *testing.T) {
 		must(t, former.settle(ctx))
 		wantInRedis(t, client, map[string]int64{text(1): 70})
 
-		// Where both see it hot and the later one lets go, the other has it again.
+		// Both owners see the key as hot and the later one lets it cool: the other owns it again.
 		former.Publish(hots(hot(text(1), 100, 50)))
 		must(t, former.settle(ctx))
 		owned("taken back", 100, "kafka-0")
@@ -236,7 +236,7 @@ func TestKeyMovesToAnotherOwner(t *testing.T) {
 		must(t, now.renew(ctx))
 		owned("put back", 200, "kafka-1")
 
-		// An owner that renews no more keeps nothing.
+		// An owner that no longer renews keeps nothing.
 		member := hot(text(1), 1, 1).Key.String()
 		info := client.HGet(ctx, testLayout.Info, member).Val()
 		head, tail, _ := strings.Cut(info, `"until":`)

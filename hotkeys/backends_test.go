@@ -12,8 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// onBackends runs a test, in parallel, on Redis in all the ways in which users
-// run it.
+// onBackends runs a test, in parallel, on every kind of Redis deployment that users have.
 func onBackends(t *testing.T, test func(t *testing.T, config ClientConfig)) {
 	for name, start := range map[string]func(*testing.T) ClientConfig{
 		"single":   func(t *testing.T) ClientConfig { return ClientConfig{URL: testenv.Redis(t).URL()} },
@@ -42,7 +41,7 @@ func clientOf(t *testing.T, config ClientConfig) redis.UniversalClient {
 	return client
 }
 
-// All that publishers, watchers and lists do, on all that they may talk to.
+// Publishers, watchers and lists do all their work on every kind of deployment.
 func TestBackends(t *testing.T) {
 	onBackends(t, func(t *testing.T, config ClientConfig) {
 		ctx := t.Context()
@@ -80,7 +79,7 @@ func TestBackends(t *testing.T) {
 			t.Errorf("instances: %v, %v", instances, err)
 		}
 
-		// Another process adopts the first part; all its scripts run.
+		// Another process adopts the first part, which runs all its scripts.
 		heir := testPublisher(t, clientOf(t, config), func(c *PublisherConfig) { c.Owner = "kafka-0" })
 		adopted, _, err := heir.Adopt(ctx)
 		must(t, err)
@@ -116,15 +115,15 @@ func TestBackends(t *testing.T) {
 // failover is a Redis whose primary can fail.
 type failover struct {
 	config  ClientConfig
-	primary *testenv.RedisServer // at first
-	fail    func()               // returns once the successor takes writes
-	after   func()               // the former primary comes back; nil: it does not
+	primary *testenv.RedisServer // the first one
+	fail    func()               // returns once the successor accepts writes
+	after   func()               // brings the former primary back; nil if it stays down
 }
 
-// awaitReplica waits until the replica of a primary has all that is written there now.
+// awaitReplica waits until the primary's replica has all writes made so far.
 func awaitReplica(t *testing.T, primary *testenv.RedisServer) {
 	t.Helper()
-	conn := testClient(t, primary.URL()).(*redis.Client).Conn() // WAIT is for what its own connection has written
+	conn := testClient(t, primary.URL()).(*redis.Client).Conn() // WAIT covers the writes of its own connection only
 	defer conn.Close()
 	must(t, conn.Set(t.Context(), testLayout.Schema, "1", 0).Err())
 	if n, err := conn.Do(t.Context(), "WAIT", 1, (patience / 2).Milliseconds()).Int(); err != nil || n < 1 {
@@ -132,7 +131,7 @@ func awaitReplica(t *testing.T, primary *testenv.RedisServer) {
 	}
 }
 
-// awaitInRedis waits until the published set is as wanted.
+// awaitInRedis waits until the published set equals want.
 func awaitInRedis(t *testing.T, client redis.UniversalClient, want map[string]int64) {
 	t.Helper()
 	for from := time.Now(); ; time.Sleep(10 * time.Millisecond) {
@@ -146,14 +145,14 @@ func awaitInRedis(t *testing.T, client redis.UniversalClient, want map[string]in
 	}
 }
 
-// outlasting is that what is published lasts for longer than any failover takes: where
-// no sentinel is elected at once, the next election comes ten seconds later.
+// outlasting makes entries and heartbeats outlast any failover. If the first election elects no
+// sentinel, the next one comes ten seconds later.
 func outlasting(c *PublisherConfig) {
 	c.Timeout, c.BeatTTL, c.EntryTTL = 0, time.Minute, time.Minute
 }
 
-// The primary fails while the set changes: the set is right again soon after its
-// successor takes writes, and no key cools in between.
+// The primary fails while the set changes. The set is right again soon after the successor takes
+// writes, and no key cools in between.
 func TestFailover(t *testing.T) {
 	for name, start := range map[string]func(*testing.T) failover{
 		"sentinel, killed": func(t *testing.T) failover {
@@ -257,7 +256,7 @@ func testFailover(t *testing.T, redis failover) {
 	from := time.Now()
 	close(stop)
 	<-stopped
-	publish(0, hot("last of 0", 100, 50)) // what is seen now was written after the failure
+	publish(0, hot("last of 0", 100, 50)) // entries seen now were written after the failure
 	publish(1, hot("last of 1", 100, 50))
 	await("convergence")
 	t.Logf("%d keys are right again %v after the new primary took writes", len(want), time.Since(from).Round(time.Millisecond))
@@ -281,13 +280,13 @@ func testFailover(t *testing.T, redis failover) {
 	t.Logf("pushes are back after %v", time.Since(from).Round(time.Millisecond))
 	if redis.after != nil {
 		redis.after()
-		for n := range 20 { // the former primary is told what it is now
+		for n := range 20 { // the former primary learns its new role
 			publish(n%2, hot(text(1000+n), 100, 50))
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
 	await("the end")
-	awaitInRedis(t, client, want) // if it fails over once more, too
+	awaitInRedis(t, client, want) // even if it fails over once more
 	for _, r := range seen {
 		if r.cooled["stays"] {
 			t.Error("a key cooled that never ought to")
@@ -300,8 +299,8 @@ func testFailover(t *testing.T, redis failover) {
 	}
 }
 
-// The replica that becomes the primary lacks the last changes: what was hot comes
-// back, and what was cooled goes again, under a new run id.
+// The replica that becomes the primary lacks the last changes. Keys that were hot return, and keys
+// that had cooled disappear again, under a new run id.
 func TestFailoverLosesWrites(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Hours are read as they were written, end by themselves, and are for the writer alone: an
-// instance, whose rights are those of docs/REDIS.md, cannot read them.
+// Hours are read as they were written and expire. They are for the writer alone: an instance with
+// the rights of docs/REDIS.md cannot read them.
 func TestBaselinesInRedis(t *testing.T) {
 	server := testenv.Redis(t)
 	ctx := t.Context()
@@ -63,7 +63,7 @@ func TestBaselinesInRedis(t *testing.T) {
 	}
 }
 
-// testAway reads with a client whose server does not listen.
+// testAway reads with a client whose server is unavailable.
 func testAway(b *Baselines) error {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
 	defer func() { _ = client.Close() }()

@@ -11,14 +11,14 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// seekers are clients that write until that fails, and then until it does no more.
+// seekers are clients that write until a write fails, and then until a write succeeds again.
 type seekers struct {
 	t       *testing.T
 	writing sync.WaitGroup
-	found   []time.Time // when each wrote again; zero: not at all
+	found   []time.Time // when each wrote again; zero if it never did
 }
 
-// seek starts n clients, each of which asks nodes and sentinels in an order of its own.
+// seek starts n clients. Each asks nodes and sentinels in its own order.
 func seek(t *testing.T, n int, config ClientConfig) *seekers {
 	s := &seekers{t: t, found: make([]time.Time, n)}
 	for i := range s.found {
@@ -45,7 +45,7 @@ func (s *seekers) write(client redis.UniversalClient) error {
 	return client.Set(ctx, testLayout.Hot, "written", 0).Err()
 }
 
-// within fails the test if it took a client longer since the new primary was there.
+// within fails the test if a client took longer than most after the promotion.
 func (s *seekers) within(most time.Duration, promoted time.Time) {
 	s.t.Helper()
 	s.writing.Wait()
@@ -56,8 +56,8 @@ func (s *seekers) within(most time.Duration, promoted time.Time) {
 	}
 }
 
-// A master that hangs and whose place another has taken may be asked for the map of the
-// cluster, like any node: clients find the other one soon all the same.
+// A master that hangs, and that another has replaced, may be asked for the map of the cluster like
+// any node. Clients still find the new master soon.
 func TestClientFindsTheSuccessorOfANodeThatHangs(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -71,8 +71,8 @@ func TestClientFindsTheSuccessorOfANodeThatHangs(t *testing.T) {
 	clients.within(2*time.Second, time.Now())
 }
 
-// A sentinel that hangs is asked no more, so that a client which went by it finds a new
-// primary by another.
+// A sentinel that hangs is not asked again, so a client that used it finds a new primary through
+// another one.
 func TestClientLeavesASentinelThatHangs(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -141,7 +141,7 @@ func TestClientErrors(t *testing.T) {
 	}
 }
 
-// Whatever stands where a password does, no error tells it.
+// No error shows the text in a password's place, however malformed the URL is.
 func FuzzClientErrors(f *testing.F) {
 	for _, password := range []string{"hunter22", "12/hunter22", "12?hunter22", "1#hunter22", "%zzhunter22", "a:b@hunter22", "1?pool_size=hunter22"} {
 		f.Add(password, "?master_name=main")
@@ -163,8 +163,7 @@ func FuzzClientErrors(f *testing.F) {
 	})
 }
 
-// A password is read for each connection, and where that fails the error tells
-// where it ought to be.
+// A password is read for each connection. If reading fails, the error names the file.
 func TestPasswordIsTakenUp(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())

@@ -40,7 +40,7 @@ func startControls(t *testing.T, client redis.UniversalClient, cfg ControlWatche
 	return w, target
 }
 
-// within waits until ok, and returns how long that took.
+// within waits until ok returns true, and returns how long that took.
 func within(t *testing.T, what string, longest time.Duration, ok func() bool) time.Duration {
 	t.Helper()
 	return testenv.Within(t, longest, what, ok)
@@ -54,7 +54,7 @@ func (r *controlRecorder) words() string {
 	return strings.Join(words, ", ")
 }
 
-// What operators say is listed, in the stream, and with whoever follows; pushed or not.
+// Operators' controls are in the list, in the stream, and at every follower, pushed or not.
 func TestControls(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -112,7 +112,8 @@ func TestControls(t *testing.T) {
 	}
 }
 
-// A control ends by itself, in Redis and where it is obeyed, and its key in Redis with it.
+// A control ends on time, in Redis and on the instances that obey it. Its key in Redis expires with
+// it.
 func TestControlsEnd(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -121,14 +122,14 @@ func TestControlsEnd(t *testing.T) {
 	_, err := SetControl(t.Context(), client, testNamespace, order(1, rules.ControlBlock, 700*time.Millisecond))
 	must(t, err)
 	within(t, "in force", patience, func() bool { return len(target.all()) == 1 })
-	server.Kill() // it lasts to its end while Redis is away, not longer
+	server.Kill() // the control lasts to its end without Redis, and no longer
 	if took := within(t, "over", patience, func() bool { return len(target.all()) == 0 }); took < 100*time.Millisecond {
 		t.Errorf("over after %v", took)
 	}
 }
 
-// A Redis that comes back without the controls means that there are none; while it is away
-// they stay.
+// A Redis that returns without the controls means that there are none. While it is unavailable they
+// stay in force.
 func TestLostControls(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -150,8 +151,8 @@ func TestLostControls(t *testing.T) {
 	within(t, "in force again", patience, func() bool { return target.words() == "pin "+text(2) })
 }
 
-// Foreign values leave in force what is, and the next order repairs them. Single ones that
-// cannot be read are passed over.
+// Foreign values leave the controls in force, and the next order repairs them. A single value that
+// cannot be read is skipped.
 func TestForeignControls(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -199,7 +200,7 @@ func TestForeignControls(t *testing.T) {
 	must(t, client.Set(ctx, testLayout.ControlEvents, "x", 0).Err())
 	must(t, client.HSet(ctx, testLayout.Control, "search x", "{}", "no-space", "{}", "search y", `{"action":"block","since":1,"until":99999999999999}`).Err())
 	loads := w.Stats().Loads
-	set(1) // or nothing is read
+	set(1) // without a new order the watcher would read nothing
 	within(t, "unreadable ones", patience, func() bool { return w.Stats().Loads > loads && len(target.all()) == 1 })
 	set(2)
 	within(t, "and the next", patience, func() bool { return len(target.all()) == 2 })
@@ -208,7 +209,7 @@ func TestForeignControls(t *testing.T) {
 	}
 }
 
-// There is room for 1,000 keys, and for another in the place of one of them.
+// There is room for 1,000 keys. A control of one of them can still be replaced.
 func TestManyControls(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -242,7 +243,7 @@ func TestManyControls(t *testing.T) {
 	t.Logf("in force after %v", time.Since(start))
 }
 
-// What cannot be an order is refused before Redis is asked.
+// An invalid order is refused before Redis is asked.
 func TestControlOrders(t *testing.T) {
 	good := order(1, rules.ControlBlock, time.Hour)
 	for what, change := range map[string]func(*ControlOrder){
@@ -264,7 +265,7 @@ func TestControlOrders(t *testing.T) {
 	}
 }
 
-// Controls work where one script has all its keys on one node.
+// Controls work on a cluster, where all keys of a script must be on one node.
 func TestControlsOfACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -283,8 +284,8 @@ func TestControlsOfACluster(t *testing.T) {
 	}
 }
 
-// Controls outlive a failover. One that the old primary took and sent to no replica is in force
-// until there is a new primary, and then no longer: of its key the file alone holds.
+// Controls outlive a failover. A control that the old primary took and did not replicate is in
+// force until there is a new primary. After that only the rules file applies to its key.
 func TestControlsOutliveAFailover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -314,7 +315,7 @@ func TestControlsOutliveAFailover(t *testing.T) {
 	within(t, "a new one in force", patience, func() bool { return len(target.all()) == 2 })
 }
 
-// What was written is read again; nothing that is read makes a panic.
+// A control is read as it was written, and no input causes a panic.
 func FuzzControl(f *testing.F) {
 	c := rules.Control{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Action: rules.ControlPin, Since: time.UnixMilli(1), Until: time.UnixMilli(2), Why: "a \"b\"\n", By: "ops", Claimed: "ann"}
 	f.Add(c.Key.String(), published.EncodeControl(&c))

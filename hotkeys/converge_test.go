@@ -10,9 +10,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Two publishers change the set at random while Redis restarts, loses its data,
-// its scripts, its stream or its answers. Whenever that stops, two watchers and
-// Redis come to hold what the publishers ought to have published, nothing more.
+// Two publishers change the set at random while Redis restarts, loses its data, its scripts, its
+// stream or its answers. Once that stops, two watchers and Redis come to hold exactly what the
+// publishers ought to have published.
 func TestWatchersConverge(t *testing.T) {
 	seed := testenv.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -67,7 +67,7 @@ func TestWatchersConverge(t *testing.T) {
 		for range 5 {
 			change()
 		}
-		for owner, p := range publishers { // what is seen next was published after the trouble
+		for owner, p := range publishers { // keys seen next were published after the trouble
 			h := hot(text(1000+2*round+owner), 50, 10)
 			want[h.Text] = h.Limit.N
 			p.Publish(hots(h))

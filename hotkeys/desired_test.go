@@ -12,11 +12,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// placesModel is how places are to be given out, by looking for the best key again and
-// again. It shares no code with what it judges.
+// placesModel gives out places by searching for the best key again and again. It shares no code
+// with the implementation that it checks.
 type placesModel struct {
 	cap   int
-	rules []string // that have a guarantee
+	rules []string // rules that have a guarantee
 }
 
 func (m placesModel) share() int {
@@ -28,7 +28,7 @@ func (m placesModel) share() int {
 
 func isLimited(h rules.Hot) bool { return h.Mode == rules.ModeLimit }
 
-// choose returns the members that have a place, given those that had one.
+// choose returns the members that get a place, given the members that had one.
 func (m placesModel) choose(hot map[string]rules.Hot, had map[string]bool) map[string]bool {
 	chosen := make(map[string]bool)
 	claim := func(member string) float64 {
@@ -85,7 +85,7 @@ func (m placesModel) choose(hot map[string]rules.Hot, had map[string]bool) map[s
 	return chosen
 }
 
-// promises says which promise the places break, in words; empty: none.
+// promises returns the promise that the places break, in words, or "" if they break none.
 func (m placesModel) promises(hot map[string]rules.Hot, placed map[string]bool) string {
 	if len(placed) != min(m.cap, len(hot)) {
 		return fmt.Sprintf("%d of %d hot keys have a place, of %d", len(placed), len(hot), m.cap)
@@ -121,7 +121,8 @@ func (m placesModel) promises(hot map[string]rules.Hot, placed map[string]bool) 
 	return ""
 }
 
-// displaced says which key lost its place to none that may take it; empty: none did.
+// displaced returns a key that lost its place to no key entitled to it, in words, or "" if there is
+// none.
 func (m placesModel) displaced(hot map[string]rules.Hot, before, after map[string]bool) string {
 	of := make(map[string]int) // limited keys with a place, by rule
 	for member := range after {
@@ -142,7 +143,7 @@ func (m placesModel) displaced(hot map[string]rules.Hot, before, after map[strin
 			case isLimited(n) && !isLimited(h), n.Ratio > 2*h.Ratio:
 				return true
 			}
-			return n.Rule != h.Rule && slices.Contains(m.rules, n.Rule) // a guarantee, of which promises tells
+			return n.Rule != h.Rule && slices.Contains(m.rules, n.Rule) // a guarantee, which promises checks
 		}) {
 			return fmt.Sprintf("%s lost its place with %v", lost, h.Ratio)
 		}
@@ -150,7 +151,7 @@ func (m placesModel) displaced(hot map[string]rules.Hot, before, after map[strin
 	return ""
 }
 
-// drawHot draws a hot key; ratios are few, so that many are equal.
+// drawHot draws a hot key. It uses few ratios, so that many are equal.
 func drawHot(t *rapid.T, key int) rules.Hot {
 	h := hot(text(key), 100, 50)
 	h.Rule = fmt.Sprint("r", key%5)
@@ -174,9 +175,9 @@ func placedIn(top map[string]rules.Hot) map[string]bool {
 	return placed
 }
 
-// Keys become hot, change, cool and are refreshed at random, of rules with and without
-// a guarantee, in two parts. As long as all are known the places are exactly the
-// model's; and however many there were, they are within two refreshes.
+// Keys of rules with and without a guarantee become hot, change, cool and are refreshed at random,
+// in two parts. As long as all are known, the places are exactly the model's. However many there
+// were, the places equal the model's again within two refreshes.
 func TestPlacesAreThoseOfTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := placesModel{cap: rapid.IntRange(1, 12).Draw(t, "cap")}
@@ -289,8 +290,7 @@ func TestPlacesAreThoseOfTheModel(t *testing.T) {
 	})
 }
 
-// The same keys in any order have the same places when they come to a set that is
-// empty.
+// The same keys in any order get the same places in an empty set.
 func TestPlacesDoNotDependOnTheOrder(t *testing.T) {
 	var first []string
 	for seed := range uint64(20) {
@@ -314,8 +314,8 @@ func TestPlacesDoNotDependOnTheOrder(t *testing.T) {
 	}
 }
 
-// BenchmarkFlood is what a publisher pays for a key of a flood of hot keys, while the
-// set is full: for the change, and for what its goroutine then looks at.
+// BenchmarkFlood measures a publisher's cost per key of a flood of hot keys while the set is full:
+// the cost of the change, and of the work that it causes in the publisher's goroutine.
 func BenchmarkFlood(b *testing.B) {
 	const flood = 40_000
 	keys := make([]rules.Hot, flood)

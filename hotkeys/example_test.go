@@ -33,7 +33,7 @@ func ExampleWatcher() {
 	_ = watcher.Run(ctx) // until the program ends
 }
 
-// A program that finds hot keys by itself publishes them to all instances.
+// A program that detects hot keys on its own publishes them to all instances.
 func ExamplePublisher() {
 	client, err := hotkeys.NewClient("redis://127.0.0.1:6379/0")
 	if err != nil {

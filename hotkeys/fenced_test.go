@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Whoever was put out of office by a process that was started by mistake takes over
-// when that one ends or dies, and while both live nothing changes hands.
+// A process that was started by mistake fences the publisher. The publisher takes over again when
+// that process ends or dies. While both live, nothing changes hands.
 func TestFencedTakesOverAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -37,7 +37,7 @@ func TestFencedTakesOverAgain(t *testing.T) {
 				t.Errorf("the first: %+v, want it fenced by %s", s, second.holder)
 			}
 			epoch := admin.HGet(t.Context(), testLayout.Owners, "statsd").Val()
-			time.Sleep(2 * silenceByDefault) // both live: nothing happens, for longer than a silence that is too long
+			time.Sleep(2 * silenceByDefault) // both live: nothing happens, even after more than the allowed silence
 			if now := admin.HGet(t.Context(), testLayout.Owners, "statsd").Val(); now != epoch || second.Stats().FencedBy != "" || first.Stats().FencedBy == "" {
 				t.Errorf("epoch %s became %s; the second: %+v", epoch, now, second.Stats())
 			}
@@ -55,9 +55,9 @@ func TestFencedTakesOverAgain(t *testing.T) {
 			t.Logf("taken over after %v", took)
 			await("all is published", func() bool {
 				got, err := readInRedis(t.Context(), admin)
-				return err == nil && len(got) == 3 && got[text(1)] == 50 && got[text(3)] == 50 // and what the first never knew fades
+				return err == nil && len(got) == 3 && got[text(1)] == 50 && got[text(3)] == 50 // an entry that the first never knew fades
 			})
-			if end == "dies" { // and wakes up: it stands by
+			if end == "dies" { // it resumes and stands by
 				l.cut.Store(false)
 				await("the second is fenced", func() bool { return strings.Contains(second.Stats().FencedBy, first.holder) })
 			}
@@ -69,7 +69,7 @@ func TestFencedTakesOverAgain(t *testing.T) {
 	}
 }
 
-// A holder of a version that says nothing of itself in Redis counts as alive while
+// A holder of an earlier version, which writes no sign of life to Redis, counts as alive while
 // there is a heartbeat.
 func TestFencedByAnEarlierVersion(t *testing.T) {
 	clock := newLeaseClock(t)

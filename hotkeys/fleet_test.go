@@ -46,7 +46,7 @@ func (f *follower) wantFleet(instances int, suspects ...string) {
 func (f *follower) renew() { f.t.Helper(); must(f.t, f.p.renew(context.Background())) }
 func (f *follower) tell()  { f.t.Helper(); must(f.t, f.p.writeSuspects(context.Background())) }
 
-// listened are the messages on the channel from now on.
+// listened subscribes to the channel. Its next returns the next message.
 func listened(t *testing.T, client redis.UniversalClient) (next func() string) {
 	t.Helper()
 	sub := client.Subscribe(context.Background(), testLayout.Changed)
@@ -64,7 +64,7 @@ func listened(t *testing.T, client redis.UniversalClient) (next func() string) {
 	}
 }
 
-// What suspects and instances leave behind, key by key, as any reader sees it.
+// The test checks what suspects and instances write to Redis, key by key, as any reader sees it.
 func TestFleetLayout(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -107,7 +107,7 @@ func TestFleetLayout(t *testing.T) {
 		if v := version(t, client); v != before {
 			t.Errorf("version %s became %s", before, v)
 		}
-		// A reader of before there were suspects sees a version that it has.
+		// A reader older than suspects sees a version that it already has.
 		var old struct {
 			Version string
 			At      int64
@@ -170,8 +170,8 @@ func TestListFleet(t *testing.T) {
 	})
 }
 
-// Parts replace what they told, the poll tells what no push did, and the end of
-// the heartbeat is the end of all that was known.
+// A part replaces its former content, the poll finds changes that no push announced, and all
+// knowledge ends with the heartbeat.
 func TestFleetFollowed(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -194,7 +194,7 @@ func TestFleetFollowed(t *testing.T) {
 		f.tell()
 		f.poll()
 		f.wantFleet(1, "b", "d")
-		f.push(push) // one of before: what is wrong of it lasts until the poll
+		f.push(push) // an earlier push: its errors last until the poll
 		f.poll()
 		f.wantFleet(1, "b", "d")
 		next()
@@ -205,7 +205,7 @@ func TestFleetFollowed(t *testing.T) {
 		f.poll()
 		f.wantFleet(1)
 
-		// Another owner's are beside ours, and both fade with their owner.
+		// Another owner's suspects and instances add to ours. Each fades with its owner.
 		other := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-1" })
 		other.Suspects(0, suspect("x", "b"))
 		other.Instances(heard(map[string]time.Duration{"api-1": 5 * time.Second, "api-2": 0}))
@@ -217,7 +217,7 @@ func TestFleetFollowed(t *testing.T) {
 		if heard := client.ZScore(ctx, testLayout.Instances, "api-1").Val(); client.Time(ctx).Val().Sub(time.UnixMilli(int64(heard))) > 4*time.Second {
 			t.Error("an older word of api-1 took the place of the newer one")
 		}
-		must(t, client.Del(ctx, testLayout.Suspects+":kafka-1").Err()) // as its end would
+		must(t, client.Del(ctx, testLayout.Suspects+":kafka-1").Err()) // as if it had expired
 		f.renew()
 		f.poll()
 		f.wantFleet(2, "b")
@@ -260,8 +260,8 @@ func TestFleetFadesWithTheHeartbeat(t *testing.T) {
 	})
 }
 
-// A process that was paused while another took its part tells nothing, and what
-// its predecessor told is replaced as a whole.
+// A process that was paused while another took its part publishes nothing more. Everything its
+// predecessor published is replaced.
 func TestFleetIsFenced(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		f := newFollower(t, client)
@@ -283,8 +283,8 @@ func TestFleetIsFenced(t *testing.T) {
 	})
 }
 
-// A watcher that reads the suspects while somebody else's stands among them takes it for one,
-// and reads them again until they are the publishers'.
+// If another writer's entry is among the suspects, a watcher takes it for one. It reads the
+// suspects again until they equal the publishers'.
 func TestForeignSuspectsAreReadAgain(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		f := newFollower(t, client)
@@ -350,7 +350,7 @@ func TestFleetIsBounded(t *testing.T) {
 	})
 }
 
-// What Redis loses of the fleet is told anew with the next renewal.
+// Suspects and instances that Redis lost are written again by the next renewal.
 func TestFleetSurvivesRedis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -370,7 +370,7 @@ func TestFleetSurvivesRedis(t *testing.T) {
 	}
 }
 
-// A publisher that tells nothing of the fleet, as older ones do.
+// A publisher may publish nothing about the fleet, as older ones do.
 func TestFleetOfAnOldPublisher(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		f := newFollower(t, client)
@@ -386,8 +386,8 @@ func TestFleetOfAnOldPublisher(t *testing.T) {
 	})
 }
 
-// The rules share the suspects that can be published: those that count bytes leave room
-// for those that count requests, in one part of the aggregator and over all.
+// The rules share the places of published suspects. Rules that count bytes leave room for rules
+// that count requests, within one part of the aggregator and over all parts.
 func TestRulesShareTheSuspects(t *testing.T) {
 	of := func(rule string, n int, ratio float64) (suspects []rules.Hot) {
 		for i := range n {

@@ -18,8 +18,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A member is listed with what it says, its versions are known to the others, and it is gone
-// when it ends.
+// A member is listed with its data, the others know its versions, and it disappears when it ends.
 func TestHeartbeats(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -82,7 +81,7 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// The members that have died, and those beyond the bound, make room.
+// Dead members are removed, and so are members beyond the bound.
 func TestMembersAreBounded(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -118,7 +117,7 @@ func TestMembersAreBounded(t *testing.T) {
 	}
 }
 
-// What is told is what was added in the last minute.
+// add returns the count of the last minute.
 func TestLastMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lastMinute
@@ -147,7 +146,7 @@ func TestLastMinute(t *testing.T) {
 	})
 }
 
-// Versions that differ for long are logged once, and their end.
+// A lasting difference of versions is logged once, and so is its end.
 func TestDiffering(t *testing.T) {
 	var lines strings.Builder
 	log := slog.New(slog.NewTextHandler(&lines, nil))
@@ -165,7 +164,7 @@ func TestDiffering(t *testing.T) {
 	}
 }
 
-// The quickest answer says most about a clock.
+// The fastest answer gives the best estimate of the clock's offset.
 func TestOffset(t *testing.T) {
 	var o offsetEstimate
 	if _, ok := o.best(); ok {

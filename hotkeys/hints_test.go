@@ -14,13 +14,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// channel is a publisher, a watcher, and somebody else who publishes on their channel.
+// channel is a publisher, a watcher, and a stranger who publishes on their channel.
 type channel struct {
 	t *testing.T
 	p *Publisher
 	w *Watcher
 	r *recorder
-	// say publishes what is none of the publisher's.
+	// say publishes a payload that does not come from the publisher.
 	say func(payload string)
 	log *testenv.Log
 }
@@ -41,7 +41,7 @@ func newChannel(t *testing.T) *channel {
 	return c
 }
 
-// next is a well-formed change that follows what is published.
+// next returns a well-formed change that follows the published state.
 func (c *channel) next(more uint64, hot []rules.Hot, cool ...rules.Key) string {
 	v, err := published.ParseVersion(c.p.Stats().Version)
 	must(c.t, err)
@@ -54,8 +54,8 @@ func (c *channel) next(more uint64, hot []rules.Hot, cool ...rules.Key) string {
 	return string(published.EncodeChange(&change))
 }
 
-// However much is said on the channel, Redis is read a few times a second, and what
-// the publisher changes is known by the next poll.
+// However many messages are on the channel, Redis is read only a few times a second, and the
+// publisher's changes are known by the next poll.
 func TestFloodOfPushes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -106,7 +106,7 @@ func TestFloodOfPushes(t *testing.T) {
 	}
 }
 
-// Whoever forges the next change has a poll's worth of it, once.
+// A forged next change has an effect until the next poll, once.
 func TestForgedChange(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -132,7 +132,7 @@ func TestForgedChange(t *testing.T) {
 			c.r.mu.Lock()
 			clear(c.r.cooled)
 			c.r.mu.Unlock()
-			for range 200 { // it goes on
+			for range 200 { // the publisher continues
 				c.say(c.next(1, []rules.Hot{evil}, hot("mine", 1, 1).Key))
 				time.Sleep(5 * time.Millisecond)
 			}
@@ -146,8 +146,7 @@ func TestForgedChange(t *testing.T) {
 	}
 }
 
-// Forged suspects last until the next poll, also where they pretend to lead back to
-// what was.
+// Forged suspects last until the next poll, even if they pretend to restore the former ones.
 func TestForgedSuspects(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

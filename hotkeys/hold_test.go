@@ -24,11 +24,11 @@ type heldFleet struct {
 	r       *recorder
 	w       *Watcher
 	log     *testenv.Log
-	stop    func() // the publisher
+	stop    func() // stops the publisher
 	stopped time.Time
 }
 
-// held runs a test on a fleet in a bubble.
+// held runs a test of a fleet in a bubble.
 func held(t *testing.T, span time.Duration, test func(f *heldFleet)) {
 	bubble(t, func(t *testing.T, m *miniredis.Miniredis, client *redis.Client) {
 		f := &heldFleet{T: t, m: m, client: client, r: newRecorder(), log: new(testenv.Log)}
@@ -50,7 +50,7 @@ func held(t *testing.T, span time.Duration, test func(f *heldFleet)) {
 	})
 }
 
-// publish has a new publisher publish keys.
+// publish starts a new publisher, which publishes keys.
 func (f *heldFleet) publish(keys ...int) {
 	p := testPublisher(f.T, f.client, nil)
 	f.stop = testenv.Running(f.T, p.Run)
@@ -77,7 +77,7 @@ func (f *heldFleet) wantAfter(d time.Duration, keys ...int) {
 	wantHot(f.T, f.r, want)
 }
 
-// wantHeld checks what the instance says about itself, here and in Redis.
+// wantHeld checks what the instance reports about itself, here and in Redis.
 func (f *heldFleet) wantHeld(n int) {
 	f.Helper()
 	time.Sleep(1500 * time.Millisecond)
@@ -103,8 +103,8 @@ func TestNoHold(t *testing.T) {
 	})
 }
 
-// With one, keys outlive the heartbeat for that long, whether the aggregator or Redis went
-// away, and then end. The log says so once each.
+// With a hold, keys outlive the heartbeat by the hold's duration and then end, whether the
+// aggregator or Redis failed. The log reports the start and the end once each.
 func TestHold(t *testing.T) {
 	for name, gone := range map[string]func(f *heldFleet){
 		"aggregator":          func(*heldFleet) {},
@@ -170,7 +170,7 @@ func TestHoldIsReleased(t *testing.T) {
 		}
 		f.wantAfter(15 * time.Second) // until Redis's own entries have expired
 		f.publish(1)
-		f.wantAfter(time.Second, 1) // what a publisher says counts anew
+		f.wantAfter(time.Second, 1) // the publisher's data counts again
 	})
 }
 
@@ -189,8 +189,8 @@ func TestOldReleaseEndsNoHold(t *testing.T) {
 	})
 }
 
-// A publisher that is back decides: at once on what it publishes, and within the grace on what
-// it does not.
+// A publisher that returns decides: at once on the keys that it publishes, and within the grace
+// period on all others.
 func TestReturnEndsHold(t *testing.T) {
 	for name, flushed := range map[string]bool{"as it was": false, "flushed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestReturnEndsHold(t *testing.T) {
 	}
 }
 
-// Keys of a publisher that lives on, and that Redis was away from, are never free.
+// Keys whose publisher survives an outage of Redis never cool in between.
 func TestRedisReturnsToHeldKeys(t *testing.T) {
 	held(t, 10*time.Minute, func(f *heldFleet) {
 		f.m.SetError("LOADING gone")
@@ -234,8 +234,8 @@ func TestRedisReturnsToHeldKeys(t *testing.T) {
 	})
 }
 
-// The span is changed while keys are held: by a file that was edited when nothing else can be
-// reached.
+// The hold's span is changed while keys are held, by an edited file while nothing else is
+// reachable.
 func TestHoldIsChanged(t *testing.T) {
 	held(t, time.Minute, func(f *heldFleet) {
 		f.m.SetError("LOADING gone")
@@ -255,10 +255,10 @@ func TestHoldIsChanged(t *testing.T) {
 	})
 }
 
-// The state holds what a plain account of each second says, whatever comes in what order.
+// The state agrees with a simple model that counts each second, for any order of events.
 func TestHoldAgainstAccount(t *testing.T) {
 	type account struct {
-		until, since int // seconds; since 0: not held
+		until, since int // seconds; since is 0 if the key is not held
 		inForce      bool
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -279,7 +279,7 @@ func TestHoldAgainstAccount(t *testing.T) {
 			case "hot":
 				k.until, k.since = second+rapid.IntRange(1, 15).Draw(t, "life"), 0
 				s.grant(hot(text(i), 1, 50), time.Duration(k.until-second)*time.Second, now)
-			case "stale": // an end that has passed says nothing of a key that is held
+			case "stale": // an end in the past has no effect on a held key
 				if k.since == 0 {
 					k.until = second - 1
 				}

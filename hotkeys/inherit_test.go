@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A process that begins to publish an owner passes on what is published, keeps it, and cools
-// what it is asked to.
+// A process that begins to publish an owner passes on the published keys, keeps them, and cools the
+// keys that it is asked to cool.
 func TestInherit(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -42,8 +42,8 @@ func TestInherit(t *testing.T) {
 	})
 }
 
-// Of a standby that takes over, the detector decides also what becomes of a key that has cooled
-// here: another threshold, of which only the former holder heard the whole window, may hold it.
+// After a takeover the standby's detector also decides about a key that has cooled here. It may
+// still be hot by another threshold, whose whole window only the former holder counted.
 func TestInheritAtATakeover(t *testing.T) {
 	ctx := context.Background()
 	clock := newLeaseClock(t)

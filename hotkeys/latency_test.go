@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// swapped is a set that tells of each change it has made.
+// swapped is a set that reports each of its changes.
 type swapped struct {
 	*hotset.Set[int64]
 	swaps chan<- string
@@ -24,8 +24,8 @@ func (s swapped) Update(version string, change rules.Change) {
 	}
 }
 
-// From Publish to the last of 20 instances having the key in force, over a real
-// Redis, with so many keys hot besides.
+// BenchmarkPublishToSwap measures the time from Publish until the last of 20 instances has the key
+// in force, over a real Redis and with the given number of other hot keys.
 func BenchmarkPublishToSwap(b *testing.B) {
 	const instances = 20
 	for _, keys := range []int{0, 100, 1000} {
@@ -72,7 +72,7 @@ func BenchmarkPublishToSwap(b *testing.B) {
 	}
 }
 
-// A renewal is one script: what it takes, everyone waits for.
+// A renewal is one script, and Redis serves no one else while it runs.
 func BenchmarkRenew(b *testing.B) {
 	for _, n := range []struct{ keys, suspects, instances int }{{0, 0, 20}, {1000, 0, 20}, {0, 1000, 20}, {0, 0, maxHeartbeats}} {
 		b.Run(fmt.Sprintf("keys=%d,suspects=%d,instances=%d", n.keys, n.suspects, n.instances), func(b *testing.B) {

@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// pair are two publishers that run, one of which holds the owner.
+// pair is two running publishers of one owner: a holder and a standby.
 type pair struct {
 	t       *testing.T
 	holder  *Publisher
@@ -33,17 +33,17 @@ func newPair(t *testing.T, url string, lease time.Duration) *pair {
 	return p
 }
 
-// await polls: what another goroutine does in Redis's time has no event.
+// await polls, since the work of other goroutines in Redis's time causes no event.
 func (p *pair) await(limit time.Duration, what string, ok func() bool) time.Duration {
 	p.t.Helper()
 	return testenv.Within(p.t, limit, what, ok, func() any { return []any{p.holder.Stats(), p.standby.Stats()} })
 }
 
-// holds tells whether the standby has taken over and published.
+// tookOver reports whether the standby has taken over and published.
 func (p *pair) tookOver() bool { s := p.standby.Stats(); return !s.Standby && s.Keys == 2 }
 
-// One that is cut off loses the owner, and what it would have written meanwhile never
-// comes.
+// A holder that is cut off loses the owner. Changes that it would have written in between are never
+// written.
 func TestLeaseIsTakenOver(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
@@ -67,7 +67,7 @@ func TestLeaseIsTakenOver(t *testing.T) {
 	}
 }
 
-// One that ends lets go of the lease: nobody waits for its end.
+// A holder that stops releases the lease, so that the standby need not wait for its end.
 func TestLeaseIsLetGo(t *testing.T) {
 	server := testenv.Redis(t)
 	const lease = 6 * time.Second
@@ -82,7 +82,7 @@ func TestLeaseIsLetGo(t *testing.T) {
 	story(t, testClient(t, server.URL()))
 }
 
-// Redis restarts empty, and hangs: then one publishes, and not both.
+// Redis restarts empty, and hangs. Afterwards one of the two publishes, and not both.
 func TestLeaseOutlivesRedis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

@@ -13,12 +13,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// link is what is between a publisher and Redis.
+// link is the connection between a publisher and Redis.
 type link struct {
-	cut  atomic.Bool // nothing comes back
-	late [][]any     // scripts on their way that Redis will run late
-	keep bool        // what is cut off arrives late
-	deaf bool        // what is cut off arrives, and only the answer does not
+	cut  atomic.Bool // answers are lost
+	late [][]any     // scripts in flight that Redis will run late
+	keep bool        // scripts that are cut off arrive late
+	deaf bool        // scripts that are cut off arrive, and only their answers are lost
 }
 
 func (l *link) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -53,9 +53,9 @@ func linked(tb testing.TB, url string) (redis.UniversalClient, *link) {
 	return client, l
 }
 
-// Whatever is paused, cut off, killed and run late, by any schedule: no epoch
-// writes after a later one, and once all is quiet one publisher holds the owner,
-// and what it wants published is what is.
+// Publishers are paused, cut off and killed, and scripts run late, by any schedule. No epoch writes
+// after a later one. Once all is quiet, one publisher holds the owner, and Redis has exactly the
+// keys that it wants published.
 func TestOwningUnderAnySchedule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -64,10 +64,10 @@ func TestOwningUnderAnySchedule(t *testing.T) {
 	t.Run("without a lease", func(t *testing.T) { underAnySchedule(t, unleased, silenceByDefault) })
 }
 
-// silenceByDefault is after which silence a holder without a lease counts as dead.
+// silenceByDefault is the silence after which a holder without a lease counts as dead.
 const silenceByDefault = 2500 * time.Millisecond
 
-// unleased is a patient publisher without a lease.
+// unleased returns a patient publisher without a lease.
 func unleased(tb testing.TB, client redis.UniversalClient) *Publisher {
 	p := testPublisher(tb, client, nil)
 	if p.silence != silenceByDefault {
@@ -136,12 +136,12 @@ func underAnySchedule(t *testing.T, leased func(testing.TB, redis.UniversalClien
 				l.cut.Store(false)
 			case "late":
 				for _, args := range l.late {
-					admin.Do(ctx, args...) // the answer reaches nobody
+					admin.Do(ctx, args...) // the answer is lost
 				}
 				l.late = nil
 			case "kill":
 				publishers[i] = leased(t, clients[i])
-				for text, limit := range want { // it finds again what is hot
+				for text, limit := range want { // the detector finds the hot keys again
 					publishers[i].Publish(hots(hot(text, 100, limit)))
 				}
 			case "flush": // Redis loses all
@@ -169,7 +169,7 @@ func underAnySchedule(t *testing.T, leased func(testing.TB, redis.UniversalClien
 				holders++
 			}
 		}
-		// A key that a new process never knew is left to fade.
+		// A key that a new process never knew fades.
 		clock.forward(15 * time.Second)
 		for _, p := range publishers {
 			must(t, p.keepClaim(ctx))

@@ -18,7 +18,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// leaseClock is a miniredis whose clock stands still until a test moves it.
+// leaseClock is a miniredis whose clock only a test advances.
 type leaseClock struct {
 	*miniredis.Miniredis
 	now time.Time
@@ -35,8 +35,8 @@ func (c *leaseClock) forward(d time.Duration) {
 	c.SetTime(c.now)
 }
 
-// leased is a publisher with a lease. Its calls are patient: in Redis's time, by which
-// leases are kept, they take none.
+// leased returns a publisher with a lease. Its calls have a long timeout, since they take no time
+// on Redis's clock, by which leases are kept.
 func leased(tb testing.TB, client redis.UniversalClient) *Publisher {
 	tb.Helper()
 	p := testPublisher(tb, client, func(c *PublisherConfig) { c.Lease, c.Timeout = DefaultLease, 0 })
@@ -44,8 +44,8 @@ func leased(tb testing.TB, client redis.UniversalClient) *Publisher {
 	return p
 }
 
-// written is the story of the stream: for each change its epoch, and what became
-// hot and cool, by text.
+// written is one change in the stream: its epoch, and the texts of the keys that became hot and
+// cool.
 type written struct {
 	epoch     int64
 	hot, cool []string
@@ -85,8 +85,8 @@ type fataler interface {
 	Fatalf(string, ...any)
 }
 
-// A lease is over on Redis's clock and no other: until then others stand by, and
-// who had it stands by from then on.
+// A lease ends on Redis's clock and no other. Until then others stand by. Once another has the
+// lease, its former holder stands by.
 func TestLeaseStepByStep(t *testing.T) {
 	ctx := context.Background()
 	clock := newLeaseClock(t)
@@ -105,7 +105,7 @@ func TestLeaseStepByStep(t *testing.T) {
 	if until := client.HGet(ctx, testLayout.Owners, "statsd:until").Val(); until != fmt.Sprint(clock.now.Add(DefaultLease).UnixMilli()) {
 		t.Errorf("the lease lasts until %s", until)
 	}
-	// What passes the fence extends it.
+	// Each call that passes the fence extends the lease.
 	for name, step := range map[string]func(context.Context) error{
 		"lease": a.keepClaim, "renew": a.renew, "prune": a.prune, "trim": a.trim,
 		"change": func(ctx context.Context) error { a.Publish(hots(hot(text(1), 100, 60))); return a.settle(ctx) },
@@ -142,14 +142,14 @@ func TestLeaseStepByStep(t *testing.T) {
 			t.Errorf("%s of the one that lost the lease: version %s became %s", name, before, now)
 		}
 	}
-	// Let go of, it is free at once.
+	// A released lease is free at once.
 	b.finish(ctx)
 	must(t, a.keepClaim(ctx))
 	if s := a.Stats(); s.Standby || s.Takeovers != 2 || a.epoch != b.epoch+1 {
 		t.Errorf("after it was let go of: %+v, epoch %d after %d", s, a.epoch, b.epoch)
 	}
-	// One whose call failed claims again; that another had it meanwhile, and let go
-	// of it, is a take-over all the same.
+	// A publisher whose call failed claims again. If another had the lease in between and released
+	// it, this is a takeover like any other.
 	must(t, a.settle(ctx))
 	clock.forward(DefaultLease)
 	b = leased(t, client)
@@ -166,7 +166,7 @@ func TestLeaseStepByStep(t *testing.T) {
 	story(t, client)
 }
 
-// One that reaches Redis and hears nothing from it does not hold on to the owner.
+// A holder that reaches Redis but gets no answers does not keep the owner.
 func TestDeafHolderLosesTheLease(t *testing.T) {
 	ctx := context.Background()
 	clock := newLeaseClock(t)
@@ -194,7 +194,7 @@ func TestDeafHolderLosesTheLease(t *testing.T) {
 	}
 }
 
-// A clock that is set back leaves an end far ahead, which nobody waits for.
+// A clock that is set back leaves a lease whose end is far ahead. No publisher waits for it.
 func TestLeaseWhenTheClockIsSetBack(t *testing.T) {
 	ctx := context.Background()
 	clock := newLeaseClock(t)
@@ -203,7 +203,7 @@ func TestLeaseWhenTheClockIsSetBack(t *testing.T) {
 	must(t, a.resume(ctx))
 	must(t, b.resume(ctx))
 	clock.forward(-time.Hour)
-	must(t, a.keepClaim(ctx)) // the holder lives: its lease begins anew
+	must(t, a.keepClaim(ctx)) // the holder lives: its lease starts again
 	must(t, b.keepClaim(ctx))
 	if !b.Stats().Standby {
 		t.Error("a holder that lives was replaced")
@@ -215,7 +215,8 @@ func TestLeaseWhenTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-// Who takes over says only what is new: what both found stays as it was published.
+// A publisher that takes over publishes only the differences. Keys that both found hot stay as they
+// were published.
 func TestTakeOverTellsTheDifference(t *testing.T) {
 	ctx := context.Background()
 	clock := newLeaseClock(t)
@@ -250,15 +251,15 @@ func TestTakeOverTellsTheDifference(t *testing.T) {
 			t.Errorf("since %v, want as it was published: %v", h.Since, both.Since)
 		}
 	}
-	// What was never hot at b is over with its time to live.
+	// A key that was never hot at b ends with its time to live.
 	clock.forward(15 * time.Second)
 	must(t, b.renew(ctx))
 	must(t, b.prune(ctx))
 	wantInRedis(t, client, map[string]int64{"both": 50, "fresh": 50})
 }
 
-// Who takes over, or adopts, keeps the keys that have a place: they give way only to
-// those that are more than twice as hot.
+// A publisher that takes over or adopts keeps the keys that have a place. They lose it only to keys
+// that are more than twice as hot.
 func TestPlacesOutliveTheirHolder(t *testing.T) {
 	ctx := context.Background()
 	clock := newLeaseClock(t)
@@ -270,7 +271,7 @@ func TestPlacesOutliveTheirHolder(t *testing.T) {
 	must(t, a.resume(ctx))
 	b.Publish(hots(hotter))
 	b.Refresh(0, []rules.Hot{one, two, hotter})
-	b.Stats() // gives out places, which it would have
+	b.Stats() // gives out places, as it otherwise would
 	must(t, b.resume(ctx))
 	clock.forward(DefaultLease)
 	must(t, b.keepClaim(ctx))
@@ -284,7 +285,7 @@ func TestPlacesOutliveTheirHolder(t *testing.T) {
 	wantInRedis(t, client, map[string]int64{"two": 50, "hottest": 50})
 }
 
-// What has cooled is noted for a take-over, and never more than twice the cap.
+// Cooled keys are remembered for a takeover, at most twice as many as the cap.
 func TestCooledIsBounded(t *testing.T) {
 	p := testPublisher(t, testClient(t, "redis://127.0.0.1:1"), func(c *PublisherConfig) { c.Lease, c.Timeout, c.Cap = DefaultLease, 0, 10 })
 	for i := range 100 {

@@ -26,11 +26,11 @@ const testNamespace = "shop"
 
 var testLayout = NewLayout(testNamespace)
 
-// patience is how long a test waits for an event that should be near.
+// patience is how long a test waits for an event that should be soon.
 const patience = 20 * time.Second
 
-// onBoth runs a test against a real Redis and against miniredis: the scripts
-// must mean the same in both Lua machines.
+// onBoth runs a test against a real Redis and against miniredis. The scripts must behave the same
+// in both Lua implementations.
 func onBoth(t *testing.T, test func(t *testing.T, client redis.UniversalClient)) {
 	t.Run("redis", func(t *testing.T) {
 		test(t, testClient(t, testenv.Redis(t).URL()))
@@ -52,8 +52,8 @@ func testClient(tb testing.TB, url string) redis.UniversalClient {
 	return client
 }
 
-// testPublisher is patient, as miniredis under the race detector is slow; tests
-// in which Redis freezes take the default instead.
+// testPublisher returns a publisher with a long timeout, since miniredis is slow under the race
+// detector. Tests in which Redis freezes use the default timeout instead.
 func testPublisher(tb testing.TB, client redis.UniversalClient, edit func(*PublisherConfig)) *Publisher {
 	tb.Helper()
 	cfg := PublisherConfig{Namespace: testNamespace, Timeout: patience}
@@ -86,13 +86,13 @@ func must(tb testing.TB, err error) {
 
 var hot, hots, cools, text = hotkeytest.Hot, hotkeytest.Hots, hotkeytest.Cools, hotkeytest.Text
 
-// recorder is a target that remembers what is hot, and lets a test wait for it.
+// recorder is a target that remembers the hot keys and lets a test wait for them.
 type recorder struct {
 	mu      sync.Mutex
 	version string
-	hot     map[string]rules.Hot // by text
+	hot     map[string]rules.Hot // the hot keys by text
 	fleet   rules.Fleet
-	fleets  int // how often it was told
+	fleets  int // the number of fleet updates
 	swaps   int
 	cooled  map[string]bool // texts that were hot and then not
 	changed chan struct{}   // closed at the next swap
@@ -142,7 +142,7 @@ func (r *recorder) now() map[string]rules.Hot {
 	return maps.Clone(r.hot)
 }
 
-// limits is what is hot: text → limit.
+// limits returns the limits of the hot keys, by text.
 func (r *recorder) limits() map[string]int64 { return limits(r.now()) }
 
 func limits(hot map[string]rules.Hot) map[string]int64 {
@@ -153,19 +153,19 @@ func limits(hot map[string]rules.Hot) map[string]int64 {
 	return got
 }
 
-// await waits until what is hot is as wanted.
+// await waits until the hot keys satisfy want.
 func (r *recorder) await(tb testing.TB, what string, want func(map[string]rules.Hot) bool) {
 	tb.Helper()
 	r.until(tb, what, func() bool { return want(r.hot) })
 }
 
-// awaitFleet waits until so many instances and these suspects are known.
+// awaitFleet waits until this number of instances and these suspects are known.
 func (r *recorder) awaitFleet(tb testing.TB, what string, instances int, suspects ...string) {
 	tb.Helper()
 	r.until(tb, what, func() bool { return r.fleet.Instances == instances && slices.Equal(texts(r.fleet), suspects) })
 }
 
-// texts are those of the suspects, in their order.
+// texts returns the texts of the suspects, in their order.
 func texts(f rules.Fleet) []string {
 	var texts []string
 	for _, key := range f.Suspects {
@@ -203,7 +203,7 @@ func has(texts ...string) func(map[string]rules.Hot) bool {
 	}
 }
 
-// inRedis is what is published: text → limit.
+// inRedis returns the limits of the published keys, by text.
 func inRedis(tb testing.TB, client redis.UniversalClient) map[string]int64 {
 	tb.Helper()
 	got, err := readInRedis(context.Background(), client)
@@ -211,7 +211,7 @@ func inRedis(tb testing.TB, client redis.UniversalClient) map[string]int64 {
 	return got
 }
 
-// readInRedis is as inRedis; it checks that the sorted set and the hash agree.
+// readInRedis is like inRedis but returns errors. It checks that the sorted set and the hash agree.
 func readInRedis(ctx context.Context, client redis.UniversalClient) (map[string]int64, error) {
 	set, err := readWholeSet(ctx, client, testLayout)
 	if err != nil {
@@ -238,7 +238,7 @@ func version(tb testing.TB, client redis.UniversalClient) string {
 	return v
 }
 
-// pruneStrange prunes as if what cannot be read had been so for long.
+// pruneStrange prunes as if the unreadable entries had been unreadable for long.
 func pruneStrange(tb testing.TB, p *Publisher) {
 	tb.Helper()
 	must(tb, p.prune(context.Background()))

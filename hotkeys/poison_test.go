@@ -18,8 +18,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// poisoner writes into a namespace's keys what no publisher would. It knows their
-// types alone.
+// poisoner writes values into a namespace's keys that no publisher would write. It knows only their
+// types.
 type poisoner struct {
 	t      *testing.T
 	random *rand.Rand
@@ -34,7 +34,7 @@ var poisonable = map[string]string{
 	testLayout.Instances: "zset",
 }
 
-// garbage is a value that stands for none: out of range, no number, binary, no JSON.
+// garbage returns an invalid value: out of range, not a number, binary, or not JSON.
 func (p *poisoner) garbage() string {
 	all := []string{
 		"", "x", "-1", "0", "00", "1e3", "0x10", "nan", "inf", "-inf", "1.5", " 7", "9007199254740991", "9007199254740992", "4503599627370496",
@@ -46,7 +46,7 @@ func (p *poisoner) garbage() string {
 	return all[p.random.IntN(len(all))]
 }
 
-// number is a score that is none of ours.
+// number returns a score that hotparam never writes.
 func (p *poisoner) number() float64 {
 	all := []float64{0, -1, math.Inf(1), math.Inf(-1), 1 << 53, -1e308, 1e308, 5e-324}
 	return all[p.random.IntN(len(all))]
@@ -104,9 +104,8 @@ func (p *poisoner) poison(key, kind string) {
 	}
 }
 
-// Whatever is written into our keys, at any time: all owners go on publishing, what
-// they publish is what watchers hold, and a key that is hot all the time is so at
-// every watcher all the time.
+// Foreign values are written into our keys at any time. All owners continue to publish, watchers
+// hold the published keys, and a key that stays hot never cools at any watcher.
 func TestPoisonedKeysHeal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -163,7 +162,7 @@ func TestPoisonedKeysHeal(t *testing.T) {
 			}
 		}
 		inForce := time.Since(from)
-		wait(t, func() error { // and debris goes
+		wait(t, func() error { // and debris is removed
 			got, err := readInRedis(t.Context(), admin)
 			if err == nil && !maps.Equal(got, want) {
 				err = fmt.Errorf("published %v", got)
@@ -195,7 +194,7 @@ func TestPoisonedKeysHeal(t *testing.T) {
 	}
 }
 
-// typesAreOurs is nil when each key that there is has its type.
+// typesAreOurs returns nil if each existing key has its type.
 func typesAreOurs(ctx context.Context, admin redis.UniversalClient) error {
 	for key, want := range poisonable {
 		if got := admin.Type(ctx, key).Val(); got != want && got != "none" {
@@ -225,9 +224,9 @@ func (r *recorder) everCooled(text string) bool {
 	return r.cooled[text]
 }
 
-// While the set is lost and one owner after the other writes its part again, readers
-// hold what they have, whatever they read in between, and nobody takes away what
-// another is about to write.
+// The set is lost, and the owners write their parts again one after the other. Until then readers
+// keep their entries, whatever they read, and no owner removes an entry that another is about to
+// write.
 func TestPoisonedSetIsHeldMeanwhile(t *testing.T) {
 	for _, key := range []string{testLayout.Hot, testLayout.Info} {
 		t.Run(key, func(t *testing.T) {
@@ -251,7 +250,7 @@ func TestPoisonedSetIsHeldMeanwhile(t *testing.T) {
 				look("steady")
 				must(t, client.Del(ctx, key).Err())
 				must(t, client.RPush(ctx, key, "x").Err())
-				look("steady") // before anybody has put it right
+				look("steady") // before it is repaired
 				second.Publish(hots(hot("other", 100, 50)))
 				must(t, second.settle(ctx))
 				must(t, client.Del(ctx, testLayout.Events).Err()) // the whole set has to be read

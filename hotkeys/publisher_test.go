@@ -32,7 +32,7 @@ func parseVersion(t *testing.T, client redis.UniversalClient) published.Version 
 	return v
 }
 
-// What a change leaves behind, key by key, as any reader sees it.
+// The test checks what a change writes to Redis, key by key, as any reader sees it.
 func TestPublishLayout(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -128,7 +128,7 @@ func TestRenewKeepsVersion(t *testing.T) {
 		fresh.Top = &rules.Attribution{Callers: []rules.Origin{{Name: "10.0.0.7", Count: 900}}, Explains: 2}
 		senseless := hot(text(1), math.NaN(), 50)
 		p.Refresh(0, []rules.Hot{fresh, senseless})
-		fresh.Top = nil // not known now: the last that was known is told
+		fresh.Top = nil // unknown now: the last known value is published
 		p.Refresh(0, []rules.Hot{fresh})
 		must(t, client.Del(ctx, testLayout.Beat).Err())
 		for now := was[0].Until.Add(-15 * time.Second); !now.After(was[0].Until.Add(-15 * time.Second)); { // the clock has moved on
@@ -153,8 +153,8 @@ func TestRenewKeepsVersion(t *testing.T) {
 	})
 }
 
-// A renewal of many entries is many calls, between which changes are published;
-// entries that cool meanwhile are not missed.
+// A renewal of many entries takes many calls, and changes are published between them. Entries that
+// cool during the renewal are not missed.
 func TestRenewLetsChangesPass(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -186,8 +186,8 @@ func TestRenewLetsChangesPass(t *testing.T) {
 	})
 }
 
-// What is published while a renewal finds that Redis lost state is not undone by what
-// the renewal began with.
+// A change is published while a renewal finds that Redis lost state. The renewal does not undo the
+// change with the older state that it began with.
 func TestRenewalUndoesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		p := testPublisher(t, client, nil)
@@ -272,8 +272,8 @@ func TestFencing(t *testing.T) {
 	})
 }
 
-// After Redis forgot all claims, the first to claim again wins, and epochs that
-// happen to be equal do not let two write.
+// After Redis has lost all claims, the first to claim again wins. Two publishers whose epochs
+// happen to be equal cannot both write.
 func TestFencingAfterFlush(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -292,8 +292,7 @@ func TestFencingAfterFlush(t *testing.T) {
 	})
 }
 
-// A script that Redis runs late, after its caller gave up, must not undo what
-// came after.
+// A script that Redis runs after its caller gave up must not undo later changes.
 func TestLateScriptIsFenced(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
@@ -377,7 +376,7 @@ func TestVersionGoesBack(t *testing.T) {
 	}
 }
 
-// A rewrite takes away what this owner published before, and only that.
+// A rewrite removes the entries that this owner published before, and only those.
 func TestRewriteReplacesOwnEntries(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -390,7 +389,7 @@ func TestRewriteReplacesOwnEntries(t *testing.T) {
 		successor := testPublisher(t, client, nil)
 		successor.Publish(hots(hot(text(3), 100, 50)))
 		must(t, successor.settle(ctx))
-		wantInRedis(t, client, map[string]int64{text(1): 50, text(2): 50, text(3): 50}) // adopted, until they are over
+		wantInRedis(t, client, map[string]int64{text(1): 50, text(2): 50, text(3): 50}) // adopted, until their time to live ends
 		successor.rewrite = true
 		must(t, successor.settle(ctx))
 		wantInRedis(t, client, map[string]int64{text(2): 50, text(3): 50})
@@ -409,7 +408,7 @@ func TestCapKeepsTopByRatio(t *testing.T) {
 		if s := p.Stats(); s.Overflow != 2 || s.Waiting != 2 || s.Keys != 4 {
 			t.Errorf("%+v", s)
 		}
-		p.Publish(cools(hot(text(0), 0, 50))) // the best of those that wait takes its place
+		p.Publish(cools(hot(text(0), 0, 50))) // the best of the waiting keys takes its place
 		must(t, p.settle(ctx))
 		wantInRedis(t, client, map[string]int64{text(1): 50, text(2): 50, text(3): 50, text(5): 50})
 		p.Publish(hots(hot(text(6), 204, 50))) // twice as hot as the least is not enough
@@ -430,8 +429,7 @@ func TestCapKeepsTopByRatio(t *testing.T) {
 	})
 }
 
-// A key that the set had to forget is told again by a refresh, and published when
-// there is room.
+// A key dropped from the full set returns with a refresh, and is published when there is room.
 func TestRefreshBringsBack(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -462,7 +460,7 @@ func TestRefreshBringsBack(t *testing.T) {
 	})
 }
 
-// What no watcher could read is counted as long as it is hot.
+// A key that watchers could not read counts as unpublishable as long as it is hot.
 func TestRefreshCountsWhatNoWatcherReads(t *testing.T) {
 	p := testPublisher(t, testClient(t, "redis://127.0.0.1:1"), nil)
 	garbled, senseless := hot("GET /\xff", 100, 50), hot(text(1), 100, 50)
@@ -477,8 +475,7 @@ func TestRefreshCountsWhatNoWatcherReads(t *testing.T) {
 	}
 }
 
-// A change beyond 64 KiB is pushed as its version alone, and stands in full in
-// the stream.
+// A change of more than 64 KiB is pushed as its version alone. The stream has it in full.
 func TestLongPush(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -521,7 +518,7 @@ func TestPruneRemovesWhatIsOver(t *testing.T) {
 		p := testPublisher(t, client, nil)
 		p.Publish(hots(hot(text(3), 100, 50)))
 		must(t, p.settle(ctx))
-		// Garbage of three kinds goes too.
+		// Garbage of three kinds is removed as well.
 		must(t, client.ZAdd(ctx, testLayout.Hot, redis.Z{Member: "no info", Score: 1}).Err())
 		must(t, client.HSet(ctx, testLayout.Info, "not hot", `{"until":99999999999999}`).Err())
 		must(t, client.HSet(ctx, testLayout.Info, "no json", `]`).Err())
@@ -536,7 +533,7 @@ func TestPruneRemovesWhatIsOver(t *testing.T) {
 				last = h.Until
 			}
 		}
-		for client.Time(ctx).Val().Before(last) { // Redis's clock is the one that counts
+		for client.Time(ctx).Val().Before(last) { // by Redis's clock
 		}
 		before := parseVersion(t, client)
 		must(t, p.prune(ctx))
@@ -651,8 +648,8 @@ func TestPublisherConfig(t *testing.T) {
 	}
 }
 
-// A failover lost a change of one owner, and another has brought the version up
-// again before the first one looks: it writes its part anew.
+// A failover lost a change of one owner, and another owner raised the version again before the
+// first one looks. The first one still writes its part again.
 func TestLostChangeIsNoticed(t *testing.T) {
 	client := testClient(t, testenv.Redis(t).URL()) // miniredis has no DUMP of these types
 	ctx := t.Context()

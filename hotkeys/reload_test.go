@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Other rules divide the places anew: keys of a rule that is gone have none any more, keys
-// that waited take them, and a new rule has its part.
+// New rules redistribute the places: keys of a removed rule lose theirs, waiting keys take them,
+// and a new rule gets its share.
 func TestPlacesAreDividedAnew(t *testing.T) {
 	d := newDesired(4, []string{"a", "b"})
 	add := func(rule string, from, to int) {

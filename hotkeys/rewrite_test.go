@@ -15,8 +15,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// twoOwners are two publishers, of keys 1 and 2, and a watcher, that go step by
-// step.
+// twoOwners returns a watcher with its publisher of key 1, and a second publisher of key 2. All of
+// them run step by step.
 func twoOwners(t *testing.T, client redis.UniversalClient) (f *follower, other *Publisher) {
 	f = newFollower(t, client)
 	other = testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "other" })
@@ -27,8 +27,8 @@ func twoOwners(t *testing.T, client redis.UniversalClient) (f *follower, other *
 	return f, other
 }
 
-// Redis loses all, and the owners write their parts again one after the other:
-// what is hot stays so meanwhile, and no longer.
+// Redis loses everything, and the owners write their parts again one after the other. Hot keys stay
+// hot until both have written, and no longer.
 func TestOwnersRewriteOneAfterTheOther(t *testing.T) {
 	pushed := func(f *follower) { f.push(lastPush(f.t, f.client)) }
 	for how, first := range map[string]func(*follower){"pushed": pushed, "polled": (*follower).poll} {
@@ -69,7 +69,7 @@ func TestOwnersRewriteOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// An owner that is gone writes nothing again: its part is over soon, by itself.
+// An owner that is gone does not write its part again, so the part ends soon.
 func TestOwnerNeverRewrites(t *testing.T) {
 	bubble(t, func(t *testing.T, m *miniredis.Miniredis, client *redis.Client) {
 		r := newRecorder()
@@ -99,8 +99,8 @@ func TestOwnerNeverRewrites(t *testing.T) {
 	})
 }
 
-// Whatever is taken, granted, missed and removed in whatever order, the counts of
-// the state are those of its entries, and the target has what is in force.
+// Entries are set, granted, missed and removed in any order. The state's counters always match its
+// entries, and the target has the entries in force.
 func TestStateCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := state{entries: make(map[string]*heldEntry)}

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// The lists are those of docs/REDIS.md, of which other tests show that they are complete and
-// minimal.
+// The lists equal those of docs/REDIS.md, which other tests show to be complete and minimal.
 func TestRightsAreThoseOfTheDocument(t *testing.T) {
 	for user, want := range map[string][]string{
 		"hotparam-reader": published.ReaderCommands, "hotparam-writer": published.WriterCommands, "hotparam-limiter": published.LimiterCommands, "hotparam-operator": published.OperatorCommands,

@@ -11,9 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Redis restarts empty and is slow from then on: 300 ms for each answer, more than
-// half of a call's time. New connections come about all the same, the set is written,
-// and watchers follow it.
+// Redis restarts empty and is slow afterwards: it takes 300 ms for each answer, more than half of a
+// call's time. New connections still succeed, the set is written, and watchers follow it.
 func TestSlowAnswersAfterARestart(t *testing.T) {
 	for _, lease := range []time.Duration{0, DefaultLease} {
 		name := "without a lease"

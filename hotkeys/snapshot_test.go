@@ -9,7 +9,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// A snapshot is written by the owner's holder alone, and read by whoever comes next.
+// Only the owner's holder writes a snapshot. Its successor reads it.
 func TestSnapshotIsTheHolders(t *testing.T) {
 	server := miniredis.RunT(t)
 	client := testClient(t, "redis://"+server.Addr())

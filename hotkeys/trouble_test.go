@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Whichever right a writer lacks, it backs off, logs little, names what it lacks, and
-// goes on by itself when it has it.
+// A writer that lacks any right backs off, logs little, names the missing right, and continues once
+// it has it.
 func TestMissingRights(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -71,7 +71,7 @@ func TestMissingRights(t *testing.T) {
 			t.Errorf("without %s: %d failures in %v: it does not back off", w.lacks, s.Failures, trial)
 		}
 		if s.Trouble == "" {
-			continue // needed where Redis, or what it holds, is of another kind only
+			continue // needed only where Redis, or a value in it, is of another kind
 		}
 		lacking++
 		if !strings.Contains(s.Trouble, "permission") {
@@ -100,8 +100,8 @@ func TestMissingRights(t *testing.T) {
 	}
 }
 
-// An outage is over when what failed succeeds: the claim, which does, says nothing of
-// the change that does not.
+// An outage ends when the call that failed succeeds. The claim succeeds throughout, which says
+// nothing about the change that does not.
 func TestOutageLastsUntilAWriteSucceeds(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
@@ -143,8 +143,8 @@ func TestOutageLastsUntilAWriteSucceeds(t *testing.T) {
 	}
 }
 
-// What flaps is logged a few times, then now and then, with how often it was not; an
-// end is logged where its beginning was.
+// A flapping failure is logged a few times, and then rarely, with how often it was not logged. Its
+// end is logged if its beginning was.
 func TestFlappingIsLoggedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(testenv.Log)

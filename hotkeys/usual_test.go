@@ -6,8 +6,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// That a key is usual or spared makes a change of its entry, which instances hear of
-// as of any.
+// Marking a key as usual or spared changes its entry, so instances receive it like any other
+// change.
 func TestUsualAndSparedAreTerms(t *testing.T) {
 	var h, usual, spared rules.Hot
 	usual.Usual, spared.Usual, spared.Spared = true, true, true

@@ -19,7 +19,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// lastPush is the newest change as it was pushed.
+// lastPush returns the newest change as it was pushed.
 func lastPush(t *testing.T, client redis.UniversalClient) string {
 	t.Helper()
 	return client.XRevRangeN(context.Background(), testLayout.Events, "+", "-", 1).Val()[0].Values["change"].(string)
@@ -32,7 +32,7 @@ func wantHot(t *testing.T, r *recorder, want map[string]int64) {
 	}
 }
 
-// follower is a publisher and a watcher that go step by step.
+// follower is a publisher and a watcher that run step by step.
 type follower struct {
 	t      *testing.T
 	client redis.UniversalClient
@@ -154,7 +154,7 @@ func TestAnotherRunMeansWholeSet(t *testing.T) {
 		f := newFollower(t, client)
 		must(t, client.FlushAll(ctx).Err())
 		f.poll()
-		f.want(1) // nobody took it back: it stays until its end
+		f.want(1) // never taken back: it stays until its end
 		if f.w.Stats().Lost != 1 {
 			t.Errorf("%+v", f.w.Stats())
 		}
@@ -163,7 +163,7 @@ func TestAnotherRunMeansWholeSet(t *testing.T) {
 		f.push(lastPush(t, client))
 		f.want(2)
 
-		// A lower n of the same run: an old copy of Redis.
+		// A lower number of the same run means an old copy of Redis.
 		v := parseVersion(t, client)
 		f.publish(hots(hot(text(3), 100, 50)))
 		f.poll()
@@ -175,12 +175,12 @@ func TestAnotherRunMeansWholeSet(t *testing.T) {
 		client.ZAdd(ctx, testLayout.Hot, redis.Z{Member: instead, Score: 1})
 		client.HSet(ctx, testLayout.Info, instead, info)
 		f.poll()
-		f.want(2, 3) // who published it will do so again
+		f.want(2, 3) // its publisher will publish it again
 		f.w.lostSince = time.Now().Add(-rewriteTime)
 		f.poll()
 		f.want(2, 4)
 
-		// The same version, another set.
+		// The same version with another set.
 		member = hot(text(2), 1, 1).Key.String()
 		client.ZRem(ctx, testLayout.Hot, member)
 		f.poll()
@@ -195,7 +195,7 @@ func TestAnotherRunMeansWholeSet(t *testing.T) {
 	})
 }
 
-// A member that cannot be read costs nothing but itself.
+// A member that cannot be read does not affect others.
 func TestUnreadableMember(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
@@ -235,7 +235,7 @@ func TestList(t *testing.T) {
 	})
 }
 
-// deafClient subscribes at another server than it asks, the first time.
+// deafClient makes its first subscription at another server than the one it asks.
 type deafClient struct {
 	redis.UniversalClient
 	elsewhere redis.UniversalClient
@@ -249,8 +249,7 @@ func (c *deafClient) Subscribe(ctx context.Context, channels ...string) *redis.P
 	return c.UniversalClient.Subscribe(ctx, channels...)
 }
 
-// A subscription at a server that nobody publishes to is given up, and one that
-// is only quiet is not.
+// A subscription on a server without a publisher is given up. One that is merely quiet is not.
 func TestDeafSubscription(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -283,8 +282,7 @@ func TestDeafSubscription(t *testing.T) {
 	}
 }
 
-// bubbleClient is a client of a miniredis inside a synctest bubble, where time
-// passes at once.
+// bubbleClient returns a client of a miniredis inside a synctest bubble, where time passes at once.
 func bubbleClient(t *testing.T, m *miniredis.Miniredis) *redis.Client {
 	t.Helper()
 	return redis.NewClient(&redis.Options{
@@ -307,8 +305,8 @@ func bubble(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, client
 	})
 }
 
-// While a publisher renews, entries stay in force far beyond their first end;
-// when it dies all of them fade with the heartbeat, and Redis needs not tell.
+// While a publisher renews, entries stay in force far beyond their first end. When it dies, all of
+// them end with the heartbeat, without any message from Redis.
 func TestFadesWithTheHeartbeat(t *testing.T) {
 	bubble(t, func(t *testing.T, m *miniredis.Miniredis, client *redis.Client) {
 		p := testPublisher(t, client, nil)
@@ -344,8 +342,8 @@ func TestFadesWithTheHeartbeat(t *testing.T) {
 	})
 }
 
-// twoLive are a watcher and two publishers that run, of keys 1 and 2: kill ends the
-// second one, stop all.
+// twoLive starts a watcher and two publishers, of keys 1 and 2. kill ends the second publisher, and
+// stop ends all three.
 func twoLive(t *testing.T, client redis.UniversalClient, r *recorder) (w *Watcher, first *Publisher, kill, stop func()) {
 	w = testWatcher(t, client, r)
 	first = testPublisher(t, client, nil)
@@ -362,8 +360,8 @@ func twoLive(t *testing.T, client redis.UniversalClient, r *recorder) (w *Watche
 	}
 }
 
-// An entry that nobody renews fades at its own end, though another publisher's
-// heart beats, and is removed by that one.
+// An entry that is no longer renewed ends on time although another publisher is alive. That
+// publisher then removes it.
 func TestFadesAtItsOwnEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, m *miniredis.Miniredis, client *redis.Client) {
 		r := newRecorder()
@@ -388,7 +386,7 @@ func TestFadesAtItsOwnEnd(t *testing.T) {
 	})
 }
 
-// A watcher whose Redis clock is hours away holds to the same ends.
+// A watcher keeps to the same ends if the clock of Redis is hours off.
 func TestClocksThatDisagree(t *testing.T) {
 	bubble(t, func(t *testing.T, m *miniredis.Miniredis, client *redis.Client) {
 		m.SetTime(time.Now().Add(-5 * time.Hour))
@@ -397,7 +395,7 @@ func TestClocksThatDisagree(t *testing.T) {
 		if left := time.Until(got.Until); left > 15*time.Second || left < 14*time.Second {
 			t.Errorf("%v are left, want the entry's 15s", left)
 		}
-		// A push that was 4 s on its way has 4 s less.
+		// A push that was 4 s in flight has 4 s less.
 		f.publish(hots(hot(text(2), 100, 50)))
 		push := lastPush(t, client)
 		time.Sleep(4 * time.Second)
@@ -411,7 +409,7 @@ func TestClocksThatDisagree(t *testing.T) {
 	})
 }
 
-// Redis is away for a while: changes add up, and are there soon after.
+// While Redis is unavailable, changes accumulate. They are published soon after its return.
 func TestOutageIsBridged(t *testing.T) {
 	bubble(t, func(t *testing.T, m *miniredis.Miniredis, client *redis.Client) {
 		p := testPublisher(t, client, nil)
@@ -435,13 +433,13 @@ func TestOutageIsBridged(t *testing.T) {
 		m.SetError("")
 		back := time.Now()
 		r.await(t, "the last state", has(text(7)))
-		// The publisher waits a second at most. The watcher may lose one call to its timeout
-		// (1.5 s) and then polls within a second: a pipe holds the rest of a transaction
-		// that was refused at its MULTI, and has nothing by which the pool would notice.
+		// The publisher waits for a second at most. The watcher may lose one call to its timeout
+		// (1.5 s) and then polls within a second. A pipe still holds the rest of a transaction that
+		// was refused at its MULTI, and the pool cannot notice that.
 		if took := time.Since(back); took > 3500*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
-		// A script that Redis runs late, now, must be refused.
+		// A script that Redis runs only now must be refused.
 		if epoch := client.HGet(context.Background(), testLayout.Owners, "statsd").Val(); epoch != "2" {
 			t.Errorf("epoch %s, want a new claim after the outage", epoch)
 		}
@@ -449,14 +447,14 @@ func TestOutageIsBridged(t *testing.T) {
 		if s := p.Stats(); !s.Connected || s.FencedBy != "" || s.Changes != before.Changes+1 {
 			t.Errorf("%+v after %+v", s, before)
 		}
-		// What is pending when the end comes is still published.
+		// Changes that are pending at the end are still published.
 		p.Publish(hots(hot(text(8), 100, 50)))
 		stop()
 		wantInRedis(t, client, map[string]int64{text(7): 50, text(8): 50})
 	})
 }
 
-// With a real Redis that is killed, restarted, paused and flushed.
+// A real Redis is killed, restarted, paused and flushed.
 func TestWatcherSurvivesRedis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -497,15 +495,15 @@ func TestWatcherSurvivesRedis(t *testing.T) {
 	if s := w.Stats(); !s.Connected || s.Malformed != 0 {
 		t.Errorf("%+v", s)
 	}
-	stopPublisher() // it has noted all answers then
+	stopPublisher() // by then it has recorded all answers
 	if s := p.Stats(); s.FencedBy != "" || s.Rewrites < 3 {
 		t.Errorf("%+v", s)
 	}
 	r.await(t, "fading without the publisher", has())
 }
 
-// Each end is kept: whatever is told to be in force has an end ahead, at most
-// the entry's time to live away.
+// Each end is kept. An entry that is reported as in force ends in the future, at most its time to
+// live from now.
 func TestNothingOutlivesItsEnd(t *testing.T) {
 	var s state
 	s.entries = make(map[string]*heldEntry)

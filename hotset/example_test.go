@@ -8,13 +8,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A request path of one's own keeps something for each hot key, here a limiter. A
-// hotkeys.Watcher would write to the set.
+// A custom request path keeps a payload for each hot key, here a limiter. A hotkeys.Watcher would
+// write to the set.
 func ExampleSet() {
 	type limiter struct{ rate rules.Rate }
 	set := hotset.New(func(h rules.Hot, old *limiter, had bool) *limiter {
 		if had && old.rate == h.Limit {
-			return old // with what it has counted
+			return old // with its state
 		}
 		return &limiter{rate: h.Limit}
 	}, hotset.Config[*limiter]{})

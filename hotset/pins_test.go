@@ -6,7 +6,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A pin is an entry only where there is no other, the others say that they are pinned, and
+// A pin makes an entry only for a key without one. Other entries show that they are pinned, and
 // payloads stay.
 func TestPins(t *testing.T) {
 	made := 0

@@ -17,7 +17,7 @@ import (
 
 var hot, hots, cools, text = hotkeytest.Hot, hotkeytest.Hots, hotkeytest.Cools, hotkeytest.Text
 
-// bucket stands in for a limiter.
+// bucket is a fake limiter.
 type bucket struct {
 	limit int64
 	full  time.Duration
@@ -121,7 +121,7 @@ func TestSetUpdateAndHook(t *testing.T) {
 		}
 		swaps = append(swaps, fmt.Sprint(version, len(now)))
 	}})
-	l.UpdateFleet(rules.Fleet{Instances: 1}) // nobody wants to know
+	l.UpdateFleet(rules.Fleet{Instances: 1}) // without OnFleet there is no one to call
 	l.Replace("x:1", []rules.Hot{hot("a", 100, 50), hot("b", 300, 50)})
 	l.Update("x:2", rules.Change{Hot: []rules.Hot{hot("c", 200, 50)}, Cool: []rules.Hot{hot("a", 1, 50)}})
 	l.Update("x:3", hots(hot("b", 150, 60)))
@@ -134,8 +134,8 @@ func TestSetUpdateAndHook(t *testing.T) {
 	}
 }
 
-// A key that is marked is in force beside what is published, under one bucket,
-// whichever comes and goes first.
+// Marked keys are in force along with published ones. A key that is both has one bucket, whichever
+// state comes and goes first.
 func TestSetMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		swaps := 0
@@ -205,8 +205,8 @@ func TestSetMarksAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever is published, changed, marked and taken back: what is in force is
-// what is published, and of the rest what is marked; a bucket stays with its key.
+// Keys are published, changed, marked and unmarked in any order. The published keys and the other
+// marked ones are in force. A bucket stays with its key.
 func TestSetAgreesWithItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var swapped map[string]rules.Hot
@@ -271,7 +271,7 @@ func TestSetAgreesWithItsModel(t *testing.T) {
 	})
 }
 
-// Equal hashes hide nothing: the members decide, whatever the hash function.
+// Equal hashes hide no key: members are compared, whatever the hash function.
 func TestTableFindsAllDespiteCollisions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bits := rapid.Uint64Range(1, 8).Draw(t, "different hashes")
@@ -315,8 +315,8 @@ func TestTableFindsAllDespiteCollisions(t *testing.T) {
 	})
 }
 
-// Readers always see one whole snapshot: of each pair, both keys or none, never
-// a key under another's name.
+// Readers always see one whole snapshot: both keys of a pair or neither, and never a key under
+// another's name.
 func TestLookupDuringSwaps(t *testing.T) {
 	l := newBuckets(Config[*bucket]{})
 	const pairs = 20

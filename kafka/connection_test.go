@@ -26,7 +26,7 @@ func TestValidate(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*kafka.Connection)
-		want   []string // in the error; none: valid
+		want   []string // in the error; empty if valid
 	}{
 		{"brokers alone", func(*kafka.Connection) {}, nil},
 		{"all of it", func(c *kafka.Connection) {
@@ -160,7 +160,7 @@ func TestTLSConfig(t *testing.T) {
 	}
 }
 
-// writePair writes a certificate that signs itself, and its key.
+// writePair writes a self-signed certificate and its key.
 func writePair(t *testing.T, dir, name string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

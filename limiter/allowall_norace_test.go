@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// (The race detector makes the pool forget: there is nothing to measure under it.)
+// The race detector makes the pool drop objects, so there is nothing to measure under it.
 func TestTakeAllAllocatesNothing(t *testing.T) {
 	d := rules.Decision{Allowed: true, Limit: 1}
 	b := fakeFunc(func(limiter.Op) (limiter.Result, error) { return limiter.Result{Decision: d, Taken: 1}, nil })

@@ -158,7 +158,7 @@ func TestTakeAllErrors(t *testing.T) {
 	})
 }
 
-// What is given back is so even if the request has ended meanwhile.
+// Permits are returned even if the request has ended in between.
 func TestTakeAllGivesBackForAnEndedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -179,7 +179,7 @@ func TestTakeAllGivesBackForAnEndedContext(t *testing.T) {
 	})
 }
 
-// fakeOdd is a batcher that cannot be compared: each is asked on its own.
+// fakeOdd is a batcher that cannot be compared, so each op is asked separately.
 type fakeOdd struct {
 	*fakeBatcher
 	_ []int
@@ -193,8 +193,8 @@ func TestTakeAllOfBackendsThatCannotBeCompared(t *testing.T) {
 	}
 }
 
-// Asking all at once comes to what asking each in turn, and returning on a denial,
-// comes to; whatever backends they are on.
+// Asking all limits at once has the same result as asking one after the other and returning the
+// permits on a denial, on any backends.
 func TestTakeAllIsEachInTurn(t *testing.T) {
 	checkInBubble(t, takeAllInTurn)
 }
@@ -233,7 +233,7 @@ func takeAllInTurn(t *rapid.T) {
 		if err != nil || got.Allowed != allowed {
 			t.Fatalf("%+v, %v; want allowed %v", got, err, allowed)
 		}
-		if twice && !allowed { // what each says depends on what those before it have taken
+		if twice && !allowed { // each result depends on what the earlier ones have taken
 			single = slices.DeleteFunc(single, func(r limiter.Reservation) bool { r.Cancel(ctx); return true })
 		} else if !slices.ContainsFunc(single, func(r limiter.Reservation) bool { return r.Decision == got }) {
 			t.Fatalf("%+v is none of what each says: %+v", got, single)

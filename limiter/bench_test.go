@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// One hot bucket that all goroutines share: mostly denied, as a hot key is, and
-// never denied, where every call swaps the word.
+// BenchmarkTokenBucket shares one hot bucket among all goroutines. It is mostly denied, as a hot
+// key is, or never denied, so that every call swaps the word.
 func BenchmarkTokenBucket(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -36,9 +36,9 @@ func BenchmarkTokenBucket(b *testing.B) {
 	}
 }
 
-// 100,000 keys by Zipf's law: with room for all; with room for a tenth, at a rate
-// at which buckets fill fast, so that keys come and go; and at one at which none
-// may go, so that most new keys pass unlimited.
+// BenchmarkKeyed asks 100,000 keys by Zipf's law, with three tables. One has room for all. One has
+// room for a tenth, and its buckets fill so fast that keys come and go. One cannot drop any key, so
+// that most new keys pass unlimited.
 func BenchmarkKeyed(b *testing.B) {
 	const keys = 100_000
 	type known struct {
@@ -82,8 +82,8 @@ func BenchmarkKeyed(b *testing.B) {
 	}
 }
 
-// One key that all goroutines ask for, and as many keys as there are goroutines, in a
-// Memory; then what each algorithm costs in a Bucket.
+// BenchmarkMemory asks a Memory for one key from all goroutines, and for as many keys as there are
+// goroutines. Then it measures each algorithm in a Bucket.
 func BenchmarkMemory(b *testing.B) {
 	for _, c := range []struct {
 		name string

@@ -29,7 +29,7 @@ func TestNewBucketErrors(t *testing.T) {
 	for _, c := range []struct {
 		rate  rules.Rate
 		burst int64
-		want  string // in the error; empty: none
+		want  string // in the error; empty if valid
 	}{
 		{rules.Rate{}, 1, "rate is missing"},
 		{rules.Rate{N: 0, Per: time.Second}, 1, "rate"},
@@ -87,13 +87,13 @@ func TestPeekAndTimeToFull(t *testing.T) {
 	}
 }
 
-// Whatever it is called with, no sum overflows: decisions stay in their bounds.
+// No sum overflows, and decisions stay within their bounds, for any arguments.
 func TestTokenBucketOverflow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		interval := rapid.Int64Range(100, 1<<61).Draw(rt, "interval")
 		burst := rapid.Int64Range(1, 1<<61/interval).Draw(rt, "burst")
 		b := newBucket(t, rules.Rate{N: 1, Per: time.Duration(interval)}, burst)
-		// A clock that went back, a debt.
+		// The allowance for a clock that went back and for a debt.
 		slack := time.Minute + time.Duration(max(int64(time.Minute), burst*interval))
 		extremes := []int64{math.MinInt64, -1, 0, 1, 1 << 61, 1<<62 - 1, 1 << 62, 1<<62 + 1, math.MaxInt64}
 		anyInt := rapid.OneOf(rapid.Int64(), rapid.SampledFrom(extremes))
@@ -124,8 +124,8 @@ func TestTokenBucketOverflow(t *testing.T) {
 	})
 }
 
-// The suite's concurrent cases are short for a bucket that needs but 20 ns a
-// call; this is long enough for its swaps to collide.
+// The suite's concurrent cases are short for a bucket that needs only 20 ns a call. This test is
+// long enough for its swaps to collide.
 func TestTokenBucketContended(t *testing.T) {
 	const goroutines, calls, burst = 4, 100_000, 1 << 30
 	b := newBucket(t, perSecond5, burst)
@@ -162,7 +162,7 @@ func TestTokenBucketAllocs(t *testing.T) {
 	}
 }
 
-// A game gives 5 points of stamina and one back each 6 minutes; a match costs 2.
+// A game gives 5 points of stamina and restores one every 6 minutes. A match costs 2.
 func ExampleNewBucket() {
 	stamina, err := limiter.NewBucket(&rules.Quota{Rate: rules.Rate{N: 1, Per: 6 * time.Minute}, Burst: 5}, nil)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// quotasOfAll are one of each kind of state there is in memory.
+// quotasOfAll has one quota for each kind of state in memory.
 var quotasOfAll = map[string]rules.Quota{
 	"token bucket":   {Rate: perSecond5, Burst: 4},
 	"starts short":   {Algorithm: rules.TokenBucket, Rate: perSecond5, Burst: 4, Missing: 2},
@@ -40,7 +40,7 @@ func drawAsk(rt *rapid.T) limiter.Request {
 	}
 }
 
-// Whatever is asked, whenever, of whatever quota: nothing panics, nothing overflows.
+// No request at any time under any quota panics or overflows.
 func TestBucketExtremes(t *testing.T) {
 	extremes := []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 2, 1 << 40, 1 << 59, 1 << 61, 1<<62 - 1, 1 << 62, math.MaxInt64 - 1, math.MaxInt64}
 	number := rapid.OneOf(rapid.Int64(), rapid.SampledFrom(extremes), rapid.Int64Range(0, 10))
@@ -86,12 +86,12 @@ func TestBucketExtremes(t *testing.T) {
 	}
 }
 
-// Each of a store's keys is what a bucket of its own is, though it is dropped whenever
-// it is as good as new.
+// Each key of a store is decided like a bucket of its own, though its state is dropped whenever it
+// equals that of a new key.
 func TestKeysAreABucketPerKey(t *testing.T) {
 	for name, q := range quotasOfAll {
 		if q.Missing > 0 {
-			continue // what was dropped starts short again
+			continue // a dropped key starts short again
 		}
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
@@ -115,7 +115,7 @@ func TestKeysAreABucketPerKey(t *testing.T) {
 					ask := drawAsk(rt)
 					if ask.Kind == limiter.Return {
 						ask.N, ask.Mark, took[i].Taken = took[i].Taken, took[i].Mark, 0
-						ask.Keep = 0 // all of it: what a return in parts leaves behind changes the marks of a bucket that is not dropped
+						ask.Keep = 0 // all of it: a partial return changes the marks of a bucket that is not dropped
 					}
 					got, want := k.Do(now, rules.Hash(key), key, ask), buckets[i].Do(now, ask)
 					if got != want {
@@ -198,7 +198,7 @@ func TestSetQuota(t *testing.T) {
 	}
 }
 
-// While the quota changes to and fro all that is admitted is what the wider one allows.
+// While the quota changes back and forth, at most the larger quota is admitted.
 func TestSetQuotaWhileTaking(t *testing.T) {
 	wide, narrow := rules.Quota{Rate: perSecond5, Burst: 1000}, rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 1000}
 	b, err := limiter.NewBucket(&wide, nil)

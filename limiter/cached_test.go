@@ -47,7 +47,7 @@ func TestCachedDeniesWithoutACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, b := fakeQuota(1, 4), &fake{}
 		c := newCached(t, b, 0)
-		// what it came to, and by how many calls
+		// do checks op's result and the number of backend calls.
 		do := func(what string, op limiter.Op, calls int, allowed bool, retry time.Duration) {
 			t.Helper()
 			b.count()
@@ -141,8 +141,8 @@ func TestCachedLeavesToTheBackendWhatItHasToKnow(t *testing.T) {
 	})
 }
 
-// A denial under a lock is remembered for at most another lock: once the lock has ended, the
-// next denial has to start one.
+// A denial under a lock is remembered at most until the lock ends. The next denial has to start
+// another lock.
 func TestCachedDenialsLockAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, b := fakeQuota(1, 1), &fake{}
@@ -158,7 +158,7 @@ func TestCachedDenialsLockAnew(t *testing.T) {
 	})
 }
 
-// A Return that comes while a denial is under way is not lost.
+// A Return that arrives while a denial is in flight is not lost.
 func TestCachedReturnDuringADenial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, b := fakeQuota(1, 1), &fake{}
@@ -175,7 +175,7 @@ func TestCachedReturnDuringADenial(t *testing.T) {
 	})
 }
 
-// fakeSlow decides at once, and tells what it took late.
+// fakeSlow decides at once but reports takes and charges late.
 type fakeSlow struct{ *fake }
 
 func (s fakeSlow) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
@@ -211,7 +211,7 @@ func TestCachedBatch(t *testing.T) {
 		want("then", 1, false, true, false)
 		want("then again", 1, false, false, false)
 		want("at last", 0, false, false, false)
-		// What frees permits comes before what then has them.
+		// Ops that free permits come before the ops that take them.
 		ops = []limiter.Op{fakeOp(limiter.Return, "a", 1, &q), fakeOp(limiter.Take, "a", 1, &q)}
 		results = results[:2]
 		want("a return and a take", 2, true, true)
@@ -224,8 +224,8 @@ func TestCachedBatch(t *testing.T) {
 	})
 }
 
-// Whatever is asked, by whomever: what is denied without a call would have been denied
-// by the backend, and until the time that was told at least.
+// Each denial without a call would have been a denial of the backend, and would have stayed one at
+// least until the reported time. This holds for any calls by any callers.
 func TestCachedProperty(t *testing.T) {
 	var saved, asked uint64
 	checkInBubble(t, func(t *rapid.T) {
@@ -293,9 +293,9 @@ func TestCachedProperty(t *testing.T) {
 	}
 }
 
-// Several instances ask one backend, and give back to it. None lets pass what the backend
-// would deny; and what is denied without a call though the backend would allow it was given
-// back by another instance, a moment ago.
+// Several instances take from one backend and return to it. None admits a request that the backend
+// would deny. If one denies without a call a request that the backend would allow, another instance
+// has just returned permits.
 func TestCachedInstancesProperty(t *testing.T) {
 	var saved uint64
 	wrongly := 0
@@ -358,8 +358,8 @@ func TestCachedInstancesProperty(t *testing.T) {
 	}
 }
 
-// However far beyond the limit the demand is, the backend is asked no more than once for
-// each permit that comes back, and once a second.
+// However far the demand exceeds the limit, the backend is asked at most once for each permit that
+// becomes free, plus once a second.
 func TestCachedFarBeyondTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, b := rules.Quota{Rate: rules.Rate{N: 2, Per: time.Second}, Burst: 10}, &fakeBatcher{}
@@ -390,7 +390,7 @@ func TestCachedDenialAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Many keys share few places: the latest denials are remembered, and none for another.
+// Many keys share few places. The latest denials are remembered, and no key gets another's denial.
 func TestCachedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, b := fakeQuota(1, 1), &fake{}
@@ -413,8 +413,8 @@ func TestCachedIsBounded(t *testing.T) {
 	})
 }
 
-// Of limits that are asked together none is asked if one is known to deny, and a denial by
-// what the call itself would have taken is not remembered.
+// If one of several limits asked together is known to deny, none is asked. A denial caused by what
+// the call itself would have taken is not remembered.
 func TestCachedAsksNothingBesideAKnownDenial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, err := limiter.NewMemory(limiter.MemoryConfig{})
@@ -457,8 +457,8 @@ func TestCachedAsksNothingBesideAKnownDenial(t *testing.T) {
 	})
 }
 
-// Calls that take longer than a permit takes to come back: the backend is asked no more than once
-// for each permit, and every permit is used.
+// Calls take longer than a permit takes to become free. The backend is still asked at most once for
+// each permit, and every permit is used.
 func TestCachedWhileCallsAreUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, b := fakeQuota(1000, 100), &fakeBatcher{}

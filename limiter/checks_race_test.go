@@ -4,8 +4,8 @@ package limiter_test
 
 import "flag"
 
-// The race detector finds by a few random cases what it finds by many, and takes long over
-// them. scripts/test runs this package without it, too, and then as many as there should be.
+// The race detector finds as much with few random cases as with many, and is slow with many.
+// scripts/test also runs this package without it, and then with the full number of cases.
 func init() {
 	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)

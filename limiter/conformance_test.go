@@ -25,7 +25,7 @@ func TestMemoryConforms(t *testing.T) {
 	})
 }
 
-// A full table may refuse more than the quota says, and never admits more.
+// A full table may refuse more than its quota requires, but never admits more.
 func TestFullTablesKeepToTheirQuotas(t *testing.T) {
 	t.Run("Memory", func(t *testing.T) {
 		limitertest.TestFull(t, limitertest.Config{New: func(t *testing.T, now func() time.Duration) limiter.Backend {
@@ -43,7 +43,7 @@ func TestFullTablesKeepToTheirQuotas(t *testing.T) {
 	})
 }
 
-// fullKeys is a backend of Keys with room for two of them. They have one quota at a time.
+// fullKeys is a backend of Keys with room for two keys. They have one quota at a time.
 type fullKeys struct {
 	now   func() time.Duration
 	keys  *limiter.Keys
@@ -75,13 +75,13 @@ func TestKeysConform(t *testing.T) {
 	})
 }
 
-// single is what is held to one quota.
+// single is a limiter of one key with one quota.
 type single interface {
 	Do(now time.Duration, ask limiter.Request) limiter.Result
 	SetQuota(q *rules.Quota, now time.Duration) error
 }
 
-// testSingles runs the suite on a backend that opens one for each key.
+// testSingles runs the suite on a backend that opens a limiter for each key.
 func testSingles(t *testing.T, open func(*rules.Quota) (single, error)) {
 	limitertest.TestBackend(t, limitertest.Config{
 		New: func(_ *testing.T, now func() time.Duration) limiter.Backend {
@@ -122,7 +122,7 @@ func (b *singles) find(op limiter.Op) (single, error) {
 		x.quota = op.Quota
 		return x.single, nil
 	}
-	one, err := b.open(op.Quota) // the first, or one that cannot go on with this quota
+	one, err := b.open(op.Quota) // the first, or one that cannot continue with this quota
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +130,8 @@ func (b *singles) find(op limiter.Op) (single, error) {
 	return one, nil
 }
 
-// oneOfKeys is one key of a table in which others come and go at each call, so that
-// what is kept of it is dropped whenever it may be.
+// oneOfKeys is one key of a table in which other keys come and go at each call, so that its state
+// is dropped whenever it may be.
 type oneOfKeys struct {
 	*limiter.Keys
 	mu    sync.Mutex

@@ -9,8 +9,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A key under several quotas in turn, of a table that is full, is admitted what it would be if
-// it had stayed, or less: whatever quota it has when it returns, and whatever is given back.
+// A key of a full table is asked under several quotas one after the other. It is never admitted
+// more than if it had stayed in the table, whatever quota it has when it returns and whatever
+// permits are returned.
 func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
 	const s = time.Second
 	window := func(a rules.Algorithm, per time.Duration) *rules.Quota {
@@ -92,15 +93,15 @@ func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
 	}
 }
 
-// evictedStep is an ask of a key at an instant, or what happens to the key.
+// evictedStep is a request of a key at an instant, or an event of the key.
 type evictedStep struct {
 	at       time.Duration
 	quota    *rules.Quota
 	ask      limiter.Request
-	taken    int64 // at most; a debt of strangers may hide a place
-	giveBack int   // in place of ask, what this take took: the first is 1
-	evict    bool  // in place of ask, others take the key's place
-	sweep    bool  // before ask
+	taken    int64 // at most; a stranger's debt may hide a place
+	giveBack int   // instead of ask, the number of the take to return; the first is 1
+	evict    bool  // instead of ask, others take the key's place
+	sweep    bool  // sweep before ask
 }
 
 func quota(q rules.Quota) *rules.Quota {

@@ -10,9 +10,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Whatever is evicted and when: a key is never said to owe less than it does, in no number of its
-// debt, through floods of more keys than a generation of the filter takes, and on clocks that are
-// set back.
+// No number of a key's recorded debt is ever less than the key owes, whatever is evicted and when.
+// This holds through floods of more keys than a generation of the filter takes, and on clocks that
+// are set back.
 func TestDebtsAreNeverLess(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d, now := newDebts(64), int64(1e18)
@@ -55,16 +55,17 @@ func TestDebtsAreNeverLess(t *testing.T) {
 	})
 }
 
-// The chance that a key which never came, or one that came in the flood, is worse off than it
-// should be: what LIMITS.md states. A limit is 5 in an hour, and a table has room for 65,536.
+// TestDebtsOfStrangers checks the chances, stated in LIMITS.md, that a new key or a key of the
+// flood is charged more than it owes. The limit is 5 an hour, and the table has room for 65,536
+// keys.
 func TestDebtsOfStrangers(t *testing.T) {
-	const scale = 8 // of places and names alike
+	const scale = 8 // applies to both places and names
 	const places = 1 << 16 / scale
 	for _, c := range []struct {
 		names     int
 		each      int64
-		newcomers float64 // of those that never came, how many are charged anything at most
-		returning float64 // of those that took one permit in the flood, how many are charged another at most
+		newcomers float64 // the largest share of keys new to the table that are charged anything
+		returning float64 // the largest share of keys with one permit taken in the flood that are charged another
 	}{
 		{67_000, 1, 1e-5, 1e-5},
 		{67_000, 5, 1e-5, 1e-5},
@@ -75,7 +76,7 @@ func TestDebtsOfStrangers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const known = 1000 // take one permit each before the flood
+		const known = 1000 // keys that take one permit each before the flood
 		now := 1000 * time.Hour
 		key := func(kind byte, i int) []byte { return []byte{kind, byte(i), byte(i >> 8), byte(i >> 16)} }
 		do := func(kind byte, i int, ask Request) Result {
@@ -122,7 +123,7 @@ func TestDebtsOfStrangers(t *testing.T) {
 	}
 }
 
-// What is owed is paid in the time that was left, also on a clock that was set back by hours.
+// A debt is paid after the time that was left of it, even if the clock was set back by hours.
 func TestDebtsAreAsLongAfterAReset(t *testing.T) {
 	const hour = int64(time.Hour)
 	d := newDebts(64)
@@ -139,7 +140,7 @@ func TestDebtsAreAsLongAfterAReset(t *testing.T) {
 	}
 }
 
-// Each row has other collisions, so a key's debt is rarely that of a stranger.
+// Each row has other collisions, so a key is rarely charged a stranger's debt.
 func TestSketchTakesTheLeastRow(t *testing.T) {
 	const keys = 1024
 	s := newSketch(keys)
@@ -157,8 +158,8 @@ func TestSketchTakesTheLeastRow(t *testing.T) {
 	}
 }
 
-// A bucket's debt is paid at the rate of its own family, however fast that of another becomes;
-// at a slower one it may be.
+// A bucket's debt is paid at the rate of its own family, however fast another family's rate
+// becomes. A slower rate may be used.
 func TestDebtsKeepTheRateOfTheirFamily(t *testing.T) {
 	const now, interval = int64(1000 * time.Hour), int64(time.Second)
 	owes := func(n int64) *debt {
@@ -168,7 +169,7 @@ func TestDebtsKeepTheRateOfTheirFamily(t *testing.T) {
 		add     func(d *debts)
 		rescale family
 		to      int64 // the interval
-		until   int64 // when the debt of key 1 is paid
+		until   int64 // time at which the debt of key 1 is paid
 	}{
 		"its own, faster":            {func(*debts) {}, leakyFamily, interval / 10, now + interval/10},
 		"its own, slower":            {func(*debts) {}, leakyFamily, 2 * interval, now + 2*interval},

@@ -67,8 +67,8 @@ func ExampleLimiter_Wait() {
 	// in 1h0m0s
 }
 
-// A request is held to a limit of its user and to one of all users: it takes from both, or
-// from none.
+// A request needs a limit of its user and a limit of all users. It takes from both, or from
+// neither.
 func ExampleAllowAll() {
 	backend, err := limiter.NewMemory(limiter.MemoryConfig{})
 	if err != nil {
@@ -101,7 +101,7 @@ func ExampleAllowAll() {
 	// false by user - 99 of all are left
 }
 
-// While the primary is away this instance decides by its part of the quota, a third.
+// While the primary is unavailable, this instance decides by its third of the quota.
 func ExampleNewFailover() {
 	away := backendFunc(func(context.Context, limiter.Op) (limiter.Result, error) {
 		return limiter.Result{}, errors.New("connection refused")

@@ -6,7 +6,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// TokenBucket is a Bucket with a method for each kind of ask.
+// TokenBucket is a Bucket with a method for each kind of request.
 type TokenBucket struct{ *Bucket }
 
 func NewTokenBucket(rate rules.Rate, burst int64) (*TokenBucket, error) {
@@ -28,7 +28,7 @@ func (b *TokenBucket) Charge(now time.Duration, n int64) {
 
 func (b *TokenBucket) TimeToFull(now time.Duration) time.Duration { return b.FreshAfter(now) }
 
-// Keyed is Keys of token buckets, with a method for each kind of ask.
+// Keyed is Keys of token buckets, with a method for each kind of request.
 type Keyed struct{ *Keys }
 
 func NewKeyed(rate rules.Rate, burst int64, maxKeys int) (*Keyed, error) {
@@ -52,7 +52,7 @@ func (m *Memory) Sweep() { m.table.sweepAll(instant(m.now())) }
 
 func (l *Limiter) Name() string { return l.name }
 
-// Waiting returns how many keys somebody waits for.
+// Waiting returns the number of keys that have waiters.
 func (l *Limiter) Waiting() int {
 	l.lines.mu.Lock()
 	defer l.lines.mu.Unlock()

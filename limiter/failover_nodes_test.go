@@ -18,8 +18,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// fakeCluster is a backend of several nodes, each of which can fail in its own way, and
-// with keys that it cannot decide on. A key lies on the node that its first letter names.
+// fakeCluster is a backend of several nodes, each of which can fail in its own way, and of keys
+// that it cannot decide. A key's first letter names its node.
 type fakeCluster struct {
 	fake
 	state    sync.Mutex
@@ -33,7 +33,7 @@ const (
 	nodeWell nodeState = iota
 	nodeRefuses
 	nodeHangs
-	nodeReadOnly // answers what writes nothing
+	nodeReadOnly // answers reads only
 )
 
 var errReadOnly = errors.New("READONLY You can't write against a read only replica")
@@ -61,7 +61,7 @@ func (c *fakeCluster) Probe(ctx context.Context, op limiter.Op) error {
 	return c.refuses(ctx, op, true)
 }
 
-// refuses is the error of an op, if it has one.
+// refuses returns the error for op, or nil.
 func (c *fakeCluster) refuses(ctx context.Context, op limiter.Op, writes bool) error {
 	c.state.Lock()
 	state, bad := c.nodes[op.Key[:1]], c.poisoned[op.Key]
@@ -99,8 +99,8 @@ func (c *fakeCluster) DoAll(ctx context.Context, ops []limiter.Op, results []lim
 	return nil
 }
 
-// decidedBy tells who decided: the primary says that a limit is all of it, the local
-// backend of one of ten instances that it is a tenth.
+// decidedBy returns who decided. The primary reports the whole limit, and the local backend of one
+// of ten instances a tenth.
 func decidedBy(res limiter.Result) string {
 	if res.Limit == 100 {
 		return "primary"
@@ -116,8 +116,8 @@ func newClusterFailover(t testing.TB, c *fakeCluster, log *bytes.Buffer) *limite
 	return newFailover(t, c, cfg)
 }
 
-// A node that is away takes no other's keys off the primary; nor does a key that cannot
-// be decided, for itself or for those that are asked with it.
+// An unavailable node moves no other node's keys off the primary. Neither does a key that cannot be
+// decided: it moves no other keys, not even those that are asked with it.
 func TestFailoverPerNode(t *testing.T) {
 	for name, state := range map[string]nodeState{"refuses": nodeRefuses, "hangs": nodeHangs, "read-only": nodeReadOnly} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestFailoverPerNode(t *testing.T) {
 					if err := f.DoAll(context.Background(), ops, results); err != nil {
 						t.Fatal(err)
 					}
-					first := 1 // a node that hangs is away once it has not answered twice
+					first := 1 // a node that hangs is unavailable after two unanswered calls
 					if state == nodeHangs {
 						first++
 					}
@@ -217,9 +217,9 @@ func TestFailoverPoisonedKey(t *testing.T) {
 	})
 }
 
-// Over random mixes of nodes that come and go, and keys that cannot be decided, a model
-// says who decides: the primary wherever the key is sound, its node is well, and the last
-// outage of the node was over by the longest time between two probes.
+// Nodes fail and recover at random, and some keys cannot be decided. A model predicts who decides:
+// the primary if the key is sound, its node is well, and the node's last outage ended at least the
+// longest interval between two probes ago.
 func TestFailoverNodesProperty(t *testing.T) {
 	var byPrimary, byLocal int
 	checkInBubble(t, func(rt *rapid.T) {
@@ -229,7 +229,7 @@ func TestFailoverNodesProperty(t *testing.T) {
 			q      = fakeQuota(100, 100)
 			c      = newFakeCluster()
 			f      = newClusterFailover(t, c, &log)
-			well   = map[string]time.Time{} // since when; not there: away
+			well   = map[string]time.Time{} // by node, the start of its good health; none while it is unavailable
 			bad    = map[string]bool{}
 			back   = 2*time.Second*5/4 + limiter.DefaultTimeout
 			start  = time.Now()
@@ -294,8 +294,8 @@ func TestFailoverNodesProperty(t *testing.T) {
 	}
 }
 
-// A caller whose deadline is over gets an error that says so, whatever the primary calls
-// it.
+// A caller whose deadline has passed gets an error that says so, whatever error the primary
+// returned.
 func TestFailoverDeadlineIsAContextError(t *testing.T) {
 	q := fakeQuota(1, 10)
 	timeout := errors.New("read tcp 127.0.0.1:6379: i/o timeout")

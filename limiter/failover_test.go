@@ -22,11 +22,11 @@ import (
 
 var errFakeRefused = errors.New("connection refused")
 
-// fakePrimary is a backend elsewhere, which can be away in two ways.
+// fakePrimary is a remote backend that can be unavailable in two ways.
 type fakePrimary struct {
 	fakeBatcher
 	hangs, refuses atomic.Bool
-	asked          atomic.Int64 // ops, whatever came of them
+	asked          atomic.Int64 // ops, whatever their results
 }
 
 func newFakePrimary() *fakePrimary {
@@ -57,7 +57,7 @@ func newFailover(t testing.TB, p limiter.Backend, cfg limiter.FailoverConfig) *l
 	return f
 }
 
-// runInBubble runs what is to run for as long as the test's bubble.
+// runInBubble runs run until stop is called or the bubble ends.
 func runInBubble(t testing.TB, run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
@@ -76,7 +76,7 @@ func fakeOp(kind limiter.OpKind, key string, n int64, q *rules.Quota) limiter.Op
 	return limiter.Op{Quota: q, Name: "x", Key: key, Request: limiter.Request{Kind: kind, N: n}}
 }
 
-// mustDo is what a Do came to, and how long it took.
+// mustDo returns the result of Do and how long it took.
 func mustDo(t testing.TB, b limiter.Backend, op limiter.Op) (limiter.Result, time.Duration) {
 	t.Helper()
 	start := time.Now()
@@ -128,7 +128,7 @@ func TestFailoverDecidesAtOnceWhileThePrimaryIsAway(t *testing.T) {
 		if res, took := mustDo(t, f, fakeOp(limiter.Take, "b", 1, &q)); !res.Allowed || res.Remaining != 0 || took != 0 {
 			t.Errorf("the second: %+v after %v", res, took)
 		}
-		// 10 a second are 2 for each of five.
+		// 10 a second are 2 for each of five instances.
 		if res, took := mustDo(t, f, fakeOp(limiter.Take, "b", 1, &q)); res.Allowed || res.RetryAfter != 500*time.Millisecond || took != 0 {
 			t.Errorf("the third: %+v after %v", res, took)
 		}
@@ -142,7 +142,7 @@ func TestFailoverDecidesAtOnceWhileThePrimaryIsAway(t *testing.T) {
 		p.hangs.Store(false)
 		time.Sleep(125*time.Millisecond + 2*limiter.DefaultTimeout) // the first probe, and until other instances have charged theirs
 		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "b", 1, &q)); !res.Allowed || res.Limit != 10 || res.Remaining < 7 || res.Remaining > 8 {
-			t.Errorf("it is back: %+v", res) // with the bucket as it was, less what was granted meanwhile
+			t.Errorf("it is back: %+v", res) // with the bucket as it was, less the permits granted in between
 		}
 		if s := f.Stats(); s.Probes != 1 || !s.UnavailableSince.IsZero() || s.Owing != 0 || s.Settled != 4 {
 			t.Errorf("%+v", s)
@@ -198,7 +198,7 @@ func TestFailoverOpenAndClosed(t *testing.T) {
 			}
 		}
 		p.hangs.Store(false)
-		// What was taken from nobody is returned to nobody.
+		// A permit that was admitted without asking a backend is not returned to one.
 		res, _ := mustDo(t, open, reserve)
 		back := fakeOp(limiter.Return, "k", res.Taken, &q)
 		back.Request = res.Return()
@@ -220,8 +220,8 @@ func TestFailoverOpenAndClosed(t *testing.T) {
 	})
 }
 
-// What was taken locally is returned locally, and what from the primary to it; whoever
-// decides by then.
+// Permits taken locally are returned locally, and permits taken from the primary to the primary,
+// whoever decides by then.
 func TestFailoverReturnsToWhomItTookFrom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p, local := fakeQuota(1, 10), newFakePrimary(), &fake{}
@@ -248,7 +248,7 @@ func TestFailoverReturnsToWhomItTookFrom(t *testing.T) {
 		mustDo(t, f, back(fromLocal))
 		there(local, 6)
 		there(p, 6)
-		// A batch may hold both.
+		// A batch may hold both kinds.
 		p.refuses.Store(true)
 		fromLocal, _ = mustDo(t, f, fakeOp(limiter.Take, "k", 3, &q))
 		p.refuses.Store(false)
@@ -259,7 +259,7 @@ func TestFailoverReturnsToWhomItTookFrom(t *testing.T) {
 		}
 		_, ops := p.count()
 		ops = slices.DeleteFunc(ops, func(op limiter.Op) bool { return op.Kind != limiter.Return })
-		if len(ops) != 3 || ops[0].N != 3 || ops[1].N != 3 || ops[2].N != 4 { // it was charged with what was taken locally
+		if len(ops) != 3 || ops[0].N != 3 || ops[1].N != 3 || ops[2].N != 4 { // it was charged with the permits taken locally
 			t.Errorf("the primary got %+v", ops)
 		}
 		there(p, 10)
@@ -267,7 +267,7 @@ func TestFailoverReturnsToWhomItTookFrom(t *testing.T) {
 	})
 }
 
-// What the primary granted was taken locally as well: an outage brings no fresh burst.
+// Permits granted by the primary are also taken locally, so that an outage brings no fresh burst.
 func TestFailoverKeepsLocalWarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := fakeQuota(10, 100), newFakePrimary()
@@ -283,14 +283,14 @@ func TestFailoverKeepsLocalWarm(t *testing.T) {
 			p.refuses.Store(false)
 			time.Sleep(10 * time.Second)
 		}
-		// More than the part: it is empty, and not in debt.
+		// The primary granted more than the local share, which is now empty but not in debt.
 		mustDo(t, f, fakeOp(limiter.Forget, "k", 0, &q))
 		mustDo(t, f, fakeOp(limiter.Take, "k", 90, &q))
 		p.refuses.Store(true)
 		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 1, &q)); res.Allowed || res.RetryAfter != 400*time.Millisecond {
 			t.Errorf("%+v", res)
 		}
-		// An ask for more than the part ever has is not denied for ever.
+		// A request for more than the share can ever hold is not denied forever.
 		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 26, &q)); res.Allowed || res.Reason != rules.ReasonUnavailable || res.RetryAfter == 0 {
 			t.Errorf("%+v", res)
 		}
@@ -305,8 +305,8 @@ func TestFailoverKeepsLocalWarm(t *testing.T) {
 	})
 }
 
-// A request that was returned, since another limit denied it, leaves no trace locally
-// either: else those who are denied elsewhere would use up the part.
+// A request that was returned because another limit denied it leaves no trace locally. Otherwise
+// requests denied elsewhere would use up the share.
 func TestFailoverReturnsWhatItNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakePrimary()
@@ -322,7 +322,7 @@ func TestFailoverReturnsWhatItNoted(t *testing.T) {
 	})
 }
 
-// What a window was charged is not returned to the local one: nobody knows its mark.
+// A charge of a window is not returned to the local window, since its mark there is unknown.
 func TestFailoverReturnsNothingToAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, local := rules.Quota{Algorithm: rules.SlidingLog, Rate: rules.Rate{N: 5, Per: time.Second}, Burst: 5}, &fake{}
@@ -370,8 +370,8 @@ func TestFailoverBatch(t *testing.T) {
 	})
 }
 
-// A primary that is no batcher is asked for each; an error is of one op, and the others
-// hold.
+// A primary that is not a Batcher is asked for each op. An error affects one op, and the results of
+// the others hold.
 func TestFailoverBatchOfASinglePrimary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := fakeQuota(1, 10), fakePartly{&fake{}, []limiter.OpKind{limiter.Forget}}
@@ -464,7 +464,7 @@ func TestFailoverIsNotOpenedByABadQuota(t *testing.T) {
 	}
 }
 
-// A connection whose deadline is the caller's may say so before the context does.
+// A connection whose deadline is the caller's may report it before the context does.
 func TestFailoverIsNotOpenedByADeadline(t *testing.T) {
 	q, p := fakeQuota(1, 10), newFakePrimary()
 	f := newFailover(t, p, limiter.FailoverConfig{})
@@ -501,7 +501,7 @@ func TestFailoverProbes(t *testing.T) {
 		if n := probes(time.Minute); n != 0 {
 			t.Errorf("%d probes of one that does not run", n)
 		}
-		// One that does not run is probed by a request, and by one alone.
+		// Without Run, one request probes the primary, and the others do not wait.
 		var slow atomic.Int64
 		var all sync.WaitGroup
 		for range 50 {
@@ -525,7 +525,7 @@ func TestFailoverProbes(t *testing.T) {
 		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "other", 1, &q)); res.Remaining != 9 || !f.Stats().UnavailableSince.IsZero() {
 			t.Errorf("%+v, %+v", res, f.Stats())
 		}
-		// It fails again at once: probes go on as rarely.
+		// It fails again at once, so probes stay as rare.
 		p.refuses.Store(true)
 		mustDo(t, f, fakeOp(limiter.Take, "other", 1, &q))
 		if n := probes(time.Second); n > 1 {
@@ -534,8 +534,8 @@ func TestFailoverProbes(t *testing.T) {
 	})
 }
 
-// A probe of a backend that says nothing of nodes is a write that touches no key of
-// anybody's: while only reads are answered it is away.
+// If a backend has no notion of nodes, a probe is a write that touches no one's key. While the
+// backend answers only reads, it is unavailable.
 func TestFailoverProbesByAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := fakeQuota(1, 10), newFakePrimary()
@@ -570,7 +570,7 @@ func TestFailoverProbesByAWrite(t *testing.T) {
 	})
 }
 
-// A call that began before an outage and fails after it says nothing about now.
+// A call that began before an outage and fails after it does not change the current state.
 func TestFailoverLateFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := fakeQuota(1, 10), newFakePrimary()
@@ -595,8 +595,9 @@ func TestFailoverLateFailure(t *testing.T) {
 	})
 }
 
-// Whatever the primary does, each call is back within the time-out and decided; nothing
-// is asked twice; while it is away only probes reach it; and it is used again soon.
+// Whatever the primary does, each call returns a decision within the timeout, and nothing is asked
+// twice. While the primary is unavailable only probes reach it. It is used again soon after it
+// recovers.
 func TestFailoverProperty(t *testing.T) {
 	checkInBubble(t, func(rt *rapid.T) {
 		const timeout = 20 * time.Millisecond
@@ -611,12 +612,12 @@ func TestFailoverProperty(t *testing.T) {
 		p.before = func(ctx context.Context, ops ...limiter.Op) error {
 			mu.Lock()
 			for _, op := range ops {
-				if op.Name == "x" && op.Kind == limiter.Take { // else it is a probe, or a charge of what was granted
+				if op.Name == "x" && op.Kind == limiter.Take { // else it is a probe, or a charge for granted permits
 					seen[op.Key]++
 				}
 			}
 			mu.Unlock()
-			if late := time.Duration(latency.Load()); late > 0 { // timers that are due at once are no good under the race detector
+			if late := time.Duration(latency.Load()); late > 0 { // timers that are due at once are unreliable under the race detector
 				select {
 				case <-time.After(late):
 				case <-ctx.Done():

@@ -13,11 +13,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// fake is a backend of token buckets, by the letter of the interface and with a lock
-// around all, that remembers what it was asked and fails when it is told to.
+// fake is a backend of token buckets that follows the interface to the letter, under one lock. It
+// remembers its calls and fails on demand.
 type fake struct {
-	// before is called without the lock, ahead of each op of a Do and once ahead of a
-	// DoAll; an error is what the call then comes to.
+	// before is called without the lock, ahead of each op of a Do and once ahead of a DoAll. If it
+	// returns an error, the call returns that error.
 	before func(ctx context.Context, ops ...limiter.Op) error
 
 	mu      sync.Mutex
@@ -27,7 +27,7 @@ type fake struct {
 }
 
 type fakeBucket struct {
-	full   time.Time // when it is full again
+	full   time.Time // time at which the bucket is full again
 	locked time.Time
 }
 
@@ -43,7 +43,7 @@ func (f *fake) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
 	return f.do(op), nil
 }
 
-// fakeBatcher is a fake for many at once.
+// fakeBatcher is a fake with DoAll.
 type fakeBatcher struct{ fake }
 
 func (f *fakeBatcher) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
@@ -92,10 +92,10 @@ func (b *fakeBucket) do(op limiter.Op) limiter.Result {
 	if start.Before(now) {
 		start = now
 	}
-	free := time.Duration(size)*interval - start.Sub(now) // what there is, as time
+	free := time.Duration(size)*interval - start.Sub(now) // the free permits, as time
 	asks := op.Kind == limiter.Take || op.Kind == limiter.Peek || op.Kind == limiter.AtMost || op.Kind == limiter.Reserve
 	n, wait := op.N, max(0, time.Duration(op.N+op.Keep)*interval-free)
-	if op.N == 0 { // it takes nothing, so there is nothing to keep
+	if op.N == 0 { // it takes nothing, so there is nothing to record
 		wait = 0
 	}
 	switch {
@@ -147,7 +147,7 @@ func (b *fakeBucket) do(op limiter.Op) limiter.Result {
 	return res
 }
 
-// count is how many calls there were since it was last asked, and their ops.
+// count returns the number of calls since it was last called, and their ops.
 func (f *fake) count() (int, []limiter.Op) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -156,7 +156,7 @@ func (f *fake) count() (int, []limiter.Op) {
 	return calls, ops
 }
 
-// fakePartly wraps a fake so that it has no DoAll, and cannot do some kinds.
+// fakePartly wraps a fake without its DoAll, and does not support some kinds.
 type fakePartly struct {
 	*fake
 	cannot []limiter.OpKind
@@ -171,7 +171,7 @@ func (l fakePartly) Do(ctx context.Context, op limiter.Op) (limiter.Result, erro
 	return l.fake.Do(ctx, op)
 }
 
-// fakeQuota is n a second, of which burst at once.
+// fakeQuota returns a quota of n a second and a burst.
 func fakeQuota(n, burst int64) rules.Quota {
 	return rules.Quota{Rate: rules.Rate{N: n, Per: time.Second}, Burst: burst}
 }
@@ -185,9 +185,9 @@ func newNamed(t testing.TB, backend limiter.Backend, name string, q rules.Quota)
 	return l
 }
 
-// checkInBubble checks a property on the time of a bubble, which passes by itself.
+// checkInBubble checks a property in the time of a bubble, which passes without waiting.
 func checkInBubble(t *testing.T, property func(*rapid.T)) {
 	synctest.Test(t, func(t *testing.T) {
-		rapid.Check(struct{ testing.TB }{t}, property) // a *testing.T would be asked for its deadline, which a bubble has none of
+		rapid.Check(struct{ testing.TB }{t}, property) // rapid would ask a *testing.T for its deadline, which a bubble does not have
 	})
 }

@@ -122,7 +122,7 @@ func TestFixedWindowAdapt(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to *rules.Quota
 		then     time.Duration
-		want     Result // of a Peek of 1, when three of five were taken at 30 h
+		want     Result // result of a Peek of 1 after three of five were taken at 30 h
 	}{
 		"A7: a higher limit":    {windowQuota(rules.FixedWindow, 5, 60*sec), windowQuota(rules.FixedWindow, 9, 60*sec), at, allowedResult(9, 6, 30*sec)},
 		"A7: a lower limit":     {windowQuota(rules.FixedWindow, 5, 60*sec), windowQuota(rules.FixedWindow, 2, 60*sec), at, deniedResult(2, 0, 30*sec, 30*sec)},

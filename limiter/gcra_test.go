@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A bucket that goes on with another quota lacks as many tokens as before, to the
-// nanosecond, whatever its burst.
+// A bucket that gets another quota lacks as many tokens as before, to the nanosecond, whatever its
+// burst.
 func TestChanged(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := func(name string) *gcra {
@@ -43,8 +43,8 @@ func TestChanged(t *testing.T) {
 	})
 }
 
-// A key that nobody asked while the quota changed several times earns at each rate while that
-// held.
+// A key that is not asked while the quota changes several times earns at each rate for as long as
+// that rate held.
 func TestKeysEarnAtEachRate(t *testing.T) {
 	quota := func(n int64) *rules.Quota {
 		return &rules.Quota{Algorithm: rules.TokenBucket, Rate: rules.Rate{N: n, Per: time.Second}, Burst: 100}
@@ -66,7 +66,7 @@ func TestKeysEarnAtEachRate(t *testing.T) {
 	}
 }
 
-// A reservation that waits for longer than any debt is no reset of the clock.
+// A reservation that waits for longer than any debt does not count as a reset of the clock.
 func TestReserveFarAhead(t *testing.T) {
 	q := &rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 1}
 	b, err := NewBucket(q, nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A million keys that come once: they are bounded, cost no goroutine, and are freed
-// though nobody but one known key asks any more.
+// A million keys come once each. Their number is bounded, they cost no goroutine, and they are
+// freed although afterwards only one known key is asked.
 func TestAMillionIdleKeys(t *testing.T) {
 	const count = 1_000_000
 	heap := func() float64 {

@@ -26,8 +26,8 @@ func take(k *limiter.Keyed, now time.Duration, key string, n int64) rules.Decisi
 	return k.Take(now, rules.Hash([]byte(key)), []byte(key), n)
 }
 
-// Each key's decisions are those of a bucket of its own, whatever is dropped
-// meanwhile, and even where all hashes are equal.
+// Each key is decided like a bucket of its own, whatever is dropped in between, even if all hashes
+// are equal.
 func TestKeyedIsABucketPerKey(t *testing.T) {
 	rate := rules.Rate{N: 10, Per: time.Second}
 	var evicted uint64
@@ -72,7 +72,7 @@ func TestKeyedIsABucketPerKey(t *testing.T) {
 	}
 }
 
-// A full table limits new keys and those that it has evicted, and counts both.
+// A full table limits new keys and evicted keys, and counts both.
 func TestKeyedFull(t *testing.T) {
 	const maxKeys, full = 4, 400 * time.Millisecond
 	k := newKeyed(t, perSecond5, 2, maxKeys)
@@ -103,16 +103,16 @@ func TestKeyedFull(t *testing.T) {
 	}
 }
 
-// The bug of tables that drop what is old, or what comes next: a drained key
-// is forgotten in a flood and starts again with a full burst.
+// A table that drops its oldest key, or any key that comes next, has this bug: a flood makes it
+// forget a drained key, which then starts again with a full burst.
 func TestKeyedFloodDropsNoDrainedKey(t *testing.T) {
 	const maxKeys, flood = 256, 20_000
 	k := newKeyed(t, perSecond5, 2, maxKeys)
 	if d := take(k, 0, "hot", 2); !d.Allowed {
 		t.Fatalf("%+v", d)
 	}
-	// A key that takes one token is full again after 200 ms, the hot key after
-	// 400 ms: so all but the hot key may go at the last instant.
+	// A key that takes one token is full again after 200 ms, the hot key after 400 ms. At the last
+	// instant all keys but the hot one may be dropped.
 	const now = 399 * time.Millisecond
 	for i := range flood {
 		take(k, now*time.Duration(i)/flood, fmt.Sprint(i), 1)
@@ -125,7 +125,7 @@ func TestKeyedFloodDropsNoDrainedKey(t *testing.T) {
 	}
 }
 
-// What is idle leaves as others arrive, though there is room for all.
+// Idle keys are dropped as others arrive, although there is room for all.
 func TestKeyedForgetsIdleKeys(t *testing.T) {
 	const maxKeys, arrivals = 1024, 100_000
 	k := newKeyed(t, perSecond5, 2, maxKeys)
@@ -137,10 +137,9 @@ func TestKeyedForgetsIdleKeys(t *testing.T) {
 	}
 }
 
-// A bucket that is full may be dropped at the very moment it is taken from. Each
-// second all buckets are full, half the goroutines take from one of them and
-// the others bring in new keys, which drops the old ones: of the one, exactly
-// its burst is admitted, for no take is lost with the bucket it came from.
+// A full bucket may be dropped at the very moment of a take. Each second all buckets are full. Half
+// of the goroutines take from one of them, and the others bring in new keys, which drops the old
+// ones. Exactly the one bucket's burst is admitted, so no take is lost with a dropped bucket.
 func TestKeyedDropsWhileTaking(t *testing.T) {
 	const rounds, goroutines, calls, burst = 500, 8, 16, 2
 	k := newKeyed(t, perSecond5, burst, 64)
@@ -172,8 +171,8 @@ func TestKeyedDropsWhileTaking(t *testing.T) {
 	}
 }
 
-// A bucket is dropped, and then a goroutine comes whose clock is late: time stands still for the
-// new bucket, which earns nothing until the clock has caught up.
+// A bucket is dropped, and then a goroutine comes whose clock is late. The new bucket earns nothing
+// until the clock has caught up.
 func TestKeyedClockBack(t *testing.T) {
 	const ms = time.Millisecond
 	k := newKeyed(t, perSecond5, 2, 2)
@@ -193,7 +192,7 @@ func TestKeyedClockBack(t *testing.T) {
 	}
 }
 
-// A clock that is reset grants nothing to keys that lack something, and soon all is as ever.
+// A clock that is reset grants nothing to keys that are not full, and soon everything is as before.
 func TestKeyedClockReset(t *testing.T) {
 	k := newKeyed(t, perSecond5, 2, 8)
 	take(k, time.Hour, "a", 1)
@@ -250,8 +249,8 @@ func TestNewKeyedErrors(t *testing.T) {
 	}
 }
 
-// A take that was earned before its key was dropped gives back nothing of what was taken
-// since, whatever else of the key was returned.
+// A take that had been earned back before its key was dropped returns none of the permits taken
+// since, whatever other permits of the key were returned.
 func TestMarksOfDroppedKey(t *testing.T) {
 	q := rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 10}.WithDefaults()
 	k, err := limiter.NewKeys(&q, 8, nil)

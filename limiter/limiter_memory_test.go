@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// quickQuotas are quotas whose words are lent, windows, and what is neither.
+// quickQuotas returns quotas whose words are lent, quotas of windows, and others.
 func quickQuotas() []rules.Quota {
 	second, minute := rules.Rate{N: 3, Per: time.Second}, rules.Rate{N: 7, Per: time.Minute}
 	all := []rules.Quota{
@@ -42,8 +42,8 @@ func quickQuotas() []rules.Quota {
 	return all
 }
 
-// A Limiter takes from a Memory as an Op does: with one quota or many, whatever is asked of the
-// keys in between, while keys are dropped, and after a restart, on whatever clock.
+// A Limiter takes from a Memory exactly as an Op does: with one quota or many, with any other
+// requests of the keys in between, while keys are dropped, after a restart, and on any clock.
 func TestQuickTakesAreTakes(t *testing.T) {
 	quotas := quickQuotas()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -168,8 +168,8 @@ func TestQuickTakesAreTakes(t *testing.T) {
 	})
 }
 
-// However many ask at once, and whatever quotas, asks of other kinds, sweeps and snapshots come
-// in between: just as many permits pass as there are.
+// Exactly the available permits are granted, however many callers ask at once, and whatever quotas,
+// other requests, sweeps and snapshots come in between.
 func TestQuickTakesAreExact(t *testing.T) {
 	const burst, workers = 2000, 8
 	hour := func(n int64, a rules.Algorithm) rules.Quota {
@@ -248,7 +248,7 @@ func TestQuickTakesAreExact(t *testing.T) {
 
 func stopped() time.Duration { return 1000 * time.Hour }
 
-// While somebody has the state of a key, nobody takes from its word.
+// While someone holds the state of a key, no one takes from its word.
 func TestALentWordIsGoneWhileItIsSettled(t *testing.T) {
 	m, err := NewMemory(MemoryConfig{Clock: stopped})
 	if err != nil {
@@ -281,8 +281,8 @@ func TestALentWordIsGoneWhileItIsSettled(t *testing.T) {
 	}
 }
 
-// A key whose quota has changed lends its word again once that stays, and a snapshot meanwhile
-// has it.
+// A key whose quota has changed lends its word again once the quota stays the same. A snapshot in
+// between includes the key.
 func TestAKeyIsRenewed(t *testing.T) {
 	m, err := NewMemory(MemoryConfig{Clock: stopped})
 	if err != nil {
@@ -321,7 +321,7 @@ func TestAKeyIsRenewed(t *testing.T) {
 	}
 }
 
-// What was taken without a lock is known to have been taken then, when the clock is set back.
+// When the clock is set back, permits taken without a lock still have the time of their take.
 func TestTheClockOfQuickTakesIsKnown(t *testing.T) {
 	now := stopped()
 	m, err := NewMemory(MemoryConfig{Clock: func() time.Duration { return now }})
@@ -338,7 +338,7 @@ func TestTheClockOfQuickTakesIsKnown(t *testing.T) {
 		}
 		now += 10 * time.Second
 	}
-	now -= 5 * time.Hour // another clock: as much is missing as before
+	now -= 5 * time.Hour // another clock: as many permits are missing as before
 	if d, err := l.Peek(t.Context(), "key", 1); err != nil || d.ResetAfter != 6*time.Minute-10*time.Second {
 		t.Errorf("%+v, %v", d, err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// memoryAt is a Memory with a clock that is set by hand.
+// memoryAt returns a Memory and its clock, which the test sets.
 func memoryAt(t testing.TB, c limiter.MemoryConfig) (*limiter.Memory, *atomic.Int64) {
 	t.Helper()
 	now := &atomic.Int64{}
@@ -37,7 +37,7 @@ func memoryDo(t testing.TB, m *limiter.Memory, q *rules.Quota, key string, ask l
 	return r
 }
 
-// counting is an algorithm of the user's own: so many permits, ever.
+// counting is a custom algorithm: a fixed number of permits, ever.
 type counting struct{}
 
 func (counting) New(q *rules.Quota, _ time.Duration) limiter.State {
@@ -92,7 +92,7 @@ func TestMemoryErrors(t *testing.T) {
 	if err := m.DoAll(context.Background(), make([]limiter.Op, 2), nil); err == nil {
 		t.Error("no room for results: no error")
 	}
-	// A quota that is not valid leaves what is known of a key as it is.
+	// An invalid quota does not change the state of a key.
 	memoryDo(t, m, good, "key", limiter.Request{N: 5})
 	if _, err := m.Do(context.Background(), limiter.Op{Quota: &rules.Quota{}, Name: "test", Key: "key"}); err == nil {
 		t.Error("a known key, and a quota that is not valid: no error")
@@ -127,7 +127,7 @@ func TestMemoryOwnAlgorithm(t *testing.T) {
 	}
 }
 
-// Names and keys are told apart, wherever one ends and the other begins.
+// Pairs of names and keys are distinct, wherever one ends and the other begins.
 func TestMemoryNames(t *testing.T) {
 	m, _ := memoryAt(t, limiter.MemoryConfig{})
 	q := &rules.Quota{Rate: perSecond5, Burst: 1}
@@ -141,7 +141,7 @@ func TestMemoryNames(t *testing.T) {
 	}
 }
 
-// A quota is known by its value, and another one keeps what was taken.
+// Quotas with equal values are the same quota. A key keeps its taken permits under another quota.
 func TestMemoryQuotaChanges(t *testing.T) {
 	m, _ := memoryAt(t, limiter.MemoryConfig{})
 	quota := func(n, burst int64, penalty time.Duration) *rules.Quota {
@@ -156,15 +156,15 @@ func TestMemoryQuotaChanges(t *testing.T) {
 	}{
 		{quota(10, 10, 0), 4, true, 6, 0},
 		{quota(10, 10, 0), 1, true, 5, 0},
-		{quota(1, 10, 0), 0, true, 5, 0},                     // of a tenth of the rate five are missing
-		{quota(1, 20, 0), 0, true, 15, 0},                    // and of twice the burst
-		{quota(1, 4, 0), 1, false, 0, 2 * time.Second},       // five of four, one of which is owed
+		{quota(1, 10, 0), 0, true, 5, 0},                     // five are missing at a tenth of the rate
+		{quota(1, 20, 0), 0, true, 15, 0},                    // and at twice the burst
+		{quota(1, 4, 0), 1, false, 0, 2 * time.Second},       // five of four, so one is owed
 		{quota(1, 4, time.Minute), 1, false, 0, time.Minute}, // and a penalty, which starts now
 		{quota(1, 40, time.Minute), 1, false, 0, time.Minute},
 		{quota(1, 40, time.Hour), 1, false, 0, time.Minute}, // a lock does not grow
 		{quota(1, 40, time.Second), 1, false, 0, time.Second},
 		{quota(1, 40, 0), 1, true, 34, 0},
-		{&rules.Quota{Algorithm: rules.FixedWindow, Rate: perSecond5, Burst: 5}, 0, true, 5, 0}, // anew
+		{&rules.Quota{Algorithm: rules.FixedWindow, Rate: perSecond5, Burst: 5}, 0, true, 5, 0}, // windows start with nothing taken
 		{quota(1, 40, 0), 0, true, 34, 0},
 	} {
 		r := memoryDo(t, m, s.quota, "key", limiter.Request{N: s.n})
@@ -196,7 +196,7 @@ func TestMemoryAllocs(t *testing.T) {
 	}
 }
 
-// Keys that are idle go, though none but one that is known comes any more.
+// Idle keys are dropped, although only one known key is asked from then on.
 func TestMemoryForgetsIdleKeys(t *testing.T) {
 	const count = 50_000
 	m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: count})
@@ -221,7 +221,7 @@ func TestMemoryForgetsIdleKeys(t *testing.T) {
 	}
 }
 
-// The same for keys whose bucket is one word, and at a clock that jumps.
+// The same holds for keys whose bucket is one word, with a clock that jumps.
 func TestKeyedForgetsWithoutNewKeys(t *testing.T) {
 	const count = 100_000
 	k := newKeyed(t, perSecond5, 2, count)
@@ -239,7 +239,7 @@ func TestKeyedForgetsWithoutNewKeys(t *testing.T) {
 	}
 }
 
-// A full table limits new keys and those that it has evicted, and counts both.
+// A full table limits new keys and evicted keys, and counts both.
 func TestMemoryFull(t *testing.T) {
 	m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: 2})
 	q := &rules.Quota{Algorithm: rules.SlidingLog, Rate: perSecond5, Burst: 5}
@@ -291,8 +291,8 @@ func TestFullTableOfOwnAlgorithm(t *testing.T) {
 	}
 }
 
-// Of one key exactly the limit is admitted, whoever asks, while it is dropped, its quota
-// is changed by value, and others come and go.
+// Exactly the limit is admitted of one key, by any number of callers, while the key is dropped, its
+// quota changes by value, and others come and go.
 func TestMemoryConcurrent(t *testing.T) {
 	const rounds, goroutines, limit = 100, 8, 5
 	for name, q := range quotasOfAll {
@@ -319,7 +319,7 @@ func TestMemoryConcurrent(t *testing.T) {
 				all.Wait()
 				got := admitted.Load()
 				if q.WarmUp > 0 && got > 0 && got <= limit {
-					continue // a cold bucket's burst is less
+					continue // a cold bucket's burst is smaller
 				}
 				if got != q.Burst {
 					t.Fatalf("round %d: admitted %d, want %d", round, got, q.Burst)
@@ -332,7 +332,7 @@ func TestMemoryConcurrent(t *testing.T) {
 	}
 }
 
-// Its own clock is the wall clock, and moves on its own.
+// Without a given clock, a Memory uses the wall clock.
 func TestMemoryClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := limiter.NewMemory(limiter.MemoryConfig{})

@@ -42,8 +42,8 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// Whatever may be shared, its part may be in force, and what all parts add up to is
-// no more than the whole, unless a part is below one permit.
+// A share of a quota that may be shared is valid. The shares add up to no more than the whole,
+// unless a share is below one permit.
 func TestShareIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := rules.Quota{

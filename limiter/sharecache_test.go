@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// manyBehindOne is so many limiters, each with a quota of its own, behind one Failover of
-// two instances whose primary decides in no time.
+// manyBehindOne returns n limiters, each with its own quota, behind one Failover of two instances
+// whose primary decides in no time.
 func manyBehindOne(tb testing.TB, n int) (*limiter.Failover, []limiter.Op) {
 	primary := fakeFunc(func(op limiter.Op) (limiter.Result, error) {
 		return limiter.Result{Taken: op.N, Decision: rules.Decision{Allowed: true, Limit: op.Quota.Burst, Remaining: 1}}, nil
@@ -26,8 +26,8 @@ func manyBehindOne(tb testing.TB, n int) (*limiter.Failover, []limiter.Op) {
 	return f, ops
 }
 
-// However many limiters there are behind a Failover, a call costs the same: the parts of
-// their quotas are found, and not made again.
+// However many limiters are behind a Failover, a call costs the same: the shares of their quotas
+// are found, not computed again.
 func TestManyLimitersBehindOneFailover(t *testing.T) {
 	ctx := context.Background()
 	few, fewOps := manyBehindOne(t, 1)
@@ -45,8 +45,8 @@ func TestManyLimitersBehindOneFailover(t *testing.T) {
 	}
 }
 
-// The part is that of the value: the same for a copy of the quota, and another one when
-// the quota or the number of instances is another.
+// A share depends on the quota's value. It is the same for a copy of the quota, and another if the
+// quota or the number of instances changes.
 func TestPartIsOfTheValue(t *testing.T) {
 	instances := 2
 	var asked *rules.Quota

@@ -2,9 +2,9 @@ package limiter
 
 import "testing"
 
-// With as many keys as an eighth of the cells, hardly one owes what another does: it would have
-// to meet keys that owe more in each of its rows. In a single row of all cells one in sixteen
-// meets such a key.
+// With keys for an eighth of the cells, hardly any key is charged another's debt, since it would
+// have to collide with keys that owe more in each of its rows. In a single row of all cells, one
+// key in sixteen collides with such a key.
 func TestSketchHasSeveralRows(t *testing.T) {
 	const places = 1 << 14
 	const keys = places / 8

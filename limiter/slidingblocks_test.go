@@ -60,8 +60,8 @@ func TestSlidingBlocks(t *testing.T) {
 	}
 }
 
-// TestSlidingBlocksUneven: blocks are so long that all of them are no shorter than the
-// window.
+// TestSlidingBlocksUneven checks blocks that do not divide the window. All of them together are at
+// least as long as the window.
 func TestSlidingBlocksUneven(t *testing.T) {
 	q := windowQuota(rules.SlidingBlocks, 1, 10)
 	q.Rate.Per, q.Rate.N, q.Burst, q.Blocks = 1000, 1, 1, 3
@@ -72,7 +72,7 @@ func TestSlidingBlocksUneven(t *testing.T) {
 	}
 }
 
-// TestSlidingBlocksBound: at most the rate in any window less one block.
+// TestSlidingBlocksBound checks that at most the rate is admitted in any window less one block.
 func TestSlidingBlocksBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := windowQuota(rules.SlidingBlocks, rapid.Int64Range(1, 10).Draw(t, "n"), sec)

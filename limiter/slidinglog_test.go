@@ -71,7 +71,8 @@ func TestSlidingLog(t *testing.T) {
 	})
 }
 
-// TestSlidingLogMemory, D1: O(max), whatever is counted, and next to nothing when idle.
+// TestSlidingLogMemory checks D1: memory is O(max), whatever is counted, and next to nothing when
+// idle.
 func TestSlidingLogMemory(t *testing.T) {
 	const n = 100
 	q := windowQuota(rules.SlidingLog, n, time.Hour)
@@ -92,8 +93,8 @@ func TestSlidingLogMemory(t *testing.T) {
 	}
 }
 
-// TestSlidingLogTrim: what is forgotten early would have made no difference, also if
-// what is reserved is given back.
+// TestSlidingLogTrim checks that entries dropped early would have made no difference, even if
+// reservations are returned.
 func TestSlidingLogTrim(t *testing.T) {
 	const n = 100
 	s := newWindowState(t, windowQuota(rules.SlidingLog, n, 500*sec), 0)

@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A key that was under several quotas has all of its states after a restart: under each it
-// has what it had.
+// A key that was under several quotas has all of its states after a restart, with the same permits
+// left under each.
 func TestSnapshotOfSeveralQuotas(t *testing.T) {
 	quotas := []*rules.Quota{
 		{Rate: rules.Rate{N: 10, Per: time.Minute}, Burst: 10},

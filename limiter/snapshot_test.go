@@ -20,7 +20,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What is restored goes on as what was written would have.
+// A restored Memory decides like the one that was written.
 func TestSnapshot(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		before, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
@@ -57,11 +57,11 @@ func TestSnapshot(t *testing.T) {
 			now.Add(pause)
 			clock.Add(pause)
 			q, a := ask(name)
-			if q.Missing > 0 { // one that was full may start short
+			if q.Missing > 0 { // a full one may start short
 				continue
 			}
 			got, want := memoryDo(t, after, &q, name, a), memoryDo(t, before, &q, name, a)
-			got.Mark, want.Mark = 0, 0 // they begin anew where a key that is full again was dropped
+			got.Mark, want.Mark = 0, 0 // marks restart where a full key was dropped
 			if got != want {
 				rt.Fatalf("%s: %+v:\n got %+v\nwant %+v", name, a, got, want)
 			}
@@ -71,7 +71,7 @@ func TestSnapshot(t *testing.T) {
 
 var sortedQuotas = slices.Sorted(maps.Keys(quotasOfAll))
 
-// snapshotOf is one of a key of each quota.
+// snapshotOf returns a snapshot with one key of each quota.
 func snapshotOf(t testing.TB) []byte {
 	t.Helper()
 	m, _ := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
@@ -101,7 +101,7 @@ func TestSnapshotLeavesOut(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		maxKeys int
-		use     string // a key that is known already
+		use     string // a key that is already known
 		later   time.Duration
 		read    int
 		left    int
@@ -125,7 +125,7 @@ func TestSnapshotLeavesOut(t *testing.T) {
 	}
 }
 
-// Whatever is cut off or changed is found.
+// Every truncation and every changed byte is found.
 func TestSnapshotBroken(t *testing.T) {
 	whole := snapshotOf(t)
 	restore := func(b []byte) error {
@@ -160,7 +160,7 @@ type brokenWriter struct{ err error }
 
 func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// FuzzRestore feeds frames that have no checksum: it is added here.
+// FuzzRestore feeds frames without a checksum and adds the checksum.
 func FuzzRestore(f *testing.F) {
 	whole := snapshotOf(f)
 	const header = "hotparam limits 1\n"
@@ -187,7 +187,7 @@ func FuzzRestore(f *testing.F) {
 		if int64(read) != m.Stats().Keys+int64(m.Stats().Evicted) {
 			t.Fatalf("%d were restored, but %+v are held", read, m.Stats())
 		}
-		// Whatever was restored can be asked, written, and forgotten.
+		// Any restored state can be asked, written and forgotten.
 		for i, ask := range []limiter.Request{{N: 1}, {Kind: limiter.Reserve, N: 1, Within: time.Hour}, {Kind: limiter.Charge, N: 3}, {Kind: limiter.Return, N: 2}} {
 			now.Add(int64(i) * int64(time.Second))
 			for _, name := range sortedQuotas {

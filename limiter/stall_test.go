@@ -14,17 +14,17 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// stallPrimary is a backend elsewhere that stalls as Redis does: what is asked meanwhile is
-// executed afterwards, but not if its deadline has passed, and a charge has an effect once.
+// stallPrimary is a remote backend that stalls as Redis does. Calls during a stall are executed
+// after it unless their deadline has passed, and a charge has an effect once.
 type stallPrimary struct {
 	fakeBatcher
 	latency time.Duration
 	strict  bool // checks deadlines
 
 	state    sync.Mutex
-	until    time.Time // when the stall ends
-	loses    bool      // replies
-	resets   bool      // connections, after the op was executed
+	until    time.Time // end of the stall
+	loses    bool      // loses replies
+	resets   bool      // resets connections after the op was executed
 	charged  map[string]limiter.Request
 	executed map[string]int64 // takes and returns without an answer in time, by key
 }
@@ -35,13 +35,13 @@ func newStallPrimary() *stallPrimary {
 	return &stallPrimary{latency: time.Millisecond, strict: true, charged: map[string]limiter.Request{}, executed: map[string]int64{}}
 }
 
-// stallView is the backend as one instance has it.
+// stallView is the backend as seen by one instance.
 type stallView struct {
 	*stallPrimary
 	instance int
 }
 
-// stall stops the backend for so long.
+// stall stops the backend for d.
 func (p *stallPrimary) stall(d time.Duration) {
 	p.state.Lock()
 	defer p.state.Unlock()
@@ -125,7 +125,7 @@ func (p stallView) execute(ctx context.Context, ops []limiter.Op, got []limiter.
 	return err
 }
 
-// loseReturns records what was not returned: it stays taken.
+// loseReturns records returns that were lost, whose permits stay taken.
 func (p stallView) loseReturns(ops []limiter.Op) {
 	p.state.Lock()
 	defer p.state.Unlock()
@@ -136,7 +136,7 @@ func (p stallView) loseReturns(ops []limiter.Op) {
 	}
 }
 
-// lose records what was executed without an answer.
+// lose records takes that were executed without an answer.
 func (p stallView) lose(ops []limiter.Op, got []limiter.Result) {
 	p.state.Lock()
 	defer p.state.Unlock()
@@ -153,8 +153,7 @@ func (p stallView) Do(ctx context.Context, op limiter.Op) (limiter.Result, error
 	return results[0], limiter.ErrorOf(err, 0)
 }
 
-// stallFlood asks for the keys of a limit at random, from several instances, while the backend
-// stalls.
+// stallFlood asks for random keys of a limit, from several instances, while the backend stalls.
 type stallFlood struct {
 	instances []limiter.Backend
 	quota     rules.Quota
@@ -175,11 +174,10 @@ func (f *stallFlood) ask(t *testing.T, instance, key int) {
 	})
 }
 
-// One stall of a flooded backend, of any length and at any time, whatever is lost with it: one
-// instance admits of no key more than the limit, and of several each at most its part more.
-// Nothing is charged twice: a key loses no more than what was taken, or returned in vain,
-// without an answer. No
-// request waits for longer than one time-out.
+// A flooded backend stalls once, for any time and at any time, and loses any answers. One instance
+// admits at most the limit of each key, and each of several at most its share more. Nothing is
+// charged twice: a key loses at most the permits that were taken, or returned in vain, without an
+// answer. No request waits for longer than one timeout.
 func TestStallProperty(t *testing.T) {
 	checkInBubble(t, func(rt *rapid.T) {
 		const limit, keys = 6, 8

@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A word that is taken from without a lock decides, and names what it took, as its state does,
-// whatever is asked, returned and changed in between.
+// A word that is taken from without a lock makes the same decisions and marks as its state, for any
+// requests, returns and changes in between.
 func TestAWordIsAskedAsItsStateIs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var quotas []rules.Quota
@@ -36,7 +36,7 @@ func TestAWordIsAskedAsItsStateIs(t *testing.T) {
 		}
 		withLock()
 		now := time.Hour
-		var took [][2]Request // the Returns of what was taken from each, which has marks of its own
+		var took [][2]Request // the Returns of the takes from each, which has its own marks
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			now += rapid.SampledFrom([]time.Duration{0, 0, 0, 1, 150 * time.Millisecond, 2 * time.Second}).Draw(rt, "time")
 			ask := Request{
@@ -73,7 +73,8 @@ func TestAWordIsAskedAsItsStateIs(t *testing.T) {
 	})
 }
 
-// What is taken after a return out of order has a mark that tells it from what stood there before.
+// A take after a return out of order has a mark that differs from the earlier take's at the same
+// place.
 func TestAMarkCountsWhatWasReturned(t *testing.T) {
 	b, err := NewBucket(&rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 10}, nil)
 	if err != nil {

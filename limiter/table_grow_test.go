@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// busy is the state of a key that is never as good as new.
+// busy is the state of a key that never equals a new key's.
 type busy struct {
 	unlimited
 	number int
@@ -20,7 +20,7 @@ func (busy) FreshAfter(time.Duration) time.Duration { return time.Hour }
 
 func numberOf(n *node) int { return n.kept.state.(busy).number }
 
-// add puts a key in as the callers of a table do.
+// add adds a key the way the callers of a table do.
 func add(t *testing.T, table *table, i int) *node {
 	t.Helper()
 	key := fmt.Append(nil, "key ", i)
@@ -44,8 +44,8 @@ func numberIn(table *table, i int) int {
 	return -1
 }
 
-// At each size all keys are found, once, in the heads that are used and by the stripes that
-// have them; the heads are as many as suit the keys.
+// At each size every key is found once, in the heads in use and through its stripe. The number of
+// heads suits the number of keys.
 func TestATableGrowsWithItsKeys(t *testing.T) {
 	for _, room := range []int{1, 5, 64, 300, 1000, 5000} {
 		table, err := newTable(room)
@@ -87,8 +87,8 @@ func TestATableGrowsWithItsKeys(t *testing.T) {
 	}
 }
 
-// Who meets all nodes meets each that was there, once, whatever comes meanwhile; what could not
-// grow in that time catches up.
+// A walk of all nodes visits each node that was there, once, whatever arrives during the walk. A
+// table that could not grow during the walk catches up afterwards.
 func TestATableDoesNotGrowWhileItIsWalked(t *testing.T) {
 	const known, more = 500, 2000
 	table, err := newTable(8000)
@@ -125,8 +125,7 @@ func TestATableDoesNotGrowWhileItIsWalked(t *testing.T) {
 	}
 }
 
-// Keys that are asked while others come in, for which the table grows, grant exactly what they
-// have.
+// Keys that are asked while others arrive and the table grows grant exactly their tokens.
 func TestTakesAreExactWhileATableGrows(t *testing.T) {
 	const keys, tokens, comers = 64, 50, 20_000
 	k, err := NewKeyed(rules.Rate{N: 1, Per: time.Hour}, tokens, 1<<16)
@@ -172,7 +171,7 @@ func TestTakesAreExactWhileATableGrows(t *testing.T) {
 	}
 }
 
-// A name and a key are told from others that read alike, and found again.
+// A name and a key are distinct from others that read alike, and are found again.
 func TestNamedKeys(t *testing.T) {
 	long := strings.Repeat("n", longName)
 	all := [][2]string{{"a", "bc"}, {"ab", "c"}, {long, "k"}, {long + "k", "k"}, {long[1:], "nk"}, {long[1:], "k"}, {"a", strings.Repeat("b", 40)}}

@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A goroutine that found a bucket before it was dropped takes nothing from it:
-// what it took would be forgotten.
+// A goroutine that found a bucket before it was dropped takes nothing from it, since the take would
+// be forgotten.
 func TestDroppedBucketIsGone(t *testing.T) {
 	k, err := NewKeyed(rules.Rate{N: 5, Per: time.Second}, 2, 1)
 	if err != nil {
@@ -31,8 +31,7 @@ func TestDroppedBucketIsGone(t *testing.T) {
 	}
 }
 
-// Of two goroutines that bring in the same key, the second takes from the
-// first one's bucket.
+// If two goroutines bring in the same key, the second takes from the first one's bucket.
 func TestKeyEntersOnce(t *testing.T) {
 	k, err := NewKeyed(rules.Rate{N: 5, Per: time.Second}, 2, 8)
 	if err != nil {

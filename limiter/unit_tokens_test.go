@@ -12,13 +12,12 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// unitTokens is the bucket of articles on rate limiting: it is full at first, at the
-// end of each unit of time all its tokens are put in at once, and what does not fit is
-// lost.
+// unitTokens is the bucket of articles on rate limiting. It is full at first. At the end of each
+// unit of time all its tokens are added at once, and any that do not fit are lost.
 type unitTokens struct {
 	inflow, capacity int64 // tokens
 	unit             time.Duration
-	ended            int64 // units that have
+	ended            int64 // units that have ended
 	tokens           int64
 }
 
@@ -37,9 +36,8 @@ func (b *unitTokens) take(n int64) bool {
 	return true
 }
 
-// A window by the calendar is the bucket into which a unit's tokens are put at once, if
-// that holds no more than a unit's: request for request the same. If it holds fewer, the
-// window has as many as it holds.
+// A calendar window makes the same decisions as the bucket that gets a unit's tokens at once, if
+// the bucket holds at most a unit's tokens. If it holds fewer, the window has as many.
 func TestCalendarWindowIsTokensByTheUnit(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -79,9 +77,9 @@ func TestCalendarWindowIsTokensByTheUnit(t *testing.T) {
 	})
 }
 
-// A bucket that holds more than a unit's tokens is token_bucket with that burst, where
-// they come one by one: over any span it passes no more than burst + rate × span, which
-// tokens by the unit pass by up to one unit's.
+// A bucket that holds more than a unit's tokens is token_bucket with that burst, which adds its
+// tokens one by one. Over any span token_bucket admits at most burst + rate × span. Tokens by the
+// unit exceed that by up to one unit's tokens.
 func TestTokenBucketIsStricterThanTokensByTheUnit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const inflow, capacity = 10, 25

@@ -21,7 +21,7 @@ func deniedAfter(t *testing.T, err error, retry time.Duration) {
 	}
 }
 
-// waitFor is how long a Wait took, and what it came to.
+// waitFor returns how long a WaitN took, and its error.
 func waitFor(ctx context.Context, l *limiter.Limiter, n int64) (time.Duration, error) {
 	start := time.Now()
 	err := l.WaitN(ctx, "k", n)
@@ -83,8 +83,8 @@ func TestWaitNeverAndTooLong(t *testing.T) {
 	})
 }
 
-// Whoever finds a queue full waits for a place in it, if the turn comes in time; else it is
-// refused at once.
+// A caller that finds a queue full waits for a place in it if its turn comes in time. Otherwise it
+// is refused at once.
 func TestWaitForAPlaceInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := limiter.NewMemory(limiter.MemoryConfig{})
@@ -156,7 +156,7 @@ func TestWaitTellsWhatWasNotGivenBack(t *testing.T) {
 	})
 }
 
-// A backend that is slow to answer may leave no time for the wait that it grants.
+// A backend that answers slowly may leave no time for the wait that it grants.
 func TestWaitAfterASlowAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &fake{before: func(_ context.Context, ops ...limiter.Op) error {
@@ -264,7 +264,7 @@ func TestWaitWhereNothingCanBeReserved(t *testing.T) {
 	})
 }
 
-// What a backend tells to wait for may be next to nothing: it is not asked in a loop.
+// A backend may report a next to zero retry time. It is still not asked in a busy loop.
 func TestWaitDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64

@@ -15,11 +15,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// wait is a call of WaitN, and what it came to.
+// wait is a call of WaitN and its result.
 type wait struct {
 	n              int64
-	patience       time.Duration // it gives up then; 0: it does not
-	deadline       time.Duration // which it states; 0: none
+	patience       time.Duration // time until it gives up, or 0
+	deadline       time.Duration // deadline of its context, or 0
 	came, returned time.Duration
 	err            error
 }
@@ -28,7 +28,7 @@ func (w *wait) String() string {
 	return fmt.Sprintf("%d at %v, patience %v, deadline %v: %v at %v", w.n, w.came, w.patience, w.deadline, w.err, w.returned)
 }
 
-// mixOfWaits is random callers of one key.
+// mixOfWaits is a set of random callers of one key.
 type mixOfWaits struct {
 	*rapid.T
 	quota rules.Quota
@@ -37,8 +37,9 @@ type mixOfWaits struct {
 	waits []*wait
 }
 
-// Whoever waits, for how many permits and for how long: at most the quota is admitted, nothing of
-// it is lost while somebody waits, who is not in time is refused at once, and nothing stays behind.
+// Callers wait for any number of permits and for any time. At most the quota is admitted, and none
+// of it is lost while someone waits. A caller that cannot be served in time is refused at once, and
+// nothing stays behind.
 func TestWaitsInAnyMix(t *testing.T) {
 	checkInBubble(t, func(rt *rapid.T) {
 		m := &mixOfWaits{T: rt, one: rapid.Bool().Draw(rt, "each wants one")}
@@ -66,7 +67,7 @@ func TestWaitsInAnyMix(t *testing.T) {
 		if l.Waiting() != 0 {
 			rt.Fatalf("a line is left")
 		}
-		time.Sleep(time.Second + 60*m.trip) // what is given back from afar in any order may come back late
+		time.Sleep(time.Second + 60*m.trip) // returns to a remote backend, in any order, may become free late
 		if d, err := l.AllowN(context.Background(), "k", m.quota.Burst); err != nil || !d.Allowed {
 			rt.Fatalf("what was reserved stays taken: %+v, %v", d, err)
 		}
@@ -106,7 +107,7 @@ func (m *mixOfWaits) run(l *limiter.Limiter) {
 	all.Wait()
 }
 
-// served are the calls that were served, by time.
+// served returns the served calls by time.
 func (m *mixOfWaits) served() []*wait {
 	all := slices.DeleteFunc(slices.Clone(m.waits), func(w *wait) bool { return w.err != nil })
 	slices.SortStableFunc(all, func(a, b *wait) int { return int(a.returned - b.returned) })
@@ -121,9 +122,9 @@ func (m *mixOfWaits) fail(format string, args ...any) {
 	m.Fatalf(format, args...)
 }
 
-// bounded fails if in some window more was admitted than the quota allows. What is given back
-// before other reservations may be used beside them: from afar, where that takes time, and where
-// waiters for different numbers have lines of their own.
+// bounded fails if in some window more was admitted than the quota allows. Permits returned ahead
+// of other reservations may be used in addition to them: on a remote backend, where a return takes
+// time, and where waiters for different numbers of permits have their own lines.
 func (m *mixOfWaits) bounded() {
 	all, more := m.served(), int64(0)
 	if m.trip > 0 || m.quota.Shape && !m.one {
@@ -145,8 +146,8 @@ func (m *mixOfWaits) bounded() {
 	}
 }
 
-// inTime fails if a caller was refused late, or served after its deadline. Where a queue is full,
-// those that want more or fewer permits may come first.
+// inTime fails if a caller was refused late, or served after its deadline. In a full queue, callers
+// that want more or fewer permits may come first.
 func (m *mixOfWaits) inTime() {
 	sure := m.trip == 0 && (m.one || !m.quota.Shape)
 	for _, w := range m.waits {
@@ -165,7 +166,7 @@ func (m *mixOfWaits) inTime() {
 	}
 }
 
-// busy fails if a permit is lost while somebody waits.
+// busy fails if a permit is lost while someone waits.
 func (m *mixOfWaits) busy() {
 	type event struct {
 		at     time.Duration

@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// distant is a backend a round trip away.
+// distant is a backend that takes a round trip to reach.
 type distant struct {
 	limiter.Backend
 	trip time.Duration
@@ -35,7 +35,7 @@ func newMemory(tb testing.TB) *limiter.Memory {
 	return m
 }
 
-// waiting are functions that wait for one permit at 20/s.
+// waiting calls more with functions that wait for one permit at 20/s.
 func waiting(tb testing.TB, more func(name string, wait func(context.Context) error)) {
 	tb.Helper()
 	more("Local", limiter.NewLocal(20, 1).Wait)
@@ -69,7 +69,7 @@ func (u unreserving) Do(ctx context.Context, op limiter.Op) (limiter.Result, err
 	return u.Backend.Do(ctx, op)
 }
 
-// served counts those that were served, by second.
+// served counts the served calls by second.
 type served struct {
 	start time.Time
 	mu    sync.Mutex
@@ -91,8 +91,8 @@ func (s *served) wait(wait func(context.Context) error, patience time.Duration) 
 	return err
 }
 
-// Whoever gives up leaves its turn to the next: at any time nine tenths of the limit are served,
-// however short the patience of those that wait.
+// A waiter that gives up leaves its turn to the next. At any time nine tenths of the limit are
+// served, however short the waiters' patience.
 func TestWaitersGiveUp(t *testing.T) {
 	for name, run := range map[string]func(*served, func(context.Context) error){
 		"40 clients": func(s *served, wait func(context.Context) error) {
@@ -139,22 +139,22 @@ func TestWaitersGiveUp(t *testing.T) {
 						t.Log(what, fmt.Sprint(s.by))
 					}
 				})
-				time.Sleep(time.Second) // for an ask of the line that is on its way when the last one leaves
+				time.Sleep(time.Second) // for the line's request that is in flight when the last waiter leaves
 			})
 		})
 	}
 }
 
-// far returns a limiter a millisecond away, at 20/s with a burst of 1, and what another process
-// sees of its key.
+// far returns a limiter at a distance of a millisecond, with 20/s and a burst of 1, and another
+// process's view of its key.
 func far(t *testing.T) (l, other *limiter.Limiter) {
 	m := newMemory(t)
 	q := rules.Quota{Rate: rules.Rate{N: 20, Per: time.Second}, Burst: 1}
 	return newNamed(t, distant{m, time.Millisecond}, "x", q), newNamed(t, m, "x", q)
 }
 
-// However many wait, a line of a remote key holds what comes due during a round trip: so much is
-// lost if the process is killed.
+// However many wait, the line of a remote key holds only the permits that come due during a round
+// trip. So many are lost if the process is killed.
 func TestLineHoldsLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, other := far(t)
@@ -179,7 +179,7 @@ func TestLineHoldsLittle(t *testing.T) {
 	})
 }
 
-// A line whose turn was far ahead moves up when others give back what they had reserved before it.
+// A line whose turn was far ahead moves up when others return earlier reservations.
 func TestLineMovesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, other := far(t)
@@ -203,8 +203,8 @@ func TestLineMovesUp(t *testing.T) {
 	})
 }
 
-// A waiter whose turn becomes too late, since others were served meanwhile, is refused when that
-// is known.
+// A waiter whose turn becomes too late, because others were served first, is refused as soon as
+// this is known.
 func TestTurnBecomesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, other := far(t)
@@ -225,7 +225,7 @@ func TestTurnBecomesTooLate(t *testing.T) {
 	})
 }
 
-// An algorithm that panics does so for those that wait, and not on a goroutine of the line.
+// An algorithm's panic reaches the waiting callers, not a goroutine of the line.
 func TestLineOfAPanickingBackend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -246,7 +246,7 @@ func TestLineOfAPanickingBackend(t *testing.T) {
 	})
 }
 
-// An error of the backend ends the waits for which nothing is reserved.
+// An error of the backend ends the waits that have no reservation.
 func TestLineOfABackendThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("away")
@@ -276,7 +276,7 @@ func TestLineOfABackendThatFails(t *testing.T) {
 	})
 }
 
-// Where a queue is full, those that came first get its places first.
+// In a full queue, the places go to waiters in the order of their arrival.
 func TestNobodyOvertakesInAFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newNamed(t, newMemory(t), "x", rules.Quota{Algorithm: rules.LeakyBucket, Rate: perSecond5, Burst: 1, Shape: true})

@@ -18,9 +18,9 @@ func newWarmState(t interface{ Fatal(...any) }, q rules.Quota, now time.Duration
 	return s
 }
 
-// The example in the comments of Guava's own tests: 2/s, a warm-up of 4 s and a factor of
-// 3. Eight permits are stored, the threshold is at four; from cold, the fifth comes after
-// the warm-up and the others at the rate.
+// This is the example in the comments of Guava's own tests: 2/s, a warm-up of 4 s and a factor of
+// 3. Eight permits are stored, and the threshold is at four. From cold, the fifth comes after the
+// warm-up and the others at the rate.
 func TestWarmUpFromCold(t *testing.T) {
 	q := rules.Quota{Rate: rules.Rate{N: 2, Per: time.Second}, Burst: 1, WarmUp: 4 * time.Second}
 	now := time.Hour
@@ -50,7 +50,7 @@ func TestWarmUpFromCold(t *testing.T) {
 	}
 }
 
-// In any window at most burst + rate × w are admitted, and what a decision tells is so.
+// In any window at most burst + rate × w are admitted, and the numbers in a decision are right.
 func TestWarmUpHolds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := rules.Quota{
@@ -100,8 +100,8 @@ func TestWarmUpHolds(t *testing.T) {
 	})
 }
 
-// A permit more, or one more stored, never costs less; as many as are stored cost what
-// the areas say.
+// A further permit, or a further stored permit, never lowers the cost. Taking all stored permits
+// costs the sum of the areas.
 func TestWarmUpCost(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		length := rapid.Int64Range(1, int64(24*time.Hour)).Draw(rt, "warm-up")

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 	"time"
-	_ "time/tzdata" // the tests' zones, wherever they run
+	_ "time/tzdata" // has the tests' zones on every machine
 
 	"pgregory.net/rapid"
 
@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// windowStates makes the state of a quota of an algorithm with windows.
+// windowStates creates the state of a quota, for each algorithm with windows.
 var windowStates = map[rules.Algorithm]func(*rules.Quota, time.Duration) State{
 	rules.FixedWindow: newFixedWindow, rules.SlidingLog: newSlidingLog, rules.SlidingBlocks: newSlidingBlocks,
 }
@@ -32,7 +32,7 @@ func newWindowState(t rapid.TB, q *rules.Quota, now time.Duration) State {
 	return windowStates[q.Algorithm](q, now)
 }
 
-// windowStep is an ask at an instant, and what it comes to.
+// windowStep is a request at an instant and its expected result.
 type windowStep struct {
 	at   time.Duration
 	ask  Request
@@ -61,8 +61,8 @@ func deniedResult(limit, remaining int64, retry, reset time.Duration) Result {
 	}}
 }
 
-// slotted is got with the beginning of the slot as its mark, where that is what want has:
-// a window names what was taken by an instant in the slot.
+// slotted returns got, with the start of the slot as its mark if want has that mark. A window
+// identifies a take by an instant within the slot.
 func slotted(got, want Result) Result {
 	if want.Taken > 0 && got.Mark >= want.Mark {
 		got.Mark = want.Mark
@@ -80,17 +80,17 @@ func runWindowSteps(t *testing.T, s State, steps []windowStep) {
 	}
 }
 
-// slotsWindow is an exact model: every permit that was ever taken, with the instants from
-// which and before which it counts.
+// slotsWindow is an exact model. It holds every permit that was ever taken, with the instants from
+// and until which it counts.
 type slotsWindow struct {
 	q       *rules.Quota
-	permits []modelPermit // in order of begin
-	open    modelPermit   // the fixed window that is open though all was given back
+	permits []modelPermit // sorted by begin
+	open    modelPermit   // the fixed window that stays open after all its permits were returned
 }
 
 type modelPermit struct{ begin, end time.Duration }
 
-// span is when a permit counts that is taken at t, where no window is open.
+// span returns when a permit taken at t counts if no window is open.
 func (m *slotsWindow) span(t time.Duration) modelPermit {
 	switch {
 	case m.q.Algorithm == rules.SlidingLog:
@@ -129,7 +129,7 @@ func (m *slotsWindow) used(t time.Duration) (n int64) {
 	return n
 }
 
-// free is how many permits there are at t, if nobody takes any before.
+// free returns how many permits there are at t if none is taken before.
 func (m *slotsWindow) free(t time.Duration) int64 {
 	n := len(m.permits)
 	if m.q.Algorithm == rules.FixedWindow && n > 0 && m.permits[n-1].begin > t {
@@ -138,7 +138,7 @@ func (m *slotsWindow) free(t time.Duration) int64 {
 	return m.q.Rate.N - m.used(t)
 }
 
-// room is the first instant from t on at which there are n.
+// room returns the first instant from t on at which n permits are free.
 func (m *slotsWindow) room(t time.Duration, n int64) time.Duration {
 	best := time.Duration(math.MaxInt64)
 	if m.free(t) >= n {
@@ -231,7 +231,7 @@ func (m *slotsWindow) do(t time.Duration, ask Request) Result {
 	return r
 }
 
-// TestWindowsModel holds every field of every result to the model's.
+// TestWindowsModel compares every field of every result with the model's.
 func TestWindowsModel(t *testing.T) {
 	for _, algorithm := range windowAlgorithms {
 		t.Run(string(algorithm), func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestWindowsModel(t *testing.T) {
 				}
 				at := time.Duration(rapid.Int64Range(0, 200).Draw(t, "start")) * time.Second
 				s, m := newWindowState(t, q, at), &slotsWindow{q: q}
-				var taken, marked []Result // by the model, and with the marks of the state
+				var taken, marked []Result // the model's results, and the same with the marks of the state
 				for range rapid.IntRange(1, 40).Draw(t, "asks") {
 					at += time.Duration(rapid.SampledFrom([]int64{0, 0, 0, 1, 1, 2, 3, 5, 11, 12, 13, 60}).Draw(t, "later")) * time.Second
 					ask := Request{

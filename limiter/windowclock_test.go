@@ -24,15 +24,15 @@ func drawWindowQuota(t *rapid.T, a rules.Algorithm) *rules.Quota {
 	return q
 }
 
-// TestWindowsClockBack: by up to a minute time stands still, and a denial tells how long
-// until the clock has caught up as well.
+// TestWindowsClockBack checks that time stands still if the clock goes back by up to a minute. The
+// retry time of a denial then includes the time until the clock has caught up.
 func TestWindowsClockBack(t *testing.T) {
 	for _, algorithm := range windowAlgorithms {
 		t.Run(string(algorithm), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				q := drawWindowQuota(t, algorithm)
-				// With a clock that goes back sometimes, all is as with one that stands still
-				// meanwhile, but for what the clock lags behind.
+				// With a clock that goes back sometimes, everything is as with one that stands
+				// still until it has caught up, except for the time by which the clock lags.
 				straight, wobbling := newWindowState(t, q, 0), newWindowState(t, q, 0)
 				at := time.Duration(rapid.Int64Range(3600, 7200).Draw(t, "start")) * time.Second
 				for range rapid.IntRange(1, 40).Draw(t, "asks") {
@@ -43,7 +43,7 @@ func TestWindowsClockBack(t *testing.T) {
 						Within: time.Duration(rapid.Int64Range(0, int64(2*q.Rate.Per)).Draw(t, "within")),
 					}
 					var lag time.Duration
-					wobbling.FreshAfter(at)  // tells it the time
+					wobbling.FreshAfter(at)  // passes it the time
 					if ask.Kind != Reserve { // whose delay is longer by the lag
 						lag = time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "lag"))
 					}
@@ -63,8 +63,8 @@ func TestWindowsClockBack(t *testing.T) {
 	}
 }
 
-// TestWindowsOtherClock: for a leap back of more than a minute nothing is granted, and
-// what was taken is back no later than it would have been, counted from then.
+// TestWindowsOtherClock checks a leap back of more than a minute. Nothing is granted for it, and
+// taken permits are free again no later than without it, counted from the leap.
 func TestWindowsOtherClock(t *testing.T) {
 	for _, algorithm := range windowAlgorithms {
 		t.Run(string(algorithm), func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestWindowsOtherClock(t *testing.T) {
 	}
 }
 
-// TestWindowsAnyArgument: nothing panics, overflows or admits too much, whatever comes.
+// TestWindowsAnyArgument checks that no argument panics, overflows or admits too much.
 func TestWindowsAnyArgument(t *testing.T) {
 	any64 := func(t *rapid.T, name string) int64 {
 		return rapid.OneOf(rapid.Int64(), rapid.Int64Range(-3, 9), rapid.Custom(func(t *rapid.T) int64 {
@@ -142,7 +142,7 @@ func TestWindowsAnyArgument(t *testing.T) {
 	}
 }
 
-// TestWindowsOwed: however much is charged, no more than so much is owed.
+// TestWindowsOwed checks that a debt is bounded, however much is charged.
 func TestWindowsOwed(t *testing.T) {
 	for _, algorithm := range windowAlgorithms {
 		s := newWindowState(t, windowQuota(algorithm, 3, 10*time.Second), 0)
@@ -162,7 +162,7 @@ func TestWindowsOwed(t *testing.T) {
 	}
 }
 
-// TestWindowsEndOfTime: nothing is reserved beyond it.
+// TestWindowsEndOfTime checks that nothing is reserved beyond the end of time.
 func TestWindowsEndOfTime(t *testing.T) {
 	for _, algorithm := range windowAlgorithms {
 		s := newWindowState(t, windowQuota(algorithm, 1, 1<<61), 0)
@@ -176,7 +176,7 @@ func TestWindowsEndOfTime(t *testing.T) {
 	}
 }
 
-// TestWindowsReserveBounded: reservations without end end.
+// TestWindowsReserveBounded checks that the number of reservations is bounded.
 func TestWindowsReserveBounded(t *testing.T) {
 	for _, algorithm := range windowAlgorithms {
 		t.Run(string(algorithm), func(t *testing.T) {

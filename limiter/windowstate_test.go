@@ -15,7 +15,7 @@ var _ = []interface {
 	adapter
 }{&window[fixedFrame]{}, &window[logFrame]{}, &window[blockFrame]{}}
 
-// TestWindowsState: what is written and read again is the same state.
+// TestWindowsState checks that a state read back equals the state that was written.
 func TestWindowsState(t *testing.T) {
 	for _, algorithm := range windowAlgorithms {
 		t.Run(string(algorithm), func(t *testing.T) {
@@ -83,11 +83,11 @@ func TestWindowsStateRefused(t *testing.T) {
 	}
 }
 
-// FuzzWindowsState: whatever bytes come, they are refused or a state.
+// FuzzWindowsState checks that any bytes are either refused or a valid state.
 func FuzzWindowsState(f *testing.F) {
 	f.Add([]byte{}, int64(0))
 	f.Add([]byte{0}, int64(0))
-	f.Add([]byte{0, 9, 0}, int64(0)) // a window to come of which all is given back
+	f.Add([]byte{0, 9, 0}, int64(0)) // a future window, all of it returned
 	for _, algorithm := range windowAlgorithms {
 		s := windowStates[algorithm](windowQuota(algorithm, 3, time.Second), 0)
 		s.Do(5*time.Second, Request{N: 2})
@@ -135,7 +135,7 @@ func TestWindowsAllocations(t *testing.T) {
 	}
 }
 
-// TestWindowsAdapt: what the log and the blocks know stays so with another quota.
+// TestWindowsAdapt checks that the takes in logs and blocks survive a change of the quota.
 func TestWindowsAdapt(t *testing.T) {
 	quota := func(a rules.Algorithm, n int64, per time.Duration, blocks int) *rules.Quota {
 		q := windowQuota(a, n, per)
@@ -148,7 +148,7 @@ func TestWindowsAdapt(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		from, to *rules.Quota
-		want     Result // of a Peek of 1 at 105 s; 2 were taken at 100 s, 1 at 104 s
+		want     Result // result of a Peek of 1 at 105 s, after takes of 2 at 100 s and 1 at 104 s
 	}{
 		"A7: log, a higher limit":          {log(3, 10*sec), log(5, 10*sec), allowedResult(5, 2, 9*sec)},
 		"A7: log, a lower limit":           {log(3, 10*sec), log(1, 10*sec), deniedResult(1, 0, 9*sec, 9*sec)},
@@ -156,7 +156,7 @@ func TestWindowsAdapt(t *testing.T) {
 		"A7: log, a shorter window":        {log(3, 10*sec), log(3, 3*sec), allowedResult(3, 2, 2*sec)},
 		"A7: blocks, a higher limit":       {blocks(3, 10*sec, 5), blocks(5, 10*sec, 5), allowedResult(5, 2, 9*sec)},
 		"A7: blocks, a longer window":      {blocks(3, 10*sec, 5), blocks(3, 20*sec, 10), deniedResult(3, 0, 15*sec, 19*sec)},
-		"A7: blocks, more of them":         {blocks(3, 10*sec, 5), blocks(3, 10*sec, 10), deniedResult(3, 0, 6*sec, 10*sec)}, // at the end of what they were
+		"A7: blocks, more of them":         {blocks(3, 10*sec, 5), blocks(3, 10*sec, 10), deniedResult(3, 0, 6*sec, 10*sec)}, // at the end of the old blocks
 		"A7: blocks, fewer of them":        {blocks(3, 10*sec, 10), blocks(3, 10*sec, 2), deniedResult(3, 0, 5*sec, 5*sec)},
 		"blocks, what has left then":       {blocks(3, 10*sec, 5), blocks(3, 2*sec, 2), allowedResult(3, 2, 2*sec)},
 		"the same log, under another name": {log(3, 10*sec), log(3, 10*sec), deniedResult(3, 0, 5*sec, 9*sec)},

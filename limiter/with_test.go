@@ -49,7 +49,7 @@ func TestWith(t *testing.T) {
 			}
 		}
 		wants(l, 9)
-		wants(l.With(limiter.PerSecond(5)), 3) // what was taken carries over
+		wants(l.With(limiter.PerSecond(5)), 3) // taken permits carry over
 		wants(l, 7)
 		if got := l.With(limiter.Per(3, time.Minute)).Quota(); got.Burst != 3 || got.Rate.Per != time.Minute {
 			t.Errorf("Quota() = %+v", got)

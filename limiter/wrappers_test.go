@@ -9,8 +9,7 @@ import (
 	"github.com/hotparam/hotparam/limiter/limitertest"
 )
 
-// What is around a backend changes nothing of what it promises: with the primary there
-// and with it away.
+// A wrapper keeps all promises of its backend, whether the primary is available or not.
 func TestWrappersConform(t *testing.T) {
 	memory := func(t *testing.T, now func() time.Duration) limiter.Backend {
 		m, err := limiter.NewMemory(limiter.MemoryConfig{MaxKeys: 10_000, Clock: now})
@@ -37,8 +36,8 @@ func TestWrappersConform(t *testing.T) {
 	}
 }
 
-// What is around a backend keeps apart what concerns one op, or one node, and gives back
-// where it was taken; alone, and around each other in any order that makes sense.
+// A wrapper keeps the effects of one op, or of one node, apart from others, and returns permits to
+// the backend that granted them. This holds for each wrapper alone and for any sensible nesting.
 func TestWrappersKeepApart(t *testing.T) {
 	type wrap func(*testing.T, limiter.Backend) limiter.Backend
 	run := func(t *testing.T, run func(context.Context) error) {
@@ -64,7 +63,7 @@ func TestWrappersKeepApart(t *testing.T) {
 	}
 	for name, x := range map[string]struct {
 		decides bool
-		around  []wrap // the innermost first
+		around  []wrap // innermost first
 	}{
 		"failover":                 {true, []wrap{failover}},
 		"cached":                   {false, []wrap{cached}},

@@ -42,7 +42,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// An adapter of any framework needs the decision alone.
+// An adapter of any framework needs only the decision.
 func ExampleDecision_Answer() {
 	d := rules.Decision{Reason: rules.ReasonLimited, Rule: "search", RetryAfter: time.Second} // from Guard.Begin
 	a := d.Answer()

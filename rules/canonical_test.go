@@ -27,7 +27,7 @@ func canonicalRule(t interface {
 	return &rules.Rule{Match: rules.Match{Route: parsed}, ParamsOnly: paramsOnly}
 }
 
-// canonical is the text that instances count, and whether it is another one.
+// canonical returns the text that instances count, and whether it differs from text.
 func canonical(r *rules.Rule, text string) (string, bool) {
 	got, changed := rules.NewCanonicalizer(r).Append([]byte("before"), []byte(text))
 	if !changed {
@@ -100,7 +100,7 @@ func TestCanonicalizer(t *testing.T) {
 		{"why?b&a=1", "why?b&a=1", ""},
 		{"why?b&a=1", "why?b&a=1?d=1&c=1", "why?b&a=1?c=1&d=1"},
 		{"why", "another?d=1&c=1", ""},
-		// Names that no request can spell.
+		// Names that no request can have.
 		{"*", "GET /s?~more", ""},
 		{"Search/Find", "Search/Find?~more", ""},
 		{"*", "Search/Find?~more", ""},
@@ -109,15 +109,15 @@ func TestCanonicalizer(t *testing.T) {
 		{"*", "POST /s?form:~unread=&a=2", "POST /s?a=2&form:~unread="},
 		{"*", "GET /s?~again&q&page", ""},
 		{"*", "Search/Find?~again&q&page", ""},
-		{"*", "GET /s?*", "GET /s?%2A="}, // no total, as one key is a request's only one
+		{"*", "GET /s?*", "GET /s?%2A="}, // not a total, as a total is a request's only key
 		{"*", "GET /s?~more=1&a=2", "GET /s?a=2&~more=1"},
 		{"*", "GET /s?~again=1&a", "GET /s?a=&~again=1"},
-		// Names that a program made up.
+		// Texts that a program invented.
 		{"*", "checkout", ""},
 		{"*", "check %out", ""},
 		{"*", "a=1&b", ""},
 		{"*", "", ""},
-		// What is long.
+		// Long texts.
 		{"*", cut, ""},
 		{"*", "GET /s?z=1&a=1~0123456789abcdef0123456789abcdef", ""},
 		{"*", "GET /s?z=1&a=1~0123456789ABCDEF0123456789ABCDEF", "GET /s?a=1~0123456789ABCDEF0123456789ABCDEF&z=1"},
@@ -146,7 +146,7 @@ func TestCanonicalizerOfParametersAlone(t *testing.T) {
 	}
 }
 
-// However a program writes the parameters of a request, it is counted as the request.
+// However a program writes a request's parameters, the request gets the same key.
 func TestHoweverParametersAreWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		route := rapid.SampledFrom([]string{"GET /s", "POST /files/{path...}", "Search/Find"}).Draw(t, "route")
@@ -186,13 +186,13 @@ func TestHoweverParametersAreWritten(t *testing.T) {
 	})
 }
 
-// t2 lets a rapid.T make rules.
+// t2 adapts a rapid.T to the functions that make rules.
 type t2 struct{ *rapid.T }
 
 func (t2) Helper() {}
 
-// spelled writes a text as some program may: it escapes more than is needed, or in
-// small letters, or a space as +.
+// spelled writes a text in one of the ways in which programs may: with needless escapes, lower-case
+// escapes, or a space as +.
 func spelled(t *rapid.T, s string, path bool) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -205,7 +205,7 @@ func spelled(t *rapid.T, s string, path bool) string {
 			fmt.Fprintf(&b, "%%%02x", c)
 		case way == 2 && plain:
 			b.WriteByte(c)
-		case way == 3 && c > 0x20 && !strings.ContainsRune("%&=+:?", rune(c)): // taken as it is
+		case way == 3 && c > 0x20 && !strings.ContainsRune("%&=+:?", rune(c)): // taken unchanged
 			b.WriteByte(c)
 		default:
 			fmt.Fprintf(&b, "%%%02X", c)
@@ -214,7 +214,7 @@ func spelled(t *rapid.T, s string, path bool) string {
 	return b.String()
 }
 
-// docs/PRODUCERS.md says what is put right, and it is.
+// The corrections that docs/PRODUCERS.md describes take place.
 func TestWhatIsPutRightIsAsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/PRODUCERS.md")
 	if err != nil {
@@ -233,7 +233,7 @@ func TestWhatIsPutRightIsAsDocumented(t *testing.T) {
 	}
 }
 
-// A reference of its own: what net/url makes of a query.
+// The reference for queries is net/url.
 func FuzzCanonicalizer(f *testing.F) {
 	for _, text := range []string{"GET /s?b=1&a=%7e", "GET /u/:id?/x?q", "GET /{a?}?%", "a?b?c=d&a=1", "GET /%2561?path:a=+&a", "GET /%%36%31/?x", "GET /s?*", "GET /s?~more", "GET /s?a=%41&%C3=b&header:x=1&="} {
 		f.Add(text, false, "*")
@@ -293,10 +293,10 @@ func FuzzCanonicalizer(f *testing.F) {
 	})
 }
 
-// escape is RFC 3986's, by net/url.
+// escape escapes as RFC 3986 says, by means of net/url.
 func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
-// A total stays a total, as a program may count one of a rule whose keys overlap.
+// A total stays a total, since a program may count one for a rule whose keys overlap.
 func TestCanonicalizerLeavesTotals(t *testing.T) {
 	for _, test := range []struct{ route, text, want string }{
 		{"*", "GET /s?*", "GET /s?*"},
@@ -335,8 +335,8 @@ func TestCanonicalizerDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A key that begins as the last one did is taken for canonical just as one that is
-// looked at alone: whatever keys come, in whatever order.
+// A key that begins like the previous one gets the same result as a key checked alone, for any keys
+// in any order.
 func TestCanonicalizerOfKeysAlike(t *testing.T) {
 	pieces := []string{"GET /s?", "GET /s", "a=", "b=", "path:a=", "q=", "&", "&", "1", "2", "phone", "%41", "%20", "x=", "~more", "é", "?", "~0123456789abcdef0123456789abcdef", "GET /a=b?", strings.Repeat("y", 500)}
 	keys := []string{"GET /s?a=2&a=2", "a=2&a=2", "GET /s?q=2&path:q=2", "GET /s?a=1&b=2", "a=1&b=2", "GET /a=b"}

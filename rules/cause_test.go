@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A cause says all that tells the thresholds of one rule apart.
+// The text of a cause has everything that distinguishes the thresholds of one rule.
 func TestCauseInWords(t *testing.T) {
 	for want, c := range map[string]Cause{
 		"":               {},

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// combinations are the texts of all combinations.
+// combinations returns the texts of all combinations.
 func combinations(p *Params, names []Param, secrets *Secrets) (texts []string) {
 	c := p.Combine(names, secrets)
 	for set := c.Next(0); set != 0; set = c.Next(set) {
@@ -53,7 +53,7 @@ func TestCombinations(t *testing.T) {
 	}
 }
 
-// Levels of the address are alternatives: no key has two of them.
+// Levels of an address are alternatives: no key has two of them.
 func TestCombinationsHaveOneLevel(t *testing.T) {
 	var p Params
 	for _, q := range []Param{{Addr, "ip", "192.0.2.7"}, {Addr, "v4/24", "192.0.2.0/24"}, {Addr, "v4/16", "192.0.0.0/16"}, {Query, "q", "1"}} {
@@ -68,8 +68,8 @@ func TestCombinationsHaveOneLevel(t *testing.T) {
 	}
 }
 
-// The combinations are the subsets of the parameters, in the order of their size,
-// none twice: as many sizes as fit, and each a text that its parameters alone have.
+// The combinations are the distinct subsets of the parameters, ordered by size, up to the largest
+// size that fits. The text of each is the text of its parameters alone.
 func TestCombinationsAreTheSubsets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		params := rapid.SliceOfN(anyParam(), 0, 9).Draw(t, "params")
@@ -81,7 +81,7 @@ func TestCombinationsAreTheSubsets(t *testing.T) {
 			p.Add(q)
 		}
 		p.Sort()
-		var all []Param // that are combined
+		var all []Param // the combined parameters
 		for i := range p.Len() {
 			if q := p.At(i); !slices.Contains(all, q) && !(&Secrets{}).Hides(q.Name) {
 				all = append(all, q)

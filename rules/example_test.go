@@ -30,8 +30,8 @@ func ExampleParseRate() {
 	// rate "fast": want N/D, for example "200/s" or "60/1m"
 }
 
-// Rules that code builds are judged like those of a file: all that is wrong is reported,
-// each with the path of its field and a hint.
+// Rules built by code are validated like those of a file. All errors are reported, each with the
+// path of its field and a hint.
 func ExampleRules_Validate() {
 	route, err := rules.ParseRoute("GET /search")
 	if err != nil {

@@ -47,8 +47,8 @@ func TestExceptionMatchesText(t *testing.T) {
 	}
 }
 
-// An exception's values say of canonical text what they say of the parameters
-// that it was made of.
+// An exception's values match canonical text exactly if they match the parameters that it was made
+// from.
 func TestExceptionAgreesWithTheParameters(t *testing.T) {
 	piece := rapid.SampledFrom([]string{"a", "b", "*", "%", "&", "=", "?", ":", " ", "ä", "~"})
 	word := rapid.Map(rapid.SliceOfN(piece, 0, 5), func(p []string) string { return strings.Join(p, "") })

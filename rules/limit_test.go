@@ -21,7 +21,7 @@ func TestLimitValidate(t *testing.T) {
 		name  string
 		unit  Unit
 		limit Limit
-		field string // to blame; empty: good
+		field string // the field at fault; empty if the limit is valid
 	}{
 		{"default", Requests, with(func(*Limit) {}), ""},
 		{"no rate", Requests, Limit{Mode: ModeLimit}, "rate"},

@@ -18,7 +18,7 @@ func TestSecretsWithinValues(t *testing.T) {
 		"password%253Dhunter2":             "password=~",
 		"password=one&u=token%3Dtwo":       "password=~&u=token=~",
 		`{user[password]=hunter2}`:         `{user[password]=~}`,
-		// These hold none.
+		// These hold no secret.
 		"a=b":                    "a=b",
 		"YWJj==":                 "YWJj==",
 		"status=1&token_type=x":  "status=1&token_type=x",
@@ -57,7 +57,7 @@ func TestSecretsInPaths(t *testing.T) {
 		"/password-reset-token/abc/ok": "/password-reset-token/~/ok",
 		"/session/1/token/2":           "/session/~/token/~",
 		"/password/token/x":            "/password/~/x",
-		// These hold none.
+		// These hold no secret.
 		"/": "/", "": "", "*": "*", "/auth/login": "/auth/login", "/code/go": "/code/go", "/oauth/token": "/oauth/token",
 		"/token/": "/token/", "/a=b;c=d//e": "/a=b;c=d//e", "/tokens/7": "/tokens/7",
 	} {
@@ -67,8 +67,8 @@ func TestSecretsInPaths(t *testing.T) {
 	}
 }
 
-// However often a secret's value is escaped, up to the limit, and whatever stands around it, no key
-// has it.
+// However often a secret's value is escaped, up to the limit, and whatever surrounds it, no key
+// contains it.
 func TestNoKeyHasASecretWithinAValue(t *testing.T) {
 	const secret = "hunter2hunter2"
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyBytes are strings of bytes that mean something somewhere, and of any others.
+// anyBytes generates strings of bytes that are special in some syntax, and of any other bytes.
 func anyBytes() *rapid.Generator[string] {
 	special := rapid.SampledFrom([]byte("%%%&&==++;:/?#~aA09fF ._-\x00\x7f\xc3\xa9\xff|@,"))
 	b := rapid.OneOf(special, rapid.Byte())
@@ -30,7 +30,7 @@ func anyParam() *rapid.Generator[Param] {
 	})
 }
 
-// canonicalOf is the multiset as a string, by other means than the code's.
+// canonicalOf returns the multiset as a string. It shares no code with the implementation.
 func canonicalOf(params []Param) string {
 	var all []string
 	for _, p := range params {
@@ -128,8 +128,8 @@ func checkCanonicalQuery(t interface{ Fatalf(string, ...any) }, raw string) {
 	if twice := CanonicalQuery(once); twice != once {
 		t.Fatalf("CanonicalQuery(%q) is %q, and of that %q", raw, once, twice)
 	}
-	// net/url refuses a parameter with a ";" or an invalid "%"; what it accepts
-	// must have the same parameters.
+	// net/url refuses a parameter with a ";" or an invalid "%". A query that it accepts must have
+	// the same parameters afterwards.
 	want, err := url.ParseQuery(raw)
 	if err != nil {
 		return
@@ -167,7 +167,7 @@ func FuzzCanonicalQuery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw string) { checkCanonicalQuery(t, raw) })
 }
 
-// Parameters are in the order of their decoded names, then values, then sources.
+// Sort orders parameters by their decoded names, then values, then sources.
 func TestSortIsByDecodedNameValueAndSource(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p Params
@@ -185,7 +185,7 @@ func TestSortIsByDecodedNameValueAndSource(t *testing.T) {
 	})
 }
 
-// What was added by name is a part of keys that name it, and of no others.
+// Parameters added by name are part of keys that name them, and of no others.
 func TestNamedParameters(t *testing.T) {
 	var p Params
 	p.AddQuery("q=1&b=2&token=3")
@@ -252,8 +252,8 @@ func TestAppendNamedTakesNameAndSource(t *testing.T) {
 	}
 }
 
-// A Params that is used again gives what a new one gives, and parameters that
-// were decoded first survive those that are decoded later.
+// A reused Params gives the same results as a new one, and parameters decoded earlier survive the
+// decoding of later ones.
 func TestParamsAreReusedWithoutTraces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var reused Params
@@ -291,7 +291,7 @@ func TestParamsAreReusedWithoutTraces(t *testing.T) {
 	})
 }
 
-// A buffer that one monster has grown is not kept for all that follow.
+// A buffer that grew for one huge query is not kept.
 func TestResetKeepsNoMonster(t *testing.T) {
 	var p Params
 	for size, kept := range map[int]bool{1000: true, keepDecoded + 1: false} {
@@ -322,7 +322,7 @@ func TestParamsDoNotAllocateOnceWarm(t *testing.T) {
 	}
 }
 
-// A hostile query costs n log n.
+// The cost of a hostile query is n log n.
 func TestSortOfAHostileQueryIsNotQuadratic(t *testing.T) {
 	query := func(n int) string {
 		var b strings.Builder
@@ -331,7 +331,7 @@ func TestSortOfAHostileQueryIsNotQuadratic(t *testing.T) {
 		}
 		return b.String()
 	}
-	// Of the processor: on a busy machine the time of the clock says nothing.
+	// The test measures processor time, since elapsed time means nothing on a busy machine.
 	used := func() time.Duration {
 		var u syscall.Rusage
 		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -346,8 +346,8 @@ func TestSortOfAHostileQueryIsNotQuadratic(t *testing.T) {
 		}
 		return (used() - begin) / time.Duration(times)
 	}
-	// For 256 times as many a quadratic sort takes 65,536 times as long, n log n 460 times, and some
-	// times that where the caches are too small.
+	// For 256 times as many parameters, a quadratic sort takes 65,536 times as long. An n log n
+	// sort takes 460 times as long, or a few times that if the caches are too small.
 	small, large := mean(query(1000), 200), mean(query(256_000), 1)
 	if large > 10_000*small {
 		t.Errorf("1,000 parameters take %v, 256,000 take %v: %.0f times as long", small, large, float64(large)/float64(small))

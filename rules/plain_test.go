@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// plainOrNot is a query that mostly needs no decoding.
+// plainOrNot generates queries that mostly need no decoding.
 func plainOrNot() *rapid.Generator[string] {
 	word := rapid.SampledFrom([]string{"", "a", "b", "a-", "a~", "ab", "token", "x.token", "1", "22", "Z", "%41", "+", "a=b"})
 	value := rapid.OneOf(word, rapid.SampledFrom([]string{"%c3%A9", "%2", "%", "%zz", "é", "%26%3d", "%25", "a+%2B", "%7e%7E"}))
@@ -21,7 +21,7 @@ func plainOrNot() *rapid.Generator[string] {
 	})
 }
 
-// What AppendPlain writes is what Params writes of the same query.
+// AppendPlain writes the same text as Params for the same query.
 func TestAppendPlainIsWhatParamsAppend(t *testing.T) {
 	var secrets Secrets
 	plain := 0
@@ -86,7 +86,7 @@ func TestAppendPlainTakesWhatIsPlain(t *testing.T) {
 	}
 }
 
-// Whatever the bytes around it, each byte is told from the unreserved ones.
+// separators marks exactly the bytes that are not unreserved, whatever bytes surround them.
 func TestSeparators(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := string(rapid.SliceOfN(rapid.Byte(), 0, maxPlainQuery).Draw(t, "s"))

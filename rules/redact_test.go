@@ -109,7 +109,8 @@ func TestParamsRedact(t *testing.T) {
 	}
 }
 
-// What one request costs is bounded, and its values are still known.
+// The cost of one request is bounded: values beyond the bound are not hashed. The parameters keep
+// their values.
 func TestManyRedactedValues(t *testing.T) {
 	x := redaction(t, Param{Name: "q"})
 	var p Params
@@ -149,7 +150,7 @@ func TestNewRedactionRefuses(t *testing.T) {
 	}
 }
 
-// A text that the aggregator gets is canonical, so it publishes the key that guards look up.
+// A redacted text is canonical, so the aggregator publishes the key that guards look up.
 func TestRedactedTextIsCanonical(t *testing.T) {
 	x := redaction(t, Param{Name: "q"}, Param{Header, "x-api-key", ""}).NewRedactor()
 	rule := &Rule{Match: Match{Route: Route{text: "*"}}, By: By{Kind: ByAll}}

@@ -97,7 +97,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// routes are patterns that http.ServeMux takes, and paths that it does not clean.
+// These are patterns that http.ServeMux accepts, and paths that it does not clean.
 var (
 	routeParts = rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c%20d", "{x}", "{y}", "{z}"}), 0, 3)
 	routeEnds  = rapid.SampledFrom([]string{"", "/", "/{$}", "/{rest...}"})
@@ -125,8 +125,8 @@ func drawPattern(t *rapid.T) string {
 	return path
 }
 
-// A route matches what a ServeMux with that one pattern serves, and its values
-// are those of the request.
+// A route matches the requests that a ServeMux with that one pattern serves, and has the same
+// values.
 func TestRouteMatchesWhatServeMuxServes(t *testing.T) {
 	matched := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -173,7 +173,7 @@ func TestRouteMatchesWhatServeMuxServes(t *testing.T) {
 	}
 }
 
-// MayMatch never rules out a pattern whose requests the route can match.
+// MayMatch never excludes a pattern whose requests the route can match.
 func TestMayMatchRulesOutNothingThatMatches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, err := ParseRoute(drawPattern(t))

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// goodRules are one rule of each kind.
+// goodRules returns one rule of each kind.
 func goodRules(t testing.TB) *Rules {
 	all, health := mustRoute(t, "*"), mustRoute(t, "GET /healthz")
 	return &Rules{Namespace: "Shop_1", Rules: []Rule{
@@ -172,7 +172,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Whatever is wrong is told at once, each with its path and a hint.
+// Validate reports all errors at once, each with its path and a hint.
 func TestValidateReportsAll(t *testing.T) {
 	r := goodRules(t)
 	r.Namespace = "a.b"

@@ -58,8 +58,8 @@ func TestSecretsHide(t *testing.T) {
 	}
 }
 
-// hiddenNames have reached the published set when only whole names were compared, or
-// are what users call such things.
+// hiddenNames are names that were published when only whole names were compared, and names that
+// users choose for secrets.
 var hiddenNames = strings.Split("client_secret,refresh_token,id_token,new_password,password_confirmation,userPassword,sessionid,PHPSESSID,"+
 	"pwd,jwt,auth,code,otp,sig,X-Amz-Signature,private_key,credit_card, password,user:password,user{password},"+
 	"PWD,_jwt_,{auth},user[code],user.otp,sig:,%70wd[pwd],"+
@@ -71,7 +71,7 @@ var hiddenNames = strings.Split("client_secret,refresh_token,id_token,new_passwo
 	"session,session_id,sessionId,JSESSIONID,ASP.NET_SessionId,usersession,session_key,sessid,"+
 	"signature,X-Signature,oauth_signature,Authorization,Proxy-Authorization,пароль_password,été_token", ",")
 
-// ordinaryNames have a secret's letters, and are none.
+// ordinaryNames contain the letters of secret names but are not secret.
 var ordinaryNames = strings.Split("q,page,sort,lang,id,key,keys,keyword,keyboard,monkey,turkey,hotkey,compass,pass,passenger,passage,passwordhint,word,"+
 	"author,authors,authority,authored_by,author_id,oauth,auth_type,zipcode,zip_code,discount_code,discountCode,promo_code,country_code,codes,coder,decode,encode,barcode,code_style,qrcode,unicode,"+
 	"design,designer,sign,signed,assign,sigma,sig_digits,signature_version,SignatureMethod,X-Amz-SignedHeaders,"+
@@ -93,7 +93,7 @@ func TestSecretsByWordAndEnding(t *testing.T) {
 	}
 }
 
-// Except exempts names, not words: what is not named stays hidden.
+// Except exempts exact names, not words: all other names stay hidden.
 func TestSecretsExceptExemptsExactNames(t *testing.T) {
 	s := NewSecrets([]string{"pin", "card number"}, []string{"auth-code", "token", "sort_code", "code", "pin"})
 	for name, want := range map[string]bool{
@@ -106,8 +106,8 @@ func TestSecretsExceptExemptsExactNames(t *testing.T) {
 	}
 }
 
-// slowlySecret says the same as the documentation, by regular expressions: a part's
-// words are set apart by spaces, and then put together again, one after the other.
+// slowlySecret implements the documentation with regular expressions. It separates the words of a
+// part by spaces, and then joins them again one after the other.
 func slowlySecret(name string) bool {
 	for _, part := range regexp.MustCompile(`[\[\].]`).Split(name, -1) {
 		text := strings.Map(func(r rune) rune { // each byte that is not ASCII is a letter
@@ -139,7 +139,7 @@ func slowlySecret(name string) bool {
 	return false
 }
 
-// latin1 is a string with a rune for each byte of s.
+// latin1 returns a string with a rune for each byte of s.
 func latin1(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -160,8 +160,8 @@ func FuzzSecrets(f *testing.F) {
 	})
 }
 
-// What is put together of secrets' words and what may stand around them is hidden or
-// not as the reference says.
+// Names put together from secret words and possible neighbours are hidden exactly if the reference
+// hides them.
 func TestSecretsAgainstTheReference(t *testing.T) {
 	pieces := slices.Concat(secretWords, secretEndings, secretNames, notSecret,
 		[]string{"", "_", "-", " ", ":", "{", "[", "]", ".", "1", "22", "id", "Id", "ID", "type", "Type", "my", "a", "X", "é", "api", "key", "Key", "pass", "word", "TOKEN", "Secret", "Code"})
@@ -180,8 +180,8 @@ func TestSecretsAgainstTheReference(t *testing.T) {
 	}
 }
 
-// Every default name is hidden in any case, with "-" and "_" anywhere, and as a
-// part of a structured name.
+// Every default name is hidden in any case, with "-" and "_" anywhere, and as part of a structured
+// name.
 func TestSecretsHideEveryWayToWriteAName(t *testing.T) {
 	var s Secrets
 	rapid.Check(t, func(t *rapid.T) {
@@ -198,7 +198,7 @@ func TestSecretsHideEveryWayToWriteAName(t *testing.T) {
 	})
 }
 
-// The quick look never passes a name that the thorough one hides.
+// The quick check never passes a name that the thorough check hides.
 func TestQuickLookPassesNoSecret(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		extra := rapid.SliceOfN(rapid.OneOf(rapid.StringMatching(`[a-zA-Z0-9_-]{0,6}`), anyBytes()), 0, 4).Draw(t, "extra")
@@ -215,7 +215,7 @@ func TestQuickLookPassesNoSecret(t *testing.T) {
 	})
 }
 
-// A name that was asked to be hidden is hidden when it comes just so.
+// A configured secret name is hidden if a request has exactly that name.
 func TestExtraSecretsAreHiddenAsTheyAreGiven(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.OneOf(rapid.StringMatching(`[a-zA-ZÀ-ÿА-я0-9_ :/-]{1,100}`), anyBytes()).Draw(t, "name")

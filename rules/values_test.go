@@ -11,9 +11,9 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// firstValues is the choice of a request's parameters, all of them different and
-// sorted, as the documentation tells it: a value goes once round all names at a time.
-// The first round takes as many names as are allowed, the others fill up to eight.
+// firstValues returns the documented choice of a request's parameters, all of them different and
+// sorted. Values are chosen in rounds, one value of each name in a round. The first round takes as
+// many names as are allowed, and later rounds fill up to eight values.
 func firstValues(params []Param, names int) []Param {
 	var rounds [][]Param
 	for i, q := range params {
@@ -120,8 +120,8 @@ func textsOf(params []Param) (texts []string) {
 	return texts
 }
 
-// Of any two requests the pairings that both have come in the same order, so that
-// requests which wait for permits of several keys cannot wait for each other.
+// The pairings that two requests have in common come in the same order in both, so requests that
+// wait for permits of several keys cannot wait for each other.
 func TestPairingsAreTheFirstOfAll(t *testing.T) {
 	several, more := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -175,8 +175,7 @@ func TestPairingsAreTheFirstOfAll(t *testing.T) {
 	}
 }
 
-// A hostile query costs no more than in proportion to its length, and nothing is
-// allocated once there was such a one.
+// The cost of a hostile query is proportional to its length. Later queries allocate nothing.
 func TestValuesOfAHostileQuery(t *testing.T) {
 	var b strings.Builder
 	for i := range 20_000 {
@@ -205,7 +204,7 @@ func TestValuesOfAHostileQuery(t *testing.T) {
 	}
 }
 
-// No parameter, of any name and value, makes a reserved text.
+// No parameter, with any name and value, makes a reserved text.
 func TestNoRequestSpellsAReservedText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.OneOf(rapid.SampledFrom([]string{"~more", "~again", "~again&q", "?~more", "", "*", "="}), rapid.String())
@@ -222,7 +221,7 @@ func TestNoRequestSpellsAReservedText(t *testing.T) {
 	})
 }
 
-// No request spells a total.
+// No request's text equals a total's.
 func TestNoParameterSpellsATotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := Param{Name: rapid.SampledFrom([]string{"*", "", "?*", "a"}).Draw(t, "name"), Value: rapid.SampledFrom([]string{"*", "", "?*"}).Draw(t, "value")}

@@ -30,8 +30,7 @@ func anyWindow() *rapid.Generator[time.Duration] { return windowgen.Length(MinWi
 
 func anyTime(w Window) *rapid.Generator[time.Time] { return windowgen.Time(w.Pane, w.Start) }
 
-// A window is of 10 to 60 panes of max(100 ms, D/60), and with one pane more it
-// would be longer than D.
+// A window has 10 to 60 panes of max(100 ms, D/60) each. One more pane would make it longer than D.
 func TestWindowIsNeverLongerThanAskedFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := anyWindow().Draw(t, "d")

@@ -64,7 +64,7 @@ func TestCheck(t *testing.T) {
 		name   string
 		addrs  []string
 		change func(*kafkasink.Config)
-		want   []string // in the error; none: all is well
+		want   []string // in the error; empty if all is well
 	}{
 		{"well", plain.ListenAddrs(), func(*kafkasink.Config) {}, nil},
 		{"one broker is away", []string{nobody, plain.ListenAddrs()[0]}, func(*kafkasink.Config) {}, nil},
@@ -137,7 +137,7 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The address that the cluster gives for a leader cannot be reached.
+// The address that the cluster announces for a leader cannot be reached.
 func TestCheckAdvertisedAddress(t *testing.T) {
 	c := fake(t)
 	c.ControlKey(int16(kmsg.Metadata), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
@@ -161,7 +161,7 @@ func TestCheckAdvertisedAddress(t *testing.T) {
 	}
 }
 
-// certificate makes one for 127.0.0.1 that signs itself.
+// certificate returns a self-signed certificate for 127.0.0.1.
 func certificate(t testing.TB) (ca string, server *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/kafka"
 )
 
-// Counts go to Kafka. Check, which a program may skip, says what is wrong with the cluster.
+// Counts go to Kafka. Check reports problems of the cluster. A program may skip it.
 func ExampleNew() {
 	sink, err := kafkasink.New(kafkasink.Config{
 		Rules:      testRules(),

@@ -2,13 +2,13 @@ package kafkasink
 
 import "time"
 
-// RefreshEvery has the cluster asked for partitions more often.
+// RefreshEvery sets how often the cluster is asked for its partitions.
 func (s *Sink) RefreshEvery(d time.Duration) { s.refreshEvery = d }
 
-// StallAfter replaces a session sooner in which nothing moves.
+// StallAfter sets the time after which a session without progress is replaced.
 func (s *Sink) StallAfter(d time.Duration) { s.stallAfter = d }
 
-// ObeyThrottling has the sink obey throttle times of up to d.
+// ObeyThrottling makes the sink obey throttle times of up to d.
 func (s *Sink) ObeyThrottling(d time.Duration) { s.cluster.throttleCap = d }
 
 // Sessions returns how many sessions have not ended.

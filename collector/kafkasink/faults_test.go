@@ -19,8 +19,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// Whatever brokers answer, and whenever they hang up, all that was given is
-// delivered or told as failed.
+// Whatever brokers answer, and whenever they hang up, every given count is delivered or reported as
+// failed.
 func TestNothingIsLostUntold(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -60,7 +60,7 @@ func TestNothingIsLostUntold(t *testing.T) {
 		g.drained()
 		s := g.conserved()
 		got := newReader(t, c.ListenAddrs()).until(func(got []received) bool { return seen(got) >= s.Delivered })
-		// A record that was answered with an error may have been appended.
+		// A record whose answer was an error may still have been appended.
 		if sum := seen(got); sum > g.given {
 			t.Errorf("%d counts of %d were seen", sum, g.given)
 		}
@@ -70,7 +70,7 @@ func TestNothingIsLostUntold(t *testing.T) {
 	})
 }
 
-// Brokers that do not agree with an idempotent producer for long: it is replaced.
+// An idempotent producer is replaced if brokers disagree with it for long.
 func TestIdempotentOutOfStep(t *testing.T) {
 	c := fake(t)
 	ids := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.InitProducerID}, TopLevel: true, Observe: true, Count: -1})
@@ -92,7 +92,7 @@ func TestIdempotentOutOfStep(t *testing.T) {
 	if s := g.conserved(); s.Failed.Sum() != 0 {
 		t.Errorf("%+v", s)
 	}
-	// All are there; those that came back behind those that got through.
+	// All records arrived. The retried ones follow the ones that succeeded at first.
 	newReader(t, c.ListenAddrs()).until(func(got []received) bool { return seen(got) == g.given })
 }
 
@@ -106,7 +106,7 @@ func TestRefused(t *testing.T) {
 	g.send(collector.Flush{}, count("terms", "GET /search?q=a", 7))
 	g.drained()
 	sent := g.send(collector.Flush{})
-	// A broker that is quick answers before the Send of the count returns, and is told by it.
+	// A fast broker answers before the Send of the count returns, so that Send reports the failure.
 	if g.failed != 7 || sent.Err == nil || !strings.Contains(sent.Err.Error(), "authorized") {
 		t.Errorf("%d counts told as failed, last %+v", g.failed, sent)
 	}
@@ -140,7 +140,7 @@ func TestPartitionsAreAdded(t *testing.T) {
 	g.conserved()
 }
 
-// A topic that is made after the sink.
+// The topic is created after the sink.
 func TestTopicComesLate(t *testing.T) {
 	c := fake(t)
 	var log testenv.Log

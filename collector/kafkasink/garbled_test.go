@@ -14,11 +14,11 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// short is a cluster's time-out in tests of damaged answers.
+// short is the cluster timeout in tests of damaged answers.
 const short = 500 * time.Millisecond
 
-// TestSinksSendAgainAfterGarbledAnswers runs ten sinks while the answers of their
-// brokers are damaged. Each sends again soon after that has ended.
+// TestSinksSendAgainAfterGarbledAnswers runs ten sinks while the answers of their brokers are
+// damaged. Each sends again soon after the damage has ended.
 func TestSinksSendAgainAfterGarbledAnswers(t *testing.T) {
 	seeds := 4
 	if testing.Short() {
@@ -32,7 +32,7 @@ func TestSinksSendAgainAfterGarbledAnswers(t *testing.T) {
 	}
 }
 
-// TestSinksSendAgainAfterThrottling has the brokers name throttle times of days.
+// TestSinksSendAgainAfterThrottling uses brokers that ask for throttle times of days.
 func TestSinksSendAgainAfterThrottling(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -69,7 +69,7 @@ func garbled(t *testing.T, seed uint64, start func(*testenv.Garbler)) {
 	if garbler.Damaged() == 0 {
 		t.Fatal("no answer was damaged")
 	}
-	// Each partition of each sink, not only some of them.
+	// This checks each partition of each sink, not only some of them.
 	healed := time.Now()
 	waiting := make(map[int]int64)
 	for i, g := range sinks {
@@ -94,12 +94,12 @@ func garbled(t *testing.T, seed uint64, start func(*testenv.Garbler)) {
 	}
 }
 
-// bound is within what time a sink sends again: the 15 s of a session in which
-// nothing moves, and some to spare for a machine that is busy.
+// bound is the time within which a sink sends again: 15 s until a session without progress is
+// replaced, and some to spare for a busy machine.
 const bound = 30 * time.Second
 
-// TestStuckSessionIsReplaced has the client of the sink obey a long throttle time. Another
-// takes its place and its records, and nothing waits for the end of that time.
+// TestStuckSessionIsReplaced uses a session whose client obeys a long throttle time. Another
+// session takes its place and its records, without waiting for the end of that time.
 func TestStuckSessionIsReplaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -131,8 +131,8 @@ func TestStuckSessionIsReplaced(t *testing.T) {
 	g.await("end of the stuck session", func(kafkasink.Stats) bool { return s.Sessions() == 0 })
 }
 
-// TestUselessSessionIsReplaced has each produce request fail so that its records are to be tried
-// again: the session is replaced, and the next one delivers them.
+// TestUselessSessionIsReplaced makes each produce request fail with an error to retry. The session
+// is replaced, and the next one delivers the records.
 func TestUselessSessionIsReplaced(t *testing.T) {
 	c := fake(t)
 	s := newSink(t, config(c.ListenAddrs(), func(c *kafkasink.Config) { c.Connection.Timeout = short }))

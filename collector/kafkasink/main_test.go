@@ -23,8 +23,8 @@ func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 const topic = "counters"
 
-// rules are a rule whose keys are spread over the partitions, and one whose keys
-// must be counted in one place.
+// testRules returns a rule whose keys are spread over the partitions, and one whose keys must be
+// counted in one place.
 func testRules() *rules.Rules {
 	return &rules.Rules{Namespace: "shop", Rules: []rules.Rule{
 		{ID: "terms", Hot: []rules.Threshold{{Rate: rules.Rate{N: 10, Per: time.Second}}}},
@@ -43,7 +43,7 @@ func fake(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 	return c
 }
 
-// config is a sink's to the addresses, with what the changes say.
+// config returns a sink's configuration for these addresses, edited by changes.
 func config(addrs []string, changes ...func(*kafkasink.Config)) kafkasink.Config {
 	c := kafkasink.Config{
 		Rules:      testRules(),
@@ -67,7 +67,7 @@ func newSink(t testing.TB, c kafkasink.Config) *kafkasink.Sink {
 	return s
 }
 
-// giver gives a sink flushes and adds up what it was told of them.
+// giver sends flushes to a sink and sums the sink's reports about them.
 type giver struct {
 	t    testing.TB
 	sink *kafkasink.Sink
@@ -111,14 +111,14 @@ func (g *giver) await(what string, ok func(kafkasink.Stats) bool) {
 	testenv.Eventually(g.t, what, func() bool { return ok(g.sink.Stats()) }, func() any { return []any{g.sink.Stats(), g.err} })
 }
 
-// drained awaits that nothing waits any more.
+// drained waits until no record is waiting.
 func (g *giver) drained() {
 	g.t.Helper()
 	g.await("end of the queue", func(s kafkasink.Stats) bool { return s.Waiting == 0 })
 }
 
-// conserved closes the sink and checks that all that was given was delivered or
-// told as failed, and no memory is held.
+// conserved closes the sink. It checks that every given count was delivered or reported as failed,
+// and that no memory is held.
 func (g *giver) conserved() kafkasink.Stats {
 	g.t.Helper()
 	_ = g.sink.Close()
@@ -143,7 +143,7 @@ func terms(n int) (counts []collector.Count) {
 	return counts
 }
 
-// received is a record as a reader got it.
+// received is a record as read from the topic.
 type received struct {
 	wire.RecordHead
 	ours      bool

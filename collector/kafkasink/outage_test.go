@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// A broker that goes away and comes back on its port.
+// A broker stops and restarts on its port.
 func TestOutage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -68,8 +68,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// inPlace checks that each partition's numbers rise, the first time that each comes: there may
-// be gaps, and a batch whose answer was lost may come again, as a whole.
+// inPlace checks that each partition's numbers rise, counting only the first arrival of each. There
+// may be gaps, and a batch whose answer was lost may arrive again as a whole.
 func inPlace(t testing.TB, got []received) {
 	t.Helper()
 	type number struct {
@@ -107,7 +107,7 @@ func TestKafkaComesLate(t *testing.T) {
 	g.drained()
 	aged := int64(0)
 	for _, r := range newReader(t, addrs).atLeast(3) {
-		if r.Unsent != lost || r.Seq != 1 { // told to all, since any key may be among them
+		if r.Unsent != lost || r.Seq != 1 { // sent to all, since any key may be among them
 			t.Errorf("partition %d: unsent %d of %d", r.partition, r.Unsent, lost)
 		}
 		aged += r.Aged
@@ -119,7 +119,7 @@ func TestKafkaComesLate(t *testing.T) {
 }
 
 func TestNeverConnected(t *testing.T) {
-	quiet, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	quiet, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestCloseGivesUpInTime(t *testing.T) {
 func idempotent(c *kafkasink.Config) { c.Acks, c.Idempotent = kafkasink.AcksAll, true }
 func acksAll(c *kafkasink.Config)    { c.Acks = kafkasink.AcksAll }
 
-// Errors that brokers answer with while leaders change.
+// Brokers answer with errors while leaders change.
 func TestLeaderChanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -202,7 +202,7 @@ func TestLeaderChanges(t *testing.T) {
 	}
 }
 
-// seen is the sum of the counts, each record taken once.
+// seen returns the sum of the counts, with each record taken once.
 func seen(got []received) (sum int64) {
 	type number struct {
 		life      uint64

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/kafka"
 )
 
-// What the fake cannot tell: whether the real one takes all that we say.
+// The fake cannot show whether a real Kafka accepts all our requests. This test does.
 func TestRealKafka(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

@@ -85,7 +85,7 @@ func inOrder(t testing.TB, got []received) {
 	}
 }
 
-// mass is the sum of a value's counts.
+// mass returns the sum of a value's counts.
 func mass(value string) (sum int64) {
 	for line := range strings.SplitSeq(value, "\n") {
 		if l, err := wire.ParseLine([]byte(line)); err == nil {
@@ -110,7 +110,7 @@ func TestHeartbeats(t *testing.T) {
 	}
 	one := count("terms", "GET /search?q=a", 1)
 	home := wire.Partition([]byte("GET%20/search?q=a"), 3)
-	g.send(collector.Flush{}) // the first told all
+	g.send(collector.Flush{}) // the first reported all
 	want := per()
 	all := func(n int) {
 		for p := range int32(3) {
@@ -175,8 +175,8 @@ func TestOrigins(t *testing.T) {
 	g.conserved()
 }
 
-// What does not fit one record goes in several, and nobody's buffer is mixed up
-// with another's.
+// Counts that do not fit into one record are sent in several, and no buffer is mixed up with
+// another.
 func TestLargeFlush(t *testing.T) {
 	for _, compression := range []kafkasink.Compression{kafkasink.Zstd, kafkasink.LZ4, kafkasink.NoCompression} {
 		t.Run(compression.String(), func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestStrangeCounts(t *testing.T) {
 	}
 }
 
-// An urgent flush must not wait for company.
+// An urgent flush is sent without waiting for others.
 func TestRecordLeavesAtOnce(t *testing.T) {
 	c := fake(t)
 	g := &giver{t: t, sink: newSink(t, config(c.ListenAddrs()))}
@@ -234,7 +234,7 @@ func TestRecordLeavesAtOnce(t *testing.T) {
 	for range 20 {
 		began := time.Now()
 		g.send(collector.Flush{}, terms(1)...)
-		g.drained() // looks each 2 ms
+		g.drained() // it polls every 2 ms
 		best = min(best, time.Since(began))
 	}
 	if best > 20*time.Millisecond {
@@ -305,7 +305,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// A flush of the most lines that the collector sends, to twelve partitions.
+// BenchmarkSend sends a flush with the largest number of lines to twelve partitions.
 func BenchmarkSend(b *testing.B) {
 	c := fake(b, kfake.SeedTopics(12, topic), kfake.BlackholeProduce())
 	g := &giver{t: b, sink: newSink(b, config(c.ListenAddrs()))}
@@ -329,8 +329,8 @@ func BenchmarkSend(b *testing.B) {
 	})
 }
 
-// Each record is signed with its partition and its headers, heartbeats too; who does not
-// verify that reads it as ever.
+// Each record is signed together with its partition and its headers, and so are heartbeats. A
+// reader that does not verify signatures reads them as before.
 func TestRecordsAreSigned(t *testing.T) {
 	key := []byte("0123456789abcdef0123456789abcdef")
 	c := fake(t)

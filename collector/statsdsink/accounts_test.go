@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// accountsOf are the accounts that packets tell, by key, and what they and other lines
-// add up to.
+// accountsOf returns the accounts in the packets, by key, and the sums of counts with and without
+// an account. It checks them against the sums that the packets state.
 func accountsOf(t *testing.T, sent []string) (told map[string]wire.Account, booked, loose uint64) {
 	t.Helper()
 	told = make(map[string]wire.Account)
@@ -44,9 +44,9 @@ func accountsOf(t *testing.T, sent []string) (told map[string]wire.Account, book
 	return told, booked, loose
 }
 
-// Candidates, hot keys and suspects are told with what they have counted in all, and so
-// again in the next flushes; hot keys and suspects once a second anyhow, also those that
-// never came. Other keys have no account.
+// Candidates, hot keys and suspects are sent with their total so far, and again in the next
+// flushes. Hot keys and suspects are also sent once a second, even if they had no counts. Other
+// keys have no account.
 func TestAccountsAreTold(t *testing.T) {
 	ruleset := ruled(over(400, time.Second))
 	out := &packets{}
@@ -112,7 +112,7 @@ func TestAccountsAreTold(t *testing.T) {
 	}
 }
 
-// A StatsD that is not ours gets no accounts: the bytes are as ever.
+// A foreign StatsD gets no accounts: its packets are unchanged.
 func TestNoAccountsWithoutMeta(t *testing.T) {
 	ruleset := ruled(over(400, time.Second))
 	out := &packets{}

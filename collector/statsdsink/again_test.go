@@ -10,14 +10,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// keptPackets is a sender that keeps what it is given.
+// keptPackets is a sender that keeps its packets.
 type keptPackets struct{ strings.Builder }
 
 func (k *keptPackets) Send(packet []byte) (int, error) { return k.Write(packet) }
 func (k *keptPackets) Close() error                    { return nil }
 
-// What a share has too much is for our own listener: others, who would make a series
-// of it, get the lines that they always got.
+// The excess of a group's total goes to our own listener only. Others, which would make a series of
+// it, get the same lines as ever.
 func TestWhatAShareHasTooMuchIsForOurListener(t *testing.T) {
 	share := rules.Threshold{Kind: rules.Share, Factor: rules.Percent(50), Rate: rules.Rate{N: 5, Per: time.Second}}.WithDefaults()
 	rules := &rules.Rules{Namespace: "shop", Rules: []rules.Rule{

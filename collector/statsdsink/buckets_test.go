@@ -13,8 +13,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Packets state the sums of the loose counts before them of rules with a jump, by bucket: when
-// there were some, at most once a flush. All of them say after which statement they were made.
+// Packets state, by bucket, the sums of the loose counts before them, for rules with a jump. A
+// flush has at most one statement, and only if there were such counts. All packets name the
+// statement that they follow.
 func TestPacketsStateBucketSums(t *testing.T) {
 	jump := rules.Threshold{Kind: rules.Jump, Factor: rules.NewFraction(8, 1), Rate: rules.Rate{N: 400, Per: time.Second}}.WithDefaults()
 	ruleset := &rules.Rules{Namespace: "shop", Rules: []rules.Rule{
@@ -81,7 +82,7 @@ func TestPacketsStateBucketSums(t *testing.T) {
 	}
 }
 
-// After other rules no statement is compared with one before.
+// After a change of the rules, no statement is compared with an earlier one.
 func TestBucketSumsOfOtherRules(t *testing.T) {
 	var b bucketSums
 	b.setRules(1)

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Counts for a StatsD server other than hotparam's aggregator: lines of counters only.
+// A StatsD server other than hotparam's aggregator gets lines of counters only.
 func ExampleNew() {
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -43,7 +43,7 @@ func ExampleNew() {
 	// Output: shop.search-terms.hot_param.GET%20/search?q=phone:3|c <nil>
 }
 
-// Each key has one of two aggregators, which share the work.
+// Each key goes to one of two aggregators, which share the work.
 func ExampleConfig() {
 	rules := &rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: "search-terms"}}}
 	sink, err := statsdsink.New(statsdsink.Config{
@@ -51,6 +51,6 @@ func ExampleConfig() {
 		Addrs:  []string{"aggregator-1:8125", "tcp://aggregator-2:8125"},
 		Spread: statsdsink.SpreadHash,
 	})
-	fmt.Println(sink != nil, err) // nothing is dialled before counts are sent
+	fmt.Println(sink != nil, err) // no connection is dialled before counts are sent
 	// Output: true <nil>
 }

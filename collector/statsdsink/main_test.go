@@ -25,7 +25,7 @@ func newCollector(t testing.TB, c collector.Config) *collector.Collector {
 	return col
 }
 
-// run runs a collector while f works.
+// run runs a collector while f runs.
 func run(t *testing.T, c *collector.Collector, f func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -38,7 +38,7 @@ func run(t *testing.T, c *collector.Collector, f func()) {
 	}
 }
 
-// ruled are rules with one rule, "terms", that counts by these thresholds.
+// ruled returns rules with one rule, "terms", with these thresholds.
 func ruled(hot ...rules.Threshold) *rules.Rules {
 	return &rules.Rules{Rules: []rules.Rule{{ID: "terms", Hot: hot}}}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A StatsD that is not ours gets a crowd's counts each 100 ms, all of them; what is
-// hot here alone is told as soon as with one of ours.
+// A foreign StatsD gets all counts of a crowd every 100 ms. A key that is hot on this instance
+// alone is reported as soon as with our own listener.
 func TestNothingIsUrgentToAPatientSink(t *testing.T) {
 	for _, patient := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// While the rules come and go, the sums that packets state are of the rules in force, go on
-// where a rule is back, and count what is sent of rules that are gone.
+// While rules are replaced, the sums in packets are those of the rules in force. The sums of a rule
+// that returns continue. Counts of removed rules that are still sent are included.
 func TestSetRules(t *testing.T) {
 	rule := func(id string) rules.Rule {
 		return rules.Rule{ID: id, Hot: []rules.Threshold{over(40, time.Second)}}
@@ -37,7 +37,7 @@ func TestSetRules(t *testing.T) {
 	for i, ids := range []string{"ab", "bca", "ca", "c", "abc", "ab"} {
 		ruleset := set(ids)
 		c.Reload(ruleset)
-		for j, id := range []string{"a", "b", "c"} { // also of rules that are gone
+		for j, id := range []string{"a", "b", "c"} { // also for removed rules
 			member := fmt.Appendf(nil, "%s GET /s?q=%d", id, i)
 			if strings.Contains("ab"+ids, id) {
 				c.Add(rules.Hash(member), member, uint64(j+1))
@@ -79,7 +79,7 @@ func TestSetRules(t *testing.T) {
 	}
 }
 
-// Rules that are gone do not add up without end.
+// The state of removed rules is bounded.
 func TestFormerRulesAreBounded(t *testing.T) {
 	sink, err := New(Config{Rules: ruled(over(1, time.Second)), Sender: &packets{}, Instance: "api-1"})
 	if err != nil {

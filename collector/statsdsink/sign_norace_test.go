@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 )
 
-// (The race detector has pools forget what they hold.)
+// With the race detector pools lose their content, so the test would fail there.
 func TestSigningDoesNotAllocate(t *testing.T) {
 	cost := func(key []byte) float64 {
 		s := newSink(t, Config{Sender: discard{}, Key: key})

@@ -12,8 +12,8 @@ import (
 
 var signKey = []byte("0123456789abcdef0123456789abcdef")
 
-// Each packet is signed, however full it is, and no longer than others may be; signing
-// costs no allocation.
+// Each packet is signed, even a full one, and the signature does not make it longer than the limit.
+// Signing costs no allocation.
 func TestStatsDSignsEachPacket(t *testing.T) {
 	out := &packets{}
 	s := newSink(t, Config{Sender: out, Key: signKey})

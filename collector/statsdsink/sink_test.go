@@ -90,9 +90,9 @@ func TestStatsDGolden(t *testing.T) {
 	}
 }
 
-// Whatever is to be sent: packets are of bounded size, each begins with a meta
-// line, these are numbered without gaps, what is unsent is told once, and every
-// count is in a packet, too long for any, or told as failed.
+// Packets have a bounded size. Each begins with a meta line, and these are numbered without gaps.
+// Unsent counts are stated once. Every count is in a packet, too long for any packet, or reported
+// as failed.
 func TestStatsDPacketsHoldEveryCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		out := &packets{}
@@ -156,7 +156,7 @@ func TestStatsDPacketsHoldEveryCount(t *testing.T) {
 	})
 }
 
-// A text that was made to fit is never too long for a packet.
+// A text that was cut to fit is never too long for a packet.
 func TestStatsDFittedTextsFitAPacket(t *testing.T) {
 	for _, e := range []wire.Encoding{wire.Plain, wire.Strict} {
 		out := &packets{}
@@ -192,7 +192,7 @@ func (discard) Close() error               { return nil }
 
 func TestStatsDTellsAnAddressThatCannotBeResolved(t *testing.T) {
 	s := newSink(t, Config{Addrs: []string{"no such host:8125"}})
-	for range 2 { // the second does not dial again, and still tells why
+	for range 2 { // the second does not dial again, and still reports why
 		if sent := s.Send(t.Context(), collector.Flush{Held: 1}, []collector.Count{count("terms", "k", 5)}); sent.Failed != 5 || sent.Err == nil {
 			t.Errorf("%+v", sent)
 		}
@@ -237,8 +237,8 @@ func BenchmarkStatsDSend(b *testing.B) {
 	b.ReportMetric(1000*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 }
 
-// Bytes that are no key's have no rule to be sent under: they are dropped, and
-// the drop is counted.
+// A key that is not valid has no rule to be sent under. Its counts are dropped, and the drop is
+// counted.
 func TestBytesThatAreNoKeyAreCountedAsDropped(t *testing.T) {
 	out := &packets{}
 	c, err := collector.New(collector.Config{Sink: newSink(t, Config{Sender: out})})
@@ -253,9 +253,8 @@ func TestBytesThatAreNoKeyAreCountedAsDropped(t *testing.T) {
 	}
 }
 
-// Counts with another start have a packet of their own, which tells it; what was
-// dropped is told in one of the flush's own start. A flush without counts is a
-// packet all the same.
+// Counts with another start have their own packet, which states that start. Dropped counts are
+// stated in a packet with the flush's own start. A flush without counts still sends a packet.
 func TestStatsDPacketsKeepToOneStart(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	part := func(text string, n int64, age time.Duration) collector.Count {

@@ -21,14 +21,15 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// fakeConn is a connection that takes what take takes of each write; nil: all.
+// fakeConn is a connection that accepts what take returns for each write. With a nil take it
+// accepts everything.
 type fakeConn struct {
 	net.Conn
 	take   func(b []byte) (int, error)
 	until  time.Time // the write deadline
 	writes int
 	taken  bytes.Buffer
-	ended  chan struct{} // by either side
+	ended  chan struct{} // closed by either side
 	once   sync.Once
 	closed bool
 }
@@ -67,7 +68,7 @@ func (c *fakeConn) Close() error {
 	return nil
 }
 
-// fakeSocket is a socket that dials by open.
+// fakeSocket returns a socket that dials with open.
 func fakeSocket(t *testing.T, addr string, open func() (net.Conn, error)) *socket {
 	t.Helper()
 	a, err := wire.ParseAddress(addr)
@@ -84,7 +85,7 @@ func fakeSocket(t *testing.T, addr string, open func() (net.Conn, error)) *socke
 	return s
 }
 
-// transports are an address of each kind.
+// transports has an address of each kind.
 var transports = []string{"a:1", "tcp://a:1", "unix:///a", "unixstream:///a"}
 
 func eachTransport(t *testing.T, test func(t *testing.T, addr string)) {
@@ -97,8 +98,8 @@ func eachTransport(t *testing.T, test func(t *testing.T, addr string)) {
 
 func takeNothing([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
 
-// A socket that takes nothing holds others up for one deadline in a second, and is
-// well again when it takes something.
+// A socket that takes nothing delays others by one deadline a second. It is well again once it
+// takes something.
 func TestStuckSocketIsLeftAlone(t *testing.T) {
 	eachTransport(t, func(t *testing.T, addr string) {
 		conn := newFakeConn(takeNothing)
@@ -121,8 +122,8 @@ func TestStuckSocketIsLeftAlone(t *testing.T) {
 	})
 }
 
-// However often a socket takes a packet just in time, its packets wait for little
-// more than a fifth of a second.
+// However often a socket takes a packet just in time, its packets are delayed by little more than a
+// fifth of a second.
 func TestSlowSocketHoldsOthersUpForLittle(t *testing.T) {
 	eachTransport(t, func(t *testing.T, addr string) {
 		conn := newFakeConn(nil)
@@ -147,8 +148,8 @@ func TestSlowSocketHoldsOthersUpForLittle(t *testing.T) {
 	})
 }
 
-// While there is no connection packets wait for the first dial only, and not for
-// long; a dial that hangs holds nobody up, and Close ends it.
+// Without a connection, packets wait for the first dial only, and only briefly. A dial that hangs
+// delays no one, and Close ends it.
 func TestDialDoesNotHoldUpPackets(t *testing.T) {
 	eachTransport(t, func(t *testing.T, addr string) {
 		s := fakeSocket(t, addr, nil)
@@ -174,8 +175,7 @@ func TestDialDoesNotHoldUpPackets(t *testing.T) {
 	})
 }
 
-// A UDP socket is made anew from time to time; packets go by the old one until
-// there is another.
+// A UDP socket is replaced from time to time. Packets use the old one until there is a new one.
 func TestUDPSocketMovesWithItsName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conns := []*fakeConn{newFakeConn(nil), nil, newFakeConn(nil)}
@@ -199,8 +199,8 @@ func TestUDPSocketMovesWithItsName(t *testing.T) {
 	})
 }
 
-// While nobody listens at a UDP address every packet is told as failed but the
-// first, the first of a new socket as well; when somebody does all are sent again.
+// While a UDP address has no listener, every packet but the first is reported as failed. So is the
+// first packet on a new socket. Once there is a listener, all packets are sent again.
 func TestRefusedDatagramsAreToldThroughout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := true
@@ -236,8 +236,8 @@ func TestRefusedDatagramsAreToldThroughout(t *testing.T) {
 	})
 }
 
-// A connection that is found broken is made anew for the same packet; one that the
-// other side has closed is known to be before anything is written to it.
+// A connection that turns out to be broken is replaced for the same packet. A connection that the
+// other side closed is noticed before anything is written to it.
 func TestBrokenConnectionIsMadeAnew(t *testing.T) {
 	for _, addr := range transports[1:] {
 		t.Run(addr, func(t *testing.T) {
@@ -276,7 +276,7 @@ func TestBrokenConnectionIsMadeAnew(t *testing.T) {
 	}
 }
 
-// What accepts connections to close them again is one outage, not one for each.
+// A server that accepts connections only to close them counts as one outage, not as one for each.
 func TestConnectionsThatEndAtOnceAreOneOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var conn *fakeConn
@@ -308,9 +308,9 @@ func TestConnectionsThatEndAtOnceAreOneOutage(t *testing.T) {
 	})
 }
 
-// Whatever a stream takes of each write, and wherever it breaks: on each connection
-// packets come whole and in order, but for the last when it breaks; those told as
-// failed do not come, those told as sent do, if the connection does not break.
+// A stream accepts any part of each write and breaks anywhere. On each connection packets arrive
+// whole and in order, except for the last one when it breaks. Packets reported as failed do not
+// arrive. Packets reported as sent do, unless the connection breaks.
 func TestStreamsStayWhole(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {

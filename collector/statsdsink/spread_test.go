@@ -33,8 +33,8 @@ func TestParseSpread(t *testing.T) {
 	}
 }
 
-// A key's home is the same whatever the order of the list, homes are even, and an
-// address that is added takes its part and moves nothing else.
+// A key's home does not depend on the order of the list. Homes are spread evenly, and an added
+// address takes its share and moves no other keys.
 func TestRendezvous(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z0-9.]{1,12}:[1-9][0-9]{0,4}`), 2, 9, rapid.ID).Draw(t, "nodes")
@@ -63,8 +63,8 @@ func TestRendezvous(t *testing.T) {
 	})
 }
 
-// Which address has a key is for ever: all instances must agree on it, whatever
-// their version.
+// The address of a key must never change, since all instances must agree on it, whatever their
+// version.
 func TestRendezvousGolden(t *testing.T) {
 	nodes := []string{"10.0.0.1:8125", "10.0.0.2:8125", "10.0.0.3:8125"}
 	r := newRendezvous(nodes)
@@ -77,7 +77,7 @@ func TestRendezvousGolden(t *testing.T) {
 	}
 }
 
-// spreadTo makes a sink that sends to fakes.
+// spreadTo returns a sink that sends to n fakes.
 func spreadTo(t testing.TB, spread Spread, rules *rules.Rules, n int) (*Sink, []*packets) {
 	t.Helper()
 	c := Config{Rules: rules, Spread: spread, Instance: "api-1"}
@@ -95,7 +95,7 @@ func spreadTo(t testing.TB, spread Spread, rules *rules.Rules, n int) (*Sink, []
 	return s, fakes
 }
 
-// received is what came in packets: the sum for each line's name, and the metas.
+// received returns the sum for each line's name, and the metas of the packets.
 func received(t interface{ Fatalf(string, ...any) }, packets []string) (counts map[string]int64, metas []wire.Meta) {
 	counts = make(map[string]int64)
 	for _, p := range packets {
@@ -118,19 +118,17 @@ func received(t interface{ Fatalf(string, ...any) }, packets []string) (counts m
 	return counts, metas
 }
 
-// wholeRules are one rule whose keys may be anywhere and one whose keys must be
-// in one place.
+// wholeRules returns one rule whose keys may be anywhere and one whose keys must be in one place.
 func wholeRules() *rules.Rules {
 	return &rules.Rules{Namespace: "shop", Rules: []rules.Rule{
 		{ID: "each"}, {ID: "whole", By: rules.By{Kind: rules.ByCombinations}},
 	}}
 }
 
-// Over any flushes: each key's counts are at one address, all of them; a rule
-// that is compared is at one address; each address has all numbers of its own
-// sequence; the bounds of what was dropped are told to all, sums to one; what is
-// held back is known everywhere; and no address waits for a packet for longer
-// than a second and a flush.
+// Over any flushes, all counts of a key go to one address, and so do all keys of a rule that is
+// compared. Each address receives its own sequence without gaps. The bounds of dropped counts go to
+// all addresses, and their sums to one. All addresses receive the bounds of held-back counts. No
+// address waits for a packet for longer than a second and a flush.
 func TestSpreadByHash(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 4).Draw(t, "addresses")
@@ -216,7 +214,7 @@ func TestSpreadByHash(t *testing.T) {
 	})
 }
 
-// A flush without counts is a packet for each address.
+// A flush without counts sends a packet to each address.
 func TestSpreadHeartbeatGoesToAll(t *testing.T) {
 	s, fakes := spreadTo(t, SpreadHash, wholeRules(), 3)
 	for i := range 3 {
@@ -231,7 +229,7 @@ func TestSpreadHeartbeatGoesToAll(t *testing.T) {
 	}
 }
 
-// Origins go where the key's counts go.
+// Origins go to the address of their key.
 func TestOriginsFollowTheirKeys(t *testing.T) {
 	s, fakes := spreadTo(t, SpreadHash, wholeRules(), 3)
 	var counts []collector.Count
@@ -266,8 +264,8 @@ func TestOriginsFollowTheirKeys(t *testing.T) {
 	}
 }
 
-// Everything goes to all; counts have failed when nobody took them, and an
-// address that takes nothing is told of either way.
+// Everything goes to all addresses. Counts have failed if no address took them. An address that
+// takes nothing is reported in both cases.
 func TestSpreadToAll(t *testing.T) {
 	s, fakes := spreadTo(t, SpreadAll, statsdRules(), 3)
 	counts := []collector.Count{count("terms", "a", 5), count("article", "b", 7)}
@@ -295,8 +293,8 @@ func TestSpreadToAll(t *testing.T) {
 	}
 }
 
-// With hash an address that takes nothing fails its own counts alone, and is told
-// of in each flush until it takes something: the log has one line per outage.
+// With SpreadHash an unreachable address fails only its own counts. It is reported in each flush
+// until it takes packets again, so that the log has one line per outage.
 func TestSpreadOneAddressAway(t *testing.T) {
 	s, fakes := spreadTo(t, SpreadHash, wholeRules(), 2)
 	var mine, other collector.Count
@@ -313,12 +311,12 @@ func TestSpreadOneAddressAway(t *testing.T) {
 		start = start.Add(10 * time.Millisecond)
 		return s.Send(t.Context(), collector.Flush{Start: start, Held: 1}, counts)
 	}
-	send() // both have heard
+	send() // both have received it
 	fakes[0].err = errors.New("away")
 	if got, want := send(mine, other), (collector.Sent{Lines: 1, Packets: 2, Failed: 5, Err: fakes[0].err}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	send(other) // the first is told that nothing more comes
+	send(other) // the first learns that nothing more comes
 	if got, want := send(other), (collector.Sent{Lines: 1, Packets: 1, Err: fakes[0].err}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -328,8 +326,8 @@ func TestSpreadOneAddressAway(t *testing.T) {
 	}
 }
 
-// Over real sockets: an address that cannot be resolved, and one where nobody
-// listens, cost the third nothing.
+// Over real sockets, an address that cannot be resolved and one without a listener cost the third
+// one nothing.
 func TestSpreadOverSockets(t *testing.T) {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

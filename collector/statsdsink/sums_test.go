@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Each packet says what those before it held: of each rule, once a flush, and of groups.
+// Packets state the sums of the packets before them: for each rule, once a flush, and for groups.
 func TestPacketsTellSums(t *testing.T) {
 	share := rules.Threshold{Kind: rules.Share, Factor: rules.Percent(50), Rate: rules.Rate{N: 500, Per: time.Second}}.WithDefaults()
 	ruleset := &rules.Rules{Namespace: "shop", Rules: []rules.Rule{

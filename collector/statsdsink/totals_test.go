@@ -10,14 +10,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// lineSender keeps what is sent.
+// lineSender keeps the lines that are sent.
 type lineSender struct{ sent strings.Builder }
 
 func (l *lineSender) Send(packet []byte) (int, error) { return l.sent.Write(packet) }
 func (l *lineSender) Close() error                    { return nil }
 
-// Totals go to our own listener alone: what else reads the lines gets those that
-// it always got.
+// Totals go to our own listener alone. Other readers of the lines get the same lines as ever.
 func TestTotalsAreForOurListener(t *testing.T) {
 	rule := rules.Rule{ID: "r", By: rules.By{Kind: rules.ByEach}, Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 5, Per: time.Second})}}
 	for _, test := range []struct {

@@ -20,18 +20,18 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// receiver is what listens at an address, until it is stopped.
+// receiver listens at an address until it is stopped.
 type receiver struct {
 	addr     wire.Address
 	close    func() error
 	running  sync.WaitGroup
 	mu       sync.Mutex
 	streams  []net.Conn
-	packets  []string // of a stream: one for each connection that has ended
+	packets  []string // one for each stream connection that has ended
 	received chan struct{}
 }
 
-// listen receives what is sent to an address.
+// listen receives the packets sent to an address.
 func listen(t *testing.T, addr wire.Address) *receiver {
 	t.Helper()
 	r := &receiver{addr: addr, received: make(chan struct{}, 1)}
@@ -110,7 +110,7 @@ func (r *receiver) add(text string) {
 	}
 }
 
-// stop ends the listener and its connections, as a process that ends does.
+// stop closes the listener and its connections, as the end of a process would.
 func (r *receiver) stop() {
 	_ = r.close()
 	r.mu.Lock()
@@ -121,7 +121,7 @@ func (r *receiver) stop() {
 	r.running.Wait()
 }
 
-// counts are the sums of what was received, by key; half a line is an error.
+// counts returns the sums of the received counts by key. Half a line is an error.
 func (r *receiver) counts(t *testing.T) map[string]int64 {
 	t.Helper()
 	r.mu.Lock()
@@ -145,7 +145,7 @@ func (r *receiver) counts(t *testing.T) map[string]int64 {
 	return sums
 }
 
-// await waits until what was received is as ok says.
+// await waits until ok reports true for the received counts.
 func (r *receiver) await(t *testing.T, what string, ok func(counts map[string]int64) bool) {
 	t.Helper()
 	late := time.After(30 * time.Second)
@@ -158,7 +158,7 @@ func (r *receiver) await(t *testing.T, what string, ok func(counts map[string]in
 	}
 }
 
-// eachListener tests with an address of each kind, at which nobody listens yet.
+// eachListener runs test with an address of each kind that has no listener yet.
 func eachListener(t *testing.T, test func(t *testing.T, addr wire.Address)) {
 	for _, network := range []string{"udp", "tcp", "unixgram", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -176,7 +176,7 @@ func eachListener(t *testing.T, test func(t *testing.T, addr wire.Address)) {
 	}
 }
 
-// Over each transport, with meta lines and without: all that is told as sent comes,
+// Over each transport, with meta lines and without, all counts that are reported as sent arrive
 // once.
 func TestStatsDSendsOverEachTransport(t *testing.T) {
 	eachListener(t, func(t *testing.T, addr wire.Address) {
@@ -194,7 +194,7 @@ func TestStatsDSendsOverEachTransport(t *testing.T) {
 				}
 				sent := s.Send(t.Context(), collector.Flush{Start: time.Now(), Held: 1}, counts)
 				sum -= sent.Failed
-				if sent.Err != nil { // a reader that does not run is stuck
+				if sent.Err != nil { // the reader is stuck, as it does not run
 					time.Sleep(stuckFor)
 				}
 				r.await(t, "what was sent", func(got map[string]int64) bool { // UDP's buffer holds one flush
@@ -223,16 +223,15 @@ func TestStatsDSendsOverEachTransport(t *testing.T) {
 	})
 }
 
-// While nobody listens at the aggregator's address, counts are told as failed, and
-// the log has it once; when it is back they arrive again, with no change on our
-// side.
+// While the aggregator's address has no listener, counts are reported as failed, and the log says
+// so once. When the aggregator returns, counts arrive again without any change here.
 func TestStatsDOutlivesItsAggregator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
 	eachListener(t, func(t *testing.T, addr wire.Address) {
 		if strings.HasSuffix(addr.Addr, ":0") {
-			addr.Addr = fmt.Sprint("127.0.0.1:", testenv.FreePort(t)) // nobody else's while we are away
+			addr.Addr = fmt.Sprint("127.0.0.1:", testenv.FreePort(t)) // no one else uses the port between two listeners
 		}
 		r := listen(t, addr)
 		var log strings.Builder
@@ -283,9 +282,9 @@ func TestStatsDOutlivesItsAggregator(t *testing.T) {
 	})
 }
 
-// An aggregator that reads nothing: its stream takes packets until the system's
-// buffers are full, then they are told as failed; all that was told as sent is
-// there when it reads again, and nothing is torn.
+// An aggregator reads nothing. Its stream takes packets until the system's buffers are full, and
+// then they are reported as failed. All packets that were reported as sent are there when it reads
+// again, and none is torn.
 func TestStatsDKeepsStreamsWholeBeforeASlowAggregator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -335,7 +334,7 @@ func TestStatsDKeepsStreamsWholeBeforeASlowAggregator(t *testing.T) {
 				}
 			}
 			full := sent
-			<-reading // the reader begins to read
+			<-reading // lets the reader start
 			for send() != nil {
 				if time.Now().After(late) {
 					t.Fatal("not well again")
@@ -367,7 +366,7 @@ func TestStatsDKeepsStreamsWholeBeforeASlowAggregator(t *testing.T) {
 	}
 }
 
-// readStream accepts one connection, says so, and then reads it to its end.
+// readStream accepts one connection, reports it, and then reads to its end.
 func readStream(l net.Listener, out chan<- []string) {
 	conn, err := l.Accept()
 	if err != nil {
@@ -379,7 +378,7 @@ func readStream(l net.Listener, out chan<- []string) {
 	out <- strings.Split(strings.TrimSuffix(string(all), "\n"), "\n")
 }
 
-// readDatagrams says that it is there, and then reads until the packet "end".
+// readDatagrams reports that it is ready, and then reads until the packet "end".
 func readDatagrams(conn net.PacketConn, out chan<- []string) {
 	out <- nil
 	var all []string
@@ -394,8 +393,8 @@ func readDatagrams(conn net.PacketConn, out chan<- []string) {
 	}
 }
 
-// A sink for a StatsD that is not ours sends nothing where there are no counts, and
-// is connected all the same when they come.
+// A sink for a foreign StatsD sends nothing while there are no counts, but it connects before they
+// come.
 func TestStatsDWithoutMetaConnectsBeforeThereAreCounts(t *testing.T) {
 	eachListener(t, func(t *testing.T, addr wire.Address) {
 		r := listen(t, addr)
@@ -422,7 +421,7 @@ func TestStatsDWithoutMetaConnectsBeforeThereAreCounts(t *testing.T) {
 	})
 }
 
-// sinkhole listens at an address, and throws away what comes without making garbage.
+// sinkhole listens at an address and discards its input without allocating.
 func sinkhole(t testing.TB, addr wire.Address) wire.Address {
 	t.Helper()
 	var running sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// cpuFiles are the files of a machine, which change.
+// cpuFiles are the files in which a machine reports its CPU usage. Tests change them.
 type cpuFiles struct {
 	mu    sync.Mutex
 	files fstest.MapFS
@@ -96,7 +96,7 @@ func TestCPUConfig(t *testing.T) {
 	}
 }
 
-// The real files: whatever this machine is, its usage is a share.
+// With the real files, the usage is a share on any machine.
 func TestCPUReal(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells how busy it is")

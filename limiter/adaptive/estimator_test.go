@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// One round at a time, with a base of 10 ms and a tolerance of 1.5: what becomes of the
-// limit, of the base, and of the search for it.
+// Each case is one round, with a base of 10 ms and a tolerance of 1.5. It checks the limit, the
+// base, and the search for the base.
 func TestAdaptiveLimit(t *testing.T) {
 	const ms = float64(time.Millisecond)
 	none := math.NaN()
 	for _, tc := range []struct {
 		what    string
-		state   estimator // min 4, max 200; limit 100, base 10 ms unless told
-		round   round     // of one second
+		state   estimator // min 4, max 200; limit 100, base 10 ms by default
+		round   round     // a round of one second
 		latency float64   // ms
 		denied  bool
 		cpu     float64
@@ -84,8 +84,8 @@ func TestAdaptiveLimit(t *testing.T) {
 	}
 }
 
-// A server that serves half of what it did answers no faster for being asked less: the
-// search is not misled by what it did before.
+// A server whose throughput has halved answers no faster with fewer requests. Its former throughput
+// does not mislead the search.
 func TestAdaptiveLimitHalved(t *testing.T) {
 	const ms = float64(time.Millisecond)
 	a := estimator{min: 4, max: 200, tolerance: 1.5, limit: 100, base: 10 * ms, cut: true, full: throughput{8000 / 1e9, 140}}
@@ -98,7 +98,7 @@ func TestAdaptiveLimitHalved(t *testing.T) {
 	}
 }
 
-// How long a round lasts.
+// The length of a round.
 func TestAdaptiveLimitRounds(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct {
@@ -106,7 +106,7 @@ func TestAdaptiveLimitRounds(t *testing.T) {
 		answers int
 		every   time.Duration
 		latency time.Duration
-		want    time.Duration // when the first round is complete; 0: none is
+		want    time.Duration // end of the first round; 0 if none is complete
 	}{
 		{"as long as the window", 100, 5 * ms, 5 * ms, 250 * ms},
 		{"as many as it takes", 100, 50 * ms, 5 * ms, 1500 * ms},

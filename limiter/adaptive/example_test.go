@@ -12,8 +12,7 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// A handler that is given no more requests than it can work on, with a waiting line
-// that takes up what comes at once.
+// A handler gets no more requests than it can work on, and a waiting line absorbs bursts.
 func Example() {
 	limit, err := adaptive.New(adaptive.Config{})
 	if err != nil {
@@ -39,7 +38,7 @@ func Example() {
 			http.Error(w, "busy", http.StatusServiceUnavailable)
 			return
 		}
-		outcome := adaptive.Ignored // the caller went away, or work panicked
+		outcome := adaptive.Ignored // the caller left, or work panicked
 		defer func() { admission.Done(time.Since(start), outcome) }()
 		work.ServeHTTP(w, r)
 		switch {

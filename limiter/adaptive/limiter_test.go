@@ -76,8 +76,8 @@ func TestAdaptiveSetMax(t *testing.T) {
 	}
 }
 
-// Whatever happens, and however the clock goes, the limit stays within its bounds and
-// counts right.
+// For any calls, and any steps of the clock, the limit stays within its bounds and the number in
+// flight is right.
 func TestAdaptiveBounds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cpu := 0.0

@@ -43,8 +43,8 @@ func TestRamp(t *testing.T) {
 	}
 }
 
-// Of n instances of weight 100, one of which has begun t seconds of 100 ago, all weigh
-// 100 × (n − 1) + t.
+// If one of n instances of weight 100 started t seconds of 100 ago, the total weight is 100 × (n −
+// 1) + t.
 func TestRampWeight(t *testing.T) {
 	r := adaptive.Ramp{Over: 100 * time.Second}
 	const n = 4

@@ -33,8 +33,8 @@ func ExampleSchedule() {
 	// Sat 02:00 CET 100/s
 }
 
-// An instance touches what it serves before it tells that it is ready, and then takes
-// its share little by little.
+// An instance touches the pages that it serves before it reports that it is ready. Then it takes
+// its share of the load step by step.
 func ExampleRamp() {
 	touched := 0
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { touched++ })

@@ -63,7 +63,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// The next change may be a week away, or two where clocks put forward skip it.
+// The next change may be a week later, or two if it falls in the hour that is skipped when clocks
+// go forward.
 func TestScheduleWeeks(t *testing.T) {
 	s := newSchedule(t, "Europe/Berlin", adaptive.Hours{From: 2 * time.Hour, To: 3 * time.Hour, Days: []time.Weekday{time.Sunday}, Factor: 2})
 	for at, want := range map[string]string{
@@ -76,14 +77,14 @@ func TestScheduleWeeks(t *testing.T) {
 	}
 }
 
-// Days on which clocks are put forward and back.
+// Clocks go forward and back on these days.
 func TestScheduleDST(t *testing.T) {
 	hours := func(from, to time.Duration) adaptive.Hours { return adaptive.Hours{From: from, To: to, Factor: 2} }
 	const h, m = time.Hour, time.Minute
 	for _, tc := range []struct {
 		what, zone string
 		hours      adaptive.Hours
-		from, to   string // when the hours begin and end; equal: they do not take place that day
+		from, to   string // start and end of the hours; equal if they do not take place that day
 	}{
 		{"skipped", "Europe/Berlin", hours(2*h, 3*h), "2026-03-29T03:00:00+02:00", "2026-03-29T03:00:00+02:00"},
 		{"skipped in part", "Europe/Berlin", hours(2*h+30*m, 4*h), "2026-03-29T03:00:00+02:00", "2026-03-29T04:00:00+02:00"},
@@ -123,7 +124,7 @@ func TestScheduleDST(t *testing.T) {
 	}
 }
 
-// The factor is the same until Next, and another one then.
+// The factor stays the same until Next, and changes then.
 func TestScheduleNext(t *testing.T) {
 	clock := rapid.Custom(func(rt *rapid.T) time.Duration {
 		return time.Duration(rapid.IntRange(0, 47).Draw(rt, "half hours")) * 30 * time.Minute

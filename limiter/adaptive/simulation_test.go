@@ -10,29 +10,29 @@ import (
 	"github.com/hotparam/hotparam/limiter/adaptive"
 )
 
-// simulatedServer has workers, each of which serves one request after the other, and
-// a queue without a bound: what an adaptive limit has to keep short. Time is the
-// simulation's, and chance has a fixed seed.
+// simulatedServer has workers, each of which serves one request after the other, and an unbounded
+// queue, which an adaptive limit has to keep short. Time is the simulation's, and chance has a
+// fixed seed.
 type simulatedServer struct {
 	adaptive *adaptive.Limiter
 	rand     *rand.Rand
 	now      time.Duration
 	workers  int
-	service  time.Duration // of one request, on average
-	steady   bool          // always just as long
-	timeout  time.Duration // a longer latency is told as Dropped; 0: none is
+	service  time.Duration // mean time of one request
+	steady   bool          // every request takes the same time
+	timeout  time.Duration // a longer latency is reported as Dropped; 0 means never
 	rate     float64       // requests per second that arrive
 	busy     int
 	queue    []*simulatedRequest
 	events   simulatedEvents
-	worked   time.Duration // by all workers
+	worked   time.Duration // time worked by all workers
 	seen     simulatedSpan
 }
 
 type simulatedRequest struct {
-	at        time.Duration // of the next event
+	at        time.Duration // time of the next event
 	admission adaptive.Admission
-	start     time.Duration // when it was admitted
+	start     time.Duration // time of its admission
 }
 
 type simulatedEvents []*simulatedRequest
@@ -47,10 +47,10 @@ func (e *simulatedEvents) Pop() any {
 	return last
 }
 
-// simulatedSpan is what was seen of a span of time.
+// simulatedSpan holds the observations of a span of time.
 type simulatedSpan struct {
 	served, denied int
-	latency        time.Duration // of all served
+	latency        time.Duration // sum over the served requests
 	least, most    int           // the limit
 }
 
@@ -65,10 +65,10 @@ func newSimulatedServer(t *testing.T, c adaptive.Config, workers int, service ti
 	return &simulatedServer{adaptive: a, rand: rand.New(rand.NewPCG(1, 2)), workers: workers, service: service}
 }
 
-// capacity is how many requests it serves in a second.
+// capacity returns how many requests the server serves in a second.
 func (s *simulatedServer) capacity() float64 { return float64(s.workers) / s.service.Seconds() }
 
-// run lets requests come at load times the capacity for a span of time.
+// run simulates requests at load times the capacity for a span of time.
 func (s *simulatedServer) run(load float64, span time.Duration) simulatedSpan {
 	s.rate = load * s.capacity()
 	s.seen = simulatedSpan{least: s.adaptive.Limit()}
@@ -135,8 +135,9 @@ func (s *simulatedServer) leave(r *simulatedRequest) {
 	s.work()
 }
 
-// hold holds a span to what is due: at least this share of what the server could have
-// served of the load, at no more than so many times the latency without a queue.
+// hold runs a load for a span and checks the results. The server must serve at least this share of
+// what it could have served. The mean latency must be at most late times the latency without a
+// queue.
 func (s *simulatedServer) hold(t *testing.T, what string, load float64, span time.Duration, share, late float64) {
 	t.Helper()
 	got := s.run(load, span)
@@ -154,9 +155,8 @@ func (s *simulatedServer) hold(t *testing.T, what string, load float64, span tim
 	}
 }
 
-// Whatever the load, the server is kept busy and answers are not late; the limit is
-// found again when the server changes, be it in how many it serves at a time or in how
-// long each takes.
+// Under any load the server is kept busy and answers are not late. The limit is found again when
+// the server changes, either in how many requests it serves at a time or in how long each takes.
 func TestAdaptiveSimulated(t *testing.T) {
 	for _, workers := range []int{10, 30} {
 		for _, steady := range []bool{true, false} {
@@ -190,21 +190,21 @@ func TestAdaptiveSimulated(t *testing.T) {
 	}
 }
 
-// A limit that begins far too low doubles in a round.
+// A limit that starts far too low doubles in each round.
 func TestAdaptiveSimulatedFromBelow(t *testing.T) {
 	s := newSimulatedServer(t, adaptive.Config{Initial: 5}, 500, 50*time.Millisecond)
 	s.run(1.5, 10*time.Second)
 	s.hold(t, "overload", 1.5, 5*time.Second, 0.9, 2.5)
 }
 
-// A limit that begins far too high comes down at the first overload.
+// A limit that starts far too high falls at the first overload.
 func TestAdaptiveSimulatedFromAbove(t *testing.T) {
 	s := newSimulatedServer(t, adaptive.Config{Initial: 1000}, 10, 20*time.Millisecond)
 	s.run(3, time.Minute)
 	s.hold(t, "overload", 3, 15*time.Second, 0.9, 2.5)
 }
 
-// A spell without requests, or with few, changes nothing to speak of.
+// A time with few or no requests hardly changes the limit.
 func TestAdaptiveSimulatedIdle(t *testing.T) {
 	s := newSimulatedServer(t, adaptive.Config{}, 40, 20*time.Millisecond)
 	s.run(3, 20*time.Second)
@@ -218,7 +218,7 @@ func TestAdaptiveSimulatedIdle(t *testing.T) {
 	}
 }
 
-// Requests that time out lower the limit even where the latency is no matter.
+// Requests that time out lower the limit even if the latency does not matter.
 func TestAdaptiveSimulatedDropped(t *testing.T) {
 	s := newSimulatedServer(t, adaptive.Config{Initial: 100, Tolerance: 1000}, 10, 20*time.Millisecond)
 	s.steady, s.timeout = true, 50*time.Millisecond
@@ -229,7 +229,7 @@ func TestAdaptiveSimulatedDropped(t *testing.T) {
 	}
 }
 
-// With a reading of the CPU it is kept at its target, whatever the latency.
+// With a CPU reading, the CPU is kept at its target, whatever the latency.
 func TestAdaptiveSimulatedCPU(t *testing.T) {
 	var s *simulatedServer
 	var last, work time.Duration

@@ -1,8 +1,8 @@
 package limitertest
 
-// checklist tells where each line is held to. A case of the suite whose name begins
-// with a line's id counts for it without being named here, so those lines that have
-// nothing else stand with no test; bugs, G and failure modes name theirs.
+// checklist names the tests for each line. A case of the suite whose name begins with a line's id
+// counts for that line without being listed, so lines that need nothing else list no test. Bugs, G
+// and failure modes list theirs.
 var checklist = []line{
 	{"A1", "capacity, inflow, lazy refill, nothing lost", nil},
 	{"A2", "a denial consumes nothing; a cost above the capacity is refused at once", nil},

@@ -14,16 +14,16 @@ import (
 	"testing"
 )
 
-// line is a promise of the checklist: what five articles and the issue trackers of
-// other limiters know, and what is wrong there.
+// line is a promise of the checklist. It comes from five articles and the issue trackers of other
+// limiters, which show common mistakes.
 type line struct {
-	id    string // "A1"; "A2 bug", or "failure mode", and what it is
+	id    string // "A1", "A2 bug" or "failure mode", with a number if there are several
 	text  string
 	tests []string // "directory Test" or "directory Test/a case or another string of it"
 }
 
-// allLines are the ids that must be told about: the sections, their bugs and the
-// failure modes, in the checklist's order.
+// allLines lists the ids that the checklist must cover: the sections, their bugs and the failure
+// modes, in the checklist's order.
 var allLines = []string{
 	"A1", "A2", "A2 bug 1", "A2 bug 2", "A3", "A3 bug 1", "A3 bug 2", "A4", "A5", "A6", "A7", "A8",
 	"B1", "B2", "B3", "B4", "B4 bug", "B5", "B6", "B6 bug", "B7", "B7 bug", "B8", "B8 bug 1", "B8 bug 2", "B9",
@@ -37,11 +37,11 @@ var allLines = []string{
 	"failure mode 15", "failure mode 16", "failure mode 17",
 }
 
-// suite is where the named cases of this package are: those of TestBackend, and of
-// TestPermits and TestSemaphore.
+// suite is the prefix of this package's named cases: those of TestBackend, TestPermits and
+// TestSemaphore.
 const suite = "limiter/limitertest "
 
-// caseNames are the names of all cases.
+// caseNames returns the names of all cases.
 func caseNames() (names []string) {
 	for _, c := range cases {
 		names = append(names, c.name)
@@ -55,7 +55,7 @@ func caseNames() (names []string) {
 	return names
 }
 
-// caseOf are the lines that a case's name begins with: "A3, B5: …", "B6 bug: …".
+// caseOf matches the ids at the start of a case's name: "A3, B5: …", "B6 bug: …".
 var caseOf = regexp.MustCompile(`^((?:[A-G][0-9]*(?:, )?)+|failure mode)( bug)?: `)
 
 func TestChecklistIsComplete(t *testing.T) {
@@ -79,7 +79,7 @@ func TestChecklistIsComplete(t *testing.T) {
 	}
 }
 
-// TestChecklistTestsExist: what the table names is there.
+// TestChecklistTestsExist checks that the tests named in the table exist.
 func TestChecklistTestsExist(t *testing.T) {
 	named := map[string]bool{}
 	for _, name := range caseNames() {
@@ -109,7 +109,8 @@ func TestChecklistTestsExist(t *testing.T) {
 	}
 }
 
-// Each case whose name begins with a line counts for one: by its id, or by being named.
+// Each case whose name begins with an id counts for a line of the checklist, through that id or by
+// being listed.
 func TestCasesAreInTheChecklist(t *testing.T) {
 	known := map[string]bool{}
 	for _, l := range checklist {
@@ -131,8 +132,8 @@ func TestCasesAreInTheChecklist(t *testing.T) {
 	}
 }
 
-// testFiles are the test functions of a directory, each with the strings of its files:
-// among them the names of its cases.
+// testFiles holds the test functions of a directory, each with the strings of its files. The names
+// of its cases are among them.
 type testFiles map[string][]string
 
 func readTests(t *testing.T, dir string) testFiles {

@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// The test of a backend of your own, which only takes, and only from token buckets.
+// A test of your own backend, which only takes, and only from token buckets.
 func ExampleTestBackend() {
 	var t *testing.T // func TestMine(t *testing.T)
 	limitertest.TestBackend(t, limitertest.Config{

@@ -14,15 +14,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// models is a backend of models, one for each key. So the models themselves are held
-// to the named cases, which state in figures what is due, and to the bounds; and so
-// is the suite, to finding what is wrong: a flaw is all that a mutant has of its own.
+// models is a backend of models, one for each key. The suite checks the models by the named cases,
+// which state expected results in figures, and by the bounds. The models in turn check that the
+// suite finds mistakes: a mutant is a model with a flaw.
 type models struct {
 	flaw flaw
 	now  func() time.Duration
 	mu   sync.Mutex
 	keys map[[2]string]*model
-	time time.Duration // that has passed on the clock, which may go back
+	time time.Duration // time passed on the clock, which may go back
 }
 
 func newModels(f flaw) func(*testing.T, func() time.Duration) limiter.Backend {
@@ -81,8 +81,7 @@ func (b *models) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.
 	return nil
 }
 
-// beyond are the cases that a model is not written for: it has one quota, and one
-// clock.
+// beyond lists the cases that models do not support, since a model has one quota and one clock.
 var beyond = []string{
 	"failure mode: a clock that is set back by hours grants nothing, and locks nobody out",
 	"failure mode: a clock that jumps years ahead and back grants one burst, and locks nobody out",
@@ -98,7 +97,7 @@ func TestModels(t *testing.T) {
 	testModels(t, flaw{}, 30, func(name string) bool { return !slices.Contains(beyond, name) })
 }
 
-// testModels runs the part of the suite that is chosen.
+// testModels runs the chosen cases of the suite.
 func testModels(t *testing.T, f flaw, schedules int, chosen func(name string) bool) {
 	c := Config{New: newModels(f), Schedules: schedules}
 	for _, x := range cases {
@@ -113,15 +112,15 @@ func testModels(t *testing.T, f flaw, schedules int, chosen func(name string) bo
 	}
 }
 
-// flaw is what is wrong with a backend.
+// flaw is a mistake of a backend.
 type flaw struct {
 	name      string
-	found     []string // by each of these
+	found     []string // names of the cases that find it
 	clock     func(last, now time.Duration) time.Duration
 	op        func(op *limiter.Op, id *[2]string)
 	result    func(m *model, now time.Duration, ask limiter.Request, r *limiter.Result)
-	backwards bool                            // batches
-	before    func(b *flawed, op *limiter.Op) // of a Memory, not of models
+	backwards bool                            // executes batches in reverse
+	before    func(b *flawed, op *limiter.Op) // called for a Memory, not for models
 }
 
 var flaws = []flaw{
@@ -186,7 +185,8 @@ var flaws = []flaw{
 
 var started = time.Now()
 
-// twice counts all that passes on a clock, also what had passed before it went back.
+// twice counts all time that passes on a clock, including time that had passed before the clock
+// went back.
 func twice() func(last, now time.Duration) time.Duration {
 	var read time.Duration
 	return func(last, now time.Duration) time.Duration {
@@ -199,7 +199,7 @@ func twice() func(last, now time.Duration) time.Duration {
 	}
 }
 
-// overfill remembers what a full bucket was given back, and grants it.
+// overfill remembers the permits returned to a full bucket, and grants them.
 func overfill() func(*model, time.Duration, limiter.Request, *limiter.Result) {
 	extra := map[*model]int64{}
 	return func(m *model, _ time.Duration, ask limiter.Request, r *limiter.Result) {
@@ -213,8 +213,8 @@ func overfill() func(*model, time.Duration, limiter.Request, *limiter.Result) {
 	}
 }
 
-// TestMutants: each flaw is found by the case that is for it. The case runs in a process
-// of its own, whose failure does not count here.
+// TestMutants checks that each flaw is found by the case for it. The case runs in its own process,
+// whose failure does not count here.
 func TestMutants(t *testing.T) {
 	const flawed, by = "LIMITERTEST_FLAW", "LIMITERTEST_CASE"
 	if name := os.Getenv(flawed); name != "" {

@@ -11,15 +11,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// The models know one quota of a key. So what can be wrong with several is a flaw put
-// before a backend that is right: each changes the ops on their way to it.
+// The models know one quota of a key, so mistakes with several quotas are flaws in front of a
+// correct backend. Each flaw changes the ops on their way to it.
 
 // flawed is a Memory behind a flaw.
 type flawed struct {
 	limiter.Backend
 	flaw  func(b *flawed, op *limiter.Op)
 	mu    sync.Mutex
-	quota map[[2]string]rules.Quota // that asked last
+	quota map[[2]string]rules.Quota // the last quota by name and key
 }
 
 func newFlawed(t *testing.T, now func() time.Duration, flaw func(*flawed, *limiter.Op)) limiter.Backend {
@@ -41,13 +41,13 @@ func (b *flawed) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) 
 	return b.Backend.Do(ctx, op)
 }
 
-// was is the quota that asked for the key last.
+// was returns the quota that last asked for the key.
 func (b *flawed) was(op *limiter.Op) (rules.Quota, bool) {
 	q, ok := b.quota[[2]string{op.Name, op.Key}]
 	return q, ok
 }
 
-// first asks something else of the key before the op.
+// first makes another request for the key before the op.
 func (b *flawed) first(op *limiter.Op, ask limiter.Request) limiter.Result {
 	before := *op
 	before.Request = ask

@@ -14,11 +14,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// This file is how a backend of your own runs the suite. This one is a few lines: a
-// mutex and a map of full buckets, for the token bucket alone, and for the questions
-// that it can answer.
+// This file shows how your own backend runs the suite. The backend here is a few lines: a mutex and
+// a map of full buckets, for the token bucket alone, and for the requests that it can answer.
 
-// tiny is a limiter.Backend of somebody else's.
+// tiny is a third party's limiter.Backend.
 type tiny struct {
 	now  func() time.Duration
 	mu   sync.Mutex
@@ -28,16 +27,16 @@ type tiny struct {
 type tinyKey struct{ name, key string }
 
 type tinyBucket struct {
-	full  time.Duration // when it is
-	token time.Duration // in which one is earned
-	most  time.Duration // in which all are that can be missing, by the largest quota
+	full  time.Duration // time at which the bucket is full
+	token time.Duration // time to earn one token
+	most  time.Duration // time to earn all tokens that can be missing, by the largest quota
 }
 
 func newTiny(_ *testing.T, now func() time.Duration) limiter.Backend {
 	return &tiny{now: now, keys: map[tinyKey]tinyBucket{}}
 }
 
-// supported is what tiny can do: the suite asks for nothing else.
+// supported reports whether tiny can do kind under q. The suite asks for nothing else.
 func supported(q *rules.Quota, kind limiter.OpKind) bool {
 	return *q == rules.Quota{Algorithm: rules.TokenBucket, Rate: q.Rate, Burst: q.Burst} && q.Burst != rules.Unlimited &&
 		(kind == limiter.Take || kind == limiter.Peek || kind == limiter.Forget)
@@ -90,8 +89,8 @@ func (b *tiny) Do(_ context.Context, op limiter.Op) (limiter.Result, error) {
 	return r, nil
 }
 
-// TestTiny runs the suite in a process of its own: there many cases are skipped, and say
-// why, which is as it should be here and something to look at everywhere else.
+// TestTiny runs the suite in its own process. Many cases are skipped there, and they report why.
+// That is right here, and worth a look everywhere else.
 func TestTiny(t *testing.T) {
 	const inside = "LIMITERTEST_TINY"
 	if os.Getenv(inside) != "" {

@@ -14,13 +14,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// through is a wrapper that does nothing, but for its flaw.
+// through is a wrapper that does nothing except for its flaw.
 type through struct {
 	limiter.Batcher
 	result func(r limiter.Result) limiter.Result
-	op     func(op limiter.Op) (limiter.Op, bool) // false: it is dropped
-	opens  func(err error) bool                   // stops to ask for 5 s
-	all    bool                                   // an error is that of all
+	op     func(op limiter.Op) (limiter.Op, bool) // false drops the op
+	opens  func(err error) bool                   // true fails all calls for 5 s
+	all    bool                                   // one op's error fails all
 	until  time.Time
 }
 
@@ -62,7 +62,7 @@ func (w *through) DoAll(ctx context.Context, ops []limiter.Op, results []limiter
 	return err
 }
 
-// wrapperFlaws are what may be wrong with a wrapper, and the cases that find it.
+// wrapperFlaws are the possible mistakes of a wrapper, with the cases that find them.
 var wrapperFlaws = []struct {
 	name  string
 	found []string
@@ -93,8 +93,8 @@ var wrapperFlaws = []struct {
 		return &through{Batcher: newTestFailover(t, inner), result: func(r limiter.Result) limiter.Result { r.Receipt = limiter.Receipt{At: r.Receipt.At}; return r }}
 	}},
 	{"a breaker for all nodes", []string{"a node that is lost takes no other's keys"}, func(t *testing.T, inner limiter.Backend) limiter.Backend {
-		f := newTestFailover(t, struct{ limiter.Batcher }{inner.(limiter.Batcher)}) // which says nothing of nodes
-		return f.With(rules.OutageClosed)                                           // or it would charge what it granted
+		f := newTestFailover(t, struct{ limiter.Batcher }{inner.(limiter.Batcher)}) // hides the inner backend's nodes
+		return f.With(rules.OutageClosed)                                           // or it would charge the permits that it granted
 	}},
 }
 
@@ -122,7 +122,7 @@ func TestWrappersThatAreSound(t *testing.T) {
 	TestWrapper(t, WrapperConfig{New: asThrough(func(*through) {})})
 }
 
-// Each flaw is found by the case that is for it, in a process of its own.
+// Each flaw is found by the case for it, in its own process.
 func TestWrapperMutants(t *testing.T) {
 	const flawed, by = "LIMITERTEST_WRAPPER", "LIMITERTEST_WRAPPER_CASE"
 	if name := os.Getenv(flawed); name != "" {

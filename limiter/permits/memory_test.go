@@ -23,7 +23,7 @@ func permitRate(n int64, per time.Duration) Rate {
 	return Rate{Rate: rules.Rate{N: n, Per: per}}
 }
 
-// newTestPermits are permits with a rate.
+// newTestPermits returns permits with a rate.
 func newTestPermits(t *testing.T, r Rate) *Memory {
 	t.Helper()
 	p := New(Config{})
@@ -287,7 +287,7 @@ func TestPermitsEnd(t *testing.T) {
 			use()
 		}
 		time.Sleep(3*time.Second - 1)
-		wantPermits(t, p, 2) // that is no use
+		wantPermits(t, p, 2) // this is not a use
 		time.Sleep(time.Nanosecond)
 		gone(t, p, true)
 
@@ -317,7 +317,7 @@ func TestPermitsWait(t *testing.T) {
 	run := func(name string, f func(t *testing.T)) {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 	}
-	// waits waits for n and tells when, and what came of it.
+	// end records when a wait for n permits ended, and its result.
 	type end struct {
 		n    int64
 		at   time.Duration
@@ -345,7 +345,7 @@ func TestPermitsWait(t *testing.T) {
 	want := func(t *testing.T, w *waits, want ...end) {
 		t.Helper()
 		w.Wait()
-		inOrder := func(a, b end) int { // of what ends at one instant any may tell first
+		inOrder := func(a, b end) int { // ends at one instant may be recorded in any order
 			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.n, b.n), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
 		}
 		slices.SortFunc(w.ends, inOrder)
@@ -371,8 +371,8 @@ func TestPermitsWait(t *testing.T) {
 		wantAcquire(t, p, 2, true)
 		var w waits
 		wait(&w, p, t.Context(), 3, noEnd)
-		wait(&w, p, t.Context(), 1, noEnd)            // there is one, but somebody was first
-		wait(&w, p, t.Context(), 1, 20*time.Second-1) // the plan knows of both
+		wait(&w, p, t.Context(), 1, noEnd)            // there is one, but another caller was first
+		wait(&w, p, t.Context(), 1, 20*time.Second-1) // the plan includes both
 		wait(&w, p, t.Context(), 2, 20*time.Second)
 		wantAcquire(t, p, 1, false)
 		want(t, &w, end{1, 0, false, nil}, end{3, 10 * time.Second, true, nil},
@@ -426,7 +426,7 @@ func TestPermitsWait(t *testing.T) {
 
 		w.ends = nil
 		wait(&w, p, t.Context(), 1, noEnd)
-		p.SetRate(t.Context(), permitRate(2, 10*time.Second)) // all is there again
+		p.SetRate(t.Context(), permitRate(2, 10*time.Second)) // all permits are free again
 		want(t, &w, end{1, 5 * time.Second, true, nil})
 	})
 	run("a rate that goes is an error for those who wait", func(t *testing.T) {
@@ -506,7 +506,7 @@ func TestPermitsWait(t *testing.T) {
 	})
 }
 
-// TestPermitsClockBack: the clock that is given may go back.
+// TestPermitsClockBack checks a clock that goes back.
 func TestPermitsClockBack(t *testing.T) {
 	now := 100 * time.Second
 	p := New(Config{Clock: func() time.Duration { return now }})
@@ -526,7 +526,7 @@ func TestPermitsClockBack(t *testing.T) {
 	wantAcquire(t, p, 1, true)
 }
 
-// TestPermitsBound: in no interval are more taken than the rate, whoever asks and waits.
+// TestPermitsBound checks that no interval has more takes than the rate, whoever asks and waits.
 func TestPermitsBound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.Int64Range(1, 5).Draw(rt, "n")

@@ -15,12 +15,12 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// asksForAll does all that a store does, and tells what failed.
+// asksForAll does everything that a store does, and returns what failed.
 func asksForAll(t *testing.T, admin *redis.Client, s *Store) error {
 	must(t, admin.FlushAll(context.Background()).Err())
 	must(t, admin.ScriptFlush(context.Background()).Err())
 	var failed []error
-	for range 2 { // with scripts that are unknown, and then known
+	for range 2 { // with unknown scripts first, then with known ones
 		for _, every := range append(everyQuota[:len(everyQuota):len(everyQuota)], everyLocking) {
 			for kind := limiter.Take; kind <= limiter.Forget; kind++ {
 				_, err := s.Do(context.Background(), limiter.Op{Quota: every.quota, Name: every.name, Key: "key", Request: limiter.Request{Kind: kind, N: 1}})
@@ -31,7 +31,7 @@ func asksForAll(t *testing.T, admin *redis.Client, s *Store) error {
 	return errors.Join(failed...)
 }
 
-// With the rights that are documented all works, and none of them is too much.
+// Everything works with the documented rights, and none of them is superfluous.
 func TestStoreLeastRights(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	must(t, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// awayOf is a Failover around a store, of ten instances, that probes.
+// awayOf returns a Failover around a store, as one of ten instances. It probes.
 func awayOf(t *testing.T, s *Store, log *testenv.Log) *limiter.Failover {
 	f, err := limiter.NewFailover(s, limiter.FailoverConfig{
 		Timeout: 2 * time.Second, Instances: func() int { return 10 }, MinProbe: 20 * time.Millisecond, MaxProbe: 100 * time.Millisecond,
@@ -29,14 +29,14 @@ func awayOf(t *testing.T, s *Store, log *testenv.Log) *limiter.Failover {
 	return f
 }
 
-// hundred is a quota of which each of ten instances has ten.
+// hundred is a quota of 100, so that each of ten instances has a share of ten.
 var hundred = quota(rules.Quota{Rate: rate(100, time.Hour)})
 
 func opOf(key string) limiter.Op {
 	return limiter.Op{Quota: hundred, Name: "limit", Key: key, Request: limiter.Request{N: 1}}
 }
 
-// byRedis reports whether Redis decided, and not the instance by its tenth.
+// byRedis reports whether Redis decided, rather than the instance by its tenth.
 func byRedis(t *testing.T, b limiter.Backend, key string) bool {
 	t.Helper()
 	r, err := b.Do(t.Context(), opOf(key))
@@ -58,7 +58,7 @@ func TestForeignKeyHeals(t *testing.T) {
 			ops = append(ops, limiter.Op{Quota: every.quota, Name: every.name, Key: how, Request: limiter.Request{N: 1}})
 		}
 		results := make([]limiter.Result, len(ops))
-		for range 2 { // then with a script that is known
+		for range 2 { // then with a known script
 			for _, op := range ops[5:] {
 				key, _ := s.keyName(op.Name, op.Key)
 				must(t, client.Del(t.Context(), key).Err())
@@ -92,7 +92,7 @@ func TestForeignKeyHeals(t *testing.T) {
 	}
 }
 
-// What Redis cannot reckon with concerns that quota alone.
+// A quota that Redis cannot compute with fails alone.
 func TestRefusedQuotaAlone(t *testing.T) {
 	t.Parallel()
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), nil)
@@ -120,8 +120,8 @@ func TestRefusedQuotaAlone(t *testing.T) {
 	}
 }
 
-// A server that answers reads and refuses writes is away until it takes a write: it does
-// not flap, and the log has one line for each end of the outage.
+// A server that answers reads but refuses writes is unavailable until it accepts a write. It does
+// not flap: the log has one line for the start of the outage and one for its end.
 func TestAwayUntilAWrite(t *testing.T) {
 	for name, set := range map[string]struct{ refuse, mend []any }{
 		"out of memory":    {[]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
@@ -167,8 +167,8 @@ func TestAwayUntilAWrite(t *testing.T) {
 	}
 }
 
-// One of three masters dead, and its replica with it: the keys of the two others are
-// decided by Redis, also when all are asked for at once.
+// One of three masters is dead, and so is its replica. Redis still decides about the keys of the
+// other two, even if all keys are asked at once.
 func TestOneMasterLost(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -234,7 +234,7 @@ func TestOneMasterLost(t *testing.T) {
 	}
 }
 
-// A replica takes the primary's place: the limits go to it by themselves.
+// After a replica takes the primary's place, the limits use it without any action.
 func TestBackAfterAFailover(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -253,8 +253,8 @@ func TestBackAfterAFailover(t *testing.T) {
 	eventually(t, "a decision of the new primary", func() bool { return byRedis(t, f, "k") })
 }
 
-// A caller whose deadline passes hears so from the context, however the connection puts
-// it: 400 calls with deadlines about as long as an answer takes.
+// A caller whose deadline passes gets the context's error, whatever error the connection returns.
+// The test makes 400 calls with deadlines about as long as an answer takes.
 func TestDeadlinesAreContextErrors(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -295,8 +295,8 @@ func TestDeadlinesAreContextErrors(t *testing.T) {
 	}
 }
 
-// Permits are refused by a server that does not write, until it does; by one line each
-// the log says so.
+// A server that refuses writes refuses permits until it accepts writes again. The log has one line
+// for the start of the outage and one for its end.
 func TestSemaphoreAwayUntilAWrite(t *testing.T) {
 	t.Parallel()
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
@@ -338,7 +338,7 @@ func TestSemaphoreAwayUntilAWrite(t *testing.T) {
 	}
 }
 
-// What fails in a batch does not shift the keys of what comes after it.
+// A failed op of a batch does not shift the keys of the ops after it.
 func TestFailedOpsShiftNothing(t *testing.T) {
 	t.Parallel()
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)

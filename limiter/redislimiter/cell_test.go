@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// throttled is one call of the real module: what it answered, between which two
-// instants, and the instant at which its bucket is full, before and after (-1: no key).
+// throttled is one call of the real module: its reply, the instants between which it ran, and the
+// instant at which its bucket is full, before and after the call (-1 means no key).
 type throttled struct {
 	reply         [5]int64
 	from, to      time.Duration
@@ -50,8 +50,8 @@ func throttle(t *testing.T, client *redis.Client, key string, q *rules.Quota, n 
 	}
 }
 
-// wholeSeconds is a reply of ours as the module writes it: up to version 0.2.2, which
-// is the one that is tested, it drops what is below a second.
+// wholeSeconds returns our reply as the module writes it. Up to version 0.2.2, the tested one, the
+// module drops fractions of a second.
 func wholeSeconds(r limiter.Result) [5]int64 {
 	reply := CellReply(r.Decision)
 	if reply[3] >= 0 {
@@ -61,9 +61,9 @@ func wholeSeconds(r limiter.Result) [5]int64 {
 	return reply
 }
 
-// Our GCRA, in memory and on Redis, answers the five numbers of the real module, at the
-// same instants. The module reads the clock itself; at which instant between two others
-// that was is known from its state where it matters, and else either will do.
+// Our GCRA, in memory and on Redis, returns the same five numbers as the real module at the same
+// instants. The module reads the clock itself, at an instant that is known only to lie between two
+// others. Its state shows the instant where it matters. Elsewhere either of the two will do.
 func TestAnswersAsRedisCell(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -104,8 +104,8 @@ func TestAnswersAsRedisCell(t *testing.T) {
 	}
 }
 
-// among tells whether each number is that of one of the answers: between two instants
-// that are near each changes once at most, and not all at the same one.
+// among reports whether each number of the reply is in one of the answers. Between two close
+// instants each number changes at most once, and not all at the same instant.
 func among(reply [5]int64, answers [][5]int64) bool {
 	for k, n := range reply {
 		if !slices.ContainsFunc(answers, func(a [5]int64) bool { return a[k] == n }) {
@@ -115,8 +115,8 @@ func among(reply [5]int64, answers [][5]int64) bool {
 	return true
 }
 
-// answers are those that b gives at the instants at which the module may have answered;
-// it has taken what the module took, at the instant when it did.
+// answers returns b's replies at each instant at which the module may have answered. b has taken
+// the same permits as the module, at the same instants.
 func answers(t *testing.T, b limiter.Backend, clock *hand, op limiter.Op, got throttled, interval time.Duration) (wants [][5]int64) {
 	t.Helper()
 	instants := []time.Duration{got.from, got.to}
@@ -134,7 +134,7 @@ func answers(t *testing.T, b limiter.Backend, clock *hand, op limiter.Op, got th
 			peek := op
 			peek.Kind = limiter.Peek
 			r := ask(t, b, peek)
-			if r.Allowed { // a Peek tells how things are before
+			if r.Allowed { // a Peek reports the state before
 				r.Remaining -= op.N
 				r.ResetAfter += cost
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// The race detector sees the same code by TestConforms.
+// Under the race detector, TestConforms covers the same code.
 func TestConformsOnCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

@@ -24,10 +24,10 @@ func TestConforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	testAll(t, calmClient(t), 20) // TestConformsAtLength has more of them, without the race detector
+	testAll(t, calmClient(t), 20) // TestConformsAtLength runs more schedules, without the race detector
 }
 
-// calmClient is a client of a Redis of its own.
+// calmClient starts a Redis and returns its client, with long timeouts.
 func calmClient(t *testing.T) redis.UniversalClient {
 	client := redis.NewClient(&redis.Options{
 		Addr: testenv.Redis(t).Addr(), MaxRetries: -1, ContextTimeoutEnabled: true,
@@ -44,7 +44,7 @@ func testAll(t *testing.T, client redis.UniversalClient, schedules int) {
 	t.Run("Semaphore", func(t *testing.T) { testSemaphore(t, client) })
 }
 
-// namespaces are so many: each case has one of its own.
+// namespaces counts the namespaces in use. Each case has its own.
 var namespaces atomic.Int64
 
 func namespace() string { return fmt.Sprint("case", namespaces.Add(1)) }

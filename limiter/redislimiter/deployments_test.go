@@ -12,10 +12,10 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// namespaceOf is one for each test.
+// namespaceOf returns a namespace for each test.
 func namespaceOf(tb testing.TB) string { return hashOf(tb.Name()) }
 
-// Semaphores, permits and members on Redis in all the ways in which users run it.
+// Semaphores, permits and members work on every kind of Redis deployment that users have.
 func TestDeployments(t *testing.T) {
 	for name, start := range map[string]func(*testing.T) string{
 		"single":   func(t *testing.T) string { return testenv.Redis(t).URL() },
@@ -67,7 +67,7 @@ func clientAt(tb testing.TB, url string) redis.UniversalClient {
 	return client
 }
 
-// eventually waits for something that comes soon.
+// eventually waits for a condition that should hold soon.
 func eventually(tb testing.TB, what string, is func() bool) {
 	tb.Helper()
 	testenv.Eventually(tb, what, is)

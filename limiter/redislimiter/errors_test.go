@@ -46,7 +46,7 @@ func TestWhatConcernsAServer(t *testing.T) {
 	}
 }
 
-// fakeTimeout is what a connection says whose deadline has passed.
+// fakeTimeout is the error of a connection whose deadline has passed.
 type fakeTimeout struct{}
 
 func (fakeTimeout) Error() string { return "read tcp 127.0.0.1: i/o timeout" }
@@ -71,8 +71,8 @@ func TestADeadlinesErrorIsTheContexts(t *testing.T) {
 	}
 }
 
-// A call that has no time left to send a script that the server does not know was not executed:
-// that says nothing of its op, which a Failover would otherwise take for decided.
+// A script was not executed if the server does not know it and no time is left to send it. The
+// error must not count as an answer, or a Failover would take the op for decided.
 func TestAnUnknownScriptWithoutTimeIsNoAnswer(t *testing.T) {
 	unknown := scriptError("NOSCRIPT No matching script. Please use EVAL.")
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))

@@ -15,8 +15,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Ten requests a second for each project, over all instances, and by this instance's part of
-// them while Redis is away.
+// Each project has ten requests a second over all instances. While Redis is unavailable, this
+// instance decides by its share of them.
 func Example() {
 	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1, ContextTimeoutEnabled: true})
 	store, err := redislimiter.New(client, redislimiter.Config{Namespace: "shop"})
@@ -70,7 +70,7 @@ func ExampleSemaphore() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	go func() { _ = slots.Run(ctx) }() // renews what is held
+	go func() { _ = slots.Run(ctx) }() // renews held leases
 	lease, d, err := slots.Acquire(ctx, "reports", semaphore.Request{Permits: 8, N: 1, Queue: 100, Within: time.Second})
 	if err != nil {
 		panic(err)

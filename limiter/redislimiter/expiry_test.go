@@ -17,7 +17,7 @@ func (s *Store) state(name, key string) string {
 	return full
 }
 
-// ttlOf is for how long a key is kept; it has to have an end.
+// ttlOf returns the time to live of a key, which must have one.
 func ttlOf(tb testing.TB, client *redis.Client, key string) time.Duration {
 	tb.Helper()
 	ttl, err := client.PTTL(context.Background(), key).Result()
@@ -108,7 +108,7 @@ func TestExpiryOfAWindowIsSetOnce(t *testing.T) {
 			if end != first {
 				t.Errorf("hit %d moves the expiry by %v", i, end-first)
 			}
-			time.Sleep(2 * time.Millisecond) // an expiry that is set anew shows
+			time.Sleep(2 * time.Millisecond) // a renewed expiry shows
 		}
 		ask(t, s, limiter.Op{Quota: q, Key: "key", Request: limiter.Request{Kind: limiter.Forget}})
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// A replica takes the primary's place: what was held stays held, as far as it had been
-// replicated, the count of members does not fall, and all goes on.
+// A replica takes the primary's place. Leases stay held as far as they had been replicated, the
+// count of members does not fall, and every operation continues to work.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// Keys of semaphores, permits and fleets that are of a foreign type heal when they are
-// met, whichever of them it is and whatever is asked first.
+// Keys of semaphores, permits and fleets with a foreign type heal on their first use, whichever key
+// it is and whichever call comes first.
 func TestForeignSemaphoresPermitsAndMembersHeal(t *testing.T) {
 	t.Parallel()
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
@@ -57,7 +57,7 @@ func TestForeignSemaphoresPermitsAndMembersHeal(t *testing.T) {
 		if set, err := p.TrySetRate(ctx, permitRate(4, time.Hour)); err != nil || set != (i == 0) {
 			t.Fatalf("key %d: %v, %v", i, set, err)
 		}
-		poison(p.keys[1]) // what was taken
+		poison(p.keys[1]) // the taken permits
 		took, err := p.TryAcquire(ctx, 4)
 		if err != nil || !took {
 			t.Fatalf("key %d: %v, %v", i, took, err)

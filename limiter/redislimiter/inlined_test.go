@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// In the scripts of limits each name stands for one number in all parts, and stands in no
-// text, where it would be replaced as well. None is left when they are put in.
+// In the scripts of limits each name has one value in all parts. No name occurs in a text, where it
+// would be replaced as well. After inlining, none is left.
 func TestConstantsAreInlined(t *testing.T) {
 	parts := strings.Join([]string{timeLua, plainLua, headLua, bucketLua, warmupLua, framesLua, windowLua, runLua}, "\n")
 	comment, text := regexp.MustCompile(`(?m) *--.*$`), regexp.MustCompile(`'[^']*'`)

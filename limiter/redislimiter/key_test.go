@@ -42,7 +42,8 @@ func TestKeysOfAnyBytes(t *testing.T) {
 	}
 }
 
-// Braces and all, one decision is in one slot, and what Tag puts together as well.
+// All keys of one decision are in one slot, even if a tag has braces. So are keys with the same
+// tag.
 func TestNeverAcrossSlots(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -65,7 +66,7 @@ func TestNeverAcrossSlots(t *testing.T) {
 	}
 }
 
-// Ops of one key are done in their order, whatever stands between them.
+// Ops of one key are done in their order, whatever other ops are between them.
 func TestResultsAreInOrder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -90,13 +91,13 @@ func TestResultsAreInOrder(t *testing.T) {
 	}
 }
 
-// Many processes at one key: exactly the limit is admitted.
+// Many processes ask for one key, and exactly the limit is admitted.
 func TestTogetherTheyKeepTheLimit(t *testing.T) {
 	addr := testenv.Redis(t).Addr()
 	const limit = 100
 	for _, every := range everyQuota {
 		if every.quota.WarmUp > 0 {
-			continue // of which a burst is less
+			continue // a burst admits less, as permits are cold
 		}
 		q := *every.quota
 		q.Rate, q.Calendar = rate(limit, 24*time.Hour), ""

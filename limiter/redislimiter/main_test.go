@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
-// patience is how long a test waits for a Redis that is slow today.
+// patience is how long a test waits for a slow Redis.
 const patience = 20 * time.Second
 
 func must(tb testing.TB, err error) {
@@ -27,7 +27,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// storeClient is a client as New wants it.
+// storeClient returns a client with the options that New requires.
 func storeClient(tb testing.TB, addr string, edit func(*redis.Options)) *redis.Client {
 	tb.Helper()
 	o := &redis.Options{
@@ -43,7 +43,7 @@ func storeClient(tb testing.TB, addr string, edit func(*redis.Options)) *redis.C
 	return client
 }
 
-// storeOf is a patient store.
+// storeOf returns a store with a long timeout.
 func storeOf(tb testing.TB, client redis.UniversalClient, edit func(*Config)) *Store {
 	tb.Helper()
 	cfg := Config{Namespace: "shop", Timeout: patience}
@@ -55,7 +55,7 @@ func storeOf(tb testing.TB, client redis.UniversalClient, edit func(*Config)) *S
 	return s
 }
 
-// hand is a clock that is set by hand.
+// hand is a clock that a test sets.
 type hand struct{ ns atomic.Int64 }
 
 func handAt(start time.Duration) *hand {
@@ -74,7 +74,7 @@ func quota(q rules.Quota) *rules.Quota {
 
 func rate(n int64, per time.Duration) rules.Rate { return rules.Rate{N: n, Per: per} }
 
-// failer is what testing.TB and rapid.T share.
+// failer has the methods that testing.TB and rapid.T share.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// heldShare is a share that is a text.
+// heldShare is a share in the form of a text.
 type heldShare struct {
 	held    string
 	ages    []time.Duration
@@ -37,7 +37,7 @@ func (h *heldShare) Inherit(handover []byte, age time.Duration) error {
 
 func (h *heldShare) Endow(idle time.Duration) { h.endowed = append(h.endowed, idle) }
 
-// holding is a member with a share, whose heartbeats the test sends.
+// holding returns a member with a share. The test sends its heartbeats.
 func holding(t *testing.T, client redis.UniversalClient, name, held string) (*Members, *heldShare) {
 	t.Helper()
 	share := &heldShare{held: held}
@@ -55,7 +55,7 @@ func beaten(t *testing.T, what string, condition func() bool, all ...*Members) {
 	})
 }
 
-// What one member leaves, one other has, and only one.
+// Exactly one member takes over the share of a member that leaves.
 func TestHandoverIsClaimedOnce(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -93,8 +93,8 @@ func TestHandoverIsClaimedOnce(t *testing.T) {
 	}
 }
 
-// A member claims one handover, not one that is too old, and goes on without one that it cannot
-// read. No more wait than there may be.
+// A member claims one handover, skips one that is too old, and continues without one that it cannot
+// read. The number of waiting handovers is bounded.
 func TestHandoversAreBounded(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -132,8 +132,9 @@ func TestHandoversAreBounded(t *testing.T) {
 	}
 }
 
-// A fleet that begins has its shares together, once all have come; one that joins has none; one
-// that begins again has what was earned since.
+// The members of a new fleet get their shares together, once all have come. A member that joins
+// later starts without a share. If the fleet starts again, its members share what was earned since
+// the last one left.
 func TestFleetBegins(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -163,7 +164,8 @@ func TestFleetBegins(t *testing.T) {
 	}
 }
 
-// A Redis that has lost all knows no fleet: a new instance is not the first because of that.
+// A Redis that has lost everything knows no fleet. A new instance does not become the first one
+// because of that.
 func TestLostFleetDoesNotBegin(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -179,8 +181,8 @@ func TestLostFleetDoesNotBegin(t *testing.T) {
 	}
 }
 
-// A member that was silent loses what the others have earned without it; where all were silent
-// nobody has.
+// A silent member loses the part of its share that the others earned without it. If all were
+// silent, no one loses anything.
 func TestSilentMember(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -206,7 +208,7 @@ func TestSilentMember(t *testing.T) {
 	}
 }
 
-// Without Redis the assumed number is in force after a while, and is logged once.
+// Without Redis the assumed number comes into force after a while, and is logged once.
 func TestAssumedNumber(t *testing.T) {
 	var log testenv.Log
 	share := &heldShare{}

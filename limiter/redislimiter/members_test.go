@@ -52,8 +52,8 @@ func membersJoinAndLeave(t *testing.T, client redis.UniversalClient) {
 	}
 }
 
-// A member that dies without a word is counted no longer when it is dead; one that
-// Redis's clock of before makes live too long neither.
+// A member that dies silently stops counting once it is dead. So does one whose last heartbeat is
+// in the future because Redis's clock was set back.
 func TestMembersDeath(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -73,7 +73,7 @@ func TestMembersDeath(t *testing.T) {
 	}
 }
 
-// The defaults keep the promise: a death is known within three seconds.
+// The defaults ensure that a death is known within three seconds.
 func TestMembersDefaults(t *testing.T) {
 	c := MembersConfig{}.withDefaults()
 	if worst := c.Dead + c.Every; worst > 3*time.Second {
@@ -97,7 +97,8 @@ func TestMembersDefaults(t *testing.T) {
 	}
 }
 
-// Redis away: the last count stays in force, one line tells of it, and one of the end.
+// While Redis is unavailable the last count stays in force. The log has one line for the start of
+// the outage and one for its end.
 func TestMembersRedisAway(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -135,8 +136,8 @@ func TestMembersRedisAway(t *testing.T) {
 	}
 }
 
-// A count that falls right after this member was lost is not believed until the others
-// had the time to come back.
+// If the count falls right after this member was lost, the lower count is ignored until the others
+// had time to return.
 func TestMembersComeBackTogether(t *testing.T) {
 	m := membersOf(t, clientAt(t, "redis://localhost"), "a", func(c *MembersConfig) { c.Dead = 2 * time.Second })
 	now := time.Now()
@@ -146,7 +147,7 @@ func TestMembersComeBackTogether(t *testing.T) {
 		after time.Duration
 		want  int
 	}{
-		{1, true, 0, 1}, // the first one there is
+		{1, true, 0, 1}, // the first member
 		{5, false, 0, 5},
 		{4, false, 0, 4},
 		{1, true, time.Second, 4}, // Redis lost its state
@@ -162,8 +163,8 @@ func TestMembersComeBackTogether(t *testing.T) {
 	}
 }
 
-// Where every other heartbeat is lost the log does not say so each time, and where an
-// outage is logged its end is.
+// If every other heartbeat is lost, the log does not report each loss. If it reports an outage, it
+// reports its end as well.
 func TestMembersFlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder

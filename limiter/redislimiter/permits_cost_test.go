@@ -1,6 +1,6 @@
 //go:build !race
 
-// What asks from one goroutine has no races: it runs without their detector alone.
+// These tests use one goroutine and so have no races. They run only without the race detector.
 
 package redislimiter
 
@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// However much was taken: the entries in Redis are a few thousand, and all permits are
-// back in time.
+// However many permits are taken, Redis has a few thousand entries, and all permits are free again
+// in time.
 func TestPermitsEntriesAreBounded(t *testing.T) {
 	client := clientAt(t, testenv.Redis(t).URL())
 	ctx := t.Context()
@@ -39,9 +39,9 @@ func TestPermitsEntriesAreBounded(t *testing.T) {
 	left(t, p, all-5)
 }
 
-// What a call costs Redis does not grow with what was taken, not even where the version
-// before left an entry for each take: with a hundred times as many it runs no more
-// commands, removes no more entries, and takes not even twenty times as long.
+// The cost of a call to Redis does not grow with the number of takes, even if the previous version
+// left an entry for each take. With a hundred times as many takes, a call runs no more commands,
+// removes no more entries, and takes less than twenty times as long.
 func TestPermitsCostIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -54,7 +54,7 @@ func TestPermitsCostIsBounded(t *testing.T) {
 		takesNow(t, p, 1, true)
 		epoch := client.HGet(ctx, p.keys[0], "epoch").Val()
 		usec = 1 << 62
-		for range 5 { // the quickest: others have the machine, too
+		for range 5 { // the fastest of five, since other work shares the machine
 			must(t, client.Del(ctx, p.keys[1]).Err())
 			now := client.Time(ctx).Val().UnixMicro()
 			all := []redis.Z{{Score: -float64(entries), Member: "+" + epoch}}
@@ -100,8 +100,8 @@ func TestPermitsCostIsBounded(t *testing.T) {
 	}
 }
 
-// scriptStats is how many commands were run since the statistics were reset, and how long
-// scripts ran, in µs.
+// scriptStats returns the number of commands since the statistics were reset, and the run time of
+// scripts in µs.
 func scriptStats(t *testing.T, client *redis.Client) (commands, usec int64) {
 	t.Helper()
 	for line := range strings.Lines(client.Info(t.Context(), "commandstats").Val()) {

@@ -18,7 +18,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// permitsOf are patient permits, of a client of their own.
+// permitsOf returns permits with a long timeout and their own client ID.
 func permitsOf(tb testing.TB, client redis.UniversalClient, edit func(*PermitsConfig)) *Permits {
 	tb.Helper()
 	cfg := PermitsConfig{Namespace: namespaceOf(tb), Name: "name", Timeout: patience}
@@ -59,8 +59,8 @@ func left(tb testing.TB, p permits.RateLimiter, want int64) {
 	}
 }
 
-// [E2, A4] Objects and clients are apart whatever their names, all keys of one share a
-// slot, and a reset is for all clients.
+// [E2, A4] Objects and clients are separate whatever their names. All keys of one object share a
+// slot, and a reset affects all clients.
 func permitsTable(t *testing.T, client redis.UniversalClient) {
 	ctx := t.Context()
 	for _, name := range []string{"a", "{a}", "a{b}c", "{}", "}", "\x00 \xff"} {
@@ -89,7 +89,7 @@ func permitsTable(t *testing.T, client redis.UniversalClient) {
 }
 
 func TestPermitsArguments(t *testing.T) {
-	client := clientAt(t, "redis://localhost:1") // nobody is asked
+	client := clientAt(t, "redis://localhost:1") // Redis is not asked
 	for name, edit := range map[string]func(*PermitsConfig){
 		"Namespace": func(c *PermitsConfig) { c.Namespace = "" },
 		"Name":      func(c *PermitsConfig) { c.Name = "" },
@@ -114,8 +114,8 @@ func TestPermitsArguments(t *testing.T) {
 	}
 }
 
-// [E4 bug] The wait that a denial tells is exact: a permit is back an interval after it
-// was taken, and those who stand before are served first.
+// [E4 bug] The reported wait of a denial is exact: a permit is free again one interval after it was
+// taken, and earlier waiters are served first.
 func TestPermitsWait(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -131,7 +131,7 @@ func TestPermitsWait(t *testing.T) {
 	for _, test := range []struct {
 		n      int64
 		before []int64
-		want   time.Duration // since the last two were taken
+		want   time.Duration // time since the last two were taken
 	}{
 		{n: 1, want: time.Hour - 300*time.Millisecond},
 		{n: 2, want: time.Hour},
@@ -148,7 +148,7 @@ func TestPermitsWait(t *testing.T) {
 			t.Errorf("%d after %v: %v, wait %v, want about %v", test.n, test.before, took, wait, test.want)
 		}
 	}
-	// And so it is.
+	// The wait is as reported.
 	must(t, p.SetRate(ctx, permitRate(2, 200*time.Millisecond)))
 	for {
 		took, wait, err := p.take(ctx, 2, false, nil)
@@ -165,8 +165,8 @@ func TestPermitsWait(t *testing.T) {
 	}
 }
 
-// In one process who came first is served first, and nobody overtakes; whoever would
-// wait too long is told at once.
+// Within one process callers are served in the order of their arrival, and no one overtakes. A
+// caller that would wait too long is denied at once.
 func TestPermitsLine(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -215,7 +215,7 @@ func TestPermitsLine(t *testing.T) {
 	left(t, p, 2)
 }
 
-// [E5] A lost part of the state never breaks anything.
+// [E5] Losing a part of the state never breaks anything.
 func TestPermitsLostParts(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -238,7 +238,7 @@ func TestPermitsLostParts(t *testing.T) {
 				t.Errorf("without %s: set %v, %v", p.keys[part], set, err)
 			}
 			if part == 0 {
-				takesNow(t, p, 3, true) // a rate that is set anew begins with all permits
+				takesNow(t, p, 3, true) // a new rate starts with all permits
 			}
 		}
 		for _, field := range []string{"rate", "interval", "client", "epoch"} {
@@ -260,8 +260,8 @@ func TestPermitsLostParts(t *testing.T) {
 	}
 }
 
-// Redis's clock goes back: by up to a minute it is waited for, by more all that was
-// taken moves with it. Nothing is granted for the leap.
+// Redis's clock goes back. If it is by up to a minute, permits wait for the clock to catch up. If
+// it is by more, the times of all takes move with it. The leap grants nothing.
 func TestPermitsClockGoesBack(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -286,7 +286,7 @@ func TestPermitsClockGoesBack(t *testing.T) {
 	}
 }
 
-// [E5] What expires and what does not.
+// [E5] Some parts of the state expire and others do not.
 func TestPermitsExpiry(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -324,7 +324,7 @@ func TestPermitsExpiry(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	must(t, client.PExpire(ctx, p.keys[0], time.Minute).Err())
-	takesNow(t, p, 3, false) // is a use, too
+	takesNow(t, p, 3, false) // this counts as a use
 	between(p.keys[0], 2*time.Hour, 3*time.Hour)
 	must(t, p.UpdateRate(ctx, permitRate(3, time.Hour)))
 	between(p.keys[0], never, never)
@@ -337,7 +337,7 @@ func TestPermitsExpiry(t *testing.T) {
 	}
 }
 
-// Redis away costs the deadline once, and then nothing until it is back.
+// An unavailable Redis costs the timeout once, and then nothing until it returns.
 func TestPermitsRedisAway(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -360,8 +360,8 @@ func TestPermitsRedisAway(t *testing.T) {
 	server.Resume()
 	p = permitsOf(t, client, nil)
 	eventually(t, "Redis again", func() bool { _, err := p.AvailablePermits(ctx); return err == nil })
-	must(t, p.SetRate(ctx, permitRate(3, time.Hour))) // the first call may have taken some, late
-	// A call whose answer nobody waited for is undone.
+	must(t, p.SetRate(ctx, permitRate(3, time.Hour))) // the first call may have taken some late
+	// A call whose caller gave up is undone.
 	for i := range 100 {
 		ctx, cancel := context.WithTimeout(ctx, time.Duration(i)*5*time.Microsecond)
 		if _, err := p.TryAcquire(ctx, 1); err == nil {
@@ -374,7 +374,7 @@ func TestPermitsRedisAway(t *testing.T) {
 	left(t, p, 3)
 }
 
-// Redis and memory tell the same, whatever the order of calls.
+// Redis and memory give the same results for any order of calls.
 func TestPermitsLikeMemory(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())

@@ -1,6 +1,6 @@
 //go:build !race
 
-// What asks from one goroutine has no races: it runs without their detector alone.
+// These tests use one goroutine and so have no races. They run only without the race detector.
 
 package redislimiter
 
@@ -19,8 +19,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What lua/plain.lua answers straight on, and leaves behind in Redis, is what the functions
-// of the other files come to, byte for byte.
+// lua/plain.lua returns the same results, and writes the same values to Redis, as the functions of
+// the other files, byte for byte.
 func TestPlainTakesAreAsOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -51,7 +51,7 @@ func TestPlainTakesAreAsOthers(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		now := int64(1_700_000_000_000_000)
 		favourites := []*plan{plans[rng.IntN(len(plans))], plans[seed%2], plans[0]} // mostly two or three quotas ask for a key
-		for key := range rng.IntN(4) {                                              // as the version before left it, with a lock or without
+		for key := range rng.IntN(4) {                                              // as the previous version left it, with a lock or without
 			earn, cost, err := units(quotas[0].Rate, quotas[0].Burst)
 			must(t, err)
 			state := appendNumbers([]byte("b"), float64(rng.Int64N(2)*(now+300_000_000)), float64(now), float64(earn), float64(cost), 10, float64(rng.Int64N(10*cost)))
@@ -128,7 +128,7 @@ func TestPlainTakesAreAsOthers(t *testing.T) {
 	}
 }
 
-// kept is what one side has in Redis, and for how long.
+// kept returns one side's keys and values in Redis, and their times to live.
 func kept(t *testing.T, client *redis.Client, seed uint64, side int) (all []string, lives []time.Duration) {
 	t.Helper()
 	prefix := fmt.Sprintf("{%d}%d:", seed, side)

@@ -17,8 +17,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Every bucket that a quota may describe, up to 2^32 permits, can be counted: exactly,
-// or with less than two millionths that a permit costs too much; never too little.
+// Every bucket of up to 2^32 permits that a quota may describe can be counted: exactly, or with a
+// cost that is too high by less than two millionths, but never too low.
 func TestUnits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := rules.Quota{Rate: rules.Rate{
@@ -35,7 +35,7 @@ func TestUnits(t *testing.T) {
 		if earn < 1 || cost < 1 || cost > maxFill/q.Burst || earn > maxFill {
 			t.Fatalf("%d earned, %d cost", earn, cost)
 		}
-		// cost / earn µs against Per / N ns: the quotient of both, at least 1.
+		// The quotient of cost / earn µs and Per / N ns must be at least 1.
 		quotient := new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(cost), new(big.Int).Mul(big.NewInt(1000), big.NewInt(q.Rate.N))),
 			new(big.Int).Mul(big.NewInt(earn), big.NewInt(int64(q.Rate.Per))))
 		if f, _ := quotient.Float64(); quotient.Cmp(big.NewRat(1, 1)) < 0 || f > 1+2e-6 {
@@ -64,7 +64,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// What passes in a long time is what the rate says, at rates high, low and odd.
+// Over a long time the rate is met, for high, low and odd rates.
 func TestRatesAreExact(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	for _, r := range []rules.Rate{
@@ -98,7 +98,7 @@ func TestRatesAreExact(t *testing.T) {
 }
 
 func TestWhatCannotBeAsked(t *testing.T) {
-	s := storeOf(t, storeClient(t, "127.0.0.1:1", nil), nil) // where nobody is asked
+	s := storeOf(t, storeClient(t, "127.0.0.1:1", nil), nil) // where no Redis is asked
 	good := quota(rules.Quota{Rate: rate(10, time.Second)})
 	for _, test := range []struct {
 		name string
@@ -205,7 +205,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Quotas of which each is used once are not kept for ever.
+// The number of plans is bounded, even if each quota is used only once.
 func TestPlansAreBounded(t *testing.T) {
 	var p plans
 	for range 3 * maxPlans {

@@ -1,6 +1,6 @@
 //go:build !race
 
-// What asks from one goroutine has no races: it runs without their detector alone.
+// These tests use one goroutine and so have no races. They run only without the race detector.
 
 package redislimiter
 
@@ -17,8 +17,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// mix is a key asked for by several stores, each with a quota of its own that changes,
-// and what was admitted. It judges by arithmetic of its own.
+// mix is a key asked for by several stores, each with its own changing quota, and the log of
+// admissions. It checks them with its own arithmetic.
 type mix struct {
 	*rapid.T
 	clock  *hand
@@ -33,7 +33,7 @@ type admitted struct {
 	op            limiter.Op // a Return of it
 }
 
-// run asks so often for something, at least as often as each window is long.
+// run makes random requests. Quotas of windows are all asked after each of them.
 func (m *mix) run(longest time.Duration) {
 	current := make([]*rules.Quota, len(m.stores))
 	for i := range current {
@@ -68,7 +68,7 @@ func (m *mix) run(longest time.Duration) {
 	}
 }
 
-// cancel gives back what is reserved and not yet used.
+// cancel returns a reservation that is not yet used.
 func (m *mix) cancel(s *Store) {
 	for i, a := range m.log {
 		if a.used > m.clock.now() {
@@ -79,8 +79,8 @@ func (m *mix) cancel(s *Store) {
 	}
 }
 
-// within fails if what was decided from one instant on, and used up to another, is more
-// than most of the time between them.
+// within fails if more than most allows was admitted in any span, counted from the decision of the
+// first admission to the use of the last.
 func (m *mix) within(most func(time.Duration) float64) {
 	for _, from := range m.log {
 		for _, to := range m.log {
@@ -104,8 +104,8 @@ func quotasTold(list []*rules.Quota) (s string) {
 	return s
 }
 
-// In any window a key's admissions are what the largest quota allows, whatever quotas ask
-// for it, however often they change, and whatever is reserved and cancelled meanwhile.
+// In any window a key is admitted at most what the largest quota allows. This holds for any quotas
+// of the key, any changes of them, and any reservations and cancellations in between.
 func TestMixesOfQuotas(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -158,9 +158,9 @@ func TestMixesOfQuotas(t *testing.T) {
 	}
 }
 
-// mostOf is what the largest of some quotas of one family allows in a span of time: any
-// span for buckets and logs; less a block for blocks; a window at either end for fixed
-// windows, which for several spans lie where they like.
+// mostOf returns what the largest of some quotas of one family allows in a span of time. Buckets
+// and logs keep to it in any span. Blocks keep to it in a window less one block. Fixed windows may
+// admit another window at either end, since windows of several spans are not aligned.
 func mostOf(quotas []*rules.Quota) func(time.Duration) float64 {
 	var burst, perSecond float64
 	times := 1.0

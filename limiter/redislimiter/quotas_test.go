@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Two instances with different quotas for one key, as in any rolling deploy, admit what
-// the larger one allows; with different algorithms what both do.
+// Two instances have different quotas for one key, as in any rolling deployment. With one algorithm
+// they admit what the larger quota allows, and with different algorithms the sum of both.
 func TestQuotasSideBySide(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -61,8 +61,8 @@ func TestQuotasSideBySide(t *testing.T) {
 	}
 }
 
-// A full line stays full when the quota is changed: by a reload, or since another number
-// of instances shares it.
+// A full line stays full when its quota changes, by a reload or because another number of instances
+// shares it.
 func TestLineOutlivesItsQuota(t *testing.T) {
 	const wait = 5 * time.Second
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
@@ -91,7 +91,7 @@ func TestLineOutlivesItsQuota(t *testing.T) {
 				}
 				first := reserved(old)
 				more := reserved(quota(changed))
-				// Of the rate above the old one's, and its burst, there may be more.
+				// A higher rate and a larger burst leave room for that many more.
 				if room := max(0, quota(changed).Burst-old.Burst) + max(0, next-10)*int64(wait/time.Second); more > room {
 					t.Errorf("%d reserved within %v, and %d more after the change; want %d at most", first, wait, more, room)
 				}
@@ -103,9 +103,9 @@ func TestLineOutlivesItsQuota(t *testing.T) {
 	}
 }
 
-// What blocks of one quota hold counts in the windows of each later one for as long as its
-// newest take may be in them: also when a quota in between has shorter blocks, which these takes
-// did not count in.
+// Takes in blocks of one quota count in the windows of each later quota for as long as the newest
+// of them may be in those windows. This holds even if a quota in between has shorter blocks, in
+// which these takes did not count.
 func TestBlocksOfLaterQuotas(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	blocks := func(n int64, per time.Duration) *rules.Quota {
@@ -130,7 +130,7 @@ func TestBlocksOfLaterQuotas(t *testing.T) {
 			if r := take(t, s, blocks(2, 7*time.Second), "key", 2); r.Taken != 2 {
 				t.Fatalf("%d taken of 2", r.Taken)
 			}
-			for range 17 { // each 50 ms, until a block of 100 ms before a second is over
+			for range 17 { // each 50 ms, until one block of 100 ms before the end of a second
 				for _, q := range list {
 					if r := take(t, s, q, "key", 1); r.Taken > 0 {
 						t.Errorf("%d later quotas, %v into the second: %s admits 1 more %v after 2", len(list), offset, q.Rate, clock.now()-1_700_000_000*time.Second-offset)

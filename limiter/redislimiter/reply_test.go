@@ -95,7 +95,7 @@ func FuzzReadCell(f *testing.F) {
 	})
 }
 
-// fuzzList makes an answer of bytes: of each nine, what kind of thing, and a number.
+// fuzzList makes an answer from bytes. Each nine of them give a kind of value and a number.
 func fuzzList(raw []byte) (list []any) {
 	for ; len(raw) >= 9; raw = raw[9:] {
 		n := int64(binary.LittleEndian.Uint64(raw[1:]))

@@ -10,15 +10,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Takes at one instant and within microseconds all come back when they are returned in
-// reverse order, each at an instant of its own.
+// Takes at one instant and within microseconds are all returned in full in reverse order, each at
+// its own instant.
 func TestReturnsInReverseOrder(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	for _, every := range everyQuota {
 		t.Run(every.name, func(t *testing.T) {
 			clock := handAt(1_700_000_000 * time.Second)
 			s := storeOf(t, client, clock.of)
-			if every.quota.WarmUp > 0 { // warm: a cold permit costs more than its return gives back
+			if every.quota.WarmUp > 0 { // warm: a cold permit costs more than its return restores
 				for range 400 {
 					take(t, s, every.quota, "reverse "+every.name, 1)
 					clock.pass(100 * time.Millisecond)
@@ -49,8 +49,8 @@ func TestReturnsInReverseOrder(t *testing.T) {
 	}
 }
 
-// What was earned at another rate since the take does not come back, whichever asks in between,
-// and though the rate is that of the take again; nor does it if the clock was set back.
+// Permits earned at another rate since a take are not returned with it. This holds whichever quota
+// asks in between, even if the rate is that of the take again, and if the clock was set back.
 func TestReturnAfterAnotherRate(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	slow, fast := quota(rules.Quota{Rate: rate(1, time.Second), Burst: 100}), quota(rules.Quota{Rate: rate(10, time.Second), Burst: 100})
@@ -88,7 +88,7 @@ func TestReturnAfterAnotherRate(t *testing.T) {
 	}
 }
 
-// A Return without a mark gives back what was taken last, as it does in memory.
+// A Return without a mark returns the last take, as it does in memory.
 func TestReturnWithoutMark(t *testing.T) {
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), handAt(1_700_000_000*time.Second).of)
 	q := everyQuota[0].quota

@@ -18,7 +18,7 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// documentedRights are those that a doc comment names.
+// documentedRights returns the rights that a doc comment names.
 func documentedRights(t *testing.T, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -31,7 +31,7 @@ func documentedRights(t *testing.T, file string) []string {
 	return strings.Split(strings.ReplaceAll(found[1], " and ", ", "), ", ")
 }
 
-// With the rights that are documented all works, and none of them is too much.
+// Everything works with the documented rights, and none of them is superfluous.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
@@ -150,7 +150,7 @@ func actPermits(t *testing.T, admin, client redis.UniversalClient) error {
 	take(1)
 	if m := admin.ZRange(ctx, p.keys[1], -1, -1).Val(); len(m) > 0 {
 		take(1)
-		must(t, admin.ZAdd(ctx, p.keys[1], redis.Z{Member: m[0], Score: 1000}).Err()) // is over, and the other is not
+		must(t, admin.ZAdd(ctx, p.keys[1], redis.Z{Member: m[0], Score: 1000}).Err()) // this one has ended, and the other has not
 	}
 	take(3)
 	take(3)

@@ -35,7 +35,7 @@ func (h *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	}
 }
 
-// want tells what was sent since it was last asked.
+// want checks how many commands and pipelines were sent since its last call.
 func (h *trips) want(tb testing.TB, what string, single, pipelines int64) {
 	tb.Helper()
 	if s, p := h.single.Swap(0), h.pipelines.Swap(0); s != single || p != pipelines {
@@ -54,8 +54,7 @@ func clusterClient(tb testing.TB, addrs []string) *redis.ClusterClient {
 	return client
 }
 
-// mixed are takes of 1 of so many keys, of all algorithms by turns. The keys are new
-// ones each time.
+// mixed returns takes of 1 of n new keys, with the algorithms in rotation.
 func mixed(n int) []limiter.Op {
 	var ops []limiter.Op
 	first := int(mixedKeys.Add(int64(n)))
@@ -89,7 +88,7 @@ func TestOneRoundTrip(t *testing.T) {
 		take(t, s, q.quota, "first of its script", 1)
 	}
 	count.single.Store(0)
-	count.pipelines.Store(0) // a connection begins with one
+	count.pipelines.Store(0) // a connection starts with one
 	for _, q := range everyQuota {
 		take(t, s, q.quota, "one", 1)
 		count.want(t, q.name, 1, 0)
@@ -118,8 +117,8 @@ func TestOneRoundTripInACluster(t *testing.T) {
 	takeAll(t, together, mixed(90))
 	count.want(t, "one slot", 1, 0)
 
-	// A pipeline for each of the three masters. None of the slots' scripts is known; then,
-	// of some servers, all are again.
+	// Each of the three masters gets a pipeline, and a second one if it does not know the scripts:
+	// at first, and again after they were flushed.
 	takeAll(t, apart, mixed(90))
 	count.want(t, "servers without the scripts", 0, 6)
 	takeAll(t, apart, mixed(90))
@@ -147,7 +146,7 @@ func TestScriptsAreLostMeanwhile(t *testing.T) {
 		takeAll(t, s, mixed(20))
 	}
 	server.Restart() // as after a failover to one that knows nothing
-	for range 100 {  // connections of before are told of one by one
+	for range 100 {  // the old connections fail one by one
 		if _, err := s.Do(context.Background(), limiter.Op{Quota: q, Name: "limit", Key: "other", Request: limiter.Request{Kind: limiter.Peek, N: 1}}); err == nil {
 			break
 		}
@@ -157,7 +156,7 @@ func TestScriptsAreLostMeanwhile(t *testing.T) {
 	}
 }
 
-// An answer that got lost must not make the client ask again, whatever its options.
+// A lost answer must not make the client ask again, whatever its options.
 func TestNothingIsRepeated(t *testing.T) {
 	server := testenv.Redis(t)
 	direct := storeOf(t, storeClient(t, server.Addr(), nil), nil)

@@ -22,7 +22,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// semaphoreOf is a patient semaphore, as one process has it.
+// semaphoreOf returns a semaphore with a long timeout, like one process's.
 func semaphoreOf(tb testing.TB, client redis.UniversalClient, edit func(*SemaphoreConfig)) *Semaphore {
 	tb.Helper()
 	cfg := SemaphoreConfig{Namespace: namespaceOf(tb), Name: "api-1", Lease: time.Minute, Timeout: patience}
@@ -34,10 +34,10 @@ func semaphoreOf(tb testing.TB, client redis.UniversalClient, edit func(*Semapho
 	return s
 }
 
-// noLease is the lease of who is denied.
+// noLease is the lease of a denied caller.
 var noLease semaphore.Lease
 
-// want asks and must get no error.
+// want acquires, and fails the test on an error.
 func want(tb testing.TB, s *Semaphore, ask semaphore.Request) (semaphore.Lease, rules.Decision) {
 	tb.Helper()
 	if ask.N == 0 {
@@ -88,7 +88,7 @@ func isLost(l semaphore.Lease) bool {
 	}
 }
 
-// waits asks in a goroutine, and returns when that stands in the line.
+// waits asks in a goroutine, and returns once the request is in the line.
 func waits(tb testing.TB, s *Semaphore, ctx context.Context, ask semaphore.Request, then func(semaphore.Lease, rules.Decision, error)) (done <-chan struct{}) { //nolint:revive // the test comes first
 	tb.Helper()
 	ask.N, ask.Queue, ask.Within = max(ask.N, 1), max(ask.Queue, 100), max(ask.Within, patience)
@@ -121,7 +121,7 @@ func semaphoreTable(t *testing.T, client redis.UniversalClient) {
 	busy(t, b, semaphore.Request{Permits: 1})          // and so does a lower one
 	one.Release()
 	one.Release()
-	busy(t, b, three) // twice is once: four and the two are held
+	busy(t, b, three) // counted once: four and the two are held
 	four.Release()
 	if _, d := want(t, b, three); !d.Allowed || d.Remaining != 0 {
 		t.Errorf("the one that came back: %+v", d)
@@ -135,7 +135,7 @@ func semaphoreTable(t *testing.T, client redis.UniversalClient) {
 }
 
 func TestSemaphoreArguments(t *testing.T) {
-	s := semaphoreOf(t, clientAt(t, "redis://localhost:1"), nil) // nobody is asked
+	s := semaphoreOf(t, clientAt(t, "redis://localhost:1"), nil) // Redis is not asked
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, test := range map[string]struct {
@@ -174,8 +174,7 @@ func TestSemaphoreArguments(t *testing.T) {
 	}
 }
 
-// [F7] Permits of a holder that crashed are free after its lease, and those of one that
-// lives are not.
+// [F7] Permits of a crashed holder are free after its lease. Permits of a live holder are not.
 func TestSemaphoreCrash(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -187,7 +186,7 @@ func TestSemaphoreCrash(t *testing.T) {
 	ends := func() float64 { return client.ZScore(t.Context(), known.key, known.member).Val() }
 	first := ends()
 	start := time.Now()
-	holds(t, crashed, semaphore.Request{Permits: 3, N: 2}) // and is not heard of again
+	holds(t, crashed, semaphore.Request{Permits: 3, N: 2}) // and falls silent
 	l := holds(t, other, semaphore.Request{Permits: 3, N: 2, Within: patience, Queue: 1})
 	if d := time.Since(start); d < time.Second {
 		t.Errorf("free after %v, and the lease was a second", d)
@@ -207,8 +206,8 @@ func TestSemaphoreCrash(t *testing.T) {
 	}
 }
 
-// A lease that Redis has no trace of is told to its holder, and its release takes
-// nothing from anybody else.
+// A holder learns that Redis has no trace of its lease. Releasing that lease takes nothing from
+// others.
 func TestSemaphoreLost(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -234,8 +233,8 @@ func TestSemaphoreLost(t *testing.T) {
 	}
 }
 
-// While Redis is away its callers fail at once but for the first, holders are told
-// before their lease is over, and all goes on when it is back.
+// While Redis is unavailable, only the first call waits and the others fail at once. Holders learn
+// of it before their leases end. Everything works again once Redis returns.
 func TestSemaphoreRedisAway(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -317,7 +316,8 @@ func semaphoreNeverExceeds(t *testing.T, client redis.UniversalClient) {
 	}
 }
 
-// [F7] The line: by class, then by arrival; as long as asked; nobody overtakes.
+// [F7] The line is ordered by class, then by arrival. Each waits for as long as it asked for, and
+// no one overtakes.
 func TestSemaphoreLine(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -360,7 +360,7 @@ func TestSemaphoreLine(t *testing.T) {
 	}
 }
 
-// Who stops waiting takes nothing, and the next one is served.
+// A waiter that gives up takes nothing, and the next one is served.
 func TestSemaphoreContextEnds(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -383,7 +383,7 @@ func TestSemaphoreContextEnds(t *testing.T) {
 		t.Fatal("the next one was not served")
 	}
 	second.Release()
-	// Whenever it is cancelled: what it took is given back.
+	// A call cancelled at any time returns its permits.
 	for i := range 50 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
 		l, _, err := s.Acquire(ctx, "k", semaphore.Request{Permits: 1, N: 1, Within: patience, Queue: 1})
@@ -403,7 +403,7 @@ func TestSemaphoreContextEnds(t *testing.T) {
 	})
 }
 
-// A number that is changed while others wait holds for them.
+// A changed number of permits also applies to waiting requests.
 func TestSemaphorePermitsChange(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -425,8 +425,8 @@ func TestSemaphorePermitsChange(t *testing.T) {
 	<-big
 }
 
-// A word that a permit is free comes to the process that has waited longest, and where
-// nobody waits there any more, to the next one.
+// A hint that a permit is free goes to the process that has waited longest. If that process has no
+// waiters left, the hint goes to the next.
 func semaphoreHints(t *testing.T, client redis.UniversalClient) {
 	holder := semaphoreOf(t, client, nil)
 	var waiting []*Semaphore
@@ -462,8 +462,8 @@ func semaphoreHints(t *testing.T, client redis.UniversalClient) {
 	}
 }
 
-// Of those who wait it is the turn of the one who has waited longest; the others are
-// told by the channel, the caller by the answer.
+// The longest waiter has the next turn. Other processes learn of it through the channel, the caller
+// from the answer.
 func TestSemaphoreTurns(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -479,7 +479,7 @@ func TestSemaphoreTurns(t *testing.T) {
 		holds(t, s, semaphore.Request{Permits: 4})
 		all = append(all, newest(s))
 	}
-	for _, process := range []string{"a", "b", s.process} { // they wait, and are believed for an hour
+	for _, process := range []string{"a", "b", s.process} { // they wait, and stay in the line for an hour
 		c := call{script: semaphoreAcquire, keys: []string{key, key + waitingSuffix}, args: []any{"1 " + process + "/1", 1, 4, 1_000_000, process, time.Hour.Microseconds()}}
 		must(t, run(ctx, client, &c))
 	}
@@ -504,7 +504,7 @@ func TestSemaphoreTurns(t *testing.T) {
 	}
 }
 
-// A number that is another makes the first in line look at once.
+// A changed number of permits makes the first in line ask at once.
 func TestSemaphoreLooksAtOnce(t *testing.T) {
 	s := semaphoreOf(t, clientAt(t, "redis://localhost:1"), nil)
 	w := func() *waiter {
@@ -525,12 +525,12 @@ func TestSemaphoreLooksAtOnce(t *testing.T) {
 	}
 }
 
-// Without any word the first in line finds out by itself.
+// Without hints the first in line notices a free permit on its own.
 func TestSemaphoreWithoutHints(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
 	holder, s := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
-	for _, hearing := range []bool{false, true} { // true: it believes to hear, and does not
+	for _, hearing := range []bool{false, true} { // true: it assumes that hints arrive, but they do not
 		s.hearing.Store(hearing)
 		l := holds(t, holder, semaphore.Request{Permits: 1})
 		var served semaphore.Lease
@@ -544,7 +544,7 @@ func TestSemaphoreWithoutHints(t *testing.T) {
 	}
 }
 
-// On shutdown all leases are given back, and their holders told.
+// On shutdown all leases are released, and their holders are notified.
 func TestSemaphoreShutdown(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
@@ -563,7 +563,7 @@ func TestSemaphoreShutdown(t *testing.T) {
 	}
 }
 
-// Scripts that Redis has forgotten are sent again, in pipelines, too.
+// Scripts that Redis has forgotten are sent again, even in pipelines.
 func TestSemaphoreScriptsFlushed(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)

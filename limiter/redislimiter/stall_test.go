@@ -16,16 +16,16 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// stalledFlood is a flood of asks over many keys during which Redis stops for a while.
+// stalledFlood is a flood of requests for many keys during which Redis stops for a while.
 type stalledFlood struct {
 	instances, keys int
-	limit           int64 // of each key
+	limit           int64 // the limit of each key
 	stall           time.Duration
-	at              int64 // the ask at which Redis stops
+	at              int64 // the request at which Redis stops
 	asks, rate      int64 // the rate is per second
 }
 
-// run returns how many asks of each key were admitted, the longest time that one took, and the
+// run returns how many requests of each key were admitted, the longest time that one took, and the
 // backends.
 func (c stalledFlood) run(t *testing.T, server *testenv.RedisServer, name string) (admitted []atomic.Int64, longest time.Duration, all []*limiter.Failover) {
 	t.Helper()
@@ -73,8 +73,8 @@ func (c stalledFlood) run(t *testing.T, server *testenv.RedisServer, name string
 	return admitted, time.Duration(worst.Load()), all
 }
 
-// One stall of Redis in a flood of asks: one instance admits of no key more than the limit, and
-// of several each at most its part more.
+// Redis stalls once in a flood of requests. One instance admits at most the limit of each key, and
+// each of several at most its share more.
 func TestStall(t *testing.T) {
 	server := testenv.Redis(t)
 	for _, instances := range []int{1, 3} {
@@ -95,8 +95,8 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// A script that begins after its caller's deadline takes nothing, and a wrong estimate of
-// Redis's clock is corrected within the call.
+// A script that begins after its caller's deadline takes nothing. A wrong estimate of Redis's clock
+// is corrected within the call.
 func TestDeadlineByRedisClock(t *testing.T) {
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), nil)
 	q := quota(rules.Quota{Rate: rate(6, time.Hour)})
@@ -125,8 +125,8 @@ func TestDeadlineByRedisClock(t *testing.T) {
 	}
 }
 
-// A Charge with a mark has an effect once, whatever is asked in between, and one that is dated
-// back counts from then on.
+// A Charge with a mark has an effect once, whatever is asked in between. A Charge dated back counts
+// from its date.
 func TestChargeOnce(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	for _, q := range []*rules.Quota{

@@ -13,10 +13,10 @@ type namedQuota struct {
 	quota *rules.Quota
 }
 
-// everyLocking is one with a penalty.
+// everyLocking is a quota with a penalty.
 var everyLocking = namedQuota{"locking", quota(rules.Quota{Rate: rate(10, time.Second), Penalty: time.Second})}
 
-// everyQuota is a quota of 10 of each algorithm.
+// everyQuota has a quota of 10 for each algorithm.
 var everyQuota = []namedQuota{
 	{"token bucket", quota(rules.Quota{Rate: rate(10, time.Second)})},
 	{"gcra", quota(rules.Quota{Algorithm: rules.GCRA, Rate: rate(10, time.Second)})},
@@ -29,8 +29,8 @@ var everyQuota = []namedQuota{
 	{"sliding blocks", quota(rules.Quota{Algorithm: rules.SlidingBlocks, Rate: rate(10, time.Second)})},
 }
 
-// The limit is what passes, and RetryAfter is true to the microsecond. What else there
-// is to an algorithm, the suite of package limitertest asks: see conformance_test.go.
+// Exactly the limit is admitted, and RetryAfter is exact to the microsecond. Package limitertest
+// checks everything else about the algorithms; see conformance_test.go.
 func TestEveryAlgorithm(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	clock := handAt(1_700_000_000 * time.Second)

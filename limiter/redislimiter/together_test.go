@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// limits are a shared limit and one for each user, asked in one call.
+// limits are a shared limit and a limit for each user, asked in one call.
 type limits struct{ shared, user *limiter.Limiter }
 
 func limitsOf(t *testing.T, s *Store, shared, user rules.Quota) limits {
@@ -33,8 +33,8 @@ func (l limits) allow(ctx context.Context, user string) (bool, error) {
 	return d.Allowed, err
 }
 
-// attack has one user ask over many connections until the context ends, and returns what was
-// refused. It has begun when it returns.
+// attack makes one user ask over many connections until the context ends. It returns once the
+// attack has begun. wait returns the number of refused requests.
 func (l limits) attack(ctx context.Context, t *testing.T, connections int) (wait func() (refused int64)) {
 	var all sync.WaitGroup
 	var begun sync.WaitGroup
@@ -68,8 +68,9 @@ func (l limits) attack(ctx context.Context, t *testing.T, connections int) (wait
 	}
 }
 
-// A user whose own limit refuses them takes no place of a shared limit, not even in flight: who
-// is within their limit gets all of it. What is refused costs the shared limit nothing.
+// A user who exceeds their own limit takes no place of a shared limit, not even in flight. Users
+// within their own limits get all of the shared one. A refused request costs the shared limit
+// nothing.
 func TestTheRefusedStarveNobody(t *testing.T) {
 	for name, start := range map[string]func(*testing.T) redis.UniversalClient{
 		"single": func(t *testing.T) redis.UniversalClient {
@@ -113,8 +114,8 @@ func TestTheRefusedStarveNobody(t *testing.T) {
 	}
 }
 
-// Where keys are in different slots of a cluster, what is refused takes and gives back, and
-// costs no more than was earned in between.
+// If the keys are in different slots of a cluster, a refused request takes permits and returns
+// them. It costs no more than was earned in between.
 func TestTogetherInOtherSlots(t *testing.T) {
 	s := storeOf(t, clientAt(t, testenv.RedisCluster(t).URL()), nil)
 	l := limitsOf(t, s, rules.Quota{Rate: rate(100, time.Hour)}, rules.Quota{Rate: rate(5, time.Hour)})
@@ -134,7 +135,8 @@ func TestTogetherInOtherSlots(t *testing.T) {
 	}
 }
 
-// Takes that are in flight together come back in any order, but for what was earned meanwhile.
+// Takes that were in flight together are returned in full in any order, except for the permits
+// earned in between.
 func TestReturnsDoNotLeak(t *testing.T) {
 	clock := handAt(1_700_000_000 * time.Second)
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), clock.of)
@@ -143,7 +145,7 @@ func TestReturnsDoNotLeak(t *testing.T) {
 	take(t, s, q, "key", 50)
 	rng := rand.New(rand.NewPCG(1, 1))
 	var held []limiter.Result
-	var flying time.Duration // of all that was returned, together
+	var flying time.Duration // sum over the returned takes
 	for returned := 0; returned < 4000; {
 		clock.pass(time.Duration(rng.IntN(200)) * time.Microsecond)
 		if len(held) < 1+rng.IntN(30) {
@@ -170,7 +172,8 @@ func TestReturnsDoNotLeak(t *testing.T) {
 	}
 }
 
-// A denial has its effects where limits are asked together, and for the limit that denies alone.
+// A denial has its effects, a lock or a counted request, even if limits are asked together, but
+// only on the limit that denies.
 func TestDenialsTogetherHaveEffects(t *testing.T) {
 	clock := handAt(1_700_000_000 * time.Second)
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), clock.of)
@@ -208,14 +211,14 @@ func TestDenialsTogetherHaveEffects(t *testing.T) {
 	}
 }
 
-// Requests of one key that are too much together take nothing, whatever each of them is alone, and
-// neither do those beside them; and of those that fit each takes its own.
+// Requests of one key that together exceed its limit take nothing, even if each alone would fit.
+// Neither do the other requests of the same call. If they fit, each takes its own permits.
 func TestTogetherOfOneKey(t *testing.T) {
 	clock := handAt(1_700_000_000 * time.Second)
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), clock.of)
 	for _, every := range everyQuota {
 		if every.quota.WarmUp > 0 {
-			continue // a cold permit costs more than its return gives back
+			continue // a cold permit costs more than its return restores
 		}
 		half := every.quota.Burst/2 + 1
 		one := limiter.Op{Quota: every.quota, Name: every.name, Key: "k", Request: limiter.Request{N: half, Together: true}}

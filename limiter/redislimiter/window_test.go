@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// fullLog is the state of a sliding log that took a permit at each of n instants.
+// fullLog returns the state of a sliding log that took a permit at each of n instants.
 func fullLog(n int, at func(i int) time.Duration) []byte {
 	float := func(b []byte, v int64) []byte {
 		return binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(v)))
@@ -29,8 +29,8 @@ func fullLog(n int, at func(i int) time.Duration) []byte {
 	return b
 }
 
-// A log of 100,000 permits is no more work for Redis than one of 10, and nothing in it
-// is more than Lua's stack holds.
+// A log of 100,000 permits costs Redis no more than one of 10, and no part of it exceeds Lua's
+// stack.
 func TestFullLog(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	const n = rules.MaxLog
@@ -77,8 +77,8 @@ func TestFullLog(t *testing.T) {
 	}
 }
 
-// Whatever passes, is denied, reserved and given back: the state is as large as what is
-// in the window.
+// The state grows only with the takes in the window, for any number of admissions, denials,
+// reservations and returns.
 func TestStateIsBounded(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	for _, count := range []bool{false, true} {
@@ -93,7 +93,7 @@ func TestStateIsBounded(t *testing.T) {
 			ops := make([]limiter.Op, 5)
 			results := make([]limiter.Result, len(ops))
 			for i := range 600 {
-				clock.pass(80 * time.Microsecond) // many instants, of which the newest are enough
+				clock.pass(80 * time.Microsecond) // the newest of many instants are enough
 				for k := range ops {
 					ops[k] = limiter.Op{Quota: q, Name: "limit", Key: "key", Request: limiter.Request{N: int64(i % 3)}}
 				}
@@ -111,7 +111,7 @@ func TestStateIsBounded(t *testing.T) {
 	}
 }
 
-// Reservations far ahead are bounded, too.
+// Reservations far in the future are bounded as well.
 func TestReservationsAreBounded(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	start := 1_700_000_000 * time.Second
@@ -133,7 +133,7 @@ func TestReservationsAreBounded(t *testing.T) {
 	}
 }
 
-// The application's clock only says which periods are told: Redis's decides.
+// The application's clock selects only the periods that are sent. Redis's clock decides.
 func TestCalendarByRedisClock(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	count := new(trips)
@@ -162,7 +162,7 @@ func TestCalendarReservations(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
-	// The last Sunday of October 2025 has 25 hours there.
+	// In Berlin, the last Sunday of October 2025 has 25 hours.
 	saturday := time.Date(2025, 10, 25, 12, 0, 0, 0, berlin)
 	clock := handAt(time.Duration(saturday.UnixNano()))
 	s := storeOf(t, client, clock.of)

@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// Two reports of each customer are made at a time; one more may wait for a second.
+// Two reports of each customer are made at a time, and one more may wait for a second.
 func Example() {
 	reports, err := semaphore.New(semaphore.Config{})
 	if err != nil {

@@ -29,7 +29,7 @@ func newSemaphore(t testing.TB, c semaphore.Config) *semaphore.Memory {
 	return s
 }
 
-// semaphoreAsk asks for one of the permits, and would wait for an hour.
+// semaphoreAsk returns a request for one of the permits that waits for up to an hour.
 func semaphoreAsk(permits int64) semaphore.Request {
 	return semaphore.Request{Permits: permits, Queue: 100, N: 1, Within: time.Hour}
 }
@@ -52,8 +52,7 @@ func mustBeBusy(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Re
 	return d
 }
 
-// semaphoreLine tells in which order those who wait are served: each holds its
-// permits for good.
+// semaphoreLine records the order in which waiters are served. Each keeps its permits.
 type semaphoreLine struct {
 	t      *testing.T
 	s      *semaphore.Memory
@@ -62,8 +61,8 @@ type semaphoreLine struct {
 	leases []semaphore.Lease
 }
 
-// come waits in a goroutine of its own; it stands in the line when come returns. The
-// test runs in a bubble.
+// come waits in its own goroutine, which is in the line when come returns. The test runs in a
+// bubble.
 func (l *semaphoreLine) come(ctx context.Context, name string, ask semaphore.Request) {
 	go func() {
 		lease, d, err := l.s.Acquire(ctx, "k", ask)
@@ -91,7 +90,7 @@ func (l *semaphoreLine) want(names ...string) {
 	}
 }
 
-// release gives back what the i-th who was served got.
+// release releases the lease of the i-th served waiter.
 func (l *semaphoreLine) release(i int) {
 	l.mu.Lock()
 	lease := l.leases[i]
@@ -113,7 +112,7 @@ func TestSemaphore(t *testing.T) {
 	}
 	mustHold(t, s, "other", ask).Release()
 	a.Release()
-	a.Release() // nothing more
+	a.Release() // has no further effect
 	a = mustHold(t, s, "k", ask)
 	mustBeBusy(t, s, "k", ask)
 	a.Release()
@@ -167,7 +166,8 @@ func TestSemaphoreArguments(t *testing.T) {
 	}
 }
 
-// A key beyond the bound is held to its permits as the others are, and what it holds comes back.
+// A key beyond the bound is limited to its permits like any other. Its permits are free again once
+// they are released.
 func TestSemaphoreFull(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{MaxKeys: 2})
 	ask := semaphore.Request{Permits: 1, N: 1, Queue: 1, Within: time.Hour}
@@ -189,8 +189,8 @@ func TestSemaphoreFull(t *testing.T) {
 	b.Release()
 }
 
-// Whatever comes and goes while there is room for few keys: none holds more than its permits, and
-// once all is given back each gets all of them.
+// Keys come and go while there is room for few. None holds more than its permits, and once all are
+// released each key gets all of its own.
 func TestSemaphoreFullInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s, err := semaphore.New(semaphore.Config{MaxKeys: rapid.IntRange(1, 3).Draw(rt, "room")})
@@ -244,7 +244,7 @@ func TestSemaphoreFullInAnyOrder(t *testing.T) {
 	})
 }
 
-// The chance that a key is refused that holds nothing: what LIMITS.md states.
+// TestSemaphoreCrowd checks the chance, stated in LIMITS.md, that a key without leases is refused.
 func TestSemaphoreCrowd(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{})
 	ask := semaphore.Request{Permits: 1, N: 1}
@@ -267,7 +267,7 @@ func TestSemaphoreCrowd(t *testing.T) {
 	}
 }
 
-// Keys that were asked for lately take no place of others.
+// Keys that were only asked for recently take no other key's place.
 func TestIdleKeysKeepNobodyOut(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{MaxKeys: 20})
 	for i := range 1000 {
@@ -303,7 +303,7 @@ func TestSemaphoreOrder(t *testing.T) {
 		line.want()
 		now := ask
 		now.Within = 0
-		if d := mustBeBusy(t, line.s, "k", now); d.Remaining != 1 { // no way past those who wait
+		if d := mustBeBusy(t, line.s, "k", now); d.Remaining != 1 { // the waiters come first
 			t.Errorf("barging: %+v", d)
 		}
 		held[1].Release()
@@ -313,7 +313,7 @@ func TestSemaphoreOrder(t *testing.T) {
 		all := ask
 		all.Class, all.N = 1, 3
 		line.come(t.Context(), "all", all)
-		line.release(0) // two are free; who wants all three comes before "low"
+		line.release(0) // two are free; the waiter for all three comes before "low"
 		line.want("two", "third")
 		line.release(1)
 		line.want("two", "third", "all")
@@ -322,7 +322,7 @@ func TestSemaphoreOrder(t *testing.T) {
 	})
 }
 
-// The newest of a class first, also past those of it who need more than is free.
+// Within a class the newest is first, even past others of its class that need more than is free.
 func TestSemaphoreUnfair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := semaphoreAsk(2)
@@ -349,7 +349,7 @@ func TestSemaphoreUnfair(t *testing.T) {
 	})
 }
 
-// Who leaves the line makes way for those behind.
+// A waiter that leaves makes way for those behind it.
 func TestSemaphoreLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := semaphoreAsk(2)
@@ -369,7 +369,7 @@ func TestSemaphoreLeave(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		line.mu.Lock()
-		slices.Sort(line.served) // two went on at once
+		slices.Sort(line.served) // two were served at once
 		line.mu.Unlock()
 		line.want("one", "three context canceled", "two denied")
 		got := line.s.Stats()
@@ -400,7 +400,7 @@ func TestSemaphoreQueue(t *testing.T) {
 	})
 }
 
-// A reload changes how many permits there are; leases stay with whom they are.
+// A reload changes the number of permits. Existing leases stay valid.
 func TestSemaphoreResize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := semaphoreAsk(2)
@@ -459,7 +459,7 @@ func TestSemaphoreDrain(t *testing.T) {
 	})
 }
 
-// The estimate: how long leases are held × the place in the line / permits.
+// The estimate is the lease duration × the place in the line / the number of permits.
 func TestSemaphoreEstimate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := semaphoreAsk(2)
@@ -477,7 +477,7 @@ func TestSemaphoreEstimate(t *testing.T) {
 		a := mustHold(t, line.s, "k", ask)
 		mustHold(t, line.s, "k", ask)
 		retry(1, 0, time.Millisecond)
-		time.Sleep(800 * time.Millisecond) // none is back: that long at least
+		time.Sleep(800 * time.Millisecond) // none is released: they last that long at least
 		retry(1, 0, 400*time.Millisecond)
 		a.Release()
 		a = mustHold(t, line.s, "k", ask)
@@ -501,7 +501,7 @@ func TestSemaphoreEstimate(t *testing.T) {
 	})
 }
 
-// What is handed over in the instant in which the context ends goes to the next.
+// If permits are handed over at the instant the context ends, they go to the next waiter.
 func TestSemaphoreCancelAtHandover(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
@@ -531,7 +531,7 @@ func TestSemaphoreCancelAtHandover(t *testing.T) {
 	}
 }
 
-// Nobody ever sees more permits held than there are, and none is lost.
+// At no time are more permits held than there are, and none is lost.
 func TestSemaphoreConcurrent(t *testing.T) {
 	const keys, permits, workers, rounds = 3, 4, 32, 300
 	for _, unfair := range []bool{false, true} {

@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// semaphoreModel is one key of a semaphore, told as simply as can be: a list that is
-// sorted and walked at each step.
+// semaphoreModel is a simple model of one key of a semaphore: a list that is sorted and walked at
+// each step.
 type semaphoreModel struct {
 	unfair        bool
 	permits, held int64
@@ -42,7 +42,7 @@ func (m *semaphoreModel) sort() {
 	})
 }
 
-// serve is who gets permits now.
+// serve returns the waiters that get permits now.
 func (m *semaphoreModel) serve() (served []*modelWaiter) {
 	m.sort()
 	for len(m.line) > 0 && m.line[0].n <= m.permits-m.held {
@@ -71,8 +71,8 @@ func isReady(w *waiter) bool {
 	}
 }
 
-// Whatever comes and goes, a key serves whom the model serves, in that order; it never
-// grants more than there are, and all that is given back is there again.
+// For any requests and releases, a key serves the model's waiters in the model's order. It never
+// grants more permits than there are, and released permits are free again.
 func TestSemaphoreIsItsModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &semaphoreModel{unfair: rapid.Bool().Draw(rt, "unfair"), permits: 3}
@@ -84,7 +84,7 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 		var leases []modelLease
 		var released []Lease // again and again
 		granted := func(s *slot) { leases = append(leases, modelLease{Lease{s, s.id}, s.n}) }
-		// settle lets the model serve, and holds the semaphore to that.
+		// settle lets the model serve, and checks that the semaphore served the same waiters.
 		settle := func() {
 			for _, w := range m.serve() {
 				if !isReady(w.real) || w.real.lease == nil {

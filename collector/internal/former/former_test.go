@@ -15,8 +15,8 @@ func testRules(ids ...string) *rules.Rules {
 	return r
 }
 
-// Removed rules stay known up to the bound, the first removed go first, and one that came back
-// counts as removed anew.
+// Removed rules stay known up to the bound, and the first removed are dropped first. A rule that
+// returned and is removed again counts as newly removed.
 func TestUpdate(t *testing.T) {
 	t.Parallel()
 	var l List
@@ -29,7 +29,7 @@ func TestUpdate(t *testing.T) {
 	}
 	set("a", "b")
 	set("b")
-	set("a") // a is back, and b is gone
+	set("a") // a returns, and b is removed
 	for n := range Max {
 		set(fmt.Sprint("rule", n))
 	}

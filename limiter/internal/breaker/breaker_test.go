@@ -16,7 +16,7 @@ import (
 
 var errAway = errors.New("connection refused")
 
-// service is nodes that are well, or not.
+// service is a set of nodes that are all well, or all not.
 type service struct {
 	*Set[string]
 	log  testenv.Log
@@ -38,7 +38,7 @@ func newService() *service {
 	return s
 }
 
-// bubble runs f beside the Run of a service.
+// bubble runs f while the service's Run is running.
 func bubble(t *testing.T, f func(t *testing.T, s *service)) {
 	synctest.Test(t, func(t *testing.T) {
 		s, done := newService(), make(chan struct{})
@@ -51,7 +51,8 @@ func bubble(t *testing.T, f func(t *testing.T, s *service)) {
 	})
 }
 
-// Who is told that a node is back finds it open to calls: it has no other reason to look again.
+// Back is called once the node is open to calls, since its callee has no other reason to look
+// again.
 func TestBackWhenCallsGoThere(t *testing.T) {
 	bubble(t, func(t *testing.T, s *service) {
 		var told atomic.Int64
@@ -96,8 +97,8 @@ func TestOneNodeIsNotAnother(t *testing.T) {
 	})
 }
 
-// A node that flaps costs two lines a minute, and the next line says how often it did; an
-// outage that lasts is told, even if it began in such a minute.
+// A flapping node costs two lines a minute, and the next line says how often it flapped. An outage
+// that lasts is logged even if it began in such a minute.
 func TestLinesAreFew(t *testing.T) {
 	bubble(t, func(t *testing.T, s *service) {
 		start := time.Now()
@@ -135,7 +136,7 @@ func TestLinesAreFew(t *testing.T) {
 	})
 }
 
-// However many nodes fail, what is known of them is bounded, and those that are probed at
+// However many nodes fail, the state about them is bounded, and so is the number of nodes probed at
 // a time.
 func TestNodesAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, s *service) {
@@ -197,8 +198,8 @@ func TestCallersWhoLeave(t *testing.T) {
 	})
 }
 
-// One call without an answer opens nothing, nor do others that were under way by then. One that
-// began after it does, unless the node answered meanwhile.
+// One call without an answer opens no breaker, nor do others that were in flight by then. One that
+// began after it does, unless the node has answered in between.
 func TestOneTimeOutIsNoFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, s *service) {
 		timeOut := func(began time.Time) { s.TimedOut("a", began, errAway, "a") }
@@ -237,7 +238,7 @@ func TestOneTimeOutIsNoFailure(t *testing.T) {
 	})
 }
 
-// Without a Run, one caller makes the probe that is due, and the others do not wait.
+// Without a Run, one caller makes a due probe, and the others do not wait.
 func TestWithoutRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
-	_ "time/tzdata" // the tests' zones, wherever they run
+	_ "time/tzdata" // has the tests' zones on every machine
 
 	"pgregory.net/rapid"
 
@@ -60,7 +60,7 @@ func TestCalendarWindow(t *testing.T) {
 	}
 }
 
-// calendarLabel is what the calendar on the wall shows of a period.
+// calendarLabel returns a period's name on a wall calendar.
 func calendarLabel(c rules.Calendar, t time.Time) string {
 	switch c {
 	case rules.CalendarYear:
@@ -79,8 +79,8 @@ func calendarLabel(c rules.Calendar, t time.Time) string {
 	}[c]) + fmt.Sprint(offset)
 }
 
-// TestCalendarWindowBounds: the wall shows the same period from start to before end, and
-// another one outside.
+// TestCalendarWindowBounds checks that a wall calendar shows the same period from the start to
+// before the end, and another one outside.
 func TestCalendarWindowBounds(t *testing.T) {
 	names := []string{
 		"UTC", "Europe/Berlin", "America/New_York", "America/Havana", "America/Sao_Paulo", "Australia/Lord_Howe", "Asia/Kathmandu",
