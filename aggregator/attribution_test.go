@@ -157,9 +157,8 @@ func TestAttributionIsSteady(t *testing.T) {
 	}
 }
 
-// Whatever comes: of the hot keys each is listed, or more general or more
-// specific than one that is, or beside one with its traffic; and of two that are
-// listed, neither is more general than the other.
+// Each hot key is listed, or is more general or more specific than a listed key, or has the same
+// traffic as one. No listed key is more general than another listed key.
 func TestAttributionCoversAllHotKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		th := rules.NewThreshold(rules.Rate{N: 50, Per: time.Second})

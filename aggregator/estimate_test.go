@@ -11,7 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A key is hot by what its samples stand for, and told by what was seen.
+// Samples make a key hot by the counts that they stand for, and its low bound is published from
+// the counts that were seen.
 func TestSampledKeysAreEstimated(t *testing.T) {
 	rule := hotRule("terms", 100, time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
@@ -37,7 +38,7 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	if h := out.hot()[rules.Key{Rule: "terms", Text: "exact"}]; h.Estimated || h.Low != 100 || h.High != 100 {
 		t.Errorf("a key without samples is hot as %+v", h)
 	}
-	// Exact counts beside samples are seen.
+	// Exact counts that come with samples count as seen.
 	line("k:50|c", 100*time.Millisecond)
 	detector.AdvanceTo(noon.Add(200*time.Millisecond), noon.Add(200*time.Millisecond))
 	detector.Refresh()
@@ -61,13 +62,13 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	if h := told(); h.Estimated || h.Low != 200 || h.High != 200 {
 		t.Errorf("a window after the last sample it is told as %+v, want 200", h)
 	}
-	// Nor by one that comes late.
+	// A late sample, too, does not make the key an estimate.
 	line("k:1|c|@0.1", 1600*time.Millisecond)
 	detector.Refresh()
 	if h := told(); h.Estimated || h.Low != 200 || h.High != 200 {
 		t.Errorf("after a late sample it is told as %+v, want 200", h)
 	}
-	// And samples that stand for no whole count yet are samples.
+	// Samples that do not add up to a whole count yet make the key an estimate, too.
 	line("k:9|c|@0.9", 3*time.Second)
 	line("k:1|c|@0.99", 3*time.Second)
 	detector.Refresh()
@@ -93,7 +94,7 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	}
 }
 
-// Shards hear of samples, whether a reader works for them or not.
+// Shards receive samples, whether or not a reader works for them.
 func TestShardsHearOfSamples(t *testing.T) {
 	for _, behind := range []bool{false, true} {
 		out, ruleset := newRecorder(), testRules(hotRule("terms", 10, time.Second))
