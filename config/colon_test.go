@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Addresses are text in every list of a file, in whichever style it is written.
+// In every list of a file an address is text, in either style of YAML.
 func TestListsOfAddresses(t *testing.T) {
 	addresses := func(f *File) []string { return f.StatsD.Addresses }
 	brokers := func(f *File) []string { return f.Kafka.Brokers }
@@ -68,7 +68,7 @@ func TestListsOfNames(t *testing.T) {
 	}
 }
 
-// What YAML takes for something else than text is refused, with the quotes in the hint.
+// Elements that YAML does not read as text are refused, and the hint shows them with quotes.
 func TestListsThatAreNoText(t *testing.T) {
 	const quotes, fields = `an IPv6 address with a port needs quotes: "[::1]:8125"`, "write one word, or a text in quotes"
 	for source, want := range map[string]string{

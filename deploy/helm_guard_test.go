@@ -174,7 +174,7 @@ const sidecarHead = `# The guard as a sidecar of a gateway or an application, wh
 `
 
 // The template hotparam.guardSidecar gives a chart that depends on ours a sidecar that Kubernetes
-// and the program accept, and guard-sidecar.yaml is what it renders.
+// and the program accept. The file guard-sidecar.yaml is its output.
 func TestChartSidecar(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

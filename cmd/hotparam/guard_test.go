@@ -107,7 +107,7 @@ func (g *runningGuard) get(path string) string {
 	return response.Status + " " + string(text)
 }
 
-// passes asks the check door.
+// passes asks the check door, and reports whether the request may pass.
 func (g *runningGuard) passes(question string) bool {
 	g.t.Helper()
 	response, err := g.client.Post("http://door/v1/check", "application/json", strings.NewReader(question))
