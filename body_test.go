@@ -45,7 +45,7 @@ func TestLoginsByTheirBody(t *testing.T) {
 	for i, test := range []struct {
 		contentType, body string
 		status            int
-		text              string // of those that pass
+		text              string // response of a request that passes
 	}{
 		{formType, form("ann", ""), 200, "ann"},
 		{formType, form("ann", "1"), 200, "ann"},

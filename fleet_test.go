@@ -187,7 +187,7 @@ func TestFleetStartsWithoutRedis(t *testing.T) {
 			for range 4 {
 				s.start()
 			}
-			early := map[string]int{} // mostly none, since nobody knows how many there are
+			early := map[string]int{} // mostly none, since the number of instances is unknown
 			for _, url := range sharedURLs {
 				early[url] = s.passes(url)
 			}

@@ -71,7 +71,7 @@ var arrows = map[string][]string{
 	"internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/termtext", "internal/wire", "middleware", "rules"},
 	"internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/base", "internal/baseline", "internal/decode", "internal/explain", "internal/figure", "internal/filewatch", "internal/graphitesource", "internal/hotwords", "internal/httpserve", "internal/kafkasource", "internal/live", "internal/loglimit", "internal/page", "internal/sdnotify", "internal/statsdsource", "internal/status", "internal/webhook", "internal/wire", "rules"},
 
-	"checks/exact":          nil, // the yardstick: shares no code with what it measures
+	"checks/exact":          nil, // the yardstick: shares no code with the measured code
 	"deploy":                nil, // tests alone
 	"internal/kafkafake":    nil,
 	"internal/httpserve":    {"internal/base", "internal/connlimit", "internal/loglimit"},

@@ -119,7 +119,7 @@ func TestABaselineLacksWhatItsBucketLacks(t *testing.T) {
 	once, again := buckets(8, 4), buckets(8, 5)
 	for i, step := range []struct {
 		gap            decode.Gap
-		before, window int64 // what the baseline and the window lack
+		before, window int64 // missing counts of the baseline and of the window
 	}{
 		{gap(1, 20, buckets(5, 3)), 3, 20},
 		{gap(1, 20, buckets(5, 2)), 2, 20},
@@ -153,7 +153,7 @@ func TestHealedCountsMoveBehindTheirWindow(t *testing.T) {
 		return decode.Count{Hash: hash, Text: text, N: n, When: when}
 	}
 	for name, c := range map[string]struct {
-		placed, lacking int64 // before the window has left the place, and behind
+		placed, lacking int64 // counts placed in the window's time, and counts never placed
 		packets         []int64
 	}{
 		"placed":                      {3, 0, []int64{3}},
@@ -217,11 +217,11 @@ func TestLossIsOfItsRule(t *testing.T) {
 	packet(0, "a", 1, false, true)
 	packet(0, "b", 2, false, false)
 	packet(100*time.Millisecond, "b", 7, true, true)
-	packet(100*time.Millisecond, "a", 3, false, false) // which does not tell of whom the seven were
+	packet(100*time.Millisecond, "a", 3, false, false) // states no sums, so the seven lost counts may be of either rule
 	if a, b := high(0), high(1); a != 4+7 || b != 2+7 {
 		t.Errorf("high is %d and %d, want 11 and 9", a, b)
 	}
-	packet(200*time.Millisecond, "a", 1, false, true) // which does
+	packet(200*time.Millisecond, "a", 1, false, true) // states its sums
 	if a, b := high(0), high(1); a != 5 || b != 9 {
 		t.Errorf("high is %d and %d, want 5 and 9", a, b)
 	}

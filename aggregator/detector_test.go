@@ -89,9 +89,9 @@ type pair struct {
 	detector *Detector
 	out      *recorder
 	now      time.Time
-	late     time.Duration // how late counts come at most
+	late     time.Duration // maximum lateness of counts
 
-	follows  bool // complete is told, instead of a lag
+	follows  bool // the clock follows complete instead of a lag
 	complete time.Time
 }
 

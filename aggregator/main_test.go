@@ -25,7 +25,7 @@ type recorder struct {
 	mu       sync.Mutex
 	changes  []rules.Change
 	refresh  [][]rules.Hot
-	suspects []rules.Hot   // as they were told last
+	suspects []rules.Hot   // last published suspects
 	told     chan struct{} // gets a value for each change, if there is room
 }
 

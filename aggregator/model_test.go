@@ -18,13 +18,13 @@ type exact struct {
 	rules  *rules.Rules
 	lag    time.Duration
 	counts map[exactKey][]stamped
-	again  map[exactKey][]stamped // that the total of a group has too much
+	again  map[exactKey][]stamped // repeats, to be subtracted from a group's total
 	hidden []stamped
 	lost   []time.Time
-	began  time.Time // when the clock was told first
+	began  time.Time // first time of the clock
 	hot    [][]*exactHot
 	closed map[rules.Window]int64 // newest pane that has been looked at
-	newest []time.Time            // by rule: the newest count
+	newest []time.Time            // newest count of each rule
 	now    time.Time
 	events []string
 }

@@ -67,7 +67,7 @@ func TestOverlappingKeysAgreeWithTheRequests(t *testing.T) {
 		const n = 10
 		w := newWatchOverlap(rapid.Bool().Draw(t, "each"), n, time.Second, 500*time.Millisecond)
 		type stream struct {
-			n      int64 // in a pane
+			n      int64 // requests in a pane
 			params []string
 			tail   string // a name with a value of its own for each request
 		}
@@ -164,7 +164,7 @@ func checkTraceOverlap(t *testing.T, path string, each bool, n int64) {
 			w.first = w.window.Index(w.now) + 1
 		}
 		for panes := 0; !at.Before(w.now.Add(base.FlushInterval)); panes++ {
-			if panes > 400 { // all is over
+			if panes > 400 { // all requests have left the window
 				w.pass(at.Truncate(base.FlushInterval).Sub(w.now))
 				break
 			}

@@ -59,8 +59,8 @@ type reloadModel struct {
 	flooded bool // there may be no room for the texts of all hot keys
 
 	counts map[reloadShape]map[string][]stamped
-	since  map[reloadShape]map[time.Duration]time.Time // from when on its windows know all
-	former map[string][]formerShape                    // what instances may still send
+	since  map[reloadShape]map[time.Duration]time.Time // time from which a window's counts are complete
+	former map[string][]formerShape                    // earlier shapes that instances may still count by
 }
 
 func newReloadModel(t *rapid.T) *reloadModel {
@@ -226,7 +226,7 @@ func (m *reloadModel) send(t *rapid.T) {
 			shape = shapeOf(&m.rules.ByNumber().Rules[number])
 		}
 		if m.settling(shape, m.now).After(m.now) && rapid.Bool().Draw(t, "old") {
-			n *= 1000 // in another unit: it is no count of the rule as it is
+			n *= 1000 // in the former rule's unit, so it is not a count of the present rule
 		} else if number >= 0 {
 			if m.counts[shape.counted()] == nil {
 				m.counts[shape.counted()] = make(map[string][]stamped)

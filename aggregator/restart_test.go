@@ -54,11 +54,11 @@ type restartModel struct {
 	tick     time.Duration
 	now      time.Time
 	texts    []string
-	rates    []float64          // by key: counts of a tick
-	debts    []float64          // by key: parts of a count that are due
-	sums     map[string][]int64 // by key: all counts up to a tick
+	rates    []float64          // counts per tick, by key
+	debts    []float64          // fractions of a count carried over, by key
+	sums     map[string][]int64 // cumulative counts up to each tick, by key
 	active   *restartAggregator // nil while it is down
-	standby  *restartAggregator // nil: none
+	standby  *restartAggregator // nil if there is none
 	redis    map[string]rules.Hot
 	down     int // ticks
 	problems []string
@@ -73,7 +73,7 @@ type restartAggregator struct {
 	inherited time.Time
 	refreshed time.Time
 	hot       map[string]rules.Hot
-	held      map[string]map[int]time.Time // by key and threshold: since when it holds
+	held      map[string]map[int]time.Time // start of the hold, by key and threshold
 }
 
 func newRestartModel(r *rand.Rand) *restartModel {
@@ -273,7 +273,7 @@ func (a *restartAggregator) Publish(c rules.Change) {
 		a.judgeBounds(&h)
 	}
 	for _, h := range c.Cool {
-		for i := range a.held[h.Text] { // of which no verdict was heard
+		for i := range a.held[h.Text] { // thresholds without a verdict of their own
 			a.leaves(h.Text, i, a.m.rule.Hot[i].Window().Index(h.Until)-1)
 		}
 		delete(a.held, h.Text)
@@ -348,7 +348,7 @@ func (a *restartAggregator) due(text string) (due time.Time, ok bool) {
 // sum returns the true count of a key in some panes that end with last.
 func (m *restartModel) sum(w rules.Window, text string, last int64, panes int) int64 {
 	all := m.sums[text]
-	upTo := func(pane int64) int64 { // what was counted before the pane: tick i is at noon + (i+1) ticks
+	upTo := func(pane int64) int64 { // counts before the pane: tick i is at noon + (i+1) ticks
 		n := int((w.Start(pane).Sub(noon) - 1) / m.tick)
 		if n <= 0 || len(all) == 0 {
 			return 0

@@ -176,7 +176,7 @@ func TestLateCountDoesNotDateAKeyBack(t *testing.T) {
 // A key stays hot with the exit's count, and cools with one less.
 func TestExitIsExact(t *testing.T) {
 	for _, c := range []struct {
-		n    int64 // in each second after the first, which has ten
+		n    int64 // counts in each second after the first, which has ten
 		want string
 	}{{8, "[a]"}, {7, "[]"}} {
 		s := newScripted(thresholdOf(rules.FixedRate, 10))
@@ -223,7 +223,7 @@ func TestCoolingIsExact(t *testing.T) {
 // The baseline of a jump consists of the windows before the present one.
 func TestJumpLeavesOutThePresentWindow(t *testing.T) {
 	for _, c := range []struct {
-		n    int64 // beside nine in the panes before
+		n    int64 // in addition to nine in the panes before
 		want string
 	}{{11, "[a]"}, {10, "[]"}} {
 		th := thresholdOf(rules.Jump, 1)

@@ -177,7 +177,7 @@ func TestWhatIsNotExplainedIsLimited(t *testing.T) {
 	}
 	steps := []struct {
 		name                string
-		page1, phone, other int64 // in a tenth of a second
+		page1, phone, other int64 // requests in a tenth of a second
 		d                   time.Duration
 		want                string
 	}{
@@ -403,7 +403,7 @@ func TestAKeyOnAllRequestsThatGrows(t *testing.T) {
 	}
 	for _, step := range []struct {
 		name        string
-		more, phone int64 // in a tenth of a second
+		more, phone int64 // requests in a tenth of a second
 		d           time.Duration
 		want        string
 	}{

@@ -13,7 +13,7 @@ type spaceSaving struct {
 type ssCounter struct {
 	key          string
 	count, error int64
-	at           int // in the heap
+	at           int // index in the heap
 }
 
 func newSpaceSaving(counters int) *spaceSaving {

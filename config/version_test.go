@@ -134,7 +134,7 @@ func TestVersionIsOfWhatDecides(t *testing.T) {
 		}
 		used[l.of+" "+l.name] = true
 		f := &File{Rules: new(rules.Rules)}
-		l.value(f) // with what is above it
+		l.value(f) // creates the structs above it
 		before := f.version()
 		if l.set(t, f); (f.version() != before) != decides {
 			t.Errorf("%s changes the version: %v, want %v", l.path, !decides, decides)

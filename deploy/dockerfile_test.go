@@ -35,7 +35,7 @@ func readDockerfile(t *testing.T) map[string][]instruction {
 		if name == "FROM" {
 			fields := strings.Fields(rest)
 			stage = fields[len(fields)-1]
-			if base := fields[len(fields)-3]; len(stages[base]) > 0 { // it goes on from another stage
+			if base := fields[len(fields)-3]; len(stages[base]) > 0 { // it builds on another stage
 				stages[stage] = slices.Clone(stages[base])
 			}
 		}

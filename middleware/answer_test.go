@@ -50,7 +50,7 @@ func answering(g *Guard, seen *[]rules.Decision) http.Handler {
 }
 
 type answerCase struct {
-	reason   rules.Reason // of the last decision
+	reason   rules.Reason // reason of the last decision
 	rules    rules.Rules
 	opts     []Option
 	before   func(*testing.T, *fixture)

@@ -137,7 +137,7 @@ func TestClientAddrIsThatOfTheChain(t *testing.T) {
 		}
 		hops := rapid.SliceOfN(rapid.Custom(drawHop), 0, 6).Draw(t, "hops")
 		want := peer.addr
-		end := len(hops) // what is read
+		end := len(hops) // entries that are read
 		for end > 0 && isOurs(want) && hops[end-1].addr != "" {
 			end--
 			want = hops[end].addr

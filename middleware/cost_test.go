@@ -220,7 +220,7 @@ func TestConcurrentCosts(t *testing.T) {
 }
 
 func TestAddCost(t *testing.T) {
-	AddCost(t.Context(), 5) // nobody asks
+	AddCost(t.Context(), 5) // no one collects it
 	ctx, outer := withSpent(t.Context())
 	AddCost(ctx, 5)
 	inner, own := withSpent(ctx)

@@ -22,7 +22,7 @@ type shared struct {
 	*limiter.Memory
 	mu       sync.Mutex
 	calls    [][]limiter.Op
-	err      error // not nil: it is away
+	err      error // if set, the backend is unavailable
 	together bool  // it knows Together
 }
 
@@ -212,7 +212,7 @@ func TestExactWaits(t *testing.T) {
 		}
 		wantCalls(t, back, []string{"r * reserve"}, []string{"r * return"})
 		start = time.Now()
-		f.Check(search) // leaves one of two: 50 ms are gone
+		f.Check(search) // one of two reservations was returned, after 50 ms
 		if took := time.Since(start); took != 150*time.Millisecond {
 			t.Errorf("passed after %v", took)
 		}

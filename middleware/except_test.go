@@ -68,7 +68,7 @@ func TestExceptionsOfCutKeys(t *testing.T) {
 		t.Errorf("got %d, want 5", got)
 	}
 	f.heat(t)
-	f.heat(t, keys...) // comes back soon
+	f.heat(t, keys...) // hot again after a flap
 	if got := tokens(f, vip); got != 0 {
 		t.Errorf("a flap grants %d", got)
 	}

@@ -49,7 +49,7 @@ func TestBucketIsKept(t *testing.T) {
 	f.heat(t, "r GET /s?q=1")
 	f.Check(search)
 	key, _ := rules.ParseKey("r GET /s?q=1")
-	for i := range 20 { // other counts, other keys beside it
+	for i := range 20 { // with other counts and other keys each time
 		f.hot.Replace(fmt.Sprint(i), []rules.Hot{
 			{Key: key, Low: int64(i), Rate: float64(i)},
 			{Key: rules.Key{Rule: "r", Text: fmt.Sprintf("GET /s?q=x%d", i)}},
@@ -75,7 +75,7 @@ func TestFlapGrantsNoBurst(t *testing.T) {
 		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 60, 10)}},
 			WithClock(func() time.Duration { return time.Since(start) }))
 		passed := 0
-		for range 100 { // hot and cool in turn, a minute in all
+		for range 100 { // alternately hot and cool, for a minute in all
 			f.heat(t, "r GET /s?q=1")
 			passed += min(tokens(f, search), 100)
 			f.heat(t)

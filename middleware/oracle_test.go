@@ -20,7 +20,7 @@ import (
 type oracle struct {
 	rules  []rules.Rule
 	hot    map[string]bool
-	taken  map[string]int64 // from buckets
+	taken  map[string]int64 // tokens taken, by bucket
 	counts map[string]int64
 }
 

@@ -175,7 +175,7 @@ func TestRedactedKeys(t *testing.T) {
 			}
 		}
 	})
-	for _, by := range []rules.By{byAll, byEach, {Kind: rules.ByCombinations}, byNames("q")} { // what is compared above is redacted
+	for _, by := range []rules.By{byAll, byEach, {Kind: rules.ByCombinations}, byNames("q")} { // the texts compared above are redacted
 		f := newFixture(t, redacting([]string{"q"}, hotRule(t, "r", "GET /s", by, 0, 0)))
 		f.Check(Request{Method: "GET", Path: "/s", Query: "q=" + hushed})
 		if keys := slices.Collect(maps.Keys(f.counted())); !strings.Contains(strings.Join(keys, "\n"), "hmac-") {

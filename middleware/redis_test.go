@@ -55,7 +55,7 @@ func TestExactOnRedis(t *testing.T) {
 	if n != 3 { // a half of six
 		t.Errorf("%d passed without Redis, want 3", n)
 	}
-	held.End(Cost{}) // nobody is there to take it
+	held.End(Cost{}) // Redis is down, so the permit cannot be returned
 	if s := one.Stats(); s.Panics != 0 || s.Undecided != 0 {
 		t.Errorf("%+v", s)
 	}

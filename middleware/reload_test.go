@@ -47,7 +47,7 @@ func TestReloadKeepsState(t *testing.T) {
 			window.Limit = limit(2, 2)
 			window.Limit.Algorithm = rules.FixedWindow
 			reload(t, f, window)
-			if d := f.Check(search); d.Remaining != 1 || d.Limit != 2 { // another algorithm starts anew
+			if d := f.Check(search); d.Remaining != 1 || d.Limit != 2 { // another algorithm starts with its full quota
 				t.Errorf("%+v, want 1 left of 2", d)
 			}
 			none := rule

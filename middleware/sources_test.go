@@ -284,7 +284,7 @@ func TestWithParam(t *testing.T) {
 	if f.counted(); calls != 1 {
 		t.Errorf("%d calls: a request whose rules do not name the parameter asked for it", calls)
 	}
-	f.Check(get("GET /s", "/s", "q=1")) // nobody's
+	f.Check(get("GET /s", "/s", "q=1")) // no user
 	if got := f.keys(); f.Stats().Absent != 1 || !slices.Equal(got, []string{"b GET /s?q=1"}) {
 		t.Errorf("keys %q, absent %d", got, f.Stats().Absent)
 	}

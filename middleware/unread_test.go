@@ -35,7 +35,7 @@ func TestUnread(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		rules []rules.Rule
-		pass  int // of four requests with different queries
+		pass  int // passing requests, of four with different queries
 		last  rules.Reason
 	}{
 		{"limit", []rules.Rule{named(rules.UnreadLimit, byNames("json:user", "q"))}, 2, rules.ReasonLimited},

@@ -194,7 +194,7 @@ func TestWithheldIsCounted(t *testing.T) {
 		{byAll, "q=%41&token=2&%20password=3&user%7Bpassword%7D=4", 3}, // the long way
 		{byEach, "q=1&token=2&code=3", 2},
 		{rules.By{Kind: rules.ByCombinations}, "q=1&token=2&code=3", 2},
-		{byNames("q"), "q=1&token=2", 0}, // nobody asked for it
+		{byNames("q"), "q=1&token=2", 0}, // no rule reads it
 	} {
 		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", test.by, 0, 0)}})
 		f.Check(get("GET /s", "/s", test.query))

@@ -62,7 +62,7 @@ type setup struct {
 	find    func(context.Context, *text) (*text, error)
 	guard   []middleware.Option
 	options []hpconnect.Option
-	before  []connect.Interceptor // in front of the guard
+	before  []connect.Interceptor // interceptors in front of the guard
 	client  []connect.ClientOption
 }
 

@@ -67,7 +67,7 @@ type setup struct {
 	service *service
 	guard   []middleware.Option
 	options []hpgrpc.Option
-	before  []grpc.UnaryServerInterceptor // in front of the guard
+	before  []grpc.UnaryServerInterceptor // interceptors in front of the guard
 	dial    []grpc.DialOption
 }
 

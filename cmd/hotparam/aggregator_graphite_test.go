@@ -28,7 +28,7 @@ import (
 // fakeGraphite answers like Graphite's render API, with one hot key.
 type fakeGraphite struct {
 	*httptest.Server
-	status atomic.Int64 // in place of an answer; 0: it answers
+	status atomic.Int64 // status sent instead of an answer, or 0 to answer
 }
 
 const phoneCounter = "shop.search-terms.hot_param.GET_20_2Fsearch_3Fq=phone"
@@ -150,7 +150,7 @@ func TestAggregatorExplainsGraphite(t *testing.T) {
 
 func TestAggregatorGraphiteSettings(t *testing.T) {
 	path := write(t, goodRules)
-	t.Setenv("HOTPARAM_REDIS", "redis://"+unreachable(t)) // what is good is said before Redis is asked
+	t.Setenv("HOTPARAM_REDIS", "redis://"+unreachable(t)) // valid settings are reported before Redis is asked
 	t.Run("flag before variable before file", func(t *testing.T) {
 		t.Setenv("HOTPARAM_SOURCE", "graphite")
 		t.Setenv("HOTPARAM_GRAPHITE", "http://g1")

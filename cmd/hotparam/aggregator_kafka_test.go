@@ -46,7 +46,7 @@ func TestAggregatorExplainsKafka(t *testing.T) {
 
 func TestAggregatorKafkaSettings(t *testing.T) {
 	path := write(t, goodRules)
-	t.Setenv("HOTPARAM_REDIS", "redis://"+unreachable(t)) // what is good is said before Redis is asked
+	t.Setenv("HOTPARAM_REDIS", "redis://"+unreachable(t)) // valid settings are reported before Redis is asked
 	t.Run("flag before variable before file", func(t *testing.T) {
 		t.Setenv("HOTPARAM_SOURCE", "kafka")
 		t.Setenv("HOTPARAM_BROKERS", "k1:1,k2:2")

@@ -76,7 +76,7 @@ func TestDocumentsNameRealCommands(t *testing.T) {
 // all arguments, too.
 func command(t *testing.T, s snippet, args []string, whole bool) {
 	t.Helper()
-	if at := slices.Index(args, ">"); at >= 0 { // and what is behind it is a file
+	if at := slices.Index(args, ">"); at >= 0 { // a redirection to a file follows
 		args = args[:at]
 	}
 	root := newRoot(streams{})

@@ -25,7 +25,7 @@ const repository = "../.."
 // snippet is a block of code in a document.
 type snippet struct {
 	path, language, text string
-	line                 int // of the text's first line
+	line                 int // number of the text's first line
 }
 
 func (s snippet) String() string { return fmt.Sprintf("%s:%d", s.path, s.line) }

@@ -60,7 +60,7 @@ func TestBackendHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { // takes what is sent, and says nothing
+	go func() { // reads everything and never answers
 		var b [1024]byte
 		for {
 			if _, err := theirs.Read(b[:]); err != nil {

@@ -57,7 +57,7 @@ func TestCostlyParameter(t *testing.T) {
 // the other values are served.
 func TestHotParameter(t *testing.T) {
 	o := outcome(t, "hot-parameter")
-	before, held := 50, 10+int(2*time.Second/time.Second)*10 // a burst, and the rate for what is left of two seconds at most
+	before, held := 50, 10+int(2*time.Second/time.Second)*10 // a burst, and the rate for at most the rest of two seconds
 	if served := o.Served - 16; served < before || served > before+held {
 		t.Errorf("%d of the hot value were served, want %d until it was hot and at most %d then", served, before, held)
 	}

@@ -55,9 +55,9 @@ func TestClocks(t *testing.T) {
 		// From sure on, counts are placed where they were counted, up to the slack. Between unsure
 		// and sure they may be placed elsewhere.
 		sure, unsure, again time.Duration
-		exact               bool          // and to the nanosecond where the sender says
-		drift               time.Duration // that far the clock runs away in half a minute
-		behind              time.Duration // as it is told at the end
+		exact               bool          // placed to the nanosecond where the sender states
+		drift               time.Duration // drift of the clock in half a minute
+		behind              time.Duration // reported offset at the end
 	}{
 		"right":                          {instance: instance{Clock: always(0)}, exact: true},
 		"right, far away":                {instance: instance{Clock: always(0), Delay: always(200 * time.Millisecond)}, exact: true},

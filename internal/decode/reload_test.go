@@ -47,7 +47,7 @@ func TestAccountsThroughReload(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		from, to *rules.Rules
-		missing  string // or more, as what came of no rule is not taken off
+		missing  string // at least, since counts of no rule are not subtracted
 		want     string
 	}{
 		{"a rule that stays", after, testRules(hotRule("other", 1, time.Second), hotRule("terms", 9, time.Minute)), "9 booked", "healed 2 of a, 200ms to 200ms"},
@@ -110,8 +110,8 @@ func TestGroupsThroughReload(t *testing.T) {
 	send(ms(100), 0, first, NotInGroup)
 	send(ms(400), ms(200), first, CertainlyInGroup)
 	d.Reload(NumberRules(first).Next(second))
-	send(ms(500), ms(150), first, MaybeInGroup) // it may have been told before
-	send(ms(900), ms(300), first, NotInGroup)   // what is told now is not added
+	send(ms(500), ms(150), first, MaybeInGroup) // it may be in a total from before
+	send(ms(900), ms(300), first, NotInGroup)   // totals of the former rules are not added
 	send(ms(1000), ms(100), second, MaybeInGroup)
 	send(ms(1400), ms(300), second, CertainlyInGroup)
 	send(ms(1500), ms(300), first, MaybeInGroup) // its sender goes back

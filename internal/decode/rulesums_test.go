@@ -18,7 +18,7 @@ type ruleSender struct {
 	seq          uint64
 	sums         wire.Sums
 	byRule       [4]uint64
-	healedBefore uint64 // in the process before
+	healedBefore uint64 // healed counts of the previous process
 
 	all []rulePacket
 }

@@ -94,9 +94,9 @@ func TestSendersStartAnewWithEachIncarnation(t *testing.T) {
 		{2, 1, 0, true},
 		{2, 5, 3, false},
 		{2, 5005, 4999, false},
-		{2, 5005 - reorder, 0, true}, // too far behind to tell
+		{2, 5005 - reorder, 0, true}, // too old to be remembered
 		{2, 5005 - reorder + 1, -1, false},
-		{2, 20_000, 14_994, false}, // farther ahead than what is remembered
+		{2, 20_000, 14_994, false}, // farther ahead than the remembered range
 		{2, 19_999, -1, false},
 		{2, 20_000, 0, true},
 	} {

@@ -71,7 +71,7 @@ func TestSeenIsSeen(t *testing.T) {
 			text := fmt.Appendf(nil, "k%d", k)
 			seen, n := int64(1+rnd.IntN(9)), int64(0)
 			if n = seen; k%3 > 0 && rnd.IntN(3) > 0 {
-				n = seen * int64(1+rnd.IntN(20)) // by chance a sample that stands for itself
+				n = seen * int64(1+rnd.IntN(20)) // a sample, which may by chance stand only for itself
 				truths[k].sampled[pane]++
 			}
 			isSample := truths[k].sampled[pane] > 0

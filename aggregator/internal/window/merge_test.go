@@ -15,7 +15,7 @@ import (
 type lossModel struct {
 	*rand.Rand
 	*Missing
-	texts    [][]byte // of rule 0; the last is always on accounts
+	texts    [][]byte // texts of keys of rule 0; the last is always on accounts
 	ids      uint64
 	lost     []lostCount
 	reported []decode.Gap

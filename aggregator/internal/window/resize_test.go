@@ -56,7 +56,7 @@ func TestResizeKeepsCounts(t *testing.T) {
 			}
 			for text := range tags {
 				if _, ok := at[text]; !ok {
-					delete(tags, text) // there was no room for what is tied
+					delete(tags, text) // there was no room for the text
 				}
 			}
 			for text, panes := range truth {
