@@ -308,6 +308,7 @@ func TestLeanBuild(t *testing.T) {
 	}
 }
 
+// listPackages lists the module's packages.
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
 	return list(t, "./...")
