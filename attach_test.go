@@ -203,7 +203,7 @@ func TestCloseAwaitsPermits(t *testing.T) {
 	}
 }
 
-// A request that does not end cannot hold up the process.
+// A request that does not end cannot block the process from closing.
 func TestCloseEndsInTime(t *testing.T) {
 	f := open(t, shop(testenv.Redis(t).URL(), nowhere(t), slowRule))
 	holdPermit(f)

@@ -261,7 +261,7 @@ func TestTestLibrariesStayInTests(t *testing.T) {
 // packageGraph maps import paths to packages.
 type packageGraph map[string]goPackage
 
-// listAll lists the module's packages and all that they import.
+// listAll lists the module's packages and all their imports.
 func listAll(t *testing.T) packageGraph {
 	t.Helper()
 	all := make(packageGraph)

@@ -11,8 +11,8 @@ import (
 
 var quotedFile = regexp.MustCompile("`([a-z0-9_*/.-]+\\.go)`")
 
-// A package's doc.go lists its files and no others, and docs/DESIGN.md every room.
-// Packages of a few files and commands, whose files have the commands' names, need no list.
+// A package's doc.go lists exactly its files, and docs/DESIGN.md names every top-level folder.
+// Packages of a few files, and commands, whose files have the commands' names, need no list.
 func TestLayoutIsAsDocumented(t *testing.T) {
 	design, err := os.ReadFile("docs/DESIGN.md")
 	if err != nil {

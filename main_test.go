@@ -46,7 +46,7 @@ type fixture struct {
 	handler http.Handler
 }
 
-// open opens a file with this text, which is closed when the test ends.
+// open opens a file with this text and closes it when the test ends.
 func open(t *testing.T, text string, opts ...Option) *fixture {
 	t.Helper()
 	f := &fixture{t: t, path: filepath.Join(t.TempDir(), "hotparam.yaml"), log: new(testenv.Log)}
@@ -108,7 +108,7 @@ func (f *fixture) awaitLog(text string) {
 	f.await("log: "+text, func() bool { return strings.Contains(f.log.String(), text) })
 }
 
-// logged returns how many lines of the log have a text.
+// logged returns how many lines of the log contain a text.
 func (f *fixture) logged(text string) (n int) {
 	for _, line := range f.log.Lines() {
 		if strings.Contains(line, text) {

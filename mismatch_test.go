@@ -47,7 +47,7 @@ func TestOtherNamespace(t *testing.T) {
 	}
 }
 
-// The aggregator lists others, and keys are hot by a rule that the file lacks.
+// The aggregator lists other instances, and keys are hot by a rule that the file lacks.
 func TestUnheardAndUnknown(t *testing.T) {
 	server := testenv.Redis(t)
 	publish(t, server.URL(), "shop", []rules.Instance{{Name: "other", Heard: time.Now()}}, "GET /search?q=phone")

@@ -109,7 +109,7 @@ func TestSourceNone(t *testing.T) {
 	f.await("a question to Redis", func() bool { f.get("/products"); return redis.n.Load() > 0 })
 }
 
-// Close of a Hotparam that only limits does not wait for anything.
+// Closing a Hotparam that only limits does not wait for anything.
 func TestCloseSourceNone(t *testing.T) {
 	f := open(t, onlyLimits(listenForKnocks(t), nowhere(t), fmt.Sprintf(productRule, 2)))
 	begin := time.Now()

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// A changed file is put in force while requests are served, and a bad one is not.
+// A changed file is put in force while requests are served, unless it is invalid.
 func TestFileChanges(t *testing.T) {
 	url, statsd := "redis://"+nowhere(t), nowhere(t)
 	f := open(t, shop(url, statsd, searchRule, fmt.Sprintf(productRule, 2)))
@@ -156,8 +156,8 @@ func TestFirstSharedLimit(t *testing.T) {
 	f.await("one member", func() bool { return f.Stats().Members.Count == 1 })
 }
 
-// An instance whose last limit with scope: share is removed is no longer counted. It is counted
-// again when such a limit comes back.
+// An instance is no longer counted after its last limit with scope: share is removed. It is
+// counted again once it gets such a limit.
 func TestLastSharedLimit(t *testing.T) {
 	server := testenv.Redis(t)
 	shared := shop(server.URL(), nowhere(t), `{id: products, match: {route: "GET /products"}, limit: {rate: 10/1h, burst: 10, scope: share}}`)

@@ -52,7 +52,7 @@ func TestDetectorCoolsInItsTimeWhenTheClockLeaps(t *testing.T) {
 			d.Advance(noon.Add(c.at))
 			d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: c.n, When: noon.Add(c.at)})
 		}
-		// Below the exit from 24.25 s on, when the six have left the window.
+		// The key is below the exit from 24.25 s on, when its six counts have left the window.
 		cools := noon.Add(29*time.Second + 250*time.Millisecond)
 		for at := 19*time.Second + leap; len(out.changes) < 2; at += leap {
 			if d.Advance(noon.Add(at)); at > 3*time.Hour {

@@ -151,7 +151,8 @@ func TestBothPastsOverOneWindow(t *testing.T) {
 	}
 }
 
-// A rule whose jumps come, go and change their past keeps the state of the one over the same past.
+// When a rule's jumps are added, removed or change their past, the state of the jump over the same
+// past is kept.
 func TestReloadKeepsThePast(t *testing.T) {
 	both := overDays(50, time.Minute, 4)
 	both.Hot = append(both.Hot, both.Hot[0])

@@ -26,8 +26,8 @@ func TestSpellingsOfAKeyMakeItHot(t *testing.T) {
 	}
 }
 
-// A flood over the caps makes no key suspect or hot, so nothing is published and no instance is
-// asked for more.
+// A flood over the caps makes no key suspect or hot. So nothing is published, and instances are
+// not asked for more detail.
 func TestFloodOverCapsStirsNobody(t *testing.T) {
 	out := newRecorder()
 	rules := testRules(hotRule("terms", 100, time.Second))

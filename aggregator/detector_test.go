@@ -340,8 +340,8 @@ func TestDetectorPublishesWhatTheRuleHoldsAHotKeyTo(t *testing.T) {
 	}
 }
 
-// No matter how many distinct keys come, the memory stays within the budget, and
-// a key that becomes hot amid them is found.
+// However many distinct keys arrive, the memory stays within the budget, and a key that becomes
+// hot among them is found.
 func TestDetectorFindsAHotKeyInAFloodOfDistinctOnes(t *testing.T) {
 	out := newRecorder()
 	const memory = 256 << 10

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Samples make a key hot by the counts that they stand for, and its low bound is published from
+// A sampled key becomes hot by the estimate of its counts. Its published low bound contains only
 // the counts that were seen.
 func TestSampledKeysAreEstimated(t *testing.T) {
 	rule := hotRule("terms", 100, time.Second)
@@ -53,7 +53,7 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	if h := told(); !h.Estimated || h.Low != 60 || h.High != rules.Unknown || h.Rate != 150 || h.Ratio != 1.5 {
 		t.Errorf("told as %+v, want 60 that were seen of 150", h)
 	}
-	// No sample is in the window any more.
+	// The window contains no sample any more.
 	for at := 200 * time.Millisecond; at <= 3*time.Second; at += 100 * time.Millisecond {
 		line("k:20|c", at)
 		detector.AdvanceTo(noon.Add(at), noon.Add(at))
@@ -75,7 +75,7 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	if h := told(); !h.Estimated || h.Low != 210 {
 		t.Errorf("told as %+v, want 210 that were seen", h)
 	}
-	// It cools by the estimate.
+	// The key cools by the estimate.
 	line("k:79|c|@0.5", 5*time.Second)
 	detector.AdvanceTo(noon.Add(5500*time.Millisecond), noon.Add(5500*time.Millisecond))
 	if _, hot := out.hot()[key]; !hot {

@@ -36,8 +36,8 @@ func TestReadersShareTheShards(t *testing.T) {
 		for range feeds {
 			decoders = append(decoders, decode.NewDecoder(rules, wire.Plain))
 		}
-		// The counts of each 100 ms, for 4 s, are read by one reader or another, at most 1.5 s
-		// after those that another has read.
+		// The counts of each 100 ms, for 4 s, go to a random reader. No reader is more than 1.5 s
+		// ahead of the slowest.
 		const steps, step, lag = 40, 100 * time.Millisecond, 15
 		brought := make([][]string, steps)
 		by := make([]int, steps)

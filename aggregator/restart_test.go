@@ -21,7 +21,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Aggregators are killed and come back, hand over to standbys and reload their rules. Through all
+// Random aggregators crash and restart, hand over to standbys and reload their rules. Through all
 // that, no key leaves the hot set unless its count was below the exit for the cool-down, and none
 // enters below the threshold. A key cools as soon as a window that was heard whole is below the
 // exit, and no published bound is wrong.
@@ -161,7 +161,7 @@ func (m *restartModel) step() {
 	}
 }
 
-// kill ends the aggregator. Another one starts some time later.
+// kill stops the aggregator. A new one starts some time later.
 func (m *restartModel) kill() {
 	if m.active != nil {
 		if m.IntN(2) == 0 {

@@ -74,8 +74,8 @@ func TestDetectorLooksForSuspectsAmongAllKeys(t *testing.T) {
 	}
 }
 
-// There are at most a thousand suspects, those with the highest counts of a rule, and they are
-// published at most once each 100 ms.
+// A detector has at most a thousand suspects: the keys of a rule with the highest counts. It
+// publishes them at most once each 100 ms.
 func TestDetectorBoundsItsSuspects(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 10_000, time.Second)), Publisher: out})

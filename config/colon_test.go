@@ -56,7 +56,7 @@ func TestListsOfAddresses(t *testing.T) {
 	}
 }
 
-// In a list within braces a parameter of the path needs no quotes, either.
+// In a list within braces a path parameter needs no quotes either.
 func TestListsOfNames(t *testing.T) {
 	f, err := Parse("x", []byte("rules: [{id: a, match: {route: '/u/{id}'}, by: [path:id, query:a:b, q], limit: 1/s}]"))
 	if err != nil {

@@ -121,7 +121,7 @@ func drawHot(t *rapid.T) []rules.Threshold {
 	return rapid.SliceOfNDistinct(threshold, 1, 3, func(h rules.Threshold) string { return fmt.Sprint(h.Kind, h.Over, h.Rate.Per) }).Draw(t, "thresholds")
 }
 
-// drawLimit draws a limit in its complete form, as it is read from a file.
+// drawLimit draws a limit in its complete form, with the defaults that reading a file fills in.
 func drawLimit(t *rapid.T, unit rules.Unit) *rules.Limit {
 	requests := unit == rules.Requests
 	l := &rules.Limit{Mode: rapid.SampledFrom([]rules.Mode{rules.ModeLimit, rules.ModeShadow, rules.ModeServe, rules.ModeWait}).Draw(t, "mode")}

@@ -54,7 +54,7 @@ var fieldsOf = map[string]struct{ decide, doNot string }{
 	},
 }
 
-// leaf is a field of a file that has no fields of its own.
+// leaf is a field of a file without fields of its own.
 type leaf struct {
 	path, of, name string
 	value          func(f *File) reflect.Value

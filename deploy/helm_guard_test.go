@@ -14,8 +14,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// guardCases are values of the chart with a guard. ports are those of its Service, by name. If
-// ports is nil, the chart refuses the values.
+// guardCases are values of the chart with a guard. Their ports are the ports of its Service, by
+// name. If ports is nil, the chart refuses the values.
 var guardCases = []struct {
 	values string // a name for messages
 	guard  map[string]any

@@ -41,7 +41,7 @@ func render(t *testing.T, cases ...chartCase) []chartAnswer {
 	return renderChart(t, "helm/hotparam", cases...)
 }
 
-// renderChart does what render does, for another chart.
+// renderChart does the same as render for another chart.
 func renderChart(t *testing.T, chart string, cases ...chartCase) []chartAnswer {
 	t.Helper()
 	python := real.Python(t, "helm-python-sdk==0.2.2", "kubernetes-validate==1.37.0")

@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// answering is an adapter like a framework's: it knows about the answer only what the decision
-// contains.
+// answering returns a handler that works like a framework's adapter: it knows about the answer
+// only what the decision contains.
 func answering(g *Guard, seen *[]rules.Decision) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		made := 0

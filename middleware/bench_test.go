@@ -68,7 +68,7 @@ func canonicalByHand(dst []byte, query string) []byte {
 	return append(dst, second...)
 }
 
-// benchCases are requests that are not hot.
+// benchCases are requests whose keys are not hot.
 var benchCases = []struct {
 	name, rule, pattern, path, query string
 	by                               rules.By

@@ -188,13 +188,13 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// fuzzPaths are paths and their steps; "[]" is each element.
+// fuzzPaths are paths and their steps. The step "[]" stands for each element.
 var fuzzPaths = []struct {
 	name  string
 	steps []string
 }{{"a.b", []string{"a", "b"}}, {"a.*.b", []string{"a", "[]", "b"}}, {"*.a", []string{"[]", "a"}}, {"k", []string{"k"}}, {`a\.b`, []string{"a.b"}}}
 
-// valuesOf walks what encoding/json has decoded.
+// valuesOf collects the values at steps in a value that encoding/json has decoded.
 func valuesOf(found []string, v any, steps []string) []string {
 	if len(steps) == 0 {
 		if text, ok := scalarOf(v); ok {
@@ -234,7 +234,8 @@ func scalarOf(v any) (string, bool) {
 	return "", false
 }
 
-// tokensOf walks the tokens of encoding/json, so that it sees each member of a name.
+// tokensOf collects them from the tokens of encoding/json, which include each member of a repeated
+// name.
 func tokensOf(t *testing.T, body []byte, steps []string) (found []string) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()

@@ -38,7 +38,7 @@ func post(contentType, text string) (Request, *spiedBody) {
 	return Request{Context: r.Context(), Method: "POST", Path: "/s", Pattern: "POST /s", HTTP: r}, body
 }
 
-// Each value of the parameters that a rule names is a key, wherever the body has it.
+// Each value of the parameters that a rule names makes a key, wherever it is in the body.
 func TestKeysOfBodies(t *testing.T) {
 	multipart := "--x\r\nContent-Disposition: form-data; name=\"user\"\r\n\r\nann\r\n" +
 		"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"user\"\r\n\r\nuser=bob\r\n" +
@@ -153,7 +153,7 @@ func TestPathsOfJSON(t *testing.T) {
 	}
 }
 
-// More than 64 paths are found, too.
+// More than 64 paths work, too.
 func TestManyPaths(t *testing.T) {
 	var ruleset []rules.Rule
 	var text strings.Builder

@@ -124,7 +124,7 @@ func TestCostsWithoutHot(t *testing.T) {
 				want(t, d, rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 10, Remaining: 10 - 4*int64(i), Rule: "r"})
 				ticket.End(Cost{Units: cost})
 			}
-			// The debt is 98, of which at most a minute is remembered.
+			// The debt is 98 units, of which the limit remembers a minute's worth.
 			want(t, f.Check(search), rules.Decision{Reason: rules.ReasonLimited, Limit: 10, RetryAfter: 61 * time.Second, Rule: "r"})
 			d, ticket := f.Begin(get("GET /s", "/s", "q=2"))
 			if d.Allowed != (name == "keyed") || (ticket != nil) != d.Allowed {

@@ -150,7 +150,7 @@ rules:
 	// 429
 }
 
-// Hooks see each decision, for logs and metrics of one's own.
+// Hooks see each decision, for custom logs and metrics.
 func ExampleWithHooks() {
 	guard, err := newGuard(`
 namespace: shop

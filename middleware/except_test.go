@@ -74,7 +74,7 @@ func TestExceptionsOfCutKeys(t *testing.T) {
 	}
 }
 
-// Blocked wins over limited, and shadow over both.
+// A blocked value takes precedence over a limited one, and shadow over both.
 func TestBlockedAmongOthers(t *testing.T) {
 	blocks := hotRule(t, "b", "GET /s", byNames("q"), 1, 1)
 	blocks.Except = []rules.Exception{{Values: is("q", "1"), Action: rules.Block}}

@@ -214,7 +214,7 @@ func TestKeysAreCanonical(t *testing.T) {
 			t.Fatalf("the same parameters counted\n%v, then\n%v", first, second)
 		}
 		if by.Kind == rules.ByAll {
-			// An independent canonical form: url.Values of the decoded pairs.
+			// url.Values of the decoded pairs is an independent canonical form.
 			for text := range first {
 				_, query, _ := strings.Cut(text, "?")
 				if len(text)-2 > rules.MaxText || strings.Contains(text, "~") {
@@ -270,8 +270,8 @@ func sloppily(r *rand.Rand, s string) string {
 
 func mapsEqual(a, b map[string]int64) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// A mux and the guard around it agree on the route and on every path value,
-// however the path is escaped.
+// A mux and the guard around it agree on the route and on every path value, however the path is
+// escaped.
 func TestPathValuesAreThoseOfTheMux(t *testing.T) {
 	patterns := []string{"GET /u/{id}", "POST /u/{id}", "/f/{rest...}", "/a/{x}/b/{y}", "/d/{$}", "GET /lit/caf", "/"}
 	ruleset := rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 0, 0)}}

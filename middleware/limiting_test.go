@@ -95,7 +95,7 @@ func TestLimitPanics(t *testing.T) {
 	}
 }
 
-// A guard that only limits starts nothing.
+// A guard that only limits starts no goroutine.
 func TestLimitStartsNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	h := Limit(limiter.PerSecond(1), "addr:ip")(ok)

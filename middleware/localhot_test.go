@@ -161,8 +161,8 @@ func TestLocalIsRefuted(t *testing.T) {
 	})
 }
 
-// An aggregator that comes back has two seconds from then on. So has one that has released a key
-// which is still hot here.
+// A restarted aggregator has two seconds from then on. So has one that has released a key which is
+// still hot here.
 func TestLocalWhileTheAggregatorComesAndGoes(t *testing.T) {
 	runAlone(t, nil, func(t *testing.T, a *alone) {
 		a.burst()

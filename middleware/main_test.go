@@ -137,7 +137,7 @@ func parse(tb testing.TB, s string) rules.Route {
 	return r
 }
 
-// byNames reads names as rules files have them: "q", "path:id".
+// byNames parses names as in rules files: "q", "path:id".
 func byNames(names ...string) rules.By {
 	by := rules.By{Kind: rules.ByNames}
 	for _, s := range names {

@@ -171,7 +171,7 @@ func TestMeterHijack(t *testing.T) {
 	}
 }
 
-// HTTP/2 has no hijacking, and its writer must not claim it.
+// HTTP/2 has no hijacking, and its writer must not claim to support it.
 func TestMeterHTTP2(t *testing.T) {
 	m := newMetered(t, func(w http.ResponseWriter, r *http.Request) {
 		_, hijacks := w.(http.Hijacker)

@@ -83,8 +83,8 @@ func (o *oracle) decide(params []rules.Param) rules.Decision {
 			took = append(took, bucket)
 			left := limit.Burst - o.taken[bucket]
 			if d.Allowed && (d.Reason != rules.ReasonWithin || left < d.Remaining) {
-				// An exceeded shadow limit gives way to any limit that allows. Of those the
-				// tightest is reported.
+				// An exceeded shadow limit gives way to any limit that allows. The tightest of the
+				// limits that allow is reported.
 				d = rules.Decision{
 					Allowed: true, Reason: rules.ReasonWithin, Limit: limit.Burst, Remaining: left,
 					ResetAfter: time.Duration(o.taken[bucket]) * time.Hour, Rule: rule.ID,

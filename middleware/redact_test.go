@@ -310,7 +310,7 @@ func TestIsHotOfRedacted(t *testing.T) {
 	}
 }
 
-// Another key makes other keys, from the next request on.
+// A new redaction key changes the keys from the next request on.
 func TestReloadWithAnotherKey(t *testing.T) {
 	rules := redacting([]string{"q"}, hotRule(t, "r", "GET /s", byNames("q"), 1, 1))
 	f := newFixture(t, rules)

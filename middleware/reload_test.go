@@ -159,8 +159,8 @@ func letInFree(t *testing.T, f *fixture) {
 	}
 }
 
-// A request is decided by the rules that it started with, whatever is loaded in between, and
-// nothing is lost. Run with -race.
+// A request is decided by the rules that it started with, even if others are loaded during the
+// request, and nothing is lost. Run with -race.
 func TestReloadUnderLoad(t *testing.T) {
 	ruleset := func(n int64) []rules.Rule {
 		busy := busyRule(t, "busy", byNames("q"), int(n), time.Minute)
@@ -225,7 +225,7 @@ func TestReloadRefuses(t *testing.T) {
 	}
 }
 
-// The options of a removed rule are kept for when it comes back.
+// The options of a removed rule are kept, and apply when the rule is added again.
 func TestReloadKeepsOptions(t *testing.T) {
 	rule := limitRule(t, "r", "*", rules.By{}, 1, 1)
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithServe("r", ok),

@@ -186,7 +186,7 @@ func TestEachGivesBack(t *testing.T) {
 	}
 }
 
-// A request with two hot keys is held to each.
+// A request with two hot keys is limited by each.
 func TestTwoHotKeys(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		hotRule(t, "q", "GET /s", byNames("q"), 1, 3),

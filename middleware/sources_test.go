@@ -297,7 +297,7 @@ func TestWithParam(t *testing.T) {
 	}
 }
 
-// Handler hands everything over.
+// Handler passes on all sources.
 func TestHandlerReadsSources(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byNames("header:x-plan", "cookie:cart", "addr:v4/24", "ctx:user"), 0, 0)
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithParam("user", contextUser))

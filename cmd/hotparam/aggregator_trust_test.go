@@ -41,7 +41,7 @@ func TestTrustInWords(t *testing.T) {
 	}
 }
 
-// The check reads the keys, as the daemon does at its start.
+// The check reads the keys, as the daemon does when it starts.
 func TestCheckReadsTheKeys(t *testing.T) {
 	t.Setenv("HOTPARAM_REDIS", "redis://"+unreachable(t))
 	for key, want := range map[string]string{signingKey: "good, ", signingKey[1:]: "has 31 bytes, want 32 at least", "": "TEST_SIGNING_KEY"} {

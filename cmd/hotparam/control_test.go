@@ -20,7 +20,7 @@ rules:
   - {id: items, match: {route: "GET /items"}, by: [q], hot: 50/1s, limit: {rate: 5/1s, burst: 5}}
 `
 
-// Operators' commands on a key that is not hot, up to its release.
+// This runs operators' commands on a key that is not hot, up to its release.
 func TestControlCommands(t *testing.T) {
 	server := testenv.Redis(t)
 	t.Setenv("HOTPARAM_REDIS", server.URL())

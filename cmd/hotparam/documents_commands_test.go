@@ -49,7 +49,7 @@ func TestDocumentedCommandsAreReal(t *testing.T) {
 	}
 }
 
-// Commands within sentences, and in indented lines, exist, with their flags.
+// Commands in sentences and in indented lines exist, with their flags.
 func TestDocumentsNameRealCommands(t *testing.T) {
 	inline := regexp.MustCompile("(?m)(?:`|^    )((?:hotparam|make) [^`\n]+)(?:`|$)")
 	n := 0

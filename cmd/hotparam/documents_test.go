@@ -137,8 +137,8 @@ var foreignImports = map[string]string{
 	"prometheus": "github.com/prometheus/client_golang/prometheus", "promhttp": "github.com/prometheus/client_golang/prometheus/promhttp",
 }
 
-// Each block of Go compiles as the body of a function. The source is an overlay of a
-// directory that does not exist.
+// Each block of Go compiles as the body of a function. The source is an overlay in a directory
+// that does not exist.
 func TestDocumentedGoCompiles(t *testing.T) {
 	imports := maps.Clone(foreignImports)
 	for _, line := range strings.Fields(goCommand(t, "list", "-f", "{{.Name}}={{.ImportPath}}", "./...")) {

@@ -168,7 +168,7 @@ rules:
 	withInput(t, accessLog(), "replay", "--config", rules, "-").exits(t, exitFailure, "the environment has no TEST_REPLAY_REDACT_KEY", "by their key or any other of 16 bytes")
 	t.Setenv("TEST_REPLAY_REDACT_KEY", "0123456789abcdef0123456789abcdef")
 	r := withInput(t, accessLog(), "replay", "--config", rules, "-")
-	// HMAC-SHA256 of q=phone, by OpenSSL.
+	// The value is HMAC-SHA256 of q=phone, computed with OpenSSL.
 	if r.exits(t, exitOK); !strings.Contains(r.out, "GET /search?q=hmac-0eca1a85a9a4b838c518da1c55002e2f") || strings.Contains(r.out, "phone") {
 		t.Errorf("%s", r.out)
 	}

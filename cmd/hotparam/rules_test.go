@@ -104,7 +104,7 @@ func TestExitInWords(t *testing.T) {
 	}
 }
 
-// If a jump is over days, lint explains when the days are not known yet.
+// For a jump over days, lint explains when the days are not known yet.
 func TestLintSaysWhenDaysAreNotKnown(t *testing.T) {
 	const file = "namespace: shop\nrules: [{id: a, match: {route: '*'}, by: all, hot: %s}]"
 	const want = "jumps over days of a: on the first day, and after a change of id, by or count, they are over the recent past until the same hour of a day before is known; aggregators keep the hours in Redis, as hotparam-days:{shop}:*"

@@ -150,9 +150,9 @@ func TestCountsOfForgottenGaps(t *testing.T) {
 	}
 }
 
-// Packets are lost, duplicated and reordered at random. No key ever counts more than was sent, nor
-// less once the missing counts are added. After the last line of each key all of its counts are
-// there, if the decoder was there from the beginning.
+// No key ever counts more than was sent, nor less once the missing counts are added, although
+// packets are lost, duplicated and reordered at random. After the last line of each key all of its
+// counts are there, if the decoder was there from the beginning.
 func TestAccountsNeverClaimTooMuch(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 7))

@@ -11,8 +11,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Packets are lost, duplicated and reordered at random. The reported gaps never lack less of a key
-// than is outstanding. At the end the gaps together lack exactly the lost counts of each bucket.
+// The reported gaps never lack less of a key than is outstanding, although packets are lost,
+// duplicated and reordered at random. At the end the gaps together lack exactly the lost counts of
+// each bucket.
 func TestBucketSumsBoundWhatIsMissing(t *testing.T) {
 	rule := hotRule("jump", 100, time.Second)
 	rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Jump, rules.NewFraction(4, 1)

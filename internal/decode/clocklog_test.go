@@ -57,7 +57,7 @@ func TestClockLog(t *testing.T) {
 	}
 }
 
-// However many clocks are off, lines are bounded, and each is named in the end.
+// However many clocks are off, the number of lines is bounded, and each clock is named in the end.
 func TestClockLogIsBounded(t *testing.T) {
 	var off []SenderClock
 	for i := range 45 {

@@ -19,9 +19,9 @@ func meta(instance string, incarnation, seq uint64) *wire.Meta {
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// Packets are dropped, duplicated and reordered by less than a sender's memory. Each is taken
-// once. At the end the lost packets are those that never came between the first and the last that
-// did.
+// Each packet is taken once, although packets are dropped, duplicated and reordered by less than a
+// sender's memory. At the end the lost packets are exactly the ones that never arrived between the
+// first and the last arrival.
 func TestSendersTakeEachPacketOnceAndCountTheMissing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s sender

@@ -159,7 +159,7 @@ func TestSignedStreams(t *testing.T) {
 	}
 }
 
-// A packet on a connection counts as soon as it is whole, before the next one arrives.
+// A packet on a connection counts as soon as it is complete, without waiting for the next one.
 func TestSignedStreamDoesNotWait(t *testing.T) {
 	d := believing(t, &Trust{Mode: TrustSigned, Keys: [][]byte{trustKey}})
 	var got heard

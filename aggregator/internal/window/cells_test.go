@@ -58,8 +58,8 @@ func TestCellsBoundWhatTheyHide(t *testing.T) {
 	})
 }
 
-// The bar is the mean of the cells plus the spread that chance adds. A key stands out if it is
-// busier than the bar, and only then.
+// The bar is the mean of the cells plus the spread that chance adds. Only a key that is busier
+// than the bar stands out.
 func TestCellsStand(t *testing.T) {
 	c := newCells(10, 31, 100*cellSize)
 	rnd := rand.New(rand.NewPCG(1, 2))

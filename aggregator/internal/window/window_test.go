@@ -70,8 +70,7 @@ func (x *trial) check(end int64) {
 	}
 }
 
-// checkParts compares the window's numbers of entries, blocks and texts with those that can be
-// reached.
+// checkParts compares the window's numbers of entries, blocks and texts with the reachable ones.
 func (x *trial) checkParts() {
 	x.Helper()
 	entries, blocks, texts, bytes := 0, 0, 0, int64(0)
