@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A request that is not hot costs no allocation, from the handler on. (The race detector
-// makes pools forget.)
+// A request that is not hot allocates nothing, from the handler on. (The race detector makes pools
+// drop their contents.)
 func TestColdRequestDoesNotAllocate(t *testing.T) {
 	const requests = 50 // fewer than make the key hot
 	f := open(t, shop("redis://"+nowhere(t), nowhere(t), searchRule))

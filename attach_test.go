@@ -22,7 +22,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// While nothing that the file names is available, requests are served and the log says so
+// While none of the servers in the file is available, requests are served and the log says so
 // once. Hot keys that are published later are limited.
 func TestRedisComesLater(t *testing.T) {
 	server := testenv.Redis(t)
@@ -90,7 +90,7 @@ func TestShadowCallerAndRoute(t *testing.T) {
 	}
 }
 
-// Counts of the last moments are sent, under the name that was given.
+// Close sends the last counts, under the given name.
 func TestCloseFlushes(t *testing.T) {
 	r := receive(t)
 	f := open(t, shop("redis://"+nowhere(t), r.addr(), searchRule), WithName("api-7"))
@@ -104,7 +104,7 @@ func TestCloseFlushes(t *testing.T) {
 	}
 }
 
-// Whoever closes, and how often, while requests are served.
+// Close may be called several times and concurrently, while requests are served.
 func TestCloseIsConcurrent(t *testing.T) {
 	server := testenv.Redis(t)
 	f := open(t, shop(server.URL(), receive(t).addr(), searchRule,
@@ -150,9 +150,9 @@ func TestCloseIsConcurrent(t *testing.T) {
 
 const slowRule = `{id: slow, match: {route: "GET /slow"}, limit: {concurrency: 1, scope: exact}}`
 
-// holdPermit starts a request that holds a permit in Redis until release is called. On a
-// busy machine Redis may not answer in time; then the request is decided on without it, and
-// another one is made.
+// holdPermit starts a request that holds a permit in Redis until release is called. On a busy
+// machine Redis may not answer in time. Then the request is decided without it, and another one is
+// made.
 func holdPermit(f *fixture) (release func()) {
 	f.t.Helper()
 	for end := time.Now().Add(longest); time.Now().Before(end); {
@@ -185,7 +185,7 @@ func holdPermit(f *fixture) (release func()) {
 	return nil
 }
 
-// A permit that a request still holds is not given away by Close.
+// Close does not release a permit that a request still holds.
 func TestCloseAwaitsPermits(t *testing.T) {
 	f := open(t, shop(testenv.Redis(t).URL(), nowhere(t), slowRule))
 	release := holdPermit(f)
@@ -203,7 +203,7 @@ func TestCloseAwaitsPermits(t *testing.T) {
 	}
 }
 
-// A request that does not end cannot hold up the process.
+// A request that does not end cannot block the process from closing.
 func TestCloseEndsInTime(t *testing.T) {
 	f := open(t, shop(testenv.Redis(t).URL(), nowhere(t), slowRule))
 	holdPermit(f)
@@ -219,7 +219,7 @@ func TestCloseEndsInTime(t *testing.T) {
 	}
 }
 
-// A client of the program stays open.
+// A client that belongs to the program stays open.
 func TestWithRedis(t *testing.T) {
 	server := testenv.Redis(t)
 	client, err := hotkeys.NewClient(server.URL())

@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// Logins are limited by the user whom a form or JSON names, on a real server, by a rule of
-// the file alone; and the handler reads what it always does.
+// Logins are limited by the user in a form or JSON, on a real server and by a rule of the file
+// alone. The handler reads the same body as without a guard.
 func TestLoginsByTheirBody(t *testing.T) {
 	rule := `{id: logins, match: {route: "POST /login"}, by: ["form:user", "json:user"], limit: {rate: 1/1h, burst: 2}}`
 	f := open(t, "bodies: {max: 1KiB}\n"+shop("redis://"+nowhere(t), nowhere(t), rule))
@@ -45,7 +45,7 @@ func TestLoginsByTheirBody(t *testing.T) {
 	for i, test := range []struct {
 		contentType, body string
 		status            int
-		text              string // of those that pass
+		text              string // response of a request that passes
 	}{
 		{formType, form("ann", ""), 200, "ann"},
 		{formType, form("ann", "1"), 200, "ann"},

@@ -39,7 +39,7 @@ func ExampleOpen() {
 	}
 }
 
-// Requests that are not HTTP are counted and decided on in the same way.
+// Requests that are not HTTP are counted and decided in the same way.
 func ExampleHotparam_Enter() {
 	hp, err := hotparam.Open(context.Background(), "hotparam.yaml")
 	if err != nil {

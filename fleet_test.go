@@ -10,15 +10,15 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// sharers are instances that share limits of 80 an hour: one of all requests to /products, and
-// one of each q of /search.
+// sharers are instances that share two limits of 80 an hour: one for all requests to /products,
+// and one for each q of /search.
 type sharers struct {
 	t    *testing.T
 	text string
 	all  []*sharer
 }
 
-// sharer is an instance with a client of its own, so that it can crash.
+// sharer is an instance with its own client, so that it can crash.
 type sharer struct {
 	*fixture
 	crash func()
@@ -33,7 +33,7 @@ func newSharers(t *testing.T, redis, top, terms string) *sharers {
 
 const shared80 = "rate: 80/1h, burst: 80, scope: share"
 
-// start starts one more instance.
+// start starts another instance.
 func (s *sharers) start() *sharer {
 	s.t.Helper()
 	url, _, _ := strings.Cut(s.text[strings.Index(s.text, "redis://"):], `"`)
@@ -59,7 +59,7 @@ func (s *sharers) startAll(n int) {
 	s.settled()
 }
 
-// leave has an instance close.
+// leave closes an instance.
 func (s *sharers) leave(one *sharer) {
 	s.t.Helper()
 	if err := one.Close(context.Background()); err != nil {
@@ -77,7 +77,7 @@ func (s *sharers) forget(one *sharer) {
 	}
 }
 
-// settled waits until each instance knows the others, and what it began with.
+// settled waits until each instance knows the others and its own initial share.
 func (s *sharers) settled() {
 	s.t.Helper()
 	for _, one := range s.all {
@@ -96,10 +96,10 @@ func (s *sharers) passes(url string) (sum int) {
 	return sum
 }
 
-// sharedURLs are requests of a limit without a key, and of one key of another.
+// sharedURLs are requests to a limit without a key, and to one key of another limit.
 var sharedURLs = []string{"/products", "/search?q=a"}
 
-// check takes all that there is, and compares it with what there may be and has to be.
+// check uses up each limit and compares the number of passed requests with the allowed range.
 func (s *sharers) check(what string, least, most int) {
 	s.t.Helper()
 	for _, url := range sharedURLs {
@@ -109,8 +109,8 @@ func (s *sharers) check(what string, least, most int) {
 	}
 }
 
-// Instances that start together have the burst together, and who replaces one that has used its
-// share has nothing.
+// Instances that start together have the burst together, and a replacement for an instance that
+// has used its share gets nothing.
 func TestFleetStartsTogether(t *testing.T) {
 	t.Parallel()
 	s := newSharers(t, testenv.Redis(t).URL(), "", shared80)
@@ -129,7 +129,7 @@ func TestFleetStartsTogether(t *testing.T) {
 	s.check("6 are replaced", 0, 1) // it takes 45 s to earn one
 }
 
-// A fleet that did nothing and was replaced has its burst, in whatever order.
+// A fleet that was idle and was replaced has its burst, in whatever order.
 func TestIdleFleetIsRolled(t *testing.T) {
 	for name, before := range map[string]bool{"the new one comes before": true, "the old one leaves before": false} {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestIdleFleetIsRolled(t *testing.T) {
 	}
 }
 
-// A crash leaves nothing: its share is earned anew.
+// A crashed instance hands nothing over, so its share is earned again.
 func TestCrashesAddNoBurst(t *testing.T) {
 	t.Parallel()
 	s := newSharers(t, testenv.Redis(t).URL(), "", shared80)
@@ -172,11 +172,11 @@ func TestCrashesAddNoBurst(t *testing.T) {
 		s.start()
 	}
 	s.settled()
-	// Those that have crashed may be counted still: then two have two of six parts.
+	// The crashed instances may still be counted. Then the two have two of six parts.
 	s.check("2 of 4 have crashed", 26, 41)
 }
 
-// Without Redis, instances have shares of the number that the file says.
+// Without Redis, instances have shares of the number in the file.
 func TestFleetStartsWithoutRedis(t *testing.T) {
 	for name, terms := range map[string]string{"share": "rate: 40/1h, burst: 40, scope: share", "exact": "rate: 40/1h, burst: 40, scope: exact, when_redis_is_away: local"} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestFleetStartsWithoutRedis(t *testing.T) {
 			for range 4 {
 				s.start()
 			}
-			early := map[string]int{} // mostly none, since nobody knows how many there are
+			early := map[string]int{} // mostly none, since the number of instances is unknown
 			for _, url := range sharedURLs {
 				early[url] = s.passes(url)
 			}
@@ -216,7 +216,8 @@ func TestFleetStartsWithoutRedis(t *testing.T) {
 	}
 }
 
-// The first shared limit of a process that runs gives it nothing before it has heard of others.
+// A running process that gets its first shared limit has no share before it has received the other
+// members.
 func TestFirstShareIsNotTheWhole(t *testing.T) {
 	t.Parallel()
 	s := newSharers(t, testenv.Redis(t).URL(), "", shared80)

@@ -10,13 +10,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// holding is the text of a file that holds hot keys for a time.
+// holding returns the text of a file that holds hot keys for a time.
 func holding(redisURL, statsd, span string) string {
 	return strings.Replace(shop(redisURL, statsd, searchRule), "aggregator: {", "aggregator: {hold_when_away: "+span+", ", 1)
 }
 
-// A hot key of a file with hold_when_away stays limited after the aggregator and Redis have
-// gone, with what was taken. The file ends that, and so does a release.
+// With hold_when_away a hot key stays limited after the aggregator and Redis have stopped, with
+// its used tokens. A change of the file ends that, and so does a release.
 func TestHoldWhenAway(t *testing.T) {
 	server, statsd := testenv.Redis(t), nowhere(t)
 	f := open(t, holding(server.URL(), statsd, "1h"), WithName("a"))
@@ -60,7 +60,7 @@ func TestHoldWhenAway(t *testing.T) {
 	wantSample(t, f, 0, "held_seconds")
 }
 
-// Redis that is killed under a living aggregator lifts no limit.
+// If Redis is killed while the aggregator lives, no limit is lifted.
 func TestHoldWhileRedisIsAway(t *testing.T) {
 	server := testenv.Redis(t)
 	f := open(t, holding(server.URL(), nowhere(t), "1m"))

@@ -15,7 +15,7 @@ import (
 
 const maxFileSize = 2 << 20 // bytes
 
-// Written so that this file does not find itself.
+// The words are split so that this file does not match itself.
 var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME)\b`)
 
 func TestCommittedFilesAreTidy(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 
 const module = "github.com/hotparam/hotparam"
 
-// arrows tells which packages of this module each package may import, outside of
-// tests. It is the table of docs/DESIGN.md: a new arrow is a decision about the
-// design, so it is made here on purpose, not by an editor that adds imports.
+// arrows lists the packages of this module that each package may import, outside of tests. It is
+// the table of docs/DESIGN.md. A new arrow is a decision about the design, so it is made here on
+// purpose, not by an editor that adds imports.
 var arrows = map[string][]string{
 	"rules":               {"internal/answer", "internal/base"},
 	"internal/wire":       {"internal/base", "rules"},
@@ -52,7 +52,7 @@ var arrows = map[string][]string{
 	"internal/holding":          {"limiter", "rules"},
 	"middleware":                {"collector", "hotset", "internal/answer", "internal/base", "internal/holding", "internal/loglimit", "limiter", "limiter/semaphore", "rules", "internal/wire"},
 
-	// What adapters have in common, and the suite that they pass.
+	// The common part of adapters, and the suite that they pass.
 	"middleware/adapter":        {"middleware", "rules"},
 	"middleware/rpc":            {"internal/protofield", "middleware", "rules"},
 	"middleware/middlewaretest": {"collector", "config", "middleware", "rules"},
@@ -71,7 +71,7 @@ var arrows = map[string][]string{
 	"internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/termtext", "internal/wire", "middleware", "rules"},
 	"internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/base", "internal/baseline", "internal/decode", "internal/explain", "internal/figure", "internal/filewatch", "internal/graphitesource", "internal/hotwords", "internal/httpserve", "internal/kafkasource", "internal/live", "internal/loglimit", "internal/page", "internal/sdnotify", "internal/statsdsource", "internal/status", "internal/webhook", "internal/wire", "rules"},
 
-	"checks/exact":          nil, // the yardstick: shares no code with what it measures
+	"checks/exact":          nil, // the yardstick: shares no code with the measured code
 	"deploy":                nil, // tests alone
 	"internal/kafkafake":    nil,
 	"internal/httpserve":    {"internal/base", "internal/connlimit", "internal/loglimit"},
@@ -107,13 +107,14 @@ var arrows = map[string][]string{
 
 	"internal/bench": {"aggregator", "internal/decode", "internal/kafkasource", "internal/statsdsource", "collector", "collector/kafkasink", "collector/statsdsink", "hotkeys", "internal/accesslog", "internal/base", "internal/kafkafake", "kafka", "middleware", "rules", "internal/wire"},
 
-	// The oracle shares no code with what it judges; the instance does what a user could do.
+	// The oracle shares no code with the system that it judges. The instance uses only the public
+	// packages.
 	"checks/chaos/oracle":       nil,
 	"checks/chaos/cmd/instance": everythingPublic,
 
 	"cmd/hotparam": everythingButCommands,
 
-	// An example does what a user could do.
+	// Examples use only the public packages.
 	"examples/api":             everythingPublic,
 	"examples/scenarios":       everythingPublic,
 	"examples/stamina":         everythingPublic,
@@ -131,15 +132,14 @@ var (
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/base", "internal/baseline", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/figure", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
 )
 
-// standardOnly are the packages that, with all that they import, bring nothing but the
-// standard library and our own packages into a build. So an API that is guarded takes no
-// Redis, no Kafka and no StatsD client with it until its program asks for one.
+// standardOnly are the packages that, with all their imports, add only the standard library and
+// this module's packages to a build. So a guarded API does not pull in Redis, Kafka or a StatsD
+// client until its program asks for one.
 var standardOnly = []string{"internal/base", "internal/holding", "rules", "internal/loglimit", "internal/wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
 
-// testOnly are import paths, with all below them, that only tests and the demo may
-// import, and the packages which are excepted because they are themselves made for
-// tests, or are a program that runs without a real server. No public package has them
-// among all that it imports, by whatever way.
+// testOnly are import paths, with all below them, that only tests and the demo may import. The
+// listed packages are excepted, since they are made for tests, or are a program that runs without
+// a real server. No public package imports the paths, directly or indirectly.
 var testOnly = map[string][]string{
 	"testing":                             {"internal/testenv", "internal/gateway/gatewaytest", "limiter/limitertest", "middleware/middlewaretest"},
 	"pgregory.net/rapid":                  {"internal/windowgen", "limiter/limitertest"},
@@ -157,8 +157,8 @@ var testOnly = map[string][]string{
 	module + "/internal/aggregatortest":   nil,
 }
 
-// mainOnly are import paths that only a main package may import, since they are the
-// program's to choose: time/tzdata is 450 KB of a binary.
+// mainOnly are import paths that only a main package may import, since the program has to choose
+// them: time/tzdata is 450 KB of a binary.
 var mainOnly = []string{"time/tzdata"}
 
 type goPackage struct {
@@ -198,7 +198,7 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
-// Nested modules are released by themselves: they may use what any user may.
+// Nested modules are released separately, so they may use only the packages that any user may use.
 func TestNestedModulesUsePublicPackages(t *testing.T) {
 	modules, err := filepath.Glob("adapters/*/go.mod")
 	if err != nil || len(modules) == 0 {
@@ -258,10 +258,10 @@ func TestTestLibrariesStayInTests(t *testing.T) {
 	}
 }
 
-// packageGraph are packages by their import paths.
+// packageGraph maps import paths to packages.
 type packageGraph map[string]goPackage
 
-// listAll lists the module's packages and all that they import.
+// listAll lists the module's packages and all their imports.
 func listAll(t *testing.T) packageGraph {
 	t.Helper()
 	all := make(packageGraph)
@@ -271,8 +271,8 @@ func listAll(t *testing.T) packageGraph {
 	return all
 }
 
-// reach returns the packages that one of ours imports, by whatever way, each with one
-// that imports it.
+// reach returns the packages that one of ours imports, directly or indirectly, each with one that
+// imports it.
 func (g packageGraph) reach(t *testing.T, name string) map[string]string {
 	t.Helper()
 	path := module + "/" + name
@@ -296,9 +296,8 @@ func (g packageGraph) reach(t *testing.T, name string) map[string]string {
 	return by
 }
 
-// listPackages lists the module's packages.
-// The program as it is deployed has no server of tests in it, and no template: with these the
-// linker keeps every method of every type, which are a third of its size.
+// The deployed program contains no test server and no template. With them the linker keeps every
+// method of every type, which make up a third of its size.
 func TestLeanBuild(t *testing.T) {
 	for _, p := range list(t, "-deps", "-tags=lean,grpcnotrace", "./cmd/hotparam") {
 		for _, path := range []string{"github.com/alicebob/miniredis", "github.com/yuin/gopher-lua", "github.com/twmb/franz-go/pkg/kfake", module + "/internal/demo", "html/template"} {
@@ -309,6 +308,7 @@ func TestLeanBuild(t *testing.T) {
 	}
 }
 
+// listPackages lists the module's packages.
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
 	return list(t, "./...")

@@ -11,8 +11,8 @@ import (
 
 var quotedFile = regexp.MustCompile("`([a-z0-9_*/.-]+\\.go)`")
 
-// A package's doc.go lists its files and no others, and docs/DESIGN.md every room.
-// Packages of a few files and commands, whose files have the commands' names, need no list.
+// A package's doc.go lists exactly its files, and docs/DESIGN.md names every top-level folder.
+// Packages of a few files, and commands, whose files have the commands' names, need no list.
 func TestLayoutIsAsDocumented(t *testing.T) {
 	design, err := os.ReadFile("docs/DESIGN.md")
 	if err != nil {
@@ -47,8 +47,7 @@ func TestLayoutIsAsDocumented(t *testing.T) {
 	}
 }
 
-// existing returns the files of a folder that are named in a place, and reports those
-// that do not exist.
+// existing returns the files of a folder that a place names, and reports names without a file.
 func existing(t *testing.T, place, folder string, named [][]string) (files []string) {
 	t.Helper()
 	for _, match := range named {
@@ -64,7 +63,7 @@ func existing(t *testing.T, place, folder string, named [][]string) (files []str
 	return files
 }
 
-// sources returns the files of a package but its tests.
+// sources returns the files of a package except its tests.
 func sources(t *testing.T, folder string) (files []string) {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(folder, "*.go"))

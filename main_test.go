@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
-// longest is how long a test waits for an event that should be near.
+// longest is how long a test waits for an event that should come soon.
 const longest = 20 * time.Second
 
 const (
@@ -28,16 +28,16 @@ const (
 	productRule = `{id: products, match: {route: "GET /products"}, limit: {rate: 1/1h, burst: %d}}`
 )
 
-// shop is the text of a file with these rules.
+// shop returns the text of a file with these rules.
 func shop(redisURL, statsd string, rules ...string) string {
 	return fmt.Sprintf("namespace: shop\naggregator: {redis: %q}\nstatsd: {addresses: [%q]}\nrules:\n  - %s\n",
 		redisURL, statsd, strings.Join(rules, "\n  - "))
 }
 
-// nowhere is an address where nothing listens.
+// nowhere returns an address where nothing listens.
 func nowhere(t *testing.T) string { return fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)) }
 
-// fixture is an open Hotparam and what belongs to it.
+// fixture is an open Hotparam with its surroundings.
 type fixture struct {
 	*Hotparam
 	t       *testing.T
@@ -46,7 +46,7 @@ type fixture struct {
 	handler http.Handler
 }
 
-// open opens a file with this text, which is closed when the test ends.
+// open opens a file with this text and closes it when the test ends.
 func open(t *testing.T, text string, opts ...Option) *fixture {
 	t.Helper()
 	f := &fixture{t: t, path: filepath.Join(t.TempDir(), "hotparam.yaml"), log: new(testenv.Log)}
@@ -108,7 +108,7 @@ func (f *fixture) awaitLog(text string) {
 	f.await("log: "+text, func() bool { return strings.Contains(f.log.String(), text) })
 }
 
-// logged returns how many lines of the log have a text.
+// logged returns how many lines of the log contain a text.
 func (f *fixture) logged(text string) (n int) {
 	for _, line := range f.log.Lines() {
 		if strings.Contains(line, text) {
@@ -142,7 +142,7 @@ func publish(t *testing.T, redisURL, namespace string, instances []rules.Instanc
 	return testenv.Running(t, p.Run)
 }
 
-// receiver is a UDP socket that takes what a sink sends.
+// receiver is a UDP socket that receives a sink's packets.
 type receiver struct {
 	conn net.PacketConn
 	log  testenv.Log

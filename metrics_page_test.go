@@ -11,7 +11,7 @@ import (
 
 var updatePage = flag.Bool("update", false, "write METRICS.md instead of comparing it")
 
-// METRICS.md is what the declarations say.
+// METRICS.md agrees with the declarations.
 func TestMetricsPageIsUpToDate(t *testing.T) {
 	if err := metricpage.Sync("METRICS.md", map[string][]metricpage.Row{"application": metricpage.Rows(figures)}, *updatePage); err != nil {
 		t.Error(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// sample returns the value of a series, and whether it is there.
+// sample returns the value of a series, and whether it exists.
 func sample(t *testing.T, c prometheus.Collector, name string, labels ...string) (value float64, found bool) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -48,7 +48,7 @@ func wantSample(t *testing.T, c prometheus.Collector, want float64, name string,
 	}
 }
 
-// The metrics say what requests met, by rule, and hold no values of parameters.
+// The metrics count the outcomes of requests by rule, and contain no values of parameters.
 func TestMetrics(t *testing.T) {
 	server := testenv.Redis(t)
 	f := open(t, shop(server.URL(), nowhere(t), searchRule, fmt.Sprintf(productRule, 2),
@@ -109,7 +109,7 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// Series come and go with their rules, and no counter goes down.
+// Series appear and disappear with their rules, and no counter decreases.
 func TestMetricsAfterReload(t *testing.T) {
 	url, statsd := "redis://"+nowhere(t), nowhere(t)
 	with := shop(url, statsd, searchRule, fmt.Sprintf(productRule, 2))
@@ -147,7 +147,7 @@ func TestMetricsAfterReload(t *testing.T) {
 	wantSample(t, f, 0, "rules_refused")
 }
 
-// Two in one process need labels of their own.
+// Two Hotparams in one process need their own labels.
 func TestMetricsOfTwo(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	for _, name := range []string{"shop", "admin"} {
@@ -166,7 +166,7 @@ hotparam_app_hot_keys{guard="shop",rule="products"} 0
 	}
 }
 
-// A request that waits is seen while it does, and counts once it is gone.
+// A request is visible while it waits, and is counted once its client has disconnected.
 func TestMetricsOfWaiting(t *testing.T) {
 	f := open(t, shop("redis://"+nowhere(t), nowhere(t), `{id: slow, match: {route: GET /products}, limit: {rate: 1/5m, burst: 1, on_limit: wait, wait: 10m}}`))
 	f.passes(1, "/products")
@@ -189,7 +189,7 @@ func TestMetricsOfWaiting(t *testing.T) {
 	wantSample(t, f, 1, "requests_total", "decision=gone", "rule=slow")
 }
 
-// discard is a ResponseWriter of a client that is gone.
+// discard is a ResponseWriter whose client has disconnected.
 type discard struct{}
 
 func (discard) Header() http.Header         { return http.Header{} }

@@ -19,7 +19,8 @@ const (
 	unknown = "keys are hot by rules that this file does not have"
 )
 
-// compare has a fixture's mismatch look often, besides its own that looks rarely.
+// compare runs a second mismatch check that looks often, in addition to the fixture's own, which
+// looks rarely.
 func compare(t *testing.T, f *fixture, name string) {
 	t.Helper()
 	m := newMismatch(f.Hotparam, name)
@@ -27,8 +28,8 @@ func compare(t *testing.T, f *fixture, name string) {
 	testenv.Running(t, m.run)
 }
 
-// If nobody publishes for the namespace, the log says so once, with the namespaces that there
-// are. It also says when an aggregator has come.
+// If no aggregator publishes for the namespace, the log says so once and lists the existing
+// namespaces. It also says when an aggregator has come.
 func TestOtherNamespace(t *testing.T) {
 	server := testenv.Redis(t)
 	publish(t, server.URL(), "shop", nil)
@@ -46,7 +47,7 @@ func TestOtherNamespace(t *testing.T) {
 	}
 }
 
-// The aggregator lists others, and keys are hot by a rule that the file lacks.
+// The aggregator lists other instances, and keys are hot by a rule that the file lacks.
 func TestUnheardAndUnknown(t *testing.T) {
 	server := testenv.Redis(t)
 	publish(t, server.URL(), "shop", []rules.Instance{{Name: "other", Heard: time.Now()}}, "GET /search?q=phone")
@@ -68,7 +69,7 @@ func TestUnheardAndUnknown(t *testing.T) {
 	}
 }
 
-// Where all fits, nothing is logged.
+// If the instance and the aggregator agree, nothing is logged.
 func TestMatch(t *testing.T) {
 	server := testenv.Redis(t)
 	publish(t, server.URL(), "shop", []rules.Instance{{Name: "api", Heard: time.Now()}}, "GET /search?q=phone")
@@ -83,7 +84,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// Rules without thresholds need no aggregator, and StatsD servers of others learn no names.
+// Rules without thresholds need no aggregator, and StatsD servers of other systems do not know the
+// instances' names.
 func TestNothingToCompare(t *testing.T) {
 	f := open(t, shop("redis://"+nowhere(t), nowhere(t), strings.Replace(productRule, "%d", "2", 1)))
 	if m := newMismatch(f.Hotparam, "api"); m.detects() {
@@ -95,8 +97,8 @@ func TestNothingToCompare(t *testing.T) {
 	}
 }
 
-// The rights that docs/REDIS.md lists for instances are enough, but for the search for
-// other namespaces.
+// The rights that docs/REDIS.md lists for instances are enough, except for the search for other
+// namespaces.
 func TestRightsOfMismatch(t *testing.T) {
 	text, err := os.ReadFile("docs/REDIS.md")
 	if err != nil {

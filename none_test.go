@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// sockets returns how many sockets this process has open, or -1 if that is not known.
+// sockets returns how many sockets this process has open, or -1 if that is unknown.
 func sockets(t *testing.T) (n int) {
 	t.Helper()
 	const dir = "/proc/self/fd"
@@ -58,13 +58,13 @@ func listenForKnocks(t *testing.T) *knocks {
 	return k
 }
 
-// onlyLimits is the text of a file with source: none.
+// onlyLimits returns the text of a file with source: none.
 func onlyLimits(redis *knocks, statsd string, rules ...string) string {
 	return strings.Replace(shop("redis://"+redis.Addr().String(), statsd, rules...), "aggregator: {", "aggregator: {source: none, ", 1)
 }
 
-// With source: none limits hold, no socket is opened and Redis is not asked until a limit is
-// one of all instances. Rules with hot need another source.
+// With source: none limits work, no socket is opened and Redis is not asked before a limit spans
+// all instances. Rules with hot need another source.
 func TestSourceNone(t *testing.T) {
 	redis, statsd := listenForKnocks(t), receive(t)
 	before := sockets(t)
@@ -109,7 +109,7 @@ func TestSourceNone(t *testing.T) {
 	f.await("a question to Redis", func() bool { f.get("/products"); return redis.n.Load() > 0 })
 }
 
-// Close of a Hotparam that only limits does not wait for anything.
+// Closing a Hotparam that only limits does not wait for anything.
 func TestCloseSourceNone(t *testing.T) {
 	f := open(t, onlyLimits(listenForKnocks(t), nowhere(t), fmt.Sprintf(productRule, 2)))
 	begin := time.Now()

@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// recipe returns the files that docs/RECIPES.md has under a title, with a Redis and a StatsD
-// that are not there, or the Redis at url.
+// recipe returns the files under a title of docs/RECIPES.md. They use an unreachable StatsD, and
+// an unreachable Redis unless there is a url.
 func recipe(t *testing.T, title, url string) (files []string) {
 	t.Helper()
 	text, err := os.ReadFile("docs/RECIPES.md")
@@ -48,7 +48,7 @@ func withUser() Option {
 	})
 }
 
-// status returns what a handler answers a user's request from an address behind a proxy.
+// status returns a handler's status for a user's request from an address behind a proxy.
 func status(h http.Handler, method, target, user, addr string) int {
 	return statusOf(h, httptest.NewRequest(method, target, http.NoBody), user, addr)
 }

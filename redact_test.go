@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Redacted values are in no byte that is sent. A new key is used from the next Reload on.
+// No redacted value is in any byte that is sent. A new key is used from the next Reload on.
 func TestRedact(t *testing.T) {
 	r := receive(t)
 	key := filepath.Join(t.TempDir(), "redact.key")
@@ -47,7 +47,7 @@ func TestRedact(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.await("the counts", func() bool { return strings.Count(r.log.String(), "x-api-key=hmac-") == 2 })
-	// HMAC-SHA256 of header:x-api-key=HUSH1 under both keys, by OpenSSL.
+	// The values are HMAC-SHA256 of header:x-api-key=HUSH1 under both keys, computed with OpenSSL.
 	for _, want := range []string{"hmac-45eeca3e21e1ba8a086f04b7b7c7011c", "hmac-cb31aef074f036b49a9444e8968d329c"} {
 		if !strings.Contains(r.log.String(), want) {
 			t.Errorf("%s was not sent:\n%s", want, r.log.String())

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// A changed file is put in force while requests are served, and a bad one is not.
+// A changed file is put in force while requests are served, unless it is invalid.
 func TestFileChanges(t *testing.T) {
 	url, statsd := "redis://"+nowhere(t), nowhere(t)
 	f := open(t, shop(url, statsd, searchRule, fmt.Sprintf(productRule, 2)))
@@ -91,7 +91,7 @@ func TestFileIsAwayForAWhile(t *testing.T) {
 	}
 }
 
-// What Reload has put in force is not put in force once more because the file changed.
+// Rules that Reload has put in force are not put in force again because the file changed.
 func TestReload(t *testing.T) {
 	url, statsd := "redis://"+nowhere(t), nowhere(t)
 	f := open(t, shop(url, statsd, fmt.Sprintf(productRule, 2)))
@@ -132,8 +132,8 @@ func TestReadBlocks(t *testing.T) {
 	}
 }
 
-// The first limit with scope: share has instances counted, and those without it write
-// nothing but heartbeats to Redis.
+// The first limit with scope: share makes the instance a counted member. Without such a limit an
+// instance writes only heartbeats to Redis.
 func TestFirstSharedLimit(t *testing.T) {
 	server := testenv.Redis(t)
 	f := open(t, shop(server.URL(), nowhere(t), fmt.Sprintf(productRule, 100)))
@@ -156,8 +156,8 @@ func TestFirstSharedLimit(t *testing.T) {
 	f.await("one member", func() bool { return f.Stats().Members.Count == 1 })
 }
 
-// Who has no more limit with scope: share is counted no more, and is counted again when one
-// comes back.
+// An instance is no longer counted after its last limit with scope: share is removed. It is
+// counted again once it gets such a limit.
 func TestLastSharedLimit(t *testing.T) {
 	server := testenv.Redis(t)
 	shared := shop(server.URL(), nowhere(t), `{id: products, match: {route: "GET /products"}, limit: {rate: 10/1h, burst: 10, scope: share}}`)
@@ -171,8 +171,8 @@ func TestLastSharedLimit(t *testing.T) {
 	}
 }
 
-// A rule with a threshold that comes while the process runs is counted and has its hot keys
-// limited, by this instance alone while there is no aggregator.
+// A rule with a threshold that is added at run time is counted and its hot keys are limited, by
+// this instance alone while there is no aggregator.
 func TestThresholdsChange(t *testing.T) {
 	url, statsd := "redis://"+nowhere(t), nowhere(t)
 	f := open(t, shop(url, statsd, fmt.Sprintf(productRule, 100)))

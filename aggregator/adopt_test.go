@@ -12,8 +12,8 @@ func adopted(text string, since time.Time) rules.Hot {
 	return rules.Hot{Key: rules.Key{Rule: "r", Text: text}, Since: since}
 }
 
-// A key that was adopted neither cools nor is told anew while its counts go on,
-// and cools in its time when they do not.
+// An adopted key stays hot and is not published again while its counts continue. It cools on time
+// when they stop.
 func TestDetectorAdopts(t *testing.T) {
 	for _, kind := range []rules.ThresholdKind{rules.FixedRate, rules.Share, rules.Jump, rules.Top} {
 		rule := hotRule("r", 10, time.Second)
@@ -50,7 +50,7 @@ func TestDetectorAdopts(t *testing.T) {
 	}
 }
 
-// While it is not known what was counted before, nothing that was adopted cools.
+// Adopted keys do not cool while the earlier counts of their window are unknown.
 func TestDetectorDoesNotCoolWhatItAdoptedBeforeItKnows(t *testing.T) {
 	rule := hotRule("r", 100, time.Minute)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
@@ -85,8 +85,8 @@ func TestDetectorAdoptsWhatItHasFound(t *testing.T) {
 	}
 }
 
-// Of two jumps over one window a key that is adopted is held by the one over the past that held
-// it before.
+// A key that was hot by one of two jumps over the same window is adopted by the jump over the same
+// past.
 func TestDetectorAdoptsByThePast(t *testing.T) {
 	rule := overDays(50, time.Second, 4)
 	rule.Hot = append(rule.Hot, rule.Hot[0])
@@ -105,8 +105,8 @@ func TestDetectorAdoptsByThePast(t *testing.T) {
 	}
 }
 
-// A key that is adopted is held by the thresholds that held it before: not by the long window of
-// another one, which cannot be known for an hour.
+// An adopted key is held by the thresholds that held it before. Another threshold with a long
+// window does not hold it, since that window stays unknown for an hour.
 func TestDetectorAdoptsByTheThresholdsThatHeld(t *testing.T) {
 	for _, also := range []string{"", "rate/1h0m0s"} {
 		rule := hotRule("r", 100, time.Second)

@@ -1,6 +1,6 @@
 //go:build !race
 
-// What has one goroutine has no races: it runs without their detector alone.
+// These tests use a single goroutine, so they run only without the race detector.
 
 package aggregator
 
@@ -50,7 +50,7 @@ func prefixes(texts ...string) (all []netip.Prefix) {
 	return all
 }
 
-// packet is one datagram, as a reader takes it.
+// packet processes one datagram as a reader does.
 func (a *attacked) packet(from netip.Addr, text string, now time.Time) {
 	if a.from = from; a.decoder.AdmitsPacket() {
 		a.decoder.Packet([]byte(text), now, a.detector)
@@ -59,7 +59,7 @@ func (a *attacked) packet(from netip.Addr, text string, now time.Time) {
 	a.detector.Advance(now)
 }
 
-// honest is a packet of an instance.
+// honest sends a signed packet of a trusted instance.
 func (a *attacked) honest(lines string, after time.Duration) {
 	a.seq++
 	a.packet(inside, signedpacket.Sign(trustKey, fields("api-1", 7, a.seq, after), lines), noon.Add(after))
@@ -87,7 +87,7 @@ func trustModes() map[string]*decode.Trust {
 	}
 }
 
-// One line from anywhere has a key limited where all are believed, and not else.
+// One spoofed line gets a key limited only where every sender is believed.
 func TestOneSpoofedLine(t *testing.T) {
 	for name, trust := range trustModes() {
 		a := underAttack(trust)
@@ -102,8 +102,8 @@ func TestOneSpoofedLine(t *testing.T) {
 	}
 }
 
-// Who leaves gaps in its numbers keeps a key that has gone cold limited without end where
-// all are believed; else it cools as if nothing were sent.
+// A sender that leaves gaps in its sequence numbers keeps a cold key limited forever where every
+// sender is believed. Otherwise the key cools as if nothing had been sent.
 func TestGapsOfASpoofedSender(t *testing.T) {
 	for name, trust := range trustModes() {
 		a := underAttack(trust)
@@ -120,8 +120,8 @@ func TestGapsOfASpoofedSender(t *testing.T) {
 	}
 }
 
-// 20,000 names a second make as many entries as are bounded; none where they have to be
-// listed or to sign.
+// 20,000 instance names a second make a bounded number of entries, and none where instances have
+// to be listed or to sign.
 func TestNamesOfASpoofedSender(t *testing.T) {
 	for name, trust := range trustModes() {
 		a := underAttack(trust)

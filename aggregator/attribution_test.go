@@ -138,12 +138,12 @@ func TestAnExplainedKeyIsNeverPublished(t *testing.T) {
 func TestAttributionIsSteady(t *testing.T) {
 	c := newCombined(rules.NewThreshold(rules.Rate{N: 100, Per: time.Second}))
 	c.Advance(c.now)
-	for i := range 1200 { // 200 a second of one page, and 95 to 105 beside it
+	for i := range 1200 { // 200 a second on one page, and 95 to 105 on another
 		c.requests(20, "page=1", "q=phone")
 		c.requests(int64(9+i/10%2*2), "page=2", "q=phone")
 		c.pass(base.FlushInterval)
 	}
-	settled := c.now.Add(-117 * time.Second) // what was published before a window was over is put right
+	settled := c.now.Add(-117 * time.Second) // early keys, published before their window was complete, have been corrected by then
 	var late []string
 	for _, change := range c.out.changes {
 		for _, h := range change.Cool {
@@ -157,9 +157,8 @@ func TestAttributionIsSteady(t *testing.T) {
 	}
 }
 
-// Whatever comes: of the hot keys each is listed, or more general or more
-// specific than one that is, or beside one with its traffic; and of two that are
-// listed, neither is more general than the other.
+// Each hot key is listed, or is more general or more specific than a listed key, or has the same
+// traffic as one. No listed key is more general than another listed key.
 func TestAttributionCoversAllHotKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		th := rules.NewThreshold(rules.Rate{N: 50, Per: time.Second})

@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A part of whose counts some are missing closes no panes; when it goes on, what
-// can no longer be looked at cools nothing, and what can does.
+// A detector closes no panes while counts are missing. After it continues, the windows that can no
+// longer be judged cool nothing, and the windows that can be judged do.
 func TestDetectorFreezesWhileCountsAreMissing(t *testing.T) {
 	rule := hotRule("r", 20, time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
@@ -37,8 +37,8 @@ func TestDetectorFreezesWhileCountsAreMissing(t *testing.T) {
 	}
 }
 
-// However far the clock goes at once, panes are closed by all that their windows
-// hold: a key cools when it would have, had the clock gone there bit by bit.
+// However far the clock moves at once, panes are closed with everything that their windows hold. A
+// key cools when it would have cooled if the clock had moved step by step.
 func TestDetectorCoolsInItsTimeWhenTheClockLeaps(t *testing.T) {
 	rule := hotRule("r", 8, 15*time.Second)
 	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = rules.Percent(25), 0, 5*time.Second
@@ -52,7 +52,7 @@ func TestDetectorCoolsInItsTimeWhenTheClockLeaps(t *testing.T) {
 			d.Advance(noon.Add(c.at))
 			d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: c.n, When: noon.Add(c.at)})
 		}
-		// Below the exit from 24.25 s on, when the six have left the window.
+		// The key is below the exit from 24.25 s on, when its six counts have left the window.
 		cools := noon.Add(29*time.Second + 250*time.Millisecond)
 		for at := 19*time.Second + leap; len(out.changes) < 2; at += leap {
 			if d.Advance(noon.Add(at)); at > 3*time.Hour {
@@ -65,8 +65,8 @@ func TestDetectorCoolsInItsTimeWhenTheClockLeaps(t *testing.T) {
 	}
 }
 
-// A window from before the one that made a key hot does not cool it, however short
-// the hold, even where what is held back makes the newer one uncertain.
+// A window that ended before the one that made a key hot does not cool the key, however short the
+// hold. This holds even if held-back counts make the newer window uncertain.
 func TestDetectorDoesNotCoolByAWindowFromBefore(t *testing.T) {
 	rule := hotRule("r", 200, time.Second)
 	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = rules.Percent(95), 0, 0

@@ -18,8 +18,8 @@ func overDays(least int64, per time.Duration, factor int64) rules.Rule {
 	return rule
 }
 
-// Over random days a key is hot exactly from the count on that the docs tell: a multiple of
-// the median of the days, each by the highest of three hours.
+// Over random days a key becomes hot with exactly the count that the docs promise: a multiple of
+// the median of the days, each represented by the highest of three hours.
 func TestJumpOverDaysIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		days := rapid.IntRange(1, 9).Draw(t, "days")
@@ -69,8 +69,8 @@ func TestJumpOverDaysIsExact(t *testing.T) {
 	})
 }
 
-// What a key counts in a minute of the day: a wave, from a tenth at night to the whole in the
-// evening.
+// wave returns a key's count in a minute of the day: a wave from a tenth at night to the whole in
+// the evening.
 func wave(minute int) int64 {
 	hour := minute / 60 % 24
 	if hour >= 19 && hour < 22 {
@@ -79,8 +79,8 @@ func wave(minute int) int64 {
 	return 100
 }
 
-// hotMinutes returns the minutes of the last of some days in which the key was hot. From
-// minute from on an attack of 20,000 a minute lasts until to.
+// hotMinutes returns the minutes of the last of some days in which the key was hot. An attack of
+// 20,000 a minute lasts between the minutes from and to.
 func hotMinutes(rule rules.Rule, days *baseline.Days, last, from, to int) (hot []int) {
 	out := newRecorder()
 	start := noon.Truncate(24 * time.Hour)
@@ -127,9 +127,9 @@ func TestEveningPeakAndLongAttack(t *testing.T) {
 	}
 }
 
-// A rule may have both pasts over one window, each with a state of its own: the climb to the
-// evening's peak is a jump over the recent one alone, and of an attack of hours the first minutes
-// are one over both, and all the others one over days.
+// A rule may have both pasts over one window, each with its own state. The climb to the evening's
+// peak is a jump over the recent past alone. The first minutes of a long attack are a jump over
+// both pasts, and the rest over days only.
 func TestBothPastsOverOneWindow(t *testing.T) {
 	both, recent, days := overDays(50, time.Minute, 4), overDays(50, time.Minute, 4), overDays(50, time.Minute, 4)
 	both.Hot = append(both.Hot, both.Hot[0])
@@ -151,7 +151,8 @@ func TestBothPastsOverOneWindow(t *testing.T) {
 	}
 }
 
-// A rule whose jumps come, go and change their past keeps the state of the one over the same past.
+// When a rule's jumps are added, removed or change their past, the state of the jump over the same
+// past is kept.
 func TestReloadKeepsThePast(t *testing.T) {
 	both := overDays(50, time.Minute, 4)
 	both.Hot = append(both.Hot, both.Hot[0])
@@ -176,8 +177,8 @@ func TestReloadKeepsThePast(t *testing.T) {
 	}
 }
 
-// The next detector of the same keys, of whatever part, goes on with what this one counted,
-// as does one with other rules whose keys are the same.
+// The days outlive their detector: the next detector of the same keys continues with the earlier
+// counts, even if it has another part of the keys or other rules that count the same keys.
 func TestDaysOutliveTheDetector(t *testing.T) {
 	days := baseline.NewDays("x")
 	hotMinutes(overDays(50, time.Minute, 4), days, 2, 0, 0)

@@ -13,9 +13,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What decoders find in packets, as far as it makes a key hot or bounds its counts.
+// These tests cover the path from packets to hot keys: what decoders report that makes a key hot
+// or bounds its counts.
 
-// The spellings of a key make it hot together.
+// All spellings of a key count together and make it hot.
 func TestSpellingsOfAKeyMakeItHot(t *testing.T) {
 	rules := testRules(hotRule("terms", 100, time.Second))
 	detector, d := NewDetector(DetectorConfig{Rules: rules, Publisher: newRecorder()}), decode.NewDecoder(rules, wire.Plain)
@@ -25,8 +26,8 @@ func TestSpellingsOfAKeyMakeItHot(t *testing.T) {
 	}
 }
 
-// Nothing of a flood that is over the caps makes a key suspect or hot, so nothing is
-// published and no instance is asked for more.
+// A flood over the caps makes no key suspect or hot. So nothing is published, and instances are
+// not asked for more detail.
 func TestFloodOverCapsStirsNobody(t *testing.T) {
 	out := newRecorder()
 	rules := testRules(hotRule("terms", 100, time.Second))
@@ -53,9 +54,9 @@ func TestFloodOverCapsStirsNobody(t *testing.T) {
 	}
 }
 
-// A key that has been healed is where its bounds hold: a window that has the whole time
-// counts it, one that has a part of it may lack it, or counts it and says that it may be
-// of later.
+// Healed counts respect the bounds. A window that contains their whole time range counts them. A
+// window that contains a part of it may lack them, or counts them and states that they may belong
+// to a later window.
 func TestHealedBounds(t *testing.T) {
 	rule := hotRule("r", 1000, time.Second)
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: newRecorder(), Memory: 1 << 20})
@@ -89,9 +90,9 @@ func TestHealedBounds(t *testing.T) {
 	check(map[time.Duration][2]int64{1000 * time.Millisecond: {7, 7}, 1300 * time.Millisecond: {2, 7}, 300 * time.Millisecond: {0, 5}})
 }
 
-// A baseline lacks of a gap what that lacks of the key's bucket, which differs from sender to
-// sender. Gaps between the same statements lack it once. Other windows, of which nothing is
-// known by bucket, lack all of it.
+// A gap takes from a baseline the missing counts of the key's bucket, which differs from sender to
+// sender. Gaps between the same statements share them and take them once. Other windows have no
+// sums by bucket and lack the whole gap.
 func TestABaselineLacksWhatItsBucketLacks(t *testing.T) {
 	rule := hotRule("r", 1000, time.Second)
 	rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Jump, rules.NewFraction(4, 1)
@@ -118,7 +119,7 @@ func TestABaselineLacksWhatItsBucketLacks(t *testing.T) {
 	once, again := buckets(8, 4), buckets(8, 5)
 	for i, step := range []struct {
 		gap            decode.Gap
-		before, window int64 // what the baseline and the window lack
+		before, window int64 // missing counts of the baseline and of the window
 	}{
 		{gap(1, 20, buckets(5, 3)), 3, 20},
 		{gap(1, 20, buckets(5, 2)), 2, 20},
@@ -143,8 +144,8 @@ func TestABaselineLacksWhatItsBucketLacks(t *testing.T) {
 	}
 }
 
-// Counts of packets that come after all are where the packets say, however long the window
-// has left where they were placed, and whatever part of them was never placed.
+// Packets that arrive after all place their counts at the packets' own times. This holds however
+// long ago those times left the window, and whatever part of the counts was never placed.
 func TestHealedCountsMoveBehindTheirWindow(t *testing.T) {
 	text := []byte("k")
 	hash, from, to := rules.Hash(text), noon.Add(200*time.Millisecond), noon.Add(9900*time.Millisecond)
@@ -152,7 +153,7 @@ func TestHealedCountsMoveBehindTheirWindow(t *testing.T) {
 		return decode.Count{Hash: hash, Text: text, N: n, When: when}
 	}
 	for name, c := range map[string]struct {
-		placed, lacking int64 // before the window has left the place, and behind
+		placed, lacking int64 // counts placed in the window's time, and counts never placed
 		packets         []int64
 	}{
 		"placed":                      {3, 0, []int64{3}},
@@ -182,7 +183,7 @@ func TestHealedCountsMoveBehindTheirWindow(t *testing.T) {
 	}
 }
 
-// What is lost of one rule is no bound for the keys of another.
+// Lost counts of one rule do not widen the bounds of another rule's keys.
 func TestLossIsOfItsRule(t *testing.T) {
 	ruleset := testRules(hotRule("a", 100, time.Second), hotRule("b", 100, time.Second))
 	decoder := decode.NewDecoder(ruleset, wire.Plain)
@@ -216,11 +217,11 @@ func TestLossIsOfItsRule(t *testing.T) {
 	packet(0, "a", 1, false, true)
 	packet(0, "b", 2, false, false)
 	packet(100*time.Millisecond, "b", 7, true, true)
-	packet(100*time.Millisecond, "a", 3, false, false) // which does not tell of whom the seven were
+	packet(100*time.Millisecond, "a", 3, false, false) // states no sums, so the seven lost counts may be of either rule
 	if a, b := high(0), high(1); a != 4+7 || b != 2+7 {
 		t.Errorf("high is %d and %d, want 11 and 9", a, b)
 	}
-	packet(200*time.Millisecond, "a", 1, false, true) // which does
+	packet(200*time.Millisecond, "a", 1, false, true) // states its sums
 	if a, b := high(0), high(1); a != 5 || b != 9 {
 		t.Errorf("high is %d and %d, want 5 and 9", a, b)
 	}
@@ -238,8 +239,8 @@ func TestLossIsOfItsRule(t *testing.T) {
 	}
 }
 
-// A key that only all instances together make hot becomes hot, and cool again, when it
-// does with clocks that are right.
+// A key that only all instances together make hot becomes hot and cools at the same times as with
+// correct clocks.
 func TestKeysAreHotAtTheSameTimeWhateverTheClocks(t *testing.T) {
 	rules := testRules(hotRule("terms", 45, time.Second))
 	out := newRecorder()
@@ -278,10 +279,10 @@ func TestKeysAreHotAtTheSameTimeWhateverTheClocks(t *testing.T) {
 	}
 }
 
-// What an instance that is first heard in mid-stream sent before is unknown: no high count is
-// known of a window that may have held it, and no threshold that compares keys is passed before
-// its totals were heard whole. An instance of which the first packet came makes nothing unknown,
-// and neither does one that has sent no counts before.
+// The earlier counts of an instance that is first heard in mid-stream are unknown. A window that
+// may have held them has no known high count, and thresholds that compare keys are not passed
+// before their totals were heard whole. An instance whose first packet arrived makes nothing
+// unknown, and neither does one that has sent no counts before.
 func TestInstancesThatAreHeardInMidStream(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// starts are instants where the arithmetic of panes is at its edges.
+// starts are instants at the edges of the panes' arithmetic.
 var starts = []time.Time{
 	time.Unix(0, 0),
 	time.Unix(0, -1),
@@ -28,8 +28,7 @@ var testWindows = []time.Duration{
 	10 * time.Second, 15 * time.Second, time.Minute, 3 * time.Minute, time.Hour,
 }
 
-// drawRules draws rules of all kinds of thresholds, several windows to a rule, and
-// exceptions.
+// drawRules draws rules with all kinds of thresholds, several windows per rule, and exceptions.
 func drawRules(t *rapid.T) *rules.Rules {
 	ruleset := testRules()
 	for i := range rapid.IntRange(1, 3).Draw(t, "rules") {
@@ -75,15 +74,14 @@ var testTexts = []string{
 	"GET /s?~more", "GET /s?form:~unread", "GET /s?~again&k", "GET /s?~again&j&k",
 }
 
-// drawStep is how far the clock goes: most often about a pane, sometimes far
-// beyond every window.
+// drawStep draws how far the clock moves: usually about a pane, sometimes far beyond every window.
 func drawStep(t *rapid.T, w rules.Window) time.Duration {
 	window := w.Pane * time.Duration(w.Panes)
 	most := rapid.SampledFrom([]time.Duration{w.Pane / 4, w.Pane, 2 * w.Pane, window / 4, 2 * window, 10 * 24 * time.Hour}).Draw(t, "scale")
 	return time.Duration(rapid.Int64Range(0, int64(most)).Draw(t, "step"))
 }
 
-// pair is a detector beside the model of it.
+// pair couples a detector with the model that it must agree with.
 type pair struct {
 	*rapid.T
 	rules    *rules.Rules
@@ -91,13 +89,13 @@ type pair struct {
 	detector *Detector
 	out      *recorder
 	now      time.Time
-	late     time.Duration // how late counts come at most
+	late     time.Duration // maximum lateness of counts
 
-	follows  bool // complete is told, instead of a lag
+	follows  bool // the clock follows complete instead of a lag
 	complete time.Time
 }
 
-// when is the time of what comes next.
+// when draws the time of the next count.
 func (p *pair) when() time.Time {
 	return p.now.Add(-time.Duration(rapid.Int64Range(0, int64(p.late)).Draw(p.T, "late")))
 }
@@ -124,7 +122,7 @@ func (p *pair) count(rule int, text string, n int64) {
 	p.detector.Count(decode.Count{Rule: rule, Hash: testHash(text), Text: []byte(text), N: n, When: when})
 }
 
-// act does something at random to both.
+// act does something random to both.
 func (p *pair) act() {
 	rule := rapid.IntRange(0, len(p.rules.Rules)-1).Draw(p.T, "rule")
 	hot := p.rules.Rules[rule].Hot[0]
@@ -152,9 +150,9 @@ func (p *pair) act() {
 	}
 }
 
-// A detector with memory enough tells exactly what the model tells: a key is hot
-// from the first count, or pane's end, at which a threshold is passed for
-// certain, and cools at the first pane's end at which none holds it any longer.
+// A detector with enough memory agrees exactly with the model. A key becomes hot with the first
+// count, or end of a pane, that certainly passes a threshold. It cools at the end of the first
+// pane at which no threshold holds it any longer.
 func testDetectorIsExact(t *testing.T, late time.Duration, follows bool) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := drawRules(t)
@@ -186,8 +184,8 @@ func testDetectorIsExact(t *testing.T, late time.Duration, follows bool) {
 	})
 }
 
-// checkRefresh checks the bounds of the keys that are hot, in the newest window
-// that is over or in the present one, whichever has more, and their ratios.
+// checkRefresh compares the published bounds and ratios of the hot keys with the model, in the
+// newest complete window or the present one, whichever has more.
 func (p *pair) checkRefresh() {
 	p.detector.Refresh()
 	var got, want []string
@@ -222,8 +220,8 @@ func (p *pair) checkRefresh() {
 	}
 }
 
-// checkContinuous checks that what passed a threshold did so in some half-open
-// time of its length, wherever it begins.
+// checkContinuous checks that each key that passed a threshold did so in some half-open interval
+// of the window's length, wherever it begins.
 func (p *pair) checkContinuous(entered []Verdict) {
 	for _, v := range entered {
 		rule := slices.IndexFunc(p.rules.Rules, func(r rules.Rule) bool { return r.ID == v.Rule })
@@ -243,8 +241,8 @@ func TestDetectorIsExactWhereItIsToldWhatIsComplete(t *testing.T) {
 	testDetectorIsExact(t, decode.DefaultGrace, true)
 }
 
-// Late counts find all panes that a window of the past needs, however long the
-// lag, so a key that never paused does not cool.
+// Late counts find all panes that a past window needs, however long the lag, so a key that never
+// paused does not cool.
 func TestDetectorKeepsASteadyKeyHotUnderALongLag(t *testing.T) {
 	for _, window := range testWindows {
 		rule := hotRule("r", 10, window)
@@ -262,8 +260,8 @@ func TestDetectorKeepsASteadyKeyHotUnderALongLag(t *testing.T) {
 	}
 }
 
-// With too little memory for all keys, what is called hot is hot, and a key
-// whose count passes the threshold by the floor is called hot.
+// With too little memory for all keys, every key that is called hot is hot, and every key that
+// exceeds the threshold by the floor is called hot.
 func TestDetectorShortOfMemoryStaysTrue(t *testing.T) {
 	var evicted, hot int64
 	rapid.Check(t, func(t *rapid.T) {
@@ -342,8 +340,8 @@ func TestDetectorPublishesWhatTheRuleHoldsAHotKeyTo(t *testing.T) {
 	}
 }
 
-// No matter how many distinct keys come, the memory stays within the budget, and
-// a key that becomes hot amid them is found.
+// However many distinct keys arrive, the memory stays within the budget, and a key that becomes
+// hot among them is found.
 func TestDetectorFindsAHotKeyInAFloodOfDistinctOnes(t *testing.T) {
 	out := newRecorder()
 	const memory = 256 << 10

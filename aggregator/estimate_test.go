@@ -11,7 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A key is hot by what its samples stand for, and told by what was seen.
+// A sampled key becomes hot by the estimate of its counts. Its published low bound contains only
+// the counts that were seen.
 func TestSampledKeysAreEstimated(t *testing.T) {
 	rule := hotRule("terms", 100, time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
@@ -37,7 +38,7 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	if h := out.hot()[rules.Key{Rule: "terms", Text: "exact"}]; h.Estimated || h.Low != 100 || h.High != 100 {
 		t.Errorf("a key without samples is hot as %+v", h)
 	}
-	// Exact counts beside samples are seen.
+	// Exact counts that come with samples count as seen.
 	line("k:50|c", 100*time.Millisecond)
 	detector.AdvanceTo(noon.Add(200*time.Millisecond), noon.Add(200*time.Millisecond))
 	detector.Refresh()
@@ -52,7 +53,7 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	if h := told(); !h.Estimated || h.Low != 60 || h.High != rules.Unknown || h.Rate != 150 || h.Ratio != 1.5 {
 		t.Errorf("told as %+v, want 60 that were seen of 150", h)
 	}
-	// No sample is in the window any more.
+	// The window contains no sample any more.
 	for at := 200 * time.Millisecond; at <= 3*time.Second; at += 100 * time.Millisecond {
 		line("k:20|c", at)
 		detector.AdvanceTo(noon.Add(at), noon.Add(at))
@@ -61,20 +62,20 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	if h := told(); h.Estimated || h.Low != 200 || h.High != 200 {
 		t.Errorf("a window after the last sample it is told as %+v, want 200", h)
 	}
-	// Nor by one that comes late.
+	// A late sample, too, does not make the key an estimate.
 	line("k:1|c|@0.1", 1600*time.Millisecond)
 	detector.Refresh()
 	if h := told(); h.Estimated || h.Low != 200 || h.High != 200 {
 		t.Errorf("after a late sample it is told as %+v, want 200", h)
 	}
-	// And samples that stand for no whole count yet are samples.
+	// Samples that do not add up to a whole count yet make the key an estimate, too.
 	line("k:9|c|@0.9", 3*time.Second)
 	line("k:1|c|@0.99", 3*time.Second)
 	detector.Refresh()
 	if h := told(); !h.Estimated || h.Low != 210 {
 		t.Errorf("told as %+v, want 210 that were seen", h)
 	}
-	// It cools by the estimate.
+	// The key cools by the estimate.
 	line("k:79|c|@0.5", 5*time.Second)
 	detector.AdvanceTo(noon.Add(5500*time.Millisecond), noon.Add(5500*time.Millisecond))
 	if _, hot := out.hot()[key]; !hot {
@@ -93,7 +94,7 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	}
 }
 
-// Shards hear of samples, whether a reader works for them or not.
+// Shards receive samples, whether or not a reader works for them.
 func TestShardsHearOfSamples(t *testing.T) {
 	for _, behind := range []bool{false, true} {
 		out, ruleset := newRecorder(), testRules(hotRule("terms", 10, time.Second))

@@ -57,8 +57,8 @@ rules:
 	// cool: GET /search?q=phone
 }
 
-// Readers share the detectors: each gives its counts to a Feed, and the keys decide which
-// detector counts them.
+// Readers share the detectors: each reader passes its counts to a Feed, and a count's key decides
+// which detector counts it.
 func ExampleShards() {
 	file, err := config.Parse("hotparam.yaml", []byte(`
 namespace: shop

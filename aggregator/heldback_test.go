@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// heldBackRun is a detector with a share of half the requests of a group, of at least 10,
-// and one sender that holds counts back.
+// heldBackRun is a detector with a share of half a group's requests, of at least 10, and one
+// sender that holds counts back.
 type heldBackRun struct {
 	decoder  *decode.Decoder
 	detector *Detector
@@ -34,8 +34,7 @@ func newHeldBackRun() *heldBackRun {
 	return r
 }
 
-// send sends a packet of the flush that began at start; age is by how much its counts
-// begin before that.
+// send sends a packet of the flush that began at start. Its counts begin earlier by age.
 func (r *heldBackRun) send(start time.Time, age time.Duration, mark uint32, lines ...string) {
 	r.seq++
 	m := wire.Meta{Instance: []byte("i"), Incarnation: 1, Seq: r.seq, Start: start.Add(-age).UnixNano(), Held: 5, Groups: mark, Sums: r.sums}
@@ -57,7 +56,7 @@ func (r *heldBackRun) send(start time.Time, age time.Duration, mark uint32, line
 
 const heldKey = "shop.r.hot_param.GET%20/s?q="
 
-// total is what is known of the group's total when all panes are over.
+// total returns the bounds of the group's total after all panes have closed.
 func (r *heldBackRun) total(end time.Time) (low, high int64) {
 	r.detector.Advance(end)
 	v := r.detector.rules[0].views[0]
@@ -125,8 +124,8 @@ func TestHeldBackIsInItsGroup(t *testing.T) {
 	}
 }
 
-// A flood of which nothing comes makes a share smaller all the same, and the key that has
-// it is found. With an h of 5 at most 4 of its 24 are of a later window.
+// A flood whose counts are all held back still lowers a key's share, and the key with the share is
+// found. With an h of 5 at most 4 of its 24 counts belong to a later window.
 func TestShareUnderAFlood(t *testing.T) {
 	for held, want := range map[int]bool{15: true, 16: true, 17: false} {
 		r := newHeldBackRun()
@@ -138,7 +137,7 @@ func TestShareUnderAFlood(t *testing.T) {
 	}
 }
 
-// Lines that are none are counted as such, and none of them is told.
+// Malformed held-back lines are counted as malformed and not passed on.
 func TestHeldBackLines(t *testing.T) {
 	r := newHeldBackRun()
 	r.send(noon, 0, r.mark, "shop.r.hot_held.a:x|c", "shop.r.hot_held.:1|c", "shop.other.hot_held.a:1|c", "shop.r.hot_held.%zz:1|c", "shop.r.hot_held.a:1|c")

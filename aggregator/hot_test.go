@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What is published of a hot key after a loss has bounds of a window that does not begin or
-// end where the loss may have been, if there is one; and of the newest window in any other case.
+// After a loss, the published bounds of a hot key belong to a window that neither begins nor ends
+// where the loss may lie, if there is one. Otherwise they belong to the newest window.
 func TestPublishedBoundsAreOfAClearWindow(t *testing.T) {
 	const each, flushes = 20, 40 // 200 in each second
 	text := []byte("GET /s?q=k")
@@ -57,7 +57,7 @@ func TestPublishedBoundsAreOfAClearWindow(t *testing.T) {
 	}
 }
 
-// Windows from before a key was hot say nothing of why it is, however clear they are.
+// Windows from before a key became hot do not explain why it is hot, however clear they are.
 func TestPublishedBoundsAreNotOfBefore(t *testing.T) {
 	text := []byte("GET /s?q=k")
 	hash := rules.Hash(text)

@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// The baseline of a jump is the mean of all ten windows before: what came in the
-// first of them counts as what came in the last.
+// The baseline of a jump is the mean of all ten windows before. Counts in the first of them weigh
+// the same as counts in the last.
 func TestJumpComparesWithTenWindows(t *testing.T) {
 	for _, c := range []struct {
 		second int // in which 29 came: a mean of 2.9, twelve times that is 34.8

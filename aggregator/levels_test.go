@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// leveled feeds a detector the keys that guards make of the address, by several levels, and
-// of q.
+// leveled feeds a detector the keys that guards build from q and from several levels of the
+// address.
 type leveled struct{ combined }
 
 func newLeveled(names ...string) *leveled {
@@ -36,8 +36,8 @@ func leveledRule(names ...string) rules.Rule {
 	return rule
 }
 
-// requests counts n requests of an IPv4 address. The keys are written by hand: "q" comes
-// behind "ip" and before "v4".
+// requests counts n requests of an IPv4 address. The keys are written by hand: "q" sorts after
+// "ip" and before "v4".
 func (c *leveled) requests(n int64, addr, q string) {
 	network := func(bits int) string {
 		ip := net.ParseIP(addr).To4()

@@ -13,19 +13,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testHash stands for rules.Hash, which differs from run to run.
+// testHash replaces rules.Hash, which differs from run to run.
 func testHash(text string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text))
 	return h.Sum64() * 0x9e3779b97f4a7c15
 }
 
-// recorder is a Publisher that keeps what it is given.
+// recorder is a Publisher that keeps everything it receives.
 type recorder struct {
 	mu       sync.Mutex
 	changes  []rules.Change
 	refresh  [][]rules.Hot
-	suspects []rules.Hot   // as they were told last
+	suspects []rules.Hot   // last published suspects
 	told     chan struct{} // gets a value for each change, if there is room
 }
 
@@ -47,7 +47,7 @@ func (r *recorder) Refresh(_ int, hot []rules.Hot) {
 	r.refresh = append(r.refresh, append([]rules.Hot(nil), hot...))
 }
 
-// refreshed are the keys of each refresh.
+// refreshed returns the keys of each refresh.
 func (r *recorder) refreshed() (texts []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *recorder) refreshed() (texts []string) {
 	return texts
 }
 
-// hot is the set of keys that are hot after all changes.
+// hot returns the keys that are hot after all changes.
 func (r *recorder) hot() map[rules.Key]rules.Hot {
 	r.mu.Lock()
 	defer r.mu.Unlock()

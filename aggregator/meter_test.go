@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// However long the window of a threshold is, the rate that is told of a hot key falls
-// when the traffic stops.
+// However long a threshold's window is, the published rate of a hot key falls when the traffic
+// stops.
 func TestRateFallsWhenTrafficStops(t *testing.T) {
 	for _, per := range []time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour} {
 		for _, lag := range []time.Duration{0, decode.DefaultLag} {
@@ -56,7 +56,7 @@ func TestRateFallsWhenTrafficStops(t *testing.T) {
 	}
 }
 
-// A meter's rate is that of its counts, in whatever order they come.
+// A meter's rate is the rate of its counts, in whatever order they come.
 func TestMeterIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		span := time.Duration(rapid.IntRange(1, 30).Draw(t, "span")) * 100 * time.Millisecond
@@ -86,7 +86,7 @@ func TestMeterIsExact(t *testing.T) {
 	})
 }
 
-// An exception's rate is the cause of the keys that are hot by it.
+// The cause of a key that is hot by an exception is the exception's rate.
 func TestCauseOfAnException(t *testing.T) {
 	rule := hotRule("r", 10, time.Second)
 	rule.By = rules.By{Kind: rules.ByEach}
@@ -106,7 +106,7 @@ func TestCauseOfAnException(t *testing.T) {
 	}
 }
 
-// What stands in place of a redacted value matches no pattern of the file.
+// The replacement for a redacted value matches no pattern of the file.
 func TestRedactedValuesMatchNoException(t *testing.T) {
 	rule := hotRule("r", 10, time.Second)
 	rule.By = rules.By{Kind: rules.ByEach}

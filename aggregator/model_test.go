@@ -12,19 +12,19 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// exact is what a detector must tell while its memory suffices: it keeps every
-// count as it came, and adds up panes where it needs a sum.
+// exact is the reference for a detector with enough memory. It keeps every count as it came, and
+// adds up panes where it needs a sum.
 type exact struct {
 	rules  *rules.Rules
 	lag    time.Duration
 	counts map[exactKey][]stamped
-	again  map[exactKey][]stamped // that the total of a group has too much
+	again  map[exactKey][]stamped // repeats, to be subtracted from a group's total
 	hidden []stamped
 	lost   []time.Time
-	began  time.Time // when the clock was told first
+	began  time.Time // first time of the clock
 	hot    [][]*exactHot
 	closed map[rules.Window]int64 // newest pane that has been looked at
-	newest []time.Time            // by rule: the newest count
+	newest []time.Time            // newest count of each rule
 	now    time.Time
 	events []string
 }
@@ -39,7 +39,7 @@ type stamped struct {
 	n    int64
 }
 
-// exactHot is a key that is hot, exactMark what a threshold of its rule says.
+// exactHot is a hot key, exactMark its state at one threshold of its rule.
 type exactHot struct {
 	text  string
 	by    int
@@ -59,12 +59,12 @@ func newExact(ruleset *rules.Rules, lag time.Duration) *exact {
 	}
 }
 
-// sumPanes is what was counted in the panes of the window that ends with last.
+// sumPanes returns the sum of the counts in the window that ends with last.
 func sumPanes(w rules.Window, counts []stamped, last int64) int64 {
 	return sumBetween(w, counts, last-int64(w.Panes)+1, last)
 }
 
-// sumBetween is what was counted in some panes, from first to last.
+// sumBetween returns the sum of the counts in the panes from first to last.
 func sumBetween(w rules.Window, counts []stamped, first, last int64) (sum int64) {
 	for _, c := range counts {
 		if pane := w.Index(c.when); first <= pane && pane <= last {
@@ -74,7 +74,7 @@ func sumBetween(w rules.Window, counts []stamped, first, last int64) (sum int64)
 	return sum
 }
 
-// continuous is the most that was counted in any half-open time of length d.
+// continuous returns the highest sum of counts in any half-open interval of length d.
 func continuous(d time.Duration, counts []stamped) (most int64) {
 	for _, from := range counts {
 		sum := int64(0)
@@ -90,7 +90,7 @@ func continuous(d time.Duration, counts []stamped) (most int64) {
 
 func whole(n int64) *big.Rat { return big.NewRat(n, 1) }
 
-// atLeast is the least whole number that is not below a product.
+// atLeast returns the least whole number that is not below a product.
 func atLeast(factors ...*big.Rat) int64 {
 	p := big.NewRat(1, 1)
 	for _, f := range factors {
@@ -100,13 +100,14 @@ func atLeast(factors ...*big.Rat) int64 {
 	return n.Int64()
 }
 
-// exactNeeds is what a key needs: unknown if it cannot be told whether it is hot.
+// exactNeeds are the counts that a key needs to become and to stay hot. They are unknown if it
+// cannot be decided whether the key is hot.
 type exactNeeds struct {
 	enter, exit int64
 	unknown     bool
 }
 
-// needs tells what a key needs of a threshold in the window that ends with last.
+// needs returns the counts that a key needs for a threshold in the window that ends with last.
 func (x *exact) needs(rule, number int, text string, last int64) exactNeeds {
 	r := &x.rules.Rules[rule]
 	t := &r.Hot[number]
@@ -159,7 +160,7 @@ func (x *exact) needs(rule, number int, text string, last int64) exactNeeds {
 	return n
 }
 
-// exactGroup is a text without its values.
+// exactGroup returns a text without its values.
 func exactGroup(text string) string {
 	route, query, _ := strings.Cut(text, "?")
 	for param := range strings.SplitSeq(query, "&") {
@@ -169,9 +170,9 @@ func exactGroup(text string) string {
 	return route
 }
 
-// baseline is a key's mean count per window over the ten windows before the
-// present one, or as much of them as was seen whole and without loss. It is
-// known to about a tenth of a window at its old end.
+// baseline returns the bounds of a key's mean count per window. It covers the ten windows before
+// the present one, or as much of them as was seen whole and without loss. The mean is known to
+// about a tenth of a window at its old end.
 func (x *exact) baseline(w rules.Window, key exactKey, last int64) (low, high *big.Rat, ok bool) {
 	panes := int64(w.Panes)
 	step := (panes + 9) / 10
@@ -192,7 +193,7 @@ func (x *exact) baseline(w rules.Window, key exactKey, last int64) (low, high *b
 	return mean(inner), mean(outer), true
 }
 
-// rank raises what a key needs to what the highest others have.
+// rank raises a key's needed count above the highest counts of the other keys.
 func (x *exact) rank(n *exactNeeds, rule int, t *rules.Threshold, text string, last int64) {
 	w := t.Window()
 	hidden := sumPanes(w, x.hidden, last)
@@ -223,8 +224,7 @@ func (x *exact) find(rule int, text string) *exactHot {
 	return nil
 }
 
-// count is a count of a key. Thresholds that compare with no other key are
-// looked at at once.
+// count adds counts of a key. Thresholds that compare with no other key are checked at once.
 func (x *exact) count(rule int, text string, when time.Time, n int64) {
 	key := exactKey{rule, text}
 	isShare := func(t rules.Threshold) bool { return t.Kind == rules.Share }
@@ -249,8 +249,7 @@ func (x *exact) count(rule int, text string, when time.Time, n int64) {
 	}
 }
 
-// inOrder are the thresholds of a rule by their numbers, those of one window
-// together.
+// inOrder yields the thresholds of a rule with their numbers, grouped by window.
 func (x *exact) inOrder(rule int) func(func(int, *rules.Threshold) bool) {
 	hot := x.rules.Rules[rule].Hot
 	return func(yield func(int, *rules.Threshold) bool) {
@@ -264,7 +263,7 @@ func (x *exact) inOrder(rule int) func(func(int, *rules.Threshold) bool) {
 	}
 }
 
-// windowsOf are the windows of thresholds, each once.
+// windowsOf returns the distinct windows of thresholds.
 func windowsOf(hot []rules.Threshold) (windows []rules.Window) {
 	for i := range hot {
 		if w := hot[i].Window(); !slices.Contains(windows, w) {
@@ -274,8 +273,8 @@ func windowsOf(hot []rules.Threshold) (windows []rules.Window) {
 	return windows
 }
 
-// low is the highest count of a window that holds the pane of when, and the pane
-// with which that window ends.
+// low returns the highest count of a window that contains the pane of when, and the last pane of
+// that window.
 func (x *exact) low(w rules.Window, key exactKey, when time.Time) (low, end int64) {
 	pane := w.Index(when)
 	for last := pane; last < pane+int64(w.Panes); last++ {
@@ -332,8 +331,8 @@ func (x *exact) advanceTo(now, complete time.Time) {
 	}
 }
 
-// closedOf is kept by rule and window: the number of the rule is put into the
-// number of panes, which stays unique so.
+// closedOf returns the newest closed pane of a rule's window. The number of the rule is added to
+// the number of panes, which keeps the map's key unique.
 func (x *exact) closedOf(rule int, w rules.Window) (int64, bool) {
 	w.Panes += 1000 * rule
 	closed, ok := x.closed[w]
@@ -388,8 +387,8 @@ func (x *exact) close(rule int, w rules.Window, pane int64) {
 	})
 }
 
-// ratio is the highest present count of a hot key in proportion to what the threshold
-// needed when it was looked at last and that could be told.
+// ratio returns the highest present count of a hot key in proportion to the count that the
+// threshold needed when it was last known.
 func (x *exact) ratio(rule int, h *exactHot, present func(rules.Window) int64) (highest float64) {
 	for i := range x.rules.Rules[rule].Hot {
 		if !h.marks[i].hot {
@@ -403,7 +402,7 @@ func (x *exact) ratio(rule int, h *exactHot, present func(rules.Window) int64) (
 	return highest
 }
 
-// leaves tells whether a threshold no longer says that a key is hot.
+// leaves reports whether a threshold no longer holds a key hot.
 func (x *exact) leaves(rule, number int, h *exactHot, w rules.Window, pane int64, end time.Time) bool {
 	m, counts := &h.marks[number], x.counts[exactKey{rule, h.text}]
 	if end.Before(m.over) {
@@ -429,8 +428,7 @@ func (x *exact) leaves(rule, number int, h *exactHot, w rules.Window, pane int64
 	return !end.Before(m.hold) && end.Sub(m.below) >= x.rules.Rules[rule].Hot[number].CoolDown
 }
 
-// lostIn tells whether the window that ends with last, or what came after it,
-// holds a loss.
+// lostIn reports whether there was a loss in the window that ends with last or after it.
 func (x *exact) lostIn(w rules.Window, last int64) bool {
 	return slices.ContainsFunc(x.lost, func(t time.Time) bool { return w.Index(t) > last-int64(w.Panes) })
 }
@@ -443,7 +441,7 @@ func coolEvent(rule, text string, until time.Time, low, high int64) string {
 	return fmt.Sprintf("%s %s cool at %d, low %d, high %d", rule, text, until.UnixNano(), low, high)
 }
 
-// events are a recorder's changes in the words of the model.
+// events returns a recorder's changes in the words of the model.
 func (r *recorder) events() (events []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

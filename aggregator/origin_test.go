@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What instances tell of a hot key's routes and callers, as bytes through the
-// decoder and the feed, is in its attribution; of other keys it is passed over.
+// The routes and callers that instances report for a hot key pass through the decoder and the feed
+// into its attribution. Those of other keys are dropped.
 func TestRoutesAndCallersOfHotKeys(t *testing.T) {
 	ruleset := testRules(hotRule("terms", 10, time.Second))
 	out := newRecorder()

@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// The bounds of each instance that is reported hold what it sent in the window, also when
-// counts arrive late.
+// The bounds of each reported instance contain its true count in the window, even if counts arrive
+// late.
 func TestOriginsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		out := newRecorder()
@@ -59,8 +59,8 @@ func TestOriginsAreBounded(t *testing.T) {
 	})
 }
 
-// What came before the key was hot counts for its instance as long as it is in the window, to
-// the end of its last pane.
+// Counts from before the key was hot are attributed to their instance while they are in the
+// window, to the end of its last pane.
 func TestOriginsBeforeTheKeyWasHot(t *testing.T) {
 	rule := hotRule("r", 10, time.Second)
 	w := rule.Hot[0].Window()
@@ -88,7 +88,8 @@ func TestOriginsBeforeTheKeyWasHot(t *testing.T) {
 	}
 }
 
-// Nothing changed: the same pointer, so that two tellings of a key are equal.
+// While nothing changed, the attribution has the same pointer, so that two published states of a
+// key are equal.
 func TestAttributionIsSharedWhileItIsTheSame(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 10, time.Minute)), Publisher: out})

@@ -17,7 +17,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// watchOverlap is a detector of overlapping keys beside what is held against it.
+// watchOverlap pairs a detector of overlapping keys with the reference that its lists are checked
+// against.
 type watchOverlap struct {
 	*overlapping
 	truth  *reference.Overlap
@@ -40,7 +41,7 @@ func newWatchOverlap(each bool, n int64, hold, coolDown time.Duration) *watchOve
 	return &watchOverlap{o, &reference.Overlap{N: n, Panes: int64(w.Panes), Each: each}, w, w.Index(o.now) + 1}
 }
 
-// requests counts n requests by the keys that the reference makes of them.
+// requests counts n requests by the keys that the reference derives from them.
 func (w *watchOverlap) requests(n int64, params ...string) {
 	slices.Sort(params)
 	w.truth.Add(w.window.Index(w.now), n, params...)
@@ -48,7 +49,7 @@ func (w *watchOverlap) requests(n int64, params ...string) {
 	w.countKeys(n, w.truth.Keys(params)...)
 }
 
-// endPane ends a pane and returns what is wrong with what is listed then.
+// endPane ends a pane and returns the errors in the list after it.
 func (w *watchOverlap) endPane() []string {
 	last := w.window.Index(w.now)
 	w.pass(base.FlushInterval)
@@ -59,14 +60,14 @@ func (w *watchOverlap) endPane() []string {
 	return w.truth.Check(last, w.first, listed)
 }
 
-// Whatever comes, what is unusual is limited, what is usual and explained is not,
-// and nothing is said that the requests themselves do not bear out.
+// For any requests, unusual keys are limited, usual and explained ones are not, and every claim
+// agrees with the requests themselves.
 func TestOverlappingKeysAgreeWithTheRequests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const n = 10
 		w := newWatchOverlap(rapid.Bool().Draw(t, "each"), n, time.Second, 500*time.Millisecond)
 		type stream struct {
-			n      int64 // in a pane
+			n      int64 // requests in a pane
 			params []string
 			tail   string // a name with a value of its own for each request
 		}
@@ -84,7 +85,7 @@ func TestOverlappingKeysAgreeWithTheRequests(t *testing.T) {
 				s.params = []string{"d=1"}
 			}
 			s.tail = rapid.SampledFrom([]string{"", "", "t", "b"}).Draw(t, "tail")
-			// Of two keys with more than three parameters together there is no key of both.
+			// If two keys have more than three parameters together, there is no key of both.
 			for k := range min(3-len(s.params), rapid.SampledFrom([]int{0, 1, 2}).Draw(t, "again")) {
 				s.params = append(s.params, fmt.Sprint("a=", 3+k)) // "a" is repeated
 			}
@@ -120,7 +121,7 @@ func TestOverlappingKeysAgreeWithTheRequests(t *testing.T) {
 	})
 }
 
-// The same of the parameters of real requests, whatever their route.
+// The same holds for the parameters of real requests, whatever their route.
 func TestOverlappingKeysOfTraces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -163,7 +164,7 @@ func checkTraceOverlap(t *testing.T, path string, each bool, n int64) {
 			w.first = w.window.Index(w.now) + 1
 		}
 		for panes := 0; !at.Before(w.now.Add(base.FlushInterval)); panes++ {
-			if panes > 400 { // all is over
+			if panes > 400 { // all requests have left the window
 				w.pass(at.Truncate(base.FlushInterval).Sub(w.now))
 				break
 			}

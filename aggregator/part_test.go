@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Rules whose keys are compared with each other are whole in one part, and the
-// parts together hold no more than the memory.
+// A rule that compares keys with each other is entirely in one part, and the parts together hold
+// no more than the memory.
 func TestRulesThatCompareKeysHaveOneHome(t *testing.T) {
 	share, top, combined := hotRule("share", 5, time.Second), hotRule("top", 5, time.Second), hotRule("combined", 5, time.Second)
 	share.Hot[0].Kind, share.Hot[0].Factor = rules.Share, rules.Percent(50)

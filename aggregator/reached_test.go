@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What has been reached is what the slowest shard has.
+// Merged stats have reached the time that the slowest shard has reached.
 func TestReachedIsOfTheSlowestShard(t *testing.T) {
 	now := time.Now()
 	var all DetectorStats

@@ -13,9 +13,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Whatever readers bring, each count is in one shard once, and none is late while no
-// reader lags by more than the grace; a key that is counted all the time never cools,
-// and one that is no more does when all readers have told the time.
+// However the counts are divided among readers, each count is in one shard once, and none is late
+// while no reader lags by more than the grace. A key with steady counts never cools. A key whose
+// counts stop cools once all readers have advanced the time.
 func TestReadersShareTheShards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rule := hotRule("terms", 10, time.Second)
@@ -36,8 +36,8 @@ func TestReadersShareTheShards(t *testing.T) {
 		for range feeds {
 			decoders = append(decoders, decode.NewDecoder(rules, wire.Plain))
 		}
-		// What comes in each 100 ms for 4 s is read by one reader or another, and at
-		// most 1.5 s after what another has read.
+		// The counts of each 100 ms, for 4 s, go to a random reader. No reader is more than 1.5 s
+		// ahead of the slowest.
 		const steps, step, lag = 40, 100 * time.Millisecond, 15
 		brought := make([][]string, steps)
 		by := make([]int, steps)
@@ -122,7 +122,7 @@ func TestReadersShareTheShards(t *testing.T) {
 	})
 }
 
-// Readers that run at the same time bring each count to one shard once.
+// Readers that run at the same time deliver each count to one shard once.
 func TestReadersAtTheSameTime(t *testing.T) {
 	const readers, rounds, keys = 4, 300, 50
 	rules := testRules(hotRule("terms", 1, time.Hour))
@@ -161,7 +161,7 @@ func TestReadersAtTheSameTime(t *testing.T) {
 			t.Errorf("k%d counts %d", k, n)
 		}
 	}
-	// All have heard the last word about what is held back.
+	// All shards have received the final bound of the held-back counts.
 	const want = readers * 2 * (3 - 1)
 	for _, s := range shards {
 		if held := s.detector.rules[0].views[0].Held(); held != want {
@@ -170,7 +170,7 @@ func TestReadersAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A reader that has not begun holds up the time, not the counts.
+// A reader that has not begun holds up the time but not the counts.
 func TestReaderThatHasNotBegun(t *testing.T) {
 	rules := testRules(hotRule("terms", 5, time.Second))
 	out := newRecorder()
@@ -188,8 +188,7 @@ func TestReaderThatHasNotBegun(t *testing.T) {
 	}
 }
 
-// What one reader tells last of what is missing holds, in whichever order the shards
-// come to hear of it.
+// A reader's last report of missing counts holds, in whichever order the shards receive it.
 func TestShardsHearTheLastWord(t *testing.T) {
 	ruleset := decoderRules()
 	shards := newTestShards(1, newRecorder(), ruleset)
@@ -210,7 +209,7 @@ func TestShardsHearTheLastWord(t *testing.T) {
 	}
 }
 
-// A reader that lags by more than all that is kept does not set back the clock.
+// A reader that lags by more than everything that is kept does not set the clock back.
 func TestReaderThatLagsRestartsNothing(t *testing.T) {
 	rules := testRules(hotRule("terms", 5, time.Second))
 	out := newRecorder()
@@ -233,7 +232,7 @@ func TestReaderThatLagsRestartsNothing(t *testing.T) {
 	}
 }
 
-// What a reader brings stays in its order: nothing overtakes what is queued.
+// Batches of a reader stay in order: none overtakes a queued one.
 func TestReadersWaitTheirTurn(t *testing.T) {
 	s := newTestShards(1, newRecorder(), decoderRules())[0]
 	feed := newFeeds([]*shard{s}, decoderRules())[0]
@@ -247,7 +246,7 @@ func TestReadersWaitTheirTurn(t *testing.T) {
 	}
 }
 
-// shardCounts are what the windows of the first rule hold of keys that are hot.
+// shardCounts returns the counts of hot keys in the windows of the first rule.
 func shardCounts(t *testing.T, shards []*shard) map[string]int64 {
 	t.Helper()
 	sums := make(map[string]int64)

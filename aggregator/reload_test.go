@@ -1,6 +1,6 @@
 //go:build !race
 
-// What has one goroutine has no races: it runs without their detector alone.
+// These tests use a single goroutine, so they run only without the race detector.
 
 package aggregator
 
@@ -17,10 +17,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Through any sequence of reloads what a detector claims is true of what instances counted:
-// low ≤ truth ≤ high, and high is known as soon as a window holds nothing of the time before
-// it was there. Windows whose shape stays count exactly, and a hot key stays listed while its
-// rule is there, with the limit that is in force.
+// Through any sequence of reloads a detector's bounds hold the true counts: low ≤ truth ≤ high.
+// High is known as soon as a window contains no time from before it existed. Windows that keep
+// their shape count exactly. A hot key stays listed while its rule exists, with the limit that is
+// in force.
 func TestClaimsHoldThroughReloads(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newReloadModel(t)
@@ -40,7 +40,8 @@ func TestClaimsHoldThroughReloads(t *testing.T) {
 
 var reloadTexts = []string{"GET /s?q=a", "GET /s?q=b", "GET /s?q=c", "GET /s?q=d"}
 
-// reloadShape is what a rule counts; another one is another rule.
+// reloadShape is the part of a rule that determines its counts. A rule with another shape counts
+// as another rule.
 type reloadShape struct {
 	id    string
 	unit  rules.Unit
@@ -58,8 +59,8 @@ type reloadModel struct {
 	flooded bool // there may be no room for the texts of all hot keys
 
 	counts map[reloadShape]map[string][]stamped
-	since  map[reloadShape]map[time.Duration]time.Time // from when on its windows know all
-	former map[string][]formerShape                    // what instances may still send
+	since  map[reloadShape]map[time.Duration]time.Time // time from which a window's counts are complete
+	former map[string][]formerShape                    // earlier shapes that instances may still count by
 }
 
 func newReloadModel(t *rapid.T) *reloadModel {
@@ -105,12 +106,12 @@ func drawReloadRules(t *rapid.T) *rules.Rules {
 	return ruleset
 }
 
-// counts reports whether a rule of this shape counts the same as one of another.
+// counts reports whether rules of the two shapes count the same.
 func (s reloadShape) counts(other reloadShape) bool {
 	return s.id == other.id && s.unit == other.unit && s.by == other.by
 }
 
-// counted returns the shape but for where it is counted.
+// counted returns the shape without the place where it is counted.
 func (s reloadShape) counted() reloadShape {
 	s.whole = false
 	return s
@@ -121,7 +122,7 @@ type formerShape struct {
 	until time.Time
 }
 
-// settling returns until when instances may send counts of the rule that are of another shape.
+// settling returns the time until which instances may send counts of the rule with another shape.
 func (m *reloadModel) settling(shape reloadShape, now time.Time) (until time.Time) {
 	for _, f := range m.former[shape.id] {
 		if !f.counts(shape) && f.until.After(now) && f.until.After(until) {
@@ -135,7 +136,7 @@ func shapeOf(r *rules.Rule) reloadShape {
 	return reloadShape{r.ID, r.Count, r.By.Kind, r.Whole() || r.Overlaps()}
 }
 
-// know records which windows there are from an instant on.
+// know records the windows that exist from an instant on.
 func (m *reloadModel) know(rules *rules.Rules, now time.Time) {
 	before := m.since
 	m.since = make(map[reloadShape]map[time.Duration]time.Time)
@@ -157,8 +158,8 @@ func (m *reloadModel) know(rules *rules.Rules, now time.Time) {
 	}
 }
 
-// reload puts other rules in force, after which some instances may count by the former ones
-// for a while.
+// reload puts other rules in force. Some instances may continue to count by the former ones for a
+// while.
 func (m *reloadModel) reload(t *rapid.T) {
 	ruleset := drawReloadRules(t)
 	listed := m.out.hot()
@@ -213,7 +214,7 @@ func (m *reloadModel) reload(t *rapid.T) {
 	}
 }
 
-// send counts a packet of lines, each of any rule, whether it is in force or not.
+// send counts a packet of lines, each of any rule, whether or not it is in force.
 func (m *reloadModel) send(t *rapid.T) {
 	f := m.shards.Feed(0)
 	f.Begin()
@@ -225,7 +226,7 @@ func (m *reloadModel) send(t *rapid.T) {
 			shape = shapeOf(&m.rules.ByNumber().Rules[number])
 		}
 		if m.settling(shape, m.now).After(m.now) && rapid.Bool().Draw(t, "old") {
-			n *= 1000 // in another unit: it is no count of the rule as it is
+			n *= 1000 // in the former rule's unit, so it is not a count of the present rule
 		} else if number >= 0 {
 			if m.counts[shape.counted()] == nil {
 				m.counts[shape.counted()] = make(map[string][]stamped)
@@ -249,7 +250,7 @@ func (m *reloadModel) send(t *rapid.T) {
 	f.End(m.now, m.now, false)
 }
 
-// check holds all windows against what was counted.
+// check compares all windows with the true counts.
 func (m *reloadModel) check(t *rapid.T) {
 	f := m.shards.Feed(0)
 	f.Begin()

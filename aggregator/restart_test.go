@@ -1,6 +1,6 @@
 //go:build !race
 
-// What has one goroutine has no races: it runs without their detector alone.
+// These tests use a single goroutine, so they run only without the race detector.
 
 package aggregator
 
@@ -21,10 +21,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Aggregators are killed and come back, hand over to standbys and read their rules again. Of
-// all that is counted meanwhile, by whomever: no key leaves the hot set whose count has not
-// been below the exit for the cool-down, none enters whose count is below the threshold, a key
-// cools as soon as a window that was heard whole says so, and no published bound is wrong.
+// Random aggregators crash and restart, hand over to standbys and reload their rules. Through all
+// that, no key leaves the hot set unless its count was below the exit for the cool-down, and none
+// enters below the threshold. A key cools as soon as a window that was heard whole is below the
+// exit, and no published bound is wrong.
 func TestRestartsKeepTheHotSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newRestartModel(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)))
@@ -46,7 +46,7 @@ func TestRestartsKeepTheHotSet(t *testing.T) {
 	})
 }
 
-// restartModel is a fleet's truth beside what its aggregators say of it.
+// restartModel pairs a fleet's true counts with the claims of its aggregators.
 type restartModel struct {
 	*rand.Rand
 	rules    *decode.Numbered
@@ -54,17 +54,18 @@ type restartModel struct {
 	tick     time.Duration
 	now      time.Time
 	texts    []string
-	rates    []float64          // by key: counts of a tick
-	debts    []float64          // by key: parts of a count that are due
-	sums     map[string][]int64 // by key: all counts up to a tick
+	rates    []float64          // counts per tick, by key
+	debts    []float64          // fractions of a count carried over, by key
+	sums     map[string][]int64 // cumulative counts up to each tick, by key
 	active   *restartAggregator // nil while it is down
-	standby  *restartAggregator // nil: none
+	standby  *restartAggregator // nil if there is none
 	redis    map[string]rules.Hot
 	down     int // ticks
 	problems []string
 }
 
-// restartAggregator is a process: its detector, and the set that it publishes or would.
+// restartAggregator is a process: its detector, and the set that it publishes, or would publish if
+// it were active.
 type restartAggregator struct {
 	m         *restartModel
 	detector  *Detector
@@ -72,7 +73,7 @@ type restartAggregator struct {
 	inherited time.Time
 	refreshed time.Time
 	hot       map[string]rules.Hot
-	held      map[string]map[int]time.Time // by key and threshold: since when it holds
+	held      map[string]map[int]time.Time // start of the hold, by key and threshold
 }
 
 func newRestartModel(r *rand.Rand) *restartModel {
@@ -109,7 +110,7 @@ func newRestartModel(r *rand.Rand) *restartModel {
 	return m
 }
 
-// start begins an aggregator that has nothing published yet.
+// start returns a new aggregator that has published nothing yet.
 func (m *restartModel) start() *restartAggregator {
 	a := &restartAggregator{m: m, started: m.now, hot: make(map[string]rules.Hot), held: make(map[string]map[int]time.Time)}
 	a.detector = NewDetector(DetectorConfig{Rules: m.rules.InOrder(), Publisher: a, Start: m.now, OnVerdict: a.onVerdict})
@@ -160,7 +161,7 @@ func (m *restartModel) step() {
 	}
 }
 
-// kill ends the aggregator. Some time later another one takes its place.
+// kill stops the aggregator. A new one starts some time later.
 func (m *restartModel) kill() {
 	if m.active != nil {
 		if m.IntN(2) == 0 {
@@ -171,7 +172,7 @@ func (m *restartModel) kill() {
 	m.down = m.IntN(1 + int(14*time.Second/m.tick))
 }
 
-// takeOver puts the standby in the place of the aggregator, which is gone.
+// takeOver replaces the aggregator, which has ended, by the standby.
 func (m *restartModel) takeOver() {
 	if m.standby == nil {
 		return
@@ -186,7 +187,7 @@ func (m *restartModel) takeOver() {
 	}
 }
 
-// reload puts rules in force with another limit.
+// reload puts rules with another limit in force.
 func (m *restartModel) reload() {
 	rule := *m.rule
 	rule.Limit = &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1 + m.Int64N(9), Per: time.Second}, Burst: 9}, Mode: rules.ModeLimit}
@@ -200,7 +201,7 @@ func (m *restartModel) reload() {
 	m.rule = &next.InOrder().Rules[0]
 }
 
-// inherit takes over what another aggregator has published.
+// inherit takes over the hot set that another aggregator has published.
 func (a *restartAggregator) inherit(redis map[string]rules.Hot) {
 	var hot []rules.Hot
 	for _, text := range slices.Sorted(maps.Keys(redis)) {
@@ -252,7 +253,7 @@ func (a *restartAggregator) onVerdict(v Verdict) {
 	}
 }
 
-// leaves judges that a threshold lets go of a key by the window that ends with a pane.
+// leaves checks that a threshold was right to release a key by the window that ends with a pane.
 func (a *restartAggregator) leaves(text string, i int, last int64) {
 	w := a.m.rule.Hot[i].Window()
 	for back := int64(0); time.Duration(back)*w.Pane <= a.m.rule.Hot[i].CoolDown; back++ {
@@ -272,7 +273,7 @@ func (a *restartAggregator) Publish(c rules.Change) {
 		a.judgeBounds(&h)
 	}
 	for _, h := range c.Cool {
-		for i := range a.held[h.Text] { // of which no verdict was heard
+		for i := range a.held[h.Text] { // thresholds without a verdict of their own
 			a.leaves(h.Text, i, a.m.rule.Hot[i].Window().Index(h.Until)-1)
 		}
 		delete(a.held, h.Text)
@@ -293,8 +294,8 @@ func (a *restartAggregator) Refresh(_ int, hot []rules.Hot) {
 func (*restartAggregator) Instances([]rules.Instance) {}
 func (*restartAggregator) Suspects(int, []rules.Hot)  {}
 
-// judgeBounds holds published bounds against the window that is over and the present one: it
-// is not said of which they are.
+// judgeBounds compares published bounds with the newest complete window and the present one, since
+// the bounds do not state to which they belong.
 func (a *restartAggregator) judgeBounds(h *rules.Hot) {
 	w := rules.NewWindow(h.Cause.Rate.Per)
 	over, present := a.m.sum(w, h.Text, w.Index(a.m.now)-1, w.Panes), a.m.sum(w, h.Text, w.Index(a.m.now), w.Panes)
@@ -303,7 +304,7 @@ func (a *restartAggregator) judgeBounds(h *rules.Hot) {
 	}
 }
 
-// check judges which keys are still hot, and reports what was found.
+// check checks that no key stayed hot for too long, and reports the problems found so far.
 func (m *restartModel) check(t *rapid.T) {
 	if a := m.active; a != nil {
 		for text := range a.hot {
@@ -317,7 +318,7 @@ func (m *restartModel) check(t *rapid.T) {
 	}
 }
 
-// due returns when a hot key has to be cool at the latest, if its counts stay.
+// due returns the time by which a hot key has to be cool if its counts stay as they are.
 func (a *restartAggregator) due(text string) (due time.Time, ok bool) {
 	for i, since := range a.held[text] {
 		h := &a.m.rule.Hot[i]
@@ -331,8 +332,8 @@ func (a *restartAggregator) due(text string) (due time.Time, ok bool) {
 			return due, false
 		}
 		known := later(w.Start(below+2), a.started.Add(h.Rate.Per+2*w.Pane))
-		// How an inherited key stood in earlier windows is known as long as these are kept; its
-		// rank is not.
+		// The state of an inherited key in earlier windows is known as long as these are kept, but
+		// not its rank.
 		kept := decode.DefaultGrace
 		if h.Kind == rules.Top {
 			kept = 0
@@ -344,10 +345,10 @@ func (a *restartAggregator) due(text string) (due time.Time, ok bool) {
 	return due, !due.IsZero()
 }
 
-// sum returns the truth of a key in some panes that end with last.
+// sum returns the true count of a key in some panes that end with last.
 func (m *restartModel) sum(w rules.Window, text string, last int64, panes int) int64 {
 	all := m.sums[text]
-	upTo := func(pane int64) int64 { // what was counted before the pane: tick i is at noon + (i+1) ticks
+	upTo := func(pane int64) int64 { // counts before the pane: tick i is at noon + (i+1) ticks
 		n := int((w.Start(pane).Sub(noon) - 1) / m.tick)
 		if n <= 0 || len(all) == 0 {
 			return 0
@@ -378,8 +379,8 @@ func (m *restartModel) rivals(i int, text string, last int64) (counts []int64) {
 	return counts
 }
 
-// means returns the lowest and the highest mean count of a window, over one to ten windows
-// before the one that ends with last.
+// means returns the lowest and the highest mean count per window, over one to ten windows before
+// the one that ends with last.
 func (m *restartModel) means(w rules.Window, text string, last int64) (low, high float64) {
 	low = math.Inf(1)
 	for panes := w.Panes; panes <= 11*w.Panes; panes++ {
@@ -396,8 +397,8 @@ func (m *restartModel) total(w rules.Window, last int64) (sum int64) {
 	return sum
 }
 
-// reaches reports whether the truth of a key in the window that ends with last reaches
-// threshold i: a jump by some baseline.
+// reaches reports whether the true count of a key in the window that ends with last reaches
+// threshold i. A jump may use any baseline.
 func (m *restartModel) reaches(i int, text string, last int64) bool {
 	h := &m.rule.Hot[i]
 	w := h.Window()
@@ -418,13 +419,13 @@ func (m *restartModel) reaches(i int, text string, last int64) bool {
 	return true
 }
 
-// isBelow reports whether the truth of a key is below the exit of threshold i for certain.
+// isBelow reports whether the true count of a key is certainly below the exit of threshold i.
 func (m *restartModel) isBelow(i int, text string, last int64) bool {
 	w := m.rule.Hot[i].Window()
 	return 5*m.sum(w, text, last, w.Panes) < 4*m.least(i, text)
 }
 
-// mayBeBelow reports whether it is below the exit: of a jump, by some baseline.
+// mayBeBelow reports whether the true count may be below the exit. A jump may use any baseline.
 func (m *restartModel) mayBeBelow(i int, text string, last int64) bool {
 	h := &m.rule.Hot[i]
 	w := h.Window()
@@ -444,7 +445,7 @@ func (m *restartModel) mayBeBelow(i int, text string, last int64) bool {
 
 func oneOf[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 
-// A share is of a total that was heard whole: until then no key becomes hot by it.
+// A share needs a total that was heard whole. Until then it makes no key hot.
 func TestTotalsWaitForAWholeWindow(t *testing.T) {
 	rule := hotRule("r", 10, 10*time.Second)
 	rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Share, rules.Percent(50)
@@ -462,9 +463,9 @@ func TestTotalsWaitForAWholeWindow(t *testing.T) {
 	}
 }
 
-// A clock that is set back drops no hot key: it stays hot until windows that were heard whole by
-// the new clock say otherwise, its high count is unknown until then, and it does not wait for
-// the clock to be where it was.
+// A clock that is set back drops no hot key. The key stays hot, with an unknown high count, until
+// windows that were heard whole by the new clock say otherwise. It does not wait until the clock
+// reaches the old time again.
 func TestClocksThatAreSetDropNoHotKey(t *testing.T) {
 	for _, sets := range [][]time.Duration{{-time.Minute}, {-time.Hour}, {-3 * time.Minute, -2 * time.Hour, -time.Minute}, {time.Minute}, {3 * time.Hour, -2 * time.Minute, time.Minute}} {
 		rule := hotRule("r", 100, time.Second)
@@ -510,7 +511,7 @@ func TestClocksThatAreSetDropNoHotKey(t *testing.T) {
 	}
 }
 
-// A step of the clock is noticed by the monotonic one, and the time that passes is no step.
+// The monotonic clock reveals a step of the wall clock, and time that simply passes is no step.
 func TestSetClockIsNoticed(t *testing.T) {
 	// The wall clock of a time of [time.Now] has its seconds in bits 30 to 62.
 	set := func(now time.Time, by time.Duration) time.Time {

@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What came for a rule between the process's start and the reload that brought the rule was
-// counted by no one, so a snapshot that has the rule says nothing of its windows.
+// No one counted a rule's keys between the start of the process and the reload that added the
+// rule. A snapshot that has the rule is therefore not used for its windows.
 func TestRulesOfAReloadDoNotResume(t *testing.T) {
 	text := []byte("GET /s?q=1")
 	hash := rules.Hash(text)

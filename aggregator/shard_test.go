@@ -22,8 +22,8 @@ func newTestShards(n int, out Publisher, rules *rules.Rules) []*shard {
 	return shards
 }
 
-// Every count reaches the one shard that owns its key, whole and with its text,
-// and what is hidden or lost reaches all.
+// Every count reaches the one shard that owns its key, whole and with its text. Reports of hidden
+// and lost counts reach all shards.
 func TestSpreadGivesEachKeyToOneShard(t *testing.T) {
 	for _, behind := range []bool{false, true} {
 		t.Run(fmt.Sprint("behind ", behind), func(t *testing.T) { testSpread(t, behind) })
@@ -87,8 +87,8 @@ func testSpread(t *testing.T, behind bool) {
 	}
 }
 
-// The detector that brings rules of all windows sees each count once when
-// several shards share the keys: the hot set is the same for any number.
+// The detector that brings rules of all windows sees each count once when several shards share the
+// keys, so the hot set is the same for any number of shards.
 func TestShardsFindWhatOneShardFinds(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
 		out := newRecorder()
@@ -123,8 +123,8 @@ func TestShardsFindWhatOneShardFinds(t *testing.T) {
 	}
 }
 
-// With no more packets, the time alone refreshes what is hot, cools it when its
-// window has passed, and brings the stats up to date.
+// Without packets, the clock alone refreshes hot keys, cools them when their window has passed,
+// and updates the stats.
 func TestShardWorksByTheClockWhenNothingComes(t *testing.T) {
 	rule := hotRule("terms", 10, 2*time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
@@ -154,7 +154,7 @@ func TestShardWorksByTheClockWhenNothingComes(t *testing.T) {
 	}
 }
 
-// Between batches a shard is told the time at each tick, not more often.
+// Between batches a shard receives the time at each tick, not more often.
 func TestSpreadTellsTheTime(t *testing.T) {
 	s := newFeeds(newTestShards(2, newRecorder(), decoderRules()), decoderRules())[0]
 	told := func(after time.Duration) int {
@@ -172,8 +172,8 @@ func TestSpreadTellsTheTime(t *testing.T) {
 	}
 }
 
-// When the reader was held up, what waited in the socket is counted before panes
-// are closed: a key whose counts came in time does not cool.
+// After a reader was held up, the waiting packets of its socket are counted before panes are
+// closed. A key whose counts came in time does not cool.
 func TestShardThatWasHeldUpCoolsNothing(t *testing.T) {
 	rule := hotRule("terms", 10, time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
@@ -195,8 +195,8 @@ func TestShardThatWasHeldUpCoolsNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkShard is a batch of one read's counts, worked off by one shard; a time
-// is of one count.
+// BenchmarkShard measures the time per count when one shard works off a batch of one read's
+// counts.
 func BenchmarkShard(b *testing.B) {
 	const keys, perBatch = 1 << 20, 1280
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -233,7 +233,8 @@ func BenchmarkShard(b *testing.B) {
 	}
 }
 
-// A snapshot has what was passed on before it, however long that waits to be counted.
+// A snapshot includes all counts that were passed on before it, however long they wait in the
+// queue.
 func TestSaveWaitsForWhatIsQueued(t *testing.T) {
 	shards := NewShards(DetectorConfig{Rules: testRules(hotRule("r", 10, time.Second)), Publisher: newRecorder(), Memory: 1 << 20}, 1, 1)
 	f := shards.Feed(0)
@@ -250,8 +251,8 @@ func TestSaveWaitsForWhatIsQueued(t *testing.T) {
 	}
 }
 
-// The gaps that a snapshot carries are no part of the bounds that it saves: whoever resumes it
-// has them, and may fill them.
+// The gaps that a snapshot carries are not part of its bounds, since the process that resumes it
+// has those gaps and may fill them.
 func TestSaveLeavesOutCarriedGaps(t *testing.T) {
 	for _, carried := range []map[uint64]bool{nil, {7: true}, {8: true}} {
 		shards := NewShards(DetectorConfig{Rules: testRules(hotRule("r", 10, time.Second)), Publisher: newRecorder(), Memory: 1 << 20, Start: noon.Add(-time.Minute)}, 1, 1)

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A key whose text was cut tells no group: it may be of any, so it counts for the
-// total of each that shares are of.
+// A key whose text was cut names no group. It may belong to any, so it counts for the total of
+// each group that has shares.
 func TestSharesCountWhatHasNoGroup(t *testing.T) {
 	for _, c := range []struct {
 		strays int64
@@ -43,9 +43,8 @@ func TestSharesCountWhatHasNoGroup(t *testing.T) {
 	}
 }
 
-// A share is of requests: those that have several keys of a group count once. What
-// stands for keys beyond, or for bodies that could not be read, is compared with all groups
-// of its route.
+// A share is of requests: a request with several keys of a group counts once. Counts that stand
+// for further keys, or for unreadable bodies, are compared with all groups of their route.
 func TestShareIsOfRequests(t *testing.T) {
 	counts := map[string]int64{
 		"GET /s?q=a": 30, "GET /s?q=b": 30, "GET /s?q=c": 10, "GET /s?~again&q": 30, // 40 requests

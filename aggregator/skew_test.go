@@ -13,15 +13,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// skewedFlush is what a sender counted in a flush, when that began, and when it is placed.
+// skewedFlush is a sender's count in a flush, its true time, and the time where it is placed.
 type skewedFlush struct {
 	n            int64
 	true, placed time.Time
 	skew         time.Duration
 }
 
-// Of senders whose clocks are off the bounds of a hot key hold what it really had in the window,
-// whenever it became hot, and they are one number if all clocks are good.
+// If senders' clocks are off, the bounds of a hot key still contain its true count in the window,
+// whenever it became hot. If all clocks are good, the bounds are one number.
 func TestBoundsHoldWhateverClocksAreWithin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var flushes []skewedFlush
@@ -77,7 +77,7 @@ func TestBoundsHoldWhateverClocksAreWithin(t *testing.T) {
 	})
 }
 
-// One clock of many that is off widens the bounds by its own counts alone.
+// If one clock of many is off, it widens the bounds by its own counts alone.
 func TestOneClockWidensBoundsByItsCounts(t *testing.T) {
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 100, time.Second)), Publisher: newRecorder()})
 	for i := range 50 {
@@ -90,7 +90,7 @@ func TestOneClockWidensBoundsByItsCounts(t *testing.T) {
 	w := d.watches[0].hot[0]
 	h := w.describe(w.by.view.Now())
 	w.addSkew(&h, w.by.view.Now())
-	// A count at the beginning of a pane may be of the next one, 150 ms later.
+	// A count at the beginning of a pane may belong to the next one, 150 ms later.
 	if h.Low != 390 || h.High != 410 {
 		t.Errorf("bounds are %d to %d, want 390 to 410", h.Low, h.High)
 	}
@@ -101,8 +101,8 @@ func TestOneClockWidensBoundsByItsCounts(t *testing.T) {
 	}
 }
 
-// The bounds of a key include the clocks from the first refresh on, although nobody recorded whose
-// its counts were before it was hot. The change that calls it hot has the counts that decided.
+// The bounds of a key include the clocks from the first refresh on, although its counts were not
+// recorded by sender before it was hot. The change that calls it hot has the counts that decided.
 func TestFirstBoundsOfASkewedKey(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 100, time.Second)), Publisher: out})

@@ -10,9 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// stateChanges feeds a detector one key at a rate per second that changes with
-// time, evenly spread over each 100 ms, and counts how often the key becomes
-// hot or cools.
+// stateChanges feeds a detector one key at a varying rate per second, evenly spread over each 100
+// ms. It counts how often the key becomes hot or cools.
 func stateChanges(th rules.Threshold, lasts time.Duration, rate func(at time.Duration) float64) int {
 	return len(changesOf(th, lasts, rate))
 }
@@ -47,8 +46,8 @@ func TestDetectorIsSteadyAtItsThreshold(t *testing.T) {
 	}
 }
 
-// The cool-down keeps a key hot through a square wave of two seconds, of which
-// the pause is one second or two, whatever the hold.
+// The cool-down keeps a key hot through a square wave with pauses of one or two seconds, whatever
+// the hold.
 func TestDetectorDoesNotFlapWithASquareWave(t *testing.T) {
 	for _, pause := range []time.Duration{time.Second, 2 * time.Second} {
 		for _, hold := range []time.Duration{0, 10 * time.Second} {
@@ -69,7 +68,7 @@ func TestDetectorDoesNotFlapWithASquareWave(t *testing.T) {
 	}
 }
 
-// Chance, too, makes few changes of a count that stays about the threshold.
+// Random variation of a count near the threshold, too, causes few changes.
 func TestDetectorIsSteadyByChance(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int64{10, 20, 200, 2000} {
@@ -87,8 +86,8 @@ func TestDetectorIsSteadyByChance(t *testing.T) {
 	}
 }
 
-// A burst that is known of by the time a pane before it is closed keeps the key
-// hot: no further count need come.
+// A burst that has arrived by the time an earlier pane is closed keeps the key hot, without
+// further counts.
 func TestDetectorDoesNotCoolBeforeABurstThatHasCome(t *testing.T) {
 	th := rules.NewThreshold(rules.Rate{N: 200, Per: time.Second})
 	th.Hold, th.CoolDown = 0, 0

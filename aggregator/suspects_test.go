@@ -18,8 +18,8 @@ func suspectTexts(out *recorder) (texts []string) {
 	return texts
 }
 
-// What is below the threshold, and may be above it with what is hidden, is
-// suspect: at once when it is counted, and no longer when nothing is hidden.
+// A key below the threshold that hidden counts may lift above it is suspect. It becomes suspect at
+// once when it is counted, and stops when nothing is hidden.
 func TestDetectorSuspectsWhatMayBeHot(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 100, time.Second)), Publisher: out, Part: 0})
@@ -74,8 +74,8 @@ func TestDetectorLooksForSuspectsAmongAllKeys(t *testing.T) {
 	}
 }
 
-// There are no more than a thousand, of a rule those of the highest counts, and they are
-// told no oftener than each 100 ms.
+// A detector has at most a thousand suspects: the keys of a rule with the highest counts. It
+// publishes them at most once each 100 ms.
 func TestDetectorBoundsItsSuspects(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 10_000, time.Second)), Publisher: out})
@@ -101,9 +101,9 @@ func TestDetectorBoundsItsSuspects(t *testing.T) {
 	}
 }
 
-// Suspects of a rule that counts bytes take no place of those of a rule that counts
-// requests, neither when they come first nor when all are looked at; and beyond the
-// guaranteed part those nearest to their threshold are listed.
+// Suspects of a rule that counts bytes do not displace suspects of a rule that counts requests,
+// neither when they come first nor when all are checked. Beyond the guaranteed part, the suspects
+// nearest to their threshold are listed.
 func TestDetectorSharesItsSuspects(t *testing.T) {
 	out := newRecorder()
 	rules := testRules(hotRule("files", 100_000, time.Second), hotRule("terms", 100, time.Second), hotRule("idle", 1, time.Hour))
@@ -159,7 +159,7 @@ func TestDetectorSharesItsSuspects(t *testing.T) {
 	}
 }
 
-// A key that has no entry is suspect when its cell can hide the threshold.
+// A key without an entry is suspect when its cell can hide the threshold.
 func TestDetectorSuspectsKeysWithoutAnEntry(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 40, time.Minute)), Publisher: out, Memory: 20_000})

@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// scripted feeds a detector of one rule what comes at certain times, pane by pane,
-// without a lag.
+// scripted feeds a detector of one rule the counts of certain times, pane by pane and without a
+// lag.
 type scripted struct {
 	*Detector
 	out *recorder
@@ -25,7 +25,7 @@ func newScripted(th rules.Threshold, except ...rules.Exception) *scripted {
 	return &scripted{NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out}), out}
 }
 
-// run goes from one time to another; each is told the time, and counts.
+// run moves the clock from one time to another, pane by pane, and calls each after each step.
 func (s *scripted) run(from, to time.Duration, each func(at time.Duration)) {
 	for at := from; at <= to; at += base.FlushInterval {
 		s.Advance(noon.Add(at))
@@ -38,7 +38,7 @@ func (s *scripted) count(key string, n int64, at time.Duration) {
 	s.Count(decode.Count{Hash: testHash(text), Text: []byte(text), N: n, When: noon.Add(at)})
 }
 
-// hotKeys are the keys that are hot, sorted.
+// hotKeys returns the hot keys, sorted.
 func (s *scripted) hotKeys() string {
 	var keys []string
 	for k := range s.out.hot() {
@@ -52,7 +52,7 @@ func thresholdOf(kind rules.ThresholdKind, n int64) rules.Threshold {
 	return rules.Threshold{Kind: kind, Rate: rules.Rate{N: n, Per: time.Second}, Exit: rules.Percent(80)}
 }
 
-// A key is hot with the very count that is needed, and not with one less.
+// A key becomes hot with exactly the needed count, and not with one less.
 func TestEnterIsExact(t *testing.T) {
 	share, top := thresholdOf(rules.Share, 1), thresholdOf(rules.Top, 5)
 	share.Factor, top.Top = rules.Percent(25), 2
@@ -91,8 +91,8 @@ func TestEnterIsExact(t *testing.T) {
 	}
 }
 
-// Keys are compared with all that count in the window, also with those that no later window
-// holds, as its pane is judged when late counts have arrived.
+// Ranks compare a key with all keys in the window, including keys that have left later windows,
+// since a pane is judged after late counts have arrived.
 func TestRankingHasKeysThatHaveLeft(t *testing.T) {
 	th := thresholdOf(rules.Top, 2)
 	th.Top = 1
@@ -115,8 +115,8 @@ func TestRankingHasKeysThatHaveLeft(t *testing.T) {
 	}
 }
 
-// A rival whose low count does not reach the least one, because some of its counts were missing
-// and may be of before the window, may have as many as a key all the same.
+// A rival whose low count is below the least one may still have as many counts as the key, because
+// some of its counts were missing and may be older than the window.
 func TestRankingHasKeysOfUncertainCounts(t *testing.T) {
 	th := thresholdOf(rules.Top, 3)
 	th.Top = 1
@@ -140,7 +140,7 @@ func TestRankingHasKeysOfUncertainCounts(t *testing.T) {
 	}
 }
 
-// A key that is found hot by a late count is hot since the window in which it is, however much
+// A key that a late count makes hot is hot since the window that contains the count, however much
 // earlier that count belongs.
 func TestLateCountDoesNotDateAKeyBack(t *testing.T) {
 	th := thresholdOf(rules.Jump, 5)
@@ -176,7 +176,7 @@ func TestLateCountDoesNotDateAKeyBack(t *testing.T) {
 // A key stays hot with the exit's count, and cools with one less.
 func TestExitIsExact(t *testing.T) {
 	for _, c := range []struct {
-		n    int64 // in each second after the first, which has ten
+		n    int64 // counts in each second after the first, which has ten
 		want string
 	}{{8, "[a]"}, {7, "[]"}} {
 		s := newScripted(thresholdOf(rules.FixedRate, 10))
@@ -194,8 +194,8 @@ func TestExitIsExact(t *testing.T) {
 	}
 }
 
-// A key cools with the first window that ends after the hold, and that ends a
-// cool-down of windows below the exit.
+// A key cools with the first window that ends after the hold and completes a cool-down of windows
+// below the exit.
 func TestCoolingIsExact(t *testing.T) {
 	for _, c := range []struct{ hold, coolDown, want time.Duration }{
 		{0, 0, 1100 * time.Millisecond}, // the first window without the counts
@@ -220,10 +220,10 @@ func TestCoolingIsExact(t *testing.T) {
 	}
 }
 
-// The baseline of a jump is of the windows before the present one.
+// The baseline of a jump consists of the windows before the present one.
 func TestJumpLeavesOutThePresentWindow(t *testing.T) {
 	for _, c := range []struct {
-		n    int64 // beside nine in the panes before
+		n    int64 // in addition to nine in the panes before
 		want string
 	}{{11, "[a]"}, {10, "[]"}} {
 		th := thresholdOf(rules.Jump, 1)
@@ -245,7 +245,7 @@ func TestJumpLeavesOutThePresentWindow(t *testing.T) {
 	}
 }
 
-// The exit is the part that the file says of whatever a key is compared with: it is not
+// The exit is a fraction of whatever a key is compared with, as the file states it. It is not
 // rounded to a multiple of 1/min.
 func TestExitIsAPartOfWhatIsNeeded(t *testing.T) {
 	const group, others = "GET /s?q=", 900
@@ -280,8 +280,8 @@ func TestExitIsAPartOfWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// A share of bytes is known however many there are: in the panes of an hour the total of
-// a route was more than a pane could hold at 71 MB/s, and no key was ever hot.
+// A share of bytes is known however many there are. Panes of an hour once could not hold a route's
+// total at 71 MB/s, and no key ever became hot.
 func TestShareOfManyBytes(t *testing.T) {
 	rule := hotRule("r", 1e6, time.Hour)
 	rule.Count = rules.Bytes

@@ -13,8 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// overlapping feeds a detector the keys of requests of which each makes several,
-// and their total.
+// overlapping feeds a detector requests that make several keys each, and their total.
 type overlapping struct {
 	*combined
 	each, noTotals bool
@@ -42,8 +41,8 @@ func (o *overlapping) requests(n int64, params ...string) {
 	o.countKeys(n, params...)
 }
 
-// countKeys counts the keys of n requests, and those of the same names beyond the first
-// once more, as instances do.
+// countKeys counts the keys of n requests. Keys with the same names as an earlier one are counted
+// once more as repeats, as instances do.
 func (o *overlapping) countKeys(n int64, keys ...string) {
 	seen := make(map[string]bool)
 	for _, key := range keys {
@@ -61,7 +60,7 @@ func (o *overlapping) countKeys(n int64, keys ...string) {
 	}
 }
 
-// others counts n requests with a parameter and with values of q that come once.
+// others counts n requests with a parameter and with values of q that each come once.
 func (o *overlapping) others(n int64, param string) {
 	for ; n > 0; n -= 20 {
 		o.value++
@@ -74,7 +73,7 @@ func (o *overlapping) count(params string, n int64) {
 	o.Count(decode.Count{Hash: rules.Hash([]byte(text)), Text: []byte(text), N: n, When: o.now, Instance: "i"})
 }
 
-// run has requests come for some time, pane by pane.
+// run repeats requests for some time, pane by pane.
 func (o *overlapping) run(d time.Duration, requests func()) {
 	for end := o.now.Add(d); o.now.Before(end); {
 		requests()
@@ -82,7 +81,7 @@ func (o *overlapping) run(d time.Duration, requests func()) {
 	}
 }
 
-// listing is what is listed, with what is said of each key.
+// listing returns the listed keys, each with its marks.
 func (o *overlapping) listing() string {
 	var keys []string
 	for key, h := range o.out.hot() {
@@ -99,7 +98,7 @@ func (o *overlapping) listing() string {
 	return strings.Join(keys, ", ")
 }
 
-// cools are how often a key was taken off the list.
+// cools returns how often a key was taken off the list.
 func (o *overlapping) cools(params string) (n int) {
 	for _, change := range o.out.changes {
 		for _, h := range change.Cool {
@@ -113,7 +112,7 @@ func (o *overlapping) cools(params string) (n int) {
 
 var overlaps = map[string]rules.ByKind{"each": rules.ByEach, "combinations": rules.ByCombinations}
 
-// A parameter on all requests neither hides a hot key nor is limited beside it.
+// A parameter on all requests hides no hot key, and is not limited along with one.
 func TestAKeyOnAllRequestsHidesNone(t *testing.T) {
 	for name, kind := range overlaps {
 		t.Run(name, func(t *testing.T) {
@@ -142,8 +141,8 @@ func TestAKeyOnAllRequestsHidesNone(t *testing.T) {
 	}
 }
 
-// A client that repeats its parameters is no more requests than it sends: it keeps no
-// key on all requests from being usual, nor does it make one from another.
+// A client that repeats its parameters sends no more requests by that. A key on all requests stays
+// usual, and no other key becomes usual.
 func TestRepeatedParametersAreOneRequest(t *testing.T) {
 	for name, kind := range overlaps {
 		t.Run(name, func(t *testing.T) {
@@ -165,8 +164,8 @@ func TestRepeatedParametersAreOneRequest(t *testing.T) {
 	}
 }
 
-// A key that is usual by its mean is limited again when it exceeds it by a
-// threshold that nothing explains, and not before.
+// A key that is usual by its mean is limited again once it exceeds the mean by a threshold that
+// nothing explains, and not before.
 func TestWhatIsNotExplainedIsLimited(t *testing.T) {
 	o := newOverlapping(rules.ByCombinations, 100)
 	feed := func(page1, phone, other int64) func() {
@@ -178,7 +177,7 @@ func TestWhatIsNotExplainedIsLimited(t *testing.T) {
 	}
 	steps := []struct {
 		name                string
-		page1, phone, other int64 // in a tenth of a second
+		page1, phone, other int64 // requests in a tenth of a second
 		d                   time.Duration
 		want                string
 	}{
@@ -198,8 +197,8 @@ func TestWhatIsNotExplainedIsLimited(t *testing.T) {
 	}
 }
 
-// The same without nine tenths of the requests, where the mean alone tells: what is
-// a threshold above it is usual no longer, and hides as any key does.
+// The same holds below nine tenths of the requests, where only the mean decides. A key that
+// exceeds its mean by a threshold is no longer usual, and hides others like any key.
 func TestUsualByTheMean(t *testing.T) {
 	for name, kind := range overlaps {
 		t.Run(name, func(t *testing.T) {
@@ -229,8 +228,8 @@ func TestUsualByTheMean(t *testing.T) {
 	}
 }
 
-// A value that floods its route is not usual for it, whatever its pages are: there
-// is nobody besides to protect.
+// A value that floods its route is not usual for it, whatever its pages are, since there are no
+// other clients to protect.
 func TestAFloodAloneIsNotUsual(t *testing.T) {
 	for _, idle := range []time.Duration{0, 5 * time.Second, 20 * time.Second} {
 		o := newOverlapping(rules.ByCombinations, 100)
@@ -246,7 +245,7 @@ func TestAFloodAloneIsNotUsual(t *testing.T) {
 	}
 }
 
-// Without totals, as instances of earlier versions count none, the mean tells.
+// Without totals, which instances of earlier versions do not count, the mean decides.
 func TestUsualWithoutTotals(t *testing.T) {
 	o := newOverlapping(rules.ByCombinations, 100)
 	o.noTotals = true
@@ -298,7 +297,7 @@ func TestListedAgainIsHotSinceThen(t *testing.T) {
 	}
 }
 
-// Chance does not flap what is usual, spared or listed.
+// Random variation does not flip keys between usual, spared and listed.
 func TestUsualIsSteady(t *testing.T) {
 	for name, kind := range overlaps {
 		t.Run(name, func(t *testing.T) {
@@ -326,7 +325,7 @@ func TestUsualIsSteady(t *testing.T) {
 	}
 }
 
-// Who adopts keys goes on with what was said of them, until its own windows tell.
+// An aggregator that adopts keys keeps their state until its own windows decide.
 func TestAdoptedKeysStayUsual(t *testing.T) {
 	o := newOverlapping(rules.ByEach, 100)
 	o.Lost(o.now)
@@ -349,7 +348,7 @@ func TestAdoptedKeysStayUsual(t *testing.T) {
 	})
 }
 
-// A total is no key: it is neither hot nor suspect, nor a part of the rule's figures.
+// A total is not a key: it is neither hot nor suspect, and does not count in the rule's figures.
 func TestATotalIsNoKey(t *testing.T) {
 	for name, kind := range overlaps {
 		o := newOverlapping(kind, 10)
@@ -361,8 +360,8 @@ func TestATotalIsNoKey(t *testing.T) {
 	}
 }
 
-// Keys that are all on all requests protect each other's from one that is not: of
-// six parameters there are no keys of three, and none stands for all of them.
+// Keys that are all on all requests are protected together from one that is not. Requests with six
+// parameters make no keys of three, so no key stands for all of them.
 func TestSeveralKeysOnAllRequests(t *testing.T) {
 	o := newOverlapping(rules.ByCombinations, 100)
 	feed := func() {
@@ -393,9 +392,8 @@ func TestSeveralKeysOnAllRequests(t *testing.T) {
 	}
 }
 
-// A key on all requests stays usual however many these become, and is limited when
-// it is a threshold above its mean without what is explained, until it is so by less
-// than half.
+// A key on all requests stays usual however many these become. It is limited once it exceeds its
+// mean by a threshold, without the explained requests, until the excess falls below half of that.
 func TestAKeyOnAllRequestsThatGrows(t *testing.T) {
 	o := newOverlapping(rules.ByCombinations, 100)
 	o.onVerdict = func(v Verdict) {
@@ -405,7 +403,7 @@ func TestAKeyOnAllRequestsThatGrows(t *testing.T) {
 	}
 	for _, step := range []struct {
 		name        string
-		more, phone int64 // in a tenth of a second
+		more, phone int64 // requests in a tenth of a second
 		d           time.Duration
 		want        string
 	}{
@@ -426,9 +424,9 @@ func TestAKeyOnAllRequestsThatGrows(t *testing.T) {
 	}
 }
 
-// Of keys of a group of which something is not known the one with the highest count tells.
-// A key that became hot in the middle of a window was not there in the one that ended just
-// before, which is kept: so it rose, and is not usual beside what came later.
+// If part of a group is unknown, its key with the highest count decides. A key that became hot in
+// the middle of a window was not in the window that ended just before, which is kept. So it rose,
+// and is not usual compared with later keys.
 func TestTheWindowThatHasJustEndedIsKnown(t *testing.T) {
 	o := newOverlapping(rules.ByCombinations, 10)
 	o.run(2*time.Second, func() {})

@@ -28,7 +28,7 @@ type accuracyKey struct {
 	raw  []byte
 }
 
-// accuracyStream gives the events and the keys that are truly hot among them.
+// accuracyStream returns the events, and the keys that are truly hot among them.
 var accuracyStream = sync.OnceValues(func() ([]*accuracyKey, map[string]bool) {
 	below := make([]float64, accuracyKeys) // cumulated 1/rank
 	sum := 0.0
@@ -59,16 +59,16 @@ var accuracyStream = sync.OnceValues(func() ([]*accuracyKey, map[string]bool) {
 	return events, hot
 })
 
-// summary counts a stream in less than it would take to count all of it.
+// summary counts a stream in less memory than exact counting would take.
 type summary interface {
 	add(*accuracyKey)
-	// hot are the keys that it takes to have reached the threshold.
+	// hot returns the keys that, by its estimate, have reached the threshold.
 	hot() []string
 }
 
-// BenchmarkAccuracy looks for the keys that make up at least 0.05% of 1,000,000
-// events. An operation is an event; KB is what the summary holds after all of
-// them; allocations are those of all of them.
+// BenchmarkAccuracy looks for the keys that make up at least 0.05% of 1,000,000 events. An
+// operation is an event. KB is the size of the summary after all events, and allocations are the
+// total for all of them.
 func BenchmarkAccuracy(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -128,7 +128,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// detector is ours, with a window that all events fall into.
+// detector is the project's own detector, with a window that contains all events.
 type detector struct {
 	*aggregator.Detector
 	published *published
@@ -155,7 +155,7 @@ func (d *detector) add(k *accuracyKey) {
 
 func (d *detector) hot() []string { return d.published.hot }
 
-// published remembers which keys became hot.
+// published records the keys that became hot.
 type published struct{ hot []string }
 
 func (p *published) Publish(c rules.Change) {
@@ -198,8 +198,7 @@ func (h heavyKeeper) hot() (keys []string) {
 	return keys
 }
 
-// estimated and guaranteed are what Space-Saving may have counted of a key at
-// most, and what it has at least.
+// estimated and guaranteed use Space-Saving's upper and lower bound of a key's count.
 type (
 	estimated  struct{ *spaceSaving }
 	guaranteed struct{ *spaceSaving }

@@ -27,8 +27,8 @@ const (
 	lineSuffix = ":1|c"
 )
 
-// BenchmarkParse reads lines and adds up their counts, and keeps no key. An
-// operation is a line; allocations are those of a packet of 20.
+// BenchmarkParse reads lines and adds up their counts, and keeps no key. An operation is a line.
+// Allocations are per packet of 20 lines.
 func BenchmarkParse(b *testing.B) {
 	packets := packetsOf(texts("b=2&q=%d", zipf(distinct)))
 	b.Run("hotparam", func(b *testing.B) {
@@ -77,8 +77,8 @@ func BenchmarkIngest(b *testing.B) {
 	})
 }
 
-// BenchmarkIngestDistinct does so with 1,048,576 keys in turn. statsd_exporter is
-// left out: it would take some 2 GB.
+// BenchmarkIngestDistinct does the same with 1,048,576 distinct keys, one after the other.
+// statsd_exporter is left out, since it would take some 2 GB.
 func BenchmarkIngestDistinct(b *testing.B) {
 	numbers := make([]uint64, 1<<20)
 	for i := range numbers {
@@ -87,9 +87,9 @@ func BenchmarkIngestDistinct(b *testing.B) {
 	count(b, packetsOf(texts("b=2&q=%d", numbers)))
 }
 
-// count counts by key, with a window of 10 s and bounds for the counts (ours), or
-// for ever (the others). Ours is told that a second has 1,000,000 lines. MB is what
-// the counts hold in the end.
+// count counts by key. The project's detector has a window of 10 s and bounds for its counts, and
+// the others count forever. The detector's clock runs at 1,000,000 lines a second. MB is the size
+// of the counts at the end.
 func count(b *testing.B, packets [][]byte) {
 	b.Run("hotparam", func(b *testing.B) {
 		before := heap()
@@ -136,7 +136,7 @@ func count(b *testing.B, packets [][]byte) {
 	})
 }
 
-// packetsOf makes packets of lines of the keys.
+// packetsOf returns packets with lines of the keys.
 func packetsOf(keys []string) [][]byte {
 	var packets [][]byte
 	for len(keys) >= perPacket {
@@ -153,8 +153,8 @@ func packetsOf(keys []string) [][]byte {
 	return packets
 }
 
-// ingest measures what a packet takes, and tells it by the line. A known key is
-// what is measured, so all packets are taken in once before.
+// ingest measures the time per packet and reports it per line. All packets are taken in once
+// before, so that the measured keys are known ones.
 func ingest(b *testing.B, packets [][]byte, take func(packet []byte)) {
 	for _, p := range packets {
 		take(p)
@@ -169,7 +169,7 @@ func ingest(b *testing.B, packets [][]byte, take func(packet []byte)) {
 	b.ReportMetric(lines/1e6/b.Elapsed().Seconds(), "Mlines/s")
 }
 
-// warm is how many lines came before what was measured.
+// warm is the number of lines before the measurement.
 var warm int64
 
 func wantLines(b *testing.B, got int64) {
@@ -179,7 +179,7 @@ func wantLines(b *testing.B, got int64) {
 	}
 }
 
-// minimal calls f for each line of a packet. It does the least that any reader must.
+// minimal calls f for each line of a packet. It does the least work that any reader must do.
 func minimal(packet []byte, f func(key []byte, n int64)) {
 	for len(packet) > 0 {
 		key, n, rest, ok := bench.CutLine(packet, len(linePrefix))
@@ -201,7 +201,7 @@ func (*total) Spare(uint64, int, uint64, bool)          {}
 func (*total) Healed(decode.Count, time.Time)           {}
 func (*total) Moved(decode.Count, time.Time, time.Time) {}
 
-// statsdExporter is what the daemon makes of a line, without the daemon.
+// statsdExporter handles a line like the daemon, without the daemon.
 type statsdExporter struct {
 	parser                                   *line.Parser
 	exporter                                 *exporter.Exporter

@@ -26,7 +26,7 @@ type redisTake func(ctx context.Context, keys []string) error
 
 var quota = rules.Quota{Rate: rules.Rate{N: perSecond, Per: time.Second}, Burst: burst}
 
-// redisPeers are the ways to ask Redis.
+// redisPeers are the libraries that ask Redis for a limit.
 var redisPeers = []struct {
 	name string
 	make func(client *redis.Client) (redisTake, error)
@@ -105,7 +105,7 @@ func each(take func(ctx context.Context, key string) error) redisTake {
 // BenchmarkRedisOne asks Redis about one hot key.
 func BenchmarkRedisOne(b *testing.B) { redisBenchmark(b, []string{"GET /users/1"}) }
 
-// BenchmarkRedisTen asks Redis about ten keys, as a request does that ten rules match.
+// BenchmarkRedisTen asks Redis about ten keys, like a request that matches ten rules.
 func BenchmarkRedisTen(b *testing.B) {
 	var keys []string
 	for i := range 10 {
@@ -139,7 +139,7 @@ func redisBenchmark(b *testing.B, keys []string) {
 	}
 }
 
-// startRedis runs a server of its own until the benchmark ends.
+// startRedis runs its own server until the benchmark ends.
 func startRedis(b *testing.B) *redis.Client {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -170,7 +170,7 @@ func startRedis(b *testing.B) *redis.Client {
 	return client
 }
 
-// roundTrips counts how often a client asks its server.
+// roundTrips counts a client's calls to its server.
 type roundTrips struct{ n int }
 
 func (r *roundTrips) DialHook(next redis.DialHook) redis.DialHook { return next }

@@ -22,14 +22,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Each limiter holds a key to 50 a second and a burst of 100, or what comes
-// nearest to that, and reads the clock itself: a hot key is refused nearly always.
+// Each limiter limits a key to 50 a second with a burst of 100, or to its nearest equivalent, and
+// reads the clock itself. A hot key is nearly always refused.
 const (
 	perSecond = 50
 	burst     = 100
 )
 
-// BenchmarkLimitOne limits one thing by a limiter that is made for one thing.
+// BenchmarkLimitOne limits one key with a limiter made for a single key.
 func BenchmarkLimitOne(b *testing.B) {
 	b.Run("hotparam", func(b *testing.B) {
 		l := limiter.NewLocal(perSecond, burst)
@@ -41,15 +41,14 @@ func BenchmarkLimitOne(b *testing.B) {
 	})
 }
 
-// BenchmarkLimitHot limits one hot key by a limiter that is made for many.
+// BenchmarkLimitHot limits one hot key with a limiter made for many keys.
 func BenchmarkLimitHot(b *testing.B) { limiters(b, []string{"GET /users/1"}) }
 
-// BenchmarkLimitKeys limits 100,000 keys, which come by Zipf's law.
+// BenchmarkLimitKeys limits 100,000 keys that occur by Zipf's law.
 func BenchmarkLimitKeys(b *testing.B) { limiters(b, texts("GET /users/%d", zipf(distinct))) }
 
-// limiters runs all limiters that hold many keys. The keys are strings, but for
-// ours, which takes the bytes and their hash, as the guard has them: here it
-// hashes within the loop.
+// limiters runs all limiters that hold many keys. The keys are strings. Only the project's own
+// limiter takes bytes and their hash, as the guard has them. Here it hashes within the loop.
 func limiters(b *testing.B, keys []string) {
 	b.Run("hotparam", func(b *testing.B) {
 		held, err := limiter.NewKeys(&rules.Quota{Rate: rules.Rate{N: perSecond, Per: time.Second}, Burst: burst}, distinct, nil)
@@ -157,9 +156,9 @@ func limiters(b *testing.B, keys []string) {
 	})
 }
 
-// run shows a limiter every key once, so that it knows them, and then measures. What it knows
-// are copies, since each request brings bytes of its own: a map compares the very string that
-// is in it for free.
+// run takes every key once, so that the limiter knows them all, and then measures. The limiter
+// gets copies first, since each request brings its own bytes, and a map compares a string with
+// itself for free.
 func run(b *testing.B, keys []string, take func(key string) bool) {
 	for _, key := range keys {
 		take(strings.Clone(key))
@@ -183,11 +182,11 @@ func (h headerOnly) Header() http.Header         { return http.Header(h) }
 func (h headerOnly) Write(p []byte) (int, error) { return len(p), nil }
 func (h headerOnly) WriteHeader(int)             {}
 
-// BenchmarkLimitHandler is a middleware in one line that limits by the client's address, around
-// a handler that does nothing: requests that pass.
+// BenchmarkLimitHandler measures a one-line middleware that limits by the client's address, around
+// a handler that does nothing. All requests pass.
 func BenchmarkLimitHandler(b *testing.B) { limitHandlers(b, 1<<30, false) }
 
-// BenchmarkLimitHandlerRefused is the same for requests that are refused, with their answer.
+// BenchmarkLimitHandlerRefused measures the same for refused requests, with their answer.
 func BenchmarkLimitHandlerRefused(b *testing.B) { limitHandlers(b, 1, true) }
 
 func limitHandlers(b *testing.B, perHour int, refuses bool) {

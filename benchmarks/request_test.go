@@ -26,11 +26,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// BenchmarkRequest is what a request pays whose key is not hot: two parameters,
-// 100,000 values by Zipf's law. hotparam, floor and parse+encode start with the
-// raw query; the others are handed a key that somebody else has made. Whatever a
-// client does on the side, such as sending, is in the figure: there is one
-// processor.
+// BenchmarkRequest measures the cost of a request whose key is not hot: two parameters, 100,000
+// values by Zipf's law. hotparam, floor and parse+encode start with the raw query. The others get
+// a ready-made key. Background work of a client, such as sending, is included in the figure, since
+// there is one processor.
 func BenchmarkRequest(b *testing.B) {
 	queries := texts("q=%d&b=2", zipf(distinct))
 	values := texts("%d", zipf(distinct))
@@ -124,8 +123,7 @@ func BenchmarkRequest(b *testing.B) {
 	})
 }
 
-// BenchmarkRequestRefused is what a request pays whose key is hot and over its
-// limit.
+// BenchmarkRequestRefused measures the cost of a request whose key is hot and over its limit.
 func BenchmarkRequestRefused(b *testing.B) {
 	b.Run("hotparam", func(b *testing.B) {
 		g := newGuard(b, &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: rules.ModeLimit}, nil)
@@ -153,8 +151,8 @@ func search(query string) middleware.Request {
 	return middleware.Request{Method: "GET", Path: "/search", Query: query, Pattern: "GET /search"}
 }
 
-// newGuard is a guard whose collector flushes StatsD lines as in production, to
-// a socket, after it has seen all queries.
+// newGuard returns a guard whose collector flushes StatsD lines to a socket as in production,
+// after it has seen all queries.
 func newGuard(b *testing.B, limit *rules.Limit, queries []string) *middleware.Guard {
 	b.Helper()
 	rules := testRules(b, "GET /search", unreachable, limit)
@@ -231,8 +229,8 @@ func sentinelRule(b *testing.B, threshold int64) {
 	})
 }
 
-// socket is the address of a UDP socket that nobody reads: what is sent there
-// costs its sender what it always costs, and nobody else anything.
+// socket returns the address of a UDP socket without a reader. Sending there costs the sender the
+// usual time, and no reader adds any.
 func socket(b *testing.B) string {
 	b.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")

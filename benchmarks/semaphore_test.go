@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-// BenchmarkSemaphore takes one of eight permits and gives it back; nobody waits. Ours
-// has one for each of many keys, those of the others are for one thing.
+// BenchmarkSemaphore acquires one of eight permits and releases it, without waiting. The project's
+// semaphore has permits for each of many keys, the others for a single one.
 func BenchmarkSemaphore(b *testing.B) {
 	ctx := context.Background()
 	b.Run("hotparam", func(b *testing.B) {

@@ -2,9 +2,9 @@ package benchmarks
 
 import "testing"
 
-// spaceSaving is the textbook's Space-Saving (Metwally, Agrawal, El Abbadi, 2005):
-// a key that finds no room takes over the smallest counter, and what that one held
-// is the error of the newcomer. The counters are a heap, the smallest on top.
+// spaceSaving is the textbook's Space-Saving (Metwally, Agrawal, El Abbadi, 2005): a new key
+// without room takes over the smallest counter, and the count of that one is the error of the
+// newcomer. The counters are a heap, the smallest on top.
 type spaceSaving struct {
 	heap []*ssCounter
 	keys map[string]*ssCounter
@@ -13,7 +13,7 @@ type spaceSaving struct {
 type ssCounter struct {
 	key          string
 	count, error int64
-	at           int // in the heap
+	at           int // index in the heap
 }
 
 func newSpaceSaving(counters int) *spaceSaving {
@@ -58,9 +58,9 @@ func (s *spaceSaving) swap(i, j int) {
 	s.heap[i].at, s.heap[j].at = i, j
 }
 
-// Of the textbook: what a counter holds is at least the key's count, less its error
-// at most; all counters add up to the stream; a key with more than its share of the
-// stream has one.
+// The textbook's bounds hold. A counter is at least the key's count and exceeds it by at most its
+// error. All counters add up to the stream. A key with more than its share of the stream has a
+// counter.
 func TestSpaceSavingKeepsItsBounds(t *testing.T) {
 	const counters = 50
 	s, exact := newSpaceSaving(counters), map[string]int64{}

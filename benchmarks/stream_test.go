@@ -9,14 +9,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// draws is how many keys a stream has before it starts over: a power of two.
+// draws is the number of keys in a stream before it starts over, a power of two.
 const draws = 1 << 17
 
-// distinct is how many values a stream is drawn from.
+// distinct is the number of values that a stream is drawn from.
 const distinct = 100_000
 
-// zipf gives draws numbers below n, in an order where number k comes as often as
-// Zipf's law with exponent 1.1 says.
+// zipf returns draws numbers below n. Number k occurs as often as Zipf's law with exponent 1.1
+// says.
 func zipf(n uint64) []uint64 {
 	z := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, n-1)
 	drawn := make([]uint64, draws)
@@ -26,7 +26,7 @@ func zipf(n uint64) []uint64 {
 	return drawn
 }
 
-// texts gives the numbers in a format with one %d; equal ones share their bytes.
+// texts formats the numbers with a format with one %d. Equal texts share their bytes.
 func texts(format string, numbers []uint64) []string {
 	known := make(map[uint64]string)
 	out := make([]string, len(numbers))
@@ -41,7 +41,7 @@ func texts(format string, numbers []uint64) []string {
 	return out
 }
 
-// rules hold one rule about all parameters of all requests.
+// testRules returns one rule for all parameters of all requests.
 func testRules(b *testing.B, route string, threshold rules.Rate, limit *rules.Limit) *rules.Rules {
 	b.Helper()
 	r, err := rules.ParseRoute(route)
@@ -57,5 +57,5 @@ func testRules(b *testing.B, route string, threshold rules.Rate, limit *rules.Li
 	}}}
 }
 
-// unreachable is a threshold at which nothing gets hot.
+// unreachable is a threshold that no key reaches.
 var unreachable = rules.Rate{N: rules.MaxRate, Per: time.Second}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// rule puts the fields of one rule into a file; they begin in line 4.
+// rule returns a file with one rule of these fields, which begin in line 4.
 func rule(lines ...string) string {
 	return "rules:\n  - id: r\n    match: {route: \"GET /u/{id}\"}\n    " + strings.Join(lines, "\n    ") + "\n"
 }
@@ -395,7 +395,7 @@ var badFiles = []struct {
 		`4:31: limit.scope "instnace": want instance or share or exact`, `4:51: limit.on_limit "drop": want reject or wait or serve or shadow`, "4:68: limit.algorithm: want text, found a list",
 	}},
 
-	// How counts travel.
+	// Transports.
 	{"transports", good + "statsd: [a:1]\nkafka: a:9092\n", []string{"2:9: statsd: want fields, found a list", "3:8: kafka: want fields, found text"}},
 	{"addresses", good + "statsd:\n  addresses: ['a:1', a, ':1', 'a:1', [b]]\n  spread: rendezvous\n", []string{
 		`3:22: statsd.addresses "a": want host:port, tcp://host:port, unix:///path or unixstream:///path`, `3:25: statsd.addresses ":1": the host is missing`,
@@ -565,8 +565,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// The reader must know at once what to do: the hints that say more than their
-// message.
+// These hints say more than their message, so that the reader knows at once what to do.
 func TestHints(t *testing.T) {
 	for _, test := range []struct{ source, want string }{
 		{"a: {route: *}\n", `write the value itself; put a star in quotes: "*"`},

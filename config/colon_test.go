@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Addresses are text in every list of a file, in whichever style it is written.
+// In every list of a file an address is text, in either style of YAML.
 func TestListsOfAddresses(t *testing.T) {
 	addresses := func(f *File) []string { return f.StatsD.Addresses }
 	brokers := func(f *File) []string { return f.Kafka.Brokers }
@@ -56,7 +56,7 @@ func TestListsOfAddresses(t *testing.T) {
 	}
 }
 
-// In a list within braces a parameter of the path needs no quotes, either.
+// In a list within braces a path parameter needs no quotes either.
 func TestListsOfNames(t *testing.T) {
 	f, err := Parse("x", []byte("rules: [{id: a, match: {route: '/u/{id}'}, by: [path:id, query:a:b, q], limit: 1/s}]"))
 	if err != nil {
@@ -68,7 +68,7 @@ func TestListsOfNames(t *testing.T) {
 	}
 }
 
-// What YAML takes for something else than text is refused, with the quotes in the hint.
+// Elements that YAML does not read as text are refused, and the hint shows them with quotes.
 func TestListsThatAreNoText(t *testing.T) {
 	const quotes, fields = `an IPv6 address with a port needs quotes: "[::1]:8125"`, "write one word, or a text in quotes"
 	for source, want := range map[string]string{

@@ -127,7 +127,7 @@ func TestFullFile(t *testing.T) {
 	}
 }
 
-// defaults are what a file stands for that says nothing.
+// defaults are the settings of a file that states none.
 var defaults = Aggregator{
 	Source: SourceStatsD, Listen: []string{"127.0.0.1:8125"}, Readers: 1,
 	Redis: Redis{URL: "redis://127.0.0.1:6379/0"}, HTTP: "127.0.0.1:9125", Page: PageOn, Memory: 64 << 20,
@@ -190,7 +190,8 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// The exit is what the file says, however low min is: not a multiple of 1/min.
+// The exit is the fraction in the file, however low min is. It is not rounded to a multiple of
+// 1/min.
 func TestExitWithLowMin(t *testing.T) {
 	for _, terms := range []string{"share: 20%", "jump: 8x", "top: 3"} {
 		for least := 1; least <= 20; least++ {
@@ -208,7 +209,7 @@ func TestExitWithLowMin(t *testing.T) {
 	}
 }
 
-// Wildcards that a router knows and the route does not name.
+// These wildcards are known to a router and not named by the route.
 func TestByPathOfOpenRoutes(t *testing.T) {
 	for pattern, good := range map[string]bool{
 		"*": true, "/api/": true, "GET /api/": true, "/u/{id}": true, "/f/{id...}": true,
@@ -244,7 +245,7 @@ func TestRedisURLs(t *testing.T) {
 	}
 }
 
-// The example in the repository says what its comments say.
+// The example in the repository agrees with its own comments.
 func TestExampleFile(t *testing.T) {
 	f, err := Load("../deploy/hotparam.yaml")
 	if err != nil {
@@ -279,7 +280,7 @@ func TestExampleFile(t *testing.T) {
 	}
 }
 
-// content is what a file says, without what is doubtful about it.
+// content returns the settings of a file, without its warnings.
 func content(f *File) any {
 	return struct {
 		*rules.Rules

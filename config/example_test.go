@@ -25,7 +25,7 @@ rules:
 	// Output: search-terms 200/s 50/s 100
 }
 
-// All that is wrong with a file is reported at once, with where and what to do.
+// All problems of a file are reported at once, each with its place and a remedy.
 func ExampleProblems() {
 	_, err := config.Parse("hotparam.yaml", []byte(`rules:
   - id: search

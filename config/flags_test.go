@@ -39,7 +39,7 @@ func TestFromFlags(t *testing.T) {
 	}
 }
 
-// The words for thresholds are those of the file.
+// Flags write thresholds like the file.
 func TestHotFlag(t *testing.T) {
 	for _, hot := range []string{"200/s", " 60/1m ", "20%", "0.5%/1m", "8x", "1.5x/10s"} {
 		rules, err := FromFlags("q", hot, "")

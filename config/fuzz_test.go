@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Whatever the bytes are, Parse gives rules that are valid, or problems that
-// are in the file, in its order.
+// For any bytes, Parse returns valid rules, or problems with places in the file, in its order.
 func FuzzParse(f *testing.F) {
 	for _, test := range badFiles {
 		if len(test.source) < 1<<9 {

@@ -68,7 +68,7 @@ func drawRule(t *rapid.T, id string) rules.Rule {
 		for range rapid.IntRange(0, 3).Draw(t, "exceptions") {
 			r.Except = append(r.Except, drawException(t, &r, names))
 		}
-		// In the order in which a file has them.
+		// Exceptions are sorted as a file has them.
 		slices.SortStableFunc(r.Except, func(a, b rules.Exception) int { return int(a.Action) - int(b.Action) })
 	}
 	return r
@@ -90,7 +90,7 @@ func drawClient(t *rapid.T) (c rules.Client) {
 	return c
 }
 
-// drawHot draws thresholds, each kind with a window once.
+// drawHot draws thresholds, with at most one for each kind and window.
 func drawHot(t *rapid.T) []rules.Threshold {
 	threshold := rapid.Custom(func(t *rapid.T) rules.Threshold {
 		rate := drawRate(t, "hot", time.Second)
@@ -121,7 +121,7 @@ func drawHot(t *rapid.T) []rules.Threshold {
 	return rapid.SliceOfNDistinct(threshold, 1, 3, func(h rules.Threshold) string { return fmt.Sprint(h.Kind, h.Over, h.Rate.Per) }).Draw(t, "thresholds")
 }
 
-// drawLimit draws a limit in its complete form, as a file is read.
+// drawLimit draws a limit in its complete form, with the defaults that reading a file fills in.
 func drawLimit(t *rapid.T, unit rules.Unit) *rules.Limit {
 	requests := unit == rules.Requests
 	l := &rules.Limit{Mode: rapid.SampledFrom([]rules.Mode{rules.ModeLimit, rules.ModeShadow, rules.ModeServe, rules.ModeWait}).Draw(t, "mode")}
@@ -193,7 +193,7 @@ func drawQuota(t *rapid.T, waits bool) rules.Quota {
 	return q
 }
 
-// drawException draws one for parameters among names.
+// drawException draws an exception for parameters among names.
 func drawException(t *rapid.T, r *rules.Rule, names []rules.Param) rules.Exception {
 	x := rules.Exception{Action: rules.Action(rapid.IntRange(int(rules.Adjust), int(rules.Block)).Draw(t, "action"))}
 	most := map[rules.ByKind]int{rules.ByEach: 1, rules.ByCombinations: 3, rules.ByAll: 4, rules.ByNames: 4}[r.By.Kind]
@@ -216,7 +216,7 @@ func drawException(t *rapid.T, r *rules.Rule, names []rules.Param) rules.Excepti
 	return x
 }
 
-// drawSource draws a file, written in one of the ways that mean the same, and what it means.
+// drawSource draws a file, written in one of several equivalent ways, and its meaning.
 func drawSource(t *rapid.T) (source string, want *rules.Rules, settings File) {
 	w := writer{t}
 	want = &rules.Rules{
@@ -243,7 +243,7 @@ func drawSource(t *rapid.T) (source string, want *rules.Rules, settings File) {
 	return source, want, settings
 }
 
-// Whatever rules are written, and however, they are read as they were meant.
+// Rules written in any way are read as they were meant.
 func TestWrittenRulesAreReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source, want, settings := drawSource(t)

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawGuard draws a section guard without conflicts.
+// drawGuard draws a guard section without conflicts.
 func drawGuard(t *rapid.T) (g Guard) {
 	if !rapid.Bool().Draw(t, "guard") {
 		return g
@@ -34,7 +34,7 @@ func drawGuard(t *rapid.T) (g Guard) {
 	return g
 }
 
-// guard writes the section guard.
+// guard writes the guard section.
 func (w writer) guard(g Guard) string {
 	if reflect.DeepEqual(g, Guard{}) {
 		return ""
@@ -167,7 +167,7 @@ func TestGuardDoors(t *testing.T) {
 	}
 }
 
-// What differs is named as in a file.
+// Differences are named like the fields of a file.
 func TestGuardDiffers(t *testing.T) {
 	prefix := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	for want, change := range map[string]func(*Guard){

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// problemsOf parses a file that must be bad.
+// problemsOf parses a file that must be invalid, and returns its problems.
 func problemsOf(t *testing.T, source string) Problems {
 	t.Helper()
 	f, err := Parse("f.yaml", []byte(source))

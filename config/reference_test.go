@@ -9,7 +9,7 @@ import (
 
 const reference = "../docs/RULES.md"
 
-// The reference names every field, and beside a setting its default.
+// The reference names every field, and each setting with its default.
 func TestReferenceNamesAllFields(t *testing.T) {
 	text, err := os.ReadFile(reference)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/hotparam/hotparam/kafka"
 )
 
-// compileSchema compiles the schema by a library that has no part in making it.
+// compileSchema compiles the schema with a library that is not used to make it.
 func compileSchema(t interface{ Fatal(...any) }) *jsonschema.Schema {
 	text, err := json.Marshal(Schema())
 	if err != nil {
@@ -40,7 +40,7 @@ func compileSchema(t interface{ Fatal(...any) }) *jsonschema.Schema {
 	return compiled
 }
 
-// asJSON returns the value that an editor has of a YAML file.
+// asJSON returns a YAML file as the value that an editor sees.
 func asJSON(source string) (value any, err error) {
 	if err := yaml.Unmarshal([]byte(strings.TrimPrefix(source, "\uFEFF")), &value); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func schemaFields(of any, path string, visit func(path string, of schema)) {
 	}
 }
 
-// Of each field the schema says something.
+// The schema describes each field.
 func TestSchemaKnowsAllFields(t *testing.T) {
 	schemaFields(Schema(), "", func(path string, of schema) {
 		if len(of) == 0 {
@@ -111,7 +111,7 @@ func TestSchemaKnowsAllFields(t *testing.T) {
 	})
 }
 
-// Of any file that the parser reads, the schema says the same.
+// The schema accepts any file that the parser reads.
 func TestSchemaAcceptsWhatTheParserReads(t *testing.T) {
 	compiled := compileSchema(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -126,8 +126,8 @@ func TestSchemaAcceptsWhatTheParserReads(t *testing.T) {
 	})
 }
 
-// Of mutated files the schema refuses none that the parser reads. Where a field is not known,
-// or a value is of the wrong kind, both refuse.
+// The schema refuses no mutated file that the parser reads. If a field is unknown, or a value is
+// of the wrong kind, both refuse.
 func TestSchemaAndParserAgreeOverMutatedFiles(t *testing.T) {
 	compiled := compileSchema(t)
 	both, parserAlone := 0, 0
@@ -194,7 +194,8 @@ func collect(places *[]container, value any, path string) {
 	}
 }
 
-// open reports whether the object has names that no section knows: those of parameters.
+// open reports whether the object has free names, such as those of parameters, that no section
+// knows.
 func (p *container) open() bool {
 	for _, end := range []string{".query", ".values", ".allow", ".block"} {
 		if strings.HasSuffix(p.path, end) {

@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// drawSettings draws all of a file but its rules, such that it goes with them.
+// drawSettings draws all settings of a file that are consistent with its rules.
 func drawSettings(t *rapid.T, ruleset *rules.Rules) File {
 	text := func(what string, values ...string) string {
 		return rapid.SampledFrom(append(values, "")).Draw(t, what)
@@ -127,7 +127,7 @@ func drawSettings(t *rapid.T, ruleset *rules.Rules) File {
 	return f
 }
 
-// settings writes the sections of the settings; what is zero is left out.
+// settings writes the sections of the settings, and leaves out zero values.
 func (w writer) settings(f *File) string {
 	there := func(pairs []pair) []pair {
 		return slices.DeleteFunc(pairs, func(p pair) bool { return p.value == "" })
@@ -248,7 +248,7 @@ func (w writer) settings(f *File) string {
 		}) + w.guard(f.Guard)
 }
 
-// Settings that flags changed are checked as those of a file are.
+// Settings that flags changed are checked like those of a file.
 func TestAgree(t *testing.T) {
 	f := File{Aggregator: Aggregator{Source: SourceKafka, Lease: true}}
 	if err := f.Agree(); err == nil || !strings.Contains(err.Error(), "aggregator.lease") {
@@ -282,7 +282,7 @@ func TestStatsDDefaults(t *testing.T) {
 	}
 }
 
-// A password that stands where none belongs is not shown.
+// A password in a place where it does not belong is not shown.
 func TestPasswordsAreNotShown(t *testing.T) {
 	for _, source := range []string{
 		"kafka: {sasl: {password: geheim, x: 1}}",

@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// ruleOf reads a rule with these fields.
+// ruleOf returns a rule with these fields.
 func ruleOf(t testing.TB, lines ...string) rules.Rule {
 	t.Helper()
 	f, err := Parse("f.yaml", []byte(rule(lines...)))
@@ -132,13 +132,13 @@ func TestExceptions(t *testing.T) {
 	if !reflect.DeepEqual(r.Except, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", r.Except, want)
 	}
-	// A rule may do nothing but block, or limit some values alone.
+	// A rule may only block, or only limit some values.
 	ruleOf(t, "by: [q]", "block: {q: x}")
 	ruleOf(t, "by: [q]", "except: [{values: {q: x}, limit: 5/s}]")
 	ruleOf(t, "by: each", "limit: 5/s", "allow: [{q: x}, {page: 1}]")
 }
 
-// What an exception names is found in the keys that a rule makes.
+// Exceptions match values in the keys that the rule itself makes.
 func TestExceptionsMatchKeys(t *testing.T) {
 	r := ruleOf(t, "hot: 1/s", "by: [q, path:id, 'query:a:b', query:id]", `allow: [{"path:id": "7*"}, {"query:a:b": x}, {"query:id": z}]`)
 	for _, test := range []struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Rates and other durations may be in days and weeks, and a rate may have a fraction.
+// Rates and other durations may be given in days and weeks, and a rate may have a fraction.
 func TestDaysWeeksAndFractions(t *testing.T) {
 	file, err := Parse("f", []byte(`{namespace: n, rules: [
 		{id: a, match: {route: "GET /a"}, by: [q], hot: {rate: 0.5/s, hold: 1d}, limit: {rate: 10/1w, wait: 0.002d}},

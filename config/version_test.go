@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// fieldsOf says of each field of each struct of a file whether it is part of the version of the
-// rules. A field that is a struct, or a list of them, has a row of its own.
+// fieldsOf states for each field of each struct of a file whether it is part of the version of the
+// rules. A field that is a struct, or a list of them, has its own row.
 var fieldsOf = map[string]struct{ decide, doNot string }{
 	"rules.Rules":      {decide: "Namespace Evaluate DenyNoMatch Secrets LimitKeys", doNot: "Version"},
 	"rules.Redact":     {doNot: "Key"}, // not in the file
@@ -54,14 +54,13 @@ var fieldsOf = map[string]struct{ decide, doNot string }{
 	},
 }
 
-// leaf is a field of a file that has no fields of its own.
+// leaf is a field of a file without fields of its own.
 type leaf struct {
 	path, of, name string
 	value          func(f *File) reflect.Value
 }
 
-// leavesOf returns the leaves below l, which is of type t. Their values are made where there
-// are none.
+// leavesOf returns the leaves below l, which is of type t. It creates missing values.
 func leavesOf(t reflect.Type, l leaf) (all []leaf) {
 	value := l.value
 	switch {
@@ -95,7 +94,7 @@ func leavesOf(t reflect.Type, l leaf) (all []leaf) {
 	return []leaf{l}
 }
 
-// set gives the leaf a value that is not its zero.
+// set gives the leaf a value other than its zero value.
 func (l *leaf) set(t *testing.T, f *File) {
 	switch v := l.value(f); x := v.Addr().Interface().(type) {
 	case *rules.Route:
@@ -122,7 +121,7 @@ func (l *leaf) set(t *testing.T, f *File) {
 	}
 }
 
-// Each field of a file is assigned: it changes the version of the rules, or it does not.
+// Each field of a file is listed here as changing the version of the rules or not.
 func TestVersionIsOfWhatDecides(t *testing.T) {
 	all := leavesOf(reflect.TypeFor[File](), leaf{value: func(f *File) reflect.Value { return reflect.ValueOf(f).Elem() }})
 	used := make(map[string]bool)
@@ -135,7 +134,7 @@ func TestVersionIsOfWhatDecides(t *testing.T) {
 		}
 		used[l.of+" "+l.name] = true
 		f := &File{Rules: new(rules.Rules)}
-		l.value(f) // with what is above it
+		l.value(f) // creates the structs above it
 		before := f.version()
 		if l.set(t, f); (f.version() != before) != decides {
 			t.Errorf("%s changes the version: %v, want %v", l.path, !decides, decides)
@@ -150,8 +149,8 @@ func TestVersionIsOfWhatDecides(t *testing.T) {
 	}
 }
 
-// What a file says in other words has the same version; other rules, or rules in another order,
-// have another.
+// Files that mean the same have the same version. Other rules, or rules in another order, have
+// another one.
 func TestVersionIsOfWhatIsMeant(t *testing.T) {
 	const source = `
 namespace: shop
@@ -212,7 +211,7 @@ rules:
 	}
 }
 
-// Whatever rules are written, comments and ends of lines do not change their version.
+// Comments and line endings never change the version of the rules.
 func TestVersionOfRandomRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source, _, _ := drawSource(t)

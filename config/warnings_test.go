@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Each warning says what happens, and what to do.
+// Each warning states the effect and the remedy.
 func TestWarnings(t *testing.T) {
 	const (
 		resource = "that is the name of a resource, and matches no HTTP request"
@@ -25,7 +25,7 @@ func TestWarnings(t *testing.T) {
 	ofLimit := func(limit, hot, whose string) string {
 		return fmt.Sprintf("limit %s is above the threshold %s: a key between the two is listed as hot, and all its requests pass; they are refused only above %s%s", limit, hot, limit, whose)
 	}
-	// A caret stands before the place of the warning.
+	// A caret marks the place of the warning.
 	for marked, want := range map[string]string{
 		// Bodies.
 		"{match: {route: POST /login}, by: [^user], limit: 1/s}":                      ofBody("user", "POST") + body("user"),
@@ -112,7 +112,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A limit of what clients choose wants one of their addresses beside it.
+// A limit by values that clients choose needs a second limit by the client's address.
 func TestWarningOfFreeKeys(t *testing.T) {
 	outer := func(route, rest string) string {
 		return ", {id: clients, match: {route: " + route + "}, " + rest + "}"
@@ -150,7 +150,7 @@ func TestWarningOfFreeKeys(t *testing.T) {
 	}
 }
 
-// What a hint proposes is good, and has no warning itself.
+// A hint's proposal is valid, and has no warning itself.
 func TestProposedRoutesAreGood(t *testing.T) {
 	for _, route := range []string{
 		"get /x", "GET search", "/a/:b", "/a/:b?", "/a/:b<int>/c", "/a/:b(\\d+)", "/*", "/**", "/a/*b", "/a/{*b}", "/a/<b>", "/a/<path:b>", "/a/.*", "/a*",
@@ -173,7 +173,7 @@ func TestProposedRoutesAreGood(t *testing.T) {
 	}
 }
 
-// The wildcards that are errors have their own spelling as hint, too.
+// The hints for wildcards that are errors give their correct spelling, too.
 func TestHintOfForeignWildcards(t *testing.T) {
 	for route, want := range map[string]string{
 		"GET /u/{id:[0-9]+}": `did you mean "GET /u/{id}"?`,
@@ -190,8 +190,8 @@ func TestHintOfForeignWildcards(t *testing.T) {
 	}
 }
 
-// Warnings have places and are in the order of the file; without a place are those of
-// settings that the file does not have.
+// Warnings have places and are in the order of the file. Only warnings about settings that the
+// file does not have are without a place.
 func TestPlacesOfWarnings(t *testing.T) {
 	f, err := Parse("f", []byte("rules:\n- {id: b, match: {route: /x/*}, limit: 1/s}\naggregator:\n  listen: [127.0.0.1:1, udp://:8125]\n"))
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// writer writes YAML, and chooses at random among ways that mean the same.
+// writer writes YAML, and chooses at random among equivalent forms.
 type writer struct{ *rapid.T }
 
 func (w writer) coin(what string) bool { return rapid.Bool().Draw(w.T, what) }
 
-// text writes a scalar that is text however it is written: in one of the two
-// kinds of quotes, or bare if that is possible.
+// text writes a scalar that is text in any form: in one of the two kinds of quotes, or bare if
+// possible.
 func (w writer) text(s string) string {
 	plain := s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_%./") == ""
 	switch n := rapid.IntRange(0, 2).Draw(w.T, "quotes"); {
@@ -30,7 +30,7 @@ func (w writer) text(s string) string {
 
 type pair struct{ name, value string }
 
-// fields writes a map: within braces, or a line for each.
+// fields writes a map: within braces, or with a line for each field.
 func (w writer) fields(indent string, pairs ...pair) string {
 	var b strings.Builder
 	if w.coin("flow") {
@@ -90,7 +90,7 @@ func (w writer) client(c *rules.Client) string {
 	return "client: " + w.fields("  ", pair{"trusted", "[" + strings.Join(trusted, ", ") + "]"}, pair{"header", w.text(string(c.Header))}) + "\n"
 }
 
-// maxKeys writes max_keys, or nothing if it is left to the default.
+// maxKeys writes max_keys, or nothing for the default.
 func (w writer) maxKeys(n int) string {
 	if n == 0 {
 		return ""
@@ -98,7 +98,7 @@ func (w writer) maxKeys(n int) string {
 	return fmt.Sprintf("max_keys: %d\n", n)
 }
 
-// bodies writes the bodies section, or nothing if all is left to the defaults.
+// bodies writes the bodies section, or nothing if all values are defaults.
 func (w writer) bodies(b rules.Bodies) string {
 	var pairs []pair
 	if b.Max > 0 {
@@ -113,7 +113,7 @@ func (w writer) bodies(b rules.Bodies) string {
 	return "bodies: " + w.fields("  ", pairs...) + "\n"
 }
 
-// count writes a number of a unit.
+// count writes a number with its unit.
 func (w writer) count(n int64, unit rules.Unit) string {
 	switch {
 	case unit == rules.Bytes && n%1024 == 0 && w.coin("KiB"):
@@ -130,7 +130,7 @@ func (w writer) rate(r rules.Rate, unit rules.Unit) string {
 	return w.text(w.count(r.N, unit) + "/" + r.Per.String())
 }
 
-// threshold writes one, in one word where that is all there is to say.
+// threshold writes a threshold, as a single word if that suffices.
 func (w writer) threshold(h rules.Threshold, unit rules.Unit) string {
 	word := map[rules.ThresholdKind]string{
 		rules.FixedRate: "", rules.Share: h.Factor.Decimal(100) + "%",
@@ -244,7 +244,7 @@ func (w writer) values(x rules.Exception) string {
 	return w.inline(values)
 }
 
-// exceptions writes except, and allow and block in the one way or the other.
+// exceptions writes except, and allow and block in one of their two forms.
 func (w writer) exceptions(r *rules.Rule) (pairs []pair) {
 	var except, allow, block []string
 	allowShort, blockShort := w.coin("allow"), w.coin("block")

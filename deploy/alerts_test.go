@@ -36,8 +36,8 @@ func readAlerts(t *testing.T) (rules []alertRule) {
 	return rules
 }
 
-// Every alert says what is wrong, and names a section of the runbook that names it; its
-// expression uses metrics that exist; and promtool tries it.
+// Every alert describes its problem and names a section of the runbook, which names the alert. Its
+// expression uses existing metrics, and promtool tests it.
 func TestAlerts(t *testing.T) {
 	tried, err := os.ReadFile("prometheus/alerts_test.yml")
 	if err != nil {
@@ -82,8 +82,8 @@ func readRunbook(t *testing.T) map[string]string {
 	return sections
 }
 
-// readMetricLabels returns the labels of all metrics, as METRICS.md has them, which is made
-// from the code. A histogram has its series.
+// readMetricLabels returns the labels of all metrics in METRICS.md, which is generated from the
+// code. A histogram has its series.
 func readMetricLabels(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("../METRICS.md")
@@ -110,8 +110,8 @@ var (
 	grouping    = regexp.MustCompile(`\b(?:by|without|on)\s*\(([^)]*)\)`)
 )
 
-// checkExpression reports metrics in an expression that do not exist, labels in their
-// selectors that they do not have, and labels to group by that none of them has.
+// checkExpression reports unknown metrics in an expression, labels in selectors that their metrics
+// do not have, and grouping labels that none of the metrics has.
 func checkExpression(t *testing.T, where, expression string, metrics map[string][]string) {
 	t.Helper()
 	ofTargets := []string{"job", "instance", "alertname", "le"}

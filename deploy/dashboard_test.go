@@ -37,8 +37,8 @@ func readDashboard(t *testing.T) (d dashboard) {
 	return d
 }
 
-// The dashboard has its rows, and each panel a description, a link to a section of the
-// runbook, a place of its own, and expressions of metrics and labels that exist.
+// The dashboard has its rows. Each panel has a description, a link to a section of the runbook,
+// its own place, and expressions with existing metrics and labels.
 func TestDashboard(t *testing.T) {
 	d, runbook, metrics := readDashboard(t), readRunbook(t), readMetricLabels(t)
 	var rows []string
@@ -98,7 +98,7 @@ func TestDashboard(t *testing.T) {
 			checkExpression(t, v.Name, v.Definition, metrics)
 		}
 	}
-	// An alert's metrics are on the dashboard, where one looks next.
+	// The metrics of each alert are on the dashboard, where one looks next.
 	for _, rule := range readAlerts(t) {
 		for _, name := range metricName.FindAllString(rule.Expr, -1) {
 			if !used[name] && !slices.Contains([]string{"up", "hotparam_build_info"}, name) {
@@ -108,14 +108,15 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// shownIn returns what a section of the runbook says of where its fault shows.
+// shownIn returns the part of a runbook section that says where its fault shows.
 func shownIn(section string) string {
 	_, text, _ := strings.Cut(section, "\n- **Shows** ")
 	text, _, _ = strings.Cut(text, "\n- **")
 	return text
 }
 
-// What the runbook names is there: panels of the dashboard's first row, and doctor's checks.
+// Everything that the runbook names exists: panels of the dashboard's first row, and doctor's
+// checks.
 func TestRunbookNamesWhatShowsAFault(t *testing.T) {
 	text, err := os.ReadFile("../docs/RUNNING.md")
 	if err != nil {
@@ -142,8 +143,8 @@ func TestRunbookNamesWhatShowsAFault(t *testing.T) {
 	}
 }
 
-// legendHas reports whether the series of an expression keep a label: those that it groups by,
-// or all if it does not aggregate.
+// legendHas reports whether the series of an expression keep a label. They keep the labels that
+// the expression groups by, or all if it does not aggregate.
 func legendHas(expression, label string) bool {
 	if !regexp.MustCompile(`\b(?:sum|max|min|count|avg)\b`).MatchString(expression) {
 		return true

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// instruction is one of a Dockerfile: RUN and what is run.
+// instruction is an instruction of a Dockerfile, such as RUN and its command.
 type instruction struct{ name, text string }
 
 // readDockerfile returns the instructions of each stage, by its name.
@@ -35,7 +35,7 @@ func readDockerfile(t *testing.T) map[string][]instruction {
 		if name == "FROM" {
 			fields := strings.Fields(rest)
 			stage = fields[len(fields)-1]
-			if base := fields[len(fields)-3]; len(stages[base]) > 0 { // it goes on from another stage
+			if base := fields[len(fields)-3]; len(stages[base]) > 0 { // it builds on another stage
 				stages[stage] = slices.Clone(stages[base])
 			}
 		}
@@ -44,8 +44,8 @@ func readDockerfile(t *testing.T) map[string][]instruction {
 	return stages
 }
 
-// Images hold a program that knows its version, are labelled, and run as a user by number, whom
-// Kubernetes can see not to be root.
+// Images contain a program that knows its version, have labels, and run as a numeric user, so that
+// Kubernetes can see that it is not root.
 func TestDockerfile(t *testing.T) {
 	stages := readDockerfile(t)
 	for _, name := range []string{"hotparam", "api"} {
@@ -71,8 +71,8 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// The go command understands the line that builds the programs, and would build both, with the
-// version where `hotparam version` looks for it.
+// The go command accepts the line that builds the programs, and would build both, with the version
+// where `hotparam version` looks for it.
 func TestDockerfileBuilds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the go command: left out with -short")

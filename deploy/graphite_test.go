@@ -19,7 +19,8 @@ import (
 
 const graphitePatience = 90 * time.Second
 
-// points are those of all series that the target names, and their sum.
+// points returns the number of series that the target names, the number of their points, and the
+// sum of the points.
 func points(g *real.GraphiteServer, target string) (series, n int, sum float64) {
 	for _, s := range g.Render(target, 10*time.Minute) {
 		series++
@@ -31,8 +32,8 @@ func points(g *real.GraphiteServer, target string) (series, n int, sum float64) 
 	return series, n, sum
 }
 
-// All keys are kept, also when they are many and new; each count is one point, of its
-// second; and a key that is not counted any more is not written any more.
+// All keys are kept, even if they are many and new. Each count is one point, at its second. A key
+// that is no longer counted is no longer written.
 func TestStatsDAndGraphite(t *testing.T) {
 	const keys = 1000
 	for name, test := range map[string]struct {
@@ -81,13 +82,13 @@ func TestStatsDAndGraphite(t *testing.T) {
 	}
 }
 
-// Whisper's numbers of ways to make coarser points.
+// The constants are Whisper's numbers of the ways to make coarser points.
 const (
 	average = 1
 	sum     = 2
 )
 
-// checkArchive sees that a file keeps an hour of seconds.
+// checkArchive checks that a file keeps an hour of seconds.
 func checkArchive(t *testing.T, path string, method uint32) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -110,7 +111,7 @@ func checkArchive(t *testing.T, path string, method uint32) {
 	}
 }
 
-// What the files say of each other's addresses is true, as they stand.
+// The files agree on each other's addresses, as they stand.
 func TestGraphiteFilesAgree(t *testing.T) {
 	for _, test := range []struct{ file, says, other, asks string }{
 		{"statsd/config.js", `graphitePort: (\d+)`, "graphite/carbon.conf", `LINE_RECEIVER_PORT = (\d+)`},

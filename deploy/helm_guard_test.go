@@ -14,8 +14,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// guardCases are values of the chart with a guard. ports are those of its Service, by name. If
-// ports is nil, the chart refuses the values.
+// guardCases are values of the chart with a guard. Their ports are the ports of its Service, by
+// name. If ports is nil, the chart refuses the values.
 var guardCases = []struct {
 	values string // a name for messages
 	guard  map[string]any
@@ -174,7 +174,7 @@ const sidecarHead = `# The guard as a sidecar of a gateway or an application, wh
 `
 
 // The template hotparam.guardSidecar gives a chart that depends on ours a sidecar that Kubernetes
-// and the program accept, and guard-sidecar.yaml is what it renders.
+// and the program accept. The file guard-sidecar.yaml is its output.
 func TestChartSidecar(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

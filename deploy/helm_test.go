@@ -41,7 +41,7 @@ func render(t *testing.T, cases ...chartCase) []chartAnswer {
 	return renderChart(t, "helm/hotparam", cases...)
 }
 
-// renderChart does what render does, for another chart.
+// renderChart does the same as render for another chart.
 func renderChart(t *testing.T, chart string, cases ...chartCase) []chartAnswer {
 	t.Helper()
 	python := real.Python(t, "helm-python-sdk==0.2.2", "kubernetes-validate==1.37.0")
@@ -77,7 +77,7 @@ func (a chartAnswer) component(name string) map[string]map[string]any {
 	return kinds
 }
 
-// field returns the value at a path of names in an object, or nil if it has none. Of a list it
+// field returns the value at a path of names in an object, or nil if it has none. In a list it
 // follows the first element.
 func field(object any, path ...string) any {
 	for _, name := range path {
@@ -182,9 +182,9 @@ func checkChartConfig(t *testing.T, kinds map[string]map[string]any) {
 	}
 }
 
-// checkChartPods checks that the pods of a workload have no more rights than they need, that the
-// Service and the policies select them, and that the file of the ConfigMap is mounted as a
-// directory: one that is mounted by subPath does not change with the ConfigMap.
+// checkChartPods checks that a workload's pods have no more rights than they need, and that the
+// Service and the policies select them. The ConfigMap's file must be mounted as a directory: with
+// subPath it would not change with the ConfigMap.
 func checkChartPods(t *testing.T, kinds map[string]map[string]any, workload, configMap string) {
 	t.Helper()
 	set := kinds[workload]

@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/checks/real"
 )
 
-// The rules are Prometheus's, and fire by time series as they should.
+// Prometheus accepts the rules, and they fire for the time series of their tests.
 func TestAlertsByPromtool(t *testing.T) {
 	t.Parallel()
 	promtool := real.Promtool(t)
@@ -25,7 +25,7 @@ func TestAlertsByPromtool(t *testing.T) {
 	}
 }
 
-// Prometheus understands the expressions: promtool reads them as rules.
+// Prometheus accepts the expressions: promtool reads them as rules.
 func TestDashboardByPromtool(t *testing.T) {
 	t.Parallel()
 	promtool := real.Promtool(t)

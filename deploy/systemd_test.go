@@ -20,7 +20,7 @@ import (
 // unitFiles are the units of all daemons.
 var unitFiles = []string{"systemd/hotparam-aggregator.service", "systemd/hotparam-guard.service", "systemd/hotparam-follow.service"}
 
-// readUnit returns the directives of a unit's sections: the values of each, in order.
+// readUnit returns the directives of a unit's sections. A directive has its values in order.
 func readUnit(t *testing.T, unitFile string) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(unitFile)

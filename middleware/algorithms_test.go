@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// everyOther is an algorithm of a user's own: it lets every other request pass.
+// everyOther is a custom algorithm that lets every other request pass.
 type everyOther struct{}
 
 func (everyOther) New(*rules.Quota, time.Duration) limiter.State { return new(flip) }
@@ -29,8 +29,8 @@ func (f *flip) Do(_ time.Duration, ask limiter.Request) limiter.Result {
 
 func (*flip) FreshAfter(time.Duration) time.Duration { return time.Hour }
 
-// Every algorithm and option of a quota holds rules with one bucket, keys and hot keys
-// alike. In passed there is a digit for each second: how many of five requests passed.
+// Every algorithm and option of a quota works for rules with one bucket, for keys and for hot
+// keys. Each digit of passed is a second's number of passed requests, of five.
 func TestAlgorithms(t *testing.T) {
 	perMinute := func(n int64) rules.Quota {
 		return rules.Quota{Rate: rules.Rate{N: n, Per: 4 * time.Second}, Burst: n}
@@ -109,7 +109,7 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// A locked key says for how long.
+// The refusal of a locked key states how long the lock lasts.
 func TestPenalty(t *testing.T) {
 	rule := limitRule(t, "r", "*", rules.By{}, 3600, 1)
 	rule.Limit.Penalty = time.Minute

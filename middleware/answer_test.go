@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// answering is an adapter as a framework's would be: all that it knows of the answer is what
-// the decision says.
+// answering returns a handler that works like a framework's adapter: it knows about the answer
+// only what the decision contains.
 func answering(g *Guard, seen *[]rules.Decision) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		made := 0
@@ -50,7 +50,7 @@ func answering(g *Guard, seen *[]rules.Decision) http.Handler {
 }
 
 type answerCase struct {
-	reason   rules.Reason // of the last decision
+	reason   rules.Reason // reason of the last decision
 	rules    rules.Rules
 	opts     []Option
 	before   func(*testing.T, *fixture)
@@ -60,7 +60,7 @@ type answerCase struct {
 	status   int
 }
 
-// answerCases has a case of each kind of decision.
+// answerCases returns a case for each kind of decision.
 func answerCases(t *testing.T) map[string]answerCase {
 	of := func(ruleset ...rules.Rule) rules.Rules { return rules.Rules{Rules: ruleset} }
 	limited := limitRule(t, "r", "*", byNames("q"), 3600, 1)
@@ -153,7 +153,7 @@ func answerCases(t *testing.T) map[string]answerCase {
 	}
 }
 
-// answered is a response as a client gets it.
+// answered is a response as a client receives it.
 type answered struct {
 	status int
 	header http.Header
@@ -186,8 +186,8 @@ func ask(t *testing.T, server *httptest.Server, method, target string) answered 
 	return answered{got.StatusCode, got.Header, string(body)}
 }
 
-// What Begin says with the decision is what Handler sends: status, headers and body, byte for
-// byte, for each kind of decision.
+// The answer of Begin's decision is what Handler sends: status, headers and body, byte for byte,
+// for each kind of decision.
 func TestBeginAnswersAsHandlerDoes(t *testing.T) {
 	for name, c := range answerCases(t) {
 		t.Run(name, func(t *testing.T) {
@@ -225,8 +225,8 @@ func TestBeginAnswersAsHandlerDoes(t *testing.T) {
 	}
 }
 
-// A handler's response that is too long to be kept is dropped, and one of a request that is
-// not of net/http gets what the guard knows of it.
+// A handler's response that is too long to keep is dropped. The handler for a request that is not
+// of net/http gets everything that the guard knows about it.
 func TestServeRecorded(t *testing.T) {
 	rule := serveRule(t, nil)
 	long := func(n int) (a rules.Answer, err error) {

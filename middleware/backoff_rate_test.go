@@ -1,6 +1,6 @@
 //go:build !race
 
-// What has one goroutine has no races: it runs without their detector alone.
+// These tests use a single goroutine, so they run only without the race detector.
 
 package middleware
 
@@ -17,7 +17,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// retryKinds are limits of all kinds, at n requests a second each.
+// retryKinds returns limits of all kinds, at n requests a second each.
 func retryKinds(tb testing.TB) map[string]func(n, burst int64) (rules.Rule, []Option) {
 	second := func(l *rules.Limit, n, burst int64) {
 		l.Quota = rules.Quota{Rate: rules.Rate{N: n, Per: time.Second}, Burst: burst}
@@ -57,8 +57,8 @@ func retryKinds(tb testing.TB) map[string]func(n, burst int64) (rules.Rule, []Op
 	}
 }
 
-// Clients that are refused are told to come back at most so many in each second as the limit
-// lets pass, and none before a retry can pass.
+// In each second, no more refused clients are asked to retry than the limit lets pass, and none
+// before a retry can pass.
 func TestRetriesComeAtTheLimitsRate(t *testing.T) {
 	for name, build := range retryKinds(t) {
 		t.Run(name, func(t *testing.T) {
@@ -98,8 +98,8 @@ func TestRetriesComeAtTheLimitsRate(t *testing.T) {
 	}
 }
 
-// A thousand clients of a limit of 50/s that do as they are told are all served within
-// about the twenty seconds that this takes, and none is refused again and again.
+// A thousand clients of a limit of 50/s that obey Retry-After are all served within about the
+// twenty seconds that this takes. None is refused again and again.
 func TestClientsThatObeyAreServed(t *testing.T) {
 	const clients, rate = 1000, 50
 	for name, build := range retryKinds(t) {

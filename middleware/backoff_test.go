@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Of more clients than fit into maxBackoff the rest is spread over all of it.
+// If more clients come than fit into maxBackoff, the rest is spread over all of it.
 func TestBackoffIsBounded(t *testing.T) {
 	var b backoffs
 	const n = 10_000
@@ -33,8 +33,8 @@ func TestBackoffIsBounded(t *testing.T) {
 	}
 }
 
-// Keys have lines of their own, even if many are in use, and a line that nobody stands in is
-// free for the next key.
+// Each key has its own line, even if many are in use. A line that has emptied is free for the next
+// key.
 func TestBackoffOfManyKeys(t *testing.T) {
 	var b backoffs
 	const keys = 1000
@@ -57,7 +57,7 @@ func TestBackoffOfManyKeys(t *testing.T) {
 	}
 }
 
-// Many goroutines take no place twice.
+// Concurrent goroutines never get the same place.
 func TestBackoffByManyAtOnce(t *testing.T) {
 	var b backoffs
 	var wait sync.WaitGroup
@@ -81,8 +81,8 @@ func TestBackoffByManyAtOnce(t *testing.T) {
 	}
 }
 
-// Instances share a limit, permits are given back as they were so far, and requests cost
-// what requests have cost: so far apart are clients told to come.
+// The interval between retries accounts for the instances that share a limit, the mean time
+// between returned permits, and the mean cost of requests.
 func TestBackoffInterval(t *testing.T) {
 	cost := limitRule(t, "r", "*", byNames("q"), 1, 1)
 	cost.Count = rules.Units

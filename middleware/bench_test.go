@@ -18,17 +18,17 @@ import (
 )
 
 // The benchmarks compare Check with the floor: the least that counting a
-// request's parameters can cost. Run both in one run, on one processor, since
-// the figures move with the machine and only the ratio holds:
+// request's parameters can cost. Run both in one run, on one processor. The
+// figures vary with the machine and only the ratio holds:
 //
 //	go test ./middleware -run - -bench 'Floor|Check' -cpu 1 -count 6
 //
-// Check/cold is to be at most 2 × Floor.
+// Check/cold should be at most 2 × Floor.
 
 const benchKeys = 100_000
 
-// benchQueries are queries of the values 0 to 99,999, in the manner of a format
-// with one %d, in an order where value k comes as often as Zipf's law says.
+// benchQueries returns queries with the values 0 to 99,999, formatted by a format with one %d.
+// Value k occurs as often as Zipf's law says.
 func benchQueries(format string) []string {
 	z := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, benchKeys-1)
 	queries := make([]string, 1<<17)
@@ -53,8 +53,7 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// canonicalByHand sorts a query that is known to have two parameters, with
-// nothing to decode.
+// canonicalByHand sorts a query that is known to have two parameters, with nothing to decode.
 func canonicalByHand(dst []byte, query string) []byte {
 	amp := 0
 	for query[amp] != '&' {
@@ -69,7 +68,7 @@ func canonicalByHand(dst []byte, query string) []byte {
 	return append(dst, second...)
 }
 
-// benchCases are requests that are not hot.
+// benchCases are requests whose keys are not hot.
 var benchCases = []struct {
 	name, rule, pattern, path, query string
 	by                               rules.By
@@ -86,8 +85,8 @@ var benchCases = []struct {
 	{"escapedpath", "GET /u/{id}", "GET /u/{id}", "/u/caf%C3%A9", "q=%d&b=2", byNames("q", "path:id")},
 }
 
-// sourceCases are requests that are not hot, by rules that name a parameter of each source.
-// set puts a value of it into the request.
+// sourceCases are requests that are not hot, by rules that name a parameter of each source. Its
+// set puts a value into the request.
 var sourceCases = []struct {
 	name, by string
 	set      func(r *http.Request, value string)
@@ -99,7 +98,7 @@ var sourceCases = []struct {
 	{"ctx", "ctx:user", func(*http.Request, string) {}},
 }
 
-// sourceValues are values for sourceCases, and the request that they are put into.
+// sourceValues returns values for sourceCases, and the request that they are put into.
 func sourceValues(name string) (*http.Request, []string) {
 	r := &http.Request{RemoteAddr: "10.0.0.1:80", Header: http.Header{"X-Plan": {""}, "Cookie": {""}, "X-Forwarded-For": {""}}}
 	values := benchQueries("theme=dark; cart=c%d; lang=en")
@@ -119,7 +118,7 @@ func sourceValues(name string) (*http.Request, []string) {
 	return r, values
 }
 
-// sourceFixture is a guard for one of sourceCases. The context's user is *user.
+// sourceFixture returns a guard for one of sourceCases. The context's user is *user.
 func sourceFixture(tb testing.TB, by string, user *string, opts ...Option) *fixture {
 	return newFixtureOf(tb, rules.Rules{
 		Rules:  []rules.Rule{hotRule(tb, "r", "GET /search", byNames(by), 3600, 1)},
@@ -197,8 +196,8 @@ func BenchmarkCheck(b *testing.B) {
 	})
 }
 
-// BenchmarkCheckParallel is a request that is not hot, on all processors at a
-// time; ns/op is to fall as -cpu rises.
+// BenchmarkCheckParallel measures a request that is not hot, on all processors at a time. Its
+// ns/op should fall as -cpu rises.
 func BenchmarkCheckParallel(b *testing.B) {
 	queries := benchQueries("q=%d&b=2")
 	g := benchGuard(b, hotRule(b, "r", "GET /search", byAll, 3600, 1), "GET /search", "/search", queries)
@@ -212,8 +211,8 @@ func BenchmarkCheckParallel(b *testing.B) {
 	})
 }
 
-// benchGuard is a guard with the real clock whose collector flushes as in
-// production, after it has seen all queries.
+// benchGuard returns a guard with the real clock that has seen all queries. Its collector flushes
+// as in production.
 func benchGuard(b *testing.B, rule rules.Rule, pattern, path string, queries []string) *fixture {
 	b.Helper()
 	start := time.Now()
@@ -247,7 +246,7 @@ func (f *fixture) warm(b *testing.B, n int, request func(i int)) {
 	})
 }
 
-// BenchmarkCheckRedacted is a request whose key has one value that is redacted.
+// BenchmarkCheckRedacted measures a request whose key has one redacted value.
 func BenchmarkCheckRedacted(b *testing.B) {
 	for _, redacts := range []bool{false, true} {
 		name := map[bool]string{false: "plain", true: "redacted"}[redacts]

@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// The benchmarks of bodies compare a whole Check, which reads the body, finds the parameter
-// and counts its key, and then the same bytes read again, with what decoding them costs a
-// handler: ParseForm, and json.Unmarshal into any and into a struct that has the one field.
+// The benchmarks of bodies measure a whole Check: it reads the body, finds the parameter and
+// counts its key, and then the same bytes are read again. They compare it with the decoding
+// in a handler: ParseForm, and json.Unmarshal into any and into a struct with the one field.
 //
 //	go test ./middleware -run - -bench 'Form|JSON' -cpu 1 -count 6
 
-// benchForm is a form with about so many bytes.
+// benchForm returns a form of about size bytes.
 func benchForm(size int) string {
 	text := "user=ann%40shop.example&csrf=0a1b2c3d&remember=1"
 	for i := 0; len(text) < size; i++ {
@@ -26,7 +26,7 @@ func benchForm(size int) string {
 	return text
 }
 
-// benchJSON is a document with about so many bytes.
+// benchJSON returns a document of about size bytes.
 func benchJSON(size int) string {
 	text := `{"user":{"id":"ann","plan":"gold"},"remember":true,"cart":[`
 	for i := 0; len(text) < size; i++ {

@@ -14,8 +14,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// readValues has the guard's rules read the request's body, as Check does, and returns the
-// values that they find of one parameter, each once.
+// readValues reads the request's body as Check does, and returns the distinct values that the
+// guard's rules find of one parameter.
 func readValues(f *fixture, r *http.Request, p rules.Param) (values []string, unread bool) {
 	in := Request{Context: r.Context(), Method: r.Method, Path: "/s", Query: r.URL.RawQuery, Pattern: "/s", HTTP: r}
 	route := f.routeOf(&in)
@@ -61,7 +61,7 @@ func fuzzFixture(tb testing.TB, by string) (*fixture, rules.Param) {
 	return newFixture(tb, rules.Rules{Rules: []rules.Rule{rule}, Bodies: rules.Bodies{Max: fuzzMax}}), rule.By.Names[0]
 }
 
-// checkReplay compares what the handler reads with what the client sent.
+// checkReplay compares the body that the handler reads with the bytes that the client sent.
 func checkReplay(t *testing.T, f *fixture, r *http.Request, want []byte, end error) {
 	t.Helper()
 	got, err := io.ReadAll(r.Body)
@@ -76,8 +76,8 @@ func checkReplay(t *testing.T, f *fixture, r *http.Request, want []byte, end err
 	}
 }
 
-// What a rule finds in a form is what net/http finds there; and beside errors of net/http at
-// least as much, or the key for what cannot be read.
+// A rule finds the same values in a form as net/http. If net/http fails, the rule finds at least
+// as many, or the key for unreadable bodies.
 func FuzzForm(f *testing.F) {
 	multipart := "--x\r\nContent-Disposition: form-data; name=user\r\n\r\nann\r\n--x\r\nContent-Disposition: form-data; name=\"user\"; filename=f\r\n\r\nbob\r\n--x--"
 	for _, seed := range []string{"user=ann&user=bob", "u%73er=%zz;&user=a+b", "user", "&&=&user==", multipart, multipart[:60], strings.Repeat("user=a&", 100), "", "user=\xff"} {
@@ -130,8 +130,8 @@ func isSubset(part, all []string) bool {
 	return true
 }
 
-// What a rule finds in JSON is what encoding/json finds there, in whatever case, and in each
-// of the members of one name.
+// A rule finds the same values in JSON as encoding/json, in either case of names, and in each
+// member of a repeated name.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":{"b":1}}`, `{"a":[{"b":"x"},{"B":"y"}],"A":{"b":true}}`, `{"a":[{"b":null},[{"b":1.0}]]}`, `{"\u0061":{"b":"\ud800\n"}}`, `[{"a":1}] `, `{"a":`, `{"a":{"b":1}}x`,
@@ -188,13 +188,13 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// fuzzPaths are paths and their steps; "[]" is each element.
+// fuzzPaths are paths and their steps. The step "[]" stands for each element.
 var fuzzPaths = []struct {
 	name  string
 	steps []string
 }{{"a.b", []string{"a", "b"}}, {"a.*.b", []string{"a", "[]", "b"}}, {"*.a", []string{"[]", "a"}}, {"k", []string{"k"}}, {`a\.b`, []string{"a.b"}}}
 
-// valuesOf walks what encoding/json has decoded.
+// valuesOf collects the values at steps in a value that encoding/json has decoded.
 func valuesOf(found []string, v any, steps []string) []string {
 	if len(steps) == 0 {
 		if text, ok := scalarOf(v); ok {
@@ -234,7 +234,8 @@ func scalarOf(v any) (string, bool) {
 	return "", false
 }
 
-// tokensOf walks the tokens of encoding/json, so that it sees each member of a name.
+// tokensOf collects them from the tokens of encoding/json, which include each member of a repeated
+// name.
 func tokensOf(t *testing.T, body []byte, steps []string) (found []string) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()

@@ -1,6 +1,6 @@
 //go:build !race
 
-// It is long, and the race detector sees the same code by shorter bodies.
+// The test takes long, and shorter bodies run the same code under the race detector.
 
 package middleware
 
@@ -14,8 +14,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A body of 1 GB goes through in a stream, both ways, and takes no more memory than the
-// largest that is read.
+// A body of 1 GB is streamed both ways, and takes no more memory than the largest body that the
+// guard reads.
 func TestLargeBodiesStream(t *testing.T) {
 	size := int64(1 << 30)
 	if testing.Short() {

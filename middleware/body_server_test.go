@@ -21,7 +21,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// tellBody answers with all that it sees of the body.
+// tellBody answers with everything that it sees of the body.
 func tellBody(w http.ResponseWriter, r *http.Request) {
 	length, encoding := r.ContentLength, slices.Clone(r.TransferEncoding)
 	declared := slices.Sorted(maps.Keys(r.Trailer))
@@ -45,7 +45,7 @@ func tellBody(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "length %d %v, %d bytes %x, ended %v, again %v, trailers %v %v, close %v, after %v, form %v", length, encoding, n, h.Sum(nil), err, again, declared, trailers, closed, after, r.Form)
 }
 
-// tellForm answers with what net/http parses.
+// tellForm answers with the result of net/http's parser.
 func tellForm(w http.ResponseWriter, r *http.Request) {
 	err := r.ParseMultipartForm(1 << 20)
 	files := 0
@@ -61,7 +61,7 @@ func bodyRules(tb testing.TB) rules.Rules {
 	return rules.Rules{Rules: []rules.Rule{hotRule(tb, "r", "/", byNames("form:user", "json:user"), 0, 0)}}
 }
 
-// bodyServers are a server whose handlers are guarded, and one whose handlers are not.
+// bodyServers returns a server whose handlers are guarded, and one whose handlers are not.
 func bodyServers(t *testing.T, f *fixture, http2 bool) (guarded, plain *httptest.Server) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/tell", tellBody)
@@ -90,8 +90,8 @@ func bodyServers(t *testing.T, f *fixture, http2 bool) (guarded, plain *httptest
 	return start(f.Handler(mux)), start(mux)
 }
 
-// Whatever the body, the handler sees what it would see without a guard. (Whether the server
-// then keeps the connection may differ: of a body that was read in part less is left.)
+// Whatever the body, the handler sees the same as without a guard. (Whether the server then keeps
+// the connection may differ: less is left of a body that was partly read.)
 func TestHandlersSeeTheSameBody(t *testing.T) {
 	large := strings.Repeat("0123456789", 30_000)
 	var zipped bytes.Buffer
@@ -189,8 +189,8 @@ func TestNoContinueForDenied(t *testing.T) {
 	}
 }
 
-// A request whose body is not read, for want of room or for what it declares, is answered
-// without one, and without a wait for it.
+// A request whose body is not read, because of a lack of room or of its headers, is answered
+// without the body and without waiting for it.
 func TestNoContinueForUnread(t *testing.T) {
 	ruleset := bodyRules(t)
 	ruleset.Rules[0].Unread = rules.UnreadReject
@@ -223,8 +223,8 @@ func TestNoContinueForUnread(t *testing.T) {
 	}
 }
 
-// A client that goes away, or is too slow for the server's deadline, is told to the handler
-// as ever.
+// A handler gets the usual errors from a client that disconnects or is too slow for the server's
+// deadline.
 func TestClientsThatDoNotFinish(t *testing.T) {
 	for _, how := range []string{"goes away", "is slow"} {
 		told := make(chan string, 1)
@@ -259,8 +259,8 @@ func TestClientsThatDoNotFinish(t *testing.T) {
 	}
 }
 
-// A request to upgrade is left alone, and its connection can be taken over; so can that of a
-// request whose body was read.
+// A request to upgrade is left alone, and its connection can be hijacked. So can the connection of
+// a request whose body was read.
 func TestHijackBehindBodies(t *testing.T) {
 	f := newFixture(t, bodyRules(t))
 	mux := http.NewServeMux()

@@ -17,7 +17,7 @@ const (
 	jsonType = "application/json"
 )
 
-// spiedBody is a body that counts how often it is read.
+// spiedBody is a body that counts its reads.
 type spiedBody struct {
 	io.Reader
 	reads, closes int
@@ -38,7 +38,7 @@ func post(contentType, text string) (Request, *spiedBody) {
 	return Request{Context: r.Context(), Method: "POST", Path: "/s", Pattern: "POST /s", HTTP: r}, body
 }
 
-// Each value of the parameters that a rule names is a key, wherever the body has it.
+// Each value of the parameters that a rule names makes a key, wherever it is in the body.
 func TestKeysOfBodies(t *testing.T) {
 	multipart := "--x\r\nContent-Disposition: form-data; name=\"user\"\r\n\r\nann\r\n" +
 		"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"user\"\r\n\r\nuser=bob\r\n" +
@@ -153,7 +153,7 @@ func TestPathsOfJSON(t *testing.T) {
 	}
 }
 
-// More than 64 paths are found, too.
+// More than 64 paths work, too.
 func TestManyPaths(t *testing.T) {
 	var ruleset []rules.Rule
 	var text strings.Builder
@@ -170,7 +170,7 @@ func TestManyPaths(t *testing.T) {
 	}
 }
 
-// A body is read only if a rule depends on it, and after all that may deny without it.
+// A body is read only if a rule depends on it, and after all rules that may deny without it.
 func TestBodiesAreReadLast(t *testing.T) {
 	byUser := func(id string) rules.Rule { return limitRule(t, id, "POST /s", byNames("form:user"), 1, 100) }
 	elsewhere := byUser("elsewhere")
@@ -226,8 +226,8 @@ func TestBodiesAreReadLast(t *testing.T) {
 	}
 }
 
-// The backend is asked before a body is read, and once more for the rules that depend on it.
-// What it granted is given back if these deny.
+// The backend is asked before a body is read, and once more for the rules that depend on it. If
+// these deny, its first grant is returned.
 func TestBackendIsAskedBeforeBodies(t *testing.T) {
 	backend := newShared(t)
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{

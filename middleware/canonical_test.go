@@ -1,6 +1,6 @@
 //go:build !race
 
-// What has one goroutine has no races: it runs without their detector alone.
+// These tests use a single goroutine, so they run only without the race detector.
 
 package middleware
 
@@ -14,8 +14,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What a guard counts is canonical: an aggregator that takes its lines for those of
-// another program counts the same keys.
+// Keys that a guard counts are canonical: an aggregator that takes its lines for those of another
+// program counts the same keys.
 func TestCountedKeysAreLeftAsTheyAre(t *testing.T) {
 	seen := 0
 	rapid.Check(t, func(rt *rapid.T) {

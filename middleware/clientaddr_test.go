@@ -88,7 +88,7 @@ func TestClientAddr(t *testing.T) {
 	}
 }
 
-// hop is one entry of a header, and what it says.
+// hop is one entry of a header, and its text in each header.
 type hop struct {
 	addr string // "" if none
 	text map[rules.ClientHeader]string
@@ -117,8 +117,8 @@ func drawHop(t *rapid.T) hop {
 	return hop{addr, map[rules.ClientHeader]string{rules.XForwardedFor: plain, rules.Forwarded: node}}
 }
 
-// The client is the first from the right that is not trusted, whatever stands on the left of
-// it, and however the header is cut into lines.
+// The client is the first untrusted hop from the right, whatever stands to its left and however
+// the header is split into lines.
 func TestClientAddrIsThatOfTheChain(t *testing.T) {
 	trusted := []string{"10.0.0.0/8", "fd00::/8"}
 	isOurs := func(addr string) bool {
@@ -137,7 +137,7 @@ func TestClientAddrIsThatOfTheChain(t *testing.T) {
 		}
 		hops := rapid.SliceOfN(rapid.Custom(drawHop), 0, 6).Draw(t, "hops")
 		want := peer.addr
-		end := len(hops) // what is read
+		end := len(hops) // entries that are read
 		for end > 0 && isOurs(want) && hops[end-1].addr != "" {
 			end--
 			want = hops[end].addr
@@ -161,8 +161,8 @@ func TestClientAddrIsThatOfTheChain(t *testing.T) {
 	})
 }
 
-// Whatever a header holds, the address is the peer's or one that stands in it, and of a peer
-// that is not trusted always its own.
+// Whatever a header contains, the address is the peer's or one in the header. For an untrusted
+// peer it is always the peer's own.
 func FuzzClientAddr(f *testing.F) {
 	f.Add("10.0.0.1:80", "192.0.2.7, 10.0.0.2", `for="[2001:db8::7]:80"`)
 	f.Add("@", `"`, `for="a\", for=1.1.1.1`)
@@ -187,7 +187,7 @@ func FuzzClientAddr(f *testing.F) {
 			if ok && (got.Zone() != "" || got.Is4In6()) {
 				t.Fatalf("%v", got)
 			}
-			// Whoever is on the right of a client decides.
+			// The hop to the right of a client decides.
 			r.Header = http.Header{"X-Forwarded-For": {xff + ", 192.0.2.7"}, "Forwarded": {forwarded + `, for="192.0.2.7:1"`}}
 			r.RemoteAddr = "10.0.0.1:1"
 			if got, _ := clientAddr(proxies(kind, "10.0.0.0/8"), r); got.String() != "192.0.2.7" {

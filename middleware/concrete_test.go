@@ -1,6 +1,6 @@
 //go:build !race
 
-// What has one goroutine has no races: it runs without their detector alone.
+// These tests use a single goroutine, so they run only without the race detector.
 
 package middleware
 
@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Paths as routes are counted, and logged once when there are too many to be meant.
+// Routes that look like paths are counted, and logged once when they are too many to be intended.
 func TestConcreteRoutes(t *testing.T) {
 	var log strings.Builder
 	rules := rules.Rules{Rules: []rules.Rule{
@@ -71,7 +71,7 @@ func TestConcreteRoutes(t *testing.T) {
 	}
 }
 
-// Whatever routes have in common, it is logged once when there is no room for more.
+// Whatever the routes have in common, it is logged once when there is no room for more.
 func TestTooManyRoutes(t *testing.T) {
 	for name, ask := range map[string]func(*fixture, string){
 		"patterns":  func(f *fixture, name string) { f.Check(Request{Method: "GET", Pattern: "/" + name}) },
@@ -97,7 +97,7 @@ func TestTooManyRoutes(t *testing.T) {
 	}
 }
 
-// A resource that is spelled as a path of a template is one, too.
+// A resource that is spelled like a path of a template counts as one, too.
 func TestConcreteResources(t *testing.T) {
 	var log strings.Builder
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "users", "GET /u/{id}", byAll, 1000, 1)}},
@@ -116,7 +116,7 @@ func TestConcreteResources(t *testing.T) {
 	}
 }
 
-// However often rules are reloaded, the log is bounded.
+// However often rules are reloaded, the number of logged lines is bounded.
 func TestConcreteRoutesAreLoggedRarely(t *testing.T) {
 	var log strings.Builder
 	rules := func() *rules.Rules {
@@ -136,8 +136,8 @@ func TestConcreteRoutesAreLoggedRarely(t *testing.T) {
 	}
 }
 
-// Clients choose methods: none of them grows the cache without end, nor keeps
-// the common ones out of it.
+// Clients choose methods. They can neither grow the cache without bound nor keep the common
+// methods out of it.
 func TestRoutesAreBounded(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
 	for i := range 10_000 {

@@ -17,7 +17,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// busyRule has so many requests served at a time; wait 0: nobody waits.
+// busyRule returns a rule that serves a limited number of requests at a time. With a wait of 0 no
+// request waits.
 func busyRule(tb testing.TB, id string, by rules.By, concurrency int, wait time.Duration) rules.Rule {
 	tb.Helper()
 	r := limitRule(tb, id, "*", by, 1, 1)
@@ -28,7 +29,7 @@ func busyRule(tb testing.TB, id string, by rules.By, concurrency int, wait time.
 	return r
 }
 
-// letIn begins a request that is let in, and has a ticket.
+// letIn begins a request that is let in, and returns its ticket.
 func letIn(tb testing.TB, f *fixture, req Request) *Ticket {
 	tb.Helper()
 	d, ticket := f.Begin(req)
@@ -38,8 +39,8 @@ func letIn(tb testing.TB, f *fixture, req Request) *Ticket {
 	return ticket
 }
 
-// A request that goes back to the pool keeps no lease alive: not one that its ticket has
-// taken over, not one that it has released.
+// A request that returns to the pool keeps no lease alive, neither one that its ticket has taken
+// over nor one that it has released.
 func TestPooledRequestsHoldNoLeases(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{busyRule(t, "a", byNames("q"), 1, 0), busyRule(t, "b", rules.By{}, 1, 0)}})
 	for name, holds := range map[string]bool{"a ticket's": true, "released": false} {
@@ -63,7 +64,8 @@ func TestPooledRequestsHoldNoLeases(t *testing.T) {
 	}
 }
 
-// A permit is held from Begin to End: of one semaphore, of a key, of a hot key.
+// A permit is held from Begin to End, whether the semaphore is for all requests, for a key or for
+// a hot key.
 func TestConcurrency(t *testing.T) {
 	hot := busyRule(t, "r", byNames("q"), 2, 0)
 	hot.Hot = []rules.Threshold{rules.NewThreshold(rules.Rate{N: 100, Per: time.Second})}
@@ -117,7 +119,8 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// The slow call of the article: 8 at a time, the others wait, at most 2 s and so many.
+// The slow API of the article serves 8 requests at a time. The others wait for at most 2 s, in a
+// line of bounded length.
 func TestSlowAPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := busyRule(t, "slow", rules.By{}, 8, 2*time.Second)
@@ -142,7 +145,7 @@ func TestSlowAPI(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// 8 at once, 8 after 1.5 s; 12 waited for 2 s in vain, 2 found the line full.
+		// 8 at once, 8 after 1.5 s. 12 waited for 2 s without success, 2 found the line full.
 		if most.Load() != 8 || len(at[200]) != 16 || len(at[503]) != 14 {
 			t.Errorf("%d at a time, %v", most.Load(), at)
 		}
@@ -155,8 +158,8 @@ func TestSlowAPI(t *testing.T) {
 	})
 }
 
-// Rate and concurrency together: who is refused for want of a permit gets its tokens
-// back, and who waits for a token holds no permit meanwhile.
+// Rate and concurrency together: a request that gets no permit gets its tokens back, and a request
+// that waits for a token holds no permit during the wait.
 func TestRateAndConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := limitRule(t, "r", "*", rules.By{}, 1, 3)
@@ -178,7 +181,7 @@ func TestRateAndConcurrency(t *testing.T) {
 	})
 }
 
-// What a request has waited for its tokens is part of the time that it may wait.
+// The time that a request has waited for tokens counts towards its maximum wait.
 func TestWaitsNoLongerInAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := waitRule(t, "r", rules.By{}, tenASecond, 1, time.Second)
@@ -193,7 +196,7 @@ func TestWaitsNoLongerInAll(t *testing.T) {
 	})
 }
 
-// A permit comes back whatever becomes of the handler.
+// A permit is returned however the handler ends.
 func TestPermitComesBack(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{busyRule(t, "r", rules.By{}, 1, 0)}})
 	gone := make(chan struct{})
@@ -257,7 +260,7 @@ func TestPermitComesBack(t *testing.T) {
 	}
 }
 
-// Who has waited in the line and hangs up leaves it.
+// A client that hangs up while it waits leaves the line.
 func TestGoneFromTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := running(t, []rules.Rule{busyRule(t, "r", rules.By{}, 1, time.Minute)})
@@ -286,7 +289,7 @@ func TestGoneFromTheLine(t *testing.T) {
 	})
 }
 
-// A client that has gone before is no reason to refuse where nobody waits.
+// A client that has already disconnected is not refused for that if there is nothing to wait for.
 func TestGoneBefore(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -302,8 +305,8 @@ func TestGoneBefore(t *testing.T) {
 	}
 }
 
-// Two rules with concurrency: a permit of the first is given back if the second has
-// none, and no two requests wait for each other.
+// Two rules with concurrency: a permit of the first is returned if the second has none, and no two
+// requests wait for each other.
 func TestPermitsOfManyRules(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{busyRule(t, "all", rules.By{}, 2, 0), busyRule(t, "each", byNames("q"), 1, 0)}})
 	ticket := letIn(t, f, search)
@@ -320,7 +323,7 @@ func TestPermitsOfManyRules(t *testing.T) {
 	other.End(Cost{})
 }
 
-// Of a hot key the requests are told that passed by all rules.
+// For a hot key the counter includes the requests that passed all rules.
 func TestPermitsOfHotKeys(t *testing.T) {
 	hot := hotRule(t, "hot", "*", byNames("q"), 1, 10)
 	hot.Limit.Concurrency = 5
@@ -344,14 +347,14 @@ func testPermitsOfHotKeys(t *testing.T, hot rules.Rule) {
 	ticket.End(Cost{})
 }
 
-// panicking is a semaphore of a user's own that panics.
+// panicking is a custom semaphore that panics.
 type panicking struct{}
 
 func (panicking) Acquire(context.Context, string, semaphore.Request) (semaphore.Lease, rules.Decision, error) {
 	panic("inside")
 }
 
-// A request that passes since something panicked keeps nothing of what it had got.
+// A request that passes because of a panic keeps nothing that it was granted before.
 func TestPanicGivesBack(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		limitRule(t, "rate", "*", rules.By{}, 1, 1), busyRule(t, "here", rules.By{}, 1, 0), exactly(busyRule(t, "all", rules.By{}, 1, 0), ""),
@@ -366,7 +369,7 @@ func TestPanicGivesBack(t *testing.T) {
 	}
 }
 
-// By priority the line is overtaken, and a bucket has something left for the first.
+// Requests with priority overtake the line, and a bucket keeps a reserve for them.
 func TestPriority(t *testing.T) {
 	first := &rules.Priority{Name: "tier", First: []string{"gold", "silver"}}
 	t.Run("line", func(t *testing.T) {
@@ -437,7 +440,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// A shadow rule with concurrency refuses nobody.
+// A shadow rule with concurrency refuses no request.
 func TestConcurrencyInShadow(t *testing.T) {
 	rule := busyRule(t, "r", rules.By{}, 1, 0)
 	rule.Limit.Mode = rules.ModeShadow

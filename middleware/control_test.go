@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// control puts exactly these controls in force: an action, a space, a member each.
+// control puts exactly these controls in force, each an action, a space and a member.
 func (f *fixture) control(tb testing.TB, orders ...[2]string) {
 	tb.Helper()
 	var list []rules.Control
@@ -28,7 +28,7 @@ func (f *fixture) control(tb testing.TB, orders ...[2]string) {
 	f.SetControls(list)
 }
 
-// ofQ is a request for a value of q.
+// ofQ returns a request with a value of q.
 func ofQ(q string) Request { return get("GET /s", "/s", "q="+q) }
 
 func TestControls(t *testing.T) {
@@ -61,7 +61,7 @@ func TestControls(t *testing.T) {
 	}
 }
 
-// A blocked request gets the answer that a blocked value of the file gets.
+// A blocked request gets the same answer as a value that the file blocks.
 func TestBlockedAnswer(t *testing.T) {
 	for name, mode := range map[string]rules.Mode{"limit": rules.ModeLimit, "shadow": rules.ModeShadow, "wait": rules.ModeWait, "serve": rules.ModeServe} {
 		rule := hotRule(t, "r", "GET /s", byNames("q"), 1, 1)
@@ -92,8 +92,8 @@ func TestBlockedAnswer(t *testing.T) {
 	}
 }
 
-// A pinned key is held by whatever its rule's limit is, and to the rule's own limit, not to an
-// exception's.
+// A pinned key is limited whatever the kind of its rule's limit, and by the rule's own limit, not
+// by an exception's.
 func TestPins(t *testing.T) {
 	vip := hotRule(t, "r", "GET /s", byNames("q"), 1, 3)
 	vip.Except = []rules.Exception{{Values: is("q", "vip"), Limit: limit(1, 50)}, {Values: is("q", "evil"), Action: rules.Block}, {Values: is("q", "probe"), Action: rules.Allow}}
@@ -238,8 +238,8 @@ func TestPins(t *testing.T) {
 	})
 }
 
-// A key that is pinned, published and marked in turn keeps what was taken, and a spared one is
-// held while it is pinned.
+// A key that is alternately pinned, published and marked keeps its used tokens. A spared key is
+// limited while it is pinned.
 func TestPinsForgiveNothing(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 10)}})
 	const member = "r GET /s?q=1"
@@ -279,7 +279,7 @@ func TestPinsForgiveNothing(t *testing.T) {
 	}
 }
 
-// Rules that change keep their controls, and a pin waits until its rule has a limit.
+// A rule that changes keeps its controls, and a pin waits until its rule has a limit.
 func TestControlsOutliveRules(t *testing.T) {
 	watched := hotRule(t, "r", "GET /s", byNames("q"), 1, 2)
 	held := watched
@@ -301,8 +301,8 @@ func TestControlsOutliveRules(t *testing.T) {
 	}
 }
 
-// What a request with controls does is what this reference says: any block, any allow, pin,
-// then the exceptions of the file. A request has several keys of a rule, some hot.
+// Requests with controls follow this order of precedence: any block, any allow, pin, then the
+// exceptions of the file. A request has several keys of a rule, some hot.
 func TestControlsTakePrecedence(t *testing.T) {
 	values := []string{"a", "b", "c"}
 	excepted := []rules.Action{rules.Adjust, rules.Allow, rules.Block}
@@ -335,7 +335,7 @@ func TestControlsTakePrecedence(t *testing.T) {
 		f.control(t, orders...)
 		asked := rapid.SliceOfNDistinct(rapid.SampledFrom(values), 1, 3, rapid.ID).Draw(rt, "asked")
 
-		// The reference: how many requests pass, and which keys are counted.
+		// The reference computes how many requests pass and which keys are counted.
 		passes, counts := 1000, map[string]bool{}
 		blocked, allowed := false, false
 		for _, v := range asked {
@@ -386,7 +386,7 @@ func TestControlsTakePrecedence(t *testing.T) {
 	})
 }
 
-// An explanation says what controls do.
+// An explanation states the effect of controls.
 func TestExplainControls(t *testing.T) {
 	ruleset := &rules.Rules{Namespace: "test", Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 1)}}
 	for action, allowed := range map[rules.ControlAction]bool{rules.ControlBlock: false, rules.ControlAllow: true, rules.ControlPin: true} {

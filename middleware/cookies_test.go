@@ -23,7 +23,7 @@ func cookiesOf(lines []string, name string) (values []string) {
 	return values
 }
 
-// The cookies of a name are those that net/http finds.
+// The cookies of a name are the same as net/http finds.
 func FuzzCookies(f *testing.F) {
 	for _, line := range []string{"", "cart=1", "cart=1; cart=2", ` cart = "a b" ;x`, `cart="`, "cart", "=cart", "cart=a\\b; cart=\x7f; cart=c", "\tcart=1 ;;; cart=", "cart2=1;car=2;cart=3", `cart=""`, "cart= 1", "cart\n=1"} {
 		f.Add(line, line, "cart")
@@ -45,8 +45,8 @@ func FuzzCookies(f *testing.F) {
 	})
 }
 
-// A flood of cookies hides none, makes a bounded number of keys, and takes time in
-// proportion.
+// A flood of cookies hides none, makes a bounded number of keys, and takes time in proportion to
+// its size.
 func TestFloodsOfCookiesAndHeaders(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byNames("cookie:cart", "header:x-plan"), 0, 0)
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})

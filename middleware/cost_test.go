@@ -11,7 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// costRule counts costs of keys by q, and holds hot ones to perHour of the unit.
+// costRule returns a rule that counts the costs of keys by q, and limits hot keys to perHour of
+// the unit.
 func costRule(tb testing.TB, id string, unit rules.Unit, perHour, burst int64) rules.Rule {
 	r := hotRule(tb, id, "GET /s", byNames("q"), perHour, burst)
 	r.Count = unit
@@ -43,8 +44,8 @@ func TestCostIn(t *testing.T) {
 	}
 }
 
-// Costs are counted at the end, by all rules that want them, and a key that is
-// hot waits until what it cost is earned.
+// Costs are counted at the end, for all rules that need them. A hot key then waits until its cost
+// has been earned.
 func TestCostsOfHotKeys(t *testing.T) {
 	requests := hotRule(t, "requests", "GET /s", byNames("q"), 0, 0)
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
@@ -93,7 +94,7 @@ func TestCostsOfHotKeys(t *testing.T) {
 	}
 }
 
-// What another rule refuses has cost nothing, and its tokens are given back.
+// A request that another rule refuses costs nothing, and its tokens are returned.
 func TestRefusedByAnother(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		costRule(t, "bytes", rules.Bytes, 1, 100), limitRule(t, "one", "GET /s", rules.By{}, 1, 1), limitRule(t, "two", "GET /s", rules.By{}, 1, 2),
@@ -123,7 +124,7 @@ func TestCostsWithoutHot(t *testing.T) {
 				want(t, d, rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 10, Remaining: 10 - 4*int64(i), Rule: "r"})
 				ticket.End(Cost{Units: cost})
 			}
-			// 98 are owed, of which a minute is remembered.
+			// The debt is 98 units, of which the limit remembers a minute's worth.
 			want(t, f.Check(search), rules.Decision{Reason: rules.ReasonLimited, Limit: 10, RetryAfter: 61 * time.Second, Rule: "r"})
 			d, ticket := f.Begin(get("GET /s", "/s", "q=2"))
 			if d.Allowed != (name == "keyed") || (ticket != nil) != d.Allowed {
@@ -161,7 +162,7 @@ func TestEnterCost(t *testing.T) {
 	}
 }
 
-// More than one Add can take is counted in parts.
+// A cost larger than one Add can take is counted in parts.
 func TestHugeCost(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{costRule(t, "r", rules.Bytes, 0, 0)}})
 	_, ticket := f.Begin(search)
@@ -171,7 +172,7 @@ func TestHugeCost(t *testing.T) {
 	}
 }
 
-// A panic of ours at the end fails nobody.
+// A panic of the guard at the end fails no request.
 func TestEndPanics(t *testing.T) {
 	broken := false
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{costRule(t, "r", rules.Units, 1, 1)}},
@@ -189,7 +190,7 @@ func TestEndPanics(t *testing.T) {
 	}
 }
 
-// Many at a time: every cost is counted, and every ticket has its own keys.
+// With many concurrent requests every cost is counted, and every ticket has its own keys.
 func TestConcurrentCosts(t *testing.T) {
 	const workers, each = 8, 1000
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
@@ -219,7 +220,7 @@ func TestConcurrentCosts(t *testing.T) {
 }
 
 func TestAddCost(t *testing.T) {
-	AddCost(t.Context(), 5) // nobody asks
+	AddCost(t.Context(), 5) // no one collects it
 	ctx, outer := withSpent(t.Context())
 	AddCost(ctx, 5)
 	inner, own := withSpent(ctx)
@@ -235,7 +236,7 @@ func TestAddCost(t *testing.T) {
 	}
 }
 
-// What a handler adds to the context of CollectCost is charged with the rest.
+// Costs that a handler adds to the context of CollectCost are charged with the rest.
 func TestCollectCost(t *testing.T) {
 	rule := hotRule(t, "r", "*", byNames("q"), 3600, 10)
 	rule.Count = rules.Units

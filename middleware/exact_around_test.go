@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Demand far beyond a limit does not reach the backend: what it denies is denied here
-// until the time that it named.
+// Demand far beyond a limit does not reach the backend: a key that the backend denies is denied
+// here until the time that it named.
 func TestExactFarBeyondTheLimit(t *testing.T) {
 	back := newShared(t)
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{exactly(limitRule(t, "r", "*", byNames("q"), 1, 4), "")}}, WithBackend(back))
@@ -33,7 +33,7 @@ func TestExactFarBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// A client that has hung up is held to the limit all the same.
+// A client that has hung up still counts against the limit.
 func TestExactHungUp(t *testing.T) {
 	back := newShared(t)
 	back.setErr(errors.New("i/o timeout"))

@@ -17,12 +17,12 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// shared is a backend that instances share, and that tells what it was asked.
+// shared is a backend that instances share, and that records its calls.
 type shared struct {
 	*limiter.Memory
 	mu       sync.Mutex
 	calls    [][]limiter.Op
-	err      error // not nil: it is away
+	err      error // if set, the backend is unavailable
 	together bool  // it knows Together
 }
 
@@ -60,7 +60,7 @@ func (s *shared) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.
 	return nil
 }
 
-// asked are the ops of the calls since the last time, by name, key and kind.
+// asked returns the operations of the calls since the last time, by name, key and kind.
 func (s *shared) asked() (calls [][]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *shared) asked() (calls [][]string) {
 	return calls
 }
 
-// quotaOf returns the quota that a limit was asked by last.
+// quotaOf returns the quota with which the backend was last asked for a limit.
 func (s *shared) quotaOf(t *testing.T, name string) *rules.Quota {
 	t.Helper()
 	for _, ops := range s.calls {
@@ -109,9 +109,9 @@ func wantCalls(t *testing.T, s *shared, want ...[]string) {
 	}
 }
 
-// All that a request asks of Redis is asked in one call, after the limits of this
-// instance, and is given back when one of it denies; of a rule about hot keys only
-// what is hot is asked.
+// Everything that a request needs from Redis is asked in one call, after the limits of this
+// instance. If one limit denies, it is all returned. A rule with hot keys asks only about the hot
+// ones.
 func TestExact(t *testing.T) {
 	back := newShared(t)
 	ruleset := []rules.Rule{
@@ -150,8 +150,8 @@ func TestExact(t *testing.T) {
 	wantCalls(t, back) // denied here, Redis is not asked
 }
 
-// A backend that knows Together takes nothing for a request that one limit refuses, so nothing
-// has to be returned. A limit in shadow mode refuses nothing, there either.
+// A backend that knows Together takes nothing for a request that one limit refuses, so nothing has
+// to be returned. A limit in shadow mode refuses nothing there either.
 func TestExactTogether(t *testing.T) {
 	back := newShared(t)
 	back.together = true
@@ -187,7 +187,8 @@ func TestExactTogether(t *testing.T) {
 	}
 }
 
-// Waiting and priority are Redis's business as well, and who goes away gives back.
+// Waiting and priority are applied by Redis as well, and a client that disconnects returns its
+// tokens.
 func TestExactWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		back := newShared(t)
@@ -211,14 +212,14 @@ func TestExactWaits(t *testing.T) {
 		}
 		wantCalls(t, back, []string{"r * reserve"}, []string{"r * return"})
 		start = time.Now()
-		f.Check(search) // leaves one of two: 50 ms are gone
+		f.Check(search) // one of two reservations was returned, after 50 ms
 		if took := time.Since(start); took != 150*time.Millisecond {
 			t.Errorf("passed after %v", took)
 		}
 	})
 }
 
-// While Redis is away each limit does what it says.
+// While Redis is unavailable each limit follows its outage policy.
 func TestExactAway(t *testing.T) {
 	for away, want := range map[rules.OutagePolicy]rules.Decision{
 		"":                 {Allowed: true, Reason: rules.ReasonWithin, Limit: 2, Remaining: 1, Rule: "r"}, // half of 4
@@ -249,7 +250,7 @@ func TestExactAway(t *testing.T) {
 	}
 }
 
-// Limits that differ in this are asked for in one call, and one that denies undoes all.
+// Limits with different outage policies are asked for in one call, and one that denies undoes all.
 func TestExactAwayMixed(t *testing.T) {
 	back := newShared(t)
 	ruleset := rules.Rules{Rules: []rules.Rule{
@@ -274,7 +275,7 @@ func TestExactAwayMixed(t *testing.T) {
 	}
 }
 
-// A backend that is back is asked again.
+// A backend that has recovered is asked again.
 func TestExactIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		back := newShared(t)
@@ -299,7 +300,7 @@ func TestExactIsBack(t *testing.T) {
 	})
 }
 
-// What a backend cannot do it never decides on; that is told once, and counted.
+// A backend never decides limits that it does not support. This is logged once, and counted.
 func TestExactUnsupported(t *testing.T) {
 	for away, passed := range map[rules.OutagePolicy]bool{rules.OutageLocal: true, rules.OutageClosed: false} {
 		back := newShared(t)
@@ -328,15 +329,15 @@ func TestRunWithoutBackend(t *testing.T) {
 	}
 }
 
-// failing is a semaphore that is away.
+// failing is a semaphore that is unavailable.
 type failing struct{}
 
 func (failing) Acquire(context.Context, string, semaphore.Request) (semaphore.Lease, rules.Decision, error) {
 	return semaphore.Lease{}, rules.Decision{}, errors.New("no route to host")
 }
 
-// Exact concurrency is that of all instances; while who counts it is away the limit
-// tells what is done.
+// Exact concurrency spans all instances. While its semaphore is unavailable the limit's outage
+// policy applies.
 func TestExactConcurrency(t *testing.T) {
 	rule := exactly(busyRule(t, "r", byNames("q"), 2, 0), "")
 	all, err := semaphore.New(semaphore.Config{})
@@ -368,7 +369,7 @@ func TestExactConcurrency(t *testing.T) {
 	}
 }
 
-// What the rules need and the program does not give is told at once.
+// New fails if the rules need something that the program does not provide.
 func TestNewNeeds(t *testing.T) {
 	custom := limitRule(t, "r", "*", rules.By{}, 1, 1)
 	custom.Limit.Algorithm = "x_mine"

@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// newGuard returns a guard by rules as a file has them.
+// newGuard returns a guard with the rules of a file.
 func newGuard(yaml string, opts ...middleware.Option) (*middleware.Guard, error) {
 	file, err := config.Parse("hotparam.yaml", []byte(yaml))
 	if err != nil {
@@ -32,7 +32,7 @@ func newGuard(yaml string, opts ...middleware.Option) (*middleware.Guard, error)
 	return middleware.New(file.Rules, counts, opts...)
 }
 
-// Each value of q is limited by itself, whatever else the request has.
+// Each value of q has its own limit, whatever else the request has.
 func ExampleGuard_Handler() {
 	guard, err := newGuard(`
 namespace: shop
@@ -150,7 +150,7 @@ rules:
 	// 429
 }
 
-// Hooks see each decision, for logs and metrics of one's own.
+// Hooks see each decision, for custom logs and metrics.
 func ExampleWithHooks() {
 	guard, err := newGuard(`
 namespace: shop

@@ -44,8 +44,8 @@ func TestExceptions(t *testing.T) {
 	}
 }
 
-// A value cannot hide behind so much else that its key is cut, and a key that was
-// cut keeps the limit that its values have.
+// A value cannot hide in a key that is cut because of its other parameters. A cut key keeps the
+// limit of its values.
 func TestExceptionsOfCutKeys(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byAll, 1, 2)
 	rule.Except = []rules.Exception{
@@ -68,13 +68,13 @@ func TestExceptionsOfCutKeys(t *testing.T) {
 		t.Errorf("got %d, want 5", got)
 	}
 	f.heat(t)
-	f.heat(t, keys...) // comes back soon
+	f.heat(t, keys...) // hot again after a flap
 	if got := tokens(f, vip); got != 0 {
 		t.Errorf("a flap grants %d", got)
 	}
 }
 
-// Blocked wins over limited, and shadow over both.
+// A blocked value takes precedence over a limited one, and shadow over both.
 func TestBlockedAmongOthers(t *testing.T) {
 	blocks := hotRule(t, "b", "GET /s", byNames("q"), 1, 1)
 	blocks.Except = []rules.Exception{{Values: is("q", "1"), Action: rules.Block}}
@@ -122,7 +122,7 @@ func TestRefuseBlocked(t *testing.T) {
 	}
 }
 
-// The index finds what a look at each of the exceptions in turn finds.
+// The index finds the same exception as checking them all in order.
 func TestExceptionsAreFoundInOrder(t *testing.T) {
 	found := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -159,7 +159,7 @@ func TestExceptionsAreFoundInOrder(t *testing.T) {
 	}
 }
 
-// An exception's keys have a table of their own, and no more keys than that have places.
+// An exception's keys have a table of their own, with a bounded number of places.
 func TestExceptionsOfARuleWithoutHot(t *testing.T) {
 	rule := limitRule(t, "r", "GET /s", byNames("q"), 1, 2)
 	rule.Except = []rules.Exception{{Values: is("q", "v*"), Limit: limit(1, 1)}, {Values: is("q", "free"), Action: rules.Allow}}

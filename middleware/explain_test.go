@@ -24,7 +24,7 @@ func explainFile(t *testing.T, text string) *rules.Rules {
 	return file.Rules
 }
 
-// explainRequest explains a request of net/http by the rules of a file.
+// explainRequest explains a net/http request by the rules of a file.
 func explainRequest(t *testing.T, ruleset *rules.Rules, r *http.Request, hot ...rules.Key) Explanation {
 	t.Helper()
 	c := ExplainConfig{Rules: ruleset}
@@ -163,7 +163,7 @@ func TestExplainExactLimits(t *testing.T) {
 	}
 }
 
-// A request reads the same after it was explained.
+// The body of a request is still complete after the request was explained.
 func TestExplainLeavesTheBody(t *testing.T) {
 	rules := explainFile(t, explainedRules)
 	for _, body := range []string{"user=ann", "user=" + strings.Repeat("x", 1<<21)} {

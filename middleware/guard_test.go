@@ -42,14 +42,14 @@ func TestNewRefuses(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A hot key's bucket stays with it from snapshot to snapshot; when it cools,
-// its limit ends at once.
+// A hot key's bucket stays with it from snapshot to snapshot. When the key cools, its limit ends
+// at once.
 func TestBucketIsKept(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 4)}})
 	f.heat(t, "r GET /s?q=1")
 	f.Check(search)
 	key, _ := rules.ParseKey("r GET /s?q=1")
-	for i := range 20 { // other counts, other keys beside it
+	for i := range 20 { // with other counts and other keys each time
 		f.hot.Replace(fmt.Sprint(i), []rules.Hot{
 			{Key: key, Low: int64(i), Rate: float64(i)},
 			{Key: rules.Key{Rule: "r", Text: fmt.Sprintf("GET /s?q=x%d", i)}},
@@ -68,14 +68,14 @@ func TestBucketIsKept(t *testing.T) {
 	}
 }
 
-// A key that flaps finds the bucket that it left, as long as that is not full.
+// A key that flaps finds its old bucket, unless that is full again.
 func TestFlapGrantsNoBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 60, 10)}},
 			WithClock(func() time.Duration { return time.Since(start) }))
 		passed := 0
-		for range 100 { // hot and cool in turn, a minute in all
+		for range 100 { // alternately hot and cool, for a minute in all
 			f.heat(t, "r GET /s?q=1")
 			passed += min(tokens(f, search), 100)
 			f.heat(t)
@@ -102,8 +102,8 @@ func TestOnSwap(t *testing.T) {
 	}
 }
 
-// Whatever panics inside, the request passes, is counted as such, and the next
-// one is decided as if nothing had been.
+// Whatever panics inside, the request passes and is counted as such, and the next one is decided
+// normally.
 func TestPanicPasses(t *testing.T) {
 	open := rules.Decision{Allowed: true, Reason: rules.ReasonOpen}
 	t.Run("clock", func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestEnter(t *testing.T) {
 	}
 }
 
-// A resource and a pattern of the same name are not the same.
+// A resource and a pattern with the same text are different.
 func TestResourceIsNoPattern(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "/s", byAll, 1, 1)}})
 	f.Enter(t.Context(), "/s", rules.Param{Name: "q", Value: "1"})
@@ -203,7 +203,7 @@ func TestResourceIsNoPattern(t *testing.T) {
 	}
 }
 
-// IsHot neither counts nor takes.
+// IsHot neither counts nor takes tokens.
 func TestIsHot(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		limitRule(t, "plain", "GET /s", byNames("q"), 1, 1),
@@ -229,8 +229,8 @@ func TestIsHot(t *testing.T) {
 	}
 }
 
-// Many goroutines, snapshots that come and go, flushes: no count is lost, and
-// the hot key gets its burst once.
+// With many goroutines, changing snapshots and flushes, no count is lost, and the hot key gets its
+// burst once.
 func TestConcurrentChecks(t *testing.T) {
 	const workers, each, burst = 8, 3000, 50
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
@@ -296,7 +296,7 @@ func TestConcurrentChecks(t *testing.T) {
 	}
 }
 
-// A monster of a request leaves nothing behind.
+// The memory of a huge request is not kept.
 func TestMonsterIsNotKept(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byNames("q"), 1, 1)}})
 	for name, query := range map[string]string{

@@ -9,8 +9,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// sharedKinds are rules that share 80 an hour, of each kind that keeps what was taken in another
-// way.
+// sharedKinds returns rules that share 80 an hour, one for each way of keeping the used tokens.
 func sharedKinds(t *testing.T) map[string]rules.Rule {
 	t.Helper()
 	hot := shareRule(t, "r", byNames("q"), 80, 80)
@@ -27,7 +26,8 @@ func sharedKinds(t *testing.T) map[string]rules.Rule {
 	}
 }
 
-// sharer returns one of n instances that have rule, and how many requests it lets pass now.
+// sharer returns one of n instances with the rule, and a function that returns how many requests
+// it lets pass now.
 func sharer(t *testing.T, rule rules.Rule, n int) (f *fixture, passes func() int) {
 	t.Helper()
 	f = newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
@@ -44,7 +44,7 @@ func sharer(t *testing.T, rule rules.Rule, n int) (f *fixture, passes func() int
 	}
 }
 
-// What one instance has left is what the next one has, once, and no more.
+// The next instance gets exactly the tokens that the previous one had left, once.
 func TestHandOver(t *testing.T) {
 	for name, rule := range sharedKinds(t) {
 		t.Run(name, func(t *testing.T) {
@@ -84,8 +84,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// Unknown keys begin with what the old instance had for them, after a chain of handovers too,
-// and no text of a key is handed over.
+// Keys that were not handed over start with the old instance's remainder for unnamed keys, after a
+// chain of handovers too. A handover contains no text of a key.
 func TestHandOverOfKeys(t *testing.T) {
 	for name, rule := range sharedKinds(t) {
 		if len(rule.By.Names) == 0 {
@@ -124,7 +124,7 @@ func TestHandOverOfKeys(t *testing.T) {
 	}
 }
 
-// More keys than are named make the next instance stricter.
+// If there are more keys than are named, the next instance is stricter.
 func TestHandOverIsBounded(t *testing.T) {
 	q := &rules.Quota{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80}
 	left := holding.New(q, 8).Leave(time.Hour, map[uint64]float64{1: 9, 2: 5, 3: 3, 4: 2}, true, 2)
@@ -133,8 +133,8 @@ func TestHandOverIsBounded(t *testing.T) {
 	}
 }
 
-// While it is not known what an instance has, it has nothing for an outage of the backend
-// either, and one permit.
+// An instance whose remaining tokens are unknown has none for an outage of the backend either, and
+// one permit.
 func TestJoiningWithoutBackend(t *testing.T) {
 	exact := shareRule(t, "r", rules.By{}, 80, 80)
 	exact.Limit.Scope = rules.ScopeExact

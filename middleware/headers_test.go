@@ -41,7 +41,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Of a request that is refused, too; in the old style, or in both.
+// Refused requests get headers, too, in the old style or in both styles.
 func TestHeadersLegacy(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "*", rules.By{}, 1, 1)}}, WithHeaders(LegacyHeaders))
 	h := f.Handler(ok)

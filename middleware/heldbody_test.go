@@ -18,7 +18,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A read that fails is told to the handler at the same place.
+// A failed read is reported to the handler at the same place.
 func TestErrorsAreReplayed(t *testing.T) {
 	broken := errors.New("broken")
 	for name, test := range map[string]struct {
@@ -66,8 +66,8 @@ func (r *idle) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// A request whose context ends while a client trickles is read no further, and the handler
-// still gets all.
+// The guard stops reading a slow body when the request's context ends, and the handler still gets
+// all of it.
 func TestContextEndsARead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 1)}})
@@ -93,8 +93,8 @@ func TestContextEndsARead(t *testing.T) {
 	}
 }
 
-// The bytes that are held are bounded over all requests, and are given back by whatever ends
-// their use.
+// The held bytes of all requests together are bounded, and are released by whatever ends their
+// use.
 func TestHeldBytesAreBounded(t *testing.T) {
 	const size = 10_000
 	rules := rules.Rules{
@@ -125,7 +125,7 @@ func TestHeldBytesAreBounded(t *testing.T) {
 		for _, end := range ends {
 			end()
 		}
-		// A context calls from a goroutine.
+		// A context runs its callback in a goroutine.
 		testenv.Eventually(t, name+": no bytes are held after all have ended", func() bool { return f.bodies.held.Load() == 0 })
 		req, _ := post(formType, "user=ann")
 		if f.Check(req); f.Stats().Bodies != s.Bodies+1 {
@@ -134,7 +134,8 @@ func TestHeldBytesAreBounded(t *testing.T) {
 	}
 }
 
-// A handler that reads nothing, or panics, holds nothing once it has returned.
+// After its handler has returned or panicked, a request holds no bytes, even if the handler read
+// nothing.
 func TestHandlerGivesBack(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "POST /s", byNames("form:user"), 1, 2)}})
 	f.heat(t)
@@ -160,7 +161,7 @@ func TestHandlerGivesBack(t *testing.T) {
 	}
 }
 
-// A body whose Read panics passes, and loses nothing.
+// A request whose body's Read panics passes, and loses nothing.
 func TestBodyThatPanics(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 1)}})
 	req, body := post(formType, "")

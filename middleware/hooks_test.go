@@ -57,7 +57,7 @@ func TestHooksPanic(t *testing.T) {
 	}
 }
 
-// The caller is found out for hooks and for the sample of hot keys' requests alone.
+// The caller is determined only for hooks and for sampled requests of hot keys.
 func TestCallerIsAskedForIfNeeded(t *testing.T) {
 	asked := 0
 	caller := WithCaller(func(*http.Request) string { asked++; return "ann" })

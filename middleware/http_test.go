@@ -79,8 +79,8 @@ func (w whileWritten) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// Servers hold a response's headers after the handler has returned, and its body while they
-// write it. Other refusals change neither.
+// Servers hold a response's headers after the handler has returned, and its body while they write
+// it. Other refusals change neither of them.
 func TestRefusalsShareNothing(t *testing.T) {
 	rules := rules.Rules{Rules: []rules.Rule{limitRule(t, "a", "/a", byNames("q"), 3600, 1), limitRule(t, "much-longer", "/b", byNames("q"), 1, 1)}}
 	h := newFixture(t, rules, WithHeaders(RateLimitHeaders, LegacyHeaders)).Handler(ok)
@@ -150,7 +150,7 @@ func TestWithSkip(t *testing.T) {
 	}
 }
 
-// Wherever the guard stands, it knows the route.
+// The guard knows the route wherever it stands.
 func TestWhereTheRouteComesFrom(t *testing.T) {
 	rules := rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 0, 0)}}
 	mux := http.NewServeMux()
@@ -200,8 +200,8 @@ func TestWhereTheRouteComesFrom(t *testing.T) {
 	}
 }
 
-// A mux answers some requests with a redirect to a path of the client's own
-// making; that is no pattern, and must not be kept as one.
+// A mux answers some requests with a redirect to a path that the client made up. Such a path is
+// not a pattern and must not be cached as one.
 func TestNoPatternOfTheClients(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 0, 0)}})
 	mux := http.NewServeMux()
@@ -221,7 +221,7 @@ func TestNoPatternOfTheClients(t *testing.T) {
 	}
 }
 
-// A panic of hotparam's passes the request; one of the handler goes its way.
+// A panic in hotparam lets the request pass. A panic in the handler propagates.
 func TestHandlerPanics(t *testing.T) {
 	rules := rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "*", rules.By{}, 1, 9)}}
 	panics := func() { panic("inside") }
@@ -256,7 +256,7 @@ func TestHandlerPanics(t *testing.T) {
 	})
 }
 
-// Over a real connection: what a client sees.
+// This tests a client's view over a real connection.
 func TestServer(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /u/{id}", byNames("path:id"), 1, 2)}})
 	f.heat(t, "r GET /u/{id}?path:id=7")

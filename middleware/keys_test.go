@@ -105,8 +105,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A key that is over the cap differs from every other, however long they are
-// alike, and is found again as hot.
+// A key over the cap differs from every other one, however long their common prefix, and is found
+// again as hot.
 func TestLongKeysDiffer(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
 	long := strings.Repeat("%C3%A9", 1000)
@@ -135,8 +135,8 @@ func TestLongKeysDiffer(t *testing.T) {
 	}
 }
 
-// What a sink finds too long is counted, and looked up, as the sink has it,
-// whether it shortens in place or not.
+// A key that is too long for a sink is counted and looked up in the sink's form, whether or not
+// the sink shortens it in place.
 func TestKeysFitTheSink(t *testing.T) {
 	for name, fit := range map[string]func([]byte) []byte{
 		"in place":  func(b []byte) []byte { return append(b[:90], '~') },
@@ -171,7 +171,7 @@ func TestKeysFitTheSink(t *testing.T) {
 	}
 }
 
-// A request counts a key once: nobody makes a value hot with one request.
+// A request counts each key once, so a single request cannot make a value hot.
 func TestRepeatedParameterCountsOnce(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byEach, 1, 5)}})
 	f.heat(t, "r GET /s?q=1")
@@ -185,8 +185,7 @@ func TestRepeatedParameterCountsOnce(t *testing.T) {
 	}
 }
 
-// The order of the parameters, and how they are escaped, make no difference;
-// anything else does.
+// The order of the parameters and their escaping make no difference. Anything else does.
 func TestKeysAreCanonical(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type pair struct{ name, value string }
@@ -215,7 +214,7 @@ func TestKeysAreCanonical(t *testing.T) {
 			t.Fatalf("the same parameters counted\n%v, then\n%v", first, second)
 		}
 		if by.Kind == rules.ByAll {
-			// An independent canonical form: url.Values of the decoded pairs.
+			// url.Values of the decoded pairs is an independent canonical form.
 			for text := range first {
 				_, query, _ := strings.Cut(text, "?")
 				if len(text)-2 > rules.MaxText || strings.Contains(text, "~") {
@@ -250,7 +249,7 @@ var anyRoute = func() rules.Route {
 	return r
 }()
 
-// sloppily escapes what must be and, at random, what need not be.
+// sloppily escapes the bytes that need it and, at random, others.
 func sloppily(r *rand.Rand, s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -271,8 +270,8 @@ func sloppily(r *rand.Rand, s string) string {
 
 func mapsEqual(a, b map[string]int64) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// A mux and the guard around it agree on the route and on every path value,
-// however the path is escaped.
+// A mux and the guard around it agree on the route and on every path value, however the path is
+// escaped.
 func TestPathValuesAreThoseOfTheMux(t *testing.T) {
 	patterns := []string{"GET /u/{id}", "POST /u/{id}", "/f/{rest...}", "/a/{x}/b/{y}", "/d/{$}", "GET /lit/caf", "/"}
 	ruleset := rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 0, 0)}}
@@ -313,8 +312,8 @@ func TestPathValuesAreThoseOfTheMux(t *testing.T) {
 	}
 }
 
-// Of a rule that makes several keys of a request a total is counted for each
-// route: each request once, whatever its parameters are.
+// A rule that makes several keys of a request counts a total for each route. Each request counts
+// once, whatever its parameters are.
 func TestTotals(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -343,8 +342,7 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// A route that is too long for a total has none, rather than one that is cut and
-// looks like a key.
+// A route that is too long for a total has none, since a cut one would look like a key.
 func TestNoTotalOfALongRoute(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byEach, 0, 0)}})
 	for n := 490; n < 520; n++ {

@@ -16,7 +16,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// asked is a request with a header or two, from an address.
+// asked returns a request with a header or two, from an address.
 func asked(path, from string, header ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, path, http.NoBody)
 	r.RemoteAddr = from
@@ -26,7 +26,7 @@ func asked(path, from string, header ...string) *http.Request {
 	return r
 }
 
-// passed returns, for each request, whether it passes.
+// passed reports for each request whether it passes.
 func passed(h http.Handler, requests ...*http.Request) (all []bool) {
 	for _, r := range requests {
 		w := httptest.NewRecorder()
@@ -36,8 +36,8 @@ func passed(h http.Handler, requests ...*http.Request) (all []bool) {
 	return all
 }
 
-// Limit holds each value of the parameter to the quota over all routes, and the requests
-// without it together, so that nobody escapes by leaving it out.
+// Limit applies the quota to each value of the parameter over all routes. The requests without the
+// parameter share one quota, so a client cannot escape by leaving it out.
 func TestLimit(t *testing.T) {
 	quota := limiter.Per(2, time.Hour)
 	proxies := WithClient(rules.Client{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Header: rules.XForwardedFor})
@@ -95,7 +95,7 @@ func TestLimitPanics(t *testing.T) {
 	}
 }
 
-// A guard that only limits starts nothing.
+// A guard that only limits starts no goroutine.
 func TestLimitStartsNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	h := Limit(limiter.PerSecond(1), "addr:ip")(ok)
@@ -105,8 +105,8 @@ func TestLimitStartsNoGoroutine(t *testing.T) {
 	}
 }
 
-// Without a collector a guard decides as with one, whatever its rules, and rules that need
-// one are refused at any time, by name.
+// A guard without a collector decides the same as one with a collector, whatever its rules. Rules
+// that need a collector are refused at any time, by name.
 func TestGuardWithoutCollector(t *testing.T) {
 	priced := limitRule(t, "priced", "GET /priced", byNames("q"), 3, 3)
 	priced.Count = rules.Units

@@ -12,8 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// alone is one instance with a real collector that runs, on a clock that the
-// test turns.
+// alone is one instance with a real collector that runs, on a clock that the test controls.
 type alone struct {
 	*fixture
 	key rules.Key
@@ -38,11 +37,10 @@ func runAlone(t *testing.T, opts []Option, test func(t *testing.T, a *alone)) {
 	})
 }
 
-// burst is how many of 100 requests, the threshold, pass at once.
+// burst sends 100 requests at once, the threshold, and returns how many pass.
 func (a *alone) burst() int { return a.load(100, 0) }
 
-// load sends requests for the key, evenly spread over some time, and tells how
-// many passed.
+// load sends requests for the key, evenly spread over some time, and returns how many passed.
 func (a *alone) load(n int, over time.Duration) (passed int) {
 	for range n {
 		if a.Check(search).Allowed {
@@ -81,8 +79,8 @@ func (a *alone) publish(hot ...rules.Hot) { a.hot.Replace("v", hot) }
 
 func (a *alone) fleet(instances int) { a.HotSet().UpdateFleet(rules.Fleet{Instances: instances}) }
 
-// With no aggregator in sight a key that is hot here is limited here, at the next
-// flush at the latest, until it cools here.
+// With no aggregator in sight a key that is hot here is limited here, at the next flush at the
+// latest, until it cools here.
 func TestLocalFirst(t *testing.T) {
 	runAlone(t, nil, func(t *testing.T, a *alone) {
 		if n := a.burst(); n != 100 {
@@ -113,8 +111,8 @@ func TestLocalFirst(t *testing.T) {
 	})
 }
 
-// What is published takes the place of a mark, with the same bucket, and stays
-// when the key has cooled here.
+// A published key replaces a local mark, with the same bucket, and stays hot after it has cooled
+// here.
 func TestLocalIsAgreedTo(t *testing.T) {
 	runAlone(t, nil, func(t *testing.T, a *alone) {
 		a.fleet(3)
@@ -137,8 +135,8 @@ func TestLocalIsAgreedTo(t *testing.T) {
 	})
 }
 
-// An aggregator that answers and does not agree in two seconds refutes, until
-// the key has cooled here and become hot again.
+// An aggregator that responds and does not confirm the key in two seconds refutes it, until the
+// key has cooled here and become hot again.
 func TestLocalIsRefuted(t *testing.T) {
 	runAlone(t, nil, func(t *testing.T, a *alone) {
 		a.fleet(3)
@@ -163,8 +161,8 @@ func TestLocalIsRefuted(t *testing.T) {
 	})
 }
 
-// An aggregator that comes back has its two seconds from then on, and so has one
-// that has let go of a key which is still hot here.
+// A restarted aggregator has two seconds from then on. So has one that has released a key which is
+// still hot here.
 func TestLocalWhileTheAggregatorComesAndGoes(t *testing.T) {
 	runAlone(t, nil, func(t *testing.T, a *alone) {
 		a.burst()
@@ -200,7 +198,7 @@ func TestWithoutLocal(t *testing.T) {
 	})
 }
 
-// The collector is steered by what is published, not by marks.
+// The collector is steered by published keys, not by marks.
 func TestSteers(t *testing.T) {
 	var swaps [][]string
 	opt := WithOnSwap(func(_ string, hot []rules.Hot) {

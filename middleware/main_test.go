@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// tallySink is a sink that adds up what it is sent.
+// tallySink is a sink that adds up its counts.
 type tallySink struct {
 	mu      sync.Mutex
 	counts  map[string]int64
@@ -50,7 +50,7 @@ func (s *tallySink) Fit(text []byte) []byte {
 
 func (s *tallySink) Close() error { return nil }
 
-// fixture is a guard whose counts can be looked at and whose clock is set.
+// fixture is a guard whose counts can be inspected and whose clock can be set.
 type fixture struct {
 	*Guard
 	sink   *tallySink
@@ -58,7 +58,7 @@ type fixture struct {
 	now    time.Duration
 }
 
-// tester is what tests, benchmarks and properties have in common.
+// tester is the common interface of tests, benchmarks and properties.
 type tester interface {
 	Helper()
 	Fatal(...any)
@@ -90,8 +90,7 @@ func newFixtureOf(tb tester, rules rules.Rules, counts collector.Config, opts ..
 	return f
 }
 
-// counted returns what was counted of keys since it was called last; totals
-// returns it of totals.
+// counted returns the counts of keys since its last call, and totals the counts of totals.
 func (f *fixture) counted() map[string]int64 {
 	return f.flushed(func(key rules.Key) bool { return !base.IsTotal([]byte(key.Text)) })
 }
@@ -138,7 +137,7 @@ func parse(tb testing.TB, s string) rules.Route {
 	return r
 }
 
-// byNames reads names as rules files have them: "q", "path:id".
+// byNames parses names as in rules files: "q", "path:id".
 func byNames(names ...string) rules.By {
 	by := rules.By{Kind: rules.ByNames}
 	for _, s := range names {
@@ -157,7 +156,7 @@ var (
 	byEach = rules.By{Kind: rules.ByEach}
 )
 
-// hotRule counts keys; perHour 0: it only watches.
+// hotRule returns a rule that counts keys. With a perHour of 0 it does not limit.
 func hotRule(tb testing.TB, id, pattern string, by rules.By, perHour, burst int64) rules.Rule {
 	r := rules.Rule{
 		ID: id, Match: rules.Match{Route: parse(tb, pattern)}, By: by,
@@ -173,7 +172,7 @@ func limit(perHour, burst int64) *rules.Limit {
 	return &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: perHour, Per: time.Hour}, Burst: burst}, Mode: rules.ModeLimit}
 }
 
-// limitRule limits every request that matches.
+// limitRule returns a rule that limits every matching request.
 func limitRule(tb testing.TB, id, pattern string, by rules.By, perHour, burst int64) rules.Rule {
 	return rules.Rule{ID: id, Match: rules.Match{Route: parse(tb, pattern)}, By: by, Limit: limit(perHour, burst)}
 }

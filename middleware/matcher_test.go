@@ -10,8 +10,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A matcher's key takes the place of the rule's, in the rule's limit and in its counts;
-// an empty one is no match; ignore exempts from all rules; a panic passes.
+// A matcher's key replaces the rule's in its limit and its counts, and an empty key is no match.
+// If the matcher asks to ignore the request, it is exempt from all rules. If the matcher panics,
+// the request passes.
 func TestMatcher(t *testing.T) {
 	by := func(r *http.Request) (string, bool) {
 		switch user := r.Header.Get("User"); user {
@@ -64,7 +65,7 @@ func TestMatcher(t *testing.T) {
 	}
 }
 
-// A matcher decides on what its rule would match, and on nothing else.
+// A matcher is asked only about requests that its rule would match.
 func TestMatcherOfItsRule(t *testing.T) {
 	rule := limitRule(t, "r", "GET /s", rules.By{}, 1, 1)
 	rule.Match.Query = is("q", "*")
@@ -82,7 +83,7 @@ func TestMatcherOfItsRule(t *testing.T) {
 	}
 }
 
-// With evaluate: first the first matcher that gives a key decides.
+// With evaluate: first the first matcher that returns a key decides.
 func TestMatchersInOrder(t *testing.T) {
 	key := func(header string) func(*http.Request) (string, bool) {
 		return func(r *http.Request) (string, bool) { return r.Header.Get(header), false }
@@ -103,8 +104,8 @@ func TestMatchersInOrder(t *testing.T) {
 	}
 }
 
-// TestFirstMatcherWins asks three matchers, and a rule without one at any place among
-// them, for each of their answers: nothing, a key, ignore. The first answer wins.
+// TestFirstMatcherWins asks three matchers, with a rule without one at each place among them. Each
+// matcher returns nothing, a key or ignore. The first answer wins.
 func TestFirstMatcherWins(t *testing.T) {
 	const nothing, key, ignore = 0, 1, 2
 	for _, evaluate := range []rules.Evaluate{rules.EvaluateAll, rules.EvaluateFirst} {

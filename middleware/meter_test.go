@@ -48,7 +48,7 @@ func (m *metered) start(t *testing.T) {
 	})
 }
 
-// fetch gives the body, as far as it came.
+// fetch returns the part of the body that arrived.
 func (m *metered) fetch(t *testing.T, method, path string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, m.URL+path, nil)
@@ -67,7 +67,7 @@ func (m *metered) fetch(t *testing.T, method, path string) string {
 	return string(body)
 }
 
-// costs are what was counted of q=1, once the server is done.
+// costs waits for the server to finish and returns the counted costs of q=1.
 func (m *metered) costs() (bytes, units, ms int64) {
 	m.Close()
 	m.serving.Wait()
@@ -140,8 +140,8 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// A handler that takes the connection over is no longer metered, and not in its
-// way, in the old manner or the new.
+// A handler that hijacks the connection is no longer metered, and not obstructed, with the old
+// interface or the new.
 func TestMeterHijack(t *testing.T) {
 	for name, hijack := range map[string]func(http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error){
 		"assertion": func(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error) { return w.(http.Hijacker).Hijack() },
@@ -171,7 +171,7 @@ func TestMeterHijack(t *testing.T) {
 	}
 }
 
-// HTTP/2 has no hijacking, and its writer must not claim it.
+// HTTP/2 has no hijacking, and its writer must not claim to support it.
 func TestMeterHTTP2(t *testing.T) {
 	m := newMetered(t, func(w http.ResponseWriter, r *http.Request) {
 		_, hijacks := w.(http.Hijacker)
@@ -190,7 +190,7 @@ func TestMeterHTTP2(t *testing.T) {
 	}
 }
 
-// The meter has of the optional interfaces what the writer has, no more.
+// The meter has exactly the optional interfaces that the writer has.
 func TestMeterHasWhatTheWriterHas(t *testing.T) {
 	type bare struct{ http.ResponseWriter }
 	w := &bare{}
@@ -247,7 +247,7 @@ func TestMeterHasWhatTheWriterHas(t *testing.T) {
 	}
 }
 
-// The limit is on what is counted: a key that was expensive is refused.
+// The limit applies to the counted unit, so an expensive key is refused.
 func TestExpensiveKeysAreRefused(t *testing.T) {
 	rule := costRule(t, "r", rules.Units, 3600, 10)
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})

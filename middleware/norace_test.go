@@ -27,8 +27,8 @@ func TestLimitDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// What the request path may not do: allocate. (The race detector makes the pool
-// forget, so there is nothing to measure under it.)
+// The request path must not allocate. (Under the race detector the pool drops its contents, so
+// there is nothing to measure.)
 func TestCheckDoesNotAllocate(t *testing.T) {
 	allocs := func(name string, f *fixture, req Request) {
 		t.Helper()
@@ -74,7 +74,7 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s is not hot", c.name)
 		}
 	}
-	// Controls cost nothing, whether the request's key has one or another's.
+	// Controls cost no allocation, whether they match the request's key or another one.
 	for _, action := range []string{"block", "allow", "pin"} {
 		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 3600, 1), hotRule(t, "each", "GET /s", byEach, 3600, 1)}})
 		f.heat(t, "r GET /s?q=1", "each GET /s?q=1", "each GET /s?q=2")
@@ -83,7 +83,7 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 		allocs(action+" of another", f, ofQ("2"))
 		allocs(action+" of one of two", f, ofQ("1&q=2"))
 	}
-	// Rules that read bodies cost nothing where there is no body that they could read.
+	// Rules that read bodies cost no allocation if there is no body to read.
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		hotRule(t, "login", "POST /login", byNames("form:user", "json:user"), 3600, 1), hotRule(t, "q", "GET /search", byNames("q"), 3600, 1),
 		hotRule(t, "any", "*", byNames("form:user"), 3600, 1), hotRule(t, "json", "GET /none", byNames("json:user"), 3600, 1),
@@ -167,7 +167,7 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// bareWriter is a response of which only headers and status are kept.
+// bareWriter is a response that keeps only headers and status.
 type bareWriter struct {
 	header http.Header
 	status int
@@ -177,8 +177,8 @@ func (w *bareWriter) Header() http.Header         { return w.header }
 func (w *bareWriter) WriteHeader(status int)      { w.status = status }
 func (w *bareWriter) Write(p []byte) (int, error) { return len(p), nil }
 
-// A flood consists of refusals, so a refusal with its headers and its body takes three
-// allocations at most: see package answer.
+// A flood consists of refusals, so a refusal with its headers and its body takes at most three
+// allocations: see package answer.
 func TestRefusalAllocatesLittle(t *testing.T) {
 	hot, limited := hotRule(t, "hot", "*", byNames("q"), 1, 1), limitRule(t, "limited", "*", byNames("q"), 1, 1)
 	blocking := limited
@@ -210,7 +210,7 @@ func TestRefusalAllocatesLittle(t *testing.T) {
 	}
 }
 
-// Nor does it where values are redacted.
+// Redacting values does not allocate either.
 func TestRedactingDoesNotAllocate(t *testing.T) {
 	named := byNames("q", "header:x-api-key", "addr:ip", "path:id")
 	combined := named

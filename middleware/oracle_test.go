@@ -15,12 +15,12 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// oracle decides as the documentation says, in the plainest way. Its clock
-// stands still, and all limits have the same rate: a token is back in an hour.
+// oracle decides as the documentation says, in the simplest way. Its clock stands still, and all
+// limits have the same rate of one token an hour.
 type oracle struct {
 	rules  []rules.Rule
 	hot    map[string]bool
-	taken  map[string]int64 // from buckets
+	taken  map[string]int64 // tokens taken, by bucket
 	counts map[string]int64
 }
 
@@ -83,8 +83,8 @@ func (o *oracle) decide(params []rules.Param) rules.Decision {
 			took = append(took, bucket)
 			left := limit.Burst - o.taken[bucket]
 			if d.Allowed && (d.Reason != rules.ReasonWithin || left < d.Remaining) {
-				// A shadow limit that is over comes after any that allows, but
-				// for one that is told already.
+				// An exceeded shadow limit gives way to any limit that allows. The tightest of the
+				// limits that allow is reported.
 				d = rules.Decision{
 					Allowed: true, Reason: rules.ReasonWithin, Limit: limit.Burst, Remaining: left,
 					ResetAfter: time.Duration(o.taken[bucket]) * time.Hour, Rule: rule.ID,
@@ -100,7 +100,7 @@ func (o *oracle) decide(params []rules.Param) rules.Decision {
 	return d
 }
 
-// oracleKey is the parameters of one key, or what stands for those beyond.
+// oracleKey holds the parameters of one key, or represents the keys beyond the bound.
 type oracleKey struct {
 	params []rules.Param
 	more   bool
@@ -113,7 +113,7 @@ func (k oracleKey) text() string {
 	return rules.Text("GET /s", k.params...)
 }
 
-// group is the route and the names.
+// group returns the names of the key's parameters, which identify its group within a route.
 func (k oracleKey) group() string {
 	var names []string
 	for _, p := range k.params {
@@ -123,7 +123,7 @@ func (k oracleKey) group() string {
 	return strings.Join(names, "&")
 }
 
-// oracleKeys are the keys that a rule makes.
+// oracleKeys returns the keys that a rule makes.
 func oracleKeys(by rules.By, params []rules.Param) (keys []oracleKey) {
 	if by.Kind == rules.ByNone {
 		return []oracleKey{{params: params}}
@@ -202,8 +202,8 @@ func oracleKeys(by rules.By, params []rules.Param) (keys []oracleKey) {
 	return keys
 }
 
-// oracleChoice is the eight parameters that have a key each, in their order: the first
-// value of each name, then the second.
+// oracleChoice returns the eight parameters that have a key each, in their order: the first value
+// of each name, then the second.
 func oracleChoice(distinct []rules.Param) (chosen []rules.Param) {
 	numbers := make(map[rules.Param]int)
 	seen := make(map[string]int)
@@ -288,8 +288,7 @@ func drawRule(rt *rapid.T, id string) rules.Rule {
 	return r
 }
 
-// Whatever the rules and their exceptions, requests are decided and counted as
-// the oracle does it.
+// Whatever the rules and their exceptions, requests are decided and counted like the oracle's.
 func TestDecidesAsTheOracle(t *testing.T) {
 	seen, more, again := map[rules.Reason]int{}, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -12,14 +12,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// sampleOrigin is what a request of a hot key does.
+// sampleOrigin samples the origin of one request of a hot key.
 func sampleOrigin(o *originSample, route, caller string) {
 	if weight := o.weight(rand.Uint64()); weight > 0 {
 		o.sample(route, caller, weight)
 	}
 }
 
-// noted is what an emptying tells, by kind and name.
+// noted drains the sample and returns its counts, by kind and name.
 func noted(o *originSample) map[string]int64 {
 	got := map[string]int64{}
 	o.drain(func(kind wire.OriginKind, name []byte, n int64) bool {
@@ -106,7 +106,7 @@ func TestOriginsByManyAtOnce(t *testing.T) {
 	wait.Wait()
 }
 
-// A request that goes the short way is sampled as others are, whatever the order of the callers.
+// A request on the fast path is sampled like any other, whatever the order of the callers.
 func TestOriginsOfTheShortWay(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byAll, 3600, 1)}})
 	const n = 32_000

@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// The short way and the long one decide and count the same.
+// The fast path and the full one decide and count the same.
 func TestPlainIsCheck(t *testing.T) {
 	plain, hot := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -86,8 +86,8 @@ func TestPlainIsCheck(t *testing.T) {
 	}
 }
 
-// drawLimit draws a limit of any kind, or none. So many requests an hour are few enough to be
-// refused, and so many that no client is told to come so late that it is drawn at random.
+// drawLimit draws a limit of any kind, or none. The hourly rates are low enough for refusals, and
+// high enough that no retry is so late that its time is drawn at random.
 func drawLimit(rt *rapid.T) *rules.Limit {
 	l := limit(rapid.Int64Range(150, 900).Draw(rt, "per hour"), rapid.Int64Range(1, 2).Draw(rt, "burst"))
 	switch rapid.SampledFrom([]string{"plain", "plain", "none", "leaky", "queue", "wait", "window", "penalty", "priority", "shadow", "serve", "share", "missing", "unlimited", "one at a time"}).Draw(rt, "limit") {
@@ -121,7 +121,7 @@ func drawLimit(rt *rapid.T) *rules.Limit {
 	return l
 }
 
-// Which routes go the short way.
+// These routes take the fast path.
 func TestWhatIsPlain(t *testing.T) {
 	hot := hotRule(t, "hot", "GET /s", byAll, 1, 1)
 	query, cost, except, each := hot, hot, hot, hot

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A query that needs no decoding goes a shorter way, which writes values as they came: rules
-// that redact one of them must not take it, by whatever they make keys.
+// A query that needs no decoding takes a fast path, which writes values unchanged. Rules that
+// redact one of the values must not take it, whatever their by is.
 func TestShortWayRedacts(t *testing.T) {
 	for name, rule := range map[string]struct {
 		redact []string

@@ -23,12 +23,12 @@ import (
 
 const redactKey = "0123456789abcdef0123456789abcdef"
 
-// redacting returns rules that redact the parameters of these names.
+// redacting returns rules that redact the parameters with these names.
 func redacting(names []string, ruleset ...rules.Rule) rules.Rules {
 	return rules.Rules{Rules: ruleset, Redact: rules.Redact{Names: byNames(names...).Names, Key: []byte(redactKey)}}
 }
 
-// redactedParam is "name=value" of a key, redacted by crypto/hmac alone.
+// redactedParam returns "name=value" of a key, redacted with crypto/hmac alone.
 func redactedParam(written string) string {
 	name, _, _ := strings.Cut(written, "=")
 	mac := hmac.New(sha256.New, []byte(redactKey))
@@ -36,7 +36,8 @@ func redactedParam(written string) string {
 	return name + "=hmac-" + hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// redactedKey is a key whose values that begin with hushed are redacted, in order.
+// redactedKey returns a key whose values that begin with hushed are redacted, in the order of
+// keys.
 func redactedKey(member string) string {
 	head, params, found := strings.Cut(member, "?")
 	if !found || !strings.Contains(params, hushed) {
@@ -62,10 +63,10 @@ func redactedKey(member string) string {
 	return head + "?" + strings.Join(list, "&")
 }
 
-// hushed is in each value that must not leave the process.
+// hushed is part of each value that must not leave the process.
 const hushed = "HUSH"
 
-// backendRecorder is a backend that keeps what it is sent.
+// backendRecorder is a backend that records its operations.
 type backendRecorder struct {
 	limiter.Backend
 	mu   sync.Mutex
@@ -79,11 +80,11 @@ func (r *backendRecorder) Do(ctx context.Context, op limiter.Op) (limiter.Result
 	return r.Backend.Do(ctx, op)
 }
 
-// The keys are those that the same rules make without redaction, but that values which are
-// redacted are replaced by their HMAC. No plain value is in anything that leaves the process.
+// The keys are the same as without redaction, except that redacted values are replaced by their
+// HMAC. No plain value is in anything that leaves the process.
 func TestRedactedKeys(t *testing.T) {
 	sources := []string{"q", "page", "header:x-api-key", "cookie:session", "ctx:user", "addr:ip", "path:id"}
-	// An address cannot have the mark, so it has a test of its own.
+	// An address cannot contain the mark, so it has its own test.
 	redactable := sources[:5:5]
 	kinds := []rules.By{byAll, byEach, {Kind: rules.ByCombinations}, {Kind: rules.ByNames}, {Kind: rules.ByCombinations}}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -112,7 +113,7 @@ func TestRedactedKeys(t *testing.T) {
 		}
 		user := ""
 		param := WithParam("user", func(context.Context) string { return user })
-		// Secrets of these names would be left out in one of the two.
+		// Otherwise one of the two would leave out parameters with these names as secrets.
 		secrets := rules.NewSecrets(nil, []string{"session", "x-api-key"})
 		plain := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}, Secrets: secrets}, param)
 		ruleset := redacting(hush, rule)
@@ -174,7 +175,7 @@ func TestRedactedKeys(t *testing.T) {
 			}
 		}
 	})
-	for _, by := range []rules.By{byAll, byEach, {Kind: rules.ByCombinations}, byNames("q")} { // what is compared above is redacted
+	for _, by := range []rules.By{byAll, byEach, {Kind: rules.ByCombinations}, byNames("q")} { // the texts compared above are redacted
 		f := newFixture(t, redacting([]string{"q"}, hotRule(t, "r", "GET /s", by, 0, 0)))
 		f.Check(Request{Method: "GET", Path: "/s", Query: "q=" + hushed})
 		if keys := slices.Collect(maps.Keys(f.counted())); !strings.Contains(strings.Join(keys, "\n"), "hmac-") {
@@ -183,8 +184,8 @@ func TestRedactedKeys(t *testing.T) {
 	}
 }
 
-// Everything else that leaves the process: what a backend gets, origins, routes that are no
-// templates, keys of matchers and of Enter.
+// No plain value leaves the process by other ways: calls of a backend, origins, routes that are
+// not templates, and keys of matchers and of Enter.
 func TestNoPlainValueLeaves(t *testing.T) {
 	back := &backendRecorder{Backend: newShared(t)}
 	exact := exactly(limitRule(t, "exact", "GET /u/{id}", byNames("path:id", "q"), 3600, 1), "")
@@ -231,7 +232,7 @@ func TestNoPlainValueLeaves(t *testing.T) {
 	}
 }
 
-// Who gives the callers itself decides what leaves.
+// A program that supplies the callers itself decides what leaves the process.
 func TestOwnCallersAreNotRedacted(t *testing.T) {
 	for own, want := range map[bool]string{false: "hmac-", true: "10.0.0.1"} {
 		var opts []Option
@@ -251,7 +252,7 @@ func TestOwnCallersAreNotRedacted(t *testing.T) {
 	}
 }
 
-// The file names plain values: exceptions, match and priority compare with those.
+// The file contains plain values: exceptions, match and priority compare with those.
 func TestRulesCompareBeforeRedaction(t *testing.T) {
 	rule := limitRule(t, "r", "GET /s", byNames("q", "header:x-api-key"), 1, 1)
 	rule.Except = []rules.Exception{
@@ -309,7 +310,7 @@ func TestIsHotOfRedacted(t *testing.T) {
 	}
 }
 
-// Another key makes other keys, from the next request on.
+// A new redaction key changes the keys from the next request on.
 func TestReloadWithAnotherKey(t *testing.T) {
 	rules := redacting([]string{"q"}, hotRule(t, "r", "GET /s", byNames("q"), 1, 1))
 	f := newFixture(t, rules)

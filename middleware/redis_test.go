@@ -14,11 +14,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// patience is more than a busy machine takes.
+// patience is longer than a busy machine takes.
 const patience = time.Minute
 
-// Two instances share what is exact by a real Redis; when it dies each goes on with its
-// part, and who is served keeps his permit.
+// Two instances share exact limits in a real Redis. When it dies each continues with its own part,
+// and requests in progress keep their permits.
 func TestExactOnRedis(t *testing.T) {
 	server := testenv.Redis(t)
 	ruleset := []rules.Rule{
@@ -55,13 +55,13 @@ func TestExactOnRedis(t *testing.T) {
 	if n != 3 { // a half of six
 		t.Errorf("%d passed without Redis, want 3", n)
 	}
-	held.End(Cost{}) // nobody is there to take it
+	held.End(Cost{}) // Redis is down, so the permit cannot be returned
 	if s := one.Stats(); s.Panics != 0 || s.Undecided != 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
-// onRedis is one of two instances whose exact limits are kept by a real Redis.
+// onRedis returns one of two instances whose exact limits are kept in a real Redis.
 func onRedis(t *testing.T, server *testenv.RedisServer, ruleset []rules.Rule, opts ...Option) *fixture {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{
@@ -92,7 +92,7 @@ func onRedis(t *testing.T, server *testenv.RedisServer, ruleset []rules.Rule, op
 }
 
 // The clients of two instances give up before their turn, and yet the limit that Redis keeps is
-// served, to both in turns.
+// fully used, by both in turns.
 func TestTurnsOnRedis(t *testing.T) {
 	server := testenv.Redis(t)
 	for _, algorithm := range []rules.Algorithm{rules.TokenBucket, rules.SlidingLog} {

@@ -15,8 +15,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// envelope holds what was taken of a key against the largest quota that its rule has had: a
-// level that falls at the highest rate and never exceeds the largest burst. It is in tokens ×
+// envelope compares the tokens taken by a key with the largest quota that its rule has had. Its
+// level falls at the highest rate and never exceeds the largest burst. It is in tokens ×
 // nanoseconds of an hour, so it is exact.
 type envelope struct {
 	perHour, burst int64
@@ -27,7 +27,7 @@ func (e *envelope) settle(now time.Duration) {
 	e.level, e.at = max(0, e.level-(int64(now)-e.at)*e.perHour), int64(now)
 }
 
-// allow has a quota in force from now on.
+// allow puts a quota in force from now on.
 func (e *envelope) allow(now time.Duration, l *rules.Limit) {
 	e.settle(now)
 	e.perHour, e.burst = max(e.perHour, l.Rate.N), max(e.burst, l.Burst)
@@ -41,7 +41,7 @@ func (e *envelope) take(now time.Duration) bool {
 }
 
 // drawVersion draws a version of rule r: with or without hot, or with hot and exceptions, and
-// permits. Without hot an exception that comes or goes begins afresh.
+// permits. Without hot an exception that is added or removed starts from scratch.
 func drawVersion(t *rapid.T, match rules.Match, excepts bool) []rules.Rule {
 	if rapid.IntRange(0, 5).Draw(t, "gone") == 0 {
 		return nil
@@ -64,8 +64,8 @@ func drawVersion(t *rapid.T, match rules.Match, excepts bool) []rules.Rule {
 	return []rules.Rule{r}
 }
 
-// Whatever becomes of a rule and of its hot keys, in whatever order: what a key has taken is
-// held against the largest quota so far, permits in use count, and all come back.
+// Through any changes of a rule and of its hot keys, the tokens taken by a key never exceed the
+// largest quota so far. Permits in use count, and all are returned.
 func TestReloadForgivesNothing(t *testing.T) {
 	match := rules.Match{Route: parse(t, "GET /s")}
 	rapid.Check(t, func(t *rapid.T) {
@@ -149,8 +149,8 @@ func TestReloadForgivesNothing(t *testing.T) {
 	})
 }
 
-// Requests that run while the rules change, with and without hot: none fails, the key takes no
-// more than the largest quota allows, and what waits is served. Run with -race.
+// Requests run while the rules change, with and without hot. None fails, the key takes no more
+// than the largest quota allows, and waiting requests are served. Run with -race.
 func TestReloadWhileRequestsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, perHour, burst = 4, 36000, 50

@@ -19,7 +19,7 @@ func reload(tb testing.TB, f *fixture, ruleset ...rules.Rule) {
 	}
 }
 
-// What was taken stays taken when the rules change, where the shape allows.
+// Used tokens stay used when the rules change, as far as the shape of the rule allows.
 func TestReloadKeepsState(t *testing.T) {
 	hot := hotRule(t, "r", "*", byNames("q"), 1, 5)
 	for name, rule := range map[string]rules.Rule{
@@ -47,7 +47,7 @@ func TestReloadKeepsState(t *testing.T) {
 			window.Limit = limit(2, 2)
 			window.Limit.Algorithm = rules.FixedWindow
 			reload(t, f, window)
-			if d := f.Check(search); d.Remaining != 1 || d.Limit != 2 { // another algorithm starts anew
+			if d := f.Check(search); d.Remaining != 1 || d.Limit != 2 { // another algorithm starts with its full quota
 				t.Errorf("%+v, want 1 left of 2", d)
 			}
 			none := rule
@@ -63,8 +63,8 @@ func TestReloadKeepsState(t *testing.T) {
 	}
 }
 
-// Another algorithm, or another number of instances, and back: what was taken, or reserved,
-// is not granted again.
+// After a change to another algorithm or number of instances, and back, used and reserved tokens
+// are not granted again.
 func TestReloadToAndFro(t *testing.T) {
 	hot := hotRule(t, "r", "*", byNames("q"), 1, 5)
 	for name, rule := range map[string]rules.Rule{
@@ -100,8 +100,8 @@ func TestReloadToAndFro(t *testing.T) {
 	}
 }
 
-// Who holds a permit while the rules change gives it back where it was got, once; a
-// changed number counts at once.
+// A request that holds a permit while the rules change returns it to its semaphore, once. A
+// changed number applies at once.
 func TestReloadWhileServing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := running(t, []rules.Rule{busyRule(t, "r", rules.By{}, 2, time.Minute)})
@@ -129,7 +129,7 @@ func TestReloadWhileServing(t *testing.T) {
 		if d, _ := f.Begin(search); d.Allowed {
 			t.Errorf("%+v: a permit was given back twice", d)
 		}
-		// The rule goes, and comes back while one is being served by the old one.
+		// The rule is removed, and added again while the old one still serves a request.
 		reload(t, f, limitRule(t, "other", "GET /other", rules.By{}, 1, 1))
 		letInFree(t, f)
 		reload(t, f, busyRule(t, "r", rules.By{}, 1, 0))
@@ -138,7 +138,7 @@ func TestReloadWhileServing(t *testing.T) {
 		}
 		ticket.End(Cost{})
 		letIn(t, f, search).End(Cost{})
-		// It loses its concurrency for a while.
+		// The rule has no concurrency for a while.
 		ticket = letIn(t, f, search)
 		reload(t, f, limitRule(t, "r", "*", rules.By{}, 10, 10))
 		letInFree(t, f)
@@ -159,8 +159,8 @@ func letInFree(t *testing.T, f *fixture) {
 	}
 }
 
-// A request goes by the rules that it met, whatever is loaded meanwhile, and nothing
-// is lost. Run with -race.
+// A request is decided by the rules that it started with, even if others are loaded during the
+// request, and nothing is lost. Run with -race.
 func TestReloadUnderLoad(t *testing.T) {
 	ruleset := func(n int64) []rules.Rule {
 		busy := busyRule(t, "busy", byNames("q"), int(n), time.Minute)
@@ -194,7 +194,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 }
 
-// What cannot be put in force is refused, and the old rules stay.
+// Rules that cannot be put in force are refused, and the old rules stay.
 func TestReloadRefuses(t *testing.T) {
 	hot := hotRule(t, "hot", "GET /s", byNames("q"), 1, 1)
 	single := limitRule(t, "single", "*", rules.By{}, 1, 1)
@@ -225,7 +225,7 @@ func TestReloadRefuses(t *testing.T) {
 	}
 }
 
-// A rule that goes leaves its options behind, for when it comes back.
+// The options of a removed rule are kept, and apply when the rule is added again.
 func TestReloadKeepsOptions(t *testing.T) {
 	rule := limitRule(t, "r", "*", rules.By{}, 1, 1)
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithServe("r", ok),
@@ -241,7 +241,7 @@ func TestReloadKeepsOptions(t *testing.T) {
 	}
 }
 
-// Keys that lost their place are counted, also those of rules that are gone.
+// Keys that lost their place stay counted, including those of removed rules.
 func TestReloadKeepsDisplaced(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "*", byNames("q"), 1, 1), busyRule(t, "b", byNames("q"), 1, 0)}}, WithMaxKeys(1))
 	ticket := letIn(t, f, search)
@@ -256,7 +256,7 @@ func TestReloadKeepsDisplaced(t *testing.T) {
 	}
 }
 
-// A rule gets hot and loses it: what a key took by the one counts by the other.
+// When a rule gets hot or loses it, the tokens that a key took before count afterwards.
 func TestReloadAddsAndRemovesHot(t *testing.T) {
 	hot, keyed := hotRule(t, "r", "*", byNames("q"), 1, 5), limitRule(t, "r", "*", byNames("q"), 1, 5)
 	for name, order := range map[string][]rules.Rule{"loses": {hot, keyed, hot}, "gets": {keyed, hot, keyed}} {

@@ -6,8 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A table of routes is a map from method and name, whatever the names have in
-// common.
+// A table of routes works like a map from method and name, whatever the names have in common.
 func TestRouteTableIsAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.SampledFrom([]string{"", "/", "GET /api/", "/a/items/{id}", "/b/items/{id}", "x", "long enough to be several words"})

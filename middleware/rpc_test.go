@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// rpcCall is a request of an RPC framework: its metadata, its peer, its message.
+// rpcCall is a request of an RPC framework: its metadata, its peer and its message.
 type rpcCall struct {
 	header http.Header
 	peer   string
@@ -32,8 +32,8 @@ func (c *rpcCall) request() Request {
 	}
 }
 
-// An RPC is one request: rules name its fields, its metadata and its peer beside each other, and
-// its keys are those of the resource. What no rule names is not read, and nothing twice.
+// An RPC is one request. Rules may combine its fields, its metadata and its peer, and its keys
+// have the resource's name. A field that no rule names is not read, and none is read twice.
 func TestRPC(t *testing.T) {
 	call := &rpcCall{
 		header: http.Header{"X-Plan": {"free"}}, peer: "192.0.2.7:80",
@@ -76,7 +76,7 @@ func TestRPC(t *testing.T) {
 	}
 }
 
-// Fields decide as other parameters do: in match, in exceptions, as a priority.
+// Fields can decide wherever other parameters can: in match, in exceptions, and as a priority.
 func TestRPCFieldsEverywhere(t *testing.T) {
 	param := rules.Param{Source: rules.RPC, Name: "tier"}
 	rule := limitRule(t, "r", "*", byNames("rpc:user.id"), 1, 4)

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// tokens is how many requests pass right now; it takes them.
+// tokens takes tokens until a request is refused, and returns how many requests passed.
 func tokens(f *fixture, req Request) (n int) {
 	for n < 1000 && f.Check(req).Allowed {
 		n++
@@ -30,8 +30,8 @@ func want(t *testing.T, got, want rules.Decision) {
 	}
 }
 
-// ofLimits returns the part of a decision that its limits determine, and checks the rest: who
-// is refused is told to stay away, in whole seconds, until a retry can pass.
+// ofLimits returns the part of a decision that its limits determine. It checks that a refused
+// client is asked to back off, in whole seconds, until a retry can pass.
 func ofLimits(t interface{ Errorf(string, ...any) }, d rules.Decision) rules.Decision {
 	if d.Backoff < 0 || d.Backoff%time.Second != 0 || d.Backoff > 0 && d.Backoff < d.RetryAfter || d.Backoff > 0 && d.Allowed {
 		t.Errorf("to come back after %v: %+v", d.Backoff, d)
@@ -78,7 +78,7 @@ func TestBucketForEachKey(t *testing.T) {
 	}
 }
 
-// A key that has no place in the table is limited as the others are.
+// A key without a place in the table is limited together with the others.
 func TestTableOfKeysIsFull(t *testing.T) {
 	f := newFixture(t, rules.Rules{LimitKeys: 1, Rules: []rules.Rule{limitRule(t, "r", "GET /s", byNames("q"), 1, 3)}})
 	for i := range 20 {
@@ -119,8 +119,8 @@ func TestFullTableIsLogged(t *testing.T) {
 	})
 }
 
-// All rules that match apply, one denial denies, the longest wait is told, and
-// what the others had given is given back, to the token.
+// All matching rules apply and one denial denies. The longest wait is reported, and the tokens of
+// the other rules are returned exactly.
 func TestAllApply(t *testing.T) {
 	only := func(id string) Request { return get("GET /only/"+id, "/only/"+id, "q=1") }
 	slow := limitRule(t, "slow", "GET /s", rules.By{}, 1, 1)
@@ -146,7 +146,7 @@ func TestAllApply(t *testing.T) {
 	for range 50 {
 		want(t, f.Check(search), rules.Decision{Reason: rules.ReasonLimited, Limit: 1, RetryAfter: time.Hour, Rule: "slow"})
 	}
-	// 1 of 10 is taken of each; a single leak would show.
+	// Each has 1 of 10 taken, so a single leak would show.
 	if n := tokens(f, only("a")); n != 9 {
 		t.Errorf("%d tokens are left, want 9", n)
 	}
@@ -162,7 +162,7 @@ func TestAllApply(t *testing.T) {
 	}
 }
 
-// One rule alone can take several tokens, and gives them back as well.
+// A single rule can take several tokens, and returns them as well.
 func TestEachGivesBack(t *testing.T) {
 	for name, rule := range map[string]rules.Rule{
 		"keys": limitRule(t, "r", "GET /s", byEach, 1, 5),
@@ -186,7 +186,7 @@ func TestEachGivesBack(t *testing.T) {
 	}
 }
 
-// A request with two hot keys is held to each.
+// A request with two hot keys is limited by each.
 func TestTwoHotKeys(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		hotRule(t, "q", "GET /s", byNames("q"), 1, 3),
@@ -225,7 +225,7 @@ func TestEvaluateFirst(t *testing.T) {
 	}
 }
 
-// What is ignored is ignored wherever the rule stands, and takes nothing.
+// An ignored request is ignored wherever the rule stands, and takes no tokens.
 func TestIgnore(t *testing.T) {
 	ruleset := rules.Rules{DenyNoMatch: true, Rules: []rules.Rule{
 		limitRule(t, "a", "*", rules.By{}, 1, 2),
@@ -306,8 +306,8 @@ func TestShadow(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 
-	// Of a limit that allows the figures are told, in whatever order; one that
-	// denies, denies.
+	// In either order the figures of the limit that allows are reported. A limit that denies,
+	// denies.
 	real := limitRule(t, "real", "GET /s", rules.By{}, 1, 3)
 	for _, ruleset := range [][]rules.Rule{{shadow, real}, {real, shadow}} {
 		f := newFixture(t, rules.Rules{Rules: ruleset})
@@ -320,8 +320,8 @@ func TestShadow(t *testing.T) {
 	}
 }
 
-// With WithShadow every request passes, and what would have been refused is
-// what is refused without it.
+// With WithShadow every request passes, and the requests marked as shadowed are those that are
+// refused without it.
 func TestWithShadow(t *testing.T) {
 	ruleset := rules.Rules{Rules: []rules.Rule{
 		limitRule(t, "a", "GET /s", rules.By{}, 3600, 3),
@@ -351,7 +351,7 @@ func TestWithShadow(t *testing.T) {
 	}
 }
 
-// A rule without limit finds and counts, and holds nobody.
+// A rule without a limit finds and counts keys, and limits no request.
 func TestWatchOnly(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 0, 0)}})
 	f.heat(t, "r GET /s?q=1")
@@ -363,8 +363,8 @@ func TestWatchOnly(t *testing.T) {
 	}
 }
 
-// What is published of a rule that this process does not know, or knows no
-// limit of, holds nobody.
+// Published keys of a rule that this process does not know, or whose limit it does not know, limit
+// no request.
 func TestForeignHotKeys(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		hotRule(t, "r", "GET /s", byNames("q"), 1, 1),

@@ -15,8 +15,8 @@ func serveRule(tb testing.TB, a *rules.Response) rules.Rule {
 	return r
 }
 
-// Over the limit the rule's answer takes the place of the handler's, or the program's
-// own does; what is not HTTP is told so.
+// Over the limit the rule's answer, or the program's own, replaces the handler's. For a request
+// that is not HTTP the decision says so.
 func TestServe(t *testing.T) {
 	answer := &rules.Response{Status: 203, Type: "application/json", Body: `{"from":"the cache"}`}
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{serveRule(t, answer)}})
@@ -54,8 +54,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// The exception's answer is that of its values, a value that is blocked gets none, and
-// an answer is also that of a permit that is not to be had.
+// Values with an exception get the exception's answer, and blocked values get none. A request that
+// gets no permit is answered as well.
 func TestServeByTerms(t *testing.T) {
 	rule := serveRule(t, &rules.Response{Status: 200, Body: "rule"})
 	vip := serveRule(t, &rules.Response{Status: 200, Body: "exception"})
@@ -83,8 +83,8 @@ func TestServeByTerms(t *testing.T) {
 	ticket.End(Cost{})
 }
 
-// What is refused for want of room is told as the service's trouble, not the client's;
-// where no retry can pass, none is proposed.
+// A refusal for lack of capacity is reported as a failure of the service, not of the client. If no
+// retry can pass, no time for one is proposed.
 func TestRefuseStatus(t *testing.T) {
 	for _, c := range []struct {
 		d     rules.Decision

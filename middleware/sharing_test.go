@@ -17,8 +17,8 @@ func shareRule(tb testing.TB, id string, by rules.By, perHour, burst int64) rule
 	return r
 }
 
-// Of a shared limit each instance has its part, from the moment that it is told how
-// many they are, and what was taken stays taken.
+// Each instance has its part of a shared limit from the moment that it receives the number of
+// instances, and used tokens stay used.
 func TestShare(t *testing.T) {
 	hot := shareRule(t, "r", byNames("q"), 60, 12)
 	hot.Hot = []rules.Threshold{rules.NewThreshold(rules.Rate{N: 100, Per: time.Second})}
@@ -66,7 +66,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// No instance has less than one permit, and says so once.
+// Each instance has at least one permit, and logs once that its part is below that.
 func TestShareBelowOne(t *testing.T) {
 	var log bytes.Buffer
 	busy := busyRule(t, "busy", rules.By{}, 2, 0)

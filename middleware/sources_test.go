@@ -19,10 +19,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// escapeLikeURLs writes a text as keys do, by net/url and not by our own code.
+// escapeLikeURLs escapes a text as keys do, with net/url and not our own code.
 func escapeLikeURLs(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
-// addrText is what identifies an address on a level, by package net.
+// addrText returns the identity of an address on a level, computed with package net.
 func addrText(level, addr string) (string, bool) {
 	ip := net.ParseIP(addr)
 	if ip == nil {
@@ -47,8 +47,8 @@ func addrText(level, addr string) (string, bool) {
 	return network.String(), true
 }
 
-// The keys of a rule are those that net/http, net/url and package net say the request has:
-// every pairing of the values of the parameters that are there.
+// The keys of a rule are the ones that net/http, net/url and package net find in the request:
+// every combination of the values that are present.
 func TestKeysOfSources(t *testing.T) {
 	all := []string{"q", "header:x-plan", "header:host", "cookie:cart", "cookie:Cart", "addr:ip", "ctx:user", "path:id"}
 	seen := make(map[string]int)
@@ -75,7 +75,7 @@ func TestKeysOfSources(t *testing.T) {
 		user := value.Draw(rt, "user")
 		r = r.WithContext(context.WithValue(r.Context(), userKey{}, user))
 
-		// The values of each name, as others find them.
+		// found holds the values of each name, as the standard library finds them.
 		found := map[string][]string{}
 		for _, name := range names {
 			switch source, rest, _ := strings.Cut(name, ":"); source {
@@ -175,7 +175,7 @@ func sameName(names []string) bool {
 	return len(seen) < len(names)
 }
 
-// Sources decide wherever a rule may name them.
+// Parameters of all sources can decide wherever a rule may name them.
 func TestSourcesInMatchExceptAndPriority(t *testing.T) {
 	req := func(header http.Header, peer string) Request {
 		r := get("GET /s", "/s", "q=1")
@@ -238,7 +238,7 @@ func TestSourcesInMatchExceptAndPriority(t *testing.T) {
 	}
 }
 
-// Keys of all parameters have those of the query and the path, whatever other rules name.
+// Keys of all parameters consist of the query's and the path's, whatever other rules name.
 func TestOtherRulesDoNotSeeSources(t *testing.T) {
 	r := httptest.NewRequest("GET", "/u/7?q=1", nil)
 	r.Header.Set("X-Plan", "gold")
@@ -261,8 +261,8 @@ func TestOtherRulesDoNotSeeSources(t *testing.T) {
 	}
 }
 
-// The function of a WithParam is called once a request, and for requests alone whose rules
-// name it; what it does not know is counted.
+// The function of WithParam is called once per request, and only for requests whose rules name it.
+// Requests without a value are counted.
 func TestWithParam(t *testing.T) {
 	calls := 0
 	user := func(ctx context.Context) string { calls++; return contextUser(ctx) }
@@ -284,7 +284,7 @@ func TestWithParam(t *testing.T) {
 	if f.counted(); calls != 1 {
 		t.Errorf("%d calls: a request whose rules do not name the parameter asked for it", calls)
 	}
-	f.Check(get("GET /s", "/s", "q=1")) // nobody's
+	f.Check(get("GET /s", "/s", "q=1")) // no user
 	if got := f.keys(); f.Stats().Absent != 1 || !slices.Equal(got, []string{"b GET /s?q=1"}) {
 		t.Errorf("keys %q, absent %d", got, f.Stats().Absent)
 	}
@@ -297,7 +297,7 @@ func TestWithParam(t *testing.T) {
 	}
 }
 
-// Handler hands everything over.
+// Handler passes on all sources.
 func TestHandlerReadsSources(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byNames("header:x-plan", "cookie:cart", "addr:v4/24", "ctx:user"), 0, 0)
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithParam("user", contextUser))

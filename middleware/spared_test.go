@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A spared key is counted and not limited; what is limited beside it is. A key that
-// is spared no longer has the bucket that it had.
+// A spared key is counted and not limited, while other keys of the same requests are. A key that
+// is no longer spared has its old bucket.
 func TestASparedKeyIsCountedAndPasses(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byEach, 2, 2)
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
@@ -45,7 +45,7 @@ func TestASparedKeyIsCountedAndPasses(t *testing.T) {
 	}
 }
 
-// What requests of a spared key cost is counted and not charged.
+// Costs of a spared key's requests are counted and not charged.
 func TestASparedKeyIsNotCharged(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byEach, 5, 5)
 	rule.Count = rules.Units

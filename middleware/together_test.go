@@ -13,8 +13,8 @@ func partOf(t *testing.T, q string) Part {
 	return Part{Request: Request{Context: t.Context(), Pattern: "jobs"}, Params: []rules.Param{{Name: "q", Value: q}}}
 }
 
-// Parts pass together or not at all: what is refused with another takes nothing, holds nothing
-// and costs nothing.
+// Parts pass together or not at all: a part that is refused along with another takes no tokens,
+// holds no permit and costs nothing.
 func TestPartsPassTogetherOrNotAtAll(t *testing.T) {
 	permits := busyRule(t, "permits", byNames("q"), 2, 0)
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "tokens", "jobs", byNames("q"), 2, 2), permits}})
@@ -42,8 +42,8 @@ func TestPartsPassTogetherOrNotAtAll(t *testing.T) {
 	}
 }
 
-// All parts ask the backend in one call, in which they take together or not at all. A part
-// that peeks takes nothing there.
+// All parts ask the backend in one call, in which they take together or not at all. A part that
+// peeks takes nothing there.
 func TestPartsAskTheBackendTogether(t *testing.T) {
 	back := newShared(t)
 	back.together = true
@@ -71,7 +71,7 @@ func TestPartsAskTheBackendTogether(t *testing.T) {
 	}
 }
 
-// A permit that is missing has the parts before it give back theirs.
+// If a part gets no permit, the parts before it return theirs.
 func TestPartsGiveBackPermits(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{busyRule(t, "permits", byNames("q"), 1, 0)}})
 	a, b := partOf(t, "a"), partOf(t, "b")
@@ -105,7 +105,7 @@ func TestPeekTakesNothing(t *testing.T) {
 	}
 }
 
-// Requests of HTTP may be parts, and options concern them as they do others.
+// HTTP requests may be parts, and options apply to them as to others.
 func TestPartsOfHTTP(t *testing.T) {
 	var after int
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "GET /s", byNames("q"), 1, 1)}},

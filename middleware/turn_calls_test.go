@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// countedShared is a backend a round trip away that counts its calls.
+// countedShared is a backend at a network round trip that counts its calls.
 type countedShared struct {
 	farShared
 	calls *atomic.Int64
@@ -28,8 +28,8 @@ func (s countedShared) DoAll(ctx context.Context, ops []limiter.Op, results []li
 	return s.farShared.DoAll(ctx, ops, results)
 }
 
-// Requests that come while others wait for an exact limit join their line without a call of
-// their own: the line reserves for them, so that a request takes one call.
+// Requests that arrive while others wait for an exact limit join their line without a call of
+// their own. The line reserves for them, so a request takes one call.
 func TestRequestsJoinTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const requests = 200

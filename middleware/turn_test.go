@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// farShared is a backend that instances share, a round trip away.
+// farShared is a backend that instances share, at a network round trip.
 type farShared struct {
 	*limiter.Memory
 	trip time.Duration
@@ -32,8 +32,8 @@ func (s farShared) DoAll(ctx context.Context, ops []limiter.Op, results []limite
 
 var twentyASecond = rules.Rate{N: 20, Per: time.Second}
 
-// impatient are clients that come again as soon as they are served, and give up after 0.2 to 1 s.
-// They count those that are served by second.
+// impatient runs clients that return as soon as they are served, and give up after 0.2 to 1 s. It
+// returns the number of served requests for each second.
 func impatient(f *fixture, req Request, clients int, seconds int) []int {
 	var (
 		all   sync.WaitGroup
@@ -71,8 +71,8 @@ func sum(by []int) (n int) {
 	return n
 }
 
-// Clients that give up before their turn leave it to the next: nine tenths of a limit are served,
-// of one bucket, of a key, of a hot key and of all instances.
+// Clients that give up before their turn leave it to the next. Nine tenths of a limit are used,
+// for one bucket, for a key, for a hot key and over all instances.
 func TestClientsGiveUp(t *testing.T) {
 	rule := func(by rules.By, change func(*rules.Limit)) rules.Rule {
 		r := waitRule(t, "r", by, twentyASecond, 1, 5*time.Second)
@@ -117,7 +117,7 @@ func TestClientsGiveUp(t *testing.T) {
 	}
 }
 
-// After a spike of clients that give up the limit is served as before.
+// After a spike of clients that give up, the limit is served as before.
 func TestSpikeOfClients(t *testing.T) {
 	for name, r := range map[string]rules.Rule{
 		"here":  waitRule(t, "r", rules.By{}, twentyASecond, 1, 5*time.Second),
@@ -164,8 +164,8 @@ func TestSpikeOfClients(t *testing.T) {
 	}
 }
 
-// Instances take turns: one with few clients is served though another one has many, and together
-// they are served the limit.
+// Instances take turns: one with few clients is served even if another one has many, and together
+// they use up the limit.
 func TestInstancesTakeTurns(t *testing.T) {
 	for _, algorithm := range []rules.Algorithm{rules.TokenBucket, rules.SlidingLog} {
 		synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestInstancesTakeTurns(t *testing.T) {
 	}
 }
 
-// A request that needs several limits goes on when it has its turn in each. Where it gives up, its
+// A request that needs several limits continues when it has its turn in each. If it gives up, its
 // turns pass to the next of each line.
 func TestTurnsOfSeveralLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestTurnsOfSeveralLimits(t *testing.T) {
 	})
 }
 
-// What a line hands a request that another limit then refuses passes to the next.
+// A turn of a request that another limit then refuses passes to the next request.
 func TestTurnOfARefusedRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := busyRule(t, "busy", byNames("q"), 1, 0)
@@ -249,7 +249,7 @@ func TestTurnOfARefusedRequest(t *testing.T) {
 	})
 }
 
-// While the backend is away those in line are decided as when_redis_is_away says.
+// While the backend is unavailable, the waiting requests are decided by when_redis_is_away.
 func TestLineWhileTheBackendIsAway(t *testing.T) {
 	for away, want := range map[rules.OutagePolicy]string{
 		rules.OutageLocal: "10 passed in 900ms", rules.OutageOpen: "10 passed in 100ms", rules.OutageClosed: "1 passed in 100ms",
@@ -275,7 +275,7 @@ func TestLineWhileTheBackendIsAway(t *testing.T) {
 	}
 }
 
-// No request waits for longer than its limit says, whatever others take meanwhile.
+// No request waits longer than its limit allows, whatever others take during its wait.
 func TestNobodyWaitsForLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		back := newShared(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What a body that cannot be read does to each kind of rule.
+// Each kind of rule handles an unreadable body in its own way.
 func TestUnread(t *testing.T) {
 	const broken = `{"user":`
 	named := func(u rules.Unread, by rules.By) rules.Rule {
@@ -35,7 +35,7 @@ func TestUnread(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		rules []rules.Rule
-		pass  int // of four requests with different queries
+		pass  int // passing requests, of four with different queries
 		last  rules.Reason
 	}{
 		{"limit", []rules.Rule{named(rules.UnreadLimit, byNames("json:user", "q"))}, 2, rules.ReasonLimited},
@@ -71,8 +71,8 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// Where the first rule that matches applies, one that passes a body that cannot be read
-// leaves the request to the next, whose matcher is asked then.
+// If the first matching rule applies and it lets an unreadable body pass, the request goes to the
+// next rule, whose matcher is asked then.
 func TestUnreadPassesToTheNextRule(t *testing.T) {
 	first := limitRule(t, "first", "POST /s", byNames("json:user"), 1, 100)
 	first.Unread = rules.UnreadPass
@@ -96,7 +96,8 @@ func TestUnreadPassesToTheNextRule(t *testing.T) {
 	}
 }
 
-// A matcher's key gives way to that of a body that cannot be read, if its rule depends on it.
+// The key of an unreadable body replaces a matcher's key, if the matcher's rule depends on the
+// body.
 func TestUnreadOfMatchers(t *testing.T) {
 	rule := limitRule(t, "r", "POST /s", byNames("q"), 1, 1)
 	rule.Match.Query = []rules.QueryMatch{{Name: "json:op", Value: "login"}}
@@ -116,8 +117,8 @@ func TestUnreadOfMatchers(t *testing.T) {
 	}
 }
 
-// The key for bodies that cannot be read is counted, becomes hot and is limited like any
-// other; of combinations it is counted for the total, too.
+// The key for unreadable bodies is counted, becomes hot and is limited like any other. With
+// combinations it also counts for the total.
 func TestUnreadIsAKey(t *testing.T) {
 	for name, by := range map[string]rules.By{
 		"names": byNames("form:user", "q"), "combinations": {Kind: rules.ByCombinations, Names: byNames("form:user", "q").Names}, "each": byEach, "all": byAll,
@@ -154,7 +155,7 @@ func TestUnreadIsAKey(t *testing.T) {
 	}
 }
 
-// Requests whose body is not read, though they declare one.
+// These requests declare a body that is not read.
 func TestBodiesThatAreNotRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*http.Request)
@@ -196,7 +197,7 @@ func TestBodiesThatAreNotRead(t *testing.T) {
 			t.Errorf("%s: keys %q", name, got)
 		}
 	}
-	// A form is in the body of POST, PUT and PATCH alone, as for net/http.
+	// Only POST, PUT and PATCH have a form in their body, as for net/http.
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "/s", byNames("form:user"), 1, 1)}})
 	for _, method := range []string{"GET", "HEAD", "DELETE", "OPTIONS"} {
 		req, body := post(formType, "user=ann")
@@ -208,13 +209,13 @@ func TestBodiesThatAreNotRead(t *testing.T) {
 			t.Errorf("%s: keys %q", method, got)
 		}
 	}
-	// What is no HTTP may bring values of its own.
+	// Requests that are not HTTP may bring their own values.
 	job := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "login", byNames("form:user"), 1, 1)}})
 	job.Enter(t.Context(), "login", rules.Param{Source: rules.Form, Name: "user", Value: "ann"})
 	if got := job.keys(); !slices.Equal(got, []string{"r login?form:user=ann"}) {
 		t.Errorf("Enter: keys %q", got)
 	}
-	// Without a request of net/http there are no values.
+	// A request without a net/http request has no values.
 	f.Check(Request{Method: "POST", Path: "/s", Query: "user=ann", Pattern: "/s"})
 	if got := f.keys(); len(got) != 0 {
 		t.Errorf("without HTTP: keys %q", got)

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// repeated is a query of q=0 to q=n-1.
+// repeated returns a query with q=0 to q=n-1.
 func repeated(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -20,7 +20,7 @@ func repeated(n int) string {
 	return strings.TrimPrefix(b.String(), "&")
 }
 
-// Each value of a parameter counts, and a second one hides nothing.
+// Each value of a parameter counts, and a second value hides nothing.
 func TestEachValueMakesItsKey(t *testing.T) {
 	combined := byNames("q", "page")
 	combined.Kind = rules.ByCombinations
@@ -76,7 +76,7 @@ func TestEachValueMakesItsKey(t *testing.T) {
 	}
 }
 
-// What allows, blocks or limits one value says nothing of the others.
+// An exception for one value does not affect the others.
 func TestEachValueHasItsOwnTerms(t *testing.T) {
 	for _, by := range []rules.By{byNames("q"), byEach} {
 		rule := hotRule(t, "r", "GET /s", by, 1, 2)
@@ -110,7 +110,7 @@ func TestEachValueHasItsOwnTerms(t *testing.T) {
 	}
 }
 
-// With costs each key of a request is charged, and so is the key for what is beyond.
+// With costs each key of a request is charged, and so is the key for the values beyond the bound.
 func TestEachValueIsCharged(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byNames("q"), 100, 100)
 	rule.Count = rules.Units
@@ -140,8 +140,8 @@ func TestEachValueIsCharged(t *testing.T) {
 	}
 }
 
-// What the aggregator adds up to requests, of a share and of keys that overlap, has too
-// much for each key of a group beyond the first.
+// The aggregator adds up keys to requests, for a share and for keys that overlap. Each key of a
+// group beyond the first is counted as a repeat, which it subtracts.
 func TestARequestIsAddedUpOnce(t *testing.T) {
 	share := rules.Threshold{Kind: rules.Share, Factor: rules.Percent(50), Rate: rules.Rate{N: 100, Per: time.Second}}.WithDefaults()
 	combined := rules.By{Kind: rules.ByCombinations}
@@ -182,7 +182,7 @@ func TestARequestIsAddedUpOnce(t *testing.T) {
 	}
 }
 
-// What looks secret is counted as withheld, each time that a rule leaves it out.
+// Values that look secret are counted as withheld, each time that a rule leaves one out.
 func TestWithheldIsCounted(t *testing.T) {
 	for _, test := range []struct {
 		by    rules.By
@@ -194,7 +194,7 @@ func TestWithheldIsCounted(t *testing.T) {
 		{byAll, "q=%41&token=2&%20password=3&user%7Bpassword%7D=4", 3}, // the long way
 		{byEach, "q=1&token=2&code=3", 2},
 		{rules.By{Kind: rules.ByCombinations}, "q=1&token=2&code=3", 2},
-		{byNames("q"), "q=1&token=2", 0}, // nobody asked for it
+		{byNames("q"), "q=1&token=2", 0}, // no rule reads it
 	} {
 		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", test.by, 0, 0)}})
 		f.Check(get("GET /s", "/s", test.query))
@@ -207,7 +207,7 @@ func TestWithheldIsCounted(t *testing.T) {
 			}
 		}
 	}
-	// Whatever the source: of a wildcard, and of what is not HTTP.
+	// This holds for any source, for a wildcard and for requests that are not HTTP.
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 0, 0), hotRule(t, "job", "job", byEach, 0, 0)}})
 	f.Check(get("GET /u/{reset_token}", "/u/abc", ""))
 	for source := range rules.RPC + 1 {

@@ -14,13 +14,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// running is a guard on the system's clock, which in a bubble is the bubble's.
+// running returns a guard on the system's clock, which in a synctest bubble is the bubble's.
 func running(tb testing.TB, ruleset []rules.Rule, opts ...Option) *fixture {
 	tb.Helper()
 	return newFixture(tb, rules.Rules{Rules: ruleset}, append([]Option{WithClock(sinceEpoch(time.Now()))}, opts...)...)
 }
 
-// waitRule has requests wait for their turn.
+// waitRule returns a rule that makes requests wait for their turn.
 func waitRule(tb testing.TB, id string, by rules.By, rate rules.Rate, burst int64, wait time.Duration) rules.Rule {
 	tb.Helper()
 	r := limitRule(tb, id, "*", by, 1, 1)
@@ -30,7 +30,8 @@ func waitRule(tb testing.TB, id string, by rules.By, rate rules.Rate, burst int6
 
 var tenASecond = rules.Rate{N: 10, Per: time.Second}
 
-// passes has so many requests come at once, and tells when those that passed did.
+// passes sends n requests at once. It returns the times at which requests passed, and the
+// refusals.
 func passes(f *fixture, req Request, n int) (at []time.Duration, refused []rules.Decision) {
 	start := time.Now()
 	var mu sync.Mutex
@@ -52,8 +53,8 @@ func passes(f *fixture, req Request, n int) (at []time.Duration, refused []rules
 	return at, refused
 }
 
-// Requests over the limit wait for their turn, one after the other, and those whose
-// turn would come too late are refused at once: of one bucket, of a key, of a hot key.
+// Requests over the limit wait for their turn, one after the other. Requests whose turn would come
+// too late are refused at once. This holds for one bucket, for a key and for a hot key.
 func TestWait(t *testing.T) {
 	hot := waitRule(t, "r", byNames("q"), tenASecond, 1, time.Second)
 	hot.Hot = []rules.Threshold{rules.NewThreshold(rules.Rate{N: 100, Per: time.Second})}
@@ -89,8 +90,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// Of several rules the longest delay is waited for, once, and the decision tells no
-// delay that is left.
+// With several rules a request waits once, for the longest delay, and the decision has no delay
+// left.
 func TestWaitsOnce(t *testing.T) {
 	quick := waitRule(t, "quick", rules.By{}, tenASecond, 1, time.Minute)
 	slow := waitRule(t, "slow", rules.By{}, rules.Rate{N: 1, Per: time.Second}, 1, time.Minute)
@@ -110,7 +111,7 @@ func TestWaitsOnce(t *testing.T) {
 	}
 }
 
-// What was reserved is given back when another rule refuses, and nobody waits.
+// A reservation is returned if another rule refuses, and no request waits for it.
 func TestReservationIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := running(t, []rules.Rule{
@@ -134,7 +135,7 @@ func TestReservationIsGivenBack(t *testing.T) {
 	})
 }
 
-// A request that goes away while it waits is refused, and gives back what it had.
+// A request whose client disconnects during the wait is refused, and returns its tokens.
 func TestGoneWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := running(t, []rules.Rule{waitRule(t, "r", rules.By{}, rules.Rate{N: 1, Per: time.Second}, 1, time.Minute)})
@@ -174,7 +175,7 @@ func TestGoneWhileWaiting(t *testing.T) {
 	})
 }
 
-// So it is with the only rule of a route, of which nothing is looked at but the key.
+// The same holds for the only rule of a route, for which only the key is checked.
 func TestGoneFromHotKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := waitRule(t, "r", byNames("q"), rules.Rate{N: 1, Per: time.Second}, 3, time.Minute)
@@ -199,7 +200,7 @@ func TestGoneFromHotKey(t *testing.T) {
 	})
 }
 
-// Nobody begins to wait beyond the context's deadline.
+// No request starts to wait beyond its context's deadline.
 func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := running(t, []rules.Rule{waitRule(t, "r", rules.By{}, rules.Rate{N: 1, Per: time.Second}, 1, time.Minute)})
@@ -215,7 +216,7 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// The client that hangs up ends the wait.
+// A client that hangs up ends the wait.
 func TestGoneOverHTTP(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		waitRule(t, "r", rules.By{}, rules.Rate{N: 1, Per: 5 * time.Minute}, 1, 10*time.Minute),
@@ -248,7 +249,7 @@ func TestGoneOverHTTP(t *testing.T) {
 	eventually(t, func() bool { return f.Stats().Gone == 1 && retry() == 5*time.Minute })
 }
 
-// eventually waits for what another goroutine brings about.
+// eventually waits for another goroutine's effect.
 func eventually(tb testing.TB, ok func() bool) {
 	tb.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
@@ -270,7 +271,7 @@ func TestWithoutWaiting(t *testing.T) {
 	}
 }
 
-// A shaping bucket spaces out what is within its limit as well.
+// A shaping bucket also spaces out requests within its limit.
 func TestShape(t *testing.T) {
 	rule := waitRule(t, "r", rules.By{}, tenASecond, 3, time.Minute)
 	rule.Limit.Algorithm, rule.Limit.Shape = rules.LeakyBucket, true

@@ -28,7 +28,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Patterns that net/http has no syntax for, mounts with parameters, and no router at all.
+// These are patterns that net/http has no syntax for, mounts with parameters, and a guard without
+// a router.
 func TestPatterns(t *testing.T) {
 	var pattern string
 	guard := middlewaretest.NewGuard(t, `{id: all, match: {route: "*"}, by: all, hot: 1000/s}`,

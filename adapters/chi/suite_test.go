@@ -12,12 +12,12 @@ import (
 	"github.com/hotparam/hotparam/middleware/middlewaretest"
 )
 
-// template is a pattern of http.ServeMux in chi's syntax.
+// template returns a pattern of http.ServeMux in chi's syntax.
 func template(pattern string) string {
 	return strings.NewReplacer("{path...}", "*", "{$}", "").Replace(pattern)
 }
 
-// handler has chi's own value of the rest of a path under its name.
+// handler stores chi's value of the rest of a path under the name that the suite uses.
 func handler(next http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.SetPathValue("path", chi.URLParam(r, "*"))
@@ -48,7 +48,7 @@ func quiet(next http.Handler) http.Handler {
 	})
 }
 
-// builds are the places in which the guard may stand.
+// builds are the places where the guard may stand.
 var builds = map[string]func(middlewaretest.Server) http.Handler{
 	"Use": func(s middlewaretest.Server) http.Handler {
 		r := chi.NewRouter()
@@ -88,7 +88,7 @@ var builds = map[string]func(middlewaretest.Server) http.Handler{
 	},
 }
 
-// inner are places in which the guard does not see requests of no route.
+// inner are places where the guard does not see requests without a route.
 var inner = map[string]func(middlewaretest.Server) http.Handler{
 	"With": func(s middlewaretest.Server) http.Handler {
 		r := chi.NewRouter()
@@ -142,7 +142,7 @@ var inner = map[string]func(middlewaretest.Server) http.Handler{
 	},
 }
 
-// byMount returns the routes by the first segments of their patterns, and without these.
+// byMount groups the routes by the first segments of their patterns, and removes these segments.
 func byMount(s middlewaretest.Server) map[string][]middlewaretest.Route {
 	mounts := make(map[string][]middlewaretest.Route)
 	for _, route := range s.Routes {

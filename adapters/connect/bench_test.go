@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/middleware/middlewaretest"
 )
 
-// What the interceptor adds to a call that no limit concerns.
+// BenchmarkUnary measures the cost of the interceptor for a call without a limit.
 func BenchmarkUnary(b *testing.B) {
 	for _, c := range []struct{ name, rules string }{
 		{"no rule", `{id: r, match: {route: other}, limit: 1/s}`},
@@ -23,7 +23,7 @@ func BenchmarkUnary(b *testing.B) {
 			next := hpconnect.NewInterceptor(middlewaretest.NewGuard(b, c.rules)).WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) {
 				return res, nil
 			})
-			// A request's Spec and Peer are a server's to set.
+			// A request's Spec and Peer can only be set by a server.
 			req := served{AnyRequest: connect.NewRequest(wrapperspb.String("phone"))}
 			req.Header().Set("X-Plan", "free")
 			ctx := b.Context()

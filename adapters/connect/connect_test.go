@@ -40,7 +40,7 @@ const (
 	longest = 20 * time.Second
 )
 
-// protocols are those that a server of connect speaks, by the option of a client.
+// protocols are the protocols that a connect server speaks, each with the client's options for it.
 var protocols = map[string][]connect.ClientOption{
 	"Connect":  nil,
 	"JSON":     {connect.WithProtoJSON()},
@@ -48,7 +48,7 @@ var protocols = map[string][]connect.ClientOption{
 	"gRPC-Web": {connect.WithGRPCWeb()},
 }
 
-// fixture is a guarded server and clients of it.
+// fixture is a guarded server and its clients.
 type fixture struct {
 	t     *testing.T
 	guard *middleware.Guard
@@ -62,7 +62,7 @@ type setup struct {
 	find    func(context.Context, *text) (*text, error)
 	guard   []middleware.Option
 	options []hpconnect.Option
-	before  []connect.Interceptor // in front of the guard
+	before  []connect.Interceptor // interceptors in front of the guard
 	client  []connect.ClientOption
 }
 
@@ -136,7 +136,7 @@ func (f *fixture) find(value string, header ...string) (*connect.Response[text],
 	return client[text, text](f, unary).CallUnary(f.context(), req)
 }
 
-// want makes unary calls and compares their codes; 0 is none.
+// want makes unary calls and compares their codes. Code 0 means success.
 func (f *fixture) want(value string, want ...connect.Code) {
 	f.t.Helper()
 	for i, code := range want {
@@ -236,7 +236,8 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// Each source of a parameter: a call, one that is refused, and one with another value.
+// For each source of a parameter there are three calls: one that passes, one that is refused, and
+// one with another value.
 func TestSources(t *testing.T) {
 	type tenant struct{}
 	before := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
@@ -286,7 +287,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// Options get the call as a request of HTTP, of calls by GET too.
+// Options receive the call as an HTTP request, for calls by GET too.
 func TestRequest(t *testing.T) {
 	var got *http.Request
 	f := start(t, setup{rules: byText, client: []connect.ClientOption{connect.WithHTTPGet(), connect.WithIdempotency(connect.IdempotencyNoSideEffects)},
@@ -398,7 +399,8 @@ func (f *fixture) input(messages ...string) (string, error) {
 	return res.Msg.GetValue(), nil
 }
 
-// Streams are decided on by their first message, and client streams without one at their end.
+// A stream is decided on its first message. A client stream without messages is decided at its
+// end.
 func TestStreams(t *testing.T) {
 	for name, opts := range protocols {
 		t.Run(name, func(t *testing.T) {
@@ -440,7 +442,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// A stream without any message is a request, too, if its handler answers nothing.
+// A stream without any message is a request, too, if its handler sends no reply.
 func TestEmptyStream(t *testing.T) {
 	f := start(t, setup{rules: `{id: r, match: {route: "*"}, by: ["rpc:value"], limit: {rate: 1/1h, burst: 1}}
 		{id: all, match: {route: shop.Search/Duplex}, limit: {rate: 1/1h, burst: 1}}`})
@@ -457,8 +459,8 @@ func TestEmptyStream(t *testing.T) {
 	}
 }
 
-// A stream whose rules need no message is decided on when it is opened, and holds its permit
-// until its handler has returned.
+// A stream whose rules need no message is decided when it is opened, and holds its permit until
+// its handler has returned.
 func TestOpenedStream(t *testing.T) {
 	f := start(t, setup{rules: `{id: r, match: {route: shop.Search/Duplex}, limit: {concurrency: 1}}`})
 	first := client[text, text](f, duplex).CallBidiStream(f.context())
@@ -534,7 +536,7 @@ func TestConcurrency(t *testing.T) {
 	})
 }
 
-// What handlers cost is charged at their end: the size of messages and units.
+// Costs of handlers are charged at their end: the size of messages, and units.
 func TestCosts(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for rule, call := range map[string]func(*fixture) error{

@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/middleware/middlewaretest"
 )
 
-// A handler's error reaches the server's error handler, and a refusal is none.
+// A handler's error reaches the server's error handler, and a refusal does not.
 func TestErrors(t *testing.T) {
 	guard := middlewaretest.NewGuard(t, `{id: bytes, match: {route: "GET /fails"}, count: bytes, limit: {rate: 9/1h, burst: 9}}
 		{id: once, match: {route: "GET /fails"}, limit: {rate: 1/1h, burst: 1}}`)

@@ -13,7 +13,8 @@ import (
 	"github.com/hotparam/hotparam/middleware/middlewaretest"
 )
 
-// A guarded request without hot keys allocates what RouteInfo copies, and what next returns.
+// A guarded request without hot keys allocates only RouteInfo's copy and the value that next
+// returns.
 func TestAllocations(t *testing.T) {
 	guard := middlewaretest.NewGuard(t, `{id: all, match: {route: "*"}, by: all, hot: 100000/s}`)
 	r := echo.New()

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/middleware/middlewaretest"
 )
 
-// template is a pattern of http.ServeMux in Echo's syntax.
+// template returns a pattern of http.ServeMux in Echo's syntax.
 func template(pattern string) string {
 	parts := strings.Split(pattern, "/")
 	for i, part := range parts {
@@ -62,7 +62,7 @@ func server(s middlewaretest.Server, config echo.RouterConfig, middleware ...ech
 	return e
 }
 
-// builds are the places in which the guard may stand, and settings that change paths.
+// builds are the places where the guard may stand, and settings that change paths.
 var builds = map[string]func(middlewaretest.Server) http.Handler{
 	"Use": func(s middlewaretest.Server) http.Handler {
 		return server(s, echo.RouterConfig{}, middleware.Recover(), context(s), hpecho.Middleware(s.Guard))
@@ -78,7 +78,7 @@ var builds = map[string]func(middlewaretest.Server) http.Handler{
 	},
 }
 
-// inner are places in which the guard does not see requests of no route.
+// inner are places where the guard does not see requests without a route.
 var inner = map[string]func(middlewaretest.Server) http.Handler{
 	"group": func(s middlewaretest.Server) http.Handler {
 		e := server(middlewaretest.Server{}, echo.RouterConfig{}, middleware.Recover())

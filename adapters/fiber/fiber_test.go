@@ -24,7 +24,8 @@ import (
 
 const loginRule = `{id: logins, match: {route: "POST /login"}, by: ["form:user"], limit: {rate: 1/1h, burst: 1}}`
 
-// bodyApp answers with the form's user and the length of the body.
+// bodyApp returns the address of an app that answers with the form's user and the length of the
+// body.
 func bodyApp(t *testing.T, stream bool) string {
 	guard := middlewaretest.NewGuard(t, loginRule)
 	app := fiber.New(fiber.Config{StreamRequestBody: stream, BodyLimit: 1 << 20})
@@ -63,7 +64,7 @@ func post(t *testing.T, target, contentType string, body io.Reader) (status int,
 	return res.StatusCode, string(text)
 }
 
-// Rules read forms, and handlers get the same bytes, also of a stream.
+// Rules read forms, and handlers get the same bytes, from a stream too.
 func TestForms(t *testing.T) {
 	const form = "application/x-www-form-urlencoded"
 	for _, stream := range []bool{false, true} {
@@ -78,7 +79,7 @@ func TestForms(t *testing.T) {
 					t.Errorf("%s, again: status %d", user, status)
 				}
 			}
-			// In chunks: a stream of these is not read, and held to one key.
+			// A stream in chunks is not read, and all such requests share one key.
 			chunked := struct{ io.Reader }{strings.NewReader("user=cid")}
 			if status, got := post(t, login, form, chunked); status != 200 || got != "user=cid" {
 				t.Errorf("in chunks: status %d, %q", status, got)
@@ -86,7 +87,8 @@ func TestForms(t *testing.T) {
 			if status, _ := post(t, login, form, struct{ io.Reader }{strings.NewReader("user=cid")}); status != 429 {
 				t.Errorf("in chunks, again: status %d", status)
 			}
-			// Larger than what is read, and than what is in memory.
+			// This body exceeds both the guard's limit for reading and the size that is kept in
+			// memory.
 			large := "user=dan&pad=" + strings.Repeat("x", 600_000)
 			if status, got := post(t, login, form, strings.NewReader(large)); stream && status != 429 || !stream && (status != 200 || got != large) {
 				t.Errorf("large: status %d, %d bytes", status, len(got))
@@ -103,7 +105,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// What is left of the stream of a refused request is not taken for another request.
+// The rest of a refused request's stream is not read as another request.
 func TestRefusedStream(t *testing.T) {
 	guard := middlewaretest.NewGuard(t, `{id: uploads, match: {route: "POST /login"}, limit: {rate: 1/1h, burst: 1}}`)
 	const request = "GET /smuggled HTTP/1.1\r\nHost: suite\r\n\r\n"
@@ -136,7 +138,7 @@ func TestRefusedStream(t *testing.T) {
 	}
 }
 
-// An error of a handler reaches the application's error handler, and a refusal is none.
+// A handler's error reaches the application's error handler, and a refusal does not.
 func TestErrors(t *testing.T) {
 	guard := middlewaretest.NewGuard(t, `{id: busy, match: {route: "GET /fails"}, limit: {concurrency: 1}}
 		{id: twice, match: {route: "GET /fails"}, limit: {rate: 2/1h, burst: 2}}`)
@@ -194,8 +196,8 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// A stream that fasthttp writes after the handler holds its permit until it ends, whether its
-// length is known or not, and keeps its headers.
+// A stream that fasthttp writes after the handler has returned holds its permit until it ends,
+// whether or not its length is known. It keeps its headers.
 func TestStream(t *testing.T) {
 	const size = 100_000
 	for name, write := range map[string]func(fiber.Ctx, io.Reader) error{
@@ -243,7 +245,7 @@ func TestStream(t *testing.T) {
 			if n, err := io.Copy(io.Discard, first.Body); n != size || err != nil {
 				t.Errorf("%d bytes, %v", n, err)
 			}
-			// The first leaves 50,000 bytes, so one more passes, and then none.
+			// The first request leaves 50,000 bytes, so one more passes, and then none.
 			var statuses []int
 			for end := time.Now().Add(5 * time.Second); len(statuses) < 2 && time.Now().Before(end); {
 				select {
@@ -264,8 +266,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A connection that is closed before a handler can take it over gives its permit back in the
-// end.
+// A connection that closes before a handler can hijack it returns its permit in the end.
 func TestLostConnection(t *testing.T) {
 	guard := middlewaretest.NewGuard(t, `{id: busy, match: {route: "GET /socket"}, limit: {concurrency: 1}}`)
 	app := fiber.New()

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/middleware/middlewaretest"
 )
 
-// A guarded request without hot keys allocates little: itself, copies of its path and query,
-// one of net/http.
+// A guarded request without hot keys makes few allocations: itself, copies of its path and query,
+// and a net/http request.
 func TestAllocations(t *testing.T) {
 	guard := middlewaretest.NewGuard(t, `{id: all, match: {route: "*"}, by: all, hot: 100000/s}`)
 	app := fiber.New()

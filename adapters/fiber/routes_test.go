@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// recorder is a guard that lets all requests pass and keeps the last.
+// recorder is a guard that lets all requests pass and keeps the last one.
 type recorder struct{ last middleware.Request }
 
 func (r *recorder) Begin(req middleware.Request) (rules.Decision, *middleware.Ticket) {
@@ -39,7 +39,7 @@ type vowels struct{}
 func (vowels) Name() string                       { return "vowels" }
 func (vowels) Execute(v string, _ ...string) bool { return strings.Trim(v, "aeiou") == "" }
 
-// Whatever routes Fiber has, the pattern and the path are those of the handler that it calls.
+// For any routes of Fiber, the pattern and the path belong to the handler that Fiber calls.
 func TestRoutes(t *testing.T) {
 	guard := new(recorder)
 	app := fiber.New()
@@ -120,7 +120,7 @@ func TestRoutes(t *testing.T) {
 	if send(t, app, "HEAD", "/own/7"); guard.last.Pattern != "/own/{id}" || served != "own head" {
 		t.Errorf("HEAD of its own, added later: %q by %q", guard.last.Pattern, served)
 	}
-	// What a middleware has rewritten is routed as Fiber does.
+	// A path that a middleware has rewritten is routed as Fiber routes it.
 	rewritten := fiber.New()
 	rewritten.Use(func(c fiber.Ctx) error {
 		c.Path("/new/7")

@@ -19,7 +19,7 @@ import (
 	"github.com/hotparam/hotparam/middleware/middlewaretest"
 )
 
-// template is a pattern of http.ServeMux in Fiber's syntax, with the names of its parameters
+// template returns a pattern of http.ServeMux in Fiber's syntax, with the names of its parameters
 // in both.
 func template(pattern string) (template string, names map[string]string) {
 	names = make(map[string]string)
@@ -93,8 +93,7 @@ func server(s middlewaretest.Server, config fiber.Config, before ...any) *fiber.
 	return app
 }
 
-// builds are the places in which the guard may stand, and settings that change paths and
-// bodies.
+// builds are the places where the guard may stand, and settings that change paths and bodies.
 var builds = map[string]func(middlewaretest.Server) *fiber.App{
 	"Use": func(s middlewaretest.Server) *fiber.App {
 		return server(s, fiber.Config{}, recover.New(), withContext(s), hpfiber.Middleware(s.Guard))
@@ -119,7 +118,7 @@ var builds = map[string]func(middlewaretest.Server) *fiber.App{
 	},
 }
 
-// inner are places in which the guard does not see requests of no route.
+// inner are places where the guard does not see requests without a route.
 var inner = map[string]func(middlewaretest.Server) *fiber.App{
 	"group": func(s middlewaretest.Server) *fiber.App {
 		app := server(middlewaretest.Server{}, fiber.Config{}, recover.New())
@@ -139,7 +138,7 @@ var inner = map[string]func(middlewaretest.Server) *fiber.App{
 	},
 }
 
-// start serves what build makes on a real connection.
+// start serves the app that build returns on a real connection.
 func start(build func(middlewaretest.Server) *fiber.App) middlewaretest.Start {
 	return func(tb testing.TB, s middlewaretest.Server) string { return serve(tb, build(s)) }
 }
@@ -164,8 +163,8 @@ func serve(tb testing.TB, app *fiber.App) string {
 }
 
 func TestSuite(t *testing.T) {
-	// fasthttp sends 100 Continue before it calls any handler, and does not see that a client
-	// leaves.
+	// fasthttp sends 100 Continue before it calls any handler, and does not notice that a client
+	// disconnects.
 	without := []string{"100-continue", "cancelled while it waits"}
 	for name, build := range builds {
 		t.Run(name, func(t *testing.T) {

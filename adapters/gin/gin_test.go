@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/middleware/middlewaretest"
 )
 
-// What gin's middleware sees of an answer is true, whether the guard measures it or has
-// refused it.
+// Gin's writer reports the true status and size of an answer, whether the guard measures it or has
+// refused the request.
 func TestWriter(t *testing.T) {
 	guard := middlewaretest.NewGuard(t, `{id: bytes, match: {route: "GET /"}, count: bytes, limit: {rate: 1/1h, burst: 1}}`)
 	r := gin.New()

@@ -14,7 +14,7 @@ import (
 
 func init() { gin.SetMode(gin.ReleaseMode) }
 
-// template is a pattern of http.ServeMux in gin's syntax.
+// template returns a pattern of http.ServeMux in gin's syntax.
 func template(pattern string) string {
 	parts := strings.Split(pattern, "/")
 	for i, part := range parts {
@@ -62,7 +62,7 @@ func engine(s middlewaretest.Server, middleware ...gin.HandlerFunc) *gin.Engine 
 
 func recovery() gin.HandlerFunc { return gin.RecoveryWithWriter(io.Discard) }
 
-// builds are the places in which the guard may stand, and settings that change paths.
+// builds are the places where the guard may stand, and settings that change paths.
 var builds = map[string]func(middlewaretest.Server) http.Handler{
 	"Use": func(s middlewaretest.Server) http.Handler {
 		return engine(s, recovery(), context(s), hpgin.Middleware(s.Guard))
@@ -82,7 +82,7 @@ var builds = map[string]func(middlewaretest.Server) http.Handler{
 	},
 }
 
-// inner are places in which the guard does not see requests of no route.
+// inner are places where the guard does not see requests without a route.
 var inner = map[string]func(middlewaretest.Server) http.Handler{
 	"group": func(s middlewaretest.Server) http.Handler {
 		r := gin.New()

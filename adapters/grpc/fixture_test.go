@@ -27,7 +27,7 @@ const (
 	bidiRoute   = "grpc.testing.TestService/FullDuplexCall"
 )
 
-// service is a test's service. A nil handler answers what it got.
+// service is a test's service. A nil handler echoes its request.
 type service struct {
 	pb.UnimplementedTestServiceServer
 	unary  func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error)
@@ -55,7 +55,7 @@ func (s *service) FullDuplexCall(stream grpc.BidiStreamingServer[pb.StreamingOut
 	return s.duplex(stream)
 }
 
-// fixture is a guarded server and a client of it.
+// fixture is a guarded server and its client.
 type fixture struct {
 	pb.TestServiceClient
 	t     *testing.T
@@ -67,7 +67,7 @@ type setup struct {
 	service *service
 	guard   []middleware.Option
 	options []hpgrpc.Option
-	before  []grpc.UnaryServerInterceptor // in front of the guard
+	before  []grpc.UnaryServerInterceptor // interceptors in front of the guard
 	dial    []grpc.DialOption
 }
 
@@ -104,7 +104,7 @@ func start(t *testing.T, s setup) *fixture {
 	return f
 }
 
-// context ends with the test, or after a time that no call takes.
+// context returns a context that ends with the test, or after a time that no call takes.
 func (f *fixture) context() context.Context {
 	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
 	f.t.Cleanup(cancel)

@@ -30,7 +30,7 @@ func reply(size int) *outputReply {
 	return &outputReply{Payload: &pb.Payload{Body: make([]byte, size)}}
 }
 
-// echoes are handlers of the three kinds of streams. They do what most do with errors.
+// echoes returns handlers of the three kinds of streams. They treat errors as most handlers do.
 func echoes() *service {
 	return &service{
 		output: func(req *outputRequest, stream grpc.ServerStreamingServer[outputReply]) error {
@@ -71,7 +71,7 @@ func echoes() *service {
 	}
 }
 
-// output makes a call of a server stream, and returns how many messages came.
+// output makes a call of a server stream, and returns the number of messages received.
 func (f *fixture) output(req *outputRequest) (int, error) {
 	f.t.Helper()
 	stream, err := f.StreamingOutputCall(f.context(), req)
@@ -109,7 +109,7 @@ func wantCode(t *testing.T, what string, err error, want codes.Code) {
 	}
 }
 
-// A server stream is one request, by its one message.
+// A server stream counts as one request, with its single message.
 func TestServerStream(t *testing.T) {
 	f := start(t, setup{
 		rules:   `{id: r, match: {route: ` + serverRoute + `}, by: ["rpc:response_parameters.size"], limit: {rate: 1/1h, burst: 1}}`,
@@ -141,7 +141,7 @@ func TestServerStream(t *testing.T) {
 	}
 }
 
-// A client stream is decided on by its first message, and if there is none at its end.
+// A client stream is decided on its first message, or at its end if it has none.
 func TestClientStream(t *testing.T) {
 	f := start(t, setup{
 		rules: `{id: r, match: {route: ` + clientRoute + `}, by: ["rpc:payload.body"], limit: {rate: 1/1h, burst: 1}}
@@ -161,8 +161,8 @@ func TestClientStream(t *testing.T) {
 	wantCode(t, "no message, beyond the limit of all", err, codes.ResourceExhausted)
 }
 
-// A stream whose rules need no message is decided on when it is opened, and holds its permit
-// until its handler has returned.
+// A stream whose rules need no message is decided when it is opened, and holds its permit until
+// its handler has returned.
 func TestOpenedStream(t *testing.T) {
 	f := start(t, setup{rules: `{id: r, match: {route: ` + bidiRoute + `, query: {"header:x-plan": free}}, limit: {concurrency: 1}}`, service: echoes()})
 	free := metadata.AppendToOutgoingContext(f.context(), "x-plan", "free")
@@ -211,7 +211,7 @@ func TestOpenedStream(t *testing.T) {
 	f.await("the permit", func() bool { return !refused() })
 }
 
-// A refusal at the first message is the call's status, whatever its handler returns, and ends
+// A refusal at the first message becomes the call's status, whatever its handler returns, and ends
 // the handler's context.
 func TestRefusedStream(t *testing.T) {
 	ended := make(chan error, 1)
@@ -256,7 +256,7 @@ func TestRefusedStream(t *testing.T) {
 	}
 }
 
-// A stream without any message is a request, too, if its handler answers nothing.
+// A stream without any message is a request, too, if its handler sends no reply.
 func TestEmptyStream(t *testing.T) {
 	f := start(t, setup{
 		rules: `{id: r, match: {route: ` + bidiRoute + `}, by: ["rpc:response_status.message"], limit: {rate: 1/1h, burst: 1}}
@@ -276,7 +276,7 @@ func TestEmptyStream(t *testing.T) {
 	}
 }
 
-// A handler that sends first has the guard decide before the first message came.
+// If a handler sends first, the guard decides before the first message has arrived.
 func TestHandlerSendsFirst(t *testing.T) {
 	s := &service{duplex: func(stream grpc.BidiStreamingServer[outputRequest, outputReply]) error {
 		if err := stream.SendHeader(metadata.Pairs("x-own", "1")); err != nil {
@@ -346,8 +346,8 @@ func TestServedStream(t *testing.T) {
 	}
 }
 
-// A stream's cost is that of all its messages, and of what its handler adds through a context
-// that it took before the guard decided.
+// A stream's cost is the cost of all its messages, plus the units that its handler adds through a
+// context obtained before the guard decided.
 func TestStreamCosts(t *testing.T) {
 	for rule, call := range map[string]func(*fixture) error{
 		`{id: r, match: {route: ` + serverRoute + `}, count: bytes, limit: {rate: 1/1h, burst: 1500}}`: func(f *fixture) error {
@@ -387,7 +387,7 @@ func TestStreamPanics(t *testing.T) {
 	}
 }
 
-// noStream is a stream of which only the context is used.
+// noStream is a stream with a context and no other behavior.
 type noStream struct{ ctx context.Context }
 
 func (s noStream) Context() context.Context     { return s.ctx }

@@ -109,7 +109,8 @@ func TestCodes(t *testing.T) {
 	f.want(metadata.AppendToOutgoingContext(ctx, "x-probe", "1"), "ann", codes.OK)
 }
 
-// Each source of a parameter, once a key has spent its limit and once with another value.
+// For each source of a parameter, one call has a key that has used up its limit, and one has
+// another value.
 func TestSources(t *testing.T) {
 	type tenant struct{}
 	before := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -185,7 +186,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// Options get the call as a request of HTTP.
+// Options receive the call as an HTTP request.
 func TestRequest(t *testing.T) {
 	var got *http.Request
 	f := start(t, setup{rules: byUser, guard: []middleware.Option{middleware.WithSkip(func(r *http.Request) bool {
@@ -213,7 +214,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// A handler's own error stays one that clients retry, which those with headers are not.
+// Clients retry a handler's own error as before. They would not retry one with headers.
 func TestFailedCall(t *testing.T) {
 	calls := 0
 	f := start(t, setup{
@@ -235,7 +236,7 @@ func TestFailedCall(t *testing.T) {
 	}
 }
 
-// A client with a policy of its own waits as long as the guard says, and passes.
+// A client with a retry policy waits as long as the guard says, and passes.
 func TestClientRetries(t *testing.T) {
 	f := start(t, setup{
 		rules: `{id: users, match: {route: ` + unaryRoute + `}, by: ["rpc:response_status.message"], limit: {rate: 1/1s, burst: 1}}`,
@@ -268,7 +269,8 @@ func TestWaited(t *testing.T) {
 	f.await("the end of the wait", func() bool { return f.guard.Stats().Gone == 1 })
 }
 
-// The server's own answer to a call that ends while it waits, which no client sees.
+// This checks the server's own status for a call that is canceled during its wait. No client sees
+// it.
 func TestCancelledStatus(t *testing.T) {
 	rules := `{id: users, match: {route: shop/Find}, limit: {rate: 1/5m, burst: 1, wait: 10m}}`
 	intercept := hpgrpc.UnaryServerInterceptor(start(t, setup{rules: rules}).guard)
@@ -369,7 +371,7 @@ func TestConcurrency(t *testing.T) {
 	f.await("the permit", func() bool { return f.call(ctx, "other") == codes.OK })
 }
 
-// What handlers cost is charged at their end: the size of messages, units and time.
+// Costs of handlers are charged at their end: the size of messages, units and time.
 func TestCosts(t *testing.T) {
 	var size atomic.Int64
 	unary := func(ctx context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) {

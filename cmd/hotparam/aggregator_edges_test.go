@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// SIGHUP does not end the daemon, which reads its file again, and says so a few times at most.
+// SIGHUP does not end the daemon. It reads its file again, and logs that at most a few times.
 func TestHangupIsNoEnd(t *testing.T) {
 	daemon := startDaemon(t, "--config", "../../deploy/hotparam.yaml", "--redis", "redis://"+miniredis.RunT(t).Addr(), "--listen", fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)))
 	for range 100 {
@@ -29,8 +29,8 @@ func TestHangupIsNoEnd(t *testing.T) {
 	}
 }
 
-// Clients that hold connections open, and send nothing or half a request, do not keep
-// health and metrics from being asked.
+// Clients that hold connections open, and send nothing or half a request, do not block health
+// checks and metrics.
 func TestIdleClientsDoNotKeepHealthAway(t *testing.T) {
 	daemon := startDaemon(t, "--config", "../../deploy/hotparam.yaml", "--listen", fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)))
 	for i := range 400 {

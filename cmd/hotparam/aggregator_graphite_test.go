@@ -25,10 +25,10 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// fakeGraphite answers as Graphite's render API does, of one hot key.
+// fakeGraphite answers like Graphite's render API, with one hot key.
 type fakeGraphite struct {
 	*httptest.Server
-	status atomic.Int64 // in place of an answer; 0: it answers
+	status atomic.Int64 // status sent instead of an answer, or 0 to answer
 }
 
 const phoneCounter = "shop.search-terms.hot_param.GET_20_2Fsearch_3Fq=phone"
@@ -90,7 +90,7 @@ func (g *fakeGraphite) render(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(all) // the client may have gone
 }
 
-// graphiteRules name a user whose password is in a file.
+// graphiteRules returns a file with a user whose password is in another file.
 func graphiteRules(t *testing.T, more string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "graphite.password")
@@ -100,8 +100,8 @@ func graphiteRules(t *testing.T, more string) string {
 	return write(t, goodRules+"aggregator: {source: graphite, http: '127.0.0.1:0'}\ngraphite: {user: shop, password_file: "+path+more+"}\n")
 }
 
-// What keeps a daemon from reading is told within seconds, with what to do and with
-// an exit code that says whose fault it is.
+// If a daemon cannot read from Graphite, it reports the cause and the remedy within seconds. The
+// exit code distinguishes wrong settings from an unreachable server.
 func TestAggregatorExplainsGraphite(t *testing.T) {
 	path := graphiteRules(t, ", timeout: 500ms")
 	g := newFakeGraphite(t)
@@ -150,7 +150,7 @@ func TestAggregatorExplainsGraphite(t *testing.T) {
 
 func TestAggregatorGraphiteSettings(t *testing.T) {
 	path := write(t, goodRules)
-	t.Setenv("HOTPARAM_REDIS", "redis://"+unreachable(t)) // what is good is said before Redis is asked
+	t.Setenv("HOTPARAM_REDIS", "redis://"+unreachable(t)) // valid settings are reported before Redis is asked
 	t.Run("flag before variable before file", func(t *testing.T) {
 		t.Setenv("HOTPARAM_SOURCE", "graphite")
 		t.Setenv("HOTPARAM_GRAPHITE", "http://g1")
@@ -189,7 +189,7 @@ func TestAggregatorGraphiteSettings(t *testing.T) {
 	}
 }
 
-// A daemon finds what is hot by Graphite, and says so when Graphite gives no answer.
+// A daemon finds hot keys through Graphite, and reports when Graphite does not answer.
 func TestAggregatorByGraphite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -244,7 +244,7 @@ func (l *lineSink) Send(p []byte) (int, error) {
 
 func (l *lineSink) Close() error { return nil }
 
-// The request of the article is counted as the file says that it is.
+// The request of the article is counted as its file describes.
 func TestGraphiteRulesCount(t *testing.T) {
 	f, err := config.Load(graphiteConfig)
 	if err != nil {

@@ -26,8 +26,8 @@ func fakeKafka(t *testing.T, topics ...string) string {
 	return broker.Addr()
 }
 
-// What keeps a daemon from reading is told within seconds, with what to do and with
-// an exit code that says whose fault it is.
+// If a daemon cannot read from Kafka, it reports the cause and the remedy within seconds. The exit
+// code distinguishes wrong settings from an unreachable server.
 func TestAggregatorExplainsKafka(t *testing.T) {
 	path := write(t, goodRules+"kafka: {timeout: 500ms}\naggregator: {source: kafka, listen: '127.0.0.1:0', http: '127.0.0.1:0'}\n")
 	t.Run("nobody there", func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestAggregatorExplainsKafka(t *testing.T) {
 
 func TestAggregatorKafkaSettings(t *testing.T) {
 	path := write(t, goodRules)
-	t.Setenv("HOTPARAM_REDIS", "redis://"+unreachable(t)) // what is good is said before Redis is asked
+	t.Setenv("HOTPARAM_REDIS", "redis://"+unreachable(t)) // valid settings are reported before Redis is asked
 	t.Run("flag before variable before file", func(t *testing.T) {
 		t.Setenv("HOTPARAM_SOURCE", "kafka")
 		t.Setenv("HOTPARAM_BROKERS", "k1:1,k2:2")
@@ -76,8 +76,8 @@ func TestAggregatorKafkaSettings(t *testing.T) {
 	}
 }
 
-// Two daemons share the partitions, and publish what a program in any language
-// writes; when one ends the other has all, and nothing cools.
+// Two daemons share the partitions, and publish keys from counts that a program in any language
+// writes. When one ends, the other takes over all partitions, and no key cools.
 func TestAggregatorsShareKafka(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -144,7 +144,7 @@ func TestAggregatorsShareKafka(t *testing.T) {
 	))
 }
 
-// Of two daemons with a lease one publishes, and the other when that one ends.
+// If two daemons have a lease, one publishes, and the other takes over when that one ends.
 func TestAggregatorsWithALease(t *testing.T) {
 	redis := testenv.Redis(t)
 	args := []string{
@@ -160,7 +160,7 @@ func TestAggregatorsWithALease(t *testing.T) {
 	eventually(t, two.serves("hotparam_takeovers_total 1"))
 }
 
-// What docs/KAFKA.md tells of messages is what the source and the sink say.
+// docs/KAFKA.md describes the same messages as the code of the source and the sink.
 func TestKafkaMessagesAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/KAFKA.md")
 	if err != nil {

@@ -40,7 +40,7 @@ func (d *running) status(path string, headers ...string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// Who may read the page depends on the address and the token; probes and metrics are open.
+// The address and the token decide who may read the page. Probes and metrics are open.
 func TestWhoMayReadThePage(t *testing.T) {
 	const token = "0123456789abcdef0123456789abcdef"
 	t.Setenv("TEST_PAGE_TOKEN", token)

@@ -13,9 +13,9 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// The rules of a file that is switched, as Kubernetes does, are in force soon. One that cannot
-// be used changes nothing, and is named in the log, the metrics and /-/ready, until it is
-// mended.
+// The rules of a file that is replaced, as Kubernetes does it, are soon in force. A file that
+// cannot be used changes nothing. It is named in the log, the metrics and /-/ready until it is
+// fixed.
 func TestChangedFileIsInForce(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "hotparam.yaml")

@@ -13,9 +13,9 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// A daemon takes lines at all the addresses that its file has, whatever they come by.
+// A daemon accepts lines at all addresses of its file, over any transport.
 func TestAggregatorListens(t *testing.T) {
-	// Not the test's own directory, which may be too long for a socket.
+	// The test's own directory may have a name that is too long for a socket.
 	dir, err := os.MkdirTemp("", "hotparam")
 	if err != nil {
 		t.Fatal(err)
@@ -55,8 +55,8 @@ func TestAggregatorListens(t *testing.T) {
 	}
 }
 
-// An instance of a version that does not tell when it sends is named if its clock is slow,
-// as its counts go missing.
+// An instance of a version that does not state when it sends is named if its clock is slow, since
+// its counts go missing.
 func TestLateInstanceIsNamed(t *testing.T) {
 	server := testenv.Redis(t)
 	d := startDaemon(t, "--redis", server.URL(), "--config", write(t, goodRules+"aggregator: {listen: '127.0.0.1:0'}\n"))
@@ -81,7 +81,7 @@ func TestLateInstanceIsNamed(t *testing.T) {
 	}
 }
 
-// Instances whose clocks are off are counted with those that are right, and each is named
+// Instances with wrong clocks are counted together with those with right ones, and each is named
 // once.
 func TestOffClocksAreNamed(t *testing.T) {
 	if testing.Short() {
@@ -142,7 +142,7 @@ func TestOffClocksAreNamed(t *testing.T) {
 	}
 }
 
-// A directory for snapshots that does not exist is an error of the settings.
+// If the directory for snapshots does not exist, that is an error of the settings.
 func TestNoDirectoryForSnapshots(t *testing.T) {
 	file := write(t, goodRules+"aggregator: {snapshot_file: "+filepath.Join(t.TempDir(), "none", "snapshot")+"}\n")
 	hotparamCommand(t, "aggregator", "--config", file, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0").exits(t, exitConfig, "aggregator.snapshot_file")

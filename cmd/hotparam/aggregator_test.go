@@ -60,7 +60,7 @@ func TestAggregatorDryRun(t *testing.T) {
 	})
 }
 
-// An address that is taken is a failure, told with the address.
+// If an address is in use, the command fails and prints the address.
 func TestAggregatorCannotListen(t *testing.T) {
 	path := write(t, goodRules)
 	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -80,8 +80,8 @@ func TestAggregatorCannotListen(t *testing.T) {
 	r.exits(t, exitFailure, listener.Addr().String(), "in use")
 }
 
-// It needs no Redis to come up, and ends with 0 when it is asked to. Its log is on
-// stderr, as text or as JSON lines.
+// The aggregator starts without Redis, and exits with 0 when it is stopped. Its log is on stderr,
+// as text or as JSON lines.
 func TestAggregatorLogs(t *testing.T) {
 	path := write(t, goodRules)
 	for _, format := range []string{"text", "json"} {
@@ -107,8 +107,8 @@ func TestAggregatorLogs(t *testing.T) {
 	}
 }
 
-// endAtLine is a log that ends the run once a text is in it. The logger writes one
-// line at a time, and the run has ended when it is read.
+// endAtLine is a log that ends the run once it contains a text. The logger writes one line at a
+// time, and the run has ended when the log is read.
 type endAtLine struct {
 	bytes.Buffer
 	text string

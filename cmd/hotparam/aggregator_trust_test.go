@@ -17,7 +17,7 @@ import (
 
 const signingKey = "0123456789abcdef0123456789abcdef"
 
-// The defaults of the file are those of the library.
+// The file's defaults equal the library's.
 func TestCapsAgree(t *testing.T) {
 	c, want := config.Aggregator{}.WithDefaults().Caps, decode.DefaultCaps
 	if got := (decode.Caps{Counts: c.Counts, Keys: c.Keys, Names: c.Names, NewNames: c.NewNames}); got != want {
@@ -41,7 +41,7 @@ func TestTrustInWords(t *testing.T) {
 	}
 }
 
-// The check reads the keys, as the daemon does at its start.
+// The check reads the keys, as the daemon does when it starts.
 func TestCheckReadsTheKeys(t *testing.T) {
 	t.Setenv("HOTPARAM_REDIS", "redis://"+unreachable(t))
 	for key, want := range map[string]string{signingKey: "good, ", signingKey[1:]: "has 31 bytes, want 32 at least", "": "TEST_SIGNING_KEY"} {
@@ -59,8 +59,8 @@ func TestCheckReadsTheKeys(t *testing.T) {
 	}
 }
 
-// A daemon that believes what is signed counts what an instance sends, and nothing of what
-// others do; what it refuses is counted, logged and told.
+// A daemon that requires signatures counts an instance's packets and nothing from other senders.
+// It counts, logs and reports the refused packets.
 func TestDaemonBelievesWhatIsSigned(t *testing.T) {
 	server := testenv.Redis(t)
 	t.Setenv("TEST_SIGNING_KEY", "the key of tomorrow, which is not used yet\n"+signingKey+"\n")

@@ -17,8 +17,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// benchOutput runs a command of the real binary, since measurements start it anew, and
-// returns the one line that it prints.
+// benchOutput runs a command of the real binary, since measurements start it again, and returns
+// the single line that it prints.
 func benchOutput(t *testing.T, args string) string {
 	t.Helper()
 	if testing.Short() {
@@ -40,8 +40,8 @@ func benchOutput(t *testing.T, args string) string {
 	return out.String()
 }
 
-// benchJSON returns the object that a command prints, which must have exactly these
-// fields, numbers all.
+// benchJSON returns the object that a command prints, which must have exactly these fields, all of
+// them numbers.
 func benchJSON(t *testing.T, args string, fields ...string) map[string]float64 {
 	t.Helper()
 	out := benchOutput(t, args)
@@ -188,7 +188,8 @@ func TestBenchPipelineText(t *testing.T) {
 	}
 }
 
-// The first SIGINT ends a measurement with all its parts, and what it left in Redis.
+// The first SIGINT ends a measurement together with all its processes, and removes its data from
+// Redis.
 func TestBenchEndsWithASignal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")

@@ -18,13 +18,13 @@ import (
 	"github.com/hotparam/hotparam/internal/status"
 )
 
-// result is what a run of the command came to.
+// result is the outcome of a run of the command.
 type result struct {
 	code     int
 	out, err string
 }
 
-// hotparamCommand runs the command as main does, without variables of this machine.
+// hotparamCommand runs the command as main does, without this machine's environment variables.
 func hotparamCommand(t *testing.T, args ...string) result {
 	t.Helper()
 	return withInput(t, "", args...)
@@ -39,8 +39,7 @@ func withInput(t *testing.T, input string, args ...string) result {
 	return result{code, out.String(), errs.String()}
 }
 
-// exits checks the exit code, and that a failure says what to do on stderr, and
-// nothing on stdout.
+// exits checks the exit code, and that a failure prints a remedy on stderr and nothing on stdout.
 func (r result) exits(t *testing.T, code int, says ...string) {
 	t.Helper()
 	if r.code != code {
@@ -64,7 +63,7 @@ rules:
   - {id: search-terms, match: {route: "GET /search"}, by: [q], hot: {rate: 200/s}, limit: {rate: 50/s}}
 `
 
-// write writes a file of its own for the test.
+// write writes hotparam.yaml into a temporary folder and returns its path.
 func write(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "hotparam.yaml")
@@ -76,7 +75,7 @@ func write(t *testing.T, text string) (path string) {
 
 var exampleConfig = filepath.Join("..", "..", "deploy", "hotparam.yaml")
 
-// Every command helps on stdout, and shows examples before it explains.
+// Every command prints its help on stdout, with examples before the explanation.
 func TestHelpShowsExamplesFirst(t *testing.T) {
 	var walk func(path []string, cmd *cobra.Command)
 	walk = func(path []string, cmd *cobra.Command) {
@@ -141,7 +140,7 @@ func TestExamplesOfHelpParse(t *testing.T) {
 	walk(root)
 }
 
-// shellWords are the words of a command, in which single quotes keep spaces.
+// shellWords splits a command into words. Single quotes keep spaces.
 func shellWords(command string) (words []string) {
 	for i, part := range strings.Split(command, "'") {
 		if i%2 == 1 {
@@ -213,7 +212,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// decode reads one JSON value, behind which nothing stands.
+// decodeJSON reads one JSON value and requires that nothing follows it.
 func decodeJSON(t *testing.T, text string, into any) {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(text))
@@ -226,8 +225,8 @@ func decodeJSON(t *testing.T, text string, into any) {
 	}
 }
 
-// What cannot be written is a failure, not a silent success: a full disk, a reader
-// that has gone.
+// If output cannot be written, because of a full disk or a reader that has closed, the command
+// fails instead of succeeding silently.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	for _, args := range [][]string{
 		{"version"},

@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// The shell is offered values of flags and arguments.
+// The shell completes values of flags and arguments.
 func TestCompletion(t *testing.T) {
 	server := testenv.Redis(t)
 	publish(t, server, rules.Change{Hot: []rules.Hot{{
@@ -35,7 +35,7 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%q: exit code %d, want %q in\n%s%s", test.args, r.code, test.want, r.out, r.err)
 		}
 	}
-	// Without Redis there is nothing to offer, and soon.
+	// Without Redis there is nothing to complete, and the answer comes soon.
 	t.Setenv("HOTPARAM_REDIS", unreachable(t))
 	start := time.Now()
 	if r := hotparamCommand(t, "__complete", "list", "--namespace", ""); r.code != exitOK || strings.Contains(r.out, "shop") || time.Since(start) > 10*time.Second {

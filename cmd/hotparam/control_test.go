@@ -20,7 +20,7 @@ rules:
   - {id: items, match: {route: "GET /items"}, by: [q], hot: 50/1s, limit: {rate: 5/1s, burst: 5}}
 `
 
-// Operators' commands on a key that is not hot, up to its release.
+// This runs operators' commands on a key that is not hot, up to its release.
 func TestControlCommands(t *testing.T) {
 	server := testenv.Redis(t)
 	t.Setenv("HOTPARAM_REDIS", server.URL())
@@ -33,7 +33,7 @@ func TestControlCommands(t *testing.T) {
 	if !strings.HasPrefix(r.out, "blocked GET /search?q=phone (rule terms) in namespace shop until ") || !strings.Contains(r.out, "Redis user default; reported by ") {
 		t.Errorf("%q", r.out)
 	}
-	// As list prints it, and without the file: the key has a control now.
+	// The key is given as list prints it, and without the file, since it has a control now.
 	r = hotparamCommand(t, "pin", "terms", " GET", "/search?q=phone", "--namespace", "shop", "--for", "1h", "--json")
 	r.exits(t, exitOK)
 	var set struct {
@@ -112,7 +112,7 @@ func TestMembersThatDiffer(t *testing.T) {
 	}
 }
 
-// A key that instances hold is released although it has no control, and only then.
+// A key that instances hold can be released without a control, but only while it is held.
 func TestReleaseOfHeldKey(t *testing.T) {
 	server := testenv.Redis(t)
 	t.Setenv("HOTPARAM_REDIS", server.URL())
@@ -130,7 +130,8 @@ func TestReleaseOfHeldKey(t *testing.T) {
 	}
 }
 
-// instanceIn has an instance that holds so many keys say so in a namespace until the test ends.
+// instanceIn runs an instance in a namespace until the test ends. The instance reports that it
+// holds this number of keys.
 func instanceIn(t *testing.T, url, namespace string, held int64) {
 	t.Helper()
 	client, err := hotkeys.NewClient(url)
@@ -156,8 +157,8 @@ func instanceIn(t *testing.T, url, namespace string, held int64) {
 	}
 }
 
-// A control in a namespace that nobody is heard of in is refused, with the namespaces that
-// there are: it would act on nothing, while the operator believes that it does.
+// A control in a namespace without heartbeats is refused, and the existing namespaces are listed.
+// Otherwise it would have no effect while the operator believes that it has.
 func TestControlInAnotherNamespace(t *testing.T) {
 	server := testenv.Redis(t)
 	t.Setenv("HOTPARAM_REDIS", server.URL())

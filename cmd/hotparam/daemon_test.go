@@ -39,7 +39,7 @@ func startDaemon(t *testing.T, args ...string) *running {
 	return d
 }
 
-// find waits for a line of the log and gives what its group stands for.
+// find waits for a line of the log that matches and returns its group.
 func (d *running) find(pattern string) string {
 	d.t.Helper()
 	line, found := regexp.MustCompile(pattern), ""

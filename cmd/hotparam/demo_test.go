@@ -48,7 +48,7 @@ func TestDemoJSON(t *testing.T) {
 	}
 }
 
-// TestDemoKafka: the same over an embedded Kafka, in the same time.
+// TestDemoKafka tests the same with an embedded Kafka, in the same time.
 func TestDemoKafka(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// foreign are the commands in blocks of shell that are not ours, and how often they are
-// there. Of these only the syntax is checked.
+// foreign are the commands of other programs in shell blocks, and how often they occur. Only their
+// syntax is checked.
 var foreign = map[string]int{
 	"apt-get": 1, "cp": 2, "curl": 14, "cut": 1, "docker": 10, "echo": 1, "go": 7, "grep": 2, "helm": 2, "install": 4, "jq": 1, "kafka-acls.sh": 3, "kafka-topics.sh": 2, "kill": 1, "kubectl": 4, "nc": 1, "node": 1, "npm": 1,
 	"openssl": 4, "printf": 2, "redis-cli": 5, "redis-server": 2, "runuser": 1, "sed": 2, "sleep": 1, "systemctl": 5, "tail": 1, "umask": 1, "uniq": 2,
 }
 
-// Our commands in blocks of shell have the commands, flags and arguments that they name, and
-// every block is good syntax.
+// Commands of hotparam in shell blocks use subcommands, flags and arguments that exist, and every
+// block has valid syntax.
 func TestDocumentedCommandsAreReal(t *testing.T) {
 	others := make(map[string]int)
 	ours := 0
@@ -49,7 +49,7 @@ func TestDocumentedCommandsAreReal(t *testing.T) {
 	}
 }
 
-// Commands within sentences, and in indented lines, exist, with their flags.
+// Commands in sentences and in indented lines exist, with their flags.
 func TestDocumentsNameRealCommands(t *testing.T) {
 	inline := regexp.MustCompile("(?m)(?:`|^    )((?:hotparam|make) [^`\n]+)(?:`|$)")
 	n := 0
@@ -72,11 +72,11 @@ func TestDocumentsNameRealCommands(t *testing.T) {
 	}
 }
 
-// command parses a command line of ours as main does, without running it. A whole one has
+// command parses a hotparam command line as main does, without running it. A whole one must have
 // all arguments, too.
 func command(t *testing.T, s snippet, args []string, whole bool) {
 	t.Helper()
-	if at := slices.Index(args, ">"); at >= 0 { // and what is behind it is a file
+	if at := slices.Index(args, ">"); at >= 0 { // a redirection to a file follows
 		args = args[:at]
 	}
 	root := newRoot(streams{})
@@ -96,7 +96,7 @@ func command(t *testing.T, s snippet, args []string, whole bool) {
 	}
 }
 
-// target looks for the targets of make.
+// target checks that the targets of make exist.
 func target(t *testing.T, s snippet, words []string) {
 	t.Helper()
 	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))
@@ -110,10 +110,11 @@ func target(t *testing.T, s snippet, words []string) {
 	}
 }
 
-// shellWord is a comment, what ends a command, or a part of a word.
+// shellWord matches a comment, the end of a command, or a part of a word.
 var shellWord = regexp.MustCompile(`(?m)(\s#.*$|^#.*$)|(\\\n)|(\n|&&|\|\||[|;&()]|\$\()|('[^']*'|"(?:[^"\\]|\\.)*"|[^\s'"|;&()])+`)
 
-// shellCommands returns the words of each command, of what documents need of the shell.
+// shellCommands returns the words of each command. It supports the parts of the shell's syntax
+// that the documents use.
 func shellCommands(text string) (commands [][]string) {
 	var words []string
 	end := func() {

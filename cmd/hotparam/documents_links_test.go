@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Links within the repository lead to a file, and to a heading that it has.
+// Links within the repository point to an existing file, and to an existing heading in it.
 func TestDocumentsLinkToWhatIsThere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	texts := documents(t)
@@ -40,7 +40,7 @@ func TestDocumentsLinkToWhatIsThere(t *testing.T) {
 	}
 }
 
-// anchors returns what links to the headings of a document end in, as GitHub makes them.
+// anchors returns the anchors of a document's headings, as GitHub makes them.
 func anchors(text string) map[string]bool {
 	found := make(map[string]bool)
 	for _, heading := range regexp.MustCompile(`(?m)^#+ +(.*)$`).FindAllStringSubmatch(text, -1) {

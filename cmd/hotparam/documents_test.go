@@ -25,13 +25,13 @@ const repository = "../.."
 // snippet is a block of code in a document.
 type snippet struct {
 	path, language, text string
-	line                 int // of the text's first line
+	line                 int // number of the text's first line
 }
 
 func (s snippet) String() string { return fmt.Sprintf("%s:%d", s.path, s.line) }
 
-// notHere are the blocks of code that are not checked here, by document and language: how
-// many, and why.
+// notHere are the code blocks that are not checked here, by document and language: their number
+// and the reason.
 var notHere = map[string]struct {
 	n   int
 	why string
@@ -59,7 +59,7 @@ var notHere = map[string]struct {
 	"docs/gateways/nginx.md nginx":     {1, "internal/gateway/auth"},
 }
 
-// pictures are the blocks without a language, by document.
+// pictures are the numbers of blocks without a language, by document.
 var pictures = map[string]int{
 	"README.md": 1, "docs/DESIGN.md": 1, "docs/GRAPHITE.md": 1, "docs/KAFKA.md": 1, // drawings
 	"docs/COMING-FROM.md":    1, // the variables of snippetFrame
@@ -67,14 +67,13 @@ var pictures = map[string]int{
 	"docs/PRODUCERS.md":      1, // lines of the wire
 	"docs/REDIS.md":          5, // rights, which the tests of hotkeys and redislimiter give to users of a Redis
 	"docs/gateways/envoy.md": 3, // commands, headers, and what the tests of internal/gateway/rls give to Envoy
-	// What the tests of internal/gateway/auth give to gateways, whose YAML is none of ours.
+	// Tests of internal/gateway/auth pass these to gateways, whose YAML is not hotparam's.
 	"docs/gateways/envoy-extauthz.md": 1,
 	"docs/gateways/traefik.md":        2,
 	"docs/WATCHING.md":                2, // a stream of events as it is sent, and what a command prints
 }
 
-// Every block of code in the documents is linted, compiled or parsed, or is listed with its
-// reason.
+// Every code block in the documents is linted, compiled or parsed, or is listed with a reason.
 func TestDocumentsHaveNoOtherSnippets(t *testing.T) {
 	others, plain := make(map[string]int), make(map[string]int)
 	for _, s := range snippets(t) {
@@ -98,8 +97,9 @@ func TestDocumentsHaveNoOtherSnippets(t *testing.T) {
 	}
 }
 
-// Files in the documents are good and have no warnings, apart from a listener that is open
-// to the network, and from a limit that needs another one beside it. A list is one of rules; settings without rules have some put behind them.
+// Files in the documents are valid and have no warnings, except for a listener that is open to the
+// network, and for a limit that needs another one with it. A list is one of rules. Settings
+// without rules get one.
 func TestDocumentedFilesAreGood(t *testing.T) {
 	n := 0
 	for _, s := range checked(t, "yaml") {
@@ -127,18 +127,18 @@ func TestDocumentedFilesAreGood(t *testing.T) {
 	}
 }
 
-// snippetFrame is what snippets of Go may use without saying where it comes from.
+// snippetFrame declares the names that Go snippets may use without declaring them.
 const snippetFrame = `ctx context.Context, mux *http.ServeMux, addr, user string, file *config.File, guard *middleware.Guard, hp *hotparam.Hotparam, ruleset *rules.Rules,
 	counts *collector.Collector, client redis.UniversalClient, backend limiter.Backend, store *redislimiter.Store`
 
-// foreignImports are the packages that snippets may use besides ours, by name.
+// foreignImports are the packages of other modules that snippets may use, by name.
 var foreignImports = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "maps": "maps", "netip": "net/netip", "os": "os", "slog": "log/slog", "url": "net/url", "time": "time", "redis": "github.com/redis/go-redis/v9",
 	"prometheus": "github.com/prometheus/client_golang/prometheus", "promhttp": "github.com/prometheus/client_golang/prometheus/promhttp",
 }
 
-// Each block of Go compiles as the body of a function. The source is an overlay of a
-// directory that does not exist.
+// Each block of Go compiles as the body of a function. The source is an overlay in a directory
+// that does not exist.
 func TestDocumentedGoCompiles(t *testing.T) {
 	imports := maps.Clone(foreignImports)
 	for _, line := range strings.Fields(goCommand(t, "list", "-f", "{{.Name}}={{.ImportPath}}", "./...")) {
@@ -267,7 +267,7 @@ func documents(t *testing.T) map[string]string {
 	return found
 }
 
-// Metrics that other documents name are there.
+// Metrics that other documents name exist.
 func TestDocumentsNameMetricsThatExist(t *testing.T) {
 	page, err := os.ReadFile("../../METRICS.md")
 	if err != nil {

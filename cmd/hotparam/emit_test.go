@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// The counts that are emitted are those that an aggregator receives.
+// An aggregator receives exactly the emitted counts.
 func TestEmitSendsStatsD(t *testing.T) {
 	var lc net.ListenConfig
 	socket, err := lc.ListenPacket(t.Context(), "udp", "127.0.0.1:0")

@@ -15,12 +15,13 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// followLine is a request in the combined format, a moment ago.
+// followLine returns a request in the combined format, dated just before now.
 func followLine(path string) string {
 	return fmt.Sprintf("192.0.2.7 - - [%s] \"GET %s HTTP/1.1\" 200 12 \"-\" \"-\"\n", time.Now().Format("02/Jan/2006:15:04:05 -0700"), path)
 }
 
-// A follower tells what it has read, what it refused and whether it is ready, and ends in order.
+// A follower reports the number of lines read and refused and whether it is ready, and shuts down
+// cleanly.
 func TestFollowServes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// A door with a certificate, authorities and a token in the file answers a client that has both a
-// certificate from them and the token, and counts the others.
+// A door with a certificate, authorities and a token in the file answers only clients that have
+// both a certificate from these authorities and the token, and counts the others.
 func TestGuardMutualTLS(t *testing.T) {
 	files := testenv.Certificates(t)
 	const token = "0123456789abcdef0123456789abcdef"

@@ -52,7 +52,7 @@ func TestGuardDryRun(t *testing.T) {
 type runningGuard struct {
 	t      *testing.T
 	log    *testenv.Log
-	socket string // of its door for programs
+	socket string // socket of its door for programs
 	http   string
 	client http.Client
 	stop   func() int
@@ -107,7 +107,7 @@ func (g *runningGuard) get(path string) string {
 	return response.Status + " " + string(text)
 }
 
-// passes asks the check door.
+// passes asks the check door, and reports whether the request may pass.
 func (g *runningGuard) passes(question string) bool {
 	g.t.Helper()
 	response, err := g.client.Post("http://door/v1/check", "application/json", strings.NewReader(question))
@@ -243,7 +243,7 @@ func TestGuardTicketsNeverEnded(t *testing.T) {
 	}
 	g := startGuard(t, path)
 	const slow = `{"method": "GET", "uri": "/slow", "hold": true}`
-	for n := range 10 { // three are held, and no end of a fourth could be told
+	for n := range 10 { // three tickets fit, and a fourth request could not be ended
 		if got := g.passes(slow); got != (n < 3) {
 			t.Errorf("request %d passes: %v", n, got)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A hot key is told with the threshold that made it hot, its window and its unit, and
+// A hot key is printed with the threshold that made it hot, with its window and its unit, and
 // bytes as bytes.
 func TestHotRowsTellTheCause(t *testing.T) {
 	rate := func(n int64, per time.Duration) rules.Rate { return rules.Rate{N: n, Per: per} }

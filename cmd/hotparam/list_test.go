@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// unreachable is an address on which nobody listens.
+// unreachable returns an address where nothing listens.
 func unreachable(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -162,8 +162,7 @@ func TestList(t *testing.T) {
 	})
 }
 
-// publish publishes a change as an aggregator does, a suspect and two instances,
-// then ends.
+// publish publishes a change, a suspect and two instances as an aggregator does, then ends.
 func publish(t *testing.T, server *testenv.RedisServer, change rules.Change) {
 	t.Helper()
 	client, err := hotkeys.NewClient(server.URL())

@@ -15,8 +15,8 @@ rules:
 `
 )
 
-// With source: none each command says what there is to say: an aggregator has nothing to do,
-// doctor needs Redis for shared limits alone, and rules with hot are refused at their line.
+// With source: none each command reports its consequence. An aggregator has nothing to do, doctor
+// needs Redis only for shared limits, and rules with hot are refused at their line.
 func TestSourceNone(t *testing.T) {
 	file, shared := write(t, limitsOnly), write(t, sharedOnly)
 	hot := write(t, limitsOnly+"  - {id: h, match: {route: '*'}, hot: 9/s, limit: 1/s}\n")

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// nasty are characters that a terminal obeys instead of showing them, and neighbours.
+// nasty are characters that a terminal interprets instead of showing them, and their neighbors.
 var nasty = []rune("\x00\a\b\t\n\v\f\r\x1b\x7f\u0080\u0085\u009b\u009f\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff\U000e0001\U0010fffdaé日😀\"\\")
 
 func nastyText() *rapid.Generator[string] {
@@ -23,7 +23,7 @@ func nastyText() *rapid.Generator[string] {
 	})
 }
 
-// shown fails if a terminal would obey a part of the output.
+// shown fails the test if a terminal would interpret a part of the output.
 func shown(t *rapid.T, what, output string) {
 	for _, r := range strings.ReplaceAll(output, "\n", "") {
 		if !unicode.IsPrint(r) {
@@ -32,8 +32,8 @@ func shown(t *rapid.T, what, output string) {
 	}
 }
 
-// Whatever is in a key, a rule or the name of an origin or an instance, what `list`
-// prints shows it, on the lines that it should have; JSON has it unchanged.
+// `list` makes any character visible, whether it is in a key, a rule or the name of an origin or
+// an instance, and keeps the expected lines. JSON has the text unchanged.
 func TestListEscapesOthersText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := nastyText()
@@ -81,7 +81,8 @@ func TestListEscapesOthersText(t *testing.T) {
 	})
 }
 
-// Logs in both formats, and the error that a command ends with, show what is in them.
+// Logs in both formats make all characters of their values visible, and so does the error at the
+// end of a command.
 func TestLogsEscapeOthersText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := nastyText()

@@ -9,13 +9,14 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
-// redisRefusal is an answer of Redis that is an error.
+// redisRefusal is an error reply of Redis.
 type redisRefusal string
 
 func (r redisRefusal) Error() string { return string(r) }
 func (redisRefusal) RedisError()     {}
 
-// An error of Redis says what to do: which rights are missing, or where Redis was looked for.
+// An error of Redis states the remedy: the missing rights, or the address where Redis was
+// expected.
 func TestRedisErrorsSayWhatToDo(t *testing.T) {
 	place := redisPlace{}
 	place.redis.URL = "redis://ann:secret@10.0.0.5:6379/0"

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// A log that is being written is followed: an event is there when the buffer has
-// passed, though nothing is written after it, and even if the output is no terminal.
+// Replay follows a log while it is written. An event is printed once the buffer's time has passed,
+// even if no further line is written and the output is not a terminal.
 func TestReplayFollowsALog(t *testing.T) {
 	for _, c := range []struct {
 		flags []string
@@ -59,8 +59,8 @@ func TestReplayFollowsALog(t *testing.T) {
 	}
 }
 
-// A log in order of completion gives what the sorted one gives; what comes later
-// than the buffer is told, with the buffer that is enough.
+// A log in order of completion yields the same as the sorted one. Lines that come later than the
+// buffer are reported, with the buffer that would suffice.
 func TestReplayOutOfOrder(t *testing.T) {
 	lines := slices.Collect(strings.Lines(accessLog()))
 	slices.Reverse(lines) // 4.9 s
@@ -107,8 +107,8 @@ rules:
     limit: 3KB/s
 `
 
-// Bytes are counted where the log tells them, and written as bytes; where it does
-// not, that is said.
+// Bytes are counted if the log has them, and printed as bytes. Otherwise replay reports that they
+// are missing.
 func TestReplayBytes(t *testing.T) {
 	rules := write(t, byteRules)
 	sized := strings.ReplaceAll(accessLog(), `"}`, `","body_bytes_sent":"1234"}`)
@@ -141,7 +141,7 @@ func TestReplayTellsTheThreshold(t *testing.T) {
 	}
 }
 
-// This log has neither headers nor users: replay says so, and goes on with the other rules.
+// This log has neither headers nor users. Replay reports that, and continues with the other rules.
 func TestReplayOfSourcesThatALogDoesNotHave(t *testing.T) {
 	rules := write(t, `client: {trusted: [10.0.0.0/8, unix], header: forwarded}
 rules:
@@ -159,7 +159,7 @@ rules:
 	withInput(t, accessLog(), "replay", "--by", "json:plan", "--hot", "30/1m", "-").exits(t, exitUsage, "--by json:plan: a log has the parameters")
 }
 
-// Replay makes the keys of instances, so it needs the key that redacts values.
+// Replay makes the same keys as instances, so it needs the key that redacts values.
 func TestReplayRedacts(t *testing.T) {
 	rules := write(t, `secrets: {redact: [q], redact_key_env: TEST_REPLAY_REDACT_KEY}
 rules:
@@ -168,15 +168,15 @@ rules:
 	withInput(t, accessLog(), "replay", "--config", rules, "-").exits(t, exitFailure, "the environment has no TEST_REPLAY_REDACT_KEY", "by their key or any other of 16 bytes")
 	t.Setenv("TEST_REPLAY_REDACT_KEY", "0123456789abcdef0123456789abcdef")
 	r := withInput(t, accessLog(), "replay", "--config", rules, "-")
-	// HMAC-SHA256 of q=phone, by OpenSSL.
+	// The value is HMAC-SHA256 of q=phone, computed with OpenSSL.
 	if r.exits(t, exitOK); !strings.Contains(r.out, "GET /search?q=hmac-0eca1a85a9a4b838c518da1c55002e2f") || strings.Contains(r.out, "phone") {
 		t.Errorf("%s", r.out)
 	}
 	hotparamCommand(t, "rules", "lint", rules).exits(t, exitOK, "keys have a hash in place of the value of q")
 }
 
-// Logs of servers have headers, cookies, addresses and durations, and other logs are read if it
-// is said where they have what.
+// Logs of servers may contain headers, cookies, addresses and durations. Other logs are read if
+// flags name the fields.
 func TestReplayOfFields(t *testing.T) {
 	var log strings.Builder
 	for i := range 40 {

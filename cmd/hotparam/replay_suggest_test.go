@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/internal/replay"
 )
 
-// A limit that refuses much is what the proposal says first.
+// The proposal starts with a warning if its limit would refuse many requests.
 func TestSuggestCautions(t *testing.T) {
 	var log strings.Builder
 	for i := range 6000 {

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/internal/replay"
 )
 
-// accessLog is one search for phone each 100 ms, and one for tree each second.
+// accessLog returns a log with one search for phone each 100 ms, and one for tree each second.
 func accessLog() string {
 	var b strings.Builder
 	at := time.Date(2017, 6, 30, 0, 0, 0, 0, time.UTC)
@@ -53,7 +53,7 @@ func TestReplay(t *testing.T) {
 				decodeJSON(t, line, &hot[len(hot)-1])
 			}
 		}
-		// The tenth request within a second is that of 0.9 s.
+		// The tenth request within a second arrives at 0.9 s.
 		if len(hot) != 1 || hot[0].Key != "GET /search?q=phone" || hot[0].Time != "2017-06-30T00:00:00.9Z" || hot[0].Low != 10 {
 			t.Errorf("hot: %+v, want phone alone, from its tenth request on", hot)
 		}

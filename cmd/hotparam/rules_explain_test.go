@@ -70,7 +70,7 @@ func TestExplainUsage(t *testing.T) {
 	hotparamCommand(t, "rules", "explain", "--from", "http://"+unreachable(t), "GET", "/x").exits(t, exitUnreachable, "cannot be asked")
 }
 
-// A request is explained by the file and by a daemon in the same words, with what is hot.
+// A request is explained in the same words from a file and by a daemon, with the hot keys.
 func TestExplainHotKeys(t *testing.T) {
 	server := testenv.Redis(t)
 	publish(t, server, rules.Change{Hot: []rules.Hot{{

@@ -88,7 +88,7 @@ const (
 `
 )
 
-// The exit is told as the file has it, however low min is.
+// The exit is printed as the file has it, however low min is.
 func TestExitInWords(t *testing.T) {
 	for hot, want := range map[string]string{
 		"{share: 20%, min: 2/s}":                     "hot at 20% of the route and 2/s (cool below 80% of that",
@@ -104,7 +104,7 @@ func TestExitInWords(t *testing.T) {
 	}
 }
 
-// Where a jump is over days, lint says when it is not yet.
+// For a jump over days, lint explains when the days are not known yet.
 func TestLintSaysWhenDaysAreNotKnown(t *testing.T) {
 	const file = "namespace: shop\nrules: [{id: a, match: {route: '*'}, by: all, hot: %s}]"
 	const want = "jumps over days of a: on the first day, and after a change of id, by or count, they are over the recent past until the same hour of a day before is known; aggregators keep the hours in Redis, as hotparam-days:{shop}:*"

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// everyCommand calls f for each command but cobra's own.
+// everyCommand calls f for each command except cobra's own.
 func everyCommand(f func(*cobra.Command)) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
@@ -24,7 +24,7 @@ func everyCommand(f func(*cobra.Command)) {
 	walk(newRoot(streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard}))
 }
 
-// example returns a value that the flag takes and does not have by default.
+// example returns a value that the flag accepts and that is not its default.
 func example(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "bool":

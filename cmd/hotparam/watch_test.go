@@ -95,7 +95,7 @@ func TestWatch(t *testing.T) {
 	if err := json.Unmarshal([]byte(first), &e); err != nil || e["type"] != "hot" || e["rule"] != "search-terms" {
 		t.Errorf("the first line is %s, %v", first, err)
 	}
-	// One that comes back finds what was after the first.
+	// A watch that resumes after the first event finds the later ones.
 	again, _ := watching(t, "--redis", server.URL(), "--namespace", "shop", "--json", "--after", e["id"].(string))
 	within(t, "the block is found", func() bool { return strings.Count(again.String(), `"type":"block"`) == 1 })
 }
@@ -107,7 +107,7 @@ func TestWatchUsage(t *testing.T) {
 	hotparamCommand(t, "top").exits(t, exitUsage, "needs a terminal", "hotparam watch")
 }
 
-// While Redis is away watch says so, and goes on.
+// While Redis is unavailable, watch says so and keeps trying.
 func TestWatchWaitsForRedis(t *testing.T) {
 	t.Parallel()
 	_, errs := watching(t, "--redis", "redis://:geheim@"+unreachable(t)+"/0")
@@ -117,7 +117,7 @@ func TestWatchWaitsForRedis(t *testing.T) {
 	}
 }
 
-// The daemon posts what becomes hot to the webhook of its file, and logs it.
+// The daemon posts keys that become hot to the webhook of its file, and logs it.
 func TestAggregatorPostsToTheWebhook(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// service answers at once, and notes when it was asked, by host.
+// service answers at once, and records the times of its requests by host.
 type service struct {
 	mu    sync.Mutex
 	asked map[string][]time.Time

@@ -25,14 +25,14 @@ func newLogins(t *testing.T, penalty time.Duration) *limiter.Limiter {
 	return logins
 }
 
-// What holds for any algorithm.
+// The algorithm passes the tests for any algorithm.
 func TestAlgorithm(t *testing.T) {
 	limitertest.TestAlgorithm(t, Backoff{},
 		rules.Quota{Algorithm: Name, Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 3},
 		rules.Quota{Algorithm: Name, Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 1000})
 }
 
-// Waiting, giving back, penalties and the rest come with the interface.
+// Waiting, returns, penalties and the rest come with the interface.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logins := newLogins(t, 0)

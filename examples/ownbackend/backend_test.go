@@ -33,7 +33,7 @@ func connect(t *testing.T, backend limiter.Batcher) *Backend {
 	return NewBackend(client)
 }
 
-// The suite of hotparam's own backends.
+// The backend passes the suite of hotparam's own backends.
 func TestBackend(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -50,7 +50,7 @@ func TestBackend(t *testing.T) {
 	})
 }
 
-// A server that does not answer costs what the context allows.
+// A server that does not answer delays a call no longer than the context allows.
 func TestBackendHangs(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer func() { _ = theirs.Close() }()
@@ -60,7 +60,7 @@ func TestBackendHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { // takes what is sent, and says nothing
+	go func() { // reads everything and never answers
 		var b [1024]byte
 		for {
 			if _, err := theirs.Read(b[:]); err != nil {

@@ -35,8 +35,8 @@ func TestWholeAPI(t *testing.T) {
 	}
 }
 
-// Two at once, two after 100 and two after 200 ms; who would wait for longer than 250
-// ms is refused then.
+// Two requests are served at once, two after 100 ms and two after 200 ms. Requests that would wait
+// longer than 250 ms are refused then.
 func TestSlowAPI(t *testing.T) {
 	o := outcome(t, "slow-api")
 	if o.Served != 6 || o.Waited != 4 || o.Refused[http.StatusServiceUnavailable] != 4 {
@@ -53,11 +53,11 @@ func TestCostlyParameter(t *testing.T) {
 	}
 }
 
-// 72 a second for one value: it is hot after 50 of them, and then held to its limit,
-// while the others are served.
+// One value gets 72 requests a second. It becomes hot after 50 of them and is then limited, while
+// the other values are served.
 func TestHotParameter(t *testing.T) {
 	o := outcome(t, "hot-parameter")
-	before, held := 50, 10+int(2*time.Second/time.Second)*10 // a burst, and the rate for what is left of two seconds at most
+	before, held := 50, 10+int(2*time.Second/time.Second)*10 // a burst, and the rate for at most the rest of two seconds
 	if served := o.Served - 16; served < before || served > before+held {
 		t.Errorf("%d of the hot value were served, want %d until it was hot and at most %d then", served, before, held)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Sixty jobs of three customers, one of whom has most: it has half of the workers, and
-// nobody begins faster than agreed.
+// There are sixty jobs of three customers, and one customer has most of them. That customer gets
+// half of the workers, and no job starts earlier than the agreed rate allows.
 func TestPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend, err := limiter.NewMemory(limiter.MemoryConfig{})

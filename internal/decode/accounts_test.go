@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// summed is a packet of a sender that tells its sums: what it holds, and what it had sent
-// before it.
+// summed returns a packet of a sender that states its sums: the packet's lines, and the counts
+// sent before them.
 func summed(seq uint64, start time.Duration, sums string, lines ...string) string {
 	return strings.Join(append([]string{head(seq, start, 1, 0) + ",b:" + sums}, lines...), "\n")
 }
@@ -21,8 +21,8 @@ func onAccount(key string, n, number, total int) string {
 	return fmt.Sprintf("shop.terms.hot_param.%s:%d|c|k:%x.%x", key, n, number, total)
 }
 
-// What is missing is bounded by what the sender says that it has sent, and made up for by
-// the next line of the key.
+// The missing counts are bounded by the sum that the sender states, and healed by the key's next
+// line.
 func TestAccounts(t *testing.T) {
 	const flush = 100 * time.Millisecond
 	first := summed(1, 0, "0.0.1.0.0.0.0", onAccount("a", 5, 1, 5), "shop.terms.hot_param.x:2|c")
@@ -124,8 +124,8 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// What may be of a gap that is out of all windows is of then at the earliest, and not of the
-// one that is left.
+// Counts that may belong to a forgotten gap, one that is out of all windows, are of that gap's
+// time at the earliest. They do not pass for counts of the remaining gap.
 func TestCountsOfForgottenGaps(t *testing.T) {
 	const flush = 100 * time.Millisecond
 	var got heard
@@ -150,9 +150,9 @@ func TestCountsOfForgottenGaps(t *testing.T) {
 	}
 }
 
-// Packets are lost, doubled and reordered at random. At no time is more counted of a key
-// than was sent, nor less when the missing counts are added, and after the last line of
-// each key all of its counts are there, if the decoder was there from the beginning.
+// No key ever counts more than was sent, nor less once the missing counts are added, although
+// packets are lost, duplicated and reordered at random. After the last line of each key all of its
+// counts are there, if the decoder was there from the beginning.
 func TestAccountsNeverClaimTooMuch(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -271,13 +271,13 @@ func TestAccountsNeverClaimTooMuch(t *testing.T) {
 	}
 }
 
-// accountLine is the line that a packet has of a key with an account.
+// accountLine is a packet's line of a key with an account.
 type accountLine struct {
 	n    int
 	sent bool
 }
 
-// keySums adds up what a decoder tells.
+// keySums adds up the counts and gaps that a decoder reports.
 type keySums struct {
 	nobody
 	of   map[string]int64
@@ -308,8 +308,7 @@ func (s *keySums) booked() (n int64) {
 	return n
 }
 
-// Accounts beyond the memory that they have are not remembered, and of their keys nothing
-// is claimed for that.
+// Accounts beyond their memory limit are not remembered, and no claims are made about their keys.
 func TestAccountsAreBounded(t *testing.T) {
 	d := NewDecoder(testRules(hotRule("r", 100, time.Second)), wire.Plain)
 	d.LimitAccounts(3 * accountSize)

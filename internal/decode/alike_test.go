@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What is read of a line does not depend on the lines before it: a decoder that knows how these
-// began finds what one that reads each line by itself finds, and says the same of each.
+// A line is read the same whatever the lines before it. A decoder that has learned how lines begin
+// finds and reports the same as one that reads each line from scratch.
 func TestDecoderReadsLinesAlikeAsAnyOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := decoderRules()
@@ -45,7 +45,7 @@ func TestDecoderReadsLinesAlikeAsAnyOther(t *testing.T) {
 	})
 }
 
-// alikeLine draws lines of few beginnings, many values, and whatever may follow.
+// alikeLine draws lines with few beginnings, many values, and any ending.
 func alikeLine(t *rapid.T, rules *rules.Rules) *rapid.Generator[string] {
 	prefix := rules.Rules[0].CountPrefix(rules.Namespace)
 	heads := []string{"b=2&q=", "b=2&q=", "b=2&q=", "GET%20/s?b=2&q=", "GET /s?q=", "q=1&b=", "q=1&q=", "q=", "q%3D=", "%2=", "a=%2C&q=", "a:q=", "a,b=", "_=", "x"}
@@ -61,7 +61,7 @@ func alikeLine(t *rapid.T, rules *rules.Rules) *rapid.Generator[string] {
 	})
 }
 
-// A line that begins as those before is read without the passes that these took.
+// A line that begins like earlier lines is read without the passes that these took.
 func TestDecoderLearnsHowLinesBegin(t *testing.T) {
 	d, h := NewDecoder(decoderRules(), wire.Plain), heard{}
 	d.Packet([]byte("shop.terms.hot_param.GET%20/s?q=1:1|c"), noon, &h)

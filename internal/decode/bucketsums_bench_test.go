@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Packets of 20 lines of an instance that states its bucket sums each 25 packets, as with
-// 5,000 values a second, for a rule with a jump and one without.
+// BenchmarkBucketSums decodes packets of 20 lines from an instance that states its bucket sums
+// each 25 packets, as with 5,000 values a second. One rule has a jump and one has none.
 func BenchmarkBucketSums(b *testing.B) {
 	for _, kind := range []rules.ThresholdKind{rules.FixedRate, rules.Jump} {
 		b.Run(fmt.Sprint(kind), func(b *testing.B) {
@@ -24,7 +24,8 @@ func BenchmarkBucketSums(b *testing.B) {
 	}
 }
 
-// What instances say of their sums allocates nothing, whether their rules have a jump or not.
+// Decoding the sums that instances state allocates nothing, whether or not their rules have a
+// jump.
 func TestBucketSumsDoNotAllocate(t *testing.T) {
 	for _, kind := range []rules.ThresholdKind{rules.FixedRate, rules.Jump} {
 		record := summedRecords(kind)

@@ -11,9 +11,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Packets are lost, doubled and reordered at random. At no time do the gaps that are reported
-// lack less of a key than has not come by then, and in the end they lack of each bucket
-// together what was lost of it.
+// The reported gaps never lack less of a key than is outstanding, although packets are lost,
+// duplicated and reordered at random. At the end the gaps together lack exactly the lost counts of
+// each bucket.
 func TestBucketSumsBoundWhatIsMissing(t *testing.T) {
 	rule := hotRule("jump", 100, time.Second)
 	rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Jump, rules.NewFraction(4, 1)
@@ -153,8 +153,8 @@ func TestBucketSumsBoundWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A sender whose rules were others for a time has sums of those, too: what is missing then is
-// known of no bucket.
+// The sums of a sender include counts by the other rules that it had for a time, so the missing
+// counts of that time are not divided by bucket.
 func TestNoBucketsAcrossALeap(t *testing.T) {
 	rule := hotRule("jump", 100, time.Second)
 	rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Jump, rules.NewFraction(4, 1)

@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// However the lines of other programs come, their keys are those that instances count.
-// Those of instances are believed.
+// However the lines of other programs are spelled, their keys are the keys that instances count.
+// Lines of instances are taken as they are.
 func TestLinesOfOtherProgramsAreMadeCanonical(t *testing.T) {
 	const foreign = "shop.terms.hot_param.GET%20/s?page=2&lang=en:2|c\nshop.terms.hot_param.GET%20/s?lang=en&page=2:3|c\nshop.terms.hot_param.GET /s?q=%257ea+b:1|c\nweb.front.hot_param.k:1|c"
 	made := heard{`rule 0 "GET /s?lang=en&page=2" 2 0s`, `rule 0 "GET /s?lang=en&page=2" 3 0s`, `rule 0 "GET /s?q=~a%20b" 1 0s`, `rule 2 "k" 1 0s`}
@@ -64,7 +64,7 @@ func TestLinesOfOtherProgramsAreMadeCanonical(t *testing.T) {
 			}
 		})
 	}
-	// What comes long after a meta line is another's.
+	// Lines that come long after a meta line belong to another sender.
 	d, got := NewDecoder(decoderRules(), wire.Plain), heard{}
 	d.streamLines(&connection, []byte(foreign), noon.Add(packetLife+1), &got)
 	if d.Stats().Uncanonical != 2 {
@@ -72,8 +72,8 @@ func TestLinesOfOtherProgramsAreMadeCanonical(t *testing.T) {
 	}
 }
 
-// A key that is too long is counted as instances know it, in each encoding, and what
-// they cut is left as it is. The other lines of the packet are not touched.
+// A key that is too long is counted in the form that instances give it, in each encoding. Keys
+// that instances have cut stay as they are. The other lines of the packet are not touched.
 func TestLongKeysOfOtherProgramsAreCut(t *testing.T) {
 	for _, e := range []wire.Encoding{wire.Plain, wire.Strict} {
 		for _, value := range []string{strings.Repeat("x", 700), strings.Repeat("ü", 30), strings.Repeat("%", 150), strings.Repeat("a.", 120)} {
@@ -99,7 +99,7 @@ func TestLongKeysOfOtherProgramsAreCut(t *testing.T) {
 	}
 }
 
-// A key that is canonical by one rule need not be so by another.
+// A key that is canonical by one rule may not be canonical by another.
 func TestKnownKeysAreOfTheirRule(t *testing.T) {
 	rules := decoderRules()
 	rules.Rules[2].ParamsOnly = true

@@ -9,7 +9,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// Packets of 20 lines from one address, of 100,000 keys that come in turns.
+// BenchmarkCappedPacket decodes packets of 20 lines from one address, with 100,000 keys in
+// rotation.
 func BenchmarkCappedPacket(b *testing.B) {
 	var packets [][]byte
 	for i := range 5000 {

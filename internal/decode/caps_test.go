@@ -20,8 +20,8 @@ func withSums(seq, booked, loose uint64) string {
 	})) + "\n"
 }
 
-// What is over a cap is dropped and counted, and no claim is made of it: nothing is told
-// of losses, and nothing is missing when the next packet comes.
+// Counts over a cap are dropped and counted, and no claim is made about them. They are not
+// reported as losses, and they are not missing when the next packet comes.
 func TestCapOnCounts(t *testing.T) {
 	for name, packet := range map[string]func(seq uint64, sent uint64, n int) string{
 		"of an instance": func(seq, sent uint64, n int) string {
@@ -50,7 +50,7 @@ func TestCapOnCounts(t *testing.T) {
 	}
 }
 
-// A gap after packets that were over a cap is of what was lost in it, and no more.
+// A gap after packets over a cap has the counts that were lost in it, and no more.
 func TestGapAfterACapIsTheGap(t *testing.T) {
 	d := believing(t, &Trust{Caps: Caps{Counts: 100}})
 	var got heard
@@ -63,7 +63,7 @@ func TestGapAfterACapIsTheGap(t *testing.T) {
 	}
 }
 
-// No sender says that more was lost or dropped than it could have sent.
+// No sender can claim that it lost or dropped more than it could have sent.
 func TestCapOnClaims(t *testing.T) {
 	d := believing(t, &Trust{Caps: Caps{Counts: 100}})
 	var got heard
@@ -81,8 +81,8 @@ func TestCapOnClaims(t *testing.T) {
 	}
 }
 
-// Of a flood of keys a sender gets so many in a second; keys that come all the time, and
-// other senders, are not concerned.
+// A flood of keys gets a limited number in a second. Keys with steady counts, and other senders,
+// are not affected.
 func TestCapOnKeys(t *testing.T) {
 	const most = 1000
 	d := believing(t, &Trust{Caps: Caps{Keys: most}})
@@ -112,7 +112,7 @@ func TestCapOnKeys(t *testing.T) {
 	}
 }
 
-// What a flood needs of memory is bounded, however many senders there are.
+// The memory that a flood takes is bounded, however many senders there are.
 func TestKeySetsAreBounded(t *testing.T) {
 	d := believing(t, &Trust{Caps: Caps{Keys: 10}})
 	var got heard
@@ -134,8 +134,8 @@ func TestKeySetsAreBounded(t *testing.T) {
 	}
 }
 
-// 20,000 instance names a second make no more entries than may be, and no claims: what
-// they say that they hold back, dropped or lost is not believed either.
+// 20,000 instance names a second make no more entries than the cap allows. Their claims to hold
+// back, to have dropped or to have lost counts are not believed either.
 func TestCapOnNames(t *testing.T) {
 	d := believing(t, &Trust{Caps: DefaultCaps})
 	var got heard
@@ -178,7 +178,7 @@ func TestCapOnNames(t *testing.T) {
 	}
 }
 
-// Rules that count bytes count in KiB for the cap.
+// For rules that count bytes the cap counts in KiB.
 func TestCapOnBytes(t *testing.T) {
 	ruleset := decoderRules()
 	for i := range ruleset.Rules {

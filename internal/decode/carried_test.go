@@ -10,10 +10,11 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// A packet is lost shortly before a cut. What the next process hears of a key's account spares the
-// key what that packet held, if the account had been opened before it: else the key may have had
-// loose counts there. It shows that no count on the account is missing if the account was followed
-// from before the packet: else those that are missing may be older than the first that was counted.
+// A packet is lost shortly before a cut. If the key's account was opened before that packet, the
+// first line of the account in the next process rules out that the packet held loose counts of the
+// key. Otherwise it may have held some. If the account was also followed from before the packet,
+// no count on the account is missing. Otherwise the missing ones may be older than the first that
+// was counted.
 func TestAccountsSpareWhatIsCarried(t *testing.T) {
 	const flush = 100 * time.Millisecond
 	for name, c := range map[string]struct {
@@ -72,7 +73,7 @@ func TestAccountsSpareWhatIsCarried(t *testing.T) {
 }
 
 // A key that was silent for as long as a sender keeps its account may have had loose counts in the
-// gap of a restart, whenever the next process hears of the sender.
+// gap of a restart, whenever the next process receives packets of the sender.
 func TestARestartSparesNoKeyThatWasSilent(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		d := NewDecoder(decoderRules(), wire.Plain)
@@ -85,8 +86,8 @@ func TestARestartSparesNoKeyThatWasSilent(t *testing.T) {
 	}
 }
 
-// restarted returns what the process after before's reports of a packet, and its decoder. The keys x
-// and y are in the snapshot.
+// restarted returns the reports of the process after before when it receives a packet, and its
+// decoder. The keys x and y are in the snapshot.
 func restarted(t *testing.T, before *Decoder, packet string, now time.Time, early bool) (got *heard, d *Decoder) {
 	t.Helper()
 	of := &snapshot.Snapshot{Cut: now}

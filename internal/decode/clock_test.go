@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// placed is a handler that notes when the last count is placed, and what is hidden.
+// placed is a handler that records the time of the last count, and the reports of hidden counts.
 type placed struct {
 	nobody
 	when   time.Time
@@ -23,7 +23,7 @@ func (p *placed) Count(c Count)                  { p.when = c.When }
 func (p *placed) Hidden(when time.Time, _ int64) { p.hidden = append(p.hidden, when) }
 func (p *placed) Missing(g Gap)                  { p.gaps = append(p.gaps, g) }
 
-// from is one value before an instant, and another from then on.
+// from returns a function with one value before an instant, and another from then on.
 func from(at, before, after time.Duration) func(time.Duration) time.Duration {
 	return func(t time.Duration) time.Duration {
 		if t < at {
@@ -33,8 +33,8 @@ func from(at, before, after time.Duration) func(time.Duration) time.Duration {
 	}
 }
 
-// backlog is a link that is cut for some time, and keeps what it was given: then all comes
-// at so many times the speed at which it was sent.
+// backlog returns the delays of a link that is cut for some time and queues its packets. Then they
+// arrive at a multiple of the speed at which they were sent.
 func backlog(cut, lasts time.Duration, speed float64) func(time.Duration) time.Duration {
 	return func(at time.Duration) time.Duration {
 		if at < cut {
@@ -46,18 +46,18 @@ func backlog(cut, lasts time.Duration, speed float64) func(time.Duration) time.D
 
 const oneCount = "shop.terms.hot_param.k:1|c"
 
-// Counts of each instance are placed when they were counted, by our clock, however far its
-// own is off. Those of instances that are right are placed where they always were.
+// Counts of each instance are placed when they were counted by our clock, however far the
+// instance's own clock is off. Counts of instances with correct clocks keep their own times.
 func TestClocks(t *testing.T) {
 	const second, forever = time.Second, time.Hour
 	for name, test := range map[string]struct {
 		instance
-		// From then on counts are placed where they were counted but for the slack; between
-		// unsure and sure it may be otherwise.
+		// From sure on, counts are placed where they were counted, up to the slack. Between unsure
+		// and sure they may be placed elsewhere.
 		sure, unsure, again time.Duration
-		exact               bool          // and to the nanosecond where the sender says
-		drift               time.Duration // that far the clock runs away in half a minute
-		behind              time.Duration // as it is told at the end
+		exact               bool          // placed to the nanosecond where the sender states
+		drift               time.Duration // drift of the clock in half a minute
+		behind              time.Duration // reported offset at the end
 	}{
 		"right":                          {instance: instance{Clock: always(0)}, exact: true},
 		"right, far away":                {instance: instance{Clock: always(0), Delay: always(200 * time.Millisecond)}, exact: true},
@@ -135,9 +135,9 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// While it is not known whether a new sender's clock is slow or its packets wait, nothing
-// is claimed that would be false of either: its counts may be where they are placed, or
-// as much later as they are late.
+// While a new sender may have either a slow clock or delayed packets, no claim is made that would
+// be false in one of the cases. Its counts may belong where they are placed, or later by as much
+// as they are late.
 func TestDoubtfulCountsAreHidden(t *testing.T) {
 	slow := &instance{Name: "api-1", Clock: always(-4 * time.Second), Delay: always(time.Millisecond)}
 	d := NewDecoder(decoderRules(), wire.Plain)
@@ -160,8 +160,8 @@ func TestDoubtfulCountsAreHidden(t *testing.T) {
 	}
 }
 
-// A process that starts anew on the same machine has the clock that it had, and one of that
-// name on another machine soon has that one's.
+// A process that restarts on the same machine keeps the clock's offset. A process with the same
+// name on another machine soon gets that machine's offset.
 func TestClocksOverRestarts(t *testing.T) {
 	d := NewDecoder(decoderRules(), wire.Plain)
 	var got placed
@@ -185,8 +185,7 @@ func TestClocksOverRestarts(t *testing.T) {
 	}
 }
 
-// What is known of a clock takes no more room however many packets come, and costs no
-// allocation.
+// The state of a clock takes no more room however many packets come, and costs no allocation.
 func TestClocksDoNotAllocate(t *testing.T) {
 	d := NewDecoder(decoderRules(), wire.Plain)
 	now, seq := noon, uint64(0)
@@ -207,7 +206,7 @@ func TestClocksDoNotAllocate(t *testing.T) {
 	}
 }
 
-// Senders that are forgotten are not told any more.
+// Forgotten senders are no longer reported.
 func TestClocksAreForgotten(t *testing.T) {
 	d := NewDecoder(&rules.Rules{}, wire.Plain)
 	var now time.Time

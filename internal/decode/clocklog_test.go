@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// saidOfClocks is what a ClockLog says in successive seconds, without the time.
+// saidOfClocks returns the lines that a ClockLog writes in successive seconds, without the time.
 func saidOfClocks(live int, seconds ...[]SenderClock) []string {
 	var out bytes.Buffer
 	l := NewClockLog(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -57,7 +57,7 @@ func TestClockLog(t *testing.T) {
 	}
 }
 
-// However many clocks are off, lines are bounded, and each is named in the end.
+// However many clocks are off, the number of lines is bounded, and each clock is named in the end.
 func TestClockLogIsBounded(t *testing.T) {
 	var off []SenderClock
 	for i := range 45 {

@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// heard is a Handler that writes down what it is told.
+// heard is a Handler that records its calls as text.
 type heard []string
 
 func (h *heard) Count(c Count) {
@@ -57,7 +57,7 @@ func (h *heard) Found(newest time.Time) {
 
 func at(t time.Time) string { return t.Sub(noon).String() }
 
-// head is a meta line of instance a's first life.
+// head returns a meta line of the first incarnation of instance a.
 func head(seq uint64, start time.Duration, held, unsent int64) string {
 	return string(wire.AppendMeta(nil, wire.Meta{
 		Instance: []byte("a"), Incarnation: 1, Seq: seq,
@@ -65,7 +65,7 @@ func head(seq uint64, start time.Duration, held, unsent int64) string {
 	}))
 }
 
-// unix is the field of a line's time.
+// timeField returns the field of a line's time.
 func timeField(after time.Duration) string { return fmt.Sprintf("|T%d", noon.Add(after).Unix()) }
 
 func TestDecoder(t *testing.T) {
@@ -162,7 +162,7 @@ func TestDecoderReadsTheEncodingItIsSetTo(t *testing.T) {
 	}
 }
 
-// What a sender claims to hide cannot wrap around to nothing.
+// The counts that a sender claims to hide cannot overflow to nothing.
 func TestDecoderHiddenMassDoesNotOverflow(t *testing.T) {
 	d := NewDecoder(decoderRules(), wire.Plain)
 	var got heard
@@ -191,7 +191,7 @@ func TestDecoderDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// together is a handler of packets that writes down what came together.
+// together is a handler of packets that records which counts it received together.
 type together struct {
 	counter
 	got []string
@@ -210,7 +210,7 @@ func (h *together) Counts(counts []Count) {
 	}
 }
 
-// Counts of one time are handed over at once, in the order in which they came.
+// Counts of the same time are handed over at once, in the order in which they came.
 func TestDecoderHandsOverByTime(t *testing.T) {
 	line := func(key string, n int, when string) string {
 		return fmt.Sprintf("shop[t].terms.hot_param.%s:%d|c%s\n", key, n, when)
@@ -227,7 +227,7 @@ func TestDecoderHandsOverByTime(t *testing.T) {
 	}
 }
 
-// Sampled counts add up to the truth, less what lies in the places of parts.
+// Sampled counts add up to the true count, less the fractions that are still carried.
 func TestDecoderConservesParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := NewDecoder(decoderRules(), wire.Plain)
@@ -251,7 +251,7 @@ func TestDecoderConservesParts(t *testing.T) {
 	})
 }
 
-// A key's parts are carried over to its next lines.
+// A key's fractions are carried over to its next lines.
 func TestDecoderCarriesParts(t *testing.T) {
 	d := NewDecoder(decoderRules(), wire.Plain)
 	var told counter
@@ -261,7 +261,7 @@ func TestDecoderCarriesParts(t *testing.T) {
 	}
 }
 
-// Merged are all counters.
+// Merge merges all counters.
 func TestDecoderStatsMerge(t *testing.T) {
 	var sum, one Stats
 	v := reflect.ValueOf(&one).Elem()
@@ -300,7 +300,7 @@ func (*counter) Spare(uint64, int, uint64, bool)   {}
 func (*counter) Healed(Count, time.Time)           {}
 func (*counter) Moved(Count, time.Time, time.Time) {}
 
-// checker is a Handler that checks what a decoder promises of anything.
+// checker is a Handler that checks a decoder's promises for any input.
 type checker struct {
 	*testing.T
 	rules  *rules.Rules
@@ -388,7 +388,7 @@ func BenchmarkDecoderPacket(b *testing.B) {
 	}
 }
 
-// What instances send costs nothing for what others may send.
+// Packets of instances cost nothing extra for the formats of other senders.
 func BenchmarkDecoderRecord(b *testing.B) {
 	d := NewDecoder(decoderRules(), wire.Plain)
 	lines := []byte(strings.Repeat("shop.terms.hot_param.GET /s?q=123:2|c\n", 30))
@@ -421,7 +421,7 @@ func (c *checker) Held(rule int, bound, _ int64) {
 	}
 }
 
-// What stands beside the lines is what stands before them in a packet.
+// A record with its meta data and lines apart is read like a packet that holds both.
 func TestRecordIsAPacket(t *testing.T) {
 	const line = "shop.terms.hot_param.GET /s?q=1:2|c"
 	var packets, records heard

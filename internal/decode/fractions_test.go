@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Keys that share a place get what they ought to, also when they come in turns at
-// rates that go together.
+// Keys that share a slot each get their due share, even if they alternate at rates that resonate.
 func TestFractionsAreFair(t *testing.T) {
 	for _, parts := range [][]float64{{1. / 3}, {2. / 3, 1. / 3}, {0.9, 0.1}, {0.5, 0.5}, {1. / 3, 2. / 3, 1. / 9}, {0.25, 0.25, 0.25, 0.25}} {
 		var f fractions

@@ -27,10 +27,9 @@ func heldPacket(name string, seq uint64, start time.Time, held int64) []byte {
 	return wire.AppendMeta(nil, wire.Meta{Instance: []byte(name), Incarnation: 1, Seq: seq, Start: start.UnixNano(), Held: held})
 }
 
-// Whatever instances say they hold back, at each time the bound of a rule is at
-// least twice what they held back at most during its longest window, all
-// instances together; and once they hold nothing back, it goes down to 0, with
-// packets or without.
+// Whatever instances claim to hold back, a rule's bound is at least twice the most that they held
+// back during its longest window, summed over all instances. Once they hold nothing back, the
+// bound drops to 0, with packets or without.
 func TestHeldIsABoundOverEachRulesWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ruleset := testRules(hotRule("short", 5, time.Second), hotRule("long", 5, time.Minute), hotRule("both", 5, time.Second))

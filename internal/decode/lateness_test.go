@@ -23,9 +23,8 @@ func (nobody) Spare(uint64, int, uint64, bool)   {}
 func (nobody) Healed(Count, time.Time)           {}
 func (nobody) Moved(Count, time.Time, time.Time) {}
 
-// A sender whose clock is slow is named within three seconds, and no longer once the clock
-// is right. A sender is not named for single packets that are late, a clock that is fast,
-// or counts that it held back.
+// A sender whose clock is slow is named within three seconds, and no longer once the clock is
+// right. Single late packets, a fast clock or held-back counts do not name a sender.
 func TestSlowClocksAreNamed(t *testing.T) {
 	const step = 100 * time.Millisecond
 	offsets := map[string]time.Duration{"right": 0, "slow": -12 * time.Second, "slower": -time.Minute, "fast": time.Minute, "within": -1900 * time.Millisecond}
@@ -70,7 +69,7 @@ func TestSlowClocksAreNamed(t *testing.T) {
 	}
 }
 
-// Who falls silent while it is late is forgotten with the other senders.
+// A late sender that falls silent is forgotten with the other senders.
 func TestLateSendersAreForgotten(t *testing.T) {
 	d := NewDecoder(&rules.Rules{}, wire.Encoding(0))
 	for i := range uint64(40) {

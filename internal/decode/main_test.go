@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// counters are those of [Stats].
+// counters are the counters of [Stats].
 type counters = Counters[int64]
 
 var outside = netip.MustParseAddr("192.0.2.1")

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// Whatever a sender says of its times, nothing is of a time to come: that would move all
+// Whatever times a sender states, no count is placed in the future, since that would move all
 // windows.
 func TestNothingIsOfATimeToCome(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,7 +35,8 @@ func TestNothingIsOfATimeToCome(t *testing.T) {
 	})
 }
 
-// What was lost is missing where it was counted, even if the clock was set meanwhile.
+// Lost counts are missing at the time when they were counted, even if the clock was set in
+// between.
 func TestGapsAreByTheRightClock(t *testing.T) {
 	const second = time.Second
 	for name, clock := range map[string]func(time.Duration) time.Duration{
@@ -66,8 +67,8 @@ func TestGapsAreByTheRightClock(t *testing.T) {
 	}
 }
 
-// Our own clock is set, by as much as it may be: no instance's counts are lost for it, and
-// each is told to be off by as much as it is.
+// When our own clock is set, within its limit, no instance's counts are lost by that, and each
+// instance's reported offset is correct.
 func TestOwnClockIsSet(t *testing.T) {
 	for _, by := range []time.Duration{4 * time.Second, -4 * time.Second, 50 * time.Second, -50 * time.Second} {
 		d := NewDecoder(decoderRules(), wire.Plain)
@@ -98,8 +99,7 @@ func TestOwnClockIsSet(t *testing.T) {
 	}
 }
 
-// The steady clock goes as ours does, and is known of instants with and without a
-// monotonic reading.
+// The steady clock runs like ours, and works for instants with and without a monotonic reading.
 func TestSteadyTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		steady := steadyTime()
@@ -112,8 +112,8 @@ func TestSteadyTime(t *testing.T) {
 	})
 }
 
-// Whether a group has had counts that were held back since before their sender was heard
-// of is not known, whatever its clock.
+// It is unknown whether a group contains counts that were held back since before their sender was
+// first heard, whatever the sender's clock.
 func TestHeldBackBeforeAClockWasKnown(t *testing.T) {
 	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} {
 		d := NewDecoder(decoderRules(), wire.Plain)

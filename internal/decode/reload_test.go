@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A rule keeps its number while it counts the same, wherever it stands, and the number of one
-// that is gone is not at once another's.
+// A rule keeps its number while it counts the same, wherever it stands in the file. The number of
+// a removed rule is not reused at once.
 func TestNumbersStay(t *testing.T) {
 	a, b, c := hotRule("a", 1, time.Second), hotRule("b", 1, time.Second), hotRule("c", 1, time.Second)
 	numbers := func(n *Numbered) (all []int) {
@@ -39,15 +39,15 @@ func TestNumbersStay(t *testing.T) {
 	}
 }
 
-// Accounts of rules that stay go on, and still make up for lost counts. Accounts of a new rule
-// begin with it: counts from before the rule are not missing.
+// Accounts of rules that stay continue, and still heal lost counts. Accounts of a new rule begin
+// with it: counts from before the rule are not missing.
 func TestAccountsThroughReload(t *testing.T) {
 	const flush = 100 * time.Millisecond
 	before, after := testRules(hotRule("custom", 1, time.Second)), decoderRules()
 	for _, test := range []struct {
 		name     string
 		from, to *rules.Rules
-		missing  string // or more, as what came of no rule is not taken off
+		missing  string // at least, since counts of no rule are not subtracted
 		want     string
 	}{
 		{"a rule that stays", after, testRules(hotRule("other", 1, time.Second), hotRule("terms", 9, time.Minute)), "9 booked", "healed 2 of a, 200ms to 200ms"},
@@ -61,7 +61,7 @@ func TestAccountsThroughReload(t *testing.T) {
 			packet(summed(1, 0, "0.0.0.0.0.0.0"))
 			packet(summed(2, flush, "0.0.1.0.0.0.5f5e100", onAccount("a", 5, 1, 5)))
 			d.Reload(NumberRules(test.from).Next(test.to))
-			// Nine counts on accounts are missing, of which two are of a.
+			// Nine counts on accounts are missing, two of them on the account of a.
 			packet(summed(4, 3*flush, "e.0.1.0.0.0.5f5e100", onAccount("a", 1, 1, 8)))
 			healed, missing := "", false
 			for _, line := range got {
@@ -85,8 +85,8 @@ type groupsHeard struct {
 
 func (g *groupsHeard) Count(c Count) { g.groups = append(g.groups, c.InGroup) }
 
-// What a sender holds back while its rules with a share, or ours, become others may be in the
-// totals of groups or not. Before and after that it surely is, or surely is not.
+// If a sender holds counts back while its own rules with a share, or ours, change, the totals of
+// groups may or may not contain them. Before and after that the answer is certain.
 func TestGroupsThroughReload(t *testing.T) {
 	share := func(id string) rules.Rule {
 		r := hotRule(id, 1, time.Second)
@@ -110,8 +110,8 @@ func TestGroupsThroughReload(t *testing.T) {
 	send(ms(100), 0, first, NotInGroup)
 	send(ms(400), ms(200), first, CertainlyInGroup)
 	d.Reload(NumberRules(first).Next(second))
-	send(ms(500), ms(150), first, MaybeInGroup) // it may have been told before
-	send(ms(900), ms(300), first, NotInGroup)   // what is told now is not added
+	send(ms(500), ms(150), first, MaybeInGroup) // it may be in a total from before
+	send(ms(900), ms(300), first, NotInGroup)   // totals of the former rules are not added
 	send(ms(1000), ms(100), second, MaybeInGroup)
 	send(ms(1400), ms(300), second, CertainlyInGroup)
 	send(ms(1500), ms(300), first, MaybeInGroup) // its sender goes back

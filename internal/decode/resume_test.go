@@ -10,8 +10,9 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// An instance that had just started when the process before ended, and that this one has heard
-// before it read the snapshot, lacks what lies between the two, and not what it sent in all.
+// An instance started just before the previous process ended, and this process received its
+// packets before reading the snapshot. It lacks only the counts between the two, not everything
+// that it sent.
 func TestResumeOfAYoungInstance(t *testing.T) {
 	const flush = 100 * time.Millisecond
 	now := noon.Add(time.Second)
@@ -36,8 +37,9 @@ func TestResumeOfAYoungInstance(t *testing.T) {
 	}
 }
 
-// An instance that beat until a process ended, and restarts before the one after the next has heard
-// it, may have sent what no process heard, however long no process listened in between.
+// An instance sent heartbeats until a process ended, and restarts before the process after the
+// next has received its packets. It may have sent counts that no process received, however long no
+// process listened in between.
 func TestResumeOfAnInstanceThatNoProcessCouldHear(t *testing.T) {
 	start := noon.Add(time.Second)
 	first := NewDecoder(decoderRules(), wire.Plain)

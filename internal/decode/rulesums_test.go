@@ -18,7 +18,7 @@ type ruleSender struct {
 	seq          uint64
 	sums         wire.Sums
 	byRule       [4]uint64
-	healedBefore uint64 // in the process before
+	healedBefore uint64 // healed counts of the previous process
 
 	all []rulePacket
 }
@@ -69,7 +69,8 @@ func (s *ruleSender) send(states bool) *rulePacket {
 	return &s.all[len(s.all)-1]
 }
 
-// missing returns what has not come in the packets from one sequence up to another one.
+// missing returns the counts that have not come in the packets from one sequence number up to
+// another one.
 func (s *ruleSender) missing(from, to uint64, came map[uint64]bool) (missing [4]uint64) {
 	for i := range s.all {
 		if p := &s.all[i]; from <= p.seq && p.seq < to && !came[p.seq] {
@@ -81,11 +82,11 @@ func (s *ruleSender) missing(from, to uint64, came map[uint64]bool) (missing [4]
 	return missing
 }
 
-// healed returns how many counts on accounts that have not come are known all the same.
+// healed returns how many counts on accounts are known although their packets have not come.
 func (s *ruleSender) healed(d *Decoder) uint64 { return s.healedBefore + uint64(d.Stats().Healed) }
 
-// check compares what the gaps of d lack, and what they report, with what has not come. It
-// returns how many gaps are divided and how many share what they lack.
+// check compares the missing counts of d's gaps, and of its reports, with the true ones. It
+// returns how many gaps are divided by rule and how many share their missing counts.
 func (s *ruleSender) check(t *testing.T, when string, d *Decoder, got *keySums, came map[uint64]bool) (divided, shared int) {
 	t.Helper()
 	a := &d.senders.byName["i"].accounts
@@ -119,7 +120,7 @@ func (s *ruleSender) check(t *testing.T, when string, d *Decoder, got *keySums, 
 	return divided, shared
 }
 
-// arrive returns packets as a network delivers them: some not at all, some twice, some overtaken.
+// arrive returns packets as a network delivers them: some lost, some twice, some overtaken.
 func (s *ruleSender) arrive(packets []rulePacket, lost, swaps int) (arrive []rulePacket) {
 	for _, p := range packets {
 		if s.IntN(20) >= lost {
@@ -137,9 +138,9 @@ func (s *ruleSender) arrive(packets []rulePacket, lost, swaps int) (arrive []rul
 	return arrive
 }
 
-// Packets are lost, doubled and reordered at random, and the decoder is replaced at random by one
-// that continues from a snapshot. At any time gaps lack of each rule what has not come
-// between the statements around them.
+// Packets are lost, duplicated and reordered at random, and the decoder is replaced at random by
+// one that continues from a snapshot. At any time gaps lack exactly the outstanding counts of each
+// rule between the statements around them.
 func TestRuleSumsAreWhatIsMissing(t *testing.T) {
 	divided, shared, resumedGaps, carried := 0, 0, 0, 0
 	for seed := range uint64(400) {

@@ -19,9 +19,9 @@ func meta(instance string, incarnation, seq uint64) *wire.Meta {
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// Of packets that are dropped, doubled and reordered by less than the memory of
-// a sender, each one is taken once, and at the end what counts as lost is what
-// never came between the first and the last that did.
+// Each packet is taken once, although packets are dropped, duplicated and reordered by less than a
+// sender's memory. At the end the lost packets are exactly the ones that never arrived between the
+// first and the last arrival.
 func TestSendersTakeEachPacketOnceAndCountTheMissing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s sender
@@ -94,9 +94,9 @@ func TestSendersStartAnewWithEachIncarnation(t *testing.T) {
 		{2, 1, 0, true},
 		{2, 5, 3, false},
 		{2, 5005, 4999, false},
-		{2, 5005 - reorder, 0, true}, // too far behind to tell
+		{2, 5005 - reorder, 0, true}, // too old to be remembered
 		{2, 5005 - reorder + 1, -1, false},
-		{2, 20_000, 14_994, false}, // farther ahead than what is remembered
+		{2, 20_000, 14_994, false}, // farther ahead than the remembered range
 		{2, 19_999, -1, false},
 		{2, 20_000, 0, true},
 	} {
@@ -148,8 +148,7 @@ func TestSendersAreBounded(t *testing.T) {
 	}
 }
 
-// What is told of losses is always when the newest of those was noticed that have
-// not been made up for.
+// The reported time of losses is always that of the newest loss that has not been recovered.
 func TestLossesAreTakenBack(t *testing.T) {
 	var l losses
 	var got heard
@@ -174,7 +173,7 @@ func TestLossesAreTakenBack(t *testing.T) {
 	}
 }
 
-// A loss is reported, though those before it are of a time to come since the clock was set back.
+// A loss is reported even if earlier ones lie in the future since the clock was set back.
 func TestLossesAfterTheClockWasSetBack(t *testing.T) {
 	var l losses
 	var got heard

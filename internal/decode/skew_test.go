@@ -17,9 +17,9 @@ type skewed struct {
 
 func (s *skewed) Count(c Count) { s.last = c }
 
-// Once a sender is known, each count is of the time where it is placed, or later by up to its
-// skew, or earlier by that, but for the delay of the sender's fastest packet and for half a flush.
-// A good clock near by has none.
+// Once a sender is known, each count belongs to the time where it is placed, or is later, or
+// earlier, by up to its skew. This holds up to the delay of the sender's fastest packet and half a
+// flush. A good clock nearby has no skew.
 func TestSkewHoldsWhereCountsAre(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.IntRange(-250, 250).Draw(t, "ahead ms")) * time.Millisecond
@@ -54,8 +54,8 @@ func TestSkewHoldsWhereCountsAre(t *testing.T) {
 	})
 }
 
-// What is on its way is not told from a slow clock in a sender's first second, so it has no skew
-// then; a clock that is fast is proven by the first packet.
+// In a sender's first second a delay cannot be distinguished from a slow clock, so the sender has
+// no skew then. The first packet proves a fast clock.
 func TestSkewOfNewSenders(t *testing.T) {
 	for _, test := range []struct {
 		ahead, delay time.Duration

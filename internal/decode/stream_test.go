@@ -63,7 +63,7 @@ func TestStreamPackets(t *testing.T) {
 	}
 }
 
-// Packets one after the other in a stream are told as they are in datagrams.
+// Successive packets in a stream are reported like the same packets in datagrams.
 func FuzzStream(f *testing.F) {
 	f.Add([]byte("shop.terms.hot_param.k:1|c"), []byte(head(1, 0, 2, 9)+"\nshop.terms.hot_param.k:1|c"))
 	f.Add([]byte("hotparam.meta:1|c|#\n\n"), []byte("\r\nhotparam.meta:1|c|#v:1,i:a"))

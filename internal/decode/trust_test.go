@@ -90,7 +90,8 @@ func TestSignedPacketsAreBelieved(t *testing.T) {
 	}
 }
 
-// What is signed and cannot be read is not counted either: it could come again and again.
+// A signed packet that cannot be read is not counted either, since it could be repeated without
+// end.
 func TestSignedButMalformed(t *testing.T) {
 	d := believing(t, &Trust{Mode: TrustSigned, Keys: [][]byte{trustKey}})
 	var got heard
@@ -100,7 +101,7 @@ func TestSignedButMalformed(t *testing.T) {
 	}
 }
 
-// Nothing of a forged packet is remembered: not its name, not that it was sent.
+// A forged packet leaves no state behind: neither its name nor its sequence number.
 func TestForgedPacketsLeaveNoTrace(t *testing.T) {
 	d := believing(t, &Trust{Mode: TrustSigned, Keys: [][]byte{trustKey}})
 	var got heard
@@ -115,8 +116,8 @@ func TestForgedPacketsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// A stream is as packets are, in whatever pieces it comes; what is between them, and what
-// was changed, is refused.
+// A stream is read like packets, in whatever pieces it arrives. Bytes between packets and altered
+// packets are refused.
 func TestSignedStreams(t *testing.T) {
 	const line = "shop.terms.hot_param.k:2|c"
 	var text string
@@ -158,7 +159,7 @@ func TestSignedStreams(t *testing.T) {
 	}
 }
 
-// A packet on a connection counts when it is whole, not when the next one comes.
+// A packet on a connection counts as soon as it is complete, without waiting for the next one.
 func TestSignedStreamDoesNotWait(t *testing.T) {
 	d := believing(t, &Trust{Mode: TrustSigned, Keys: [][]byte{trustKey}})
 	var got heard
@@ -196,7 +197,7 @@ func TestTrustValidate(t *testing.T) {
 	}
 }
 
-// A line is logged at most once in ten seconds for each reason; it names the address.
+// For each reason at most one line is logged in ten seconds, and it names the address.
 func TestRefusalsAreLoggedSeldom(t *testing.T) {
 	var log bytes.Buffer
 	d := believing(t, &Trust{Mode: TrustSigned, Keys: [][]byte{trustKey}, Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -212,7 +213,7 @@ func TestRefusalsAreLoggedSeldom(t *testing.T) {
 	}
 }
 
-// Who has the key pays for no more than the hash.
+// A sender with the key pays only for the hash.
 func TestVerificationDoesNotAllocate(t *testing.T) {
 	d := believing(t, &Trust{Mode: TrustSigned, Keys: [][]byte{newKey, trustKey}, Caps: DefaultCaps})
 	forged, text := []byte(signedpacket.Sign([]byte(strings.Repeat("x", 32)), fields("a", 1, 1, 0), innocent)), []byte(nil)

@@ -64,7 +64,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// collect is a sink that has the texts of keys.
+// collect is a sink that records the texts of keys.
 type collect struct{ keys []string }
 
 func (s *collect) Send(_ context.Context, _ collector.Flush, counts []collector.Count) collector.Sent {
@@ -76,7 +76,7 @@ func (s *collect) Send(_ context.Context, _ collector.Flush, counts []collector.
 func (s *collect) Fit(text []byte) []byte { return text }
 func (s *collect) Close() error           { return nil }
 
-// fixture is an adapter that has the state of a request as a string.
+// fixture is an adapter whose state of a request is a string.
 type fixture struct {
 	*Adapter[string]
 	sink   *collect
@@ -121,7 +121,7 @@ func (f *fixture) keys() []string {
 	return f.sink.keys
 }
 
-// The key has the router's values, whatever the path that was sent.
+// The key has the router's values, whatever path was sent.
 func TestValues(t *testing.T) {
 	f := newFixture(t)
 	for _, c := range []struct {
@@ -175,7 +175,7 @@ func TestMethod(t *testing.T) {
 	}
 }
 
-// A request that is refused, or whose handler panics, is left as it was.
+// A request is restored after a refusal and after a panic of its handler.
 func TestRestores(t *testing.T) {
 	f := newFixture(t, rules.Rule{ID: "once", Limit: &rules.Limit{
 		Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: 3600e9}, Burst: 1}, Mode: rules.ModeLimit,
@@ -204,7 +204,7 @@ func TestRestores(t *testing.T) {
 	}
 }
 
-// Where the guard makes a request of its own, as for costs in units, both are as they were.
+// When the guard builds a request of its own, as for costs in units, both requests are restored.
 func TestGuardsOwnRequest(t *testing.T) {
 	f := newFixture(t, rules.Rule{ID: "units", By: rules.By{Kind: rules.ByAll}, Count: rules.Units, Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 1e6, Per: 1e9})}})
 	r := httptest.NewRequest(http.MethodGet, "//u/7", nil)
@@ -225,7 +225,8 @@ func TestGuardsOwnRequest(t *testing.T) {
 	}
 }
 
-// Templates are bounded: of the program's own making, but it may set any.
+// The number of cached templates is bounded, although the program makes them, since it may set any
+// template.
 func TestTemplatesAreBounded(t *testing.T) {
 	f := newFixture(t)
 	for i := range maxTemplates + 10 {
@@ -239,8 +240,8 @@ func TestTemplatesAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever a router returns, the path that the guard gets has the template's form, so that
-// no value is lost.
+// Whatever a router returns, the path that the guard gets has the template's form, so that no
+// value is lost.
 func FuzzFill(f *testing.F) {
 	f.Add("/u/7", "7", "x")
 	f.Add("/u/%2F", "/", "%")
@@ -268,7 +269,7 @@ func FuzzFill(f *testing.F) {
 	})
 }
 
-// mustUnescape decodes what is escaped correctly, and leaves the rest.
+// mustUnescape decodes valid escapes and keeps everything else.
 func mustUnescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

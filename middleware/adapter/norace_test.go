@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The race detector has the pool drop calls at random.
+// Under the race detector the pool drops calls at random.
 func TestAllocatesNothing(t *testing.T) {
 	f := newFixture(t)
 	w := httptest.NewRecorder()

@@ -24,7 +24,7 @@ func mux(s Server) *http.ServeMux {
 	return mux
 }
 
-// before puts what the server wants in front of a guard.
+// before wraps a guard with the middleware that the server needs in front of it.
 func before(s Server, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.Context != nil {
@@ -34,7 +34,7 @@ func before(s Server, next http.Handler) http.Handler {
 	})
 }
 
-// guarded puts the guard in front of next, with the route that the mux has.
+// guarded puts the guard in front of next, with the route that the mux finds.
 func guarded(s Server, mux *http.ServeMux, next http.HandlerFunc) http.Handler {
 	h := s.Guard.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,12 +43,12 @@ func guarded(s Server, mux *http.ServeMux, next http.HandlerFunc) http.Handler {
 	})
 }
 
-// The suite holds for net/http itself.
+// net/http itself passes the suite.
 func TestServeMux(t *testing.T) {
 	Run(t, Handler(func(s Server) http.Handler { return before(s, s.Guard.Handler(mux(s))) }))
 }
 
-// broken are adapters with a fault, and the cases that find it.
+// broken are adapters with a fault, each with the cases that find it.
 var broken = map[string]struct {
 	build func(Server) http.Handler
 	found []string
@@ -118,8 +118,8 @@ var broken = map[string]struct {
 	},
 }
 
-// The suite finds each of the faults, by at least the cases that are named. Each runs in a
-// process of its own, since it fails.
+// The suite finds each of the faults, at least by the named cases. Each runs in its own process,
+// since it fails.
 func TestFindsFaults(t *testing.T) {
 	if name := os.Getenv("HOTPARAM_BROKEN_ADAPTER"); name != "" {
 		longest = 2 * time.Second

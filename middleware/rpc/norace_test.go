@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/middleware/middlewaretest"
 )
 
-// The race detector has the pool drop questions at random.
+// Under the race detector the pool drops questions at random.
 func TestAllocatesNothing(t *testing.T) {
 	a := New(middlewaretest.NewGuard(t, `{id: r, match: {route: shop.Search/Find}, by: ["rpc:value"], hot: 1000000/s, limit: 1000000/s}`), noRequest)
 	ctx, message := t.Context(), text("phone")

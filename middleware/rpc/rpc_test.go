@@ -126,7 +126,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// A rule that names no field decides when the stream is opened, others at the first message.
+// A stream is decided when it is opened if no rule names a field, and otherwise at its first
+// message.
 func TestStream(t *testing.T) {
 	guard := middlewaretest.NewGuard(t, byValue+"\n"+`{id: all, match: {route: shop.Search/Watch}, limit: {rate: 1/1h, burst: 1}}`, middleware.WithHeaders())
 	a := New(guard, noRequest)
@@ -162,7 +163,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A handler that returns while another goroutine of it waits for the decision ends the wait.
+// If a handler returns while one of its goroutines waits for the decision, the wait ends.
 func TestEndEndsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		guard := middlewaretest.NewGuard(t, `{id: r, match: {route: shop.Search/Find}, by: ["rpc:value"], limit: {rate: 1/1m, burst: 1, wait: 5m}}`)
@@ -197,8 +198,8 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// What a handler adds is charged, through a context that it took before the guard decided, and
-// before it decided.
+// Units that a handler adds are charged, even through a context obtained before the guard decided,
+// and even if they are added before that.
 func TestStreamUnits(t *testing.T) {
 	type own struct{}
 	a := New(middlewaretest.NewGuard(t, `{id: r, match: {route: shop.Search/Find}, by: ["rpc:value"], count: units, limit: {rate: 1/1h, burst: 5}}`), noRequest)
@@ -221,7 +222,7 @@ func TestStreamUnits(t *testing.T) {
 	}
 }
 
-// The program's own function may panic, as a handler may.
+// The program's own function may panic, like a handler.
 func TestPanicOfAnswer(t *testing.T) {
 	own := errors.New("own")
 	guard := middlewaretest.NewGuard(t, byValue, middleware.WithLimited(func(http.ResponseWriter, *http.Request, rules.Decision) { panic(own) }))
@@ -240,7 +241,7 @@ func TestPanicOfAnswer(t *testing.T) {
 	s.End() // is not locked out
 }
 
-// Which resources have a rule that reads the message, by by, match, or an exception.
+// These resources have a rule that reads the message, for its by, its match, or an exception.
 func TestReadsMessage(t *testing.T) {
 	for rule, want := range map[string]bool{
 		`{id: r, match: {route: shop/Find}, by: ["rpc:user.id"], limit: 1/s}`:                     true,

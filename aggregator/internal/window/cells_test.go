@@ -7,9 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Of each key of those that share a cell, in each window that ends within what is
-// kept, the bound is at least what was added, and no more than what was added to
-// the whole cell within a span of the window's ends.
+// In each window that ends within the kept panes, a key's bound is at least its own counts. It is
+// at most the counts of the whole cell within a span of the window's ends.
 func TestCellsBoundWhatTheyHide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		panes := rapid.Int64Range(10, 120).Draw(t, "panes")
@@ -59,8 +58,8 @@ func TestCellsBoundWhatTheyHide(t *testing.T) {
 	})
 }
 
-// The bar is the mean of the cells and what chance adds: a key that is busier
-// than that stands out, others do not.
+// The bar is the mean of the cells plus the spread that chance adds. Only a key that is busier
+// than the bar stands out.
 func TestCellsStand(t *testing.T) {
 	c := newCells(10, 31, 100*cellSize)
 	rnd := rand.New(rand.NewPCG(1, 2))

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A key that had samples is an estimate, though what is known of them made room.
+// A key that had samples stays an estimate after its record of guesses was evicted.
 func TestGuessesMakeRoom(t *testing.T) {
 	for _, unseen := range []int64{0, 7} {
 		w, hash := New(rules.NewWindow(time.Second), 20, 100_000), testHash("k")
@@ -31,8 +31,8 @@ func TestGuessesMakeRoom(t *testing.T) {
 	}
 }
 
-// The reported seen count is never above what was seen, under any budget, and equals it
-// while there is room. Samples do not change how keys without samples are counted.
+// The reported seen count is never above the true one, under any budget, and equals it while there
+// is room. Samples do not change how keys without samples are counted.
 func TestSeenIsSeen(t *testing.T) {
 	var evicted, estimates int64
 	rapid.Check(t, func(t *rapid.T) {
@@ -71,7 +71,7 @@ func TestSeenIsSeen(t *testing.T) {
 			text := fmt.Appendf(nil, "k%d", k)
 			seen, n := int64(1+rnd.IntN(9)), int64(0)
 			if n = seen; k%3 > 0 && rnd.IntN(3) > 0 {
-				n = seen * int64(1+rnd.IntN(20)) // by chance a sample that stands for itself
+				n = seen * int64(1+rnd.IntN(20)) // a sample, which may by chance stand only for itself
 				truths[k].sampled[pane]++
 			}
 			isSample := truths[k].sampled[pane] > 0

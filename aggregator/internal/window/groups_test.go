@@ -9,7 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What is taken off leaves the window with the counts, and takes room that is counted.
+// Counts that are taken off a total leave the window together with it, and the room for them is
+// accounted for.
 func TestTakenOffIsForgotten(t *testing.T) {
 	const budget = 2*(groupSize+8*10) + 8*10
 	g := NewGroups(10, budget, false)
@@ -33,8 +34,7 @@ func TestTakenOffIsForgotten(t *testing.T) {
 	}
 }
 
-// Without room the repeats of a group are unknown, and its key with the highest count
-// bounds them.
+// Without room the repeats of a group are unknown, and the highest count of its keys bounds them.
 func TestRepeatsAreBounded(t *testing.T) {
 	r := NewRepeats(30, 2*(repeatSize+8*30))
 	w := New(rules.NewWindow(time.Second), 3, 1<<20)
@@ -55,8 +55,8 @@ func TestRepeatsAreBounded(t *testing.T) {
 	}
 }
 
-// Without room for more, a route has no total, and its keys are not taken for all
-// of it.
+// Without room for more, a route has no total, and a key of the route does not count as all of its
+// traffic.
 func TestTotalsAreBounded(t *testing.T) {
 	totals := NewTotals(30, 3*(totalSize+8*30))
 	for i := range 10 {

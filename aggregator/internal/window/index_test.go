@@ -6,9 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The index holds exactly the entries that were put and not taken out, each
-// where a search from its home meets it before a free place, even where hashes
-// are equal or run into each other or around the end.
+// The index holds exactly the entries that were put and not removed. A search from an entry's home
+// finds it before a free place, even if hashes are equal, collide or wrap around the end.
 func TestIndexHoldsWhatAMapHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 300).Draw(t, "most")

@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// testHash stands for rules.Hash, which differs from run to run.
+// testHash replaces rules.Hash, which differs from run to run.
 func testHash(text string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text))
@@ -24,12 +24,12 @@ type stamped struct {
 	n    int64
 }
 
-// sumPanes is what was counted in the panes of the window that ends with last.
+// sumPanes returns the sum of the counts in the window that ends with last.
 func sumPanes(w rules.Window, counts []stamped, last int64) int64 {
 	return sumBetween(w, counts, last-int64(w.Panes)+1, last)
 }
 
-// sumBetween is what was counted in some panes, from first to last.
+// sumBetween returns the sum of the counts in the panes from first to last.
 func sumBetween(w rules.Window, counts []stamped, first, last int64) (sum int64) {
 	for _, c := range counts {
 		if pane := w.Index(c.when); first <= pane && pane <= last {

@@ -11,11 +11,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// lossModel is what senders lost, and a Missing that hears of it.
+// lossModel holds the true losses of some senders, and a Missing that receives their reports.
 type lossModel struct {
 	*rand.Rand
 	*Missing
-	texts    [][]byte // of rule 0; the last is always on accounts
+	texts    [][]byte // texts of keys of rule 0; the last is always on accounts
 	ids      uint64
 	lost     []lostCount
 	reported []decode.Gap
@@ -28,8 +28,8 @@ type lostCount struct {
 	n    int64
 }
 
-// lose has a sender lose packets of half a second, which its sums divide: by rule each tenth of a
-// second, and by bucket once.
+// loseSome loses packets of half a second of a sender, whose sums divide the loss: by rule each
+// tenth of a second, and by bucket once.
 func (m *lossModel) loseSome(sender int, start time.Time, part float64) {
 	incarnation := uint64(1000 + sender)
 	var gaps []decode.Gap
@@ -92,7 +92,8 @@ func (m *lossModel) loseSome(sender int, start time.Time, part float64) {
 
 func (m *lossModel) key(i int) MissingKey { return MissingKey{rules.Hash(m.texts[i]), 0} }
 
-// check compares what windows may lack of each key with what they do. It returns the sums of both.
+// check compares the reported missing counts of each key and window with the true ones, and
+// returns the sums of both.
 func (m *lossModel) check(t *testing.T, now time.Time, longest time.Duration) (bound, truth int64) {
 	t.Helper()
 	for key := range m.texts {
@@ -114,8 +115,8 @@ func (m *lossModel) check(t *testing.T, now time.Time, longest time.Duration) (b
 	return bound, truth
 }
 
-// Fifty instances lose 5% of their packets for ten windows of a minute, more gaps than there is
-// room for. What a window may lack stays known, and is not less than it does.
+// Fifty instances lose 5% of their packets for ten windows of a minute, which makes more gaps than
+// there is room for. The missing counts of a window stay known and are never understated.
 func TestManyGapsAreMerged(t *testing.T) {
 	for seed := range uint64(2) {
 		for _, senders := range []int{1, 50, 4000} {

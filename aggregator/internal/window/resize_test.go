@@ -10,9 +10,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Whatever sizes a window has had, its bounds hold, it takes no more room than its budget, and
-// where there was room for all keys each of them has its exact count and its tag. However many
-// are tied, none of its counts are lost.
+// Through any sequence of sizes, a window's bounds hold and it stays within its budget. If there
+// was room for all keys, each has its exact count and its tag. However many keys are tied, none of
+// a tied key's counts are lost.
 func TestResizeKeepsCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := rules.NewWindow(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute}).Draw(t, "window"))
@@ -56,7 +56,7 @@ func TestResizeKeepsCounts(t *testing.T) {
 			}
 			for text := range tags {
 				if _, ok := at[text]; !ok {
-					delete(tags, text) // there was no room for what is tied
+					delete(tags, text) // there was no room for the text
 				}
 			}
 			for text, panes := range truth {
@@ -73,8 +73,9 @@ func TestResizeKeepsCounts(t *testing.T) {
 	})
 }
 
-// Where the texts have room in their part of the budget, no tied key loses its own for want of
-// room for counts while there are other keys to evict, however many tied ones lie before them.
+// If the texts fit their part of the budget, tied keys are evicted last. No tied key loses its
+// text to make room for counts while there are other keys to evict, however many tied keys lie
+// before them.
 func TestTiedKeysAreTheLastToGo(t *testing.T) {
 	const tied, all = 60, 4000
 	shrunk := 0

@@ -11,9 +11,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What a window says of a key after it was saved and resumed holds what it would say without:
-// whatever was lost, healed, held back and dropped before, and however often it is resumed. Of
-// other keys nothing is known.
+// The bounds of a key after a save and resume contain the bounds without them. This holds whatever
+// was lost, healed, held back and dropped before, and however often the window is resumed. The
+// counts of keys that were not saved are unknown.
 func TestResumedBoundsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := rules.NewWindow(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute}).Draw(t, "window"))

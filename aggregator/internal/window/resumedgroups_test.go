@@ -11,9 +11,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What totals say after they were saved and resumed holds what they would say without: whatever
-// was lost, healed, held back, dropped, taken off or had no room before, and however often it
-// is resumed. Where nothing was, they say the same.
+// The bounds of totals after a save and resume contain the bounds without them. This holds
+// whatever was lost, healed, held back, dropped, taken off or without room before, and however
+// often they are resumed. If nothing was, both bounds are the same.
 func TestResumedGroupsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := rules.NewWindow(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute}).Draw(t, "window"))
@@ -93,7 +93,7 @@ func TestResumedGroupsHold(t *testing.T) {
 	})
 }
 
-// Groups that began after the process have missed what came before, and do not resume.
+// Groups that began after the process have missed earlier counts, so they do not resume.
 func TestGroupsOfAReloadDoNotResume(t *testing.T) {
 	shape := rules.NewWindow(time.Second)
 	w := New(shape, 3, 1<<20)
@@ -108,7 +108,7 @@ func TestGroupsOfAReloadDoNotResume(t *testing.T) {
 	}
 }
 
-// Of more groups than a snapshot has room for, the smallest count as strays.
+// If there are more groups than a snapshot has room for, the smallest count as strays.
 func TestSavedGroupsAreBounded(t *testing.T) {
 	shape := rules.NewWindow(time.Second)
 	w := New(shape, 3, 1<<20)

@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What a history says of a key after it was saved and resumed, however often, is the truth,
-// whatever was lost, healed and dropped before. It is known from the first window on.
+// A resumed history bounds a key correctly, however often it was saved and resumed and whatever
+// was lost, healed and dropped before. Its bounds are known from the first window on.
 func TestResumedHistoriesHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := rules.NewWindow(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute}).Draw(t, "window"))
@@ -113,7 +113,7 @@ func TestResumedHistoriesHold(t *testing.T) {
 	})
 }
 
-// A history that was made when a rule changed has missed what came before, and does not resume.
+// A history that was made when a rule changed has missed earlier counts, so it does not resume.
 func TestHistoriesOfAReloadDoNotResume(t *testing.T) {
 	shape := rules.NewWindow(time.Second)
 	text := []byte("GET /s?q=k")

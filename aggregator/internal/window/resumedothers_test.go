@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Keys that were not saved have no more than the bound for them says, after each restart and in
-// whatever memory: neither those that have an entry, nor those that have none or no text.
+// Keys that were not saved never exceed the bound for other keys, after each restart and with any
+// memory. This holds for keys with an entry, without one and without a text.
 func TestOthersAreBounded(t *testing.T) {
 	known := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -109,7 +109,7 @@ func TestOthersAreBounded(t *testing.T) {
 	}
 }
 
-// A key of the snapshot that has lost its entry may lack as much as the snapshot says of it.
+// A saved key that has lost its entry may lack as much as the snapshot says about it.
 func TestResumedKeysMayLoseTheirEntry(t *testing.T) {
 	shape := rules.NewWindow(time.Second)
 	w := New(shape, 3, 1<<20)

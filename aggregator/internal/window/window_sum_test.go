@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// While an entry's sum is not loose it is that of its panes, whatever comes late
-// and however long the key was silent.
+// An entry's sum equals the sum of its panes unless it is loose, whatever comes late and however
+// long the key was silent.
 func TestSumIsThatOfThePanes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := New(rules.NewWindow(10*time.Second), 14, 1<<20)

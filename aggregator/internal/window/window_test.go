@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// trial is a window beside every count that it was given.
+// trial pairs a window with all counts that were added to it.
 type trial struct {
 	*rapid.T
 	*Window
@@ -47,7 +47,7 @@ func (x *trial) count(text string, at, n int64) {
 	}
 }
 
-// check holds each key against its bounds in the window that ends with a pane.
+// check compares each key with its bounds in the window that ends with a pane.
 func (x *trial) check(end int64) {
 	x.Helper()
 	floor := x.FloorAt(end)
@@ -70,8 +70,7 @@ func (x *trial) check(end int64) {
 	}
 }
 
-// checkParts holds what the window has of entries, blocks and texts against what
-// can be reached.
+// checkParts compares the window's numbers of entries, blocks and texts with the reachable ones.
 func (x *trial) checkParts() {
 	x.Helper()
 	entries, blocks, texts, bytes := 0, 0, 0, int64(0)
@@ -102,9 +101,9 @@ func (x *trial) checkParts() {
 	}
 }
 
-// Under any budget, low ≤ truth ≤ high for each key with or without an entry, no
-// more than the floor is hidden of any, keys that are pinned keep their entry and
-// text, and the memory stays within the budget.
+// Under any budget, low ≤ truth ≤ high for each key with or without an entry, and no key hides
+// more than the floor. Pinned keys keep their entry and text, and the memory stays within the
+// budget.
 func TestWindowBoundsHoldTheTruth(t *testing.T) {
 	var evicted, pinned int64
 	rapid.Check(t, func(t *rapid.T) {
@@ -177,8 +176,8 @@ func TestWindowIsExactWhileThereIsRoom(t *testing.T) {
 	})
 }
 
-// The highest count that add tells is that of some window of the model, and no
-// window with the pane has more.
+// The highest count that Add returns belongs to some window of the model, and no window with the
+// pane has more.
 func TestWindowTellsTheHighestCountOfLateCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := rules.NewWindow(rapid.SampledFrom(testWindows).Draw(t, "window"))
@@ -203,9 +202,8 @@ func TestWindowTellsTheHighestCountOfLateCounts(t *testing.T) {
 	})
 }
 
-// What instances held back comes as counts of the time of its oldest part. Of
-// any window, low is no more than what was really counted in it, and high no
-// less.
+// Held-back counts arrive as counts of the time of their oldest part. In any window, low is at
+// most the true count and high at least the true count.
 func TestWindowBoundsHoldWhatWasHeldBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := rules.NewWindow(time.Second)
@@ -270,8 +268,7 @@ func TestWindowCountsWhatComesTooLate(t *testing.T) {
 	}
 }
 
-// A pane that is full stays full, so that low stays below the truth, and high is
-// not known.
+// A full pane stays full, so low stays below the truth and high is unknown.
 func TestWindowPaneDoesNotOverflow(t *testing.T) {
 	w := New(rules.NewWindow(time.Second), 5, 1<<20)
 	for range 3 {
@@ -286,8 +283,8 @@ func TestWindowPaneDoesNotOverflow(t *testing.T) {
 	}
 }
 
-// When the clock jumps so far that the low halves of panes' numbers meet again,
-// nothing of before is taken for something of now.
+// When the clock jumps so far that the low halves of panes' numbers repeat, old counts do not pass
+// for new ones.
 func TestWindowForgetsAfterAJumpOfTheClock(t *testing.T) {
 	for _, jump := range []int64{1<<31 + 1, 1 << 32, 1<<32 + 3, 1 << 40} {
 		w := New(rules.NewWindow(time.Second), 5, 3_000)
@@ -310,7 +307,7 @@ func TestWindowForgetsAfterAJumpOfTheClock(t *testing.T) {
 	}
 }
 
-// Two keys of one hash are told apart by their texts.
+// Keys with the same hash are distinguished by their texts.
 func TestWindowTellsKeysOfOneHashApart(t *testing.T) {
 	w := New(rules.NewWindow(time.Second), 5, 1<<20)
 	for n := range int64(5) {
@@ -323,8 +320,8 @@ func TestWindowTellsKeysOfOneHashApart(t *testing.T) {
 	}
 }
 
-// A key has its text from the line that brings it near a threshold until it is
-// far from it, or another needs the room.
+// A key has its text from the line that brings it near a threshold until it is far from it, or
+// until another key needs the room.
 func TestWindowNames(t *testing.T) {
 	w := New(rules.NewWindow(time.Second), 5, 80_000)
 	w.NameFrom(10)
@@ -373,8 +370,7 @@ func TestWindowNames(t *testing.T) {
 	}
 }
 
-// A key has its text for as long as any window that is kept holds its counts, however long
-// the grace is.
+// A key keeps its text as long as any kept window holds its counts, however long the grace is.
 func TestWindowNamesOutliveTheWindow(t *testing.T) {
 	const grace = 25
 	w := New(rules.NewWindow(time.Second), grace, 80_000)
@@ -389,8 +385,8 @@ func TestWindowNamesOutliveTheWindow(t *testing.T) {
 	}
 }
 
-// A window whose keys had no room for their texts is known to lack some until all that they
-// counted has left.
+// A window that had no room for some keys' texts reports that it lacks texts until all counts of
+// those keys have left.
 func TestWindowKnowsThatNamesRanOut(t *testing.T) {
 	w := New(rules.NewWindow(time.Second), 5, 80_000)
 	w.NameFrom(10)
@@ -407,8 +403,8 @@ func TestWindowKnowsThatNamesRanOut(t *testing.T) {
 	}
 }
 
-// Memory is what the budget says, whatever comes: long texts after short ones,
-// short ones after long ones, and keys of many panes after keys of one.
+// The memory stays within the budget for any input: long texts after short ones, short ones after
+// long ones, and keys with many panes after keys with one.
 func TestWindowMemoryStaysWithinTheBudget(t *testing.T) {
 	const budget = 4 << 20
 	heap := func() int64 {
@@ -441,8 +437,7 @@ func TestWindowMemoryStaysWithinTheBudget(t *testing.T) {
 	}
 }
 
-// Among many distinct keys, a key that becomes busy is soon counted, and its
-// neighbours are not.
+// Among many distinct keys, a key that becomes busy is soon counted, and its neighbors are not.
 func TestWindowFindsAKeyInAFlood(t *testing.T) {
 	const budget = 256 << 10
 	w := New(rules.NewWindow(time.Second), 21, budget)

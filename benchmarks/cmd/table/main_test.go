@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A pass on a machine that is ten times slower moves no ratio.
+// A pass during which the machine is ten times slower does not change the ratios.
 func TestRatiosAreOfTheSamePass(t *testing.T) {
 	groups, err := read(strings.NewReader(`goos: linux
 BenchmarkTask/hotparam   	 100	  10.0 ns/op	  0.5 recall	 0 B/op	 0 allocs/op
