@@ -11,8 +11,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 )
 
-// Each has another rate, another algorithm or another number of permits than the one
-// before.
+// Each step has another rate, another algorithm or another number of permits than the one before.
 var reloads = []struct {
 	limit   string
 	permits int
@@ -34,8 +33,8 @@ func reloadRules(limit string) string {
 `, limit)
 }
 
-// Limits change under load, one instance after the other. No request fails, the new
-// limit holds, and no permit is lost or given back twice.
+// Limits change under load, one instance after the other. No request fails, the new limit holds,
+// and no permit is lost or returned twice.
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 3, reloadRules(reloads[0].limit))
@@ -98,7 +97,8 @@ func (a *api) reload(rules string) {
 	a.WaitFor("rules are in force.*" + file.Rules.Version)
 }
 
-// The same on processes, by a signal: what has passed counts on under a higher limit.
+// Processes reload their limits on a signal: permits already taken still count under a higher
+// limit.
 func TestReloadOfProcesses(t *testing.T) {
 	t.Parallel()
 	rules := func(limit string) string {
@@ -129,7 +129,7 @@ func TestReloadOfProcesses(t *testing.T) {
 	}
 }
 
-// passSome asks until something passes, and tells how many did.
+// passSome sends requests until some pass, and returns how many did.
 func (f *fleet) passSome(apis []*api, times int, path string) (passed int) {
 	f.t.Helper()
 	within(f.t, patience, path+" passes", func() bool {
@@ -139,7 +139,7 @@ func (f *fleet) passSome(apis []*api, times int, path string) (passed int) {
 	return passed
 }
 
-// mustPass looks whether so many of a new key pass over all instances.
+// mustPass checks that exactly so many requests of a new key pass over all instances.
 func (c *crew) mustPass(want int, path string) {
 	c.t.Helper()
 	var answers []answer
