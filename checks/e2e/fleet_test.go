@@ -73,7 +73,7 @@ func newFleet(t *testing.T, bin programs, rules string) *fleet {
 	return f
 }
 
-// newFleetOn returns a fleet on the caller's Redis. The caller also chooses how counts travel.
+// newFleetOn returns a fleet on the caller's Redis. The caller also decides how counts travel.
 func newFleetOn(t *testing.T, bin programs, rules, redisURL string) *fleet {
 	t.Helper()
 	f := &fleet{

@@ -18,7 +18,7 @@ type graphiteFleet struct {
 	settings string // of section graphite
 }
 
-// newGraphiteFleet starts the third-party parts: StatsD, Graphite and Redis.
+// newGraphiteFleet starts a Redis, Graphite and StatsD, and returns a fleet on them.
 func newGraphiteFleet(t *testing.T, rules string) *graphiteFleet {
 	t.Helper()
 	return newGraphiteFleetOf(t, rules, real.StatsDOptions{})

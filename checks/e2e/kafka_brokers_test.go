@@ -47,7 +47,7 @@ func (f *kafkaFleet) awaitLeaders(dead int) {
 	f.t.Logf("all partitions have leaders %v after broker %d died", took.Round(10*time.Millisecond), dead)
 }
 
-// allLed reports whether a broker sees such leaders.
+// allLed reports whether, as seen by a broker, each partition has a leader other than dead.
 func (f *kafkaFleet) allLed(broker *kgo.Broker, dead int) bool {
 	ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
 	defer cancel()

@@ -51,7 +51,7 @@ func ways(d *daemon) []way {
 	}
 }
 
-// Whatever clients put beside a count, pack together or send of themselves: each count
+// Whatever clients append to a count, pack into one packet or send about themselves: each count
 // arrives once, over each transport that they have.
 func TestCountsOfOtherPrograms(t *testing.T) {
 	if testing.Short() {
