@@ -109,7 +109,7 @@ func TestGeneratedStream(t *testing.T) {
 	})
 }
 
-// The keys of a log are those that counting by the documentation gives.
+// The keys of a log are the keys that follow from the documentation.
 func TestKeysOfALog(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {

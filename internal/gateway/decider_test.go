@@ -66,7 +66,7 @@ func TestCallsParts(t *testing.T) {
 	}
 }
 
-// Only who is trusted names callers.
+// Only trusted gateways and programs can name callers.
 func TestCallers(t *testing.T) {
 	for _, trust := range []bool{false, true} {
 		var callers []string

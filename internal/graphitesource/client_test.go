@@ -21,7 +21,7 @@ func goodConfig() Config {
 	return Config{Rules: rulesOf(hotRule("r", 100, 10*time.Second)), Publisher: newRecorder(), URL: "http://127.0.0.1:1", Encoding: wire.Strict}
 }
 
-// What keeps a source from working is told, with what to do about it.
+// Faults that keep a source from working are reported, with the way to mend them.
 func TestCheck(t *testing.T) {
 	beat := func(w http.ResponseWriter) {
 		now := time.Now().Unix()

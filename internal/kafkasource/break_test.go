@@ -13,7 +13,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// outageMix is a time in which Kafka gives or takes nothing, and who comes back when.
+// outageMix is an outage in which Kafka delivers or accepts nothing, with the times at which
+// instances come back.
 type outageMix struct {
 	lasts    time.Duration
 	readable bool            // brokers answer readers all the time; they only take nothing
@@ -55,8 +56,8 @@ func newOutageMix(r *rand.Rand) outageMix {
 	return m
 }
 
-// However long Kafka is away and in whatever order instances come back, no key cools whose
-// counts are on their way; and an instance that died meanwhile holds nothing up for longer
+// However long Kafka is unavailable, and in whatever order instances come back, no key cools
+// whose counts are in flight. An instance that died during the outage delays nothing for longer
 // than liveFor.
 func TestABreakIsNobodysAbsence(t *testing.T) {
 	for seed := range uint64(24) {
@@ -156,7 +157,8 @@ func (w *world) dontCool(text string) {
 }
 
 // writes counts lines of the first partition and sends them whenever may allows it, with
-// heartbeats to the others. Lines that had to wait are sent late; those older than 10 s are dropped.
+// heartbeats to the others. Lines that had to wait are sent late, and those older than 10 s are
+// dropped.
 func (i *instance) writes(may func() bool, lines []string) {
 	const pause, kept = 100 * time.Millisecond, 100
 	ctx, cancel := context.WithCancel(context.Background())
@@ -184,8 +186,8 @@ func (i *instance) writes(may func() bool, lines []string) {
 	i.stops = append(i.stops, func() { cancel(); <-done })
 }
 
-// Whoever takes a partition over reads what the owner before has judged. What has cooled since
-// does not become hot again, and what is hot does not cool.
+// The new owner of a partition reads the counts that its predecessor has already judged. Keys
+// that have cooled since do not become hot again, and hot keys do not cool.
 func TestTakeOverTellsNothingOld(t *testing.T) {
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -246,9 +248,9 @@ func TestNobodyWroteBeforeTheFirstRecord(t *testing.T) {
 	}
 }
 
-// The client asks at once for the first record that counts and for the end, where it begins if
-// there is none. What is written between the answers it does not read: that is a loss, and still
-// nobody wrote to the log before.
+// The client asks at once for the first record that counts and for the end, where it starts if
+// there is no such record. Records written between the two answers are not read. They are lost,
+// but it is still known that the log was empty before them.
 func TestWrittenWhileTheStartIsLookedFor(t *testing.T) {
 	inWorld(t, 1, 1, func(w *world) {
 		begin := time.Now()

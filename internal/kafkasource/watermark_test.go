@@ -102,10 +102,10 @@ func TestWatermarkOfOneThatIsHeardElsewhere(t *testing.T) {
 	}
 }
 
-// What is promised, for senders that come and go, late and with slow clocks: it
-// never goes back; it is not held up by more than the grace while anybody is heard;
-// and of an instance that was live when it was told, whose clock is right and
-// that is less than the grace late, nothing older comes.
+// The watermark keeps its promises, for senders that come and go, are late and have slow clocks.
+// It never goes back. It is delayed by no more than the grace while any instance is received.
+// Nothing older than it comes from an instance that was live when it was set, whose clock is
+// right, and that is less than the grace late.
 func TestWatermarkKeepsItsPromise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const grace = 5 * time.Second

@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// What the system drops while nobody reads is counted, all of it, and makes what was
-// not seen unknown.
+// Packets that the system drops because no one reads them are all counted, and make counts
+// unknown.
 func TestDroppedPacketsAreCounted(t *testing.T) {
 	l, err := listenStatsD(t.Context(), []string{"127.0.0.1:0"}, 1)
 	if err != nil {
