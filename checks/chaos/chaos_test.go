@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) {
 	code := testenv.Main(m)
 	if programsDir != "" {
-		_ = os.RemoveAll(programsDir) // a temporary directory: the system removes what is left
+		_ = os.RemoveAll(programsDir) // a temporary directory: the system removes the rest
 	}
 	os.Exit(code)
 }

@@ -121,7 +121,7 @@ func TestRandomCases(t *testing.T) {
 			c.Clocks = randomClocks(t, c.Instances)
 			c.Network.Most = min(c.Network.Most, 100*time.Millisecond) // else it takes half a minute to know them
 			if slices.ContainsFunc(c.Clocks, func(c Clock) bool { return c.Set != 0 }) {
-				c.Lines = 0 // what is held back is told later, by another clock
+				c.Lines = 0 // counts held back would arrive later, by another clock
 			}
 		}
 		c.Name = rapid.SampledFrom([]string{"zipf", "flat", "distinct", "moving", "bursts", "flood", "steady", "square"}).Draw(t, "stream")

@@ -229,8 +229,8 @@ func (t *kindsTap) Send(packet []byte) (int, error) {
 	if t.first == 0 {
 		t.first = k.now
 	}
-	// An aggregator cannot know of packets that were sent before the first one that it receives
-	// from an instance. So all packets arrive until the first one must have arrived.
+	// An aggregator does not learn of packets that an instance sent before the first one that
+	// arrives. So all packets get through until the first one must have arrived.
 	through := t.through || k.now <= t.first+int64(k.Network.Most)
 	t.through = false
 	switch {

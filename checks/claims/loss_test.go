@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Counts are restated after a loss: nearly all bounds of hot keys are known and narrow, and keys
+// Packets are restated after a loss. Nearly all bounds of hot keys are known and narrow, and keys
 // cool when they would without loss. Other tests lose packets under the race detector, which
 // would make these twenty times as slow and finds little in a single goroutine.
 func TestLossHeals(t *testing.T) {

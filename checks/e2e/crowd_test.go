@@ -30,7 +30,7 @@ const (
 // The crowd's rates per second over all instances. No instance alone reaches the threshold.
 const (
 	hotRate   = 42
-	coldRate  = 300 // of all cold terms together, in turn
+	coldRate  = 300 // all cold terms together, one after the other
 	coldTerms = 300
 )
 
@@ -51,7 +51,7 @@ type term struct {
 	name, member string
 	kind         kind
 	partition    int32
-	phase        time.Duration // of a tidal one
+	phase        time.Duration // offset of a tidal term
 
 	mu   sync.Mutex
 	asks []answer

@@ -187,7 +187,7 @@ func TestLinkToRedisIsSilentForAMoment(t *testing.T) {
 	u.recovered()
 }
 
-// Counts of all instances are lost on their way to the aggregator.
+// Counts of all instances are lost on the link to the aggregator.
 func TestLinkToAggregator(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
@@ -195,7 +195,7 @@ func TestLinkToAggregator(t *testing.T) {
 	behind := f.over(link.Addr(), f.redis.Addr())
 	u := upset(f, []*api{f.startAPIOver(behind), f.startAPIOver(behind)})
 	link.SetCut(true)
-	u.faded() // nobody counts, so phone cools
+	u.faded() // no counts arrive, so phone cools
 	link.SetCut(false)
 	u.recovered()
 	if lost := u.daemon.metric("hotparam_statsd_lost_packets_total"); lost == 0 {

@@ -52,15 +52,15 @@ type fleet struct {
 	http   *http.Client
 
 	rules     string
-	sections  func() string // what a process's file says beside the namespace and the rules
-	variables []string      // of the instances' environment
+	sections  func() string // sections of a process's file other than the namespace and the rules
+	variables []string      // added to the instances' environment
 	memory    string
 	statsd    string // where the aggregator listens
 
 	redisURL string
-	owner    string        // who publishes phone
-	beat     time.Duration // how long a heartbeat is good for
-	settles  time.Duration // for how long after a beginning keys may be hot longer than coolWithin
+	owner    string        // publisher of phone
+	beat     time.Duration // lifetime of a heartbeat
+	settles  time.Duration // time after the start in which keys may stay hot longer than coolWithin
 }
 
 // newFleet returns a fleet whose counts travel by StatsD.

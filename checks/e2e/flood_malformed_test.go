@@ -16,7 +16,7 @@ import (
 )
 
 // Malformed packets arrive through all inputs, as fast as possible, for some seconds. The daemon
-// survives within its memory bound, counts what it could not read, and counts each good line
+// survives within its memory bound, and counts both the unreadable packets and each good line
 // among them.
 func TestFloodOfMalformedPackets(t *testing.T) {
 	f := newFleet(t, quickCommands(t), searchRule)
@@ -45,7 +45,7 @@ func TestFloodOfMalformedPackets(t *testing.T) {
 				select {
 				case <-over:
 					if conn != nil {
-						_ = conn.Close() // what was written is there
+						_ = conn.Close() // the written bytes have arrived
 					}
 					return
 				default:

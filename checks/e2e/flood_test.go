@@ -101,7 +101,7 @@ func (f *fleet) checkBooks(daemon *daemon, a *api, requests int64) {
 func checkPeak(t *testing.T, p *testenv.Process, most int64) {
 	t.Helper()
 	_, peak := p.Memory()
-	t.Logf("process %d: peak of %d MiB resident", p.PID(), peak>>20) // 0: the system does not tell
+	t.Logf("process %d: peak of %d MiB resident", p.PID(), peak>>20) // 0 if the system does not report it
 	if peak > most {
 		t.Errorf("process %d: peak of %d MiB resident, want at most %d", p.PID(), peak>>20, most>>20)
 	}

@@ -33,7 +33,7 @@ var faultyGateways = append(slices.Clone(gatewayKinds),
 	}})
 
 const (
-	quietRate   = 25 // requests a second of 500 values in turn, through each gateway
+	quietRate   = 25 // requests a second through each gateway, for 500 values in rotation
 	crowdRate   = 40 // of one value, which is hot at 20/s and limited to 5/s
 	crowdLimits = `
   - id: search
@@ -115,7 +115,7 @@ func TestFaultsBehindGateways(t *testing.T) {
 		name       string
 		begin, end func()
 		lasts      time.Duration
-		limits     bool // meanwhile the guard still knows the hot keys
+		limits     bool // the guard still knows the hot keys during the fault
 	}{
 		{"the guard is killed", func() { each(func(g *guarded) { g.guard.Kill() }) }, func() {
 			each((*guarded).startGuard)

@@ -15,7 +15,7 @@ import (
 // gatewayKind is a kind of gateway by deploy/gateways, and the door that it asks.
 type gatewayKind struct {
 	name, door string
-	timeout    time.Duration // after which a request passes, by its configuration
+	timeout    time.Duration // configured time after which a request passes
 	// start starts one between an application and a door, with another timeout.
 	start func(tb testing.TB, app, door string, timeout time.Duration) (addr string)
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// lens is a proxy in front of graphite-web that can answer in its place.
+// lens is a proxy for graphite-web that can answer itself.
 type lens struct {
 	url  string
 	bent atomic.Pointer[http.HandlerFunc] // nil: it is clear
@@ -31,7 +31,7 @@ func newLens(t *testing.T, graphite string) *lens {
 	l := &lens{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if bent := l.bent.Load(); bent != nil {
-			_, _ = io.Copy(io.Discard, r.Body) // or nobody would notice that the client has gone
+			_, _ = io.Copy(io.Discard, r.Body) // else the server would not notice that the client has gone
 			(*bent)(w, r)
 			return
 		}

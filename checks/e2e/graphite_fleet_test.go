@@ -15,7 +15,7 @@ type graphiteFleet struct {
 	*fleet
 	graphite *real.GraphiteServer
 	counter  *real.StatsDServer
-	settings string // of section graphite
+	settings string // content of section graphite
 }
 
 // newGraphiteFleet starts a Redis, Graphite and StatsD, and returns a fleet on them.

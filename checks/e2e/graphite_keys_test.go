@@ -36,8 +36,8 @@ var oddKeys = []string{
 
 // sentKey is a key and the number of its counts.
 type sentKey struct {
-	key   string // as it was
-	fixed string // as it is counted: whole, or cut
+	key   string // the original key
+	fixed string // the counted form: whole or cut
 	n     int64
 }
 
@@ -65,7 +65,7 @@ func TestRandomKeysByGraphite(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	parts := make([]map[string]*sentKey, keyParts) // by what is counted
+	parts := make([]map[string]*sentKey, keyParts) // by the counted form
 	seen := make(map[string]bool)
 	cut := 0
 	for i := range parts {

@@ -23,7 +23,7 @@ rules:
 type slowPeer struct {
 	name, door  string
 	begin, rest []byte
-	metric      string // that counts it
+	metric      string // metric that counts the peer
 }
 
 func slowPeers() []slowPeer {

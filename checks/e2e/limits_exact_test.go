@@ -27,8 +27,8 @@ const exactRules = `
 `
 
 // Three instances get as many requests as possible at once, and Redis loses all its data, scripts
-// included. Each limit lets pass what it allows in the elapsed time, and once more after the
-// loss, and not noticeably less.
+// included. Each limit lets its permits for the elapsed time pass, and once more after the loss,
+// and not noticeably less.
 func TestExactLimitsOfThreeInstances(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), exactRules)
@@ -61,7 +61,7 @@ func TestExactLimitsOfThreeInstances(t *testing.T) {
 	for path, c := range map[string]struct {
 		most  func([]answer) int
 		least func([]answer) int
-		fresh int // what the loss gives once more
+		fresh int // permits granted again after the loss
 	}{
 		"/search?q=phone": {mostOfBucket(200, 200), leastOfBucket(200, 200), 200},
 		"/products/7":     {mostOfWindow(50, window), leastOfWindow(50, window), 50},

@@ -15,7 +15,7 @@ import (
 var reloads = []struct {
 	limit   string
 	permits int
-	passes  int // of a new key; 0: more than is asked for
+	passes  int // requests of a new key that pass, or 0 if more than are sent
 }{
 	{"rate: 100000/1h, burst: 100000, concurrency: 6, scope: exact, wait: 1m", 6, 0},
 	{"rate: 200000/1h, burst: 200000, concurrency: 2, scope: exact, wait: 1m", 2, 0},
@@ -50,7 +50,7 @@ func TestReloadUnderLoad(t *testing.T) {
 			if err := w.guard.Reload(rules); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(20 * time.Millisecond) // instances differ, and requests go on
+			time.Sleep(20 * time.Millisecond) // instances differ, and requests continue
 		}
 		in := phase{from: time.Now()}
 		if r.passes > 0 {
@@ -66,7 +66,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	c.mustServe(reloads[len(reloads)-1].permits, "/work?q=load&hold=gate")
 
 	for i, p := range phases {
-		most, of := c.busiest(settled(answers, p.from), p.to) // a request goes by the rules that it met
+		most, of := c.busiest(settled(answers, p.from), p.to) // a request is limited by the rules at its arrival
 		t.Logf("%s: of %d requests at most %d at work at a time", reloads[i].limit, of, most)
 		if reloads[i].passes == 0 && most > reloads[i].permits {
 			t.Errorf("%s: %d at work at a time", reloads[i].limit, most)

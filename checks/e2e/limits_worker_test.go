@@ -39,8 +39,8 @@ type worker struct {
 // work is the work that the requests of all workers in this process do.
 type work struct {
 	mu   sync.Mutex
-	gate chan struct{} // until it is closed, those with ?hold=gate are at work
-	now  int           // how many are
+	gate chan struct{} // requests with ?hold=gate wait until it is closed
+	now  int           // number of requests at work
 	most int
 	done []stint
 }
@@ -188,7 +188,7 @@ func newCrew(t *testing.T, n int, rules string) *crew {
 		}
 		t.Cleanup(func() {
 			c.http.CloseIdleConnections()
-			c.open() // who is at the gate would keep the server from ending
+			c.open() // requests at the gate would keep the server from ending
 			if err := w.end(); err != nil {
 				t.Error(err)
 			}

@@ -98,7 +98,7 @@ func judgeLatency(t *testing.T, took, before []time.Duration, control []answer) 
 	for _, c := range []struct {
 		name     string
 		quantile float64
-		floor    time.Duration // below it nothing is worth telling on a busy machine
+		floor    time.Duration // on a busy machine, differences below it mean nothing
 	}{{"median", 0.5, 5 * time.Millisecond}, {"p99", 0.99, 20 * time.Millisecond}} {
 		is, was, plain := quantile(took, c.quantile), quantile(before, c.quantile), quantile(beside, c.quantile)
 		t.Logf("latency, %s: %v (%d requests), %v before (%d), %v beside it without hotparam (%d)",

@@ -13,16 +13,16 @@ import (
 type lossRun struct {
 	plan   *lossPlan
 	truth  *lossTruth
-	begin  int64 // of the plan
+	begin  int64 // start of the plan
 	end    int64
 	told   []lossTold
 	reads  []lossTold // each 50 ms; written is when
 	events []lossChange
 
-	windows     int      // of rate keys that had been hot for a window
-	vague       []string // of them: the bounds are not known, or far apart
+	windows     int      // windows of rate keys that had been hot for a window
+	vague       []string // those whose bounds are unknown or far apart
 	closed, far int      // bounds of windows that were over, or can only be of others
-	strange     int      // of these, of keys whose windows are all alike
+	strange     int      // the latter, for keys whose windows are all alike
 	wrong       []string
 }
 
@@ -240,7 +240,7 @@ func (r *lossRun) judge(t *testing.T) {
 	if r.strange > 1+r.windows/20 {
 		t.Errorf("%d of %d bounds of steady keys can be of no window that was over", r.strange, r.windows)
 	}
-	most := 4 // of so few that one in a hundred tells nothing
+	most := 4 // for so few windows that one in a hundred means nothing
 	if r.windows > 150 {
 		most = (r.windows + 99) / 100
 	}

@@ -33,7 +33,7 @@ const senderVariable = "HOTPARAM_E2E_SENDER"
 type sender struct {
 	Config, Log         string // files
 	Instance, Instances int
-	Panes               int64         // of the plan
+	Panes               int64         // length of the plan
 	Restarts            *restartTimes // nil: the plan is that of losses
 }
 

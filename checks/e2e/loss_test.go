@@ -27,7 +27,7 @@ var (
 
 // On a network that loses packets the same keys are found as without loss, and no others. Bounds
 // hold and are narrow enough to be useful, and all keys cool in time. Instances are processes
-// that log their counts, and Redis shows what was published.
+// that log their counts, and Redis shows the published keys.
 func TestLossOverTheWire(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("HOTPARAM_LOSS") != "full" {
@@ -86,7 +86,7 @@ type lossFleet struct {
 	begins  []func(at time.Time)
 }
 
-// startSenders starts instances like the given one. A relay with the weather stands between each
+// startSenders starts instances like the given one, each with a relay with the weather between it
 // and the targets. config writes the file of an instance that sends to an address.
 func startSenders(t *testing.T, like sender, w weather, config func(instance int, addr string) string, targets ...string) *lossFleet {
 	t.Helper()
@@ -177,7 +177,7 @@ func runLoss(t *testing.T, instances int, panes int64, w weather) *lossRun {
 	return r
 }
 
-// watch records what is published until stop is called.
+// watch records the published changes until stop is called.
 func (r *lossRun) watch(t *testing.T, f *fleet) (stop func()) {
 	t.Helper()
 	numbers := r.plan.numbers()

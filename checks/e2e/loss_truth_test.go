@@ -12,15 +12,15 @@ import (
 // lossTruth holds the senders' counts with their times, read from their logs, and the fate of the
 // packets that carried them. Instants are nanoseconds since the Unix epoch.
 type lossTruth struct {
-	keys    []lossCounts // by the plan's numbers
+	keys    []lossCounts // indexed by the plan's numbers
 	senders [][]lossPacket
-	stalls  []lossSpan // from when requests should have come to when they came, if the machine held them up
+	stalls  []lossSpan // from a request's due time to its late arrival, while the machine was stalled
 }
 
 // lossStall is the delay of a request that shows that the machine was stalled.
 const lossStall = int64(100e6)
 
-// stalled reports whether the machine was stalled at some time between from and to.
+// stalled reports whether the machine was stalled at any time in a span.
 func (x *lossTruth) stalled(from, to int64) bool {
 	return slices.ContainsFunc(x.stalls, func(s lossSpan) bool { return s.first < to && s.last > from })
 }
@@ -36,7 +36,7 @@ func (x *lossTruth) late() (most int64) {
 // lossCounts holds the counts of one key. A count is placed at the beginning of its flush, so its
 // time is anywhere from there to when it was counted.
 type lossCounts struct {
-	firsts, lasts []int64 // of all counts, each in order
+	firsts, lasts []int64 // earliest and latest times of all counts, each in order
 	all           []lossEvent
 }
 
@@ -44,7 +44,7 @@ type lossSpan struct{ first, last int64 }
 
 type lossEvent struct {
 	sender int
-	at     int64 // before it was counted
+	at     int64 // instant before it was counted
 }
 
 // lossWindow is the shape of a window: so many panes of so many nanoseconds.

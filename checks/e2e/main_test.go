@@ -65,7 +65,7 @@ func build(name string, flags ...string) (programs, error) {
 const raceVariable = "HOTPARAM_RACE_COMMANDS"
 
 // atLength reports whether tests run at full length, as make verify-stories does. Otherwise those
-// that take minutes run in a shorter form, which is checked by the same code.
+// that take minutes run in a shorter form, with the same checks.
 func atLength() bool { return os.Getenv("HOTPARAM_STORIES") == "full" }
 
 // commands returns commands that are built with the race detector if [raceVariable] asks for it.

@@ -110,7 +110,7 @@ func (l *load) checkLimit(since time.Time) {
 	}
 }
 
-// checkRefusal checks the answer to a request that is over the limit.
+// checkRefusal checks the answer to a request over the limit.
 func checkRefusal(t *testing.T, f *fleet, apis []*api) {
 	t.Helper()
 	for _, a := range apis {

@@ -196,7 +196,7 @@ func TestSharingAggregators(t *testing.T) {
 		return r.client.ZScore(t.Context(), r.layout.Hot, "search-terms GET /search?q="+zero).Err() != nil
 	})
 	crowd(zero, true)
-	crowd(one, false) // nobody counts it
+	crowd(one, false) // no aggregator counts it
 	r.aggregator(1)
 	within(t, patience, "the next one holds the dead one's term", func() bool { return read(one).Until > published.Until })
 	if held := read(one); held.Owner != published.Owner || held.Since != published.Since {

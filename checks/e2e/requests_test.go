@@ -97,7 +97,7 @@ func keepPace(ctx context.Context, perSecond int, due time.Time, do func(n int, 
 // flow is a steady flow of one request, and its answers.
 type flow struct {
 	name, url string
-	values    int // if not 0, url ends with one of so many numbers in turn
+	values    int // if not 0, url ends with one of so many numbers, in rotation
 	perSecond int
 	hot       bool // may be limited
 

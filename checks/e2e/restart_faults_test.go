@@ -28,7 +28,7 @@ func TestPlantedRestartFaultsAreFound(t *testing.T) {
 				t.Skip("takes a minute: make mutants runs it")
 			}
 			bin := faultyCommands(t, fault)
-			for range 2 { // on a machine that stands still much is excused
+			for range 2 { // on a stalled machine much is excused
 				wrong := runRestarts(t, bin, shortRestarts)
 				for kind, all := range wrong {
 					t.Logf("%d times %s: %s", len(all), kind, all[0])

@@ -12,7 +12,7 @@ import (
 // snapshot. It must receive a packet of each live sender, which sends at least every second.
 const restartKnows = int64(time.Second) + lossLag
 
-// restartJudge compares what was published with the truth.
+// restartJudge compares the published keys with the truth.
 type restartJudge struct {
 	*restartTruth
 	t           *testing.T
@@ -24,9 +24,9 @@ type restartJudge struct {
 	wrong  map[string][]string
 	cooled []restartCooling
 	// coolings counts, by kind of threshold, the keys that were hot over a restart and then
-	// cooled. It separates those that cooled by the snapshot of their window from those that had
-	// to wait for a complete window. A key whose account is not restated soon, because its
-	// packets were lost, may own any of the missing counts of its senders.
+	// cooled. Some cooled by the snapshot of their window, the others had to wait for a complete
+	// window. A key whose account is not restated soon, because its packets were lost, may own
+	// any of the missing counts of its senders.
 	coolings map[string]*restartCoolings
 }
 
@@ -38,7 +38,7 @@ const (
 	coolsBySome   = "several"
 )
 
-// restartCoolings counts keys by what let them cool.
+// restartCoolings counts the keys that cooled by the snapshot, and by a complete window.
 type restartCoolings struct{ bySnapshot, byWhole int }
 
 // restartCooling is how much later than without a restart a key cooled.

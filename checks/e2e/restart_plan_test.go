@@ -27,7 +27,7 @@ type restartTerm struct {
 	n      int64 // the count, or the least
 	window time.Duration
 	part   int64 // percent of a share, multiple of a jump, places of a top
-	later  int64 // n after the reload; 0: the same
+	later  int64 // n after the reload, or 0 for the same
 }
 
 const (

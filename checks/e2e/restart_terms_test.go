@@ -36,7 +36,7 @@ func (r *restartTruth) isAllowed(key int) bool {
 }
 
 // counts returns the lowest and the highest count of a threshold that was in force at any time up
-// to an instant. The reload may be known some time later.
+// to an instant, give or take the time that a reload may need to show.
 func (r *restartTruth) counts(key int, t *restartTerm, at int64) (least, most int64) {
 	rule := r.rule(key)
 	if t == &rule.terms[0] && rule.vip > 0 && strings.HasPrefix(r.plan.keys[key].value, "vip") {

@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// restartWeather is the fate of packets on their way to all aggregators.
+// restartWeather is the weather of the packets to all aggregators.
 var restartWeather = weather{lost: 0.02, doubled: 0.02, delayed: 1, most: 60 * time.Millisecond}
 
 // Aggregators restart while keys of all kinds of threshold come and go, on a network that loses

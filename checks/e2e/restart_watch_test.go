@@ -28,7 +28,7 @@ type restartSeen struct {
 // restartLife is the time in which one aggregator publishes, until the next one of the namespace
 // does.
 type restartLife struct {
-	down  int64 // the one before it ended; 0: there was none
+	down  int64 // end of the one before it, or 0 if there was none
 	up    int64 // it published, at the latest
 	heard int64 // it listens since then, at the latest
 }
@@ -39,7 +39,7 @@ type restartStay struct {
 	from, left int64 // reads: the first, and the first without it; left 0: there was none
 	last       rules.Hot
 	claims     map[string]int64 // the last read in which a threshold held the key
-	holders    []string         // in the last read
+	holders    []string         // holders in the last read
 }
 
 // end returns the end of the stay, or of the run.
@@ -111,7 +111,7 @@ func (x *restartSeen) see(t *testing.T, numbers map[string]int, entries map[stri
 			x.told = append(x.told, lossTold{key, h, h.Until.Add(-lossTTL).UnixNano()})
 		}
 		if !s.last.Until.After(now) {
-			continue // it is over
+			continue // it has expired
 		}
 		hot[key] = true
 		for _, name := range s.holders {

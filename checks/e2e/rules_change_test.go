@@ -167,7 +167,7 @@ func TestRulesChange(t *testing.T) {
 		t.Helper()
 		took := c.agree(c.put(rules), aggregators)
 		slowest = max(slowest, took)
-		time.Sleep(300 * time.Millisecond) // load on what is in force now
+		time.Sleep(300 * time.Millisecond) // load on the rules in force now
 	}
 	// Another threshold over the same window, other limits, a new rule with a threshold.
 	change(1, changingRules("120/s", "rate: 20/s, burst: 8", "rate: 1/1h, burst: 15", "rate: 1/1h, burst: 8", brandsRule, leastRule))

@@ -165,7 +165,7 @@ const (
 	enterWithin = 1200 * time.Millisecond // and half a second by a poll, where a push was lost
 	coolWithin  = 4 * time.Second         // the window, the hold and the watermark
 
-	judgedWithin = 6 * time.Second // after its end a window is judged at the latest: the grace, and on the way
+	judgedWithin = 6 * time.Second // longest time from a window's end to its decision: the grace, and the transport
 )
 
 // judge compares all observations since a time with the truth.
@@ -230,7 +230,7 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 		case e.at < since || tr == nil:
 		case !e.hot && (kinds[e.member] == steady && tr.staysHot(e.at, judgedWithin) || tr.hotSince(e.at, time.Second)):
 			complaints.tell("cooled", "%v: %q cooled, and was hot", e.at, e.member)
-		case during >= 0 && e.at < faults[during].by: // what was held up comes now
+		case during >= 0 && e.at < faults[during].by: // delayed counts arrive now
 		case e.hot && tr.coolSince(e.at, coolWithin):
 			complaints.tell("became hot", "%v: %q became hot, and had not been for %v", e.at, e.member, coolWithin)
 		}

@@ -21,13 +21,13 @@ type story struct {
 type fault struct {
 	name     string
 	begin    func()        // nil: the fault is all in mendable
-	mendable func()        // returns when others have done what it takes; nil: nobody has to
-	pass     time.Duration // how long it is watched
+	mendable func()        // returns when the fault could be mended; nil if at once
+	pass     time.Duration // time for which it is watched
 
-	at, mended, by time.Duration // since the crowd's beginning
+	at, mended, by time.Duration // times since the crowd's beginning
 }
 
-// tell starts a crowd and watches, and waits until everything works.
+// tell starts a crowd and watches it, and returns when everything works.
 func (f *fleet) tell(apis []*api) *story {
 	f.t.Helper()
 	s := &story{t: f.t, crowd: newCrowd(f.t), apis: apis}
@@ -40,7 +40,7 @@ func (f *fleet) tell(apis []*api) *story {
 		return well
 	})
 	s.sights = s.crowd.watch(f, apis)
-	time.Sleep(max(coolWithin, f.settles)) // what was hot by the way it began has cooled
+	time.Sleep(max(coolWithin, f.settles)) // keys made hot by the start have cooled
 	s.since = s.now()
 	time.Sleep(2 * time.Second)
 	return s

@@ -42,7 +42,7 @@ func testCounts(t *testing.T, k *real.KafkaCluster) {
 		if time.Now().After(deadline) {
 			t.Fatalf("hot: %q, want %q", hot.names(), want)
 		}
-		time.Sleep(10 * time.Millisecond) // the source tells nobody that it has read all
+		time.Sleep(10 * time.Millisecond) // the source does not report that it has read everything
 	}
 }
 

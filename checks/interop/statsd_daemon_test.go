@@ -42,7 +42,7 @@ func startDaemon(t *testing.T) *daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(sockets) }) // a temporary directory: the system removes what is left
+	t.Cleanup(func() { _ = os.RemoveAll(sockets) }) // a temporary directory: the system removes the rest
 	d := &daemon{
 		datagrams: filepath.Join(sockets, "datagrams"), stream: filepath.Join(sockets, "stream"), redis: testenv.Redis(t),
 	}

@@ -16,7 +16,7 @@ type way struct {
 	file    string // in testdata
 	args    []string
 	env     string
-	events  int // and service checks, that it sends beside
+	events  int // events and service checks that it also sends
 }
 
 func ways(d *daemon) []way {

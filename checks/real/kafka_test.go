@@ -18,7 +18,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// A killed broker may come back only after the controller has declared it dead.
+// A killed broker may restart only after the controller has declared it dead.
 var quickly = map[string]string{"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
 
 func TestKafkaKeepsItsDataOverAKill(t *testing.T) {
@@ -53,7 +53,7 @@ func TestKafkaAdvertisesARelay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	const relay = "127.0.0.1:1" // nobody is there
+	const relay = "127.0.0.1:1" // no one listens there
 	var broker string
 	k := Kafka(t, KafkaConfig{Advertise: func(addr string) string {
 		broker = addr

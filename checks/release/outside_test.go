@@ -27,8 +27,8 @@ const longest = 30 * time.Second
 type documented struct {
 	name, heading string // the lines of Go are the first below the heading
 	imports       string
-	before        string // of its variables
-	rules         string // a file of rules, or a document and the heading of its rules; empty: below the heading
+	before        string // lines that declare its variables
+	rules         string // a file of rules, a document and the heading of its rules, or empty for those below the heading
 	ask           func(addr, value string) (*http.Request, error)
 	h2c           bool
 }
@@ -156,7 +156,7 @@ func outside(t *testing.T, proxy string) []string {
 		"GOWORK=off",
 		"GOSUMDB=off",
 		"GOMODCACHE="+t.TempDir(),
-		"GOFLAGS="+flags+" -mod=mod -modcacherw -trimpath", // so that what was compiled in another directory is used
+		"GOFLAGS="+flags+" -mod=mod -modcacherw -trimpath", // so that packages compiled in another directory are used
 		"GOPROXY=file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(filepath.Join(known, "cache", "download"))+","+others,
 	)
 }

@@ -43,8 +43,8 @@ func disorderOf(in, out []Entry) (d Disorder) {
 }
 
 // A log whose lines are up to some time late is returned in the order of time if the buffer is as
-// long. Entries of equal times keep the order of their lines. With a shorter buffer, entries out
-// of order are counted.
+// long. Entries of equal times keep the order of their lines. With a shorter buffer, late entries
+// are counted.
 func TestReorder(t *testing.T) {
 	late, inOrder := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -141,7 +141,7 @@ func TestReorderIsBounded(t *testing.T) {
 func TestReorderWhileNoLineComes(t *testing.T) {
 	for name, c := range map[string]struct {
 		behind time.Duration // the log, of the wall clock
-		want   time.Duration // until the entry is given
+		want   time.Duration // time until the entry is returned
 	}{
 		"live":                   {0, 10 * time.Second},
 		"stamped at the start":   {4 * time.Second, 6 * time.Second},
@@ -179,7 +179,7 @@ func TestReorderWhileNoLineComes(t *testing.T) {
 	}
 }
 
-// The consumer may stop when it gets an entry while no line arrives.
+// The consumer may stop at an entry that it gets while no line arrives.
 func TestStopWhileNoLineComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, out := io.Pipe()

@@ -163,7 +163,7 @@ func TestDaysAreBounded(t *testing.T) {
 	}
 }
 
-// If there are two records of one part and hour, the one that counted for longer is kept.
+// The longer of two records of one part and hour is kept.
 func TestTheLongerHourIsKept(t *testing.T) {
 	for _, order := range [][]int64{{1700, 1800}, {1800, 1700}} {
 		d := NewDays("own")

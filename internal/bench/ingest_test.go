@@ -147,7 +147,7 @@ func TestPartsThatFail(t *testing.T) {
 		p, err := startPart(t.Context(), partsOfTest(), name, receiverConfig{Kind: "other"})
 		if err != nil {
 			if !strings.Contains(err.Error(), says) {
-				t.Error(err) // it had ended before it was told
+				t.Error(err) // it had ended before it got its configuration
 			}
 			continue
 		}

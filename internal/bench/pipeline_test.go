@@ -18,8 +18,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Every event is counted, probes arrive, and keys are hot in Redis. Nothing is left in the Redis
-// and the Kafka that were there before.
+// Every event is counted, probes arrive, keys are hot in Redis, and the caller's Redis is left
+// empty.
 func TestPipeline(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")

@@ -80,7 +80,7 @@ func TestRequestLoadIsWhatItSays(t *testing.T) {
 	if got := string(SortTwo(nil, "q=1&b=2")); got != "b=2&q=1" {
 		t.Errorf("sorted: %q", got)
 	}
-	// A case that fails to do what it measures gives no figure.
+	// A case that fails its own check gives no figure.
 	for i := range l.cases {
 		was := l.cases[i].wrong
 		l.cases[i].wrong = func() int { return 1 }

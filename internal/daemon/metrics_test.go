@@ -318,7 +318,7 @@ func TestApplicationCountersAreDocumented(t *testing.T) {
 			field := kind.Field(i)
 			names := []string{field.Name}
 			if field.Anonymous {
-				continue // a hot key is what it is in Redis
+				continue // the embedded hot key, as in Redis
 			}
 			if field.Type.Kind() == reflect.Struct && field.Type != reflect.TypeFor[time.Time]() {
 				names = nil

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Up to its rate the database answers at once. Beyond it, requests queue, and those that would
+// Up to its rate the database answers at once. Beyond it, requests queue, and requests that would
 // wait too long get no answer.
 func TestDatabase(t *testing.T) {
 	for rate, want := range map[int]struct {

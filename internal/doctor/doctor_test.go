@@ -113,7 +113,7 @@ func (f *fleet) members(members ...rules.Member) {
 		}
 		h, err := hotkeys.NewHeartbeat(f.admin, hotkeys.HeartbeatConfig{Namespace: f.namespace, Every: 20 * time.Millisecond, Member: func() rules.Member {
 			own := m
-			if own.Dropped > 0 { // a total, of which heartbeats tell what is new
+			if own.Dropped > 0 { // a total that grows from heartbeat to heartbeat
 				own.Dropped += time.Now().UnixMilli()
 			}
 			if own.Lost > 0 {

@@ -160,7 +160,7 @@ func (g *graphite) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// recorder is a publisher that records what it receives.
+// recorder is a publisher that records the published keys.
 type recorder struct {
 	mu      sync.Mutex
 	hot     map[string]rules.Hot

@@ -136,7 +136,7 @@ func TestPassingError(t *testing.T) {
 }
 
 // If the missed points are too many for one request, the latest are read, and the others are
-// known to be missing.
+// counted as missed.
 func TestTooMuchAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, hotRule("r", 100, 10*time.Second)) // keeps 20 points
@@ -151,7 +151,7 @@ func TestTooMuchAtOnce(t *testing.T) {
 			}
 			return false
 		})
-		w.source.busy.Lock() // not asked meanwhile
+		w.source.busy.Lock() // no polls in this time
 		for range 99 {
 			w.flush(map[string]float64{"q=a": 10})
 		}

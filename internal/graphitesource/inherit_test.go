@@ -35,7 +35,7 @@ type inheritModel struct {
 	names     map[string]string          // of series, by text
 	heartbeat string
 	end       func()          // ends the source that runs, or nil
-	inherits  time.Time       // what is published
+	inherits  time.Time       // time at which it inherits the published set
 	before    map[string]bool // hot when last looked
 }
 
@@ -176,7 +176,7 @@ func (m *inheritModel) check() {
 			}
 		case reaches && !now[text]:
 			m.Errorf("%v: %s is not hot, and reaches its threshold", m.rule.Hot, text)
-		case below && now[text] && m.rule.Hot[0].CoolDown < time.Minute: // else it began before what is read
+		case below && now[text] && m.rule.Hot[0].CoolDown < time.Minute: // else it began before the points that are read
 			m.Errorf("%s is hot, and below its exit", text)
 		}
 	}

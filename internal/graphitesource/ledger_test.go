@@ -101,7 +101,7 @@ func TestLedger(t *testing.T) {
 		for i, v := range truth {
 			sum += v
 			got += counted[i]
-			// Each of the point's four values is rounded.
+			// A point takes at most four rising values, and each is rounded.
 			if d := math.Abs(float64(counted[i]) - v); d >= 4 {
 				t.Fatalf("point %d: counted %d of %v", i, counted[i], v)
 			}

@@ -105,7 +105,7 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// The stats show that there is no answer yet, and that StatsD has not written yet.
+// The source reports that it has no answer yet, and that StatsD has not written yet.
 func TestStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, hotRule("r", 100, 10*time.Second))

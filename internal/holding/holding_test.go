@@ -64,8 +64,8 @@ func (h *holder) take(key string, now time.Duration) (keyed, single int64) {
 
 const start = 400 * 24 * time.Hour
 
-// A new member starts empty and earns its share. A share that shrinks and grows again has what it
-// had. A share that grows beyond that earns the rest.
+// A new member starts empty and earns its share. A share that shrinks and grows again keeps its
+// permits. A share that grows beyond that earns the rest.
 func TestHolding(t *testing.T) {
 	q := &rules.Quota{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80}
 	minute := 45 * time.Second // in which the fleet earns a permit
@@ -168,7 +168,7 @@ func mixHoldings(t *testing.T, q *rules.Quota, r *rand.Rand) {
 	fill := time.Duration(q.Burst) * time.Duration(q.Rate.Interval())
 	var log []string
 	note := func(what ...any) { log = append(log, fmt.Sprintln(append([]any{now - start}, what...)...)) }
-	join := func() *holder { // the others hear of it at once
+	join := func() *holder { // the others learn of it at once
 		for _, h := range fleet {
 			h.resize(t, q, len(fleet)+1, now)
 		}

@@ -179,7 +179,7 @@ func TestHealthHasAReserve(t *testing.T) {
 type fewFiles struct {
 	net.Listener
 	s    *Server
-	left int // besides the spares, which the server holds
+	left int // descriptors left, not counting the server's spares
 }
 
 const spares = 4

@@ -14,14 +14,14 @@ import (
 )
 
 // outageMix is an outage in which Kafka delivers or accepts nothing, with the times at which
-// instances come back.
+// instances return.
 type outageMix struct {
 	lasts    time.Duration
 	readable bool            // brokers answer readers all the time; they only take nothing
-	returns  []time.Duration // after the end, by instance
-	dies     int             // instance that never comes back; -1: none
+	returns  []time.Duration // times after the end, by instance
+	dies     int             // instance that never returns, or -1 for none
 	session  time.Duration   // short: the group forgets its members
-	restarts bool            // the source is started anew in the outage
+	restarts bool            // the source restarts in the outage
 	members  int
 	refuses  bool // connections break instead of waiting
 }
@@ -45,10 +45,10 @@ func newOutageMix(r *rand.Rand) outageMix {
 	}
 	back := 7500 * time.Millisecond
 	if m.readable {
-		m.lasts, back = min(m.lasts, 7*time.Second), 2*time.Second // of longer ones nobody can say whether anybody is left
+		m.lasts, back = min(m.lasts, 7*time.Second), 2*time.Second // after longer ones it is unknown whether any instance is left
 	}
 	if m.lasts < maxPause {
-		back = 2 * time.Second // it may be no break: nobody is awaited for longer than the grace
+		back = 2 * time.Second // it may not count as a break, and then no instance is awaited for longer than the grace
 	}
 	for range 3 {
 		m.returns = append(m.returns, upTo(back))
@@ -73,7 +73,7 @@ func TestABreakIsNobodysAbsence(t *testing.T) {
 func (w *world) suffers(mix outageMix) {
 	w.Helper()
 	l := newLink(w)
-	rule := quick() // of which the counts of each instance are needed
+	rule := quick() // each instance's counts are needed to stay hot
 	rule.Hot[0].Exit, rule.Hot[0].CoolDown = rules.Percent(95), 0
 	change := func(c *Config) { c.Session, c.Rules.Rules = mix.session, []rules.Rule{rule} }
 	w.dial = l.DialContext
@@ -139,7 +139,7 @@ func (w *world) suffers(mix outageMix) {
 	}
 	w.until("all partitions read again", ready)
 	if mix.dies >= 0 {
-		const judged = 3 * time.Second // the window, and what is on its way
+		const judged = 3 * time.Second // the window, and the counts in flight
 		time.Sleep(time.Until(later(time.Now(), begin.Add(first)).Add(liveFor + judged)))
 		if w.redis.hot("q=dead") {
 			w.Errorf("the key of an instance that died in the outage is hot %v after it\n%s", time.Since(begin), w.redis)
@@ -191,8 +191,8 @@ func (i *instance) writes(may func() bool, lines []string) {
 func TestTakeOverTellsNothingOld(t *testing.T) {
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		cold := 3*time.Second + time.Duration(r.Int64N(int64(14*time.Second))) // since when the key is
-		gap := time.Duration(r.Int64N(int64(4 * time.Second)))                 // without an owner
+		cold := 3*time.Second + time.Duration(r.Int64N(int64(14*time.Second))) // time since the key cooled
+		gap := time.Duration(r.Int64N(int64(4 * time.Second)))                 // time without an owner
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			t.Logf("cold for %v, nobody there for %v", cold, gap)

@@ -76,9 +76,9 @@ func TestCheck(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		cluster []kfake.Opt
-		topic   map[string]string // settings; nil: no topic
+		topic   map[string]string // settings, or nil for no topic
 		change  func(*kafka.Connection)
-		want    string // of the error; empty: none
+		want    string // part of the error, or empty for none
 		warns   string
 	}{
 		{"all is well", nil, map[string]string{"message.timestamp.type": "LogAppendTime"}, nil, "", ""},
@@ -146,7 +146,7 @@ func TestCheckTellsReasonWhenItEnds(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: refusal{os.NewSyscallError("connect", syscall.ECONNREFUSED)}}
 	for _, test := range []struct {
 		name      string
-		first     error // of the first connection; nil: there is none before the end
+		first     error // error of the first connection, or nil if there is none before the end
 		isByUser  bool
 		want, end string
 	}{

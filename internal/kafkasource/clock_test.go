@@ -17,7 +17,7 @@ func TestClocksOfRecords(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		ahead     time.Duration // the instance's clock
-		readAfter time.Duration // how long records wait to be read
+		readAfter time.Duration // time that records wait to be read
 		create    bool          // senders stamp them
 		hot       bool
 		off       time.Duration
@@ -51,7 +51,7 @@ func TestClocksOfRecords(t *testing.T) {
 				w.record(r, 0, clock)
 			}
 			w.turn(clock)
-			if test.readAfter > 0 { // who is live is told by our clock
+			if test.readAfter > 0 { // liveness is decided by our clock
 				clocks := w.decoder.Clocks(clock.Add(-test.readAfter))
 				w.clocks.Store(&clocks)
 			}

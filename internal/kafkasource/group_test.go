@@ -219,7 +219,7 @@ func (w *world) joinBy(l *link) *member {
 // link is a network that can be cut: its traffic waits, or its connections break.
 type link struct {
 	world   *world
-	addr    string // of the broker whose connections can be cut; empty: all
+	addr    string // address of the broker whose connections can be cut, or empty for all
 	mu      sync.Mutex
 	open    chan struct{} // closed while it is whole
 	refuses bool

@@ -31,7 +31,7 @@ type world struct {
 	cluster *kfake.Cluster
 	network kfake.VirtualNetwork
 	redis   *redis
-	dial    func(context.Context, string, string) (net.Conn, error) // of the next source; nil: the network's
+	dial    func(context.Context, string, string) (net.Conn, error) // dialer of the next source, or nil for the network's
 	client  *kgo.Client                                             // of tools and producers
 	admin   *kadm.Client
 	stops   []func()
@@ -195,7 +195,7 @@ type instance struct {
 	*world
 	name  string
 	seqs  map[int32]uint64
-	clock time.Duration // how far it is ahead
+	clock time.Duration // time by which its clock is ahead
 	parts int
 	mu    sync.Mutex
 }
@@ -273,7 +273,7 @@ type redis struct {
 	changes []string
 	fenced  int
 	heard   []rules.Instance
-	tellers map[int32]bool // of the instances
+	tellers map[int32]bool // partitions that received the instances
 	judged  map[int32]time.Time
 }
 
@@ -321,7 +321,7 @@ type publisher struct {
 	*redis
 	partition int32
 	runs      bool
-	wanted    []rules.Change // before it runs
+	wanted    []rules.Change // changes found before it runs
 	suspects  []rules.Hot
 	refreshed []rules.Hot
 }

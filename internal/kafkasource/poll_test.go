@@ -15,7 +15,7 @@ import (
 func TestPollBacksOff(t *testing.T) {
 	const (
 		lasts = 5 * time.Second
-		spin  = 20_000 // fetches after which the broker is well: without pauses time stands still
+		spin  = 20_000 // fetches until the broker recovers; without pauses the bubble's time would stop
 	)
 	inWorld(t, 1, 2, func(w *world) {
 		m := w.join()

@@ -221,8 +221,8 @@ func TestHighIsUnknown(t *testing.T) {
 	}
 }
 
-// After a time in which an instance could not send, its records may be later than windows wait
-// for.
+// A silence in which an instance could not send counts as a loss: its records may be later than
+// windows wait for.
 func TestSilenceIsALoss(t *testing.T) {
 	w := bench(t)
 	for i, second := range []int{1, 2, 4, 9, 15} {
@@ -234,8 +234,8 @@ func TestSilenceIsALoss(t *testing.T) {
 	}
 }
 
-// Adopted keys that are not counted here cool, or stay until their new partition has had time to
-// find them.
+// An adopted key whose rule is gone cools. A key that now belongs to another partition stays
+// until that has had time to find it.
 func TestAdoptedElsewhere(t *testing.T) {
 	whole := quick()
 	whole.ID, whole.By.Kind = "whole", rules.ByCombinations

@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// An unreadable partition stands still: nothing cools in it, while others continue. Counts sent
-// in the outage are counted when they can be read.
+// While a partition cannot be read, nothing cools in it, and others continue. Counts sent in the
+// outage are counted when they can be read.
 func TestFrozenPartitionDoesNotCool(t *testing.T) {
 	for _, goesOn := range []bool{true, false} {
 		t.Run(fmt.Sprint("traffic goes on=", goesOn), func(t *testing.T) {
@@ -72,7 +72,8 @@ func (w *world) lead(other int32) string {
 	return w.cluster.ListenAddrs()[node]
 }
 
-// A partition that cannot be written stands still while its instances are received in others.
+// While a partition cannot be written, nothing cools in it, though its instances are received in
+// others.
 func TestPartitionThatCannotBeWrittenDoesNotCool(t *testing.T) {
 	inWorld(t, 1, 2, func(w *world) {
 		m := w.join()
@@ -87,7 +88,7 @@ func TestPartitionThatCannotBeWrittenDoesNotCool(t *testing.T) {
 		if s := m.Stats(); !s.Partitions[1].Frozen || s.Partitions[1].Unread {
 			w.Errorf("%+v, want it frozen, though it is read", s.Partitions[1])
 		}
-		stop() // nobody is left
+		stop() // no instance is left
 		w.until("all cool", func() bool { return !w.redis.hot("q=0") && !w.redis.hot("q=1") })
 	})
 }
@@ -120,7 +121,7 @@ func TestSourceSeeksByTime(t *testing.T) {
 			c.Rules = &rules.Rules{Namespace: "shop", Rules: []rules.Rule{hotRule("r", 300, time.Minute)}}
 		}
 		a := w.instance("a", 1)
-		for i := range 200 { // 200 s, of which 65 can matter to a window
+		for i := range 200 { // 200 s; only the last 65 can matter to a window
 			a.send(a.record(0, 0, line("q=1", 5), line(fmt.Sprint("q=old", i), 1)))
 			time.Sleep(time.Second)
 		}

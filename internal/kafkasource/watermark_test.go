@@ -113,7 +113,7 @@ func TestWatermarkKeepsItsPromise(t *testing.T) {
 		now := noon.Add(time.Minute)
 		late := rapid.SliceOfN(rapid.IntRange(0, 4999), 1, 4).Draw(t, "late by ms")
 		skew := rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 7, 100}), len(late), len(late)).Draw(t, "slow by s")
-		since := make(map[string]time.Time) // what was complete when a live one was heard first
+		since := make(map[string]time.Time) // the watermark when a live instance was first received
 		complete := w.advance(nil)
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 10, 500, 1000, 12_000}).Draw(t, "passes ms")) * time.Millisecond)

@@ -46,7 +46,7 @@ func (h *heatingFleet) start() *aggregatorProcess {
 	return process
 }
 
-// publish passes a detector's change to both, each of which found it at another time.
+// publish passes a detector's change to both, with a time of its own for each.
 func (h *heatingFleet) publish(change rules.Change) {
 	h.leader.Publish(change)
 	later := rules.Change{Cool: change.Cool}
@@ -123,7 +123,7 @@ func (h *heatingFleet) step(kind, i int) string {
 			h.publish(hotkeytest.Hots(k))
 		}
 		return "a spared key"
-	case kind == 5: // the standby takes over; the other comes back
+	case kind == 5: // the standby takes over; the other restarts
 		eventually(h.t, "one publishes and one stands by", func() bool { // after a loss the roles may have changed
 			if h.leader.Stats().Standby {
 				h.leader, h.standby = h.standby, h.leader
@@ -136,7 +136,7 @@ func (h *heatingFleet) step(kind, i int) string {
 		h.standby = h.start()
 		h.found(h.standby)
 		return "a takeover"
-	case kind == 6: // both restart, and find again what is hot
+	case kind == 6: // both restart, and find the hot keys again
 		h.leader.stop()
 		h.standby.stop()
 		h.leader = h.start()
@@ -193,7 +193,7 @@ func TestAHeatingIsToldOnce(t *testing.T) {
 		t.Log(n, what)
 		h.settle(what)
 	}
-	for i := range 3 { // nothing else was told
+	for i := range 3 { // no other event was sent
 		if k, ok := h.hot[i]; ok {
 			delete(h.hot, i)
 			h.publish(hotkeytest.Cools(k))

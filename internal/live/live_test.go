@@ -98,7 +98,7 @@ func next(t *testing.T, events <-chan Event) Event {
 }
 
 // Each reader finds the same events with the same IDs, whenever it begins, and a cool event
-// describes the key as it was when hot.
+// describes the hot key.
 func TestEventsAreTheSameForEachReader(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -118,7 +118,7 @@ func TestEventsAreTheSameForEachReader(t *testing.T) {
 	if cool.Type != Cool || cool.Key != hotkeytest.Text(2) || cool.Limit != "50/s" || cool.Counts == nil || cool.Counts.Threshold != "100/s" || cool.Counts.Rate != 300 {
 		t.Errorf("a cool event does not say what the key was: %+v, %+v", cool, cool.Counts)
 	}
-	// One reader comes back, and one only reads the last event.
+	// One reader resumes after the first event, and one only reads the last.
 	late, _ := follow(t, f.client, first.ID)
 	for _, want := range []Event{second, cool} {
 		if e := next(t, late); e.ID != want.ID || e.Why != want.Why || e.Type != want.Type {
@@ -192,8 +192,7 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// The view shows the hot keys, with one more point a second, and hides everything that may not be
-// read.
+// The view shows the hot keys, each with one more point a second, the suspects and the instances.
 func TestViewShowsTheState(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -235,7 +235,7 @@ func TestSlowReaderIsCut(t *testing.T) {
 	}
 	view.show(manyKeys(1000, -1))
 	next(t, lines, "event: change") // the other one reads on
-	text, err := io.ReadAll(conn)   // what had been sent before, and the end
+	text, err := io.ReadAll(conn)   // the events sent before, and the end
 	if err == nil && !strings.Contains(string(text), "too slow") {
 		t.Logf("%d bytes without the reason: the write that hung took its place", len(text))
 	}

@@ -85,7 +85,7 @@ func (f *fixture) serve(t *testing.T, view View, token string, runs ...func(cont
 
 // fakeView is a view that shows the state that a test sets.
 type fakeView struct {
-	*live.View // which does not run: it has no events
+	*live.View // not running, so it has no events
 
 	mu       sync.Mutex
 	snapshot *live.Snapshot

@@ -177,7 +177,7 @@ func TestVersionAlone(t *testing.T) {
 	}
 }
 
-// A publisher shortens an entry to what a reader accepts.
+// A publisher shortens an entry to the bounds of readers.
 func TestTopIsBounded(t *testing.T) {
 	h := hotPhone()
 	h.Top = &rules.Attribution{Explains: -1, Callers: []rules.Origin{

@@ -96,7 +96,7 @@ func spells(t *testing.T, log Log, ruleset ...rules.Rule) map[string][]spell {
 	return found
 }
 
-// Compared over days, the peak of the evening is a jump on the first day alone, an attack of
+// Compared over days, the peak of the evening is a jump on the first day alone. An attack of
 // three days is hot until it ends, and a jump on top of the peak is found. Compared with the
 // recent past, every evening is a jump, and the attack is forgotten within the hour.
 func TestDaysOfALog(t *testing.T) {
@@ -159,8 +159,8 @@ func TestDaysOfALog(t *testing.T) {
 	}
 }
 
-// On three days of a real trace, each key that is hot over days is four times above its counts of
-// the days before in the trace, and each key that is not hot is below that.
+// On three days of a real trace, a key is hot over days exactly if its count is four times that
+// of the days before, as counted directly from the trace.
 func TestDaysOfATrace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

@@ -277,9 +277,8 @@ func TestHotAtOnce(t *testing.T) {
 	}
 }
 
-// Two runs give the same events, and a limit does not change them. A second value hides no key.
-// It does so neither after others in a combined key, nor in a share, although the request then
-// counts several times.
+// Further values of a parameter hide no key: each value has a key of its own, and in a share a
+// request with several values counts once.
 func TestRepeatedParametersEvadeNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -361,8 +360,8 @@ func TestSameEachTime(t *testing.T) {
 	}
 }
 
-// A limit is in force from the next multiple of 100 ms after the crossing, and lets through its
-// burst and what it earns.
+// A limit is in force from the next multiple of 100 ms after the crossing, and lets its burst and
+// its rate pass.
 func TestLimited(t *testing.T) {
 	var requests []exact.Request
 	start := int64(1_700_000_000e9)
@@ -437,7 +436,7 @@ func TestSpeed(t *testing.T) {
 			}
 		})
 	}
-	synctest.Test(t, func(t *testing.T) { // so slow that no clock can tell
+	synctest.Test(t, func(t *testing.T) { // so slow that no real clock could measure it
 		ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
 		defer cancel()
 		got := collect{t: t}

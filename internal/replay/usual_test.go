@@ -60,8 +60,8 @@ func TestUsualKeysAreSpared(t *testing.T) {
 		by      rules.By
 		limit   int64
 		log     func(m *madeLog)
-		limited int64  // before, in place of it, is told behind
-		want    string // what is listed at the end
+		limited int64  // refused requests; the comments give the number before usual keys were spared
+		want    string // keys listed at the end
 	}{
 		{"on all requests, each", each, 50, onAll, 2742 /* 18,856 */, "lang=en spared, q=phone"},
 		{"on all requests, combinations", all, 50, onAll, 2742 /* 18,856 */, "lang=en spared, q=phone"},

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// systemd listens as systemd does. received returns what it got.
+// systemd listens as systemd does. received returns the messages.
 func systemd(t *testing.T, path string) (received func() string) {
 	t.Helper()
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})

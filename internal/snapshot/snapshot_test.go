@@ -126,7 +126,7 @@ func TestKeysThatDoNotFitAreAmongTheOthers(t *testing.T) {
 	}
 }
 
-// Groups take at most half of a snapshot, and those that do not fit are unknown.
+// Groups take at most half of a snapshot, and groups that do not fit are unknown.
 func TestGroupsAreBounded(t *testing.T) {
 	s := &Snapshot{Cut: noon, Rules: []string{"r"}, Keys: []Key{{Text: []byte("k")}}}
 	for i := range 10 {
@@ -166,7 +166,7 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// Parsing arbitrary data is safe, and a parsed snapshot is written again as it was read.
+// Parsing arbitrary data is safe, and a parsed snapshot is written again unchanged.
 func FuzzParse(f *testing.F) {
 	rapid.Check(f, func(t *rapid.T) {
 		data, _ := drawSnapshot(t).Append(nil)

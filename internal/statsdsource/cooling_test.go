@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Keys that end around a restart cool within a second of when they do without it, although
+// Keys that end around a restart cool within a second of their cooling without it, although
 // packets are lost, and other rules and keys send many more counts in between. If the packets
 // that restate a lost one arrive while no aggregator listens, that sender's keys cool later: a
 // few in one of some fleets.

@@ -39,7 +39,7 @@ func TestDroppedPacketsAreCounted(t *testing.T) {
 	shards := aggregator.NewShards(aggregator.DetectorConfig{Rules: rules, Publisher: newRecorder()}, 1, 1)
 	out := &recordedFeed{Feed: shards.Feed(0), sums: make(map[string]int64)}
 	out.Begin()
-	d.Packet([]byte("any:1|c"), time.Now(), out) // of a sender that would not tell
+	d.Packet([]byte("any:1|c"), time.Now(), out) // from a sender that does not number its packets
 	taken := int64(0)
 	for began := time.Now(); taken+l.stats.Dropped.Load() < packets && time.Since(began) < time.Minute; {
 		r.check(d, time.Now(), out)

@@ -14,7 +14,7 @@ import (
 // framed is a framer's output for bytes that arrive in pieces of the given sizes, over and over.
 // A size of 0 means as much as there is room for.
 type framed struct {
-	lines     []string // of streams of lines: without empty ones
+	lines     []string // lines of a stream, without empty ones
 	frames    []string
 	tooLong   int64
 	truncated bool

@@ -22,7 +22,7 @@ type listening struct {
 	*Source
 	t     *testing.T
 	feeds []*recordedFeed
-	end   func() // stops it, when what was sent has come
+	end   func() // stops it after all sent packets have arrived
 }
 
 // listen runs an aggregator of one rule whose keys are all hot, on all kinds of address. Its
@@ -94,8 +94,8 @@ func (l *listening) counts() map[string]int64 {
 // recordedFeed is a feed that records the counts that it passes on.
 type recordedFeed struct {
 	*aggregator.Feed
-	sums map[string]int64 // of the counts, by key
-	size int              // of the texts since Begin,
+	sums map[string]int64 // sums of the counts, by key
+	size int              // bytes of the texts since Begin,
 	most int              // and at most
 	lost []time.Time
 }

@@ -19,7 +19,7 @@ import (
 type loggedFeed struct {
 	feed    // nil: it goes nowhere
 	log     []string
-	packets []int // of each read: how many had counts
+	packets []int // number of packets with counts, by read
 }
 
 func (f *loggedFeed) note(format string, args ...any) {
@@ -184,7 +184,7 @@ func TestReadersReportWhatPacketsSay(t *testing.T) {
 					continue
 				}
 				send()
-				for i%100 == 99 && i > 2*readBatch && a.Stats().Decoder.Packets < int64(i+1) { // nothing is dropped
+				for i%100 == 99 && i > 2*readBatch && a.Stats().Decoder.Packets < int64(i+1) { // so that nothing is dropped
 					time.Sleep(time.Millisecond)
 				}
 				if rnd.IntN(3) == 0 {

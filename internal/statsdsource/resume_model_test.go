@@ -31,18 +31,18 @@ type resumeModel struct {
 	rule    *rules.Rule
 	others  float64 // counts of a step of another rule
 	texts   []string
-	rates   []float64 // by text: counts of a step
+	rates   []float64 // counts of a step, by text
 	debts   []float64
 	senders []*modelSender
 	loss    float64
 	twin    *modelProcess
 	live    *modelProcess // nil while it is down
 	standby *modelProcess // nil: none
-	claims  time.Time     // when the live one takes over; zero: it has
+	claims  time.Time     // time at which the live one takes over, or zero if it has
 	begins  time.Time
 	store   modelStore
 	redis   map[string]rules.Hot
-	skip    float64 // how often a second has no snapshot
+	skip    float64 // probability that a second has no snapshot
 	kills   int     // the live one is killed once in so many steps
 
 	killed, resumed time.Time
@@ -359,7 +359,7 @@ func (m *resumeModel) kill(t testing.TB, orderly bool) {
 	m.redis, m.live, m.killed = m.live.hot, nil, time.Now()
 }
 
-// revive starts another aggregator, which takes over some time later.
+// revive starts another aggregator, which becomes the publisher some time later.
 func (m *resumeModel) revive(claims time.Duration) {
 	m.live = m.start(&m.store, time.Now())
 	m.claims = time.Now().Add(claims)
@@ -370,7 +370,7 @@ func (m *resumeModel) restartSender(t testing.TB) {
 	i := m.IntN(len(m.senders))
 	name := m.senders[i].name
 	m.senders[i].stop()
-	for range 10 { // what it sent last has arrived before
+	for range 10 { // its last packets arrive before the restart
 		m.step(t)
 	}
 	m.senders[i] = m.newSender(name)

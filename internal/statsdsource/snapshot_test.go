@@ -23,7 +23,7 @@ func TestARestartDelaysNoCooling(t *testing.T) {
 		// The rates of the key, its rival and each of the others, by step, before and from when.
 		rates  [2][3]float64
 		from   time.Duration
-		stops  time.Duration // the key; zero: it does not
+		stops  time.Duration // time at which the key stops, or zero if it does not
 		killed time.Duration
 	}{
 		{"rate", rules.NewThreshold(rules.Rate{N: 3000, Per: time.Minute}), [2][3]float64{{4, 0.3, 0.3}, {0, 0.3, 0.3}}, 20 * time.Second, 0, 58700 * time.Millisecond},

@@ -28,9 +28,9 @@ func pipe(t *testing.T) (ours, theirs net.Conn) {
 	return ours, theirs
 }
 
-// The number of connections is bounded. If there are too many, the oldest one that has sent
-// nothing is closed, then the sender that has been silent longest, if it has been for long.
-// Otherwise the new one is refused.
+// The number of connections is bounded. Above the bound, the oldest one that has sent nothing is
+// closed, then the sender with the longest silence, if that is long enough. Otherwise the new one
+// is refused.
 func TestStreamReaderBoundsConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newStreamReader(new(listenerStats))
@@ -150,7 +150,7 @@ func (r *streamReader) reads(c *conn) bool {
 type acceptor struct {
 	failures atomic.Int32
 	conns    chan net.Conn
-	wake     chan struct{} // the deadline is over
+	wake     chan struct{} // closed when the deadline has passed
 }
 
 func (a *acceptor) Accept() (net.Conn, error) {

@@ -134,7 +134,7 @@ func keysOf(rule *rules.Rule, r exact.Request) (keys []string) {
 }
 
 // isHot reports whether a key is limited at an instant. An instance learns in the next tenth of a
-// second that a key is hot, and at the end of a pane that it has cooled.
+// second that a key is hot, and at the end of the deciding pane that it has cooled.
 func (s *simulated) isHot(key string, at int64) (hot bool) {
 	const tenth = int64(100 * time.Millisecond)
 	for _, e := range s.events[key] {

@@ -55,8 +55,8 @@ func TestProposalsAgreeWithAnExactCount(t *testing.T) {
 	})
 }
 
-// proposal is a trace, the requested numbers of hot keys, and the number of proposed rules, if
-// that is always the same.
+// proposal is a trace, the numbers of hot keys a day to ask for, and the number of proposed
+// rules, if that is always the same.
 type proposal struct {
 	trace  string
 	perDay []float64

@@ -100,8 +100,8 @@ func TestOptionWithStrayValues(t *testing.T) {
 	}
 }
 
-// If a rule cannot or must not name a frequent value, values are compared with their own past:
-// the frequent one is not hot, a rising one is, and the limit lets the usual traffic pass.
+// If a rule cannot or must not name a frequent value, values are compared with their own past.
+// Then the frequent one is not hot, a rising one is, and the limit lets the usual traffic pass.
 func TestUsualValueThatNoRuleNames(t *testing.T) {
 	for _, value := range []string{"*", "a*b", "ann@shop.example", "\xff", strings.Repeat("long", 50)} {
 		random := rand.New(rand.NewPCG(1, 3))
@@ -136,7 +136,7 @@ func TestUsualValueThatNoRuleNames(t *testing.T) {
 	}
 }
 
-// A parameter of which no value is hot by the measure of the others has no rule.
+// A parameter has no rule if none of its values is hot by the measure of the other parameters.
 func TestParameterThatNothingHeats(t *testing.T) {
 	var b bytes.Buffer
 	random := rand.New(rand.NewPCG(1, 4))

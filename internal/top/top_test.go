@@ -219,7 +219,7 @@ func TestTopOrders(t *testing.T) {
 	s.Hot[1].Limit, s.Hot[1].Mode = rules.Rate{}, rules.ModeWatch
 	s.Controls = []rules.Control{{Key: s.Hot[0].Key, Action: rules.ControlBlock, Until: s.Clock.Add(time.Minute)}}
 	m, orders := topScreen(120, 24, s)
-	typeKeys(m, "b", "1", "0", "m", "5", "m", "enter") // what is typed takes the place of 10m
+	typeKeys(m, "b", "1", "0", "m", "5", "m", "enter") // the typed text replaces 10m
 	if text := topText(m); !strings.Contains(text, "For how long? 10m5m█") || !strings.Contains(text, "want a number and a unit") {
 		t.Errorf("10m5m pass:\n%s", text)
 	}

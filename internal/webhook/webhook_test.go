@@ -35,7 +35,7 @@ func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
-	ids    []string // of the requests that it took
+	ids    []string // IDs of the accepted requests
 	bodies [][]byte
 	asked  atomic.Int64
 	answer func(n int64, w http.ResponseWriter, r *http.Request) (took bool)
@@ -145,7 +145,7 @@ func TestOneSendsAndAnotherGoesOn(t *testing.T) {
 	// If one ends before it has the answer, the other posts that event again.
 	eventually(t, "5 are counted as posted", func() bool { return a.Stats().Posted == 5 })
 	stopA()
-	happen(t, client, "aa", 5, 5) // while nobody sends
+	happen(t, client, "aa", 5, 5) // while no aggregator sends
 	eventually(t, "the second sends", sends(b))
 	happen(t, client, "aa", 10, 5)
 	eventually(t, "15 events", func() bool { return len(r.took()) >= 15 })

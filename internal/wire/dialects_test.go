@@ -16,7 +16,7 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// told is the sample that a client wants to send.
+// told is the content of a client's sample.
 type told struct {
 	name   string
 	values []string

@@ -69,7 +69,7 @@ func TestLimitFindsTooMany(t *testing.T) {
 		name    string
 		prepare func(*Limit)
 		admit   int           // one each 10 ms
-		sent    time.Duration // how long before it is served
+		sent    time.Duration // time from sending to serving
 		want    string        // empty: no violation
 	}{
 		{"as many as the burst", func(*Limit) {}, 10, 0, ""},
@@ -185,7 +185,7 @@ func TestOffice(t *testing.T) {
 		name        string
 		ask, let    float64 // per second
 		excused     float64
-		stall       float64 // how long, in the midst
+		stall       float64 // length of a stall in the midst
 		gap         bool
 		wantFinding bool
 	}{

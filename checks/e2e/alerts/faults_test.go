@@ -21,7 +21,7 @@ type alertFault struct {
 	strike, mend func(*alertStack)
 	want         []string
 	may          []string
-	says         string // by doctor
+	says         string // text in doctor's output
 }
 
 var alertFaults = []alertFault{
@@ -98,7 +98,8 @@ type watchedFault struct {
 	server   *real.PrometheusServer
 }
 
-// notYet returns the signs of the fault that are missing or, with shown false, those that remain.
+// notYet returns the signs that the fault still lacks or, with shown false, those that it still
+// has.
 func (f *watchedFault) notYet(shown bool, firing []string) (missing []string) {
 	colour := "green"
 	if shown {

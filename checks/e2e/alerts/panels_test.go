@@ -66,7 +66,7 @@ func (p panel) colour(server *real.PrometheusServer, s *alertStack) string {
 type section struct {
 	name   string
 	panels []string
-	check  string // of doctor
+	check  string // doctor's check
 }
 
 var (

@@ -15,7 +15,7 @@ import (
 // countRelay forwards packets of counts from instances to an aggregator.
 type countRelay struct {
 	*testenv.UDPRelay
-	lose   atomic.Int64 // of 100 packets
+	lose   atomic.Int64 // packets lost of 100
 	offset atomic.Int64 // added to the clock of one instance, in nanoseconds
 }
 

@@ -34,7 +34,7 @@ type alertStack struct {
 	name       string
 	redis      *testenv.RedisServer
 	aggregator *testenv.Process
-	http       string // of the aggregator
+	http       string // the aggregator's address
 	statsd     string
 	relay      *countRelay
 	clock      *timeRelay // between Redis and the second instance

@@ -285,7 +285,7 @@ func TestViewLatency(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	if v = testView(3); !strings.Contains(v.render(102, 30), "with limits") { // nothing is known yet
+	if v = testView(3); !strings.Contains(v.render(102, 30), "with limits") { // no latencies are known yet
 		t.Error("no latencies")
 	}
 }

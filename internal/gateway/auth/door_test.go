@@ -244,7 +244,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// The address is the one that the gateway itself saw. Earlier addresses in X-Forwarded-For are
+// The address is the client's as seen by the gateway. Earlier addresses in X-Forwarded-For are
 // believed as the file's client setting says.
 func TestClientAddress(t *testing.T) {
 	t.Parallel()

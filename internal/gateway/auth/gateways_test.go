@@ -293,7 +293,8 @@ func (s *setup) testSpoofedHeaders() {
 }
 
 // While hotparam is unavailable, hangs or fails, requests pass within the configured time. When
-// it is back, it decides again. A failure of the application is not mistaken for one of hotparam.
+// it is back, it decides again. If the application is unavailable instead, clients get an error:
+// a gateway does not treat that as an outage of hotparam.
 func TestRealFailOpen(t *testing.T) {
 	forEach(t, func(t *testing.T, name string) {
 		if realGateways[name].failsClosed {
@@ -340,7 +341,7 @@ func TestRealFailOpen(t *testing.T) {
 		failing := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "broken", http.StatusInternalServerError)
 		})}
-		if name != "caddy" { // Caddy hands on what it is answered, whatever that is
+		if name != "caddy" { // Caddy passes any answer on to its client
 			done := make(chan struct{})
 			l := listen()
 			go func() { defer close(done); _ = failing.Serve(l) }()

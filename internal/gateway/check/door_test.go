@@ -72,7 +72,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// A misspelt field is named in the error, with the one that was probably meant.
+// A misspelt field is named in the error, with the most similar real one.
 func TestMisspeltField(t *testing.T) {
 	f := open(t, gateway.DoorConfig{})
 	response, text := f.post("/v1/check", `{"method": "GET", "url": "/search?q=a"}`)

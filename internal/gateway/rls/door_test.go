@@ -413,7 +413,8 @@ func TestStrangersAreClosed(t *testing.T) {
 
 func asList(d ...*common.RateLimitDescriptor) []*common.RateLimitDescriptor { return d }
 
-// If a request's client disconnects while Envoy asks, Envoy reports no end of the request.
+// If a request's client disconnects while Envoy asks, Envoy reports no end of the request, so the
+// door holds nothing for it.
 func TestCancelledCallsHoldNothing(t *testing.T) {
 	f := open(t, []string{`{id: slots, match: {route: "*"}, limit: {concurrency: 1}}`})
 	gone, cancel := context.WithCancel(t.Context())

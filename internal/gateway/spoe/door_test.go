@@ -50,7 +50,7 @@ func TestDoor(t *testing.T) {
 		t.Errorf("two checks in a frame: %v", got)
 	}
 
-	// One request announces that its end will be reported, the other does not.
+	// A request with hold announces that its end will be reported. The one with id 22 does not.
 	hold := appendBool(nil, true)
 	first := p.ask(20, get("/room?id=a", "hold", hold))
 	if first["allowed"] != "true" || first["ticket"] == "" {

@@ -208,8 +208,8 @@ func testHAProxyLongRequests(t *testing.T, program real.HAProxyProgram) {
 	}
 }
 
-// When the door is unavailable or hangs, requests pass. They are limited again as soon as it is
-// back.
+// When the door is unavailable or hangs, requests pass. As soon as it is back, they are limited
+// again.
 func TestHAProxyFailsOpen(t *testing.T) {
 	t.Parallel()
 	real.EachHAProxy(t, testHAProxyFailsOpen)
