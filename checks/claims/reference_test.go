@@ -140,7 +140,7 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// tell makes the judge receive keys as hot, or as cool if they have an end.
+// tell publishes keys as hot, or as cool where they have an end.
 func tell(j *judge, all []rules.Hot) {
 	for _, h := range all {
 		if h.Until.IsZero() {

@@ -93,7 +93,7 @@ func (f *fleet) crossing(apis []*api, q string) time.Duration {
 	return time.Since(start)
 }
 
-// histogram shows sorted times in steps of 10 ms.
+// histogram formats sorted times in steps of 10 ms.
 func histogram(times []time.Duration) string {
 	const step = 10 * time.Millisecond
 	counts := make(map[time.Duration]int)

@@ -16,7 +16,7 @@ import (
 type gatewayKind struct {
 	name, door string
 	timeout    time.Duration // configured time after which a request passes
-	// start starts one between an application and a door, with another timeout.
+	// start starts a gateway between an application and a door, with another timeout.
 	start func(tb testing.TB, app, door string, timeout time.Duration) (addr string)
 }
 

@@ -94,7 +94,7 @@ func keepPace(ctx context.Context, perSecond int, due time.Time, do func(n int, 
 	}
 }
 
-// flow is a steady flow of one request, and its answers.
+// flow is a steady flow of one request, with its answers.
 type flow struct {
 	name, url string
 	values    int // if not 0, url ends with one of so many numbers, in rotation

@@ -30,8 +30,8 @@ type restartJudge struct {
 	coolings map[string]*restartCoolings
 }
 
-// The kinds by which coolings are counted. A key held by thresholds of several kinds counts for
-// the last of them.
+// The kinds by which coolings are counted. Keys that thresholds of several kinds held have the
+// last one.
 const (
 	coolsByRate   = "rate"
 	coolsCompared = "share, jump or top"
@@ -41,7 +41,7 @@ const (
 // restartCoolings counts the keys that cooled by the snapshot, and by a complete window.
 type restartCoolings struct{ bySnapshot, byWhole int }
 
-// restartCooling is how much later than without a restart a key cooled.
+// restartCooling is the delay of a key's cooling, compared to a run without a restart.
 type restartCooling struct {
 	window time.Duration
 	late   time.Duration

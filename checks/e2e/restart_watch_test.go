@@ -33,7 +33,7 @@ type restartLife struct {
 	heard int64 // it listens since then, at the latest
 }
 
-// restartStay is a time for which a key was hot without a break.
+// restartStay is a time in which a key was hot without a break.
 type restartStay struct {
 	key        int
 	from, left int64 // reads: the first, and the first without it; left 0: there was none

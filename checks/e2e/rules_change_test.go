@@ -16,7 +16,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// changing is a fleet whose processes each have a file of their own, as a mounted file is.
+// changing is a fleet in which each process has a file of its own, like a mounted file.
 type changing struct {
 	*fleet
 	apis       []*api

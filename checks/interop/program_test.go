@@ -51,7 +51,7 @@ func netcat(t *testing.T) program {
 
 func bash(*testing.T) program { return program{words: []string{"bash"}} }
 
-// run runs a file of testdata or an example with arguments, and gives it stdin to read.
+// run runs a file of testdata or an example with arguments, with stdin as its input.
 func (p program) run(t *testing.T, file, stdin string, args ...string) {
 	t.Helper()
 	p.words = append(append(slices.Clip(p.words), file), args...)

@@ -61,7 +61,7 @@ func drain(t *rapid.T, source stream, w rules.Window, rules *rules.Rules) (count
 	}
 }
 
-// gathered keeps counts.
+// gathered is a reference that keeps the counts.
 type gathered struct {
 	reference
 	counts []decode.Count

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// epoch is a pane's first instant.
+// epoch is the first instant of a pane.
 var epoch = time.Unix(1_500_000_000, 0)
 
 const ms = time.Millisecond

@@ -45,7 +45,7 @@ func TestNamed(t *testing.T) {
 	})
 }
 
-// No traffic that reaches a threshold is below the filter in each second.
+// Traffic that keeps a key at its exit exceeds the filter in at least one second.
 func TestFilterMissesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Step: time.Duration(rapid.SampledFrom([]int{1, 5, 10}).Draw(t, "step")) * time.Second}

@@ -139,7 +139,7 @@ func (w *world) join(change ...func(*Config)) *member {
 	return m
 }
 
-// logged is a log.
+// logged keeps the logged lines.
 type logged struct {
 	mu    sync.Mutex
 	lines []string
@@ -190,7 +190,7 @@ func (w *world) until(what string, ok func() bool) {
 	w.Fatalf("in vain: %s\n%s", what, w.redis)
 }
 
-// instance is a program that counts.
+// instance is a program that sends counts.
 type instance struct {
 	*world
 	name  string

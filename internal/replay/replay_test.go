@@ -327,6 +327,7 @@ func TestRepeatedParametersEvadeNothing(t *testing.T) {
 	}
 }
 
+// Two runs give the same events, and a limit does not change which keys are hot.
 func TestSameEachTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

@@ -20,7 +20,8 @@ func TestARestartDelaysNoCooling(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		threshold rules.Threshold
-		// The rates of the key, its rival and each of the others, by step, before and from when.
+		// The rates of the key, its rival and each of the others, by step, before from and after
+		// it.
 		rates  [2][3]float64
 		from   time.Duration
 		stops  time.Duration // time at which the key stops, or zero if it does not

@@ -146,7 +146,7 @@ func (r *streamReader) reads(c *conn) bool {
 	return is
 }
 
-// acceptor is a listener that fails some times before it has a connection.
+// acceptor is a listener that fails several times before it has a connection.
 type acceptor struct {
 	failures atomic.Int32
 	conns    chan net.Conn

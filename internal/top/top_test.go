@@ -280,7 +280,7 @@ func TestTopLines(t *testing.T) {
 	}
 }
 
-// counter is a state that changes whenever it is asked to.
+// counter is a view whose state changes on request.
 type counter struct {
 	mu      sync.Mutex
 	n       uint64

@@ -97,8 +97,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A rule may answer with a success in place of the application. A gateway would take it for
-// "let it pass".
+// A rule may answer with a success in place of the application. A gateway would read that as "let
+// it pass".
 func TestServedAnswers(t *testing.T) {
 	t.Parallel()
 	f := open(t, `

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 )
 
-// A request through the door has the keys, and the decisions, of the Go middleware.
+// A request through the door has the keys and the decisions of the Go middleware.
 func TestSameKeysAsTheMiddleware(t *testing.T) {
 	t.Parallel()
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
