@@ -85,8 +85,8 @@ func (j jumpsUnderAttack) run(t *testing.T) (found map[string]time.Duration, wro
 }
 
 // A jump is found among the values that an attacker invents although packets are lost, late,
-// doubled and out of order. The counts missing from the time before the jump are attributed to a
-// part of the keys.
+// doubled and out of order. The counts missing from the time before the jump are known by bucket,
+// and each bucket has only a part of the keys.
 func TestJumpsAreFoundUnderAttack(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -26,8 +26,8 @@ import (
 )
 
 // KindsCase is a run of rules of any kind, written as in a file, and the exact count of the same
-// requests. A threshold that compares a key with other keys, or with its own past, must find the
-// same hot keys, whatever is held back or lost. For claims about bounds see [Case].
+// requests. A key that is found hot by a threshold that compares it with other keys, or with its
+// own past, is truly so, whatever is held back or lost. For claims about bounds see [Case].
 type KindsCase struct {
 	Rules     []exact.Rule
 	Instances int

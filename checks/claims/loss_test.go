@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Packets are restated after a loss. Nearly all bounds of hot keys are known and narrow, and keys
-// cool when they would without loss. Other tests lose packets under the race detector, which
+// Later packets make up for lost ones. Nearly all bounds of hot keys are known and narrow, and
+// keys cool when they would without loss. Other tests lose packets under the race detector, which
 // would make these twenty times as slow and finds little in a single goroutine.
 func TestLossHeals(t *testing.T) {
 	t.Parallel()

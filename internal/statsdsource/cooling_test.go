@@ -11,8 +11,8 @@ import (
 
 // Keys that end around a restart cool within a second of their cooling without it, although
 // packets are lost, and other rules and keys send many more counts in between. If the packets
-// that restate a lost one arrive while no aggregator listens, that sender's keys cool later: a
-// few in one of some fleets.
+// that make up for a lost one arrive while no aggregator listens, that sender's keys cool later:
+// a few in one of some fleets.
 func TestRatesCoolAsWithoutARestart(t *testing.T) {
 	total, late, worst := 0, 0, time.Duration(0)
 	for seed := range uint64(12) {
