@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A command that says what the linker told it, and completes nothing.
+// A command that prints the version set by the linker, and completes nothing.
 const program = `package main
 
 import "os"
@@ -29,7 +29,7 @@ func main() {
 }
 `
 
-// newRepository makes a repository with a command in it, at a time of its own.
+// newRepository makes a repository with a command in it. Its files have a time of their own.
 func newRepository(t *testing.T) (root string) {
 	t.Helper()
 	root = filepath.Join(t.TempDir(), "here")
@@ -112,8 +112,8 @@ func read(t *testing.T, folder, name string) []byte {
 	return data
 }
 
-// checkArchive checks that the archive has what it should, and that its program runs and knows
-// its version.
+// checkArchive checks that the archive has all required files, and that its program runs and
+// prints its version.
 func checkArchive(t *testing.T, archive []byte, base string) {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(archive))
@@ -151,7 +151,7 @@ func checkArchive(t *testing.T, archive []byte, base string) {
 	}
 }
 
-// checkBill checks what CycloneDX requires of a bill.
+// checkBill checks that a bill of materials meets the requirements of CycloneDX.
 func checkBill(t *testing.T, text []byte) {
 	t.Helper()
 	var b bill

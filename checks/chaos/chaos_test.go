@@ -15,14 +15,14 @@ import (
 func TestMain(m *testing.M) {
 	code := testenv.Main(m)
 	if programsDir != "" {
-		_ = os.RemoveAll(programsDir) // a temporary directory: the system removes what is left
+		_ = os.RemoveAll(programsDir) // a temporary directory: the system removes the rest
 	}
 	os.Exit(code)
 }
 
 var programsDir string
 
-// programs builds the programs without faults, once.
+// programs builds the programs without planted faults, once.
 var programs = sync.OnceValues(func() (p Programs, err error) {
 	if programsDir, err = os.MkdirTemp("", "hotparam-chaos-"); err != nil {
 		return p, err
@@ -30,7 +30,7 @@ var programs = sync.OnceValues(func() (p Programs, err error) {
 	return Build(programsDir)
 })
 
-// testWriter is the log of a run, as the log of a test.
+// testWriter writes the log of a run to the log of a test.
 type testWriter struct{ t *testing.T }
 
 func (w testWriter) Write(p []byte) (int, error) {
@@ -50,8 +50,8 @@ func short(t *testing.T, seed uint64, only ...string) Config {
 	return Config{Programs: programs, Seed: seed, Duration: 10 * time.Minute, Scenario: "all", Redis: "single", Counts: "statsd", Only: only, Log: testWriter{t}}
 }
 
-// The short part of what "make chaos" does: the most telling events, in an order that
-// is known. No invariant is broken.
+// The short part of "make chaos", with the most revealing events in a fixed order, breaks no
+// invariant.
 func TestInvariantsHold(t *testing.T) {
 	t.Parallel()
 	c := short(t, 1, "split", "flood-hot-keys", "second-aggregator", "poison-limit")
@@ -62,7 +62,8 @@ func TestInvariantsHold(t *testing.T) {
 	}
 }
 
-// Each fault changes the source as it is: the short tests find one that a change has left behind.
+// Each planted fault still matches the source. The short tests thus find a fault that a change to
+// the source has left behind.
 func TestFaultsApply(t *testing.T) {
 	root, err := overlay.Root()
 	if err != nil {
@@ -79,9 +80,9 @@ func TestFaultsApply(t *testing.T) {
 	}
 }
 
-// Each fault that is planted on purpose is found, as the invariant that it breaks. On a
-// machine that stands still much is excused, so what was not found is looked for once more.
-// Here one of each invariant; "make mutants" has all.
+// Each planted fault is found, as a violation of the invariant that it breaks. On a stalled
+// machine much is excused, so a fault that was not found gets a second run. This test plants one
+// fault for each invariant; "make mutants" plants all.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	full := os.Getenv("HOTPARAM_CHAOS_FAULTS") == "all"
 	tried := make(map[string]bool)
@@ -114,7 +115,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	}
 }
 
-// A fault whose source has changed is not planted in silence.
+// A fault whose text no longer matches the source is reported, not skipped.
 func TestFaultMustMatchOnce(t *testing.T) {
 	for _, old := range []string{"no such text", "func "} {
 		_, err := Programs{}.Plant(t.TempDir(), Fault{Name: "fault", In: "instance", Edits: []Edit{{"internal/wire/line.go", old, ""}}})

@@ -13,7 +13,7 @@ func eventTexts(c Config) (texts []string) {
 	return texts
 }
 
-// A seed makes the same events each time, and another seed others.
+// A seed gives the same events each time, and another seed gives others.
 func TestPlanFollowsItsSeed(t *testing.T) {
 	c := Config{Seed: 7, Duration: 30 * time.Minute, Scenario: "all", Redis: "single", Counts: "statsd"}
 	first := eventTexts(c)

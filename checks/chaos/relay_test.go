@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// echo answers each byte, until the test ends.
+// echo starts a server that echoes each byte until the test ends, and returns its address.
 func echo(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,7 +38,7 @@ func echo(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// exchange sends a text over a connection and returns what comes back in some time.
+// exchange sends a text over a connection and returns the bytes that arrive within wait.
 func exchange(t *testing.T, conn net.Conn, text string, wait time.Duration) (string, error) {
 	t.Helper()
 	if _, err := conn.Write([]byte(text)); err != nil {
@@ -95,7 +95,7 @@ func TestTCPRelay(t *testing.T) {
 	}
 }
 
-// What servers say to each other goes through whatever is done to clients.
+// Traffic between servers passes, whatever the relay does to clients.
 func TestTCPRelayLeavesServersAlone(t *testing.T) {
 	for _, first := range []string{
 		"*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n",
@@ -116,7 +116,7 @@ func TestTCPRelayLeavesServersAlone(t *testing.T) {
 	}
 }
 
-// A relay to Kafka damages whole answers, however they come.
+// A relay to Kafka damages whole answers, even if they arrive in parts.
 func TestKafkaRelay(t *testing.T) {
 	relay := newTCPRelay(t, echo(t), 1, testenv.NewGarbler(1))
 	conn, err := net.Dial("tcp", relay.Addr())

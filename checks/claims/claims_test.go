@@ -1,6 +1,6 @@
 //go:build !race
 
-// What runs in one goroutine has no races, and takes long with their detector.
+// These tests run in one goroutine: they have no races, and are slow under the race detector.
 
 package claims
 
@@ -20,7 +20,7 @@ type tester interface {
 	Fatal(args ...any)
 }
 
-// holds runs a case, in which every claim must hold.
+// holds runs a case and checks that every claim holds.
 func holds(t tester, c Case) Result {
 	t.Helper()
 	r, err := Run(testContext, c)
@@ -34,8 +34,8 @@ func holds(t tester, c Case) Result {
 	return r
 }
 
-// Each kind of stream, with and without enough memory and lines, over each kind
-// of network. The command has more of all of it.
+// Claims hold for each kind of stream, with and without enough memory and lines, over each kind
+// of network. The command runs more and longer cases.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -72,7 +72,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// Whatever comes, however it travels.
+// Claims hold for random streams over random networks.
 func TestRandomCases(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -121,7 +121,7 @@ func TestRandomCases(t *testing.T) {
 			c.Clocks = randomClocks(t, c.Instances)
 			c.Network.Most = min(c.Network.Most, 100*time.Millisecond) // else it takes half a minute to know them
 			if slices.ContainsFunc(c.Clocks, func(c Clock) bool { return c.Set != 0 }) {
-				c.Lines = 0 // what is held back is told later, by another clock
+				c.Lines = 0 // counts held back would arrive later, by another clock
 			}
 		}
 		c.Name = rapid.SampledFrom([]string{"zipf", "flat", "distinct", "moving", "bursts", "flood", "steady", "square"}).Draw(t, "stream")
@@ -130,7 +130,7 @@ func TestRandomCases(t *testing.T) {
 	})
 }
 
-// A case is the same each time.
+// A case gives the same result each time.
 func TestSameEachTime(t *testing.T) {
 	size := Size{Rate: 5000, Keys: 3000, Instances: 3, Length: 2 * time.Second}
 	c := Case{Name: "zipf", Stream: Zipf(size, 1), Rules: []Rule{NewRule(40, time.Second, 0)}, Instances: size.Instances, Keys: 2048,
@@ -145,8 +145,8 @@ func TestSameEachTime(t *testing.T) {
 	}
 }
 
-// A flood of values that each come once, beside some hot keys. It measures the memory of the
-// process, so nothing runs beside it.
+// Claims hold in a flood of values that each come once, together with some hot keys. The test
+// measures the memory of the process, so nothing may run in parallel.
 func TestAttack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -163,8 +163,8 @@ func TestAttack(t *testing.T) {
 	}
 }
 
-// A key that comes just as often as the threshold says, and one that does so
-// every other second, change little.
+// Claims hold for a key that comes exactly as often as the threshold, and for one that does so
+// every other second.
 func TestSteady(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -188,7 +188,7 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// The log that is part of the repository.
+// Claims hold for the log in the repository.
 func TestDemoLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

@@ -1,6 +1,6 @@
 //go:build !race
 
-// What runs in one goroutine has no races, and takes long with their detector.
+// These tests run in one goroutine: they have no races, and are slow under the race detector.
 
 package claims
 
@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// randomClocks are those of some instances: off a little or much, running away, or set.
+// randomClocks returns the clocks of some instances: slightly or far off, drifting, or set in
+// between.
 func randomClocks(t *rapid.T, instances int) (clocks []Clock) {
 	for range rapid.IntRange(1, instances).Draw(t, "off") {
 		c := Clock{
@@ -22,7 +23,7 @@ func randomClocks(t *rapid.T, instances int) (clocks []Clock) {
 		if rapid.Bool().Draw(t, "slow") {
 			c.Ahead = -c.Ahead
 		}
-		// Back by more than may lie between two packets.
+		// It may go back by more than the time between two packets.
 		c.Set = rapid.SampledFrom([]time.Duration{0, 0, 3 * time.Second, time.Hour, -time.Minute, -time.Hour}).Draw(t, "set")
 		c.At = time.Duration(rapid.IntRange(100, 15_000).Draw(t, "at")) * time.Millisecond
 		clocks = append(clocks, c)
@@ -30,7 +31,7 @@ func randomClocks(t *rapid.T, instances int) (clocks []Clock) {
 	return clocks
 }
 
-// Whatever the instances' clocks, the claims hold by the aggregator's.
+// The claims hold by the aggregator's clock, whatever the clocks of the instances.
 func TestClocks(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// jumpsUnderAttack are 32 keys that go from 5 to 160 requests a second among values that an
-// attacker invents.
+// jumpsUnderAttack is a run in which 32 keys jump from 5 to 160 requests a second among values
+// that an attacker invents.
 type jumpsUnderAttack struct {
 	values  int // of the attacker, a second
 	pool    int // how many there are before they come again; 0: each comes once
@@ -29,8 +29,8 @@ const (
 	jumpsLength = jumpsAfter + 4*second
 )
 
-// run returns when each of the keys was found, as the time since the jump, and the keys that
-// are hot without having jumped.
+// run returns how long after its jump each key was found, and the keys that were found hot
+// without a jump.
 func (j jumpsUnderAttack) run(t *testing.T) (found map[string]time.Duration, wrong []string) {
 	t.Helper()
 	th := exact.NewThreshold(100, time.Second)
@@ -85,8 +85,8 @@ func (j jumpsUnderAttack) run(t *testing.T) (found map[string]time.Duration, wro
 }
 
 // A jump is found among the values that an attacker invents although packets are lost, late,
-// doubled and overtake each other: what is missing of the time before the jump is known by a
-// part of the keys.
+// doubled and out of order. The counts missing from the time before the jump are known by bucket,
+// and each bucket has only a part of the keys.
 func TestJumpsAreFoundUnderAttack(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -128,10 +128,10 @@ func TestJumpsAreFoundUnderAttack(t *testing.T) {
 	}
 }
 
-// Kafka loses nothing, but an instance drops records while its queue is full, and says so in
-// those that follow. What it dropped can be of any key, and makes baselines too high to be
-// certain of a jump for as long as it is in them; it makes no false jump. After that jumps are
-// found again.
+// Kafka loses nothing, but an instance drops records while its queue is full, and reports that in
+// later ones. A dropped count can belong to any key. While dropped counts are in the baselines,
+// these are too high to be certain of a jump, but cause no false one. After that jumps are found
+// again.
 func TestJumpsAfterKafkaDrops(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -9,10 +9,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// arrived is a count that has arrived, where it is counted.
+// arrived is a count that has arrived, with the time for which it is counted.
 type arrived struct{ when, n int64 }
 
-// hearing is a detector, with what arrives of each key.
+// hearing is a detector that records the counts that arrive for each key.
 type hearing struct {
 	*aggregator.Detector
 	heard map[rules.Key][]arrived
@@ -37,12 +37,12 @@ func (h hearing) hear(c decode.Count) {
 	h.heard[key] = append(h.heard[key], arrived{c.When.UnixNano(), c.N})
 }
 
-// jumps reports whether a key has jumped in some window that holds an event. The exact
-// count looks at the window that ends with the pane of a request. A request that arrives
-// later is looked at in the pane of its arrival, too, and there the baseline has moved on.
+// jumps reports whether a key has jumped in some window that holds an event. The exact count
+// looks at the window that ends with the pane of a request. A request that arrives later is also
+// looked at in the pane of its arrival, when the baseline has moved on.
 //
-// Counts that a collector held back for as long as a window, and then dropped, are part of
-// no baseline.
+// Counts that a collector held back for as long as a window, and then dropped, are part of no
+// baseline.
 func (k *kinds) jumps(rule int, key string, e found) bool {
 	t := k.Rules[rule].Hot[0]
 	if t.Kind != "jump" {
@@ -63,7 +63,7 @@ func (k *kinds) jumps(rule int, key string, e found) bool {
 	return false
 }
 
-// aged returns how many requests for a key of a span of time had not arrived at an event and
+// aged returns how many requests for a key in a span of time had not arrived at an event and
 // never will.
 func (k *kinds) aged(rule int, key string, e found, from, to int64) (n int64) {
 	for _, at := range k.asked[rule][key] {
@@ -83,8 +83,8 @@ func (k *kinds) aged(rule int, key string, e found, from, to int64) (n int64) {
 	return min(n, most)
 }
 
-// without returns the exact count of the requests for a key, but for the first n from an
-// instant on.
+// without returns the exact count of a key's requests, leaving out the first n from an instant
+// on.
 func (k *kinds) without(rule int, key string, from, n int64) *exact.Counter {
 	c := exact.NewCounter(k.Rules[rule])
 	c.Tick(k.began - quiet)

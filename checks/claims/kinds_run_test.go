@@ -1,6 +1,6 @@
 //go:build !race
 
-// What runs in one goroutine has no races, and takes long with their detector.
+// These runs take one goroutine: they have no races, and are slow under the race detector.
 
 package claims
 
@@ -25,9 +25,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// KindsCase is a run of rules of any kind, as a file has them, beside the exact count of
-// the same requests: what is hot by a threshold that compares keys with others, or with
-// what they were, is so whatever is held back or lost. Claims of bounds are those of Case.
+// KindsCase is a run of rules of any kind, written as in a file, and the exact count of the same
+// requests. A key that is found hot by a threshold that compares it with other keys, or with its
+// own past, is truly so, whatever is held back or lost. For claims about bounds see [Case].
 type KindsCase struct {
 	Rules     []exact.Rule
 	Instances int
@@ -35,27 +35,27 @@ type KindsCase struct {
 	Network   Network
 	Length    time.Duration
 	Seed      uint64
-	// Requests are those that come in 10 ms, the one of a number.
+	// Requests calls add for each request of the 10 ms with that number.
 	Requests func(random *rand.Rand, number int64, add func(target string))
-	// InARow says that several packets in a row can be lost.
+	// InARow allows the loss of several packets in a row.
 	InARow bool
-	// Kafka delivers what comes through, in order: nothing is stated by bucket.
+	// Kafka delivers the packets that get through in order, and without their buckets.
 	Kafka bool
-	// Dropped is how much of what is sent at an instant, since the first, finds the queue full.
+	// Dropped returns the share of records that find the queue full, by the time since the first.
 	Dropped func(at time.Duration) float64
-	// Tail is asked for at each instance in the second after the end, so that what was lost
-	// last is missed.
+	// Tail is requested at each instance in the second after the end, so that the last losses are
+	// noticed.
 	Tail string
 }
 
-// KindsResult is what became of each rule's keys.
+// KindsResult holds the hot keys of each rule.
 type KindsResult struct {
 	Exact, Found []map[string]bool // keys that were hot, by rule
 	Wrong        []string          // hot when the exact count was not near it, or cool too early
 	Lost         int64             // packets
 }
 
-// step is how far requests are apart, quiet the time without any before the first.
+// step is the time between requests, quiet the time without any before the first.
 const (
 	step  = int64(10 * time.Millisecond)
 	quiet = 60 * second
@@ -68,7 +68,7 @@ func RunKinds(ctx context.Context, c KindsCase) (KindsResult, error) {
 		return KindsResult{}, err
 	}
 	began := k.began
-	// Both have seen all of the first baselines, when nothing came.
+	// Both counters have seen all of the first baselines, in which nothing arrived.
 	k.deliver(began - quiet)
 	for _, counter := range k.counters {
 		counter.Tick(began - quiet)
@@ -106,7 +106,7 @@ func RunKinds(ctx context.Context, c KindsCase) (KindsResult, error) {
 	return k.result(), nil
 }
 
-// kinds is a case as it runs.
+// kinds is a running case.
 type kinds struct {
 	KindsCase
 	collectors []*collector.Collector
@@ -131,7 +131,7 @@ type kinds struct {
 	asked     []map[string][]int64 // when each key was asked for, by rule
 }
 
-// found is an event that the aggregator published.
+// found is an event that the aggregator published, with the counts that it had received.
 type found struct {
 	exact.Event
 	heard []arrived // counts of the key that had arrived
@@ -174,7 +174,7 @@ func newKinds(c KindsCase) (*kinds, error) {
 	return k, nil
 }
 
-// request counts one at an instance, and exactly.
+// request counts one request at an instance and in the exact count.
 func (k *kinds) request(at int64, instance int, target string) {
 	keys := make(map[string][]string, 1)
 	for i, rule := range k.Rules {
@@ -216,21 +216,21 @@ func (k *kinds) flush(from, at int64) {
 type kindsTap struct {
 	*kinds
 	instance int
-	// The next packet comes through, because the one before was lost: a receiver notices a
-	// loss when the next packet arrives, and it should arrive within the lag. Not so InARow.
+	// The next packet always arrives after a loss, unless InARow is set: a receiver notices a
+	// loss when the next packet arrives, and that should be within the lag.
 	through bool
 	first   int64 // when the first packet was sent
 }
 
-// Send takes a packet.
+// Send puts a packet on the network, unless it is lost or dropped.
 func (t *kindsTap) Send(packet []byte) (int, error) {
 	k := t.kinds
 	copies := 1
 	if t.first == 0 {
 		t.first = k.now
 	}
-	// Nothing is known of what an instance sent before it was first heard of: its packets come
-	// through until that must have been.
+	// An aggregator does not learn of packets that an instance sent before the first one that
+	// arrives. So all packets get through until the first one must have arrived.
 	through := t.through || k.now <= t.first+int64(k.Network.Most)
 	t.through = false
 	switch {
@@ -255,14 +255,14 @@ func (t *kindsTap) Send(packet []byte) (int, error) {
 	return len(packet), nil
 }
 
-// Close belongs to Send.
+// Close does nothing. Send needs it for its interface.
 func (t *kindsTap) Close() error { return nil }
 
 func packetOf(bytes []byte, arrives int64, order uint64) packet {
 	return packet{arrives: arrives, order: order, bytes: append([]byte(nil), bytes...)}
 }
 
-// deliver gives the aggregator what arrives up to an instant.
+// deliver passes the packets that arrive up to an instant to the aggregator.
 func (k *kinds) deliver(until int64) {
 	for k.flight.Len() > 0 && k.flight[0].arrives <= until {
 		p := heap.Pop(&k.flight).(packet)
@@ -329,7 +329,7 @@ func (k *kinds) Suspects(_ int, suspects []rules.Hot) {
 // Instances implements [aggregator.Publisher].
 func (k *kinds) Instances([]rules.Instance) {}
 
-// result holds what was found against the exact count.
+// result compares the published events with the exact count.
 func (k *kinds) result() (r KindsResult) {
 	r.Lost = k.lost
 	for i, c := range k.counters {
@@ -356,8 +356,8 @@ func (k *kinds) result() (r KindsResult) {
 	return r
 }
 
-// near reports whether a key was hot at an instant by the exact count, or became so within
-// a window: what is held back is placed where its oldest part is.
+// near reports whether a key was hot at an instant by the exact count, or became hot within a
+// window after it. Counts that are held back are placed at the time of their oldest part.
 func near(events []exact.Event, at, window int64) bool {
 	for i, e := range events {
 		if e.Hot && e.At-window <= at && (i+1 == len(events) || at <= events[i+1].At) {
@@ -367,5 +367,5 @@ func near(events []exact.Event, at, window int64) bool {
 	return false
 }
 
-// paneOf is the width of a window's panes.
+// paneOf returns the width of a window's panes.
 func paneOf(d time.Duration) int64 { return Rule{D: d}.width() }

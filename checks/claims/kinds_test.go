@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/checks/exact"
 )
 
-// floodOfAllKinds has some keys that are hot by a rule of each kind, beside a flood of
-// values that come once, so many a second.
+// floodOfAllKinds returns requests for some keys that are hot by a rule of each kind, in a flood
+// of so many values a second that come once.
 func floodOfAllKinds(flood int) func(random *rand.Rand, number int64, add func(target string)) {
 	once := 0
 	return func(random *rand.Rand, number int64, add func(target string)) {
@@ -44,7 +44,7 @@ func floodOfAllKinds(flood int) func(random *rand.Rand, number int64, add func(t
 	}
 }
 
-// allKinds is a rule for each kind of threshold.
+// allKinds returns a rule for each kind of threshold.
 func allKinds() (rules []exact.Rule) {
 	of := func(kind string, n int64, change func(t *exact.Threshold)) {
 		t := exact.NewThreshold(n, time.Second)
@@ -59,8 +59,8 @@ func allKinds() (rules []exact.Rule) {
 	return rules
 }
 
-// A flood of distinct values, under a budget of lines, hides none that is hot, of whatever
-// kind; and none is hot by it.
+// A flood of distinct values, under a budget of lines, hides no key that is hot by any kind of
+// threshold, and makes none hot.
 func TestAFloodBlindsNoKind(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -92,15 +92,16 @@ func blindsNoKind(t *testing.T, flood int, network Network) {
 			}
 		}
 		t.Logf("%s: %d of %d missed", rule.Hot[0].Name(), missed, len(r.Exact[i]))
-		// What is lost of a flood may be of any key: more than these jumps are.
+		// The lost counts of a flood may belong to any key. They are more than the counts of
+		// these jumps.
 		if hidden := rule.Hot[0].Kind == "jump" && flood > 0 && network.Lost > 0; missed > 0 && !hidden {
 			t.Errorf("%s: %d of %d missed", rule.Hot[0].Name(), missed, len(r.Exact[i]))
 		}
 	}
 }
 
-// Whatever comes and is held back, lost or late, no key is hot by any kind of threshold
-// that is not by the exact count, nor cool before.
+// Whatever arrives, and whatever is held back, lost or late, no key is hot by any kind of
+// threshold unless it is by the exact count, and none cools earlier.
 func TestRandomKinds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,9 +9,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// The traces that are not part of the repository, as far as they span minutes and
-// not days; cmd/verifyclaims has all. The race detector has little to find in what
-// is one goroutine, and takes long over these.
+// The traces that are not in the repository, if they span minutes and not days; cmd/verifyclaims
+// has all. The race detector finds little in a single goroutine and makes these slow.
 func TestTracesOfMinutes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -25,7 +24,7 @@ func TestTracesOfMinutes(t *testing.T) {
 	}
 }
 
-// A flood that is many times as large as what the budget of lines has room for.
+// A flood that is many times as large as the budget of lines hides no hot key either.
 func TestALargeFloodBlindsNoKind(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

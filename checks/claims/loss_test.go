@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// What is lost on the way is made up for: of hot keys nearly all bounds are known and
-// worth something, and they cool when they would without loss. Other tests lose packets
-// under the race detector, which takes twenty times as long over these and has little to
-// find in one goroutine.
+// Later packets make up for lost ones. Nearly all bounds of hot keys are known and narrow, and
+// keys cool when they would without loss. Other tests lose packets under the race detector, which
+// would make these twenty times as slow and finds little in a single goroutine.
 func TestLossHeals(t *testing.T) {
 	t.Parallel()
 	for _, instances := range []int{10, 100} {
@@ -35,10 +34,10 @@ func TestLossHeals(t *testing.T) {
 					Name: "flat and hot", Stream: FlatAndHot(size, 30, 150), Rules: rules,
 					Instances: instances, Keys: 1 << 13, Memory: 16 * megabyte, Parts: 2, Lines: 2000, Network: network, Seed: 1,
 				})
-				// What is lost twice in a row is told after the lag: with a hundred instances
-				// that is the case of one of them more often than of one among ten. The next
-				// packet that comes tells of it, and not from when on it was, as others of the
-				// flush that came last may be lost, too: so a window that lacks nothing may seem to.
+				// A second loss in a row becomes known after the lag. With a hundred instances
+				// that happens to one of them more often than with ten. The next packet that
+				// arrives reveals the loss but not its beginning, as other packets of the last
+				// flush may be lost, too. So a window that is complete may seem to lack counts.
 				most := r.Windows/100 + int64(network.Lost*float64(r.Windows))
 				if r.Windows < 300 || r.Vague > most {
 					t.Errorf("of %d windows the bounds of %d are not known, or worth nothing", r.Windows, r.Vague)

@@ -13,7 +13,7 @@ import (
 
 var testContext = context.Background()
 
-// The reference says what adding up all events by their times does.
+// The reference gives the same counts as adding up all events by their times.
 func TestReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SampledFrom([]time.Duration{time.Second, 1300 * time.Millisecond, 10 * time.Second, time.Minute}).Draw(t, "window")
@@ -72,9 +72,9 @@ func TestReference(t *testing.T) {
 	})
 }
 
-// A judge that is told something wrong says so, and what.
+// A judge names each claim that a wrong publication breaks.
 func TestJudgeFindsWhatIsWrong(t *testing.T) {
-	// One key, 10 in each tenth of the first second.
+	// One key, 10 requests in each tenth of the first second.
 	rule := NewRule(50, time.Second, time.Second)
 	hot := rules.Hot{Key: rules.Key{Rule: "r0", Text: "GET /search?q=0"}, Low: 50, High: 50, Since: time.Unix(0, epoch+second/2-1)}
 	cool := rules.Hot{Key: hot.Key, Until: time.Unix(0, epoch+3*second)}
@@ -151,7 +151,7 @@ func tell(j *judge, all []rules.Hot) {
 	}
 }
 
-// Draws follow the weights.
+// Values are drawn as often as their weights say.
 func TestZipf(t *testing.T) {
 	s, err := Zipf(Size{Rate: 1e6, Keys: 100, Instances: 3, Length: time.Second}, 1)(1)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/collector"
 )
 
-// Collectors that flush by themselves, urgent keys each 5 ms: all claims hold,
-// and keys are hot within milliseconds of the count that reaches the threshold.
+// With collectors that flush on their own, urgent keys each 5 ms, all claims hold. Keys are hot
+// within milliseconds of the count that reaches the threshold.
 func TestUrgent(t *testing.T) {
 	size := Size{Rate: 4000, Keys: 3000, Instances: 4, Length: 1500 * time.Millisecond}
 	rule := NewRule(200, time.Second, time.Second/2)
@@ -19,7 +19,7 @@ func TestUrgent(t *testing.T) {
 		stream func(uint64) (Stream, error)
 		within time.Duration
 	}{
-		// 1,000 a second reach 200 after 200 ms.
+		// A key with 1,000 a second reaches 200 after 200 ms.
 		"flat and hot": {FlatAndHot(size, 10, 1000), 200*time.Millisecond + 25*time.Millisecond},
 		"flood":        {Flood(size, 10, 1000, true), 200*time.Millisecond + 25*time.Millisecond},
 		"zipf":         {Zipf(size, 1), 0},
@@ -41,7 +41,7 @@ func TestUrgent(t *testing.T) {
 	}
 }
 
-// lives runs a case with collectors that flush by themselves.
+// lives runs a case with collectors that flush on their own.
 func lives(t *testing.T, c Case) {
 	r := &run{Case: c, keys: make(map[uint64]int32), live: &live{
 		step: int64(2 * time.Millisecond),

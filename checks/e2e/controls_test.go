@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// operate runs a command of an operator and returns what it prints as JSON.
+// operate runs an operator's command and decodes its JSON output into into.
 func (f *fleet) operate(into any, args ...string) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
@@ -65,8 +65,8 @@ func (f *fleet) awaitListed(apis []*api) {
 	})
 }
 
-// What an operator says is obeyed by all instances within a second, hot or not, lasts while
-// Redis is away, and ends when the operator ends it. Nobody else is touched.
+// All instances obey a control within a second, whether its key is hot or not. It lasts while
+// Redis is unavailable and ends when the operator releases it. No other key is affected.
 func TestControls(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
@@ -75,7 +75,7 @@ func TestControls(t *testing.T) {
 	within(t, patience, "the aggregator ready", daemon.ready)
 	f.awaitListed(apis)
 
-	// A control is obeyed within a second of the command, which has its own time.
+	// Obeying a control takes at most a second, not counting the time of the command.
 	const obeyed = time.Second
 	f.control("block", "search-terms GET /search?q=tablet", "--for", "10m", "--why", "scraper")
 	t.Logf("blocked everywhere %v after the command", f.awaitStatus(obeyed, apis, "tablet", http.StatusForbidden))
@@ -94,7 +94,7 @@ func TestControls(t *testing.T) {
 
 	f.control("release", "search-terms GET /search?q=tablet")
 	t.Logf("released everywhere %v after the command", f.awaitStatus(obeyed, apis, "tablet", http.StatusOK))
-	// Pinned, it is held to the limit of hot keys though it is not hot.
+	// A pinned key is held to the limit of hot keys though it is not hot.
 	f.control("pin", "search-terms GET /search?q=tablet", "--for", "10m")
 	t.Logf("pinned everywhere %v after the command", f.awaitStatus(obeyed, apis, "tablet", http.StatusTooManyRequests))
 	f.control("allow", "search-terms GET /search?q=tablet", "--for", "10m")
@@ -110,8 +110,8 @@ func TestControls(t *testing.T) {
 	})
 }
 
-// Controls hold while aggregators and instances die and come back, end when they are due, and are
-// released while no aggregator is there.
+// Controls survive restarts of aggregators and instances, expire when they are due, and can be
+// released while no aggregator runs.
 func TestControlsOutlastRestarts(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)

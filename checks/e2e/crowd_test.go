@@ -27,18 +27,17 @@ const (
 `
 )
 
-// What a crowd asks for, per second over all instances, of which none reaches the
-// threshold alone.
+// The crowd's rates per second over all instances. No instance alone reaches the threshold.
 const (
 	hotRate   = 42
-	coldRate  = 300 // of all cold terms together, in turn
+	coldRate  = 300 // all cold terms together, one after the other
 	coldTerms = 300
 )
 
-// tide is how long a term of the tides is asked for, and then is not.
+// tide is how long a term of the tides is requested, and then how long it is not.
 const tide = 5 * time.Second
 
-// kind is how often a term is asked for.
+// kind is how often a term is requested.
 type kind int
 
 const (
@@ -47,20 +46,19 @@ const (
 	cold               // far below
 )
 
-// term is a search term, and when it was asked for.
+// term is a search term and the times at which it was requested.
 type term struct {
 	name, member string
 	kind         kind
 	partition    int32
-	phase        time.Duration // of a tidal one
+	phase        time.Duration // offset of a tidal term
 
 	mu   sync.Mutex
 	asks []answer
 }
 
-// crowd is known traffic on all instances: what is hot in truth can be reckoned
-// from it at any time. Beside it runs a control: the same flow of one term to a
-// server without hotparam.
+// crowd is known traffic on all instances, from which the truly hot keys at any time can be
+// computed. A control runs in parallel: the same flow of one term to a server without hotparam.
 type crowd struct {
 	t       *testing.T
 	began   time.Time
@@ -100,7 +98,7 @@ func newTerm(name string, kind kind) *term {
 	}
 }
 
-// of are the terms of a kind.
+// of returns the terms of a kind.
 func (c *crowd) of(kind kind) []*term {
 	var of []*term
 	for _, x := range c.terms {
@@ -111,7 +109,7 @@ func (c *crowd) of(kind kind) []*term {
 	return of
 }
 
-// begin lets the crowd in.
+// begin starts the traffic.
 func (c *crowd) begin(f *fleet, apis []*api, control string) {
 	c.began = time.Now()
 	c.control = &flow{name: "control", url: control, perSecond: 100}
@@ -124,15 +122,15 @@ func (c *crowd) begin(f *fleet, apis []*api, control string) {
 			}
 		}
 		work = append(work, func(ctx context.Context) {
-			// Each begins elsewhere, so that nobody asks for the same at the same time.
+			// Each instance starts at another term, so that no two request the same one at once.
 			c.visit(ctx, a, coldRate/len(apis), func(n int) *term { return colds[(n+i*coldTerms/len(apis))%coldTerms] })
 		})
 	}
 	c.stop = beside(c.t, work...)
 }
 
-// visit asks one instance for one term after the other, at a pace, until ctx ends.
-// One that is then on its way is waited for.
+// visit sends one request after the other to one instance, at a pace, until ctx ends. It waits
+// for a request in flight.
 func (c *crowd) visit(ctx context.Context, a *api, perSecond int, next func(n int) *term) {
 	begin := time.Now().Add(rand.N(time.Second / time.Duration(perSecond))) // or all would come at once
 	keepPace(ctx, perSecond, begin, func(n int, due time.Time) {
@@ -148,17 +146,17 @@ func (c *crowd) visit(ctx context.Context, a *api, perSecond int, next func(n in
 	})
 }
 
-// wanted tells whether the term is asked for at a time.
+// wanted reports whether the term is requested at a time.
 func (x *term) wanted(at time.Duration) bool {
 	return x.kind != tidal || (at+x.phase)%(2*tide) < tide
 }
 
-// truth is when a term was asked for.
+// truth holds the times at which a term was requested.
 type truth struct {
 	sent, done []time.Duration // each in order
 }
 
-// truths are those of all terms, by member, of what was asked up to now.
+// truths returns the requests of all terms so far, by member.
 func (c *crowd) truths() map[string]*truth {
 	all := make(map[string]*truth, len(c.terms))
 	for _, x := range c.terms {
@@ -175,7 +173,7 @@ func (c *crowd) truths() map[string]*truth {
 	return all
 }
 
-// asked is how much was asked for in [from, to).
+// asked returns the number of requests in [from, to).
 func (c *crowd) asked(from, to time.Duration) (sum int) {
 	for _, tr := range c.truths() {
 		sum += below(tr.sent, to) - below(tr.sent, from)
@@ -183,8 +181,7 @@ func (c *crowd) asked(from, to time.Duration) (sum int) {
 	return sum
 }
 
-// least is how many requests were surely counted in [from, to), most how many may
-// have been.
+// least returns how many requests were surely counted in [from, to), most how many may have been.
 func (tr *truth) least(from, to time.Duration) int {
 	return max(0, below(tr.done, to)-below(tr.sent, from))
 }
@@ -196,14 +193,13 @@ func below(sorted []time.Duration, bound time.Duration) int {
 	return n
 }
 
-// The margins of what is hot in truth: between them either is right.
+// Margins of certainty: a key with a count between them may be hot or not.
 const (
 	surelyHot  = crowdThreshold * 5 / 4
 	surelyCool = crowdExit * 4 / 5
 )
 
-// everyWindow tells whether ok holds for all windows of a second that end in
-// [from, to].
+// everyWindow reports whether ok holds for all windows of a second that end in [from, to].
 func everyWindow(from, to time.Duration, ok func(begin, end time.Duration) bool) bool {
 	for end := to; end >= from; end -= 50 * time.Millisecond {
 		if !ok(end-time.Second, end) {
@@ -213,8 +209,8 @@ func everyWindow(from, to time.Duration, ok func(begin, end time.Duration) bool)
 	return true
 }
 
-// hotSince tells whether a term was hot beyond doubt for the time before at,
-// coolSince whether it was cool.
+// hotSince reports whether a term was hot beyond doubt for the time before at, coolSince whether
+// it was cool.
 func (tr *truth) hotSince(at, before time.Duration) bool {
 	return everyWindow(at-before, at, func(begin, end time.Duration) bool { return tr.least(begin, end) >= surelyHot })
 }
@@ -224,13 +220,13 @@ func (tr *truth) coolSince(at, before time.Duration) bool {
 }
 
 // staysHot reports whether no window within the time before at was below the exit. A steady term
-// is below it if the machine is too busy to ask for it often enough.
+// can be below it if the machine is too busy to request it often enough.
 func (tr *truth) staysHot(at, before time.Duration) bool {
 	return everyWindow(at-before, at, func(begin, end time.Duration) bool { return tr.least(begin, end) >= crowdExit })
 }
 
-// judge looks at all requests since a time: none failed, no cold term was refused,
-// and none waited longer than a request elsewhere does.
+// judge checks all requests since a time: none failed, no cold term was refused, and none waited
+// longer than a request to the control does.
 func (c *crowd) judge(since time.Duration) {
 	c.t.Helper()
 	from, now := c.began.Add(since), time.Now()

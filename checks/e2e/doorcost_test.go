@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/checks/real"
 )
 
-// What `make bench-gateways` measures is what it says: the guard decides on all requests through
-// nginx that are to be asked about, and takes no time for others.
+// The figures of `make bench-gateways` are valid: the guard decides on all requests through nginx
+// that are configured to be checked, and takes no time for others.
 func TestDoorCosts(t *testing.T) {
 	t.Parallel()
 	real.NginxPath(t)

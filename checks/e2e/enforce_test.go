@@ -12,9 +12,9 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Time to enforce: from the request that reaches the threshold until the limit is
-// in force on the last instance. Counts leave an instance each 100 ms; all the rest,
-// over real Redis, is to take 50 ms at most.
+// Time to enforce: from the request that reaches the threshold until the limit is in force on the
+// last instance. Counts leave an instance each 100 ms. Everything else, over real Redis, may take
+// 50 ms.
 func TestTimeToEnforce(t *testing.T) {
 	const goal = base.FlushInterval + 50*time.Millisecond
 	f := newFleet(t, quickCommands(t), searchRule)
@@ -25,7 +25,7 @@ func TestTimeToEnforce(t *testing.T) {
 	})
 	f.crossings(apis, "warm", 3) // connections and scripts
 
-	// On a busy machine a measurement can be off: the second one counts then.
+	// On a busy machine a measurement can be off: then a second one decides.
 	for try := 1; ; try++ {
 		times := f.crossings(apis, fmt.Sprintf("try%d", try), 33)
 		slices.Sort(times)
@@ -41,14 +41,14 @@ func TestTimeToEnforce(t *testing.T) {
 	}
 }
 
-// crossings takes n keys over the threshold, one after the other, and tells for
-// each how long it took until all instances held to it.
+// crossings raises n keys over the threshold, one after the other. For each it returns how long
+// it took until all instances enforced the limit.
 func (f *fleet) crossings(apis []*api, name string, n int) []time.Duration {
 	f.t.Helper()
 	times := make([]time.Duration, n)
 	for i := range times {
-		// A key is found right behind a flush. So that the next one crosses at any
-		// time between two flushes, not always at the same:
+		// A key is found right after a flush. The wait lets the next one cross at any time
+		// between two flushes, not always at the same.
 		time.Sleep(rand.N(base.FlushInterval))
 		times[i] = f.crossing(apis, fmt.Sprintf("%s-%d", name, i))
 	}
@@ -93,7 +93,7 @@ func (f *fleet) crossing(apis []*api, q string) time.Duration {
 	return time.Since(start)
 }
 
-// histogram shows sorted times in steps of 10 ms.
+// histogram formats sorted times in steps of 10 ms.
 func histogram(times []time.Duration) string {
 	const step = 10 * time.Millisecond
 	counts := make(map[time.Duration]int)

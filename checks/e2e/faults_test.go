@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Whatever goes away, no request fails or waits for it; and when it is back, all is
-// well again by itself within recovery.
+// No outage makes a request fail or wait, and everything works again without help within recovery
+// of the outage's end.
 const recovery = 3 * time.Second
 
 // faulty is a fleet under load in which phone is hot, ready for a fault.
@@ -24,7 +24,7 @@ type faulty struct {
 	fault  time.Time
 }
 
-// upset brings the parts up, lets phone become hot and begins the fault.
+// upset starts the parts, lets phone become hot and begins the fault.
 func upset(f *fleet, apis []*api) *faulty {
 	f.t.Helper()
 	u := &faulty{fleet: f, daemon: f.startAggregator(), apis: apis}
@@ -35,7 +35,7 @@ func upset(f *fleet, apis []*api) *faulty {
 	return u
 }
 
-// recovered waits until all is well again, and judges all requests up to then.
+// recovered waits until everything works again, and checks all requests up to then.
 func (u *faulty) recovered() {
 	u.t.Helper()
 	took := u.awaitWell(recovery, u.apis, phone)
@@ -45,8 +45,8 @@ func (u *faulty) recovered() {
 	u.load.judge(u.calm, u.fault)
 }
 
-// faded waits until no instance holds to a limit any more: entries end by
-// themselves, 5s after the last heartbeat that an instance heard of.
+// faded waits until no instance enforces a limit any longer. Entries expire 5s after the last
+// heartbeat that the instance received.
 func (u *faulty) faded() {
 	u.t.Helper()
 	u.t.Logf("limits faded after %v", u.awaitCool(7*time.Second, u.apis))
@@ -63,8 +63,7 @@ func TestRedisIsKilledAndComesBackEmpty(t *testing.T) {
 	u.recovered()
 }
 
-// A Redis that hangs is worse than one that is gone: connections stay, and nothing
-// is answered.
+// A Redis that hangs is worse than a dead one: its connections stay open and never answer.
 func TestRedisHangs(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
@@ -88,14 +87,14 @@ func TestAggregatorIsKilled(t *testing.T) {
 	}
 	u.daemon.Kill()
 	u.faded()
-	// Redis is on this machine, so its clock is ours.
+	// Redis runs on this machine, so its clock is ours.
 	if late := time.Since(time.UnixMilli(info.Until)); late > 0 {
 		t.Errorf("limits faded %v after the end that Redis named", late)
 	}
 	u.daemon = f.startAggregator()
 	u.recovered()
 
-	// Asked to end, it works off what has arrived, and ends well.
+	// On SIGTERM it processes the counts that have arrived and exits with 0.
 	u.daemon.Signal(syscall.SIGTERM)
 	if code := u.daemon.Wait(); code != 0 {
 		t.Errorf("exit code after SIGTERM: %d, want 0", code)
@@ -103,8 +102,8 @@ func TestAggregatorIsKilled(t *testing.T) {
 	u.daemon.WaitFor("aggregator has drained")
 }
 
-// A key of a long window stays hot when the aggregator is killed, and when it is asked to end:
-// the next one takes the key over, and what it cannot know yet is unknown.
+// A key with a long window stays hot whether the aggregator is killed or asked to end. The next
+// one takes the key over, and its high count is unknown at first.
 func TestHotKeyOfALongWindowOutlivesTheAggregator(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), strings.Replace(searchRule, "100/s", "100/1m", 1))
@@ -135,7 +134,7 @@ func TestHotKeyOfALongWindowOutlivesTheAggregator(t *testing.T) {
 	}
 }
 
-// The link between the instances and Redis breaks, then eats all that is sent.
+// The link between the instances and Redis breaks, then swallows all that is sent.
 func TestLinkToRedis(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []struct {
@@ -161,8 +160,8 @@ func TestLinkToRedis(t *testing.T) {
 	}
 }
 
-// A link that is silent for a moment leaves dead connections behind, of which
-// nobody tells. What is hot meanwhile must be known soon after all the same.
+// A link that is silent for a moment leaves dead connections behind, without an error on either
+// side. A key that becomes hot in that time must still be known soon after.
 func TestLinkToRedisIsSilentForAMoment(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
@@ -178,8 +177,7 @@ func TestLinkToRedisIsSilentForAMoment(t *testing.T) {
 	before = failures()
 	f.awaitHot(recovery, u.apis, "search-terms GET /search?q=boat")
 
-	// The subscription that died is given up, and another one made: changes are
-	// pushed again.
+	// The dead subscription is replaced, and changes are pushed again.
 	took := within(t, 2*recovery, "the dead subscription is given up", func() bool { return failures() > before })
 	within(t, recovery, "connected", func() bool { return behind[0].look().Watcher.Connected })
 	pushes := behind[0].look().Watcher.Pushes
@@ -189,7 +187,7 @@ func TestLinkToRedisIsSilentForAMoment(t *testing.T) {
 	u.recovered()
 }
 
-// Counts of all instances are lost on the way.
+// Counts of all instances are lost on the link to the aggregator.
 func TestLinkToAggregator(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
@@ -197,7 +195,7 @@ func TestLinkToAggregator(t *testing.T) {
 	behind := f.over(link.Addr(), f.redis.Addr())
 	u := upset(f, []*api{f.startAPIOver(behind), f.startAPIOver(behind)})
 	link.SetCut(true)
-	u.faded() // nobody counts, so phone cools
+	u.faded() // no counts arrive, so phone cools
 	link.SetCut(false)
 	u.recovered()
 	if lost := u.daemon.metric("hotparam_statsd_lost_packets_total"); lost == 0 {
@@ -205,7 +203,7 @@ func TestLinkToAggregator(t *testing.T) {
 	}
 }
 
-// The parts may come up in any order: here each before what it needs.
+// The parts may start in any order. Here each starts before the parts that it needs.
 func TestAnyOrderOfStart(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)

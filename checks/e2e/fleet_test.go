@@ -24,8 +24,8 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// The rule that most tests use: hot at 100 per second over all instances, then
-// held to 10 per second on each. A hot key cools soon.
+// The rule that most tests use: hot at 100 per second over all instances, then held to 10 per
+// second on each. A hot key cools soon.
 const (
 	threshold = 100
 	limit     = 10
@@ -41,8 +41,8 @@ const (
 	phone = "search-terms GET /search?q=phone"
 )
 
-// fleet is one Redis with what is started around it. All of it belongs to one
-// test and stops with it.
+// fleet is one Redis with the processes started around it. All of it belongs to one test and
+// stops with it.
 type fleet struct {
 	t      *testing.T
 	bin    programs
@@ -52,15 +52,15 @@ type fleet struct {
 	http   *http.Client
 
 	rules     string
-	sections  func() string // what a process's file says beside the namespace and the rules
-	variables []string      // of the instances' environment
+	sections  func() string // sections of a process's file other than the namespace and the rules
+	variables []string      // added to the instances' environment
 	memory    string
 	statsd    string // where the aggregator listens
 
 	redisURL string
-	owner    string        // who publishes phone
-	beat     time.Duration // how long a heartbeat is good for
-	settles  time.Duration // for how long after a beginning keys may be hot longer than coolWithin
+	owner    string        // publisher of phone
+	beat     time.Duration // lifetime of a heartbeat
+	settles  time.Duration // time after the start in which keys may stay hot longer than coolWithin
 }
 
 // newFleet returns a fleet whose counts travel by StatsD.
@@ -73,7 +73,7 @@ func newFleet(t *testing.T, bin programs, rules string) *fleet {
 	return f
 }
 
-// newFleetOn returns a fleet whose Redis, and the way of whose counts, is the caller's doing.
+// newFleetOn returns a fleet on the caller's Redis. The caller also decides how counts travel.
 func newFleetOn(t *testing.T, bin programs, rules, redisURL string) *fleet {
 	t.Helper()
 	f := &fleet{
@@ -97,7 +97,8 @@ func newFleetOn(t *testing.T, bin programs, rules, redisURL string) *fleet {
 	return f
 }
 
-// over returns the sections of a process that finds the others at these addresses.
+// over returns the configuration sections of a process that reaches the others at these
+// addresses.
 func (f *fleet) over(statsd, redisAddr string) string {
 	return fmt.Sprintf(`aggregator: {listen: %q, redis: "redis://%s/0", http: "127.0.0.1:0", memory: %s}`, statsd, redisAddr, f.memory)
 }
@@ -110,7 +111,7 @@ func (f *fleet) file(sections string) (path string) {
 	return path
 }
 
-// write writes a file anew, which an operator has changed.
+// write overwrites a configuration file, as an operator does.
 func (f *fleet) write(path, sections string) {
 	f.t.Helper()
 	if err := os.WriteFile(path, []byte("namespace: shop\n"+sections+"\nrules:"+f.rules), 0o600); err != nil {
@@ -166,14 +167,14 @@ func (f *fleet) startAPIs(n int) []*api {
 	return apis
 }
 
-// start starts a process that must end well: with 0 when it is asked to end. A
-// data race ends in 66.
+// start starts a process that must exit with 0 when it is asked to end. A data race makes it exit
+// with 66.
 func (f *fleet) start(path string, args ...string) *testenv.Process {
 	f.t.Helper()
 	return f.startWith(nil, path, args...)
 }
 
-// startWith starts it with more variables in its environment.
+// startWith is like start, with more variables in the process's environment.
 func (f *fleet) startWith(variables []string, path string, args ...string) *testenv.Process {
 	f.t.Helper()
 	cmd := exec.Command(path, args...)
@@ -195,7 +196,7 @@ func (f *fleet) startWith(variables []string, path string, args ...string) *test
 	return p
 }
 
-// instance is what an API instance says of itself at /debug/hot.
+// instance is the state that an API instance shows at /debug/hot.
 type instance struct {
 	Hot       []middleware.HotKey
 	Guard     middleware.Stats
@@ -234,10 +235,10 @@ func (in *instance) holds(member string) bool {
 	return slices.ContainsFunc(in.Hot, func(h middleware.HotKey) bool { return h.Key.String() == member })
 }
 
-// search is the URL of a search at this instance.
+// search returns the URL of a search at this instance.
 func (a *api) search(q string) string { return a.url + "/search?q=" + q }
 
-// get returns the status and the body of an answer; there must be one.
+// get returns the status and the body of an answer. No answer fails the test.
 func (f *fleet) get(url string) (status int, body string) {
 	f.t.Helper()
 	res, err := f.http.Get(url)
@@ -252,7 +253,7 @@ func (f *fleet) get(url string) (status int, body string) {
 	return res.StatusCode, string(text)
 }
 
-// ready tells whether the aggregator calls itself ready.
+// ready reports whether the aggregator calls itself ready.
 func (d *daemon) ready() bool {
 	d.f.t.Helper()
 	status, body := d.f.get(d.url + "/-/ready")
@@ -262,7 +263,7 @@ func (d *daemon) ready() bool {
 	return status == http.StatusOK
 }
 
-// metric is the value of one metric, labels as they are written.
+// metric returns the value of one metric, whose labels are part of its name.
 func (d *daemon) metric(name string) float64 {
 	d.f.t.Helper()
 	_, body := d.f.get(d.url + "/metrics")
@@ -273,7 +274,7 @@ func (d *daemon) metric(name string) float64 {
 	return v
 }
 
-// patience is how long anything may take that has no time of its own.
+// patience bounds waits that have no bound of their own.
 const patience = 20 * time.Second
 
 // within is [testenv.Within].
@@ -282,7 +283,7 @@ func within(t *testing.T, limit time.Duration, what string, ok func() bool) time
 	return testenv.Within(t, limit, what, ok)
 }
 
-// all tells whether ok holds for every instance.
+// all reports whether ok holds for every instance.
 func all(apis []*api, ok func(instance) bool) bool {
 	return !slices.ContainsFunc(apis, func(a *api) bool { return !ok(a.look()) })
 }
@@ -301,8 +302,8 @@ func (f *fleet) awaitCool(limit time.Duration, apis []*api) time.Duration {
 	})
 }
 
-// awaitWell waits until Redis holds the member, and all instances follow the very
-// version that is in Redis, connected.
+// awaitWell waits until Redis holds the member and all instances are connected and follow the
+// version of the set in Redis.
 func (f *fleet) awaitWell(limit time.Duration, apis []*api, member string) time.Duration {
 	f.t.Helper()
 	return within(f.t, limit, fmt.Sprintf("%q in Redis, and all instances connected, at its version and holding to it", member), func() bool {
@@ -318,8 +319,7 @@ func (f *fleet) awaitWell(limit time.Duration, apis []*api, member string) time.
 	})
 }
 
-// sendLines sends a StatsD line so many times, each in a packet of its own, as nc
-// would.
+// sendLines sends a StatsD line so many times, each in a packet of its own, as nc would.
 func (f *fleet) sendLines(line string, times int) {
 	f.t.Helper()
 	conn, err := net.Dial("udp", f.statsd)

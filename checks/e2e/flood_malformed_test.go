@@ -15,9 +15,9 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// Packets of nonsense by all ways in, as fast as they go, for some seconds: the daemon
-// lives and stays small, counts what it could not read, and counts each good line that
-// comes among them.
+// Malformed packets arrive through all inputs, as fast as possible, for some seconds. The daemon
+// survives within its memory bound, and counts both the unreadable packets and each good line
+// among them.
 func TestFloodOfMalformedPackets(t *testing.T) {
 	f := newFleet(t, quickCommands(t), searchRule)
 	f.memory = "4MB"
@@ -29,7 +29,7 @@ func TestFloodOfMalformedPackets(t *testing.T) {
 	daemon := f.startAggregator("--listen", strings.Join(addresses, ","))
 	apis := f.startAPIs(1)
 
-	// What is sent by UDP can be dropped, so only the others' good lines are counted on.
+	// UDP packets can be dropped, so only the good lines sent the other ways must all be counted.
 	over := make(chan struct{})
 	var flooding sync.WaitGroup
 	var sent, good atomic.Int64
@@ -45,7 +45,7 @@ func TestFloodOfMalformedPackets(t *testing.T) {
 				select {
 				case <-over:
 					if conn != nil {
-						_ = conn.Close() // what was written is there
+						_ = conn.Close() // the written bytes have arrived
 					}
 					return
 				default:
@@ -99,7 +99,7 @@ func TestFloodOfMalformedPackets(t *testing.T) {
 	checkPeak(t, daemon.Process, 128<<20)
 }
 
-// nonsense is a packet that is no good count, and ends in a newline.
+// nonsense returns a packet that is no valid count and ends in a newline.
 func nonsense(rnd *rand.Rand) []byte {
 	const head = "shop.search-terms.hot_param."
 	lines := []string{

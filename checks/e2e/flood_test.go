@@ -19,9 +19,9 @@ const (
 	pipelined = 64      // requests sent before the first answer is read
 )
 
-// A flood of distinct values through one instance, as fast as it goes, and a hot
-// key that starts in its midst: every request is answered, the hot key is found and
-// limited alone, memory stays bounded, and whatever was dropped is counted.
+// One instance gets a flood of distinct values, as fast as possible, and in its midst a hot key
+// starts. Every request is answered, only the hot key is limited, memory stays bounded, and every
+// dropped count is reported.
 func TestFloodOfDistinctValues(t *testing.T) {
 	f := newFleet(t, quickCommands(t), searchRule)
 	f.memory = "4MB"
@@ -71,8 +71,8 @@ func TestFloodOfDistinctValues(t *testing.T) {
 	}
 }
 
-// checkBooks follows every request from the instance to the aggregator: each is
-// counted or told as lost, and none twice.
+// checkBooks follows every request from the instance to the aggregator: each is counted or
+// reported as lost, and none twice.
 func (f *fleet) checkBooks(daemon *daemon, a *api, requests int64) {
 	f.t.Helper()
 	var in instance
@@ -97,11 +97,11 @@ func (f *fleet) checkBooks(daemon *daemon, a *api, requests int64) {
 	}
 }
 
-// checkPeak sees that a process has never held more than so many bytes.
+// checkPeak checks that a process never held more than so many bytes.
 func checkPeak(t *testing.T, p *testenv.Process, most int64) {
 	t.Helper()
 	_, peak := p.Memory()
-	t.Logf("process %d: peak of %d MiB resident", p.PID(), peak>>20) // 0: the system does not tell
+	t.Logf("process %d: peak of %d MiB resident", p.PID(), peak>>20) // 0 if the system does not report it
 	if peak > most {
 		t.Errorf("process %d: peak of %d MiB resident, want at most %d", p.PID(), peak>>20, most>>20)
 	}
@@ -119,9 +119,8 @@ func (p *progress) done() int {
 	return p.answered
 }
 
-// flood sends a request for each number from first to last, pipelined over one
-// connection so that the client costs little beside the server. Each must be
-// answered with 200.
+// flood sends one request for each number from first to last, pipelined over one connection so
+// that the client costs little compared to the server. Each must be answered with 200.
 func (p *progress) flood(url string, first, last int) error {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
@@ -155,7 +154,7 @@ func (p *progress) flood(url string, first, last int) error {
 	return nil
 }
 
-// readOK reads one answer, which must have this status and body.
+// readOK reads one answer, which must have status 200 and this body.
 func readOK(r *bufio.Reader, body string) error {
 	status, err := r.ReadSlice('\n')
 	if err != nil {

@@ -25,15 +25,15 @@ type guarded struct {
 	quiet, hot *flow
 }
 
-// faultyGateways are the gateways whose guards are killed, stopped and slowed down. Traefik is not
-// among them: without failover.yaml it passes no requests while the guard is away.
+// faultyGateways are the gateways whose guards are killed, stopped and slowed down. Traefik is
+// not among them: without failover.yaml it passes no requests while the guard is unavailable.
 var faultyGateways = append(slices.Clone(gatewayKinds),
 	gatewayKind{"lua", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string, _ time.Duration) string {
 		return real.HAProxy28(tb).Start(tb, "gateways/haproxy/lua/haproxy.cfg", "APP="+app, "HOTPARAM_AUTH="+door).Addr
 	}})
 
 const (
-	quietRate   = 25 // requests a second of 500 values in turn, through each gateway
+	quietRate   = 25 // requests a second through each gateway, for 500 values in rotation
 	crowdRate   = 40 // of one value, which is hot at 20/s and limited to 5/s
 	crowdLimits = `
   - id: search
@@ -42,7 +42,8 @@ const (
     hot: {rate: 20/s, hold: 2s}
     limit: {rate: 5/s, burst: 5}
 `
-	// busyMachine is added to the configured timeout, since all of this runs on two processors.
+	// busyMachine is added to the configured timeout, since all processes of the test share two
+	// processors.
 	busyMachine = maxLag + time.Second
 )
 
@@ -86,9 +87,9 @@ func refusedOf(answers []answer) (n int) {
 	return n
 }
 
-// The guard of a gateway is killed, stopped and slowed down, and Redis and the aggregator go away.
-// Meanwhile every request of a quiet value passes within the timeout of the gateway's
-// configuration, and within 3 s of the fault's end the crowd's value is limited again.
+// A gateway's guard is killed, stopped and slowed down, and Redis and the aggregator fail. During
+// each fault every request of a quiet value passes within the timeout of the gateway's
+// configuration. Within 3 s of the fault's end the crowd's value is limited again.
 func TestFaultsBehindGateways(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), crowdLimits)
@@ -114,7 +115,7 @@ func TestFaultsBehindGateways(t *testing.T) {
 		name       string
 		begin, end func()
 		lasts      time.Duration
-		limits     bool // meanwhile the guard still knows the hot keys
+		limits     bool // the guard still knows the hot keys during the fault
 	}{
 		{"the guard is killed", func() { each(func(g *guarded) { g.guard.Kill() }) }, func() {
 			each((*guarded).startGuard)

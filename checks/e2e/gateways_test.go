@@ -15,8 +15,8 @@ import (
 // gatewayKind is a kind of gateway by deploy/gateways, and the door that it asks.
 type gatewayKind struct {
 	name, door string
-	timeout    time.Duration // after which a request passes, by its configuration
-	// start starts one between an application and a door, with another timeout.
+	timeout    time.Duration // configured time after which a request passes
+	// start starts a gateway between an application and a door, with another timeout.
 	start func(tb testing.TB, app, door string, timeout time.Duration) (addr string)
 }
 
@@ -41,7 +41,7 @@ var gatewayKinds = []gatewayKind{
 	}},
 }
 
-// edits are what a file of deploy/gateways says otherwise in a test.
+// edits returns the replacements that a test makes in a file of deploy/gateways.
 func edits(app, door string, timeout time.Duration) map[string]string {
 	return map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door, "50ms": timeout.String()}
 }
@@ -59,9 +59,9 @@ var traefik = gatewayKind{"traefik", "auth", 0, func(tb testing.TB, app, door st
 	return real.Traefik(tb, "traefik", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door}).Addr
 }}
 
-// A crowd comes for one of 2,000 values through two gateways of each kind, each beside a guard
-// of its own. Neither guard alone sees enough of it: the aggregator finds the value hot. From
-// then on both guards together let through exactly its limit, and no other value is touched.
+// A crowd requests one of 2,000 values through two gateways of each kind, each with a guard of
+// its own. Neither guard alone sees enough of it: the aggregator finds the value hot. From then
+// on both guards together let through exactly its limit, and no other value is affected.
 func TestCrowdBehindGateways(t *testing.T) {
 	t.Parallel()
 	kinds := append(slices.Clone(gatewayKinds), traefik)
@@ -128,7 +128,7 @@ func (c *crowdBehind) run() {
 	}
 }
 
-// others asks for values that are none of the crowd's.
+// others sends requests for values other than the crowd's.
 func (c *crowdBehind) others(from, to int) {
 	c.t.Helper()
 	for n := from; n < to; n++ {
@@ -138,7 +138,7 @@ func (c *crowdBehind) others(from, to int) {
 	}
 }
 
-// get asks the gateways in turn, and returns the status.
+// get sends a request through the gateways alternately and returns the status.
 func (c *crowdBehind) get(n int, value string) int {
 	c.t.Helper()
 	response, err := c.client.Get(fmt.Sprintf("http://%s/%s?q=%s", c.gateways[n%2], c.path, value))
@@ -173,7 +173,7 @@ func startGuards(t *testing.T, kinds []gatewayKind) []*guardOfAll {
 	return []*guardOfAll{f.startGuardOfAll(f.file(f.sections())), f.startGuardOfAll(f.file(f.sections()))}
 }
 
-// countingApp is an application that remembers when it served one value.
+// countingApp is an application that records when it served one value.
 type countingApp struct {
 	of string
 

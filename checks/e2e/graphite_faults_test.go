@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// lens stands before graphite-web, and may answer in its place.
+// lens is a proxy for graphite-web that can answer itself.
 type lens struct {
 	url  string
 	bent atomic.Pointer[http.HandlerFunc] // nil: it is clear
@@ -31,7 +31,7 @@ func newLens(t *testing.T, graphite string) *lens {
 	l := &lens{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if bent := l.bent.Load(); bent != nil {
-			_, _ = io.Copy(io.Discard, r.Body) // or nobody would notice that the client has gone
+			_, _ = io.Copy(io.Discard, r.Body) // else the server would not notice that the client has gone
 			(*bent)(w, r)
 			return
 		}
@@ -55,8 +55,8 @@ func saying(status int, text string) http.HandlerFunc {
 
 const boatSeries = "stats_counts.shop.search-terms.hot_param.GET_20_2Fsearch_3Fq=boat"
 
-// huge is a series of a term that nobody asks for, far over the threshold, with ten
-// times as many points as there are seconds to ask for.
+// huge answers with a series far over the threshold for a term without requests, with ten times
+// as many points as the seconds that were asked for.
 func huge(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	const points = 36_000
@@ -73,7 +73,7 @@ func huge(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// badAnswers are what answers can be like. Of each the log tells once.
+// badAnswers are the kinds of bad answers. Each is logged once.
 var badAnswers = []struct {
 	name   string
 	answer http.HandlerFunc
@@ -85,9 +85,9 @@ var badAnswers = []struct {
 	{"a huge series", huge},
 }
 
-// Whatever Graphite answers: what is hot stays hot while nobody knows better, nothing
-// is published by mistake, it is logged once and counted, and when Graphite is itself
-// again all goes on by itself.
+// While Graphite answers badly, hot keys stay hot, nothing is published by mistake, and the
+// failure is counted and logged once. When Graphite recovers, everything works again without
+// help.
 func TestGraphiteAnswersBadly(t *testing.T) {
 	t.Parallel()
 	f := newGraphiteFleet(t, searchRule)
@@ -133,9 +133,8 @@ func TestGraphiteAnswersBadly(t *testing.T) {
 	})
 }
 
-// The real ones die, and come back: StatsD, carbon, graphite-web. No request fails;
-// while nobody knows what is counted nothing is taken from the hot set, and then all
-// goes on by itself.
+// The real StatsD, carbon and graphite-web die and come back. No request fails. While counts are
+// unavailable no key leaves the hot set, and afterwards everything works again without help.
 func TestGraphiteDies(t *testing.T) {
 	t.Parallel()
 	f := newGraphiteFleet(t, searchRule)

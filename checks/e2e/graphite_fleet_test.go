@@ -9,22 +9,22 @@ import (
 	"github.com/hotparam/hotparam/checks/real"
 )
 
-// graphiteFleet is a fleet whose counts go the long way: to a StatsD of the original
-// make, from there to Graphite, and from there, by a job each second, to Redis.
+// graphiteFleet is a fleet whose counts travel by the original StatsD to Graphite, and from
+// there, by a job each second, to Redis.
 type graphiteFleet struct {
 	*fleet
 	graphite *real.GraphiteServer
 	counter  *real.StatsDServer
-	settings string // of section graphite
+	settings string // content of section graphite
 }
 
-// newGraphiteFleet starts all that is not ours.
+// newGraphiteFleet starts a Redis, Graphite and StatsD, and returns a fleet on them.
 func newGraphiteFleet(t *testing.T, rules string) *graphiteFleet {
 	t.Helper()
 	return newGraphiteFleetOf(t, rules, real.StatsDOptions{})
 }
 
-// newGraphiteFleetOf has a StatsD that is set otherwise.
+// newGraphiteFleetOf is like newGraphiteFleet, with options for StatsD.
 func newGraphiteFleetOf(t *testing.T, rules string, options real.StatsDOptions) *graphiteFleet {
 	t.Helper()
 	f := &graphiteFleet{fleet: newFleet(t, quickCommands(t), rules)}
@@ -41,7 +41,7 @@ graphite: %s`, f.redisURL, f.counter.Addr(), f.settings)
 	return f
 }
 
-// sum is what Graphite has of all series that the pattern names.
+// sum returns Graphite's sum over all series that match the pattern.
 func (f *graphiteFleet) sum(pattern string) int64 {
 	f.t.Helper()
 	total := 0.0
@@ -53,7 +53,7 @@ func (f *graphiteFleet) sum(pattern string) int64 {
 	return int64(total + 0.5)
 }
 
-// rush is a flash crowd, or those who ask for many terms.
+// rush is a flash crowd, or clients that request many terms.
 type rush struct {
 	flows []*flow
 	stop  func()
@@ -61,7 +61,7 @@ type rush struct {
 
 const rushRate = 270 // per second over all instances
 
-// rush asks for one term at all instances, each of which sees less of it than the threshold.
+// rush requests one term at all instances. Each sees less of it than the threshold.
 func (f *fleet) rush(apis []*api, term string) *rush {
 	r := &rush{}
 	for i, a := range apis {
@@ -73,7 +73,7 @@ func (f *fleet) rush(apis []*api, term string) *rush {
 	return r
 }
 
-// browse asks for so many terms, each seldom.
+// browse requests so many terms, each of them rarely.
 func (f *fleet) browse(apis []*api, terms, perSecond int) *rush {
 	const clients = 4
 	r := &rush{}
@@ -86,8 +86,8 @@ func (f *fleet) browse(apis []*api, terms, perSecond int) *rush {
 	return r
 }
 
-// limited is how long after its first request each instance had refused the rush;
-// false: some have not yet.
+// limited returns the time from the first request until every instance had refused the rush. It
+// returns false if some instance has not refused it yet.
 func (r *rush) limited() (time.Duration, bool) {
 	var began, last time.Time
 	for _, fl := range r.flows {

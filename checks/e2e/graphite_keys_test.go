@@ -21,11 +21,12 @@ const (
 	randomKeys = 10_000
 	keyParts   = 20 // rules, each with a share of the keys: so many questions to Graphite
 
-	// keysPatience is for some 20,000 files, on a machine that is busy with other tests.
+	// keysPatience allows for writing some 20,000 files on a machine that is busy with other
+	// tests.
 	keysPatience = 3 * time.Minute
 )
 
-// oddKeys mean something to a StatsD, to Graphite or to a file system.
+// oddKeys have a meaning to StatsD, to Graphite or to a file system.
 var oddKeys = []string{
 	".", "..", "a.b", "/", "a/b", "*", "?", "[ab]", "{a,b}", "a,b", "(a)", `"a"`, "'a'", `\`, "|", "a:1|c", "a|#t:v", ":", "@", "#", ";a=b", "a;b=c",
 	"~", "-", "--", "=", "_", "__", "_2E", "%", "%2E", "+", "&", "b=2&q=1", "b=2&b=2", " ", "  ", "a b", "\n", "\r\n", "\t", "\x00", "\xff", "\xc3", "\xed\xa0\x80",
@@ -33,16 +34,15 @@ var oddKeys = []string{
 	strings.Repeat("a", 251), strings.Repeat("a", 252), strings.Repeat(".", 83), strings.Repeat(".", 84), strings.Repeat("é", 600),
 }
 
-// sentKey is a key, and how often it was counted.
+// sentKey is a key and the number of its counts.
 type sentKey struct {
-	key   string // as it was
-	fixed string // as it is counted: whole, or cut
+	key   string // the original key
+	fixed string // the counted form: whole or cut
 	n     int64
 }
 
-// Any key, of whatever bytes, comes back from Graphite with its count: as itself, or,
-// where it is too long for a file's name, under the name that the request path knows
-// it by.
+// Any key, whatever its bytes, comes back from Graphite with its count. It has its own name or,
+// if that is too long for a file's name, the cut name that the request path uses.
 func TestRandomKeysByGraphite(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -65,7 +65,7 @@ func TestRandomKeysByGraphite(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	parts := make([]map[string]*sentKey, keyParts) // by what is counted
+	parts := make([]map[string]*sentKey, keyParts) // by the counted form
 	seen := make(map[string]bool)
 	cut := 0
 	for i := range parts {
@@ -127,7 +127,7 @@ func TestRandomKeysByGraphite(t *testing.T) {
 	}
 }
 
-// checkKeys compares what came back, encoded, with what was sent.
+// checkKeys compares the encoded keys that came back with the keys that were sent.
 func checkKeys(t *testing.T, part map[string]*sentKey, got map[string]int64) {
 	t.Helper()
 	if len(got) != len(part) {
@@ -150,8 +150,8 @@ func checkKeys(t *testing.T, part map[string]*sentKey, got map[string]int64) {
 	}
 }
 
-// checkIdentity sees that a key is cut only where it must be, and that no other key
-// can have its name.
+// checkIdentity checks that a key is cut only where it must be, and that no other key can have
+// its name.
 func checkIdentity(t *testing.T, k *sentKey) {
 	t.Helper()
 	if whole := wire.Strict.Append(nil, []byte(k.key)); len(whole) <= wire.Strict.Limit() {
@@ -164,8 +164,7 @@ func checkIdentity(t *testing.T, k *sentKey) {
 	}
 }
 
-// sendKeys counts each key some times more. It waits for StatsD, whose socket holds
-// little.
+// sendKeys counts each key some more times. It waits for StatsD, whose socket buffer is small.
 func sendKeys(t *testing.T, sink *statsdsink.Sink, counter *real.StatsDServer, random *rand.Rand, rules *rules.Rules, parts []map[string]*sentKey) {
 	t.Helper()
 	const atOnce = 250 // at most 250 packets: that many lines
@@ -191,8 +190,8 @@ func sendKeys(t *testing.T, sink *statsdsink.Sink, counter *real.StatsDServer, r
 	}
 }
 
-// randomKey is of 1 to 600 bytes: of any, of those that a query has, of letters alone
-// (which are not escaped, so these are the longest that stay whole), or of runes.
+// randomKey returns a key of 1 to 600 bytes: arbitrary bytes, bytes of a query, letters alone, or
+// runes. Letters are not escaped, so those are the longest keys that stay whole.
 func randomKey(random *rand.Rand) string {
 	const query = "abcXYZ019-_=&?./%+:|@#,; ~*{}[]()'\"\\<>^$`!\t\n"
 	const letters = "ABCXYZabcxyz0189-="

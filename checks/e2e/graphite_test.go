@@ -20,11 +20,10 @@ const (
 	phoneSeries = "stats_counts.shop.search-terms.hot_param.GET_20_2Fsearch_3Fq=phone"
 )
 
-// A flash crowd on one value among 2,000, by StatsD, Graphite and a job each second:
-// it is limited, and nothing else is; and each request is one count in Graphite. Three
-// times, or ten, each time from a clean start of everything, and each beginning at another
-// part of the second. It measures time, and StatsD drops packets that it is too slow for:
-// no other test runs beside it.
+// A flash crowd on one value among 2,000, by StatsD, Graphite and a job each second: the value is
+// limited, nothing else is, and each request is one count in Graphite. It runs three times, or
+// ten, each time from a clean start and at another part of the second. It measures time, and
+// StatsD drops packets when it is too slow: no other test may run in parallel.
 func TestFlashCrowdByGraphite(t *testing.T) {
 	const most, median = 5 * time.Second, 3 * time.Second
 	crowds := 3
@@ -48,8 +47,8 @@ func TestFlashCrowdByGraphite(t *testing.T) {
 	}
 }
 
-// flashCrowd lets a crowd come, so long after a second's traffic of others, and
-// returns how long it took until phone was limited on all instances.
+// flashCrowd starts a crowd after the other traffic has run for the given time. It returns how
+// long it took until phone was limited on all instances.
 func flashCrowd(t *testing.T, after time.Duration) time.Duration {
 	t.Helper()
 	f := newGraphiteFleet(t, searchRule)
@@ -74,8 +73,8 @@ func flashCrowd(t *testing.T, after time.Duration) time.Duration {
 	return limited
 }
 
-// checkConserved sees that each request is one count: at the instances, in Graphite,
-// and, of what the job asks for, at the daemon.
+// checkConserved checks that each request is one count at the instances and in Graphite. The
+// daemon must have one count of each request for the series that the job reads.
 func (f *graphiteFleet) checkConserved(daemon *daemon, apis []*api, others, rush *rush) {
 	t := f.t
 	t.Helper()
@@ -111,9 +110,9 @@ func (f *graphiteFleet) checkConserved(daemon *daemon, apis []*api, others, rush
 	}
 }
 
-// Hot, listed as documented, and free again once the demand is over. A StatsD that is kept
-// from its flush for a second and a half leaves seconds without a count, in which a key
-// may cool: no other test runs beside it.
+// A key becomes hot, is listed as documented, and cools when its requests end. A StatsD whose
+// flush is delayed by a second and a half leaves seconds without a count, in which a key may
+// cool: no other test may run in parallel.
 func TestHotParameterByGraphiteCools(t *testing.T) {
 	f := newGraphiteFleet(t, searchRule)
 	daemon, apis := f.startAggregator(), f.startAPIs(3)
@@ -136,7 +135,7 @@ func TestHotParameterByGraphiteCools(t *testing.T) {
 	f.checkLongKey(apis)
 }
 
-// The other names that StatsD has for a count: a key is hot by the same counts.
+// Under the other names that StatsD has for a count, a key is hot by the same counts.
 func TestGraphiteNames(t *testing.T) {
 	t.Parallel()
 	for _, names := range []struct {
@@ -161,8 +160,8 @@ func TestGraphiteNames(t *testing.T) {
 	}
 }
 
-// checkLongKey rushes for a term of any bytes, longer than Graphite has room for: it is
-// limited by its cut name, alone among those that begin as it does.
+// checkLongKey sends a rush for a term of arbitrary bytes, longer than Graphite's names. It is
+// limited by its cut name, and terms with the same beginning are not.
 func (f *graphiteFleet) checkLongKey(apis []*api) {
 	t := f.t
 	t.Helper()

@@ -41,9 +41,9 @@ var toldAs = func() map[string][]string {
 	}
 }()
 
-// Each door in turn gets ten thousand connections, half of which are silent and half send nonsense.
-// The guard keeps as many as configured, counts the others by reason, and still answers a gateway.
-// Once they are gone, it holds nothing of them.
+// Each door in turn gets ten thousand connections: half are silent and half send nonsense. The
+// guard keeps as many as configured, counts the others by reason, and still answers a gateway.
+// After they are closed, it holds no resources for them.
 func TestConnectionsFloodAGuard(t *testing.T) {
 	t.Parallel()
 	n := 10_000
@@ -108,8 +108,8 @@ func TestConnectionsFloodAGuard(t *testing.T) {
 	t.Logf("%+v before, %+v now", before, g.vitals())
 }
 
-// Each door decides on or refuses a path of 1 MiB, 10,000 descriptors and a frame of 1 MiB, and
-// counts what it refuses.
+// Each door accepts or refuses a path of 1 MiB, 10,000 descriptors and a frame of 1 MiB, and
+// counts its refusals.
 func TestHugeQuestions(t *testing.T) {
 	t.Parallel()
 	g := startGuardOfAll(t, commands(t).hotparam, guardAlone)

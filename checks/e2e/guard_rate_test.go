@@ -110,9 +110,9 @@ func (a *manyAnswers) judge(t *testing.T, name string, alone, got paced) {
 	}
 }
 
-// At 5,000 requests a second, or as many as the machine can do, every other value passes, and
-// exactly as much of the crowd's value as its limit allows: at the door for Envoy over one
-// connection, at the check door in batches, and through HAProxy.
+// The test sends 5,000 requests a second, or as many as the machine can do. Every other value
+// passes, and exactly as much of the crowd's value as its limit allows. It asks the door for
+// Envoy over one connection, the check door in batches, and through HAProxy.
 func TestManyRequestsASecond(t *testing.T) {
 	bin := quickCommands(t)
 	t.Run("rls", func(t *testing.T) {

@@ -23,7 +23,7 @@ rules:
 type slowPeer struct {
 	name, door  string
 	begin, rest []byte
-	metric      string // that counts it
+	metric      string // metric that counts the peer
 }
 
 func slowPeers() []slowPeer {
@@ -69,7 +69,7 @@ func http2Frame(kind, flags, stream byte, payload []byte) []byte {
 }
 
 // Each door cuts off peers that send a byte at a time, within a bounded time, and counts them by
-// reason. Meanwhile it answers others.
+// reason. It still answers others in that time.
 func TestSlowPeersOfAGuard(t *testing.T) {
 	t.Parallel()
 	const each = 10

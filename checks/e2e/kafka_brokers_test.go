@@ -9,9 +9,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// controller is the broker that now controls the cluster. When it dies Kafka needs
-// an election first, and the new one gives each broker a whole session anew before
-// it takes it for dead: with quickKafka that takes about three seconds.
+// controller returns the index of the broker that now controls the cluster. When it dies, Kafka
+// first needs an election, and the new controller waits a whole session before it declares a
+// broker dead. With quickKafka that takes about three seconds.
 func (f *kafkaFleet) controller() int {
 	f.t.Helper()
 	client := f.kafka.Client()
@@ -30,8 +30,8 @@ func (f *kafkaFleet) controller() int {
 	return int(res.Topics[0].Partitions[0].LeaderID) - 1
 }
 
-// awaitLeaders waits until the brokers that live agree that another one than the
-// dead leads each partition.
+// awaitLeaders waits until all live brokers agree that each partition has a leader other than the
+// dead one.
 func (f *kafkaFleet) awaitLeaders(dead int) {
 	f.t.Helper()
 	client := f.kafka.Client()
@@ -47,7 +47,7 @@ func (f *kafkaFleet) awaitLeaders(dead int) {
 	f.t.Logf("all partitions have leaders %v after broker %d died", took.Round(10*time.Millisecond), dead)
 }
 
-// allLed asks a broker.
+// allLed reports whether, as seen by a broker, each partition has a leader other than dead.
 func (f *kafkaFleet) allLed(broker *kgo.Broker, dead int) bool {
 	ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
 	defer cancel()
@@ -72,9 +72,9 @@ func (f *kafkaFleet) allLed(broker *kgo.Broker, dead int) bool {
 	return true
 }
 
-// awaitGroup waits until the brokers have shared the partitions among so many aggregators, and
-// for a little to see that they keep to it: a coordinator that was away needs a moment to
-// notice that its members' sessions are over.
+// awaitGroup waits until the brokers have assigned the partitions to so many aggregators and the
+// assignment has lasted a moment. A coordinator that was unavailable needs that moment to notice
+// that its members' sessions have ended.
 func (f *kafkaFleet) awaitGroup(members int) {
 	f.t.Helper()
 	const lasts = 500 * time.Millisecond

@@ -9,9 +9,9 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// quickKafka are the properties by which brokers soon notice that another one, or a
-// member of a group, is gone. Heartbeats must be much more frequent than the
-// session is long, and a fetch of the controllers' log alone waits half a second.
+// quickKafka are the properties with which brokers soon notice the death of a broker or a group
+// member. Heartbeats must be much more frequent than the session is long, and a fetch of the
+// controllers' log alone waits half a second.
 var quickKafka = map[string]string{
 	"group.min.session.timeout.ms":       "1000",
 	"broker.session.timeout.ms":          "2000",
@@ -20,10 +20,9 @@ var quickKafka = map[string]string{
 	"replica.fetch.backoff.ms":           "100",
 }
 
-// Whatever goes away, what is hot stays so, and what changes is right again within
-// recovery. Nothing is counted twice, and what is lost is told. It does not run in parallel with
-// other tests: three brokers keep a machine busy. All faults, on six instances, take minutes: see
-// [atLength].
+// During any fault hot keys stay hot, and changes are right again within recovery. Nothing is
+// counted twice, and losses are reported. The test does not run in parallel with others: three
+// brokers keep a machine busy. All faults, on six instances, take minutes: see [atLength].
 func TestKafkaFaults(t *testing.T) {
 	_ = quickCommands(t) // it may skip
 	kafka := real.Kafka(t, real.KafkaConfig{Brokers: 3, Properties: quickKafka})
@@ -80,7 +79,7 @@ func TestKafkaFaults(t *testing.T) {
 		s.suffer(fault{
 			name: "the controller is killed",
 			begin: func() {
-				// The others are a little behind: what it alone has is lost.
+				// The other brokers lag a little: records that only the leader has are lost.
 				others := []int{(broker + 1) % 3, (broker + 2) % 3}
 				for _, i := range others {
 					kafka.Pause(i)
@@ -99,7 +98,7 @@ func TestKafkaFaults(t *testing.T) {
 	})
 }
 
-// pauseAndGoOn has an aggregator stand still for so long that others take over what it has.
+// pauseAndGoOn pauses an aggregator until others have taken over its partitions.
 func (f *kafkaFleet) pauseAndGoOn(s *story, aggregator *daemon, pass time.Duration) {
 	f.t.Helper()
 	before := f.takeovers()
@@ -110,7 +109,7 @@ func (f *kafkaFleet) pauseAndGoOn(s *story, aggregator *daemon, pass time.Durati
 	s.suffer(fault{name: "it goes on", begin: func() { aggregator.Signal(syscall.SIGCONT) }, pass: 5 * time.Second})
 }
 
-// takeovers is how often partitions were taken over, all together.
+// takeovers returns how often partitions were taken over, over all aggregators.
 func (f *kafkaFleet) takeovers() (sum int64) {
 	f.t.Helper()
 	for _, epoch := range epochs(f.client.HGetAll(f.t.Context(), f.layout.Owners).Val()) {
@@ -119,8 +118,7 @@ func (f *kafkaFleet) takeovers() (sum int64) {
 	return sum
 }
 
-// countOnce sees that the aggregators together count what is asked for, once, while
-// nothing is at fault.
+// countOnce checks that, without a fault, the aggregators together count each request once.
 func (f *kafkaFleet) countOnce(s *story, aggregators []*daemon) {
 	f.t.Helper()
 	const onTheWay = time.Second // at most
@@ -140,9 +138,9 @@ func (f *kafkaFleet) countOnce(s *story, aggregators []*daemon) {
 	}
 }
 
-// account holds what was asked for against what the instances say became of it,
-// and against what is in the topic; what is missing there must have been told: as
-// dropped, or by gaps in what they numbered. It returns how much they dropped.
+// account compares the number of requests with the counts that the instances report as delivered
+// or dropped, and with the counts in the topic. Counts missing there must be reported: as
+// dropped, or as gaps in the packet numbers. It returns how many the instances dropped.
 func (f *kafkaFleet) account(s *story, aggregators []*daemon) (dropped int64) {
 	f.t.Helper()
 	asked, missing := int64(0), int64(0)

@@ -9,11 +9,10 @@ import (
 	"github.com/hotparam/hotparam/checks/real"
 )
 
-// partitions is how many the counts are spread over.
+// partitions is the number of partitions for the counts.
 const partitions = 12
 
-// session is after which time an aggregator that is not heard of loses its
-// partitions.
+// session is the silence after which an aggregator loses its partitions.
 const session = 1500 * time.Millisecond
 
 // kafkaFleet is a fleet whose counts travel over a real Kafka.
@@ -25,8 +24,7 @@ type kafkaFleet struct {
 	buffer string
 }
 
-// newKafkaFleet makes a topic for its counts; what goes wrong with Redis is the
-// caller's doing.
+// newKafkaFleet creates a topic for its counts. The caller is responsible for faults of Redis.
 func newKafkaFleet(t *testing.T, kafka *real.KafkaCluster, redisURL, acks, rules string) *kafkaFleet {
 	t.Helper()
 	f := &kafkaFleet{kafka: kafka, topic: "counters-acks-" + acks, acks: acks, buffer: "16MiB", fleet: newFleetOn(t, quickCommands(t), rules, redisURL)}

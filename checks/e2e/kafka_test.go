@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// A hot parameter over Kafka, from the first request to the last: as by StatsD, and
-// each partition's part of the set is its own.
+// A hot parameter over Kafka, from the first request to the last, is handled as over StatsD, and
+// each partition has its own part of the set.
 func TestHotParameterOverKafka(t *testing.T) {
 	t.Parallel()
 	_ = quickCommands(t) // it may skip
@@ -30,8 +30,8 @@ func TestHotParameterOverKafka(t *testing.T) {
 	}
 }
 
-// Kafka is away for half a minute. No request notices, what waits is bounded, what
-// is dropped is told, and all is right soon after its return.
+// Kafka is unavailable for half a minute. Requests are unaffected, the buffer is bounded, dropped
+// counts are reported, and everything works soon after Kafka's return.
 func TestKafkaAway(t *testing.T) {
 	t.Parallel()
 	_ = quickCommands(t) // it may skip

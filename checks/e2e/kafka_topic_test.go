@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// delivered is what the brokers have of the counts.
+// delivered holds the counts that the brokers have.
 type delivered struct {
 	counts  map[string]int64 // by member
 	sum     int64

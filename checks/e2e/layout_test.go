@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// checkLayout sees that Redis holds what the design says, and nothing else.
+// checkLayout checks that Redis holds the keys that the design names, and nothing else.
 func (f *fleet) checkLayout() {
 	t := f.t
 	t.Helper()
@@ -75,7 +75,7 @@ func (f *fleet) checkLayout() {
 	}
 }
 
-// awaitInstances waits until Redis knows so many, all heard of lately.
+// awaitInstances waits until Redis has so many instances, all seen recently.
 func (f *fleet) awaitInstances(n int) {
 	f.t.Helper()
 	within(f.t, patience, "all instances known", func() bool {
@@ -125,7 +125,7 @@ func (f *fleet) checkInfo(infos map[string]string, score float64, clock time.Tim
 	}
 }
 
-// checkEvents sees that the stream tells the whole story: hot, then cool.
+// checkEvents checks that the stream has both events: hot, then cool.
 func (f *fleet) checkEvents() {
 	f.t.Helper()
 	events, err := f.client.XRange(f.t.Context(), f.layout.Events, "-", "+").Result()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// One limit for each thing that can be done while Redis is away. They are earned by
-// the hour: in a test nothing comes back.
+// One limit for each policy while Redis is unavailable. The rates are per hour, so no permit
+// comes back during a test.
 const awayRules = `
   - id: search
     match: {route: "GET /search"}
@@ -27,11 +27,12 @@ const awayRules = `
     limit: {rate: 30/1h, burst: 30, scope: exact, when_redis_is_away: closed}
 `
 
-// slow is what no request takes whose answer nobody is waited for.
+// slow is a duration that no request reaches if nothing waits for Redis.
 const slow = 25 * time.Millisecond
 
-// Redis hangs, and later dies, under load. No request fails, each limit does what it
-// says, and after it is back all is exact again, and what was granted meanwhile is charged.
+// Redis hangs, and later dies, under load. No request fails, and each limit follows its policy.
+// After Redis is back all limits are exact again, and it is charged with the permits that were
+// granted without it.
 func TestRedisIsAwayFromExactLimits(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), awayRules)
@@ -55,8 +56,8 @@ func TestRedisIsAwayFromExactLimits(t *testing.T) {
 	}
 }
 
-// retries are for a machine so busy that Redis seems to be away: an ask that is too late is decided
-// by the instance's own part.
+// retries allow for a machine so busy that Redis seems to be unavailable: a call that is too late
+// is decided by the instance's own share.
 const retries = 6
 
 func (f *fleet) redisIsAway(apis []*api, name string, begin, over func()) {
@@ -100,7 +101,7 @@ func (f *fleet) redisIsAway(apis []*api, name string, begin, over func()) {
 	back := time.Now()
 	f.exactAgain(apis, name+"-after", patience)
 	took := time.Since(back)
-	// Redis is charged with what was decided without it, so nothing of that passes again.
+	// Redis is charged with the permits granted without it, so none of them can be granted again.
 	var again []int
 	for try := range retries {
 		_, sum := f.askAll(apis, 15, fmt.Sprintf("/search?q=away-%s-%d", name, try))
@@ -122,8 +123,8 @@ func (f *fleet) redisIsAway(apis []*api, name string, begin, over func()) {
 	held := heldUp(own)
 	t.Logf("%d of %d requests in %v without Redis took over %v (%d were on their way when it went); of %d that nobody limits %d",
 		held, len(own), ended.Sub(begun), slow, workers*(len(urls)-1), len(control), heldUp(control))
-	// Each outage costs a time-out once; if it cost every request one, nearly all would
-	// be held up. What a busy machine holds up it holds up of the control, too.
+	// Each outage costs one timeout. If it cost every request one, nearly all would be delayed.
+	// Delays by a busy machine show in the control, too.
 	if limit := workers*(len(urls)-1) + len(own)/4 + len(own)*heldUp(control)/max(1, len(control)); held > limit {
 		t.Errorf("%d of %d requests were held up, though Redis was known to be away", held, len(own))
 	}
@@ -140,8 +141,8 @@ func (f *fleet) redisIsAway(apis []*api, name string, begin, over func()) {
 	}
 }
 
-// exactAgain waits until, of each limit, 30 of 45 requests about something new pass,
-// whatever the instance.
+// exactAgain waits until, of each limit, 30 of 45 requests about something new pass, whatever the
+// instance.
 func (f *fleet) exactAgain(apis []*api, name string, limit time.Duration) {
 	f.t.Helper()
 	try := 0

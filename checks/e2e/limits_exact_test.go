@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Limits of all instances together: one of a hot key, and two of whoever asks. While
-// Redis takes too long to answer, which on a busy machine it may, nothing passes: what
-// passes is never more than the limits say.
+// Limits over all instances: one for a hot key, and two for all clients. While Redis takes too
+// long to answer, as it may on a busy machine, nothing passes. So never more passes than the
+// limits allow.
 const exactRules = `
   - id: search-terms
     match: {route: "GET /search"}
@@ -26,9 +26,9 @@ const exactRules = `
     limit: {rate: 100/500ms, algorithm: fixed_window, scope: exact, when_redis_is_away: closed}
 `
 
-// Three instances are hammered at once, and Redis loses all that it has, its scripts
-// too: of each limit passes what it allows in the time that really went by, once more
-// after the loss, and not noticeably less.
+// Three instances get as many requests as possible at once, and Redis loses all its data, scripts
+// included. Each limit lets its permits for the elapsed time pass, and once more after the loss,
+// and not noticeably less.
 func TestExactLimitsOfThreeInstances(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), exactRules)
@@ -61,7 +61,7 @@ func TestExactLimitsOfThreeInstances(t *testing.T) {
 	for path, c := range map[string]struct {
 		most  func([]answer) int
 		least func([]answer) int
-		fresh int // what the loss gives once more
+		fresh int // permits granted again after the loss
 	}{
 		"/search?q=phone": {mostOfBucket(200, 200), leastOfBucket(200, 200), 200},
 		"/products/7":     {mostOfWindow(50, window), leastOfWindow(50, window), 50},
@@ -70,7 +70,7 @@ func TestExactLimitsOfThreeInstances(t *testing.T) {
 		got := only(answers, urls[path])
 		passed, away := count(got, http.StatusOK), count(got, http.StatusServiceUnavailable)
 		most := c.most(got) + c.fresh
-		// Who got no answer in time may have taken all the same.
+		// A request that got no answer in time may have taken a permit all the same.
 		before := slices.DeleteFunc(slices.Clone(got), func(a answer) bool { return a.got.After(flush) })
 		least := c.least(before) + c.least(since(got, flushed))
 		t.Logf("%s: asked %d, passed %d (%d to %d), not decided %d", path, len(got), passed, least, most, away)
@@ -94,7 +94,7 @@ func TestExactLimitsOfThreeInstances(t *testing.T) {
 	}
 }
 
-// span is the time in which all was decided.
+// span returns the time in which all decisions were made.
 func span(answers []answer) time.Duration {
 	if len(answers) == 0 {
 		return 0
@@ -103,15 +103,15 @@ func span(answers []answer) time.Duration {
 	return last.got.Sub(answers[0].sent)
 }
 
-// mostOfBucket is how many a bucket may let pass.
+// mostOfBucket returns a function that returns how many requests a bucket may let pass.
 func mostOfBucket(perSecond, burst int) func([]answer) int {
 	return func(answers []answer) int {
 		return burst + int(float64(perSecond)*span(answers).Seconds()) + 1 // clocks differ by less than it takes to earn one
 	}
 }
 
-// leastOfBucket is how many a bucket must have let pass, by what it refused: then it
-// was empty. What it could not hold while it was full does not count.
+// leastOfBucket returns a function that returns how many requests a bucket must have let pass: it
+// was empty at each refusal. Permits that it could not store while it was full do not count.
 func leastOfBucket(perSecond, burst int) func([]answer) int {
 	toFull := time.Duration(burst) * time.Second / time.Duration(perSecond)
 	return func(answers []answer) int {
@@ -129,18 +129,19 @@ func leastOfBucket(perSecond, burst int) func([]answer) int {
 	}
 }
 
-// mostOfWindow is how many a window of either kind may let pass.
+// mostOfWindow returns a function that returns how many requests a window of either kind may let
+// pass.
 func mostOfWindow(n int, per time.Duration) func([]answer) int {
 	return func(answers []answer) int { return n * (int((span(answers)+time.Millisecond)/per) + 1) }
 }
 
-// leastOfWindow is how many a window of either kind must have let pass: of two
-// refusals a whole window apart each was in a window of its own, which was full.
+// leastOfWindow returns a function that returns how many requests a window of either kind must
+// have let pass. Two refusals a whole window apart were in different windows, and both were full.
 func leastOfWindow(n int, per time.Duration) func([]answer) int {
 	return func(answers []answer) int { return n * len(apart(answers, per)) }
 }
 
-// apart are refusals that were surely so far from each other.
+// apart returns refusals that were surely so far from each other.
 func apart(answers []answer, by time.Duration) (refused []answer) {
 	for _, a := range answers {
 		if a.status == http.StatusTooManyRequests && (len(refused) == 0 || a.sent.Sub(refused[len(refused)-1].got) >= by) {
@@ -150,7 +151,7 @@ func apart(answers []answer, by time.Duration) (refused []answer) {
 	return refused
 }
 
-// moreInAWindow tells of more than n that passed within less than per, for sure.
+// moreInAWindow returns an error if more than n requests surely passed within less than per.
 func moreInAWindow(answers []answer, n int, per time.Duration) error {
 	passed := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return a.status != http.StatusOK })
 	for i := range passed {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// askAll asks each instance so many times, all of them at once, and tells how many
-// requests each let pass. Of all others only those that were refused are fine.
+// askAll sends so many requests to each instance, all at once, and returns how many each let
+// pass. Any answer other than a success or a refusal fails the test.
 func (f *fleet) askAll(apis []*api, times int, path string) (passed []int, sum int) {
 	f.t.Helper()
 	answers := make([][]answer, len(apis))
@@ -32,8 +32,8 @@ func (f *fleet) askAll(apis []*api, times int, path string) (passed []int, sum i
 	return passed, sum
 }
 
-// hammer has workers ask each URL without a pause, until stop is called, which returns
-// all that was asked, in the order in which it was sent.
+// hammer has workers request each URL without a pause. stop ends them and returns all answers in
+// the order in which the requests were sent.
 func (f *fleet) hammer(workers int, urls ...string) (stop func() []answer) {
 	var mu sync.Mutex
 	var all []answer
@@ -60,8 +60,8 @@ func (f *fleet) hammer(workers int, urls ...string) (stop func() []answer) {
 	}
 }
 
-// wellAnswered judges answers: all that a limit may say is 200, 429, and 503, the
-// latter two with the time after which to come again.
+// wellAnswered checks that answers have the status 200, 429 or 503, the latter two with the time
+// after which to retry.
 func wellAnswered(t *testing.T, answers []answer) {
 	t.Helper()
 	for _, a := range answers {
@@ -94,7 +94,7 @@ func only(answers []answer, urls []string) []answer {
 	return slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return !slices.Contains(urls, a.url) })
 }
 
-// settled is when all was done that was on its way at an instant.
+// settled returns when all requests in flight at an instant had been answered.
 func settled(answers []answer, at time.Time) time.Time {
 	done := at
 	for _, a := range answers {

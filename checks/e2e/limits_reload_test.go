@@ -11,12 +11,11 @@ import (
 	"github.com/hotparam/hotparam/config"
 )
 
-// Each has another rate, another algorithm or another number of permits than the one
-// before.
+// Each step has another rate, another algorithm or another number of permits than the one before.
 var reloads = []struct {
 	limit   string
 	permits int
-	passes  int // of a new key; 0: more than is asked for
+	passes  int // requests of a new key that pass, or 0 if more than are sent
 }{
 	{"rate: 100000/1h, burst: 100000, concurrency: 6, scope: exact, wait: 1m", 6, 0},
 	{"rate: 200000/1h, burst: 200000, concurrency: 2, scope: exact, wait: 1m", 2, 0},
@@ -34,8 +33,8 @@ func reloadRules(limit string) string {
 `, limit)
 }
 
-// Limits change under load, one instance after the other. No request fails, the new
-// limit holds, and no permit is lost or given back twice.
+// Limits change under load, one instance after the other. No request fails, the new limit holds,
+// and no permit is lost or returned twice.
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 3, reloadRules(reloads[0].limit))
@@ -51,7 +50,7 @@ func TestReloadUnderLoad(t *testing.T) {
 			if err := w.guard.Reload(rules); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(20 * time.Millisecond) // instances differ, and requests go on
+			time.Sleep(20 * time.Millisecond) // instances differ, and requests continue
 		}
 		in := phase{from: time.Now()}
 		if r.passes > 0 {
@@ -67,7 +66,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	c.mustServe(reloads[len(reloads)-1].permits, "/work?q=load&hold=gate")
 
 	for i, p := range phases {
-		most, of := c.busiest(settled(answers, p.from), p.to) // a request goes by the rules that it met
+		most, of := c.busiest(settled(answers, p.from), p.to) // a request is limited by the rules at its arrival
 		t.Logf("%s: of %d requests at most %d at work at a time", reloads[i].limit, of, most)
 		if reloads[i].passes == 0 && most > reloads[i].permits {
 			t.Errorf("%s: %d at work at a time", reloads[i].limit, most)
@@ -98,7 +97,8 @@ func (a *api) reload(rules string) {
 	a.WaitFor("rules are in force.*" + file.Rules.Version)
 }
 
-// The same on processes, by a signal: what has passed counts on under a higher limit.
+// Processes reload their limits on a signal: permits already taken still count under a higher
+// limit.
 func TestReloadOfProcesses(t *testing.T) {
 	t.Parallel()
 	rules := func(limit string) string {
@@ -129,7 +129,7 @@ func TestReloadOfProcesses(t *testing.T) {
 	}
 }
 
-// passSome asks until something passes, and tells how many did.
+// passSome sends requests until some pass, and returns how many did.
 func (f *fleet) passSome(apis []*api, times int, path string) (passed int) {
 	f.t.Helper()
 	within(f.t, patience, path+" passes", func() bool {
@@ -139,7 +139,7 @@ func (f *fleet) passSome(apis []*api, times int, path string) (passed int) {
 	return passed
 }
 
-// mustPass looks whether so many of a new key pass over all instances.
+// mustPass checks that exactly so many requests of a new key pass over all instances.
 func (c *crew) mustPass(want int, path string) {
 	c.t.Helper()
 	var answers []answer

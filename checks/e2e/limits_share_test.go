@@ -15,8 +15,8 @@ const shareRules = `
     limit: {rate: 12/1h, burst: 12, scope: share}
 `
 
-// Instances come, go and crash, and all know how many they are; together they never have more
-// than the limit. While Redis is away what each has stays.
+// Instances start, stop and crash, and all know their number. Together they never let more pass
+// than the limit. While Redis is unavailable each keeps its share.
 func TestSharesFollowTheInstances(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), shareRules)
@@ -39,8 +39,8 @@ func TestSharesFollowTheInstances(t *testing.T) {
 	two := []*api{first, again}
 	f.sharedBy(two, "one crashed", crashed)
 
-	// An outage longer than a silence that is taken for a death, and a Redis that
-	// comes back with nothing: the last count stays, and there is no more for anybody.
+	// The outage is longer than the silence that counts as a death, and Redis comes back empty.
+	// The last count stays, and no instance lets more pass.
 	f.redis.Kill()
 	within(t, patience, "each instance knows that Redis is away", func() bool {
 		return all(two, func(in instance) bool { return !in.Members.Connected })
@@ -54,7 +54,7 @@ func TestSharesFollowTheInstances(t *testing.T) {
 	f.redis.Restart()
 	back := time.Now()
 	within(t, patience, "heartbeats are answered", func() bool {
-		// After that, who is still not back is rightly taken for dead.
+		// After that time, an instance that is still not back is rightly considered dead.
 		if got := f.passed(two); !slices.Equal(got, want) && time.Since(back) < deadAfter {
 			t.Fatalf("%d passed when Redis was back, %d before", got, want)
 		}
@@ -63,18 +63,18 @@ func TestSharesFollowTheInstances(t *testing.T) {
 	f.sharedBy(two, "Redis is back, empty", back)
 }
 
-// deadAfter is after how long without a heartbeat an instance counts as dead.
+// deadAfter is the time without a heartbeat after which an instance counts as dead.
 const deadAfter = 2 * time.Second
 
-// passed are how many requests about something new each instance lets pass.
+// passed returns how many requests about something new each instance lets pass.
 func (f *fleet) passed(apis []*api) []int {
 	f.t.Helper()
 	passed, _ := f.askAll(apis, 13, fmt.Sprintf("/products/%d", time.Now().UnixNano()))
 	return passed
 }
 
-// sharedBy waits until each instance knows how many they are, and has what it begins with, and
-// looks whether together they let pass something, and no more than the limit.
+// sharedBy waits until each instance knows their number and has its initial share. It then checks
+// that together they let some requests pass, and no more than the limit.
 func (f *fleet) sharedBy(apis []*api, what string, from time.Time) {
 	f.t.Helper()
 	within(f.t, patience, fmt.Sprintf("%s: each instance knows of %d", what, len(apis)), func() bool {

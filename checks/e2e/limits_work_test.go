@@ -18,8 +18,8 @@ const workRule = `
 
 func workRuleWith(wait string) string { return strings.Replace(workRule, "WAIT", wait, 1) }
 
-// Three instances with a long line each: no more are at work than there are permits,
-// nobody is refused, and in the end all permits are back.
+// Three instances have a long queue each. No more requests run than there are permits, none is
+// refused, and in the end all permits are returned.
 func TestPermitsOfThreeInstances(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 3, workRuleWith("wait: 1m, queue: 100"))
@@ -38,8 +38,8 @@ func TestPermitsOfThreeInstances(t *testing.T) {
 	c.idle()
 }
 
-// Redis dies under load and comes back with nothing: nobody is refused, meanwhile each
-// instance has its part of the permits, and then all of them together.
+// Redis dies under load and comes back empty. No request is refused. During the outage each
+// instance has its share of the permits, and afterwards they share all of them again.
 func TestPermitsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2, workRuleWith("wait: 1m, queue: 100"))
@@ -78,7 +78,8 @@ func TestPermitsWithoutRedis(t *testing.T) {
 	c.idle()
 }
 
-// Who waits is refused when his time is over, and who hangs up leaves his place.
+// A waiting request is refused when its wait ends, and one whose client disconnects leaves its
+// place.
 func TestWaitingLineOfInstances(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2, workRuleWith("wait: 300ms, queue: 1"))
@@ -134,7 +135,7 @@ func TestWaitingLineOfInstances(t *testing.T) {
 	c.idle()
 }
 
-// A process that holds permits is killed: they are free again after its lease.
+// A process that holds permits is killed. They are free again after its lease.
 func TestPermitsOfAKilledInstance(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 1, workRuleWith("wait: 1m"))

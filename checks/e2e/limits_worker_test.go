@@ -27,8 +27,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// worker is an instance whose requests take time, with limits over real Redis, which
-// it waits for as long as a busy machine makes it.
+// worker is an instance whose requests take time. Its limits are in a real Redis, for which it
+// waits as long as a busy machine needs.
 type worker struct {
 	guard     *middleware.Guard
 	semaphore *redislimiter.Semaphore
@@ -36,16 +36,16 @@ type worker struct {
 	end       func() error
 }
 
-// work is what the requests of all workers in this process do.
+// work is the work that the requests of all workers in this process do.
 type work struct {
 	mu   sync.Mutex
-	gate chan struct{} // until it is closed, those with ?hold=gate are at work
-	now  int           // how many are
+	gate chan struct{} // requests with ?hold=gate wait until it is closed
+	now  int           // number of requests at work
 	most int
 	done []stint
 }
 
-// stint is when a request was at work.
+// stint is the time in which a request was at work.
 type stint struct{ from, to time.Time }
 
 func newWork() *work { return &work{gate: make(chan struct{})} }
@@ -71,14 +71,14 @@ func (w *work) begin() (time.Time, chan struct{}) {
 	return time.Now(), w.gate
 }
 
-// atWork tells how many are at work, and how many were at a time.
+// atWork returns how many requests are at work, and the most that were at once.
 func (w *work) atWork() (now, most int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now, w.most
 }
 
-// open lets all go that are at the gate, and shuts it.
+// open lets all requests at the gate continue, and closes it.
 func (w *work) open() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +86,8 @@ func (w *work) open() {
 	w.gate = make(chan struct{})
 }
 
-// busiest tells how many were at work at a time, of those that began in this span.
+// busiest returns the most requests that were at work at once, among the of requests that began
+// in the span.
 func (w *work) busiest(from, to time.Time) (most, of int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,7 +188,7 @@ func newCrew(t *testing.T, n int, rules string) *crew {
 		}
 		t.Cleanup(func() {
 			c.http.CloseIdleConnections()
-			c.open() // who is at the gate would keep the server from ending
+			c.open() // requests at the gate would keep the server from ending
 			if err := w.end(); err != nil {
 				t.Error(err)
 			}
@@ -204,7 +205,7 @@ func (c *crew) urls(path string) (urls []string) {
 	return urls
 }
 
-// idle waits until nobody holds a permit any more, in no process and in Redis.
+// idle waits until no process holds a permit, and Redis has none either.
 func (c *crew) idle() {
 	c.t.Helper()
 	within(c.t, patience, "all permits are given back", func() bool {
@@ -217,7 +218,7 @@ func (c *crew) idle() {
 	})
 }
 
-// leases are how many Redis has that are not over.
+// leases returns the number of unexpired leases in Redis.
 func (c *crew) leases() (n int64) {
 	c.t.Helper()
 	ctx := c.t.Context()
@@ -235,7 +236,7 @@ func (c *crew) leases() (n int64) {
 	return n
 }
 
-// mustServe looks whether so many requests are served at a time, and no more.
+// mustServe checks that exactly so many requests are served at once.
 func (c *crew) mustServe(permits int, path string) {
 	c.t.Helper()
 	var asking sync.WaitGroup
@@ -257,12 +258,12 @@ func (c *crew) mustServe(permits int, path string) {
 	c.idle()
 }
 
-// workerVariable has the test binary be a worker, with the Redis at this address.
+// workerVariable makes the test binary a worker with the Redis at this address.
 const workerVariable = "HOTPARAM_E2E_WORKER"
 
 const crashLease = 3 * time.Second
 
-// beWorker is a process of its own that works until it is told to end.
+// beWorker runs a worker in a process of its own until it is asked to end.
 func beWorker(addr string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -280,7 +281,7 @@ func beWorker(addr string) int {
 	return 0
 }
 
-// startWorker starts a worker that is a process, and tells its URL.
+// startWorker starts a worker process and returns its URL.
 func (f *fleet) startWorker() (kill func(), url string) {
 	f.t.Helper()
 	path, err := os.Executable()

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// load is traffic on all instances until the test ends: phone, over its
-// threshold, and terms below theirs, all at once. Beside it runs a control: the
-// same flow to a server without hotparam.
+// load is traffic on all instances until the test ends: phone, over its threshold, and terms
+// below theirs, all at once. A control runs in parallel: the same flow to a server without
+// hotparam.
 type load struct {
 	t       *testing.T
 	flows   []*flow
@@ -47,8 +47,8 @@ func (f *fleet) startLoad(apis []*api) *load {
 	return l
 }
 
-// calm waits until traffic has flown undisturbed for about a second, and tells
-// since when.
+// calm waits until traffic has flowed undisturbed for about a second, and returns the beginning
+// of that time.
 func (l *load) calm() time.Time {
 	l.t.Helper()
 	since := time.Now()
@@ -58,9 +58,9 @@ func (l *load) calm() time.Time {
 	return since
 }
 
-// judge ends the traffic, so that no request is still on its way, and looks at all
-// from a calm time over a fault to now: none failed, no other term was ever refused,
-// and since the fault none waited.
+// judge ends the traffic and waits for requests in flight. It checks all requests from a calm
+// time over a fault to now: none failed, no other term was refused, and since the fault none
+// waited.
 func (l *load) judge(calm, fault time.Time) {
 	l.t.Helper()
 	l.stop()
@@ -98,7 +98,7 @@ func judgeLatency(t *testing.T, took, before []time.Duration, control []answer) 
 	for _, c := range []struct {
 		name     string
 		quantile float64
-		floor    time.Duration // below it nothing is worth telling on a busy machine
+		floor    time.Duration // on a busy machine, differences below it mean nothing
 	}{{"median", 0.5, 5 * time.Millisecond}, {"p99", 0.99, 20 * time.Millisecond}} {
 		is, was, plain := quantile(took, c.quantile), quantile(before, c.quantile), quantile(beside, c.quantile)
 		t.Logf("latency, %s: %v (%d requests), %v before (%d), %v beside it without hotparam (%d)",
@@ -109,7 +109,7 @@ func judgeLatency(t *testing.T, took, before []time.Duration, control []answer) 
 	}
 }
 
-// quantile is the nearest-rank quantile.
+// quantile returns the nearest-rank quantile.
 func quantile(values []time.Duration, q float64) time.Duration {
 	if len(values) == 0 {
 		return 0

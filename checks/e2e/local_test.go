@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Without any aggregator an instance limits what passes the whole threshold on it
-// alone, at once and marked as its own finding, and lets go when that has passed;
-// the other instance limits nothing. When an aggregator comes, both limit it.
+// Without any aggregator an instance limits a key that reaches the whole threshold on it alone.
+// It does so at once, marks the key as its own finding, and ends the limit when the traffic has
+// ended; the other instance limits nothing. When an aggregator starts, both limit the key.
 func TestLocalFirst(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)

@@ -9,24 +9,24 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// lossRun is what was published in one run, and what is true of it.
+// lossRun holds all that was published in one run, and the true counts.
 type lossRun struct {
 	plan   *lossPlan
 	truth  *lossTruth
-	begin  int64 // of the plan
+	begin  int64 // start of the plan
 	end    int64
 	told   []lossTold
 	reads  []lossTold // each 50 ms; written is when
 	events []lossChange
 
-	windows     int      // of rate keys that had been hot for a window
-	vague       []string // of them: the bounds are not known, or far apart
+	windows     int      // windows of rate keys that had been hot for a window
+	vague       []string // those whose bounds are unknown or far apart
 	closed, far int      // bounds of windows that were over, or can only be of others
-	strange     int      // of these, of keys whose windows are all alike
+	strange     int      // the latter, for keys whose windows are all alike
 	wrong       []string
 }
 
-// lossTold is an entry as it was in Redis.
+// lossTold is an entry as read from Redis.
 type lossTold struct {
 	key     int
 	hot     rules.Hot
@@ -44,20 +44,20 @@ func (r *lossRun) report(format string, args ...any) {
 	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
 }
 
-// since is an instant of the run.
+// since formats an instant of the run.
 func (r *lossRun) since(at int64) string {
 	return fmt.Sprintf("%.3fs", time.Duration(at-r.begin).Seconds())
 }
 
-// What the aggregator waits for, and how old the counts of an entry are when it is written:
-// they are of the last refresh, which comes each second, as renewals do, and of a window up to
-// five panes before the newest, if that has clear bounds.
+// lossLag is how long the aggregator waits for counts. lossAge is the maximum age of an entry's
+// counts when it is written. They are from the last refresh, which comes each second, as renewals
+// do. Their window ends up to five panes before the newest, if that one has clear bounds.
 const lossLag, lossAge = int64(250e6), int64(1800e6)
 
-// judgeBounds holds the bounds of an entry against the truth. Redis does not tell which
-// window they are of: the newest that was over by the lag when they were taken, or one
-// that was not over, where that had a higher low. So they must be right of one window
-// that they can be of.
+// judgeBounds compares the bounds of an entry with the truth. Redis does not say which window
+// they belong to. It is the newest window that had ended, plus the lag, when they were computed,
+// or an unfinished window with a higher low. So they must be right for at least one window that
+// they can belong to.
 func (r *lossRun) judgeBounds(e lossTold) {
 	h := e.hot
 	settled := r.plan.keys[e.key].rule == "rate" && h.Since.UnixNano()+int64(time.Second)+lossLag+lossAge < e.written
@@ -80,7 +80,7 @@ func (r *lossRun) judgeBounds(e lossTold) {
 	}
 }
 
-// lossMatch is a window that bounds can be of.
+// lossMatch is a kind of window that bounds can belong to.
 type lossMatch int
 
 const (
@@ -89,7 +89,7 @@ const (
 	closedWindow
 )
 
-// explain returns a window that an entry's bounds are right of, or what is wrong with them.
+// explain returns a window for which an entry's bounds are right, or says why there is none.
 func (x *lossTruth) explain(w lossWindow, e *lossTold) (found lossMatch, wrong string) {
 	key, h := &x.keys[e.key], e.hot
 	newest := e.written / w.width
@@ -108,8 +108,7 @@ func (x *lossTruth) explain(w lossWindow, e *lossTold) (found lossMatch, wrong s
 				return closedWindow, ""
 			}
 		}
-		// Of a window that was not over when it was looked at, what came within the lag is not
-		// known yet.
+		// The counts within the lag of an unfinished window are not known yet.
 		if over > e.written-lossAge && !open {
 			known := max(from, min(over-3*lossWidth, max(over-w.width, e.written-lossAge)-2*lossWidth)-lossWidth)
 			least, _ := key.in(from, known)
@@ -125,8 +124,8 @@ func (x *lossTruth) explain(w lossWindow, e *lossTold) (found lossMatch, wrong s
 	return noWindow, fmt.Sprintf("low %d and high %d, and the windows that have so many have at least %d", h.Low, h.High, leastHigh)
 }
 
-// judgeReads holds the bounds of hot keys, as they were read from Redis at any time, against the
-// truth, and at most a part of the reads may find them far apart.
+// judgeReads compares the bounds of hot keys, as read from Redis at any time, with the truth. At
+// most the given part of the reads may find them far apart.
 func (r *lossRun) judgeReads(t *testing.T, most float64) {
 	t.Helper()
 	for _, e := range r.told {
@@ -153,8 +152,8 @@ func (r *lossRun) judgeReads(t *testing.T, most float64) {
 	}
 }
 
-// judgeEntry holds the beginning of a hot key against the truth: its low count was
-// reached, and with it the threshold.
+// judgeEntry checks that a hot key's low count was reached when it became hot, and with it the
+// threshold.
 func (r *lossRun) judgeEntry(e lossChange) {
 	k, most := &r.plan.keys[e.key], int64(0)
 	from := e.hot.Since.UnixNano()/lossWidth - 1
@@ -170,7 +169,8 @@ func (r *lossRun) judgeEntry(e lossChange) {
 	}
 }
 
-// hotKeys are the keys that were hot, with the time of the first and the end of the last.
+// hotKeys returns the keys that were hot, each with the time of its first beginning and of its
+// last end.
 func (r *lossRun) hotKeys() map[int][2]int64 {
 	hot := make(map[int][2]int64)
 	for _, e := range r.events {
@@ -188,7 +188,7 @@ func (r *lossRun) hotKeys() map[int][2]int64 {
 	return hot
 }
 
-// judge judges all that was published.
+// judge checks all that was published.
 func (r *lossRun) judge(t *testing.T) {
 	t.Helper()
 	for _, e := range r.told {
@@ -240,7 +240,7 @@ func (r *lossRun) judge(t *testing.T) {
 	if r.strange > 1+r.windows/20 {
 		t.Errorf("%d of %d bounds of steady keys can be of no window that was over", r.strange, r.windows)
 	}
-	most := 4 // of so few that one in a hundred tells nothing
+	most := 4 // for so few windows that one in a hundred means nothing
 	if r.windows > 150 {
 		most = (r.windows + 99) / 100
 	}
@@ -249,7 +249,7 @@ func (r *lossRun) judge(t *testing.T) {
 	}
 }
 
-// compare holds what became of the keys against a run without loss.
+// compare compares the hot keys with those of a run without loss.
 func (r *lossRun) compare(t *testing.T, lossless *lossRun) {
 	t.Helper()
 	hot, latest := r.hotKeys(), int64(0)

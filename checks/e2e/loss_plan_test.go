@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// lossPane is the panes of the rules' windows, which are ten of them.
+// lossPane is the width of the panes of the rules' windows, which have ten of them.
 const lossPane = 100 * time.Millisecond
 
-// lossRules are the kinds of threshold that a loss could hide keys from. None has a
-// limit, so that all that is sent is counted.
+// lossRules have the kinds of threshold that a loss could hide keys from. None has a limit, so
+// that every request is counted.
 const lossRules = `
   - id: rate
     match: {route: "GET /search"}
@@ -61,8 +61,8 @@ func (k *lossKey) requests(pane int64) int64 {
 	return k.each
 }
 
-// lossPlan is what all instances together are asked for in so many panes. Each process
-// makes the same plan, and does its part.
+// lossPlan is the traffic of all instances together, over so many panes. Each process makes the
+// same plan, and does its part.
 type lossPlan struct {
 	panes int64
 	keys  []lossKey
@@ -118,18 +118,18 @@ func newLossPlan(panes int64) *lossPlan {
 	return p
 }
 
-// A request comes in the later part of a pane. A flush counts what comes between a
-// pane's end and the flush itself for the pane before: where flushes are in time there
-// is nothing that may be of two panes.
+// A request comes in the later part of a pane. A flush counts requests between a pane's end and
+// the flush itself for the pane before. So while flushes are in time, no count may belong to two
+// panes.
 const lossQuiet, lossBusy = 40 * time.Millisecond, 50 * time.Millisecond
 
-// lossRequest is a request of a pane, by how long after its beginning it comes.
+// lossRequest is a request of a pane, with its time since the pane's beginning.
 type lossRequest struct {
 	after time.Duration
 	key   int
 }
 
-// part returns what one of some instances does in a pane, in no order.
+// part returns the requests that one of the instances sends in a pane, in no order.
 func (p *lossPlan) part(pane int64, instance, instances int) (requests []lossRequest) {
 	for key := range p.keys {
 		for n := range p.keys[key].requests(pane) {

@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// weather is what becomes of packets on their way: parts of them, of 1.
+// weather is the treatment of packets by the network, as parts of 1.
 type weather struct {
 	lost, doubled, delayed float64
-	most                   time.Duration // of a delay: a later packet comes before
-	seed                   uint64        // of which packets
+	most                   time.Duration // longest delay, in which later packets overtake
+	seed                   uint64        // seed for the choice of packets
 }
 
-// lossPacket is a packet that came to the relay, by what its meta line says.
+// lossPacket is a packet that reached the relay, as its meta line describes it.
 type lossPacket struct {
 	number    uint64
 	start     int64 // no count in it is of before
 	at        int64 // it came to the relay
-	delivered int64 // it left it; 0: it was lost
+	delivered int64 // it left the relay, or 0 if it was lost
 }
 
-// lossRelay decides what becomes of one sender's packets, and keeps account.
+// lossRelay decides the fate of one sender's packets, and records it.
 type lossRelay struct {
 	weather
-	random *rand.Rand // of the link's goroutine
+	random *rand.Rand // used by the link's goroutine alone
 	flight sync.WaitGroup
 
 	mu      sync.Mutex
@@ -36,7 +36,7 @@ type lossRelay struct {
 
 var lossMeta = regexp.MustCompile(`^hotparam\.meta:1\|c\|#v:1,i:[^,\n]+,e:[^,\n]+,s:(\d+),t:(\d+)`)
 
-// pass is what a [testenv.UDPRelay] does with a packet.
+// pass handles one packet for a [testenv.UDPRelay].
 func (r *lossRelay) pass(packet []byte, send func([]byte)) {
 	p := lossPacket{at: time.Now().UnixNano()}
 	if m := lossMeta.FindSubmatch(packet); m != nil {

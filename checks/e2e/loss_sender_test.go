@@ -24,17 +24,16 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// senderVariable makes the test program an instance that sends counts: JSON of a
+// senderVariable makes the test program an instance that sends counts. Its value is the JSON of a
 // [sender].
 const senderVariable = "HOTPARAM_E2E_SENDER"
 
-// sender is an instance that requests itself what a plan says, through its guard and
-// collector, and writes down what it counted and when: a line "key planned before after"
-// a request, in nanoseconds.
+// sender is an instance that sends the requests of a plan to itself, through its guard and
+// collector. It logs a line "key planned before after" for each counted request, in nanoseconds.
 type sender struct {
 	Config, Log         string // files
 	Instance, Instances int
-	Panes               int64         // of the plan
+	Panes               int64         // length of the plan
 	Restarts            *restartTimes // nil: the plan is that of losses
 }
 
@@ -45,9 +44,9 @@ func (s *sender) plan() *lossPlan {
 	return newLossPlan(s.Panes)
 }
 
-// beSender is a process of its own. It begins at the instant, in nanoseconds, that it
-// reads from its standard input, and goes on when its plan is done, so that what it
-// counted is sent and what is lost is told, until it is told to end.
+// beSender runs a sender in a process of its own. It begins at the instant, in nanoseconds, that
+// it reads from its standard input. After its plan it continues until it is asked to end, so that
+// all counts are sent and losses are reported.
 func beSender(text string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -141,7 +140,7 @@ func (s *sender) request(ctx context.Context, plan *lossPlan, handler http.Handl
 	return nil
 }
 
-// nowhere is a response that nobody reads.
+// nowhere is a response without a reader.
 type nowhere struct{}
 
 func (nowhere) Header() http.Header            { return make(http.Header) }

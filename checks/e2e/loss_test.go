@@ -19,15 +19,15 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// What packets meet on their way. Some come twice, some late and behind others.
+// The fates of packets. Some arrive twice, some late and after later ones.
 var (
 	goodWeather = weather{doubled: 0.02, delayed: 0.1, most: 20 * time.Millisecond}
 	losses      = []float64{0.002, 0.02, 0.05}
 )
 
-// On a network that loses packets all is found that is found without loss, nothing else
-// is, bounds hold and are worth something, and all cools in time. Instances are
-// processes that write down what they count, and Redis says what was published.
+// On a network that loses packets the same keys are found as without loss, and no others. Bounds
+// hold and are narrow enough to be useful, and all keys cool in time. Instances are processes
+// that log their counts, and Redis shows the published keys.
 func TestLossOverTheWire(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("HOTPARAM_LOSS") != "full" {
@@ -60,9 +60,9 @@ func lossRuns(t *testing.T, instances int, panes int64, losses []float64) {
 	}
 }
 
-// What a reader of Redis finds of a hot key's bounds is narrow at nearly any time, and true,
-// although all packets are delayed and some are lost. Each instance counts much of a key, so a
-// lost packet lacks more than bounds may be apart.
+// A reader of Redis finds a hot key's bounds narrow at nearly any time, and true, although all
+// packets are delayed and some are lost. Each instance counts much of a key, so a lost packet
+// holds more counts than the bounds may be apart.
 func TestPublishedBoundsAreNarrow(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -77,7 +77,7 @@ func TestPublishedBoundsAreNarrow(t *testing.T) {
 	}
 }
 
-// lossFleet is senders that are up, and what they write down.
+// lossFleet is a set of running senders and their logs.
 type lossFleet struct {
 	t       *testing.T
 	logs    []string
@@ -86,8 +86,8 @@ type lossFleet struct {
 	begins  []func(at time.Time)
 }
 
-// startSenders starts instances like one, each behind a relay with the weather to the targets.
-// config writes the file of one that sends to an address.
+// startSenders starts instances like the given one, each with a relay with the weather between it
+// and the targets. config writes the file of an instance that sends to an address.
 func startSenders(t *testing.T, like sender, w weather, config func(instance int, addr string) string, targets ...string) *lossFleet {
 	t.Helper()
 	self, err := os.Executable()
@@ -124,7 +124,7 @@ func startSenders(t *testing.T, like sender, w weather, config func(instance int
 	return x
 }
 
-// begin begins the plan, and returns when that is.
+// begin starts the plan and returns the time of its start.
 func (x *lossFleet) begin() time.Time {
 	at := time.Now().Add(1500 * time.Millisecond).Truncate(lossPane)
 	for _, begin := range x.begins {
@@ -141,7 +141,7 @@ func (x *lossFleet) awaitDone() {
 	}
 }
 
-// end ends the senders and returns what they counted.
+// end ends the senders and returns their counts.
 func (x *lossFleet) end(plan *lossPlan) *lossTruth {
 	x.t.Helper()
 	for _, s := range x.senders {
@@ -177,7 +177,7 @@ func runLoss(t *testing.T, instances int, panes int64, w weather) *lossRun {
 	return r
 }
 
-// watch follows what is published until stop is called.
+// watch records the published changes until stop is called.
 func (r *lossRun) watch(t *testing.T, f *fleet) (stop func()) {
 	t.Helper()
 	numbers := r.plan.numbers()
@@ -233,5 +233,5 @@ func (r *lossRun) watch(t *testing.T, f *fleet) (stop func()) {
 	}
 }
 
-// lossTTL is how long an entry is good for when it is written.
+// lossTTL is the lifetime of an entry when it is written.
 const lossTTL = 15 * time.Second

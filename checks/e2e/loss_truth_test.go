@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// lossTruth is what the senders counted and when, by what they wrote down, and what the
-// relay knows of the packets that told it. Instants are nanoseconds since the Unix epoch.
+// lossTruth holds the senders' counts with their times, read from their logs, and the fate of the
+// packets that carried them. Instants are nanoseconds since the Unix epoch.
 type lossTruth struct {
-	keys    []lossCounts // by the plan's numbers
+	keys    []lossCounts // indexed by the plan's numbers
 	senders [][]lossPacket
-	stalls  []lossSpan // from when requests should have come to when they came, if the machine held them up
+	stalls  []lossSpan // from a request's due time to its late arrival, while the machine was stalled
 }
 
-// lossStall is how late a request must be to tell that the machine was held up.
+// lossStall is the delay of a request that shows that the machine was stalled.
 const lossStall = int64(100e6)
 
-// stalled reports whether the machine was held up in a time.
+// stalled reports whether the machine was stalled at any time in a span.
 func (x *lossTruth) stalled(from, to int64) bool {
 	return slices.ContainsFunc(x.stalls, func(s lossSpan) bool { return s.first < to && s.last > from })
 }
 
-// late is how late a request was at most.
+// late returns the longest delay of a request.
 func (x *lossTruth) late() (most int64) {
 	for _, s := range x.stalls {
 		most = max(most, s.last-s.first)
@@ -33,10 +33,10 @@ func (x *lossTruth) late() (most int64) {
 	return most
 }
 
-// lossCounts is the counts of one key. A count belongs to the beginning of its flush, so it may
-// be of any instant from there to when it was counted.
+// lossCounts holds the counts of one key. A count is placed at the beginning of its flush, so its
+// time is anywhere from there to when it was counted.
 type lossCounts struct {
-	firsts, lasts []int64 // of all counts, each in order
+	firsts, lasts []int64 // earliest and latest times of all counts, each in order
 	all           []lossEvent
 }
 
@@ -44,7 +44,7 @@ type lossSpan struct{ first, last int64 }
 
 type lossEvent struct {
 	sender int
-	at     int64 // before it was counted
+	at     int64 // instant before it was counted
 }
 
 // lossWindow is the shape of a window: so many panes of so many nanoseconds.
@@ -92,7 +92,7 @@ func (x *lossTruth) read(t *testing.T, sender int, name string) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	// A flush takes what has come until then, also of the pane that has just begun.
+	// A flush also takes counts of the pane that has just begun.
 	reach := make(map[int64][]lossPacket) // by the panes that they may have counts of
 	for _, p := range x.senders[sender] {
 		for pane := p.start / lossWidth; pane <= p.at/lossWidth; pane++ {
@@ -124,7 +124,7 @@ func (x *lossTruth) read(t *testing.T, sender int, name string) {
 	}
 }
 
-// in is how many counts a key has from an instant to another, at least and at most.
+// in returns the minimum and the maximum of a key's counts from one instant to another.
 func (c *lossCounts) in(from, to int64) (least, most int64) {
 	before := func(all []int64, at int64) int64 {
 		n, _ := slices.BinarySearch(all, at)
@@ -134,12 +134,12 @@ func (c *lossCounts) in(from, to int64) (least, most int64) {
 	return least, before(c.firsts, to) - before(c.lasts, from)
 }
 
-// window is in for the window of a second that ends with a pane.
+// window returns those counts for the window of a second that ends with a pane.
 func (c *lossCounts) window(last int64) (least, most int64) { return c.in(lossSecond.span(last)) }
 
-// secret is how many of a key's counts from an instant to another no aggregator can know of now,
-// nor that they are missing: they are in packets that had not left the relay, and no later
-// one of their sender had.
+// secret returns how many of a key's counts between two instants are unknown to every aggregator
+// now, even as missing. They are in packets that had not left the relay, and no later packet of
+// their sender had left it.
 func (x *lossTruth) secret(key int, from, to, now int64) (n int64) {
 	now -= 30e6 // it takes time to arrive
 	type span struct{ from, to int64 }
@@ -160,7 +160,7 @@ func (x *lossTruth) secret(key int, from, to, now int64) (n int64) {
 	return n
 }
 
-// lost is how many packets did not leave the relay, of all.
+// lost returns how many packets did not leave the relay, and the number of all packets.
 func (x *lossTruth) lost() (lost, all int) {
 	for _, packets := range x.senders {
 		all += len(packets)

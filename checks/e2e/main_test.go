@@ -64,13 +64,13 @@ func build(name string, flags ...string) (programs, error) {
 // raceVariable asks for commands built with the race detector.
 const raceVariable = "HOTPARAM_RACE_COMMANDS"
 
-// atLength tells whether stories are told whole, as make verify-stories asks for. Otherwise those
-// that take minutes are told in a shorter form, which fails by the same judges.
+// atLength reports whether tests run at full length, as make verify-stories does. Otherwise those
+// that take minutes run in a shorter form, with the same checks.
 func atLength() bool { return os.Getenv("HOTPARAM_STORIES") == "full" }
 
-// commands are built with the race detector if [raceVariable] asks for it. A process in
-// which it found something exits with 66. The tests themselves go without: what they
-// send and watch would cost several times as much.
+// commands returns commands that are built with the race detector if [raceVariable] asks for it.
+// A process with a data race exits with 66. The tests themselves go without it: their traffic and
+// checks would cost several times as much.
 func commands(t *testing.T) programs {
 	t.Helper()
 	if os.Getenv(raceVariable) != "" {
@@ -79,7 +79,7 @@ func commands(t *testing.T) programs {
 	return built(t, quick)
 }
 
-// quickCommands are built as for production: for what measures time or memory.
+// quickCommands returns commands built as for production, for tests that measure time or memory.
 func quickCommands(t *testing.T) programs {
 	t.Helper()
 	return built(t, quick)

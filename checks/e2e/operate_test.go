@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// The second signal ends the daemon at once, whatever the first one still waits
-// for: here for a Redis that hangs.
+// The second signal ends the daemon at once, whatever the first one still waits for: here a Redis
+// that hangs.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
@@ -32,7 +32,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Logf("gone %v after the second signal", time.Since(start))
 }
 
-// The first signal alone ends it in order, and soon, even if Redis hangs.
+// The first signal alone makes the daemon drain and exit soon, even if Redis hangs.
 func TestSignalEndsInOrderWhileRedisHangs(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
@@ -53,7 +53,7 @@ func TestSignalEndsInOrderWhileRedisHangs(t *testing.T) {
 	}
 }
 
-// What was counted right before the end is published before it: the daemon drains.
+// Counts that arrive right before the end are published before it: the daemon drains.
 func TestSignalDrains(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
@@ -106,8 +106,8 @@ func TestHealthAndReadiness(t *testing.T) {
 	}
 }
 
-// A second daemon that was started by mistake and killed leaves the first one as it
-// was: it publishes again, and what has become hot meanwhile with it.
+// A second daemon is started by mistake and killed. The first one then publishes again, including
+// the keys that have become hot since.
 func TestFencedDaemonTakesOverAgain(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
@@ -162,7 +162,7 @@ func TestMetricsOverHTTP(t *testing.T) {
 	}
 }
 
-// What the repository shows as an example works as it is.
+// The example configuration in the repository works unchanged.
 func TestExampleConfigurationIsGood(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
@@ -174,7 +174,7 @@ func TestExampleConfigurationIsGood(t *testing.T) {
 	if code := daemon.Wait(); code != 0 {
 		t.Errorf("aggregator --dry-run: exit code %d, want 0", code)
 	}
-	// Flags go before the file: this is how it runs where its ports are taken.
+	// Flags take precedence over the file, so the example runs where its ports are taken.
 	daemon = f.start(f.bin.hotparam, "aggregator", "--config", path,
 		"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--redis", f.redis.URL())
 	daemon.WaitFor(`aggregator is up.* rules=[1-9]`)

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// A hot parameter over three instances, from the first request to the last: found,
-// published as documented, limited everywhere and alone, and free again once the
-// demand is over.
+// A hot parameter over three instances, from the first request to the last, is found, published
+// as documented, and limited everywhere. Nothing else is limited, and it is free again when its
+// requests end.
 func TestHotParameterIsLimitedOnAllInstancesAndCools(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
@@ -57,8 +57,8 @@ func (f *fleet) checkStory(apis []*api) {
 	}
 }
 
-// awaitRefusals waits until every instance has refused phone, and tells how long
-// after the request that reached the threshold the last one did so first.
+// awaitRefusals waits until every instance has refused phone. It returns the time from the
+// request that reached the threshold to the last instance's first refusal.
 func (l *load) awaitRefusals(apis []*api) time.Duration {
 	l.t.Helper()
 	var first []time.Time
@@ -87,8 +87,8 @@ func (l *load) awaitRefusals(apis []*api) time.Duration {
 	return late
 }
 
-// checkLimit sees that since then no instance has let more requests of phone
-// through than its bucket may.
+// checkLimit checks that since then no instance has let more requests of phone through than its
+// bucket may.
 func (l *load) checkLimit(since time.Time) {
 	l.t.Helper()
 	now := time.Now()
@@ -102,7 +102,7 @@ func (l *load) checkLimit(since time.Time) {
 				passed++
 			}
 		}
-		// What was due before and came later counts, too: a second more is ample.
+		// Requests that were due before and came later count, too: a second more is ample.
 		most := burst + limit*(now.Sub(since).Seconds()+1)
 		if passed == 0 || float64(passed) > most {
 			l.t.Errorf("%s: %d requests passed in %v, want at most %.0f and some", fl.name, passed, now.Sub(since), most)
@@ -110,7 +110,7 @@ func (l *load) checkLimit(since time.Time) {
 	}
 }
 
-// checkRefusal looks at the answer to a request that is over the limit.
+// checkRefusal checks the answer to a request over the limit.
 func checkRefusal(t *testing.T, f *fleet, apis []*api) {
 	t.Helper()
 	for _, a := range apis {
@@ -148,7 +148,7 @@ func checkRefusal(t *testing.T, f *fleet, apis []*api) {
 	}
 }
 
-// checkList asks the command what is hot.
+// checkList checks the hot keys that the list command prints.
 func (f *fleet) checkList() {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
@@ -171,8 +171,8 @@ func (f *fleet) checkList() {
 	}
 }
 
-// Counts of others: what README shows with printf and nc makes a key hot, with no
-// meta line and one count to a packet.
+// Other programs' counts work: the lines that README sends with printf and nc make a key hot,
+// with no meta line and one count to a packet.
 func TestPlainStatsDLinesMakeAKeyHot(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), searchRule)
@@ -200,7 +200,7 @@ func TestPlainStatsDLinesMakeAKeyHot(t *testing.T) {
 	if refusals == 0 {
 		t.Errorf("none of %d requests at once was refused, with a burst of %d", burst+5, burst)
 	}
-	// One line can say it all, too.
+	// One line can also hold all counts.
 	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=boat:150|c", 1)
 	f.awaitHot(2*time.Second, apis, "search-terms GET /search?q=boat")
 }

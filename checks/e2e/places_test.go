@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The rules share the places of the published set: files are counted in bytes, terms
-// in requests. Keys stay hot for as long as by default.
+// The rules share the places of the published set: files are counted in bytes, terms in requests.
+// Keys stay hot for the default time.
 const sharedRules = `
   - id: search-terms
     match: {route: "GET /search"}
@@ -74,9 +74,9 @@ func (f *fleet) published(member string) bool {
 	return f.client.ZScore(f.t.Context(), f.layout.Hot, member).Err() == nil
 }
 
-// 4,000 keys a second become hot for 8 s. A key that was hot before keeps its place all
-// the time; one that becomes hot in the midst of the flood and finds no place is counted,
-// and published within 3 s of its end. The keys keep their rates only while no other test runs.
+// 4,000 keys a second become hot for 8 s. A key that was hot before keeps its place all the time.
+// A key that becomes hot during the flood and finds no place is counted as such, and published
+// within 3 s of the flood's end. The keys keep their rates only while no other test runs.
 func TestFloodOfHotKeys(t *testing.T) {
 	f := newFleet(t, quickCommands(t), sharedRules)
 	d := f.startAggregator()
@@ -117,9 +117,9 @@ func TestFloodOfHotKeys(t *testing.T) {
 	}
 }
 
-// What one rule counts pushes out no key of another, and keys that are not much hotter
-// push out none of the same rule: 1,100 files at 200 kB/s, and 1,000 made-up terms at
-// 500/s, beside a term at 300/s. These keep their rates only while no other test runs.
+// Keys of one rule evict no key of another rule, and keys that are not much hotter evict none of
+// the same rule. There are 1,100 files at 200 kB/s, 1,000 made-up terms at 500/s, and a term at
+// 300/s. They keep their rates only while no other test runs.
 func TestRulesShareThePlaces(t *testing.T) {
 	f := newFleet(t, quickCommands(t), sharedRules)
 	d, apis := f.startAggregator(), f.startAPIs(1)
@@ -141,8 +141,8 @@ func TestRulesShareThePlaces(t *testing.T) {
 	}
 	f.awaitHot(recovery, apis, phone)
 	gone := 0
-	// The term comes steadily and in small steps, before the others as beside them, so that no
-	// window has twice as much of theirs.
+	// The term's counts arrive steadily and in small steps, both before and during the others, so
+	// that no window has twice as many of theirs.
 	eachStep(step/5, 6500*time.Millisecond, func(i int) {
 		if i%5 == 0 {
 			files(1100)

@@ -36,7 +36,7 @@ statsd: {addresses: ["%s"], spread: %s}`, f.redisURL, f.memory, spread == "all",
 	return r
 }
 
-// aggregator starts the one of a number.
+// aggregator starts the aggregator with a number.
 func (r *replicas) aggregator(i int) *daemon {
 	r.t.Helper()
 	arguments := []string{"--listen", r.addrs[i]}
@@ -50,8 +50,8 @@ func (d *daemon) standsBy() bool { return d.metric("hotparam_standby") == 1 && d
 
 func (d *daemon) publishes() bool { return d.metric("hotparam_takeovers_total") > 0 && !d.standsBy() }
 
-// undisturbed reads all that was ever published: nothing cooled, and no holder
-// wrote after its successor.
+// undisturbed checks all that was ever published: nothing cooled, and no holder wrote after its
+// successor.
 func (r *replicas) undisturbed() {
 	r.t.Helper()
 	events, err := r.client.XRange(r.t.Context(), r.layout.Events, "-", "+").Result()
@@ -75,9 +75,9 @@ func (r *replicas) undisturbed() {
 	}
 }
 
-// Both get everything, one publishes. When it is killed, or stops for a while, the
-// other is in its place within two seconds, and a key that becomes hot just then
-// is found; what was hot stays, and no request fails.
+// Both aggregators receive all counts, and one publishes. When it is killed or paused, the other
+// takes its place within two seconds. A key that becomes hot just then is found, hot keys stay
+// hot, and no request fails.
 func TestReplicatedAggregators(t *testing.T) {
 	t.Parallel()
 	r := newReplicas(t, "all")
@@ -120,7 +120,7 @@ func TestReplicatedAggregators(t *testing.T) {
 		t.Error("the second has not taken over")
 	}
 
-	// The first is back and stands by; the second stops, and wakes up later.
+	// The first is back as standby. The second is paused, and continues later.
 	holder, other = other, r.aggregator(0)
 	within(t, patience, "the one that is back stands by", other.standsBy)
 	load.calm() // it has counted for a window
@@ -130,7 +130,7 @@ func TestReplicatedAggregators(t *testing.T) {
 	within(t, recovery, "the one that wakes up stands by", holder.standsBy)
 	load.calm()
 
-	// Asked to end, it lets go of the lease at once.
+	// On SIGTERM it releases the lease at once.
 	other.Signal(syscall.SIGTERM)
 	if code := other.Wait(); code != 0 {
 		t.Errorf("exit code after SIGTERM: %d, want 0", code)
@@ -142,15 +142,15 @@ func TestReplicatedAggregators(t *testing.T) {
 	mustBeGood(t, append(load.flows, fresh...))
 }
 
-// Each has a part of the keys. When one is killed the other's keys are found as
-// ever; its own are found again when it is back.
+// Each aggregator has a part of the keys. When one is killed, keys of the other are still found.
+// Its own keys are found again when it is back.
 func TestSharingAggregators(t *testing.T) {
 	t.Parallel()
 	r := newReplicas(t, "hash")
 	daemons := []*daemon{r.aggregator(0), r.aggregator(1)}
 	apis := r.startAPIs(2)
 	within(t, patience, "both are ready", func() bool { return daemons[0].ready() && daemons[1].ready() })
-	// crowd makes a term hot, and waits until all hold to it if they ought to.
+	// crowd makes a term hot, and waits until all instances enforce it if found is true.
 	crowd := func(term string, found bool) {
 		t.Helper()
 		for i := range 2 * threshold {
@@ -196,7 +196,7 @@ func TestSharingAggregators(t *testing.T) {
 		return r.client.ZScore(t.Context(), r.layout.Hot, "search-terms GET /search?q="+zero).Err() != nil
 	})
 	crowd(zero, true)
-	crowd(one, false) // nobody counts it
+	crowd(one, false) // no aggregator counts it
 	r.aggregator(1)
 	within(t, patience, "the next one holds the dead one's term", func() bool { return read(one).Until > published.Until })
 	if held := read(one); held.Owner != published.Owner || held.Since != published.Since {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// answer is what came of a request. What it was counted or limited by happened at some instant
-// between sent and got.
+// answer is the outcome of a request. It was counted or limited at some instant between sent and
+// got.
 type answer struct {
 	url        string
 	due        time.Time // a client that is held up hides no delay
@@ -21,7 +21,7 @@ type answer struct {
 	err        error
 }
 
-// took is how long the request took from when it was due.
+// took returns the time from when the request was due to its answer.
 func (a *answer) took() time.Duration { return a.got.Sub(a.due) }
 
 func (a answer) refused() bool { return a.status == http.StatusTooManyRequests }
@@ -42,7 +42,7 @@ func ask(client *http.Client, url string) answer {
 
 func (f *fleet) ask(url string) answer { return ask(f.http, url) }
 
-// beside does some work beside the test, until stop is called or the test ends.
+// beside runs functions in parallel with the test, until stop is called or the test ends.
 func beside(t *testing.T, work ...func(ctx context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -57,7 +57,7 @@ func beside(t *testing.T, work ...func(ctx context.Context)) (stop func()) {
 	return stop
 }
 
-// every does something at a pace until ctx ends.
+// every calls do at a pace until ctx ends.
 func every(ctx context.Context, pace time.Duration, do func(context.Context)) {
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
@@ -71,11 +71,11 @@ func every(ctx context.Context, pace time.Duration, do func(context.Context)) {
 	}
 }
 
-// maxLag is how far behind its pace a client makes up for: one that makes up for all at once would
-// change what is hot.
+// maxLag is the longest delay that a client makes up for. Sending all delayed requests at once
+// would change which keys are hot.
 const maxLag = 200 * time.Millisecond
 
-// keepPace does one thing after the other, each when it is due, until ctx ends.
+// keepPace calls do again and again, each time when the call is due, until ctx ends.
 func keepPace(ctx context.Context, perSecond int, due time.Time, do func(n int, due time.Time)) {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
@@ -94,10 +94,10 @@ func keepPace(ctx context.Context, perSecond int, due time.Time, do func(n int, 
 	}
 }
 
-// flow is a steady flow of one request, and its answers.
+// flow is a steady flow of one request, with its answers.
 type flow struct {
 	name, url string
-	values    int // if not 0, url ends with one of so many numbers in turn
+	values    int // if not 0, url ends with one of so many numbers, in rotation
 	perSecond int
 	hot       bool // may be limited
 
@@ -114,7 +114,7 @@ func (f *fleet) begin(flows ...*flow) (stop func()) {
 	return beside(f.t, work...)
 }
 
-// run sends the requests until ctx ends. One that is then on its way is waited for.
+// run sends the requests until ctx ends. It waits for a request in flight.
 func (fl *flow) run(ctx context.Context, client *http.Client) {
 	keepPace(ctx, fl.perSecond, time.Now(), func(n int, due time.Time) {
 		url := fl.url
@@ -129,7 +129,7 @@ func (fl *flow) run(ctx context.Context, client *http.Client) {
 	})
 }
 
-// between returns the answers to what was due in a time.
+// between returns the answers to requests that were due in [from, to).
 func (fl *flow) between(from, to time.Time) (in []answer) {
 	fl.mu.Lock()
 	defer fl.mu.Unlock()
@@ -143,12 +143,12 @@ func (fl *flow) between(from, to time.Time) (in []answer) {
 
 func (fl *flow) all() []answer { return fl.between(time.Time{}, time.Now().Add(time.Hour)) }
 
-// good reports whether an answer is one that the flow may have.
+// good reports whether the flow may get such an answer.
 func (fl *flow) good(a answer) bool {
 	return a.err == nil && (a.status == http.StatusOK || fl.hot && a.refused())
 }
 
-// mustBeGood sees that no request failed, and none was refused that may not be.
+// mustBeGood checks that no request failed, and none was refused that may not be.
 func mustBeGood(t *testing.T, flows []*flow) {
 	t.Helper()
 	for _, fl := range flows {

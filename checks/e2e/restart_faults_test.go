@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/checks/overlay"
 )
 
-// The judge of restarts finds faults that are planted in the aggregator: those of
-// checks/mutants, here in real processes. "make mutants" runs it.
+// The judge of restarts finds faults that are planted in the aggregator: those of checks/mutants,
+// here in real processes. "make mutants" runs it.
 func TestPlantedRestartFaultsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ fault, kind string }{
@@ -28,7 +28,7 @@ func TestPlantedRestartFaultsAreFound(t *testing.T) {
 				t.Skip("takes a minute: make mutants runs it")
 			}
 			bin := faultyCommands(t, fault)
-			for range 2 { // on a machine that stands still much is excused
+			for range 2 { // on a stalled machine much is excused
 				wrong := runRestarts(t, bin, shortRestarts)
 				for kind, all := range wrong {
 					t.Logf("%d times %s: %s", len(all), kind, all[0])
@@ -52,7 +52,7 @@ func faultNamed(t *testing.T, name string) overlay.Edit {
 	return overlay.Edit{File: faults[at].File, Old: faults[at].Old, New: faults[at].New}
 }
 
-// faultyCommands are built with a fault.
+// faultyCommands returns commands built with a fault.
 func faultyCommands(t *testing.T, fault overlay.Edit) programs {
 	t.Helper()
 	root, err := overlay.Root()

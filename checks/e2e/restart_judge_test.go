@@ -8,11 +8,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// restartKnows is how long after an aggregator hears again the counts of keys that its snapshot has
-// are known: until each live sender was heard, which sends at least every second.
+// restartKnows is how long it takes a restarted aggregator to know the counts of the keys in its
+// snapshot. It must receive a packet of each live sender, which sends at least every second.
 const restartKnows = int64(time.Second) + lossLag
 
-// restartJudge holds what was published against the truth.
+// restartJudge compares the published keys with the truth.
 type restartJudge struct {
 	*restartTruth
 	t           *testing.T
@@ -23,25 +23,25 @@ type restartJudge struct {
 
 	wrong  map[string][]string
 	cooled []restartCooling
-	// Of the keys that thresholds of one kind held over a restart, how many cooled by their
-	// window's snapshot, and how many not before a window was heard whole: a key whose account is
-	// not stated again soon, as its packets were lost, may have any of the counts that its senders
-	// lack.
+	// coolings counts, by kind of threshold, the keys that were hot over a restart and then
+	// cooled. Some cooled by the snapshot of their window, the others had to wait for a complete
+	// window. A key whose account is not restated soon, because its packets were lost, may own
+	// any of the missing counts of its senders.
 	coolings map[string]*restartCoolings
 }
 
-// The kinds by which coolings are counted: keys that thresholds of several kinds held are of
-// the last.
+// The kinds by which coolings are counted. Keys that thresholds of several kinds held have the
+// last one.
 const (
 	coolsByRate   = "rate"
 	coolsCompared = "share, jump or top"
 	coolsBySome   = "several"
 )
 
-// restartCoolings counts by what keys cooled.
+// restartCoolings counts the keys that cooled by the snapshot, and by a complete window.
 type restartCoolings struct{ bySnapshot, byWhole int }
 
-// restartCooling is how much later than without a restart a key cooled.
+// restartCooling is the delay of a key's cooling, compared to a run without a restart.
 type restartCooling struct {
 	window time.Duration
 	late   time.Duration
@@ -57,7 +57,7 @@ func (j *restartJudge) report(x *restartSeen, kind string, key int, format strin
 	j.wrong[kind] = append(j.wrong[kind], text)
 }
 
-// The kinds of fault that are found, and a run that finds none of them.
+// The kinds of faults that judges find, and a run in which they find none.
 const (
 	wrongLeave = "left although it is above its exit"
 	wrongEnter = "became hot below its threshold"
@@ -68,7 +68,7 @@ const (
 	showsNothing = "shows nothing"
 )
 
-// judge judges one namespace.
+// judge checks one namespace.
 func (j *restartJudge) judge(x *restartSeen) {
 	for i := range x.told {
 		j.judgeBounds(x, &x.told[i])
@@ -103,7 +103,7 @@ func (j *restartJudge) judgeBounds(x *restartSeen, e *lossTold) {
 	}
 }
 
-// judgeEntry sees that some threshold can have made a key hot.
+// judgeEntry checks that some threshold can have made a key hot.
 func (j *restartJudge) judgeEntry(x *restartSeen, s *restartStay) {
 	if j.isAllowed(s.key) {
 		j.report(x, wrongEnter, s.key, "at %s: it is allowed", j.since(s.from))
@@ -126,7 +126,7 @@ func (j *restartJudge) judgeEntry(x *restartSeen, s *restartStay) {
 	j.report(x, wrongEnter, s.key, "at %s: %s", j.since(s.from), why)
 }
 
-// judgeLeave sees that no threshold that held a key can hold it still.
+// judgeLeave checks that no threshold that held a key can hold it still.
 func (j *restartJudge) judgeLeave(x *restartSeen, s *restartStay) {
 	if j.stalled(s.left-int64(3*time.Second), s.left) {
 		return
@@ -138,7 +138,7 @@ func (j *restartJudge) judgeLeave(x *restartSeen, s *restartStay) {
 			continue
 		}
 		w, below := newLossWindow(t.window), false
-		// What an entry says of its holders may be as old as its counts.
+		// An entry's thresholds may be as old as its counts.
 		for last := (claimed-lossAge)/w.width - 2; last < s.left/w.width && !below; last++ {
 			from, to := w.span(last)
 			least, _ := j.keys[s.key].in(from, to)
@@ -150,7 +150,7 @@ func (j *restartJudge) judgeLeave(x *restartSeen, s *restartStay) {
 	}
 }
 
-// judgeCooling compares when a key cooled with when it did without a restart.
+// judgeCooling compares the time at which a key cooled with that in a run without a restart.
 func (j *restartJudge) judgeCooling(x *restartSeen, s *restartStay) {
 	var without int64
 	for _, c := range j.control.stays {
@@ -196,7 +196,7 @@ func (j *restartJudge) judgeCooling(x *restartSeen, s *restartStay) {
 	if coolDown := max(width, int64(restartCoolDown)); spared {
 		soon := strict
 		strict = max(strict, max(whole, life.heard+restartKnows)+lossLag+coolDown+int64(time.Second)+restartPace)
-		// When counts of the outage came is not known, so they begin a cool-down.
+		// The time of the counts in the outage is unknown, so they begin a cool-down.
 		if _, n := j.keys[s.key].in(life.down-int64(time.Second), life.heard); n == 0 {
 			coolDown = 0
 		}
@@ -216,8 +216,8 @@ func (j *restartJudge) judgeCooling(x *restartSeen, s *restartStay) {
 	}
 }
 
-// judgeFinds sees that what is surely above a rate, in a window that an aggregator heard whole,
-// is hot a second later.
+// judgeFinds checks that a key surely above a rate, in a window that an aggregator received
+// completely, is hot a second later.
 func (j *restartJudge) judgeFinds(x *restartSeen) {
 	stays := make(map[int][]*restartStay)
 	for _, s := range x.stays {
@@ -259,7 +259,7 @@ func (j *restartJudge) judgeFind(x *restartSeen, key int, t *restartTerm, stays 
 	}
 }
 
-// hears reports whether one aggregator listened from an instant on and published until another.
+// hears reports whether one aggregator listened from one instant on and published until another.
 func (x *restartSeen) hears(from, to int64) bool {
 	for _, l := range x.lives {
 		if from < max(l.up, l.heard)+int64(300*time.Millisecond) && to > l.down {

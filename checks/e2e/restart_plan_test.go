@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// restartTimes are the panes of 100 ms in which things happen: aggregators restart twice, the
-// rules change after the first time, then all traffic ends.
+// restartTimes are the panes of 100 ms in which events happen: aggregators restart twice, the
+// rules change after the first restart, then all traffic ends.
 type restartTimes struct {
 	First, Second, End, Panes int64
 	Long                      bool // with windows of ten minutes
@@ -18,7 +18,7 @@ var (
 	longRestarts  = restartTimes{First: 900, Second: 2400, End: 3000, Panes: 7200, Long: true}
 )
 
-// reload is when all aggregators read other rules.
+// reload returns the pane in which all aggregators read other rules.
 func (x restartTimes) reload() int64 { return x.First + 6 }
 
 // restartTerm is a threshold of a rule.
@@ -27,7 +27,7 @@ type restartTerm struct {
 	n      int64 // the count, or the least
 	window time.Duration
 	part   int64 // percent of a share, multiple of a jump, places of a top
-	later  int64 // n after the reload; 0: the same
+	later  int64 // n after the reload, or 0 for the same
 }
 
 const (
@@ -43,7 +43,7 @@ func (t *restartTerm) count(reloaded bool) int64 {
 	return t.n
 }
 
-// name is how an entry names the threshold as one that holds it.
+// name returns the threshold's name among the holders of an entry.
 func (t *restartTerm) name() string { return t.kind + "/" + t.window.String() }
 
 func (t *restartTerm) yaml(reloaded bool) string {
@@ -61,7 +61,7 @@ func (t *restartTerm) yaml(reloaded bool) string {
 	return fmt.Sprintf("{%s, exit: %d%%, hold: %v, cool_down: %v}", what, restartExit, restartHold, restartCoolDown)
 }
 
-// restartRule is a rule. Values that begin with vip need another rate over the window of its
+// restartRule is a rule. Values that begin with vip have another rate over the window of its
 // first threshold, and values that begin with free are allowed.
 type restartRule struct {
 	id    string
@@ -69,7 +69,7 @@ type restartRule struct {
 	vip   int64
 }
 
-// rules returns the rules, at most as many as instances send sums of.
+// rules returns the rules, at most as many as instances send sums for.
 func (x restartTimes) rules() []restartRule {
 	const s, m = time.Second, time.Minute
 	rules := []restartRule{
@@ -99,7 +99,7 @@ func (x restartTimes) rules() []restartRule {
 	return rules
 }
 
-// yaml is the rules in a file. Their counts have the same names in all namespaces.
+// yaml returns the rules as in a file. Their counts have the same names in all namespaces.
 func (x restartTimes) yaml(reloaded bool) string {
 	var text strings.Builder
 	for _, r := range x.rules() {
@@ -121,8 +121,8 @@ func (x restartTimes) yaml(reloaded bool) string {
 	return text.String()
 }
 
-// plan returns the traffic: keys that stay, that end and that begin around each restart, and
-// keys that are never hot.
+// plan returns the traffic: keys that stay, keys that end or begin around each restart, and keys
+// that are never hot.
 func (x restartTimes) plan() *lossPlan {
 	p := &lossPlan{panes: x.Panes}
 	counted := func(rule string, each, every, lead int64) {
@@ -152,7 +152,8 @@ func (x restartTimes) plan() *lossPlan {
 		p.add(lossKey{rule: "rate600", value: "near", to: x.End, each: 1, every: 12})
 	}
 
-	// The third of a rule is the highest but one while the second has ended and the fourth not begun.
+	// A rule's third key is the second highest while its second has ended and its fourth has not
+	// begun.
 	compared := map[string]int64{"share1": 1, "share10": 1, "share60": 1, "top1": 0, "top10": 0, "top60": 0}
 	if x.Long {
 		compared["top600"] = 0

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// restartTruth is what the rules say of the true counts.
+// restartTruth holds the hot keys that follow from the rules and the true counts.
 type restartTruth struct {
 	*lossTruth
 	plan     *lossPlan
@@ -35,8 +35,8 @@ func (r *restartTruth) isAllowed(key int) bool {
 	return r.rule(key).vip > 0 && strings.HasPrefix(r.plan.keys[key].value, "free")
 }
 
-// counts returns the least and the highest count of a threshold in force at any time up to an
-// instant that may be told late.
+// counts returns the lowest and the highest count of a threshold that was in force at any time up
+// to an instant, give or take the time that a reload may need to show.
 func (r *restartTruth) counts(key int, t *restartTerm, at int64) (least, most int64) {
 	rule := r.rule(key)
 	if t == &rule.terms[0] && rule.vip > 0 && strings.HasPrefix(r.plan.keys[key].value, "vip") {
@@ -53,7 +53,7 @@ func (r *restartTruth) counts(key int, t *restartTerm, at int64) (least, most in
 	return min(before, after), max(before, after)
 }
 
-// portion is the least whole number that is at least n × num / den.
+// portion returns the least whole number that is at least n × num / den.
 func portion(n, num, den int64) int64 { return (n*num + den - 1) / den }
 
 // enters returns the least count by which a key may become hot in the window that ends with a
@@ -127,13 +127,13 @@ func (r *restartTruth) rivals(key int, from, to int64, of func(least, most int64
 	return counts
 }
 
-// baselines returns the counts that a baseline may be, in tenths of windows: of one to ten of
-// the windows before, as much as an aggregator has heard.
+// baselines returns the counts that a baseline may have, in tenths of windows: the means of one
+// to ten of the windows before, as far as an aggregator has received them.
 func (r *restartTruth) baselines(key int, w lossWindow, last int64) (means []lossSpan) {
 	to, _ := w.span(last)
 	long := w.width * w.panes
 	for tenths := int64(10); tenths <= 100; tenths++ {
-		// A step of a tenth of a window counts whole or not at all.
+		// A step of a tenth of a window counts as a whole or not at all.
 		inner, _ := r.keys[key].in(to-tenths*long/10+long/5, to-long/5)
 		_, outer := r.keys[key].in(to-tenths*long/10-long/5, to)
 		means = append(means, lossSpan{10 * inner, tenths}, lossSpan{10 * outer, tenths})

@@ -15,12 +15,12 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// restartWeather is what packets meet on their way to all aggregators.
+// restartWeather is the weather of the packets to all aggregators.
 var restartWeather = weather{lost: 0.02, doubled: 0.02, delayed: 1, most: 60 * time.Millisecond}
 
 // Aggregators restart while keys of all kinds of threshold come and go, on a network that loses
-// packets. No hot key is lost, none is made up, bounds stay true, and keys cool when they do in
-// a namespace whose aggregator hears the same packets and is never restarted.
+// packets. No hot key is lost, none is invented, and bounds stay true. Keys cool at the same time
+// as in a namespace whose aggregator receives the same packets and never restarts.
 func TestRestartsOverTheWire(t *testing.T) {
 	t.Parallel()
 	times := shortRestarts
@@ -38,7 +38,8 @@ func TestRestartsOverTheWire(t *testing.T) {
 	}
 }
 
-// restartAggregator is an aggregator's place in a namespace: its processes have the same file.
+// restartAggregator is one aggregator of a namespace over its restarts: its processes have the
+// same file.
 type restartAggregator struct {
 	*restartSeen
 	f    *fleet
@@ -58,7 +59,7 @@ func (a *restartAggregator) write(rules string) {
 	}
 }
 
-// launch starts a process, which is up after awaitUp.
+// launch starts a process. awaitUp waits until it is up.
 func (a *restartAggregator) launch() {
 	a.f.t.Helper()
 	a.daemon = &daemon{Process: a.f.start(a.f.bin.hotparam, "aggregator", "--config", a.file), f: a.f}
@@ -69,7 +70,7 @@ func (a *restartAggregator) awaitUp() {
 	a.url = "http://" + a.WaitFor(`aggregator is up.* http=(\S+)`)[1]
 }
 
-// end ends the process at once, or in order, and returns when.
+// end ends the process at once, or in order, and returns the time of its end.
 func (a *restartAggregator) end(signal syscall.Signal) (down int64) {
 	a.f.t.Helper()
 	down = time.Now().UnixNano()
@@ -86,7 +87,7 @@ func (a *restartAggregator) addLife(down int64) {
 	a.restartSeen.lives = append(a.restartSeen.lives, restartLife{down, now, now})
 }
 
-// restartFleet is aggregators in several namespaces that hear the same packets.
+// restartFleet is a set of aggregators in several namespaces that receive the same packets.
 type restartFleet struct {
 	*fleet
 	times restartTimes
@@ -136,7 +137,7 @@ func (x *restartFleet) sleep(pane int64) {
 	time.Sleep(time.Until(time.Unix(0, x.begin+pane*lossWidth)))
 }
 
-// takeOver waits until the one that stood by publishes.
+// takeOver waits until the standby publishes.
 func (x *restartFleet) takeOver(down, heard int64) {
 	x.t.Helper()
 	slices.Reverse(x.taken)
@@ -144,7 +145,7 @@ func (x *restartFleet) takeOver(down, heard int64) {
 	x.taken[0].restartSeen.lives = append(x.taken[0].restartSeen.lives, restartLife{down, time.Now().UnixNano(), heard})
 }
 
-// run does all that happens to the aggregators.
+// run restarts the aggregators and reloads their rules as planned.
 func (x *restartFleet) run() {
 	x.t.Helper()
 	x.sleep(x.times.First)
@@ -195,7 +196,7 @@ func (x *restartFleet) run() {
 	x.taken[1].Signal(syscall.SIGCONT)
 }
 
-// runRestarts runs a fleet and returns what is wrong with it, by kind.
+// runRestarts runs a fleet and returns its faults by kind.
 func runRestarts(t *testing.T, bin programs, times restartTimes) map[string][]string {
 	t.Helper()
 	x := newRestartFleet(t, bin, times)
@@ -240,7 +241,7 @@ func runRestarts(t *testing.T, bin programs, times restartTimes) map[string][]st
 	return j.wrong
 }
 
-// log logs what was judged, and how late keys cooled.
+// log logs the number of checks, and how late keys cooled.
 func (j *restartJudge) log(seen []*restartSeen, reads int) {
 	lost, all := j.lost()
 	j.t.Logf("%d of %d packets lost, %d reads; bounds: %d of windows that were over, %d of others, %d without a high count; held up by up to %v",
@@ -285,7 +286,7 @@ func (j *restartJudge) log(seen []*restartSeen, reads int) {
 	j.t.Logf("cooled more than a second later than without a restart, by window: %v of %d", worst, len(j.cooled))
 }
 
-// latest returns how much later than in the control a key became hot at most.
+// latest returns the longest time by which a key became hot later than in the control.
 func (j *restartJudge) latest(seen []*restartSeen) (late time.Duration) {
 	for _, x := range seen {
 		for _, s := range x.stays {

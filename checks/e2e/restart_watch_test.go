@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// restartSeen is what was seen of one namespace's hot set.
+// restartSeen holds the observations of one namespace's hot set.
 type restartSeen struct {
 	name   string
 	layout hotkeys.Layout
@@ -25,20 +25,21 @@ type restartSeen struct {
 	known map[int]string // texts of entries
 }
 
-// restartLife is an aggregator that publishes, until the next one of the namespace does.
+// restartLife is the time in which one aggregator publishes, until the next one of the namespace
+// does.
 type restartLife struct {
-	down  int64 // the one before it ended; 0: there was none
+	down  int64 // end of the one before it, or 0 if there was none
 	up    int64 // it published, at the latest
 	heard int64 // it listens since then, at the latest
 }
 
-// restartStay is a time for which a key was hot without a break.
+// restartStay is a time in which a key was hot without a break.
 type restartStay struct {
 	key        int
 	from, left int64 // reads: the first, and the first without it; left 0: there was none
 	last       rules.Hot
 	claims     map[string]int64 // the last read in which a threshold held the key
-	holders    []string         // in the last read
+	holders    []string         // holders in the last read
 }
 
 // end returns the end of the stay, or of the run.
@@ -49,16 +50,16 @@ func (s *restartStay) end(run int64) int64 {
 	return s.left
 }
 
-// overlaps reports whether the key was hot in both at a time.
+// overlaps reports whether the key was hot in both stays at once.
 func (s *restartStay) overlaps(other *restartStay) bool {
 	return s.key == other.key && (s.left == 0 || other.from < s.left) && (other.left == 0 || s.from < other.left)
 }
 
-// restartPace is from one read of what is published to the next.
+// restartPace is the time between two reads of the published sets.
 const restartPace = int64(50e6)
 
-// watchRestarts reads what is published in all namespaces until stop is called, which returns the
-// times of the reads.
+// watchRestarts reads the published sets of all namespaces until stop is called, which returns
+// the times of the reads.
 func watchRestarts(t *testing.T, client redis.UniversalClient, plan *lossPlan, all []*restartSeen) (stop func() (reads []int64)) {
 	t.Helper()
 	numbers := plan.numbers()
@@ -110,7 +111,7 @@ func (x *restartSeen) see(t *testing.T, numbers map[string]int, entries map[stri
 			x.told = append(x.told, lossTold{key, h, h.Until.Add(-lossTTL).UnixNano()})
 		}
 		if !s.last.Until.After(now) {
-			continue // it is over
+			continue // it has expired
 		}
 		hot[key] = true
 		for _, name := range s.holders {

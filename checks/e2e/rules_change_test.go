@@ -16,14 +16,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// changing is a fleet whose processes each have a file of their own, as a mounted file is.
+// changing is a fleet in which each process has a file of its own, like a mounted file.
 type changing struct {
 	*fleet
 	apis       []*api
 	aggregator string // its file
 }
 
-// files are the files of all processes.
+// files returns the files of all processes.
 func (c *changing) files() []string {
 	all := []string{c.aggregator}
 	for _, a := range c.apis {
@@ -47,8 +47,8 @@ func (c *changing) put(rules string) (version string) {
 	return file.Rules.Version
 }
 
-// agree waits until all members say that they have rules of this version, as an operator reads
-// it, and returns how long that took.
+// agree waits until all members report this version of the rules to an operator, and returns how
+// long that took.
 func (c *changing) agree(version string, aggregators int) time.Duration {
 	c.t.Helper()
 	var members []rules.Member
@@ -67,8 +67,8 @@ func (c *changing) agree(version string, aggregators int) time.Duration {
 	return took
 }
 
-// observe looks at all instances until stop is called, which returns how often it looked and
-// what it saw that should not be: an instance without the member.
+// observe looks at all instances until stop is called. stop returns the number of looks, and the
+// instances that were once without the member.
 func (c *changing) observe(member string) (stop func() (looks int, lost []string)) {
 	var mu sync.Mutex
 	var lost []string
@@ -94,8 +94,8 @@ func (c *changing) observe(member string) (stop func() (looks int, lost []string
 	}
 }
 
-// The versions of the rules that TestRulesChange goes through. Those of products and files
-// never let more than 15 and 8 of a value pass, however long it takes.
+// changingRules returns a version of the rules that TestRulesChange goes through. The limits of
+// products and files never let more than 15 and 8 of a value pass, however long it takes.
 func changingRules(hot, limit, products, files string, more ...string) string {
 	return fmt.Sprintf(`
   - id: search-terms
@@ -129,9 +129,9 @@ const (
 `
 )
 
-// Rules change under load, thresholds and windows included, rules come and go, the aggregator
-// is restarted while it happens, and a file is bad. No request fails, no hot key is lost, what
-// was taken stays taken, no permit leaks, and all have the same version soon.
+// Rules change under load, including thresholds and windows. Rules are added and removed, the
+// aggregator restarts in the midst of it, and a file is bad. No request fails, no hot key is
+// lost, taken permits stay taken, no permit leaks, and all have the same version soon.
 func TestRulesChange(t *testing.T) {
 	t.Parallel()
 	first := changingRules("100/s", "rate: 10/s, burst: 5", "rate: 1/1h, burst: 10", "rate: 1/1h, burst: 5", leastRule)
@@ -150,8 +150,8 @@ func TestRulesChange(t *testing.T) {
 			&flow{name: fmt.Sprintf("tree at %d", i), url: a.search("tree"), perSecond: 8},
 			&flow{name: fmt.Sprintf("health at %d", i), url: a.url + "/healthz", perSecond: 10})
 	}
-	// Redis gets to know the scripts first. A call that has to send its script as well may not be
-	// answered in time on a busy machine, and then each instance decides by itself.
+	// Load the scripts into Redis first. On a busy machine a call that must also send its script
+	// may time out, and then each instance decides locally.
 	for i := range 5 {
 		for _, a := range c.apis {
 			_, _ = c.get(fmt.Sprintf("%s/products/other%d", a.url, i))
@@ -167,7 +167,7 @@ func TestRulesChange(t *testing.T) {
 		t.Helper()
 		took := c.agree(c.put(rules), aggregators)
 		slowest = max(slowest, took)
-		time.Sleep(300 * time.Millisecond) // load on what is in force now
+		time.Sleep(300 * time.Millisecond) // load on the rules in force now
 	}
 	// Another threshold over the same window, other limits, a new rule with a threshold.
 	change(1, changingRules("120/s", "rate: 20/s, burst: 8", "rate: 1/1h, burst: 15", "rate: 1/1h, burst: 8", brandsRule, leastRule))
@@ -179,7 +179,7 @@ func TestRulesChange(t *testing.T) {
 	c.awaitHot(patience, c.apis, "brands GET /search?brand=acme")
 	quiet()
 
-	// The aggregator is away while the rules change once more: another window.
+	// The aggregator is down while the rules change once more: another window.
 	if code := daemon.Stop(); code != 0 {
 		t.Errorf("the aggregator ended with %d", code)
 	}
@@ -190,7 +190,7 @@ func TestRulesChange(t *testing.T) {
 	c.agree(version, 1) // a daemon that starts has its own time
 	time.Sleep(2 * time.Second)
 
-	// A bad file changes nothing and is told.
+	// A bad file changes nothing and is reported.
 	for _, file := range c.files() {
 		if err := os.WriteFile(file, []byte("rules: ["), 0o600); err != nil {
 			t.Fatal(err)

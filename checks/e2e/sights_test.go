@@ -17,8 +17,8 @@ import (
 	"github.com/hotparam/hotparam/internal/published"
 )
 
-// sight is the published set as it was at one moment, or as one instance held to
-// it. Times are since the crowd's beginning.
+// sight is the published set at one moment, or the set that one instance enforced. Times are
+// since the crowd's beginning.
 type sight struct {
 	at       time.Duration // not before
 	who      string        // "Redis", or an instance
@@ -28,15 +28,15 @@ type sight struct {
 	captured time.Duration // not after
 }
 
-// happening is a change of one key, as the stream tells.
+// happening is a change of one key, as read from the stream.
 type happening struct {
 	at     time.Duration
 	member string
 	hot    bool
 }
 
-// sights are what was seen of the hot set over a time: in Redis, in its stream of
-// changes and at the instances.
+// sights holds observations of the hot set over a time: in Redis, in its stream of changes and at
+// the instances.
 type sights struct {
 	t      *testing.T
 	crowd  *crowd
@@ -99,7 +99,7 @@ func (s *sights) look(ctx context.Context) {
 	}
 	seen := sight{at: at, who: "Redis", hot: make(map[string]int64), version: version.Val(), owners: epochs(owners.Val())}
 	for _, member := range hot.Val() {
-		// An entry that is over is not in force, nor is any without a heartbeat.
+		// An expired entry is not in force, nor is any entry without a heartbeat.
 		h, err := published.ParseInfo([]byte(info.Val()[member]))
 		if err == nil && h.Until.After(clock.Val()) && beat.Val() == 1 {
 			seen.hot[member] = h.Low
@@ -113,7 +113,7 @@ func (s *sights) look(ctx context.Context) {
 	}
 }
 
-// epochs are those of the owners, from what Redis has about them.
+// epochs returns the owners' epochs from the fields of Redis.
 func epochs(owners map[string]string) map[string]int64 {
 	all := make(map[string]int64)
 	for field, value := range owners {
@@ -140,7 +140,7 @@ func (s *sights) note(e redis.XMessage) {
 	}
 }
 
-// ask asks an instance what it holds to.
+// ask records the keys that an instance enforces.
 func (s *sights) ask(ctx context.Context, who string, a *api) {
 	at := time.Since(s.crowd.began)
 	in, err := a.tell(ctx)
@@ -160,15 +160,15 @@ func (s *sights) ask(ctx context.Context, who string, a *api) {
 	s.seen = append(s.seen, seen)
 }
 
-// Times that a change may take where nothing is at fault.
+// Times that a change may take without a fault.
 const (
 	enterWithin = 1200 * time.Millisecond // and half a second by a poll, where a push was lost
 	coolWithin  = 4 * time.Second         // the window, the hold and the watermark
 
-	judgedWithin = 6 * time.Second // after its end a window is judged at the latest: the grace, and on the way
+	judgedWithin = 6 * time.Second // longest time from a window's end to its decision: the grace, and the transport
 )
 
-// judge holds all that was seen since a time against the truth.
+// judge compares all observations since a time with the truth.
 func (s *sights) judge(since time.Duration, faults []fault) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -230,7 +230,7 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 		case e.at < since || tr == nil:
 		case !e.hot && (kinds[e.member] == steady && tr.staysHot(e.at, judgedWithin) || tr.hotSince(e.at, time.Second)):
 			complaints.tell("cooled", "%v: %q cooled, and was hot", e.at, e.member)
-		case during >= 0 && e.at < faults[during].by: // what was held up comes now
+		case during >= 0 && e.at < faults[during].by: // delayed counts arrive now
 		case e.hot && tr.coolSince(e.at, coolWithin):
 			complaints.tell("became hot", "%v: %q became hot, and had not been for %v", e.at, e.member, coolWithin)
 		}
@@ -244,7 +244,7 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 	s.t.Logf("%d looks, %d of them failed at Redis; %d changes", len(s.seen), s.blind, len(s.events))
 }
 
-// faultAt is the fault that was last at a time, -1: none yet.
+// faultAt returns the index of the last fault before a time, or -1 if there is none yet.
 func faultAt(faults []fault, at time.Duration) int {
 	for i := len(faults) - 1; i >= 0; i-- {
 		if faults[i].at <= at {
@@ -254,9 +254,9 @@ func faultAt(faults []fault, at time.Duration) int {
 	return -1
 }
 
-// judgeLow sees that no count is above what was asked for in any window that it
-// can be of: one that ended at most so long ago as counts last that nobody
-// refreshes. A window's panes may hold a flush that came later than its end.
+// judgeLow checks that no count exceeds the requests in any window that it can belong to. That
+// window ended at most as long ago as unrefreshed counts last. A window's panes may hold a flush
+// that came after its end.
 func (s *sights) judgeLow(complaints *complaints, tr *truth, seen *sight, member string, low int64) {
 	const lateFlush = 150 * time.Millisecond
 	most := 0
@@ -268,11 +268,11 @@ func (s *sights) judgeLow(complaints *complaints, tr *truth, seen *sight, member
 	}
 }
 
-// entryLasts is how long an entry stays in Redis at most, its last count with it.
+// entryLasts is the longest time that an entry stays in Redis, its last count with it.
 const entryLasts = 15 * time.Second
 
-// judgeVersions sees that epochs and versions only rise, but for a new history
-// where Redis may have lost the end of the old one.
+// judgeVersions checks that epochs and versions only rise, except for a new history where Redis
+// may have lost the end of the old one.
 func (s *sights) judgeVersions(complaints *complaints, since time.Duration, faults []fault) {
 	failover := slices.IndexFunc(faults, func(f fault) bool { return f.name == redisFailsOver })
 	var before *sight
@@ -297,19 +297,19 @@ func (s *sights) judgeVersions(complaints *complaints, since time.Duration, faul
 	}
 }
 
-// between tells whether a fault may be felt between two sights: publishers begin
-// a new history some time after it.
+// between reports whether a fault may have an effect between two sights: publishers begin a new
+// history some time after it.
 func between(f fault, a, b *sight) bool { return b.at >= f.at && a.at <= f.by }
 
-// holdsWithoutRedis is how long all that is hot stays so while Redis is away. Entries last for
-// 10 s after they were renewed last. A failover takes two or three, and over ten if the
+// holdsWithoutRedis is how long all hot keys stay hot while Redis is unavailable. Entries last
+// for 10 s after their last renewal. A failover takes two or three seconds, and over ten if the
 // sentinels' first vote is split.
 const holdsWithoutRedis = 8 * time.Second
 
-// redisFailsOver names the fault in which versions may begin anew.
+// redisFailsOver names the fault after which versions may restart.
 const redisFailsOver = "Redis fails over"
 
-// complaints tells the first ones of each kind, and counts all.
+// complaints reports the first few of each kind, and counts all.
 type complaints struct {
 	t    *testing.T
 	told map[string]int

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// story is what happens to a fleet under the eyes of a crowd, fault by fault.
+// story is a sequence of faults that a fleet suffers under the traffic of a crowd.
 type story struct {
 	t      *testing.T
 	crowd  *crowd
@@ -15,19 +15,19 @@ type story struct {
 	faults []fault
 }
 
-// fault is what is done to the fleet. All must be right again within recovery of when
-// it could be mended at all: of a broker's death that is when its partitions have
-// other leaders, which takes Kafka some two seconds.
+// fault is a fault of the fleet. All must be right again within recovery of the moment when it
+// could be mended. For the death of a broker that is when its partitions have other leaders,
+// which takes Kafka about two seconds.
 type fault struct {
 	name     string
 	begin    func()        // nil: the fault is all in mendable
-	mendable func()        // returns when others have done what it takes; nil: nobody has to
-	pass     time.Duration // how long it is watched
+	mendable func()        // returns when the fault could be mended; nil if at once
+	pass     time.Duration // time for which it is watched
 
-	at, mended, by time.Duration // since the crowd's beginning
+	at, mended, by time.Duration // times since the crowd's beginning
 }
 
-// tell lets a crowd in and watches, and waits until all is well.
+// tell starts a crowd and watches it, and returns when everything works.
 func (f *fleet) tell(apis []*api) *story {
 	f.t.Helper()
 	s := &story{t: f.t, crowd: newCrowd(f.t), apis: apis}
@@ -40,7 +40,7 @@ func (f *fleet) tell(apis []*api) *story {
 		return well
 	})
 	s.sights = s.crowd.watch(f, apis)
-	time.Sleep(max(coolWithin, f.settles)) // what was hot by the way it began has cooled
+	time.Sleep(max(coolWithin, f.settles)) // keys made hot by the start have cooled
 	s.since = s.now()
 	time.Sleep(2 * time.Second)
 	return s
@@ -57,8 +57,7 @@ func (in *instance) holdsAll(terms []*term) bool {
 
 func (s *story) now() time.Duration { return time.Since(s.crowd.began) }
 
-// suffer does what begins a fault, then what it takes until it can be mended, and
-// lets time pass.
+// suffer begins a fault, waits until it can be mended, and lets time pass.
 func (s *story) suffer(f fault) {
 	s.t.Helper()
 	f.at = s.now()
@@ -75,8 +74,7 @@ func (s *story) suffer(f fault) {
 	time.Sleep(f.pass)
 }
 
-// end ends the traffic, waits until the instances have sent what they counted, and
-// judges.
+// end ends the traffic, waits until the instances have sent their counts, and checks everything.
 func (s *story) end() {
 	s.t.Helper()
 	s.sights.stop()

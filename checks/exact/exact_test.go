@@ -44,7 +44,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// The two ways to make a key agree, though neither knows of the other.
+// The two ways to form a key agree, though they share no code.
 func TestKeysAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		query := rapid.StringMatching(`([qb%+&=.a-z \x80-\xff]|%[0-9A-Fa-f]{2}){0,40}`).Draw(t, "query")
@@ -103,7 +103,8 @@ func TestFollow(t *testing.T) {
 	if !reflect.DeepEqual(r.Events["k"], want) || !r.Must["k"] || !r.May["k"] || r.Keys != 1 {
 		t.Errorf("%+v", r)
 	}
-	// In a window of 1 s, but not in the ten panes that end with that of the last.
+	// Within a window of 1 s, but not within the ten panes that end with that of the last
+	// request.
 	if r := count(th, "k", 50*ms, 500*ms, 1040*ms); r.Must["k"] || !r.May["k"] {
 		t.Errorf("%+v", r)
 	}
@@ -173,7 +174,7 @@ nonsense
 	}
 }
 
-// What is written as JSON lines reads back.
+// Requests written as JSON lines read back unchanged.
 func TestWriteJSON(t *testing.T) {
 	want := []Request{{began, "GET", "/product?id=1"}, {began + 1e5, "POST", "/a?b=\"\\&c=<é>"}}
 	var b bytes.Buffer

@@ -11,7 +11,7 @@ import (
 
 var codeBlock = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
 
-// blocks are the document's blocks of code in a language.
+// blocks returns the document's code blocks in a language.
 func blocks(t *testing.T, language string) (found []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "PRODUCERS.md"))
@@ -29,8 +29,8 @@ func blocks(t *testing.T, language string) (found []string) {
 	return found
 }
 
-// What the document shows is what the tests run: each block is part of a program, and
-// of each program there is a block that no other has.
+// The document shows code that the tests run: each block is part of a program, and each program
+// has a block that no other has.
 func TestDocumentShowsTheExamples(t *testing.T) {
 	programs := make(map[string]string)
 	err := fs.WalkDir(os.DirFS(example("")), ".", func(path string, entry fs.DirEntry, err error) error {
@@ -63,7 +63,7 @@ func TestDocumentShowsTheExamples(t *testing.T) {
 	}
 }
 
-// having are the programs that have the lines, indented or not.
+// having returns the programs that contain the lines, indented or not.
 func having(programs map[string]string, lines string) (paths []string) {
 	for path, text := range programs {
 		if strings.Contains(unindented(text), unindented(lines)) {

@@ -15,11 +15,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// The last has all that is written otherwise in a URL, a key, a line.
+// The last has all characters that are escaped in a URL, a key or a line.
 var terms = []string{"phone", "50% off: *été* 7.5\" a+b/c|d@e#f,g;h~i_j-k"}
 
-// The programs of examples/producers each count one search for the same terms. A term
-// is hot when the counts of all are together: in one partition, by one name.
+// The programs of examples/producers each count one search for the same terms. A term is hot when
+// the counts of all programs are together in one partition, under one name.
 func testCounts(t *testing.T, k *real.KafkaCluster) {
 	hot := &hotSet{keys: make(map[string]bool)}
 	runSource(t, k, hot)
@@ -42,7 +42,7 @@ func testCounts(t *testing.T, k *real.KafkaCluster) {
 		if time.Now().After(deadline) {
 			t.Fatalf("hot: %q, want %q", hot.names(), want)
 		}
-		time.Sleep(10 * time.Millisecond) // the source tells nobody that it has read all
+		time.Sleep(10 * time.Millisecond) // the source does not report that it has read everything
 	}
 }
 
@@ -77,7 +77,7 @@ func runSource(t *testing.T, k *real.KafkaCluster, hot *hotSet) {
 	})
 }
 
-// hotSet is the publisher of all partitions: it keeps what is hot.
+// hotSet is the publisher of all partitions. It keeps the hot keys.
 type hotSet struct {
 	mu   sync.Mutex
 	keys map[string]bool

@@ -15,8 +15,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// A key has to live in one partition, whichever program counted it, so wire.Partition
-// must be what other producers do with a record's key.
+// A key must live in one partition, whichever program counted it, so wire.Partition must treat a
+// record's key as other producers do.
 func testPartitions(t *testing.T, k *real.KafkaCluster) {
 	keys := someKeys(10_000)
 	var lines strings.Builder
@@ -40,8 +40,8 @@ func testPartitions(t *testing.T, k *real.KafkaCluster) {
 	}
 }
 
-// someKeys are different keys, as lines hold them, and some of all bytes, of each of
-// the lengths at which murmur2 does different things.
+// someKeys returns different keys, as lines hold them, and some of arbitrary bytes, for each
+// length that murmur2 treats differently.
 func someKeys(n int) [][]byte {
 	random := rand.NewChaCha8([32]byte{5})
 	pick := rand.New(random)
@@ -63,8 +63,8 @@ func someKeys(n int) [][]byte {
 	return keys
 }
 
-// checkPartitions reads the topic, in which each key has to be once and where we would
-// put it.
+// checkPartitions reads the topic, which must hold each key once and in the partition that we
+// would choose.
 func checkPartitions(t *testing.T, k *real.KafkaCluster, topic string, n int, keys [][]byte) {
 	t.Helper()
 	missing := make(map[string]bool, len(keys))

@@ -39,8 +39,8 @@ func TestLongKeys(t *testing.T) {
 	}
 }
 
-// longKeys are keys of up to 700 bytes: of letters alone, of what has to be escaped,
-// and of both.
+// longKeys returns keys of up to 700 bytes: of letters alone, of bytes that must be escaped, and
+// of both.
 func longKeys(n int) (keys []string) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for range n {

@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// The clients that are tested.
+// The clients under test.
 const (
 	kafkaPython    = "kafka-python==3.0.12"
 	confluentKafka = "confluent-kafka==2.16.1"
@@ -22,7 +22,7 @@ const (
 	datadogPython  = "datadog==0.56.0"
 )
 
-// program is a command: what files are run by, and then the file and its arguments.
+// program is a command: the words that run a file, then the file and its arguments.
 type program struct {
 	words []string
 	env   []string // NAME=value
@@ -51,14 +51,14 @@ func netcat(t *testing.T) program {
 
 func bash(*testing.T) program { return program{words: []string{"bash"}} }
 
-// run runs a file of testdata or an example with arguments, and gives it stdin to read.
+// run runs a file of testdata or an example with arguments, with stdin as its input.
 func (p program) run(t *testing.T, file, stdin string, args ...string) {
 	t.Helper()
 	p.words = append(append(slices.Clip(p.words), file), args...)
 	_ = p.output(t, stdin)
 }
 
-// output is what the program prints that is given stdin to read. A minute is more than
+// output runs the program with stdin as its input and returns its output. A minute is more than
 // it takes on a busy machine.
 func (p program) output(t *testing.T, stdin string) string {
 	t.Helper()
@@ -77,8 +77,8 @@ func (p program) output(t *testing.T, stdin string) string {
 	return running.Stdout()
 }
 
-// plainEnvironment has none of the variables that Datadog's clients obey, and lets
-// Java take its arguments for UTF-8.
+// plainEnvironment returns the environment without the variables that Datadog's clients obey. Its
+// locale makes Java read its arguments as UTF-8.
 func plainEnvironment() (env []string) {
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "DD_") && !strings.HasPrefix(variable, "DATADOG_") {
@@ -88,5 +88,5 @@ func plainEnvironment() (env []string) {
 	return append(env, "LC_ALL=C.UTF-8")
 }
 
-// example is the path of an example.
+// example returns the path of an example.
 func example(name string) string { return filepath.Join("..", "..", "examples", "producers", name) }

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// rules are those of the document.
+// testRules returns the document's rules.
 func testRules(t *testing.T) string {
 	t.Helper()
 	return blocks(t, "yaml")[0]
 }
 
-// hotAt are the document's rules with a term hot at so many searches, however slow
-// the machine.
+// hotAt returns the document's rules with a term hot at so many searches, however slow the
+// machine.
 func hotAt(t *testing.T, searches int) string {
 	t.Helper()
 	text := testRules(t)

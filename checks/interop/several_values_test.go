@@ -11,8 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A program can make the keys of a request that repeats parameters as the middleware
-// does.
+// A program can form the keys of a request that repeats parameters as the middleware does.
 func TestSeveralValues(t *testing.T) {
 	names := []rules.Param{{Name: "q"}, {Name: "page"}, {Name: "é"}}
 	queries := repeatingQueries(1000)
@@ -48,7 +47,7 @@ func TestSeveralValues(t *testing.T) {
 	}
 }
 
-// repeatingQueries are queries of few names and values, in any order.
+// repeatingQueries returns queries of few names and values, in any order.
 func repeatingQueries(n int) (queries []string) {
 	random := rand.New(rand.NewPCG(5, 5))
 	for range n {

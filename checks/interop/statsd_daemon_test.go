@@ -21,7 +21,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// daemon is a running aggregator with the document's rules, but that a term is hot at
+// daemon is a running aggregator with the document's rules, except that a term is hot at
 // threshold searches.
 type daemon struct {
 	udp, tcp          string // ports on 127.0.0.1
@@ -33,7 +33,7 @@ type daemon struct {
 
 const threshold = 5
 
-// patience is for what takes milliseconds on a machine that does nothing else.
+// patience bounds waits that take milliseconds on an idle machine.
 const patience = 30 * time.Second
 
 func startDaemon(t *testing.T) *daemon {
@@ -42,7 +42,7 @@ func startDaemon(t *testing.T) *daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(sockets) }) // a temporary directory: the system removes what is left
+	t.Cleanup(func() { _ = os.RemoveAll(sockets) }) // a temporary directory: the system removes the rest
 	d := &daemon{
 		datagrams: filepath.Join(sockets, "datagrams"), stream: filepath.Join(sockets, "stream"), redis: testenv.Redis(t),
 	}
@@ -65,7 +65,7 @@ aggregator: {listen: ["127.0.0.1:0", "tcp://127.0.0.1:0", "unix://%s", "unixstre
 	return d
 }
 
-// list is what the command says is hot in Redis: the low count of each key.
+// list returns the low count of each hot key, as the list command prints it from Redis.
 func (d *daemon) list(t *testing.T) map[string]int64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -112,7 +112,7 @@ func keyOf(term string) string {
 	return rules.Key{Rule: "search-terms", Text: rules.Text("GET /search", rules.Param{Name: "q", Value: term})}.String()
 }
 
-// metric is one of the daemon's figures, by its name and labels.
+// metric returns one of the daemon's metrics, by its name and labels.
 func (d *daemon) metric(t *testing.T, name string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.http+"/metrics", http.NoBody)
@@ -137,7 +137,7 @@ func (d *daemon) metric(t *testing.T, name string) int {
 	return 0
 }
 
-// await waits until a figure is what it has to become, and is never more.
+// await waits until a metric has the wanted value, and fails if it ever exceeds it.
 func (d *daemon) await(t *testing.T, name string, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -151,14 +151,14 @@ func (d *daemon) await(t *testing.T, name string, want int) {
 	}
 }
 
-// What the daemon has counted, and what of Datadog's it has passed over.
+// Metrics of the counts, and of Datadog's lines that are ignored.
 const (
 	counted = "hotparam_statsd_counted_total"
 	events  = "hotparam_statsd_events_total"
 )
 
-// checkRejected sees that nothing which clients sent was wrong. What they tell of
-// themselves is foreign, and a gauge is no counter.
+// checkRejected checks that the daemon rejected no count of a client. The clients' own metrics
+// are foreign, and gauges are no counters.
 func (d *daemon) checkRejected(t *testing.T) {
 	t.Helper()
 	for _, reason := range []string{"malformed", "negative", "bad_key", "no_rule"} {

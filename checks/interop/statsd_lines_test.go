@@ -23,8 +23,8 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// Terms that mean something on the way, and how a line has to write them: in plain,
-// for hotparam's own listener, and in strict, for a StatsD of another make.
+// Terms with characters that have a meaning in transit, and their spelling in a line: plain, for
+// hotparam's own listener, and strict, for another StatsD.
 var golden = []struct{ term, plain, strict string }{
 	{"phone", "phone", "phone"},
 	{"red shoes", "red%2520shoes", "red_2520shoes"},
@@ -47,7 +47,7 @@ var golden = []struct{ term, plain, strict string }{
 	{"", "", ""},
 }
 
-// What stands before a term.
+// The part of a line before a term.
 const (
 	plainHead  = "shop.search-terms.hot_param.GET%20/search?q="
 	strictHead = "shop.search-terms.hot_param.GET_20_2Fsearch_3Fq="
@@ -60,7 +60,7 @@ func goldenTerms() (terms []string) {
 	return terms
 }
 
-// goldenCounts are the names in lines, with the counts of one search for each term.
+// goldenCounts returns the names in lines, with the counts of one search for each term.
 func goldenCounts(e wire.Encoding) map[string]int {
 	counts := make(map[string]int)
 	for _, g := range golden {
@@ -73,7 +73,7 @@ func goldenCounts(e wire.Encoding) map[string]int {
 	return counts
 }
 
-// Programs write a term as hotparam's own middleware does.
+// Programs spell a term as hotparam's own middleware does.
 func TestLinesOfTheMiddleware(t *testing.T) {
 	file, err := config.Load(writeRules(t, testRules(t)))
 	if err != nil {
@@ -106,7 +106,7 @@ func TestLinesOfTheMiddleware(t *testing.T) {
 	}
 }
 
-// packets keeps what a sink sends.
+// packets stores the packets that a sink sends.
 type packets struct{ bytes.Buffer }
 
 func (p *packets) Send(packet []byte) (int, error) { return p.Write(append(packet, '\n')) }
@@ -145,7 +145,7 @@ func listen(t *testing.T) inbox {
 
 func (in inbox) address() string { return in.LocalAddr().String() }
 
-// check reads what a program has sent that has ended, which has to add up to want.
+// check reads all that a finished program has sent. The counts must add up to want.
 func (in inbox) check(t *testing.T, want map[string]int) {
 	t.Helper()
 	var text []byte
@@ -166,7 +166,7 @@ func (in inbox) check(t *testing.T, want map[string]int) {
 	checkCounts(t, countLines(t, text), want)
 }
 
-// Behind a count clients may say more of themselves; and they send figures of their own.
+// Clients may append tags to a count, and they send metrics of their own.
 var (
 	countLine = regexp.MustCompile(`^([^:|]*):([0-9]+)\|c(\|.*)?$`)
 	telemetry = regexp.MustCompile(`^datadog\.dogstatsd\.client\.`)

@@ -16,7 +16,7 @@ type way struct {
 	file    string // in testdata
 	args    []string
 	env     string
-	events  int // and service checks, that it sends beside
+	events  int // events and service checks that it also sends
 }
 
 func ways(d *daemon) []way {
@@ -51,7 +51,7 @@ func ways(d *daemon) []way {
 	}
 }
 
-// Whatever clients put beside a count, pack together or send of themselves: each count
+// Whatever clients append to a count, pack into one packet or send about themselves: each count
 // arrives once, over each transport that they have.
 func TestCountsOfOtherPrograms(t *testing.T) {
 	if testing.Short() {

@@ -15,8 +15,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// What programs write in strict goes through the original StatsD as it is, to where a
-// Graphite would be.
+// Lines that programs write in strict pass the original StatsD unchanged and reach the place of
+// Graphite.
 func TestStrictThroughTheOriginalStatsD(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -44,7 +44,7 @@ func TestStrictThroughTheOriginalStatsD(t *testing.T) {
 	}
 }
 
-// carbon takes what a StatsD writes to Graphite.
+// carbon receives the lines that a StatsD writes to Graphite.
 type carbon struct {
 	net.Listener
 	mu  sync.Mutex
@@ -75,7 +75,7 @@ func newCarbon(t *testing.T) *carbon {
 	return c
 }
 
-// carbonLine is name, value, time.
+// carbonLine matches name, value and time.
 var carbonLine = regexp.MustCompile(`^stats_counts\.(shop\.\S+) ([0-9]+) [0-9]+$`)
 
 func (c *carbon) read(conn net.Conn) {

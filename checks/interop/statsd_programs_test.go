@@ -6,7 +6,7 @@ import "testing"
 type sender struct {
 	name    string
 	example string // in examples/producers/statsd
-	strict  string // in examples/producers/strict; empty: none
+	strict  string // file in examples/producers/strict, or empty
 	program func(*testing.T) program
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/checks/overlay"
 )
 
-// Each fault's text is there, and so are its tests: a fault that plants nothing, or
-// that nothing looks for, would be found by nobody.
+// Each fault's text is in the source, and so are its tests. A fault that changes nothing, or that
+// no test looks for, would never be found.
 func TestFaultsAreWhereTheySay(t *testing.T) {
 	root, err := overlay.Root()
 	if err != nil {
@@ -65,8 +65,8 @@ func testsOf(t *testing.T, dir string) map[string]bool {
 	return tests
 }
 
-// A few of the faults are put to the test here, in packages that little has to be compiled for;
-// `make mutants` does so with all.
+// The checks find a few of the faults here, in packages that compile quickly. `make mutants`
+// plants all of them.
 func TestFaultsAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("each fault is a build of its own")
@@ -96,7 +96,7 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// What is no proof that a check finds a fault is told from one.
+// A run that does not prove that a check finds a fault is distinguished from one that does.
 func TestRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("each fault is a build of its own")
@@ -132,7 +132,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Subtests count as their test, and what did not compile is no failure of a test.
+// Subtests count as their test, and a failure to compile is no failure of a test.
 func TestReadEvents(t *testing.T) {
 	r, err := readEvents([]byte(`{"Action":"start"}
 {"Action":"run","Test":"TestB"}

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// A Maven of our own that tells when it was called, and fails the first time, half
-// done.
+// A Maven of our own that logs each call. It fails the first time, half done.
 const fakeMaven = `#!/bin/sh
 mkdir jars
 [ -f "$CALLS" ] && echo jar >jars/kafka.jar

@@ -18,7 +18,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// A broker that was killed may come back only when the controller has given it up.
+// A killed broker may restart only after the controller has declared it dead.
 var quickly = map[string]string{"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
 
 func TestKafkaKeepsItsDataOverAKill(t *testing.T) {
@@ -48,12 +48,12 @@ func TestKafkaKeepsItsDataOverAKill(t *testing.T) {
 	}
 }
 
-// A broker names the address of a relay, and the cluster's own methods need none.
+// A broker advertises the address of a relay, and the cluster's own methods need none.
 func TestKafkaAdvertisesARelay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	const relay = "127.0.0.1:1" // nobody is there
+	const relay = "127.0.0.1:1" // no one listens there
 	var broker string
 	k := Kafka(t, KafkaConfig{Advertise: func(addr string) string {
 		broker = addr
@@ -128,7 +128,8 @@ func TestKafkaAsksWhoIsThere(t *testing.T) {
 	ask("allowed", nil, certificate, login("alice-secret"))
 }
 
-// A port that another process was faster to take means other ports, not a failed test.
+// If another process takes a port first, the cluster chooses other ports and the test does not
+// fail.
 func TestLocalKafkaSeesThatThePortIsTaken(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

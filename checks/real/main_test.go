@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
-// outcome is how a test would have ended: "passed", "skipped" or "failed".
+// outcome runs f and returns how a test would have ended: "passed", "skipped" or "failed".
 func outcome(t *testing.T, f func(testing.TB)) string {
 	t.Helper()
 	switch err := testenv.Outside(t.Context(), t.TempDir(), f); {

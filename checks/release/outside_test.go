@@ -20,20 +20,20 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
-// longest is how long a test waits for an event that should be near.
+// longest bounds the wait for an event that should come soon.
 const longest = 30 * time.Second
 
-// documented is a document that says how to begin, and what its lines of Go take for granted.
+// documented is a document that shows how to begin, and what its lines of Go assume.
 type documented struct {
 	name, heading string // the lines of Go are the first below the heading
 	imports       string
-	before        string // of its variables
-	rules         string // a file of rules, or a document and the heading of its rules; empty: below the heading
+	before        string // lines that declare its variables
+	rules         string // a file of rules, a document and the heading of its rules, or empty for those below the heading
 	ask           func(addr, value string) (*http.Request, error)
 	h2c           bool
 }
 
-// login returns requests to log in by a form.
+// login returns a function that makes requests to log in by a form.
 func login(path string) func(addr, user string) (*http.Request, error) {
 	return func(addr, user string) (*http.Request, error) {
 		req, err := http.NewRequest(http.MethodPost, "http://"+addr+path, strings.NewReader("password=x&user="+user))
@@ -122,7 +122,7 @@ func statusOf(res *http.Response) int {
 	return res.StatusCode
 }
 
-// Who follows a README in a module of his own gets from the files of a release a program that
+// A user who follows a README in a new module gets, from the files of a release, a program that
 // limits a hot key.
 func TestInstalledOutside(t *testing.T) {
 	if testing.Short() {
@@ -142,8 +142,8 @@ func TestInstalledOutside(t *testing.T) {
 	}
 }
 
-// outside returns the environment of a user who has never had this module. Modules of others
-// come from the cache of who runs the test, if it has them.
+// outside returns the environment of a user who has never had this module. Other modules come
+// from the cache of the user who runs the test, if they are there.
 func outside(t *testing.T, proxy string) []string {
 	t.Helper()
 	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOPROXY", "GOFLAGS").Output()
@@ -156,7 +156,7 @@ func outside(t *testing.T, proxy string) []string {
 		"GOWORK=off",
 		"GOSUMDB=off",
 		"GOMODCACHE="+t.TempDir(),
-		"GOFLAGS="+flags+" -mod=mod -modcacherw -trimpath", // so that what was compiled in another directory is used
+		"GOFLAGS="+flags+" -mod=mod -modcacherw -trimpath", // so that packages compiled in another directory are used
 		"GOPROXY=file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(filepath.Join(known, "cache", "download"))+","+others,
 	)
 }
@@ -240,7 +240,7 @@ func (d *documented) file(t *testing.T) string {
 	return string(text)
 }
 
-// limits runs the program and awaits that it limits a hot value, and no other.
+// limits runs the program and waits until it limits a hot value, and no other.
 func (d *documented) limits(t *testing.T, dir string) {
 	t.Helper()
 	addr := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))

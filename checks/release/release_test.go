@@ -16,7 +16,7 @@ import (
 
 const repository = "../.."
 
-// version is the version that the adapters require.
+// version returns the version that the adapters require.
 func version(tb testing.TB) string {
 	tb.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "adapters", "chi", "go.mod"))
@@ -36,7 +36,7 @@ func version(tb testing.TB) string {
 	return ""
 }
 
-// build writes the files of the repository as it is.
+// build writes a release of the repository in its present state.
 func build(tb testing.TB) (out string, modules []Module) {
 	tb.Helper()
 	if _, err := os.Stat(filepath.Join(repository, ".git")); err != nil {
@@ -113,7 +113,8 @@ func contents(t *testing.T, packed []byte, prefix string) (names []string) {
 	return names
 }
 
-// What would release something else than is meant is refused, with what to do.
+// A release is refused, with the way to mend it, if it would contain something other than
+// intended.
 func TestRefuses(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {

@@ -35,8 +35,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// TestAnyText: whatever a terminal held, the picture is well-formed XML and the
-// same each time.
+// Whatever a terminal showed, the picture is well-formed XML and the same each time.
 func TestAnyText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOf(rapid.OneOf(

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// entry is a request of one second, told apart by its number.
+// entry returns a request of one second, identified by its number.
 func entry(second, number int) Entry {
 	return Entry{
 		Time:   midnight.Add(time.Duration(second) * time.Second),
@@ -70,7 +70,7 @@ func TestFilesAndStandardInput(t *testing.T) {
 				}
 				packed := pack([]byte(text.String()))
 
-				// The name tells nothing.
+				// The file's name says nothing about its format.
 				got, stats, err := drain(t, []string{writeFile(t, "log.txt", packed)}, Options{})
 				if want := []Entry{in[1], in[3], in[0], in[2]}; err != nil || !slices.Equal(got, want) {
 					t.Errorf("file: %v\ngot  %v\nwant %v", err, got, want)

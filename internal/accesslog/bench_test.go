@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// benchLines is a log of n requests with microseconds, 1,000 targets and 100
-// clients.
+// benchLines returns a log of n requests with microseconds, 1,000 targets and 100 clients.
 func benchLines(n int, line func(Entry) string) []byte {
 	var b bytes.Buffer
 	for i := range n {
@@ -24,7 +23,7 @@ func benchLines(n int, line func(Entry) string) []byte {
 	return b.Bytes()
 }
 
-// BenchmarkDecode is the cost of one line, without reading it.
+// BenchmarkDecode measures one line, without reading it.
 func BenchmarkDecode(b *testing.B) {
 	for name, line := range map[string]func(Entry) string{"combined": combinedLine, "json": jsonLine} {
 		b.Run(name, func(b *testing.B) {
@@ -41,8 +40,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkDecodeServers is the cost of a line as servers write it. In bytes of the log it is to
-// be held against BenchmarkDecode.
+// BenchmarkDecodeServers measures a line as servers write it. Compare its bytes of log per second
+// with those of BenchmarkDecode.
 func BenchmarkDecodeServers(b *testing.B) {
 	for _, name := range []string{"caddy/access.log", "nginx/uri.log", "nginx/ingress.log", "envoy/istio.log", "envoy/text.log", "traefik/access.log", "nginx/fields.tsv"} {
 		b.Run(name, func(b *testing.B) {
@@ -69,8 +68,8 @@ func BenchmarkDecodeServers(b *testing.B) {
 	}
 }
 
-// BenchmarkLog is everything from the stored bytes to the entries: "file" sorts,
-// "stdin" streams.
+// BenchmarkLog measures the whole way from the stored bytes to the entries: "file" sorts, "stdin"
+// streams.
 func BenchmarkLog(b *testing.B) {
 	const n = 200_000
 	for name, line := range map[string]func(Entry) string{"combined": combinedLine, "json": jsonLine} {
@@ -106,8 +105,8 @@ func BenchmarkLog(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory tells what a request takes while a log is sorted, and how much
-// of that is text.
+// BenchmarkMemory reports the memory of a request while a log is sorted, and the part of it that
+// is text.
 func BenchmarkMemory(b *testing.B) {
 	const n = 500_000
 	var before, after runtime.MemStats

@@ -13,7 +13,7 @@ func TestCombined(t *testing.T) {
 	}
 	bytes := func(n int64) Entry { e := get("/"); e.Bytes = n; return e }
 	with := func(e Entry, change func(*Entry)) Entry { change(&e); return e }
-	// request puts a request field into an otherwise plain line.
+	// request returns an otherwise plain line with this request field.
 	request := func(s string) string {
 		return `192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "` + s + `" 200 12 "-" "curl/8"`
 	}
@@ -127,7 +127,7 @@ func FuzzCombined(f *testing.F) {
 	})
 }
 
-// checkRequest holds a good request to what Entry promises.
+// checkRequest checks that a good request keeps the promises of Entry.
 func checkRequest(t *testing.T, r *request) {
 	t.Helper()
 	e := r.entry()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lineCase is a line and either what it holds or why it is bad.
+// lineCase is a line, and either its entry or the reason why it is bad.
 type lineCase struct {
 	name, line string
 	want       Entry

@@ -116,7 +116,7 @@ func TestParseFieldsRefuses(t *testing.T) {
 	}
 }
 
-// The scanner takes what encoding/json takes, and reads strings as it does.
+// The scanner accepts the same input as encoding/json, and reads strings as it does.
 func FuzzScanner(f *testing.F) {
 	for _, s := range []string{`{}`, `{"a":[1,-2.5e+3,"\u00e4\ud83d\ude00\ud83d",{"b":null}],"c":true}`, `{"a":01}`, `{"a":"\x22"}`, `{"a":[}`, `{"a":1,}`, `{"":"\"\\\/\b\f\n\r\t"} `, `[{}]`} {
 		f.Add([]byte(s))
@@ -139,7 +139,7 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// No line makes a decoder panic, and what it takes is a request.
+// No line makes a decoder panic, and each accepted line is a valid request.
 func FuzzFormats(f *testing.F) {
 	formats := []Format{Auto, Caddy, Traefik, Envoy, Nginx, JSON, CSV, TSV, Space}
 	for i, line := range []string{

@@ -111,10 +111,10 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// A number is read back from every unit that it may be written in.
+// A number is read correctly in every unit in which it may be written.
 func TestNumberOfEachUnit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// Before this, a finer unit looks like a coarser one.
+		// Before this time, a finer unit looks like a coarser one.
 		from := time.Date(1970, 4, 18, 0, 0, 0, 0, time.UTC).UnixNano()
 		nanos := rapid.Int64Range(from, math.MaxInt64).Draw(t, "nanos")
 		for unit := int64(1e9); unit >= 1; unit /= 1000 {
@@ -131,7 +131,7 @@ func TestNumberOfEachUnit(t *testing.T) {
 	})
 }
 
-// The standard library reads the same instants.
+// Times are read as the standard library reads them.
 func TestTimesAgreeWithTheStandardLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nanos := rapid.Int64Range(0, math.MaxInt64).Draw(t, "nanos")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A log that is kept can be read again and again, and is sorted even if it came through
-// standard input, out of order by more than the buffer holds.
+// A log that is kept can be read again and again. It is sorted even if it came through standard
+// input, out of order by more than the buffer holds.
 func TestKept(t *testing.T) {
 	in := []Entry{entry(100, 0), entry(1, 1), entry(50, 2), entry(1, 3)}
 	var text strings.Builder

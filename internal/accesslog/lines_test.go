@@ -59,7 +59,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// What stands before a read error is only taken if it is a whole line.
+// Text before a read error is only used if it is a whole line.
 func TestLinesBeforeAnError(t *testing.T) {
 	broken := errors.New("broken")
 	for _, text := range []string{"a\nb\nhalf", "a\nb\n" + strings.Repeat("x", 2*maxLine)} {

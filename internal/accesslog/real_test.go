@@ -31,7 +31,7 @@ func TestDemoLog(t *testing.T) {
 	}
 }
 
-// Real logs, which are not part of the repository.
+// Real logs, which are not in the repository.
 func TestRealLogs(t *testing.T) {
 	dir := filepath.Join("..", "..", "..", "shared", "data")
 	if _, err := os.Stat(dir); err != nil {

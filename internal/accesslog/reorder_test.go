@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// disorderOf counts the entries that came after one of a later time, and how far the
-// worst is behind the newest, by looking at all of them.
+// disorderOf counts the entries that came after one of a later time, and returns how far the
+// worst is behind the newest. It compares all entries with each other.
 func disorderOf(in, out []Entry) (d Disorder) {
 	place := make(map[string]int) // in which they came
 	for i, e := range in {
@@ -42,9 +42,9 @@ func disorderOf(in, out []Entry) (d Disorder) {
 	return d
 }
 
-// A log whose lines come up to some time late is given in the order of time if
-// the buffer is as long; equal times in the order of the lines. If it is shorter,
-// what is out of order is counted.
+// A log whose lines are up to some time late is returned in the order of time if the buffer is as
+// long. Entries of equal times keep the order of their lines. With a shorter buffer, late entries
+// are counted.
 func TestReorder(t *testing.T) {
 	late, inOrder := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -85,7 +85,7 @@ func TestReorder(t *testing.T) {
 		if stats.Disorder.By <= span {
 			t.Fatalf("told late by %v with a buffer of %v", stats.Disorder.By, span)
 		}
-		// What is told is what would have been enough.
+		// The reported lateness is the length of a buffer that would have sufficed.
 		text.Reset()
 		for _, e := range in {
 			text.WriteString(jsonLine(e))
@@ -99,8 +99,8 @@ func TestReorder(t *testing.T) {
 	}
 }
 
-// However long the buffer is to be, it takes no more than its bound; then the
-// earliest are given before their time.
+// However long the configured buffer, it takes no more than its bound. Beyond that the earliest
+// entries are returned before their time.
 func TestReorderIsBounded(t *testing.T) {
 	b := newReorder(time.Hour)
 	e := entry(0, 0)
@@ -135,13 +135,13 @@ func TestReorderIsBounded(t *testing.T) {
 	}
 }
 
-// A log that is being written is followed: what it holds is given when the buffer
-// has passed by the wall clock, though no other line comes. Of an old log, whose
-// reader is held up, nothing is given before its time.
+// A log that is being written is followed: an entry is returned when the buffer's time has passed
+// by the wall clock, even if no other line arrives. An entry of an old log, whose reader is
+// delayed, is not returned early.
 func TestReorderWhileNoLineComes(t *testing.T) {
 	for name, c := range map[string]struct {
 		behind time.Duration // the log, of the wall clock
-		want   time.Duration // until the entry is given
+		want   time.Duration // time until the entry is returned
 	}{
 		"live":                   {0, 10 * time.Second},
 		"stamped at the start":   {4 * time.Second, 6 * time.Second},
@@ -179,7 +179,7 @@ func TestReorderWhileNoLineComes(t *testing.T) {
 	}
 }
 
-// The consumer of what is given while no line comes may have enough of it.
+// The consumer may stop at an entry that it gets while no line arrives.
 func TestStopWhileNoLineComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, out := io.Pipe()
@@ -202,7 +202,7 @@ func TestStopWhileNoLineComes(t *testing.T) {
 	})
 }
 
-// What breaks off still yields what was held back.
+// A truncated log still yields the entries that were held back.
 func TestReorderOfABrokenLog(t *testing.T) {
 	text := gzipped([]byte(strings.Repeat(combinedLine(entry(1, 0))+combinedLine(entry(0, 1)), 20_000)))
 	got, stats, err := drain(t, []string{"-"}, Options{Stdin: bytes.NewReader(text[:len(text)/2])})

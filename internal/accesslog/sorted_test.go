@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The entries of all files come in the order of time; equal times in the order
-// of the files, then of the lines.
+// The entries of all files come in the order of time. Entries of equal times come in the order of
+// the files, then of the lines.
 func TestSortedAndStable(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -57,7 +57,7 @@ func TestSortedAndStable(t *testing.T) {
 	})
 }
 
-// Text that fills several blocks comes back as it was.
+// Text that fills several blocks is kept unchanged.
 func TestSortedKeepsText(t *testing.T) {
 	var s sorted
 	const n = 20
@@ -81,7 +81,7 @@ func TestSortedKeepsText(t *testing.T) {
 	}
 }
 
-// More requests than a page holds, of few different times, come back in order.
+// More requests than a page holds, with few different times, come back in order.
 func TestSortedOverPages(t *testing.T) {
 	var s sorted
 	const n, times = 3*pageSize + 1, 7

@@ -16,8 +16,8 @@ import (
 
 func plain(b []byte) []byte { return b }
 
-// gzipped and zstded make two members, or frames, so that a reader which stops
-// after the first is caught.
+// gzipped and zstded write two members, or frames, which a reader that stops after the first
+// would miss.
 func gzipped(b []byte) []byte {
 	var out bytes.Buffer
 	for _, part := range [][]byte{b[:len(b)/3], b[len(b)/3:]} {
@@ -37,15 +37,15 @@ func zstded(b []byte) []byte {
 	return w.EncodeAll(b[len(b)/3:], w.EncodeAll(b[:len(b)/3], nil))
 }
 
-// skippable begins with a frame that holds no data, as pzstd writes it.
+// skippable returns text after a frame that holds no data, as pzstd writes it.
 func skippable(b []byte) []byte {
 	return append([]byte("\x50\x2a\x4d\x18\x04\x00\x00\x00abcd"), zstded(b)...)
 }
 
 var packings = map[string]func([]byte) []byte{"plain": plain, "gzip": gzipped, "zstd": zstded, "pzstd": skippable}
 
-// A log that breaks off yields what was good before it, then the error; the
-// other files are read nevertheless.
+// A truncated log yields the good entries before its end, then the error. The other files are
+// read all the same.
 func TestBrokenInTheMiddle(t *testing.T) {
 	var text strings.Builder
 	for i := range 20_000 {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The bytes of a body are those of encoding/json.
+// A body has the bytes that encoding/json writes.
 func TestProblemIsJSON(t *testing.T) {
 	type problem struct {
 		Type     string   `json:"type"`
@@ -64,7 +64,7 @@ func TestProblemIsJSON(t *testing.T) {
 	})
 }
 
-// Headers stay what they are when a handler adds values, and when the buffer is used again.
+// Headers stay unchanged when a handler adds values, and when the buffer is reused.
 func TestHeadersAreTheServers(t *testing.T) {
 	write := func(rule string, wait time.Duration) http.Header {
 		p, b, h := NewProblem(429, rule, wait), NewBuffer(), make(http.Header)

@@ -21,7 +21,8 @@ func TestParseAddrLevel(t *testing.T) {
 	}
 }
 
-// reference writes an address's level by package net, which shares no code with netip.
+// reference returns an address's level as computed with package net, which shares no code with
+// netip.
 func reference(name string, ip net.IP) (string, bool) {
 	family, digits, found := strings.Cut(name, "/")
 	bits, _ := strconv.Atoi(digits)
@@ -80,7 +81,7 @@ func TestAddrLevelIsThatOfPackageNet(t *testing.T) {
 	})
 }
 
-// A wider level of a level's text is the wider level of the address.
+// Widening the text of a level gives the wider level of the address.
 func TestAddrLevelWiden(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ip, ref := drawAddr(t)

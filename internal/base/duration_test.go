@@ -26,7 +26,7 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
-// What package time reads is the same here, also behind whole days and weeks.
+// Durations are read as package time reads them, also after whole days and weeks.
 func TestParseDurationExtendsPackageTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Range(0, int64(1000*time.Hour)).Draw(t, "d"))

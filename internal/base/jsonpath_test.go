@@ -40,7 +40,7 @@ func TestParseJSONPath(t *testing.T) {
 	}
 }
 
-// Whatever the names, a path is read back from the one way to write it.
+// For any names, a path is read back from its only spelling.
 func TestEachJSONPathHasOneText(t *testing.T) {
 	texts := map[string]string{}
 	rapid.Check(t, func(t *rapid.T) {

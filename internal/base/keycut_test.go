@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// escaped is text such as keys hold: escapes and unreserved bytes.
+// escaped generates text as in keys: escapes and unreserved bytes.
 func escaped(least, most int) *rapid.Generator[string] {
 	return rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "Z", "~", "%25", "%C3", "&", "="}), least, most),
 		func(parts []string) string { return strings.Join(parts, "") })

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Peers are told apart by their address, by their network with IPv6, and by their process on a
-// Unix socket.
+// Peers are distinguished by their address, with IPv6 by their network, and on a Unix socket by
+// their process.
 func TestPeers(t *testing.T) {
 	if PeerAt("10.0.0.1:1") != PeerAt("[::ffff:10.0.0.1]:2") || PeerAt("10.0.0.1:1") == PeerAt("10.0.0.2:1") {
 		t.Error("IPv4")

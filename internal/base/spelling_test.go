@@ -17,7 +17,7 @@ func TestNearestWord(t *testing.T) {
 	}
 }
 
-// editDistance is symmetric, 0 only for equal words, 1 for one edit, and never more
+// The distance of two words is symmetric, 0 only for equal words, 1 for one edit, and never more
 // than replacing every letter.
 func TestEditDistance(t *testing.T) {
 	const most = 100

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// counted is what a part counted of an hour, in the test's own words.
+// counted holds the counts of one part in one hour, in the form of the test.
 type counted struct {
 	hour    int64
 	part    string
@@ -17,8 +17,8 @@ type counted struct {
 	keys    map[uint64]int64
 }
 
-// exactReference is the reference as the docs tell it, of all that was counted: in big
-// numbers, with no quantities, floors or hashes.
+// exactReference returns the documented reference over all counts, in big numbers, without
+// quantities, floors or hashes.
 func exactReference(all []counted, hour int64, key uint64) (*big.Rat, int) {
 	perHour := func(number int64) *big.Rat {
 		var sum *big.Rat
@@ -58,7 +58,7 @@ func exactReference(all []counted, hour int64, key uint64) (*big.Rat, int) {
 				above++
 			}
 		}
-		// At least half of all are as high, and more than half are as low.
+		// At least half of the days are as high, and more than half are as low.
 		if 2*below < len(days) && 2*above <= len(days) {
 			return n, len(days)
 		}
@@ -66,8 +66,8 @@ func exactReference(all []counted, hour int64, key uint64) (*big.Rat, int) {
 	panic("no median")
 }
 
-// Over random weeks, of several parts that count some hours in part and some not at all, the
-// reference of a key is never below the exact one, and above it by no more than the floor and
+// Over random weeks, with several parts that count some hours in part and some not at all, the
+// reference of a key is never below the exact one. It is above it by no more than the floor and
 // the quantity. A key is in one part an hour.
 func TestReferenceAgainstTheExactOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -124,7 +124,7 @@ func TestReferenceAgainstTheExactOne(t *testing.T) {
 	})
 }
 
-// Without any day there is no reference, and rules that count otherwise share none.
+// Without any day there is no reference, and rules that count different things share none.
 func TestNothingIsKnownOnTheFirstDay(t *testing.T) {
 	d := NewDays("own")
 	for hour := monday; hour < monday+24; hour++ {
@@ -141,7 +141,7 @@ func TestNothingIsKnownOnTheFirstDay(t *testing.T) {
 	}
 }
 
-// What is held stays bounded however long it runs, and whatever other parts bring.
+// Memory stays bounded however long the program runs, and whatever other parts bring.
 func TestDaysAreBounded(t *testing.T) {
 	d := NewDays("own")
 	keys := make([]KeyCount, MaxKeys)
@@ -163,7 +163,7 @@ func TestDaysAreBounded(t *testing.T) {
 	}
 }
 
-// Of two records of the same part and hour that is kept of which more was counted.
+// The longer of two records of one part and hour is kept.
 func TestTheLongerHourIsKept(t *testing.T) {
 	for _, order := range [][]int64{{1700, 1800}, {1800, 1700}} {
 		d := NewDays("own")

@@ -20,8 +20,8 @@ func listOf(keys map[uint64]int64, from int64) (list []KeyCount) {
 	return list
 }
 
-// However many keys an hour has room for, no key counted more than it says, and a key that is
-// listed counted as much, but for the quantity.
+// However many keys an hour has room for, no key counted more than its record, and the count of a
+// listed key is right up to the quantity.
 func TestAnHourIsNeverBelowTheTruth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := drawKeys(t)
@@ -44,7 +44,7 @@ func TestAnHourIsNeverBelowTheTruth(t *testing.T) {
 	})
 }
 
-// An hour of which a part was counted is scaled, rounded up.
+// An hour that was counted in part is scaled, rounded up.
 func TestPartsOfHoursAreScaled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seconds := rapid.Int64Range(1, hourSeconds).Draw(t, "seconds")
@@ -81,7 +81,7 @@ func TestHoursAreReadAsTheyAreWritten(t *testing.T) {
 	})
 }
 
-// Foreign values are refused, whatever they are.
+// Foreign values of any form are refused.
 func TestForeignBytesAreRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := hourWith(monday, 1000, 5, 10).Append(nil)

@@ -28,7 +28,7 @@ func inOffice() *atomic.Bool {
 	return office
 }
 
-// What one process counted is what the next one compares with.
+// A process compares with the counts that the one before it wrote.
 func TestTheNextProcessReadsWhatThisOneWrote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, log := &memory{}, new(bytes.Buffer)
@@ -56,8 +56,8 @@ func TestTheNextProcessReadsWhatThisOneWrote(t *testing.T) {
 	})
 }
 
-// While the store is away the process goes on with what it has, says so once, and makes up
-// for it later.
+// While the store is unavailable the process continues with the hours that it has, logs that
+// once, and writes its own hours later.
 func TestStoreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, log := &memory{}, new(bytes.Buffer)
@@ -92,8 +92,8 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// A standby reads, and writes nothing until it takes office. Then it reads again what the one
-// before it wrote.
+// A standby reads, and writes nothing until it takes over. Then it reads again what its
+// predecessor wrote.
 func TestStandby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, log, office := &memory{}, new(bytes.Buffer), new(atomic.Bool)
@@ -122,7 +122,7 @@ func TestStandby(t *testing.T) {
 	})
 }
 
-// At each full hour the hours are read that others may have written since.
+// At each full hour the hours that others may have written are read again.
 func TestHoursAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, log := &memory{}, new(bytes.Buffer)
@@ -140,7 +140,7 @@ func TestHoursAreReadAgain(t *testing.T) {
 	})
 }
 
-// Nothing is read as long as no rule asks for it, and a foreign value is no harm.
+// Nothing is read unless a rule asks for it, and foreign values do no harm.
 func TestUnwantedAndForeign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, log := &memory{}, new(bytes.Buffer)

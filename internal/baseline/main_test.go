@@ -66,7 +66,7 @@ func (m *memory) written() int {
 
 const testRule = 7
 
-// hourWith is an hour of which so many seconds were counted, with one key.
+// hourWith returns an hour with one key, in which so many seconds were counted.
 func hourWith(number, seconds int64, key uint64, n int64) *Hour {
 	return &Hour{Number: number, Rules: []RuleHour{NewRuleHour(testRule, seconds, 1, []KeyCount{{key, n}}, 10)}}
 }

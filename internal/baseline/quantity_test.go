@@ -23,7 +23,7 @@ func TestQuantityIsNeverBelow(t *testing.T) {
 	})
 }
 
-// All 16 bits can be read, and a quantity's value is that quantity.
+// All 16-bit quantities have a value, and quantizing the value gives the quantity.
 func TestEachQuantityHasAValue(t *testing.T) {
 	before := int64(-1)
 	for q := range 1 << 16 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The ways in which several days, the newest first, could make one baseline.
+// The ways to form one baseline from several days, the newest first.
 var policies = map[string]func(days []float64) float64{
 	"highest":        slices.Max[[]float64],
 	"second highest": func(days []float64) float64 { return ranked(days, max(0, len(days)-2)) },
@@ -20,15 +20,15 @@ func ranked(days []float64, at int) float64 {
 	return sorted[at]
 }
 
-// week is what a key counts by the hour over eight days, the last of which is compared.
+// week holds a key's hourly counts over eight days. The last day is compared with the others.
 type week struct {
 	rates   [9 * 24]float64
 	history int // days before the last
 	spoilt  bool
 }
 
-// drawWeek draws a key with a daily peak, a quieter or busier weekend, and noise. In half of
-// the weeks an attack of some hours was on one of the days before.
+// drawWeek draws a key with a daily peak, a quieter or busier weekend, and noise. In half of the
+// weeks one of the earlier days has an attack of some hours.
 func drawWeek(r *rand.Rand) (w week) {
 	w.history = 1 + r.IntN(History)
 	peak, height, weekend := r.Float64()*24, 2+r.Float64()*10, math.Exp(r.Float64()*2.5-1)
@@ -51,7 +51,7 @@ func drawWeek(r *rand.Rand) (w week) {
 	return w
 }
 
-// baseline returns what an hour of the last day is compared with.
+// baseline returns the baseline of an hour of the last day.
 func (w *week) baseline(hour int, policy func([]float64) float64) float64 {
 	var days []float64
 	for day := 1; day <= w.history; day++ {
@@ -61,10 +61,10 @@ func (w *week) baseline(hour int, policy func([]float64) float64) float64 {
 	return policy(days)
 }
 
-// The median is the policy because over random weeks it hides far fewer attacks than the
-// highest day, which one attack misleads for a week, and than the second highest, which two
-// busy days do, and has false jumps in less than one hour of a hundred. A jump is four times
-// the baseline, an attack ten times what the key has.
+// The median is the policy because, over random weeks, it hides far fewer attacks than the
+// alternatives and has false jumps in less than one hour of a hundred. One attack misleads the
+// highest day for a week, and two busy days mislead the second highest. A jump is four times the
+// baseline, an attack ten times the key's usual count.
 func TestMedianDayIsTheBestBaseline(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	hours, wrong, hidden := 0, make(map[string]int), make(map[string]int)
@@ -100,8 +100,8 @@ func TestMedianDayIsTheBestBaseline(t *testing.T) {
 	}
 }
 
-// The reference is the median: attacks on up to three days of seven, however high, change
-// nothing where days are alike.
+// The reference is the median: attacks on up to three days of seven, however high, do not change
+// it if the days are alike.
 func TestAttacksOfThreeDaysChangeNoBaseline(t *testing.T) {
 	for first := int64(1); first <= History; first++ {
 		calm, spoilt := NewDays("a"), NewDays("b")

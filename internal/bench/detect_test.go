@@ -28,7 +28,7 @@ func detect(t *testing.T, memory int64, threshold int64, g Generate) DetectResul
 	return r
 }
 
-// While no budget binds, what is hot is exactly what is truly hot.
+// While no budget limits it, detection is exact: it finds all truly hot keys and no others.
 func TestDetectIsExactWithEnoughMemory(t *testing.T) {
 	r := detect(t, 64<<20, 100, Generate{Zipf: 1.1, Keys: 1000, Events: 20_000, Windows: 3, Seed: 1})
 	if r.Hot == 0 || r.Precision == nil || *r.Precision != 1 || r.Recall == nil || *r.Recall != 1 || r.Floor != 0 || r.MissedAboveFloor != 0 || r.FalseHot != 0 {
@@ -36,7 +36,7 @@ func TestDetectIsExactWithEnoughMemory(t *testing.T) {
 	}
 }
 
-// Where memory is short the claims hold all the same.
+// The claims also hold when memory is short.
 func TestDetectClaimsHoldWithLittleMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -53,7 +53,7 @@ func TestDetectClaimsHoldWithLittleMemory(t *testing.T) {
 	}
 }
 
-// What is wrong with bounds, or with when a key cools, is seen.
+// The judge notices wrong bounds, and keys that cool at a wrong time.
 func TestJudgingFindsWhatIsWrong(t *testing.T) {
 	th := rules.NewThreshold(rules.Rate{N: 10, Per: time.Second})
 	start := time.Unix(1_700_000_000, 0)

@@ -21,7 +21,7 @@ func TestJudgeEnforcement(t *testing.T) {
 			{Requests: []int64{11 * ms, 13 * ms, 40 * ms}, Refused: 25 * ms, Swapped: 27 * ms},
 		}
 	}
-	// The fourth request is that at 13; the second instance sees a refusal first.
+	// The fourth request is the one at 13. The second instance sees a refusal first.
 	if got, want := judge(outcomes(), 4), (enforced{last: 12 * time.Millisecond, first: 12 * time.Millisecond, refused: true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -111,7 +111,7 @@ func TestEnforceWithoutRedis(t *testing.T) {
 	}
 }
 
-// A redis-server that does not start says why.
+// A redis-server that does not start reports why.
 func TestRedisThatDoesNotStart(t *testing.T) {
 	path, err := exec.LookPath("false")
 	if err != nil {

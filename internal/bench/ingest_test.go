@@ -67,7 +67,7 @@ func TestIngestFields(t *testing.T) {
 	}
 }
 
-// What is sent so slowly that nothing is lost is counted to the last line.
+// At a rate so slow that nothing is lost, every line is counted.
 func TestReceiversCountEveryLine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
@@ -147,7 +147,7 @@ func TestPartsThatFail(t *testing.T) {
 		p, err := startPart(t.Context(), partsOfTest(), name, receiverConfig{Kind: "other"})
 		if err != nil {
 			if !strings.Contains(err.Error(), says) {
-				t.Error(err) // it had ended before it was told
+				t.Error(err) // it had ended before it got its configuration
 			}
 			continue
 		}
@@ -161,7 +161,7 @@ func TestPartsThatFail(t *testing.T) {
 	}
 }
 
-// When the context ends, so do the parts, and nothing else is said.
+// When the context ends, so do the parts, and nothing else is logged.
 func TestIngestEndsWithItsContext(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
@@ -238,7 +238,7 @@ func TestJoinedPacketsArePackets(t *testing.T) {
 	}
 }
 
-// Packets below saturation come at the rate, and not in bursts.
+// Packets below saturation are sent at a steady rate, not in bursts.
 func TestTrickle(t *testing.T) {
 	receive, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

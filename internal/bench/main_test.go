@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// TestMain is also the program whose parts the tests start.
+// TestMain also serves as the program whose parts the tests start.
 func TestMain(m *testing.M) {
 	logging.Disable() // as the program does
 	if len(os.Args) == 3 && os.Args[1] == "part" {

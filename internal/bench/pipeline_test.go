@@ -18,8 +18,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Every event is counted, probes come, keys are hot in Redis, and nothing stays in
-// what was there before.
+// Every event is counted, probes arrive, keys are hot in Redis, and the caller's Redis is left
+// empty.
 func TestPipeline(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
@@ -94,7 +94,7 @@ func TestPipelineFields(t *testing.T) {
 	}
 }
 
-// When the context ends under load, so do the parts, and nothing else is said.
+// When the context ends under load, so do the parts, and nothing else is logged.
 func TestPipelineEndsWithItsContext(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
@@ -134,8 +134,8 @@ func TestPipelineWithoutServers(t *testing.T) {
 	}
 }
 
-// A load has as many events as ordered, a new probe now and then, and for each seed
-// a stream of its own by Zipf's law.
+// A load has as many events as requested, a new probe now and then, and for each seed its own
+// stream by Zipf's law.
 func TestLoad(t *testing.T) {
 	counts := make(map[string]int64)
 	add := func(hash uint64, member []byte, n uint64) {
@@ -181,7 +181,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// A publisher hears of all keys but probes.
+// A publisher receives all keys except probes.
 func TestProbesAreNotPublished(t *testing.T) {
 	var heard published
 	seen := new(probes)

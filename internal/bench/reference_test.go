@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// The peak of each key is what counting all events over again for each event says.
+// The peak of each key is that of a count that adds up all events again for each event.
 func TestReferenceIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := rules.NewWindow(rapid.SampledFrom([]time.Duration{time.Second, 7 * time.Second, time.Minute}).Draw(t, "window"))

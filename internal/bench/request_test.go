@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// testValues are few, so that what they are counted with is quickly warm.
+// testValues is small, so that the structures that count the values are quickly warm.
 const testValues = 1000
 
 func TestRequest(t *testing.T) {
@@ -80,7 +80,7 @@ func TestRequestLoadIsWhatItSays(t *testing.T) {
 	if got := string(SortTwo(nil, "q=1&b=2")); got != "b=2&q=1" {
 		t.Errorf("sorted: %q", got)
 	}
-	// A case that does not do what it measures is no figure.
+	// A case that fails its own check gives no figure.
 	for i := range l.cases {
 		was := l.cases[i].wrong
 		l.cases[i].wrong = func() int { return 1 }

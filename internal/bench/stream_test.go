@@ -61,7 +61,7 @@ func drain(t *rapid.T, source stream, w rules.Window, rules *rules.Rules) (count
 	}
 }
 
-// gathered keeps counts.
+// gathered is a reference that keeps the counts.
 type gathered struct {
 	reference
 	counts []decode.Count
@@ -109,7 +109,7 @@ func TestGeneratedStream(t *testing.T) {
 	})
 }
 
-// The keys of a log are those that counting by the documentation gives.
+// The keys of a log are the keys that follow from the documentation.
 func TestKeysOfALog(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Each rank comes as often as the law says, within six standard deviations.
+// Each rank comes as often as Zipf's law says, within six standard deviations.
 func TestZipfFollowsTheLaw(t *testing.T) {
 	const draws = 300_000
 	for _, s := range []float64{0, 0.5, 0.8, 1, 1.1, 1.4, 3} {

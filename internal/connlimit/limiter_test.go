@@ -18,7 +18,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// A limiter has as many connections as it may, and counts each. One that is too many takes the
+// A limiter accepts as many connections as allowed, and counts each. One above that takes the
 // place of an idle one, or is closed at once.
 func TestLimiter(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -103,7 +103,7 @@ func admit(t testing.TB, l *Limiter, from string) *Conn {
 
 func isClosed(c *Conn) bool { return c.SetDeadline(time.Time{}) != nil }
 
-// The connection that has been idle longest gives way, and none that is in use.
+// The connection that has been idle longest is closed to make room, never one in use.
 func TestTheIdlestConnectionGivesWay(t *testing.T) {
 	for _, closeUsed := range []bool{false, true} {
 		l := New(Config{Max: 3, CloseUsed: closeUsed})
@@ -165,8 +165,8 @@ func TestNoPeerHoldsAllConnections(t *testing.T) {
 	}
 }
 
-// Whatever peers do, a limiter has no more connections than it may, closes none in use without
-// Config.CloseUsed, and refuses none while another is idle and all peers are one.
+// Whatever peers do, a limiter never exceeds its number of connections and closes none in use
+// without Config.CloseUsed. With a single peer it refuses none while another is idle.
 func TestLimiterBounds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		config := Config{
@@ -224,8 +224,8 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// Peers that go away before TLS is agreed on are not counted: those that check whether a port is
-// open do so.
+// Peers that disconnect before the TLS handshake are not counted: probes that check whether a
+// port is open do so.
 func TestHandshakeFailed(t *testing.T) {
 	log := new(testenv.Log)
 	l := New(Config{Log: slog.New(slog.NewTextHandler(log, nil))})

@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A heating is one line: not another for each change of the key's limit.
+// A heating is one line. A change of the key's limit adds none.
 func TestChangeLogSaysHotOncePerHeating(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

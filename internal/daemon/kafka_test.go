@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A partition that is not read makes a daemon not ready, one that an instance holds up
-// does not.
+// A partition that is not read makes a daemon not ready. A partition that an instance delays does
+// not.
 func TestKafkaReady(t *testing.T) {
 	at := func(partition int32, frozen, unread bool) kafkasource.PartitionStats {
 		return kafkasource.PartitionStats{Partition: partition, Adopted: true, Frozen: frozen, Unread: unread}
@@ -36,7 +36,7 @@ func TestKafkaReady(t *testing.T) {
 	}
 }
 
-// What a publisher publishes outlasts the session of its aggregator.
+// The entries of a publisher outlast the session of its aggregator.
 func TestPartitionConfig(t *testing.T) {
 	for session, want := range map[time.Duration][2]time.Duration{
 		0:                       {15 * time.Second, 15 * time.Second},

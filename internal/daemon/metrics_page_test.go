@@ -16,7 +16,7 @@ import (
 
 var updatePage = flag.Bool("update", false, "write METRICS.md instead of comparing it")
 
-// METRICS.md is what the declarations say.
+// METRICS.md matches the declarations.
 func TestMetricsPageIsUpToDate(t *testing.T) {
 	err := metricpage.Sync("../../METRICS.md", map[string][]metricpage.Row{
 		"statsd":    append(metricpage.Rows(statsdDecoderMetrics), metricpage.Rows(statsdMetrics)...),
@@ -36,8 +36,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 	}
 }
 
-// A help is a sentence that can be read by itself: what stands beside it in METRICS.md is not
-// there.
+// A help is a sentence of its own: it does not refer to the text that METRICS.md has around it.
 func TestHelpIsASentence(t *testing.T) {
 	for _, f := range append(metricpage.Rows(detectorMetrics), metricpage.Rows(publisherMetrics)...) {
 		if text := strings.TrimPrefix(f.Help, metricpage.DataLoss); !strings.HasSuffix(text, ".") || strings.Contains(text, "`") {

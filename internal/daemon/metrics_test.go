@@ -67,7 +67,7 @@ func readMetricsDoc(t *testing.T) (text string, documented map[string]documented
 	return string(data), documented
 }
 
-// daemonRegistry is what a daemon with the source would serve. It is not started.
+// daemonRegistry returns the metrics of a daemon with the source, without starting it.
 func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 	t.Helper()
 	file, err := config.Parse("test", []byte(goodRules))
@@ -115,8 +115,8 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 	return status.Registry(statusOf(p, shown, set), httpserve.New(httpserve.Config{}))
 }
 
-// applicationRegistry is what an application would serve whose counts travel like this. Nothing
-// that it needs is there.
+// applicationRegistry returns the metrics of an application whose counts travel by this source.
+// Its Redis and other servers do not exist.
 func applicationRegistry(t *testing.T, source string) *prometheus.Registry {
 	t.Helper()
 	path := write(t, "aggregator: {source: "+source+", redis: redis://127.0.0.1:1/0}\nkafka: {brokers: [\"127.0.0.1:1\"]}\n"+
@@ -135,7 +135,8 @@ func applicationRegistry(t *testing.T, source string) *prometheus.Registry {
 	return registry
 }
 
-// guardRegistry is what a guard with all doors would serve beside the metrics of applications.
+// guardRegistry returns the metrics that a guard with all doors has in addition to those of
+// applications.
 func guardRegistry(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	path := write(t, "guard: {check: {listen: \"127.0.0.1:0\"}, rls: {listen: \"127.0.0.1:0\"}, spoe: {listen: \"127.0.0.1:0\"}, auth: [{listen: \"127.0.0.1:0\"}]}\n"+
@@ -161,7 +162,7 @@ func guardRegistry(t *testing.T) *prometheus.Registry {
 	return status.Registry(status.Config{Collect: guard.Collect}, httpserve.New(httpserve.Config{}))
 }
 
-// followRegistry is what a follower would serve.
+// followRegistry returns the metrics of a follower.
 func followRegistry(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	path := write(t, "statsd: {addresses: [\"127.0.0.1:1\"]}\nrules:\n  - {id: a, match: {route: /a}, by: [q], hot: 9/s}\n")
@@ -177,7 +178,7 @@ func followRegistry(t *testing.T) *prometheus.Registry {
 	return status.Registry(status.Config{Collect: follower.Collect}, httpserve.New(httpserve.Config{}))
 }
 
-// newKafkaSource is a pipeline of which the brokers were not asked.
+// newKafkaSource returns a pipeline that has not contacted its brokers.
 func newKafkaSource(t *testing.T, set *settings, client redis.UniversalClient) *kafkaPipeline {
 	t.Helper()
 	set.file.Kafka = set.file.Kafka.WithDefaults()
@@ -188,7 +189,7 @@ func newKafkaSource(t *testing.T, set *settings, client redis.UniversalClient) *
 	return p
 }
 
-// kafkaUnderTest has one partition, which the pipeline, not started, has not.
+// kafkaUnderTest has one partition, which a pipeline that was not started lacks.
 type kafkaUnderTest struct{ *kafkaPipeline }
 
 func (p kafkaUnderTest) collect(s figure.Samples) {
@@ -196,7 +197,7 @@ func (p kafkaUnderTest) collect(s figure.Samples) {
 	figure.Collect(s, partitionMetrics, kafkasource.PartitionStats{})
 }
 
-// reportingUnderTest has heard of a fleet, which is nobody's.
+// reportingUnderTest has received the reports of a fictitious fleet.
 type reportingUnderTest struct{ pipeline }
 
 func (p reportingUnderTest) collect(s figure.Samples) {
@@ -204,8 +205,8 @@ func (p reportingUnderTest) collect(s figure.Samples) {
 	figure.Collect(s, fleetMetrics, fleetFigures{Roles: map[rules.Role]int{}, Controls: map[rules.ControlAction]int{}})
 }
 
-// Every metric is documented, and whatever is documented is there: type, labels
-// and whether it means data loss agree, too.
+// Every metric is documented, and every documented metric exists, with the same type, labels and
+// mark of data loss.
 func TestMetricsAgreeWithTheirDocumentation(t *testing.T) {
 	_, documented := readMetricsDoc(t)
 	served := make(map[string]bool)
@@ -270,7 +271,7 @@ func agreeWithDocumentation(t *testing.T, registry *prometheus.Registry, documen
 	}
 }
 
-// Metrics that hints, logs and help name are there.
+// Metrics named in hints, logs and help exist.
 func TestMessagesNameMetricsThatExist(t *testing.T) {
 	_, documented := readMetricsDoc(t)
 	n := 0
@@ -305,7 +306,7 @@ func TestMessagesNameMetricsThatExist(t *testing.T) {
 	}
 }
 
-// The counters in the application are documented by the names of their fields.
+// The application's counters are documented by the names of their fields.
 func TestApplicationCountersAreDocumented(t *testing.T) {
 	text, _ := readMetricsDoc(t)
 	for _, stats := range []any{
@@ -317,7 +318,7 @@ func TestApplicationCountersAreDocumented(t *testing.T) {
 			field := kind.Field(i)
 			names := []string{field.Name}
 			if field.Anonymous {
-				continue // a hot key is what it is in Redis
+				continue // the embedded hot key, as in Redis
 			}
 			if field.Type.Kind() == reflect.Struct && field.Type != reflect.TypeFor[time.Time]() {
 				names = nil

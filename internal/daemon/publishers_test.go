@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What publishers of partitions that went have counted stays, all of it.
+// The counters of publishers whose partitions have gone remain in the sum.
 func TestAddCounters(t *testing.T) {
 	var one, sum hotkeys.PublisherStats
 	fields := reflect.ValueOf(&one).Elem()
@@ -39,8 +39,8 @@ func TestAddCounters(t *testing.T) {
 	}
 }
 
-// The places of all partitions are added up by rule. What a partition that went had is
-// no more; how often it overflowed stays.
+// The places of all partitions are added up by rule. The places of a partition that has gone do
+// not count any longer, but its overflows do.
 func TestPublishersAddUpPlaces(t *testing.T) {
 	client, err := hotkeys.NewClient("redis://127.0.0.1:1")
 	if err != nil {

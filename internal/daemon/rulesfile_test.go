@@ -29,7 +29,7 @@ func write(t *testing.T, text string) string {
 func unchanged(*config.File) error { return nil }
 
 // A reload is announced at once, so that the version in the heartbeat is that of the rules in
-// force; so is a file that is refused.
+// force. The same holds for a file that is refused.
 func TestReloadIsAnnounced(t *testing.T) {
 	t.Parallel()
 	path := write(t, goodRules)
@@ -57,8 +57,8 @@ func TestReloadIsAnnounced(t *testing.T) {
 	}
 }
 
-// A file that cannot be used stays so while it cannot be read, and after that. Only other contents
-// are looked at.
+// A bad file stays bad while it cannot be read, and after that. Only other contents are checked
+// again.
 func TestBadFileThatIsUnreadableStaysBad(t *testing.T) {
 	t.Parallel()
 	first, err := config.Parse("f.yaml", []byte(goodRules))

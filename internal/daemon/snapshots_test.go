@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A file has the newest snapshot whole, for this user alone. Without a file there is none.
+// A file holds the newest snapshot whole, readable for this user alone. Without a file there is
+// no snapshot.
 func TestFileSnapshots(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
 	f := fileSnapshots{path: path}

@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 )
 
-// How counts travel is told in words, too.
+// The transport is also described in words.
 func TestTransportInWords(t *testing.T) {
 	for settings, want := range map[string]string{
 		"":                                    "StatsD to 127.0.0.1:8125",

@@ -15,13 +15,13 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// stuckPipeline is ready as long as anybody asks, and works no more.
+// stuckPipeline reports that it is ready, and does no work.
 type stuckPipeline struct{ pipeline }
 
 func (stuckPipeline) ready() (string, error) { return "ready", nil }
 func (stuckPipeline) alive() error           { return errors.New("nothing is counted") }
 
-// A daemon that answers and does not work is not alive, and its log says why it is restarted.
+// A daemon that answers but does not work is not alive, and its log says why it is restarted.
 func TestStuckPipelineGivesNoSignOfLife(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})

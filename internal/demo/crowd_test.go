@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestDatabase: up to its rate it answers at once; beyond it, requests wait in turn, and those
-// that would wait too long get no answer.
+// Up to its rate the database answers at once. Beyond it, requests queue, and requests that would
+// wait too long get no answer.
 func TestDatabase(t *testing.T) {
 	for rate, want := range map[int]struct {
 		median time.Duration
@@ -56,7 +56,7 @@ func TestDatabaseIsLeft(t *testing.T) {
 	}
 }
 
-// TestCrowd: a crowd asks at its rate while it lasts, may go on, and may be ended.
+// A crowd sends at its rate while it lasts, can be continued, and can be ended.
 func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -94,8 +94,8 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// TestFlashCrowd: the crowd is limited, and the others are measured with limits and without. How
-// long they take is not compared: a busy machine delays both.
+// The crowd is limited, and the others are measured with limits and without. How long they take
+// is not compared: a busy machine delays both.
 func TestFlashCrowd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

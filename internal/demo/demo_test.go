@@ -19,11 +19,11 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
-// soon is how long a test waits for what should take a second or two.
+// soon bounds the wait for events that should take a second or two.
 const soon = 30 * time.Second
 
-// TestDemo runs the whole, over real sockets, until a key is hot and was
-// refused, and checks what is left of it.
+// TestDemo runs the whole demo over real sockets until a key is hot and was refused, and checks
+// that it leaves nothing behind.
 func TestDemo(t *testing.T) {
 	for _, transport := range []string{StatsD, Kafka} {
 		t.Run(transport, func(t *testing.T) { testDemo(t, transport) })
@@ -130,8 +130,8 @@ func inRedis(ctx context.Context, t *testing.T, d *Demo, key string) {
 	t.Errorf("%q is not among %v", key, members)
 }
 
-// askTooOften asks one instance for a hot key more often than its burst, and
-// returns how often it was refused.
+// askTooOften sends more requests for a hot key to one instance than its burst, and returns how
+// many were refused.
 func askTooOften(ctx context.Context, t *testing.T, d *Demo, key string) (refused int64) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{}}
@@ -162,7 +162,7 @@ func askTooOften(ctx context.Context, t *testing.T, d *Demo, key string) (refuse
 	return refused
 }
 
-// checkJSON checks that a result has all that scripts rely on.
+// checkJSON checks that a result has all fields that scripts rely on.
 func checkJSON(t *testing.T, r Result) {
 	t.Helper()
 	text, err := json.Marshal(r)
@@ -188,7 +188,7 @@ func checkJSON(t *testing.T, r Result) {
 	}
 }
 
-// TestEmptyResult: scripts find an array and two nulls where there is nothing.
+// Scripts find an array and two nulls in an empty result.
 func TestEmptyResult(t *testing.T) {
 	for _, transport := range []string{StatsD, Kafka} {
 		d, err := New(t.Context(), transport, slog.New(slog.DiscardHandler))

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// epoch is a pane's first instant.
+// epoch is the first instant of a pane.
 var epoch = time.Unix(1_500_000_000, 0)
 
 const ms = time.Millisecond
@@ -21,7 +21,7 @@ func newTestExact() *exact {
 	return newExact(&threshold, Instances)
 }
 
-// arrive makes n requests of a key, each step after the one before.
+// arrive records n requests of a key, one every step.
 func arrive(e *exact, key string, from time.Time, n int, step time.Duration) (last time.Time) {
 	for i := range n {
 		last = from.Add(time.Duration(i) * step)
@@ -36,7 +36,7 @@ func limit(e *exact, key string, since, at time.Time) {
 	}
 }
 
-// TestExactPeak compares with a count that forgets nothing.
+// The peak is that of a count that forgets nothing.
 func TestExactPeak(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := newTestExact()
@@ -80,8 +80,7 @@ func TestTimeToEnforce(t *testing.T) {
 	}
 }
 
-// TestFlushAcrossAnEdge: the count that made a key hot was placed in the pane
-// before the one it arrived in.
+// The count that made a key hot may be placed in the pane before the one in which it arrived.
 func TestFlushAcrossAnEdge(t *testing.T) {
 	e := newTestExact()
 	arrive(e, "k", epoch, 9, ms)
@@ -92,8 +91,8 @@ func TestFlushAcrossAnEdge(t *testing.T) {
 	}
 }
 
-// TestOtherCrossing: what came over the threshold long before the count that
-// was found to be hot is not what the wait began with.
+// The wait does not begin with an earlier crossing of the threshold, long before the count that
+// made the key hot.
 func TestOtherCrossing(t *testing.T) {
 	e := newTestExact()
 	arrive(e, "k", epoch, 10, 100*ms) // over it by the last pane, just so
@@ -105,8 +104,7 @@ func TestOtherCrossing(t *testing.T) {
 	}
 }
 
-// TestLateLimit: a limit that comes when the window is long over still counts,
-// from the pane that it names.
+// A limit that arrives long after its window still counts, from the pane that it names.
 func TestLateLimit(t *testing.T) {
 	e := newTestExact()
 	arrive(e, "k", epoch, 10, ms)
@@ -162,8 +160,7 @@ func TestUnenforced(t *testing.T) {
 	})
 }
 
-// TestPercentiles: of any waits, at least p in a hundred are at most the
-// percentile, and fewer are below it.
+// At least p in a hundred of any waits are at most the percentile, and fewer are below it.
 func TestPercentiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := newTestExact()

@@ -55,14 +55,14 @@ func rulesOf(t *testing.T, text string) *rules.Rules {
 	return file.Rules
 }
 
-// fleet is a namespace with an aggregator and instances, which only say that they are there.
+// fleet is a namespace with an aggregator and instances that only send heartbeats.
 type fleet struct {
 	t         *testing.T
 	admin     redis.UniversalClient
 	namespace string
 }
 
-// publish has an aggregator publish, which hears the instances.
+// publish makes an aggregator publish that has received the heard instances.
 func (f *fleet) publish(heard ...string) {
 	f.t.Helper()
 	p, err := hotkeys.NewPublisher(f.admin, hotkeys.PublisherConfig{Namespace: f.namespace, Owner: "statsd", Rules: []string{"terms", "watch"}})
@@ -96,7 +96,7 @@ func (f *fleet) await(what string, condition func(context.Context) bool) {
 	testenv.Eventually(f.t, what, func() bool { return condition(f.t.Context()) })
 }
 
-// suspect has keys be suspects.
+// suspect publishes keys as suspects.
 func (f *fleet) suspect(keys ...string) {
 	f.t.Helper()
 	for _, key := range keys {
@@ -104,7 +104,7 @@ func (f *fleet) suspect(keys ...string) {
 	}
 }
 
-// members have the fleet say this about itself.
+// members publishes these reports of the fleet's members.
 func (f *fleet) members(members ...rules.Member) {
 	f.t.Helper()
 	for _, m := range members {
@@ -113,7 +113,7 @@ func (f *fleet) members(members ...rules.Member) {
 		}
 		h, err := hotkeys.NewHeartbeat(f.admin, hotkeys.HeartbeatConfig{Namespace: f.namespace, Every: 20 * time.Millisecond, Member: func() rules.Member {
 			own := m
-			if own.Dropped > 0 { // a total, of which heartbeats tell what is new
+			if own.Dropped > 0 { // a total that grows from heartbeat to heartbeat
 				own.Dropped += time.Now().UnixMilli()
 			}
 			if own.Lost > 0 {
@@ -137,7 +137,7 @@ func (f *fleet) members(members ...rules.Member) {
 	})
 }
 
-// examined returns the statuses of a check, and all that was found in words.
+// examined returns the statuses of a check, and the text of all its findings.
 func examined(t *testing.T, c doctor.Config, check string) (statuses []doctor.Status, all string) {
 	t.Helper()
 	for _, f := range doctor.Examine(t.Context(), c) {
@@ -155,8 +155,8 @@ func examined(t *testing.T, c doctor.Config, check string) (statuses []doctor.St
 
 var metricName = regexp.MustCompile(`\bhotparam_[a-z_]+\b`)
 
-// checkMetrics reports metrics in a finding that METRICS.md does not have, or that whom it is
-// about does not have.
+// checkMetrics reports metrics in a finding that METRICS.md lacks, or that the finding's process
+// does not have.
 func checkMetrics(t *testing.T, f doctor.Finding) {
 	t.Helper()
 	documented, err := os.ReadFile("../../METRICS.md")

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 // testEvery keeps the tests of real files quick.
 const testEvery = 10 * time.Millisecond
 
-// soon is how long a test waits for what Run reports.
+// soon bounds the wait for a report of Run.
 const soon = 10 * time.Second
 
 // follower receives what Run reports.
@@ -117,8 +117,8 @@ func TestRenamedOver(t *testing.T) {
 	}
 }
 
-// A mounted ConfigMap: the file is a link to ..data/rules, and ..data a link to a directory
-// of one version, which is replaced by a rename.
+// In a mounted ConfigMap the file is a link to ..data/rules, and ..data a link to a directory of
+// one version, which a rename replaces.
 func TestSymlinkSwapped(t *testing.T) {
 	dir := t.TempDir()
 	version := func(name, data string) {
@@ -238,7 +238,7 @@ func TestHalfWritten(t *testing.T) {
 	}
 }
 
-// OnChange may keep what it receives.
+// OnChange may keep the data that it receives.
 func TestDataIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules")
 	var kept [][]byte
@@ -253,7 +253,7 @@ func TestDataIsKept(t *testing.T) {
 	}
 }
 
-// BenchmarkRead is what Run costs four times a second.
+// BenchmarkRead measures the work that Run does four times a second.
 func BenchmarkRead(b *testing.B) {
 	for name, size := range map[string]int{"4KiB": 4 << 10, "1MiB": 1 << 20} {
 		b.Run(name, func(b *testing.B) {

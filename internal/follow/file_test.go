@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/internal/accesslog"
 )
 
-// A log that is truncated is read as a new one: whatever it was before, its new content gives
-// the same requests as in a file of its own.
+// A truncated log is read as a new one: whatever it was before, its new content gives the same
+// requests as in a file of its own.
 func TestTruncatedIsReadAsNew(t *testing.T) {
 	fields, err := accesslog.ParseFields("time=ts,method=method,uri=uri", "s")
 	if err != nil {

@@ -82,7 +82,7 @@ func (r *receiver) packet(t *testing.T, packet []byte) {
 	}
 }
 
-// count returns how often a key was counted, and since when.
+// count returns the count of a key, and the time of its first count.
 func (r *receiver) count(key string) (int64, time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,7 +210,7 @@ func TestFollow(t *testing.T) {
 	f.await("signs of life", func() bool { return f.got.seen() >= 2 })
 }
 
-// key returns a key of a GET as it is sent.
+// key returns a key of a GET as sent.
 func key(target string) string { return "GET%20" + target }
 
 // Nothing is lost or counted twice by either kind of rotation, and a line is read only when it is
@@ -261,8 +261,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// A log is read from its end or from its beginning. Either way the first line is read if it names
-// the columns.
+// A log is read from its end or from its beginning. In both cases the first line is read if it
+// names the columns.
 func TestWhereItBegins(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -59,14 +59,14 @@ func TestCallsParts(t *testing.T) {
 			t.Errorf("%s: want each to pass once", name)
 		}
 	}
-	for range 3 { // nothing is known of them
+	for range 3 { // neither context nor address is known
 		if !allows(t, d, gateway.Call{Target: "/me"}) || !allows(t, d, gateway.Call{Target: "/ip"}) {
 			t.Error("a request that makes no key was refused")
 		}
 	}
 }
 
-// Only who is trusted names callers.
+// A caller's name is believed from programs, and from gateways only if they are trusted.
 func TestCallers(t *testing.T) {
 	for _, trust := range []bool{false, true} {
 		var callers []string

@@ -34,7 +34,7 @@ func TestParseTarget(t *testing.T) {
 	}
 }
 
-// What net/http accepts is read as it reads it.
+// A target that net/http accepts is read as net/http reads it.
 func FuzzParseTarget(f *testing.F) {
 	for _, seed := range []string{"/search?q=a", "//x%2fy?a?b", "/\xc3\xa9\"<", "http://h/p?q", "*", "/a%2Fb c"} {
 		f.Add(seed)

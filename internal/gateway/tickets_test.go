@@ -72,7 +72,7 @@ func TestTicketsOfOneID(t *testing.T) {
 	}
 }
 
-// What finds no room gives back what it has.
+// A request that finds no room for its ticket returns its permit.
 func TestTicketsAreBounded(t *testing.T) {
 	d := decider(t, twoAtATime, gateway.Config{})
 	tickets := gateway.NewTickets(gateway.TicketsConfig{Max: 1})
@@ -85,7 +85,7 @@ func TestTicketsAreBounded(t *testing.T) {
 	if !passes(t, d) {
 		t.Error("the second ticket keeps its permit")
 	}
-	// Ids of requests that have ended take no more room either.
+	// Ids of ended requests take no room either.
 	for i := range 100 {
 		id := fmt.Sprint(i)
 		tickets.End(id, middleware.Cost{})
@@ -97,7 +97,7 @@ func TestTicketsAreBounded(t *testing.T) {
 	}
 }
 
-// A request whose end is never told ends by its age, and is forgotten.
+// A request whose end is never reported ends when it reaches the maximum age, and is forgotten.
 func TestTicketsExpire(t *testing.T) {
 	log := new(testenv.Log)
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestTicketsExpire(t *testing.T) {
 	}
 }
 
-// Whoever ends what, each request is ended once.
+// Each request is ended exactly once, whoever ends it.
 func TestTicketsAreConcurrent(t *testing.T) {
 	tickets := gateway.NewTickets(gateway.TicketsConfig{Age: 2 * time.Millisecond})
 	testenv.Running(t, tickets.Run)

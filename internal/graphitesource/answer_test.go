@@ -22,8 +22,7 @@ func recorded(t testing.TB, name string) []byte {
 	return b
 }
 
-// What graphite-web 1.1 answered of what StatsD 0.9 had written (testdata) is read
-// as it is.
+// Recorded answers of graphite-web 1.1 to data of StatsD 0.9, in testdata, are read correctly.
 func TestRecordedAnswers(t *testing.T) {
 	none := math.NaN()
 	for _, test := range []struct {
@@ -51,7 +50,7 @@ func TestRecordedAnswers(t *testing.T) {
 }
 
 func sameSeries(a, b []series) bool {
-	// NaN is not itself.
+	// NaN is not equal to itself.
 	return fmt.Sprint(a) == fmt.Sprint(b)
 }
 
@@ -114,8 +113,8 @@ func TestDecodeAnswer(t *testing.T) {
 	}
 }
 
-// An answer that does not end is left when it is too long, and what is too much of
-// it does not pile up.
+// Reading an endless answer stops when it is too long, and the excess does not accumulate in
+// memory.
 func TestEndlessAnswers(t *testing.T) {
 	for name, test := range map[string]struct{ first, again string }{
 		"series":     {"[", `{"target":"a","datapoints":[]},`},

@@ -15,8 +15,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// However many keys are hot, those that are asked for by name are bounded; those
-// that the filter passes are not asked for.
+// However many keys are hot, the number of keys requested by name is bounded. Keys that pass the
+// filter are not requested by name.
 func TestNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := hotRule("r", 100, 10*time.Second)
@@ -45,7 +45,7 @@ func TestNamed(t *testing.T) {
 	})
 }
 
-// No traffic that reaches a threshold is below the filter in each second.
+// Traffic that keeps a key at its exit exceeds the filter in at least one second.
 func TestFilterMissesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Step: time.Duration(rapid.SampledFrom([]int{1, 5, 10}).Draw(t, "step")) * time.Second}
@@ -60,7 +60,7 @@ func TestFilterMissesNothing(t *testing.T) {
 			exit = min(exit, max(1, (own.N*exit+th.Rate.N-1)/th.Rate.N))
 		}
 		above := c.filter(&rule)
-		// The evenest that is at the exit.
+		// The most even traffic that is at the exit.
 		highest := int64(math.Ceil(float64(exit) / float64(steps)))
 		if highest <= above {
 			t.Fatalf("%d in %d points, not one above %d", exit, steps, above)
@@ -82,7 +82,7 @@ func TestFilterMissesNothing(t *testing.T) {
 	}
 }
 
-// A key that shows late is read as far back as its own rule's window, not another's.
+// A key that appears late is read as far back as its own rule's window, not another's.
 func TestWindowsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, hotRule("r", 10, time.Second), hotRule("s", 600, time.Minute))
@@ -101,7 +101,7 @@ func TestWindowsApart(t *testing.T) {
 	})
 }
 
-// A key that is hot by two rules, each with its prefix, is one of each.
+// A key that is hot by two rules, each with its own prefix, is a key of each rule.
 func TestRulesApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		second := hotRule("s", 10, time.Second)

@@ -21,7 +21,7 @@ func goodConfig() Config {
 	return Config{Rules: rulesOf(hotRule("r", 100, 10*time.Second)), Publisher: newRecorder(), URL: "http://127.0.0.1:1", Encoding: wire.Strict}
 }
 
-// What keeps a source from working is told, with what to do about it.
+// Faults that keep a source from working are reported, with the way to mend them.
 func TestCheck(t *testing.T) {
 	beat := func(w http.ResponseWriter) {
 		now := time.Now().Unix()
@@ -35,7 +35,7 @@ func TestCheck(t *testing.T) {
 		answer  http.HandlerFunc
 		change  func(*Config)
 		private bool   // TLS
-		want    string // of the error; empty: none
+		want    string // part of the error, or empty for none
 	}{
 		{"all is well", func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "" {
@@ -98,7 +98,7 @@ func TestCheck(t *testing.T) {
 			c := goodConfig()
 			if test.answer != nil {
 				server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					_ = r.ParseForm() // while the body is not read, nobody sees that the client goes
+					_ = r.ParseForm() // until the body is read, the server does not notice that the client disconnects
 					test.answer(w, r)
 				}))
 				server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
@@ -161,7 +161,7 @@ func TestTLS(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for _, test := range []struct {
-		want   string // of the error; empty: none
+		want   string // part of the error, or empty for none
 		change func(*Config)
 	}{
 		{"", func(*Config) {}},

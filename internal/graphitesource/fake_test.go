@@ -25,8 +25,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// graphite answers as graphite-web 1.1 does what this package asks, by the clock of
-// the test.
+// graphite answers this package's requests as graphite-web 1.1 does, by the clock of the test.
 type graphite struct {
 	mu       sync.Mutex
 	step     int64
@@ -56,7 +55,7 @@ func (g *graphite) breakBy(fault func(w http.ResponseWriter, r *http.Request) bo
 	g.fault = fault
 }
 
-// asked are the targets of the newest request.
+// asked returns the targets of the newest request.
 func (g *graphite) asked() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,7 +114,7 @@ func (g *graphite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "[%s]", strings.Join(answers, ", "))
 }
 
-// find gives the names that a pattern matches, as Graphite finds files.
+// find returns the names that match a pattern, as Graphite finds files.
 func (g *graphite) find(pattern string) []string {
 	var patterns []string
 	before, rest, braces := strings.Cut(pattern, "{")
@@ -142,7 +141,7 @@ func (g *graphite) find(pattern string) []string {
 	return found
 }
 
-// RoundTrip makes it the other end of a client without a network.
+// RoundTrip implements [http.RoundTripper] for a client without a network.
 func (g *graphite) RoundTrip(r *http.Request) (*http.Response, error) {
 	w, done := httptest.NewRecorder(), make(chan any, 1)
 	go func() {
@@ -161,7 +160,7 @@ func (g *graphite) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// recorder is a publisher that remembers.
+// recorder is a publisher that records the published keys.
 type recorder struct {
 	mu      sync.Mutex
 	hot     map[string]rules.Hot
@@ -208,7 +207,7 @@ func (p *recorder) get(text string) (rules.Hot, bool) {
 	return h, ok
 }
 
-// all returns what is published, as another process finds it.
+// all returns the published keys, as another process would find them.
 func (p *recorder) all() []rules.Hot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,7 +220,7 @@ func (p *recorder) changed() int {
 	return p.changes
 }
 
-// log is what was logged.
+// log keeps the logged lines.
 type log struct {
 	mu    sync.Mutex
 	lines []string
@@ -234,7 +233,7 @@ func (l *log) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// count tells how many lines have all of the parts.
+// count returns how many lines contain all of the parts.
 func (l *log) count(parts ...string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -246,8 +245,7 @@ func (l *log) count(parts ...string) (n int) {
 	return n
 }
 
-// hotRule is a rule for keys that are hot from n within a time on. They cool as
-// soon as they may.
+// hotRule returns a rule for keys that are hot from n within per. They cool as soon as they may.
 func hotRule(id string, n int64, per time.Duration) rules.Rule {
 	r := aggregatortest.HotRule(id, n, per)
 	r.Hot[0].Hold, r.Hot[0].CoolDown = 0, 0
@@ -256,8 +254,7 @@ func hotRule(id string, n int64, per time.Duration) rules.Rule {
 
 var rulesOf = aggregatortest.Rules
 
-// world is a source that works in a bubble with a StatsD and a Graphite of the
-// test.
+// world is a source in a bubble, with a StatsD and a Graphite of the test.
 type world struct {
 	*testing.T
 	graphite *graphite
@@ -267,8 +264,8 @@ type world struct {
 	cfg      Config
 }
 
-// newWorld starts a source and stops it at the end of the test; change may set more of
-// its configuration.
+// newWorld starts a source and stops it at the end of the test. change may set more of its
+// configuration.
 func newWorld(t *testing.T, change func(*Config), rules ...rules.Rule) *world {
 	w := &world{T: t, graphite: newGraphite(), hot: newRecorder(), log: new(log)}
 	w.cfg = Config{
@@ -300,8 +297,8 @@ func (w *world) start() {
 	})
 }
 
-// flush lets the time pass until StatsD flushes, and writes what it counted of the
-// keys of the first rule, and its heartbeat.
+// flush waits until StatsD flushes, and writes its heartbeat and the counts of the first rule's
+// keys.
 func (w *world) flush(counts map[string]float64) int64 {
 	w.Helper()
 	at := w.tick()
@@ -325,7 +322,7 @@ func (w *world) series(text string) string {
 	return w.source.cfg.series(w.source.job.watches[0].prefix + string(wire.Strict.Append(nil, []byte(text))))
 }
 
-// polled waits until the flush was asked for.
+// polled waits until the source has asked for the flush.
 func (w *world) polled() {
 	time.Sleep(w.source.cfg.Offset + 100*time.Millisecond)
 	synctest.Wait()

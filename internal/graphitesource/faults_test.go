@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What each fault does: nothing is published, one line is logged, the fault is
-// counted by its reason, and afterwards all that was counted meanwhile comes.
+// During each fault nothing is published, one line is logged, and the fault is counted by its
+// reason. Afterwards all counts of the outage arrive.
 func TestFaults(t *testing.T) {
 	say := func(status int, body string) func(w http.ResponseWriter, r *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
@@ -58,7 +58,7 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				// Every count comes: it has a share, too.
+				// Every count is read, as the rule also has a share.
 				rule := hotRule("r", 100, 10*time.Second)
 				share := rule.Hot[0]
 				share.Kind, share.Factor = rules.Share, rules.Percent(100)
@@ -111,7 +111,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// An internal error that passes, as when carbon is making a file, is no outage.
+// A brief internal error, as when carbon creates a file, is no outage.
 func TestPassingError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, hotRule("r", 100, 10*time.Second))
@@ -135,8 +135,8 @@ func TestPassingError(t *testing.T) {
 	})
 }
 
-// When all that was missed is too much at once, the latest is taken, and what is
-// missed is known to be.
+// If the missed points are too many for one request, the latest are read, and the others are
+// counted as missed.
 func TestTooMuchAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, hotRule("r", 100, 10*time.Second)) // keeps 20 points
@@ -151,7 +151,7 @@ func TestTooMuchAtOnce(t *testing.T) {
 			}
 			return false
 		})
-		w.source.busy.Lock() // not asked meanwhile
+		w.source.busy.Lock() // no polls in this time
 		for range 99 {
 			w.flush(map[string]float64{"q=a": 10})
 		}
@@ -170,7 +170,7 @@ func TestTooMuchAtOnce(t *testing.T) {
 	})
 }
 
-// Seconds in which StatsD wrote nothing are unknown: no share can be told.
+// Seconds in which StatsD wrote nothing are unknown: no share can be computed.
 func TestMissedFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, hotRule("r", 100, 10*time.Second))
@@ -190,8 +190,8 @@ func TestMissedFlush(t *testing.T) {
 	})
 }
 
-// The time is Graphite's, however wrong it is; a clock that is set back by much
-// makes all begin anew.
+// The time is Graphite's, even if it is wrong. A clock that is set back by much resets the
+// source.
 func TestClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, hotRule("r", 100, 10*time.Second))
@@ -226,8 +226,8 @@ func TestClocks(t *testing.T) {
 	})
 }
 
-// A key that is hot stays so over a clock that is set, and cools when its own windows say so:
-// not only when the clock is where it was when the key became hot.
+// A hot key stays hot when the clock is set, and cools when its own windows say so. It does not
+// stay until the clock is where it was when the key became hot.
 func TestClocksDropNoKey(t *testing.T) {
 	for _, by := range []time.Duration{-2 * time.Minute, -time.Hour, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

@@ -14,10 +14,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Aggregators end, come back after a while and inherit what is published, and Graphite is away
-// at times. Whenever the points are known, a key is hot that has reached its threshold, none has
-// cooled that is not below the exit of each of its windows, one that is below them cools at
-// once, and no published bound is wrong: Graphite knows what was counted meanwhile.
+// Aggregators end, restart after a while and inherit the published set, and Graphite is
+// unavailable at times. Graphite still has the counts of these times. So whenever the points are
+// known, each key that has reached its threshold is hot. No key has cooled that is not below the
+// exit of each of its windows, and one that is below them cools at once. No published bound is
+// wrong.
 func TestInheritsAcrossRestarts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
@@ -34,7 +35,7 @@ type inheritModel struct {
 	names     map[string]string          // of series, by text
 	heartbeat string
 	end       func()          // ends the source that runs, or nil
-	inherits  time.Time       // what is published
+	inherits  time.Time       // time at which it inherits the published set
 	before    map[string]bool // hot when last looked
 }
 
@@ -95,7 +96,7 @@ func (m *inheritModel) run() {
 	}
 }
 
-// begin runs another source, which takes the published set over.
+// begin starts another source, which inherits the published set.
 func (m *inheritModel) begin() {
 	s, err := New(m.cfg)
 	if err != nil {
@@ -119,7 +120,7 @@ func (m *inheritModel) begin() {
 	}
 }
 
-// second writes what a second counts, and waits until it was asked for.
+// second writes the counts of a second, and waits until the source has asked for them.
 func (m *inheritModel) second(rate map[string]int) {
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second + 10*time.Millisecond)))
 	at := time.Now().Unix()
@@ -175,7 +176,7 @@ func (m *inheritModel) check() {
 			}
 		case reaches && !now[text]:
 			m.Errorf("%v: %s is not hot, and reaches its threshold", m.rule.Hot, text)
-		case below && now[text] && m.rule.Hot[0].CoolDown < time.Minute: // else it began before what is read
+		case below && now[text] && m.rule.Hot[0].CoolDown < time.Minute: // else it began before the points that are read
 			m.Errorf("%s is hot, and below its exit", text)
 		}
 	}

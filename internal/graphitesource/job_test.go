@@ -13,9 +13,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A key is hot with the poll after the flush that brings it over the threshold, and
-// cools when its window is below the exit. While it is hot its counts are right,
-// though no point of it passes the filter any more.
+// A key is hot with the poll after the flush that brings it over the threshold, and cools when
+// its window is below the exit. While it is hot its counts are right, even if none of its points
+// passes the filter any longer.
 func TestHotAndCool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, hotRule("r", 100, 10*time.Second)) // exit 80: above 7
@@ -54,8 +54,8 @@ func TestHotAndCool(t *testing.T) {
 	})
 }
 
-// What StatsD counted comes out of the source as it is, whatever comes late, and a
-// key is found hot exactly if its points say so.
+// The source returns StatsD's counts exactly, whichever points are late, and a key is hot exactly
+// if its points say so.
 func TestMatchesExactCount(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		long := rapid.SampledFrom([]int{1, 2, 5, 10, 30}).Draw(rt, "window")
@@ -110,7 +110,7 @@ func TestMatchesExactCount(t *testing.T) {
 	})
 }
 
-// Where keys are compared all counts come, and each is counted once.
+// If keys are compared, all counts are read, and each is counted once.
 func TestConserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := hotRule("r", 1000, 10*time.Second)
@@ -135,7 +135,7 @@ func TestConserved(t *testing.T) {
 	})
 }
 
-// Sampled counts are fractions, which add up.
+// Sampled counts are fractions, and their sums are exact.
 func TestFractionsAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, hotRule("r", 100, 30*time.Second))
@@ -150,8 +150,8 @@ func TestFractionsAddUp(t *testing.T) {
 	})
 }
 
-// Series whose names other programs wrote otherwise are one key, and each of them is
-// asked for while the key is hot.
+// Series that other programs spell differently are one key, and each of them is requested while
+// the key is hot.
 func TestOtherSpellings(t *testing.T) {
 	for _, believe := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestOtherSpellings(t *testing.T) {
 	}
 }
 
-// Series of counts per second, and names without legacyNamespace.
+// Series can hold counts per second, and names without legacyNamespace.
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config) {
@@ -202,8 +202,8 @@ func TestRates(t *testing.T) {
 	})
 }
 
-// Without a heartbeat the clock tells which points have come: ours, if Graphite
-// does not tell its.
+// Without a heartbeat the clock decides which points are complete: ours, if Graphite does not
+// send its own.
 func TestNoHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.Heartbeat = NoHeartbeat }, hotRule("r", 100, 10*time.Second))
@@ -224,8 +224,8 @@ func TestNoHeartbeat(t *testing.T) {
 	})
 }
 
-// A source that starts, or comes back after an outage, reads what it needs to know
-// what is hot.
+// A source that starts, or recovers from an outage, reads the past that it needs to know the hot
+// keys.
 func TestStartsWithThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		jump := hotRule("j", 50, 10*time.Second)

@@ -45,7 +45,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Any key comes back as it was.
+// Any key is read back unchanged.
 func TestNamesRoundTrip(t *testing.T) {
 	c := Config{Series: DefaultSeries, Encoding: wire.Strict, Canonical: true, Rules: rulesOf(hotRule("a", 1, time.Second))}
 	n := newNames(&c, []watch{{prefix: "a.hot_param."}})
@@ -62,8 +62,7 @@ func TestNamesRoundTrip(t *testing.T) {
 	})
 }
 
-// Whatever is read of growing points, and how often, each is counted once, at its
-// highest.
+// However often growing points are read, each is counted once, at its highest.
 func TestLedger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keep := rapid.Int64Range(3, 12).Draw(t, "keep")
@@ -102,7 +101,7 @@ func TestLedger(t *testing.T) {
 		for i, v := range truth {
 			sum += v
 			got += counted[i]
-			// Each value that it had, of four, is rounded.
+			// A point takes at most four rising values, and each is rounded.
 			if d := math.Abs(float64(counted[i]) - v); d >= 4 {
 				t.Fatalf("point %d: counted %d of %v", i, counted[i], v)
 			}
@@ -113,7 +112,7 @@ func TestLedger(t *testing.T) {
 	})
 }
 
-// What nobody reads any more is forgotten.
+// A series that is no longer read is forgotten.
 func TestLedgerForgets(t *testing.T) {
 	l := newLedger(newNames(&Config{Series: DefaultSeries, Encoding: wire.Strict, Rules: rulesOf(hotRule("a", 1, time.Second))}, []watch{{prefix: "a.hot_param."}}), 5, 1)
 	read := func(at int64, name string) {
@@ -134,7 +133,7 @@ func TestLedgerForgets(t *testing.T) {
 	}
 }
 
-// No value leads to more than can be counted.
+// No value makes a count exceed the maximum.
 func TestValues(t *testing.T) {
 	l := newLedger(newNames(&Config{Series: DefaultSeries, Encoding: wire.Strict, Rules: rulesOf(hotRule("a", 1, time.Second))}, []watch{{prefix: "a.hot_param."}}), 10, 1)
 	name := "stats_counts.a.hot_param.k"

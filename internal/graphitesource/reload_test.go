@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// With other rules all that matters is read again: a window is known with the next poll, a key
-// that is hot stays so without a break, and its limit is the new one at once.
+// After a change of the rules everything relevant is read again. A window is complete with the
+// next poll, a hot key stays hot without a break, and its limit is the new one at once.
 func TestReloadReadsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := hotRule("gone", 1, 10*time.Second)

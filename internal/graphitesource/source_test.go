@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// The job is done a while after each second, never twice at a time, and what is
-// skipped is counted.
+// The job runs a while after each second, never twice at once, and skipped runs are counted.
 func TestSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, hotRule("r", 100, 10*time.Second))
@@ -77,7 +76,7 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// Run ends when it is told to, whatever Graphite does, and waits for its job.
+// Run ends with its context, whatever Graphite does, and waits for its job.
 func TestEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, hotRule("r", 100, 10*time.Second))
@@ -106,7 +105,7 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// Before there is an answer, and when StatsD has not written yet, it says so.
+// The source reports that it has no answer yet, and that StatsD has not written yet.
 func TestStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, hotRule("r", 100, 10*time.Second))
@@ -130,7 +129,7 @@ func TestStandsStill(t *testing.T) {
 		if _, hot := w.hot.get("q=a"); !hot {
 			t.Error("not hot")
 		}
-		// carbon dies: what is there stays, nothing comes.
+		// carbon dies: old points stay, and no new ones come.
 		for range 20 {
 			w.tick()
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// holder is one instance's part of a limit of each kind of store, with the permits that it has
+// holder is one instance's share of a limit in each kind of store, with the permits that it has
 // granted.
 type holder struct {
 	*Holding
@@ -33,7 +33,7 @@ func newHolder(t *testing.T, q *rules.Quota, n int) *holder {
 	return h
 }
 
-// owe has both stores owe permits.
+// owe makes both stores owe permits.
 func (h *holder) owe(by limiter.Owing, key string, now time.Duration) {
 	h.keys.Owe(by, now)
 	h.single.Owe(by.All+by.Of[limiter.KeyID([]byte(key))], now)
@@ -56,7 +56,7 @@ func (h *holder) resize(t *testing.T, q *rules.Quota, n int, now time.Duration) 
 	}
 }
 
-// take takes what there is of a key, and returns how much that was in each store.
+// take takes all available permits of a key, and returns their number in each store.
 func (h *holder) take(key string, now time.Duration) (keyed, single int64) {
 	ask := limiter.Request{Kind: limiter.AtMost, N: math.MaxInt32}
 	return h.keys.Do(now, rules.Hash([]byte(key)), []byte(key), ask).Taken, h.single.Do(now, ask).Taken
@@ -64,8 +64,8 @@ func (h *holder) take(key string, now time.Duration) (keyed, single int64) {
 
 const start = 400 * 24 * time.Hour
 
-// A joiner has nothing and earns; a part that shrinks and grows again has what it had; a part
-// that grows beyond that earns the rest.
+// A new member starts empty and earns its share. A share that shrinks and grows again keeps its
+// permits. A share that grows beyond that earns the rest.
 func TestHolding(t *testing.T) {
 	q := &rules.Quota{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80}
 	minute := 45 * time.Second // in which the fleet earns a permit
@@ -134,9 +134,9 @@ func TestHolding(t *testing.T) {
 	}
 }
 
-// What all instances of a fleet hold is never more than the burst, and what they admit within
-// a time never more than the burst and what is earned meanwhile, however counts change, are
-// late or pass permits on.
+// All instances of a fleet together never hold more than the burst. Within any time they never
+// admit more than the burst and the permits earned in it. This holds however the number of
+// instances changes, is late, or passes permits on.
 func TestHoldingsTogether(t *testing.T) {
 	for _, q := range []rules.Quota{
 		{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80},
@@ -154,7 +154,7 @@ func TestHoldingsTogether(t *testing.T) {
 	}
 }
 
-// admitted is what a key was granted, and when.
+// admitted is the number of permits granted for a key, and the time.
 type admitted struct {
 	at time.Duration
 	n  int64
@@ -168,7 +168,7 @@ func mixHoldings(t *testing.T, q *rules.Quota, r *rand.Rand) {
 	fill := time.Duration(q.Burst) * time.Duration(q.Rate.Interval())
 	var log []string
 	note := func(what ...any) { log = append(log, fmt.Sprintln(append([]any{now - start}, what...)...)) }
-	join := func() *holder { // the others hear of it at once
+	join := func() *holder { // the others learn of it at once
 		for _, h := range fleet {
 			h.resize(t, q, len(fleet)+1, now)
 		}
@@ -251,7 +251,7 @@ func mixHoldings(t *testing.T, q *rules.Quota, r *rand.Rand) {
 	}
 }
 
-// A key that is full when all begin to owe owes as well, however long nobody asks for it.
+// A key that is full when all keys begin to owe owes as well, even if it is not used for long.
 func TestDroppedKeysOwe(t *testing.T) {
 	q := &rules.Quota{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80}
 	h, now := newHolder(t, q, 1), start

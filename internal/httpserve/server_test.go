@@ -67,7 +67,7 @@ func ask(t *testing.T, c net.Conn, path string) (int, string) {
 	return resp.StatusCode, strings.TrimSpace(string(body))
 }
 
-// gate is a handler whose requests to /slow wait until it is opened.
+// gate returns a handler whose requests to /slow wait until it is opened.
 func gate(t *testing.T) (http.Handler, *atomic.Int64) {
 	open, waiting := make(chan struct{}), new(atomic.Int64)
 	t.Cleanup(func() { close(open) })
@@ -85,8 +85,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	testenv.Eventually(t, what, ok)
 }
 
-// Thousands of connections that say nothing, or only a part of a request, are never
-// more than the cap, and every health check and scrape gets through.
+// Thousands of connections that are silent, or send only a part of a request, never exceed the
+// cap, and every health check and scrape is answered.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	handler, _ := gate(t)
 	s := New(Config{Handler: handler, Health: "/healthy", MaxConnections: 32})
@@ -110,8 +110,8 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	}
 }
 
-// The connection that has been without a request for longest is the one to go; one
-// with a request never.
+// The connection that has had no request for longest is closed first, and one with a request
+// never.
 func TestOldestIdleGoesFirst(t *testing.T) {
 	handler, waiting := gate(t)
 	s := New(Config{Handler: handler, MaxConnections: 16})
@@ -119,7 +119,7 @@ func TestOldestIdleGoesFirst(t *testing.T) {
 	busy := dial(t, addr)
 	fmt.Fprint(busy, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
 	eventually(t, "request", func() bool { return waiting.Load() == 1 })
-	// The server knows of a request's end a little later than its client.
+	// The server notices a request's end a little later than its client.
 	rests := func() bool { return s.conns.Stats().Used == 1 }
 	var conns []net.Conn
 	for range 15 {
@@ -151,8 +151,8 @@ func TestOldestIdleGoesFirst(t *testing.T) {
 	}
 }
 
-// With a request on every connection health is answered on the reserve, and nothing
-// else; what is more is closed at once.
+// With a request on every connection, only health checks are answered, on the reserve. Further
+// connections are closed at once.
 func TestHealthHasAReserve(t *testing.T) {
 	handler, waiting := gate(t)
 	s := New(Config{Handler: handler, Health: "/healthy", MaxConnections: 16})
@@ -174,12 +174,12 @@ func TestHealthHasAReserve(t *testing.T) {
 	}
 }
 
-// fewFiles is a listener of a process that has a few descriptors, those of spares among
-// them; beyond, its Accept fails as the system's does.
+// fewFiles is a listener of a process with a few descriptors, including the spares. Beyond those
+// its Accept fails as the system's does.
 type fewFiles struct {
 	net.Listener
 	s    *Server
-	left int // besides the spares, which the server holds
+	left int // descriptors left, not counting the server's spares
 }
 
 const spares = 4
@@ -191,7 +191,7 @@ func (l *fewFiles) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// Without file descriptors health is answered by a spare one.
+// Without file descriptors health checks are answered with a spare one.
 func TestNoDescriptors(t *testing.T) {
 	for name, path := range map[string]string{"idle": "", "busy": "/slow"} {
 		t.Run(name, func(t *testing.T) {
@@ -248,8 +248,8 @@ func TestHeadersAreBounded(t *testing.T) {
 	}
 }
 
-// Who sends nothing, a request byte by byte, or only a part of its body, is closed and counted.
-// One that rests between requests is closed, too, and is not slow.
+// A peer that sends nothing, a request byte by byte, or only a part of its body, is closed and
+// counted. One that is idle between requests is closed, too, but not counted as slow.
 func TestSlowPeersAreCounted(t *testing.T) {
 	s := New(Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {

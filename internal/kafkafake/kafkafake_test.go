@@ -43,7 +43,7 @@ func produce(t *testing.T, client *kgo.Client, partition int32, value string) *k
 	return r
 }
 
-// What is written to a partition is read from it.
+// A record written to a partition is read from the same partition.
 func TestRecordsComeThrough(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -66,13 +66,13 @@ func TestRecordsComeThrough(t *testing.T) {
 	}
 }
 
-// However much is written, memory stays bounded, and offsets go on.
+// However much is written, memory stays bounded, and offsets continue.
 func TestMemoryIsBounded(t *testing.T) {
 	_, client := start(t, 1)
 	value := strings.Repeat("x", 64<<10)
 	const whole = partitionBytes / (64 << 10) // records that a partition has room for
 	written := int64(0)
-	// write writes, waits until what is too much is gone, and tells what memory is left.
+	// write writes records, waits until the excess is deleted, and returns the memory in use.
 	write := func(records int64) int64 {
 		for range records {
 			produce(t, client, 0, value)

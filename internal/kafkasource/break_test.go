@@ -13,14 +13,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// outageMix is a time in which Kafka gives or takes nothing, and who comes back when.
+// outageMix is an outage in which Kafka delivers or accepts nothing, with the times at which
+// instances return.
 type outageMix struct {
 	lasts    time.Duration
 	readable bool            // brokers answer readers all the time; they only take nothing
-	returns  []time.Duration // after the end, by instance
-	dies     int             // instance that never comes back; -1: none
+	returns  []time.Duration // times after the end, by instance
+	dies     int             // instance that never returns, or -1 for none
 	session  time.Duration   // short: the group forgets its members
-	restarts bool            // the source is started anew in the outage
+	restarts bool            // the source restarts in the outage
 	members  int
 	refuses  bool // connections break instead of waiting
 }
@@ -44,10 +45,10 @@ func newOutageMix(r *rand.Rand) outageMix {
 	}
 	back := 7500 * time.Millisecond
 	if m.readable {
-		m.lasts, back = min(m.lasts, 7*time.Second), 2*time.Second // of longer ones nobody can say whether anybody is left
+		m.lasts, back = min(m.lasts, 7*time.Second), 2*time.Second // after longer ones it is unknown whether any instance is left
 	}
 	if m.lasts < maxPause {
-		back = 2 * time.Second // it may be no break: nobody is awaited for longer than the grace
+		back = 2 * time.Second // it may not count as a break, and then no instance is awaited for longer than the grace
 	}
 	for range 3 {
 		m.returns = append(m.returns, upTo(back))
@@ -55,8 +56,8 @@ func newOutageMix(r *rand.Rand) outageMix {
 	return m
 }
 
-// However long Kafka is away and in whatever order instances come back, no key cools whose
-// counts are on their way; and an instance that died meanwhile holds nothing up for longer
+// However long Kafka is unavailable, and in whatever order instances come back, no key cools
+// whose counts are in flight. An instance that died during the outage delays nothing for longer
 // than liveFor.
 func TestABreakIsNobodysAbsence(t *testing.T) {
 	for seed := range uint64(24) {
@@ -72,7 +73,7 @@ func TestABreakIsNobodysAbsence(t *testing.T) {
 func (w *world) suffers(mix outageMix) {
 	w.Helper()
 	l := newLink(w)
-	rule := quick() // of which the counts of each instance are needed
+	rule := quick() // each instance's counts are needed to stay hot
 	rule.Hot[0].Exit, rule.Hot[0].CoolDown = rules.Percent(95), 0
 	change := func(c *Config) { c.Session, c.Rules.Rules = mix.session, []rules.Rule{rule} }
 	w.dial = l.DialContext
@@ -138,7 +139,7 @@ func (w *world) suffers(mix outageMix) {
 	}
 	w.until("all partitions read again", ready)
 	if mix.dies >= 0 {
-		const judged = 3 * time.Second // the window, and what is on its way
+		const judged = 3 * time.Second // the window, and the counts in flight
 		time.Sleep(time.Until(later(time.Now(), begin.Add(first)).Add(liveFor + judged)))
 		if w.redis.hot("q=dead") {
 			w.Errorf("the key of an instance that died in the outage is hot %v after it\n%s", time.Since(begin), w.redis)
@@ -156,7 +157,8 @@ func (w *world) dontCool(text string) {
 }
 
 // writes counts lines of the first partition and sends them whenever may allows it, with
-// heartbeats to the others. Lines that had to wait are sent late; those older than 10 s are dropped.
+// heartbeats to the others. Lines that had to wait are sent late, and those older than 10 s are
+// dropped.
 func (i *instance) writes(may func() bool, lines []string) {
 	const pause, kept = 100 * time.Millisecond, 100
 	ctx, cancel := context.WithCancel(context.Background())
@@ -184,13 +186,13 @@ func (i *instance) writes(may func() bool, lines []string) {
 	i.stops = append(i.stops, func() { cancel(); <-done })
 }
 
-// Whoever takes a partition over reads what the owner before has judged. What has cooled since
-// does not become hot again, and what is hot does not cool.
+// The new owner of a partition reads the counts that its predecessor has already judged. Keys
+// that have cooled since do not become hot again, and hot keys do not cool.
 func TestTakeOverTellsNothingOld(t *testing.T) {
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		cold := 3*time.Second + time.Duration(r.Int64N(int64(14*time.Second))) // since when the key is
-		gap := time.Duration(r.Int64N(int64(4 * time.Second)))                 // without an owner
+		cold := 3*time.Second + time.Duration(r.Int64N(int64(14*time.Second))) // time since the key cooled
+		gap := time.Duration(r.Int64N(int64(4 * time.Second)))                 // time without an owner
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			t.Logf("cold for %v, nobody there for %v", cold, gap)
@@ -246,9 +248,9 @@ func TestNobodyWroteBeforeTheFirstRecord(t *testing.T) {
 	}
 }
 
-// The client asks at once for the first record that counts and for the end, where it begins if
-// there is none. What is written between the answers it does not read: that is a loss, and still
-// nobody wrote to the log before.
+// The client asks at once for the first record that counts and for the end, where it starts if
+// there is no such record. Records written between the two answers are not read. They are lost,
+// but it is still known that the log was empty before them.
 func TestWrittenWhileTheStartIsLookedFor(t *testing.T) {
 	inWorld(t, 1, 1, func(w *world) {
 		begin := time.Now()

@@ -27,7 +27,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// certificate is one that nobody knows.
+// certificate returns a certificate that no client trusts.
 func certificate(t *testing.T) tls.Certificate {
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()
@@ -58,7 +58,7 @@ func makeTopic(t *testing.T, cluster *kfake.Cluster, root bool, settings map[str
 	}
 }
 
-// What keeps a source from working is told, with what to do about it.
+// Faults that keep a source from working are reported, with the way to mend them.
 func TestCheck(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -76,9 +76,9 @@ func TestCheck(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		cluster []kfake.Opt
-		topic   map[string]string // settings; nil: no topic
+		topic   map[string]string // settings, or nil for no topic
 		change  func(*kafka.Connection)
-		want    string // of the error; empty: none
+		want    string // part of the error, or empty for none
 		warns   string
 	}{
 		{"all is well", nil, map[string]string{"message.timestamp.type": "LogAppendTime"}, nil, "", ""},
@@ -141,12 +141,12 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A check that ends in the middle of another try says why the one before failed.
+// A check that ends during another try reports why the one before failed.
 func TestCheckTellsReasonWhenItEnds(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: refusal{os.NewSyscallError("connect", syscall.ECONNREFUSED)}}
 	for _, test := range []struct {
 		name      string
-		first     error // of the first connection; nil: there is none before the end
+		first     error // error of the first connection, or nil if there is none before the end
 		isByUser  bool
 		want, end string
 	}{

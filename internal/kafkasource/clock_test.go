@@ -10,13 +10,14 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// Where brokers stamp records, an instance whose clock is off is counted when its records
-// were taken, and holds up nobody, however late they are read; else it is only told.
+// If brokers stamp records, the counts of an instance whose clock is off have the time at which
+// the broker received them. They delay no others, however late they are read. Otherwise the clock
+// is only reported.
 func TestClocksOfRecords(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		ahead     time.Duration // the instance's clock
-		readAfter time.Duration // how long records wait to be read
+		readAfter time.Duration // time that records wait to be read
 		create    bool          // senders stamp them
 		hot       bool
 		off       time.Duration
@@ -50,7 +51,7 @@ func TestClocksOfRecords(t *testing.T) {
 				w.record(r, 0, clock)
 			}
 			w.turn(clock)
-			if test.readAfter > 0 { // who is live is told by our clock
+			if test.readAfter > 0 { // liveness is decided by our clock
 				clocks := w.decoder.Clocks(clock.Add(-test.readAfter))
 				w.clocks.Store(&clocks)
 			}
@@ -73,8 +74,7 @@ func TestClocksOfRecords(t *testing.T) {
 	}
 }
 
-// An instance that writes to several partitions is named by the one where its clock is off
-// by most.
+// If an instance writes to several partitions, the one with the largest clock offset is reported.
 func TestClocksOfPartitions(t *testing.T) {
 	var workers []*worker
 	for _, behind := range []time.Duration{time.Second, -4 * time.Second, 0} {

@@ -10,7 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// What makes the client try again is its own to decide: this holds it to it.
+// Whether an error is tried again is the client's decision. This test pins that it retries a
+// refusal.
 func TestRefusalIsTriedAgain(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Sources whose brokers' answers are damaged for a while read all partitions again
-// soon after that, whatever it did to their clients, and find what is hot.
+// After brokers' answers were damaged for a while, sources soon read all partitions again,
+// whatever state their clients were in, and find the hot keys.
 func TestSourcesReadAgainAfterGarbledAnswers(t *testing.T) {
 	if isStartedAgain(t) {
 		return
@@ -59,10 +59,10 @@ func TestSourcesReadAgainAfterGarbledAnswers(t *testing.T) {
 	}
 }
 
-// isStartedAgain runs the test in a process of its own, where it returns false. There are
-// bubbles whose clock stands still: a goroutine of the client waits for a mutex, which does
-// not count as waiting, while the mutex is held until an answer is overdue. Such a process is
-// ended, and the test run once more.
+// isStartedAgain runs the test in a process of its own, where it returns false. The clock of a
+// bubble can stop: a goroutine of the client waits for a mutex, which does not count as waiting,
+// and the mutex is held until an answer is overdue. Such a process is ended, and the test is run
+// once more.
 func isStartedAgain(t *testing.T) bool {
 	t.Helper()
 	const (
@@ -92,7 +92,7 @@ func isStartedAgain(t *testing.T) bool {
 	return true
 }
 
-// newKeys are keys that were not counted before, by partition.
+// newKeys returns keys that were not counted before, by partition.
 func newKeys(partitions int) map[int32][]string {
 	keys := make(map[int32][]string)
 	for p := range int32(partitions) {
@@ -101,8 +101,8 @@ func newKeys(partitions int) map[int32][]string {
 	return keys
 }
 
-// A broker that asks a client for a pause of days: the client is replaced, and
-// nothing is counted twice or cools.
+// When a broker asks a client to pause for days, the client is replaced, and nothing is counted
+// twice or cools.
 func TestThrottledClientIsReplaced(t *testing.T) {
 	const days = 1<<31 - 1
 	for key, answer := range map[kmsg.Key]func(kmsg.Response){

@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// everywhere is a key in each partition.
+// everywhere returns a key in each partition.
 func everywhere(partitions int) map[int32][]string {
 	keys := make(map[int32][]string)
 	for p := range int32(partitions) {
@@ -45,7 +45,7 @@ func (w *world) unchanged(partitions int) {
 	}
 }
 
-// total is how many partitions the members have.
+// total returns the number of partitions that the members have.
 func total(members ...*member) (n int) {
 	for _, m := range members {
 		n += len(m.Stats().Partitions)
@@ -53,8 +53,7 @@ func total(members ...*member) (n int) {
 	return n
 }
 
-// A member that comes, one that goes and one that comes back under its name
-// change nothing in the hot set.
+// Members that join, leave or come back under the same name change nothing in the hot set.
 func TestRebalancesChangeNothing(t *testing.T) {
 	for _, static := range []bool{false, true} {
 		t.Run(fmt.Sprint("static=", static), func(t *testing.T) {
@@ -100,8 +99,8 @@ func TestRebalancesChangeNothing(t *testing.T) {
 	}
 }
 
-// A member that hears nothing for a while, as if it were stopped, is replaced
-// within a session; when it wakes up it writes nothing, and joins again.
+// A member that receives nothing for a while, as if it were stopped, is replaced within a
+// session. When it continues it writes nothing, and joins again.
 func TestPausedMemberIsReplaced(t *testing.T) {
 	inWorld(t, 3, 6, func(w *world) {
 		link := newLink(w)
@@ -137,8 +136,8 @@ func TestPausedMemberIsReplaced(t *testing.T) {
 	})
 }
 
-// While all of Kafka is away, silent or refusing, nothing cools, and what is hot
-// stays published; then the partitions are taken over again.
+// While all of Kafka is unavailable, silent or refusing, nothing cools, and hot keys stay
+// published. Afterwards the partitions are taken over again.
 func TestKafkaIsAway(t *testing.T) {
 	for _, refuses := range []bool{false, true} {
 		t.Run(fmt.Sprint("refuses=", refuses), func(t *testing.T) {
@@ -179,7 +178,7 @@ func TestKafkaIsAway(t *testing.T) {
 	}
 }
 
-// An outage in which nobody could write is no silence: a source that takes over
+// An outage in which no instance could write does not count as silence: a source that takes over
 // when it ends cools nothing.
 func TestOutageIsNoSilence(t *testing.T) {
 	inWorld(t, 1, 2, func(w *world) {
@@ -201,7 +200,7 @@ func TestOutageIsNoSilence(t *testing.T) {
 	})
 }
 
-// publishes tells whether the holder of a partition runs.
+// publishes reports whether the holder of a partition runs.
 func (r *redis) publishes(partition int32) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -209,7 +208,7 @@ func (r *redis) publishes(partition int32) bool {
 	return p != nil && p.runs
 }
 
-// joinBy runs a source whose connections go by a link.
+// joinBy runs a source whose connections use a link.
 func (w *world) joinBy(l *link) *member {
 	w.T.Helper()
 	w.dial = l.DialContext
@@ -217,10 +216,10 @@ func (w *world) joinBy(l *link) *member {
 	return w.join()
 }
 
-// link is a network that can be cut: what goes over it waits, or breaks.
+// link is a network that can be cut: its traffic waits, or its connections break.
 type link struct {
 	world   *world
-	addr    string // of the broker whose connections can be cut; empty: all
+	addr    string // address of the broker whose connections can be cut, or empty for all
 	mu      sync.Mutex
 	open    chan struct{} // closed while it is whole
 	refuses bool
@@ -242,7 +241,7 @@ func (l *link) cut() {
 	l.open = make(chan struct{})
 }
 
-// refuse breaks all connections, and makes no more.
+// refuse breaks all connections, and lets none be made.
 func (l *link) refuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -313,8 +312,8 @@ func (l *link) DialContext(ctx context.Context, network, addr string) (net.Conn,
 	return near, nil
 }
 
-// While Redis is away a partition is counted all the same; what was found is told
-// when it is back, and what was published before is taken over.
+// While Redis is unavailable a partition is still counted. Its new hot keys are published when
+// Redis is back, and the earlier set is taken over.
 func TestAdoptionWaitsForRedis(t *testing.T) {
 	inWorld(t, 1, 2, func(w *world) {
 		first := w.join()
@@ -347,7 +346,7 @@ func (r *redis) setAway(away bool) {
 	r.away = away
 }
 
-// A topic that grows is read anew: nothing cools, and the new partitions are read.
+// When a topic grows it is read from the start: nothing cools, and the new partitions are read.
 func TestPartitionsAreAdded(t *testing.T) {
 	inWorld(t, 1, 2, func(w *world) {
 		m := w.join()
@@ -372,7 +371,7 @@ func TestPartitionsAreAdded(t *testing.T) {
 	})
 }
 
-// What a window holds when the topic grows is counted again, and once.
+// When the topic grows, the counts of a window are counted again, and once.
 func TestGrowthKeepsWindows(t *testing.T) {
 	inWorld(t, 1, 1, func(w *world) {
 		m := w.join(func(c *Config) {
@@ -396,7 +395,7 @@ func TestGrowthKeepsWindows(t *testing.T) {
 	})
 }
 
-// Only the publisher of the lowest partition hears of the instances.
+// Only the publisher of the lowest partition receives the instances.
 func TestInstancesAreToldOnce(t *testing.T) {
 	inWorld(t, 1, 3, func(w *world) {
 		m := w.join()
@@ -423,8 +422,7 @@ func TestInstancesAreToldOnce(t *testing.T) {
 	})
 }
 
-// A worker that does not come to work holds up its own partition, and not the
-// group.
+// A worker that is too slow delays its own partition, and not the group.
 func TestSlowPartitionIsPaused(t *testing.T) {
 	inWorld(t, 1, 2, func(w *world) {
 		free := make(chan struct{})
@@ -455,7 +453,7 @@ func TestSlowPartitionIsPaused(t *testing.T) {
 	})
 }
 
-// What brokers do not take is told, and ends the source.
+// A refusal by the brokers is reported, and ends the source.
 func TestRefusalEndsTheSource(t *testing.T) {
 	inWorld(t, 1, 1, func(w *world) {
 		m := w.join(func(c *Config) { c.Session = time.Hour })
@@ -477,7 +475,7 @@ func TestRefusalEndsTheSource(t *testing.T) {
 	})
 }
 
-// A partition that was lost and goes to another member is given up.
+// A lost partition that goes to another member is given up.
 func TestLostPartitionIsGivenUp(t *testing.T) {
 	w := bench(t)
 	s, ended := w.source, false

@@ -11,8 +11,8 @@ import (
 )
 
 // However partitions pass from one member to another, each key that reaches its threshold is
-// published as hot once, also one whose burst lies within the time in which nobody owns its
-// partition, and cools when it is over.
+// published as hot once, and cools afterwards. That includes a key whose burst falls into the
+// time in which its partition has no owner.
 func TestBurstsInHandOversAreFound(t *testing.T) {
 	handOvers := []string{"the only member ends", "one of two ends", "one of two falls silent", "a second one joins", "one returns under its name"}
 	for seed := range uint64(30) {
@@ -98,7 +98,7 @@ func (w *world) burstsWhile(kind string, rule rules.Rule, r *rand.Rand) {
 	w.dontCool("q=steady1")
 }
 
-// heated is how often a key became hot.
+// heated returns how often a key became hot.
 func (r *redis) heated(text string) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

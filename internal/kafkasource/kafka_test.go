@@ -31,14 +31,14 @@ type world struct {
 	cluster *kfake.Cluster
 	network kfake.VirtualNetwork
 	redis   *redis
-	dial    func(context.Context, string, string) (net.Conn, error) // of the next source; nil: the network's
+	dial    func(context.Context, string, string) (net.Conn, error) // dialer of the next source, or nil for the network's
 	client  *kgo.Client                                             // of tools and producers
 	admin   *kadm.Client
 	stops   []func()
 }
 
-// inWorld runs a test with a topic of so many partitions on so many brokers.
-// Further options of the cluster are made when its network is there.
+// inWorld runs a test with a topic of so many partitions on so many brokers. more returns further
+// options of the cluster once its network exists.
 func inWorld(t *testing.T, brokers int, partitions int32, test func(*world), more ...func(*world) kfake.Opt) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, redis: &redis{entries: make(map[rules.Key]entry), holders: make(map[int32]*publisher), tellers: make(map[int32]bool), judged: make(map[int32]time.Time)}}
@@ -73,7 +73,7 @@ func inWorld(t *testing.T, brokers int, partitions int32, test func(*world), mor
 	})
 }
 
-// newClient is a client of tools and producers.
+// newClient returns a client for tools and producers.
 func (w *world) newClient() *kgo.Client {
 	client, err := kgo.NewClient(
 		kgo.SeedBrokers(w.cluster.ListenAddrs()...), kgo.Dialer(w.network.DialContext),
@@ -85,14 +85,14 @@ func (w *world) newClient() *kgo.Client {
 	return client
 }
 
-// quick is a rule for keys of 100/s that cool 2 s after their end.
+// quick returns a rule for keys of 100/s that cool 2 s after their end.
 func quick() rules.Rule {
 	r := hotRule("r", 100, time.Second)
 	r.Hot[0].Hold, r.Hot[0].CoolDown = 0, 2*time.Second
 	return r
 }
 
-// member is a source that runs.
+// member is a running source.
 type member struct {
 	*Source
 	stop func() // waits
@@ -122,7 +122,7 @@ func (w *world) join(change ...func(*Config)) *member {
 	if w.dial != nil {
 		dial = w.dial
 	}
-	// Fetches that wait longer make the bubble's clock go faster.
+	// Fetches that wait longer make the bubble's clock advance faster.
 	m.commitEvery = 5 * time.Second
 	m.extra = []kgo.Opt{kgo.Dialer(dial), kgo.FetchMaxWait(time.Second), kgo.FetchMinBytes(1)}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -139,7 +139,7 @@ func (w *world) join(change ...func(*Config)) *member {
 	return m
 }
 
-// logged is a log.
+// logged keeps the logged lines.
 type logged struct {
 	mu    sync.Mutex
 	lines []string
@@ -163,7 +163,7 @@ func (l *logged) count(part string) (n int) {
 	return n
 }
 
-// has waits until a member has so many partitions, of which all is read.
+// has waits until a member has so many partitions and has read all of them.
 func (w *world) has(m *member, partitions int) {
 	w.Helper()
 	w.until(fmt.Sprintf("%d partitions", partitions), func() bool {
@@ -178,7 +178,7 @@ func (w *world) has(m *member, partitions int) {
 	})
 }
 
-// until waits for something, at most 30 s of the bubble's clock.
+// until waits for a condition, at most 30 s of the bubble's clock.
 func (w *world) until(what string, ok func() bool) {
 	w.Helper()
 	for range 600 {
@@ -190,12 +190,12 @@ func (w *world) until(what string, ok func() bool) {
 	w.Fatalf("in vain: %s\n%s", what, w.redis)
 }
 
-// instance is a program that counts.
+// instance is a program that sends counts.
 type instance struct {
 	*world
 	name  string
 	seqs  map[int32]uint64
-	clock time.Duration // how far it is ahead
+	clock time.Duration // time by which its clock is ahead
 	parts int
 	mu    sync.Mutex
 }
@@ -204,7 +204,7 @@ func (w *world) instance(name string, partitions int) *instance {
 	return &instance{world: w, name: name, seqs: make(map[int32]uint64), parts: partitions}
 }
 
-// record is a record of counts that began a while ago.
+// record returns a record of counts that began a while ago.
 func (i *instance) record(partition int32, age time.Duration, lines ...string) *kgo.Record {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -224,15 +224,15 @@ func headed(head *wire.RecordHead, partition int32, lines ...string) *kgo.Record
 	return r
 }
 
-// send sends records, and does not wait for the answer.
+// send sends records without waiting for the answer.
 func (w *world) send(records ...*kgo.Record) {
 	for _, r := range records {
 		w.client.Produce(context.Background(), r, nil)
 	}
 }
 
-// runs sends heartbeats each second, and 20 of each key each 100 ms, until its
-// end; keys are by partition.
+// runs sends heartbeats each second, and 20 of each key each 100 ms, until it is stopped. keys
+// are by partition.
 func (i *instance) runs(keys map[int32][]string) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -264,7 +264,7 @@ func (i *instance) runs(keys map[int32][]string) (stop func()) {
 
 func line(key string, n int) string { return fmt.Sprintf("shop.r.hot_param.%s:%d|c", key, n) }
 
-// redis is the published set. A partition's part is its newest holder's.
+// redis is the published set. Each partition's part belongs to the newest holder.
 type redis struct {
 	mu      sync.Mutex
 	away    bool
@@ -273,7 +273,7 @@ type redis struct {
 	changes []string
 	fenced  int
 	heard   []rules.Instance
-	tellers map[int32]bool // of the instances
+	tellers map[int32]bool // partitions that received the instances
 	judged  map[int32]time.Time
 }
 
@@ -292,7 +292,7 @@ func (r *redis) String() string {
 	return fmt.Sprintf("hot %v\nchanges\n%s", slices.Collect(maps.Keys(r.entries)), strings.Join(r.changes, "\n"))
 }
 
-// hot tells whether a key is published.
+// hot reports whether a key is published.
 func (r *redis) hot(text string) bool { return r.owner(text) >= 0 }
 
 func (r *redis) owner(text string) int32 {
@@ -304,7 +304,7 @@ func (r *redis) owner(text string) int32 {
 	return -1
 }
 
-// cooled is how often a key cooled.
+// cooled returns how often a key cooled.
 func (r *redis) cooled(text string) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -321,7 +321,7 @@ type publisher struct {
 	*redis
 	partition int32
 	runs      bool
-	wanted    []rules.Change // before it runs
+	wanted    []rules.Change // changes found before it runs
 	suspects  []rules.Hot
 	refreshed []rules.Hot
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A broker that answers each fetch at once with an error that the client does not retry by
-// itself is asked again with pauses, not as fast as it answers; and all is read when it is
-// well again.
+// A broker may answer each fetch at once with an error that the client does not retry on its own.
+// It is asked again with pauses, not as fast as it answers, and everything is read when it has
+// recovered.
 func TestPollBacksOff(t *testing.T) {
 	const (
 		lasts = 5 * time.Second
-		spin  = 20_000 // fetches after which the broker is well: without pauses time stands still
+		spin  = 20_000 // fetches until the broker recovers; without pauses the bubble's time would stop
 	)
 	inWorld(t, 1, 2, func(w *world) {
 		m := w.join()
@@ -41,7 +41,7 @@ func TestPollBacksOff(t *testing.T) {
 	})
 }
 
-// failedFetch answers that each partition has an error.
+// failedFetch returns an answer with an error for each partition.
 func failedFetch(r *kmsg.FetchRequest) kmsg.Response {
 	answer := r.ResponseKind().(*kmsg.FetchResponse)
 	for _, topic := range r.Topics {

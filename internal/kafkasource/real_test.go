@@ -19,8 +19,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Two sources share a topic of a real Kafka, over TLS and as a user with the least
-// rights; when one ends the other goes on with its partitions, and no key cools.
+// Two sources share a topic of a real Kafka, over TLS and as a user with the least rights. When
+// one ends the other continues with its partitions, and no key cools.
 func TestRealKafka(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a Kafka")
@@ -93,7 +93,7 @@ func TestRealKafka(t *testing.T) {
 	time.Sleep(4 * time.Second)
 	w.unchanged(partitions)
 	s := first.Stats()
-	// A commit in the moment of one of the two rebalances is refused, and made again.
+	// A commit during one of the two rebalances is refused, and repeated.
 	if s.Decoder.LostPackets != 0 || s.Decoder.Duplicates != 0 || s.CommitErrors > 2 || s.Decoder.Malformed != 0 {
 		t.Errorf("%+v\n%s", s, strings.Join(first.log.lines, ""))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// bench is a worker of partition 0 of 1, without brokers. Its backlog is read.
+// bench returns a worker of partition 0 of 1, without brokers. Its backlog is read.
 func bench(t testing.TB, ruleset ...rules.Rule) *worker {
 	t.Helper()
 	if len(ruleset) == 0 {
@@ -39,7 +39,7 @@ func bench(t testing.TB, ruleset ...rules.Rule) *worker {
 
 func (w *worker) published() *publisher { return w.gate.to.(*publisher) }
 
-// stamped is a record that its broker took at a time.
+// stamped returns a record that its broker received at a time.
 func stamped(r *kgo.Record, offset int64, at time.Time) *kgo.Record {
 	r.Offset, r.Timestamp = offset, at
 	r.Attrs = kgo.NewRecordAttrs(kgo.RecordAttrsOpts{TimestampType: appendTime})
@@ -124,7 +124,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// Where senders stamp records, what comes is of no later than it came.
+// If senders stamp records, no count is placed later than its arrival.
 func TestSendersTimestamps(t *testing.T) {
 	w := bench(t)
 	clock := noon.Add(time.Second)
@@ -140,8 +140,8 @@ func TestSendersTimestamps(t *testing.T) {
 	}
 }
 
-// A clock that goes back, or records of which one is older than the last, does not
-// make the detector begin anew: that would clear what is hot.
+// A clock that is set back, or a record older than the one before, does not reset the detector:
+// that would clear the hot keys.
 func TestTimeDoesNotGoBack(t *testing.T) {
 	w := bench(t)
 	at := noon.Add(time.Minute)
@@ -155,7 +155,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	}
 }
 
-// A loss makes high unknown; until what was there is read it is, too.
+// After a loss the high count is unknown. It is also unknown until the backlog is read.
 func TestHighIsUnknown(t *testing.T) {
 	high := func(w *worker) int64 {
 		w.detector.Refresh()
@@ -190,7 +190,7 @@ func TestHighIsUnknown(t *testing.T) {
 		t.Error("known after the brokers lost records")
 	}
 
-	// The client began behind the first record that counts.
+	// The client started after the first record that counts.
 	for begun, unknown := range []bool{false, true} {
 		for _, told := range []bool{true, false} {
 			w = bench(t)
@@ -221,7 +221,7 @@ func TestHighIsUnknown(t *testing.T) {
 	}
 }
 
-// After a time in which an instance could not send its records may be later than
+// A silence in which an instance could not send counts as a loss: its records may be later than
 // windows wait for.
 func TestSilenceIsALoss(t *testing.T) {
 	w := bench(t)
@@ -234,7 +234,8 @@ func TestSilenceIsALoss(t *testing.T) {
 	}
 }
 
-// What is adopted and not taken cools, or stays until its new home has had time.
+// An adopted key whose rule is gone cools. A key that now belongs to another partition stays
+// until that has had time to find it.
 func TestAdoptedElsewhere(t *testing.T) {
 	whole := quick()
 	whole.ID, whole.By.Kind = "whole", rules.ByCombinations
@@ -274,7 +275,7 @@ func TestAdoptedElsewhere(t *testing.T) {
 	}
 }
 
-// Suspects that were found before the take-over are told after it.
+// Suspects found before a takeover are published after it.
 func TestGateKeepsSuspects(t *testing.T) {
 	p := &publisher{redis: &redis{holders: make(map[int32]*publisher)}}
 	g := &gate{to: p}
@@ -317,8 +318,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// What instances could not send while a partition was away is missing in windows
-// that the first record after it closes.
+// The counts that instances could not send while a partition was unavailable are missing in the
+// windows that the first record afterwards closes.
 func TestSilenceIsKnownBeforeTimeMovesOn(t *testing.T) {
 	at := noon.Add(time.Second)
 	back := at.Add(30 * time.Second)

@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Other rules are put in force in all partitions: what is hot stays hot, with the limit of
-// the new rules, and cools at once when its rule is gone.
+// New rules take effect in all partitions. Hot keys stay hot, with the limit of the new rules,
+// and cool at once when their rule is gone.
 func TestReloadKeepsWhatIsHot(t *testing.T) {
 	inWorld(t, 1, 3, func(w *world) {
 		m := w.join()
@@ -49,7 +49,7 @@ func (w *world) reload(m *member, ruleset ...rules.Rule) {
 	}
 }
 
-// limit is the limit that a key is published with.
+// limit returns the limit with which a key is published.
 func (r *redis) limit(text string) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

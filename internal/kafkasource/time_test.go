@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A partition that cannot be read stands still: nothing cools in it, while others
-// go on. What was sent meanwhile is counted when it can be.
+// While a partition cannot be read, nothing cools in it, and others continue. Counts sent in the
+// outage are counted when they can be read.
 func TestFrozenPartitionDoesNotCool(t *testing.T) {
 	for _, goesOn := range []bool{true, false} {
 		t.Run(fmt.Sprint("traffic goes on=", goesOn), func(t *testing.T) {
@@ -54,8 +54,8 @@ func TestFrozenPartitionDoesNotCool(t *testing.T) {
 	}
 }
 
-// lead moves partitions so that the group's coordinator leads all but one, and
-// returns the address of who leads that.
+// lead moves partitions so that the group's coordinator leads all except one, and returns the
+// address of that one's leader.
 func (w *world) lead(other int32) string {
 	w.T.Helper()
 	coordinator := w.cluster.CoordinatorFor("hotparam-shop")
@@ -72,7 +72,7 @@ func (w *world) lead(other int32) string {
 	return w.cluster.ListenAddrs()[node]
 }
 
-// A partition that cannot be written stands still while its instances are heard in
+// While a partition cannot be written, nothing cools in it, though its instances are received in
 // others.
 func TestPartitionThatCannotBeWrittenDoesNotCool(t *testing.T) {
 	inWorld(t, 1, 2, func(w *world) {
@@ -88,13 +88,12 @@ func TestPartitionThatCannotBeWrittenDoesNotCool(t *testing.T) {
 		if s := m.Stats(); !s.Partitions[1].Frozen || s.Partitions[1].Unread {
 			w.Errorf("%+v, want it frozen, though it is read", s.Partitions[1])
 		}
-		stop() // nobody is left
+		stop() // no instance is left
 		w.until("all cool", func() bool { return !w.redis.hot("q=0") && !w.redis.hot("q=1") })
 	})
 }
 
-// An instance that dies holds the time up for the grace. The partition is read all the
-// time.
+// An instance that dies delays the time by the grace. The partition is read all the time.
 func TestPartitionIsReadWhenAnInstanceDies(t *testing.T) {
 	inWorld(t, 1, 1, func(w *world) {
 		m := w.join()
@@ -115,14 +114,14 @@ func TestPartitionIsReadWhenAnInstanceDies(t *testing.T) {
 	})
 }
 
-// What came before a source is counted as far back as it can matter.
+// Records from before a source's start are counted as far back as they can matter.
 func TestSourceSeeksByTime(t *testing.T) {
 	inWorld(t, 1, 1, func(w *world) {
 		window := func(c *Config) {
 			c.Rules = &rules.Rules{Namespace: "shop", Rules: []rules.Rule{hotRule("r", 300, time.Minute)}}
 		}
 		a := w.instance("a", 1)
-		for i := range 200 { // 200 s, of which 65 can matter to a window
+		for i := range 200 { // 200 s; only the last 65 can matter to a window
 			a.send(a.record(0, 0, line("q=1", 5), line(fmt.Sprint("q=old", i), 1)))
 			time.Sleep(time.Second)
 		}
@@ -134,7 +133,7 @@ func TestSourceSeeksByTime(t *testing.T) {
 		if !w.redis.hot("q=1") {
 			w.Errorf("want a key hot that had 300 in the last minute\n%s", w.redis)
 		}
-		// A high count is known when all that was there is read.
+		// A high count is known after the backlog is read.
 		w.redis.mu.Lock()
 		defer w.redis.mu.Unlock()
 		if p := w.redis.holders[0]; len(p.refreshed) > 0 && p.refreshed[0].High == rules.Unknown {
@@ -143,8 +142,8 @@ func TestSourceSeeksByTime(t *testing.T) {
 	})
 }
 
-// Programs that send lines alone are counted, by the time of the broker, and cool
-// by what is known of the partition's end.
+// Programs that send only lines are counted, by the time of the broker, and keys cool by the time
+// of the partition's end.
 func TestLinesWithoutHeaders(t *testing.T) {
 	inWorld(t, 1, 1, func(w *world) {
 		m := w.join()
@@ -165,7 +164,7 @@ func TestLinesWithoutHeaders(t *testing.T) {
 	})
 }
 
-// A transaction's end is a record that nobody sees.
+// The end of a transaction is a record that clients do not see.
 func TestTransactionsAreRead(t *testing.T) {
 	inWorld(t, 1, 1, func(w *world) {
 		m := w.join()
@@ -192,8 +191,8 @@ func TestTransactionsAreRead(t *testing.T) {
 	})
 }
 
-// Where the log begins later than what is sought, what was before is unknown for
-// as long as it would count.
+// If the log begins later than the position that a source seeks, the counts before it are unknown
+// for as long as they would matter.
 func TestDeletedBeginningIsUnknown(t *testing.T) {
 	inWorld(t, 1, 1, func(w *world) {
 		a := w.instance("a", 1)

@@ -15,7 +15,7 @@ import (
 
 var trustKey = []byte("0123456789abcdef0123456789abcdef")
 
-// signed is a record of partition 0 that is signed for another, if that is said.
+// signed returns a record of partition 0, or one signed for another partition if that is given.
 func signed(key []byte, head *wire.RecordHead, sent time.Time, partition int32, lines ...string) *kgo.Record {
 	head.Sent = sent.UnixNano()
 	r := headed(head, 0, lines...)

@@ -102,10 +102,10 @@ func TestWatermarkOfOneThatIsHeardElsewhere(t *testing.T) {
 	}
 }
 
-// What is promised, for senders that come and go, late and with slow clocks: it
-// never goes back; it is not held up by more than the grace while anybody is heard;
-// and of an instance that was live when it was told, whose clock is right and
-// that is less than the grace late, nothing older comes.
+// The watermark keeps its promises, for senders that come and go, are late and have slow clocks.
+// It never goes back. It is delayed by no more than the grace while any instance is received.
+// Nothing older than it comes from an instance that was live when it was set, whose clock is
+// right, and that is less than the grace late.
 func TestWatermarkKeepsItsPromise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const grace = 5 * time.Second
@@ -113,7 +113,7 @@ func TestWatermarkKeepsItsPromise(t *testing.T) {
 		now := noon.Add(time.Minute)
 		late := rapid.SliceOfN(rapid.IntRange(0, 4999), 1, 4).Draw(t, "late by ms")
 		skew := rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 7, 100}), len(late), len(late)).Draw(t, "slow by s")
-		since := make(map[string]time.Time) // what was complete when a live one was heard first
+		since := make(map[string]time.Time) // the watermark when a live instance was first received
 		complete := w.advance(nil)
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 10, 500, 1000, 12_000}).Draw(t, "passes ms")) * time.Millisecond)

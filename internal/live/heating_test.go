@@ -14,8 +14,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// heatingFleet is an aggregator that publishes, and a second that stands by, on a real Redis, with a
-// reader of events.
+// heatingFleet is an aggregator that publishes and a standby, on a real Redis, with a reader of
+// events.
 type heatingFleet struct {
 	t       *testing.T
 	client  redis.UniversalClient
@@ -26,7 +26,7 @@ type heatingFleet struct {
 	standby *aggregatorProcess
 }
 
-// aggregatorProcess is a publisher that runs.
+// aggregatorProcess is a running publisher.
 type aggregatorProcess struct {
 	*hotkeys.Publisher
 	stop func()
@@ -46,7 +46,7 @@ func (h *heatingFleet) start() *aggregatorProcess {
 	return process
 }
 
-// publish passes what a detector found to both: each found it at a time of its own.
+// publish passes a detector's change to both, with a time of its own for each.
 func (h *heatingFleet) publish(change rules.Change) {
 	h.leader.Publish(change)
 	later := rules.Change{Cool: change.Cool}
@@ -57,7 +57,7 @@ func (h *heatingFleet) publish(change rules.Change) {
 	h.standby.Publish(later)
 }
 
-// found passes all hot keys to a process that has just started, which found them now.
+// found passes all hot keys to a process that has just started, as found now.
 func (h *heatingFleet) found(p *aggregatorProcess) {
 	for _, k := range h.hot {
 		k.Since = time.Now()
@@ -65,7 +65,7 @@ func (h *heatingFleet) found(p *aggregatorProcess) {
 	}
 }
 
-// settle waits until Redis has just the hot keys, with their limits.
+// settle waits until Redis has exactly the hot keys, with their limits.
 func (h *heatingFleet) settle(what string) {
 	h.t.Helper()
 	eventually(h.t, "after "+what+" the keys are published", func() bool {
@@ -88,7 +88,7 @@ func (h *heatingFleet) settle(what string) {
 	})
 }
 
-// step changes one thing, and says which. Only a heating and its end are told.
+// step makes one change and names it. Only the beginning and the end of a heating are reported.
 func (h *heatingFleet) step(kind, i int) string {
 	k, isHot := h.hot[i]
 	switch {
@@ -123,7 +123,7 @@ func (h *heatingFleet) step(kind, i int) string {
 			h.publish(hotkeytest.Hots(k))
 		}
 		return "a spared key"
-	case kind == 5: // the standby takes over; the other comes back
+	case kind == 5: // the standby takes over; the other restarts
 		eventually(h.t, "one publishes and one stands by", func() bool { // after a loss the roles may have changed
 			if h.leader.Stats().Standby {
 				h.leader, h.standby = h.standby, h.leader
@@ -136,7 +136,7 @@ func (h *heatingFleet) step(kind, i int) string {
 		h.standby = h.start()
 		h.found(h.standby)
 		return "a takeover"
-	case kind == 6: // both restart, and find again what is hot
+	case kind == 6: // both restart, and find the hot keys again
 		h.leader.stop()
 		h.standby.stop()
 		h.leader = h.start()
@@ -167,8 +167,8 @@ func (h *heatingFleet) expect(kind Type, k rules.Hot) {
 	}
 }
 
-// A key is told once per heating, whatever happens meanwhile: other limits and modes, an
-// aggregator that restarts, a standby that takes over, a Redis that loses all.
+// A key is reported once per heating, in spite of other limits and modes, an aggregator that
+// restarts, a standby that takes over, and a Redis that loses all data.
 func TestAHeatingIsToldOnce(t *testing.T) {
 	t.Parallel()
 	client, err := hotkeys.NewClient(testenv.Patient(t, testenv.Redis(t).URL()))
@@ -193,7 +193,7 @@ func TestAHeatingIsToldOnce(t *testing.T) {
 		t.Log(n, what)
 		h.settle(what)
 	}
-	for i := range 3 { // nothing else was told
+	for i := range 3 { // no other event was sent
 		if k, ok := h.hot[i]; ok {
 			delete(h.hot, i)
 			h.publish(hotkeytest.Cools(k))

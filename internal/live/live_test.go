@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
-// fleet is a namespace on a real Redis, with a publisher that runs.
+// fleet is a namespace on a real Redis, with a running publisher.
 type fleet struct {
 	client    redis.UniversalClient
 	publisher *hotkeys.Publisher
@@ -54,7 +54,7 @@ func hot(i int, rate float64) rules.Hot {
 	return h
 }
 
-// eventually waits until what is true.
+// eventually waits until is returns true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	testenv.Eventually(t, what, is)
@@ -62,7 +62,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 
 var testConfig = Config{Namespace: "shop", Every: 50 * time.Millisecond, Timeout: 20 * time.Second}
 
-// follow gives the events after the one with this ID.
+// follow returns the events after the one with this ID.
 func follow(t *testing.T, client redis.UniversalClient, after string) (events <-chan Event, ready <-chan struct{}) {
 	t.Helper()
 	f, err := NewFollower(client, testConfig, after)
@@ -98,7 +98,7 @@ func next(t *testing.T, events <-chan Event) Event {
 }
 
 // Each reader finds the same events with the same IDs, whenever it begins, and a cool event
-// says what the key was.
+// describes the hot key.
 func TestEventsAreTheSameForEachReader(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -118,7 +118,7 @@ func TestEventsAreTheSameForEachReader(t *testing.T) {
 	if cool.Type != Cool || cool.Key != hotkeytest.Text(2) || cool.Limit != "50/s" || cool.Counts == nil || cool.Counts.Threshold != "100/s" || cool.Counts.Rate != 300 {
 		t.Errorf("a cool event does not say what the key was: %+v, %+v", cool, cool.Counts)
 	}
-	// A reader that comes back, and one that only sees the last.
+	// One reader resumes after the first event, and one only reads the last.
 	late, _ := follow(t, f.client, first.ID)
 	for _, want := range []Event{second, cool} {
 		if e := next(t, late); e.ID != want.ID || e.Why != want.Why || e.Type != want.Type {
@@ -192,7 +192,7 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// The view shows what is hot with one point more a second, whatever has no right to be read.
+// The view shows the hot keys, each with one more point a second, the suspects and the instances.
 func TestViewShowsTheState(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -221,7 +221,7 @@ func TestViewShowsTheState(t *testing.T) {
 	}
 }
 
-// A slow reader loses events and is told how many; the others get them all.
+// A slow reader loses events and gets their number. The others get all events.
 func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	v := &View{changed: make(chan struct{}), readers: make(map[*Subscription]struct{})}
@@ -286,7 +286,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// While Redis is away the last state stays, with the error; then it goes on.
+// While Redis is unavailable the last state stays, with the error. Then the view continues.
 func TestViewOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -310,7 +310,7 @@ func TestViewOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// A control's end is an event that each reader finds alike.
+// The end of a control is an event that is the same for each reader.
 func TestControlEvents(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

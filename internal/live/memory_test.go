@@ -41,7 +41,7 @@ func TestHistoriesAreBounded(t *testing.T) {
 	if with != MaxHistories || used > 16<<20 {
 		t.Errorf("%d keys have a history, want %d; %d bytes", with, MaxHistories, used)
 	}
-	// All cool, and are forgotten.
+	// All keys cool, and are forgotten.
 	later := now.Add(time.Hour)
 	r.list(&Snapshot{Read: later, Clock: later, Published: true}, nil)
 	later = later.Add(2 * keepCooled)

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/internal/published"
 )
 
-// A tail reads each change once, whatever the clock of Redis says in between: the stream's first
+// A tail reads each change once, whatever the clock of Redis says in between. The stream's first
 // entry may be of the very millisecond in which the tail found it empty.
 func TestTailReadsEachChangeOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -64,7 +64,7 @@ func TestTailReadsEachChangeOnce(t *testing.T) {
 	})
 }
 
-// The entry after one and the entry before one are each other's inverse, over the end of a
+// The position after an entry and the position before one are inverse, also at the end of a
 // millisecond.
 func TestNextIsTheInverseOfPrevious(t *testing.T) {
 	for _, p := range []position{{millis: 1}, {millis: 7, seq: 1}, {millis: 7, seq: math.MaxUint64}} {

@@ -42,7 +42,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// Whatever happens, no span has more lines than its bound.
+// No span ever has more lines than its bound.
 func TestLimitBounds(t *testing.T) {
 	var l Limit
 	rate := Rate{Burst: 4, Every: 15 * time.Second}

@@ -18,7 +18,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// get decodes what the API answers, and returns the status.
+// get decodes an answer of the API and returns its status.
 func (f *fixture) get(t *testing.T, path string, value any) int {
 	t.Helper()
 	resp, err := f.server.Client().Get(f.server.URL + path)
@@ -61,7 +61,7 @@ func (f *fixture) follow(t *testing.T, path, last string) (lines <-chan string, 
 	return c, resp
 }
 
-// next returns the next line with a prefix, without it.
+// next returns the next line that has the prefix, without it.
 func next(t *testing.T, lines <-chan string, prefix string) string {
 	t.Helper()
 	limit := time.After(20 * time.Second)
@@ -149,7 +149,7 @@ func TestEventsStreamResumes(t *testing.T) {
 	}
 }
 
-// A page's copy, kept by changes, is what a new page is given.
+// The copy of a page, updated by changes, equals the copy that a new page gets.
 func TestViewStream(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 50*time.Millisecond, "")
@@ -204,7 +204,7 @@ func TestViewStream(t *testing.T) {
 	}
 }
 
-// A reader that does not read is cut off, and holds up nobody.
+// A client that does not read is disconnected, and delays no others.
 func TestSlowReaderIsCut(t *testing.T) {
 	t.Parallel()
 	view := newFakeView(t)
@@ -235,7 +235,7 @@ func TestSlowReaderIsCut(t *testing.T) {
 	}
 	view.show(manyKeys(1000, -1))
 	next(t, lines, "event: change") // the other one reads on
-	text, err := io.ReadAll(conn)   // what had been sent before, and the end
+	text, err := io.ReadAll(conn)   // the events sent before, and the end
 	if err == nil && !strings.Contains(string(text), "too slow") {
 		t.Logf("%d bytes without the reason: the write that hung took its place", len(text))
 	}
@@ -259,7 +259,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	if f.get(t, "/api/v1/session", &session); !session["streams_full"] {
 		t.Errorf("%v", session)
 	}
-	// Another peer gets in, in the place of the one that has all.
+	// Another peer gets a place of the peer that holds all of them.
 	other, ok, err := f.page.hub.join(base.PeerAt("10.0.0.1:1"), false)
 	if !ok || err != nil {
 		t.Fatalf("another peer is locked out: %v", err)

@@ -14,11 +14,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// axe is the version of axe-core, the checker of accessibility by Deque.
+// axe is the version of axe-core, Deque's accessibility checker.
 const axe = "axe-core@4.14.1"
 
-// withoutBarriers has axe look at each view, empty and full: it finds nothing. Themes differ in
-// contrast, and widths in layout, so that not each is seen with each.
+// withoutBarriers checks with axe that each view, empty and full, has no barriers. Themes differ
+// in contrast, and widths in layout, so not every pair of them is checked.
 func withoutBarriers(t *testing.T, tab *real.Tab) {
 	_, modules := real.Node(t, axe)
 	source, err := os.ReadFile(filepath.Join(modules, "axe-core", "axe.min.js"))

@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// picture keeps what is seen where HOTPARAM_PICTURES names a directory.
+// picture saves a screenshot if HOTPARAM_PICTURES names a directory.
 func picture(t *testing.T, tab *real.Tab, name string) {
 	t.Helper()
 	if dir := os.Getenv("HOTPARAM_PICTURES"); dir != "" {
@@ -24,8 +24,8 @@ func picture(t *testing.T, tab *real.Tab, name string) {
 	}
 }
 
-// clean fails the test if the browser complained of anything: exceptions, errors of the
-// console, violations of the content security policy.
+// clean fails the test if the browser reported an exception, an error on the console or a
+// violation of the content security policy.
 func clean(t *testing.T, tab *real.Tab) {
 	t.Helper()
 	for _, problem := range tab.Problems() {
@@ -35,7 +35,7 @@ func clean(t *testing.T, tab *real.Tab) {
 
 const rowsInSight = "document.querySelectorAll('.grid .row').length"
 
-// In one browser, as each costs a second of processor time.
+// All tests use one browser, as each costs a second of processor time.
 func TestPageInABrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser: left out by -short")
@@ -75,7 +75,7 @@ func emptyPage(t *testing.T, tab *real.Tab) {
 	clean(t, tab)
 }
 
-// hostileKeys are what an attacker would have the page show.
+// hostileKeys are keys with which an attacker might attack the page.
 var hostileKeys = []string{
 	`GET /search?q=<img src=x onerror="window.pwned=1">`,
 	`GET /search?q=</script><script>window.pwned=1</script>`,
@@ -158,7 +158,7 @@ func keyboard(t *testing.T, tab *real.Tab) {
 		t.Errorf("the detail is of %q, selected is %q", title, last)
 	}
 	tab.Wait("document.querySelector('.detail .chart').getAttribute('aria-label').startsWith('Rate from')")
-	// What a terminal is to do acts where the page looks, and can be copied.
+	// Commands for a terminal act on the Redis that the page reads, and can be copied.
 	var commands []string
 	tab.Eval("[...document.querySelectorAll('.detail .cmd')].map((e) => e.textContent)", &commands)
 	if want := "hotparam block 'search-terms " + title + "' --for 10m --why 'INC-1234' --namespace shop --redis redis://redis.example:6379/0"; len(commands) != 4 || commands[0] != want {
@@ -190,7 +190,7 @@ func keyboard(t *testing.T, tab *real.Tab) {
 		tab.Press("t")
 		tab.Wait("document.documentElement.dataset.theme === '" + want + "'")
 	}
-	// What a reader of screens needs: names of controls, roles, and one tab stop a group.
+	// Screen readers need names of controls, roles, and one tab stop a group.
 	var missing []string
 	tab.Eval(`[...document.querySelectorAll("button, input, select, [role=grid], [role=tabpanel], aside")].filter((e) => !(e.textContent.trim() || e.getAttribute("aria-label") || e.labels?.length || e.getAttribute("aria-labelledby"))).map((e) => e.outerHTML.slice(0, 80))`, &missing)
 	if len(missing) > 0 {
@@ -246,7 +246,7 @@ func filterAndSort(t *testing.T, tab *real.Tab) {
 	tab.Eval("document.querySelector('[data-sort=count]').click()", nil)
 	tab.Wait(sorted(".c-count"))
 	tab.Wait("document.querySelector('[aria-sort=descending] button').dataset.sort === 'count'")
-	// Rows change places with their numbers.
+	// Rows move together with their numbers.
 	s = manyKeys(30, 0)
 	for i := range s.Hot {
 		s.Hot[i].Low, s.Hot[i].Rate = int64(1000+7*i), float64(1000+7*i)
@@ -264,7 +264,7 @@ func filterAndSort(t *testing.T, tab *real.Tab) {
 	clean(t, tab)
 }
 
-// troubledMembers are members with each kind of trouble.
+// troubledMembers returns members with each kind of trouble.
 func troubledMembers() []rules.Member {
 	now := time.Now()
 	one := func(name string, change func(*rules.Member)) rules.Member {
@@ -338,8 +338,8 @@ func reconnect(t *testing.T, tab *real.Tab) {
 	tab.Problems() // the broken connection is one
 }
 
-// A thousand keys that all change fifty times a second: the page draws what is in sight,
-// and neither its rows nor its lines grow.
+// With a thousand keys that all change fifty times a second, the page draws only the visible
+// ones, and the number of its rows and lines does not grow.
 func thousandKeys(t *testing.T, tab *real.Tab) {
 	view := newFakeView(t)
 	f := serveView(t, view, "")

@@ -31,7 +31,7 @@ type fixture struct {
 	server    *httptest.Server
 }
 
-// newFixture starts all of it, which ends with the test.
+// newFixture starts a page, its Redis and its publisher. They end with the test.
 func newFixture(t *testing.T, every time.Duration, token string) *fixture {
 	t.Helper()
 	f := &fixture{redis: testenv.Redis(t)}
@@ -49,7 +49,7 @@ func newFixture(t *testing.T, every time.Duration, token string) *fixture {
 	return f
 }
 
-// serve serves a view, and runs what it needs until the test ends.
+// serve serves a view, and runs its functions until the test ends.
 func (f *fixture) serve(t *testing.T, view View, token string, runs ...func(context.Context) error) {
 	t.Helper()
 	f.server = httptest.NewUnstartedServer(nil)
@@ -83,9 +83,9 @@ func (f *fixture) serve(t *testing.T, view View, token string, runs ...func(cont
 	})
 }
 
-// fakeView is a view that shows what a test says, as often as it likes.
+// fakeView is a view that shows the state that a test sets.
 type fakeView struct {
-	*live.View // which does not run: it has no events
+	*live.View // not running, so it has no events
 
 	mu       sync.Mutex
 	snapshot *live.Snapshot
@@ -93,8 +93,8 @@ type fakeView struct {
 	events   []live.Event // the newest first
 }
 
-// manyEvents are n keys of one rule that became hot in the same second, and one of another that
-// cooled before.
+// manyEvents returns events of n keys of one rule that became hot in the same second, and one of
+// another rule that cooled before.
 func manyEvents(n int) (events []live.Event) {
 	now := time.Now()
 	for i := range n {
@@ -144,7 +144,7 @@ func serveView(t *testing.T, view View, token string) *fixture {
 	return f
 }
 
-// manyKeys are hot keys whose counts change with each step.
+// manyKeys returns a snapshot of hot keys whose counts change with each step.
 func manyKeys(n, step int) *live.Snapshot {
 	s := &live.Snapshot{Published: true}
 	for i := range n {
@@ -163,7 +163,7 @@ func testRules() Rules {
 	}}
 }
 
-// search is a hot key of a rule with a limit.
+// search returns a hot key of a rule with a limit.
 func search(value string, rate float64) rules.Hot {
 	return rules.Hot{
 		Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=" + value},
@@ -178,7 +178,7 @@ func search(value string, rate float64) rules.Hot {
 	}
 }
 
-// publish has keys become hot and waits until the page knows.
+// publish makes keys hot and waits until the page shows them.
 func (f *fixture) publish(t *testing.T, hot ...rules.Hot) {
 	t.Helper()
 	f.publisher.Publish(rules.Change{Hot: hot})

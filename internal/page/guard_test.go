@@ -18,7 +18,7 @@ var (
 	anywhere = &net.TCPAddr{IP: net.IPv6unspecified, Port: 9125}
 )
 
-// ask sends a request to what a guard protects, with its login beside it.
+// ask sends a request to a guard, its login, or a handler that it protects.
 func ask(g *Guard, r *http.Request) *http.Response {
 	mux := http.NewServeMux()
 	mux.Handle("/", g.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("inside")) })))

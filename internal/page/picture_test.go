@@ -34,8 +34,8 @@ func TestPictureForTheDocuments(t *testing.T) {
 	}
 }
 
-// ratesDescend is true while the rows are in the order that they are sorted by: it follows
-// rates that change every few seconds.
+// ratesDescend is true while the rows are in their sort order: it follows rates that change every
+// few seconds.
 const ratesDescend = `(() => {
 	const rows = [...document.querySelectorAll(".grid .row")].sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top);
 	const rates = rows.map((row) => parseFloat(row.querySelector(".rate").textContent));

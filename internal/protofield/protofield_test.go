@@ -123,7 +123,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// A field of many values gives the first of them.
+// A field with many values is limited to the first ones.
 func TestAppendIsBounded(t *testing.T) {
 	for name, one := range map[string]string{"ids": "ids: 1\n", "users.id": "users { id: \"1\" }\n"} {
 		if got := Append(nil, find(t, strings.Repeat(one, 5*MaxValues)), name); len(got) != MaxValues {
@@ -161,7 +161,7 @@ func byJSON(value any, names []string) (found []string) {
 	return found
 }
 
-// Of any message each field is what its JSON has.
+// Each field of any message has the value that it has in the message's JSON.
 func FuzzAppend(f *testing.F) {
 	for _, name := range []string{"name", "message_type.field.name", "message_type.field.label", "enum_type.value.number", "options.java_package", "public_dependency", "message_type.extension_range.start", "options.uninterpreted_option.string_value", "source_code_info.location.path", "a.b"} {
 		data, err := proto.Marshal(protodesc.ToFileDescriptorProto(descriptorpb.File_google_protobuf_descriptor_proto))

@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A heartbeat says how many keys are held, and since when, in fields that earlier readers do
-// not know and earlier writers leave out.
+// A heartbeat has the number of held keys and the start of that time, in fields that earlier
+// readers ignore and earlier writers omit.
 func TestHeldInHeartbeat(t *testing.T) {
 	m := rules.Member{Name: "a", Role: rules.RoleInstance, Held: 12, HeldSince: time.UnixMilli(1_732_172_445_123)}
 	const want = `{"role":"instance","held":12,"held_since":1732172445123}`

@@ -156,7 +156,7 @@ func TestParseHotInfoWithoutRatio(t *testing.T) {
 	}
 }
 
-// A cause that is not there, or is told in a way that is not known here, costs no entry.
+// An entry without a cause, or with one in an unknown form, is still read.
 func TestParseHotInfoWithoutCause(t *testing.T) {
 	for _, edit := range [][2]string{
 		{"," + causePhone, ""}, {`"rate"`, `"slope"`}, {`"requests"`, `"joules"`}, {`"min":200`, `"min":0`}, {`"window_ms":1000`, `"window_ms":3600001`},
@@ -177,7 +177,7 @@ func TestVersionAlone(t *testing.T) {
 	}
 }
 
-// What a publisher is given is made to fit what a reader takes.
+// A publisher shortens an entry to the bounds of readers.
 func TestTopIsBounded(t *testing.T) {
 	h := hotPhone()
 	h.Top = &rules.Attribution{Explains: -1, Callers: []rules.Origin{
@@ -308,7 +308,7 @@ func genHot(t *rapid.T) rules.Hot {
 	return h
 }
 
-// What is written is JSON, and is read back as it was.
+// A change is written as JSON, and is read back unchanged.
 func TestHotChangeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Change{

@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// sizedLog is a log of one request each 100 ms; of an odd number of bytes each
-// tells none.
+// sizedLog returns a log of one request each 100 ms. A request for which size returns "" has no
+// number of bytes.
 func sizedLog(requests int, target string, size func(i int) string) []byte {
 	var b bytes.Buffer
 	for i := range requests {
@@ -21,8 +21,8 @@ func sizedLog(requests int, target string, size func(i int) string) []byte {
 	return b.Bytes()
 }
 
-// Bytes are counted where the log tells them, and a limit on them is charged when a
-// request is done.
+// Bytes are counted where the log has them, and a limit on them is charged when a request is
+// done.
 func TestBytes(t *testing.T) {
 	limit := &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1000, Per: time.Second}, Burst: 1000}, Mode: rules.ModeLimit}
 	byBytes := testRules(t, "q", exact.NewThreshold(5000, time.Second), limit)
@@ -64,8 +64,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// Of several thresholds the one that was reached first is told, and its window; of
-// a key that cools, the one that held it last.
+// If a key passes several thresholds, the first one that it reached is reported, with its window.
+// For a key that cools it is the last one that held it.
 func TestThresholdThatMadeItHot(t *testing.T) {
 	var requests []exact.Request
 	at := int64(1_700_000_000e9)
@@ -97,7 +97,7 @@ func TestThresholdThatMadeItHot(t *testing.T) {
 	if fmt.Sprint(told) != want {
 		t.Errorf("%v\nwant %s", told, want)
 	}
-	// Both thresholds are passed; the first that is has the word, and at the end the last.
+	// Both thresholds are passed. The first one that is counts, and at the end the last.
 	requests = requests[:0]
 	for i := range int64(60) {
 		requests = append(requests, exact.Request{At: 1_700_000_000e9 + i*5e7, Method: "GET", Target: "/s?q=both"})

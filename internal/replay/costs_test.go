@@ -19,7 +19,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// cost is what one request adds to a key of a rule.
+// cost is the amount that one request adds to a key of a rule.
 type cost struct {
 	at   int64
 	rule int
@@ -27,8 +27,8 @@ type cost struct {
 	n    int64
 }
 
-// pipeline is what a replay is without a guard: costs go through collector, lines, decoder
-// and detector. An access log does not tell them all.
+// pipeline is a replay without a guard: costs pass through collector, lines, decoder and
+// detector. It is needed since an access log does not contain all kinds of costs.
 type pipeline struct {
 	decoder  *decode.Decoder
 	detector *aggregator.Detector
@@ -63,10 +63,10 @@ func (*pipeline) Refresh(int, []rules.Hot)   {}
 func (*pipeline) Suspects(int, []rules.Hot)  {}
 func (*pipeline) Instances([]rules.Instance) {}
 
-// costKeys are those of two groups; one of them is too long to have parameters.
+// costKeys are keys of two groups. One of them is too long to have parameters.
 var costKeys = []string{"GET /s?q=a", "GET /s?q=b", "GET /s?q=c1", "GET /t?q=a", "GET /s?p=1&q=a", "GET /s?q=" + strings.Repeat("x", 400) + "~0123456789abcdef0123456789abcdef"}
 
-// drawCosts are bursts of requests of very different costs, in order.
+// drawCosts draws bursts of requests of very different costs, in order.
 func drawCosts(t *rapid.T, rules int) (costs []cost) {
 	at := time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC).UnixNano() + rapid.Int64Range(0, 2e9).Draw(t, "start")
 	for range rapid.IntRange(1, 10).Draw(t, "bursts") {
@@ -88,9 +88,9 @@ func drawCosts(t *rapid.T, rules int) (costs []cost) {
 	return costs
 }
 
-// Bytes, milliseconds and units through the pipeline: every event is that of the
-// reference, and so is at the end of every pane what one key counted, what it needed and
-// below what it would cool.
+// Bytes, milliseconds and units pass through the pipeline, and every event is that of the
+// reference. So are, at the end of every pane, the count of one key, the count that it needed,
+// and the count below which it would cool.
 func TestCostsOfAllKinds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

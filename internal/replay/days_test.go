@@ -18,9 +18,9 @@ import (
 
 var firstDay = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 
-// busyDays is a log of days: product 1 has 2 requests a minute, and 20 from 19:00 to 22:00, and
-// product 2 has 2. From 06:00 on the fourth day product 2 has 40 for three days, and on the ninth
-// day at 20:00 product 1 has 100, on top of its peak, for twenty minutes.
+// busyDays returns a log of days. Product 1 has 2 requests a minute, and 20 from 19:00 to 22:00.
+// Product 2 has 2. From 06:00 on the fourth day product 2 has 40 for three days. On the ninth day
+// at 20:00 product 1 has 100, on top of its peak, for twenty minutes.
 func busyDays(days int) (log []exact.Request) {
 	for minute := range days * 24 * 60 {
 		day, of := minute/(24*60), time.Duration(minute%(24*60))*time.Minute
@@ -59,14 +59,14 @@ func jumpRule(t *testing.T, id, name string, least int64, pasts ...rules.Over) r
 	return rule
 }
 
-// spell is a time for which a key was hot.
+// spell is a time in which a key was hot.
 type spell struct {
 	key, threshold string
 	low            int64
 	from, to       time.Time
 }
 
-// spells replays a log and returns what was hot by each rule.
+// spells replays a log and returns the spells of each rule.
 func spells(t *testing.T, log Log, ruleset ...rules.Rule) map[string][]spell {
 	t.Helper()
 	found := make(map[string][]spell)
@@ -96,9 +96,9 @@ func spells(t *testing.T, log Log, ruleset ...rules.Rule) map[string][]spell {
 	return found
 }
 
-// Over days the peak of the evening is a jump on the first day alone, an attack of three days is
-// hot until it ends, and a jump on top of the peak is found. Over the recent past every evening is
-// a jump, and the attack is forgotten within the hour.
+// Compared over days, the peak of the evening is a jump on the first day alone. An attack of
+// three days is hot until it ends, and a jump on top of the peak is found. Compared with the
+// recent past, every evening is a jump, and the attack is forgotten within the hour.
 func TestDaysOfALog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -115,7 +115,8 @@ func TestDaysOfALog(t *testing.T) {
 		{two, "4x/1m over day", 0, at(3, 6), at(6, 6)},
 		{one, "4x/1m over day", 0, at(8, 20), at(8, 20).Add(20 * time.Minute)},
 	}
-	// Both ends are known to a window and the cool-down; over the recent past ten windows forget.
+	// Both ends are known to a window and the cool-down. The recent past forgets after ten
+	// windows.
 	near := func(a, b time.Time, by time.Duration) bool { return a.Sub(b).Abs() <= by }
 	days := found["days"]
 	if len(days) != len(want) {
@@ -158,8 +159,8 @@ func TestDaysOfALog(t *testing.T) {
 	}
 }
 
-// On three days of a real trace each key that is hot over days is four times above what the trace
-// says of the days before, and each that is not hot is below.
+// On three days of a real trace, a key is hot over days exactly if its count is four times that
+// of the days before, as counted directly from the trace.
 func TestDaysOfATrace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -182,7 +183,7 @@ func TestDaysOfATrace(t *testing.T) {
 		hours[key][r.At/int64(time.Hour)]++
 	}
 	first := requests[0].At / int64(time.Hour)
-	// need returns the count that the days before ask for, and false on the first day.
+	// need returns the count that follows from the days before, and false on the first day.
 	need := func(key string, at time.Time) (int64, bool) {
 		hour := at.Unix() / 3600
 		var tops []int64
@@ -205,7 +206,7 @@ func TestDaysOfATrace(t *testing.T) {
 			}
 		}
 	}
-	// The other way: a whole minute with a tenth more than that must be in a spell.
+	// The reverse holds as well: a whole minute with a tenth more than that must be in a spell.
 	minutes := make(map[string]map[int64]int64)
 	for _, r := range requests {
 		key := keyOf(r)
@@ -235,7 +236,7 @@ func TestDaysOfATrace(t *testing.T) {
 	}
 }
 
-// keyOf returns the key that a request of the trace has by its user.
+// keyOf returns the key of a request by its user.
 func keyOf(r exact.Request) string {
 	_, query, _ := strings.Cut(r.Target, "?")
 	for pair := range strings.SplitSeq(query, "&") {

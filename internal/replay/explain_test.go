@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What is explained agrees with what is told: the steps are the events, and the
-// panes hold all counts.
+// The explanation agrees with the reported events: its steps are the events, and its panes hold
+// all counts.
 func TestExplain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -117,7 +117,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Requests are reported of the key, or of the rule, that refused them.
+// Refused requests are reported for the key, or the rule, that refused them.
 func TestReportsOfRulesWithoutHot(t *testing.T) {
 	var requests []exact.Request
 	for i := range int64(100) {

@@ -12,10 +12,10 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Every event and every bound on real traces is that of the reference, for all kinds of
-// threshold, by each exit, hold and cool-down that [exact.Kinds] has. cmd/verifyreplay does
-// the same with the binary, on all traces and for each min from 1 to 20. (As with other long
-// traces, the race detector has little to find here.)
+// Every event and every bound on real traces is that of the reference. That holds for all kinds
+// of threshold, by each exit, hold and cool-down in [exact.Kinds]. cmd/verifyreplay does the same
+// with the binary, on all traces and for each min from 1 to 20. As with other long traces, the
+// race detector finds little here.
 func TestTracesOfAllKinds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

@@ -16,9 +16,9 @@ import (
 	"github.com/hotparam/hotparam/internal/accesslog"
 )
 
-// verifyRules replays a log by rules of any kind of threshold, as a file has them, and
-// holds each event and its bounds against the exact count of the same requests, which are
-// in order.
+// verifyRules replays a log with rules of any kind of threshold, written as in a file. It
+// compares each event and its bounds with the exact count of the same requests, which are in
+// order.
 func verifyRules(t tester, log *accesslog.Log, requests iter.Seq2[exact.Request, error], rules []exact.Rule) (wrong []string, events int) {
 	t.Helper()
 	var file strings.Builder
@@ -107,7 +107,7 @@ func drawRules(t *rapid.T) (rules []exact.Rule) {
 	return rules
 }
 
-// drawTraffic are bursts of some keys at once, with pauses between, in order.
+// drawTraffic draws bursts of some keys at once, with pauses between, in order.
 func drawTraffic(t *rapid.T) (requests []exact.Request) {
 	at := time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC).UnixNano() + rapid.Int64Range(0, 2e9).Draw(t, "start")
 	grain := rapid.SampledFrom([]int64{1, 1e6, 1e9}).Draw(t, "grain")
@@ -124,8 +124,8 @@ func drawTraffic(t *rapid.T) (requests []exact.Request) {
 	return requests
 }
 
-// Whatever the log and whatever the rules: each key is hot and cool when the reference
-// says so, by the same threshold and with the same counts.
+// For random logs and rules, each key is hot and cool when the reference says so, by the same
+// threshold and with the same counts.
 func TestRandomLogsOfAllKinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		requests := drawTraffic(t)

@@ -4,8 +4,8 @@ package replay
 
 import "testing"
 
-// The race detector has little to find in what is one goroutine, and takes long
-// over these. cmd/verifyreplay has more thresholds.
+// The race detector finds little in a single goroutine, and makes these slow. cmd/verifyreplay
+// has more thresholds.
 func TestLongTraces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

@@ -16,14 +16,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// tester is what tests, benchmarks and properties have in common.
+// tester is the common part of tests, benchmarks and properties.
 type tester interface {
 	Helper()
 	Fatal(...any)
 	Fatalf(string, ...any)
 }
 
-// rules are one rule for all requests.
+// testRules returns one rule for all requests.
 func testRules(t tester, by string, th exact.Threshold, limit *rules.Limit) *rules.Rules {
 	t.Helper()
 	route, err := rules.ParseRoute("*")
@@ -53,7 +53,7 @@ func stdin(t tester, in io.Reader) *accesslog.Log {
 	return stdinBy(t, in, 0)
 }
 
-// stdinBy is standard input with another reorder buffer than the default.
+// stdinBy returns a log on standard input with another reorder buffer than the default.
 func stdinBy(t tester, in io.Reader, reorder time.Duration) *accesslog.Log {
 	t.Helper()
 	log, err := accesslog.Open([]string{"-"}, accesslog.Options{Stdin: in, Reorder: reorder})
@@ -63,7 +63,7 @@ func stdinBy(t tester, in io.Reader, reorder time.Duration) *accesslog.Log {
 	return log
 }
 
-// jsonLog is a log of these requests, in this order.
+// jsonLog returns a log of these requests, in this order.
 func jsonLog(t tester, requests []exact.Request) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -80,7 +80,7 @@ func jsonLog(t tester, requests []exact.Request) []byte {
 	return b.Bytes()
 }
 
-// collect makes OnEvent put events here.
+// collect appends the events of OnEvent.
 type collect struct {
 	t      tester
 	events []Event

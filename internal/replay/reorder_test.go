@@ -19,8 +19,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// byCompletion puts requests, which are in the order of their time, in the order
-// in which they are done: each takes up to most.
+// byCompletion sorts requests, which are in the order of their time, in the order in which they
+// are done. took returns the duration of each.
 func byCompletion(requests []exact.Request, took func(i int) time.Duration) []exact.Request {
 	type line struct {
 		exact.Request
@@ -38,10 +38,10 @@ func byCompletion(requests []exact.Request, took func(i int) time.Duration) []ex
 	return out
 }
 
-// A log of requests that was written as they were done, and is stamped with when
-// they began, gives by standard input what it gives as a file, which is sorted, and
-// what an exact count gives: if nothing was later than the buffer. If something was,
-// it is told.
+// The lines of a log may be in the order in which requests were done, but stamped with their
+// beginnings. Read from standard input, such a log gives the same events as read from a file,
+// which is sorted, and as an exact count, if no line was later than the buffer. If one was, that
+// is reported.
 func TestOrderOfCompletion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

@@ -26,8 +26,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// verify replays a log and holds the outcome against the exact count of the
-// same requests, which are in order.
+// verify replays a log and compares the result with the exact count of the same requests, which
+// are in order.
 func verify(t tester, log *accesslog.Log, requests iter.Seq2[exact.Request, error], by string, th exact.Threshold) (wrong []string) {
 	t.Helper()
 	counter, n := exact.NewCounter(exact.Rule{By: by, Hot: []exact.Threshold{th}}), int64(0)
@@ -63,11 +63,10 @@ func all(requests []exact.Request) iter.Seq2[exact.Request, error] {
 	}
 }
 
-// traceCase is a trace and what is looked for in it.
+// traceCase is a trace, the key to count by, and the thresholds.
 type traceCase struct{ trace, by, thresholds string }
 
-// The short ones of the traces that are not part of the repository;
-// cmd/verifyreplay has more.
+// The short ones of the traces that are not in the repository. cmd/verifyreplay has more.
 func TestTraces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -95,7 +94,7 @@ func checkTraces(t *testing.T, cases []traceCase) {
 	}
 }
 
-// readTrace returns the requests of a trace, which are read once for all that is counted of them.
+// readTrace returns the requests of a trace. They are read once for all counts.
 func readTrace(t *testing.T, path string) (requests []exact.Request) {
 	t.Helper()
 	for r, err := range exact.Trace(path) {
@@ -138,7 +137,7 @@ func checkTrace(t *testing.T, path string, requests []exact.Request, by, thresho
 	}
 }
 
-// The log that is part of the repository.
+// The log in the repository.
 func TestDemoLog(t *testing.T) {
 	got := collect{t: t}
 	summary, err := Run(t.Context(), Config{Rules: testRules(t, "cik", exact.NewThreshold(20, time.Second), nil), Log: stdin(t, bytes.NewReader(data.EDGAR)), OnEvent: got.add})
@@ -154,8 +153,8 @@ func TestDemoLog(t *testing.T) {
 	}
 }
 
-// randomRequests are bursts of a few keys with pauses between, in order: so
-// keys heat, cool and come back.
+// randomRequests draws bursts of a few keys with pauses between, in order, so that keys heat,
+// cool and heat again.
 func randomRequests(t *rapid.T) []exact.Request {
 	var requests []exact.Request
 	at := time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC).UnixNano() + rapid.Int64Range(0, 2e9).Draw(t, "start")
@@ -181,8 +180,8 @@ func randomThreshold(t *rapid.T) exact.Threshold {
 	return th
 }
 
-// Whatever the log: what must be hot is, when it crossed; what cannot be is not;
-// and it cools when it must.
+// For any log, a key that must be hot is hot from its crossing, one that cannot be is not, and
+// each cools when it must.
 func TestRandomLogs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		requests, th := randomRequests(t), randomThreshold(t)
@@ -194,8 +193,8 @@ func TestRandomLogs(t *testing.T) {
 	})
 }
 
-// What is taken as it comes may be out of order. Whatever comes too late for its
-// window is counted as late; no key is hot that did not reach the threshold in true time.
+// Requests replayed as they arrive may be out of order. Each one that is too late for its window
+// is counted as late, and no key is hot that did not reach the threshold in true time.
 func TestUnsortedLogs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -236,8 +235,8 @@ func TestUnsortedLogs(t *testing.T) {
 	})
 }
 
-// tooLate is how many requests come later than a window, two seconds and some
-// panes after the newest before them.
+// tooLate returns how many requests are later than a window, two seconds and some panes behind
+// the newest before them.
 func tooLate(requests []exact.Request, d time.Duration, panes int64) (late int64) {
 	pane := max(int64(100*time.Millisecond), int64(d)/60)
 	kept := int64(d)/pane + (int64(2*time.Second)+pane-1)/pane + panes
@@ -278,9 +277,8 @@ func TestHotAtOnce(t *testing.T) {
 	}
 }
 
-// Two runs give the same, and a limit changes nothing of what is hot.
-// A second value hides none: neither behind others in a key of its own, nor in a share
-// by its requests' counting several times.
+// Further values of a parameter hide no key: each value has a key of its own, and in a share a
+// request with several values counts once.
 func TestRepeatedParametersEvadeNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -329,6 +327,7 @@ func TestRepeatedParametersEvadeNothing(t *testing.T) {
 	}
 }
 
+// Two runs give the same events, and a limit does not change which keys are hot.
 func TestSameEachTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -362,8 +361,8 @@ func TestSameEachTime(t *testing.T) {
 	}
 }
 
-// A limit is in force from the next multiple of 100 ms after the crossing, and
-// lets through its burst and what it earns.
+// A limit is in force from the next multiple of 100 ms after the crossing, and lets its burst and
+// its rate pass.
 func TestLimited(t *testing.T) {
 	var requests []exact.Request
 	start := int64(1_700_000_000e9)
@@ -375,15 +374,15 @@ func TestLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Hot with the 50th request, at 490 ms; limited from 500 ms on: 150
-	// requests, of which 5 pass at once and one each 100 ms after the first.
+	// The key is hot with the 50th request, at 490 ms, and limited from 500 ms on. Of 150
+	// requests 5 pass at once, and after the first, one each 100 ms.
 	if want := int64(150 - 5 - 14); summary.Limited != want {
 		t.Errorf("%d limited, want %d", summary.Limited, want)
 	}
 }
 
-// What would wait for its turn is not waited for, and what Redis would decide is decided
-// on the log's clock.
+// A replay does not wait for queued requests, and decides the limits of Redis itself, on the
+// log's clock.
 func TestLimitedInOtherWays(t *testing.T) {
 	var requests []exact.Request
 	start := int64(1_700_000_000e9)
@@ -396,7 +395,8 @@ func TestLimitedInOtherWays(t *testing.T) {
 		want  int64
 	}{
 		"exactly by all": {rules.Limit{Quota: rules.Quota{Algorithm: rules.SlidingLog, Rate: ten}, Mode: rules.ModeLimit, Scope: rules.ScopeExact}, 150 - 20},
-		// From 500 to 1,990 ms on 10 at once, one each 100 ms, and those whose turn comes within 500 ms.
+		// From 500 to 1,990 ms: 10 at once, one each 100 ms, and those whose turn comes within
+		// 500 ms.
 		"by turns": {rules.Limit{Quota: rules.Quota{Rate: ten}, Mode: rules.ModeWait, Wait: 500 * time.Millisecond}, 150 - 10 - 14 - 5},
 		"at once":  {rules.Limit{Mode: rules.ModeWait, Wait: time.Minute, Concurrency: 1}, 0},
 	} {
@@ -437,7 +437,7 @@ func TestSpeed(t *testing.T) {
 			}
 		})
 	}
-	synctest.Test(t, func(t *testing.T) { // so slow that no clock can tell
+	synctest.Test(t, func(t *testing.T) { // so slow that no real clock could measure it
 		ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
 		defer cancel()
 		got := collect{t: t}
@@ -490,8 +490,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Of files, which are read before they are replayed, the total is known from the
-// first; standard input is read as it is replayed.
+// The total is known from the start for files, which are read before they are replayed. Standard
+// input is read during the replay.
 func TestProgress(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "edgar.zst")
 	if err := os.WriteFile(file, data.EDGAR, 0o600); err != nil {
@@ -528,8 +528,8 @@ func BenchmarkReplay(b *testing.B) {
 	b.ReportMetric(float64(requests)/b.Elapsed().Seconds(), "requests/s")
 }
 
-// BenchmarkReplayInstants has an instant of its own for each request, which is
-// then a flush of its own.
+// BenchmarkReplayInstants measures a replay in which each request has an instant of its own, and
+// so a flush of its own.
 func BenchmarkReplayInstants(b *testing.B) {
 	var requests []exact.Request
 	for i := range int64(50_000) {

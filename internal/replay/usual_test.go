@@ -13,14 +13,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// madeLog is a log of requests that come evenly.
+// madeLog is a log of evenly spaced requests.
 type madeLog struct {
 	at      []time.Duration
 	targets []string
 }
 
-// add adds n requests a second of a target, from one time to another. A %d in it is
-// a number of its own in each.
+// add adds n requests a second for a target, from one time to another. A %d in the target is
+// replaced by a different number in each.
 func (m *madeLog) add(from, to time.Duration, n int, target string) {
 	for i := range int((to - from).Seconds() * float64(n)) {
 		m.at = append(m.at, from+time.Duration(i)*time.Second/time.Duration(n))
@@ -46,8 +46,8 @@ func (m *madeLog) lines() *bytes.Buffer {
 	return &b
 }
 
-// What is hot beside a usual key is listed and limited, and the usual key is not:
-// how many requests are refused, to the request.
+// Keys that are hot in addition to a usual key are listed and limited, and the usual key is not.
+// The number of refused requests is exact.
 func TestUsualKeysAreSpared(t *testing.T) {
 	each, all := rules.By{Kind: rules.ByEach}, rules.By{Kind: rules.ByCombinations}
 	named := rules.By{Kind: rules.ByCombinations, Names: []rules.Param{{Name: "q"}, {Name: "page"}}}
@@ -60,8 +60,8 @@ func TestUsualKeysAreSpared(t *testing.T) {
 		by      rules.By
 		limit   int64
 		log     func(m *madeLog)
-		limited int64  // before, in place of it, is told behind
-		want    string // what is listed at the end
+		limited int64  // refused requests; the comments give the number before usual keys were spared
+		want    string // keys listed at the end
 	}{
 		{"on all requests, each", each, 50, onAll, 2742 /* 18,856 */, "lang=en spared, q=phone"},
 		{"on all requests, combinations", all, 50, onAll, 2742 /* 18,856 */, "lang=en spared, q=phone"},
@@ -116,7 +116,7 @@ func TestUsualKeysAreSpared(t *testing.T) {
 	}
 }
 
-// collectListed keeps what is listed.
+// collectListed records what a replay lists.
 type collectListed struct {
 	words map[string]string
 	cools map[string]int

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A ring holds what a list of counts by pane holds of its last panes.
+// A ring holds the same counts as a list of its last panes.
 func TestRingIsTheSumOfItsPanes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int64Range(1, 12).Draw(t, "size")

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// systemd listens as systemd does, and returns what it received.
+// systemd listens as systemd does. received returns the messages.
 func systemd(t *testing.T, path string) (received func() string) {
 	t.Helper()
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -81,7 +81,7 @@ func TestWithoutSystemd(t *testing.T) {
 	}
 }
 
-// Signs of life are given while the check succeeds, and neither when it fails nor when it
+// Watchdog messages are sent while the check succeeds, and neither when it fails nor when it
 // hangs.
 func TestWatch(t *testing.T) {
 	received := systemd(t, filepath.Join(t.TempDir(), "notify"))

@@ -80,7 +80,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// What does not fit is dropped from the end, and the rest can be read.
+// Keys that do not fit are dropped from the end, and the rest can be read.
 func TestSnapshotsAreBounded(t *testing.T) {
 	s := &Snapshot{Cut: noon, Rules: []string{"r"}}
 	for i := range 6000 {
@@ -97,7 +97,7 @@ func TestSnapshotsAreBounded(t *testing.T) {
 	}
 }
 
-// A key for which a snapshot has no room is bounded as one of the others are.
+// A key for which a snapshot has no room has the bound of the other keys.
 func TestKeysThatDoNotFitAreAmongTheOthers(t *testing.T) {
 	const newest = 1_767_355_200
 	s := &Snapshot{Cut: noon, Rules: []string{"r"}}
@@ -126,7 +126,7 @@ func TestKeysThatDoNotFitAreAmongTheOthers(t *testing.T) {
 	}
 }
 
-// Groups take at most half of a snapshot, and what does not fit is unknown.
+// Groups take at most half of a snapshot, and groups that do not fit are unknown.
 func TestGroupsAreBounded(t *testing.T) {
 	s := &Snapshot{Cut: noon, Rules: []string{"r"}, Keys: []Key{{Text: []byte("k")}}}
 	for i := range 10 {
@@ -166,7 +166,7 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// A snapshot from anywhere does no harm, and what is read of it is what is written again.
+// Parsing arbitrary data is safe, and a parsed snapshot is written again unchanged.
 func FuzzParse(f *testing.F) {
 	rapid.Check(f, func(t *rapid.T) {
 		data, _ := drawSnapshot(t).Append(nil)

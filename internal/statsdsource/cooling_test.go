@@ -9,10 +9,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Keys that end around a restart cool when they do without it, within a second, although
-// packets are lost, and other rules and keys send many more counts in between. Where what made
-// up for a lost packet came while nobody listened, the keys of that sender cool later: a few in
-// one of some fleets.
+// Keys that end around a restart cool within a second of their cooling without it, although
+// packets are lost, and other rules and keys send many more counts in between. If the packets
+// that make up for a lost one arrive while no aggregator listens, that sender's keys cool later:
+// a few in one of some fleets.
 func TestRatesCoolAsWithoutARestart(t *testing.T) {
 	total, late, worst := 0, 0, time.Duration(0)
 	for seed := range uint64(12) {

@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// What the system drops while nobody reads is counted, all of it, and makes what was
-// not seen unknown.
+// Packets that the system drops because no one reads them are all counted, and make counts
+// unknown.
 func TestDroppedPacketsAreCounted(t *testing.T) {
 	l, err := listenStatsD(t.Context(), []string{"127.0.0.1:0"}, 1)
 	if err != nil {
@@ -39,7 +39,7 @@ func TestDroppedPacketsAreCounted(t *testing.T) {
 	shards := aggregator.NewShards(aggregator.DetectorConfig{Rules: rules, Publisher: newRecorder()}, 1, 1)
 	out := &recordedFeed{Feed: shards.Feed(0), sums: make(map[string]int64)}
 	out.Begin()
-	d.Packet([]byte("any:1|c"), time.Now(), out) // of a sender that would not tell
+	d.Packet([]byte("any:1|c"), time.Now(), out) // from a sender that does not number its packets
 	taken := int64(0)
 	for began := time.Now(); taken+l.stats.Dropped.Load() < packets && time.Since(began) < time.Minute; {
 		r.check(d, time.Now(), out)

@@ -11,10 +11,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// framed is what a framer makes of bytes that come in pieces of the given sizes, over
-// and over; 0: as much as there is room for.
+// framed is a framer's output for bytes that arrive in pieces of the given sizes, over and over.
+// A size of 0 means as much as there is room for.
 type framed struct {
-	lines     []string // of streams of lines: without empty ones
+	lines     []string // lines of a stream, without empty ones
 	frames    []string
 	tooLong   int64
 	truncated bool
@@ -53,7 +53,7 @@ func frame(in []byte, sizes ...int) (got framed) {
 	return got
 }
 
-// withLength is a packet as DogStatsD's clients write it to a stream.
+// withLength returns a packet as DogStatsD's clients write it to a stream.
 func withLength(packet string) string {
 	return string(binary.LittleEndian.AppendUint32(nil, uint32(len(packet)))) + packet
 }
@@ -98,8 +98,8 @@ func equalFramed(a, b framed) bool {
 	return slices.Equal(a.lines, b.lines) && slices.Equal(a.frames, b.frames) && a.tooLong == b.tooLong && a.truncated == b.truncated
 }
 
-// However the bytes come in pieces, each line and frame of up to 64 KiB comes out
-// whole, and those that are longer are counted.
+// However the bytes are split, each line and frame of up to 64 KiB is returned whole, and longer
+// ones are counted.
 func TestFramerLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.OneOf(rapid.IntRange(1, 60), rapid.SampledFrom([]int{4095, 4096, 30_000, maxDatagram, maxBuffer, maxBuffer + 1, 150_000}))
@@ -132,7 +132,7 @@ func TestFramerLosesNothing(t *testing.T) {
 	})
 }
 
-// Whatever comes, in whatever pieces, the same comes out, and no more than came in.
+// For any bytes the output is the same, however they are split, and no longer than the input.
 func FuzzFramer(f *testing.F) {
 	f.Add([]byte("a:1|c\nb:2|c\r\n\n"), uint8(1))
 	f.Add([]byte(withLength("a:1|c")+withLength("")+"\x05\x00"), uint8(3))

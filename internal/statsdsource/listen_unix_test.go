@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// socketPath is a path for a Unix socket: short, as they have to be.
+// socketPath returns a path for a Unix socket, which must be short.
 func socketPath(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "hp")
@@ -21,8 +21,8 @@ func socketPath(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
-// Both kinds of Unix socket can be written to by all users, take the place of one
-// that nobody listens at, and leave nothing behind.
+// Both kinds of Unix socket are writable for all users, replace a stale socket, and leave nothing
+// behind.
 func TestUnixSocketFiles(t *testing.T) {
 	for _, scheme := range []string{"unix://", "unixstream://"} {
 		t.Run(scheme, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestUnixSocketFiles(t *testing.T) {
 	}
 }
 
-// leaveSocket leaves the file of a socket that nobody listens at.
+// leaveSocket leaves the file of a socket without a listener.
 func leaveSocket(t *testing.T, network, path string) {
 	t.Helper()
 	addr := &net.UnixAddr{Net: network, Name: path}
@@ -72,7 +72,7 @@ func leaveSocket(t *testing.T, network, path string) {
 	_ = conn.Close()
 }
 
-// What is not ours is left alone, with a clear error.
+// A file that is no socket of ours is left alone, with a clear error.
 func TestUnixSocketRefusals(t *testing.T) {
 	path := socketPath(t)
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
@@ -93,7 +93,7 @@ func TestUnixSocketRefusals(t *testing.T) {
 	}
 }
 
-// A socket whose path is another's by now is not removed with it.
+// A socket whose path now belongs to another one is not removed with it.
 func TestUnixSocketOfAnotherStays(t *testing.T) {
 	path := socketPath(t)
 	for _, address := range []string{"unix://" + path, "unixstream://" + path} {

@@ -17,16 +17,16 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// listening is an aggregator that runs, with a socket of each kind.
+// listening is a running aggregator with a socket of each kind.
 type listening struct {
 	*Source
 	t     *testing.T
 	feeds []*recordedFeed
-	end   func() // stops it, when what was sent has come
+	end   func() // stops it after all sent packets have arrived
 }
 
-// listen runs an aggregator of one rule, all of whose keys are hot, on all kinds of
-// address. Its window is long: no count leaves it.
+// listen runs an aggregator of one rule whose keys are all hot, on all kinds of address. Its
+// window is long, so no count leaves it.
 func listen(t *testing.T, readers, shards int) *listening {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -75,7 +75,8 @@ func (l *listening) write(conn io.Writer, p string) {
 	}
 }
 
-// counts are what came to the shards, by key, when all is over. No key is in two of them.
+// counts ends the aggregator and returns the counts of all shards, by key. No key is in two of
+// them.
 func (l *listening) counts() map[string]int64 {
 	l.end()
 	sums := make(map[string]int64)
@@ -90,16 +91,16 @@ func (l *listening) counts() map[string]int64 {
 	return sums
 }
 
-// recordedFeed is a feed that writes down what it brings.
+// recordedFeed is a feed that records the counts that it passes on.
 type recordedFeed struct {
 	*aggregator.Feed
-	sums map[string]int64 // of the counts, by key
-	size int              // of the texts since Begin,
+	sums map[string]int64 // sums of the counts, by key
+	size int              // bytes of the texts since Begin,
 	most int              // and at most
 	lost []time.Time
 }
 
-// record puts recorded feeds in the place of those of an aggregator that does not run yet.
+// record replaces the feeds of an aggregator that does not run yet by recorded ones.
 func record(a *Source) (all []*recordedFeed) {
 	for i := range a.feeds {
 		f := &recordedFeed{Feed: a.shards.Feed(i), sums: make(map[string]int64)}
@@ -130,7 +131,7 @@ func (f *recordedFeed) Lost(when time.Time) {
 
 const prefixOfTerms = "shop.terms.hot_param."
 
-// Packets of almost 64 KiB are taken whole by all transports.
+// Packets of almost 64 KiB are accepted whole by all transports.
 func TestListenerTakesLongPackets(t *testing.T) {
 	l := listen(t, 1, 2)
 	pad := strings.Repeat("x:1|c\n", 10_000)
@@ -149,7 +150,7 @@ func TestListenerTakesLongPackets(t *testing.T) {
 	}
 }
 
-// Of a longer packet the whole lines of the first 64 KiB are read.
+// The whole lines in the first 64 KiB of a longer packet are read.
 func TestListenerCutsWhatIsTooLong(t *testing.T) {
 	l := listen(t, 1, 1)
 	gram := l.dial(2).(*net.UnixConn)
@@ -162,8 +163,8 @@ func TestListenerCutsWhatIsTooLong(t *testing.T) {
 	}
 }
 
-// Several readers share one UDP port, which no other listener gets; each takes some
-// of the senders.
+// Several readers share one UDP port, which no other listener gets. Each serves some of the
+// senders.
 func TestReadersShareAPort(t *testing.T) {
 	if !canSharePort {
 		t.Skip("this system does not spread senders over sockets")
@@ -204,7 +205,7 @@ func TestReadersShareAPort(t *testing.T) {
 	}
 }
 
-// A sender that dials anew comes to another reader, and has lost nothing.
+// A sender that connects again reaches another reader, and loses nothing.
 func TestSenderThatDialsAnewLosesNothing(t *testing.T) {
 	l := listen(t, 4, 2)
 	const packets = 200
@@ -224,7 +225,7 @@ func TestSenderThatDialsAnewLosesNothing(t *testing.T) {
 	}
 }
 
-// What the sockets and connections hold when the end is asked for is still counted.
+// Packets in sockets and connections at the time of the end are still counted.
 func TestListenerDrainsAllTransports(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	a, err := New(ctx, Config{
@@ -251,8 +252,8 @@ func TestListenerDrainsAllTransports(t *testing.T) {
 	}
 }
 
-// Under a flood of packets that mean nothing on all transports the good counters are
-// counted, and memory stays bounded.
+// During a flood of meaningless packets on all transports good counters are counted, and memory
+// stays bounded.
 func TestListenerUnderAFlood(t *testing.T) {
 	l := listen(t, 2, 2)
 	before := heap()
@@ -269,7 +270,7 @@ func TestListenerUnderAFlood(t *testing.T) {
 						return
 					}
 				}
-				// Only who waits loses nothing by UDP.
+				// Only a sender that waits loses nothing by UDP.
 				for n == 0 && t.Context().Err() == nil && l.decoders[0].Stats().Packets+l.decoders[1].Stats().Packets < int64(atOnce*(round+1)) {
 					time.Sleep(time.Millisecond)
 				}
@@ -297,7 +298,7 @@ func TestListenerUnderAFlood(t *testing.T) {
 	}
 }
 
-// heap is how many bytes are in use.
+// heap returns the number of bytes in use.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -305,8 +306,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// garbage is a packet of random bytes, or of lines that are nearly right, without a
-// count of a good key.
+// garbage returns a packet of random bytes, or of nearly correct lines, without a count of a good
+// key.
 func garbage(rnd *rand.Rand) []byte {
 	p := make([]byte, 1+rnd.IntN(1400))
 	for i := range p {
@@ -325,7 +326,7 @@ func garbage(rnd *rand.Rand) []byte {
 	return p
 }
 
-// Instances that several readers hear of are told once.
+// Instances that send to several readers are reported once.
 func TestInstancesOfAllReaders(t *testing.T) {
 	l := listen(t, 2, 1)
 	for n := range l.Addrs() {
@@ -337,7 +338,7 @@ func TestInstancesOfAllReaders(t *testing.T) {
 	}
 }
 
-// Many packets of almost 64 KiB in one read come to the shards in parts.
+// Many packets of almost 64 KiB in one read are passed to the shards in parts.
 func TestLongPacketsNeedLittleMemory(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	a, err := New(ctx, Config{

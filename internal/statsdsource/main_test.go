@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// recorder is a Publisher that keeps what it is given.
+// recorder is a Publisher that keeps the changes that it receives.
 type recorder struct {
 	mu      sync.Mutex
 	changes []rules.Change
@@ -31,7 +31,7 @@ func (r *recorder) Publish(c rules.Change) {
 	}
 }
 
-// hot is the set of keys that are hot after all changes.
+// hot returns the keys that are hot after all changes.
 func (r *recorder) hot() map[rules.Key]rules.Hot {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,8 +24,8 @@ func writeMerged(conn net.Conn, packets [][]byte) error {
 	return err
 }
 
-// Packets that the system has merged come apart as they were sent, all of one arrival, beside
-// packets that it has not merged.
+// Packets that the system has merged are split as they were sent, with one time of arrival,
+// together with packets that it has not merged.
 func TestReceiverTakesMergedPackets(t *testing.T) {
 	l, err := listenStatsD(t.Context(), []string{"127.0.0.1:0"}, 1)
 	if err != nil {
@@ -90,7 +90,7 @@ func TestReceiverTakesMergedPackets(t *testing.T) {
 	}
 }
 
-// Reads of messages that hold many packets become short, and long again.
+// Reads of messages that hold many packets become short, and later long again.
 func TestReadsOfLargeMessagesAreShort(t *testing.T) {
 	r := &receiver{most: readBatch}
 	read := func(length uint32) (size int) {

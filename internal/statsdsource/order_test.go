@@ -15,11 +15,11 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// loggedFeed logs what decoders report, in its order and without times, and passes it on.
+// loggedFeed logs the reports of decoders, in order and without times, and passes them on.
 type loggedFeed struct {
 	feed    // nil: it goes nowhere
 	log     []string
-	packets []int // of each read: how many had counts
+	packets []int // number of packets with counts, by read
 }
 
 func (f *loggedFeed) note(format string, args ...any) {
@@ -71,8 +71,8 @@ func (f *loggedFeed) Found(when time.Time) {
 	}
 }
 
-// script is what instances send: each its own packets in order, some of them missing, twice or
-// later than others, which drop counts and hold some back.
+// script returns the packets of instances. Each sends its own in order, some of them missing,
+// twice or late. They drop some counts and hold some back.
 func script(rnd *rand.Rand, instances, packets int) (all []func() (instance int, packet []byte)) {
 	seqs := make([]uint64, instances)
 	for range packets {
@@ -105,9 +105,9 @@ func script(rnd *rand.Rand, instances, packets int) (all []func() (instance int,
 	return all
 }
 
-// However packets come, many at a time, merged, or one by one with naps between, what decoders report
-// of them is what it would be packet by packet, in the same order; with several readers the
-// counts and losses are the same. No count is late.
+// However packets arrive, many at once, merged, or one by one with pauses, decoders report the
+// same as if they were read packet by packet, in the same order. With several readers the counts
+// and losses are the same. No count is late.
 func TestReadersReportWhatPacketsSay(t *testing.T) {
 	for _, readers := range []int{1, 3} {
 		if readers > 1 && !canSharePort {
@@ -184,7 +184,7 @@ func TestReadersReportWhatPacketsSay(t *testing.T) {
 					continue
 				}
 				send()
-				for i%100 == 99 && i > 2*readBatch && a.Stats().Decoder.Packets < int64(i+1) { // nothing is dropped
+				for i%100 == 99 && i > 2*readBatch && a.Stats().Decoder.Packets < int64(i+1) { // so that nothing is dropped
 					time.Sleep(time.Millisecond)
 				}
 				if rnd.IntN(3) == 0 {

@@ -41,7 +41,7 @@ func TestOnePeerLocksNobodyOut(t *testing.T) {
 				r, a, d, end := streaming(t, 0)
 				r.most = 32
 				ctx, cancel := context.WithCancel(t.Context())
-				// send connects, and again when it is closed, and writes a text each time.
+				// send connects, reconnects when it is closed, and writes a text each time.
 				send := func(address, text string, every time.Duration, connected, sent *atomic.Int64) {
 					for ctx.Err() == nil {
 						ours, theirs := net.Pipe()

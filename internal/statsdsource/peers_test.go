@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Datagrams and connections of others are refused before anything of them is read; Unix
-// sockets have no addresses, and stay open.
+// Datagrams and connections from other addresses are refused before any of their data is read.
+// Unix sockets have no addresses, and stay open.
 func TestListedSenders(t *testing.T) {
 	unix := socketPath(t)
 	for _, test := range []struct {
@@ -55,7 +55,7 @@ func TestListedSenders(t *testing.T) {
 	}
 }
 
-// Addresses cost nothing where nobody asks for them, and no allocation where somebody does.
+// Source addresses cost nothing if they are not used, and no allocation if they are.
 func TestSourcesDoNotAllocate(t *testing.T) {
 	l, err := listenStatsD(t.Context(), []string{"127.0.0.1:0"}, 1)
 	if err != nil {

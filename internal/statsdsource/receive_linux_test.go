@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Packets that waited in the socket are of the time at which they came, are told
-// in their order, and whole.
+// Packets that waited in the socket have the time of their arrival, and are returned in order and
+// whole.
 func TestReceiverTellsWhenPacketsCame(t *testing.T) {
 	l, err := listenStatsD(t.Context(), []string{"127.0.0.1:0"}, 1)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// While rules come and go, at the same time as lines on several connections, no line of a
-// rule that stays is lost or counted twice, whatever its number among the rules.
+// Rules come and go while lines arrive on several connections. No line of a rule that stays is
+// lost or counted twice, whatever its number among the rules.
 func TestReloadLosesNoCount(t *testing.T) {
 	const conns, packets, keys = 3, 400, 7
 	out := newRecorder()

@@ -23,26 +23,26 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// resumeModel is a fleet of real senders, an aggregator that is killed and comes back, and one
-// that never is and hears the same packets.
+// resumeModel is a fleet of real senders with two aggregators that receive the same packets. One
+// is killed and restarted, the other runs all the time.
 type resumeModel struct {
 	*rand.Rand
 	rules   *rules.Rules
 	rule    *rules.Rule
 	others  float64 // counts of a step of another rule
 	texts   []string
-	rates   []float64 // by text: counts of a step
+	rates   []float64 // counts of a step, by text
 	debts   []float64
 	senders []*modelSender
 	loss    float64
 	twin    *modelProcess
 	live    *modelProcess // nil while it is down
 	standby *modelProcess // nil: none
-	claims  time.Time     // when the live one takes over; zero: it has
+	claims  time.Time     // time at which the live one takes over, or zero if it has
 	begins  time.Time
 	store   modelStore
 	redis   map[string]rules.Hot
-	skip    float64 // how often a second has no snapshot
+	skip    float64 // probability that a second has no snapshot
 	kills   int     // the live one is killed once in so many steps
 
 	killed, resumed time.Time
@@ -97,7 +97,7 @@ func (m *resumeModel) newSender(name string) *modelSender {
 	return s
 }
 
-// Send implements statsd.Sender. It records what is sent, before any of it is lost.
+// Send implements statsd.Sender. It records the counts before any of them is lost.
 func (s *modelSender) Send(data []byte) (int, error) {
 	m := s.m
 	m.mu.Lock()
@@ -134,7 +134,7 @@ func (s *modelSender) Send(data []byte) (int, error) {
 
 func (s *modelSender) Close() error { return nil }
 
-// modelStore is where snapshots are.
+// modelStore holds the latest snapshot.
 type modelStore struct{ data []byte }
 
 func (s *modelStore) Publishes() bool { return true }
@@ -173,7 +173,7 @@ func (p *modelProcess) stop() {
 	p.running.Wait()
 }
 
-// read takes packets as a reader does.
+// read passes packets to the decoder as a reader does.
 func (p *modelProcess) read(packets []modelPacket, now time.Time) {
 	out, d := p.source.feeds[0], p.source.decoders[0]
 	out.Begin()
@@ -216,7 +216,7 @@ func (p *modelProcess) fail(format string, args ...any) {
 	}
 }
 
-// sum returns what was sent of a key in the window that ends with a pane.
+// sum returns the count of a key that was sent in the window that ends with a pane.
 func (m *resumeModel) sum(text string, w rules.Window, last int64) (n int64) {
 	from, to := w.Start(last-int64(w.Panes)+1), w.Start(last+1)
 	for _, c := range m.truth[text] {
@@ -270,7 +270,8 @@ func (p *modelProcess) onVerdict(v aggregator.Verdict) {
 
 const (
 	modelStep = 20 * time.Millisecond
-	// modelLag is in which time a loss is noticed: by the next packet, or the one after.
+	// modelLag is the time within which a loss is noticed: with the next packet, or the one
+	// after.
 	modelLag = time.Second
 )
 
@@ -329,7 +330,8 @@ func (m *resumeModel) step(t testing.TB) {
 		published := slices.Collect(maps.Values(m.redis))
 		m.live.mu(func() { maps.Copy(m.live.hot, m.redis) })
 		m.live.source.Inherit(published)
-		// Without a snapshot nothing is known of what a sender sent before it was first heard.
+		// Without a snapshot, the packets before the first one received from a sender are
+		// unknown.
 		none := m.live.source.Stats().Snapshot.Resumed == 0
 		m.live.mu(func() { m.mistaken = m.mistaken || m.loss > 0 && none })
 	}
@@ -341,7 +343,7 @@ func (p *modelProcess) mu(f func()) {
 	f()
 }
 
-// run lets some time pass.
+// run runs steps for a time.
 func (m *resumeModel) run(t testing.TB, d time.Duration) {
 	for range int(d / modelStep) {
 		m.step(t)
@@ -357,7 +359,7 @@ func (m *resumeModel) kill(t testing.TB, orderly bool) {
 	m.redis, m.live, m.killed = m.live.hot, nil, time.Now()
 }
 
-// revive starts another one, which takes over some time later.
+// revive starts another aggregator, which becomes the publisher some time later.
 func (m *resumeModel) revive(claims time.Duration) {
 	m.live = m.start(&m.store, time.Now())
 	m.claims = time.Now().Add(claims)
@@ -368,7 +370,7 @@ func (m *resumeModel) restartSender(t testing.TB) {
 	i := m.IntN(len(m.senders))
 	name := m.senders[i].name
 	m.senders[i].stop()
-	for range 10 { // what it sent last has arrived before
+	for range 10 { // its last packets arrive before the restart
 		m.step(t)
 	}
 	m.senders[i] = m.newSender(name)
@@ -427,7 +429,7 @@ func randomResumeModel(r *rand.Rand) *resumeModel {
 	return m
 }
 
-// runRandom lets a minute pass in which anything happens.
+// runRandom runs a minute in which anything may happen.
 func (m *resumeModel) runRandom(t testing.TB) {
 	down, planned := 0, -1
 	for range 600 + m.IntN(2400) {

@@ -49,7 +49,7 @@ func (m *resumeModel) leaves(text string, th *rules.Threshold, last int64) int64
 	return n
 }
 
-// total returns what was sent of all keys, which are of one group.
+// total returns the count of all keys. They are of one group.
 func (m *resumeModel) total(w rules.Window, last int64) (n int64) {
 	for _, text := range m.texts {
 		n += m.sum(text, w, last)
@@ -57,7 +57,7 @@ func (m *resumeModel) total(w rules.Window, last int64) (n int64) {
 	return n
 }
 
-// rivals returns what was sent of the other keys, the highest first.
+// rivals returns the counts of the other keys, the highest first.
 func (m *resumeModel) rivals(text string, w rules.Window, last int64) (all []int64) {
 	for _, other := range m.texts {
 		if other != text {
@@ -69,15 +69,15 @@ func (m *resumeModel) rivals(text string, w rules.Window, last int64) (all []int
 	return all
 }
 
-// modelBaseline is what was sent of a key before a window, and what part of it a window has in
+// modelBaseline is the count of a key before a window, and the part of it that one window has in
 // the mean.
 type modelBaseline struct {
 	sum  int64
 	mean rules.Fraction
 }
 
-// baselines returns what a baseline may be: of one to ten of the windows before, as much as an
-// aggregator knows.
+// baselines returns the possible baselines: over one to ten of the windows before, as far as an
+// aggregator knows them.
 func (m *resumeModel) baselines(text string, w rules.Window, last int64) (all []modelBaseline) {
 	of := int64(w.Panes)
 	sums := make([]int64, decode.BaselineWindows*of+1) // of so many panes before the window

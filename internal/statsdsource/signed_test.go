@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// Signed packets that come as lines count once each, however the connection cuts them.
+// Signed packets sent as lines count once each, however the connection splits them.
 func TestSignedLinesInPieces(t *testing.T) {
 	key := []byte("0123456789abcdef0123456789abcdef")
 	rules := testRules(hotRule("terms", 1000, time.Second))

@@ -14,16 +14,17 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A key cools when it would have cooled without the restart, not when a window was heard whole.
+// A key cools when it would have cooled without the restart, not only after a complete window.
 func TestARestartDelaysNoCooling(t *testing.T) {
 	const n = 40 // keys that no threshold holds
 	for _, c := range []struct {
 		name      string
 		threshold rules.Threshold
-		// The rates of the key, its rival and each of the others, by step, before and from when.
+		// The rates of the key, its rival and each of the others, by step, before from and after
+		// it.
 		rates  [2][3]float64
 		from   time.Duration
-		stops  time.Duration // the key; zero: it does not
+		stops  time.Duration // time at which the key stops, or zero if it does not
 		killed time.Duration
 	}{
 		{"rate", rules.NewThreshold(rules.Rate{N: 3000, Per: time.Minute}), [2][3]float64{{4, 0.3, 0.3}, {0, 0.3, 0.3}}, 20 * time.Second, 0, 58700 * time.Millisecond},
@@ -75,8 +76,8 @@ func TestARestartDelaysNoCooling(t *testing.T) {
 	}
 }
 
-// A hot key is held from when it became hot, also by a process that has found it hot itself, by a
-// snapshot or by what came since, when it takes it over.
+// A hot key's hold begins when it became hot. That also holds for a process that takes it over
+// after finding it hot itself, by a snapshot or by later counts.
 func TestAKeyIsHeldFromWhenItBecameHot(t *testing.T) {
 	for _, orderly := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -98,7 +99,7 @@ func TestAKeyIsHeldFromWhenItBecameHot(t *testing.T) {
 	}
 }
 
-// thresholdOf returns a threshold that compares.
+// thresholdOf returns a threshold that compares keys.
 func thresholdOf(kind rules.ThresholdKind, n int64, per time.Duration) rules.Threshold {
 	th := rules.NewThreshold(rules.Rate{N: n, Per: per})
 	th.Kind, th.Top, th.Hold, th.CoolDown = kind, 1, 0, 5*time.Second
@@ -109,8 +110,8 @@ func thresholdOf(kind rules.ThresholdKind, n int64, per time.Duration) rules.Thr
 	return th
 }
 
-// Aggregators are killed at any moment and continue from snapshots of any age, packets are lost,
-// late and overtaken, and senders come and go: no bound is wrong, no key leaves whose count has
+// Aggregators are killed at any moment and continue from snapshots of any age. Packets are lost,
+// late and overtaken, and senders come and go. No bound is wrong, no key leaves whose count has
 // reached its exit, and none enters that has not reached its threshold.
 func TestSnapshotsBoundTheTruth(t *testing.T) {
 	judged, unknown := 0, 0
@@ -133,7 +134,7 @@ func TestSnapshotsBoundTheTruth(t *testing.T) {
 	t.Logf("%d bounds were known, %d were not", judged, unknown)
 }
 
-// A snapshot that does not fit is refused, and then nothing is known of before.
+// A snapshot that does not match is refused, and then earlier counts are unknown.
 func TestSnapshotsThatDoNotFitAreRefused(t *testing.T) {
 	for name, spoil := range map[string]func(m *resumeModel, s *snapshot.Snapshot){
 		"too old": func(m *resumeModel, _ *snapshot.Snapshot) { m.run(t, 10*time.Second) },
@@ -175,7 +176,7 @@ func TestSnapshotsThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-// A standby that has heard the packets that the snapshot counts does not count them twice.
+// A standby that has received the packets in the snapshot does not count them twice.
 func TestAStandbyThatCountedUsesNoSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newResumeModel(rand.New(rand.NewPCG(1, 2)), rules.NewThreshold(rules.Rate{N: 300, Per: 10 * time.Second}))
@@ -197,7 +198,7 @@ func TestAStandbyThatCountedUsesNoSnapshot(t *testing.T) {
 	})
 }
 
-// While a sender of the snapshot was not heard again, nothing is known of what it sent after.
+// Until a sender of the snapshot is received again, its later counts are unknown.
 func TestNothingIsKnownWhileASenderIsUnheard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newResumeModel(rand.New(rand.NewPCG(3, 2)), rules.NewThreshold(rules.Rate{N: 3000, Per: time.Minute}))
@@ -229,7 +230,7 @@ func TestNothingIsKnownWhileASenderIsUnheard(t *testing.T) {
 	})
 }
 
-// Keys that a snapshot has no room for may have counted as many as those that are in it.
+// Keys for which a snapshot has no room may have counted as many as the keys in it.
 func TestNoRankIsKnownByTheKeysOfASnapshot(t *testing.T) {
 	for _, bounded := range []bool{false, true} { // whether the snapshot bounds the others
 		synctest.Test(t, func(t *testing.T) {
@@ -265,7 +266,8 @@ func TestNoRankIsKnownByTheKeysOfASnapshot(t *testing.T) {
 	}
 }
 
-// A rank is known as soon as what the keys of the snapshot have, and at most the others.
+// A rank is known as soon as the counts of the snapshot's keys are known, and the bound of the
+// others.
 func TestARankIsKnownSoonAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := thresholdOf(rules.Top, 100, time.Minute)

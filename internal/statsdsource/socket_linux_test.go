@@ -17,7 +17,7 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// No socket of packets is in the runtime's poller, and reads of it block.
+// No packet socket is in the runtime's poller, and reads of it block.
 func TestSocketsAreOutsideOfThePoller(t *testing.T) {
 	l, err := listenStatsD(t.Context(), []string{"127.0.0.1:0", "[::1]:0", ":0", "unix://" + socketPath(t), "tcp://127.0.0.1:0"}, 2)
 	if err != nil {
@@ -49,7 +49,7 @@ func TestSocketsAreOutsideOfThePoller(t *testing.T) {
 	}
 }
 
-// polledInodes are those of the files that this process waits for by epoll.
+// polledInodes returns the inodes of the files for which this process waits by epoll.
 func polledInodes(t *testing.T) map[uint64]bool {
 	t.Helper()
 	inodes := make(map[uint64]bool)
@@ -77,8 +77,8 @@ func polledInodes(t *testing.T) map[uint64]bool {
 	return inodes
 }
 
-// A socket that is closed under its reader wakes it, and nothing is read of a file that gets
-// the same number.
+// Closing a socket wakes its reader, and the reader reads nothing of a file that gets the same
+// number.
 func TestCloseUnderABlockedReader(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:0", "unix"} {
 		t.Run(addr, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestCloseUnderABlockedReader(t *testing.T) {
 	}
 }
 
-// A read returns within about a tick when nothing comes.
+// A read returns within about a tick when nothing arrives.
 func TestReadsEndWithATick(t *testing.T) {
 	l, err := listenStatsD(t.Context(), []string{"127.0.0.1:0"}, 1)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// start runs an aggregator on a free port; end stops it and tells Run's error.
+// start runs an aggregator on a free port. end stops it and returns Run's error.
 func start(t *testing.T, c Config) (a *Source, conn net.Conn, end func() error) {
 	t.Helper()
 	c.Listen = []string{"127.0.0.1:0"}
@@ -41,7 +41,7 @@ func send(t *testing.T, conn net.Conn, packet string) {
 	}
 }
 
-// liveHead is a meta line of now.
+// liveHead returns a meta line with the present time.
 func liveHead(seq uint64) string {
 	return string(wire.AppendMeta(nil, wire.Meta{
 		Instance: []byte("api-1"), Incarnation: 7, Seq: seq, Start: time.Now().UnixNano(), Held: 1,
@@ -69,8 +69,8 @@ func TestSourceFindsHotKeysInPackets(t *testing.T) {
 	}
 }
 
-// What the socket holds when the end is asked for is still worked off, and the
-// stats tell of all of it.
+// Packets in the socket at the time of the end are still processed, and the stats include all of
+// them.
 func TestSourceDrainsWhenItsContextEnds(t *testing.T) {
 	out := newRecorder()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -20,7 +20,7 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// pipe is one end of a connection, which is closed with the test.
+// pipe returns both ends of a connection, which is closed with the test.
 func pipe(t *testing.T) (ours, theirs net.Conn) {
 	t.Helper()
 	ours, theirs = net.Pipe()
@@ -28,9 +28,9 @@ func pipe(t *testing.T) (ours, theirs net.Conn) {
 	return ours, theirs
 }
 
-// Connections are bounded. When there are too many one that has sent nothing makes
-// room, the oldest first, then the sender that has been silent longest if it has been
-// for long; else the new one is refused.
+// The number of connections is bounded. Above the bound, the oldest one that has sent nothing is
+// closed, then the sender with the longest silence, if that is long enough. Otherwise the new one
+// is refused.
 func TestStreamReaderBoundsConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newStreamReader(new(listenerStats))
@@ -75,7 +75,7 @@ func TestStreamReaderBoundsConnections(t *testing.T) {
 		if _, err := conns[8].Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("the silent connection is read: %v", err)
 		}
-		// When descriptors are short, a connection that has just come is spared.
+		// When descriptors are short, a new connection is spared.
 		if !r.makeRoom(time.Now()) || closed(idle) || !closed(conns[7]) {
 			t.Error("not the silent one made room for want of descriptors")
 		}
@@ -92,8 +92,8 @@ func TestStreamReaderBoundsConnections(t *testing.T) {
 	})
 }
 
-// However connections come and send, no sender is closed for one that does not send,
-// and there are never too many.
+// However connections arrive and send, no sender is closed for one that does not send, and there
+// are never too many.
 func TestLiveSendersStay(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -146,11 +146,11 @@ func (r *streamReader) reads(c *conn) bool {
 	return is
 }
 
-// acceptor is a listener that fails some times before it has a connection.
+// acceptor is a listener that fails several times before it has a connection.
 type acceptor struct {
 	failures atomic.Int32
 	conns    chan net.Conn
-	wake     chan struct{} // the deadline is over
+	wake     chan struct{} // closed when the deadline has passed
 }
 
 func (a *acceptor) Accept() (net.Conn, error) {
@@ -177,7 +177,7 @@ func (a *acceptor) SetDeadline(end time.Time) error {
 func (*acceptor) Addr() net.Addr { return nil }
 func (*acceptor) Close() error   { return nil }
 
-// streaming runs a stream reader on an acceptor in a bubble; end stops it.
+// streaming runs a stream reader on an acceptor in a bubble. end stops it.
 func streaming(t *testing.T, failures int32) (r *streamReader, a *acceptor, d *decode.Decoder, end func()) {
 	rules := testRules(hotRule("terms", 1, time.Hour))
 	shards := aggregator.NewShards(aggregator.DetectorConfig{Rules: rules, Publisher: newRecorder(), Memory: 4 << 20}, 1, 1)
@@ -201,8 +201,7 @@ func streaming(t *testing.T, failures int32) (r *streamReader, a *acceptor, d *d
 	}
 }
 
-// When the system has no connection to give, that is counted, and tried again in
-// a while.
+// If accepting a connection fails, that is counted, and accepting is tried again after a while.
 func TestAcceptGoesOnAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, a, d, end := streaming(t, 12)
@@ -222,7 +221,7 @@ func TestAcceptGoesOnAfterFailures(t *testing.T) {
 	})
 }
 
-// The end does not wait for the pause after a failure, nor for who goes on sending.
+// The end waits neither for the pause after a failure nor for a client that keeps sending.
 func TestStreamReaderEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, a, d, end := streaming(t, 0)
@@ -253,7 +252,7 @@ func TestStreamReaderEndsInTime(t *testing.T) {
 	})
 }
 
-// What the end of a connection cuts off is no count, and is counted as cut off.
+// A line that the end of a connection truncates is no count, and is counted as cut off.
 func TestStreamsThatAreCutOff(t *testing.T) {
 	for _, test := range []struct {
 		name, sent string

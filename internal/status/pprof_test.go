@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Profiles may take longer than the server's time-out for other answers, and not for ever.
+// Profiles may take longer than the server's timeout for other answers, but not forever.
 func TestProfilesOutlastTheTimeout(t *testing.T) {
 	server := httptest.NewUnstartedServer(Pprof())
 	server.Config.WriteTimeout = 500 * time.Millisecond

@@ -4,7 +4,7 @@ package suggest
 
 import "testing"
 
-// The race detector has nothing to find in what is one goroutine.
+// The race detector finds nothing in a single goroutine.
 func TestLongTraces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")

@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What is said to be refused is what plain token buckets refuse that share no code with the
-// limits: one for each key, which is asked while the exact count has the key hot.
+// The reported refusals are those of plain token buckets that share no code with the limits: one
+// for each key, which is asked while the exact count has the key hot.
 func TestRefusedAgreesWithPlainBuckets(t *testing.T) {
 	demo := filepath.Join(t.TempDir(), "edgar.access.log.zst")
 	if err := os.WriteFile(demo, data.EDGAR, 0o600); err != nil {
@@ -78,7 +78,7 @@ func traceOf(t *testing.T, path string) (requests []exact.Request) {
 	return requests
 }
 
-// simulated is a rule of which it is known when keys are hot.
+// simulated is a rule with the known times at which its keys are hot.
 type simulated struct {
 	rule   *rules.Rule
 	keys   [][]string               // by request
@@ -133,8 +133,8 @@ func keysOf(rule *rules.Rule, r exact.Request) (keys []string) {
 	return keys
 }
 
-// isHot reports whether a key is limited at an instant. An instance hears in the next tenth of
-// a second that a key is hot, and at its end that a pane has decided that it is not.
+// isHot reports whether a key is limited at an instant. An instance learns in the next tenth of a
+// second that a key is hot, and at the end of the deciding pane that it has cooled.
 func (s *simulated) isHot(key string, at int64) (hot bool) {
 	const tenth = int64(100 * time.Millisecond)
 	for _, e := range s.events[key] {
@@ -150,8 +150,8 @@ func (s *simulated) isHot(key string, at int64) (hot bool) {
 // tokens of 7/s are then not quite there after one, and six requests pass.
 type plainBucket struct{ left, at int64 }
 
-// refusedBy returns how many requests buckets of the rules' limits refuse together, and of how
-// many keys. A request that one of them refuses takes nothing of the others.
+// refusedBy returns how many requests the buckets of the rules' limits refuse together, and the
+// number of their keys. A request that one of them refuses takes nothing from the others.
 func refusedBy(requests []exact.Request, rules []*simulated) (refused int64, values int) {
 	buckets := make([]map[string]*plainBucket, len(rules))
 	of := make(map[string]bool)

@@ -45,8 +45,8 @@ func find(t *testing.T, kept *accesslog.Kept, perDay float64) *Result {
 	return r
 }
 
-// What is said of the proposed rules is what an exact count of the same requests comes to, and
-// is about what was asked for, where the log has so many.
+// The numbers reported for the proposed rules are those of an exact count of the same requests.
+// They are about the requested number of hot keys, if the log has so many.
 func TestProposalsAgreeWithAnExactCount(t *testing.T) {
 	checkProposals(t, []proposal{
 		{"edgar-2017-06-30.access.log.zst", []float64{10, 100}, 0},
@@ -55,8 +55,8 @@ func TestProposalsAgreeWithAnExactCount(t *testing.T) {
 	})
 }
 
-// proposal is a trace, what is asked for, and how many rules are proposed, if that is always
-// the same.
+// proposal is a trace, the numbers of hot keys a day to ask for, and the number of proposed
+// rules, if that is always the same.
 type proposal struct {
 	trace  string
 	perDay []float64
@@ -105,7 +105,7 @@ func checkProposals(t *testing.T, cases []proposal) {
 	}
 }
 
-// exactHot counts the keys of a rule that become hot, once each day.
+// exactHot returns how many keys of a rule become hot, each counted once a day.
 func exactHot(requests []exact.Request, rule *rules.Rule) int {
 	type keyDay struct {
 		key string
@@ -122,7 +122,7 @@ func exactHot(requests []exact.Request, rule *rules.Rule) int {
 	return len(days)
 }
 
-// match is a route's, done over again.
+// match matches a path with a route, independently of the code under test.
 func match(pattern, method, path string) (wild map[string]string, ok bool) {
 	m, pattern, _ := strings.Cut(pattern, " ")
 	if m != method && !(m == "GET" && method == "HEAD") {
@@ -145,7 +145,7 @@ func match(pattern, method, path string) (wild map[string]string, ok bool) {
 	return wild, true
 }
 
-// The log that is part of the repository.
+// The log in the repository.
 func TestDemoLog(t *testing.T) {
 	r := find(t, keep(t, []string{"-"}, data.EDGAR), 12)
 	if r.Hot < 9 || r.Hot > 15 || r.Days != 1 || len(r.PerDay) != 1 || r.PerDay[0] != r.Hot || r.Requests != 9925 {
@@ -153,7 +153,7 @@ func TestDemoLog(t *testing.T) {
 	}
 }
 
-// made writes a log of a day, a request each second.
+// made writes a log of a day, one request each second.
 func made(target func(i int) string) []byte {
 	var b bytes.Buffer
 	for i := range 24 * 3600 / 10 {
@@ -162,7 +162,7 @@ func made(target func(i int) string) []byte {
 	return b.Bytes()
 }
 
-// burst is a value of its own for each request, but for half an hour or so.
+// burst returns a different value for each request, except for half an hour or so.
 func burst(i int) int {
 	if i >= 3000 && i < 3200 {
 		return 7
@@ -200,7 +200,7 @@ func TestNothingIsProposed(t *testing.T) {
 	}
 }
 
-// What looks secret is neither proposed nor told, and is not in the rules.
+// Values that look secret are neither proposed nor printed, and are not in the rules.
 func TestSecretsAreLeftOut(t *testing.T) {
 	log := made(func(i int) string {
 		hot := burst(i)
@@ -221,7 +221,7 @@ func TestSecretsAreLeftOut(t *testing.T) {
 	}
 }
 
-// Names that mean something else in a rule, or nothing, do no harm.
+// Names that have another meaning in a rule, or none, do no harm.
 func TestOddNames(t *testing.T) {
 	names := []string{"all", "*", "a:b", "path:x", "a b", "\xff", "ü", "[]", "q\"", "each", "header:x", "~", "null", "- x", "#", "{}", "\n"}
 	log := made(func(i int) string {
@@ -296,7 +296,7 @@ func TestIsValue(t *testing.T) {
 	}
 }
 
-// An empty value is not taken for one that is hidden.
+// An empty value is not treated as a hidden one.
 func TestEmptyValueIsShown(t *testing.T) {
 	r := find(t, keep(t, []string{"-"}, made(func(i int) string {
 		return "/a?q=" + strings.Repeat(strconv.Itoa(burst(i)), i%2)

@@ -17,8 +17,8 @@ import (
 	"github.com/hotparam/hotparam/internal/replay"
 )
 
-// mix writes a log of n requests, a hundred a second, whose values of q have these parts of
-// the requests at all times; burst has half of them in a tenth of the log.
+// mix writes a log of n requests, a hundred a second, whose values of q have these parts of the
+// requests at all times. burst has half of them in a tenth of the log.
 func mix(random *rand.Rand, n int, steady map[string]float64, burst string) []byte {
 	names := make([]string, 0, len(steady))
 	for name := range steady {
@@ -43,8 +43,8 @@ func mix(random *rand.Rand, n int, steady map[string]float64, burst string) []by
 	return b.Bytes()
 }
 
-// In any mix, values that always have much of the traffic or mean none are excepted, a burst
-// is not and is hot, and what the limit is said to refuse is what it refuses.
+// In any mix, values that always have much of the traffic, or that mean none, are excepted. A
+// burst is not, and is hot. The limit refuses as many requests as reported.
 func TestUsualValuesAreExcepted(t *testing.T) {
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -90,7 +90,8 @@ func TestUsualValuesAreExcepted(t *testing.T) {
 	}
 }
 
-// A few values that have nearly everything are an option, though stray ones come with them.
+// A parameter with a few values that have nearly all requests is an option, even with stray
+// values among them.
 func TestOptionWithStrayValues(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	r := find(t, keep(t, []string{"-"}, mix(random, 6000, map[string]float64{"up": 0.5, "down": 0.4}, "")), 10)
@@ -99,8 +100,8 @@ func TestOptionWithStrayValues(t *testing.T) {
 	}
 }
 
-// Where a rule cannot name a frequent value, or must not, values are compared with their own past:
-// the frequent one is not hot, what rises is, and the limit lets pass what is always there.
+// If a rule cannot or must not name a frequent value, values are compared with their own past.
+// Then the frequent one is not hot, a rising one is, and the limit lets the usual traffic pass.
 func TestUsualValueThatNoRuleNames(t *testing.T) {
 	for _, value := range []string{"*", "a*b", "ann@shop.example", "\xff", strings.Repeat("long", 50)} {
 		random := rand.New(rand.NewPCG(1, 3))
@@ -135,7 +136,7 @@ func TestUsualValueThatNoRuleNames(t *testing.T) {
 	}
 }
 
-// A parameter that nothing heats by the measure of the others has no rule.
+// A parameter has no rule if none of its values is hot by the measure of the other parameters.
 func TestParameterThatNothingHeats(t *testing.T) {
 	var b bytes.Buffer
 	random := rand.New(rand.NewPCG(1, 4))
@@ -154,8 +155,7 @@ func TestParameterThatNothingHeats(t *testing.T) {
 	}
 }
 
-// A request with several values counts once, and equal values are equal however they are
-// written.
+// A request with several values counts once, and equal values are equal in any spelling.
 func TestShareOfRequests(t *testing.T) {
 	var b bytes.Buffer
 	for i := range 2000 {

@@ -28,7 +28,7 @@ func TestRedisWithoutServer(t *testing.T) {
 	}
 }
 
-// verdict is a testing.TB that notes how the test would have ended.
+// verdict is a testing.TB that records how the test would have ended.
 type verdict struct {
 	testing.TB
 	word string

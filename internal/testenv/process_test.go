@@ -69,9 +69,9 @@ func TestProcessIsStoppedAtTheEndOfItsTest(t *testing.T) {
 	}
 }
 
-// The child must not outlive a test process that is killed, and must not die before
-// it, when the Go runtime ends one of its threads. This test starts itself as that
-// test process. Both hold one end of a pipe; the other end closes with the last.
+// A child must not outlive a test process that is killed, and must not die before it, when the Go
+// runtime ends one of its threads. This test starts itself as that test process. Both hold one
+// end of a pipe, and the other end closes with the last of them.
 func TestChildDiesWithKilledParent(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux can tie a child's life to its parent's")

@@ -108,7 +108,7 @@ func TestRedisSetsAdvertise(t *testing.T) {
 	awaitRedis(t, "a client is told all six nodes", func(ctx context.Context) bool {
 		text, err := client.ClusterNodes(ctx).Result()
 		well := 0
-		for line := range strings.Lines(text) { // its id, its address, what it is, and more
+		for line := range strings.Lines(text) { // its id, its address, its role, and more
 			fields := strings.Fields(line)
 			addr, _, _ := strings.Cut(fields[1], "@")
 			if !isAdvertised(addr) {

@@ -88,8 +88,8 @@ func TestRedisServersAreSeparate(t *testing.T) {
 	}
 }
 
-// A port that another server holds must be reported as taken, whether that server
-// keeps redis from binding it or answers in its place.
+// A port that another server holds must be reported as taken, whether that server prevents redis
+// from binding it or answers on its behalf.
 func TestLocalRedisSeesThatThePortIsTaken(t *testing.T) {
 	other := Redis(t)
 	local := other.engine

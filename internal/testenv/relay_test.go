@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// echo returns the address of a server that answers with what it is sent.
+// echo returns the address of a server that echoes its input.
 func echo(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

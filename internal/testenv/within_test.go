@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// fatal is a test that remembers how it failed.
+// fatal is a test that records how it failed.
 type fatal struct {
 	testing.TB
 	text string

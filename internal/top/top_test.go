@@ -19,7 +19,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// topKeys is a snapshot of n hot keys, the first with the highest rate.
+// topKeys returns a snapshot of n hot keys, the first with the highest rate.
 func topKeys(n int) *live.Snapshot {
 	now := time.Now()
 	s := &live.Snapshot{Namespace: "shop", Seq: 1, Read: now, Clock: now, Published: true, InstancesTotal: 3}
@@ -34,7 +34,7 @@ func topKeys(n int) *live.Snapshot {
 	return s
 }
 
-// topScreen is a model that has a state, and what it was told to do.
+// topScreen returns a model with a state, and the orders that it receives.
 func topScreen(width, height int, s *live.Snapshot) (*model, *[]order) {
 	var orders []order
 	m := newModel("shop", "redis://127.0.0.1:6379/0", func(o order) orderDone {
@@ -65,15 +65,15 @@ func typeKeys(m *model, keys ...string) (quit bool) {
 	return false
 }
 
-// styles are what may stand on the screen besides text.
+// styles matches the only escape sequences that may be on the screen.
 var styles = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 func topText(m *model) string {
 	return styles.ReplaceAllString(strings.Join(m.screen(), "\n"), "")
 }
 
-// Whatever is on it, no line of the screen is wider than it and there are not too many, and
-// nothing that others wrote moves the cursor.
+// Whatever the screen shows, no line is too wide and there are not too many, and no text of
+// others moves the cursor.
 func TestTopFitsEachTerminal(t *testing.T) {
 	t.Parallel()
 	broken := topKeys(3)
@@ -142,8 +142,8 @@ func TestTopSortsFiltersAndKeepsTheKey(t *testing.T) {
 	}
 }
 
-// Until a person chooses a key, the first is selected, so that the screen shows the top of the
-// list. A key that was chosen stays selected wherever it goes.
+// Until the user chooses a key, the first is selected, so that the screen shows the top of the
+// list. A chosen key stays selected wherever it moves.
 func TestTopFollowsTheTop(t *testing.T) {
 	t.Parallel()
 	m, _ := topScreen(100, 21, topKeys(500))
@@ -173,7 +173,7 @@ func TestTopFollowsTheTop(t *testing.T) {
 	}
 }
 
-// On a narrow screen the rate stays.
+// On a narrow screen the rate stays visible.
 func TestTopOnANarrowScreen(t *testing.T) {
 	t.Parallel()
 	for width, want := range map[int]string{40: "RATE KEY", 60: "RATE STATE KEY", 80: "RATE LINE LIMIT STATE KEY"} {
@@ -219,7 +219,7 @@ func TestTopOrders(t *testing.T) {
 	s.Hot[1].Limit, s.Hot[1].Mode = rules.Rate{}, rules.ModeWatch
 	s.Controls = []rules.Control{{Key: s.Hot[0].Key, Action: rules.ControlBlock, Until: s.Clock.Add(time.Minute)}}
 	m, orders := topScreen(120, 24, s)
-	typeKeys(m, "b", "1", "0", "m", "5", "m", "enter") // what is typed takes the place of 10m
+	typeKeys(m, "b", "1", "0", "m", "5", "m", "enter") // the typed text replaces 10m
 	if text := topText(m); !strings.Contains(text, "For how long? 10m5m█") || !strings.Contains(text, "want a number and a unit") {
 		t.Errorf("10m5m pass:\n%s", text)
 	}
@@ -265,7 +265,7 @@ func TestTopOrders(t *testing.T) {
 	}
 }
 
-// The lines are scaled, and show what is not known as nothing.
+// The lines are scaled, and show unknown values as blanks.
 func TestTopLines(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
@@ -280,7 +280,7 @@ func TestTopLines(t *testing.T) {
 	}
 }
 
-// counter is a state that changes whenever it is asked to.
+// counter is a view whose state changes on request.
 type counter struct {
 	mu      sync.Mutex
 	n       uint64

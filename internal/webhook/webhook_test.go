@@ -31,11 +31,11 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
-// receiver is a real HTTP server that takes events, once it does.
+// receiver is a real HTTP server that accepts events once it works.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
-	ids    []string // of the requests that it took
+	ids    []string // IDs of the accepted requests
 	bodies [][]byte
 	asked  atomic.Int64
 	answer func(n int64, w http.ResponseWriter, r *http.Request) (took bool)
@@ -81,7 +81,7 @@ func newClient(t *testing.T) redis.UniversalClient {
 	return client
 }
 
-// happen makes n keys hot, as a publisher writes it.
+// happen makes n keys hot in Redis, as a publisher does.
 func happen(t *testing.T, client redis.UniversalClient, run string, from, n int) {
 	t.Helper()
 	for i := from; i < from+n; i++ {
@@ -95,7 +95,7 @@ func happen(t *testing.T, client redis.UniversalClient, run string, from, n int)
 
 func yes() bool { return true }
 
-// quick is a configuration whose times are short.
+// quick returns a configuration with short times.
 func quick(url string, edit func(*Config)) Config {
 	c := Config{
 		Namespace: "shop", URL: func() (string, error) { return url, nil }, Secret: func() (string, error) { return secret, nil }, Publishes: yes,
@@ -129,8 +129,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 
 func sends(s *Sender) func() bool { return func() bool { return s.Stats().Sending } }
 
-// Of several aggregators one sends. When it ends another goes on where it stopped, and no
-// event is posted twice or left out.
+// One of several aggregators sends. When it ends another continues where it stopped, and no event
+// is posted twice or left out.
 func TestOneSendsAndAnotherGoesOn(t *testing.T) {
 	t.Parallel()
 	client, r := newClient(t), newReceiver(t, nil)
@@ -142,10 +142,10 @@ func TestOneSendsAndAnotherGoesOn(t *testing.T) {
 	if b.Stats().Sending {
 		t.Error("two send")
 	}
-	// One that ends before it has the answer has the other post that event again.
+	// If one ends before it has the answer, the other posts that event again.
 	eventually(t, "5 are counted as posted", func() bool { return a.Stats().Posted == 5 })
 	stopA()
-	happen(t, client, "aa", 5, 5) // while nobody sends
+	happen(t, client, "aa", 5, 5) // while no aggregator sends
 	eventually(t, "the second sends", sends(b))
 	happen(t, client, "aa", 10, 5)
 	eventually(t, "15 events", func() bool { return len(r.took()) >= 15 })
@@ -165,7 +165,7 @@ func TestOneSendsAndAnotherGoesOn(t *testing.T) {
 	}
 }
 
-// A receiver that fails, hangs or puts us off gets each event once it can, in order.
+// A receiver that fails, hangs or asks for a delay gets each event once it can, in order.
 func TestAReceiverThatFails(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
@@ -211,7 +211,7 @@ func TestAReceiverThatFails(t *testing.T) {
 	}
 }
 
-// Events that cannot be posted are dropped and counted by reason, and redirects lead nowhere.
+// Events that cannot be posted are dropped and counted by reason, and redirects are not followed.
 func TestDrops(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Int64
@@ -291,7 +291,7 @@ func TestOnlyWhoPublishesSends(t *testing.T) {
 	eventually(t, "an event", func() bool { return a.Stats().Posted == 1 })
 }
 
-// A message for people is one of several events, and a value cannot write markup.
+// A message for people combines several events, and a value cannot write markup.
 func TestSlack(t *testing.T) {
 	t.Parallel()
 	body, err := slackBody([]live.Event{

@@ -16,7 +16,7 @@ func TestAccountRoundTrips(t *testing.T) {
 		if !ok || got != a || string(rest) != "shop.search.hot_param.GET%20/s?q=1:3|c" {
 			t.Fatalf("%q reads %q, %+v, %v", line, rest, got, ok)
 		}
-		// A reader that knows no accounts reads the same count.
+		// A reader without support for accounts reads the same count.
 		if l, err := wire.ParseLine(line); err != nil || l.N != 3 || l.Frac != 0 || l.When != 0 {
 			t.Fatalf("%q reads %+v, %v", line, l, err)
 		}

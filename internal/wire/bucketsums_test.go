@@ -61,8 +61,8 @@ func FuzzParseBuckets(f *testing.F) {
 	})
 }
 
-// Keys that an attacker counts up spread over all buckets, and those that share a bucket of
-// one sender do not share that of the next.
+// Keys that an attacker counts up are spread over all buckets, and keys that share a bucket of
+// one sender do not share one of the next.
 func TestBucketsSpread(t *testing.T) {
 	const keys = 100 * wire.Buckets
 	var of [wire.Buckets]int

@@ -16,7 +16,7 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// told is what a client wants to say.
+// told is the content of a client's sample.
 type told struct {
 	name   string
 	values []string
@@ -25,7 +25,7 @@ type told struct {
 	when   int64 // 0: none
 }
 
-// dialects are clients, each as its protocol is documented.
+// dialects are the clients' encodings, each as its protocol documents it.
 var dialects = map[string]func(*rapid.T, told) string{
 	"etsy": func(_ *rapid.T, s told) string {
 		return s.name + each(s)
@@ -61,7 +61,7 @@ var dialects = map[string]func(*rapid.T, told) string{
 	},
 }
 
-// each is each value with a type of its own.
+// each returns each value with a type of its own.
 func each(s told) (samples string) {
 	for _, v := range s.values {
 		if samples += ":" + v + "|c"; s.rate != "" {
@@ -71,7 +71,7 @@ func each(s told) (samples string) {
 	return samples
 }
 
-// tagged are the tags, joined as most do.
+// tagged returns the tags, joined as most clients do.
 func tagged(s told, is string) string {
 	var tags []string
 	for _, t := range s.tags {
@@ -80,7 +80,7 @@ func tagged(s told, is string) string {
 	return strings.Join(tags, ",")
 }
 
-// behind are the tags behind a name, if there are any.
+// behind returns the tags after a name, if there are any.
 func behind(s told, first, next string) (tags string) {
 	for i, t := range s.tags {
 		if i == 0 {
@@ -93,7 +93,7 @@ func behind(s told, first, next string) (tags string) {
 	return tags
 }
 
-// Whatever a client says in its dialect is read as that, whichever key it is of.
+// A sample in any client's dialect is read as that sample, whatever its key.
 func TestEveryDialectIsRead(t *testing.T) {
 	for dialect, write := range dialects {
 		t.Run(dialect, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestTagsAreCutOut(t *testing.T) {
 	}
 }
 
-// No byte hides another one from those who look at eight at a time.
+// No byte hides another one from code that looks at eight at a time.
 func TestEveryByteOfANameIsSeen(t *testing.T) {
 	for pair := range 1 << 16 {
 		a, b := byte(pair>>8), byte(pair)
@@ -194,7 +194,7 @@ func TestEveryByteOfANameIsSeen(t *testing.T) {
 	}
 }
 
-// seen checks that a key is read whole if nothing in it separates, and only then.
+// seen checks that a key is read whole if it contains no separator, and only then.
 func seen(t *testing.T, key string) {
 	t.Helper()
 	const head = "shop.hot_param."
@@ -206,7 +206,7 @@ func seen(t *testing.T, key string) {
 	}
 }
 
-// docs/DIALECTS.md says what is read; every line of its tables is.
+// Every line in the tables of docs/DIALECTS.md is read as documented.
 func TestDialectsAreAsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/DIALECTS.md")
 	if err != nil {

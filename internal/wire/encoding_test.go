@@ -47,7 +47,7 @@ func TestEscapes(t *testing.T) {
 	})
 }
 
-// anyText is any bytes, those that mean something on the wire more often.
+// anyText generates any bytes, those with a meaning on the wire more often.
 func anyText(most int) *rapid.Generator[[]byte] {
 	return rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom([]byte(".:|@#,;[]%_&?=/ ~\n\x00\xffaZ0")), rapid.Byte()), 0, most)
 }

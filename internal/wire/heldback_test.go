@@ -56,7 +56,7 @@ func FuzzParseHeldBack(f *testing.F) {
 	})
 }
 
-// Who tells groups and who adds them up agree by the mark alone.
+// The sender and the reader of groups agree by the mark alone.
 func TestGroupsMark(t *testing.T) {
 	ruleset := func(kind rules.ThresholdKind, id string, paramsOnly bool) *rules.Rules {
 		return &rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: id, ParamsOnly: paramsOnly, Hot: []rules.Threshold{{Kind: kind}}}}}

@@ -29,7 +29,7 @@ func TestLineGolden(t *testing.T) {
 	}
 }
 
-// What was seen of a sample is what came.
+// A sample's count and its number of observed events are read from its line.
 func TestSeen(t *testing.T) {
 	for line, want := range map[string]struct {
 		sampled bool
@@ -219,7 +219,7 @@ func TestParseLineOfOtherNames(t *testing.T) {
 	}
 }
 
-// Any text comes back from a line that was made of it.
+// Any text is read back from a line that holds it.
 func TestLinesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := rapid.SampledFrom(encodings).Draw(t, "encoding")
@@ -256,8 +256,7 @@ func TestParseLineInDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// What the quick reader takes is what the thorough one makes of it, and it takes
-// every line of the plainest form.
+// The quick reader agrees with the thorough one, and accepts every line of the plainest form.
 func TestCutCountAgreesWithParseLine(t *testing.T) {
 	const head = "shop.hot_param."
 	plain := rapid.StringOfN(rapid.RuneFrom([]rune("az09AZ=&?/%|. -+<>^_~Y\"")), 1, 24, -1)

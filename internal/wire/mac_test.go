@@ -83,8 +83,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// Whatever bit is turned over, the packet is refused; a MAC of which only a part is right
-// is wrong.
+// A packet with any bit flipped is refused, and a MAC that is right only in part is wrong.
 func TestNoBitCanBeTurnedOver(t *testing.T) {
 	packet := []byte(signedpacket.Sign(macKey, macFields, "shop.terms.hot_param.q=1:2|c\nshop.terms.hot_param.q=2:3|c"))
 	m := wire.NewMAC(macKey)
@@ -106,7 +105,7 @@ func FuzzVerify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		m := wire.NewMAC(macKey)
 		if err := m.Verify(packet); err == nil {
-			// Only what the reference signs in the same way is verified.
+			// Only packets that the reference signs in the same way are verified.
 			meta, lines, _ := bytes.Cut(packet, []byte{'\n'})
 			lines = bytes.TrimSuffix(lines, []byte{'\n'})
 			const head = "hotparam.meta:1|c|#v:1,"

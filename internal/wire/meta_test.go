@@ -24,7 +24,7 @@ func TestMetaGolden(t *testing.T) {
 	if got := string(wire.AppendMeta(nil, m)); got != want {
 		t.Errorf("the meta line is\n%q, want\n%q", got, want)
 	}
-	// Any StatsD takes it for a counter of its own.
+	// Any StatsD reads it as a counter of its own.
 	if _, err := wire.ParseLine([]byte(want)); !errors.Is(err, wire.ErrForeign) {
 		t.Errorf("as a line it is %v", err)
 	}

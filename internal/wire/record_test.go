@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What Kafka's own tests hold its murmur2 to (UtilsTest.testMurmur2).
+// The values of Kafka's own tests of murmur2 (UtilsTest.testMurmur2).
 func TestMurmur2IsKafkas(t *testing.T) {
 	for key, want := range map[string]int32{
 		"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536,

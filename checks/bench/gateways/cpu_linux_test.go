@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The processor time read of another process is what the kernel reports when it has exited.
+// The processor time read of another process is the one that the kernel reports after its exit.
 func TestProcessorTime(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")

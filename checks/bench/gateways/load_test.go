@@ -86,7 +86,7 @@ func TestLoadCountsTheWaitForAnAnswer(t *testing.T) {
 			waited++
 		}
 	}
-	if waited < 150-1 { // of the 200 that were due meanwhile, those of the first 150 ms
+	if waited < 150-1 { // 200 were due in that time; those of the first 150 ms wait
 		t.Errorf("%d requests waited; p50 is %v", waited, bench.Percentile(s.took, 50))
 	}
 }

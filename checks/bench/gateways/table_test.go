@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/internal/bench"
 )
 
-// turns makes turns of latencies and processor times, all in µs.
+// turns returns turns with these latencies and processor times, all in µs.
 func turns(all ...[5]int) (turns []Turn) {
 	for _, t := range all {
 		us := func(i int) time.Duration { return time.Duration(t[i]) * time.Microsecond }

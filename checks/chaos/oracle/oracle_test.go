@@ -11,8 +11,8 @@ const ms = time.Millisecond
 
 func bucket(rate, burst float64) Quota { return Quota{Family: "bucket", Rate: rate, Burst: burst} }
 
-// ideal is a token bucket that is asked at the given instants, with a burst and a rate
-// that may change. What is missing is never clamped.
+// ideal is a token bucket that is asked at given instants and whose burst and rate may change.
+// Its missing permits are never clamped.
 type ideal struct {
 	missing float64
 	last    time.Duration
@@ -28,8 +28,8 @@ func (b *ideal) take(now time.Duration, q Quota) bool {
 	return true
 }
 
-// A history of an ideal bucket is never accused, whatever the delays on the way to it
-// and back, and however quotas roll.
+// The history of an ideal bucket is never judged wrong, whatever the delays of requests and
+// answers and however quotas roll out.
 func TestLimitAcceptsIdealHistories(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -69,7 +69,7 @@ func TestLimitFindsTooMany(t *testing.T) {
 		name    string
 		prepare func(*Limit)
 		admit   int           // one each 10 ms
-		sent    time.Duration // how long before it is served
+		sent    time.Duration // time from sending to serving
 		want    string        // empty: no violation
 	}{
 		{"as many as the burst", func(*Limit) {}, 10, 0, ""},
@@ -106,7 +106,7 @@ func TestLimitFindsTooMany(t *testing.T) {
 	}
 }
 
-// A bucket that gives a twentieth too much is found within the horizon.
+// A bucket that grants a twentieth too much is found within the horizon.
 func TestLimitFindsDrift(t *testing.T) {
 	l := &Limit{Key: "k"}
 	l.Hold("a", bucket(10, 5), 0, 0)
@@ -185,7 +185,7 @@ func TestOffice(t *testing.T) {
 		name        string
 		ask, let    float64 // per second
 		excused     float64
-		stall       float64 // how long, in the midst
+		stall       float64 // length of a stall in the midst
 		gap         bool
 		wantFinding bool
 	}{

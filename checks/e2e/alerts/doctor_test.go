@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// askDoctor runs hotparam doctor with an operator's file on the stack. It returns what is
-// wrong by its words, in the order in which it says so.
+// askDoctor runs hotparam doctor with the operator's file of the stack. It returns the problems
+// in the order in which doctor reports them.
 func (s *alertStack) askDoctor() (problems []doctor.Finding) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
@@ -43,7 +43,7 @@ func (s *alertStack) askDoctor() (problems []doctor.Finding) {
 	return problems
 }
 
-// checksOf are the checks that found problems, each once.
+// checksOf returns the checks that found problems, each once.
 func checksOf(problems []doctor.Finding) []string {
 	var checks []string
 	for _, f := range problems {

@@ -14,14 +14,14 @@ import (
 	"github.com/hotparam/hotparam/internal/doctor"
 )
 
-// alertFault is a real fault, and the alerts that it should make fire. Others may fire with
-// them that say the same from elsewhere.
+// alertFault is a real fault and the alerts that it should make fire. Alerts in may can fire with
+// them, since they report the same fault from another place.
 type alertFault struct {
 	name         string
 	strike, mend func(*alertStack)
 	want         []string
 	may          []string
-	says         string // by doctor
+	says         string // text in doctor's output
 }
 
 var alertFaults = []alertFault{
@@ -33,7 +33,7 @@ var alertFaults = []alertFault{
 	},
 	{
 		name: "aggregator-dead", want: []string{"HotparamAggregatorDown", "HotparamNobodyPublishes"},
-		// Nobody listens at its port, and what it last knew of instances ends one by one.
+		// No one listens at its port, and the instances that it knew of expire one by one.
 		may:    []string{"HotparamCountsDropped", "HotparamInstancesUnheard"},
 		strike: func(s *alertStack) { s.aggregator.Kill() },
 		mend:   (*alertStack).restartAggregator,
@@ -42,7 +42,7 @@ var alertFaults = []alertFault{
 	{
 		name: "packets-lost", want: []string{"HotparamPacketsLost"},
 		strike: func(s *alertStack) { s.relay.lose.Store(30) },
-		// As with a larger buffer of its socket, it begins to count what is lost anew.
+		// A restart resets its count of lost packets, as a larger socket buffer would require.
 		mend: func(s *alertStack) { s.relay.lose.Store(0); s.restartAggregator() },
 		says: "were lost",
 	},
@@ -84,12 +84,12 @@ var alertFaults = []alertFault{
 	},
 }
 
-// alertPatience bounds how long an alert may take. In the file it is minutes, by intent; here
-// the longest part is that an aggregator's last word in Redis holds for ten seconds.
+// alertPatience bounds how long an alert may take to fire. The rules use minutes; here the
+// slowest part is the aggregator's last state, which stays in Redis for ten seconds.
 const alertPatience = 40 * time.Second
 
-// watchedFault is a fault, the stack that it happens to, and where the runbook says that it
-// shows.
+// watchedFault is a fault, the stack that it strikes, and the panels that the runbook names for
+// it.
 type watchedFault struct {
 	alertFault
 	stack    *alertStack
@@ -98,7 +98,8 @@ type watchedFault struct {
 	server   *real.PrometheusServer
 }
 
-// notYet returns what has yet to show of the fault, or what still shows of it.
+// notYet returns the signs that the fault still lacks or, with shown false, those that it still
+// has.
 func (f *watchedFault) notYet(shown bool, firing []string) (missing []string) {
 	colour := "green"
 	if shown {
@@ -141,7 +142,8 @@ func (f *watchedFault) notYet(shown bool, firing []string) (missing []string) {
 	return missing
 }
 
-// awaitFaults waits until all faults show, or show no more. It calls see with what fires.
+// awaitFaults waits until every fault shows, or no longer shows. It calls see with the firing
+// alerts.
 func awaitFaults(t *testing.T, server *real.PrometheusServer, faults []*watchedFault, shown bool, see func(f *watchedFault, firing []string)) {
 	t.Helper()
 	began, rest, patience := time.Now(), slices.Clone(faults), alertPatience
@@ -173,10 +175,10 @@ func awaitFaults(t *testing.T, server *real.PrometheusServer, faults []*watchedF
 	}
 }
 
-// During real faults of real stacks their alerts fire on a real Prometheus, and no others; the
-// panels that the runbook names for them are red; and hotparam doctor names them and no others,
-// and how to mend them. Before the faults, and when they are mended, nothing fires, the panels
-// are green, and doctor's exit code is 0. All happen at once, each to a stack of its own.
+// During real faults of real stacks their alerts fire on a real Prometheus, and no others. The
+// panels that the runbook names for them are red. hotparam doctor names the faults, no others,
+// and how to mend them. Before the faults and after they are mended, nothing fires, the panels
+// are green, and doctor's exit code is 0. All faults happen at once, each to a stack of its own.
 func TestFaultsShow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute, and processes: left out with -short")
@@ -236,7 +238,7 @@ func awaitScrapes(t *testing.T, server *real.PrometheusServer, targets int) {
 	}
 }
 
-// hurried is the file of rules with its durations shortened, and otherwise as it is.
+// hurried returns the path of a copy of the alert rules with shortened durations.
 func hurried(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../deploy/prometheus/alerts.yml")
@@ -248,8 +250,8 @@ func hurried(t *testing.T) string {
 	return strings.ReplaceAll(s, "[1h]", "[1m]")
 }
 
-// alertsByStack are the names of the alerts in any of the states, by the stack that their job
-// is of.
+// alertsByStack returns the names of the alerts in any of the states, grouped by the stack of
+// their job.
 func alertsByStack(server *real.PrometheusServer, states ...string) map[string][]string {
 	names := make(map[string][]string)
 	for _, alert := range server.Alerts() {

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/checks/real"
 )
 
-// panel is one of the dashboard that is a number with a colour.
+// panel is a panel of the dashboard that shows a number with a colour.
 type panel struct {
 	Title   string
 	Targets []struct{ Expr string }
@@ -46,7 +46,7 @@ func readPanels(t *testing.T) map[string]panel {
 	return panels
 }
 
-// colour is the colour that the panel has for a stack now, or "no data".
+// colour returns the panel's colour for a stack now, or "no data".
 func (p panel) colour(server *real.PrometheusServer, s *alertStack) string {
 	expression := strings.NewReplacer("$aggregator", s.name+"/aggregator", "$application", s.job(), "$__rate_interval", "3s", "[1h]", "[1m]").Replace(p.Targets[0].Expr)
 	values := server.Values(expression)
@@ -62,11 +62,11 @@ func (p panel) colour(server *real.PrometheusServer, s *alertStack) string {
 	return colour
 }
 
-// section is what a section of the runbook says of where its fault shows.
+// section holds the places in which a fault shows, as named by a section of the runbook.
 type section struct {
 	name   string
 	panels []string
-	check  string // of doctor
+	check  string // doctor's check
 }
 
 var (

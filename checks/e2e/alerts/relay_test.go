@@ -15,7 +15,7 @@ import (
 // countRelay forwards packets of counts from instances to an aggregator.
 type countRelay struct {
 	*testenv.UDPRelay
-	lose   atomic.Int64 // of 100 packets
+	lose   atomic.Int64 // packets lost of 100
 	offset atomic.Int64 // added to the clock of one instance, in nanoseconds
 }
 
@@ -35,8 +35,8 @@ func newCountRelay(t *testing.T, target, slow string) *countRelay {
 	return r
 }
 
-// timeRelay forwards connections to a Redis. To who uses it their own clock is off, as Redis's
-// time is shifted.
+// timeRelay forwards connections to a Redis and shifts its time, so that its clients see their
+// own clock as off.
 type timeRelay struct {
 	*testenv.Relay
 	offset atomic.Int64 // added to Redis's clock, in seconds
@@ -49,8 +49,8 @@ func newTimeRelay(t *testing.T, target string) *timeRelay {
 	return r
 }
 
-// redisSeconds is a Unix time in seconds as Redis says it. No other text of ten digits is near
-// the present time.
+// redisSeconds matches a Unix time in seconds in an answer of Redis. No other text of ten digits
+// is near the present time.
 var redisSeconds = regexp.MustCompile(`\$10\r\n\d{10}\r\n`)
 
 func (r *timeRelay) shift(answer []byte) []byte {

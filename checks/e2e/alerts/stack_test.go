@@ -26,26 +26,26 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// alertStack is what one fault is tried on: a Redis, an aggregator and two instances under a
-// light load. Counts go through a relay that can lose packets. The relays of counts and of
-// Redis can have the second instance's clock be off.
+// alertStack is the deployment that one fault strikes: a Redis, an aggregator and two instances
+// under a light load. Counts pass through a relay that can lose packets. The relays of counts and
+// of Redis can shift the second instance's clock.
 type alertStack struct {
 	t          *testing.T
 	name       string
 	redis      *testenv.RedisServer
 	aggregator *testenv.Process
-	http       string // of the aggregator
+	http       string // the aggregator's address
 	statsd     string
 	relay      *countRelay
 	clock      *timeRelay // between Redis and the second instance
-	// files are the same thrice: the aggregator's and the first instance's, the second
-	// instance's, and an operator's.
+	// files holds three copies of the configuration: one for the aggregator and the first
+	// instance, one for the second instance, one for the operator.
 	files   [3]string
 	metrics [2]string // addresses
 	flood   *flood
 }
 
-// alertRules have such a threshold that the load of a stack makes nothing hot.
+// alertRules have a threshold so high that a stack's load makes nothing hot.
 const alertRules = `rules: [{id: search, match: {route: GET /search}, by: [q], hot: 30/10s, limit: 50/s}]`
 
 // newAlertStack starts a stack.
@@ -132,7 +132,7 @@ func (s *alertStack) startInstance(file, name string, more ...hotparam.Option) (
 // stopped.
 type flood struct{ stop func() }
 
-// startFlood has n counts of each of several values sent, over and over.
+// startFlood repeatedly sends n counts of each of several values.
 func (s *alertStack) startFlood(values, n int) {
 	s.t.Helper()
 	conn, err := net.Dial("udp", s.statsd)
@@ -171,10 +171,10 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// job is the job of the stack's instances in Prometheus.
+// job returns the name of the Prometheus job of the stack's instances.
 func (s *alertStack) job() string { return s.name + "/shop" }
 
-// scrape is the stack's part of scrape_configs.
+// scrape returns the stack's entry of scrape_configs.
 func (s *alertStack) scrape() string {
 	return fmt.Sprintf("  - {job_name: %s/aggregator, static_configs: [{targets: [%q]}]}\n  - {job_name: %s, static_configs: [{targets: [%q, %q]}]}\n",
 		s.name, s.http, s.job(), s.metrics[0], s.metrics[1])

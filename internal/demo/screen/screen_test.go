@@ -31,7 +31,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// base is when the snapshots of tests are taken.
+// base is the time of the tests' snapshots.
 var base = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func demoKey(cik int, rate float64, since time.Duration) demo.Key {
@@ -98,7 +98,7 @@ dropped: late 2, lost_packets 1,000
 	}
 }
 
-// testView has n hot keys, and one that has just cooled.
+// testView returns a view of n hot keys, and one that has just cooled.
 func testView(n int) view {
 	v := view{
 		transport: "Kafka (embedded) at 127.0.0.1:9092, topic hotparam.counters, 4 partitions",
@@ -120,8 +120,8 @@ func testView(n int) view {
 	return v
 }
 
-// TestViewFits: at any size, no line is wider and there are no more lines than
-// the terminal has, and the last one tells how to leave.
+// At any size, the view has no more and no wider lines than the terminal, and the last one shows
+// how to leave.
 func TestViewFits(t *testing.T) {
 	for _, keys := range []int{0, 1, 25} {
 		v := testView(keys)
@@ -170,7 +170,7 @@ func TestViewShows(t *testing.T) {
 	}
 }
 
-// TestViewCooled: a key that cooled is shown for a while, unless it is back.
+// A key that cooled is shown for a while, unless it is hot again.
 func TestViewCooled(t *testing.T) {
 	v := testView(0)
 	at := func(after time.Duration, hot ...demo.Key) int {
@@ -191,7 +191,7 @@ func TestViewCooled(t *testing.T) {
 	}
 }
 
-// TestViewTries: the command does not change under the hand that copies it.
+// A command does not change while the user copies it.
 func TestViewTries(t *testing.T) {
 	v := testView(3)
 	first := v.tried.Text
@@ -240,7 +240,7 @@ func TestModelKeys(t *testing.T) {
 	}
 }
 
-// crowds counts what the key f does.
+// crowds counts what the key f starts and stops.
 type crowds struct{ started, stopped int }
 
 func (c *crowds) StartCrowd(time.Duration) { c.started++ }
@@ -285,7 +285,7 @@ func TestViewLatency(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	if v = testView(3); !strings.Contains(v.render(102, 30), "with limits") { // nothing is known yet
+	if v = testView(3); !strings.Contains(v.render(102, 30), "with limits") { // no latencies are known yet
 		t.Error("no latencies")
 	}
 }

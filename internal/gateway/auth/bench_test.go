@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway"
 )
 
-// BenchmarkDoor is a subrequest over a connection that is kept, with the client's part of it.
+// BenchmarkDoor measures a subrequest over a kept connection, including the client's part of it.
 func BenchmarkDoor(b *testing.B) {
 	f := open(b, `  - {id: search, match: {route: "GET /search"}, by: [q], hot: 1000000/s, limit: {rate: 1/s}}`+"\n", gateway.DoorConfig{})
 	conn, err := net.Dial("tcp", f.Addr)

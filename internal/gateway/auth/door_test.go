@@ -12,8 +12,7 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 )
 
-// Requests that a gateway asks about make the keys, and get the answers, that they would have
-// with the Go middleware.
+// Requests have the same keys and answers through a gateway as with the Go middleware.
 func TestSameKeys(t *testing.T) {
 	for s := Forwarded; s <= Nginx; s++ {
 		t.Run(s.String(), func(t *testing.T) {
@@ -41,8 +40,8 @@ func TestSameKeys(t *testing.T) {
 	}
 }
 
-// asGateway asks about a request as a gateway of the scheme does, and answers its client as
-// the gateway does.
+// asGateway sends a request to the door as a gateway of the scheme does, and returns the answer
+// that the gateway gives its client.
 func (f *fixture) asGateway(s Scheme, r *gatewaytest.Request) gatewaytest.Answer {
 	var header []string
 	for name, values := range r.Header {
@@ -98,8 +97,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A rule may answer with a success in place of the application. A gateway would take it for
-// "let it pass".
+// A rule may answer with a success in place of the application. A gateway would read that as "let
+// it pass".
 func TestServedAnswers(t *testing.T) {
 	t.Parallel()
 	f := open(t, `
@@ -121,7 +120,7 @@ func TestServedAnswers(t *testing.T) {
 		if status, body := second(s, "/ok"); status != http.StatusTooManyRequests || strings.Contains(body, "cache") {
 			t.Errorf("%s: an answer that is a success: %d %q, want the default refusal", s, status, body)
 		}
-		// nginx cannot choose the type of a body, and Envoy takes a 503 for an error.
+		// nginx cannot choose the type of a body, and Envoy treats a 503 as an error.
 		if status, body := second(s, "/away"); (s != Nginx && s != Envoy) != (status == http.StatusServiceUnavailable && body == "sold out") {
 			t.Errorf("%s: an answer that is none: %d %q", s, status, body)
 		}
@@ -137,7 +136,7 @@ func TestServedAnswers(t *testing.T) {
 	}
 }
 
-// Only the headers of its scheme count at an endpoint.
+// An endpoint uses only the headers of its scheme.
 func TestSpoofedHeaders(t *testing.T) {
 	t.Parallel()
 	f := open(t, oneEach, gateway.DoorConfig{})
@@ -165,7 +164,7 @@ func TestSpoofedHeaders(t *testing.T) {
 		if refused != 2 {
 			t.Errorf("%s: %d of 3 requests with spoofed headers were refused, want 2", s, refused)
 		}
-		// A gateway that adds the headers of its scheme, in place of replacing the client's.
+		// Some gateways add the headers of their scheme and keep the client's.
 		for i, header := range own[s] {
 			name, value, _ := strings.Cut(header, ": ")
 			var host []string // which ask does not send
@@ -187,8 +186,8 @@ func TestSpoofedHeaders(t *testing.T) {
 	}
 }
 
-// What a gateway does not send is not looked for elsewhere: the request passes, and that is
-// told.
+// A header that a gateway does not send is not replaced by another: the request passes, and its
+// answer says so.
 func TestMissingHeaders(t *testing.T) {
 	t.Parallel()
 	f := open(t, oneEach, gateway.DoorConfig{})
@@ -206,7 +205,7 @@ func TestMissingHeaders(t *testing.T) {
 	if n := strings.Count(f.Log.String(), "does not send a required header"); n != 1 || !strings.Contains(f.Log.String(), "X-Forwarded-Method") {
 		t.Errorf("%d lines in the log, want one:\n%s", n, f.Log)
 	}
-	// Without the method that of the question counts, which for these is GET.
+	// Without a method header, the method of the subrequest counts, which is GET here.
 	f.send("GET /original", "X-Original-URI: /search?q=2")
 	if r := f.send("GET /original", "X-Original-URI: /search?q=2"); r.status != http.StatusTooManyRequests {
 		t.Errorf("a question without a method: %+v", r)
@@ -221,7 +220,7 @@ func TestEndpoints(t *testing.T) {
 			t.Errorf("%s: %+v, want 404", path, r)
 		}
 	}
-	// A client's path leads nowhere else.
+	// A client's path reaches no other endpoint.
 	for i, path := range []string{"/ask/envoy/../../auth", "/ask/envoy?/../auth", "/ask/envoy?/search?q=%zz&x=/%zz", "/ask/envoy//../auth", "/ask/envoy/search?q=x"} {
 		if r := f.send("GET "+path, "X-Forwarded-Method: GET", "X-Forwarded-Uri: /search?q="+strconv.Itoa(i)); r.status != http.StatusOK {
 			t.Errorf("%s: %+v", path, r)
@@ -245,8 +244,8 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// The address is that which the gateway saw itself. What was in X-Forwarded-For before it is
-// believed as the file's client says.
+// The address is the client's as seen by the gateway. Earlier addresses in X-Forwarded-For are
+// believed as the file's client setting says.
 func TestClientAddress(t *testing.T) {
 	t.Parallel()
 	f := open(t, `

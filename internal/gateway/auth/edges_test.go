@@ -57,7 +57,7 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// A Unix socket is reached only by who may open it, whatever networks are allowed.
+// A Unix socket can be used by whoever may open it, whatever networks are allowed.
 func TestUnixSocket(t *testing.T) {
 	t.Parallel()
 	d := gatewaytest.Open(t, oneEach).Decider(t, gateway.Config{})
@@ -98,7 +98,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// Permits are given back at once: no gateway says when its request ends.
+// Permits are returned at once: no gateway reports the end of its request.
 func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	f := open(t, `
@@ -114,7 +114,7 @@ func TestConcurrency(t *testing.T) {
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	f := open(t, oneEach, gateway.DoorConfig{MaxConnections: 64})
-	// As long as nginx or Envoy lets a client's be.
+	// As long as nginx or Envoy allows a client's path to be.
 	long := strings.Repeat("a", 60<<10)
 	for s := Forwarded; s <= Nginx; s++ {
 		if r := f.ask(s, "GET", "/search?q="+s.String()+long, ""); r.status != s.success() {
@@ -124,7 +124,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: a second request with a target of 60 KiB passes", s)
 		}
 	}
-	// More is refused, never let pass undecided.
+	// Longer ones are refused, never passed undecided.
 	conn, err := net.Dial("tcp", f.Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestBounds(t *testing.T) {
 	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a target of 1 MiB: %s, want 431", response.Status)
 	}
-	// Connections that say nothing give way.
+	// Silent connections are closed to make room.
 	var idle []net.Conn
 	for range 200 {
 		c, err := net.Dial("tcp", f.Addr)

@@ -19,18 +19,19 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// realGateways are the gateways that are started by deploy/gateways.
+// realGateways are the gateways that are started with the files of deploy/gateways.
 var realGateways = map[string]struct {
 	start func(tb testing.TB, values map[string]string) *real.Gateway
-	// timeout is how the configuration has the time after which requests pass.
+	// timeout is the spelling, in the configuration, of the time after which requests pass.
 	timeout string
-	// without are requests of the suite that do not come to hotparam as they were sent.
+	// without names the requests of the suite that the gateway does not pass to hotparam
+	// unchanged.
 	without []string
-	// headers reports whether clients see the headers of the limit when they pass.
+	// headers reports whether clients see the headers of the limit on requests that pass.
 	headers bool
 	// cleans reports whether the gateway cleans paths itself.
 	cleans bool
-	// failsClosed reports whether requests do not pass while hotparam is away.
+	// failsClosed reports whether requests are refused while hotparam is unavailable.
 	failsClosed bool
 }{
 	"nginx": {start: startNginx, timeout: "50ms", headers: true, without: []string{ // nginx refuses these itself
@@ -81,15 +82,15 @@ const (
 	door0        = "127.0.0.1:9132"
 )
 
-// application is what stands behind a gateway.
+// application is the application behind a gateway.
 type application struct {
 	addr   string
 	served atomic.Int64
 	close  func()
 }
 
-// startApplication starts one that answers with the target that it got, and with a 403 of its
-// own at /forbidden, and a 500 at /broken.
+// startApplication starts an application that answers with the target that it received. It
+// answers with a 403 of its own at /forbidden, and a 500 at /broken.
 func startApplication(tb testing.TB) *application {
 	tb.Helper()
 	l := gatewaytest.Listen(tb, "127.0.0.1:0")
@@ -114,7 +115,7 @@ func startApplication(tb testing.TB) *application {
 	return a
 }
 
-// setup is a gateway between clients and an application, which asks a door.
+// setup is a gateway between clients and an application. The gateway asks a door.
 type setup struct {
 	*fixture
 	app         *application
@@ -122,8 +123,8 @@ type setup struct {
 	connections *countedListener // of the door
 }
 
-// setUp starts them. With patient set the gateway does not let a request pass because the
-// machine is slow.
+// setUp starts a gateway and its application. With patient set, the gateway does not let a
+// request pass because the machine is slow.
 func setUp(t testing.TB, name string, d *gateway.Decider, patient bool) *setup {
 	t.Helper()
 	s := &setup{app: startApplication(t)}
@@ -164,8 +165,8 @@ func forEach(t *testing.T, run func(t *testing.T, name string)) {
 	}
 }
 
-// What a real gateway passes on makes the keys, and its clients get the answers, that they
-// would have with the Go middleware.
+// Through a real gateway, requests have the keys, and clients get the answers, that they would
+// have with the Go middleware.
 func TestRealSameKeys(t *testing.T) {
 	forEach(t, func(t *testing.T, name string) {
 		gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
@@ -195,7 +196,7 @@ func (s *setup) asClient(_ testing.TB, r *gatewaytest.Request) gatewaytest.Answe
 	return gatewaytest.Answer{Status: got.status, Header: got.header, Body: got.body}
 }
 
-// A gateway hands a refusal on as it is, and nothing of it when a request passes.
+// A gateway passes a refusal to the client unchanged, and adds nothing to a request that passes.
 func TestRealAnswers(t *testing.T) {
 	forEach(t, func(t *testing.T, name string) {
 		s := setUpRules(t, name, `
@@ -234,13 +235,14 @@ func TestRealAnswers(t *testing.T) {
 		if got := s.app.served.Load() - served; got != 1 {
 			t.Errorf("the application has served %d POSTs, want 1", got)
 		}
-		// What a client asks of its connection to the gateway is no matter between these two.
+		// A client's headers about its connection to the gateway do not affect the one between
+		// gateway and door.
 		for i, header := range [][]string{{"Connection: Upgrade", "Upgrade: websocket"}, {"TE: trailers"}, {"Expect: 100-continue", "Content-Length: 0"}} {
 			if r := s.get(fmt.Sprintf("GET /search?q=connection%d", i), header...); r.status != http.StatusOK && r.status != http.StatusContinue && (name != "envoy" || i > 0) { // Envoy has no upgrades by default
 				t.Errorf("%q: %+v", header, r)
 			}
 		}
-		// A connection for each request would cost more than the question.
+		// A connection for each request would cost more than the request to the door.
 		for n := range 50 {
 			s.get(fmt.Sprintf("GET /search?q=%d", n))
 		}
@@ -265,7 +267,7 @@ func (s *setup) post(target, body string) reply {
 	return reply{response.StatusCode, response.Header, string(got)}
 }
 
-// testSpoofedHeaders checks that no header of a client changes what is decided on.
+// testSpoofedHeaders checks that no header of a client changes the decision.
 func (s *setup) testSpoofedHeaders() {
 	spoofed := []string{
 		"X-Forwarded-Method: POST", "X-Forwarded-Uri: /nothing", "X-Forwarded-For: 198.51.100.1", "X-Forwarded-Host: other",
@@ -290,8 +292,9 @@ func (s *setup) testSpoofedHeaders() {
 	}
 }
 
-// While hotparam is away, hangs or fails, requests pass within the configured time; when it is
-// back, it decides again. An application that is away is not taken for hotparam.
+// While hotparam is unavailable, hangs or fails, requests pass within the configured time. When
+// it is back, it decides again. If the application is unavailable instead, clients get an error:
+// a gateway does not treat that as an outage of hotparam.
 func TestRealFailOpen(t *testing.T) {
 	forEach(t, func(t *testing.T, name string) {
 		if realGateways[name].failsClosed {
@@ -317,7 +320,7 @@ func TestRealFailOpen(t *testing.T) {
 				if r := s.get("GET /search?q=1"); r.status != http.StatusOK || r.body != "GET /search?q=1 " {
 					t.Errorf("%s, request %d: %+v", when, n, r)
 				}
-				// 50 ms are configured; the rest is for a machine that does much else.
+				// 50 ms are configured. The rest allows for a busy machine.
 				if took := time.Since(start); took > 2*time.Second {
 					t.Errorf("%s, request %d: took %v", when, n, took)
 				}
@@ -338,7 +341,7 @@ func TestRealFailOpen(t *testing.T) {
 		failing := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "broken", http.StatusInternalServerError)
 		})}
-		if name != "caddy" { // Caddy hands on what it is answered, whatever that is
+		if name != "caddy" { // Caddy passes any answer on to its client
 			done := make(chan struct{})
 			l := listen()
 			go func() { defer close(done); _ = failing.Serve(l) }()

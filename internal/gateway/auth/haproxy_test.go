@@ -26,7 +26,7 @@ func startLua(t testing.TB, auth string) *real.HAProxy {
 		"APP="+strings.TrimPrefix(app.URL, "http://"), "HOTPARAM_AUTH="+auth, "HOTPARAM_TIMEOUT_MS=5000")
 }
 
-// HAProxy's Lua makes the keys, and gives the answers, of the Go middleware.
+// HAProxy's Lua has the keys and the answers of the Go middleware.
 func TestSameKeysThroughHAProxyLua(t *testing.T) {
 	t.Parallel()
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
-// fixture is a door that is served.
+// fixture is a served door.
 type fixture struct {
 	*gatewaytest.Fixture
 	t    testing.TB
@@ -53,14 +53,14 @@ func serveFixture(t testing.TB, l net.Listener, around *gatewaytest.Fixture, c g
 	return &fixture{around, t, door}
 }
 
-// reply is what a gateway gets.
+// reply is the answer that a gateway gets.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// send sends a request, which is written as it stands: "GET /forwarded", and a header a line.
+// send sends a request with the given lines: "GET /forwarded", and one line for each header.
 func (f *fixture) send(line string, header ...string) reply {
 	f.t.Helper()
 	conn, err := net.Dial("tcp", f.Addr)
@@ -94,7 +94,7 @@ func exchange(t testing.TB, conn net.Conn, line string, header ...string) reply 
 	return reply{response.StatusCode, response.Header, string(body)}
 }
 
-// ask asks by a scheme's default endpoint, as its gateway does.
+// ask asks at a scheme's default endpoint, as its gateway does.
 func (f *fixture) ask(s Scheme, method, target, addr string, header ...string) reply {
 	f.t.Helper()
 	switch s {

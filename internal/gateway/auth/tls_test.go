@@ -19,7 +19,7 @@ import (
 
 const testToken = "0123456789abcdef0123456789abcdef"
 
-// A door with authorities for clients and a token answers who has both.
+// A door with authorities for clients and a token answers clients that have both.
 func TestMutualTLS(t *testing.T) {
 	t.Parallel()
 	testenv.MutualTLS(t, func(_ testing.TB, server *tls.Config) testenv.SecureDoor {
@@ -48,8 +48,8 @@ func TestMutualTLS(t *testing.T) {
 	})
 }
 
-// across is how the page of a gateway says what to change for a hotparam on another machine: the
-// text of its configuration that the block of the section "Across machines" replaces.
+// across holds, for each gateway, the change that its page prescribes for a hotparam on another
+// machine: the text that the block of the section "Across machines" replaces.
 var across = map[string]struct {
 	page, replaces string
 	hasToken       bool
@@ -60,7 +60,7 @@ var across = map[string]struct {
 	"envoy":   {page: "envoy-extauthz.md", replaces: "    - name: hotparam\n"},
 }
 
-// Real gateways show their certificates, and check the door's, by what their pages say.
+// Real gateways present their certificates and check the door's, configured as on their pages.
 func TestRealMutualTLS(t *testing.T) {
 	for name, how := range across {
 		t.Run(name, func(t *testing.T) {

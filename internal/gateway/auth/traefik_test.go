@@ -17,8 +17,8 @@ const traefikRules = `
   - {id: q, match: {route: "/search"}, by: [q], limit: {rate: 1/1h, burst: 1}}
 `
 
-// Traefik's middleware lets no request pass while hotparam is away, as its page says first. It
-// asks again as soon as hotparam is back.
+// Traefik's middleware lets no request pass while hotparam is unavailable, as its page says
+// first. It asks again as soon as hotparam is back.
 func TestTraefikFailsClosed(t *testing.T) {
 	t.Parallel()
 	d := gatewaytest.Open(t, traefikRules).Decider(t, gateway.Config{})
@@ -33,8 +33,9 @@ func TestTraefikFailsClosed(t *testing.T) {
 	s.expect("the application is away", "/search?q=4", http.StatusBadGateway)
 }
 
-// With failover.yaml requests pass while hotparam is away or hangs, but for the first second,
-// and are decided on again when it is back. What the application answers is no sign of that.
+// With failover.yaml requests pass while hotparam is unavailable or hangs, except for the first
+// second, and are decided on again when it is back. Answers of the application do not count as
+// signs of an outage.
 func TestTraefikFailover(t *testing.T) {
 	t.Parallel()
 	d := gatewaytest.Open(t, traefikRules).Decider(t, gateway.Config{})
@@ -79,7 +80,7 @@ func serveHealth(t *testing.T, l net.Listener) (stop func()) {
 	return stop
 }
 
-// expect sends requests for a target, which have to get these statuses.
+// expect sends requests for a target and checks their statuses.
 func (s *setup) expect(when, target string, statuses ...int) {
 	s.t.Helper()
 	for n, want := range statuses {

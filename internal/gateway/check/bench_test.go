@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 )
 
-// BenchmarkDoor is a question over a connection that is kept, with the client's part of it.
+// BenchmarkDoor measures a check over a kept connection, including the client's part of it.
 func BenchmarkDoor(b *testing.B) {
 	f := serve(b, gatewaytest.New(b, `  - {id: search, match: {route: "GET /search"}, by: [q], hot: 1000000/s, limit: {rate: 1/s}}`+"\n", gateway.Config{}), gateway.DoorConfig{})
 	b.ReportAllocs()

@@ -18,7 +18,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// The clients in examples/clients are refused as the rules say, and pass while the guard is away.
+// The clients in examples/clients are refused as the rules say, and pass while the guard is
+// unavailable.
 func TestClients(t *testing.T) {
 	nowhere := fmt.Sprintf("http://127.0.0.1:%d", testenv.FreePort(t))
 	for name, client := range map[string]func(t *testing.T) []string{

@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 )
 
-// A request that a program asks about makes the keys that it makes in the Go middleware.
+// A request that a program checks has the keys that it has in the Go middleware.
 func TestSameKeys(t *testing.T) {
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
 		f := serve(tb, gatewaytest.NewOf(tb, d), gateway.DoorConfig{})
@@ -62,7 +62,7 @@ func TestDecisions(t *testing.T) {
 	if got := f.check(`{"method": "GET", "uri": "/me"}`); !got.Allowed || got.Rule != "" {
 		t.Errorf("a request without a user: %+v", got)
 	}
-	// Nobody waits in the door: the program does.
+	// The door never delays an answer: the program waits.
 	f.check(`{"method": "GET", "uri": "/spaced"}`)
 	if got := f.check(`{"method": "GET", "uri": "/spaced"}`); got.Allowed {
 		t.Errorf("a wait of a minute does not fit in a second: %+v", got)
@@ -72,7 +72,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// A misspelt field is named, with the one that was probably meant.
+// A misspelt field is named in the error, with the most similar real one.
 func TestMisspeltField(t *testing.T) {
 	f := open(t, gateway.DoorConfig{})
 	response, text := f.post("/v1/check", `{"method": "GET", "url": "/search?q=a"}`)
@@ -81,7 +81,7 @@ func TestMisspeltField(t *testing.T) {
 	}
 }
 
-// What a batch asks is decided one by one.
+// The requests of a batch are decided one by one.
 func TestBatch(t *testing.T) {
 	f := open(t, gateway.DoorConfig{})
 	response, text := f.post("/v1/check/batch", `{"checks": [
@@ -134,7 +134,7 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// A request is refused whose ticket finds no place, as nobody would be charged its cost.
+// A request whose ticket finds no place is refused, as its cost could not be charged to anyone.
 func TestTicketsFull(t *testing.T) {
 	around := gatewaytest.New(t, testRules, gateway.Config{})
 	around.Tickets = gateway.NewTickets(gateway.TicketsConfig{Max: 1})
@@ -199,7 +199,8 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// A page of another site can send only a few types without asking, and none is taken.
+// A page of another site can send only a few content types without permission, and none of them
+// is accepted.
 func TestOtherTypes(t *testing.T) {
 	f := open(t, gateway.DoorConfig{})
 	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", ""} {
@@ -233,8 +234,8 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// The document says what the door does: requests that it refuses are refused, and what the door
-// answers is as it says.
+// The door behaves as documented: the requests that the document forbids are refused, and the
+// answers are as described.
 func TestOpenAPI(t *testing.T) {
 	f := open(t, gateway.DoorConfig{})
 	response, err := f.client.Get(f.base + "/v1/openapi.json")
@@ -291,7 +292,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// A program that waits by itself is told how long.
+// A program that waits on its own gets the length of its wait.
 func TestDelay(t *testing.T) {
 	f := serve(t, gatewaytest.New(t, gatewaytest.Rules(`{id: paced, match: {route: "GET /"}, limit: {rate: 10/s, burst: 1, on_limit: wait, wait: 10s}}`), gateway.Config{}), gateway.DoorConfig{})
 	f.check(`{"method": "GET", "uri": "/"}`)

@@ -25,7 +25,7 @@ const testRules = `
   - {id: spaced, match: {route: "GET /spaced"}, limit: {rate: 1/1m, burst: 1, on_limit: wait, wait: 2m}}
 `
 
-// fixture is a door that is served, with a client of it.
+// fixture is a served door with a client.
 type fixture struct {
 	*gatewaytest.Fixture
 	t      testing.TB
@@ -76,7 +76,7 @@ func (f *fixture) post(path, body string) (*http.Response, []byte) {
 	return response, text
 }
 
-// check asks one question.
+// check sends one check.
 func (f *fixture) check(body string) (out result) {
 	f.t.Helper()
 	response, text := f.post("/v1/check", body)
@@ -86,7 +86,7 @@ func (f *fixture) check(body string) (out result) {
 	return out
 }
 
-// status posts and returns the status.
+// status posts a body and returns the status.
 func (f *fixture) status(path, body string) int {
 	f.t.Helper()
 	response, text := f.post(path, body)

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// A door with authorities for clients and a token answers who has both.
+// A door with authorities for clients and a token answers clients that have both.
 func TestMutualTLS(t *testing.T) {
 	t.Parallel()
 	testenv.MutualTLS(t, func(_ testing.TB, server *tls.Config) testenv.SecureDoor {

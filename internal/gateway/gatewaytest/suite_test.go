@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
-// direct asks the decider itself.
+// direct returns a door that calls the decider itself.
 func direct(d *gateway.Decider) Door {
 	return Door{Ask: func(tb testing.TB, r *Request) Answer {
 		header := r.Header.Clone()

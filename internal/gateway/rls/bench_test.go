@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 )
 
-// BenchmarkDoor is a call, without gRPC.
+// BenchmarkDoor measures a call, without gRPC.
 func BenchmarkDoor(b *testing.B) {
 	around := gatewaytest.New(b, gatewaytest.Rules(`{id: search, match: {route: "GET /search"}, by: [q], hot: 1000000/s, limit: {rate: 1/s}}`), gateway.Config{})
 	door, err := New(gateway.DoorConfig{Decider: around.Decider, Tickets: around.Tickets})

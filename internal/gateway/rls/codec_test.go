@@ -17,7 +17,7 @@ func seeds() []*ratelimit.RateLimitRequest {
 	}
 }
 
-// What package proto reads, the codec's own reader reads in the same way.
+// The codec's own reader reads a message as package proto does.
 func FuzzReadRequest(f *testing.F) {
 	for _, seed := range seeds() {
 		b, err := proto.Marshal(seed)
@@ -45,7 +45,7 @@ func FuzzReadRequest(f *testing.F) {
 	})
 }
 
-// plain drops the fields that the reader does not know.
+// plain removes the fields that the reader does not know.
 func plain(r *ratelimit.RateLimitRequest) *ratelimit.RateLimitRequest {
 	r.ProtoReflect().SetUnknown(nil)
 	for _, d := range r.GetDescriptors() {
@@ -75,7 +75,7 @@ func TestReadRequest(t *testing.T) {
 	}
 }
 
-// A header of a client that is not UTF-8 evades nothing.
+// A header that is not UTF-8 evades no limit.
 func TestTextsThatAreNotUTF8(t *testing.T) {
 	f := open(t, []string{`{id: key, match: {route: "GET /"}, by: ["header:x-api-key"], limit: {rate: 1/1h, burst: 1}}`})
 	for i, want := range []bool{true, false} {

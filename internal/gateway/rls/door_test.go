@@ -23,8 +23,8 @@ import (
 
 const searchRule = `{id: search, match: {route: "GET /search"}, by: [q], limit: {rate: 2/1h, burst: 2}}`
 
-// A request is limited by the keys that it would have in a Go program, and a refusal is
-// answered in full.
+// A request is limited by the keys that it would have in a Go program, and a refusal is answered
+// in full.
 func TestRequests(t *testing.T) {
 	f := open(t, []string{searchRule})
 	first := f.ask(Domain, request("/search?q=phone"))
@@ -61,7 +61,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What is no query: headers, the caller's address, what the gateway knows.
+// Entries other than the query: headers, the caller's address, the gateway's metadata.
 func TestEntriesOfARequest(t *testing.T) {
 	f := open(t, []string{
 		`{id: key, match: {route: "GET /key"}, by: ["header:x-api-key"], limit: {rate: 1/1h, burst: 1}}`,
@@ -83,7 +83,7 @@ func TestEntriesOfARequest(t *testing.T) {
 	}
 }
 
-// A client of gRPC gets a plain sentence, which Envoy sends as grpc-message.
+// A gRPC client gets a plain sentence, which Envoy sends as grpc-message.
 func TestGRPCGetsASentence(t *testing.T) {
 	f := open(t, []string{`{id: find, match: {route: "POST /shop.Search/Find"}, by: ["header:x-tenant"], limit: {rate: 1/1m, burst: 1}}`})
 	call := descriptor("method=POST", "path=/shop.Search/Find", "header:content-type=application/grpc+proto", "header:x-tenant=a")
@@ -143,7 +143,7 @@ func TestHits(t *testing.T) {
 	}
 }
 
-// The end of a request releases its permit and charges its cost, and is never a request.
+// The end of a request releases its permit and charges its cost, and never counts as a request.
 func TestEnds(t *testing.T) {
 	f := open(t, []string{
 		`{id: slots, match: {route: "GET /slow"}, by: [q], limit: {concurrency: 2}}`,
@@ -175,7 +175,7 @@ func TestEnds(t *testing.T) {
 	if s := f.Tickets.Stats(); s.Ended != 1 || s.Repeated != 1 || s.Unknown != 1 || s.Held != 2 {
 		t.Errorf("%+v", s)
 	}
-	// Two requests of one id, and the cost of one request in several descriptors.
+	// Two requests have one id, and one request reports its cost in several descriptors.
 	get := func(id string) bool { return f.passes(Domain, request("/file?q=a", "id="+id)) }
 	if first, second := get("x"), get("x"); !first || !second {
 		t.Fatal("want both to pass")
@@ -193,7 +193,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A descriptor that does not say what it should limits nothing, is counted, and is logged.
+// An incomplete or unknown descriptor limits nothing, is counted, and is logged.
 func TestUnusableDescriptors(t *testing.T) {
 	f := open(t, []string{`{id: slots, match: {route: "*"}, limit: {concurrency: 9}}`})
 	for fault, d := range map[string][]string{"incomplete": {"path=/x"}, "no_id": {"method=GET", "path=/x"}, "unknown_entry": {"method=GET", "path=/x", "id=1", "tenant=a"}} {
@@ -221,7 +221,7 @@ func TestUnusableDescriptors(t *testing.T) {
 	}
 }
 
-// Where a rule has requests wait, one that cannot be answered in time is refused at once.
+// If a rule makes requests wait, one that cannot be answered in time is refused at once.
 func TestWaitsFitTheDeadline(t *testing.T) {
 	f := open(t, []string{`{id: wait, match: {route: "GET /w"}, by: [q], limit: {rate: 10/1s, burst: 1, wait: 10s}}`})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -289,7 +289,7 @@ func TestBadCalls(t *testing.T) {
 	}
 }
 
-// A peer that sends nothing, or a message byte by byte, loses its call and not the others.
+// A peer that sends nothing, or a message byte by byte, loses its own call and blocks no others.
 func TestSlowCallsEnd(t *testing.T) {
 	f := openBounded(t, []string{searchRule}, func(d *Door) { d.callTimeout, d.maxCalls = 50*time.Millisecond, 1 })
 	method := "/" + ratelimit.RateLimitService_ServiceDesc.ServiceName + "/ShouldRateLimit"
@@ -317,7 +317,8 @@ func TestSlowCallsEnd(t *testing.T) {
 	f.Await("end of a connection that does not begin", func() bool { return f.Closed(gateway.Slow) == 1 })
 }
 
-// Streams that stay open, as those of health can, take no place of calls, and are few.
+// Streams that stay open, as those of health checks may, take no place of calls, and their number
+// is bounded.
 func TestStreamsAtATimeAreBounded(t *testing.T) {
 	f := open(t, []string{searchRule})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -365,7 +366,7 @@ func TestCallsAtATimeAreBounded(t *testing.T) {
 	}
 }
 
-// Connections beyond the bound, and from elsewhere, are closed.
+// Connections beyond the bound, or from other networks, are closed.
 func TestConnectionsAreBounded(t *testing.T) {
 	f := open(t, []string{searchRule}, func(c *gateway.DoorConfig) { c.MaxConnections = 3 })
 	f.passes(Domain, request("/"))
@@ -380,7 +381,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if s := f.Figures(); s.Connections != 3 || !f.passes(Domain, request("/")) {
 		t.Errorf("%+v", s)
 	}
-	// Who speaks finds room among those that do not, and keeps it; then there is none.
+	// A peer that sends calls gets a place held by a silent one, and keeps it. When all peers
+	// send calls, no place is left.
 	for range 2 {
 		if _, err := ratelimit.NewRateLimitServiceClient(dial(t, f.Addr)).ShouldRateLimit(t.Context(), &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))}); err != nil {
 			t.Error(err)
@@ -411,7 +413,8 @@ func TestStrangersAreClosed(t *testing.T) {
 
 func asList(d ...*common.RateLimitDescriptor) []*common.RateLimitDescriptor { return d }
 
-// A request whose client goes away while Envoy asks has no end that Envoy tells.
+// If a request's client disconnects while Envoy asks, Envoy reports no end of the request, so the
+// door holds nothing for it.
 func TestCancelledCallsHoldNothing(t *testing.T) {
 	f := open(t, []string{`{id: slots, match: {route: "*"}, limit: {concurrency: 1}}`})
 	gone, cancel := context.WithCancel(t.Context())

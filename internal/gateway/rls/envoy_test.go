@@ -36,11 +36,11 @@ type behindEnvoy struct {
 	within chan struct{}  // a request to /slow ends when it can receive
 }
 
-// patient are the configuration's times of 20 ms to half a second, after which requests pass
-// undecided, as tests of decisions have them: a busy machine takes its time.
+// patient replaces the configuration's timeouts of 20 ms to half a second, after which requests
+// pass undecided. Tests of decisions use longer ones, as a busy machine is slow.
 var patient = map[string]string{"timeout: 0.02s": "timeout: 20s", "timeout: 0.5s": "timeout: 20s"}
 
-// startEnvoy starts Envoy by the configuration that users are given, but for its times.
+// startEnvoy starts Envoy with the configuration that users get, except for its timeouts.
 func startEnvoy(t *testing.T, rules []string, times map[string]string, change ...func(*gateway.DoorConfig)) *behindEnvoy {
 	t.Helper()
 	e := &behindEnvoy{fixture: open(t, rules, change...), within: make(chan struct{})}
@@ -58,7 +58,7 @@ func startEnvoy(t *testing.T, rules []string, times map[string]string, change ..
 	return e
 }
 
-// ServeHTTP is the application.
+// ServeHTTP implements [http.Handler] for the application.
 func (e *behindEnvoy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.served.Add(1)
 	if cost := r.URL.Query().Get("cost"); cost != "" {
@@ -106,7 +106,7 @@ func (e *behindEnvoy) get(target string, header ...string) got {
 	return got{response.StatusCode, response.Header, string(body), time.Since(begin)}
 }
 
-// raw sends a request as it stands, and returns the status line of the response.
+// raw sends a request unchanged and returns the status line of the response.
 func (e *behindEnvoy) raw(text string) string {
 	e.t.Helper()
 	conn, err := net.Dial("tcp", e.envoy.Addr)
@@ -213,7 +213,7 @@ func (e *behindEnvoy) testConcurrency(t *testing.T) {
 	e.within <- struct{}{}
 	requests.Wait()
 	e.Await("end", func() bool { return e.Tickets.Stats().Held == 0 })
-	// A client that goes away ends its request, too.
+	// A client that disconnects also ends its request.
 	conn, err := net.Dial("tcp", e.envoy.Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -224,8 +224,8 @@ func (e *behindEnvoy) testConcurrency(t *testing.T) {
 	e.Await("end", func() bool { return e.Tickets.Stats().Held == 0 })
 }
 
-// While the door is away or hangs, requests pass within Envoy's timeout. Once it is back, they
-// are limited again.
+// While the door is unavailable or hangs, requests pass within Envoy's timeout. Once it is back,
+// they are limited again.
 func TestEnvoyWithoutTheDoor(t *testing.T) {
 	t.Parallel()
 	e := startEnvoy(t, []string{envoyRules}, nil)
@@ -252,7 +252,7 @@ func TestEnvoyWithoutTheDoor(t *testing.T) {
 	}
 }
 
-// A client of gRPC gets the status of a limit, and a sentence.
+// A gRPC client gets the status of a limit, and a sentence.
 func TestEnvoyAndGRPC(t *testing.T) {
 	t.Parallel()
 	e := startEnvoy(t, []string{`{id: find, match: {route: "POST /shop.Search/Find"}, limit: {rate: 1/1h, burst: 1}}`,

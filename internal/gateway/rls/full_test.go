@@ -6,8 +6,8 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway"
 )
 
-// A request is refused whose ticket finds no place, alone or together with others: its permit
-// would be nobody's.
+// A request whose ticket finds no place, alone or with others, is refused: no one could release
+// its permit.
 func TestTicketsFull(t *testing.T) {
 	rules := []string{`{id: slow, match: {route: "GET /slow"}, limit: {concurrency: 2}}`}
 	f := open(t, rules, func(c *gateway.DoorConfig) { c.Tickets = gateway.NewTickets(gateway.TicketsConfig{Max: 1}) })

@@ -26,7 +26,7 @@ const (
 	over = ratelimit.RateLimitResponse_OVER_LIMIT
 )
 
-// fixture is a door that is served, with a client of it.
+// fixture is a served door with a client.
 type fixture struct {
 	*gatewaytest.Fixture
 	t      *testing.T
@@ -69,7 +69,7 @@ func dial(t *testing.T, addr string) *grpc.ClientConn {
 	return conn
 }
 
-// descriptor returns one of entries "key=value".
+// descriptor returns a descriptor of entries "key=value".
 func descriptor(entries ...string) *common.RateLimitDescriptor {
 	d := new(common.RateLimitDescriptor)
 	for _, e := range entries {
@@ -89,7 +89,7 @@ func request(path string, entries ...string) *common.RateLimitDescriptor {
 	return descriptor(append([]string{"method=GET", "path=" + path}, entries...)...)
 }
 
-// ask asks within a second.
+// ask calls the door with a timeout of a second.
 func (f *fixture) ask(domain string, descriptors ...*common.RateLimitDescriptor) *ratelimit.RateLimitResponse {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 5*time.Second)
@@ -127,7 +127,7 @@ func headersOf(r *ratelimit.RateLimitResponse) map[string]string {
 	return all
 }
 
-// raw is a message that is encoded already.
+// raw is an encoded message.
 type raw string
 
 // rawCodec sends raw messages.

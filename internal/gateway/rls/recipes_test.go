@@ -14,7 +14,7 @@ import (
 
 type node = map[string]any
 
-// What the recipes for Istio and Envoy Gateway add to Envoy's configuration, Envoy accepts.
+// Envoy accepts the configuration that the recipes for Istio and Envoy Gateway add.
 func TestRecipesForKubernetes(t *testing.T) {
 	t.Parallel()
 	const manager = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 )
 
-// A request through the door has the keys, and the decisions, of the Go middleware.
+// A request through the door has the keys and the decisions of the Go middleware.
 func TestSameKeysAsTheMiddleware(t *testing.T) {
 	t.Parallel()
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
@@ -29,7 +29,8 @@ func TestSameKeysAsTheMiddleware(t *testing.T) {
 	})
 }
 
-// descriptorOf returns what Envoy makes of a request by a configuration that names its headers.
+// descriptorOf returns the descriptor that Envoy sends for a request, with a configuration that
+// names its headers.
 func descriptorOf(r *gatewaytest.Request) *common.RateLimitDescriptor {
 	d := descriptor("method="+r.Method, "path="+r.Target, "remote_address="+r.Addr, "header:host=shop.example")
 	for name, values := range r.Header {
@@ -40,7 +41,7 @@ func descriptorOf(r *gatewaytest.Request) *common.RateLimitDescriptor {
 	return d
 }
 
-// answerOf returns what Envoy makes of a response.
+// answerOf returns the answer that Envoy gives its client for a response.
 func answerOf(to *gatewaytest.Request, r *ratelimit.RateLimitResponse) gatewaytest.Answer {
 	a := gatewaytest.Answer{Header: make(http.Header), Body: string(r.GetRawBody())}
 	for _, h := range r.GetResponseHeadersToAdd() {

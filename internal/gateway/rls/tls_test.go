@@ -16,7 +16,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// With authorities for clients, only a client with a certificate of theirs is answered.
+// With authorities for clients, only a client with one of their certificates is answered.
 func TestMutualTLS(t *testing.T) {
 	t.Parallel()
 	testenv.MutualTLS(t, func(_ testing.TB, server *tls.Config) testenv.SecureDoor {
@@ -34,7 +34,7 @@ func TestMutualTLS(t *testing.T) {
 	})
 }
 
-// The real Envoy shows its certificate, and checks the door's, by what its page says.
+// The real Envoy presents its certificate and checks the door's, configured as on its page.
 func TestEnvoyMutualTLS(t *testing.T) {
 	t.Parallel()
 	files := testenv.Certificates(t, "guard.internal")

@@ -20,7 +20,7 @@ func (d tallied) Figures() gateway.Figures {
 	return d.Tally.Figures(connlimit.Stats{Connections: 2, Full: 1})
 }
 
-// The figures of a name are the sums of all its doors.
+// The figures of a name are the sums over all its doors.
 func TestFiguresAreOfAllDoors(t *testing.T) {
 	s := new(Service)
 	for range 3 {

@@ -28,7 +28,7 @@ func inspect(t *testing.T, folder string, f func(ast.Node) (deeper bool)) {
 	}
 }
 
-// Each door declares the reasons that it counts: others would be counted nowhere.
+// Each door declares the reasons that it counts. Others would not be counted at all.
 func TestDoorsDeclareTheirReasons(t *testing.T) {
 	reasons := make(map[string]bool)
 	inspect(t, "..", func(n ast.Node) bool {

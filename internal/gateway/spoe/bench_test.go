@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 )
 
-// BenchmarkDoor is the answer to a NOTIFY, without reading and writing it.
+// BenchmarkDoor measures the answer to a NOTIFY, without reading and writing it.
 func BenchmarkDoor(b *testing.B) {
 	around := gatewaytest.New(b, gatewaytest.Rules(`{id: search, match: {route: "GET /search"}, by: [q], hot: 1000000/s, limit: {rate: 1/s}}`), gateway.Config{})
 	door, err := New(gateway.DoorConfig{Decider: around.Decider, Tickets: around.Tickets})

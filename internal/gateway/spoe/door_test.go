@@ -50,7 +50,7 @@ func TestDoor(t *testing.T) {
 		t.Errorf("two checks in a frame: %v", got)
 	}
 
-	// A request that is told the end of, and one that is not.
+	// A request with hold announces that its end will be reported. The one with id 22 does not.
 	hold := appendBool(nil, true)
 	first := p.ask(20, get("/room?id=a", "hold", hold))
 	if first["allowed"] != "true" || first["ticket"] == "" {
@@ -77,7 +77,7 @@ func TestDoor(t *testing.T) {
 		t.Errorf("a file of five times the limit was sent: %v", got)
 	}
 
-	// What is not understood has an ACK without variables, and is told once.
+	// A message that is not understood gets an ACK without variables, and is logged once.
 	for _, m := range [][]byte{
 		message("check", "method", appendString(nil, "GET")), message("done"), message("other", "a", hold), nil,
 		[]byte("\x05check\x01"), message("done", "ticket", appendString(nil, "unknown")),
@@ -171,14 +171,14 @@ func TestHandshakes(t *testing.T) {
 	}
 }
 
-// framed is a frame in bytes.
+// framed returns the bytes of a frame.
 func framed(kind frameType, payload []byte) []byte {
 	b := append(appendHead(nil, kind, 0, 0), payload...)
 	putLength(b)
 	return b
 }
 
-// Who sends nothing, or a frame byte by byte, does not keep a connection.
+// A peer that sends nothing, or a frame byte by byte, does not keep a connection.
 func TestSlowPeers(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil, termRule)
@@ -235,7 +235,7 @@ func TestBoundsOfConnections(t *testing.T) {
 	}
 }
 
-// What is asked is answered although the door is about to end.
+// Requests sent before the door drains are still answered.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil, termRule)
@@ -264,7 +264,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// One who asks without ever reading answers holds up no other, and not the end.
+// A peer that sends requests without reading the answers delays neither other peers nor the end.
 func TestPeerThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil, termRule)
@@ -290,8 +290,7 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// Those who do not read keep no place of those that are decided on, of which there are few for
-// all.
+// Peers that do not read their answers do not occupy the few shared places for decisions.
 func TestPeersThatDoNotReadKeepNoPlaces(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil, termRule)
@@ -330,7 +329,7 @@ func TestServeEnds(t *testing.T) {
 	}
 }
 
-// A door with TLS serves who speaks it, and drains.
+// A door with TLS serves peers that use it, and drains.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(nil) // for its certificate

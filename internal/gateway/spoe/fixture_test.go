@@ -25,7 +25,7 @@ const (
 	planRule  = `{id: plans, match: {route: "GET /plan"}, by: ["header:x-plan", "ctx:tenant"], limit: {rate: 1/1h, burst: 1}}`
 )
 
-// fixture is a door that is served, and a HAProxy to start in front of it.
+// fixture is a served door, and can start a HAProxy in front of it.
 type fixture struct {
 	*gatewaytest.Fixture
 	t       *testing.T
@@ -170,12 +170,12 @@ func variablesOf(t *testing.T, payload []byte) map[string]string {
 	return all
 }
 
-// get is a check of a GET.
+// get returns a check message for a GET.
 func get(uri string, more ...any) []byte {
 	return message("check", append([]any{"method", appendString(nil, "GET"), "uri", appendString(nil, uri), "src", []byte{byte(kindIPv4), 192, 0, 2, 1}}, more...)...)
 }
 
-// raw is a frame with any flags and length.
+// raw returns a frame with any flags and length.
 func raw(length uint32, rest ...byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, length), rest...)
 }

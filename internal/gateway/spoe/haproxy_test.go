@@ -22,9 +22,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// haproxy starts HAProxy by deploy/gateways/haproxy/spoe in front of an application.
-// A busy machine may take long, so that tests which do not need the file's time-out have
-// another.
+// haproxy starts HAProxy, configured by deploy/gateways/haproxy/spoe, in front of an application.
+// A busy machine may be slow, so tests that do not need the file's timeout use another.
 func (f *fixture) haproxy(app http.Handler, environment ...string) *real.HAProxy {
 	f.t.Helper()
 	server := httptest.NewServer(app)
@@ -38,7 +37,7 @@ func (f *fixture) haproxy(app http.Handler, environment ...string) *real.HAProxy
 	return h
 }
 
-// client asks HAProxy.
+// client sends requests to HAProxy.
 type client struct {
 	t    *testing.T
 	addr string
@@ -76,7 +75,7 @@ func (c client) statuses(n int, target string, header ...string) (all []int) {
 	return all
 }
 
-// The files of deploy/, as users get them, with the real HAProxy.
+// The files of deploy/, as users get them, work with the real HAProxy.
 func TestHAProxy(t *testing.T) {
 	t.Parallel()
 	real.EachHAProxy(t, testHAProxy)
@@ -135,7 +134,7 @@ func testHAProxy(t *testing.T, program real.HAProxyProgram) {
 	if res, body := c.get("/items?id=bad"); res.StatusCode != 403 || !strings.Contains(body, "Forbidden") {
 		t.Errorf("a blocked value: %s %q", res.Status, body)
 	}
-	// A status that the configuration does not know is refused as 429.
+	// A status that the configuration does not know is answered as 429.
 	if got := c.statuses(2, "/teapot?id=a"); !slices.Equal(got, []int{200, 429}) {
 		t.Errorf("an answer of the rule's own: %v", got)
 	}
@@ -162,8 +161,8 @@ func testHAProxy(t *testing.T, program real.HAProxyProgram) {
 	}
 }
 
-// Headers cannot be so long that HAProxy accepts the request and cannot ask: a client would
-// pass every limit.
+// A request cannot have so many headers that HAProxy accepts it but cannot ask about it: its
+// client would evade every limit.
 func TestHAProxyLongRequests(t *testing.T) {
 	t.Parallel()
 	real.EachHAProxy(t, testHAProxyLongRequests)
@@ -209,7 +208,8 @@ func testHAProxyLongRequests(t *testing.T, program real.HAProxyProgram) {
 	}
 }
 
-// When the door is away or hangs, requests pass, and all is well as soon as it is back.
+// When the door is unavailable or hangs, requests pass. As soon as it is back, they are limited
+// again.
 func TestHAProxyFailsOpen(t *testing.T) {
 	t.Parallel()
 	real.EachHAProxy(t, testHAProxyFailsOpen)
@@ -236,8 +236,8 @@ func testHAProxyFailsOpen(t *testing.T, program real.HAProxyProgram) {
 	f.Await("limits after the door's return", func() bool { return c.statuses(1, "/search?q=phone")[0] == 429 })
 }
 
-// A connection that the network has forgotten, of which nobody tells, is given up: once the link
-// is back, requests are limited again.
+// A connection that the network has dropped without an error is given up: once the link is back,
+// requests are limited again.
 func TestHAProxyGivesUpDeadConnections(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil, termRule)
@@ -264,7 +264,7 @@ func TestHAProxyGivesUpDeadConnections(t *testing.T) {
 	}
 }
 
-// Many requests at a time go over few connections, and each gets its own answer.
+// Many concurrent requests share few connections, and each gets its own answer.
 func TestHAProxyPipelining(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil, termRule)

@@ -20,8 +20,7 @@ func ofDecider(tb testing.TB, d *gateway.Decider) *fixture {
 	return serveFixture(tb.(*testing.T), gatewaytest.NewOf(tb, d), nil)
 }
 
-// What the door is asked makes the keys, and gets the answers, that it would have with the Go
-// middleware.
+// Requests to the door have the keys and answers that they would have with the Go middleware.
 func TestSameKeys(t *testing.T) {
 	t.Parallel()
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
@@ -46,7 +45,8 @@ func TestSameKeys(t *testing.T) {
 	})
 }
 
-// answerOf is what HAProxy makes of variables by the configuration of deploy/.
+// answerOf returns the answer that HAProxy, with the configuration of deploy/, gives its client
+// for these variables.
 func answerOf(r *gatewaytest.Request, got map[string]string) gatewaytest.Answer {
 	a := gatewaytest.Answer{Header: make(http.Header), Body: got["body"]}
 	a.Status, _ = strconv.Atoi(got["status"])
@@ -61,7 +61,7 @@ func answerOf(r *gatewaytest.Request, got map[string]string) gatewaytest.Answer 
 	return a
 }
 
-// The same through the real HAProxy.
+// The suite also holds through the real HAProxy.
 func TestSameKeysThroughHAProxy(t *testing.T) {
 	t.Parallel()
 	real.EachHAProxy(t, testSameKeysThroughHAProxy)

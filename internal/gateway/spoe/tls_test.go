@@ -18,7 +18,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// With authorities for clients, only a HAProxy with a certificate of theirs is answered.
+// With authorities for clients, only a HAProxy with one of their certificates is answered.
 func TestMutualTLS(t *testing.T) {
 	t.Parallel()
 	testenv.MutualTLS(t, func(_ testing.TB, server *tls.Config) testenv.SecureDoor {
@@ -41,7 +41,7 @@ func TestMutualTLS(t *testing.T) {
 	})
 }
 
-// The real HAProxy shows its certificate, and checks the door's, by what its page says.
+// The real HAProxy presents its certificate and checks the door's, configured as on its page.
 func TestHAProxyMutualTLS(t *testing.T) {
 	t.Parallel()
 	real.EachHAProxy(t, func(t *testing.T, program real.HAProxyProgram) {

@@ -92,7 +92,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// goldenHello is what HAProxy 2.6.12 sent when it connected, without the length.
+// goldenHello is the frame that HAProxy 2.6.12 sent when it connected, without the length.
 var goldenHello = "01" + "00000001" + "00" + "00" +
 	"12" + hex.EncodeToString([]byte("supported-versions")) + "0803" + hex.EncodeToString([]byte("2.0")) +
 	"0e" + hex.EncodeToString([]byte("max-frame-size")) + "03" + "fcf006" +
@@ -255,7 +255,7 @@ func TestVariableOf(t *testing.T) {
 	}
 }
 
-// Whatever bytes come, nothing is read beyond them, and what is read is part of them.
+// For any bytes, the parser reads nothing beyond them, and returns only parts of them.
 func FuzzFrame(f *testing.F) {
 	hello, _ := hex.DecodeString(goldenHello)
 	f.Add(hello)

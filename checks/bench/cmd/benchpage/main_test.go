@@ -20,7 +20,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// TestMain is also the program whose parts the test starts.
+// TestMain also serves as the program whose parts the test starts.
 func TestMain(m *testing.M) {
 	logging.Disable()
 	if len(os.Args) == 3 && os.Args[1] == "part" {
@@ -135,8 +135,8 @@ func TestGoalsThatAreMissedAreMarked(t *testing.T) {
 	}
 }
 
-// paid is what requests pay, not hot, hot and answered, as multiples of the floor, and what
-// the answer allocates.
+// paid returns the costs of requests that are not hot, hot and answered, as multiples of the
+// floor, and the allocations of an answer.
 func paid(cold, hot, answered, allocs float64) bench.RequestResult {
 	return bench.RequestResult{FloorNS: 40, Cases: []bench.RequestCost{
 		{Name: bench.CaseCold, Floors: cold}, {Name: bench.CasePassed, Floors: hot}, {Name: bench.CaseRefused, Floors: hot},
@@ -144,7 +144,7 @@ func paid(cold, hot, answered, allocs float64) bench.RequestResult {
 	}}
 }
 
-// ingested are the loads by default, with the ratios at flood and at 50,000 packets a second.
+// ingested returns the default loads, with these ratios at flood and at 50,000 packets a second.
 func ingested(flood, brisk float64) (r bench.IngestResult) {
 	for _, l := range bench.IngestLoads(nil, nil) {
 		ratio := map[int]float64{0: flood, 50_000: brisk}[l.Rate]
@@ -153,8 +153,8 @@ func ingested(flood, brisk float64) (r bench.IngestResult) {
 	return r
 }
 
-// chains are three runs over each transport: over UDP one processor second each, over
-// Kafka as told, but for one run that was disturbed.
+// chains returns three runs over each transport. Each run over UDP takes one processor second.
+// Those over Kafka take kafka seconds, except for one disturbed run.
 func chains(kafka float64, lost int64) []pipelined {
 	run := func(cpu float64) bench.PipelineResult { return bench.PipelineResult{CPUSeconds: cpu} }
 	last := run(kafka)
