@@ -109,7 +109,7 @@ const (
 	ByCombinations
 )
 
-// Bounds of the keys that [ByCombinations] makes of a request.
+// Bounds of the keys that [ByCombinations] derives from a request.
 const (
 	maxCombination = 3 // parameters of one key
 	MaxCombined    = 4 // parameters that a rule can name

@@ -4,7 +4,7 @@ package rules
 // hides nothing. The number of keys is bounded: the request is counted once for all keys beyond
 // the bound, on the key of [base.AppendMore].
 
-// MaxKeys is the most keys that a rule by each parameter or by names makes of one request. A rule
+// MaxKeys is the most keys that a rule by each parameter or by names derives from one request. A rule
 // by combinations makes [maxCombinationKeys], but takes second values of names only up to MaxKeys
 // parameters.
 const MaxKeys = 8

@@ -85,7 +85,7 @@ type whole struct{ *statsdsource.Source }
 func newWhole(ctx context.Context, readers int) (whole, error) {
 	a, err := statsdsource.New(ctx, statsdsource.Config{
 		Trust: &decode.Trust{Caps: decode.DefaultCaps}, // as in the daemon
-		Rules: lineRules(rules.NewThreshold(unreachable)), Publisher: nobody{}, Listen: []string{"127.0.0.1:0"}, Readers: readers,
+		Rules: lineRules(rules.NewThreshold(unreachable)), Publisher: discardPublisher{}, Listen: []string{"127.0.0.1:0"}, Readers: readers,
 	})
 	return whole{a}, err
 }

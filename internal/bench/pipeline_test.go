@@ -206,7 +206,7 @@ func TestProbesAreNotPublished(t *testing.T) {
 }
 
 type published struct {
-	nobody
+	discardPublisher
 	changes, refreshed int
 }
 

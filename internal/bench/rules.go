@@ -38,10 +38,10 @@ func lineRules(hot rules.Threshold) *rules.Rules {
 	return rules
 }
 
-// nobody is an aggregator's publisher that discards everything.
-type nobody struct{}
+// discardPublisher is an aggregator's publisher that discards everything.
+type discardPublisher struct{}
 
-func (nobody) Publish(rules.Change)       {}
-func (nobody) Refresh(int, []rules.Hot)   {}
-func (nobody) Suspects(int, []rules.Hot)  {}
-func (nobody) Instances([]rules.Instance) {}
+func (discardPublisher) Publish(rules.Change)       {}
+func (discardPublisher) Refresh(int, []rules.Hot)   {}
+func (discardPublisher) Suspects(int, []rules.Hot)  {}
+func (discardPublisher) Instances([]rules.Instance) {}

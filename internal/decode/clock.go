@@ -129,7 +129,7 @@ func (c *clock) doubt() time.Duration {
 
 // skew returns by how much the placed times of counts may be too early or, if negative, by how
 // much they are too late at least. by is the offset that is subtracted, and set is how far our
-// clock has been set. It returns zero if the clock is as good as the time of a flush can be
+// clock has been set. It returns zero if the clock is as accurate as the time of a flush can be
 // known. It also returns zero for a new sender: the delay of its first packets cannot be
 // distinguished from a slow clock yet.
 func (c *clock) skew(by, set time.Duration) time.Duration {

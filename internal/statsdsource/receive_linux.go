@@ -140,7 +140,7 @@ func (r *receiver) adapt() {
 	}
 }
 
-// message returns message i, the length of its packets, of which the last may be shorter, and
+// message returns message i, the length of its packets (the last may be shorter), and
 // the time of their arrival. That is not before since, the earliest time at which it can have
 // waited, since the clock may have been set in between.
 func (r *receiver) message(i int, now, since time.Time) (packets []byte, length int, when time.Time) {

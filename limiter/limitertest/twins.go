@@ -12,8 +12,8 @@ import (
 )
 
 // testTwins runs requests to several limits, returns of them in any order and changes of their
-// quotas. Each limit has a twin under another name that is asked one by one. Of a denied request,
-// the twins are asked only for the denials. Both must be equal at any time, whatever the
+// quotas. Each limit has a twin under another name that is asked one by one. The twins of a
+// denied request are asked only for the denials. Both must be equal at any time, whatever the
 // algorithm.
 func testTwins(t *testing.T, c *Config) {
 	if !c.Together {

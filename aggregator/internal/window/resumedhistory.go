@@ -27,7 +27,7 @@ func (h *History) Save(w *Window, i int32) *snapshot.History {
 	return saved
 }
 
-// after returns the first pane of the history that lies wholly after a pane of the window.
+// after returns the first pane of the history that lies completely after a pane of the window.
 func (h *History) after(pane int64) int64 { return -base.FloorDiv(-pane-1, h.per) }
 
 // Resume adds the saved history of a key from another process. It does nothing if the panes had
