@@ -40,8 +40,8 @@ func NewAlgorithm(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (Algorit
 func inner(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (Algorithm, error) {
 	switch a := q.Algorithm; {
 	case a.Custom():
-		if own := custom[a]; own != nil {
-			return own, nil
+		if algorithm := custom[a]; algorithm != nil {
+			return algorithm, nil
 		}
 		return nil, fmt.Errorf("limiter: algorithm %q was not given to the limiter: %w", a, ErrUnsupported)
 	case a.Windowed():
@@ -88,11 +88,11 @@ type storable interface {
 // clock is a state's clock: the latest instant it has seen.
 type clock struct{ last int64 }
 
-// tell returns the instant to use at now. A clock that went back by up to maxBack does not
+// observe returns the instant to use at now. A clock that went back by up to maxBack does not
 // advance until it has caught up. Then lag is how far it is behind, and waits are extended by
 // that. A clock that went back further is another clock, and leap is the distance by which all
 // instants of the state have to be moved.
-func (c *clock) tell(now time.Duration) (t, lag, leap int64) {
+func (c *clock) observe(now time.Duration) (t, lag, leap int64) {
 	t = instant(now)
 	switch behind := c.last - t; {
 	case behind > maxBack:
@@ -128,8 +128,8 @@ func (unlimited) FreshAfter(time.Duration) time.Duration { return 0 }
 // clamp replaces negative values of Keep and Within by 0.
 func (a *Request) clamp() { a.Keep, a.Within = max(a.Keep, 0), max(a.Within, 0) }
 
-// ofNew returns the ask to execute on an unknown key, which has nothing to drop or to return.
-func (a *Request) ofNew() Request {
+// forNewKey returns the ask to execute on an unknown key, which has nothing to drop or to return.
+func (a *Request) forNewKey() Request {
 	switch a.Kind {
 	case Forget:
 		return Request{Kind: Peek}

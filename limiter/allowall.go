@@ -41,21 +41,21 @@ func AllowAll(ctx context.Context, asked ...Claim) (rules.Decision, error) {
 		}
 	}
 	r := allRounds.Get().(*allRound)
-	defer r.put()
+	defer r.recycle()
 	for i := range asked {
 		a := &asked[i]
 		r.items = append(r.items, allItem{limiter: a.Limiter, op: a.Limiter.op(a.Key, Request{Kind: Take, N: a.N, Keep: a.Keep, Together: true})})
 	}
 	err := r.do(ctx)
 	if err == nil {
-		if d := r.verdict(); d.Allowed || !r.took() {
+		if d := r.decision(); d.Allowed || !r.took() {
 			return d, nil
 		}
 	}
 	if err = errors.Join(err, r.giveBack(ctx)); err != nil {
 		return rules.Decision{}, err
 	}
-	return r.verdict(), nil
+	return r.decision(), nil
 }
 
 // allRound is one call of AllowAll. Its slices are reused.
@@ -66,11 +66,11 @@ type allRound struct {
 }
 
 type allItem struct {
-	limiter *Limiter
-	op      Op
-	done    bool
-	call    int // index of the first item that was asked in the same call
-	res     Result
+	limiter     *Limiter
+	op          Op
+	done        bool
+	firstOfCall int // index of the first item that was asked in the same call
+	res         Result
 }
 
 var allRounds = sync.Pool{New: func() any { return new(allRound) }}
@@ -78,7 +78,7 @@ var allRounds = sync.Pool{New: func() any { return new(allRound) }}
 // maxAll is the number of limits for which a round keeps its slices.
 const maxAll = 64
 
-func (r *allRound) put() {
+func (r *allRound) recycle() {
 	if cap(r.items) > maxAll {
 		return
 	}
@@ -102,7 +102,7 @@ func (r *allRound) do(ctx context.Context) (err error) {
 					r.items[k].op.Kind = Peek
 				}
 			}
-			if failed := r.call(ctx, i); failed != nil {
+			if failed := r.askBatch(ctx, i); failed != nil {
 				err = errors.Join(err, failed)
 			}
 		}
@@ -114,14 +114,14 @@ func (r *allRound) denied() bool {
 	return slices.ContainsFunc(r.items, func(it allItem) bool { return it.done && !it.res.Allowed })
 }
 
-// call asks the limit of item first, and with it all later ones on the same batcher.
-func (r *allRound) call(ctx context.Context, first int) error {
+// askBatch asks the limit of item first, and with it all later ones on the same batcher.
+func (r *allRound) askBatch(ctx context.Context, first int) error {
 	l := r.items[first].limiter
 	r.ops = r.ops[:0]
 	for i := first; i < len(r.items); i++ {
 		it := &r.items[i]
 		if i == first || l.batcher != nil && it.limiter.batcher == l.batcher { // which is not done either
-			it.done, it.call = true, first
+			it.done, it.firstOfCall = true, first
 			r.ops = append(r.ops, it.op)
 		}
 	}
@@ -130,14 +130,14 @@ func (r *allRound) call(ctx context.Context, first int) error {
 	}
 	r.results = append(r.results[:0], make([]Result, len(r.ops))...)
 	err := l.batcher.DoAll(ctx, r.ops, r.results)
-	at := 0
+	index := 0
 	for i := first; i < len(r.items); i++ {
-		if it := &r.items[i]; it.done && it.call == first {
-			if ErrorOf(err, at) == nil {
-				it.res = r.results[at]
+		if it := &r.items[i]; it.done && it.firstOfCall == first {
+			if ErrorOf(err, index) == nil {
+				it.res = r.results[index]
 				it.res.Rule = it.limiter.name
 			}
-			at++
+			index++
 		}
 	}
 	if err != nil {
@@ -165,7 +165,7 @@ func (r *allRound) giveBack(ctx context.Context) error {
 	var err error
 	for i := range back.items {
 		if !back.items[i].done {
-			err = errors.Join(err, back.call(ctx, i))
+			err = errors.Join(err, back.askBatch(ctx, i))
 		}
 	}
 	if err != nil {
@@ -174,21 +174,21 @@ func (r *allRound) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// verdict returns the decision that outweighs the others. If all allow, it has the longest
+// decision returns the decision that outweighs the others. If all allow, it has the longest
 // Delay of all.
-func (r *allRound) verdict() rules.Decision {
-	told, delay := rules.Decision{Allowed: true}, time.Duration(0)
+func (r *allRound) decision() rules.Decision {
+	strictest, delay := rules.Decision{Allowed: true}, time.Duration(0)
 	for i := range r.items {
 		d := &r.items[i].res.Decision
-		if i == 0 || outweighs(d, &told) {
-			told = *d
+		if i == 0 || outweighs(d, &strictest) {
+			strictest = *d
 		}
 		delay = max(delay, d.Delay)
 	}
-	if told.Allowed {
-		told.Delay = delay
+	if strictest.Allowed {
+		strictest.Delay = delay
 	}
-	return told
+	return strictest
 }
 
 // outweighs reports whether a restricts a request more than b.

@@ -36,15 +36,15 @@ type heldQuota struct {
 	family    family
 }
 
-func (h *heldQuota) of(*rules.Quota) (Algorithm, error) { return h.algorithm, nil }
+func (h *heldQuota) algorithmFor(*rules.Quota) (Algorithm, error) { return h.algorithm, nil }
 
 func newHeldQuota(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (heldQuota, error) {
-	own := *q // the caller's may change
-	a, err := NewAlgorithm(&own, custom)
+	quota := *q // the caller's may change
+	a, err := NewAlgorithm(&quota, custom)
 	if err != nil {
 		return heldQuota{}, err
 	}
-	return heldQuota{&own, a, lendable(a), familyOf(q)}, nil
+	return heldQuota{&quota, a, lendable(a), familyOf(q)}, nil
 }
 
 // NewBucket returns a Bucket. Custom holds algorithms of your own, by name; it may be nil.
@@ -54,13 +54,13 @@ func NewBucket(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (*Bucket, e
 		return nil, err
 	}
 	b := &Bucket{custom: custom}
-	b.hold(held, sides{})
+	b.storeHeld(held, sides{})
 	return b, nil
 }
 
-func (b *Bucket) hold(q heldQuota, s sides) {
+func (b *Bucket) storeHeld(q heldQuota, s sides) {
 	held := &heldBucket{heldQuota: q}
-	held.guarded.begin(s, q.plan)
+	held.guarded.initStates(s, q.plan)
 	b.held.Store(held)
 }
 
@@ -97,16 +97,16 @@ func (b *Bucket) TakeOne(now time.Duration) (allowed bool, reason rules.Reason, 
 	return d.Allowed, d.Reason, d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter, d.Delay
 }
 
-// takeWord takes n and returns the verdict and the arithmetic used. The arithmetic is nil if
+// takeWord takes n and returns the result and the arithmetic used. The arithmetic is nil if
 // the take needs the lock.
-func (b *Bucket) takeWord(now time.Duration, n int64) (verdict, *words) {
+func (b *Bucket) takeWord(now time.Duration, n int64) (stepResult, *words) {
 	held := b.held.Load()
 	if held.plan != nil {
-		if v, ok := held.lent.take(held.plan, instant(now), clockGrain, n); ok {
+		if v, ok := held.lent.takeTokens(held.plan, instant(now), clockGrain, n); ok {
 			return v, held.plan
 		}
 	}
-	return verdict{}, nil
+	return stepResult{}, nil
 }
 
 // FreshAfter returns the time until the bucket is in its initial state again, if no permits are
@@ -135,10 +135,10 @@ func (b *Bucket) SetQuota(q *rules.Quota, now time.Duration) error {
 	b.locked(func(held *heldBucket) {
 		s := held.sides
 		if s.state != nil {
-			_ = s.hold(now, next.quota, maker{algorithms: &next}) // an algorithm that makes no state leaves the old one
+			_ = s.setQuota(now, next.quota, maker{algorithms: &next}) // an algorithm that makes no state leaves the old one
 		}
 		held.guarded.drop()
-		b.hold(next, s)
+		b.storeHeld(next, s)
 	})
 	return nil
 }
@@ -148,9 +148,9 @@ func (b *Bucket) SetQuota(q *rules.Quota, now time.Duration) error {
 func (b *Bucket) Owe(permits float64, now time.Duration) {
 	b.locked(func(held *heldBucket) {
 		b.owed.advance(held.quota, now)
-		ask := b.owed.ask(held.quota, permits, now)
+		ask := b.owed.request(held.quota, permits, now)
 		b.owed.add(held.quota, &Owing{All: permits}, now)
-		held.sides.owe(now, held.quota, maker{algorithms: &held.heldQuota}, &ask, permits)
+		held.sides.owePermits(now, held.quota, maker{algorithms: &held.heldQuota}, &ask, permits)
 	})
 }
 

@@ -107,15 +107,15 @@ func (c *Cached) Do(ctx context.Context, op Op) (Result, error) {
 	if res, ok := c.recall(&op); ok {
 		return res, nil
 	}
-	return c.ask(ctx, op)
+	return c.askBackend(ctx, op)
 }
 
-// ask asks the backend, and remembers a denial.
-func (c *Cached) ask(ctx context.Context, op Op) (Result, error) {
+// askBackend asks the backend, and remembers a denial.
+func (c *Cached) askBackend(ctx context.Context, op Op) (Result, error) {
 	sent := c.sending(&op, c.clock())
 	c.asked.Add(1)
 	res, err := c.backend.Do(ctx, op)
-	sent.learn(&op, &res, err, c.longest)
+	sent.recordResult(&op, &res, err, c.longest)
 	return res, err
 }
 
@@ -134,7 +134,7 @@ func (c *Cached) DoAll(ctx context.Context, ops []Op, results []Result) error {
 	if !lasts {
 		return c.askAll(ctx, ops, results)
 	}
-	var rest part
+	var remaining opSubset
 	denied := false // whether an ask with Together is denied, so that the other ones are not sent
 	for i := range ops {
 		if res, ok := c.recall(&ops[i]); ok {
@@ -142,16 +142,16 @@ func (c *Cached) DoAll(ctx context.Context, ops []Op, results []Result) error {
 			denied = denied || ops[i].together()
 			continue
 		}
-		rest.add(i, nil, ops[i])
+		remaining.add(i, nil, ops[i])
 	}
 	if denied {
-		rest.dropTogether(results)
+		remaining.dropTogether(results)
 	}
-	if len(rest.ops) == 0 {
+	if len(remaining.ops) == 0 {
 		return nil
 	}
-	err := c.askAll(ctx, rest.ops, rest.results)
-	return rest.settle(results, nil, err).asError()
+	err := c.askAll(ctx, remaining.ops, remaining.results)
+	return remaining.settle(results, nil, err).asError()
 }
 
 // askAll asks the backend, and remembers denials.
@@ -164,7 +164,7 @@ func (c *Cached) askAll(ctx context.Context, ops []Op, results []Result) error {
 	err := c.batcher.DoAll(ctx, ops, results)
 	for i := range ops {
 		if !askedTwice(ops, i) {
-			sent[i].learn(&ops[i], &results[i], ErrorOf(err, i), c.longest)
+			sent[i].recordResult(&ops[i], &results[i], ErrorOf(err, i), c.longest)
 		}
 	}
 	return err
@@ -174,7 +174,7 @@ func (c *Cached) askAll(ctx context.Context, ops []Op, results []Result) error {
 type asking struct{ *Cached }
 
 // Do implements [Backend].
-func (a asking) Do(ctx context.Context, op Op) (Result, error) { return a.ask(ctx, op) }
+func (a asking) Do(ctx context.Context, op Op) (Result, error) { return a.askBackend(ctx, op) }
 
 // DoAll implements [Batcher].
 func (a asking) DoAll(ctx context.Context, ops []Op, results []Result) error {

@@ -134,7 +134,7 @@ func takes(op *Op) int64 {
 // sentAsk is the state of a key's slot when an ask is sent.
 type sentAsk struct {
 	slot    *cachedSlot
-	at      time.Duration
+	sentAt  time.Duration
 	changes uint64
 	denial  *denial // the key's denial, or nil
 	asks    int64
@@ -142,7 +142,7 @@ type sentAsk struct {
 
 // sending records that op goes to the backend.
 func (c *Cached) sending(op *Op, now time.Duration) sentAsk {
-	a := sentAsk{slot: c.slot(op), at: now}
+	a := sentAsk{slot: c.slot(op), sentAt: now}
 	a.changes = a.slot.changes.Load()
 	if d := a.slot.denial.Load(); d.concerns(op) {
 		a.denial = d
@@ -156,8 +156,8 @@ func (d *denial) concerns(op *Op) bool {
 	return d != nil && op.Quota != nil && d.key == op.Key && d.name == op.Name && *d.quota == *op.Quota
 }
 
-// learn records the outcome of an op.
-func (a *sentAsk) learn(op *Op, res *Result, err error, longest time.Duration) {
+// recordResult records the outcome of an op.
+func (a *sentAsk) recordResult(op *Op, res *Result, err error, longest time.Duration) {
 	s := a.slot
 	if op.Kind == Return || op.Kind == Forget {
 		s.changes.Add(1)
@@ -166,7 +166,7 @@ func (a *sentAsk) learn(op *Op, res *Result, err error, longest time.Duration) {
 	}
 	n := least(op)
 	if err == nil && res.Allowed && n >= 0 {
-		a.allowed(op, n, res)
+		a.recordAllowed(op, n, res)
 		return
 	}
 	locked := res.Reason == rules.ReasonLocked
@@ -175,13 +175,13 @@ func (a *sentAsk) learn(op *Op, res *Result, err error, longest time.Duration) {
 	}
 	d := &denial{
 		name: op.Name, key: strings.Clone(op.Key), quota: op.Quota, least: n, within: within(op),
-		sent: a.at, until: a.at + 2*longest, retry: a.at + res.RetryAfter, reset: a.at + res.ResetAfter, decision: res.Decision,
+		sent: a.sentAt, until: a.sentAt + 2*longest, retry: a.sentAt + res.RetryAfter, reset: a.sentAt + res.ResetAfter, decision: res.Decision,
 		refresh: longest / refreshes,
 	}
 	if locked { // the lock may end first, and the next denial start another
-		d.until = min(d.until, a.at+op.Quota.Penalty)
+		d.until = min(d.until, a.sentAt+op.Quota.Penalty)
 	}
-	next := min(d.retry, a.at+longest)
+	next := min(d.retry, a.sentAt+longest)
 	if q := op.Quota; !locked && !q.Algorithm.Windowed() && !q.Algorithm.Custom() {
 		d.per = q.Rate.Per / time.Duration(q.Rate.N)
 	}
@@ -189,7 +189,7 @@ func (a *sentAsk) learn(op *Op, res *Result, err error, longest time.Duration) {
 	switch {
 	case !old.concerns(op):
 		d.asks = new(atomic.Int64)
-	case old.sent > a.at && old.least == n: // the old denial is newer
+	case old.sent > a.sentAt && old.least == n: // the old denial is newer
 		return
 	default:
 		d.asks = old.asks
@@ -204,19 +204,19 @@ func (a *sentAsk) learn(op *Op, res *Result, err error, longest time.Duration) {
 	}
 }
 
-// allowed records that an ask which was sent under a denial was allowed.
-func (a *sentAsk) allowed(op *Op, n int64, res *Result) {
+// recordAllowed records that an ask which was sent under a denial was allowed.
+func (a *sentAsk) recordAllowed(op *Op, n int64, res *Result) {
 	d := a.denial
 	if d == nil || n < d.least || a.slot.denial.Load() != d {
 		return
 	}
-	if a.at < d.retry { // others have returned permits
+	if a.sentAt < d.retry { // others have returned permits
 		a.slot.denial.CompareAndSwap(d, nil)
 		return
 	}
 	d.next.Add(int64(d.after(0, res.Taken-takes(op))))
 	missing := d.least - res.Remaining + d.asks.Load() - a.asks // permits missing after the asks in flight have taken theirs
-	if next := int64(d.after(a.at, missing)); next < d.next.Load() {
+	if next := int64(d.after(a.sentAt, missing)); next < d.next.Load() {
 		d.next.Store(next)
 	}
 }

@@ -61,13 +61,13 @@ func newDebts(keys int) *debts { return &debts{keys: max(keys, minDebtKeys)} }
 // tick advances the debts to t. A clock that went back by more than maxBack is another clock,
 // and all instants move with it.
 func (d *debts) tick(t int64) {
-	by := t - d.last
-	if by >= -maxBack {
+	leap := t - d.last
+	if leap >= -maxBack {
 		d.last = max(d.last, t)
 		return
 	}
 	d.last = t
-	moved := func(at int64) int64 { return max(at+by, 0) }
+	moved := func(before int64) int64 { return max(before+leap, 0) }
 	d.until, d.marks, d.due, d.mixed = moved(d.until), moved(d.marks), moved(d.due), moved(d.mixed)
 	for _, s := range d.classes {
 		if s == nil {
@@ -78,8 +78,8 @@ func (d *debts) tick(t int64) {
 			if cell[debtUntil] > 0 {
 				cell[debtUntil] = moved(cell[debtUntil])
 			}
-			cell[debtAt] = max(cell[debtAt]+by, t) // a calendar's window may have another place on the new clock
-			cell[debtLock] += by
+			cell[debtAt] = max(cell[debtAt]+leap, t) // a calendar's window may have another place on the new clock
+			cell[debtLock] += leap
 		}
 	}
 }
@@ -88,8 +88,8 @@ func (d *debts) tick(t int64) {
 // token takes interval to earn. Debts that share a cell are rescaled by the fastest of their
 // rates, so that none becomes less. While there are debts of other families, which keep their
 // own rates, no debt is paid faster than before: cells do not distinguish families.
-func (d *debts) rescale(of family, interval, t int64) {
-	alone := d.family == of && d.mixed <= t
+func (d *debts) rescale(family family, interval, t int64) {
+	alone := d.family == family && d.mixed <= t
 	latest := t
 	for _, s := range d.classes {
 		if s == nil {
@@ -122,12 +122,12 @@ func (d *debts) rescale(of family, interval, t int64) {
 
 // add adds the debt of a key at t under a quota of the family. spent reports whether less than
 // one permit is left to the key.
-func (d *debts) add(hash uint64, of family, spent bool, owed *debt, t int64) {
+func (d *debts) add(hash uint64, family family, spent bool, owed *debt, t int64) {
 	if owed[debtUntil] <= t {
 		return
 	}
-	if d.family != of {
-		d.family, d.mixed = of, d.until
+	if d.family != family {
+		d.family, d.mixed = family, d.until
 	}
 	class := &d.classes[0]
 	if spent {
@@ -141,17 +141,17 @@ func (d *debts) add(hash uint64, of family, spent bool, owed *debt, t int64) {
 	(*class).add(hash, owed, t)
 }
 
-// find returns the debt of a key at t, and whether there is one.
-func (d *debts) find(hash uint64, t int64) (owed debt, found bool) {
+// findDebt returns the debt of a key at t, and whether there is one.
+func (d *debts) findDebt(hash uint64, t int64) (owed debt, found bool) {
 	if d == nil || d.until <= t {
 		return debt{}, false
 	}
 	for _, s := range d.classes {
 		if s != nil && s.has(hash, t) {
-			of := s.find(hash)
-			if of[debtUntil] > t {
+			bound := s.upperBound(hash)
+			if bound[debtUntil] > t {
 				found = true
-				owed.merge(&of)
+				owed.merge(&bound)
 			}
 		}
 	}

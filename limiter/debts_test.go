@@ -44,7 +44,7 @@ func TestDebtsAreNeverLess(t *testing.T) {
 					delete(owed, key) // it may be forgotten, and starts at the floor
 					continue
 				}
-				got, _ := d.find(mixed(key, 0), now)
+				got, _ := d.findDebt(mixed(key, 0), now)
 				for _, i := range []int{debtUntil, debtAt, debtCount, debtLock} {
 					if got[i] < x[i] {
 						rt.Fatalf("key %d owes %v, and is said to owe %v", key, x, got)
@@ -132,10 +132,10 @@ func TestDebtsAreAsLongAfterAReset(t *testing.T) {
 	d.add(1, bucketFamily, false, &debt{debtUntil: now + hour, debtAt: now, debtCount: 3, debtLock: now + hour}, now)
 	now -= 100 * hour
 	d.tick(now)
-	if got, found := d.find(1, now+hour-1); !found || got[debtUntil] != now+hour || got[debtLock] != now+hour || got[debtAt] != now {
+	if got, found := d.findDebt(1, now+hour-1); !found || got[debtUntil] != now+hour || got[debtLock] != now+hour || got[debtAt] != now {
 		t.Errorf("at %d: %v, %v", now, got, found)
 	}
-	if got, found := d.find(1, now+hour); found {
+	if got, found := d.findDebt(1, now+hour); found {
 		t.Errorf("an hour later: %v", got)
 	}
 }
@@ -149,7 +149,7 @@ func TestSketchTakesTheLeastRow(t *testing.T) {
 	}
 	wrong := 0
 	for i := range uint64(keys / 16) {
-		if got := s.find(mixed(i, 0)); got[debtUntil] != int64(1000+i) {
+		if got := s.upperBound(mixed(i, 0)); got[debtUntil] != int64(1000+i) {
 			wrong++
 		}
 	}
@@ -183,7 +183,7 @@ func TestDebtsKeepTheRateOfTheirFamily(t *testing.T) {
 		d.add(1, leakyFamily, true, owes(1), now)
 		test.add(d)
 		d.rescale(test.rescale, test.to, now)
-		if got, found := d.find(1, now); !found || got[debtUntil] != test.until {
+		if got, found := d.findDebt(1, now); !found || got[debtUntil] != test.until {
 			t.Errorf("%s: paid %v later, want %v", name, time.Duration(got[debtUntil]-now), time.Duration(test.until-now))
 		}
 	}

@@ -12,7 +12,7 @@ func AppendFrame(b, frame []byte) []byte {
 	}
 	buffer := bytes.NewBuffer(b)
 	s := &snapshotWriter{w: bufio.NewWriter(buffer)}
-	s.frame(frame[0], frame[1:])
+	s.writeFrame(frame[0], frame[1:])
 	_ = s.w.Flush()
 	return buffer.Bytes()
 }

@@ -32,13 +32,13 @@ func (f *Failover) Do(ctx context.Context, op Op) (Result, error) {
 	defer cancel()
 	res, err := f.primary.Do(within, op)
 	if err == nil {
-		return f.granted(within, began, op, res), nil
+		return f.recordGrant(within, began, op, res), nil
 	}
-	if f.failed(ctx, began, op, err) {
+	if f.recordFailure(ctx, began, op, err) {
 		return f.decideOwing(ctx, op, pathWithin)
 	}
 	if ended(ctx) != nil && !concernsOp(err) {
-		f.left(ctx, began, op, err)
+		f.recordAbandoned(ctx, began, op, err)
 	}
 	return Result{}, endedWith(ctx, err)
 }
@@ -71,12 +71,12 @@ func (f *Failover) DoAllBy(ctx context.Context, views []*Failover, ops []Op, res
 // not asked.
 func (f *Failover) askEach(ctx context.Context, views []*Failover, ops []Op, results []Result) error {
 	var (
-		errs       OpErrors
-		rest, here part
-		nodes      admissions
-		denied     bool
+		errs             OpErrors
+		remaining, local opSubset
+		nodes            admissions
+		denied           bool
 	)
-	defer nodes.leave()
+	defer nodes.leaveAll()
 	for i := range ops {
 		if res, ok := f.recall(&ops[i]); ok {
 			results[i] = res
@@ -86,9 +86,9 @@ func (f *Failover) askEach(ctx context.Context, views []*Failover, ops []Op, res
 		view := f.view(views, i)
 		switch step, op := stepOf(ops[i]); {
 		case step == pathWithin && !f.down(ctx, op) && nodes.admit(ctx, f, op):
-			rest.add(i, view, op)
+			remaining.add(i, view, op)
 		case op.together():
-			here.add(i, view, op)
+			local.add(i, view, op)
 		default:
 			var err error
 			results[i], err = view.decideOwing(ctx, op, step)
@@ -96,19 +96,19 @@ func (f *Failover) askEach(ctx context.Context, views []*Failover, ops []Op, res
 		}
 	}
 	if denied {
-		here.dropTogether(results)
+		local.dropTogether(results)
 	}
-	if len(here.ops) > 0 {
-		err := f.decideTogether(ctx, &here)
-		errs = here.settle(results, errs, err)
-		denied = deniedTogether(here.ops, here.results, err)
+	if len(local.ops) > 0 {
+		err := f.decideTogether(ctx, &local)
+		errs = local.settle(results, errs, err)
+		denied = deniedTogether(local.ops, local.results, err)
 	}
 	if denied {
-		rest.dropTogether(results)
+		remaining.dropTogether(results)
 	}
-	if len(rest.ops) > 0 {
-		err := f.askAll(ctx, rest.views, rest.ops, rest.results)
-		errs = rest.settle(results, errs, err)
+	if len(remaining.ops) > 0 {
+		err := f.askAll(ctx, remaining.views, remaining.ops, remaining.results)
+		errs = remaining.settle(results, errs, err)
 	}
 	return errs.asError()
 }
@@ -171,7 +171,7 @@ func (a *admissions) admit(ctx context.Context, f *Failover, op Op) bool {
 	return ok
 }
 
-func (a *admissions) leave() {
+func (a *admissions) leaveAll() {
 	for _, leave := range a.leaves {
 		leave()
 	}
@@ -184,33 +184,33 @@ func (f *Failover) askAll(ctx context.Context, views []*Failover, ops []Op, resu
 	defer cancel()
 	all := f.sendOwing(within, began, ops, results)
 	var (
-		errs OpErrors
-		here part
-		left bool
+		errs      OpErrors
+		local     opSubset
+		abandoned bool
 	)
 	for i := range ops {
 		err, view := ErrorOf(all, i), f.view(views, i)
 		switch {
 		case err == nil:
-			results[i] = view.granted(within, began, ops[i], results[i])
+			results[i] = view.recordGrant(within, began, ops[i], results[i])
 			continue
-		case f.failed(ctx, began, ops[i], err):
+		case f.recordFailure(ctx, began, ops[i], err):
 			if ops[i].together() {
-				here.add(i, view, ops[i])
+				local.add(i, view, ops[i])
 				continue
 			}
 			results[i], err = view.decideOwing(ctx, ops[i], pathWithin)
 		default:
-			if ended(ctx) != nil && !concernsOp(err) && !left {
-				left = true // one caller, however many ops
-				f.left(ctx, began, ops[i], err)
+			if ended(ctx) != nil && !concernsOp(err) && !abandoned {
+				abandoned = true // one caller, however many ops
+				f.recordAbandoned(ctx, began, ops[i], err)
 			}
 			results[i] = Result{}
 		}
 		errs = setError(errs, len(ops), i, endedWith(ctx, err))
 	}
-	if len(here.ops) > 0 {
-		errs = here.settle(results, errs, f.decideTogether(ctx, &here))
+	if len(local.ops) > 0 {
+		errs = local.settle(results, errs, f.decideTogether(ctx, &local))
 	}
 	return errs.asError()
 }
@@ -241,20 +241,20 @@ func (f *Failover) down(ctx context.Context, op Op) bool {
 	return node != "" && f.breakers.Away(ctx, node)
 }
 
-// heard records that the primary answered.
-func (f *Failover) heard(ctx context.Context, op Op) {
+// recordAnswer records that the primary answered.
+func (f *Failover) recordAnswer(ctx context.Context, op Op) {
 	if f.breakers.Doubted() && f.breakers.Answered(nodeOf(ctx, f.primary, op)) {
 		f.markRecovered()
 		f.owed.wake()
 	}
 }
 
-// granted records an answer of the primary to a call that began at began, and adds to the path
+// recordGrant records an answer of the primary to a call that began at began, and adds to the path
 // of the receipt that the primary took the permits. ctx is that of the call.
-func (f *Failover) granted(ctx context.Context, began time.Time, op Op, res Result) Result {
-	f.heard(ctx, op)
-	if noted := f.note(ctx, op, res); noted < res.Taken && asks(op) {
-		if denial, denied := f.overdrawn(ctx, began, op, res, noted); denied {
+func (f *Failover) recordGrant(ctx context.Context, began time.Time, op Op, res Result) Result {
+	f.recordAnswer(ctx, op)
+	if mirrored := f.mirrorLocally(ctx, op, res); mirrored < res.Taken && mayBeDenied(op) {
+		if denial, denied := f.overdrawn(ctx, began, op, res, mirrored); denied {
 			return denial
 		}
 	}
@@ -262,36 +262,36 @@ func (f *Failover) granted(ctx context.Context, began time.Time, op Op, res Resu
 	return res
 }
 
-// failed records an error of the primary, and reports whether the op is to be decided without
-// it. An op is not if any backend would refuse it, or if its caller has left.
-func (f *Failover) failed(ctx context.Context, began time.Time, op Op, err error) bool {
+// recordFailure records an error of the primary, and reports whether the op is to be decided
+// without it. An op is not if any backend would refuse it, or if its caller has left.
+func (f *Failover) recordFailure(ctx context.Context, began time.Time, op Op, err error) bool {
 	var alone *OpError
 	switch {
 	case unsound(op) || refusedByAll(err):
-		f.heard(ctx, op)
+		f.recordAnswer(ctx, op)
 		return false
 	case errors.As(err, &alone):
-		f.heard(ctx, op)
+		f.recordAnswer(ctx, op)
 		f.opErrors.Add(1)
 		f.opErrorLog.log(f.logger, op.Name, err)
 		return true
 	case ended(ctx) != nil:
 		return false
 	}
-	f.open(ctx, began, op, err)
+	f.recordOutage(ctx, began, op, err)
 	return true
 }
 
-// left records that the caller left before it had an answer. A caller that waited for less than
-// a tenth of the time-out does not count: clients that hang up at once are no outage.
-func (f *Failover) left(ctx context.Context, began time.Time, op Op, err error) {
+// recordAbandoned records that the caller left before it had an answer. A caller that waited for
+// less than a tenth of the time-out does not count: clients that hang up at once are no outage.
+func (f *Failover) recordAbandoned(ctx context.Context, began time.Time, op Op, err error) {
 	if time.Since(began) >= f.timeout/10 && f.breakers.Left(nodeOf(ctx, f.primary, op)) {
-		f.open(ctx, began, op, err)
+		f.recordOutage(ctx, began, op, err)
 	}
 }
 
-// open records that the node of op's key failed, or did not answer in time.
-func (f *Failover) open(ctx context.Context, began time.Time, op Op, err error) {
+// recordOutage records that the node of op's key failed, or did not answer in time.
+func (f *Failover) recordOutage(ctx context.Context, began time.Time, op Op, err error) {
 	f.failures.Add(1)
 	sample := op
 	sample.Key, sample.Request = strings.Clone(op.Key), Request{} // it outlives the request

@@ -21,7 +21,7 @@ func (f *Failover) Alone(ctx context.Context, op Op) (Result, error) {
 func (f *Failover) decide(ctx context.Context, op Op, step path) (Result, error) {
 	switch step {
 	case pathHere: // the permits were taken locally, whatever f.away is now
-		return f.own(f.local.Do(ctx, f.shares.of(op, f.instances())))
+		return f.markLocal(f.local.Do(ctx, f.shares.withShare(op, f.instances())))
 	case pathNobody:
 		op.N = min(op.N, 0)
 	}
@@ -41,7 +41,7 @@ func (f *Failover) decide(ctx context.Context, op Op, step path) (Result, error)
 		switch {
 		case op.N < 0 && op.Kind != Forget:
 			return f.refused(ctx, op, rules.ReasonLimited), nil
-		case asks(op):
+		case mayBeDenied(op):
 			return f.refused(ctx, op, rules.ReasonUnavailable), nil
 		}
 		return Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonUnavailable}}, nil
@@ -50,16 +50,16 @@ func (f *Failover) decide(ctx context.Context, op Op, step path) (Result, error)
 	return f.decideLocally(ctx, op)
 }
 
-// own records in res that the local backend took its permits.
-func (f *Failover) own(res Result, err error) (Result, error) {
+// markLocal records in res that the local backend took its permits.
+func (f *Failover) markLocal(res Result, err error) (Result, error) {
 	if res.Taken > 0 {
 		res.Receipt.path = res.Receipt.path.via(pathHere)
 	}
 	return res, err
 }
 
-// asks reports whether an op may be denied.
-func asks(op Op) bool {
+// mayBeDenied reports whether an op may be denied.
+func mayBeDenied(op Op) bool {
 	return op.Kind == Take || op.Kind == Peek || op.Kind == AtMost || op.Kind == Reserve
 }
 
@@ -68,14 +68,14 @@ func (f *Failover) decideLocally(ctx context.Context, op Op) (Result, error) {
 	if op.Kind == Return {
 		return f.returnLocally(ctx, op)
 	}
-	res, err := f.local.Do(ctx, f.shares.of(op, f.instances()))
-	return f.locally(ctx, op, res, err)
+	res, err := f.local.Do(ctx, f.shares.withShare(op, f.instances()))
+	return f.localResult(ctx, op, res, err)
 }
 
-// locally converts the local backend's result for the instance's part to the result of op.
-func (f *Failover) locally(ctx context.Context, op Op, res Result, err error) (Result, error) {
-	res, err = f.own(res, err)
-	if asks(op) && err == nil && !res.Allowed && res.RetryAfter == 0 && mayPass(op) {
+// localResult converts the local backend's result for the instance's part to the result of op.
+func (f *Failover) localResult(ctx context.Context, op Op, res Result, err error) (Result, error) {
+	res, err = f.markLocal(res, err)
+	if mayBeDenied(op) && err == nil && !res.Allowed && res.RetryAfter == 0 && mayPass(op) {
 		res.Decision = f.refused(ctx, op, rules.ReasonUnavailable).Decision // op asks for more than the part ever has
 	}
 	return res, err
@@ -86,8 +86,8 @@ func mayPass(op Op) bool {
 	return op.Quota != nil && op.N >= 0 && op.N <= op.Quota.Burst && op.Keep <= op.Quota.Burst-op.N
 }
 
-// refused returns a denial. With ReasonUnavailable it ends at the next probe; with other reasons it is
-// permanent.
+// refused returns a denial. With ReasonUnavailable it ends at the next probe; with other reasons it
+// is permanent.
 func (f *Failover) refused(ctx context.Context, op Op, reason rules.Reason) Result {
 	d := rules.Decision{Reason: reason}
 	if op.Quota != nil {
@@ -99,18 +99,18 @@ func (f *Failover) refused(ctx context.Context, op Op, reason rules.Reason) Resu
 	return Result{Decision: d}
 }
 
-// note keeps the local backend warm, so that an outage finds neither a fresh burst nor a debt.
-// It also takes the permits that the primary granted from the local backend, as far as it has
+// mirrorLocally keeps the local backend warm, so that an outage finds neither a fresh burst nor a
+// debt. It also takes the permits that the primary granted from the local backend, as far as it has
 // them. It leaves there no more than this instance's part of the primary's remaining permits.
-// note returns how many permits of a grant were taken there, or all if that does not matter.
-// Errors are ignored: Local is asked again when it counts.
-func (f *Failover) note(ctx context.Context, op Op, res Result) int64 {
+// mirrorLocally returns how many permits of a grant were taken there, or all if that does not
+// matter. Errors are ignored: Local is asked again when it counts.
+func (f *Failover) mirrorLocally(ctx context.Context, op Op, res Result) int64 {
 	instances := int64(max(f.instances(), 1))
 	switch {
 	case f.away == rules.OutageOpen || f.away == rules.OutageClosed || op.Kind == Peek:
 		return res.Taken
 	case op.Kind == Forget:
-		_, _ = f.local.Do(ctx, f.shares.of(op, int(instances)))
+		_, _ = f.local.Do(ctx, f.shares.withShare(op, int(instances)))
 		return res.Taken
 	case op.Kind == Return:
 		_, _ = f.returnLocally(ctx, op)
@@ -119,7 +119,7 @@ func (f *Failover) note(ctx context.Context, op Op, res Result) int64 {
 		return res.Taken
 	}
 	op.Request = Request{Kind: Peek}
-	op = f.shares.of(op, int(instances))
+	op = f.shares.withShare(op, int(instances))
 	there, err := f.local.Do(ctx, op)
 	n := min(there.Remaining, max(res.Taken, there.Remaining-res.Remaining/instances))
 	if err != nil || n < 1 {
@@ -136,12 +136,12 @@ func (f *Failover) note(ctx context.Context, op Op, res Result) int64 {
 	return got.Taken
 }
 
-// returnLocally returns to the local backend permits that the primary granted. Buckets take
-// them without the Mark of note's take, which is not kept. In a window the permits stay taken.
+// returnLocally returns to the local backend permits that the primary granted. Buckets take them
+// without the Mark of mirrorLocally's take, which is not kept. In a window the permits stay taken.
 func (f *Failover) returnLocally(ctx context.Context, op Op) (Result, error) {
 	if op.Quota != nil && op.Quota.Algorithm.Windowed() {
 		op.N = min(op.N, 0)
 	}
 	op.Mark, op.Receipt = 0, Receipt{}
-	return f.local.Do(ctx, f.shares.of(op, f.instances()))
+	return f.local.Do(ctx, f.shares.withShare(op, f.instances()))
 }

@@ -23,16 +23,16 @@ func (f *Failover) decideOwing(ctx context.Context, op Op, step path) (Result, e
 	}
 	s := f.owed.lock(op.Name, op.Key)
 	res, err := f.decide(ctx, op, step)
-	var back Request
+	var giveBack Request
 	switch {
 	case err != nil || op.Quota.Burst == rules.Unlimited:
 	case step == pathHere && op.N > 0:
-		back = s.giveBack(&op, op.N-f.owed.reduce(s, &op, op.N))
+		giveBack = s.giveBack(&op, op.N-f.owed.reduce(s, &op, op.N))
 	case step == pathWithin && res.Taken > 0:
 		f.owed.add(s, &op, res.Taken)
 	}
 	s.mu.Unlock()
-	if op.Request = back; back.N > 0 && !f.down(ctx, op) { // otherwise the permits stay taken
+	if op.Request = giveBack; giveBack.N > 0 && !f.down(ctx, op) { // otherwise the permits stay taken
 		within, cancel := context.WithTimeout(ctx, f.timeout)
 		defer cancel()
 		_, _ = f.primary.Do(within, op)
@@ -41,16 +41,16 @@ func (f *Failover) decideOwing(ctx context.Context, op Op, step path) (Result, e
 }
 
 // overdrawn is called with a grant of the primary for which the local backend could take only
-// noted permits. Local grants that the primary did not know of may have used up the granted
+// mirrored permits. Local grants that the primary did not know of may have used up the granted
 // permits. The op is then denied, unless the local backend allows it: its permits pay for the
 // local grants, and the rest is returned. The primary's Remaining does not cover unknown grants
 // of this instance, since more may be in flight. It only covers those that other instances may
 // have made.
-func (f *Failover) overdrawn(ctx context.Context, began time.Time, op Op, res Result, noted int64) (denial Result, denied bool) {
+func (f *Failover) overdrawn(ctx context.Context, began time.Time, op Op, res Result, mirrored int64) (denial Result, denied bool) {
 	others, until := f.othersOwe(&op)
 	s := f.owed.lock(op.Name, op.Key)
-	own := s.unknown(&op, began)
-	if own == 0 && others <= res.Remaining {
+	unknown := s.unknown(&op, began)
+	if unknown == 0 && others <= res.Remaining {
 		s.mu.Unlock()
 		return denial, false
 	}
@@ -61,13 +61,13 @@ func (f *Failover) overdrawn(ctx context.Context, began time.Time, op Op, res Re
 		s.mu.Unlock()
 		return Result{}, false
 	}
-	if own == 0 {
+	if unknown == 0 {
 		denial.RetryAfter = min(denial.RetryAfter, until)
 	}
 	paid := f.owed.reduce(s, &op, res.Taken)
 	s.mu.Unlock()
-	if op.Request = res.Return(); noted > 0 {
-		op.Request.N = noted
+	if op.Request = res.Return(); mirrored > 0 {
+		op.Request.N = mirrored
 		_, _ = f.returnLocally(ctx, op)
 		op.Request = res.Return()
 	}
@@ -91,7 +91,7 @@ func (f *Failover) othersOwe(op *Op) (n int64, until time.Duration) {
 	if until = time.Duration(f.recovered.Load()) + recoveries*f.timeout - time.Since(f.made); instances < 2 || until <= 0 || f.recovered.Load() == 0 {
 		return 0, 0
 	}
-	return int64(instances-1) * f.shares.of(*op, instances).Quota.Burst, until
+	return int64(instances-1) * f.shares.withShare(*op, instances).Quota.Burst, until
 }
 
 // sendOwing sends ops to the primary in one call, each after the Charge that is owed for its
@@ -129,7 +129,7 @@ func (f *Failover) charges(due []settlement, ops []Op) []settlement {
 		if slices.ContainsFunc(due, same) {
 			continue
 		}
-		if c, ok := f.owed.of(&ops[i], now); ok {
+		if c, ok := f.owed.chargeFor(&ops[i], now); ok {
 			due = append(due, c)
 		}
 	}
@@ -188,7 +188,7 @@ func (f *Failover) settleSome(ctx context.Context) (answered bool) {
 	}
 	now, due := time.Now(), make([]settlement, 0, len(ops))
 	for i := range ops {
-		if c, ok := f.owed.of(&ops[i], now); ok {
+		if c, ok := f.owed.chargeFor(&ops[i], now); ok {
 			due, ops[len(due)] = append(due, c), c.op
 		}
 	}
@@ -204,10 +204,10 @@ func (f *Failover) settleSome(ctx context.Context) (answered bool) {
 		switch {
 		case err == nil:
 			answered = true
-			f.heard(ctx, ops[i])
+			f.recordAnswer(ctx, ops[i])
 		case !concernsOp(err) && !failed && ctx.Err() == nil:
 			failed = true // one call, however many keys
-			f.open(ctx, now, ops[i], err)
+			f.recordOutage(ctx, now, ops[i], err)
 		}
 	}
 	return answered

@@ -117,16 +117,16 @@ func (s *sides) isStraight(q *rules.Quota, k OpKind) bool { return s.quota == q 
 
 // algorithms finds the algorithm of a quota.
 type algorithms interface {
-	of(q *rules.Quota) (Algorithm, error)
+	algorithmFor(q *rules.Quota) (Algorithm, error)
 }
 
-// hold puts q in force. If it fails, nothing has changed.
-func (s *sides) hold(now time.Duration, q *rules.Quota, from maker) error {
+// setQuota puts q in force. If it fails, nothing has changed.
+func (s *sides) setQuota(now time.Duration, q *rules.Quota, from maker) error {
 	if s.quota != nil && *s.quota == *q {
 		s.quota = q
 		return nil
 	}
-	a, err := from.of(q)
+	a, err := from.algorithmFor(q)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (s *sides) do(now time.Duration, q *rules.Quota, from maker, ask *Request) 
 		return s.giveBack(now, q, ask), nil
 	}
 	if s.quota != q {
-		if err := s.hold(now, q, from); err != nil {
+		if err := s.setQuota(now, q, from); err != nil {
 			return Result{}, err
 		}
 	}
@@ -219,8 +219,8 @@ type absorber interface {
 	absorb(other State, now time.Duration) bool
 }
 
-// put adds a state that was kept elsewhere, and merges it with one of its family if possible.
-func (s *sides) put(o side, now time.Duration) {
+// addState adds a state that was kept elsewhere, and merges it with one of its family if possible.
+func (s *sides) addState(o side, now time.Duration) {
 	if s.state == nil {
 		s.side = o
 		return

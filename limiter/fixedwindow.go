@@ -17,7 +17,7 @@ type fixedFrame struct {
 
 func newFixedWindow(q *rules.Quota, now time.Duration) State { return newWindow[fixedFrame](q, now) }
 
-func (fixedFrame) of(q *rules.Quota) fixedFrame {
+func (fixedFrame) forQuota(q *rules.Quota) fixedFrame {
 	f := fixedFrame{per: int64(q.Rate.Per)}
 	if q.Calendar != "" {
 		f.calendar = calendar.New(q.Calendar, q.Zone)
@@ -40,51 +40,51 @@ func (f fixedFrame) slot(t, newest int64) int64 {
 	return max(0, t-since)
 }
 
-func (f fixedFrame) leaves(at int64) int64 {
+func (f fixedFrame) expiryOf(start int64) int64 {
 	if f.calendar != nil {
-		_, end := f.calendar.Period(at)
+		_, end := f.calendar.Period(start)
 		return end
 	}
-	return at + f.per
+	return start + f.per
 }
 
-func (f fixedFrame) same(as fixedFrame) bool {
-	if f.calendar == nil || as.calendar == nil {
-		return f.calendar == as.calendar && f.per == as.per
+func (f fixedFrame) equals(other fixedFrame) bool {
+	if f.calendar == nil || other.calendar == nil {
+		return f.calendar == other.calendar && f.per == other.per
 	}
-	return f.calendar.Same(as.calendar)
+	return f.calendar.Same(other.calendar)
 }
 
-func (f fixedFrame) holds(at, t int64) bool { return at <= t && t < f.leaves(at) }
+func (f fixedFrame) holds(start, t int64) bool { return start <= t && t < f.expiryOf(start) }
 
-// latest returns the beginning of the window, which determines its end.
-func (f fixedFrame) latest(at, _ int64) int64 { return at }
+// latestIn returns the beginning of the window, which determines its end.
+func (f fixedFrame) latestIn(start, _ int64) int64 { return start }
 
-func (f fixedFrame) apart() bool { return true }
+func (f fixedFrame) slotIsWindow() bool { return true }
 
-// back keeps to the calendar: the current window moves to that of the new time.
-func (f fixedFrame) back(at, before, by, t int64) int64 {
+// placeAfterReset keeps to the calendar: the current window moves to that of the new time.
+func (f fixedFrame) placeAfterReset(start, before, distance, t int64) int64 {
 	switch {
 	case f.calendar == nil:
-		return max(0, at-by)
+		return max(0, start-distance)
 	case before != noSlot:
-		return f.leaves(before)
+		return f.expiryOf(before)
 	}
 	return f.slot(t, t)
 }
 
-// from assumes that all of a window was taken at the latest instant in it. The new window
+// placeFrom assumes that all of a window was taken at the latest instant in it. The new window
 // begins with the old one. If it would end by that instant, it ends when the old one would
 // have, or a new one's length after the instant if that is sooner.
-func (f fixedFrame) from(old fixedFrame, at, before, latest int64) int64 {
-	latest = max(at, min(latest, old.leaves(at)-1))
+func (f fixedFrame) placeFrom(old fixedFrame, start, before, latest int64) int64 {
+	latest = max(start, min(latest, old.expiryOf(start)-1))
 	switch {
 	case f.calendar != nil:
 		return f.slot(latest, latest)
 	case before != noSlot:
 		return f.slot(latest, before)
-	case at+f.per <= latest:
-		return min(old.leaves(at), latest+f.per) - f.per
+	case start+f.per <= latest:
+		return min(old.expiryOf(start), latest+f.per) - f.per
 	}
-	return at
+	return start
 }

@@ -52,8 +52,8 @@ const maxBack = int64(time.Minute)
 // gone is the word of a bucket that is in its state: see lentWord.
 const gone = -1
 
-// set sets the rate and the burst.
-func (g *gcra) set(rate rules.Rate, burst int64) error {
+// setRate sets the rate and the burst.
+func (g *gcra) setRate(rate rules.Rate, burst int64) error {
 	switch {
 	case rate.N < 1 || rate.Per <= 0:
 		return fmt.Errorf("limiter: rate of %d per %v: both must be positive", rate.N, rate.Per)
@@ -77,7 +77,7 @@ func (g *gcra) setQuota(q *rules.Quota) error {
 	if err := q.Validate(); err != nil {
 		return fmt.Errorf("limiter: %w", err)
 	}
-	if err := g.set(q.Rate, q.Burst); err != nil {
+	if err := g.setRate(q.Rate, q.Burst); err != nil {
 		return err
 	}
 	g.missing = q.Missing * g.interval
@@ -86,7 +86,7 @@ func (g *gcra) setQuota(q *rules.Quota) error {
 	return nil
 }
 
-func ofQuota(q *rules.Quota) (*gcra, error) {
+func newGCRA(q *rules.Quota) (*gcra, error) {
 	g := &gcra{}
 	return g, g.setQuota(q)
 }
@@ -108,39 +108,39 @@ func (g *gcra) first(t int64) int64 {
 	return t + g.missing
 }
 
-// verdict is the result of step in words that stay in registers. The Decision is built from it
+// stepResult is the result of step in words that stay in registers. The Decision is built from it
 // once, since each copy of a Decision would have to wait for its stores.
-type verdict struct {
+type stepResult struct {
 	allowed bool
 	free    int64 // ns worth of tokens that remain; below 0 in debt
 	wait    int64 // ns until a retry can pass
 	delay   int64 // ns until the taken permits may be used
 }
 
-// step runs the algorithm. It returns the next word and the verdict on n permits, with keep to
+// step runs the algorithm. It returns the next word and the result for n permits, with keep to
 // be left.
-func (g *gcra) step(word, t, n, keep int64) (int64, verdict) {
+func (g *gcra) step(word, t, n, keep int64) (int64, stepResult) {
 	start := max(word, t)
 	free := g.fill - (start - t) // below 0 also when t is behind
 	switch {
 	case n <= 0:
-		return word, verdict{n == 0, free, 0, 0}
+		return word, stepResult{n == 0, free, 0, 0}
 	case n > g.burst-keep:
-		return word, verdict{false, free, 0, 0}
+		return word, stepResult{false, free, 0, 0}
 	}
 	if need := (n + keep) * g.interval; need > free {
-		return word, verdict{false, free, need - free, 0}
+		return word, stepResult{false, free, need - free, 0}
 	}
-	v := verdict{true, free - n*g.interval, 0, 0}
+	v := stepResult{true, free - n*g.interval, 0, 0}
 	if g.shape {
 		v.delay = start - t
 	}
 	return start + n*g.interval, v
 }
 
-// ask executes an ask of any kind but Return. It returns the next word, the verdict, and the
+// execute executes an ask of any kind but Return. It returns the next word, the result, and the
 // number of permits taken. Ask.Keep and Ask.Within are not negative.
-func (g *gcra) ask(word, t int64, ask *Request) (next int64, v verdict, taken int64) {
+func (g *gcra) execute(word, t int64, ask *Request) (next int64, v stepResult, taken int64) {
 	n := ask.N
 	switch {
 	case !ask.valid():
@@ -163,7 +163,7 @@ func (g *gcra) ask(word, t int64, ask *Request) (next int64, v verdict, taken in
 		next, v = g.reserve(word, t, ask)
 	default:
 		next, n = g.charged(word, t, n)
-		v = verdict{true, g.free(next, t), 0, 0}
+		v = stepResult{true, g.free(next, t), 0, 0}
 	}
 	if !v.allowed {
 		n = 0
@@ -176,31 +176,31 @@ func (g *gcra) free(word, t int64) int64 { return g.fill - (max(word, t) - t) }
 
 // reserve takes now or in advance. In a bucket the tokens are earned after those of all earlier
 // reservations. In a queue they wait for their turn, which must come in time.
-func (g *gcra) reserve(word, t int64, ask *Request) (int64, verdict) {
+func (g *gcra) reserve(word, t int64, ask *Request) (int64, stepResult) {
 	within := min(int64(ask.Within), maxAhead) // below 0 if the clock is behind
 	next, v := g.step(word, t, ask.N, ask.Keep)
 	switch {
 	case v.allowed && (v.delay == 0 || v.delay <= within), !v.allowed && v.wait == 0:
 		return next, v
 	case v.allowed:
-		return word, verdict{false, v.free + ask.N*g.interval, v.delay - within, 0}
+		return word, stepResult{false, v.free + ask.N*g.interval, v.delay - within, 0}
 	case g.shape:
 		v.wait = max(v.wait, g.fill-v.free-within)
 	case v.wait > within:
 		v.wait -= within
 	default:
-		return max(next, t) + ask.N*g.interval, verdict{true, v.free - ask.N*g.interval, 0, v.wait}
+		return max(next, t) + ask.N*g.interval, stepResult{true, v.free - ask.N*g.interval, 0, v.wait}
 	}
 	return next, v
 }
 
-func (g *gcra) decision(v verdict) (d rules.Decision) {
+func (g *gcra) decision(v stepResult) (d rules.Decision) {
 	g.decide(v, &d)
 	return d
 }
 
 // decide sets d, which must be zero.
-func (g *gcra) decide(v verdict, d *rules.Decision) {
+func (g *gcra) decide(v stepResult, d *rules.Decision) {
 	d.Allowed, d.Reason = v.allowed, rules.ReasonLimited
 	if v.allowed {
 		d.Reason = rules.ReasonWithin
@@ -220,8 +220,8 @@ func (g *gcra) charged(word, t, n int64) (next, taken int64) {
 	}
 	start := max(word, t)
 	end := max(t+g.fill+g.debt, start) // the cap bounds the additional debt, and never lowers the word
-	if most := (end - start) / g.interval; n > most {
-		n = most
+	if limit := (end - start) / g.interval; n > limit {
+		n = limit
 	} else {
 		end = start + n*g.interval
 	}

@@ -18,7 +18,7 @@ func TestChanged(t *testing.T) {
 			interval := rapid.Int64Range(100, 1<<rapid.IntRange(7, 61).Draw(rt, name+" bits")).Draw(rt, name+" interval")
 			burst := rapid.Int64Range(1, maxFill/interval).Draw(rt, name+" burst")
 			g := &gcra{}
-			if err := g.set(rules.Rate{N: 1, Per: time.Duration(interval)}, burst); err != nil {
+			if err := g.setRate(rules.Rate{N: 1, Per: time.Duration(interval)}, burst); err != nil {
 				rt.Fatal(err)
 			}
 			return g
@@ -32,12 +32,12 @@ func TestChanged(t *testing.T) {
 			want = far
 		}
 		l := line{word: at + missing}
-		heir.changed(old, &l, at)
+		heir.convertLine(old, &l, at)
 		if got := l.word - at; got != want.Int64() || l.mark() != at+missing {
 			rt.Fatalf("missing %d at intervals %d, then %d: got %d, want %v; the line ends at %d", missing, old.interval, heir.interval, got, want, l.mark())
 		}
 		full := line{word: rapid.Int64Range(0, at).Draw(rt, "full")}
-		if was := full.word; func() bool { heir.changed(old, &full, at); return full.word != was }() {
+		if was := full.word; func() bool { heir.convertLine(old, &full, at); return full.word != was }() {
 			rt.Fatalf("full at %d, at %d: %d", was, at, full.word)
 		}
 	})

@@ -28,7 +28,7 @@ type keysRule struct {
 	opening opening
 }
 
-func (r *keysRule) begin(a Algorithm, q *rules.Quota, key []byte) State {
+func (r *keysRule) openingState(a Algorithm, q *rules.Quota, key []byte) State {
 	return r.opening.state(a, q, key)
 }
 
@@ -64,7 +64,7 @@ func NewKeys(q *rules.Quota, maxKeys int, custom map[rules.Algorithm]Algorithm) 
 // whose bytes decide. They are copied if the key is new.
 func (k *Keys) Do(now time.Duration, hash uint64, key []byte, ask Request) (r Result) {
 	rule := k.rule.Load()
-	if n := k.table.find(hash, key); n != nil {
+	if n := k.table.findNode(hash, key); n != nil {
 		if rule.plan != nil && n.kept.lent.plan == rule.plan && n.kept.lent.do(rule.plan, instant(now), clockGrain, &ask, &r) {
 			r.keepState(rule.family)
 			k.table.tend(now)
@@ -117,7 +117,7 @@ func (k *Keys) SetQuota(q *rules.Quota, now time.Duration) error {
 	k.rule.Store(next)
 	k.table.eachKept(func(_ *node, g *guarded) {
 		if g.family == next.family {
-			_ = g.hold(now, next.quota, maker{algorithms: next, table: k.table})
+			_ = g.setQuota(now, next.quota, maker{algorithms: next, table: k.table})
 		}
 	})
 	if next.family == old.family && bucketed(next.quota) {
@@ -129,31 +129,31 @@ func (k *Keys) SetQuota(q *rules.Quota, now time.Duration) error {
 // Owe makes all keys owe more permits from now on, or fewer below zero. This includes keys that
 // are not known yet, less the permits that they have earned before they become known. See
 // package holding. Owe takes a lock for each key.
-func (k *Keys) Owe(by Owing, now time.Duration) {
+func (k *Keys) Owe(owing Owing, now time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	rule := *k.rule.Load()
 	rule.opening = rule.opening.clone()
 	rule.opening.advance(rule.quota, now)
 	before := rule.opening
-	rule.opening.add(rule.quota, &by, now)
+	rule.opening.add(rule.quota, &owing, now)
 	k.rule.Store(&rule)
 	k.table.eachKept(func(n *node, g *guarded) {
-		permits := by.of([]byte(n.key()))
-		ask := before.ask(rule.quota, permits, now)
-		g.sides.owe(now, rule.quota, maker{algorithms: &rule}, &ask, permits)
+		permits := owing.forKey([]byte(n.key()))
+		ask := before.request(rule.quota, permits, now)
+		g.sides.owePermits(now, rule.quota, maker{algorithms: &rule}, &ask, permits)
 	})
 }
 
 // Spent returns the number of permits missing at now for each known key, and for the unknown
 // keys that owe more than other unknown ones, by [KeyID]. All is false if further keys owe
 // something, since the table was full.
-func (k *Keys) Spent(now time.Duration) (of map[uint64]float64, all bool) {
+func (k *Keys) Spent(now time.Duration) (permits map[uint64]float64, all bool) {
 	rule := k.rule.Load()
 	o := rule.opening.clone()
 	o.advance(rule.quota, now)
-	spent := make(map[uint64]float64, len(o.of))
-	for id, n := range o.of {
+	spent := make(map[uint64]float64, len(o.byKey))
+	for id, n := range o.byKey {
 		spent[id] = n
 	}
 	k.table.eachKept(func(n *node, g *guarded) {

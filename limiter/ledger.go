@@ -64,9 +64,9 @@ type ledgerEntry struct {
 
 // ledgerAck is a Charge that the primary confirmed.
 type ledgerAck struct {
-	at   time.Time // time of the answer
-	call time.Time // beginning of the call that brought the answer
-	n    int64
+	answered time.Time // time of the answer
+	began    time.Time // beginning of the call that brought the answer
+	n        int64
 }
 
 // maxAcks is the number of confirmed Charges remembered for a key.
@@ -154,9 +154,9 @@ func (e *ledgerEntry) renew(n int64, from time.Time) {
 	*e = ledgerEntry{quota: e.quota, charged: e.charged, acks: e.acks, number: charges.Add(1), n: n, from: from}
 }
 
-// close ends the debt of an entry. The entry stays for as long as charged permits may be
+// closeEntry ends the debt of an entry. The entry stays for as long as charged permits may be
 // returned.
-func (l *ledger) close(e *ledgerEntry) {
+func (l *ledger) closeEntry(e *ledgerEntry) {
 	l.owing.Add(-1)
 	e.renew(0, time.Now())
 }
@@ -177,11 +177,11 @@ func (e *ledgerEntry) age(now time.Time) {
 	if age < ledgerSpan || e.sent > e.settled && age < ledgerMemory {
 		return
 	}
-	left := e.owed(now)
-	if e.quota.Algorithm.Windowed() && left > 0 {
+	owed := e.owed(now)
+	if e.quota.Algorithm.Windowed() && owed > 0 {
 		now = e.from
 	}
-	e.renew(left, now)
+	e.renew(owed, now)
 }
 
 // owed returns how many permits of an entry are neither charged nor regained by the passage of
@@ -208,8 +208,8 @@ func (e *ledgerEntry) settlement(key ledgerKey, now time.Time) settlement {
 	}}
 }
 
-// of returns the Charge that is owed for op's key, and whether there is one.
-func (l *ledger) of(op *Op, now time.Time) (c settlement, ok bool) {
+// chargeFor returns the Charge that is owed for op's key, and whether there is one.
+func (l *ledger) chargeFor(op *Op, now time.Time) (c settlement, ok bool) {
 	s := l.lock(op.Name, op.Key)
 	defer s.mu.Unlock()
 	key := ledgerKey{op.Name, op.Key}
@@ -232,7 +232,7 @@ func (l *ledger) some(n int, now time.Time) (ops []Op) {
 				ops = append(ops, Op{Quota: e.quota, Name: key.name, Key: key.key})
 			case owed > 0:
 			case e.n > e.settled:
-				l.close(e)
+				l.closeEntry(e)
 			case now.Sub(e.from) > ledgerMemory:
 				delete(s.keys, key)
 				l.held.Add(-1)
@@ -264,13 +264,13 @@ func (l *ledger) record(c *settlement, call time.Time, res Result, err error) {
 		if len(e.acks) == maxAcks {
 			e.acks = slices.Delete(e.acks, 0, 1)
 		}
-		e.acks = append(e.acks, ledgerAck{at: time.Now(), call: call, n: n})
+		e.acks = append(e.acks, ledgerAck{answered: time.Now(), began: call, n: n})
 	} else {
 		l.dropped.Add(uint64(n))
 	}
 	switch {
 	case e.n == e.settled:
-		l.close(e)
+		l.closeEntry(e)
 	case e.sent == c.n: // the next ones get a number of their own
 		e.renew(e.n-c.n, e.from)
 	}
@@ -285,7 +285,7 @@ func (l *ledger) reduce(s *ledgerShard, op *Op, n int64) int64 {
 	}
 	back := min(n, e.n-e.sent)
 	if e.n -= back; e.n == e.settled {
-		l.close(e)
+		l.closeEntry(e)
 	}
 	return back
 }
@@ -310,7 +310,7 @@ func (s *ledgerShard) unknown(op *Op, call time.Time) int64 {
 	}
 	n := e.n - e.settled
 	for _, ack := range e.acks {
-		if ack.at.After(call) && !ack.call.Equal(call) {
+		if ack.answered.After(call) && !ack.began.Equal(call) {
 			n += ack.n
 		}
 	}

@@ -122,11 +122,11 @@ func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (d rules.Deci
 	if l.quick(key, n, &d) {
 		return d, nil
 	}
-	res, err := l.ask(ctx, key, Request{Kind: Take, N: n})
+	res, err := l.execute(ctx, key, Request{Kind: Take, N: n})
 	return res.Decision, err
 }
 
-func (l *Limiter) ask(ctx context.Context, key string, ask Request) (res Result, err error) {
+func (l *Limiter) execute(ctx context.Context, key string, ask Request) (res Result, err error) {
 	op := l.op(key, ask)
 	err = l.do(ctx, &op, &res)
 	return res, err
@@ -134,14 +134,14 @@ func (l *Limiter) ask(ctx context.Context, key string, ask Request) (res Result,
 
 // AllowAtMost takes as many permits as there are, up to n, and returns the number taken.
 func (l *Limiter) AllowAtMost(ctx context.Context, key string, n int64) (int64, rules.Decision, error) {
-	res, err := l.ask(ctx, key, Request{Kind: AtMost, N: n})
+	res, err := l.execute(ctx, key, Request{Kind: AtMost, N: n})
 	return res.Taken, res.Decision, err
 }
 
 // Peek returns the decision that AllowN would make, and takes nothing. Its Remaining is the
 // number of permits available.
 func (l *Limiter) Peek(ctx context.Context, key string, n int64) (rules.Decision, error) {
-	res, err := l.ask(ctx, key, Request{Kind: Peek, N: n})
+	res, err := l.execute(ctx, key, Request{Kind: Peek, N: n})
 	return res.Decision, err
 }
 
@@ -159,12 +159,12 @@ func (l *Limiter) Reserve(ctx context.Context, key string, n int64, within time.
 // Charge takes n permits even if fewer are available; the missing ones are owed. An n below 1
 // charges nothing.
 func (l *Limiter) Charge(ctx context.Context, key string, n int64) error {
-	_, err := l.ask(ctx, key, Request{Kind: Charge, N: max(n, 0)})
+	_, err := l.execute(ctx, key, Request{Kind: Charge, N: max(n, 0)})
 	return err
 }
 
 // Reset puts the key back into its initial state.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
-	_, err := l.ask(ctx, key, Request{Kind: Forget})
+	_, err := l.execute(ctx, key, Request{Kind: Forget})
 	return err
 }

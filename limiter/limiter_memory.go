@@ -48,7 +48,7 @@ func (l *Limiter) quick(key string, n int64, d *rules.Decision) bool {
 		if plan != q.plan.Load() && !q.adopt(plan) {
 			return false
 		}
-		v, ok := kept.lent.take(plan, instant(now), m.grain, n)
+		v, ok := kept.lent.takeTokens(plan, instant(now), m.grain, n)
 		if !ok {
 			return false
 		}

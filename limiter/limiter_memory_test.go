@@ -265,7 +265,7 @@ func TestALentWordIsGoneWhileItIsSettled(t *testing.T) {
 	if d, err := l.Allow(t.Context(), "key"); err != nil || !d.Allowed || !take() {
 		t.Fatalf("the first: %+v, %v", d, err)
 	}
-	kept := &m.find("limit", "key").kept
+	kept := &m.findNode("limit", "key").kept
 	kept.mu.Lock()
 	kept.settle()
 	if take() {
@@ -306,14 +306,14 @@ func TestAKeyIsRenewed(t *testing.T) {
 	if err := l.SetQuota(rules.Quota{Rate: rules.Rate{N: 2, Per: time.Hour}, Burst: 100}); err != nil {
 		t.Fatal(err)
 	}
-	old := m.find("limit", "key")
+	old := m.findNode("limit", "key")
 	allow(calmEnough + 2)
 	var d rules.Decision
 	if left--; !l.quick("key", 1, &d) || d.Remaining != left {
 		t.Errorf("still with a lock, or not what was left: %+v, want %d", d, left)
 	}
 	s := &snapshotWriter{m: m, w: bufio.NewWriter(io.Discard), quotas: map[rules.Quota]uint64{}}
-	if s.key(old); s.err != nil || s.counts.keys != 1 {
+	if s.writeKey(old); s.err != nil || s.counts.keys != 1 {
 		t.Errorf("a snapshot that is at a key while that is renewed: %+v, %v", s.counts, s.err)
 	}
 	if got := m.Stats(); got.Keys != 1 {

@@ -25,56 +25,56 @@ type line struct {
 	// so takes that are returned in reverse order are all restored in full.
 	back int64
 	born int64 // time of creation; earlier takes are not in the line
-	turn
+	quotaChange
 }
 
-// turn is the last change of a bucket's quota. The zero value means that there was none.
-type turn struct {
-	at      int64 // time of the change
-	mark    int64 // mark of the end of the line then; marks up to it are of earlier quotas
-	fastest int64 // ns, the shortest interval of the earlier quotas
+// quotaChange is the last change of a bucket's quota. The zero value means that there was none.
+type quotaChange struct {
+	changedAt int64 // time of the change
+	mark      int64 // mark of the end of the line then; marks up to it are of earlier quotas
+	fastest   int64 // ns, the shortest interval of the earlier quotas
 }
 
 // mark returns the mark of the latest take. If the clock shows a century and much was returned,
 // marks are the greatest number.
 func (l *line) mark() int64 { return l.word + min(l.back, math.MaxInt64-l.word) }
 
-// lift sets l.word to the word in force at t, which includes reservations due later. Passing
-// the result to lower undoes that, and keeps takes from in between.
-func (l *line) lift(t int64) (lower lifted) {
+// includeReservations sets l.word to the word in force at t, which includes reservations due later.
+// Passing the result to excludeReservations undoes that, and keeps takes from in between.
+func (l *line) includeReservations(t int64) (offsets wordOffsets) {
 	if l.late == 0 { // the common case
-		return lifted{}
+		return wordOffsets{}
 	}
 	if l.due <= t {
 		l.word, l.late, l.due = max(l.word, l.late), 0, 0
-		return lifted{}
+		return wordOffsets{}
 	}
 	word := max(l.word, t)
 	l.word = max(word, l.late)
-	return lifted{l.word - word, l.word - l.late}
+	return wordOffsets{l.word - word, l.word - l.late}
 }
 
-// lifted holds the distances of both words below the lifted one.
-type lifted struct{ word, late int64 }
+// wordOffsets holds the distances of both words below the lifted one.
+type wordOffsets struct{ word, late int64 }
 
-func (l *line) lower(by lifted) {
+func (l *line) excludeReservations(offsets wordOffsets) {
 	if l.late > 0 {
-		l.late = l.word - by.late
+		l.late = l.word - offsets.late
 	}
-	l.word -= by.word
+	l.word -= offsets.word
 }
 
-// promise records that the latest take may be used at a later instant. by is the result of
-// lift.
-func (l *line) promise(at int64, by lifted) {
-	if at >= l.due {
-		l.due, l.late = at, l.word+by.word
+// recordPromise records that the latest take may be used at due, a later instant. offsets is the
+// result of includeReservations.
+func (l *line) recordPromise(due int64, offsets wordOffsets) {
+	if due >= l.due {
+		l.due, l.late = due, l.word+offsets.word
 	}
 }
 
-// changed converts the line of a bucket of old to one of g at t. The number of missing tokens
+// convertLine converts the line of a bucket of old to one of g at t. The number of missing tokens
 // stays the same, whatever the burst.
-func (g *gcra) changed(old *gcra, l *line, t int64) {
+func (g *gcra) convertLine(old *gcra, l *line, t int64) {
 	if l.due <= t {
 		l.word, l.late, l.due = max(l.word, l.late), 0, 0
 	}
@@ -89,41 +89,41 @@ func (g *gcra) changed(old *gcra, l *line, t int64) {
 	if l.fastest > 0 {
 		fastest = min(fastest, l.fastest)
 	}
-	l.back, l.turn = end-l.word, turn{t, end, fastest}
+	l.back, l.quotaChange = end-l.word, quotaChange{t, end, fastest}
 }
 
-// leap moves all instants of l by so much, to a clock that shows t. Takes on the clock before
+// moveInstants moves all instants of l by leap, to a clock that shows t. Takes on the clock before
 // cannot be returned.
-func (l *line) leap(by, t int64) {
-	for _, at := range []*int64{&l.word, &l.due, &l.late} {
-		*at = max(0, *at+by)
+func (l *line) moveInstants(leap, t int64) {
+	for _, p := range []*int64{&l.word, &l.due, &l.late} {
+		*p = max(0, *p+leap)
 	}
-	l.back, l.born, l.turn = 0, t, turn{}
+	l.back, l.born, l.quotaChange = 0, t, quotaChange{}
 }
 
-// returned executes ask, a Return, on l at t. A Mark of 0 means the latest take.
-func (g *gcra) returned(l *line, t int64, ask *Request) {
-	n, mark, at := ask.N, ask.Mark, int64(ask.Receipt.At)
+// returnTokens executes ask, a Return, on l at t. A Mark of 0 means the latest take.
+func (g *gcra) returnTokens(l *line, t int64, ask *Request) {
+	n, mark, taken := ask.N, ask.Mark, int64(ask.Receipt.At)
 	missing := l.word - t
-	if n <= 0 || missing <= 0 || 0 < at && (at < l.born || at > t+maxBack) {
+	if n <= 0 || missing <= 0 || 0 < taken && (taken < l.born || taken > t+maxBack) {
 		return
 	}
-	token, place, passed := g.interval, mark-l.back, max(0, t-at)
+	token, place, passed := g.interval, mark-l.back, max(0, t-taken)
 	last := mark == 0 || place == l.word
-	if l.fastest > 0 && mark <= l.turn.mark {
+	if l.fastest > 0 && mark <= l.quotaChange.mark {
 		slower := max(g.interval, l.fastest)
-		if passed > 0 && at < l.turn.at {
+		if passed > 0 && taken < l.quotaChange.changedAt {
 			passed = rescaled(passed, slower, l.fastest)
 		}
-		place = l.turn.mark - l.back - rescaled(max(0, l.turn.mark-mark), slower, l.fastest)
+		place = l.quotaChange.mark - l.back - rescaled(max(0, l.quotaChange.mark-mark), slower, l.fastest)
 	}
 	if last {
 		place = l.word
 	}
-	own := min(n, missing/token+1) * token
-	left := min(own, place-t)
-	if 0 < at && at <= t {
-		left = max(left, own-passed) // since then the bucket earned no more than that, of any take
+	claimed := min(n, missing/token+1) * token
+	left := min(claimed, place-t)
+	if 0 < taken && taken <= t {
+		left = max(left, claimed-passed) // since then the bucket earned no more than that, of any take
 	}
 	left = min(left, missing)
 	if left <= 0 {
@@ -134,7 +134,7 @@ func (g *gcra) returned(l *line, t int64, ask *Request) {
 		l.late = max(l.late-left, 1)
 	}
 	// The rest after a partial return keeps its mark, which the next take must not get.
-	if !last || ask.Keep > 0 || l.mark() < l.turn.mark {
+	if !last || ask.Keep > 0 || l.mark() < l.quotaChange.mark {
 		l.back += left
 	}
 }
@@ -142,19 +142,19 @@ func (g *gcra) returned(l *line, t int64, ask *Request) {
 // rescaled returns ns × to / from, rounded up, and at most the farthest that a word may be
 // ahead.
 func rescaled(ns, to, from int64) int64 {
-	const most = maxFill + maxDebt
+	const limit = maxFill + maxDebt
 	if to == from {
-		return min(ns, most)
+		return min(ns, limit)
 	}
 	hi, lo := bits.Mul64(uint64(ns), uint64(to))
 	if hi >= uint64(from) {
-		return most
+		return limit
 	}
 	n, rest := bits.Div64(hi, lo, uint64(from))
 	if rest > 0 {
 		n++
 	}
-	return int64(min(n, uint64(most)))
+	return int64(min(n, uint64(limit)))
 }
 
 // owes returns the debt of a line of g at t, and whether less than one token is left.
@@ -185,7 +185,7 @@ func (l *line) appendRest(b []byte) []byte {
 	if *l == (line{word: l.word, born: l.born}) {
 		return b
 	}
-	for _, n := range []int64{l.due, l.late, l.back, l.turn.at, l.turn.mark, l.fastest} {
+	for _, n := range []int64{l.due, l.late, l.back, l.quotaChange.changedAt, l.quotaChange.mark, l.fastest} {
 		b = binary.AppendVarint(b, n)
 	}
 	return b
@@ -196,12 +196,12 @@ func (l *line) restoreRest(b []byte) bool {
 	if len(b) == 0 {
 		return true
 	}
-	for _, n := range []*int64{&l.due, &l.late, &l.back, &l.turn.at, &l.turn.mark, &l.fastest} {
+	for _, n := range []*int64{&l.due, &l.late, &l.back, &l.quotaChange.changedAt, &l.quotaChange.mark, &l.fastest} {
 		v, size := binary.Varint(b)
 		if size <= 0 || v < -maxNow || v > maxNow {
 			return false
 		}
 		*n, b = v, b[size:]
 	}
-	return len(b) == 0 && l.due >= 0 && l.late >= 0 && l.turn.at >= 0 && l.fastest >= 0
+	return len(b) == 0 && l.due >= 0 && l.late >= 0 && l.quotaChange.changedAt >= 0 && l.fastest >= 0
 }

@@ -77,8 +77,8 @@ func (l *Local) WaitN(ctx context.Context, n int64) error {
 }
 
 // localAsker asks for the permits of a Local.
-type localAsker struct{ of *Local }
+type localAsker struct{ local *Local }
 
 func (a localAsker) Do(_ context.Context, ask Request) (Result, error) {
-	return a.of.bucket.Do(time.Since(a.of.start), ask), nil
+	return a.local.bucket.Do(time.Since(a.local.start), ask), nil
 }

@@ -136,8 +136,8 @@ func (m *Memory) do(now time.Duration, op *Op, r *Result) (err error) {
 	return err
 }
 
-// find returns a key, or nil.
-func (m *Memory) find(name, key string) *node {
+// findNode returns a key, or nil.
+func (m *Memory) findNode(name, key string) *node {
 	return m.table.findNamed(m.hash(m.hashOf(name), key), name, key)
 }
 
@@ -162,7 +162,7 @@ type plans struct {
 // maxPlans bounds the cached quotas. When there are more, the cache is emptied.
 const maxPlans = 1024
 
-func (p *plans) of(q *rules.Quota) (Algorithm, error) {
+func (p *plans) algorithmFor(q *rules.Quota) (Algorithm, error) {
 	p.mu.RLock()
 	a := p.known[*q]
 	p.mu.RUnlock()

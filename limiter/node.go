@@ -34,8 +34,8 @@ func newNode(hash uint64, key []byte) *node {
 	return n
 }
 
-// anew returns a node of the same key without a state.
-func (n *node) anew() *node { return &node{hash: n.hash, short: n.short, long: n.long} }
+// emptyCopy returns a node of the same key without a state.
+func (n *node) emptyCopy() *node { return &node{hash: n.hash, short: n.short, long: n.long} }
 
 // key returns a copy of the key.
 func (n *node) key() string {
@@ -53,7 +53,7 @@ func (n *node) keyed(seed maphash.Seed) uint64 {
 	return maphash.Bytes(seed, n.short[1:1+n.short[0]])
 }
 
-func (n *node) is(hash uint64, key []byte) bool {
+func (n *node) hasKey(hash uint64, key []byte) bool {
 	if n.hash != uint32(hash) {
 		return false
 	}
@@ -63,7 +63,7 @@ func (n *node) is(hash uint64, key []byte) bool {
 	return *n.long == string(key)
 }
 
-// isNamed is like is, for the key named(name, key).
+// isNamed is like hasKey, for the key named(name, key).
 func (n *node) isNamed(hash uint64, name, key string) bool {
 	if n.hash != uint32(hash) {
 		return false

@@ -11,30 +11,30 @@ import (
 // opening is the debt that unknown keys begin with when they get a state. It was charged at one
 // instant; for windows, in whole permits.
 type opening struct {
-	at   time.Duration
-	all  float64
-	of   map[uint64]float64 // debts of single keys in place of all, by KeyID
-	last float64            // part of the debt that was charged to a window at the instant at
+	chargedAt time.Duration
+	all       float64
+	byKey     map[uint64]float64 // debts of single keys in place of all, by KeyID
+	last      float64            // part of the debt that was charged to a window at chargedAt
 }
 
-// ask returns the ask that increases a known key's debt by permits, or reduces it if permits is
+// request returns the ask that increases a known key's debt by permits, or reduces it if permits is
 // negative. For a window it returns only permits of the last charge: the rest is in other
 // slots.
-func (o *opening) ask(q *rules.Quota, permits float64, now time.Duration) Request {
+func (o *opening) request(q *rules.Quota, permits float64, now time.Duration) Request {
 	switch n := int64(-permits); {
 	case permits > 0:
 		return Request{Kind: Charge, N: int64(math.Ceil(permits))}
 	case q.Algorithm.Windowed():
-		return Request{Kind: Return, N: min(n, int64(o.last)), Mark: int64(o.at)}
+		return Request{Kind: Return, N: min(n, int64(o.last)), Mark: int64(o.chargedAt)}
 	default:
 		return Request{Kind: Return, N: n}
 	}
 }
 
-// add adds by to the debts of unknown keys. The caller has advanced o to now.
-func (o *opening) add(q *rules.Quota, by *Owing, now time.Duration) {
+// add adds owing to the debts of unknown keys. The caller has advanced o to now.
+func (o *opening) add(q *rules.Quota, owing *Owing, now time.Duration) {
 	windowed := q.Algorithm.Windowed()
-	part := func(permits float64) float64 {
+	charged := func(permits float64) float64 {
 		switch {
 		case !windowed:
 			return permits
@@ -43,19 +43,19 @@ func (o *opening) add(q *rules.Quota, by *Owing, now time.Duration) {
 		}
 		return max(math.Trunc(permits), -o.last)
 	}
-	of := make(map[uint64]float64)
-	for id, n := range o.of {
-		of[id] = max(0, n+part(by.All+by.Of[id]))
+	byKey := make(map[uint64]float64)
+	for id, n := range o.byKey {
+		byKey[id] = max(0, n+charged(owing.All+owing.Of[id]))
 	}
-	for id, n := range by.Of {
-		if _, known := o.of[id]; !known {
-			of[id] = max(0, o.all+part(by.All+n))
+	for id, n := range owing.Of {
+		if _, known := o.byKey[id]; !known {
+			byKey[id] = max(0, o.all+charged(owing.All+n))
 		}
 	}
-	all := part(by.All)
-	o.all, o.of = max(0, o.all+all), of
+	all := charged(owing.All)
+	o.all, o.byKey = max(0, o.all+all), byKey
 	if all > 0 || !windowed {
-		o.at, o.last = now, all
+		o.chargedAt, o.last = now, all
 	} else {
 		o.last += all
 	}
@@ -64,22 +64,22 @@ func (o *opening) add(q *rules.Quota, by *Owing, now time.Duration) {
 // advance moves the debts to now.
 func (o *opening) advance(q *rules.Quota, now time.Duration) {
 	switch {
-	case o.all == 0 && len(o.of) == 0:
+	case o.all == 0 && len(o.byKey) == 0:
 		return
 	case q.Algorithm.Windowed():
-		if now >= WindowEnd(q, o.at) {
+		if now >= WindowEnd(q, o.chargedAt) {
 			*o = opening{}
 		}
 		return
 	}
-	earned := float64(max(0, now-o.at)) / float64(q.Rate.Interval())
-	o.at = max(o.at, now)
+	earned := float64(max(0, now-o.chargedAt)) / float64(q.Rate.Interval())
+	o.chargedAt = max(o.chargedAt, now)
 	o.all = max(0, o.all-earned)
-	for id, n := range o.of {
+	for id, n := range o.byKey {
 		if n -= earned; n > o.all {
-			o.of[id] = n
+			o.byKey[id] = n
 		} else {
-			delete(o.of, id)
+			delete(o.byKey, id)
 		}
 	}
 }
@@ -88,23 +88,23 @@ func (o *opening) advance(q *rules.Quota, now time.Duration) {
 // if the key owes nothing.
 func (o *opening) state(a Algorithm, q *rules.Quota, key []byte) State {
 	n := o.all
-	if len(o.of) > 0 {
-		if own, ok := o.of[KeyID(key)]; ok {
-			n = own
+	if len(o.byKey) > 0 {
+		if owed, ok := o.byKey[KeyID(key)]; ok {
+			n = owed
 		}
 	}
 	if n <= 0 {
 		return nil
 	}
-	state := a.New(q, o.at)
+	state := a.New(q, o.chargedAt)
 	if state != nil {
-		owe(state, o.at, &Request{Kind: Charge, N: int64(math.Ceil(n))}, n)
+		owePermits(state, o.chargedAt, &Request{Kind: Charge, N: int64(math.Ceil(n))}, n)
 	}
 	return state
 }
 
 // clone returns a copy that shares nothing with o.
 func (o opening) clone() opening {
-	o.of = maps.Clone(o.of)
+	o.byKey = maps.Clone(o.byKey)
 	return o
 }

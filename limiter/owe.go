@@ -24,17 +24,17 @@ func KeyID(key []byte) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// of returns the additional debt of a key.
-func (o *Owing) of(key []byte) float64 {
+// forKey returns the additional debt of a key.
+func (o *Owing) forKey(key []byte) float64 {
 	if len(o.Of) == 0 {
 		return o.All
 	}
 	return o.All + o.Of[KeyID(key)]
 }
 
-// owe takes permits from l at t, or returns them if permits is negative. Returned permits count
-// as returned from the head of the line, so that marks stay in order.
-func (g *gcra) owe(l *line, t int64, permits float64) {
+// oweTokens takes permits from l at t, or returns them if permits is negative. Returned permits
+// count as returned from the head of the line, so that marks stay in order.
+func (g *gcra) oweTokens(l *line, t int64, permits float64) {
 	ns := permits * float64(g.interval)
 	if ns < 0 {
 		back := min(int64(-ns), max(0, l.word-t))
@@ -46,30 +46,31 @@ func (g *gcra) owe(l *line, t int64, permits float64) {
 	l.word = max(start, min(start+int64(math.Ceil(min(ns, maxFill))), t+maxFill))
 }
 
-// owe makes the state of q owe permits. If q's algorithm makes no state, owe does nothing.
-func (s *sides) owe(now time.Duration, q *rules.Quota, from maker, ask *Request, permits float64) {
-	if s.hold(now, q, from) == nil {
-		owe(s.state, now, ask, permits)
+// owePermits makes the state of q owe permits. If q's algorithm makes no state, owePermits does
+// nothing.
+func (s *sides) owePermits(now time.Duration, q *rules.Quota, from maker, ask *Request, permits float64) {
+	if s.setQuota(now, q, from) == nil {
+		owePermits(s.state, now, ask, permits)
 	}
 }
 
-// owe makes a state owe permits: in the word of a bucket, and by ask in any other state.
-func owe(state State, now time.Duration, ask *Request, permits float64) {
+// owePermits makes a state owe permits: in the word of a bucket, and by ask in any other state.
+func owePermits(state State, now time.Duration, ask *Request, permits float64) {
 	if lock, ok := state.(*penalty); ok {
 		state = lock.inner
 	}
 	switch o := state.(type) {
 	case *wordState:
-		t, _ := o.at(now)
-		by := o.lift(t)
-		o.owe(&o.line, t, permits)
-		o.lower(by)
+		t, _ := o.advance(now)
+		offsets := o.includeReservations(t)
+		o.oweTokens(&o.line, t, permits)
+		o.excludeReservations(offsets)
 	case *warmState:
-		t, _ := o.at(now)
-		by := o.lift(t)
-		o.idle(t)
-		o.owe(&o.line, t, permits)
-		o.lower(by)
+		t, _ := o.advance(now)
+		offsets := o.includeReservations(t)
+		o.storeIdle(t)
+		o.oweTokens(&o.line, t, permits)
+		o.excludeReservations(offsets)
 	default:
 		state.Do(now, *ask)
 	}
@@ -91,12 +92,16 @@ func owedBy(s State) float64 {
 	if lock, ok := s.(*penalty); ok {
 		s = lock.inner
 	}
-	if w, ok := s.(interface{ taken() float64 }); ok {
-		return w.taken()
+	if w, ok := s.(interface{ takenPermits() float64 }); ok {
+		return w.takenPermits()
 	}
 	return 0
 }
 
-func (w *window[F]) taken() float64 { return float64(w.total) }
-func (s *wordState) taken() float64 { return float64(max(0, s.word-s.last)) / float64(s.interval) }
-func (s *warmState) taken() float64 { return float64(max(0, s.word-s.last)) / float64(s.interval) }
+func (w *window[F]) takenPermits() float64 { return float64(w.total) }
+func (s *wordState) takenPermits() float64 {
+	return float64(max(0, s.word-s.last)) / float64(s.interval)
+}
+func (s *warmState) takenPermits() float64 {
+	return float64(max(0, s.word-s.last)) / float64(s.interval)
+}

@@ -29,9 +29,9 @@ type penalty struct {
 	shape  bool // Shape of the quota
 }
 
-// left returns the remaining time of the lock at now.
-func (p *penalty) left(now time.Duration) time.Duration {
-	t, lag, leap := p.tell(now)
+// remainingTime returns the remaining time of the lock at now.
+func (p *penalty) remainingTime(now time.Duration) time.Duration {
+	t, lag, leap := p.observe(now)
 	if leap != 0 {
 		p.until = max(0, p.until+leap)
 	}
@@ -45,7 +45,7 @@ func (p *penalty) Do(now time.Duration, ask Request) Result {
 	if p.length == 0 {
 		return p.inner.Do(now, ask)
 	}
-	left := p.left(now)
+	left := p.remainingTime(now)
 	asks := ask.valid() && (ask.Kind == Peek || ask.Kind != Charge && ask.Kind.takes())
 	if left > 0 && asks {
 		return p.locked(now, left, &ask)
@@ -53,7 +53,7 @@ func (p *penalty) Do(now time.Duration, ask Request) Result {
 	r := p.inner.Do(now, ask)
 	if asks && ask.Kind != Peek && !r.Allowed && r.RetryAfter > 0 {
 		p.until = p.last + int64(p.length)
-		left = p.left(now)
+		left = p.remainingTime(now)
 		r.RetryAfter = max(r.RetryAfter, left)
 	}
 	r.ResetAfter = max(r.ResetAfter, left)
@@ -84,13 +84,13 @@ func (p *penalty) locked(now, left time.Duration, ask *Request) Result {
 }
 
 func (p *penalty) FreshAfter(now time.Duration) time.Duration {
-	return max(p.left(now), p.inner.FreshAfter(now))
+	return max(p.remainingTime(now), p.inner.FreshAfter(now))
 }
 
 // owes implements [debtor] if the state under the lock does.
 func (p *penalty) owes(now time.Duration) (owed debt, spent bool) {
 	owed, spent = p.inner.(debtor).owes(now)
-	if left := p.left(now); left > 0 {
+	if left := p.remainingTime(now); left > 0 {
 		owed[debtLock] = p.until
 		owed[debtUntil] = max(owed[debtUntil], p.until)
 		spent = spent || p.length > 0
@@ -101,13 +101,13 @@ func (p *penalty) owes(now time.Duration) (owed debt, spent bool) {
 // indebt implements [debtor] if the state under the lock does.
 func (p *penalty) indebt(owed *debt, now time.Duration) {
 	p.inner.(debtor).indebt(owed, now)
-	p.left(now)
+	p.remainingTime(now)
 	p.until = max(p.until, min(owed[debtLock], p.last+int64(p.length)))
 }
 
 // adapt switches to another penalty. A running lock ends no later than one that starts now.
 func (p *penalty) adapt(q *rules.Quota, now time.Duration) {
-	left := p.left(now)
+	left := p.remainingTime(now)
 	p.length, p.shape = q.Penalty, q.Shape
 	if p.length > 0 && left > p.length {
 		p.until = p.last + int64(p.length)

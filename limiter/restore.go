@@ -39,23 +39,23 @@ type snapshotReader struct {
 func (s *snapshotReader) read() error {
 	header := make([]byte, len(snapshotHeader))
 	if _, err := io.ReadFull(s.r, header); err != nil {
-		return cut(err)
+		return readError(err)
 	}
 	if string(header) != snapshotHeader {
 		return fmt.Errorf("it does not begin with %q: %w", snapshotHeader, ErrSnapshot)
 	}
 	for {
-		kind, body, err := s.frame()
+		kind, body, err := s.readFrame()
 		if err != nil {
 			return err
 		}
 		switch kind {
 		case 'q':
-			err = s.quota(body)
+			err = s.readQuota(body)
 		case 'k':
-			err = s.key(body)
+			err = s.readKey(body)
 		case 'e':
-			return s.end(body)
+			return s.checkEnd(body)
 		default:
 			err = fmt.Errorf("a frame of kind %q: %w", kind, ErrSnapshot)
 		}
@@ -65,18 +65,18 @@ func (s *snapshotReader) read() error {
 	}
 }
 
-// frame reads the next frame. It takes no more memory than there are bytes.
-func (s *snapshotReader) frame() (kind byte, body []byte, err error) {
+// readFrame reads the next frame. It takes no more memory than there are bytes.
+func (s *snapshotReader) readFrame() (kind byte, body []byte, err error) {
 	size, err := binary.ReadUvarint(s.r)
 	if err != nil {
-		return 0, nil, cut(err)
+		return 0, nil, readError(err)
 	}
 	if size < 1 || size > maxFrame {
 		return 0, nil, fmt.Errorf("a frame of %d bytes: %w", size, ErrSnapshot)
 	}
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, s.r, int64(size)+4); err != nil {
-		return 0, nil, cut(err)
+		return 0, nil, readError(err)
 	}
 	frame, sum := b.Bytes()[:size], b.Bytes()[size:]
 	if crc32.Checksum(frame, castagnoli) != binary.BigEndian.Uint32(sum) {
@@ -85,15 +85,15 @@ func (s *snapshotReader) frame() (kind byte, body []byte, err error) {
 	return frame[0], frame[1:], nil
 }
 
-// cut returns the error of a read. The end of the bytes becomes [ErrSnapshot].
-func cut(err error) error {
+// readError returns the error of a read. The end of the bytes becomes [ErrSnapshot].
+func readError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("it ends too early: %w", ErrSnapshot)
 	}
 	return err
 }
 
-func (s *snapshotReader) quota(body []byte) error {
+func (s *snapshotReader) readQuota(body []byte) error {
 	if len(s.quotas) >= maxSnapshotQuotas {
 		return fmt.Errorf("over %d quotas: %w", maxSnapshotQuotas, ErrSnapshot)
 	}
@@ -107,19 +107,19 @@ func (s *snapshotReader) quota(body []byte) error {
 	return nil
 }
 
-func (s *snapshotReader) key(body []byte) error {
+func (s *snapshotReader) readKey(body []byte) error {
 	number, n := binary.Uvarint(body)
 	if n <= 0 || number >= uint64(len(s.quotas)) {
 		return fmt.Errorf("a key without its quota: %w", ErrSnapshot)
 	}
-	nameBytes, rest, ok := counted(body[n:])
-	keyBytes, rest, ok2 := counted(rest)
+	nameBytes, rest, ok := cutText(body[n:])
+	keyBytes, rest, ok2 := cutText(rest)
 	if !ok || !ok2 {
 		return fmt.Errorf("a key cut short: %w", ErrSnapshot)
 	}
 	name, key := string(nameBytes), string(keyBytes)
 	q := s.quotas[number]
-	a, err := s.m.plans.of(q)
+	a, err := s.m.plans.algorithmFor(q)
 	switch {
 	case errors.Is(err, ErrUnsupported):
 		s.counts.left++
@@ -137,7 +137,7 @@ func (s *snapshotReader) key(body []byte) error {
 	}
 	hash := s.m.hash(s.m.hashOf(name), key)
 	id, o := appendNamed(nil, name, key), side{familyOf(q), q, state}
-	if s.last == nil || !s.last.is(hash, id) || !s.last.kept.restore(o, s.now) {
+	if s.last == nil || !s.last.hasKey(hash, id) || !s.last.kept.restore(o, s.now) {
 		s.last = s.m.table.restore(s.now, hash, id, o, lendable(a))
 	}
 	if s.last != nil {
@@ -148,8 +148,8 @@ func (s *snapshotReader) key(body []byte) error {
 	return nil
 }
 
-// counted cuts a length and as many bytes, at least 1, off the front.
-func counted(b []byte) (text, rest []byte, ok bool) {
+// cutText cuts a length and as many bytes, at least 1, off the front.
+func cutText(b []byte) (text, rest []byte, ok bool) {
 	size, n := binary.Uvarint(b)
 	if n <= 0 || size < 1 || size > maxSnapshotKey || size > uint64(len(b)-n) {
 		return nil, nil, false
@@ -157,7 +157,7 @@ func counted(b []byte) (text, rest []byte, ok bool) {
 	return b[n : n+int(size)], b[n+int(size):], true
 }
 
-func (s *snapshotReader) end(body []byte) error {
+func (s *snapshotReader) checkEnd(body []byte) error {
 	if count, n := binary.Uvarint(body); n <= 0 || count != uint64(s.counts.keys+s.counts.left) {
 		return fmt.Errorf("it has %d keys, not the number at its end: %w", s.counts.keys+s.counts.left, ErrSnapshot)
 	}
@@ -171,16 +171,16 @@ func (k *table) restore(now time.Duration, hash uint64, key []byte, o side, plan
 	s := k.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o.state.FreshAfter(now) == 0 || k.find(hash, key) != nil {
+	if o.state.FreshAfter(now) == 0 || k.findNode(hash, key) != nil {
 		return nil
 	}
-	o.state, _ = k.inherit(s, key, o.family, o.state, now)
-	if t := instant(now); !k.room(s, t) {
-		k.owe(s, k.hash(key), o.family, o.state, t)
+	o.state, _ = k.inheritDebt(s, key, o.family, o.state, now)
+	if t := instant(now); !k.makeRoom(s, t) {
+		k.keepDebt(s, k.hash(key), o.family, o.state, t)
 		return nil
 	}
 	n := newGuarded(hash, key, o, plan)
-	k.put(hash, n)
+	k.insert(hash, n)
 	return n
 }
 
@@ -193,7 +193,7 @@ func (g *guarded) restore(o side, now time.Duration) bool {
 		return false
 	}
 	g.settle()
-	g.put(o, now)
+	g.addState(o, now)
 	g.lend()
 	return true
 }

@@ -13,44 +13,44 @@ import (
 // still is that of q, except for calendar windows. An n below 1 counts as 1.
 func Share(q *rules.Quota, n int) (part rules.Quota, below bool) {
 	part = q.WithDefaults()
-	by := int64(max(n, 1))
-	if by == 1 || part.Burst == rules.Unlimited {
+	instances := int64(max(n, 1))
+	if instances == 1 || part.Burst == rules.Unlimited {
 		return part, false
 	}
-	below = part.Burst < by
+	below = part.Burst < instances
 	switch {
 	case !part.Algorithm.Windowed(): // the same permits in n times the time: exact
-		part.Rate = slower(part.Rate, by)
+		part.Rate = slower(part.Rate, instances)
 	case !below:
-		part.Rate.N /= by
+		part.Rate.N /= instances
 	case part.Calendar != "":
 		part.Rate.N = 1
 	default: // one permit at a time, in as many windows as it takes
-		part.Rate = slower(rules.Rate{N: 1, Per: part.Rate.Per}, (by-1)/part.Rate.N+1)
+		part.Rate = slower(rules.Rate{N: 1, Per: part.Rate.Per}, (instances-1)/part.Rate.N+1)
 	}
 	if part.Algorithm.Windowed() {
 		part.Burst = part.Rate.N
 	} else {
-		part.Burst = max(min(part.Burst/by, maxFill/part.Rate.Interval()), 1)
+		part.Burst = max(min(part.Burst/instances, maxFill/part.Rate.Interval()), 1)
 	}
-	part.Missing = min(part.Missing/by, part.Burst)
+	part.Missing = min(part.Missing/instances, part.Burst)
 	return part, below
 }
 
-// slower returns a by-th of a rate. If its period would exceed all clocks, it returns a rate in
+// slower returns r divided by divisor. If its period would exceed all clocks, it returns a rate in
 // whole permits, and at least one.
-func slower(r rules.Rate, by int64) rules.Rate {
-	if int64(r.Per) > maxFill/by {
-		return rules.Rate{N: max(r.N/by, 1), Per: min(r.Per, maxFill)}
+func slower(r rules.Rate, divisor int64) rules.Rate {
+	if int64(r.Per) > maxFill/divisor {
+		return rules.Rate{N: max(r.N/divisor, 1), Per: min(r.Per, maxFill)}
 	}
-	return rules.Rate{N: r.N, Per: r.Per * time.Duration(by)}
+	return rules.Rate{N: r.N, Per: r.Per * time.Duration(divisor)}
 }
 
 // WindowEnd returns the time at which permits taken at an instant have left the window of q.
-func WindowEnd(q *rules.Quota, at time.Duration) time.Duration {
+func WindowEnd(q *rules.Quota, taken time.Duration) time.Duration {
 	if q.Calendar == "" {
-		return at + q.Rate.Per
+		return taken + q.Rate.Per
 	}
-	f := fixedFrame{}.of(q)
-	return time.Duration(f.leaves(f.slot(int64(at), int64(at))))
+	f := fixedFrame{}.forQuota(q)
+	return time.Duration(f.expiryOf(f.slot(int64(taken), int64(taken))))
 }

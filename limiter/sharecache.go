@@ -23,9 +23,9 @@ type sharedQuota struct {
 	instances int
 }
 
-// of returns op with its quota reduced to the part of one of so many instances. Keep is reduced
-// as well, except in a Return.
-func (p *shareCache) of(op Op, instances int) Op {
+// withShare returns op with its quota reduced to the part of one of so many instances. Keep is
+// reduced as well, except in a Return.
+func (p *shareCache) withShare(op Op, instances int) Op {
 	if op.Quota == nil || instances < 2 {
 		return op
 	}

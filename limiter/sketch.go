@@ -51,8 +51,8 @@ func mixed(hash uint64, i int) uint64 {
 
 // cell returns the numbers of a key's cell in a row.
 func (s *sketch) cell(hash uint64, row int) []int64 {
-	at := (uint64(row)*(s.rowMask+1) + mixed(hash, row+3)&s.rowMask) * cellNumbers
-	return s.cells[at : at+cellNumbers]
+	first := (uint64(row)*(s.rowMask+1) + mixed(hash, row+3)&s.rowMask) * cellNumbers
+	return s.cells[first : first+cellNumbers]
 }
 
 // add adds the debt of a key at t.
@@ -74,8 +74,8 @@ func (s *sketch) add(hash uint64, owed *debt, t int64) {
 	}
 }
 
-// find returns an upper bound of a key's debt, if the key was evicted.
-func (s *sketch) find(hash uint64) (owed debt) {
+// upperBound returns an upper bound of a key's debt, if the key was evicted.
+func (s *sketch) upperBound(hash uint64) (owed debt) {
 	copy(owed[:], s.cell(hash, 0))
 	for row := 1; row < sketchRows; row++ {
 		for i, n := range s.cell(hash, row) {
@@ -109,8 +109,8 @@ func (s *sketch) rotate(t int64) {
 
 func (f *filter) block(hash uint64) []uint64 {
 	blocks := uint64(len(f.bits) / wordsPerBlock)
-	at := mixed(hash, 1) & (blocks - 1) * wordsPerBlock
-	return f.bits[at : at+wordsPerBlock]
+	first := mixed(hash, 1) & (blocks - 1) * wordsPerBlock
+	return f.bits[first : first+wordsPerBlock]
 }
 
 func (f *filter) add(hash uint64) {

@@ -14,7 +14,7 @@ func TestSketchHasSeveralRows(t *testing.T) {
 	}
 	wrong := 0
 	for i := range uint64(keys) {
-		if got := s.find(mixed(i, 0)); got[debtUntil] != int64(1000+i) {
+		if got := s.upperBound(mixed(i, 0)); got[debtUntil] != int64(1000+i) {
 			wrong++
 		}
 	}

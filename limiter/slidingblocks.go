@@ -19,7 +19,7 @@ func newSlidingBlocks(q *rules.Quota, now time.Duration) State {
 	return newWindow[blockFrame](q, now)
 }
 
-func (blockFrame) of(q *rules.Quota) blockFrame {
+func (blockFrame) forQuota(q *rules.Quota) blockFrame {
 	blocks := int64(q.Blocks)
 	if blocks < 1 {
 		blocks = rules.DefaultBlocks
@@ -30,28 +30,29 @@ func (blockFrame) of(q *rules.Quota) blockFrame {
 
 func (f blockFrame) slot(t, _ int64) int64 { return t - t%f.length }
 
-func (f blockFrame) leaves(at int64) int64 { return at + f.span }
+func (f blockFrame) expiryOf(start int64) int64 { return start + f.span }
 
-func (f blockFrame) same(as blockFrame) bool { return f == as }
+func (f blockFrame) equals(other blockFrame) bool { return f == other }
 
-func (f blockFrame) holds(at, t int64) bool { return at <= t && t < at+f.length }
+func (f blockFrame) holds(start, t int64) bool { return start <= t && t < start+f.length }
 
-func (f blockFrame) latest(at, t int64) int64 { return max(at, min(at+f.length-1, t)) }
+func (f blockFrame) latestIn(start, t int64) int64 { return max(start, min(start+f.length-1, t)) }
 
-func (f blockFrame) apart() bool { return false }
+func (f blockFrame) slotIsWindow() bool { return false }
 
-// back moves a slot by whole blocks, to the instant at−by or later. A slot that was not ahead
-// on the old clock is not ahead on the new one.
-func (f blockFrame) back(at, _, by, t int64) int64 {
-	to := max(0, at-by+by%f.length)
-	if at <= t+by {
-		return min(to, f.slot(t, t))
+// placeAfterReset moves a slot by whole blocks, to the instant start−distance or later. A slot that
+// was not ahead on the old clock is not ahead on the new one.
+func (f blockFrame) placeAfterReset(start, _, distance, t int64) int64 {
+	place := max(0, start-distance+distance%f.length)
+	if start <= t+distance {
+		return min(place, f.slot(t, t))
 	}
-	return to
+	return place
 }
 
-// from assumes that all permits were taken at the end of their block, or at the latest instant.
-func (f blockFrame) from(old blockFrame, at, _, latest int64) int64 {
-	at = max(at, min(at+old.length-1, latest))
-	return f.slot(at, at)
+// placeFrom assumes that all permits were taken at the end of their block, or at the latest
+// instant.
+func (f blockFrame) placeFrom(old blockFrame, start, _, latest int64) int64 {
+	start = max(start, min(start+old.length-1, latest))
+	return f.slot(start, start)
 }

@@ -18,23 +18,23 @@ type logFrame struct {
 
 func newSlidingLog(q *rules.Quota, now time.Duration) State { return newWindow[logFrame](q, now) }
 
-func (logFrame) of(q *rules.Quota) logFrame { return logFrame{int64(q.Rate.Per)} }
+func (logFrame) forQuota(q *rules.Quota) logFrame { return logFrame{int64(q.Rate.Per)} }
 
 func (f logFrame) slot(t, _ int64) int64 { return t }
 
-func (f logFrame) leaves(at int64) int64 { return at + f.per }
+func (f logFrame) expiryOf(start int64) int64 { return start + f.per }
 
-func (f logFrame) same(as logFrame) bool { return f == as }
+func (f logFrame) equals(other logFrame) bool { return f == other }
 
-func (f logFrame) holds(at, t int64) bool { return at == t }
+func (f logFrame) holds(start, t int64) bool { return start == t }
 
-func (f logFrame) latest(at, _ int64) int64 { return at }
+func (f logFrame) latestIn(start, _ int64) int64 { return start }
 
-func (f logFrame) apart() bool { return false }
+func (f logFrame) slotIsWindow() bool { return false }
 
-func (f logFrame) back(at, _, by, _ int64) int64 { return max(0, at-by) }
+func (f logFrame) placeAfterReset(start, _, distance, _ int64) int64 { return max(0, start-distance) }
 
-func (f logFrame) from(_ logFrame, at, _, _ int64) int64 { return at }
+func (f logFrame) placeFrom(_ logFrame, start, _, _ int64) int64 { return start }
 
 // Clone returns a copy that shares nothing with w. Package permits plans with it.
 func (w *window[F]) Clone() State {
@@ -53,7 +53,7 @@ func (w *window[F]) ReleaseNewest(now time.Duration, n int64) {
 	t, _ := w.advance(now)
 	for n > 0 && w.slots.n > 0 {
 		newest := *w.slots.newest()
-		w.giveBack(t, max(newest.at, w.since), newest.at, n)
+		w.giveBack(t, max(newest.start, w.since), newest.start, n)
 		n -= newest.n
 	}
 }

@@ -3,7 +3,7 @@ package limiter
 import "slices"
 
 // slot is a span of time, identified by its beginning in ns, and the permits that count in it.
-type slot struct{ at, n int64 }
+type slot struct{ start, n int64 }
 
 // slotLog is a queue of slots in order of time, in a ring that grows as needed. An empty log
 // keeps little room.
@@ -16,8 +16,8 @@ type slotLog struct {
 // minRing is the room that an empty log may keep.
 const minRing = 16
 
-// at returns the i-th slot in time. i must be below n.
-func (l *slotLog) at(i int) *slot {
+// slotAt returns the i-th slot in time. i must be below n.
+func (l *slotLog) slotAt(i int) *slot {
 	if i += l.head; i >= len(l.ring) {
 		i -= len(l.ring)
 	}
@@ -25,17 +25,17 @@ func (l *slotLog) at(i int) *slot {
 }
 
 // newest returns the last slot in time. There must be one.
-func (l *slotLog) newest() *slot { return l.at(l.n - 1) }
+func (l *slotLog) newest() *slot { return l.slotAt(l.n - 1) }
 
 // after returns the number of slots that begin by t, the index of the first that begins after
 // it.
 func (l *slotLog) after(t int64) int {
-	if l.n > 0 && l.newest().at <= t { // the common case
+	if l.n > 0 && l.newest().start <= t { // the common case
 		return l.n
 	}
 	low, high := 0, l.n
 	for low < high {
-		if mid := (low + high) / 2; l.at(mid).at <= t {
+		if mid := (low + high) / 2; l.slotAt(mid).start <= t {
 			low = mid + 1
 		} else {
 			high = mid
@@ -46,9 +46,9 @@ func (l *slotLog) after(t int64) int {
 
 // add adds the permits of s to the slot of its time, which it makes if there is none.
 func (l *slotLog) add(s slot) {
-	i := l.after(s.at)
-	if i > 0 && l.at(i-1).at == s.at {
-		l.at(i - 1).n += s.n
+	i := l.after(s.start)
+	if i > 0 && l.slotAt(i-1).start == s.start {
+		l.slotAt(i - 1).n += s.n
 		return
 	}
 	if l.n == len(l.ring) {
@@ -56,9 +56,9 @@ func (l *slotLog) add(s slot) {
 	}
 	l.n++
 	for j := l.n - 1; j > i; j-- { // only takes before reservations have slots after them
-		*l.at(j) = *l.at(j - 1)
+		*l.slotAt(j) = *l.slotAt(j - 1)
 	}
-	*l.at(i) = s
+	*l.slotAt(i) = s
 }
 
 func (l *slotLog) grow() {
@@ -70,7 +70,7 @@ func (l *slotLog) grow() {
 
 // pop removes the oldest slot and returns it.
 func (l *slotLog) pop() slot {
-	s := *l.at(0)
+	s := *l.slotAt(0)
 	if l.head++; l.head == len(l.ring) {
 		l.head = 0
 	}
@@ -81,7 +81,7 @@ func (l *slotLog) pop() slot {
 // remove removes the i-th slot in time.
 func (l *slotLog) remove(i int) {
 	for ; i < l.n-1; i++ {
-		*l.at(i) = *l.at(i + 1)
+		*l.slotAt(i) = *l.slotAt(i + 1)
 	}
 	l.shrunk()
 }

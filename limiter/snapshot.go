@@ -51,10 +51,10 @@ func (m *Memory) Snapshot(w io.Writer) (written, left int, err error) {
 	s := &snapshotWriter{w: buffered, m: m, quotas: make(map[rules.Quota]uint64)}
 	_, s.err = buffered.WriteString(snapshotHeader)
 	m.table.each(func(n *node) bool {
-		s.key(n)
+		s.writeKey(n)
 		return s.err == nil
 	})
-	s.frame('e', binary.AppendUvarint(nil, uint64(s.counts.keys)))
+	s.writeFrame('e', binary.AppendUvarint(nil, uint64(s.counts.keys)))
 	s.counts.left += m.table.indebted(instant(m.now()))
 	if s.err == nil {
 		s.err = buffered.Flush()
@@ -75,7 +75,7 @@ type snapshotWriter struct {
 	err    error
 }
 
-func (s *snapshotWriter) frame(kind byte, body []byte) {
+func (s *snapshotWriter) writeFrame(kind byte, body []byte) {
 	for _, part := range [][]byte{
 		binary.AppendUvarint(nil, uint64(1+len(body))),
 		{kind},
@@ -88,7 +88,7 @@ func (s *snapshotWriter) frame(kind byte, body []byte) {
 	}
 }
 
-func (s *snapshotWriter) key(n *node) {
+func (s *snapshotWriter) writeKey(n *node) {
 	id := n.key()
 	name, key := unnamed(id)
 	if len(name) > maxSnapshotKey || len(key) > maxSnapshotKey {
@@ -97,12 +97,12 @@ func (s *snapshotWriter) key(n *node) {
 	}
 	all := n.kept.encoded()
 	if all == nil { // it was dropped, or renewed
-		if by := s.m.find(name, key); by != nil {
-			all = by.kept.encoded()
+		if current := s.m.findNode(name, key); current != nil {
+			all = current.kept.encoded()
 		}
 	}
 	for _, e := range all {
-		s.state(name, key, e)
+		s.writeState(name, key, e)
 	}
 }
 
@@ -148,7 +148,7 @@ func (x *side) encoded() []encodedState {
 	return all
 }
 
-func (s *snapshotWriter) state(name, key string, e encodedState) {
+func (s *snapshotWriter) writeState(name, key string, e encodedState) {
 	quota := e.quota
 	number, known := s.quotas[quota]
 	if e.bytes == nil || !known && len(s.quotas) >= maxSnapshotQuotas {
@@ -163,7 +163,7 @@ func (s *snapshotWriter) state(name, key string, e encodedState) {
 			s.err = err
 			return
 		}
-		s.frame('q', text)
+		s.writeFrame('q', text)
 	}
 	b := binary.AppendUvarint(s.body[:0], number)
 	b = append(binary.AppendUvarint(b, uint64(len(name))), name...)
@@ -174,7 +174,7 @@ func (s *snapshotWriter) state(name, key string, e encodedState) {
 		s.counts.left++
 		return
 	}
-	s.frame('k', b)
+	s.writeFrame('k', b)
 	s.counts.keys++
 }
 

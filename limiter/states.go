@@ -113,7 +113,7 @@ func (k *table) evict(s *stripe, n *node, now int64) bool {
 	g.settle()
 	hash := n.keyed(k.seed)
 	for _, x := range append(g.others(), g.side) {
-		k.owe(s, hash, x.family, x.state, now)
+		k.keepDebt(s, hash, x.family, x.state, now)
 	}
 	g.drop()
 	return true
@@ -145,7 +145,7 @@ func (k *table) eachKept(f func(n *node, g *guarded)) {
 // beginner is implemented where unknown keys may owe permits. It returns the state of such a
 // key, or nil if the key owes nothing.
 type beginner interface {
-	begin(a Algorithm, q *rules.Quota, key []byte) State
+	openingState(a Algorithm, q *rules.Quota, key []byte) State
 }
 
 // enter executes ask on a key that is not in the table. It adds the key only if its state then
@@ -156,11 +156,11 @@ func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := maker{from, k, s, key}
-	if n := k.find(hash, key); n != nil { // another goroutine was faster
+	if n := k.findNode(hash, key); n != nil { // another goroutine was faster
 		_, err = n.kept.do(now, q, m, ask, &r) // never dropped, which needs the lock held here
 		return r, err
 	}
-	a, err := from.of(q)
+	a, err := from.algorithmFor(q)
 	if err != nil {
 		return Result{}, err
 	}
@@ -179,7 +179,7 @@ func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota
 	if inherits {
 		before, _ = debtOf(state, now)
 	}
-	r = state.Do(now, ask.ofNew())
+	r = state.Do(now, ask.forNewKey())
 	if state.FreshAfter(now) == 0 || ask.Kind == Return {
 		return r, nil
 	}
@@ -188,11 +188,11 @@ func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota
 			return r, nil
 		}
 	}
-	if !k.room(s, t) {
-		k.owe(s, k.hash(key), familyOf(q), state, t)
+	if !k.makeRoom(s, t) {
+		k.keepDebt(s, k.hash(key), familyOf(q), state, t)
 		return r, nil
 	}
-	k.put(hash, newGuarded(hash, key, side{familyOf(q), q, state}, lendable(a)))
+	k.insert(hash, newGuarded(hash, key, side{familyOf(q), q, state}, lendable(a)))
 	return r, nil
 }
 
@@ -200,11 +200,11 @@ func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota
 // arithmetic of plan, which may be nil.
 func newGuarded(hash uint64, key []byte, o side, plan *words) *node {
 	n := newNode(hash, key)
-	n.kept.begin(sides{side: o}, plan)
+	n.kept.initStates(sides{side: o}, plan)
 	return n
 }
 
-func (g *guarded) begin(s sides, plan *words) {
+func (g *guarded) initStates(s sides, plan *words) {
 	g.sides, g.lent.plan = s, plan
 	g.lent.word.Store(gone)
 	g.lend()

@@ -47,24 +47,24 @@ func debtorOf(s State) debtor {
 // hash returns the hash of a key in the debts.
 func (k *table) hash(key []byte) uint64 { return maphash.Bytes(k.seed, key) }
 
-// owe adds the debt of a state to the debts. Families do not convert, so each has its own.
-func (k *table) owe(s *stripe, hash uint64, of family, state State, t int64) {
+// keepDebt adds the debt of a state to the debts. Families do not convert, so each has its own.
+func (k *table) keepDebt(s *stripe, hash uint64, family family, state State, t int64) {
 	if state == nil {
 		return
 	}
 	if owed, spent := debtOf(state, time.Duration(t)); owed[debtUntil] > t {
-		k.debtsFor(s, t).add(mixed(hash, int(of)), of, spent, &owed, t)
+		k.debtsFor(s, t).add(mixed(hash, int(family)), family, spent, &owed, t)
 	}
 }
 
-// inherit makes a new state of a key begin with the key's debt. It returns the state to use,
+// inheritDebt makes a new state of a key begin with the key's debt. It returns the state to use,
 // and whether there is a debt.
-func (k *table) inherit(s *stripe, key []byte, of family, state State, now time.Duration) (_ State, inherits bool) {
+func (k *table) inheritDebt(s *stripe, key []byte, family family, state State, now time.Duration) (_ State, inherits bool) {
 	t := instant(now)
-	if s.settleDebts(t) == nil || of == unlimitedFamily {
+	if s.settleDebts(t) == nil || family == unlimitedFamily {
 		return state, false
 	}
-	owed, found := k.owed(s, mixed(k.hash(key), int(of)), t)
+	owed, found := k.owed(s, mixed(k.hash(key), int(family)), t)
 	if !found {
 		return state, false
 	}
@@ -93,13 +93,13 @@ func (m *maker) create(a Algorithm, q *rules.Quota, now time.Duration) (state St
 	}
 	var opened State // state of an unknown key that owes permits
 	if o, ok := m.algorithms.(beginner); ok {
-		opened = o.begin(a, q, m.key)
+		opened = o.openingState(a, q, m.key)
 	}
 	if state = a.New(q, now); state == nil {
 		return nil, false, errNoState(q)
 	}
 	if m.table != nil {
-		state, inherits = m.table.inherit(m.stripe, m.key, familyOf(q), state, now)
+		state, inherits = m.table.inheritDebt(m.stripe, m.key, familyOf(q), state, now)
 	}
 	switch {
 	case opened == nil:
@@ -120,8 +120,8 @@ type barred struct {
 	until int64
 }
 
-func (b *barred) left(now time.Duration) time.Duration {
-	t, lag, leap := b.tell(now)
+func (b *barred) remainingTime(now time.Duration) time.Duration {
+	t, lag, leap := b.observe(now)
 	if b.until += leap; b.until <= t {
 		return 0
 	}
@@ -129,7 +129,7 @@ func (b *barred) left(now time.Duration) time.Duration {
 }
 
 func (b *barred) Do(now time.Duration, ask Request) Result {
-	left := b.left(now)
+	left := b.remainingTime(now)
 	if left <= 0 || ask.Kind == Charge || ask.Kind == Return || !ask.valid() {
 		return b.State.Do(now, ask)
 	}
@@ -141,5 +141,5 @@ func (b *barred) Do(now time.Duration, ask Request) Result {
 
 // FreshAfter implements [State].
 func (b *barred) FreshAfter(now time.Duration) time.Duration {
-	return max(b.left(now), b.State.FreshAfter(now))
+	return max(b.remainingTime(now), b.State.FreshAfter(now))
 }

@@ -68,15 +68,15 @@ func (g *guarded) settle() {
 	}
 }
 
-// take takes n, as wordState.Do does. It returns false if that needs the lock.
-func (w *lentWord) take(p *words, t, grain, n int64) (verdict, bool) {
-	if _, ok := w.at(t, grain); !ok {
-		return verdict{}, false
+// takeTokens takes n, as wordState.Do does. It returns false if that needs the lock.
+func (w *lentWord) takeTokens(p *words, t, grain, n int64) (stepResult, bool) {
+	if _, ok := w.advance(t, grain); !ok {
+		return stepResult{}, false
 	}
 	for {
 		old := w.word.Load()
 		if old == gone {
-			return verdict{}, false
+			return stepResult{}, false
 		}
 		next, v := p.step(old, t, n, 0)
 		if next == old || w.word.CompareAndSwap(old, next) {
@@ -88,7 +88,7 @@ func (w *lentWord) take(p *words, t, grain, n int64) (verdict, bool) {
 // do executes ask and sets r, which must be zero, as wordState.Do does. It returns false, and
 // does nothing, if that needs the lock.
 func (w *lentWord) do(p *words, t, grain int64, ask *Request, r *Result) bool {
-	stamp, ok := w.at(t, grain)
+	stamp, ok := w.advance(t, grain)
 	if !ok || ask.Kind >= Return {
 		return false
 	}
@@ -98,7 +98,7 @@ func (w *lentWord) do(p *words, t, grain int64, ask *Request, r *Result) bool {
 		if old == gone {
 			return false
 		}
-		next, v, taken := p.ask(old, t, ask)
+		next, v, taken := p.execute(old, t, ask)
 		if v.delay > 0 || taken > 0 && stamp&1 != 0 {
 			return false
 		}
@@ -107,15 +107,15 @@ func (w *lentWord) do(p *words, t, grain int64, ask *Request, r *Result) bool {
 		}
 		p.decide(v, &r.Decision)
 		if r.Taken = taken; taken > 0 {
-			r.name(next, t)
+			r.setMark(next, t)
 		}
 		return true
 	}
 }
 
-// at moves the clock to t, unless t is within the grain, and returns the stamp before. It
+// advance moves the clock to t, unless t is within the grain, and returns the stamp before. It
 // returns false if the clock went back: only the state knows by how much it may.
-func (w *lentWord) at(t, grain int64) (stamp uint64, ok bool) {
+func (w *lentWord) advance(t, grain int64) (stamp uint64, ok bool) {
 	for {
 		stamp = w.stamp.Load()
 		last := int64(stamp >> 1)
@@ -150,13 +150,13 @@ func (k *table) renew(hash uint64, n *node, from algorithms) {
 	if _, ok := g.state.(*wordState); !ok || g.dropped {
 		return
 	}
-	a, err := from.of(g.quota)
+	a, err := from.algorithmFor(g.quota)
 	p := lendable(a)
 	if err != nil || p == nil {
 		return
 	}
-	by := n.anew()
-	by.kept.begin(g.sides, p)
+	renewed := n.emptyCopy()
+	renewed.kept.initStates(g.sides, p)
 	g.drop()
-	k.replace(hash, n, by)
+	k.replace(hash, n, renewed)
 }

@@ -106,13 +106,13 @@ func (t *table) stats() Stats {
 	return Stats{Keys: t.held.Load(), Evicted: t.evicted.Load(), Displaced: t.displaced.Load(), Inherited: t.inherited.Load()}
 }
 
-// find returns the node of a key, or nil. It needs no lock. It sees every key that was added
+// findNode returns the node of a key, or nil. It needs no lock. It sees every key that was added
 // before and not dropped since, unless its chain is being parted. A caller that finds none
 // looks again under the lock. Under the lock of the hash's stripe, the result is not gone
 // either.
-func (t *table) find(hash uint64, key []byte) *node {
+func (t *table) findNode(hash uint64, key []byte) *node {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
-		if n.is(hash, key) {
+		if n.hasKey(hash, key) {
 			return n
 		}
 	}
@@ -121,16 +121,16 @@ func (t *table) find(hash uint64, key []byte) *node {
 
 // has reports whether a key is in the table.
 func (t *table) has(hash uint64, key []byte) bool {
-	if t.find(hash, key) != nil {
+	if t.findNode(hash, key) != nil {
 		return true
 	}
 	s := t.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return t.find(hash, key) != nil
+	return t.findNode(hash, key) != nil
 }
 
-// findNamed is like find, for the key named(name, key).
+// findNamed is like findNode, for the key named(name, key).
 func (t *table) findNamed(hash uint64, name, key string) *node {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
 		if n.isNamed(hash, name, key) {
@@ -140,10 +140,10 @@ func (t *table) findNamed(hash uint64, name, key string) *node {
 	return nil
 }
 
-// room makes room for a new key, after sweeping a little. It returns false if none of the keys
+// makeRoom makes room for a new key, after sweeping a little. It returns false if none of the keys
 // that it has looked at can be evicted just now. The caller then adds the new key's debt to the
 // debts. The caller holds the lock of the stripe, and adds the key.
-func (t *table) room(s *stripe, now int64) bool {
+func (t *table) makeRoom(s *stripe, now int64) bool {
 	look := uint64(lookAlways)
 	if t.full() {
 		look = lookFull
@@ -164,7 +164,7 @@ func (t *table) room(s *stripe, now int64) bool {
 // owed returns the debt of a key that is not in the table, and whether there is one. The caller
 // holds the lock of the stripe.
 func (t *table) owed(s *stripe, hash uint64, now int64) (debt, bool) {
-	owed, found := s.debts.find(hash, now)
+	owed, found := s.debts.findDebt(hash, now)
 	if found {
 		t.inherited.Add(1)
 	}
@@ -213,22 +213,22 @@ func (t *table) eachDebts(f func(d *debts)) {
 	}
 }
 
-// put adds a new key, for which there is room, under the lock of its stripe. The key comes last
+// insert adds a new key, for which there is room, under the lock of its stripe. The key comes last
 // in its chain: keys that are asked for often are mostly the first to come, and are found
 // first.
-func (t *table) put(hash uint64, n *node) {
+func (t *table) insert(hash uint64, n *node) {
 	t.grow(t.stripe(hash))
 	link := t.head(hash)
-	for by := link.Load(); by != nil; by = link.Load() {
-		link = &by.next
+	for other := link.Load(); other != nil; other = link.Load() {
+		link = &other.next
 	}
 	link.Store(n)
 }
 
 // replace replaces a node, under the lock of their stripe.
-func (t *table) replace(hash uint64, old, by *node) {
-	by.next.Store(old.next.Load())
-	t.link(hash, old).Store(by)
+func (t *table) replace(hash uint64, old, replacement *node) {
+	replacement.next.Store(old.next.Load())
+	t.link(hash, old).Store(replacement)
 }
 
 // remove removes a node, under the lock of its stripe.
@@ -277,13 +277,13 @@ func (t *table) due(now int64) bool {
 // them idle keys would stay.
 func (t *table) tend(now time.Duration) {
 	if at := instant(now); t.due(at) {
-		t.look(at)
+		t.sweepNext(at)
 	}
 }
 
-// look sweeps the next part of the table. One caller does it while the others continue. It
+// sweepNext sweeps the next part of the table. One caller does it while the others continue. It
 // makes up for some of the looks that were due and that no caller made.
-func (t *table) look(now int64) {
+func (t *table) sweepNext(now int64) {
 	last := t.swept.Load()
 	next := max(last+t.pace, now-lookBehind*t.pace)
 	if last-now > maxBack {

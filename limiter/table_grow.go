@@ -24,16 +24,16 @@ const (
 )
 
 // head returns the head of a hash's chain.
-func (t *table) head(hash uint64) *atomic.Pointer[node] { return &t.heads[t.at(hash)] }
+func (t *table) head(hash uint64) *atomic.Pointer[node] { return &t.heads[t.headIndex(hash)] }
 
-func (t *table) at(hash uint64) uint64 {
+func (t *table) headIndex(hash uint64) uint64 {
 	used := t.used.Load()
 	mask := uint64(1)<<(bits.Len64(used-1)&63) - 1
-	at := hash & mask
-	if at >= used { // that head is not in use yet
-		at &= mask >> 1
+	index := hash & mask
+	if index >= used { // that head is not in use yet
+		index &= mask >> 1
 	}
-	return at
+	return index
 }
 
 // stripe returns the stripe of a hash, which stays the same while the table grows.
@@ -65,7 +65,7 @@ func (t *table) link(hash uint64, n *node) *atomic.Pointer[node] {
 
 // grow adds some heads if there are few for the keys that are held. The caller holds the lock
 // of its own stripe. A head of another stripe whose lock is taken is left to another caller.
-func (t *table) grow(own *stripe) {
+func (t *table) grow(locked *stripe) {
 	want := min(uint64(max(t.held.Load(), 0))*headsPerKey, uint64(len(t.heads)))
 	for range growAtOnce {
 		used := t.used.Load()
@@ -73,22 +73,22 @@ func (t *table) grow(own *stripe) {
 			return
 		}
 		s := t.stripe(used)
-		if s != own && !s.mu.TryLock() {
+		if s != locked && !s.mu.TryLock() {
 			return
 		}
 		if t.used.Load() == used && t.walks.Load() == 0 { // it changes under this lock alone
-			t.part(used)
+			t.splitHead(used)
 			t.used.Store(used + 1)
 		}
-		if s != own {
+		if s != locked {
 			s.mu.Unlock()
 		}
 	}
 }
 
-// part moves the nodes that belong to a new head there, from the chain that they are in. Their
+// splitHead moves the nodes that belong to a new head there, from the chain that they are in. Their
 // order stays.
-func (t *table) part(head uint64) {
+func (t *table) splitHead(head uint64) {
 	bit := uint64(1) << (bits.Len64(head) - 1)
 	stay, move := &t.heads[head-bit], &t.heads[head]
 	for n := stay.Load(); n != nil; {

@@ -28,17 +28,17 @@ func add(t *testing.T, table *table, i int) *node {
 	s := table.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !table.room(s, 0) {
+	if !table.makeRoom(s, 0) {
 		t.Fatalf("no room for key %d", i)
 	}
 	n := newGuarded(hash, key, side{bucketFamily, &rules.Quota{}, busy{number: i}}, nil)
-	table.put(hash, n)
+	table.insert(hash, n)
 	return n
 }
 
 func numberIn(table *table, i int) int {
 	key := fmt.Append(nil, "key ", i)
-	if n := table.find(rules.Hash(key), key); n != nil {
+	if n := table.findNode(rules.Hash(key), key); n != nil {
 		return numberOf(n)
 	}
 	return -1
@@ -185,7 +185,7 @@ func TestNamedKeys(t *testing.T) {
 			if got := n.isNamed(1, b[0], b[1]); got != (a == b) {
 				t.Errorf("%q is %q: %v", a, b, got)
 			}
-			if got := n.is(1, []byte(named(b[0], b[1]))); got != (a == b) {
+			if got := n.hasKey(1, []byte(named(b[0], b[1]))); got != (a == b) {
 				t.Errorf("%q has the bytes of %q: %v", a, b, got)
 			}
 		}

@@ -15,10 +15,10 @@ func TestDroppedBucketIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.Take(0, 1, []byte("old"), 2)
-	found := k.table.find(1, []byte("old"))
+	found := k.table.findNode(1, []byte("old"))
 	const full = 400 * time.Millisecond
 	k.Take(full, 2, []byte("new"), 1)
-	if k.table.find(1, []byte("old")) != nil || k.Stats().Evicted != 1 {
+	if k.table.findNode(1, []byte("old")) != nil || k.Stats().Evicted != 1 {
 		t.Fatalf("stats %+v: the full bucket was not dropped", k.Stats())
 	}
 	var r Result

@@ -14,29 +14,29 @@ type view[F frame[F]] struct {
 
 // frame divides time, in ns, into slots.
 type frame[F any] interface {
-	// of returns the frame of another quota.
-	of(q *rules.Quota) F
-	// same reports whether both cut time in the same way.
-	same(as F) bool
+	// forQuota returns the frame of another quota.
+	forQuota(q *rules.Quota) F
+	// equals reports whether both cut time in the same way.
+	equals(other F) bool
 	// slot returns the slot in which a take at t counts. newest is the last slot in use, or t
 	// if there is none.
 	slot(t, newest int64) int64
-	// leaves returns when the slot that begins at `at` leaves the window.
-	leaves(at int64) int64
-	// holds reports whether a take at t counts in the slot at `at`.
-	holds(at, t int64) bool
-	// latest returns an instant that identifies the slot at `at`: the latest at which its
+	// expiryOf returns when the slot that begins at start leaves the window.
+	expiryOf(start int64) int64
+	// holds reports whether a take at t counts in the slot at start.
+	holds(start, t int64) bool
+	// latestIn returns an instant that identifies the slot at start: the latest at which its
 	// permits may have been taken, as of t.
-	latest(at, t int64) int64
-	// apart reports whether each slot is a window of its own.
-	apart() bool
-	// back returns the new place of the slot at `at` when the clock is set back, by so much, to
-	// t. before is the new place of the slot before it, or noSlot.
-	back(at, before, by, t int64) int64
-	// from returns the place of a slot of another frame. latest is now, or a later instant for
+	latestIn(start, t int64) int64
+	// slotIsWindow reports whether each slot is a window of its own.
+	slotIsWindow() bool
+	// placeAfterReset returns the new place of the slot at start when the clock is set back by
+	// distance, to t. before is the new place of the slot before it, or noSlot.
+	placeAfterReset(start, before, distance, t int64) int64
+	// placeFrom returns the place of a slot of another frame. latest is now, or a later instant for
 	// which permits were reserved, which may lie within a slot that has begun. before is as
 	// above.
-	from(old F, at, before, latest int64) int64
+	placeFrom(old F, start, before, latest int64) int64
 }
 
 // noSlot is before all slots: no slot begins that early.
@@ -48,31 +48,31 @@ func (w *view[F]) limit() int64 { return w.quota.Rate.N }
 func (w *view[F]) advance(t, leap int64) {
 	if leap != 0 {
 		w.asked, w.since = max(0, w.asked+leap), max(0, w.since+leap)
-		w.move(func(at, before int64) int64 { return w.frame.back(at, before, -leap, t) })
+		w.move(func(start, before int64) int64 { return w.frame.placeAfterReset(start, before, -leap, t) })
 	}
-	for w.slots.n > 0 && w.frame.leaves(w.slots.at(0).at) <= t {
+	for w.slots.n > 0 && w.frame.expiryOf(w.slots.slotAt(0).start) <= t {
 		w.total -= w.slots.pop().n
 	}
 }
 
 // move moves each slot to the place that to returns. Their order stays.
-func (w *view[F]) move(to func(at, before int64) int64) {
+func (w *view[F]) move(to func(start, before int64) int64) {
 	old, before := w.slots, int64(noSlot)
 	w.slots = slotLog{}
 	for i := range old.n {
-		before = to(old.at(i).at, before)
-		w.slots.add(slot{before, old.at(i).n})
+		before = to(old.slotAt(i).start, before)
+		w.slots.add(slot{before, old.slotAt(i).n})
 	}
 }
 
 // under returns the view of another quota at t, with the permits that this one has counted.
 // latest is t, or a later instant for which permits were reserved: see frame.
 func (w *view[F]) under(q *rules.Quota, t, latest int64) view[F] {
-	next := view[F]{quota: q, frame: w.frame.of(q), total: w.total, slots: w.slots.copied(), since: t}
+	next := view[F]{quota: q, frame: w.frame.forQuota(q), total: w.total, slots: w.slots.copied(), since: t}
 	if w.slots.n > 0 {
-		next.since = max(w.since, w.slots.at(0).at)
+		next.since = max(w.since, w.slots.slotAt(0).start)
 	}
-	next.move(func(at, before int64) int64 { return next.frame.from(w.frame, at, before, latest) })
+	next.move(func(start, before int64) int64 { return next.frame.placeFrom(w.frame, start, before, latest) })
 	next.advance(t, 0)
 	return next
 }
@@ -80,20 +80,20 @@ func (w *view[F]) under(q *rules.Quota, t, latest int64) view[F] {
 // span returns the length of a window of the view, about t.
 func (w *view[F]) span(t int64) int64 {
 	begins := w.frame.slot(t, t)
-	return w.frame.leaves(begins) - begins
+	return w.frame.expiryOf(begins) - begins
 }
 
-// left returns when all permits have left the window, or 0 if they have.
-func (w *view[F]) left() int64 {
+// lastExpiry returns when all permits have left the window, or 0 if they have.
+func (w *view[F]) lastExpiry() int64 {
 	if w.slots.n == 0 {
 		return 0
 	}
-	return w.frame.leaves(w.slots.newest().at)
+	return w.frame.expiryOf(w.slots.newest().start)
 }
 
 // free returns the number of available permits. It may be below 0.
 func (w *view[F]) free(t int64) int64 {
-	if w.frame.apart() && w.slots.n > 0 && w.slots.newest().at > t {
+	if w.frame.slotIsWindow() && w.slots.n > 0 && w.slots.newest().start > t {
 		return 0
 	}
 	return w.limit() - w.total
@@ -102,27 +102,27 @@ func (w *view[F]) free(t int64) int64 {
 // roomFor returns the first instant at which n permits are available, if they are not at t and
 // no more are taken. n is at most the limit.
 func (w *view[F]) roomFor(t, n int64) int64 {
-	if w.frame.apart() {
+	if w.frame.slotIsWindow() {
 		newest := w.slots.newest()
-		if newest.at > t && newest.n <= w.limit()-n {
-			return newest.at
+		if newest.start > t && newest.n <= w.limit()-n {
+			return newest.start
 		}
-		return w.frame.leaves(newest.at)
+		return w.frame.expiryOf(newest.start)
 	}
 	// So many have to leave, or so many may stay: the smaller number is found faster.
 	leave, stay := w.total-w.limit()+n, w.limit()-n
 	if leave <= stay {
 		for i := 0; ; i++ {
-			s := w.slots.at(i)
+			s := w.slots.slotAt(i)
 			if leave -= s.n; leave <= 0 {
-				return w.frame.leaves(s.at)
+				return w.frame.expiryOf(s.start)
 			}
 		}
 	}
 	for i := w.slots.n - 1; ; i-- {
-		s := w.slots.at(i)
+		s := w.slots.slotAt(i)
 		if stay -= s.n; stay < 0 {
-			return w.frame.leaves(s.at)
+			return w.frame.expiryOf(s.start)
 		}
 	}
 }
@@ -132,12 +132,12 @@ func (w *view[F]) owed(n int64) int64 {
 	return max(0, min(n, maxOwed-max(0, w.total-w.limit())))
 }
 
-func (w *view[F]) count(at, n int64) {
-	newest := at
+func (w *view[F]) count(when, n int64) {
+	newest := when
 	if w.slots.n > 0 {
-		newest = w.slots.newest().at
+		newest = w.slots.newest().start
 	}
-	w.slots.add(slot{w.frame.slot(at, newest), n})
+	w.slots.add(slot{w.frame.slot(when, newest), n})
 	w.total += n
 }
 
@@ -149,10 +149,10 @@ func (w *view[F]) trim(t int64) {
 		return
 	}
 	past := w.total
-	for i := w.slots.n - 1; i >= 0 && w.slots.at(i).at > t; i-- {
-		past -= w.slots.at(i).n
+	for i := w.slots.n - 1; i >= 0 && w.slots.slotAt(i).start > t; i-- {
+		past -= w.slots.slotAt(i).n
 	}
-	for w.slots.n > minSlots && past-w.slots.at(0).n >= w.limit() {
+	for w.slots.n > minSlots && past-w.slots.slotAt(0).n >= w.limit() {
 		n := w.slots.pop().n
 		past -= n
 		w.total -= n
@@ -166,18 +166,18 @@ func (w *view[F]) giveBack(t, taken, mark, n int64) {
 		return
 	}
 	i := w.slots.after(mark) - 1
-	if i < 0 || !w.frame.holds(w.slots.at(i).at, mark) {
+	if i < 0 || !w.frame.holds(w.slots.slotAt(i).start, mark) {
 		return
 	}
-	s := w.slots.at(i)
+	s := w.slots.slotAt(i)
 	n = min(n, s.n)
 	s.n -= n
 	w.total -= n
-	if !w.frame.apart() && s.n == 0 {
+	if !w.frame.slotIsWindow() && s.n == 0 {
 		w.slots.remove(i)
 	}
 	// A window that is open, or before a reserved one, stays as it is.
-	for w.frame.apart() && w.slots.n > 0 && w.slots.newest().n == 0 && w.slots.newest().at > t {
+	for w.frame.slotIsWindow() && w.slots.n > 0 && w.slots.newest().n == 0 && w.slots.newest().start > t {
 		w.slots.remove(w.slots.n - 1)
 	}
 }

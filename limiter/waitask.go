@@ -14,10 +14,10 @@ const maxFlying = 256
 // askTime bounds the ask of a line. Backends have shorter deadlines of their own.
 const askTime = time.Second
 
-// late reports whether a turn comes after the end of the wait. The millisecond covers
+// isLate reports whether a turn comes after the end of the wait. The millisecond covers
 // the time between two readings of the clock.
-func (c *WaitClaim) late(at time.Time) bool {
-	return !c.Until.IsZero() && at.Sub(c.Until) >= minNap
+func (c *WaitClaim) isLate(turn time.Time) bool {
+	return !c.Until.IsZero() && turn.Sub(c.Until) >= minNap
 }
 
 // pace returns the time in which a quota earns a permit.
@@ -31,18 +31,18 @@ func pace(q *rules.Quota) time.Duration {
 // expect returns the latest time of the caller's turn, after all waiters that have no
 // reservation yet. The turn comes later only if other processes take more turns than lately.
 func (l *waitLine) expect(c *WaitClaim, now time.Time) time.Time {
-	at, ahead := now, l.wanted+c.N-l.reserved
+	turn, ahead := now, l.wanted+c.N-l.reserved
 	if len(l.held) > 0 {
-		at = latest(at, l.held[len(l.held)-1].due)
-	} else if l.retry.After(at) {
-		at, ahead = l.retry, ahead-1
+		turn = latest(turn, l.held[len(l.held)-1].due)
+	} else if l.retry.After(turn) {
+		turn, ahead = l.retry, ahead-1
 	}
-	step, of := max(pace(c.Quota), l.spacing), int64(1)
+	step, batch := max(pace(c.Quota), l.spacing), int64(1)
 	if !bucketed(c.Quota) { // permits may come a window's worth at a time
-		step, of = c.Quota.Rate.Per, max(1, c.Quota.Rate.N)
+		step, batch = c.Quota.Rate.Per, max(1, c.Quota.Rate.N)
 	}
-	steps := (max(0, ahead) + of - 1) / of
-	return at.Add(time.Duration(min(float64(steps)*float64(step), float64(maxWait))))
+	steps := (max(0, ahead) + batch - 1) / batch
+	return turn.Add(time.Duration(min(float64(steps)*float64(step), float64(maxWait))))
 }
 
 func latest(a, b time.Time) time.Time {
@@ -52,16 +52,16 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// peek returns the time of the caller's turn as far as the backend knows, or at. It unlocks
-// during the call, so the line may have ended.
-func (l *waitLine) peek(ctx context.Context, c *WaitClaim, at time.Time) time.Time {
+// peekTurn returns the time of the caller's turn as far as the backend knows, or estimate. It
+// unlocks during the call, so the line may have ended.
+func (l *waitLine) peekTurn(ctx context.Context, c *WaitClaim, estimate time.Time) time.Time {
 	size := max(1, c.Quota.Burst-c.Key.Keep)
 	ahead := max(0, l.wanted+c.N-l.reserved-1)
 	l.all.mu.Unlock()
 	defer l.all.mu.Lock()
 	res, err := c.Asker.Do(ctx, Request{Kind: Peek, N: ahead%size + 1, Keep: c.Key.Keep})
 	if err != nil || res.RetryAfter <= 0 && !res.Allowed {
-		return at
+		return estimate
 	}
 	rounds := time.Duration(min(float64(ahead/size)*float64(pace(c.Quota))*float64(size), float64(maxWait)))
 	return time.Now().Add(res.RetryAfter + rounds)
@@ -79,8 +79,8 @@ func (l *waitLine) depth() int64 {
 
 // isFar reports whether a turn is so far ahead that other processes may have returned earlier
 // reservations. The line then asks again from time to time, and keeps the earlier turn.
-func (l *waitLine) isFar(w *Waiter, at, now time.Time) bool {
-	return w.joins() && at.Sub(now) > l.far()
+func (l *waitLine) isFar(w *Waiter, turn, now time.Time) bool {
+	return w.joins() && turn.Sub(now) > l.far()
 }
 
 // far returns the longest normal time from one turn of a line to its next.
@@ -99,11 +99,11 @@ func (l *waitLine) askForMore(now time.Time) {
 	if w == nil || l.retry.After(now) {
 		return
 	}
-	if l.flying == 0 && l.reserved >= w.N && now.Sub(l.asked) >= l.far() && l.isFar(w, l.turn(w.N), now) {
+	if l.flying == 0 && l.reserved >= w.N && now.Sub(l.asked) >= l.far() && l.isFar(w, l.turnOf(w.N), now) {
 		l.askFor(w, w.N, now)
 	}
-	most := min(l.wanted, l.depth())
-	for sum := int64(0); w != nil && l.reserved+l.flying < most; w = w.next {
+	target := min(l.wanted, l.depth())
+	for sum := int64(0); w != nil && l.reserved+l.flying < target; w = w.next {
 		if sum += w.N; sum > l.reserved+l.flying {
 			l.askFor(w, sum-l.reserved-l.flying, now)
 		}
@@ -112,11 +112,11 @@ func (l *waitLine) askForMore(now time.Time) {
 
 func (l *waitLine) askFor(w *Waiter, n int64, now time.Time) {
 	l.flying, l.asked = l.flying+n, now
-	go l.ask(w, n)
+	go l.requestPermits(w, n)
 }
 
-// ask asks for n permits with which the line can serve w and the waiters before it.
-func (l *waitLine) ask(w *Waiter, n int64) {
+// requestPermits asks for n permits with which the line can serve w and the waiters before it.
+func (l *waitLine) requestPermits(w *Waiter, n int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
 	began := time.Now()
@@ -132,7 +132,7 @@ func (l *waitLine) ask(w *Waiter, n int64) {
 		l.retry = time.Time{}
 		l.add(&w.WaitClaim, &res, n, now)
 	case res.RetryAfter > 0 && w.Patient:
-		l.deny(&res.Decision, now)
+		l.recordDenial(&res.Decision, now)
 	case res.RetryAfter > 0:
 		l.endRest(func(w *Waiter) { w.denial = res.Decision })
 	case !w.isOver(): // it can never pass, as the quota has changed

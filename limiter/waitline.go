@@ -49,8 +49,8 @@ type heldPermits struct {
 	step time.Duration
 }
 
-// part returns when the first n of the permits may be used.
-func (h *heldPermits) part(n int64) time.Time { return h.due.Add(-time.Duration(h.n-n) * h.step) }
+// dueFor returns when the first n of the permits may be used.
+func (h *heldPermits) dueFor(n int64) time.Time { return h.due.Add(-time.Duration(h.n-n) * h.step) }
 
 // add holds the permits that an ask reserved, and returns how many held permits are due later.
 func (l *waitLine) add(c *WaitClaim, res *Result, n int64, now time.Time) (behind int64) {
@@ -59,10 +59,10 @@ func (l *waitLine) add(c *WaitClaim, res *Result, n int64, now time.Time) (behin
 		l.spacing += (max(0, due.Sub(l.due))/time.Duration(n) - l.spacing) / 4
 	}
 	l.newest, l.read, l.due, l.asked = res.Decision, now, due, now
-	return l.hold(heldPermits{c.Asker, *res, n, due, c.step()})
+	return l.insertHeld(heldPermits{c.Asker, *res, n, due, c.step()})
 }
 
-func (l *waitLine) hold(h heldPermits) (behind int64) {
+func (l *waitLine) insertHeld(h heldPermits) (behind int64) {
 	i := len(l.held)
 	for i > 0 && l.held[i-1].due.After(h.due) { // h usually comes last
 		i--
@@ -73,21 +73,21 @@ func (l *waitLine) hold(h heldPermits) (behind int64) {
 	return behind
 }
 
-// deny records a denial that will end.
-func (l *waitLine) deny(d *rules.Decision, now time.Time) {
+// recordDenial records a denial that will end.
+func (l *waitLine) recordDenial(d *rules.Decision, now time.Time) {
 	l.denial, l.retry = *d, now.Add(max(d.RetryAfter, minNap))
 }
 
 // enter puts a caller whose turn comes at the given time into the line, before the last waiters
 // for behind permits. It denies the caller if the turn comes too late.
-func (l *waitLine) enter(c *WaitClaim, now, at time.Time, behind int64) (*Waiter, rules.Decision) {
+func (l *waitLine) enter(c *WaitClaim, now, turn time.Time, behind int64) (*Waiter, rules.Decision) {
 	d := rules.Decision{Reason: rules.ReasonLimited, Limit: c.Quota.Burst}
-	d.ResetAfter = max(0, l.read.Add(l.newest.ResetAfter).Sub(now), at.Sub(now))
-	if c.late(at) {
-		d.RetryAfter = at.Sub(c.Until)
+	d.ResetAfter = max(0, l.read.Add(l.newest.ResetAfter).Sub(now), turn.Sub(now))
+	if c.isLate(turn) {
+		d.RetryAfter = turn.Sub(c.Until)
 		return nil, d
 	}
-	d.Allowed, d.Reason, d.Delay = true, rules.ReasonWithin, max(0, at.Sub(now))
+	d.Allowed, d.Reason, d.Delay = true, rules.ReasonWithin, max(0, turn.Sub(now))
 	w := &Waiter{WaitClaim: *c, line: l, done: make(chan struct{}), prev: l.last}
 	for w.prev != nil && behind >= w.prev.N {
 		behind -= w.prev.N
@@ -127,8 +127,8 @@ func (l *waitLine) refuse(w *Waiter, d *rules.Decision) {
 	l.remove(w)
 }
 
-// hand hands the first waiter its permits.
-func (l *waitLine) hand() {
+// serveFirst hands the first waiter its permits.
+func (l *waitLine) serveFirst() {
 	w := l.first
 	for left := w.N; left > 0; {
 		h := &l.held[0]
@@ -144,13 +144,13 @@ func (l *waitLine) hand() {
 	l.remove(w)
 }
 
-// turn returns when n of the held permits are due.
-func (l *waitLine) turn(n int64) time.Time {
+// turnOf returns when n of the held permits are due.
+func (l *waitLine) turnOf(n int64) time.Time {
 	i := 0
 	for ; n > l.held[i].n; i++ {
 		n -= l.held[i].n
 	}
-	return l.held[i].part(n)
+	return l.held[i].dueFor(n)
 }
 
 // serves reports whether the waiter's turn has come.
@@ -168,26 +168,26 @@ func (s *WaitLines) serves(w *Waiter) bool {
 func (l *waitLine) settle(now time.Time) (back []heldPermits) {
 	var event time.Time
 	for l.first != nil && event.IsZero() {
-		w, at := l.first, l.retry
+		w, turn := l.first, l.retry
 		held := l.reserved >= w.N
 		if held {
-			at = l.turn(w.N)
+			turn = l.turnOf(w.N)
 		}
 		switch {
-		case w.late(at) && held:
-			l.newest.Reason, l.newest.RetryAfter = rules.ReasonLimited, at.Sub(w.Until)
+		case w.isLate(turn) && held:
+			l.newest.Reason, l.newest.RetryAfter = rules.ReasonLimited, turn.Sub(w.Until)
 			l.refuse(w, &l.newest)
-		case w.late(at):
+		case w.isLate(turn):
 			l.refuse(w, &l.denial)
-		case held && !at.After(now):
-			l.hand()
+		case held && !turn.After(now):
+			l.serveFirst()
 		case held:
-			event = at
-			if l.isFar(w, at, now) {
+			event = turn
+			if l.isFar(w, turn, now) {
 				event = latest(l.asked.Add(l.far()), now)
 			}
-		case at.After(now):
-			event = at
+		case turn.After(now):
+			event = turn
 		default:
 			event = now.Add(maxWait) // an answer comes before
 		}
@@ -202,27 +202,27 @@ func (l *waitLine) settle(now time.Time) (back []heldPermits) {
 			l.all.short.Add(-1)
 		}
 	}
-	l.set(event, now)
+	l.schedule(event, now)
 	return back
 }
 
 // surplus removes permits that no one waits for, and those that other processes should have:
 // many callers may have asked before there was a line. The newest come first.
 func (l *waitLine) surplus() (back []heldPermits) {
-	most := l.wanted
+	needed := l.wanted
 	if l.first != nil && l.first.joins() {
 		if depth := l.depth(); l.reserved > depth+depth/2 { // round trips differ
-			most = min(most, depth)
+			needed = min(needed, depth)
 		}
 	}
-	for more := l.reserved - most; more > 0; more = l.reserved - most {
+	for more := l.reserved - needed; more > 0; more = l.reserved - needed {
 		h := &l.held[len(l.held)-1]
 		out := *h
 		if out.n = min(more, h.n); out.n == h.n {
 			*h = heldPermits{}
 			l.held = l.held[:len(l.held)-1]
 		} else {
-			h.n, h.due = h.n-out.n, h.part(h.n-out.n)
+			h.n, h.due = h.n-out.n, h.dueFor(h.n-out.n)
 		}
 		l.reserved -= out.n
 		back = append(back, out)
@@ -230,8 +230,8 @@ func (l *waitLine) surplus() (back []heldPermits) {
 	return back
 }
 
-// set schedules the next settle of the line for the time of its next event, or ends the line.
-func (l *waitLine) set(event, now time.Time) {
+// schedule schedules the next settle of the line for the time of its next event, or ends the line.
+func (l *waitLine) schedule(event, now time.Time) {
 	switch {
 	case l.ended:
 	case l.first == nil:

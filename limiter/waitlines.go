@@ -75,10 +75,10 @@ func (c *WaitClaim) step() time.Duration {
 	return pace(c.Quota)
 }
 
-// line returns the key of the caller's line. Permits of a bucket may be combined as they are
+// lineKey returns the key of the caller's line. Permits of a bucket may be combined as they are
 // earned. Other permits may not be used later than they are due, so a caller that takes over a
 // place must want as many.
-func (c *WaitClaim) line() WaitKey {
+func (c *WaitClaim) lineKey() WaitKey {
 	key := c.Key
 	if c.step() == 0 {
 		key.n = c.N
@@ -103,18 +103,18 @@ func (s *WaitLines) Join(ctx context.Context, c *WaitClaim) (w *Waiter, d rules.
 	defer func() { _ = giveBackAll(ctx, back) }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.lines[c.line()]
+	l := s.lines[c.lineKey()]
 	if l == nil || !c.joins() && !(l.short && c.Patient) {
 		return nil, d, false
 	}
-	at := l.expect(c, time.Now())
-	if c.late(at) && !bucketed(c.Quota) {
-		if at = l.peek(ctx, c, at); l.ended {
+	turn := l.expect(c, time.Now())
+	if c.isLate(turn) && !bucketed(c.Quota) {
+		if turn = l.peekTurn(ctx, c, turn); l.ended {
 			return nil, d, false
 		}
 	}
 	now := time.Now()
-	w, d = l.enter(c, now, at, 0)
+	w, d = l.enter(c, now, turn, 0)
 	back = l.settle(now)
 	return w, d, true
 }
@@ -125,22 +125,22 @@ func (s *WaitLines) Join(ctx context.Context, c *WaitClaim) (w *Waiter, d rules.
 func (s *WaitLines) Stand(c *WaitClaim, res *Result) (*Waiter, rules.Decision) {
 	s.mu.Lock()
 	now := time.Now()
-	l := s.lines[c.line()]
+	l := s.lines[c.lineKey()]
 	if l == nil {
-		l = s.begin(c.line())
+		l = s.newLine(c.lineKey())
 	}
-	at, behind := now.Add(res.Delay), int64(0)
+	turn, behind := now.Add(res.Delay), int64(0)
 	switch promised := l.reserved >= l.wanted; {
 	case !res.Allowed:
-		l.deny(&res.Decision, now)
-		at = latest(l.expect(c, now), l.retry)
+		l.recordDenial(&res.Decision, now)
+		turn = latest(l.expect(c, now), l.retry)
 	case promised:
 		behind = l.add(c, res, c.N, now)
 	default:
 		l.add(c, res, c.N, now)
-		at = l.expect(c, now)
+		turn = l.expect(c, now)
 	}
-	w, d := l.enter(c, now, at, behind)
+	w, d := l.enter(c, now, turn, behind)
 	back := l.settle(now)
 	s.mu.Unlock()
 	_ = giveBackAll(context.Background(), back)
@@ -150,8 +150,8 @@ func (s *WaitLines) Stand(c *WaitClaim, res *Result) (*Waiter, rules.Decision) {
 	return w, d
 }
 
-// begin makes the line of a key.
-func (s *WaitLines) begin(key WaitKey) *waitLine {
+// newLine makes the line of a key.
+func (s *WaitLines) newLine(key WaitKey) *waitLine {
 	l := &waitLine{all: s, key: key, kind: Reserve}
 	if s.lines == nil {
 		s.lines = make(map[WaitKey]*waitLine)
@@ -208,7 +208,7 @@ func (w *Waiter) Leave(ctx context.Context) error {
 		l = s.lines[l.key]
 		for _, h := range w.got {
 			h.due = now
-			l.hold(h)
+			l.insertHeld(h)
 		}
 	}
 	if w.got = nil; l != nil {

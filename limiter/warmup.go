@@ -12,7 +12,7 @@ import (
 // warm is the arithmetic of a token bucket that warms up: SmoothWarmingUp of Guava's
 // RateLimiter, with the cold factor free.
 //
-// Unused permits are stored, up to most. The more are stored, the colder the bucket. A stored
+// Unused permits are stored, up to maxStored. The more are stored, the colder the bucket. A stored
 // permit costs between the stable interval and the cold one, on a slope that begins at the
 // threshold:
 //
@@ -21,9 +21,9 @@ import (
 //	       |                /
 //	       |              /
 //	stable +------------/
-//	       0     threshold   most   stored permits
+//	       0     threshold maxStored  stored permits
 //
-// So going from most down to the threshold takes a warm-up's time, the trapezoid's area. Going
+// So going from maxStored down to the threshold takes a warm-up's time, the trapezoid's area. Going
 // from there to none takes half of it if the cold factor is 3. A new bucket is cold, and an
 // idle one becomes cold in a warm-up's time. Taking n permits costs the area to the left of the
 // stored ones, and the stable interval for each beyond. It is paid afterwards: the state is the
@@ -33,26 +33,26 @@ import (
 // costs more than that on its own, since the bucket is cold, has to wait until all before it is
 // paid. So a burst of 1 is Guava's tryAcquire.
 type warm struct {
-	*gcra                   // the stable interval, the burst and the bounds
-	most, threshold float64 // permits
-	slope           float64 // additional ns that a permit costs for each one that is stored above the threshold
-	cool            float64 // ns in which an idle bucket stores a permit
-	length          time.Duration
-	factor          float64
+	*gcra                        // the stable interval, the burst and the bounds
+	maxStored, threshold float64 // permits
+	slope                float64 // additional ns that a permit costs for each one that is stored above the threshold
+	cool                 float64 // ns in which an idle bucket stores a permit
+	length               time.Duration
+	factor               float64
 }
 
 func newWarm(q *rules.Quota) (warm, error) {
 	full := q.WithDefaults()
-	g, err := ofQuota(&full)
+	g, err := newGCRA(&full)
 	if err != nil {
 		return warm{}, err
 	}
 	stable, length, factor := float64(g.interval), float64(q.WarmUp), full.ColdFactor
 	w := warm{gcra: g, length: q.WarmUp, factor: factor}
 	w.threshold = length / (factor - 1) / stable
-	w.most = w.threshold + 2*length/(1+factor)/stable
-	w.slope = (factor - 1) * stable / (w.most - w.threshold)
-	w.cool = length / w.most
+	w.maxStored = w.threshold + 2*length/(1+factor)/stable
+	w.slope = (factor - 1) * stable / (w.maxStored - w.threshold)
+	w.cool = length / w.maxStored
 	return w, nil
 }
 
@@ -89,22 +89,22 @@ func newWarmUp(q *rules.Quota, now time.Duration) State {
 		return nil
 	}
 	t := instant(now)
-	return &warmState{w, clock{t}, warmth{line{word: t, born: t}, w.most}}
+	return &warmState{w, clock{t}, warmth{line{word: t, born: t}, w.maxStored}}
 }
 
-// at returns the instant to compute with, and how far the clock is behind it.
-func (s *warmState) at(now time.Duration) (t, lag int64) {
-	t, lag, leap := s.tell(now)
+// advance returns the instant to compute with, and how far the clock is behind it.
+func (s *warmState) advance(now time.Duration) (t, lag int64) {
+	t, lag, leap := s.observe(now)
 	if leap != 0 {
-		s.leap(leap, t)
+		s.moveInstants(leap, t)
 	}
 	return t, lag
 }
 
-// idle stores the permits that were not used up to t.
-func (s *warmState) idle(t int64) {
+// storeIdle stores the permits that were not used up to t.
+func (s *warmState) storeIdle(t int64) {
 	if t > s.word {
-		s.stored = min(s.most, s.stored+float64(t-s.word)/s.cool)
+		s.stored = min(s.maxStored, s.stored+float64(t-s.word)/s.cool)
 		s.word = t
 	}
 }
@@ -126,8 +126,8 @@ func (s *warmState) free(t int64) int64 {
 	return s.within(s.fill - (s.word - t))
 }
 
-// take takes n permits, whether they are due or not.
-func (s *warmState) take(n int64) {
+// takePermits takes n permits, whether they are due or not.
+func (s *warmState) takePermits(n int64) {
 	s.word += s.cost(s.stored, n)
 	s.stored = max(0, s.stored-float64(n))
 }
@@ -141,7 +141,7 @@ func (s *warmState) charge(t, n int64) int64 {
 	room := end - s.word
 	taken := s.within(room)
 	if n <= taken {
-		s.take(n)
+		s.takePermits(n)
 		return n
 	}
 	cost := s.cost(s.stored, taken)
@@ -152,16 +152,16 @@ func (s *warmState) charge(t, n int64) int64 {
 
 // within returns how many permits cost no more than room.
 func (s *warmState) within(room int64) int64 {
-	most := int(max(0, room) / s.interval)
-	return int64(sort.Search(most, func(n int) bool { return s.cost(s.stored, int64(n)+1) > room }))
+	limit := int(max(0, room) / s.interval)
+	return int64(sort.Search(limit, func(n int) bool { return s.cost(s.stored, int64(n)+1) > room }))
 }
 
 func (s *warmState) Do(now time.Duration, ask Request) Result {
-	t, lag := s.at(now)
+	t, lag := s.advance(now)
 	ask.clamp()
 	before := s.warmth
-	by := s.lift(t)
-	s.idle(t)
+	offsets := s.includeReservations(t)
+	s.storeIdle(t)
 	r := Result{Decision: rules.Decision{Limit: s.burst}}
 	s.do(t, &ask, &r)
 	if r.Reason = rules.ReasonLimited; r.Allowed {
@@ -169,18 +169,18 @@ func (s *warmState) Do(now time.Duration, ask Request) Result {
 	}
 	r.Remaining = s.free(t)
 	r.ResetAfter = s.fresh(t)
-	s.lower(by)
+	s.excludeReservations(offsets)
 	switch {
 	case r.Taken > 0:
-		r.name(s.mark(), t)
+		r.setMark(s.mark(), t)
 		if r.Delay > 0 {
-			s.promise(t+int64(r.Delay), by)
+			s.recordPromise(t+int64(r.Delay), offsets)
 		}
 	case !r.Allowed || ask.Kind != Return && ask.Kind != Charge || ask.N == 0:
 		s.warmth = before
 	}
 	if lag > 0 {
-		r.behind(lag)
+		r.extendWaits(lag)
 	}
 	return r
 }
@@ -199,7 +199,7 @@ func (s *warmState) do(t int64, ask *Request, r *Result) {
 	case ask.Kind == Return:
 		// Permits are returned at the stable interval. Their extra cost has warmed the bucket,
 		// which stays warm.
-		s.returned(&s.line, t, ask)
+		s.returnTokens(&s.line, t, ask)
 		r.Allowed = true
 		return
 	case ask.Kind == AtMost:
@@ -219,21 +219,21 @@ func (s *warmState) do(t int64, ask *Request, r *Result) {
 	}
 	r.Allowed = true
 	if ask.Kind != Peek {
-		s.take(n)
+		s.takePermits(n)
 		r.Taken = n
 	}
 }
 
 // fresh returns the time until all is paid and the bucket is cold again.
 func (s *warmState) fresh(t int64) time.Duration {
-	return time.Duration(s.word - t + int64(math.Ceil((s.most-s.stored)*s.cool)))
+	return time.Duration(s.word - t + int64(math.Ceil((s.maxStored-s.stored)*s.cool)))
 }
 
 func (s *warmState) FreshAfter(now time.Duration) time.Duration {
-	t, lag := s.at(now)
+	t, lag := s.advance(now)
 	before := s.warmth
-	s.lift(t)
-	s.idle(t)
+	s.includeReservations(t)
+	s.storeIdle(t)
 	d := s.fresh(t)
 	s.warmth = before
 	if d > 0 {
@@ -245,13 +245,13 @@ func (s *warmState) FreshAfter(now time.Duration) time.Duration {
 // owes implements [debtor]. A bucket that was evicted is cold when it returns, so its whole
 // debt is the time from which the next permit may be taken.
 func (s *warmState) owes(now time.Duration) (owed debt, spent bool) {
-	t, _ := s.at(now)
+	t, _ := s.advance(now)
 	return s.line.owes(s.gcra, t)
 }
 
 // indebt implements [debtor].
 func (s *warmState) indebt(owed *debt, now time.Duration) {
-	t, _ := s.at(now)
+	t, _ := s.advance(now)
 	s.line.indebt(s.gcra, owed, t)
 }
 
@@ -260,10 +260,10 @@ func (s *warmState) Adapt(q *rules.Quota, now time.Duration) bool {
 	if err != nil {
 		return false
 	}
-	t, _ := s.at(now)
-	s.idle(t)
-	w.changed(s.gcra, &s.line, t)
-	s.stored *= w.most / s.most // so that it stays as warm as before
+	t, _ := s.advance(now)
+	s.storeIdle(t)
+	w.convertLine(s.gcra, &s.line, t)
+	s.stored *= w.maxStored / s.maxStored // so that it stays as warm as before
 	s.warm = w
 	return true
 }
@@ -279,7 +279,7 @@ func (s *warmState) restoreState(b []byte) bool {
 	}
 	stored := math.Float64frombits(binary.BigEndian.Uint64(b))
 	last, next, rest, ok := twoInstants(b[8:])
-	if !ok || !(stored >= 0 && stored <= s.most) || !s.restoreRest(rest) {
+	if !ok || !(stored >= 0 && stored <= s.maxStored) || !s.restoreRest(rest) {
 		return false
 	}
 	s.stored, s.last, s.word, s.born = stored, last, next, 0

@@ -25,8 +25,8 @@ func TestWarmUpFromCold(t *testing.T) {
 	q := rules.Quota{Rate: rules.Rate{N: 2, Per: time.Second}, Burst: 1, WarmUp: 4 * time.Second}
 	now := time.Hour
 	s := newWarmState(t, q, now)
-	if s.threshold != 4 || s.most != 8 {
-		t.Fatalf("threshold %v, most %v", s.threshold, s.most)
+	if s.threshold != 4 || s.maxStored != 8 {
+		t.Fatalf("threshold %v, most %v", s.threshold, s.maxStored)
 	}
 	for i, ms := range []int64{1375, 1125, 875, 625, 500, 500, 500, 500, 500, 500} {
 		if r := s.Do(now, Request{N: 1}); !r.Allowed {
@@ -111,18 +111,18 @@ func TestWarmUpCost(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		stored := rapid.Float64Range(0, w.most).Draw(rt, "stored")
+		stored := rapid.Float64Range(0, w.maxStored).Draw(rt, "stored")
 		n := rapid.Int64Range(0, 1000).Draw(rt, "n")
 		cost := w.cost(stored, n)
 		if more := w.cost(stored, n+1); more < cost+w.interval {
 			rt.Fatalf("%d cost %d, one more %d", n, cost, more)
 		}
-		if colder := w.cost(min(w.most, stored*1.01), n); colder < cost {
+		if colder := w.cost(min(w.maxStored, stored*1.01), n); colder < cost {
 			rt.Fatalf("%d cost %d, when colder %d", n, cost, colder)
 		}
 		if n <= 1 { // from cold to the threshold takes a warm-up
-			all := int64(math.Ceil(w.most))
-			extra := float64(w.cost(w.most, all)-all*w.interval) + (w.most-w.threshold)*float64(per)
+			all := int64(math.Ceil(w.maxStored))
+			extra := float64(w.cost(w.maxStored, all)-all*w.interval) + (w.maxStored-w.threshold)*float64(per)
 			if off := math.Abs(extra - float64(length)); off > 1e-9*float64(length)+2 {
 				rt.Fatalf("from cold to the threshold: %v, want %v", extra, length)
 			}

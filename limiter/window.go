@@ -42,7 +42,7 @@ const (
 func newWindow[F frame[F]](q *rules.Quota, now time.Duration) *window[F] {
 	t := instant(now)
 	w := &window[F]{clock: clock{t}}
-	w.quota, w.frame, w.since = q, w.frame.of(q), t
+	w.quota, w.frame, w.since = q, w.frame.forQuota(q), t
 	return w
 }
 
@@ -50,7 +50,7 @@ func newWindow[F frame[F]](q *rules.Quota, now time.Duration) *window[F] {
 // have left the windows. read is the time that the clock shows. If the clock is set back,
 // permits stay taken for as long as they would have been.
 func (w *window[F]) advance(now time.Duration) (t, read int64) {
-	t, lag, leap := w.tell(now)
+	t, lag, leap := w.observe(now)
 	w.due = max(0, w.due+leap)
 	w.view.advance(t, leap)
 	for i := range w.others {
@@ -63,15 +63,15 @@ func (w *window[F]) advance(now time.Duration) (t, read int64) {
 // new windows last, and for as long as the old ones if that quota is in force again.
 func (w *window[F]) Adapt(q *rules.Quota, now time.Duration) bool {
 	t, _ := w.advance(now)
-	frame := w.frame.of(q)
-	if w.frame.same(frame) {
+	frame := w.frame.forQuota(q)
+	if w.frame.equals(frame) {
 		w.quota = q
 		return true
 	}
 	w.asked = t
 	w.prune(t)
 	for i := range w.others {
-		if o := &w.others[i]; o.frame.same(frame) {
+		if o := &w.others[i]; o.frame.equals(frame) {
 			w.view, *o = *o, w.view
 			w.quota = q
 			return true
@@ -130,13 +130,13 @@ func (w *window[F]) absorb(other State, now time.Duration) bool {
 	t, _ := w.advance(now)
 	o.advance(now)
 	w.due = max(w.due, o.due)
-	if o.asked = t; !o.frame.same(w.frame) {
+	if o.asked = t; !o.frame.equals(w.frame) {
 		w.prune(t)
 		w.others = append(w.others, o.view)
 		return true
 	}
 	for i := range o.slots.n {
-		s := o.slots.at(i)
+		s := o.slots.slotAt(i)
 		w.slots.add(*s)
 		w.total += s.n
 	}
@@ -156,7 +156,7 @@ func (w *window[F]) owes(now time.Duration) (owed debt, spent bool) {
 	}
 	for _, o := range append(slices.Clip(w.others), w.view) {
 		if o.slots.n > 0 {
-			owed[debtAt] = max(owed[debtAt], o.frame.latest(o.slots.newest().at, w.last))
+			owed[debtAt] = max(owed[debtAt], o.frame.latestIn(o.slots.newest().start, w.last))
 			owed[debtCount] = max(owed[debtCount], o.total)
 		}
 	}
@@ -168,24 +168,24 @@ func (w *window[F]) owes(now time.Duration) (owed debt, spent bool) {
 // their own until all is paid, as they would be if the key had stayed.
 func (w *window[F]) indebt(owed *debt, now time.Duration) {
 	t, _ := w.advance(now)
-	at, until, n := owed[debtAt], owed[debtUntil], owed[debtCount]
+	taken, until, n := owed[debtAt], owed[debtUntil], owed[debtCount]
 	if n <= 0 {
 		return
 	}
 	w.due = max(w.due, owed[debtDue])
-	if w.frame.leaves(w.frame.slot(at, at)) >= until && at <= t {
-		w.view.count(at, n)
+	if w.frame.expiryOf(w.frame.slot(taken, taken)) >= until && taken <= t {
+		w.view.count(taken, n)
 		return
 	}
 	q := *w.quota
 	q.Calendar, q.Zone, q.Penalty = "", "", 0
-	q.Rate.Per = max(q.Rate.Per, time.Duration(until-at))
+	q.Rate.Per = max(q.Rate.Per, time.Duration(until-taken))
 	if q.Algorithm == rules.SlidingBlocks {
 		q.Blocks = rules.MaxBlocks
 		q.Rate.Per += q.Rate.Per / 500 // a window is shorter by up to a block
 	}
-	all := view[F]{quota: &q, frame: w.frame.of(&q), asked: t, since: t}
-	all.count(at, n)
+	all := view[F]{quota: &q, frame: w.frame.forQuota(&q), asked: t, since: t}
+	all.count(taken, n)
 	w.view = all.under(w.quota, t, max(t, w.due))
 	w.others = append(w.others, all)
 }
@@ -202,7 +202,7 @@ func (w *window[F]) Do(now time.Duration, ask Request) Result {
 	}
 	switch ask.Kind {
 	case Charge:
-		r := w.take(read, t, t, w.owed(ask.N))
+		r := w.takePermits(read, t, t, w.owed(ask.N))
 		w.view.trim(t)
 		return r
 	case Return:
@@ -217,7 +217,7 @@ func (w *window[F]) Do(now time.Duration, ask Request) Result {
 		return w.result(read, t, true)
 	case AtMost:
 		if m := min(ask.N, w.free(t)-keep); m > 0 {
-			return w.take(read, t, t, m)
+			return w.takePermits(read, t, t, m)
 		}
 		return w.deny(read, t, 1, keep, ask) // one permit is enough for a retry
 	case Peek, Take, Reserve:
@@ -227,7 +227,7 @@ func (w *window[F]) Do(now time.Duration, ask Request) Result {
 		case ask.Kind == Peek:
 			return w.result(read, t, true)
 		}
-		return w.take(read, t, t, ask.N)
+		return w.takePermits(read, t, t, ask.N)
 	}
 	return w.result(read, t, false)
 }
@@ -235,30 +235,30 @@ func (w *window[F]) Do(now time.Duration, ask Request) Result {
 // FreshAfter returns the time until all takes have left the windows.
 func (w *window[F]) FreshAfter(now time.Duration) time.Duration {
 	t, read := w.advance(now)
-	left, needed := w.view.left(), w.needed(t)
+	left, needed := w.view.lastExpiry(), w.needed(t)
 	for i := range w.others {
 		if o := &w.others[i]; needed(o) {
-			left = max(left, o.left())
+			left = max(left, o.lastExpiry())
 		}
 	}
 	return time.Duration(max(0, left-read))
 }
 
-// take takes n permits at t or at a later instant, which is also their mark.
-func (w *window[F]) take(read, t, at, n int64) Result {
-	w.count(t, at, n)
+// takePermits takes n permits at t or at a later instant, which is also their mark.
+func (w *window[F]) takePermits(read, t, when, n int64) Result {
+	w.count(t, when, n)
 	r := w.result(read, t, true)
-	r.Taken, r.Mark, r.Receipt.At = n, at, time.Duration(t)
+	r.Taken, r.Mark, r.Receipt.At = n, when, time.Duration(t)
 	return r
 }
 
-// count counts n permits at the instant `at` in all views. Others may have less room, and drop
+// count counts n permits at the instant when in all views. Others may have less room, and drop
 // slots that cannot matter to them. The current view has admitted the permits, so in it only
 // charges exceed the limit and need trimming.
-func (w *window[F]) count(t, at, n int64) {
-	w.view.count(at, n)
+func (w *window[F]) count(t, when, n int64) {
+	w.view.count(when, n)
 	for i := range w.others {
-		w.others[i].count(at, n)
+		w.others[i].count(when, n)
 		w.others[i].trim(t)
 	}
 }
@@ -281,13 +281,13 @@ func (w *window[F]) deny(read, t, n, keep int64, ask Request) Result {
 		full := w.slots.n-first >= maxReserved
 		if !full && wait <= within && room <= maxNow {
 			w.due = max(w.due, room)
-			r := w.take(read, t, room, n)
+			r := w.takePermits(read, t, room, n)
 			r.Delay = time.Duration(wait)
 			return r
 		}
 		wait = max(wait-within, 1)
 		if full {
-			wait = max(wait, w.slots.at(first).at-read)
+			wait = max(wait, w.slots.slotAt(first).start-read)
 		}
 	}
 	r := w.result(read, t, false)
@@ -298,19 +298,19 @@ func (w *window[F]) deny(read, t, n, keep int64, ask Request) Result {
 // result returns the state at t. The caller's clock shows read, which differs from t if it went
 // back.
 func (w *window[F]) result(read, t int64, allowed bool) (r Result) {
-	w.tellState(read, t, allowed, &r.Decision)
+	w.setDecision(read, t, allowed, &r.Decision)
 	return r
 }
 
-// tellState sets d, which must be zero, as result does.
-func (w *window[F]) tellState(read, t int64, allowed bool, d *rules.Decision) {
+// setDecision sets d, which must be zero, as result does.
+func (w *window[F]) setDecision(read, t int64, allowed bool, d *rules.Decision) {
 	d.Allowed, d.Reason, d.Limit = allowed, rules.ReasonLimited, w.limit()
 	if allowed {
 		d.Reason = rules.ReasonWithin
 	}
 	d.Remaining = max(0, w.free(t))
 	if w.total > 0 {
-		d.ResetAfter = time.Duration(w.frame.leaves(w.slots.newest().at) - read)
+		d.ResetAfter = time.Duration(w.frame.expiryOf(w.slots.newest().start) - read)
 	}
 }
 
@@ -325,7 +325,7 @@ func (w *window[F]) takeNow(now time.Duration, n int64, d *rules.Decision) {
 	if n <= free {
 		w.count(t, t, n)
 	}
-	w.tellState(read, t, n <= free, d)
+	w.setDecision(read, t, n <= free, d)
 	if n > free && n <= w.limit() {
 		d.RetryAfter = time.Duration(w.roomFor(t, n) - read)
 	}

@@ -9,10 +9,10 @@ func (w *window[F]) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(w.last))
 	before := int64(0)
 	for i := range w.slots.n {
-		s := w.slots.at(i)
-		b = binary.AppendUvarint(b, uint64(s.at-before))
+		s := w.slots.slotAt(i)
+		b = binary.AppendUvarint(b, uint64(s.start-before))
 		b = binary.AppendUvarint(b, uint64(s.n))
-		before = s.at
+		before = s.start
 	}
 	if w.due > w.last && w.slots.n > 0 {
 		b = binary.AppendUvarint(b, uint64(max(0, w.due-before)))
@@ -33,20 +33,20 @@ func (w *window[F]) besides() (all []encodedState) {
 func (w *window[F]) restoreState(b []byte) bool {
 	last, b, ok := cutInt(b, maxNow)
 	w.last, w.since = last, 0
-	for at := int64(0); ok && len(b) > 0; {
+	for start := int64(0); ok && len(b) > 0; {
 		var since, n int64
-		if since, b, ok = cutInt(b, maxNow-at); !ok {
+		if since, b, ok = cutInt(b, maxNow-start); !ok {
 			break
 		}
 		if len(b) == 0 && w.slots.n > 0 {
-			w.due = at + since
+			w.due = start + since
 			break
 		}
 		if n, b, ok = cutInt(b, maxFill+maxOwed); !ok {
 			break
 		}
-		at += since
-		w.slots.add(slot{at, n})
+		start += since
+		w.slots.add(slot{start, n})
 		if w.total += n; w.total > maxFill+maxOwed {
 			return false
 		}
@@ -54,10 +54,10 @@ func (w *window[F]) restoreState(b []byte) bool {
 	return ok
 }
 
-// cutInt cuts a number of at most `most` off b.
-func cutInt(b []byte, most int64) (n int64, rest []byte, ok bool) {
+// cutInt cuts a number of at most limit off b.
+func cutInt(b []byte, limit int64) (n int64, rest []byte, ok bool) {
 	u, size := binary.Uvarint(b)
-	if size <= 0 || u > uint64(most) {
+	if size <= 0 || u > uint64(limit) {
 		return 0, nil, false
 	}
 	return int64(u), b[size:], true

@@ -184,10 +184,10 @@ func TestSlotLog(t *testing.T) {
 				s := slot{rapid.Int64Range(0, 50).Draw(t, "at"), rapid.Int64Range(1, 9).Draw(t, "n")}
 				l.add(s)
 				i := 0
-				for i < len(want) && want[i].at < s.at {
+				for i < len(want) && want[i].start < s.start {
 					i++
 				}
-				if i < len(want) && want[i].at == s.at {
+				if i < len(want) && want[i].start == s.start {
 					want[i].n += s.n
 				} else {
 					want = append(want[:i], append([]slot{s}, want[i:]...)...)
@@ -211,8 +211,8 @@ func TestSlotLog(t *testing.T) {
 				t.Fatalf("%d, want %d", l.n, len(want))
 			}
 			for i, s := range want {
-				if *l.at(i) != s || *other.at(i) != s || l.after(s.at) != i+1 || l.after(s.at-1) != i {
-					t.Fatalf("%d is %v, want %v", i, *l.at(i), s)
+				if *l.slotAt(i) != s || *other.slotAt(i) != s || l.after(s.start) != i+1 || l.after(s.start-1) != i {
+					t.Fatalf("%d is %v, want %v", i, *l.slotAt(i), s)
 				}
 			}
 		}

@@ -15,7 +15,7 @@ type words struct {
 }
 
 func newWords(q *rules.Quota) (Algorithm, error) {
-	g, err := ofQuota(q)
+	g, err := newGCRA(q)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func newWords(q *rules.Quota) (Algorithm, error) {
 func (a *words) New(q *rules.Quota, now time.Duration) State {
 	g := a.gcra
 	if *q != a.quota {
-		other, err := ofQuota(q)
+		other, err := newGCRA(q)
 		if err != nil {
 			return nil
 		}
@@ -43,37 +43,37 @@ type wordState struct {
 	line
 }
 
-// at returns the instant to use at now, and how far the clock is behind that instant.
-func (s *wordState) at(now time.Duration) (t, lag int64) {
-	t, lag, leap := s.tell(now)
+// advance returns the instant to use at now, and how far the clock is behind that instant.
+func (s *wordState) advance(now time.Duration) (t, lag int64) {
+	t, lag, leap := s.observe(now)
 	if leap != 0 {
-		s.leap(leap, t)
+		s.moveInstants(leap, t)
 	}
 	return t, lag
 }
 
 func (s *wordState) Do(now time.Duration, ask Request) Result {
-	t, lag := s.at(now)
+	t, lag := s.advance(now)
 	ask.clamp()
 	ask.Within -= time.Duration(lag)
 	if ask.Kind == Return && ask.N >= 0 {
-		s.returned(&s.line, t, &ask)
+		s.returnTokens(&s.line, t, &ask)
 		ask = Request{Kind: Peek}
 	}
-	by := s.lift(t)
-	next, v, taken := s.ask(s.word, t, &ask)
+	offsets := s.includeReservations(t)
+	next, v, taken := s.execute(s.word, t, &ask)
 	s.word = next
-	s.lower(by)
+	s.excludeReservations(offsets)
 	r := Result{Decision: s.decision(v), Taken: taken}
 	if taken > 0 {
-		r.name(s.mark(), t)
+		r.setMark(s.mark(), t)
 		if v.delay > 0 {
-			s.promise(t+v.delay, by)
+			s.recordPromise(t+v.delay, offsets)
 		}
 	}
 	if lag > 0 {
 		retry := r.RetryAfter
-		r.behind(lag)
+		r.extendWaits(lag)
 		if ask.Kind == Reserve {
 			r.RetryAfter = retry // it has lag already, since ask.Within was reduced by it
 		}
@@ -81,8 +81,8 @@ func (s *wordState) Do(now time.Duration, ask Request) Result {
 	return r
 }
 
-// behind extends the result's waits by lag, which is how far the clock is behind.
-func (r *Result) behind(lag int64) {
+// extendWaits extends the result's waits by lag, which is how far the clock is behind.
+func (r *Result) extendWaits(lag int64) {
 	for _, d := range []*time.Duration{&r.RetryAfter, &r.ResetAfter, &r.Delay} {
 		if *d > 0 {
 			*d += time.Duration(lag)
@@ -91,7 +91,7 @@ func (r *Result) behind(lag int64) {
 }
 
 func (s *wordState) FreshAfter(now time.Duration) time.Duration {
-	t, lag := s.at(now)
+	t, lag := s.advance(now)
 	word := max(s.word, s.late)
 	if word <= t {
 		return 0
@@ -101,13 +101,13 @@ func (s *wordState) FreshAfter(now time.Duration) time.Duration {
 
 // owes implements [debtor].
 func (s *wordState) owes(now time.Duration) (owed debt, spent bool) {
-	t, _ := s.at(now)
+	t, _ := s.advance(now)
 	return s.line.owes(s.gcra, t)
 }
 
 // indebt implements [debtor].
 func (s *wordState) indebt(owed *debt, now time.Duration) {
-	t, _ := s.at(now)
+	t, _ := s.advance(now)
 	s.line.indebt(s.gcra, owed, t)
 }
 
@@ -117,8 +117,8 @@ func (s *wordState) absorb(other State, now time.Duration) bool {
 	if !ok {
 		return false
 	}
-	t, _ := s.at(now)
-	from, _ := o.at(now)
+	t, _ := s.advance(now)
+	from, _ := o.advance(now)
 	if missing := o.word - from; missing > 0 {
 		s.word = max(s.word, t) + rescaled(missing, s.interval, o.interval)
 	}
@@ -128,7 +128,7 @@ func (s *wordState) absorb(other State, now time.Duration) bool {
 // Adapt implements [adapter] with arithmetic of its own. The package's own quotas share theirs:
 // see the function adapt.
 func (s *wordState) Adapt(q *rules.Quota, now time.Duration) bool {
-	g, err := ofQuota(q)
+	g, err := newGCRA(q)
 	if err == nil {
 		s.adapt(g, now)
 	}
@@ -136,13 +136,13 @@ func (s *wordState) Adapt(q *rules.Quota, now time.Duration) bool {
 }
 
 func (s *wordState) adapt(g *gcra, now time.Duration) {
-	t, _ := s.at(now)
-	g.changed(s.gcra, &s.line, t)
+	t, _ := s.advance(now)
+	g.convertLine(s.gcra, &s.line, t)
 	s.gcra = g
 }
 
-// name sets the mark and the instant of a take.
-func (r *Result) name(mark, t int64) { r.Mark, r.Receipt.At = mark, time.Duration(t) }
+// setMark sets the mark and the instant of a take.
+func (r *Result) setMark(mark, t int64) { r.Mark, r.Receipt.At = mark, time.Duration(t) }
 
 // appendState appends the word and the fields that Returns and another quota need. A line
 // without these is two numbers.

@@ -15,7 +15,7 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "a short window is dropped beside a long one", File: "limiter/window.go",
-		Old: "max(o.asked, w.due)+longest > t", New: "o.frame.leaves(o.asked) > t",
+		Old: "max(o.asked, w.due)+longest > t", New: "o.frame.expiryOf(o.asked) > t",
 		Test: "TestMemoryConforms",
 	},
 	{

@@ -49,7 +49,7 @@ var tableFaults = []Fault{
 	},
 	{
 		Name: "debts of one family are paid at the rate of another", File: "limiter/debts.go",
-		Old: "alone := d.family == of && d.mixed <= t", New: "alone := true",
+		Old: "alone := d.family == family && d.mixed <= t", New: "alone := true",
 		Test: "TestDebtsKeepTheRateOfTheirFamily",
 	},
 	{
@@ -99,7 +99,7 @@ var tableFaults = []Fault{
 	},
 	{
 		Name: "a reservation is a slot of every window", File: "limiter/window.go",
-		Old: ">= until && at <= t {", New: ">= until {",
+		Old: ">= until && taken <= t {", New: ">= until {",
 		Test: "TestEvictedKeysKeepToAllTheirQuotas",
 	},
 	{

@@ -11,12 +11,12 @@ var waitFaults = []Fault{
 	},
 	{
 		Name: "a reservation is cancelled though others wait", File: "limiter/waitline.go",
-		Old: "	most := l.wanted\n", New: "	most := l.wanted - 1\n",
+		Old: "	needed := l.wanted\n", New: "	needed := l.wanted - 1\n",
 		Test: "TestWaitersGiveUp",
 	},
 	{
 		Name: "a line of a remote key asks once", File: "limiter/waitask.go",
-		Old: "	most := min(l.wanted, l.depth())\n", New: "	most := int64(0)\n",
+		Old: "	target := min(l.wanted, l.depth())\n", New: "	target := int64(0)\n",
 		Test: "TestWaitersGiveUp",
 	},
 	{
@@ -31,7 +31,7 @@ var waitFaults = []Fault{
 	},
 	{
 		Name: "a turn stays where it was when those before it gave back", File: "limiter/waitask.go",
-		Old: "return w.joins() && at.Sub(now) > l.far()", New: "return false",
+		Old: "return w.joins() && turn.Sub(now) > l.far()", New: "return false",
 		Test: "TestLineMovesUp",
 	},
 	{
@@ -51,12 +51,12 @@ var waitFaults = []Fault{
 	},
 	{
 		Name: "a waiter waits on when its turn has become too late", File: "limiter/waitline.go",
-		Old: "		case w.late(at) && held:\n", New: "		case false:\n",
+		Old: "		case w.isLate(turn) && held:\n", New: "		case false:\n",
 		Package: "middleware", Test: "TestNobodyWaitsForLonger",
 	},
 	{
 		Name: "a turn of a request that is refused is lost", File: "limiter/waitlines.go",
-		Old: "			l.hold(h)\n", New: "",
+		Old: "			l.insertHeld(h)\n", New: "",
 		Package: "middleware", Test: "TestTurnOfARefusedRequest",
 	},
 	{

@@ -44,10 +44,10 @@ func newCPU(c CPUConfig, files fs.FS) (*CPU, error) {
 	}
 	p := &CPU{files: files, every: c.Every}
 	p.usage.Store(math.Float64bits(math.NaN()))
-	if _, _, err := p.machine(); err != nil {
+	if _, _, err := p.machineTicks(); err != nil {
 		return nil, fmt.Errorf("adaptive: CPU: only Linux is supported: %w", err)
 	}
-	p.groups = p.limited()
+	p.groups = p.limitedGroups()
 	return p, nil
 }
 
@@ -82,7 +82,7 @@ func (p *CPU) Run(ctx context.Context) error {
 
 // cpuReading holds the values of all counters.
 type cpuReading struct {
-	at          time.Time
+	when        time.Time
 	busy, total float64           // ticks of the machine
 	used        map[string]cpuUse // use of each cgroup
 }
@@ -91,13 +91,13 @@ type cpuReading struct {
 type cpuUse struct{ used, quota float64 }
 
 func (p *CPU) read() (cpuReading, error) {
-	busy, total, err := p.machine()
+	busy, total, err := p.machineTicks()
 	if err != nil {
 		return cpuReading{}, err
 	}
-	r := cpuReading{at: time.Now(), busy: busy, total: total, used: make(map[string]cpuUse, len(p.groups))}
+	r := cpuReading{when: time.Now(), busy: busy, total: total, used: make(map[string]cpuUse, len(p.groups))}
 	for _, dir := range p.groups {
-		used, err := p.used(dir)
+		used, err := p.usedSeconds(dir)
 		if err != nil {
 			return cpuReading{}, err
 		}
@@ -111,7 +111,7 @@ func (p *CPU) read() (cpuReading, error) {
 // since returns how busy the busiest of the machine and the cgroups was since the last reading.
 func (r cpuReading) since(last cpuReading) float64 {
 	usage := share(r.busy-last.busy, r.total-last.total)
-	elapsed := r.at.Sub(last.at).Seconds()
+	elapsed := r.when.Sub(last.when).Seconds()
 	for dir, now := range r.used {
 		if before, ok := last.used[dir]; ok {
 			usage = max(usage, share(now.used-before.used, now.quota*elapsed))
@@ -120,19 +120,19 @@ func (r cpuReading) since(last cpuReading) float64 {
 	return usage
 }
 
-func share(used, of float64) float64 {
-	if !(of > 0) {
+func share(used, total float64) float64 {
+	if !(total > 0) {
 		return 0
 	}
-	return min(max(used/of, 0), 1)
+	return min(max(used/total, 0), 1)
 }
 
 var errCPUForm = errors.New("not in the form that Linux documents")
 
-// machine returns the ticks that the processors worked, and all ticks, from the first line of
+// machineTicks returns the ticks that the processors worked, and all ticks, from the first line of
 // /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq, steal; the rest
 // is included in these.
-func (p *CPU) machine() (busy, total float64, err error) {
+func (p *CPU) machineTicks() (busy, total float64, err error) {
 	text, err := fs.ReadFile(p.files, "proc/stat")
 	if err != nil {
 		return 0, 0, err
@@ -155,19 +155,19 @@ func (p *CPU) machine() (busy, total float64, err error) {
 	return busy, total, nil
 }
 
-// limited returns the cgroups with a quota among the process's own and its parents
+// limitedGroups returns the cgroups with a quota among the process's own and its parents
 // (cgroups(7)).
-func (p *CPU) limited() (dirs []string) {
+func (p *CPU) limitedGroups() (dirs []string) {
 	const root = "sys/fs/cgroup"
 	text, _ := fs.ReadFile(p.files, "proc/self/cgroup") // no such file without cgroups
 	for line := range strings.Lines(string(text)) {
-		own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/")
+		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/")
 		if !ok {
 			continue
 		}
-		for dir := path.Join(root, own); strings.HasPrefix(dir, root); dir = path.Dir(dir) {
+		for dir := path.Join(root, group); strings.HasPrefix(dir, root); dir = path.Dir(dir) {
 			_, limited := p.quota(dir)
-			if _, err := p.used(dir); limited && err == nil {
+			if _, err := p.usedSeconds(dir); limited && err == nil {
 				dirs = append(dirs, dir)
 			}
 		}
@@ -190,8 +190,8 @@ func (p *CPU) quota(dir string) (float64, bool) {
 	return float64(quota) / float64(period), true
 }
 
-// used returns the processor seconds that a cgroup has used.
-func (p *CPU) used(dir string) (float64, error) {
+// usedSeconds returns the processor seconds that a cgroup has used.
+func (p *CPU) usedSeconds(dir string) (float64, error) {
 	name := path.Join(dir, "cpu.stat")
 	text, err := fs.ReadFile(p.files, name)
 	if err != nil {

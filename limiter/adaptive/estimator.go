@@ -112,8 +112,8 @@ func (a *estimator) update(now time.Duration, denied bool, cpu float64) {
 	met := denied || float64(r.peak) >= math.Floor(limit)
 	if r.n > 0 {
 		latency := r.sum / float64(r.n)
-		a.learn(latency, flow, met, float64(r.peak) <= limit/2)
-		a.follow(latency, flow, met)
+		a.updateBase(latency, flow, met, float64(r.peak) <= limit/2)
+		a.updateLimit(latency, flow, met)
 	}
 	if cpu > a.cpuTarget && flow.load > 0 {
 		a.limit, a.wary = min(a.limit, flow.load*a.cpuTarget/cpu), probeEvery
@@ -127,8 +127,8 @@ func (a *estimator) update(now time.Duration, denied bool, cpu float64) {
 	a.round = round{start: now}
 }
 
-// learn updates the base from a round.
-func (a *estimator) learn(latency float64, flow throughput, met, light bool) {
+// updateBase updates the base from a round.
+func (a *estimator) updateBase(latency float64, flow throughput, met, light bool) {
 	a.age++
 	// The rate fell with the limit, so the limit holds it down and not the server.
 	follows := met && a.cut && flow.rate < a.full.rate*0.85
@@ -153,8 +153,8 @@ func (a *estimator) learn(latency float64, flow throughput, met, light bool) {
 	}
 }
 
-// follow sets the limit from the round's flow.
-func (a *estimator) follow(latency float64, flow throughput, met bool) {
+// updateLimit sets the limit from the round's flow.
+func (a *estimator) updateLimit(latency float64, flow throughput, met bool) {
 	room := math.Sqrt(a.limit)
 	holds := flow.rate*a.base*a.tolerance + room
 	queue := latency > a.base*a.tolerance && flow.load > a.limit/2

@@ -106,9 +106,9 @@ func (s *Schedule) Next(t time.Time) time.Time {
 	}
 	slices.SortFunc(changes, time.Time.Compare)
 	now := s.At(t)
-	for _, at := range changes {
-		if at.After(t) && s.At(at) != now {
-			return at
+	for _, change := range changes {
+		if change.After(t) && s.At(change) != now {
+			return change
 		}
 	}
 	return time.Time{}
@@ -126,13 +126,13 @@ func (s *Schedule) span(h *Hours, t time.Time, days int) (from, to time.Time, ok
 	if until <= h.From {
 		until += clockDay
 	}
-	return s.clock(year, month, day, h.From), s.clock(year, month, day, until), true
+	return s.clockInstant(year, month, day, h.From), s.clockInstant(year, month, day, until), true
 }
 
-// clock returns the instant at which the clock shows that time of a day. It is the first one if
-// there are two, or the instant of the change if daylight saving skips that time.
-func (s *Schedule) clock(year int, month time.Month, day int, at time.Duration) time.Time {
-	shown := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Add(at)
+// clockInstant returns the instant at which the clock shows that time of a day. It is the first one
+// if there are two, or the instant of the change if daylight saving skips that time.
+func (s *Schedule) clockInstant(year int, month time.Month, day int, sinceMidnight time.Duration) time.Time {
+	shown := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Add(sinceMidnight)
 	_, before := shown.Add(-clockDay).In(s.zone).Zone()
 	_, after := shown.Add(clockDay).In(s.zone).Zone()
 	first := shown.Add(-time.Duration(max(before, after)) * time.Second).In(s.zone)
@@ -196,9 +196,9 @@ func scaledRate(q *rules.Quota, factor float64) rules.Rate {
 			return exact
 		}
 	}
-	most := min(rules.MaxRate*r.Per.Seconds(), 1<<62)
+	limit := min(rules.MaxRate*r.Per.Seconds(), 1<<62)
 	if q.Algorithm == rules.SlidingLog {
-		most = min(most, rules.MaxLog)
+		limit = min(limit, rules.MaxLog)
 	}
-	return rules.Rate{N: max(min(scaled(r.N, factor), int64(most)), 1), Per: r.Per}
+	return rules.Rate{N: max(min(scaled(r.N, factor), int64(limit)), 1), Per: r.Per}
 }

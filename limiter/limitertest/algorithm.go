@@ -19,7 +19,7 @@ func TestAlgorithm(t *testing.T, a limiter.Algorithm, quotas ...rules.Quota) {
 		if err := q.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		t.Run(told(&q), func(t *testing.T) {
+		t.Run(describeQuota(&q), func(t *testing.T) {
 			t.Run("what can be", func(t *testing.T) {
 				rapid.Check(t, func(rt *rapid.T) { newStateRun(rt, a, &q).run() })
 			})
@@ -56,22 +56,22 @@ func (r *stateRun) do(ask limiter.Request) limiter.Result {
 
 // run asks at random, and checks each result against the next ones.
 func (r *stateRun) run() {
-	for range r.asks() {
+	for range r.askCount() {
 		r.now += r.pause()
 		r.fresh()
-		ask := r.ask()
+		ask := r.drawAsk()
 		before := r.state.Do(r.now, limiter.Request{Kind: limiter.Peek, N: ask.N, Keep: ask.Keep})
 		if again := r.state.Do(r.now, limiter.Request{Kind: limiter.Peek, N: ask.N, Keep: ask.Keep}); again != before {
-			r.Fatalf("%s: a peek at %v: %s, and again: %s", told(r.q), r.now-epoch, toldResult(before), toldResult(again))
+			r.Fatalf("%s: a peek at %v: %s, and again: %s", describeQuota(r.q), r.now-epoch, describeResult(before), describeResult(again))
 		}
 		got := r.do(ask)
 		if ask.Kind == limiter.Take && (got.Allowed != before.Allowed || got.Delay != before.Delay) {
-			r.Fatalf("%s: %s at %v: %s, a peek before it: %s", told(r.q), toldAsk(ask), r.now-epoch, toldResult(got), toldResult(before))
+			r.Fatalf("%s: %s at %v: %s, a peek before it: %s", describeQuota(r.q), describeRequest(ask), r.now-epoch, describeResult(got), describeResult(before))
 		}
 		if got.RetryAfter > 0 && rapid.Bool().Draw(r.T, "retry") {
 			r.now += got.RetryAfter
 			if b := r.do(ask); !b.Allowed {
-				r.Fatalf("%s: %s: denied for %v, and again after that: %s", told(r.q), toldAsk(ask), got.RetryAfter, toldResult(b))
+				r.Fatalf("%s: %s: denied for %v, and again after that: %s", describeQuota(r.q), describeRequest(ask), got.RetryAfter, describeResult(b))
 			}
 		}
 	}
@@ -86,13 +86,13 @@ func (r *stateRun) fresh() {
 	n := rapid.Int64Range(0, max(r.q.Burst, 1)).Draw(r.T, "of a new one")
 	peek := limiter.Request{Kind: limiter.Peek, N: n}
 	if old, fresh := r.state.Do(r.now, peek), anew.Do(r.now, peek); old.Decision != fresh.Decision {
-		r.Fatalf("%s at %v: it may be forgotten, but a peek for %d is %s, of a new one %s", told(r.q), r.now-epoch, n, toldResult(old), toldResult(fresh))
+		r.Fatalf("%s at %v: it may be forgotten, but a peek for %d is %s, of a new one %s", describeQuota(r.q), r.now-epoch, n, describeResult(old), describeResult(fresh))
 	}
 }
 
 // back sets the clock back by up to a minute, which must not grant permits that were denied.
 func (r *stateRun) back() {
-	for range r.asks() {
+	for range r.askCount() {
 		r.now += r.pause()
 		got := r.do(limiter.Request{N: r.n()})
 		if got.Allowed || got.RetryAfter == 0 {
@@ -103,7 +103,7 @@ func (r *stateRun) back() {
 			continue
 		}
 		if b := r.state.Do(r.now-d, limiter.Request{Kind: limiter.Peek, N: got.Limit}); b.Allowed {
-			r.Fatalf("%s: denied at %v, but all is there %v earlier: %s", told(r.q), r.now-epoch, d, toldResult(b))
+			r.Fatalf("%s: denied at %v, but all is there %v earlier: %s", describeQuota(r.q), r.now-epoch, d, describeResult(b))
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (r *stateRun) back() {
 // extremes asks for any number: results stay within bounds, and nothing panics.
 func (r *stateRun) extremes() {
 	number := rapid.OneOf(rapid.SampledFrom([]int64{math.MinInt64, -1, 0, 1, 1 << 62, math.MaxInt64}), rapid.Int64(), rapid.Int64Range(0, 2*max(r.q.Burst, 1)))
-	for range r.asks() {
+	for range r.askCount() {
 		r.now += r.pause()
 		kind := rapid.SampledFrom([]limiter.OpKind{limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge, limiter.Return}).Draw(r.T, "kind")
 		r.do(limiter.Request{
@@ -119,7 +119,7 @@ func (r *stateRun) extremes() {
 			Within: time.Duration(number.Draw(r.T, "within")), Mark: number.Draw(r.T, "mark"),
 		})
 		if d := r.state.FreshAfter(r.now); d < 0 {
-			r.Fatalf("%s: fresh in %v", told(r.q), d)
+			r.Fatalf("%s: fresh in %v", describeQuota(r.q), d)
 		}
 	}
 }
@@ -127,6 +127,6 @@ func (r *stateRun) extremes() {
 // bounded fails for an impossible Result.
 func (r *stateRun) bounded(ask limiter.Request, got limiter.Result) {
 	if bad := impossible(got.Limit, ask, got); bad != "" {
-		r.Fatalf("%s at %v: %s mark %d: %s: %s", told(r.q), r.now-epoch, toldAsk(ask), ask.Mark, bad, toldResult(got))
+		r.Fatalf("%s at %v: %s mark %d: %s: %s", describeQuota(r.q), r.now-epoch, describeRequest(ask), ask.Mark, bad, describeResult(got))
 	}
 }

@@ -14,9 +14,9 @@ import (
 
 // used is a number of permits that may be used at an instant.
 type used struct {
-	at      time.Duration
+	instant time.Duration
 	n       int64
-	delayed bool // whether at was rounded up to the next whole tick
+	delayed bool // whether instant was rounded up to the next whole tick
 }
 
 // testBounds checks the promises of each algorithm about any window and about a retry. It does so
@@ -53,9 +53,9 @@ func testBounds(t *testing.T, c *Config) {
 				k.loose = true
 				s := newSchedule(rt, c, k.quota, known)
 				var log []used
-				for range s.asks() {
+				for range s.askCount() {
 					k.sleep(s.pause())
-					ask := s.ask()
+					ask := s.drawAsk()
 					ask.Keep = 0
 					log = append(log, k.retried(s, ask)...)
 				}
@@ -68,18 +68,18 @@ func testBounds(t *testing.T, c *Config) {
 // retried asks and, if denied, often asks again as soon as that can pass. It returns the permits
 // that were taken.
 func (k *key) retried(s schedule, ask limiter.Request) []used {
-	r := k.ask(ask)
+	r := k.askBackend(ask)
 	if r.RetryAfter > 0 && rapid.Bool().Draw(s.T, "retry") {
 		k.sleep(r.RetryAfter - s.tick)
 		if k.config.supports(s.q, limiter.Peek) && ask.Kind == limiter.Take && s.q.WarmUp == 0 {
-			if early := k.ask(limiter.Request{Kind: limiter.Peek, N: ask.N}); early.Allowed {
-				s.Fatalf("%s: %s passes a tick before the retry is due: %s", told(s.q), toldAsk(ask), toldResult(early))
+			if early := k.askBackend(limiter.Request{Kind: limiter.Peek, N: ask.N}); early.Allowed {
+				s.Fatalf("%s: %s passes a tick before the retry is due: %s", describeQuota(s.q), describeRequest(ask), describeResult(early))
 			}
 		}
 		k.sleep(s.tick)
 		denied := r
-		if r = k.ask(ask); !r.Allowed {
-			s.Fatalf("%s: %s: the retry on time was denied: %s, before it %s", told(s.q), toldAsk(ask), toldResult(r), toldResult(denied))
+		if r = k.askBackend(ask); !r.Allowed {
+			s.Fatalf("%s: %s: the retry on time was denied: %s, before it %s", describeQuota(s.q), describeRequest(ask), describeResult(r), describeResult(denied))
 		}
 	}
 	if r.Taken == 0 {
@@ -91,7 +91,7 @@ func (k *key) retried(s schedule, ask limiter.Request) []used {
 // withinBounds fails if an algorithm admitted more than it promises.
 func withinBounds(t failer, q *rules.Quota, tick time.Duration, log []used) {
 	t.Helper()
-	slices.SortStableFunc(log, func(a, b used) int { return int(min(1, max(-1, a.at-b.at))) })
+	slices.SortStableFunc(log, func(a, b used) int { return int(min(1, max(-1, a.instant-b.instant))) })
 	switch {
 	case q.Shape:
 		inLine(t, q, tick, log)
@@ -118,8 +118,8 @@ func inAnyWindow(t failer, q *rules.Quota, tick time.Duration, log []used) {
 		}
 		for _, u := range log[i:] {
 			sum += u.n
-			if w := u.at - log[i].at; !earns(q, sum, w+slack) {
-				t.Fatalf("%s: %d admitted in a window of %v from %v", told(q), sum, w, log[i].at-epoch)
+			if w := u.instant - log[i].instant; !earns(q, sum, w+slack) {
+				t.Fatalf("%s: %d admitted in a window of %v from %v", describeQuota(q), sum, w, log[i].instant-epoch)
 			}
 		}
 	}
@@ -127,9 +127,9 @@ func inAnyWindow(t failer, q *rules.Quota, tick time.Duration, log []used) {
 
 // earns reports whether n permits in a window of w are at most burst + rate × w.
 func earns(q *rules.Quota, n int64, w time.Duration) bool {
-	most := big.NewRat(q.Rate.N, int64(q.Rate.Per))
-	most.Mul(most, big.NewRat(int64(w), 1)).Add(most, big.NewRat(q.Burst, 1))
-	return big.NewRat(n, 1).Cmp(most) <= 0
+	limit := big.NewRat(q.Rate.N, int64(q.Rate.Per))
+	limit.Mul(limit, big.NewRat(int64(w), 1)).Add(limit, big.NewRat(q.Burst, 1))
+	return big.NewRat(n, 1).Cmp(limit) <= 0
 }
 
 // inLine checks that each permit leaves only after those before it.
@@ -137,8 +137,8 @@ func inLine(t failer, q *rules.Quota, tick time.Duration, log []used) {
 	for i := 1; i < len(log); i++ {
 		taken := big.NewRat(int64(q.Rate.Per), q.Rate.N)
 		taken.Mul(taken, big.NewRat(log[i-1].n, 1))
-		if gap := log[i].at - log[i-1].at; big.NewRat(int64(gap+tick), 1).Cmp(taken) < 0 {
-			t.Fatalf("%s: what was admitted for %v leaves %v after %d others", told(q), log[i].at-epoch, gap, log[i-1].n)
+		if gap := log[i].instant - log[i-1].instant; big.NewRat(int64(gap+tick), 1).Cmp(taken) < 0 {
+			t.Fatalf("%s: what was admitted for %v leaves %v after %d others", describeQuota(q), log[i].instant-epoch, gap, log[i-1].n)
 		}
 	}
 }
@@ -149,11 +149,11 @@ func inFixedWindows(t failer, q *rules.Quota, log []used) {
 	windows := newIdealWindows(q)
 	var open fixedWindow
 	for _, u := range log {
-		if u.at >= open.end {
-			open = windows.window(u.at)
+		if u.instant >= open.end {
+			open = windows.window(u.instant)
 		}
 		if open.n += u.n; open.n > q.Rate.N {
-			t.Fatalf("%s: %d admitted in the window from %v", told(q), open.n, open.begin-epoch)
+			t.Fatalf("%s: %d admitted in the window from %v", describeQuota(q), open.n, open.begin-epoch)
 		}
 	}
 }
@@ -163,11 +163,11 @@ func inSpans(t failer, q *rules.Quota, log []used, span time.Duration) {
 	for i := range log {
 		var sum int64
 		for _, u := range log[i:] {
-			if u.at-log[i].at > span {
+			if u.instant-log[i].instant > span {
 				break
 			}
 			if sum += u.n; sum > q.Rate.N {
-				t.Fatalf("%s: %d admitted within %v from %v", told(q), sum, u.at-log[i].at, log[i].at-epoch)
+				t.Fatalf("%s: %d admitted within %v from %v", describeQuota(q), sum, u.instant-log[i].instant, log[i].instant-epoch)
 			}
 		}
 	}
@@ -186,26 +186,26 @@ func testCharges(t *testing.T, c *Config) {
 		k := newWorldIn(t, rt, c).key(q)
 		s := newSchedule(rt, c, k.quota, nil)
 		var log []used
-		for range s.asks() {
+		for range s.askCount() {
 			k.sleep(s.pause())
-			r := k.ask(peek(1))
+			r := k.askBackend(peek(1))
 			if r.RetryAfter > 0 && rapid.Bool().Draw(rt, "retry") {
 				k.sleep(r.RetryAfter)
-				if r = k.ask(peek(1)); !r.Allowed {
-					rt.Fatalf("%s: the retry on time was denied: %s", told(&q), toldResult(r))
+				if r = k.askBackend(peek(1)); !r.Allowed {
+					rt.Fatalf("%s: the retry on time was denied: %s", describeQuota(&q), describeResult(r))
 				}
 			}
 			if r.Allowed {
 				n := rapid.Int64Range(0, q.Burst).Draw(rt, "cost")
-				k.ask(limiter.Request{Kind: limiter.Charge, N: n})
-				log = append(log, used{at: k.now(), n: n})
+				k.askBackend(limiter.Request{Kind: limiter.Charge, N: n})
+				log = append(log, used{instant: k.now(), n: n})
 			}
 		}
 		for i := range log {
 			var sum int64
 			for _, u := range log[i:] {
-				if w := u.at - log[i].at; !earns(&q, sum, w) {
-					rt.Fatalf("%s: charged %d in a window of %v from %v, and let in another", told(&q), sum, w, log[i].at-epoch)
+				if w := u.instant - log[i].instant; !earns(&q, sum, w) {
+					rt.Fatalf("%s: charged %d in a window of %v from %v, and let in another", describeQuota(&q), sum, w, log[i].instant-epoch)
 				}
 				sum += u.n
 			}
@@ -230,21 +230,21 @@ func testClockBounds(t *testing.T, c *Config) {
 		k := w.key(q)
 		s := newSchedule(rt, c, k.quota, []limiter.OpKind{limiter.Take})
 		latest, sum := w.now(), int64(0)
-		for range s.asks() {
+		for range s.askCount() {
 			back := time.Duration(rapid.Int64Range(0, int64(time.Minute/s.tick)).Draw(rt, "back")) * s.tick
 			w.clock.Store(int64(max(epoch, latest+s.pause()-back)))
 			ask := limiter.Request{N: s.n()}
-			r := k.ask(ask)
+			r := k.askBackend(ask)
 			if r.RetryAfter > 0 && rapid.Bool().Draw(rt, "retry") {
 				w.sleep(r.RetryAfter)
 				denied := r
-				if r = k.ask(ask); !r.Allowed {
-					rt.Fatalf("%s: %s: the retry on time was denied: %s, before it %s", told(&q), toldAsk(ask), toldResult(r), toldResult(denied))
+				if r = k.askBackend(ask); !r.Allowed {
+					rt.Fatalf("%s: %s: the retry on time was denied: %s, before it %s", describeQuota(&q), describeRequest(ask), describeResult(r), describeResult(denied))
 				}
 			}
 			latest = max(latest, w.now())
 			if sum += r.Taken; sum > mostIn(&q, s.tick, latest) {
-				rt.Fatalf("%s: %d admitted in %v", told(&q), sum, latest-epoch)
+				rt.Fatalf("%s: %d admitted in %v", describeQuota(&q), sum, latest-epoch)
 			}
 		}
 	})
@@ -257,7 +257,7 @@ func mostIn(q *rules.Quota, tick, to time.Duration) int64 {
 	switch {
 	case q.Calendar != "":
 		windows, all := newIdealWindows(q), int64(0)
-		for at := epoch; at <= to; at = windows.window(at).end {
+		for start := epoch; start <= to; start = windows.window(start).end {
 			if all += q.Rate.N; all > 1_000_000 {
 				break // more than any schedule takes
 			}

@@ -12,176 +12,176 @@ import (
 var askCases = []namedCase{
 	{"B4 bug: a denial tells when to ask again, for each algorithm", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			k.take(5)
 			a := k.take(1)
 			if a.Allowed || a.RetryAfter <= 0 {
-				k.Fatalf("%s: %s", told(&q), toldResult(a.Result))
+				k.Fatalf("%s: %s", describeQuota(&q), describeResult(a.Result))
 			}
 			w.sleep(a.RetryAfter - w.config.tick())
 			if b := k.take(1); b.Allowed || b.RetryAfter != w.config.tick() {
-				k.Fatalf("%s: a tick too early: %s", told(&q), toldResult(b.Result))
+				k.Fatalf("%s: a tick too early: %s", describeQuota(&q), describeResult(b.Result))
 			}
 			w.sleep(w.config.tick())
 			if b := k.take(1); !b.Allowed {
-				k.Fatalf("%s: on time: %s", told(&q), toldResult(b.Result))
+				k.Fatalf("%s: on time: %s", describeQuota(&q), describeResult(b.Result))
 			}
 		}
 	}},
 	{"less than nothing is denied, and changes nothing", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
-			k.yes(k.take(3), 2)
+			k := w.keyNamed("limit", describeQuota(&q), q)
+			k.wantAllowed(k.take(3), 2)
 			for _, n := range []int64{-1, math.MinInt64} {
-				k.no(k.take(n), 2, 0)
-				k.no(k.peek(n), 2, 0)
-				k.no(k.atMost(n), 2, 0)
-				k.no(k.reserve(n, time.Hour), 2, 0)
-				k.no(k.charge(n), 2, 0)
-				k.no(k.giveBack(n, answer{}), 2, 0)
+				k.wantDenied(k.take(n), 2, 0)
+				k.wantDenied(k.peek(n), 2, 0)
+				k.wantDenied(k.atMost(n), 2, 0)
+				k.wantDenied(k.reserve(n, time.Hour), 2, 0)
+				k.wantDenied(k.charge(n), 2, 0)
+				k.wantDenied(k.giveBack(n, answer{}), 2, 0)
 			}
-			k.yes(k.take(2), 0)
+			k.wantAllowed(k.take(2), 0)
 		}
 	}},
 	{"nothing may always be taken, and tells what there is", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
-			k.yes(k.take(0), 5)
-			k.yes(k.take(5), 0)
-			k.yes(k.take(0), 0)
-			k.yes(k.atMost(0), 0)
-			k.yes(k.reserve(0, 0), 0)
-			k.yes(k.charge(0), 0)
-			k.yes(k.giveBack(0, answer{}), 0)
+			k := w.keyNamed("limit", describeQuota(&q), q)
+			k.wantAllowed(k.take(0), 5)
+			k.wantAllowed(k.take(5), 0)
+			k.wantAllowed(k.take(0), 0)
+			k.wantAllowed(k.atMost(0), 0)
+			k.wantAllowed(k.reserve(0, 0), 0)
+			k.wantAllowed(k.charge(0), 0)
+			k.wantAllowed(k.giveBack(0, answer{}), 0)
 		}
 	}},
 	{"G: AtMost takes as many as there are", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			for _, x := range []struct{ n, taken, left int64 }{{2, 2, 3}, {math.MaxInt64, 3, 0}} {
 				a := k.atMost(x.n)
-				k.yes(a, x.left)
+				k.wantAllowed(a, x.left)
 				if a.Taken != x.taken {
-					k.Fatalf("%s: at most %d: %s", told(&q), x.n, toldResult(a.Result))
+					k.Fatalf("%s: at most %d: %s", describeQuota(&q), x.n, describeResult(a.Result))
 				}
 			}
 			if a := k.atMost(3); a.Allowed || a.Taken != 0 || a.RetryAfter != k.peek(1).RetryAfter {
-				k.Fatalf("%s: of none: %s", told(&q), toldResult(a.Result))
+				k.Fatalf("%s: of none: %s", describeQuota(&q), describeResult(a.Result))
 			}
 		}
 	}},
 	{"G: a class that must leave some to others is denied first", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
-			k.yes(k.takeKeep(2, 3), 3)
+			k := w.keyNamed("limit", describeQuota(&q), q)
+			k.wantAllowed(k.takeKeep(2, 3), 3)
 			if a := k.takeKeep(1, 3); a.Allowed || a.RetryAfter <= 0 || a.Remaining != 3 {
-				k.Fatalf("%s: 3 are to be kept: %s", told(&q), toldResult(a.Result))
+				k.Fatalf("%s: 3 are to be kept: %s", describeQuota(&q), describeResult(a.Result))
 			}
-			k.no(k.takeKeep(1, 5), 3, 0)
-			k.no(k.takeKeep(1, math.MaxInt64), 3, 0)
-			k.yes(k.takeKeep(1, 2), 2)
+			k.wantDenied(k.takeKeep(1, 5), 3, 0)
+			k.wantDenied(k.takeKeep(1, math.MaxInt64), 3, 0)
+			k.wantAllowed(k.takeKeep(1, 2), 2)
 			if a := k.do(limiter.Request{Kind: limiter.AtMost, N: 9, Keep: 1}); a.Taken != 1 {
-				k.Fatalf("%s: at most 9, of 2, keeping 1: %s", told(&q), toldResult(a.Result))
+				k.Fatalf("%s: at most 9, of 2, keeping 1: %s", describeQuota(&q), describeResult(a.Result))
 			}
-			k.yes(k.take(1), 0)
+			k.wantAllowed(k.take(1), 0)
 		}
 	}},
 	{"G: a reservation is served later, in the order of asking", func(w *world) {
 		k := w.key(bucket(perSecond(10), 5))
-		k.yes(k.reserve(5, 0), 0)
-		k.no(k.reserve(1, 99*ms), 0, ms)
-		k.later(k.reserve(1, 100*ms), 100*ms)
-		k.later(k.reserve(3, sec), 400*ms)
-		k.no(k.take(1), 0, 500*ms)
-		w.at(500 * ms)
-		k.yes(k.take(1), 0)
+		k.wantAllowed(k.reserve(5, 0), 0)
+		k.wantDenied(k.reserve(1, 99*ms), 0, ms)
+		k.wantDelayed(k.reserve(1, 100*ms), 100*ms)
+		k.wantDelayed(k.reserve(3, sec), 400*ms)
+		k.wantDenied(k.take(1), 0, 500*ms)
+		w.setClock(500 * ms)
+		k.wantAllowed(k.take(1), 0)
 	}},
 	{"G: a reservation that is cancelled gives back what was reserved", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
-			k.yes(k.take(5), 0)
+			k := w.keyNamed("limit", describeQuota(&q), q)
+			k.wantAllowed(k.take(5), 0)
 			before := k.peek(1).RetryAfter
 			a := k.reserve(3, time.Hour)
 			if !a.Allowed || a.Delay <= 0 {
-				k.Fatalf("%s: %s", told(&q), toldResult(a.Result))
+				k.Fatalf("%s: %s", describeQuota(&q), describeResult(a.Result))
 			}
 			k.giveBack(3, a)
 			if after := k.peek(1).RetryAfter; after != before {
-				k.Fatalf("%s: a permit in %v before the reservation, in %v after it was cancelled", told(&q), before, after)
+				k.Fatalf("%s: a permit in %v before the reservation, in %v after it was cancelled", describeQuota(&q), before, after)
 			}
 		}
 	}},
 	{"failure mode: a reservation that is cancelled after its time gives back nothing that has come back", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			a := k.take(5)
 			b := k.reserve(2, time.Hour)
 			w.sleep(time.Minute)
 			k.giveBack(2, b)
 			k.giveBack(5, a)
-			k.yes(k.peek(0), 5)
-			k.yes(k.take(5), 0)
+			k.wantAllowed(k.peek(0), 5)
+			k.wantAllowed(k.take(5), 0)
 			if c := k.take(1); c.Allowed {
-				k.Fatalf("%s: a sixth of five: %s", told(&q), toldResult(c.Result))
+				k.Fatalf("%s: a sixth of five: %s", describeQuota(&q), describeResult(c.Result))
 			}
 		}
 	}},
 	{"what is given back can be taken again, and never overfills", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			a := k.take(5)
-			k.yes(k.giveBack(2, a), 2)
-			k.yes(k.take(2), 0)
-			b := k.named("limit", "full "+told(&q), q)
+			k.wantAllowed(k.giveBack(2, a), 2)
+			k.wantAllowed(k.take(2), 0)
+			b := k.keyNamed("limit", "full "+describeQuota(&q), q)
 			c := b.take(2)
 			w.sleep(time.Hour)
-			b.yes(b.giveBack(2, c), 5)
-			b.yes(b.take(5), 0)
+			b.wantAllowed(b.giveBack(2, c), 5)
+			b.wantAllowed(b.take(5), 0)
 		}
 	}},
 	{"what is charged beyond what is there is owed", func(w *world) {
 		k := w.key(bucket(perSecond(10), 5))
-		k.yes(k.charge(3), 2)
-		k.yes(k.charge(7), 0) // 5 are owed
-		k.no(k.take(1), 0, 600*ms)
-		w.at(600 * ms)
-		k.yes(k.take(1), 0)
-		w.at(time.Minute)
-		k.yes(k.peek(5), 5)
+		k.wantAllowed(k.charge(3), 2)
+		k.wantAllowed(k.charge(7), 0) // 5 are owed
+		k.wantDenied(k.take(1), 0, 600*ms)
+		w.setClock(600 * ms)
+		k.wantAllowed(k.take(1), 0)
+		w.setClock(time.Minute)
+		k.wantAllowed(k.peek(5), 5)
 	}},
 	{"no charge locks anybody out for long", func(w *world) {
 		k := w.key(bucket(perSecond(10), 5))
 		for range 3 {
-			k.ask(limiter.Request{Kind: limiter.Charge, N: math.MaxInt64})
+			k.askBackend(limiter.Request{Kind: limiter.Charge, N: math.MaxInt64})
 			k.model.do(w.now(), limiter.Request{Kind: limiter.Charge, N: math.MaxInt64})
-			k.no(k.peek(1), 0, time.Minute+100*ms)
+			k.wantDenied(k.peek(1), 0, time.Minute+100*ms)
 		}
-		w.at(time.Minute + 100*ms)
-		k.yes(k.take(1), 0)
-		slow := w.named("limit", "slow", bucket(rules.Rate{N: 1, Per: time.Minute}, 10))
-		slow.yes(slow.charge(10), 0)
-		slow.ask(limiter.Request{Kind: limiter.Charge, N: 11}) // one is forgiven
+		w.setClock(time.Minute + 100*ms)
+		k.wantAllowed(k.take(1), 0)
+		slow := w.keyNamed("limit", "slow", bucket(rules.Rate{N: 1, Per: time.Minute}, 10))
+		slow.wantAllowed(slow.charge(10), 0)
+		slow.askBackend(limiter.Request{Kind: limiter.Charge, N: 11}) // one is forgiven
 		slow.model.do(w.now(), limiter.Request{Kind: limiter.Charge, N: 11})
-		slow.no(slow.peek(1), 0, 11*time.Minute)
+		slow.wantDenied(slow.peek(1), 0, 11*time.Minute)
 	}},
 	{"a window that is charged more than its limit is over with its time", func(w *world) {
 		for _, q := range []rules.Quota{window(5, sec), slidingLog(5, sec), slidingBlocks(5, sec, 10)} {
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			k.take(1)
-			k.yes(k.charge(100), 0)
-			k.no(k.take(1), 0, sec)
+			k.wantAllowed(k.charge(100), 0)
+			k.wantDenied(k.take(1), 0, sec)
 			w.sleep(sec)
-			k.yes(k.take(5), 0)
+			k.wantAllowed(k.take(5), 0)
 		}
 	}},
 	{"a key that is forgotten is as new", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
-			k.yes(k.take(5), 0)
-			k.yes(k.forget(), 5)
-			k.yes(k.take(5), 0)
-			other := w.named("limit", "never seen "+told(&q), q)
-			other.yes(other.forget(), 5)
+			k := w.keyNamed("limit", describeQuota(&q), q)
+			k.wantAllowed(k.take(5), 0)
+			k.wantAllowed(k.forget(), 5)
+			k.wantAllowed(k.take(5), 0)
+			other := w.keyNamed("limit", "never seen "+describeQuota(&q), q)
+			other.wantAllowed(other.forget(), 5)
 		}
 	}},
 }

@@ -16,33 +16,33 @@ func bucket(rate rules.Rate, burst int64) rules.Quota {
 var bucketCases = []namedCase{
 	{"A1: a bucket starts full, and what it earns is never more", func(w *world) {
 		k := w.key(bucket(perSecond(10), 3))
-		k.yes(k.take(1), 2)
-		k.yes(k.take(1), 1)
-		k.yes(k.take(1), 0)
-		k.no(k.take(1), 0, 100*ms)
-		w.at(time.Hour)
-		k.yes(k.take(2), 1)
-		k.no(k.take(2), 1, 100*ms)
+		k.wantAllowed(k.take(1), 2)
+		k.wantAllowed(k.take(1), 1)
+		k.wantAllowed(k.take(1), 0)
+		k.wantDenied(k.take(1), 0, 100*ms)
+		w.setClock(time.Hour)
+		k.wantAllowed(k.take(2), 1)
+		k.wantDenied(k.take(2), 1, 100*ms)
 	}},
 	{"A1: no remainder is lost between two asks", func(w *world) {
 		k := w.key(bucket(perSecond(10), 1))
-		k.yes(k.take(1), 0)
-		w.at(100*ms - w.config.tick())
-		k.no(k.take(1), 0, w.config.tick())
-		w.at(150 * ms)
-		k.yes(k.take(1), 0) // full at 100 ms; later permits are lost
-		w.at(200 * ms)
-		k.no(k.take(1), 0, 50*ms)
-		w.at(250 * ms)
-		k.yes(k.take(1), 0)
-		b := w.named("limit", "two", bucket(perSecond(10), 2))
-		b.yes(b.take(2), 0)
+		k.wantAllowed(k.take(1), 0)
+		w.setClock(100*ms - w.config.tick())
+		k.wantDenied(k.take(1), 0, w.config.tick())
+		w.setClock(150 * ms)
+		k.wantAllowed(k.take(1), 0) // full at 100 ms; later permits are lost
+		w.setClock(200 * ms)
+		k.wantDenied(k.take(1), 0, 50*ms)
+		w.setClock(250 * ms)
+		k.wantAllowed(k.take(1), 0)
+		b := w.keyNamed("limit", "two", bucket(perSecond(10), 2))
+		b.wantAllowed(b.take(2), 0)
 		for i := range time.Duration(30) { // it is asked at each half of a token
-			w.at(250*ms + i*150*ms + 150*ms)
+			w.setClock(250*ms + i*150*ms + 150*ms)
 			if i%2 == 0 {
-				b.yes(b.take(1), 0)
+				b.wantAllowed(b.take(1), 0)
 			} else {
-				b.yes(b.take(2), 0)
+				b.wantAllowed(b.take(2), 0)
 			}
 		}
 	}},
@@ -50,46 +50,46 @@ var bucketCases = []namedCase{
 		q := bucket(perSecond(10), 5)
 		q.Missing = 3
 		k := w.key(q)
-		k.yes(k.peek(0), 2)
-		k.no(k.take(3), 2, 100*ms)
-		k.yes(k.take(2), 0)
-		w.at(100 * ms)
-		k.yes(k.take(1), 0)
+		k.wantAllowed(k.peek(0), 2)
+		k.wantDenied(k.take(3), 2, 100*ms)
+		k.wantAllowed(k.take(2), 0)
+		w.setClock(100 * ms)
+		k.wantAllowed(k.take(1), 0)
 		q.Missing = 5
-		empty := w.named("limit", "empty", q)
-		empty.no(empty.take(1), 0, 100*ms)
+		empty := w.keyNamed("limit", "empty", q)
+		empty.wantDenied(empty.take(1), 0, 100*ms)
 	}},
 	{"A2: a denial consumes nothing", func(w *world) {
 		k := w.key(bucket(perSecond(1), 2))
-		k.yes(k.take(2), 0)
-		w.at(sec)
+		k.wantAllowed(k.take(2), 0)
+		w.setClock(sec)
 		for range 3 {
-			k.no(k.take(2), 1, sec)
+			k.wantDenied(k.take(2), 1, sec)
 		}
-		w.at(1500 * ms)
-		k.no(k.take(2), 1, 500*ms)
-		k.yes(k.take(1), 0)
-		w.at(2 * sec)
-		k.yes(k.take(1), 0)
+		w.setClock(1500 * ms)
+		k.wantDenied(k.take(2), 1, 500*ms)
+		k.wantAllowed(k.take(1), 0)
+		w.setClock(2 * sec)
+		k.wantAllowed(k.take(1), 0)
 	}},
 	{"A2 bug: a first call above the capacity is refused at once, with no retry", func(w *world) {
 		k := w.key(bucket(perSecond(10), 5))
-		k.no(k.take(6), 5, 0)
-		k.yes(k.take(5), 0)
-		k.no(k.take(6), 0, 0)
-		w.at(time.Hour)
-		k.no(k.take(math.MaxInt64), 5, 0)
-		k.no(k.peek(6), 5, 0)
+		k.wantDenied(k.take(6), 5, 0)
+		k.wantAllowed(k.take(5), 0)
+		k.wantDenied(k.take(6), 0, 0)
+		w.setClock(time.Hour)
+		k.wantDenied(k.take(math.MaxInt64), 5, 0)
+		k.wantDenied(k.peek(6), 5, 0)
 	}},
 	{"A2 bug: a bucket whose costs are above 1 is never overfilled", func(w *world) {
 		k := w.key(bucket(perSecond(10), 5))
-		k.yes(k.take(4), 1)
-		w.at(10 * sec)
-		k.yes(k.take(4), 1)
-		k.no(k.take(4), 1, 300*ms)
-		w.at(20 * sec)
-		k.yes(k.peek(5), 5)
-		k.no(k.peek(6), 5, 0)
+		k.wantAllowed(k.take(4), 1)
+		w.setClock(10 * sec)
+		k.wantAllowed(k.take(4), 1)
+		k.wantDenied(k.take(4), 1, 300*ms)
+		w.setClock(20 * sec)
+		k.wantAllowed(k.peek(5), 5)
+		k.wantDenied(k.peek(6), 5, 0)
 	}},
 	{"A4: what has had the time to become full is as new", func(w *world) {
 		k := w.key(bucket(perSecond(10), 5))
@@ -98,33 +98,33 @@ var bucketCases = []namedCase{
 			k.Fatalf("full in %v, want 500ms", reset)
 		}
 		w.sleep(reset - w.config.tick())
-		k.no(k.take(5), 4, w.config.tick())
+		k.wantDenied(k.take(5), 4, w.config.tick())
 		w.sleep(w.config.tick())
-		k.yes(k.take(5), 0)
+		k.wantAllowed(k.take(5), 0)
 	}},
 	{"A5: a negative limit is none", func(w *world) {
 		for _, a := range rules.Algorithms {
-			k := w.named("limit", string(a), rules.Quota{Algorithm: a, Burst: rules.Unlimited})
+			k := w.keyNamed("limit", string(a), rules.Quota{Algorithm: a, Burst: rules.Unlimited})
 			for _, n := range []int64{0, 1, 1_000_000, math.MaxInt64} {
-				k.yes(k.take(n), rules.Unlimited)
+				k.wantAllowed(k.take(n), rules.Unlimited)
 			}
-			k.yes(k.peek(math.MaxInt64), rules.Unlimited)
+			k.wantAllowed(k.peek(math.MaxInt64), rules.Unlimited)
 			if a := k.atMost(7); a.Taken != 7 || a.Limit != rules.Unlimited {
-				k.Fatalf("unlimited: %s", toldResult(a.Result))
+				k.Fatalf("unlimited: %s", describeResult(a.Result))
 			}
 		}
 	}},
 	{"A7: a peek takes nothing, and tells what there is", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
-			k.yes(k.take(2), 3)
+			k := w.keyNamed("limit", describeQuota(&q), q)
+			k.wantAllowed(k.take(2), 3)
 			for range 3 {
-				k.yes(k.peek(0), 3)
+				k.wantAllowed(k.peek(0), 3)
 			}
 			k.peek(3)
 			k.peek(4)
 			k.peek(6)
-			k.yes(k.peek(0), 3)
+			k.wantAllowed(k.peek(0), 3)
 		}
 	}},
 	{"B8 bug: rate 0.5/s polled each 1.1 s admits 504 in 999.9 s, not 5", func(w *world) {
@@ -135,100 +135,100 @@ var bucketCases = []namedCase{
 	}},
 	{"B8 bug: a cost of several tokens takes them all", func(w *world) {
 		k := w.key(bucket(perSecond(10), 10))
-		k.yes(k.take(7), 3)
-		k.no(k.take(4), 3, 100*ms)
-		k.no(k.take(10), 3, 700*ms)
-		k.yes(k.take(3), 0)
-		w.at(550 * ms)
-		k.yes(k.take(5), 0)
-		k.no(k.take(1), 0, 50*ms)
+		k.wantAllowed(k.take(7), 3)
+		k.wantDenied(k.take(4), 3, 100*ms)
+		k.wantDenied(k.take(10), 3, 700*ms)
+		k.wantAllowed(k.take(3), 0)
+		w.setClock(550 * ms)
+		k.wantAllowed(k.take(5), 0)
+		k.wantDenied(k.take(1), 0, 50*ms)
 	}},
 	{"B8 bug: a drained bucket gives no free burst before it had the time to fill", func(w *world) {
 		k := w.key(bucket(rules.Rate{N: 1, Per: day}, 1000))
-		k.yes(k.take(1000), 0)
-		w.at(time.Hour)
-		k.no(k.take(1), 0, 23*time.Hour)
-		w.at(10 * day)
-		k.no(k.take(11), 10, day)
-		k.yes(k.take(10), 0)
+		k.wantAllowed(k.take(1000), 0)
+		w.setClock(time.Hour)
+		k.wantDenied(k.take(1), 0, 23*time.Hour)
+		w.setClock(10 * day)
+		k.wantDenied(k.take(11), 10, day)
+		k.wantAllowed(k.take(10), 0)
 	}},
 	{"B8 bug: two limits of one key keep apart what was taken", func(w *world) {
-		a, b := w.named("one", "key", bucket(perSecond(10), 5)), w.named("two", "key", bucket(perSecond(1), 3))
-		a.yes(a.take(5), 0)
-		b.yes(b.take(3), 0)
-		a.no(a.take(1), 0, 100*ms)
-		b.no(b.take(1), 0, sec)
+		a, b := w.keyNamed("one", "key", bucket(perSecond(10), 5)), w.keyNamed("two", "key", bucket(perSecond(1), 3))
+		a.wantAllowed(a.take(5), 0)
+		b.wantAllowed(b.take(3), 0)
+		a.wantDenied(a.take(1), 0, 100*ms)
+		b.wantDenied(b.take(1), 0, sec)
 	}},
 	{"B9: five points, one back each interval, spent on play", func(w *world) {
 		k := w.key(bucket(rules.Rate{N: 1, Per: 6 * time.Minute}, 5))
 		for left := int64(4); left >= 0; left-- {
-			k.yes(k.take(1), left)
+			k.wantAllowed(k.take(1), left)
 		}
-		k.no(k.take(1), 0, 6*time.Minute)
-		w.at(13 * time.Minute)
-		k.yes(k.take(1), 1)
-		w.at(24 * time.Hour)
-		k.yes(k.take(1), 4)
+		k.wantDenied(k.take(1), 0, 6*time.Minute)
+		w.setClock(13 * time.Minute)
+		k.wantAllowed(k.take(1), 1)
+		w.setClock(24 * time.Hour)
+		k.wantAllowed(k.take(1), 4)
 	}},
 	{"F2: what is above the capacity is refused, and does not wait for ever", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
-			k.no(k.take(6), 5, 0)
-			k.no(k.reserve(6, 1000*time.Hour), 5, 0)
-			k.yes(k.take(5), 0)
-			k.no(k.reserve(6, 1000*time.Hour), 0, 0)
+			k := w.keyNamed("limit", describeQuota(&q), q)
+			k.wantDenied(k.take(6), 5, 0)
+			k.wantDenied(k.reserve(6, 1000*time.Hour), 5, 0)
+			k.wantAllowed(k.take(5), 0)
+			k.wantDenied(k.reserve(6, 1000*time.Hour), 0, 0)
 		}
 	}},
 	{"F8: 10 at once, then wait", func(w *world) {
 		for _, q := range oneOfEach(10) {
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			for left := int64(9); left >= 0; left-- {
-				k.yes(k.take(1), left)
+				k.wantAllowed(k.take(1), left)
 			}
 			if a := k.take(1); a.Allowed || a.RetryAfter <= 0 {
-				k.Fatalf("%s: an eleventh: %s", told(&q), toldResult(a.Result))
+				k.Fatalf("%s: an eleventh: %s", describeQuota(&q), describeResult(a.Result))
 			}
 		}
 	}},
 	{"failure mode: a rate above 1,000/s does not round its interval to 0", func(w *world) {
 		for _, rate := range []int64{4000, 5000, 200_000, rules.MaxRate} {
-			k := w.named("limit", fmt.Sprint(rate), bucket(perSecond(rate), 1_000_000))
+			k := w.keyNamed("limit", fmt.Sprint(rate), bucket(perSecond(rate), 1_000_000))
 			k.take(1_000_000)
 			w.sleep(50 * ms)
 			earned := rate / 20
-			k.yes(k.take(earned), 0)
+			k.wantAllowed(k.take(earned), 0)
 			if a := k.take(1); a.Allowed {
-				k.Fatalf("%d/s: one more: %s", rate, toldResult(a.Result))
+				k.Fatalf("%d/s: one more: %s", rate, describeResult(a.Result))
 			}
 		}
 	}},
 	{"failure mode: a retry is told in nanoseconds of time, whatever the unit of the rate", func(w *world) {
 		for _, rate := range []rules.Rate{perSecond(1), {N: 60, Per: time.Minute}, {N: 3600, Per: time.Hour}, {N: 86400, Per: day}} {
-			k := w.named("limit", rate.String(), bucket(rate, 4))
-			k.yes(k.take(4), 0)
-			k.no(k.take(1), 0, sec)
-			k.no(k.take(3), 0, 3*sec)
+			k := w.keyNamed("limit", rate.String(), bucket(rate, 4))
+			k.wantAllowed(k.take(4), 0)
+			k.wantDenied(k.take(1), 0, sec)
+			k.wantDenied(k.take(3), 0, 3*sec)
 		}
 	}},
 	{"gcra: it is the token bucket, to the tick", func(w *world) {
 		q := bucket(perSecond(10), 5)
 		q.Algorithm = rules.GCRA
 		k := w.key(q)
-		k.yes(k.take(4), 1)
-		k.no(k.take(2), 1, 100*ms)
-		w.at(250 * ms)
-		k.yes(k.take(3), 0)
-		k.no(k.take(1), 0, 50*ms)
+		k.wantAllowed(k.take(4), 1)
+		k.wantDenied(k.take(2), 1, 100*ms)
+		w.setClock(250 * ms)
+		k.wantAllowed(k.take(3), 0)
+		k.wantDenied(k.take(1), 0, 50*ms)
 	}},
 	{"a rate that does not divide its time is never exceeded", func(w *world) {
 		k := w.key(bucket(perSecond(3), 3))
 		k.take(3)
-		w.at(333_333 * us)
+		w.setClock(333_333 * us)
 		if a := k.take(1); a.Allowed || a.RetryAfter <= 0 || a.RetryAfter > us {
-			k.Fatalf("before a third of a second is over: %s", toldResult(a.Result))
+			k.Fatalf("before a third of a second is over: %s", describeResult(a.Result))
 		}
-		w.at(333_334 * us)
-		k.yes(k.take(1), 0)
+		w.setClock(333_334 * us)
+		k.wantAllowed(k.take(1), 0)
 	}},
 }
 
@@ -239,11 +239,11 @@ func (w *world) polls(q rules.Quota, pace, span time.Duration, want int64) {
 	k := w.key(q)
 	var got int64
 	for at := time.Duration(0); at <= span; at += pace {
-		w.at(at)
+		w.setClock(at)
 		got += k.take(1).Taken
 	}
 	if got != want {
-		w.Fatalf("%s: admitted %d in %v, want %d", told(&q), got, span, want)
+		w.Fatalf("%s: admitted %d in %v, want %d", describeQuota(&q), got, span, want)
 	}
 }
 

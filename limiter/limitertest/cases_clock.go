@@ -8,57 +8,57 @@ var clockCases = []namedCase{
 	{"failure mode: a clock that goes back refills nothing twice", func(w *world) {
 		k := w.key(bucket(perSecond(10), 2))
 		k.loose = true
-		w.at(10 * sec)
-		k.yes(k.take(2), 0)
-		w.at(9 * sec)
-		k.no(k.take(1), 0, 1100*ms)
-		w.at(9900 * ms)
-		k.no(k.take(1), 0, 200*ms)
-		w.at(10 * sec)
-		k.no(k.take(1), 0, 100*ms)
-		w.at(10100 * ms)
-		k.yes(k.take(1), 0)
-		w.at(9 * sec)
-		k.yes(k.take(0), 0)
-		w.at(10100 * ms)
-		k.no(k.take(1), 0, 100*ms)
-		w.at(10200 * ms)
-		k.yes(k.take(1), 0)
+		w.setClock(10 * sec)
+		k.wantAllowed(k.take(2), 0)
+		w.setClock(9 * sec)
+		k.wantDenied(k.take(1), 0, 1100*ms)
+		w.setClock(9900 * ms)
+		k.wantDenied(k.take(1), 0, 200*ms)
+		w.setClock(10 * sec)
+		k.wantDenied(k.take(1), 0, 100*ms)
+		w.setClock(10100 * ms)
+		k.wantAllowed(k.take(1), 0)
+		w.setClock(9 * sec)
+		k.wantAllowed(k.take(0), 0)
+		w.setClock(10100 * ms)
+		k.wantDenied(k.take(1), 0, 100*ms)
+		w.setClock(10200 * ms)
+		k.wantAllowed(k.take(1), 0)
 	}},
 	{"failure mode: a clock that goes back by less than a minute grants nothing, for each algorithm", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			k.loose = true
-			k.yes(k.take(5), 0)
+			k.wantAllowed(k.take(5), 0)
 			now := w.now()
 			for _, back := range []time.Duration{w.config.tick(), sec, 30 * sec, time.Minute} {
 				w.clock.Store(int64(now - back))
 				if a := k.take(1); a.Allowed {
-					k.Fatalf("%s: the clock went back by %v, and grants: %s", told(&q), back, toldResult(a.Result))
+					k.Fatalf("%s: the clock went back by %v, and grants: %s", describeQuota(&q), back, describeResult(a.Result))
 				}
 			}
 			w.clock.Store(int64(now + 10*sec))
-			k.yes(k.take(5), 0)
+			k.wantAllowed(k.take(5), 0)
 			w.sleep(10 * time.Minute)
 		}
 	}},
 	{"failure mode: a clock that is set back by hours grants nothing, and locks nobody out", func(w *world) {
 		for _, q := range oneOfEach(5) {
 			w.sleep(10 * day)
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			k.loose = true
-			k.yes(k.take(5), 0)
+			k.wantAllowed(k.take(5), 0)
 			w.sleep(-5 * time.Hour)
 			k.usable(k.take(1))
 		}
 	}},
 	{"failure mode: a clock that jumps years ahead and back grants one burst, and locks nobody out", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			k.loose = true
-			k.yes(k.take(5), 0)
+			k.wantAllowed(k.take(5), 0)
 			w.sleep(3 * 365 * day)
-			k.yes(k.take(5), 0)
+			k.wantAllowed(k.take(5), 0)
 			k.denied(k.take(1))
 			w.sleep(-3 * 365 * day)
 			k.usable(k.take(1))
@@ -67,10 +67,10 @@ var clockCases = []namedCase{
 	{"a penalty does not outlive a clock that is set back", func(w *world) {
 		k := w.key(locked(bucket(perSecond(10), 1), sec))
 		k.loose = true
-		w.at(10 * day)
+		w.setClock(10 * day)
 		k.take(1)
 		k.denied(k.take(1))
-		w.at(0)
+		w.setClock(0)
 		k.usable(k.take(1))
 	}},
 }
@@ -79,7 +79,7 @@ var clockCases = []namedCase{
 func (k *key) denied(a answer) {
 	k.Helper()
 	if a.Allowed {
-		k.Fatalf("%s at %v: got %s, want it denied", told(k.quota), k.now()-epoch, toldResult(a.Result))
+		k.Fatalf("%s at %v: got %s, want it denied", describeQuota(k.quota), k.now()-epoch, describeResult(a.Result))
 	}
 }
 
@@ -90,10 +90,10 @@ func (k *key) usable(a answer) {
 	k.denied(a)
 	longest := k.quota.Rate.Per + k.quota.Penalty + time.Minute
 	if a.RetryAfter <= 0 || a.RetryAfter > longest {
-		k.Fatalf("%s: the clock was set back: denied for %v, want %v at most", told(k.quota), a.RetryAfter, longest)
+		k.Fatalf("%s: the clock was set back: denied for %v, want %v at most", describeQuota(k.quota), a.RetryAfter, longest)
 	}
 	k.sleep(longest)
 	if a := k.take(1); !a.Allowed {
-		k.Fatalf("%s: %v after the clock was set back: %s", told(k.quota), longest, toldResult(a.Result))
+		k.Fatalf("%s: %v after the clock was set back: %s", describeQuota(k.quota), longest, describeResult(a.Result))
 	}
 }

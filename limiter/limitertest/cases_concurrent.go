@@ -40,7 +40,7 @@ func (k *key) try(ask limiter.Request) limiter.Result {
 	op.Request = ask
 	r, err := k.backend.Do(context.Background(), op)
 	if err != nil {
-		k.t.Errorf("%s: %s: %v", told(k.quota), toldAsk(ask), err)
+		k.t.Errorf("%s: %s: %v", describeQuota(k.quota), describeRequest(ask), err)
 	}
 	return r
 }
@@ -49,7 +49,7 @@ func (k *key) try(ask limiter.Request) limiter.Result {
 func (k *key) ready(asked ...limiter.OpKind) {
 	for _, kind := range asked {
 		if !k.config.supports(k.quota, kind) {
-			k.t.Skipf("the backend does not support this: %s of %s", kinds[kind], told(k.quota))
+			k.t.Skipf("the backend does not support this: %s of %s", kinds[kind], describeQuota(k.quota))
 		}
 	}
 }
@@ -58,7 +58,7 @@ var concurrentCases = []namedCase{
 	{"concurrent asks at one instant are admitted exactly as many as there are", func(w *world) {
 		burst := int64(goroutines * w.config.rounds() / 2)
 		for _, q := range oneOfEach(burst) {
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			k.ready(limiter.Take)
 			var admitted atomic.Int64
 			together(func(int) {
@@ -67,7 +67,7 @@ var concurrentCases = []namedCase{
 				}
 			})
 			if got := admitted.Load(); got != burst {
-				w.Fatalf("%s: admitted %d", told(&q), got)
+				w.Fatalf("%s: admitted %d", describeQuota(&q), got)
 			}
 		}
 	}},
@@ -77,7 +77,7 @@ var concurrentCases = []namedCase{
 		q := bucket(perSecond(1), each)
 		var all []*key
 		for i := range keys {
-			all = append(all, w.named("limit", fmt.Sprint("key ", i), q))
+			all = append(all, w.keyNamed("limit", fmt.Sprint("key ", i), q))
 		}
 		all[0].ready(limiter.Take)
 		admitted := make([]atomic.Int64, keys)
@@ -96,7 +96,7 @@ var concurrentCases = []namedCase{
 	{"what concurrent asks give back is there again, and never more", func(w *world) {
 		const burst = 10
 		for _, q := range oneOfEach(burst) {
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			k.ready(limiter.Take, limiter.Return)
 			var held, most atomic.Int64
 			together(func(g int) {
@@ -110,14 +110,14 @@ var concurrentCases = []namedCase{
 						most.Store(now)
 					}
 					held.Add(-n)
-					k.try(returned(n, r))
+					k.try(returnOf(n, r))
 				}
 			})
 			if got := most.Load(); got > burst {
-				w.Fatalf("%s: %d permits were held at once", told(&q), got)
+				w.Fatalf("%s: %d permits were held at once", describeQuota(&q), got)
 			}
 			k.loose = true
-			k.yes(k.take(burst), 0)
+			k.wantAllowed(k.take(burst), 0)
 			k.denied(k.take(1))
 		}
 	}},
@@ -130,8 +130,8 @@ var concurrentCases = []namedCase{
 			}
 		})
 		owed := time.Duration(goroutines*w.config.rounds()*3 - 1)
-		if r := k.ask(peek(1)); r.RetryAfter != (owed+1)*us {
-			w.Fatalf("%d are owed: %s", owed, toldResult(r))
+		if r := k.askBackend(peek(1)); r.RetryAfter != (owed+1)*us {
+			w.Fatalf("%d are owed: %s", owed, describeResult(r))
 		}
 	}},
 	{"concurrent reservations are each served in their turn", func(w *world) {

@@ -20,13 +20,13 @@ var keyCases = []namedCase{
 			"{", "}", "{}", "}{", "a{b}c", "a{}c", "{a}{b}", "{{a}}", "a", "b", " ", "a b", "a:b", "a/b", "\n", "\r\n", "\x00", "a\x00", "\xff\xfe",
 			"é", "e\u0301", "$1", "%d", "*", "'; --", long, long + "x", "x" + long,
 		} {
-			keys = append(keys, w.named("limit", text, q))
+			keys = append(keys, w.keyNamed("limit", text, q))
 		}
 		for _, k := range keys {
-			k.yes(k.take(3), 2) // each key has its own
+			k.wantAllowed(k.take(3), 2) // each key has its own
 		}
 		for _, k := range keys {
-			k.yes(k.take(2), 0)
+			k.wantAllowed(k.take(2), 0)
 			k.denied(k.take(1))
 		}
 	}},
@@ -36,14 +36,14 @@ var keyCases = []namedCase{
 			{"a", "bc"}, {"ab", "c"}, {"a/b", "c"}, {"a", "b/c"}, {"a:b", "c"}, {"a", "b:c"}, {"{a}", "b"}, {"a", "{b}"}, {"a\x00", "b"}, {"a", "\x00b"},
 			{strings.Repeat("n", 1000), "k"},
 		} {
-			k := w.named(x[0], x[1], q)
-			k.yes(k.take(5), 0)
+			k := w.keyNamed(x[0], x[1], q)
+			k.wantAllowed(k.take(5), 0)
 			k.denied(k.take(1))
 		}
 	}},
 	{"A8: an empty key and an empty name are errors", func(w *world) {
 		k := w.key(bucket(perSecond(10), 5))
-		k.yes(k.take(1), 4)
+		k.wantAllowed(k.take(1), 4)
 		for _, x := range [][2]string{{"", "key"}, {"limit", ""}, {"", ""}} {
 			op := limiter.Op{Quota: k.quota, Name: x[0], Key: x[1], Request: take(1)}
 			if _, err := w.backend.Do(context.Background(), op); !errors.Is(err, limiter.ErrNoKey) {
@@ -60,15 +60,15 @@ var keyCases = []namedCase{
 		q := bucket(perSecond(1), 2)
 		var keys []*key
 		for i := range 300 {
-			keys = append(keys, w.named("limit", fmt.Sprint("key ", i), q))
+			keys = append(keys, w.keyNamed("limit", fmt.Sprint("key ", i), q))
 		}
 		for _, left := range []int64{1, 0} {
 			for _, k := range keys {
-				k.yes(k.take(1), left)
+				k.wantAllowed(k.take(1), left)
 			}
 		}
 		for _, k := range keys {
-			k.no(k.take(1), 0, sec)
+			k.wantDenied(k.take(1), 0, sec)
 		}
 	}},
 }
@@ -78,7 +78,7 @@ var batchCases = []namedCase{
 		var b batch
 		for _, q := range oneOfEach(5) {
 			for i := range 20 {
-				b.add(w.named("limit", fmt.Sprint(i, told(&q)), q), take(int64(i%7)))
+				b.add(w.keyNamed("limit", fmt.Sprint(i, describeQuota(&q)), q), take(int64(i%7)))
 			}
 		}
 		b.send(w)
@@ -88,8 +88,8 @@ var batchCases = []namedCase{
 	}},
 	{"G: a batch asks for one key in its order", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
-			other := w.named("other", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
+			other := w.keyNamed("other", describeQuota(&q), q)
 			var b batch
 			for _, n := range []int64{2, 4, 3, 1} {
 				b.add(k, take(n))
@@ -104,7 +104,7 @@ var batchCases = []namedCase{
 		var b batch
 		b.send(w)
 		for i := range 1000 {
-			b.add(w.named("limit", fmt.Sprint(i), bucket(perSecond(10), 5)), take(2))
+			b.add(w.keyNamed("limit", fmt.Sprint(i), bucket(perSecond(10), 5)), take(2))
 		}
 		b.send(w)
 	}},
@@ -120,7 +120,7 @@ var batchCases = []namedCase{
 				if !exact(&q, w.config.tick()) || len(w.config.kinds(&q)) <= int(limiter.Forget) {
 					return
 				}
-				keys = append(keys, w.named("limit", fmt.Sprint(i), q))
+				keys = append(keys, w.keyNamed("limit", fmt.Sprint(i), q))
 			}
 			held := map[*key][]answer{}
 			for range rapid.IntRange(1, 6).Draw(rt, "batches") {
@@ -128,7 +128,7 @@ var batchCases = []namedCase{
 				for range rapid.IntRange(0, 8).Draw(rt, "ops") {
 					k := rapid.SampledFrom(keys).Draw(rt, "key")
 					s := newSchedule(rt, w.config, k.quota, w.config.kinds(k.quota))
-					ask := s.ask()
+					ask := s.drawAsk()
 					if ask.Kind == limiter.Return {
 						b.giveBack(k, held)
 						continue
@@ -170,7 +170,7 @@ func (b *batch) giveBack(k *key, held map[*key][]answer) {
 	}
 	a := list[len(list)-1]
 	held[k] = list[:len(list)-1]
-	b.addBoth(k, a.Return(), returned(a.Taken, a.ideal))
+	b.addBoth(k, a.Return(), returnOf(a.Taken, a.ideal))
 }
 
 // send executes the batch and fails unless all results equal the model's.
@@ -182,7 +182,7 @@ func (b *batch) send(w *world) []answer {
 	}
 	for _, op := range b.ops {
 		if !w.config.supports(op.Quota, op.Kind) {
-			w.t.Skipf("the backend does not support this: %s of %s", toldAsk(op.Request), told(op.Quota))
+			w.t.Skipf("the backend does not support this: %s of %s", describeRequest(op.Request), describeQuota(op.Quota))
 		}
 	}
 	results := make([]limiter.Result, len(b.ops))
@@ -196,7 +196,7 @@ func (b *batch) send(w *world) []answer {
 		want := answers[i].ideal
 		if want.Mark, want.Receipt = r.Mark, r.Receipt; r != want {
 			w.Fatalf("op %d of %d, key %q: %s at %v: %s\n got %s\nwant %s", i, len(b.ops), k.op.Key,
-				told(k.quota), w.now()-epoch, toldAsk(b.ops[i].Request), toldResult(r), toldResult(want))
+				describeQuota(k.quota), w.now()-epoch, describeRequest(b.ops[i].Request), describeResult(r), describeResult(want))
 		}
 	}
 	return answers

@@ -25,7 +25,7 @@ func (k *key) back(q rules.Quota, r limiter.Result) {
 	k.Helper()
 	ask := r.Return()
 	if got := k.under(q, ask); !got.Allowed || got.Taken != 0 {
-		k.Fatalf("%s: %s", toldAsk(ask), toldResult(got))
+		k.Fatalf("%s: %s", describeRequest(ask), describeResult(got))
 	}
 }
 
@@ -33,7 +33,7 @@ func (k *key) back(q rules.Quota, r limiter.Result) {
 func (k *key) has(q rules.Quota, left int64) {
 	k.Helper()
 	if r := k.under(q, peek(0)); r.Remaining != left {
-		k.Fatalf("%s at %v: %d left, want %d", told(&q), k.now()-epoch, r.Remaining, left)
+		k.Fatalf("%s at %v: %d left, want %d", describeQuota(&q), k.now()-epoch, r.Remaining, left)
 	}
 }
 
@@ -45,9 +45,9 @@ func (k *key) fills(q rules.Quota, within time.Duration) (log []used) {
 		if !r.Allowed {
 			return log
 		}
-		log = append(log, used{at: k.now() + r.Delay, n: r.Taken, delayed: r.Delay > 0})
+		log = append(log, used{instant: k.now() + r.Delay, n: r.Taken, delayed: r.Delay > 0})
 	}
-	k.Fatalf("%s: 10,000 reservations within %v", told(&q), within)
+	k.Fatalf("%s: 10,000 reservations within %v", describeQuota(&q), within)
 	return nil
 }
 
@@ -83,7 +83,7 @@ var quotaCases = []namedCase{
 			{slidingBlocks(10, time.Minute, 6), slidingBlocks(12, time.Minute, 10), 12},
 			{slidingBlocks(10, time.Minute, 6), slidingBlocks(12, time.Hour, 7), 12},
 		} {
-			k := w.named("limit", told(&p.a)+told(&p.b), p.a)
+			k := w.keyNamed("limit", describeQuota(&p.a)+describeQuota(&p.b), p.a)
 			k.inTurns(p.a, p.b, p.most, p.most)
 		}
 	}},
@@ -100,13 +100,13 @@ var quotaCases = []namedCase{
 			{slidingBlocks(10, time.Minute, 6), slidingLog(12, time.Minute)},
 			{leaky(perMinute(10), 10, false), slidingBlocks(12, time.Minute, 6)},
 		} {
-			k := w.named("limit", told(&p.a)+told(&p.b), p.a)
+			k := w.keyNamed("limit", describeQuota(&p.a)+describeQuota(&p.b), p.a)
 			k.inTurns(p.a, p.b, 22, 22)
 		}
 	}},
 	{"a quota that is made anew for each call is one quota", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			k.inTurns(q, q, 5, 5) // under makes a copy each time
 		}
 	}},
@@ -117,7 +117,7 @@ var quotaCases = []namedCase{
 			{slidingBlocks(10, time.Minute, 6), slidingBlocks(5, sec, 4)},
 			{natural(10, rules.CalendarHour), natural(5, rules.CalendarSecond)},
 		} {
-			k := w.named("limit", told(&p.long)+told(&p.short), p.long)
+			k := w.keyNamed("limit", describeQuota(&p.long)+describeQuota(&p.short), p.long)
 			start := k.now()
 			for range 12 {
 				k.under(p.long, take(1))
@@ -127,7 +127,7 @@ var quotaCases = []namedCase{
 				k.under(p.short, take(0))
 			}
 			if r := k.under(p.long, take(1)); r.Allowed {
-				k.Fatalf("%s beside %s: an eleventh within %v: %s", told(&p.long), told(&p.short), k.now()-start, toldResult(r))
+				k.Fatalf("%s beside %s: an eleventh within %v: %s", describeQuota(&p.long), describeQuota(&p.short), k.now()-start, describeResult(r))
 			}
 		}
 	}},
@@ -138,7 +138,7 @@ var quotaCases = []namedCase{
 			{slidingBlocks(10, time.Hour, 6), slidingBlocks(5, sec, 4)},
 			{natural(10, rules.CalendarHour), natural(5, rules.CalendarSecond)},
 		} {
-			k := w.named("limit", told(&p.long)+told(&p.short), p.long)
+			k := w.keyNamed("limit", describeQuota(&p.long)+describeQuota(&p.short), p.long)
 			for range 12 {
 				k.under(p.long, take(1))
 			}
@@ -152,7 +152,7 @@ var quotaCases = []namedCase{
 				k.under(p.long, peek(1))
 				w.sleep(r.RetryAfter - r.RetryAfter/2)
 				if again := k.under(p.short, take(5)); !again.Allowed {
-					k.Fatalf("%s beside %s: the retry on time was denied: %s, before it %s", told(&p.short), told(&p.long), toldResult(again), toldResult(r))
+					k.Fatalf("%s beside %s: the retry on time was denied: %s, before it %s", describeQuota(&p.short), describeQuota(&p.long), describeResult(again), describeResult(r))
 				}
 			}
 		}
@@ -162,7 +162,7 @@ var quotaCases = []namedCase{
 			{slidingLog(100, time.Hour), slidingLog(5, sec)},
 			{slidingBlocks(100, time.Hour, 6), slidingBlocks(5, sec, 4)},
 		} {
-			k := w.named("limit", told(&p.long)+told(&p.short), p.long)
+			k := w.keyNamed("limit", describeQuota(&p.long)+describeQuota(&p.short), p.long)
 			k.under(p.long, take(1))
 			k.under(p.short, take(5))
 			w.sleep(11 * time.Minute) // until no slot from before its first ask can hold a take of its window
@@ -172,7 +172,7 @@ var quotaCases = []namedCase{
 				k.under(p.long, take(1))
 				w.sleep(1500 * ms)
 				if r := k.under(p.short, take(5)); !r.Allowed {
-					k.Fatalf("%s beside %s: denied after 1.5 s without a request: %s", told(&p.short), told(&p.long), toldResult(r))
+					k.Fatalf("%s beside %s: denied after 1.5 s without a request: %s", describeQuota(&p.short), describeQuota(&p.long), describeResult(r))
 				}
 				w.sleep(sec)
 			}
@@ -183,11 +183,11 @@ var quotaCases = []namedCase{
 		k := w.key(long)
 		k.under(long, take(2))
 		k.under(long, limiter.Request{Kind: limiter.Reserve, N: 2, Within: 3 * sec})
-		w.at(sec)
+		w.setClock(sec)
 		k.under(short, peek(1))
-		w.at(4 * sec)
+		w.setClock(4 * sec)
 		if r := k.under(long, take(1)); r.Allowed {
-			k.Fatalf("a third within a second: %s", toldResult(r))
+			k.Fatalf("a third within a second: %s", describeResult(r))
 		}
 	}},
 	{"what is reserved within a block that has begun counts under a new quota", func(w *world) {
@@ -197,22 +197,22 @@ var quotaCases = []namedCase{
 		k.under(b, peek(1))
 		k.under(a, limiter.Request{Kind: limiter.Reserve, N: 7, Within: 3 * sec}) // used at 1 s
 		k.under(c, peek(1))
-		w.at(sec)
+		w.setClock(sec)
 		if r := k.under(c, take(1)); r.Allowed {
-			k.Fatalf("an eighth at one instant: %s", toldResult(r))
+			k.Fatalf("an eighth at one instant: %s", describeResult(r))
 		}
 	}},
 	{"what a quota never counted is not given back to it", func(w *world) {
 		short, long := natural(2, rules.CalendarSecond), natural(2, rules.CalendarMinute)
 		k := w.key(short)
 		early := k.under(short, take(2))
-		w.at(sec)
+		w.setClock(sec)
 		k.under(short, take(1))
 		k.under(long, take(1))
 		k.back(short, early)
 		k.under(long, take(1))
 		if r := k.under(long, take(1)); r.Allowed {
-			k.Fatalf("a third of two in a minute: %s", toldResult(r))
+			k.Fatalf("a third of two in a minute: %s", describeResult(r))
 		}
 	}},
 	{"windows of two lengths in turns pile nothing up", func(w *world) {
@@ -222,7 +222,7 @@ var quotaCases = []namedCase{
 			{slidingBlocks(10, time.Minute, 6), slidingBlocks(10, time.Minute, 7)},
 			{natural(10, rules.CalendarMinute), natural(10, rules.CalendarSecond)},
 		} {
-			k := w.named("limit", told(&p.a)+told(&p.b), p.a)
+			k := w.keyNamed("limit", describeQuota(&p.a)+describeQuota(&p.b), p.a)
 			for range 12 {
 				k.under(p.a, take(1))
 			}
@@ -255,7 +255,7 @@ var quotaCases = []namedCase{
 				if i == j || familyOf(&a) == familyOf(&b) {
 					continue
 				}
-				k := w.named("limit", told(&a)+told(&b), a)
+				k := w.keyNamed("limit", describeQuota(&a)+describeQuota(&b), a)
 				for range 10 {
 					k.under(a, take(1))
 				}
@@ -264,7 +264,7 @@ var quotaCases = []namedCase{
 				}
 				for _, q := range []rules.Quota{a, b, a} {
 					if r := k.under(q, take(1)); r.Allowed {
-						k.Fatalf("%s and %s in turns: one more of %s", told(&a), told(&b), told(&q))
+						k.Fatalf("%s and %s in turns: one more of %s", describeQuota(&a), describeQuota(&b), describeQuota(&q))
 					}
 				}
 			}
@@ -282,6 +282,6 @@ func (k *key) inTurns(a, b rules.Quota, least, most int64) {
 		}
 	}
 	if sum < least || sum > most {
-		k.Fatalf("%s and %s in turns: %d admitted at one instant, want %d to %d", told(&a), told(&b), sum, least, most)
+		k.Fatalf("%s and %s in turns: %d admitted at one instant, want %d to %d", describeQuota(&a), describeQuota(&b), sum, least, most)
 	}
 }

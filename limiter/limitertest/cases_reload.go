@@ -19,93 +19,93 @@ func (k *key) change(q rules.Quota) {
 func (k *key) wants(r limiter.Result, left int64) {
 	k.Helper()
 	if r.Remaining != left || r.Limit != k.quota.Burst {
-		k.Fatalf("%s at %v: got %s, want %d left", told(k.quota), k.now()-epoch, toldResult(r), left)
+		k.Fatalf("%s at %v: got %s, want %d left", describeQuota(k.quota), k.now()-epoch, describeResult(r), left)
 	}
 }
 
 var changeCases = []namedCase{
 	{"A7: another quota that is equal changes nothing", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
-			k.yes(k.take(3), 2)
+			k := w.keyNamed("limit", describeQuota(&q), q)
+			k.wantAllowed(k.take(3), 2)
 			same := *k.quota
 			k.op.Quota = &same
-			k.yes(k.take(1), 1)
-			k.yes(k.take(1), 0)
+			k.wantAllowed(k.take(1), 1)
+			k.wantAllowed(k.take(1), 0)
 		}
 	}},
 	{"A7: what was taken of a bucket stays taken when its quota changes", func(w *world) {
 		for _, a := range []rules.Algorithm{rules.TokenBucket, rules.GCRA, rules.LeakyBucket} {
 			q := rules.Quota{Algorithm: a, Rate: perSecond(10), Burst: 10}
-			k := w.named("limit", string(a), q)
-			k.yes(k.take(4), 6)
+			k := w.keyNamed("limit", string(a), q)
+			k.wantAllowed(k.take(4), 6)
 			q.Rate, q.Burst = perSecond(100), 20
 			k.change(q)
-			k.wants(k.ask(peek(0)), 16)
+			k.wants(k.askBackend(peek(0)), 16)
 			q.Rate, q.Burst = perSecond(1), 5
 			k.change(q)
-			k.wants(k.ask(peek(0)), 1)
+			k.wants(k.askBackend(peek(0)), 1)
 			q.Burst = 3 // fewer than the bucket lacks
 			k.change(q)
-			k.wants(k.ask(peek(0)), 0)
+			k.wants(k.askBackend(peek(0)), 0)
 			q.Burst = 5 // the bucket lacks as many as before
 			k.change(q)
-			k.wants(k.ask(peek(0)), 1)
+			k.wants(k.askBackend(peek(0)), 1)
 			w.sleep(time.Minute)
-			k.wants(k.ask(peek(0)), 5)
+			k.wants(k.askBackend(peek(0)), 5)
 		}
 	}},
 	{"A7, F9: counters survive a changed limit and a changed window", func(w *world) {
 		k := w.key(window(5, 10*sec))
-		k.yes(k.take(3), 2)
-		w.at(5 * sec)
+		k.wantAllowed(k.take(3), 2)
+		w.setClock(5 * sec)
 		k.change(window(8, 10*sec))
-		k.wants(k.ask(peek(0)), 5)
+		k.wants(k.askBackend(peek(0)), 5)
 		k.change(window(8, time.Minute))
-		k.wants(k.ask(peek(0)), 5)
-		w.at(15 * sec)
-		k.wants(k.ask(peek(0)), 5)
+		k.wants(k.askBackend(peek(0)), 5)
+		w.setClock(15 * sec)
+		k.wants(k.askBackend(peek(0)), 5)
 		k.change(window(2, time.Minute))
-		k.wants(k.ask(peek(0)), 0)
-		w.at(time.Minute)
-		k.wants(k.ask(take(1)), 1)
+		k.wants(k.askBackend(peek(0)), 0)
+		w.setClock(time.Minute)
+		k.wants(k.askBackend(take(1)), 1)
 	}},
 	{"A7: what is logged survives a changed limit", func(w *world) {
 		k := w.key(slidingLog(5, 10*sec))
-		k.yes(k.take(3), 2)
-		w.at(5 * sec)
+		k.wantAllowed(k.take(3), 2)
+		w.setClock(5 * sec)
 		k.change(slidingLog(8, 10*sec))
-		k.wants(k.ask(take(1)), 4)
-		w.at(10 * sec)
-		k.wants(k.ask(peek(0)), 7)
+		k.wants(k.askBackend(take(1)), 4)
+		w.setClock(10 * sec)
+		k.wants(k.askBackend(peek(0)), 7)
 		k.change(slidingLog(8, 4*sec)) // the hit at 5 s is outside it
-		k.wants(k.ask(peek(0)), 8)
+		k.wants(k.askBackend(peek(0)), 8)
 	}},
 	{"A7: what is counted in blocks survives a changed limit", func(w *world) {
 		k := w.key(slidingBlocks(5, 10*sec, 10))
-		k.yes(k.take(3), 2)
+		k.wantAllowed(k.take(3), 2)
 		k.change(slidingBlocks(8, 10*sec, 10))
-		k.wants(k.ask(peek(0)), 5)
-		w.at(10 * sec)
-		k.wants(k.ask(peek(0)), 8)
+		k.wants(k.askBackend(peek(0)), 5)
+		w.setClock(10 * sec)
+		k.wants(k.askBackend(peek(0)), 8)
 	}},
 	{"A7: another algorithm starts anew, and the first one finds what it left", func(w *world) {
 		k := w.key(bucket(perSecond(10), 5))
-		k.yes(k.take(5), 0)
+		k.wantAllowed(k.take(5), 0)
 		k.change(slidingLog(5, sec))
-		k.wants(k.ask(take(1)), 4)
+		k.wants(k.askBackend(take(1)), 4)
 		k.change(window(5, sec))
-		k.wants(k.ask(take(1)), 4)
+		k.wants(k.askBackend(take(1)), 4)
 		w.sleep(200 * ms)
 		k.change(bucket(perSecond(10), 5))
-		k.wants(k.ask(take(1)), 1)
+		k.wants(k.askBackend(take(1)), 1)
 	}},
 	{"failure mode: a limit of 0 or less is never taken for one that lets pass", func(w *world) {
 		for _, q := range oneOfEach(1) {
-			k := w.named("limit", told(&q), q)
-			k.yes(k.take(1), 0)
+			k := w.keyNamed("limit", describeQuota(&q), q)
+			k.wantAllowed(k.take(1), 0)
 			k.denied(k.take(1))
-			k.no(k.take(math.MaxInt64), 0, 0)
+			k.wantDenied(k.take(math.MaxInt64), 0, 0)
 		}
 	}},
 	{"reservations outlive a reload that raises the rate", func(w *world) {
@@ -115,15 +115,15 @@ var changeCases = []namedCase{
 			{leaky(perSecond(10), 50, true), leaky(perSecond(11), 55, true)},
 			{leaky(perSecond(10), 10, false), leaky(perSecond(11), 11, false)},
 		} {
-			k := w.named("limit", told(&p.a), p.a)
+			k := w.keyNamed("limit", describeQuota(&p.a), p.a)
 			log := k.fills(p.a, 5*sec)
 			log = append(log, k.fills(p.b, 5*sec)...)
 			var sum int64
 			for _, u := range log {
 				sum += u.n
 			}
-			if most := p.b.Burst + 5*p.b.Rate.N; sum > most {
-				k.Fatalf("%s, then %s: %d within 5s, want at most %d", told(&p.a), told(&p.b), sum, most)
+			if limit := p.b.Burst + 5*p.b.Rate.N; sum > limit {
+				k.Fatalf("%s, then %s: %d within 5s, want at most %d", describeQuota(&p.a), describeQuota(&p.b), sum, limit)
 			}
 		}
 	}},
@@ -136,10 +136,10 @@ var changeCases = []namedCase{
 			{window(10, sec), window(5, sec)},
 			{slidingBlocks(10, sec, 10), slidingBlocks(5, sec, 10)},
 		} {
-			k := w.named("limit", told(&p.a), p.a)
+			k := w.keyNamed("limit", describeQuota(&p.a), p.a)
 			k.fills(p.a, 5*sec)
 			if more := k.fills(p.b, 5*sec); len(more) > 0 {
-				k.Fatalf("%s, then %s: %d more within 5s", told(&p.a), told(&p.b), len(more))
+				k.Fatalf("%s, then %s: %d more within 5s", describeQuota(&p.a), describeQuota(&p.b), len(more))
 			}
 		}
 	}},
@@ -149,10 +149,10 @@ var changeCases = []namedCase{
 		k.under(a, limiter.Request{Kind: limiter.Charge, N: 100})
 		k.has(b, 0)
 		if r := k.under(b, take(1)); r.Allowed || r.RetryAfter != 99*sec {
-			k.Fatalf("of 2 tokens 100 are missing: %s", toldResult(r))
+			k.Fatalf("of 2 tokens 100 are missing: %s", describeResult(r))
 		}
 		if r := k.under(a, take(1)); r.Allowed || r.RetryAfter != 41*sec {
-			k.Fatalf("of 60 tokens 100 are missing: %s", toldResult(r))
+			k.Fatalf("of 60 tokens 100 are missing: %s", describeResult(r))
 		}
 	}},
 	{"concurrent reservations, cancels and reloads admit what the largest quota allows", func(w *world) {
@@ -163,7 +163,7 @@ var changeCases = []namedCase{
 			{leaky(perSecond(10), burst, false), leaky(perSecond(11), burst, false)},
 			{slidingLog(burst, 10*sec), slidingLog(burst, 9*sec)},
 		} {
-			k := w.named("limit", told(&p.a)+told(&p.b), p.a)
+			k := w.keyNamed("limit", describeQuota(&p.a)+describeQuota(&p.b), p.a)
 			k.ready(limiter.Take, limiter.Reserve, limiter.Return)
 			quotas := [2]rules.Quota{p.a.WithDefaults(), p.b.WithDefaults()}
 			var kept atomic.Int64
@@ -190,12 +190,12 @@ var changeCases = []namedCase{
 					}
 				}
 			})
-			most := burst + int64((k.now()-start)*11/sec) + 1
+			limit := burst + int64((k.now()-start)*11/sec) + 1
 			if quotas[0].Algorithm.Windowed() {
-				most = burst
+				limit = burst
 			}
-			if got := kept.Load(); got > most {
-				w.Fatalf("%s and %s: %d were kept, of %d", told(&p.a), told(&p.b), got, most)
+			if got := kept.Load(); got > limit {
+				w.Fatalf("%s and %s: %d were kept, of %d", describeQuota(&p.a), describeQuota(&p.b), got, limit)
 			}
 		}
 	}},

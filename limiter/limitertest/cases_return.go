@@ -17,7 +17,7 @@ var returnCases = []namedCase{
 				if familyOf(&a) == familyOf(&b) {
 					continue
 				}
-				k := w.named("limit", told(&a)+told(&b), a)
+				k := w.keyNamed("limit", describeQuota(&a)+describeQuota(&b), a)
 				first := k.under(a, take(4))
 				k.under(b, take(3))
 				k.back(a, first)
@@ -35,7 +35,7 @@ var returnCases = []namedCase{
 			{window(5, 10*sec), window(8, 12*sec)},
 			{slidingBlocks(5, 10*sec, 10), slidingBlocks(8, 12*sec, 10)},
 		} {
-			k := w.named("limit", told(&p.a), p.a)
+			k := w.keyNamed("limit", describeQuota(&p.a), p.a)
 			first := k.under(p.a, take(4))
 			second := k.under(p.b, take(3))
 			k.has(p.b, 1)
@@ -48,7 +48,7 @@ var returnCases = []namedCase{
 	}},
 	{"what is returned makes no state, and no room in another", func(w *world) {
 		for _, q := range oneOfEach(5) {
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			first := k.under(q, take(2))
 			w.sleep(time.Hour)
 			k.under(q, take(3))
@@ -62,7 +62,7 @@ var returnCases = []namedCase{
 		first := k.under(q, take(100))
 		w.sleep(sec)
 		if r := k.under(q, take(10)); !r.Allowed {
-			k.Fatalf("%s", toldResult(r))
+			k.Fatalf("%s", describeResult(r))
 		}
 		k.back(q, first)
 		if r := k.under(q, take(91)); r.Allowed {
@@ -77,7 +77,7 @@ var returnCases = []namedCase{
 		k.back(q, a)
 		w.sleep(4 * sec) // 40 of b's are earned
 		if r := k.under(q, take(40)); !r.Allowed {
-			k.Fatalf("%s", toldResult(r))
+			k.Fatalf("%s", describeResult(r))
 		}
 		k.back(q, b)
 		if r := k.under(q, take(61)); r.Allowed {
@@ -86,7 +86,7 @@ var returnCases = []namedCase{
 	}},
 	{"takes that are returned in reverse order all come back", func(w *world) {
 		for _, q := range oneOfEach(4) {
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			var all []limiter.Result
 			for range 4 {
 				all = append(all, k.under(q, take(1)))
@@ -101,7 +101,7 @@ var returnCases = []namedCase{
 	}},
 	{"a take that is returned in parts gets no other take back", func(w *world) {
 		for _, q := range []rules.Quota{bucket(perSecond(1), 10), leaky(perSecond(1), 10, false)} {
-			k := w.named("limit", told(&q), q)
+			k := w.keyNamed("limit", describeQuota(&q), q)
 			whole := k.under(q, take(10))
 			part := whole.Return()
 			part.N, part.Keep = 5, 5
@@ -117,7 +117,7 @@ var returnCases = []namedCase{
 	{"what is returned at once is all there again, in whatever order", func(w *world) {
 		for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}} {
 			for _, q := range oneOfEach(12) {
-				k := w.named("limit", told(&q)+string(rune('a'+order[0])), q)
+				k := w.keyNamed("limit", describeQuota(&q)+string(rune('a'+order[0])), q)
 				var all [4]limiter.Result
 				for i := range all {
 					all[i] = k.under(q, take(3))

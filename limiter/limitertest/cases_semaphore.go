@@ -16,7 +16,7 @@ var semaphoreCases = []semaphoreCase{
 		ask := semaphore.Request{Permits: 3, N: 1}
 		var leases []semaphore.Lease
 		for left := int64(2); left >= 0; left-- {
-			lease, d := s.ask(ask)
+			lease, d := s.acquire(ask)
 			if !d.Allowed || d.Limit != 3 || d.Remaining != left {
 				s.Fatalf("%+v, want %d left", d, left)
 			}
@@ -158,8 +158,8 @@ var semaphoreCases = []semaphoreCase{
 		ask := semaphore.Request{Permits: 1, Queue: 2, N: 1, Within: time.Hour}
 		var all sync.WaitGroup
 		order := make(chan string, 2)
-		s.line(&all, order, "first", ask)
-		s.line(&all, order, "second", ask)
+		s.startWaiter(&all, order, "first", ask)
+		s.startWaiter(&all, order, "second", ask)
 		start := time.Now()
 		s.denied(ask)
 		if took := time.Since(start); took != 0 {

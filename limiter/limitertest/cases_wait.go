@@ -75,7 +75,7 @@ var waitCases = []namedCase{
 			const span = 700 * ms
 			n, alone := crowd{50, 300 * ms, span, l.Wait}.served()
 			if earned := 50 * int64(span) / int64(sec); n < min(earned, alone)/2 || n == 0 {
-				w.Fatalf("%s: %d were served in %v, want about %d (one alone: %d)", told(&q), n, span, earned, alone)
+				w.Fatalf("%s: %d were served in %v, want about %d (one alone: %d)", describeQuota(&q), n, span, earned, alone)
 			}
 		}
 	}},
@@ -83,7 +83,7 @@ var waitCases = []namedCase{
 
 var permitWaitCases = []permitCase{
 	{name: "callers that give up leave their turn to the next", run: func(p *permitsWorld) {
-		x, other := p.one(10, p.per), p.one(10, p.per)
+		x, other := p.newObject(10, p.per), p.newObject(10, p.per)
 		n, alone := crowd{40, p.per, 4 * p.per, func(ctx context.Context, key string) error {
 			if key == "alone" {
 				return other.Acquire(ctx, 1)

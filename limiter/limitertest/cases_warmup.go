@@ -18,11 +18,11 @@ var warmUpCases = []namedCase{
 		k := w.key(rules.Quota{Algorithm: rules.TokenBucket, Rate: perSecond(1), Burst: 1, WarmUp: 10 * sec})
 		var gaps []time.Duration
 		for range 12 {
-			r := k.ask(take(1))
+			r := k.askBackend(take(1))
 			if !r.Allowed {
-				k.Fatalf("%s", toldResult(r))
+				k.Fatalf("%s", describeResult(r))
 			}
-			r = k.ask(peek(1))
+			r = k.askBackend(peek(1))
 			gaps = append(gaps, r.RetryAfter)
 			w.sleep(r.RetryAfter)
 		}
@@ -41,11 +41,11 @@ var warmUpCases = []namedCase{
 			k.Fatalf("warm after %v, want 10s", warm)
 		}
 		w.sleep(time.Hour)
-		if r := k.ask(take(1)); !r.Allowed {
-			k.Fatalf("%s", toldResult(r))
+		if r := k.askBackend(take(1)); !r.Allowed {
+			k.Fatalf("%s", describeResult(r))
 		}
-		if r := k.ask(peek(1)); r.RetryAfter < 2*sec {
-			k.Fatalf("after an hour it is not cold again: %s", toldResult(r))
+		if r := k.askBackend(peek(1)); r.RetryAfter < 2*sec {
+			k.Fatalf("after an hour it is not cold again: %s", describeResult(r))
 		}
 	}},
 	{"a cost is charged to a bucket that is cold", func(w *world) {
@@ -56,7 +56,7 @@ var warmUpCases = []namedCase{
 			{Algorithm: rules.TokenBucket, Rate: perSecond(1), Burst: 1, WarmUp: time.Hour, ColdFactor: 1000},
 		} {
 			for _, cost := range []int64{1, 20, 1 << 20} {
-				k := w.named("limit", told(&q)+time.Duration(cost).String(), q)
+				k := w.keyNamed("limit", describeQuota(&q)+time.Duration(cost).String(), q)
 				served := int64(0)
 				for range 1000 {
 					if k.under(q, peek(1)).Allowed {
@@ -65,21 +65,21 @@ var warmUpCases = []namedCase{
 					}
 				}
 				if served < 1 || served > q.Burst {
-					k.Fatalf("%s: served %d at once, each charged %d", told(&q), served, cost)
+					k.Fatalf("%s: served %d at once, each charged %d", describeQuota(&q), served, cost)
 				}
 			}
 		}
 	}},
 	{"a cost warms a bucket up as a take does", func(w *world) {
 		q := warming(perSecond(1), 1, 10*sec)
-		taken, charged := w.named("limit", "taken", q), w.named("limit", "charged", q)
+		taken, charged := w.keyNamed("limit", "taken", q), w.keyNamed("limit", "charged", q)
 		for range 12 {
 			taken.under(q, take(1))
 			charged.under(q, peek(1))
 			charged.under(q, limiter.Request{Kind: limiter.Charge, N: 1})
 			a, b := taken.under(q, peek(1)), charged.under(q, peek(1))
 			if off := a.RetryAfter - b.RetryAfter; off > 3*us || off < -3*us {
-				w.Fatalf("%s: a take is followed by one after %v, a charge after %v", told(&q), a.RetryAfter, b.RetryAfter)
+				w.Fatalf("%s: a take is followed by one after %v, a charge after %v", describeQuota(&q), a.RetryAfter, b.RetryAfter)
 			}
 			w.sleep(max(a.RetryAfter, b.RetryAfter))
 		}
@@ -91,14 +91,14 @@ var warmUpCases = []namedCase{
 			r := k.under(q, peek(1))
 			w.sleep(r.RetryAfter)
 			if i > 30 && r.RetryAfter > 2*time.Minute+sec {
-				w.Fatalf("%s: charge %d is paid after %v", told(&q), i, r.RetryAfter)
+				w.Fatalf("%s: charge %d is paid after %v", describeQuota(&q), i, r.RetryAfter)
 			}
 			k.under(q, limiter.Request{Kind: limiter.Charge, N: 20})
 		}
 		w.sleep(k.under(q, peek(1)).RetryAfter)
 		k.under(q, take(1))
 		if r := k.under(q, peek(1)); r.RetryAfter > time.Minute+sec {
-			w.Fatalf("%s: it is not warm after 40 charges: %s", told(&q), toldResult(r))
+			w.Fatalf("%s: it is not warm after 40 charges: %s", describeQuota(&q), describeResult(r))
 		}
 	}},
 }

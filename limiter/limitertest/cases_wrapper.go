@@ -11,19 +11,19 @@ import (
 var wrapperCases = []wrapperCase{
 	{"an error concerns its op alone", func(w *wrapper) {
 		good, bad, other := wrapperOp("a good", 1, rules.Quota{}), wrapperOp("a bad", 1, rules.Quota{}), wrapperOp("a other", 1, rules.Quota{})
-		w.nodes.poison("a bad", true)
+		w.nodes.setPoisoned("a bad", true)
 		for range 5 {
 			w.askAll([]limiter.Op{good, bad, other})
-			w.ask(bad)
-			w.ask(good)
+			w.askOne(bad)
+			w.askOne(good)
 			time.Sleep(time.Second)
 		}
 		w.settle()
 		w.took(good, 10)
 		w.took(other, 5)
 		w.took(bad, 0)
-		w.nodes.poison("a bad", false)
-		w.ask(bad)
+		w.nodes.setPoisoned("a bad", false)
+		w.askOne(bad)
 		w.settle()
 		w.took(bad, 1)
 	}},
@@ -34,11 +34,11 @@ var wrapperCases = []wrapperCase{
 		}
 		w.askAll(ops)
 		w.settle()
-		w.nodes.lose("b", true)
+		w.nodes.setLost("b", true)
 		for range 5 {
 			w.askAll(ops)
 			for _, op := range ops {
-				w.ask(op)
+				w.askOne(op)
 			}
 			time.Sleep(time.Second)
 		}
@@ -48,11 +48,11 @@ var wrapperCases = []wrapperCase{
 				w.took(op, 11)
 			}
 		}
-		w.nodes.lose("b", false)
+		w.nodes.setLost("b", false)
 		w.settle()
 		for _, op := range ops {
-			before := w.nodes.taken(op)
-			w.ask(op)
+			before := w.nodes.takenPermits(op)
+			w.askOne(op)
 			w.settle()
 			w.took(op, before+1)
 		}
@@ -61,11 +61,11 @@ var wrapperCases = []wrapperCase{
 		for _, q := range wrapperQuotas {
 			for _, after := range []time.Duration{0, 50 * ms, 150 * ms, 350 * ms} {
 				op := wrapperOp("a "+string(q.Algorithm)+after.String(), 3, q)
-				w.ask(op)
-				first, _ := w.ask(op)
+				w.askOne(op)
+				first, _ := w.askOne(op)
 				time.Sleep(after)
 				op.N = 5
-				second, _ := w.ask(op)
+				second, _ := w.askOne(op)
 				time.Sleep(after)
 				w.giveBack(op, second, 5)
 				w.giveBack(op, first, 2)
@@ -77,9 +77,9 @@ var wrapperCases = []wrapperCase{
 	{"what another limit refuses costs nothing", func(w *wrapper) {
 		for _, q := range wrapperQuotas {
 			op := wrapperOp("a "+string(q.Algorithm), 1, q)
-			w.ask(op)
+			w.askOne(op)
 			for i := range 49 {
-				r, _ := w.ask(op)
+				r, _ := w.askOne(op)
 				time.Sleep(time.Duration(i%7) * 5 * ms)
 				w.giveBack(op, r, 1)
 			}
@@ -95,9 +95,9 @@ var wrapperCases = []wrapperCase{
 				shared.Together, user.Together, other.Together = true, true, true
 				exhaust := user
 				exhaust.Request = limiter.Request{N: user.Quota.Burst - 3}
-				w.ask(exhaust)
+				w.askOne(exhaust)
 				w.settle()
-				if w.nodes.lose("b", lost); lost && !w.config.Decides {
+				if w.nodes.setLost("b", lost); lost && !w.config.Decides {
 					continue
 				}
 				passed := int64(0)
@@ -118,7 +118,7 @@ var wrapperCases = []wrapperCase{
 					time.Sleep(time.Duration(i%7) * 5 * ms)
 				}
 				w.settle()
-				w.nodes.lose("b", false)
+				w.nodes.setLost("b", false)
 				w.settle()
 				if passed < 1 {
 					w.Fatalf("%s: none of three passed", name)
@@ -132,14 +132,14 @@ var wrapperCases = []wrapperCase{
 			// A backend that could not be reached may be charged with the take afterwards. A
 			// backend that cannot decide on the key may not.
 			for how, fail := range map[string]func(key string, on bool){
-				"lost": func(_ string, on bool) { w.nodes.lose("b", on) }, "poisoned": w.nodes.poison,
+				"lost": func(_ string, on bool) { w.nodes.setLost("b", on) }, "poisoned": w.nodes.setPoisoned,
 			} {
 				op := wrapperOp("b "+string(q.Algorithm)+how, 10, q)
-				w.ask(op)
+				w.askOne(op)
 				w.settle()
 				fail(op.Key, true)
 				op.N = 5
-				r, decided := w.ask(op)
+				r, decided := w.askOne(op)
 				if how == "poisoned" {
 					w.settle()
 				}
@@ -158,7 +158,7 @@ var wrapperCases = []wrapperCase{
 // took fails unless the inner backend lacks exactly that many permits of op's key.
 func (w *wrapper) took(op limiter.Op, want int64) {
 	w.Helper()
-	if got := w.nodes.taken(op); got != want {
+	if got := w.nodes.takenPermits(op); got != want {
 		w.Fatalf("%s: %d are taken of the backend within, want %d", op.Key, got, want)
 	}
 }
@@ -166,6 +166,6 @@ func (w *wrapper) took(op limiter.Op, want int64) {
 // giveBack returns n of the permits that r took.
 func (w *wrapper) giveBack(op limiter.Op, r limiter.Result, n int64) {
 	w.Helper()
-	op.Request = returned(n, r)
-	w.ask(op)
+	op.Request = returnOf(n, r)
+	w.askOne(op)
 }

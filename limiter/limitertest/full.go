@@ -52,15 +52,15 @@ func testFull(t *testing.T, c *Config) {
 				k.loose = true
 				s := newSchedule(rt, c, k.quota, []limiter.OpKind{limiter.Take, limiter.AtMost, limiter.Reserve})
 				m := &mix{T: rt, key: k, quotas: []*rules.Quota{k.quota}}
-				for range s.asks() {
+				for range s.askCount() {
 					k.sleep(s.pause())
 					if rapid.Bool().Draw(rt, "others come") {
 						k.crowd(k.quota)
 					}
 					op := k.op
-					op.Request = s.ask()
+					op.Request = s.drawAsk()
 					op.Keep = 0
-					if r := k.ask(op.Request); r.Taken > 0 {
+					if r := k.askBackend(op.Request); r.Taken > 0 {
 						m.log = append(m.log, &admission{used: used{k.now() + r.Delay, r.Taken, r.Delay > 0}, asked: k.now(), family: familyOf(k.quota), op: op})
 					}
 				}
@@ -87,20 +87,20 @@ func testFullClock(t *testing.T, c *Config) {
 		k.failer = rt
 		s := newSchedule(rt, c, k.quota, []limiter.OpKind{limiter.Take})
 		latest, sum := k.now(), int64(0)
-		for range s.asks() {
+		for range s.askCount() {
 			back := rapid.Int64Range(0, int64(60*sec/s.tick)).Draw(rt, "back")
 			k.clock.Store(max(int64(epoch), int64(latest+s.pause())-back*int64(s.tick)))
 			if rapid.Bool().Draw(rt, "others come") {
 				k.crowd(k.quota)
 			}
-			r := k.ask(limiter.Request{N: s.n()})
+			r := k.askBackend(limiter.Request{N: s.n()})
 			latest = max(latest, k.now())
 			limit := mostIn(k.quota, s.tick, latest)
 			if q.Algorithm == rules.FixedWindow && q.Calendar == "" {
 				limit += q.Rate.N
 			}
 			if sum += r.Taken; sum > limit {
-				rt.Fatalf("%s: %d admitted in %v", told(k.quota), sum, latest-epoch)
+				rt.Fatalf("%s: %d admitted in %v", describeQuota(k.quota), sum, latest-epoch)
 			}
 		}
 	})

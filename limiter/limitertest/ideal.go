@@ -49,7 +49,7 @@ func newIdealBucket(q *rules.Quota, tick time.Duration) *idealBucket {
 func (b *idealBucket) refill(now time.Duration) {
 	if b.last >= 0 { // a new bucket has earned nothing
 		earned := new(big.Rat).Mul(b.rate, big.NewRat(int64(now-b.last), 1))
-		b.tokens = least(new(big.Rat).Add(earned, b.tokens), big.NewRat(b.burst, 1))
+		b.tokens = minRat(new(big.Rat).Add(earned, b.tokens), big.NewRat(b.burst, 1))
 		for len(b.line) > 0 && b.line[0].tokens.Cmp(earned) <= 0 {
 			earned.Sub(earned, b.line[0].tokens)
 			b.line = b.line[1:]
@@ -69,7 +69,7 @@ func (b *idealBucket) join(n *big.Rat) (mark int64) {
 	return b.marks
 }
 
-func (b *idealBucket) left(now time.Duration) int64 {
+func (b *idealBucket) available(now time.Duration) int64 {
 	b.refill(now)
 	return max(0, floor(b.tokens))
 }
@@ -77,7 +77,7 @@ func (b *idealBucket) left(now time.Duration) int64 {
 func (b *idealBucket) wait(now time.Duration, n int64) time.Duration {
 	b.refill(now)
 	missing := new(big.Rat).Sub(big.NewRat(n, 1), b.tokens)
-	return ceilTick(most(new(big.Rat), missing.Quo(missing, b.rate)), b.tick)
+	return ceilTick(maxRat(new(big.Rat), missing.Quo(missing, b.rate)), b.tick)
 }
 
 func (b *idealBucket) delay(now time.Duration) time.Duration {
@@ -87,7 +87,7 @@ func (b *idealBucket) delay(now time.Duration) time.Duration {
 	return b.reset(now)
 }
 
-func (b *idealBucket) take(now, _ time.Duration, n int64) int64 {
+func (b *idealBucket) takePermits(now, _ time.Duration, n int64) int64 {
 	b.refill(now)
 	return b.join(big.NewRat(n, 1))
 }
@@ -96,8 +96,8 @@ func (b *idealBucket) take(now, _ time.Duration, n int64) int64 {
 func (b *idealBucket) charge(now time.Duration, n int64) (int64, int64) {
 	b.refill(now)
 	minute := new(big.Rat).Mul(b.rate, big.NewRat(int64(time.Minute), 1))
-	room := new(big.Rat).Add(b.tokens, most(minute, big.NewRat(b.burst, 1)))
-	owed := most(new(big.Rat), least(room, big.NewRat(n, 1)))
+	room := new(big.Rat).Add(b.tokens, maxRat(minute, big.NewRat(b.burst, 1)))
+	owed := maxRat(new(big.Rat), minRat(room, big.NewRat(n, 1)))
 	b.clipped = b.clipped || !owed.IsInt()
 	return floor(owed), b.join(owed)
 }
@@ -106,7 +106,7 @@ func (b *idealBucket) giveBack(now time.Duration, mark, n int64) {
 	b.refill(now)
 	for i := range b.line {
 		if x := &b.line[i]; x.mark == mark && mark > 0 {
-			back := least(x.tokens, big.NewRat(n, 1))
+			back := minRat(x.tokens, big.NewRat(n, 1))
 			x.tokens = new(big.Rat).Sub(x.tokens, back)
 			b.tokens = new(big.Rat).Add(b.tokens, back)
 		}
@@ -115,14 +115,14 @@ func (b *idealBucket) giveBack(now time.Duration, mark, n int64) {
 
 func (b *idealBucket) reset(now time.Duration) time.Duration { return b.wait(now, b.burst) }
 
-func least(a, b *big.Rat) *big.Rat {
+func minRat(a, b *big.Rat) *big.Rat {
 	if a.Cmp(b) < 0 {
 		return a
 	}
 	return b
 }
 
-func most(a, b *big.Rat) *big.Rat {
+func maxRat(a, b *big.Rat) *big.Rat {
 	if a.Cmp(b) > 0 {
 		return a
 	}

@@ -65,7 +65,7 @@ func (w *idealWindows) place(now time.Duration, n int64) fixedWindow {
 	return w.window(last.end) // it is empty, since it comes after the last
 }
 
-func (w *idealWindows) left(now time.Duration) int64 {
+func (w *idealWindows) available(now time.Duration) int64 {
 	last := w.last(now)
 	if last.begin > now {
 		return 0
@@ -79,9 +79,9 @@ func (w *idealWindows) wait(now time.Duration, n int64) time.Duration {
 
 func (w *idealWindows) delay(time.Duration) time.Duration { return 0 }
 
-func (w *idealWindows) take(now, at time.Duration, n int64) int64 {
+func (w *idealWindows) takePermits(now, instant time.Duration, n int64) int64 {
 	w.roll(now)
-	return w.add(at, n)
+	return w.add(instant, n)
 }
 
 func (w *idealWindows) charge(now time.Duration, n int64) (int64, int64) {
@@ -89,17 +89,17 @@ func (w *idealWindows) charge(now time.Duration, n int64) (int64, int64) {
 	return n, w.add(now, n)
 }
 
-// add counts n in the window of at, and opens the windows up to it.
-func (w *idealWindows) add(at time.Duration, n int64) int64 {
+// add counts n in the window of instant, and opens the windows up to it.
+func (w *idealWindows) add(instant time.Duration, n int64) int64 {
 	for i := 0; ; i++ {
 		if i == len(w.list) {
-			begin := at
+			begin := instant
 			if i > 0 {
 				begin = w.list[i-1].end
 			}
 			w.list = append(w.list, w.window(begin))
 		}
-		if x := &w.list[i]; x.begin <= at && at < x.end {
+		if x := &w.list[i]; x.begin <= instant && instant < x.end {
 			x.n += n
 			mark := int64(len(w.marks) + 1)
 			w.marks[mark] = x.begin

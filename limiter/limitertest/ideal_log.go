@@ -14,9 +14,9 @@ type idealLog struct {
 }
 
 type logged struct {
-	at   time.Duration
-	n    int64
-	mark int64
+	instant time.Duration
+	n       int64
+	mark    int64
 }
 
 func newIdealLog(limit int64, per, block time.Duration) *idealLog {
@@ -27,16 +27,16 @@ func newIdealLog(limit int64, per, block time.Duration) *idealLog {
 func (l *idealLog) count(t time.Duration) int64 {
 	var sum int64
 	for _, e := range l.entries {
-		if e.at > l.begin(t)-l.per {
+		if e.instant > l.blockStart(t)-l.per {
 			sum += e.n
 		}
 	}
 	return sum
 }
 
-func (l *idealLog) begin(t time.Duration) time.Duration { return t - t%l.block }
+func (l *idealLog) blockStart(t time.Duration) time.Duration { return t - t%l.block }
 
-func (l *idealLog) left(now time.Duration) int64 { return max(0, l.limit-l.count(now)) }
+func (l *idealLog) available(now time.Duration) int64 { return max(0, l.limit-l.count(now)) }
 
 // wait tries the instants at which permits leave the span.
 func (l *idealLog) wait(now time.Duration, n int64) time.Duration {
@@ -44,7 +44,7 @@ func (l *idealLog) wait(now time.Duration, n int64) time.Duration {
 		return 0
 	}
 	for _, e := range l.entries {
-		if t := e.at + l.per; t > now && l.count(t)+n <= l.limit {
+		if t := e.instant + l.per; t > now && l.count(t)+n <= l.limit {
 			return t - now
 		}
 	}
@@ -53,8 +53,8 @@ func (l *idealLog) wait(now time.Duration, n int64) time.Duration {
 
 func (l *idealLog) delay(time.Duration) time.Duration { return 0 }
 
-// take adds permits in order: no permit is taken before a reserved one.
-func (l *idealLog) take(_, at time.Duration, n int64) int64 { return l.add(at, n) }
+// takePermits adds permits in order: no permit is taken before a reserved one.
+func (l *idealLog) takePermits(_, instant time.Duration, n int64) int64 { return l.add(instant, n) }
 
 // charge may exceed the limit. Only the newest permits, up to limit, affect decisions, and a
 // backend may drop the others.
@@ -64,11 +64,11 @@ func (l *idealLog) charge(now time.Duration, n int64) (int64, int64) {
 	return n, mark
 }
 
-func (l *idealLog) add(at time.Duration, n int64) int64 {
+func (l *idealLog) add(instant time.Duration, n int64) int64 {
 	l.marks++
-	e := logged{at: l.begin(at), n: n, mark: l.marks}
+	e := logged{instant: l.blockStart(instant), n: n, mark: l.marks}
 	i := len(l.entries)
-	for i > 0 && l.entries[i-1].at > e.at { // a charge comes before reservations
+	for i > 0 && l.entries[i-1].instant > e.instant { // a charge comes before reservations
 		i--
 	}
 	l.entries = append(l.entries[:i], append([]logged{e}, l.entries[i:]...)...)
@@ -87,7 +87,7 @@ func (l *idealLog) reset(now time.Duration) time.Duration {
 	var last time.Duration
 	for _, e := range l.entries {
 		if e.n > 0 {
-			last = max(last, e.at+l.per-now)
+			last = max(last, e.instant+l.per-now)
 		}
 	}
 	return last

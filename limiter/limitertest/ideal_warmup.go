@@ -18,7 +18,7 @@ type idealWarmUp struct {
 	stable    *big.Rat // ns of a permit at the full rate
 	slope     *big.Rat // ns by which a permit takes longer than the one stored before it
 	threshold *big.Rat // permits that may be stored with the rate still full
-	most      *big.Rat // permits stored by a cold bucket
+	maxStored *big.Rat // permits stored by a cold bucket
 	cool      *big.Rat // ns in which an idle bucket stores a permit
 	stored    *big.Rat
 	free      *big.Rat // ns; nil for a new bucket
@@ -34,11 +34,11 @@ func newIdealWarmUp(q *rules.Quota, tick time.Duration) *idealWarmUp {
 	w.threshold = new(big.Rat).Quo(permits, new(big.Rat).Sub(cold, one))
 	above := new(big.Rat).Mul(two, permits)
 	above.Quo(above, new(big.Rat).Add(one, cold))
-	w.most = new(big.Rat).Add(w.threshold, above)
+	w.maxStored = new(big.Rat).Add(w.threshold, above)
 	w.slope = new(big.Rat).Mul(w.stable, new(big.Rat).Sub(cold, one))
 	w.slope.Quo(w.slope, above)
-	w.cool = new(big.Rat).Quo(warmUp, w.most)
-	w.stored = w.most
+	w.cool = new(big.Rat).Quo(warmUp, w.maxStored)
+	w.stored = w.maxStored
 	return w
 }
 
@@ -50,25 +50,25 @@ func (w *idealWarmUp) idle(now time.Duration) {
 	case w.free.Cmp(t) < 0:
 		stored := new(big.Rat).Sub(t, w.free)
 		stored.Quo(stored, w.cool)
-		w.stored, w.free = least(stored.Add(stored, w.stored), w.most), t
+		w.stored, w.free = minRat(stored.Add(stored, w.stored), w.maxStored), t
 	}
 }
 
 // cost returns how long n permits take: an integral over the stored ones, the coldest first, and
 // the full rate for the rest.
 func (w *idealWarmUp) cost(n int64) *big.Rat {
-	stored := least(w.stored, big.NewRat(n, 1))
+	stored := minRat(w.stored, big.NewRat(n, 1))
 	cost := new(big.Rat).Mul(big.NewRat(n, 1), w.stable)
 	// The part of the stored permits above the threshold adds a trapezium to that.
 	zero := new(big.Rat)
-	high := most(zero, new(big.Rat).Sub(w.stored, w.threshold))
-	low := most(zero, new(big.Rat).Sub(high, stored))
+	high := maxRat(zero, new(big.Rat).Sub(w.stored, w.threshold))
+	low := maxRat(zero, new(big.Rat).Sub(high, stored))
 	above := new(big.Rat).Sub(high, low)
 	above.Mul(above, new(big.Rat).Add(high, low)).Mul(above, w.slope).Quo(above, big.NewRat(2, 1))
 	return cost.Add(cost, above)
 }
 
-func (w *idealWarmUp) left(now time.Duration) int64 {
+func (w *idealWarmUp) available(now time.Duration) int64 {
 	var n int64
 	for n < w.burst && w.wait(now, n+1) == 0 {
 		n++
@@ -84,15 +84,15 @@ func (w *idealWarmUp) wait(now time.Duration, n int64) time.Duration {
 	if cost := w.cost(n); cost.Cmp(burst) <= 0 {
 		due.Add(due, cost).Sub(due, burst)
 	}
-	return ceilTick(most(new(big.Rat), due), w.tick)
+	return ceilTick(maxRat(new(big.Rat), due), w.tick)
 }
 
 func (w *idealWarmUp) delay(time.Duration) time.Duration { return 0 }
 
-func (w *idealWarmUp) take(now, _ time.Duration, n int64) int64 {
+func (w *idealWarmUp) takePermits(now, _ time.Duration, n int64) int64 {
 	w.idle(now)
 	w.free = new(big.Rat).Add(w.free, w.cost(n))
-	w.stored = new(big.Rat).Sub(w.stored, least(w.stored, big.NewRat(n, 1)))
+	w.stored = new(big.Rat).Sub(w.stored, minRat(w.stored, big.NewRat(n, 1)))
 	return 0
 }
 
@@ -103,10 +103,10 @@ func (w *idealWarmUp) charge(now time.Duration, n int64) (int64, int64) {
 	w.idle(now)
 	burst := new(big.Rat).Mul(big.NewRat(w.burst, 1), w.stable)
 	end := new(big.Rat).Add(big.NewRat(int64(now), 1), burst)
-	end = most(w.free, end.Add(end, most(burst, big.NewRat(int64(time.Minute), 1))))
+	end = maxRat(w.free, end.Add(end, maxRat(burst, big.NewRat(int64(time.Minute), 1))))
 	room := new(big.Rat).Sub(end, w.free)
 	if w.cost(n).Cmp(room) <= 0 {
-		return n, w.take(now, now, n)
+		return n, w.takePermits(now, now, n)
 	}
 	var taken int64 // the cost rises with n
 	for low, high := int64(0), n; low < high; {
@@ -119,7 +119,7 @@ func (w *idealWarmUp) charge(now time.Duration, n int64) (int64, int64) {
 	part := new(big.Rat).Sub(room, w.cost(taken))
 	part.Quo(part, new(big.Rat).Sub(w.cost(taken+1), w.cost(taken)))
 	part.Add(part, big.NewRat(taken, 1))
-	w.free, w.stored = end, new(big.Rat).Sub(w.stored, least(w.stored, part))
+	w.free, w.stored = end, new(big.Rat).Sub(w.stored, minRat(w.stored, part))
 	return taken, 0
 }
 
@@ -129,6 +129,6 @@ func (w *idealWarmUp) giveBack(time.Duration, int64, int64) {}
 func (w *idealWarmUp) reset(now time.Duration) time.Duration {
 	w.idle(now)
 	due := new(big.Rat).Sub(w.free, big.NewRat(int64(now), 1))
-	cold := new(big.Rat).Sub(w.most, w.stored)
+	cold := new(big.Rat).Sub(w.maxStored, w.stored)
 	return ceilTick(due.Add(due, cold.Mul(cold, w.cool)), w.tick)
 }

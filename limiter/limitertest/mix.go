@@ -130,7 +130,7 @@ func runMix(t *testing.T, rt *rapid.T, c *Config, draw func(*rapid.T) rules.Quot
 		m.step()
 		for _, q := range m.quotas {
 			if m.everyone {
-				m.ask(q, take(1))
+				m.askUnder(q, take(1))
 			}
 		}
 	}
@@ -173,18 +173,18 @@ func (m *mix) step() {
 	if ask.Kind == limiter.Reserve {
 		ask.Within = time.Duration(rapid.Int64Range(0, int64(20*sec/m.config.tick())).Draw(m.T, "within")) * m.config.tick()
 	}
-	if r := m.ask(q, ask); r.RetryAfter > 0 && !m.config.full && q.Algorithm.Windowed() && rapid.Bool().Draw(m.T, "retry") {
+	if r := m.askUnder(q, ask); r.RetryAfter > 0 && !m.config.full && q.Algorithm.Windowed() && rapid.Bool().Draw(m.T, "retry") {
 		m.retry(q, ask, r)
 	}
 }
 
-// ask asks under q, and logs the permits that were taken.
-func (m *mix) ask(q *rules.Quota, ask limiter.Request) limiter.Result {
+// askUnder asks under q, and logs the permits that were taken.
+func (m *mix) askUnder(q *rules.Quota, ask limiter.Request) limiter.Result {
 	op := m.op
 	op.Quota, op.Request = q, ask
 	r := m.world.do(op)
 	if bad := impossible(q.Burst, ask, r); bad != "" {
-		m.Fatalf("%s: %s: %s: %s", told(q), toldAsk(ask), bad, toldResult(r))
+		m.Fatalf("%s: %s: %s: %s", describeQuota(q), describeRequest(ask), bad, describeResult(r))
 	}
 	if r.Taken > 0 {
 		op.Request = r.Return()
@@ -200,17 +200,17 @@ func (m *mix) retry(q *rules.Quota, ask limiter.Request, denied limiter.Result) 
 	if rapid.Bool().Draw(m.T, "others peek") {
 		for range rapid.IntRange(1, 3).Draw(m.T, "peeks") {
 			m.sleep(time.Duration(rapid.Int64Range(0, int64((due-m.now())/m.config.tick())).Draw(m.T, "until")) * m.config.tick())
-			m.ask(rapid.SampledFrom(m.quotas).Draw(m.T, "peeker"), peek(1))
+			m.askUnder(rapid.SampledFrom(m.quotas).Draw(m.T, "peeker"), peek(1))
 		}
 	} else if ask.Kind == limiter.Take {
 		m.sleep(denied.RetryAfter - m.config.tick())
-		if early := m.ask(q, peek(ask.N)); early.Allowed {
-			m.Fatalf("%s: %s passes a tick before the retry is due: %s, before it %s", told(q), toldAsk(ask), toldResult(early), toldResult(denied))
+		if early := m.askUnder(q, peek(ask.N)); early.Allowed {
+			m.Fatalf("%s: %s passes a tick before the retry is due: %s, before it %s", describeQuota(q), describeRequest(ask), describeResult(early), describeResult(denied))
 		}
 	}
 	m.sleep(due - m.now())
-	if r := m.ask(q, ask); !r.Allowed {
-		m.Fatalf("%s: %s: the retry on time was denied: %s, before it %s", told(q), toldAsk(ask), toldResult(r), toldResult(denied))
+	if r := m.askUnder(q, ask); !r.Allowed {
+		m.Fatalf("%s: %s: the retry on time was denied: %s, before it %s", describeQuota(q), describeRequest(ask), describeResult(r), describeResult(denied))
 	}
 }
 
@@ -232,7 +232,7 @@ func (k *key) crowd(q *rules.Quota) {
 func (m *mix) before(a *admission) bool {
 	behind := false
 	for _, b := range m.log {
-		if behind && b.family == a.family && !b.returned && b.at > m.now() {
+		if behind && b.family == a.family && !b.returned && b.instant > m.now() {
 			return true
 		}
 		behind = behind || b == a
@@ -248,7 +248,7 @@ func (m *mix) bounded(f family, quotas []*rules.Quota) {
 			log = append(log, a.used)
 		}
 	}
-	slices.SortStableFunc(log, func(a, b used) int { return int(min(1, max(-1, a.at-b.at))) })
+	slices.SortStableFunc(log, func(a, b used) int { return int(min(1, max(-1, a.instant-b.instant))) })
 	burst, rate := largest(quotas)
 	slack := m.config.tick() // reservations are due at whole ticks
 	if f == warmUpFamily {
@@ -258,14 +258,14 @@ func (m *mix) bounded(f family, quotas []*rules.Quota) {
 		var sum int64
 		for _, u := range log[i:] {
 			sum += u.n
-			within := u.at - log[i].at
-			most := new(big.Rat).Mul(rate, big.NewRat(int64(within+slack), 1))
-			most.Add(most, big.NewRat(burst, 1))
-			if big.NewRat(sum, 1).Cmp(most) > 0 {
+			within := u.instant - log[i].instant
+			limit := new(big.Rat).Mul(rate, big.NewRat(int64(within+slack), 1))
+			limit.Add(limit, big.NewRat(burst, 1))
+			if big.NewRat(sum, 1).Cmp(limit) > 0 {
 				for _, a := range m.log {
-					m.Logf("%s: asked at %v, may use %d at %v; returned: %v", told(a.op.Quota), a.asked-epoch, a.n, a.at-epoch, a.returned)
+					m.Logf("%s: asked at %v, may use %d at %v; returned: %v", describeQuota(a.op.Quota), a.asked-epoch, a.n, a.instant-epoch, a.returned)
 				}
-				m.Fatalf("%d admitted in a window of %v from %v, want at most %s", sum, within, log[i].at-epoch, most.FloatString(3))
+				m.Fatalf("%d admitted in a window of %v from %v, want at most %s", sum, within, log[i].instant-epoch, limit.FloatString(3))
 			}
 		}
 	}
@@ -302,7 +302,7 @@ func largest(quotas []*rules.Quota) (burst int64, rate *big.Rat) {
 			span = max(span-(span-1)/int64(q.Blocks)-1, span/2)
 		}
 		burst = max(burst, q.Burst)
-		rate = most(rate, big.NewRat(q.Rate.N, span))
+		rate = maxRat(rate, big.NewRat(q.Rate.N, span))
 	}
 	for borders, limit := range fixed {
 		burst += 2 * limit

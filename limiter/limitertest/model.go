@@ -19,15 +19,15 @@ type model struct {
 
 // ideal is one algorithm in exact arithmetic. Its n is from 1 to the limit.
 type ideal interface {
-	// left returns how many permits could be taken at now.
-	left(now time.Duration) int64
+	// available returns how many permits could be taken at now.
+	available(now time.Duration) int64
 	// wait returns the time until n permits may be taken, after all reservations.
 	wait(now time.Duration, n int64) time.Duration
 	// delay returns the time that permits admitted now have to wait in line.
 	delay(now time.Duration) time.Duration
-	// take takes n permits that are used at the instant at, and returns a mark that identifies
+	// takePermits takes n permits that are used at instant, and returns a mark that identifies
 	// them.
-	take(now, at time.Duration, n int64) (mark int64)
+	takePermits(now, instant time.Duration, n int64) (mark int64)
 	// charge takes n permits whether they are available or not, and returns the number that was
 	// not forgiven.
 	charge(now time.Duration, n int64) (taken, mark int64)
@@ -94,12 +94,12 @@ func (m *model) do(now time.Duration, ask limiter.Request) limiter.Result {
 	case ask.N == 0:
 		return m.allowed(now, limiter.Result{})
 	}
-	return m.ask(now, ask)
+	return m.execute(now, ask)
 }
 
-// ask executes a Take, Peek, AtMost or Reserve of at least one permit of a key that is not
+// execute executes a Take, Peek, AtMost or Reserve of at least one permit of a key that is not
 // locked.
-func (m *model) ask(now time.Duration, ask limiter.Request) limiter.Result {
+func (m *model) execute(now time.Duration, ask limiter.Request) limiter.Result {
 	keep, within := max(0, ask.Keep), max(0, ask.Within)
 	n, wait, delay, ever := m.due(now, ask)
 	switch {
@@ -108,7 +108,7 @@ func (m *model) ask(now time.Duration, ask limiter.Request) limiter.Result {
 	case wait == 0 && ask.Kind == limiter.Peek:
 		return m.allowed(now, limiter.Result{Decision: rules.Decision{Delay: delay}})
 	case wait == 0:
-		mark := m.ideal.take(now, now, n)
+		mark := m.ideal.takePermits(now, now, n)
 		return m.allowed(now, limiter.Result{Decision: rules.Decision{Delay: delay}, Taken: n, Mark: mark})
 	case ask.Kind == limiter.Peek:
 		return m.denied(now, wait)
@@ -116,7 +116,7 @@ func (m *model) ask(now time.Duration, ask limiter.Request) limiter.Result {
 		if wait > within {
 			return m.penalize(now, wait-within)
 		}
-		mark := m.ideal.take(now, now+wait, n)
+		mark := m.ideal.takePermits(now, now+wait, n)
 		return m.allowed(now, limiter.Result{Decision: rules.Decision{Delay: wait}, Taken: n, Mark: mark})
 	}
 	if m.q.CountDenied && ask.Kind != limiter.Reserve {
@@ -133,7 +133,7 @@ func (m *model) due(now time.Duration, ask limiter.Request) (n int64, wait, dela
 	n = ask.N
 	keep := max(0, ask.Keep)
 	if ask.Kind == limiter.AtMost {
-		n = max(1, min(n, m.ideal.left(now)-keep))
+		n = max(1, min(n, m.ideal.available(now)-keep))
 	}
 	if keep > m.q.Burst-n {
 		return n, 0, 0, false
@@ -155,11 +155,11 @@ func (m *model) penalize(now, retry time.Duration) limiter.Result {
 
 func (m *model) allowed(now time.Duration, r limiter.Result) limiter.Result {
 	r.Allowed, r.Reason = true, rules.ReasonWithin
-	return m.tell(now, r)
+	return m.fillState(now, r)
 }
 
 func (m *model) denied(now, retry time.Duration) limiter.Result {
-	return m.tell(now, limiter.Result{Decision: rules.Decision{Reason: rules.ReasonLimited, RetryAfter: retry}})
+	return m.fillState(now, limiter.Result{Decision: rules.Decision{Reason: rules.ReasonLimited, RetryAfter: retry}})
 }
 
 // locked denies an ask until the lock has ended and the ask can pass, or for ever.
@@ -174,18 +174,18 @@ func (m *model) locked(now time.Duration, ask limiter.Request) limiter.Result {
 			retry = 0
 		}
 	}
-	r := m.tell(now, limiter.Result{Decision: rules.Decision{Reason: rules.ReasonLocked, RetryAfter: retry}})
+	r := m.fillState(now, limiter.Result{Decision: rules.Decision{Reason: rules.ReasonLocked, RetryAfter: retry}})
 	r.Remaining = 0
 	return r
 }
 
-// tell fills in the state of the key.
-func (m *model) tell(now time.Duration, r limiter.Result) limiter.Result {
+// fillState fills in the state of the key.
+func (m *model) fillState(now time.Duration, r limiter.Result) limiter.Result {
 	if m.ideal == nil {
 		r.Limit, r.Remaining = rules.Unlimited, rules.Unlimited
 		return r
 	}
-	r.Limit, r.Remaining = m.q.Burst, m.ideal.left(now)
+	r.Limit, r.Remaining = m.q.Burst, m.ideal.available(now)
 	r.ResetAfter = max(m.ideal.reset(now), m.until-now, 0)
 	return r
 }

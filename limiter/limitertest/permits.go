@@ -68,8 +68,8 @@ func (p *permitsWorld) fails(err, want error) {
 	}
 }
 
-// one returns an object with a rate, as one client sees it.
-func (p *permitsWorld) one(n int64, per time.Duration) permits.RateLimiter {
+// newObject returns an object with a rate, as one client sees it.
+func (p *permitsWorld) newObject(n int64, per time.Duration) permits.RateLimiter {
 	p.Helper()
 	x := p.config.New(p.T, 1)[0]
 	p.must(x.SetRate(p.Context(), rateOf(n, per)))
@@ -90,7 +90,7 @@ func (p *permitsWorld) takes(x permits.RateLimiter, n int64, want bool) {
 	}
 }
 
-func (p *permitsWorld) left(x permits.RateLimiter, want int64) {
+func (p *permitsWorld) checkAvailable(x permits.RateLimiter, want int64) {
 	p.Helper()
 	got, err := x.AvailablePermits(p.Context())
 	p.must(err)
@@ -99,10 +99,10 @@ func (p *permitsWorld) left(x permits.RateLimiter, want int64) {
 	}
 }
 
-// soon fails unless is returns true within patience.
-func (p *permitsWorld) soon(what string, is func() bool) {
+// eventually fails unless condition returns true within patience.
+func (p *permitsWorld) eventually(what string, condition func() bool) {
 	p.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(20 * ms) {
+	for end := time.Now().Add(patience); !condition(); time.Sleep(20 * ms) {
 		if time.Now().After(end) {
 			p.Fatalf("not after %v: %s", patience, what)
 		}
@@ -120,10 +120,10 @@ func (p *permitsWorld) answers(want bool) func(bool, error) {
 	}
 }
 
-// gone fails unless the rate expires within patience.
-func (p *permitsWorld) gone(x permits.RateLimiter) {
+// checkExpires fails unless the rate expires within patience.
+func (p *permitsWorld) checkExpires(x permits.RateLimiter) {
 	p.Helper()
-	p.soon("the rate is gone", func() bool {
+	p.eventually("the rate is gone", func() bool {
 		_, err := x.Config(p.Context())
 		if err != nil {
 			p.fails(err, permits.ErrRateNotSet)

@@ -26,7 +26,7 @@ type ledger struct {
 
 // ledgerTake is one take.
 type ledgerTake struct {
-	at       time.Duration
+	instant  time.Duration
 	quota    *rules.Quota
 	result   limiter.Result
 	left     int64    // permits that have not been returned
@@ -43,14 +43,14 @@ func (l *ledger) pass(now time.Duration) {
 	earned := new(big.Rat).Mul(l.rate, big.NewRat(int64(now-l.now), 1))
 	l.now = now
 	for _, e := range l.takes {
-		part := least(earned, e.unearned)
+		part := minRat(earned, e.unearned)
 		e.unearned = new(big.Rat).Sub(e.unearned, part)
 		earned = new(big.Rat).Sub(earned, part)
 	}
 }
 
-// hold makes q the quota.
-func (l *ledger) hold(q *rules.Quota) {
+// setQuota makes q the quota.
+func (l *ledger) setQuota(q *rules.Quota) {
 	if *l.quota == *q {
 		return
 	}
@@ -67,32 +67,32 @@ func (l *ledger) blur(n int) {
 	}
 }
 
-func (l *ledger) take(r limiter.Result) {
+func (l *ledger) addTake(r limiter.Result) {
 	l.takes = append(l.takes, &ledgerTake{
-		at: l.now, quota: l.quota, result: r, left: r.Taken, unearned: big.NewRat(r.Taken, 1),
+		instant: l.now, quota: l.quota, result: r, left: r.Taken, unearned: big.NewRat(r.Taken, 1),
 	})
 }
 
 // giveBack returns n permits of e, and the least number that a backend must return: all of them
 // that are not earned. If e is blurred, it may subtract the permits earned since.
 func (l *ledger) giveBack(e *ledgerTake, n int64, final bool) (due *big.Rat) {
-	due = least(e.unearned, big.NewRat(n, 1))
+	due = minRat(e.unearned, big.NewRat(n, 1))
 	switch {
-	case e.at == l.now:
+	case e.instant == l.now:
 	case e.changed:
 		due = new(big.Rat)
 	case e.blurred:
-		since := new(big.Rat).Mul(l.rate, big.NewRat(int64(l.now-e.at), 1))
-		due = most(new(big.Rat), due.Sub(due, since))
+		since := new(big.Rat).Mul(l.rate, big.NewRat(int64(l.now-e.instant), 1))
+		due = maxRat(new(big.Rat), due.Sub(due, since))
 	}
 	e.left -= n
-	e.unearned = most(new(big.Rat), new(big.Rat).Sub(e.unearned, big.NewRat(n, 1)))
-	at := slices.Index(l.takes, e)
+	e.unearned = maxRat(new(big.Rat), new(big.Rat).Sub(e.unearned, big.NewRat(n, 1)))
+	index := slices.Index(l.takes, e)
 	switch {
-	case at < len(l.takes)-1 || !final:
-		l.blur(at)
+	case index < len(l.takes)-1 || !final:
+		l.blur(index)
 	case e.left == 0:
-		l.takes = l.takes[:at]
+		l.takes = l.takes[:index]
 	}
 	return due
 }
@@ -147,7 +147,7 @@ func runReturns(t *testing.T, rt *rapid.T, c *Config, algorithm rules.Algorithm,
 			return
 		}
 		r.quotas = append(r.quotas, &q)
-		r.ledger.rate = most(r.ledger.rate, big.NewRat(q.Rate.N, int64(q.Rate.Per)))
+		r.ledger.rate = maxRat(r.ledger.rate, big.NewRat(q.Rate.N, int64(q.Rate.Per)))
 	}
 	r.key = newWorldIn(t, rt, c).key(*r.quotas[0])
 	r.ledger.quota, r.ledger.now = r.quotas[0], r.now()
@@ -166,9 +166,9 @@ func (r *returnRun) step() {
 	}
 	r.ledger.pass(r.now())
 	if rapid.IntRange(0, 2).Draw(r.T, "return") == 0 {
-		r.back()
+		r.returnSome()
 	} else {
-		r.grab()
+		r.takeSome()
 	}
 	if off := new(big.Rat).Sub(r.ledger.missing(), r.missing(r.ledger.quota)); off.Cmp(r.slack) > 0 {
 		r.Fatalf("%s: %s permits came back that were earned", r.last, off.FloatString(7))
@@ -177,23 +177,23 @@ func (r *returnRun) step() {
 
 // missing returns how many permits the backend lacks under q.
 func (r *returnRun) missing(q *rules.Quota) *big.Rat {
-	return big.NewRat(int64(r.asks(q, peek(0)).ResetAfter)*q.Rate.N, int64(q.Rate.Per))
+	return big.NewRat(int64(r.askUnder(q, peek(0)).ResetAfter)*q.Rate.N, int64(q.Rate.Per))
 }
 
-// asks asks under q. Each answer, and each change of the quota, may be rounded by as much as is
+// askUnder asks under q. Each answer, and each change of the quota, may be rounded by as much as is
 // earned in a tick.
-func (r *returnRun) asks(q *rules.Quota, ask limiter.Request) limiter.Result {
+func (r *returnRun) askUnder(q *rules.Quota, ask limiter.Request) limiter.Result {
 	for _, q := range r.quotas {
 		earned := big.NewRat(q.Rate.N*int64(r.config.tick()), int64(q.Rate.Per))
 		r.slack = new(big.Rat).Add(r.slack, earned)
 	}
-	r.ledger.hold(q)
+	r.ledger.setQuota(q)
 	op := r.op
 	op.Quota, op.Request = q, ask
 	return r.world.do(op)
 }
 
-func (r *returnRun) grab() {
+func (r *returnRun) takeSome() {
 	q := rapid.SampledFrom(r.quotas).Draw(r.T, "quota")
 	ask := limiter.Request{
 		Kind: rapid.SampledFrom([]limiter.OpKind{limiter.Take, limiter.Take, limiter.AtMost, limiter.Charge}).Draw(r.T, "kind"),
@@ -204,15 +204,15 @@ func (r *returnRun) grab() {
 	if len(r.quotas) == 1 && rapid.IntRange(0, 3).Draw(r.T, "reserve") == 0 {
 		ask.Kind, ask.Within = limiter.Reserve, 10*sec
 	}
-	got := r.asks(q, ask)
-	r.last = toldAsk(ask)
+	got := r.askUnder(q, ask)
+	r.last = describeRequest(ask)
 	if got.Taken > 0 {
-		r.ledger.take(got)
+		r.ledger.addTake(got)
 	}
 }
 
-// back returns a take, or a part of it.
-func (r *returnRun) back() {
+// returnSome returns a take, or a part of it.
+func (r *returnRun) returnSome() {
 	held := slices.DeleteFunc(slices.Clone(r.ledger.takes), func(e *ledgerTake) bool { return e.left == 0 })
 	if len(held) == 0 {
 		return
@@ -232,8 +232,8 @@ func (r *returnRun) back() {
 		ask.Keep = e.left - ask.N
 	}
 	before := r.missing(e.quota)
-	r.asks(e.quota, ask)
-	r.last = fmt.Sprintf("%s of the take at %v", toldAsk(ask), e.at-epoch)
+	r.askUnder(e.quota, ask)
+	r.last = fmt.Sprintf("%s of the take at %v", describeRequest(ask), e.instant-epoch)
 	lost := r.ledger.giveBack(e, ask.N, ask.Keep == 0)
 	lost = new(big.Rat).Sub(lost, before.Sub(before, r.missing(e.quota)))
 	if lost.Cmp(r.slack) > 0 {

@@ -35,7 +35,7 @@ func newSchedule(t *rapid.T, c *Config, q *rules.Quota, known []limiter.OpKind) 
 	return s
 }
 
-func (s schedule) asks() int { return rapid.IntRange(1, 40).Draw(s.T, "asks") }
+func (s schedule) askCount() int { return rapid.IntRange(1, 40).Draw(s.T, "asks") }
 
 // pause returns the time to the next ask, in whole ticks. It is often none, and often close to an
 // instant at which a permit is earned.
@@ -60,7 +60,7 @@ func (s schedule) n() int64 {
 	return rapid.OneOf(rapid.Just[int64](1), rapid.Int64Range(-1, max(s.q.Burst, 3)+1)).Draw(s.T, "n")
 }
 
-func (s schedule) ask() limiter.Request {
+func (s schedule) drawAsk() limiter.Request {
 	ask := limiter.Request{Kind: rapid.SampledFrom(s.kinds).Draw(s.T, "kind"), N: s.n()}
 	switch ask.Kind {
 	case limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve:
@@ -116,7 +116,7 @@ func testModel(t *testing.T, c *Config) {
 				if q.Missing > 0 {
 					r.do(limiter.Request{N: 1}) // it earns from the first ask that it could grant
 				}
-				for range r.asks() {
+				for range r.askCount() {
 					r.sleep(r.pause())
 					if r.model.vague(r.now()) {
 						return
@@ -145,21 +145,21 @@ type run struct {
 // held is a take at an instant, after backs returns.
 type held struct {
 	answer
-	at    time.Duration
-	backs int
+	instant time.Duration
+	backs   int
 }
 
 func (r *run) Fatalf(format string, args ...any) { r.T.Fatalf(format, args...) }
 
 func (r *run) step() {
-	ask := r.schedule.ask()
+	ask := r.schedule.drawAsk()
 	if ask.Kind == limiter.Return {
-		r.back(ask.N)
+		r.returnSome(ask.N)
 		return
 	}
 	a := r.do(ask)
 	if a.Taken > 0 && a.ideal.Taken == a.Taken {
-		r.hold(a)
+		r.addHeld(a)
 	}
 	if ask.Kind == limiter.Forget {
 		r.held = nil
@@ -176,17 +176,17 @@ func (r *run) step() {
 		return
 	}
 	if b := r.do(ask); !b.Allowed {
-		r.Fatalf("%s: %s: denied for %v, and again after that: %s", told(r.q), toldAsk(ask), a.RetryAfter, toldResult(b.Result))
+		r.Fatalf("%s: %s: denied for %v, and again after that: %s", describeQuota(r.q), describeRequest(ask), a.RetryAfter, describeResult(b.Result))
 	} else if b.Taken > 0 {
-		r.hold(b)
+		r.addHeld(b)
 	}
 }
 
-func (r *run) hold(a answer) { r.held = append(r.held, held{a, r.now(), r.backs}) }
+func (r *run) addHeld(a answer) { r.held = append(r.held, held{a, r.now(), r.backs}) }
 
-// back returns a part of a take, once. A bucket may return less of it if something else was
+// returnSome returns a part of a take, once. A bucket may return less of it if something else was
 // returned since, at another instant: see testReturns for the amount that it must return then.
-func (r *run) back(n int64) {
+func (r *run) returnSome(n int64) {
 	if log, ok := r.model.ideal.(*idealLog); ok && log.clipped {
 		return // the remainder of each take is unknown
 	}
@@ -200,7 +200,7 @@ func (r *run) back(n int64) {
 	i := rapid.IntRange(0, len(r.held)-1).Draw(r.T, "held")
 	a := r.held[i]
 	r.held = append(r.held[:i], r.held[i+1:]...)
-	if !r.q.Algorithm.Windowed() && a.backs != r.backs && a.at != r.now() {
+	if !r.q.Algorithm.Windowed() && a.backs != r.backs && a.instant != r.now() {
 		return
 	}
 	r.backs++
@@ -234,12 +234,12 @@ func testExtremes(t *testing.T, c *Config) {
 				Kind: rapid.SampledFrom(known).Draw(rt, "kind"), N: number.Draw(rt, "n"), Keep: number.Draw(rt, "keep"),
 				Within: time.Duration(number.Draw(rt, "within")), Mark: number.Draw(rt, "mark"),
 			}
-			inBounds(k, ask, k.ask(ask))
+			inBounds(k, ask, k.askBackend(ask))
 		}
 		if c.supports(&q, limiter.Forget) && c.supports(&q, limiter.Take) {
-			k.ask(limiter.Request{Kind: limiter.Forget})
-			if r := k.ask(limiter.Request{N: q.Burst}); !r.Allowed {
-				rt.Fatalf("%s: a key that was forgotten is not as new: %s", told(&q), toldResult(r))
+			k.askBackend(limiter.Request{Kind: limiter.Forget})
+			if r := k.askBackend(limiter.Request{N: q.Burst}); !r.Allowed {
+				rt.Fatalf("%s: a key that was forgotten is not as new: %s", describeQuota(&q), describeResult(r))
 			}
 		}
 	})
@@ -248,7 +248,7 @@ func testExtremes(t *testing.T, c *Config) {
 // inBounds fails for a Result that is impossible, whatever happened before.
 func inBounds(k *key, ask limiter.Request, r limiter.Result) {
 	if bad := impossible(k.quota.Burst, ask, r); bad != "" {
-		k.Fatalf("%s at %v: %s mark %d: %s: %s", told(k.quota), k.now()-epoch, toldAsk(ask), ask.Mark, bad, toldResult(r))
+		k.Fatalf("%s at %v: %s mark %d: %s: %s", describeQuota(k.quota), k.now()-epoch, describeRequest(ask), ask.Mark, bad, describeResult(r))
 	}
 }
 

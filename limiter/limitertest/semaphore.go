@@ -47,7 +47,7 @@ type semaphoreWorld struct {
 	semaphore.Acquirer
 }
 
-func (s *semaphoreWorld) ask(ask semaphore.Request) (semaphore.Lease, rules.Decision) {
+func (s *semaphoreWorld) acquire(ask semaphore.Request) (semaphore.Lease, rules.Decision) {
 	s.Helper()
 	lease, d, err := s.Acquire(s.Context(), "key", ask)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *semaphoreWorld) ask(ask semaphore.Request) (semaphore.Lease, rules.Deci
 // holds fails unless the ask is granted.
 func (s *semaphoreWorld) holds(ask semaphore.Request) semaphore.Lease {
 	s.Helper()
-	lease, d := s.ask(ask)
+	lease, d := s.acquire(ask)
 	if !d.Allowed {
 		s.Fatalf("%+v: %+v", ask, d)
 	}
@@ -72,7 +72,7 @@ func (s *semaphoreWorld) holds(ask semaphore.Request) semaphore.Lease {
 // denied fails unless the ask is denied.
 func (s *semaphoreWorld) denied(ask semaphore.Request) rules.Decision {
 	s.Helper()
-	lease, d := s.ask(ask)
+	lease, d := s.acquire(ask)
 	if d.Allowed {
 		lease.Release()
 		s.Fatalf("%+v: %+v", ask, d)
@@ -83,8 +83,9 @@ func (s *semaphoreWorld) denied(ask semaphore.Request) rules.Decision {
 	return d
 }
 
-// line starts a waiter that sends its name to order when it is served, and returns once it waits.
-func (s *semaphoreWorld) line(all *sync.WaitGroup, order chan<- string, name string, ask semaphore.Request) {
+// startWaiter starts a waiter that sends its name to order when it is served, and returns once it
+// waits.
+func (s *semaphoreWorld) startWaiter(all *sync.WaitGroup, order chan<- string, name string, ask semaphore.Request) {
 	all.Go(func() {
 		lease, d, err := s.Acquire(s.Context(), "key", ask)
 		if err != nil || !d.Allowed {
@@ -104,7 +105,7 @@ func (s *semaphoreWorld) inOrder(held semaphore.Lease, names string, ask func(i 
 	var all sync.WaitGroup
 	order := make(chan string, len(names))
 	for i, name := range names {
-		s.line(&all, order, string(name), ask(i))
+		s.startWaiter(&all, order, string(name), ask(i))
 	}
 	held.Release()
 	all.Wait()

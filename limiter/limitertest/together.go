@@ -29,7 +29,7 @@ func testTogether(t *testing.T, c *Config) {
 				return
 			}
 			r.begins = r.begins || q.Algorithm == rules.FixedWindow
-			r.limits = append(r.limits, &history{key: r.named(fmt.Sprint("limit ", i), "key", q)})
+			r.limits = append(r.limits, &history{key: r.keyNamed(fmt.Sprint("limit ", i), "key", q)})
 		}
 		for range rapid.IntRange(1, 12).Draw(rt, "requests") {
 			r.request()
@@ -45,15 +45,15 @@ type history struct {
 }
 
 type executed struct {
-	at  time.Duration
-	ask limiter.Request
+	instant time.Duration
+	ask     limiter.Request
 }
 
 // replay returns a model on which everything has been executed.
 func (h *history) replay() *model {
 	m := newModel(h.quota, h.config.tick())
 	for _, e := range h.done {
-		m.do(e.at, e.ask)
+		m.do(e.instant, e.ask)
 	}
 	return m
 }
@@ -97,7 +97,7 @@ func (r *togetherRun) request() {
 			continue // the effects of a denial by the request itself would remain
 		}
 		op := h.op
-		op.Request = newSchedule(r.T, r.config, h.quota, []limiter.OpKind{limiter.Take, limiter.Take, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge}).ask()
+		op.Request = newSchedule(r.T, r.config, h.quota, []limiter.OpKind{limiter.Take, limiter.Take, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge}).drawAsk()
 		op.Together = rapid.IntRange(0, 4).Draw(r.T, "together") > 0
 		limits, ops = append(limits, h), append(ops, op)
 	}
@@ -121,7 +121,7 @@ func (r *togetherRun) giveBack() {
 		op := h.limit.op
 		op.Request = h.got.Return()
 		ops = append(ops, op)
-		h.limit.add(returned(h.got.Taken, h.ideal))
+		h.limit.add(returnOf(h.got.Taken, h.ideal))
 	}
 	r.send(ops)
 	r.held = nil
@@ -150,7 +150,7 @@ func (r *togetherRun) judge(limits []*history, ops []limiter.Op, results []limit
 	}
 	r.held = nil
 	for i, h := range limits {
-		what := fmt.Sprintf("op %d of %d, %s of %s", i, len(ops), toldAsk(ops[i].Request), told(h.quota))
+		what := fmt.Sprintf("op %d of %d, %s of %s", i, len(ops), describeRequest(ops[i].Request), describeQuota(h.quota))
 		twice := slices.Index(limits, h) != i || slices.Contains(limits[i+1:], h)
 		switch alone := h.replay().do(r.now(), ops[i].Request); {
 		case !together(i):
@@ -161,7 +161,7 @@ func (r *togetherRun) judge(limits []*history, ops []limiter.Op, results []limit
 			}
 		case twice:
 			if results[i].Taken != 0 {
-				r.Fatalf("%s: %s, and the request is denied", what, toldResult(results[i]))
+				r.Fatalf("%s: %s, and the request is denied", what, describeResult(results[i]))
 			}
 			continue
 		case !alone.Allowed:
@@ -172,7 +172,7 @@ func (r *togetherRun) judge(limits []*history, ops []limiter.Op, results []limit
 		}
 		got := results[i]
 		if got.Mark, got.Receipt = want[i].Mark, want[i].Receipt; got != want[i] {
-			r.Fatalf("%s at %v, denied %v:\n got %s\nwant %s", what, r.now()-epoch, denied, toldResult(got), toldResult(want[i]))
+			r.Fatalf("%s at %v, denied %v:\n got %s\nwant %s", what, r.now()-epoch, denied, describeResult(got), describeResult(want[i]))
 		}
 	}
 	r.compare("a request")
@@ -181,9 +181,9 @@ func (r *togetherRun) judge(limits []*history, ops []limiter.Op, results []limit
 // compare fails unless each key equals its model.
 func (r *togetherRun) compare(after string) {
 	for _, h := range r.limits {
-		got, want := h.ask(peek(0)), h.replay().do(r.now(), peek(0))
+		got, want := h.askBackend(peek(0)), h.replay().do(r.now(), peek(0))
 		if got.Mark, got.Receipt = want.Mark, want.Receipt; got != want {
-			r.Fatalf("after %s at %v: %s\n has %s\nwant %s", after, r.now()-epoch, told(h.quota), toldResult(got), toldResult(want))
+			r.Fatalf("after %s at %v: %s\n has %s\nwant %s", after, r.now()-epoch, describeQuota(h.quota), describeResult(got), describeResult(want))
 		}
 	}
 }

@@ -87,7 +87,7 @@ func (r *twinRun) step() {
 		q := rapid.SampledFrom(l.quotas).Draw(r.T, "quota")
 		one, twin := r.world.do(l.op("", q, peek(0))), r.world.do(l.op(" twin", q, peek(0)))
 		if !r.alike(q, one, twin) {
-			r.Fatalf("at %v: %s\n    has %s\nits twin %s", r.now()-epoch, told(q), toldResult(one), toldResult(twin))
+			r.Fatalf("at %v: %s\n    has %s\nits twin %s", r.now()-epoch, describeQuota(q), describeResult(one), describeResult(twin))
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (r *twinRun) request() {
 			continue
 		}
 		q := rapid.SampledFrom(l.quotas).Draw(r.T, "quota")
-		ask := newSchedule(r.T, r.config, q, []limiter.OpKind{limiter.Take, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve}).ask()
+		ask := newSchedule(r.T, r.config, q, []limiter.OpKind{limiter.Take, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve}).drawAsk()
 		ask.Together = true
 		asked, ops = append(asked, l), append(ops, l.op("", q, ask))
 	}
@@ -132,7 +132,7 @@ func (r *twinRun) request() {
 		twin := r.world.do(l.op(" twin", ops[i].Quota, ask))
 		one := results[i]
 		if denied && one.Taken > 0 {
-			r.Fatalf("%s of %s: %s, and the request is denied", toldAsk(ops[i].Request), told(ops[i].Quota), toldResult(one))
+			r.Fatalf("%s of %s: %s, and the request is denied", describeRequest(ops[i].Request), describeQuota(ops[i].Quota), describeResult(one))
 		}
 		if denied && one.Allowed {
 			continue
@@ -141,7 +141,7 @@ func (r *twinRun) request() {
 			r.held = append(r.held, twinTake{l, ops[i].Quota, one, twin})
 		}
 		if one.Mark, one.Receipt = twin.Mark, twin.Receipt; !r.alike(ops[i].Quota, one, twin) {
-			r.Fatalf("%s of %s at %v:\n     got %s\nits twin %s", toldAsk(ops[i].Request), told(ops[i].Quota), r.now()-epoch, toldResult(one), toldResult(twin))
+			r.Fatalf("%s of %s at %v:\n     got %s\nits twin %s", describeRequest(ops[i].Request), describeQuota(ops[i].Quota), r.now()-epoch, describeResult(one), describeResult(twin))
 		}
 	}
 }

@@ -40,20 +40,20 @@ func testWarmUp(t *testing.T, c *Config) {
 		}
 		k := newWorldIn(t, rt, c).key(q)
 		s := newSchedule(rt, c, k.quota, known)
-		for range s.asks() {
+		for range s.askCount() {
 			k.sleep(s.pause())
-			ask := s.ask()
+			ask := s.drawAsk()
 			before := *k.model.ideal.(*idealWarmUp) // its fractions are never changed in place
-			got, want := k.ask(ask), k.model.do(k.now(), ask)
+			got, want := k.askBackend(ask), k.model.do(k.now(), ask)
 			if got.Allowed != want.Allowed || got.Taken != want.Taken {
 				if k.borderline(before, ask, near) || ask.Kind == limiter.Charge && max(got.Taken-want.Taken, want.Taken-got.Taken) == 1 {
 					return
 				}
-				rt.Fatalf("%s at %v: %s\n got %s\nwant %s", told(k.quota), k.now()-epoch, toldAsk(ask), toldResult(got), toldResult(want))
+				rt.Fatalf("%s at %v: %s\n got %s\nwant %s", describeQuota(k.quota), k.now()-epoch, describeRequest(ask), describeResult(got), describeResult(want))
 			}
 			if got.Reason != want.Reason || got.Limit != want.Limit || max(got.Remaining-want.Remaining, want.Remaining-got.Remaining) > 1 ||
 				!close(got.RetryAfter, want.RetryAfter) || !close(got.Delay, want.Delay) || !close(got.ResetAfter, want.ResetAfter) {
-				rt.Fatalf("%s at %v: %s\n got %s\nwant %s, within %v", told(k.quota), k.now()-epoch, toldAsk(ask), toldResult(got), toldResult(want), near)
+				rt.Fatalf("%s at %v: %s\n got %s\nwant %s, within %v", describeQuota(k.quota), k.now()-epoch, describeRequest(ask), describeResult(got), describeResult(want), near)
 			}
 		}
 	})

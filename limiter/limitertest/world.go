@@ -43,15 +43,15 @@ func newWorld(t *testing.T, c *Config) *world { return newWorldIn(t, t, c) }
 // newWorldIn returns a world whose failures are reported by f.
 func newWorldIn(t *testing.T, f failer, c *Config) *world {
 	w := &world{failer: f, t: t, config: c}
-	w.at(0)
+	w.setClock(0)
 	w.backend = c.New(t, w.now)
 	return w
 }
 
 func (w *world) now() time.Duration { return time.Duration(w.clock.Load()) }
 
-// at sets the clock to d after the epoch.
-func (w *world) at(d time.Duration) { w.clock.Store(int64(epoch + d)) }
+// setClock sets the clock to d after the epoch.
+func (w *world) setClock(d time.Duration) { w.clock.Store(int64(epoch + d)) }
 
 // sleep advances the clock.
 func (w *world) sleep(d time.Duration) { w.clock.Add(int64(d)) }
@@ -72,9 +72,9 @@ type key struct {
 }
 
 // key returns a fresh key. The defaults of its quota are filled in.
-func (w *world) key(q rules.Quota) *key { return w.named("limit", "key", q) }
+func (w *world) key(q rules.Quota) *key { return w.keyNamed("limit", "key", q) }
 
-func (w *world) named(name, text string, q rules.Quota) *key {
+func (w *world) keyNamed(name, text string, q rules.Quota) *key {
 	w.Helper()
 	q = q.WithDefaults()
 	if err := q.Validate(); err != nil {
@@ -109,7 +109,7 @@ func (k *key) do(ask limiter.Request) answer { return k.both(ask, ask) }
 // both asks the backend and the model, whose marks differ.
 func (k *key) both(ask, ideal limiter.Request) answer {
 	k.Helper()
-	got := answer{Result: k.ask(ask)}
+	got := answer{Result: k.askBackend(ask)}
 	if k.loose {
 		return got
 	}
@@ -118,13 +118,13 @@ func (k *key) both(ask, ideal limiter.Request) answer {
 	want := got.ideal
 	want.Mark, want.Receipt = got.Mark, got.Receipt // each uses its own
 	if got.Result != want {
-		k.Fatalf("%s at %v: %s\n got %s\nwant %s", told(k.quota), now-epoch, toldAsk(ask), toldResult(got.Result), toldResult(want))
+		k.Fatalf("%s at %v: %s\n got %s\nwant %s", describeQuota(k.quota), now-epoch, describeRequest(ask), describeResult(got.Result), describeResult(want))
 	}
 	return got
 }
 
-// ask asks the backend alone.
-func (k *key) ask(ask limiter.Request) limiter.Result {
+// askBackend asks the backend alone.
+func (k *key) askBackend(ask limiter.Request) limiter.Result {
 	k.Helper()
 	op := k.op
 	op.Request = ask
@@ -134,17 +134,17 @@ func (k *key) ask(ask limiter.Request) limiter.Result {
 func (w *world) do(op limiter.Op) limiter.Result {
 	w.Helper()
 	if !w.config.supports(op.Quota, op.Kind) {
-		w.t.Skipf("the backend does not support this: %s of %s", toldAsk(op.Request), told(op.Quota))
+		w.t.Skipf("the backend does not support this: %s of %s", describeRequest(op.Request), describeQuota(op.Quota))
 	}
 	r, err := w.backend.Do(context.Background(), op)
 	if err != nil {
-		w.Fatalf("%s: %s: %v", told(op.Quota), toldAsk(op.Request), err)
+		w.Fatalf("%s: %s: %v", describeQuota(op.Quota), describeRequest(op.Request), err)
 	}
 	return r
 }
 
-// returned returns the Ask that returns n of the permits that a Result took.
-func returned(n int64, r limiter.Result) limiter.Request {
+// returnOf returns the Ask that returns n of the permits that a Result took.
+func returnOf(n int64, r limiter.Result) limiter.Request {
 	ask := r.Return()
 	ask.N = n
 	return ask
@@ -179,36 +179,36 @@ func (k *key) reserve(n int64, within time.Duration) answer {
 
 func (k *key) giveBack(n int64, a answer) answer {
 	k.Helper()
-	return k.both(returned(n, a.Result), returned(n, a.ideal))
+	return k.both(returnOf(n, a.Result), returnOf(n, a.ideal))
 }
 
-// yes fails unless a was allowed at once with left permits remaining.
-func (k *key) yes(a answer, left int64) {
+// wantAllowed fails unless a was allowed at once with left permits remaining.
+func (k *key) wantAllowed(a answer, left int64) {
 	k.Helper()
 	if !a.Allowed || a.Reason != rules.ReasonWithin || a.Remaining != left || a.RetryAfter != 0 || a.Delay != 0 {
-		k.Fatalf("%s at %v: got %s, want it allowed with %d left", told(k.quota), k.now()-epoch, toldResult(a.Result), left)
+		k.Fatalf("%s at %v: got %s, want it allowed with %d left", describeQuota(k.quota), k.now()-epoch, describeResult(a.Result), left)
 	}
 }
 
-// no fails unless a was denied with the given retry.
-func (k *key) no(a answer, left int64, retry time.Duration) {
+// wantDenied fails unless a was denied with the given retry.
+func (k *key) wantDenied(a answer, left int64, retry time.Duration) {
 	k.Helper()
 	if a.Allowed || a.Reason != rules.ReasonLimited || a.Remaining != left || a.RetryAfter != retry || a.Taken != 0 {
-		k.Fatalf("%s at %v: got %s, want it denied with %d left, for %v", told(k.quota), k.now()-epoch, toldResult(a.Result), left, retry)
+		k.Fatalf("%s at %v: got %s, want it denied with %d left, for %v", describeQuota(k.quota), k.now()-epoch, describeResult(a.Result), left, retry)
 	}
 }
 
-// later fails unless a was allowed after a delay.
-func (k *key) later(a answer, delay time.Duration) {
+// wantDelayed fails unless a was allowed after a delay.
+func (k *key) wantDelayed(a answer, delay time.Duration) {
 	k.Helper()
 	if !a.Allowed || a.Delay != delay || a.RetryAfter != 0 {
-		k.Fatalf("%s at %v: got %s, want it allowed after %v", told(k.quota), k.now()-epoch, toldResult(a.Result), delay)
+		k.Fatalf("%s at %v: got %s, want it allowed after %v", describeQuota(k.quota), k.now()-epoch, describeResult(a.Result), delay)
 	}
 }
 
 var kinds = [...]string{"Take", "Peek", "AtMost", "Reserve", "Charge", "Return", "Forget"}
 
-func toldAsk(a limiter.Request) string {
+func describeRequest(a limiter.Request) string {
 	s := fmt.Sprintf("%s %d", kinds[a.Kind], a.N)
 	if a.Keep != 0 {
 		s += fmt.Sprintf(" keep %d", a.Keep)
@@ -219,11 +219,11 @@ func toldAsk(a limiter.Request) string {
 	return s
 }
 
-func toldResult(r limiter.Result) string {
+func describeResult(r limiter.Result) string {
 	return fmt.Sprintf("%+v taken %d", r.Decision, r.Taken)
 }
 
-func told(q *rules.Quota) string {
+func describeQuota(q *rules.Quota) string {
 	s := fmt.Sprintf("%s %s burst %d", q.Algorithm, q.Rate, q.Burst)
 	for _, x := range []struct {
 		name string

@@ -64,8 +64,8 @@ func (w *wrapper) settle() {
 	synctest.Wait()
 }
 
-// ask executes one op, and fails on an error unless one is expected.
-func (w *wrapper) ask(op limiter.Op) (limiter.Result, bool) {
+// askOne executes one op, and fails on an error unless one is expected.
+func (w *wrapper) askOne(op limiter.Op) (limiter.Result, bool) {
 	w.Helper()
 	r, err := w.Do(context.Background(), op)
 	w.check(op, err)
@@ -79,7 +79,7 @@ func (w *wrapper) askAll(ops []limiter.Op) []limiter.Result {
 	b, ok := w.Backend.(limiter.Batcher)
 	if !ok {
 		for i, op := range ops {
-			results[i], _ = w.ask(op)
+			results[i], _ = w.askOne(op)
 		}
 		return results
 	}
@@ -93,13 +93,13 @@ func (w *wrapper) askAll(ops []limiter.Op) []limiter.Result {
 // check fails unless err is the expected error.
 func (w *wrapper) check(op limiter.Op, err error) {
 	w.Helper()
-	due := w.nodes.wrong(op)
+	due := w.nodes.errorFor(op)
 	var alone *limiter.OpError
 	switch {
 	case err == nil && (due == nil || w.config.Decides || op.Kind == limiter.Return):
 	case err != nil && due != nil && !w.config.Decides && errors.Is(err, due) && errors.As(err, &alone) == errors.As(due, &alone):
 	default:
-		w.Fatalf("%s: %s: the error is %v, want %v", op.Key, toldAsk(op.Request), err, due)
+		w.Fatalf("%s: %s: the error is %v, want %v", op.Key, describeRequest(op.Request), err, due)
 	}
 }
 
@@ -129,20 +129,20 @@ func newNodes(t *testing.T) *nodes {
 	return &nodes{t: t, memory: m, lost: map[string]bool{}, poisoned: map[string]bool{}}
 }
 
-func (n *nodes) lose(node string, lost bool) {
+func (n *nodes) setLost(node string, lost bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.lost[node] = lost
 }
 
-func (n *nodes) poison(key string, on bool) {
+func (n *nodes) setPoisoned(key string, on bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.poisoned[key] = on
 }
 
-// wrong returns the error of an op, or nil.
-func (n *nodes) wrong(op limiter.Op) error {
+// errorFor returns the error of an op, or nil.
+func (n *nodes) errorFor(op limiter.Op) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
@@ -155,7 +155,7 @@ func (n *nodes) wrong(op limiter.Op) error {
 }
 
 func (n *nodes) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
-	if err := n.wrong(op); err != nil {
+	if err := n.errorFor(op); err != nil {
 		return limiter.Result{}, err
 	}
 	return n.memory.Do(ctx, op)
@@ -166,7 +166,7 @@ func (n *nodes) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.R
 	var there []limiter.Op
 	var places []int
 	for i, op := range ops {
-		if errs[i] = n.wrong(op); errs[i] == nil {
+		if errs[i] = n.errorFor(op); errs[i] == nil {
 			there, places = append(there, op), append(places, i)
 		}
 	}
@@ -185,11 +185,11 @@ func (n *nodes) Node(_ context.Context, op limiter.Op) string { return op.Key[:1
 
 func (n *nodes) Probe(_ context.Context, op limiter.Op) error {
 	op.Key = op.Key[:1] + " probe"
-	return n.wrong(op)
+	return n.errorFor(op)
 }
 
-// taken returns the number of permits of a key that the inner backend lacks.
-func (n *nodes) taken(op limiter.Op) int64 {
+// takenPermits returns the number of permits of a key that the inner backend lacks.
+func (n *nodes) takenPermits(op limiter.Op) int64 {
 	n.t.Helper()
 	op.Request = limiter.Request{Kind: limiter.Peek}
 	r, err := n.memory.Do(context.Background(), op)

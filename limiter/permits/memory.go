@@ -27,7 +27,7 @@ func New(cfg Config) *Memory {
 		start := time.Now()
 		cfg.Clock = func() time.Duration { return time.Since(start) }
 	}
-	return &Memory{object: &object{clock: cfg.Clock, ends: noEnd, clients: map[string]*account{}}}
+	return &Memory{object: &object{clock: cfg.Clock, ends: noEnd, clients: map[string]*permitAccount{}}}
 }
 
 // Client returns the same object as another client sees it: with permits of its own if
@@ -90,11 +90,11 @@ func (p *Memory) UpdateRate(ctx context.Context, r Rate) error {
 			o.ends, o.idle = noEnd, false
 		}
 		o.rate = r
-		o.used()
+		o.extendLife()
 		for _, c := range o.clients {
 			c.log.Adapt(quotaOf(o.rate.Rate), o.now)
 		}
-		o.changed()
+		o.wakeFirsts()
 		return nil
 	})
 }
@@ -145,8 +145,8 @@ func (p *Memory) Release(ctx context.Context, n int64) error {
 		case !o.isSet():
 			return ErrRateNotSet
 		}
-		o.used()
-		if c := o.known(p.client); c != nil {
+		o.extendLife()
+		if c := o.knownAccount(p.client); c != nil {
 			c.release(o.now, n)
 		}
 		return nil
@@ -160,7 +160,7 @@ func (p *Memory) AvailablePermits(ctx context.Context) (n int64, err error) {
 			return ErrRateNotSet
 		}
 		n = o.rate.Rate.N
-		if c := o.known(p.client); c != nil {
+		if c := o.knownAccount(p.client); c != nil {
 			n = c.log.Do(o.now, limiter.Request{Kind: limiter.Peek}).Remaining
 		}
 		return nil

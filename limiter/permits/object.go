@@ -18,7 +18,7 @@ type object struct {
 	rate    Rate          // zero if none is set
 	ends    time.Duration // time at which rate and state expire
 	idle    bool          // whether ends was set by KeepAlive
-	clients map[string]*account
+	clients map[string]*permitAccount
 	swept   int // number of clients that the last sweep left
 	waiting int // waiters in all lines
 	came    int64
@@ -53,22 +53,22 @@ func (o *object) reset(r Rate) {
 	o.rate, o.ends, o.idle = r, noEnd, false
 	clear(o.clients)
 	for _, w := range all {
-		w.of = o.of(w.client)
-		w.place = w.of.line.PushBack(w)
+		w.account = o.accountFor(w.client)
+		w.place = w.account.line.PushBack(w)
 	}
-	o.changed()
-	o.used()
+	o.wakeFirsts()
+	o.extendLife()
 }
 
-// changed wakes the first waiter of each line, whose turn it may be.
-func (o *object) changed() {
+// wakeFirsts wakes the first waiter of each line, whose turn it may be.
+func (o *object) wakeFirsts() {
 	for _, c := range o.clients {
-		c.changed()
+		c.wakeFirst()
 	}
 }
 
-// used extends the life of an object with KeepAlive.
-func (o *object) used() {
+// extendLife extends the life of an object with KeepAlive.
+func (o *object) extendLife() {
 	if o.rate.KeepAlive > 0 {
 		o.ends, o.idle = endAfter(o.now, o.rate.KeepAlive), true
 	}
@@ -82,20 +82,20 @@ func endAfter(t, d time.Duration) time.Duration { return t + min(d, noEnd-t) }
 
 func (o *object) isSet() bool { return o.rate.Rate.N > 0 }
 
-// known returns the account of a client, or nil if it has taken nothing.
-func (o *object) known(client string) *account {
+// knownAccount returns the account of a client, or nil if it has taken nothing.
+func (o *object) knownAccount(client string) *permitAccount {
 	if !o.rate.PerClient {
 		client = ""
 	}
 	return o.clients[client]
 }
 
-// of returns the account of a client, which it creates if needed.
-func (o *object) of(client string) *account {
-	c := o.known(client)
+// accountFor returns the account of a client, which it creates if needed.
+func (o *object) accountFor(client string) *permitAccount {
+	c := o.knownAccount(client)
 	if c == nil {
 		o.sweep()
-		c = &account{log: newLog(o.rate.Rate, o.now)}
+		c = &permitAccount{log: newLog(o.rate.Rate, o.now)}
 		if !o.rate.PerClient {
 			client = ""
 		}
@@ -118,8 +118,8 @@ func (o *object) sweep() {
 	o.swept = len(o.clients)
 }
 
-// wants returns an error if n permits can never be taken.
-func (o *object) wants(n int64) error {
+// checkWanted returns an error if n permits can never be taken.
+func (o *object) checkWanted(n int64) error {
 	switch {
 	case n < 1:
 		return ErrNone

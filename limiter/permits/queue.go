@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// account is the permits of one client, or of all clients.
-type account struct {
+// permitAccount is the permits of one client, or of all clients.
+type permitAccount struct {
 	log  log
 	line list.List // waiters (*waiter), in order of arrival
 	// plan is log with the permits that the waiters will take. It is nil until it is needed.
@@ -19,13 +19,13 @@ type account struct {
 // waiter is a caller that waits. Only the first in a line, and waiters with a timeout, have a
 // timer. Each timer that fires serves all waiters of its line whose turn it is.
 type waiter struct {
-	client string
-	n      int64
-	until  time.Duration // end of the wait, or noEnd
-	came   int64
-	of     *account
-	place  *list.Element
-	wake   chan struct{}
+	client  string
+	n       int64
+	until   time.Duration // end of the wait, or noEnd
+	came    int64
+	account *permitAccount
+	place   *list.Element
+	wake    chan struct{}
 	// over means that the waiter has left the line, because it took the permits or never will.
 	over, took bool
 	err        error
@@ -33,28 +33,28 @@ type waiter struct {
 
 // acquire takes n permits or, if they will be available in time, joins the line.
 func (o *object) acquire(client string, n int64, within time.Duration) (took bool, w *waiter, err error) {
-	if err := o.wants(n); err != nil {
+	if err := o.checkWanted(n); err != nil {
 		return false, nil, err
 	}
-	o.used()
-	c := o.of(client)
+	o.extendLife()
+	c := o.accountFor(client)
 	o.serve(c) // waiters whose turn has come
 	if c.line.Len() == 0 && c.log.Do(o.now, limiter.Request{Kind: limiter.Take, N: n}).Allowed {
 		return true, nil, nil
 	}
-	if within == 0 || !c.due(o.now, n, within) {
+	if within == 0 || !c.planWait(o.now, n, within) {
 		return false, nil, nil
 	}
 	o.came++
-	w = &waiter{client: client, n: n, until: endAfter(o.now, within), came: o.came, of: c, wake: make(chan struct{}, 1)}
+	w = &waiter{client: client, n: n, until: endAfter(o.now, within), came: o.came, account: c, wake: make(chan struct{}, 1)}
 	w.place = c.line.PushBack(w)
 	o.waiting++
 	return false, w, nil
 }
 
-// due plans n permits for another waiter, and reports whether they come in time. A waiter
+// planWait plans n permits for another waiter, and reports whether they come in time. A waiter
 // without a timeout needs no plan, unless there is one.
-func (c *account) due(now time.Duration, n int64, within time.Duration) bool {
+func (c *permitAccount) planWait(now time.Duration, n int64, within time.Duration) bool {
 	if c.plan == nil {
 		if within == noEnd {
 			return true
@@ -78,7 +78,7 @@ func (o *object) wait(ctx context.Context, w *waiter) (bool, error) {
 	var timer *time.Timer
 	var fired <-chan time.Time
 	for {
-		again := o.turn(ctx, w)
+		again := o.checkTurn(ctx, w)
 		switch {
 		case again == 0:
 			if timer != nil {
@@ -102,24 +102,24 @@ func (o *object) wait(ctx context.Context, w *waiter) (bool, error) {
 	}
 }
 
-// turn returns the time until the next look, or 0 if the wait has ended.
-func (o *object) turn(ctx context.Context, w *waiter) time.Duration {
+// checkTurn returns the time until the next look, or 0 if the wait has ended.
+func (o *object) checkTurn(ctx context.Context, w *waiter) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.tick()
-	first := o.serve(w.of)
+	first := o.serve(w.account)
 	switch {
 	case w.over:
 		return 0
 	case ctx.Err() != nil:
-		o.end(w, false, ctx.Err())
+		o.endWait(w, false, ctx.Err())
 		return 0
-	case w.of.line.Front() == w.place:
+	case w.account.line.Front() == w.place:
 		return first
 	case w.until == noEnd:
 		return noEnd
 	case w.until <= o.now:
-		o.end(w, false, nil)
+		o.endWait(w, false, nil)
 		return 0
 	}
 	return w.until - o.now
@@ -127,31 +127,31 @@ func (o *object) turn(ctx context.Context, w *waiter) time.Duration {
 
 // serve ends the waits, from the first on, of all waiters that can be served or cannot wait any
 // longer. It returns how long the next one has to wait.
-func (o *object) serve(c *account) time.Duration {
+func (o *object) serve(c *permitAccount) time.Duration {
 	for c.line.Len() > 0 {
 		w := c.line.Front().Value.(*waiter)
-		if err := o.wants(w.n); err != nil { // the rate has changed
-			o.end(w, false, err)
+		if err := o.checkWanted(w.n); err != nil { // the rate has changed
+			o.endWait(w, false, err)
 			continue
 		}
 		d := c.log.Do(o.now, limiter.Request{Kind: limiter.Take, N: w.n})
 		if !d.Allowed && d.RetryAfter <= w.until-o.now {
 			return d.RetryAfter
 		}
-		o.end(w, d.Allowed, nil)
+		o.endWait(w, d.Allowed, nil)
 	}
 	return noEnd
 }
 
-// end ends a wait.
-func (o *object) end(w *waiter, took bool, err error) {
+// endWait ends a wait.
+func (o *object) endWait(w *waiter, took bool, err error) {
 	w.over, w.took, w.err = true, took, err
-	w.of.line.Remove(w.place)
+	w.account.line.Remove(w.place)
 	w.wakeUp()
-	w.of.changed()
+	w.account.wakeFirst()
 	o.waiting--
 	if took {
-		o.used()
+		o.extendLife()
 	}
 }
 
@@ -163,8 +163,8 @@ func (w *waiter) wakeUp() {
 	}
 }
 
-// changed makes the first in line look, since its turn may have moved.
-func (c *account) changed() {
+// wakeFirst makes the first in line look, since its turn may have moved.
+func (c *permitAccount) wakeFirst() {
 	c.plan = nil
 	if first := c.line.Front(); first != nil {
 		first.Value.(*waiter).wakeUp()
@@ -172,7 +172,7 @@ func (c *account) changed() {
 }
 
 // release returns the newest n permits.
-func (c *account) release(now time.Duration, n int64) {
+func (c *permitAccount) release(now time.Duration, n int64) {
 	c.log.ReleaseNewest(now, n)
-	c.changed()
+	c.wakeFirst()
 }

@@ -21,8 +21,8 @@ type batch struct {
 	errs    limiter.OpErrors // nil if there are none
 }
 
-// part is a script to run, and the indices of its ops. The ops that are Together come last.
-type part struct {
+// opGroup is a script to run, and the indices of its ops. The ops that are Together come last.
+type opGroup struct {
 	call     call
 	ops      []int
 	together int // number of ops that are Together
@@ -54,24 +54,24 @@ func (b *batch) do(ctx context.Context) error {
 		if len(todo) == 0 {
 			break
 		}
-		parts, sent := b.parts(ctx, todo), time.Now()
-		calls := make([]*call, len(parts))
-		for k, p := range parts {
+		groups, sent := b.groups(ctx, todo), time.Now()
+		calls := make([]*call, len(groups))
+		for k, p := range groups {
 			calls[k] = &p.call
 		}
 		_ = run(ctx, b.store.client, calls...) // each call has its own error
 		todo = todo[:0]
-		for _, p := range parts {
+		for _, p := range groups {
 			var err error
-			if todo, err = b.take(ctx, p, sent, todo); err != nil {
+			if todo, err = b.readResults(ctx, p, sent, todo); err != nil {
 				for _, i := range p.ops {
-					b.fail(i, wrong(ctx, err))
+					b.fail(i, backendError(ctx, err))
 				}
 			}
 		}
 	}
 	for _, i := range todo {
-		if _, told := b.about[i]; told {
+		if _, known := b.about[i]; known {
 			b.fail(i, &limiter.OpError{Err: errClock})
 		} else {
 			b.fail(i, errLate)
@@ -91,16 +91,16 @@ func (b *batch) fail(i int, err error) {
 	b.errs[i] = fmt.Errorf("redislimiter: %w", err)
 }
 
-// take stores the results of a script, and appends the ops to send again. An error concerns all
-// ops of the script.
-func (b *batch) take(ctx context.Context, p *part, sent time.Time, again []int) ([]int, error) {
+// readResults stores the results of a script, and appends the ops to send again. An error concerns
+// all ops of the script.
+func (b *batch) readResults(ctx context.Context, p *opGroup, sent time.Time, again []int) ([]int, error) {
 	if err := p.call.cmd.Err(); err != nil {
 		return again, err
 	}
-	told := b.store.read(p.call.cmd.Val())
-	answer, now, err := readReply(told.packed, len(p.ops))
+	raw := b.store.parseReply(p.call.cmd.Val())
+	answer, now, err := readReply(raw.packed, len(p.ops))
 	if err == nil || errors.Is(err, errLate) {
-		p.clock.saw(sent, now)
+		p.clock.observe(sent, now)
 	}
 	switch {
 	case errors.Is(err, errLate) && ended(ctx) == nil:
@@ -111,15 +111,15 @@ func (b *batch) take(ctx context.Context, p *part, sent time.Time, again []int) 
 		return again, &limiter.OpError{Err: err}
 	}
 	for k, i := range p.ops {
-		result, about, asks, err := answer.result(k, now, b.plans[i].limit)
+		result, about, resend, err := answer.result(k, now, b.plans[i].limit)
 		switch {
 		case errors.Is(err, errFailed):
-			b.fail(i, wrong(context.Background(), told.failure()))
+			b.fail(i, backendError(context.Background(), raw.failure()))
 			continue
 		case err != nil:
 			b.fail(i, &limiter.OpError{Err: err})
 			continue
-		case !asks:
+		case !resend:
 			b.results[i] = result
 			continue
 		case b.about == nil:
@@ -131,13 +131,13 @@ func (b *batch) take(ctx context.Context, p *part, sent time.Time, again []int) 
 	return again, nil
 }
 
-// parts returns the scripts to run. A single server gets one for all keys. A cluster gets one per
+// groups returns the scripts to run. A single server gets one for all keys. A cluster gets one per
 // tag, since only keys of the same tag are known to be in the same slot. Ops are Together within
 // their script. The scripts of a cluster run in parallel: one after the other, they would cost
 // each request that passes as many round trips.
-func (b *batch) parts(ctx context.Context, todo []int) (parts []*part) {
+func (b *batch) groups(ctx context.Context, todo []int) (groups []*opGroup) {
 	_, single := b.store.client.(*redis.Client)
-	byTag := make(map[string]*part)
+	byTag := make(map[string]*opGroup)
 	for _, last := range [...]bool{false, true} {
 		for _, i := range todo {
 			op := &b.ops[i]
@@ -148,33 +148,33 @@ func (b *batch) parts(ctx context.Context, todo []int) (parts []*part) {
 			if single {
 				tag = ""
 			}
-			to := byTag[tag]
-			if to == nil {
+			group := byTag[tag]
+			if group == nil {
 				clock := b.store.clockOf(ctx, base)
-				to = &part{call: call{script: b.plans[i].script, args: []any{b.store.head(ctx, clock)}}, clock: clock}
-				byTag[tag] = to
-				parts = append(parts, to)
+				group = &opGroup{call: call{script: b.plans[i].script, args: []any{b.store.head(ctx, clock)}}, clock: clock}
+				byTag[tag] = group
+				groups = append(groups, group)
 			}
-			if to.call.script != b.plans[i].script {
-				to.call.script = mixedScript
+			if group.call.script != b.plans[i].script {
+				group.call.script = mixedScript
 			}
-			to.ops = append(to.ops, i)
-			to.call.keys = b.plans[i].appendKeys(to.call.keys, base, b.store.name, &op.Request)
+			group.ops = append(group.ops, i)
+			group.call.keys = b.plans[i].appendKeys(group.call.keys, base, b.store.name, &op.Request)
 			if last {
-				to.together++
+				group.together++
 			}
 		}
 	}
-	for _, p := range parts {
+	for _, p := range groups {
 		for _, i := range p.ops {
-			now, told := b.about[i]
-			if !told {
+			now, known := b.about[i]
+			if !known {
 				now = b.store.now(p.clock)
 			}
-			p.call.args = append(p.call.args, b.plans[i].asked(&b.ops[i].Request, now, p.together > 1))
+			p.call.args = append(p.call.args, b.plans[i].encodeAsk(&b.ops[i].Request, now, p.together > 1))
 		}
 	}
-	return parts
+	return groups
 }
 
 // together is added to the kind of an ask, as in lua/time.lua.
@@ -186,10 +186,10 @@ func isTogether(ask *limiter.Request) bool { return ask.Together && ask.Kind <= 
 // maxAsked bounds the permits that a single ask can count for, whatever the limit.
 const maxAsked = 1 << 40
 
-// asked encodes an op for lua/run.lua. Numbers that are too large to matter are reduced, so that
-// no sum of them exceeds what the script can count. now is the approximate time that the script
-// will see. Without others an ask is not Together.
-func (p *plan) asked(ask *limiter.Request, now int64, others bool) string {
+// encodeAsk encodes an op for lua/run.lua. Numbers that are too large to matter are reduced, so
+// that no sum of them exceeds what the script can count. now is the approximate time that the
+// script will see. Without others an ask is not Together.
+func (p *plan) encodeAsk(ask *limiter.Request, now int64, others bool) string {
 	beyond := p.limit + 1
 	n := max(ask.N, -1)
 	if ask.Kind == limiter.Return || ask.Kind == limiter.Charge || p.quota.CountDenied {

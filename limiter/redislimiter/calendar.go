@@ -17,7 +17,7 @@ func (p *plan) appendPeriods(b []byte, now, within int64) []byte {
 	if p.quota.Calendar == "" {
 		return appendNumbers(b, 0)
 	}
-	at := len(b)
+	countAt := len(b)
 	b = appendNumbers(b, 0)
 	instant := time.Duration(now) * time.Microsecond
 	start, end := calendar.Window(p.quota, instant)
@@ -35,6 +35,6 @@ func (p *plan) appendPeriods(b []byte, now, within int64) []byte {
 		end = next
 		b = appendNumbers(b, float64(end.Microseconds()))
 	}
-	appendNumbers(b[:at], float64((len(b)-at)/numberSize-1))
+	appendNumbers(b[:countAt], float64((len(b)-countAt)/numberSize-1))
 	return b
 }

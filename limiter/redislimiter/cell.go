@@ -142,7 +142,7 @@ func (c *Cell) run(ctx context.Context, key string, numbers ...any) (any, error)
 	if redis.HasErrorPrefix(err, "unknown command") { // returned for every key
 		return nil, fmt.Errorf("%w: %w", ErrNoCell, err)
 	}
-	return cmd.Val(), wrong(ctx, err)
+	return cmd.Val(), backendError(ctx, err)
 }
 
 // Node implements [limiter.Clustered].
@@ -174,8 +174,8 @@ func readCell(reply any, limit int64) (n [5]int64, err error) {
 			return n, fmt.Errorf("unexpected answer: %.50q at %d", fmt.Sprint(v), i)
 		}
 	}
-	const most = int64(math.MaxInt64/time.Second) - 1
-	if n[0] < 0 || n[0] > 1 || n[1] != limit || n[2] < 0 || n[3] < -1 || n[3] > most || n[4] < -1 || n[4] > most {
+	const maxSeconds = int64(math.MaxInt64/time.Second) - 1
+	if n[0] < 0 || n[0] > 1 || n[1] != limit || n[2] < 0 || n[3] < -1 || n[3] > maxSeconds || n[4] < -1 || n[4] > maxSeconds {
 		return n, fmt.Errorf("unexpected answer %d for a limit of %d", n, limit)
 	}
 	n[2] = min(n[2], limit)

@@ -42,16 +42,16 @@ func (s *Store) clockOf(ctx context.Context, key string) *clock {
 	return nil
 }
 
-// saw records that a script sent at sent began at the server's time now, in µs.
-func (c *clock) saw(sent time.Time, now int64) {
+// observe records that a script sent at sent began at the server's time now, in µs.
+func (c *clock) observe(sent time.Time, now int64) {
 	if c == nil {
 		return
 	}
-	least, most := now-time.Now().UnixMicro(), now-sent.UnixMicro()
-	if ahead := c.ahead.Load(); !c.known.Load() || ahead < least {
-		c.ahead.Store(least)
-	} else if ahead > most {
-		c.ahead.Store(most)
+	lower, upper := now-time.Now().UnixMicro(), now-sent.UnixMicro()
+	if ahead := c.ahead.Load(); !c.known.Load() || ahead < lower {
+		c.ahead.Store(lower)
+	} else if ahead > upper {
+		c.ahead.Store(upper)
 	}
 	c.known.Store(true)
 }
@@ -65,8 +65,8 @@ func (c *clock) now() int64 {
 	return now
 }
 
-// till returns the deadline of ctx in the server's time, in µs, or 0 if that is unknown.
-func (c *clock) till(ctx context.Context) float64 {
+// serverDeadline returns the deadline of ctx in the server's time, in µs, or 0 if that is unknown.
+func (c *clock) serverDeadline(ctx context.Context) float64 {
 	if c == nil || !c.known.Load() {
 		return 0
 	}

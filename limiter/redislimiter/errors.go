@@ -24,11 +24,11 @@ var awayCodes = map[string]bool{
 // isAnswer reports whether err is the reply of a server that could have executed the command.
 // Any other error means that no server answered in time, or that it refuses all writes.
 func isAnswer(err error) bool {
-	var said redis.Error
-	if !errors.As(err, &said) {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
 		return false
 	}
-	text := said.Error()
+	text := reply.Error()
 	switch {
 	case strings.HasPrefix(text, "CLUSTERDOWN Hash slot not served"): // other slots are served
 		return true
@@ -59,20 +59,20 @@ func (e scriptError) Error() string { return string(e) }
 // RedisError implements [redis.Error].
 func (scriptError) RedisError() {}
 
-// wrong returns err in the form in which a backend reports it. If it is a server's reply it
+// backendError returns err in the form in which a backend reports it. If it is a server's reply it
 // becomes an error of one op. Otherwise, if the context has ended, it becomes the context's error.
-func wrong(ctx context.Context, err error) error {
+func backendError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	gone := ended(ctx)
+	ctxErr := ended(ctx)
 	// A server that does not know the script has executed nothing. There was no time to send it.
-	unsent := gone != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
+	unsent := ctxErr != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
 	if isAnswer(err) && !unsent {
 		return &limiter.OpError{Err: err}
 	}
-	if gone != nil && !errors.Is(err, gone) {
-		return fmt.Errorf("%w: %w", gone, err)
+	if ctxErr != nil && !errors.Is(err, ctxErr) {
+		return fmt.Errorf("%w: %w", ctxErr, err)
 	}
 	return err
 }

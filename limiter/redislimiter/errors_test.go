@@ -37,7 +37,7 @@ func TestWhatConcernsAServer(t *testing.T) {
 	} {
 		var alone *limiter.OpError
 		err := fmt.Errorf("somewhere: %w", scriptError(text))
-		if got := isAnswer(err); got != answer || errors.As(wrong(t.Context(), err), &alone) != answer {
+		if got := isAnswer(err); got != answer || errors.As(backendError(t.Context(), err), &alone) != answer {
 			t.Errorf("%q: of one op: %t", text, got)
 		}
 	}
@@ -55,18 +55,18 @@ func (fakeTimeout) Timeout() bool { return true }
 func TestADeadlinesErrorIsTheContexts(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
-	if err := wrong(ctx, fakeTimeout{}); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, fakeTimeout{}) {
+	if err := backendError(ctx, fakeTimeout{}); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, fakeTimeout{}) {
 		t.Error(err)
 	}
-	if err := wrong(t.Context(), fakeTimeout{}); errors.Is(err, context.DeadlineExceeded) {
+	if err := backendError(t.Context(), fakeTimeout{}); errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if err := wrong(ctx, nil); err != nil {
+	if err := backendError(ctx, nil); err != nil {
 		t.Error(err)
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	if err := wrong(gone, fakeTimeout{}); !errors.Is(err, context.Canceled) {
+	if err := backendError(gone, fakeTimeout{}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -78,10 +78,10 @@ func TestAnUnknownScriptWithoutTimeIsNoAnswer(t *testing.T) {
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
 	var alone *limiter.OpError
-	if err := wrong(late, unknown); errors.As(err, &alone) || !errors.Is(err, context.DeadlineExceeded) {
+	if err := backendError(late, unknown); errors.As(err, &alone) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if err := wrong(t.Context(), unknown); !errors.As(err, &alone) {
+	if err := backendError(t.Context(), unknown); !errors.As(err, &alone) {
 		t.Error(err)
 	}
 }

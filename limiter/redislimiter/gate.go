@@ -50,8 +50,8 @@ func (g *gate) probe(ctx context.Context, key string) error {
 	return nil
 }
 
-// lets reports whether the server of the key may be asked.
-func (g *gate) lets(ctx context.Context, key string) bool {
+// admits reports whether the server of the key may be asked.
+func (g *gate) admits(ctx context.Context, key string) bool {
 	if !g.breakers.Any() {
 		return true
 	}
@@ -60,10 +60,10 @@ func (g *gate) lets(ctx context.Context, key string) bool {
 	return !g.breakers.Away(ctx, "") && !g.breakers.Away(ctx, server(ctx, g.client, key))
 }
 
-// note records the outcome of a call for the key that began at began. A hasty caller gave up in
-// less than half of the timeout. Its failure counts only if it waited for at least a tenth of the
-// timeout, and if all callers give up like that.
-func (g *gate) note(ctx context.Context, key string, began time.Time, err error, hasty bool) {
+// recordOutcome records the outcome of a call for the key that began at began. A hasty caller gave
+// up in less than half of the timeout. Its failure counts only if it waited for at least a tenth of
+// the timeout, and if all callers give up like that.
+func (g *gate) recordOutcome(ctx context.Context, key string, began time.Time, err error, hasty bool) {
 	if err == nil || isAnswer(err) {
 		if g.breakers.Doubted() {
 			g.breakers.Answered(server(ctx, g.client, key))

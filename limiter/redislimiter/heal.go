@@ -13,10 +13,10 @@ var healLua string
 
 var healScript = newScript(healLua)
 
-// of sets the commands that read the script's keys, one for each key with at most one argument,
-// and returns the script. When the script meets a key of another type, heal uses them to find and
-// delete it. The limiters' script has no commands, since it deletes such keys itself.
-func (s *script) of(commands ...string) *script {
+// withReads sets the commands that read the script's keys, one for each key with at most one
+// argument, and returns the script. When the script meets a key of another type, heal uses them to
+// find and delete it. The limiters' script has no commands, since it deletes such keys itself.
+func (s *script) withReads(commands ...string) *script {
 	for _, c := range commands {
 		s.reads = append(s.reads, c)
 	}

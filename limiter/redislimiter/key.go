@@ -17,8 +17,8 @@ const letters = "blWfsk"
 // the store's name.
 func (p *plan) appendKeys(keys []string, base, store string, ask *limiter.Request) []string {
 	kind := ask.Kind
-	own := base + ":" + string(p.letter)
-	keys = append(keys, own[:len(base)], own)
+	ownKey := base + ":" + string(p.letter)
+	keys = append(keys, ownKey[:len(base)], ownKey)
 	if kind == limiter.Forget {
 		for _, letter := range []byte(letters) {
 			if letter != p.letter {

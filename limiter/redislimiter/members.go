@@ -23,8 +23,8 @@ var membersBeatLua string
 var membersLeaveLua string
 
 var (
-	membersBeat  = newScript(membersBeatLua).of("ZCARD", "HLEN", "HLEN")
-	membersLeave = newScript(membersLeaveLua).of("ZCARD", "HLEN", "HLEN")
+	membersBeat  = newScript(membersBeatLua).withReads("ZCARD", "HLEN", "HLEN")
+	membersLeave = newScript(membersLeaveLua).withReads("ZCARD", "HLEN", "HLEN")
 )
 
 // MembersConfig configures a [Members].
@@ -171,9 +171,9 @@ func (m *Members) Stats() MembersStats {
 func (m *Members) Run(ctx context.Context) error {
 	ticker := time.NewTicker(m.cfg.Every)
 	defer ticker.Stop()
-	defer m.leave(ctx)
+	defer m.leaveFleet(ctx)
 	m.share = sharing{started: time.Now()}
-	m.settled(false)
+	m.setSettled(false)
 	for {
 		m.beat(ctx)
 		select {
@@ -189,14 +189,14 @@ func (m *Members) beat(ctx context.Context) {
 	defer cancel()
 	script := call{script: membersBeat, keys: m.keys(), args: append([]any{m.member, m.cfg.Dead.Milliseconds(), longestDead.Milliseconds()}, m.share.args(m.cfg.Every)...)}
 	_ = run(limited, m.client, &script) // its command has the error
-	m.cured(&script)
+	m.addHealed(&script)
 	answer, err := readBeat(script.cmd)
 	switch {
 	case err == nil:
-		rejoined := m.heard(answer.count, answer.isNew, time.Now())
-		m.pass(answer, rejoined, time.Now())
+		rejoined := m.recordCount(answer.count, answer.isNew, time.Now())
+		m.updateShare(answer, rejoined, time.Now())
 	case ctx.Err() == nil:
-		m.failed(err)
+		m.recordFailure(err)
 		m.assume(time.Now())
 	}
 }
@@ -204,17 +204,17 @@ func (m *Members) beat(ctx context.Context) {
 // keys returns the keys of the fleet.
 func (m *Members) keys() []string { return []string{m.key, m.key + ":share", m.key + ":handover"} }
 
-// cured counts the keys of a foreign type that c deleted.
-func (m *Members) cured(c *call) {
+// addHealed counts the keys of a foreign type that c deleted.
+func (m *Members) addHealed(c *call) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stats.Healed += uint64(c.healed)
 }
 
-// heard records a count. If Redis lost this instance, it probably lost the others too, and they
-// rejoin within a heartbeat. Until then a lower count would give each of them too large a share.
-// heard reports whether Redis had lost this instance.
-func (m *Members) heard(n int, isNew bool, now time.Time) (rejoined bool) {
+// recordCount records a count. If Redis lost this instance, it probably lost the others too, and
+// they rejoin within a heartbeat. Until then a lower count would give each of them too large a
+// share. recordCount reports whether Redis had lost this instance.
+func (m *Members) recordCount(n int, isNew bool, now time.Time) (rejoined bool) {
 	rejoined = isNew && m.joined
 	if rejoined {
 		m.settles = now.Add(m.cfg.Dead)
@@ -243,7 +243,7 @@ func (m *Members) heard(n int, isNew bool, now time.Time) (rejoined bool) {
 	return rejoined
 }
 
-func (m *Members) failed(err error) {
+func (m *Members) recordFailure(err error) {
 	m.mu.Lock()
 	first := m.stats.Connected || m.stats.Failures == 0
 	m.stats.Connected = false
@@ -264,9 +264,9 @@ func (m *Members) failed(err error) {
 // outageRate limits the outages that are logged. If Redis flaps, each heartbeat may begin one.
 var outageRate = loglimit.Rate{Burst: 1, Every: 15 * time.Second}
 
-// leave removes this instance, so that the others need not wait until it counts as dead, and
+// leaveFleet removes this instance, so that the others need not wait until it counts as dead, and
 // leaves its share to another instance.
-func (m *Members) leave(ctx context.Context) {
+func (m *Members) leaveFleet(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Timeout)
 	defer cancel()
 	m.joined = false // it leaves itself, so a later Run must not conclude that Redis lost it

@@ -92,8 +92,8 @@ func readBeat(cmd once) (a beatAnswer, err error) {
 	return a, nil
 }
 
-// pass updates the share according to an answer.
-func (m *Members) pass(a beatAnswer, rejoined bool, now time.Time) {
+// updateShare updates the share according to an answer.
+func (m *Members) updateShare(a beatAnswer, rejoined bool, now time.Time) {
 	s := &m.share
 	if m.cfg.Shares == nil {
 		return
@@ -109,7 +109,7 @@ func (m *Members) pass(a beatAnswer, rejoined bool, now time.Time) {
 	s.heard, s.answered, s.deaths = true, now, a.deaths
 	if a.handover != "" {
 		s.claimed = true
-		m.inherit(a)
+		m.inheritHandover(a)
 	}
 	switch {
 	case s.holds:
@@ -119,17 +119,17 @@ func (m *Members) pass(a beatAnswer, rejoined bool, now time.Time) {
 		s.holds, s.claimed = true, s.claimed || a.idle < 0
 		m.cfg.Shares.Endow(a.idle)
 	}
-	m.settled(s.holds)
+	m.setSettled(s.holds)
 }
 
-func (m *Members) settled(is bool) {
+func (m *Members) setSettled(settled bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.stats.Settled = is
+	m.stats.Settled = settled
 }
 
-// inherit adds a handover.
-func (m *Members) inherit(a beatAnswer) {
+// inheritHandover adds a handover.
+func (m *Members) inheritHandover(a beatAnswer) {
 	if err := m.cfg.Shares.Inherit([]byte(a.handover), a.age); err != nil {
 		m.cfg.Logger.Warn("live instances: what another instance has left is of no use", "error", err)
 		return

@@ -64,7 +64,7 @@ func TestHandoverIsClaimedOnce(t *testing.T) {
 	for range 20 {
 		leaver, _ := holding(t, client, "leaver", "share")
 		leaver.beat(t.Context())
-		leaver.leave(t.Context())
+		leaver.leaveFleet(t.Context())
 		var (
 			all     sync.WaitGroup
 			members [8]*Members
@@ -81,7 +81,7 @@ func TestHandoverIsClaimedOnce(t *testing.T) {
 			if n := members[i].Stats().Inherited; n != uint64(len(share.ages)) {
 				t.Errorf("%d are counted as inherited, %d were", n, len(share.ages))
 			}
-			members[i].leave(t.Context())
+			members[i].leaveFleet(t.Context())
 			if age := share.ages; len(age) > 0 && (age[0] < 0 || age[0] > patience) {
 				t.Errorf("it was %v old", age)
 			}
@@ -118,7 +118,7 @@ func TestHandoversAreBounded(t *testing.T) {
 	}
 	for i := range maxHandovers + 3 {
 		leaver, _ := holding(t, client, fmt.Sprint("leaver-", i), "share")
-		leaver.leave(t.Context())
+		leaver.leaveFleet(t.Context())
 	}
 	if n := client.HLen(t.Context(), key).Val(); n != maxHandovers {
 		t.Errorf("%d handovers", n)
@@ -152,7 +152,7 @@ func TestFleetBegins(t *testing.T) {
 		t.Errorf("the shares are endowed with %s", got)
 	}
 	for _, m := range []*Members{a, b, c} {
-		m.leave(t.Context())
+		m.leaveFleet(t.Context())
 	}
 	if ttl := client.PTTL(t.Context(), a.keys()[1]).Val(); ttl <= 0 || ttl > fleetKept {
 		t.Errorf("that there was a fleet is known for %v", ttl)
@@ -224,7 +224,7 @@ func TestAssumedNumber(t *testing.T) {
 	if len(share.endowed) != 1 || share.endowed[0] >= 0 || strings.Count(log.String(), "instances=4") != 1 {
 		t.Errorf("%v\n%s", share.endowed, &log)
 	}
-	m.heard(3, true, time.Now())
+	m.recordCount(3, true, time.Now())
 	if s := m.Stats(); s.Assumed != 0 || s.Count != 3 {
 		t.Errorf("%+v", s)
 	}

@@ -156,7 +156,7 @@ func TestMembersComeBackTogether(t *testing.T) {
 		{3, false, time.Second, 3},
 	} {
 		now = now.Add(step.after)
-		m.heard(step.n, step.isNew, now)
+		m.recordCount(step.n, step.isNew, now)
 		if got := m.Count(); got != step.want {
 			t.Errorf("%+v: %d", step, got)
 		}
@@ -170,8 +170,8 @@ func TestMembersFlap(t *testing.T) {
 		var log strings.Builder
 		m := membersOf(t, clientAt(t, "redis://127.0.0.1:1"), "api-1", func(c *MembersConfig) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		for range 600 { // ten minutes
-			m.failed(errors.New("no answer"))
-			m.heard(1, false, time.Now())
+			m.recordFailure(errors.New("no answer"))
+			m.recordCount(1, false, time.Now())
 			time.Sleep(time.Second)
 		}
 		begun, over := strings.Count(log.String(), "does not answer"), strings.Count(log.String(), "answers again")

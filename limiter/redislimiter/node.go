@@ -40,7 +40,7 @@ func (s *Store) Probe(ctx context.Context, op limiter.Op) error {
 	_, tag := s.keyName(op.Name, op.Key)
 	probe := call{script: probeScript, keys: []string{redisKey(s.cfg.Namespace, tag) + probeSuffix}}
 	if err := run(ctx, s.client, &probe); err != nil {
-		return fmt.Errorf("redislimiter: probe: %w", wrong(ctx, err))
+		return fmt.Errorf("redislimiter: probe: %w", backendError(ctx, err))
 	}
 	return nil
 }

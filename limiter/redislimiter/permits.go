@@ -117,12 +117,12 @@ func NewPermits(client redis.UniversalClient, c PermitsConfig) (*Permits, error)
 
 // TrySetRate implements [permits.RateLimiter].
 func (p *Permits) TrySetRate(ctx context.Context, r permits.Rate) (bool, error) {
-	return p.set(ctx, "try", r)
+	return p.storeRate(ctx, "try", r)
 }
 
 // SetRate implements [permits.RateLimiter].
 func (p *Permits) SetRate(ctx context.Context, r permits.Rate) error {
-	_, err := p.set(ctx, "set", r)
+	_, err := p.storeRate(ctx, "set", r)
 	return err
 }
 
@@ -130,14 +130,14 @@ func (p *Permits) SetRate(ctx context.Context, r permits.Rate) error {
 // takes of other clients are still remembered only for the interval that was in force when they
 // were made.
 func (p *Permits) UpdateRate(ctx context.Context, r permits.Rate) error {
-	done, err := p.set(ctx, "update", r)
+	done, err := p.storeRate(ctx, "update", r)
 	if err == nil && !done {
 		return permits.ErrRateNotSet
 	}
 	return err
 }
 
-func (p *Permits) set(ctx context.Context, how string, r permits.Rate) (bool, error) {
+func (p *Permits) storeRate(ctx context.Context, how string, r permits.Rate) (bool, error) {
 	if err := r.Validate(); err != nil {
 		return false, err
 	}
@@ -148,11 +148,11 @@ func (p *Permits) set(ctx context.Context, how string, r permits.Rate) (bool, er
 	if r.PerClient {
 		client = 1
 	}
-	done, err := p.call(ctx, permitsSet, how, r.Rate.N, ceil(r.Rate.Per, time.Microsecond), client, ceil(r.KeepAlive, time.Millisecond), int64(r.Rate.Per)).Int64()
+	done, err := p.runScript(ctx, permitsSet, how, r.Rate.N, ceil(r.Rate.Per, time.Microsecond), client, ceil(r.KeepAlive, time.Millisecond), int64(r.Rate.Per)).Int64()
 	if err != nil {
-		return false, p.wrong("set the rate", err)
+		return false, p.wrapError("set the rate", err)
 	}
-	p.look()
+	p.wakeFirst()
 	return done == 1, nil
 }
 
@@ -167,9 +167,9 @@ func ceil(d, unit time.Duration) int64 {
 
 // Config implements [permits.RateLimiter].
 func (p *Permits) Config(ctx context.Context) (permits.Rate, error) {
-	fields, err := p.call(ctx, permitsConfig).StringSlice()
+	fields, err := p.runScript(ctx, permitsConfig).StringSlice()
 	if err != nil {
-		return permits.Rate{}, p.wrong("read the rate", err)
+		return permits.Rate{}, p.wrapError("read the rate", err)
 	}
 	return permitRateOf(fields)
 }
@@ -201,23 +201,23 @@ func (p *Permits) Release(ctx context.Context, n int64) error {
 	if n < 1 {
 		return permits.ErrNone
 	}
-	back, err := p.call(ctx, permitsRelease, min(n, maxPermitRate), "").Int64()
+	back, err := p.runScript(ctx, permitsRelease, min(n, maxPermitRate), "").Int64()
 	switch {
 	case err != nil:
-		return p.wrong("release permits", err)
+		return p.wrapError("release permits", err)
 	case back < 0:
 		return permits.ErrRateNotSet
 	}
-	p.look()
+	p.wakeFirst()
 	return nil
 }
 
 // AvailablePermits implements [permits.RateLimiter].
 func (p *Permits) AvailablePermits(ctx context.Context) (int64, error) {
-	n, err := p.call(ctx, permitsAvailable).Int64()
+	n, err := p.runScript(ctx, permitsAvailable).Int64()
 	switch {
 	case err != nil:
-		return 0, p.wrong("count permits", err)
+		return 0, p.wrapError("count permits", err)
 	case n < 0:
 		return 0, permits.ErrRateNotSet
 	}
@@ -227,26 +227,26 @@ func (p *Permits) AvailablePermits(ctx context.Context) (int64, error) {
 // Expire implements [permits.RateLimiter]. Takes expire with the rate if all clients share it,
 // else an interval and a minute after they were made.
 func (p *Permits) Expire(ctx context.Context, after time.Duration) (bool, error) {
-	done, err := p.call(ctx, permitsExpire, ceil(max(after, 0), time.Millisecond)).Int64()
-	return done == 1, p.wrong("expire", err)
+	done, err := p.runScript(ctx, permitsExpire, ceil(max(after, 0), time.Millisecond)).Int64()
+	return done == 1, p.wrapError("expire", err)
 }
 
 // ClearExpire implements [permits.RateLimiter].
 func (p *Permits) ClearExpire(ctx context.Context) (bool, error) {
-	done, err := p.call(ctx, permitsExpire, "").Int64()
-	return done == 1, p.wrong("clear the expiry", err)
+	done, err := p.runScript(ctx, permitsExpire, "").Int64()
+	return done == 1, p.wrapError("clear the expiry", err)
 }
 
 // Delete implements [permits.RateLimiter]. It makes takes of other clients void, and they expire.
 func (p *Permits) Delete(ctx context.Context) (bool, error) {
-	done, err := p.call(ctx, permitsDelete).Int64()
+	done, err := p.runScript(ctx, permitsDelete).Int64()
 	if err == nil {
-		p.look()
+		p.wakeFirst()
 	}
-	return done == 1, p.wrong("delete", err)
+	return done == 1, p.wrapError("delete", err)
 }
 
-func (p *Permits) wrong(what string, err error) error {
+func (p *Permits) wrapError(what string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -38,18 +38,18 @@ var (
 )
 
 func permitsScript(body string) *script {
-	return newScript(permitsHeadLua, body).of("HMGET rate", "ZSCORE 0", "ZSCORE 0")
+	return newScript(permitsHeadLua, body).withReads("HMGET rate", "ZSCORE 0", "ZSCORE 0")
 }
 
-// call runs a script, or fails at once while Redis is unavailable.
-func (p *Permits) call(ctx context.Context, script *script, args ...any) *redis.Cmd {
+// runScript runs a script, or fails at once while Redis is unavailable.
+func (p *Permits) runScript(ctx context.Context, script *script, args ...any) *redis.Cmd {
 	start := time.Now()
 	refused := redis.NewCmd(ctx)
 	if err := ctx.Err(); err != nil {
 		refused.SetErr(err)
 		return refused
 	}
-	if !p.gate.lets(ctx, p.keys[1]) {
+	if !p.gate.admits(ctx, p.keys[1]) {
 		refused.SetErr(ErrUnavailable)
 		return refused
 	}
@@ -58,10 +58,10 @@ func (p *Permits) call(ctx context.Context, script *script, args ...any) *redis.
 	c := call{script: script, keys: p.keys, args: args}
 	_ = run(limited, p.client, &c) // its command has the error
 	cmd := c.cmd.Cmd
-	gone := ended(ctx)
-	p.gate.note(limited, p.keys[1], start, cmd.Err(), gone != nil && time.Since(start) < p.cfg.Timeout/2)
-	if cmd.Err() != nil && gone != nil {
-		cmd.SetErr(gone)
+	ctxErr := ended(ctx)
+	p.gate.recordOutcome(limited, p.keys[1], start, cmd.Err(), ctxErr != nil && time.Since(start) < p.cfg.Timeout/2)
+	if cmd.Err() != nil && ctxErr != nil {
+		cmd.SetErr(ctxErr)
 	}
 	return cmd
 }
@@ -74,10 +74,10 @@ const (
 	permitsTooMany = -2
 )
 
-// take takes n permits if they are available and no one is before the caller. Otherwise it
+// takePermits takes n permits if they are available and no one is before the caller. Otherwise it
 // returns the time until they will be. After an error nothing is taken, as far as Redis can be
 // reached.
-func (p *Permits) take(ctx context.Context, n int64, waits bool, before []int64) (took bool, wait time.Duration, err error) {
+func (p *Permits) takePermits(ctx context.Context, n int64, waits bool, before []int64) (took bool, wait time.Duration, err error) {
 	id := p.id + strconv.FormatUint(p.taken.Add(1), 36)
 	args := make([]any, 0, 3+len(before))
 	args = append(args, n, id, 0)
@@ -87,7 +87,7 @@ func (p *Permits) take(ctx context.Context, n int64, waits bool, before []int64)
 	for _, b := range before {
 		args = append(args, b)
 	}
-	reply, err := p.call(ctx, permitsTake, args...).Int64Slice()
+	reply, err := p.runScript(ctx, permitsTake, args...).Int64Slice()
 	if err == nil && (len(reply) != 2 || reply[0] == permitsDenied && (reply[1] < 0 || reply[1] > math.MaxInt64/int64(time.Microsecond))) {
 		err = fmt.Errorf("unexpected answer %v", reply)
 	}
@@ -96,7 +96,7 @@ func (p *Permits) take(ctx context.Context, n int64, waits bool, before []int64)
 		if gone := ended(ctx); gone != nil {
 			return false, 0, gone
 		}
-		return false, 0, p.wrong("acquire", err)
+		return false, 0, p.wrapError("acquire", err)
 	}
 	switch reply[0] {
 	case permitsUnset:
@@ -112,5 +112,5 @@ func (p *Permits) undo(ctx context.Context, n int64, id string, err error) {
 	if isAnswer(err) {
 		return
 	}
-	p.call(context.WithoutCancel(ctx), permitsRelease, 0, strconv.FormatInt(n, 10)+" "+id)
+	p.runScript(context.WithoutCancel(ctx), permitsRelease, 0, strconv.FormatInt(n, 10)+" "+id)
 }

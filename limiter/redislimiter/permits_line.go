@@ -41,12 +41,12 @@ func (p *Permits) TryAcquireWithin(ctx context.Context, n int64, timeout time.Du
 		return false, permits.ErrNone
 	}
 	start := time.Now()
-	took, wait, err := p.take(ctx, n, timeout > 0, p.wanted())
+	took, wait, err := p.takePermits(ctx, n, timeout > 0, p.wanted())
 	if took || err != nil || timeout <= 0 || wait > timeout-time.Since(start) {
 		return took, err
 	}
-	w := p.join(n)
-	defer p.leave(w)
+	w := p.addWaiter(n)
+	defer p.removeWaiter(w)
 	again := time.NewTimer(min(wait, permitsRecheck))
 	defer again.Stop()
 	for {
@@ -58,8 +58,8 @@ func (p *Permits) TryAcquireWithin(ctx context.Context, n int64, timeout time.Du
 		}
 		// Permits that were promised are taken even if they come a little late.
 		left := timeout - time.Since(start)
-		if p.first(w) {
-			took, wait, err = p.take(ctx, n, true, nil)
+		if p.isFirst(w) {
+			took, wait, err = p.takePermits(ctx, n, true, nil)
 			if took || err != nil || wait > left {
 				return took, err
 			}
@@ -83,7 +83,7 @@ func (p *Permits) wanted() []int64 {
 	return all
 }
 
-func (p *Permits) join(n int64) *permitsWaiter {
+func (p *Permits) addWaiter(n int64) *permitsWaiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := &permitsWaiter{n: n, wake: make(chan struct{}, 1)}
@@ -91,24 +91,24 @@ func (p *Permits) join(n int64) *permitsWaiter {
 	return w
 }
 
-func (p *Permits) leave(w *permitsWaiter) {
+func (p *Permits) removeWaiter(w *permitsWaiter) {
 	p.mu.Lock()
 	wasFirst := p.line.Front() == w.place
 	p.line.Remove(w.place)
 	p.mu.Unlock()
 	if wasFirst {
-		p.look()
+		p.wakeFirst()
 	}
 }
 
-func (p *Permits) first(w *permitsWaiter) bool {
+func (p *Permits) isFirst(w *permitsWaiter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.line.Front() == w.place
 }
 
-// look makes the first in line ask again.
-func (p *Permits) look() {
+// wakeFirst makes the first in line ask again.
+func (p *Permits) wakeFirst() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if first := p.line.Front(); first != nil {

@@ -99,7 +99,7 @@ func TestPlainTakesAreAsOthers(t *testing.T) {
 				together = isTogether(&asks[i].ask) && rng.IntN(4) > 0
 			}
 			for _, a := range asks {
-				asked := a.p.asked(&a.ask, now, true)
+				asked := a.p.encodeAsk(&a.ask, now, true)
 				for side := range calls {
 					base := fmt.Sprintf("{%d}%d:%d", seed, side, a.base)
 					calls[side].keys = a.p.appendKeys(calls[side].keys, base, "", &a.ask)

@@ -57,11 +57,11 @@ type plan struct {
 	longest int64
 }
 
-// setOwn sets the script and the numbers.
-func (p *plan) setOwn(script *script, letter byte, own ...float64) {
+// setScript sets the script and the numbers.
+func (p *plan) setScript(script *script, letter byte, numbers ...float64) {
 	p.script, p.letter = script, letter
 	p.numbers = appendNumbers(p.numbers, float64(micros(p.quota.Penalty)), float64(p.limit), flag(p.quota.CountDenied))
-	p.numbers = appendNumbers(p.numbers, own...)
+	p.numbers = appendNumbers(p.numbers, numbers...)
 }
 
 // appendNumbers packs numbers in the form that the scripts unpack.
@@ -142,7 +142,7 @@ func (p *plan) bucket(letter byte) error {
 	if earn < debt/minDebt {
 		debt = min(debt, max(full, minDebt*earn))
 	}
-	p.setOwn(bucketScript, letter, float64(earn), float64(cost), float64(full+debt), float64(p.quota.Missing), flag(p.quota.Shape))
+	p.setScript(bucketScript, letter, float64(earn), float64(cost), float64(full+debt), float64(p.quota.Missing), flag(p.quota.Shape))
 	p.longest = (maxWhole - 1 - full) / earn
 	return nil
 }
@@ -155,11 +155,11 @@ func units(r rules.Rate, burst int64) (earn, cost int64, err error) {
 	per := big.NewInt(int64(r.Per))
 	divisor := new(big.Int).GCD(nil, nil, n, per)
 	exactEarn, exactCost := new(big.Int).Div(n, divisor), new(big.Int).Div(per, divisor)
-	most := big.NewInt(maxFill / burst)
-	if exactCost.Cmp(most) <= 0 && exactEarn.Cmp(big.NewInt(maxFill)) <= 0 {
+	maxCost := big.NewInt(maxFill / burst)
+	if exactCost.Cmp(maxCost) <= 0 && exactEarn.Cmp(big.NewInt(maxFill)) <= 0 {
 		return exactEarn.Int64(), exactCost.Int64(), nil
 	}
-	e := new(big.Int).Div(new(big.Int).Mul(most, n), per) // rounded down
+	e := new(big.Int).Div(new(big.Int).Mul(maxCost, n), per) // rounded down
 	if e.Cmp(big.NewInt(maxFill)) > 0 {
 		e.SetInt64(maxFill)
 	}
@@ -173,7 +173,7 @@ func units(r rules.Rate, burst int64) (earn, cost int64, err error) {
 
 func (p *plan) warmUp() {
 	q := p.quota.WithDefaults()
-	p.setOwn(warmupScript, 'W', float64(q.Rate.Per)/1000, float64(q.Rate.N), float64(q.WarmUp)/1000, q.ColdFactor)
+	p.setScript(warmupScript, 'W', float64(q.Rate.Per)/1000, float64(q.Rate.N), float64(q.WarmUp)/1000, q.ColdFactor)
 }
 
 // slots returns the value of slots in lua/frames.lua for a fixed window: 0, or a negative number
@@ -189,7 +189,7 @@ func (p *plan) slots() int64 {
 
 // window sets the plan of windows of the given span and slot length; see slots.
 func (p *plan) window(letter byte, span, length int64) {
-	p.setOwn(windowScript, letter, float64(span), float64(length))
+	p.setScript(windowScript, letter, float64(span), float64(length))
 }
 
 func flag(on bool) float64 {
@@ -202,17 +202,17 @@ func flag(on bool) float64 {
 // plans caches the plans of the quotas in use, by pointer. They are few. If callers make a new
 // quota for each call, making its plan again costs little.
 type plans struct {
-	mu sync.RWMutex
-	of map[*rules.Quota]*plan
+	mu      sync.RWMutex
+	byQuota map[*rules.Quota]*plan
 }
 
 const maxPlans = 1024
 
 var errNoQuota = errors.New("the Op has no Quota")
 
-func (s *plans) get(q *rules.Quota) (*plan, error) {
+func (s *plans) planFor(q *rules.Quota) (*plan, error) {
 	s.mu.RLock()
-	p := s.of[q]
+	p := s.byQuota[q]
 	s.mu.RUnlock()
 	if p != nil {
 		return p, nil
@@ -226,9 +226,9 @@ func (s *plans) get(q *rules.Quota) (*plan, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.of == nil || len(s.of) >= maxPlans {
-		s.of = make(map[*rules.Quota]*plan)
+	if s.byQuota == nil || len(s.byQuota) >= maxPlans {
+		s.byQuota = make(map[*rules.Quota]*plan)
 	}
-	s.of[q] = p
+	s.byQuota[q] = p
 	return p, nil
 }

@@ -209,11 +209,11 @@ func TestConfig(t *testing.T) {
 func TestPlansAreBounded(t *testing.T) {
 	var p plans
 	for range 3 * maxPlans {
-		if _, err := p.get(quota(rules.Quota{Rate: rate(10, time.Second)})); err != nil {
+		if _, err := p.planFor(quota(rules.Quota{Rate: rate(10, time.Second)})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(p.of) > maxPlans {
-		t.Errorf("%d plans are kept", len(p.of))
+	if len(p.byQuota) > maxPlans {
+		t.Errorf("%d plans are kept", len(p.byQuota))
 	}
 }

@@ -87,7 +87,7 @@ func actMember(t *testing.T, admin, client redis.UniversalClient) error {
 	if s := m.Stats(); s.Count != 1 {
 		return fmt.Errorf("%+v", s)
 	}
-	m.leave(t.Context())
+	m.leaveFleet(t.Context())
 	if !errors.Is(admin.ZScore(t.Context(), m.key, m.member).Err(), redis.Nil) {
 		return errors.New("did not leave")
 	}
@@ -114,7 +114,7 @@ func actSemaphore(t *testing.T, admin, client redis.UniversalClient) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.ask(ctx, &waiter{key: key, n: 1, wake: make(chan struct{}, 1)}, 2); err != nil {
+	if _, err := s.askRedis(ctx, &waiter{key: key, n: 1, wake: make(chan struct{}, 1)}, 2); err != nil {
 		return err
 	}
 	s.renew(ctx)

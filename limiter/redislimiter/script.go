@@ -13,7 +13,7 @@ import (
 // script is the source of a script and its hash in Redis; both are strings.
 type script struct {
 	source, hash any
-	reads        []any // see of
+	reads        []any // see withReads
 }
 
 func newScript(parts ...string) *script {

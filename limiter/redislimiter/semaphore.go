@@ -174,8 +174,8 @@ func (s *Semaphore) Stats() SemaphoreStats {
 }
 
 // Acquire implements [semaphore.Acquirer]. It returns an error if Redis does not answer; the
-// outcome is then unknown. It returns [ErrUnavailable] if Redis was not asked. RetryAfter is estimated
-// from the time that this process's leases are held.
+// outcome is then unknown. It returns [ErrUnavailable] if Redis was not asked. RetryAfter is
+// estimated from the time that this process's leases are held.
 func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Request) (semaphore.Lease, rules.Decision, error) {
 	switch {
 	case key == "":
@@ -215,16 +215,16 @@ func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*hel
 	pause := s.cfg.Lease // a waiter that is not the first does not ask
 	switch s.enter(w, permits) {
 	case entryDenied:
-		return nil, s.busy(w, permits, 0), nil
+		return nil, s.denial(w, permits, 0), nil
 	case entryFirst:
-		got, err := s.ask(ctx, w, permits)
+		got, err := s.askRedis(ctx, w, permits)
 		switch {
 		case err != nil:
 			return nil, rules.Decision{}, err
 		case got.lease != nil:
-			return got.lease, got.within(), nil
-		case !s.join(w, permits):
-			return nil, s.busy(w, permits, got.free()), nil
+			return got.lease, got.decision(), nil
+		case !s.addWaiter(w, permits):
+			return nil, s.denial(w, permits, got.free()), nil
 		}
 		pause = s.pause(w, got)
 	case entryWaits:
@@ -232,9 +232,9 @@ func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*hel
 	return s.wait(ctx, w, pause)
 }
 
-// busy returns a denial. Its RetryAfter assumes that as many waiters work at a time as there are
+// denial returns a denial. Its RetryAfter assumes that as many waiters work at a time as there are
 // permits.
-func (s *Semaphore) busy(w *waiter, permits, free int64) rules.Decision {
+func (s *Semaphore) denial(w *waiter, permits, free int64) rules.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Denied++

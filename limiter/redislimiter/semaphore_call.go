@@ -17,9 +17,9 @@ var (
 	//go:embed lua/semaphore_renew.lua
 	semaphoreRenewLua string
 
-	semaphoreAcquire = newScript(semaphoreAcquireLua).of("ZCARD", "ZCARD")
-	semaphoreRelease = newScript(semaphoreReleaseLua).of("ZCARD", "ZCARD")
-	semaphoreRenew   = newScript(semaphoreRenewLua).of("ZCARD")
+	semaphoreAcquire = newScript(semaphoreAcquireLua).withReads("ZCARD", "ZCARD")
+	semaphoreRelease = newScript(semaphoreReleaseLua).withReads("ZCARD", "ZCARD")
+	semaphoreRenew   = newScript(semaphoreRenewLua).withReads("ZCARD")
 )
 
 // semaphoreAnswer is the outcome of an ask.
@@ -32,15 +32,15 @@ type semaphoreAnswer struct {
 
 func (a semaphoreAnswer) free() int64 { return max(a.permits-a.held, 0) }
 
-func (a semaphoreAnswer) within() rules.Decision {
+func (a semaphoreAnswer) decision() rules.Decision {
 	return rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: a.permits, Remaining: a.free()}
 }
 
-// ask asks Redis once. After an error nothing is held: if Redis may have granted permits, they
+// askRedis asks Redis once. After an error nothing is held: if Redis may have granted permits, they
 // are released later.
-func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphoreAnswer, error) {
+func (s *Semaphore) askRedis(ctx context.Context, w *waiter, permits int64) (semaphoreAnswer, error) {
 	now := time.Now()
-	if !s.gate.lets(ctx, w.key) {
+	if !s.gate.admits(ctx, w.key) {
 		s.count(func(stats *SemaphoreStats) { stats.Refused++ })
 		return semaphoreAnswer{}, ErrUnavailable
 	}
@@ -55,21 +55,21 @@ func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphor
 	args := []any{lease.member, w.n, permits, s.cfg.Lease.Microseconds(), waits, believed.Microseconds()}
 	acquire := call{script: semaphoreAcquire, keys: keys, args: args}
 	_ = run(limited, s.client, &acquire) // its command has the error
-	s.cured(&acquire)
+	s.addHealed(&acquire)
 	reply, err := acquire.cmd.Int64Slice()
 	if err == nil && len(reply) != 4 {
 		err = fmt.Errorf("unexpected answer %v", reply)
 	}
 	if err != nil {
-		s.owe(lease)
-		gone := ended(ctx)
-		s.note(limited, w.key, now, err, gone != nil && time.Since(now) < s.cfg.Timeout/2)
-		if gone != nil {
-			return semaphoreAnswer{}, gone
+		s.addOwed(lease)
+		ctxErr := ended(ctx)
+		s.recordOutcome(limited, w.key, now, err, ctxErr != nil && time.Since(now) < s.cfg.Timeout/2)
+		if ctxErr != nil {
+			return semaphoreAnswer{}, ctxErr
 		}
 		return semaphoreAnswer{}, fmt.Errorf("redislimiter: acquire permits: %w", err)
 	}
-	s.note(limited, w.key, now, nil, false)
+	s.recordOutcome(limited, w.key, now, nil, false)
 	got := semaphoreAnswer{held: reply[1], permits: permits, ends: time.Duration(reply[3]) * time.Microsecond}
 	if reply[2] > 0 {
 		s.count(func(stats *SemaphoreStats) { stats.Expired += uint64(reply[2]) })
@@ -82,7 +82,7 @@ func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphor
 		return semaphoreAnswer{}, ctx.Err()
 	}
 	got.lease = lease
-	s.keep(lease)
+	s.recordHeld(lease)
 	return got, nil
 }
 
@@ -92,18 +92,18 @@ func (s *Semaphore) release(l *heldLease) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeout)
 	defer cancel()
 	began := time.Now()
-	if !s.gate.lets(ctx, l.key) {
+	if !s.gate.admits(ctx, l.key) {
 		s.count(func(stats *SemaphoreStats) { stats.Refused++ })
-		s.owe(l)
+		s.addOwed(l)
 		return
 	}
 	turn, err := s.callRelease(ctx, l.key, l.member)
-	s.note(ctx, l.key, began, err, false)
+	s.recordOutcome(ctx, l.key, began, err, false)
 	if err != nil {
-		s.owe(l)
+		s.addOwed(l)
 		return
 	}
-	s.turns(ctx, l.key, turn)
+	s.handleTurn(ctx, l.key, turn)
 }
 
 // Turns after a release, as lua/semaphore_release.lua returns them.
@@ -112,10 +112,10 @@ const (
 	turnNobody = 2 // no one waits, as far as Redis knows
 )
 
-// turns acts on a turn. If it is this process's turn and no one waits here any more, it passes
+// handleTurn acts on a turn. If it is this process's turn and no one waits here any more, it passes
 // the turn on.
-func (s *Semaphore) turns(ctx context.Context, key string, turn int64) {
-	for turn != 0 && !s.look(key) && turn == turnOurs {
+func (s *Semaphore) handleTurn(ctx context.Context, key string, turn int64) {
+	for turn != 0 && !s.wakeFirst(key) && turn == turnOurs {
 		var err error
 		if turn, err = s.callRelease(ctx, key); err != nil {
 			return // the first waiters ask again after their pause
@@ -126,7 +126,7 @@ func (s *Semaphore) turns(ctx context.Context, key string, turn int64) {
 func (s *Semaphore) callRelease(ctx context.Context, key string, members ...any) (turn int64, err error) {
 	release := s.releaseCall(key, members...)
 	_ = run(ctx, s.client, release) // its command has the error
-	s.cured(release)
+	s.addHealed(release)
 	reply, err := release.cmd.Int64Slice()
 	if err == nil && len(reply) != 2 {
 		err = fmt.Errorf("unexpected answer %v", reply)
@@ -151,18 +151,18 @@ func (s *Semaphore) count(add func(*SemaphoreStats)) {
 	add(&s.stats)
 }
 
-// cured counts the keys of a foreign type that c deleted.
-func (s *Semaphore) cured(c *call) {
+// addHealed counts the keys of a foreign type that c deleted.
+func (s *Semaphore) addHealed(c *call) {
 	if c.healed > 0 {
 		s.count(func(stats *SemaphoreStats) { stats.Healed += uint64(c.healed) })
 	}
 }
 
-// note records the outcome of a call that began at began. The caller of a hasty call gave up too
-// soon to prove anything about the server.
-func (s *Semaphore) note(ctx context.Context, key string, began time.Time, err error, hasty bool) {
+// recordOutcome records the outcome of a call that began at began. The caller of a hasty call gave
+// up too soon to prove anything about the server.
+func (s *Semaphore) recordOutcome(ctx context.Context, key string, began time.Time, err error, hasty bool) {
 	if err != nil && !hasty {
 		s.count(func(stats *SemaphoreStats) { stats.Failures++ })
 	}
-	s.gate.note(ctx, key, began, err, hasty)
+	s.gate.recordOutcome(ctx, key, began, err, hasty)
 }

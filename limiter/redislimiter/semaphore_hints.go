@@ -29,13 +29,13 @@ func (s *Semaphore) listen(ctx context.Context) {
 			return
 		case <-retry.C:
 		}
-		s.hear(ctx)
+		s.handleHints(ctx)
 		retry.Reset(hintRetry)
 	}
 }
 
-// hear handles the hints of one subscription until it fails.
-func (s *Semaphore) hear(ctx context.Context) {
+// handleHints handles the hints of one subscription until it fails.
+func (s *Semaphore) handleHints(ctx context.Context) {
 	ctx, over := context.WithCancel(ctx)
 	sub := s.client.Subscribe(ctx, s.channel) // Receive returns any error
 	heard := make(chan struct{}, 1)
@@ -68,7 +68,7 @@ func (s *Semaphore) hear(ctx context.Context) {
 func (s *Semaphore) hint(ctx context.Context, key string) {
 	call, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	s.turns(call, key, turnOurs)
+	s.handleTurn(call, key, turnOurs)
 }
 
 // keepSubscription closes a subscription when ctx ends, so that Receive returns, or when the

@@ -23,7 +23,7 @@ type heldLease struct {
 // Release implements [semaphore.Holder]. It releases the permits in one round trip, or later if
 // Redis does not answer.
 func (l *heldLease) Release(uint64) {
-	if l.semaphore.drop(l) {
+	if l.semaphore.recordDropped(l) {
 		l.semaphore.release(l)
 	}
 }
@@ -33,17 +33,17 @@ func (l *heldLease) Release(uint64) {
 // little before Redis drops the lease, unless this process was suspended.
 func (l *heldLease) Lost(uint64) <-chan struct{} { return l.lost }
 
-// keep records that the lease is held.
-func (s *Semaphore) keep(l *heldLease) {
+// recordHeld records that the lease is held.
+func (s *Semaphore) recordHeld(l *heldLease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[l] = struct{}{}
 	s.stats.Granted++
 }
 
-// drop records that the lease is no longer held, and reports whether it was: it may have been
-// lost or released before.
-func (s *Semaphore) drop(l *heldLease) bool {
+// recordDropped records that the lease is no longer held, and reports whether it was: it may have
+// been lost or released before.
+func (s *Semaphore) recordDropped(l *heldLease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, held := s.held[l]; !held {
@@ -55,14 +55,14 @@ func (s *Semaphore) drop(l *heldLease) bool {
 	return true
 }
 
-// owe records that Redis may have a lease that no one holds.
-func (s *Semaphore) owe(l *heldLease) {
+// addOwed records that Redis may have a lease that no one holds.
+func (s *Semaphore) addOwed(l *heldLease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.oweLocked(l)
+	s.addOwedLocked(l)
 }
 
-func (s *Semaphore) oweLocked(l *heldLease) {
+func (s *Semaphore) addOwedLocked(l *heldLease) {
 	if len(s.owed) < maxOwed {
 		s.owed[l] = struct{}{}
 	}

@@ -56,8 +56,8 @@ func (l *line) Pop() any {
 	return w
 }
 
-// look wakes the first waiter.
-func (l *line) look() {
+// wakeFirst wakes the first waiter.
+func (l *line) wakeFirst() {
 	select {
 	case l.waiters[0].wake <- struct{}{}:
 	default: // a wake is pending
@@ -82,7 +82,7 @@ func (s *Semaphore) enter(w *waiter, permits int64) entry {
 	}
 	if l.permits != permits {
 		l.permits = permits
-		l.look()
+		l.wakeFirst()
 	}
 	switch {
 	case w.before(l.waiters[0]):
@@ -94,9 +94,9 @@ func (s *Semaphore) enter(w *waiter, permits int64) entry {
 	return entryWaits
 }
 
-// join puts a waiter that was denied in the line, and reports whether it did. It does not if w
+// addWaiter puts a waiter that was denied in the line, and reports whether it did. It does not if w
 // does not wait or the line is full.
-func (s *Semaphore) join(w *waiter, permits int64) bool {
+func (s *Semaphore) addWaiter(w *waiter, permits int64) bool {
 	if w.wake == nil {
 		return false
 	}
@@ -114,9 +114,9 @@ func (s *Semaphore) join(w *waiter, permits int64) bool {
 	return true
 }
 
-// leave removes a waiter and wakes the one after it, since the waiter may have left with a permit
-// while another one is free.
-func (s *Semaphore) leave(w *waiter) {
+// removeWaiter removes a waiter and wakes the one after it, since the waiter may have left with a
+// permit while another one is free.
+func (s *Semaphore) removeWaiter(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, first := s.lines[w.key], w.place == 0
@@ -125,33 +125,33 @@ func (s *Semaphore) leave(w *waiter) {
 	case l.Len() == 0:
 		delete(s.lines, w.key)
 	case first:
-		l.look()
+		l.wakeFirst()
 	}
 }
 
-// turn reports whether w is the first, and returns the number of permits.
-func (s *Semaphore) turn(w *waiter) (first bool, permits int64) {
+// checkTurn reports whether w is the first, and returns the number of permits.
+func (s *Semaphore) checkTurn(w *waiter) (first bool, permits int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return w.place == 0, s.lines[w.key].permits
 }
 
-// look wakes the first waiter for a key, and reports whether there is one.
-func (s *Semaphore) look(key string) bool {
+// wakeFirst wakes the first waiter for a key, and reports whether there is one.
+func (s *Semaphore) wakeFirst(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.lines[key]
 	if l == nil {
 		return false
 	}
-	l.look()
+	l.wakeFirst()
 	return true
 }
 
 // wait waits in the line until w is served, until w.until, or until the context ends. Only the
 // first waiter asks: when it becomes the first, when a hint arrives, and after a pause.
 func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*heldLease, rules.Decision, error) {
-	defer s.leave(w)
+	defer s.removeWaiter(w)
 	late := time.NewTimer(time.Until(w.until))
 	defer late.Stop()
 	again := time.NewTimer(pause)
@@ -164,21 +164,21 @@ func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*
 		case <-w.wake:
 		case <-again.C:
 		}
-		first, permits := s.turn(w)
+		first, permits := s.checkTurn(w)
 		if !time.Now().Before(w.until) {
-			return nil, s.busy(w, permits, 0), nil
+			return nil, s.denial(w, permits, 0), nil
 		}
 		if !first {
 			continue // it is woken when it becomes the first
 		}
-		got, err := s.ask(ctx, w, permits)
+		got, err := s.askRedis(ctx, w, permits)
 		switch {
 		case err != nil:
 			return nil, rules.Decision{}, err
 		case got.lease != nil:
-			return got.lease, got.within(), nil
+			return got.lease, got.decision(), nil
 		case w.n > permits:
-			return nil, s.busy(w, permits, got.free()), nil
+			return nil, s.denial(w, permits, got.free()), nil
 		}
 		again.Reset(s.pause(w, got))
 	}

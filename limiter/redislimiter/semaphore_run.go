@@ -36,7 +36,7 @@ func (s *Semaphore) Run(ctx context.Context) error {
 			t.Stop()
 		}
 		hints.Wait()
-		s.end(context.WithoutCancel(ctx))
+		s.releaseAll(context.WithoutCancel(ctx))
 	}()
 	var renewed time.Time
 	for {
@@ -47,7 +47,7 @@ func (s *Semaphore) Run(ctx context.Context) error {
 			if now := time.Now(); now.Sub(renewed) >= (renewSteps-1)*step+step/2 && s.renew(ctx) {
 				renewed = now
 			}
-			s.lose(time.Now().Add(lostSteps * step))
+			s.loseEnding(time.Now().Add(lostSteps * step))
 			s.giveBack(ctx, step, s.takeOwed())
 		case <-tickers[1].C:
 			if !s.gate.breakers.Any() {
@@ -61,26 +61,26 @@ func (s *Semaphore) Run(ctx context.Context) error {
 // request would wait, since a lease is at stake.
 func (s *Semaphore) step() time.Duration { return s.cfg.Lease / leaseSteps }
 
-// lose closes Lost of the leases that end before by.
-func (s *Semaphore) lose(by time.Time) {
+// loseEnding closes Lost of the leases that end before the given time.
+func (s *Semaphore) loseEnding(before time.Time) {
 	var lost []*heldLease
 	s.mu.Lock()
 	for l := range s.held {
-		if l.until.Before(by) {
+		if l.until.Before(before) {
 			lost = append(lost, l)
 		}
 	}
 	s.mu.Unlock()
-	s.tellLost(lost)
+	s.closeLost(lost)
 }
 
-func (s *Semaphore) tellLost(lost []*heldLease) {
+func (s *Semaphore) closeLost(lost []*heldLease) {
 	n := 0
 	s.mu.Lock()
 	for _, l := range lost {
 		if _, held := s.held[l]; held {
 			delete(s.held, l)
-			s.oweLocked(l) // Redis may still have it for a moment
+			s.addOwedLocked(l) // Redis may still have it for a moment
 			s.stats.Lost++
 			close(l.lost)
 			n++
@@ -145,15 +145,15 @@ func (s *Semaphore) renew(ctx context.Context) bool {
 			if len(reply) != len(some[i].leases) {
 				continue // not answered
 			}
-			lost = append(lost, s.renewed(some[i], reply, start.Add(s.cfg.Lease))...)
+			lost = append(lost, s.recordRenewal(some[i], reply, start.Add(s.cfg.Lease))...)
 		}
 	}
-	s.tellLost(lost)
+	s.closeLost(lost)
 	return ok
 }
 
-// renewed records the reply for one batch, and returns the leases that Redis no longer has.
-func (s *Semaphore) renewed(b leaseBatch, there []int64, until time.Time) (lost []*heldLease) {
+// recordRenewal records the reply for one batch, and returns the leases that Redis no longer has.
+func (s *Semaphore) recordRenewal(b leaseBatch, there []int64, until time.Time) (lost []*heldLease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, l := range b.leases {
@@ -191,20 +191,20 @@ func (s *Semaphore) giveBack(ctx context.Context, timeout time.Duration, leases 
 		replies, _ := s.callAll(ctx, timeout, some, func(b leaseBatch) *call { return s.releaseCall(b.key, b.members()...) })
 		for i, reply := range replies {
 			if len(reply) == 2 {
-				s.look(some[i].key)
+				s.wakeFirst(some[i].key)
 				continue
 			}
 			for _, l := range some[i].leases {
 				if l.until.After(now) {
-					s.owe(l)
+					s.addOwed(l)
 				}
 			}
 		}
 	}
 }
 
-// end releases all leases when Run ends.
-func (s *Semaphore) end(ctx context.Context) {
+// releaseAll releases all leases when Run ends.
+func (s *Semaphore) releaseAll(ctx context.Context) {
 	s.mu.Lock()
 	all := s.held
 	s.held = make(map[*heldLease]struct{})
@@ -220,20 +220,20 @@ func (s *Semaphore) end(ctx context.Context) {
 
 // callAll runs a script for each batch, in one pipeline per server. The reply of a failed call is
 // nil, and err is one of the failures.
-func (s *Semaphore) callAll(ctx context.Context, timeout time.Duration, all []leaseBatch, of func(leaseBatch) *call) (replies [][]int64, err error) {
+func (s *Semaphore) callAll(ctx context.Context, timeout time.Duration, all []leaseBatch, callFor func(leaseBatch) *call) (replies [][]int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began, calls := time.Now(), make([]*call, len(all))
 	for i, b := range all {
-		calls[i] = of(b)
+		calls[i] = callFor(b)
 	}
 	replies = make([][]int64, len(all))
 	_ = run(ctx, s.client, calls...) // each command has its own error
 	for i, c := range calls {
 		var e error
-		s.cured(c)
+		s.addHealed(c)
 		replies[i], e = c.cmd.Int64Slice()
-		s.note(ctx, all[i].key, began, e, errors.Is(e, context.Canceled))
+		s.recordOutcome(ctx, all[i].key, began, e, errors.Is(e, context.Canceled))
 		if e != nil {
 			err = e
 		}

@@ -511,9 +511,9 @@ func TestSemaphoreLooksAtOnce(t *testing.T) {
 		return &waiter{key: "k", n: 1, queue: 9, seq: s.seq.Add(1), wake: make(chan struct{}, 1)}
 	}
 	first := w()
-	s.join(first, 1)
+	s.addWaiter(first, 1)
 	for _, permits := range []int64{1, 2, 2, 1} {
-		_, before := s.turn(first)
+		_, before := s.checkTurn(first)
 		s.enter(w(), permits)
 		if got := len(first.wake) == 1; got != (permits != before) {
 			t.Errorf("%d permits after %d: told %v", permits, before, got)

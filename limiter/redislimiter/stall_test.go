@@ -106,7 +106,7 @@ func TestDeadlineByRedisClock(t *testing.T) {
 	base, _ := s.keyName("limit", "key")
 	ask := limiter.Request{N: 1}
 	late := call{script: p.script, keys: p.appendKeys(nil, base, s.name, &ask), args: []any{
-		string(appendNumbers(nil, -1, minSpare, float64(time.Now().Add(-time.Minute).UnixMicro()))), p.asked(&ask, 0, false),
+		string(appendNumbers(nil, -1, minSpare, float64(time.Now().Add(-time.Minute).UnixMicro()))), p.encodeAsk(&ask, 0, false),
 	}}
 	must(t, run(t.Context(), s.client, &late))
 	if _, now, err := readReply(late.cmd.Val(), 1); !errors.Is(err, errLate) || time.Since(time.UnixMicro(now)).Abs() > patience {

@@ -55,15 +55,15 @@ func (s *Store) Stats() StoreStats { return StoreStats{Healed: s.healed.Load()} 
 func (s *Store) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	r, err := s.one(ctx, &op)
+	r, err := s.execute(ctx, &op)
 	if err != nil {
 		return limiter.Result{}, fmt.Errorf("redislimiter: %w", err)
 	}
 	return r, nil
 }
 
-// one executes a single op, without the overhead of a batch.
-func (s *Store) one(ctx context.Context, op *limiter.Op) (limiter.Result, error) {
+// execute executes a single op, without the overhead of a batch.
+func (s *Store) execute(ctx context.Context, op *limiter.Op) (limiter.Result, error) {
 	p, err := s.plan(op)
 	if err != nil {
 		return limiter.Result{}, err
@@ -77,16 +77,16 @@ func (s *Store) one(ctx context.Context, op *limiter.Op) (limiter.Result, error)
 	clock := s.clockOf(ctx, base)
 	about, late := s.now(clock), false
 	for range maxTries {
-		c := call{script: p.script, keys: keys, args: []any{s.head(ctx, clock), p.asked(&op.Request, about, false)}}
+		c := call{script: p.script, keys: keys, args: []any{s.head(ctx, clock), p.encodeAsk(&op.Request, about, false)}}
 		sent := time.Now()
 		if err := run(ctx, s.client, &c); err != nil {
-			return limiter.Result{}, wrong(ctx, err)
+			return limiter.Result{}, backendError(ctx, err)
 		}
-		told := s.read(c.cmd.Val())
-		answer, now, err := readReply(told.packed, 1)
+		raw := s.parseReply(c.cmd.Val())
+		answer, now, err := readReply(raw.packed, 1)
 		late = errors.Is(err, errLate)
 		if err == nil || late {
-			clock.saw(sent, now)
+			clock.observe(sent, now)
 		}
 		switch {
 		case late && ended(ctx) != nil:
@@ -97,16 +97,16 @@ func (s *Store) one(ctx context.Context, op *limiter.Op) (limiter.Result, error)
 		case err != nil:
 			return limiter.Result{}, &limiter.OpError{Err: err}
 		}
-		result, asks, again, err := answer.result(0, now, p.limit)
+		result, nextAbout, again, err := answer.result(0, now, p.limit)
 		switch {
 		case errors.Is(err, errFailed):
-			return limiter.Result{}, wrong(ctx, told.failure())
+			return limiter.Result{}, backendError(ctx, raw.failure())
 		case err != nil:
 			return limiter.Result{}, &limiter.OpError{Err: err}
 		case !again:
 			return result, nil
 		}
-		about = asks
+		about = nextAbout
 	}
 	if late {
 		return limiter.Result{}, errLate
@@ -114,13 +114,13 @@ func (s *Store) one(ctx context.Context, op *limiter.Op) (limiter.Result, error)
 	return limiter.Result{}, &limiter.OpError{Err: errClock}
 }
 
-// read parses the reply of a script.
-func (s *Store) read(value any) answer {
-	told := readAnswer(value)
-	if told.healed > 0 {
-		s.healed.Add(uint64(told.healed))
+// parseReply parses the reply of a script.
+func (s *Store) parseReply(value any) answer {
+	a := readAnswer(value)
+	if a.healed > 0 {
+		s.healed.Add(uint64(a.healed))
 	}
-	return told
+	return a
 }
 
 // DoAll executes all of ops in one round trip to each server, with one script for the ops that
@@ -153,7 +153,7 @@ func (s *Store) plan(op *limiter.Op) (*plan, error) {
 	if op.Kind > limiter.Forget {
 		return nil, fmt.Errorf("%q: kind %d: %w", op.Name, op.Kind, limiter.ErrUnsupported)
 	}
-	p, err := s.plans.get(op.Quota)
+	p, err := s.plans.planFor(op.Quota)
 	if err != nil {
 		return nil, &limiter.OpError{Err: fmt.Errorf("%q: %w", op.Name, err)}
 	}
@@ -171,7 +171,7 @@ func (s *Store) head(ctx context.Context, c *clock) any {
 	if s.cfg.Clock != nil {
 		now = float64(s.now(c))
 	} else {
-		till = c.till(ctx)
+		till = c.serverDeadline(ctx)
 	}
 	if s.cfg.Jitter > 0 {
 		spare += float64(mathrand.Int64N(s.cfg.Jitter.Milliseconds() + 1))

@@ -46,9 +46,9 @@ func (c *crowd) add(hash uint64, n int64) {
 	}
 }
 
-// askCrowd is like ask, for a key without a place of its own, which holds at most held permits.
-// Such a key does not wait.
-func (st *stripe) askCrowd(hash uint64, ask *Request, held int64, d *rules.Decision) *slot {
+// grantCrowded is like grantOrQueue, for a key without a place of its own, which holds at most held
+// permits. Such a key does not wait.
+func (st *stripe) grantCrowded(hash uint64, ask *Request, held int64, d *rules.Decision) *slot {
 	st.stats.Crowded++
 	d.Limit = ask.Permits
 	if ask.N > ask.Permits-held {

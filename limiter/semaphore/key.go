@@ -39,12 +39,12 @@ func (k *keyState) waiting() int {
 	return k.line.len
 }
 
-func (k *keyState) within(d *rules.Decision) {
+func (k *keyState) setAllowed(d *rules.Decision) {
 	d.Allowed, d.Reason, d.Limit, d.Remaining = true, rules.ReasonWithin, k.permits, k.free()
 }
 
-// denied returns a denial. A nil k means that all permits are free.
-func (k *keyState) denied(ask *Request, retry time.Duration) rules.Decision {
+// denial returns a denial. A nil k means that all permits are free.
+func (k *keyState) denial(ask *Request, retry time.Duration) rules.Decision {
 	d := rules.Decision{Reason: rules.ReasonBusy, Limit: ask.Permits, Remaining: ask.Permits, RetryAfter: retry}
 	if k != nil {
 		d.Remaining = max(k.free(), 0)
@@ -75,30 +75,30 @@ func (k *keyState) estimate(ask *Request, now time.Duration) time.Duration {
 	return time.Duration(min(max(wait, float64(minEstimate)), float64(maxEstimate)))
 }
 
-// busy returns a key whose permits may be granted: k, or a new one if k is nil. It returns nil
+// busyKey returns a key whose permits may be granted: k, or a new one if k is nil. It returns nil
 // if there is no room. If the key was idle, the caller must grant permits at once.
-func (st *stripe) busy(k *keyState, hash uint64, name string, permits int64) *keyState {
+func (st *stripe) busyKey(k *keyState, hash uint64, name string, permits int64) *keyState {
 	if k == nil {
-		if !st.room() {
+		if !st.makeRoom() {
 			return nil
 		}
 		k = &keyState{name: name, hash: hash, stripe: st, permits: permits, idle: true}
 		st.keys.add(k)
 	}
-	st.rouse(k)
+	st.markBusy(k)
 	return k
 }
 
-// rouse makes a key busy. If it was idle, the caller must grant permits at once.
-func (st *stripe) rouse(k *keyState) {
+// markBusy makes a key busy. If it was idle, the caller must grant permits at once.
+func (st *stripe) markBusy(k *keyState) {
 	if k.idle {
 		k.idle = false
 		st.stats.Keys++
 	}
 }
 
-// rest makes a key without held permits idle. It has no waiters, which would hold the permits.
-func (st *stripe) rest(k *keyState) {
+// markIdle makes a key without held permits idle. It has no waiters, which would hold the permits.
+func (st *stripe) markIdle(k *keyState) {
 	st.stats.Keys--
 	k.idle, k.since = true, 0
 	if !k.listed {
@@ -109,9 +109,9 @@ func (st *stripe) rest(k *keyState) {
 	}
 }
 
-// room makes room for a new key, and reports whether there is any. To evict an idle key of
+// makeRoom makes room for a new key, and reports whether there is any. To evict an idle key of
 // another stripe it does not wait for that stripe's lock.
-func (st *stripe) room() bool {
+func (st *stripe) makeRoom() bool {
 	s := st.semaphore
 	if s.keys.Add(1) <= s.max || st.forget() {
 		return true

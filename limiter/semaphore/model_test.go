@@ -157,7 +157,7 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 				w := m.line[i].real
 				m.line = slices.Delete(m.line, i, i+1)
 				if rapid.Bool().Draw(rt, "late") {
-					st.late(w, &Request{Permits: m.permits, N: w.n})
+					st.denyLate(w, &Request{Permits: m.permits, N: w.n})
 				} else {
 					st.cancel(w)
 				}

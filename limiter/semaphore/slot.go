@@ -56,7 +56,7 @@ func (s *slot) Release(id uint64) {
 	st.mu.Lock() // no defer, as in acquire
 	if s.id == id && s.n > 0 {
 		if id&1 == 1 {
-			s.key.returned(max(now-s.since, 0))
+			s.key.recordDuration(max(now-s.since, 0))
 		}
 		st.giveBack(s)
 	}
@@ -66,9 +66,9 @@ func (s *slot) Release(id uint64) {
 // Lost implements [Holder].
 func (s *slot) Lost(uint64) <-chan struct{} { return nil }
 
-// returned updates the mean by an eighth of the difference to the time that a lease was held,
+// recordDuration updates the mean by an eighth of the difference to the time that a lease was held,
 // as TCP does with round trips (RFC 6298).
-func (k *keyState) returned(held time.Duration) {
+func (k *keyState) recordDuration(held time.Duration) {
 	if k.mean == 0 {
 		k.mean = max(held, 1)
 		return
@@ -94,6 +94,6 @@ func (st *stripe) giveBack(s *slot) {
 		st.serve(k)
 	}
 	if k.held == 0 {
-		st.rest(k)
+		st.markIdle(k)
 	}
 }

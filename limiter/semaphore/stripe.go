@@ -29,58 +29,58 @@ func (st *stripe) now() time.Duration { return time.Since(st.semaphore.start) }
 // acquire takes permits, denies them, or queues a waiter. It sets d, which must be zero.
 func (st *stripe) acquire(hash uint64, name string, ask *Request, d *rules.Decision) (l *slot, w *waiter) {
 	st.mu.Lock() // no defer: no code outside this package is called here
-	k := st.keys.find(hash, name)
+	k := st.keys.findKey(hash, name)
 	if k != nil && k.permits != ask.Permits {
 		st.resize(k, ask.Permits)
 	}
 	if k != nil && k.permits == ask.Permits && ask.N <= k.free() && k.line == nil && !st.semaphore.draining.Load() {
-		st.rouse(k) // the common case, in as few calls as possible
+		st.markBusy(k) // the common case, in as few calls as possible
 		l = st.grant(k, ask.N)
-		k.within(d)
+		k.setAllowed(d)
 		st.mu.Unlock()
 		return l, nil
 	}
 	switch {
 	case st.semaphore.draining.Load():
 		st.stats.Drained++
-		*d = k.denied(ask, drainRetry)
+		*d = k.denial(ask, drainRetry)
 	case ask.N > ask.Permits:
 		st.stats.TooMany++
-		*d = k.denied(ask, 0)
+		*d = k.denial(ask, 0)
 	default:
 		held := int64(0)
 		if k == nil { // a key that holds permits without a place gets none
 			held = st.crowd.holds(hash)
 		}
 		if held == 0 {
-			k = st.busy(k, hash, name, ask.Permits)
+			k = st.busyKey(k, hash, name, ask.Permits)
 		}
 		if k == nil {
-			l = st.askCrowd(hash, ask, held, d)
+			l = st.grantCrowded(hash, ask, held, d)
 			break
 		}
-		l, w = st.ask(k, ask, d)
+		l, w = st.grantOrQueue(k, ask, d)
 	}
 	st.mu.Unlock()
 	return l, w
 }
 
-// ask is like acquire, for a key that has at least ask.N permits in all.
-func (st *stripe) ask(k *keyState, ask *Request, d *rules.Decision) (*slot, *waiter) {
+// grantOrQueue is like acquire, for a key that has at least ask.N permits in all.
+func (st *stripe) grantOrQueue(k *keyState, ask *Request, d *rules.Decision) (*slot, *waiter) {
 	if ask.N <= k.free() && (k.line == nil || k.line.ahead(ask.Class) == 0) {
 		l := st.grant(k, ask.N)
-		k.within(d)
+		k.setAllowed(d)
 		return l, nil
 	}
 	k.contended = true
 	switch {
 	case ask.Within <= 0:
 		st.stats.Busy++
-		*d = k.denied(ask, k.estimate(ask, st.now()))
+		*d = k.denial(ask, k.estimate(ask, st.now()))
 		return nil, nil
 	case k.waiting() >= max(ask.Queue, 0):
 		st.stats.Full++
-		*d = k.denied(ask, k.estimate(ask, st.now()))
+		*d = k.denial(ask, k.estimate(ask, st.now()))
 		return nil, nil
 	}
 	if k.line == nil {
@@ -99,7 +99,7 @@ func (st *stripe) wait(ctx context.Context, w *waiter, ask *Request) (*slot, rul
 	select {
 	case <-w.ready:
 	case <-timer.C:
-		st.late(w, ask)
+		st.denyLate(w, ask)
 	case <-ctx.Done():
 		st.cancel(w)
 		return nil, rules.Decision{}, ctx.Err()
@@ -107,16 +107,16 @@ func (st *stripe) wait(ctx context.Context, w *waiter, ask *Request) (*slot, rul
 	return w.lease, w.decision, nil
 }
 
-// late denies a waiter whose time has passed, unless it was served at the same moment.
-func (st *stripe) late(w *waiter, ask *Request) {
+// denyLate denies a waiter whose time has passed, unless it was served at the same moment.
+func (st *stripe) denyLate(w *waiter, ask *Request) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if !w.queued {
 		return
 	}
-	st.leave(w)
+	st.removeWaiter(w)
 	st.stats.Late++
-	w.decision = w.key.denied(ask, w.key.estimate(ask, st.now()))
+	w.decision = w.key.denial(ask, w.key.estimate(ask, st.now()))
 }
 
 // cancel removes a waiter that gives up. Permits that it was granted at the same moment go to
@@ -127,15 +127,15 @@ func (st *stripe) cancel(w *waiter) {
 	st.stats.Cancelled++
 	switch {
 	case w.queued:
-		st.leave(w)
+		st.removeWaiter(w)
 	case w.lease != nil:
 		st.stats.Admitted--
 		st.giveBack(w.lease)
 	}
 }
 
-// leave removes a waiter from the queue. Waiters behind it may fit where it did not.
-func (st *stripe) leave(w *waiter) {
+// removeWaiter removes a waiter from the queue. Waiters behind it may fit where it did not.
+func (st *stripe) removeWaiter(w *waiter) {
 	w.key.line.remove(w)
 	st.stats.Waiting--
 	st.serve(w.key)
@@ -150,7 +150,7 @@ func (st *stripe) serve(k *keyState) {
 		k.line.remove(w)
 		st.stats.Waiting--
 		w.lease = st.grant(k, w.n)
-		k.within(&w.decision)
+		k.setAllowed(&w.decision)
 		close(w.ready)
 	}
 }
@@ -187,7 +187,7 @@ func (st *stripe) drain() {
 func (st *stripe) dismiss(w *waiter, retry time.Duration) {
 	w.key.line.remove(w)
 	st.stats.Waiting--
-	w.decision = w.key.denied(&Request{Permits: w.key.permits}, retry)
+	w.decision = w.key.denial(&Request{Permits: w.key.permits}, retry)
 	close(w.ready)
 }
 

@@ -15,7 +15,7 @@ func (t *keyTable) head(hash uint64) **keyState {
 	return &t.heads[hash/stripeCount&uint64(len(t.heads)-1)]
 }
 
-func (t *keyTable) find(hash uint64, name string) *keyState {
+func (t *keyTable) findKey(hash uint64, name string) *keyState {
 	if t.heads == nil {
 		return nil
 	}

@@ -70,7 +70,7 @@ func New[T any](c Config[T]) *Set[T] { return &Set[T]{Config: c, opened: make(ch
 // Any reports whether any node is unavailable.
 func (s *Set[T]) Any() bool { return s.open.Load() > 0 }
 
-func (s *Set[T]) find(name string) *node[T] {
+func (s *Set[T]) findNode(name string) *node[T] {
 	if nodes := s.nodes.Load(); nodes != nil {
 		return (*nodes)[name]
 	}
@@ -83,7 +83,7 @@ func (s *Set[T]) Away(ctx context.Context, name string) bool {
 	if !s.Any() {
 		return false
 	}
-	n := s.find(name)
+	n := s.findNode(name)
 	if n == nil || !n.away.Load() {
 		return false
 	}
@@ -99,7 +99,7 @@ func (s *Set[T]) Away(ctx context.Context, name string) bool {
 func (s *Set[T]) Failed(name string, began time.Time, cause error, sample T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := s.known(name); n != nil {
+	if n := s.ensureNode(name); n != nil {
 		s.fail(n, began, cause, sample)
 	}
 }
@@ -125,10 +125,10 @@ func (s *Set[T]) fail(n *node[T], began time.Time, cause error, sample T) {
 	}
 }
 
-// known returns the node of that name and adds it if it is new. It returns nil if there is no
+// ensureNode returns the node of that name and adds it if it is new. It returns nil if there is no
 // room.
-func (s *Set[T]) known(name string) *node[T] {
-	if n := s.find(name); n != nil {
+func (s *Set[T]) ensureNode(name string) *node[T] {
+	if n := s.findNode(name); n != nil {
 		return n
 	}
 	next := make(map[string]*node[T])
@@ -251,7 +251,7 @@ func (s *Set[T]) probe(ctx context.Context, n *node[T]) {
 func (s *Set[T]) UntilProbe(name string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := s.find(name); n != nil && n.away.Load() {
+	if n := s.findNode(name); n != nil && n.away.Load() {
 		return n.due(time.Now())
 	}
 	return 0

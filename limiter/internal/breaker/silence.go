@@ -16,7 +16,7 @@ const (
 func (s *Set[T]) TimedOut(name string, began time.Time, cause error, sample T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.known(name)
+	n := s.ensureNode(name)
 	if n == nil || n.away.Load() || began.Before(n.since) {
 		return
 	}
@@ -34,7 +34,7 @@ func (s *Set[T]) TimedOut(name string, began time.Time, cause error, sample T) {
 func (s *Set[T]) Left(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.known(name)
+	n := s.ensureNode(name)
 	if n == nil {
 		return false
 	}
@@ -67,7 +67,7 @@ func (s *Set[T]) Doubted() bool { return s.doubted.Load() > 0 }
 // that few requests wait for a time-out before the breaker opens. The caller calls leave when
 // an admitted call has ended.
 func (s *Set[T]) Admit(name string) (leave func(), ok bool) {
-	n := s.find(name)
+	n := s.findNode(name)
 	if n == nil || !n.silent.Load() {
 		return func() {}, true
 	}
@@ -80,7 +80,7 @@ func (s *Set[T]) Admit(name string) (leave func(), ok bool) {
 
 // Answered records that the node answered, and reports whether it was silent.
 func (s *Set[T]) Answered(name string) bool {
-	n := s.find(name)
+	n := s.findNode(name)
 	if n == nil || !n.doubted.Load() {
 		return false
 	}
