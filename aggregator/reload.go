@@ -249,7 +249,7 @@ func (v *view) begin(from *view, now, over time.Time) {
 	pane := v.Index(now)
 	if from == nil {
 		v.Advance(v.Index(over))
-		v.Begin(pane)
+		v.BeginAfter(pane)
 		v.began, v.newest, v.closed = pane+1, v.Index(over), v.Index(over)-1
 	}
 	switch {
@@ -260,11 +260,11 @@ func (v *view) begin(from *view, now, over time.Time) {
 		v.history.BeginAt(pane + 1)
 	}
 	if v.groups != nil && from != nil && from.groups == nil {
-		v.groups.Begin(pane)
+		v.groups.BeginAfter(pane)
 	}
 	if v.totals != nil && (from == nil || from.totals == nil) {
-		v.totals.Begin(pane)
-		v.repeats.Begin(pane)
+		v.totals.BeginAfter(pane)
+		v.repeats.BeginAfter(pane)
 	}
 }
 

@@ -148,17 +148,17 @@ func (s *shard) take(b *batch) {
 		s.detector.Origin(b.origins[i])
 	}
 	for i := range b.heldBack {
-		s.detector.HeldBack(b.heldBack[i])
+		s.detector.AddHeldBack(b.heldBack[i])
 	}
 	for _, h := range b.hidden {
-		s.detector.Hidden(h.when, h.n)
+		s.detector.AddHiddenCounts(h.when, h.n)
 	}
 	s.count(b)
 	for i := range b.healed {
-		s.detector.Healed(b.healed[i].Count, b.healed[i].until)
+		s.detector.AddHealedCount(b.healed[i].Count, b.healed[i].until)
 	}
 	for i := range b.moved {
-		s.detector.Moved(b.moved[i].Count, b.moved[i].from, b.moved[i].to)
+		s.detector.MoveHealedCount(b.moved[i].Count, b.moved[i].from, b.moved[i].to)
 	}
 }
 
@@ -184,15 +184,15 @@ func (s *shard) advance(reader int, now time.Time) {
 // those before it, so a report that a later one of another reader has overtaken is ignored.
 func (s *shard) hear(b *batch) {
 	for i := range b.missing {
-		s.detector.Missing(b.missing[i])
+		s.detector.RecordGap(b.missing[i])
 	}
 	for _, x := range b.spared {
-		s.detector.Spare(x.gap, x.rule, x.hash, x.known)
+		s.detector.ExcludeFromGap(x.gap, x.rule, x.hash, x.known)
 	}
 	for _, h := range b.held {
 		if h.turn > s.bounds[h.rule] {
 			s.bounds[h.rule] = h.turn
-			s.detector.Held(h.rule, h.n, h.untold)
+			s.detector.SetHeldBackBound(h.rule, h.n, h.untold)
 		}
 	}
 	for _, l := range b.losses {
@@ -200,9 +200,9 @@ func (s *shard) hear(b *batch) {
 			continue
 		}
 		if s.losses = l.turn; l.found {
-			s.detector.Found(l.when)
+			s.detector.ReduceLoss(l.when)
 		} else {
-			s.detector.Lost(l.when)
+			s.detector.RecordLoss(l.when)
 		}
 	}
 }

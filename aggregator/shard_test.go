@@ -40,10 +40,10 @@ func testSpread(t *testing.T, behind bool) {
 		s.Count(decode.Count{Rule: 0, Hash: rules.Hash(text), Text: text, N: int64(i%keys + 1), When: noon})
 		clear(text) // the feed must have kept its own
 	}
-	s.Hidden(noon, 7)
-	s.Held(0, 9, 9)
-	s.Lost(noon.Add(time.Hour))
-	s.Found(noon)
+	s.AddHiddenCounts(noon, 7)
+	s.SetHeldBackBound(0, 9, 9)
+	s.RecordLoss(noon.Add(time.Hour))
+	s.ReduceLoss(noon)
 	s.End(noon, noon, behind)
 
 	found := make(map[string]int)
@@ -258,7 +258,7 @@ func TestSaveLeavesOutCarriedGaps(t *testing.T) {
 		f := shards.Feed(0)
 		f.Begin()
 		f.Counts([]decode.Count{{Hash: rules.Hash([]byte("k")), Text: []byte("k"), N: 12, When: noon}})
-		f.Missing(decode.Gap{ID: 7, From: noon.Add(-time.Millisecond), To: noon, Loose: 5})
+		f.RecordGap(decode.Gap{ID: 7, From: noon.Add(-time.Millisecond), To: noon, Loose: 5})
 		f.End(noon, noon, true)
 		wait := shards.Save(10, carried)
 		go shards.Run()

@@ -216,7 +216,7 @@ func (v *view) releases(c *decode.Count, from time.Time) bool {
 func (v *view) release(c *decode.Count, from time.Time) {
 	take := func(w *window.Window) {
 		if w.Keeps(from) {
-			w.Take(c.Hash, c.Text, w.Index(from), c.N)
+			w.Subtract(c.Hash, c.Text, w.Index(from), c.N)
 		}
 	}
 	take(v.Window)
