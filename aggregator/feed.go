@@ -53,7 +53,7 @@ func (f *Feed) End(arrived, now time.Time, behind bool) {
 	for k := range f.shards {
 		i := (k + f.reader) % len(f.shards) // readers begin at different shards
 		shard, b := f.shards[i], f.batches[i]
-		if !all && b.empty() {
+		if !all && b.isEmpty() {
 			continue
 		}
 		b.reader, b.arrived, b.now = f.reader, arrived, now
@@ -76,7 +76,7 @@ func (f *Feed) Counts(counts []decode.Count) {
 		return
 	}
 	for _, b := range f.batches {
-		b.begin(&counts[0])
+		b.beginPacket(&counts[0])
 	}
 	for i := range counts {
 		c := &counts[i]

@@ -146,16 +146,16 @@ func (d *Detector) Origin(o decode.OriginCount) {
 		return
 	}
 	w := r.keys[string(o.Text)]
-	if w == nil || w.by == nil {
+	if w == nil || w.holder == nil {
 		return
 	}
-	of := &w.callers
+	target := &w.callers
 	if o.Kind == wire.Route {
-		of = &w.routes
+		target = &w.routes
 	}
-	if *of == nil {
-		span := max(w.by.view.Pane*time.Duration(w.by.view.Panes), rules.MinOriginSpan)
-		*of = newOrigins(span, o.When)
+	if *target == nil {
+		span := max(w.holder.view.Pane*time.Duration(w.holder.view.Panes), rules.MinOriginSpan)
+		*target = newOrigins(span, o.When)
 	}
-	(*of).add(string(o.Name), o.When, o.N)
+	(*target).add(string(o.Name), o.When, o.N)
 }

@@ -37,7 +37,7 @@ func TestPublishedBoundsAreOfAClearWindow(t *testing.T) {
 			}
 			v := d.rules[0].views[0]
 			w := d.rules[0].hot[0]
-			h := w.present()
+			h := w.describeNow()
 			closedLow, closedHigh := w.bounds(v, v.closed)
 			possible := false
 			for pane := v.closed; pane > v.closed-6; pane-- {
@@ -69,7 +69,7 @@ func TestPublishedBoundsAreNotOfBefore(t *testing.T) {
 	d.RecordGap(decode.Gap{ID: 1, From: began, To: began, Loose: 50})
 	for at := time.Duration(0); at < 500*time.Millisecond; at += base.FlushInterval {
 		d.Advance(began.Add(at + 5*base.FlushInterval))
-		if h := d.rules[0].hot[0].present(); h.Low < 100 {
+		if h := d.rules[0].hot[0].describeNow(); h.Low < 100 {
 			t.Errorf("%v after it became hot: %d to %d are published", at, h.Low, h.High)
 		}
 	}

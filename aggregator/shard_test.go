@@ -214,7 +214,7 @@ func BenchmarkShard(b *testing.B) {
 			batches := make([]*batch, keys/perBatch)
 			for i := range batches {
 				batches[i] = new(batch)
-				batches[i].begin(&decode.Count{When: noon})
+				batches[i].beginPacket(&decode.Count{When: noon})
 				for j := range perBatch {
 					text := fmt.Appendf(nil, "GET /search?q=%d", bench.key(i*perBatch+j))
 					batches[i].add(&decode.Count{Hash: rules.Hash(text), Text: text, N: 1})
@@ -226,7 +226,7 @@ func BenchmarkShard(b *testing.B) {
 				one := batches[i%len(batches)]
 				now = now.Add(perBatch * time.Microsecond)
 				one.arrived, one.now, one.packets[0].when = now, now, now
-				s.work(one)
+				s.countBatch(one)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/perBatch, "ns/op")
 		})

@@ -90,9 +90,9 @@ func (v *view) has(kind rules.ThresholdKind) bool {
 }
 
 // open creates the windows of a view, or continues those of from if it is not nil.
-func (v *view) open(budget int64, late time.Duration, from *view) {
-	if from != nil {
-		v.inherit(from)
+func (v *view) open(budget int64, late time.Duration, before *view) {
+	if before != nil {
+		v.continueFrom(before)
 	} else {
 		v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
 	}
@@ -131,9 +131,9 @@ func (v *view) open(budget int64, late time.Duration, from *view) {
 	}
 	v.compares = v.history != nil || v.groups != nil
 	v.ranks = v.groups != nil || v.has(rules.Top)
-	v.least = v.thresholds[0].least()
+	v.least = v.thresholds[0].leastCount()
 	for _, t := range v.thresholds {
-		v.least = min(v.least, t.least())
+		v.least = min(v.least, t.leastCount())
 	}
 	v.hide(v.bound)
 }

@@ -58,7 +58,7 @@ func (m *Missing) RecordLack(key MissingKey, since, until time.Time, n int64) {
 }
 
 // CountHealed returns the number of a key's counts that were recorded for the time between from and to.
-// placed selects the counts recorded by Heal; otherwise those recorded by Lack are returned.
+// placed selects the counts recorded by Heal; otherwise those recorded by RecordLack are returned.
 func (m *Missing) CountHealed(key MissingKey, from, to time.Time, placed bool) int64 {
 	if h := m.healed(key, from, to, placed); h != nil {
 		return h.n
@@ -66,7 +66,7 @@ func (m *Missing) CountHealed(key MissingKey, from, to time.Time, placed bool) i
 	return 0
 }
 
-// Unheal records that n of the counts that Healed returns have arrived after all.
+// Unheal records that n of the counts that CountHealed returns have arrived after all.
 func (m *Missing) Unheal(key MissingKey, from, to time.Time, n int64, placed bool) {
 	h := m.healed(key, from, to, placed)
 	if h == nil || n == 0 {

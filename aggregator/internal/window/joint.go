@@ -68,7 +68,7 @@ func (j *jointBound) takeCounts(n int64, part, rule int, asked uint64) int64 {
 	return j.takePart(n, part)
 }
 
-// takeBucketCounts is like take, for loose counts of a key with this hash.
+// takeBucketCounts is like takeCounts, for loose counts of a key with this hash.
 func (j *jointBound) takeBucketCounts(n int64, hash, asked uint64) int64 {
 	if j.asked != asked {
 		j.asked, j.left[jointLoose] = asked, j.Missing[wire.BucketOf(hash, j.Incarnation)]

@@ -67,14 +67,14 @@ func (r *Repeats) Sweep(now int64) {
 // may not have arrived.
 func (r *Repeats) Most(w *Window, group []byte, last int64) int64 {
 	panes := int64(w.Panes)
-	of := r.byGroup[string(group)]
+	counts := r.byGroup[string(group)]
 	lacks := w.lacksOfAny(last).lacks
-	if of == nil && r.untold > last-panes || max(w.lost, w.unheard, r.before) > last-panes || lacks == rules.Unknown {
+	if counts == nil && r.untold > last-panes || max(w.lost, w.unheard, r.before) > last-panes || lacks == rules.Unknown {
 		return rules.Unknown
 	}
 	maximum := lacks + w.hidden.Sum(last, panes) + w.held
-	if of != nil {
-		maximum += of.Sum(last, panes)
+	if counts != nil {
+		maximum += counts.Sum(last, panes)
 	}
 	return maximum
 }

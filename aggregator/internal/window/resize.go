@@ -138,7 +138,7 @@ func (w *Window) appendBlock(e, block *unit) {
 }
 
 // fillFrom fills c, which is empty and has the same panes, with the hidden counts of other cells.
-// Each cell gets the counts of all cells that its keys may have had. take returns false if a
+// Each cell gets the counts of all cells that its keys may have had. fillFrom returns false if a
 // cell cannot hold so much.
 func (c *cells) fillFrom(source *cells) bool {
 	if source.all == nil {
@@ -208,7 +208,7 @@ func (t *Totals) Resize(budget, now int64) {
 	}
 }
 
-// BeginAfter is [Groups.Begin] for totals.
+// BeginAfter is [Groups.BeginAfter] for totals.
 func (t *Totals) BeginAfter(pane int64) { t.before = max(t.before, pane) }
 
 // Resize is [Groups.Resize] for repeats.
@@ -219,7 +219,7 @@ func (r *Repeats) Resize(budget, now int64) {
 	}
 }
 
-// BeginAfter is [Groups.Begin] for repeats.
+// BeginAfter is [Groups.BeginAfter] for repeats.
 func (r *Repeats) BeginAfter(pane int64) { r.before = max(r.before, pane) }
 
 // never is the pane before all others.
