@@ -12,9 +12,9 @@ import (
 // Adopt makes keys hot that another detector found. They stay hot until this detector's own
 // counts end that, by the thresholds that held them there, or by all of their rule if these are
 // not known. Counts from before now are unknown unless they are still to arrive: call
-// [Detector.RecordLoss] with the time up to which they are unknown, or set [DetectorConfig.Start].
-// Adopt returns the keys that it refuses: of a rule that does not exist or belongs to another
-// part, or with a value that is allowed.
+// [Detector.RecordLoss] with the time up to which they are unknown, or set
+// [DetectorConfig.Start]. Adopt returns the keys that it refuses: of a rule that does not exist
+// or belongs to another part, or with a value that is allowed.
 func (d *Detector) Adopt(hot []rules.Hot, now time.Time) (refused []rules.Hot) {
 	for _, h := range hot {
 		r := d.rule(h.Rule)

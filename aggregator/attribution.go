@@ -68,8 +68,8 @@ func (d *Detector) attribute(v *view, pane int64, change *rules.Change) {
 	}
 }
 
-// updateListed decides which hot keys are listed, and reports the changes. It adds keys that leave the
-// list to change.Cool.
+// updateListed decides which hot keys are listed, and reports the changes. It adds keys that
+// leave the list to change.Cool.
 func (d *Detector) updateListed(r *ruleWatch, end time.Time, change *rules.Change) {
 	r.findHeirs()
 	order := slices.Clone(r.hot)
@@ -175,8 +175,8 @@ func (r *ruleWatch) explainedBy(w *watched) (explainer *watched) {
 	return explainer
 }
 
-// listedBeside returns the key to be listed that has the same traffic as w because a more general key
-// than w yields to it, or nil.
+// listedBeside returns the key to be listed that has the same traffic as w because a more
+// general key than w yields to it, or nil.
 func (r *ruleWatch) listedBeside(w *watched) (found *watched) {
 	r.hotGenerals(w, func(g *watched) bool {
 		if g.yields && !g.keeps {

@@ -54,8 +54,8 @@ func (w *watched) risesAgain(v *view, last, exit int64) bool {
 	return false
 }
 
-// unmarkHot ends the state in which t holds w hot, by the window that ends with a pane, and reports
-// left.
+// unmarkHot ends the state in which t holds w hot, by the window that ends with a pane, and
+// reports left.
 func (d *Detector) unmarkHot(t *threshold, w *watched, left Verdict, pane int64) {
 	left.Kind = Left
 	d.report(w, t, left, pane)

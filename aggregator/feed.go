@@ -99,8 +99,8 @@ func (f *Feed) AddHiddenCounts(when time.Time, n int64) {
 	}
 }
 
-// SetHeldBackBound implements [decode.Handler]. SetHeldBackBound, RecordLoss and ReduceLoss are called with the senders' lock
-// held, so turns are the order of the decoders' reports.
+// SetHeldBackBound implements [decode.Handler]. SetHeldBackBound, RecordLoss and ReduceLoss are
+// called with the senders' lock held, so turns are the order of the decoders' reports.
 func (f *Feed) SetHeldBackBound(rule int, n, untold int64) {
 	turn := f.turns.Add(1)
 	for _, b := range f.batches {

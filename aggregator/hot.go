@@ -27,7 +27,7 @@ func (w *watched) describe(pane int64) rules.Hot {
 // describeNow returns a hot key with its current counts, and its highest ratio by all thresholds
 // that hold it hot. The bounds include the counts that clock errors may have moved over the
 // window's ends. The newest window that has ended lacks the counts of the lag, and the current
-// one those that have not arrived, so present uses the one with the higher low count. After a
+// one those that have not arrived, so describeNow uses the one with the higher low count. After a
 // loss it prefers the ended window, if only that one has clear bounds and the count that is
 // needed.
 func (w *watched) describeNow() rules.Hot {
@@ -48,7 +48,7 @@ func (w *watched) describeNow() rules.Hot {
 	return h
 }
 
-// clearFor bounds how much earlier than the newest ended window the window that present uses
+// clearFor bounds how much earlier than the newest ended window the window that describeNow uses
 // may have ended. Lost counts belong to a short, known time. Windows that begin or end within
 // it have wider bounds than windows a few panes before.
 const clearFor = 500 * time.Millisecond

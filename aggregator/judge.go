@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// judgeCount judges the key of c by the thresholds of v, and publishes it if it becomes hot. at
+// judgeCount judges the key of c by the thresholds of v, and publishes it if it becomes hot. best
 // is the key's standing in the window where it counts most.
 func (d *Detector) judgeCount(v *view, c *decode.Count, best standing) {
 	w := v.watched(best.entry)

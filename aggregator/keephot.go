@@ -117,8 +117,8 @@ func (w *watched) holdByAll(now time.Time) {
 	}
 }
 
-// matchThresholds returns, by number, the threshold of before that each threshold of r replaces: one of
-// the same kind and window, or nil. It prefers a jump over the same past.
+// matchThresholds returns, by number, the threshold of before that each threshold of r
+// replaces: one of the same kind and window, or nil. It prefers a jump over the same past.
 func (r *ruleWatch) matchThresholds(before *ruleWatch) []*threshold {
 	all, taken := make([]*threshold, len(r.thresholds)), make([]bool, len(before.thresholds))
 	for _, anyPast := range [...]bool{false, true} {

@@ -244,7 +244,7 @@ func laterOf(a, b time.Time) time.Time {
 }
 
 // beginWindows records that the counts of v up to now are unknown, except in the parts that v
-// continues from from. A nil from has no parts. All counts from before over have arrived.
+// continues from before. A nil before has no parts. All counts from before over have arrived.
 func (v *view) beginWindows(before *view, now, over time.Time) {
 	pane := v.Index(now)
 	if before == nil {

@@ -180,8 +180,9 @@ func (s *shard) advance(reader int, now time.Time) {
 	s.detector.AdvanceTo(now, complete.Add(-s.detector.lag))
 }
 
-// applyLosses passes the decoders' reports of missing packets to the detector. Each report replaces
-// those before it, so a report that a later one of another reader has overtaken is ignored.
+// applyLosses passes the decoders' reports of missing packets to the detector. Each report
+// replaces those before it, so a report that a later one of another reader has overtaken is
+// ignored.
 func (s *shard) applyLosses(b *batch) {
 	for i := range b.missing {
 		s.detector.RecordGap(b.missing[i])

@@ -23,8 +23,9 @@ import (
 // usualShare of usualOf is the part of its route's requests that makes a key usual: 9 of 10.
 const usualShare, usualOf = 9, 10
 
-// recallWindows records the whole windows of a key that are still kept when it becomes hot in a pane.
-// The newest of them has ended by then, and may overlap the window that ends with the pane.
+// recallWindows records the whole windows of a key that are still kept when it becomes hot in a
+// pane. The newest of them has ended by then, and may overlap the window that ends with the
+// pane.
 func (w *watched) recallWindows(v *view, pane int64) {
 	panes := int64(v.Panes)
 	for end := v.wholeBefore(pane + panes); end-panes+1 > v.Now()-v.Kept() && end-panes+1 >= v.began && v.began != ring.Never; end -= panes {

@@ -89,7 +89,7 @@ func (v *view) has(kind rules.ThresholdKind) bool {
 	return slices.ContainsFunc(v.thresholds, func(t *threshold) bool { return t.Kind == kind })
 }
 
-// open creates the windows of a view, or continues those of from if it is not nil.
+// open creates the windows of a view, or continues those of before if it is not nil.
 func (v *view) open(budget int64, late time.Duration, before *view) {
 	if before != nil {
 		v.continueFrom(before)

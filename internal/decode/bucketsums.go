@@ -97,8 +97,8 @@ func (a *accounts) divideByBucket(h Handler) {
 	}
 }
 
-// statementFor returns the statement that the counts of a packet with its number are added to, or nil if
-// it is too old.
+// statementFor returns the statement that the counts of a packet with its number are added to,
+// or nil if it is too old.
 func (b *bucketSums) statementFor(number uint64) *statement {
 	b.advance(number)
 	switch {

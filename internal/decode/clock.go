@@ -107,7 +107,7 @@ func (c *clock) addAge(age time.Duration, slot int64) {
 	*newest, c.least = min(*newest, age), min(c.least, age)
 }
 
-// isSteady reports whether the packets that arrived up to at have been equally late for
+// isSteady reports whether the packets that arrived up to arrival have been equally late for
 // steadyFor.
 func (c *clock) isSteady(age time.Duration, arrival int64) bool {
 	c.low, c.high = min(c.low, age), max(c.high, age)
@@ -128,8 +128,8 @@ func (c *clock) doubt() time.Duration {
 }
 
 // skew returns by how much the placed times of counts may be too early or, if negative, by how
-// much they are too late at least. by is the offset that is subtracted, and set is how far our
-// clock has been set. It returns zero if the clock is as good as the time of a flush can be
+// much they are too late at least. subtracted is the offset that is applied, and set is how far
+// our clock has been set. It returns zero if the clock is as good as the time of a flush can be
 // known. It also returns zero for a new sender: the delay of its first packets cannot be
 // distinguished from a slow clock yet.
 func (c *clock) skew(subtracted, set time.Duration) time.Duration {

@@ -7,8 +7,9 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// addGap compares the sums of a packet, the newest so far, with the sums before it. It returns the
-// gap between them, or nil if no counts are missing. start is the start of the packet's flush.
+// addGap compares the sums of a packet, the newest so far, with the sums before it. It returns
+// the gap between them, or nil if no counts are missing. start is the start of the packet's
+// flush.
 func (a *accounts) addGap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	if !a.sums.Told || m.Seq == a.seq+1 || m.Sums.Booked < a.sums.Booked || m.Sums.Loose < a.sums.Loose {
 		return nil
@@ -45,8 +46,9 @@ func (a *accounts) addGap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	return &a.gaps[len(a.gaps)-1]
 }
 
-// subtractArrived subtracts a packet of the gap that has arrived. Some of its counts on accounts may have
-// been healed before, so the counts in packets still missing are a second bound.
+// subtractArrived subtracts a packet of the gap that has arrived. Some of its counts on
+// accounts may have been healed before, so the counts in packets still missing are a second
+// bound.
 func (g *openGap) subtractArrived(arrived *packetSums) {
 	g.Loose = max(0, g.Loose-toCount(arrived.loose))
 	g.HeldBack = max(0, g.HeldBack-toCount(arrived.heldBack))
@@ -54,8 +56,8 @@ func (g *openGap) subtractArrived(arrived *packetSums) {
 	g.Booked = min(g.Booked, g.unheard)
 }
 
-// excludeKeys reports to h the keys that had no count in a gap except on their accounts. opened is
-// the number of accounts opened before the gap.
+// excludeKeys reports to h the keys that had no count in a gap except on their accounts. opened
+// is the number of accounts opened before the gap.
 func (a *accounts) excludeKeys(g *Gap, opened uint64, h Handler) {
 	if g.Loose == 0 {
 		return

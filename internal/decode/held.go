@@ -72,8 +72,8 @@ func newHeld(rules *rules.Rules) heldTotals {
 	return h
 }
 
-// recordHeld records the h of a sender's packet. untold reports whether the sender does not report
-// its held-back counts by group.
+// recordHeld records the h of a sender's packet. untold reports whether the sender does not
+// report its held-back counts by group.
 func (h *heldTotals) recordHeld(s *sender, value int64, untold bool, now time.Time) {
 	if s.holding == nil {
 		if value <= 1 {

@@ -32,7 +32,7 @@ type keySet struct {
 // sampleInterval is the sampling interval of keys: one in sampleInterval is sampled.
 const sampleInterval = 16
 
-// addKeys adds the keys of a packet. It returns false if the sender, which may count most keys,
+// addKeys adds the keys of a packet. It returns false if the sender, which may count limit keys,
 // has more new ones.
 func (s *keySets) addKeys(t *tally, second int64, limit int, counts []Count) bool {
 	s.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// decodeLine decodes a line into c, whose text is valid until the next packet. It returns false for a
-// line that is no count. believe reports whether the key is known to be canonical.
+// decodeLine decodes a line into c, whose text is valid until the next packet. It returns false
+// for a line that is no count. believe reports whether the key is known to be canonical.
 func (d *Decoder) decodeLine(line []byte, c *Count, believe bool, h Handler) bool {
 	var part float64
 	c.Estimated = false

@@ -7,10 +7,11 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// decodeLines decodes the count lines of one packet and passes their counts to h, unless the packet
-// exceeds a cap of its sender. common holds the instance and the default time of the counts; a
-// line may name an earlier time. m is the packet's meta line and from its sender, both nil if
-// unknown. ours reports whether an instance made the keys, so that they are canonical.
+// decodeLines decodes the count lines of one packet and passes their counts to h, unless the
+// packet exceeds a cap of its sender. common holds the instance and the default time of the
+// counts; a line may name an earlier time. m is the packet's meta line and from its sender,
+// both nil if unknown. ours reports whether an instance made the keys, so that they are
+// canonical.
 func (d *Decoder) decodeLines(packet []byte, common Count, m *wire.Meta, from *sender, ours bool, h Handler) {
 	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
 	accounts := m != nil && from != nil && m.Sums.Told
@@ -100,7 +101,8 @@ func (d *Decoder) packetSums(sum int64) packetSums {
 	return packetSums{uint64(booked), uint64(sum - booked), uint64(d.heldInGroups), d.byRule, d.byBucket}
 }
 
-// deliverCounts passes the counts to h: one by one, or all of one time together to a [PacketHandler].
+// deliverCounts passes the counts to h: one by one, or all of one time together to a
+// [PacketHandler].
 func (d *Decoder) deliverCounts(h Handler) {
 	p, ok := h.(PacketHandler)
 	if !ok {

@@ -50,7 +50,8 @@ func (l *losses) recordMissing(n int64, now time.Time) (tick int64) {
 // tickOf returns the number of the tick that holds an instant.
 func tickOf(t time.Time) int64 { return rules.Window{Pane: Tick}.Index(t) }
 
-// subtractFound records that n missing packets have arrived, or that a bound of their counts is known.
+// subtractFound records that n missing packets have arrived, or that a bound of their counts is
+// known.
 func (l *losses) subtractFound(tick, n int64) {
 	if s := &l.noticed[ring.Slot(tick, lossSlots)]; s.tick == tick {
 		s.n = max(0, s.n-n)

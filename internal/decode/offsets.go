@@ -6,8 +6,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// startTime returns the time, by our clock, at which the counts of a packet begin. It subtracts the
-// offset of the sender's clock if that exceeds clockSlack. If the packet was not stamped on
+// startTime returns the time, by our clock, at which the counts of a packet begin. It subtracts
+// the offset of the sender's clock if that exceeds clockSlack. If the packet was not stamped on
 // arrival, the offset is only reported.
 func (s *senders) startTime(from *sender, m *wire.Meta, now time.Time, stamped bool) time.Time {
 	start := time.Unix(0, m.Start)

@@ -21,8 +21,8 @@ type OriginCount struct {
 
 // OriginHandler is a [Handler] that receives the origins of counts.
 type OriginHandler interface {
-	// AddOrigin receives an origin of the counts of a hot key. Its bytes are valid only during the
-	// call.
+	// AddOrigin receives an origin of the counts of a hot key. Its bytes are valid only during
+	// the call.
 	AddOrigin(OriginCount)
 }
 

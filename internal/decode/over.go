@@ -6,8 +6,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// exceededCap returns the cap that a packet exceeds. refused is false if it exceeds none. The counts
-// of a refused packet are not added.
+// exceededCap returns the cap that a packet exceeds. refused is false if it exceeds none. The
+// counts of a refused packet are not added.
 func (d *Decoder) exceededCap(t *tally, counts []Count, sum int64, now time.Time) (why Refusal, refused bool) {
 	caps := &d.trust.Caps
 	if d.inBytes {

@@ -246,8 +246,8 @@ func (s *senders) continueResumed(from *sender, m *wire.Meta) {
 	}
 }
 
-// settleRestart ends the doubt about packets from before the restart, once each sender was heard or
-// the packets no longer matter.
+// settleRestart ends the doubt about packets from before the restart, once each sender was
+// heard or the packets no longer matter.
 func (s *senders) settleRestart(now time.Time, h Handler) {
 	r := &s.resumed
 	if r.until.IsZero() {

@@ -13,7 +13,7 @@ func (s *ruleSums) save() snapshot.Sums {
 }
 
 // resumeRuleSums continues a sender's sums by rule from those of the previous process. Counts
-// that arrived there are not missing here; they are treated like late arrivals. g is the gap
+// that arrived there are not missing here; they are treated like late arrivals. gap is the one
 // between the two processes, which is not in a.gaps yet, or nil if there is none.
 func (s *senders) resumeRuleSums(a *accounts, saved *snapshot.Sender, gap *openGap, h Handler) {
 	if len(saved.ByRule.Have) == 0 || s.ruled.size == 0 {

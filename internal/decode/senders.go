@@ -131,8 +131,8 @@ func (s *senders) address() netip.Addr {
 	return s.peer()
 }
 
-// recordPacket records a packet. lost is the number of packets before it that are newly known to be
-// missing, or -1 if the packet had been counted as missing itself.
+// recordPacket records a packet. lost is the number of packets before it that are newly known
+// to be missing, or -1 if the packet had been counted as missing itself.
 func (s *sender) recordPacket(m *wire.Meta, now time.Time, l *losses) (lost int64, duplicate bool) {
 	if s.incarnation != m.Incarnation || s.last == 0 {
 		// A new life. Sequences begin at 1, but this aggregator may have started later than the

@@ -15,8 +15,8 @@ func claimed(a *accounts, m *wire.Meta) uint64 {
 	return more(m.Sums.Booked, a.sums.Booked) + more(m.Sums.Loose, a.sums.Loose) + more(m.Sums.HeldBack, a.sums.HeldBack)
 }
 
-// forgetAccounts forgets the accounts of a sender from this packet on, because the sender could not keep
-// one for as long as it promises, or claims too much.
+// forgetAccounts forgets the accounts of a sender from this packet on, because the sender could
+// not keep one for as long as it promises, or claims too much.
 func (a *accounts) forgetAccounts(m *wire.Meta, left *int) {
 	*left += len(a.keys)
 	a.keys, a.opened, a.owed, a.gaps, a.began, a.first = nil, m.Sums.Opened, 0, nil, m.Seq, m.Seq
@@ -135,8 +135,8 @@ func (a *accounts) bookLine(m *wire.Meta, e *entry, left *int, h Handler) (missi
 	return missing, from, to
 }
 
-// hasRoom reports whether another account can be remembered. If there is no room, it first forgets
-// idle ones.
+// hasRoom reports whether another account can be remembered. If there is no room, it first
+// forgets idle ones.
 func (a *accounts) hasRoom(now time.Time, left *int) bool {
 	if *left <= 0 && now.Sub(a.swept).Abs() >= wire.AccountLife/2 {
 		a.swept = now
@@ -156,8 +156,8 @@ func (a *accounts) rememberHeal(number uint64, x heal) {
 	}
 }
 
-// reportMoved reports to h a line that had been healed before it arrived, since its time is known now.
-// It returns true if the line had been healed, or if that is no longer known.
+// reportMoved reports to h a line that had been healed before it arrived, since its time is
+// known now. It returns true if the line had been healed, or if that is no longer known.
 func (a *accounts) reportMoved(m *wire.Meta, e *entry, h Handler) bool {
 	unknown, before := false, e.Total-uint64(e.N)
 	for i := range a.heals {

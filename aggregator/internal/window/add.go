@@ -59,10 +59,10 @@ func (w *Window) addAside(i uint32, e *unit, pane, n int64) (low, end int64) {
 	return w.highest(e, pane)
 }
 
-// correctLow handles a key whose count is near a threshold. It gives the key a text, and lowers the
-// count of a window that ended before now by the counts that may be misplaced in it.
-// (A held-back count is placed at its oldest part. So a window that ends now holds all of it,
-// and one that ended before now may hold too much.)
+// correctLow handles a key whose count is near a threshold. It gives the key a text, and lowers
+// the count of a window that ended before now by the counts that may be misplaced in it. (A
+// held-back count is placed at its oldest part. So a window that ends now holds all of it, and
+// one that ended before now may hold too much.)
 func (w *Window) correctLow(i uint32, e *unit, text []byte, low, end int64) (int64, int64) {
 	if uint32(end) == e[entryLast] {
 		w.settleSum(e)

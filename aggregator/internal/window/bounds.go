@@ -88,8 +88,8 @@ func (w *Window) FloorAt(end int64) int64 {
 	return w.cells.worst(end) + w.hidden.Sum(end, int64(w.Panes)) + w.held
 }
 
-// markLostForGood makes the bounds of a pane, and of the panes before it, unknown for good. MarkLost does
-// so until LimitLoss names an older pane.
+// markLostForGood makes the bounds of a pane, and of the panes before it, unknown for good.
+// MarkLost does so until LimitLoss names an older pane.
 func (w *Window) markLostForGood(pane int64) {
 	w.overflow = max(w.overflow, pane)
 	w.MarkLost(pane)

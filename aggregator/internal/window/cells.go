@@ -123,9 +123,9 @@ func (c *cells) worst(end int64) (worst int64) {
 	return worst
 }
 
-// standsOut reports whether a key that adds n now stands out by more than count. A cell stands out
-// by the amount above the mean of the cells plus twice the deviation that many small keys cause
-// by chance.
+// standsOut reports whether a key that adds n now stands out by more than count. A cell stands
+// out by the amount above the mean of the cells plus twice the deviation that many small keys
+// cause by chance.
 func (c *cells) standsOut(hash uint64, end, n, count int64) bool {
 	return c.all != nil && float64(c.bound(hash, end, c.panes)+n)-c.bar > float64(count)
 }

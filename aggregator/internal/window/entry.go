@@ -28,8 +28,8 @@ func (w *Window) roll(i uint32, e *unit, pane int64) {
 	}
 }
 
-// subtractPanes subtracts the counts of the panes after from, up to to, from an entry's sum. It frees
-// blocks whose panes have all expired.
+// subtractPanes subtracts the counts of the panes after from, up to to, from an entry's sum. It
+// frees blocks whose panes have all expired.
 func (w *Window) subtractPanes(e *unit, from, to int64) {
 	sum := e.sum()
 	for at, more := w.oldest(e); more; {
@@ -52,8 +52,8 @@ func (w *Window) subtractPanes(e *unit, from, to int64) {
 	e.setSum(sum)
 }
 
-// addToOlder adds n to a pane that is older than an entry's newest. If there is no room for a block,
-// it adds n to the key's cell. It returns the amount added to the entry. counted reports
+// addToOlder adds n to a pane that is older than an entry's newest. If there is no room for a
+// block, it adds n to the key's cell. It returns the amount added to the entry. counted reports
 // whether the entry's sum already includes n, as when roll moves the count of the newest pane.
 func (w *Window) addToOlder(i uint32, e *unit, pane, n int64, counted bool) int64 {
 	c := w.olderCounter(i, e, pane)
@@ -73,8 +73,8 @@ func (w *Window) addToOlder(i uint32, e *unit, pane, n int64, counted bool) int6
 	return kept
 }
 
-// olderCounter returns the counter of an entry for a pane that is older than its newest. It returns
-// nil if that needs a block, and no unit is free or can be evicted for so low a count.
+// olderCounter returns the counter of an entry for a pane that is older than its newest. It
+// returns nil if that needs a block, and no unit is free or can be evicted for so low a count.
 func (w *Window) olderCounter(i uint32, e *unit, pane int64) *uint32 {
 	newest := e.hist()
 	after, first := newest, pane+1 // after is the block after which a new one is inserted

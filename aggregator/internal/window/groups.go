@@ -88,7 +88,8 @@ func (g *Groups) addTo(target *group, pane, n int64) {
 	target.Add(pane, n)
 }
 
-// groupOf returns the group of a key, or nil. If create is true, it adds the group if there is room.
+// groupOf returns the group of a key, or nil. If create is true, it adds the group if there is
+// room.
 func (g *Groups) groupOf(text []byte, create bool) *group {
 	if base.IsCutKey(text) {
 		return nil

@@ -34,7 +34,8 @@ func (m *Missing) addHealed(key MissingKey, x healedCount) {
 	k.healed = append(k.healed, x)
 }
 
-// joinOldest merges the oldest count with the next one that is placed like it, or unplaced like it.
+// joinOldest merges the oldest count with the next one that is placed like it, or unplaced like
+// it.
 func (k *missingOf) joinOldest() {
 	for i := range k.healed[:2] {
 		a := k.healed[i]
@@ -57,8 +58,9 @@ func (m *Missing) RecordLack(key MissingKey, since, until time.Time, n int64) {
 	m.addHealed(key, healedCount{since.UnixNano(), until.UnixNano(), n, false})
 }
 
-// CountHealed returns the number of a key's counts that were recorded for the time between from and to.
-// placed selects the counts recorded by Heal; otherwise those recorded by RecordLack are returned.
+// CountHealed returns the number of a key's counts that were recorded for the time between from
+// and to. placed selects the counts recorded by Heal; otherwise those recorded by RecordLack
+// are returned.
 func (m *Missing) CountHealed(key MissingKey, from, to time.Time, placed bool) int64 {
 	if h := m.healed(key, from, to, placed); h != nil {
 		return h.n

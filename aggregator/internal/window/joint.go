@@ -55,8 +55,8 @@ func (m *Missing) setJoint(to **jointBound, b *decode.Joint) {
 	*to = j
 }
 
-// takeCounts returns how many of n counts of a rule, missing in a gap, the bound still allows after
-// the counts that the same sum has taken. A nil j bounds nothing.
+// takeCounts returns how many of n counts of a rule, missing in a gap, the bound still allows
+// after the counts that the same sum has taken. A nil j bounds nothing.
 func (j *jointBound) takeCounts(n int64, part, rule int, asked uint64) int64 {
 	if j == nil || 2*rule+1 >= len(j.Missing) { // the rule is newer
 		return n

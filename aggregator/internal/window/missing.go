@@ -128,8 +128,8 @@ func (m *Missing) drop(x *missingGap) {
 	*x = missingGap{}
 }
 
-// ExcludeKey records that a gap lacks no counts of a key except those on its account. known reports
-// whether those have been counted too.
+// ExcludeKey records that a gap lacks no counts of a key except those on its account. known
+// reports whether those have been counted too.
 func (m *Missing) ExcludeKey(gap uint64, key MissingKey, known bool) {
 	at, ok := m.byID[gap]
 	if !ok || m.gaps[at].id != gap {

@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/internal/ring"
 )
 
-// BeginAfter records that the counts of a pane and of all panes before it are unknown. A window that
-// holds one of them has no high count, except for the keys of [Window.Resume].
+// BeginAfter records that the counts of a pane and of all panes before it are unknown. A window
+// that holds one of them has no high count, except for the keys of [Window.Resume].
 func (w *Window) BeginAfter(pane int64) { w.unheard = max(w.unheard, pane) }
 
 // Resize returns a window with another budget that holds the same counts. If the texts exceed

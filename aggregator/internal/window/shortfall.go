@@ -118,8 +118,8 @@ func (m *Missing) lossOfAny(rule int, start, end int64) (s shortfall) {
 	return s
 }
 
-// lossAfter is like any for all windows that begin at start or later and end before end. It bounds
-// each of them.
+// lossAfter is like lossOfAny for all windows that begin at start or later and end before end. It
+// bounds each of them.
 func (m *Missing) lossAfter(rule int, start, end int64) (s shortfall) {
 	if m.isNothing() {
 		return s
