@@ -64,7 +64,9 @@ func (r *replay) Count(c decode.Count) {
 func (r *replay) AddHiddenCounts(when time.Time, n int64) { r.detector.AddHiddenCounts(when, n) }
 
 // SetHeldBackBound passes the decoder's report on to the detector.
-func (r *replay) SetHeldBackBound(rule int, bound, untold int64) { r.detector.SetHeldBackBound(rule, bound, untold) }
+func (r *replay) SetHeldBackBound(rule int, bound, untold int64) {
+	r.detector.SetHeldBackBound(rule, bound, untold)
+}
 
 // AddHeldBack implements [decode.Handler].
 func (r *replay) AddHeldBack(x decode.HeldBack) { r.detector.AddHeldBack(x) }
@@ -95,7 +97,9 @@ func (r *replay) decided(v aggregator.Verdict) {
 func (r *replay) AddHealedCount(c decode.Count, until time.Time) { r.detector.AddHealedCount(c, until) }
 
 // MoveHealedCount passes the decoder's report on to the detector.
-func (r *replay) MoveHealedCount(c decode.Count, from, to time.Time) { r.detector.MoveHealedCount(c, from, to) }
+func (r *replay) MoveHealedCount(c decode.Count, from, to time.Time) {
+	r.detector.MoveHealedCount(c, from, to)
+}
 
 // Publish records a change from the detector.
 func (r *replay) Publish(change rules.Change) {
