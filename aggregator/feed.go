@@ -159,8 +159,8 @@ func (f *Feed) MoveHealedCount(c decode.Count, from, to time.Time) {
 	b.moved = append(b.moved, moved{c, from, to})
 }
 
-// Origin implements [decode.OriginHandler].
-func (f *Feed) Origin(o decode.OriginCount) {
+// AddOrigin implements [decode.OriginHandler].
+func (f *Feed) AddOrigin(o decode.OriginCount) {
 	o.Text, o.Name = bytes.Clone(o.Text), bytes.Clone(o.Name)
 	b := f.batches[f.place(o.Rule, o.Hash)]
 	b.origins = append(b.origins, o)

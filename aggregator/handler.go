@@ -139,8 +139,8 @@ func (d *Detector) MoveHealedCount(c decode.Count, from, to time.Time) {
 	}
 }
 
-// Origin implements [decode.OriginHandler]. It ignores keys that are not hot.
-func (d *Detector) Origin(o decode.OriginCount) {
+// AddOrigin implements [decode.OriginHandler]. It ignores keys that are not hot.
+func (d *Detector) AddOrigin(o decode.OriginCount) {
 	r := d.rules[o.Rule]
 	if r == nil {
 		return

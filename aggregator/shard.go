@@ -145,7 +145,7 @@ func (s *shard) countBatch(b *batch) {
 func (s *shard) applyBatch(b *batch) {
 	s.applyLosses(b)
 	for i := range b.origins {
-		s.detector.Origin(b.origins[i])
+		s.detector.AddOrigin(b.origins[i])
 	}
 	for i := range b.heldBack {
 		s.detector.AddHeldBack(b.heldBack[i])

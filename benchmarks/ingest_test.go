@@ -192,13 +192,13 @@ func minimal(packet []byte, f func(key []byte, n int64)) {
 // total is a handler that adds up counts.
 type total int64
 
-func (t *total) Count(c decode.Count)                   { *t += total(c.N) }
-func (*total) AddHiddenCounts(time.Time, int64)                  {}
-func (*total) RecordLoss(time.Time)                           {}
-func (*total) ReduceLoss(time.Time)                          {}
-func (*total) RecordGap(decode.Gap)                       {}
-func (*total) ExcludeFromGap(uint64, int, uint64, bool)          {}
-func (*total) AddHealedCount(decode.Count, time.Time)           {}
+func (t *total) Count(c decode.Count)                             { *t += total(c.N) }
+func (*total) AddHiddenCounts(time.Time, int64)                   {}
+func (*total) RecordLoss(time.Time)                               {}
+func (*total) ReduceLoss(time.Time)                               {}
+func (*total) RecordGap(decode.Gap)                               {}
+func (*total) ExcludeFromGap(uint64, int, uint64, bool)           {}
+func (*total) AddHealedCount(decode.Count, time.Time)             {}
 func (*total) MoveHealedCount(decode.Count, time.Time, time.Time) {}
 
 // statsdExporter is what the daemon makes of a line, without the daemon.
