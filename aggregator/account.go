@@ -35,8 +35,8 @@ type accountant struct {
 	hot       map[*view]bool  // whether the key was hot at the end of the previous pane
 }
 
-// see records that c was counted, if its key is the explained one.
-func (a *accountant) see(r *ruleWatch, c *decode.Count) {
+// recordCount records that c was counted, if its key is the explained one.
+func (a *accountant) recordCount(r *ruleWatch, c *decode.Count) {
 	if a.key.Rule != "" && a.key.Rule != r.rule.ID || string(c.Text) != a.key.Text {
 		return
 	}
@@ -55,8 +55,8 @@ func (a *accountant) see(r *ruleWatch, c *decode.Count) {
 	}
 }
 
-// follows reports whether the next pane to close has to be reported.
-func (a *accountant) follows(v *view) bool {
+// isDue reports whether the next pane to close has to be reported.
+func (a *accountant) isDue(v *view) bool {
 	if a == nil {
 		return false
 	}
@@ -79,7 +79,7 @@ func (a *accountant) closePane(v *view, pane int64) {
 		return
 	}
 	w := v.watched(i)
-	a.hot[v] = w != nil && w.hots > 0
+	a.hot[v] = w != nil && w.hotMarks > 0
 	for _, t := range v.thresholds {
 		n := t.needs(v.watch.exceptionOf(w, text), i, text, pane)
 		x := Account{

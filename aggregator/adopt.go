@@ -12,9 +12,9 @@ import (
 // Adopt makes keys hot that another detector found. They stay hot until this detector's own
 // counts end that, by the thresholds that held them there, or by all of their rule if these are
 // not known. Counts from before now are unknown unless they are still to arrive: call
-// [Detector.Lost] with the time up to which they are unknown, or set [DetectorConfig.Start].
-// Adopt returns the keys that it refuses: of a rule that does not exist or belongs to another
-// part, or with a value that is allowed.
+// [Detector.RecordLoss] with the time up to which they are unknown, or set
+// [DetectorConfig.Start]. Adopt returns the keys that it refuses: of a rule that does not exist
+// or belongs to another part, or with a value that is allowed.
 func (d *Detector) Adopt(hot []rules.Hot, now time.Time) (refused []rules.Hot) {
 	for _, h := range hot {
 		r := d.rule(h.Rule)
@@ -42,7 +42,7 @@ func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 	if w.exception != nil && w.exception.Action == rules.Allow {
 		return false
 	}
-	first, holders := w.hots == 0, r.holders(h)
+	first, holders := w.hotMarks == 0, r.holders(h)
 	for _, v := range r.views {
 		pane := v.PaneOf(now)
 		if !w.enrol(v, pane) {
@@ -62,12 +62,12 @@ func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 				m.below = w.belowSince(t, m.over)
 			}
 			w.setMark(t, m)
-			if w.by == nil {
-				w.by = t
+			if w.holder == nil {
+				w.holder = t
 			}
 		}
 	}
-	if w.hots == 0 {
+	if w.hotMarks == 0 {
 		return false
 	}
 	if first {
@@ -103,7 +103,7 @@ func (r *ruleWatch) holders(h *rules.Hot) (all []*threshold) {
 func (w *watched) also() string {
 	var names []string
 	for _, t := range w.rule.thresholds {
-		if t != w.by && w.marks[t.number].hot {
+		if t != w.holder && w.marks[t.number].hot {
 			names = append(names, t.holderName())
 		}
 	}
@@ -142,7 +142,7 @@ func (w *watched) belowSince(t *threshold, over time.Time) (below time.Time) {
 
 // enrol adds an entry with its text for a key in a view, if there is room.
 func (w *watched) enrol(v *view, pane int64) bool {
-	if w.at[v.number] >= 0 {
+	if w.entries[v.number] >= 0 {
 		return true
 	}
 	text := []byte(w.text)

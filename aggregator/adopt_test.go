@@ -28,7 +28,7 @@ func TestDetectorAdopts(t *testing.T) {
 		if refused := d.Adopt([]rules.Hot{adopted("k", noon.Add(-time.Hour)), {Key: rules.Key{Rule: "gone", Text: "k"}}}, noon); len(refused) != 1 || refused[0].Rule != "gone" {
 			t.Fatalf("%v: refused %v, want the key of the rule that is not there", kind, refused)
 		}
-		d.Lost(noon)
+		d.RecordLoss(noon)
 		at := time.Duration(0)
 		for ; at < time.Minute; at += 100 * time.Millisecond {
 			d.Advance(noon.Add(at))
@@ -57,7 +57,7 @@ func TestDetectorDoesNotCoolWhatItAdoptedBeforeItKnows(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 	d.Adopt([]rules.Hot{adopted("k", noon.Add(-time.Hour))}, noon)
-	d.Lost(noon)
+	d.RecordLoss(noon)
 	for at := time.Duration(0); at < time.Minute; at += time.Second {
 		if d.Advance(noon.Add(at)); len(out.changes) > 0 {
 			t.Fatalf("%v after: %+v", at, out.changes)

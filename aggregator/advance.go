@@ -39,7 +39,7 @@ func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
 	for {
 		step := complete
 		for _, v := range r.views {
-			if v.closed == ring.Never || v.isIdle() && !d.account.follows(v) {
+			if v.closed == ring.Never || v.isIdle() && !d.account.isDue(v) {
 				continue
 			}
 			if next := v.Start(v.closed + 2); next.Before(step) {
@@ -70,7 +70,7 @@ func (d *Detector) closePanes(r *ruleWatch, complete time.Time) {
 		var next *view
 		for _, v := range r.views {
 			over := v.Index(complete) - 1
-			if v.closed == ring.Never || v.isIdle() && !d.account.follows(v) {
+			if v.closed == ring.Never || v.isIdle() && !d.account.isDue(v) {
 				v.closed = max(v.closed, over)
 			}
 			v.passOver(over)
@@ -118,12 +118,12 @@ func (d *Detector) restart(v *view, now time.Time) {
 		w.release()
 	}
 	v.restart()
-	v.begin(nil, now, now.Add(-d.lag))
+	v.beginWindows(nil, now, now.Add(-d.lag))
 	var cool []rules.Hot
 	for _, w := range r.hot {
 		if !w.rehold(v, now) {
 			d.unnamed++
-			if w.abandon(v); w.hots == 0 && w.listed {
+			if w.abandon(v); w.hotMarks == 0 && w.listed {
 				cool, w.listed = append(cool, rules.Hot{Key: rules.Key{Rule: r.rule.ID, Text: w.text}, Until: now}), false
 			}
 		}
@@ -138,12 +138,12 @@ func (w *watched) abandon(v *view) {
 	for _, t := range v.thresholds {
 		w.setMark(t, mark{})
 	}
-	if w.by.view == v {
-		w.by = nil
+	if w.holder.view == v {
+		w.holder = nil
 	}
 	for _, t := range w.rule.thresholds {
-		if w.by == nil && w.marks[t.number].hot {
-			w.by = t
+		if w.holder == nil && w.marks[t.number].hot {
+			w.holder = t
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (d *Detector) Refresh() {
 	for _, r := range d.watches {
 		for _, w := range r.hot {
 			if w.listed {
-				hot = append(hot, w.present())
+				hot = append(hot, w.describeNow())
 			}
 		}
 		for _, v := range r.views {

@@ -27,25 +27,25 @@ func (w *watched) isHiddenBy(g *watched) bool { return !g.usual || w.usual }
 
 // explainer returns the listed key that explains w, which has just become hot, or nil. A more
 // general key explains w if it would still be hot without its heir, and without w.
-func (r *ruleWatch) explainer(w *watched) (by *watched) {
+func (r *ruleWatch) explainer(w *watched) (explainer *watched) {
 	r.hotGenerals(w, func(g *watched) bool {
 		if !g.listed || !w.isHiddenBy(g) {
 			return true
 		}
-		v := g.by.view
+		v := g.holder.view
 		heir := w.highIn(v, v.newest)
-		if g.heir != nil && g.heir.hots > 0 && heir != rules.Unknown {
+		if g.heir != nil && g.heir.hotMarks > 0 && heir != rules.Unknown {
 			if high := g.heir.highIn(v, v.newest); high == rules.Unknown || high > heir {
 				heir = high
 			}
 		}
 		low, _ := g.bounds(v, v.newest)
-		if heir != rules.Unknown && low-heir >= g.needs(g.by, v.newest).exit {
-			by = g
+		if heir != rules.Unknown && low-heir >= g.needs(g.holder, v.newest).exit {
+			explainer = g
 		}
-		return by == nil
+		return explainer == nil
 	})
-	return by
+	return explainer
 }
 
 // attribute decides again which hot keys are usual, listed and spared, by the window of v that
@@ -57,26 +57,26 @@ func (d *Detector) attribute(v *view, pane int64, change *rules.Change) {
 	}
 	d.judgeUsual(v, pane)
 	if r.combines {
-		d.list(r, v.Start(pane+1), change)
+		d.updateListed(r, v.Start(pane+1), change)
 	}
 	d.judgeSpared(v, pane)
 	for _, w := range r.hot {
-		if told := (listing{w.listed, w.usual, w.spared}); told != w.published && w.listed {
-			change.Hot = append(change.Hot, w.describe(w.by.view.closed))
+		if current := (listing{w.listed, w.usual, w.spared}); current != w.published && w.listed {
+			change.Hot = append(change.Hot, w.describe(w.holder.view.closed))
 		}
 		w.published = listing{w.listed, w.usual, w.spared}
 	}
 }
 
-// list decides which hot keys are listed, and reports the changes. It adds keys that leave the
-// list to change.Cool.
-func (d *Detector) list(r *ruleWatch, end time.Time, change *rules.Change) {
+// updateListed decides which hot keys are listed, and reports the changes. It adds keys that
+// leave the list to change.Cool.
+func (d *Detector) updateListed(r *ruleWatch, end time.Time, change *rules.Change) {
 	r.findHeirs()
 	order := slices.Clone(r.hot)
 	slices.SortStableFunc(order, func(a, b *watched) int {
 		return cmp.Or(cmp.Compare(len(a.params), len(b.params)), r.compareWidth(a, b), cmp.Compare(a.text, b.text))
 	})
-	r.choose(order)
+	r.chooseListed(order)
 	for _, w := range order {
 		w.explains = 0
 		switch {
@@ -84,16 +84,16 @@ func (d *Detector) list(r *ruleWatch, end time.Time, change *rules.Change) {
 		case w.keeps:
 			w.listed, w.listedAt, w.confirmed = true, end, false
 			w.since = end
-			d.report(w, w.by, Verdict{Kind: verdictListed, At: end}, w.by.view.closed)
+			d.report(w, w.holder, Verdict{Kind: verdictListed, At: end}, w.holder.view.closed)
 		case w.mayYield(end):
-			h := w.describe(w.by.view.closed)
+			h := w.describe(w.holder.view.closed)
 			h.Until = end
 			w.listed = false
-			by := r.explainedBy(w)
-			if by == nil {
-				by = r.makesWayFor(w)
+			explainer := r.explainedBy(w)
+			if explainer == nil {
+				explainer = r.makesWayFor(w)
 			}
-			d.report(w, w.by, Verdict{Kind: verdictExplained, At: end, By: by.text}, w.by.view.closed)
+			d.report(w, w.holder, Verdict{Kind: verdictExplained, At: end, By: explainer.text}, w.holder.view.closed)
 			change.Cool = append(change.Cool, h)
 		}
 		if w.listed {
@@ -110,11 +110,11 @@ func (d *Detector) list(r *ruleWatch, end time.Time, change *rules.Change) {
 	}
 }
 
-// choose sets keeps for the keys that are to be listed. order begins with the most general
+// chooseListed sets keeps for the keys that are to be listed. order begins with the most general
 // ones. It first takes all keys that would be hot without their heir and are not explained.
 // Then it adds keys that yield, but to a key that is not listed itself. Each of these replaces
 // the keys that it explains, so the loop ends.
-func (r *ruleWatch) choose(order []*watched) {
+func (r *ruleWatch) chooseListed(order []*watched) {
 	for _, w := range order {
 		w.keeps = false
 		w.yields = r.yieldsToHeir(w)
@@ -138,7 +138,7 @@ func (r *ruleWatch) choose(order []*watched) {
 	}
 	// A key with the same traffic as a listed one is dropped last, unless another key needs it.
 	for _, w := range order {
-		if !w.keeps || r.beside(w) == nil {
+		if !w.keeps || r.listedBeside(w) == nil {
 			continue
 		}
 		w.keeps = false
@@ -162,31 +162,31 @@ func (r *ruleWatch) isHidden(w *watched) (hidden bool) {
 
 // explainedBy returns the key to be listed that explains w: a more general one, or one with the
 // same traffic. It returns nil if there is none.
-func (r *ruleWatch) explainedBy(w *watched) (by *watched) {
+func (r *ruleWatch) explainedBy(w *watched) (explainer *watched) {
 	r.hotGenerals(w, func(g *watched) bool {
 		if g.keeps && w.isHiddenBy(g) {
-			by = g
+			explainer = g
 		}
-		return by == nil
+		return explainer == nil
 	})
-	if by == nil {
-		by = r.beside(w)
+	if explainer == nil {
+		explainer = r.listedBeside(w)
 	}
-	return by
+	return explainer
 }
 
-// beside returns the key to be listed that has the same traffic as w because a more general key
-// than w yields to it, or nil.
-func (r *ruleWatch) beside(w *watched) (by *watched) {
+// listedBeside returns the key to be listed that has the same traffic as w because a more
+// general key than w yields to it, or nil.
+func (r *ruleWatch) listedBeside(w *watched) (found *watched) {
 	r.hotGenerals(w, func(g *watched) bool {
 		if g.yields && !g.keeps {
-			if e := g.end(); e != w && e.keeps && w.isHiddenBy(e) && !r.related(e, w) {
-				by = e
+			if e := g.lastHeir(); e != w && e.keeps && w.isHiddenBy(e) && !r.related(e, w) {
+				found = e
 			}
 		}
-		return by == nil
+		return found == nil
 	})
-	return by
+	return found
 }
 
 // makesWayFor returns the key to be listed in place of w, which would not be hot without its
@@ -197,12 +197,12 @@ func (r *ruleWatch) makesWayFor(w *watched) *watched {
 	if !w.yields {
 		return nil
 	}
-	e := w.end()
+	e := w.lastHeir()
 	if e.keeps {
 		return e
 	}
-	if by := r.explainedBy(e); by != nil && !r.hasOthers(by, w) {
-		return by
+	if explainer := r.explainedBy(e); explainer != nil && !r.hasOthers(explainer, w) {
+		return explainer
 	}
 	return nil
 }
@@ -211,12 +211,12 @@ func (r *ruleWatch) makesWayFor(w *watched) *watched {
 // part of its count that related hot keys have.
 func (r *ruleWatch) hasOthers(w, without *watched) bool {
 	low, least := w.countAndNeed(without.listed)
-	v := w.by.view
+	v := w.holder.view
 	return least == rules.Unknown || low-max(w.hotPart(), without.lowIn(v, v.closed)) >= least
 }
 
 // mayYield reports whether a key may leave the list. A listing from before the end of a window
 // is corrected at once. A listing that an ended window has confirmed stays for the hold.
 func (w *watched) mayYield(end time.Time) bool {
-	return !w.confirmed || !end.Before(w.listedAt.Add(w.by.Hold))
+	return !w.confirmed || !end.Before(w.listedAt.Add(w.holder.Hold))
 }

@@ -46,8 +46,8 @@ type batchCount struct {
 
 // sample marks a count as an estimate from samples.
 type sample struct {
-	at   int // index of the count
-	seen int64
+	index int // index of the count
+	seen  int64
 }
 
 type hiddenCount struct {
@@ -100,13 +100,13 @@ func (b *batch) reset() {
 	b.origins, b.hidden, b.held, b.losses = b.origins[:0], b.hidden[:0], b.held[:0], b.losses[:0]
 }
 
-func (b *batch) empty() bool {
+func (b *batch) isEmpty() bool {
 	return len(b.counts) == 0 && len(b.origins) == 0 && len(b.heldBack) == 0 && len(b.hidden) == 0 && len(b.held) == 0 && len(b.losses) == 0 &&
 		len(b.missing) == 0 && len(b.spared) == 0 && len(b.healed) == 0 && len(b.moved) == 0
 }
 
-// begin starts the counts of a packet.
-func (b *batch) begin(c *decode.Count) {
+// beginPacket starts the counts of a packet.
+func (b *batch) beginPacket(c *decode.Count) {
 	if n := len(b.packets); n > 0 && b.packets[n-1].start == len(b.counts) {
 		b.packets = b.packets[:n-1] // the previous packet has no counts for this shard
 	}

@@ -73,7 +73,7 @@ func TestDetectorDoesNotCoolByAWindowFromBefore(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: decode.DefaultLag})
 	d.Advance(noon)
-	d.Held(0, 80, 80) // of any key, half of it in a window that is not the newest
+	d.SetHeldBackBound(0, 80, 80) // of any key, half of it in a window that is not the newest
 	for at := time.Duration(0); at < 1500*time.Millisecond; at += base.FlushInterval {
 		now := noon.Add(at)
 		d.Advance(now)

@@ -32,7 +32,7 @@ func (d *Detector) coolDown(t *threshold, w *watched, pane int64) {
 	}
 	if m.below.IsZero() {
 		m.below = end
-		if m.saved != nil && m.saved.holds(w, t, pane, exit) {
+		if m.saved != nil && m.saved.wasBelow(w, t, pane, exit) {
 			m.below = m.saved.below
 		}
 		m.saved = nil
@@ -40,7 +40,7 @@ func (d *Detector) coolDown(t *threshold, w *watched, pane int64) {
 	if end.Before(m.hold) || end.Sub(m.below) < t.CoolDown {
 		return
 	}
-	d.leave(t, w, Verdict{At: end, Against: exit}, pane)
+	d.unmarkHot(t, w, Verdict{At: end, Against: exit}, pane)
 }
 
 // risesAgain reports whether a window of v that ends after pane last has already reached the
@@ -54,16 +54,16 @@ func (w *watched) risesAgain(v *view, last, exit int64) bool {
 	return false
 }
 
-// leave ends the state in which t holds w hot, by the window that ends with a pane, and reports
-// left.
-func (d *Detector) leave(t *threshold, w *watched, left Verdict, pane int64) {
+// unmarkHot ends the state in which t holds w hot, by the window that ends with a pane, and
+// reports left.
+func (d *Detector) unmarkHot(t *threshold, w *watched, left Verdict, pane int64) {
 	left.Kind = Left
 	d.report(w, t, left, pane)
 	w.setMark(t, mark{})
-	if w.hots > 0 && w.by == t {
+	if w.hotMarks > 0 && w.holder == t {
 		for _, other := range w.rule.thresholds {
 			if w.marks[other.number].hot {
-				w.by, w.origins, w.habit.windows = other, nil, [len(w.windows)]habitWindow{}
+				w.holder, w.origins, w.habit.windows = other, nil, [len(w.windows)]habitWindow{}
 				break
 			}
 		}
@@ -76,7 +76,7 @@ func (d *Detector) leave(t *threshold, w *watched, left Verdict, pane int64) {
 func (r *ruleWatch) takeCooled(pane int64, end time.Time) (cooled []rules.Hot) {
 	kept := r.hot[:0]
 	for _, w := range r.hot {
-		if w.hots > 0 {
+		if w.hotMarks > 0 {
 			kept = append(kept, w)
 			continue
 		}
@@ -85,7 +85,7 @@ func (r *ruleWatch) takeCooled(pane int64, end time.Time) (cooled []rules.Hot) {
 			h.Until = end
 			cooled = append(cooled, h)
 		}
-		w.listed, w.by = false, nil
+		w.listed, w.holder = false, nil
 		w.family, w.habit, w.origins, w.top, w.meter = family{}, habit{}, nil, nil, nil
 		w.release()
 	}

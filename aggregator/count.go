@@ -20,7 +20,7 @@ func (d *Detector) count(c *decode.Count) {
 	isAgain := (r.shares || r.overlaps) && base.IsAgain(c.Text)
 	isTotal := r.overlaps && base.IsTotal(c.Text)
 	if d.account != nil && !isAgain && !isTotal {
-		d.account.see(r, c)
+		d.account.recordCount(r, c)
 	}
 	if !isAgain && !isTotal {
 		r.hours.count(c)

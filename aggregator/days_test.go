@@ -160,19 +160,19 @@ func TestReloadKeepsThePast(t *testing.T) {
 	before := layOut(0, &both)
 	turned := both
 	turned.Hot = []rules.Threshold{both.Hot[1], both.Hot[0]}
-	for i, was := range layOut(0, &turned).likes(before) {
+	for i, was := range layOut(0, &turned).matchThresholds(before) {
 		if was == nil || was.Over != turned.Hot[i].Over {
 			t.Errorf("jump %d takes the place of %+v", i, was)
 		}
 	}
 	one := both
 	one.Hot = both.Hot[1:]
-	if was := layOut(0, &one).likes(before); was[0] == nil || was[0].Over != rules.OverDay {
+	if was := layOut(0, &one).matchThresholds(before); was[0] == nil || was[0].Over != rules.OverDay {
 		t.Errorf("the jump over days takes the place of %+v", was[0])
 	}
 	one.Hot = both.Hot[:1]
 	other := overDays(50, time.Minute, 4)
-	if was := layOut(0, &other).likes(layOut(0, &one)); was[0] == nil {
+	if was := layOut(0, &other).matchThresholds(layOut(0, &one)); was[0] == nil {
 		t.Error("a jump whose past changes begins anew")
 	}
 }

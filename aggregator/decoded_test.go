@@ -62,8 +62,8 @@ func TestHealedBounds(t *testing.T) {
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: newRecorder(), Memory: 1 << 20})
 	hash := rules.Hash([]byte("k"))
 	d.Advance(noon)
-	d.Healed(decode.Count{Hash: hash, Text: []byte("k"), N: 7, When: noon.Add(200 * time.Millisecond)}, noon.Add(400*time.Millisecond))
-	d.Missing(decode.Gap{ID: 1, From: noon, To: noon.Add(300 * time.Millisecond), Loose: 20, Booked: 3})
+	d.AddHealedCount(decode.Count{Hash: hash, Text: []byte("k"), N: 7, When: noon.Add(200 * time.Millisecond)}, noon.Add(400*time.Millisecond))
+	d.RecordGap(decode.Gap{ID: 1, From: noon, To: noon.Add(300 * time.Millisecond), Loose: 20, Booked: 3})
 	d.Advance(noon.Add(1500 * time.Millisecond))
 	w := d.rules[0].views[0].Window
 	bounds := func(end time.Duration) [2]int64 {
@@ -82,11 +82,11 @@ func TestHealedBounds(t *testing.T) {
 		1000 * time.Millisecond: {7, 7 + 23}, 300 * time.Millisecond: {0, 7 + 23}, 1200 * time.Millisecond: {7, 7 + 23},
 		1300 * time.Millisecond: {0, 7 + 23}, 1400 * time.Millisecond: {0, 7}, 1500 * time.Millisecond: {0, 0},
 	})
-	d.Spare(1, 0, hash, false)
+	d.ExcludeFromGap(1, 0, hash, false)
 	check(map[time.Duration][2]int64{1000 * time.Millisecond: {7, 7 + 3}})
-	d.Spare(1, 0, hash, true)
+	d.ExcludeFromGap(1, 0, hash, true)
 	check(map[time.Duration][2]int64{1000 * time.Millisecond: {7, 7}})
-	d.Moved(decode.Count{Hash: hash, Text: []byte("k"), N: 2, When: noon.Add(400 * time.Millisecond)}, noon.Add(200*time.Millisecond), noon.Add(400*time.Millisecond))
+	d.MoveHealedCount(decode.Count{Hash: hash, Text: []byte("k"), N: 2, When: noon.Add(400 * time.Millisecond)}, noon.Add(200*time.Millisecond), noon.Add(400*time.Millisecond))
 	check(map[time.Duration][2]int64{1000 * time.Millisecond: {7, 7}, 1300 * time.Millisecond: {2, 7}, 300 * time.Millisecond: {0, 5}})
 }
 
@@ -113,7 +113,7 @@ func TestABaselineLacksWhatItsBucketLacks(t *testing.T) {
 		return g
 	}
 	d.Advance(noon)
-	d.Missing(gap(1, 20))
+	d.RecordGap(gap(1, 20))
 	d.Advance(noon.Add(time.Second))
 	v := d.rules[0].views[0]
 	once, again := buckets(8, 4), buckets(8, 5)
@@ -135,7 +135,7 @@ func TestABaselineLacksWhatItsBucketLacks(t *testing.T) {
 		{gap(6, 0), 2 + 3 + 1 + 1, 34},
 		{gap(7, 0), 2 + 3 + 1, 33},
 	} {
-		d.Missing(step.gap)
+		d.RecordGap(step.gap)
 		_, before := v.history.Span(hash, text, v.history.Now(), 20)
 		_, window := v.Window.Span(hash, text, v.Now(), int64(v.Panes))
 		if before != step.before || window != step.window {
@@ -166,14 +166,14 @@ func TestHealedCountsMoveBehindTheirWindow(t *testing.T) {
 		d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 1000, time.Second)), Publisher: newRecorder(), Memory: 1 << 20})
 		d.Advance(noon.Add(300 * time.Millisecond))
 		if c.placed > 0 {
-			d.Healed(count(c.placed, from), to)
+			d.AddHealedCount(count(c.placed, from), to)
 		}
 		d.Advance(noon.Add(10 * time.Second))
 		if c.lacking > 0 {
-			d.Healed(count(c.lacking, from), to)
+			d.AddHealedCount(count(c.lacking, from), to)
 		}
 		for _, n := range c.packets {
-			d.Moved(count(n, to), from, to)
+			d.MoveHealedCount(count(n, to), from, to)
 		}
 		w := d.rules[0].views[0].Window
 		sum := c.placed + c.lacking

@@ -113,7 +113,7 @@ func NewDetector(c DetectorConfig) *Detector {
 	d.cfg = c
 	d.setRules(d.numbered, c.Homes, func(p place) *ruleWatch { return newRuleWatch(p.number, p.rule, c.Days, p.budget, d.late()) })
 	if !c.Start.IsZero() {
-		d.begin(c.Start)
+		d.beginWindows(c.Start)
 	}
 	if c.OnAccount != nil {
 		d.account = &accountant{key: c.Explain, onAccount: c.OnAccount}
@@ -121,11 +121,11 @@ func NewDetector(c DetectorConfig) *Detector {
 	return d
 }
 
-// begin records that the counts from before start are unknown.
-func (d *Detector) begin(start time.Time) {
+// beginWindows records that the counts from before start are unknown.
+func (d *Detector) beginWindows(start time.Time) {
 	for _, r := range d.watches {
 		for _, v := range r.views {
-			v.begin(nil, start, start.Add(-d.lag))
+			v.beginWindows(nil, start, start.Add(-d.lag))
 			v.sinceStart = true
 		}
 	}

@@ -131,11 +131,11 @@ func (p *pair) act() {
 	case what == 0:
 		hidden := stamped{p.when(), rapid.Int64Range(0, 20).Draw(p.T, "hidden")}
 		p.model.hidden = append(p.model.hidden, hidden)
-		p.detector.Hidden(hidden.when, hidden.n)
+		p.detector.AddHiddenCounts(hidden.when, hidden.n)
 	case what == 1:
 		lost := p.when()
 		p.model.lost = append(p.model.lost, lost)
-		p.detector.Lost(lost)
+		p.detector.RecordLoss(lost)
 	case what < 6: // a steady stream
 		n := rapid.Int64Range(1, 1+hot.Rate.N/8).Draw(p.T, "n")
 		step := rapid.Int64Range(1, int64(hot.Window().Pane)).Draw(p.T, "step")
@@ -312,7 +312,7 @@ func TestDetectorDoesNotCoolOnALoss(t *testing.T) {
 	d.Advance(noon)
 	d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: 10, When: noon})
 	lost := noon.Add(700 * time.Millisecond)
-	d.Lost(lost)
+	d.RecordLoss(lost)
 	d.Advance(lost.Add(time.Second)) // the window that ends here still holds the pane of the loss
 	if len(out.changes) != 1 {
 		t.Fatalf("cooled while the window held a loss: %q", out.events())
@@ -328,7 +328,7 @@ func TestDetectorPublishesWhatTheRuleHoldsAHotKeyTo(t *testing.T) {
 	rule.Limit = &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 5, Per: time.Second}, Burst: 9}, Mode: rules.ModeShadow}
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("other", 1, time.Second), rule), Publisher: out})
-	d.Hidden(noon, 3)
+	d.AddHiddenCounts(noon, 3)
 	d.Count(decode.Count{Rule: 1, Hash: 1, Text: []byte("k"), N: 25, When: noon})
 	want := rules.Hot{
 		Key: rules.Key{Rule: "terms", Text: "k"}, Low: 25, High: 28, Rate: 2.5, Ratio: 1.25, Since: noon,

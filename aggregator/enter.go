@@ -1,23 +1,23 @@
 package aggregator
 
-// enter marks the key hot by t, whose required count is need. It reports whether the key was
+// markHot marks the key hot by t, whose required count is need. It reports whether the key was
 // not hot before.
-func (d *Detector) enter(t *threshold, k *candidate, need int64) (first bool) {
+func (d *Detector) markHot(t *threshold, k *candidate, need int64) (first bool) {
 	if !k.watch(t.view) {
 		d.unnamed++
 		return false
 	}
 	v, w := t.view, k.w
 	w.setMark(t, mark{hot: true, need: need, over: v.Start(k.pane + 1), hold: k.when.Add(t.Hold)})
-	first = w.hots == 1
+	first = w.hotMarks == 1
 	if first {
-		w.since, w.by, w.meter, w.skews = k.when, t, newMeter(d.rateSpan, k.when), skews{}
+		w.since, w.holder, w.meter, w.skews = k.when, t, newMeter(d.rateSpan, k.when), skews{}
 		v.watch.hot = append(v.watch.hot, w)
 		d.suspects.drop(w)
 		w.listed = true
 		if v.watch.overlaps {
 			w.hotSince = k.when
-			w.recall(v, k.pane)
+			w.recallWindows(v, k.pane)
 		}
 	}
 	d.report(w, t, Verdict{Kind: Entered, At: k.when, Low: k.low, Against: need}, k.pane)
@@ -25,18 +25,18 @@ func (d *Detector) enter(t *threshold, k *candidate, need int64) (first bool) {
 		return false
 	}
 	if v.watch.combines {
-		if by := v.watch.explainer(w); by != nil {
+		if explainer := v.watch.explainer(w); explainer != nil {
 			w.listed = false
-			d.report(w, t, Verdict{Kind: verdictExplained, At: k.when, Low: k.low, By: by.text}, k.pane)
+			d.report(w, t, Verdict{Kind: verdictExplained, At: k.when, Low: k.low, By: explainer.text}, k.pane)
 		}
 	}
 	w.published = listing{listed: w.listed}
 	return true
 }
 
-// suspect adds the key to the suspects, as it may have reached t.
-func (d *Detector) suspect(t *threshold, k *candidate) {
-	if d.suspects.full(t.view.watch) || k.w != nil && (k.w.hots > 0 || k.w.suspect != nil) {
+// addSuspect adds the key to the suspects, as it may have reached t.
+func (d *Detector) addSuspect(t *threshold, k *candidate) {
+	if d.suspects.full(t.view.watch) || k.w != nil && (k.w.hotMarks > 0 || k.w.suspect != nil) {
 		return
 	}
 	if k.watch(t.view) {

@@ -80,7 +80,7 @@ func (r *ruleWatch) generals(w *watched) []general {
 
 // hotKey returns the hot key with this text, or nil.
 func (r *ruleWatch) hotKey(text string) *watched {
-	if w := r.keys[text]; w != nil && w.hots > 0 {
+	if w := r.keys[text]; w != nil && w.hotMarks > 0 {
 		return w
 	}
 	return nil

@@ -53,7 +53,7 @@ func (f *Feed) End(arrived, now time.Time, behind bool) {
 	for k := range f.shards {
 		i := (k + f.reader) % len(f.shards) // readers begin at different shards
 		shard, b := f.shards[i], f.batches[i]
-		if !all && b.empty() {
+		if !all && b.isEmpty() {
 			continue
 		}
 		b.reader, b.arrived, b.now = f.reader, arrived, now
@@ -76,7 +76,7 @@ func (f *Feed) Counts(counts []decode.Count) {
 		return
 	}
 	for _, b := range f.batches {
-		b.begin(&counts[0])
+		b.beginPacket(&counts[0])
 	}
 	for i := range counts {
 		c := &counts[i]
@@ -92,75 +92,75 @@ func (f *Feed) place(rule int, hash uint64) int {
 	return int(hash>>56) * len(f.shards) >> 8 // the windows' indexes and cells use lower bits
 }
 
-// Hidden implements [decode.Handler].
-func (f *Feed) Hidden(when time.Time, n int64) {
+// AddHiddenCounts implements [decode.Handler].
+func (f *Feed) AddHiddenCounts(when time.Time, n int64) {
 	for _, b := range f.batches {
 		b.hidden = append(b.hidden, hiddenCount{when, n})
 	}
 }
 
-// Held implements [decode.Handler]. Held, Lost and Found are called with the senders' lock
-// held, so turns are the order of the decoders' reports.
-func (f *Feed) Held(rule int, n, untold int64) {
+// SetHeldBackBound implements [decode.Handler]. SetHeldBackBound, RecordLoss and ReduceLoss are
+// called with the senders' lock held, so turns are the order of the decoders' reports.
+func (f *Feed) SetHeldBackBound(rule int, n, untold int64) {
 	turn := f.turns.Add(1)
 	for _, b := range f.batches {
 		b.held = append(b.held, heldBound{rule, n, untold, turn})
 	}
 }
 
-// HeldBack implements [decode.Handler].
-func (f *Feed) HeldBack(x decode.HeldBack) {
+// AddHeldBack implements [decode.Handler].
+func (f *Feed) AddHeldBack(x decode.HeldBack) {
 	x.Group = bytes.Clone(x.Group)
 	b := f.batches[max(0, f.homes[x.Rule])] // a rule with a share has a home
 	b.heldBack = append(b.heldBack, x)
 }
 
-// Lost implements [decode.Handler].
-func (f *Feed) Lost(when time.Time) {
+// RecordLoss implements [decode.Handler].
+func (f *Feed) RecordLoss(when time.Time) {
 	turn := f.turns.Add(1)
 	for _, b := range f.batches {
 		b.losses = append(b.losses, loss{when, false, turn})
 	}
 }
 
-// Found implements [decode.Handler].
-func (f *Feed) Found(newest time.Time) {
+// ReduceLoss implements [decode.Handler].
+func (f *Feed) ReduceLoss(newest time.Time) {
 	turn := f.turns.Add(1)
 	for _, b := range f.batches {
 		b.losses = append(b.losses, loss{newest, true, turn})
 	}
 }
 
-// Missing implements [decode.Handler]. A gap only becomes smaller, so the order does not
+// RecordGap implements [decode.Handler]. A gap only becomes smaller, so the order does not
 // matter.
-func (f *Feed) Missing(g decode.Gap) {
+func (f *Feed) RecordGap(g decode.Gap) {
 	for _, b := range f.batches {
 		b.missing = append(b.missing, g)
 	}
 }
 
-// Spare implements [decode.Handler].
-func (f *Feed) Spare(gap uint64, rule int, hash uint64, known bool) {
+// ExcludeFromGap implements [decode.Handler].
+func (f *Feed) ExcludeFromGap(gap uint64, rule int, hash uint64, known bool) {
 	b := f.batches[f.place(rule, hash)]
 	b.spared = append(b.spared, spared{gap, hash, rule, known})
 }
 
-// Healed implements [decode.Handler].
-func (f *Feed) Healed(c decode.Count, until time.Time) {
+// AddHealedCount implements [decode.Handler].
+func (f *Feed) AddHealedCount(c decode.Count, until time.Time) {
 	b := f.batches[f.place(c.Rule, c.Hash)]
 	c.Text = bytes.Clone(c.Text)
 	b.healed = append(b.healed, healed{c, until})
 }
 
-// Moved implements [decode.Handler].
-func (f *Feed) Moved(c decode.Count, from, to time.Time) {
+// MoveHealedCount implements [decode.Handler].
+func (f *Feed) MoveHealedCount(c decode.Count, from, to time.Time) {
 	b := f.batches[f.place(c.Rule, c.Hash)]
 	c.Text = bytes.Clone(c.Text)
 	b.moved = append(b.moved, moved{c, from, to})
 }
 
-// Origin implements [decode.OriginHandler].
-func (f *Feed) Origin(o decode.OriginCount) {
+// AddOrigin implements [decode.OriginHandler].
+func (f *Feed) AddOrigin(o decode.OriginCount) {
 	o.Text, o.Name = bytes.Clone(o.Text), bytes.Clone(o.Name)
 	b := f.batches[f.place(o.Rule, o.Hash)]
 	b.origins = append(b.origins, o)

@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Hidden implements [decode.Handler].
-func (d *Detector) Hidden(when time.Time, n int64) {
+// AddHiddenCounts implements [decode.Handler].
+func (d *Detector) AddHiddenCounts(when time.Time, n int64) {
 	for _, r := range d.watches {
 		for _, v := range r.views {
 			v.Conceal(v.Index(when), n)
@@ -24,8 +24,8 @@ func (d *Detector) Hidden(when time.Time, n int64) {
 	}
 }
 
-// Held implements [decode.Handler].
-func (d *Detector) Held(rule int, bound, untold int64) {
+// SetHeldBackBound implements [decode.Handler].
+func (d *Detector) SetHeldBackBound(rule int, bound, untold int64) {
 	r := d.rules[rule]
 	if r == nil {
 		return
@@ -40,8 +40,8 @@ func (d *Detector) Held(rule int, bound, untold int64) {
 	}
 }
 
-// HeldBack implements [decode.Handler].
-func (d *Detector) HeldBack(x decode.HeldBack) {
+// AddHeldBack implements [decode.Handler].
+func (d *Detector) AddHeldBack(x decode.HeldBack) {
 	r := d.rules[x.Rule]
 	if r == nil || x.When.Before(r.from) {
 		return
@@ -59,40 +59,40 @@ func (d *Detector) HeldBack(x decode.HeldBack) {
 	}
 }
 
-// Lost implements [decode.Handler].
-func (d *Detector) Lost(when time.Time) {
+// RecordLoss implements [decode.Handler].
+func (d *Detector) RecordLoss(when time.Time) {
 	for _, r := range d.watches {
 		for _, v := range r.views {
-			v.Lost(v.Index(when))
+			v.MarkLost(v.Index(when))
 		}
 	}
 }
 
-// Found implements [decode.Handler].
-func (d *Detector) Found(newest time.Time) {
+// ReduceLoss implements [decode.Handler].
+func (d *Detector) ReduceLoss(newest time.Time) {
 	for _, r := range d.watches {
 		for _, v := range r.views {
 			if newest.IsZero() {
-				v.Found(ring.Never)
+				v.LimitLoss(ring.Never)
 			} else {
-				v.Found(v.Index(newest))
+				v.LimitLoss(v.Index(newest))
 			}
 		}
 	}
 }
 
-// Missing implements [decode.Handler].
-func (d *Detector) Missing(g decode.Gap) { d.missing.Add(g) }
+// RecordGap implements [decode.Handler].
+func (d *Detector) RecordGap(g decode.Gap) { d.missing.Add(g) }
 
-// Spare implements [decode.Handler].
-func (d *Detector) Spare(gap uint64, rule int, hash uint64, known bool) {
+// ExcludeFromGap implements [decode.Handler].
+func (d *Detector) ExcludeFromGap(gap uint64, rule int, hash uint64, known bool) {
 	if d.rules[rule] != nil {
-		d.missing.Spare(gap, window.MissingKey{Hash: hash, Rule: rule}, known)
+		d.missing.ExcludeKey(gap, window.MissingKey{Hash: hash, Rule: rule}, known)
 	}
 }
 
-// Healed implements [decode.Handler].
-func (d *Detector) Healed(c decode.Count, until time.Time) {
+// AddHealedCount implements [decode.Handler].
+func (d *Detector) AddHealedCount(c decode.Count, until time.Time) {
 	r := d.rules[c.Rule]
 	if r == nil {
 		return
@@ -104,14 +104,14 @@ func (d *Detector) Healed(c decode.Count, until time.Time) {
 	key := window.MissingKey{Hash: c.Hash, Rule: c.Rule}
 	switch {
 	case !kept: // until then it may belong to a kept pane
-		d.missing.Lack(key, c.When, until, c.N)
+		d.missing.RecordLack(key, c.When, until, c.N)
 	case d.missing.Heal(key, c.When, until, c.N):
 		d.count(&c)
 	}
 }
 
-// Moved implements [decode.Handler].
-func (d *Detector) Moved(c decode.Count, from, to time.Time) {
+// MoveHealedCount implements [decode.Handler].
+func (d *Detector) MoveHealedCount(c decode.Count, from, to time.Time) {
 	r := d.rules[c.Rule]
 	if r == nil {
 		return
@@ -120,8 +120,8 @@ func (d *Detector) Moved(c decode.Count, from, to time.Time) {
 	// Several packets of a gap may have had counts of the key, and not all of these could be
 	// placed. Which packet had which is not known, so the counts that were not placed come
 	// first.
-	lacking, placed := min(c.N, d.missing.Healed(key, from, to, false)), c
-	placed.N = min(c.N-lacking, d.missing.Healed(key, from, to, true))
+	lacking, placed := min(c.N, d.missing.CountHealed(key, from, to, false)), c
+	placed.N = min(c.N-lacking, d.missing.CountHealed(key, from, to, true))
 	for _, v := range r.views {
 		if !v.releases(&placed, from) {
 			placed.N = 0 // the counts are in a cell by now, and stay there
@@ -139,23 +139,23 @@ func (d *Detector) Moved(c decode.Count, from, to time.Time) {
 	}
 }
 
-// Origin implements [decode.OriginHandler]. It ignores keys that are not hot.
-func (d *Detector) Origin(o decode.OriginCount) {
+// AddOrigin implements [decode.OriginHandler]. It ignores keys that are not hot.
+func (d *Detector) AddOrigin(o decode.OriginCount) {
 	r := d.rules[o.Rule]
 	if r == nil {
 		return
 	}
 	w := r.keys[string(o.Text)]
-	if w == nil || w.by == nil {
+	if w == nil || w.holder == nil {
 		return
 	}
-	of := &w.callers
+	target := &w.callers
 	if o.Kind == wire.Route {
-		of = &w.routes
+		target = &w.routes
 	}
-	if *of == nil {
-		span := max(w.by.view.Pane*time.Duration(w.by.view.Panes), rules.MinOriginSpan)
-		*of = newOrigins(span, o.When)
+	if *target == nil {
+		span := max(w.holder.view.Pane*time.Duration(w.holder.view.Panes), rules.MinOriginSpan)
+		*target = newOrigins(span, o.When)
 	}
-	(*of).add(string(o.Name), o.When, o.N)
+	(*target).add(string(o.Name), o.When, o.N)
 }

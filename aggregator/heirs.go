@@ -7,9 +7,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// end follows the heirs of w while keys yield, and returns the last: the key that has w's
+// lastHeir follows the heirs of w while keys yield, and returns the last: the key that has w's
 // traffic. (See attribution.go.)
-func (w *watched) end() *watched {
+func (w *watched) lastHeir() *watched {
 	for w.yields && w.heir != nil {
 		w = w.heir
 	}
@@ -34,7 +34,7 @@ func (r *ruleWatch) findHeirs() {
 			if g == nil || !g.usual && r.completes(w, all[i].set, isUsual) {
 				continue // a key that only adds a usual key is not more specific
 			}
-			v := g.by.view
+			v := g.holder.view
 			high := w.highIn(v, v.closed)
 			if high == rules.Unknown || g.heirHigh == rules.Unknown {
 				g.heir, g.heirHigh = w, rules.Unknown
@@ -50,11 +50,11 @@ func (r *ruleWatch) findHeirs() {
 		}
 	}
 	for g, old := range before {
-		if g.hots == 0 || g.heir == nil || old.hots == 0 || g.heirHigh == rules.Unknown || !g.usual && r.addsUsual(old, g) {
+		if g.hotMarks == 0 || g.heir == nil || old.hotMarks == 0 || g.heirHigh == rules.Unknown || !g.usual && r.addsUsual(old, g) {
 			continue
 		}
-		high := old.highIn(g.by.view, g.by.view.closed)
-		if high >= rules.ScaleUp(g.heirHigh, g.by.Exit) {
+		high := old.highIn(g.holder.view, g.holder.view.closed)
+		if high >= rules.ScaleUp(g.heirHigh, g.holder.Exit) {
 			g.heir, g.heirHigh = old, max(high, g.heirHigh)
 		}
 	}

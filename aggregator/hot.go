@@ -11,27 +11,27 @@ import (
 // threshold that made it hot. It does not adjust the counts for clock errors, since a change
 // has the counts that decided.
 func (w *watched) describe(pane int64) rules.Hot {
-	t := w.by
+	t := w.holder
 	low, high := w.bounds(t.view, pane)
 	h := w.newHot()
 	h.Cause, h.Also, h.Low, h.High = t.cause(w.exception), w.also(), low, high
 	h.Rate = float64(low) / t.Rate.Per.Seconds()
 	h.Ratio = w.marks[t.number].ratio(low)
-	t.view.SetSeen(&h, w.at[t.view.number], pane)
+	t.view.SetSeen(&h, w.entries[t.view.number], pane)
 	h.Since = w.since
 	h.Usual, h.Spared = w.usual, w.spared
 	h.Top = w.top
 	return h
 }
 
-// present returns a hot key with its current counts, and its highest ratio by all thresholds
+// describeNow returns a hot key with its current counts, and its highest ratio by all thresholds
 // that hold it hot. The bounds include the counts that clock errors may have moved over the
 // window's ends. The newest window that has ended lacks the counts of the lag, and the current
-// one those that have not arrived, so present uses the one with the higher low count. After a
+// one those that have not arrived, so describeNow uses the one with the higher low count. After a
 // loss it prefers the ended window, if only that one has clear bounds and the count that is
 // needed.
-func (w *watched) present() rules.Hot {
-	v := w.by.view
+func (w *watched) describeNow() rules.Hot {
+	v := w.holder.view
 	w.top = w.attribution()
 	pane := w.clearestPane()
 	h := w.describe(pane)
@@ -39,7 +39,7 @@ func (w *watched) present() rules.Hot {
 		h, pane = present, v.Now()
 	}
 	w.addSkew(&h, pane)
-	if w.by.Rate.Per > w.meter.length() { // the rate of a shorter window is current itself
+	if w.holder.Rate.Per > w.meter.length() { // the rate of a shorter window is current itself
 		if rate, ok := w.meter.perSecond(w.rule.complete); ok {
 			h.Rate = rate
 		}
@@ -48,7 +48,7 @@ func (w *watched) present() rules.Hot {
 	return h
 }
 
-// clearFor bounds how much earlier than the newest ended window the window that present uses
+// clearFor bounds how much earlier than the newest ended window the window that describeNow uses
 // may have ended. Lost counts belong to a short, known time. Windows that begin or end within
 // it have wider bounds than windows a few panes before.
 const clearFor = 500 * time.Millisecond
@@ -56,7 +56,7 @@ const clearFor = 500 * time.Millisecond
 // clearestPane returns the last pane of the newest ended window that has clear bounds, within
 // clearFor. If none has, it returns that of the newest ended window.
 func (w *watched) clearestPane() int64 {
-	v := w.by.view
+	v := w.holder.view
 	if !v.HasLosses() {
 		return v.closed
 	}
@@ -81,10 +81,10 @@ func (w *watched) isClear(low, high int64) bool {
 // need returns the count that a hot key needed, as last known, or the threshold's count if it
 // was never known.
 func (w *watched) need() int64 {
-	if need := w.marks[w.by.number].need; need > 0 {
+	if need := w.marks[w.holder.number].need; need > 0 {
 		return need
 	}
-	return w.by.Rate.N
+	return w.holder.Rate.N
 }
 
 // newHot returns the key with the limit that applies to it.
@@ -102,7 +102,7 @@ func (w *watched) newHot() rules.Hot {
 // attribution returns the origins of a hot key's traffic. It returns the previous value if
 // nothing changed, and nil if no origins are known.
 func (w *watched) attribution() *rules.Attribution {
-	v := w.by.view
+	v := w.holder.view
 	from, to := v.Start(v.Now()-int64(v.Panes)+1), v.Start(v.Now()+1)
 	long := to.Add(-max(rules.MinOriginSpan, to.Sub(from)))
 	a := rules.Attribution{

@@ -27,9 +27,9 @@ func TestPublishedBoundsAreOfAClearWindow(t *testing.T) {
 				d.Count(decode.Count{Hash: hash, Text: text, N: each, When: at(flush)})
 			}
 			if healed { // it may have been of the flush after, too
-				d.Healed(decode.Count{Hash: hash, Text: text, N: each, When: at(flushes - 1 - lost)}, at(flushes-lost))
+				d.AddHealedCount(decode.Count{Hash: hash, Text: text, N: each, When: at(flushes - 1 - lost)}, at(flushes-lost))
 			} else {
-				d.Missing(decode.Gap{ID: 1, From: at(flushes - 1 - lost), To: at(flushes - 1 - lost), Loose: each})
+				d.RecordGap(decode.Gap{ID: 1, From: at(flushes - 1 - lost), To: at(flushes - 1 - lost), Loose: each})
 			}
 			d.Advance(at(flushes))
 			if len(d.rules[0].hot) != 1 {
@@ -37,7 +37,7 @@ func TestPublishedBoundsAreOfAClearWindow(t *testing.T) {
 			}
 			v := d.rules[0].views[0]
 			w := d.rules[0].hot[0]
-			h := w.present()
+			h := w.describeNow()
 			closedLow, closedHigh := w.bounds(v, v.closed)
 			possible := false
 			for pane := v.closed; pane > v.closed-6; pane-- {
@@ -66,10 +66,10 @@ func TestPublishedBoundsAreNotOfBefore(t *testing.T) {
 	d.Advance(noon)
 	d.Advance(began)
 	d.Count(decode.Count{Hash: hash, Text: text, N: 300, When: began})
-	d.Missing(decode.Gap{ID: 1, From: began, To: began, Loose: 50})
+	d.RecordGap(decode.Gap{ID: 1, From: began, To: began, Loose: 50})
 	for at := time.Duration(0); at < 500*time.Millisecond; at += base.FlushInterval {
 		d.Advance(began.Add(at + 5*base.FlushInterval))
-		if h := d.rules[0].hot[0].present(); h.Low < 100 {
+		if h := d.rules[0].hot[0].describeNow(); h.Low < 100 {
 			t.Errorf("%v after it became hot: %d to %d are published", at, h.Low, h.High)
 		}
 	}

@@ -7,33 +7,33 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// judgeCount judges the key of c by the thresholds of v, and publishes it if it becomes hot. at
+// judgeCount judges the key of c by the thresholds of v, and publishes it if it becomes hot. best
 // is the key's standing in the window where it counts most.
-func (d *Detector) judgeCount(v *view, c *decode.Count, at standing) {
-	w := v.watched(at.entry)
+func (d *Detector) judgeCount(v *view, c *decode.Count, best standing) {
+	w := v.watched(best.entry)
 	if w == nil {
 		if w = v.watch.keys[string(c.Text)]; w != nil {
-			w.pin(v, at.entry)
+			w.pin(v, best.entry)
 		}
 	}
-	v.busy = max(v.busy, max(at.pane, v.Now())+int64(v.Panes))
+	v.busy = max(v.busy, max(best.pane, v.Now())+int64(v.Panes))
 	for _, t := range v.thresholds {
-		if at.low < v.level || t.comparesKeys() || w.isHeldBy(t) {
+		if best.low < v.level || t.comparesKeys() || w.isHeldBy(t) {
 			continue
 		}
-		k := candidate{standing: at, w: w, text: c.Text, hash: c.Hash, when: v.sinceWhen(c, at.pane)}
+		k := candidate{standing: best, w: w, text: c.Text, hash: c.Hash, when: v.sinceWhen(c, best.pane)}
 		entered := d.judge(t, &k)
 		if w = k.w; !entered || !w.listed {
 			continue
 		}
-		h := w.describe(at.pane)
+		h := w.describe(best.pane)
 		if !h.Estimated {
-			h.Low = at.low
+			h.Low = best.low
 		}
-		h.Ratio = w.marks[t.number].ratio(at.low)
+		h.Ratio = w.marks[t.number].ratio(best.low)
 		d.publish(rules.Change{Hot: []rules.Hot{h}})
 	}
-	if w != nil && w.by != nil && w.by.view == v {
+	if w != nil && w.holder != nil && w.holder.view == v {
 		w.recordCount(c)
 	}
 }
@@ -55,9 +55,9 @@ func (d *Detector) judge(t *threshold, k *candidate) (entered bool) {
 	n := t.needs(v.watch.exceptionOf(k.w, k.text), k.entry, k.text, k.pane)
 	switch {
 	case n.enter != rules.Unknown && k.low >= n.enter:
-		return d.enter(t, k, n.enter)
+		return d.markHot(t, k, n.enter)
 	case d.suspects.takes(v.watch, k.w) && v.AtMost(k.hash, k.text, k.pane) >= n.maybe:
-		d.suspect(t, k)
+		d.addSuspect(t, k)
 	}
 	return false
 }
@@ -69,10 +69,10 @@ func (d *Detector) judgeUncounted(v *view, c *decode.Count) {
 		return
 	}
 	w := v.watch.keys[string(c.Text)]
-	most := v.AtMost(c.Hash, c.Text, v.Now())
+	maximum := v.AtMost(c.Hash, c.Text, v.Now())
 	for _, t := range v.thresholds {
-		if most >= t.unseen(v.watch.exceptionOf(w, c.Text)) {
-			d.suspect(t, &candidate{standing: standing{entry: -1}, w: w, text: c.Text, hash: c.Hash, when: c.When})
+		if maximum >= t.unseen(v.watch.exceptionOf(w, c.Text)) {
+			d.addSuspect(t, &candidate{standing: standing{entry: -1}, w: w, text: c.Text, hash: c.Hash, when: c.When})
 			return
 		}
 	}

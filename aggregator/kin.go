@@ -22,10 +22,10 @@ import (
 // addPart adds the count of w, a more specific key, to the parts of a more general one. others
 // are the names that the general one lacks.
 func (k *kin) addPart(w *watched, others string, v *view, pane int64) {
-	at := slices.IndexFunc(k.parts, func(p part) bool { return p.names == others })
+	at := slices.IndexFunc(k.parts, func(p kinPart) bool { return p.names == others })
 	if at < 0 {
 		at = len(k.parts)
-		k.parts = append(k.parts, part{names: others, repeated: w.repeatedIn(v, pane)})
+		k.parts = append(k.parts, kinPart{names: others, repeated: w.repeatedIn(v, pane)})
 	}
 	p := &k.parts[at]
 	low := w.lowIn(v, pane)
@@ -73,7 +73,7 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 					continue
 				}
 				g.specifics = append(g.specifics, w)
-				if g.by.view == v && !w.byShare {
+				if g.holder.view == v && !w.byShare {
 					g.addPart(w, w.general[i].others, v, pane)
 				}
 			}
@@ -90,7 +90,7 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 		for i := range groups {
 			if g := &groups[i]; total != rules.Unknown && g.key.isApart(u) {
 				both := groupTally{highest: g.low - (total - low)}
-				u.parts = append(u.parts, part{repeated: rules.Unknown, all: both, unusual: both})
+				u.parts = append(u.parts, kinPart{repeated: rules.Unknown, all: both, unusual: both})
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 // sharedBy returns the keys of a view that are on nearly all requests.
 func (r *ruleWatch) sharedBy(v *view) (keys []*watched) {
 	for _, w := range r.hot {
-		if w.byShare && w.by.view == v {
+		if w.byShare && w.holder.view == v {
 			keys = append(keys, w)
 		}
 	}
@@ -155,10 +155,10 @@ func (r *ruleWatch) findListedKin(v *view, pane int64) {
 			all := r.generals(w)
 			for i := range all {
 				u := r.hotKey(all[i].text)
-				if u == nil || !u.usual || u.by.view != v || !isListed(w) && !r.completes(w, all[i].set, isListed) {
+				if u == nil || !u.usual || u.holder.view != v || !isListed(w) && !r.completes(w, all[i].set, isListed) {
 					continue
 				}
-				u.explain(w.highIn(v, pane))
+				u.addExplained(w.highIn(v, pane))
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func (r *ruleWatch) findListedKin(v *view, pane int64) {
 	}
 	var groups []kinGroup
 	for _, u := range usual {
-		if !u.usual || u.by.view != v || !r.parse(u) {
+		if !u.usual || u.holder.view != v || !r.parse(u) {
 			continue
 		}
 		if groups == nil {
@@ -178,14 +178,14 @@ func (r *ruleWatch) findListedKin(v *view, pane int64) {
 		}
 		for i := range groups {
 			if g := &groups[i]; g.key.isApart(u) && r.coincide(u, g, v, pane) {
-				u.explain(g.high)
+				u.addExplained(g.high)
 			}
 		}
 	}
 }
 
-// explain records that a listed key is related, which has at most high of the key's count.
-func (k *kin) explain(high int64) {
+// addExplained records that a listed key is related, which has at most high of the key's count.
+func (k *kin) addExplained(high int64) {
 	k.related = true
 	if high == rules.Unknown || k.explained == rules.Unknown {
 		k.explained = rules.Unknown
@@ -216,7 +216,7 @@ func (r *ruleWatch) coincide(u *watched, g *kinGroup, v *view, pane int64) bool 
 	for _, w := range u.specifics {
 		all := r.generals(w)
 		for i := range all {
-			if all[i].others == u.names && w.hots > 0 && nameSet(w.params, all[i].set) == g.key.names {
+			if all[i].others == u.names && w.hotMarks > 0 && nameSet(w.params, all[i].set) == g.key.names {
 				return false // the common part of the two is counted already
 			}
 		}

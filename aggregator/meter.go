@@ -30,20 +30,20 @@ const meterSlack = int64(decode.DefaultGrace / meterSlot)
 
 func newMeter(span time.Duration, now time.Time) *meter {
 	slots := max(1, int64((span+meterSlot-1)/meterSlot))
-	at := meterSlots.Index(now)
-	return &meter{span: slots, began: at + 1, newest: at, counts: make([]int64, slots+meterSlack)}
+	slot := meterSlots.Index(now)
+	return &meter{span: slots, began: slot + 1, newest: slot, counts: make([]int64, slots+meterSlack)}
 }
 
 // length returns the time over which the rate is taken.
 func (m *meter) length() time.Duration { return time.Duration(m.span) * meterSlot }
 
-// turn moves on to a slot.
-func (m *meter) turn(at int64) {
-	if at-m.newest >= int64(len(m.counts)) {
+// advanceTo moves on to a slot.
+func (m *meter) advanceTo(slot int64) {
+	if slot-m.newest >= int64(len(m.counts)) {
 		clear(m.counts)
-		m.newest = at
+		m.newest = slot
 	}
-	for m.newest < at {
+	for m.newest < slot {
 		m.newest++
 		m.counts[ring.Slot(m.newest, int64(len(m.counts)))] = 0
 	}
@@ -51,10 +51,10 @@ func (m *meter) turn(at int64) {
 
 // add counts n at an instant. It ignores instants that are too old.
 func (m *meter) add(when time.Time, n int64) {
-	at := meterSlots.Index(when)
-	m.turn(at)
-	if m.newest-at < int64(len(m.counts)) {
-		m.counts[ring.Slot(at, int64(len(m.counts)))] += n
+	slot := meterSlots.Index(when)
+	m.advanceTo(slot)
+	if m.newest-slot < int64(len(m.counts)) {
+		m.counts[ring.Slot(slot, int64(len(m.counts)))] += n
 	}
 }
 
@@ -67,9 +67,9 @@ func (m *meter) perSecond(complete time.Time) (float64, bool) {
 		return 0, false
 	}
 	sum := int64(0)
-	for at := end - m.span; at < min(end, m.newest+1); at++ {
-		if m.newest-at < int64(len(m.counts)) {
-			sum += m.counts[ring.Slot(at, int64(len(m.counts)))]
+	for slot := end - m.span; slot < min(end, m.newest+1); slot++ {
+		if m.newest-slot < int64(len(m.counts)) {
+			sum += m.counts[ring.Slot(slot, int64(len(m.counts)))]
 		}
 	}
 	return float64(sum) / m.length().Seconds(), true

@@ -70,17 +70,17 @@ func (s summary) count(name string) (count, over int64) {
 }
 
 // newOrigins returns origins for windows of a span. Their newest stretch begins at an instant.
-func newOrigins(span time.Duration, at time.Time) *origins {
+func newOrigins(span time.Duration, start time.Time) *origins {
 	o := &origins{every: span / 2}
-	o.begin(at)
+	o.restart(start)
 	return o
 }
 
-// begin empties all stretches. The newest begins at an instant; earlier ones hold counts that
+// restart empties all stretches. The newest begins at an instant; earlier ones hold counts that
 // arrive late.
-func (o *origins) begin(at time.Time) {
+func (o *origins) restart(start time.Time) {
 	for i := range o.stretches {
-		o.stretches[i] = stretch{at.Add(-time.Duration(i) * o.every), o.stretches[i].summary[:0]}
+		o.stretches[i] = stretch{start.Add(-time.Duration(i) * o.every), o.stretches[i].summary[:0]}
 	}
 }
 
@@ -89,7 +89,7 @@ func (o *origins) add(name string, when time.Time, n int64) {
 	newest := &o.stretches[0]
 	past := when.Sub(newest.began)
 	if past >= stretches*o.every { // all have ended
-		o.begin(when)
+		o.restart(when)
 		past = 0
 	}
 	for ; past >= o.every; past -= o.every {

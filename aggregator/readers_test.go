@@ -197,10 +197,10 @@ func TestShardsHearTheLastWord(t *testing.T) {
 	for _, s := range feeds {
 		s.Begin()
 	}
-	feeds[0].Held(0, 9, 9)
-	feeds[0].Lost(noon)
-	feeds[1].Held(0, 4, 4) // by then
-	feeds[1].Found(time.Time{})
+	feeds[0].SetHeldBackBound(0, 9, 9)
+	feeds[0].RecordLoss(noon)
+	feeds[1].SetHeldBackBound(0, 4, 4) // by then
+	feeds[1].ReduceLoss(time.Time{})
 	feeds[1].End(noon, noon, false)
 	feeds[0].End(noon, noon, false)
 	w := shards[0].detector.rules[0].views[0].Window

@@ -9,10 +9,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// settle is the time after a rule starts to count differently, in another unit or by other
+// settleTime is the time after a rule starts to count differently, in another unit or by other
 // parameters, before its counts are used. Instances that have not read the rules yet send the
 // former counts under the same name.
-const settle = 2 * time.Second
+const settleTime = 2 * time.Second
 
 // Reload puts other rules in force, numbered as [decode.Numbered.Next] numbers them after the
 // current ones. Homes is as in [DetectorConfig].
@@ -32,10 +32,10 @@ func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left 
 	x.dropSuspects()
 	x.describe()
 	x.addFormer()
-	d.setRules(n, homes, x.watch)
+	d.setRules(n, homes, x.newWatch)
 	for number, r := range x.before {
 		if r != nil && (number >= len(d.rules) || d.rules[number] == nil || !x.continues(number)) {
-			x.leave(r)
+			x.endWatch(r)
 		}
 	}
 	d.missing.Forget(func(number int) bool { return number >= len(d.rules) || d.rules[number] == nil || !x.continues(number) })
@@ -83,7 +83,7 @@ func (d *Detector) takeOver(left []rules.Hot, now time.Time, present func(*watch
 // presentAfter returns the key with its current counts. If its counts elsewhere before were
 // higher, and of the same window and unit, it returns those.
 func (w *watched) presentAfter(before *rules.Hot) rules.Hot {
-	h := w.present()
+	h := w.describeNow()
 	if before.Low > h.Low && before.Cause.Rate.Per == h.Cause.Rate.Per && before.Cause.Unit == h.Cause.Unit {
 		h.Low, h.High, h.Rate, h.Ratio, h.Top = before.Low, before.High, before.Rate, before.Ratio, before.Top
 	}
@@ -93,7 +93,7 @@ func (w *watched) presentAfter(before *rules.Hot) rules.Hot {
 // presentSince returns the key with its current counts. If its rate and its origins are not
 // known here yet, it returns the published ones.
 func (w *watched) presentSince(published *rules.Hot) rules.Hot {
-	h := w.present()
+	h := w.describeNow()
 	h.Rate = max(h.Rate, published.Rate)
 	if h.Top == nil {
 		h.Top = published.Top
@@ -106,7 +106,7 @@ func (d *Detector) Listed() (hot []rules.Hot) {
 	for _, r := range d.watches {
 		for _, w := range r.hot {
 			if w.listed {
-				hot = append(hot, w.present())
+				hot = append(hot, w.describeNow())
 			}
 		}
 	}
@@ -135,7 +135,7 @@ type reload struct {
 	before []*ruleWatch // watches before, by number
 	homes  []int        // homes before
 	now    time.Time
-	as     map[*watched]rules.Hot // listed keys with their previous state
+	states map[*watched]rules.Hot // listed keys with their previous state
 	left   []rules.Hot
 	cool   []rules.Hot
 }
@@ -150,14 +150,14 @@ func (x *reload) dropSuspects() {
 
 // describe records the state of the listed keys.
 func (x *reload) describe() {
-	x.as = make(map[*watched]rules.Hot)
+	x.states = make(map[*watched]rules.Hot)
 	for _, r := range x.before {
 		if r == nil {
 			continue
 		}
 		for _, w := range r.hot {
 			if w.listed {
-				x.as[w] = w.present()
+				x.states[w] = w.describeNow()
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func (x *reload) changed() (hot []rules.Hot) {
 			if !w.listed {
 				continue
 			}
-			h, was := w.present(), x.as[w]
+			h, was := w.describeNow(), x.states[w]
 			if h.Limit != was.Limit || h.Burst != was.Burst || h.Mode != was.Mode || h.Cause != was.Cause {
 				hot = append(hot, h)
 			}
@@ -185,8 +185,8 @@ func (x *reload) changed() (hot []rules.Hot) {
 	return hot
 }
 
-// watch returns the watch of a rule.
-func (x *reload) watch(p place) *ruleWatch {
+// newWatch returns the watch of a rule.
+func (x *reload) newWatch(p place) *ruleWatch {
 	r := layOut(p.number, p.rule)
 	var before *ruleWatch
 	if x.continues(p.number) {
@@ -197,7 +197,7 @@ func (x *reload) watch(p place) *ruleWatch {
 	}
 	r.open(x.d.cfg.Days, p.budget, x.d.late(), before)
 	for _, v := range r.views {
-		v.begin(before.viewLike(v), later(x.now, r.from), x.now.Add(-x.d.lag))
+		v.beginWindows(before.viewLike(v), laterOf(x.now, r.from), x.now.Add(-x.d.lag))
 	}
 	if before != nil {
 		x.keepHot(before, r)
@@ -219,7 +219,7 @@ func (x *reload) addFormer() {
 	rules := x.was.ByNumber()
 	for number := range rules.Rules {
 		if rule := &rules.Rules[number]; x.was.Has(number) && !x.n.Has(number) {
-			d.former = append(d.former, former{*rule, rule.CountPrefix(rules.Namespace), x.now.Add(settle)})
+			d.former = append(d.former, former{*rule, rule.CountPrefix(rules.Namespace), x.now.Add(settleTime)})
 		}
 	}
 }
@@ -230,67 +230,67 @@ func (d *Detector) settled(rule *rules.Rule, namespace string, now time.Time) (f
 	for i := range d.former {
 		f := &d.former[i]
 		if f.name == rule.CountPrefix(namespace) && (f.rule.Count != rule.Count || !f.rule.SameKeys(rule)) {
-			from = later(from, f.until)
+			from = laterOf(from, f.until)
 		}
 	}
 	return from
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
 }
 
-// begin records that the counts of v up to now are unknown, except in the parts that v
-// continues from from. A nil from has no parts. All counts from before over have arrived.
-func (v *view) begin(from *view, now, over time.Time) {
+// beginWindows records that the counts of v up to now are unknown, except in the parts that v
+// continues from before. A nil before has no parts. All counts from before over have arrived.
+func (v *view) beginWindows(before *view, now, over time.Time) {
 	pane := v.Index(now)
-	if from == nil {
+	if before == nil {
 		v.Advance(v.Index(over))
-		v.Begin(pane)
+		v.BeginAfter(pane)
 		v.began, v.newest, v.closed = pane+1, v.Index(over), v.Index(over)-1
 	}
 	switch {
 	case v.history == nil:
-	case from == nil:
+	case before == nil:
 		v.history.Start(pane)
-	case from.history == nil:
+	case before.history == nil:
 		v.history.BeginAt(pane + 1)
 	}
-	if v.groups != nil && from != nil && from.groups == nil {
-		v.groups.Begin(pane)
+	if v.groups != nil && before != nil && before.groups == nil {
+		v.groups.BeginAfter(pane)
 	}
-	if v.totals != nil && (from == nil || from.totals == nil) {
-		v.totals.Begin(pane)
-		v.repeats.Begin(pane)
+	if v.totals != nil && (before == nil || before.totals == nil) {
+		v.totals.BeginAfter(pane)
+		v.repeats.BeginAfter(pane)
 	}
 }
 
 // latest returns the newest pane that is or may be counted.
 func (v *view) latest() int64 { return max(v.Now(), v.newest) }
 
-// inherit continues the windows of a view that has the same panes.
-func (v *view) inherit(from *view) {
-	v.Window = from.Window
+// continueFrom continues the windows of a view that has the same panes.
+func (v *view) continueFrom(before *view) {
+	v.Window = before.Window
 	if v.has(rules.Jump) {
-		v.history = from.history
+		v.history = before.history
 	}
 	if v.has(rules.Share) {
-		v.groups = from.groups
+		v.groups = before.groups
 	}
-	v.totals, v.repeats = from.totals, from.repeats
-	v.bound, v.began, v.newest, v.closed, v.busy, v.sinceStart = from.bound, from.began, from.newest, from.closed, from.busy, from.sinceStart
-	v.was = from
+	v.totals, v.repeats = before.totals, before.repeats
+	v.bound, v.began, v.newest, v.closed, v.busy, v.sinceStart = before.bound, before.began, before.newest, before.closed, before.busy, before.sinceStart
+	v.was = before
 }
 
 // resize changes the budget of a view's window.
 func (v *view) resize(budget int64) {
 	number := v.was.number
 	for _, w := range v.was.watch.hot {
-		w.at[number] = -1
+		w.entries[number] = -1
 	}
-	v.Window = v.Window.Resize(budget, func(t *window.Tag, i int32) { t.Owner.(*watched).at[number] = i })
+	v.Window = v.Window.Resize(budget, func(t *window.Tag, i int32) { t.Owner.(*watched).entries[number] = i })
 	v.was.Window = nil // so that both windows are not in memory together
 }

@@ -168,7 +168,7 @@ func (m *reloadModel) reload(t *rapid.T) {
 		was := shapeOf(&m.rules.ByNumber().Rules[number])
 		at := slices.IndexFunc(ruleset.Rules, func(r rules.Rule) bool { return shapeOf(&r).counts(was) })
 		if at < 0 {
-			m.former[was.id] = append(m.former[was.id], formerShape{was, m.now.Add(settle)})
+			m.former[was.id] = append(m.former[was.id], formerShape{was, m.now.Add(settleTime)})
 		}
 	}
 	m.decoder.Reload(next)

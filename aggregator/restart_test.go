@@ -331,16 +331,16 @@ func (a *restartAggregator) due(text string) (due time.Time, ok bool) {
 		if below == last {
 			return due, false
 		}
-		known := later(w.Start(below+2), a.started.Add(h.Rate.Per+2*w.Pane))
+		known := laterOf(w.Start(below+2), a.started.Add(h.Rate.Per+2*w.Pane))
 		// The state of an inherited key in earlier windows is known as long as these are kept, but
 		// not its rank.
 		kept := decode.DefaultGrace
 		if h.Kind == rules.Top {
 			kept = 0
 		}
-		known = later(known, a.inherited.Add(-kept))
-		known = later(known.Add(h.CoolDown), later(since, a.started).Add(h.Hold))
-		due = later(due, later(known, a.inherited).Add(2*w.Pane+2*a.m.tick))
+		known = laterOf(known, a.inherited.Add(-kept))
+		known = laterOf(known.Add(h.CoolDown), laterOf(since, a.started).Add(h.Hold))
+		due = laterOf(due, laterOf(known, a.inherited).Add(2*w.Pane+2*a.m.tick))
 	}
 	return due, !due.IsZero()
 }
@@ -493,7 +493,7 @@ func TestClocksThatAreSetDropNoHotKey(t *testing.T) {
 		run(15*time.Second, 15)
 		for _, by := range sets {
 			if now = now.Add(by); by > 0 {
-				d.setForward(now, by)
+				d.restartShort(now, by)
 			}
 			run(500*time.Millisecond, 9) // hot keys stay so
 			if h := d.Listed(); cooled > 0 || len(h) != 1 || h[0].High != rules.Unknown || h[0].Since.After(now) {
@@ -524,7 +524,7 @@ func TestSetClockIsNoticed(t *testing.T) {
 		{0, 0, 0}, {time.Second, 0, 0}, {time.Hour, 0, 0}, {0, time.Minute, time.Minute}, {time.Second, time.Hour, time.Hour}, {time.Second, 0, 0}, {time.Second, -time.Hour, 0}, {0, 0, 0},
 	} {
 		now = set(now.Add(step.passes), step.set)
-		if got := c.setForward(now); got != step.want {
+		if got := c.forwardStep(now); got != step.want {
 			t.Errorf("%+v: %v", step, got)
 		}
 	}

@@ -19,30 +19,30 @@ func (v *view) saveReference(saved map[int32]bool) snapshot.Reference {
 	}
 	r.Others.Known = r.Newest + 1
 	if v.has(rules.Top) {
-		most := int64(0)
+		highest := int64(0)
 		v.Each(0, func(i int32) {
 			if !saved[i] {
-				most = max(most, v.Sum(i, v.Now()))
+				highest = max(highest, v.Sum(i, v.Now()))
 			}
 		})
-		r.Others = v.SaveOthers(most)
+		r.Others = v.SaveOthers(highest)
 	}
 	return r
 }
 
 // addReference adds the reference of another shard for the same window.
 func addReference(s *snapshot.Snapshot, r *snapshot.Reference) {
-	at := slices.IndexFunc(s.References, func(of snapshot.Reference) bool {
-		return of.Rule == r.Rule && of.Pane == r.Pane && of.Panes == r.Panes
+	at := slices.IndexFunc(s.References, func(other snapshot.Reference) bool {
+		return other.Rule == r.Rule && other.Pane == r.Pane && other.Panes == r.Panes
 	})
 	if at < 0 {
 		s.References = append(s.References, *r)
 		return
 	}
 	// No shard has all keys, so none compares them.
-	of := &s.References[at]
-	of.Newest = max(of.Newest, r.Newest)
-	of.Others, of.Groups = snapshot.Bounds{Known: of.Newest + 1}, nil
+	merged := &s.References[at]
+	merged.Newest = max(merged.Newest, r.Newest)
+	merged.Others, merged.Groups = snapshot.Bounds{Known: merged.Newest + 1}, nil
 }
 
 // resumeReference continues the values that keys of another process were compared with.
@@ -78,9 +78,9 @@ func (t *threshold) takeSaved(text string) *savedMark {
 	return nil
 }
 
-// holds reports whether all windows that ended after those of s, and before the one that ends
+// wasBelow reports whether all windows that ended after those of s, and before the one that ends
 // with a pane, were below the exit. exit is that of the latter.
-func (s *savedMark) holds(w *watched, t *threshold, pane, exit int64) bool {
+func (s *savedMark) wasBelow(w *watched, t *threshold, pane, exit int64) bool {
 	v := t.view
 	for last := pane - 1; last >= v.Index(s.until); last-- {
 		if last <= v.Now()-v.Kept() { // no pane of it, or of earlier windows, is kept

@@ -46,13 +46,13 @@ func (d *Detector) scanSuspects(now time.Time) {
 				v.hide(bound)
 			}
 			if bound > 0 || len(s.list) > 0 {
-				found = v.scan(found, s.share)
+				found = v.appendSuspects(found, s.share)
 			}
 		}
 	}
 	for _, w := range s.list {
 		t := w.suspect
-		if v := t.view; w.at[v.number] < 0 && v.AtMost(w.hash, []byte(w.text), v.Now()) >= t.unseen(w.exception) {
+		if v := t.view; w.entries[v.number] < 0 && v.AtMost(w.hash, []byte(w.text), v.Now()) >= t.unseen(w.exception) {
 			low, _ := v.Span(w.hash, []byte(w.text), v.Now(), int64(v.Panes))
 			found = append(found, suspicion{t, -1, w, low, t.nearness(low, w.exception)})
 		}
@@ -65,21 +65,21 @@ func (d *Detector) scanSuspects(now time.Time) {
 	d.overlookOthers(found)
 }
 
-// scan appends the suspects among the keys of v.
-func (v *view) scan(found []suspicion, share int) []suspicion {
+// appendSuspects appends the suspects among the keys of v.
+func (v *view) appendSuspects(found []suspicion, share int) []suspicion {
 	v.Each(v.level, func(i int32) {
 		w := v.watched(i)
-		if w != nil && w.hots > 0 {
+		if w != nil && w.hotMarks > 0 {
 			return
 		}
 		low, _ := v.Bounds(i, v.Now())
-		most := v.AtMost(v.Hash(i), v.Name(i), v.Now())
-		if most < v.least {
+		maximum := v.AtMost(v.Hash(i), v.Name(i), v.Now())
+		if maximum < v.least {
 			return
 		}
 		for _, t := range v.thresholds {
 			x := v.watch.exceptionOf(w, v.Name(i))
-			if most >= t.needs(x, i, v.Name(i), v.Now()).maybe {
+			if maximum >= t.needs(x, i, v.Name(i), v.Now()).maybe {
 				found = append(found, suspicion{t, i, w, low, t.nearness(low, x)})
 				break
 			}
@@ -98,11 +98,11 @@ func nearest(found []suspicion, share int) []suspicion {
 	if len(found) <= maxSuspects {
 		return found
 	}
-	of := make(map[*ruleWatch]int)
+	taken := make(map[*ruleWatch]int)
 	var due, others []suspicion
 	for _, f := range found {
-		if r := f.view.watch; of[r] < share {
-			of[r]++
+		if r := f.view.watch; taken[r] < share {
+			taken[r]++
 			due = append(due, f)
 		} else {
 			others = append(others, f)
@@ -125,7 +125,7 @@ func (d *Detector) replaceSuspects(found []suspicion, now time.Time) {
 		if k.w != nil && (f.entry < 0 || !k.w.suspected.IsZero()) {
 			k.when = k.w.suspected
 		}
-		d.suspect(f.threshold, &k)
+		d.addSuspect(f.threshold, &k)
 	}
 	d.suspects.added = false // watchSuspects publishes all of them now
 	for _, w := range before {

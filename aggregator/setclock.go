@@ -10,26 +10,26 @@ type wallClock struct{ last time.Time }
 // right.
 const leastSet = time.Second
 
-// setForward returns by how much the clock was set forward since the last call, or 0. now is a
+// forwardStep returns by how much the clock was set forward since the last call, or 0. now is a
 // result of [time.Now].
-func (c *wallClock) setForward(now time.Time) (by time.Duration) {
+func (c *wallClock) forwardStep(now time.Time) (step time.Duration) {
 	if !c.last.IsZero() {
-		by = now.Round(0).Sub(c.last.Round(0)) - now.Sub(c.last)
+		step = now.Round(0).Sub(c.last.Round(0)) - now.Sub(c.last)
 	}
 	c.last = now
-	if by < leastSet {
+	if step < leastSet {
 		return 0
 	}
-	return by
+	return step
 }
 
-// setForward restarts the views whose windows are at most four times as long as the step. Their
+// restartShort restarts the views whose windows are at most four times as long as the step. Their
 // counts would be old at once, and all hot keys would cool. After a smaller step a window ends
 // with the counts that it has.
-func (d *Detector) setForward(now time.Time, by time.Duration) {
+func (d *Detector) restartShort(now time.Time, step time.Duration) {
 	for _, r := range d.watches {
 		for _, v := range r.views {
-			if 4*by >= time.Duration(v.Panes)*v.Pane {
+			if 4*step >= time.Duration(v.Panes)*v.Pane {
 				d.restart(v, now)
 			}
 		}

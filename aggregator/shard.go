@@ -59,7 +59,7 @@ func (s *shard) run() {
 			s.pending.Add(-1)
 			continue
 		}
-		s.work(b)
+		s.countBatch(b)
 		s.mu.Unlock()
 		b.reset()
 		s.pending.Add(-1)
@@ -67,7 +67,7 @@ func (s *shard) run() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.report()
+	s.storeStats()
 }
 
 // tryWork counts a batch. It reports false if other batches have to be counted first, since the
@@ -80,7 +80,7 @@ func (s *shard) tryWork(b *batch) bool {
 	if s.pending.Load() != 0 {
 		return false
 	}
-	s.work(b)
+	s.countBatch(b)
 	return true
 }
 
@@ -113,52 +113,52 @@ func (s *shard) reload(n *decode.Numbered, homes []int, now time.Time) (left []r
 	return left
 }
 
-// inherit makes keys hot that another process published.
-func (s *shard) inherit(hot []rules.Hot, now time.Time) {
+// inheritHot makes keys hot that another process published.
+func (s *shard) inheritHot(hot []rules.Hot, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.detector.Inherit(hot, now)
 }
 
-// report stores the detector's figures for Stats.
-func (s *shard) report() {
+// storeStats stores the detector's figures for Stats.
+func (s *shard) storeStats() {
 	stats := s.detector.Stats()
 	stats.Reached = s.refreshed
 	s.stats.Store(&stats)
 }
 
-func (s *shard) work(b *batch) {
-	if by := s.clock.setForward(time.Now()); by > 0 {
-		s.detector.setForward(b.now, by)
+func (s *shard) countBatch(b *batch) {
+	if step := s.clock.forwardStep(time.Now()); step > 0 {
+		s.detector.restartShort(b.now, step)
 	}
 	s.advance(b.reader, b.arrived)
-	s.take(b)
+	s.applyBatch(b)
 	s.advance(b.reader, b.now)
 	if since := b.now.Sub(s.refreshed); since >= time.Second || since < -time.Second {
 		s.refreshed = b.now
 		s.detector.Refresh()
-		s.report()
+		s.storeStats()
 	}
 }
 
-// take passes the contents of a batch to the detector.
-func (s *shard) take(b *batch) {
-	s.hear(b)
+// applyBatch passes the contents of a batch to the detector.
+func (s *shard) applyBatch(b *batch) {
+	s.applyLosses(b)
 	for i := range b.origins {
-		s.detector.Origin(b.origins[i])
+		s.detector.AddOrigin(b.origins[i])
 	}
 	for i := range b.heldBack {
-		s.detector.HeldBack(b.heldBack[i])
+		s.detector.AddHeldBack(b.heldBack[i])
 	}
 	for _, h := range b.hidden {
-		s.detector.Hidden(h.when, h.n)
+		s.detector.AddHiddenCounts(h.when, h.n)
 	}
 	s.count(b)
 	for i := range b.healed {
-		s.detector.Healed(b.healed[i].Count, b.healed[i].until)
+		s.detector.AddHealedCount(b.healed[i].Count, b.healed[i].until)
 	}
 	for i := range b.moved {
-		s.detector.Moved(b.moved[i].Count, b.moved[i].from, b.moved[i].to)
+		s.detector.MoveHealedCount(b.moved[i].Count, b.moved[i].from, b.moved[i].to)
 	}
 }
 
@@ -180,19 +180,20 @@ func (s *shard) advance(reader int, now time.Time) {
 	s.detector.AdvanceTo(now, complete.Add(-s.detector.lag))
 }
 
-// hear passes the decoders' reports of missing packets to the detector. Each report replaces
-// those before it, so a report that a later one of another reader has overtaken is ignored.
-func (s *shard) hear(b *batch) {
+// applyLosses passes the decoders' reports of missing packets to the detector. Each report
+// replaces those before it, so a report that a later one of another reader has overtaken is
+// ignored.
+func (s *shard) applyLosses(b *batch) {
 	for i := range b.missing {
-		s.detector.Missing(b.missing[i])
+		s.detector.RecordGap(b.missing[i])
 	}
 	for _, x := range b.spared {
-		s.detector.Spare(x.gap, x.rule, x.hash, x.known)
+		s.detector.ExcludeFromGap(x.gap, x.rule, x.hash, x.known)
 	}
 	for _, h := range b.held {
 		if h.turn > s.bounds[h.rule] {
 			s.bounds[h.rule] = h.turn
-			s.detector.Held(h.rule, h.n, h.untold)
+			s.detector.SetHeldBackBound(h.rule, h.n, h.untold)
 		}
 	}
 	for _, l := range b.losses {
@@ -200,9 +201,9 @@ func (s *shard) hear(b *batch) {
 			continue
 		}
 		if s.losses = l.turn; l.found {
-			s.detector.Found(l.when)
+			s.detector.ReduceLoss(l.when)
 		} else {
-			s.detector.Lost(l.when)
+			s.detector.RecordLoss(l.when)
 		}
 	}
 }
@@ -221,10 +222,10 @@ func (s *shard) count(b *batch) {
 				fetched = min(next+fetchAhead, len(b.counts))
 				s.detector.fetchBatch(b.counts[next:fetched])
 			}
-			one := &b.counts[next]
-			c.Rule, c.Hash, c.N, c.Text = int(one.rule), one.hash, one.n, b.text[start:one.end]
-			start = one.end
-			if c.Estimated = len(samples) > 0 && samples[0].at == next; c.Estimated {
+			stored := &b.counts[next]
+			c.Rule, c.Hash, c.N, c.Text = int(stored.rule), stored.hash, stored.n, b.text[start:stored.end]
+			start = stored.end
+			if c.Estimated = len(samples) > 0 && samples[0].index == next; c.Estimated {
 				c.Seen, samples = samples[0].seen, samples[1:]
 			}
 			s.detector.count(&c)

@@ -40,10 +40,10 @@ func testSpread(t *testing.T, behind bool) {
 		s.Count(decode.Count{Rule: 0, Hash: rules.Hash(text), Text: text, N: int64(i%keys + 1), When: noon})
 		clear(text) // the feed must have kept its own
 	}
-	s.Hidden(noon, 7)
-	s.Held(0, 9, 9)
-	s.Lost(noon.Add(time.Hour))
-	s.Found(noon)
+	s.AddHiddenCounts(noon, 7)
+	s.SetHeldBackBound(0, 9, 9)
+	s.RecordLoss(noon.Add(time.Hour))
+	s.ReduceLoss(noon)
 	s.End(noon, noon, behind)
 
 	found := make(map[string]int)
@@ -214,7 +214,7 @@ func BenchmarkShard(b *testing.B) {
 			batches := make([]*batch, keys/perBatch)
 			for i := range batches {
 				batches[i] = new(batch)
-				batches[i].begin(&decode.Count{When: noon})
+				batches[i].beginPacket(&decode.Count{When: noon})
 				for j := range perBatch {
 					text := fmt.Appendf(nil, "GET /search?q=%d", bench.key(i*perBatch+j))
 					batches[i].add(&decode.Count{Hash: rules.Hash(text), Text: text, N: 1})
@@ -226,7 +226,7 @@ func BenchmarkShard(b *testing.B) {
 				one := batches[i%len(batches)]
 				now = now.Add(perBatch * time.Microsecond)
 				one.arrived, one.now, one.packets[0].when = now, now, now
-				s.work(one)
+				s.countBatch(one)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/perBatch, "ns/op")
 		})
@@ -259,7 +259,7 @@ func TestSaveLeavesOutCarriedGaps(t *testing.T) {
 		f := shards.Feed(0)
 		f.Begin()
 		f.Counts([]decode.Count{{Hash: rules.Hash([]byte("k")), Text: []byte("k"), N: 12, When: noon}})
-		f.Missing(decode.Gap{ID: 7, From: noon.Add(-time.Millisecond), To: noon, Loose: 5})
+		f.RecordGap(decode.Gap{ID: 7, From: noon.Add(-time.Millisecond), To: noon, Loose: 5})
 		f.End(noon, noon, true)
 		wait := shards.Save(10, carried)
 		go shards.Run()

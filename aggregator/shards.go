@@ -51,7 +51,7 @@ func (s *Shards) Reload(n *decode.Numbered, now time.Time) {
 	}
 	s.moveHot(n, slices.Concat(left...), now)
 	for _, shard := range s.shards {
-		shard.report()
+		shard.storeStats()
 	}
 }
 
@@ -62,7 +62,7 @@ func (s *Shards) Inherit(n *decode.Numbered, published []rules.Hot, now time.Tim
 	to, gone := s.placeHot(n, published)
 	for i, hot := range to {
 		if len(hot) > 0 {
-			s.shards[i].inherit(hot, now)
+			s.shards[i].inheritHot(hot, now)
 		}
 	}
 	return gone

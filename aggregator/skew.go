@@ -38,8 +38,8 @@ func (s *ruleSkew) add(c *decode.Count) {
 	s.present.add(c.Skew)
 }
 
-// at returns the range of the counts that were placed up to a span before an instant.
-func (s *ruleSkew) at(now time.Time) skewRange {
+// rangeAt returns the range of the counts that were placed up to a span before an instant.
+func (s *ruleSkew) rangeAt(now time.Time) skewRange {
 	if s.from.IsZero() || now.Sub(s.from) >= 2*s.span {
 		return skewRange{}
 	}
@@ -122,9 +122,9 @@ func (s *skews) around(first, last int64) (out, in int64) {
 // may belong to the other side of the window's ends. While the key was not hot, the senders
 // were not recorded, and all counts of those panes may be such.
 func (w *watched) addSkew(h *rules.Hot, last int64) {
-	v := w.by.view
-	most := w.rule.skew.at(v.Start(last))
-	if most == (skewRange{}) {
+	v := w.holder.view
+	widest := w.rule.skew.rangeAt(v.Start(last))
+	if widest == (skewRange{}) {
 		return
 	}
 	first, unrecorded := last-int64(v.Panes)+1, v.Kept()+last
@@ -133,8 +133,8 @@ func (w *watched) addSkew(h *rules.Hot, last int64) {
 		unrecorded = w.skews.from - 1
 		out, in = w.skews.around(first, last)
 	}
-	later, earlier := int64((most.later+v.Pane-1)/v.Pane), int64((most.earlier+v.Pane-1)/v.Pane)
-	i := w.at[v.number]
+	later, earlier := int64((widest.later+v.Pane-1)/v.Pane), int64((widest.earlier+v.Pane-1)/v.Pane)
+	i := w.entries[v.number]
 	part := func(from, to int64) int64 { return v.Part(i, from, min(to, unrecorded)) }
 	out += part(max(first, last-later+1), last) + part(first, min(last, first+earlier-1))
 	in += part(first-later, first-1) + part(last+1, last+earlier)

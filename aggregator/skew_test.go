@@ -46,7 +46,7 @@ func TestBoundsHoldWhateverClocksAreWithin(t *testing.T) {
 		d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", rapid.Int64Range(1, 150).Draw(t, "threshold"), per)), Publisher: newRecorder()})
 		check := func() {
 			for _, w := range d.watches[0].hot {
-				v := w.by.view
+				v := w.holder.view
 				for last := v.Now() - 5; last <= v.Now(); last++ {
 					truth, all := int64(0), int64(0)
 					for _, f := range flushes {
@@ -88,15 +88,15 @@ func TestOneClockWidensBoundsByItsCounts(t *testing.T) {
 		}
 	}
 	w := d.watches[0].hot[0]
-	h := w.describe(w.by.view.Now())
-	w.addSkew(&h, w.by.view.Now())
+	h := w.describe(w.holder.view.Now())
+	w.addSkew(&h, w.holder.view.Now())
 	// A count at the beginning of a pane may belong to the next one, 150 ms later.
 	if h.Low != 390 || h.High != 410 {
 		t.Errorf("bounds are %d to %d, want 390 to 410", h.Low, h.High)
 	}
 	later := noon.Add(10 * time.Minute)
 	d.Advance(later)
-	if most := d.watches[0].skew.at(later); most != (skewRange{}) {
+	if most := d.watches[0].skew.rangeAt(later); most != (skewRange{}) {
 		t.Errorf("the clock still matters by %v after it was last heard of", most)
 	}
 }

@@ -56,26 +56,26 @@ type saved struct {
 // rules in force, and the references that they are compared with. Then it adds f's reports of
 // the packets in between. No feed may be used during the call. It waits until all counts that
 // the feeds have passed on are counted.
-func (s *Shards) Resume(of *snapshot.Snapshot, f func(decode.Handler)) {
+func (s *Shards) Resume(from *snapshot.Snapshot, f func(decode.Handler)) {
 	feed := &Feed{turns: s.feeds[0].turns, shards: s.shards, homes: s.feeds[0].homes}
 	for _, shard := range s.shards {
 		shard.lockIdle()
 		defer shard.mu.Unlock()
 		feed.batches = append(feed.batches, new(batch))
 	}
-	for i := range of.Keys {
-		k := &of.Keys[i]
+	for i := range from.Keys {
+		k := &from.Keys[i]
 		hash := rules.Hash(k.Text)
 		s.shards[feed.place(k.Rule, hash)].detector.resume(k, hash)
 	}
-	for i := range of.References {
+	for i := range from.References {
 		for _, shard := range s.shards {
-			shard.detector.resumeReference(&of.References[i])
+			shard.detector.resumeReference(&from.References[i])
 		}
 	}
 	f(feed)
 	for i, shard := range s.shards {
-		shard.take(feed.batches[i])
+		shard.applyBatch(feed.batches[i])
 	}
 }
 

@@ -4,7 +4,7 @@ import "github.com/hotparam/hotparam/internal/ring"
 
 // highIn returns the most that a key can count in the window of v that ends with a pane.
 func (w *watched) highIn(v *view, pane int64) int64 {
-	if i := w.at[v.number]; i >= 0 {
+	if i := w.entries[v.number]; i >= 0 {
 		_, high := v.Bounds(i, pane)
 		return high
 	}
@@ -14,9 +14,9 @@ func (w *watched) highIn(v *view, pane int64) int64 {
 // countAndNeed returns the low count of a hot key in the newest ended window, and the count
 // that it needs there: to stay hot if listed is true, and to become hot otherwise.
 func (w *watched) countAndNeed(listed bool) (low, least int64) {
-	v := w.by.view
+	v := w.holder.view
 	low, _ = w.bounds(v, v.closed)
-	n := w.needs(w.by, v.closed)
+	n := w.needs(w.holder, v.closed)
 	if listed {
 		return low, n.exit
 	}
@@ -25,13 +25,13 @@ func (w *watched) countAndNeed(listed bool) (low, least int64) {
 
 // isOver reports whether the window that made the key hot has ended.
 func (w *watched) isOver() bool {
-	v := w.by.view
-	return v.closed != ring.Never && !v.Start(v.closed+1).Before(w.marks[w.by.number].over)
+	v := w.holder.view
+	return v.closed != ring.Never && !v.Start(v.closed+1).Before(w.marks[w.holder.number].over)
 }
 
 // lowIn returns the count of a key in the window of v that ends with a pane.
 func (w *watched) lowIn(v *view, pane int64) int64 {
-	if i := w.at[v.number]; i >= 0 {
+	if i := w.entries[v.number]; i >= 0 {
 		low, _ := v.Bounds(i, pane)
 		return low
 	}
@@ -41,12 +41,12 @@ func (w *watched) lowIn(v *view, pane int64) int64 {
 // needs returns the counts that decide whether t makes or holds w hot, in the window that ends
 // with a pane.
 func (w *watched) needs(t *threshold, pane int64) needs {
-	i := w.at[t.view.number]
+	i := w.entries[t.view.number]
 	return t.needs(w.exception, i, t.view.Name(i), pane)
 }
 
 // bounds returns the low and high count of w in the window of v that ends with a pane. The key
 // has an entry there.
 func (w *watched) bounds(v *view, pane int64) (low, high int64) {
-	return v.Bounds(w.at[v.number], pane)
+	return v.Bounds(w.entries[v.number], pane)
 }

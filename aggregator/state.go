@@ -83,16 +83,16 @@ type ranking struct {
 
 // watched is the state of a key that is hot or suspect, in addition to its counts.
 type watched struct {
-	rule  *ruleWatch
-	text  string
-	hash  uint64
-	tag   window.Tag // keeps windows from evicting the key's entry
-	at    []int32    // entry in each of the rule's views, or -1
-	marks []mark     // marks by threshold
-	hots  int        // number of marks that are hot
+	rule     *ruleWatch
+	text     string
+	hash     uint64
+	tag      window.Tag // keeps windows from evicting the key's entry
+	entries  []int32    // entry in each of the rule's views, or -1
+	marks    []mark     // marks by threshold
+	hotMarks int        // number of marks that are hot
 
 	since  time.Time
-	by     *threshold // threshold that made the key hot, or another one once that has left
+	holder *threshold // threshold that made the key hot, or another one once that has left
 	listed bool       // whether the key is published
 	family            // keys that it explains, and keys that explain it
 	habit             // whether it is usual
@@ -174,13 +174,13 @@ type habitWindow struct {
 type kin struct {
 	related   bool       // whether a listed key that is not usual is related to this one
 	explained int64      // most of this key's count that such keys have, or rules.Unknown
-	parts     []part     // lower bounds of the parts of its count that related hot keys have
+	parts     []kinPart  // lower bounds of the parts of its count that related hot keys have
 	specifics []*watched // more specific keys that are hot
 }
 
-// part is the part of a key's count that keys of the same names have. A request has one of
+// kinPart is the part of a key's count that keys of the same names have. A request has one of
 // them, or as many as it repeats parameters.
-type part struct {
+type kinPart struct {
 	names    string
 	repeated int64 // see [window.Repeats.Most]
 	all      groupTally

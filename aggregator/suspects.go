@@ -88,7 +88,7 @@ func (s *suspects) describe() []rules.Hot {
 		h.Low, h.High = t.view.Span(w.hash, []byte(w.text), t.view.Now(), int64(t.view.Panes))
 		h.Rate = float64(h.Low) / t.Rate.Per.Seconds()
 		h.Ratio = t.nearness(h.Low, w.exception)
-		if i := w.at[t.view.number]; i >= 0 {
+		if i := w.entries[t.view.number]; i >= 0 {
 			t.view.SetSeen(&h, i, t.view.Now())
 		}
 		h.Since = w.suspected

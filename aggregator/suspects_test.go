@@ -31,7 +31,7 @@ func TestDetectorSuspectsWhatMayBeHot(t *testing.T) {
 	if len(out.suspects) != 0 {
 		t.Fatalf("suspects %+v, and nothing is hidden", out.suspects)
 	}
-	d.Held(0, 30, 30)
+	d.SetHeldBackBound(0, 30, 30)
 	count("near", 70, 0)
 	count("far", 69, 0)
 	d.Advance(noon.Add(100 * time.Millisecond))
@@ -55,11 +55,11 @@ func TestDetectorLooksForSuspectsAmongAllKeys(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 100, 10*time.Second)), Publisher: out})
 	d.Advance(noon)
-	d.Held(0, 1, 1) // keys near the threshold have their text from now on
+	d.SetHeldBackBound(0, 1, 1) // keys near the threshold have their text from now on
 	for _, n := range []int64{75, 99, 90} {
 		d.Count(decode.Count{Hash: uint64(n), Text: fmt.Appendf(nil, "k%d", n), N: n, When: noon})
 	}
-	d.Hidden(noon, 29)
+	d.AddHiddenCounts(noon, 29)
 	for _, n := range []int64{75, 90} { // counted once more, they get their text
 		d.Count(decode.Count{Hash: uint64(n), Text: fmt.Appendf(nil, "k%d", n), N: 1, When: noon})
 	}
@@ -67,7 +67,7 @@ func TestDetectorLooksForSuspectsAmongAllKeys(t *testing.T) {
 	if got := fmt.Sprint(suspectTexts(out)); got != "[k99 k90 k75]" {
 		t.Errorf("suspects %v, want all, the highest first", got)
 	}
-	d.Held(0, 0, 0)
+	d.SetHeldBackBound(0, 0, 0)
 	d.Advance(noon.Add(11 * time.Second))
 	if got := fmt.Sprint(suspectTexts(out)); got != "[]" {
 		t.Errorf("suspects %v, and nothing is hidden any more", got)
@@ -80,7 +80,7 @@ func TestDetectorBoundsItsSuspects(t *testing.T) {
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 10_000, time.Second)), Publisher: out})
 	d.Advance(noon)
-	d.Held(0, 10_000, 10_000)
+	d.SetHeldBackBound(0, 10_000, 10_000)
 	for i := range 3000 {
 		d.Count(decode.Count{Hash: testHash(fmt.Sprint(i)), Text: fmt.Append(nil, i), N: int64(i + 1), When: noon})
 	}
@@ -127,8 +127,8 @@ func TestDetectorSharesItsSuspects(t *testing.T) {
 		return files, terms
 	}
 	d.Advance(noon)
-	d.Held(0, 50_000, 50_000)
-	d.Held(1, 50, 50)
+	d.SetHeldBackBound(0, 50_000, 50_000)
+	d.SetHeldBackBound(1, 50, 50)
 	count(0, 1, 2, 3)
 	d.Advance(noon.Add(100 * time.Millisecond))
 	if files, terms := of(); files != maxSuspects || terms != 3 {
@@ -149,8 +149,8 @@ func TestDetectorSharesItsSuspects(t *testing.T) {
 	}
 	d.Advance(noon.Add(3 * time.Second))
 	d.Advance(noon.Add(5 * time.Second))
-	d.Held(0, 0, 0)
-	d.Held(1, 0, 0)
+	d.SetHeldBackBound(0, 0, 0)
+	d.SetHeldBackBound(1, 0, 0)
 	d.Advance(noon.Add(7 * time.Second))
 	for i, r := range d.rules {
 		if r.suspects != 0 || len(d.suspects.list) != 0 {

@@ -11,8 +11,8 @@ import (
 // unreachable are the needs of a key that is never hot.
 var unreachable = needs{math.MaxInt64, math.MaxInt64, math.MaxInt64}
 
-// least returns the lowest count at which any key can be hot.
-func (t *threshold) least() int64 {
+// leastCount returns the lowest count at which any key can be hot.
+func (t *threshold) leastCount() int64 {
 	n := t.Rate.N
 	for i := range t.rule.Except {
 		if x := &t.rule.Except[i]; t.replacedBy(x) {
@@ -51,11 +51,11 @@ func (t *threshold) needs(x *rules.Exception, i int32, text []byte, last int64) 
 	if x != nil && x.Action == rules.Allow {
 		return unreachable
 	}
-	n := t.reached(t.Rate.N)
+	n := t.needsAt(t.Rate.N)
 	switch t.Kind {
 	case rules.FixedRate:
 		if x != nil && t.replacedBy(x) {
-			n = t.reached(x.Rate.N)
+			n = t.needsAt(x.Rate.N)
 		}
 	case rules.Share:
 		low, high := t.view.groups.Bounds(t.view.Window, text, last)
@@ -69,8 +69,8 @@ func (t *threshold) needs(x *rules.Exception, i int32, text []byte, last int64) 
 	return n
 }
 
-// reached returns the needs of a key that is hot at a count.
-func (t *threshold) reached(count int64) needs {
+// needsAt returns the needs of a key that is hot at a count.
+func (t *threshold) needsAt(count int64) needs {
 	return needs{count, count, t.ExitCount(count)}
 }
 

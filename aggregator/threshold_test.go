@@ -128,7 +128,7 @@ func TestRankingHasKeysOfUncertainCounts(t *testing.T) {
 		switch at {
 		case 1500 * time.Millisecond:
 			text := "GET /s?k=b"
-			s.Healed(decode.Count{Hash: testHash(text), Text: []byte(text), N: 1, When: noon.Add(900 * time.Millisecond)}, noon.Add(1100*time.Millisecond))
+			s.AddHealedCount(decode.Count{Hash: testHash(text), Text: []byte(text), N: 1, When: noon.Add(900 * time.Millisecond)}, noon.Add(1100*time.Millisecond))
 			s.count("b", 2, at)
 			s.count("a", 3, at)
 		case 2 * time.Second:
@@ -152,12 +152,12 @@ func TestLateCountDoesNotDateAKeyBack(t *testing.T) {
 	s.run(0, 20*time.Second, func(at time.Duration) {
 		switch at {
 		case 15 * time.Second:
-			s.Held(0, 10, 0)
-			s.Lost(noon.Add(at)) // so no baseline is known
+			s.SetHeldBackBound(0, 10, 0)
+			s.RecordLoss(noon.Add(at)) // so no baseline is known
 		case 16 * time.Second:
 			s.count("a", 5, at)
 		case 16500 * time.Millisecond:
-			s.Found(time.Time{})
+			s.ReduceLoss(time.Time{})
 			s.count("a", 1, 13*time.Second)
 		}
 	})

@@ -69,9 +69,9 @@ func (t *threshold) ranked(n *needs, i int32) {
 	}
 }
 
-// kth returns the k-th highest of counts, leaving out own if among is true.
-func kth(counts []int64, k int, own int64, among bool) (int64, bool) {
-	if among && k <= len(counts) && own >= counts[k-1] {
+// kth returns the k-th highest of counts, leaving out count if among is true.
+func kth(counts []int64, k int, count int64, among bool) (int64, bool) {
+	if among && k <= len(counts) && count >= counts[k-1] {
 		k++
 	}
 	if k > len(counts) {

@@ -23,9 +23,10 @@ import (
 // usualShare of usualOf is the part of its route's requests that makes a key usual: 9 of 10.
 const usualShare, usualOf = 9, 10
 
-// recall records the whole windows of a key that are still kept when it becomes hot in a pane.
-// The newest of them has ended by then, and may overlap the window that ends with the pane.
-func (w *watched) recall(v *view, pane int64) {
+// recallWindows records the whole windows of a key that are still kept when it becomes hot in a
+// pane. The newest of them has ended by then, and may overlap the window that ends with the
+// pane.
+func (w *watched) recallWindows(v *view, pane int64) {
 	panes := int64(v.Panes)
 	for end := v.wholeBefore(pane + panes); end-panes+1 > v.Now()-v.Kept() && end-panes+1 >= v.began && v.began != ring.Never; end -= panes {
 		w.learnWindow(v, end)
@@ -34,7 +35,7 @@ func (w *watched) recall(v *view, pane int64) {
 
 // learnWindow records the window that ends with a pane.
 func (w *watched) learnWindow(v *view, end int64) {
-	i := w.at[v.number]
+	i := w.entries[v.number]
 	if i < 0 {
 		return
 	}
@@ -120,7 +121,7 @@ func (w *watched) mean(v *view, pane int64) (m mean) {
 func (d *Detector) judgeUsual(v *view, pane int64) {
 	r, end := v.watch, v.Start(pane+1)
 	for _, w := range r.hot {
-		if w.by.view != v {
+		if w.holder.view != v {
 			continue
 		}
 		if v.isWhole(pane) {
@@ -136,9 +137,9 @@ func (d *Detector) judgeUsual(v *view, pane int64) {
 	d.judgeUnusual(v, pane)
 	for _, byShare := range []bool{true, false} { // a key that is usual by its share takes precedence
 		for _, w := range r.hot {
-			if w.by.view == v && !w.usual && w.isOver() && r.parse(w) && r.becomesUsual(w, pane, byShare) && !r.isBesideUsual(w, byShare) {
+			if w.holder.view == v && !w.usual && w.isOver() && r.parse(w) && r.becomesUsual(w, pane, byShare) && !r.isBesideUsual(w, byShare) {
 				w.usual, w.usualSince = true, end
-				d.report(w, w.by, Verdict{Kind: verdictUsual, At: end}, pane)
+				d.report(w, w.holder, Verdict{Kind: verdictUsual, At: end}, pane)
 			}
 		}
 	}
@@ -147,9 +148,9 @@ func (d *Detector) judgeUsual(v *view, pane int64) {
 // becomesUsual reports whether a hot key is usual now, by its share or by its mean. A key that
 // would not be hot without related hot keys is not usual, as no other user would be limited.
 func (r *ruleWatch) becomesUsual(w *watched, pane int64, byShare bool) bool {
-	v := w.by.view
+	v := w.holder.view
 	low, high := w.bounds(v, pane)
-	n := w.needs(w.by, pane)
+	n := w.needs(w.holder, pane)
 	m := w.mean(v, pane)
 	switch {
 	case n.enter == rules.Unknown || low-w.unusualPart() < n.enter:
@@ -182,11 +183,11 @@ func (d *Detector) judgeUnusual(v *view, pane int64) {
 	r, end := v.watch, v.Start(pane+1)
 	r.findListedKin(v, pane)
 	for _, w := range r.hot {
-		if w.by.view != v || !w.usual {
+		if w.holder.view != v || !w.usual {
 			continue
 		}
 		_, high := w.bounds(v, pane)
-		n := w.needs(w.by, pane)
+		n := w.needs(w.holder, pane)
 		excess, known := w.excess(v, pane)
 		switch {
 		case high == rules.Unknown || n.enter == rules.Unknown:
@@ -197,7 +198,7 @@ func (d *Detector) judgeUnusual(v *view, pane int64) {
 			continue
 		}
 		w.usual, w.exceeds = false, false
-		d.report(w, w.by, Verdict{Kind: verdictUnusual, At: end}, pane)
+		d.report(w, w.holder, Verdict{Kind: verdictUnusual, At: end}, pane)
 	}
 }
 
@@ -207,7 +208,7 @@ func (d *Detector) judgeSpared(v *view, pane int64) {
 	r, end := v.watch, v.Start(pane+1)
 	r.findListedKin(v, pane)
 	for _, w := range r.hot {
-		if w.by.view != v {
+		if w.holder.view != v {
 			continue
 		}
 		spared := w.usual && r.isSpared(w, pane)
@@ -219,14 +220,14 @@ func (d *Detector) judgeSpared(v *view, pane int64) {
 		if spared {
 			decision = verdictSpared
 		}
-		d.report(w, w.by, Verdict{Kind: decision, At: end}, pane)
+		d.report(w, w.holder, Verdict{Kind: decision, At: end}, pane)
 	}
 }
 
 func (r *ruleWatch) isSpared(w *watched, pane int64) bool {
-	v := w.by.view
+	v := w.holder.view
 	_, high := w.bounds(v, pane)
-	n := w.needs(w.by, pane)
+	n := w.needs(w.holder, pane)
 	if high == rules.Unknown || n.enter == rules.Unknown {
 		return w.spared
 	}

@@ -328,7 +328,7 @@ func TestUsualIsSteady(t *testing.T) {
 // An aggregator that adopts keys keeps their state until its own windows decide.
 func TestAdoptedKeysStayUsual(t *testing.T) {
 	o := newOverlapping(rules.ByEach, 100)
-	o.Lost(o.now)
+	o.RecordLoss(o.now)
 	hot := func(params string, usual bool) rules.Hot {
 		return rules.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?" + params}, Since: o.now.Add(-time.Minute), Usual: usual, Spared: usual}
 	}
@@ -352,7 +352,7 @@ func TestAdoptedKeysStayUsual(t *testing.T) {
 func TestATotalIsNoKey(t *testing.T) {
 	for name, kind := range overlaps {
 		o := newOverlapping(kind, 10)
-		o.Held(0, 50, 50)
+		o.SetHeldBackBound(0, 50, 50)
 		o.run(3*time.Second, func() { o.count("*", 1000) })
 		if s := o.Stats(); s.Hot != 0 || s.Suspects != 0 || s.Keys != 0 || len(o.out.changes) > 0 {
 			t.Errorf("%s: figures %+v, changes %v", name, s, o.out.changes)

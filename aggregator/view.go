@@ -89,10 +89,10 @@ func (v *view) has(kind rules.ThresholdKind) bool {
 	return slices.ContainsFunc(v.thresholds, func(t *threshold) bool { return t.Kind == kind })
 }
 
-// open creates the windows of a view, or continues those of from if it is not nil.
-func (v *view) open(budget int64, late time.Duration, from *view) {
-	if from != nil {
-		v.inherit(from)
+// open creates the windows of a view, or continues those of before if it is not nil.
+func (v *view) open(budget int64, late time.Duration, before *view) {
+	if before != nil {
+		v.continueFrom(before)
 	} else {
 		v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
 	}
@@ -131,9 +131,9 @@ func (v *view) open(budget int64, late time.Duration, from *view) {
 	}
 	v.compares = v.history != nil || v.groups != nil
 	v.ranks = v.groups != nil || v.has(rules.Top)
-	v.least = v.thresholds[0].least()
+	v.least = v.thresholds[0].leastCount()
 	for _, t := range v.thresholds {
-		v.least = min(v.least, t.least())
+		v.least = min(v.least, t.leastCount())
 	}
 	v.hide(v.bound)
 }
@@ -216,7 +216,7 @@ func (v *view) releases(c *decode.Count, from time.Time) bool {
 func (v *view) release(c *decode.Count, from time.Time) {
 	take := func(w *window.Window) {
 		if w.Keeps(from) {
-			w.Take(c.Hash, c.Text, w.Index(from), c.N)
+			w.Subtract(c.Hash, c.Text, w.Index(from), c.N)
 		}
 	}
 	take(v.Window)

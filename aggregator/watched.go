@@ -27,10 +27,10 @@ func (k *candidate) watch(v *view) bool {
 func (w *watched) isHeldBy(t *threshold) bool { return w != nil && w.marks[t.number].hot }
 
 func (r *ruleWatch) newWatched(text []byte, hash uint64) *watched {
-	w := &watched{rule: r, text: string(text), hash: hash, at: make([]int32, len(r.views)), marks: make([]mark, len(r.thresholds))}
+	w := &watched{rule: r, text: string(text), hash: hash, entries: make([]int32, len(r.views)), marks: make([]mark, len(r.thresholds))}
 	w.tag = window.Tag{Pinned: true, Owner: w}
-	for i := range w.at {
-		w.at[i] = -1
+	for i := range w.entries {
+		w.entries[i] = -1
 	}
 	if len(r.rule.Except) > 0 {
 		w.exception = r.rule.Exception(w.text)
@@ -40,13 +40,13 @@ func (r *ruleWatch) newWatched(text []byte, hash uint64) *watched {
 
 // pin ties w to its entry in v. It reports false if the entry has no name.
 func (w *watched) pin(v *view, i int32) bool {
-	if w.at[v.number] >= 0 {
+	if w.entries[v.number] >= 0 {
 		return true
 	}
 	if !v.Tie(i, &w.tag) {
 		return false
 	}
-	w.at[v.number] = i
+	w.entries[v.number] = i
 	v.pinned++
 	w.rule.keys[w.text] = w
 	return true
@@ -54,16 +54,16 @@ func (w *watched) pin(v *view, i int32) bool {
 
 // unpin unties w from its entry in v.
 func (w *watched) unpin(v *view) {
-	if i := w.at[v.number]; i >= 0 {
+	if i := w.entries[v.number]; i >= 0 {
 		v.Tie(i, nil)
-		w.at[v.number] = -1
+		w.entries[v.number] = -1
 		v.pinned--
 	}
 }
 
 // release forgets a key that is neither hot nor suspect.
 func (w *watched) release() {
-	if w.hots > 0 || w.suspect != nil {
+	if w.hotMarks > 0 || w.suspect != nil {
 		return
 	}
 	for _, v := range w.rule.views {
@@ -86,28 +86,28 @@ func (w *watched) setMark(t *threshold, m mark) {
 	switch was := w.marks[t.number].hot; {
 	case m.hot && !was:
 		t.view.marked++
-		w.hots++
+		w.hotMarks++
 	case was && !m.hot:
 		t.view.marked--
-		w.hots--
+		w.hotMarks--
 	}
 	w.marks[t.number] = m
 }
 
 // recordCount adds c to the rate and the origins of a hot key.
 func (w *watched) recordCount(c *decode.Count) {
-	if w.by == nil {
+	if w.holder == nil {
 		return
 	}
 	w.meter.add(c.When, c.N)
-	w.skews.record(w.by.view, c)
+	w.skews.record(w.holder.view, c)
 	if c.Instance == "" {
 		return
 	}
-	v := w.by.view
+	v := w.holder.view
 	if w.origins == nil {
 		w.origins = newOrigins(v.Pane*time.Duration(v.Panes), c.When)
-		w.origins.unseen = max(0, v.Sum(w.at[v.number], v.newest)-c.N)
+		w.origins.unseen = max(0, v.Sum(w.entries[v.number], v.newest)-c.N)
 		w.origins.seen = v.Start(v.newest + 1)
 	}
 	w.origins.add(c.Instance, c.When, c.N)

@@ -192,14 +192,14 @@ func minimal(packet []byte, f func(key []byte, n int64)) {
 // total is a handler that adds up counts.
 type total int64
 
-func (t *total) Count(c decode.Count)                   { *t += total(c.N) }
-func (*total) Hidden(time.Time, int64)                  {}
-func (*total) Lost(time.Time)                           {}
-func (*total) Found(time.Time)                          {}
-func (*total) Missing(decode.Gap)                       {}
-func (*total) Spare(uint64, int, uint64, bool)          {}
-func (*total) Healed(decode.Count, time.Time)           {}
-func (*total) Moved(decode.Count, time.Time, time.Time) {}
+func (t *total) Count(c decode.Count)                             { *t += total(c.N) }
+func (*total) AddHiddenCounts(time.Time, int64)                   {}
+func (*total) RecordLoss(time.Time)                               {}
+func (*total) ReduceLoss(time.Time)                               {}
+func (*total) RecordGap(decode.Gap)                               {}
+func (*total) ExcludeFromGap(uint64, int, uint64, bool)           {}
+func (*total) AddHealedCount(decode.Count, time.Time)             {}
+func (*total) MoveHealedCount(decode.Count, time.Time, time.Time) {}
 
 // statsdExporter handles a line like the daemon, without the daemon.
 type statsdExporter struct {
@@ -236,6 +236,6 @@ func (e *statsdExporter) lines(packet []byte, f func(event.Events)) {
 	}
 }
 
-func (*total) Held(int, int64, int64) {}
+func (*total) SetHeldBackBound(int, int64, int64) {}
 
-func (*total) HeldBack(decode.HeldBack) {}
+func (*total) AddHeldBack(decode.HeldBack) {}

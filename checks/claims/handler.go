@@ -31,63 +31,63 @@ func (r *run) hash(key int32, rule int) uint64 {
 	return base.Mix64(r.Seed*0x9e3779b97f4a7c15+uint64(key)<<8+uint64(rule)) | 1
 }
 
-// Hidden implements [decode.Handler].
-func (r *run) Hidden(when time.Time, n int64) {
+// AddHiddenCounts implements [decode.Handler].
+func (r *run) AddHiddenCounts(when time.Time, n int64) {
 	for _, d := range r.parts {
-		d.Hidden(when, n)
+		d.AddHiddenCounts(when, n)
 	}
 }
 
-// Held implements [decode.Handler].
-func (r *run) Held(rule int, bound, untold int64) {
+// SetHeldBackBound implements [decode.Handler].
+func (r *run) SetHeldBackBound(rule int, bound, untold int64) {
 	for _, d := range r.parts {
-		d.Held(rule, bound, untold)
+		d.SetHeldBackBound(rule, bound, untold)
 	}
 }
 
-// HeldBack implements [decode.Handler].
-func (r *run) HeldBack(decode.HeldBack) {} // for rules with a share
+// AddHeldBack implements [decode.Handler].
+func (r *run) AddHeldBack(decode.HeldBack) {} // for rules with a share
 
-// Lost implements [decode.Handler].
-func (r *run) Lost(when time.Time) {
+// RecordLoss implements [decode.Handler].
+func (r *run) RecordLoss(when time.Time) {
 	for _, d := range r.parts {
-		d.Lost(when)
+		d.RecordLoss(when)
 	}
 }
 
-// Found implements [decode.Handler].
-func (r *run) Found(newest time.Time) {
+// ReduceLoss implements [decode.Handler].
+func (r *run) ReduceLoss(newest time.Time) {
 	for _, d := range r.parts {
-		d.Found(newest)
+		d.ReduceLoss(newest)
 	}
 }
 
-// Missing implements [decode.Handler].
-func (r *run) Missing(g decode.Gap) {
+// RecordGap implements [decode.Handler].
+func (r *run) RecordGap(g decode.Gap) {
 	for _, d := range r.parts {
-		d.Missing(g)
+		d.RecordGap(g)
 	}
 }
 
-// Spare implements [decode.Handler].
-func (r *run) Spare(gap uint64, rule int, hash uint64, known bool) {
+// ExcludeFromGap implements [decode.Handler].
+func (r *run) ExcludeFromGap(gap uint64, rule int, hash uint64, known bool) {
 	if key, ok := r.keys[hash]; ok { // otherwise nothing of it was counted
-		r.parts[r.part(key)].Spare(gap, rule, r.hash(key, anyRule), known)
+		r.parts[r.part(key)].ExcludeFromGap(gap, rule, r.hash(key, anyRule), known)
 	}
 }
 
-// Healed implements [decode.Handler].
-func (r *run) Healed(c decode.Count, until time.Time) {
+// AddHealedCount implements [decode.Handler].
+func (r *run) AddHealedCount(c decode.Count, until time.Time) {
 	if key, ok := r.stream.ID(c.Text); ok {
 		c.Hash = r.hash(key, anyRule)
-		r.parts[r.part(key)].Healed(c, until)
+		r.parts[r.part(key)].AddHealedCount(c, until)
 	}
 }
 
-// Moved implements [decode.Handler].
-func (r *run) Moved(c decode.Count, from, to time.Time) {
+// MoveHealedCount implements [decode.Handler].
+func (r *run) MoveHealedCount(c decode.Count, from, to time.Time) {
 	if key, ok := r.stream.ID(c.Text); ok {
 		c.Hash = r.hash(key, anyRule)
-		r.parts[r.part(key)].Moved(c, from, to)
+		r.parts[r.part(key)].MoveHealedCount(c, from, to)
 	}
 }

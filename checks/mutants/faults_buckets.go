@@ -65,7 +65,7 @@ var bucketFaults = []Fault{
 	},
 	{
 		Name: "counts behind a lost statement count as missing", File: "internal/decode/bucketsums.go",
-		Old: "b.before.got[i] += n", New: "b.before.got[i] += 0 * n",
+		Old: "b.before.arrived[i] += n", New: "b.before.arrived[i] += 0 * n",
 		Test: "TestBucketSumsBoundWhatIsMissing",
 	},
 	{

@@ -30,7 +30,7 @@ var clockFaults = []Fault{
 	},
 	{
 		Name: "a clock's offset is taken from when counts began", File: "internal/decode/offsets.go",
-		Old: "c.note(m.Sent, steady, life)", New: "c.note(m.Start, steady, life)",
+		Old: "c.observe(m.Sent, steady, life)", New: "c.observe(m.Start, steady, life)",
 		Test: "TestClocks|TestDoubtfulCountsAreHidden",
 	},
 	{
@@ -60,7 +60,7 @@ var clockFaults = []Fault{
 	},
 	{
 		Name: "an offset that is known is not taken off", File: "internal/decode/offsets.go",
-		Old: "return start.Add(by)\n}", New: "return start\n}",
+		Old: "return start.Add(offset)\n}", New: "return start\n}",
 		Test: "TestClocks",
 	},
 	{
@@ -85,7 +85,7 @@ var clockFaults = []Fault{
 	},
 	{
 		Name: "a clock that is off is named each second", File: "internal/decode/clocklog.go",
-		Old: "!is || (c.Behind-was).Abs()", New: "!is || true || (c.Behind-was).Abs()",
+		Old: "!isNamed || (c.Behind-was).Abs()", New: "!isNamed || true || (c.Behind-was).Abs()",
 		Test: "TestClockLog",
 	},
 	{

@@ -10,7 +10,7 @@ var dayFaults = []Fault{
 	},
 	{
 		Name: "the highest of the days is the baseline", File: "internal/baseline/reference.go",
-		Old: "return of[(len(of)-1)/2]", New: "return of[len(of)-1]",
+		Old: "return numbers[(len(numbers)-1)/2]", New: "return numbers[len(numbers)-1]",
 		Test: "TestAttacksOfThreeDaysChangeNoBaseline",
 	},
 	{

@@ -40,7 +40,7 @@ var windowFaults = []Fault{
 	},
 	{
 		Name: "what made room for another key is forgotten", File: "aggregator/internal/window/room.go",
-		Old: "w.hide(hash, pane, n)\n\t\t\thad", New: "w.hide(hash, pane, 0*n)\n\t\t\thad",
+		Old: "w.addToCell(hash, pane, n)\n\t\t\thad", New: "w.addToCell(hash, pane, 0*n)\n\t\t\thad",
 		Test: "TestWindowBoundsHoldTheTruth",
 	},
 	{
@@ -108,7 +108,7 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "what came late is missing of its rule for ever", File: "internal/decode/rulesums.go",
-		Old: "l.subtract(of)", New: "",
+		Old: "l.subtract(counts)", New: "",
 		Test: "TestRuleSumsAreWhatIsMissing",
 	},
 	{
@@ -123,7 +123,7 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "a merged gap lacks nothing of a key that was spared in one", File: "aggregator/internal/window/merge.go",
-		Old: "			intersect(&k.spared, of[0], of[1])\n", New: "",
+		Old: "			intersect(&k.spared, pair[0], pair[1])\n", New: "",
 		Test: "TestManyGapsAreMerged",
 	},
 	{
@@ -143,7 +143,7 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "a lost line of what is held back is forgotten", File: "aggregator/internal/window/groups.go",
-		Old: "most + hidden + s.lacks + s.heldBack + s.before", New: "most + hidden + s.lacks + s.before",
+		Old: "sum + hidden + s.lacks + s.heldBack + s.before", New: "sum + hidden + s.lacks + s.before",
 		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
 	{
@@ -153,17 +153,17 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "a share's total is forgotten", File: "aggregator/internal/window/groups.go",
-		Old: "of.Add(pane, n)", New: "",
+		Old: "target.Add(pane, n)", New: "",
 		Package: "aggregator", Test: "TestEnterIsExact",
 	},
 	{
 		Name: "a jump's baseline is one window short", File: "aggregator/internal/window/history.go",
-		Old: "max(to-decode.BaselineWindows*h.of+1,", New: "max(to-(decode.BaselineWindows-1)*h.of+1,",
+		Old: "max(to-decode.BaselineWindows*h.windowPanes+1,", New: "max(to-(decode.BaselineWindows-1)*h.windowPanes+1,",
 		Package: "aggregator", Test: "TestJumpComparesWithTenWindows",
 	},
 	{
 		Name: "a jump's baseline has the present window", File: "aggregator/internal/window/history.go",
-		Old: "to := last - h.of", New: "to := last",
+		Old: "to := last - h.windowPanes", New: "to := last",
 		Package: "aggregator", Test: "TestJumpLeavesOutThePresentWindow",
 	},
 	{
@@ -198,7 +198,7 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "an explained key is listed", File: "aggregator/enter.go",
-		Old: "by := v.watch.explainer(w); by != nil {", New: "by := v.watch.explainer(w); by != nil && false {",
+		Old: "explainer := v.watch.explainer(w); explainer != nil {", New: "explainer := v.watch.explainer(w); explainer != nil && false {",
 		Test: "TestAnExplainedKeyIsNeverPublished",
 	},
 }
@@ -207,7 +207,7 @@ var thresholdFaults = []Fault{
 var accountFaults = []Fault{
 	{
 		Name: "counts whose beginning is unknown are missing of all later gaps", File: "internal/decode/gaps.go",
-		Old: "			most = min(most, toCount(g.owed))\n", New: "",
+		Old: "			limit = min(limit, toCount(g.owed))\n", New: "",
 		Test: "TestAccounts",
 	},
 	{
@@ -217,7 +217,7 @@ var accountFaults = []Fault{
 	},
 	{
 		Name: "the counts of a gap are no bound", File: "aggregator/internal/window/shortfall.go",
-		Old: "lacks += x.byRule.take(x.loose", New: "lacks += x.byRule.take(0*x.loose",
+		Old: "lacks += x.byRule.takeCounts(x.loose", New: "lacks += x.byRule.takeCounts(0*x.loose",
 		Package: "aggregator", Test: "TestHealedBounds",
 	},
 	{
@@ -227,7 +227,7 @@ var accountFaults = []Fault{
 	},
 	{
 		Name: "the counts on accounts of a gap are no bound", File: "aggregator/internal/window/shortfall.go",
-		Old: "lacks += x.byRule.take(x.booked", New: "lacks += x.byRule.take(0*x.booked",
+		Old: "lacks += x.byRule.takeCounts(x.booked", New: "lacks += x.byRule.takeCounts(0*x.booked",
 		Package: "aggregator", Test: "TestHealedBounds",
 	},
 	{
@@ -237,17 +237,17 @@ var accountFaults = []Fault{
 	},
 	{
 		Name: "what was found of a gap is missing still", File: "internal/decode/gaps.go",
-		Old: "g.Booked > 0 && g.Booked >= 2*most", New: "g.Booked > 0 && most == 0",
+		Old: "g.Booked > 0 && g.Booked >= 2*limit", New: "g.Booked > 0 && limit == 0",
 		Test: "TestAccounts",
 	},
 	{
 		Name: "a line that was made up for is counted again", File: "internal/decode/settle.go",
-		Old: "a.move(m, e, h)\n\t\te.N = 0", New: "a.move(m, e, h)",
+		Old: "a.reportMoved(m, e, h)\n\t\te.N = 0", New: "a.reportMoved(m, e, h)",
 		Test: "TestAccounts",
 	},
 	{
 		Name: "what was made up for is owed still", File: "internal/decode/settle.go",
-		Old: "a.pay(missing, e.Number, k.seq)", New: "",
+		Old: "a.reduceOwed(missing, e.Number, k.seq)", New: "",
 		Test: "TestAccounts",
 	},
 	{
@@ -287,12 +287,12 @@ var packetFaults = []Fault{
 	},
 	{
 		Name: "a packet that comes after all is still missing", File: "internal/decode/senders.go",
-		Old: "l.found(g.noticed, 1)", New: "",
+		Old: "l.subtractFound(g.noticed, 1)", New: "",
 		Test: "TestDecoder",
 	},
 	{
 		Name: "held bounds are forgotten", File: "internal/decode/packet.go",
-		Old: "d.senders.held.note(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)", New: "",
+		Old: "d.senders.held.recordHeld(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)", New: "",
 		Test: "TestDecoder",
 	},
 	{
@@ -302,7 +302,7 @@ var packetFaults = []Fault{
 	},
 	{
 		Name: "what a sender dropped hides nothing", File: "internal/decode/packet.go",
-		Old: "h.Hidden(c.When, unsent)", New: "",
+		Old: "h.AddHiddenCounts(c.When, unsent)", New: "",
 		Test: "TestDecoder|TestDecoderHiddenMassDoesNotOverflow",
 	},
 	{

@@ -74,7 +74,7 @@ var reloadFaults = []Fault{
 	},
 	{
 		Name: "a new window claims that nothing was before", File: "aggregator/reload.go",
-		Old: "		v.Begin(pane)\n", New: "",
+		Old: "		v.BeginAfter(pane)\n", New: "",
 		Test: "TestClaimsHoldThroughReloads",
 	},
 	{

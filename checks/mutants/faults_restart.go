@@ -19,7 +19,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "a high count is known before its window was heard whole", File: "aggregator/detector.go",
-		Old: "v.begin(nil, start, start.Add(-d.lag))", New: "_ = v",
+		Old: "v.beginWindows(nil, start, start.Add(-d.lag))", New: "_ = v",
 		Test: "TestRestartsKeepTheHotSet|TestTotalsWaitForAWholeWindow",
 	},
 	{
@@ -45,7 +45,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "an instance was silent while no process listened", File: "internal/decode/resume.go",
-		Old: "later(cut, s.resumed.since).Sub(cut)", New: "0",
+		Old: "laterOf(cut, s.resumed.since).Sub(cut)", New: "0",
 		Test: "TestResumeOfAnInstanceThatNoProcessCouldHear",
 	},
 	{
@@ -60,7 +60,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "a standby counts what it has heard and what the snapshot has of the same packets", File: "internal/decode/snapshot.go",
-		Old: "o == nil || o.lowest <= p.Seq || is.accounts.began > 0", New: "o == nil",
+		Old: "o == nil || o.lowest <= p.Seq || current.accounts.began > 0", New: "o == nil",
 		Package: "internal/statsdsource",
 		Test:    "TestAStandbyThatCountedUsesNoSnapshot",
 	},
@@ -77,7 +77,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "what was sent between a snapshot and the first packet is no gap", File: "internal/decode/resumegap.go",
-		Old: "		h.Missing(g.Gap)\n		if a.gaps", New: "		if a.gaps",
+		Old: "		h.RecordGap(g.Gap)\n		if a.gaps", New: "		if a.gaps",
 		Package: "internal/statsdsource",
 		Test:    "TestSnapshotsBoundTheTruth",
 	},
@@ -131,12 +131,12 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "what took off the total of a group is not saved", File: "aggregator/internal/window/resumedgroups.go",
-		Old: "Counts: savedPanes(&of.Counts), Again: savedPanes(&of.again)}", New: "Counts: savedPanes(&of.Counts)}",
+		Old: "Counts: savedPanes(&counts.Counts), Again: savedPanes(&counts.again)}", New: "Counts: savedPanes(&counts.Counts)}",
 		Test: "TestResumedGroupsHold",
 	},
 	{
 		Name: "totals that were healed at the cut count as of then", File: "aggregator/internal/window/resumedgroups.go",
-		Old: "	b.Later = w.missing.after(", New: "	b.Later = 0 * w.missing.after(",
+		Old: "	b.Later = w.missing.lossAfter(", New: "	b.Later = 0 * w.missing.lossAfter(",
 		Test: "TestResumedGroupsHold",
 	},
 	{
@@ -178,7 +178,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "a cool-down begins again at a restart", File: "aggregator/cool.go",
-		Old: "if m.saved != nil && m.saved.holds(w, t, pane, exit) {", New: "if false {",
+		Old: "if m.saved != nil && m.saved.wasBelow(w, t, pane, exit) {", New: "if false {",
 		Package: "internal/statsdsource",
 		Test:    "TestARestartDelaysNoCooling",
 	},
@@ -214,7 +214,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "what was missing of a rule shortly before the cut is missing of no rule", File: "internal/decode/carried.go",
-		Old: "sums.Have[at] -= n", New: "sums.Have[at] -= 0 * n",
+		Old: "sums.Have[place] -= n", New: "sums.Have[place] -= 0 * n",
 		Test: "TestRuleSumsAreWhatIsMissing",
 	},
 	{
@@ -224,7 +224,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "gaps are left out of the bounds of keys that no gap of the restart has", File: "internal/decode/snapshot.go",
-		Old: "of.Carried = a.carried(s.Cut, &of.ByRule, s.Carried)", New: "a.carried(s.Cut, &of.ByRule, s.Carried)",
+		Old: "saved.Carried = a.carryGaps(s.Cut, &saved.ByRule, s.Carried)", New: "a.carryGaps(s.Cut, &saved.ByRule, s.Carried)",
 		Test: "TestAccountsSpareWhatIsCarried",
 	},
 	{
@@ -259,7 +259,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "a restart spares keys whose accounts the sender may have dropped", File: "internal/decode/resumegap.go",
-		Old: "	a.spare(&g.Gap, opened, h)\n", New: "	for key, k := range a.keys {\n		if k.number <= opened {\n			h.Spare(g.ID, int(key.rule), key.hash, false)\n		}\n	}\n",
+		Old: "	a.excludeKeys(&g.Gap, opened, h)\n", New: "	for key, k := range a.keys {\n		if k.number <= opened {\n			h.ExcludeFromGap(g.ID, int(key.rule), key.hash, false)\n		}\n	}\n",
 		Test: "TestARestartSparesNoKeyThatWasSilent",
 	},
 }

@@ -41,7 +41,7 @@ var takeoverFaults = []Fault{
 	},
 	{
 		Name: "what an instance sent before it was heard of counts as nothing", File: "internal/decode/senders.go",
-		Old: "s.missed = l.miss(s.unheard, now)", New: "s.unheard = 0", Package: "aggregator",
+		Old: "s.missed = l.recordMissing(s.unheard, now)", New: "s.unheard = 0", Package: "aggregator",
 		Test: "TestInstancesThatAreHeardInMidStream",
 	},
 	{
@@ -61,12 +61,12 @@ var takeoverFaults = []Fault{
 	},
 	{
 		Name: "packets that the first one heard has overtaken stay missing", File: "internal/decode/senders.go",
-		Old: "l.found(s.missed, 1)", New: "_ = l",
+		Old: "l.subtractFound(s.missed, 1)", New: "_ = l",
 		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
 	},
 	{
 		Name: "hot keys cool when the clock is set forward", File: "aggregator/setclock.go",
-		Old: "4*by >= time.Duration(v.Panes)*v.Pane", New: "false",
+		Old: "4*step >= time.Duration(v.Panes)*v.Pane", New: "false",
 		Test: "TestClocksThatAreSetDropNoHotKey",
 	},
 	{
@@ -81,7 +81,7 @@ var takeoverFaults = []Fault{
 	},
 	{
 		Name: "windows are whole at once when the clock is set back", File: "aggregator/advance.go",
-		Old: "	v.begin(nil, now, now.Add(-d.lag))\n	var cool", New: "	var cool",
+		Old: "	v.beginWindows(nil, now, now.Add(-d.lag))\n	var cool", New: "	var cool",
 		Test: "TestClocksThatAreSetDropNoHotKey",
 	},
 	{

@@ -45,7 +45,7 @@ var trustFaults = []Fault{
 	},
 	{
 		Name: "what is over a cap is missing", File: "internal/decode/over.go",
-		Old: "of := d.packetSums(sum)", New: "of := packetSums{byRule: d.byRule}",
+		Old: "sums := d.packetSums(sum)", New: "sums := packetSums{byRule: d.byRule}",
 		Test: "TestGapAfterACapIsTheGap",
 	},
 	{

@@ -62,7 +62,7 @@ func (d *Days) Put(part, parts int, h *Hour) {
 	at := place{h.Number, fmt.Sprintf("%s/%d-%d", d.owner, part, parts)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.keep(at, h) {
+	if d.keepHour(at, h) {
 		d.unsaved[at] = struct{}{}
 	}
 }
@@ -72,25 +72,25 @@ func (d *Days) Merge(part string, h *Hour) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at := place{h.Number, part}
-	if d.keep(at, h) {
+	if d.keepHour(at, h) {
 		delete(d.unsaved, at) // this process has counted less of it
 	}
 }
 
-// keep records an hour of a part, and reports whether it did. It keeps a recorded hour that
+// keepHour records an hour of a part, and reports whether it did. It keeps a recorded hour that
 // covers as much time or more, which after a restart is the count of the previous process. An
 // hour grows, so an hour of this process replaces its own earlier state.
-func (d *Days) keep(at place, h *Hour) bool {
-	if at.hour <= d.newest-Kept {
+func (d *Days) keepHour(where place, h *Hour) bool {
+	if where.hour <= d.newest-Kept {
 		return false
 	}
 	before := *d.hours.Load()
-	if old := before[at.hour][at.part]; old != nil && old.seconds() >= h.seconds() {
+	if old := before[where.hour][where.part]; old != nil && old.seconds() >= h.seconds() {
 		return false
 	}
 	n := h.Keys()
-	for part, other := range before[at.hour] {
-		if part != at.part {
+	for part, other := range before[where.hour] {
+		if part != where.part {
 			n += other.Keys()
 		}
 	}
@@ -99,13 +99,13 @@ func (d *Days) keep(at place, h *Hour) bool {
 		return false
 	}
 	after := maps.Clone(before)
-	parts := maps.Clone(after[at.hour])
+	parts := maps.Clone(after[where.hour])
 	if parts == nil {
 		parts = make(map[string]*Hour)
 	}
-	parts[at.part] = h
-	after[at.hour] = parts
-	d.expire(after, at.hour)
+	parts[where.part] = h
+	after[where.hour] = parts
+	d.expire(after, where.hour)
 	d.hours.Store(&after)
 	return true
 }
@@ -117,7 +117,7 @@ func (d *Days) expire(t hourTable, hour int64) {
 	}
 	d.newest = hour
 	maps.DeleteFunc(t, func(number int64, _ map[string]*Hour) bool { return number <= hour-Kept })
-	maps.DeleteFunc(d.unsaved, func(at place, _ struct{}) bool { return at.hour <= hour-Kept })
+	maps.DeleteFunc(d.unsaved, func(where place, _ struct{}) bool { return where.hour <= hour-Kept })
 }
 
 // unsavedHours returns the hours of this process that have to be saved, the oldest first.
@@ -127,24 +127,24 @@ func (d *Days) unsavedHours() []place {
 	return slices.SortedFunc(maps.Keys(d.unsaved), func(a, b place) int { return int(a.hour - b.hour) })
 }
 
-func (d *Days) isUnsaved(at place) bool {
+func (d *Days) isUnsaved(where place) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_, ok := d.unsaved[at]
+	_, ok := d.unsaved[where]
 	return ok
 }
 
-// saved records that h has been saved, unless it has grown since.
-func (d *Days) saved(at place, h *Hour) {
+// markSaved records that h has been saved, unless it has grown since.
+func (d *Days) markSaved(where place, h *Hour) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.at(at) == h {
-		delete(d.unsaved, at)
+	if d.hourAt(where) == h {
+		delete(d.unsaved, where)
 	}
 }
 
-// at returns an hour of a part, or nil.
-func (d *Days) at(at place) *Hour { return (*d.hours.Load())[at.hour][at.part] }
+// hourAt returns an hour of a part, or nil.
+func (d *Days) hourAt(where place) *Hour { return (*d.hours.Load())[where.hour][where.part] }
 
 // Size is the amount of data in [Days].
 type Size struct{ Hours, Keys, Bytes, Unsaved, Refused int64 }

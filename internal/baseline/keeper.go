@@ -59,7 +59,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(keepEvery)
 	defer ticker.Stop()
 	for {
-		k.keep(ctx)
+		k.syncStore(ctx)
 		select {
 		case <-ctx.Done():
 			if k.cfg.Days.Wanted() && k.cfg.InOffice() {
@@ -71,8 +71,8 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// keep does the reads and writes that are due.
-func (k *Keeper) keep(ctx context.Context) {
+// syncStore does the reads and writes that are due.
+func (k *Keeper) syncStore(ctx context.Context) {
 	if !k.cfg.Days.Wanted() {
 		return
 	}
@@ -166,19 +166,19 @@ func (k *Keeper) write(ctx context.Context) error {
 	return nil
 }
 
-func (k *Keeper) save(ctx context.Context, at place) error {
+func (k *Keeper) save(ctx context.Context, where place) error {
 	days := k.cfg.Days
-	h := days.at(at)
-	if h == nil || !days.isUnsaved(at) {
+	h := days.hourAt(where)
+	if h == nil || !days.isUnsaved(where) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := k.cfg.Store.Write(ctx, at.hour, at.part, h.Append(nil)); err != nil {
+	if err := k.cfg.Store.Write(ctx, where.hour, where.part, h.Append(nil)); err != nil {
 		return err
 	}
 	k.writes.Add(1)
-	days.saved(at, h)
+	days.markSaved(where, h)
 	return nil
 }
 

@@ -50,9 +50,9 @@ func (d *Days) Reference(hour int64, rule, key uint64) (Reference, bool) {
 }
 
 // median sorts the numbers and returns their median, the lower one of an even number.
-func median(of []int64) int64 {
-	slices.Sort(of)
-	return of[(len(of)-1)/2]
+func median(numbers []int64) int64 {
+	slices.Sort(numbers)
+	return numbers[(len(numbers)-1)/2]
 }
 
 // bounds returns the bounds of a key's count in an hour, and reports whether enough of the hour
@@ -66,11 +66,11 @@ func (t hourTable) bounds(hour int64, rule, key uint64) (low, high int64, ok boo
 			continue
 		}
 		ok = true
-		l, most, listed := r.bounds(key)
+		l, upper, listed := r.bounds(key)
 		if listed {
-			low, high = min(maxQuantity, low+l), min(maxQuantity, high+most)
+			low, high = min(maxQuantity, low+l), min(maxQuantity, high+upper)
 		} else {
-			unlisted = max(unlisted, most)
+			unlisted = max(unlisted, upper)
 		}
 	}
 	return low, max(high, unlisted), ok

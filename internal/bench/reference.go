@@ -67,29 +67,29 @@ func (r *reference) count(text string, pane int64) (sum int64) {
 	return sum
 }
 
-// Hidden implements [decode.Handler].
-func (*reference) Hidden(time.Time, int64) {}
+// AddHiddenCounts implements [decode.Handler].
+func (*reference) AddHiddenCounts(time.Time, int64) {}
 
-// Held implements [decode.Handler].
-func (*reference) Held(int, int64, int64) {}
+// SetHeldBackBound implements [decode.Handler].
+func (*reference) SetHeldBackBound(int, int64, int64) {}
 
-// HeldBack implements [decode.Handler].
-func (*reference) HeldBack(decode.HeldBack) {}
+// AddHeldBack implements [decode.Handler].
+func (*reference) AddHeldBack(decode.HeldBack) {}
 
-// Lost implements [decode.Handler].
-func (*reference) Lost(time.Time) {}
+// RecordLoss implements [decode.Handler].
+func (*reference) RecordLoss(time.Time) {}
 
-// Found implements [decode.Handler].
-func (*reference) Found(time.Time) {}
+// ReduceLoss implements [decode.Handler].
+func (*reference) ReduceLoss(time.Time) {}
 
-// Missing implements [decode.Handler].
-func (*reference) Missing(decode.Gap) {}
+// RecordGap implements [decode.Handler].
+func (*reference) RecordGap(decode.Gap) {}
 
-// Spare implements [decode.Handler].
-func (*reference) Spare(uint64, int, uint64, bool) {}
+// ExcludeFromGap implements [decode.Handler].
+func (*reference) ExcludeFromGap(uint64, int, uint64, bool) {}
 
-// Healed implements [decode.Handler].
-func (*reference) Healed(decode.Count, time.Time) {}
+// AddHealedCount implements [decode.Handler].
+func (*reference) AddHealedCount(decode.Count, time.Time) {}
 
-// Moved implements [decode.Handler].
-func (*reference) Moved(decode.Count, time.Time, time.Time) {}
+// MoveHealedCount implements [decode.Handler].
+func (*reference) MoveHealedCount(decode.Count, time.Time, time.Time) {}

@@ -68,8 +68,8 @@ type heal struct {
 
 // heals are the healed counts of an interval, by account number.
 type heals struct {
-	of    map[uint64][]heal
-	began time.Time
+	byAccount map[uint64][]heal
+	began     time.Time
 }
 
 const (
@@ -94,13 +94,13 @@ const (
 type entry struct {
 	Count
 	wire.Account
-	at int // index among the packet's counts, or -1
+	index int // index among the packet's counts, or -1
 }
 
 // packetSums are the sums of a packet, as in [wire.Sums].
 type packetSums struct {
 	booked, loose, heldBack uint64
-	byRule                  parts
+	byRule                  placeCounts
 	byBucket                []looseCount
 }
 

@@ -284,10 +284,10 @@ type keySums struct {
 	gaps map[uint64]Gap
 }
 
-func (s *keySums) Count(c Count)               { s.of[string(c.Text)] += c.N }
-func (s *keySums) Healed(c Count, _ time.Time) { s.of[string(c.Text)] += c.N }
+func (s *keySums) Count(c Count)                       { s.of[string(c.Text)] += c.N }
+func (s *keySums) AddHealedCount(c Count, _ time.Time) { s.of[string(c.Text)] += c.N }
 
-func (s *keySums) Missing(g Gap) {
+func (s *keySums) RecordGap(g Gap) {
 	if s.gaps == nil {
 		s.gaps = make(map[uint64]Gap)
 	}

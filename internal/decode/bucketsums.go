@@ -9,22 +9,22 @@ import (
 // arrived in between, is missing. A packet names the statements between which it was made, so
 // the order of arrival does not matter.
 type bucketSums struct {
-	newest uint64                // number of the newest statement
-	of     [MaxBuckets]statement // the newest statements, by number
-	before statement             // the newest known statement that is older; not known if there is none
+	newest     uint64                // number of the newest statement
+	statements [MaxBuckets]statement // the newest statements, by number
+	before     statement             // the newest known statement that is older; not known if there is none
 }
 
 // statement is one statement of bucket sums. Sums are modulo [wire.BucketModulus].
 type statement struct {
-	number uint64
-	known  bool // whether it has arrived
-	loose  uint64
-	sums   [wire.Buckets]uint32
-	got    [wire.Buckets]uint32 // counts that arrived in packets from it up to the next statement
+	number  uint64
+	known   bool // whether it has arrived
+	loose   uint64
+	sums    [wire.Buckets]uint32
+	arrived [wire.Buckets]uint32 // counts that arrived in packets from it up to the next statement
 
-	missing *Joint // loss from it up to the next known statement, as last reported
-	told    [wire.Buckets]uint32
-	until   uint64 // number of that next statement
+	missing  *Joint // loss from it up to the next known statement, as last reported
+	reported [wire.Buckets]uint32
+	until    uint64 // number of that next statement
 }
 
 // looseCount is a count on no account, by the bucket of its key.
@@ -51,7 +51,7 @@ func (a *accounts) readBuckets(m *wire.Meta, mark uint32) (first, last uint64, s
 	if !stated {
 		return first, number, false
 	}
-	s := a.buckets.at(number)
+	s := a.buckets.statementFor(number)
 	if stated = s != nil && !s.known; stated {
 		_, _, s.known = wire.ParseBuckets(&s.sums, m.Buckets, mark)
 		s.loose = m.Sums.Loose
@@ -71,35 +71,35 @@ func (a *accounts) addBuckets(m *wire.Meta, mark uint32, counts []looseCount, h 
 			return
 		}
 	}
-	s := a.buckets.at(number)
+	s := a.buckets.statementFor(number)
 	if s == nil {
 		return
 	}
 	for _, c := range counts {
-		s.got[c.bucket] += c.n
+		s.arrived[c.bucket] += c.n
 	}
 	if number < a.buckets.newest {
-		a.divide(h)
+		a.divideByBucket(h)
 	}
 }
 
-// divide reports to h the loss by bucket that gaps share, where the bound became lower.
-func (a *accounts) divide(h Handler) {
+// divideByBucket reports to h the loss by bucket that gaps share, where the bound became lower.
+func (a *accounts) divideByBucket(h Handler) {
 	if a.buckets == nil {
 		return
 	}
 	for i := len(a.gaps) - 1; i >= 0 && a.buckets.remembers(a.gaps[i].first); i-- {
 		g := &a.gaps[i]
-		if missing, ok := a.buckets.between(g.first, g.last, a.life); ok && missing != g.Buckets {
+		if missing, ok := a.buckets.lossBetween(g.first, g.last, a.life); ok && missing != g.Buckets {
 			g.Buckets = missing
-			h.Missing(g.Gap)
+			h.RecordGap(g.Gap)
 		}
 	}
 }
 
-// at returns the statement that the counts of a packet with its number are added to, or nil if
-// it is too old.
-func (b *bucketSums) at(number uint64) *statement {
+// statementFor returns the statement that the counts of a packet with its number are added to,
+// or nil if it is too old.
+func (b *bucketSums) statementFor(number uint64) *statement {
 	b.advance(number)
 	switch {
 	case !b.remembers(number):
@@ -107,7 +107,7 @@ func (b *bucketSums) at(number uint64) *statement {
 	case b.newest-number >= MaxBuckets:
 		return &b.before
 	}
-	s := &b.of[number%MaxBuckets]
+	s := &b.statements[number%MaxBuckets]
 	if s.number != number {
 		*s = statement{number: number}
 	}
@@ -122,13 +122,13 @@ func (b *bucketSums) advance(newest uint64) {
 		return
 	}
 	for number := b.newest - min(b.newest, MaxBuckets-1); number <= b.newest && newest-number >= MaxBuckets; number++ {
-		switch s := &b.of[number%MaxBuckets]; {
+		switch s := &b.statements[number%MaxBuckets]; {
 		case s.number != number:
 		case s.known:
 			b.before = *s
 		default:
-			for i, n := range s.got {
-				b.before.got[i] += n
+			for i, n := range s.arrived {
+				b.before.arrived[i] += n
 			}
 		}
 	}
@@ -143,16 +143,16 @@ func (b *bucketSums) remembers(number uint64) bool {
 	return b.newest-number < MaxBuckets || b.before.known && b.before.number <= number
 }
 
-// between returns the loss from each known statement to the next, over the range in which
+// lossBetween returns the loss from each known statement to the next, over the range in which
 // packets of the statements from first to last can be. ok is false if that is unknown.
-func (b *bucketSums) between(first, last, incarnation uint64) (missing [MaxBuckets]*Joint, ok bool) {
+func (b *bucketSums) lossBetween(first, last, incarnation uint64) (missing [MaxBuckets]*Joint, ok bool) {
 	var from *statement
 	if b.before.known && b.before.number <= first {
 		from = &b.before
 	}
 	n := 0
 	for number := b.newest - min(b.newest, MaxBuckets-1); number <= b.newest; number++ {
-		s := &b.of[number%MaxBuckets]
+		s := &b.statements[number%MaxBuckets]
 		if s.number != number || !s.known {
 			continue
 		}
@@ -184,7 +184,7 @@ func (b *bucketSums) missing(from, to *statement, incarnation uint64) *Joint {
 		missing[i] = to.sums[i] - from.sums[i]
 	}
 	subtract := func(s *statement) {
-		for i, n := range s.got {
+		for i, n := range s.arrived {
 			missing[i] -= n
 		}
 	}
@@ -192,15 +192,15 @@ func (b *bucketSums) missing(from, to *statement, incarnation uint64) *Joint {
 		subtract(from)
 	}
 	for number := max(from.number, b.newest-min(b.newest, MaxBuckets-1)); number < to.number; number++ {
-		if s := &b.of[number%MaxBuckets]; s.number == number {
+		if s := &b.statements[number%MaxBuckets]; s.number == number {
 			subtract(s)
 		}
 	}
 	for i := range missing {
 		missing[i] %= wire.BucketModulus
 	}
-	if from.missing == nil || from.until != to.number || from.told != missing { // handlers keep the pointer, so a changed value needs another
-		from.missing, from.until, from.told = newJoint(incarnation, missing[:]), to.number, missing
+	if from.missing == nil || from.until != to.number || from.reported != missing { // handlers keep the pointer, so a changed value needs another
+		from.missing, from.until, from.reported = newJoint(incarnation, missing[:]), to.number, missing
 	}
 	return from.missing
 }

@@ -48,39 +48,39 @@ const maxPlain = 4096
 
 // plainTallies are the tallies of packets that name no instance, by address.
 type plainTallies struct {
-	of     map[netip.Addr]*tally
-	last   *tally // tally of the previous address, which mostly sends the next packet too
-	from   netip.Addr
-	others tally
-	swept  int64
+	byAddr   map[netip.Addr]*tally
+	last     *tally // tally of the previous address, which mostly sends the next packet too
+	lastAddr netip.Addr
+	others   tally
+	swept    int64
 }
 
-// at returns the tally of an address.
-func (p *plainTallies) at(from netip.Addr, now time.Time) *tally {
-	if p.last != nil && p.from == from {
+// forAddr returns the tally of an address.
+func (p *plainTallies) forAddr(from netip.Addr, now time.Time) *tally {
+	if p.last != nil && p.lastAddr == from {
 		return p.last
 	}
 	if second := now.Unix(); second > p.swept+10 || second < p.swept {
 		p.swept = second
-		for a, t := range p.of {
+		for a, t := range p.byAddr {
 			if t.second < second-10 {
-				delete(p.of, a)
+				delete(p.byAddr, a)
 			}
 		}
 	}
-	t := p.of[from]
+	t := p.byAddr[from]
 	switch {
 	case t != nil:
-	case len(p.of) >= maxPlain:
+	case len(p.byAddr) >= maxPlain:
 		return &p.others
 	default:
-		if p.of == nil {
-			p.of = make(map[netip.Addr]*tally)
+		if p.byAddr == nil {
+			p.byAddr = make(map[netip.Addr]*tally)
 		}
 		t = new(tally)
-		p.of[from] = t
+		p.byAddr[from] = t
 	}
-	p.from, p.last = from, t
+	p.lastAddr, p.last = from, t
 	return t
 }
 
@@ -89,7 +89,7 @@ func (p *plainTallies) at(from netip.Addr, now time.Time) *tally {
 type nameCaps struct {
 	total, fresh int
 	minute       int64
-	of           map[netip.Addr]int // new instances in this minute; at most as many as there are instances
+	newByAddr    map[netip.Addr]int // new instances in this minute; at most as many as there are instances
 }
 
 func newNameCaps(c *Caps) *nameCaps {
@@ -118,24 +118,24 @@ func (n *nameCaps) admit(from netip.Addr, known int, now time.Time) bool {
 	}
 	if minute := now.Unix() / 60; minute != n.minute {
 		n.minute = minute
-		clear(n.of)
+		clear(n.newByAddr)
 	}
-	if n.of == nil {
-		n.of = make(map[netip.Addr]int)
+	if n.newByAddr == nil {
+		n.newByAddr = make(map[netip.Addr]int)
 	}
-	if n.of[from] >= n.fresh {
+	if n.newByAddr[from] >= n.fresh {
 		return false
 	}
-	n.of[from]++
+	n.newByAddr[from]++
 	return true
 }
 
 // byteRules returns by rule number which rules count bytes, and whether any does.
-func byteRules(ruleset *rules.Rules) (all []bool, are bool) {
+func byteRules(ruleset *rules.Rules) (all []bool, some bool) {
 	all = make([]bool, len(ruleset.Rules))
 	for i := range ruleset.Rules {
 		all[i] = ruleset.Rules[i].Count == rules.Bytes
-		are = are || all[i]
+		some = some || all[i]
 	}
-	return all, are
+	return all, some
 }

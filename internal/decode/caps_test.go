@@ -124,12 +124,12 @@ func TestKeySetsAreBounded(t *testing.T) {
 			d.Packet(fmt.Appendf(nil, "shop.terms.hot_param.k%d:1|c", k), noon, &got)
 		}
 	}
-	if n := len(d.tallies.of); n != maxPlain {
+	if n := len(d.tallies.byAddr); n != maxPlain {
 		t.Errorf("%d addresses are followed", n)
 	}
 	from = netip.MustParseAddr("192.0.2.1")
 	d.Packet([]byte("shop.terms.hot_param.k:1|c"), noon.Add(time.Minute), &got)
-	if n := len(d.tallies.of); n > 1 {
+	if n := len(d.tallies.byAddr); n > 1 {
 		t.Errorf("%d addresses are followed after a minute", n)
 	}
 }

@@ -15,9 +15,9 @@ import (
 // their accounts each second, and packets with them can be lost.
 const carriedFor = 2500 * time.Millisecond
 
-// carried returns the part of the restart's gap from before the cut, and adds the IDs of its
+// carryGaps returns the part of the restart's gap from before the cut, and adds the IDs of its
 // gaps to ids. It sets sums, by rule, to the values before those gaps.
-func (a *accounts) carried(cut time.Time, sums *snapshot.Sums, ids map[uint64]bool) (c snapshot.Carried) {
+func (a *accounts) carryGaps(cut time.Time, sums *snapshot.Sums, ids map[uint64]bool) (c snapshot.Carried) {
 	var l *lack
 	stated := sums.Seq
 	for i := range a.gaps {
@@ -31,7 +31,7 @@ func (a *accounts) carried(cut time.Time, sums *snapshot.Sums, ids map[uint64]bo
 		if g.From.Before(c.From) {
 			c.From = g.From
 		}
-		c.To = later(c.To, g.To)
+		c.To = laterOf(c.To, g.To)
 		c.Loose, c.Booked, c.HeldBack = c.Loose+uint64(g.Loose), c.Booked+uint64(g.Booked), c.HeldBack+uint64(g.HeldBack)
 		ids[g.ID] = true
 		switch {
@@ -39,8 +39,8 @@ func (a *accounts) carried(cut time.Time, sums *snapshot.Sums, ids map[uint64]bo
 			if l = g.lack; l.from < sums.Seq {
 				sums.Seq = l.from
 			}
-			for at, n := range l.missing[:min(len(l.missing), len(sums.Have))] {
-				sums.Have[at] -= n
+			for place, n := range l.missing[:min(len(l.missing), len(sums.Have))] {
+				sums.Have[place] -= n
 			}
 		case g.lack == nil && g.from < stated: // it was never divided by rule
 			sums.Have = nil
@@ -85,7 +85,7 @@ func (a *accounts) withCarried(g *openGap, next, opened, id uint64) *openGap {
 	if g.from, g.openedBefore = c.Seq, c.Opened; c.From.Before(g.From) {
 		g.From = c.From
 	}
-	g.To = later(g.To, c.To)
+	g.To = laterOf(g.To, c.To)
 	g.Loose, g.Booked, g.HeldBack = g.Loose+toCount(c.Loose), g.Booked+toCount(c.Booked), g.HeldBack+toCount(c.HeldBack)
 	g.unheard, g.owed = g.Booked, uint64(g.Booked)
 	return g

@@ -39,7 +39,7 @@ type clock struct {
 
 // clockOffset is how far a clock is behind ours. It is subtracted, or only reported.
 type clockOffset struct {
-	by        time.Duration
+	behind    time.Duration
 	corrected bool
 }
 
@@ -59,10 +59,10 @@ const (
 	noAge = time.Duration(math.MaxInt64)
 )
 
-// note updates the clock with the send time and the arrival of an in-order packet. Callers
+// observe updates the clock with the send time and the arrival of an in-order packet. Callers
 // leave out overtaken packets, since the sender's clock may have been set in between. life
 // reports whether the packet is the first of an incarnation.
-func (c *clock) note(sent int64, arrived time.Time, life bool) {
+func (c *clock) observe(sent int64, arrived time.Time, life bool) {
 	at := arrived.UnixNano()
 	age := arrived.Sub(time.Unix(0, sent))
 	wasSet := c.sent-sent > int64(clockSlack) // neither is negative
@@ -70,7 +70,7 @@ func (c *clock) note(sent int64, arrived time.Time, life bool) {
 		c.slot = 0 // it may run on another machine now
 	}
 	c.sent = sent
-	c.add(age, rules.Window{Pane: clockSlot}.Index(arrived))
+	c.addAge(age, rules.Window{Pane: clockSlot}.Index(arrived))
 	if c.packets == 0 {
 		c.first = at
 	}
@@ -84,38 +84,38 @@ func (c *clock) note(sent int64, arrived time.Time, life bool) {
 	}
 }
 
-// add adds an age to the slot at.
-func (c *clock) add(age time.Duration, at int64) {
+// addAge adds an age to a slot.
+func (c *clock) addAge(age time.Duration, slot int64) {
 	switch {
-	case c.slot == 0, at >= c.slot+clockSlots, at < c.slot-1: // no recent age is known, or arrivals went back
+	case c.slot == 0, slot >= c.slot+clockSlots, slot < c.slot-1: // no recent age is known, or arrivals went back
 		for i := range c.ages {
 			c.ages[i] = noAge
 		}
-		c.slot, c.least, c.full, c.steady, c.packets = at, noAge, false, 0, 0
-	case at > c.slot:
-		for c.slot < at {
+		c.slot, c.least, c.full, c.steady, c.packets = slot, noAge, false, 0, 0
+	case slot > c.slot:
+		for c.slot < slot {
 			c.slot++
 			c.ages[ring.Slot(c.slot, clockSlots)] = noAge
 		}
 		c.least, c.full = noAge, true
-		for i, of := range c.ages {
-			c.least = min(c.least, of)
-			c.full = c.full && (of != noAge || i == int(ring.Slot(c.slot, clockSlots)))
+		for i, age := range c.ages {
+			c.least = min(c.least, age)
+			c.full = c.full && (age != noAge || i == int(ring.Slot(c.slot, clockSlots)))
 		}
 	}
 	newest := &c.ages[ring.Slot(c.slot, clockSlots)]
 	*newest, c.least = min(*newest, age), min(c.least, age)
 }
 
-// isSteady reports whether the packets that arrived up to at have been equally late for
+// isSteady reports whether the packets that arrived up to arrival have been equally late for
 // steadyFor.
-func (c *clock) isSteady(age time.Duration, at int64) bool {
+func (c *clock) isSteady(age time.Duration, arrival int64) bool {
 	c.low, c.high = min(c.low, age), max(c.high, age)
 	if c.steady == 0 || c.high-c.low > clockSlack {
-		c.low, c.high, c.since, c.steady = age, age, at, 0
+		c.low, c.high, c.since, c.steady = age, age, arrival, 0
 	}
 	c.steady++
-	return c.steady >= steadyPackets && at-c.since >= int64(steadyFor)
+	return c.steady >= steadyPackets && arrival-c.since >= int64(steadyFor)
 }
 
 // doubt returns by how much the placed times of counts may be too early, because the sender's
@@ -128,12 +128,12 @@ func (c *clock) doubt() time.Duration {
 }
 
 // skew returns by how much the placed times of counts may be too early or, if negative, by how
-// much they are too late at least. by is the offset that is subtracted, and set is how far our
+// much they are too late at least. subtracted is the offset that is applied, and set is how far our
 // clock has been set. It returns zero if the clock is as accurate as the time of a flush can be
 // known. It also returns zero for a new sender: the delay of its first packets cannot be
 // distinguished from a slow clock yet.
-func (c *clock) skew(by, set time.Duration) time.Duration {
-	over := c.least + set - by
+func (c *clock) skew(subtracted, set time.Duration) time.Duration {
+	over := c.least + set - subtracted
 	isNew := c.packets < steadyPackets || c.last-c.first < int64(steadyFor)
 	if c.slot == 0 || over.Abs() <= goodClock || over > clockSlack || over > 0 && isNew {
 		return 0

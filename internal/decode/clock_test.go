@@ -19,9 +19,9 @@ type placed struct {
 	gaps   []Gap
 }
 
-func (p *placed) Count(c Count)                  { p.when = c.When }
-func (p *placed) Hidden(when time.Time, _ int64) { p.hidden = append(p.hidden, when) }
-func (p *placed) Missing(g Gap)                  { p.gaps = append(p.gaps, g) }
+func (p *placed) Count(c Count)                           { p.when = c.When }
+func (p *placed) AddHiddenCounts(when time.Time, _ int64) { p.hidden = append(p.hidden, when) }
+func (p *placed) RecordGap(g Gap)                         { p.gaps = append(p.gaps, g) }
 
 // from returns a function with one value before an instant, and another from then on.
 func from(at, before, after time.Duration) func(time.Duration) time.Duration {

@@ -42,7 +42,7 @@ func (l *ClockLog) Log(now time.Time, live []rules.Instance, off []SenderClock) 
 	var news []SenderClock
 	for _, c := range off {
 		isOff[c.Name] = true
-		if was, is := l.named[c.Name]; !is || (c.Behind-was).Abs() > max(time.Second, was.Abs()/4) {
+		if was, isNamed := l.named[c.Name]; !isNamed || (c.Behind-was).Abs() > max(time.Second, was.Abs()/4) {
 			news = append(news, c)
 		}
 	}
@@ -52,11 +52,11 @@ func (l *ClockLog) Log(now time.Time, live []rules.Instance, off []SenderClock) 
 			l.log.Info("the clock of an instance is right again", "instance", i.Name)
 		}
 	}
-	if most := len(off)*2 > len(live) && len(live) > 2; most && len(news) > 1 && l.allows(now) {
+	if mostAreOff := len(off)*2 > len(live) && len(live) > 2; mostAreOff && len(news) > 1 && l.allows(now) {
 		l.log.Warn("the clocks of most instances differ from the clock that places their counts: is that clock wrong?",
 			"instances", clockNames(news), "off", len(off), "live", len(live), "hint", "run chrony or another NTP client here, or on the brokers; then on the instances")
 		for _, c := range news {
-			l.name(c)
+			l.markNamed(c)
 		}
 		return
 	}
@@ -66,11 +66,11 @@ func (l *ClockLog) Log(now time.Time, live []rules.Instance, off []SenderClock) 
 		}
 		l.log.Warn("the clock of an instance is off", "instance", c.Name, "by", c.Words(), "corrected", c.Corrected,
 			"hint", "run chrony or another NTP client there; if the clock is right, packets of the instance are delayed by that time")
-		l.name(c)
+		l.markNamed(c)
 	}
 }
 
-func (l *ClockLog) name(c SenderClock) {
+func (l *ClockLog) markNamed(c SenderClock) {
 	for name := range l.named {
 		if len(l.named) < maxNamed {
 			break

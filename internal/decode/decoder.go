@@ -29,7 +29,7 @@ type Decoder struct {
 	groups       bool         // whether the packet's held-back counts of groups are used
 	heldBack     []HeldBack   // held-back counts of the packet, by group
 	heldInGroups int64        // sum of its held-back counts, of all groups
-	byRule       parts        // counts of the packet by rule
+	byRule       placeCounts  // counts of the packet by rule
 	byBucket     []looseCount // its counts on no account, of rules with a jump
 	entries      []entry      // its counts with an account
 	text         []byte       // key texts that differ from the bytes in the packet
@@ -71,7 +71,7 @@ func (d *Decoder) Believe(t *Trust) {
 	d.trust = &trust{Trust: t, window: cmp.Or(t.Window, DefaultReplayWindow)}
 	d.senders.names = newNameCaps(&t.Caps)
 	d.senders.mostClaimed = t.Caps.claims()
-	d.believe()
+	d.applyTrust()
 }
 
 // ShareSenders makes the decoder follow the senders of other, so that an instance that dials
@@ -79,10 +79,10 @@ func (d *Decoder) Believe(t *Trust) {
 // packet.
 func (d *Decoder) ShareSenders(other *Decoder) {
 	d.senders, d.trust = other.senders, other.trust
-	d.believe()
+	d.applyTrust()
 }
 
-func (d *Decoder) believe() {
+func (d *Decoder) applyTrust() {
 	if d.trust == nil {
 		return
 	}
@@ -101,7 +101,7 @@ func (d *Decoder) Stats() Stats {
 	s := &d.stats
 	all := Stats{
 		Counters: base.LoadCounters[Counters[int64]](&s.Counters),
-		Senders:  d.senders.known.Load(), Late: d.senders.lateNow(), Off: d.senders.offNow(),
+		Senders:  d.senders.known.Load(), Late: d.senders.lateSenders(), Off: d.senders.offClocks(),
 	}
 	if ns := s.lastRefused.Load(); ns > 0 {
 		all.LastRefused = LastRefused{time.Unix(0, ns), Refusal(s.whyRefused.Load())}
@@ -116,9 +116,9 @@ func (d *Decoder) Clocks(now time.Time) []SenderClock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var off []SenderClock
-	for name, is := range s.off {
+	for name, shown := range s.off {
 		if now.Sub(s.byName[name].heard) <= liveFor {
-			off = append(off, SenderClock{name, is.by, is.corrected})
+			off = append(off, SenderClock{name, shown.behind, shown.corrected})
 		}
 	}
 	slices.SortFunc(off, func(a, b SenderClock) int { return cmp.Compare(a.Name, b.Name) })

@@ -25,29 +25,29 @@ func (h *heard) Count(c Count) {
 	*h = append(*h, fmt.Sprintf("rule %d %q %d %s", c.Rule, c.Text, c.N, at(c.When)))
 }
 
-func (h *heard) Hidden(when time.Time, n int64) {
+func (h *heard) AddHiddenCounts(when time.Time, n int64) {
 	*h = append(*h, fmt.Sprintf("hidden %d %s", n, at(when)))
 }
 
-func (h *heard) Lost(when time.Time) { *h = append(*h, "lost "+at(when)) }
+func (h *heard) RecordLoss(when time.Time) { *h = append(*h, "lost "+at(when)) }
 
-func (h *heard) Missing(g Gap) {
+func (h *heard) RecordGap(g Gap) {
 	*h = append(*h, fmt.Sprintf("gap %d: %d loose, %d booked, %s to %s", g.ID, g.Loose, g.Booked, at(g.From), at(g.To)))
 }
 
-func (h *heard) Spare(gap uint64, _ int, _ uint64, known bool) {
+func (h *heard) ExcludeFromGap(gap uint64, _ int, _ uint64, known bool) {
 	*h = append(*h, fmt.Sprintf("gap %d spares a key, known %v", gap, known))
 }
 
-func (h *heard) Moved(c Count, from, _ time.Time) {
+func (h *heard) MoveHealedCount(c Count, from, _ time.Time) {
 	*h = append(*h, fmt.Sprintf("moved %d of %s, %s to %s", c.N, c.Text, at(from), at(c.When)))
 }
 
-func (h *heard) Healed(c Count, until time.Time) {
+func (h *heard) AddHealedCount(c Count, until time.Time) {
 	*h = append(*h, fmt.Sprintf("healed %d of %s, %s to %s", c.N, c.Text, at(c.When), at(until)))
 }
 
-func (h *heard) Found(newest time.Time) {
+func (h *heard) ReduceLoss(newest time.Time) {
 	if newest.IsZero() {
 		*h = append(*h, "found all")
 	} else {
@@ -291,14 +291,14 @@ func TestDecoderStatsMerge(t *testing.T) {
 // counter is a Handler that adds up counts.
 type counter int64
 
-func (s *counter) Count(c Count)                   { *s += counter(c.N) }
-func (*counter) Hidden(time.Time, int64)           {}
-func (*counter) Lost(time.Time)                    {}
-func (*counter) Found(time.Time)                   {}
-func (*counter) Missing(Gap)                       {}
-func (*counter) Spare(uint64, int, uint64, bool)   {}
-func (*counter) Healed(Count, time.Time)           {}
-func (*counter) Moved(Count, time.Time, time.Time) {}
+func (s *counter) Count(c Count)                             { *s += counter(c.N) }
+func (*counter) AddHiddenCounts(time.Time, int64)            {}
+func (*counter) RecordLoss(time.Time)                        {}
+func (*counter) ReduceLoss(time.Time)                        {}
+func (*counter) RecordGap(Gap)                               {}
+func (*counter) ExcludeFromGap(uint64, int, uint64, bool)    {}
+func (*counter) AddHealedCount(Count, time.Time)             {}
+func (*counter) MoveHealedCount(Count, time.Time, time.Time) {}
 
 // checker is a Handler that checks a decoder's promises for any input.
 type checker struct {
@@ -321,24 +321,24 @@ func (c *checker) Count(n Count) {
 	}
 }
 
-func (c *checker) Hidden(when time.Time, n int64) {
+func (c *checker) AddHiddenCounts(when time.Time, n int64) {
 	if n < 1 || when.After(noon) {
 		c.Errorf("hidden %d at %s", n, at(when))
 	}
 }
 
-func (c *checker) Moved(Count, time.Time, time.Time) {}
-func (c *checker) Missing(Gap)                       {}
-func (c *checker) Spare(uint64, int, uint64, bool)   {}
-func (c *checker) Healed(Count, time.Time)           {}
+func (c *checker) MoveHealedCount(Count, time.Time, time.Time) {}
+func (c *checker) RecordGap(Gap)                               {}
+func (c *checker) ExcludeFromGap(uint64, int, uint64, bool)    {}
+func (c *checker) AddHealedCount(Count, time.Time)             {}
 
-func (c *checker) Found(newest time.Time) {
+func (c *checker) ReduceLoss(newest time.Time) {
 	if newest.After(noon) {
 		c.Errorf("found all but those of %s", at(newest))
 	}
 }
 
-func (c *checker) Lost(when time.Time) {
+func (c *checker) RecordLoss(when time.Time) {
 	if when.After(noon) {
 		c.Errorf("lost at %s", at(when))
 	}
@@ -403,19 +403,19 @@ func BenchmarkDecoderRecord(b *testing.B) {
 	b.ReportMetric(30*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 }
 
-func (h *heard) HeldBack(HeldBack) {}
+func (h *heard) AddHeldBack(HeldBack) {}
 
-func (h *heard) Held(rule int, bound, _ int64) {
+func (h *heard) SetHeldBackBound(rule int, bound, _ int64) {
 	*h = append(*h, fmt.Sprintf("held %d %d", rule, bound))
 }
 
-func (*counter) Held(int, int64, int64) {}
+func (*counter) SetHeldBackBound(int, int64, int64) {}
 
-func (*counter) HeldBack(HeldBack) {}
+func (*counter) AddHeldBack(HeldBack) {}
 
-func (c *checker) HeldBack(HeldBack) {}
+func (c *checker) AddHeldBack(HeldBack) {}
 
-func (c *checker) Held(rule int, bound, _ int64) {
+func (c *checker) SetHeldBackBound(rule int, bound, _ int64) {
 	if len(c.rules.Rules[rule].Hot) == 0 || bound < 0 {
 		c.Errorf("held %d of rule %d", bound, rule)
 	}

@@ -7,9 +7,10 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// gap compares the sums of a packet, the newest so far, with the sums before it. It returns the
-// gap between them, or nil if no counts are missing. start is the start of the packet's flush.
-func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
+// addGap compares the sums of a packet, the newest so far, with the sums before it. It returns
+// the gap between them, or nil if no counts are missing. start is the start of the packet's
+// flush.
+func (a *accounts) addGap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	if !a.sums.Told || m.Seq == a.seq+1 || m.Sums.Booked < a.sums.Booked || m.Sums.Loose < a.sums.Loose {
 		return nil
 	}
@@ -45,31 +46,32 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	return &a.gaps[len(a.gaps)-1]
 }
 
-// found subtracts a packet of the gap that has arrived. Some of its counts on accounts may have
-// been healed before, so the counts in packets still missing are a second bound.
-func (g *openGap) found(of *packetSums) {
-	g.Loose = max(0, g.Loose-toCount(of.loose))
-	g.HeldBack = max(0, g.HeldBack-toCount(of.heldBack))
-	g.unheard = max(0, g.unheard-toCount(of.booked))
+// subtractArrived subtracts a packet of the gap that has arrived. Some of its counts on
+// accounts may have been healed before, so the counts in packets still missing are a second
+// bound.
+func (g *openGap) subtractArrived(arrived *packetSums) {
+	g.Loose = max(0, g.Loose-toCount(arrived.loose))
+	g.HeldBack = max(0, g.HeldBack-toCount(arrived.heldBack))
+	g.unheard = max(0, g.unheard-toCount(arrived.booked))
 	g.Booked = min(g.Booked, g.unheard)
 }
 
-// spare reports to h the keys that had no count in a gap except on their accounts. opened is
-// the number of accounts opened before the gap.
-func (a *accounts) spare(g *Gap, opened uint64, h Handler) {
+// excludeKeys reports to h the keys that had no count in a gap except on their accounts. opened
+// is the number of accounts opened before the gap.
+func (a *accounts) excludeKeys(g *Gap, opened uint64, h Handler) {
 	if g.Loose == 0 {
 		return
 	}
 	for key, k := range a.keys {
 		if k.number <= opened && g.To.UnixNano()-k.heard <= int64(wire.AccountLife) {
-			h.Spare(g.ID, int(key.rule), key.hash, false)
+			h.ExcludeFromGap(g.ID, int(key.rule), key.hash, false)
 		}
 	}
 }
 
-// missed returns the time range of the missing counts on accounts between two sequences. It
+// missingRange returns the time range of the missing counts on accounts between two sequences. It
 // returns zero times if there are none.
-func (a *accounts) missed(after, before uint64) (from, to time.Time) {
+func (a *accounts) missingRange(after, before uint64) (from, to time.Time) {
 	for i := range a.gaps {
 		g := &a.gaps[i]
 		if g.Booked == 0 || g.to <= after || g.from >= before {
@@ -90,10 +92,10 @@ func (a *accounts) isOwed(seq uint64) bool {
 	return slices.ContainsFunc(a.gaps, func(g openGap) bool { return g.from <= seq && seq <= g.to })
 }
 
-// pay subtracts n counts of an account, which were missing after a sequence, from the owed
+// reduceOwed subtracts n counts of an account, which were missing after a sequence, from the owed
 // counts. Some counts stay unknown, such as those of an account older than the sender's state.
 // They count as missing in their gap and the gaps before it, but not in those after it.
-func (a *accounts) pay(n, number, after uint64) {
+func (a *accounts) reduceOwed(n, number, after uint64) {
 	a.owed -= min(n, a.owed)
 	for i := range a.gaps {
 		g := &a.gaps[i]
@@ -104,26 +106,26 @@ func (a *accounts) pay(n, number, after uint64) {
 	}
 }
 
-// finish records the contents of a packet, and reports the gaps that became smaller. No gap
+// finishPacket records the contents of a packet, and reports the gaps that became smaller. No gap
 // lacks more counts on accounts than are owed in all, or since that gap.
-func (s *senders) finish(a *accounts, m *wire.Meta, start time.Time, of *packetSums, h Handler) {
-	a.addByRule(m.Seq, of.byRule, s.ruled.size, h)
-	a.addBuckets(m, s.jumps, of.byBucket, h)
+func (s *senders) finishPacket(a *accounts, m *wire.Meta, start time.Time, contents *packetSums, h Handler) {
+	a.addByRule(m.Seq, contents.byRule, s.ruled.size, h)
+	a.addBuckets(m, s.jumps, contents.byBucket, h)
 	if m.Seq >= a.seq {
 		if m.Seq > a.seq {
 			a.seq, a.start, a.sums = m.Seq, start.Add(time.Duration(m.Sums.Age)), m.Sums
 		}
-		a.sums.Booked += of.booked // packets of a stream may come in parts
-		a.sums.Loose += of.loose
-		a.sums.HeldBack += of.heldBack
+		a.sums.Booked += contents.booked // packets of a stream may come in parts
+		a.sums.Loose += contents.loose
+		a.sums.HeldBack += contents.heldBack
 	} else {
-		a.opening.note(m, of)
+		a.opening.addEarlierPacket(m, contents)
 		unheard := int64(0)
 		for i := range a.gaps {
 			g := &a.gaps[i]
-			if g.from <= m.Seq && m.Seq <= g.to && of.booked+of.loose+of.heldBack > 0 {
-				g.found(of)
-				h.Missing(g.Gap)
+			if g.from <= m.Seq && m.Seq <= g.to && contents.booked+contents.loose+contents.heldBack > 0 {
+				g.subtractArrived(contents)
+				h.RecordGap(g.Gap)
 			}
 		}
 		for i := len(a.gaps) - 1; i >= 0; i-- {
@@ -135,13 +137,13 @@ func (s *senders) finish(a *accounts, m *wire.Meta, start time.Time, of *packetS
 	owed, filled := toCount(a.owed), a.owed == 0
 	for i := range a.gaps {
 		g := &a.gaps[i]
-		most := owed
+		limit := owed
 		if i > 0 { // no gap is before the first one
-			most = min(most, toCount(g.owed))
+			limit = min(limit, toCount(g.owed))
 		}
-		if g.Booked > 0 && g.Booked >= 2*most { // a smaller decrease is not worth a report
-			g.Booked, filled = most, filled || most == 0
-			h.Missing(g.Gap)
+		if g.Booked > 0 && g.Booked >= 2*limit { // a smaller decrease is not worth a report
+			g.Booked, filled = limit, filled || limit == 0
+			h.RecordGap(g.Gap)
 		}
 	}
 	if !filled {

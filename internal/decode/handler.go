@@ -13,7 +13,7 @@ type Count struct {
 	// Skew is by how much When may be too early or, if Skew is negative, too late, because the
 	// sender's clock is not known better. It is zero if the error is less than half a flush. It
 	// is also zero if When may be more than 250 ms too early: such counts are reported by
-	// Hidden.
+	// AddHiddenCounts.
 	Skew time.Duration
 	// Estimated reports whether N is an estimate from samples. Seen is the count in the samples.
 	Estimated bool
@@ -39,30 +39,31 @@ const (
 type Handler interface {
 	// Count receives one count. Its text is valid only during the call.
 	Count(Count)
-	// Hidden reports that n counts, of any keys, at when or soon after, will never arrive.
-	Hidden(when time.Time, n int64)
-	// Held reports the most that all collectors together hide of any one key of a rule, in its
-	// windows, by holding small counts back. untold is the part of collectors that do not
-	// report their held-back counts by group. Each call replaces the one before.
-	Held(rule int, bound, untold int64)
-	// HeldBack reports counts of a group that their sender holds back.
-	HeldBack(HeldBack)
-	// Lost reports that packets sent at when or before are missing.
-	Lost(when time.Time)
-	// Found reports that missing packets arrived after all. The packets still missing were sent
-	// at newest or before. The zero time means that none is missing.
-	Found(newest time.Time)
-	// Missing reports a gap and the size of its loss. It is called for senders that report
+	// AddHiddenCounts reports that n counts, of any keys, at when or soon after, will never
+	// arrive.
+	AddHiddenCounts(when time.Time, n int64)
+	// SetHeldBackBound reports the most that all collectors together hide of any one key of a
+	// rule, in its windows, by holding small counts back. untold is the part of collectors that
+	// do not report their held-back counts by group. Each call replaces the one before.
+	SetHeldBackBound(rule int, bound, untold int64)
+	// AddHeldBack reports counts of a group that their sender holds back.
+	AddHeldBack(HeldBack)
+	// RecordLoss reports that packets sent at when or before are missing.
+	RecordLoss(when time.Time)
+	// ReduceLoss reports that missing packets arrived after all. The packets still missing were
+	// sent at newest or before. The zero time means that none is missing.
+	ReduceLoss(newest time.Time)
+	// RecordGap reports a gap and the size of its loss. It is called for senders that report
 	// their sums, and again for the same gap when less is missing.
-	Missing(Gap)
-	// Spare reports that the gap hides no counts of the key except those on its account. If
-	// known is true, those on its account have all been counted too.
-	Spare(gap uint64, rule int, hash uint64, known bool)
-	// Healed receives counts that were missing. Their time lies between c.When and until.
-	Healed(c Count, until time.Time)
-	// Moved receives counts that Healed had reported with a time between from and to, and whose
-	// packet arrived after all. Their time is c.When.
-	Moved(c Count, from, to time.Time)
+	RecordGap(Gap)
+	// ExcludeFromGap reports that the gap hides no counts of the key except those on its
+	// account. If known is true, those on its account have all been counted too.
+	ExcludeFromGap(gap uint64, rule int, hash uint64, known bool)
+	// AddHealedCount receives counts that were missing. Their time lies between c.When and until.
+	AddHealedCount(c Count, until time.Time)
+	// MoveHealedCount receives counts that AddHealedCount had received with a time between from
+	// and to, and whose packet arrived after all. Their time is c.When.
+	MoveHealedCount(c Count, from, to time.Time)
 }
 
 // PacketHandler is a [Handler] that receives the counts of a packet together. A decoder then

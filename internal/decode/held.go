@@ -61,20 +61,20 @@ func newHeld(rules *rules.Rules) heldTotals {
 		if h.rules[i] = -1; longest == 0 {
 			continue
 		}
-		at, ok := known[longest]
+		span, ok := known[longest]
 		if !ok {
-			at = len(h.spans)
-			known[longest] = at
+			span = len(h.spans)
+			known[longest] = span
 			h.spans = append(h.spans, heldSpan{slot: (longest + heldGrace) / (heldSlots - 1)})
 		}
-		h.rules[i] = at
+		h.rules[i] = span
 	}
 	return h
 }
 
-// note records the h of a sender's packet. untold reports whether the sender does not report
-// its held-back counts by group.
-func (h *heldTotals) note(s *sender, value int64, untold bool, now time.Time) {
+// recordHeld records the h of a sender's packet. untold reports whether the sender does not
+// report its held-back counts by group.
+func (h *heldTotals) recordHeld(s *sender, value int64, untold bool, now time.Time) {
 	if s.holding == nil {
 		if value <= 1 {
 			return
@@ -103,16 +103,16 @@ func (h *heldTotals) decay(now time.Time) {
 	}
 	h.decayed = now
 	kept := h.holding[:0]
-	for _, one := range h.holding {
+	for _, instance := range h.holding {
 		rest := int64(0)
 		for i := range h.spans {
-			one.raise(i, &h.spans[i], 1, now)
-			rest += one.maxima[i].bound
+			instance.raise(i, &h.spans[i], 1, now)
+			rest += instance.maxima[i].bound
 		}
 		if rest > 0 {
-			kept = append(kept, one)
+			kept = append(kept, instance)
 		} else {
-			one.sender.holding = nil
+			instance.sender.holding = nil
 		}
 	}
 	clear(h.holding[len(kept):])
@@ -130,11 +130,11 @@ func (o *holding) raise(i int, span *heldSpan, value int64, now time.Time) {
 	}
 }
 
-func (m *maxima) raise(at, value int64) (highest int64) {
-	if at < m.newest-heldSlots {
-		m.newest = at // the clock was set back: values keep their full life
+func (m *maxima) raise(slot, value int64) (highest int64) {
+	if slot < m.newest-heldSlots {
+		m.newest = slot // the clock was set back: values keep their full life
 	}
-	for m.newest = max(m.newest, at-heldSlots); m.newest < at; {
+	for m.newest = max(m.newest, slot-heldSlots); m.newest < slot; {
 		m.newest++
 		m.values[ring.Slot(m.newest, heldSlots)] = 1
 	}
@@ -155,8 +155,8 @@ func (h *heldTotals) report(f func(rule int, bound, untold int64)) {
 			continue
 		}
 		span.reported = now
-		for rule, at := range h.rules {
-			if at == i {
+		for rule, spanIndex := range h.rules {
+			if spanIndex == i {
 				f(rule, span.bound, span.untold)
 			}
 		}

@@ -13,16 +13,16 @@ import (
 // heldBounds is a Handler that keeps the newest bound of each rule.
 type heldBounds map[int]int64
 
-func (heldBounds) Count(Count)                       {}
-func (heldBounds) Hidden(time.Time, int64)           {}
-func (heldBounds) Lost(time.Time)                    {}
-func (heldBounds) Found(time.Time)                   {}
-func (heldBounds) Missing(Gap)                       {}
-func (heldBounds) Spare(uint64, int, uint64, bool)   {}
-func (heldBounds) Healed(Count, time.Time)           {}
-func (heldBounds) Moved(Count, time.Time, time.Time) {}
-func (h heldBounds) Held(rule int, bound, _ int64)   { h[rule] = bound }
-func (h heldBounds) HeldBack(HeldBack)               {}
+func (heldBounds) Count(Count)                                 {}
+func (heldBounds) AddHiddenCounts(time.Time, int64)            {}
+func (heldBounds) RecordLoss(time.Time)                        {}
+func (heldBounds) ReduceLoss(time.Time)                        {}
+func (heldBounds) RecordGap(Gap)                               {}
+func (heldBounds) ExcludeFromGap(uint64, int, uint64, bool)    {}
+func (heldBounds) AddHealedCount(Count, time.Time)             {}
+func (heldBounds) MoveHealedCount(Count, time.Time, time.Time) {}
+func (h heldBounds) SetHeldBackBound(rule int, bound, _ int64) { h[rule] = bound }
+func (h heldBounds) AddHeldBack(HeldBack)                      {}
 func heldPacket(name string, seq uint64, start time.Time, held int64) []byte {
 	return wire.AppendMeta(nil, wire.Meta{Instance: []byte(name), Incarnation: 1, Seq: seq, Start: start.UnixNano(), Held: held})
 }

@@ -23,57 +23,57 @@ const maxKeySets = 8
 type keySet struct {
 	owner    *tally
 	second   int64
-	part     filter
-	of       filter
-	n        int // number of keys in part or, when counting, in of
+	sample   filter
+	keys     filter
+	n        int // number of keys in sample or, when counting, in keys
 	counting bool
 }
 
-// inPart is the sampling interval of part: one in inPart keys is sampled.
-const inPart = 16
+// sampleInterval is the sampling interval of keys: one in sampleInterval is sampled.
+const sampleInterval = 16
 
-// take adds the keys of a packet. It returns false if the sender, which may count most keys,
+// addKeys adds the keys of a packet. It returns false if the sender, which may count limit keys,
 // has more new ones.
-func (s *keySets) take(t *tally, second int64, most int, counts []Count) bool {
+func (s *keySets) addKeys(t *tally, second int64, limit int, counts []Count) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	set := s.find(t, second, most/4)
+	set := s.setFor(t, second, limit/4)
 	if set == nil {
 		return false
 	}
 	if !set.counting {
 		for i := range counts {
-			if hash := mix(&counts[i]); hash>>60 == 0 && set.part.add(hash) {
+			if hash := mix(&counts[i]); hash>>60 == 0 && set.sample.add(hash) {
 				set.n++
 			}
 		}
-		if set.n*inPart >= most/4 {
+		if set.n*sampleInterval >= limit/4 {
 			set.counting, set.n = true, 0
-			set.of.begin(most / 2)
+			set.keys.reset(limit / 2)
 		}
 		return true
 	}
-	if most /= 2; set.n+len(counts) > most { // maybe too many; a refused packet is not recorded
+	if limit /= 2; set.n+len(counts) > limit { // maybe too many; a refused packet is not recorded
 		fresh := 0
 		for i := range counts {
-			if !set.of.has(mix(&counts[i])) {
+			if !set.keys.has(mix(&counts[i])) {
 				fresh++
 			}
 		}
-		if set.n+fresh > most {
+		if set.n+fresh > limit {
 			return false
 		}
 	}
 	for i := range counts {
-		if set.of.add(mix(&counts[i])) {
+		if set.keys.add(mix(&counts[i])) {
 			set.n++
 		}
 	}
 	return true
 }
 
-// find returns the set of a sender in a second, or nil if others use all sets.
-func (s *keySets) find(t *tally, second int64, most int) *keySet {
+// setFor returns the set of a sender in a second, or nil if others use all sets.
+func (s *keySets) setFor(t *tally, second int64, limit int) *keySet {
 	var free *keySet
 	for i := range s.sets {
 		set := &s.sets[i]
@@ -87,7 +87,7 @@ func (s *keySets) find(t *tally, second int64, most int) *keySet {
 	if free == nil {
 		return nil
 	}
-	free.part.begin(most / inPart)
+	free.sample.reset(limit / sampleInterval)
 	free.owner, free.second, free.n, free.counting = t, second, 0, false
 	return free
 }
@@ -97,8 +97,8 @@ func (s *keySets) find(t *tally, second int64, most int) *keySet {
 // new keys is taken for a known one.
 type filter []uint64
 
-// begin clears f and sizes it for keys keys.
-func (f *filter) begin(keys int) {
+// reset clears f and sizes it for keys keys.
+func (f *filter) reset(keys int) {
 	if size := 1 << bits.Len(uint(keys/4)); len(*f) != size {
 		*f = make([]uint64, size)
 	}

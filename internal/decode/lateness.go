@@ -16,8 +16,8 @@ const (
 	lateAfter = DefaultGrace
 )
 
-// note records the age of a packet's counts.
-func (l *lateness) note(age time.Duration, now time.Time) {
+// recordAge records the age of a packet's counts.
+func (l *lateness) recordAge(age time.Duration, now time.Time) {
 	if now.Before(l.ends) {
 		l.least = min(l.least, age)
 		return

@@ -12,16 +12,16 @@ import (
 
 type nobody struct{}
 
-func (nobody) Count(Count)                       {}
-func (nobody) Hidden(time.Time, int64)           {}
-func (nobody) Held(int, int64, int64)            {}
-func (nobody) HeldBack(HeldBack)                 {}
-func (nobody) Lost(time.Time)                    {}
-func (nobody) Found(time.Time)                   {}
-func (nobody) Missing(Gap)                       {}
-func (nobody) Spare(uint64, int, uint64, bool)   {}
-func (nobody) Healed(Count, time.Time)           {}
-func (nobody) Moved(Count, time.Time, time.Time) {}
+func (nobody) Count(Count)                                 {}
+func (nobody) AddHiddenCounts(time.Time, int64)            {}
+func (nobody) SetHeldBackBound(int, int64, int64)          {}
+func (nobody) AddHeldBack(HeldBack)                        {}
+func (nobody) RecordLoss(time.Time)                        {}
+func (nobody) ReduceLoss(time.Time)                        {}
+func (nobody) RecordGap(Gap)                               {}
+func (nobody) ExcludeFromGap(uint64, int, uint64, bool)    {}
+func (nobody) AddHealedCount(Count, time.Time)             {}
+func (nobody) MoveHealedCount(Count, time.Time, time.Time) {}
 
 // A sender whose clock is slow is named within three seconds, and no longer once the clock is
 // right. Single late packets, a fast clock or held-back counts do not name a sender.

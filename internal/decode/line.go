@@ -9,15 +9,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// line decodes a line into c, whose text is valid until the next packet. It returns false for a
-// line that is no count. believe reports whether the key is known to be canonical.
-func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
+// decodeLine decodes a line into c, whose text is valid until the next packet. It returns false
+// for a line that is no count. believe reports whether the key is known to be canonical.
+func (d *Decoder) decodeLine(line []byte, c *Count, believe bool, h Handler) bool {
 	var part float64
 	c.Estimated = false
 	key, n, ok := wire.CutCount(line, d.head.bytes)
 	if !ok {
 		var l wire.Line
-		if l, ok = d.parse(line, c.When, h); !ok {
+		if l, ok = d.parseLine(line, c.When, h); !ok {
 			return false
 		}
 		key, n, part = l.Key, l.N, l.Frac
@@ -51,12 +51,12 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 	return true
 }
 
-// parse parses a line of any dialect, in a packet of the time when. It sets d.head to the
+// parseLine parses a line of any dialect, in a packet of the time when. It sets d.head to the
 // line's head.
-func (d *Decoder) parse(line []byte, when time.Time, h Handler) (l wire.Line, ok bool) {
+func (d *Decoder) parseLine(line []byte, when time.Time, h Handler) (l wire.Line, ok bool) {
 	var err error
 	if l, d.text, err = wire.ParseLineIn(d.text, line); err != nil {
-		if !errors.Is(err, wire.ErrForeign) || !d.origin(line, when, h) && !d.readHeldBack(line, when) {
+		if !errors.Is(err, wire.ErrForeign) || !d.readOrigin(line, when, h) && !d.readHeldBack(line, when) {
 			d.reject(err)
 		}
 		return l, false
@@ -94,13 +94,13 @@ func cutLine(packet []byte) (line, rest []byte) {
 	return line, rest
 }
 
-// untilMeta returns the offset of the first meta line.
-func untilMeta(lines []byte) int {
-	for rest := lines; len(rest) > 0; {
-		at := len(lines) - len(rest)
+// metaOffset returns the offset of the first meta line.
+func metaOffset(lines []byte) int {
+	for remaining := lines; len(remaining) > 0; {
+		offset := len(lines) - len(remaining)
 		var line []byte
-		if line, rest = cutLine(rest); wire.IsMeta(line) {
-			return at
+		if line, remaining = cutLine(remaining); wire.IsMeta(line) {
+			return offset
 		}
 	}
 	return len(lines)

@@ -7,11 +7,12 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// lines decodes the count lines of one packet and passes their counts to h, unless the packet
-// exceeds a cap of its sender. common holds the instance and the default time of the counts; a
-// line may name an earlier time. m is the packet's meta line and from its sender, both nil if
-// unknown. ours reports whether an instance made the keys, so that they are canonical.
-func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender, ours bool, h Handler) {
+// decodeLines decodes the count lines of one packet and passes their counts to h, unless the
+// packet exceeds a cap of its sender. common holds the instance and the default time of the
+// counts; a line may name an earlier time. m is the packet's meta line and from its sender,
+// both nil if unknown. ours reports whether an instance made the keys, so that they are
+// canonical.
+func (d *Decoder) decodeLines(packet []byte, common Count, m *wire.Meta, from *sender, ours bool, h Handler) {
 	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
 	accounts := m != nil && from != nil && m.Sums.Told
 	d.byRule, d.byBucket = d.byRule[:0], d.byBucket[:0]
@@ -37,16 +38,16 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 			line, account, _ = wire.CutAccount(line)
 		}
 		lines++
-		if next > 0 || d.line(line, c, believe, h) {
+		if next > 0 || d.decodeLine(line, c, believe, h) {
 			counts++
 			sum += c.N
-			at := -1
+			index := -1
 			if c.N > 0 {
-				d.counts, at = d.counts[:n+1], n
+				d.counts, index = d.counts[:n+1], n
 			}
 			booked := 0
 			if account.Number != 0 && accounts {
-				d.entries = append(d.entries, entry{*c, account, at})
+				d.entries = append(d.entries, entry{*c, account, index})
 				booked = 1
 			} else if accounts && d.jumps[c.Rule] {
 				d.byBucket = append(d.byBucket, looseCount{uint32(wire.BucketOf(wire.BucketHash(c.Text), m.Incarnation)), uint32(c.N)})
@@ -57,37 +58,37 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 		}
 	}
 	d.stats.Lines.Add(lines)
-	if d.capped && d.isOver(m, from, common.When, sum, h) {
+	if d.capped && d.exceedsCap(m, from, common.When, sum, h) {
 		return
 	}
 	for i := range d.heldBack {
-		h.HeldBack(d.heldBack[i])
+		h.AddHeldBack(d.heldBack[i])
 	}
 	if accounts {
-		d.settle(m, from, common.When, sum, h)
+		d.settlePacket(m, from, common.When, sum, h)
 	}
 	d.stats.Counts.Add(counts)
 	d.stats.Sum.Add(sum)
-	d.hand(h)
+	d.deliverCounts(h)
 }
 
-// settle compares a packet with the sender's accounts. It reports counts that were missing
+// settlePacket compares a packet with the sender's accounts. It reports counts that were missing
 // before as healed, and removes counts from the packet that had been healed already.
-func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) {
-	of := d.packetSums(sum)
+func (d *Decoder) settlePacket(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) {
+	sums := d.packetSums(sum)
 	d.senders.mu.Lock()
 	defer d.senders.mu.Unlock()
 	if from.incarnation != m.Incarnation { // another reader has seen the next incarnation
 		return
 	}
-	healed, retold := from.accounts.settle(m, d.entries, d.counts, &d.senders.accountsLeft, h)
+	healed, retold := from.accounts.bookLines(m, d.entries, d.counts, &d.senders.accountsLeft, h)
 	d.stats.Healed.Add(healed)
 	if d.stats.Retold.Add(retold); retold > 0 {
 		d.counts = slices.DeleteFunc(d.counts, func(c Count) bool { return c.N == 0 })
 	}
-	d.senders.finish(&from.accounts, m, when, &of, h)
+	d.senders.finishPacket(&from.accounts, m, when, &sums, h)
 	if from.doubt > 0 && sum > 0 {
-		h.Hidden(when.Add(from.doubt), min(sum, wire.MaxCount))
+		h.AddHiddenCounts(when.Add(from.doubt), min(sum, wire.MaxCount))
 	}
 }
 
@@ -100,8 +101,9 @@ func (d *Decoder) packetSums(sum int64) packetSums {
 	return packetSums{uint64(booked), uint64(sum - booked), uint64(d.heldInGroups), d.byRule, d.byBucket}
 }
 
-// hand passes the counts to h: one by one, or all of one time together to a [PacketHandler].
-func (d *Decoder) hand(h Handler) {
+// deliverCounts passes the counts to h: one by one, or all of one time together to a
+// [PacketHandler].
+func (d *Decoder) deliverCounts(h Handler) {
 	p, ok := h.(PacketHandler)
 	if !ok {
 		for i := range d.counts {
@@ -109,14 +111,14 @@ func (d *Decoder) hand(h Handler) {
 		}
 		return
 	}
-	rest := d.counts
+	remaining := d.counts
 	if d.timed {
-		for i := 1; i < len(rest); i++ {
-			if !rest[i].When.Equal(rest[0].When) {
-				p.Counts(rest[:i])
-				rest, i = rest[i:], 0
+		for i := 1; i < len(remaining); i++ {
+			if !remaining[i].When.Equal(remaining[0].When) {
+				p.Counts(remaining[:i])
+				remaining, i = remaining[i:], 0
 			}
 		}
 	}
-	p.Counts(rest)
+	p.Counts(remaining)
 }

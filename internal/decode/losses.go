@@ -18,7 +18,7 @@ type losses struct {
 
 // lossSlot records the losses noticed during one [Tick].
 type lossSlot struct {
-	at   int64 // number of the tick
+	tick int64 // number of the tick
 	n    int64 // packets that are still missing
 	when time.Time
 }
@@ -27,48 +27,49 @@ type lossSlot struct {
 // longer than the time for which its counts would be accepted.
 const lossSlots = 64
 
-// miss records n missing packets, and returns the argument for found.
-func (l *losses) miss(n int64, now time.Time) (at int64) {
+// recordMissing records n missing packets, and returns the argument for subtractFound.
+func (l *losses) recordMissing(n int64, now time.Time) (tick int64) {
 	if l.reported.Sub(now) > lossSlots*Tick {
 		*l = losses{} // the clock was set back: the losses are in the future
 	}
-	at = tickOf(now)
-	s := &l.noticed[ring.Slot(at, lossSlots)]
-	if s.at != at {
+	tick = tickOf(now)
+	s := &l.noticed[ring.Slot(tick, lossSlots)]
+	if s.tick != tick {
 		if s.n > 0 && s.when.After(l.settled) {
 			l.settled = s.when
 		}
-		*s = lossSlot{at: at}
+		*s = lossSlot{tick: tick}
 	}
 	s.n += n
 	if now.After(s.when) {
 		s.when = now
 	}
-	return at
+	return tick
 }
 
 // tickOf returns the number of the tick that holds an instant.
 func tickOf(t time.Time) int64 { return rules.Window{Pane: Tick}.Index(t) }
 
-// found records that n missing packets have arrived, or that a bound of their counts is known.
-func (l *losses) found(at, n int64) {
-	if s := &l.noticed[ring.Slot(at, lossSlots)]; s.at == at {
+// subtractFound records that n missing packets have arrived, or that a bound of their counts is
+// known.
+func (l *losses) subtractFound(tick, n int64) {
+	if s := &l.noticed[ring.Slot(tick, lossSlots)]; s.tick == tick {
 		s.n = max(0, s.n-n)
 	}
 }
 
 // report reports to a handler the time of the newest loss, if that has changed.
 func (l *losses) report(h Handler) {
-	newest := later(l.settled, l.awaited)
+	newest := laterOf(l.settled, l.awaited)
 	for i := range l.noticed {
 		if s := &l.noticed[i]; s.n > 0 && s.when.After(newest) {
 			newest = s.when
 		}
 	}
 	if newest.After(l.reported) {
-		h.Lost(newest)
+		h.RecordLoss(newest)
 	} else if newest.Before(l.reported) {
-		h.Found(newest)
+		h.ReduceLoss(newest)
 	}
 	l.reported = newest
 }

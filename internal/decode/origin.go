@@ -21,13 +21,13 @@ type OriginCount struct {
 
 // OriginHandler is a [Handler] that receives the origins of counts.
 type OriginHandler interface {
-	// Origin receives an origin of the counts of a hot key. Its bytes are valid only during the
-	// call.
-	Origin(OriginCount)
+	// AddOrigin receives an origin of the counts of a hot key. Its bytes are valid only during
+	// the call.
+	AddOrigin(OriginCount)
 }
 
-// origin reads an origin line. It returns false for any other line.
-func (d *Decoder) origin(line []byte, when time.Time, h Handler) bool {
+// readOrigin reads an origin line. It returns false for any other line.
+func (d *Decoder) readOrigin(line []byte, when time.Time, h Handler) bool {
 	if !wire.IsOrigin(line) {
 		return false
 	}
@@ -49,7 +49,7 @@ func (d *Decoder) origin(line []byte, when time.Time, h Handler) bool {
 	text, d.text, key = text[start:], text, key-start
 	d.stats.Origins.Add(1)
 	if h, wants := h.(OriginHandler); wants {
-		h.Origin(OriginCount{Rule: head.rule, Hash: rules.Hash(text[:key]), Text: text[:key], Kind: l.Kind, Name: text[key:], N: l.N, When: when})
+		h.AddOrigin(OriginCount{Rule: head.rule, Hash: rules.Hash(text[:key]), Text: text[:key], Kind: l.Kind, Name: text[key:], N: l.N, When: when})
 	}
 	return true
 }

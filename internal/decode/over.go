@@ -6,9 +6,9 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// excess returns the cap that a packet exceeds. refused is false if it exceeds none. The counts
-// of a refused packet are not added.
-func (d *Decoder) excess(t *tally, counts []Count, sum int64, now time.Time) (why Refusal, refused bool) {
+// exceededCap returns the cap that a packet exceeds. refused is false if it exceeds none. The
+// counts of a refused packet are not added.
+func (d *Decoder) exceededCap(t *tally, counts []Count, sum int64, now time.Time) (why Refusal, refused bool) {
 	caps := &d.trust.Caps
 	if d.inBytes {
 		sum = d.weight(counts)
@@ -16,15 +16,15 @@ func (d *Decoder) excess(t *tally, counts []Count, sum int64, now time.Time) (wh
 	sum += d.heldInGroups
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if at := now.Unix(); at > t.second || at < t.second-1 { // the times of different readers are not in order
-		t.second, t.counts, t.lines = at, 0, 0
+	if second := now.Unix(); second > t.second || second < t.second-1 { // the times of different readers are not in order
+		t.second, t.counts, t.lines = second, 0, 0
 	}
 	if caps.Counts > 0 && sum > caps.Counts-t.counts {
 		return RefusedCounts, true
 	}
 	// A quarter of the lines may have any keys, so a sender with fewer lines needs no check.
 	if caps.Keys > 0 && t.lines+len(counts) > caps.Keys/4 {
-		if !d.trust.sets.take(t, t.second, caps.Keys, counts) {
+		if !d.trust.sets.addKeys(t, t.second, caps.Keys, counts) {
 			return RefusedKeys, true
 		}
 	}
@@ -33,16 +33,16 @@ func (d *Decoder) excess(t *tally, counts []Count, sum int64, now time.Time) (wh
 	return 0, false
 }
 
-// isOver reports whether a packet exceeds a cap of its sender. If it does, none of its counts
+// exceedsCap reports whether a packet exceeds a cap of its sender. If it does, none of its counts
 // are used. They did arrive, so the next packet does not report them as missing.
-func (d *Decoder) isOver(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) bool {
+func (d *Decoder) exceedsCap(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) bool {
 	var t *tally
 	if from != nil {
 		t = &from.tally
 	} else {
-		t = d.tallies.at(d.source(), d.now)
+		t = d.tallies.forAddr(d.source(), d.now)
 	}
-	why, refused := d.excess(t, d.counts, sum, d.now)
+	why, refused := d.exceededCap(t, d.counts, sum, d.now)
 	if !refused {
 		return false
 	}
@@ -57,8 +57,8 @@ func (d *Decoder) isOver(m *wire.Meta, from *sender, when time.Time, sum int64, 
 	d.senders.mu.Lock()
 	defer d.senders.mu.Unlock()
 	if from.incarnation == m.Incarnation {
-		of := d.packetSums(sum)
-		d.senders.finish(&from.accounts, m, when, &of, h)
+		sums := d.packetSums(sum)
+		d.senders.finishPacket(&from.accounts, m, when, &sums, h)
 	}
 	return true
 }

@@ -62,8 +62,8 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	common := Count{When: now}
 	line, rest := cutLine(packet)
 	if !wire.IsMeta(line) {
-		d.senders.noSums(now)
-		d.lines(packet, common, nil, nil, false, h)
+		d.senders.recordPlain(now)
+		d.decodeLines(packet, common, nil, nil, false, h)
 		return
 	}
 	m, err := wire.ParseMeta(line)
@@ -74,10 +74,10 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 		d.stats.Malformed.Add(1)
 	} else if err != nil {
 		d.stats.Malformed.Add(1)
-		d.senders.noSums(now)
-		d.lines(rest, common, nil, nil, false, h)
-	} else if from, ok := d.meta(&m, now, true, &common, h); ok {
-		d.lines(rest, common, &m, from, true, h)
+		d.senders.recordPlain(now)
+		d.decodeLines(rest, common, nil, nil, false, h)
+	} else if from, ok := d.readMeta(&m, now, true, &common, h); ok {
+		d.decodeLines(rest, common, &m, from, true, h)
 	}
 }
 
@@ -92,20 +92,20 @@ func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, stamped bool
 	common := Count{When: now}
 	var from *sender
 	if m != nil {
-		if from, ok = d.meta(m, now, stamped, &common, h); !ok {
+		if from, ok = d.readMeta(m, now, stamped, &common, h); !ok {
 			return common.When, false
 		}
 	}
-	d.lines(lines, common, m, from, m != nil, h)
+	d.decodeLines(lines, common, m, from, m != nil, h)
 	return common.When, true
 }
 
-// meta records the meta line of a packet, and sets the sender and the time of c. It returns
+// readMeta records the meta line of a packet, and sets the sender and the time of c. It returns
 // ok=false for a packet that was seen before or is refused, and a nil sender if there are too
 // many. stamped reports whether now is the arrival time of the packet by one clock for all
 // senders.
-func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Handler) (_ *sender, ok bool) {
-	if most := d.senders.mostClaimed; most > 0 && uint64(max(m.Unsent, m.Held)) > most {
+func (d *Decoder) readMeta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Handler) (_ *sender, ok bool) {
+	if limit := d.senders.mostClaimed; limit > 0 && uint64(max(m.Unsent, m.Held)) > limit {
 		d.refuse(RefusedCounts, d.source(), "")
 		return nil, false
 	}
@@ -118,14 +118,14 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 	d.senders.mu.Lock()
 	defer d.senders.mu.Unlock()
 	d.senders.peer = d.peer
-	s, changed := d.senders.find(m, now), true
+	s, changed := d.senders.senderFor(m, now), true
 	if s == nil && d.senders.names != nil {
 		crowded = true
 		return nil, false
 	}
 	start := time.Unix(0, m.Start)
 	if s != nil {
-		start = d.senders.start(s, m, now, stamped)
+		start = d.senders.startTime(s, m, now, stamped)
 	}
 	if start.Before(now) {
 		c.When = start
@@ -141,7 +141,7 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 		if !stamped && s.incarnation != m.Incarnation {
 			noticed = c.When // a record may be read long after, and its missing predecessors are no newer than it
 		}
-		lost, duplicate := s.packet(m, noticed, &d.senders.losses)
+		lost, duplicate := s.recordPacket(m, noticed, &d.senders.losses)
 		if duplicate {
 			d.stats.Duplicates.Add(1)
 			return nil, false
@@ -153,14 +153,14 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 		// that did not.
 		d.stats.LostPackets.Add(max(0, lost))
 		d.stats.Recovered.Add(max(0, -lost))
-		d.senders.held.note(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)
-		d.senders.noteAge(s, now.Sub(c.When), now)
+		d.senders.held.recordHeld(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)
+		d.senders.recordAge(s, now.Sub(c.When), now)
 		changed = lost != 0 || m.Seq <= s.first // more may be known now about the packets before the first one
 		if m.Sums.Told {
-			d.senders.sums(s, m, c.When, h)
+			d.senders.recordSums(s, m, c.When, h)
 			c.InGroup = d.senders.inGroup(s, m)
 		} else {
-			d.senders.noSums(now)
+			d.senders.recordPlain(now)
 		}
 	}
 	if changed {
@@ -170,9 +170,9 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 	d.stats.Aged.Add(m.Aged)
 	// The bound keeps a false claim from an overflow.
 	if unsent := min(m.Unsent, wire.MaxCount); unsent > 0 {
-		h.Hidden(c.When, unsent)
+		h.AddHiddenCounts(c.When, unsent)
 		if s != nil && s.doubt > 0 {
-			h.Hidden(c.When.Add(s.doubt), unsent)
+			h.AddHiddenCounts(c.When.Add(s.doubt), unsent)
 		}
 	}
 	return s, true

@@ -85,9 +85,9 @@ func (h *heldTotals) reload(ruleset *rules.Rules) {
 		old := o.maxima
 		o.maxima = make([]maxima, len(h.spans))
 		for i := range h.spans {
-			at := slices.IndexFunc(was, func(s heldSpan) bool { return s.slot == h.spans[i].slot })
-			if at >= 0 {
-				o.maxima[i] = old[at]
+			index := slices.IndexFunc(was, func(s heldSpan) bool { return s.slot == h.spans[i].slot })
+			if index >= 0 {
+				o.maxima[i] = old[index]
 			} else {
 				o.maxima[i] = newMaxima(rules.Window{Pane: h.spans[i].slot}.Index(h.decayed), highest(old))
 			}
@@ -103,12 +103,12 @@ func (h *heldTotals) reload(ruleset *rules.Rules) {
 }
 
 // newMaxima returns maxima with a single value.
-func newMaxima(at, value int64) maxima {
-	m := maxima{newest: at, bound: 2 * (value - 1)}
+func newMaxima(slot, value int64) maxima {
+	m := maxima{newest: slot, bound: 2 * (value - 1)}
 	for i := range m.values {
 		m.values[i] = 1
 	}
-	m.values[ring.Slot(at, heldSlots)] = value
+	m.values[ring.Slot(slot, heldSlots)] = value
 	return m
 }
 

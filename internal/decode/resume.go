@@ -47,23 +47,23 @@ const (
 	silentAfter = 3 * beatEvery
 )
 
-func (s *senders) resume(of *snapshot.Snapshot, started, now time.Time, h Handler) {
+func (s *senders) resume(saved *snapshot.Snapshot, started, now time.Time, h Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	since := started
-	if of.Cut.After(since) { // the previous process heard senders up to the cut
+	if saved.Cut.After(since) { // the previous process heard senders up to the cut
 		since = now
 	}
 	s.resumed = resumption{since: since, settled: started.Add(beatEvery + DefaultLag), until: now.Add(s.keep), waits: make(map[string]*sender)}
-	if of.Plain || s.plain.Load() != 0 {
+	if saved.Plain || s.plain.Load() != 0 {
 		s.doubtResumed()
 	}
-	byPlace := make([]*sender, len(of.Senders))
-	for i := range of.Senders {
-		byPlace[i] = s.resumeSender(&of.Senders[i], of.Cut)
+	byPlace := make([]*sender, len(saved.Senders))
+	for i := range saved.Senders {
+		byPlace[i] = s.resumeSender(&saved.Senders[i], saved.Cut)
 	}
-	for i := range of.Keys {
-		k := &of.Keys[i]
+	for i := range saved.Keys {
+		k := &saved.Keys[i]
 		key := accountKey{rules.Hash(k.Text), int32(k.Rule)}
 		for j := range k.Accounts {
 			x := &k.Accounts[j]
@@ -84,7 +84,7 @@ func (s *senders) resume(of *snapshot.Snapshot, started, now time.Time, h Handle
 	}
 	for i, from := range byPlace {
 		if from != nil && from.accounts.opening != nil {
-			s.resumeGap(from, &of.Senders[i], h)
+			s.resumeGap(from, &saved.Senders[i], h)
 			from.accounts.opening = nil
 		}
 	}
@@ -102,7 +102,7 @@ func (s *senders) resume(of *snapshot.Snapshot, started, now time.Time, h Handle
 // which had counted as an unknown loss.
 func (s *senders) boundBefore(from *sender) {
 	if from.missed != known {
-		s.losses.found(from.missed, from.unheard)
+		s.losses.subtractFound(from.missed, from.unheard)
 		from.missed = known
 	}
 }
@@ -116,14 +116,14 @@ func (a *accounts) takeYoungGap(h Handler) {
 	g := &a.gaps[0]
 	a.owed -= min(a.owed, uint64(g.Booked))
 	g.Loose, g.Booked, g.HeldBack = 0, 0, 0
-	h.Missing(g.Gap)
+	h.RecordGap(g.Gap)
 	a.gaps = a.gaps[1:]
 }
 
 // doubtResumed records that an unknown amount from before the restart is missing.
-func (s *senders) doubtResumed() { s.losses.settled = later(s.losses.settled, s.resumed.since) }
+func (s *senders) doubtResumed() { s.losses.settled = laterOf(s.losses.settled, s.resumed.since) }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
@@ -147,7 +147,7 @@ func (s *senders) resumeSender(p *snapshot.Sender, cut time.Time) *sender {
 	if s.byName == nil {
 		s.byName = make(map[string]*sender)
 	}
-	heard := p.Heard.Add(later(cut, s.resumed.since).Sub(cut)) // the time without a listening process is not its silence
+	heard := p.Heard.Add(laterOf(cut, s.resumed.since).Sub(cut)) // the time without a listening process is not its silence
 	from = &sender{name: p.Name, incarnation: p.Incarnation, first: 1, last: p.Seq, heard: heard, accounts: resumedAccounts(p)}
 	s.resumeRuleSums(&from.accounts, p, nil, nil)
 	from.accounts.resumed = true
@@ -197,20 +197,20 @@ func (s *senders) gapBefore(from *sender, o *opening, h Handler) {
 	if o.lack != nil {
 		g.ByRule = o.lack.joint()
 	}
-	h.Missing(g)
+	h.RecordGap(g)
 }
 
-// note records the sums of a packet that precedes the first one.
-func (o *opening) note(m *wire.Meta, of *packetSums) {
+// addEarlierPacket records the sums of a packet that precedes the first one.
+func (o *opening) addEarlierPacket(m *wire.Meta, arrived *packetSums) {
 	if o == nil || m.Seq >= o.seq {
 		return
 	}
 	o.lowest = min(o.lowest, m.Seq)
-	o.came.booked, o.came.loose, o.came.heldBack = o.came.booked+of.booked, o.came.loose+of.loose, o.came.heldBack+of.heldBack
+	o.came.booked, o.came.loose, o.came.heldBack = o.came.booked+arrived.booked, o.came.loose+arrived.loose, o.came.heldBack+arrived.heldBack
 }
 
-// noteApart records n counts of an account that do not adjoin its known range.
-func (o *opening) noteApart(key accountKey, n uint64) {
+// addApart records n counts of an account that do not adjoin its known range.
+func (o *opening) addApart(key accountKey, n uint64) {
 	if o == nil || n == 0 {
 		return
 	}
@@ -220,9 +220,9 @@ func (o *opening) noteApart(key accountKey, n uint64) {
 	o.apart[key] += n
 }
 
-// open records the first packet of a life. If the sender is waited for, its earlier lives may
+// openLife records the first packet of a life. If the sender is waited for, its earlier lives may
 // have sent more than is known.
-func (s *senders) open(from *sender, m *wire.Meta, start time.Time, h Handler) {
+func (s *senders) openLife(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	o := &opening{seq: m.Seq, lowest: m.Seq, sums: m.Sums, start: start.Add(time.Duration(m.Sums.Age)), heard: from.heard}
 	if s.resumed.until.IsZero() {
 		from.accounts.opening = o
@@ -236,8 +236,8 @@ func (s *senders) open(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	s.gapBefore(from, o, h)
 }
 
-// reach records the first packet of a sender that was resumed.
-func (s *senders) reach(from *sender, m *wire.Meta) {
+// continueResumed records the first packet of a sender that was resumed.
+func (s *senders) continueResumed(from *sender, m *wire.Meta) {
 	a := &from.accounts
 	a.resumed, a.since = false, m.Start+m.Sums.Age
 	delete(s.resumed.waits, from.name)
@@ -246,9 +246,9 @@ func (s *senders) reach(from *sender, m *wire.Meta) {
 	}
 }
 
-// settle ends the doubt about packets from before the restart, once each sender was heard or
-// the packets no longer matter.
-func (s *senders) settle(now time.Time, h Handler) {
+// settleRestart ends the doubt about packets from before the restart, once each sender was
+// heard or the packets no longer matter.
+func (s *senders) settleRestart(now time.Time, h Handler) {
 	r := &s.resumed
 	if r.until.IsZero() {
 		return

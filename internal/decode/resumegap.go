@@ -20,17 +20,17 @@ func (s *senders) resumeGap(from *sender, p *snapshot.Sender, h Handler) {
 	}
 	from.continueAt(p.Seq)
 	s.gaps++
-	g, opened := before.withCarried(before.gap(&m, o.start, s.gaps), o.seq, o.sums.Opened, s.gaps), before.opened
+	g, opened := before.withCarried(before.addGap(&m, o.start, s.gaps), o.seq, o.sums.Opened, s.gaps), before.opened
 	if a.carriedOver = before.carriedOver; a.carriedOver.Seq > 0 {
 		opened = a.carriedOver.Opened
 	}
 	if g != nil {
 		g.widen(before.owedSince, o.heard)
-		g.found(&o.came)
+		g.subtractArrived(&o.came)
 	}
 	s.resumeRuleSums(a, p, g, h)
 	if g != nil {
-		h.Missing(g.Gap)
+		h.RecordGap(g.Gap)
 		if a.gaps = slices.Insert(a.gaps, 0, *g); len(a.gaps) > maxOpenGaps {
 			a.pruned = a.gaps[0]
 			a.gaps = slices.Delete(a.gaps, 0, 1)
@@ -53,7 +53,7 @@ func (s *senders) resumeGap(from *sender, p *snapshot.Sender, h Handler) {
 	if g == nil {
 		return
 	}
-	a.spare(&g.Gap, opened, h)
+	a.excludeKeys(&g.Gap, opened, h)
 }
 
 // settleResumed compares an account with its counted range in the previous process.
@@ -75,18 +75,18 @@ func (s *senders) settleResumed(from *sender, x *savedAccount, g *openGap, h Han
 	before := k.low
 	k.low, k.since = x.Low, min(x.Seq, a.resumedAt)
 	if k.since < g.from {
-		h.Spare(g.ID, int(x.rule), x.hash, true)
+		h.ExcludeFromGap(g.ID, int(x.rule), x.hash, true)
 	}
 	if missing == 0 {
 		return
 	}
-	start, end := a.missed(0, k.seq+1) // some may belong to a gap after the first packet
+	start, end := a.missingRange(0, k.seq+1) // some may belong to a gap after the first packet
 	if start.IsZero() {
 		start, end = g.From, g.To
 	}
-	a.pay(missing, x.Number, 0)
-	a.keep(x.Number, heal{x.High, before, start, end})
-	h.Healed(Count{Rule: int(x.rule), Hash: x.hash, Text: x.text, N: toCount(missing), When: start, Instance: from.name}, end)
+	a.reduceOwed(missing, x.Number, 0)
+	a.rememberHeal(x.Number, heal{x.High, before, start, end})
+	h.AddHealedCount(Count{Rule: int(x.rule), Hash: x.hash, Text: x.text, N: toCount(missing), When: start, Instance: from.name}, end)
 }
 
 // continueAt marks the packets up to seq as seen. The packets after seq that have not arrived
@@ -110,5 +110,5 @@ func (g *openGap) widen(owedSince, heard time.Time) {
 	if !owedSince.IsZero() && owedSince.Before(g.From) {
 		g.From = owedSince
 	}
-	g.To = later(g.To, heard)
+	g.To = laterOf(g.To, heard)
 }

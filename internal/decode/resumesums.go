@@ -13,30 +13,30 @@ func (s *ruleSums) save() snapshot.Sums {
 }
 
 // resumeRuleSums continues a sender's sums by rule from those of the previous process. Counts
-// that arrived there are not missing here; they are treated like late arrivals. g is the gap
+// that arrived there are not missing here; they are treated like late arrivals. gap is the one
 // between the two processes, which is not in a.gaps yet, or nil if there is none.
-func (s *senders) resumeRuleSums(a *accounts, p *snapshot.Sender, g *openGap, h Handler) {
-	if len(p.ByRule.Have) == 0 || s.ruled.size == 0 {
+func (s *senders) resumeRuleSums(a *accounts, saved *snapshot.Sender, gap *openGap, h Handler) {
+	if len(saved.ByRule.Have) == 0 || s.ruled.size == 0 {
 		return // counts that arrived there count as missing
 	}
-	var arrived parts
-	for at, n := range p.ByRule.Have[:min(s.ruled.size, len(p.ByRule.Have))] {
-		arrived = append(arrived, part{at, n})
+	var arrived placeCounts
+	for place, n := range saved.ByRule.Have[:min(s.ruled.size, len(saved.ByRule.Have))] {
+		arrived = append(arrived, placeCount{place, n})
 	}
 	var l *lack
 	if a.opening != nil {
 		l = a.opening.lack
 	}
 	if l == nil {
-		a.rules.seq = p.ByRule.Seq
+		a.rules.seq = saved.ByRule.Seq
 		a.rules.add(arrived, s.ruled.size)
 		return
 	}
-	l.from = p.ByRule.Seq
+	l.from = saved.ByRule.Seq
 	l.subtract(arrived)
 	a.reportLack(l, h)
-	if g != nil {
-		g.lack, g.ByRule = l, l.joint()
+	if gap != nil {
+		gap.lack, gap.ByRule = l, l.joint()
 	}
 }
 

@@ -56,38 +56,38 @@ type lack struct {
 	missing     []uint64 // loss by place, modulo 2^64 if the sender contradicts itself
 }
 
-// parts are the counts of a packet by place in the sums. A place may occur repeatedly.
-type parts []part
+// placeCounts are the counts of a packet by place in the sums. A place may occur repeatedly.
+type placeCounts []placeCount
 
-type part struct {
-	at int
-	n  uint64
+type placeCount struct {
+	place int
+	n     uint64
 }
 
 // add adds n counts.
-func (p *parts) add(at int, n uint64) {
-	if last := len(*p) - 1; last >= 0 && (*p)[last].at == at {
+func (p *placeCounts) add(place int, n uint64) {
+	if last := len(*p) - 1; last >= 0 && (*p)[last].place == place {
 		(*p)[last].n += n
 		return
 	}
-	*p = append(*p, part{at, n})
+	*p = append(*p, placeCount{place, n})
 }
 
 // add adds counts of packets after the newest statement. size is the number of sums.
-func (s *ruleSums) add(of parts, size int) {
+func (s *ruleSums) add(counts placeCounts, size int) {
 	if s.have == nil {
 		s.have = make([]uint64, size)
 	}
-	for _, p := range of {
-		s.have[p.at] += p.n
+	for _, p := range counts {
+		s.have[p.place] += p.n
 	}
 }
 
 // subtract removes counts that are not missing.
-func (l *lack) subtract(of parts) {
-	for _, p := range of {
-		if p.at < len(l.missing) { // otherwise the rule is newer
-			l.missing[p.at] -= p.n
+func (l *lack) subtract(counts placeCounts) {
+	for _, p := range counts {
+		if p.place < len(l.missing) { // otherwise the rule is newer
+			l.missing[p.place] -= p.n
 		}
 	}
 }
@@ -130,14 +130,14 @@ func (s *senders) divideByRule(a *accounts, m *wire.Meta) (first int) {
 
 // addByRule records the arrival of a packet's counts. If the packet had been counted as missing
 // between two statements, the gaps there become smaller.
-func (a *accounts) addByRule(seq uint64, of parts, size int, h Handler) {
-	if len(of) == 0 {
+func (a *accounts) addByRule(seq uint64, counts placeCounts, size int, h Handler) {
+	if len(counts) == 0 {
 		return
 	}
 	if seq >= a.rules.seq {
-		a.rules.add(of, size)
+		a.rules.add(counts, size)
 	} else if l := a.lackAround(seq); l != nil {
-		l.subtract(of)
+		l.subtract(counts)
 		a.reportLack(l, h)
 	}
 }
@@ -161,7 +161,7 @@ func (a *accounts) reportLack(l *lack, h Handler) {
 	for i := range a.gaps {
 		if g := &a.gaps[i]; g.lack == l {
 			g.ByRule = joint
-			h.Missing(g.Gap)
+			h.RecordGap(g.Gap)
 		}
 	}
 }

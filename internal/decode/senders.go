@@ -50,7 +50,7 @@ type sender struct {
 	name        string
 	incarnation uint64
 	first       uint64 // sequence of the first packet that arrived
-	missed      int64  // argument for losses.found for the packets before first, or known
+	missed      int64  // argument for losses.subtractFound for the packets before first, or known
 	unheard     int64  // number of those packets that have not arrived
 	last        uint64 // highest sequence seen
 	turns       *turns // nil while all packets arrive in order
@@ -78,7 +78,7 @@ type seen [reorder / 64]uint64
 // gap is a run of sequences that was missing when a later one arrived.
 type gap struct {
 	from, to uint64
-	noticed  int64 // argument for losses.found, or known
+	noticed  int64 // argument for losses.subtractFound, or known
 }
 
 const (
@@ -101,12 +101,12 @@ const (
 	known = math.MinInt64
 )
 
-// find returns the sender of a packet, or nil if there are too many.
-func (s *senders) find(m *wire.Meta, now time.Time) *sender {
+// senderFor returns the sender of a packet, or nil if there are too many.
+func (s *senders) senderFor(m *wire.Meta, now time.Time) *sender {
 	s.sweep(now)
 	known := s.byName[string(m.Instance)]
 	if known == nil {
-		if len(s.byName) >= maxSenders || s.names != nil && !s.names.admit(s.from(), len(s.byName), now) {
+		if len(s.byName) >= maxSenders || s.names != nil && !s.names.admit(s.address(), len(s.byName), now) {
 			return nil
 		}
 		if s.byName == nil {
@@ -123,17 +123,17 @@ func (s *senders) find(m *wire.Meta, now time.Time) *sender {
 	return known
 }
 
-// from returns the address that the packet came from.
-func (s *senders) from() netip.Addr {
+// address returns the address that the packet came from.
+func (s *senders) address() netip.Addr {
 	if s.peer == nil {
 		return netip.Addr{}
 	}
 	return s.peer()
 }
 
-// packet records a packet. lost is the number of packets before it that are newly known to be
-// missing, or -1 if the packet had been counted as missing itself.
-func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, duplicate bool) {
+// recordPacket records a packet. lost is the number of packets before it that are newly known
+// to be missing, or -1 if the packet had been counted as missing itself.
+func (s *sender) recordPacket(m *wire.Meta, now time.Time, l *losses) (lost int64, duplicate bool) {
 	if s.incarnation != m.Incarnation || s.last == 0 {
 		// A new life. Sequences begin at 1, but this aggregator may have started later than the
 		// instance, or was unreachable. Earlier packets are unknown then, not lost in transit.
@@ -144,11 +144,11 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 		case isYoung(m):
 			s.first, s.turns = 1, new(turns)
 			s.turns.skip(1, m.Seq)
-			s.turns.note(gap{1, m.Seq - 1, known})
+			s.turns.addGap(gap{1, m.Seq - 1, known})
 			return int64(m.Seq - 1), false
 		default:
 			s.unheard = int64(min(m.Seq-1, math.MaxInt64))
-			s.missed = l.miss(s.unheard, now)
+			s.missed = l.recordMissing(s.unheard, now)
 		}
 		return 0, false
 	}
@@ -168,9 +168,9 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 		if lost > 0 {
 			noticed := int64(known)
 			if !m.Sums.Told || !s.accounts.sums.Told {
-				noticed = l.miss(lost, now)
+				noticed = l.recordMissing(lost, now)
 			}
-			s.turns.note(gap{s.last + 1, m.Seq - 1, noticed})
+			s.turns.addGap(gap{s.last + 1, m.Seq - 1, noticed})
 		}
 		s.last = m.Seq
 		return lost, false
@@ -180,14 +180,14 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 	}
 	if m.Seq < s.first {
 		if s.missed != known {
-			l.found(s.missed, 1)
+			l.subtractFound(s.missed, 1)
 			s.unheard--
 		}
 		return 0, false // overtaken by the first one that arrived
 	}
 	for _, g := range s.turns.gaps {
 		if g.from <= m.Seq && m.Seq <= g.to && g.noticed != known {
-			l.found(g.noticed, 1)
+			l.subtractFound(g.noticed, 1)
 		}
 	}
 	return -1, false
@@ -206,21 +206,21 @@ func beginsWith(m *wire.Meta) bool {
 	return m.Seq <= 1 || m.Sums.Told && m.Sums.Booked == 0 && m.Sums.Loose == 0 && m.Sums.HeldBack == 0
 }
 
-// noSums records a packet of a sender that does not report its sums. Packets dropped by the
+// recordPlain records a packet of a sender that does not report its sums. Packets dropped by the
 // system may be such packets, and no sequence shows their loss.
-func (s *senders) noSums(now time.Time) {
+func (s *senders) recordPlain(now time.Time) {
 	if ns := now.UnixNano(); ns-s.plain.Load() > int64(Tick) {
 		s.plain.Store(ns)
 	}
 }
 
-// sums records the sums of a packet, and reports the loss before it.
-func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
+// recordSums records the sums of a packet, and reports the loss before it.
+func (s *senders) recordSums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	a := &from.accounts
 	switch {
 	case a.life != m.Incarnation:
 		s.accountsLeft += len(a.keys)
-		s.open(from, m, start, h)
+		s.openLife(from, m, start, h)
 		*a = accounts{opening: a.opening, life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq, since: m.Start + m.Sums.Age}
 		a.readBuckets(m, s.jumps)
 		if m.Seq == 1 {
@@ -233,25 +233,25 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 		a.first, a.start, a.sums.Told = 1, time.Unix(0, 0), true
 	case m.Seq <= a.seq:
 		if _, _, stated := a.readBuckets(m, s.jumps); stated {
-			a.divide(h)
+			a.divideByBucket(h)
 		}
 		return
 	case a.sums.Shed != m.Sums.Shed:
-		a.begin(m, &s.accountsLeft)
+		a.forgetAccounts(m, &s.accountsLeft)
 	}
 	resumed := a.resumed
 	if resumed {
-		s.reach(from, m)
+		s.continueResumed(from, m)
 	}
 	if s.mostClaimed > 0 && claimed(a, m) > s.mostClaimed { // none of our senders could have sent so much
-		a.begin(m, &s.accountsLeft)
+		a.forgetAccounts(m, &s.accountsLeft)
 		return
 	}
 	a.prune(s.keep)
 	s.gaps++
 	first, last, stated := a.readBuckets(m, s.jumps)
 	flush := start.Add(time.Duration(m.Sums.Age))
-	g, opened := a.gap(m, flush, s.gaps), uint64(math.MaxUint64)
+	g, opened := a.addGap(m, flush, s.gaps), uint64(math.MaxUint64)
 	if resumed {
 		if g = a.withCarried(g, m.Seq, m.Sums.Opened, s.gaps); a.carriedOver.Seq > 0 {
 			opened = a.carriedOver.Opened
@@ -271,13 +271,13 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 		divided = min(divided, len(a.gaps)-1)
 	}
 	for i := divided; i < len(a.gaps); i++ {
-		h.Missing(a.gaps[i].Gap)
+		h.RecordGap(a.gaps[i].Gap)
 	}
 	if g != nil {
-		a.spare(&g.Gap, opened, h)
+		a.excludeKeys(&g.Gap, opened, h)
 	}
 	if stated {
-		a.divide(h)
+		a.divideByBucket(h)
 	}
 }
 
@@ -300,7 +300,7 @@ func (s *seen) skip(from, to uint64) {
 	s[to%reorder/64] |= 1 << (to % 64)
 }
 
-func (t *turns) note(g gap) {
+func (t *turns) addGap(g gap) {
 	t.gaps[t.next] = g
 	t.next = (t.next + 1) % maxGaps
 }
@@ -308,12 +308,12 @@ func (t *turns) note(g gap) {
 // advance moves the clock on to now.
 func (s *senders) advance(now time.Time, h Handler) {
 	s.held.decay(now)
-	s.held.report(h.Held)
-	s.settle(now, h)
+	s.held.report(h.SetHeldBackBound)
+	s.settleRestart(now, h)
 }
 
 // keepSilent keeps the state of a silent instance. If there is no room, it replaces any other.
-func (s *senders) keepSilent(of *sender) {
+func (s *senders) keepSilent(silent *sender) {
 	if s.silent == nil {
 		s.silent = make(map[string]*sender)
 	}
@@ -323,9 +323,9 @@ func (s *senders) keepSilent(of *sender) {
 			break
 		}
 	}
-	a := &of.accounts
-	s.silent[of.name] = &sender{
-		name: of.name, incarnation: of.incarnation, first: of.first, last: of.last, missed: known,
+	a := &silent.accounts
+	s.silent[silent.name] = &sender{
+		name: silent.name, incarnation: silent.incarnation, first: silent.first, last: silent.last, missed: known,
 		accounts: accounts{
 			life: a.life, sums: a.sums, seq: a.seq, start: a.start, first: a.seq + 1, since: a.since,
 			opened: a.lastOpened(), rules: a.rules,
@@ -339,7 +339,7 @@ func (s *senders) sweep(now time.Time) {
 	}
 	s.swept = now
 	for name, known := range s.byName {
-		known.accounts.expire(idleAccount, &s.accountsLeft)
+		known.accounts.expireIdle(idleAccount, &s.accountsLeft)
 		if o := known.accounts.opening; o != nil && now.Sub(o.heard) > s.keep {
 			known.accounts.opening = nil // a snapshot would come too late to matter
 		}

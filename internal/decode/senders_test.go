@@ -46,7 +46,7 @@ func TestSendersTakeEachPacketOnceAndCountTheMissing(t *testing.T) {
 			if newest > 0 && newest >= seq && newest-seq >= reorder {
 				t.Skip("reordered by too much")
 			}
-			l, duplicate := s.packet(meta("api-1", 1, seq), noon, &missing)
+			l, duplicate := s.recordPacket(meta("api-1", 1, seq), noon, &missing)
 			if duplicate != seen[seq] {
 				t.Fatalf("packet %d of %v: duplicate is %v", seq, arrive, duplicate)
 			}
@@ -100,7 +100,7 @@ func TestSendersStartAnewWithEachIncarnation(t *testing.T) {
 		{2, 19_999, -1, false},
 		{2, 20_000, 0, true},
 	} {
-		lost, duplicate := s.packet(meta("api-1", step.incarnation, step.seq), noon, new(losses))
+		lost, duplicate := s.recordPacket(meta("api-1", step.incarnation, step.seq), noon, new(losses))
 		if lost != step.lost || duplicate != step.duplicate {
 			t.Errorf("packet %d of life %d: lost %d, duplicate %v; want %d, %v",
 				step.seq, step.incarnation, lost, duplicate, step.lost, step.duplicate)
@@ -112,7 +112,7 @@ func TestSendersForgetTheSilent(t *testing.T) {
 	var s senders
 	packet := func(instance string, seq uint64, now time.Time) (lost int64) {
 		m := meta(instance, 1, seq)
-		lost, _ = s.find(m, now).packet(m, now, &s.losses)
+		lost, _ = s.senderFor(m, now).recordPacket(m, now, &s.losses)
 		return lost
 	}
 	packet("gone", 1, noon)
@@ -130,7 +130,7 @@ func TestSendersForgetTheSilent(t *testing.T) {
 func TestSendersTellWhoIsLive(t *testing.T) {
 	var s senders
 	for i, name := range []string{"c", "a", "b"} {
-		s.find(meta(name, 1, 1), noon.Add(time.Duration(i)*6*time.Second))
+		s.senderFor(meta(name, 1, 1), noon.Add(time.Duration(i)*6*time.Second))
 	}
 	want := []rules.Instance{{Name: "a", Heard: noon.Add(6 * time.Second)}, {Name: "b", Heard: noon.Add(12 * time.Second)}}
 	if got := s.instances(noon.Add(12 * time.Second)); !slices.Equal(got, want) {
@@ -141,9 +141,9 @@ func TestSendersTellWhoIsLive(t *testing.T) {
 func TestSendersAreBounded(t *testing.T) {
 	var s senders
 	for i := range maxSenders {
-		s.find(meta(fmt.Sprint("i", i), 1, 1), noon)
+		s.senderFor(meta(fmt.Sprint("i", i), 1, 1), noon)
 	}
-	if s.find(meta("one-more", 1, 1), noon) != nil || s.find(meta("i7", 1, 2), noon) == nil {
+	if s.senderFor(meta("one-more", 1, 1), noon) != nil || s.senderFor(meta("i7", 1, 2), noon) == nil {
 		t.Error("a sender more than the bound is followed, or a known one is not")
 	}
 }
@@ -152,21 +152,21 @@ func TestSendersAreBounded(t *testing.T) {
 func TestLossesAreTakenBack(t *testing.T) {
 	var l losses
 	var got heard
-	first := l.miss(2, noon)
+	first := l.recordMissing(2, noon)
 	l.report(&got)
-	l.found(first, 1)
+	l.subtractFound(first, 1)
 	l.report(&got)
-	second := l.miss(1, noon.Add(time.Second))
+	second := l.recordMissing(1, noon.Add(time.Second))
 	l.report(&got)
-	l.found(second, 1)
+	l.subtractFound(second, 1)
 	l.report(&got)
-	l.found(first, 1)
+	l.subtractFound(first, 1)
 	l.report(&got)
-	l.miss(1, noon.Add(2*time.Second))
-	l.miss(1, noon.Add(2*time.Second+lossSlots*Tick)) // the one before comes no more
+	l.recordMissing(1, noon.Add(2*time.Second))
+	l.recordMissing(1, noon.Add(2*time.Second+lossSlots*Tick)) // the one before comes no more
 	l.report(&got)
-	l.found(tickOf(noon.Add(2*time.Second)), 1)
-	l.found(tickOf(noon.Add(2*time.Second+lossSlots*Tick)), 1)
+	l.subtractFound(tickOf(noon.Add(2*time.Second)), 1)
+	l.subtractFound(tickOf(noon.Add(2*time.Second+lossSlots*Tick)), 1)
 	l.report(&got)
 	if want := (heard{"lost 0s", "lost 1s", "found all since 0s", "found all", "lost 5.2s", "found all since 2s"}); !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
@@ -177,9 +177,9 @@ func TestLossesAreTakenBack(t *testing.T) {
 func TestLossesAfterTheClockWasSetBack(t *testing.T) {
 	var l losses
 	var got heard
-	l.miss(1, noon.Add(time.Hour))
+	l.recordMissing(1, noon.Add(time.Hour))
 	l.report(&got)
-	l.miss(1, noon.Add(time.Second))
+	l.recordMissing(1, noon.Add(time.Second))
 	l.report(&got)
 	if want := (heard{"lost 1h0m0s", "lost 1s"}); !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)

@@ -49,32 +49,32 @@ func (d *Decoder) Save(s *snapshot.Snapshot) {
 		if !a.sums.Told || a.life != from.incarnation {
 			continue
 		}
-		of := snapshot.Sender{
+		saved := snapshot.Sender{
 			Name: name, Incarnation: a.life, Seq: a.seq, Sums: a.sums, Start: a.start, Heard: from.heard,
 			First: min(a.first, a.seq), Opened: a.lastOpened(), Owed: a.owed,
 			PrunedTo: a.pruned.to, PrunedOpened: a.pruned.opened, PrunedFrom: a.pruned.From,
 			ByRule: a.rules.save(),
 		}
 		if a.resumed { // save the resumed state unchanged
-			of.Seq, of.Since, of.Carried = a.seq+1, a.owedSince, a.carriedOver
+			saved.Seq, saved.Since, saved.Carried = a.seq+1, a.owedSince, a.carriedOver
 		} else if s.Cut.Sub(from.heard) <= silentAfter { // otherwise the next process does not wait for it
-			of.Carried = a.carried(s.Cut, &of.ByRule, s.Carried)
+			saved.Carried = a.carryGaps(s.Cut, &saved.ByRule, s.Carried)
 		}
 		for i := range a.gaps {
-			if g := &a.gaps[i]; g.Booked > 0 && (of.Since.IsZero() || g.From.Before(of.Since)) {
-				of.Since = savedTime(g.From)
+			if g := &a.gaps[i]; g.Booked > 0 && (saved.Since.IsZero() || g.From.Before(saved.Since)) {
+				saved.Since = savedTime(g.From)
 			}
 		}
 		for key, k := range a.keys {
 			if accounts++; accounts > maxAccounts {
 				break
 			}
-			of.Accounts = append(of.Accounts, snapshot.Account{
+			saved.Accounts = append(saved.Accounts, snapshot.Account{
 				Sender: len(s.Senders), Hash: key.hash, Rule: int(key.rule),
-				Number: k.number, Low: k.low, High: k.high, Seq: k.knownTo(&of.Carried), Heard: k.heard,
+				Number: k.number, Low: k.low, High: k.high, Seq: k.knownTo(&saved.Carried), Heard: k.heard,
 			})
 		}
-		s.Senders = append(s.Senders, of)
+		s.Senders = append(s.Senders, saved)
 	}
 }
 
@@ -91,8 +91,8 @@ func (d *Decoder) Resume(s *snapshot.Snapshot, started, now time.Time) (resume f
 	}
 	for i := range s.Senders {
 		p := &s.Senders[i]
-		if is := all.byName[p.Name]; is != nil && is.incarnation == p.Incarnation {
-			if o := is.accounts.opening; o == nil || o.lowest <= p.Seq || is.accounts.began > 0 {
+		if current := all.byName[p.Name]; current != nil && current.incarnation == p.Incarnation {
+			if o := current.accounts.opening; o == nil || o.lowest <= p.Seq || current.accounts.began > 0 {
 				return nil, ErrOverlap
 			}
 		}

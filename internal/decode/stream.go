@@ -81,11 +81,11 @@ func (d *Decoder) streamLines(s *header, lines []byte, now time.Time, h Handler)
 				d.stats.Malformed.Add(1)
 			} else {
 				var ok bool
-				s.from, ok = d.meta(&m, now, true, &s.common, h)
+				s.from, ok = d.readMeta(&m, now, true, &s.common, h)
 				s.meta, s.duplicate = &m, !ok
 			}
 		}
-		packet := lines[:untilMeta(lines)]
+		packet := lines[:metaOffset(lines)]
 		lines = lines[len(packet):]
 		common := Count{When: now}
 		var m *wire.Meta
@@ -97,8 +97,8 @@ func (d *Decoder) streamLines(s *header, lines []byte, now time.Time, h Handler)
 			common, m, from = s.common, s.meta, s.from
 		}
 		if m == nil {
-			d.senders.noSums(now)
+			d.senders.recordPlain(now)
 		}
-		d.lines(packet, common, m, from, m != nil, h)
+		d.decodeLines(packet, common, m, from, m != nil, h)
 	}
 }

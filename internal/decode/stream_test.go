@@ -73,7 +73,7 @@ func FuzzStream(f *testing.F) {
 		p, s := NewDecoder(decoderRules(), wire.Plain), NewDecoder(decoderRules(), wire.Plain)
 		var state header
 		for _, lines := range [][]byte{a, b} {
-			if untilMeta(lines) < len(lines) {
+			if metaOffset(lines) < len(lines) {
 				return // it is several packets
 			}
 			packet := slices.Concat(begin, lines, []byte{'\n'})

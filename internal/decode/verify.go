@@ -66,7 +66,7 @@ func (d *Decoder) signedLines(lines []byte, last bool, now time.Time, h Handler)
 		switch {
 		case !ok: // lines of another sender, up to the next packet
 			whole = len(lines) - len(behind)
-			whole += untilMeta(behind)
+			whole += metaOffset(behind)
 		case size == 0:
 			whole = len(meta)
 		case len(behind) <= size && !last: // a newline must follow, too

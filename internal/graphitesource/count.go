@@ -160,7 +160,7 @@ func (s *series) exceeds(value float64, from int64) bool {
 // appear a little later.
 func (j *job) apply(x extent, counts []one) {
 	if x.lost > 0 {
-		j.detector.Lost(j.when(x.lost))
+		j.detector.RecordLoss(j.when(x.lost))
 	}
 	at := x.first
 	if j.begun {

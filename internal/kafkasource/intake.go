@@ -15,34 +15,34 @@ type intake struct {
 	unread  time.Time // newest time of counts that are still to be read; zero if none are
 }
 
-// Lost implements [decode.Handler].
-func (i *intake) Lost(when time.Time) {
+// RecordLoss implements [decode.Handler].
+func (i *intake) RecordLoss(when time.Time) {
 	i.decoder = when
-	i.Detector.Lost(i.newest())
+	i.Detector.RecordLoss(i.newest())
 }
 
-// Found implements [decode.Handler].
-func (i *intake) Found(newest time.Time) {
+// ReduceLoss implements [decode.Handler].
+func (i *intake) ReduceLoss(newest time.Time) {
 	i.decoder = newest
-	i.Detector.Found(i.newest())
+	i.Detector.ReduceLoss(i.newest())
 }
 
 // lose records that some count from when or before will never arrive.
 func (i *intake) lose(when time.Time) {
 	i.worker = later(i.worker, when)
-	i.Detector.Lost(i.newest())
+	i.Detector.RecordLoss(i.newest())
 }
 
 // await records that counts from when or before are still to be read.
 func (i *intake) await(when time.Time) {
 	i.unread = later(i.unread, when)
-	i.Detector.Lost(i.newest())
+	i.Detector.RecordLoss(i.newest())
 }
 
 // caughtUp records that all counts have been read.
 func (i *intake) caughtUp() {
 	i.unread = time.Time{}
-	i.Detector.Found(i.newest())
+	i.Detector.ReduceLoss(i.newest())
 }
 
 func (i *intake) newest() time.Time { return later(i.unread, later(i.worker, i.decoder)) }

@@ -60,27 +60,29 @@ func (r *replay) Count(c decode.Count) {
 	r.detector.Count(c)
 }
 
-// Hidden passes the decoder's report on to the detector.
-func (r *replay) Hidden(when time.Time, n int64) { r.detector.Hidden(when, n) }
+// AddHiddenCounts passes the decoder's report on to the detector.
+func (r *replay) AddHiddenCounts(when time.Time, n int64) { r.detector.AddHiddenCounts(when, n) }
 
-// Held passes the decoder's report on to the detector.
-func (r *replay) Held(rule int, bound, untold int64) { r.detector.Held(rule, bound, untold) }
+// SetHeldBackBound passes the decoder's report on to the detector.
+func (r *replay) SetHeldBackBound(rule int, bound, untold int64) {
+	r.detector.SetHeldBackBound(rule, bound, untold)
+}
 
-// HeldBack implements [decode.Handler].
-func (r *replay) HeldBack(x decode.HeldBack) { r.detector.HeldBack(x) }
+// AddHeldBack implements [decode.Handler].
+func (r *replay) AddHeldBack(x decode.HeldBack) { r.detector.AddHeldBack(x) }
 
-// Lost passes the decoder's report on to the detector.
-func (r *replay) Lost(when time.Time) { r.detector.Lost(when) }
+// RecordLoss passes the decoder's report on to the detector.
+func (r *replay) RecordLoss(when time.Time) { r.detector.RecordLoss(when) }
 
-// Found passes the decoder's report on to the detector.
-func (r *replay) Found(newest time.Time) { r.detector.Found(newest) }
+// ReduceLoss passes the decoder's report on to the detector.
+func (r *replay) ReduceLoss(newest time.Time) { r.detector.ReduceLoss(newest) }
 
-// Missing passes the decoder's report on to the detector.
-func (r *replay) Missing(g decode.Gap) { r.detector.Missing(g) }
+// RecordGap passes the decoder's report on to the detector.
+func (r *replay) RecordGap(g decode.Gap) { r.detector.RecordGap(g) }
 
-// Spare passes the decoder's report on to the detector.
-func (r *replay) Spare(gap uint64, rule int, hash uint64, known bool) {
-	r.detector.Spare(gap, rule, hash, known)
+// ExcludeFromGap passes the decoder's report on to the detector.
+func (r *replay) ExcludeFromGap(gap uint64, rule int, hash uint64, known bool) {
+	r.detector.ExcludeFromGap(gap, rule, hash, known)
 }
 
 // decided records a decision of the detector. The detector publishes the resulting change next.
@@ -91,11 +93,13 @@ func (r *replay) decided(v aggregator.Verdict) {
 	}
 }
 
-// Healed passes the decoder's report on to the detector.
-func (r *replay) Healed(c decode.Count, until time.Time) { r.detector.Healed(c, until) }
+// AddHealedCount passes the decoder's report on to the detector.
+func (r *replay) AddHealedCount(c decode.Count, until time.Time) { r.detector.AddHealedCount(c, until) }
 
-// Moved passes the decoder's report on to the detector.
-func (r *replay) Moved(c decode.Count, from, to time.Time) { r.detector.Moved(c, from, to) }
+// MoveHealedCount passes the decoder's report on to the detector.
+func (r *replay) MoveHealedCount(c decode.Count, from, to time.Time) {
+	r.detector.MoveHealedCount(c, from, to)
+}
 
 // Publish records a change from the detector.
 func (r *replay) Publish(change rules.Change) {

@@ -54,8 +54,8 @@ type decoder struct {
 	ok   bool
 }
 
-func (d *decoder) require(is bool) {
-	if !is {
+func (d *decoder) require(valid bool) {
+	if !valid {
 		d.ok, d.rest = false, nil
 	}
 }

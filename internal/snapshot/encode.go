@@ -106,9 +106,9 @@ func (e *encoder) int(n int64)        { e.to = binary.AppendVarint(e.to, n) }
 func (e *encoder) time(t time.Time)   { e.int(nanos(t)) }
 func (e *encoder) since(t, cut int64) { e.int(cut - t) }
 func (e *encoder) bytes(b []byte)     { e.uint(uint64(len(b))); e.to = append(e.to, b...) }
-func (e *encoder) flag(is bool) {
+func (e *encoder) flag(set bool) {
 	n := uint64(0)
-	if is {
+	if set {
 		n = 1
 	}
 	e.uint(n)

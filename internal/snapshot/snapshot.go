@@ -197,13 +197,13 @@ func (s *Snapshot) Attach(keys []Key) {
 		at[id{rules.Hash(k.Text), k.Rule}] = k
 	}
 	for i := range s.Senders {
-		of := &s.Senders[i]
-		for _, a := range of.Accounts {
+		sender := &s.Senders[i]
+		for _, a := range sender.Accounts {
 			if k := at[id{a.Hash, a.Rule}]; k != nil {
 				k.Accounts = append(k.Accounts, a)
 			}
 		}
-		of.Accounts = nil
+		sender.Accounts = nil
 	}
 }
 

@@ -124,9 +124,9 @@ func (f *recordedFeed) Counts(counts []decode.Count) {
 	f.Feed.Counts(counts)
 }
 
-func (f *recordedFeed) Lost(when time.Time) {
+func (f *recordedFeed) RecordLoss(when time.Time) {
 	f.lost = append(f.lost, when)
-	f.Feed.Lost(when)
+	f.Feed.RecordLoss(when)
 }
 
 const prefixOfTerms = "shop.terms.hot_param."

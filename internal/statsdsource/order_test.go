@@ -43,31 +43,31 @@ func (f *loggedFeed) Counts(counts []decode.Count) {
 
 func (f *loggedFeed) Count(c decode.Count) { f.Counts([]decode.Count{c}) }
 
-func (f *loggedFeed) Hidden(when time.Time, n int64) {
+func (f *loggedFeed) AddHiddenCounts(when time.Time, n int64) {
 	f.note("hidden %d", n)
 	if f.feed != nil {
-		f.feed.Hidden(when, n)
+		f.feed.AddHiddenCounts(when, n)
 	}
 }
 
-func (f *loggedFeed) Held(rule int, bound, untold int64) {
+func (f *loggedFeed) SetHeldBackBound(rule int, bound, untold int64) {
 	f.note("held %d %d", bound, untold)
 	if f.feed != nil {
-		f.feed.Held(rule, bound, untold)
+		f.feed.SetHeldBackBound(rule, bound, untold)
 	}
 }
 
-func (f *loggedFeed) Lost(when time.Time) {
+func (f *loggedFeed) RecordLoss(when time.Time) {
 	f.note("lost")
 	if f.feed != nil {
-		f.feed.Lost(when)
+		f.feed.RecordLoss(when)
 	}
 }
 
-func (f *loggedFeed) Found(when time.Time) {
+func (f *loggedFeed) ReduceLoss(when time.Time) {
 	f.note("found")
 	if f.feed != nil {
-		f.feed.Found(when)
+		f.feed.ReduceLoss(when)
 	}
 }
 

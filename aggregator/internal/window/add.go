@@ -15,7 +15,7 @@ func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end
 	at := w.lookup(hash, text)
 	if at == 0 {
 		if at = w.insert(hash, pane, n); at == 0 {
-			w.hide(hash, pane, n)
+			w.addToCell(hash, pane, n)
 			return -1, 0, 0
 		}
 	}
@@ -24,7 +24,7 @@ func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end
 		low, end = w.addAside(at, e, pane, n)
 	} else {
 		if room := int64(^e[entryCur]); n > room {
-			w.lose(pane) // low stays valid, high becomes unknown
+			w.markLostForGood(pane) // low stays valid, high becomes unknown
 			n = room
 		}
 		e[entryCur] += uint32(n)
@@ -32,7 +32,7 @@ func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end
 		e.setSum(low)
 	}
 	if low >= w.names.from {
-		low, end = w.near(at, e, text, low, end)
+		low, end = w.correctLow(at, e, text, low, end)
 	} else if e.loose() {
 		low = int64(e[entryCur])
 	}
@@ -40,36 +40,36 @@ func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end
 }
 
 // addAside adds to a pane that is not the entry's newest so far.
-func (w *Window) addAside(at uint32, e *unit, pane, n int64) (low, end int64) {
+func (w *Window) addAside(i uint32, e *unit, pane, n int64) (low, end int64) {
 	newest := w.recent(e[entryLast])
 	if pane > newest {
-		w.roll(at, e, pane)
+		w.roll(i, e, pane)
 		c := e[entryCur]
 		if !addTo(&e[entryCur], n) {
-			w.lose(pane)
+			w.markLostForGood(pane)
 		}
 		low = e.sum() + int64(e[entryCur]-c)
 		e.setSum(low)
 		return low, pane
 	}
-	kept := w.keep(at, e, pane, n, false)
+	kept := w.addToOlder(i, e, pane, n, false)
 	if pane > newest-int64(w.Panes) {
 		e.setSum(e.sum() + kept)
 	}
 	return w.highest(e, pane)
 }
 
-// near handles a key whose count is near a threshold. It gives the key a text, and lowers the
-// count of a window that ended before now by the counts that may be misplaced in it.
-// (A held-back count is placed at its oldest part. So a window that ends now holds all of it,
-// and one that ended before now may hold too much.)
-func (w *Window) near(at uint32, e *unit, text []byte, low, end int64) (int64, int64) {
+// correctLow handles a key whose count is near a threshold. It gives the key a text, and lowers
+// the count of a window that ended before now by the counts that may be misplaced in it. (A
+// held-back count is placed at its oldest part. So a window that ends now holds all of it, and
+// one that ended before now may hold too much.)
+func (w *Window) correctLow(i uint32, e *unit, text []byte, low, end int64) (int64, int64) {
 	if uint32(end) == e[entryLast] {
-		w.settle(e)
+		w.settleSum(e)
 		low = e.sum()
 	}
 	if e[entryName] == 0 && low >= w.names.from {
-		w.call(at, e, text, low)
+		w.giveText(i, e, text, low)
 	}
 	if end < w.now && (w.held > 0 || w.resumed != nil || !w.missing.isNothing()) {
 		_, later := w.lacks(e.hash(), nil, end, int64(w.Panes))

@@ -10,7 +10,7 @@ type arena struct {
 	chunks  [][]unit
 	entries []uint64 // bit i: unit i is an entry
 	made    int      // number of units that were ever handed out
-	most    int
+	limit   int
 	free    uint32 // first unit of the list of returned ones
 	used    int
 }
@@ -21,19 +21,19 @@ const (
 )
 
 func newArena(most int) arena {
-	return arena{most: most, entries: make([]uint64, most/64+1)}
+	return arena{limit: most, entries: make([]uint64, most/64+1)}
 }
 
 func (a *arena) unit(i uint32) *unit { return &a.chunks[i>>chunkBits][i&(chunkSize-1)] }
 
-// take returns the number of a free unit, or 0.
-func (a *arena) take() uint32 {
+// takeUnit returns the number of a free unit, or 0.
+func (a *arena) takeUnit() uint32 {
 	if i := a.free; i != 0 {
 		a.free = a.unit(i)[1]
 		a.used++
 		return i
 	}
-	if a.made >= a.most {
+	if a.made >= a.limit {
 		return 0
 	}
 	a.made++
@@ -41,20 +41,20 @@ func (a *arena) take() uint32 {
 	i := uint32(a.made)
 	if int(i>>chunkBits) >= len(a.chunks) {
 		from := len(a.chunks) << chunkBits
-		a.chunks = append(a.chunks, make([]unit, min(chunkSize, a.most+1-from)))
+		a.chunks = append(a.chunks, make([]unit, min(chunkSize, a.limit+1-from)))
 	}
 	return i
 }
 
-// give frees a unit.
-func (a *arena) give(i uint32) {
+// freeUnit frees a unit.
+func (a *arena) freeUnit(i uint32) {
 	a.unit(i)[1] = a.free
 	a.free = i
 	a.used--
 }
 
-func (a *arena) setEntry(i uint32, is bool) {
-	if is {
+func (a *arena) setEntry(i uint32, entry bool) {
+	if entry {
 		a.entries[i/64] |= 1 << (i % 64)
 	} else {
 		a.entries[i/64] &^= 1 << (i % 64)

@@ -1,20 +1,20 @@
 package window
 
 // oldest returns the number of an entry's oldest block, if it has one.
-func (w *Window) oldest(e *unit) (at uint32, ok bool) {
+func (w *Window) oldest(e *unit) (block uint32, ok bool) {
 	if e.hist() == 0 {
 		return 0, false
 	}
 	return w.arena.unit(e.hist())[blockNext], true
 }
 
-func (w *Window) dropOldest(e *unit, at uint32) {
-	if at == e.hist() {
+func (w *Window) dropOldest(e *unit, block uint32) {
+	if block == e.hist() {
 		e.setHist(0)
 	} else {
-		w.arena.unit(e.hist())[blockNext] = w.arena.unit(at)[blockNext]
+		w.arena.unit(e.hist())[blockNext] = w.arena.unit(block)[blockNext]
 	}
-	w.arena.give(at)
+	w.arena.freeUnit(block)
 	e[entryHist] |= loose // the sum may still include the dropped counts
 }
 
@@ -26,16 +26,16 @@ func (w *Window) dropBlocks(e *unit) {
 	e[entryHist] &= marks
 }
 
-// dropOver frees the blocks of an entry whose panes have all expired.
-func (w *Window) dropOver(e *unit) (dropped bool) {
-	for at, ok := w.oldest(e); ok && w.isOver(at); at, ok = w.oldest(e) {
+// dropExpired frees the blocks of an entry whose panes have all expired.
+func (w *Window) dropExpired(e *unit) (dropped bool) {
+	for at, ok := w.oldest(e); ok && w.isExpired(at); at, ok = w.oldest(e) {
 		w.dropOldest(e, at)
 		dropped = true
 	}
 	return dropped
 }
 
-// isOver reports whether all panes of a block have expired.
-func (w *Window) isOver(at uint32) bool {
-	return w.recent(w.arena.unit(at)[blockStart])+blockPanes <= w.now-w.ring+1
+// isExpired reports whether all panes of a block have expired.
+func (w *Window) isExpired(block uint32) bool {
+	return w.recent(w.arena.unit(block)[blockStart])+blockPanes <= w.now-w.ring+1
 }

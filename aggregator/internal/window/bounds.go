@@ -50,7 +50,7 @@ func (w *Window) heardBound(hash uint64, text []byte, sum, end, panes int64) (lo
 	low, high = sum, rules.Unknown
 	lacks, later := w.lacks(hash, text, end, panes)
 	if end < w.now {
-		later += w.held / 2 // see near
+		later += w.held / 2 // see correctLow
 	}
 	if w.lost <= end-panes && lacks != rules.Unknown {
 		high = sum + lacks + w.cells.bound(hash, end, panes) + w.hidden.Sum(end, panes) + w.held
@@ -76,7 +76,7 @@ func (w *Window) lacksOfAny(end int64) shortfall {
 	if w.missing.isNothing() {
 		return shortfall{}
 	}
-	return w.missing.any(w.rule, w.Start(end-int64(w.Panes)+1).UnixNano(), w.Start(end+1).UnixNano())
+	return w.missing.lossOfAny(w.rule, w.Start(end-int64(w.Panes)+1).UnixNano(), w.Start(end+1).UnixNano())
 }
 
 // Floor returns the most that the summary and the collectors can hide of any key in the window
@@ -88,18 +88,18 @@ func (w *Window) FloorAt(end int64) int64 {
 	return w.cells.worst(end) + w.hidden.Sum(end, int64(w.Panes)) + w.held
 }
 
-// lose makes the bounds of a pane, and of the panes before it, unknown for good. Lost does so
-// until Found names an older pane.
-func (w *Window) lose(pane int64) {
+// markLostForGood makes the bounds of a pane, and of the panes before it, unknown for good.
+// MarkLost does so until LimitLoss names an older pane.
+func (w *Window) markLostForGood(pane int64) {
 	w.overflow = max(w.overflow, pane)
-	w.Lost(pane)
+	w.MarkLost(pane)
 }
 
-// Lost makes the bounds of a pane, and of those before it, unknown.
-func (w *Window) Lost(pane int64) { w.lost = max(w.lost, pane) }
+// MarkLost makes the bounds of a pane, and of those before it, unknown.
+func (w *Window) MarkLost(pane int64) { w.lost = max(w.lost, pane) }
 
-// Found makes the bounds after the pane newest known again.
-func (w *Window) Found(newest int64) { w.lost = max(w.overflow, newest) }
+// LimitLoss makes the bounds after the pane newest known again.
+func (w *Window) LimitLoss(newest int64) { w.lost = max(w.overflow, newest) }
 
 // Conceal records that collectors dropped n in a pane, of any key.
 func (w *Window) Conceal(pane, n int64) { w.hidden.Add(pane, n) }
@@ -110,11 +110,11 @@ func (w *Window) Hash(i int32) uint64 { return w.arena.unit(uint32(i)).hash() }
 // AtMost returns the most that a key can count in the window that ends with a pane, apart from
 // lost packets.
 func (w *Window) AtMost(hash uint64, text []byte, end int64) int64 {
-	most := w.held + w.hidden.Sum(end, int64(w.Panes)) + w.cells.bound(hash, end, int64(w.Panes))
+	maximum := w.held + w.hidden.Sum(end, int64(w.Panes)) + w.cells.bound(hash, end, int64(w.Panes))
 	if at := w.lookup(hash, text); at != 0 {
-		most += w.total(w.arena.unit(at), end, int64(w.Panes))
+		maximum += w.total(w.arena.unit(at), end, int64(w.Panes))
 	}
-	return most
+	return maximum
 }
 
 // HasLosses reports whether the bounds of some window may be apart because of lost packets.

@@ -14,7 +14,7 @@ import (
 // hidden counts of a cell fall with the number of cells.
 type cells struct {
 	all   []cell
-	most  int   // number of cells, once there are any
+	size  int   // number of cells, once there are any
 	panes int64 // number of the window's panes
 	span  int64 // number of panes in a span
 	base  int64 // spans are counted from here, so that an unused cell is old
@@ -41,7 +41,7 @@ const (
 
 func newCells(panes, ring, budget int64) cells {
 	return cells{
-		most:  max(1, int(budget/cellSize)),
+		size:  max(1, int(budget/cellSize)),
 		panes: panes,
 		span:  max(1, (ring+cellSpans-3)/(cellSpans-1)), // the kept panes touch seven spans at most
 	}
@@ -52,7 +52,7 @@ func (c *cells) spans(end, panes int64) (from, to int64) {
 	return max(0, base.FloorDiv(end-panes+1, c.span)-c.base), base.FloorDiv(end, c.span) - c.base
 }
 
-func (c *cells) of(hash uint64) *cell {
+func (c *cells) cellOf(hash uint64) *cell {
 	return &c.all[uint64(uint32(hash>>16))*uint64(len(c.all))>>32]
 }
 
@@ -63,7 +63,7 @@ func (c *cells) reset() { c.all = nil }
 func (c *cells) add(hash uint64, pane, n int64) bool {
 	span := base.FloorDiv(pane, c.span) - c.base
 	if c.all == nil {
-		c.all = make([]cell, c.most)
+		c.all = make([]cell, c.size)
 		c.base += span - 3*cellSpans
 		c.sum, c.stale, span = cell64{}, 0, 3*cellSpans
 	}
@@ -71,7 +71,7 @@ func (c *cells) add(hash uint64, pane, n int64) bool {
 	if c.stale--; c.stale < 0 {
 		c.refresh(pane)
 	}
-	return c.of(hash).add(span, n)
+	return c.cellOf(hash).add(span, n)
 }
 
 func (l *cell) add(span, n int64) bool {
@@ -102,7 +102,7 @@ func (c *cells) bound(hash uint64, end, panes int64) int64 {
 		return 0
 	}
 	from, to := c.spans(end, panes)
-	return c.of(hash).bound(from, to)
+	return c.cellOf(hash).bound(from, to)
 }
 
 func (l *cell) bound(from, to int64) (sum int64) {
@@ -123,10 +123,10 @@ func (c *cells) worst(end int64) (worst int64) {
 	return worst
 }
 
-// stands reports whether a key that adds n now stands out by more than count. A cell stands out
-// by the amount above the mean of the cells plus twice the deviation that many small keys cause
-// by chance.
-func (c *cells) stands(hash uint64, end, n, count int64) bool {
+// standsOut reports whether a key that adds n now stands out by more than count. A cell stands
+// out by the amount above the mean of the cells plus twice the deviation that many small keys
+// cause by chance.
+func (c *cells) standsOut(hash uint64, end, n, count int64) bool {
 	return c.all != nil && float64(c.bound(hash, end, c.panes)+n)-c.bar > float64(count)
 }
 

@@ -36,7 +36,7 @@ func TestCellsBoundWhatTheyHide(t *testing.T) {
 					if a.hash == hash && a.pane <= end && a.pane > end-panes {
 						own += a.n
 					}
-					if c.of(a.hash) == c.of(hash) && a.pane < end+c.span && a.pane > end-panes-c.span {
+					if c.cellOf(a.hash) == c.cellOf(hash) && a.pane < end+c.span && a.pane > end-panes-c.span {
 						near += a.n
 					}
 				}
@@ -73,12 +73,12 @@ func TestCellsStand(t *testing.T) {
 	for range 100 {
 		c.add(busy, 5, 1)
 	}
-	if !c.stands(busy, 5, 1, 20) || c.stands(busy, 5, 1, 200) {
+	if !c.standsOut(busy, 5, 1, 20) || c.standsOut(busy, 5, 1, 200) {
 		t.Error("a key of 100 does not stand out from one of 20, or does from one of 200")
 	}
 	out := 0
 	for range 1000 {
-		if c.stands(rnd.Uint64(), 5, 1, 0) {
+		if c.standsOut(rnd.Uint64(), 5, 1, 0) {
 			out++
 		}
 	}

@@ -21,16 +21,16 @@ func (w *Window) roll(i uint32, e *unit, pane int64) {
 	case e.sum() < w.names.from:
 		e[entryHist] |= loose
 	default:
-		w.leave(e, newest-int64(w.Panes), left)
+		w.subtractPanes(e, newest-int64(w.Panes), left)
 	}
 	if n != 0 && newest > pane-w.ring {
-		w.keep(i, e, newest, int64(n), newest > left)
+		w.addToOlder(i, e, newest, int64(n), newest > left)
 	}
 }
 
-// leave subtracts the counts of the panes after from, up to to, from an entry's sum. It frees
-// blocks whose panes have all expired.
-func (w *Window) leave(e *unit, from, to int64) {
+// subtractPanes subtracts the counts of the panes after from, up to to, from an entry's sum. It
+// frees blocks whose panes have all expired.
+func (w *Window) subtractPanes(e *unit, from, to int64) {
 	sum := e.sum()
 	for at, more := w.oldest(e); more; {
 		b := w.arena.unit(at)
@@ -45,27 +45,27 @@ func (w *Window) leave(e *unit, from, to int64) {
 		}
 		before := at
 		at, more = b[blockNext], at != e.hist()
-		if w.isOver(before) {
+		if w.isExpired(before) {
 			w.dropOldest(e, before)
 		}
 	}
 	e.setSum(sum)
 }
 
-// keep adds n to a pane that is older than an entry's newest. If there is no room for a block,
-// it adds n to the key's cell. It returns the amount added to the entry. counted reports
+// addToOlder adds n to a pane that is older than an entry's newest. If there is no room for a
+// block, it adds n to the key's cell. It returns the amount added to the entry. counted reports
 // whether the entry's sum already includes n, as when roll moves the count of the newest pane.
-func (w *Window) keep(i uint32, e *unit, pane, n int64, counted bool) int64 {
-	c := w.place(i, e, pane)
+func (w *Window) addToOlder(i uint32, e *unit, pane, n int64, counted bool) int64 {
+	c := w.olderCounter(i, e, pane)
 	kept := int64(0)
 	if c != nil {
 		before := *c
 		if !addTo(c, n) {
-			w.lose(pane) // low stays valid, high becomes unknown
+			w.markLostForGood(pane) // low stays valid, high becomes unknown
 		}
 		kept = int64(*c - before)
 	} else {
-		w.hide(e.hash(), pane, n)
+		w.addToCell(e.hash(), pane, n)
 	}
 	if counted {
 		e.setSum(e.sum() - n + kept)
@@ -73,9 +73,9 @@ func (w *Window) keep(i uint32, e *unit, pane, n int64, counted bool) int64 {
 	return kept
 }
 
-// place returns the counter of an entry for a pane that is older than its newest. It returns
-// nil if that needs a block, and no unit is free or can be evicted for so low a count.
-func (w *Window) place(i uint32, e *unit, pane int64) *uint32 {
+// olderCounter returns the counter of an entry for a pane that is older than its newest. It
+// returns nil if that needs a block, and no unit is free or can be evicted for so low a count.
+func (w *Window) olderCounter(i uint32, e *unit, pane int64) *uint32 {
 	newest := e.hist()
 	after, first := newest, pane+1 // after is the block after which a new one is inserted
 	if newest != 0 {
@@ -94,10 +94,10 @@ func (w *Window) place(i uint32, e *unit, pane int64) *uint32 {
 			return &b[blockCounts+pane-first]
 		}
 	}
-	if w.dropOver(e) {
-		return w.place(i, e, pane) // after may have been freed
+	if w.dropExpired(e) {
+		return w.olderCounter(i, e, pane) // after may have been freed
 	}
-	at := w.room(i, e)
+	at := w.takeBlock(i, e)
 	if at == 0 {
 		return nil
 	}

@@ -21,7 +21,7 @@ func (w *Window) AddGuess(i int32, pane, n int64) {
 	at := w.lookup(hash, nil)
 	if at == 0 {
 		if at = w.insert(hash, pane, n); at == 0 {
-			w.hide(hash, pane, max(1, n)) // at least 1, so that it is known to be a guess
+			w.addToCell(hash, pane, max(1, n)) // at least 1, so that it is known to be a guess
 			return
 		}
 		w.arena.unit(at)[entryHist] |= guessed
@@ -46,17 +46,17 @@ func (w *Window) seen(i int32, end int64) (low int64, isEstimate bool) {
 		return low, false
 	}
 	hash, panes := e.hash()^guessHash, int64(w.Panes)
-	most := w.cells.bound(hash, end, panes)
-	isEstimate = most > 0
+	maxGuess := w.cells.bound(hash, end, panes)
+	isEstimate = maxGuess > 0
 	if at := w.lookup(hash, nil); at != 0 {
 		g := w.arena.unit(at)
-		most += w.total(g, end, panes)
+		maxGuess += w.total(g, end, panes)
 		isEstimate = isEstimate || w.recent(g[entryLast]) > end-panes
 	}
 	if !isEstimate {
 		return low, false
 	}
-	return max(0, low-most), true
+	return max(0, low-maxGuess), true
 }
 
 // SetSeen lowers the counts of h, which are those of entry i in the window that ends with a

@@ -25,7 +25,7 @@ func (w *Window) Fetch(hashes []uint64, from int) {
 	}
 	if w.cells.all != nil {
 		for _, hash := range hashes {
-			sum += w.cells.of(hash)[0]
+			sum += w.cells.cellOf(hash)[0]
 		}
 	}
 	now := uint32(w.now)

@@ -66,7 +66,7 @@ func (g *Groups) Add(text []byte, pane, n int64, in decode.InGroup) {
 		g.all.Add(pane, n)
 		g.strays.Add(pane, n)
 	default:
-		g.addTo(g.of(text, true), pane, n)
+		g.addTo(g.groupOf(text, true), pane, n)
 	}
 }
 
@@ -77,34 +77,35 @@ func (g *Groups) AddNamed(name []byte, pane, n int64) {
 		return
 	}
 	g.name = append(g.name[:0], name...)
-	g.addTo(g.named(true), pane, n)
+	g.addTo(g.groupNamed(true), pane, n)
 }
 
-func (g *Groups) addTo(of *group, pane, n int64) {
+func (g *Groups) addTo(target *group, pane, n int64) {
 	g.all.Add(pane, n)
-	if of == nil {
-		of = &g.strays
+	if target == nil {
+		target = &g.strays
 	}
-	of.Add(pane, n)
+	target.Add(pane, n)
 }
 
-// of returns the group of a key, or nil. If create is true, it adds the group if there is room.
-func (g *Groups) of(text []byte, create bool) *group {
+// groupOf returns the group of a key, or nil. If create is true, it adds the group if there is
+// room.
+func (g *Groups) groupOf(text []byte, create bool) *group {
 	if base.IsCutKey(text) {
 		return nil
 	}
 	g.name = base.AppendGroup(g.name[:0], text, g.paramsOnly)
-	return g.named(create)
+	return g.groupNamed(create)
 }
 
-// named returns the group of g.name, or nil. There is always room for one group.
-func (g *Groups) named(create bool) *group {
-	of := g.byName[string(g.name)]
-	if of == nil && create && (len(g.byName) == 0 || g.Used()+groupSize+8*g.panes <= g.budget) {
-		of = &group{Counts: ring.New(g.panes)}
-		g.byName[string(g.name)] = of
+// groupNamed returns the group of g.name, or nil. There is always room for one group.
+func (g *Groups) groupNamed(create bool) *group {
+	found := g.byName[string(g.name)]
+	if found == nil && create && (len(g.byName) == 0 || g.Used()+groupSize+8*g.panes <= g.budget) {
+		found = &group{Counts: ring.New(g.panes)}
+		g.byName[string(g.name)] = found
 	}
-	return of
+	return found
 }
 
 // TakeOffCount is like TakeOff for a count that a [decode.HeldBack] may have subtracted
@@ -132,8 +133,8 @@ func (g *Groups) TakeOff(name []byte, pane, n int64) {
 		g.strays.again.Add(pane, n)
 		return
 	}
-	if of := g.named(true); of != nil && g.hasAgain(of) {
-		of.again.Add(pane, n)
+	if found := g.groupNamed(true); found != nil && g.makeAgain(found) {
+		found.again.Add(pane, n)
 	}
 }
 
@@ -144,14 +145,14 @@ func (g *Groups) takeOffAll(pane, n int64) {
 	g.all.again.Add(pane, n)
 }
 
-// hasAgain allocates the panes of the counts to subtract from a group, and reports whether
+// makeAgain allocates the panes of the counts to subtract from a group, and reports whether
 // there is room for them.
-func (g *Groups) hasAgain(of *group) bool {
-	if of.again.IsZero() {
+func (g *Groups) makeAgain(target *group) bool {
+	if target.again.IsZero() {
 		if g.Used()+8*g.panes > g.budget {
 			return false
 		}
-		of.again = ring.New(g.panes)
+		target.again = ring.New(g.panes)
 		g.again++
 	}
 	return true
@@ -159,10 +160,10 @@ func (g *Groups) hasAgain(of *group) bool {
 
 // Sweep forgets the groups that have no count left.
 func (g *Groups) Sweep(now int64) {
-	for name, of := range g.byName {
-		if of.Last <= now-g.panes {
+	for name, counts := range g.byName {
+		if counts.Last <= now-g.panes {
 			delete(g.byName, name)
-			if !of.again.IsZero() {
+			if !counts.again.IsZero() {
 				g.again--
 			}
 		}
@@ -175,20 +176,20 @@ func (g *Groups) Sweep(now int64) {
 // route, as has the key for requests whose body could not be read.
 func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 	panes := int64(w.Panes)
-	of, most := g.of(text, false), g.all.Sum(last, panes)
+	found, sum := g.groupOf(text, false), g.all.Sum(last, panes)
 	hidden := w.hidden.Sum(last, panes)
 	known := true
 	switch {
 	case base.IsMore(text), base.IsUnread(text):
-		most = g.onRoute(text, last, panes)
-	case of != nil:
-		most = of.Sum(last, panes)
+		sum = g.onRoute(text, last, panes)
+	case found != nil:
+		sum = found.Sum(last, panes)
 	default:
 		known = false
 	}
 	s := w.lacksOfAny(last)
 	if known {
-		low = most - g.strays.again.Sum(last, panes)
+		low = sum - g.strays.again.Sum(last, panes)
 		hidden += g.strays.Counts.Sum(last, panes)
 	}
 	lacks, later := g.fromBefore(w, last)
@@ -203,7 +204,7 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 	if w.untold > 0 || max(w.lost, g.before) > last-panes || s.lacks == rules.Unknown || lacks == rules.Unknown {
 		return low, rules.Unknown
 	}
-	return low, most + hidden + s.lacks + s.heldBack + s.before + lacks
+	return low, sum + hidden + s.lacks + s.heldBack + s.before + lacks
 }
 
 // onRoute returns the total of the groups on the route of a key of [base.AppendMore] or
@@ -211,9 +212,9 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 // other groups.
 func (g *Groups) onRoute(text []byte, last, panes int64) (sum int64) {
 	route := text[:bytes.LastIndexByte(text, '?')+1]
-	for name, of := range g.byName {
+	for name, counts := range g.byName {
 		if strings.HasPrefix(name, string(route)) && !base.IsMore([]byte(name)) {
-			sum += of.Sum(last, panes)
+			sum += counts.Sum(last, panes)
 		}
 	}
 	return sum

@@ -19,10 +19,10 @@ func TestTakenOffIsForgotten(t *testing.T) {
 	g.Add([]byte("GET /s?p=1"), 1, 8, decode.NotInGroup)
 	g.TakeOff([]byte("GET /s?~again&p"), 1, 5) // no room
 	g.TakeOff([]byte("GET /s?~again&o"), 1, 5)
-	if of := g.of([]byte("GET /s?q=2"), false); of == nil || of.Sum(5, 10) != 3 || of.Sum(12, 10) != 0 {
+	if of := g.groupOf([]byte("GET /s?q=2"), false); of == nil || of.Sum(5, 10) != 3 || of.Sum(12, 10) != 0 {
 		t.Errorf("%+v", of)
 	}
-	if of := g.of([]byte("GET /s?p=2"), false); of == nil || of.Sum(5, 10) != 8 {
+	if of := g.groupOf([]byte("GET /s?p=2"), false); of == nil || of.Sum(5, 10) != 8 {
 		t.Errorf("%+v", of)
 	}
 	if len(g.byName) != 2 || g.Used() != budget {

@@ -10,16 +10,16 @@ import (
 // and count as missing of any key.
 func (m *Missing) Heal(key MissingKey, since, until time.Time, n int64) bool {
 	m.changes++
-	if m.of(key, until.UnixNano()) == nil {
-		m.lose(since, until, n)
+	if m.stateOf(key, until.UnixNano()) == nil {
+		m.addOfAnyKey(since, until, n)
 		return false
 	}
-	m.note(key, healedCount{since.UnixNano(), until.UnixNano(), n, true})
+	m.addHealed(key, healedCount{since.UnixNano(), until.UnixNano(), n, true})
 	return true
 }
 
-// note adds counts of a known key.
-func (m *Missing) note(key MissingKey, x healedCount) {
+// addHealed adds counts of a known key.
+func (m *Missing) addHealed(key MissingKey, x healedCount) {
 	k := m.keys[key]
 	m.changes++
 	for i := range k.healed {
@@ -29,13 +29,14 @@ func (m *Missing) note(key MissingKey, x healedCount) {
 		}
 	}
 	if len(k.healed) == maxHealed {
-		k.join()
+		k.joinOldest()
 	}
 	k.healed = append(k.healed, x)
 }
 
-// join merges the oldest count with the next one that is placed like it, or unplaced like it.
-func (k *missingOf) join() {
+// joinOldest merges the oldest count with the next one that is placed like it, or unplaced like
+// it.
+func (k *missingOf) joinOldest() {
 	for i := range k.healed[:2] {
 		a := k.healed[i]
 		for j := i + 1; j < len(k.healed); j++ {
@@ -48,25 +49,26 @@ func (k *missingOf) join() {
 	}
 }
 
-// Lack records n counts of a key that are missing and are not counted.
-func (m *Missing) Lack(key MissingKey, since, until time.Time, n int64) {
-	if m.of(key, until.UnixNano()) == nil {
-		m.lose(since, until, n)
+// RecordLack records n counts of a key that are missing and are not counted.
+func (m *Missing) RecordLack(key MissingKey, since, until time.Time, n int64) {
+	if m.stateOf(key, until.UnixNano()) == nil {
+		m.addOfAnyKey(since, until, n)
 		return
 	}
-	m.note(key, healedCount{since.UnixNano(), until.UnixNano(), n, false})
+	m.addHealed(key, healedCount{since.UnixNano(), until.UnixNano(), n, false})
 }
 
-// Healed returns the number of a key's counts that were recorded for the time between from and to.
-// placed selects the counts recorded by Heal; otherwise those recorded by Lack are returned.
-func (m *Missing) Healed(key MissingKey, from, to time.Time, placed bool) int64 {
+// CountHealed returns the number of a key's counts that were recorded for the time between from
+// and to. placed selects the counts recorded by Heal; otherwise those recorded by RecordLack
+// are returned.
+func (m *Missing) CountHealed(key MissingKey, from, to time.Time, placed bool) int64 {
 	if h := m.healed(key, from, to, placed); h != nil {
 		return h.n
 	}
 	return 0
 }
 
-// Unheal records that n of the counts that Healed returns have arrived after all.
+// Unheal records that n of the counts that CountHealed returns have arrived after all.
 func (m *Missing) Unheal(key MissingKey, from, to time.Time, n int64, placed bool) {
 	h := m.healed(key, from, to, placed)
 	if h == nil || n == 0 {

@@ -13,10 +13,10 @@ import (
 // window's: about ten to a window.
 type History struct {
 	*Window
-	of    int64 // number of the window's panes
-	per   int64 // number of the window's panes in one pane of the history
-	began int64 // first pane of the window that was seen from its start on, or MaxInt64
-	whole bool  // whether all counts since [History.Start] came here
+	windowPanes int64 // number of the window's panes
+	per         int64 // number of the window's panes in one pane of the history
+	began       int64 // first pane of the window that was seen from its start on, or MaxInt64
+	whole       bool  // whether all counts since [History.Start] came here
 	// Longest reports whether the rule has no longer window, so that collectors hold nothing
 	// back for longer than this one.
 	Longest bool
@@ -25,10 +25,10 @@ type History struct {
 // NewHistory returns the history of a window. grace is the number of its panes by which a count
 // may be late, and budget the memory of the history in bytes.
 func NewHistory(w rules.Window, grace, budget int64) *History {
-	h := &History{of: int64(w.Panes), per: int64(w.Panes+decode.BaselineWindows-1) / decode.BaselineWindows, began: math.MaxInt64}
+	h := &History{windowPanes: int64(w.Panes), per: int64(w.Panes+decode.BaselineWindows-1) / decode.BaselineWindows, began: math.MaxInt64}
 	wide := rules.Window{
 		Pane:  w.Pane * time.Duration(h.per),
-		Panes: int((decode.BaselineWindows+1)*h.of+h.straddle())/int(h.per) + 3,
+		Panes: int((decode.BaselineWindows+1)*h.windowPanes+h.straddle())/int(h.per) + 3,
 	}
 	h.Window = New(wide, (grace+h.per-1)/h.per+1, budget)
 	h.bucketed = true
@@ -56,7 +56,7 @@ func (h *History) AdvanceTo(now time.Time, pane int64) {
 
 // straddle returns the number of panes before its time at which a held-back count can be
 // placed: a window, and an eighth of it since collectors round.
-func (h *History) straddle() int64 { return h.of + h.of/8 + 1 }
+func (h *History) straddle() int64 { return h.windowPanes + h.windowPanes/8 + 1 }
 
 // Baseline bounds the count of entry i of the window in the ten windows before the one that
 // ends with pane last. If not all ten were seen without a later loss, it uses the part that
@@ -66,7 +66,7 @@ func (h *History) straddle() int64 { return h.of + h.of/8 + 1 }
 // If the window has ended, as over reports, all held-back counts of the baseline have arrived,
 // or are not claimed. Then a flood can hide of a key only the counts just before it.
 func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over bool) (low, high int64, windows rules.Fraction) {
-	to := last - h.of
+	to := last - h.windowPanes
 	hash := w.Hash(i)
 	k, heard := h.resumedKey(hash), w.unheard+1
 	if h.began > heard {
@@ -74,11 +74,11 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 	} else if k != nil && k.Known <= base.FloorDiv(w.unheard, h.per) {
 		heard = min(heard, k.Known*h.per)
 	}
-	from := max(to-decode.BaselineWindows*h.of+1, heard, w.lost+1)
-	if h.began == math.MaxInt64 || to-from+1 < h.of {
+	from := max(to-decode.BaselineWindows*h.windowPanes+1, heard, w.lost+1)
+	if h.began == math.MaxInt64 || to-from+1 < h.windowPanes {
 		return 0, rules.Unknown, rules.Fraction{Num: 1, Den: 1}
 	}
-	windows = rules.Fraction{Num: to - from + 1, Den: h.of}
+	windows = rules.Fraction{Num: to - from + 1, Den: h.windowPanes}
 	first, end := base.FloorDiv(from, h.per), base.FloorDiv(to, h.per)
 	if from > w.unheard {
 		k = nil
@@ -87,22 +87,22 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 	if inner, outer := -base.FloorDiv(-from, h.per), base.FloorDiv(to+1, h.per)-1; outer >= inner {
 		low, _ = h.span(hash, text, outer, inner, k)
 	}
-	_, most := h.span(hash, text, end, first, k)
-	if over && h.Longest && h.held > 0 && most != rules.Unknown {
+	_, upper := h.span(hash, text, end, first, k)
+	if over && h.Longest && h.held > 0 && upper != rules.Unknown {
 		early := base.FloorDiv(from-h.straddle(), h.per)
 		if _, all := h.span(hash, text, end, early, k); all != rules.Unknown {
-			most = min(most, all-h.held)
+			upper = min(upper, all-h.held)
 		}
 	}
-	if most == rules.Unknown {
+	if upper == rules.Unknown {
 		return low, rules.Unknown, windows
 	}
 	// The newest pane overlaps the current window, which is not part of the baseline.
 	if over := (end+1)*h.per - 1; over > to {
 		present, _ := w.Span(hash, text, over, over-to)
-		most = max(0, most-present)
+		upper = max(0, upper-present)
 	}
-	return low, most, windows
+	return low, upper, windows
 }
 
 // span is like Span, for panes from first to end. k bounds the counts of the key from another

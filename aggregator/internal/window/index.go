@@ -7,7 +7,7 @@ package window
 type index struct {
 	places []uint64
 	n      int
-	most   int // maximum number of entries
+	limit  int // maximum number of entries
 }
 
 // indexShare is the memory that each entry adds to an index of maximum size.
@@ -16,7 +16,7 @@ const indexShare = 12
 const firstPlaces = 64
 
 func newIndex(most int) index {
-	return index{most: most, places: make([]uint64, min(firstPlaces, placesFor(most)))}
+	return index{limit: most, places: make([]uint64, min(firstPlaces, placesFor(most)))}
 }
 
 func placesFor(entries int) int { return entries + entries/2 + 2 }
@@ -24,8 +24,8 @@ func placesFor(entries int) int { return entries + entries/2 + 2 }
 // home returns where the search for a hash begins: its low half as a fraction.
 func (x *index) home(tag uint32) int { return int(uint64(tag) * uint64(len(x.places)) >> 32) }
 
-// put adds an entry.
-func (x *index) put(hash uint64, i uint32) {
+// add adds an entry.
+func (x *index) add(hash uint64, i uint32) {
 	if placesFor(x.n+1) > len(x.places) {
 		x.grow()
 	}
@@ -45,7 +45,7 @@ func (x *index) place(p uint64) {
 
 func (x *index) grow() {
 	old := x.places
-	x.places = make([]uint64, min(2*len(old), placesFor(x.most)))
+	x.places = make([]uint64, min(2*len(old), placesFor(x.limit)))
 	for _, p := range old {
 		if p != 0 {
 			x.place(p)

@@ -21,7 +21,7 @@ func TestIndexHoldsWhatAMapHolds(t *testing.T) {
 				x.remove(hash(i), i)
 				delete(model, i)
 			} else {
-				x.put(hash(i), i)
+				x.add(hash(i), i)
 				model[i] = true
 			}
 		}

@@ -24,20 +24,20 @@ const (
 	jointParts
 )
 
-// share sets the bounds that a gap shares with others. A nil bound leaves the known one.
-func (m *Missing) share(x *missingGap, g *decode.Gap) {
+// setJoints sets the bounds that a gap shares with others. A nil bound leaves the known one.
+func (m *Missing) setJoints(x *missingGap, g *decode.Gap) {
 	if g.ByRule != nil {
-		m.point(&x.byRule, g.ByRule)
+		m.setJoint(&x.byRule, g.ByRule)
 	}
 	if g.Buckets[0] != nil {
 		for i, b := range g.Buckets {
-			m.point(&x.buckets[i], b)
+			m.setJoint(&x.buckets[i], b)
 		}
 	}
 }
 
-// point sets a gap's joint bound to b. A nil b removes it.
-func (m *Missing) point(to **jointBound, b *decode.Joint) {
+// setJoint sets a gap's joint bound to b. A nil b removes it.
+func (m *Missing) setJoint(to **jointBound, b *decode.Joint) {
 	if old := *to; old != nil {
 		if old.gaps--; old.gaps == 0 {
 			delete(m.joint, old.Joint)
@@ -55,9 +55,9 @@ func (m *Missing) point(to **jointBound, b *decode.Joint) {
 	*to = j
 }
 
-// take returns how many of n counts of a rule, missing in a gap, the bound still allows after
-// the counts that the same sum has taken. A nil j bounds nothing.
-func (j *jointBound) take(n int64, part, rule int, asked uint64) int64 {
+// takeCounts returns how many of n counts of a rule, missing in a gap, the bound still allows
+// after the counts that the same sum has taken. A nil j bounds nothing.
+func (j *jointBound) takeCounts(n int64, part, rule int, asked uint64) int64 {
 	if j == nil || 2*rule+1 >= len(j.Missing) { // the rule is newer
 		return n
 	}
@@ -68,8 +68,8 @@ func (j *jointBound) take(n int64, part, rule int, asked uint64) int64 {
 	return j.takePart(n, part)
 }
 
-// takeOfBucket is like take, for loose counts of a key with this hash.
-func (j *jointBound) takeOfBucket(n int64, hash, asked uint64) int64 {
+// takeBucketCounts is like takeCounts, for loose counts of a key with this hash.
+func (j *jointBound) takeBucketCounts(n int64, hash, asked uint64) int64 {
 	if j.asked != asked {
 		j.asked, j.left[jointLoose] = asked, j.Missing[wire.BucketOf(hash, j.Incarnation)]
 	}

@@ -30,7 +30,7 @@ func (m *Missing) makeRoom() bool {
 	}
 	for _, i := range oldest { // no two share a sender; without the bounds by bucket, gaps of different senders fit
 		for k := range m.gaps[i].buckets {
-			m.point(&m.gaps[i].buckets[k], nil)
+			m.setJoint(&m.gaps[i].buckets[k], nil)
 		}
 	}
 	return m.mergePairs(oldest)
@@ -45,16 +45,16 @@ func (m *Missing) mergePairs(places []int) bool {
 	})
 	var merged [][2]int
 	for i := 1; i < len(places); i++ {
-		if a, b := places[i-1], places[i]; m.gaps[a].fits(&m.gaps[b]) {
+		if a, b := places[i-1], places[i]; m.gaps[a].canMerge(&m.gaps[b]) {
 			m.merge(&m.gaps[a], &m.gaps[b], a)
 			merged = append(merged, [2]int{a, b})
 			i++
 		}
 	}
 	for _, k := range m.keys {
-		for _, of := range merged {
-			intersect(&k.spared, of[0], of[1])
-			intersect(&k.known, of[0], of[1])
+		for _, pair := range merged {
+			intersect(&k.spared, pair[0], pair[1])
+			intersect(&k.known, pair[0], pair[1])
 		}
 	}
 	return len(merged) > 0
@@ -75,9 +75,9 @@ func (x *missingGap) sender() uint64 {
 	return x.buckets[0].Incarnation
 }
 
-// fits reports whether one gap can replace both. A gap of an unknown time would make the time
+// canMerge reports whether one gap can replace both. A gap of an unknown time would make the time
 // of the other unknown.
-func (x *missingGap) fits(y *missingGap) bool {
+func (x *missingGap) canMerge(y *missingGap) bool {
 	return (x.from <= 1) == (y.from <= 1) && x.sender() == y.sender() && canJoin(x.joints(), y.joints()) &&
 		(x.byRule == y.byRule || x.byRule != nil && y.byRule != nil && x.byRule.gaps == 1 && y.byRule.gaps == 1)
 }
@@ -108,19 +108,19 @@ func (m *Missing) merge(x, y *missingGap, place int) {
 				j.Missing[i] += min(g.byRule.Missing[i], []int64{g.loose, g.booked}[i%2])
 			}
 		}
-		m.point(&x.byRule, j)
+		m.setJoint(&x.byRule, j)
 	}
 	if a, b := x.joints(), y.joints(); !slices.Equal(a, b) {
 		j := &decode.Joint{Incarnation: x.sender(), Missing: make([]int64, len(a[0].Missing))}
-		for _, of := range slices.Concat(a, b) {
-			for i, n := range of.Missing {
+		for _, joint := range slices.Concat(a, b) {
+			for i, n := range joint.Missing {
 				j.Missing[i] += n
 			}
 		}
 		for k := range x.buckets {
-			m.point(&x.buckets[k], nil)
+			m.setJoint(&x.buckets[k], nil)
 		}
-		m.point(&x.buckets[0], j)
+		m.setJoint(&x.buckets[0], j)
 	}
 	x.from, x.to = min(x.from, y.from), max(x.to, y.to)
 	x.loose, x.booked, x.heldBack = x.loose+y.loose, x.booked+y.booked, x.heldBack+y.heldBack

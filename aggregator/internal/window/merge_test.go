@@ -67,10 +67,10 @@ func (m *lossModel) loseSome(sender int, start time.Time, part float64) {
 			gaps = append(gaps, g)
 			spared := m.key(len(m.texts) - 1)
 			if m.IntN(3) > 0 {
-				m.Spare(g.ID, spared, false) // it has no loose counts
+				m.ExcludeKey(g.ID, spared, false) // it has no loose counts
 			}
 			if !has {
-				m.Spare(g.ID, m.key(0), true)
+				m.ExcludeKey(g.ID, m.key(0), true)
 			}
 		}
 		joint := &decode.Joint{Incarnation: incarnation, Missing: byRule}

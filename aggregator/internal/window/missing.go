@@ -86,7 +86,7 @@ func (m *Missing) Add(g decode.Gap) {
 		if x.id != g.ID { // it is part of a merged gap
 			return
 		}
-		m.share(x, &g)
+		m.setJoints(x, &g)
 		if x.loose, x.booked, x.heldBack = min(x.loose, g.Loose), min(x.booked, g.Booked), min(x.heldBack, g.HeldBack); x.loose+x.booked+x.heldBack == 0 {
 			m.drop(x)
 		}
@@ -108,7 +108,7 @@ func (m *Missing) Add(g decode.Gap) {
 		k.known[m.next/64] &^= 1 << (m.next % 64)
 	}
 	*x = missingGap{id: g.ID, from: g.From.UnixNano(), to: g.To.UnixNano(), loose: g.Loose, booked: g.Booked, heldBack: g.HeldBack}
-	m.share(x, &g)
+	m.setJoints(x, &g)
 	m.used++
 	m.byID[g.ID] = m.next
 	m.next = (m.next + 1) % maxMissing
@@ -116,9 +116,9 @@ func (m *Missing) Add(g decode.Gap) {
 
 // drop forgets a gap.
 func (m *Missing) drop(x *missingGap) {
-	m.point(&x.byRule, nil)
+	m.setJoint(&x.byRule, nil)
 	for i := range x.buckets {
-		m.point(&x.buckets[i], nil)
+		m.setJoint(&x.buckets[i], nil)
 	}
 	delete(m.byID, x.id)
 	for _, id := range x.merged {
@@ -128,14 +128,14 @@ func (m *Missing) drop(x *missingGap) {
 	*x = missingGap{}
 }
 
-// Spare records that a gap lacks no counts of a key except those on its account. known reports
-// whether those have been counted too.
-func (m *Missing) Spare(gap uint64, key MissingKey, known bool) {
+// ExcludeKey records that a gap lacks no counts of a key except those on its account. known
+// reports whether those have been counted too.
+func (m *Missing) ExcludeKey(gap uint64, key MissingKey, known bool) {
 	at, ok := m.byID[gap]
 	if !ok || m.gaps[at].id != gap {
 		return
 	}
-	if k := m.of(key, m.gaps[at].to); k != nil {
+	if k := m.stateOf(key, m.gaps[at].to); k != nil {
 		k.spared[at/64] |= 1 << (at % 64)
 		if known {
 			k.known[at/64] |= 1 << (at % 64)
@@ -144,8 +144,8 @@ func (m *Missing) Spare(gap uint64, key MissingKey, known bool) {
 	}
 }
 
-// of returns the state of a key, and adds it if there is room.
-func (m *Missing) of(key MissingKey, when int64) *missingOf {
+// stateOf returns the state of a key, and adds it if there is room.
+func (m *Missing) stateOf(key MissingKey, when int64) *missingOf {
 	k := m.keys[key]
 	if k == nil {
 		if len(m.keys) >= maxMissingKeys && !m.evict() {
@@ -177,8 +177,8 @@ func (m *Missing) evict() bool {
 	return oldest < math.MaxInt64
 }
 
-// lose records n missing counts of any key.
-func (m *Missing) lose(from, to time.Time, n int64) {
+// addOfAnyKey records n missing counts of any key.
+func (m *Missing) addOfAnyKey(from, to time.Time, n int64) {
 	m.unnamed--
 	m.Add(decode.Gap{ID: m.unnamed, From: from, To: to, Loose: n})
 }

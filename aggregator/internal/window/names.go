@@ -7,15 +7,15 @@ import "bytes"
 // when another entry needs the room. A key that has a text is found by its bytes, and others by
 // their keyed hash.
 type names struct {
-	from    int64 // count from which on a key has its text
-	above   int64 // value of from up to the pane lowered, if that was higher
-	lowered int64
-	all     []named
-	free    []uint32
-	hand    int // where the search for a text to drop continues
-	bytes   int64
-	most    int64
-	short   int64 // newest pane in which some key had no room for its text, or ring.Never
+	from     int64 // count from which on a key has its text
+	above    int64 // value of from up to the pane lowered, if that was higher
+	lowered  int64
+	all      []named
+	free     []uint32
+	hand     int // where the search for a text to drop continues
+	bytes    int64
+	maxBytes int64
+	short    int64 // newest pane in which some key had no room for its text, or ring.Never
 }
 
 // named is one text.
@@ -95,29 +95,29 @@ func (w *Window) pinned(e *unit) bool {
 func (w *Window) Each(from int64, f func(i int32)) {
 	for k := range w.names.all {
 		if n := &w.names.all[k]; n.entry != 0 {
-			if e := w.arena.unit(n.entry); w.present(e) >= from && w.total(e, w.now, int64(w.Panes)) >= from {
+			if e := w.arena.unit(n.entry); w.currentBound(e) >= from && w.total(e, w.now, int64(w.Panes)) >= from {
 				f(int32(n.entry))
 			}
 		}
 	}
 }
 
-// call gives an entry its text, if there is room or texts with smaller counts can be dropped
+// giveText gives an entry its text, if there is room or texts with smaller counts can be dropped
 // for it.
-func (w *Window) call(i uint32, e *unit, text []byte, sum int64) {
+func (w *Window) giveText(i uint32, e *unit, text []byte, sum int64) {
 	n := &w.names
 	size := int64(len(text)*9/8 + nameSize + 16) // clones are rounded up
-	if size > n.most {
+	if size > n.maxBytes {
 		n.short = w.now
 		return
 	}
-	for n.bytes+size > n.most {
+	for n.bytes+size > n.maxBytes {
 		n.short = w.now // this text or the dropped one has no room
 		k := w.leastNamed(sum)
 		if k < 0 {
 			return
 		}
-		w.unname(w.arena.unit(n.all[k].entry))
+		w.dropText(w.arena.unit(n.all[k].entry))
 	}
 	if len(n.free) == 0 {
 		n.all = append(n.all, named{})
@@ -142,15 +142,15 @@ func (w *Window) leastNamed(sum int64) int {
 		if k.entry == 0 || k.pinned() {
 			continue
 		}
-		if c := w.present(w.arena.unit(k.entry)); c < sum {
+		if c := w.currentBound(w.arena.unit(k.entry)); c < sum {
 			best, sum = n.hand, c
 		}
 	}
 	return best
 }
 
-// unname removes an entry's text, if it has one.
-func (w *Window) unname(e *unit) {
+// dropText removes an entry's text, if it has one.
+func (w *Window) dropText(e *unit) {
 	k := e[entryName]
 	if k == 0 {
 		return
@@ -170,6 +170,6 @@ func (w *Window) NamesRanOut(end int64) bool { return w.names.short > end-int64(
 // than sum.
 func (w *Window) GiveName(i int32, text []byte, sum int64) {
 	if w.Name(i) == nil {
-		w.call(uint32(i), w.arena.unit(uint32(i)), text, sum)
+		w.giveText(uint32(i), w.arena.unit(uint32(i)), text, sum)
 	}
 }

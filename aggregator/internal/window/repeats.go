@@ -40,23 +40,23 @@ func (r *Repeats) Add(name []byte, pane, n int64) {
 	if !ok {
 		return
 	}
-	of := r.byGroup[string(group)]
-	if of == nil {
+	counts := r.byGroup[string(group)]
+	if counts == nil {
 		if len(r.byGroup) >= r.max {
 			r.untold = max(r.untold, pane)
 			return
 		}
 		fresh := ring.New(r.panes)
-		of = &fresh
-		r.byGroup[string(group)] = of
+		counts = &fresh
+		r.byGroup[string(group)] = counts
 	}
-	of.Add(pane, n)
+	counts.Add(pane, n)
 }
 
 // Sweep forgets the groups that have no count left.
 func (r *Repeats) Sweep(now int64) {
-	for group, of := range r.byGroup {
-		if of.Last <= now-r.panes {
+	for group, counts := range r.byGroup {
+		if counts.Last <= now-r.panes {
 			delete(r.byGroup, group)
 		}
 	}
@@ -67,14 +67,14 @@ func (r *Repeats) Sweep(now int64) {
 // may not have arrived.
 func (r *Repeats) Most(w *Window, group []byte, last int64) int64 {
 	panes := int64(w.Panes)
-	of := r.byGroup[string(group)]
+	counts := r.byGroup[string(group)]
 	lacks := w.lacksOfAny(last).lacks
-	if of == nil && r.untold > last-panes || max(w.lost, w.unheard, r.before) > last-panes || lacks == rules.Unknown {
+	if counts == nil && r.untold > last-panes || max(w.lost, w.unheard, r.before) > last-panes || lacks == rules.Unknown {
 		return rules.Unknown
 	}
-	most := lacks + w.hidden.Sum(last, panes) + w.held
-	if of != nil {
-		most += of.Sum(last, panes)
+	maximum := lacks + w.hidden.Sum(last, panes) + w.held
+	if counts != nil {
+		maximum += counts.Sum(last, panes)
 	}
-	return most
+	return maximum
 }

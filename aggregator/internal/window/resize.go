@@ -9,9 +9,9 @@ import (
 	"github.com/hotparam/hotparam/internal/ring"
 )
 
-// Begin records that the counts of a pane and of all panes before it are unknown. A window that
-// holds one of them has no high count, except for the keys of [Window.Resume].
-func (w *Window) Begin(pane int64) { w.unheard = max(w.unheard, pane) }
+// BeginAfter records that the counts of a pane and of all panes before it are unknown. A window
+// that holds one of them has no high count, except for the keys of [Window.Resume].
+func (w *Window) BeginAfter(pane int64) { w.unheard = max(w.unheard, pane) }
 
 // Resize returns a window with another budget that holds the same counts. If the texts exceed
 // their part of it, those of the smallest counts are dropped. If the entries do, keys are
@@ -24,10 +24,10 @@ func (w *Window) Resize(budget int64, moved func(t *Tag, i int32)) *Window {
 	fresh.unheard, fresh.resumed = w.unheard, w.resumed
 	fresh.counted, fresh.late, fresh.names.short = w.counted, w.late, w.names.short
 	fresh.names.above, fresh.names.lowered = w.names.above, w.names.lowered
-	w.keepNames(fresh.names.most, fresh)
-	w.keepEntries(fresh.arena.most, fresh)
-	if !fresh.cells.take(&w.cells) {
-		fresh.lose(w.now)
+	w.keepNames(fresh.names.maxBytes, fresh)
+	w.keepEntries(fresh.arena.limit, fresh)
+	if !fresh.cells.fillFrom(&w.cells) {
+		fresh.markLostForGood(w.now)
 	}
 	for i := w.arena.next(0); i != 0; i = w.arena.next(i + 1) {
 		fresh.copyEntry(w, i, moved)
@@ -51,7 +51,7 @@ func (w *Window) keepNames(most int64, into *Window) {
 	var all []name
 	for k := range w.names.all {
 		if n := &w.names.all[k]; n.entry != 0 {
-			all = append(all, name{n.entry, n.pinned(), w.present(w.arena.unit(n.entry))})
+			all = append(all, name{n.entry, n.pinned(), w.currentBound(w.arena.unit(n.entry))})
 		}
 	}
 	slices.SortFunc(all, func(a, b name) int {
@@ -67,7 +67,7 @@ func (w *Window) keepNames(most int64, into *Window) {
 		if w.names.bytes <= most {
 			return
 		}
-		w.unname(w.arena.unit(n.entry))
+		w.dropText(w.arena.unit(n.entry))
 	}
 }
 
@@ -94,25 +94,25 @@ func (w *Window) anyVictim() uint32 {
 }
 
 // copyEntry copies an entry of another window, for which there is room.
-func (w *Window) copyEntry(of *Window, i uint32, moved func(t *Tag, i int32)) {
-	from, at := of.arena.unit(i), w.arena.take()
+func (w *Window) copyEntry(source *Window, i uint32, moved func(t *Tag, i int32)) {
+	from, at := source.arena.unit(i), w.arena.takeUnit()
 	e := w.arena.unit(at)
 	*e = *from
 	e.setHist(0)
 	e[entryName] = 0
 	w.arena.setEntry(at, true)
-	w.index.put(e.hash(), at)
+	w.index.add(e.hash(), at)
 	w.live++
 	if e.isGuess() {
 		w.guesses++
 	}
-	for b, more := of.oldest(from); more; {
-		block := of.arena.unit(b)
+	for b, more := source.oldest(from); more; {
+		block := source.arena.unit(b)
 		w.appendBlock(e, block)
 		b, more = block[blockNext], b != from.hist()
 	}
 	if k := from[entryName]; k != 0 {
-		n := of.names.all[k-1]
+		n := source.names.all[k-1]
 		n.entry = at
 		w.names.all = append(w.names.all, n)
 		w.names.bytes += n.size()
@@ -125,7 +125,7 @@ func (w *Window) copyEntry(of *Window, i uint32, moved func(t *Tag, i int32)) {
 
 // appendBlock appends a copy of a block to the blocks of an entry.
 func (w *Window) appendBlock(e, block *unit) {
-	at := w.arena.take()
+	at := w.arena.takeUnit()
 	b := w.arena.unit(at)
 	*b = *block
 	if newest := e.hist(); newest == 0 {
@@ -137,28 +137,28 @@ func (w *Window) appendBlock(e, block *unit) {
 	e.setHist(at)
 }
 
-// take fills c, which is empty and has the same panes, with the hidden counts of other cells.
-// Each cell gets the counts of all cells that its keys may have had. take returns false if a
+// fillFrom fills c, which is empty and has the same panes, with the hidden counts of other cells.
+// Each cell gets the counts of all cells that its keys may have had. fillFrom returns false if a
 // cell cannot hold so much.
-func (c *cells) take(of *cells) bool {
-	if of.all == nil {
+func (c *cells) fillFrom(source *cells) bool {
+	if source.all == nil {
 		return true
 	}
-	c.all, c.base, c.sum, c.stale = make([]cell, c.most), of.base, cell64{}, 0
+	c.all, c.base, c.sum, c.stale = make([]cell, c.size), source.base, cell64{}, 0
 	n, fits := uint64(len(c.all)), true
 	for i := range c.all {
-		// The method of chooses the cell at a hash's fraction of 2³² times the number of cells.
+		// cellOf chooses the cell at a hash's fraction of 2³² times the number of cells.
 		low := (uint64(i)<<32 + n - 1) / n
 		high := (uint64(i+1)<<32+n-1)/n - 1
-		first, last := low*uint64(len(of.all))>>32, high*uint64(len(of.all))>>32
+		first, last := low*uint64(len(source.all))>>32, high*uint64(len(source.all))>>32
 		newest := int64(0)
 		for j := first; j <= last; j++ {
-			newest = max(newest, int64(of.all[j][0]))
+			newest = max(newest, int64(source.all[j][0]))
 		}
 		for span := max(0, newest-cellSpans+1); span <= newest; span++ {
 			sum := int64(0)
 			for j := first; j <= last; j++ {
-				sum += of.all[j].bound(span, span)
+				sum += source.all[j].bound(span, span)
 			}
 			fits = c.all[i].add(span, sum) && fits
 			c.sum.add(span, sum)
@@ -169,15 +169,15 @@ func (c *cells) take(of *cells) bool {
 
 // Resize returns a history with another budget that holds the same counts.
 func (h *History) Resize(budget int64) *History {
-	of := *h
-	of.Window = h.Window.Resize(budget, nil)
-	return &of
+	resized := *h
+	resized.Window = h.Window.Resize(budget, nil)
+	return &resized
 }
 
 // Start records that the process receives counts of the panes after pane of the window.
 func (h *History) Start(pane int64) {
 	h.BeginAt(pane + 1)
-	h.Begin(base.FloorDiv(pane, h.per))
+	h.BeginAfter(base.FloorDiv(pane, h.per))
 	h.whole = true
 }
 
@@ -193,34 +193,34 @@ func (h *History) BeginAt(pane int64) {
 func (g *Groups) Resize(budget, now int64) {
 	if g.budget = budget; g.Used() > budget {
 		*g = *g.Restart()
-		g.Begin(now)
+		g.BeginAfter(now)
 	}
 }
 
-// Begin records that the counts of a pane and of all panes before it are unknown.
-func (g *Groups) Begin(pane int64) { g.before = max(g.before, pane) }
+// BeginAfter records that the counts of a pane and of all panes before it are unknown.
+func (g *Groups) BeginAfter(pane int64) { g.before = max(g.before, pane) }
 
 // Resize is [Groups.Resize] for totals.
 func (t *Totals) Resize(budget, now int64) {
 	if t.max = int(max(1, budget/(totalSize+8*t.panes))); len(t.byRoute) > t.max {
 		*t = *t.Restart()
-		t.Begin(now)
+		t.BeginAfter(now)
 	}
 }
 
-// Begin is [Groups.Begin] for totals.
-func (t *Totals) Begin(pane int64) { t.before = max(t.before, pane) }
+// BeginAfter is [Groups.BeginAfter] for totals.
+func (t *Totals) BeginAfter(pane int64) { t.before = max(t.before, pane) }
 
 // Resize is [Groups.Resize] for repeats.
 func (r *Repeats) Resize(budget, now int64) {
 	if r.max = int(max(1, budget/(repeatSize+8*r.panes))); len(r.byGroup) > r.max {
 		*r = *r.Restart()
-		r.Begin(now)
+		r.BeginAfter(now)
 	}
 }
 
-// Begin is [Groups.Begin] for repeats.
-func (r *Repeats) Begin(pane int64) { r.before = max(r.before, pane) }
+// BeginAfter is [Groups.BeginAfter] for repeats.
+func (r *Repeats) BeginAfter(pane int64) { r.before = max(r.before, pane) }
 
 // never is the pane before all others.
 const never = ring.Never

@@ -17,7 +17,7 @@ type resumed struct {
 	others snapshot.Bounds        // bounds of all other keys
 	// A saved key that has lost its entry may lack as much as any other. most is the highest
 	// bound of all saved keys, for windows that begin at known or later.
-	most, known int64
+	maximum, known int64
 }
 
 type resumedKey struct {
@@ -115,7 +115,7 @@ func (w *Window) resume(hash uint64, text []byte, counts []snapshot.Pane, k *res
 	}
 	r := w.resuming()
 	r.keys[hash] = k
-	r.most, r.known = max(r.most, k.Most()), max(r.known, k.Known)
+	r.maximum, r.known = max(r.maximum, k.Most()), max(r.known, k.Known)
 	return i
 }
 
@@ -152,7 +152,7 @@ func (w *Window) Unlisted(end int64) int64 {
 	case r == nil || first < r.known || first < r.others.Known:
 		return rules.Unknown
 	default:
-		return max(r.most, r.others.Most())
+		return max(r.maximum, r.others.Most())
 	}
 }
 

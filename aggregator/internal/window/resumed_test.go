@@ -57,7 +57,7 @@ func TestResumedBoundsHold(t *testing.T) {
 			}
 			resumed = fresh()
 			resumed.Advance(w.now)
-			resumed.Begin(w.now)
+			resumed.BeginAfter(w.now)
 			if resumed.Resume(hash, text, &saved) < 0 {
 				t.Fatal("no room")
 			}

@@ -34,8 +34,8 @@ func (g *Groups) Newest(w *Window) int64 {
 // groups, the smallest are saved as strays.
 func (g *Groups) Save(w *Window, newest int64) *snapshot.Groups {
 	s := &snapshot.Groups{Strays: savedGroup("", &g.strays), AllAgain: savedPanes(&g.all.again)}
-	for name, of := range g.byName {
-		s.Named = append(s.Named, savedGroup(name, of))
+	for name, counts := range g.byName {
+		s.Named = append(s.Named, savedGroup(name, counts))
 	}
 	slices.SortFunc(s.Named, func(a, b snapshot.Group) int {
 		return cmp.Or(cmp.Compare(sumOf(b.Counts), sumOf(a.Counts)), slices.Compare(a.Name, b.Name))
@@ -47,7 +47,7 @@ func (g *Groups) Save(w *Window, newest int64) *snapshot.Groups {
 		s.Named = s.Named[:last]
 	}
 	s.Bounds = g.bounds(w, newest)
-	if most := max(s.Most(), s.Later, g.all.Sum(newest, g.panes)); most > snapshot.MaxTotal {
+	if highest := max(s.Most(), s.Later, g.all.Sum(newest, g.panes)); highest > snapshot.MaxTotal {
 		return nil
 	}
 	return s
@@ -72,12 +72,12 @@ func (g *Groups) bounds(w *Window, newest int64) (b snapshot.Bounds) {
 		b.Known = newest + 1
 	}
 	end, step := w.Start(newest+1).UnixNano(), max(1, (newest-b.Known+1)/8)
-	b.Later = w.missing.after(w.rule, w.Start(newest-g.panes+1).UnixNano(), end).later
+	b.Later = w.missing.lossAfter(w.rule, w.Start(newest-g.panes+1).UnixNano(), end).later
 	if g.resumed != nil && w.unheard > newest-g.panes {
 		b.Later += g.resumed.Later
 	}
 	for from := b.Known; from <= newest; from += step {
-		s := w.missing.after(w.rule, w.Start(from).UnixNano(), end)
+		s := w.missing.lossAfter(w.rule, w.Start(from).UnixNano(), end)
 		n := w.hidden.Sum(newest, newest-from+1) + s.lacks + s.heldBack + s.before
 		if from <= w.unheard {
 			n += resumed
@@ -94,13 +94,13 @@ func (g *Groups) Resume(w *Window, s *snapshot.Groups, newest int64) {
 		return
 	}
 	for i := range s.Named {
-		of := &s.Named[i]
-		g.name = append(g.name[:0], of.Name...)
-		to := g.named(true)
-		if to != nil && len(of.Again) > 0 && !g.hasAgain(to) {
+		saved := &s.Named[i]
+		g.name = append(g.name[:0], saved.Name...)
+		to := g.groupNamed(true)
+		if to != nil && len(saved.Again) > 0 && !g.makeAgain(to) {
 			to = nil
 		}
-		g.resumeGroup(to, of)
+		g.resumeGroup(to, saved)
 	}
 	g.resumeGroup(nil, &s.Strays)
 	for _, c := range s.AllAgain {
@@ -110,14 +110,14 @@ func (g *Groups) Resume(w *Window, s *snapshot.Groups, newest int64) {
 }
 
 // resumeGroup adds the counts of a group. If to is nil, they become strays.
-func (g *Groups) resumeGroup(to *group, of *snapshot.Group) {
-	for _, c := range of.Counts {
+func (g *Groups) resumeGroup(to *group, saved *snapshot.Group) {
+	for _, c := range saved.Counts {
 		g.addTo(to, c.Pane, c.N)
 	}
 	if to == nil {
 		to = &g.strays
 	}
-	for _, c := range of.Again {
+	for _, c := range saved.Again {
 		to.again.Add(c.Pane, c.N)
 	}
 }
@@ -135,12 +135,12 @@ func (g *Groups) fromBefore(w *Window, last int64) (lacks, later int64) {
 	}
 }
 
-func savedGroup(name string, of *group) snapshot.Group {
-	return snapshot.Group{Name: []byte(name), Counts: savedPanes(&of.Counts), Again: savedPanes(&of.again)}
+func savedGroup(name string, counts *group) snapshot.Group {
+	return snapshot.Group{Name: []byte(name), Counts: savedPanes(&counts.Counts), Again: savedPanes(&counts.again)}
 }
 
-func savedPanes(of *ring.Counts) (all []snapshot.Pane) {
-	of.Each(func(pane, n int64) { all = append(all, snapshot.Pane{Pane: pane, N: n}) })
+func savedPanes(counts *ring.Counts) (all []snapshot.Pane) {
+	counts.Each(func(pane, n int64) { all = append(all, snapshot.Pane{Pane: pane, N: n}) })
 	return all
 }
 
@@ -154,7 +154,7 @@ func sumOf(all []snapshot.Pane) (sum int64) {
 // addPanes returns the sums of a and b by pane.
 func addPanes(a, b []snapshot.Pane) []snapshot.Pane {
 	for _, c := range b {
-		at, ok := slices.BinarySearchFunc(a, c.Pane, func(of snapshot.Pane, pane int64) int { return cmp.Compare(of.Pane, pane) })
+		at, ok := slices.BinarySearchFunc(a, c.Pane, func(sum snapshot.Pane, pane int64) int { return cmp.Compare(sum.Pane, pane) })
 		if ok {
 			a[at].N += c.N
 		} else {

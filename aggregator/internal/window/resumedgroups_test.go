@@ -66,7 +66,7 @@ func TestResumedGroupsHold(t *testing.T) {
 			saved := totals.Save(resumed, newest)
 			resumed, totals = fresh()
 			resumed.Advance(cut)
-			resumed.Begin(cut)
+			resumed.BeginAfter(cut)
 			totals.Resume(resumed, saved, newest)
 		}
 		w.Advance(cut + rapid.Int64Range(0, int64(shape.Panes)).Draw(t, "later"))
@@ -98,10 +98,10 @@ func TestGroupsOfAReloadDoNotResume(t *testing.T) {
 	shape := rules.NewWindow(time.Second)
 	w := New(shape, 3, 1<<20)
 	w.Advance(100)
-	w.Begin(100)
+	w.BeginAfter(100)
 	before, g := NewGroups(13, 1<<20, false), NewGroups(13, 1<<20, false)
 	before.Add([]byte("GET /s?q=1"), 100, 8, decode.NotInGroup)
-	g.Begin(100)
+	g.BeginAfter(100)
 	g.Resume(w, before.Save(w, 100), 100)
 	if low, high := g.Bounds(w, []byte("GET /s?q=1"), 100); low != 0 || high != rules.Unknown {
 		t.Errorf("%d to %d, want nothing known", low, high)

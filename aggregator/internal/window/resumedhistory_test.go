@@ -51,7 +51,7 @@ func TestResumedHistoriesHold(t *testing.T) {
 					add(pane, n)
 				case 3:
 					if !w.Keeps(shape.Start(from)) {
-						w.missing.Lack(MissingKey{hash, 0}, shape.Start(from), shape.Start(to), n)
+						w.missing.RecordLack(MissingKey{hash, 0}, shape.Start(from), shape.Start(to), n)
 					} else if w.missing.Heal(MissingKey{hash, 0}, shape.Start(from), shape.Start(to), n) {
 						add(from, n)
 					}
@@ -102,7 +102,7 @@ func TestResumedHistoriesHold(t *testing.T) {
 			view, _ := w.Save(i)
 			saved := h.Save(w, i)
 			w, h = fresh(now)
-			w.Begin(now)
+			w.BeginAfter(now)
 			h.Start(now)
 			w.GiveName(w.Resume(hash, text, &view), text, 1)
 			h.Resume(hash, text, saved)
@@ -130,7 +130,7 @@ func TestHistoriesOfAReloadDoNotResume(t *testing.T) {
 		fresh.AdvanceTo(shape.Start(99), 99)
 		v := w.Restart()
 		v.Advance(99)
-		v.Begin(99)
+		v.BeginAfter(99)
 		if starts {
 			fresh.Start(99)
 		} else {

@@ -84,7 +84,7 @@ func TestOthersAreBounded(t *testing.T) {
 			judge("before")
 			old := w
 			w = fresh(now)
-			w.Begin(now)
+			w.BeginAfter(now)
 			most, saves := int64(0), rapid.Int64Range(1, 60).Draw(t, "saves from")
 			old.Each(0, func(i int32) {
 				n, text := old.Sum(i, old.Now()), old.Name(i)
@@ -114,7 +114,7 @@ func TestResumedKeysMayLoseTheirEntry(t *testing.T) {
 	shape := rules.NewWindow(time.Second)
 	w := New(shape, 3, 1<<20)
 	w.Advance(100)
-	w.Begin(100)
+	w.BeginAfter(100)
 	w.ResumeOthers(&snapshot.Bounds{Known: 91, Lacks: []snapshot.Lack{{From: 91, N: 7}}})
 	if got := w.Unlisted(100); got != 7 {
 		t.Errorf("other keys may have %d, want 7", got)

@@ -3,23 +3,23 @@ package window
 // insert adds an entry for a key, and evicts another one if needed. It returns 0 if no entry
 // can be evicted for so low a count.
 func (w *Window) insert(hash uint64, pane, n int64) uint32 {
-	at := w.arena.take()
+	at := w.arena.takeUnit()
 	if at == 0 {
 		v := w.victim(0)
 		if v == 0 {
 			return 0
 		}
-		if c := w.present(w.arena.unit(v)); c > 0 && !w.cells.stands(hash, w.now, n, c) {
+		if c := w.currentBound(w.arena.unit(v)); c > 0 && !w.cells.standsOut(hash, w.now, n, c) {
 			return 0
 		}
 		w.evict(v)
-		at = w.arena.take()
+		at = w.arena.takeUnit()
 	}
 	e := w.arena.unit(at)
 	*e = unit{entryLast: uint32(pane)}
 	e.setHash(hash)
 	w.arena.setEntry(at, true)
-	w.index.put(hash, at)
+	w.index.add(hash, at)
 	w.live++
 	return at
 }
@@ -33,7 +33,7 @@ func (w *Window) victim(except uint32) uint32 {
 		if i == except || w.pinned(e) {
 			return
 		}
-		if c := w.present(e); best == 0 || c < least {
+		if c := w.currentBound(e); best == 0 || c < least {
 			best, least = i, c
 		}
 	}
@@ -54,12 +54,12 @@ func (w *Window) victim(except uint32) uint32 {
 const looks = 4
 
 // evict moves the counts of an entry to its cell and frees the entry.
-func (w *Window) evict(at uint32) {
-	e := w.arena.unit(at)
+func (w *Window) evict(i uint32) {
+	e := w.arena.unit(i)
 	hash, had := e.hash(), false
 	w.panes(e, func(pane, n int64) {
 		if pane > w.now-w.ring {
-			w.hide(hash, pane, n)
+			w.addToCell(hash, pane, n)
 			had = true
 		}
 	})
@@ -69,21 +69,21 @@ func (w *Window) evict(at uint32) {
 			w.evicted++
 		}
 	case !had && w.recent(e[entryLast]) > w.now-w.ring:
-		w.hide(hash, w.recent(e[entryLast]), 1) // as AddGuess does
+		w.addToCell(hash, w.recent(e[entryLast]), 1) // as AddGuess does
 	}
-	w.drop(at, e)
+	w.drop(i, e)
 }
 
 // drop frees an entry.
-func (w *Window) drop(at uint32, e *unit) {
+func (w *Window) drop(i uint32, e *unit) {
 	if e.isGuess() {
 		w.guesses--
 	}
 	w.dropBlocks(e)
-	w.unname(e)
-	w.index.remove(e.hash(), at)
-	w.arena.setEntry(at, false)
-	w.arena.give(at)
+	w.dropText(e)
+	w.index.remove(e.hash(), i)
+	w.arena.setEntry(i, false)
+	w.arena.freeUnit(i)
 	w.live--
 }
 
@@ -103,29 +103,29 @@ func (w *Window) Tidy() {
 	for k := range w.names.all {
 		if n := &w.names.all[k]; n.entry != 0 && n.tag == nil {
 			if e := w.arena.unit(n.entry); 4*w.total(e, w.now, w.ring) < w.names.from {
-				w.unname(e)
+				w.dropText(e)
 			}
 		}
 	}
 }
 
-// hide counts n for a key that has no entry, or no room for a block.
-func (w *Window) hide(hash uint64, pane, n int64) {
+// addToCell counts n for a key that has no entry, or no room for a block.
+func (w *Window) addToCell(hash uint64, pane, n int64) {
 	if !w.cells.add(hash, pane, n) {
-		w.lose(pane)
+		w.markLostForGood(pane)
 	}
 }
 
-// room returns a unit for a block of an entry, or 0. It evicts an entry of a lower count if
+// takeBlock returns a unit for a block of an entry, or 0. It evicts an entry of a lower count if
 // needed.
-func (w *Window) room(i uint32, e *unit) uint32 {
-	if at := w.arena.take(); at != 0 {
+func (w *Window) takeBlock(i uint32, e *unit) uint32 {
+	if at := w.arena.takeUnit(); at != 0 {
 		return at
 	}
 	v := w.victim(i)
-	if v == 0 || w.present(w.arena.unit(v)) >= max(e.sum(), 1) {
+	if v == 0 || w.currentBound(w.arena.unit(v)) >= max(e.sum(), 1) {
 		return 0
 	}
 	w.evict(v)
-	return w.arena.take()
+	return w.arena.takeUnit()
 }

@@ -9,7 +9,7 @@ import (
 // window may lack, or [rules.Unknown], and how many of its counts may be later. text is the
 // key's, or nil if its bucket does not matter.
 func (m *Missing) lacks(key MissingKey, text []byte, start, end int64) (lacks, later int64) {
-	return m.lacksOf(m.keys[key], key.Rule, text, start, end), m.later(key, end)
+	return m.lacksOf(m.keys[key], key.Rule, text, start, end), m.countLater(key, end)
 }
 
 // lacksOf returns how many counts of a rule's key a window may lack. A nil k means any key.
@@ -49,17 +49,17 @@ func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) 
 		heldBack += x.heldBack
 		bit := uint64(1) << (i % 64)
 		if k == nil || k.known[i/64]&bit == 0 {
-			lacks += x.byRule.take(x.booked, jointBooked, rule, m.asked)
+			lacks += x.byRule.takeCounts(x.booked, jointBooked, rule, m.asked)
 		}
 		switch {
 		case k != nil && k.spared[i/64]&bit != 0:
 		case text == nil || x.buckets[0] == nil:
-			lacks += x.byRule.take(x.loose, jointLoose, rule, m.asked)
+			lacks += x.byRule.takeCounts(x.loose, jointLoose, rule, m.asked)
 		default:
-			loose += x.byRule.take(x.loose, jointLooseInBuckets, rule, m.asked)
+			loose += x.byRule.takeCounts(x.loose, jointLooseInBuckets, rule, m.asked)
 			for _, j := range x.buckets {
 				if j != nil {
-					byBucket += j.takeOfBucket(x.loose, hash, m.asked)
+					byBucket += j.takeBucketCounts(x.loose, hash, m.asked)
 				}
 			}
 		}
@@ -68,8 +68,8 @@ func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) 
 	return lacks, heldBack
 }
 
-// later returns how many healed counts of a key that are placed before end may be later.
-func (m *Missing) later(key MissingKey, end int64) (n int64) {
+// countLater returns how many healed counts of a key that are placed before end may be later.
+func (m *Missing) countLater(key MissingKey, end int64) (n int64) {
 	if k := m.keys[key]; k != nil {
 		for _, h := range k.healed {
 			if h.placed && h.from < end && h.to >= end {
@@ -93,8 +93,8 @@ func (m *Missing) healedOf(key MissingKey) (n int64) {
 	return n
 }
 
-// any bounds the counts that a window of a rule, from start to before end, may lack.
-func (m *Missing) any(rule int, start, end int64) (s shortfall) {
+// lossOfAny bounds the counts that a window of a rule, from start to before end, may lack.
+func (m *Missing) lossOfAny(rule int, start, end int64) (s shortfall) {
 	if last := &m.last; last.rule == rule && last.start == start && last.end == end && last.changes == m.changes {
 		return last.shortfall
 	}
@@ -118,13 +118,13 @@ func (m *Missing) any(rule int, start, end int64) (s shortfall) {
 	return s
 }
 
-// after is like any for all windows that begin at start or later and end before end. It bounds
-// each of them.
-func (m *Missing) after(rule int, start, end int64) (s shortfall) {
+// lossAfter is like lossOfAny for all windows that begin at start or later and end before end. It
+// bounds each of them.
+func (m *Missing) lossAfter(rule int, start, end int64) (s shortfall) {
 	if m.isNothing() {
 		return s
 	}
-	s = m.any(rule, start, end)
+	s = m.lossOfAny(rule, start, end)
 	s.before, s.later = 0, 0
 	for key, k := range m.keys {
 		for _, h := range k.healed {

@@ -1,21 +1,21 @@
 package window
 
-// present returns an upper bound of an entry's count in the window that ends now. It still
+// currentBound returns an upper bound of an entry's count in the window that ends now. It still
 // includes panes that left the window after the entry's newest pane.
-func (w *Window) present(e *unit) int64 {
+func (w *Window) currentBound(e *unit) int64 {
 	if w.recent(e[entryLast]) <= w.now-int64(w.Panes) {
 		return 0
 	}
-	w.settle(e)
+	w.settleSum(e)
 	return e.sum()
 }
 
-// settle makes a loose sum exact.
-func (w *Window) settle(e *unit) {
+// settleSum makes a loose sum exact.
+func (w *Window) settleSum(e *unit) {
 	if !e.loose() {
 		return
 	}
-	w.dropOver(e)
+	w.dropExpired(e)
 	sum, left := int64(0), w.recent(e[entryLast])-int64(w.Panes)
 	w.panes(e, func(pane, n int64) {
 		if pane > left {
@@ -46,7 +46,7 @@ func (w *Window) panes(e *unit, f func(pane, n int64)) {
 // total returns an entry's count in some panes that end with pane end.
 func (w *Window) total(e *unit, end, panes int64) (sum int64) {
 	if panes == int64(w.Panes) && uint32(end) == e[entryLast] && end <= w.now {
-		w.settle(e)
+		w.settleSum(e)
 		return e.sum()
 	}
 	w.panes(e, func(pane, n int64) {

@@ -1,7 +1,7 @@
 package window
 
-// holding returns the counter of an entry for a pane if it is at least n, or nil.
-func (w *Window) holding(e *unit, pane, n int64) *uint32 {
+// counterHolding returns the counter of an entry for a pane if it is at least n, or nil.
+func (w *Window) counterHolding(e *unit, pane, n int64) *uint32 {
 	if pane == w.recent(e[entryLast]) && int64(e[entryCur]) >= n {
 		return &e[entryCur]
 	}
@@ -18,13 +18,13 @@ func (w *Window) holding(e *unit, pane, n int64) *uint32 {
 // Holds reports whether a key's entry counts at least n in a pane that is kept.
 func (w *Window) Holds(hash uint64, text []byte, pane, n int64) bool {
 	at := w.lookup(hash, text)
-	return at != 0 && pane > w.now-w.ring && w.holding(w.arena.unit(at), pane, n) != nil
+	return at != 0 && pane > w.now-w.ring && w.counterHolding(w.arena.unit(at), pane, n) != nil
 }
 
-// Take subtracts n from a key's count in a pane. Holds must have returned true for it.
-func (w *Window) Take(hash uint64, text []byte, pane, n int64) {
+// Subtract subtracts n from a key's count in a pane. Holds must have returned true for it.
+func (w *Window) Subtract(hash uint64, text []byte, pane, n int64) {
 	e := w.arena.unit(w.lookup(hash, text))
-	c := w.holding(e, pane, n)
+	c := w.counterHolding(e, pane, n)
 	*c -= uint32(n)
 	w.counted -= n
 	if e.hist() != 0 {

@@ -45,16 +45,16 @@ func (t *Totals) Used() int64 { return int64(len(t.byRoute)) * (totalSize + 8*t.
 // Add counts n of the total with this text.
 func (t *Totals) Add(text []byte, pane, n int64) {
 	route := text[:len(text)-len(base.TotalParams)]
-	of := t.byRoute[string(route)]
-	if of == nil {
+	total := t.byRoute[string(route)]
+	if total == nil {
 		if len(t.byRoute) >= t.max {
 			return
 		}
-		of = &Total{ring.New(t.panes), pane, t.before}
-		t.byRoute[string(route)] = of
+		total = &Total{ring.New(t.panes), pane, t.before}
+		t.byRoute[string(route)] = total
 	}
-	of.began = min(of.began, pane)
-	of.Counts.Add(pane, n)
+	total.began = min(total.began, pane)
+	total.Counts.Add(pane, n)
 }
 
 // ForKey returns the total of a key's route, or nil. The bounds of a nil Total are 0 and
@@ -65,8 +65,8 @@ func (t *Totals) ForKey(text []byte) *Total {
 
 // Sweep forgets the routes that have no count left.
 func (t *Totals) Sweep(now int64) {
-	for route, of := range t.byRoute {
-		if of.Last <= now-t.panes {
+	for route, total := range t.byRoute {
+		if total.Last <= now-t.panes {
 			delete(t.byRoute, route)
 		}
 	}

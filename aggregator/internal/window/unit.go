@@ -46,7 +46,7 @@ func (e *unit) setSum(n int64) { e[2], e[3] = uint32(n), uint32(uint64(n)>>32) }
 
 func (e *unit) hist() uint32 { return e[entryHist] &^ (loose | marks) }
 
-func (e *unit) setHist(at uint32) { e[entryHist] = e[entryHist]&(loose|marks) | at }
+func (e *unit) setHist(block uint32) { e[entryHist] = e[entryHist]&(loose|marks) | block }
 
 func (e *unit) loose() bool { return e[entryHist]&loose != 0 }
 

@@ -79,7 +79,7 @@ func New(shape rules.Window, grace int64, budget int64) *Window {
 	// filled the rest, and an eighth for texts. With one common bound, a time of short texts
 	// would add entries that a time of long texts could not free.
 	w.cells = newCells(int64(shape.Panes), w.ring, budget/4)
-	w.names = names{from: 1, most: budget / 8, short: ring.Never, lowered: ring.Never}
+	w.names = names{from: 1, maxBytes: budget / 8, short: ring.Never, lowered: ring.Never}
 	units := int(min(maxUnits, max(2, (budget-budget/4-budget/8)/unitSize)))
 	w.arena = newArena(units)
 	w.index = newIndex(units)

@@ -93,8 +93,8 @@ func (x *trial) checkParts() {
 	if entries != x.live || entries != x.index.n || entries+blocks != x.arena.used {
 		x.Fatalf("%d entries, %d blocks; live %d, in the index %d, used %d", entries, blocks, x.live, x.index.n, x.arena.used)
 	}
-	if texts+len(x.names.free) != len(x.names.all) || bytes != x.names.bytes || bytes > x.names.most {
-		x.Fatalf("%d texts of %d bytes; %d free of %d, %d bytes of %d", texts, bytes, len(x.names.free), len(x.names.all), x.names.bytes, x.names.most)
+	if texts+len(x.names.free) != len(x.names.all) || bytes != x.names.bytes || bytes > x.names.maxBytes {
+		x.Fatalf("%d texts of %d bytes; %d free of %d, %d bytes of %d", texts, bytes, len(x.names.free), len(x.names.all), x.names.bytes, x.names.maxBytes)
 	}
 	if x.Used() > x.budget {
 		x.Fatalf("%d bytes used of a budget of %d", x.Used(), x.budget)
@@ -348,8 +348,8 @@ func TestWindowNames(t *testing.T) {
 	for k := range uint64(100) { // more than there is room for, and busier
 		w.Add(k+2, fmt.Append(nil, long, k), 2, 20)
 	}
-	if w.Name(i) != nil || w.names.bytes < w.names.most/2 {
-		t.Errorf("the least key has a text; %d bytes of %d are used", w.names.bytes, w.names.most)
+	if w.Name(i) != nil || w.names.bytes < w.names.maxBytes/2 {
+		t.Errorf("the least key has a text; %d bytes of %d are used", w.names.bytes, w.names.maxBytes)
 	}
 	w.Advance(14)
 	w.Tidy()
