@@ -69,8 +69,8 @@ func (j jumpsUnderAttack) run(t *testing.T) (found map[string]time.Duration, wro
 		for due += rate * float64(step) / float64(second) * jumpers; due >= 1; due-- {
 			add(fmt.Sprintf("jump%d", random.IntN(jumpers)))
 		}
-		if next := k.began + at + step; next%tenth == 0 {
-			k.flush(next-tenth, next)
+		if next := k.began + at + step; next%tenthSecond == 0 {
+			k.flush(next-tenthSecond, next)
 		}
 		for key := range k.hot {
 			if _, known := found[key.Text]; !known {

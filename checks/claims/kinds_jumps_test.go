@@ -76,11 +76,11 @@ func (k *kinds) aged(rule int, key string, e found, from, to int64) (n int64) {
 			n -= h.n
 		}
 	}
-	var most int64
+	var agedCounts int64
 	for _, c := range k.collectors {
-		most += c.Stats().Aged
+		agedCounts += c.Stats().Aged
 	}
-	return min(n, most)
+	return min(n, agedCounts)
 }
 
 // without returns the exact count of the requests for a key, but for the first n from an

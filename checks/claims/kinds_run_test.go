@@ -84,8 +84,8 @@ func RunKinds(ctx context.Context, c KindsCase) (KindsResult, error) {
 			k.request(at, instance%c.Instances, target)
 			instance++
 		})
-		if next := at + step; next%tenth == 0 {
-			k.flush(next-tenth, next)
+		if next := at + step; next%tenthSecond == 0 {
+			k.flush(next-tenthSecond, next)
 		}
 	}
 	end := began + int64(c.Length)
@@ -96,8 +96,8 @@ func RunKinds(ctx context.Context, c KindsCase) (KindsResult, error) {
 				k.request(end, instance, c.Tail)
 			}
 		}
-		if next := end + step; next%tenth == 0 {
-			k.flush(next-tenth, next)
+		if next := end + step; next%tenthSecond == 0 {
+			k.flush(next-tenthSecond, next)
 		}
 	}
 	for _, counter := range k.counters {
@@ -162,11 +162,11 @@ func newKinds(c KindsCase) (*kinds, error) {
 		if lines == 0 {
 			lines = -1
 		}
-		one, err := collector.New(collector.Config{Sink: sink, Rules: ruleset, Budget: lines, Urgent: -1})
+		col, err := collector.New(collector.Config{Sink: sink, Rules: ruleset, Budget: lines, Urgent: -1})
 		if err != nil {
 			return nil, err
 		}
-		k.collectors = append(k.collectors, one)
+		k.collectors = append(k.collectors, col)
 	}
 	k.decoder = decode.NewDecoder(ruleset, wire.Plain)
 	k.detector.heard = make(map[rules.Key][]arrived)
@@ -191,8 +191,8 @@ func (k *kinds) request(at int64, instance int, target string) {
 	}
 }
 
-func (k *kinds) flush(from, at int64) {
-	k.now = at
+func (k *kinds) flush(from, cut int64) {
+	k.now = cut
 	if k.changed {
 		k.changed = false
 		fleet := rules.Fleet{Instances: k.KindsCase.Instances, Suspects: k.suspects}
@@ -290,7 +290,7 @@ func (k *kinds) deliver(until int64) {
 
 // Publish implements [aggregator.Publisher].
 func (k *kinds) Publish(change rules.Change) {
-	note := func(h rules.Hot, hot bool, at time.Time) {
+	record := func(h rules.Hot, hot bool, at time.Time) {
 		var rule int
 		_, _ = fmt.Sscanf(h.Key.Rule, "r%d", &rule)
 		k.spans[rule][h.Key.Text] = append(k.spans[rule][h.Key.Text], found{
@@ -303,10 +303,10 @@ func (k *kinds) Publish(change rules.Change) {
 		k.changed = true
 	}
 	for _, h := range change.Cool {
-		note(h, false, h.Until)
+		record(h, false, h.Until)
 	}
 	for _, h := range change.Hot {
-		note(h, true, h.Since)
+		record(h, true, h.Since)
 	}
 }
 
@@ -343,10 +343,10 @@ func (k *kinds) result() (r KindsResult) {
 			for _, e := range events {
 				switch {
 				case e.Hot && !near(want.Events[key], e.At, int64(k.Rules[i].Hot[0].D)) && !k.jumps(i, key, e):
-					r.Wrong = append(r.Wrong, fmt.Sprintf("%s %s is hot at %s", ruleID(i), key, at(e.At)))
+					r.Wrong = append(r.Wrong, fmt.Sprintf("%s %s is hot at %s", ruleID(i), key, timeOfDay(e.At)))
 				case !e.Hot:
 					if need, n := c.Needs(0, key, e.At-paneOf(k.Rules[i].Hot[0].D)); n >= need.Exit {
-						r.Wrong = append(r.Wrong, fmt.Sprintf("%s %s is cool at %s with %d to %d, truly %d, the exit is %d", ruleID(i), key, at(e.At), e.Low, e.High, n, need.Exit))
+						r.Wrong = append(r.Wrong, fmt.Sprintf("%s %s is cool at %s with %d to %d, truly %d, the exit is %d", ruleID(i), key, timeOfDay(e.At), e.Low, e.High, n, need.Exit))
 					}
 				}
 			}

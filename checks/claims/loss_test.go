@@ -35,10 +35,10 @@ func TestLossHeals(t *testing.T) {
 					Name: "flat and hot", Stream: FlatAndHot(size, 30, 150), Rules: rules,
 					Instances: instances, Keys: 1 << 13, Memory: 16 * megabyte, Parts: 2, Lines: 2000, Network: network, Seed: 1,
 				})
-				// What is lost twice in a row is told after the lag: with a hundred instances
-				// that is the case of one of them more often than of one among ten. The next
-				// packet that comes tells of it, and not from when on it was, as others of the
-				// flush that came last may be lost, too: so a window that lacks nothing may seem to.
+				// What is lost twice in a row is told after the lag: with a hundred instances that
+				// is the case of one of them more often than of one among ten. The next packet
+				// that comes tells of it, and not from when on it was, as others of the flush that
+				// came last may be lost, too: so a window that lacks nothing may seem to.
 				most := r.Windows/100 + int64(network.Lost*float64(r.Windows))
 				if r.Windows < 300 || r.Vague > most {
 					t.Errorf("of %d windows the bounds of %d are not known, or worth nothing", r.Windows, r.Vague)

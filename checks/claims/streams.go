@@ -57,7 +57,7 @@ func Moving(s Size, rate float64) func(seed uint64) (Stream, error) {
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,
 			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return r.Int32N(s.Keys) }},
-			part{rate: rate, key: func(_ *rand.Rand, at, _ int64) int32 { return int32(at/second*7919) % s.Keys }},
+			part{rate: rate, key: func(_ *rand.Rand, instant, _ int64) int32 { return int32(instant/second*7919) % s.Keys }},
 		), nil
 	}
 }
@@ -69,9 +69,9 @@ func Bursts(s Size, exponent float64, keys int32, size int64) func(seed uint64) 
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,
 			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return pick.draw(r) }},
-			part{rate: float64(keys) * float64(size) * 10, key: func(_ *rand.Rand, at, i int64) int32 {
+			part{rate: float64(keys) * float64(size) * 10, key: func(_ *rand.Rand, instant, i int64) int32 {
 				key := i / size % int64(keys)
-				if base.Mix64(seed+base.Mix64(uint64(at/tenth)<<16|uint64(key)))%12 > 0 {
+				if base.Mix64(seed+base.Mix64(uint64(instant/tenthSecond)<<16|uint64(key)))%12 > 0 {
 					return none
 				}
 				return s.Keys - 1 - int32(key)
@@ -84,15 +84,15 @@ func Bursts(s Size, exponent float64, keys int32, size int64) func(seed uint64) 
 // each. All are spread over the instances evenly or, if skewed, by the Zipf law with exponent 1.
 func Flood(s Size, hot int32, each float64, skewed bool) func(seed uint64) (Stream, error) {
 	s.Keys = hot
-	var from func(*rand.Rand, int64) int
+	var instance func(*rand.Rand, int64) int
 	if skewed {
 		pick := zipf(s.Instances, 1)
-		from = func(r *rand.Rand, _ int64) int { return int(pick.draw(r)) }
+		instance = func(r *rand.Rand, _ int64) int { return int(pick.draw(r)) }
 	}
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,
-			part{rate: s.Rate, from: from},
-			part{rate: each * float64(hot), from: from, key: func(_ *rand.Rand, _, i int64) int32 { return int32(i % int64(hot)) }},
+			part{rate: s.Rate, instance: instance},
+			part{rate: each * float64(hot), instance: instance, key: func(_ *rand.Rand, _, i int64) int32 { return int32(i % int64(hot)) }},
 		), nil
 	}
 }
@@ -102,7 +102,7 @@ func Flood(s Size, hot int32, each float64, skewed bool) func(seed uint64) (Stre
 func Steady(s Size, rate float64, random bool) func(seed uint64) (Stream, error) {
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,
-			part{rate: rate, wait: random, key: func(*rand.Rand, int64, int64) int32 { return 0 }},
+			part{rate: rate, poisson: random, key: func(*rand.Rand, int64, int64) int32 { return 0 }},
 			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return 1 + r.Int32N(s.Keys-1) }},
 		), nil
 	}
@@ -113,7 +113,7 @@ func Square(s Size, rate float64, period time.Duration) func(seed uint64) (Strea
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,
 			part{rate: rate, key: func(*rand.Rand, int64, int64) int32 { return 0 },
-				when: func(at int64) bool { return at%int64(period) < int64(period)/2 }},
+				active: func(instant int64) bool { return instant%int64(period) < int64(period)/2 }},
 			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return 1 + r.Int32N(s.Keys-1) }},
 		), nil
 	}
