@@ -23,7 +23,7 @@ type writers struct {
 func (w *writers) follow(ctx context.Context, r *run) {
 	w.last, w.epochs = "-", make(map[string]int64)
 	every(ctx, time.Second, func(int) {
-		if r.judge.anew() {
+		if r.judge.epochsMayRestart() {
 			w.epochs = make(map[string]int64)
 			w.last = "(" + strconv.FormatInt(time.Now().UnixMilli(), 10) + "-0" // older changes belong to the lost state
 			return
@@ -45,7 +45,7 @@ func (w *writers) read(r *run, change redis.XMessage) {
 	owner := fmt.Sprint(change.Values["owner"])
 	epoch, err := strconv.ParseInt(fmt.Sprint(change.Values["epoch"]), 10, 64)
 	if before := w.epochs[owner]; err == nil && epoch < before {
-		r.violated(oracle.Violation{At: r.now(), Invariant: oracle.I3, Subject: "owner " + owner, Text: fmt.Sprintf(
+		r.recordViolation(oracle.Violation{At: r.now(), Invariant: oracle.I3, Subject: "owner " + owner, Text: fmt.Sprintf(
 			"change %s was written under epoch %d after one under epoch %d: two publish at a time", change.ID, epoch, before)})
 		return
 	}
