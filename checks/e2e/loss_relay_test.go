@@ -12,7 +12,7 @@ import (
 // weather is what becomes of packets on their way: parts of them, of 1.
 type weather struct {
 	lost, doubled, delayed float64
-	most                   time.Duration // of a delay: a later packet comes before
+	maxDelay               time.Duration // of a delay: a later packet comes before
 	seed                   uint64        // of which packets
 }
 
@@ -20,7 +20,7 @@ type weather struct {
 type lossPacket struct {
 	number    uint64
 	start     int64 // no count in it is of before
-	at        int64 // it came to the relay
+	arrived   int64 // it came to the relay
 	delivered int64 // it left it; 0: it was lost
 }
 
@@ -38,7 +38,7 @@ var lossMeta = regexp.MustCompile(`^hotparam\.meta:1\|c\|#v:1,i:[^,\n]+,e:[^,\n]
 
 // pass is what a [testenv.UDPRelay] does with a packet.
 func (r *lossRelay) pass(packet []byte, send func([]byte)) {
-	p := lossPacket{at: time.Now().UnixNano()}
+	p := lossPacket{arrived: time.Now().UnixNano()}
 	if m := lossMeta.FindSubmatch(packet); m != nil {
 		p.number, _ = strconv.ParseUint(string(m[1]), 10, 64)
 		p.start, _ = strconv.ParseInt(string(m[2]), 10, 64)
@@ -61,7 +61,7 @@ func (r *lossRelay) pass(packet []byte, send func([]byte)) {
 		}
 		later := bytes.Clone(packet)
 		r.flight.Add(1)
-		time.AfterFunc(time.Duration(r.random.Int64N(int64(r.most))), func() {
+		time.AfterFunc(time.Duration(r.random.Int64N(int64(r.maxDelay))), func() {
 			defer r.flight.Done()
 			r.deliver(place, later, send)
 		})
