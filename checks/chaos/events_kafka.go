@@ -27,9 +27,9 @@ var kafkaEffect = effect{excuses: mayMissHotKeys | mayTroubleKafka}
 func kafkaLink(m mode) func(r *run, _ *event) func() {
 	return func(r *run, _ *event) func() {
 		end := r.judge.beginFault(kafkaEffect)
-		r.kafka.relay.set(m)
+		r.kafka.relay.setMode(m)
 		return func() {
-			r.kafka.relay.set(through)
+			r.kafka.relay.setMode(through)
 			r.revive()
 			end()
 		}

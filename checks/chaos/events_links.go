@@ -55,7 +55,7 @@ func link(m mode) func(r *run, e *event) func() {
 
 func setAll(relays []*tcpRelay, m mode) {
 	for _, relay := range relays {
-		relay.set(m)
+		relay.setMode(m)
 	}
 }
 

@@ -80,8 +80,8 @@ func (l *load) start(ctx context.Context) {
 	}
 }
 
-// wait waits until all requests have been answered, once the context has ended.
-func (l *load) wait() {
+// awaitAnswers waits until all requests have been answered, once the context has ended.
+func (l *load) awaitAnswers() {
 	l.work.Wait()
 	for _, c := range l.client {
 		c.CloseIdleConnections()

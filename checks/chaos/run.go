@@ -84,16 +84,16 @@ func Run(tb testing.TB, c Config) *Report {
 	stop := sync.OnceFunc(func() {
 		cancel()
 		work.Wait()
-		r.load.wait()
+		r.load.awaitAnswers()
 	})
 	s.Cleanup(stop)
 	r.load.start(ctx)
 	for _, w := range r.watched() {
-		work.Go(func() { r.watch(ctx, r.judge, w) })
+		work.Go(func() { r.sampleProcess(ctx, r.judge, w) })
 	}
 	work.Go(func() { every(ctx, 100*time.Millisecond, func(n int) { r.judge.check(n%10 != 0) }) })
 	if r.redis.single != nil {
-		work.Go(func() { new(writers).follow(ctx, r) })
+		work.Go(func() { new(writers).followStream(ctx, r) })
 		work.Go(func() { r.watchRedis(ctx, r.judge) })
 	}
 	if r.kafka == nil {
@@ -131,10 +131,10 @@ func (r *run) excuseStart() (over func()) {
 
 func (r *run) watched() (all []*watched) {
 	for _, g := range r.aggregators {
-		all = append(all, r.judge.watch(&g.child, true))
+		all = append(all, r.judge.newWatched(&g.child, true))
 	}
 	for _, a := range r.apis {
-		all = append(all, r.judge.watch(&a.child, false))
+		all = append(all, r.judge.newWatched(&a.child, false))
 	}
 	return all
 }

@@ -35,7 +35,7 @@ type watched struct {
 	sink        sinkWatch
 }
 
-func (j *judge) watch(p *child, aggregator bool) *watched {
+func (j *judge) newWatched(p *child, aggregator bool) *watched {
 	level := func(invariant, what string, limit float64) *oracle.Level {
 		l := &oracle.Level{Invariant: invariant, Subject: what + " of " + p.name, Most: limit, Deadline: recovery + time.Second}
 		j.mu.Lock()
@@ -50,9 +50,9 @@ func (j *judge) watch(p *child, aggregator bool) *watched {
 	}
 }
 
-// watch samples a process until the context ends. It also checks the health of an aggregator,
+// sampleProcess samples a process until the context ends. It also checks the health of an aggregator,
 // each time over a new connection.
-func (f *fleet) watch(ctx context.Context, j *judge, w *watched) {
+func (f *fleet) sampleProcess(ctx context.Context, j *judge, w *watched) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()

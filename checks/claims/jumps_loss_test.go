@@ -20,7 +20,7 @@ type jumpsUnderAttack struct {
 	network Network
 	seed    uint64
 	kafka   bool
-	dropped func(at time.Duration) float64 // see [KindsCase]
+	dropped func(since time.Duration) float64 // see [KindsCase]
 }
 
 const (
@@ -140,8 +140,8 @@ func TestJumpsAfterKafkaDrops(t *testing.T) {
 	base := jumpsUnderAttack{values: 20_000, seed: 3, kafka: true}
 	base.network.Most = 20 * time.Millisecond
 	full := func(from, to time.Duration, part float64) func(time.Duration) float64 {
-		return func(at time.Duration) float64 {
-			if from <= at && at < to {
+		return func(since time.Duration) float64 {
+			if from <= since && since < to {
 				return part
 			}
 			return 0

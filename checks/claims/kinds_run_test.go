@@ -42,7 +42,7 @@ type KindsCase struct {
 	// Kafka delivers what comes through, in order: nothing is stated by bucket.
 	Kafka bool
 	// Dropped is how much of what is sent at an instant, since the first, finds the queue full.
-	Dropped func(at time.Duration) float64
+	Dropped func(since time.Duration) float64
 	// Tail is asked for at each instance in the second after the end, so that what was lost
 	// last is missed.
 	Tail string
@@ -175,16 +175,16 @@ func newKinds(c KindsCase) (*kinds, error) {
 }
 
 // request counts one at an instance, and exactly.
-func (k *kinds) request(at int64, instance int, target string) {
+func (k *kinds) request(instant int64, instance int, target string) {
 	keys := make(map[string][]string, 1)
 	for i, rule := range k.Rules {
 		if _, made := keys[rule.By]; !made {
 			keys[rule.By] = exact.Keys(rule.By, "GET", target)
 		}
-		k.counters[i].Tick(at)
+		k.counters[i].Tick(instant)
 		for _, key := range keys[rule.By] {
-			k.counters[i].Add(at, key, 1)
-			k.asked[i][key] = append(k.asked[i][key], at)
+			k.counters[i].Add(instant, key, 1)
+			k.asked[i][key] = append(k.asked[i][key], instant)
 			k.member = append(append(k.member[:0], k.members[i]...), key...)
 			k.collectors[instance].Add(rules.Hash(k.member), k.member, 1)
 		}
@@ -358,9 +358,9 @@ func (k *kinds) result() (r KindsResult) {
 
 // near reports whether a key was hot at an instant by the exact count, or became so within
 // a window: what is held back is placed where its oldest part is.
-func near(events []exact.Event, at, window int64) bool {
+func near(events []exact.Event, instant, window int64) bool {
 	for i, e := range events {
-		if e.Hot && e.At-window <= at && (i+1 == len(events) || at <= events[i+1].At) {
+		if e.Hot && e.At-window <= instant && (i+1 == len(events) || instant <= events[i+1].At) {
 			return true
 		}
 	}

@@ -39,8 +39,8 @@ func TestLossHeals(t *testing.T) {
 				// is the case of one of them more often than of one among ten. The next packet
 				// that comes tells of it, and not from when on it was, as others of the flush that
 				// came last may be lost, too: so a window that lacks nothing may seem to.
-				most := r.Windows/100 + int64(network.Lost*float64(r.Windows))
-				if r.Windows < 300 || r.Vague > most {
+				maxVague := r.Windows/100 + int64(network.Lost*float64(r.Windows))
+				if r.Windows < 300 || r.Vague > maxVague {
 					t.Errorf("of %d windows the bounds of %d are not known, or worth nothing", r.Windows, r.Vague)
 				}
 				if network.Lost == 0 {

@@ -58,7 +58,7 @@ type tap struct {
 
 // Send sends a packet over the network. It never fails.
 func (t *tap) Send(packet []byte) (int, error) {
-	t.net.send(t.instance, packet)
+	t.net.sendPacket(t.instance, packet)
 	return len(packet), nil
 }
 
@@ -72,8 +72,8 @@ func (n *network) passTo(instant int64) {
 	n.sending.Unlock()
 }
 
-// send may be called by several goroutines, but not concurrently with any other method.
-func (n *network) send(instance int, bytes []byte) {
+// sendPacket may be called by several goroutines, but not concurrently with any other method.
+func (n *network) sendPacket(instance int, bytes []byte) {
 	n.sending.Lock()
 	defer n.sending.Unlock()
 	s := &n.senders[instance]

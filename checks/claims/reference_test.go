@@ -20,14 +20,14 @@ func TestReference(t *testing.T) {
 		rule := NewRule(rapid.Int64Range(1, 30).Draw(t, "n"), d, 0)
 		ref := newReference(rule, 5, int64(grace))
 		type event struct {
-			at  int64
-			key int32
-			n   uint32
+			instant int64
+			key     int32
+			n       uint32
 		}
 		var events []event
 		sum := func(key int32, last int64) (sum int64) {
 			for _, e := range events {
-				if pane := e.at / rule.width(); e.key == key && pane <= last && pane > last-rule.panes() {
+				if pane := e.instant / rule.width(); e.key == key && pane <= last && pane > last-rule.panes() {
 					sum += int64(e.n)
 				}
 			}
@@ -61,12 +61,12 @@ func TestReference(t *testing.T) {
 			if got, want := ref.trueCount(key, last), sum(key, last); got != want {
 				t.Fatalf("key %d: %d, want %d", key, got, want)
 			}
-			most := int64(0)
+			highest := int64(0)
 			for p := last; p <= ref.newest; p++ {
-				most = max(most, sum(key, p))
+				highest = max(highest, sum(key, p))
 			}
-			if got := ref.highestCount(key, last, ref.newest); got != most {
-				t.Fatalf("key %d: at most %d, want %d", key, got, most)
+			if got := ref.highestCount(key, last, ref.newest); got != highest {
+				t.Fatalf("key %d: at most %d, want %d", key, got, highest)
 			}
 		}
 	})

@@ -57,7 +57,7 @@ func (r *run) run(ctx context.Context) (Result, error) {
 	if err := r.assemble(); err != nil {
 		return Result{}, fmt.Errorf("%s: %w", r.Name, err)
 	}
-	if err := r.play(ctx); err != nil {
+	if err := r.playStream(ctx); err != nil {
 		return Result{}, fmt.Errorf("%s: %w", r.Name, err)
 	}
 	r.checkSums()
@@ -132,8 +132,8 @@ func (r *run) watched(part int) string {
 	return ""
 }
 
-// play advances from flush to flush until the stream and a time of quiet after it end.
-func (r *run) play(ctx context.Context) error {
+// playStream advances from flush to flush until the stream and a time of quiet after it end.
+func (r *run) playStream(ctx context.Context) error {
 	from, to := r.stream.Span()
 	last := r.cutBefore(from)
 	r.startAt(last)

@@ -60,8 +60,8 @@ const second = int64(1e9)
 // epoch is the time at which generated streams begin. It lies inside a pane of every width.
 const epoch = 1_700_000_000*second + 300_000_000
 
-// part is a component of a generated stream.
-type part struct {
+// component is a component of a generated stream.
+type component struct {
 	rate     float64                                    // events per second
 	poisson  bool                                       // random intervals instead of even ones
 	key      func(r *rand.Rand, instant, i int64) int32 // key of event i, which comes at or soon after the instant; or none. If nil, each event has its own key
@@ -77,12 +77,12 @@ const none = -1
 // generated is a stream of parts.
 type generated struct {
 	numbered
-	length    int64
-	dense     int32
-	instances int
-	random    *rand.Rand
-	parts     []part
-	unique    int32
+	length     int64
+	dense      int32
+	instances  int
+	random     *rand.Rand
+	components []component
+	unique     int32
 }
 
 func (g *generated) Span() (from, to int64) { return epoch, epoch + g.length }
@@ -94,8 +94,8 @@ func (g *generated) Next(from, to int64, dst []Event) []Event {
 	if from >= to {
 		return dst
 	}
-	for i := range g.parts {
-		p := &g.parts[i]
+	for i := range g.components {
+		p := &g.components[i]
 		for range p.due(g.random, from, to) {
 			n := p.events
 			p.events++
@@ -123,7 +123,7 @@ func (g *generated) Next(from, to int64, dst []Event) []Event {
 }
 
 // due returns the number of the part's events in [from, to), in nanoseconds from the start.
-func (p *part) due(r *rand.Rand, from, to int64) int64 {
+func (p *component) due(r *rand.Rand, from, to int64) int64 {
 	if !p.poisson {
 		return int64(p.rate*float64(to)/1e9) - int64(p.rate*float64(from)/1e9)
 	}
