@@ -60,7 +60,7 @@ const second = int64(1e9)
 // epoch is the time at which generated streams begin. It lies inside a pane of every width.
 const epoch = 1_700_000_000*second + 300_000_000
 
-// component is a component of a generated stream.
+// component is a part of a generated stream.
 type component struct {
 	rate     float64                                    // events per second
 	poisson  bool                                       // random intervals instead of even ones
