@@ -136,7 +136,7 @@ func (c *Config) buildFor(ctx context.Context, arch, work string, committed time
 	if err != nil {
 		return nil, err
 	}
-	tarball := tarball{folder: base, at: committed}
+	tarball := tarball{folder: base, modified: committed}
 	tarball.add(c.name(), 0o755, program)
 	tarball.add(c.name()+".cdx.json", 0o644, sbom)
 	for name, text := range completions {

@@ -56,17 +56,17 @@ type dependency struct {
 }
 
 // newSBOM returns the bill of a program's materials: the modules linked into it and the standard
-// library. at is the time of its commit.
-func newSBOM(name, version string, info *debug.BuildInfo, program []byte, at time.Time) ([]byte, error) {
+// library. commitTime is the time of its commit.
+func newSBOM(name, version string, info *debug.BuildInfo, program []byte, commitTime time.Time) ([]byte, error) {
 	sum := sha256.Sum256(program)
-	own := component{
+	application := component{
 		Type: "application", Name: name, Version: version, PURL: purl(info.Main.Path, version),
 		Hashes: []hash{{"SHA-256", hex.EncodeToString(sum[:])}},
 	}
-	own.BOMRef = own.PURL
+	application.BOMRef = application.PURL
 	for _, s := range info.Settings {
 		if strings.HasPrefix(s.Key, "vcs.") || s.Key == "GOARCH" || s.Key == "GOOS" || s.Key == "CGO_ENABLED" {
-			own.Properties = append(own.Properties, property{"go:" + s.Key, s.Value})
+			application.Properties = append(application.Properties, property{"go:" + s.Key, s.Value})
 		}
 	}
 	goVersion := strings.TrimPrefix(info.GoVersion, "go")
@@ -78,7 +78,7 @@ func newSBOM(name, version string, info *debug.BuildInfo, program []byte, at tim
 		}
 		parts = append(parts, part)
 	}
-	depends := dependency{Ref: own.BOMRef}
+	depends := dependency{Ref: application.BOMRef}
 	for i := range parts {
 		parts[i].BOMRef = parts[i].PURL
 		depends.DependsOn = append(depends.DependsOn, parts[i].BOMRef)
@@ -86,7 +86,7 @@ func newSBOM(name, version string, info *debug.BuildInfo, program []byte, at tim
 	text, err := json.MarshalIndent(bill{
 		Schema: "http://cyclonedx.org/schema/bom-1.5.schema.json", BOMFormat: "CycloneDX", SpecVersion: "1.5",
 		SerialNumber: serialNumber(sum), Version: 1,
-		Metadata:   billMetadata{Timestamp: at.Format(time.RFC3339), Component: own},
+		Metadata:   billMetadata{Timestamp: commitTime.Format(time.RFC3339), Component: application},
 		Components: parts, Dependencies: []dependency{depends},
 	}, "", "  ")
 	return append(text, '\n'), err

@@ -13,9 +13,9 @@ import (
 // tarball is an archive whose bytes depend only on its files and a time. The files are sorted,
 // share one time, and have no owner's name.
 type tarball struct {
-	folder string // folder of all files
-	at     time.Time
-	files  []archived
+	folder   string // folder of all files
+	modified time.Time
+	files    []archived
 }
 
 type archived struct {
@@ -37,7 +37,7 @@ func (t *tarball) bytes() ([]byte, error) {
 	}
 	archive := tar.NewWriter(zip)
 	for _, f := range t.files {
-		head := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: t.at, Format: tar.FormatUSTAR}
+		head := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: t.modified, Format: tar.FormatUSTAR}
 		if err := archive.WriteHeader(head); err != nil {
 			return nil, err
 		}

@@ -8,84 +8,94 @@ import (
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
 )
 
-// answered records the answer to a request that has just been answered.
-func (j *judge) answered(a *api, life int64, route, key string, sent time.Duration, status int, err error) {
+// answer is the outcome of a request to an instance.
+type answer struct {
+	api        *api
+	life       int64 // the instance's life at the time of sending
+	route, key string
+	sent       time.Duration
+	status     int
+	err        error
+}
+
+// recordAnswer records an answer that has just arrived.
+func (j *judge) recordAnswer(r answer) {
 	now := j.now() // read before waiting for the lock
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.requests++
-	j.checkAnswer(a, route, key, sent, now, status, err)
-	admitted, refused := status == http.StatusOK, status == http.StatusTooManyRequests
+	j.checkAnswer(r, now)
+	admitted, refused := r.status == http.StatusOK, r.status == http.StatusTooManyRequests
 	if refused {
 		j.limited++
 	}
-	if l := j.limitOf(route, key, a, life); l != nil && admitted {
-		l.Admit(sent, now)
+	if l := j.limitOf(r.route, r.key, r.api, r.life); l != nil && admitted {
+		l.Admit(r.sent, now)
 	}
-	switch route {
+	switch r.route {
 	case "search":
 		if admitted {
-			j.hot[a.index].Passed(sent)
+			j.hot[r.api.index].Passed(r.sent)
 		} else if refused {
-			j.hot[a.index].Refused(sent)
+			j.hot[r.api.index].Refused(r.sent)
 		}
 	case "solo":
 		if admitted || refused {
-			j.office[a.index].Answered(sent, admitted)
+			j.office[r.api.index].Answered(r.sent, admitted)
 		}
 	}
 }
 
 // checkAnswer records a doubt if a request failed or was slow without an excuse.
-func (j *judge) checkAnswer(a *api, route, key string, sent, now time.Duration, status int, err error) {
-	for _, f := range j.failing[a.index] {
-		if f.From <= now && sent-3*j.stalls.Within(oracle.Span{From: sent, To: now}) <= f.To {
+func (j *judge) checkAnswer(r answer, now time.Duration) {
+	for _, f := range j.failing[r.api.index] {
+		if f.From <= now && r.sent-3*j.stalls.Within(oracle.Span{From: r.sent, To: now}) <= f.To {
 			return
 		}
 	}
-	d := doubt{at: now, sent: sent, bound: maxLatency}
+	d := doubt{answered: now, sent: r.sent, bound: maxLatency}
 	switch {
-	case route == "wait":
+	case r.route == "wait":
 		d.bound += redisTimeout + maxWait
-	case route == "solo" || rolling[route].exact:
+	case r.route == "solo" || rolling[r.route].exact:
 		d.bound += redisTimeout
 		fallthrough
 	default:
-		j.slowest = max(j.slowest, now-sent)
+		j.slowest = max(j.slowest, now-r.sent)
 	}
-	took := (now - sent).Round(time.Millisecond)
+	took := (now - r.sent).Round(time.Millisecond)
 	switch {
-	case err != nil && took < requestTimeout:
-		d.text = fmt.Sprintf("failed after %v: %v", took, err)
+	case r.err != nil && took < requestTimeout:
+		d.text = fmt.Sprintf("failed after %v: %v", took, r.err)
 		d.bound = 0
-	case err == nil && status != http.StatusOK && status != http.StatusTooManyRequests:
-		d.text = fmt.Sprintf("status %d", status)
+	case r.err == nil && r.status != http.StatusOK && r.status != http.StatusTooManyRequests:
+		d.text = fmt.Sprintf("status %d", r.status)
 		d.bound = 0
-	case now > sent+d.bound:
-		d.text = fmt.Sprintf("answered after %v, at most %v: %v", took, d.bound, err)
+	case now > r.sent+d.bound:
+		d.text = fmt.Sprintf("answered after %v, at most %v: %v", took, d.bound, r.err)
 	default:
 		return
 	}
-	d.subject = fmt.Sprintf("GET /%s?%s at %s", route, key, a.name)
+	d.subject = fmt.Sprintf("GET /%s?%s at %s", r.route, r.key, r.api.name)
 	j.doubts = append(j.doubts, d)
 }
 
 // doubt is an answer that may be a violation. It is none if the machine stood still, which is
 // known only once the stall has ended.
 type doubt struct {
-	at, sent, bound time.Duration // bound is the longest time allowed; zero means any time
-	subject, text   string
+	answered, sent, bound time.Duration // bound is the longest time allowed; zero means any time
+	subject, text         string
 }
 
-// settle reports the doubts that have become certain.
-func (j *judge) settle(now time.Duration) {
+// reportDoubts reports the doubts that have become certain.
+func (j *judge) reportDoubts(now time.Duration) {
 	later := j.doubts[:0]
 	for _, d := range j.doubts {
 		switch {
-		case now < d.at+2*time.Second:
+		case now < d.answered+2*time.Second:
 			later = append(later, d)
-		case d.bound == 0 || d.at > j.stalls.Extended(d.sent, d.bound, d.at):
-			j.report(oracle.Violation{At: d.at, Invariant: oracle.I4, Subject: d.subject, Text: d.text})
+		case d.bound == 0 || d.answered > j.stalls.Extended(d.sent, d.bound, d.answered):
+			j.report(oracle.Violation{At: d.answered, Invariant: oracle.I4, Subject: d.subject, Text: d.text})
 		}
 	}
 	j.doubts = later

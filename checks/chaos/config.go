@@ -55,7 +55,7 @@ func (c *Config) validate() error {
 		if !ok {
 			return fmt.Errorf("chaos: no event %q: known are %s", name, strings.Join(kindNames(), ", "))
 		}
-		if !k.isOf(c) {
+		if !k.isPossible(c) {
 			return fmt.Errorf("chaos: event %s: only with %s", name, k.deployment)
 		}
 	}

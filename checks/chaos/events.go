@@ -51,7 +51,7 @@ func kindNamed(name string) (*kind, bool) {
 }
 
 // rng returns the source of an event's random choices.
-func (e *event) rng() *rand.Rand { return rand.New(rand.NewPCG(e.draw, 2)) }
+func (e *event) rng() *rand.Rand { return rand.New(rand.NewPCG(e.seed, 2)) }
 
 // nothing ends a fault that ended on its own.
 func nothing() {}

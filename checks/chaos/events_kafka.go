@@ -19,17 +19,17 @@ var kafkaKinds = []kind{
 	{name: "stop-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", least: time.Second, most: 6 * time.Second, begin: stopKafka},
 }
 
-// kafkaAway is the effect of a fault of Kafka: counts do not arrive, and clients may be stuck for
+// kafkaEffect is the effect of a fault of Kafka: counts do not arrive, and clients may be stuck for
 // a while. Requests and exact limits are not affected.
-var kafkaAway = effect{publishing: true, kafka: true}
+var kafkaEffect = effect{excuses: mayMissHotKeys | mayTroubleKafka}
 
 // kafkaLink sets the mode of the link between all processes and Kafka.
 func kafkaLink(m mode) func(r *run, _ *event) func() {
 	return func(r *run, _ *event) func() {
-		end := r.judge.begin(kafkaAway)
-		r.kafka.relay.set(m)
+		end := r.judge.beginFault(kafkaEffect)
+		r.kafka.relay.setMode(m)
 		return func() {
-			r.kafka.relay.set(through)
+			r.kafka.relay.setMode(through)
 			r.revive()
 			end()
 		}
@@ -45,14 +45,14 @@ func (r *run) revive() {
 		}
 		r.logf("         %s has ended: it is started again", g.name)
 		if text := g.current().Stderr(); strings.Contains(text, "\ngoroutine ") {
-			r.violated(oracle.Violation{At: r.now(), Invariant: oracle.I3, Subject: g.name, Text: text})
+			r.recordViolation(oracle.Violation{At: r.now(), Invariant: oracle.I3, Subject: g.name, Text: text})
 		}
 		g.start()
 	}
 }
 
 func killKafka(r *run, _ *event) func() {
-	end := r.judge.begin(kafkaAway)
+	end := r.judge.beginFault(kafkaEffect)
 	r.kafka.Kill(0)
 	return func() {
 		r.kafka.Start(0)
@@ -61,7 +61,7 @@ func killKafka(r *run, _ *event) func() {
 }
 
 func stopKafka(r *run, _ *event) func() {
-	end := r.judge.begin(kafkaAway)
+	end := r.judge.beginFault(kafkaEffect)
 	r.kafka.Pause(0)
 	return func() {
 		r.kafka.Resume(0)

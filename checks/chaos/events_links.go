@@ -15,7 +15,7 @@ var linkKinds = []kind{
 	{name: "garbled-link", weight: 2, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: link(garbled)},
 	{name: "slow-restart", weight: 1, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 4 * time.Second, begin: slowRestart},
 	{name: "lost-counts", weight: 1, scenarios: []string{"recovery", "links"}, deployment: "statsd", exclusive: "counts", least: time.Second, most: 4 * time.Second, begin: loseCounts},
-	{name: "clock", weight: 2, scenarios: []string{"links"}, deployment: "statsd", exclusive: "counts", least: 4 * time.Second, most: 6 * time.Second, begin: clock},
+	{name: "clock", weight: 2, scenarios: []string{"links"}, deployment: "statsd", exclusive: "counts", least: 4 * time.Second, most: 6 * time.Second, begin: shiftClock},
 }
 
 // link sets the mode of all links to Redis, of the links of one instance, or of the links of the
@@ -37,11 +37,14 @@ func link(m mode) func(r *run, e *event) func() {
 			}
 		}
 		r.logf("         %s", []string{"all links", "that of the instance", "those of the aggregators"}[which])
-		e2 := effect{publishing: true, redis: which != 2}
-		if m == garbled {
-			e2.lost = true // a command goes through, but its answer may be that of another one
+		excused := effect{excuses: mayMissHotKeys}
+		if which != 2 {
+			excused.excuses |= mayDecideLocally
 		}
-		end := r.judge.begin(e2)
+		if m == garbled {
+			excused.excuses |= mayLoseGrants // a command goes through, but its answer may be that of another one
+		}
+		end := r.judge.beginFault(excused)
 		setAll(relays, m)
 		return func() {
 			setAll(relays, through)
@@ -52,13 +55,13 @@ func link(m mode) func(r *run, e *event) func() {
 
 func setAll(relays []*tcpRelay, m mode) {
 	for _, relay := range relays {
-		relay.set(m)
+		relay.setMode(m)
 	}
 }
 
 // slowRestart restarts Redis without its data and delays its first answers.
 func slowRestart(r *run, _ *event) func() {
-	end := r.judge.begin(awayAndLost)
+	end := r.judge.beginFault(lossEffect)
 	relays := []*tcpRelay{}
 	for _, g := range r.aggregators {
 		relays = append(relays, g.redis)
@@ -76,7 +79,7 @@ func slowRestart(r *run, _ *event) func() {
 
 // loseCounts drops all counts of an instance.
 func loseCounts(r *run, e *event) func() {
-	end := r.judge.begin(effect{publishing: true})
+	end := r.judge.beginFault(effect{excuses: mayMissHotKeys})
 	for _, relay := range r.apis[e.target].counts {
 		relay.SetCut(true)
 	}
@@ -88,13 +91,13 @@ func loseCounts(r *run, e *event) func() {
 	}
 }
 
-// clock sets an instance's clock, as the aggregators see it, off by up to a second or up to half
-// a minute, and then right again. The counts must be counted as if the clock were right, and a
-// metric must report the clock.
-func clock(r *run, e *event) func() {
+// shiftClock sets an instance's clock, as the aggregators see it, off by up to a second or up to
+// half a minute, and then right again. The counts must be counted as if the clock were right, and
+// a metric must report the clock.
+func shiftClock(r *run, e *event) func() {
 	rng := e.rng()
-	most := []int{1000, 30_000}[rng.IntN(2)]
-	offset := time.Duration(rng.IntN(2*most)-most) * time.Millisecond
+	maxMilliseconds := []int{1000, 30_000}[rng.IntN(2)]
+	offset := time.Duration(rng.IntN(2*maxMilliseconds)-maxMilliseconds) * time.Millisecond
 	r.logf("         by %v", offset)
 	late := r.countsMetric("hotparam_late_counts_total")
 	for _, relay := range r.apis[e.target].counts {
@@ -102,7 +105,7 @@ func clock(r *run, e *event) func() {
 	}
 	return func() {
 		if off := r.countsMetric("hotparam_statsd_off_clocks"); offset.Abs() > offFrom && off <= 0 && len(e.parts) == 1 {
-			r.violated(oracle.Violation{At: r.now(), Invariant: oracle.I2, Subject: "hotparam_statsd_off_clocks", Text: fmt.Sprintf(
+			r.recordViolation(oracle.Violation{At: r.now(), Invariant: oracle.I2, Subject: "hotparam_statsd_off_clocks", Text: fmt.Sprintf(
 				"none, with the clock of %s off by %v", r.apis[e.target].name, offset)})
 		}
 		if lost := r.countsMetric("hotparam_late_counts_total") - late; lost > 0 && len(e.parts) == 1 {

@@ -16,17 +16,17 @@ var nodeKinds = []kind{
 	{name: "stop-node", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 500 * time.Millisecond, most: 5 * time.Second, begin: stopNode},
 	{name: "kill-replica", weight: 1, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: killReplica},
 	{name: "full-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 2 * time.Second, most: 7 * time.Second, begin: fullNode},
-	{name: "slow-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 2 * time.Second, most: 7 * time.Second, begin: node(slow)},
-	{name: "silent-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 7 * time.Second, begin: node(silent)},
-	{name: "cut-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 7 * time.Second, begin: node(cut)},
-	{name: "garbled-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: node(garbled)},
+	{name: "slow-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 2 * time.Second, most: 7 * time.Second, begin: nodeLink(slow)},
+	{name: "silent-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 7 * time.Second, begin: nodeLink(silent)},
+	{name: "cut-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 7 * time.Second, begin: nodeLink(cut)},
+	{name: "garbled-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: nodeLink(garbled)},
 
 	{name: "failover", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: failover},
 	{name: "stop-primary", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: stopPrimary},
-	{name: "slow-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: node(slow)},
-	{name: "silent-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: node(silent)},
-	{name: "cut-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: node(cut)},
-	{name: "garbled-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: node(garbled)},
+	{name: "slow-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: nodeLink(slow)},
+	{name: "silent-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: nodeLink(silent)},
+	{name: "cut-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: nodeLink(cut)},
+	{name: "garbled-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: nodeLink(garbled)},
 }
 
 // master is a server that takes writes, with its keys.
@@ -81,35 +81,37 @@ func (r *run) oneMaster(e *event) *master {
 	return all[0]
 }
 
-// withoutMasters returns the effect of an outage of some masters, which concerns only their keys.
-func (r *run) withoutMasters(some ...*master) effect {
-	e := effect{redis: true, spared: r.limitNames()}
-	for _, m := range some {
-		e.publishing = e.publishing || m.published
-		e.spared = without(e.spared, m.limits...)
+// outageOf returns the effect of an outage of some masters, which concerns only their keys.
+func (r *run) outageOf(masters ...*master) effect {
+	e := effect{excuses: mayDecideLocally, unaffected: r.limitNames()}
+	for _, m := range masters {
+		if m.published {
+			e.excuses |= mayMissHotKeys
+		}
+		e.unaffected = without(e.unaffected, m.limits...)
 		r.logf("         %s", m)
 	}
 	return e
 }
 
-// node sets the mode of the links to one master, or to all. The other masters must not notice.
-func node(m mode) func(r *run, e *event) func() {
+// nodeLink sets the mode of the links to one master, or to all. The other masters must not notice.
+func nodeLink(m mode) func(r *run, e *event) func() {
 	return func(r *run, e *event) func() {
-		some := []*master{r.oneMaster(e)}
-		if e.draw%4 == 0 {
-			some = r.mastersInUse()
+		masters := []*master{r.oneMaster(e)}
+		if e.seed%4 == 0 {
+			masters = r.mastersInUse()
 		}
-		excused := r.withoutMasters(some...)
+		excused := r.outageOf(masters...)
 		if m == garbled {
 			// A command goes through, but its answer may be that of another one. Some answers say
 			// which node has which slots, so those of all nodes may be wrong.
-			excused = awayAndLost
+			excused = lossEffect
 		}
 		var relays []*tcpRelay
-		for _, m := range some {
+		for _, m := range masters {
 			relays = append(relays, r.redis.relays[m.Addr()])
 		}
-		end := r.judge.begin(excused)
+		end := r.judge.beginFault(excused)
 		setAll(relays, m)
 		return func() {
 			setAll(relays, through)
@@ -129,7 +131,7 @@ func fullNode(r *run, e *event) func() {
 			r.Fatal(err)
 		}
 	}
-	end := r.judge.begin(r.withoutMasters(m))
+	end := r.judge.beginFault(r.outageOf(m))
 	limit("1")
 	return func() {
 		limit("0")
@@ -137,14 +139,15 @@ func fullNode(r *run, e *event) func() {
 	}
 }
 
-// replaced returns the effect of an outage of a master until its replica has taken over. The
+// takeoverOf returns the effect of an outage of a master until its replica has taken over. The
 // replica may lack the last writes. If the cluster requires all slots to be served, no other
 // master serves in between.
-func (r *run) replaced(m *master) effect {
-	e := r.withoutMasters(m)
-	e.lost = true
+func (r *run) takeoverOf(m *master) effect {
+	e := r.outageOf(m)
+	e.excuses |= mayLoseGrants
 	if r.redis.whole {
-		e.spared, e.publishing = nil, true
+		e.unaffected = nil
+		e.excuses |= mayMissHotKeys
 	}
 	return e
 }
@@ -152,7 +155,7 @@ func (r *run) replaced(m *master) effect {
 // killNode kills a master, which makes its replica take over.
 func killNode(r *run, e *event) func() {
 	m := r.oneMaster(e)
-	end := r.judge.begin(r.replaced(m))
+	end := r.judge.beginFault(r.takeoverOf(m))
 	m.Kill()
 	return func() {
 		r.redis.cluster.AwaitFailover(m.key, m.RedisServer)
@@ -166,15 +169,15 @@ func killNode(r *run, e *event) func() {
 // resumes it does not know at first that it is no longer a master.
 func stopNode(r *run, e *event) func() {
 	m := r.oneMaster(e)
-	if e.lasts < testenv.ClusterNodeTimeout*3/4 {
-		end := r.judge.begin(r.withoutMasters(m))
+	if e.duration < testenv.ClusterNodeTimeout*3/4 {
+		end := r.judge.beginFault(r.outageOf(m))
 		m.Pause()
 		return func() {
 			m.Resume()
 			end()
 		}
 	}
-	end := r.judge.begin(r.replaced(m))
+	end := r.judge.beginFault(r.takeoverOf(m))
 	m.Pause()
 	return func() {
 		r.redis.cluster.AwaitFailover(m.key, m.RedisServer)
@@ -202,7 +205,7 @@ func killReplica(r *run, e *event) func() {
 
 // failover kills the primary. Sentinels promote the replica, which may lack the last writes.
 func failover(r *run, _ *event) func() {
-	end := r.judge.begin(awayAndLost)
+	end := r.judge.beginFault(lossEffect)
 	former := r.redis.sentinel.Primary()
 	r.redis.sentinel.KillPrimary()
 	return func() {
@@ -217,11 +220,11 @@ func failover(r *run, _ *event) func() {
 // are two primaries for up to ten seconds, until the sentinels demote it. No client may use it in
 // that time.
 func stopPrimary(r *run, e *event) func() {
-	end := r.judge.begin(awayAndLost)
+	end := r.judge.beginFault(lossEffect)
 	former := r.redis.primary()
 	advertised := r.redis.sentinel.Primary()
 	stopped := []*testenv.RedisServer{former}
-	if sentinels := r.redis.sentinel.Sentinels(); e.draw%2 == 0 {
+	if sentinels := r.redis.sentinel.Sentinels(); e.seed%2 == 0 {
 		stopped = append(stopped, sentinels[e.rng().IntN(len(sentinels))])
 		r.logf("         with a sentinel")
 	}

@@ -14,9 +14,9 @@ var processKinds = []kind{
 
 func killInstance(r *run, e *event) func() {
 	a := r.apis[e.target]
-	end := r.judge.begin(effect{one: true, instance: e.target, requests: true, fresh: true, redis: true})
+	end := r.judge.beginFault(effect{excuses: mayFailRequests | mayStartFresh | mayDecideLocally, instance: e.target})
 	a.kill()
-	r.judge.release(a)
+	r.judge.recordExit(a)
 	return func() {
 		a.start()
 		end()
@@ -25,7 +25,7 @@ func killInstance(r *run, e *event) func() {
 
 func stopInstance(r *run, e *event) func() {
 	a := r.apis[e.target]
-	end := r.judge.begin(effect{one: true, instance: e.target, requests: true, redis: true})
+	end := r.judge.beginFault(effect{excuses: mayFailRequests | mayDecideLocally, instance: e.target})
 	a.stop()
 	return func() {
 		a.resume()
@@ -38,7 +38,7 @@ func (r *run) victim(e *event) *aggregator { return r.aggregators[e.rng().IntN(l
 
 func killAggregator(r *run, e *event) func() {
 	g := r.victim(e)
-	end := r.judge.begin(effect{publishing: true, aggregator: true})
+	end := r.judge.beginFault(effect{excuses: mayMissHotKeys | mayNotAnswer})
 	g.kill()
 	return func() {
 		g.start()
@@ -48,7 +48,7 @@ func killAggregator(r *run, e *event) func() {
 
 func stopAggregator(r *run, e *event) func() {
 	g := r.victim(e)
-	end := r.judge.begin(effect{publishing: true, aggregator: true})
+	end := r.judge.beginFault(effect{excuses: mayMissHotKeys | mayNotAnswer})
 	g.stop()
 	return func() {
 		g.resume()
@@ -59,7 +59,7 @@ func stopAggregator(r *run, e *event) func() {
 // secondAggregator starts another aggregator by mistake and kills it later. It gets no counts and
 // claims to publish for the same namespace.
 func secondAggregator(r *run, _ *event) func() {
-	end := r.judge.begin(effect{publishing: true})
+	end := r.judge.beginFault(effect{excuses: mayMissHotKeys})
 	second := r.newAggregator("aggregator-by-mistake")
 	second.start()
 	return func() {

@@ -77,7 +77,7 @@ const hotKeys = 4000
 
 // floodHotKeys makes thousands of other keys hot, each hotter than the steady one.
 func floodHotKeys(r *run, e *event) func() {
-	over := r.judge.begin(effect{publishing: true})
+	over := r.judge.beginFault(effect{excuses: mayMissHotKeys})
 	conns, serial := r.dialCounts(), 0
 	const pace = 10 * time.Millisecond
 	end := flood(func(ctx context.Context) {
@@ -85,7 +85,7 @@ func floodHotKeys(r *run, e *event) func() {
 			var packet []byte
 			for range hotKeys * int(pace/time.Millisecond) / 1000 {
 				serial++
-				packet = r.appendCount(packet, fmt.Sprintf("q=flood-%d-%d", e.draw%1000, serial), 20*hotThreshold)
+				packet = r.appendCount(packet, fmt.Sprintf("q=flood-%d-%d", e.seed%1000, serial), 20*hotThreshold)
 				if len(packet) > 1200 {
 					send(conns, packet)
 					packet = packet[:0]
@@ -153,7 +153,7 @@ const idlers = 1500
 // answered, and the aggregator must have closed the connections by the end.
 func floodIdle(r *run, e *event) func() {
 	g := r.victim(e)
-	over := r.judge.begin(effect{}) // excuses only the cost of the connections
+	over := r.judge.beginFault(effect{}) // excuses only the cost of the connections
 	var conns []net.Conn
 	for range idlers {
 		conn, err := net.DialTimeout("tcp", g.addr, time.Second)
@@ -175,7 +175,7 @@ func floodIdle(r *run, e *event) func() {
 		}
 		closeAll(conns)
 		over()
-		r.judge.idle(g.name, open)
+		r.judge.checkIdle(g.name, open)
 	}
 }
 
@@ -188,7 +188,7 @@ func isTimeout(err error) bool {
 func floodPublished(r *run, e *event) func() {
 	addrs, rng := r.redis.masters(context.Background()), e.rng()
 	client := redis.NewClient(&redis.Options{Addr: addrs[0], MaxRetries: -1, PoolSize: 1})
-	before := r.loads()
+	before := r.countLoads()
 	begun := r.now()
 	end := flood(func(ctx context.Context) {
 		every(ctx, 2*time.Millisecond, func(int) {
@@ -200,6 +200,6 @@ func floodPublished(r *run, e *event) func() {
 	return func() {
 		end()
 		client.Close()
-		r.judge.loads(r.loads()-before, r.now()-begun)
+		r.judge.checkLoads(r.countLoads()-before, r.now()-begun)
 	}
 }

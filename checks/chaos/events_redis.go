@@ -22,14 +22,14 @@ var redisKinds = []kind{
 	{name: "poison-published", weight: 3, scenarios: []string{"publishing"}, exclusive: "redis", begin: poisonPublished},
 }
 
-// away is the effect of an outage of Redis.
-var away = effect{publishing: true, redis: true}
+// outageEffect is the effect of an outage of Redis.
+var outageEffect = effect{excuses: mayMissHotKeys | mayDecideLocally}
 
-// awayAndLost is the effect of an outage after which Redis has lost its data.
-var awayAndLost = effect{publishing: true, redis: true, lost: true}
+// lossEffect is the effect of an outage after which Redis has lost its data.
+var lossEffect = effect{excuses: mayMissHotKeys | mayDecideLocally | mayLoseGrants}
 
 func killRedis(r *run, _ *event) func() {
-	end := r.judge.begin(awayAndLost)
+	end := r.judge.beginFault(lossEffect)
 	r.redis.single.Kill()
 	return func() {
 		r.redis.single.Restart()
@@ -38,7 +38,7 @@ func killRedis(r *run, _ *event) func() {
 }
 
 func stopRedis(r *run, _ *event) func() {
-	end := r.judge.begin(away)
+	end := r.judge.beginFault(outageEffect)
 	r.redis.single.Pause()
 	return func() {
 		r.redis.single.Resume()
@@ -46,8 +46,8 @@ func stopRedis(r *run, _ *event) func() {
 	}
 }
 
-// must runs a command on all masters.
-func (r *run) must(args ...any) {
+// mustRun runs a command on all masters.
+func (r *run) mustRun(args ...any) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := r.redis.do(ctx, args...); err != nil {
@@ -55,28 +55,28 @@ func (r *run) must(args ...any) {
 	}
 }
 
-// outage makes Redis refuse writes between two commands.
-func (r *run) outage(begin, end []any) func() {
-	over := r.judge.begin(away)
-	r.must(begin...)
+// refuseWrites makes Redis refuse writes between two commands.
+func (r *run) refuseWrites(begin, end []any) func() {
+	over := r.judge.beginFault(outageEffect)
+	r.mustRun(begin...)
 	return func() {
-		r.must(end...)
+		r.mustRun(end...)
 		over()
 	}
 }
 
 func fullRedis(r *run, _ *event) func() {
-	r.must("CONFIG", "SET", "maxmemory-policy", "noeviction")
-	return r.outage([]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"})
+	r.mustRun("CONFIG", "SET", "maxmemory-policy", "noeviction")
+	return r.refuseWrites([]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"})
 }
 
 // readonlyRedis makes the server a replica of a server that does not exist, so it keeps its data.
 func readonlyRedis(r *run, _ *event) func() {
-	return r.outage([]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"})
+	return r.refuseWrites([]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"})
 }
 
 func noReplicas(r *run, _ *event) func() {
-	return r.outage([]any{"CONFIG", "SET", "min-replicas-to-write", "1"}, []any{"CONFIG", "SET", "min-replicas-to-write", "0"})
+	return r.refuseWrites([]any{"CONFIG", "SET", "min-replicas-to-write", "1"}, []any{"CONFIG", "SET", "min-replicas-to-write", "0"})
 }
 
 // fullDisk prevents Redis from writing files. It then refuses writes, since it cannot save them.
@@ -85,14 +85,14 @@ func fullDisk(r *run, _ *event) func() {
 		r.logf("         left out: %v", err)
 		return nothing
 	}
-	over := r.judge.begin(away)
-	r.must("CONFIG", "SET", "save", "3600 1")
-	r.must("BGSAVE")
+	over := r.judge.beginFault(outageEffect)
+	r.mustRun("CONFIG", "SET", "save", "3600 1")
+	r.mustRun("BGSAVE")
 	return func() {
 		if err := r.limitFiles("unlimited"); err != nil {
 			r.Fatal(err)
 		}
-		r.must("CONFIG", "SET", "save", "")
+		r.mustRun("CONFIG", "SET", "save", "")
 		over()
 	}
 }
@@ -111,14 +111,14 @@ func (r *run) limitFiles(size string) error {
 }
 
 func flush(r *run, _ *event) func() {
-	end := r.judge.begin(effect{publishing: true, lost: true})
-	r.must("FLUSHALL")
+	end := r.judge.beginFault(effect{excuses: mayMissHotKeys | mayLoseGrants})
+	r.mustRun("FLUSHALL")
 	end()
 	return nothing
 }
 
 func flushScripts(r *run, _ *event) func() {
-	r.must("SCRIPT", "FLUSH")
+	r.mustRun("SCRIPT", "FLUSH")
 	return nothing
 }
 
@@ -129,7 +129,7 @@ func poisonLimit(r *run, e *event) func() {
 	name := names[e.rng().IntN(len(names))]
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	end := r.judge.begin(effect{redis: true, lost: true, spared: without(names, name)})
+	end := r.judge.beginFault(effect{excuses: mayDecideLocally | mayLoseGrants, unaffected: without(names, name)})
 	key := r.limitKeys[name]
 	r.logf("         the poisoned key is %s's", name)
 	_ = r.redis.onKey(ctx, "DEL", key) // if this fails, so does the next command
@@ -166,7 +166,7 @@ func poisonPublished(r *run, e *event) func() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	r.logf("         %s becomes %v", redisName(p.key), p.value)
-	end := r.judge.begin(effect{publishing: true, anew: true})
+	end := r.judge.beginFault(effect{excuses: mayMissHotKeys | mayRestartEpochs})
 	_ = r.redis.onKey(ctx, "DEL", redisName(p.key))
 	args := append([]any{p.value[0], redisName(p.key)}, p.value[1:]...)
 	if err := r.redis.onKey(ctx, args...); err != nil {

@@ -18,7 +18,7 @@ var ruleKinds = []kind{
 // reload puts the limits of a variant in force at an instance. If the instance is stopped or dead
 // at that time, they may take effect later. The judge allows for both.
 func (r *run) reload(a *api, variant int) {
-	a.write(variant)
+	a.writeConfig(variant)
 	asked := r.now()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -27,7 +27,7 @@ func (r *run) reload(a *api, variant int) {
 	if err != nil || status != http.StatusOK {
 		r.Fatalf("chaos: reload %s: status %d, %v", a.name, status, err)
 	}
-	r.judge.hold(a, variant, asked, r.now())
+	r.judge.recordSwitch(a, variant, asked, r.now())
 }
 
 // roll puts other limits in force at one instance after the other, like a rolling deploy.
@@ -72,7 +72,7 @@ func line(r *run, e *event) func() {
 	var asking sync.WaitGroup
 	for range 2 {
 		for range 60 {
-			asking.Go(func() { r.load.one(a, "wait", "line") })
+			asking.Go(func() { r.load.sendAndJudge(a, "wait", "line") })
 		}
 		r.sleep(400 * time.Millisecond)
 		r.reload(a, rng.IntN(variants))

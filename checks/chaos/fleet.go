@@ -79,27 +79,36 @@ func (f *fleet) newRedisRelay(number uint64) *tcpRelay {
 	return newTCPRelay(f.scope, f.redis.single.Addr(), f.c.Seed<<8|number, nil)
 }
 
+// processConfig holds the configuration of a process.
+type processConfig struct {
+	relay   *tcpRelay // see fleet.newRedisRelay
+	targets []string  // addresses that an instance sends its counts to
+	admin   string
+	listen  string // address of an aggregator for counts
+	variant int    // of the limits
+}
+
 // writeConfig writes the configuration file of a process.
-func (f *fleet) writeConfig(path string, relay *tcpRelay, targets []string, admin, listen string, variant int) {
+func (f *fleet) writeConfig(path string, c processConfig) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "namespace: %s\naggregator: {redis: %q, http: %q, memory: 16MB", namespace, f.redis.url(relay), admin)
+	fmt.Fprintf(&b, "namespace: %s\naggregator: {redis: %q, http: %q, memory: 16MB", namespace, f.redis.url(c.relay), c.admin)
 	switch {
 	case f.kafka != nil:
 		fmt.Fprintf(&b, ", source: kafka}\nkafka: {brokers: [\"%s\"], topic: %s, acks: \"1\", session: %v, timeout: %v}", f.kafka.relay.Addr(), kafkaTopic, kafkaSession, kafkaTimeout)
 	default:
-		if listen != "" {
-			fmt.Fprintf(&b, ", listen: %q", listen)
+		if c.listen != "" {
+			fmt.Fprintf(&b, ", listen: %q", c.listen)
 		}
 		fmt.Fprintf(&b, ", lease: %v}", f.lease)
-		if len(targets) > 0 {
+		if len(c.targets) > 0 {
 			spread := "hash"
 			if f.lease {
 				spread = "all"
 			}
-			fmt.Fprintf(&b, "\nstatsd: {addresses: [\"%s\"], spread: %s}", strings.Join(targets, `", "`), spread)
+			fmt.Fprintf(&b, "\nstatsd: {addresses: [\"%s\"], spread: %s}", strings.Join(c.targets, `", "`), spread)
 		}
 	}
-	b.WriteString(rulesText(variant))
+	b.WriteString(rulesText(c.variant))
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		f.Fatal(err)
 	}

@@ -23,23 +23,39 @@ const (
 	inFlight = time.Second
 )
 
+// excuse is a set of failures that a fault allows.
+type excuse uint16
+
+const (
+	mayMissHotKeys   excuse = 1 << iota // hot keys may be unlimited everywhere
+	mayTroubleKafka                     // clients of Kafka may be stuck, also after the fault
+	mayDecideLocally                    // instances may decide exact limits by their parts
+	mayLoseGrants                       // Redis may forget the permits taken
+	mayRestartEpochs                    // epochs may restart
+	mayNotAnswer                        // an aggregator may not answer
+	// The instance of the effect may fail requests and leave hot keys unlimited, and may decide by
+	// its part.
+	mayFailRequests
+	mayStartFresh // the instance of the effect restarts and does not know the others at first
+)
+
 // effect is what a fault excuses, from its beginning until a recovery after its end.
 type effect struct {
-	publishing bool     // hot keys may be unlimited everywhere
-	kafka      bool     // clients of Kafka may be stuck, also after the fault
-	redis      bool     // instances may decide exact limits by their parts
-	lost       bool     // Redis may forget the permits taken
-	spared     []string // limits, named as in run.limitKeys, that redis and lost do not apply to
-	anew       bool     // epochs may restart
-	aggregator bool     // an aggregator may not answer
-	one        bool     // the fields below apply to the instance alone:
-	instance   int
-	requests   bool // requests may fail
-	fresh      bool // the instance restarts and does not know the others at first
+	excuses    excuse
+	unaffected []string // limits, named as in run.limitKeys, that mayDecideLocally and mayLoseGrants do not apply to
+	instance   int      // for mayFailRequests and mayStartFresh
 }
 
-// concerns reports whether redis and lost apply to a limit.
-func (e *effect) concerns(limit string) bool { return !slices.Contains(e.spared, limit) }
+// has reports whether the effect has one of the excuses.
+func (e *effect) has(some excuse) bool { return e.excuses&some != 0 }
+
+// failsRequestsOf reports whether the instance may fail requests.
+func (e *effect) failsRequestsOf(instance int) bool {
+	return e.has(mayFailRequests) && e.instance == instance
+}
+
+// affects reports whether mayDecideLocally and mayLoseGrants apply to a limit.
+func (e *effect) affects(limit string) bool { return !slices.Contains(e.unaffected, limit) }
 
 // judge passes the clients' observations to the oracle. It is safe for concurrent use.
 type judge struct {
@@ -47,27 +63,27 @@ type judge struct {
 	report func(oracle.Violation)
 	stalls oracle.Stalls
 
-	mu       sync.Mutex
-	exact    map[string]*oracle.Limit // limits by "route key"
-	local    map[string]*oracle.Limit // limits by "route key", instance and life
-	hot      [instances]oracle.Hot
-	office   [instances]oracle.Office
-	failing  [instances][]*oracle.Span // times in which requests may fail
-	silent   []*oracle.Span            // times in which an aggregator may not answer
-	troubles troubles                  // troubles that processes report
-	levels   []*oracle.Level
-	effects  []*effect
-	doubts   []doubt
-	stalled  func(time.Duration) // ends the allowance for the present stall
-	stallEnd time.Duration
-	anewTo   time.Duration // time until which epochs may restart
-	slowest  time.Duration
-	requests int
-	limited  int
+	mu                 sync.Mutex
+	exactLimits        map[string]*oracle.Limit // limits by "route key"
+	localLimits        map[string]*oracle.Limit // limits by "route key", instance and life
+	hot                [instances]oracle.Hot
+	office             [instances]oracle.Office
+	failing            [instances][]*oracle.Span // times in which requests may fail
+	silences           []*oracle.Span            // times in which an aggregator may not answer
+	troubles           troubles                  // troubles that processes report
+	levels             []*oracle.Level
+	effects            []*effect
+	doubts             []doubt
+	endStall           func(time.Duration) // ends the allowance for the present stall
+	stallEnd           time.Duration
+	epochsRestartUntil time.Duration // time until which epochs may restart
+	slowest            time.Duration
+	requests           int
+	limited            int
 }
 
 func newJudge(f *fleet, report func(oracle.Violation)) *judge {
-	j := &judge{now: f.now, report: report, exact: make(map[string]*oracle.Limit), local: make(map[string]*oracle.Limit), troubles: newTroubles()}
+	j := &judge{now: f.now, report: report, exactLimits: make(map[string]*oracle.Limit), localLimits: make(map[string]*oracle.Limit), troubles: newTroubles()}
 	for i := range instances {
 		j.hot[i] = oracle.Hot{Key: "GET /search?" + steadyKey, Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
 		j.office[i] = oracle.Office{
@@ -98,12 +114,12 @@ func soloKey(instance int) string { return fmt.Sprintf("mine-%d", instance+1) }
 // limitOf returns the limit that judges the admissions of a key of a route at an instance, or nil
 // if none does.
 func (j *judge) limitOf(route, key string, a *api, life int64) *oracle.Limit {
-	subject, all := "GET /"+route+"?k="+key, j.exact
+	subject, all := "GET /"+route+"?k="+key, j.exactLimits
 	switch {
 	case route == "search":
 		return nil
 	case route != "solo" && !rolling[route].exact:
-		subject, all = fmt.Sprintf("%s at %s, life %d", subject, a.name, life), j.local
+		subject, all = fmt.Sprintf("%s at %s, life %d", subject, a.name, life), j.localLimits
 	}
 	l := all[subject]
 	if l == nil {
@@ -116,9 +132,9 @@ func (j *judge) limitOf(route, key string, a *api, life int64) *oracle.Limit {
 	return l
 }
 
-// hold records that an instance switched to the limits of a variant between asked and confirmed,
-// for the key of each rolling route.
-func (j *judge) hold(a *api, variant int, asked, confirmed time.Duration) {
+// recordSwitch records that an instance switched to the limits of a variant between asked and
+// confirmed, for the key of each rolling route.
+func (j *judge) recordSwitch(a *api, variant int, asked, confirmed time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, k := range rollingKeys {
@@ -126,8 +142,8 @@ func (j *judge) hold(a *api, variant int, asked, confirmed time.Duration) {
 	}
 }
 
-// release records that an instance has ended.
-func (j *judge) release(a *api) {
+// recordExit records that an instance has ended.
+func (j *judge) recordExit(a *api) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, k := range rollingKeys {
@@ -135,41 +151,41 @@ func (j *judge) release(a *api) {
 	}
 }
 
-// begin begins a fault and returns a function that ends it.
-func (j *judge) begin(e effect) (end func()) {
+// beginFault begins a fault and returns a function that ends it.
+func (j *judge) beginFault(e effect) (end func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now := j.now()
 	j.effects = append(j.effects, &e)
-	j.excuse(&e, now)
+	j.applyExcuses(&e, now)
 	var ends []func(time.Duration)
-	for _, l := range j.exact {
-		if e.redis && e.concerns(l.Key) {
-			ends = append(ends, l.Away(now, instances))
+	for _, l := range j.exactLimits {
+		if e.has(mayDecideLocally) && e.affects(l.Key) {
+			ends = append(ends, l.AllowParts(now, instances))
 		}
-		if e.lost && e.concerns(l.Key) {
-			ends = append(ends, l.Lost(now))
+		if e.has(mayLoseGrants) && e.affects(l.Key) {
+			ends = append(ends, l.AllowLoss(now))
 		}
-		if e.fresh {
-			ends = append(ends, l.Fresh(now))
+		if e.has(mayStartFresh) {
+			ends = append(ends, l.AllowFresh(now))
 		}
 	}
 	failing := &oracle.Span{From: now, To: oracle.Forever}
-	if e.requests {
+	if e.has(mayFailRequests) {
 		j.failing[e.instance] = append(j.failing[e.instance], failing)
 	}
-	if e.aggregator {
-		j.silent = append(j.silent, failing)
+	if e.has(mayNotAnswer) {
+		j.silences = append(j.silences, failing)
 	}
 	return func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		now := j.now()
-		j.excuse(&e, now)
+		j.applyExcuses(&e, now)
 		j.effects = slices.DeleteFunc(j.effects, func(o *effect) bool { return o == &e })
 		failing.To = now + settling
-		if e.lost || e.anew {
-			j.anewTo = now + recovery
+		if e.has(mayLoseGrants | mayRestartEpochs) {
+			j.epochsRestartUntil = now + recovery
 		}
 		for _, end := range ends {
 			end(now + recovery + time.Second)
@@ -177,30 +193,30 @@ func (j *judge) begin(e effect) (end func()) {
 	}
 }
 
-// excuse applies the effect's excuses up to now.
-func (j *judge) excuse(e *effect, now time.Duration) {
+// applyExcuses applies the effect's excuses up to now.
+func (j *judge) applyExcuses(e *effect, now time.Duration) {
 	for i := range instances {
-		mine := e.one && e.instance == i
-		if e.publishing || mine {
+		isTarget := e.failsRequestsOf(i)
+		if e.has(mayMissHotKeys) || isTarget {
 			j.hot[i].Excuse(now)
 		}
-		if e.redis && e.concerns(j.office[i].Key) || mine {
+		if e.has(mayDecideLocally) && e.affects(j.office[i].Key) || isTarget {
 			j.office[i].Excuse(now)
 		}
 	}
 	for _, l := range j.levels {
 		l.Excuse(now)
 	}
-	if e.kafka {
-		j.troubles.fault(now)
+	if e.has(mayTroubleKafka) {
+		j.troubles.recordFault(now)
 	}
 }
 
-// disturbed reports whether a fault that satisfies is is in progress.
-func (j *judge) disturbed(is func(*effect) bool) bool {
+// hasFault reports whether a fault that matches is in progress.
+func (j *judge) hasFault(matches func(*effect) bool) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.ContainsFunc(j.effects, is)
+	return slices.ContainsFunc(j.effects, matches)
 }
 
 // excusesSilence reports whether a fault excuses that an aggregator did not answer a request
@@ -208,35 +224,35 @@ func (j *judge) disturbed(is func(*effect) bool) bool {
 func (j *judge) excusesSilence(asked oracle.Span) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.ContainsFunc(j.silent, func(s *oracle.Span) bool { return s.From <= asked.To && asked.From <= s.To })
+	return slices.ContainsFunc(j.silences, func(s *oracle.Span) bool { return s.From <= asked.To && asked.From <= s.To })
 }
 
-// anew reports whether epochs may restart.
-func (j *judge) anew() bool {
+// epochsMayRestart reports whether epochs may restart.
+func (j *judge) epochsMayRestart() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.now() < j.anewTo || slices.ContainsFunc(j.effects, func(e *effect) bool { return e.lost || e.anew })
+	return j.now() < j.epochsRestartUntil || slices.ContainsFunc(j.effects, func(e *effect) bool { return e.has(mayLoseGrants | mayRestartEpochs) })
 }
 
-// stall records that the machine stood still. A call to Redis may have timed out because of it,
-// so instances may decide by their parts.
-func (j *judge) stall(s oracle.Span) {
+// recordStall records that the machine stood still. A call to Redis may have timed out because of
+// it, so instances may decide by their parts.
+func (j *judge) recordStall(s oracle.Span) {
 	j.stalls.Add(s)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.stalled == nil || s.From > j.stallEnd {
+	if j.endStall == nil || s.From > j.stallEnd {
 		var ends []func(time.Duration)
-		for _, l := range j.exact {
-			ends = append(ends, l.Away(s.From-redisTimeout, instances))
+		for _, l := range j.exactLimits {
+			ends = append(ends, l.AllowParts(s.From-redisTimeout, instances))
 		}
-		j.stalled = func(to time.Duration) {
+		j.endStall = func(to time.Duration) {
 			for _, end := range ends {
 				end(to)
 			}
 		}
 	}
 	j.stallEnd = s.To + recovery
-	j.stalled(j.stallEnd)
+	j.endStall(j.stallEnd)
 	if s.To-s.From < redisTimeout {
 		return // a probe after 100 ms finds Redis again
 	}
@@ -245,12 +261,12 @@ func (j *judge) stall(s oracle.Span) {
 	}
 }
 
-// finish lets the oracle judge for the last time.
-func (j *judge) finish() {
+// checkFinally lets the oracle judge for the last time.
+func (j *judge) checkFinally() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now := j.now() + time.Minute // by then everything is known
-	j.settle(now)
+	j.reportDoubts(now)
 	j.checkLimits(now)
 }
 
@@ -260,18 +276,18 @@ func (j *judge) check(quick bool) {
 	defer j.mu.Unlock()
 	now := j.now()
 	for _, e := range j.effects {
-		j.excuse(e, now)
+		j.applyExcuses(e, now)
 	}
 	j.excuseTroubles(now)
-	tell := func(v *oracle.Violation) {
+	report := func(v *oracle.Violation) {
 		if v != nil {
 			j.report(*v)
 		}
 	}
-	j.settle(now)
+	j.reportDoubts(now)
 	for i := range instances {
-		tell(j.hot[i].Check(now, &j.stalls))
-		tell(j.office[i].Check(now, &j.stalls))
+		report(j.hot[i].Check(now, &j.stalls))
+		report(j.office[i].Check(now, &j.stalls))
 	}
 	if quick {
 		return
@@ -283,7 +299,7 @@ func (j *judge) check(quick bool) {
 }
 
 func (j *judge) checkLimits(now time.Duration) {
-	for _, all := range []map[string]*oracle.Limit{j.exact, j.local} {
+	for _, all := range []map[string]*oracle.Limit{j.exactLimits, j.localLimits} {
 		for _, l := range all {
 			if v := l.Check(now); v != nil {
 				j.report(*v)
@@ -296,8 +312,8 @@ func (j *judge) checkLimits(now time.Duration) {
 // time-outs.
 const maxIdle = 600
 
-// idle judges the number of silent connections to a process that are still open at the end.
-func (j *judge) idle(name string, open int) {
+// checkIdle judges the number of silent connections to a process that are still open at the end.
+func (j *judge) checkIdle(name string, open int) {
 	if open > maxIdle {
 		j.report(oracle.Violation{At: j.now(), Invariant: oracle.I4, Subject: name, Text: fmt.Sprintf(
 			"%d of %d connections that said nothing are still open, at most %d", open, idlers, maxIdle)})
@@ -308,10 +324,10 @@ func (j *judge) idle(name string, open int) {
 // because of changes published by others.
 const maxLoads = 20
 
-// loads judges the number of times that instances loaded the published set.
-func (j *judge) loads(n float64, within time.Duration) {
-	if most := maxLoads * instances * (within.Seconds() + 1); n > most {
+// checkLoads judges the number of times that instances loaded the published set.
+func (j *judge) checkLoads(n float64, within time.Duration) {
+	if limit := maxLoads * instances * (within.Seconds() + 1); n > limit {
 		j.report(oracle.Violation{At: j.now(), Invariant: oracle.I4, Subject: "loads of the published set", Text: fmt.Sprintf(
-			"%.0f within %v, at most %.0f", n, within.Round(time.Millisecond), most)})
+			"%.0f within %v, at most %.0f", n, within.Round(time.Millisecond), limit)})
 	}
 }

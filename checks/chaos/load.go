@@ -17,7 +17,7 @@ import (
 type flow struct {
 	route, key string
 	perSecond  int // requests per second at each instance
-	only       int // the only instance; -1 means each
+	instance   int // the only instance; -1 means each
 }
 
 // rollingKeys are the keys whose limits events change.
@@ -66,30 +66,30 @@ func newLoad(f *fleet, j *judge) *load {
 func (l *load) start(ctx context.Context) {
 	for _, fl := range flows() {
 		for _, a := range l.f.apis {
-			if fl.only < 0 || fl.only == a.index {
-				l.work.Go(func() { l.send(ctx, a, fl) })
+			if fl.instance < 0 || fl.instance == a.index {
+				l.work.Go(func() { l.sendFlow(ctx, a, fl) })
 			}
 		}
 	}
 	for _, a := range l.f.apis {
-		l.work.Go(func() { l.control(ctx, a) })
+		l.work.Go(func() { l.watchInstanceStalls(ctx, a) })
 	}
-	l.work.Go(func() { l.clock(ctx) })
+	l.work.Go(func() { l.watchOwnStalls(ctx) })
 	if l.f.redis.single != nil {
-		l.work.Go(func() { l.ping(ctx) })
+		l.work.Go(func() { l.watchRedisStalls(ctx) })
 	}
 }
 
-// wait waits until all requests have been answered, once the context has ended.
-func (l *load) wait() {
+// awaitAnswers waits until all requests have been answered, once the context has ended.
+func (l *load) awaitAnswers() {
 	l.work.Wait()
 	for _, c := range l.client {
 		c.CloseIdleConnections()
 	}
 }
 
-// send requests a flow's key at its pace, with few requests in flight.
-func (l *load) send(ctx context.Context, a *api, fl flow) {
+// sendFlow requests a flow's key at its pace, with few requests in flight.
+func (l *load) sendFlow(ctx context.Context, a *api, fl flow) {
 	tick := time.NewTicker(time.Second / time.Duration(fl.perSecond))
 	defer tick.Stop()
 	var underWay atomic.Int64
@@ -105,28 +105,28 @@ func (l *load) send(ctx context.Context, a *api, fl flow) {
 		}
 		l.work.Go(func() {
 			defer underWay.Add(-1)
-			l.one(a, fl.route, fl.key)
+			l.sendAndJudge(a, fl.route, fl.key)
 		})
 	}
 }
 
-// one sends a request and passes the answer to the judge.
-func (l *load) one(a *api, route, key string) {
+// sendAndJudge sends a request and passes the answer to the judge.
+func (l *load) sendAndJudge(a *api, route, key string) {
 	life, sent := a.lives.Load(), l.f.now()
-	status, err := l.get(a, route, key)
+	status, err := l.sendRequest(a, route, key)
 	if a.lives.Load() != life {
 		return // either life may have answered
 	}
-	l.j.answered(a, life, route, key, sent, status, err)
+	l.j.recordAnswer(answer{api: a, life: life, route: route, key: key, sent: sent, status: status, err: err})
 }
 
-func (l *load) get(a *api, route, key string) (status int, err error) {
+func (l *load) sendRequest(a *api, route, key string) (status int, err error) {
 	return ask(context.Background(), l.client[a.index], http.MethodGet, "http://"+a.addr+"/"+route+"?"+param(route)+"="+key)
 }
 
-// control sends requests that bypass the guard. A slow answer is a stall of the machine, unless
-// the instance was stopped on purpose.
-func (l *load) control(ctx context.Context, a *api) {
+// watchInstanceStalls sends requests that bypass the guard. A slow answer is a stall of the
+// machine, unless the instance was stopped on purpose.
+func (l *load) watchInstanceStalls(ctx context.Context, a *api) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -137,15 +137,15 @@ func (l *load) control(ctx context.Context, a *api) {
 		}
 		sent := l.f.now()
 		_, err := ask(ctx, l.client[a.index], http.MethodGet, "http://"+a.addr+"/chaos/control")
-		meant := l.j.disturbed(func(e *effect) bool { return e.one && e.instance == a.index && e.requests })
-		if now := l.f.now(); err == nil && now-sent > stallLeast && !meant {
-			l.j.stall(oracle.Span{From: sent, To: now})
+		isMeant := l.j.hasFault(func(e *effect) bool { return e.failsRequestsOf(a.index) })
+		if now := l.f.now(); err == nil && now-sent > stallLeast && !isMeant {
+			l.j.recordStall(oracle.Span{From: sent, To: now})
 		}
 	}
 }
 
-// ping pings Redis to measure stalls that delay Redis alone.
-func (l *load) ping(ctx context.Context) {
+// watchRedisStalls pings Redis to measure stalls that delay Redis alone.
+func (l *load) watchRedisStalls(ctx context.Context) {
 	client := redis.NewClient(&redis.Options{
 		Addr: l.f.redis.single.Addr(), MaxRetries: -1, DialerRetries: 1, PoolSize: 1,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -154,9 +154,9 @@ func (l *load) ping(ctx context.Context) {
 	every(ctx, 50*time.Millisecond, func(int) {
 		sent := l.f.now()
 		err := client.Ping(ctx).Err()
-		meant := l.j.disturbed(func(e *effect) bool { return e.redis })
-		if now := l.f.now(); err == nil && now-sent > stallLeast && !meant {
-			l.j.stall(oracle.Span{From: sent, To: now})
+		isMeant := l.j.hasFault(func(e *effect) bool { return e.has(mayDecideLocally) })
+		if now := l.f.now(); err == nil && now-sent > stallLeast && !isMeant {
+			l.j.recordStall(oracle.Span{From: sent, To: now})
 		}
 	})
 }
@@ -164,8 +164,8 @@ func (l *load) ping(ctx context.Context) {
 // stallLeast is the shortest delay that counts as a stall of the machine.
 const stallLeast = 60 * time.Millisecond
 
-// clock records when this process itself did not run.
-func (l *load) clock(ctx context.Context) {
+// watchOwnStalls records when this process itself did not run.
+func (l *load) watchOwnStalls(ctx context.Context) {
 	const pace = 10 * time.Millisecond
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
@@ -178,7 +178,7 @@ func (l *load) clock(ctx context.Context) {
 		}
 		now := l.f.now()
 		if now-last > pace+stallLeast {
-			l.j.stall(oracle.Span{From: last, To: now})
+			l.j.recordStall(oracle.Span{From: last, To: now})
 		}
 		last = now
 	}

@@ -9,16 +9,16 @@ import (
 
 // event is one fault of a run, or two at the same time.
 type event struct {
-	at     time.Duration // time since the beginning of the events
-	lasts  time.Duration
-	calm   time.Duration // time without faults after it
-	parts  []*kind
-	target int    // index of the instance, for faults of one
-	draw   uint64 // seed of all other choices
+	start    time.Duration // time since the beginning of the events
+	duration time.Duration
+	calm     time.Duration // time without faults after it
+	parts    []*kind
+	target   int    // index of the instance, for faults of one
+	seed     uint64 // seed of all other choices
 }
 
 func (e *event) String() string {
-	text := fmt.Sprintf("%7.2fs  for %-6v", e.at.Seconds(), e.lasts.Round(10*time.Millisecond))
+	text := fmt.Sprintf("%7.2fs  for %-6v", e.start.Seconds(), e.duration.Round(10*time.Millisecond))
 	for i, k := range e.parts {
 		if i > 0 {
 			text += " +"
@@ -40,11 +40,11 @@ func plan(c *Config) (events []event) {
 	}
 	kinds := c.kinds()
 	bag := shuffled(rng, kinds)
-	for at := time.Duration(0); at < c.Duration; {
+	for start := time.Duration(0); start < c.Duration; {
 		if len(bag) == 0 {
 			bag = shuffled(rng, kinds) // each kind occurs as often as its weight
 		}
-		e := newEvent(rng, at)
+		e := newEvent(rng, start)
 		e.parts, bag = append(e.parts, bag[0]), bag[1:]
 		if len(bag) > 0 && rng.IntN(4) == 0 && bag[0].exclusive != e.parts[0].exclusive {
 			e.parts, bag = append(e.parts, bag[0]), bag[1:]
@@ -52,9 +52,9 @@ func plan(c *Config) (events []event) {
 				slices.Reverse(e.parts)
 			}
 		}
-		e.draws(rng)
+		e.chooseDuration(rng)
 		events = append(events, e)
-		at += e.lasts + e.calm
+		start += e.duration + e.calm
 	}
 	return events
 }
@@ -62,31 +62,31 @@ func plan(c *Config) (events []event) {
 // planOnly returns the events that the Config names. They depend only on the seed and their
 // names, not on the other kinds that exist.
 func planOnly(c *Config, rng *rand.Rand) (events []event) {
-	at := time.Duration(0)
+	start := time.Duration(0)
 	for _, name := range c.Only {
 		k, _ := kindNamed(name)
-		e := newEvent(rng, at)
+		e := newEvent(rng, start)
 		e.parts = []*kind{k}
-		e.draws(rng)
+		e.chooseDuration(rng)
 		events = append(events, e)
-		at += e.lasts + e.calm
+		start += e.duration + e.calm
 	}
 	return events
 }
 
-func newEvent(rng *rand.Rand, at time.Duration) event {
-	return event{at: at, target: rng.IntN(instances), draw: rng.Uint64(), calm: calmLeast + time.Duration(rng.IntN(2000))*time.Millisecond}
+func newEvent(rng *rand.Rand, start time.Duration) event {
+	return event{start: start, target: rng.IntN(instances), seed: rng.Uint64(), calm: calmLeast + time.Duration(rng.IntN(2000))*time.Millisecond}
 }
 
-// draws chooses how long the event lasts.
-func (e *event) draws(rng *rand.Rand) {
+// chooseDuration chooses how long the event lasts.
+func (e *event) chooseDuration(rng *rand.Rand) {
 	for _, k := range e.parts {
-		e.lasts = max(e.lasts, k.least+time.Duration(rng.Int64N(int64(k.most-k.least)+1)))
+		e.duration = max(e.duration, k.least+time.Duration(rng.Int64N(int64(k.most-k.least)+1)))
 	}
 }
 
-// isOf reports whether the deployment has such events.
-func (k *kind) isOf(c *Config) bool {
+// isPossible reports whether the deployment has such events.
+func (k *kind) isPossible(c *Config) bool {
 	return k.deployment == "" || k.deployment == c.Redis || k.deployment == c.Counts
 }
 
@@ -94,7 +94,7 @@ func (k *kind) isOf(c *Config) bool {
 func (c *Config) kinds() (some []*kind) {
 	for i := range kinds {
 		k := &kinds[i]
-		if (c.Scenario == "all" || slices.Contains(k.scenarios, c.Scenario)) && k.isOf(c) {
+		if (c.Scenario == "all" || slices.Contains(k.scenarios, c.Scenario)) && k.isPossible(c) {
 			some = append(some, k)
 		}
 	}

@@ -106,18 +106,18 @@ func (f *fleet) newAPI(index int) *api {
 		cmd.Env = append(os.Environ(), "GOMAXPROCS=2")
 		return cmd
 	}
-	a.write(0)
+	a.writeConfig(0)
 	return a
 }
 
-// write writes the instance's file with the limits of a variant.
-func (a *api) write(variant int) {
+// writeConfig writes the instance's file with the limits of a variant.
+func (a *api) writeConfig(variant int) {
 	var targets []string
 	for _, relay := range a.counts {
 		targets = append(targets, relay.Addr())
 	}
 	a.variant.Store(int64(variant))
-	a.f.writeConfig(a.config, a.redis, targets, "127.0.0.1:0", "", variant)
+	a.f.writeConfig(a.config, processConfig{relay: a.redis, targets: targets, admin: "127.0.0.1:0", variant: variant})
 }
 
 // aggregator is an aggregator process.
@@ -133,6 +133,6 @@ func (f *fleet) newAggregator(name string) *aggregator {
 		f: f, name: name, addr: f.freeAddr(), ready: "aggregator is up", config: filepath.Join(f.dir, name+".yaml"),
 	}
 	g.command = func() *exec.Cmd { return exec.Command(f.c.Programs.Hotparam, "aggregator", "--config", g.config) }
-	f.writeConfig(g.config, g.redis, nil, g.addr, g.listen, 0)
+	f.writeConfig(g.config, processConfig{relay: g.redis, admin: g.addr, listen: g.listen})
 	return g
 }

@@ -68,20 +68,20 @@ func TestTCPRelay(t *testing.T) {
 	if got, err := exchange(t, first, hello, long); got != hello {
 		t.Fatalf("through: %q, %v", got, err)
 	}
-	relay.set(slow)
+	relay.setMode(slow)
 	begun := time.Now()
 	if got, err := exchange(t, first, hello, long); got != hello || time.Since(begun) < slowness {
 		t.Errorf("slow: %q after %v, %v", got, time.Since(begun), err)
 	}
-	relay.set(garbled)
+	relay.setMode(garbled)
 	if got, err := exchange(t, first, hello, long); got == hello || err != nil {
 		t.Errorf("garbled: %q, %v", got, err)
 	}
-	relay.set(silent)
+	relay.setMode(silent)
 	if got, err := exchange(t, first, hello, 100*time.Millisecond); got != "" || !isTimeout(err) {
 		t.Errorf("silent: %q, %v", got, err)
 	}
-	relay.set(through)
+	relay.setMode(through)
 	if got, err := exchange(t, first, hello, 100*time.Millisecond); got != "" || !isTimeout(err) {
 		t.Errorf("a connection that was silent: %q, %v", got, err)
 	}
@@ -89,7 +89,7 @@ func TestTCPRelay(t *testing.T) {
 	if got, err := exchange(t, second, hello, long); got != hello {
 		t.Errorf("a new connection: %q, %v", got, err)
 	}
-	relay.set(cut)
+	relay.setMode(cut)
 	if got, err := exchange(t, second, hello, long); err == nil || isTimeout(err) {
 		t.Errorf("cut: %q, %v", got, err)
 	}
@@ -108,7 +108,7 @@ func TestTCPRelayLeavesServersAlone(t *testing.T) {
 		}
 		t.Cleanup(func() { conn.Close() })
 		for _, m := range []mode{through, garbled, silent, cut, through} {
-			relay.set(m)
+			relay.setMode(m)
 			if got, err := exchange(t, conn, first, 20*time.Second); got != first {
 				t.Errorf("mode %d: %q, %v", m, got, err)
 			}
@@ -148,11 +148,11 @@ func TestKafkaRelay(t *testing.T) {
 	if n := damaged(); n > 0 {
 		t.Errorf("through: %d answers are damaged", n)
 	}
-	relay.set(throttled)
+	relay.setMode(throttled)
 	if n := damaged(); n == 0 || n == 20 {
 		t.Errorf("throttled: %d of 20 answers are damaged", n)
 	}
-	relay.set(through)
+	relay.setMode(through)
 	if n := damaged(); n > 0 {
 		t.Errorf("through again: %d answers are damaged", n)
 	}

@@ -58,8 +58,8 @@ func newTCPRelay(t testing.TB, target string, seed uint64, garbler *testenv.Garb
 	return &tcpRelay{Relay: testenv.NewRelayWith(t, target, config), garbler: garbler, rng: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// set changes the mode.
-func (r *tcpRelay) set(m mode) {
+// setMode changes the mode.
+func (r *tcpRelay) setMode(m mode) {
 	state, delay, change := testenv.LinkUp, time.Duration(0), (func([]byte) []byte)(nil)
 	if r.garbler != nil {
 		r.garbler.Stop()

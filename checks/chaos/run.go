@@ -71,12 +71,12 @@ func Run(tb testing.TB, c Config) *Report {
 	}
 	logging.Disable() // the Redis client logs a line for every try
 	s := &scope{TB: tb}
-	defer s.close()
+	defer s.runCleanups()
 	r := &run{report: Report{Config: c}, broken: make(chan struct{})}
 	r.fleet = newFleet(s, &c)
-	r.judge = newJudge(r.fleet, r.violated)
+	r.judge = newJudge(r.fleet, r.recordViolation)
 	r.load = newLoad(r.fleet, r.judge)
-	over := r.starting()
+	over := r.excuseStart()
 	r.start()
 	r.findLimitKeys()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -84,16 +84,16 @@ func Run(tb testing.TB, c Config) *Report {
 	stop := sync.OnceFunc(func() {
 		cancel()
 		work.Wait()
-		r.load.wait()
+		r.load.awaitAnswers()
 	})
 	s.Cleanup(stop)
 	r.load.start(ctx)
 	for _, w := range r.watched() {
-		work.Go(func() { r.watch(ctx, r.judge, w) })
+		work.Go(func() { r.sampleProcess(ctx, r.judge, w) })
 	}
 	work.Go(func() { every(ctx, 100*time.Millisecond, func(n int) { r.judge.check(n%10 != 0) }) })
 	if r.redis.single != nil {
-		work.Go(func() { new(writers).follow(ctx, r) })
+		work.Go(func() { new(writers).followStream(ctx, r) })
 		work.Go(func() { r.watchRedis(ctx, r.judge) })
 	}
 	if r.kafka == nil {
@@ -107,7 +107,7 @@ func Run(tb testing.TB, c Config) *Report {
 	r.sleep(recovery)
 	r.events()
 	stop()
-	r.judge.finish()
+	r.judge.checkFinally()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.report.Requests, r.report.Limited, r.report.Slowest = r.judge.requests, r.judge.limited, r.judge.slowest
@@ -115,12 +115,12 @@ func Run(tb testing.TB, c Config) *Report {
 	return &r.report
 }
 
-// starting excuses failures while processes start, until the returned function is called.
-func (r *run) starting() (over func()) {
+// excuseStart excuses failures while processes start, until the returned function is called.
+func (r *run) excuseStart() (over func()) {
 	var ends []func()
 	for i, a := range r.apis {
-		a.begin = func() { r.judge.hold(a, int(a.variant.Load()), r.now(), r.now()) }
-		ends = append(ends, r.judge.begin(effect{one: true, instance: i, requests: true, fresh: true, redis: true, publishing: true, aggregator: true}))
+		a.begin = func() { r.judge.recordSwitch(a, int(a.variant.Load()), r.now(), r.now()) }
+		ends = append(ends, r.judge.beginFault(effect{excuses: mayFailRequests | mayStartFresh | mayDecideLocally | mayMissHotKeys | mayNotAnswer, instance: i}))
 	}
 	return func() {
 		for _, end := range ends {
@@ -131,10 +131,10 @@ func (r *run) starting() (over func()) {
 
 func (r *run) watched() (all []*watched) {
 	for _, g := range r.aggregators {
-		all = append(all, r.judge.watch(&g.child, true))
+		all = append(all, r.judge.newWatched(&g.child, true))
 	}
 	for _, a := range r.apis {
-		all = append(all, r.judge.watch(&a.child, false))
+		all = append(all, r.judge.newWatched(&a.child, false))
 	}
 	return all
 }
@@ -153,22 +153,23 @@ func (r *run) events() {
 		if r.isBroken() {
 			break
 		}
-		r.logf("%s", r.note(&e))
+		r.logf("%s", r.recordEvent(&e))
 		var ends []func()
 		begun := r.now()
 		for _, k := range e.parts {
 			ends = append(ends, k.begin(r, &e))
 		}
-		r.sleep(e.lasts - (r.now() - begun))
+		r.sleep(e.duration - (r.now() - begun))
 		for _, end := range slices.Backward(ends) {
 			end()
 		}
-		r.settle(e.calm)
+		r.waitForCalm(e.calm)
 	}
 }
 
-// settle lets the calm pass without faults, and more if clients of Kafka must be replaced first.
-func (r *run) settle(calm time.Duration) {
+// waitForCalm lets the calm pass without faults, and more if clients of Kafka must be replaced
+// first.
+func (r *run) waitForCalm(calm time.Duration) {
 	r.sleep(calm)
 	for r.judge.isTroubled() && !r.isBroken() {
 		for r.judge.isTroubled() && !r.isBroken() {
@@ -178,7 +179,7 @@ func (r *run) settle(calm time.Duration) {
 	}
 }
 
-func (r *run) note(e *event) string {
+func (r *run) recordEvent(e *event) string {
 	text := e.String() + fmt.Sprintf(", begun at %.2fs", r.now().Seconds())
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,7 +187,7 @@ func (r *run) note(e *event) string {
 	return text
 }
 
-func (r *run) violated(v oracle.Violation) {
+func (r *run) recordViolation(v oracle.Violation) {
 	r.mu.Lock()
 	if len(r.report.Violations) < maxViolations {
 		r.report.Violations = append(r.report.Violations, v)
@@ -232,7 +233,7 @@ func (r *run) findLimitKeys() {
 		if fl.route != "solo" && !rolling[fl.route].exact {
 			continue
 		}
-		a := r.apis[max(fl.only, 0)]
+		a := r.apis[max(fl.instance, 0)]
 		for range 50 {
 			_, _ = ask(r.Context(), r.load.client[a.index], http.MethodGet, "http://"+a.addr+"/"+fl.route+"?k="+fl.key)
 			now, err := r.redis.limitKeys(r.Context())
@@ -264,8 +265,9 @@ func without(names []string, some ...string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(some, name) })
 }
 
-// loads returns how often the instances have loaded the published set or checked it for changes.
-func (r *run) loads() (sum float64) {
+// countLoads returns how often the instances have loaded the published set or checked it for
+// changes.
+func (r *run) countLoads() (sum float64) {
 	for _, a := range r.apis {
 		if s, err := a.state(r.Context(), r.load.client[a.index], false); err == nil {
 			sum += float64(s.Watcher.Resyncs + s.Watcher.Polls)

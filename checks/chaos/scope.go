@@ -10,15 +10,15 @@ import (
 // with it. The output of its processes is not shown, however the test ends.
 type scope struct {
 	testing.TB
-	mu    sync.Mutex
-	undos []func()
+	mu       sync.Mutex
+	cleanups []func()
 }
 
 // Cleanup registers f to be called at the end of the run, in last-in, first-out order.
 func (s *scope) Cleanup(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.undos = append(s.undos, f)
+	s.cleanups = append(s.cleanups, f)
 }
 
 // Failed returns false, so that testenv does not log the output of each process.
@@ -27,12 +27,12 @@ func (s *scope) Failed() bool { return false }
 // TempDir returns a directory that lives as long as the test and outlives the processes.
 func (s *scope) TempDir() string { return s.TB.TempDir() }
 
-func (s *scope) close() {
+func (s *scope) runCleanups() {
 	s.mu.Lock()
-	undos := s.undos
-	s.undos = nil
+	cleanups := s.cleanups
+	s.cleanups = nil
 	s.mu.Unlock()
-	for _, undo := range slices.Backward(undos) {
-		undo()
+	for _, cleanUp := range slices.Backward(cleanups) {
+		cleanUp()
 	}
 }

@@ -24,8 +24,8 @@ func newTroubles() troubles {
 	}
 }
 
-// fault records that a fault of Kafka lasted up to now.
-func (t *troubles) fault(now time.Duration) {
+// recordFault records that a fault of Kafka lasted up to now.
+func (t *troubles) recordFault(now time.Duration) {
 	t.sources.Fault(now)
 	t.sinks.Fault(now)
 }

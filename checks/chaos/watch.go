@@ -35,9 +35,9 @@ type watched struct {
 	sink        sinkWatch
 }
 
-func (j *judge) watch(p *child, aggregator bool) *watched {
-	level := func(invariant, what string, most float64) *oracle.Level {
-		l := &oracle.Level{Invariant: invariant, Subject: what + " of " + p.name, Most: most, Deadline: recovery + time.Second}
+func (j *judge) newWatched(p *child, aggregator bool) *watched {
+	level := func(invariant, what string, limit float64) *oracle.Level {
+		l := &oracle.Level{Invariant: invariant, Subject: what + " of " + p.name, Most: limit, Deadline: recovery + time.Second}
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.levels = append(j.levels, l)
@@ -50,9 +50,9 @@ func (j *judge) watch(p *child, aggregator bool) *watched {
 	}
 }
 
-// watch samples a process until the context ends. It also checks the health of an aggregator,
+// sampleProcess samples a process until the context ends. It also checks the health of an aggregator,
 // each time over a new connection.
-func (f *fleet) watch(ctx context.Context, j *judge, w *watched) {
+func (f *fleet) sampleProcess(ctx context.Context, j *judge, w *watched) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -71,9 +71,9 @@ func (f *fleet) watch(ctx context.Context, j *judge, w *watched) {
 			w.lines = oracle.Cap{Subject: "log lines of " + w.name, Most: maxLines, Window: 10 * time.Second}
 		}
 		now := f.now()
-		f.tell(j, w.lines.Sample(now, float64(w.child.lines())))
+		f.reportFound(j, w.lines.Sample(now, float64(w.child.lines())))
 		descriptors, _ := w.current().Descriptors()
-		j.sample(w.descriptors, float64(descriptors))
+		j.sampleLevel(w.descriptors, float64(descriptors))
 		if w.aggregator {
 			f.checkHealth(ctx, j, client, w)
 		} else if f.kafka != nil {
@@ -81,19 +81,19 @@ func (f *fleet) watch(ctx context.Context, j *judge, w *watched) {
 		}
 		if n%4 == 0 {
 			if g, err := w.countGoroutines(ctx, client); err == nil {
-				j.sample(w.goroutines, g)
+				j.sampleLevel(w.goroutines, g)
 			}
 		}
 	}
 }
 
-func (f *fleet) tell(j *judge, v *oracle.Violation) {
+func (f *fleet) reportFound(j *judge, v *oracle.Violation) {
 	if v != nil {
 		j.report(*v)
 	}
 }
 
-func (j *judge) sample(l *oracle.Level, value float64) {
+func (j *judge) sampleLevel(l *oracle.Level, value float64) {
 	j.mu.Lock()
 	v := l.Sample(j.now(), value, &j.stalls)
 	j.mu.Unlock()
@@ -118,7 +118,7 @@ func (f *fleet) checkHealth(ctx context.Context, j *judge, client *http.Client, 
 		if status != http.StatusOK {
 			v = 1
 		}
-		j.sample(w.notReady, v)
+		j.sampleLevel(w.notReady, v)
 	}
 }
 
@@ -200,8 +200,8 @@ func (f *fleet) watchRedis(ctx context.Context, j *judge) {
 				n, _ := strconv.ParseFloat(count, 64) // absent until the first error
 				outage += n
 			}
-			f.tell(j, writes.Sample(f.now(), outage))
-			f.tell(j, others.Sample(f.now(), total-outage))
+			f.reportFound(j, writes.Sample(f.now(), outage))
+			f.reportFound(j, others.Sample(f.now(), total-outage))
 			return nil
 		})
 	})

@@ -18,12 +18,12 @@ type writers struct {
 	epochs map[string]int64 // epoch of each owner
 }
 
-// follow reads the stream until the context ends. It forgets the epochs while Redis may lose its
+// followStream reads the stream until the context ends. It forgets the epochs while Redis may lose its
 // state, since they restart then.
-func (w *writers) follow(ctx context.Context, r *run) {
+func (w *writers) followStream(ctx context.Context, r *run) {
 	w.last, w.epochs = "-", make(map[string]int64)
 	every(ctx, time.Second, func(int) {
-		if r.judge.anew() {
+		if r.judge.epochsMayRestart() {
 			w.epochs = make(map[string]int64)
 			w.last = "(" + strconv.FormatInt(time.Now().UnixMilli(), 10) + "-0" // older changes belong to the lost state
 			return
@@ -33,19 +33,19 @@ func (w *writers) follow(ctx context.Context, r *run) {
 		_ = withRedis(r.redis.single.Addr(), func(c *redis.Client) error { // read again a second later
 			changes, err := c.XRange(ctx, redisName("events"), w.last, "+").Result()
 			for _, change := range changes {
-				w.read(r, change)
+				w.checkChange(r, change)
 			}
 			return err
 		})
 	})
 }
 
-func (w *writers) read(r *run, change redis.XMessage) {
+func (w *writers) checkChange(r *run, change redis.XMessage) {
 	w.last = "(" + change.ID
 	owner := fmt.Sprint(change.Values["owner"])
 	epoch, err := strconv.ParseInt(fmt.Sprint(change.Values["epoch"]), 10, 64)
 	if before := w.epochs[owner]; err == nil && epoch < before {
-		r.violated(oracle.Violation{At: r.now(), Invariant: oracle.I3, Subject: "owner " + owner, Text: fmt.Sprintf(
+		r.recordViolation(oracle.Violation{At: r.now(), Invariant: oracle.I3, Subject: "owner " + owner, Text: fmt.Sprintf(
 			"change %s was written under epoch %d after one under epoch %d: two publish at a time", change.ID, epoch, before)})
 		return
 	}

@@ -12,11 +12,11 @@ type blurred struct {
 	n int64
 }
 
-// blur records that n counts of a key in the newest pane are blurred. at is the time at which
-// they begin.
-func (r *reference) blur(key int32, n, at int64, by blur) {
-	b := blurred{blur{r.newest - r.index(at-by.early), r.index(at+by.late) - r.newest, 0}, n}
-	b.doubt = r.newest - r.index(at-by.early-by.doubt) - b.early
+// recordBlur records that n counts of a key in the newest pane are blurred. begin is the time at
+// which they begin.
+func (r *reference) recordBlur(key int32, n, begin int64, uncertainty blur) {
+	b := blurred{blur{r.newest - r.index(begin-uncertainty.early), r.index(begin+uncertainty.late) - r.newest, 0}, n}
+	b.doubt = r.newest - r.index(begin-uncertainty.early-uncertainty.doubt) - b.early
 	if b.blur == (blur{}) {
 		return
 	}
@@ -28,18 +28,18 @@ func (r *reference) blur(key int32, n, at int64, by blur) {
 	r.blurs = true
 }
 
-// bounds returns the least and the most that a key can have in the window that ends with a pane,
-// given what can be known about the clocks. Both equal the key's count there if all clocks are
-// right. placed is the least without the doubtful counts.
-func (r *reference) bounds(key int32, last int64) (least, most, placed int64) {
-	truth := r.truth(key, last)
-	least, most, placed = truth, truth, truth
+// bounds returns the lowest and the highest count that a key can have in the window that ends with
+// a pane, given what can be known about the clocks. Both equal the key's count there if all clocks
+// are right. placed is the lowest count without the doubtful counts.
+func (r *reference) bounds(key int32, last int64) (lowest, highest, placed int64) {
+	truth := r.trueCount(key, last)
+	lowest, highest, placed = truth, truth, truth
 	if !r.blurs {
-		return least, most, placed
+		return lowest, highest, placed
 	}
 	first := last - r.panes + 1
 	for number := r.newest - r.ring + 1; number <= r.newest; number++ {
-		p := r.at(number)
+		p := r.paneAt(number)
 		if p == nil {
 			continue
 		}
@@ -47,17 +47,17 @@ func (r *reference) bounds(key int32, last int64) (least, most, placed int64) {
 			from, to := number-b.early, number+b.late
 			if first > number || number > last {
 				if from-b.doubt <= last && to >= first {
-					most += b.n
+					highest += b.n
 				}
 				continue
 			}
 			if from < first || to > last {
-				least -= b.n
+				lowest -= b.n
 			}
 			if from-b.doubt < first || to > last {
 				placed -= b.n
 			}
 		}
 	}
-	return least, most, placed
+	return lowest, highest, placed
 }

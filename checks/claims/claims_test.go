@@ -196,9 +196,9 @@ func TestDemoLog(t *testing.T) {
 	holdsTrace(t, "../../internal/demo/data/edgar-2017-06-30.access.log.zst", "cik", NewRule(10, time.Second, time.Second))
 }
 
-func holdsTrace(t *testing.T, path, by string, rules ...Rule) {
+func holdsTrace(t *testing.T, path, keyBy string, rules ...Rule) {
 	t.Helper()
-	stream, err := Trace(path, by, traceInstances)
+	stream, err := Trace(path, keyBy, traceInstances)
 	if err != nil {
 		t.Fatal(err)
 	}

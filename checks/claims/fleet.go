@@ -8,26 +8,27 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// count passes the events in [from, to) to the collectors. The interval must lie within one pane.
-func (r *run) count(from, to int64) {
+// countEvents passes the events in [from, to) to the collectors. The interval must lie within one
+// pane.
+func (r *run) countEvents(from, to int64) {
 	for _, rule := range r.judge.rules {
-		rule.ref.turn(from)
+		rule.ref.advanceTo(from)
 	}
 	r.events = r.stream.Next(from, to, r.events[:0])
 	for _, e := range r.events {
 		for _, rule := range r.judge.rules {
 			rule.ref.add(e.Key, uint32(e.N))
 		}
-		if by := r.clocks.blur(int(e.Instance), from); by != (blur{}) {
+		if uncertainty := r.clocks.blurOf(int(e.Instance), from); uncertainty != (blur{}) {
 			for _, rule := range r.judge.rules {
-				rule.ref.blur(e.Key, int64(e.N), from, by)
+				rule.ref.recordBlur(e.Key, int64(e.N), from, uncertainty)
 			}
-			if by.early+by.doubt > int64(grace) {
-				r.clocks.late += int64(e.N)
+			if uncertainty.early+uncertainty.doubt > int64(grace) {
+				r.clocks.lateCounts += int64(e.N)
 			}
 		}
 		r.sum += int64(e.N)
-		r.mass += int64(e.N) * int64(len(r.Rules))
+		r.sumOverRules += int64(e.N) * int64(len(r.Rules))
 	}
 	if r.Measure {
 		r.measure.start()
@@ -46,14 +47,14 @@ func (r *run) count(from, to int64) {
 }
 
 // flush advances the run to the cut, at which the collectors flush.
-func (r *run) flush(from, at int64) {
-	if from%tenth == 0 {
-		r.steer()
+func (r *run) flush(from, cut int64) {
+	if from%tenthSecond == 0 {
+		r.steerCollectors()
 	}
-	r.net.passTo(at)
+	r.net.passTo(cut)
 	if r.live != nil {
-		r.live.until(at)
-		if at%tenth != 0 {
+		r.live.advanceTo(cut)
+		if cut%tenthSecond != 0 {
 			return
 		}
 	}
@@ -61,13 +62,13 @@ func (r *run) flush(from, at int64) {
 		if r.live == nil {
 			c.Flush(context.Background(), time.Unix(0, from))
 		}
-		r.budget(i, c.Stats())
+		r.checkLineBudget(i, c.Stats())
 	}
 	r.mostSteered = r.steered
 }
 
-// steer passes to the collectors the state of the fleet, as in production.
-func (r *run) steer() {
+// steerCollectors passes to the collectors the state of the fleet, as in production.
+func (r *run) steerCollectors() {
 	if r.Lines == 0 || !r.judge.changed {
 		return
 	}
@@ -90,7 +91,7 @@ func (j *judge) fleet(instances int) (f rules.Fleet, hot []rules.Key) {
 		}
 	}
 	for _, r := range j.rules {
-		for key, l := range r.lives {
+		for key, l := range r.states {
 			if l.hot {
 				hot = append(hot, rules.Key{Rule: r.id, Text: string(j.stream.AppendText(nil, key))})
 			}
@@ -99,23 +100,23 @@ func (j *judge) fleet(instances int) (f rules.Fleet, hot []rules.Key) {
 	return f, hot
 }
 
-// budget judges the lines that a collector sent since the last call.
-func (r *run) budget(i int, s collector.Stats) {
+// checkLineBudget judges the lines that a collector sent since the last call.
+func (r *run) checkLineBudget(i int, s collector.Stats) {
 	r.exact = r.exact && s.Held == 1 && s.Dropped.Sum() == 0
 	// A hot or suspect key is sent regardless of the budget, and its held back counts take a line
 	// of their own.
 	lines := s.Lines - r.lines[i]
 	r.lines[i] = s.Lines
-	if most := int64(max(r.Lines, 2*r.mostSteered)); r.Lines > 0 && lines > most {
-		r.judge.wrong(OverBudget, nil, 0, "i%d sent %d lines, the budget is %d; %d keys are hot or suspect", i, lines, r.Lines, r.mostSteered)
+	if maxLines := int64(max(r.Lines, 2*r.mostSteered)); r.Lines > 0 && lines > maxLines {
+		r.judge.recordViolation(OverBudget, nil, 0, "i%d sent %d lines, the budget is %d; %d keys are hot or suspect", i, lines, r.Lines, r.mostSteered)
 	}
 }
 
 // live lets collectors flush on their own, on a simulated clock.
 type live struct {
-	step  int64 // longest interval between events
-	start func(ctx context.Context, at int64, all []*collector.Collector) (stop func())
-	until func(at int64)
+	step      int64 // longest interval between events
+	start     func(ctx context.Context, begin int64, collectors []*collector.Collector) (stop func())
+	advanceTo func(instant int64)
 }
 
 func (r *run) urgent() time.Duration {

@@ -12,7 +12,7 @@ func (r *run) Count(c decode.Count) {
 	r.counted += c.N
 	key, ok := r.stream.ID(c.Text)
 	if !ok {
-		r.judge.wrong(Uncounted, nil, 0, "%q is no key of the stream", c.Text)
+		r.judge.recordViolation(Uncounted, nil, 0, "%q is no key of the stream", c.Text)
 		return
 	}
 	r.keys[c.Hash] = key

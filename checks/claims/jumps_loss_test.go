@@ -20,7 +20,7 @@ type jumpsUnderAttack struct {
 	network Network
 	seed    uint64
 	kafka   bool
-	dropped func(at time.Duration) float64 // see [KindsCase]
+	dropped func(since time.Duration) float64 // see [KindsCase]
 }
 
 const (
@@ -69,8 +69,8 @@ func (j jumpsUnderAttack) run(t *testing.T) (found map[string]time.Duration, wro
 		for due += rate * float64(step) / float64(second) * jumpers; due >= 1; due-- {
 			add(fmt.Sprintf("jump%d", random.IntN(jumpers)))
 		}
-		if next := k.began + at + step; next%tenth == 0 {
-			k.flush(next-tenth, next)
+		if next := k.began + at + step; next%tenthSecond == 0 {
+			k.flush(next-tenthSecond, next)
 		}
 		for key := range k.hot {
 			if _, known := found[key.Text]; !known {
@@ -140,8 +140,8 @@ func TestJumpsAfterKafkaDrops(t *testing.T) {
 	base := jumpsUnderAttack{values: 20_000, seed: 3, kafka: true}
 	base.network.Most = 20 * time.Millisecond
 	full := func(from, to time.Duration, part float64) func(time.Duration) float64 {
-		return func(at time.Duration) float64 {
-			if from <= at && at < to {
+		return func(since time.Duration) float64 {
+			if from <= since && since < to {
 				return part
 			}
 			return 0

@@ -21,18 +21,18 @@ type hearing struct {
 // Counts implements [decode.PacketHandler].
 func (h hearing) Counts(counts []decode.Count) {
 	for _, c := range counts {
-		h.hear(c)
+		h.recordCount(c)
 	}
 	h.Detector.Counts(counts)
 }
 
 // Count implements [decode.Handler].
 func (h hearing) Count(c decode.Count) {
-	h.hear(c)
+	h.recordCount(c)
 	h.Detector.Count(c)
 }
 
-func (h hearing) hear(c decode.Count) {
+func (h hearing) recordCount(c decode.Count) {
 	key := rules.Key{Rule: ruleID(c.Rule), Text: string(c.Text)}
 	h.heard[key] = append(h.heard[key], arrived{c.When.UnixNano(), c.N})
 }
@@ -76,11 +76,11 @@ func (k *kinds) aged(rule int, key string, e found, from, to int64) (n int64) {
 			n -= h.n
 		}
 	}
-	var most int64
+	var agedCounts int64
 	for _, c := range k.collectors {
-		most += c.Stats().Aged
+		agedCounts += c.Stats().Aged
 	}
-	return min(n, most)
+	return min(n, agedCounts)
 }
 
 // without returns the exact count of a key's requests, leaving out the first n from an instant

@@ -42,7 +42,7 @@ type KindsCase struct {
 	// Kafka delivers the packets that get through in order, and without their buckets.
 	Kafka bool
 	// Dropped returns the share of records that find the queue full, by the time since the first.
-	Dropped func(at time.Duration) float64
+	Dropped func(since time.Duration) float64
 	// Tail is requested at each instance in the second after the end, so that the last losses are
 	// noticed.
 	Tail string
@@ -84,8 +84,8 @@ func RunKinds(ctx context.Context, c KindsCase) (KindsResult, error) {
 			k.request(at, instance%c.Instances, target)
 			instance++
 		})
-		if next := at + step; next%tenth == 0 {
-			k.flush(next-tenth, next)
+		if next := at + step; next%tenthSecond == 0 {
+			k.flush(next-tenthSecond, next)
 		}
 	}
 	end := began + int64(c.Length)
@@ -96,8 +96,8 @@ func RunKinds(ctx context.Context, c KindsCase) (KindsResult, error) {
 				k.request(end, instance, c.Tail)
 			}
 		}
-		if next := end + step; next%tenth == 0 {
-			k.flush(next-tenth, next)
+		if next := end + step; next%tenthSecond == 0 {
+			k.flush(next-tenthSecond, next)
 		}
 	}
 	for _, counter := range k.counters {
@@ -162,11 +162,11 @@ func newKinds(c KindsCase) (*kinds, error) {
 		if lines == 0 {
 			lines = -1
 		}
-		one, err := collector.New(collector.Config{Sink: sink, Rules: ruleset, Budget: lines, Urgent: -1})
+		col, err := collector.New(collector.Config{Sink: sink, Rules: ruleset, Budget: lines, Urgent: -1})
 		if err != nil {
 			return nil, err
 		}
-		k.collectors = append(k.collectors, one)
+		k.collectors = append(k.collectors, col)
 	}
 	k.decoder = decode.NewDecoder(ruleset, wire.Plain)
 	k.detector.heard = make(map[rules.Key][]arrived)
@@ -175,24 +175,24 @@ func newKinds(c KindsCase) (*kinds, error) {
 }
 
 // request counts one request at an instance and in the exact count.
-func (k *kinds) request(at int64, instance int, target string) {
+func (k *kinds) request(instant int64, instance int, target string) {
 	keys := make(map[string][]string, 1)
 	for i, rule := range k.Rules {
 		if _, made := keys[rule.By]; !made {
 			keys[rule.By] = exact.Keys(rule.By, "GET", target)
 		}
-		k.counters[i].Tick(at)
+		k.counters[i].Tick(instant)
 		for _, key := range keys[rule.By] {
-			k.counters[i].Add(at, key, 1)
-			k.asked[i][key] = append(k.asked[i][key], at)
+			k.counters[i].Add(instant, key, 1)
+			k.asked[i][key] = append(k.asked[i][key], instant)
 			k.member = append(append(k.member[:0], k.members[i]...), key...)
 			k.collectors[instance].Add(rules.Hash(k.member), k.member, 1)
 		}
 	}
 }
 
-func (k *kinds) flush(from, at int64) {
-	k.now = at
+func (k *kinds) flush(from, cut int64) {
+	k.now = cut
 	if k.changed {
 		k.changed = false
 		fleet := rules.Fleet{Instances: k.KindsCase.Instances, Suspects: k.suspects}
@@ -290,7 +290,7 @@ func (k *kinds) deliver(until int64) {
 
 // Publish implements [aggregator.Publisher].
 func (k *kinds) Publish(change rules.Change) {
-	note := func(h rules.Hot, hot bool, at time.Time) {
+	record := func(h rules.Hot, hot bool, at time.Time) {
 		var rule int
 		_, _ = fmt.Sscanf(h.Key.Rule, "r%d", &rule)
 		k.spans[rule][h.Key.Text] = append(k.spans[rule][h.Key.Text], found{
@@ -303,10 +303,10 @@ func (k *kinds) Publish(change rules.Change) {
 		k.changed = true
 	}
 	for _, h := range change.Cool {
-		note(h, false, h.Until)
+		record(h, false, h.Until)
 	}
 	for _, h := range change.Hot {
-		note(h, true, h.Since)
+		record(h, true, h.Since)
 	}
 }
 
@@ -343,10 +343,10 @@ func (k *kinds) result() (r KindsResult) {
 			for _, e := range events {
 				switch {
 				case e.Hot && !near(want.Events[key], e.At, int64(k.Rules[i].Hot[0].D)) && !k.jumps(i, key, e):
-					r.Wrong = append(r.Wrong, fmt.Sprintf("%s %s is hot at %s", ruleID(i), key, at(e.At)))
+					r.Wrong = append(r.Wrong, fmt.Sprintf("%s %s is hot at %s", ruleID(i), key, timeOfDay(e.At)))
 				case !e.Hot:
 					if need, n := c.Needs(0, key, e.At-paneOf(k.Rules[i].Hot[0].D)); n >= need.Exit {
-						r.Wrong = append(r.Wrong, fmt.Sprintf("%s %s is cool at %s with %d to %d, truly %d, the exit is %d", ruleID(i), key, at(e.At), e.Low, e.High, n, need.Exit))
+						r.Wrong = append(r.Wrong, fmt.Sprintf("%s %s is cool at %s with %d to %d, truly %d, the exit is %d", ruleID(i), key, timeOfDay(e.At), e.Low, e.High, n, need.Exit))
 					}
 				}
 			}
@@ -358,9 +358,9 @@ func (k *kinds) result() (r KindsResult) {
 
 // near reports whether a key was hot at an instant by the exact count, or became hot within a
 // window after it. Counts that are held back are placed at the time of their oldest part.
-func near(events []exact.Event, at, window int64) bool {
+func near(events []exact.Event, instant, window int64) bool {
 	for i, e := range events {
-		if e.Hot && e.At-window <= at && (i+1 == len(events) || at <= events[i+1].At) {
+		if e.Hot && e.At-window <= instant && (i+1 == len(events) || instant <= events[i+1].At) {
 			return true
 		}
 	}

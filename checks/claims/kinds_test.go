@@ -46,16 +46,16 @@ func floodOfAllKinds(flood int) func(random *rand.Rand, number int64, add func(t
 
 // allKinds returns a rule for each kind of threshold.
 func allKinds() (rules []exact.Rule) {
-	of := func(kind string, n int64, change func(t *exact.Threshold)) {
+	addRule := func(kind string, n int64, change func(t *exact.Threshold)) {
 		t := exact.NewThreshold(n, time.Second)
 		t.Kind = kind
 		change(&t)
 		rules = append(rules, exact.Rule{By: "all", Hot: []exact.Threshold{t}})
 	}
-	of("share", 50, func(t *exact.Threshold) { t.Factor = exact.ParseRatio("20%") })
-	of("jump", 20, func(t *exact.Threshold) { t.Factor = exact.ParseRatio("8x") })
-	of("top", 60, func(t *exact.Threshold) { t.Top = 3 })
-	of("rate", 45, func(*exact.Threshold) {})
+	addRule("share", 50, func(t *exact.Threshold) { t.Factor = exact.ParseRatio("20%") })
+	addRule("jump", 20, func(t *exact.Threshold) { t.Factor = exact.ParseRatio("8x") })
+	addRule("top", 60, func(t *exact.Threshold) { t.Top = 3 })
+	addRule("rate", 45, func(*exact.Threshold) {})
 	return rules
 }
 

@@ -20,7 +20,7 @@ func TestTracesOfMinutes(t *testing.T) {
 		if trace.span != short {
 			continue
 		}
-		t.Run(trace.file+" by "+trace.by, func(t *testing.T) { holdsTrace(t, testenv.SharedData(t, trace.file), trace.by, trace.rules...) })
+		t.Run(trace.file+" by "+trace.keyBy, func(t *testing.T) { holdsTrace(t, testenv.SharedData(t, trace.file), trace.keyBy, trace.rules...) })
 	}
 }
 

@@ -38,8 +38,8 @@ func TestLossHeals(t *testing.T) {
 				// that happens to one of them more often than with ten. The next packet that
 				// arrives reveals the loss but not its beginning, as other packets of the last
 				// flush may be lost, too. So a window that is complete may seem to lack counts.
-				most := r.Windows/100 + int64(network.Lost*float64(r.Windows))
-				if r.Windows < 300 || r.Vague > most {
+				maxVague := r.Windows/100 + int64(network.Lost*float64(r.Windows))
+				if r.Windows < 300 || r.Vague > maxVague {
 					t.Errorf("of %d windows the bounds of %d are not known, or worth nothing", r.Windows, r.Vague)
 				}
 				if network.Lost == 0 {

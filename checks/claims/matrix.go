@@ -55,7 +55,7 @@ func (m *Matrix) Cases() (cases []Case, skipped []string, err error) {
 			}
 		}
 	}
-	for i, g := range m.generated() {
+	for i, g := range m.generatedSources() {
 		if strings.Contains(g.name, m.Only) {
 			cross(8*i, g.name, g.stream(), g.Instances, 0, lines, g.rules...)
 		}
@@ -63,7 +63,7 @@ func (m *Matrix) Cases() (cases []Case, skipped []string, err error) {
 	for i, t := range traces {
 		path := filepath.Join(m.Data, t.file)
 		name, _, _ := strings.Cut(t.file, ".")
-		name += " by " + t.by
+		name += " by " + t.keyBy
 		if !strings.Contains(name, m.Only) || m.Quick && t.span == long {
 			continue
 		}
@@ -71,7 +71,7 @@ func (m *Matrix) Cases() (cases []Case, skipped []string, err error) {
 			skipped = append(skipped, path+" is not there")
 			continue
 		}
-		stream, err := Trace(path, t.by, traceInstances)
+		stream, err := Trace(path, t.keyBy, traceInstances)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -81,7 +81,7 @@ func (m *Matrix) Cases() (cases []Case, skipped []string, err error) {
 		}
 		cross(8*i, name, stream, traceInstances, 1<<13, lines, t.rules...)
 	}
-	return append(cases, m.single()...), skipped, nil
+	return append(cases, m.singleCases()...), skipped, nil
 }
 
 // source is a generated stream and the thresholds for it.
@@ -92,7 +92,7 @@ type source struct {
 	rules  []Rule
 }
 
-func (m *Matrix) generated() (all []source) {
+func (m *Matrix) generatedSources() (all []source) {
 	add := func(name string, s Size, stream func(Size) func(uint64) (Stream, error), rules ...Rule) {
 		if m.Quick {
 			s.Rate /= 8
@@ -143,9 +143,9 @@ const (
 
 // traces lists real traces with thresholds that a few to a few hundred keys reach.
 var traces = []struct {
-	file, by string
-	rules    []Rule
-	span     span
+	file, keyBy string
+	rules       []Rule
+	span        span
 }{
 	{"edgar-2017-06-30.access.log.zst", "cik", []Rule{NewRule(10, time.Second, time.Second), NewRule(40, 10*time.Second, time.Second)}, short},
 	{"edgar-2017-06-30.access.log.zst", "each", []Rule{NewRule(10, time.Second, 0)}, short},
@@ -166,8 +166,8 @@ func usual(n int64, d time.Duration) Rule {
 	return r
 }
 
-// single returns the cases that stand alone.
-func (m *Matrix) single() (cases []Case) {
+// singleCases returns the cases that stand alone.
+func (m *Matrix) singleCases() (cases []Case) {
 	add := func(c Case) {
 		if strings.Contains(c.Name, m.Only) {
 			c.Seed = m.Seed
@@ -175,9 +175,9 @@ func (m *Matrix) single() (cases []Case) {
 		}
 	}
 	flood := Size{Rate: 1e6, Instances: 20, Length: time.Minute}
-	still := Size{Rate: 100, Keys: 50, Instances: 5, Length: 10 * time.Minute}
+	calm := Size{Rate: 100, Keys: 50, Instances: 5, Length: 10 * time.Minute}
 	if m.Quick {
-		flood.Rate, flood.Length, still.Length = 2e5, 5*time.Second, time.Minute
+		flood.Rate, flood.Length, calm.Length = 2e5, 5*time.Second, time.Minute
 	}
 	for _, skewed := range []bool{false, true} {
 		add(Case{
@@ -187,17 +187,17 @@ func (m *Matrix) single() (cases []Case) {
 	}
 	steady := usual(200, time.Second)
 	steady.Changes = 4
-	at := Case{Rules: []Rule{steady}, Instances: still.Instances, Memory: 16 * megabyte, Parts: 1, Lines: 2000, Network: Network{Most: 20 * time.Millisecond}}
+	atThreshold := Case{Rules: []Rule{steady}, Instances: calm.Instances, Memory: 16 * megabyte, Parts: 1, Lines: 2000, Network: Network{Most: 20 * time.Millisecond}}
 	for _, s := range []struct {
 		name   string
 		stream func(uint64) (Stream, error)
 	}{
-		{"at the threshold, evenly", Steady(still, 200, false)},
-		{"at the threshold, at random", Steady(still, 200, true)},
-		{"square wave of 2 s", Square(still, 400, 2*time.Second)},
+		{"at the threshold, evenly", Steady(calm, 200, false)},
+		{"at the threshold, at random", Steady(calm, 200, true)},
+		{"square wave of 2 s", Square(calm, 400, 2*time.Second)},
 	} {
-		at.Name, at.Stream = s.name, s.stream
-		add(at)
+		atThreshold.Name, atThreshold.Stream = s.name, s.stream
+		add(atThreshold)
 	}
 	return cases
 }

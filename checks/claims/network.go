@@ -10,27 +10,27 @@ import (
 // the references the counts that do not arrive in time.
 type network struct {
 	Network
-	now     int64
-	sending sync.Mutex
-	flight  flight
-	free    [][]byte
-	order   uint64
-	from    []sender
-	absent  func(content []content, change gap)
-	read    func(packet []byte, sent int64) ([]content, int64)
-	blind   int64 // counts that instances hide of any key and that the aggregator cannot know about
-	lost    int64 // number of lost packets
-	mass    struct{ lost, refused int64 }
-	doubled int64
+	now       int64
+	sending   sync.Mutex
+	flight    flight
+	free      [][]byte
+	order     uint64
+	senders   []sender
+	addAbsent func(content []content, change gap)
+	parse     func(packet []byte, sent int64) ([]content, int64)
+	blind     int64 // counts that instances hide of any key and that the aggregator cannot know about
+	lost      int64 // number of lost packets
+	mass      struct{ lost, refused int64 }
+	doubled   int64
 }
 
 // sender is the state of an instance's packets.
 type sender struct {
-	random  *rand.Rand
-	sent    uint64
-	heard   uint64 // highest number delivered; zero if none
-	at      int64  // time of the last delivery
-	missing []missing
+	random       *rand.Rand
+	sent         uint64
+	delivered    uint64 // highest number delivered; zero if none
+	lastDelivery int64  // time of the last delivery
+	missing      []missing
 }
 
 // missing is a packet that was lost or is late.
@@ -38,14 +38,14 @@ type missing struct {
 	number  uint64
 	sent    int64
 	content []content
-	held    int64 // most counts hidden of any key, as reported in the packet
+	hidden  int64 // most counts hidden of any key, as reported in the packet
 	secret  bool  // the aggregator cannot know yet that the packet is missing
 }
 
 func newNetwork(n Network, seed uint64, instances int) *network {
-	net := &network{Network: n, from: make([]sender, instances)}
-	for i := range net.from {
-		net.from[i].random = rand.New(rand.NewPCG(seed, uint64(i)))
+	net := &network{Network: n, senders: make([]sender, instances)}
+	for i := range net.senders {
+		net.senders[i].random = rand.New(rand.NewPCG(seed, uint64(i)))
 	}
 	return net
 }
@@ -58,7 +58,7 @@ type tap struct {
 
 // Send sends a packet over the network. It never fails.
 func (t *tap) Send(packet []byte) (int, error) {
-	t.net.send(t.instance, packet)
+	t.net.sendPacket(t.instance, packet)
 	return len(packet), nil
 }
 
@@ -66,36 +66,36 @@ func (t *tap) Send(packet []byte) (int, error) {
 func (t *tap) Close() error { return nil }
 
 // passTo sets the time at which packets are sent.
-func (n *network) passTo(at int64) {
+func (n *network) passTo(instant int64) {
 	n.sending.Lock()
-	n.now = at
+	n.now = instant
 	n.sending.Unlock()
 }
 
-// send may be called by several goroutines, but not concurrently with any other method.
-func (n *network) send(instance int, bytes []byte) {
+// sendPacket may be called by several goroutines, but not concurrently with any other method.
+func (n *network) sendPacket(instance int, bytes []byte) {
 	n.sending.Lock()
 	defer n.sending.Unlock()
-	s := &n.from[instance]
+	s := &n.senders[instance]
 	s.sent++
 	p := packet{instance: instance, number: s.sent, sent: n.now, arrives: n.now + n.delay(s)}
 	switch {
 	case n.Lost > 0 && s.random.Float64() < n.Lost:
 		n.lost++
-		n.mass.lost += n.miss(p.instance, p.number, bytes)
+		n.mass.lost += n.recordMissing(p.instance, p.number, bytes)
 		return
 	case p.arrives-n.now >= int64(lag):
-		n.miss(p.instance, p.number, bytes)
+		n.recordMissing(p.instance, p.number, bytes)
 	}
 	doubled := n.Doubled > 0 && s.random.Float64() < n.Doubled
 	if doubled {
 		p.twin = new(twins)
 	}
-	n.fly(p, bytes)
+	n.addInFlight(p, bytes)
 	if doubled {
 		n.doubled++
 		p.arrives = n.now + n.delay(s)
-		n.fly(p, bytes)
+		n.addInFlight(p, bytes)
 	}
 }
 
@@ -106,7 +106,7 @@ func (n *network) delay(s *sender) int64 {
 	return int64(n.Least) + s.random.Int64N(int64(n.Most-n.Least)+1)
 }
 
-func (n *network) fly(p packet, bytes []byte) {
+func (n *network) addInFlight(p packet, bytes []byte) {
 	if k := len(n.free); k > 0 {
 		p.bytes, n.free = n.free[k-1][:0], n.free[:k-1]
 	}
@@ -116,13 +116,13 @@ func (n *network) fly(p packet, bytes []byte) {
 	heap.Push(&n.flight, p)
 }
 
-// miss records a packet's counts as absent and returns their sum.
-func (n *network) miss(instance int, number uint64, bytes []byte) (mass int64) {
+// recordMissing records a packet's counts as absent and returns their sum.
+func (n *network) recordMissing(instance int, number uint64, bytes []byte) (mass int64) {
 	m := missing{number: number, sent: n.now, secret: true}
-	m.content, m.held = n.read(bytes, n.now)
-	n.absent(m.content, gap{1, 1})
-	n.blind += m.held
-	s := &n.from[instance]
+	m.content, m.hidden = n.parse(bytes, n.now)
+	n.addAbsent(m.content, gap{1, 1})
+	n.blind += m.hidden
+	s := &n.senders[instance]
 	s.missing = append(s.missing, m)
 	for _, c := range m.content {
 		mass += c.n
@@ -130,17 +130,17 @@ func (n *network) miss(instance int, number uint64, bytes []byte) (mass int64) {
 	return mass
 }
 
-// unheard returns the most that can be hidden of any key, as reported in packets that were sent
-// since an instant and have not arrived.
-func (n *network) unheard(since int64) (sum int64) {
-	for i := range n.from {
-		most := int64(0)
-		for _, m := range n.from[i].missing {
+// hiddenInMissing returns the most that can be hidden of any key, as reported in packets that were
+// sent since an instant and have not arrived.
+func (n *network) hiddenInMissing(since int64) (sum int64) {
+	for i := range n.senders {
+		highest := int64(0)
+		for _, m := range n.senders[i].missing {
 			if m.sent >= since {
-				most += m.held
+				highest += m.hidden
 			}
 		}
-		sum += most
+		sum += highest
 	}
 	return sum
 }
@@ -153,53 +153,53 @@ func (n *network) next(before int64) (packet, bool) {
 	return heap.Pop(&n.flight).(packet), true
 }
 
-// remembered is the number of packets of an instance that an aggregator distinguishes. With a
-// budget of lines, fewer are sent in the time that counts may come late.
-const remembered = 4096
+// rememberedPackets is the number of packets of an instance that an aggregator distinguishes. With
+// a budget of lines, fewer are sent in the time that counts may come late.
+const rememberedPackets = 4096
 
-// behind returns the number of packets that overtook a packet.
-func (n *network) behind(p packet) int64 { return int64(n.from[p.instance].heard) - int64(p.number) }
+// overtakers returns the number of packets that overtook a packet.
+func (n *network) overtakers(p packet) int64 {
+	return int64(n.senders[p.instance].delivered) - int64(p.number)
+}
 
-// forgotten is the time of silence after which an aggregator may have forgotten an instance.
-const forgotten = 60 * second
+// forgetAfter is the time of silence after which an aggregator may have forgotten an instance.
+const forgetAfter = 60 * second
 
-// delivered records that a packet was passed to the aggregator. again says that it had arrived
-// before, and taken that the aggregator accepted it.
-func (n *network) delivered(p packet, again, taken bool) {
-	s := &n.from[p.instance]
-	if !again {
-		n.arrived(s, p, taken)
-	}
-	known := s.heard > 0 && p.arrives-s.at < forgotten
-	if p.number > s.heard {
+// recordDelivery records that a packet was passed to the aggregator.
+func (n *network) recordDelivery(p packet) {
+	s := &n.senders[p.instance]
+	known := s.delivered > 0 && p.arrives-s.lastDelivery < forgetAfter
+	if p.number > s.delivered {
 		kept := s.missing[:0]
 		for _, m := range s.missing {
 			if m.number > p.number {
 				kept = append(kept, m)
 				continue
 			}
-			if known && m.number > s.heard && m.secret {
-				n.absent(m.content, gap{0, -1})
-				n.blind -= m.held
+			if known && m.number > s.delivered && m.secret {
+				n.addAbsent(m.content, gap{0, -1})
+				n.blind -= m.hidden
 				m.secret = false
 			}
 			kept = append(kept, m)
 		}
 		s.missing = kept
-		s.heard = p.number
+		s.delivered = p.number
 	}
-	s.at = p.arrives
+	s.lastDelivery = p.arrives
 	for len(s.missing) > 1024 { // packets of panes long gone
 		if s.missing[0].secret {
-			n.blind -= s.missing[0].held
+			n.blind -= s.missing[0].hidden
 		}
 		s.missing = s.missing[1:]
 	}
 	n.free = append(n.free, p.bytes)
 }
 
-// arrived records a packet that is no longer missing, or one that came and was refused.
-func (n *network) arrived(s *sender, p packet, taken bool) {
+// recordFirstArrival records a packet that is no longer missing, or one that came and was refused.
+// taken says that the aggregator accepted it.
+func (n *network) recordFirstArrival(p packet, taken bool) {
+	s := &n.senders[p.instance]
 	for i, m := range s.missing {
 		if m.number != p.number {
 			continue
@@ -208,9 +208,9 @@ func (n *network) arrived(s *sender, p packet, taken bool) {
 			change := gap{absent: -1}
 			if m.secret {
 				change.secret = -1
-				n.blind -= m.held
+				n.blind -= m.hidden
 			}
-			n.absent(m.content, change)
+			n.addAbsent(m.content, change)
 			s.missing = append(s.missing[:i], s.missing[i+1:]...)
 			return
 		}
@@ -222,9 +222,9 @@ func (n *network) arrived(s *sender, p packet, taken bool) {
 	if taken {
 		return
 	}
-	content, _ := n.read(p.bytes, p.sent) // the gap was reported before
+	content, _ := n.parse(p.bytes, p.sent) // the gap was reported before
 	for _, c := range content {
 		n.mass.refused += c.n
 	}
-	n.absent(content, gap{absent: 1})
+	n.addAbsent(content, gap{absent: 1})
 }

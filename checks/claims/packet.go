@@ -19,8 +19,8 @@ type packet struct {
 // twins is shared by two copies of the same packet.
 type twins struct{ arrived bool }
 
-// again reports whether the same packet has arrived before.
-func (p *packet) again() bool {
+// markArrived records the arrival of a packet and reports whether its twin has arrived before.
+func (p *packet) markArrived() bool {
 	if p.twin == nil {
 		return false
 	}

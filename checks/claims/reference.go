@@ -17,11 +17,11 @@ type reference struct {
 	blurs bool // some counts are blurred
 
 	// State of the last closed window:
-	closed int64
-	sums   []int32 // count of each key
-	above  []int32 // keys that reach the level, in no order
-	is     []bool  // whether each key is in above
-	level  int32
+	closed  int64
+	sums    []int32 // count of each key
+	above   []int32 // keys that reach the level, in no order
+	isAbove []bool  // whether each key is in above
+	level   int32
 }
 
 // pane is one pane's counts.
@@ -46,7 +46,7 @@ func newReference(r Rule, dense int32, reach int64) *reference {
 	ref := &reference{
 		width: r.width(), panes: r.panes(), dense: dense,
 		newest: never, closed: never,
-		sums: make([]int32, dense), is: make([]bool, dense), level: int32(r.N),
+		sums: make([]int32, dense), isAbove: make([]bool, dense), level: int32(r.N),
 	}
 	ref.ring = 2*ref.panes + 2*((reach+ref.width-1)/ref.width) + 4
 	ref.slots = make([]pane, ref.ring)
@@ -59,14 +59,14 @@ func newReference(r Rule, dense int32, reach int64) *reference {
 const never = -1 << 62
 
 // index returns the number of the pane that holds an instant, which must be after 1970.
-func (r *reference) index(at int64) int64 { return at / r.width }
+func (r *reference) index(instant int64) int64 { return instant / r.width }
 
-// end returns the time at which a pane ends.
-func (r *reference) end(pane int64) int64 { return (pane + 1) * r.width }
+// paneEnd returns the time at which a pane ends.
+func (r *reference) paneEnd(pane int64) int64 { return (pane + 1) * r.width }
 
-// turn advances to the pane that holds an instant.
-func (r *reference) turn(at int64) {
-	pane := r.index(at)
+// advanceTo advances to the pane that holds an instant.
+func (r *reference) advanceTo(instant int64) {
+	pane := r.index(instant)
 	if r.newest == never || pane-r.newest > r.ring {
 		r.newest = pane - r.ring
 	}
@@ -97,8 +97,8 @@ func (r *reference) add(key int32, n uint32) {
 	p.counts[key] += n
 }
 
-// at returns a pane that is kept, or nil.
-func (r *reference) at(number int64) *pane {
+// paneAt returns a pane that is kept, or nil.
+func (r *reference) paneAt(number int64) *pane {
 	if p := &r.slots[(number%r.ring+r.ring)%r.ring]; p.number == number {
 		return p
 	}
@@ -107,7 +107,7 @@ func (r *reference) at(number int64) *pane {
 
 // count returns a key's count in one pane.
 func (r *reference) count(key int32, number int64) int64 {
-	p := r.at(number)
+	p := r.paneAt(number)
 	switch {
 	case p == nil:
 		return 0
@@ -118,7 +118,7 @@ func (r *reference) count(key int32, number int64) int64 {
 		return int64(p.counts[key])
 	}
 	after := r.seen
-	if next := r.at(number + 1); next != nil {
+	if next := r.paneAt(number + 1); next != nil {
 		after = next.first
 	}
 	if once := int64(key - r.dense); p.first <= once && once < after {
@@ -127,8 +127,8 @@ func (r *reference) count(key int32, number int64) int64 {
 	return 0
 }
 
-// truth returns a key's count in the window that ends with a pane.
-func (r *reference) truth(key int32, last int64) int64 {
+// trueCount returns a key's count in the window that ends with a pane.
+func (r *reference) trueCount(key int32, last int64) int64 {
 	sum := int64(0)
 	for number := last - r.panes + 1; number <= last; number++ {
 		sum += r.count(key, number)
@@ -136,19 +136,19 @@ func (r *reference) truth(key int32, last int64) int64 {
 	return sum
 }
 
-// most returns the highest count of a key in the windows that end with a pane between from and
-// to, both included.
-func (r *reference) most(key int32, from, to int64) int64 {
+// highestCount returns the highest count of a key in the windows that end with a pane between from
+// and to, both included.
+func (r *reference) highestCount(key int32, from, to int64) int64 {
 	to = min(to, r.newest)
 	if r.blurs {
 		_, best, _ := r.bounds(key, from)
 		for last := from + 1; last <= to; last++ {
-			_, most, _ := r.bounds(key, last)
-			best = max(best, most)
+			_, highest, _ := r.bounds(key, last)
+			best = max(best, highest)
 		}
 		return best
 	}
-	sum := r.truth(key, from)
+	sum := r.trueCount(key, from)
 	best := sum
 	for last := from + 1; last <= to; last++ {
 		sum += r.count(key, last) - r.count(key, last-r.panes)
@@ -157,13 +157,13 @@ func (r *reference) most(key int32, from, to int64) int64 {
 	return best
 }
 
-// gap returns the uncertainty of a key's count in the window that ends with a pane.
-func (r *reference) gap(key int32, last int64) (sum gap) {
+// unknownPart returns the uncertainty of a key's count in the window that ends with a pane.
+func (r *reference) unknownPart(key int32, last int64) (sum gap) {
 	if r.gaps == 0 {
 		return sum
 	}
 	for number := last - r.panes + 1; number <= last; number++ {
-		if p := r.at(number); p != nil {
+		if p := r.paneAt(number); p != nil {
 			g := p.gaps[key]
 			sum.absent += g.absent
 			sum.secret += g.secret
@@ -172,11 +172,11 @@ func (r *reference) gap(key int32, last int64) (sum gap) {
 	return sum
 }
 
-// miss changes the uncertainty of a key's count in [from, to). Each pane of that time may have
+// addGap changes the uncertainty of a key's count in [from, to). Each pane of that time may have
 // held the whole count.
-func (r *reference) miss(key int32, from, to int64, change gap) {
+func (r *reference) addGap(key int32, from, to int64, change gap) {
 	for number := r.index(from); number <= r.index(to-1); number++ {
-		p := r.at(number)
+		p := r.paneAt(number)
 		if p == nil {
 			continue
 		}
@@ -191,15 +191,15 @@ func (r *reference) miss(key int32, from, to int64, change gap) {
 	}
 }
 
-// close moves to the window that ends with the next pane and returns the keys that reach the
+// closeWindow moves to the window that ends with the next pane and returns the keys that reach the
 // threshold in it.
-func (r *reference) close() (reached []int32) {
+func (r *reference) closeWindow() (reached []int32) {
 	r.closed++
-	r.move(r.closed, 1)
-	r.move(r.closed-r.panes, -1)
+	r.addPane(r.closed, 1)
+	r.addPane(r.closed-r.panes, -1)
 	kept := r.above[:0]
 	for _, key := range r.above {
-		if r.is[key] = r.sums[key] >= r.level; r.is[key] {
+		if r.isAbove[key] = r.sums[key] >= r.level; r.isAbove[key] {
 			kept = append(kept, key)
 		}
 	}
@@ -207,8 +207,8 @@ func (r *reference) close() (reached []int32) {
 	return kept
 }
 
-// reach returns the number of keys that have at least n in the last closed window.
-func (r *reference) reach(n int64) (keys int) {
+// countReaching returns the number of keys that have at least n in the last closed window.
+func (r *reference) countReaching(n int64) (keys int) {
 	if n <= 1 {
 		keys = int(r.seen)
 	}
@@ -220,16 +220,16 @@ func (r *reference) reach(n int64) (keys int) {
 	return keys
 }
 
-// move adds a pane's counts to those of the window, or subtracts them if sign is -1.
-func (r *reference) move(number int64, sign int32) {
-	p := r.at(number)
+// addPane adds a pane's counts to those of the window, or subtracts them if sign is -1.
+func (r *reference) addPane(number int64, sign int32) {
+	p := r.paneAt(number)
 	if p == nil {
 		return
 	}
 	for _, key := range p.touched {
 		r.sums[key] += sign * int32(p.counts[key])
-		if r.sums[key] >= r.level && !r.is[key] {
-			r.is[key] = true
+		if r.sums[key] >= r.level && !r.isAbove[key] {
+			r.isAbove[key] = true
 			r.above = append(r.above, key)
 		}
 	}

@@ -20,14 +20,14 @@ func TestReference(t *testing.T) {
 		rule := NewRule(rapid.Int64Range(1, 30).Draw(t, "n"), d, 0)
 		ref := newReference(rule, 5, int64(grace))
 		type event struct {
-			at  int64
-			key int32
-			n   uint32
+			instant int64
+			key     int32
+			n       uint32
 		}
 		var events []event
 		sum := func(key int32, last int64) (sum int64) {
 			for _, e := range events {
-				if pane := e.at / rule.width(); e.key == key && pane <= last && pane > last-rule.panes() {
+				if pane := e.instant / rule.width(); e.key == key && pane <= last && pane > last-rule.panes() {
 					sum += int64(e.n)
 				}
 			}
@@ -35,21 +35,21 @@ func TestReference(t *testing.T) {
 		}
 		now := epoch + rapid.Int64Range(0, second).Draw(t, "start")
 		once := int32(5)
-		ref.turn(now)
+		ref.advanceTo(now)
 		ref.closed = ref.index(now) - 1
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
-			now += rapid.SampledFrom([]int64{0, 1, tenth / 3, tenth, second, int64(d), 9 * int64(d)}).Draw(t, "pause")
+			now += rapid.SampledFrom([]int64{0, 1, tenthSecond / 3, tenthSecond, second, int64(d), 9 * int64(d)}).Draw(t, "pause")
 			for ref.closed < ref.index(now)-1 {
 				if ref.index(now)-ref.closed > ref.ring/2 { // it keeps only so much
-					ref.turn(ref.end(ref.closed + 1))
+					ref.advanceTo(ref.paneEnd(ref.closed + 1))
 				}
-				for _, key := range ref.close() {
+				for _, key := range ref.closeWindow() {
 					if got, want := int64(ref.sums[key]), sum(key, ref.closed); got != want || want < rule.N {
 						t.Fatalf("key %d has %d in a window that is over, want %d", key, got, want)
 					}
 				}
 			}
-			ref.turn(now)
+			ref.advanceTo(now)
 			e := event{now, rapid.Int32Range(0, 5).Draw(t, "key"), rapid.Uint32Range(1, 9).Draw(t, "count")}
 			if e.key == 5 {
 				e.key, e.n = once, 1
@@ -58,15 +58,15 @@ func TestReference(t *testing.T) {
 			events = append(events, e)
 			ref.add(e.key, e.n)
 			key, last := rapid.Int32Range(0, once).Draw(t, "ask"), ref.newest-rapid.Int64Range(0, ref.panes).Draw(t, "back")
-			if got, want := ref.truth(key, last), sum(key, last); got != want {
+			if got, want := ref.trueCount(key, last), sum(key, last); got != want {
 				t.Fatalf("key %d: %d, want %d", key, got, want)
 			}
-			most := int64(0)
+			highest := int64(0)
 			for p := last; p <= ref.newest; p++ {
-				most = max(most, sum(key, p))
+				highest = max(highest, sum(key, p))
 			}
-			if got := ref.most(key, last, ref.newest); got != most {
-				t.Fatalf("key %d: at most %d, want %d", key, got, most)
+			if got := ref.highestCount(key, last, ref.newest); got != highest {
+				t.Fatalf("key %d: at most %d, want %d", key, got, highest)
 			}
 		}
 	})
@@ -79,31 +79,31 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 	hot := rules.Hot{Key: rules.Key{Rule: "r0", Text: "GET /search?q=0"}, Low: 50, High: 50, Since: time.Unix(0, epoch+second/2-1)}
 	cool := rules.Hot{Key: hot.Key, Until: time.Unix(0, epoch+3*second)}
 	with := func(h rules.Hot, f func(*rules.Hot)) rules.Hot { f(&h); return h }
-	type told []rules.Hot
+	type published []rules.Hot
 	for name, c := range map[string]struct {
-		early, late told // when half a second has passed, and three
+		early, late published // when half a second has passed, and three
 		tell        func(j *judge)
 		want        []Claim
 	}{
-		"right":         {early: told{hot}, late: told{cool}},
+		"right":         {early: published{hot}, late: published{cool}},
 		"nothing":       {want: []Claim{Missed}},
-		"too late":      {late: told{hot, cool}, want: []Claim{Missed}},
-		"never cool":    {early: told{hot}, want: []Claim{Stuck}},
-		"low":           {early: told{with(hot, func(h *rules.Hot) { h.Low = 51 })}, late: told{cool}, want: []Claim{LowAbove}},
-		"low below":     {early: told{with(hot, func(h *rules.Hot) { h.Low = 49 })}, late: told{cool}, want: []Claim{FalseHot}},
-		"to come":       {early: told{with(hot, func(h *rules.Hot) { h.Since = time.Unix(0, epoch+second) })}, late: told{cool}, want: []Claim{FalseHot, LowAbove}},
-		"another key":   {early: told{hot, with(hot, func(h *rules.Hot) { h.Text = "GET /search?q=1" })}, late: told{cool}, want: []Claim{LowAbove, FalseHot, Stuck}},
-		"no key":        {early: told{hot, with(hot, func(h *rules.Hot) { h.Text = "q" })}, late: told{cool}, want: []Claim{FalseHot}},
-		"twice":         {early: told{hot, hot}, late: told{cool}, want: []Claim{NotInTurn}},
-		"cool first":    {early: told{hot}, late: told{cool, cool}, want: []Claim{NotInTurn}},
-		"in the hold":   {early: told{hot}, late: told{with(cool, func(h *rules.Hot) { h.Until = time.Unix(0, epoch+second) })}, want: []Claim{CoolEarly, HoldBroken, HighBelow, Inexact}},
-		"within a pane": {early: told{hot}, late: told{with(cool, func(h *rules.Hot) { h.Until = h.Until.Add(1) })}, want: []Claim{CoolEarly}},
-		"high":          {early: told{hot}, late: told{with(cool, func(h *rules.Hot) { h.High = 1 })}, want: []Claim{Inexact}},
-		"cool low":      {early: told{hot}, late: told{with(cool, func(h *rules.Hot) { h.Low = 1 })}, want: []Claim{LowAbove, Inexact}},
-		"not known":     {early: told{hot}, late: told{with(cool, func(h *rules.Hot) { h.High = rules.Unknown })}, want: []Claim{CoolEarly, Inexact}},
-		"refresh":       {early: told{hot}, late: told{cool}, tell: func(j *judge) { j.Refresh(0, []rules.Hot{cool}) }, want: []Claim{NotInTurn}},
-		"suspect":       {early: told{hot}, late: told{cool}, tell: func(j *judge) { j.Suspects(0, []rules.Hot{cool}) }, want: []Claim{Inexact}},
-		"suspect, hot":  {early: told{hot}, tell: func(j *judge) { j.Suspects(0, []rules.Hot{cool}) }, want: []Claim{NotInTurn, Inexact, Stuck}},
+		"too late":      {late: published{hot, cool}, want: []Claim{Missed}},
+		"never cool":    {early: published{hot}, want: []Claim{Stuck}},
+		"low":           {early: published{with(hot, func(h *rules.Hot) { h.Low = 51 })}, late: published{cool}, want: []Claim{LowAbove}},
+		"low below":     {early: published{with(hot, func(h *rules.Hot) { h.Low = 49 })}, late: published{cool}, want: []Claim{FalseHot}},
+		"to come":       {early: published{with(hot, func(h *rules.Hot) { h.Since = time.Unix(0, epoch+second) })}, late: published{cool}, want: []Claim{FalseHot, LowAbove}},
+		"another key":   {early: published{hot, with(hot, func(h *rules.Hot) { h.Text = "GET /search?q=1" })}, late: published{cool}, want: []Claim{LowAbove, FalseHot, Stuck}},
+		"no key":        {early: published{hot, with(hot, func(h *rules.Hot) { h.Text = "q" })}, late: published{cool}, want: []Claim{FalseHot}},
+		"twice":         {early: published{hot, hot}, late: published{cool}, want: []Claim{NotInTurn}},
+		"cool first":    {early: published{hot}, late: published{cool, cool}, want: []Claim{NotInTurn}},
+		"in the hold":   {early: published{hot}, late: published{with(cool, func(h *rules.Hot) { h.Until = time.Unix(0, epoch+second) })}, want: []Claim{CoolEarly, HoldBroken, HighBelow, Inexact}},
+		"within a pane": {early: published{hot}, late: published{with(cool, func(h *rules.Hot) { h.Until = h.Until.Add(1) })}, want: []Claim{CoolEarly}},
+		"high":          {early: published{hot}, late: published{with(cool, func(h *rules.Hot) { h.High = 1 })}, want: []Claim{Inexact}},
+		"cool low":      {early: published{hot}, late: published{with(cool, func(h *rules.Hot) { h.Low = 1 })}, want: []Claim{LowAbove, Inexact}},
+		"not known":     {early: published{hot}, late: published{with(cool, func(h *rules.Hot) { h.High = rules.Unknown })}, want: []Claim{CoolEarly, Inexact}},
+		"refresh":       {early: published{hot}, late: published{cool}, tell: func(j *judge) { j.Refresh(0, []rules.Hot{cool}) }, want: []Claim{NotInTurn}},
+		"suspect":       {early: published{hot}, late: published{cool}, tell: func(j *judge) { j.Suspects(0, []rules.Hot{cool}) }, want: []Claim{Inexact}},
+		"suspect, hot":  {early: published{hot}, tell: func(j *judge) { j.Suspects(0, []rules.Hot{cool}) }, want: []Claim{NotInTurn, Inexact, Stuck}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Steady(Size{Keys: 2, Instances: 1, Length: time.Second}, 100, false)(1)
@@ -112,25 +112,25 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 			}
 			j := newJudge(&Case{Rules: []Rule{rule}, Parts: 1}, s)
 			ref := j.rules[0].ref
-			ref.turn(epoch)
+			ref.advanceTo(epoch)
 			ref.closed = ref.index(epoch) - 1
-			for at := epoch; at < epoch+4*second; at += tenth {
-				ref.turn(at)
-				for _, e := range s.Next(at, at+tenth, nil) {
+			for instant := epoch; instant < epoch+4*second; instant += tenthSecond {
+				ref.advanceTo(instant)
+				for _, e := range s.Next(instant, instant+tenthSecond, nil) {
 					ref.add(e.Key, uint32(e.N))
 				}
-				switch j.now = at + tenth; j.now {
+				switch j.now = instant + tenthSecond; j.now {
 				case epoch + second/2:
-					tell(j, c.early)
-				case epoch + 3*second + 3*tenth:
-					tell(j, c.late)
+					publish(j, c.early)
+				case epoch + 3*second + 3*tenthSecond:
+					publish(j, c.late)
 					if c.tell != nil {
 						c.tell(j)
 					}
 				}
-				j.close()
+				j.judgeClosedWindows()
 			}
-			j.silence()
+			j.checkAllCool()
 			for claim := range claims {
 				if got, want := j.broken[claim] > 0, slices.Contains(c.want, claim); got != want {
 					t.Errorf("%v: %v, want %v: %q", claim, got, want, j.examples)
@@ -140,8 +140,8 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// tell publishes keys as hot, or as cool where they have an end.
-func tell(j *judge, all []rules.Hot) {
+// publish publishes keys as hot, or as cool where they have an end.
+func publish(j *judge, all []rules.Hot) {
 	for _, h := range all {
 		if h.Until.IsZero() {
 			j.Publish(rules.Change{Hot: []rules.Hot{h}})

@@ -48,8 +48,8 @@ func (r *Result) String() string {
 	return b.String()
 }
 
-// look records whether a budget is reached now or something is lost.
-func (r *run) look() {
+// checkExact records whether a budget is reached now or something is lost.
+func (r *run) checkExact() {
 	if !r.exact {
 		return
 	}
@@ -64,7 +64,7 @@ func (r *run) look() {
 // names of all hot keys.
 const leastMemory = aggregator.MinMemory
 
-func (r *run) crowded() bool {
+func (r *run) isCrowded() bool {
 	if r.Memory >= leastMemory {
 		return false
 	}
@@ -85,8 +85,8 @@ func (r *run) floor(rule int) int64 {
 	return floor
 }
 
-// end checks that the sums of counts and packets agree.
-func (r *run) end() {
+// checkSums checks that the sums of counts and packets agree.
+func (r *run) checkSums() {
 	var sent, kept, late int64
 	for _, c := range r.collectors {
 		s := c.Stats()
@@ -96,26 +96,26 @@ func (r *run) end() {
 	for _, d := range r.parts {
 		late += d.Stats().Late
 	}
-	if sent+kept != r.mass {
-		r.judge.wrong(Uncounted, nil, 0, "%d came, %d were sent and %d dropped or held back by the collectors", r.mass, sent, kept)
+	if sent+kept != r.sumOverRules {
+		r.judge.recordViolation(Uncounted, nil, 0, "%d came, %d were sent and %d dropped or held back by the collectors", r.sumOverRules, sent, kept)
 	}
 	s := r.decoder.Stats()
 	if r.counted+s.Retold+r.net.mass.lost+r.net.mass.refused != sent {
-		r.judge.wrong(Uncounted, nil, 0, "%d were sent, %d arrived, %d were lost and %d refused", sent, r.counted, r.net.mass.lost, r.net.mass.refused)
+		r.judge.recordViolation(Uncounted, nil, 0, "%d were sent, %d arrived, %d were lost and %d refused", sent, r.counted, r.net.mass.lost, r.net.mass.refused)
 	}
 	if s.Healed-s.Retold > r.net.mass.lost+r.net.mass.refused {
-		r.judge.wrong(Uncounted, nil, 0, "%d were lost and %d refused: %d were made up for, of which %d came after all", r.net.mass.lost, r.net.mass.refused, s.Healed, s.Retold)
+		r.judge.recordViolation(Uncounted, nil, 0, "%d were lost and %d refused: %d were made up for, of which %d came after all", r.net.mass.lost, r.net.mass.refused, s.Healed, s.Retold)
 	}
 	if s.Malformed+s.Foreign+s.NotCounter+s.Negative+s.BadKey+s.NoRule > 0 {
-		r.judge.wrong(Uncounted, nil, 0, "lines that are no counts: %+v", s)
+		r.judge.recordViolation(Uncounted, nil, 0, "lines that are no counts: %+v", s)
 	}
 	flying := int64(len(r.net.flight)) // some packets carry only accounts, and do so to the end
 	if again := r.net.doubled + r.refused - s.Duplicates; again < 0 || again > flying || s.LostPackets-s.Recovered > r.net.lost+r.refused+flying {
-		r.judge.wrong(Uncounted, nil, 0, "%d packets doubled, %d lost, %d refused: told are %d, and %d less %d", r.net.doubled, r.net.lost, r.refused, s.Duplicates, s.LostPackets, s.Recovered)
+		r.judge.recordViolation(Uncounted, nil, 0, "%d packets doubled, %d lost, %d refused: told are %d, and %d less %d", r.net.doubled, r.net.lost, r.refused, s.Duplicates, s.LostPackets, s.Recovered)
 	}
 	// Counts that were held back can be older than the window and the grace.
-	if late > r.clocks.late*int64(len(r.Rules)) && r.Network.Most < grace && r.Lines == 0 {
-		r.judge.wrong(Uncounted, nil, 0, "%d came late, though all came within the grace", late)
+	if late > r.clocks.lateCounts*int64(len(r.Rules)) && r.Network.Most < grace && r.Lines == 0 {
+		r.judge.recordViolation(Uncounted, nil, 0, "%d came late, though all came within the grace", late)
 	}
 }
 
@@ -123,27 +123,27 @@ func (r *run) end() {
 // that grow, and the hot keys' own memory.
 const memoryFactor = 1.25
 
-// measured judges the memory and allocations of the detectors and the collectors.
-func (r *run) measured() {
+// checkMemory judges the memory and allocations of the detectors and the collectors.
+func (r *run) checkMemory() {
 	if !r.Measure {
 		return
 	}
-	if each := float64(r.measure.mallocs) / float64(r.mass); each > 0.001 {
-		r.judge.wrong(OverBudget, nil, 0, "%.4f allocations for each count", each)
+	if each := float64(r.measure.mallocs) / float64(r.sumOverRules); each > 0.001 {
+		r.judge.recordViolation(OverBudget, nil, 0, "%.4f allocations for each count", each)
 	}
 	full := inUse()
 	r.parts = nil
 	r.measure.memory = full - inUse()
-	if most := int64(memoryFactor * float64(r.Memory)); r.measure.memory > most {
-		r.judge.wrong(OverBudget, nil, 0, "the detectors hold %d bytes, their budget is %d", r.measure.memory, r.Memory)
+	if limit := int64(memoryFactor * float64(r.Memory)); r.measure.memory > limit {
+		r.judge.recordViolation(OverBudget, nil, 0, "the detectors hold %d bytes, their budget is %d", r.measure.memory, r.Memory)
 	}
 }
 
-// inTime judges the time at which the last key became hot.
-func (r *run) inTime() {
+// checkDeadline judges the time at which the last key became hot.
+func (r *run) checkDeadline() {
 	from, _ := r.stream.Span()
 	if took := time.Duration(r.judge.lastFirst - from); r.Within > 0 && took > r.Within {
-		r.judge.wrong(TooSlow, nil, 0, "the last key became hot after %v", took)
+		r.judge.recordViolation(TooSlow, nil, 0, "the last key became hot after %v", took)
 	}
 }
 
@@ -154,10 +154,10 @@ func (r *run) result() Result {
 		FloorMost: j.floorMost, Exact: r.exact,
 	}
 	for _, rule := range j.rules {
-		result.Must += len(rule.must)
-		result.Hot += len(rule.lives)
+		result.Must += len(rule.dueHot)
+		result.Hot += len(rule.states)
 	}
-	r.measured()
+	r.checkMemory()
 	result.Memory, result.Broken, result.Examples = r.measure.memory, j.broken, j.examples
 	return result
 }

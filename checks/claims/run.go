@@ -27,19 +27,19 @@ type run struct {
 
 	keys map[uint64]int32 // counted keys, by rules.Hash of their texts
 
-	now     int64 // time of the network and the detectors
-	exact   bool  // no budget was reached so far, nothing was lost
-	looked  int64
-	counted int64 // sum of the counts that the decoder found
-	refused int64 // number of packets
-	events  []Event
-	measure measure
-	lines   []int64 // lines sent so far by each collector
+	now         int64 // time of the network and the detectors
+	exact       bool  // no budget was reached so far, nothing was lost
+	checkedTick int64
+	counted     int64 // sum of the counts that the decoder found
+	refused     int64 // number of packets
+	events      []Event
+	measure     measure
+	lines       []int64 // lines sent so far by each collector
 	// Keys that collectors were given: now, and at most since the last flush.
 	steered, mostSteered int
 	members              [][]byte // first part of a key's member, for each rule
 	member               []byte
-	mass                 int64 // sum of all events times the number of rules
+	sumOverRules         int64 // sum of all events times the number of rules
 	sum                  int64 // sum of all events
 }
 
@@ -57,11 +57,11 @@ func (r *run) run(ctx context.Context) (Result, error) {
 	if err := r.assemble(); err != nil {
 		return Result{}, fmt.Errorf("%s: %w", r.Name, err)
 	}
-	if err := r.play(ctx); err != nil {
+	if err := r.playStream(ctx); err != nil {
 		return Result{}, fmt.Errorf("%s: %w", r.Name, err)
 	}
-	r.end()
-	r.inTime()
+	r.checkSums()
+	r.checkDeadline()
 	result := r.result()
 	result.Took = time.Since(began)
 	return result, nil
@@ -76,19 +76,19 @@ func (r *run) assemble() (err error) {
 		return err
 	}
 	r.judge = newJudge(&r.Case, r.stream)
-	r.exact = !r.doubted()
-	r.judge.exact, r.judge.floor = func() bool { return r.exact }, r.floor
+	r.exact = !r.hasDoubtfulClock()
+	r.judge.exact, r.judge.floorOf = func() bool { return r.exact }, r.floor
 	began, _ := r.stream.Span()
 	r.judge.began, r.judge.slackClocks = began, r.slackClocks()
 	r.clocks = newClocks(&r.Case, began)
 	r.net = newNetwork(r.Network, r.Seed, r.Instances)
-	r.judge.unheard, r.judge.crowded = r.net.unheard, r.crowded
-	r.net.read = func(packet []byte, sent int64) ([]content, int64) {
+	r.judge.hiddenInMissing, r.judge.isCrowded = r.net.hiddenInMissing, r.isCrowded
+	r.net.parse = func(packet []byte, sent int64) ([]content, int64) {
 		return readPacket(packet, sent, r.stream.ID)
 	}
-	r.net.absent = func(all []content, change gap) {
+	r.net.addAbsent = func(all []content, change gap) {
 		for _, c := range all {
-			r.judge.rules[c.rule].ref.miss(c.key, c.from, c.to, gap{change.absent * c.n, change.secret * c.n})
+			r.judge.rules[c.rule].ref.addGap(c.key, c.from, c.to, gap{change.absent * c.n, change.secret * c.n})
 		}
 	}
 	for i := range r.Instances {
@@ -112,7 +112,7 @@ func (r *run) assemble() (err error) {
 		text := r.watched(part)
 		r.parts = append(r.parts, aggregator.NewDetector(aggregator.DetectorConfig{
 			Rules: ruleset, Publisher: r.judge, Memory: r.Memory, Grace: grace, Lag: lag, Part: part, Parts: r.Parts,
-			Explain: rules.Key{Text: text}, OnAccount: func(a aggregator.Account) { r.judge.account(text, a) },
+			Explain: rules.Key{Text: text}, OnAccount: func(a aggregator.Account) { r.judge.checkAccount(text, a) },
 		}))
 	}
 	for i := range r.Rules {
@@ -132,11 +132,11 @@ func (r *run) watched(part int) string {
 	return ""
 }
 
-// play advances from flush to flush until the stream and a time of quiet after it end.
-func (r *run) play(ctx context.Context) error {
+// playStream advances from flush to flush until the stream and a time of quiet after it end.
+func (r *run) playStream(ctx context.Context) error {
 	from, to := r.stream.Span()
-	last := r.before(from)
-	r.begin(last)
+	last := r.cutBefore(from)
+	r.startAt(last)
 	if r.live != nil {
 		defer r.live.start(ctx, last, r.collectors)()
 	}
@@ -144,48 +144,48 @@ func (r *run) play(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		cut := r.cut(last)
-		r.deliver(cut)
-		r.count(last, cut)
+		cut := r.nextCut(last)
+		r.deliverPackets(cut)
+		r.countEvents(last, cut)
 		r.flush(last, cut)
 		last = cut
-		if next := r.stream.Quiet(last); next-last > r.longest()+4*int64(grace)+2*int64(r.Network.Most)+2*second {
-			if last = r.quiet(last); last < to && next-last > second {
-				last = r.before(next)
-				r.begin(last)
+		if next := r.stream.Quiet(last); next-last > r.longestSilence()+4*int64(grace)+2*int64(r.Network.Most)+2*second {
+			if last = r.advanceUntilQuiet(last); last < to && next-last > second {
+				last = r.cutBefore(next)
+				r.startAt(last)
 			}
 		}
 	}
-	r.quiet(last)
+	r.advanceUntilQuiet(last)
 	return nil
 }
 
-// begin sets the clock to an instant that nothing, or only silence, precedes.
-func (r *run) begin(at int64) {
+// startAt sets the clock to an instant that nothing, or only silence, precedes.
+func (r *run) startAt(start int64) {
 	for _, rule := range r.judge.rules {
-		rule.ref.turn(at)
-		rule.ref.closed = rule.ref.index(at-int64(lag)) - 1
+		rule.ref.advanceTo(start)
+		rule.ref.closed = rule.ref.index(start-int64(lag)) - 1
 	}
-	r.advance(at)
+	r.advance(start)
 }
 
-// quiet advances until no earlier count matters, and returns the time that it reached.
-func (r *run) quiet(last int64) int64 {
-	for end := last + r.longest() + 4*int64(grace) + 2*int64(r.Network.Most); last < end; {
-		cut := r.cut(last)
-		r.deliver(cut)
+// advanceUntilQuiet advances until no earlier count matters, and returns the time that it reached.
+func (r *run) advanceUntilQuiet(last int64) int64 {
+	for end := last + r.longestSilence() + 4*int64(grace) + 2*int64(r.Network.Most); last < end; {
+		cut := r.nextCut(last)
+		r.deliverPackets(cut)
 		for _, rule := range r.judge.rules {
-			rule.ref.turn(last)
+			rule.ref.advanceTo(last)
 		}
 		r.flush(last, cut)
 		last = cut
 	}
-	r.judge.silence()
+	r.judge.checkAllCool()
 	return last
 }
 
-// longest returns the time of silence after which all keys must be cool.
-func (r *run) longest() int64 {
+// longestSilence returns the time of silence after which all keys must be cool.
+func (r *run) longestSilence() int64 {
 	longest := time.Duration(0)
 	for _, rule := range r.Rules {
 		longest = max(longest, 3*rule.D+rule.Hold+rule.CoolDown)
@@ -193,31 +193,31 @@ func (r *run) longest() int64 {
 	return int64(longest)
 }
 
-// cut returns the time of the next flush after an instant: the next multiple of 100 ms or the end
-// of a pane, whichever comes first.
-func (r *run) cut(at int64) int64 {
-	cut := (at/tenth + 1) * tenth
+// nextCut returns the time of the next flush after an instant: the next multiple of 100 ms or the
+// end of a pane, whichever comes first.
+func (r *run) nextCut(instant int64) int64 {
+	cut := (instant/tenthSecond + 1) * tenthSecond
 	for _, rule := range r.Rules {
-		cut = min(cut, (at/rule.width()+1)*rule.width())
+		cut = min(cut, (instant/rule.width()+1)*rule.width())
 	}
-	if _, end := r.stream.Span(); r.live != nil && at < end {
-		cut = min(cut, at+r.live.step)
+	if _, end := r.stream.Span(); r.live != nil && instant < end {
+		cut = min(cut, instant+r.live.step)
 	}
 	return cut
 }
 
-const tenth = second / 10
+const tenthSecond = second / 10
 
-// before returns an instant earlier than at where a flush is cut.
-func (r *run) before(at int64) int64 { return (at/second - 1) * second }
+// cutBefore returns an earlier instant, where a flush is cut.
+func (r *run) cutBefore(instant int64) int64 { return (instant/second - 1) * second }
 
-// deliver passes to the aggregator the packets that arrive before an instant.
-func (r *run) deliver(before int64) {
+// deliverPackets passes to the aggregator the packets that arrive before an instant.
+func (r *run) deliverPackets(before int64) {
 	for {
 		tickAt := (r.now/tick + 1) * tick
 		p, ok := r.net.next(min(before, tickAt+1))
 		if ok {
-			r.packet(p)
+			r.receivePacket(p)
 			continue
 		}
 		if tickAt >= before {
@@ -233,38 +233,41 @@ func (r *run) deliver(before int64) {
 	}
 }
 
-func (r *run) packet(p packet) {
+func (r *run) receivePacket(p packet) {
 	r.advance(max(p.arrives, r.now))
 	before := r.decoder.Stats().Duplicates
-	r.clocks.deliver(&p)
-	r.decoder.Packet(r.clocks.write(&p), time.Unix(0, p.arrives), r)
+	r.clocks.recordArrival(&p)
+	r.decoder.Packet(r.clocks.withClockTimes(&p), time.Unix(0, p.arrives), r)
 	stats := r.decoder.Stats()
 	taken := stats.Duplicates == before
 	r.exact = r.exact && stats.LostPackets == 0
-	again := p.again()
+	again := p.markArrived()
 	switch {
 	case again && taken:
-		r.judge.wrong(Uncounted, nil, 0, "a packet that came twice was counted twice")
+		r.judge.recordViolation(Uncounted, nil, 0, "a packet that came twice was counted twice")
 	case !again && !taken:
 		r.refused++
-		if p.arrives-p.sent < int64(grace) && r.net.behind(p) < remembered {
-			r.judge.wrong(Refused, nil, 0, "packet %d of i%d was %v on its way, and taken for one that came twice", p.number, p.instance, time.Duration(p.arrives-p.sent))
+		if p.arrives-p.sent < int64(grace) && r.net.overtakers(p) < rememberedPackets {
+			r.judge.recordViolation(Refused, nil, 0, "packet %d of i%d was %v on its way, and taken for one that came twice", p.number, p.instance, time.Duration(p.arrives-p.sent))
 		}
 	}
-	r.net.delivered(p, again, taken)
+	if !again {
+		r.net.recordFirstArrival(p, taken)
+	}
+	r.net.recordDelivery(p)
 }
 
 func (r *run) advance(now int64) {
 	r.now, r.judge.now = now, now
-	if r.exact && now/tick != r.looked {
-		r.looked = now / tick
-		r.look()
+	if r.exact && now/tick != r.checkedTick {
+		r.checkedTick = now / tick
+		r.checkExact()
 	}
 	r.judge.blind = r.net.blind
 	for _, d := range r.parts {
 		d.Advance(time.Unix(0, now))
 	}
-	r.judge.close()
+	r.judge.judgeClosedWindows()
 }
 
 var _ decode.Handler = (*run)(nil)

@@ -23,9 +23,9 @@ type Stream interface {
 	Dense() int32
 	// Next appends the events in [from, to) to dst. Each call continues where the last one ended.
 	Next(from, to int64, dst []Event) []Event
-	// Quiet returns a time before which no event comes, given that all events before at were
-	// taken.
-	Quiet(at int64) int64
+	// Quiet returns a time before which no event comes, given that all events before from
+	// were taken.
+	Quiet(from int64) int64
 	// AppendText appends a key's canonical text. ID parses it.
 	AppendText(dst []byte, key int32) []byte
 	ID(text []byte) (key int32, ok bool)
@@ -60,15 +60,15 @@ const second = int64(1e9)
 // epoch is the time at which generated streams begin. It lies inside a pane of every width.
 const epoch = 1_700_000_000*second + 300_000_000
 
-// part is a component of a generated stream.
-type part struct {
-	rate  float64                                // events per second
-	wait  bool                                   // Poisson: random intervals instead of even ones
-	key   func(r *rand.Rand, at, i int64) int32  // key of event i, which comes at or soon after at; or none. If nil, each event has its own key
-	from  func(r *rand.Rand, at int64) (at2 int) // the instance; if nil, any, evenly
-	when  func(at int64) bool                    // reports whether the part is active; if nil, always
-	count int64                                  // events so far
-	next  float64                                // time of the next event if random, in seconds from the start
+// component is a part of a generated stream.
+type component struct {
+	rate     float64                                    // events per second
+	poisson  bool                                       // random intervals instead of even ones
+	key      func(r *rand.Rand, instant, i int64) int32 // key of event i, which comes at or soon after the instant; or none. If nil, each event has its own key
+	instance func(r *rand.Rand, instant int64) int      // the instance; if nil, any, evenly
+	active   func(instant int64) bool                   // reports whether the part is active; if nil, always
+	events   int64                                      // events so far
+	next     float64                                    // time of the next event if random, in seconds from the start
 }
 
 // none as a key means that no event comes.
@@ -77,34 +77,34 @@ const none = -1
 // generated is a stream of parts.
 type generated struct {
 	numbered
-	length    int64
-	dense     int32
-	instances int
-	random    *rand.Rand
-	parts     []part
-	unique    int32
+	length     int64
+	dense      int32
+	instances  int
+	random     *rand.Rand
+	components []component
+	unique     int32
 }
 
 func (g *generated) Span() (from, to int64) { return epoch, epoch + g.length }
 func (g *generated) Dense() int32           { return g.dense }
-func (g *generated) Quiet(at int64) int64   { return at }
+func (g *generated) Quiet(from int64) int64 { return from }
 
 func (g *generated) Next(from, to int64, dst []Event) []Event {
 	from, to = max(0, from-epoch), min(g.length, to-epoch)
 	if from >= to {
 		return dst
 	}
-	for i := range g.parts {
-		p := &g.parts[i]
+	for i := range g.components {
+		p := &g.components[i]
 		for range p.due(g.random, from, to) {
-			n := p.count
-			p.count++
-			if p.when != nil && !p.when(from) {
+			n := p.events
+			p.events++
+			if p.active != nil && !p.active(from) {
 				continue
 			}
 			e := Event{N: 1}
-			if p.from != nil {
-				e.Instance = uint16(p.from(g.random, from))
+			if p.instance != nil {
+				e.Instance = uint16(p.instance(g.random, from))
 			} else {
 				e.Instance = uint16(g.random.IntN(g.instances))
 			}
@@ -123,8 +123,8 @@ func (g *generated) Next(from, to int64, dst []Event) []Event {
 }
 
 // due returns the number of the part's events in [from, to), in nanoseconds from the start.
-func (p *part) due(r *rand.Rand, from, to int64) int64 {
-	if !p.wait {
+func (p *component) due(r *rand.Rand, from, to int64) int64 {
+	if !p.poisson {
 		return int64(p.rate*float64(to)/1e9) - int64(p.rate*float64(from)/1e9)
 	}
 	n := int64(0)

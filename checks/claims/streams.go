@@ -16,13 +16,13 @@ type Size struct {
 	Length    time.Duration
 }
 
-func (s Size) stream(seed uint64, parts ...part) *generated {
+func (s Size) stream(seed uint64, components ...component) *generated {
 	return &generated{
-		length:    int64(s.Length),
-		dense:     s.Keys,
-		instances: s.Instances,
-		random:    rand.New(rand.NewPCG(seed, 1)),
-		parts:     parts,
+		length:     int64(s.Length),
+		dense:      s.Keys,
+		instances:  s.Instances,
+		random:     rand.New(rand.NewPCG(seed, 1)),
+		components: components,
 	}
 }
 
@@ -30,7 +30,7 @@ func (s Size) stream(seed uint64, parts ...part) *generated {
 func Zipf(s Size, exponent float64) func(seed uint64) (Stream, error) {
 	pick := zipf(int(s.Keys), exponent)
 	return func(seed uint64) (Stream, error) {
-		return s.stream(seed, part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return pick.draw(r) }}), nil
+		return s.stream(seed, component{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return pick.draw(r) }}), nil
 	}
 }
 
@@ -39,8 +39,8 @@ func Zipf(s Size, exponent float64) func(seed uint64) (Stream, error) {
 func FlatAndHot(s Size, hot int32, each float64) func(seed uint64) (Stream, error) {
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,
-			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return r.Int32N(s.Keys) }},
-			part{rate: each * float64(hot), key: func(_ *rand.Rand, _, i int64) int32 { return int32(i % int64(hot)) }},
+			component{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return r.Int32N(s.Keys) }},
+			component{rate: each * float64(hot), key: func(_ *rand.Rand, _, i int64) int32 { return int32(i % int64(hot)) }},
 		), nil
 	}
 }
@@ -48,7 +48,7 @@ func FlatAndHot(s Size, hot int32, each float64) func(seed uint64) (Stream, erro
 // Distinct returns a stream in which each key comes once.
 func Distinct(s Size) func(seed uint64) (Stream, error) {
 	s.Keys = 1
-	return func(seed uint64) (Stream, error) { return s.stream(seed, part{rate: s.Rate}), nil }
+	return func(seed uint64) (Stream, error) { return s.stream(seed, component{rate: s.Rate}), nil }
 }
 
 // Moving returns a stream with all keys evenly and, in addition, another key at a rate each
@@ -56,8 +56,8 @@ func Distinct(s Size) func(seed uint64) (Stream, error) {
 func Moving(s Size, rate float64) func(seed uint64) (Stream, error) {
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,
-			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return r.Int32N(s.Keys) }},
-			part{rate: rate, key: func(_ *rand.Rand, at, _ int64) int32 { return int32(at/second*7919) % s.Keys }},
+			component{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return r.Int32N(s.Keys) }},
+			component{rate: rate, key: func(_ *rand.Rand, instant, _ int64) int32 { return int32(instant/second*7919) % s.Keys }},
 		), nil
 	}
 }
@@ -68,10 +68,10 @@ func Bursts(s Size, exponent float64, keys int32, size int64) func(seed uint64) 
 	pick := zipf(int(s.Keys-keys), exponent)
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,
-			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return pick.draw(r) }},
-			part{rate: float64(keys) * float64(size) * 10, key: func(_ *rand.Rand, at, i int64) int32 {
+			component{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return pick.draw(r) }},
+			component{rate: float64(keys) * float64(size) * 10, key: func(_ *rand.Rand, instant, i int64) int32 {
 				key := i / size % int64(keys)
-				if base.Mix64(seed+base.Mix64(uint64(at/tenth)<<16|uint64(key)))%12 > 0 {
+				if base.Mix64(seed+base.Mix64(uint64(instant/tenthSecond)<<16|uint64(key)))%12 > 0 {
 					return none
 				}
 				return s.Keys - 1 - int32(key)
@@ -84,15 +84,15 @@ func Bursts(s Size, exponent float64, keys int32, size int64) func(seed uint64) 
 // each. All are spread over the instances evenly or, if skewed, by the Zipf law with exponent 1.
 func Flood(s Size, hot int32, each float64, skewed bool) func(seed uint64) (Stream, error) {
 	s.Keys = hot
-	var from func(*rand.Rand, int64) int
+	var instance func(*rand.Rand, int64) int
 	if skewed {
 		pick := zipf(s.Instances, 1)
-		from = func(r *rand.Rand, _ int64) int { return int(pick.draw(r)) }
+		instance = func(r *rand.Rand, _ int64) int { return int(pick.draw(r)) }
 	}
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,
-			part{rate: s.Rate, from: from},
-			part{rate: each * float64(hot), from: from, key: func(_ *rand.Rand, _, i int64) int32 { return int32(i % int64(hot)) }},
+			component{rate: s.Rate, instance: instance},
+			component{rate: each * float64(hot), instance: instance, key: func(_ *rand.Rand, _, i int64) int32 { return int32(i % int64(hot)) }},
 		), nil
 	}
 }
@@ -102,8 +102,8 @@ func Flood(s Size, hot int32, each float64, skewed bool) func(seed uint64) (Stre
 func Steady(s Size, rate float64, random bool) func(seed uint64) (Stream, error) {
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,
-			part{rate: rate, wait: random, key: func(*rand.Rand, int64, int64) int32 { return 0 }},
-			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return 1 + r.Int32N(s.Keys-1) }},
+			component{rate: rate, poisson: random, key: func(*rand.Rand, int64, int64) int32 { return 0 }},
+			component{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return 1 + r.Int32N(s.Keys-1) }},
 		), nil
 	}
 }
@@ -112,9 +112,9 @@ func Steady(s Size, rate float64, random bool) func(seed uint64) (Stream, error)
 func Square(s Size, rate float64, period time.Duration) func(seed uint64) (Stream, error) {
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,
-			part{rate: rate, key: func(*rand.Rand, int64, int64) int32 { return 0 },
-				when: func(at int64) bool { return at%int64(period) < int64(period)/2 }},
-			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return 1 + r.Int32N(s.Keys-1) }},
+			component{rate: rate, key: func(*rand.Rand, int64, int64) int32 { return 0 },
+				active: func(instant int64) bool { return instant%int64(period) < int64(period)/2 }},
+			component{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return 1 + r.Int32N(s.Keys-1) }},
 		), nil
 	}
 }

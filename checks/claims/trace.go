@@ -16,8 +16,8 @@ import (
 // Trace returns a stream of an access log, or of another trace that [exact.Trace] converts.
 // Package exact also determines the keys of each request. All requests of a client come to one
 // instance. Where no client is known, requests are spread one by one.
-func Trace(path, by string, instances int) (func(seed uint64) (Stream, error), error) {
-	t, err := readTrace(path, by)
+func Trace(path, keyBy string, instances int) (func(seed uint64) (Stream, error), error) {
+	t, err := readTrace(path, keyBy)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ type trace struct {
 	*recorded
 	seed      uint64
 	instances uint64
-	at        int // index of the next event
+	nextEvent int // index of the next event
 }
 
 // recorded is a trace in memory. It is not changed once read.
@@ -42,28 +42,30 @@ type recorded struct {
 }
 
 type recordedEvent struct {
-	at     int64
-	client uint64
-	key    int32
+	instant int64
+	client  uint64
+	key     int32
 }
 
 func (t *trace) Dense() int32 { return int32(len(t.texts)) }
 
-func (t *trace) Span() (from, to int64) { return t.events[0].at, t.events[len(t.events)-1].at + 1 }
+func (t *trace) Span() (from, to int64) {
+	return t.events[0].instant, t.events[len(t.events)-1].instant + 1
+}
 
 func (t *trace) Next(_, to int64, dst []Event) []Event {
-	for ; t.at < len(t.events) && t.events[t.at].at < to; t.at++ {
-		e := &t.events[t.at]
+	for ; t.nextEvent < len(t.events) && t.events[t.nextEvent].instant < to; t.nextEvent++ {
+		e := &t.events[t.nextEvent]
 		dst = append(dst, Event{Key: e.key, Instance: uint16(base.Mix64(e.client^t.seed) % t.instances), N: 1})
 	}
 	return dst
 }
 
 func (t *trace) Quiet(int64) int64 {
-	if t.at == len(t.events) {
+	if t.nextEvent == len(t.events) {
 		return math.MaxInt64
 	}
-	return t.events[t.at].at
+	return t.events[t.nextEvent].instant
 }
 
 func (t *recorded) AppendText(dst []byte, key int32) []byte { return append(dst, t.texts[key]...) }
@@ -73,14 +75,14 @@ func (t *recorded) ID(text []byte) (int32, bool) {
 	return key, ok
 }
 
-func readTrace(path, by string) (*recorded, error) {
+func readTrace(path, keyBy string) (*recorded, error) {
 	t := &recorded{ids: make(map[string]int32)}
 	known := make(map[string][]int32) // the keys of a method and target
-	add := func(at int64, method, target, client string, n int) {
+	add := func(instant int64, method, target, client string, n int) {
 		request := method + " " + target
 		keys, ok := known[request]
 		if !ok {
-			for _, text := range exact.Keys(by, method, target) {
+			for _, text := range exact.Keys(keyBy, method, target) {
 				keys = append(keys, t.intern(text))
 			}
 			known[request] = keys
@@ -92,7 +94,7 @@ func readTrace(path, by string) (*recorded, error) {
 			from = uint64(n)
 		}
 		for _, key := range keys {
-			t.events = append(t.events, recordedEvent{at, from, key})
+			t.events = append(t.events, recordedEvent{instant, from, key})
 		}
 	}
 	err := eachRequest(path, add)
@@ -100,7 +102,7 @@ func readTrace(path, by string) (*recorded, error) {
 		err = errors.New("no request has a key")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s by %s: %w", path, by, err)
+		return nil, fmt.Errorf("%s by %s: %w", path, keyBy, err)
 	}
 	return t, nil
 }
@@ -115,7 +117,7 @@ func (t *recorded) intern(text string) int32 {
 	return key
 }
 
-func eachRequest(path string, add func(at int64, method, target, client string, n int)) error {
+func eachRequest(path string, add func(instant int64, method, target, client string, n int)) error {
 	n := 0
 	if exact.Made(path) {
 		for r, err := range exact.Trace(path) {

@@ -59,7 +59,7 @@ func lives(t *testing.T, c Case) {
 			synctest.Wait()
 			return func() { cancel(); running.Wait() }
 		},
-		until: func(at int64) {
+		advanceTo: func(at int64) {
 			time.Sleep(time.Until(time.Unix(0, at)))
 			synctest.Wait()
 		},

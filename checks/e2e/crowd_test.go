@@ -71,11 +71,11 @@ type crowd struct {
 func newCrowd(t *testing.T) *crowd {
 	c := &crowd{t: t}
 	perPartition := func(kind kind, total int) {
-		of := make([]int, partitions)
+		termsIn := make([]int, partitions)
 		for i, found := 0, 0; found < total; i++ {
 			x := newTerm(fmt.Sprintf("%s%d", [...]string{"steady", "tidal"}[kind], i), kind)
-			if of[x.partition] <= found/partitions {
-				of[x.partition]++
+			if termsIn[x.partition] <= found/partitions {
+				termsIn[x.partition]++
 				c.terms = append(c.terms, x)
 				x.phase = 2 * tide * time.Duration(found) / time.Duration(total)
 				found++
@@ -99,22 +99,22 @@ func newTerm(name string, kind kind) *term {
 }
 
 // of returns the terms of a kind.
-func (c *crowd) of(kind kind) []*term {
-	var of []*term
+func (c *crowd) termsOf(kind kind) []*term {
+	var terms []*term
 	for _, x := range c.terms {
 		if x.kind == kind {
-			of = append(of, x)
+			terms = append(terms, x)
 		}
 	}
-	return of
+	return terms
 }
 
 // begin starts the traffic.
-func (c *crowd) begin(f *fleet, apis []*api, control string) {
+func (c *crowd) beginVisits(f *fleet, apis []*api, control string) {
 	c.began = time.Now()
 	c.control = &flow{name: "control", url: control, perSecond: 100}
 	work := []func(context.Context){func(ctx context.Context) { c.control.run(ctx, f.http) }}
-	colds := c.of(cold)
+	colds := c.termsOf(cold)
 	for i, a := range apis {
 		for _, x := range c.terms {
 			if x.kind != cold {
@@ -227,7 +227,7 @@ func (tr *truth) staysHot(at, before time.Duration) bool {
 
 // judge checks all requests since a time: none failed, no cold term was refused, and none waited
 // longer than a request to the control does.
-func (c *crowd) judge(since time.Duration) {
+func (c *crowd) checkTerms(since time.Duration) {
 	c.t.Helper()
 	from, now := c.began.Add(since), time.Now()
 	var took []time.Duration

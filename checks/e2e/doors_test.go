@@ -47,7 +47,7 @@ func startGuardOfAll(t *testing.T, binary, text string) *guardOfAll {
 func (f *fleet) startGuardOfAll(file string) *guardOfAll {
 	f.t.Helper()
 	const free = "127.0.0.1:0"
-	p := f.start(f.bin.hotparam, "guard", "--config", file, "--rls", free, "--auth", free, "--check", free, "--spoe", free, "--http", free)
+	p := f.startProgram(f.bin.hotparam, "guard", "--config", file, "--rls", free, "--auth", free, "--check", free, "--spoe", free, "--http", free)
 	at := p.WaitFor(`guard is up.* rls=(\S+) auth=(\S+) check=(\S+) spoe=(\S+) http=(\S+)`)
 	return &guardOfAll{p, f.t, at[1], at[2], at[3], at[4], at[5]}
 }
@@ -85,9 +85,9 @@ func (g *guardOfAll) addr(door string) string {
 	return map[string]string{"rls": g.rls, "auth": g.auth, "check": g.check, "spoe": g.spoe}[door]
 }
 
-// ask asks a door about a GET over a connection of its own, as a gateway does, and returns the
+// askDoor asks a door about a GET over a connection of its own, as a gateway does, and returns the
 // status that the client would get: 200 if the request passes.
-func (g *guardOfAll) ask(door, target string) (status int, err error) {
+func (g *guardOfAll) askDoor(door, target string) (status int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	switch door {
@@ -258,7 +258,7 @@ func TestControlsAtEveryDoor(t *testing.T) {
 			took := within(t, time.Second, fmt.Sprintf("%s at %s", step.command[0], door), func() bool {
 				var statuses []int
 				for range burst + 2 {
-					status, err := g.ask(door, "/search?q="+door)
+					status, err := g.askDoor(door, "/search?q="+door)
 					if err != nil {
 						t.Fatalf("%s: %v", door, err)
 					}
@@ -267,7 +267,7 @@ func TestControlsAtEveryDoor(t *testing.T) {
 				return step.obeyed(door, statuses)
 			})
 			t.Logf("%s: %s is in force %v after the command", door, step.command[0], took)
-			if status, err := g.ask(door, "/search?q=other"); status != http.StatusOK {
+			if status, err := g.askDoor(door, "/search?q=other"); status != http.StatusOK {
 				t.Errorf("%s: another value: %d, %v", door, status, err)
 			}
 		}

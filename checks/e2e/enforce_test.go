@@ -76,7 +76,7 @@ func (f *fleet) crossing(apis []*api, q string) time.Duration {
 	}
 	member := "search-terms GET /search?q=" + q
 	for _, a := range apis {
-		if in := a.look(); in.holds(member) {
+		if in := a.state(); in.holds(member) {
 			f.t.Fatalf("%q is hot one request below the threshold", member)
 		}
 	}
@@ -86,7 +86,7 @@ func (f *fleet) crossing(apis []*api, q string) time.Duration {
 	}
 	for _, a := range apis { // those asked later have been so for a while: the last one counts
 		within(f.t, 5*time.Second, fmt.Sprintf("%q in force on one instance", member), func() bool {
-			in := a.look()
+			in := a.state()
 			return in.holds(member)
 		})
 	}

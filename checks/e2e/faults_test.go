@@ -42,7 +42,7 @@ func (u *faulty) recovered() {
 	u.t.Logf("well again after %v", took)
 	within(u.t, recovery, "the aggregator ready", u.daemon.ready)
 	u.load.calm()
-	u.load.judge(u.calm, u.fault)
+	u.load.checkLatency(u.calm, u.fault)
 }
 
 // faded waits until no instance enforces a limit any longer. Entries expire 5s after the last
@@ -144,14 +144,14 @@ func TestLinkToRedis(t *testing.T) {
 		t.Run(fault.name, func(t *testing.T) {
 			f := newFleet(t, quickCommands(t), searchRule)
 			link := testenv.NewRelay(t, f.redis.Addr())
-			u := upset(f, []*api{f.startAPIOver(f.over(f.statsd, link.Addr())), f.startAPI()})
+			u := upset(f, []*api{f.startAPIOver(f.sectionsAt(f.statsd, link.Addr())), f.startAPI()})
 			behind := u.apis[:1]
 			link.Set(fault.state)
 			within(t, 4*time.Second, "the instance knows that it is not connected", func() bool {
 				return all(behind, func(in instance) bool { return !in.Watcher.Connected })
 			})
 			t.Logf("limits faded after %v", f.awaitCool(7*time.Second, behind))
-			if in := u.apis[1].look(); !in.holds(phone) {
+			if in := u.apis[1].state(); !in.holds(phone) {
 				t.Error("the instance whose link is good holds to nothing")
 			}
 			link.Set(testenv.LinkUp)
@@ -166,9 +166,9 @@ func TestLinkToRedisIsSilentForAMoment(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
 	link := testenv.NewRelay(t, f.redis.Addr())
-	u := upset(f, []*api{f.startAPIOver(f.over(f.statsd, link.Addr())), f.startAPI()})
+	u := upset(f, []*api{f.startAPIOver(f.sectionsAt(f.statsd, link.Addr())), f.startAPI()})
 	behind := u.apis[:1]
-	failures := func() uint64 { return behind[0].look().Watcher.Errors }
+	failures := func() uint64 { return behind[0].state().Watcher.Errors }
 	before := failures()
 	link.Set(testenv.LinkSilent)
 	within(t, 4*time.Second, "a call that fails", func() bool { return failures() > before })
@@ -179,10 +179,10 @@ func TestLinkToRedisIsSilentForAMoment(t *testing.T) {
 
 	// The dead subscription is replaced, and changes are pushed again.
 	took := within(t, 2*recovery, "the dead subscription is given up", func() bool { return failures() > before })
-	within(t, recovery, "connected", func() bool { return behind[0].look().Watcher.Connected })
-	pushes := behind[0].look().Watcher.Pushes
+	within(t, recovery, "connected", func() bool { return behind[0].state().Watcher.Connected })
+	pushes := behind[0].state().Watcher.Pushes
 	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=ship:150|c", 1)
-	within(t, recovery, "a push", func() bool { return behind[0].look().Watcher.Pushes > pushes })
+	within(t, recovery, "a push", func() bool { return behind[0].state().Watcher.Pushes > pushes })
 	t.Logf("subscribed again after %v", took)
 	u.recovered()
 }
@@ -192,7 +192,7 @@ func TestLinkToAggregator(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
 	link := testenv.NewUDPRelay(t, nil, f.statsd)
-	behind := f.over(link.Addr(), f.redis.Addr())
+	behind := f.sectionsAt(link.Addr(), f.redis.Addr())
 	u := upset(f, []*api{f.startAPIOver(behind), f.startAPIOver(behind)})
 	link.SetCut(true)
 	u.faded() // no counts arrive, so phone cools

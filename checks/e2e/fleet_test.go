@@ -69,7 +69,7 @@ func newFleet(t *testing.T, bin programs, rules string) *fleet {
 	server := testenv.Redis(t)
 	f := newFleetOn(t, bin, rules, server.URL())
 	f.redis, f.statsd, f.owner, f.beat = server, fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)), "statsd", 5*time.Second
-	f.sections = func() string { return f.over(f.statsd, f.redis.Addr()) }
+	f.sections = func() string { return f.sectionsAt(f.statsd, f.redis.Addr()) }
 	return f
 }
 
@@ -99,7 +99,7 @@ func newFleetOn(t *testing.T, bin programs, rules, redisURL string) *fleet {
 
 // over returns the configuration sections of a process that reaches the others at these
 // addresses.
-func (f *fleet) over(statsd, redisAddr string) string {
+func (f *fleet) sectionsAt(statsd, redisAddr string) string {
 	return fmt.Sprintf(`aggregator: {listen: %q, redis: "redis://%s/0", http: "127.0.0.1:0", memory: %s}`, statsd, redisAddr, f.memory)
 }
 
@@ -107,12 +107,12 @@ func (f *fleet) over(statsd, redisAddr string) string {
 func (f *fleet) file(sections string) (path string) {
 	f.t.Helper()
 	path = filepath.Join(f.t.TempDir(), "hotparam.yaml")
-	f.write(path, sections)
+	f.writeConfig(path, sections)
 	return path
 }
 
 // write overwrites a configuration file, as an operator does.
-func (f *fleet) write(path, sections string) {
+func (f *fleet) writeConfig(path, sections string) {
 	f.t.Helper()
 	if err := os.WriteFile(path, []byte("namespace: shop\n"+sections+"\nrules:"+f.rules), 0o600); err != nil {
 		f.t.Fatal(err)
@@ -134,7 +134,7 @@ func (f *fleet) startAggregator(arguments ...string) *daemon {
 
 func (f *fleet) startAggregatorOf(file string, arguments ...string) *daemon {
 	f.t.Helper()
-	p := f.start(f.bin.hotparam, append([]string{"aggregator", "--config", file}, arguments...)...)
+	p := f.startProgram(f.bin.hotparam, append([]string{"aggregator", "--config", file}, arguments...)...)
 	return &daemon{p, f, file, "http://" + p.WaitFor(`aggregator is up.* http=(\S+)`)[1]}
 }
 
@@ -169,7 +169,7 @@ func (f *fleet) startAPIs(n int) []*api {
 
 // start starts a process that must exit with 0 when it is asked to end. A data race makes it exit
 // with 66.
-func (f *fleet) start(path string, args ...string) *testenv.Process {
+func (f *fleet) startProgram(path string, args ...string) *testenv.Process {
 	f.t.Helper()
 	return f.startWith(nil, path, args...)
 }
@@ -206,16 +206,16 @@ type instance struct {
 	Sink      kafkasink.Stats // where counts travel by Kafka
 }
 
-func (a *api) look() instance {
+func (a *api) state() instance {
 	a.f.t.Helper()
-	in, err := a.tell(a.f.t.Context())
+	in, err := a.fetchState(a.f.t.Context())
 	if err != nil {
 		a.f.t.Fatal(err)
 	}
 	return in
 }
 
-func (a *api) tell(ctx context.Context) (in instance, err error) {
+func (a *api) fetchState(ctx context.Context) (in instance, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+"/debug/hot", http.NoBody)
 	if err != nil {
 		return in, err
@@ -285,7 +285,7 @@ func within(t *testing.T, limit time.Duration, what string, ok func() bool) time
 
 // all reports whether ok holds for every instance.
 func all(apis []*api, ok func(instance) bool) bool {
-	return !slices.ContainsFunc(apis, func(a *api) bool { return !ok(a.look()) })
+	return !slices.ContainsFunc(apis, func(a *api) bool { return !ok(a.state()) })
 }
 
 func (f *fleet) awaitHot(limit time.Duration, apis []*api, member string) time.Duration {

@@ -38,7 +38,7 @@ func TestFloodOfDistinctValues(t *testing.T) {
 	within(t, 2*time.Minute, "a quarter of the flood", func() bool { return sent[0].done() > flood/clients/4 })
 	from := sent[0].done()
 	hot := &flow{name: "phone", url: apis[0].search("phone"), perSecond: phoneRate, hot: true}
-	stop := f.begin(hot)
+	stop := f.beginFlows(hot)
 	f.awaitHot(3*time.Second, apis, phone)
 	within(t, patience, "phone refused", func() bool {
 		all := hot.all()
@@ -77,7 +77,7 @@ func (f *fleet) checkBooks(daemon *daemon, a *api, requests int64) {
 	f.t.Helper()
 	var in instance
 	within(f.t, patience, "all requests in the collector's books", func() bool {
-		in = a.look()
+		in = a.state()
 		return in.Collector.Counts+in.Collector.Aged+in.Collector.Dropped.Sum() >= requests
 	})
 	if got := in.Collector.Counts + in.Collector.Aged + in.Collector.Dropped.Sum(); got != requests || in.Collector.Unsent != 0 {
@@ -98,12 +98,12 @@ func (f *fleet) checkBooks(daemon *daemon, a *api, requests int64) {
 }
 
 // checkPeak checks that a process never held more than so many bytes.
-func checkPeak(t *testing.T, p *testenv.Process, most int64) {
+func checkPeak(t *testing.T, p *testenv.Process, limit int64) {
 	t.Helper()
 	_, peak := p.Memory()
 	t.Logf("process %d: peak of %d MiB resident", p.PID(), peak>>20) // 0 if the system does not report it
-	if peak > most {
-		t.Errorf("process %d: peak of %d MiB resident, want at most %d", p.PID(), peak>>20, most>>20)
+	if peak > limit {
+		t.Errorf("process %d: peak of %d MiB resident, want at most %d", p.PID(), peak>>20, limit>>20)
 	}
 }
 

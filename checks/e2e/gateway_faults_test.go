@@ -62,13 +62,13 @@ func (f *fleet) startGuarded(app string) (all []*guarded) {
 		flows = append(flows, g.quiet, g.hot)
 		all = append(all, g)
 	}
-	f.begin(flows...)
+	f.beginFlows(flows...)
 	return all
 }
 
 func (g *guarded) startGuard() {
 	g.t.Helper()
-	g.guard = g.start(g.bin.hotparam, "guard", "--config", g.config, "--http", "127.0.0.1:0", "--"+g.kind.door, g.door)
+	g.guard = g.startProgram(g.bin.hotparam, "guard", "--config", g.config, "--http", "127.0.0.1:0", "--"+g.kind.door, g.door)
 }
 
 // isLimiting reports whether most of the crowd's last requests since an instant were refused.
@@ -139,7 +139,7 @@ func TestFaultsBehindGateways(t *testing.T) {
 		fault.end()
 		end := time.Now()
 		limited(recovery, end)
-		each(func(g *guarded) { g.judge(fault.name, begin, end, fault.limits) })
+		each(func(g *guarded) { g.checkAnswers(fault.name, begin, end, fault.limits) })
 	}
 	each(func(g *guarded) {
 		if code := g.guard.Stop(); code != 0 {
@@ -148,8 +148,8 @@ func TestFaultsBehindGateways(t *testing.T) {
 	})
 }
 
-// judge checks the requests since the beginning of a fault.
-func (g *guarded) judge(fault string, begin, end time.Time, limits bool) {
+// checkAnswers checks the requests since the beginning of a fault.
+func (g *guarded) checkAnswers(fault string, begin, end time.Time, limits bool) {
 	g.t.Helper()
 	quiet := g.quiet.between(begin, time.Now())
 	var longest time.Duration

@@ -69,7 +69,7 @@ func TestCrowdBehindGateways(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			app := &countingApp{of: "crowd"}
+			app := &countingApp{value: "crowd"}
 			server := httptest.NewServer(app)
 			t.Cleanup(server.Close)
 			crowd := crowdBehind{t: t, path: kind.name, app: app}
@@ -79,7 +79,7 @@ func TestCrowdBehindGateways(t *testing.T) {
 			transport := &http.Transport{}
 			crowd.client = http.Client{Transport: transport, Timeout: time.Minute}
 			t.Cleanup(transport.CloseIdleConnections)
-			crowd.run()
+			crowd.checkCrowd()
 		})
 	}
 }
@@ -95,15 +95,15 @@ type crowdBehind struct {
 	refused  time.Time // the first of them that was
 }
 
-func (c *crowdBehind) run() {
+func (c *crowdBehind) checkCrowd() {
 	t := c.t
 	c.others(0, 1000)
 	for n := range 120 { // 60 through each, of the 100 that make a value hot
-		c.get(n, "crowd")
+		c.askGateway(n, "crowd")
 	}
 	begin := time.Now()
 	for n := range c.gateways {
-		for c.get(n, "crowd") != http.StatusTooManyRequests {
+		for c.askGateway(n, "crowd") != http.StatusTooManyRequests {
 			if time.Sleep(10 * time.Millisecond); time.Since(begin) > 20*time.Second {
 				t.Fatalf("gateway %d: the value is not limited within 20 s", n)
 			}
@@ -118,7 +118,7 @@ func (c *crowdBehind) run() {
 		t.Errorf("limited %v after the 100th request, want at most 1s", took)
 	}
 	for n := range 40 {
-		if status := c.get(n, "crowd"); status != http.StatusTooManyRequests {
+		if status := c.askGateway(n, "crowd"); status != http.StatusTooManyRequests {
 			t.Errorf("the hot value at gateway %d: %d", n%2, status)
 		}
 	}
@@ -132,14 +132,14 @@ func (c *crowdBehind) run() {
 func (c *crowdBehind) others(from, to int) {
 	c.t.Helper()
 	for n := from; n < to; n++ {
-		if status := c.get(n, fmt.Sprint("v", n)); status != http.StatusOK {
+		if status := c.askGateway(n, fmt.Sprint("v", n)); status != http.StatusOK {
 			c.t.Fatalf("value %d: %d", n, status)
 		}
 	}
 }
 
 // get sends a request through the gateways alternately and returns the status.
-func (c *crowdBehind) get(n int, value string) int {
+func (c *crowdBehind) askGateway(n int, value string) int {
 	c.t.Helper()
 	response, err := c.client.Get(fmt.Sprintf("http://%s/%s?q=%s", c.gateways[n%2], c.path, value))
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *crowdBehind) get(n int, value string) int {
 	}
 	response.Body.Close()
 	switch {
-	case value != c.app.of:
+	case value != c.app.value:
 	case response.StatusCode == http.StatusOK:
 		c.passed++
 	case c.refused.IsZero():
@@ -175,7 +175,7 @@ func startGuards(t *testing.T, kinds []gatewayKind) []*guardOfAll {
 
 // countingApp is an application that records when it served one value.
 type countingApp struct {
-	of string
+	value string
 
 	mu     sync.Mutex
 	served []time.Time
@@ -183,7 +183,7 @@ type countingApp struct {
 
 // ServeHTTP implements [http.Handler].
 func (a *countingApp) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	if r.URL.Query().Get("q") == a.of {
+	if r.URL.Query().Get("q") == a.value {
 		a.mu.Lock()
 		a.served = append(a.served, time.Now())
 		a.mu.Unlock()

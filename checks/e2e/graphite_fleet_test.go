@@ -69,7 +69,7 @@ func (f *fleet) rush(apis []*api, term string) *rush {
 			name: fmt.Sprintf("%s at instance %d", term, i), url: a.search(term), perSecond: rushRate / len(apis), hot: true,
 		})
 	}
-	r.stop = f.begin(r.flows...)
+	r.stop = f.beginFlows(r.flows...)
 	return r
 }
 
@@ -82,7 +82,7 @@ func (f *fleet) browse(apis []*api, terms, perSecond int) *rush {
 			name: "other terms", url: apis[i%len(apis)].search(fmt.Sprintf("term%d-", i)), values: terms / clients, perSecond: perSecond / clients,
 		})
 	}
-	r.stop = f.begin(r.flows...)
+	r.stop = f.beginFlows(r.flows...)
 	return r
 }
 

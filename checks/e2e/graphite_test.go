@@ -83,7 +83,7 @@ func (f *graphiteFleet) checkConserved(daemon *daemon, apis []*api, others, rush
 	within(t, patience, "all requests sent to StatsD", func() bool {
 		sent = 0
 		for _, a := range apis {
-			in := a.look()
+			in := a.state()
 			if n := in.Collector.Dropped.Sum() + in.Collector.Aged; n > 0 {
 				t.Fatalf("%d counts were dropped: %+v", n, in.Collector)
 			}
@@ -99,8 +99,8 @@ func (f *graphiteFleet) checkConserved(daemon *daemon, apis []*api, others, rush
 	if sent != asked || kept != asked {
 		t.Errorf("%d requests, %d sent as counts, %d in Graphite", asked, sent, kept)
 	}
-	if of := f.sum(phoneSeries); of != rush.asked() {
-		t.Errorf("phone was asked for %d times, Graphite has %d", rush.asked(), of)
+	if total := f.sum(phoneSeries); total != rush.asked() {
+		t.Errorf("phone was asked for %d times, Graphite has %d", rush.asked(), total)
 	}
 	within(t, patience, "all counts of phone at the daemon", func() bool {
 		return int64(daemon.metric("hotparam_graphite_counted_total")) >= rush.asked()

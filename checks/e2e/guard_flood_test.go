@@ -53,12 +53,12 @@ func TestConnectionsFloodAGuard(t *testing.T) {
 	}
 	g := startGuardOfAll(t, quickCommands(t).hotparam, guardAlone)
 	for _, door := range doorNames {
-		if status, err := g.ask(door, "/search?q=bad"); status != 403 {
+		if status, err := g.askDoor(door, "/search?q=bad"); status != 403 {
 			t.Fatalf("%s: %d, %v", door, status, err)
 		}
 	}
 	before := g.vitals()
-	most := map[string]int64{"rls": 1024, "auth": 1024, "check": 512, "spoe": 1024}
+	maxConnections := map[string]int64{"rls": 1024, "auth": 1024, "check": 512, "spoe": 1024}
 	for _, door := range doorNames {
 		begin := time.Now()
 		all := make([]*net.TCPConn, 0, n)
@@ -75,24 +75,24 @@ func TestConnectionsFloodAGuard(t *testing.T) {
 		}
 		opened := time.Since(begin)
 		asked := time.Now()
-		if status, err := g.ask(door, "/search?q=bad"); status != 403 {
+		if status, err := g.askDoor(door, "/search?q=bad"); status != 403 {
 			t.Errorf("%s: among them a gateway got %d, %v", door, status, err)
 		}
 		answered := time.Since(asked)
 		open := g.metric(fmt.Sprintf("hotparam_guard_connections{door=%q}", door))
-		if reserve := int64(16); open > most[door]+reserve {
-			t.Errorf("%s: %d connections, want at most %d", door, open, most[door])
+		if reserve := int64(16); open > maxConnections[door]+reserve {
+			t.Errorf("%s: %d connections, want at most %d", door, open, maxConnections[door])
 		}
-		told := int64(0) // connections that the metrics count
+		counted := int64(0) // connections that the metrics count
 		for _, reason := range toldAs[door] {
-			told += g.metric("hotparam_guard_" + fmt.Sprintf(reason, door))
+			counted += g.metric("hotparam_guard_" + fmt.Sprintf(reason, door))
 		}
-		if told < int64(n)-open {
-			t.Errorf("%s: of %d connections %d stay, and %d are counted as closed", door, n, open, told)
+		if counted < int64(n)-open {
+			t.Errorf("%s: of %d connections %d stay, and %d are counted as closed", door, n, open, counted)
 		}
 		v := g.vitals()
 		t.Logf("%s: %d in %v; a gateway is answered within %v; %d stay, %d are counted as closed; %d MB, %d goroutines, %d files",
-			door, n, opened.Round(time.Millisecond), answered.Round(time.Millisecond), open, told, v.megabytes, v.goroutines, v.files)
+			door, n, opened.Round(time.Millisecond), answered.Round(time.Millisecond), open, counted, v.megabytes, v.goroutines, v.files)
 		const room = 256 // MB
 		if v.megabytes > before.megabytes+room {
 			t.Errorf("%s: %d MB, and %d before, want at most %d more", door, v.megabytes, before.megabytes, room)
@@ -115,7 +115,7 @@ func TestHugeQuestions(t *testing.T) {
 	g := startGuardOfAll(t, commands(t).hotparam, guardAlone)
 	huge := "/search?q=" + strings.Repeat("x", 1<<20)
 	for door, want := range map[string]int{"rls": 200, "auth": 431, "check": 413} {
-		if status, err := g.ask(door, huge); status != want {
+		if status, err := g.askDoor(door, huge); status != want {
 			t.Errorf("%s: a path of 1 MiB: %d, %v, want %d", door, status, err, want)
 		}
 	}
@@ -153,7 +153,7 @@ func TestHugeQuestions(t *testing.T) {
 		}
 	}
 	for _, door := range doorNames {
-		if status, err := g.ask(door, "/search?q=bad"); status != 403 {
+		if status, err := g.askDoor(door, "/search?q=bad"); status != 403 {
 			t.Errorf("%s: afterwards: %d, %v", door, status, err)
 		}
 	}

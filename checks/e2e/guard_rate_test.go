@@ -96,9 +96,9 @@ func (a *manyAnswers) add(i int, passes bool) {
 	}
 }
 
-// judge fails the test if a decision was wrong or the rate too low. alone is the result without
+// checkDecisions fails the test if a decision was wrong or the rate too low. alone is the result without
 // decisions, or zero if that was not measured.
-func (a *manyAnswers) judge(t *testing.T, name string, alone, got paced) {
+func (a *manyAnswers) checkDecisions(t *testing.T, name string, alone, got paced) {
 	t.Helper()
 	t.Logf("%s: %.0f/s, p99 %v; %d passed; of the crowd %d passed, %d were refused; without decisions %.0f/s, p99 %v",
 		name, got.perSecond, got.p99, a.passed.Load(), a.crowdPassed.Load(), a.crowdRefused.Load(), alone.perSecond, alone.p99)
@@ -138,7 +138,7 @@ func TestManyRequestsASecond(t *testing.T) {
 			}
 			a.add(i, answer.GetOverallCode() == ratelimit.RateLimitResponse_OK)
 		})
-		a.judge(t, "rls", alone, got)
+		a.checkDecisions(t, "rls", alone, got)
 		if n := a.crowdPassed.Load(); n != crowdMay {
 			t.Errorf("%d of the crowd passed, want %d", n, crowdMay)
 		}
@@ -174,7 +174,7 @@ func TestManyRequestsASecond(t *testing.T) {
 			}
 		})
 		got.perSecond *= batch
-		a.judge(t, "check", paced{}, got)
+		a.checkDecisions(t, "check", paced{}, got)
 		if n := a.crowdPassed.Load(); n != crowdMay {
 			t.Errorf("%d of the crowd passed, want %d", n, crowdMay)
 		}
@@ -208,7 +208,7 @@ func TestManyRequestsASecond(t *testing.T) {
 		}
 		alone := atPace(manyPerSecond, manyFor/2, through(away.Addr, nil))
 		got := atPace(manyPerSecond, manyFor, through(haproxy.Addr, &a))
-		a.judge(t, "haproxy", alone, got)
+		a.checkDecisions(t, "haproxy", alone, got)
 		// If the machine is too busy to answer within 50 ms, some more pass.
 		if n, r := a.crowdPassed.Load(), a.crowdRefused.Load(); n < crowdMay || r < n {
 			t.Errorf("%d of the crowd passed, and %d were refused", n, r)

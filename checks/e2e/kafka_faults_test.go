@@ -29,15 +29,15 @@ func TestKafkaFaults(t *testing.T) {
 	if !atLength() {
 		f := newKafkaFleet(t, kafka, testenv.Redis(t).URL(), "all", crowdRule)
 		aggregators := f.startAggregators("agg-0", "agg-1")
-		s := f.tell(f.startAPIs(3))
+		s := f.beginStory(f.startAPIs(3))
 		broker := (f.controller() + 1) % 3
-		s.suffer(fault{
+		s.runFault(fault{
 			name: "a broker is killed", begin: func() { kafka.Kill(broker) },
 			mendable: func() { f.awaitLeaders(broker) }, pass: 4 * time.Second,
 		})
 		f.pauseAndGoOn(s, aggregators[1], 6*time.Second)
 		f.countOnce(s, aggregators)
-		s.end()
+		s.endAndJudge()
 		f.account(s, aggregators)
 		return
 	}
@@ -45,38 +45,38 @@ func TestKafkaFaults(t *testing.T) {
 		redis := testenv.RedisSentinel(t)
 		f := newKafkaFleet(t, kafka, redis.URL(), "all", crowdRule)
 		aggregators := f.startAggregators("agg-0", "agg-1", "agg-2")
-		s := f.tell(f.startAPIs(6))
+		s := f.beginStory(f.startAPIs(6))
 		broker := (f.controller() + 1) % 3
-		s.suffer(fault{
+		s.runFault(fault{
 			name: "a broker is killed", begin: func() { kafka.Kill(broker) },
 			mendable: func() { f.awaitLeaders(broker) }, pass: 4 * time.Second,
 		})
-		s.suffer(fault{name: "it returns", mendable: func() { kafka.Start(broker) }, pass: 4 * time.Second})
-		s.suffer(fault{name: "an aggregator is killed", begin: func() { aggregators[0].Kill() }, pass: 6 * time.Second})
-		s.suffer(fault{
+		s.runFault(fault{name: "it returns", mendable: func() { kafka.Start(broker) }, pass: 4 * time.Second})
+		s.runFault(fault{name: "an aggregator is killed", begin: func() { aggregators[0].Kill() }, pass: 6 * time.Second})
+		s.runFault(fault{
 			name:     "it is started again",
 			mendable: func() { aggregators[0] = f.startAggregator("agg-0") }, pass: 5 * time.Second,
 		})
 		f.pauseAndGoOn(s, aggregators[1], 10*time.Second)
-		s.suffer(fault{
+		s.runFault(fault{
 			name:     "a fourth joins",
 			mendable: func() { aggregators = append(aggregators, f.startAggregator("agg-3")) }, pass: 5 * time.Second,
 		})
 		former := redis.Primary()
-		s.suffer(fault{
+		s.runFault(fault{
 			name: redisFailsOver, begin: redis.KillPrimary,
 			mendable: func() { redis.AwaitFailover(former) }, pass: 4 * time.Second,
 		})
 		f.countOnce(s, aggregators)
-		s.end()
+		s.endAndJudge()
 		f.account(s, aggregators)
 	})
 	t.Run("acks=1", func(t *testing.T) {
 		f := newKafkaFleet(t, kafka, testenv.Redis(t).URL(), "1", crowdRule)
 		aggregators := f.startAggregators("agg-0", "agg-1")
-		s := f.tell(f.startAPIs(3))
+		s := f.beginStory(f.startAPIs(3))
 		broker := f.controller()
-		s.suffer(fault{
+		s.runFault(fault{
 			name: "the controller is killed",
 			begin: func() {
 				// The other brokers lag a little: records that only the leader has are lost.
@@ -92,8 +92,8 @@ func TestKafkaFaults(t *testing.T) {
 			},
 			mendable: func() { f.awaitLeaders(broker) }, pass: 4 * time.Second,
 		})
-		s.suffer(fault{name: "it returns", mendable: func() { kafka.Start(broker) }, pass: 4 * time.Second})
-		s.end()
+		s.runFault(fault{name: "it returns", mendable: func() { kafka.Start(broker) }, pass: 4 * time.Second})
+		s.endAndJudge()
 		f.account(s, aggregators)
 	})
 }
@@ -102,11 +102,11 @@ func TestKafkaFaults(t *testing.T) {
 func (f *kafkaFleet) pauseAndGoOn(s *story, aggregator *daemon, pass time.Duration) {
 	f.t.Helper()
 	before := f.takeovers()
-	s.suffer(fault{name: "an aggregator is paused", begin: func() { aggregator.Signal(syscall.SIGSTOP) }, pass: pass})
+	s.runFault(fault{name: "an aggregator is paused", begin: func() { aggregator.Signal(syscall.SIGSTOP) }, pass: pass})
 	if f.takeovers() == before {
 		f.t.Error("nobody took over what a paused aggregator had")
 	}
-	s.suffer(fault{name: "it goes on", begin: func() { aggregator.Signal(syscall.SIGCONT) }, pass: 5 * time.Second})
+	s.runFault(fault{name: "it goes on", begin: func() { aggregator.Signal(syscall.SIGCONT) }, pass: 5 * time.Second})
 }
 
 // takeovers returns how often partitions were taken over, over all aggregators.
@@ -151,7 +151,7 @@ func (f *kafkaFleet) account(s *story, aggregators []*daemon) (dropped int64) {
 	within(f.t, patience, "all counts sent, or told as dropped", func() bool {
 		delivered, dropped = 0, 0
 		for _, a := range s.apis {
-			in := a.look()
+			in := a.state()
 			delivered += in.Sink.Delivered
 			dropped += in.Sink.Failed.Sum() + in.Collector.Dropped.TableFull
 		}

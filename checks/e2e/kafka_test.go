@@ -40,9 +40,9 @@ func TestKafkaAway(t *testing.T) {
 	f.buffer = "1MiB"                 // soon full
 	f.variables = []string{"GOGC=20"} // else memory grows and shrinks by all that is in use
 	aggregators := f.startAggregators("agg-0", "agg-1")
-	s := f.tell(f.startAPIs(3))
+	s := f.beginStory(f.startAPIs(3))
 	var before int64 // without what a process takes to warm up
-	s.suffer(fault{
+	s.runFault(fault{
 		name: "Kafka is away", begin: func() { kafka.Pause(0) },
 		mendable: func() {
 			for second := range 30 {
@@ -50,7 +50,7 @@ func TestKafkaAway(t *testing.T) {
 				if second == 5 {
 					before, _ = s.apis[0].Memory()
 				}
-				if in := s.apis[0].look(); in.Sink.Buffered > 1<<20 {
+				if in := s.apis[0].state(); in.Sink.Buffered > 1<<20 {
 					t.Errorf("%d bytes wait for Kafka, want at most %d", in.Sink.Buffered, 1<<20)
 				}
 			}
@@ -64,8 +64,8 @@ func TestKafkaAway(t *testing.T) {
 	if after > before+6<<20 {
 		t.Errorf("resident memory: %d KB before, %d KB after, want at most 6 MB more", before>>10, after>>10)
 	}
-	s.end()
-	if told := f.account(s, aggregators); told == 0 {
+	s.endAndJudge()
+	if accounted := f.account(s, aggregators); accounted == 0 {
 		t.Error("nothing was told as dropped")
 	}
 }

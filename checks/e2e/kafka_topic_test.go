@@ -88,7 +88,7 @@ func (f *kafkaFleet) readTopic() delivered {
 			seen[from][head.Seq] = true
 			newest[from] = max(newest[from], head.Seq)
 			d.records++
-			d.take(f.t, r)
+			d.addRecord(f.t, r)
 		})
 	}
 	for from, n := range newest {
@@ -97,7 +97,7 @@ func (f *kafkaFleet) readTopic() delivered {
 	return d
 }
 
-func (d *delivered) take(t *testing.T, r *kgo.Record) {
+func (d *delivered) addRecord(t *testing.T, r *kgo.Record) {
 	for line := range bytes.SplitSeq(r.Value, []byte("\n")) {
 		if len(line) == 0 || wire.IsOrigin(line) {
 			continue

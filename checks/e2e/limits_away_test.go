@@ -50,7 +50,7 @@ func TestRedisIsAwayFromExactLimits(t *testing.T) {
 		f.redisIsAway(apis, fault.name, fault.begin, fault.over)
 	}
 	for _, a := range apis {
-		if s := a.look().Guard; s.Undecided != 0 || s.Panics != 0 {
+		if s := a.state().Guard; s.Undecided != 0 || s.Panics != 0 {
 			t.Errorf("%+v", s)
 		}
 	}
@@ -82,7 +82,7 @@ func (f *fleet) redisIsAway(apis []*api, name string, begin, over func()) {
 
 	var parts []int
 	for _, a := range apis {
-		parts = append(parts, 30/a.look().Members.Count)
+		parts = append(parts, 30/a.state().Members.Count)
 	}
 	for try := range retries {
 		if passed, _ := f.askAll(apis, 15, fmt.Sprintf("/search?q=away-%s-%d", name, try)); !slices.Equal(passed, parts) {

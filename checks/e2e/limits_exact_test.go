@@ -88,7 +88,7 @@ func TestExactLimitsOfThreeInstances(t *testing.T) {
 		}
 	}
 	for _, a := range apis {
-		if s := a.look().Guard; s.Undecided != 0 || s.Panics != 0 {
+		if s := a.state().Guard; s.Undecided != 0 || s.Panics != 0 {
 			t.Errorf("%+v", s)
 		}
 	}

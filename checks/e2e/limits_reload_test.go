@@ -88,7 +88,7 @@ func (a *api) reload(rules string) {
 	t := a.f.t
 	t.Helper()
 	a.f.rules = rules
-	a.f.write(a.file, a.f.sections())
+	a.f.writeConfig(a.file, a.f.sections())
 	file, err := config.Load(a.file)
 	if err != nil {
 		t.Fatal(err)

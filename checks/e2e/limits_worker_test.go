@@ -38,11 +38,11 @@ type worker struct {
 
 // work is the work that the requests of all workers in this process do.
 type work struct {
-	mu   sync.Mutex
-	gate chan struct{} // requests with ?hold=gate wait until it is closed
-	now  int           // number of requests at work
-	most int
-	done []stint
+	mu        sync.Mutex
+	gate      chan struct{} // requests with ?hold=gate wait until it is closed
+	active    int           // number of requests at work
+	maxAtOnce int
+	done      []stint
 }
 
 // stint is the time in which a request was at work.
@@ -51,7 +51,7 @@ type stint struct{ from, to time.Time }
 func newWork() *work { return &work{gate: make(chan struct{})} }
 
 func (w *work) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	begun, gate := w.begin()
+	begun, gate := w.beginRequest()
 	if hold := r.FormValue("hold"); hold == "gate" {
 		<-gate
 	} else if d, err := time.ParseDuration(hold); err == nil {
@@ -59,23 +59,23 @@ func (w *work) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.now--
+	w.active--
 	w.done = append(w.done, stint{begun, time.Now()})
 }
 
-func (w *work) begin() (time.Time, chan struct{}) {
+func (w *work) beginRequest() (time.Time, chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.now++
-	w.most = max(w.most, w.now)
+	w.active++
+	w.maxAtOnce = max(w.maxAtOnce, w.active)
 	return time.Now(), w.gate
 }
 
 // atWork returns how many requests are at work, and the most that were at once.
-func (w *work) atWork() (now, most int) {
+func (w *work) atWork() (now, maximum int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.now, w.most
+	return w.active, w.maxAtOnce
 }
 
 // open lets all requests at the gate continue, and closes it.
@@ -88,7 +88,7 @@ func (w *work) open() {
 
 // busiest returns the most requests that were at work at once, among the of requests that began
 // in the span.
-func (w *work) busiest(from, to time.Time) (most, of int) {
+func (w *work) busiest(from, to time.Time) (atOnce, total int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var in []stint
@@ -104,9 +104,9 @@ func (w *work) busiest(from, to time.Time) (most, of int) {
 				n++
 			}
 		}
-		most = max(most, n)
+		atOnce = max(atOnce, n)
 	}
-	return most, len(in)
+	return atOnce, len(in)
 }
 
 func workRules(text string) (*rules.Rules, error) {

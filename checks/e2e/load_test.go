@@ -43,7 +43,7 @@ func (f *fleet) startLoad(apis []*api) *load {
 		f.http.CloseIdleConnections()
 		plain.Close()
 	})
-	l.stop = f.begin(append(l.flows, l.control)...)
+	l.stop = f.beginFlows(append(l.flows, l.control)...)
 	return l
 }
 
@@ -61,7 +61,7 @@ func (l *load) calm() time.Time {
 // judge ends the traffic and waits for requests in flight. It checks all requests from a calm
 // time over a fault to now: none failed, no other term was refused, and since the fault none
 // waited.
-func (l *load) judge(calm, fault time.Time) {
+func (l *load) checkLatency(calm, fault time.Time) {
 	l.t.Helper()
 	l.stop()
 	now := time.Now()
@@ -100,11 +100,11 @@ func judgeLatency(t *testing.T, took, before []time.Duration, control []answer) 
 		quantile float64
 		floor    time.Duration // on a busy machine, differences below it mean nothing
 	}{{"median", 0.5, 5 * time.Millisecond}, {"p99", 0.99, 20 * time.Millisecond}} {
-		is, was, plain := quantile(took, c.quantile), quantile(before, c.quantile), quantile(beside, c.quantile)
+		during, earlier, plain := quantile(took, c.quantile), quantile(before, c.quantile), quantile(beside, c.quantile)
 		t.Logf("latency, %s: %v (%d requests), %v before (%d), %v beside it without hotparam (%d)",
-			c.name, is, len(took), was, len(before), plain, len(beside))
-		if bound := max(3*was, 3*plain, c.floor); is > bound {
-			t.Errorf("latency, %s: %v, want at most %v", c.name, is, bound)
+			c.name, during, len(took), earlier, len(before), plain, len(beside))
+		if bound := max(3*earlier, 3*plain, c.floor); during > bound {
+			t.Errorf("latency, %s: %v, want at most %v", c.name, during, bound)
 		}
 	}
 }

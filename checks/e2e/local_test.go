@@ -13,23 +13,23 @@ func TestLocalFirst(t *testing.T) {
 	f := newFleet(t, quickCommands(t), searchRule)
 	apis := f.startAPIs(2)
 	alone := &flow{name: "phone at instance 0", url: apis[0].search("phone"), perSecond: 2 * threshold, hot: true}
-	stop := f.begin(alone)
+	stop := f.beginFlows(alone)
 	within(t, patience, "refused by the one instance", func() bool {
 		all := alone.all()
 		return len(all) > 0 && all[len(all)-1].refused()
 	})
-	in := apis[0].look()
+	in := apis[0].state()
 	if !in.holds(phone) || !in.Hot[0].Local || in.Guard.Local != 1 {
 		t.Errorf("instance 0 holds to %+v, its guard says %+v; want phone as its own finding", in.Hot, in.Guard)
 	}
-	if other := apis[1].look(); len(other.Hot) > 0 {
+	if other := apis[1].state(); len(other.Hot) > 0 {
 		t.Errorf("instance 1 holds to %+v, and nobody can have told it", other.Hot)
 	}
 	stop()
 	f.awaitCool(patience, apis)
 
 	f.startAggregator()
-	f.begin(alone)
+	f.beginFlows(alone)
 	f.awaitHot(patience, apis, phone)
 	within(t, patience, "the aggregator's word in place of the instance's own", func() bool {
 		return all(apis, func(in instance) bool { return in.holds(phone) && !in.Hot[0].Local })

@@ -11,13 +11,13 @@ import (
 
 // lossRun holds all that was published in one run, and the true counts.
 type lossRun struct {
-	plan   *lossPlan
-	truth  *lossTruth
-	begin  int64 // start of the plan
-	end    int64
-	told   []lossTold
-	reads  []lossTold // each 50 ms; written is when
-	events []lossChange
+	plan    *lossPlan
+	truth   *lossTruth
+	begin   int64 // start of the plan
+	end     int64
+	entries []lossEntry
+	reads   []lossEntry // each 50 ms; written is when
+	events  []lossChange
 
 	windows     int      // windows of rate keys that had been hot for a window
 	vague       []string // those whose bounds are unknown or far apart
@@ -27,7 +27,7 @@ type lossRun struct {
 }
 
 // lossTold is an entry as read from Redis.
-type lossTold struct {
+type lossEntry struct {
 	key     int
 	hot     rules.Hot
 	written int64
@@ -35,9 +35,9 @@ type lossTold struct {
 
 // lossChange is a change of the published set.
 type lossChange struct {
-	key int
-	at  int64
-	hot *rules.Hot // nil: it cooled
+	key     int
+	instant int64
+	hot     *rules.Hot // nil: it cooled
 }
 
 func (r *lossRun) report(format string, args ...any) {
@@ -45,8 +45,8 @@ func (r *lossRun) report(format string, args ...any) {
 }
 
 // since formats an instant of the run.
-func (r *lossRun) since(at int64) string {
-	return fmt.Sprintf("%.3fs", time.Duration(at-r.begin).Seconds())
+func (r *lossRun) since(instant int64) string {
+	return fmt.Sprintf("%.3fs", time.Duration(instant-r.begin).Seconds())
 }
 
 // lossLag is how long the aggregator waits for counts. lossAge is the maximum age of an entry's
@@ -58,7 +58,7 @@ const lossLag, lossAge = int64(250e6), int64(1800e6)
 // they belong to. It is the newest window that had ended, plus the lag, when they were computed,
 // or an unfinished window with a higher low. So they must be right for at least one window that
 // they can belong to.
-func (r *lossRun) judgeBounds(e lossTold) {
+func (r *lossRun) judgeBounds(e lossEntry) {
 	h := e.hot
 	settled := r.plan.keys[e.key].rule == "rate" && h.Since.UnixNano()+int64(time.Second)+lossLag+lossAge < e.written
 	if settled && !r.truth.stalled(e.written-2*int64(time.Second)-lossAge, e.written) {
@@ -90,7 +90,7 @@ const (
 )
 
 // explain returns a window for which an entry's bounds are right, or says why there is none.
-func (x *lossTruth) explain(w lossWindow, e *lossTold) (found lossMatch, wrong string) {
+func (x *lossTruth) explain(w lossWindow, e *lossEntry) (found lossMatch, wrong string) {
 	key, h := &x.keys[e.key], e.hot
 	newest := e.written / w.width
 	mostLow, leastHigh, open := int64(0), int64(math.MaxInt64), false
@@ -128,7 +128,7 @@ func (x *lossTruth) explain(w lossWindow, e *lossTold) (found lossMatch, wrong s
 // most the given part of the reads may find them far apart.
 func (r *lossRun) judgeReads(t *testing.T, most float64) {
 	t.Helper()
-	for _, e := range r.told {
+	for _, e := range r.entries {
 		r.judgeBounds(e)
 	}
 	for _, wrong := range r.wrong {
@@ -145,7 +145,7 @@ func (r *lossRun) judgeReads(t *testing.T, most float64) {
 			wide++
 		}
 	}
-	lost, all := r.truth.lost()
+	lost, all := r.truth.countLost()
 	t.Logf("%d of %d packets lost; %d of %d reads are wide", lost, all, wide, reads)
 	if reads > 0 && float64(wide) > most*float64(reads) {
 		t.Errorf("in %d of %d reads bounds are not known, or are more than %d apart", wide, reads, lossThreshold/10)
@@ -157,15 +157,15 @@ func (r *lossRun) judgeReads(t *testing.T, most float64) {
 func (r *lossRun) judgeEntry(e lossChange) {
 	k, most := &r.plan.keys[e.key], int64(0)
 	from := e.hot.Since.UnixNano()/lossWidth - 1
-	for last := from; last <= e.at/lossWidth; last++ {
+	for last := from; last <= e.instant/lossWidth; last++ {
 		_, n := r.truth.keys[e.key].window(last)
 		most = max(most, n)
 	}
 	if e.hot.Low > most {
-		r.report("%s hot at %s with low %d, and no window has more than %d", k.member(), r.since(e.at), e.hot.Low, most)
+		r.report("%s hot at %s with low %d, and no window has more than %d", k.member(), r.since(e.instant), e.hot.Low, most)
 	}
 	if k.rule == "rate" && most < lossThreshold {
-		r.report("%s hot at %s, and no window has more than %d", k.member(), r.since(e.at), most)
+		r.report("%s hot at %s, and no window has more than %d", k.member(), r.since(e.instant), most)
 	}
 }
 
@@ -177,9 +177,9 @@ func (r *lossRun) hotKeys() map[int][2]int64 {
 		times, known := hot[e.key]
 		switch {
 		case e.hot == nil:
-			times[1] = e.at
+			times[1] = e.instant
 		case !known:
-			times = [2]int64{e.at, math.MaxInt64}
+			times = [2]int64{e.instant, math.MaxInt64}
 		case times[1] != math.MaxInt64:
 			times[1] = math.MaxInt64
 		}
@@ -189,9 +189,9 @@ func (r *lossRun) hotKeys() map[int][2]int64 {
 }
 
 // judge checks all that was published.
-func (r *lossRun) judge(t *testing.T) {
+func (r *lossRun) judgeRun(t *testing.T) {
 	t.Helper()
-	for _, e := range r.told {
+	for _, e := range r.entries {
 		r.judgeBounds(e)
 	}
 	listed := make(map[int]bool)
@@ -214,7 +214,7 @@ func (r *lossRun) judge(t *testing.T) {
 			}
 		default:
 			for last := r.begin / lossWidth; last*lossWidth < r.end; last++ {
-				if n, _ := r.truth.keys[key].window(last); 10*n >= 11*lossThreshold && (!was || times[0] > (last+1)*lossWidth+int64(time.Second)+r.truth.late()) {
+				if n, _ := r.truth.keys[key].window(last); 10*n >= 11*lossThreshold && (!was || times[0] > (last+1)*lossWidth+int64(time.Second)+r.truth.maxLateness()) {
 					r.report("%s has %d until %s, and is not hot a second later", k.member(), n, r.since((last+1)*lossWidth))
 					break
 				}
@@ -228,8 +228,8 @@ func (r *lossRun) judge(t *testing.T) {
 		}
 		t.Error(wrong)
 	}
-	lost, all := r.truth.lost()
-	if late := r.truth.late(); late > 0 {
+	lost, all := r.truth.countLost()
+	if late := r.truth.maxLateness(); late > 0 {
 		t.Logf("the machine was held up: %d requests were up to %v late", len(r.truth.stalls), time.Duration(late))
 	}
 	t.Logf("%d of %d packets lost; %d keys were hot; %d bounds of windows that were over, and %d of others; %d of %d windows vague %q",
@@ -260,7 +260,7 @@ func (r *lossRun) compare(t *testing.T, lossless *lossRun) {
 		}
 		late := (got[1] - r.begin) - (want[1] - lossless.begin)
 		latest = max(latest, late)
-		if late > int64(time.Second)+r.truth.late() {
+		if late > int64(time.Second)+r.truth.maxLateness() {
 			t.Errorf("%s cools at %s, and without loss at %s", r.plan.keys[key].member(), r.since(got[1]), lossless.since(want[1]))
 		}
 	}

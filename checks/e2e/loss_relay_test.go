@@ -12,7 +12,7 @@ import (
 // weather is the treatment of packets by the network, as parts of 1.
 type weather struct {
 	lost, doubled, delayed float64
-	most                   time.Duration // longest delay, in which later packets overtake
+	maxDelay               time.Duration // longest delay, in which later packets overtake
 	seed                   uint64        // seed for the choice of packets
 }
 
@@ -20,7 +20,7 @@ type weather struct {
 type lossPacket struct {
 	number    uint64
 	start     int64 // no count in it is of before
-	at        int64 // it came to the relay
+	arrived   int64 // it came to the relay
 	delivered int64 // it left the relay, or 0 if it was lost
 }
 
@@ -38,7 +38,7 @@ var lossMeta = regexp.MustCompile(`^hotparam\.meta:1\|c\|#v:1,i:[^,\n]+,e:[^,\n]
 
 // pass handles one packet for a [testenv.UDPRelay].
 func (r *lossRelay) pass(packet []byte, send func([]byte)) {
-	p := lossPacket{at: time.Now().UnixNano()}
+	p := lossPacket{arrived: time.Now().UnixNano()}
 	if m := lossMeta.FindSubmatch(packet); m != nil {
 		p.number, _ = strconv.ParseUint(string(m[1]), 10, 64)
 		p.start, _ = strconv.ParseInt(string(m[2]), 10, 64)
@@ -61,7 +61,7 @@ func (r *lossRelay) pass(packet []byte, send func([]byte)) {
 		}
 		later := bytes.Clone(packet)
 		r.flight.Add(1)
-		time.AfterFunc(time.Duration(r.random.Int64N(int64(r.most))), func() {
+		time.AfterFunc(time.Duration(r.random.Int64N(int64(r.maxDelay))), func() {
 			defer r.flight.Done()
 			r.deliver(place, later, send)
 		})

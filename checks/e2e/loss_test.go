@@ -21,7 +21,7 @@ import (
 
 // The fates of packets. Some arrive twice, some late and after later ones.
 var (
-	goodWeather = weather{doubled: 0.02, delayed: 0.1, most: 20 * time.Millisecond}
+	goodWeather = weather{doubled: 0.02, delayed: 0.1, maxDelay: 20 * time.Millisecond}
 	losses      = []float64{0.002, 0.02, 0.05}
 )
 
@@ -44,7 +44,7 @@ func lossRuns(t *testing.T, instances int, panes int64, losses []float64) {
 	var lossless *lossRun
 	t.Run("no loss", func(t *testing.T) {
 		lossless = runLoss(t, instances, panes, goodWeather)
-		lossless.judge(t)
+		lossless.judgeRun(t)
 	})
 	if lossless == nil {
 		return // skipped
@@ -54,7 +54,7 @@ func lossRuns(t *testing.T, instances int, panes int64, losses []float64) {
 			w := goodWeather
 			w.lost = lost
 			r := runLoss(t, instances, panes, w)
-			r.judge(t)
+			r.judgeRun(t)
 			r.compare(t, lossless)
 		})
 	}
@@ -71,7 +71,7 @@ func TestPublishedBoundsAreNarrow(t *testing.T) {
 	for _, c := range []struct{ lost, most float64 }{{0.01, 0.01}, {0.05, 0.03}} {
 		t.Run(fmt.Sprintf("%g%% lost", 100*c.lost), func(t *testing.T) {
 			t.Parallel()
-			r := runLoss(t, 2, 200, weather{lost: c.lost, doubled: 0.02, delayed: 1, most: 60 * time.Millisecond})
+			r := runLoss(t, 2, 200, weather{lost: c.lost, doubled: 0.02, delayed: 1, maxDelay: 60 * time.Millisecond})
 			r.judgeReads(t, c.most)
 		})
 	}
@@ -125,7 +125,7 @@ func startSenders(t *testing.T, like sender, w weather, config func(instance int
 }
 
 // begin starts the plan and returns the time of its start.
-func (x *lossFleet) begin() time.Time {
+func (x *lossFleet) beginPlan() time.Time {
 	at := time.Now().Add(1500 * time.Millisecond).Truncate(lossPane)
 	for _, begin := range x.begins {
 		begin(at)
@@ -142,7 +142,7 @@ func (x *lossFleet) awaitDone() {
 }
 
 // end ends the senders and returns their counts.
-func (x *lossFleet) end(plan *lossPlan) *lossTruth {
+func (x *lossFleet) endSenders(plan *lossPlan) *lossTruth {
 	x.t.Helper()
 	for _, s := range x.senders {
 		s.Signal(syscall.SIGTERM)
@@ -160,12 +160,12 @@ func runLoss(t *testing.T, instances int, panes int64, w weather) *lossRun {
 	t.Helper()
 	f := newFleet(t, quickCommands(t), lossRules)
 	daemon := f.startAggregator()
-	config := func(_ int, addr string) string { return f.file(f.over(addr, f.redis.Addr())) }
+	config := func(_ int, addr string) string { return f.file(f.sectionsAt(addr, f.redis.Addr())) }
 	senders := startSenders(t, sender{Instances: instances, Panes: panes}, w, config, f.statsd)
 	r := &lossRun{plan: newLossPlan(panes)}
-	begin := senders.begin()
+	begin := senders.beginPlan()
 	r.begin, r.end = begin.UnixNano(), begin.Add(time.Duration(panes)*lossPane).UnixNano()
-	stop := r.watch(t, f)
+	stop := r.watchPublished(t, f)
 	time.Sleep(time.Until(time.Unix(0, r.end)))
 	senders.awaitDone()
 	time.Sleep(time.Second)
@@ -173,12 +173,12 @@ func runLoss(t *testing.T, instances int, panes int64, w weather) *lossRun {
 	if lost := daemon.metric("hotparam_statsd_lost_packets_total") - daemon.metric("hotparam_statsd_recovered_packets_total"); lost > 0 && w.lost == 0 {
 		t.Fatalf("the machine lost %v packets: nothing is shown", lost)
 	}
-	r.truth = senders.end(r.plan)
+	r.truth = senders.endSenders(r.plan)
 	return r
 }
 
 // watch records the published changes until stop is called.
-func (r *lossRun) watch(t *testing.T, f *fleet) (stop func()) {
+func (r *lossRun) watchPublished(t *testing.T, f *fleet) (stop func()) {
 	t.Helper()
 	numbers := r.plan.numbers()
 	known, last := make(map[string]string), "-"
@@ -202,9 +202,9 @@ func (r *lossRun) watch(t *testing.T, f *fleet) (stop func()) {
 				t.Errorf("published: %q: %.100s: %v", member, text, err)
 				continue
 			}
-			r.reads = append(r.reads, lossTold{key, h, read})
+			r.reads = append(r.reads, lossEntry{key, h, read})
 			if isNew {
-				r.told = append(r.told, lossTold{key, h, h.Until.Add(-lossTTL).UnixNano()})
+				r.entries = append(r.entries, lossEntry{key, h, h.Until.Add(-lossTTL).UnixNano()})
 			}
 		}
 		for _, e := range events.Val() {
@@ -229,7 +229,7 @@ func (r *lossRun) watch(t *testing.T, f *fleet) (stop func()) {
 	return func() {
 		end()
 		look(t.Context()) // the last changes
-		slices.SortStableFunc(r.events, func(a, b lossChange) int { return int(a.at - b.at) })
+		slices.SortStableFunc(r.events, func(a, b lossChange) int { return int(a.instant - b.instant) })
 	}
 }
 

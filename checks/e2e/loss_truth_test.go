@@ -26,11 +26,11 @@ func (x *lossTruth) stalled(from, to int64) bool {
 }
 
 // late returns the longest delay of a request.
-func (x *lossTruth) late() (most int64) {
+func (x *lossTruth) maxLateness() (longest int64) {
 	for _, s := range x.stalls {
-		most = max(most, s.last-s.first)
+		longest = max(longest, s.last-s.first)
 	}
-	return most
+	return longest
 }
 
 // lossCounts holds the counts of one key. A count is placed at the beginning of its flush, so its
@@ -76,7 +76,7 @@ func newLossTruth(t *testing.T, plan *lossPlan, logs []string, relays []*lossRel
 		r.mu.Unlock()
 		slices.SortFunc(packets, func(a, b lossPacket) int { return int(a.number) - int(b.number) })
 		x.senders = append(x.senders, packets)
-		x.read(t, sender, name)
+		x.readCounts(t, sender, name)
 	}
 	for i := range x.keys {
 		slices.Sort(x.keys[i].firsts)
@@ -85,7 +85,7 @@ func newLossTruth(t *testing.T, plan *lossPlan, logs []string, relays []*lossRel
 	return x
 }
 
-func (x *lossTruth) read(t *testing.T, sender int, name string) {
+func (x *lossTruth) readCounts(t *testing.T, sender int, name string) {
 	t.Helper()
 	file, err := os.Open(name)
 	if err != nil {
@@ -95,7 +95,7 @@ func (x *lossTruth) read(t *testing.T, sender int, name string) {
 	// A flush also takes counts of the pane that has just begun.
 	reach := make(map[int64][]lossPacket) // by the panes that they may have counts of
 	for _, p := range x.senders[sender] {
-		for pane := p.start / lossWidth; pane <= p.at/lossWidth; pane++ {
+		for pane := p.start / lossWidth; pane <= p.arrived/lossWidth; pane++ {
 			reach[pane] = append(reach[pane], p)
 		}
 	}
@@ -112,7 +112,7 @@ func (x *lossTruth) read(t *testing.T, sender int, name string) {
 		c := &x.keys[key]
 		first := before
 		for _, p := range reach[before/lossWidth] {
-			if before <= p.at {
+			if before <= p.arrived {
 				first = min(first, p.start)
 			}
 		}
@@ -147,8 +147,8 @@ func (x *lossTruth) secret(key int, from, to, now int64) (n int64) {
 	for sender, packets := range x.senders {
 		i := len(packets)
 		for ; i > 0 && (packets[i-1].delivered == 0 || packets[i-1].delivered > now); i-- {
-			if p := &packets[i-1]; p.start < to && p.at > from {
-				unknown[sender] = append(unknown[sender], span{p.start, p.at})
+			if p := &packets[i-1]; p.start < to && p.arrived > from {
+				unknown[sender] = append(unknown[sender], span{p.start, p.arrived})
 			}
 		}
 	}
@@ -161,7 +161,7 @@ func (x *lossTruth) secret(key int, from, to, now int64) (n int64) {
 }
 
 // lost returns how many packets did not leave the relay, and the number of all packets.
-func (x *lossTruth) lost() (lost, all int) {
+func (x *lossTruth) countLost() (lost, all int) {
 	for _, packets := range x.senders {
 		all += len(packets)
 		for _, p := range packets {

@@ -170,15 +170,15 @@ func TestExampleConfigurationIsGood(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Fatal(err)
 	}
-	daemon := f.start(f.bin.hotparam, "aggregator", "--config", path, "--dry-run", "--redis", f.redis.URL())
+	daemon := f.startProgram(f.bin.hotparam, "aggregator", "--config", path, "--dry-run", "--redis", f.redis.URL())
 	if code := daemon.Wait(); code != 0 {
 		t.Errorf("aggregator --dry-run: exit code %d, want 0", code)
 	}
 	// Flags take precedence over the file, so the example runs where its ports are taken.
-	daemon = f.start(f.bin.hotparam, "aggregator", "--config", path,
+	daemon = f.startProgram(f.bin.hotparam, "aggregator", "--config", path,
 		"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--redis", f.redis.URL())
 	daemon.WaitFor(`aggregator is up.* rules=[1-9]`)
-	api := f.start(f.bin.api, "--config", path, "--listen", "127.0.0.1:0")
+	api := f.startProgram(f.bin.api, "--config", path, "--listen", "127.0.0.1:0")
 	url := "http://" + api.WaitFor(`api is up.* address=(\S+)`)[1]
 	for _, path := range []string{"/search?q=phone", "/products/1", "/healthz"} {
 		if status, _ := f.get(url + path); status != http.StatusOK {

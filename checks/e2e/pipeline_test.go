@@ -103,9 +103,9 @@ func (l *load) checkLimit(since time.Time) {
 			}
 		}
 		// Requests that were due before and came later count, too: a second more is ample.
-		most := burst + limit*(now.Sub(since).Seconds()+1)
-		if passed == 0 || float64(passed) > most {
-			l.t.Errorf("%s: %d requests passed in %v, want at most %.0f and some", fl.name, passed, now.Sub(since), most)
+		maxPassed := burst + limit*(now.Sub(since).Seconds()+1)
+		if passed == 0 || float64(passed) > maxPassed {
+			l.t.Errorf("%s: %d requests passed in %v, want at most %.0f and some", fl.name, passed, now.Sub(since), maxPassed)
 		}
 	}
 }

@@ -160,7 +160,7 @@ func TestRulesShareThePlaces(t *testing.T) {
 		if i%5 != 0 {
 			return
 		}
-		if in := apis[0].look(); !f.published(phone) || !in.holds(phone) {
+		if in := apis[0].state(); !f.published(phone) || !in.holds(phone) {
 			gone++
 		}
 	})

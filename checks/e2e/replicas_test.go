@@ -99,7 +99,7 @@ func TestReplicatedAggregators(t *testing.T) {
 			flows[i] = &flow{name: term, url: a.search(term), perSecond: phoneRate / len(apis), hot: true}
 		}
 		fresh = append(fresh, flows...)
-		r.begin(flows...)
+		r.beginFlows(flows...)
 		lost := false
 		took := within(t, patience, term+" in force on all instances", func() bool {
 			holds := all(apis, func(in instance) bool { return in.holds(phone) })

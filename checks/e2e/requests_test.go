@@ -87,8 +87,8 @@ func keepPace(ctx context.Context, perSecond int, due time.Time, do func(n int, 
 		}
 		do(n, due)
 		due = due.Add(time.Second / time.Duration(perSecond))
-		if most := time.Now().Add(-maxLag); due.Before(most) {
-			due = most
+		if oldest := time.Now().Add(-maxLag); due.Before(oldest) {
+			due = oldest
 		}
 		timer.Reset(time.Until(due))
 	}
@@ -105,8 +105,8 @@ type flow struct {
 	answers []answer
 }
 
-// begin runs flows until stop is called or the test ends.
-func (f *fleet) begin(flows ...*flow) (stop func()) {
+// beginFlows runs flows until stop is called or the test ends.
+func (f *fleet) beginFlows(flows ...*flow) (stop func()) {
 	var work []func(context.Context)
 	for _, fl := range flows {
 		work = append(work, func(ctx context.Context) { fl.run(ctx, f.http) })

@@ -45,11 +45,11 @@ type restartCoolings struct{ bySnapshot, byWhole int }
 type restartCooling struct {
 	window time.Duration
 	late   time.Duration
-	by     string
+	reason string
 }
 
-func (j *restartJudge) since(at int64) string {
-	return fmt.Sprintf("%.3fs", time.Duration(at-j.begin).Seconds())
+func (j *restartJudge) since(instant int64) string {
+	return fmt.Sprintf("%.3fs", time.Duration(instant-j.begin).Seconds())
 }
 
 func (j *restartJudge) report(x *restartSeen, kind string, key int, format string, args ...any) {
@@ -69,9 +69,9 @@ const (
 )
 
 // judge checks one namespace.
-func (j *restartJudge) judge(x *restartSeen) {
-	for i := range x.told {
-		j.judgeBounds(x, &x.told[i])
+func (j *restartJudge) judgeNamespace(x *restartSeen) {
+	for i := range x.entries {
+		j.judgeBounds(x, &x.entries[i])
 	}
 	for _, s := range x.stays {
 		j.judgeEntry(x, s)
@@ -85,7 +85,7 @@ func (j *restartJudge) judge(x *restartSeen) {
 	j.judgeFinds(x)
 }
 
-func (j *restartJudge) judgeBounds(x *restartSeen, e *lossTold) {
+func (j *restartJudge) judgeBounds(x *restartSeen, e *lossEntry) {
 	if e.hot.Cause.IsZero() {
 		j.report(x, wrongBound, e.key, "at %s: no cause", j.since(e.written))
 		return
@@ -160,7 +160,7 @@ func (j *restartJudge) judgeCooling(x *restartSeen, s *restartStay) {
 			}
 		}
 	}
-	left := s.end(j.end)
+	left := s.endWithin(j.end)
 	late := left - without
 	window, kind := time.Duration(0), ""
 	for i := range j.rule(s.key).terms {
@@ -205,13 +205,13 @@ func (j *restartJudge) judgeCooling(x *restartSeen, s *restartStay) {
 			of = new(restartCoolings)
 			j.coolings[kind] = of
 		}
-		if left <= max(soon, life.heard+restartKnows+coolDown+int64(time.Second)+restartPace)+j.late() {
+		if left <= max(soon, life.heard+restartKnows+coolDown+int64(time.Second)+restartPace)+j.maxLateness() {
 			of.bySnapshot++
 		} else {
 			of.byWhole++
 		}
 	}
-	if left > strict+j.late() {
+	if left > strict+j.maxLateness() {
 		j.report(x, wrongCool, s.key, "at %s, without a restart at %s: %v later", j.since(left), j.since(without), time.Duration(late))
 	}
 }
@@ -239,7 +239,7 @@ func (j *restartJudge) judgeFind(x *restartSeen, key int, t *restartTerm, stays 
 	w := newLossWindow(t.window)
 	for last := j.begin / w.width; ; last++ {
 		from, to := w.span(last)
-		due := to + int64(time.Second) + j.late()
+		due := to + int64(time.Second) + j.maxLateness()
 		if due > j.end {
 			return
 		}

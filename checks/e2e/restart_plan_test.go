@@ -36,7 +36,7 @@ const (
 	restartExit     = 80 // percent
 )
 
-func (t *restartTerm) count(reloaded bool) int64 {
+func (t *restartTerm) countAfter(reloaded bool) int64 {
 	if reloaded && t.later > 0 {
 		return t.later
 	}
@@ -47,7 +47,7 @@ func (t *restartTerm) count(reloaded bool) int64 {
 func (t *restartTerm) name() string { return t.kind + "/" + t.window.String() }
 
 func (t *restartTerm) yaml(reloaded bool) string {
-	n, what := fmt.Sprintf("%d/%v", t.count(reloaded), t.window), ""
+	n, what := fmt.Sprintf("%d/%v", t.countAfter(reloaded), t.window), ""
 	switch t.kind {
 	case "rate":
 		what = "rate: " + n

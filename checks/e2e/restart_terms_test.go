@@ -43,7 +43,7 @@ func (r *restartTruth) counts(key int, t *restartTerm, at int64) (least, most in
 		return rule.vip, rule.vip
 	}
 	const slack = int64(2 * time.Second)
-	before, after := t.count(false), t.count(true)
+	before, after := t.countAfter(false), t.countAfter(true)
 	switch {
 	case at < r.reloaded[0]-slack:
 		after = before

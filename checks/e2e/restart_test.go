@@ -16,7 +16,7 @@ import (
 )
 
 // restartWeather is the weather of the packets to all aggregators.
-var restartWeather = weather{lost: 0.02, doubled: 0.02, delayed: 1, most: 60 * time.Millisecond}
+var restartWeather = weather{lost: 0.02, doubled: 0.02, delayed: 1, maxDelay: 60 * time.Millisecond}
 
 // Aggregators restart while keys of all kinds of threshold come and go, on a network that loses
 // packets. No hot key is lost, none is invented, and bounds stay true. Keys cool at the same time
@@ -48,8 +48,8 @@ type restartAggregator struct {
 	*daemon
 }
 
-// write writes the rules into the file.
-func (a *restartAggregator) write(rules string) {
+// writeRulesFile writes the rules into the file.
+func (a *restartAggregator) writeRulesFile(rules string) {
 	a.f.t.Helper()
 	lease := strings.HasPrefix(a.name, "taken")
 	text := fmt.Sprintf("namespace: %s\naggregator: {listen: %q, redis: %q, http: \"127.0.0.1:0\", memory: 64MB, lease: %v}\nrules:%s",
@@ -62,7 +62,7 @@ func (a *restartAggregator) write(rules string) {
 // launch starts a process. awaitUp waits until it is up.
 func (a *restartAggregator) launch() {
 	a.f.t.Helper()
-	a.daemon = &daemon{Process: a.f.start(a.f.bin.hotparam, "aggregator", "--config", a.file), f: a.f}
+	a.daemon = &daemon{Process: a.f.startProgram(a.f.bin.hotparam, "aggregator", "--config", a.file), f: a.f}
 }
 
 func (a *restartAggregator) awaitUp() {
@@ -71,7 +71,7 @@ func (a *restartAggregator) awaitUp() {
 }
 
 // end ends the process at once, or in order, and returns the time of its end.
-func (a *restartAggregator) end(signal syscall.Signal) (down int64) {
+func (a *restartAggregator) endProcess(signal syscall.Signal) (down int64) {
 	a.f.t.Helper()
 	down = time.Now().UnixNano()
 	a.Signal(signal)
@@ -109,7 +109,7 @@ func newRestartFleet(t *testing.T, bin programs, times restartTimes) *restartFle
 	add := func(seen *restartSeen) *restartAggregator {
 		a := &restartAggregator{restartSeen: seen, f: x.fleet, addr: fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))}
 		a.file = filepath.Join(dir, fmt.Sprintf("%s-%d.yaml", seen.name, len(x.all)))
-		a.write(x.rules)
+		a.writeRulesFile(x.rules)
 		a.launch()
 		x.all = append(x.all, a)
 		return a
@@ -150,11 +150,11 @@ func (x *restartFleet) run() {
 	x.t.Helper()
 	x.sleep(x.times.First)
 	standby := x.control.restartSeen.lives[0].heard
-	killed, holder := x.killed.end(syscall.SIGKILL), x.taken[0].end(syscall.SIGKILL)
+	killed, holder := x.killed.endProcess(syscall.SIGKILL), x.taken[0].endProcess(syscall.SIGKILL)
 	x.killed.launch()
-	ended := x.ended.end(syscall.SIGTERM)
+	ended := x.ended.endProcess(syscall.SIGTERM)
 	x.ended.launch()
-	reloaded := x.reloaded.end(syscall.SIGKILL)
+	reloaded := x.reloaded.endProcess(syscall.SIGKILL)
 	x.reloaded.launch()
 	for a, down := range map[*restartAggregator]int64{x.killed: killed, x.ended: ended, x.reloaded: reloaded} {
 		a.awaitUp()
@@ -163,7 +163,7 @@ func (x *restartFleet) run() {
 	x.sleep(x.times.reload())
 	x.reload[0] = time.Now().UnixNano()
 	for _, a := range x.all {
-		a.write(x.times.yaml(true))
+		a.writeRulesFile(x.times.yaml(true))
 	}
 	for _, a := range x.all {
 		if a != x.taken[0] { // it is dead
@@ -177,13 +177,13 @@ func (x *restartFleet) run() {
 	standby = time.Now().UnixNano()
 
 	x.sleep(x.times.Second)
-	killed, ended = x.killed.end(syscall.SIGKILL), x.ended.end(syscall.SIGKILL)
+	killed, ended = x.killed.endProcess(syscall.SIGKILL), x.ended.endProcess(syscall.SIGKILL)
 	x.ended.launch()
 	stopped := time.Now().UnixNano()
 	x.taken[0].Signal(syscall.SIGSTOP)
 	x.ended.awaitUp()
 	x.ended.addLife(ended)
-	ended = x.ended.end(syscall.SIGKILL)
+	ended = x.ended.endProcess(syscall.SIGKILL)
 	x.ended.launch()
 	x.ended.awaitUp()
 	x.ended.addLife(ended)
@@ -215,11 +215,11 @@ func runRestarts(t *testing.T, bin programs, times restartTimes) map[string][]st
 	senders := startSenders(t, sender{Instances: len(followed), Restarts: &times}, w, func(i int, addr string) string {
 		follower := *followed[i]
 		follower.file, follower.addr = filepath.Join(t.TempDir(), "sender.yaml"), addr
-		follower.write(x.rules)
+		follower.writeRulesFile(x.rules)
 		return follower.file
 	}, targets...)
 	plan := times.plan()
-	x.begin = senders.begin().UnixNano()
+	x.begin = senders.beginPlan().UnixNano()
 	stop := watchRestarts(t, x.client, plan, seen)
 	x.run()
 	x.sleep(times.Panes)
@@ -227,7 +227,7 @@ func runRestarts(t *testing.T, bin programs, times restartTimes) map[string][]st
 	reads := stop()
 	end := time.Now().UnixNano()
 
-	truth := senders.end(plan)
+	truth := senders.endSenders(plan)
 	for i := 1; i < len(reads); i++ {
 		if reads[i]-reads[i-1] > restartPace+lossStall { // so aggregators may have been held up, too
 			truth.stalls = append(truth.stalls, lossSpan{reads[i-1], reads[i]})
@@ -235,7 +235,7 @@ func runRestarts(t *testing.T, bin programs, times restartTimes) map[string][]st
 	}
 	j := &restartJudge{restartTruth: newRestartTruth(times, plan, truth, x.reload), t: t, begin: x.begin, end: end, control: x.control.restartSeen, wrong: make(map[string][]string), coolings: make(map[string]*restartCoolings)}
 	for _, s := range seen {
-		j.judge(s)
+		j.judgeNamespace(s)
 	}
 	j.log(seen, len(reads))
 	return j.wrong
@@ -243,9 +243,9 @@ func runRestarts(t *testing.T, bin programs, times restartTimes) map[string][]st
 
 // log logs the number of checks, and how late keys cooled.
 func (j *restartJudge) log(seen []*restartSeen, reads int) {
-	lost, all := j.lost()
+	lost, all := j.countLost()
 	j.t.Logf("%d of %d packets lost, %d reads; bounds: %d of windows that were over, %d of others, %d without a high count; held up by up to %v",
-		lost, all, reads, j.closed, j.far, j.unknown, time.Duration(j.late()))
+		lost, all, reads, j.closed, j.far, j.unknown, time.Duration(j.maxLateness()))
 	for _, x := range seen {
 		left, kept := 0, make([]int, len(x.lives))
 		for _, s := range x.stays {
@@ -253,7 +253,7 @@ func (j *restartJudge) log(seen []*restartSeen, reads int) {
 				left++
 			}
 			for i, l := range x.lives {
-				if s.from < l.down && s.end(j.end) > l.up {
+				if s.from < l.down && s.endWithin(j.end) > l.up {
 					kept[i]++
 				}
 			}
@@ -279,7 +279,7 @@ func (j *restartJudge) log(seen []*restartSeen, reads int) {
 	for _, c := range j.cooled {
 		if c.late > time.Second {
 			if worst[c.window]++; worst[c.window] == 1 {
-				j.t.Logf("keys of windows of %v cool up to %v later than without a restart (%s)", c.window, c.late.Round(10*time.Millisecond), c.by)
+				j.t.Logf("keys of windows of %v cool up to %v later than without a restart (%s)", c.window, c.late.Round(10*time.Millisecond), c.reason)
 			}
 		}
 	}

@@ -19,10 +19,10 @@ type restartSeen struct {
 	layout hotkeys.Layout
 	lives  []restartLife
 
-	told  []lossTold
-	stays []*restartStay
-	open  map[int]*restartStay
-	known map[int]string // texts of entries
+	entries []lossEntry
+	stays   []*restartStay
+	open    map[int]*restartStay
+	known   map[int]string // texts of entries
 }
 
 // restartLife is the time in which one aggregator publishes, until the next one of the namespace
@@ -42,8 +42,8 @@ type restartStay struct {
 	holders    []string         // holders in the last read
 }
 
-// end returns the end of the stay, or of the run.
-func (s *restartStay) end(run int64) int64 {
+// endWithin returns the end of the stay, or of the run.
+func (s *restartStay) endWithin(run int64) int64 {
 	if s.left == 0 {
 		return run
 	}
@@ -77,7 +77,7 @@ func watchRestarts(t *testing.T, client redis.UniversalClient, plan *lossPlan, a
 		now := time.Now()
 		reads = append(reads, now.UnixNano())
 		for i, x := range all {
-			x.see(t, numbers, infos[i].Val(), now)
+			x.recordRead(t, numbers, infos[i].Val(), now)
 		}
 	}
 	end := beside(t, func(ctx context.Context) { every(ctx, time.Duration(restartPace), look) })
@@ -87,8 +87,8 @@ func watchRestarts(t *testing.T, client redis.UniversalClient, plan *lossPlan, a
 	}
 }
 
-// see records a read of all entries.
-func (x *restartSeen) see(t *testing.T, numbers map[string]int, entries map[string]string, now time.Time) {
+// recordRead records a read of all entries.
+func (x *restartSeen) recordRead(t *testing.T, numbers map[string]int, entries map[string]string, now time.Time) {
 	at, hot := now.UnixNano(), make(map[int]bool)
 	for member, text := range entries {
 		key, ok := numbers[member]
@@ -108,7 +108,7 @@ func (x *restartSeen) see(t *testing.T, numbers map[string]int, entries map[stri
 			}
 			x.known[key], s.last = text, h
 			s.holders = append(strings.Split(h.Also, ","), h.Cause.Kind.String()+"/"+h.Cause.Rate.Per.String())
-			x.told = append(x.told, lossTold{key, h, h.Until.Add(-lossTTL).UnixNano()})
+			x.entries = append(x.entries, lossEntry{key, h, h.Until.Add(-lossTTL).UnixNano()})
 		}
 		if !s.last.Until.After(now) {
 			continue // it has expired

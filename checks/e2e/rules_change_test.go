@@ -32,12 +32,12 @@ func (c *changing) files() []string {
 	return all
 }
 
-// put writes other rules to each file, one after the other, and returns their version.
-func (c *changing) put(rules string) (version string) {
+// writeRules writes other rules to each file, one after the other, and returns their version.
+func (c *changing) writeRules(rules string) (version string) {
 	c.t.Helper()
 	c.rules = rules
 	for _, file := range c.files() {
-		c.write(file, c.sections())
+		c.writeConfig(file, c.sections())
 		time.Sleep(20 * time.Millisecond) // they differ for a moment
 	}
 	file, err := config.Load(c.aggregator)
@@ -77,7 +77,7 @@ func (c *changing) observe(member string) (stop func() (looks int, lost []string
 	for i, a := range c.apis {
 		work = append(work, func(ctx context.Context) {
 			every(ctx, 20*time.Millisecond, func(ctx context.Context) {
-				in, err := a.tell(ctx)
+				in, err := a.fetchState(ctx)
 				mu.Lock()
 				defer mu.Unlock()
 				looks++
@@ -157,7 +157,7 @@ func TestRulesChange(t *testing.T) {
 			_, _ = c.get(fmt.Sprintf("%s/products/other%d", a.url, i))
 		}
 	}
-	stop := c.begin(flows...)
+	stop := c.beginFlows(flows...)
 	c.awaitHot(patience, c.apis, phone)
 	held := time.Now()
 	looked := c.observe(phone)
@@ -165,7 +165,7 @@ func TestRulesChange(t *testing.T) {
 	slowest := time.Duration(0)
 	change := func(aggregators int, rules string) {
 		t.Helper()
-		took := c.agree(c.put(rules), aggregators)
+		took := c.agree(c.writeRules(rules), aggregators)
 		slowest = max(slowest, took)
 		time.Sleep(300 * time.Millisecond) // load on the rules in force now
 	}
@@ -175,7 +175,7 @@ func TestRulesChange(t *testing.T) {
 	for i, a := range c.apis { // at each instance less than a third of the threshold
 		brands[i] = &flow{name: "brand", url: a.url + "/search?brand=acme", perSecond: 18, hot: true}
 	}
-	quiet := c.begin(brands...)
+	quiet := c.beginFlows(brands...)
 	c.awaitHot(patience, c.apis, "brands GET /search?brand=acme")
 	quiet()
 
@@ -183,10 +183,10 @@ func TestRulesChange(t *testing.T) {
 	if code := daemon.Stop(); code != 0 {
 		t.Errorf("the aggregator ended with %d", code)
 	}
-	c.put(changingRules("300/3s", "rate: 10/s, burst: 4", "rate: 1/1h, burst: 12", "rate: 1/1h, burst: 3", leastRule))
+	c.writeRules(changingRules("300/3s", "rate: 10/s, burst: 4", "rate: 1/1h, burst: 12", "rate: 1/1h, burst: 3", leastRule))
 	time.Sleep(300 * time.Millisecond)
 	c.startAggregatorOf(c.aggregator)
-	version := c.put(changingRules("300/3s", "rate: 10/s, burst: 4", "rate: 1/1h, burst: 12", "rate: 1/1h, burst: 3", leastRule))
+	version := c.writeRules(changingRules("300/3s", "rate: 10/s, burst: 4", "rate: 1/1h, burst: 12", "rate: 1/1h, burst: 3", leastRule))
 	c.agree(version, 1) // a daemon that starts has its own time
 	time.Sleep(2 * time.Second)
 
@@ -252,7 +252,7 @@ func TestRulesChange(t *testing.T) {
 		if status, _ := c.get(a.url + "/healthz"); status != http.StatusOK {
 			t.Errorf("/healthz: %d: a permit has leaked", status)
 		}
-		if s := a.look().Guard; s.Panics != 0 || s.Displaced != 0 || s.Undecided != 0 {
+		if s := a.state().Guard; s.Panics != 0 || s.Displaced != 0 || s.Undecided != 0 {
 			t.Errorf("%+v", s)
 		}
 	}

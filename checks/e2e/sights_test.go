@@ -20,7 +20,7 @@ import (
 // sight is the published set at one moment, or the set that one instance enforced. Times are
 // since the crowd's beginning.
 type sight struct {
-	at       time.Duration // not before
+	asked    time.Duration // not before
 	who      string        // "Redis", or an instance
 	hot      map[string]int64
 	version  string
@@ -30,7 +30,7 @@ type sight struct {
 
 // happening is a change of one key, as read from the stream.
 type happening struct {
-	at     time.Duration
+	since  time.Duration
 	member string
 	hot    bool
 }
@@ -47,25 +47,25 @@ type sights struct {
 	mu     sync.Mutex
 	seen   []sight
 	events []happening
-	last   string // id of the last change
+	lastID string // id of the last change
 	blind  int    // looks at Redis that failed
 }
 
-// watch looks at Redis and the instances until stop is called or the test ends.
-func (c *crowd) watch(f *fleet, apis []*api) *sights {
-	s := &sights{t: c.t, crowd: c, client: f.client, layout: f.layout, last: "-"}
-	work := []func(context.Context){func(ctx context.Context) { every(ctx, 50*time.Millisecond, s.look) }}
+// watchHotSet looks at Redis and the instances until stop is called or the test ends.
+func (c *crowd) watchHotSet(f *fleet, apis []*api) *sights {
+	s := &sights{t: c.t, crowd: c, client: f.client, layout: f.layout, lastID: "-"}
+	work := []func(context.Context){func(ctx context.Context) { every(ctx, 50*time.Millisecond, s.readRedis) }}
 	for i, a := range apis {
 		work = append(work, func(ctx context.Context) {
-			every(ctx, 200*time.Millisecond, func(ctx context.Context) { s.ask(ctx, fmt.Sprintf("instance %d", i), a) })
+			every(ctx, 200*time.Millisecond, func(ctx context.Context) { s.readInstance(ctx, fmt.Sprintf("instance %d", i), a) })
 		})
 	}
 	s.stop = beside(c.t, work...)
 	return s
 }
 
-// look looks at Redis, all in one transaction.
-func (s *sights) look(ctx context.Context) {
+// readRedis looks at Redis, all in one transaction.
+func (s *sights) readRedis(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	var (
@@ -76,7 +76,7 @@ func (s *sights) look(ctx context.Context) {
 		clock        *redis.TimeCmd
 		events       *redis.XMessageSliceCmd
 	)
-	from := s.last
+	from := s.lastID
 	if from != "-" {
 		from = "(" + from
 	}
@@ -97,7 +97,7 @@ func (s *sights) look(ctx context.Context) {
 		s.blind++
 		return
 	}
-	seen := sight{at: at, who: "Redis", hot: make(map[string]int64), version: version.Val(), owners: epochs(owners.Val())}
+	seen := sight{asked: at, who: "Redis", hot: make(map[string]int64), version: version.Val(), owners: epochs(owners.Val())}
 	for _, member := range hot.Val() {
 		// An expired entry is not in force, nor is any entry without a heartbeat.
 		h, err := published.ParseInfo([]byte(info.Val()[member]))
@@ -108,8 +108,8 @@ func (s *sights) look(ctx context.Context) {
 	seen.captured = time.Since(s.crowd.began)
 	s.seen = append(s.seen, seen)
 	for _, e := range events.Val() {
-		s.last = e.ID
-		s.note(e)
+		s.lastID = e.ID
+		s.recordEvent(e)
 	}
 }
 
@@ -124,7 +124,7 @@ func epochs(owners map[string]string) map[string]int64 {
 	return all
 }
 
-func (s *sights) note(e redis.XMessage) {
+func (s *sights) recordEvent(e redis.XMessage) {
 	text, _ := e.Values["change"].(string)
 	change, err := published.ParseChange([]byte(text))
 	if err != nil {
@@ -141,9 +141,9 @@ func (s *sights) note(e redis.XMessage) {
 }
 
 // ask records the keys that an instance enforces.
-func (s *sights) ask(ctx context.Context, who string, a *api) {
+func (s *sights) readInstance(ctx context.Context, who string, a *api) {
 	at := time.Since(s.crowd.began)
-	in, err := a.tell(ctx)
+	in, err := a.fetchState(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
@@ -153,7 +153,7 @@ func (s *sights) ask(ctx context.Context, who string, a *api) {
 		s.t.Errorf("%s: /debug/hot: %v", who, err)
 		return
 	}
-	seen := sight{at: at, who: who, hot: make(map[string]int64), version: in.Watcher.Version, captured: time.Since(s.crowd.began)}
+	seen := sight{asked: at, who: who, hot: make(map[string]int64), version: in.Watcher.Version, captured: time.Since(s.crowd.began)}
 	for _, h := range in.Hot {
 		seen.hot[h.Key.String()] = h.Low
 	}
@@ -169,7 +169,7 @@ const (
 )
 
 // judge compares all observations since a time with the truth.
-func (s *sights) judge(since time.Duration, faults []fault) {
+func (s *sights) checkSights(since time.Duration, faults []fault) {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,33 +178,33 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 	for _, x := range s.crowd.terms {
 		kinds[x.member] = x.kind
 	}
-	complaints := complaints{t: s.t, told: make(map[string]int)}
+	complaints := complaints{t: s.t, counts: make(map[string]int)}
 	type wrong struct {
 		at   time.Duration
 		what string
 	}
 	last := make([]wrong, len(faults))
 	for i := range last {
-		last[i] = wrong{faults[i].at, "never wrong"}
+		last[i] = wrong{faults[i].began, "never wrong"}
 	}
 	for i := range s.seen {
 		seen := &s.seen[i]
-		if seen.at < since {
+		if seen.asked < since {
 			continue
 		}
-		during := faultAt(faults, seen.at)
-		excused := during >= 0 && seen.at < faults[during].by
+		during := faultAt(faults, seen.asked)
+		excused := during >= 0 && seen.asked < faults[during].deadline
 		for member, low := range seen.hot {
 			tr := truths[member]
 			switch {
 			case tr == nil || kinds[member] == cold:
-				complaints.tell("never hot", "%v, %s: %q is hot, which it never was", seen.at, seen.who, member)
-			case kinds[member] == tidal && tr.coolSince(seen.at, coolWithin):
-				if during >= 0 && seen.at > last[during].at {
-					last[during] = wrong{seen.at, member + " still hot"}
+				complaints.report("never hot", "%v, %s: %q is hot, which it never was", seen.asked, seen.who, member)
+			case kinds[member] == tidal && tr.coolSince(seen.asked, coolWithin):
+				if during >= 0 && seen.asked > last[during].at {
+					last[during] = wrong{seen.asked, member + " still hot"}
 				}
 				if !excused {
-					complaints.tell("still hot", "%v, %s: %q is hot (low %d), and has not been for %v", seen.at, seen.who, member, low, coolWithin)
+					complaints.report("still hot", "%v, %s: %q is hot (low %d), and has not been for %v", seen.asked, seen.who, member, low, coolWithin)
 				}
 			}
 			if seen.who == "Redis" && tr != nil {
@@ -212,34 +212,34 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 			}
 		}
 		for member, tr := range truths {
-			if _, hot := seen.hot[member]; hot || kinds[member] == cold || !tr.hotSince(seen.at, enterWithin) {
+			if _, hot := seen.hot[member]; hot || kinds[member] == cold || !tr.hotSince(seen.asked, enterWithin) {
 				continue
 			}
-			if during >= 0 && seen.at > last[during].at {
-				last[during] = wrong{seen.at, member + " not hot"}
+			if during >= 0 && seen.asked > last[during].at {
+				last[during] = wrong{seen.asked, member + " not hot"}
 			}
-			away := during >= 0 && faults[during].name == redisFailsOver && seen.at-faults[during].at > holdsWithoutRedis
+			away := during >= 0 && faults[during].name == redisFailsOver && seen.asked-faults[during].began > holdsWithoutRedis
 			if !excused || kinds[member] == steady && !away {
-				complaints.tell("not hot", "%v, %s: %q is not hot, and has been for %v", seen.at, seen.who, member, enterWithin)
+				complaints.report("not hot", "%v, %s: %q is not hot, and has been for %v", seen.asked, seen.who, member, enterWithin)
 			}
 		}
 	}
 	for _, e := range s.events {
-		tr, during := truths[e.member], faultAt(faults, e.at)
+		tr, during := truths[e.member], faultAt(faults, e.since)
 		switch {
-		case e.at < since || tr == nil:
-		case !e.hot && (kinds[e.member] == steady && tr.staysHot(e.at, judgedWithin) || tr.hotSince(e.at, time.Second)):
-			complaints.tell("cooled", "%v: %q cooled, and was hot", e.at, e.member)
-		case during >= 0 && e.at < faults[during].by: // delayed counts arrive now
-		case e.hot && tr.coolSince(e.at, coolWithin):
-			complaints.tell("became hot", "%v: %q became hot, and had not been for %v", e.at, e.member, coolWithin)
+		case e.since < since || tr == nil:
+		case !e.hot && (kinds[e.member] == steady && tr.staysHot(e.since, judgedWithin) || tr.hotSince(e.since, time.Second)):
+			complaints.report("cooled", "%v: %q cooled, and was hot", e.since, e.member)
+		case during >= 0 && e.since < faults[during].deadline: // delayed counts arrive now
+		case e.hot && tr.coolSince(e.since, coolWithin):
+			complaints.report("became hot", "%v: %q became hot, and had not been for %v", e.since, e.member, coolWithin)
 		}
 	}
 	s.judgeVersions(&complaints, since, faults)
-	complaints.sum()
+	complaints.reportCounts()
 	for i, f := range faults {
-		s.t.Logf("%-25s at %6.2fs: right after %v (%s), mendable after %v", f.name, f.at.Seconds(),
-			(last[i].at - f.at).Round(10*time.Millisecond), last[i].what, (f.mended - f.at).Round(10*time.Millisecond))
+		s.t.Logf("%-25s at %6.2fs: right after %v (%s), mendable after %v", f.name, f.began.Seconds(),
+			(last[i].at - f.began).Round(10*time.Millisecond), last[i].what, (f.mended - f.began).Round(10*time.Millisecond))
 	}
 	s.t.Logf("%d looks, %d of them failed at Redis; %d changes", len(s.seen), s.blind, len(s.events))
 }
@@ -247,7 +247,7 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 // faultAt returns the index of the last fault before a time, or -1 if there is none yet.
 func faultAt(faults []fault, at time.Duration) int {
 	for i := len(faults) - 1; i >= 0; i-- {
-		if faults[i].at <= at {
+		if faults[i].began <= at {
 			return i
 		}
 	}
@@ -259,12 +259,12 @@ func faultAt(faults []fault, at time.Duration) int {
 // that came after its end.
 func (s *sights) judgeLow(complaints *complaints, tr *truth, seen *sight, member string, low int64) {
 	const lateFlush = 150 * time.Millisecond
-	most := 0
-	for end := seen.captured; end > seen.captured-entryLasts && int64(most) < low; end -= 50 * time.Millisecond {
-		most = max(most, tr.most(end-time.Second-lateFlush, end))
+	longest := 0
+	for end := seen.captured; end > seen.captured-entryLasts && int64(longest) < low; end -= 50 * time.Millisecond {
+		longest = max(longest, tr.most(end-time.Second-lateFlush, end))
 	}
-	if low > int64(most) {
-		complaints.tell("low", "%v: low of %q is %d, and at most %d were asked for in a window", seen.at, member, low, most)
+	if low > int64(longest) {
+		complaints.report("low", "%v: low of %q is %d, and at most %d were asked for in a window", seen.asked, member, low, longest)
 	}
 }
 
@@ -278,18 +278,18 @@ func (s *sights) judgeVersions(complaints *complaints, since time.Duration, faul
 	var before *sight
 	for i := range s.seen {
 		seen := &s.seen[i]
-		if seen.who != "Redis" || seen.at < since {
+		if seen.who != "Redis" || seen.asked < since {
 			continue
 		}
 		if before != nil && (failover < 0 || !between(faults[failover], before, seen)) {
 			was, errWas := published.ParseVersion(before.version)
-			is, errIs := published.ParseVersion(seen.version)
-			if errWas != nil || errIs != nil || is.Run != was.Run || is.N < was.N {
-				complaints.tell("version", "%v: version %q after %q", seen.at, seen.version, before.version)
+			actual, actualErr := published.ParseVersion(seen.version)
+			if errWas != nil || actualErr != nil || actual.Run != was.Run || actual.N < was.N {
+				complaints.report("version", "%v: version %q after %q", seen.asked, seen.version, before.version)
 			}
 			for owner, epoch := range before.owners {
 				if seen.owners[owner] < epoch {
-					complaints.tell("epoch", "%v: epoch %d of %s after %d", seen.at, seen.owners[owner], owner, epoch)
+					complaints.report("epoch", "%v: epoch %d of %s after %d", seen.asked, seen.owners[owner], owner, epoch)
 				}
 			}
 		}
@@ -299,7 +299,7 @@ func (s *sights) judgeVersions(complaints *complaints, since time.Duration, faul
 
 // between reports whether a fault may have an effect between two sights: publishers begin a new
 // history some time after it.
-func between(f fault, a, b *sight) bool { return b.at >= f.at && a.at <= f.by }
+func between(f fault, a, b *sight) bool { return b.asked >= f.began && a.asked <= f.deadline }
 
 // holdsWithoutRedis is how long all hot keys stay hot while Redis is unavailable. Entries last
 // for 10 s after their last renewal. A failover takes two or three seconds, and over ten if the
@@ -311,20 +311,20 @@ const redisFailsOver = "Redis fails over"
 
 // complaints reports the first few of each kind, and counts all.
 type complaints struct {
-	t    *testing.T
-	told map[string]int
+	t      *testing.T
+	counts map[string]int
 }
 
-func (c *complaints) tell(kind, format string, args ...any) {
+func (c *complaints) report(kind, format string, args ...any) {
 	c.t.Helper()
-	if c.told[kind]++; c.told[kind] <= 5 {
+	if c.counts[kind]++; c.counts[kind] <= 5 {
 		c.t.Errorf(format, args...)
 	}
 }
 
-func (c *complaints) sum() {
+func (c *complaints) reportCounts() {
 	c.t.Helper()
-	for _, kind := range slices.Sorted(maps.Keys(c.told)) {
-		c.t.Errorf("%s: %d times in all", kind, c.told[kind])
+	for _, kind := range slices.Sorted(maps.Keys(c.counts)) {
+		c.t.Errorf("%s: %d times in all", kind, c.counts[kind])
 	}
 }

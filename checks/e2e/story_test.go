@@ -24,22 +24,22 @@ type fault struct {
 	mendable func()        // returns when the fault could be mended; nil if at once
 	pass     time.Duration // time for which it is watched
 
-	at, mended, by time.Duration // times since the crowd's beginning
+	began, mended, deadline time.Duration // times since the crowd's beginning
 }
 
 // tell starts a crowd and watches it, and returns when everything works.
-func (f *fleet) tell(apis []*api) *story {
+func (f *fleet) beginStory(apis []*api) *story {
 	f.t.Helper()
 	s := &story{t: f.t, crowd: newCrowd(f.t), apis: apis}
-	s.crowd.begin(f, apis, f.plainServer())
+	s.crowd.beginVisits(f, apis, f.plainServer())
 	within(f.t, patience, "all steady terms hot on all instances", func() bool {
-		well := all(apis, func(in instance) bool { return in.holdsAll(s.crowd.of(steady)) })
+		well := all(apis, func(in instance) bool { return in.holdsAll(s.crowd.termsOf(steady)) })
 		if !well {
 			time.Sleep(100 * time.Millisecond) // the answers are long
 		}
 		return well
 	})
-	s.sights = s.crowd.watch(f, apis)
+	s.sights = s.crowd.watchHotSet(f, apis)
 	time.Sleep(max(coolWithin, f.settles)) // keys made hot by the start have cooled
 	s.since = s.now()
 	time.Sleep(2 * time.Second)
@@ -58,27 +58,27 @@ func (in *instance) holdsAll(terms []*term) bool {
 func (s *story) now() time.Duration { return time.Since(s.crowd.began) }
 
 // suffer begins a fault, waits until it can be mended, and lets time pass.
-func (s *story) suffer(f fault) {
+func (s *story) runFault(f fault) {
 	s.t.Helper()
-	f.at = s.now()
+	f.began = s.now()
 	if f.begin != nil {
 		f.begin()
 	}
-	f.mended = f.at
+	f.mended = f.began
 	if f.mendable != nil {
 		f.mendable()
 		f.mended = s.now()
 	}
-	f.by = f.mended + recovery
+	f.deadline = f.mended + recovery
 	s.faults = append(s.faults, f)
 	time.Sleep(f.pass)
 }
 
 // end ends the traffic, waits until the instances have sent their counts, and checks everything.
-func (s *story) end() {
+func (s *story) endAndJudge() {
 	s.t.Helper()
 	s.sights.stop()
 	s.crowd.stop()
-	s.sights.judge(s.since, s.faults)
-	s.crowd.judge(s.since)
+	s.sights.checkSights(s.since, s.faults)
+	s.crowd.checkTerms(s.since)
 }

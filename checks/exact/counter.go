@@ -13,21 +13,21 @@ import (
 type Counter struct {
 	rule        Rule
 	keys        map[string]*series
-	under       map[string]*Exception // exceptions by the keys seen so far
+	exceptions  map[string]*Exception // exceptions by the keys seen so far
 	first, last int64
-	laid        map[int64]*counts // cells by pane width; emptied by each Add
+	cells       map[int64]*counts // cells by pane width; emptied by each Add
 }
 
 // NewCounter returns an empty counter.
 func NewCounter(r Rule) *Counter {
-	return &Counter{rule: r, keys: make(map[string]*series), under: make(map[string]*Exception), laid: make(map[int64]*counts), first: math.MaxInt64, last: math.MinInt64}
+	return &Counter{rule: r, keys: make(map[string]*series), exceptions: make(map[string]*Exception), cells: make(map[int64]*counts), first: math.MaxInt64, last: math.MinInt64}
 }
 
 // Tick records the time of a request, whether or not it counts a key: it moves the log's clock.
-func (c *Counter) Tick(at int64) { c.first, c.last = min(c.first, at), max(c.last, at) }
+func (c *Counter) Tick(instant int64) { c.first, c.last = min(c.first, instant), max(c.last, instant) }
 
 // Add counts n for a key, unless an exception excludes the key from counting.
-func (c *Counter) Add(at int64, key string, n int64) {
+func (c *Counter) Add(instant int64, key string, n int64) {
 	s := c.keys[key]
 	if s == nil {
 		if x := c.exceptionOf(key); x != nil && x.Action != "" {
@@ -36,8 +36,8 @@ func (c *Counter) Add(at int64, key string, n int64) {
 		s = &series{}
 		c.keys[key] = s
 	}
-	s.add(at, n)
-	clear(c.laid)
+	s.add(instant, n)
+	clear(c.cells)
 }
 
 // Event is a key that became hot, or cooled.
@@ -68,26 +68,26 @@ func (c *Counter) Result() Result {
 	for _, s := range c.keys {
 		s.finish()
 	}
-	of := make(map[string][]decision)
+	decisionsOf := make(map[string][]decision)
 	views := c.rule.views()
 	for i, t := range c.rule.Hot {
-		note := func(steps []step) {
+		addSteps := func(steps []step) {
 			for _, s := range steps {
-				of[s.key] = append(of[s.key], decision{s, views[i], i})
+				decisionsOf[s.key] = append(decisionsOf[s.key], decision{s, views[i], i})
 			}
 		}
 		if t.atPaneEnds() {
-			note(c.together(t))
+			addSteps(c.stepsTogether(t))
 			continue
 		}
 		for key, s := range c.keys {
 			if t := t.under(c.exceptionOf(key)); s.total() >= t.N {
-				note(c.alone(t, key, s))
+				addSteps(c.stepsAlone(t, key, s))
 			}
 		}
 	}
-	for key, decisions := range of {
-		r.Must[key], r.Events[key] = true, events(decisions)
+	for key, decisions := range decisionsOf {
+		r.Must[key], r.Events[key] = true, mergeDecisions(decisions)
 	}
 	r.May = r.Must
 	if len(c.rule.Hot) == 1 && c.rule.Hot[0].Kind == "rate" {
@@ -105,18 +105,18 @@ func (c *Counter) exceptionOf(key string) *Exception {
 	if len(c.rule.Except) == 0 {
 		return nil
 	}
-	x, known := c.under[key]
+	x, known := c.exceptions[key]
 	if !known {
 		x = c.rule.exception(key)
-		c.under[key] = x
+		c.exceptions[key] = x
 	}
 	return x
 }
 
 // reaches reports whether some half-open window of D holds N.
 func (t Threshold) reaches(s *series) bool {
-	for _, at := range s.at {
-		if s.between(at+1-int64(t.D), at+1) >= t.N {
+	for _, instant := range s.times {
+		if s.sumBetween(instant+1-int64(t.D), instant+1) >= t.N {
 			return true
 		}
 	}
@@ -132,12 +132,12 @@ func (c *Counter) Needs(threshold int, key string, start int64) (n Needs, count 
 	t := c.rule.Hot[threshold].under(c.exceptionOf(key))
 	s := c.keys[key]
 	end := start + t.pane()
-	count = s.between(end-t.panes()*t.pane(), end)
+	count = s.sumBetween(end-t.panes()*t.pane(), end)
 	switch {
 	case t.Kind == "jump":
-		return t.jump(s, c.first, start/t.pane()), count
+		return t.jumpNeeds(s, c.first, start/t.pane()), count
 	case !t.atPaneEnds():
-		return t.alone(), count
+		return t.ownNeeds(), count
 	}
 	w := newSliding(c, t)
 	for pane, ok := w.first(); ok && pane <= start/t.pane(); pane, ok = w.next(true) {
@@ -168,19 +168,19 @@ type decision struct {
 	view, number int
 }
 
-// events merges a key's steps under all thresholds: the key is hot while at least one threshold
-// holds it. At the same instant, decisions at a pane's end precede those by counts and are
-// ordered by window. Within a window the steps to hot come before the steps to cool.
-func events(all []decision) (events []Event) {
+// mergeDecisions merges a key's steps under all thresholds: the key is hot while at least one
+// threshold holds it. At the same instant, decisions at a pane's end precede those by counts and
+// are ordered by window. Within a window the steps to hot come before the steps to cool.
+func mergeDecisions(all []decision) (events []Event) {
 	order := func(a, b decision) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), -compareBool(a.ended, b.ended), cmp.Compare(a.view, b.view), -compareBool(a.hot, b.hot), cmp.Compare(a.number, b.number))
+		return cmp.Or(cmp.Compare(a.instant, b.instant), -compareBool(a.atPaneEnd, b.atPaneEnd), cmp.Compare(a.view, b.view), -compareBool(a.hot, b.hot), cmp.Compare(a.number, b.number))
 	}
 	slices.SortStableFunc(all, order)
 	hots := 0
 	for i, d := range all {
 		if d.hot {
 			if hots++; hots == 1 {
-				events = append(events, d.event())
+				events = append(events, d.toEvent())
 			}
 			continue
 		}
@@ -188,16 +188,16 @@ func events(all []decision) (events []Event) {
 		if hots > 0 {
 			continue
 		}
-		if next := i + 1; next < len(all) && !all[next].hot && all[next].at == d.at && all[next].view == d.view {
+		if next := i + 1; next < len(all) && !all[next].hot && all[next].instant == d.instant && all[next].view == d.view {
 			panic("exact: a key cools twice")
 		}
-		events = append(events, d.event())
+		events = append(events, d.toEvent())
 	}
 	return events
 }
 
-func (d decision) event() Event {
-	return Event{Key: d.key, Hot: d.hot, At: d.at, Low: d.count, High: d.count, Threshold: d.hotAt}
+func (d decision) toEvent() Event {
+	return Event{Key: d.key, Hot: d.hot, At: d.instant, Low: d.count, High: d.count, Threshold: d.threshold}
 }
 
 func compareBool(a, b bool) int {

@@ -13,9 +13,9 @@ import (
 // maxKeys is the most keys that a rule counts for one request. A further key stands for the rest.
 const maxKeys = 8
 
-// Keys returns the texts of the keys that a request counts under a rule for all requests. by is
+// Keys returns the texts of the keys that a request counts under a rule for all requests. keyBy is
 // "all", "each", or names of query parameters separated by commas.
-func Keys(by, method, target string) []string {
+func Keys(keyBy, method, target string) []string {
 	path, query, _ := strings.Cut(target, "?")
 	route := method + " " + canonicalPath(path)
 	type pair struct{ name, value string }
@@ -43,7 +43,7 @@ func Keys(by, method, target string) []string {
 		return shorten(route + "?" + strings.Join(parts, "&"))
 	}
 	beyond := shorten(route + "?~more")
-	if by == "all" {
+	if keyBy == "all" {
 		return []string{text(slices.DeleteFunc(pairs, func(p pair) bool { return isSecret(p.name) })...)}
 	}
 	values := make(map[string][]pair) // distinct values of each name
@@ -54,7 +54,7 @@ func Keys(by, method, target string) []string {
 		}
 		values[p.name] = append(values[p.name], p)
 	}
-	if by == "each" {
+	if keyBy == "each" {
 		order = slices.DeleteFunc(order, isSecret)
 		var chosen []pair
 		more := false
@@ -72,9 +72,9 @@ func Keys(by, method, target string) []string {
 		}
 		var texts []string
 		for _, p := range pairs {
-			if at := slices.Index(chosen, p); at >= 0 {
+			if index := slices.Index(chosen, p); index >= 0 {
 				texts = append(texts, text(p))
-				chosen = slices.Delete(chosen, at, at+1)
+				chosen = slices.Delete(chosen, index, index+1)
 			}
 		}
 		if more {
@@ -82,9 +82,9 @@ func Keys(by, method, target string) []string {
 		}
 		return texts
 	}
-	// All pairings, by the order of the names in by.
+	// All pairings, by the order of the names in keyBy.
 	pairings := [][]pair{nil}
-	for name := range strings.SplitSeq(by, ",") {
+	for name := range strings.SplitSeq(keyBy, ",") {
 		if values[name] == nil {
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 
 // Kinds returns rules with thresholds of each comparing kind, and of a rate with exceptions, for
 // one least count. Their exits are not multiples of 1/min.
-func Kinds(by string, least int64, d time.Duration) (rules []Rule) {
+func Kinds(keyBy string, least int64, d time.Duration) (rules []Rule) {
 	exits := []string{"80%", "50%", "33.3%", "100%", "97.25%"}
 	base := NewThreshold(least, d)
 	base.Exit = ParseRatio(exits[int(least)%len(exits)])
@@ -15,7 +15,7 @@ func Kinds(by string, least int64, d time.Duration) (rules []Rule) {
 	add := func(change func(t *Threshold)) {
 		th := base
 		change(&th)
-		rules = append(rules, Rule{By: by, Hot: []Threshold{th}})
+		rules = append(rules, Rule{By: keyBy, Hot: []Threshold{th}})
 	}
 	add(func(t *Threshold) { t.Kind, t.Factor = "share", ParseRatio("20%") })
 	add(func(t *Threshold) { t.Kind, t.Factor = "share", ParseRatio("3.7%") })
@@ -23,12 +23,12 @@ func Kinds(by string, least int64, d time.Duration) (rules []Rule) {
 	add(func(t *Threshold) { t.Kind, t.Factor = "jump", ParseRatio("1.3x") })
 	add(func(t *Threshold) { t.Kind, t.Top = "top", 3 })
 	add(func(t *Threshold) { t.Kind, t.Top = "top", 10 })
-	if by != "all" {
-		name, _, _ := strings.Cut(by, ",")
-		if by == "each" {
+	if keyBy != "all" {
+		name, _, _ := strings.Cut(keyBy, ",")
+		if keyBy == "each" {
 			name = "q"
 		}
-		rules = append(rules, Rule{By: by, Hot: []Threshold{base}, Except: []Exception{
+		rules = append(rules, Rule{By: keyBy, Hot: []Threshold{base}, Except: []Exception{
 			{Name: name, Pattern: "1*", N: 3*least + 1, D: d}, {Name: name, Pattern: "*e", N: least + 2, D: d}, {Name: name, Pattern: "*2*", Action: "allow"},
 		}})
 	}

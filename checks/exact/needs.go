@@ -9,8 +9,8 @@ func ceil(n int64, ratios ...Ratio) int64 {
 		num.Mul(num, big.NewInt(r.Num))
 		den.Mul(den, big.NewInt(r.Den))
 	}
-	q, rest := new(big.Int).QuoRem(num, den, new(big.Int))
-	if rest.Sign() > 0 {
+	q, remainder := new(big.Int).QuoRem(num, den, new(big.Int))
+	if remainder.Sign() > 0 {
 		q.Add(q, big.NewInt(1))
 	}
 	return q.Int64()
@@ -23,8 +23,8 @@ type Needs struct {
 	Known       bool
 }
 
-// alone returns the needs of a key that is compared with nothing.
-func (t Threshold) alone() Needs { return Needs{t.N, max(1, ceil(t.N, t.Exit)), true} }
+// ownNeeds returns the needs of a key that is compared with nothing.
+func (t Threshold) ownNeeds() Needs { return Needs{t.N, max(1, ceil(t.N, t.Exit)), true} }
 
 // raise raises n to the threshold's factor times part of a reference. Enter uses high, the
 // reference's upper bound, and Exit uses low.
@@ -36,13 +36,13 @@ func (n *Needs) raise(t Threshold, low, high int64, part Ratio) {
 // baselineWindows is the number of earlier windows that a baseline averages.
 const baselineWindows = 10
 
-// jump returns the needs of a key in the window that ends with pane last. Its baseline is the
+// jumpNeeds returns the needs of a key in the window that ends with pane last. Its baseline is the
 // mean of the ten windows before that one, or of the part of them that was seen, at least one
 // window. The pane in which the log began does not count as seen. The baseline is counted in
 // steps of a tenth of a window, in whole panes. A step that lies only partly in the baseline
 // counts whole for Enter and not at all for Exit.
-func (t Threshold) jump(s *series, began, last int64) Needs {
-	n := t.alone()
+func (t Threshold) jumpNeeds(s *series, began, last int64) Needs {
+	n := t.ownNeeds()
 	pane, panes := t.pane(), t.panes()
 	step := (panes + baselineWindows - 1) / baselineWindows
 	to := last - panes
@@ -55,7 +55,7 @@ func (t Threshold) jump(s *series, began, last int64) Needs {
 		if last < first {
 			return 0
 		}
-		return s.between(first*pane, (last+1)*pane)
+		return s.sumBetween(first*pane, (last+1)*pane)
 	}
 	high := count(from/step*step, to)
 	low := count((from+step-1)/step*step, (to+1)/step*step-1)

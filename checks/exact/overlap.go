@@ -15,12 +15,12 @@ type Overlap struct {
 	Panes int64
 	Each  bool // one key per parameter; otherwise combinations
 
-	panes map[int64]map[string]int64 // pane → sorted parameters joined by "&" → requests
-	keys  map[int64]map[string]int64 // pane → key → requests; the key "" counts all
-	sets  map[string]map[string]bool // the parameters of each request
-	parts map[string][]string        // the parameters of each key
-	was   map[string]Listing
-	since map[string]int64 // first pane at whose end the key was listed
+	panes       map[int64]map[string]int64 // pane → sorted parameters joined by "&" → requests
+	keys        map[int64]map[string]int64 // pane → key → requests; the key "" counts all
+	paramSets   map[string]map[string]bool // the parameters of each request
+	paramsOf    map[string][]string        // the parameters of each key
+	previous    map[string]Listing
+	listedSince map[string]int64 // first pane at whose end the key was listed
 }
 
 // Listing is how a detector lists a key.
@@ -30,8 +30,8 @@ type Listing struct{ Usual, Spared bool }
 func (o *Overlap) Add(pane, n int64, params ...string) {
 	if o.panes == nil {
 		o.panes, o.keys = make(map[int64]map[string]int64), make(map[int64]map[string]int64)
-		o.parts = make(map[string][]string)
-		o.was, o.since, o.sets = make(map[string]Listing), make(map[string]int64), make(map[string]map[string]bool)
+		o.paramsOf = make(map[string][]string)
+		o.previous, o.listedSince, o.paramSets = make(map[string]Listing), make(map[string]int64), make(map[string]map[string]bool)
 	}
 	if o.panes[pane] == nil {
 		o.panes[pane], o.keys[pane] = make(map[string]int64), make(map[string]int64)
@@ -42,10 +42,10 @@ func (o *Overlap) Add(pane, n int64, params ...string) {
 		o.keys[pane][key] += n
 	}
 	o.keys[pane][""] += n
-	if o.sets[request] == nil {
-		o.sets[request] = make(map[string]bool)
+	if o.paramSets[request] == nil {
+		o.paramSets[request] = make(map[string]bool)
 		for _, p := range params {
-			o.sets[request][p] = true
+			o.paramSets[request][p] = true
 		}
 	}
 }
@@ -57,14 +57,14 @@ func (o *Overlap) Keys(params []string) (keys []string) {
 	}
 	bySize := make([][]string, 4)
 	for set := 1; set < 1<<len(params); set++ {
-		var some []string
+		var chosen []string
 		for i, p := range params {
 			if set>>i&1 == 1 {
-				some = append(some, p)
+				chosen = append(chosen, p)
 			}
 		}
-		if len(some) <= 3 {
-			bySize[len(some)] = append(bySize[len(some)], strings.Join(some, "&"))
+		if len(chosen) <= 3 {
+			bySize[len(chosen)] = append(bySize[len(chosen)], strings.Join(chosen, "&"))
 		}
 	}
 	for _, sized := range bySize {
@@ -76,12 +76,12 @@ func (o *Overlap) Keys(params []string) (keys []string) {
 	return keys
 }
 
-// has reports whether a request has all parameters of a key.
-func (o *Overlap) has(request, key string) bool {
-	set, params := o.sets[request], o.parts[key]
+// hasParams reports whether a request has all parameters of a key.
+func (o *Overlap) hasParams(request, key string) bool {
+	set, params := o.paramSets[request], o.paramsOf[key]
 	if params == nil {
 		params = strings.Split(key, "&")
-		o.parts[key] = params
+		o.paramsOf[key] = params
 	}
 	for _, p := range params {
 		if !set[p] {
@@ -104,7 +104,7 @@ func (o *Overlap) total(first, last int64, key string) (n int64) {
 func (o *Overlap) count(first, last int64, key string, filter func(request string) bool) (n int64) {
 	for pane := first; pane <= last; pane++ {
 		for request, m := range o.panes[pane] {
-			if o.has(request, key) && filter(request) {
+			if o.hasParams(request, key) && filter(request) {
 				n += m
 			}
 		}
@@ -131,21 +131,21 @@ func (o *Overlap) Mean(last, first int64, key string) (mean float64, seen int) {
 // Check compares the keys listed at the end of pane last with the requests. first is the first
 // pane that was seen whole.
 func (o *Overlap) Check(last, first int64, listed map[string]Listing) (wrong []string) {
-	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	for key := range o.since {
+	report := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	for key := range o.listedSince {
 		if _, ok := listed[key]; !ok {
-			delete(o.since, key)
+			delete(o.listedSince, key)
 		}
 	}
 	for key := range listed {
-		if _, ok := o.since[key]; !ok {
-			o.since[key] = last
+		if _, ok := o.listedSince[key]; !ok {
+			o.listedSince[key] = last
 		}
 	}
 	anyOf := func(wanted func(key string, l Listing) bool) func(request string) bool {
 		return func(request string) bool {
 			for key, l := range listed {
-				if wanted(key, l) && o.has(request, key) {
+				if wanted(key, l) && o.hasParams(request, key) {
 					return true
 				}
 			}
@@ -155,7 +155,7 @@ func (o *Overlap) Check(last, first int64, listed map[string]Listing) (wrong []s
 	isLimited := anyOf(func(_ string, l Listing) bool { return !l.Spared })
 	isListed := anyOf(func(string, Listing) bool { return true })
 	start := last - o.Panes + 1
-	all := o.total(start, last, "")
+	requests := o.total(start, last, "")
 	n := float64(o.N)
 
 	counts := make(map[string]int64)
@@ -179,10 +179,10 @@ func (o *Overlap) Check(last, first int64, listed map[string]Listing) (wrong []s
 		}
 		slack := 2*n + float64(x)/4 // for a chain of heirs, each short of a threshold
 		if free := o.count(start, last, key, func(r string) bool { return !isListed(r) }); float64(free) >= slack {
-			say("%s: %d of %d requests have no key that is listed", key, free, x)
+			report("%s: %d of %d requests have no key that is listed", key, free, x)
 		}
 		if _, ok := listed[key]; o.Each && !ok {
-			say("%s: %d requests, and it is not listed", key, x)
+			report("%s: %d requests, and it is not listed", key, x)
 		}
 		mean, seen := o.Mean(last, first, key)
 		if seen == 0 || sameSpared(key, x) { // these are judged below
@@ -190,7 +190,7 @@ func (o *Overlap) Check(last, first int64, listed map[string]Listing) (wrong []s
 		}
 		free := o.count(start, last, key, func(r string) bool { return !isLimited(r) })
 		if float64(free) >= mean+slack {
-			say("%s: %d of %d requests have no key that is limited; the mean is %.1f", key, free, x, mean)
+			report("%s: %d of %d requests have no key that is limited; the mean is %.1f", key, free, x, mean)
 		}
 	}
 	for key, l := range listed {
@@ -198,67 +198,67 @@ func (o *Overlap) Check(last, first int64, listed map[string]Listing) (wrong []s
 		mean, seen := o.Mean(last, first, key)
 		isKin := func(other string, l Listing) bool { return other != key && !l.Usual && !isPart(other, key) }
 		explained := o.count(start, last, key, anyOf(isKin))
-		switch was, before := o.was[key]; {
+		switch earlier, wasListed := o.previous[key]; {
 		case l.Spared && !l.Usual:
-			say("%s is spared and not usual", key)
-		case before && l.Usual && !was.Usual && 10*x < 9*all && (seen == 0 || 2*(float64(x)-mean) >= n):
-			say("%s is usual: %d of %d requests, and the mean of %d windows is %.1f", key, x, all, seen, mean)
+			report("%s is spared and not usual", key)
+		case wasListed && l.Usual && !earlier.Usual && 10*x < 9*requests && (seen == 0 || 2*(float64(x)-mean) >= n):
+			report("%s is usual: %d of %d requests, and the mean of %d windows is %.1f", key, x, requests, seen, mean)
 		}
 		if l.Spared && !o.Each && o.count(last-12*o.Panes, last, key, anyOf(isKin)) == 0 {
-			say("%s is spared, and no key is listed that has requests with it", key)
+			report("%s is spared, and no key is listed that has requests with it", key)
 		}
 		// The counts of the other keys that explain this one add up if a request has several of
 		// them.
-		twice := int64(0)
+		withOthers := int64(0)
 		for other, l := range listed {
 			switch {
-			case !isKin(other, l) || o.Each && o.name(other) == o.name(key):
+			case !isKin(other, l) || o.Each && o.paramName(other) == o.paramName(key):
 			case o.Each:
-				twice += counts[other]
+				withOthers += counts[other]
 			default:
-				twice += o.count(start, last, key, func(r string) bool { return o.has(r, other) })
+				withOthers += o.count(start, last, key, func(r string) bool { return o.hasParams(r, other) })
 			}
 		}
-		long := last-o.since[key] > 13*o.Panes && seen == 10
-		if rest := float64(x-min(x, max(explained, twice))) - mean; l.Spared && long && rest >= n {
-			say("%s is spared: %.1f above its mean are not explained", key, rest)
+		isLongListed := last-o.listedSince[key] > 13*o.Panes && seen == 10
+		if unexplained := float64(x-min(x, max(explained, withOthers))) - mean; l.Spared && isLongListed && unexplained >= n {
+			report("%s is spared: %.1f above its mean are not explained", key, unexplained)
 		}
-		together := int64(math.MinInt64)
+		withHotKey := int64(math.MinInt64)
 		for other, l := range listed {
-			if isKin(other, l) && (!o.Each || o.name(other) != o.name(key)) {
-				together = max(together, o.count(start, last, key, func(r string) bool { return o.has(r, other) }))
+			if isKin(other, l) && (!o.Each || o.paramName(other) != o.paramName(key)) {
+				withHotKey = max(withHotKey, o.count(start, last, key, func(r string) bool { return o.hasParams(r, other) }))
 			}
 		}
-		if l.Usual && !l.Spared && together >= o.N && 2*(float64(x)-mean) < n {
-			say("%s is limited: %d of its requests have a hot key that is listed, and its mean is %.1f of %d", key, together, mean, x)
+		if l.Usual && !l.Spared && withHotKey >= o.N && 2*(float64(x)-mean) < n {
+			report("%s is limited: %d of its requests have a hot key that is listed, and its mean is %.1f of %d", key, withHotKey, mean, x)
 		}
-		alone := o.count(start, last, key, func(r string) bool { // without another hot key
-			for p := range o.sets[r] {
+		withoutHotKey := o.count(start, last, key, func(r string) bool { // without another hot key
+			for p := range o.paramSets[r] {
 				if 2*counts[p] >= o.N && !isPart(p, key) {
 					return false
 				}
 			}
 			return true
 		})
-		usual := false // another key is usual: then the counts without it are not
+		hasUsualOther := false // another key is usual: then the counts without it are not
 		for other, l := range listed {
-			usual = usual || other != key && l.Usual
+			hasUsualOther = hasUsualOther || other != key && l.Usual
 		}
-		if !l.Usual && !usual && long && o.isShared(last, key) && alone >= 2*o.N && float64(x) < mean+n/2 {
-			say("%s is not usual: %d of %d requests for long, mean %.1f", key, x, all, mean)
+		if !l.Usual && !hasUsualOther && isLongListed && o.isShared(last, key) && withoutHotKey >= 2*o.N && float64(x) < mean+n/2 {
+			report("%s is not usual: %d of %d requests for long, mean %.1f", key, x, requests, mean)
 		}
 	}
-	o.was = make(map[string]Listing)
+	o.previous = make(map[string]Listing)
 	for key, l := range listed {
-		o.was[key] = l
+		o.previous[key] = l
 	}
 	delete(o.panes, last-13*o.Panes)
 	delete(o.keys, last-13*o.Panes)
 	return wrong
 }
 
-// name returns the name of a key's only parameter.
-func (o *Overlap) name(key string) string {
+// paramName returns the name of a key's only parameter.
+func (o *Overlap) paramName(key string) string {
 	name, _, _ := strings.Cut(key, "=")
 	return name
 }
@@ -275,7 +275,7 @@ func (o *Overlap) isShared(last int64, key string) bool {
 }
 
 // isPart reports whether all parameters of key are among those of another key.
-func isPart(key, of string) bool {
-	params := strings.Split(of, "&")
+func isPart(key, whole string) bool {
+	params := strings.Split(whole, "&")
 	return !slices.ContainsFunc(strings.Split(key, "&"), func(p string) bool { return !slices.Contains(params, p) })
 }

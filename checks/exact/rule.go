@@ -107,21 +107,21 @@ type Exception struct {
 	D time.Duration
 }
 
-// like reports whether a value matches the pattern.
-func (x *Exception) like(value string) bool {
+// matches reports whether a value matches the pattern.
+func (x *Exception) matches(value string) bool {
 	parts := strings.Split(x.Pattern, "*")
 	if len(parts) == 1 {
 		return value == x.Pattern
 	}
 	for i, part := range parts {
-		at := strings.Index(value, part)
+		index := strings.Index(value, part)
 		switch {
 		case i == len(parts)-1:
 			return strings.HasSuffix(value, part)
-		case at < 0 || i == 0 && at > 0:
+		case index < 0 || i == 0 && index > 0:
 			return false
 		}
-		value = value[at+len(part):]
+		value = value[index+len(part):]
 	}
 	return true
 }
@@ -136,12 +136,12 @@ type Rule struct {
 
 // YAML formats the rule as an item of a rules file's list, matching all requests.
 func (r Rule) YAML(id string) string {
-	by := r.By
-	if by != "all" && by != "each" {
-		by = "[" + by + "]"
+	keyBy := r.By
+	if keyBy != "all" && keyBy != "each" {
+		keyBy = "[" + keyBy + "]"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "  - id: %s\n    match: {route: '*'}\n    by: %s\n", id, by)
+	fmt.Fprintf(&b, "  - id: %s\n    match: {route: '*'}\n    by: %s\n", id, keyBy)
 	if r.Count != "" {
 		fmt.Fprintf(&b, "    count: %s\n", r.Count)
 	}
@@ -168,7 +168,7 @@ func (r Rule) exception(text string) *Exception {
 	for i := range r.Except {
 		x := &r.Except[i]
 		for part := range strings.SplitSeq(query, "&") {
-			if name, value, _ := strings.Cut(part, "="); decode(name) == x.Name && x.like(decode(value)) {
+			if name, value, _ := strings.Cut(part, "="); decode(name) == x.Name && x.matches(decode(value)) {
 				return x
 			}
 		}

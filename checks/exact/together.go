@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// together returns the steps of all keys under a threshold that compares keys with each other. It
-// goes pane by pane, and every decision falls at the end of a pane.
-func (c *Counter) together(t Threshold) (steps []step) {
+// stepsTogether returns the steps of all keys under a threshold that compares keys with each
+// other. It goes pane by pane, and every decision falls at the end of a pane.
+func (c *Counter) stepsTogether(t Threshold) (steps []step) {
 	w := newSliding(c, t)
-	hot := make(map[int]*mark)
+	hot := make(map[int]*hotKey)
 	for pane, ok := w.first(); ok && pane < c.last/t.pane(); pane, ok = w.next(len(hot) > 0) {
 		end := (pane + 1) * t.pane()
 		ranking := w.ranking(t)
@@ -21,15 +21,15 @@ func (c *Counter) together(t Threshold) (steps []step) {
 				continue
 			}
 			if need := w.needs(t, key, ranking); n >= need.Enter {
-				hot[key] = newMark(end)
-				steps = append(steps, step{key: w.keys[key], hot: true, at: end, count: n, ended: true, hotAt: t.Name()})
+				hot[key] = newHotKey(end)
+				steps = append(steps, step{key: w.keys[key], hot: true, instant: end, count: n, atPaneEnd: true, threshold: t.Name()})
 			}
 		}
 		for key, m := range hot {
 			n := w.sums[key]
-			if m.cools(t, end, n < w.needs(t, key, ranking).Exit) {
+			if m.coolsAt(t, end, n < w.needs(t, key, ranking).Exit) {
 				delete(hot, key)
-				steps = append(steps, step{key: w.keys[key], at: end, count: n, ended: true, hotAt: t.Name()})
+				steps = append(steps, step{key: w.keys[key], instant: end, count: n, atPaneEnd: true, threshold: t.Name()})
 			}
 		}
 	}
@@ -39,15 +39,15 @@ func (c *Counter) together(t Threshold) (steps []step) {
 // sliding holds the counts of all keys in the window that ends with a pane.
 type sliding struct {
 	*counts
-	panes  int64
-	head   int // index of the first cell after the window
-	tail   int // index of the first cell in the window
-	pane   int64
-	sums   []int64 // window's sum for each key
-	active []int   // keys with a count, in no order
-	groups map[string]int64
-	cut    int64 // sum of the keys without a group
-	all    int64
+	panes     int64
+	head      int // index of the first cell after the window
+	tail      int // index of the first cell in the window
+	pane      int64
+	sums      []int64 // window's sum for each key
+	active    []int   // keys with a count, in no order
+	groups    map[string]int64
+	ungrouped int64 // sum of the keys without a group
+	total     int64
 }
 
 // counts holds the counts of all keys, pane by pane.
@@ -64,26 +64,26 @@ type cell struct {
 }
 
 func newSliding(c *Counter, t Threshold) *sliding {
-	l := c.laid[t.pane()]
+	l := c.cells[t.pane()]
 	if l == nil {
-		l = c.lay(t.pane())
-		c.laid[t.pane()] = l
+		l = c.countByPane(t.pane())
+		c.cells[t.pane()] = l
 	}
 	return &sliding{counts: l, panes: t.panes(), groups: make(map[string]int64), sums: make([]int64, len(l.keys))}
 }
 
-func (c *Counter) lay(width int64) *counts {
+func (c *Counter) countByPane(width int64) *counts {
 	l := new(counts)
 	for text, s := range c.keys {
 		key := len(l.keys)
 		l.keys = append(l.keys, text)
 		l.group = append(l.group, group(text))
-		for i, at := range s.at {
-			pane := at / width
+		for i, instant := range s.times {
+			pane := instant / width
 			if last := len(l.cells) - 1; last >= 0 && l.cells[last].key == key && l.cells[last].pane == pane {
-				l.cells[last].n += s.n[i]
+				l.cells[last].n += s.counts[i]
 			} else {
-				l.cells = append(l.cells, cell{pane, s.n[i], key})
+				l.cells = append(l.cells, cell{pane, s.counts[i], key})
 			}
 		}
 	}
@@ -126,9 +126,9 @@ func (w *sliding) next(busy bool) (pane int64, ok bool) {
 
 func (w *sliding) add(key int, n int64) {
 	w.sums[key] += n
-	w.all += n
+	w.total += n
 	if g := w.group[key]; g == "" {
-		w.cut += n
+		w.ungrouped += n
 	} else {
 		w.groups[g] += n
 	}
@@ -151,19 +151,19 @@ func (w *sliding) ranking(t Threshold) (counts []int64) {
 
 // needs returns the needs of a key in the window.
 func (w *sliding) needs(t Threshold, key int, ranking []int64) Needs {
-	n := t.alone()
+	n := t.ownNeeds()
 	if t.Kind == "share" {
 		// A text that was too long ends in a hash, so the key may belong to any group.
-		low, high := int64(0), w.all
+		low, high := int64(0), w.total
 		if g := w.group[key]; g != "" {
-			low, high = w.groups[g], w.groups[g]+w.cut
+			low, high = w.groups[g], w.groups[g]+w.ungrouped
 		}
 		n.raise(t, low, high, Ratio{1, 1})
 		return n
 	}
 	// The rival is the other key in the last place. A key is not ahead of an equal count.
 	place := t.Top - 1
-	if at, found := slices.BinarySearchFunc(ranking, w.sums[key], func(a, b int64) int { return cmp.Compare(b, a) }); found && at <= place {
+	if index, found := slices.BinarySearchFunc(ranking, w.sums[key], func(a, b int64) int { return cmp.Compare(b, a) }); found && index <= place {
 		place++ // the key itself ranks before that place
 	}
 	if place < len(ranking) {
@@ -175,9 +175,9 @@ func (w *sliding) needs(t Threshold, key int, ranking []int64) Needs {
 }
 
 var (
-	values  = regexp.MustCompile(`=[^&]*`)
-	cutText = regexp.MustCompile(`~[0-9a-f]{32}$`)
-	ofRoute = regexp.MustCompile(`^(.*\?)?([^?]*)$`)
+	values   = regexp.MustCompile(`=[^&]*`)
+	cutText  = regexp.MustCompile(`~[0-9a-f]{32}$`)
+	keyParts = regexp.MustCompile(`^(.*\?)?([^?]*)$`)
 )
 
 // group returns the group whose total a key's share is taken from: the keys of the same route
@@ -186,7 +186,7 @@ func group(text string) string {
 	if cutText.MatchString(text) {
 		return ""
 	}
-	m := ofRoute.FindStringSubmatch(text)
+	m := keyParts.FindStringSubmatch(text)
 	if m == nil || m[1] == "" {
 		return "route " + text
 	}

@@ -145,7 +145,7 @@ func parseCombined(line string) (Request, bool) {
 	if m == nil {
 		return Request{}, false
 	}
-	at, err := time.Parse("02/Jan/2006:15:04:05 -0700", m[1])
+	when, err := time.Parse("02/Jan/2006:15:04:05 -0700", m[1])
 	if err != nil {
 		return Request{}, false
 	}
@@ -156,7 +156,7 @@ func parseCombined(line string) (Request, bool) {
 		}
 		return s[1:]
 	})
-	return Request{at.UnixNano(), m[2], absolute.ReplaceAllString(target, "")}, true
+	return Request{when.UnixNano(), m[2], absolute.ReplaceAllString(target, "")}, true
 }
 
 func parseJSON(line string) (Request, bool) {
@@ -207,10 +207,10 @@ func readRUET(in io.Reader, yield func(Request) bool) error {
 		if len(fields) < 3 {
 			return nil
 		}
-		at, bad := time.Parse("[02/Jan/2006:15:04:05", fields[1])
+		when, bad := time.Parse("[02/Jan/2006:15:04:05", fields[1])
 		words := strings.Fields(fields[2])
 		request := bad == nil && len(words) >= 2 && strings.HasPrefix(words[1], "/")
-		if request && !yield(Request{at.UnixNano(), words[0], words[1]}) {
+		if request && !yield(Request{when.UnixNano(), words[0], words[1]}) {
 			return errStopped
 		}
 		return nil

@@ -48,7 +48,7 @@ func (g *GraphiteServer) render(ctx context.Context, target string, last time.Du
 		"noNullPoints": {"1"},
 	}
 	for {
-		series, err := g.ask(ctx, form.Encode())
+		series, err := g.postForm(ctx, form.Encode())
 		if !errors.Is(err, errServer) {
 			return series, err
 		}
@@ -64,7 +64,7 @@ func (g *GraphiteServer) render(ctx context.Context, target string, last time.Du
 // not written yet.
 var errServer = errors.New("graphite-web answers 500")
 
-func (g *GraphiteServer) ask(ctx context.Context, form string) ([]GraphiteSeries, error) {
+func (g *GraphiteServer) postForm(ctx context.Context, form string) ([]GraphiteSeries, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, g.URL()+"/render", strings.NewReader(form))
 	if err != nil {
 		return nil, err

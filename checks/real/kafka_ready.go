@@ -34,12 +34,12 @@ func (k *KafkaCluster) adminPassword() string { return k.id }
 // of the cluster.
 func (k *KafkaCluster) awaitBroker(ctx context.Context, i, n int) error {
 	return await(ctx, k, i, kmsg.NewPtrMetadataRequest(), func(m *kmsg.MetadataResponse) error {
-		own := false
+		knowsItself := false
 		for _, b := range m.Brokers {
-			own = own || int(b.NodeID) == i+1
+			knowsItself = knowsItself || int(b.NodeID) == i+1
 		}
-		if !own || len(m.Brokers) < n {
-			return fmt.Errorf("it knows %d of %d brokers, itself: %v", len(m.Brokers), n, own)
+		if !knowsItself || len(m.Brokers) < n {
+			return fmt.Errorf("it knows %d of %d brokers, itself: %v", len(m.Brokers), n, knowsItself)
 		}
 		return nil
 	})

@@ -62,14 +62,14 @@ type gatewayProgram struct {
 // path returns the path of the program. Without one the test is skipped.
 func (p gatewayProgram) path(tb testing.TB) string {
 	tb.Helper()
-	path, err := p.find(tb.Context())
+	path, err := p.findPath(tb.Context())
 	if err != nil {
 		testenv.Unavailable(tb, fmt.Sprintf("no %s: %v", p.name, err))
 	}
 	return path
 }
 
-func (p gatewayProgram) find(ctx context.Context) (string, error) {
+func (p gatewayProgram) findPath(ctx context.Context) (string, error) {
 	if path := os.Getenv(p.variable); path != "" {
 		return exec.LookPath(path)
 	}

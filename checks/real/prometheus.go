@@ -78,7 +78,7 @@ func (p *PrometheusServer) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, testenv.Patience)
 	defer cancel()
 	for {
-		err := p.get(ctx, "/-/ready", nil)
+		err := p.query(ctx, "/-/ready", nil)
 		if err == nil && !p.process.HasExited() {
 			return nil
 		}
@@ -101,7 +101,7 @@ func (p *PrometheusServer) Alerts() []Alert {
 	var answer struct {
 		Data struct{ Alerts []Alert }
 	}
-	if err := p.get(p.tb.Context(), "/api/v1/alerts", &answer); err != nil {
+	if err := p.query(p.tb.Context(), "/api/v1/alerts", &answer); err != nil {
 		p.tb.Fatalf("real: prometheus: %v", err)
 	}
 	return answer.Data.Alerts
@@ -124,7 +124,7 @@ func (p *PrometheusServer) Values(expression string) []float64 {
 			Result []struct{ Value [2]any } // a time, and a number as text
 		}
 	}
-	if err := p.get(p.tb.Context(), "/api/v1/query?query="+url.QueryEscape(expression), &answer); err != nil {
+	if err := p.query(p.tb.Context(), "/api/v1/query?query="+url.QueryEscape(expression), &answer); err != nil {
 		p.tb.Fatalf("real: prometheus: %s: %v", expression, err)
 	}
 	var values []float64
@@ -139,8 +139,8 @@ func (p *PrometheusServer) Values(expression string) []float64 {
 	return values
 }
 
-// get sends a query and decodes the answer into the value that to points to, if any.
-func (p *PrometheusServer) get(ctx context.Context, path string, to any) error {
+// query sends a query and decodes the answer into the value that to points to, if any.
+func (p *PrometheusServer) query(ctx context.Context, path string, to any) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.addr+path, http.NoBody)

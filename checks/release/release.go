@@ -230,8 +230,8 @@ func (r *release) pack(w io.Writer, m nested) error {
 }
 
 // file is a file of a module.
-type file struct{ in, at string }
+type file struct{ path, source string }
 
-func (f file) Path() string                 { return f.in }
-func (f file) Lstat() (os.FileInfo, error)  { return os.Lstat(f.at) }
-func (f file) Open() (io.ReadCloser, error) { return os.Open(f.at) }
+func (f file) Path() string                 { return f.path }
+func (f file) Lstat() (os.FileInfo, error)  { return os.Lstat(f.source) }
+func (f file) Open() (io.ReadCloser, error) { return os.Open(f.source) }

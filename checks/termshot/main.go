@@ -104,17 +104,17 @@ func kind(r rune) int {
 }
 
 // drawPart draws equal cells or a text. Its upper left corner is at x, y.
-func drawPart(w *bufio.Writer, s span, x, y float64) {
-	n := utf8.RuneCountInString(s.text)
+func drawPart(w *bufio.Writer, part span, x, y float64) {
+	n := utf8.RuneCountInString(part.text)
 	width, middle := float64(n)*cellWidth, y+lineHeight/2
-	paint := fmt.Sprintf(`fill="%s"`, s.fg)
-	if s.faint {
+	paint := fmt.Sprintf(`fill="%s"`, part.fg)
+	if part.faint {
 		paint += ` opacity="0.6"`
 	}
 	rect := func(x, y, width, height float64) {
 		fmt.Fprintf(w, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" %s/>`+"\n", x, y, width, height, paint)
 	}
-	switch first, _ := utf8.DecodeRuneInString(s.text); first {
+	switch first, _ := utf8.DecodeRuneInString(part.text); first {
 	case ' ':
 	case '━':
 		rect(x, middle-3, width, 6)
@@ -129,10 +129,10 @@ func drawPart(w *bufio.Writer, s span, x, y float64) {
 	case '▶':
 		fmt.Fprintf(w, `<path d="M%.1f %.1fv10l%.1f -5z" %s/>`+"\n", x, middle-5, cellWidth-1, paint)
 	default:
-		if s.bold {
+		if part.bold {
 			paint += ` font-weight="bold"`
 		}
-		fmt.Fprintf(w, `<text x="%.1f" y="%.1f" textLength="%.1f" %s>%s</text>`+"\n", x, middle+5, width, paint, escape.Replace(s.text))
+		fmt.Fprintf(w, `<text x="%.1f" y="%.1f" textLength="%.1f" %s>%s</text>`+"\n", x, middle+5, width, paint, escape.Replace(part.text))
 	}
 }
 

@@ -29,22 +29,22 @@ func TestRedisWithoutServer(t *testing.T) {
 }
 
 // verdict is a testing.TB that records how the test would have ended.
-type verdict struct {
+type testOutcome struct {
 	testing.TB
 	word string
 }
 
-func (v *verdict) Skipf(string, ...any)  { v.end("skipped") }
-func (v *verdict) Fatal(...any)          { v.end("failed") }
-func (v *verdict) Fatalf(string, ...any) { v.end("failed") }
+func (v *testOutcome) Skipf(string, ...any)  { v.endWith("skipped") }
+func (v *testOutcome) Fatal(...any)          { v.endWith("failed") }
+func (v *testOutcome) Fatalf(string, ...any) { v.endWith("failed") }
 
-func (v *verdict) end(word string) {
+func (v *testOutcome) endWith(word string) {
 	v.word = word
 	runtime.Goexit()
 }
 
 func outcome(t *testing.T, body func(testing.TB)) string {
-	v := &verdict{TB: t, word: "finished"}
+	v := &testOutcome{TB: t, word: "finished"}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -24,19 +24,23 @@ type Garbler struct {
 func NewGarbler(seed uint64) *Garbler { return &Garbler{rand: rand.New(rand.NewPCG(seed, 1))} }
 
 // Start damages percent of the answers from now on.
-func (g *Garbler) Start(percent int) { g.set(true, percent, false) }
+func (g *Garbler) Start(percent int) { g.start(percent, false) }
 
 // StartThrottling sets the last four bytes of percent of the answers, the throttle
 // time of Kafka's answers to a producer, to 24 days.
-func (g *Garbler) StartThrottling(percent int) { g.set(true, percent, true) }
+func (g *Garbler) StartThrottling(percent int) { g.start(percent, true) }
 
 // Stop stops damaging answers.
-func (g *Garbler) Stop() { g.set(false, 0, false) }
-
-func (g *Garbler) set(isOn bool, percent int, throttle bool) {
+func (g *Garbler) Stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.isOn, g.percent, g.throttle = isOn, percent, throttle
+	g.isOn, g.percent, g.throttle = false, 0, false
+}
+
+func (g *Garbler) start(percent int, throttle bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.isOn, g.percent, g.throttle = true, percent, throttle
 }
 
 // Damaged returns the number of damaged answers.

@@ -66,13 +66,13 @@ func MutualTLS(t *testing.T, open func(tb testing.TB, server *tls.Config) Secure
 
 // awaitCount waits until want connections are counted, since clients notice the end of a
 // connection first.
-func (d *SecureDoor) awaitCount(t *testing.T, of string, want int64) {
+func (d *SecureDoor) awaitCount(t *testing.T, kind string, want int64) {
 	t.Helper()
 	got := d.NoTLS()
 	for end := time.Now().Add(20 * time.Second); got < want && time.Now().Before(end); got = d.NoTLS() {
 		time.Sleep(2 * time.Millisecond)
 	}
 	if got != want {
-		t.Errorf("%s: %d connections are counted, want %d", of, got, want)
+		t.Errorf("%s: %d connections are counted, want %d", kind, got, want)
 	}
 }

@@ -11,25 +11,25 @@ import (
 type output struct {
 	mu             sync.Mutex
 	stdout, stderr bytes.Buffer
-	more           chan struct{} // closed and replaced by every write
+	grown          chan struct{} // closed and replaced by every write
 }
 
 func newOutput() *output {
-	return &output{more: make(chan struct{})}
+	return &output{grown: make(chan struct{})}
 }
 
 // stream is the io.Writer of one of the child's two streams.
 type stream struct {
-	of  *output
-	buf *bytes.Buffer
+	output *output
+	buf    *bytes.Buffer
 }
 
 func (s stream) Write(p []byte) (int, error) {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
+	s.output.mu.Lock()
+	defer s.output.mu.Unlock()
 	s.buf.Write(p)
-	close(s.of.more)
-	s.of.more = make(chan struct{})
+	close(s.output.grown)
+	s.output.grown = make(chan struct{})
 	return len(p), nil
 }
 
@@ -39,10 +39,10 @@ func (o *output) text(buf *bytes.Buffer) string {
 	return buf.String()
 }
 
-// find searches for the pattern in the complete lines of both streams. It ignores an unfinished
+// findLine searches for the pattern in the complete lines of both streams. It ignores an unfinished
 // line, since half an address could match, too. Without a match it returns a channel that is
 // closed once there is more output.
-func (o *output) find(pattern *regexp.Regexp) (match []string, more <-chan struct{}) {
+func (o *output) findLine(pattern *regexp.Regexp) (match []string, more <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, text := range [][]byte{o.stdout.Bytes(), o.stderr.Bytes()} {
@@ -58,5 +58,5 @@ func (o *output) find(pattern *regexp.Regexp) (match []string, more <-chan struc
 			}
 		}
 	}
-	return nil, o.more
+	return nil, o.grown
 }

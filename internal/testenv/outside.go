@@ -18,7 +18,7 @@ import (
 // it needs.
 func Outside(ctx context.Context, dir string, f func(testing.TB)) error {
 	o := &outside{ctx: ctx, dir: dir}
-	o.call(func() { f(o) })
+	o.callInGoroutine(func() { f(o) })
 	for {
 		o.mu.Lock()
 		if len(o.cleanups) == 0 {
@@ -28,7 +28,7 @@ func Outside(ctx context.Context, dir string, f func(testing.TB)) error {
 		last := o.cleanups[len(o.cleanups)-1]
 		o.cleanups = o.cleanups[:len(o.cleanups)-1]
 		o.mu.Unlock()
-		o.call(last)
+		o.callInGoroutine(last)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,8 +49,8 @@ type outside struct {
 	cleanups      []func()
 }
 
-// call calls f in a goroutine of its own, which FailNow can end.
-func (o *outside) call(f func()) {
+// callInGoroutine calls f in a goroutine of its own, which FailNow can end.
+func (o *outside) callInGoroutine(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

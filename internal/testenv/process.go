@@ -83,14 +83,14 @@ func (p *Process) Await(ctx context.Context, pattern *regexp.Regexp) ([]string, 
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	for {
-		match, more := p.output.find(pattern)
+		match, more := p.output.findLine(pattern)
 		if match != nil {
 			return match, nil
 		}
 		select {
 		case <-more:
 		case <-p.exited:
-			if match, _ := p.output.find(pattern); match != nil {
+			if match, _ := p.output.findLine(pattern); match != nil {
 				return match, nil
 			}
 			return nil, fmt.Errorf("the process exited without a line that matches %q", pattern)

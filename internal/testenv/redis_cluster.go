@@ -51,19 +51,19 @@ func RedisClusterWith(tb testing.TB, c RedisSetConfig) *RedisClusterSet {
 	}
 	for i, node := range s.nodes {
 		if i < clusterMasters {
-			s.must(node, "CLUSTER", "ADDSLOTSRANGE", i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters-1)
+			s.mustDo(node, "CLUSTER", "ADDSLOTSRANGE", i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters-1)
 		}
-		s.must(node, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
+		s.mustDo(node, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
 	}
 	host, port, _ := net.SplitHostPort(s.nodes[0].Addr())
 	for _, node := range s.nodes[1:] {
-		s.must(node, "CLUSTER", "MEET", host, port)
+		s.mustDo(node, "CLUSTER", "MEET", host, port)
 	}
 	s.awaitAll("all nodes know each other", func(info string) bool {
 		return strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r\n", len(s.nodes)))
 	})
 	for i, node := range s.nodes[clusterMasters:] {
-		master := s.must(s.nodes[i], "CLUSTER", "MYID")
+		master := s.mustDo(s.nodes[i], "CLUSTER", "MYID")
 		awaitRedis(tb, "a replica knows its master", func(ctx context.Context) bool {
 			_, err := s.do(ctx, node, "CLUSTER", "REPLICATE", master)
 			return err == nil
@@ -138,7 +138,7 @@ func (s *RedisClusterSet) AwaitFailover(key string, former *RedisServer) *RedisS
 	return master
 }
 
-func (s *RedisClusterSet) must(node *RedisServer, args ...any) string {
+func (s *RedisClusterSet) mustDo(node *RedisServer, args ...any) string {
 	s.tb.Helper()
 	ctx, cancel := context.WithTimeout(s.tb.Context(), Patience)
 	defer cancel()

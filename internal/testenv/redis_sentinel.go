@@ -59,14 +59,14 @@ func RedisSentinelWith(tb testing.TB, c RedisSetConfig) *RedisSentinelSet {
 		// Redis 7 has an option to announce itself sooner than after two seconds. Another makes
 		// it connect to a new primary before the second passes that makes the primary count as
 		// down.
-		_ = s.ask(sentinel, func(ctx context.Context, c *redis.Client) error {
+		_ = s.askServer(sentinel, func(ctx context.Context, c *redis.Client) error {
 			return c.Do(ctx, "SENTINEL", "DEBUG", "publish-period", "100", "ping-period", "200").Err()
 		})
 	}
 	for _, sentinel := range s.sentinels {
 		s.await("the sentinels know each other and the replica", func(ctx context.Context) bool {
 			known := map[string]string{}
-			err := s.ask(sentinel, func(ctx context.Context, c *redis.Client) (err error) {
+			err := s.askServer(sentinel, func(ctx context.Context, c *redis.Client) (err error) {
 				cmd := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", sentinelMaster)
 				_ = c.Process(ctx, cmd)
 				known, err = cmd.Result()
@@ -116,7 +116,7 @@ func (s *RedisSentinelSet) Primary() string {
 	s.tb.Helper()
 	votes := make(map[string]int)
 	for _, sentinel := range s.sentinels {
-		_ = s.ask(sentinel, func(ctx context.Context, c *redis.Client) error {
+		_ = s.askServer(sentinel, func(ctx context.Context, c *redis.Client) error {
 			addr, err := c.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinelMaster).StringSlice()
 			if err == nil && len(addr) == 2 {
 				votes[net.JoinHostPort(addr[0], addr[1])]++
@@ -194,7 +194,7 @@ func (s *RedisSentinelSet) role(ctx context.Context, addr string) (role string) 
 	return role
 }
 
-func (s *RedisSentinelSet) ask(server *RedisServer, question func(context.Context, *redis.Client) error) error {
+func (s *RedisSentinelSet) askServer(server *RedisServer, question func(context.Context, *redis.Client) error) error {
 	ctx, cancel := context.WithTimeout(s.tb.Context(), time.Second)
 	defer cancel()
 	return withClient(server.Addr(), nil, func(c *redis.Client) error { return question(ctx, c) })

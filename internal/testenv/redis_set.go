@@ -23,8 +23,8 @@ func (c *RedisSetConfig) announceNode(addr string) []string {
 		return nil
 	}
 	host, port, _ := net.SplitHostPort(c.Advertise(addr))
-	_, own, _ := net.SplitHostPort(addr)
-	bus, _ := strconv.Atoi(own)
+	_, clientPort, _ := net.SplitHostPort(addr)
+	bus, _ := strconv.Atoi(clientPort)
 	return []string{"--cluster-announce-ip", host, "--cluster-announce-port", port, "--cluster-announce-bus-port", strconv.Itoa(bus + busOffset)}
 }
 

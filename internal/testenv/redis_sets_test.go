@@ -128,13 +128,13 @@ func TestRedisSetsAdvertise(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := redis.NewSentinelClient(&redis.Options{Addr: options.SentinelAddrs[0]})
-		defer told.Close()
-		primary, err := told.GetMasterAddrByName(t.Context(), sentinel.Master()).Result()
+		client := redis.NewSentinelClient(&redis.Options{Addr: options.SentinelAddrs[0]})
+		defer client.Close()
+		primary, err := client.GetMasterAddrByName(t.Context(), sentinel.Master()).Result()
 		if err != nil || !isAdvertised(net.JoinHostPort(primary[0], primary[1])) {
 			t.Errorf("a client is told %s, %v", primary, err)
 		}
-		replicas, err := told.Replicas(t.Context(), sentinel.Master()).Result()
+		replicas, err := client.Replicas(t.Context(), sentinel.Master()).Result()
 		if err != nil || len(replicas) < want {
 			t.Errorf("replicas: %v, %v", replicas, err)
 		}

@@ -9,8 +9,8 @@ import (
 
 // Within polls ok until it returns true, which must happen within limit, and returns the time
 // that took. It is for conditions without an event that reaches the test, such as the state of a
-// process. If it fails, it logs rest, calling the functions in it first.
-func Within(tb testing.TB, limit time.Duration, what string, ok func() bool, rest ...any) time.Duration {
+// process. If it fails, it logs details, calling the functions in it first.
+func Within(tb testing.TB, limit time.Duration, what string, ok func() bool, details ...any) time.Duration {
 	tb.Helper()
 	begun := time.Now()
 	for {
@@ -20,8 +20,8 @@ func Within(tb testing.TB, limit time.Duration, what string, ok func() bool, res
 		}
 		if asked > limit {
 			var state strings.Builder
-			for _, v := range rest {
-				if call, is := v.(func() any); is {
+			for _, v := range details {
+				if call, isFunc := v.(func() any); isFunc {
 					v = call()
 				}
 				fmt.Fprintf(&state, "\n%+v", v)
@@ -35,7 +35,7 @@ func Within(tb testing.TB, limit time.Duration, what string, ok func() bool, res
 }
 
 // Eventually is like Within for conditions without a limit of their own.
-func Eventually(tb testing.TB, what string, ok func() bool, rest ...any) {
+func Eventually(tb testing.TB, what string, ok func() bool, details ...any) {
 	tb.Helper()
-	Within(tb, Patience, what, ok, rest...)
+	Within(tb, Patience, what, ok, details...)
 }

@@ -41,11 +41,11 @@ func processorTimes() (string, error) {
 // /proc/stat. Such a line is "cpu", then the time in user, nice, system, idle, iowait, irq,
 // softirq and steal.
 func busyShare(before, after string) float64 {
-	was, is := strings.Fields(before), strings.Fields(after)
+	earlier, later := strings.Fields(before), strings.Fields(after)
 	var all, idle float64
-	for i := 1; i < min(len(was), len(is), 9); i++ {
-		a, _ := strconv.ParseFloat(was[i], 64) // the kernel writes only numbers
-		b, _ := strconv.ParseFloat(is[i], 64)
+	for i := 1; i < min(len(earlier), len(later), 9); i++ {
+		a, _ := strconv.ParseFloat(earlier[i], 64) // the kernel writes only numbers
+		b, _ := strconv.ParseFloat(later[i], 64)
 		all += b - a
 		if i == 4 || i == 5 {
 			idle += b - a

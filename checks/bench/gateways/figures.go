@@ -66,29 +66,29 @@ func serviceCPU(t *Turn) time.Duration { return t.Service }
 func storesCPU(t *Turn) time.Duration  { return t.Stores }
 func allCPU(t *Turn) time.Duration     { return t.Gateway + t.Service + t.Stores }
 
-// over returns a figure of r divided by that of another row, turn by turn. It returns false if the
-// other row has no such figure.
-func (r *Row) over(other *Row, of figure) (s Spread, ok bool) {
+// ratioTo returns a figure of r divided by that of another row, turn by turn. It returns false if
+// the other row has no such figure.
+func (r *Row) ratioTo(other *Row, fig figure) (s Spread, ok bool) {
 	var ratios []float64
 	for i := range min(len(r.Turns), len(other.Turns)) {
-		if by := of(&other.Turns[i]); by > 0 {
-			ratios = append(ratios, float64(of(&r.Turns[i]))/float64(by))
+		if divisor := fig(&other.Turns[i]); divisor > 0 {
+			ratios = append(ratios, float64(fig(&r.Turns[i]))/float64(divisor))
 		}
 	}
 	return spreadOf(ratios), len(ratios) > 0
 }
 
 // median returns the median of a figure over the turns.
-func (r *Row) median(of figure) time.Duration {
+func (r *Row) median(fig figure) time.Duration {
 	values := make([]float64, len(r.Turns))
 	for i := range r.Turns {
-		values[i] = float64(of(&r.Turns[i]))
+		values[i] = float64(fig(&r.Turns[i]))
 	}
 	return time.Duration(bench.Median(values))
 }
 
-// odd returns the share of requests with an unexpected answer or without a decision.
-func (r *Row) odd() float64 {
+// oddShare returns the share of requests with an unexpected answer or without a decision.
+func (r *Row) oddShare() float64 {
 	var odd, all int
 	for _, t := range r.Turns {
 		odd += max(t.Wrong, t.Undecided)

@@ -68,7 +68,7 @@ func openLoad(ctx context.Context, addr string, rate, connections int, requests 
 	l := &load{addr: addr, rate: rate, requests: requests, idle: make(chan *connection, connections)}
 	for range connections {
 		if err := l.dial(ctx); err != nil {
-			l.close()
+			l.closeConnections()
 			return nil, err
 		}
 	}
@@ -96,8 +96,8 @@ func (c *connection) reset(end time.Time) {
 	_ = c.conn.SetDeadline(end) // on a closed connection this fails, and so does its reader
 }
 
-// close closes all connections and waits for their readers.
-func (l *load) close() {
+// closeConnections closes all connections and waits for their readers.
+func (l *load) closeConnections() {
 	for _, c := range l.all {
 		c.conn.Close()
 	}
@@ -110,7 +110,7 @@ func (l *load) run(ctx context.Context, n int) (sample, error) {
 	var waiting sync.WaitGroup
 	waiting.Add(n)
 	l.done = waiting.Done
-	l.end = time.Now().Add(l.after(n) + answerPatience)
+	l.end = time.Now().Add(l.dueAfter(n) + answerPatience)
 	for _, c := range l.all {
 		c.reset(l.end)
 	}
@@ -119,7 +119,7 @@ func (l *load) run(ctx context.Context, n int) (sample, error) {
 	go func() {
 		runtime.LockOSThread() // sleepPrecisely changes the thread, which ends with the goroutine
 		var err error
-		result.late, err = l.send(ctx, n)
+		result.late, err = l.sendAll(ctx, n)
 		sent <- err
 	}()
 	err := <-sent
@@ -134,18 +134,18 @@ func (l *load) run(ctx context.Context, n int) (sample, error) {
 	return result, err
 }
 
-// after returns when request i is due, relative to the first.
-func (l *load) after(i int) time.Duration {
+// dueAfter returns when request i is due, relative to the first.
+func (l *load) dueAfter(i int) time.Duration {
 	return time.Duration(i) * time.Second / time.Duration(l.rate)
 }
 
-// send sends n requests, each when it is due, and returns how late each was. It stops at the first
-// error.
-func (l *load) send(ctx context.Context, n int) (late []time.Duration, err error) {
+// sendAll sends n requests, each when it is due, and returns how late each was. It stops at the
+// first error.
+func (l *load) sendAll(ctx context.Context, n int) (late []time.Duration, err error) {
 	err = sleepPrecisely()
 	begin := time.Now()
 	for i := range n {
-		due := begin.Add(l.after(i))
+		due := begin.Add(l.dueAfter(i))
 		for wait := time.Until(due); err == nil && wait > 0; wait = time.Until(due) {
 			sleep(wait)
 		}
@@ -154,21 +154,21 @@ func (l *load) send(ctx context.Context, n int) (late []time.Duration, err error
 		}
 		var c *connection
 		if err == nil {
-			c, err = l.take(ctx)
+			c, err = l.takeIdle(ctx)
 		}
 		if err != nil {
 			l.done()
 			continue
 		}
 		late = append(late, time.Since(due))
-		l.ask(c, due, l.requests[l.next%len(l.requests)])
+		l.sendRequest(c, due, l.requests[l.next%len(l.requests)])
 		l.next++
 	}
 	return late, err
 }
 
-// take takes an idle connection. It replaces broken ones.
-func (l *load) take(ctx context.Context) (*connection, error) {
+// takeIdle takes an idle connection. It replaces broken ones.
+func (l *load) takeIdle(ctx context.Context) (*connection, error) {
 	timeout := time.NewTimer(answerPatience)
 	defer timeout.Stop()
 	for {
@@ -189,8 +189,8 @@ func (l *load) take(ctx context.Context) (*connection, error) {
 	}
 }
 
-// ask sends a request over an idle connection.
-func (l *load) ask(c *connection, due time.Time, request []byte) {
+// sendRequest sends a request over an idle connection.
+func (l *load) sendRequest(c *connection, due time.Time, request []byte) {
 	c.mu.Lock()
 	gone := c.err != nil // it broke while it was idle; its reader has ended
 	if gone {

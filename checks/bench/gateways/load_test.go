@@ -23,7 +23,7 @@ func startLoad(t *testing.T, rate, connections int, h http.HandlerFunc) *load {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(l.close)
+	t.Cleanup(l.closeConnections)
 	return l
 }
 
@@ -47,7 +47,7 @@ func TestLoadSendsEachRequestInTurnOverFewConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(l.close)
+	t.Cleanup(l.closeConnections)
 	begin := time.Now()
 	for range 2 {
 		s, err := l.run(t.Context(), 100)

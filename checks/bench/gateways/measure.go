@@ -137,7 +137,7 @@ func (v *variant) measure(ctx context.Context, c *Config) (t Turn, err error) {
 	if err != nil {
 		return t, err
 	}
-	defer l.close()
+	defer l.closeConnections()
 	n := max(1, int(c.Slice.Seconds()*float64(c.Rate)))
 	lead := n/10 + 1
 	decided, err := v.decided(ctx)

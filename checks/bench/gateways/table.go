@@ -46,7 +46,7 @@ func (r *Result) Markdown() string {
 		r.Gateways[i].rows(w)
 	}
 	w("")
-	r.beside(w)
+	r.writeComparison(w)
 	r.caveats(w)
 	return b.String()
 }
@@ -88,14 +88,14 @@ func (g *Gateway) rows(w func(string, ...any)) {
 	for i := range g.Rows[1:] {
 		row := &g.Rows[1+i]
 		w("| %s | %s | %s | %s | %s | %s, %s | %s |", row.Name, row.Kind,
-			row.times(base, p50), row.times(base, p99), row.times(base, allCPU),
-			row.added(base, p50), row.added(base, p99), row.parts())
+			row.formatRatio(base, p50), row.formatRatio(base, p99), row.formatRatio(base, allCPU),
+			row.formatDifference(base, p50), row.formatDifference(base, p99), row.formatCPUTimes())
 	}
 }
 
-// times returns a figure as a multiple of another row's: the median, least and greatest.
-func (r *Row) times(base *Row, of figure) string {
-	s, ok := r.over(base, of)
+// formatRatio returns a figure as a multiple of another row's: the median, least and greatest.
+func (r *Row) formatRatio(base *Row, fig figure) string {
+	s, ok := r.ratioTo(base, fig)
 	if !ok {
 		return "–"
 	}
@@ -105,9 +105,9 @@ func (r *Row) times(base *Row, of figure) string {
 // String returns "1.20 (1.11–1.34)".
 func (s Spread) String() string { return fmt.Sprintf("%.2f (%.2f–%.2f)", s.Median, s.Least, s.Most) }
 
-// added returns the difference between a figure and that of another row.
-func (r *Row) added(base *Row, of figure) string {
-	d := (r.median(of) - base.median(of)).Round(10 * time.Microsecond) // avoids −0.00
+// formatDifference returns the difference between a figure and that of another row.
+func (r *Row) formatDifference(base *Row, fig figure) string {
+	d := (r.median(fig) - base.median(fig)).Round(10 * time.Microsecond) // avoids −0.00
 	sign := "+"
 	if d < 0 {
 		sign = "−"
@@ -115,8 +115,8 @@ func (r *Row) added(base *Row, of figure) string {
 	return sign + milliseconds(d.Abs())
 }
 
-// parts returns the processor times of the gateway, the service and its stores.
-func (r *Row) parts() string {
+// formatCPUTimes returns the processor times of the gateway, the service and its stores.
+func (r *Row) formatCPUTimes() string {
 	parts := []string{"–"}
 	if r.median(gatewayCPU) > 0 {
 		parts[0] = microseconds(r.median(gatewayCPU))
@@ -131,9 +131,9 @@ func microseconds(d time.Duration) string { return fmt.Sprintf("%.0f", float64(d
 
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1e6) }
 
-// beside writes a comparison of Envoy asking rls with Envoy asking a service that asks Redis for
-// each request.
-func (r *Result) beside(w func(string, ...any)) {
+// writeComparison writes a comparison of Envoy asking rls with Envoy asking a service that asks
+// Redis for each request.
+func (r *Result) writeComparison(w func(string, ...any)) {
 	for i := range r.Gateways {
 		g := &r.Gateways[i]
 		ours, theirs := g.row(rlsName, cold), g.row(peerName, cold)
@@ -142,15 +142,15 @@ func (r *Result) beside(w func(string, ...any)) {
 			w("%s could not be had for this table, and so %s is not beside it.", g.Lacks, g.Name)
 		case ours != nil && theirs != nil:
 			w("Envoy with %s beside Envoy with envoyproxy/ratelimit, which calls Redis for each request, takes this many times as much;", rlsName)
-			w("◄ marks what is more: p50 %s, p99 %s,", compared(ours, theirs, p50), compared(ours, theirs, p99))
-			w("processor time in all %s, of Envoy %s, of the service %s, of its stores %s.", compared(ours, theirs, allCPU),
-				compared(ours, theirs, gatewayCPU), compared(ours, theirs, serviceCPU), compared(ours, theirs, storesCPU))
+			w("◄ marks what is more: p50 %s, p99 %s,", formatComparison(ours, theirs, p50), formatComparison(ours, theirs, p99))
+			w("processor time in all %s, of Envoy %s, of the service %s, of its stores %s.", formatComparison(ours, theirs, allCPU),
+				formatComparison(ours, theirs, gatewayCPU), formatComparison(ours, theirs, serviceCPU), formatComparison(ours, theirs, storesCPU))
 		}
 	}
 }
 
-func compared(ours, theirs *Row, of figure) string {
-	s, ok := ours.over(theirs, of)
+func formatComparison(ours, theirs *Row, fig figure) string {
+	s, ok := ours.ratioTo(theirs, fig)
 	switch {
 	case !ok:
 		return "–"
@@ -175,7 +175,7 @@ func (r *Result) caveats(w func(string, ...any)) {
 	var odd []string
 	for _, g := range r.Gateways {
 		for _, row := range g.Rows {
-			if share := row.odd(); share > 0.001 {
+			if share := row.oddShare(); share > 0.001 {
 				odd = append(odd, fmt.Sprintf("%s, %s, %s: %.1f%%", g.Name, row.Name, row.Kind, 100*share))
 			}
 		}

@@ -14,10 +14,10 @@ type Hot struct {
 	// excess of the limit.
 	Enough int
 
-	since  time.Duration // start of the deadline
-	passed int           // requests admitted since the last refusal
-	told   bool
-	doubt  time.Duration // time of the first sight of a violation, which may yet be excused
+	since       time.Duration // start of the deadline
+	passed      int           // requests admitted since the last refusal
+	isReported  bool
+	suspectedAt time.Duration // time of the first sight of a violation, which may yet be excused
 }
 
 // certain is the delay before a violation is reported. A stall of the machine is known only after
@@ -28,7 +28,7 @@ const certain = time.Second
 // was a fault.
 func (h *Hot) Excuse(until time.Duration) {
 	if until > h.since {
-		h.since, h.passed, h.told, h.doubt = until, 0, false, 0
+		h.since, h.passed, h.isReported, h.suspectedAt = until, 0, false, 0
 	}
 }
 
@@ -44,16 +44,16 @@ func (h *Hot) Refused(sent time.Duration) { h.Excuse(sent) }
 
 // Check returns a violation, once, if the key has been unlimited for too long.
 func (h *Hot) Check(now time.Duration, stalls *Stalls) *Violation {
-	if h.told || h.passed < h.Enough || now < stalls.Extended(h.since, h.Deadline, now) {
+	if h.isReported || h.passed < h.Enough || now < stalls.Extended(h.since, h.Deadline, now) {
 		return nil
 	}
-	if h.doubt == 0 {
-		h.doubt = now
+	if h.suspectedAt == 0 {
+		h.suspectedAt = now
 	}
-	if now < h.doubt+certain {
+	if now < h.suspectedAt+certain {
 		return nil
 	}
-	h.told = true
+	h.isReported = true
 	return &Violation{At: now, Invariant: I2, Subject: h.Key + " at " + h.Process, Text: fmt.Sprintf(
 		"%d requests let in and none refused for %.2fs, since %.2fs; it has to be limited within %v", h.passed, (now - h.since).Seconds(), h.since.Seconds(), h.Deadline)}
 }

@@ -25,12 +25,12 @@ func Window(family string, n float64, span time.Duration) Quota {
 
 // Limit judges the admissions of one key, over all processes that share its limit.
 type Limit struct {
-	Key      string
-	terms    terms
-	extras   []*extra
-	admitted []Span // spans from sent to served, in the order of arrival
-	checked  int    // number of admissions whose windows were checked
-	quiet    time.Duration
+	Key        string
+	terms      terms
+	extras     []*extra
+	admitted   []Span // spans from sent to served, in the order of arrival
+	checked    int    // number of admissions whose windows were checked
+	quietUntil time.Duration
 }
 
 // term is a quota in force at one holder, an instance that asks with it.
@@ -84,34 +84,34 @@ func (l *Limit) Hold(holder string, q Quota, asked, confirmed time.Duration) {
 }
 
 // Release records that the holder no longer asks.
-func (l *Limit) Release(holder string, at time.Duration) {
+func (l *Limit) Release(holder string, end time.Duration) {
 	for i := range l.terms {
 		if t := &l.terms[i]; t.holder == holder && t.span.To == Forever {
-			t.span.To = at
+			t.span.To = end
 		}
 	}
 }
 
-// Lost records that the state may have been lost once, which allows one more burst. It lasts from
-// the given time until the end that is passed to the returned function.
-func (l *Limit) Lost(from time.Duration) (end func(time.Duration)) {
-	return l.add(extra{kind: lost}, from)
+// AllowLoss records that the state may have been lost once, which allows one more burst. It lasts
+// from the given time until the end that is passed to the returned function.
+func (l *Limit) AllowLoss(from time.Duration) (end func(time.Duration)) {
+	return l.addExtra(extra{kind: lost}, from)
 }
 
-// Away records that each of n holders may decide by its own part, until the end. All parts
+// AllowParts records that each of n holders may decide by its own part, until the end. All parts
 // together are one more quota, and a part is at least one permit. Permits granted by parts stay
 // taken, so many outages allow no more than one.
-func (l *Limit) Away(from time.Duration, n int) (end func(time.Duration)) {
-	return l.add(extra{kind: parts, plus: float64(n)}, from)
+func (l *Limit) AllowParts(from time.Duration, n int) (end func(time.Duration)) {
+	return l.addExtra(extra{kind: parts, plus: float64(n)}, from)
 }
 
-// Fresh records that a holder starts. It does not know the others for a while and may decide by
-// the whole quota.
-func (l *Limit) Fresh(from time.Duration) (end func(time.Duration)) {
-	return l.add(extra{kind: fresh}, from)
+// AllowFresh records that a holder starts. It does not know the others for a while and may decide
+// by the whole quota.
+func (l *Limit) AllowFresh(from time.Duration) (end func(time.Duration)) {
+	return l.addExtra(extra{kind: fresh}, from)
 }
 
-func (l *Limit) add(e extra, from time.Duration) func(time.Duration) {
+func (l *Limit) addExtra(e extra, from time.Duration) func(time.Duration) {
 	e.span = Span{from, Forever}
 	l.extras = append(l.extras, &e)
 	return func(to time.Duration) { e.span.To = to }
@@ -119,7 +119,7 @@ func (l *Limit) add(e extra, from time.Duration) func(time.Duration) {
 
 // Admit records a request that was admitted between sent and served.
 func (l *Limit) Admit(sent, served time.Duration) {
-	if sent >= l.quiet {
+	if sent >= l.quietUntil {
 		l.admitted = append(l.admitted, Span{sent, served})
 	}
 }
@@ -128,15 +128,15 @@ func (l *Limit) Admit(sent, served time.Duration) {
 // ones, and over this time the excess from a drift is beyond any burst.
 const horizon = 2 * time.Minute
 
-// settled is the longest delay with which a request becomes known.
-const settled = 10 * time.Second
+// maxDelay is the longest delay with which a request becomes known.
+const maxDelay = 10 * time.Second
 
-// quietly is the time after a violation in which no other is reported for the same key.
-const quietly = 10 * time.Second
+// quietPeriod is the time after a violation in which no other is reported for the same key.
+const quietPeriod = 10 * time.Second
 
-// known is the time until it is known whether the machine stood still or the limits were
+// stallDelay is the time until it is known whether the machine stood still or the limits were
 // unavailable.
-const known = 2 * time.Second
+const stallDelay = 2 * time.Second
 
 // Check checks all windows that end with an admission some seconds old that was not checked
 // before. It returns the worst excess, or nil. After a violation it drops all admissions and
@@ -144,22 +144,22 @@ const known = 2 * time.Second
 func (l *Limit) Check(now time.Duration) *Violation {
 	slices.SortFunc(l.admitted, func(a, b Span) int { return int(a.To - b.To) })
 	var worst *Violation
-	most := 0.0
-	for end := l.checked; end < len(l.admitted) && l.admitted[end].To <= now-known; end++ {
-		if v, excess := l.endingAt(end); excess > most {
-			worst, most = v, excess
+	highest := 0.0
+	for end := l.checked; end < len(l.admitted) && l.admitted[end].To <= now-stallDelay; end++ {
+		if v, excess := l.checkEndingAt(end); excess > highest {
+			worst, highest = v, excess
 		}
 	}
 	if worst != nil {
-		l.admitted, l.quiet = nil, now+quietly
+		l.admitted, l.quietUntil = nil, now+quietPeriod
 	}
-	l.forget(now)
+	l.dropOld(now)
 	return worst
 }
 
-// endingAt checks the windows that end with the given admission. The k-th latest start is the
+// checkEndingAt checks the windows that end with the given admission. The k-th latest start is the
 // beginning of the shortest window that is certain to have k admissions.
-func (l *Limit) endingAt(end int) (worst *Violation, most float64) {
+func (l *Limit) checkEndingAt(end int) (worst *Violation, highest float64) {
 	to := l.admitted[end].To
 	var begun []time.Duration
 	for i := end; i >= 0 && to-l.admitted[i].To <= horizon; i-- {
@@ -176,20 +176,20 @@ func (l *Limit) endingAt(end int) (worst *Violation, most float64) {
 		}
 		w := Span{from, to}
 		bound := l.Bound(w)
-		if excess := float64(i+1) - bound; excess > most {
-			most = excess
+		if excess := float64(i+1) - bound; excess > highest {
+			highest = excess
 			worst = &Violation{At: to, Invariant: I1, Subject: l.Key, Text: fmt.Sprintf(
 				"%d admitted from %.3fs to %.3fs (%.3fs); the quotas in force allow %.1f", i+1, from.Seconds(), to.Seconds(), (to - from).Seconds(), bound)}
 		}
 	}
-	return worst, most
+	return worst, highest
 }
 
 // Bound returns the number of admissions allowed in a window.
 func (l *Limit) Bound(w Span) float64 {
 	q := l.terms.largest(w)
 	bound := q.Burst + q.Rate*(w.To-w.From).Seconds()
-	whole, away := bound, false
+	whole, hasParts := bound, false
 	for _, e := range l.extras {
 		if _, ok := e.span.overlap(w); !ok {
 			continue
@@ -200,10 +200,10 @@ func (l *Limit) Bound(w Span) float64 {
 		case fresh:
 			bound += whole
 		case parts:
-			if !away {
+			if !hasParts {
 				bound += whole + e.plus
 			}
-			away = true
+			hasParts = true
 		}
 	}
 	// A permit earned at the very instant counts as earned, since clocks tick in microseconds on
@@ -211,17 +211,17 @@ func (l *Limit) Bound(w Span) float64 {
 	return math.Floor(bound + 0.01)
 }
 
-// forget drops everything that no later window reaches. Recent admissions are checked again,
+// dropOld drops everything that no later window reaches. Recent admissions are checked again,
 // since answers become known out of order.
-func (l *Limit) forget(now time.Duration) {
-	past := slices.IndexFunc(l.admitted, func(s Span) bool { return s.To > now-horizon-settled })
+func (l *Limit) dropOld(now time.Duration) {
+	past := slices.IndexFunc(l.admitted, func(s Span) bool { return s.To > now-horizon-maxDelay })
 	if past < 0 {
 		past = len(l.admitted)
 	}
 	l.admitted = slices.Delete(l.admitted, 0, past)
-	l.terms = slices.DeleteFunc(l.terms, func(t term) bool { return t.span.To < now-horizon-2*settled })
-	l.extras = slices.DeleteFunc(l.extras, func(e *extra) bool { return e.span.To < now-horizon-2*settled })
-	l.checked = slices.IndexFunc(l.admitted, func(s Span) bool { return s.To > now-settled })
+	l.terms = slices.DeleteFunc(l.terms, func(t term) bool { return t.span.To < now-horizon-2*maxDelay })
+	l.extras = slices.DeleteFunc(l.extras, func(e *extra) bool { return e.span.To < now-horizon-2*maxDelay })
+	l.checked = slices.IndexFunc(l.admitted, func(s Span) bool { return s.To > now-maxDelay })
 	if l.checked < 0 {
 		l.checked = len(l.admitted)
 	}

@@ -17,11 +17,11 @@ type Office struct {
 	// Window is the length of the observed window.
 	Window time.Duration
 
-	excused  time.Duration
-	sent     []time.Duration
-	admitted []time.Duration
-	silent   time.Duration // end of the last pause in asking
-	told     time.Duration
+	excused    time.Duration
+	sent       []time.Duration
+	admitted   []time.Duration
+	silent     time.Duration // end of the last pause in asking
+	reportedAt time.Duration
 }
 
 // Excuse allows Redis to be out of office up to the given time.
@@ -45,7 +45,7 @@ func (o *Office) Check(now time.Duration, stalls *Stalls) *Violation {
 	from := now - o.Window - time.Second // requests of the last second may not be answered yet
 	o.sent, o.admitted = after(o.sent, from), after(o.admitted, from)
 	w := Span{from, now - time.Second}
-	if from < stalls.Extended(o.excused, o.Deadline, now) || from < o.silent || from < o.told || stalls.Within(Span{from, now}) > o.Window/10 {
+	if from < stalls.Extended(o.excused, o.Deadline, now) || from < o.silent || from < o.reportedAt || stalls.Within(Span{from, now}) > o.Window/10 {
 		return nil
 	}
 	asked, got := countUntil(o.sent, w.To), countUntil(o.admitted, w.To)
@@ -53,7 +53,7 @@ func (o *Office) Check(now time.Duration, stalls *Stalls) *Violation {
 	if float64(asked) < 1.3*want || float64(got) >= want*2/3 {
 		return nil
 	}
-	o.told = now
+	o.reportedAt = now
 	return &Violation{At: now, Invariant: I3, Subject: o.Key + " at " + o.Process, Text: fmt.Sprintf(
 		"%d of %d let in from %.2fs to %.2fs, where Redis lets in %.0f: it does not decide %.2fs after the last fault",
 		got, asked, w.From.Seconds(), w.To.Seconds(), want, (now - o.excused).Seconds())}

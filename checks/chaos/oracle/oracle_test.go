@@ -77,14 +77,14 @@ func TestLimitFindsTooMany(t *testing.T) {
 		{"one more, and it may have been before the window", func(*Limit) {}, 11, 20 * time.Second, ""},
 		{"two quotas of a family: the larger one", func(l *Limit) { l.Hold("b", bucket(0.1, 12), 0, 0) }, 13, 0, "13 admitted"},
 		{"two families: their sum", func(l *Limit) { l.Hold("b", Window("log", 10, time.Minute), 0, 0) }, 30, 0, ""},
-		{"state was lost", func(l *Limit) { l.Lost(90 * ms)(100 * ms) }, 20, 0, ""},
-		{"state was lost, one more", func(l *Limit) { l.Lost(90 * ms)(100 * ms) }, 21, 0, "21 admitted"},
-		{"state was lost later", func(l *Limit) { l.Lost(time.Hour)(time.Hour) }, 11, 0, "11 admitted"},
-		{"decided by parts", func(l *Limit) { l.Away(0, 3)(time.Second) }, 23, 0, ""},
-		{"decided by parts, one more", func(l *Limit) { l.Away(0, 3)(time.Second) }, 24, 0, "24 admitted"},
-		{"two outages allow no more", func(l *Limit) { l.Away(0, 3)(50 * ms); l.Away(60*ms, 3)(time.Second) }, 24, 0, "24 admitted"},
-		{"an outage that goes on", func(l *Limit) { l.Away(0, 3) }, 23, 0, ""},
-		{"a fresh holder besides", func(l *Limit) { l.Away(0, 3); l.Fresh(50 * ms)(time.Second) }, 33, 0, ""},
+		{"state was lost", func(l *Limit) { l.AllowLoss(90 * ms)(100 * ms) }, 20, 0, ""},
+		{"state was lost, one more", func(l *Limit) { l.AllowLoss(90 * ms)(100 * ms) }, 21, 0, "21 admitted"},
+		{"state was lost later", func(l *Limit) { l.AllowLoss(time.Hour)(time.Hour) }, 11, 0, "11 admitted"},
+		{"decided by parts", func(l *Limit) { l.AllowParts(0, 3)(time.Second) }, 23, 0, ""},
+		{"decided by parts, one more", func(l *Limit) { l.AllowParts(0, 3)(time.Second) }, 24, 0, "24 admitted"},
+		{"two outages allow no more", func(l *Limit) { l.AllowParts(0, 3)(50 * ms); l.AllowParts(60*ms, 3)(time.Second) }, 24, 0, "24 admitted"},
+		{"an outage that goes on", func(l *Limit) { l.AllowParts(0, 3) }, 23, 0, ""},
+		{"a fresh holder besides", func(l *Limit) { l.AllowParts(0, 3); l.AllowFresh(50 * ms)(time.Second) }, 33, 0, ""},
 		{"a quota that was in force long ago", func(l *Limit) {
 			l.Hold("a", bucket(0.1, 1000), -time.Hour, -time.Hour)
 			l.Hold("a", bucket(0.1, 10), -time.Minute, -time.Minute)
@@ -131,7 +131,7 @@ func TestLimitForgets(t *testing.T) {
 				t.Fatal(v)
 			}
 			l.Hold("a", bucket(10, 5), at, at)
-			l.Lost(at)(at)
+			l.AllowLoss(at)(at)
 		}
 	}
 	if n := len(l.admitted); n > 1500 {

@@ -41,13 +41,13 @@ func charts(p plan, f figures) map[string]string {
 // byMemory draws a line for each exponent.
 func byMemory(p plan, all []detected, title, unit string, value func(detected) float64) string {
 	var found []series
-	most := 0.0
+	highest := 0.0
 	for _, s := range p.exponents {
 		line := series{name: fmt.Sprintf("Zipf %g", s)}
 		for _, d := range all {
 			if d.Zipf == s {
 				line.x, line.y = append(line.x, float64(d.Memory)), append(line.y, value(d))
-				most = max(most, value(d))
+				highest = max(highest, value(d))
 			}
 		}
 		found = append(found, line)
@@ -56,7 +56,7 @@ func byMemory(p plan, all []detected, title, unit string, value func(detected) f
 	for i, m := range p.memories {
 		memories[i] = float64(m)
 	}
-	y := ticks(max(most, 1e-3))
+	y := ticks(max(highest, 1e-3))
 	return lines(title,
 		axis{name: "memory (MB)", from: slices.Min(memories), to: max(slices.Max(memories), 2*slices.Min(memories)), ticks: memories, log: true},
 		axis{from: 0, to: y[len(y)-1], ticks: y, unit: unit}, found)
@@ -64,11 +64,11 @@ func byMemory(p plan, all []detected, title, unit string, value func(detected) f
 
 // cumulated draws the share of the bursts that had met their limit by a time.
 func cumulated(all []enforced) string {
-	most := goalSlow
+	longest := goalSlow
 	for _, e := range all {
-		most = max(most, min(e.P99MS*1.1, 3*goalSlow))
+		longest = max(longest, min(e.P99MS*1.1, 3*goalSlow))
 	}
-	x := ticks(most)
+	x := ticks(longest)
 	end := x[len(x)-1]
 	var found []series
 	for _, e := range all {

@@ -33,11 +33,11 @@ type svg struct {
 	height float64
 }
 
-func (s *svg) text(x, y float64, anchor, class, text string) {
+func (s *svg) drawText(x, y float64, anchor, class, text string) {
 	fmt.Fprintf(&s.body, `<text x="%.1f" y="%.1f" text-anchor="%s" class="%s">%s</text>`+"\n", x, y, anchor, class, escape(text))
 }
 
-func (s *svg) line(x1, y1, x2, y2 float64, class string) {
+func (s *svg) drawLine(x1, y1, x2, y2 float64, class string) {
 	fmt.Fprintf(&s.body, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" class="%s"/>`+"\n", x1, y1, x2, y2, class)
 }
 
@@ -61,24 +61,24 @@ type row struct {
 func bars(title string, rows []row, goal float64, goalName string) string {
 	const left, right, top, step, thick = 230.0, 150.0, 48.0, 34.0, 20.0
 	s := &svg{height: top + step*float64(len(rows)) + 24}
-	most := goal
+	longest := goal
 	for _, r := range rows {
-		most = max(most, r.length)
+		longest = max(longest, r.length)
 	}
-	scale := (chartWidth - left - right) / most
-	s.text(16, 24, "start", "title", title)
+	scale := (chartWidth - left - right) / longest
+	s.drawText(16, 24, "start", "title", title)
 	for i, r := range rows {
 		y := top + step*float64(i)
-		s.text(left-12, y+15, "end", "", r.name)
+		s.drawText(left-12, y+15, "end", "", r.name)
 		fmt.Fprintf(&s.body, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2" fill="%s"/>`+"\n",
 			left, y, max(1, r.length*scale), thick, palette[i%len(palette)])
-		s.text(max(left+r.length*scale, goalEdge(goal, r.length, left, scale))+8, y+15, "start", "value", r.value)
+		s.drawText(max(left+r.length*scale, goalEdge(goal, r.length, left, scale))+8, y+15, "start", "value", r.value)
 	}
 	if goal > 0 {
 		x := left + goal*scale
 		bottom := top + step*float64(len(rows)) - 8
-		s.line(x, top-8, x, bottom, "goal")
-		s.text(x, bottom+18, "middle", "", goalName)
+		s.drawLine(x, top-8, x, bottom, "goal")
+		s.drawText(x, bottom+18, "middle", "", goalName)
 	}
 	return s.String()
 }
@@ -86,8 +86,8 @@ func bars(title string, rows []row, goal float64, goalName string) string {
 // goalEdge returns the x of the goal's line if it would cross the value of a bar that ends near
 // it, so that the value is drawn beyond the line. Otherwise it returns 0.
 func goalEdge(goal, length, left, scale float64) float64 {
-	if at := left + goal*scale; goal > 0 && length <= goal && at-(left+length*scale) < 110 {
-		return at
+	if x := left + goal*scale; goal > 0 && length <= goal && x-(left+length*scale) < 110 {
+		return x
 	}
 	return 0
 }
@@ -108,7 +108,7 @@ type axis struct {
 	unit  string
 }
 
-func (a *axis) at(v float64) float64 {
+func (a *axis) fraction(v float64) float64 {
 	if a.log {
 		return (math.Log(v) - math.Log(a.from)) / (math.Log(a.to) - math.Log(a.from))
 	}
@@ -126,21 +126,21 @@ func lines(title string, x, y axis, all []series, goals ...mark) string {
 	const left, right, top, high = 70.0, 190.0, 56.0, 260.0
 	s := &svg{height: top + high + 56}
 	wide := chartWidth - left - right
-	px := func(v float64) float64 { return left + x.at(v)*wide }
-	py := func(v float64) float64 { return top + (1-y.at(v))*high }
-	s.text(16, 24, "start", "title", title)
+	px := func(v float64) float64 { return left + x.fraction(v)*wide }
+	py := func(v float64) float64 { return top + (1-y.fraction(v))*high }
+	s.drawText(16, 24, "start", "title", title)
 	for _, t := range y.ticks {
-		s.line(left, py(t), left+wide, py(t), "grid")
-		s.text(left-8, py(t)+4, "end", "value", fmt.Sprintf("%g%s", t, y.unit))
+		s.drawLine(left, py(t), left+wide, py(t), "grid")
+		s.drawText(left-8, py(t)+4, "end", "value", fmt.Sprintf("%g%s", t, y.unit))
 	}
 	for _, t := range x.ticks {
-		s.line(px(t), top+high, px(t), top+high+5, "grid")
-		s.text(px(t), top+high+20, "middle", "value", fmt.Sprintf("%g%s", t, x.unit))
+		s.drawLine(px(t), top+high, px(t), top+high+5, "grid")
+		s.drawText(px(t), top+high+20, "middle", "value", fmt.Sprintf("%g%s", t, x.unit))
 	}
-	s.text(left+wide/2, top+high+44, "middle", "", x.name)
+	s.drawText(left+wide/2, top+high+44, "middle", "", x.name)
 	for _, g := range goals {
-		s.line(px(g.x), top, px(g.x), top+high, "goal")
-		s.text(px(g.x), top-6, "middle", "", g.name)
+		s.drawLine(px(g.x), top, px(g.x), top+high, "goal")
+		s.drawText(px(g.x), top-6, "middle", "", g.name)
 	}
 	for i, line := range all {
 		colour := palette[i%len(palette)]
@@ -151,7 +151,7 @@ func lines(title string, x, y axis, all []series, goals ...mark) string {
 		fmt.Fprintf(&s.body, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2.5"/>`+"\n", strings.TrimSpace(points.String()), colour)
 		ly := top + 14 + 22*float64(i)
 		fmt.Fprintf(&s.body, `<rect x="%.1f" y="%.1f" width="14" height="4" fill="%s"/>`+"\n", left+wide+18, ly-6, colour)
-		s.text(left+wide+38, ly, "start", "", line.name)
+		s.drawText(left+wide+38, ly, "start", "", line.name)
 	}
 	return s.String()
 }

@@ -34,9 +34,9 @@ import (
 // kinds lists, for each trace, the keys and the window with which all kinds of threshold are
 // verified, for each min between least and most.
 var kinds = []struct {
-	trace, by   string
-	window      time.Duration
-	least, most int64
+	trace, keyBy string
+	window       time.Duration
+	least, most  int64
 }{
 	{"edgar-2017-06-30.access.log.zst", "cik", time.Second, 1, 20},
 	{"dns-2018-03-24.access.jsonl.zst", "name", time.Second, 1, 20},
@@ -50,7 +50,7 @@ var kinds = []struct {
 }
 
 // cases lists the thresholds of each trace.
-var cases = []struct{ trace, by, thresholds string }{
+var cases = []struct{ trace, keyBy, thresholds string }{
 	{"edgar-2017-06-30.access.log.zst", "cik", "5/s 10/s 20/s 60/1m 40/10s 40/15s"},
 	{"edgar-2017-06-30.access.log.zst", "all", "2/s 3/10s"},
 	{"edgar-2017-06-30.access.log.zst", "each", "10/s 100/15s"},
@@ -84,7 +84,7 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := verify(ctx, flag.Arg(0), flag.Arg(1), *only, *least, *late)
+	err := verify(ctx, flag.Arg(0), flag.Arg(1), selection{only: *only, least: *least, delay: *late})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "verifyreplay:", err)
@@ -92,13 +92,20 @@ func main() {
 	}
 }
 
-func verify(ctx context.Context, binary, data, only string, onlyLeast int64, late time.Duration) error {
+// selection holds the flags that restrict what is verified, and how.
+type selection struct {
+	only  string        // part of the names of the traces
+	least int64         // the only count of all kinds of threshold; zero means each
+	delay time.Duration // see trace.delay
+}
+
+func verify(ctx context.Context, binary, data string, chosen selection) error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "trace\tby\tthreshold\trequests\tkeys\tmust\tmay\thot\tevents\tmissed\tfalse\twrong\tseconds")
 	v := verifier{binary: binary, table: table}
 	for _, c := range cases {
 		path := filepath.Join(data, c.trace)
-		if !strings.Contains(c.trace, only) {
+		if !strings.Contains(c.trace, chosen.only) {
 			continue
 		}
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
@@ -106,28 +113,28 @@ func verify(ctx context.Context, binary, data, only string, onlyLeast int64, lat
 			continue
 		}
 		for threshold := range strings.FieldsSeq(c.thresholds) {
-			if onlyLeast > 0 {
+			if chosen.least > 0 {
 				break
 			}
 			n, d, err := parse(threshold)
 			if err != nil {
 				return err
 			}
-			if err := v.run(ctx, trace{path, late}, threshold, []exact.Rule{{By: c.by, Hot: []exact.Threshold{exact.NewThreshold(n, d)}}}); err != nil {
+			if err := v.run(ctx, trace{path, chosen.delay}, threshold, []exact.Rule{{By: c.keyBy, Hot: []exact.Threshold{exact.NewThreshold(n, d)}}}); err != nil {
 				return err
 			}
 		}
 	}
 	for _, k := range kinds {
 		path := filepath.Join(data, k.trace)
-		if _, err := os.Stat(path); !strings.Contains(k.trace, only) || errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(path); !strings.Contains(k.trace, chosen.only) || errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		for least := k.least; least <= k.most; least++ {
-			if onlyLeast > 0 && least != onlyLeast {
+			if chosen.least > 0 && least != chosen.least {
 				continue
 			}
-			if err := v.run(ctx, trace{path, late}, fmt.Sprintf("all kinds, min %d/%v", least, k.window), exact.Kinds(k.by, least, k.window)); err != nil {
+			if err := v.run(ctx, trace{path, chosen.delay}, fmt.Sprintf("all kinds, min %d/%v", least, k.window), exact.Kinds(k.keyBy, least, k.window)); err != nil {
 				return err
 			}
 		}
@@ -209,14 +216,14 @@ func (v *verifier) run(ctx context.Context, from trace, what string, rules []exa
 
 // trace is a file and the most by which its lines are delayed.
 type trace struct {
-	path string
-	late time.Duration
+	path  string
+	delay time.Duration
 }
 
-// requests yields the requests in the order in which they are done. Each takes a time up to late,
+// requests yields the requests in the order in which they are done. Each takes a time up to delay,
 // which is the same in each run.
 func (t trace) requests() iter.Seq2[exact.Request, error] {
-	if t.late == 0 {
+	if t.delay == 0 {
 		return exact.Trace(t.path)
 	}
 	return func(yield func(exact.Request, error) bool) {
@@ -231,7 +238,7 @@ func (t trace) requests() iter.Seq2[exact.Request, error] {
 				yield(r, err)
 				return
 			}
-			lines = append(lines, line{r, r.At + random.Int64N(int64(t.late))})
+			lines = append(lines, line{r, r.At + random.Int64N(int64(t.delay))})
 		}
 		slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.done, b.done) })
 		for _, l := range lines {
@@ -255,7 +262,7 @@ func replay(ctx context.Context, binary string, from trace, rules string) (event
 		return nil, exact.Summary{}, err
 	}
 	log := from.path
-	if exact.Made(from.path) || from.late > 0 {
+	if exact.Made(from.path) || from.delay > 0 {
 		log = "-"
 	}
 	cmd := exec.CommandContext(ctx, binary, "replay", "--json", "--config", config.Name(), log)
