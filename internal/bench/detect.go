@@ -271,17 +271,17 @@ func heap() int64 {
 func (d *detection) Publish(c rules.Change) {
 	for _, h := range c.Hot {
 		d.hot[h.Text] = struct{}{}
-		d.judging.told = append(d.judging.told, telling{Hot: h, kind: becameHot})
+		d.judging.published = append(d.judging.published, telling{Hot: h, kind: becameHot})
 	}
 	for _, h := range c.Cool {
-		d.judging.told = append(d.judging.told, telling{Hot: h, kind: becameCool})
+		d.judging.published = append(d.judging.published, telling{Hot: h, kind: becameCool})
 	}
 }
 
 // Refresh implements [aggregator.Publisher].
 func (d *detection) Refresh(_ int, hot []rules.Hot) {
 	for _, h := range hot {
-		d.judging.told = append(d.judging.told, telling{Hot: h, kind: refreshed})
+		d.judging.published = append(d.judging.published, telling{Hot: h, kind: refreshed})
 	}
 }
 

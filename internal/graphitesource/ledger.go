@@ -51,9 +51,9 @@ func newLedger(n names, keep int64, scale float64) *ledger {
 	return &ledger{names: n, keep: keep, scale: scale, entries: make(map[string]*entry)}
 }
 
-// find returns the entry of a series, and creates it if there is none. It returns nil if the
+// findEntry returns the entry of a series, and creates it if there is none. It returns nil if the
 // series has no key.
-func (l *ledger) find(series string, t *tally) *entry {
+func (l *ledger) findEntry(series string, t *tally) *entry {
 	e := l.entries[series]
 	if e == nil {
 		e = new(entry)
@@ -80,9 +80,9 @@ func (l *ledger) find(series string, t *tally) *entry {
 	return e
 }
 
-// take records the points of a series from number from to number to, and adds the new counts to
+// recordPoints records the points of a series from number from to number to, and adds the new counts to
 // the tally.
-func (l *ledger) take(e *entry, s *series, from, to int64, t *tally) {
+func (l *ledger) recordPoints(e *entry, s *series, from, to int64, t *tally) {
 	if e.last == 0 {
 		e.top = min(from, s.first) - 1
 	}
