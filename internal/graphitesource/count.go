@@ -142,7 +142,7 @@ func (j *job) tally(a *answer, newest int64) *tally {
 			e.sent = j.ledger.polls
 		}
 	}
-	slices.SortStableFunc(t.counts, func(a, b one) int { return cmp.Compare(a.point, b.point) })
+	slices.SortStableFunc(t.counts, func(a, b newCount) int { return cmp.Compare(a.point, b.point) })
 	return t
 }
 
@@ -158,7 +158,7 @@ func (s *series) exceeds(value float64, from int64) bool {
 // as many points as it is long. All earlier counts are complete by then. Newer points are left
 // for the next answer, since one may have been written while Graphite read, and new series
 // appear a little later.
-func (j *job) feedCounts(x extent, counts []one) {
+func (j *job) feedCounts(x extent, counts []newCount) {
 	if x.lost > 0 {
 		j.detector.Lost(j.when(x.lost))
 	}

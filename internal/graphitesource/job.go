@@ -31,7 +31,7 @@ type job struct {
 	begun  bool       // known is valid
 	known  int64      // newest point whose counts are complete
 	named  [][]string // keys to request by name, by watch
-	counts []one
+	counts []newCount
 
 	adopted []rules.Hot // keys that stay hot until the first points are counted
 

@@ -33,8 +33,8 @@ type entry struct {
 	rest  float64   // fraction carried over: the sum of the values less the sum of the counts, -½ to ½
 }
 
-// one is the new count of a point.
-type one struct {
+// newCount is the new count of a point.
+type newCount struct {
 	point int64
 	entry *entry
 	n     int64
@@ -42,7 +42,7 @@ type one struct {
 
 // tally holds the new counts of an answer.
 type tally struct {
-	counts                                             []one
+	counts                                             []newCount
 	points, counted, revised, shrunk, badValue, badKey int64
 	foreign, uncanonical                               int64
 }
@@ -120,7 +120,7 @@ func (l *ledger) recordPoints(e *entry, s *series, from, to int64, t *tally) {
 		if n := int64(math.Floor(e.rest + 0.5)); n > 0 {
 			e.rest -= float64(n)
 			t.counted = increased(t.counted, n)
-			t.counts = append(t.counts, one{i, e, n})
+			t.counts = append(t.counts, newCount{i, e, n})
 		}
 	}
 }
