@@ -25,7 +25,7 @@ var fleetFaults = []Fault{
 	},
 	{
 		Name: "keys that owed more than others are forgotten", File: "internal/holding/holding.go",
-		Old: "own < accepted {", New: "own < 0 {",
+		Old: "credit < accepted {", New: "credit < 0 {",
 		Test: "TestHoldingsTogether",
 	},
 	{

@@ -19,7 +19,7 @@ var reloadFaults = []Fault{
 	},
 	{
 		Name: "a bad file is good once it was unreadable", File: "internal/daemon/rulesfile.go",
-		Old: "	r.away = \"\"\n	if err != nil {", New: "	r.away, r.stats.Problem = \"\", \"\"\n	if err != nil {",
+		Old: "	r.unreadable = \"\"\n	if err != nil {", New: "	r.unreadable, r.stats.Problem = \"\", \"\"\n	if err != nil {",
 		Test: "TestBadFileThatIsUnreadableStaysBad",
 	},
 	{

@@ -5,7 +5,7 @@ package mutants
 var takeoverFaults = []Fault{
 	{
 		Name: "the Graphite source adopts no keys that are published already", File: "internal/graphitesource/source.go",
-		Old: "s.job.inherit(s.takeInherited())", New: "s.takeInherited()",
+		Old: "s.job.inheritHot(s.takeInherited())", New: "s.takeInherited()",
 		Test: "TestInheritsAcrossRestarts",
 	},
 	{

@@ -190,11 +190,11 @@ func detectText(s streams, f detectFlags, r bench.DetectResult) error {
 
 // nearText writes a histogram of the keys that are truly hot.
 func nearText(s streams, near []bench.Near) error {
-	most := 0
+	highest := 0
 	for _, n := range near {
-		most = max(most, n.True)
+		highest = max(highest, n.True)
 	}
-	if most == 0 {
+	if highest == 0 {
 		_, err := fmt.Fprintln(s.out, "\nno key is truly hot")
 		return err
 	}
@@ -209,7 +209,7 @@ func nearText(s streams, near []bench.Near) error {
 		if n.Hot < n.True {
 			missed = fmt.Sprintf("%d missed", n.True-n.Hot)
 		}
-		fmt.Fprintf(t, "  %g %s\t%d\t%s\t%s\n", n.From, to, n.True, gauge(float64(n.True), float64(most)), missed)
+		fmt.Fprintf(t, "  %g %s\t%d\t%s\t%s\n", n.From, to, n.True, gauge(float64(n.True), float64(highest)), missed)
 	}
 	return t.Flush()
 }

@@ -132,9 +132,9 @@ func enforceText(s streams, f enforceFlags, r bench.EnforceResult) error {
 }
 
 func histogramText(s streams, buckets []bench.Bucket) error {
-	most := 0
+	highest := 0
 	for _, b := range buckets {
-		most = max(most, b.N)
+		highest = max(highest, b.N)
 	}
 	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	for _, b := range buckets {
@@ -142,7 +142,7 @@ func histogramText(s streams, buckets []bench.Bucket) error {
 		if b.N > 0 {
 			count = fmt.Sprint(b.N)
 		}
-		fmt.Fprintf(t, "  from %v\t%s\t%s\n", b.From, count, gauge(float64(b.N), float64(most)))
+		fmt.Fprintf(t, "  from %v\t%s\t%s\n", b.From, count, gauge(float64(b.N), float64(highest)))
 	}
 	return t.Flush()
 }

@@ -92,10 +92,10 @@ func checkLoads(rates, readers []int) error {
 
 func ingestText(s streams, r bench.IngestResult) error {
 	fmt.Fprint(s.out, "StatsD lines over UDP on loopback, 20 a packet\n\n")
-	most := 0.0
+	highest := 0.0
 	for _, l := range r.Loads {
-		if most = max(most, l.LinesPerCPUSecond); l.Minimal != nil {
-			most = max(most, l.Minimal.LinesPerCPUSecond)
+		if highest = max(highest, l.LinesPerCPUSecond); l.Minimal != nil {
+			highest = max(highest, l.Minimal.LinesPerCPUSecond)
 		}
 	}
 	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
@@ -112,9 +112,9 @@ func ingestText(s streams, r bench.IngestResult) error {
 			ratio = fmt.Sprintf("%.2f ×", l.Ratio)
 		}
 		fmt.Fprintf(t, "%s\t%d\taggregator\t%s\t%s\t%s\t%.1f%%\t%s\n", rate, l.Readers, metric(l.LinesPerSecond), metric(l.LinesPerCPUSecond),
-			ratio, 100*float64(l.Lost)/float64(max(1, l.Sent)), gauge(l.LinesPerCPUSecond, most))
+			ratio, 100*float64(l.Lost)/float64(max(1, l.Sent)), gauge(l.LinesPerCPUSecond, highest))
 		if m := l.Minimal; m != nil {
-			fmt.Fprintf(t, "\t\tminimal\t%s\t%s\t\t\t%s\n", metric(m.LinesPerSecond), metric(m.LinesPerCPUSecond), gauge(m.LinesPerCPUSecond, most))
+			fmt.Fprintf(t, "\t\tminimal\t%s\t%s\t\t\t%s\n", metric(m.LinesPerSecond), metric(m.LinesPerCPUSecond), gauge(m.LinesPerCPUSecond, highest))
 		}
 	}
 	if err := t.Flush(); err != nil {

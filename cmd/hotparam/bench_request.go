@@ -64,15 +64,15 @@ cold and hot_refused. Allocations are those of the flushes too.`,
 func requestText(s streams, r bench.RequestResult) error {
 	fmt.Fprint(s.out, "What a request pays: two parameters, 100,000 values by Zipf's law, one processor\n\n")
 	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	most := r.FloorNS
+	highest := r.FloorNS
 	for _, c := range r.Cases {
-		most = max(most, c.NS)
+		highest = max(highest, c.NS)
 	}
 	fmt.Fprintln(t, "\tNS\t× FLOOR\tALLOCS\t")
-	fmt.Fprintf(t, "floor: sort, hash, map, add\t%.1f\t1.00\t\t%s\n", r.FloorNS, gauge(r.FloorNS, most))
+	fmt.Fprintf(t, "floor: sort, hash, map, add\t%.1f\t1.00\t\t%s\n", r.FloorNS, gauge(r.FloorNS, highest))
 	for _, c := range r.Cases {
-		fmt.Fprintf(t, "%s\t%.1f\t%.2f\t%g\t%s\n", c.What, c.NS, c.Floors, c.Allocs, gauge(c.NS, most))
+		fmt.Fprintf(t, "%s\t%.1f\t%.2f\t%g\t%s\n", c.What, c.NS, c.Floors, c.Allocs, gauge(c.NS, highest))
 	}
-	fmt.Fprintf(t, "on the side: flush, send\t%.1f\t%.2f\t\t%s\n", r.FlushNS, r.FlushNS/r.FloorNS, gauge(r.FlushNS, most))
+	fmt.Fprintf(t, "on the side: flush, send\t%.1f\t%.2f\t\t%s\n", r.FlushNS, r.FlushNS/r.FloorNS, gauge(r.FlushNS, highest))
 	return t.Flush()
 }

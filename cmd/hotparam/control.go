@@ -228,19 +228,19 @@ func (op *operation) report(w io.Writer, c *rules.Control) error {
 	}
 	what := fmt.Sprintf("%s (rule %s) in namespace %s", printable(c.Text), printable(c.Rule), op.redisPlace.namespace)
 	until := c.Until.Local().Format(time.TimeOnly)
-	by := "By a user that Redis does not name"
+	operator := "By a user that Redis does not name"
 	if c.By != "" {
-		by = "Redis user " + printable(c.By)
+		operator = "Redis user " + printable(c.By)
 	}
-	by += "; reported by " + printable(c.Claimed)
+	operator += "; reported by " + printable(c.Claimed)
 	var err error
 	switch {
 	case c.Action == rules.ControlHold:
-		_, err = fmt.Fprintf(w, "released %s, if instances hold it. %s\n", what, by)
+		_, err = fmt.Fprintf(w, "released %s, if instances hold it. %s\n", what, operator)
 	case op.action == "":
-		_, err = fmt.Fprintf(w, "released %s. Its %s would have ended at %s. %s\n", what, c.Action, until, by)
+		_, err = fmt.Fprintf(w, "released %s. Its %s would have ended at %s. %s\n", what, c.Action, until, operator)
 	default:
-		_, err = fmt.Fprintf(w, "%s %s until %s. %s\n", controlled[c.Action], what, until, by)
+		_, err = fmt.Fprintf(w, "%s %s until %s. %s\n", controlled[c.Action], what, until, operator)
 	}
 	return err
 }

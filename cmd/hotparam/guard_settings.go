@@ -74,8 +74,8 @@ func (f *guardFlags) override(g config.Guard) (config.Guard, error) {
 		}
 	}
 	for flag, to := range map[string]struct {
-		value string
-		at    *string
+		value   string
+		setting *string
 	}{"rls": {f.rls, &g.RLS.Listen}, "check": {f.check, &g.Check.Listen}, "spoe": {f.spoe, &g.SPOE.Listen}, "auth": {f.auth, nil}} {
 		if to.value == "" {
 			continue
@@ -83,8 +83,8 @@ func (f *guardFlags) override(g config.Guard) (config.Guard, error) {
 		if err := config.CheckDoorAddress(to.value); err != nil {
 			return g, usageError(fmt.Errorf("--%s or HOTPARAM_%s %q: %w", flag, strings.ToUpper(flag), to.value, err))
 		}
-		if to.at != nil {
-			*to.at = to.value
+		if to.setting != nil {
+			*to.setting = to.value
 		}
 	}
 	g.Pprof = g.Pprof || f.pprof

@@ -26,14 +26,14 @@ func (r memberRows) values() any  { return []listed.Member(r) }
 func (r controlRows) values() any { return listed.OfControls(r) }
 
 func (r memberRows) table(w io.Writer, _ bool) error {
-	now, most := time.Now(), r.usualRules()
+	now, usual := time.Now(), r.usualRules()
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "NAME\tROLE\tHEARD\tRULES\tCLOCK\tLOST/min\tMEMORY\tHELD\tPROGRAM\tPROBLEM")
 	differ := 0
 	for i := range r {
 		m := &r[i]
 		rules := cmp.Or(m.RulesVersion, "unknown")
-		if m.RulesVersion != "" && m.RulesVersion != most {
+		if m.RulesVersion != "" && m.RulesVersion != usual {
 			rules += " (other)"
 			differ++
 		}

@@ -256,7 +256,7 @@ func (p *eventPrinter) print(e replay.Event) {
 		p.text(e)
 	}
 	if p.flush {
-		p.keep(p.out.Flush())
+		p.recordError(p.out.Flush())
 	}
 }
 
@@ -269,10 +269,10 @@ func (p *eventPrinter) relisted(e replay.Event) {
 }
 
 func (p *eventPrinter) encode(v any) {
-	p.keep(newJSON(p.out).Encode(v))
+	p.recordError(newJSON(p.out).Encode(v))
 }
 
-func (p *eventPrinter) keep(err error) {
+func (p *eventPrinter) recordError(err error) {
 	if p.err == nil {
 		p.err = err
 	}
@@ -281,7 +281,7 @@ func (p *eventPrinter) keep(err error) {
 func (p *eventPrinter) text(e replay.Event) {
 	threshold := causeWords(e.Cause)
 	_, err := fmt.Fprintf(p.out, "%-4s %s  %10s  %-*s  %s\n", e.Event, e.Time, speedWords(e.Rate, e.Cause.Unit), p.width(threshold), threshold, e.Key)
-	p.keep(err)
+	p.recordError(err)
 }
 
 // width returns the width of the column of thresholds.
@@ -298,5 +298,5 @@ func (p *eventPrinter) summary(s replay.Summary) {
 	_, err := fmt.Fprintf(p.out,
 		"\n%d requests in %s, %d lines skipped, %s: %d keys, %d of them hot at some time, %d requests over their limit, %d counts late\n",
 		s.Requests, time.Duration(s.Seconds*float64(time.Second)).Round(time.Second), s.Skipped, orderWords(s), s.Keys, s.Hot, s.Limited, s.Late)
-	p.keep(err)
+	p.recordError(err)
 }

@@ -30,11 +30,11 @@ func paneTable(w io.Writer, t *replay.Trial, c clock) error {
 			break
 		}
 	}
-	most := int64(1)
+	highest := int64(1)
 	for i := range t.Panes {
-		most = max(most, t.Panes[i].Low)
-		if e := t.Panes[i].Enter; e != nil && *e < 4*most {
-			most = max(most, *e)
+		highest = max(highest, t.Panes[i].Low)
+		if e := t.Panes[i].Enter; e != nil && *e < 4*highest {
+			highest = max(highest, *e)
 		}
 	}
 	width := len("WINDOW")
@@ -53,10 +53,10 @@ func paneTable(w io.Writer, t *replay.Trial, c clock) error {
 			continue
 		}
 		if r.n > 1 {
-			fmt.Fprintf(w, "  ⋮ %s\n", r.words())
+			fmt.Fprintf(w, "  ⋮ %s\n", r.summary())
 			continue
 		}
-		line := fmt.Sprintf("  %-*s  %7d  %*s  %s", len(c.layout), c.time(r.Time), r.Counted, width, r.window(), r.bar(most))
+		line := fmt.Sprintf("  %-*s  %7d  %*s  %s", len(c.layout), c.time(r.Time), r.Counted, width, r.window(), r.bar(highest))
 		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " ")); err != nil {
 			return err
 		}
@@ -165,8 +165,8 @@ func (r *row) bar(most int64) string {
 	return bar
 }
 
-// words summarizes folded panes.
-func (r *row) words() string {
+// summary describes folded panes.
+func (r *row) summary() string {
 	window := strconv.FormatInt(r.least, 10)
 	if r.most > r.least {
 		window += " to " + strconv.FormatInt(r.most, 10)
@@ -175,9 +175,9 @@ func (r *row) words() string {
 	if r.counted > 0 {
 		counted = strconv.FormatInt(r.counted, 10)
 	}
-	words := fmt.Sprintf("%d panes, %s: %s counted, %s in the window", r.n, shortSeconds((time.Duration(r.n) * r.pane).Seconds()), counted, window)
+	text := fmt.Sprintf("%d panes, %s: %s counted, %s in the window", r.n, shortSeconds((time.Duration(r.n) * r.pane).Seconds()), counted, window)
 	if r.hot {
-		words += ", hot"
+		text += ", hot"
 	}
-	return words
+	return text
 }

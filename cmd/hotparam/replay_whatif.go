@@ -149,6 +149,6 @@ func shortSeconds(seconds float64) string {
 	return d.String()
 }
 
-func percent(n, of int64) string {
-	return strconv.FormatFloat(100*float64(n)/float64(max(1, of)), 'f', 1, 64) + "%"
+func percent(n, total int64) string {
+	return strconv.FormatFloat(100*float64(n)/float64(max(1, total)), 'f', 1, 64) + "%"
 }

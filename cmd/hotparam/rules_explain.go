@@ -94,7 +94,7 @@ func (e *explaining) run(ctx context.Context, s streams, args []string) error {
 	case e.config != "" && e.from != "" && !e.eitherByVariable:
 		return usageError(errors.New("--config and --from: choose one: a file, or a running daemon"))
 	case e.from != "":
-		d, err = e.ask(ctx, q)
+		d, err = e.askDaemon(ctx, q)
 	case e.config != "":
 		d, err = e.explain(ctx, s, q)
 	default:
@@ -164,8 +164,8 @@ func (e *explaining) readBody(in io.Reader) (string, error) {
 	return string(text), err
 }
 
-// ask sends the request to a daemon, which explains it.
-func (e *explaining) ask(ctx context.Context, q explain.Request) (explain.Document, error) {
+// askDaemon sends the request to a daemon, which explains it.
+func (e *explaining) askDaemon(ctx context.Context, q explain.Request) (explain.Document, error) {
 	token, err := base.ReadSecret(e.tokenFile, "")
 	if err != nil {
 		return explain.Document{}, usageError(fmt.Errorf("--token-file: %w", err))

@@ -41,18 +41,18 @@ a Redis outage watch waits, and then continues where it stopped.`,
 }
 
 func (w *watcher) watch(ctx context.Context, after string) (err error) {
-	if w.at, err = w.place(w.err); err != nil {
+	if w.source, err = w.place(w.err); err != nil {
 		return err
 	}
 	if after != "" && !live.ValidID(after) {
 		return usageError(fmt.Errorf("--after %q: want the id of an event, such as 1732172445123-0.h0", after))
 	}
-	client, err := w.at.client()
+	client, err := w.source.client()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }() // the client has only read
-	follower, err := live.NewFollower(client, live.Config{Namespace: w.at.namespace, Every: watchEvery}, after)
+	follower, err := live.NewFollower(client, live.Config{Namespace: w.source.namespace, Every: watchEvery}, after)
 	if err != nil {
 		return err
 	}
@@ -66,23 +66,23 @@ const watchEvery = 500 * time.Millisecond
 type watcher struct {
 	streams
 	redisFlags
-	at          redisPlace
-	json        bool
-	begun, away bool
+	source             redisPlace
+	json               bool
+	begun, unavailable bool
 }
 
 func (w *watcher) update(u live.Update) error {
 	switch {
 	case u.Err != nil:
-		w.away = true
-		fmt.Fprintln(w.err, printable(fmt.Sprintf("hotparam: cannot read events at %s, trying again: %v", redacted(w.at.redis.URL), u.Err)))
+		w.unavailable = true
+		fmt.Fprintln(w.err, printable(fmt.Sprintf("hotparam: cannot read events at %s, trying again: %v", redacted(w.source.redis.URL), u.Err)))
 		return nil //nolint:nilerr // the follower retries
 	case !w.begun:
-		fmt.Fprintf(w.err, "watching namespace %q at %s\n", w.at.namespace, redacted(w.at.redis.URL))
-	case w.away:
+		fmt.Fprintf(w.err, "watching namespace %q at %s\n", w.source.namespace, redacted(w.source.redis.URL))
+	case w.unavailable:
 		fmt.Fprintln(w.err, "hotparam: reading events again")
 	}
-	w.begun, w.away = true, false
+	w.begun, w.unavailable = true, false
 	if u.Missed > 0 {
 		fmt.Fprintf(w.err, "hotparam: missed %s, which Redis has not kept\n", plural(int(u.Missed), "change"))
 	}

@@ -126,7 +126,7 @@ func FuzzScanner(f *testing.F) {
 		s.space()
 		s.value(0)
 		s.space()
-		good := !s.bad && s.at == len(text)
+		good := !s.bad && s.index == len(text)
 		if valid := json.Valid(text); good != valid && strings.Count(string(text), "[")+strings.Count(string(text), "{") < maxDepth {
 			t.Fatalf("%q: %v, encoding/json says %v", text, good, valid)
 		}

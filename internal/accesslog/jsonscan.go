@@ -13,41 +13,41 @@ const maxDepth = 64
 // to decode with it eight times. github.com/tidwall/gjson takes 1.25 times the total cost of a
 // line only to validate it and to walk through it, and does not bound the depth.
 type scanner struct {
-	text []byte
-	at   int
-	bad  bool
+	text  []byte
+	index int
+	bad   bool
 }
 
-// object reads an object. For each member it calls f with the name, with s.at at the beginning
+// object reads an object. For each member it calls f with the name, with s.index at the beginning
 // of the value, which f must read.
 func (s *scanner) object(depth int, f func(name []byte)) {
-	s.at++ // skip the brace
+	s.index++ // skip the brace
 	if s.space(); s.peek() == '}' {
-		s.at++
+		s.index++
 		return
 	}
 	for !s.bad {
 		s.space()
-		from := s.at
+		from := s.index
 		if s.peek() != '"' {
 			break
 		}
 		s.quoted()
-		name := s.text[from:s.at]
+		name := s.text[from:s.index]
 		s.space()
 		if s.bad || s.peek() != ':' || depth > maxDepth {
 			break
 		}
-		s.at++
+		s.index++
 		s.space()
 		f(name)
 		s.space()
 		switch s.peek() {
 		case ',':
-			s.at++
+			s.index++
 			continue
 		case '}':
-			s.at++
+			s.index++
 			return
 		}
 		break
@@ -57,7 +57,7 @@ func (s *scanner) object(depth int, f func(name []byte)) {
 
 // value reads a value and returns its JSON text.
 func (s *scanner) value(depth int) []byte {
-	from := s.at
+	from := s.index
 	switch c := s.peek(); {
 	case c == '"':
 		s.quoted()
@@ -73,13 +73,13 @@ func (s *scanner) value(depth int) []byte {
 	if s.bad {
 		return nil
 	}
-	return s.text[from:s.at]
+	return s.text[from:s.index]
 }
 
 func (s *scanner) array(depth int) {
-	s.at++
+	s.index++
 	if s.space(); s.peek() == ']' {
-		s.at++
+		s.index++
 		return
 	}
 	for !s.bad && depth <= maxDepth {
@@ -88,10 +88,10 @@ func (s *scanner) array(depth int) {
 		s.space()
 		switch s.peek() {
 		case ',':
-			s.at++
+			s.index++
 			continue
 		case ']':
-			s.at++
+			s.index++
 			return
 		}
 		break
@@ -101,17 +101,17 @@ func (s *scanner) array(depth int) {
 
 // peek returns the next byte, or 0 at the end.
 func (s *scanner) peek() byte {
-	if s.at < len(s.text) {
-		return s.text[s.at]
+	if s.index < len(s.text) {
+		return s.text[s.index]
 	}
 	return 0
 }
 
 func (s *scanner) space() {
-	for s.at < len(s.text) {
-		switch s.text[s.at] {
+	for s.index < len(s.text) {
+		switch s.text[s.index] {
 		case ' ', '\t', '\r', '\n':
-			s.at++
+			s.index++
 		default:
 			return
 		}
@@ -120,10 +120,10 @@ func (s *scanner) space() {
 
 // quoted reads a string.
 func (s *scanner) quoted() {
-	for i := s.at + 1; i < len(s.text); i++ {
+	for i := s.index + 1; i < len(s.text); i++ {
 		switch c := s.text[i]; {
 		case c == '"':
-			s.at = i + 1
+			s.index = i + 1
 			return
 		case c < ' ':
 			s.bad = true
@@ -159,38 +159,38 @@ func escapeLen(b []byte) int {
 
 func (s *scanner) number() {
 	if s.peek() == '-' {
-		s.at++
+		s.index++
 	}
 	if s.peek() == '0' {
-		s.at++
+		s.index++
 	} else {
 		s.digits()
 	}
 	if s.peek() == '.' {
-		s.at++
+		s.index++
 		s.digits()
 	}
 	if c := s.peek(); c == 'e' || c == 'E' {
-		s.at++
+		s.index++
 		if c := s.peek(); c == '+' || c == '-' {
-			s.at++
+			s.index++
 		}
 		s.digits()
 	}
 }
 
 func (s *scanner) digits() {
-	from := s.at
+	from := s.index
 	for isDigit(s.peek()) {
-		s.at++
+		s.index++
 	}
-	s.bad = s.bad || s.at == from
+	s.bad = s.bad || s.index == from
 }
 
 func (s *scanner) word() {
 	for _, word := range [...]string{"true", "false", "null"} {
-		if len(s.text)-s.at >= len(word) && string(s.text[s.at:s.at+len(word)]) == word {
-			s.at += len(word)
+		if len(s.text)-s.index >= len(word) && string(s.text[s.index:s.index+len(word)]) == word {
+			s.index += len(word)
 			return
 		}
 	}

@@ -32,13 +32,13 @@ const maxValues = 64
 // texts are the fields of one line by role, nil if missing. extra are the wanted headers and
 // cookies.
 type texts struct {
-	of    [roles][]byte
-	rank  [roles]uint8 // rank of the name of each field; lower is better
-	extra [][]byte
+	byRole [roles][]byte
+	rank   [roles]uint8 // rank of the name of each field; lower is better
+	extra  [][]byte
 }
 
 func (t *texts) reset(values int) {
-	t.of, t.rank = [roles][]byte{}, [roles]uint8{}
+	t.byRole, t.rank = [roles][]byte{}, [roles]uint8{}
 	for len(t.extra) < values {
 		t.extra = append(t.extra, nil)
 	}
@@ -56,21 +56,21 @@ func (t *texts) set(r role, rank uint8, value []byte) {
 	case "", "-", `""`, `"-"`, "null":
 		rank |= blank
 	}
-	if t.of[r] == nil || rank&^blank == t.rank[r]&^blank || rank < t.rank[r] {
-		t.of[r], t.rank[r] = value, rank
+	if t.byRole[r] == nil || rank&^blank == t.rank[r]&^blank || rank < t.rank[r] {
+		t.byRole[r], t.rank[r] = value, rank
 	}
 }
 
 // complete reports whether there are a time and a request.
 func (t *texts) complete() bool {
-	return t.of[roleTime] != nil && (t.of[roleRequest] != nil || t.of[roleMethod] != nil && (t.of[roleURI] != nil || t.of[rolePath] != nil))
+	return t.byRole[roleTime] != nil && (t.byRole[roleRequest] != nil || t.byRole[roleMethod] != nil && (t.byRole[roleURI] != nil || t.byRole[rolePath] != nil))
 }
 
 // request sets r from the plain texts of the fields.
 func (t *texts) request(s *shape, r *request) error {
 	var err error
-	clock := t.of[roleTime]
-	if date := t.of[roleDate]; date != nil {
+	clock := t.byRole[roleTime]
+	if date := t.byRole[roleDate]; date != nil {
 		clock = r.join(date, " ", clock)
 		if s.clock == nil && bytes.IndexByte(clock[len(date):], 'Z') < 0 && bytes.IndexByte(clock[len(date):], '+') < 0 {
 			clock = r.join(clock, "Z", nil)
@@ -82,7 +82,7 @@ func (t *texts) request(s *shape, r *request) error {
 	if err := t.target(r); err != nil {
 		return err
 	}
-	if addr := t.of[roleCaller]; addr != nil {
+	if addr := t.byRole[roleCaller]; addr != nil {
 		if s.forwarded {
 			addr = firstHost(addr)
 		}
@@ -90,13 +90,13 @@ func (t *texts) request(s *shape, r *request) error {
 			return err
 		}
 	}
-	if size := t.of[roleBytes]; size != nil {
+	if size := t.byRole[roleBytes]; size != nil {
 		r.bytes = parseBytes(size)
 	}
-	if took := t.of[roleDuration]; took != nil {
+	if took := t.byRole[roleDuration]; took != nil {
 		r.took = parseDuration(took, s.unit)
 	}
-	if status := t.of[roleStatus]; status != nil {
+	if status := t.byRole[roleStatus]; status != nil {
 		if r.status, err = parseStatus(status); err != nil {
 			return err
 		}
@@ -110,8 +110,8 @@ func (t *texts) request(s *shape, r *request) error {
 
 // target sets the method and the target, if possible as the client sent them.
 func (t *texts) target(r *request) (err error) {
-	method, uri, path := t.of[roleMethod], t.of[roleURI], t.of[rolePath]
-	whole := t.of[roleRequest]
+	method, uri, path := t.byRole[roleMethod], t.byRole[roleURI], t.byRole[rolePath]
+	whole := t.byRole[roleRequest]
 	if whole != nil && (method == nil || uri == nil && (path == nil || t.rank[roleRequest] < t.rank[rolePath])) {
 		return r.parseRequest(whole)
 	}
@@ -119,7 +119,7 @@ func (t *texts) target(r *request) (err error) {
 		return errMethod
 	}
 	if uri == nil {
-		uri = r.withQuery(path, t.of[roleQuery])
+		uri = r.withQuery(path, t.byRole[roleQuery])
 	}
 	r.target, err = parseTarget(uri)
 	return err

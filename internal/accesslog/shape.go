@@ -67,21 +67,21 @@ func (s *shape) decodeJSON(line []byte, t *texts, r *request) (signed bool, err 
 		return false, errJSON
 	}
 	signed = s.object(&scan, s.root, 0, t, r)
-	if scan.bad || scan.at != len(line) {
+	if scan.bad || scan.index != len(line) {
 		if bytes.Contains(line, []byte(`\x`)) {
 			return signed, errEscape
 		}
 		return signed, errJSON
 	}
-	for role, value := range t.of {
+	for role, value := range t.byRole {
 		switch {
 		case value == nil:
 		case string(value) == "null":
-			t.of[role] = nil
+			t.byRole[role] = nil
 		case value[0] != '"' && isText[role]:
 			err = errString
 		default:
-			t.of[role] = r.unquote(value)
+			t.byRole[role] = r.unquote(value)
 		}
 	}
 	switch {
@@ -159,7 +159,7 @@ func (t *texts) setCookies(wanted []cookie, header []byte) {
 
 // firstElement returns the first element of a valid array, or nil if it is empty.
 func firstElement(array []byte) []byte {
-	scan := scanner{text: array, at: 1}
+	scan := scanner{text: array, index: 1}
 	if scan.space(); scan.peek() == ']' {
 		return nil
 	}

@@ -26,13 +26,13 @@ type sorted struct {
 }
 
 type record struct {
-	nanos  int64
-	bytes  int64
-	at     uint64 // number of the block and offset in it, 32 bits each; increases with each add
-	target uint32 // bytes of the target in the text, which is the method, the address, then the target
-	status uint16 // status, with hasMore if the duration and the values follow the target
-	method uint8
-	addr   uint8
+	nanos    int64
+	bytes    int64
+	position uint64 // number of the block and offset in it, 32 bits each; increases with each add
+	target   uint32 // bytes of the target in the text, which is the method, the address, then the target
+	status   uint16 // status, with hasMore if the duration and the values follow the target
+	method   uint8
+	addr     uint8
 }
 
 // hasMore is a bit above all statuses.
@@ -56,13 +56,13 @@ func (s *sorted) add(r *request) {
 	}
 	page := &s.pages[len(s.pages)-1]
 	*page = append(*page, record{
-		nanos:  r.nanos,
-		bytes:  r.bytes,
-		at:     uint64(len(s.blocks))<<32 | uint64(s.block.Len()),
-		target: uint32(len(r.target)),
-		status: status,
-		method: uint8(len(r.method)),
-		addr:   uint8(len(r.addr)),
+		nanos:    r.nanos,
+		bytes:    r.bytes,
+		position: uint64(len(s.blocks))<<32 | uint64(s.block.Len()),
+		target:   uint32(len(r.target)),
+		status:   status,
+		method:   uint8(len(r.method)),
+		addr:     uint8(len(r.addr)),
 	})
 	s.block.Write(r.method)
 	s.block.Write(r.addr)
@@ -79,17 +79,17 @@ func (s *sorted) seal() {
 }
 
 // entries sorts the requests and yields them. Equal times keep the order in which they were
-// added, since at breaks ties. So the sort need not be stable, and the faster one is used.
+// added, since position breaks ties. So the sort need not be stable, and the faster one is used.
 func (s *sorted) entries() iter.Seq[Entry] {
 	s.seal()
 	records := slices.Concat(s.pages...)
 	s.pages = nil
 	slices.SortFunc(records, func(a, b record) int {
-		return cmp.Or(cmp.Compare(a.nanos, b.nanos), cmp.Compare(a.at, b.at))
+		return cmp.Or(cmp.Compare(a.nanos, b.nanos), cmp.Compare(a.position, b.position))
 	})
 	return func(yield func(Entry) bool) {
 		for _, r := range records {
-			text := s.blocks[r.at>>32][uint32(r.at):]
+			text := s.blocks[r.position>>32][uint32(r.position):]
 			method, text := text[:r.method], text[r.method:]
 			addr, text := text[:r.addr], text[r.addr:]
 			e := Entry{

@@ -58,11 +58,11 @@ func (t *tally) addBad(file string, line int64, reason error, text []byte) {
 }
 
 // addLate counts a request that came too late to be sorted.
-func (t *tally) addLate(by time.Duration, full bool) {
+func (t *tally) addLate(delay time.Duration, full bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.disorder.Late++
-	t.disorder.By = max(t.disorder.By, by)
+	t.disorder.By = max(t.disorder.By, delay)
 	t.disorder.Full = full
 }
 

@@ -13,14 +13,14 @@ import (
 // relative to [Noon].
 type Instance struct {
 	Name   string
-	Clock  func(at time.Duration) time.Duration // offset of its clock at a time; positive if ahead
-	Delay  func(at time.Duration) time.Duration // delay of a packet sent at a time
-	Silent func(at time.Duration) bool          // reports whether it sends nothing; nil means never
-	Plain  bool                                 // its version does not report when it sends
+	Clock  func(t time.Duration) time.Duration // offset of its clock at a time; positive if ahead
+	Delay  func(t time.Duration) time.Duration // delay of a packet sent at a time
+	Silent func(t time.Duration) bool          // reports whether it sends nothing; nil means never
+	Plain  bool                                // its version does not report when it sends
 }
 
 // Stamp returns the reading of the instance's clock at a time.
-func (i *Instance) Stamp(at time.Duration) int64 { return Noon.Add(at + i.Clock(at)).UnixNano() }
+func (i *Instance) Stamp(t time.Duration) int64 { return Noon.Add(t + i.Clock(t)).UnixNano() }
 
 // Arrival is a packet and the time of its arrival.
 type Arrival struct {
@@ -34,18 +34,18 @@ type Arrival struct {
 func Arrivals(lasts time.Duration, all ...*Instance) (packets []Arrival) {
 	for _, i := range all {
 		seq, before := uint64(0), i.Stamp(-base.FlushInterval)
-		for at := base.FlushInterval; at < lasts; at += base.FlushInterval {
-			if i.Silent != nil && i.Silent(at) {
+		for t := base.FlushInterval; t < lasts; t += base.FlushInterval {
+			if i.Silent != nil && i.Silent(t) {
 				continue
 			}
 			seq++
-			m := wire.Meta{Instance: []byte(i.Name), Incarnation: 1, Seq: seq, Start: i.Stamp(at - base.FlushInterval), Sent: i.Stamp(at), Held: 1}
+			m := wire.Meta{Instance: []byte(i.Name), Incarnation: 1, Seq: seq, Start: i.Stamp(t - base.FlushInterval), Sent: i.Stamp(t), Held: 1}
 			m.Sums = wire.Sums{Told: true, Loose: seq - 1, Since: m.Start - before}
 			before = m.Start
 			if i.Plain {
 				m.Sent = 0
 			}
-			packets = append(packets, Arrival{i, at - base.FlushInterval, at + i.Delay(at), m})
+			packets = append(packets, Arrival{i, t - base.FlushInterval, t + i.Delay(t), m})
 		}
 	}
 	slices.SortStableFunc(packets, func(a, b Arrival) int { return int(a.At - b.At) })

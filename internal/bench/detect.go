@@ -100,10 +100,10 @@ func Detect(ctx context.Context, c DetectConfig) (DetectResult, error) {
 			return DetectResult{}, err
 		}
 		took += fed
-		if len(b.at) > 0 {
-			pane := b.at[0] / exact.pane
-			d.judging.panesOver(pane, time.Unix(0, b.at[0]), result.Floor)
-			b.each(func(packet []byte, at time.Time) { lines.Packet(packet, at, exact) })
+		if len(b.times) > 0 {
+			pane := b.times[0] / exact.pane
+			d.judging.panesOver(pane, time.Unix(0, b.times[0]), result.Floor)
+			b.each(func(packet []byte, sent time.Time) { lines.Packet(packet, sent, exact) })
 			d.judging.paneCounted(pane)
 		}
 		result.Floor = max(result.Floor, d.detector.Stats().Floor)
@@ -121,7 +121,7 @@ func Detect(ctx context.Context, c DetectConfig) (DetectResult, error) {
 	if counts := lines.Stats(); counts.Counts != counts.Lines {
 		return DetectResult{}, fmt.Errorf("bench: of %d lines %d were counts", counts.Lines, counts.Counts)
 	}
-	d.silence(result.Floor)
+	d.coolAll(result.Floor)
 	if took > 0 {
 		result.EventsPerSecond = math.Round(float64(result.Events) / took.Seconds())
 	}
@@ -187,12 +187,12 @@ func nearBucket(buckets []Near, multiple float64) *Near {
 
 // detection is the measured detector and its publisher.
 type detection struct {
-	decoder  *decode.Decoder
-	detector *aggregator.Detector
-	hot      map[string]struct{}
-	advanced time.Time
-	told     time.Time // time of the last Refresh
-	judging  *judging
+	decoder   *decode.Decoder
+	detector  *aggregator.Detector
+	hot       map[string]struct{}
+	advanced  time.Time
+	refreshed time.Time // time of the last Refresh
+	judging   *judging
 }
 
 // advanceEvery is the interval at which the detector is advanced, like that of a shard, which
@@ -206,19 +206,19 @@ func (d *detection) feed(b *batch) (time.Duration, error) {
 		return 0, err
 	}
 	start := d.advanced
-	if len(b.at) > 0 {
-		start = time.Unix(0, b.at[0])
+	if len(b.times) > 0 {
+		start = time.Unix(0, b.times[0])
 	}
-	b.each(func(packet []byte, at time.Time) {
-		if at.Sub(d.advanced) >= advanceEvery {
-			d.advanced = at
-			d.detector.Advance(at)
-			if at.Equal(start) && at.Sub(d.told) >= refreshEvery {
-				d.told = at
+	b.each(func(packet []byte, sent time.Time) {
+		if sent.Sub(d.advanced) >= advanceEvery {
+			d.advanced = sent
+			d.detector.Advance(sent)
+			if sent.Equal(start) && sent.Sub(d.refreshed) >= refreshEvery {
+				d.refreshed = sent
 				d.detector.Refresh()
 			}
 		}
-		d.decoder.Packet(packet, at, d.detector)
+		d.decoder.Packet(packet, sent, d.detector)
 	})
 	to, err := cpuTime()
 	return to - from, err
@@ -228,9 +228,9 @@ func (d *detection) feed(b *batch) (time.Duration, error) {
 // between two panes, so that their window is known.
 const refreshEvery = time.Second
 
-// silence advances the time after the stream until every key must have cooled, and judges the
+// coolAll advances the time after the stream until every key must have cooled, and judges the
 // published changes. A key that is still hot then is late.
-func (d *detection) silence(floor int64) {
+func (d *detection) coolAll(floor int64) {
 	j := d.judging
 	pane := d.advanced.UnixNano()/j.exact.pane + 1
 	t := j.threshold
@@ -240,8 +240,8 @@ func (d *detection) silence(floor int64) {
 		now := time.Unix(0, pane*j.exact.pane)
 		d.advanced = now
 		d.detector.Advance(now)
-		if now.Sub(d.told) >= refreshEvery {
-			d.told = now
+		if now.Sub(d.refreshed) >= refreshEvery {
+			d.refreshed = now
 			d.detector.Refresh()
 		}
 		j.panesOver(pane, now, floor)
@@ -271,17 +271,17 @@ func heap() int64 {
 func (d *detection) Publish(c rules.Change) {
 	for _, h := range c.Hot {
 		d.hot[h.Text] = struct{}{}
-		d.judging.told = append(d.judging.told, telling{Hot: h, kind: becameHot})
+		d.judging.published = append(d.judging.published, telling{Hot: h, kind: becameHot})
 	}
 	for _, h := range c.Cool {
-		d.judging.told = append(d.judging.told, telling{Hot: h, kind: becameCool})
+		d.judging.published = append(d.judging.published, telling{Hot: h, kind: becameCool})
 	}
 }
 
 // Refresh implements [aggregator.Publisher].
 func (d *detection) Refresh(_ int, hot []rules.Hot) {
 	for _, h := range hot {
-		d.judging.told = append(d.judging.told, telling{Hot: h, kind: refreshed})
+		d.judging.published = append(d.judging.published, telling{Hot: h, kind: refreshed})
 	}
 }
 

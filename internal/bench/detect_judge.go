@@ -12,7 +12,7 @@ import (
 type judging struct {
 	exact     *reference
 	threshold *rules.Threshold
-	told      []telling
+	published []telling
 	hot       map[string]time.Time // start of each key's hot time
 	below     map[string]time.Time // time since which the exit exceeds a hot key's count and floor
 	late      map[string]struct{}
@@ -54,8 +54,8 @@ func (j *judging) bound(h *rules.Hot, least, most int64) {
 // panesOver judges the changes published for ended panes. It runs before the exact count includes
 // the next pane, in which a key may have become hot, so it records the key's count until then.
 func (j *judging) panesOver(pane int64, now time.Time, floor int64) {
-	for i := range j.told {
-		t := &j.told[i]
+	for i := range j.published {
+		t := &j.published[i]
 		switch t.kind {
 		case becameHot:
 			t.before = j.exact.count(t.Text, pane)
@@ -100,12 +100,12 @@ func (j *judging) lateness(t *telling, truth int64, now time.Time, floor int64) 
 
 // paneCounted judges the keys that became hot in a pane, once the count includes the whole pane.
 func (j *judging) paneCounted(pane int64) {
-	for i := range j.told {
-		if t := &j.told[i]; t.kind == becameHot {
+	for i := range j.published {
+		if t := &j.published[i]; t.kind == becameHot {
 			j.bound(&t.Hot, t.before, j.exact.count(t.Text, pane))
 		}
 	}
-	j.told = j.told[:0]
+	j.published = j.published[:0]
 }
 
 func (j *judging) exit() int64 { return j.threshold.ExitCount(j.threshold.Rate.N) }

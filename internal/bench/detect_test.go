@@ -84,9 +84,9 @@ func TestJudgingFindsWhatIsWrong(t *testing.T) {
 			if c.seconds > 0 {
 				now = start.Add(time.Duration(at+2) * time.Second)
 			}
-			j.told = append(j.told, c.told)
+			j.published = append(j.published, c.told)
 			j.panesOver(now.UnixNano()/exact.pane, now, 0)
-			j.told = j.told[:0]
+			j.published = j.published[:0]
 		}
 		if j.wrongBounds != c.wrong || j.cooledEarly != c.early || len(j.late) != c.late || j.bounds != c.all {
 			t.Errorf("%s: %d bounds, %d wrong, %d early, %d late", name, j.bounds, j.wrongBounds, j.cooledEarly, len(j.late))

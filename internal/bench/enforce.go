@@ -148,7 +148,7 @@ type enforced struct {
 // sample sends one burst.
 func (f *fleet) sample(ctx context.Context) (enforced, error) {
 	f.samples++
-	start := f.begin()
+	start := f.nextBurst()
 	bursts := make([]burst, len(f.instances))
 	for i := range bursts {
 		bursts[i] = burst{Query: fmt.Sprintf("q=%d", f.samples), Until: start + int64(f.config.Over+EnforceLimit)}
@@ -173,9 +173,9 @@ func (f *fleet) sample(ctx context.Context) (enforced, error) {
 	return judge(outcomes, f.config.Threshold), ctx.Err()
 }
 
-// begin returns the start of the next burst: soon, but at a random time between two flushes,
+// nextBurst returns the start of the next burst: soon, but at a random time between two flushes,
 // since keys are detected right after a flush.
-func (f *fleet) begin() int64 {
+func (f *fleet) nextBurst() int64 {
 	const orders = 3 * time.Millisecond // time for the orders to reach the instances
 	return monotonic() + int64(orders) + f.rand.Int64N(int64(base.FlushInterval))
 }

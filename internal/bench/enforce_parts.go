@@ -115,8 +115,8 @@ type instance struct {
 
 // awaited is a key that should become hot, and the time at which it did.
 type awaited struct {
-	text string
-	at   atomic.Int64
+	text     string
+	hotSince atomic.Int64
 }
 
 // runInstance answers once it follows the hot set, and then answers each burst with its outcome.
@@ -196,12 +196,12 @@ func collectorConfig(sink collector.Sink, rules *rules.Rules, slow bool) collect
 // swapped records the time at which the awaited key came into the hot set.
 func (in *instance) swapped(_ string, hot []rules.Hot) {
 	a := in.await.Load()
-	if a == nil || a.at.Load() != 0 {
+	if a == nil || a.hotSince.Load() != 0 {
 		return
 	}
 	for i := range hot {
 		if hot[i].Text == a.text {
-			a.at.Store(monotonic())
+			a.hotSince.Store(monotonic())
 			return
 		}
 	}
@@ -220,17 +220,17 @@ func (in *instance) run(b burst) outcome {
 		time.Sleep(time.Duration(at - monotonic()))
 		in.request(b.Query, &o)
 	}
-	for next := in.firstProbe(b); o.Refused == 0 || a.at.Load() == 0; next += int64(probeEvery) {
+	for next := in.firstProbe(b); o.Refused == 0 || a.hotSince.Load() == 0; next += int64(probeEvery) {
 		if next > b.Until || in.over.Load() {
 			break
 		}
 		time.Sleep(time.Duration(next - monotonic()))
 		in.request(b.Query, &o)
-		if a.at.Load() != 0 && o.Refused == 0 {
+		if a.hotSince.Load() != 0 && o.Refused == 0 {
 			in.request(b.Query, &o) // the first one may have taken the only token
 		}
 	}
-	o.Swapped = a.at.Load()
+	o.Swapped = a.hotSince.Load()
 	return o
 }
 

@@ -103,17 +103,17 @@ func startPart(ctx context.Context, command []string, name string, config any) (
 	p.cmd.Stderr = &p.stderr
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
-		return nil, p.failed(err)
+		return nil, p.withStderr(err)
 	}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
-		return nil, p.failed(err)
+		return nil, p.withStderr(err)
 	}
 	p.in, p.dec, p.enc = in, json.NewDecoder(out), json.NewEncoder(in)
 	p.cmd.Cancel = in.Close
 	p.cmd.WaitDelay = partGrace
 	if err := p.cmd.Start(); err != nil {
-		return nil, p.failed(err)
+		return nil, p.withStderr(err)
 	}
 	p.end = sync.OnceValue(func() error {
 		_ = in.Close() // the end of the context may have closed it
@@ -131,7 +131,7 @@ func startPart(ctx context.Context, command []string, name string, config any) (
 // send sends a value to the part.
 func (p *part) send(v any) error {
 	if err := p.enc.Encode(v); err != nil {
-		return p.failed(err)
+		return p.withStderr(err)
 	}
 	return nil
 }
@@ -148,13 +148,13 @@ func (p *part) receive(v any) error {
 			err = wait
 		}
 	}
-	return p.failed(err)
+	return p.withStderr(err)
 }
 
 // last closes the part's input and receives its last answer.
 func (p *part) last(v any) error {
 	if err := p.in.Close(); err != nil {
-		return p.failed(err)
+		return p.withStderr(err)
 	}
 	return p.receive(v)
 }
@@ -162,12 +162,12 @@ func (p *part) last(v any) error {
 // stop ends the part in any state, and waits for its end.
 func (p *part) stop() error {
 	if err := p.end(); err != nil {
-		return p.failed(err)
+		return p.withStderr(err)
 	}
 	return nil
 }
 
-func (p *part) failed(err error) error {
+func (p *part) withStderr(err error) error {
 	if said := p.stderr.String(); said != "" {
 		return fmt.Errorf("bench: %s: %w: %s", p.name, err, said)
 	}

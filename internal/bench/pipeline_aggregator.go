@@ -103,10 +103,10 @@ func (p *probes) sorted() []int64 {
 	return slices.Sorted(slices.Values(p.lags))
 }
 
-func (p *probes) see(hot []rules.Hot) {
+func (p *probes) recordLags(hot []rules.Hot) {
 	now := monotonic()
 	for i := range hot {
-		if at, ok := probeAt(hot[i].Key); ok {
+		if at, ok := probeTime(hot[i].Key); ok {
 			p.mu.Lock()
 			p.lags = append(p.lags, now-at)
 			p.mu.Unlock()
@@ -122,7 +122,7 @@ type probed struct {
 
 // Publish implements [aggregator.Publisher].
 func (p *probed) Publish(change rules.Change) {
-	p.probes.see(change.Hot)
+	p.probes.recordLags(change.Hot)
 	if change = (rules.Change{Hot: others(change.Hot), Cool: others(change.Cool)}); !change.Empty() {
 		p.Publisher.Publish(change)
 	}

@@ -105,12 +105,12 @@ func newProbe(now int64) loadKey {
 	return newLoadKey(ruleProbe, probeRoute+"?"+probeQuery+strconv.FormatInt(now, 10))
 }
 
-// probeAt returns the time at which a probe was counted. ok is false if the key is not a probe.
-func probeAt(key rules.Key) (at int64, ok bool) {
+// probeTime returns the time at which a probe was counted. ok is false if the key is not a probe.
+func probeTime(key rules.Key) (counted int64, ok bool) {
 	const head = len(probeRoute) + len("?") + len(probeQuery)
 	if key.Rule != ruleProbe || len(key.Text) < head {
 		return 0, false
 	}
-	at, err := strconv.ParseInt(key.Text[head:], 10, 64)
-	return at, err == nil
+	counted, err := strconv.ParseInt(key.Text[head:], 10, 64)
+	return counted, err == nil
 }

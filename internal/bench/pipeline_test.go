@@ -157,7 +157,7 @@ func TestLoad(t *testing.T) {
 	var sum, probes int64
 	for member, n := range counts {
 		sum += n
-		if at, ok := probeAt(mustKey(t, member)); ok {
+		if at, ok := probeTime(mustKey(t, member)); ok {
 			probes++
 			if n != 1 || at < from || at > o.Ended {
 				t.Errorf("%s came %d times, from %d to %d", member, n, from, o.Ended)

@@ -36,10 +36,10 @@ var hotQueries = []string{hotQuery}
 var hotKey = rules.Key{Rule: ruleTerms, Text: route + "?b=2&q=hot"}
 
 // benchRules returns a single rule, which counts and limits each request of the route.
-func benchRules(limit rules.Limit, by ...rules.Param) *rules.Rules {
+func benchRules(limit rules.Limit, params ...rules.Param) *rules.Rules {
 	ruleset := searchRules("shop", rules.NewThreshold(unreachable), &limit)
-	if len(by) > 0 {
-		ruleset.Rules[0].By = rules.By{Kind: rules.ByNames, Names: by}
+	if len(params) > 0 {
+		ruleset.Rules[0].By = rules.By{Kind: rules.ByNames, Names: params}
 	}
 	return ruleset
 }
@@ -206,19 +206,19 @@ func (l *requestLoad) addSources(ctx context.Context) error {
 	}
 	for _, c := range []struct {
 		name, what string
-		by         rules.Param
+		param      rules.Param
 		set        func(i int)
 	}{
 		{"header", "not hot, by header:x-plan", rules.Param{Source: rules.Header, Name: "x-plan"}, func(i int) { in.Header["X-Plan"][0] = l.values[i] }},
 		{"cookie", "not hot, by cookie:cart, the second of two", rules.Param{Source: rules.Cookie, Name: "cart"}, func(i int) { in.Header["Cookie"][0] = cookies[i] }},
 		{"ctx", "not hot, by ctx:user", rules.Param{Source: rules.Ctx, Name: "user"}, func(i int) { user = l.values[i] }},
 	} {
-		g, err := l.newGuard(benchRules(tight, c.by), middleware.WithParam("user", userOf))
+		g, err := l.newGuard(benchRules(tight, c.param), middleware.WithParam("user", userOf))
 		if err != nil {
 			return err
 		}
 		g.warm(ctx, len(l.queries), l.addCheck(g, c.name, c.what, true, func(i int) middleware.Request {
-			c.set(l.at(i))
+			c.set(l.queryIndex(i))
 			r := request("q=1&b=2")
 			r.Context, r.HTTP = in.Context(), in
 			return r
@@ -256,7 +256,7 @@ func (l *requestLoad) addForm(ctx context.Context) error {
 	body := &formBody{}
 	through := func(h http.Handler) func(i int) {
 		return func(i int) {
-			form := l.queries[l.at(i)]
+			form := l.queries[l.queryIndex(i)]
 			body.Reset(form)
 			in.Body, in.ContentLength = body, int64(len(form))
 			in.Form, in.PostForm = nil, nil

@@ -88,13 +88,13 @@ func (l *requestLoad) Close() error {
 	return err
 }
 
-// at returns the index of request i in the stream, which repeats.
-func (l *requestLoad) at(i int) int { return i & (len(l.queries) - 1) }
+// queryIndex returns the index of request i in the stream, which repeats.
+func (l *requestLoad) queryIndex(i int) int { return i & (len(l.queries) - 1) }
 
 // floor does the least work that counts request i. It sorts two parameters without escapes by
 // hand, computes a hash, loads from a map that never changes, and makes one atomic add.
 func (l *requestLoad) floor(i int) {
-	l.counts[maphash.Bytes(l.seed, SortTwo(l.buf[:0], l.queries[l.at(i)]))].Add(1)
+	l.counts[maphash.Bytes(l.seed, SortTwo(l.buf[:0], l.queries[l.queryIndex(i)]))].Add(1)
 }
 
 // check returns an error if the requests had other outcomes than the measured ones.

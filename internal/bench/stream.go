@@ -25,7 +25,7 @@ type stream interface {
 type batch struct {
 	text   []byte
 	ends   []int   // ends of the packets in text
-	at     []int64 // times of the packets, in nanoseconds since the Unix epoch
+	times  []int64 // times of the packets, in nanoseconds since the Unix epoch
 	lines  int     // number of lines in the last packet
 	events int
 }
@@ -34,17 +34,17 @@ type batch struct {
 const maxBatch = 1 << 20
 
 func (b *batch) reset() {
-	b.text, b.ends, b.at, b.lines, b.events = b.text[:0], b.ends[:0], b.at[:0], 0, 0
+	b.text, b.ends, b.times, b.lines, b.events = b.text[:0], b.ends[:0], b.times[:0], 0, 0
 }
 
 // add adds a line at a time. If fill is set and the last packet is not full, the line joins it
 // and takes its time.
-func (b *batch) add(at int64, fill bool, prefix string, key []byte) {
-	last := len(b.at) - 1
-	if last >= 0 && b.lines < linesPerPacket && (fill || b.at[last] == at) {
+func (b *batch) add(nanos int64, fill bool, prefix string, key []byte) {
+	last := len(b.times) - 1
+	if last >= 0 && b.lines < linesPerPacket && (fill || b.times[last] == nanos) {
 		b.text = append(b.text, '\n')
 	} else {
-		b.ends, b.at, b.lines = append(b.ends, 0), append(b.at, at), 0
+		b.ends, b.times, b.lines = append(b.ends, 0), append(b.times, nanos), 0
 		last++
 	}
 	b.text = append(wire.AppendKey(append(b.text, prefix...), wire.Plain, key), ":1|c"...)
@@ -53,10 +53,10 @@ func (b *batch) add(at int64, fill bool, prefix string, key []byte) {
 	b.events++
 }
 
-func (b *batch) each(f func(packet []byte, at time.Time)) {
+func (b *batch) each(f func(packet []byte, sent time.Time)) {
 	start := 0
 	for i, end := range b.ends {
-		f(b.text[start:end], time.Unix(0, b.at[i]))
+		f(b.text[start:end], time.Unix(0, b.times[i]))
 		start = end
 	}
 }
@@ -95,17 +95,17 @@ const streamStart = 1_700_000_000 * int64(time.Second)
 
 func (g *generated) total() int64 { return int64(g.Windows) * int64(g.Events) }
 
-// at returns the time of event i.
-func (g *generated) at(i int64) int64 {
+// eventTime returns the time of event i.
+func (g *generated) eventTime(i int64) int64 {
 	window, event := i/int64(g.Events), i%int64(g.Events)
 	within := float64(event) / float64(g.Events) * float64(g.window)
 	return streamStart + window*int64(g.window) + int64(within)
 }
 
 func (g *generated) fill(b *batch) (more bool, err error) {
-	pane := g.at(g.done) / g.pane
+	pane := g.eventTime(g.done) / g.pane
 	for g.done < g.total() && b.events < maxBatch {
-		at := g.at(g.done)
+		at := g.eventTime(g.done)
 		if at/g.pane != pane {
 			break
 		}
@@ -147,7 +147,7 @@ func (l *logged) fill(b *batch) (more bool, err error) {
 			return true, nil
 		}
 		l.held, l.now = false, at
-		l.keys.of(entry, func(key []byte) { b.add(at, false, l.prefix, key) })
+		l.keys.eachKey(entry, func(key []byte) { b.add(at, false, l.prefix, key) })
 		l.done++
 	}
 	return true, nil
@@ -178,8 +178,8 @@ func newKeys(ruleset *rules.Rules) (*keys, error) {
 	}
 }
 
-// of calls f with each key of a request.
-func (k *keys) of(e accesslog.Entry, f func(key []byte)) {
+// eachKey calls f with each key of a request.
+func (k *keys) eachKey(e accesslog.Entry, f func(key []byte)) {
 	path, query, _ := strings.Cut(e.Target, "?")
 	k.params.Reset()
 	k.params.AddQuery(query)

@@ -72,18 +72,18 @@ func (c *changeLog) write(change *rules.Change, publisher *hotkeys.Publisher) {
 			continue
 		}
 		if unlogged, ok := c.hot.Allow(changeLines, time.Now()); ok && !silent() {
-			c.line("hot", &change.Hot[i], unlogged)
+			c.logChange("hot", &change.Hot[i], unlogged)
 		}
 	}
 	for i := range change.Cool {
 		c.cooled(change.Cool[i].Key)
 		if unlogged, ok := c.cool.Allow(changeLines, time.Now()); ok && !silent() {
-			c.line("cool", &change.Cool[i], unlogged)
+			c.logChange("cool", &change.Cool[i], unlogged)
 		}
 	}
 }
 
-func (c *changeLog) line(what string, h *rules.Hot, unlogged int) {
+func (c *changeLog) logChange(what string, h *rules.Hot, unlogged int) {
 	args := []any{"rule", h.Rule, "key", h.Text, "rate", hotwords.Speed(h.Rate, h.Cause.Unit), "count", hotwords.Bounds(h), "threshold", hotwords.Cause(h.Cause)}
 	if !h.Limit.IsZero() {
 		args = append(args, "limit", hotwords.Rate(h.Limit, h.Cause.Unit), "mode", string(h.Mode))

@@ -107,7 +107,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}}))
 	d.log.Info("aggregator is up", "version", d.build.Version, "namespace", rules.Namespace,
 		"rules", len(rules.Rules), "rules_version", rules.Version,
-		"source", conf.Source, p.where(), "redis", d.redisWords, "http", listener.Addr().String(), more.words())
+		"source", conf.Source, p.where(), "redis", d.redisWords, "http", listener.Addr().String(), more.accessAttr())
 	if p, err = withWebhook(p, d.settings, client); err != nil {
 		return err
 	}

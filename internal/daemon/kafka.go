@@ -89,10 +89,12 @@ func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipel
 		Connection: k.Connection, Topic: k.Topic, Group: k.Group, Session: k.Session,
 		Member: set.file.Aggregator.Name,
 		Rules:  rules, Encoding: set.encoding, Canonical: set.file.Aggregator.Canonical, Memory: set.file.Aggregator.Memory,
-		Publisher: func(partition int32) (kafkasource.PartitionPublisher, error) { return p.publishers.of(partition) },
-		Days:      set.days,
-		Trust:     trust,
-		Log:       set.log,
+		Publisher: func(partition int32) (kafkasource.PartitionPublisher, error) {
+			return p.publishers.newPublisher(partition)
+		},
+		Days:  set.days,
+		Trust: trust,
+		Log:   set.log,
 	})
 	return p, err
 }

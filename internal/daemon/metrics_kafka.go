@@ -115,10 +115,10 @@ var kafkaMetrics = []figure.Figure[kafkasource.Stats]{
 
 // partitionsThat returns a function that counts the partitions of a source for which is returns
 // true.
-func partitionsThat(is func(*kafkasource.PartitionStats) bool) func(*kafkasource.Stats) float64 {
+func partitionsThat(matches func(*kafkasource.PartitionStats) bool) func(*kafkasource.Stats) float64 {
 	return func(k *kafkasource.Stats) (n float64) {
 		for i := range k.Partitions {
-			if is(&k.Partitions[i]) {
+			if matches(&k.Partitions[i]) {
 				n++
 			}
 		}

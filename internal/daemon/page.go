@@ -97,8 +97,8 @@ func (a *admin) run(ctx context.Context) error {
 	return nil
 }
 
-// words describes, for the log, who has access to the page.
-func (a *admin) words() slog.Attr {
+// accessAttr describes, for the log, who has access to the page.
+func (a *admin) accessAttr() slog.Attr {
 	state := "open to this machine"
 	switch {
 	case a.page == nil:

@@ -38,8 +38,8 @@ type partitionPublisher struct {
 	all       *publishers
 }
 
-// of returns a publisher for a partition. It owns the partition's part of the set.
-func (p *publishers) of(partition int32) (*partitionPublisher, error) {
+// newPublisher returns a publisher for a partition. It owns the partition's part of the set.
+func (p *publishers) newPublisher(partition int32) (*partitionPublisher, error) {
 	p.mu.Lock()
 	config := p.config
 	p.mu.Unlock()

@@ -51,7 +51,7 @@ func TestPublishersAddUpPlaces(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for partition := range int32(2) {
-		p, err := all.of(partition)
+		p, err := all.newPublisher(partition)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -64,7 +64,7 @@ func (p *reportingPipeline) Run(ctx context.Context) error {
 	defer stop()
 	var group errgroup.Group
 	group.Go(func() error { return p.beat.Run(reporting) })
-	group.Go(func() error { p.look(reporting); return nil })
+	group.Go(func() error { p.followFleet(reporting); return nil })
 	err := p.pipeline.Run(ctx)
 	stop()
 	return errors.Join(err, group.Wait())
@@ -73,8 +73,8 @@ func (p *reportingPipeline) Run(ctx context.Context) error {
 // lookAtFleet is the interval at which an aggregator reads the heartbeats and controls.
 const lookAtFleet = 2 * time.Second
 
-// look reads the heartbeats and controls until ctx ends.
-func (p *reportingPipeline) look(ctx context.Context) {
+// followFleet reads the heartbeats and controls until ctx ends.
+func (p *reportingPipeline) followFleet(ctx context.Context) {
 	ticker := time.NewTicker(lookAtFleet)
 	defer ticker.Stop()
 	for {

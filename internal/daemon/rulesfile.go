@@ -31,14 +31,14 @@ type rulesFile struct {
 	started  *settings                      // the settings at the start of the process
 	putRules func(rules *rules.Rules) error // puts rules in force in the pipeline
 
-	mu      sync.Mutex // guards the fields below; held while rules are put in force
-	changed func()     // called after each reading, under mu; may be nil
-	inForce *rules.Rules
-	latest  *settings // settings of the last valid file
-	tried   []byte    // contents parsed last, valid or not; nil before the first
-	away    string    // why the file cannot be read, or ""
-	stats   status.RulesFile
-	lines   loglimit.Limit
+	mu         sync.Mutex // guards the fields below; held while rules are put in force
+	changed    func()     // called after each reading, under mu; may be nil
+	inForce    *rules.Rules
+	latest     *settings // settings of the last valid file
+	tried      []byte    // contents parsed last, valid or not; nil before the first
+	unreadable string    // why the file cannot be read, or ""
+	stats      status.RulesFile
+	lines      loglimit.Limit
 }
 
 func newRulesFile(set *settings, put func(*rules.Rules) error) *rulesFile {
@@ -79,7 +79,7 @@ func (r *rulesFile) read() status.RulesFile {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.stats
-	s.Problem = cmp.Or(r.away, s.Problem)
+	s.Problem = cmp.Or(r.unreadable, s.Problem)
 	return s
 }
 
@@ -87,7 +87,7 @@ func (r *rulesFile) read() status.RulesFile {
 func (r *rulesFile) watch(ctx context.Context) error {
 	filewatch.Run(ctx, filewatch.Config{
 		Path: r.started.path, MaxSize: config.MaxSize,
-		OnChange: func(data []byte) { r.use(data, false) },
+		OnChange: func(data []byte) { r.useRules(data, false) },
 		OnAccess: r.access,
 	})
 	return nil
@@ -100,7 +100,7 @@ func (r *rulesFile) reload() {
 		r.access(err)
 		return
 	}
-	r.use(data, true)
+	r.useRules(data, true)
 }
 
 // access is called with an error when the file cannot be read, and with nil when it can be read
@@ -109,24 +109,24 @@ func (r *rulesFile) reload() {
 func (r *rulesFile) access(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.away = ""
+	r.unreadable = ""
 	if err != nil {
-		r.away = r.reject(err)
+		r.unreadable = r.reject(err)
 	} else {
 		r.log.Info("the file can be read again", "file", r.started.path)
 	}
 	r.announce()
 }
 
-// use puts the rules in data in force and logs the change. It ignores contents equal to the ones
+// useRules puts the rules in data in force and logs the change. It ignores contents equal to the ones
 // parsed last, unless asked is set, as it is for SIGHUP.
-func (r *rulesFile) use(data []byte, asked bool) {
+func (r *rulesFile) useRules(data []byte, asked bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !asked && bytes.Equal(data, r.tried) {
 		return
 	}
-	r.tried, r.away = data, ""
+	r.tried, r.unreadable = data, ""
 	defer r.announce()
 	next, err := r.parse(data)
 	isNew := err == nil && next.file.Rules.Version != r.stats.Version
@@ -203,16 +203,16 @@ func (r *rulesFile) mayLog() bool {
 // differsFrom returns the sections of the file, other than its rules, that differ from other's.
 func (s *settings) differsFrom(other *settings) (sections []string) {
 	a, b := s.file, other.file
-	is, was := a.Aggregator, b.Aggregator
-	is.HoldDuringOutage, was.HoldDuringOutage = 0, 0 // instances apply it without a restart
+	current, previous := a.Aggregator, b.Aggregator
+	current.HoldDuringOutage, previous.HoldDuringOutage = 0, 0 // instances apply it without a restart
 	for _, x := range []struct {
-		name    string
-		is, was any
+		name              string
+		current, previous any
 	}{
-		{"aggregator", is, was}, {"statsd", a.StatsD, b.StatsD},
+		{"aggregator", current, previous}, {"statsd", a.StatsD, b.StatsD},
 		{"kafka", a.Kafka, b.Kafka}, {"graphite", a.Graphite, b.Graphite}, {"webhook", a.Webhook, b.Webhook},
 	} {
-		if !reflect.DeepEqual(x.is, x.was) {
+		if !reflect.DeepEqual(x.current, x.previous) {
 			sections = append(sections, x.name)
 		}
 	}

@@ -74,16 +74,16 @@ func TestBadFileThatIsUnreadableStaysBad(t *testing.T) {
 		}
 	}
 	bad := strings.Replace(goodRules, "200/s", "many", 1)
-	file.use([]byte(bad), false)
+	file.useRules([]byte(bad), false)
 	want("bad", "line ", 1, 0)
 	file.access(os.ErrPermission)
 	want("unreadable", os.ErrPermission.Error(), 2, 0)
 	file.access(nil)
 	want("readable again", "line ", 2, 0)
-	file.use([]byte(bad), false)
+	file.useRules([]byte(bad), false)
 	want("the same", "line ", 2, 0)
-	file.use([]byte("# mended\n"+goodRules), false)
+	file.useRules([]byte("# mended\n"+goodRules), false)
 	want("mended", "", 2, 0) // the rules in force are those of the file
-	file.use([]byte(strings.Replace(goodRules, "200/s", "300/s", 1)), false)
+	file.useRules([]byte(strings.Replace(goodRules, "200/s", "300/s", 1)), false)
 	want("other rules", "", 2, 1)
 }

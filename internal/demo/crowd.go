@@ -54,8 +54,8 @@ func (c *crowd) stop() {
 	c.till = time.Time{}
 }
 
-// left returns the remaining time of the crowd, or 0 if there is none.
-func (c *crowd) left(now time.Time) time.Duration {
+// remaining returns the remaining time of the crowd, or 0 if there is none.
+func (c *crowd) remaining(now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(0, c.till.Sub(now))
@@ -63,10 +63,10 @@ func (c *crowd) left(now time.Time) time.Duration {
 
 // measured reports whether the latency of a request sent at this time counts as one during a
 // crowd.
-func (c *crowd) measured(at time.Time) bool {
+func (c *crowd) measured(sent time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return at.After(c.from.Add(settling)) && at.Before(c.till)
+	return sent.After(c.from.Add(settling)) && sent.Before(c.till)
 }
 
 // run calls send for each of the crowd's requests until ctx ends.
@@ -79,7 +79,7 @@ func (c *crowd) run(ctx context.Context, send func()) {
 		}
 		ticker := time.NewTicker(crowdTick)
 		last, due := time.Now(), 0.0
-		for now := last; c.left(now) > 0; {
+		for now := last; c.remaining(now) > 0; {
 			select {
 			case <-ctx.Done():
 				ticker.Stop()

@@ -25,7 +25,7 @@ func TestDatabase(t *testing.T) {
 			for range rate * seconds {
 				go func() {
 					at := time.Now()
-					ok := d.ask(t.Context())
+					ok := d.query(t.Context())
 					all.add(answer{time.Now(), time.Since(at), !ok}, true)
 					done <- struct{}{}
 				}()
@@ -41,7 +41,7 @@ func TestDatabase(t *testing.T) {
 			if (l.Failed > 0) != want.failed || l.Requests != rate*seconds {
 				t.Errorf("%d/s: %.2f of %d got no answer", rate, l.Failed, l.Requests)
 			}
-			if now := all.now(time.Now().Add(time.Hour)); now.P50 != nil || now.Failed != 0 {
+			if now := all.recentLatency(time.Now().Add(time.Hour)); now.P50 != nil || now.Failed != 0 {
 				t.Errorf("after an hour: %+v", now)
 			}
 		})
@@ -51,7 +51,7 @@ func TestDatabase(t *testing.T) {
 func TestDatabaseIsLeft(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if (&database{}).ask(ctx) {
+	if (&database{}).query(ctx) {
 		t.Error("an answer for nobody")
 	}
 }
@@ -78,11 +78,11 @@ func TestCrowd(t *testing.T) {
 		check(time.Minute, 0, 0)
 		c.start(2 * time.Second)
 		check(500*time.Millisecond, 240, 251)
-		if at := time.Now(); c.measured(at) || !c.measured(at.Add(time.Second)) || c.left(at) != 1500*time.Millisecond {
+		if at := time.Now(); c.measured(at) || !c.measured(at.Add(time.Second)) || c.remaining(at) != 1500*time.Millisecond {
 			t.Error("measured too soon or not at all")
 		}
 		check(9500*time.Millisecond, 990, 1010)
-		if at := time.Now(); c.measured(at) || c.left(at) != 0 {
+		if at := time.Now(); c.measured(at) || c.remaining(at) != 0 {
 			t.Error("it does not end")
 		}
 		c.start(time.Hour)

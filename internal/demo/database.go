@@ -25,8 +25,8 @@ type database struct {
 	free time.Time // end of the last request's turn
 }
 
-// ask waits for an answer. It reports whether one came in time.
-func (d *database) ask(ctx context.Context) bool {
+// query waits for an answer. It reports whether one came in time.
+func (d *database) query(ctx context.Context) bool {
 	now := time.Now()
 	d.mu.Lock()
 	if d.free.Before(now) {

@@ -171,7 +171,7 @@ func start(ctx context.Context, fail func(), parts ...func(context.Context) erro
 func (d *Demo) RedisAddr() string { return d.redis.Addr() }
 
 // Transport describes the transport of counts and its address.
-func (d *Demo) Transport() string { return d.transport.over() }
+func (d *Demo) Transport() string { return d.transport.description() }
 
 // URLs returns the base URLs of the API instances.
 func (d *Demo) URLs() []string {
@@ -227,9 +227,9 @@ func (d *Demo) Snapshot(ctx context.Context) (Snapshot, error) {
 	now := time.Now()
 	s := Snapshot{
 		At:        now,
-		CrowdLeft: d.traffic.crowd.left(now),
-		Limits:    d.traffic.api.latencies.now(now),
-		NoLimits:  d.traffic.twin.latencies.now(now),
+		CrowdLeft: d.traffic.crowd.remaining(now),
+		Limits:    d.traffic.api.latencies.recentLatency(now),
+		NoLimits:  d.traffic.twin.latencies.recentLatency(now),
 		Failed:    d.traffic.api.failed.Load(),
 		Hot:       make([]Key, len(hot)),
 		Keys:      d.transport.stats().Detector.Keys,

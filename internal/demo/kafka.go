@@ -114,7 +114,7 @@ func (k *kafka) overflow() (n int64) {
 	return n
 }
 
-func (k *kafka) over() string {
+func (k *kafka) description() string {
 	return fmt.Sprintf("Kafka (embedded) at %s, topic %s, %d partitions", k.broker.Addr(), wire.DefaultTopic, kafkaPartitions)
 }
 

@@ -27,9 +27,9 @@ type latencies struct {
 }
 
 type answer struct {
-	at     time.Time
-	took   time.Duration
-	failed bool
+	answered time.Time
+	took     time.Duration
+	failed   bool
 }
 
 func (l *latencies) add(a answer, crowd bool) {
@@ -43,11 +43,11 @@ func (l *latencies) add(a answer, crowd bool) {
 	}
 }
 
-// now returns the latency over latencySpan.
-func (l *latencies) now(at time.Time) Latency {
+// recentLatency returns the latency over latencySpan.
+func (l *latencies) recentLatency(now time.Time) Latency {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.recent = slices.DeleteFunc(l.recent, func(a answer) bool { return at.Sub(a.at) > latencySpan })
+	l.recent = slices.DeleteFunc(l.recent, func(a answer) bool { return now.Sub(a.answered) > latencySpan })
 	return latencyOf(l.recent)
 }
 

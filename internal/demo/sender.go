@@ -32,8 +32,8 @@ type sender struct {
 // due is a request and the time at which it is due. Waiting for a worker is part of its latency.
 type due struct {
 	request
-	at    time.Time
-	crowd bool
+	scheduled time.Time
+	crowd     bool
 }
 
 func newSender(urls []string, workers int, c *crowd) *sender {
@@ -71,7 +71,7 @@ func (s *sender) send(ctx context.Context, d due) {
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusServiceUnavailable:
 		if now := time.Now(); !d.crowd && !strings.Contains(d.target, Param+"="+crowdValue+"&") {
-			s.latencies.add(answer{now, now.Sub(d.at), resp.StatusCode != http.StatusOK}, s.crowd.measured(d.at))
+			s.latencies.add(answer{now, now.Sub(d.scheduled), resp.StatusCode != http.StatusOK}, s.crowd.measured(d.scheduled))
 		}
 	case http.StatusTooManyRequests:
 	default:

@@ -23,8 +23,8 @@ type traffic struct {
 	crowd    *crowd
 	compare  atomic.Bool // whether the twin gets the requests too
 
-	start time.Time    // time of the log's first request
-	at    atomic.Int64 // log time, Unix nanoseconds
+	start   time.Time    // time of the log's first request
+	logTime atomic.Int64 // log time, Unix nanoseconds
 }
 
 type request struct {
@@ -99,7 +99,7 @@ func (t *traffic) run(ctx context.Context) {
 			case <-time.After(wait):
 			}
 		}
-		t.at.Store(t.start.Add(r.after).UnixNano())
+		t.logTime.Store(t.start.Add(r.after).UnixNano())
 		if !t.send(ctx, r, false) {
 			return
 		}
@@ -109,7 +109,7 @@ func (t *traffic) run(ctx context.Context) {
 // send sends a request to the API and, while comparing, to its twin. It reports false if ctx has
 // ended.
 func (t *traffic) send(ctx context.Context, r request, crowd bool) bool {
-	d := due{request: r, at: time.Now(), crowd: crowd}
+	d := due{request: r, scheduled: time.Now(), crowd: crowd}
 	for _, s := range []*sender{t.api, t.twin} {
 		if s == t.twin && !t.compare.Load() {
 			break
@@ -124,4 +124,4 @@ func (t *traffic) send(ctx context.Context, r request, crowd bool) bool {
 }
 
 // now returns the current time in the log.
-func (t *traffic) now() time.Time { return time.Unix(0, t.at.Load()).UTC() }
+func (t *traffic) now() time.Time { return time.Unix(0, t.logTime.Load()).UTC() }

@@ -27,8 +27,8 @@ type transport interface {
 	stats() statsdsource.Stats
 	// overflow returns the number of hot keys that found no room in Redis.
 	overflow() int64
-	// over describes the transport and its address.
-	over() string
+	// description describes the transport and its address.
+	description() string
 	// close releases the remaining resources when the stages have ended.
 	close()
 }
@@ -81,5 +81,7 @@ func (s *statsd) stages() []func(context.Context) error {
 
 func (s *statsd) stats() statsdsource.Stats { return s.aggregator.Stats() }
 func (s *statsd) overflow() int64           { return int64(s.publisher.Stats().Overflow) }
-func (s *statsd) over() string              { return "StatsD lines over UDP, to " + s.aggregator.Addr().String() }
-func (s *statsd) close()                    {}
+func (s *statsd) description() string {
+	return "StatsD lines over UDP, to " + s.aggregator.Addr().String()
+}
+func (s *statsd) close() {}

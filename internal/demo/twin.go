@@ -37,7 +37,7 @@ func (t *twin) run(ctx context.Context) error { return t.server.Serve(ctx, t.lis
 // filings returns a handler that answers from a database.
 func filings(d *database) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !d.ask(r.Context()) {
+		if !d.query(r.Context()) {
 			http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
 			return
 		}

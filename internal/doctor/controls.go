@@ -13,7 +13,7 @@ import (
 // controls checks for operators' controls that are about to expire, and for those that no instance
 // can apply.
 func (x *examination) controls(ctx context.Context) {
-	call, cancel := x.call(ctx)
+	call, cancel := x.withTimeout(ctx)
 	defer cancel()
 	controls, err := hotkeys.ListControls(call, x.Client, x.Namespace)
 	if err != nil {

@@ -113,8 +113,8 @@ func (x *examination) add(check string, status Status, what, mend string) {
 	x.found = append(x.found, Finding{check, status, what, mend})
 }
 
-// call returns the context of one call, with its deadline.
-func (x *examination) call(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout returns the context of one call, with its deadline.
+func (x *examination) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callTimeout)
 }
 

@@ -16,7 +16,7 @@ import (
 // members checks the heartbeats of instances and aggregators, and whether the counts of all
 // instances reach the aggregator.
 func (x *examination) members(ctx context.Context) {
-	call, cancel := x.call(ctx)
+	call, cancel := x.withTimeout(ctx)
 	defer cancel()
 	members, err := hotkeys.ListMembers(call, x.Client, x.Namespace)
 	if err != nil {
@@ -26,7 +26,7 @@ func (x *examination) members(ctx context.Context) {
 	if err != nil {
 		x.add("counts", Unknown, fmt.Sprintf("whom the aggregator hears cannot be read: %v", err), "")
 	} else {
-		x.heard(members, heard)
+		x.checkCounts(members, heard)
 	}
 	if len(members) == 0 {
 		x.add("rules", Unknown, "no heartbeats: all members are of an earlier version, may not write them, or have ended", "give the users of Redis the rights that docs/REDIS.md lists for heartbeats")
@@ -40,11 +40,11 @@ func (x *examination) members(ctx context.Context) {
 	x.tables(members)
 }
 
-// heard checks that the counts of all running instances arrive.
-func (x *examination) heard(members []rules.Member, heard []rules.Instance) {
+// checkCounts checks that the counts of all running instances arrive.
+func (x *examination) checkCounts(members []rules.Member, checkCounts []rules.Instance) {
 	const mend = "check that its statsd.addresses, or kafka, reaches an aggregator of this namespace; check firewalls, and the aggregator's log if the file sets trust"
 	lately := make(map[string]time.Time)
-	for _, i := range heard {
+	for _, i := range checkCounts {
 		lately[i.Name] = i.Heard
 	}
 	if !x.published {
@@ -73,41 +73,41 @@ func (x *examination) heard(members []rules.Member, heard []rules.Instance) {
 	}
 	switch {
 	case bad > 0:
-	case len(heard) == 0:
+	case len(checkCounts) == 0:
 		x.add("counts", Problem, "no instance sends counts to the aggregator", "start one, or test the path with hotparam emit --config FILE 'GET /path?name=value' 100; "+mend)
 	default:
-		x.add("counts", OK, "the aggregator receives counts of "+plural(len(heard), "instance"), "")
+		x.add("counts", OK, "the aggregator receives counts of "+plural(len(checkCounts), "instance"), "")
 	}
 }
 
 // versions checks that all members have the same rules, and that the file has them too.
 func (x *examination) versions(members []rules.Member) {
-	by := make(map[string][]string)
+	membersOf := make(map[string][]string)
 	for _, m := range members {
 		version := cmp.Or(m.RulesVersion, "unknown")
-		by[version] = append(by[version], string(m.Role)+" "+m.Name)
+		membersOf[version] = append(membersOf[version], string(m.Role)+" "+m.Name)
 		if m.Problem != "" {
 			x.add("rules", Problem, fmt.Sprintf("%s %s: %s", m.Role, m.Name, m.Problem), "correct its file (hotparam rules lint FILE); until then it keeps the last valid one")
 		}
 	}
-	delete(by, "unknown")
-	switch own := x.Rules; {
-	case len(by) > 1:
+	delete(membersOf, "unknown")
+	switch file := x.Rules; {
+	case len(membersOf) > 1:
 		var parts []string
-		for _, version := range slices.Sorted(maps.Keys(by)) {
-			parts = append(parts, version+" at "+someOf(by[version]))
+		for _, version := range slices.Sorted(maps.Keys(membersOf)) {
+			parts = append(parts, version+" at "+someOf(membersOf[version]))
 		}
 		mend := "give all of them the same file; a changed file is read automatically, and on SIGHUP"
-		if slices.ContainsFunc(slices.Collect(maps.Keys(by)), isEarlier) {
+		if slices.ContainsFunc(slices.Collect(maps.Keys(membersOf)), isEarlier) {
 			mend += "; a version of 12 digits is of an earlier release, which hashes the text of the file: it cannot be compared, so finish the upgrade"
 		}
 		x.add("rules", Problem, "rules differ: "+strings.Join(parts, "; "), mend)
-	case len(by) == 0:
+	case len(membersOf) == 0:
 		x.add("rules", Unknown, "no member says which rules it has", "")
-	case own != nil && by[own.Version] == nil:
-		x.add("rules", Problem, fmt.Sprintf("all members have rules %s, and this file is %s", slices.Collect(maps.Keys(by))[0], own.Version), "give them this file, or name theirs by --config")
+	case file != nil && membersOf[file.Version] == nil:
+		x.add("rules", Problem, fmt.Sprintf("all members have rules %s, and this file is %s", slices.Collect(maps.Keys(membersOf))[0], file.Version), "give them this file, or name theirs by --config")
 	default:
-		x.add("rules", OK, fmt.Sprintf("rules %s at each of %s", slices.Collect(maps.Keys(by))[0], plural(len(members), "member")), "")
+		x.add("rules", OK, fmt.Sprintf("rules %s at each of %s", slices.Collect(maps.Keys(membersOf))[0], plural(len(members), "member")), "")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // normal if there are many keys. They become a problem, as in the alert, once keys cannot be
 // distinguished from hot ones.
 func (x *examination) memory(ctx context.Context, members []rules.Member) {
-	call, cancel := x.call(ctx)
+	call, cancel := x.withTimeout(ctx)
 	defer cancel()
 	suspects, err := hotkeys.ListSuspects(call, x.Client, x.Namespace)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // redis checks Redis's clock and memory, and reports whether it answers.
 func (x *examination) redis(ctx context.Context) bool {
-	call, cancel := x.call(ctx)
+	call, cancel := x.withTimeout(ctx)
 	defer cancel()
 	_ = x.Client.Ping(call).Err() // connects, so that the connection's time is not in the clock comparison
 	before := time.Now()
@@ -56,8 +56,8 @@ func (x *examination) mendRedis(err error) string {
 
 // ownClock compares this machine's clock with that of Redis, which answered at an unknown instant
 // during the call.
-func (x *examination) ownClock(before, at time.Time, took time.Duration) {
-	offset := before.Add(took / 2).Sub(at)
+func (x *examination) ownClock(before, answered time.Time, took time.Duration) {
+	offset := before.Add(took / 2).Sub(answered)
 	if offset.Abs()-took/2 > maxOffset {
 		x.add("clocks", Problem, fmt.Sprintf("the clock of this machine is %s of Redis's", offsetWords(offset)), "have both follow NTP (chrony or systemd-timesyncd)")
 	}
@@ -74,7 +74,7 @@ func offsetWords(offset time.Duration) string {
 // redisMemory checks whether Redis is about to refuse writes or to evict. It needs the right to
 // call INFO.
 func (x *examination) redisMemory(ctx context.Context) {
-	call, cancel := x.call(ctx)
+	call, cancel := x.withTimeout(ctx)
 	defer cancel()
 	text, err := x.Client.Info(call, "memory").Result()
 	if err != nil {

@@ -110,16 +110,16 @@ func Explain(q Request, rules Rules, facts Facts) (Document, error) {
 		return Document{}, err
 	}
 	foreign := len(rules.Redact.Names) > 0 && len(rules.Redact.Key) == 0
-	own := *rules.Rules
+	ruleset := *rules.Rules
 	if foreign {
-		own.Redact.Key = make([]byte, 32)
-		_, _ = rand.Read(own.Redact.Key) // never fails
+		ruleset.Redact.Key = make([]byte, 32)
+		_, _ = rand.Read(ruleset.Redact.Key) // never fails
 	}
-	x, err := middleware.Explain(in, facts.config(&own, rules.Fit))
+	x, err := middleware.Explain(in, facts.config(&ruleset, rules.Fit))
 	if err != nil {
 		return Document{}, err
 	}
-	d := Document{Matches: x.Matches, Keys: []Key{}, Namespace: own.Namespace, Version: own.Version}
+	d := Document{Matches: x.Matches, Keys: []Key{}, Namespace: ruleset.Namespace, Version: ruleset.Version}
 	if d.Matches == nil {
 		d.Matches = []string{}
 	}
@@ -133,7 +133,7 @@ func Explain(q Request, rules Rules, facts Facts) (Document, error) {
 	if q.Resource != "" {
 		d.Answer = nil // the program makes its own answer
 	}
-	w := why{d: &d, x: &x, q: &q, rules: &own, facts: &facts, foreign: foreign}
+	w := why{d: &d, x: &x, q: &q, rules: &ruleset, facts: &facts, foreign: foreign}
 	d.Why = w.sentences()
 	return d, nil
 }
@@ -151,7 +151,7 @@ func (r *Rules) key(x *middleware.ExplainedKey, facts *Facts, foreign bool) Key 
 	if redacted {
 		k.Key = placeholder.ReplaceAllString(x.Text, "hmac-?")
 	}
-	if x.Counted && facts.known() && !redacted {
+	if x.Counted && facts.isKnown() && !redacted {
 		hot := facts.isHot(x.Key)
 		k.Hot = &hot
 	}

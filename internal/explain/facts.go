@@ -40,7 +40,7 @@ func Read(ctx context.Context, client redis.UniversalClient, namespace string) F
 	return facts
 }
 
-func (f *Facts) known() bool { return f.Unknown == "" }
+func (f *Facts) isKnown() bool { return f.Unknown == "" }
 
 func (f *Facts) config(rules *rules.Rules, fit func([]byte) []byte) middleware.ExplainConfig {
 	return middleware.ExplainConfig{Rules: rules, Hot: f.Hot, Controls: f.Controls, Fit: fit}

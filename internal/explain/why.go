@@ -104,7 +104,7 @@ func (w *why) counted() (all []string) {
 
 // unknown describes the facts that the explanation lacks.
 func (w *why) unknown() (all []string) {
-	if !w.facts.known() {
+	if !w.facts.isKnown() {
 		all = append(all, "Whether keys are hot is not known: "+w.facts.Unknown+".")
 	}
 	if w.facts.NoControls != "" {

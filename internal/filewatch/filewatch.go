@@ -60,7 +60,7 @@ func Run(ctx context.Context, c Config) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			w.look()
+			w.poll()
 		}
 	}
 }
@@ -75,8 +75,8 @@ type watch struct {
 	failures int          // failed reads in a row
 }
 
-// look reads the file once.
-func (w *watch) look() {
+// poll reads the file once.
+func (w *watch) poll() {
 	if err := w.read(); err != nil {
 		w.differs = false
 		if w.failures++; w.failures == 2 {

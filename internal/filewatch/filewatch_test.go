@@ -231,7 +231,7 @@ func TestHalfWritten(t *testing.T) {
 			write(t, path, step.contents)
 		}
 		got = nil
-		w.look()
+		w.poll()
 		if s := strings.Join(got, ","); s != step.want {
 			t.Errorf("step %d, %q: reported %q, want %q", i, step.contents, s, step.want)
 		}
@@ -245,8 +245,8 @@ func TestDataIsKept(t *testing.T) {
 	w := watch{Config: Config{Path: path, MaxSize: 64, OnChange: func(data []byte) { kept = append(kept, data) }}}
 	for _, data := range []string{"one", "two"} {
 		write(t, path, data)
-		w.look()
-		w.look()
+		w.poll()
+		w.poll()
 	}
 	if want := [][]byte{[]byte("one"), []byte("two")}; len(kept) != 2 || !bytes.Equal(kept[0], want[0]) || !bytes.Equal(kept[1], want[1]) {
 		t.Errorf("kept %q, want %q", kept, want)
@@ -264,7 +264,7 @@ func BenchmarkRead(b *testing.B) {
 			}
 			w := watch{Config: Config{Path: path, MaxSize: 1 << 20}, known: data}
 			for b.Loop() {
-				w.look()
+				w.poll()
 			}
 		})
 	}

@@ -156,7 +156,7 @@ func (f *Follower) openLogs() error {
 		t := &tail{path: path, options: options, log: f.log, stats: &f.stats}
 		if f.isStream {
 			t.path = "standard input"
-		} else if err := t.begin(now, f.config.FromStart); err != nil {
+		} else if err := t.openLog(now, f.config.FromStart); err != nil {
 			return err
 		}
 		f.tails = append(f.tails, t)
@@ -218,7 +218,7 @@ func (f *Follower) followFiles(ctx context.Context) {
 				f.slots.flush(sending, now)
 			}
 		}
-		f.look(now)
+		f.recordState(now)
 		if ended {
 			return
 		}

@@ -357,14 +357,14 @@ func TestBehind(t *testing.T) {
 	}
 	const room = 1 << 10
 	f.tails[0].poll(make([]byte, room), time.Now(), f.slots.add)
-	f.look(time.Now())
+	f.recordState(time.Now())
 	if s := f.Stats(); s.Behind != int64(len(text)-room) || s.Files != 1 || s.Missing != 1 || s.Logs != 2 {
 		t.Errorf("%+v", s)
 	}
 	for range len(text) / room {
 		f.tails[0].poll(make([]byte, room), time.Now(), f.slots.add)
 	}
-	f.look(time.Now())
+	f.recordState(time.Now())
 	if s := f.Stats(); s.Behind != 0 || s.Bad != 1 || s.TooLong != 1 || s.Lines != 4 {
 		t.Errorf("%+v", s)
 	}

@@ -76,17 +76,17 @@ func (f *Service) Run(ctx context.Context) error {
 		}
 		return nil
 	})
-	leaving := context.AfterFunc(ctx, f.leave)
+	leaving := context.AfterFunc(ctx, f.reportStopping)
 	defer leaving()
 	err := f.Follower.Run(ctx)
-	f.leave() // standard input may have ended
+	f.reportStopping() // standard input may have ended
 	stop()
 	endRest()
 	return errors.Join(err, helpers.Wait())
 }
 
-// leave reports that the process is ending in order. It may be called more than once.
-func (f *Service) leave() {
+// reportStopping reports that the process is ending in order. It may be called more than once.
+func (f *Service) reportStopping() {
 	if !f.ending.Swap(true) {
 		f.systemd.Stopping()
 	}

@@ -60,8 +60,8 @@ func (f *Follower) dropped() map[string]int64 {
 	return all
 }
 
-// look records the state of the logs.
-func (f *Follower) look(now time.Time) {
+// recordState records the state of the logs.
+func (f *Follower) recordState(now time.Time) {
 	var missing, files, behind int64
 	for _, t := range f.tails {
 		if len(t.files) == 0 && !f.isStream {

@@ -19,7 +19,7 @@ func (f *Follower) followStream(ctx context.Context) {
 	var flushed time.Time
 	flush := func(time.Time) error {
 		flushed = time.Now()
-		f.look(flushed)
+		f.recordState(flushed)
 		f.slots.flush(ctx, flushed)
 		return nil
 	}

@@ -35,9 +35,9 @@ type tail struct {
 	odd     loglimit.Limit // log lines about bad lines
 }
 
-// begin opens the file, and skips its contents unless all is set. If the file is missing, it is
+// openLog opens the file, and skips its contents unless all is set. If the file is missing, it is
 // awaited.
-func (t *tail) begin(now time.Time, all bool) error {
+func (t *tail) openLog(now time.Time, all bool) error {
 	f, err := openFile(t.path, now, t.options)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -57,7 +57,7 @@ func (t *tail) begin(now time.Time, all bool) error {
 
 // poll calls each with the requests of new lines, and reports whether there may be more.
 func (t *tail) poll(room []byte, now time.Time, each func(*accesslog.Entry)) (more bool) {
-	t.turn(now)
+	t.openRotated(now)
 	t.retire(now, each)
 	for _, f := range t.files {
 		again, truncated, err := f.read(room, now, t.lines(f, each))
@@ -71,8 +71,8 @@ func (t *tail) poll(room []byte, now time.Time, each func(*accesslog.Entry)) (mo
 	return more
 }
 
-// turn opens the file that is at the path now, unless it is already being read.
-func (t *tail) turn(now time.Time) {
+// openRotated opens the file that is at the path now, unless it is already being read.
+func (t *tail) openRotated(now time.Time) {
 	info, err := os.Stat(t.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -130,7 +130,7 @@ func (t *tail) lines(f *file, each func(*accesslog.Entry)) func([]byte) {
 // report logs that the log cannot be read, and later that it can be read again.
 func (t *tail) report(err error, now time.Time) {
 	if err == nil {
-		if lasted, is := t.failing.End(now); is {
+		if lasted, failed := t.failing.End(now); failed {
 			t.log.Info("the log can be read again", "log", t.path, "after", lasted)
 		}
 		return

@@ -130,7 +130,7 @@ func (t *Tickets) HoldAs(id string, tickets ...*middleware.Ticket) (ok bool) {
 	}
 	t.mu.Unlock()
 	if !ok {
-		h.end(middleware.Cost{})
+		h.endTickets(middleware.Cost{})
 		t.warn(&t.lines.full, "too many in-flight requests: new ones that count costs or hold permits are refused", "max_tickets", t.config.Max)
 	}
 	return ok
@@ -140,7 +140,7 @@ func (t *Tickets) HoldAs(id string, tickets ...*middleware.Ticket) (ok bool) {
 func (t *Tickets) End(id string, cost middleware.Cost) EndResult {
 	key := idOf(id)
 	t.mu.Lock()
-	h := t.take(key)
+	h := t.removeOldest(key)
 	result := Unknown
 	switch {
 	case h != nil:
@@ -155,7 +155,7 @@ func (t *Tickets) End(id string, cost middleware.Cost) EndResult {
 	}
 	t.mu.Unlock()
 	if h != nil {
-		h.end(cost)
+		h.endTickets(cost)
 	}
 	return result
 }
@@ -193,9 +193,9 @@ func idOf(id string) (key ticketID) {
 	return key
 }
 
-// end ends all tickets of the request with its full cost. Each ticket charges only the keys of
+// endTickets ends all tickets of the request with its full cost. Each ticket charges only the keys of
 // its own rules.
-func (h *held) end(cost middleware.Cost) {
+func (h *held) endTickets(cost middleware.Cost) {
 	for _, ticket := range h.tickets {
 		ticket.End(cost)
 	}
@@ -214,9 +214,9 @@ func (t *Tickets) add(h *held) {
 	t.live++
 }
 
-// take removes and returns the oldest request with the id. It returns nil if there is none. The
+// removeOldest removes and returns the oldest request with the id. It returns nil if there is none. The
 // caller holds mu.
-func (t *Tickets) take(key ticketID) *held {
+func (t *Tickets) removeOldest(key ticketID) *held {
 	same := t.byID[key]
 	if len(same) == 0 {
 		return nil
@@ -247,13 +247,13 @@ func (t *Tickets) expire(now time.Time) (n int) {
 		var old []*held
 		t.mu.Lock()
 		for len(old) < batch && t.oldest != nil && now.Sub(t.oldest.since) >= t.config.Age {
-			old = append(old, t.take(t.oldest.id))
+			old = append(old, t.removeOldest(t.oldest.id))
 			t.stats.Expired++
 		}
 		t.rotateEnded(now)
 		t.mu.Unlock()
 		for _, h := range old {
-			h.end(middleware.Cost{})
+			h.endTickets(middleware.Cost{})
 		}
 		if n += len(old); len(old) < batch {
 			return n

@@ -112,12 +112,12 @@ func notJSON(err error) error {
 // points decodes a list of points, which is known to be valid JSON.
 func (s *series) points(raw []byte, want shape) error {
 	p := points{rest: raw}
-	if !p.take('[') {
+	if !p.skipByte('[') {
 		return failed(malformed, fmt.Errorf("series %q: no list of datapoints", shortened(s.name)))
 	}
-	for !p.take(']') {
+	for !p.skipByte(']') {
 		if len(s.value) > 0 {
-			p.take(',')
+			p.skipByte(',')
 		}
 		value, at, ok := p.point()
 		if !ok {
@@ -140,8 +140,8 @@ func (s *series) points(raw []byte, want shape) error {
 // points is a scanner of a list of points.
 type points struct{ rest []byte }
 
-// take skips white space, and the byte c if it comes next. It reports whether c did.
-func (p *points) take(c byte) bool {
+// skipByte skips white space, and the byte c if it comes next. It reports whether c did.
+func (p *points) skipByte(c byte) bool {
 	for len(p.rest) > 0 && (p.rest[0] == ' ' || p.rest[0] == '\n' || p.rest[0] == '\r' || p.rest[0] == '\t') {
 		p.rest = p.rest[1:]
 	}
@@ -153,8 +153,8 @@ func (p *points) take(c byte) bool {
 }
 
 // point reads one [value, time] pair.
-func (p *points) point() (value float64, at int64, ok bool) {
-	if !p.take('[') {
+func (p *points) point() (value float64, timestamp int64, ok bool) {
+	if !p.skipByte('[') {
 		return 0, 0, false
 	}
 	word := p.word()
@@ -166,14 +166,14 @@ func (p *points) point() (value float64, at int64, ok bool) {
 			return 0, 0, false
 		}
 	}
-	if !p.take(',') {
+	if !p.skipByte(',') {
 		return 0, 0, false
 	}
-	at, err := strconv.ParseInt(string(p.word()), 10, 64)
-	if err != nil || at <= 0 || at > maxTime || !p.take(']') {
+	timestamp, err := strconv.ParseInt(string(p.word()), 10, 64)
+	if err != nil || timestamp <= 0 || timestamp > maxTime || !p.skipByte(']') {
 		return 0, 0, false
 	}
-	return value, at, true
+	return value, timestamp, true
 }
 
 // maxTime is a time in seconds far beyond any point of Graphite, and far from an overflow in
@@ -182,7 +182,7 @@ const maxTime = 1 << 33
 
 // word returns the bytes up to the next one that ends a number.
 func (p *points) word() []byte {
-	p.take(0) // skip white space; JSON has no NUL
+	p.skipByte(0) // skip white space; JSON has no NUL
 	end := 0
 	for end < len(p.rest) && p.rest[end] != ',' && p.rest[end] != ']' && p.rest[end] != ' ' && p.rest[end] != '\n' {
 		end++

@@ -171,8 +171,8 @@ func FuzzDecodeAnswer(f *testing.F) {
 				t.Fatalf("%v", s)
 			}
 			tally := new(tally)
-			if e := l.find(s.name, tally); e != nil {
-				l.take(e, s, 0, s.end(), tally)
+			if e := l.findEntry(s.name, tally); e != nil {
+				l.recordPoints(e, s, 0, s.end(), tally)
 			}
 			for _, c := range tally.counts {
 				if c.n <= 0 || c.point < s.first || c.point >= s.end() {

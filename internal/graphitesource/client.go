@@ -37,14 +37,14 @@ func newClient(c *Config, render *url.URL) *client {
 
 // reply is a complete answer.
 type reply struct {
-	series []series
-	served time.Time // time by the server's clock, in whole seconds; zero if unknown
-	at     time.Time // time by our clock
-	took   time.Duration
+	series   []series
+	served   time.Time // time by the server's clock, in whole seconds; zero if unknown
+	received time.Time // time by our clock
+	took     time.Duration
 }
 
-// ask sends a request and reads the answer within the timeout. Its error is a [failure].
-func (c *client) ask(ctx context.Context, form url.Values, maxPoints int64) (*reply, error) {
+// fetch sends a request and reads the answer within the timeout. Its error is a [failure].
+func (c *client) fetch(ctx context.Context, form url.Values, maxPoints int64) (*reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.render, strings.NewReader(form.Encode()))
@@ -73,7 +73,7 @@ func (c *client) ask(ctx context.Context, form url.Values, maxPoints int64) (*re
 		return nil, err
 	}
 	body := &watchedBody{Reader: resp.Body}
-	r := &reply{at: time.Now()}
+	r := &reply{received: time.Now()}
 	r.series, err = decodeAnswer(body, shape{int64(c.cfg.Step / time.Second), maxPoints, maxBytes})
 	if body.err != nil { // the rest is no JSON because the connection broke
 		return nil, c.explain(body.err)
@@ -138,18 +138,18 @@ func (c *client) explain(err error) error {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var dial *net.OpError
-	why, away := "the connection to "+c.render+" broke", true
+	why, retryable := "the connection to "+c.render+" broke", true
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return &failure{timedOut, away, fmt.Errorf("%s did not answer within %v: is it reachable, and are there few enough series for it", c.render, c.cfg.Timeout)}
+		return &failure{timedOut, retryable, fmt.Errorf("%s did not answer within %v: is it reachable, and are there few enough series for it", c.render, c.cfg.Timeout)}
 	case errors.Is(err, http.ErrSchemeMismatch):
-		why, away = c.render+" does not speak TLS: give a URL of http", false
+		why, retryable = c.render+" does not speak TLS: give a URL of http", false
 	case errors.As(err, &authority):
-		why, away = "the certificate of "+c.render+" is of an authority that is not known: give it as tls ca", false
+		why, retryable = "the certificate of "+c.render+" is of an authority that is not known: give it as tls ca", false
 	case errors.As(err, &host):
-		why, away = "the certificate of "+c.render+" is for another name: give it as tls server_name", false
+		why, retryable = "the certificate of "+c.render+" is for another name: give it as tls server_name", false
 	case errors.As(err, &dial) && dial.Op == "dial":
 		why = "nothing answers at " + c.render + ": is the address right, and does graphite-web run"
 	}
-	return &failure{noConnect, away, fmt.Errorf("%s: %w", why, err)}
+	return &failure{noConnect, retryable, fmt.Errorf("%s: %w", why, err)}
 }

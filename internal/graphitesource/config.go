@@ -193,14 +193,14 @@ func (c *Config) parseEvery() (cron.Schedule, error) {
 // delayed is a schedule that is later by a fixed time.
 type delayed struct {
 	cron.Schedule
-	by time.Duration
+	delay time.Duration
 }
 
 // Next implements [cron.Schedule].
 func (d delayed) Next(t time.Time) time.Time {
-	next := d.Schedule.Next(t.Add(-d.by))
+	next := d.Schedule.Next(t.Add(-d.delay))
 	if next.IsZero() { // never
 		return next
 	}
-	return next.Add(d.by)
+	return next.Add(d.delay)
 }

@@ -26,7 +26,7 @@ const skew = 60
 // count processes an answer as a whole, or rejects it as malformed. If time has stood still for
 // too long, it returns an error even for an answer that it has processed.
 func (j *job) count(a *answer) error {
-	now := a.at
+	now := a.received
 	if j.begun && a.served.Unix()+skew < j.known*j.step {
 		if j.mayLogClock(now) {
 			j.cfg.Log.Warn("the clock of Graphite's machine was set back: starting again", "by", time.Unix(j.known*j.step, 0).Sub(a.served))
@@ -44,7 +44,7 @@ func (j *job) count(a *answer) error {
 	moved := !j.begun || x.newest > j.known
 	x.newest = max(x.newest, j.known)
 	t := j.tally(a, x.newest)
-	j.apply(x, t.counts)
+	j.feedCounts(x, t.counts)
 	j.add(x, t)
 	j.begun, j.known = true, x.newest
 	j.ledger.prune(j.known)
@@ -93,11 +93,11 @@ func (j *job) extent(a *answer) (extent, bool) {
 		x.first += int64(silent)
 		x.lost = x.first - 1
 	} else {
-		x.miss(j.known+1, min(x.first, x.newest+1))
+		x.addGap(j.known+1, min(x.first, x.newest+1))
 	}
 	for i, v := range beats {
 		if point := x.first + int64(i); math.IsNaN(v) && point > j.known {
-			x.miss(point, point+1)
+			x.addGap(point, point+1)
 		}
 	}
 	return x, true
@@ -112,8 +112,8 @@ func (j *job) beats(r *reply) *series {
 	return &r.series[at]
 }
 
-// miss records that the points in [from, to) are unknown.
-func (x *extent) miss(from, to int64) {
+// addGap records that the points in [from, to) are unknown.
+func (x *extent) addGap(from, to int64) {
 	if to > from {
 		x.gaps += to - from
 		x.lost = to - 1
@@ -129,7 +129,7 @@ func (j *job) tally(a *answer, newest int64) *tally {
 		if s.name == j.cfg.Heartbeat {
 			continue
 		}
-		e := j.ledger.find(s.name, t)
+		e := j.ledger.findEntry(s.name, t)
 		if e == nil {
 			continue
 		}
@@ -137,12 +137,12 @@ func (j *job) tally(a *answer, newest int64) *tally {
 		if j.begun { // older points are in no window any more
 			from = max(j.known-j.ledger.keep, j.known-j.reread-w.span) + 1
 		}
-		j.ledger.take(e, s, from, newest, t)
+		j.ledger.recordPoints(e, s, from, newest, t)
 		if s.exceeds(float64(w.above)/j.ledger.scale, newest-j.ledger.keep+1) {
 			e.sent = j.ledger.polls
 		}
 	}
-	slices.SortStableFunc(t.counts, func(a, b one) int { return cmp.Compare(a.point, b.point) })
+	slices.SortStableFunc(t.counts, func(a, b newCount) int { return cmp.Compare(a.point, b.point) })
 	return t
 }
 
@@ -153,12 +153,12 @@ func (s *series) exceeds(value float64, from int64) bool {
 	return slices.ContainsFunc(s.value[i:], func(v float64) bool { return v > value })
 }
 
-// apply counts point by point, the oldest first, and advances the time to the newest. The time
+// feedCounts counts point by point, the oldest first, and advances the time to the newest. The time
 // is the start of the newest step, where its counts are placed: a window that ends there holds
 // as many points as it is long. All earlier counts are complete by then. Newer points are left
 // for the next answer, since one may have been written while Graphite read, and new series
 // appear a little later.
-func (j *job) apply(x extent, counts []one) {
+func (j *job) feedCounts(x extent, counts []newCount) {
 	if x.lost > 0 {
 		j.detector.RecordLoss(j.when(x.lost))
 	}
@@ -168,7 +168,7 @@ func (j *job) apply(x extent, counts []one) {
 	}
 	j.advance(at)
 	if !j.begun || len(j.adopted) > 0 {
-		j.hot.hold() // keys may have been hot at that time that have cooled since
+		j.hot.holdChanges() // keys may have been hot at that time that have cooled since
 		defer j.hot.release()
 	}
 	j.adopt(at, x.newest)
@@ -190,7 +190,7 @@ func (j *job) apply(x extent, counts []one) {
 // adopt passes the keys that stay hot to the detector, which is at point at, before the points
 // up to newest are counted. A key dated later than newest was found by a clock that was ahead.
 // Its date is moved to newest, since it could not cool before it.
-func (j *job) adopt(at, newest int64) {
+func (j *job) adopt(point, newest int64) {
 	if len(j.adopted) == 0 {
 		return
 	}
@@ -199,7 +199,7 @@ func (j *job) adopt(at, newest int64) {
 			h.Since = j.when(newest)
 		}
 	}
-	j.hot.Publish(rules.Change{Cool: j.detector.Adopt(j.adopted, j.when(at))})
+	j.hot.Publish(rules.Change{Cool: j.detector.Adopt(j.adopted, j.when(point))})
 	j.adopted = nil
 }
 

@@ -33,9 +33,9 @@ var ErrUnreachable = errors.New("graphite source: no answer")
 
 // failure is the error of a failed poll.
 type failure struct {
-	reason reason
-	away   bool // a later attempt may succeed
-	err    error
+	reason    reason
+	retryable bool // a later attempt may succeed
+	err       error
 }
 
 func failed(r reason, err error) error { return &failure{reason: r, err: err} }
@@ -47,4 +47,4 @@ func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
 // Is reports whether target is [ErrUnreachable] and a later attempt may succeed.
-func (f *failure) Is(target error) bool { return f.away && target == ErrUnreachable }
+func (f *failure) Is(target error) bool { return f.retryable && target == ErrUnreachable }

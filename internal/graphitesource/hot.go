@@ -19,8 +19,8 @@ type hotSet struct {
 	changed   map[rules.Key]rules.Hot // last change of each key since
 }
 
-// hold keeps changes back until release, which publishes the net change of each key.
-func (h *hotSet) hold() {
+// holdChanges keeps changes back until release, which publishes the net change of each key.
+func (h *hotSet) holdChanges() {
 	h.isHeld, h.published, h.changed = true, maps.Clone(h.keys), make(map[rules.Key]rules.Hot)
 }
 

@@ -31,7 +31,7 @@ type job struct {
 	begun  bool       // known is valid
 	known  int64      // newest point whose counts are complete
 	named  [][]string // keys to request by name, by watch
-	counts []one
+	counts []newCount
 
 	adopted []rules.Hot // keys that stay hot until the first points are counted
 
@@ -106,13 +106,13 @@ func (j *job) poll(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	j.note(time.Now(), err)
+	j.recordOutcome(time.Now(), err)
 	j.detector.Refresh()
 	j.shown.stats.Detector = j.detector.Stats()
 }
 
-// note records the outcome of a poll.
-func (j *job) note(now time.Time, err error) {
+// recordOutcome records the outcome of a poll.
+func (j *job) recordOutcome(now time.Time, err error) {
 	j.shown.why = ""
 	var why *failure
 	if !errors.As(err, &why) {
@@ -142,21 +142,21 @@ func (j *job) read(ctx context.Context) (*answer, error) {
 	if j.begun {
 		q.from = j.known - j.ledger.keep + 1
 		q.points = max(j.ledger.keep, time.Now().Add(j.shown.ahead).Unix()/j.step-q.from+1)
-		if most := int64(longestLookback / j.cfg.Step); q.points > most {
-			q = request{points: most}
+		if maxPoints := int64(longestLookback / j.cfg.Step); q.points > maxPoints {
+			q = request{points: maxPoints}
 		}
 	}
 	if !j.tooMuch {
-		a, err := j.ask(ctx, q)
+		a, err := j.fetchWithRetry(ctx, q)
 		j.tooMuch = isTooMuch(err)
 		return a, err
 	}
-	some, err := j.ask(ctx, latest)
+	some, err := j.fetchWithRetry(ctx, latest)
 	if err != nil {
 		return nil, err // fewer points would not help
 	}
 	j.tooMuch = false
-	if all, err := j.ask(ctx, q); err == nil {
+	if all, err := j.fetchWithRetry(ctx, q); err == nil {
 		return all, nil
 	}
 	return some, nil
@@ -182,13 +182,13 @@ const (
 	retryAfter = 75 * time.Millisecond
 )
 
-// ask sends a request, and retries it after an internal error, unless the poll before failed as
+// fetchWithRetry sends a request, and retries it after an internal error, unless the poll before failed as
 // well.
-func (j *job) ask(ctx context.Context, q request) (*answer, error) {
+func (j *job) fetchWithRetry(ctx context.Context, q request) (*answer, error) {
 	for tries := 0; ; tries++ {
 		a, err := j.try(ctx, q)
 		var why *failure
-		if !errors.As(err, &why) || why.reason != badStatus || !why.away || j.failures > 0 || tries == retries {
+		if !errors.As(err, &why) || why.reason != badStatus || !why.retryable || j.failures > 0 || tries == retries {
 			return a, err
 		}
 		j.shown.failures[why.reason]++
@@ -206,7 +206,7 @@ func (j *job) try(ctx context.Context, q request) (*answer, error) {
 		from = strconv.FormatInt((q.from-1)*j.step, 10) // Graphite leaves out the point at from itself
 	}
 	j.shown.stats.Polls++
-	r, err := j.client.ask(ctx, j.cfg.form(j.watches, from, j.named), mostPoints(q.points))
+	r, err := j.client.fetch(ctx, j.cfg.form(j.watches, from, j.named), mostPoints(q.points))
 	if err != nil {
 		return nil, err
 	}
@@ -230,17 +230,17 @@ const tolerated = 2 * time.Second
 func (j *job) compareClocks(r *reply) {
 	j.shown.ahead = 0
 	if r.served.IsZero() {
-		r.served = r.at.Round(0)
+		r.served = r.received.Round(0)
 		return
 	}
-	ahead := r.served.Sub(r.at.Round(0))
+	ahead := r.served.Sub(r.received.Round(0))
 	differs := ahead > tolerated || ahead < -tolerated-time.Second-r.took
 	if differs {
 		j.shown.ahead = ahead
 	}
 	if differs != j.differs {
 		j.differs = differs
-		if differs && j.mayLogClock(r.at) {
+		if differs && j.mayLogClock(r.received) {
 			j.cfg.Log.Warn("the clock of Graphite's machine and ours differ; theirs counts", "ahead", ahead.Round(time.Second))
 		}
 	}

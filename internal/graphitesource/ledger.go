@@ -33,8 +33,8 @@ type entry struct {
 	rest  float64   // fraction carried over: the sum of the values less the sum of the counts, -½ to ½
 }
 
-// one is the new count of a point.
-type one struct {
+// newCount is the new count of a point.
+type newCount struct {
 	point int64
 	entry *entry
 	n     int64
@@ -42,7 +42,7 @@ type one struct {
 
 // tally holds the new counts of an answer.
 type tally struct {
-	counts                                             []one
+	counts                                             []newCount
 	points, counted, revised, shrunk, badValue, badKey int64
 	foreign, uncanonical                               int64
 }
@@ -51,9 +51,9 @@ func newLedger(n names, keep int64, scale float64) *ledger {
 	return &ledger{names: n, keep: keep, scale: scale, entries: make(map[string]*entry)}
 }
 
-// find returns the entry of a series, and creates it if there is none. It returns nil if the
+// findEntry returns the entry of a series, and creates it if there is none. It returns nil if the
 // series has no key.
-func (l *ledger) find(series string, t *tally) *entry {
+func (l *ledger) findEntry(series string, t *tally) *entry {
 	e := l.entries[series]
 	if e == nil {
 		e = new(entry)
@@ -80,9 +80,9 @@ func (l *ledger) find(series string, t *tally) *entry {
 	return e
 }
 
-// take records the points of a series from number from to number to, and adds the new counts to
+// recordPoints records the points of a series from number from to number to, and adds the new counts to
 // the tally.
-func (l *ledger) take(e *entry, s *series, from, to int64, t *tally) {
+func (l *ledger) recordPoints(e *entry, s *series, from, to int64, t *tally) {
 	if e.last == 0 {
 		e.top = min(from, s.first) - 1
 	}
@@ -120,7 +120,7 @@ func (l *ledger) take(e *entry, s *series, from, to int64, t *tally) {
 		if n := int64(math.Floor(e.rest + 0.5)); n > 0 {
 			e.rest -= float64(n)
 			t.counted = increased(t.counted, n)
-			t.counts = append(t.counts, one{i, e, n})
+			t.counts = append(t.counts, newCount{i, e, n})
 		}
 	}
 }

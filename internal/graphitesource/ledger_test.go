@@ -87,7 +87,7 @@ func TestLedger(t *testing.T) {
 			}
 			before := len(all.counts)
 			l.polls++
-			l.take(l.find(s.name, &all), &s, from, end, &all)
+			l.recordPoints(l.findEntry(s.name, &all), &s, from, end, &all)
 			for _, c := range all.counts[before:] {
 				counted[c.point] += c.n
 				if c.point < from || c.point > end || c.n <= 0 {
@@ -118,8 +118,8 @@ func TestLedgerForgets(t *testing.T) {
 	read := func(at int64, name string) {
 		var t tally
 		l.polls++
-		if e := l.find(name, &t); e != nil {
-			l.take(e, &series{name: name, first: at, value: []float64{1}}, at, at, &t)
+		if e := l.findEntry(name, &t); e != nil {
+			l.recordPoints(e, &series{name: name, first: at, value: []float64{1}}, at, at, &t)
 		}
 		l.prune(at)
 	}
@@ -139,7 +139,7 @@ func TestValues(t *testing.T) {
 	name := "stats_counts.a.hot_param.k"
 	values := []float64{-1, math.Inf(1), math.Inf(-1), math.NaN(), wire.MaxCount * 1.001, math.MaxFloat64, -0.4, wire.MaxCount, math.SmallestNonzeroFloat64}
 	var got tally
-	l.take(l.find(name, &got), &series{name: name, first: 1, value: values}, 0, 100, &got)
+	l.recordPoints(l.findEntry(name, &got), &series{name: name, first: 1, value: values}, 0, 100, &got)
 	if got.badValue != 6 || got.points != 2 || got.counted != wire.MaxCount || len(got.counts) != 1 || got.counts[0].entry.hash != rules.Hash([]byte("k")) {
 		t.Errorf("%+v", got)
 	}

@@ -50,9 +50,9 @@ func (j *job) withRules(c *Config) *job {
 	return next
 }
 
-// inherit keeps keys hot that another process published. Keys that are hot here as well stay as
+// inheritHot keeps keys hot that another process published. Keys that are hot here as well stay as
 // this process published them.
-func (j *job) inherit(published []rules.Hot) {
+func (j *job) inheritHot(published []rules.Hot) {
 	if len(published) == 0 {
 		return
 	}

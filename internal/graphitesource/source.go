@@ -64,7 +64,7 @@ func New(c Config) (*Source, error) {
 // Check sends one request to Graphite and returns an error if it fails. It counts nothing.
 func (s *Source) Check(ctx context.Context) error {
 	points := s.job.ledger.keep
-	r, err := s.client.ask(ctx, s.cfg.form(s.job.watches, ago(points*s.job.step), nil), mostPoints(points))
+	r, err := s.client.fetch(ctx, s.cfg.form(s.job.watches, ago(points*s.job.step), nil), mostPoints(points))
 	if err != nil {
 		return fmt.Errorf("graphite source: %w", err)
 	}
@@ -110,7 +110,7 @@ func (s *Source) once(ctx context.Context) {
 		s.show()
 	}()
 	if ctx.Err() == nil {
-		s.job.inherit(s.takeInherited())
+		s.job.inheritHot(s.takeInherited())
 		s.job.poll(ctx)
 	}
 }

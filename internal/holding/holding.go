@@ -26,9 +26,9 @@ import (
 //
 // A Holding must not be used by several goroutines at a time.
 type Holding struct {
-	whole rules.Quota
-	part  rules.Quota
-	at    time.Duration // time of missing and beyond; at most one of these is not 0
+	whole   rules.Quota
+	part    rules.Quota
+	updated time.Duration // time of missing and beyond; at most one of these is not 0
 	// missing is the number of permits of the part that are not held.
 	missing float64
 	// beyond is the number of permits that are held beyond the part.
@@ -125,13 +125,13 @@ func (h *Holding) Inherit(left Handover, age, now time.Duration) limiter.Owing {
 	missing, _ := h.state(now)
 	lost := h.Earned(age, false)
 	accepted := h.Accept(left.Left-lost, now)
-	by := limiter.Owing{All: -accepted, Of: make(map[uint64]float64)}
+	owing := limiter.Owing{All: -accepted, Of: make(map[uint64]float64)}
 	for id, n := range left.Of {
-		if own := max(0, min(n-lost, missing)); own < accepted {
-			by.Of[id] = accepted - own
+		if credit := max(0, min(n-lost, missing)); credit < accepted {
+			owing.Of[id] = accepted - credit
 		}
 	}
-	return by
+	return owing
 }
 
 // Missing returns how many permits a key lacks that has spent none.
@@ -168,12 +168,12 @@ func (h *Holding) state(now time.Duration) (missing, beyond float64) {
 		return 0, 0
 	}
 	if h.whole.Algorithm.Windowed() {
-		if now >= limiter.WindowEnd(&h.whole, h.at) {
+		if now >= limiter.WindowEnd(&h.whole, h.updated) {
 			return 0, 0
 		}
 		return h.missing, h.beyond
 	}
-	passed := max(0, now-h.at)
+	passed := max(0, now-h.updated)
 	fill := float64(h.whole.Burst) * float64(h.whole.Rate.Interval())
 	return max(0, h.missing-h.Earned(passed, true)), h.beyond * max(0, 1-float64(passed)/fill)
 }
@@ -182,7 +182,7 @@ func (h *Holding) state(now time.Duration) (missing, beyond float64) {
 // window after the last of them was lost.
 func (h *Holding) set(now time.Duration, missing, beyond float64) {
 	if !h.whole.Algorithm.Windowed() || missing > h.missing || beyond > 0 {
-		h.at = now
+		h.updated = now
 	}
 	h.missing, h.beyond = missing, beyond
 }

@@ -64,10 +64,10 @@ func (w *worker) publish(ctx, publishing context.Context, publisher PartitionPub
 	}
 }
 
-// inherit stores the keys that are published for the partition, whose previous owner is fenced
+// inheritHot stores the keys that are published for the partition, whose previous owner is fenced
 // off now. The detector adopts them once the partition is covered. Until then it judges windows
 // from before the keys were published, and would cool them.
-func (w *worker) inherit(left inheritance) {
+func (w *worker) inheritHot(left inheritance) {
 	w.report.adopted = true
 	w.publisher.Store(&w.gate.to)
 	w.adopted = left

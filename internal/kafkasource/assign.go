@@ -43,7 +43,7 @@ func (s *Source) assigned(ctx context.Context, client *kgo.Client, got map[strin
 // add replaces the worker of w's partition by w. The caller holds the lock.
 func (s *Source) add(ctx context.Context, w *worker) {
 	if old := s.workers[w.partition]; old != nil {
-		old.end(false)
+		old.requestStop(false)
 		s.ended[w.partition] = old
 	}
 	w.after = s.ended[w.partition]
@@ -83,11 +83,11 @@ func (s *Source) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int
 	}
 }
 
-// lost handles the loss of the membership: the group and this member have not reached each
+// onLost handles the loss of the membership: the group and this member have not reached each
 // other. Other members may then have the partitions and have fenced us off. Or all brokers are
 // unavailable, and no member has them. So our workers stop, and hot keys stay published by
 // whichever member may publish them, until the group assigns partitions again.
-func (s *Source) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+func (s *Source) onLost(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
 	s.mu.Lock()
 	n := int64(0)
 	for _, p := range gone[s.cfg.Topic] {
@@ -124,7 +124,7 @@ func (s *Source) remove(partitions []int32, drain bool) (ended []*worker) {
 	for _, p := range partitions {
 		if w := s.workers[p]; w != nil {
 			delete(s.workers, p)
-			w.end(drain)
+			w.requestStop(drain)
 			s.ended[p] = w
 			ended = append(ended, w)
 		}

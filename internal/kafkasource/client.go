@@ -141,7 +141,7 @@ func (s *Source) groupOptions(dog *watchdog) []kgo.Opt {
 		kgo.DisableAutoCommit(), // commit.go does that
 		kgo.OnPartitionsAssigned(unlessReplaced(s.assigned)),
 		kgo.OnPartitionsRevoked(unlessReplaced(s.revoked)),
-		kgo.OnPartitionsLost(unlessReplaced(s.lost)),
+		kgo.OnPartitionsLost(unlessReplaced(s.onLost)),
 		kgo.WithHooks(dog),
 		// After a log was truncated, records are not read twice.
 		kgo.ConsumeResetOffset(kgo.RewindOffset(0)),

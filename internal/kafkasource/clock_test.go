@@ -50,7 +50,7 @@ func TestClocksOfRecords(t *testing.T) {
 				clock = sent.Add(10*time.Millisecond + test.readAfter)
 				w.record(r, 0, clock)
 			}
-			w.turn(clock)
+			w.runDue(clock)
 			if test.readAfter > 0 { // liveness is decided by our clock
 				clocks := w.decoder.Clocks(clock.Add(-test.readAfter))
 				w.clocks.Store(&clocks)

@@ -46,7 +46,7 @@ func (s *Source) commit(ctx context.Context, client *kgo.Client) error {
 	topic := kmsg.NewOffsetCommitRequestTopic()
 	topic.Topic = s.cfg.Topic
 	topic.TopicID = s.topicID() // newer brokers require the ID
-	for _, w := range s.present() {
+	for _, w := range s.ownedWorkers() {
 		if at := w.shown.Load().position; at >= 0 {
 			p := kmsg.NewOffsetCommitRequestTopicPartition()
 			p.Partition, p.Offset = w.partition, at

@@ -48,7 +48,7 @@ func (s *Source) watchEnds(ctx context.Context, client *kgo.Client) {
 		case <-timer.C:
 		case <-s.ask:
 		}
-		err := s.askEnds(ctx, client, s.present())
+		err := s.askEnds(ctx, client, s.ownedWorkers())
 		if ctx.Err() != nil {
 			return
 		}
@@ -118,13 +118,13 @@ func (s *Source) askLeader(ctx context.Context, client *kgo.Client, leader int32
 				e.start = end
 			}
 		}
-		w.tell(e)
+		w.sendEnds(e)
 	}
 	return cmp.Or(endErr, err)
 }
 
-// tell stores the newest answer for the worker.
-func (w *worker) tell(e ends) {
+// sendEnds stores the newest answer for the worker.
+func (w *worker) sendEnds(e ends) {
 	w.toldAt.Store(time.Now().UnixNano())
 	select {
 	case <-w.ends: // replace the previous answer, which was not read

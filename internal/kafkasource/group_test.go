@@ -481,8 +481,8 @@ func TestLostPartitionIsGivenUp(t *testing.T) {
 	s, ended := w.source, false
 	w.stop = func() { ended = true }
 	s.workers[0] = w
-	s.lost(t.Context(), nil, map[string][]int32{s.cfg.Topic: {0, 1}})
-	if s.dropLost([]int32{0}); ended || len(s.present()) != 0 || s.stats.Lost.Load() != 1 {
+	s.onLost(t.Context(), nil, map[string][]int32{s.cfg.Topic: {0, 1}})
+	if s.dropLost([]int32{0}); ended || len(s.ownedWorkers()) != 0 || s.stats.Lost.Load() != 1 {
 		t.Error("given up when it came again")
 	}
 	if s.dropLost([]int32{1}); !ended || len(s.workers) != 0 {

@@ -28,7 +28,7 @@ func (s *Source) tellInstances(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		workers := s.present()
+		workers := s.ownedWorkers()
 		if len(workers) == 0 {
 			continue
 		}

@@ -27,8 +27,8 @@ func (i *intake) ReduceLoss(newest time.Time) {
 	i.Detector.ReduceLoss(i.newest())
 }
 
-// lose records that some count from when or before will never arrive.
-func (i *intake) lose(when time.Time) {
+// recordLoss records that some count from when or before will never arrive.
+func (i *intake) recordLoss(when time.Time) {
 	i.worker = later(i.worker, when)
 	i.Detector.RecordLoss(i.newest())
 }

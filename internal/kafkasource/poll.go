@@ -91,7 +91,7 @@ func (s *Source) dispatch(ctx context.Context, client *kgo.Client, p *kgo.FetchT
 	if len(w.queue) < queued/2 {
 		return
 	}
-	client.PauseFetchPartitions(s.only(w.partition))
+	client.PauseFetchPartitions(s.partitionMap(w.partition))
 	w.paused.Store(client)
 	s.stats.Pauses.Add(1)
 	w.resume() // it may have worked them off in between
@@ -100,11 +100,11 @@ func (s *Source) dispatch(ctx context.Context, client *kgo.Client, p *kgo.FetchT
 // resume lets the partition be fetched again when few batches wait.
 func (w *worker) resume() {
 	if client := w.paused.Load(); client != nil && len(w.queue) <= 1 && w.paused.CompareAndSwap(client, nil) {
-		client.ResumeFetchPartitions(w.source.only(w.partition))
+		client.ResumeFetchPartitions(w.source.partitionMap(w.partition))
 	}
 }
 
-// only returns one partition in the client's form.
-func (s *Source) only(partition int32) map[string][]int32 {
+// partitionMap returns one partition in the client's form.
+func (s *Source) partitionMap(partition int32) map[string][]int32 {
 	return map[string][]int32{s.cfg.Topic: {partition}}
 }

@@ -23,7 +23,7 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	if w.begun < 0 {
 		w.begun = r.Offset
 		if logStart > 0 && r.Offset <= logStart {
-			w.in.lose(appended) // older records have been deleted
+			w.in.recordLoss(appended) // older records have been deleted
 		}
 		w.loseSkipped(appended)
 	}
@@ -47,7 +47,7 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	if !w.report.covered {
 		heard = appended // its sender may have ended since
 	}
-	w.silence(appended, ofInstance)
+	w.detectSilence(appended, ofInstance)
 	w.mark.record(appended, heard)
 	if w.mark.appended.Sub(w.advanced) >= tick {
 		// Panes are closed in the order of time, before later counts move the windows.
@@ -86,7 +86,7 @@ func (w *worker) headed(head *wire.RecordHead, r *kgo.Record, appended, clock, h
 	if head.Partitions != w.parts {
 		// Until all senders know the number, some of a key's counts go to other partitions.
 		w.source.stats.Mismatched.Add(1)
-		w.in.lose(w.now)
+		w.in.recordLoss(w.now)
 		if head.Partitions > w.parts {
 			w.source.askSize()
 		}
@@ -101,12 +101,12 @@ func (w *worker) headed(head *wire.RecordHead, r *kgo.Record, appended, clock, h
 // appendTime is the type of timestamps set by the broker.
 const appendTime = 1
 
-// silence detects a time in which no instance was heard. Counts that the instances could not
+// detectSilence detects a time in which no instance was heard. Counts that the instances could not
 // send then arrive later than windows wait for, or never. The loss must be recorded before the
 // record advances the time, whoever sent it.
-func (w *worker) silence(appended time.Time, ofInstance bool) {
+func (w *worker) detectSilence(appended time.Time, ofInstance bool) {
 	if appended.Sub(w.spoken) > w.source.cfg.Grace && (ofInstance || len(w.mark.senders) > 0) {
-		w.in.lose(appended)
+		w.in.recordLoss(appended)
 	}
 	if ofInstance {
 		w.spoken = later(w.spoken, appended)

@@ -32,7 +32,7 @@ func bench(t testing.TB, ruleset ...rules.Rule) *worker {
 	w := s.newWorker(0, noon)
 	w.open(1, p)
 	w.adopt(inheritance{}, noon)
-	w.heard(ends{asked: noon, end: 0, start: 0})
+	w.handleEnds(ends{asked: noon, end: 0, start: 0})
 	w.spoken = noon
 	return w
 }
@@ -108,7 +108,7 @@ func TestRecord(t *testing.T) {
 				}
 				w.record(r, 0, at.Add(10*time.Millisecond))
 			}
-			w.turn(at.Add(20 * time.Millisecond))
+			w.runDue(at.Add(20 * time.Millisecond))
 			w.show()
 			w.source.running[w] = struct{}{}
 			if s := w.source.Stats(); !test.check(s) {
@@ -131,7 +131,7 @@ func TestSendersTimestamps(t *testing.T) {
 	for i, at := range []time.Time{clock.Add(time.Hour), noon.Add(-time.Hour), time.UnixMilli(-1), clock} {
 		w.record(&kgo.Record{Offset: int64(i), Timestamp: at, Value: []byte(line("q=1", 40))}, 0, clock)
 	}
-	w.turn(clock)
+	w.runDue(clock)
 	if !w.published().hot("q=1") || w.detector.Stats().Late != 40 {
 		t.Errorf("%+v, want three of four counted in one window", w.detector.Stats())
 	}
@@ -146,10 +146,10 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	w := bench(t)
 	at := noon.Add(time.Minute)
 	w.record(stamped(headed(head(1, at), 0, line("q=1", 150)), 0, at), 0, at)
-	w.turn(at)
-	w.turn(noon)
+	w.runDue(at)
+	w.runDue(noon)
 	w.record(stamped(headed(head(2, noon), 0), 1, noon), 0, noon)
-	w.turn(noon.Add(time.Second))
+	w.runDue(noon.Add(time.Second))
 	if !w.published().hot("q=1") {
 		t.Error("the key cooled")
 	}
@@ -169,7 +169,7 @@ func TestHighIsUnknown(t *testing.T) {
 		for _, seq := range seqs {
 			at := noon.Add(time.Duration(seq) * 100 * time.Millisecond)
 			w.record(stamped(headed(head(seq, at), 0, line("q=1", 50)), int64(seq), at), 0, at)
-			w.turn(at)
+			w.runDue(at)
 		}
 	}
 	w := bench(t)
@@ -186,7 +186,7 @@ func TestHighIsUnknown(t *testing.T) {
 		t.Error("unknown when the gap's window has passed")
 	}
 	w.work(batch{lost: &kgo.ErrDataLoss{ResetTo: 20}}, noon.Add(4*time.Second))
-	if w.turn(noon.Add(4 * time.Second)); high(w) != rules.Unknown || w.position != 20 {
+	if w.runDue(noon.Add(4 * time.Second)); high(w) != rules.Unknown || w.position != 20 {
 		t.Error("known after the brokers lost records")
 	}
 
@@ -200,8 +200,8 @@ func TestHighIsUnknown(t *testing.T) {
 			at := noon.Add(2 * time.Second)
 			w.spoken = at
 			w.record(stamped(headed(head(1, at), 0, line("q=1", 150)), int64(begun), at), 0, at)
-			w.heard(ends{asked: at, end: 2, start: 0})
-			if w.turn(at); (high(w) == rules.Unknown) != unknown {
+			w.handleEnds(ends{asked: at, end: 2, start: 0})
+			if w.runDue(at); (high(w) == rules.Unknown) != unknown {
 				t.Errorf("begun at %d, told before %v: high %d", begun, told, high(w))
 			}
 		}
@@ -209,9 +209,9 @@ func TestHighIsUnknown(t *testing.T) {
 
 	w = bench(t)
 	w.report.covered, w.gate.isOpen = false, false
-	w.inherit(inheritance{})
+	w.inheritHot(inheritance{})
 	feed(w, 21, 22, 23, 24)
-	w.heard(ends{asked: noon.Add(3 * time.Second), end: 30})
+	w.handleEnds(ends{asked: noon.Add(3 * time.Second), end: 30})
 	if w.published().hot("q=1") || w.report.covered {
 		t.Error("published before all is read")
 	}
@@ -310,7 +310,7 @@ func FuzzRecord(f *testing.F) {
 		}
 		for range 2 {
 			w.work(batch{records: []*kgo.Record{r}, logStart: offset}, noon.Add(time.Second))
-			w.turn(noon.Add(1100 * time.Millisecond))
+			w.runDue(noon.Add(1100 * time.Millisecond))
 		}
 		if w.now.After(noon.Add(1100*time.Millisecond)) || w.mark.complete.After(noon.Add(1100*time.Millisecond)) {
 			t.Fatalf("a record moved the time to %v, complete %v", w.now, w.mark.complete)
@@ -330,9 +330,9 @@ func TestSilenceIsKnownBeforeTimeMovesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := bench(t)
 			w.record(stamped(headed(head(1, at), 0, line("q=1", 150)), 0, at), 0, at)
-			w.turn(at.Add(tick))
+			w.runDue(at.Add(tick))
 			w.record(stamped(first, 1, back), 0, back)
-			w.turn(back.Add(tick))
+			w.runDue(back.Add(tick))
 			if !w.published().hot("q=1") {
 				t.Error("cooled, though its counts may be missing")
 			}

@@ -13,7 +13,7 @@ import (
 )
 
 // runClients runs one client after the other until ctx ends or the brokers refuse. It returns
-// the last client, which the caller must close with leave.
+// the last client, which the caller must close with leaveGroup.
 func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 	var lines loglimit.Limit
 	for failures := 0; ctx.Err() == nil; failures++ {
@@ -91,14 +91,14 @@ func (s *Source) abandon(ctx context.Context, client *groupClient) bool {
 	select {
 	case s.abandoned <- struct{}{}:
 	case <-ctx.Done():
-		s.leave(ctx, client)
+		s.leaveGroup(ctx, client)
 		return false
 	}
 	done := make(chan struct{})
 	go func() {
 		defer func() { <-s.abandoned }()
 		defer close(done)
-		s.leave(ctx, client)
+		s.leaveGroup(ctx, client)
 	}()
 	limit := time.NewTimer(s.cfg.Connection.Timeout + time.Second)
 	defer limit.Stop()

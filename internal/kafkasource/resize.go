@@ -109,7 +109,7 @@ func (s *Source) noteSize(ctx context.Context, client *kgo.Client, size int) err
 	client.ForceMetadataRefresh() // so that the group shares the new partitions
 	change := resize{size: size, from: time.Now().Add(-s.lookback())}
 	times := make(map[int32]int64)
-	for _, w := range s.present() {
+	for _, w := range s.ownedWorkers() {
 		times[w.partition] = change.from.UnixMilli()
 	}
 	var err error

@@ -24,19 +24,19 @@ func (s *Source) Run(ctx context.Context) error {
 	s.isOver = true
 	s.mu.Unlock()
 	for _, w := range s.removeAll() {
-		w.end(true)
+		w.requestStop(true)
 	}
 	s.working.Wait()
 	if last != nil {
-		s.leave(ctx, last)
+		s.leaveGroup(ctx, last)
 	}
 	s.awaitAbandoned()
 	return err
 }
 
-// leave ends the membership, so that the others get the partitions at once. It takes at most as
+// leaveGroup ends the membership, so that the others get the partitions at once. It takes at most as
 // long as a request may.
-func (s *Source) leave(ctx context.Context, client *groupClient) {
+func (s *Source) leaveGroup(ctx context.Context, client *groupClient) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Connection.Timeout)
 	defer cancel()
 	// The client waits for requests of its own, however long a broker delays them.

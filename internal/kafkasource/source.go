@@ -96,8 +96,8 @@ type groupClient struct {
 	cancel context.CancelFunc // ends all its requests and goroutines
 }
 
-// present returns the workers of the partitions that we have.
-func (s *Source) present() []*worker {
+// ownedWorkers returns the workers of the partitions that we have.
+func (s *Source) ownedWorkers() []*worker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]*worker, 0, len(s.workers))

@@ -61,7 +61,7 @@ func TestSignedRecords(t *testing.T) {
 				r.Offset = 1
 				w.record(r, 0, at)
 			}
-			w.turn(at.Add(20 * time.Millisecond))
+			w.runDue(at.Add(20 * time.Millisecond))
 			var want [decode.Refusals]int64
 			for _, why := range test.refused {
 				want[why]++

@@ -87,7 +87,7 @@ func (d *watchdog) run(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now := time.Now()
-		stuck, partitions := d.look(now)
+		stuck, partitions := d.findStuck(now)
 		switch {
 		case stuck == nil:
 			answered = time.Time{}
@@ -106,11 +106,11 @@ func (d *watchdog) run(ctx context.Context) {
 	}
 }
 
-// look returns why the client seems to be stuck, or nil, and the partitions to ask for with
+// findStuck returns why the client seems to be stuck, or nil, and the partitions to ask for with
 // another client.
-func (d *watchdog) look(now time.Time) (*stuckError, []int32) {
+func (d *watchdog) findStuck(now time.Time) (*stuckError, []int32) {
 	c := &d.source.cfg
-	workers := d.source.present()
+	workers := d.source.ownedWorkers()
 	var silent, unread []int32
 	positions := make(map[*worker]standing, len(workers))
 	for _, w := range workers {

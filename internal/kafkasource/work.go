@@ -33,8 +33,8 @@ func (w *worker) start(ctx context.Context) {
 	})
 }
 
-// end asks the worker to end. If drain is set, it empties its queue first.
-func (w *worker) end(drain bool) {
+// requestStop asks the worker to end. If drain is set, it empties its queue first.
+func (w *worker) requestStop(drain bool) {
 	w.drain.Store(drain)
 	w.stop()
 }
@@ -62,7 +62,7 @@ func (w *worker) open(n int, publisher PartitionPublisher) {
 	}
 	w.spoken = w.seek
 	w.now = w.seek
-	w.in.lose(w.seek) // nothing is known of the time before
+	w.in.recordLoss(w.seek) // nothing is known of the time before
 	w.advance(w.seek)
 }
 
@@ -82,19 +82,19 @@ func (w *worker) run(ctx context.Context, publisher PartitionPublisher) {
 			w.work(b, time.Now())
 			w.resume()
 		case e := <-w.ends:
-			w.heard(e)
+			w.handleEnds(e)
 		case left := <-adopted:
-			w.inherit(left)
+			w.inheritHot(left)
 		case <-w.reloads:
 			w.reload()
 		case <-ticker.C:
 		}
-		w.turn(time.Now())
+		w.runDue(time.Now())
 	}
 	for w.drain.Load() && len(w.queue) > 0 {
 		w.work(<-w.queue, time.Now())
 	}
-	w.turn(time.Now())
+	w.runDue(time.Now())
 	stopPublishing()
 	<-published
 	w.show()
@@ -104,7 +104,7 @@ func (w *worker) run(ctx context.Context, publisher PartitionPublisher) {
 func (w *worker) work(b batch, now time.Time) {
 	w.wall = now
 	if b.lost != nil {
-		w.in.lose(now)
+		w.in.recordLoss(now)
 		w.position = b.lost.ResetTo
 		w.source.stats.Truncated.Add(1)
 		if mayLog(&w.source.lines.truncated) {
@@ -117,8 +117,8 @@ func (w *worker) work(b batch, now time.Time) {
 	w.reach()
 }
 
-// heard processes the leader's answer about the end of the partition.
-func (w *worker) heard(e ends) {
+// handleEnds processes the leader's answer about the end of the partition.
+func (w *worker) handleEnds(e ends) {
 	if w.oldest < 0 && e.start >= 0 {
 		w.oldest = e.start
 		w.loseSkipped(w.mark.appended)
@@ -142,7 +142,7 @@ func (w *worker) heard(e ends) {
 // Records written between the two answers are not read.
 func (w *worker) loseSkipped(appended time.Time) {
 	if w.oldest >= 0 && w.begun > w.oldest {
-		w.in.lose(appended)
+		w.in.recordLoss(appended)
 	}
 }
 
@@ -155,7 +155,7 @@ func (w *worker) reach() {
 	// A partition that is empty, or could not be reached for long, may have been one that no
 	// sender could write to. So it does not prove silence.
 	if before := w.mark.sure; before.IsZero() && w.begun < 0 || !before.IsZero() && w.pending.asked.Sub(before) > w.source.cfg.Grace {
-		w.in.lose(w.pending.asked)
+		w.in.recordLoss(w.pending.asked)
 	}
 	w.mark.reached(w.pending.asked)
 	if len(w.mark.senders) == 0 {
@@ -168,8 +168,8 @@ func (w *worker) reach() {
 	}
 }
 
-// turn does the work that is due at least each tick.
-func (w *worker) turn(now time.Time) {
+// runDue does the work that is due at least each tick.
+func (w *worker) runDue(now time.Time) {
 	w.wall = now
 	w.advance(now)
 	w.letGo(now)
@@ -217,7 +217,7 @@ func (w *worker) updateAwaiting(complete time.Time) {
 	case w.awaiting:
 		w.in.await(w.now)
 	case before:
-		w.in.lose(complete) // the last instance to return may have been too late for closed panes
+		w.in.recordLoss(complete) // the last instance to return may have been too late for closed panes
 		w.in.caughtUp()
 	}
 }

@@ -61,7 +61,7 @@ func whyHot(h *rules.Hot) string {
 	return why
 }
 
-func coolEvent(at time.Time, key rules.Key, owner string, was published.Before) Event {
+func coolEvent(now time.Time, key rules.Key, owner string, was published.Before) Event {
 	e := Event{Type: Cool, Rule: key.Rule, Key: key.Text, By: owner, Why: "hot no longer"}
 	before, ok := was.Cool[key.String()]
 	if !ok {
@@ -73,12 +73,12 @@ func coolEvent(at time.Time, key rules.Key, owner string, was published.Before) 
 	if h.Owner != "" {
 		e.By = h.Owner
 	}
-	e.Why = "hot for " + lasted(at.Sub(h.Since))
+	e.Why = "hot for " + lasted(now.Sub(h.Since))
 	if !h.Cause.IsZero() {
 		e.Why += " at " + hotwords.Cause(h.Cause)
 	}
 	e.Why += ", at last " + hotwords.Bounds(&h)
-	if !h.Until.After(at) {
+	if !h.Until.After(now) {
 		e.Why = "no aggregator renewed it; " + e.Why
 	}
 	return e

@@ -99,7 +99,7 @@ func (f *Follower) read(ctx context.Context) (batch, error) {
 	if err := transact(ctx, f.client, func(tx redis.Pipeliner) { f.tail.queue(ctx, tx) }); err != nil {
 		return batch{}, fmt.Errorf("read events: %w", err)
 	}
-	return f.tail.take(ctx, f.client)
+	return f.tail.newEvents(ctx, f.client)
 }
 
 // transact runs the commands that queue adds as one transaction. A missing value, or one of a

@@ -18,7 +18,7 @@ import (
 // heatings are the keys that are hot by the events that a reader has reported. They are not safe
 // for concurrent use.
 type heatings struct {
-	told map[rules.Key]struct{}
+	reported map[rules.Key]struct{}
 	// before are the keys reported before Redis lost its state and not yet reported again.
 	before map[rules.Key]struct{}
 	lost   time.Time // time at which publishers wrote the state again, on Redis's clock
@@ -27,11 +27,11 @@ type heatings struct {
 // maxHeatings bounds the number of keys. Each of several owners publishes 1,000.
 const maxHeatings = 10_000
 
-func newHeatings() heatings { return heatings{told: make(map[rules.Key]struct{})} }
+func newHeatings() heatings { return heatings{reported: make(map[rules.Key]struct{})} }
 
-// lose records that Redis lost its state, and that a publisher writes it again at now.
-func (h *heatings) lose(now time.Time) {
-	h.before, h.told, h.lost = h.told, make(map[rules.Key]struct{}), now
+// startOver records that Redis lost its state, and that a publisher writes it again at now.
+func (h *heatings) startOver(now time.Time) {
+	h.before, h.reported, h.lost = h.reported, make(map[rules.Key]struct{}), now
 }
 
 // isNews records an event of a hot key, and reports whether it is to be reported: not if it
@@ -43,11 +43,11 @@ func (h *heatings) isNews(e *Event) bool {
 	_, known := h.before[key]
 	delete(h.before, key)
 	if e.Type != Hot {
-		delete(h.told, key)
+		delete(h.reported, key)
 		return true
 	}
-	if len(h.told) < maxHeatings {
-		h.told[key] = struct{}{}
+	if len(h.reported) < maxHeatings {
+		h.reported[key] = struct{}{}
 	}
 	return !known || e.since.After(h.lost)
 }

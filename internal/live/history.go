@@ -30,8 +30,8 @@ type point struct {
 	high    float32 // NaN if not known
 }
 
-func newPoint(at time.Time, h *rules.Hot) point {
-	p := point{seconds: uint32(at.Unix()), rate: float32(h.Rate), low: float32(h.Low), high: float32(math.NaN())}
+func newPoint(t time.Time, h *rules.Hot) point {
+	p := point{seconds: uint32(t.Unix()), rate: float32(h.Rate), low: float32(h.Low), high: float32(math.NaN())}
 	if h.High != rules.Unknown {
 		p.high = float32(h.High)
 	}

@@ -231,12 +231,12 @@ func TestASlowReaderHoldsUpNobody(t *testing.T) {
 		p := position{millis: 1000, kind: hotKind, index: i}
 		events = append(events, Event{ID: p.String(), position: p})
 	}
-	v.tell(events[:40], false)
+	v.addEvents(events[:40], false)
 	if got := (<-slow.Events()).ID; got != events[0].ID {
 		t.Errorf("the first is %s", got)
 	}
 	<-slow.Events()
-	v.tell(events[40:], false)
+	v.addEvents(events[40:], false)
 	if d := <-slow.Events(); d.ID != events[40].ID || d.Lost != 38 {
 		t.Errorf("after a loss comes %s with %d lost, want %s with 38", d.ID, d.Lost, events[40].ID)
 	}
@@ -262,7 +262,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	v := &View{changed: make(chan struct{}), readers: make(map[*Subscription]struct{})}
 	for i := range 3 * Backlog {
-		v.tell([]Event{{position: position{millis: uint64(i)}}}, false)
+		v.addEvents([]Event{{position: position{millis: uint64(i)}}}, false)
 	}
 	if n := len(v.Recent(1e6)); n != Backlog {
 		t.Errorf("the backlog has %d events, want %d", n, Backlog)
@@ -297,14 +297,14 @@ func TestViewOutlivesAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.publisher.Publish(hotkeytest.Hots(hot(1, 212)))
-	eventually(t, "the key is seen", func() bool { v.look(t.Context()); return len(v.Snapshot().Hot) == 1 })
+	eventually(t, "the key is seen", func() bool { v.refresh(t.Context()); return len(v.Snapshot().Hot) == 1 })
 	v.client, v.reader.client = dead, dead
-	v.look(t.Context())
+	v.refresh(t.Context())
 	if s := v.Snapshot(); s.Err == nil || len(s.Hot) != 1 || s.Read.IsZero() {
 		t.Errorf("while Redis is away: %+v", s)
 	}
 	v.client, v.reader.client = f.client, f.client
-	v.look(t.Context())
+	v.refresh(t.Context())
 	if s := v.Snapshot(); s.Err != nil || len(s.Hot) != 1 {
 		t.Errorf("afterwards: %+v", s)
 	}

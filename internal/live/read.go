@@ -91,7 +91,7 @@ func (r *reader) read(ctx context.Context) (*Snapshot, batch, error) {
 	if err != nil {
 		return nil, batch{}, fmt.Errorf("read the state of namespace %s: %w", r.cfg.Namespace, err)
 	}
-	b, err := r.tail.take(ctx, r.client)
+	b, err := r.tail.newEvents(ctx, r.client)
 	if err != nil {
 		return nil, batch{}, err
 	}

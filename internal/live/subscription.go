@@ -32,7 +32,7 @@ func (v *View) Subscribe(buffer int) *Subscription {
 func (v *View) subscribe(buffer int) *Subscription {
 	s := &Subscription{view: v, c: make(chan Delivery, max(1, buffer))}
 	if v.readers[s] = struct{}{}; v.over {
-		v.end(s)
+		v.closeSubscription(s)
 	}
 	return s
 }
@@ -70,11 +70,11 @@ func (s *Subscription) Events() <-chan Delivery { return s.c }
 func (s *Subscription) Close() {
 	s.view.mu.Lock()
 	defer s.view.mu.Unlock()
-	s.view.end(s)
+	s.view.closeSubscription(s)
 }
 
-// end closes a subscription. The caller holds mu.
-func (v *View) end(s *Subscription) {
+// closeSubscription closes a subscription. The caller holds mu.
+func (v *View) closeSubscription(s *Subscription) {
 	if _, ok := v.readers[s]; ok {
 		delete(v.readers, s)
 		close(s.c)
@@ -91,9 +91,9 @@ func (s *Subscription) deliver(e Event) {
 	}
 }
 
-// tell adds events to the backlog and passes them to all readers. gap reports whether events
+// addEvents adds events to the backlog and passes them to all readers. gap reports whether events
 // before them are missing.
-func (v *View) tell(events []Event, gap bool) {
+func (v *View) addEvents(events []Event, gap bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if gap {

@@ -58,8 +58,8 @@ type tail struct {
 
 	answers struct {
 		hot, control *redis.XMessageSliceCmd
-		at           *redis.TimeCmd
-		most         int64 // number of changes that hot asked for
+		time         *redis.TimeCmd
+		limit        int64 // number of changes that hot asked for
 	}
 }
 
@@ -76,25 +76,25 @@ func newTail(namespace string, after position, backlog int64) *tail {
 	return t
 }
 
-// queue adds the commands of one read to an exchange. take reads their answers.
+// queue adds the commands of one read to an exchange. newEvents reads their answers.
 func (t *tail) queue(ctx context.Context, tx redis.Pipeliner) {
 	a := &t.answers
-	a.most = pageSize
+	a.limit = pageSize
 	if !t.begun && t.hot.isZero() {
-		a.most = max(1, t.backlog)
+		a.limit = max(1, t.backlog)
 	}
-	a.hot = tx.XRevRangeN(ctx, t.layout.Events, "+", t.hot.next().entryID(), a.most)
+	a.hot = tx.XRevRangeN(ctx, t.layout.Events, "+", t.hot.next().entryID(), a.limit)
 	a.control = tx.XRevRangeN(ctx, t.layout.ControlEvents, "+", t.control.next().entryID(), knownControls)
-	a.at = tx.Time(ctx)
+	a.time = tx.Time(ctx)
 }
 
-// take returns the new events. It makes further calls if more changes wait than queue asked for.
-func (t *tail) take(ctx context.Context, client redis.UniversalClient) (batch, error) {
+// newEvents returns the new events. It makes further calls if more changes wait than queue asked for.
+func (t *tail) newEvents(ctx context.Context, client redis.UniversalClient) (batch, error) {
 	a := &t.answers
-	b := batch{now: a.at.Val()}
+	b := batch{now: a.time.Val()}
 	changes := a.hot.Val()
 	follows := t.begun || !t.after.isZero() // older changes than the newest page are wanted too
-	for page := changes; follows && int64(len(page)) == a.most && len(changes) < maxBehind; a.most = pageSize {
+	for page := changes; follows && int64(len(page)) == a.limit && len(changes) < maxBehind; a.limit = pageSize {
 		oldest, err := parseEntryID(page[len(page)-1].ID)
 		if err != nil || oldest.isZero() {
 			break
@@ -145,7 +145,7 @@ func (t *tail) takeChanges(changes []redis.XMessage, b *batch) {
 		case was.IsZero():
 		case was.Run != change.Version.Run:
 			b.lost = true
-			t.heat.lose(change.At)
+			t.heat.startOver(change.At)
 		case change.Version.N > was.N+1:
 			b.missed += change.Version.N - was.N - 1
 		}

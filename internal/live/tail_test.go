@@ -34,7 +34,7 @@ func TestTailReadsEachChangeOnce(t *testing.T) {
 			if err := transact(t.Context(), client, func(tx redis.Pipeliner) { tail.queue(t.Context(), tx) }); err != nil {
 				t.Fatal(err)
 			}
-			b, err := tail.take(t.Context(), client)
+			b, err := tail.newEvents(t.Context(), client)
 			if err != nil || b.missed > 0 || b.lost {
 				t.Fatalf("%+v, %v", b, err)
 			}

@@ -139,7 +139,7 @@ func (v *View) Run(ctx context.Context) error {
 	pause := time.NewTimer(0) // between reads that were asked for
 	defer pause.Stop()
 	for {
-		v.look(ctx)
+		v.refresh(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -155,8 +155,8 @@ func (v *View) Run(ctx context.Context) error {
 	}
 }
 
-// look reads Redis once and stores the result as a new snapshot.
-func (v *View) look(ctx context.Context) {
+// refresh reads Redis once and stores the result as a new snapshot.
+func (v *View) refresh(ctx context.Context) {
 	before := v.snapshot.Load()
 	next, b, err := v.read(ctx)
 	if ctx.Err() != nil {
@@ -171,7 +171,7 @@ func (v *View) look(ctx context.Context) {
 	next.Seq = before.Seq + 1
 	v.snapshot.Store(next)
 	if err == nil {
-		v.tell(b.events, b.missed > 0 || b.lost)
+		v.addEvents(b.events, b.missed > 0 || b.lost)
 	}
 	v.mu.Lock()
 	close(v.changed)
@@ -203,6 +203,6 @@ func (v *View) finish() {
 	defer v.mu.Unlock()
 	v.over = true
 	for s := range v.readers {
-		v.end(s)
+		v.closeSubscription(s)
 	}
 }

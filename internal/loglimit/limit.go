@@ -21,7 +21,7 @@ type Rate struct {
 type Limit struct {
 	mu       sync.Mutex
 	debt     time.Duration // cost of the recent lines, Every each
-	at       time.Time     // time of debt
+	updated  time.Time     // time of debt
 	unlogged int           // events since the last line
 }
 
@@ -30,7 +30,7 @@ type Limit struct {
 func (l *Limit) Allow(r Rate, now time.Time) (unlogged int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.debt, l.at = max(0, l.debt-now.Sub(l.at)), now
+	l.debt, l.updated = max(0, l.debt-now.Sub(l.updated)), now
 	if l.debt > time.Duration(r.Burst-1)*r.Every {
 		l.unlogged++
 		return 0, false

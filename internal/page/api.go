@@ -14,16 +14,16 @@ import (
 // api returns the handler of /api/v1. Its arrays are those of `hotparam list --json`.
 func (p *Page) api() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api/v1/hot", p.known(func(s *live.Snapshot) any {
+	mux.HandleFunc("GET /api/v1/hot", p.snapshotHandler(func(s *live.Snapshot) any {
 		hot := make([]listed.Hot, 0, len(s.Hot))
 		for i := range s.Hot {
 			hot = append(hot, listed.OfOne(&s.Hot[i].Hot))
 		}
 		return hot
 	}))
-	mux.HandleFunc("GET /api/v1/suspects", p.known(func(s *live.Snapshot) any { return listed.OfSuspects(s.Suspects) }))
-	mux.HandleFunc("GET /api/v1/controls", p.known(func(s *live.Snapshot) any { return listed.OfControls(s.Controls) }))
-	mux.HandleFunc("GET /api/v1/instances", p.known(func(s *live.Snapshot) any { return listed.OfMembers(s.Members, s.Instances) }))
+	mux.HandleFunc("GET /api/v1/suspects", p.snapshotHandler(func(s *live.Snapshot) any { return listed.OfSuspects(s.Suspects) }))
+	mux.HandleFunc("GET /api/v1/controls", p.snapshotHandler(func(s *live.Snapshot) any { return listed.OfControls(s.Controls) }))
+	mux.HandleFunc("GET /api/v1/instances", p.snapshotHandler(func(s *live.Snapshot) any { return listed.OfMembers(s.Members, s.Instances) }))
 	mux.HandleFunc("GET /api/v1/rules", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.cfg.Rules()) })
 	mux.HandleFunc("GET /api/v1/events", p.events)
 
@@ -40,9 +40,9 @@ func (p *Page) api() http.Handler {
 	return mux
 }
 
-// known returns a handler that serves value of the newest snapshot, or an error if Redis could
+// snapshotHandler returns a handler that serves value of the newest snapshot, or an error if Redis could
 // not be read since.
-func (p *Page) known(value func(*live.Snapshot) any) http.HandlerFunc {
+func (p *Page) snapshotHandler(value func(*live.Snapshot) any) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s := p.cfg.View.Snapshot()
 		switch {

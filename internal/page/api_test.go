@@ -264,7 +264,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	if !ok || err != nil {
 		t.Fatalf("another peer is locked out: %v", err)
 	}
-	defer f.page.hub.leave(other)
+	defer f.page.hub.removeReader(other)
 	if s := f.page.Stats(); s.Streams != maxStreams || s.Cut != 1 {
 		t.Errorf("%+v", s)
 	}

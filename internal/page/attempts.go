@@ -37,19 +37,19 @@ func newAttempts(log *slog.Logger) *attempts {
 func (a *attempts) wait(remote string, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	allowed := a.free[a.account(remote)].Add(-(attemptBurst - 1) * attemptEvery)
+	allowed := a.free[a.accountOf(remote)].Add(-(attemptBurst - 1) * attemptEvery)
 	if !allowed.After(now) {
 		return 0
 	}
 	return allowed.Sub(now)
 }
 
-// failed records a wrong token.
-func (a *attempts) failed(remote string, now time.Time) {
+// recordFailure records a wrong token.
+func (a *attempts) recordFailure(remote string, now time.Time) {
 	a.total.Add(1)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	account := a.account(remote)
+	account := a.accountOf(remote)
 	free := a.free[account]
 	if free.Before(now) {
 		free = now
@@ -67,10 +67,10 @@ func (a *attempts) failed(remote string, now time.Time) {
 	}
 }
 
-// account returns the account of an address: the IPv4 address, or the IPv6 /64, since one client
+// accountOf returns the account of an address: the IPv4 address, or the IPv6 /64, since one client
 // has all of it. If too many accounts are remembered, new addresses share the zero account. a.mu
 // is held.
-func (a *attempts) account(remote string) netip.Prefix {
+func (a *attempts) accountOf(remote string) netip.Prefix {
 	address, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return netip.Prefix{}

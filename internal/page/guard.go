@@ -128,7 +128,7 @@ func (g *Guard) attempt(r *http.Request, token string) (wait time.Duration, righ
 	if subtle.ConstantTimeCompare(got[:], g.token[:]) == 1 {
 		return 0, true
 	}
-	g.attempts.failed(r.RemoteAddr, now)
+	g.attempts.recordFailure(r.RemoteAddr, now)
 	return 0, false
 }
 

@@ -89,12 +89,12 @@ func (h *hub) run(ctx context.Context) error {
 		defer h.mu.Unlock()
 		h.isClosed = true
 		for r := range h.readers {
-			h.end(r, "the aggregator ends")
+			h.endReader(r, "the aggregator ends")
 		}
 	}()
 	for {
 		changed := h.cfg.View.Changed() // before reading the state, so that no change is missed
-		h.tell()
+		h.pushChanges()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -108,8 +108,8 @@ func (h *hub) run(ctx context.Context) error {
 	}
 }
 
-// tell passes the latest changes to all readers of changes.
-func (h *hub) tell() {
+// pushChanges passes the latest changes to all readers of changes.
+func (h *hub) pushChanges() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.readers) > 0 {
@@ -118,13 +118,13 @@ func (h *hub) tell() {
 }
 
 // update brings the state up to date, and passes the difference to the readers. h.mu is held.
-func (h *hub) update(at time.Time) {
+func (h *hub) update(t time.Time) {
 	s := h.cfg.View.Snapshot()
 	if s.Seq == h.seq && s.Seq != 0 {
 		return
 	}
 	h.seq = s.Seq
-	c := h.difference(s, at)
+	c := h.difference(s, t)
 	frame, err := encode("change", &c)
 	if err != nil {
 		h.log.Error("page: a change cannot be written", "err", err)
@@ -138,8 +138,8 @@ func (h *hub) update(at time.Time) {
 		case r.frames <- frame:
 		default:
 			h.counters.Cut++
-			h.end(r, "too slow: changes came faster than they were read")
-			if _, ok := h.cutLimit.Allow(oneAMinute, at); ok {
+			h.endReader(r, "too slow: changes came faster than they were read")
+			if _, ok := h.cutLimit.Allow(oneAMinute, t); ok {
 				h.log.Warn("page: a reader is too slow and was cut off", "cut", h.counters.Cut)
 			}
 		}
@@ -147,7 +147,7 @@ func (h *hub) update(at time.Time) {
 }
 
 // difference updates the state to a snapshot and returns the change.
-func (h *hub) difference(s *live.Snapshot, at time.Time) change {
+func (h *hub) difference(s *live.Snapshot, t time.Time) change {
 	c := change{Now: now(s).UnixMilli()}
 	rates := []byte{'['}
 	seen := make(map[rules.Key]bool, len(s.Hot))
@@ -162,7 +162,7 @@ func (h *hub) difference(s *live.Snapshot, at time.Time) change {
 		}
 		r := newRow(old.ID, hot)
 		switch {
-		case !known || !r.same(old):
+		case !known || !r.sameButCounts(old):
 			c.Put = append(c.Put, r)
 		case r != old:
 			if len(rates) > 1 {
@@ -187,8 +187,8 @@ func (h *hub) difference(s *live.Snapshot, at time.Time) change {
 	c.Suspects = h.part("suspects", listed.OfSuspects(s.Suspects))
 	c.Controls = h.part("controls", listed.OfControls(s.Controls))
 	c.Facts = h.part("facts", newFacts(s, rules, h.cfg))
-	if at.Sub(h.wrote) >= membersEvery || rules.Version != h.version {
-		h.wrote, h.version = at, rules.Version
+	if t.Sub(h.wrote) >= membersEvery || rules.Version != h.version {
+		h.wrote, h.version = t, rules.Version
 		all := members(s, rules.Version)
 		h.total = len(all)
 		if c.Members = h.part("members", all[:min(len(all), maxMembers)]); c.Members != nil {
@@ -222,7 +222,7 @@ func (h *hub) join(from base.Peer, readsChanges bool) (r *reader, ok bool, err e
 	if readsChanges {
 		h.update(time.Now())
 		r.frames = make(chan []byte, maxWaiting)
-		frame, err := encode("snapshot", h.whole())
+		frame, err := encode("snapshot", h.fullState())
 		if err != nil {
 			return nil, false, err
 		}
@@ -250,12 +250,12 @@ func (h *hub) displace(newcomer base.Peer) bool {
 		return false
 	}
 	h.counters.Cut++
-	h.end(oldest, "too many streams of this address")
+	h.endReader(oldest, "too many streams of this address")
 	return true
 }
 
-// whole returns the state as a change from nothing. h.mu is held.
-func (h *hub) whole() *change {
+// fullState returns the state as a change from nothing. h.mu is held.
+func (h *hub) fullState() *change {
 	c := &change{
 		Now: now(h.cfg.View.Snapshot()).UnixMilli(), Suspects: h.parts["suspects"], Controls: h.parts["controls"],
 		Members: h.parts["members"], Facts: h.parts["facts"], Total: h.total, Events: h.cfg.View.Recent(recentEvents),
@@ -267,8 +267,8 @@ func (h *hub) whole() *change {
 	return c
 }
 
-// leave removes a reader that has ended.
-func (h *hub) leave(r *reader) {
+// removeReader removes a reader that has ended.
+func (h *hub) removeReader(r *reader) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.readers, r)
@@ -279,11 +279,11 @@ func (h *hub) cutSlow(r *reader) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.counters.Cut++
-	h.end(r, "too slow: events came faster than they were read")
+	h.endReader(r, "too slow: events came faster than they were read")
 }
 
-// end ends a reader for the reason why. h.mu is held.
-func (h *hub) end(r *reader, why string) {
+// endReader ends a reader for the reason why. h.mu is held.
+func (h *hub) endReader(r *reader, why string) {
 	if _, reads := h.readers[r]; reads {
 		delete(h.readers, r)
 		r.why = why

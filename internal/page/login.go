@@ -23,7 +23,7 @@ func (g *Guard) Login() http.Handler {
 	mux.Handle("POST /login", g.sameSite.Handler(http.HandlerFunc(g.login)))
 	mux.Handle("POST /logout", g.sameSite.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.sessions != nil {
-			g.sessions.end(w, r)
+			g.sessions.endSession(w, r)
 		}
 		http.Redirect(w, r, "/login", http.StatusSeeOther)
 	})))
@@ -47,7 +47,7 @@ func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
 	case !right:
 		loginForm(w, http.StatusUnauthorized, "The token is wrong.")
 	default:
-		g.sessions.begin(w, r, time.Now())
+		g.sessions.startSession(w, r, time.Now())
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 	}
 }

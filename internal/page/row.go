@@ -50,8 +50,8 @@ func newRow(id uint32, h *rules.Hot) row {
 	return r
 }
 
-// same reports whether two rows differ at most in their counts.
-func (r row) same(other row) bool {
+// sameButCounts reports whether two rows differ at most in their counts.
+func (r row) sameButCounts(other row) bool {
 	other.Rate, other.Low, other.High = r.Rate, r.Low, r.High
 	return r == other
 }

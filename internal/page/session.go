@@ -33,15 +33,15 @@ func (s *sessions) sign(end string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// begin sets the cookie of a new session. Secure follows the scheme that a proxy reports: a
+// startSession sets the cookie of a new session. Secure follows the scheme that a proxy reports: a
 // client that lies about it only loses its own cookie.
-func (s *sessions) begin(w http.ResponseWriter, r *http.Request, now time.Time) {
+func (s *sessions) startSession(w http.ResponseWriter, r *http.Request, now time.Time) {
 	end := strconv.FormatInt(now.Add(sessionLife).Unix(), 10)
 	s.set(w, r, end+"."+s.sign(end), int(sessionLife/time.Second))
 }
 
-// end removes the cookie.
-func (s *sessions) end(w http.ResponseWriter, r *http.Request) { s.set(w, r, "", -1) }
+// endSession removes the cookie.
+func (s *sessions) endSession(w http.ResponseWriter, r *http.Request) { s.set(w, r, "", -1) }
 
 func (s *sessions) set(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
 	http.SetCookie(w, &http.Cookie{

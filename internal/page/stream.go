@@ -59,7 +59,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, readsChanges bool,
 		fail(w, r, http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open, which is the most: close a page, or ask another aggregator", maxStreams))
 		return
 	}
-	defer p.hub.leave(self)
+	defer p.hub.removeReader(self)
 	out := &streamWriter{w: w, control: http.NewResponseController(w)}
 	subscription, missed, complete := p.subscribe(last)
 	defer subscription.Close()
@@ -71,7 +71,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, readsChanges bool,
 		out.write([]byte("event: gap\ndata: {\"why\":\"some events since Last-Event-ID are not kept any more\"}\n\n"))
 	}
 	for i := range missed {
-		out.event(&missed[i])
+		out.writeEvent(&missed[i])
 	}
 	beats := time.NewTicker(beat)
 	defer beats.Stop()
@@ -89,7 +89,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, readsChanges bool,
 			case d.Lost > 0:
 				p.hub.cutSlow(self) // it resumes after its last event
 			default:
-				out.event(&d.Event)
+				out.writeEvent(&d.Event)
 			}
 		case <-beats.C:
 			if readsChanges {
@@ -128,7 +128,7 @@ func (s *streamWriter) write(frame []byte) {
 	}
 }
 
-func (s *streamWriter) event(e *live.Event) {
+func (s *streamWriter) writeEvent(e *live.Event) {
 	frame, err := encode(string(e.Type), e)
 	if err != nil {
 		return // cannot happen for text and numbers

@@ -29,7 +29,7 @@ type Outcome struct {
 func Compare(before, after []KeyReport) []Difference {
 	type name struct{ rule, key string }
 	byName := make(map[name]*Difference)
-	of := func(r KeyReport) *Difference {
+	differenceOf := func(r KeyReport) *Difference {
 		n := name{r.Rule, r.Key}
 		if byName[n] == nil {
 			byName[n] = &Difference{Event: "key", Rule: r.Rule, Key: r.Key}
@@ -37,10 +37,10 @@ func Compare(before, after []KeyReport) []Difference {
 		return byName[n]
 	}
 	for _, r := range before {
-		of(r).Before = Outcome{r.Hot, r.Seconds, r.Limited}
+		differenceOf(r).Before = Outcome{r.Hot, r.Seconds, r.Limited}
 	}
 	for _, r := range after {
-		of(r).After = Outcome{r.Hot, r.Seconds, r.Limited}
+		differenceOf(r).After = Outcome{r.Hot, r.Seconds, r.Limited}
 	}
 	all := make([]Difference, 0, len(byName))
 	for _, d := range byName {

@@ -109,13 +109,13 @@ func (r *replay) Publish(change rules.Change) {
 		if old, ok := r.listed[h.Key]; ok {
 			r.relist(old, h)
 		} else {
-			r.tell("hot", h, h.Since)
+			r.emitEvent("hot", h, h.Since)
 		}
 		r.listed[h.Key] = h
 	}
 	for _, h := range change.Cool {
 		delete(r.listed, h.Key)
-		r.tell("cool", h, h.Until)
+		r.emitEvent("cool", h, h.Until)
 	}
 }
 
@@ -123,13 +123,13 @@ func (r *replay) Publish(change rules.Change) {
 func (r *replay) relist(old, h rules.Hot) {
 	switch {
 	case h.Spared && !old.Spared:
-		r.tell("spared", h, r.decidedAt)
+		r.emitEvent("spared", h, r.decidedAt)
 	case !h.Spared && old.Spared:
-		r.tell("limited", h, r.decidedAt)
+		r.emitEvent("limited", h, r.decidedAt)
 	case h.Usual && !old.Usual:
-		r.tell("usual", h, r.decidedAt)
+		r.emitEvent("usual", h, r.decidedAt)
 	case !h.Usual && old.Usual:
-		r.tell("unusual", h, r.decidedAt)
+		r.emitEvent("unusual", h, r.decidedAt)
 	}
 }
 
@@ -142,9 +142,9 @@ func (*replay) Suspects(int, []rules.Hot) {}
 // Instances does nothing: there is only one.
 func (*replay) Instances([]rules.Instance) {}
 
-func (r *replay) tell(event string, h rules.Hot, t time.Time) {
+func (r *replay) emitEvent(event string, h rules.Hot, t time.Time) {
 	if r.reports != nil && (event == "hot" || event == "cool") {
-		r.reports.event(event == "hot", h, t)
+		r.reports.recordEvent(event == "hot", h, t)
 	}
 	on := r.OnEvent
 	if event != "hot" && event != "cool" {

@@ -98,24 +98,24 @@ func newExplainer(rules *rules.Rules, key rules.Key) *explainer {
 	return &explainer{rules: rules.OfKeys(), key: key, nearest: nearest{to: key.Text}, byRule: make(map[string]*Explanation)}
 }
 
-// is reports whether a key is the one to explain.
-func (x *explainer) is(rule, text string) bool {
+// matches reports whether a key is the one to explain.
+func (x *explainer) matches(rule, text string) bool {
 	return text == x.key.Text && (x.key.Rule == "" || x.key.Rule == rule)
 }
 
 // newKey records a key at its first count.
 func (x *explainer) newKey(key rules.Key) {
-	if !x.is(key.Rule, key.Text) {
+	if !x.matches(key.Rule, key.Text) {
 		x.nearest.add(key)
 	}
 }
 
 func (x *explainer) count(c *decode.Count) {
 	rule := &x.rules.Rules[c.Rule]
-	if !x.is(rule.ID, string(c.Text)) {
+	if !x.matches(rule.ID, string(c.Text)) {
 		return
 	}
-	e := x.of(rule)
+	e := x.explanationOf(rule)
 	e.Counted += c.N
 	at := c.When.UTC()
 	if e.First.IsZero() || at.Before(e.First) {
@@ -126,8 +126,8 @@ func (x *explainer) count(c *decode.Count) {
 	}
 }
 
-// of returns the explanation for a rule. It creates one if there is none.
-func (x *explainer) of(rule *rules.Rule) *Explanation {
+// explanationOf returns the explanation for a rule. It creates one if there is none.
+func (x *explainer) explanationOf(rule *rules.Rule) *Explanation {
 	if e := x.byRule[rule.ID]; e != nil {
 		return e
 	}
@@ -161,7 +161,7 @@ func known(n int64) *int64 {
 }
 
 func (x *explainer) decided(v aggregator.Verdict) {
-	if !x.is(v.Rule, v.Text) {
+	if !x.matches(v.Rule, v.Text) {
 		return
 	}
 	e := x.byRule[v.Rule]
@@ -179,7 +179,7 @@ func (x *explainer) decided(v aggregator.Verdict) {
 	}
 }
 
-func (x *explainer) account(a aggregator.Account) {
+func (x *explainer) addPane(a aggregator.Account) {
 	t := x.byRule[a.Rule].trial(a.Threshold)
 	if len(t.Panes) >= maxPanes {
 		t.Omitted++
@@ -199,8 +199,8 @@ func (x *explainer) pane() (widest time.Duration) {
 	return widest
 }
 
-// end returns the explanations, in the order of the rules.
-func (x *explainer) end(reports []KeyReport) (all []Explanation) {
+// explanations returns the explanations, in the order of the rules.
+func (x *explainer) explanations(reports []KeyReport) (all []Explanation) {
 	for i := range x.rules.Rules {
 		e := x.byRule[x.rules.Rules[i].ID]
 		if e == nil {

@@ -101,7 +101,7 @@ type replay struct {
 	detector *aggregator.Detector
 
 	now     time.Time // time of the newest request; late requests do not turn it back
-	at      time.Time // time of the current request
+	current time.Time // time of the current request
 	first   time.Time
 	pending []rules.Change // changes of the hot set that are not in force yet
 
@@ -133,7 +133,7 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	}
 	err := r.requests(ctx)
 	r.flush()
-	r.end()
+	r.finish()
 	if dropped := r.counts.Stats().Dropped; err == nil && dropped.Sum() > 0 {
 		err = fmt.Errorf("replay: %d counts were dropped (table full %d, too long %d): the result is not exact",
 			dropped.Sum(), dropped.TableFull, dropped.TooLong)
@@ -175,7 +175,7 @@ func (r *replay) assemble() error {
 	}
 	if r.OnExplained != nil {
 		r.explainer = newExplainer(r.Rules, r.Explain)
-		detector.Explain, detector.OnAccount = r.Explain, r.explainer.account
+		detector.Explain, detector.OnAccount = r.Explain, r.explainer.addPane
 	}
 	r.detector = aggregator.NewDetector(detector)
 	return nil
@@ -214,13 +214,13 @@ func (r *replay) requests(ctx context.Context) error {
 			return err
 		}
 		if r.first.IsZero() {
-			r.first, r.now, r.at = entry.Time, entry.Time, entry.Time
+			r.first, r.now, r.current = entry.Time, entry.Time, entry.Time
 			r.detector.Advance(r.now) // keys can cool from this pane on
 			if err := pace.until(ctx, r.now); err != nil {
 				return err
 			}
 		}
-		if !entry.Time.Equal(r.at) {
+		if !entry.Time.Equal(r.current) {
 			r.flush()
 			if err := pace.until(ctx, entry.Time); err != nil {
 				return err
@@ -271,7 +271,7 @@ func (r *replay) request(e *accesslog.Entry) rules.Decision {
 // the log, so the time of an event is that of the request that caused it.
 func (r *replay) flush() {
 	if r.unflushed > 0 {
-		r.counts.Flush(context.Background(), r.at)
+		r.counts.Flush(context.Background(), r.current)
 		r.unflushed = 0
 	}
 }
@@ -279,7 +279,7 @@ func (r *replay) flush() {
 // moveTo advances the clock to the next request. The hot set changes at multiples of 100 ms,
 // where a flush would have changed it in production.
 func (r *replay) moveTo(t time.Time) {
-	r.at = t
+	r.current = t
 	if t.Before(r.first) {
 		r.first = t
 	}
@@ -308,8 +308,8 @@ func (r *replay) putInForce() {
 	r.pending = r.pending[:0]
 }
 
-// end closes the windows and keys that are still open at the end of the log.
-func (r *replay) end() {
+// finish closes the windows and keys that are still open at the end of the log.
+func (r *replay) finish() {
 	r.putInForce()
 	if r.reports == nil {
 		return
@@ -317,14 +317,14 @@ func (r *replay) end() {
 	if r.explainer != nil {
 		r.detector.Advance(r.now.Add(r.explainer.pane())) // completes the last pane
 	}
-	all := r.reports.end(r.now)
+	all := r.reports.closeAll(r.now)
 	if r.OnKey != nil {
 		for _, k := range all {
 			r.OnKey(k)
 		}
 	}
 	if r.explainer != nil {
-		for _, x := range r.explainer.end(all) {
+		for _, x := range r.explainer.explanations(all) {
 			r.OnExplained(x)
 		}
 	}

@@ -47,8 +47,8 @@ func newReports(ruleset *rules.Rules, guard *middleware.Guard) *reports {
 	return r
 }
 
-// event records that a key became hot or cooled.
-func (r *reports) event(hot bool, h rules.Hot, t time.Time) {
+// recordEvent records that a key became hot or cooled.
+func (r *reports) recordEvent(hot bool, h rules.Hot, t time.Time) {
 	k := r.keys[h.Key]
 	if k == nil {
 		k = &report{}
@@ -88,11 +88,11 @@ func (r *reports) cooling(change rules.Change) {
 	}
 	refused := r.refused()
 	for _, h := range change.Cool {
-		r.close(h.Key, refused)
+		r.closeKey(h.Key, refused)
 	}
 }
 
-func (r *reports) close(key rules.Key, refused map[rules.Key]int64) {
+func (r *reports) closeKey(key rules.Key, refused map[rules.Key]int64) {
 	if k := r.keys[key]; k != nil && k.inForce {
 		k.inForce = false
 		k.limited += refused[key] - k.before
@@ -113,12 +113,12 @@ func (r *reports) heating(change rules.Change) {
 	}
 }
 
-// end closes all accounts and returns the reports, the most limited keys first.
-func (r *reports) end(now time.Time) []KeyReport {
+// closeAll closes all accounts and returns the reports, the most limited keys first.
+func (r *reports) closeAll(now time.Time) []KeyReport {
 	refused := r.refused()
 	var all []KeyReport
 	for key, k := range r.keys {
-		r.close(key, refused)
+		r.closeKey(key, refused)
 		if k.hot {
 			k.lasted += max(0, now.Sub(k.since))
 		}

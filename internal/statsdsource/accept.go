@@ -45,7 +45,7 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 				_ = accepted.Close()
 			} else if c := r.admit(accepted); c != nil {
 				reading.Go(func() {
-					defer r.leave(c)
+					defer r.closeConn(c)
 					r.read(c, d, out)
 				})
 			}
@@ -131,29 +131,29 @@ func (r *streamReader) displace(newcomer *base.Peer, now, came time.Time) bool {
 	switch {
 	case unused != nil:
 		r.stats.Unused.Add(1)
-		r.end(unused)
+		r.requestClose(unused)
 	case silent == nil:
 		return false
 	case now.UnixNano()-silent.heard.Load() >= int64(silentFor):
 		r.stats.Silent.Add(1)
-		r.end(silent)
+		r.requestClose(silent)
 	case newcomer != nil && places.Yields(silent.peer, *newcomer):
 		r.stats.Crowded.Add(1)
-		r.end(silent)
+		r.requestClose(silent)
 	default:
 		return false
 	}
 	return true
 }
 
-// end makes the goroutine of a connection close it. r.mu is held.
-func (r *streamReader) end(c *conn) {
+// requestClose makes the goroutine of a connection close it. r.mu is held.
+func (r *streamReader) requestClose(c *conn) {
 	_ = c.SetReadDeadline(time.Now())
 	delete(r.conns, c)
 }
 
-// leave closes a connection.
-func (r *streamReader) leave(c *conn) {
+// closeConn closes a connection.
+func (r *streamReader) closeConn(c *conn) {
 	_ = c.Close() // all has been read
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,7 @@ func (d *drops) since(socket *packetSocket) int64 {
 	var info [unix.SK_MEMINFO_VARS]uint32
 	size := uint32(unsafe.Sizeof(info))
 	errno := syscall.ENOTSUP
-	_ = socket.use(func(fd int) {
+	_ = socket.withDescriptor(func(fd int) {
 		_, _, errno = syscall.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
 			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
 	})

@@ -101,8 +101,8 @@ func (f *framer) lines() ([]byte, bool) {
 	return f.buf[start:f.start], true
 }
 
-// keep makes the last n bytes of the lines be returned again, with the bytes that follow.
-func (f *framer) keep(n int) { f.start -= n }
+// unread makes the last n bytes of the lines be returned again, with the bytes that follow.
+func (f *framer) unread(n int) { f.start -= n }
 
 // frame returns the next frame.
 func (f *framer) frame() ([]byte, bool) {

@@ -34,7 +34,7 @@ func TestReceiverTakesMergedPackets(t *testing.T) {
 	defer l.close()
 	r := l.packets[0]
 	merges := 0
-	if err := r.socket.use(func(fd int) { merges, _ = unix.GetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO) }); err != nil {
+	if err := r.socket.withDescriptor(func(fd int) { merges, _ = unix.GetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO) }); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := net.Dial("udp", l.addrs[0].String())

@@ -27,7 +27,7 @@ type packetReader struct {
 	drops    drops
 	stats    *listenerStats
 	decoding *sync.RWMutex // see listener
-	at       int           // index of the current message in the last read
+	index    int           // index of the current message in the last read
 	opened   time.Time
 	// handsOver lets the shards' goroutines count while the reader is behind.
 	handsOver bool
@@ -46,7 +46,7 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 	defer stop()
 	if r.socket.isUDP() && d.WantsPeer() {
 		r.receiver.askSources()
-		d.SetPeer(func() netip.Addr { return r.receiver.source(r.at) })
+		d.SetPeer(func() netip.Addr { return r.receiver.source(r.index) })
 	}
 	r.wait(ctx)
 	failures, checked := 0, time.Time{}
@@ -64,11 +64,11 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 			if size == 0 {
 				first = when
 			}
-			r.at = i
+			r.index = i
 			for packet := range packetsOf(message, length) {
 				packets++
 				if d.AdmitsPacket() {
-					d.Packet(r.whole(packet), when, out)
+					d.Packet(r.cutTruncated(packet), when, out)
 				}
 			}
 			if i == n-1 && r.receiver.full {
@@ -148,8 +148,8 @@ func (r *packetReader) wait(ctx context.Context) {
 	}
 }
 
-// whole returns the packet, without its last line if that was truncated.
-func (r *packetReader) whole(packet []byte) []byte {
+// cutTruncated returns the packet, without its last line if that was truncated.
+func (r *packetReader) cutTruncated(packet []byte) []byte {
 	if len(packet) <= maxDatagram {
 		return packet
 	}

@@ -50,7 +50,7 @@ type control [64]byte
 
 func newReceiver(socket *packetSocket) *receiver {
 	// Without timestamps, the time of packets is that of their read.
-	_ = socket.use(func(fd int) {
+	_ = socket.withDescriptor(func(fd int) {
 		_ = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1)
 		if socket.isUDP() {
 			_ = syscall.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // since Linux 5.0
@@ -95,7 +95,7 @@ func (r *receiver) source(i int) netip.Addr {
 // read waits for messages, at most a tick, and returns their number. They are valid until the
 // next read. If there are none it returns [os.ErrDeadlineExceeded].
 func (r *receiver) read() (n int, err error) {
-	if err := r.socket.use(r.recv); err != nil {
+	if err := r.socket.withDescriptor(r.recv); err != nil {
 		return 0, err
 	}
 	switch r.errno {

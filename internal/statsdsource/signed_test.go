@@ -38,7 +38,7 @@ func TestSignedLinesInPieces(t *testing.T) {
 			rest = rest[n:]
 			f.filled(n)
 			for lines, ok := f.next(); ok; lines, ok = f.next() {
-				f.keep(s.Lines(lines, false, now, out))
+				f.unread(s.Lines(lines, false, now, out))
 			}
 		}
 		rest, _ := f.last()

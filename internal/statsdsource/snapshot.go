@@ -97,12 +97,12 @@ func (s *Source) saveSnapshot(ctx context.Context) {
 
 // cut records which packets are counted, at a time at which no reader decodes. wait returns once
 // the shards have counted exactly these packets, and adds the windows of the keys.
-func (s *Source) cut(now time.Time) (of *snapshot.Snapshot, wait func(to *snapshot.Snapshot) (dropped int)) {
+func (s *Source) cut(now time.Time) (saved *snapshot.Snapshot, wait func(to *snapshot.Snapshot) (dropped int)) {
 	s.listener.decoding.Lock()
 	defer s.listener.decoding.Unlock()
-	of = &snapshot.Snapshot{Cut: now}
-	s.decoders[0].Save(of)
-	return of, s.shards.Save(snapshotKeys, of.Carried)
+	saved = &snapshot.Snapshot{Cut: now}
+	s.decoders[0].Save(saved)
+	return saved, s.shards.Save(snapshotKeys, saved.Carried)
 }
 
 // resume continues from the snapshot of the previous publishing process, unless that has been
@@ -147,14 +147,14 @@ var (
 
 // resumeFrom continues from a snapshot. If it returns an error, nothing has changed.
 func (s *Source) resumeFrom(data []byte) (age time.Duration, err error) {
-	of, err := snapshot.Parse(data)
+	saved, err := snapshot.Parse(data)
 	if err != nil {
 		return 0, err
 	}
 	s.listener.decoding.Lock()
 	defer s.listener.decoding.Unlock()
 	now := time.Now()
-	age = now.Sub(of.Cut)
+	age = now.Sub(saved.Cut)
 	longest := decode.Lookback(s.rules.InOrder())
 	switch {
 	case age < -decode.DefaultLag:
@@ -163,12 +163,12 @@ func (s *Source) resumeFrom(data []byte) (age time.Duration, err error) {
 		return age, fmt.Errorf("%w: %v", errTooOld, age.Round(time.Second))
 	case now.Sub(s.started) >= longest:
 		return age, errHeardAll
-	case !of.Number(s.rules.CountsOf()):
+	case !saved.Number(s.rules.CountsOf()):
 		return age, errOtherKeys
 	}
-	resume, err := s.decoders[0].Resume(of, s.started, now)
+	resume, err := s.decoders[0].Resume(saved, s.started, now)
 	if err == nil {
-		s.shards.Resume(of, resume)
+		s.shards.Resume(saved, resume)
 	}
 	return age, err
 }

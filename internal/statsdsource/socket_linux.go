@@ -51,8 +51,8 @@ func newPacketSocket(conn packetConn, file unixSocket) (*packetSocket, error) {
 	return s, nil
 }
 
-// use calls f with the descriptor, or returns [net.ErrClosed].
-func (s *packetSocket) use(f func(fd int)) error {
+// withDescriptor calls f with the descriptor, or returns [net.ErrClosed].
+func (s *packetSocket) withDescriptor(f func(fd int)) error {
 	s.using.Lock()
 	defer s.using.Unlock()
 	if s.closed.Load() {
@@ -70,7 +70,7 @@ func (s *packetSocket) isUDP() bool {
 // setReadBuffer requests a buffer of this many bytes.
 func (s *packetSocket) setReadBuffer(bytes int) error {
 	var err error
-	return errors.Join(s.use(func(fd int) { err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bytes) }), err)
+	return errors.Join(s.withDescriptor(func(fd int) { err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bytes) }), err)
 }
 
 // interrupt does nothing: a read returns within a tick.

@@ -32,7 +32,7 @@ func TestSocketsAreOutsideOfThePoller(t *testing.T) {
 		t.Fatal("nothing is in the poller, not even the listener for connections")
 	}
 	for _, r := range l.packets {
-		if err := r.socket.use(func(fd int) {
+		if err := r.socket.withDescriptor(func(fd int) {
 			var s unix.Stat_t
 			if err := unix.Fstat(fd, &s); err != nil || polled[s.Ino] {
 				t.Errorf("%v is in the poller (%v)", r.socket.addr, err)
@@ -117,7 +117,7 @@ func TestCloseUnderABlockedReader(t *testing.T) {
 				_, _ = io.WriteString(out, "not for the reader")
 				reading.Wait()
 				_, _ = in.Close(), out.Close()
-				if err := r.socket.use(func(int) { t.Error("the descriptor is used") }); !errors.Is(err, net.ErrClosed) {
+				if err := r.socket.withDescriptor(func(int) { t.Error("the descriptor is used") }); !errors.Is(err, net.ErrClosed) {
 					t.Error(err)
 				}
 				if err := l.close(); err != nil {

@@ -198,8 +198,8 @@ type Stats struct {
 func (s *Source) Stats() Stats {
 	all := Stats{Listener: base.LoadCounters[ListenerStats](s.listener.stats), Detector: s.shards.Stats(), Snapshot: base.LoadCounters[SnapshotStats](&s.snapshotStats)}
 	for _, d := range s.decoders {
-		of := d.Stats()
-		all.Decoder.Merge(&of)
+		stats := d.Stats()
+		all.Decoder.Merge(&stats)
 	}
 	return all
 }

@@ -55,7 +55,7 @@ func (r *streamReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 	defer fail()
 	stop := context.AfterFunc(ctx, r.drain)
 	defer stop()
-	telling.Go(func() { r.tell(ticking, d, out) })
+	telling.Go(func() { r.tickShards(ticking, d, out) })
 	for i, l := range r.listeners {
 		reading.Go(func() {
 			defer fail()
@@ -68,12 +68,12 @@ func (r *streamReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 	return errors.Join(errs...)
 }
 
-// tell advances the shards' clock while nothing arrives.
-func (r *streamReader) tell(ctx context.Context, d *decode.Decoder, out feed) {
+// tickShards advances the shards' clock while nothing arrives.
+func (r *streamReader) tickShards(ctx context.Context, d *decode.Decoder, out feed) {
 	ticker := time.NewTicker(decode.Tick)
 	defer ticker.Stop()
 	for {
-		r.take(d, out, func(time.Time) {})
+		r.inTurn(d, out, func(time.Time) {})
 		select {
 		case <-ctx.Done():
 			return
@@ -82,9 +82,9 @@ func (r *streamReader) tell(ctx context.Context, d *decode.Decoder, out feed) {
 	}
 }
 
-// take calls f when it is its turn to use the decoder and the feed. Packets count as arrived
+// inTurn calls f when it is its turn to use the decoder and the feed. Packets count as arrived
 // when their turn comes, since they may have waited for shards that were behind.
-func (r *streamReader) take(d *decode.Decoder, out feed, f func(now time.Time)) {
+func (r *streamReader) inTurn(d *decode.Decoder, out feed, f func(now time.Time)) {
 	r.waiting.Add(1)
 	r.turn.Lock()
 	defer r.turn.Unlock()
@@ -142,7 +142,7 @@ func (r *streamReader) read(c *conn, d *decode.Decoder, out feed) {
 			r.stats.Truncated.Add(1)
 		}
 		if len(rest) > 0 {
-			r.take(d, out, func(now time.Time) {
+			r.inTurn(d, out, func(now time.Time) {
 				s.Lines(rest, true, now, out)
 			})
 		}
@@ -154,8 +154,8 @@ func (r *streamReader) read(c *conn, d *decode.Decoder, out feed) {
 func (r *streamReader) goesOn(c *conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, is := r.conns[c]
-	return is && c.SetReadDeadline(time.Now().Add(drainFor)) == nil
+	_, open := r.conns[c]
+	return open && c.SetReadDeadline(time.Now().Add(drainFor)) == nil
 }
 
 // decode decodes the complete packets.
@@ -164,12 +164,12 @@ func (r *streamReader) decode(f *framer, s *decode.Stream, d *decode.Decoder, ou
 	if !ok {
 		return
 	}
-	r.take(d, out, func(now time.Time) {
+	r.inTurn(d, out, func(now time.Time) {
 		for ; ok; packet, ok = f.next() {
 			if f.framing == framingLengths {
 				s.Packet(packet, now, out)
 			} else {
-				f.keep(s.Lines(packet, false, now, out))
+				f.unread(s.Lines(packet, false, now, out))
 			}
 		}
 	})

@@ -82,7 +82,7 @@ func look(entries reading) (*survey, error) {
 
 // parameters calls f for each parameter of each request, with its name in the syntax of rules,
 // its value, and the time and number of the request.
-func (s *survey) parameters(entries reading, f func(r *route, name, text string, at time.Time, number int64)) error {
+func (s *survey) parameters(entries reading, f func(r *route, name, text string, t time.Time, number int64)) error {
 	var room []string
 	var number int64
 	return entries(func(e *accesslog.Entry) {
@@ -91,7 +91,7 @@ func (s *survey) parameters(entries reading, f func(r *route, name, text string,
 		if !strings.HasPrefix(path, "/") {
 			return
 		}
-		r, values := s.routes.find(e.Method, path, room[:0])
+		r, values := s.routes.findRoute(e.Method, path, room[:0])
 		if room = values; r == nil {
 			return
 		}
@@ -121,7 +121,7 @@ func queryName(name string) string {
 	return name
 }
 
-func (s *survey) count(r *route, name, text string, at time.Time, number int64) {
+func (s *survey) count(r *route, name, text string, t time.Time, number int64) {
 	plain := name[strings.IndexByte(name, ':')+1:]
 	if (&rules.Secrets{}).Hides(plain) {
 		s.secret[name] = true
@@ -139,7 +139,7 @@ func (s *survey) count(r *route, name, text string, at time.Time, number int64) 
 		p.last = number
 		p.requests++
 	}
-	p.all.count(at)
+	p.all.count(t)
 	v := p.values[text]
 	if v == nil {
 		if s.values >= maxValues {
@@ -151,18 +151,18 @@ func (s *survey) count(r *route, name, text string, at time.Time, number int64) 
 		v = &value{}
 		p.values[strings.Clone(text)] = v
 	}
-	v.count(at)
+	v.count(t)
 }
 
 // countParts counts the requests of a parameter, and of its frequent values, by part of the log.
-func (s *survey) countParts(r *route, name, text string, at time.Time, number int64) {
+func (s *survey) countParts(r *route, name, text string, t time.Time, number int64) {
 	p := r.params[name]
 	if p == nil {
 		return // secret, or beyond maxParams
 	}
 	part := 0
 	if span := s.last.Sub(s.first); span > 0 {
-		part = min(int(float64(at.Sub(s.first))/float64(span)*parts), parts-1)
+		part = min(int(float64(t.Sub(s.first))/float64(span)*parts), parts-1)
 	}
 	if p.last != number {
 		p.last = number

@@ -219,9 +219,9 @@ func wildcard(prefix string, names []string) string {
 	return unique
 }
 
-// find returns the route of a request and the values of its wildcards. The route is nil if the
+// findRoute returns the route of a request and the values of its wildcards. The route is nil if the
 // path was left out.
-func (r *routes) find(method, path string, values []string) (*route, []string) {
+func (r *routes) findRoute(method, path string, values []string) (*route, []string) {
 	if method == "HEAD" {
 		method = "GET"
 	}

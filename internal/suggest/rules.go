@@ -26,7 +26,7 @@ func (p *Param) rules(hot string) string {
 		b.WriteString("    except:\n")
 	}
 	for _, u := range p.Usual {
-		fmt.Fprintf(&b, "      - {values: {%s: %s}, action: allow} # %s\n", quote(p.Name), quote(u.Value), u.words())
+		fmt.Fprintf(&b, "      - {values: {%s: %s}, action: allow} # %s\n", quote(p.Name), quote(u.Value), u.reason())
 	}
 	return b.String()
 }
@@ -39,8 +39,8 @@ func (p *Param) hot(threshold string) string {
 	return fmt.Sprintf("{jump: %s, min: %s} # a value that no rule can name is always frequent, with up to %s", p.Jump, threshold, rate(p.steady, p.window))
 }
 
-// words describes why a value is excepted.
-func (u *Usual) words() string {
+// reason describes why a value is excepted.
+func (u *Usual) reason() string {
 	share := Percent(u.Share)
 	if u.None {
 		return share + " of the requests: it seems to mean none"

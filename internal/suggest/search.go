@@ -185,7 +185,7 @@ func (s *search) run(ctx context.Context) error {
 	if best.hot == 0 {
 		best = low // some value should be hot: that is the purpose of the rules
 	}
-	s.take(best)
+	s.accept(best)
 	return s.measure(ctx)
 }
 
@@ -225,8 +225,8 @@ func nearer(n, than, want int) bool {
 
 func abs(n int) int { return max(n, -n) }
 
-// take makes a trial the proposal, without the rules that made no key hot.
-func (s *search) take(t trial) {
+// accept makes a trial the proposal, without the rules that made no key hot.
+func (s *search) accept(t trial) {
 	s.result.Hot, s.result.PerDay = t.hot, t.perDay
 	s.params = slices.DeleteFunc(s.params, func(p *Param) bool {
 		if p.Hot = t.byRule[p.rule]; p.Hot == 0 {

@@ -273,7 +273,7 @@ func TestRoutes(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for path, want := range map[string]string{"/users/20/orders": "GET /users/{user}/orders 20", "/users/me": "GET /users/me ", "/shop/x": "GET /shop/{shop} x", "/nowhere": "", "/users": ""} {
-		route, values := r.find("GET", path, nil)
+		route, values := r.findRoute("GET", path, nil)
 		text := ""
 		if route != nil {
 			text = route.pattern + " " + strings.Join(values, " ")

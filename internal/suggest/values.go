@@ -21,10 +21,10 @@ type slot struct {
 	n, peak int32
 }
 
-func (v *value) count(at time.Time) {
+func (v *value) count(t time.Time) {
 	v.requests++
 	for i, w := range windows {
-		s, number := &v.slots[i], at.UnixNano()/int64(w)
+		s, number := &v.slots[i], t.UnixNano()/int64(w)
 		if s.number != number {
 			s.number, s.n = number, 0
 		}

@@ -82,15 +82,15 @@ func (m *model) origins(h *live.HotKey) []string {
 		return " in " + hotwords.Span(d)
 	}
 	kinds := []struct {
-		title string
-		of    []rules.Origin
+		title   string
+		origins []rules.Origin
 	}{{"ROUTES" + in(sampled), top.Routes}, {"INSTANCES" + in(window), top.Instances}, {"CALLERS" + in(sampled), top.Callers}}
-	block := func(title string, of []rules.Origin, width int) string {
+	block := func(title string, origins []rules.Origin, width int) string {
 		lines := []string{termtext.Faint.Render(cellOf(title, width, false))}
-		for _, o := range of {
+		for _, o := range origins {
 			lines = append(lines, cellOf(fmt.Sprintf("%9s  %s", hotwords.OriginCount(o), termtext.Printable(o.Name)), width, false))
 		}
-		if len(of) == 0 {
+		if len(origins) == 0 {
 			lines = append(lines, cellOf(termtext.Faint.Render("not known"), width, false))
 		}
 		return strings.Join(lines, "\n")
@@ -98,12 +98,12 @@ func (m *model) origins(h *live.HotKey) []string {
 	if m.width < 100 {
 		lines := []string{""}
 		for _, kind := range kinds {
-			lines = append(lines, strings.Split(" "+strings.ReplaceAll(block(kind.title, kind.of[:min(3, len(kind.of))], m.width-2), "\n", "\n "), "\n")...)
+			lines = append(lines, strings.Split(" "+strings.ReplaceAll(block(kind.title, kind.origins[:min(3, len(kind.origins))], m.width-2), "\n", "\n "), "\n")...)
 		}
 		return lines
 	}
 	width := (m.width - 4) / 3
-	joined := lipgloss.JoinHorizontal(lipgloss.Top, " ", block(kinds[0].title, kinds[0].of, width), " ", block(kinds[1].title, kinds[1].of, width), " ", block(kinds[2].title, kinds[2].of, width))
+	joined := lipgloss.JoinHorizontal(lipgloss.Top, " ", block(kinds[0].title, kinds[0].origins, width), " ", block(kinds[1].title, kinds[1].origins, width), " ", block(kinds[2].title, kinds[2].origins, width))
 	lines := append([]string{""}, strings.Split(joined, "\n")...)
 	if top.Explains > 0 {
 		lines = append(lines, fmt.Sprintf(" %d more specific keys are hot for no other reason", top.Explains))

@@ -43,13 +43,13 @@ func sparkline(h live.History, end time.Time, width int) string {
 }
 
 func highest(parts []float64) float64 {
-	most := 0.0
+	maximum := 0.0
 	for _, v := range parts {
-		if v > most {
-			most = v
+		if v > maximum {
+			maximum = v
 		}
 	}
-	return most
+	return maximum
 }
 
 // blocks returns one row of a chart with that many rows; row 0 is the lowest. Known values have
@@ -86,24 +86,24 @@ func chart(h *live.HotKey, end time.Time, width, height int) []string {
 	if c := h.Cause; !c.IsZero() && c.Kind == 0 {
 		threshold = c.Rate.PerSecond()
 	}
-	most := highest(parts)
-	if threshold <= 4*most {
-		most = math.Max(most, threshold)
+	maximum := highest(parts)
+	if threshold <= 4*maximum {
+		maximum = math.Max(maximum, threshold)
 	}
 	mark := -1
-	if threshold <= most && most > 0 {
-		mark = min(height-1, int(threshold/most*float64(height)))
+	if threshold <= maximum && maximum > 0 {
+		mark = min(height-1, int(threshold/maximum*float64(height)))
 	}
 	lines := make([]string, 0, height+1)
 	for row := height - 1; row >= 0; row-- {
 		label := ""
 		switch row {
 		case height - 1:
-			label = hotwords.Speed(most, h.Cause.Unit)
+			label = hotwords.Speed(maximum, h.Cause.Unit)
 		case 0:
 			label = hotwords.Speed(0, h.Cause.Unit)
 		}
-		line := blocks(parts, most, row, height)
+		line := blocks(parts, maximum, row, height)
 		if row == mark {
 			if label == "" {
 				label = "hot at"

@@ -250,13 +250,13 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	case "G", "shift+g", "end":
 		m.choose(len(m.rows) - 1)
 	case "p":
-		m.ask(rules.ControlPin)
+		m.openPrompt(rules.ControlPin)
 	case "b":
-		m.ask(rules.ControlBlock)
+		m.openPrompt(rules.ControlBlock)
 	case "a":
-		m.ask(rules.ControlAllow)
+		m.openPrompt(rules.ControlAllow)
 	case "r":
-		m.ask("")
+		m.openPrompt("")
 	}
 	return nil
 }

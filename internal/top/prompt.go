@@ -31,8 +31,8 @@ const (
 	confirm
 )
 
-// ask opens the prompt for the selected key. An empty action is a release.
-func (m *model) ask(action rules.ControlAction) {
+// openPrompt opens the prompt for the selected key. An empty action is a release.
+func (m *model) openPrompt(action rules.ControlAction) {
 	row := m.current()
 	if row == nil || m.busy {
 		return

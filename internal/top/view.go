@@ -265,13 +265,13 @@ func (m *model) table(height int) []string {
 	}
 	lines := []string{termtext.Faint.Render(title)}
 	for i := m.offset; i < len(m.rows) && len(lines) < height; i++ {
-		lines = append(lines, m.line(&m.rows[i], shown, keyWidth, i == m.cursor))
+		lines = append(lines, m.rowLine(&m.rows[i], shown, keyWidth, i == m.cursor))
 	}
 	return lines
 }
 
-// line returns one row. The selected row also has a mark, since there may be no colors.
-func (m *model) line(r *row, shown []column, keyWidth int, selected bool) string {
+// rowLine returns one row. The selected row also has a mark, since there may be no colors.
+func (m *model) rowLine(r *row, shown []column, keyWidth int, selected bool) string {
 	var b strings.Builder
 	b.WriteString("  ")
 	for _, c := range shown {

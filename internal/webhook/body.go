@@ -25,8 +25,8 @@ const IDHeader = "X-Hotparam-Event"
 // Sign returns the value of [SignatureHeader]: "t=1732172445,v1=5257a869…". v1 is the
 // HMAC-SHA256 of t, a dot and the body, in hexadecimal. The signature includes the time so that
 // a receiver can refuse requests that were recorded and replayed.
-func Sign(secret string, at time.Time, body []byte) string {
-	t := strconv.FormatInt(at.Unix(), 10)
+func Sign(secret string, sent time.Time, body []byte) string {
+	t := strconv.FormatInt(sent.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(t + "."))
 	mac.Write(body)

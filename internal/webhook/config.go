@@ -39,14 +39,14 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	for _, d := range []struct {
-		of *time.Duration
-		is time.Duration
+		field *time.Duration
+		value time.Duration
 	}{
 		{&c.lease, 10 * time.Second}, {&c.timeout, 10 * time.Second}, {&c.patience, 15 * time.Minute}, {&c.maxAge, time.Hour},
 		{&c.least, 500 * time.Millisecond}, {&c.longest, time.Minute}, {&c.every, 500 * time.Millisecond},
 	} {
-		if *d.of == 0 {
-			*d.of = d.is
+		if *d.field == 0 {
+			*d.field = d.value
 		}
 	}
 	if c.queue == 0 {

@@ -45,8 +45,8 @@ func (t *tenure) post(ctx context.Context) {
 			return
 		}
 		t.done(&last)
-		if _, err := t.hold(ctx, t.at(), false); err != nil {
-			t.logRedis(ctx, err) // keep tries again
+		if _, err := t.acquireRight(ctx, t.currentPosition(), false); err != nil {
+			t.logRedis(ctx, err) // extendRight tries again
 		}
 	}
 }

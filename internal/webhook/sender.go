@@ -73,7 +73,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		if s.cfg.Publishes() {
-			position, err := s.hold(ctx, "", false)
+			position, err := s.acquireRight(ctx, "", false)
 			s.logRedis(ctx, err)
 			if err == nil && position != "" {
 				s.send(ctx, position)
@@ -83,10 +83,10 @@ func (s *Sender) Run(ctx context.Context) error {
 	}
 }
 
-// hold acquires or extends the right to send and raises the position, unless position is empty.
+// acquireRight acquires or extends the right to send and raises the position, unless position is empty.
 // If done is set, it releases the right instead. It returns the position in force, or "" if
 // another sender holds the right.
-func (s *Sender) hold(ctx context.Context, position string, done bool) (string, error) {
+func (s *Sender) acquireRight(ctx context.Context, position string, done bool) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.lease/4)
 	defer cancel()
 	over := "0"

@@ -32,7 +32,7 @@ func (s *Sender) send(ctx context.Context, position string) {
 	s.cfg.Logger.Info("the webhook sends from here", "after", position)
 	var work sync.WaitGroup
 	work.Go(func() { _ = follower.Run(life, t.add) })
-	work.Go(func() { t.keep(life) })
+	work.Go(func() { t.extendRight(life) })
 	t.post(life)
 	end()
 	work.Wait()
@@ -41,14 +41,14 @@ func (s *Sender) send(ctx context.Context, position string) {
 	// Release the right, so that another sender can begin at once, even if ctx has ended.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.lease/4)
 	defer cancel()
-	_, err = s.hold(last, t.at(), true)
+	_, err = s.acquireRight(last, t.currentPosition(), true)
 	s.logRedis(ctx, err)
 }
 
-// keep extends the right until ctx ends. It ends the tenure if another sender has the right, if
+// extendRight extends the right until ctx ends. It ends the tenure if another sender has the right, if
 // Redis has not answered for so long that another may have it, or if this process no longer
 // publishes.
-func (t *tenure) keep(ctx context.Context) {
+func (t *tenure) extendRight(ctx context.Context) {
 	defer t.end()
 	ticker := time.NewTicker(t.cfg.lease / 4)
 	defer ticker.Stop()
@@ -60,7 +60,7 @@ func (t *tenure) keep(ctx context.Context) {
 		case <-ticker.C:
 		}
 		asked := time.Now()
-		held, err := t.hold(ctx, t.at(), false)
+		held, err := t.acquireRight(ctx, t.currentPosition(), false)
 		t.logRedis(ctx, err)
 		switch {
 		case err == nil && held == "", !t.cfg.Publishes():
@@ -122,7 +122,7 @@ func (t *tenure) done(last *live.Event) {
 	t.count.queued.Store(int64(len(t.queue)))
 }
 
-func (t *tenure) at() string {
+func (t *tenure) currentPosition() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.position

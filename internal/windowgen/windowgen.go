@@ -21,8 +21,8 @@ func Length(least, most time.Duration) *rapid.Generator[time.Duration] {
 func Time(pane time.Duration, start func(number int64) time.Time) *rapid.Generator[time.Time] {
 	const century = 100 * 365 * 24 * int64(time.Hour)
 	edge := rapid.Custom(func(t *rapid.T) time.Time {
-		most := century / int64(pane)
-		return start(rapid.Int64Range(-most, most).Draw(t, "pane")).Add(time.Duration(rapid.Int64Range(-1, 1).Draw(t, "off")))
+		maxNumber := century / int64(pane)
+		return start(rapid.Int64Range(-maxNumber, maxNumber).Draw(t, "pane")).Add(time.Duration(rapid.Int64Range(-1, 1).Draw(t, "off")))
 	})
 	free := rapid.Map(rapid.Int64Range(-century, century), func(ns int64) time.Time { return time.Unix(0, ns) })
 	return rapid.OneOf(edge, free)

@@ -53,7 +53,7 @@ func (v *view) latency(width int) []string {
 		if now.Failed >= 0.005 {
 			failed = termtext.Alarm.Render(failed)
 		}
-		lines = append(lines, " "+termtext.Pad(name, label, false)+v.history.line(i, chart)+" "+milliseconds(now.P50)+" "+milliseconds(now.P99)+"  "+failed)
+		lines = append(lines, " "+termtext.Pad(name, label, false)+v.history.chartLine(i, chart)+" "+milliseconds(now.P50)+" "+milliseconds(now.P99)+"  "+failed)
 	}
 	for i := range lines {
 		lines[i] = termtext.Fit(lines[i], width)
@@ -79,8 +79,8 @@ func speed(ms float64) lipgloss.Style {
 	return termtext.Calm
 }
 
-// line draws the median latency over time.
-func (h *latencyHistory) line(i, width int) string {
+// chartLine draws the median latency over time.
+func (h *latencyHistory) chartLine(i, width int) string {
 	levels := []rune("▁▂▃▄▅▆▇█")
 	points := h.points[max(0, len(h.points)-width):]
 	var b, run strings.Builder // a run has a single color

@@ -14,16 +14,16 @@ import (
 type meter struct{ readings []reading }
 
 type reading struct {
-	at time.Time
-	n  int64
+	t time.Time
+	n int64
 }
 
 // meterSpan is the time over which the rate is taken.
 const meterSpan = 2 * time.Second
 
-func (m *meter) add(at time.Time, n int64) {
-	m.readings = append(m.readings, reading{at, n})
-	for len(m.readings) > 2 && at.Sub(m.readings[1].at) >= meterSpan {
+func (m *meter) add(t time.Time, n int64) {
+	m.readings = append(m.readings, reading{t, n})
+	for len(m.readings) > 2 && t.Sub(m.readings[1].t) >= meterSpan {
 		m.readings = m.readings[1:]
 	}
 }
@@ -34,7 +34,7 @@ func (m *meter) perSecond() float64 {
 		return 0
 	}
 	first, last := m.readings[0], m.readings[len(m.readings)-1]
-	return float64(last.n-first.n) / last.at.Sub(first.at).Seconds()
+	return float64(last.n-first.n) / last.t.Sub(first.t).Seconds()
 }
 
 // dropped describes the lost counts by reason.

@@ -133,7 +133,7 @@ func cooledRow(c cooledKey, key int, shown []column) string {
 	for _, col := range shown {
 		text := "cooled"
 		if col.cell != nil {
-			text = col.cell(c.Key, c.at)
+			text = col.cell(c.Key, c.cooled)
 		}
 		cells = append(cells, termtext.Pad(text, col.width, col.right))
 	}

@@ -32,7 +32,7 @@ type view struct {
 // cooledKey is a key that is shown for a while after it has cooled.
 type cooledKey struct {
 	demo.Key
-	at time.Time
+	cooled time.Time
 }
 
 // showCooled is the time for which a cooled key is shown.
@@ -45,7 +45,7 @@ func (v *view) update(s demo.Snapshot) {
 	}
 	v.cooled = slices.DeleteFunc(v.cooled, func(c cooledKey) bool {
 		again := len(missing([]demo.Key{c.Key}, s.Hot)) == 0
-		return again || s.At.Sub(c.at) >= showCooled
+		return again || s.At.Sub(c.cooled) >= showCooled
 	})
 	if len(s.Hot) > 0 && len(missing([]demo.Key{v.tried}, s.Hot)) > 0 {
 		v.tried = s.Hot[0]

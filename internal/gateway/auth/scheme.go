@@ -87,13 +87,13 @@ func (s Scheme) read(r *http.Request, below string) (c *gateway.Call, missing, a
 	host := r.Host
 	switch s {
 	case Forwarded:
-		c.Method, c.Target = h.take(forwardedMethod, true), h.take(forwardedURI, true)
-		if given := h.take(forwardedHost, false); given != "" {
+		c.Method, c.Target = h.popValue(forwardedMethod, true), h.popValue(forwardedURI, true)
+		if given := h.popValue(forwardedHost, false); given != "" {
 			host = given
 		}
 		c.Addr = h.takeLastHop()
 	case Original, Nginx:
-		c.Method, c.Target, c.Addr = h.take(originalMethod, true), h.take(originalURI, true), h.take(realIP, false)
+		c.Method, c.Target, c.Addr = h.popValue(originalMethod, true), h.popValue(originalURI, true), h.popValue(realIP, false)
 	case Envoy:
 		c.Addr = h.takeLastHop()
 	}
@@ -115,8 +115,8 @@ type headers struct {
 	missing, ambiguous string
 }
 
-// take removes a header and returns its value. A header that is repeated is ambiguous.
-func (h *headers) take(name string, needed bool) string {
+// popValue removes a header and returns its value. A header that is repeated is ambiguous.
+func (h *headers) popValue(name string, needed bool) string {
 	values := h.Header[name]
 	delete(h.Header, name)
 	switch {

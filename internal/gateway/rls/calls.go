@@ -45,12 +45,12 @@ func kindOf(method string) (kind int, isCall bool) {
 // otherwise a peer that sends a message byte by byte would keep the call in flight forever.
 func (d *Door) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	kind, isCall := kindOf(info.FullMethodName)
-	now, most := &d.calls, d.maxCalls
+	inFlight, limit := &d.calls, d.maxCalls
 	if !isCall {
-		now, most = &d.others[kind], maxOthers[kind]
+		inFlight, limit = &d.others[kind], maxOthers[kind]
 	}
-	if now.Load() >= most {
-		d.Fault(gateway.Busy, "refused a call: too many are in flight", "method", info.FullMethodName, "calls", most)
+	if inFlight.Load() >= limit {
+		d.Fault(gateway.Busy, "refused a call: too many are in flight", "method", info.FullMethodName, "calls", limit)
 		return ctx, status.Error(codes.ResourceExhausted, "too many calls in flight")
 	}
 	if !isCall && kind == ofStream {
@@ -99,14 +99,14 @@ func (s callStats) HandleRPC(ctx context.Context, event stats.RPCStats) {
 		case isOurs && status.Code(e.Error) == codes.DeadlineExceeded:
 			s.door.Fault(gateway.Slow, "a call exceeded its time limit and was ended", "within", s.door.callTimeout)
 		case !isOther:
-			s.door.failed(e.Error)
+			s.door.recordFailure(e.Error)
 		}
 	}
 }
 
-// failed counts and logs a call that was answered with an error. It ignores calls that the peer
+// recordFailure counts and logs a call that was answered with an error. It ignores calls that the peer
 // canceled or that exceeded the peer's deadline.
-func (d *Door) failed(err error) {
+func (d *Door) recordFailure(err error) {
 	if code := status.Code(err); code == codes.Canceled || code == codes.DeadlineExceeded {
 		return
 	}

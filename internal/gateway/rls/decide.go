@@ -33,7 +33,7 @@ func (d *Door) ShouldRateLimit(ctx context.Context, req *ratelimit.RateLimitRequ
 	for _, desc := range descriptors {
 		asks = append(asks, d.parse(req, desc))
 	}
-	d.end(asks)
+	d.endReported(asks)
 
 	ctx, cancel := withEarlierDeadline(ctx)
 	defer cancel()
@@ -76,7 +76,7 @@ func (d *Door) decide(ctx context.Context, domain string, asks []ask) []rules.De
 		} else {
 			decisions[alone], ticket = d.Decider.Enter(ctx, domain, a.params)
 		}
-		if !d.hold(ctx, a, ticket) {
+		if !d.holdTicket(ctx, a, ticket) {
 			decisions[alone] = gateway.NoPlace()
 		}
 	default:
@@ -109,7 +109,7 @@ func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, de
 	got, tickets := d.Decider.Together(ctx, parts)
 	for p, i := range of {
 		if first := p == 0 || of[p-1] != i; first {
-			if decisions[i] = got[p]; !d.hold(ctx, &asks[i], tickets[p]) {
+			if decisions[i] = got[p]; !d.holdTicket(ctx, &asks[i], tickets[p]) {
 				decisions[i] = gateway.NoPlace()
 			}
 			continue
@@ -121,12 +121,12 @@ func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, de
 	}
 }
 
-// hold keeps the ticket of a request until its end is reported. It ends the ticket at once if no
+// holdTicket keeps the ticket of a request until its end is reported. It ends the ticket at once if no
 // report will come. A request without an id is one case: its hits are then its units, and its
 // time and bytes are not known. A call that Envoy cancelled is the other: the client is gone. A
 // call that exceeded its deadline is held, since Envoy lets its request pass and reports the end.
 // It returns false if there is no place for the ticket.
-func (d *Door) hold(ctx context.Context, a *ask, ticket *middleware.Ticket) bool {
+func (d *Door) holdTicket(ctx context.Context, a *ask, ticket *middleware.Ticket) bool {
 	switch {
 	case ticket == nil:
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -142,9 +142,9 @@ func (d *Door) hold(ctx context.Context, a *ask, ticket *middleware.Ticket) bool
 	return true
 }
 
-// end ends the requests whose end the call reports. Several descriptors may report parts of one
+// endReported ends the requests whose end the call reports. Several descriptors may report parts of one
 // request's cost.
-func (d *Door) end(asks []ask) {
+func (d *Door) endReported(asks []ask) {
 	for i := range asks {
 		a := &asks[i]
 		if a.kind != ofEnd {

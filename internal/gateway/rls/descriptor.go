@@ -84,10 +84,10 @@ func (d *Door) parse(req *ratelimit.RateLimitRequest, desc *common.RateLimitDesc
 
 // hitsOf returns the number of hits of a descriptor, and whether the call sets it.
 func hitsOf(req *ratelimit.RateLimitRequest, desc *common.RateLimitDescriptor) (hits int64, explicit bool) {
-	const most = 1 << 40
-	switch own := desc.GetHitsAddend(); {
-	case own != nil:
-		return int64(min(own.GetValue(), most)), true
+	const maxHits = 1 << 40
+	switch addend := desc.GetHitsAddend(); {
+	case addend != nil:
+		return int64(min(addend.GetValue(), maxHits)), true
 	case req.GetHitsAddend() > 0:
 		return int64(req.GetHitsAddend()), true
 	}

@@ -54,11 +54,11 @@ func makeDoor(name, address string, endpoints []config.AuthEndpoint, c gateway.D
 	case "spoe":
 		return spoe.New(c)
 	}
-	own, err := authEndpoints(endpoints, address)
+	doorEndpoints, err := authEndpoints(endpoints, address)
 	if err != nil {
 		return nil, err
 	}
-	return auth.New(c, own)
+	return auth.New(c, doorEndpoints)
 }
 
 // authEndpoints returns the endpoints at an address.

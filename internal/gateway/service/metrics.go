@@ -79,11 +79,11 @@ func byDoor(kind prometheus.ValueType, name, help, label string, values func(f *
 	return figure.New(kind, name, help, labels, func(all *map[string]*Figures, emit func(float64, ...string)) {
 		for door, f := range *all {
 			values(f, func(value string, n int64) {
-				of := []string{door}
+				labelValues := []string{door}
 				if label != "" {
-					of = append(of, value)
+					labelValues = append(labelValues, value)
 				}
-				emit(float64(n), of...)
+				emit(float64(n), labelValues...)
 			})
 		}
 	})

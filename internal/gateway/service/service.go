@@ -137,13 +137,13 @@ func (s *Service) reload() {
 	if err := s.config.Hotparam.Reload(); err != nil {
 		s.config.Log.Error("the rules stay as they are", "err", err)
 	}
-	s.systemd.Ready(s.words())
+	s.systemd.Ready(s.statusLine())
 }
 
 // report reports the guard's state to systemd until ctx ends.
 func (s *Service) report(ctx context.Context, alive func(context.Context) error) {
-	s.systemd.Ready(s.words())
-	s.systemd.Watch(ctx, func(ctx context.Context) (string, error) { return s.words(), alive(ctx) }, func(err error) {
+	s.systemd.Ready(s.statusLine())
+	s.systemd.Watch(ctx, func(ctx context.Context) (string, error) { return s.statusLine(), alive(ctx) }, func(err error) {
 		s.config.Log.Error("this process is about to be restarted by its watchdog", "err", err)
 	})
 	<-ctx.Done()
@@ -155,11 +155,11 @@ func (s *Service) Ready() (words string, ready bool) {
 	if s.draining.Load() {
 		return "not ready: draining", false
 	}
-	return s.words(), true
+	return s.statusLine(), true
 }
 
-// words returns the state in one line. The guard is ready with or without Redis.
-func (s *Service) words() string {
+// statusLine returns the state in one line. The guard is ready with or without Redis.
+func (s *Service) statusLine() string {
 	stats := s.config.Hotparam.Stats()
 	words := "ready, following the hot keys"
 	switch {

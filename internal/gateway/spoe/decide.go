@@ -33,7 +33,7 @@ func (d *Door) answer(ctx context.Context, b []byte, f *frame, frameSize int) ([
 		case messageCheck:
 			d.check(ctx, &a, args)
 		case messageDone:
-			d.end(&a, args)
+			d.endRequest(&a, args)
 		default:
 			d.Fault(gateway.UnknownMessage, "a message has an unknown name and is ignored", "message", fmt.Sprintf("%.64q", name), "known", messageCheck+", "+messageDone)
 		}
@@ -62,7 +62,7 @@ func (d *Door) check(ctx context.Context, a *actions, args []arg) {
 	defer cancel()
 	call := gateway.Call{Method: c.method, Target: c.uri, Header: c.header, Addr: c.addr, Caller: c.caller, Context: c.context}
 	decision, ticket := d.Decider.Begin(ctx, &call)
-	if !d.hold(a, &c, ticket, began) {
+	if !d.holdTicket(a, &c, ticket, began) {
 		decision = gateway.NoPlace()
 	}
 	d.Decided(decision.Allowed)
@@ -71,10 +71,10 @@ func (d *Door) check(ctx context.Context, a *actions, args []arg) {
 	}
 }
 
-// hold keeps the ticket until a done message reports the end of the request. If there will be
+// holdTicket keeps the ticket until a done message reports the end of the request. If there will be
 // none, it ends the ticket at once, without cost. It returns false if there is no place for the
 // ticket.
-func (d *Door) hold(a *actions, c *check, ticket *middleware.Ticket, began time.Time) bool {
+func (d *Door) holdTicket(a *actions, c *check, ticket *middleware.Ticket, began time.Time) bool {
 	if ticket == nil {
 		return true
 	}
@@ -90,8 +90,8 @@ func (d *Door) hold(a *actions, c *check, ticket *middleware.Ticket, began time.
 	return ok
 }
 
-// end ends a request and charges its cost.
-func (d *Door) end(a *actions, args []arg) {
+// endRequest ends a request and charges its cost.
+func (d *Door) endRequest(a *actions, args []arg) {
 	var m done
 	if !m.parse(args) {
 		d.Fault(gateway.Incomplete, "a message has no ticket and is ignored", "needed", "ticket=var(txn.hp.ticket)", "message", messageDone)

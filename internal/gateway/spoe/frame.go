@@ -112,7 +112,7 @@ func readFrame(in io.Reader, buf []byte, limit int) ([]byte, error) {
 func parseFrame(b []byte) (f frame, err error) {
 	r := reader{rest: b}
 	f.kind = frameType(r.byte())
-	if flags := r.take(4); flags != nil {
+	if flags := r.next(4); flags != nil {
 		f.flags = binary.BigEndian.Uint32(flags)
 	}
 	f.stream, f.id = r.varint(), r.varint()

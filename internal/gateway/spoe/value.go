@@ -80,8 +80,8 @@ func (r *reader) varint() uint64 {
 	}
 }
 
-// take returns the next n bytes of the payload.
-func (r *reader) take(n uint64) []byte {
+// next returns the next n bytes of the payload.
+func (r *reader) next(n uint64) []byte {
 	if n > uint64(len(r.rest)) {
 		r.fail()
 		return nil
@@ -92,7 +92,7 @@ func (r *reader) take(n uint64) []byte {
 }
 
 // text reads an untyped string: its length, then its bytes.
-func (r *reader) text() []byte { return r.take(r.varint()) }
+func (r *reader) text() []byte { return r.next(r.varint()) }
 
 func (r *reader) value() (v value) {
 	first := r.byte()
@@ -106,9 +106,9 @@ func (r *reader) value() (v value) {
 	case kindInt32, kindUint32, kindInt64, kindUint64:
 		v.number = int64(r.varint())
 	case kindIPv4:
-		v.bytes = r.take(4)
+		v.bytes = r.next(4)
 	case kindIPv6:
-		v.bytes = r.take(16)
+		v.bytes = r.next(16)
 	case kindString, kindBinary:
 		v.bytes = r.text()
 	default:
