@@ -73,7 +73,7 @@ func (m *mismatch) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			m.look(ctx)
+			m.check(ctx)
 		}
 	}
 	return nil
@@ -84,13 +84,13 @@ func (m *mismatch) detects() bool {
 	return slices.ContainsFunc(m.rules().Rules, func(r rules.Rule) bool { return len(r.Hot) > 0 })
 }
 
-// look compares once. It does nothing while no rule has a threshold.
-func (m *mismatch) look(ctx context.Context) {
+// check compares once. It does nothing while no rule has a threshold.
+func (m *mismatch) check(ctx context.Context) {
 	if !m.detects() {
 		m.silent, m.unheard, m.unknown = 0, 0, 0
 		return
 	}
-	publishes, lists, err := m.ask(ctx)
+	publishes, lists, err := m.aggregatorState(ctx)
 	switch {
 	case redis.HasErrorPrefix(err, "NOPERM"):
 		m.cannotBeLooked = true
@@ -126,9 +126,9 @@ func count(n int, found bool) int {
 	return n + 1
 }
 
-// ask reports whether an aggregator publishes for the namespace, and whether it lists this
-// instance among the senders of counts.
-func (m *mismatch) ask(ctx context.Context) (publishes, lists bool, err error) {
+// aggregatorState reports whether an aggregator publishes for the namespace, and whether it
+// lists this instance among the senders of counts.
+func (m *mismatch) aggregatorState(ctx context.Context) (publishes, lists bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	layout := hotkeys.NewLayout(m.namespace)
