@@ -22,7 +22,7 @@ func (c *Collector) absorb(s *shard, t *table, slot int, n uint64) {
 	p.taken += int64(n)
 	k.load = float32(p.count(recents, n, c.start))
 	if k.local != 0 || c.candidate(k) {
-		c.local.count(c, s, t, slot, n)
+		c.local.count(c, s, slot, n)
 	}
 }
 

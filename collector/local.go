@@ -41,7 +41,7 @@ func (c *Collector) OnLocal(f func(h rules.Hot, hot bool)) {
 }
 
 // count adds n counts of c.start that were taken from a slot.
-func (l *localDetector) count(c *Collector, s *shard, t *table, slot int, n uint64) {
+func (l *localDetector) count(c *Collector, s *shard, slot int, n uint64) {
 	k := &s.notes[slot]
 	if k.local == 0 && !l.beginKey(c, s, slot, n) {
 		return
