@@ -42,7 +42,7 @@ func (c *Collector) Run(ctx context.Context) error {
 			early = c.flushUrgent
 		case <-fast.C:
 			early = c.flushUrgent
-		case <-c.reloaded: // begin, below, puts the rules in force
+		case <-c.reloaded: // beginFlush, below, puts the rules in force
 			early = c.flushUrgent
 		case <-timer.C:
 		}
