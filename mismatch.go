@@ -29,7 +29,7 @@ type mismatch struct {
 	every     time.Duration
 
 	silent, unheard, unknown    int // consecutive looks that found so
-	loggedSilent, loggedUnheard     bool
+	loggedSilent, loggedUnheard bool
 	toldUnknown, cannotBeLooked bool
 }
 
