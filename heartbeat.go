@@ -15,7 +15,7 @@ func (h *Hotparam) newHeartbeat(namespace string, o *options) (*hotkeys.Heartbea
 	return hotkeys.NewHeartbeat(h.client, hotkeys.HeartbeatConfig{Namespace: namespace, Logger: o.log, Member: func() rules.Member {
 		m := self
 		h.mu.Lock()
-		rules := h.rules.told()
+		rules := h.rules.currentStats()
 		m.RulesVersion, m.Problem = rules.Version, rules.Problem
 		h.mu.Unlock()
 		if n := h.fleet.members.Stats().Assumed; n > 0 && m.Problem == "" {

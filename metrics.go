@@ -25,7 +25,7 @@ func (h *Hotparam) scrape() scrape {
 	s := scrape{Hotparam: h, guarded: h.guard.Stats()}
 	h.mu.Lock()
 	joined := h.fleet.isJoined()
-	s.told = h.rules.told()
+	s.told = h.rules.currentStats()
 	h.mu.Unlock()
 	if joined {
 		s.members = h.fleet.members.Stats()

@@ -29,7 +29,7 @@ type mismatch struct {
 	every     time.Duration
 
 	silent, unheard, unknown    int // consecutive looks that found so
-	toldSilent, toldUnheard     bool
+	loggedSilent, loggedUnheard bool
 	toldUnknown, cannotBeLooked bool
 }
 
@@ -73,7 +73,7 @@ func (m *mismatch) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			m.look(ctx)
+			m.check(ctx)
 		}
 	}
 	return nil
@@ -84,13 +84,13 @@ func (m *mismatch) detects() bool {
 	return slices.ContainsFunc(m.rules().Rules, func(r rules.Rule) bool { return len(r.Hot) > 0 })
 }
 
-// look compares once. It does nothing while no rule has a threshold.
-func (m *mismatch) look(ctx context.Context) {
+// check compares once. It does nothing while no rule has a threshold.
+func (m *mismatch) check(ctx context.Context) {
 	if !m.detects() {
 		m.silent, m.unheard, m.unknown = 0, 0, 0
 		return
 	}
-	publishes, lists, err := m.ask(ctx)
+	publishes, lists, err := m.aggregatorState(ctx)
 	switch {
 	case redis.HasErrorPrefix(err, "NOPERM"):
 		m.cannotBeLooked = true
@@ -100,19 +100,19 @@ func (m *mismatch) look(ctx context.Context) {
 	}
 	m.silent, m.unheard = count(m.silent, !publishes), count(m.unheard, publishes && !lists && m.name != "")
 	switch {
-	case m.silent >= patience && !m.toldSilent:
-		m.toldSilent = true
+	case m.silent >= patience && !m.loggedSilent:
+		m.loggedSilent = true
 		m.log.Warn("no aggregator publishes hot keys for this namespace: start one with the same file, or correct namespace or aggregator.redis; until then this instance limits keys by its own count alone",
 			"namespace", m.namespace, "there are", m.namespaces(ctx))
-	case publishes && m.toldSilent:
-		m.toldSilent = false
+	case publishes && m.loggedSilent:
+		m.loggedSilent = false
 		m.log.Info("an aggregator publishes hot keys for this namespace now", "namespace", m.namespace)
-	case m.unheard >= patience && !m.toldUnheard:
-		m.toldUnheard = true
+	case m.unheard >= patience && !m.loggedUnheard:
+		m.loggedUnheard = true
 		m.log.Warn("counts of this instance do not reach an aggregator: statsd.addresses, or kafka, must lead to one with this namespace; its file may also refuse unsigned counts or unlisted senders",
 			"namespace", m.namespace, "instance", m.name)
-	case lists && m.toldUnheard:
-		m.toldUnheard = false
+	case lists && m.loggedUnheard:
+		m.loggedUnheard = false
 		m.log.Info("the aggregator hears this instance now", "instance", m.name)
 	}
 	m.compareRules()
@@ -126,9 +126,9 @@ func count(n int, found bool) int {
 	return n + 1
 }
 
-// ask reports whether an aggregator publishes for the namespace, and whether it lists this
-// instance among the senders of counts.
-func (m *mismatch) ask(ctx context.Context) (publishes, lists bool, err error) {
+// aggregatorState reports whether an aggregator publishes for the namespace, and whether it
+// lists this instance among the senders of counts.
+func (m *mismatch) aggregatorState(ctx context.Context) (publishes, lists bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	layout := hotkeys.NewLayout(m.namespace)

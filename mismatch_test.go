@@ -132,7 +132,7 @@ func TestRightsOfMismatch(t *testing.T) {
 			f.await("toys", func() bool { return admin.Exists(t.Context(), "hotparam:{toys}:beat").Val() == 1 })
 			m := newMismatch(f.Hotparam, "api")
 			for range 3 {
-				m.look(t.Context())
+				m.check(t.Context())
 			}
 			if m.cannotBeLooked != (test.want == "") {
 				t.Errorf("cannotBeLooked is %v", m.cannotBeLooked)

@@ -30,8 +30,8 @@ func newRulesState(file *config.File, data []byte) rulesState {
 	return rulesState{inForce: file.Rules, started: s, latest: s, tried: data, stats: RulesStats{Version: file.Rules.Version, RedactKey: keyID(file.Rules)}}
 }
 
-// told returns the counters and the present problem of the file.
-func (r *rulesState) told() RulesStats {
+// currentStats returns the counters and the present problem of the file.
+func (r *rulesState) currentStats() RulesStats {
 	s := r.stats
 	s.Problem = cmp.Or(r.away, s.Problem)
 	return s

@@ -52,6 +52,6 @@ func (h *Hotparam) Stats() Stats {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.Rules = h.rules.told()
+	s.Rules = h.rules.currentStats()
 	return s
 }

@@ -46,20 +46,20 @@ func (c *Collector) isKept(a *account) bool {
 
 // accountOf returns the account of a slot's key, or nil if it has none. isNew reports whether
 // this call has opened the account.
-func (c *Collector) accountOf(s *shard, at int) (_ *account, isNew bool) {
+func (c *Collector) accountOf(s *shard, slot int) (_ *account, isNew bool) {
 	if !c.accounts {
 		return nil, false
 	}
-	a, wanted := &s.accounts[at], c.candidate(&s.notes[at])
+	a, wanted := &s.accounts[slot], c.candidate(&s.notes[slot])
 	switch {
 	case a.Number != 0 && (wanted || c.isKept(a)):
-	case wanted || c.opensCold(&s.notes[at]):
+	case wanted || c.opensCold(&s.notes[slot]):
 		c.opened++
 		*a = account{Account: wire.Account{Number: c.opened}, lastLine: c.start, flush: c.flushes - 1}
 		return a, true
 	default:
 		*a = account{}
-		s.repeats.unset(at) // repeats may be due, if a flood left no lines for them
+		s.repeats.unset(slot) // repeats may be due, if a flood left no lines for them
 		return nil, false
 	}
 	return a, false
@@ -77,8 +77,8 @@ func (c *Collector) opensCold(k *note) bool {
 	return c.coldOpened <= coldAccounts
 }
 
-// book adds n counts to an account, which may be nil, and returns its present state.
-func (a *account) book(n uint64) wire.Account {
+// addCounts adds n counts to an account, which may be nil, and returns its present state.
+func (a *account) addCounts(n uint64) wire.Account {
 	if a == nil {
 		return wire.Account{}
 	}
@@ -87,10 +87,10 @@ func (a *account) book(n uint64) wire.Account {
 }
 
 // recordAccount records that a slot's account is sent with its counts.
-func (c *Collector) recordAccount(s *shard, at int, a *account) {
+func (c *Collector) recordAccount(s *shard, slot int, a *account) {
 	if a != nil {
 		a.lastLine, a.flush, a.repeats = c.start, c.flushes, accountRepeats
-		s.repeats.set(at)
+		s.repeats.set(slot)
 	}
 }
 
@@ -101,21 +101,21 @@ func (c *Collector) repeatAccounts() {
 		return
 	}
 	for _, isSteered := range [...]bool{true, false} {
-		left := c.budget.left() - len(c.counts) - len(c.parts) - len(c.heldBack)
+		left := c.budget.linesLeft() - len(c.counts) - len(c.parts) - len(c.heldBack)
 		for i := range c.shards {
 			s := &c.shards[i]
 			t := s.table.Load()
-			s.repeats.each(func(at int) {
-				a, k := &s.accounts[at], &s.notes[at]
+			s.repeats.each(func(slot int) {
+				a, k := &s.accounts[slot], &s.notes[slot]
 				if a.flush == c.flushes || (k.flags != 0) != isSteered || !isSteered && left <= 0 && c.budget.lines >= 0 {
 					return
 				}
 				left--
-				rule, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
+				rule, text, _ := bytes.Cut(t.key(&t.slots[slot]), []byte{' '})
 				c.counts = append(c.counts, Count{Rule: rule, Text: text, Account: a.Account})
 				a.lastLine, a.flush = c.start, c.flushes
 				if a.repeats--; a.repeats == 0 {
-					s.repeats.unset(at)
+					s.repeats.unset(slot)
 				}
 			})
 		}
@@ -132,8 +132,8 @@ func (c *Collector) remindAccounts() {
 	c.remindSteered()
 	for i := range c.shards {
 		s := &c.shards[i]
-		s.repeats.each(func(at int) {
-			if k := &s.notes[at]; k.flags != 0 && k.total() == 0 {
+		s.repeats.each(func(slot int) {
+			if k := &s.notes[slot]; k.flags != 0 && k.total() == 0 {
 				c.budget.must++
 			}
 		})
@@ -151,29 +151,29 @@ func (c *Collector) remindSteered() {
 	for hash, keys := range c.steered.keys {
 		for i := range keys {
 			s, member := c.shardOf(hash), []byte(keys[i].member)
-			if s.table.Load().find(hash, member) < 0 {
+			if s.table.Load().findSlot(hash, member) < 0 {
 				s.add(hash, member, 0) // without room the key has no account
 			}
 			t := s.table.Load()
-			at := t.find(hash, member)
-			if at < 0 {
+			slot := t.findSlot(hash, member)
+			if slot < 0 {
 				continue
 			}
-			k := &s.notes[at]
+			k := &s.notes[slot]
 			if k.profile == unseen {
-				c.classify(s, t, at)
+				c.classify(s, t, slot)
 			}
 			if k.total() > 0 {
 				continue
 			}
-			switch a, isNew := c.accountOf(s, at); {
+			switch a, isNew := c.accountOf(s, slot); {
 			case a == nil:
 			case isNew:
 				a.repeats = accountRepeats
-				s.repeats.set(at)
+				s.repeats.set(slot)
 			case a.repeats == 0 && c.start-a.lastLine >= int64(remindEvery)*9/10:
 				a.repeats = 1
-				s.repeats.set(at)
+				s.repeats.set(slot)
 			}
 		}
 	}

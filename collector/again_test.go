@@ -15,7 +15,7 @@ func TestWhatAShareHasTooMuchIsNeverHot(t *testing.T) {
 	}}
 	again, key := []byte("GET /s?~again&q"), []byte("GET /s?q=1")
 	p := newProfiles(rules, false)
-	if p.of([]byte("r"), again) != unknown || p.of([]byte("r"), key) == unknown || p.of([]byte("r"), []byte("GET /s?~more")) == unknown {
+	if p.indexOf([]byte("r"), again) != unknown || p.indexOf([]byte("r"), key) == unknown || p.indexOf([]byte("r"), []byte("GET /s?~more")) == unknown {
 		t.Error("only what a share has too much is of no rule's threshold")
 	}
 }

@@ -19,9 +19,9 @@ func newBitset(size int) bitset {
 
 func wordsFor(bits int) int { return (bits + 63) / 64 }
 
-func (b *bitset) set(at uint64) {
-	word := at / 64
-	b.words[word].Or(1 << (at % 64))
+func (b *bitset) set(slot uint64) {
+	word := slot / 64
+	b.words[word].Or(1 << (slot % 64))
 	if full := &b.full[word/64]; full.Load()&(1<<(word%64)) == 0 {
 		full.Or(1 << (word % 64))
 	}
@@ -29,7 +29,7 @@ func (b *bitset) set(at uint64) {
 
 // drain removes each slot from the set and calls f for it. It clears a word's bit in full
 // before the word, so that a concurrent set sets that bit again.
-func (b *bitset) drain(f func(at int)) {
+func (b *bitset) drain(f func(slot int)) {
 	for i := range b.full {
 		if b.full[i].Load() == 0 {
 			continue
@@ -57,21 +57,21 @@ func newSlotSet(size int) slotSet {
 	return slotSet{make([]uint64, words), make([]uint64, wordsFor(words))}
 }
 
-func (b *slotSet) set(at int) {
-	word := at / 64
-	b.words[word] |= 1 << (at % 64)
+func (b *slotSet) set(slot int) {
+	word := slot / 64
+	b.words[word] |= 1 << (slot % 64)
 	b.full[word/64] |= 1 << (word % 64)
 }
 
-func (b *slotSet) unset(at int) {
-	word := at / 64
-	if b.words[word] &^= 1 << (at % 64); b.words[word] == 0 {
+func (b *slotSet) unset(slot int) {
+	word := slot / 64
+	if b.words[word] &^= 1 << (slot % 64); b.words[word] == 0 {
 		b.full[word/64] &^= 1 << (word % 64)
 	}
 }
 
 // each calls f for each slot of the set. f may remove that slot.
-func (b *slotSet) each(f func(at int)) {
+func (b *slotSet) each(f func(slot int)) {
 	for i, full := range b.full {
 		for ; full != 0; full &= full - 1 {
 			word := i*64 + bits.TrailingZeros64(full)

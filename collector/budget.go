@@ -29,8 +29,8 @@ type verdict struct {
 	spare  int     // lines left for keys in the bucket below
 }
 
-// begin begins an interval with the given number of lines.
-func (b *budget) begin(lines int) { b.lines, b.spent = lines, 0 }
+// beginInterval begins an interval with the given number of lines.
+func (b *budget) beginInterval(lines int) { b.lines, b.spent = lines, 0 }
 
 // early returns the number of lines that may be spent before the cut. The rest is for the
 // flush at the cut.
@@ -70,7 +70,7 @@ func (b *budget) add(k *note) {
 // factor returns the factor that the candidates' mark must be raised by for their lines to fit,
 // a power of two. It does not depend on the last flush.
 func (b *budget) factor() (factor float32) {
-	left, from := b.left()-b.must, len(b.candidates)
+	left, from := b.linesLeft()-b.must, len(b.candidates)
 	for ; from > 0; from-- {
 		if left -= b.candidates[from-1]; left < 0 && b.candidates[from-1] > 0 {
 			break
@@ -82,29 +82,29 @@ func (b *budget) factor() (factor float32) {
 // judge returns the verdict on all keys that were added. Keys whose load is below factor
 // must have been added to rest.
 func (b *budget) judge(factor float32) verdict {
-	left := b.left() - b.must
-	for at := exponent(factor); at < len(b.candidates); at++ {
-		left -= b.candidates[at]
+	left := b.linesLeft() - b.must
+	for exp := exponent(factor); exp < len(b.candidates); exp++ {
+		left -= b.candidates[exp]
 	}
 	v := verdict{factor: factor}
-	v.bucket, left = b.rest.least(max(0, left))
-	if b.fresh <= b.left() {
+	v.bucket, left = b.rest.lowestBucket(max(0, left))
+	if b.fresh <= b.linesLeft() {
 		v.spare = left // without a flood, leftover counts are sent, however small
 	}
 	return v
 }
 
-func (b *budget) left() int { return max(0, b.limit-b.spent) }
+func (b *budget) linesLeft() int { return max(0, b.limit-b.spent) }
 
 // sends reports whether the counts of a key that is neither hot nor suspect are sent.
 func (v *verdict) sends(k *note) bool {
 	if k.load >= v.factor {
 		return true
 	}
-	switch at := bucketOf(k.total()); {
-	case at >= v.bucket:
+	switch bucket := bucketOf(k.total()); {
+	case bucket >= v.bucket:
 		return true
-	case at == v.bucket-1 && v.spare >= k.lines():
+	case bucket == v.bucket-1 && v.spare >= k.lines():
 		v.spare -= k.lines()
 		return true
 	}
@@ -138,17 +138,17 @@ func (h *histogram) reset() {
 }
 
 func (h *histogram) add(n uint64, lines int) {
-	at := bucketOf(n)
-	h.lines[at] += int32(lines)
-	h.top = max(h.top, at)
+	bucket := bucketOf(n)
+	h.lines[bucket] += int32(lines)
+	h.top = max(h.top, bucket)
 }
 
-// least returns the lowest bucket whose lines, together with those of all higher buckets,
+// lowestBucket returns the lowest bucket whose lines, together with those of all higher buckets,
 // number at most left. over is the number of lines left over.
-func (h *histogram) least(left int) (bucket, over int) {
-	at := h.top + 1
-	for ; at > 0 && int(h.lines[at-1]) <= left; at-- {
-		left -= int(h.lines[at-1])
+func (h *histogram) lowestBucket(left int) (bucket, over int) {
+	bucket = h.top + 1
+	for ; bucket > 0 && int(h.lines[bucket-1]) <= left; bucket-- {
+		left -= int(h.lines[bucket-1])
 	}
-	return at, left
+	return bucket, left
 }

@@ -242,9 +242,9 @@ func TestHistogram(t *testing.T) {
 		a, b := rapid.Uint64().Draw(t, "a")>>1, rapid.Uint64().Draw(t, "b")>>1
 		a >>= rapid.IntRange(0, 62).Draw(t, "shift a")
 		b >>= rapid.IntRange(0, 62).Draw(t, "shift b")
-		at, bt := bucketOf(a), bucketOf(b)
-		if a <= b && at > bt || max(a, b) < 1<<exactBits && a != b && at == bt {
-			t.Fatalf("%d is in %d, %d in %d", a, at, b, bt)
+		ba, bb := bucketOf(a), bucketOf(b)
+		if a <= b && ba > bb || max(a, b) < 1<<exactBits && a != b && ba == bb {
+			t.Fatalf("%d is in %d, %d in %d", a, ba, b, bb)
 		}
 	})
 	var h histogram
@@ -254,11 +254,11 @@ func TestHistogram(t *testing.T) {
 			t.Fatalf("bucket %d of %d", got, len(h.lines))
 		}
 	}
-	if bucket, over := h.least(7); bucket != bucketOf(1<<60)+1 || over != 1 {
+	if bucket, over := h.lowestBucket(7); bucket != bucketOf(1<<60)+1 || over != 1 {
 		t.Errorf("bucket %d, %d over", bucket, over)
 	}
 	h.reset()
-	if bucket, over := h.least(0); bucket != 0 || over != 0 || h != (histogram{}) {
+	if bucket, over := h.lowestBucket(0); bucket != 0 || over != 0 || h != (histogram{}) {
 		t.Errorf("bucket %d, %d over when empty", bucket, over)
 	}
 }

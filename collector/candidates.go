@@ -9,33 +9,33 @@ import (
 const fastFor = time.Second
 
 // absorb records n counts that were taken from a slot.
-func (c *Collector) absorb(s *shard, t *table, at int, n uint64) {
-	k := &s.notes[at]
+func (c *Collector) absorb(s *shard, t *table, slot int, n uint64) {
+	k := &s.notes[slot]
 	if k.profile == unseen {
-		c.classify(s, t, at)
+		c.classify(s, t, slot)
 	}
 	k.delta += n
-	s.unsent.set(at)
+	s.unsent.set(slot)
 	c.unsent += int64(n)
 	k.flush, k.busy = c.flushes, uint32(min(n, 1<<32-1))
-	p, recents := &c.profiles.all[k.profile], c.recents(s, at)
+	p, recents := &c.profiles.all[k.profile], c.recents(s, slot)
 	p.taken += int64(n)
 	k.load = float32(p.count(recents, n, c.start))
 	if k.local != 0 || c.candidate(k) {
-		c.local.count(c, s, t, at, n)
+		c.local.count(c, s, slot, n)
 	}
 }
 
-func (c *Collector) recents(s *shard, at int) []recent {
+func (c *Collector) recents(s *shard, slot int) []recent {
 	levels := c.profiles.levels
-	return s.recents[at*levels : (at+1)*levels]
+	return s.recents[slot*levels : (slot+1)*levels]
 }
 
 // classify sets the profile and the flags of a key when its first count is taken.
-func (c *Collector) classify(s *shard, t *table, at int) {
-	k, key, hash := &s.notes[at], t.key(&t.slots[at]), t.slots[at].hash
+func (c *Collector) classify(s *shard, t *table, slot int) {
+	k, key, hash := &s.notes[slot], t.key(&t.slots[slot]), t.slots[slot].hash
 	rule, text, _ := bytes.Cut(key, []byte{' '})
-	k.profile = c.profiles.of(rule, text)
+	k.profile = c.profiles.indexOf(rule, text)
 	k.sent = s.since
 	k.flags |= c.steered.flags(hash, key)
 }
@@ -48,21 +48,21 @@ func (c *Collector) candidate(k *note) bool {
 
 // pace updates whether a key is flushed at the fast pace, and returns it. A candidate that is
 // not hot is, for at most fastFor, and again when its load has risen by one.
-func (c *Collector) pace(s *shard, at int) (fast bool) {
-	k := &s.notes[at]
+func (c *Collector) pace(s *shard, slot int) (fast bool) {
+	k := &s.notes[slot]
 	switch {
 	case c.urgent <= 0 || k.flags&isHot != 0:
 		k.until, k.level = 0, 0
 		return false
 	case !c.candidate(k):
-		c.rest(s, at)
+		c.endFastPace(s, slot)
 		return false
 	case k.until > c.now:
 		k.until = min(k.until, c.now+int64(fastFor)) // the clock may have been set back
 		return true
 	}
 	p := &c.profiles.all[k.profile]
-	load := float32(p.sliding(c.recents(s, at), c.start))
+	load := float32(p.sliding(c.recents(s, slot), c.start))
 	if k.until == 0 && load < k.level-1 {
 		k.level = load // so that a rise from this load counts
 	}
@@ -76,15 +76,15 @@ func (c *Collector) pace(s *shard, at int) (fast bool) {
 	return false
 }
 
-// rest ends the fast pace of a key that is no longer a candidate. For a key at a steady rate,
-// the bound of [profile.count] doubles within each stretch. So a key of half a mark or more
-// becomes a candidate from time to time without having risen, and its level is kept.
-func (c *Collector) rest(s *shard, at int) {
-	k := &s.notes[at]
+// endFastPace ends the fast pace of a key that is no longer a candidate. For a key at a steady
+// rate, the bound of [profile.count] doubles within each stretch. So a key of half a mark or
+// more becomes a candidate from time to time without having risen, and its level is kept.
+func (c *Collector) endFastPace(s *shard, slot int) {
+	k := &s.notes[slot]
 	if k.until == 0 && k.level == 0 {
 		return
 	}
-	load := float32(c.profiles.all[k.profile].sliding(c.recents(s, at), c.start))
+	load := float32(c.profiles.all[k.profile].sliding(c.recents(s, slot), c.start))
 	if k.until != 0 {
 		k.until, k.level = 0, max(k.level, load)
 	}
@@ -93,12 +93,12 @@ func (c *Collector) rest(s *shard, at int) {
 	}
 }
 
-// mark sets the count at which a slot's key is urgent.
-func (c *Collector) mark(s *shard, t *table, at int) {
-	k := &s.notes[at]
+// setMark sets the count at which a slot's key is urgent.
+func (c *Collector) setMark(s *shard, t *table, slot int) {
+	k := &s.notes[slot]
 	mark := uint64(never)
 	if c.urgent > 0 && k.flags&isHot == 0 {
-		p, recents := &c.profiles.all[k.profile], c.recents(s, at)
+		p, recents := &c.profiles.all[k.profile], c.recents(s, slot)
 		switch {
 		case k.until != 0:
 			mark = 1
@@ -108,13 +108,13 @@ func (c *Collector) mark(s *shard, t *table, at int) {
 			mark = p.missing(recents, float64(c.factor))
 		}
 	}
-	x := &t.slots[at]
+	x := &t.slots[slot]
 	if x.mark.Load() == mark {
 		return
 	}
 	x.mark.Store(mark)
 	if mark != never && x.state.Load()&countMask >= mark { // an add after the counts were taken saw the old mark
-		t.urgent.set(uint64(at))
+		t.urgent.set(uint64(slot))
 		wake(c.hurry)
 	}
 }

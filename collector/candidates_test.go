@@ -17,7 +17,7 @@ func TestLoadIsAnUpperEstimate(t *testing.T) {
 		per := rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second}).Draw(t, "window")
 		ps := newProfiles(ruled(over(4, per)), false)
 		ps.setInstances(rapid.IntRange(0, 3).Draw(t, "instances")) // the mark stays 1
-		p := &ps.all[ps.of([]byte("terms"), []byte("q=1"))]
+		p := &ps.all[ps.indexOf([]byte("terms"), []byte("q=1"))]
 		var recents [1]recent
 		var at []int64
 		now := int64(1_700_000_000e9)
@@ -72,7 +72,7 @@ func TestMarks(t *testing.T) {
 		ps.setInstances(test.instances)
 		key, _ := rules.ParseKey(test.key)
 		marks := make([]float64, 0, 2)
-		for _, l := range ps.all[ps.of([]byte(key.Rule), []byte(key.Text))].levels {
+		for _, l := range ps.all[ps.indexOf([]byte(key.Rule), []byte(key.Text))].levels {
 			marks = append(marks, l.mark)
 		}
 		if got := fmt.Sprint(marks); got != test.want || ps.lowest != test.lowest {
@@ -122,7 +122,7 @@ func TestRedactedValuesMatchNoException(t *testing.T) {
 	ruleset.Namespace, ruleset.Redact.Names = "shop", []rules.Param{{Name: "q"}}
 	ruleset.Rules[0].Except = []rules.Exception{{Values: []rules.QueryMatch{{Name: "q", Value: "*a*"}}, Action: rules.Allow}}
 	c := newCollector(t, Config{Sink: &accountSums{}, Rules: ruleset})
-	if p := c.profiles.all[c.profiles.of([]byte("terms"), []byte("q=hmac-0eca1a85"))]; len(p.levels) != 1 {
+	if p := c.profiles.all[c.profiles.indexOf([]byte("terms"), []byte("q=hmac-0eca1a85"))]; len(p.levels) != 1 {
 		t.Errorf("the profile has %d levels, want 1", len(p.levels))
 	}
 }

@@ -52,18 +52,18 @@ func (c *Collector) compact(s *shard) {
 	s.books, c.spare = c.spare, from
 	s.books.clear()
 	s.since = c.start
-	for _, at := range c.keep {
-		room.keys, room.bytes = room.keys-1, room.bytes-int(old.slots[at].room())
-		if room.keys < 0 || room.bytes < 0 || !c.move(s, t, old, int(at)) {
+	for _, slot := range c.keep {
+		room.keys, room.bytes = room.keys-1, room.bytes-int(old.slots[slot].room())
+		if room.keys < 0 || room.bytes < 0 || !c.moveKey(s, t, old, int(slot)) {
 			break
 		}
 	}
 	c.shed(s, old, &from)
 	s.table.Store(t)
-	for at := range old.slots {
-		slot := &old.slots[at]
-		if n := slot.close(); n > 0 { // counts since the flush
-			c.addLate(s, slot.hash, old.key(slot), n)
+	for i := range old.slots {
+		x := &old.slots[i]
+		if n := x.close(); n > 0 { // counts since the flush
+			c.addLate(s, x.hash, old.key(x), n)
 		}
 	}
 	c.pool.put(old)
@@ -79,17 +79,17 @@ func (s size) fits(in size) bool { return s.keys <= in.keys && s.bytes <= in.byt
 // unsent counts.
 func (c *Collector) worthKeeping(s *shard, t *table) (must, all size) {
 	c.keep = c.keep[:0]
-	for at := range s.notes {
-		k := &s.notes[at]
+	for slot := range s.notes {
+		k := &s.notes[slot]
 		if k.profile == unseen {
 			continue
 		}
-		needed := c.rank(&s.books, int32(at)) > 0 || k.local != 0
+		needed := c.rank(&s.books, int32(slot)) > 0 || k.local != 0
 		if !needed && c.flushes-k.flush >= idleFlushes {
 			continue
 		}
-		c.keep = append(c.keep, int32(at))
-		bytes := int(t.slots[at].room())
+		c.keep = append(c.keep, int32(slot))
+		bytes := int(t.slots[slot].room())
 		all = size{all.keys + 1, all.bytes + bytes}
 		if needed {
 			must = size{must.keys + 1, must.bytes + bytes}
@@ -99,11 +99,11 @@ func (c *Collector) worthKeeping(s *shard, t *table) (must, all size) {
 }
 
 // sortKept sorts c.keep by how much the keys are needed, the most needed first.
-func (c *Collector) sortKept(of *books) {
+func (c *Collector) sortKept(from *books) {
 	slices.SortFunc(c.keep, func(i, j int32) int {
-		a, b := &of.notes[i], &of.notes[j]
+		a, b := &from.notes[i], &from.notes[j]
 		return cmp.Or(
-			cmp.Compare(c.rank(of, j), c.rank(of, i)),
+			cmp.Compare(c.rank(from, j), c.rank(from, i)),
 			cmp.Compare(b.total(), a.total()),
 			cmp.Compare(b.busy, a.busy),
 			cmp.Compare(b.flush, a.flush))
@@ -112,10 +112,10 @@ func (c *Collector) sortKept(of *books) {
 
 // rank returns how much a key is needed: 3 if it is hot, suspect or has an account, 2 if it was
 // a candidate lately, 1 if it has unsent counts, otherwise 0.
-func (c *Collector) rank(of *books, at int32) int {
-	k := &of.notes[at]
+func (c *Collector) rank(from *books, slot int32) int {
+	k := &from.notes[slot]
 	switch {
-	case of.accounts != nil && c.isKept(&of.accounts[at]):
+	case from.accounts != nil && c.isKept(&from.accounts[slot]):
 		return 3
 	case k.flags&(isHot|isSuspect) != 0:
 		return 3
@@ -127,9 +127,9 @@ func (c *Collector) rank(of *books, at int32) int {
 	return 0
 }
 
-// move moves a key to the next table, with its records. It reports whether there was room.
-func (c *Collector) move(s *shard, t, old *table, at int) bool {
-	from, was := &old.slots[at], &c.spare.notes[at]
+// moveKey moves a key to the next table, with its records. It reports whether there was room.
+func (c *Collector) moveKey(s *shard, t, old *table, slot int) bool {
+	from, was := &old.slots[slot], &c.spare.notes[slot]
 	to := t.insert(from.hash, old.key(from))
 	if to < 0 {
 		return false
@@ -137,14 +137,14 @@ func (c *Collector) move(s *shard, t, old *table, at int) bool {
 	k := &s.notes[to]
 	*k = *was
 	levels := c.profiles.levels
-	copy(c.recents(s, to), c.spare.recents[at*levels:(at+1)*levels])
+	copy(c.recents(s, to), c.spare.recents[slot*levels:(slot+1)*levels])
 	was.held, was.delta, was.local = 0, 0, 0
 	if k.total() > 0 {
 		s.unsent.set(to)
 	}
 	if c.accounts {
-		s.accounts[to] = c.spare.accounts[at]
-		c.spare.accounts[at] = account{}
+		s.accounts[to] = c.spare.accounts[slot]
+		c.spare.accounts[slot] = account{}
 		if s.accounts[to].repeats > 0 {
 			s.repeats.set(to)
 		}
@@ -152,28 +152,28 @@ func (c *Collector) move(s *shard, t, old *table, at int) bool {
 	if k.local != 0 {
 		c.local.recordMove(k.local, s, to)
 	}
-	c.mark(s, t, to)
+	c.setMark(s, t, to)
 	return true
 }
 
 // shed records the counts and the accounts that are dropped with the old table.
 func (c *Collector) shed(s *shard, old *table, from *books) {
-	most := int64(0)
-	from.each(func(at int, k *note) {
-		c.holdOfGroup(k, old, at, k.delta)
+	largest := int64(0)
+	from.each(func(slot int, k *note) {
+		c.holdBackInGroup(k, old, slot, k.delta)
 		n := int64(k.total())
-		most = max(most, n)
+		largest = max(largest, n)
 		c.unsent -= n
 		c.aged += n
 	})
-	s.shed += most
-	for at := range from.accounts {
-		if c.isKept(&from.accounts[at]) {
+	s.shed += largest
+	for slot := range from.accounts {
+		if c.isKept(&from.accounts[slot]) {
 			c.shedAccounts++
 		}
 	}
-	for at := range from.notes {
-		c.local.release(c, from.notes[at].local)
+	for slot := range from.notes {
+		c.local.release(c, from.notes[slot].local)
 	}
 }
 

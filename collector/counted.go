@@ -36,14 +36,14 @@ func newRuleCounts(rules *rules.Rules, p *profiles) []*ruleCount {
 			continue
 		}
 		n := p.rules[r.ID]
-		of := []uint32{n}
+		indices := []uint32{n}
 		for j := range r.Except {
-			of = append(of, p.except[&r.Except[j]])
+			indices = append(indices, p.except[&r.Except[j]])
 		}
 		if total, overlaps := p.totals[n]; overlaps {
-			of = []uint32{total}
+			indices = []uint32{total}
 		}
-		all = append(all, &ruleCount{rule: r.ID, unit: r.Count, profiles: of})
+		all = append(all, &ruleCount{rule: r.ID, unit: r.Count, profiles: indices})
 	}
 	return all
 }
@@ -72,8 +72,8 @@ func (c *Collector) setCounted(all []*ruleCount) (otherUnit map[string]bool) {
 func (c *Collector) publishCounted() {
 	for _, r := range *c.counted.Load() {
 		sum := r.before
-		for _, at := range r.profiles {
-			sum += c.profiles.all[at].taken
+		for _, profile := range r.profiles {
+			sum += c.profiles.all[profile].taken
 		}
 		r.n.Store(sum)
 	}

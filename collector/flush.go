@@ -15,8 +15,8 @@ import (
 // It is for callers that have their own clock, such as a replay, and do not call Run. Calls
 // must not overlap.
 func (c *Collector) Flush(ctx context.Context, start time.Time) {
-	c.begin(start, start)
-	c.budget.begin(c.lines)
+	c.beginFlush(start, start)
+	c.budget.beginInterval(c.lines)
 	c.flush(ctx, c.lines, false)
 }
 
@@ -27,8 +27,8 @@ func (c *Collector) Flush(ctx context.Context, start time.Time) {
 // start may go back. It needs a collector without a budget (a negative Config.Budget).
 func (c *Collector) FlushAt(ctx context.Context, start, now time.Time) {
 	c.runs = true
-	c.begin(start, now)
-	c.budget.begin(c.lines)
+	c.beginFlush(start, now)
+	c.budget.beginInterval(c.lines)
 	c.flush(ctx, c.lines, now.Sub(instant(c.lastSend)) >= BeatEvery-base.FlushInterval)
 	c.sendOrigins(ctx)
 }
@@ -36,8 +36,8 @@ func (c *Collector) FlushAt(ctx context.Context, start, now time.Time) {
 // Close closes the sink. It is for callers of Flush and FlushAt; Run closes the sink itself.
 func (c *Collector) Close() error { return c.sink.Close() }
 
-// begin sets the start of the counts to be taken, and the time.
-func (c *Collector) begin(start, now time.Time) {
+// beginFlush sets the start of the counts to be taken, and the time.
+func (c *Collector) beginFlush(start, now time.Time) {
 	c.start, c.now = start.UnixNano(), now.UnixNano()
 	c.applyRules()
 	c.applySteering()
@@ -66,16 +66,16 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 	for i := range c.shards {
 		s := &c.shards[i]
 		t := s.table.Load()
-		s.each(func(at int, k *note) {
+		s.each(func(slot int, k *note) {
 			counted := k.delta > 0
 			if c.awaitsRules(k) || k.flags == 0 && !v.sends(k) {
-				c.hold(s, t, at)
+				c.holdBack(s, t, slot)
 			} else {
-				c.emit(s, t, at)
+				c.emit(s, t, slot)
 			}
 			if counted && (k.exempt() || c.factor != was) {
-				c.pace(s, at)
-				c.mark(s, t, at)
+				c.pace(s, slot)
+				c.setMark(s, t, slot)
 			}
 		})
 	}
@@ -96,11 +96,11 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 // candidates, while their slots are in the processor's cache.
 func (c *Collector) takeCounts(s *shard) {
 	t := s.table.Load()
-	t.drain(&t.dirty, func(at int, n uint64) {
-		c.absorb(s, t, at, n)
-		if !s.notes[at].exempt() {
-			c.pace(s, at)
-			c.mark(s, t, at)
+	t.drain(&t.dirty, func(slot int, n uint64) {
+		c.absorb(s, t, slot, n)
+		if !s.notes[slot].exempt() {
+			c.pace(s, slot)
+			c.setMark(s, t, slot)
 		}
 	})
 }
@@ -108,10 +108,10 @@ func (c *Collector) takeCounts(s *shard) {
 // weigh adds the unsent counts of a shard's keys to the budget's histogram, and drops
 // counts that have been held back for longer than the window.
 func (c *Collector) weigh(s *shard) {
-	s.each(func(at int, k *note) {
+	s.each(func(slot int, k *note) {
 		c.age(k)
 		if k.total() == 0 {
-			s.unsent.unset(at)
+			s.unsent.unset(slot)
 		} else if c.budget.lines >= 0 {
 			c.budget.add(k)
 		}
@@ -162,10 +162,10 @@ func (c *Collector) age(k *note) {
 	k.held, k.sent = 0, c.start
 }
 
-// hold leaves a key's counts to a later flush.
-func (c *Collector) hold(s *shard, t *table, at int) {
-	k := &s.notes[at]
-	c.holdOfGroup(k, t, at, k.delta)
+// holdBack leaves a key's counts to a later flush.
+func (c *Collector) holdBack(s *shard, t *table, slot int) {
+	k := &s.notes[slot]
+	c.holdBackInGroup(k, t, slot, k.delta)
 	if k.held == 0 {
 		k.origin = c.start
 	}
@@ -173,12 +173,12 @@ func (c *Collector) hold(s *shard, t *table, at int) {
 	c.held = max(c.held, int64(min(k.held, math.MaxInt64-1))+1)
 }
 
-// holdOfGroup adds n counts that this flush does not send to the counts that the key's group
+// holdBackInGroup adds n counts that this flush does not send to the counts that the key's group
 // holds back.
-func (c *Collector) holdOfGroup(k *note, t *table, at int, n uint64) {
+func (c *Collector) holdBackInGroup(k *note, t *table, slot int, n uint64) {
 	if g := c.profiles.all[k.profile].groups; g != nil && n > 0 {
-		_, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
-		g.hold(text, int64(n))
+		_, text, _ := bytes.Cut(t.key(&t.slots[slot]), []byte{' '})
+		g.holdBack(text, int64(n))
 	}
 }
 
@@ -188,10 +188,10 @@ func (c *Collector) takeGroups() {
 	for _, g := range c.profiles.groups {
 		lines := math.MaxInt
 		if c.budget.lines >= 0 {
-			lines = c.budget.left() - len(c.counts) - len(c.parts) - len(c.heldBack)
+			lines = c.budget.linesLeft() - len(c.counts) - len(c.parts) - len(c.heldBack)
 		}
 		before := len(c.heldBack)
-		c.heldBack = g.take(c.heldBack, lines)
+		c.heldBack = g.appendHeldBack(c.heldBack, lines)
 		g.lastLines = len(c.heldBack) - before
 	}
 }
@@ -205,28 +205,28 @@ func (c *Collector) groupLines() (lines int) {
 }
 
 // emit adds a key's counts to the counts to be sent.
-func (c *Collector) emit(s *shard, t *table, at int) {
-	k := &s.notes[at]
+func (c *Collector) emit(s *shard, t *table, slot int) {
+	k := &s.notes[slot]
 	// If the bytes are not a key's, the sink reports an unknown rule.
-	rule, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
-	a, isNew := c.accountOf(s, at)
+	rule, text, _ := bytes.Cut(t.key(&t.slots[slot]), []byte{' '})
+	a, isNew := c.accountOf(s, slot)
 	if k.held > 0 {
 		part := Count{Rule: rule, Text: text, N: int64(k.held), Start: instant(c.rounded(k))}
 		if !isNew { // a new account does not include earlier counts
-			part.Account = a.book(k.held)
+			part.Account = a.addCounts(k.held)
 		}
 		c.parts = append(c.parts, part)
 	}
 	if k.delta > 0 {
-		c.counts = append(c.counts, Count{Rule: rule, Text: text, N: int64(k.delta), Account: a.book(k.delta)})
+		c.counts = append(c.counts, Count{Rule: rule, Text: text, N: int64(k.delta), Account: a.addCounts(k.delta)})
 	}
-	c.recordAccount(s, at, a)
+	c.recordAccount(s, slot, a)
 	if c.candidate(k) {
 		c.candidates++
 	}
 	c.unsent -= int64(k.total())
 	k.held, k.delta, k.sent = 0, 0, c.start
-	s.unsent.unset(at)
+	s.unsent.unset(slot)
 }
 
 // rounded returns the origin of a key's held part, rounded down by at most an eighth of its

@@ -30,7 +30,7 @@ type groups struct {
 	rule       string
 	paramsOnly bool
 
-	at        map[string]int // index in all, by name
+	index     map[string]int // index in all, by name
 	all       []groupHeld
 	rest      [2]int64 // counts of further groups: of keys, and of repeated keys
 	name      []byte
@@ -46,11 +46,11 @@ type groupHeld struct {
 const leastGroups = 2
 
 func newGroups(r *rules.Rule) *groups {
-	return &groups{rule: r.ID, paramsOnly: r.ParamsOnly, at: make(map[string]int)}
+	return &groups{rule: r.ID, paramsOnly: r.ParamsOnly, index: make(map[string]int)}
 }
 
-// hold adds n held-back counts of a key to its group.
-func (g *groups) hold(text []byte, n int64) {
+// holdBack adds n held-back counts of a key to its group.
+func (g *groups) holdBack(text []byte, n int64) {
 	switch {
 	case base.IsAgain(text):
 		g.name = append(g.name[:0], text...)
@@ -60,25 +60,25 @@ func (g *groups) hold(text []byte, n int64) {
 	default:
 		g.name = base.AppendGroup(g.name[:0], text, g.paramsOnly)
 	}
-	at, known := g.at[string(g.name)]
+	index, known := g.index[string(g.name)]
 	switch {
 	case known:
 	case len(g.all) < wire.MaxGroups:
-		at = len(g.all)
+		index = len(g.all)
 		g.all = append(g.all, groupHeld{name: slices.Clone(g.name)})
-		g.at[string(g.name)] = at
+		g.index[string(g.name)] = index
 	default: // replaces the least group, whose counts are added to the rest
 		for i := range g.all {
-			if x, least := &g.all[i], &g.all[at]; x.n+x.was < least.n+least.was {
-				at = i
+			if x, least := &g.all[i], &g.all[index]; x.n+x.was < least.n+least.was {
+				index = i
 			}
 		}
-		g.lump(&g.all[at])
-		delete(g.at, string(g.all[at].name))
-		g.all[at] = groupHeld{name: append(g.all[at].name[:0], g.name...)}
-		g.at[string(g.name)] = at
+		g.lump(&g.all[index])
+		delete(g.index, string(g.all[index].name))
+		g.all[index] = groupHeld{name: append(g.all[index].name[:0], g.name...)}
+		g.index[string(g.name)] = index
 	}
-	g.all[at].n += n
+	g.all[index].n += n
 }
 
 // lump adds a group's counts to the rest.
@@ -90,25 +90,25 @@ func (g *groups) lump(x *groupHeld) {
 	}
 }
 
-// take appends the held-back counts to to and begins the next flush. It uses at most lines
-// lines, but always includes the rest. The largest groups have their own lines. Their names are
-// valid until the next call of hold.
-func (g *groups) take(to []HeldBack, lines int) []HeldBack {
+// appendHeldBack appends the held-back counts to to and begins the next flush. It uses at most
+// lines lines, but always includes the rest. The largest groups have their own lines. Their
+// names are valid until the next call of holdBack.
+func (g *groups) appendHeldBack(to []HeldBack, lines int) []HeldBack {
 	if len(g.all) == 0 && g.rest == [2]int64{} {
 		return to
 	}
 	slices.SortFunc(g.all, func(a, b groupHeld) int { return cmp.Compare(b.n, a.n) })
-	own := len(g.all)
-	for own > 0 && g.all[own-1].n == 0 {
-		own--
+	ownLines := len(g.all)
+	for ownLines > 0 && g.all[ownLines-1].n == 0 {
+		ownLines--
 	}
-	if own+leastGroups > lines {
-		own = max(0, lines-leastGroups)
+	if ownLines+leastGroups > lines {
+		ownLines = max(0, lines-leastGroups)
 	}
 	for i := range g.all {
 		switch x := &g.all[i]; {
 		case x.n == 0:
-		case i < own:
+		case i < ownLines:
 			to = append(to, HeldBack{g.rule, x.name, x.n})
 		default:
 			g.lump(x)
@@ -124,7 +124,7 @@ func (g *groups) take(to []HeldBack, lines int) []HeldBack {
 	for i := range g.all {
 		x := &g.all[i]
 		x.n, x.was = 0, x.n
-		g.at[string(x.name)] = i
+		g.index[string(x.name)] = i
 	}
 	return to
 }

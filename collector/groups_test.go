@@ -78,8 +78,8 @@ func TestGroupsAreToldAtOnce(t *testing.T) {
 				member := []byte("terms " + text)
 				c.Add(rules.Hash(member), member, 1)
 				if early && i == 100 {
-					c.begin(now, now)
-					c.budget.begin(c.lines)
+					c.beginFlush(now, now)
+					c.budget.beginInterval(c.lines)
 					c.room(t.Context())
 				}
 			}
@@ -120,10 +120,10 @@ func TestLargestGroupsAreTold(t *testing.T) {
 	var told []HeldBack
 	for round := range 3 {
 		for i := range 200 {
-			g.hold(fmt.Appendf(nil, "GET /s?flood%d=1", round*200+i), 1)
+			g.holdBack(fmt.Appendf(nil, "GET /s?flood%d=1", round*200+i), 1)
 		}
-		g.hold([]byte("GET /s?q=1"), 50)
-		told = g.take(told[:0], 1000)
+		g.holdBack([]byte("GET /s?q=1"), 50)
+		told = g.appendHeldBack(told[:0], 1000)
 		if len(told) > wire.MaxGroups+leastGroups {
 			t.Errorf("%d lines", len(told))
 		}

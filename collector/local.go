@@ -21,7 +21,7 @@ type localDetector struct {
 // localKey is a key that is counted exactly.
 type localKey struct {
 	shard   *shard
-	at      int
+	slot    int
 	profile uint32
 	rings   []ring // by level; only the rings of absolute thresholds are used
 	hot     bool
@@ -41,9 +41,9 @@ func (c *Collector) OnLocal(f func(h rules.Hot, hot bool)) {
 }
 
 // count adds n counts of c.start that were taken from a slot.
-func (l *localDetector) count(c *Collector, s *shard, t *table, at int, n uint64) {
-	k := &s.notes[at]
-	if k.local == 0 && !l.begin(c, s, at, n) {
+func (l *localDetector) count(c *Collector, s *shard, slot int, n uint64) {
+	k := &s.notes[slot]
+	if k.local == 0 && !l.beginKey(c, s, slot, n) {
 		return
 	}
 	x := &l.keys[k.local-1]
@@ -65,10 +65,10 @@ func (l *localDetector) count(c *Collector, s *shard, t *table, at int, n uint64
 	}
 }
 
-// begin begins to count a key, and reports whether it did. Earlier counts of the present
+// beginKey begins to count a key, and reports whether it did. Earlier counts of the present
 // stretch are within one window, so they are added to the stretch's first pane.
-func (l *localDetector) begin(c *Collector, s *shard, at int, n uint64) bool {
-	k := &s.notes[at]
+func (l *localDetector) beginKey(c *Collector, s *shard, slot int, n uint64) bool {
+	k := &s.notes[slot]
 	p := &c.profiles.all[k.profile]
 	if !p.absolute || len(l.free) == 0 && len(l.keys) == maxLocalKeys {
 		return false
@@ -80,18 +80,18 @@ func (l *localDetector) begin(c *Collector, s *shard, at int, n uint64) bool {
 		k.local = uint16(len(l.keys))
 	}
 	x := &l.keys[k.local-1]
-	*x = localKey{shard: s, at: at, profile: k.profile, rings: x.rings[:cap(x.rings)]}
+	*x = localKey{shard: s, slot: slot, profile: k.profile, rings: x.rings[:cap(x.rings)]}
 	if len(x.rings) < c.profiles.levels {
 		x.rings = make([]ring, c.profiles.levels)
 	}
 	for i := range p.levels {
-		x.rings[i].begin(&p.levels[i], &c.recents(s, at)[i], n)
+		x.rings[i].beginWith(&p.levels[i], &c.recents(s, slot)[i], n)
 	}
 	return true
 }
 
-// begin begins the ring of a level with the counts of the present stretch, except n of them.
-func (r *ring) begin(l *level, recent *recent, n uint64) {
+// beginWith begins the ring of a level with the counts of the present stretch, except n of them.
+func (r *ring) beginWith(l *level, recent *recent, n uint64) {
 	r.reset(l.window.Panes)
 	r.add(l.window.Index(instant(recent.stretch*int64(l.Rate.Per))), recent.cur-min(n, recent.cur))
 }
@@ -110,9 +110,9 @@ func (l *localDetector) release(c *Collector, number uint16) {
 }
 
 // recordMove records the new slot of a key.
-func (l *localDetector) recordMove(number uint16, s *shard, at int) {
+func (l *localDetector) recordMove(number uint16, s *shard, slot int) {
 	x := &l.keys[number-1]
-	x.shard, x.at = s, at
+	x.shard, x.slot = s, slot
 }
 
 // advance moves the windows to the present. Keys cool, and keys without counts in any window
@@ -138,9 +138,9 @@ func (l *localDetector) advance(c *Collector) {
 			l.cool(c, x)
 		}
 		if silent && !x.hot {
-			k := &x.shard.notes[x.at]
+			k := &x.shard.notes[x.slot]
 			k.local, k.until, k.level = 0, 0, 0
-			c.mark(x.shard, x.shard.table.Load(), x.at) // so that its next burst is as urgent as the first
+			c.setMark(x.shard, x.shard.table.Load(), x.slot) // so that its next burst is as urgent as the first
 			l.release(c, uint16(i+1))
 		}
 	}
@@ -156,7 +156,7 @@ func (x *localKey) compareWithExits(c *Collector) (silent, below bool) {
 			r := &x.rings[j]
 			r.advance(l.window.Index(instant(c.now)))
 			silent = silent && r.sum == 0
-			below = below && max(r.sum, r.over()) < uint64(l.exit) && c.now >= r.complete
+			below = below && max(r.sum, r.previousSum()) < uint64(l.exit) && c.now >= r.complete
 		}
 	}
 	return silent, below
@@ -177,7 +177,7 @@ func (l *localDetector) report(c *Collector, x *localKey, hot bool) {
 	t := x.shard.table.Load()
 	p := &c.profiles.all[x.profile]
 	level := &p.levels[x.level]
-	_, text, _ := bytes.Cut(t.key(&t.slots[x.at]), []byte{' '})
+	_, text, _ := bytes.Cut(t.key(&t.slots[x.slot]), []byte{' '})
 	low := int64(x.rings[x.level].sum)
 	h := rules.Hot{
 		Key:   rules.Key{Rule: p.rule.ID, Text: string(text)},

@@ -38,8 +38,8 @@ func TestRing(t *testing.T) {
 					over += counts[p]
 				}
 			}
-			if r.sum != sum || r.over() != over {
-				t.Fatalf("pane %d: %d and %d, want %d and %d", pane, r.sum, r.over(), sum, over)
+			if r.sum != sum || r.previousSum() != over {
+				t.Fatalf("pane %d: %d and %d, want %d and %d", pane, r.sum, r.previousSum(), sum, over)
 			}
 		}
 		r.add(pane-100*panes, 5)

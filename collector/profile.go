@@ -149,8 +149,8 @@ func (p *profiles) setInstances(n int) {
 	}
 }
 
-// of returns the index of a key's profile.
-func (p *profiles) of(rule, text []byte) uint32 {
+// indexOf returns the index of a key's profile.
+func (p *profiles) indexOf(rule, text []byte) uint32 {
 	n, ok := p.rules[string(rule)]
 	if !ok {
 		return unknown
@@ -176,13 +176,13 @@ type recent struct {
 	stretch   int64  // number of the present stretch
 }
 
-// count adds n counts at the time at, and returns the key's load: the highest count in a
+// count adds n counts at the time now, and returns the key's load: the highest count in a
 // window, as a multiple of the window's mark. The load is an upper bound, since it includes all
 // of the previous stretch.
-func (p *profile) count(recents []recent, n uint64, at int64) (load float64) {
+func (p *profile) count(recents []recent, n uint64, now int64) (load float64) {
 	for i := range p.levels {
 		l, r := &p.levels[i], &recents[i]
-		switch stretch := base.FloorDiv(at, int64(l.Rate.Per)); {
+		switch stretch := base.FloorDiv(now, int64(l.Rate.Per)); {
 		case stretch == r.stretch:
 		case stretch == r.stretch+1:
 			*r = recent{0, r.cur, stretch}
@@ -208,15 +208,15 @@ func (p *profile) load(recents []recent) (load float64) {
 // sliding returns the most likely load at the time of the last count. It includes only the part
 // of the previous stretch that is still in the window. For a key at a steady rate it is steady,
 // unlike the bound of count, which changes with each stretch.
-func (p *profile) sliding(recents []recent, at int64) (load float64) {
+func (p *profile) sliding(recents []recent, now int64) (load float64) {
 	for i := range p.levels {
-		load = max(load, recents[i].sliding(&p.levels[i], at)/p.levels[i].mark)
+		load = max(load, recents[i].sliding(&p.levels[i], now)/p.levels[i].mark)
 	}
 	return load
 }
 
-func (r *recent) sliding(l *level, at int64) float64 {
-	past := float64(at-r.stretch*int64(l.Rate.Per)) / float64(l.Rate.Per)
+func (r *recent) sliding(l *level, now int64) float64 {
+	past := float64(now-r.stretch*int64(l.Rate.Per)) / float64(l.Rate.Per)
 	return float64(r.cur) + float64(r.prev)*min(1, max(0, 1-past))
 }
 
@@ -230,11 +230,11 @@ func (p *profile) missing(recents []recent, target float64) uint64 {
 }
 
 // missingSliding is like missing, but for the load of sliding.
-func (p *profile) missingSliding(recents []recent, target float64, at int64) uint64 {
+func (p *profile) missingSliding(recents []recent, target float64, now int64) uint64 {
 	least := uint64(never)
 	for i := range p.levels {
 		l := &p.levels[i]
-		least = min(least, gap(target*l.mark, recents[i].sliding(l, at)))
+		least = min(least, gap(target*l.mark, recents[i].sliding(l, now)))
 	}
 	return least
 }

@@ -110,45 +110,45 @@ func (c *Collector) reclassify(s *shard, last *profiles, otherUnit map[string]bo
 	t, first := s.table.Load(), c.firstMark()
 	was := s.recents
 	s.recents = make([]recent, len(s.notes)*c.profiles.levels)
-	for at := range s.notes {
-		k := &s.notes[at]
+	for slot := range s.notes {
+		k := &s.notes[slot]
 		if k.profile == unseen {
-			t.slots[at].mark.Store(first)
+			t.slots[slot].mark.Store(first)
 			continue
 		}
 		old := &last.all[k.profile]
-		rule, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
+		rule, text, _ := bytes.Cut(t.key(&t.slots[slot]), []byte{' '})
 		wasUnknown := k.profile == unknown
-		if k.profile = c.profiles.of(rule, text); k.profile == unknown && !wasUnknown {
+		if k.profile = c.profiles.indexOf(rule, text); k.profile == unknown && !wasUnknown {
 			k.profile = gone
 		}
-		p, recents := &c.profiles.all[k.profile], c.recents(s, at)
+		p, recents := &c.profiles.all[k.profile], c.recents(s, slot)
 		switch {
 		case wasUnknown: // not in any rule's sums so far
 			p.taken += int64(k.total())
 			p.count(recents, k.total(), c.start)
 		case otherUnit[string(rule)]:
-			c.dropUnsent(s, at)
+			c.dropUnsent(s, slot)
 		default:
-			p.carryRecents(recents, old, was[at*last.levels:])
+			p.carryRecents(recents, old, was[slot*last.levels:])
 			if p.groups != nil && old.groups == nil {
-				c.holdOfGroup(k, t, at, k.held) // which the receiver does not know of yet
+				c.holdBackInGroup(k, t, slot, k.held) // which the receiver does not know of yet
 			}
 		}
 		k.load = float32(p.load(recents))
 		k.level, k.until = 0, 0
-		c.mark(s, t, at)
+		c.setMark(s, t, slot)
 	}
 }
 
 // dropUnsent drops the unsent counts of a key.
-func (c *Collector) dropUnsent(s *shard, at int) {
-	k := &s.notes[at]
+func (c *Collector) dropUnsent(s *shard, slot int) {
+	k := &s.notes[slot]
 	n := int64(k.total())
 	c.unsent -= n
 	c.aged += n
 	k.held, k.delta, k.sent = 0, 0, c.start
-	s.unsent.unset(at)
+	s.unsent.unset(slot)
 }
 
 // carryRecents copies the recent counts of a key from its old profile, for windows of the same
@@ -185,9 +185,9 @@ func (l *localDetector) releaseUnruled(c *Collector, next *profiles) {
 			continue
 		}
 		t := x.shard.table.Load()
-		rule, text, _ := bytes.Cut(t.key(&t.slots[x.at]), []byte{' '})
-		if p := &next.all[next.of(rule, text)]; !p.absolute || p.rule.Count != c.profiles.all[x.profile].rule.Count {
-			x.shard.notes[x.at].local = 0
+		rule, text, _ := bytes.Cut(t.key(&t.slots[x.slot]), []byte{' '})
+		if p := &next.all[next.indexOf(rule, text)]; !p.absolute || p.rule.Count != c.profiles.all[x.profile].rule.Count {
+			x.shard.notes[x.slot].local = 0
 			l.release(c, uint16(i+1))
 		}
 	}
@@ -202,19 +202,19 @@ func (l *localDetector) changeRules(c *Collector, last *profiles) {
 			continue
 		}
 		old := &last.all[x.profile]
-		x.profile = x.shard.notes[x.at].profile
-		p, recents := &c.profiles.all[x.profile], c.recents(x.shard, x.at)
+		x.profile = x.shard.notes[x.slot].profile
+		p, recents := &c.profiles.all[x.profile], c.recents(x.shard, x.slot)
 		rings := make([]ring, c.profiles.levels)
 		for j := range p.levels {
 			level := &p.levels[j]
 			if level.Kind != rules.FixedRate {
 				continue
 			}
-			if at := old.absoluteOf(level.window); at >= 0 {
-				rings[j] = x.rings[at].clone()
+			if slot := old.absoluteOf(level.window); slot >= 0 {
+				rings[j] = x.rings[slot].clone()
 				continue
 			}
-			rings[j].begin(level, &recents[j], 0)
+			rings[j].beginWith(level, &recents[j], 0)
 			rings[j].complete = c.now + int64(level.Rate.Per)
 		}
 		x.rings = rings

@@ -31,7 +31,8 @@ func (r *ring) clone() ring {
 
 func (r *ring) panes() int64 { return int64(len(r.counts) - 1) }
 
-func (r *ring) at(pane int64) *uint64 {
+// count returns the count of a pane.
+func (r *ring) count(pane int64) *uint64 {
 	size := int64(len(r.counts))
 	return &r.counts[(pane%size+size)%size]
 }
@@ -43,7 +44,7 @@ func (r *ring) add(pane int64, n uint64) {
 	}
 	r.advance(pane)
 	if pane > r.newest-r.panes() {
-		*r.at(pane) += n
+		*r.count(pane) += n
 		r.sum += n
 	}
 }
@@ -59,10 +60,12 @@ func (r *ring) advance(pane int64) {
 	}
 	for r.newest < pane {
 		r.newest++
-		*r.at(r.newest) = 0
-		r.sum -= *r.at(r.newest - r.panes())
+		*r.count(r.newest) = 0
+		r.sum -= *r.count(r.newest - r.panes())
 	}
 }
 
-// over returns the count of the window that ended when the newest pane began.
-func (r *ring) over() uint64 { return r.sum - *r.at(r.newest) + *r.at(r.newest - r.panes()) }
+// previousSum returns the count of the window that ended when the newest pane began.
+func (r *ring) previousSum() uint64 {
+	return r.sum - *r.count(r.newest) + *r.count(r.newest - r.panes())
+}

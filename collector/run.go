@@ -14,10 +14,10 @@ import (
 func (c *Collector) Run(ctx context.Context) error {
 	c.runs = true
 	start := time.Now()
-	c.begin(start, start)
+	c.beginFlush(start, start)
 	c.send(ctx, 0) // announces the instance, and makes the sink connect before there are counts
 	cut := nextCut(start, c.windows)
-	c.budget.begin(c.share(cut.Sub(start)))
+	c.budget.beginInterval(c.share(cut.Sub(start)))
 	timer, fast := time.NewTimer(time.Until(cut)), time.NewTimer(time.Hour)
 	defer timer.Stop()
 	defer fast.Stop()
@@ -27,8 +27,8 @@ func (c *Collector) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
-			c.begin(start, time.Now())
-			c.budget.begin(c.lines)
+			c.beginFlush(start, time.Now())
+			c.budget.beginInterval(c.lines)
 			c.flush(last, c.lines, false)
 			return c.sink.Close()
 		case <-c.nearlyFull:
@@ -42,12 +42,12 @@ func (c *Collector) Run(ctx context.Context) error {
 			early = c.flushUrgent
 		case <-fast.C:
 			early = c.flushUrgent
-		case <-c.reloaded: // begin, below, puts the rules in force
+		case <-c.reloaded: // beginFlush, below, puts the rules in force
 			early = c.flushUrgent
 		case <-timer.C:
 		}
 		now := time.Now() // before the flush, since counts added during it may be left for the next one
-		c.begin(start, now)
+		c.beginFlush(start, now)
 		if sooner := nextCut(now, c.windows); sooner.Before(cut) { // because of new rules
 			cut = sooner
 			timer.Reset(time.Until(cut))
@@ -60,7 +60,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.sendOrigins(ctx)
 		start = now // not cut: the timer may have been late
 		next := nextCut(time.Now(), c.windows)
-		c.budget.begin(c.share(next.Sub(cut)))
+		c.budget.beginInterval(c.share(next.Sub(cut)))
 		cut = next
 		timer.Reset(time.Until(cut))
 	}

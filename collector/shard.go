@@ -125,6 +125,6 @@ func (s *shard) addCounted(t *table, hash uint64, key []byte, n uint64) outcome 
 }
 
 // each calls f for each slot with unsent counts. f may remove that slot from unsent.
-func (b *books) each(f func(at int, n *note)) {
-	b.unsent.each(func(at int) { f(at, &b.notes[at]) })
+func (b *books) each(f func(slot int, n *note)) {
+	b.unsent.each(func(slot int) { f(slot, &b.notes[slot]) })
 }

@@ -75,13 +75,13 @@ func (c *Collector) applySteering() {
 func (c *Collector) steerKey(hash uint64, member string) {
 	s := c.shardOf(hash)
 	t := s.table.Load()
-	at := t.find(hash, []byte(member))
-	if at < 0 || s.notes[at].profile == unseen {
+	slot := t.findSlot(hash, []byte(member))
+	if slot < 0 || s.notes[slot].profile == unseen {
 		return
 	}
-	s.notes[at].flags = c.steered.flags(hash, t.key(&t.slots[at]))
-	c.pace(s, at)
-	c.mark(s, t, at)
+	s.notes[slot].flags = c.steered.flags(hash, t.key(&t.slots[slot]))
+	c.pace(s, slot)
+	c.setMark(s, t, slot)
 }
 
 // remark updates the load and the mark of every key after the candidates' marks have changed.
@@ -90,15 +90,15 @@ func (c *Collector) remark() {
 	for i := range c.shards {
 		s := &c.shards[i]
 		t := s.table.Load()
-		for at := range s.notes {
-			k := &s.notes[at]
+		for slot := range s.notes {
+			k := &s.notes[slot]
 			if k.profile == unseen {
-				t.slots[at].mark.Store(first)
+				t.slots[slot].mark.Store(first)
 				continue
 			}
-			k.load = float32(c.profiles.all[k.profile].load(c.recents(s, at)))
+			k.load = float32(c.profiles.all[k.profile].load(c.recents(s, slot)))
 			k.level, k.until = 0, 0
-			c.mark(s, t, at)
+			c.setMark(s, t, slot)
 		}
 	}
 }

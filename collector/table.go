@@ -117,15 +117,15 @@ func (t *table) place(hash, i uint64) *atomic.Uint32 {
 
 // entry returns the index's entry for a slot: the slot's number, and in the remaining bits a
 // tag of the hash.
-func (t *table) entry(hash, at uint64) uint32 { return uint32(hash>>32)&^t.number | uint32(at+1) }
+func (t *table) entry(hash, slot uint64) uint32 { return uint32(hash>>32)&^t.number | uint32(slot+1) }
 
-// is reports whether an entry of the index is the key's, and returns its slot.
-func (t *table) is(entry uint32, hash uint64, key []byte) (at uint64, ok bool) {
+// matchSlot reports whether an entry of the index is the key's, and returns its slot.
+func (t *table) matchSlot(entry uint32, hash uint64, key []byte) (slot uint64, ok bool) {
 	if (entry^uint32(hash>>32))&^t.number != 0 {
 		return 0, false
 	}
-	at = uint64(entry&t.number) - 1
-	return at, string(t.key(&t.slots[at])) == string(key)
+	slot = uint64(entry&t.number) - 1
+	return slot, string(t.key(&t.slots[slot])) == string(key)
 }
 
 // add adds n to a key's counter.
@@ -135,26 +135,26 @@ func (t *table) add(hash uint64, key []byte, n uint64) outcome {
 		if entry == 0 {
 			return t.enter(hash, i, key, n)
 		}
-		if at, ok := t.is(entry, hash, key); ok {
-			return t.count(at, n)
+		if slot, ok := t.matchSlot(entry, hash, key); ok {
+			return t.count(slot, n)
 		}
 	}
 	return full
 }
 
 // count adds n to a slot's counter.
-func (t *table) count(at, n uint64) outcome {
-	s := &t.slots[at]
+func (t *table) count(slot, n uint64) outcome {
+	s := &t.slots[slot]
 	state := s.state.Add(n)
 	if state&closed != 0 {
 		return replaced
 	}
 	was := state - n
 	if was == 0 { // so that the flush visits it
-		t.dirty.set(at)
+		t.dirty.set(slot)
 	}
 	if s.mark.Load()-1-was < n { // was < mark <= was+n in one comparison, since a mark is at least 1
-		t.urgent.set(at)
+		t.urgent.set(slot)
 		return urgent
 	}
 	return added
@@ -162,33 +162,33 @@ func (t *table) count(at, n uint64) outcome {
 
 // enter adds n for a key that the index does not have in places before the i-th.
 func (t *table) enter(hash, i uint64, key []byte, n uint64) outcome {
-	at, end, ok := t.take(hash, key)
+	slot, end, ok := t.fillSlot(hash, key)
 	if !ok {
 		return full
 	}
 	out := full
 	for ; i < maxProbe; i++ {
 		place := t.place(hash, i)
-		if place.CompareAndSwap(0, t.entry(hash, at)) {
-			out = t.count(at, n)
+		if place.CompareAndSwap(0, t.entry(hash, slot)) {
+			out = t.count(slot, n)
 			break
 		}
 		// Another add was first. If it added the same key, the slot stays unused.
-		if other, ok := t.is(place.Load(), hash, key); ok {
+		if other, ok := t.matchSlot(place.Load(), hash, key); ok {
 			out = t.count(other, n)
 			break
 		}
 	}
-	used := int64(at + 1)
-	if out != replaced && t.filled(used, end) && !t.filled(used-1, end-t.slots[at].room()) {
+	used := int64(slot + 1)
+	if out != replaced && t.filled(used, end) && !t.filled(used-1, end-t.slots[slot].room()) {
 		out |= filling
 	}
 	return out
 }
 
-// take fills a slot for a key that is not in the index yet. end is the used part of the arena
+// fillSlot fills a slot for a key that is not in the index yet. end is the used part of the arena
 // after that.
-func (t *table) take(hash uint64, key []byte) (at uint64, end int64, ok bool) {
+func (t *table) fillSlot(hash uint64, key []byte) (slot uint64, end int64, ok bool) {
 	limit := int64(len(t.slots))
 	if t.used.Load() >= limit {
 		return 0, 0, false
@@ -214,24 +214,24 @@ func (t *table) take(hash uint64, key []byte) (at uint64, end int64, ok bool) {
 // insert adds a key to a table that does not have it and that no other goroutine uses yet.
 // It returns the slot, or -1 if there is no room.
 func (t *table) insert(hash uint64, key []byte) int {
-	at, _, ok := t.take(hash, key)
+	slot, _, ok := t.fillSlot(hash, key)
 	for i := uint64(0); ok && i < maxProbe; i++ {
-		if t.place(hash, i).CompareAndSwap(0, t.entry(hash, at)) {
-			return int(at)
+		if t.place(hash, i).CompareAndSwap(0, t.entry(hash, slot)) {
+			return int(slot)
 		}
 	}
 	return -1
 }
 
-// find returns the slot of a key, or -1 if there is none.
-func (t *table) find(hash uint64, key []byte) int {
+// findSlot returns the slot of a key, or -1 if there is none.
+func (t *table) findSlot(hash uint64, key []byte) int {
 	for i := range uint64(maxProbe) {
 		entry := t.place(hash, i).Load()
 		if entry == 0 {
 			break
 		}
-		if at, ok := t.is(entry, hash, key); ok {
-			return int(at)
+		if slot, ok := t.matchSlot(entry, hash, key); ok {
+			return int(slot)
 		}
 	}
 	return -1
@@ -255,10 +255,10 @@ func (s *slot) room() int64 {
 
 // drain zeroes the counters of the slots in from, and calls f for each with its count. It
 // clears a slot's bit before the counter: a concurrent add sets the bit again.
-func (t *table) drain(from *bitset, f func(at int, n uint64)) {
-	from.drain(func(at int) {
-		if n := t.slots[at].state.And(closed) & countMask; n > 0 {
-			f(at, n)
+func (t *table) drain(from *bitset, f func(slot int, n uint64)) {
+	from.drain(func(slot int) {
+		if n := t.slots[slot].state.And(closed) & countMask; n > 0 {
+			f(slot, n)
 		}
 	})
 }

@@ -75,16 +75,16 @@ func TestTableHasOneSlotForAKey(t *testing.T) {
 		close(start)
 		done.Wait()
 		counted, total := 0, uint64(0)
-		table.drain(&table.dirty, func(at int, n uint64) { counted, total = counted+1, total+n })
+		table.drain(&table.dirty, func(slot int, n uint64) { counted, total = counted+1, total+n })
 		if counted != keys || total != adders*keys {
 			t.Fatalf("%d slots with %d counts", counted, total)
 		}
 		for i := range keys {
-			if table.find(uint64(1+i%2), fmt.Append(nil, "key ", i, " of some length, and more"[:i%26])) < 0 {
+			if table.findSlot(uint64(1+i%2), fmt.Append(nil, "key ", i, " of some length, and more"[:i%26])) < 0 {
 				t.Fatalf("key %d is not found", i)
 			}
 		}
-		if table.find(1, []byte("key")) >= 0 {
+		if table.findSlot(1, []byte("key")) >= 0 {
 			t.Fatal("a key is found that was never there")
 		}
 	}

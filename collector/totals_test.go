@@ -11,7 +11,7 @@ import (
 func TestATotalIsNoCandidate(t *testing.T) {
 	rule := rules.Rule{ID: "r", By: rules.By{Kind: rules.ByEach}, Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 5, Per: time.Second})}}
 	p := newProfiles(&rules.Rules{Rules: []rules.Rule{rule}}, false)
-	total, key := p.of([]byte("r"), []byte("GET /s?*")), p.of([]byte("r"), []byte("GET /s?q=1"))
+	total, key := p.indexOf([]byte("r"), []byte("GET /s?*")), p.indexOf([]byte("r"), []byte("GET /s?q=1"))
 	if total == key || len(p.all[total].levels) != 0 || len(p.all[key].levels) != 1 {
 		t.Errorf("the profile of a total has %d levels, that of a key %d", len(p.all[total].levels), len(p.all[key].levels))
 	}

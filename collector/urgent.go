@@ -17,19 +17,19 @@ func (c *Collector) flushUrgent(ctx context.Context) {
 	for i := range c.shards {
 		s := &c.shards[i]
 		t := s.table.Load()
-		t.drain(&t.urgent, func(at int, n uint64) {
-			c.absorb(s, t, at, n)
-			k := &s.notes[at]
+		t.drain(&t.urgent, func(slot int, n uint64) {
+			c.absorb(s, t, slot, n)
+			k := &s.notes[slot]
 			c.age(k)
-			fast := c.pace(s, at) && !c.patient && !c.awaitsRules(k)
+			fast := c.pace(s, slot) && !c.patient && !c.awaitsRules(k)
 			if fast && !c.budget.spend(k.lines()) {
-				t.slots[at].mark.Store(never) // until the next flush of all keys
+				t.slots[slot].mark.Store(never) // until the next flush of all keys
 				return
 			}
 			if fast {
-				c.emit(s, t, at)
+				c.emit(s, t, slot)
 			}
-			c.mark(s, t, at)
+			c.setMark(s, t, slot)
 		})
 	}
 	if len(c.counts) > 0 {

@@ -131,7 +131,7 @@ func (d *decoder) listeners(n *node) map[string]Problem {
 	}
 	places := make(map[string]Problem)
 	for _, item := range items {
-		places[d.statsdAddress(item, "")] = d.problem(item.at, "", "")
+		places[d.statsdAddress(item, "")] = d.problem(item.pos, "", "")
 	}
 	return places
 }

@@ -94,21 +94,21 @@ func (f *File) Agree() error {
 func (d *decoder) agree(f *File, root *node, top values) {
 	for i := range f.Rules.Rules {
 		if f.Aggregator.Source == SourceNone && len(f.Rules.Rules[i].Hot) > 0 {
-			d.report(d.placeOf(root, fmt.Sprintf("rules[%d].hot", i)).node.at, "remove hot, and every key of the rule is limited; or choose another source",
+			d.report(d.placeOf(root, fmt.Sprintf("rules[%d].hot", i)).node.pos, "remove hot, and every key of the rule is limited; or choose another source",
 				"hot: aggregator.source: none disables counting, so no key becomes hot")
 		}
 	}
 	for _, c := range f.conflicts() {
-		at := top.get(c.section).find(c.field)
-		if at == nil {
-			at = top.get("aggregator").find("source")
+		field := top.get(c.section).fieldValue(c.field)
+		if field == nil {
+			field = top.get("aggregator").fieldValue("source")
 		}
-		d.report(at.at, c.hint, "%s.%s: %s", c.section, c.field, c.message)
+		d.report(field.pos, c.hint, "%s.%s: %s", c.section, c.field, c.message)
 	}
 }
 
-// find returns the value of a map's field, or nil if there is none.
-func (n *node) find(name string) *node {
+// fieldValue returns the value of a map's field, or nil if there is none.
+func (n *node) fieldValue(name string) *node {
 	if n == nil {
 		return nil
 	}

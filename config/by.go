@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// by reads the parameters that make the rule's keys.
-func (r *ruleReader) by(v values, route rules.Route) rules.By {
+// keyParams reads the parameters that make the rule's keys.
+func (r *ruleReader) keyParams(v values, route rules.Route) rules.By {
 	n := v.get("by")
 	switch {
 	case n == nil && v.has("hot"):

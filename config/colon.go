@@ -67,34 +67,34 @@ func (d *decoder) colon(tk *token.Token) {
 	if tk.Prev.Type == token.SequenceEndType && adjoin(tk.Prev, tk) {
 		return // reported by bracketed
 	}
-	if at := place(tk); d.textBehind(at) {
-		d.report(at, `put a space behind it; within braces, text that has a colon needs quotes: "path:id"`, "a colon without a space behind it")
+	if pos := place(tk); d.textBehind(pos) {
+		d.report(pos, `put a space behind it; within braces, text that has a colon needs quotes: "path:id"`, "a colon without a space behind it")
 	}
 }
 
 // bracketed reports a closing bracket at the place if a colon and text follow it directly. That
 // is an IPv6 address with a port, which YAML reads as a list.
-func (d *decoder) bracketed(at position) {
-	behind := position{at.line, at.column + 1}
+func (d *decoder) bracketed(pos position) {
+	behind := position{pos.line, pos.column + 1}
 	if d.runeAt(behind) == ':' && d.textBehind(behind) {
 		d.report(behind, `an IPv6 address with a port needs quotes: "[::1]:8125"`, "text right behind a list")
 	}
 }
 
 // textBehind reports whether text directly follows the place.
-func (d *decoder) textBehind(at position) bool {
-	r := d.runeAt(position{at.line, at.column + 1})
+func (d *decoder) textBehind(pos position) bool {
+	r := d.runeAt(position{pos.line, pos.column + 1})
 	return r != 0 && !strings.ContainsRune(" \t,]}", r)
 }
 
 // runeAt returns the character at the place, or 0 after the end of the line.
-func (d *decoder) runeAt(at position) rune {
-	if at.line > len(d.text.raw) {
+func (d *decoder) runeAt(pos position) rune {
+	if pos.line > len(d.text.raw) {
 		return 0
 	}
 	column := 0
-	for _, r := range d.text.raw[at.line-1] {
-		if column++; column == at.column {
+	for _, r := range d.text.raw[pos.line-1] {
+		if column++; column == pos.column {
 			return r
 		}
 	}

@@ -134,7 +134,7 @@ func (d *decoder) file(data []byte) *File {
 	redactKey := d.secrets(top.get("secrets"), ruleset)
 	ruleset.Client = d.client(top.get("client"))
 	ruleset.Bodies = d.bodies(top.get("bodies"))
-	ruleset.LimitKeys = d.whole(top.get("max_keys"), "max_keys")
+	ruleset.LimitKeys = d.positiveInt(top.get("max_keys"), "max_keys")
 	f := &File{
 		Rules:      ruleset,
 		RedactKey:  redactKey,
@@ -147,7 +147,7 @@ func (d *decoder) file(data []byte) *File {
 		Instances:  d.instances(top.get("instances")),
 	}
 	if !top.has("rules") {
-		d.report(root.at, `add rules: with at least one rule, such as - {id: all, match: {route: "*"}, limit: {rate: 1000/s}}`,
+		d.report(root.pos, `add rules: with at least one rule, such as - {id: all, match: {route: "*"}, limit: {rate: 1000/s}}`,
 			"rules is missing")
 	}
 	d.rules(top.get("rules"), ruleset)
@@ -155,7 +155,7 @@ func (d *decoder) file(data []byte) *File {
 	d.agree(f, root, top)
 	if len(d.problems) == 0 {
 		d.warnOfRules(ruleset, root)
-		f.listeners = d.listeners(top.get("aggregator").find("listen"))
+		f.listeners = d.listeners(top.get("aggregator").fieldValue("listen"))
 	}
 	return f
 }
@@ -165,7 +165,7 @@ const maxInstances = 100_000
 
 // instances reads the assumed number of instances.
 func (d *decoder) instances(n *node) int {
-	number := d.whole(n, "instances")
+	number := d.positiveInt(n, "instances")
 	if number == invalid || number > maxInstances {
 		d.reject(n, "for example 4", "instances %s: want a whole number of 1 to %d", quote(n.text), maxInstances)
 	}

@@ -49,7 +49,7 @@ func (d *decoder) tls(n *node, what string) *kafka.TLS {
 func (d *decoder) agreeTLS(v values, what string, insecure bool) {
 	for _, pair := range [][2]string{{"cert", "key"}, {"key", "cert"}} {
 		if one := v.get(pair[0]); one != nil && !v.has(pair[1]) {
-			d.report(one.at, "a certificate of our own is two PEM files, cert and key", "%s.%s is there without %s", what, pair[0], pair[1])
+			d.report(one.pos, "a certificate of our own is two PEM files, cert and key", "%s.%s is there without %s", what, pair[0], pair[1])
 		}
 	}
 	if n := v.get("insecure"); insecure && v.has("ca") {

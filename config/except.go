@@ -56,7 +56,7 @@ func (r *ruleReader) exception(n *node, rule *rules.Rule) []rules.Exception {
 	}
 	var x rules.Exception
 	if !v.has("values") {
-		r.report(n.at, valuesExample, "except.values is missing")
+		r.report(n.pos, valuesExample, "except.values is missing")
 	}
 	if s, ok := r.choice(v.get("action"), "except.action", "allow", "block"); ok {
 		x.Action = map[string]rules.Action{"allow": rules.Allow, "block": rules.Block}[s]
@@ -90,10 +90,10 @@ func (r *ruleReader) expand(item, n *node, what string, rule *rules.Rule, x rule
 		lists = [][]rules.QueryMatch{nil}
 	}
 	all := make([]rules.Exception, len(lists))
-	own := &r.ruleNodes[len(r.ruleNodes)-1]
+	last := &r.ruleNodes[len(r.ruleNodes)-1]
 	for i, values := range lists {
 		all[i], all[i].Values = x, values
-		own.exceptions = append(own.exceptions, nodes)
+		last.exceptions = append(last.exceptions, nodes)
 	}
 	return all
 }
@@ -115,19 +115,19 @@ func (r *ruleReader) values(n *node, what string, rule *rules.Rule) (all [][]rul
 	}
 	all = [][]rules.QueryMatch{nil}
 	for _, f := range n.fields {
-		at := &node{kind: scalarKind, at: f.at, text: f.name}
-		names = append(names, at)
+		nameNode := &node{kind: scalarKind, pos: f.pos, text: f.name}
+		names = append(names, nameNode)
 		p, err := parseName(f.name, rule.Match.Route)
 		if err != nil && err.ofRoute && (len(rule.By.Names) > 0 || rule.By.Kind == rules.ByNone) {
 			p, err = parseName(f.name, rules.Route{}) // by determines which names exist
 		}
 		if err != nil {
-			r.reject(at, err.hint, "%s %s: %s", what, quote(f.name), err.message)
+			r.reject(nameNode, err.hint, "%s %s: %s", what, quote(f.name), err.message)
 			f.value.bad = true
 		}
 		patterns := r.patterns(f, what)
 		if len(all)*max(1, len(patterns)) > rules.MaxExceptions {
-			r.report(f.at, "use patterns: a star matches any text", "%s: over %d combinations of values", what, rules.MaxExceptions)
+			r.report(f.pos, "use patterns: a star matches any text", "%s: over %d combinations of values", what, rules.MaxExceptions)
 			f.value.bad = true
 			return nil, nil
 		}
@@ -153,7 +153,7 @@ func (r *ruleReader) patterns(f field, what string) []string {
 	}
 	if len(items) == 0 || f.value.kind == nullKind {
 		f.value.bad = true
-		r.report(f.at, valuesExample, "%s %s has no value", what, quote(f.name))
+		r.report(f.pos, valuesExample, "%s %s has no value", what, quote(f.name))
 		return nil
 	}
 	var patterns []string

@@ -169,10 +169,10 @@ func (d *decoder) graphiteUser(v values) {
 	token := cmp.Or(v.get("token_file"), v.get("token_env"))
 	switch {
 	case token != nil && cmp.Or(user, password) != nil:
-		d.report(token.at, "keep one of them", "graphite: a token and a user are both there")
+		d.report(token.pos, "keep one of them", "graphite: a token and a user are both there")
 	case user != nil && password == nil:
-		d.report(user.at, "add password_file or password_env", "graphite.user is there without a password")
+		d.report(user.pos, "add password_file or password_env", "graphite.user is there without a password")
 	case password != nil && user == nil:
-		d.report(password.at, "add user", "graphite: a password is there without user")
+		d.report(password.pos, "add user", "graphite: a password is there without user")
 	}
 }

@@ -157,7 +157,7 @@ func (d Door) Token() (string, error) {
 func (d *decoder) guard(n *node) (g Guard) {
 	d.settings(n, "guard", `for example guard: {rls: {listen: "127.0.0.1:9131"}}`, g.settings())
 	if err := g.Agree(); n != nil && err != nil && len(d.problems) == 0 {
-		d.report(n.at, "see docs/GATEWAYS.md", "%v", err)
+		d.report(n.pos, "see docs/GATEWAYS.md", "%v", err)
 	}
 	return g
 }

@@ -57,7 +57,7 @@ func (r *ruleReader) threshold(n *node, unit rules.Unit) (t rules.Threshold) {
 	} else {
 		return t
 	}
-	r.least(n, v, &t, unit)
+	r.minAndWindow(n, v, &t, unit)
 	r.past(v.get("over"), &t)
 	t = t.WithDefaults()
 	r.exit(v.get("exit"), &t, unit)
@@ -120,8 +120,8 @@ func termsHint(s string, kind rules.ThresholdKind, unit rules.Unit) string {
 	return rateHint(s, unit, "200/s is 200 within a second, 60/1m is 60 within a minute")
 }
 
-// least reads the least count and the window of a threshold that compares.
-func (r *ruleReader) least(n *node, v values, t *rules.Threshold, unit rules.Unit) {
+// minAndWindow reads the least count and the window of a threshold that compares.
+func (r *ruleReader) minAndWindow(n *node, v values, t *rules.Threshold, unit rules.Unit) {
 	if t.Kind == rules.FixedRate {
 		for _, name := range []string{"min", "window"} {
 			if field := v.get(name); field != nil {

@@ -53,8 +53,8 @@ func (r *ruleReader) limit(n *node, unit rules.Unit) *rules.Limit {
 	l := &rules.Limit{}
 	r.rateOf(v, l, what, unit)
 	r.shapeOf(v, l)
-	r.whose(v, l)
-	r.over(v, l)
+	r.scopeAndOutage(v, l)
+	r.overLimit(v, l)
 	if l.Quota != (rules.Quota{}) {
 		l.Quota = r.complete(v, l.Quota, unit)
 	}
@@ -82,8 +82,8 @@ func (r *ruleReader) rateOf(v values, l *rules.Limit, what string, unit rules.Un
 			r.reject(n, "initial is what a new bucket holds; its burst if it is left out", "limit.initial %s: want 0 or %s", quote(s), quantities[unit].want)
 		}
 	}
-	l.Concurrency = r.whole(v.get("concurrency"), "limit.concurrency")
-	l.Queue = r.whole(v.get("queue"), "limit.queue")
+	l.Concurrency = r.positiveInt(v.get("concurrency"), "limit.concurrency")
+	l.Queue = r.positiveInt(v.get("queue"), "limit.queue")
 }
 
 var algorithms = func() (words []string) {
@@ -124,13 +124,13 @@ func (r *ruleReader) shapeOf(v values, l *rules.Limit) {
 		l.Calendar = rules.Calendar(s)
 	}
 	l.Zone, _ = r.scalar(v.get("zone"), "limit.zone")
-	l.Blocks = r.whole(v.get("blocks"), "limit.blocks")
+	l.Blocks = r.positiveInt(v.get("blocks"), "limit.blocks")
 	l.CountDenied = r.flag(v.get("count_denied"), "limit.count_denied")
 	l.Penalty = r.atLeastMilli(v.get("penalty"), "limit.penalty", "30s")
 }
 
-// whose reads the scope of the limit: whose requests share it.
-func (r *ruleReader) whose(v values, l *rules.Limit) {
+// scopeAndOutage reads the scope of the limit: whose requests share it.
+func (r *ruleReader) scopeAndOutage(v values, l *rules.Limit) {
 	l.Scope = rules.Scope(r.buildable(v.get("scope"), "limit.scope", string(rules.ScopeInstance), string(rules.ScopeShare), string(rules.ScopeExact)))
 	if l.Scope == rules.ScopeInstance {
 		l.Scope = ""
@@ -139,8 +139,8 @@ func (r *ruleReader) whose(v values, l *rules.Limit) {
 	l.Outage = rules.OutagePolicy(away)
 }
 
-// over reads what happens to requests over the limit.
-func (r *ruleReader) over(v values, l *rules.Limit) {
+// overLimit reads what happens to requests over the limit.
+func (r *ruleReader) overLimit(v values, l *rules.Limit) {
 	l.Wait = r.atLeastMilli(v.get("wait"), "limit.wait", "2s")
 	word, _ := r.choice(v.get("on_limit"), "limit.on_limit", "reject", "wait", "serve", "shadow")
 	switch {
@@ -171,9 +171,9 @@ func (r *ruleReader) complete(v values, q rules.Quota, unit rules.Unit) rules.Qu
 	return q
 }
 
-// whole reads a whole number of at least 1. It returns 0 if there is none, and invalid if it is
-// bad.
-func (d *decoder) whole(n *node, what string) int {
+// positiveInt reads a whole number of at least 1. It returns 0 if there is none, and invalid if
+// it is bad.
+func (d *decoder) positiveInt(n *node, what string) int {
 	s, ok := d.scalar(n, what)
 	if !ok {
 		return 0

@@ -36,10 +36,10 @@ func doubtfulRoute(r rules.Route) (message, hint string) {
 	case text != r.Path() && !slices.Contains(methods, word) && base.NearestWord(word, methods) != "":
 		return fmt.Sprintf("the method %s is unusual", word), didYouMean(base.NearestWord(word, methods) + " " + r.Path())
 	default:
-		if own, foreign := ownPattern(text); foreign != "" {
+		if ours, foreign := ownPattern(text); foreign != "" {
 			literal := strings.NewReplacer(":", "%3A", "*", "%2A", "<", "%3C", ">", "%3E", "(", "%28").Replace(foreign)
 			return fmt.Sprintf("%q is no wildcard here but text: the rule matches this very path alone", foreign),
-				didYouMean(own) + " The text itself is written " + literal
+				didYouMean(ours) + " The text itself is written " + literal
 		}
 	}
 	return "", ""
@@ -65,7 +65,7 @@ var (
 
 // ownPattern returns a route with the wildcards of other routers in our spelling, and the
 // first segment that had one. Both are "" if none had, or if the result is still not valid.
-func ownPattern(route string) (own, foreign string) {
+func ownPattern(route string) (ours, foreign string) {
 	route = strings.TrimSpace(route)
 	slash := strings.IndexByte(route, '/')
 	if slash < 0 || slash > 0 && route[slash-1] != ' ' {
@@ -81,11 +81,11 @@ func ownPattern(route string) (own, foreign string) {
 			foreign = part
 		}
 	}
-	own = route[:slash+1] + strings.Join(parts, "/")
-	if _, err := rules.ParseRoute(own); err != nil {
+	ours = route[:slash+1] + strings.Join(parts, "/")
+	if _, err := rules.ParseRoute(ours); err != nil {
 		return "", ""
 	}
-	return own, foreign
+	return ours, foreign
 }
 
 // ownSegment returns a segment in our spelling.

@@ -39,7 +39,7 @@ type ruleReader struct {
 func (d *decoder) rules(n *node, ruleset *rules.Rules) {
 	items := d.list(n, "rules")
 	if n != nil && n.kind == listKind && len(items) == 0 {
-		d.report(n.at, ruleSection.example, "rules is empty")
+		d.report(n.pos, ruleSection.example, "rules is empty")
 	}
 	r := ruleReader{d, ruleset}
 	for _, item := range items {
@@ -65,7 +65,7 @@ func (r *ruleReader) rule(v values) rules.Rule {
 	rule.Count = r.count(v.get("count"))
 	rule.Hot = r.hot(v.get("hot"), rule.Count)
 	rule.Limit = r.limit(v.get("limit"), rule.Count)
-	rule.By = r.by(v, rule.Match.Route)
+	rule.By = r.keyParams(v, rule.Match.Route)
 	rule.Unread = r.unread(v.get("unread"))
 	rule.Except = r.exceptions(v, &rule)
 	if s, ok := r.choice(v.get("key"), "key", "params", "full"); ok {
@@ -126,8 +126,8 @@ func (r *ruleReader) match(n *node) rules.Match {
 		var err error
 		if m.Route, err = rules.ParseRoute(s); err != nil {
 			hint := `for example "GET /search", "/u/{id}", "/static/" or "*"`
-			if own, foreign := ownPattern(s); foreign != "" {
-				hint = didYouMean(own)
+			if ours, foreign := ownPattern(s); foreign != "" {
+				hint = didYouMean(ours)
 			}
 			r.reject(v.get("route"), hint, "match.route %s: %v", quote(s), errors.Unwrap(err))
 		}
@@ -153,11 +153,11 @@ func (r *ruleReader) query(n *node, route rules.Route) []rules.QueryMatch {
 		switch {
 		case f.name == "":
 			f.value.bad = true
-			r.report(f.at, example, "match.query: a name is empty")
+			r.report(f.pos, example, "match.query: a name is empty")
 			continue
 		case f.value.kind == nullKind:
 			f.value.bad = true
-			r.report(f.at, example, "match.query %s has no value", quote(f.name))
+			r.report(f.pos, example, "match.query %s has no value", quote(f.name))
 			continue
 		}
 		p, err := parseName(f.name, route)
@@ -166,7 +166,7 @@ func (r *ruleReader) query(n *node, route rules.Route) []rules.QueryMatch {
 		}
 		if err != nil {
 			f.value.bad = true
-			r.report(f.at, err.hint, "match.query %s: %s", quote(f.name), err.message)
+			r.report(f.pos, err.hint, "match.query %s: %s", quote(f.name), err.message)
 			continue
 		}
 		if pattern, ok := r.scalar(f.value, "match.query "+quote(f.name)); ok {

@@ -21,7 +21,7 @@ func variable(to *string) value {
 	return as(to, schemaWord(), func(d *decoder, n *node, what string) string {
 		s := d.word(n, what)
 		if s != "" && !variableName.MatchString(s) {
-			d.report(n.at, "the name of a variable, not its value: for example REDIS_PASSWORD", "%s is no name of a variable", what)
+			d.report(n.pos, "the name of a variable, not its value: for example REDIS_PASSWORD", "%s is no name of a variable", what)
 		}
 		return s
 	})

@@ -80,16 +80,16 @@ func schemaSize() schema {
 	return schema{"type": []string{"number", "string"}, "minimum": 1}
 }
 
-func schemaList(of schema) schema { return schema{"type": "array", "items": of} }
+func schemaList(item schema) schema { return schema{"type": "array", "items": item} }
 
-func schemaSome(of schema) schema { return schema{"type": "array", "items": of, "minItems": 1} }
+func schemaSome(item schema) schema { return schema{"type": "array", "items": item, "minItems": 1} }
 
 // schemaValues returns the schema of names with one value or several, as in except.values.
 func schemaValues() schema {
 	return schema{"type": "object", "additionalProperties": oneOrMore(schemaText()), "minProperties": 1}
 }
 
-func oneOrMore(of schema) schema { return schema{"anyOf": []schema{of, schemaSome(of)}} }
+func oneOrMore(item schema) schema { return schema{"anyOf": []schema{item, schemaSome(item)}} }
 
 func scalarOr(scalar func() schema, object schema) schema {
 	return schema{"anyOf": []schema{scalar(), object}}

@@ -82,10 +82,10 @@ func TestSchemaAcceptsTheExamples(t *testing.T) {
 }
 
 // schemaFields visits the fields of all sections below a schema, with their paths.
-func schemaFields(of any, path string, visit func(path string, of schema)) {
-	switch of := of.(type) {
+func schemaFields(of any, path string, visit func(path string, item schema)) {
+	switch item := of.(type) {
 	case schema:
-		for name, inner := range of {
+		for name, inner := range item {
 			if name != "properties" {
 				schemaFields(inner, path, visit)
 				continue
@@ -96,7 +96,7 @@ func schemaFields(of any, path string, visit func(path string, of schema)) {
 			}
 		}
 	case []schema:
-		for _, inner := range of {
+		for _, inner := range item {
 			schemaFields(inner, path, visit)
 		}
 	}
@@ -104,8 +104,8 @@ func schemaFields(of any, path string, visit func(path string, of schema)) {
 
 // The schema describes each field.
 func TestSchemaKnowsAllFields(t *testing.T) {
-	schemaFields(Schema(), "", func(path string, of schema) {
-		if len(of) == 0 {
+	schemaFields(Schema(), "", func(path string, item schema) {
+		if len(item) == 0 {
 			t.Errorf("%s: the schema says nothing about it", path)
 		}
 	})

@@ -46,9 +46,9 @@ func (d *decoder) secrets(n *node, ruleset *rules.Rules) KeyPlace {
 	case n != nil && len(s.redact) == 0 && !n.anyBad():
 		d.reject(n, "name at least one parameter, or remove it", "secrets.redact: the list is empty")
 	case n != nil && !named:
-		d.report(n.at, "make one by openssl rand -hex 32, and name its file in redact_key_file, or a variable that holds it in redact_key_env", "secrets.redact without a key")
+		d.report(n.pos, "make one by openssl rand -hex 32, and name its file in redact_key_file, or a variable that holds it in redact_key_env", "secrets.redact without a key")
 	case !v.has("redact") && at != nil:
-		d.report(at.at, "add redact: with the parameters whose values shall not leave the process, or remove it", "secrets has a key and no redact")
+		d.report(at.pos, "add redact: with the parameters whose values shall not leave the process, or remove it", "secrets has a key and no redact")
 	}
 	return s.key
 }

@@ -13,7 +13,7 @@ import (
 // node is a value of the file, with its place.
 type node struct {
 	kind   kind
-	at     position
+	pos    position
 	text   string  // text of a scalar
 	fields []field // fields of a map, in the order of the file, each name once
 	items  []*node // items of a list
@@ -24,7 +24,7 @@ type node struct {
 
 type field struct {
 	name  string
-	at    position
+	pos   position
 	value *node
 }
 
@@ -51,23 +51,23 @@ type decoder struct {
 }
 
 // report adds an error.
-func (d *decoder) report(at position, hint, format string, args ...any) {
-	p := d.problem(at, hint, fmt.Sprintf(format, args...))
+func (d *decoder) report(pos position, hint, format string, args ...any) {
+	p := d.problem(pos, hint, fmt.Sprintf(format, args...))
 	p.Severity = SeverityError
 	d.problems = append(d.problems, p)
 }
 
 // warn adds a warning.
-func (d *decoder) warn(at position, hint, format string, args ...any) {
-	p := d.problem(at, hint, fmt.Sprintf(format, args...))
+func (d *decoder) warn(pos position, hint, format string, args ...any) {
+	p := d.problem(pos, hint, fmt.Sprintf(format, args...))
 	p.Severity = SeverityWarning
 	d.warnings = append(d.warnings, p)
 }
 
-func (d *decoder) problem(at position, hint, message string) Problem {
-	line := d.text.line(at.line)
+func (d *decoder) problem(pos position, hint, message string) Problem {
+	line := d.text.nearestLine(pos.line)
 	return Problem{
-		File: d.text.name, Line: line, Column: at.column,
+		File: d.text.name, Line: line, Column: pos.column,
 		Message: message, Hint: hint, Source: d.text.shown[line-1],
 	}
 }
@@ -75,7 +75,7 @@ func (d *decoder) problem(at position, hint, message string) Problem {
 // reject reports a value as bad.
 func (d *decoder) reject(n *node, hint, format string, args ...any) {
 	n.bad = true
-	d.report(n.at, hint, format, args...)
+	d.report(n.pos, hint, format, args...)
 }
 
 // section describes a map whose fields are known.
@@ -114,18 +114,18 @@ func (d *decoder) section(n *node, s section) values {
 		n.incomplete = n.incomplete || !slices.Contains(known, f.name)
 		switch {
 		case slices.Contains(known, f.name) && f.value.kind == nullKind:
-			d.report(f.at, "give it a value or remove it", "%s%s is empty", s.prefix, f.name)
+			d.report(f.pos, "give it a value or remove it", "%s%s is empty", s.prefix, f.name)
 			found[f.name], f.value.bad = nil, true
 		case slices.Contains(known, f.name):
 			found[f.name] = f.value
 		case isRefused:
-			d.report(f.at, refused.hint, "%s%s: %s does not belong in this file", s.prefix, f.name, refused.what)
+			d.report(f.pos, refused.hint, "%s%s: %s does not belong in this file", s.prefix, f.name, refused.what)
 		default:
 			hint := "known are " + strings.Join(known, ", ")
 			if near := base.NearestWord(f.name, known); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
-			d.report(f.at, hint, "unknown field %s in %s", quote(f.name), s.name)
+			d.report(f.pos, hint, "unknown field %s in %s", quote(f.name), s.name)
 		}
 	}
 	return found

@@ -58,7 +58,7 @@ func (d *decoder) settings(n *node, name, example string, all settings) values {
 			s.value.read(d, field, name+"."+s.name)
 		}
 		if secret, isEnv := strings.CutSuffix(s.name, "_env"); isEnv && v.get(s.name) != nil && v.get(secret+"_file") != nil {
-			d.report(v.get(s.name).at, "keep one of them", "%s.%s_file and %s_env are both there", name, secret, secret)
+			d.report(v.get(s.name).pos, "keep one of them", "%s.%s_file and %s_env are both there", name, secret, secret)
 		}
 	}
 	return v
@@ -84,16 +84,16 @@ func (all settings) setDefaults() {
 // differ returns the names of the settings whose values differ in other, as paths below prefix.
 func (all settings) differ(other settings, prefix string) (names []string) {
 	for i, s := range all {
-		is, was := s.value, other[i].value
+		present, earlier := s.value, other[i].value
 		name := prefix + s.name
 		switch {
-		case is.inner != nil:
-			names = append(names, is.inner.differ(was.inner, name+".")...)
-		case is.items != nil && len(is.items()) == len(was.items()):
-			for j, item := range is.items() {
-				names = append(names, item.differ(was.items()[j], fmt.Sprintf("%s[%d].", name, j))...)
+		case present.inner != nil:
+			names = append(names, present.inner.differ(earlier.inner, name+".")...)
+		case present.items != nil && len(present.items()) == len(earlier.items()):
+			for j, item := range present.items() {
+				names = append(names, item.differ(earlier.items()[j], fmt.Sprintf("%s[%d].", name, j))...)
 			}
-		case !reflect.DeepEqual(is.to, was.to):
+		case !reflect.DeepEqual(present.to, earlier.to):
 			names = append(names, name)
 		}
 	}

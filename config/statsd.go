@@ -127,7 +127,7 @@ func (d *decoder) addresses(n *node, what, example string, read func(n *node, wh
 		if line, twice := seen[s]; twice {
 			d.reject(item, "keep one of them", "%s: %s is there twice, first in line %d", what, quote(s), line)
 		}
-		seen[s] = item.at.line
+		seen[s] = item.pos.line
 		found = append(found, s)
 	}
 	return found

@@ -50,22 +50,22 @@ func (d *decoder) parse() (root *node) {
 
 // syntaxError reports the parser's error at its place.
 func (d *decoder) syntaxError(err error) {
-	at, message := position{1, 1}, err.Error()
+	pos, message := position{1, 1}, err.Error()
 	if e, ok := err.(interface {
 		GetToken() *token.Token
 		GetMessage() string
 	}); ok {
 		message = e.GetMessage()
 		if tk := e.GetToken(); tk != nil {
-			at = place(tk)
+			pos = place(tk)
 		}
 	}
-	d.badSyntax(at, message)
+	d.badSyntax(pos, message)
 }
 
-func (d *decoder) badSyntax(at position, message string) {
+func (d *decoder) badSyntax(pos position, message string) {
 	hint := `check the indentation, and put text that holds ": " or " #" in quotes`
-	line := d.text.shown[d.text.line(at.line)-1]
+	line := d.text.shown[d.text.nearestLine(pos.line)-1]
 	switch {
 	case strings.Contains(message, "'\t'"), strings.Contains(message, "tab character"):
 		hint = "use spaces here, not tabs"
@@ -76,7 +76,7 @@ func (d *decoder) badSyntax(at position, message string) {
 	case strings.ContainsAny(line, "{}[]"):
 		hint = `close every bracket, and put text that holds { } [ ] or , in quotes, as in route: "GET /u/{id}"`
 	}
-	d.report(at, hint, "not YAML: %s", strings.ReplaceAll(message, "\t", `\t`))
+	d.report(pos, hint, "not YAML: %s", strings.ReplaceAll(message, "\t", `\t`))
 }
 
 func place(tk *token.Token) position { return position{tk.Position.Line, tk.Position.Column} }
@@ -100,9 +100,9 @@ func (d *decoder) supported(tokens token.Tokens) bool {
 	content, ended := false, false
 	depth, entries, line := 0, 0, 0
 	for _, tk := range tokens {
-		at := place(tk)
+		pos := place(tk)
 		if what, found := unsupported[tk.Type]; found {
-			d.report(at, what.hint, "%s", what.message)
+			d.report(pos, what.hint, "%s", what.message)
 			if tk.Type == token.DirectiveType {
 				return false // the rest is its text
 			}
@@ -111,16 +111,16 @@ func (d *decoder) supported(tokens token.Tokens) bool {
 			continue
 		}
 		if ended || content && tk.Type == token.DocumentHeaderType {
-			d.report(at, "keep one document in one file", "a second document begins here")
+			d.report(pos, "keep one document in one file", "a second document begins here")
 			return false
 		}
 		content = true
-		if at.line != line {
-			line, entries = at.line, 0
+		if pos.line != line {
+			line, entries = pos.line, 0
 		}
 		switch tk.Type {
 		case token.InvalidType:
-			d.badSyntax(at, tk.Error)
+			d.badSyntax(pos, tk.Error)
 		case token.DocumentEndType:
 			ended = true
 		case token.MappingStartType, token.SequenceStartType:
@@ -128,7 +128,7 @@ func (d *decoder) supported(tokens token.Tokens) bool {
 		case token.MappingEndType, token.SequenceEndType:
 			depth--
 			if tk.Type == token.SequenceEndType {
-				d.bracketed(at)
+				d.bracketed(pos)
 			}
 		case token.SequenceEntryType:
 			entries++
@@ -140,7 +140,7 @@ func (d *decoder) supported(tokens token.Tokens) bool {
 			d.colon(tk)
 		}
 		if depth > maxDepth || entries > maxDepth {
-			d.report(at, "rules need no more than five", "nested more than %d deep", maxDepth)
+			d.report(pos, "rules need no more than five", "nested more than %d deep", maxDepth)
 			return false
 		}
 	}
@@ -193,53 +193,53 @@ func beginning(tk *token.Token) string {
 }
 
 // convert makes a node from the parser's. An empty value gets the given place.
-func (d *decoder) convert(n ast.Node, at position) *node {
+func (d *decoder) convert(n ast.Node, pos position) *node {
 	switch n := n.(type) {
 	case *ast.NullNode:
 		if n.Token.Type == token.ImplicitNullType {
-			return &node{kind: nullKind, at: at}
+			return &node{kind: nullKind, pos: pos}
 		}
-		return &node{kind: nullKind, at: place(n.Token)}
+		return &node{kind: nullKind, pos: place(n.Token)}
 	case *ast.StringNode:
-		return &node{kind: scalarKind, at: place(n.Token), text: n.Value}
+		return &node{kind: scalarKind, pos: place(n.Token), text: n.Value}
 	case *ast.LiteralNode:
-		return &node{kind: scalarKind, at: place(n.Start), text: n.Value.Value}
+		return &node{kind: scalarKind, pos: place(n.Start), text: n.Value.Value}
 	case *ast.SequenceNode:
-		list := &node{kind: listKind, at: place(n.Start)}
+		list := &node{kind: listKind, pos: place(n.Start)}
 		for i, value := range n.Values {
-			at := list.at
+			pos := list.pos
 			if entry := n.Entries[i].Start; entry != nil {
-				at = place(entry)
+				pos = place(entry)
 			}
-			list.items = append(list.items, d.convert(value, at))
+			list.items = append(list.items, d.convert(value, pos))
 		}
 		return list
 	case *ast.MappingNode:
 		return d.convertMap(n)
 	case ast.ScalarNode: // numbers and booleans, as written
-		return &node{kind: scalarKind, at: place(n.GetToken()), text: n.GetToken().Value}
+		return &node{kind: scalarKind, pos: place(n.GetToken()), text: n.GetToken().Value}
 	}
-	d.report(at, "write fields, lists and text only", "a %s is not supported", strings.ToLower(n.Type().String()))
-	return &node{kind: nullKind, at: at}
+	d.report(pos, "write fields, lists and text only", "a %s is not supported", strings.ToLower(n.Type().String()))
+	return &node{kind: nullKind, pos: pos}
 }
 
 func (d *decoder) convertMap(n *ast.MappingNode) *node {
 	m := &node{kind: mapKind}
 	if n.IsFlowStyle {
-		m.at = place(n.Start)
+		m.pos = place(n.Start)
 	} else {
-		m.at = place(n.Values[0].Key.GetToken())
+		m.pos = place(n.Values[0].Key.GetToken())
 	}
 	first := make(map[string]int) // line of each name
 	for _, value := range n.Values {
 		key := value.Key.GetToken()
-		at := place(key)
+		pos := place(key)
 		if line, found := first[key.Value]; found {
-			d.report(at, "keep one of them", "%s is there twice, first in line %d", quote(key.Value), line)
+			d.report(pos, "keep one of them", "%s is there twice, first in line %d", quote(key.Value), line)
 			continue
 		}
-		first[key.Value] = at.line
-		m.fields = append(m.fields, field{key.Value, at, d.convert(value.Value, at)})
+		first[key.Value] = pos.line
+		m.fields = append(m.fields, field{key.Value, pos, d.convert(value.Value, pos)})
 	}
 	return m
 }

@@ -71,8 +71,8 @@ func mask(s string) string {
 	return s
 }
 
-// line returns the number of the line nearest to n that the file has.
-func (t *text) line(n int) int { return min(max(n, 1), len(t.shown)) }
+// nearestLine returns the number of the line nearest to n that the file has.
+func (t *text) nearestLine(n int) int { return min(max(n, 1), len(t.shown)) }
 
 // readable reports a file that is not text, too large or empty. It returns false then.
 func (d *decoder) readable(data []byte) bool {
@@ -87,10 +87,10 @@ func (d *decoder) readable(data []byte) bool {
 	}
 	for i, line := range d.text.raw {
 		column := 0
-		for at, r := range line { // the first one in a line; others are likely the same
+		for index, r := range line { // the first one in a line; others are likely the same
 			column++
-			if r == utf8.RuneError && !strings.HasPrefix(line[at:], "\uFFFD") {
-				d.report(position{i + 1, column}, "save the file as UTF-8", "byte 0x%02X is not UTF-8", line[at])
+			if r == utf8.RuneError && !strings.HasPrefix(line[index:], "\uFFFD") {
+				d.report(position{i + 1, column}, "save the file as UTF-8", "byte 0x%02X is not UTF-8", line[index])
 				break
 			}
 			if isControl(r) {

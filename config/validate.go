@@ -18,7 +18,7 @@ func (d *decoder) validate(ruleset *rules.Rules, top *node) {
 		return
 	}
 	type said struct {
-		at      position
+		pos     position
 		message string
 	}
 	seen := make(map[said]bool)
@@ -29,13 +29,13 @@ func (d *decoder) validate(ruleset *rules.Rules, top *node) {
 		}
 		line := ""
 		if e.Earlier != "" {
-			line = "line " + strconv.Itoa(d.placeOf(top, e.Earlier).node.at.line)
+			line = "line " + strconv.Itoa(d.placeOf(top, e.Earlier).node.pos.line)
 		}
 		message := e.Text(p.name, p.value(e.Value), line)
 		// A list of patterns makes several exceptions from one.
-		if s := (said{p.node.at, message}); !seen[s] {
+		if s := (said{p.node.pos, message}); !seen[s] {
 			seen[s] = true
-			d.report(p.node.at, printable(e.Hint), "%s", printable(message))
+			d.report(p.node.pos, printable(e.Hint), "%s", printable(message))
 		}
 	}
 }

@@ -93,7 +93,7 @@ func appendCanonical(dst []byte, v reflect.Value) []byte {
 
 // isDefault reports whether a field of a struct has the same meaning as if it were not in the
 // file.
-func isDefault(of reflect.Type, field string, value reflect.Value) bool {
+func isDefault(structType reflect.Type, field string, value reflect.Value) bool {
 	if value.Kind() == reflect.Slice {
 		return value.Len() == 0
 	}
@@ -101,5 +101,5 @@ func isDefault(of reflect.Type, field string, value reflect.Value) bool {
 		extra, except := secrets.Names()
 		return len(extra)+len(except) == 0
 	}
-	return value.IsZero() || value.Interface() == sameAsZero[of.Name()+"."+field]
+	return value.IsZero() || value.Interface() == sameAsZero[structType.Name()+"."+field]
 }

@@ -22,7 +22,7 @@ func (d *decoder) warnOfRules(rules *rules.Rules, top *node) {
 		rule := &rules.Rules[i]
 		place := func(field string) fieldPlace { return d.placeOf(top, fmt.Sprintf("rules[%d].%s", i, field)) }
 		if message, hint := doubtfulRoute(rule.Match.Route); message != "" {
-			d.warn(place("match.route").node.at, hint, "match.route %s: %s", quote(rule.Match.Route.String()), message)
+			d.warn(place("match.route").node.pos, hint, "match.route %s: %s", quote(rule.Match.Route.String()), message)
 		}
 		d.warnOfBodies(rule, place)
 		d.warnOfHighLimits(rule, place)
@@ -38,7 +38,7 @@ func (d *decoder) warnOfRedacted(ruleset *rules.Rules, top *node) {
 		if p.Source == rules.Query || p.Source == rules.Path || slices.ContainsFunc(ruleset.Rules, named) {
 			continue
 		}
-		d.warn(d.placeOf(top, fmt.Sprintf("secrets.redact[%d]", i)).node.at, "name it in by: of a rule, or remove it",
+		d.warn(d.placeOf(top, fmt.Sprintf("secrets.redact[%d]", i)).node.pos, "name it in by: of a rule, or remove it",
 			"secrets.redact %s: no rule has the parameter in by, so no key has its value", quote(nameText(p)))
 	}
 }
@@ -51,18 +51,18 @@ func (d *decoder) warnOfBodies(rule *rules.Rule, place func(string) fieldPlace) 
 		return
 	}
 	var bare []string
-	var at position
+	var pos position
 	for i, p := range rule.By.Names {
 		n := place(fmt.Sprintf("by[%d]", i)).node
 		if p.Source != rules.Query || strings.Contains(n.text, ":") {
 			continue
 		}
 		if bare = append(bare, p.Name); len(bare) == 1 {
-			at = n.at
+			pos = n.pos
 		}
 	}
 	if len(bare) > 0 {
-		d.warn(at,
+		d.warn(pos,
 			fmt.Sprintf("write form:%s for a field of a form or of the query, json:%[1]s for one of JSON, query:%[1]s if it is in the query alone", bare[0]),
 			"by %s: a name without a source is that of a query parameter: a %s request with it in its body makes no key, and the rule neither counts nor limits it",
 			quote(strings.Join(bare, ", ")), method)
@@ -82,7 +82,7 @@ func (d *decoder) warnOfFreeKeys(rules *rules.Rules, index int, place func(strin
 			return
 		}
 	}
-	d.warn(place("by").node.at,
+	d.warn(place("by").node.pos,
 		fmt.Sprintf("add a rule before it such as {id: clients, match: {route: %q}, by: [addr:ip], limit: 100/1m}, so that one client cannot bring as many values as it likes", rule.Match.Route.String()),
 		"by: clients choose these values, and no limit by address bounds how many: beyond max_keys of them, values that are used for the first time may be refused")
 }
@@ -133,11 +133,11 @@ func (d *decoder) warnOfHighLimit(p fieldPlace, rule *rules.Rule, l *rules.Limit
 		whose = " on each instance"
 	}
 	for _, w := range d.warnings {
-		if at := (position{w.Line, w.Column}); at == p.node.at {
+		if pos := (position{w.Line, w.Column}); pos == p.node.pos {
 			return // a list of patterns makes several exceptions from one
 		}
 	}
-	d.warn(p.node.at,
+	d.warn(p.node.pos,
 		"a limit of the threshold's rate or less takes effect as soon as a key is hot; without hot, the rule limits every key",
 		"limit %s is above the threshold %s: a key between the two is listed as hot, and all its requests pass; they are refused only above %[1]s%[3]s",
 		rateText(l.Rate, rule.Count), rateText(hot, rule.Count), whose)

@@ -51,7 +51,7 @@ func (d *decoder) webhook(n *node) (w Webhook) {
 	case url == nil && elsewhere == nil:
 		d.reject(n, example, "webhook: url is missing")
 	case url != nil && elsewhere != nil:
-		d.report(elsewhere.at, "keep one of them", "webhook: the URL is in two places")
+		d.report(elsewhere.pos, "keep one of them", "webhook: the URL is in two places")
 	case w.Format == WebhookJSON && !v.has("secret_file") && !v.has("secret_env"):
 		d.reject(n, "the receiver checks by it that a request is ours: openssl rand -hex 32 > webhook.secret", "webhook: neither secret_file nor secret_env is there")
 	}

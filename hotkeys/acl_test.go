@@ -105,7 +105,7 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	must(t, err)
 	controls, err := NewControlWatcher(client, ControlWatcherConfig{Namespace: testNamespace, Timeout: patience}, &controlRecorder{})
 	must(t, err)
-	failed = append(failed, controls.look(ctx, true), beatAs(t, admin, client))
+	failed = append(failed, controls.checkMark(ctx, true), beatAs(t, admin, client))
 	_, err = ListMembers(ctx, client, testNamespace)
 	failed = append(failed, err)
 	_, err = readControlEvents(ctx, client, testNamespace, "", 10)
@@ -210,7 +210,7 @@ func beatAs(t *testing.T, admin, client redis.UniversalClient) error {
 	if s := h.Stats(); s.Sent != 1 {
 		return fmt.Errorf("heartbeat: %+v", s)
 	}
-	h.leave(ctx)
+	h.removeMember(ctx)
 	if n := admin.HLen(ctx, testLayout.MembersInfo).Val() + admin.ZCard(ctx, testLayout.Members).Val(); n != 0 {
 		return fmt.Errorf("%d members after the last has left", n)
 	}

@@ -58,11 +58,11 @@ func (p *Publisher) adopt(ctx context.Context) (hot []rules.Hot, judged time.Tim
 	case p.epoch != 0 || p.standby:
 		return nil, judged, errAdoptedLate
 	}
-	answer, err := p.call(ctx, "adopt", adoptScript)
+	answer, err := p.runScript(ctx, "adopt", adoptScript)
 	if err != nil {
 		return nil, judged, err
 	}
-	if hot, err = p.inherit("adopt", answer); err != nil {
+	if hot, err = p.inheritEntries("adopt", answer); err != nil {
 		return nil, judged, err
 	}
 	if ms, err := strconv.ParseInt(answer[4], 10, 64); err == nil {
@@ -78,8 +78,9 @@ func (p *Publisher) adopt(ctx context.Context) (hot []rules.Hot, judged time.Tim
 	return hot, judged, nil
 }
 
-// inherit records a claim whose answer lists the owner's entries, and returns those entries.
-func (p *Publisher) inherit(name string, answer []string) ([]rules.Hot, error) {
+// inheritEntries records a claim whose answer lists the owner's entries, and returns those
+// entries.
+func (p *Publisher) inheritEntries(name string, answer []string) ([]rules.Hot, error) {
 	if len(answer) < adoptHead || (len(answer)-adoptHead)%3 != 0 {
 		return nil, fmt.Errorf("unexpected answer of %d strings", len(answer))
 	}

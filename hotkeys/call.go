@@ -9,16 +9,16 @@ import (
 	"github.com/hotparam/hotparam/internal/published"
 )
 
-// call runs a script. If the script refuses, call records the reason and returns a nil answer
-// without an error.
-func (p *Publisher) call(ctx context.Context, name string, script *redis.Script, args ...any) ([]string, error) {
+// runScript runs a script. If the script refuses, runScript records the reason and returns a
+// nil answer without an error.
+func (p *Publisher) runScript(ctx context.Context, name string, script *redis.Script, args ...any) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.outage.timeout(p.cfg.Timeout))
 	defer cancel()
 	head := []any{
 		p.cfg.Owner, p.holder, p.epoch, p.version.Run, p.version.N,
 		p.layout.Changed, published.MaxPush,
 		p.cfg.EntryTTL.Milliseconds(), p.cfg.BeatTTL.Milliseconds(), p.cfg.Events,
-		p.cfg.Lease.Milliseconds(), p.own, p.silence.Milliseconds(), p.judgedArg(),
+		p.cfg.Lease.Milliseconds(), p.ownVersion, p.silence.Milliseconds(), p.judgedArg(),
 	}
 	run := script.Run
 	if !p.known[script] { // running it by its digest would probably cost one more round trip

@@ -33,7 +33,7 @@ func ListControls(ctx context.Context, client redis.UniversalClient, namespace s
 	if err != nil {
 		return nil, fmt.Errorf("list controls: %w", err)
 	}
-	return slices.DeleteFunc(set.controls, func(c rules.Control) bool { return !c.Until.After(set.at) }), nil
+	return slices.DeleteFunc(set.controls, func(c rules.Control) bool { return !c.Until.After(set.readAt) }), nil
 }
 
 func wrapUnlessNil(what string, err error) error {
@@ -74,7 +74,7 @@ func readControlMark(ctx context.Context, client redis.UniversalClient, layout L
 // controlSet holds the controls in Redis at one instant.
 type controlSet struct {
 	controlMark
-	at         time.Time // on Redis's clock
+	readAt     time.Time // on Redis's clock
 	controls   []rules.Control
 	unreadable int
 }
@@ -89,7 +89,7 @@ func readControls(ctx context.Context, client redis.UniversalClient, layout Layo
 	if err != nil {
 		return controlSet{}, err
 	}
-	set := controlSet{at: at.Val()}
+	set := controlSet{readAt: at.Val()}
 	set.fields = int64(len(fields.Val()))
 	for field, value := range fields.Val() {
 		if field == published.ControlVersionField {

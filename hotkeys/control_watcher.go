@@ -151,7 +151,7 @@ func (w *ControlWatcher) follow(ctx context.Context) {
 		case <-ticker.C:
 			w.poll(ctx, false)
 		case <-w.kick:
-			if !w.hints.take(time.Now()) {
+			if !w.hints.takeToken(time.Now()) {
 				late.Reset(hintRate)
 				continue
 			}
@@ -172,7 +172,7 @@ func (w *ControlWatcher) follow(ctx context.Context) {
 // poll reads the controls if they have changed. It counts failures, and logs the beginning and
 // the end of an outage.
 func (w *ControlWatcher) poll(ctx context.Context, hinted bool) {
-	err := w.look(ctx, hinted)
+	err := w.checkMark(ctx, hinted)
 	if ctx.Err() != nil {
 		return
 	}
@@ -185,7 +185,7 @@ func (w *ControlWatcher) poll(ctx context.Context, hinted bool) {
 		return
 	}
 	w.stats.Change(func(s *controlStats) { s.Errors++ })
-	if _, begins := o.failed(err); !begins {
+	if _, begins := o.recordFailure(err); !begins {
 		return
 	}
 	limit, rate := &w.lines, lineRate
@@ -198,12 +198,13 @@ func (w *ControlWatcher) poll(ctx context.Context, hinted bool) {
 	}
 }
 
-func (w *ControlWatcher) call(ctx context.Context) (context.Context, context.CancelFunc) {
+func (w *ControlWatcher) callContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, w.outage.timeout(w.cfg.Timeout))
 }
 
-func (w *ControlWatcher) look(ctx context.Context, hinted bool) error {
-	call, cancel := w.call(ctx)
+// checkMark loads the controls if their mark in Redis has changed.
+func (w *ControlWatcher) checkMark(ctx context.Context, hinted bool) error {
+	call, cancel := w.callContext(ctx)
 	defer cancel()
 	mark, err := readControlMark(call, w.client, w.layout)
 	switch {
@@ -230,7 +231,7 @@ func (w *ControlWatcher) look(ctx context.Context, hinted bool) error {
 }
 
 func (w *ControlWatcher) load(ctx context.Context) error {
-	call, cancel := w.call(ctx)
+	call, cancel := w.callContext(ctx)
 	defer cancel()
 	w.stats.Change(func(s *controlStats) { s.Loads++ })
 	issued := time.Now()
@@ -247,7 +248,7 @@ func (w *ControlWatcher) load(ctx context.Context) error {
 	}
 	w.seen, w.held = set.controlMark, w.held[:0]
 	for _, c := range set.controls {
-		left := c.Until.Sub(set.at)
+		left := c.Until.Sub(set.readAt)
 		if left <= 0 || left > rules.MaxControlTime+time.Minute {
 			continue // it has ended, or is from before Redis's clock was set back
 		}

@@ -41,12 +41,12 @@ func (s login) read(user, password string) (string, string, error) {
 	if s.user != "" {
 		user = s.user
 	}
-	own, err := base.ReadSecret(s.file, s.env)
+	secret, err := base.ReadSecret(s.file, s.env)
 	if err != nil {
 		return "", "", fmt.Errorf("password: %w", err)
 	}
-	if own != "" {
-		password = own
+	if secret != "" {
+		password = secret
 	}
 	return user, password, nil
 }

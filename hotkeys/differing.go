@@ -17,10 +17,10 @@ type differing struct {
 const differingPatience = 5 * time.Second
 
 // compare records the versions of the rules that members have now.
-func (d *differing) compare(log *slog.Logger, own string, versions []string, now time.Time) {
+func (d *differing) compare(log *slog.Logger, ownVersion string, versions []string, now time.Time) {
 	if len(versions) < 2 {
 		if d.logged {
-			log.Info("instances and aggregators have the same rules again", "version", own)
+			log.Info("instances and aggregators have the same rules again", "version", ownVersion)
 		}
 		*d = differing{}
 		return
@@ -31,6 +31,6 @@ func (d *differing) compare(log *slog.Logger, own string, versions []string, now
 	if !d.logged && now.Sub(d.since) >= differingPatience {
 		d.logged = true
 		log.Warn("instances and aggregators have different rules: give all the same file; hotparam list --instances says who has which",
-			"own", own, "versions", versions[:min(len(versions), 10)])
+			"own", ownVersion, "versions", versions[:min(len(versions), 10)])
 	}
 }

@@ -49,9 +49,9 @@ func (f *fleetState) replace(beat published.Beat, members []string) {
 	}
 }
 
-// apply applies a pushed change. A change that does not follow the present state may be older
-// than it; the next poll then corrects the state.
-func (f *fleetState) apply(c *published.FleetChange) {
+// applyChange applies a pushed change. A change that does not follow the present state may be
+// older than it; the next poll then corrects the state.
+func (f *fleetState) applyChange(c *published.FleetChange) {
 	if c.Whole && c.Suspects == f.digest {
 		return // it is known already
 	}
@@ -165,7 +165,7 @@ func (w *Watcher) pollFleet(ctx context.Context, value string) error {
 // readSuspects reads the suspects together with the heartbeat that has their digest. If they hold
 // a foreign value, it returns no suspects and the given number of instances.
 func (w *Watcher) readSuspects(ctx context.Context, instances int) (published.Beat, []string, error) {
-	call, cancel := w.call(ctx)
+	call, cancel := w.callContext(ctx)
 	defer cancel()
 	var value *redis.StringCmd
 	var members *redis.StringSliceCmd

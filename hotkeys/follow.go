@@ -51,7 +51,7 @@ func (w *Watcher) poll(ctx context.Context) error {
 		return nil
 	}
 	w.stats.Change(func(s *watcherStats) { s.Errors++ })
-	if _, begins := o.failed(err); begins {
+	if _, begins := o.recordFailure(err); begins {
 		if unlogged, ok := w.lines.Allow(lineRate, time.Now()); ok {
 			o.logged = true
 			w.cfg.Logger.Warn("cannot follow the hot set; hot keys stay hot until their entries expire", "err", err, "unlogged", unlogged)
@@ -71,7 +71,7 @@ func (w *Watcher) reportForeign(err error) {
 
 // compare is poll without its counters and log lines.
 func (w *Watcher) compare(ctx context.Context) error {
-	call, cancel := w.call(ctx)
+	call, cancel := w.callContext(ctx)
 	defer cancel()
 	var (
 		version *redis.StringCmd
@@ -216,7 +216,7 @@ func (w *Watcher) catchUp(ctx context.Context, to published.Version) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range changes {
-		w.state.apply(&changes[i], arrival)
+		w.state.applyChange(&changes[i], arrival)
 	}
 	if len(w.hints.applied) == 0 { // otherwise the next poll confirms them
 		w.hints.confirm(w.state.version)

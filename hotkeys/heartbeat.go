@@ -114,7 +114,7 @@ func NewHeartbeat(client redis.UniversalClient, cfg HeartbeatConfig) (*Heartbeat
 // Run writes heartbeats until ctx ends, then removes this process from the members, and returns
 // nil. It is called once.
 func (h *Heartbeat) Run(ctx context.Context) error {
-	defer h.leave(ctx)
+	defer h.removeMember(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -203,9 +203,9 @@ func (h *Heartbeat) field(name string) string {
 	return published.MemberField(name[:min(len(name), published.MaxMemberName)], h.id)
 }
 
-// leave removes this process from the members, so that it is not listed for the rest of
+// removeMember removes this process from the members, so that it is not listed for the rest of
 // memberLife.
-func (h *Heartbeat) leave(ctx context.Context) {
+func (h *Heartbeat) removeMember(ctx context.Context) {
 	if h.Stats().Sent == 0 {
 		return
 	}

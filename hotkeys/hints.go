@@ -45,7 +45,7 @@ const (
 // hintBucket is a token bucket of hintBurst tokens, with one more each hintRate.
 type hintBucket struct{ full time.Time }
 
-func (b *hintBucket) take(now time.Time) bool {
+func (b *hintBucket) takeToken(now time.Time) bool {
 	if b.full.Before(now) {
 		b.full = now
 	}
@@ -62,7 +62,7 @@ func (w *Watcher) push(ctx context.Context, payload string) error {
 		return nil
 	}
 	now := time.Now()
-	if !w.hints.polls.take(now) {
+	if !w.hints.polls.takeToken(now) {
 		w.stats.Change(func(s *watcherStats) { s.Unread++ })
 		return nil
 	}
@@ -84,7 +84,7 @@ func (w *Watcher) absorb(payload string) (look bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if change.Fleet != nil && trusted {
-		w.state.fleet.apply(change.Fleet)
+		w.state.fleet.applyChange(change.Fleet)
 		w.show()
 	}
 	ours := w.state.version
@@ -97,7 +97,7 @@ func (w *Watcher) absorb(payload string) (look bool) {
 		return true
 	}
 	w.hints.applied = append(w.hints.applied, pushed{change.Version.N, w.hints.sum(payload), w.stats.Load().subscriptions})
-	w.state.apply(&change, arrival)
+	w.state.applyChange(&change, arrival)
 	w.show()
 	return false
 }
@@ -165,7 +165,7 @@ func (w *Watcher) reportBogus() {
 // changes returns the last n changes of the stream and a few more, the newest first. It
 // returns none if the stream cannot be read.
 func (w *Watcher) changes(ctx context.Context, n uint64) ([]redis.XMessage, error) {
-	call, cancel := w.call(ctx)
+	call, cancel := w.callContext(ctx)
 	defer cancel()
 	// The client has separate connections for pipelines and for single commands. With
 	// pipelines only, a dead link costs a poll one timeout and not two.

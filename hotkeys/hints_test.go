@@ -168,7 +168,7 @@ func TestHintBucket(t *testing.T) {
 		var b hintBucket
 		taken := 0
 		for range 10_000 {
-			if b.take(time.Now()) {
+			if b.takeToken(time.Now()) {
 				taken++
 			}
 			time.Sleep(time.Millisecond)

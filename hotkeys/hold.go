@@ -57,21 +57,21 @@ func (s *state) letGo(e *heldEntry) {
 
 // ends returns the end of the entry as published and the end of its hold. It ends a hold whose
 // time has passed.
-func (s *state) ends(e *heldEntry, now time.Time) (own, hold time.Time) {
+func (s *state) ends(e *heldEntry, now time.Time) (entryEnd, holdEnd time.Time) {
 	if s.alive {
-		own = e.hot.Until
+		entryEnd = e.hot.Until
 	}
 	if e.heldSince.IsZero() {
-		return own, hold
+		return entryEnd, holdEnd
 	}
-	hold = e.heldSince.Add(s.span)
-	if s.alive && s.grace.Before(hold) {
-		hold = s.grace
+	holdEnd = e.heldSince.Add(s.span)
+	if s.alive && s.grace.Before(holdEnd) {
+		holdEnd = s.grace
 	}
-	if !now.Before(hold) {
+	if !now.Before(holdEnd) {
 		s.letGo(e)
 	}
-	return own, hold
+	return entryEnd, holdEnd
 }
 
 // nextEnd returns an upper bound of the ends of all entries.
@@ -135,7 +135,7 @@ func (w *Watcher) pollReleases(ctx context.Context) error {
 	}
 	after := w.released
 	w.mu.Unlock()
-	call, cancel := w.call(ctx)
+	call, cancel := w.callContext(ctx)
 	defer cancel()
 	events, err := readControlEvents(call, w.client, w.cfg.Namespace, after, maxReleases)
 	switch {

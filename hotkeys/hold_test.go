@@ -286,7 +286,7 @@ func TestHoldAgainstAccount(t *testing.T) {
 				s.grant(hot(text(i), 1, 50), -time.Second, now)
 			case "cool":
 				*k = account{}
-				s.apply(&published.Change{Cool: []rules.Key{hot(text(i), 1, 50).Key}}, now.Add(-time.Hour))
+				s.applyChange(&published.Change{Cool: []rules.Key{hot(text(i), 1, 50).Key}}, now.Add(-time.Hour))
 			case "release":
 				k.since = 0
 				if e := s.entries[member(i)]; e != nil {

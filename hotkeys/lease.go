@@ -81,7 +81,7 @@ func (p *Publisher) keepClaim(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil || p.idle() {
 		return err
 	}
-	answer, err := p.call(ctx, "lease", leaseScript, 1)
+	answer, err := p.runScript(ctx, "lease", leaseScript, 1)
 	if err != nil || answer != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (p *Publisher) release(ctx context.Context) error {
 		return nil
 	}
 	p.leaving = true
-	_, err := p.call(ctx, "lease", leaseScript, 0)
+	_, err := p.runScript(ctx, "lease", leaseScript, 0)
 	return err
 }
 
@@ -118,7 +118,7 @@ func (p *Publisher) standBy(answer []string) error {
 		return fmt.Errorf("standby: %w", err)
 	}
 	p.standby, p.rest = true, time.Duration(rest)*time.Millisecond
-	p.rewrite, p.version, p.own = false, published.Version{}, ""
+	p.rewrite, p.version, p.ownVersion = false, published.Version{}, ""
 	clear(p.sent)
 	p.stats.Change(func(s *PublisherStats) { s.Keys, s.Suspects = 0, 0 })
 	if p.leaving {
@@ -151,8 +151,8 @@ func (p *Publisher) standBy(answer []string) error {
 // have counted long enough to know.
 func (p *Publisher) takeOver(answer []string) error {
 	first := p.epoch == 0 && !p.standby // claimed, not taken over
-	p.version, p.own = published.Version{}, ""
-	hot, err := p.inherit("claim", answer)
+	p.version, p.ownVersion = published.Version{}, ""
+	hot, err := p.inheritEntries("claim", answer)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func List(ctx context.Context, client redis.UniversalClient, namespace string) (
 	if set.beat == 0 {
 		return nil, nil
 	}
-	hot := slices.DeleteFunc(set.hot, func(h rules.Hot) bool { return !h.Until.After(set.at) })
+	hot := slices.DeleteFunc(set.hot, func(h rules.Hot) bool { return !h.Until.After(set.readAt) })
 	hotset.SortByRate(hot)
 	return hot, nil
 }

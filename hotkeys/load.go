@@ -17,7 +17,7 @@ import (
 type wholeSet struct {
 	version string        // empty if nothing was published, or Redis lost its state
 	beat    time.Duration // time until the heartbeat expires; 0 if there is none
-	at      time.Time     // time of the read, on Redis's clock
+	readAt  time.Time     // time of the read, on Redis's clock
 	hot     []rules.Hot
 	// unreadable holds the members whose info cannot be read.
 	unreadable []string
@@ -51,7 +51,7 @@ func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layo
 	if err != nil {
 		return wholeSet{}, err
 	}
-	set := wholeSet{version: version.Val(), beat: max(0, beat.Val()), at: at.Val(), owners: owners.Val()}
+	set := wholeSet{version: version.Val(), beat: max(0, beat.Val()), readAt: at.Val(), owners: owners.Val()}
 	for _, z := range scores.Val() {
 		member, _ := z.Member.(string)
 		if h, ok := readEntry(member, infos.Val()[member], z.Score); ok {
@@ -84,7 +84,7 @@ func readEntry(member, info string, score float64) (_ rules.Hot, ok bool) {
 // load reads the whole set.
 func (w *Watcher) load(ctx context.Context) error {
 	w.stats.Change(func(s *watcherStats) { s.Resyncs++ })
-	call, cancel := w.call(ctx)
+	call, cancel := w.callContext(ctx)
 	defer cancel()
 	issued := time.Now()
 	set, err := readWholeSet(call, w.client, w.layout)
@@ -111,7 +111,7 @@ func (w *Watcher) load(ctx context.Context) error {
 	defer w.mu.Unlock()
 	w.state.replace(version, set, issued)
 	w.hints.confirm(version)
-	w.state.clock = redisClock{local: issued, redis: set.at}
+	w.state.clock = redisClock{local: issued, redis: set.readAt}
 	if set.beat > 0 {
 		w.state.beat = issued.Add(set.beat)
 	}
@@ -128,7 +128,7 @@ func (w *Watcher) renew(ctx context.Context) error {
 	if len(members) == 0 {
 		return nil
 	}
-	call, cancel := w.call(ctx)
+	call, cancel := w.callContext(ctx)
 	defer cancel()
 	var (
 		infos  *redis.SliceCmd

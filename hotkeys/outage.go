@@ -27,9 +27,9 @@ const (
 
 func (o *outage) isOn() bool { return o.tries > 0 }
 
-// failed records a failure. It returns how long to wait before the next try, and
+// recordFailure records a failure. It returns how long to wait before the next try, and
 // whether the outage begins with it.
-func (o *outage) failed(err error) (wait time.Duration, begins bool) {
+func (o *outage) recordFailure(err error) (wait time.Duration, begins bool) {
 	begins, o.err = !o.isOn(), err
 	wait = base.Backoff(o.tries, minBackoff, maxBackoff)
 	o.tries++

@@ -92,7 +92,7 @@ func (p *Publisher) writeSuspects(ctx context.Context) error {
 // the script succeeded.
 func (p *Publisher) runRenewal(ctx context.Context, args func(again bool) []any) (bool, error) {
 	for i := range 2 {
-		answer, err := p.call(ctx, "renew", renewScript, args(i > 0)...)
+		answer, err := p.runScript(ctx, "renew", renewScript, args(i > 0)...)
 		if err != nil || answer != nil {
 			return answer != nil, err
 		}
@@ -120,7 +120,7 @@ func (p *Publisher) prune(ctx context.Context) error {
 			args = append(args, member)
 		}
 	}
-	answer, err := p.call(ctx, "prune", pruneScript, args...)
+	answer, err := p.runScript(ctx, "prune", pruneScript, args...)
 	if err := p.recordPart(&p.pruning, err); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (p *Publisher) prune(ctx context.Context) error {
 		return fmt.Errorf("prune: count: %w", err)
 	}
 	if n > 0 {
-		p.own = p.version.String()
+		p.ownVersion = p.version.String()
 	}
 	p.stats.Change(func(s *PublisherStats) { s.Pruned += n })
 	strange := make(map[string]time.Time, len(answer)-3)
@@ -154,6 +154,6 @@ func (p *Publisher) trim(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil || p.idle() {
 		return err
 	}
-	_, err := p.call(ctx, "trim", trimScript, p.cfg.Keep.Milliseconds())
+	_, err := p.runScript(ctx, "trim", trimScript, p.cfg.Keep.Milliseconds())
 	return p.recordPart(&p.trimming, err)
 }

@@ -119,7 +119,7 @@ func TestStateCounts(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
 			if rapid.Bool().Draw(t, "whole") {
 				version := published.Version{Run: runs.Draw(t, "run"), N: 1}
-				set := wholeSet{at: now, owners: map[string]string{}}
+				set := wholeSet{readAt: now, owners: map[string]string{}}
 				for _, owner := range []string{"a", "b"} {
 					set.owners[owner+":version"] = runs.Draw(t, "wrote") + ":1"
 				}
@@ -149,7 +149,7 @@ func TestStateCounts(t *testing.T) {
 					c.Cool = append(c.Cool, key(i, owner).Key)
 				}
 				s.clock = redisClock{local: now, redis: now}
-				s.apply(&c, now)
+				s.applyChange(&c, now)
 			}
 			change, next := s.nextChange(now)
 			for _, h := range change.Hot {

@@ -49,11 +49,11 @@ type heldEntry struct {
 // that are derived from it are early rather than late: a limit must not outlive its end.
 type redisClock struct{ local, redis time.Time }
 
-// when returns the local time of an event that has the Redis time at and arrived at arrival. It
-// is the earlier of arrival and the converted time, since a push may be delayed and a clock may
-// be set.
-func (c redisClock) when(at, arrival time.Time) time.Time {
-	if t := c.local.Add(at.Sub(c.redis)); t.Before(arrival) {
+// localTime returns the local time of an event that has Redis time redisTime and arrived at
+// arrival. It is the earlier of arrival and the converted time, since a push may be delayed and
+// a clock may be set.
+func (c redisClock) localTime(redisTime, arrival time.Time) time.Time {
+	if t := c.local.Add(redisTime.Sub(c.redis)); t.Before(arrival) {
 		return t
 	}
 	return arrival
@@ -90,7 +90,7 @@ func (s *state) replace(version published.Version, set wholeSet, issued time.Tim
 		}
 	}
 	for _, h := range set.hot {
-		s.grant(h, h.Until.Sub(set.at), issued)
+		s.grant(h, h.Until.Sub(set.readAt), issued)
 	}
 }
 
@@ -140,9 +140,9 @@ func (s *state) remove(member string) {
 	delete(s.entries, member)
 }
 
-// apply applies the change that follows the state's version.
-func (s *state) apply(c *published.Change, arrival time.Time) {
-	issued := s.clock.when(c.At, arrival)
+// applyChange applies the change that follows the state's version.
+func (s *state) applyChange(c *published.Change, arrival time.Time) {
+	issued := s.clock.localTime(c.At, arrival)
 	for i := range c.Hot {
 		s.grant(c.Hot[i].Hot, c.Hot[i].TTL, issued)
 	}
@@ -212,8 +212,8 @@ func (s *state) nextChange(now time.Time) (change rules.Change, next time.Time) 
 
 // updateShown adds an entry to the change if it has come into force, changed or expired.
 func (s *state) updateShown(e *heldEntry, now time.Time, change *rules.Change) {
-	own, hold := s.ends(e, now)
-	switch live := now.Before(own) || now.Before(hold); {
+	entryEnd, holdEnd := s.ends(e, now)
+	switch live := now.Before(entryEnd) || now.Before(holdEnd); {
 	case live:
 		if !e.shown {
 			s.inForce++
@@ -222,7 +222,7 @@ func (s *state) updateShown(e *heldEntry, now time.Time, change *rules.Change) {
 			change.Hot = append(change.Hot, e.hot)
 		}
 		e.shown = true
-		for _, end := range [...]time.Time{own, hold} {
+		for _, end := range [...]time.Time{entryEnd, holdEnd} {
 			if now.Before(end) && end.Before(s.end) {
 				s.end = end
 			}

@@ -50,7 +50,7 @@ func (s *subscription) run(ctx context.Context) {
 		if ctx.Err() == nil {
 			s.onFailed()
 		}
-		wait, _ := trouble.failed(err)
+		wait, _ := trouble.recordFailure(err)
 		if s.whenDenied > 0 && isDenied(err) {
 			wait = s.whenDenied
 		}
@@ -74,7 +74,7 @@ func (s *subscription) listen(ctx context.Context) (subscribed bool, err error) 
 	heard.Store(time.Now().UnixNano())
 	over := make(chan struct{})
 	var keeper sync.WaitGroup
-	keeper.Go(func() { s.keep(ctx, sub, &heard, over) })
+	keeper.Go(func() { s.keepAlive(ctx, sub, &heard, over) })
 	defer keeper.Wait()
 	defer close(over)
 	defer s.onState(false)
@@ -94,9 +94,9 @@ func (s *subscription) listen(ctx context.Context) (subscribed bool, err error) 
 	}
 }
 
-// keep pings the subscription. It closes it when listen has ended or the connection is dead,
+// keepAlive pings the subscription. It closes it when listen has ended or the connection is dead,
 // which makes Receive return.
-func (s *subscription) keep(ctx context.Context, sub *redis.PubSub, heard *atomic.Int64, over <-chan struct{}) {
+func (s *subscription) keepAlive(ctx context.Context, sub *redis.PubSub, heard *atomic.Int64, ended <-chan struct{}) {
 	defer sub.Close()
 	ticker := time.NewTicker(s.poll)
 	defer ticker.Stop()
@@ -104,7 +104,7 @@ func (s *subscription) keep(ctx context.Context, sub *redis.PubSub, heard *atomi
 		select {
 		case <-ctx.Done():
 			return
-		case <-over:
+		case <-ended:
 			return
 		case <-s.deaf:
 			return

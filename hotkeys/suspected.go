@@ -36,22 +36,22 @@ func (s *suspected) replace(part int, suspects []rules.Hot) (fresh bool) {
 		s.overflow += uint64(len(next) - published.MaxSuspects)
 		next = s.first(next)
 	}
-	old, of := s.parts[part], make(map[string]*wanted, len(next))
+	old, members := s.parts[part], make(map[string]*wanted, len(next))
 	s.held -= len(old)
 	for _, w := range next {
-		of[w.member] = w
+		members[w.member] = w
 		if _, ok := old[w.member]; ok {
 			continue
 		}
 		fresh = true
-		if s.held+len(of) > published.MaxSuspects {
+		if s.held+len(members) > published.MaxSuspects {
 			s.overflow++
 		}
 	}
-	s.held += len(of)
+	s.held += len(members)
 	delete(s.parts, part)
-	if len(of) > 0 {
-		s.parts[part] = of
+	if len(members) > 0 {
+		s.parts[part] = members
 	}
 	return fresh
 }

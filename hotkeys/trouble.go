@@ -52,7 +52,7 @@ func (p *Publisher) recordPart(o *outage, err error) error {
 // beginOutage records a failure, logs the first of an outage, and returns how long to wait
 // before the next try.
 func (p *Publisher) beginOutage(o *outage, message string, err error) time.Duration {
-	wait, begins := o.failed(err)
+	wait, begins := o.recordFailure(err)
 	if begins {
 		if unlogged, ok := p.lines.Allow(lineRate, time.Now()); ok {
 			o.logged = true

@@ -218,8 +218,8 @@ func (w *Watcher) show() {
 	}
 }
 
-// call returns the context of one call to Redis by the polling goroutine.
-func (w *Watcher) call(ctx context.Context) (context.Context, context.CancelFunc) {
+// callContext returns the context of one call to Redis by the polling goroutine.
+func (w *Watcher) callContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, w.outage.timeout(w.cfg.Timeout))
 }
 

@@ -527,7 +527,7 @@ func TestNothingOutlivesItsEnd(t *testing.T) {
 	if got := s.dueForRenewal(now.Add(2 * time.Second)); len(got) != 1 || !strings.HasSuffix(got[0], " b") {
 		t.Errorf("ending: %q", got)
 	}
-	s.apply(&published.Change{Version: published.Version{Run: "x", N: 2}, At: now, Beat: time.Second}, now)
+	s.applyChange(&published.Change{Version: published.Version{Run: "x", N: 2}, At: now, Beat: time.Second}, now)
 	if !s.beat.Equal(now.Add(5 * time.Second)) {
 		t.Error("a change took time from the heartbeat")
 	}

@@ -17,11 +17,11 @@ import (
 
 // writer is the state of the publisher's goroutine, and its knowledge about Redis.
 type writer struct {
-	epoch   int64             // epoch of our claim; 0 before the first
-	reclaim bool              // the owner must be claimed, or claimed again
-	rewrite bool              // Redis lost state: the whole set must be written
-	version published.Version // version as last seen
-	own     string            // version of our last change; empty if there is none since the claim
+	epoch      int64             // epoch of our claim; 0 before the first
+	reclaim    bool              // the owner must be claimed, or claimed again
+	rewrite    bool              // Redis lost state: the whole set must be written
+	version    published.Version // version as last seen
+	ownVersion string            // version of our last change; empty if there is none since the claim
 	// sent holds the entries in Redis by member. An entry whose write failed may be
 	// there too: it has zero terms, so that it is written again.
 	sent    map[string]entryTerms
@@ -151,7 +151,7 @@ func (p *Publisher) claim(ctx context.Context) error {
 	if p.standby || p.epoch == 0 && p.cfg.Inherit != nil {
 		stoodBy = 1
 	}
-	answer, err := p.call(ctx, "claim", claimScript, stoodBy)
+	answer, err := p.runScript(ctx, "claim", claimScript, stoodBy)
 	if err != nil || answer == nil {
 		return err
 	}
@@ -210,12 +210,12 @@ func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 	for i := range change.Hot {
 		args = appendEntry(args, change.Hot[i].Hot)
 	}
-	answer, err := p.call(ctx, "change", changeScript, append(args, cool...)...)
+	answer, err := p.runScript(ctx, "change", changeScript, append(args, cool...)...)
 	if err != nil || answer == nil {
 		return false, err
 	}
 	p.recordSent(top)
-	p.own = p.version.String()
+	p.ownVersion = p.version.String()
 	p.stats.Change(func(s *PublisherStats) { s.Changes++ })
 	return true, nil
 }
@@ -230,13 +230,13 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 		p.sent[member] = entryTerms{}
 	}
 	args := []any{newRunID(), published.EncodeChange(&change)}
-	answer, err := p.call(ctx, "rewrite", rewriteScript, append(args, entries...)...)
+	answer, err := p.runScript(ctx, "rewrite", rewriteScript, append(args, entries...)...)
 	if err != nil || answer == nil {
 		return false, err
 	}
 	p.rewrite = false
 	p.recordSent(top)
-	p.own = p.version.String()
+	p.ownVersion = p.version.String()
 	p.stats.Change(func(s *PublisherStats) { s.Rewrites++ })
 	if unlogged, ok := p.writes.Allow(lineRate, time.Now()); ok {
 		p.cfg.Logger.Info("wrote the whole set of hot keys", "owner", p.cfg.Owner, "keys", len(top), "version", p.version, "unlogged", unlogged)

@@ -27,7 +27,7 @@ func (s *Set[P]) SetPins(pins []rules.Hot) {
 		if _, marked := s.marks[member]; ok && (!e.Hot.Local || marked) {
 			pin = e.Hot
 		}
-		s.put(pin, now)
+		s.putEntry(pin, now)
 	}
 	for member := range was {
 		if _, still := s.pins[member]; still {
@@ -35,7 +35,7 @@ func (s *Set[P]) SetPins(pins []rules.Hot) {
 		}
 		e := s.entries[member]
 		if _, marked := s.marks[member]; !e.Hot.Local || marked {
-			s.put(e.Hot, now)
+			s.putEntry(e.Hot, now)
 		} else {
 			s.drop(member, now)
 		}

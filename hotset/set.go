@@ -132,7 +132,7 @@ func (s *Set[P]) Replace(version string, hot []rules.Hot) {
 	published := make(map[string]struct{}, len(hot))
 	for _, h := range hot {
 		h.Local = false
-		published[s.put(h, now)] = struct{}{}
+		published[s.putEntry(h, now)] = struct{}{}
 	}
 	for member, e := range s.entries {
 		if _, ok := published[member]; !ok && !e.Hot.Local {
@@ -150,7 +150,7 @@ func (s *Set[P]) Update(version string, change rules.Change) {
 	now := time.Now()
 	for _, h := range change.Hot {
 		h.Local = false
-		s.put(h, now)
+		s.putEntry(h, now)
 	}
 	for _, h := range change.Cool {
 		member := h.Key.String()
@@ -187,7 +187,7 @@ func (s *Set[P]) Mark(h rules.Hot) {
 		return
 	}
 	now := time.Now()
-	s.put(h, now)
+	s.putEntry(h, now)
 	s.swap(now)
 }
 
@@ -228,9 +228,9 @@ func (s *Set[P]) MarkStats() (marked int, refused uint64) {
 	return len(s.marks), s.refused
 }
 
-// put adds or replaces the entry of a key, with its present payload or the one kept since it
+// putEntry adds or replaces the entry of a key, with its present payload or the one kept since it
 // cooled. It returns the key's member.
-func (s *Set[P]) put(h rules.Hot, now time.Time) string {
+func (s *Set[P]) putEntry(h rules.Hot, now time.Time) string {
 	member := h.Key.String()
 	_, h.Pinned = s.pins[member]
 	old, had := s.entries[member]
@@ -255,11 +255,11 @@ func (s *Set[P]) put(h rules.Hot, now time.Time) string {
 // its pin does. Otherwise the key cools.
 func (s *Set[P]) drop(member string, now time.Time) {
 	if mark, ok := s.marks[member]; ok {
-		s.put(mark, now)
+		s.putEntry(mark, now)
 		return
 	}
 	if pin, ok := s.pins[member]; ok {
-		s.put(pin, now)
+		s.putEntry(pin, now)
 		return
 	}
 	e := s.entries[member]

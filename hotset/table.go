@@ -28,7 +28,7 @@ func newTable[P any](entries map[string]*Entry[P]) *table[P] {
 	size := tableSize(len(entries))
 	t := &table[P]{mask: uint64(size - 1), slots: make([]slot[P], size)}
 	for _, e := range entries {
-		t.put(e)
+		t.insert(e)
 	}
 	return t
 }
@@ -44,14 +44,14 @@ func (t *table[P]) with(entries map[string]*Entry[P], changed []*Entry[P]) *tabl
 	for _, e := range changed {
 		next.remove(e)
 		if now := entries[e.member]; now != nil {
-			next.put(now)
+			next.insert(now)
 		}
 	}
 	return next
 }
 
-// put adds an entry whose member is not in the table.
-func (t *table[P]) put(e *Entry[P]) {
+// insert adds an entry whose member is not in the table.
+func (t *table[P]) insert(e *Entry[P]) {
 	i := e.hash & t.mask
 	for t.slots[i].hash != 0 {
 		i = (i + 1) & t.mask

@@ -77,8 +77,8 @@ func (g *Guard) haveHandled(in *Request, spec *limitSpec, d *rules.Decision) {
 	o := &g.opts
 	f := o.limited
 	if d.Reason == rules.ReasonServed {
-		if own := o.serve[d.Rule]; own != nil {
-			f = own
+		if serve := o.serve[d.Rule]; serve != nil {
+			f = serve
 		} else if spec.limit.Serve != nil {
 			return
 		}

@@ -28,8 +28,8 @@ type backoffLine struct {
 	free atomic.Int64  // the first free place, by the guard's clock
 }
 
-// line returns the line of a key. It replaces a line whose places have all passed by now.
-func (b *backoffs) line(hash uint64, now time.Duration) *backoffLine {
+// lineOf returns the line of a key. It replaces a line whose places have all passed by now.
+func (b *backoffs) lineOf(hash uint64, now time.Duration) *backoffLine {
 	set := &b[hash%uint64(len(b))]
 	for i := range set {
 		if set[i].key.Load() == hash {
@@ -56,7 +56,7 @@ func (b *backoffs) next(hash uint64, now, after, interval time.Duration) time.Du
 	}
 	second := now.Truncate(time.Second)
 	first := second + time.Duration(seconds)*time.Second
-	line := b.line(hash, now)
+	line := b.lineOf(hash, now)
 	for {
 		free := line.free.Load()
 		place := max(first, time.Duration(free))
@@ -93,8 +93,8 @@ func (s *limitSpec) interval(d *rules.Decision, instances int) time.Duration {
 		return quotaInterval(quota, float64(max(1, s.meanCost.Load()))*times)
 	}
 	each := float64(d.RetryAfter)
-	if most := float64(time.Second) / float64(max(1, s.limit.Concurrency)); each == 0 || s.waits() && each > most {
-		each = most
+	if estimate := float64(time.Second) / float64(max(1, s.limit.Concurrency)); each == 0 || s.waits() && each > estimate {
+		each = estimate
 	}
 	return wholeInterval(each * times)
 }

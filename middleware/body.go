@@ -168,7 +168,7 @@ func (r *request) readBody(source rules.Source) {
 	if ctx == nil {
 		ctx = in.Context()
 	}
-	text, reason := r.guard.bodies.hold(ctx, in, limits.Max, limits.Total)
+	text, reason := r.guard.bodies.readAndHold(ctx, in, limits.Max, limits.Total)
 	switch {
 	case reason != isRead:
 	case len(text) > 0 && !r.addBody(text):

@@ -168,7 +168,7 @@ func (r *request) applyRules() {
 		default:
 			r.useKeys(c)
 		}
-		if r.controlled.of != nil {
+		if r.controlled.controls != nil {
 			r.endControls(c)
 		}
 		if set.Evaluate == rules.EvaluateFirst {

@@ -148,12 +148,12 @@ func TestRoutesAreBounded(t *testing.T) {
 			f.counted()
 		}
 	}
-	if f.rules.Load().routes.find("GET", "/s") != nil {
+	if f.rules.Load().routes.lookup("GET", "/s") != nil {
 		t.Fatal("GET is known before it came")
 	}
 	f.Check(search)
 	f.Check(get("/s", "/s", "q=1"))
-	if f.rules.Load().routes.find("GET", "/s") == nil {
+	if f.rules.Load().routes.lookup("GET", "/s") == nil {
 		t.Error("made-up methods keep GET out")
 	}
 	f.counted()

@@ -16,8 +16,8 @@ type ruleControls struct {
 	overrides bool                           // whether some are not pins; the hot set has the pins
 }
 
-// of returns the controls of a rule, or nil if there are none.
-func (c *controls) of(rule string) *ruleControls {
+// forRule returns the controls of a rule, or nil if there are none.
+func (c *controls) forRule(rule string) *ruleControls {
 	if c == nil {
 		return nil
 	}
@@ -74,13 +74,13 @@ func (g *Guard) applyControls() {
 			ignored[c.Key] = true
 			continue
 		}
-		of := next[c.Rule]
-		if of == nil {
-			of = &ruleControls{actions: make(map[string]rules.ControlAction)}
-			next[c.Rule] = of
+		applied := next[c.Rule]
+		if applied == nil {
+			applied = &ruleControls{actions: make(map[string]rules.ControlAction)}
+			next[c.Rule] = applied
 		}
-		of.actions[c.Key.String()] = c.Action
-		of.overrides = of.overrides || c.Action != rules.ControlPin
+		applied.actions[c.Key.String()] = c.Action
+		applied.overrides = applied.overrides || c.Action != rules.ControlPin
 		if c.Action == rules.ControlPin && len(r.Hot) > 0 {
 			pins = append(pins, rules.Hot{
 				Key: c.Key, Since: c.Since, Until: c.Until, Limit: r.Limit.Rate, Burst: r.Limit.Burst, Mode: r.Limit.Mode,
@@ -114,12 +114,12 @@ func (r *rule) whyNoControl(c *rules.Control) string {
 // counted and looked up before any is limited, since an allowed key lifts the rule's limit
 // from the whole request.
 type controlled struct {
-	of      *ruleControls // the present rule's controls; nil if it has none
-	owed    int           // number of keys that the request owed a cost to before the rule
-	blocked bool          // one of the keys is blocked
-	allowed bool          // one of the keys is allowed
-	texts   []byte        // the keys, one after the other
-	keys    []controlledKey
+	controls *ruleControls // the present rule's controls; nil if it has none
+	owed     int           // number of keys that the request owed a cost to before the rule
+	blocked  bool          // one of the keys is blocked
+	allowed  bool          // one of the keys is allowed
+	texts    []byte        // the keys, one after the other
+	keys     []controlledKey
 }
 
 // controlledKey is one key of a rule with controls.
@@ -133,8 +133,8 @@ type controlledKey struct {
 
 // beginControls prepares for the keys of a rule.
 func (r *request) beginControls(c *candidate, all *controls) {
-	r.controlled.of = all.of(c.ID)
-	if r.controlled.of == nil {
+	r.controlled.controls = all.forRule(c.ID)
+	if r.controlled.controls == nil {
 		return
 	}
 	x := &r.controlled
@@ -151,10 +151,10 @@ func (r *request) useControlledKey(c *candidate) {
 	if c.except != nil {
 		found = r.findException(c) // the exception is that of the whole key
 	}
-	whole := r.fit(c)
+	whole := r.shortenKey(c)
 	cl.hash = rules.Hash(r.key)
 	x := &r.controlled
-	key := controlledKey{hash: cl.hash, action: x.of.actions[string(r.key)]}
+	key := controlledKey{hash: cl.hash, action: x.controls.actions[string(r.key)]}
 	switch {
 	case key.action != "": // the control precedes the exception
 	case found == nil:
@@ -181,7 +181,7 @@ func (r *request) useControlledKey(c *candidate) {
 // endControls decides on the keys of a rule with controls.
 func (r *request) endControls(c *candidate) {
 	x := &r.controlled
-	x.of = nil
+	x.controls = nil
 	if r.trace != nil {
 		r.traceControls(c)
 	}

@@ -101,9 +101,9 @@ func (r *request) needTicket() *Ticket {
 	return r.ticket
 }
 
-// owe records that the request's cost is charged to the key when the request ends, if the rule
-// counts costs.
-func (r *request) owe(cl claim, hash uint64, key []byte) {
+// chargeAtEnd records that the request's cost is charged to the key when the request ends, if
+// the rule counts costs.
+func (r *request) chargeAtEnd(cl claim, hash uint64, key []byte) {
 	if !r.holds || cl.rule.Count == rules.Requests {
 		return
 	}
@@ -197,9 +197,9 @@ func (g *Guard) countCost(o *owed, key []byte, n int64) {
 			return
 		}
 	}
-	const most = 1<<32 - 1 // the maximum of one Add
-	for left := n; left > 0; left -= most {
-		g.counts.Add(o.hash, key, uint64(min(left, most)))
+	const maxAdd = 1<<32 - 1 // the maximum of one Add
+	for left := n; left > 0; left -= maxAdd {
+		g.counts.Add(o.hash, key, uint64(min(left, maxAdd)))
 	}
 }
 
@@ -214,8 +214,8 @@ type spentKey struct{}
 // withSpent returns a context in which a handler can add to the cost of its request.
 func withSpent(ctx context.Context) (context.Context, *spent) {
 	outer, _ := ctx.Value(spentKey{}).(*spent)
-	own := &spent{outer: outer}
-	return context.WithValue(ctx, spentKey{}, own), own
+	sum := &spent{outer: outer}
+	return context.WithValue(ctx, spentKey{}, sum), sum
 }
 
 // CollectCost returns a context in which a handler can call [AddCost], and a function that
@@ -224,8 +224,8 @@ func withSpent(ctx context.Context) (context.Context, *spent) {
 //	ctx, units := middleware.CollectCost(ctx)
 //	defer func() { ticket.End(middleware.Cost{Units: units()}) }()
 func CollectCost(ctx context.Context) (context.Context, func() int64) {
-	ctx, own := withSpent(ctx)
-	return ctx, own.units.Load
+	ctx, sum := withSpent(ctx)
+	return ctx, sum.units.Load
 }
 
 // AddCost adds n units to the cost of the request of this context, for rules that count
@@ -233,8 +233,8 @@ func CollectCost(ctx context.Context) (context.Context, func() int64) {
 // called any number of times, by any goroutine, until the handler returns. A request
 // without AddCost costs nothing. If no rule counts units, AddCost does nothing.
 func AddCost(ctx context.Context, n int64) {
-	own, _ := ctx.Value(spentKey{}).(*spent)
-	for ; own != nil; own = own.outer {
-		own.units.Add(min(max(n, -maxCost), maxCost))
+	sum, _ := ctx.Value(spentKey{}).(*spent)
+	for ; sum != nil; sum = sum.outer {
+		sum.units.Add(min(max(n, -maxCost), maxCost))
 	}
 }

@@ -44,9 +44,9 @@ func newExceptions(list []exception) *exceptions {
 	return e
 }
 
-// find returns the first exception that matches the key with this text, or nil if none does.
-// The text must not be cut.
-func (e *exceptions) find(text []byte) *exception {
+// firstMatch returns the first exception that matches the key with this text, or nil if none
+// does. The text must not be cut.
+func (e *exceptions) firstMatch(text []byte) *exception {
 	first := len(e.list)
 	whole := unsafe.String(unsafe.SliceData(text), len(text)) // used during this call only
 	try := func(list []int) {
@@ -82,7 +82,7 @@ func (r *request) findException(c *candidate) *exception {
 	if c.reveals {
 		text = r.plainText(c, text)
 	}
-	return c.except.find(text)
+	return c.except.firstMatch(text)
 }
 
 // except returns the limit of the request's key: the limit of an exception, or the rule's own.

@@ -140,9 +140,9 @@ func explainOnce(in *Request, t *trace, c *ExplainConfig) error {
 	if err != nil {
 		return err
 	}
-	own := append([]Option{unknownParams(c.Rules)}, c.Options...)
-	own = append(own, WithBackend(backend), WithSemaphore(permits), WithoutLocal(), WithoutWaiting(), WithMaxKeys(maxKeys))
-	g, err := New(c.Rules, counts, own...)
+	opts := append([]Option{unknownParams(c.Rules)}, c.Options...)
+	opts = append(opts, WithBackend(backend), WithSemaphore(permits), WithoutLocal(), WithoutWaiting(), WithMaxKeys(maxKeys))
+	g, err := New(c.Rules, counts, opts...)
 	if err != nil {
 		return err
 	}

@@ -40,13 +40,13 @@ func (g *groups) add(text []byte, paramsOnly bool) {
 	g.texts = base.AppendGroup(g.texts, text, paramsOnly)
 	from := 0
 	for i := range g.all {
-		of := &g.all[i]
-		if bytes.Equal(g.texts[from:of.end], g.texts[start:]) {
+		known := &g.all[i]
+		if bytes.Equal(g.texts[from:known.end], g.texts[start:]) {
 			g.texts = g.texts[:start]
-			of.again++
+			known.again++
 			return
 		}
-		from = of.end
+		from = known.end
 	}
 	g.all = append(g.all, group{end: len(g.texts)})
 }
@@ -56,10 +56,10 @@ func (r *request) countAgain(c *candidate) {
 	g, groups := r.guard, &r.groups
 	from := 0
 	for i := range groups.all {
-		of := &groups.all[i]
-		text := groups.texts[from:of.end]
-		from = of.end
-		if of.again == 0 {
+		group := &groups.all[i]
+		text := groups.texts[from:group.end]
+		from = group.end
+		if group.again == 0 {
 			continue
 		}
 		name := base.AppendAgain(append(groups.again[:0], c.prefix...), text)
@@ -70,11 +70,11 @@ func (r *request) countAgain(c *candidate) {
 		}
 		hash := rules.Hash(name)
 		if c.Count == rules.Requests {
-			g.counts.Add(hash, name, of.again)
+			g.counts.Add(hash, name, group.again)
 			continue
 		}
-		for range of.again { // each is charged the request's cost
-			r.owe(claim{rule: c, spec: c.spec}, hash, name)
+		for range group.again { // each is charged the request's cost
+			r.chargeAtEnd(claim{rule: c, spec: c.spec}, hash, name)
 		}
 	}
 }

@@ -33,12 +33,12 @@ func (g *Guard) HandOver() []byte {
 	out := handover{make(map[uint64]holding.Handover)}
 	g.eachShare(func(r *rule, s *limitSpec, now time.Duration) {
 		spent, all := g.spent(r, s, now)
-		most := maxHandover / limits
+		maxKeys := maxHandover / limits
 		if s.single != nil { // for the next instance its one key is any key
-			spent, all, most = map[uint64]float64{0: s.single.Spent(now)}, true, 0
+			spent, all, maxKeys = map[uint64]float64{0: s.single.Spent(now)}, true, 0
 		}
-		left := s.kept.hold.Leave(now, spent, all, most)
-		if g.owe(r, s, limiter.Owing{All: s.kept.hold.Empty(now)}, now); left.Left > 0 || len(left.Of) > 0 {
+		left := s.kept.hold.Leave(now, spent, all, maxKeys)
+		if g.addSharedDebt(r, s, limiter.Owing{All: s.kept.hold.Empty(now)}, now); left.Left > 0 || len(left.Of) > 0 {
 			out.Limits[limiter.KeyID([]byte(s.name))] = rounded(left)
 		}
 	})
@@ -68,7 +68,7 @@ func (g *Guard) spent(r *rule, s *limitSpec, now time.Duration) (spent map[uint6
 	}
 	if u := s.unseen.Load(); u != nil {
 		earned := s.kept.hold.Earned(max(0, now-u.since), true)
-		for id, owed := range u.of {
+		for id, owed := range u.byKey {
 			spent[id] = max(spent[id], owed-earned)
 		}
 	}
@@ -92,7 +92,7 @@ func (g *Guard) Inherit(data []byte, age time.Duration) error {
 	defer g.sharing.mu.Unlock()
 	g.eachShare(func(r *rule, s *limitSpec, now time.Duration) {
 		if left, ok := in.Limits[limiter.KeyID([]byte(s.name))]; ok {
-			g.owe(r, s, s.kept.hold.Inherit(left, age, now), now)
+			g.addSharedDebt(r, s, s.kept.hold.Inherit(left, age, now), now)
 		}
 	})
 	return nil
@@ -110,6 +110,6 @@ func (g *Guard) Endow(idle time.Duration) {
 		if idle >= 0 {
 			permits = s.kept.hold.Earned(idle, true)
 		}
-		g.owe(r, s, limiter.Owing{All: -s.kept.hold.Accept(permits, now)}, now)
+		g.addSharedDebt(r, s, limiter.Owing{All: -s.kept.hold.Accept(permits, now)}, now)
 	})
 }

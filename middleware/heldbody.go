@@ -38,12 +38,12 @@ func (m *room) reserve(n, limit int64) bool {
 
 func (m *room) release() { m.total.Add(-m.size.Swap(0)) }
 
-// hold reads the request's body, up to the limits, and replaces it by a heldBody. It returns
-// the bytes that it has read, which are the whole body if reason is isRead. The room is
+// readAndHold reads the request's body, up to the limits, and replaces it by a heldBody. It
+// returns the bytes that it has read, which are the whole body if reason is isRead. The room is
 // released once the bytes were read again, the body is closed, or the request's context ends.
-// hold waits as long as the server, which has its own deadlines. But it stops between two reads
-// if the context has ended.
-func (b *bodies) hold(ctx context.Context, in *http.Request, max, total int64) (text []byte, reason unreadReason) {
+// readAndHold waits as long as the server, which has its own deadlines. But it stops between
+// two reads if the context has ended.
+func (b *bodies) readAndHold(ctx context.Context, in *http.Request, max, total int64) (text []byte, reason unreadReason) {
 	if ctx.Err() != nil {
 		return nil, readFailed
 	}

@@ -99,7 +99,7 @@ func (h *hotState) changeBucket(b *hotBucket, spec *limitSpec, quota *rules.Quot
 	if err != nil { // impossible, since compile has made such a bucket
 		panic(err)
 	}
-	spec.unseen.Load().begin(made, h.id)
+	spec.unseen.Load().chargeNewBucket(made, h.id)
 	if b == nil {
 		h.bucket.CompareAndSwap(nil, newHotBucket(made, spec, quota))
 	} else if now := h.bucket.Load(); now.Bucket == b.Bucket && now.quota == quota {

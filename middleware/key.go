@@ -122,7 +122,7 @@ func (r *request) endKeys(c *candidate, more bool) {
 // has one now. For rules that count costs it records the key for the request's end, and only
 // asks whether there is a permit.
 func (r *request) useKey(c *candidate) {
-	if r.controlled.of != nil {
+	if r.controlled.controls != nil {
 		r.useControlledKey(c)
 		return
 	}
@@ -132,15 +132,15 @@ func (r *request) useKey(c *candidate) {
 			return
 		}
 	}
-	whole := r.fit(c)
+	whole := r.shortenKey(c)
 	cl.hash = rules.Hash(r.key)
 	r.countKey(&cl, whole)
 	r.limitCountedKey(&cl)
 }
 
-// fit shortens the request's key to the form that is counted. It reports whether the key
+// shortenKey shortens the request's key to the form that is counted. It reports whether the key
 // stayed whole.
-func (r *request) fit(c *candidate) (whole bool) {
+func (r *request) shortenKey(c *candidate) (whole bool) {
 	size := len(r.key)
 	r.key = r.guard.fitKey(r.key, len(c.prefix))
 	return len(r.key) == size
@@ -155,7 +155,7 @@ func (r *request) countKey(cl *claim, whole bool) {
 	if c.Count == rules.Requests {
 		r.guard.counts.Add(cl.hash, r.key, 1)
 	} else {
-		r.owe(*cl, cl.hash, r.key)
+		r.chargeAtEnd(*cl, cl.hash, r.key)
 	}
 	if whole && r.groups.follow { // a cut key has no group
 		r.groups.add(r.key[len(c.prefix):], c.ParamsOnly)
@@ -240,6 +240,6 @@ func (r *request) countTotal(c *candidate) {
 	if c.Count == rules.Requests {
 		r.guard.counts.Add(t.hash, t.key, 1)
 	} else {
-		r.owe(claim{rule: c, spec: c.spec}, t.hash, t.key)
+		r.chargeAtEnd(claim{rule: c, spec: c.spec}, t.hash, t.key)
 	}
 }

@@ -23,7 +23,7 @@ func (r *request) limitRule(c *candidate) {
 		r.trace.addLimit(c)
 	}
 	if cl.spec.single != nil {
-		r.owe(cl, 0, nil)
+		r.chargeAtEnd(cl, 0, nil)
 		r.askBucket(&cl, cl.spec.single)
 	}
 	r.claimLater(&cl, anyKey)
@@ -36,7 +36,7 @@ func (r *request) limitKey(cl *claim) {
 		return
 	}
 	if spec.keyed != nil {
-		r.owe(*cl, cl.hash, r.key)
+		r.chargeAtEnd(*cl, cl.hash, r.key)
 		if r.askKeyed(cl) && cl.rule.heated != nil {
 			r.limitHeated(cl)
 		}

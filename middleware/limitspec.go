@@ -121,7 +121,7 @@ func (b *specBuilder) newSpec(r *rule, l *rules.Limit, name string) (*limitSpec,
 	}
 	s.quota.Store(b.quotaOf(s))
 	if s.isShared() {
-		b.hold(s)
+		b.continueHolding(s)
 	}
 	switch {
 	case !s.isExact():
@@ -148,16 +148,16 @@ func (b *specBuilder) quotaOf(s *limitSpec) *rules.Quota {
 	return &quota
 }
 
-// hold makes the limit continue the holding of its predecessor.
-func (b *specBuilder) hold(s *limitSpec) {
+// continueHolding makes the limit continue the holding of its predecessor.
+func (b *specBuilder) continueHolding(s *limitSpec) {
 	b.adopt = append(b.adopt, func(now time.Duration) error {
 		if s.kept.hold == nil {
 			s.kept.hold = holding.New(&s.limit.Quota, b.instances)
 			return nil
 		}
-		by := limiter.Owing{All: s.kept.hold.Resize(&s.limit.Quota, b.instances, now)}
-		s.unseen.Store(s.unseen.Load().owing(&by, s.kept.hold, now))
-		s.owe(by, now)
+		debt := limiter.Owing{All: s.kept.hold.Resize(&s.limit.Quota, b.instances, now)}
+		s.unseen.Store(s.unseen.Load().withDebt(&debt, s.kept.hold, now))
+		s.addDebt(debt, now)
 		return nil
 	})
 }
@@ -229,14 +229,14 @@ func (s *limitSpec) setQuota(quota *rules.Quota, now time.Duration) error {
 	return nil
 }
 
-// owe adds a debt to the keys of the limit, except hot ones.
-func (s *limitSpec) owe(by limiter.Owing, now time.Duration) {
+// addDebt adds a debt to the keys of the limit, except hot ones.
+func (s *limitSpec) addDebt(debt limiter.Owing, now time.Duration) {
 	switch {
-	case by.All == 0 && len(by.Of) == 0:
+	case debt.All == 0 && len(debt.Of) == 0:
 	case s.single != nil:
-		s.single.Owe(by.All, now)
+		s.single.Owe(debt.All, now)
 	case s.keyed != nil:
-		s.keyed.Owe(by, now)
+		s.keyed.Owe(debt, now)
 	}
 }
 

@@ -25,12 +25,12 @@ func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 		t.End(cost)
 	}()
 	if t.Counts(rules.Units) {
-		ctx, own := withSpent(r.Context())
-		r, said = r.WithContext(ctx), own
+		ctx, sum := withSpent(r.Context())
+		r, said = r.WithContext(ctx), sum
 	}
 	if t.Counts(rules.Bytes) && r.Method != http.MethodHead { // responses to HEAD have no body
 		body = &meter{ResponseWriter: w}
-		w = body.as(w)
+		w = body.withInterfacesOf(w)
 	}
 	next.ServeHTTP(w, r)
 }
@@ -68,9 +68,9 @@ func (m meterFrom) ReadFrom(src io.Reader) (int64, error) {
 	return n, err
 }
 
-// as returns the meter with the optional interfaces that w has, for handlers that use them by
-// type assertion instead of through an http.ResponseController.
-func (m *meter) as(w http.ResponseWriter) http.ResponseWriter {
+// withInterfacesOf returns the meter with the optional interfaces that w has, for handlers that
+// use them by type assertion instead of through an http.ResponseController.
+func (m *meter) withInterfacesOf(w http.ResponseWriter) http.ResponseWriter {
 	flusher, flushes := w.(http.Flusher)
 	hijacker, hijacks := w.(http.Hijacker)
 	from, reads := w.(io.ReaderFrom)

@@ -238,10 +238,10 @@ func TestMeterHasWhatTheWriterHas(t *testing.T) {
 			return fmt.Sprint("flush ", flushes, ", hijack ", hijacks, ", read ", reads)
 		}
 		m := &meter{ResponseWriter: inner}
-		if got, want := has(m.as(inner)), has(inner); got != want {
+		if got, want := has(m.withInterfacesOf(inner)), has(inner); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
-		if u, ok := m.as(inner).(interface{ Unwrap() http.ResponseWriter }); !ok || u.Unwrap() != inner {
+		if u, ok := m.withInterfacesOf(inner).(interface{ Unwrap() http.ResponseWriter }); !ok || u.Unwrap() != inner {
 			t.Errorf("%T does not unwrap", inner)
 		}
 	}

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -12,7 +13,7 @@ import (
 func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *rules.Decision) (t *Ticket, done bool) {
 	c := route.plain
 	if ordered := g.controls.Load(); ordered != nil {
-		if of := ordered.of(c.ID); of != nil && of.overrides {
+		if controls := ordered.forRule(c.ID); controls != nil && controls.overrides {
 			return t, false
 		}
 	}
@@ -37,7 +38,7 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *rules.Decis
 	hash := rules.Hash(key)
 	entry := g.hot.Lookup(hash, key) // before Add, so that their cache misses overlap
 	g.counts.Add(hash, key, 1)
-	if entry != nil && !g.limitPlain(c, in, hash, entry.Payload, &entry.Hot, d) {
+	if entry != nil && !g.limitPlain(c, in, hash, entry, d) {
 		r := g.newRequest(in, route, holds)
 		r.key = append(r.key[:0], key...)
 		r.limitHotKey(&claim{rule: c, spec: c.spec, hash: hash}, entry)
@@ -49,10 +50,10 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *rules.Decis
 // limitPlain implements limitHotKey and finish for most limits in half the time. The key's
 // bucket alone decides, so there is nothing to merge, to return or to wait for, and no request
 // is needed to hold it. For any other limit it does nothing and returns false.
-func (g *Guard) limitPlain(c *candidate, in *Request, hash uint64, key *hotState, hot *rules.Hot, d *rules.Decision) bool {
-	spec := c.spec
+func (g *Guard) limitPlain(c *candidate, in *Request, hash uint64, hot *hotset.Entry[*hotState], d *rules.Decision) bool {
+	spec, key := c.spec, hot.Payload
 	quota := spec.quota.Load()
-	if quota == nil || !spec.isQuick() || hot.Spared || g.opts.shadow || c.set.redaction != nil {
+	if quota == nil || !spec.isQuick() || hot.Hot.Spared || g.opts.shadow || c.set.redaction != nil {
 		return false
 	}
 	b := key.bucketUnder(quota, spec, g.opts.clock)

@@ -67,7 +67,7 @@ func newTotal(head []byte) total {
 
 // ofPattern returns the route of a request with a pattern.
 func (s *ruleSet) ofPattern(method, pattern string) *route {
-	if r := s.routes.find(method, pattern); r != nil {
+	if r := s.routes.lookup(method, pattern); r != nil {
 		return r
 	}
 	r := s.makeRoute(method, pattern)
@@ -80,13 +80,13 @@ func (s *ruleSet) ofPattern(method, pattern string) *route {
 }
 
 func (s *ruleSet) makeRoute(method, pattern string) *route {
-	own, path := method, pattern // a GET pattern serves HEAD too
+	ownMethod, path := method, pattern // a GET pattern serves HEAD too
 	if space := strings.IndexAny(pattern, " \t"); space >= 0 {
-		own, path = pattern[:space], strings.TrimLeft(pattern[space:], " \t")
+		ownMethod, path = pattern[:space], strings.TrimLeft(pattern[space:], " \t")
 	}
-	text := own + " " + path
+	text := ownMethod + " " + path
 	if s.holdsRedacted(method, path) {
-		text = own + " " + string(s.redaction.NewRedactor().AppendPath(nil, path))
+		text = ownMethod + " " + string(s.redaction.NewRedactor().AppendPath(nil, path))
 	}
 	r := &route{set: s}
 	if slash := strings.IndexByte(path, '/'); slash > 0 {
@@ -96,13 +96,13 @@ func (s *ruleSet) makeRoute(method, pattern string) *route {
 	for i := range s.rules {
 		c := candidate{rule: &s.rules[i], head: s.rules[i].makeHead(text), name: s.rules[i].nameOf(text), values: wildcards(&r.pattern)}
 		switch match := &c.Match.Route; {
-		case match.IsAny(), match.SamePattern(method, path), match.SamePattern(own, path):
+		case match.IsAny(), match.SamePattern(method, path), match.SamePattern(ownMethod, path):
 		case !match.MayMatch(method, r.pattern):
 			continue
 		default:
 			c.byPath = true
-			if own := wildcards(match); own != nil {
-				c.values = own // the names in the rule's pattern
+			if values := wildcards(match); values != nil {
+				c.values = values // the names in the rule's pattern
 			}
 		}
 		r.rules = append(r.rules, c)
@@ -114,7 +114,7 @@ func (s *ruleSet) makeRoute(method, pattern string) *route {
 
 // ofResource returns the route of a resource, which has a name and no path.
 func (s *ruleSet) ofResource(name string) *route {
-	if r := s.resources.find("", name); r != nil {
+	if r := s.resources.lookup("", name); r != nil {
 		return r
 	}
 	r := &route{set: s}
@@ -156,10 +156,10 @@ func wildcards(pattern *rules.Route) *rules.Route {
 	return pattern
 }
 
-// turn returns the rule's place in the order of a route's rules where all matching rules apply.
-// Rules that exempt from all others come first, and within both kinds the rules that read the
-// body come last.
-func (r *rule) turn() (n int) {
+// evaluationOrder returns the rule's place in the order of a route's rules where all matching
+// rules apply. Rules that exempt from all others come first, and within both kinds the rules
+// that read the body come last.
+func (r *rule) evaluationOrder() (n int) {
 	if !r.Ignore {
 		n = 2
 	}
@@ -190,6 +190,6 @@ func (s *ruleSet) finish(r *route) {
 		r.plain = &r.rules[0]
 	}
 	if s.Evaluate == rules.EvaluateAll {
-		slices.SortStableFunc(r.rules, func(a, b candidate) int { return cmp.Compare(a.turn(), b.turn()) })
+		slices.SortStableFunc(r.rules, func(a, b candidate) int { return cmp.Compare(a.evaluationOrder(), b.evaluationOrder()) })
 	}
 }

@@ -36,7 +36,9 @@ const (
 
 func (c *routeCache) init() { c.known.Store(&routeTable{slots: make([]knownRoute, 1)}) }
 
-func (c *routeCache) find(method, name string) *route { return c.known.Load().find(method, name).route }
+func (c *routeCache) lookup(method, name string) *route {
+	return c.known.Load().slotFor(method, name).route
+}
 
 // add adds a route if there is room. It reports whether it did.
 func (c *routeCache) add(method, name string, r *route) bool {
@@ -46,7 +48,7 @@ func (c *routeCache) add(method, name string, r *route) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.known.Load()
-	if !known.room(method, name) || known.find(method, name).route != nil {
+	if !known.room(method, name) || known.slotFor(method, name).route != nil {
 		return false
 	}
 	c.known.Store(known.with(knownRoute{strings.Clone(method), strings.Clone(name), r}))
@@ -56,8 +58,8 @@ func (c *routeCache) add(method, name string, r *route) bool {
 // full reports whether there is no room for another name.
 func (c *routeCache) full() bool { return c.known.Load().names >= maxNames }
 
-// find returns the slot of the route, or the free slot where it would be.
-func (t *routeTable) find(method, name string) *knownRoute {
+// slotFor returns the slot of the route, or the free slot where it would be.
+func (t *routeTable) slotFor(method, name string) *knownRoute {
 	for i := spread(name); ; i++ {
 		if s := &t.slots[i&uint64(len(t.slots)-1)]; s.route == nil || s.name == name && s.method == method {
 			return s
@@ -95,11 +97,11 @@ func (t *routeTable) with(r knownRoute) *routeTable {
 		next.slots = make([]knownRoute, size)
 		for _, s := range t.slots {
 			if s.route != nil {
-				*next.find(s.method, s.name) = s
+				*next.slotFor(s.method, s.name) = s
 			}
 		}
 	}
-	*next.find(r.method, r.name) = r
+	*next.slotFor(r.method, r.name) = r
 	return next
 }
 

@@ -26,11 +26,11 @@ func TestRouteTableIsAMap(t *testing.T) {
 		names := map[string]bool{}
 		for key, r := range want {
 			names[key[1]] = true
-			if c.find(key[0], key[1]) != r {
+			if c.lookup(key[0], key[1]) != r {
 				t.Fatalf("%q is not found", key)
 			}
 		}
-		if m, n := method.Draw(t, "method"), name.Draw(t, "name")+"!"; c.find(m, n) != nil {
+		if m, n := method.Draw(t, "method"), name.Draw(t, "name")+"!"; c.lookup(m, n) != nil {
 			t.Fatalf("%q %q is found", m, n)
 		}
 		known := c.known.Load()

@@ -55,11 +55,11 @@ func (g *Guard) SetInstances(n int) {
 		}
 		part := *s.kept.hold.Part()
 		if owed > 0 { // before the quota grows, so that no request finds the permits
-			g.owe(r, s, limiter.Owing{All: owed}, now)
+			g.addSharedDebt(r, s, limiter.Owing{All: owed}, now)
 		}
 		g.setQuota(s, &part)
 		if owed <= 0 {
-			g.owe(r, s, limiter.Owing{All: owed}, now)
+			g.addSharedDebt(r, s, limiter.Owing{All: owed}, now)
 		}
 	})
 	g.warnOfSmallParts(g.rules.Load())
@@ -75,13 +75,13 @@ func (g *Guard) eachShare(f func(r *rule, s *limitSpec, now time.Duration)) {
 	})
 }
 
-// owe adds a debt to all keys of a shared limit. The caller holds sharing.mu.
-func (g *Guard) owe(r *rule, s *limitSpec, by limiter.Owing, now time.Duration) {
-	s.unseen.Store(s.unseen.Load().owing(&by, s.kept.hold, now))
-	s.owe(by, now)
+// addSharedDebt adds a debt to all keys of a shared limit. The caller holds sharing.mu.
+func (g *Guard) addSharedDebt(r *rule, s *limitSpec, debt limiter.Owing, now time.Duration) {
+	s.unseen.Store(s.unseen.Load().withDebt(&debt, s.kept.hold, now))
+	s.addDebt(debt, now)
 	for _, state := range g.hotStates(r) {
 		if b := state.bucket.Load(); b != nil && b.limit == s.name {
-			state.bucketUnder(s.quota.Load(), s, g.opts.clock).Owe(by.All+by.Of[state.id], now)
+			state.bucketUnder(s.quota.Load(), s, g.opts.clock).Owe(debt.All+debt.Of[state.id], now)
 		}
 	}
 }
@@ -105,39 +105,39 @@ func (g *Guard) hotStates(r *rule) (states []*hotState) {
 type unseen struct {
 	since time.Duration
 	all   float64
-	of    map[uint64]float64 // replaces all, by limiter.KeyID
+	byKey map[uint64]float64 // replaces all, by limiter.KeyID
 }
 
-// owing returns the debts of u plus by, as of now.
-func (u *unseen) owing(by *limiter.Owing, hold *holding.Holding, now time.Duration) *unseen {
-	next := &unseen{since: now, all: hold.Missing(now), of: make(map[uint64]float64)}
+// withDebt returns the debts of u plus debt, as of now.
+func (u *unseen) withDebt(debt *limiter.Owing, hold *holding.Holding, now time.Duration) *unseen {
+	next := &unseen{since: now, all: hold.Missing(now), byKey: make(map[uint64]float64)}
 	before := unseen{}
 	if u != nil {
 		before = *u
 	}
 	earned := hold.Earned(max(0, now-before.since), true)
 	add := func(id uint64, owed float64) {
-		if owed = max(0, owed-earned) + by.All + by.Of[id]; owed > next.all {
-			next.of[id] = owed
+		if owed = max(0, owed-earned) + debt.All + debt.Of[id]; owed > next.all {
+			next.byKey[id] = owed
 		}
 	}
-	for id, owed := range before.of {
+	for id, owed := range before.byKey {
 		add(id, owed)
 	}
-	for id := range by.Of {
-		if _, known := before.of[id]; !known {
+	for id := range debt.Of {
+		if _, known := before.byKey[id]; !known {
 			add(id, before.all)
 		}
 	}
 	return next
 }
 
-// begin adds the key's debt to its new bucket.
-func (u *unseen) begin(b *limiter.Bucket, id uint64) {
+// chargeNewBucket adds the key's debt to its new bucket.
+func (u *unseen) chargeNewBucket(b *limiter.Bucket, id uint64) {
 	if u == nil {
 		return
 	}
-	owed, ok := u.of[id]
+	owed, ok := u.byKey[id]
 	if !ok {
 		owed = u.all
 	}

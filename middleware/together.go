@@ -39,7 +39,7 @@ func (g *Guard) BeginAll(parts []Part) (decisions []rules.Decision, tickets []*T
 			}
 		}
 	}()
-	w.begin(g)
+	w.askLocalLimits(g)
 	w.decide(g)
 	for i, r := range w.requests {
 		if r == nil {
@@ -60,8 +60,8 @@ type whole struct {
 	refused  *request   // the part that was refused, or nil
 }
 
-// begin counts the parts and asks the limits of this process.
-func (w *whole) begin(g *Guard) {
+// askLocalLimits counts the parts and asks the limits of this process.
+func (w *whole) askLocalLimits(g *Guard) {
 	for i := range w.parts {
 		p := &w.parts[i]
 		if g.opts.skip != nil && g.skips(&p.Request) {

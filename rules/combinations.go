@@ -15,10 +15,10 @@ type Combinations struct {
 	Hidden int  // see [Singles]
 	More   bool // whether some parameters were left out
 
-	at   [maxCombinationKeys]int32 // indices in the Params
-	n    int
-	most int  // maximum of parameters in one key
-	addr uint // bits of the parameters that are levels of the address
+	indices [maxCombinationKeys]int32 // indices in the Params
+	n       int
+	maxSize int  // maximum of parameters in one key
+	addr    uint // bits of the parameters that are levels of the address
 }
 
 // Len returns the number of parameters that are combined.
@@ -27,13 +27,13 @@ func (c *Combinations) Len() int { return c.n }
 // Combine picks the parameters to combine: those whose source and name are among names. With
 // empty names it picks all that are not hidden. The parameters must be sorted.
 func (p *Params) Combine(names []Param, secrets *Secrets) (c Combinations) {
-	c.n, c.Hidden, c.More = p.pick(c.at[:], names, secrets)
-	c.most = combined(c.n)
+	c.n, c.Hidden, c.More = p.pick(c.indices[:], names, secrets)
+	c.maxSize = combined(c.n)
 	if len(names) == 0 { // only a rule that names levels has keys with them
 		return c
 	}
 	for i := range c.n {
-		if p.list[c.at[i]].source == Addr {
+		if p.list[c.indices[i]].source == Addr {
 			c.addr |= 1 << i
 		}
 	}
@@ -41,14 +41,14 @@ func (p *Params) Combine(names []Param, secrets *Secrets) (c Combinations) {
 }
 
 // combined returns the most parameters that one key of n parameters has.
-func combined(n int) (most int) {
-	for sets, keys := 1, 0; most < min(n, maxCombination); most++ {
-		sets = sets * (n - most) / (most + 1) // of most+1 out of n
+func combined(n int) (size int) {
+	for sets, keys := 1, 0; size < min(n, maxCombination); size++ {
+		sets = sets * (n - size) / (size + 1) // of size+1 out of n
 		if keys += sets; keys > maxCombinationKeys {
 			break
 		}
 	}
-	return most
+	return size
 }
 
 // Next returns the combination after set, as a set of the parameters' numbers. Combinations of
@@ -73,7 +73,7 @@ func (c *Combinations) next(set uint) uint {
 		set = high | (set^high)/low>>2
 	}
 	if set == 0 || set >= 1<<c.n {
-		if size++; size > c.most {
+		if size++; size > c.maxSize {
 			return 0
 		}
 		set = 1<<size - 1
@@ -85,7 +85,7 @@ func (c *Combinations) next(set uint) uint {
 // in canonical order.
 func (p *Params) AppendCombination(dst []byte, c *Combinations, set uint) []byte {
 	for n := 0; set != 0; set &= set - 1 {
-		dst = appendNext(dst, &p.list[c.at[bits.TrailingZeros(set)]], n)
+		dst = appendNext(dst, &p.list[c.indices[bits.TrailingZeros(set)]], n)
 		n++
 	}
 	return dst

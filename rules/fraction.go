@@ -139,8 +139,8 @@ func bigPortion(n int64, factors []Fraction) int64 {
 	if rest.Sign() > 0 {
 		q.Add(q, big.NewInt(1))
 	}
-	if most := big.NewInt(math.MaxInt64 / 2); q.Cmp(most) > 0 {
-		q = most
+	if limit := big.NewInt(math.MaxInt64 / 2); q.Cmp(limit) > 0 {
+		q = limit
 	}
 	return q.Int64()
 }

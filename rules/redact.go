@@ -129,20 +129,20 @@ func (x *Redaction) hasPart(source Source, part string) bool {
 
 // Redactor redacts values. It is not safe for concurrent use.
 type Redactor struct {
-	of  *Redaction
-	mac hash.Hash
-	buf []byte
-	sum []byte
+	redaction *Redaction
+	mac       hash.Hash
+	buf       []byte
+	sum       []byte
 }
 
 // NewRedactor returns a Redactor, which is meant to be reused: it does not allocate once its
 // buffers have grown.
 func (x *Redaction) NewRedactor() *Redactor {
-	return &Redactor{of: x, mac: hmac.New(sha256.New, x.key)}
+	return &Redactor{redaction: x, mac: hmac.New(sha256.New, x.key)}
 }
 
 // Of returns the Redaction that the Redactor applies.
-func (r *Redactor) Of() *Redaction { return r.of }
+func (r *Redactor) Of() *Redaction { return r.redaction }
 
 // Append appends the text that replaces the parameter's value in keys. The parameter need not be
 // one that is redacted.
@@ -171,7 +171,7 @@ func (p *Params) Redact(r *Redactor) {
 			continue
 		}
 		q.marks |= seen
-		if !r.of.Redacts(q.source, q.name()) {
+		if !r.redaction.Redacts(q.source, q.name()) {
 			continue
 		}
 		name, value := q.name(), q.value()
@@ -224,7 +224,7 @@ func (p *Params) AppendPlainText(dst []byte, text string) []byte {
 	rest, next := text[at:], 0
 	for rest != "" {
 		written, more, found := strings.Cut(rest, "&")
-		if i := p.find(next, written); i >= 0 {
+		if i := p.findRedacted(next, written); i >= 0 {
 			dst, next = p.appendPlain(dst, &p.list[i]), i+1
 		} else {
 			dst = append(dst, written...)
@@ -237,9 +237,9 @@ func (p *Params) AppendPlainText(dst []byte, text string) []byte {
 	return dst
 }
 
-// find returns the index of the first redacted parameter, from next on, that keys write as
-// written, or -1.
-func (p *Params) find(next int, written string) int {
+// findRedacted returns the index of the first redacted parameter, from next on, that keys write
+// as written, or -1.
+func (p *Params) findRedacted(next int, written string) int {
 	if p.hidden == 0 || !strings.Contains(written, "=hmac-") {
 		return -1
 	}

@@ -50,11 +50,11 @@ var (
 //
 // The zero value has the default names. A Secrets is safe for concurrent use.
 type Secrets struct {
-	own *ownSecrets // nil if no names were added or exempted
+	custom *customSecrets // nil if no names were added or exempted
 }
 
-// ownSecrets are the names that a user has added or exempted.
-type ownSecrets struct {
+// customSecrets are the names that a user has added or exempted.
+type customSecrets struct {
 	extra, except map[string]bool // folded
 	// raw holds the extra names that have no letter or digit, unchanged, since folding leaves
 	// nothing.
@@ -66,54 +66,54 @@ type ownSecrets struct {
 // NewSecrets returns the default names with those of extra added. Each name in except exempts a
 // part of exactly that name.
 func NewSecrets(extra, except []string) Secrets {
-	own := &ownSecrets{extra: make(map[string]bool), except: make(map[string]bool), raw: make(map[string]bool)}
+	custom := &customSecrets{extra: make(map[string]bool), except: make(map[string]bool), raw: make(map[string]bool)}
 	for _, name := range except {
 		if folded := fold(name); folded != "" {
-			own.except[folded] = true
+			custom.except[folded] = true
 		}
 	}
 	for _, name := range extra {
 		switch folded := fold(name); {
 		case name == "":
 		case folded == "":
-			own.raw[name] = true
-			own.mayEndWith(name[len(name)-1])
+			custom.raw[name] = true
+			custom.mayEndWith(name[len(name)-1])
 		default:
-			own.extra[folded] = true
-			own.mayEndWith(folded[len(folded)-1])
+			custom.extra[folded] = true
+			custom.mayEndWith(folded[len(folded)-1])
 			if len(folded) == maxSecret { // a name of the request may be longer
-				for c := range own.lasts {
-					own.lasts[c] = true
+				for c := range custom.lasts {
+					custom.lasts[c] = true
 				}
 			}
 		}
 	}
-	return Secrets{own: own}
+	return Secrets{custom: custom}
 }
 
 // Names returns the names that were added to the default ones and those that were exempted,
 // sorted and in the form in which they are compared.
 func (s *Secrets) Names() (extra, except []string) {
-	if s.own == nil {
+	if s.custom == nil {
 		return nil, nil
 	}
-	extra = slices.Sorted(maps.Keys(s.own.extra))
-	return append(extra, slices.Sorted(maps.Keys(s.own.raw))...), slices.Sorted(maps.Keys(s.own.except))
+	extra = slices.Sorted(maps.Keys(s.custom.extra))
+	return append(extra, slices.Sorted(maps.Keys(s.custom.raw))...), slices.Sorted(maps.Keys(s.custom.except))
 }
 
 // exempts reports whether a name, or one of its parts, was exempted.
 func (s *Secrets) exempts(name string) bool {
-	if s.own == nil || len(s.own.except) == 0 {
+	if s.custom == nil || len(s.custom.except) == 0 {
 		return false
 	}
 	isPartEnd := func(c rune) bool { return c < 0x80 && kinds[c] == partEnd }
-	return slices.ContainsFunc(append(strings.FieldsFunc(name, isPartEnd), name), func(part string) bool { return s.own.except[fold(part)] })
+	return slices.ContainsFunc(append(strings.FieldsFunc(name, isPartEnd), name), func(part string) bool { return s.custom.except[fold(part)] })
 }
 
-func (own *ownSecrets) mayEndWith(c byte) {
-	own.lasts[c] = true
+func (s *customSecrets) mayEndWith(c byte) {
+	s.lasts[c] = true
 	if 'a' <= c && c <= 'z' {
-		own.lasts[c-'a'+'A'] = true
+		s.lasts[c-'a'+'A'] = true
 	}
 }
 
@@ -131,7 +131,7 @@ func (s *Secrets) Hides(name string) bool {
 // cleared by that, without a comparison with any word.
 func (s *Secrets) mayEnd(name string, end int) bool {
 	last := name[end-1]
-	return end > 1 && secretEnds[last]&letterBits[name[end-2]] != 0 || s.own != nil && s.own.lasts[last]
+	return end > 1 && secretEnds[last]&letterBits[name[end-2]] != 0 || s.custom != nil && s.custom.lasts[last]
 }
 
 // hidesAny reports whether one of the parts of a name is hidden.
@@ -149,15 +149,15 @@ func (s *Secrets) hidesAny(name string) bool {
 }
 
 func (s *Secrets) hidesPart(part string) bool {
-	if s.own == nil {
+	if s.custom == nil {
 		return looksSecret(part)
 	}
-	if s.own.raw[part] {
+	if s.custom.raw[part] {
 		return true
 	}
 	var buf [maxSecret]byte
 	folded := appendFolded(buf[:0], part)
-	return (s.own.extra[string(folded)] || looksSecret(part)) && !s.own.except[string(folded)]
+	return (s.custom.extra[string(folded)] || looksSecret(part)) && !s.custom.except[string(folded)]
 }
 
 // looksSecret reports whether a part of a name is hidden by default.

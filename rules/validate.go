@@ -21,8 +21,8 @@ func (r *Rules) Validate() error {
 	taken := uses{ids: make(map[string]int, len(r.Rules)), prefixes: make(map[string]int, len(r.Rules))}
 	for i := range r.Rules {
 		rule := &r.Rules[i]
-		own := append(taken.add(r.Namespace, i, rule), rule.validate(r)...)
-		for _, e := range own.below(fmt.Sprintf("rules[%d]", i)) {
+		errs := append(taken.add(r.Namespace, i, rule), rule.validate(r)...)
+		for _, e := range errs.below(fmt.Sprintf("rules[%d]", i)) {
 			e.rule = fmt.Sprintf("rule %d (%q): ", i+1, rule.ID)
 			bad = append(bad, e)
 		}
@@ -97,8 +97,8 @@ func (r *Rule) validate(rules *Rules) (bad FieldErrors) {
 		bad.addSentence("except", "use patterns: a star matches any text", "%d exceptions: a rule has at most %d, since each key is compared with them", len(r.Except), MaxExceptions)
 	}
 	for i := range r.Except {
-		own := r.Except[i].validate(r, rules)
-		bad = append(bad, own.below(fmt.Sprintf("except[%d]", i))...)
+		errs := r.Except[i].validate(r, rules)
+		bad = append(bad, errs.below(fmt.Sprintf("except[%d]", i))...)
 	}
 	r.validateRedacted(&bad, newRedaction(rules.Redact))
 	return append(bad, r.Limit.validate(r.Count)...)
@@ -130,17 +130,17 @@ func (r *Rule) validateHot(bad *FieldErrors) {
 	}
 	for i := range r.Hot {
 		t, parent := &r.Hot[i], fmt.Sprintf("hot[%d]", i)
-		own := t.validate()
-		*bad = append(*bad, own.below(parent)...)
+		errs := t.validate()
+		*bad = append(*bad, errs.below(parent)...)
 		same := func(other Threshold) bool {
 			return other.Kind == t.Kind && other.Rate.Per == t.Rate.Per && other.Over == t.Over
 		}
-		if earlier := slices.IndexFunc(r.Hot[:i], same); earlier >= 0 && own == nil {
-			of := t.Kind.String()
+		if earlier := slices.IndexFunc(r.Hot[:i], same); earlier >= 0 && errs == nil {
+			kind := t.Kind.String()
 			if t.Over != OverRecent {
-				of += " over " + t.Over.String()
+				kind += " over " + t.Over.String()
 			}
-			bad.addSentence(parent, "keep one of them, or give them different windows", "hot: a second %s over %v", of, t.Rate.Per).
+			bad.addSentence(parent, "keep one of them, or give them different windows", "hot: a second %s over %v", kind, t.Rate.Per).
 				needs(parent, fmt.Sprintf("hot[%d]", earlier))
 		}
 	}

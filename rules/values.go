@@ -16,8 +16,8 @@ type Singles struct {
 	// More reports whether there were more than [MaxKeys].
 	More bool
 
-	at [MaxKeys]int32 // indices in the Params
-	n  int
+	indices [MaxKeys]int32 // indices in the Params
+	n       int
 }
 
 // Len returns the number of parameters.
@@ -29,13 +29,13 @@ func (s *Singles) Len() int { return s.n }
 // name, then the second of each, and so on, each time in canonical order. So no parameter is left
 // out for another's values. The result is in canonical order. The parameters must be sorted.
 func (p *Params) Singles(names []Param, secrets *Secrets) (s Singles) {
-	s.n, s.Hidden, s.More = p.pick(s.at[:], names, secrets)
+	s.n, s.Hidden, s.More = p.pick(s.indices[:], names, secrets)
 	return s
 }
 
-// pick is like [Params.Singles] for the n parameters that it puts into at, except that the first
-// values of names may fill all of at.
-func (p *Params) pick(at []int32, names []Param, secrets *Secrets) (n, hidden int, more bool) {
+// pick is like [Params.Singles] for the n parameters that it puts into indices, except that the
+// first values of names may fill all of indices.
+func (p *Params) pick(indices []int32, names []Param, secrets *Secrets) (n, hidden int, more bool) {
 	for i := range p.list {
 		switch {
 		case !p.makesKey(i, names, secrets):
@@ -46,12 +46,12 @@ func (p *Params) pick(at []int32, names []Param, secrets *Secrets) (n, hidden in
 		case n == MaxKeys:
 			more = true
 		default:
-			at[n] = int32(i)
+			indices[n] = int32(i)
 			n++
 		}
 	}
 	if more {
-		n, more = p.pickFirstValues(at, names, secrets)
+		n, more = p.pickFirstValues(indices, names, secrets)
 	}
 	return n, hidden, more
 }
@@ -84,7 +84,7 @@ func (p *Params) RepeatsNames() bool {
 
 // pickFirstValues is pick for more than [MaxKeys] parameters. It orders them by the number that
 // each value has among the values of its name.
-func (p *Params) pickFirstValues(at []int32, names []Param, secrets *Secrets) (n int, more bool) {
+func (p *Params) pickFirstValues(indices []int32, names []Param, secrets *Secrets) (n int, more bool) {
 	// each calls f with each parameter and its number, from 0.
 	each := func(f func(i, number int)) {
 		name, number := "", -1
@@ -108,7 +108,7 @@ func (p *Params) pickFirstValues(at []int32, names []Param, secrets *Secrets) (n
 			counts[number]++
 		}
 	})
-	room := max(MaxKeys, min(counts[0], len(at)))
+	room := max(MaxKeys, min(counts[0], len(indices)))
 	last := 0 // all values with a lower number are picked, and as many with this number as fit
 	for ; counts[last] < room; last++ {
 		room -= counts[last]
@@ -120,7 +120,7 @@ func (p *Params) pickFirstValues(at []int32, names []Param, secrets *Secrets) (n
 		if number == last {
 			room--
 		}
-		at[n] = int32(i)
+		indices[n] = int32(i)
 		n++
 	})
 	return n, n < all
@@ -129,7 +129,7 @@ func (p *Params) pickFirstValues(at []int32, names []Param, secrets *Secrets) (n
 // AppendSingle appends "[source:]name=value" of the parameter with this number, which must be
 // below [Singles.Len].
 func (p *Params) AppendSingle(dst []byte, s *Singles, number int) []byte {
-	return appendNext(dst, &p.list[s.at[number]], 0)
+	return appendNext(dst, &p.list[s.indices[number]], 0)
 }
 
 // Pairings are the ways to take one value of each name that a request has.

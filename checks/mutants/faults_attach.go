@@ -78,12 +78,12 @@ var attachFaults = []Fault{
 	},
 	{
 		Name: "held keys never end", File: "hotkeys/hold.go",
-		Old: "hold = e.heldSince.Add(s.span)", New: "hold = e.heldSince.Add(1000 * time.Hour)",
+		Old: "holdEnd = e.heldSince.Add(s.span)", New: "holdEnd = e.heldSince.Add(1000 * time.Hour)",
 		Test: "TestHold|TestHoldAgainstAccount",
 	},
 	{
 		Name: "a key is held that the returned publisher does not have", File: "hotkeys/hold.go",
-		Old: "if s.alive && s.grace.Before(hold) {", New: "if false {",
+		Old: "if s.alive && s.grace.Before(holdEnd) {", New: "if false {",
 		Test: "TestReturnEndsHold|TestHoldAgainstAccount",
 	},
 	{

@@ -10,7 +10,7 @@ var bucketFaults = []Fault{
 	},
 	{
 		Name: "an account is opened late, by the second line", File: "collector/accounts.go",
-		Old: "case wanted || c.opensCold", New: "case wanted && s.notes[at].sent != s.since || c.opensCold",
+		Old: "case wanted || c.opensCold", New: "case wanted && s.notes[slot].sent != s.since || c.opensCold",
 		Test: "TestSuspectsHaveAnAccountAtOnce",
 	},
 	{

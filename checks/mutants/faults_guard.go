@@ -75,7 +75,7 @@ var guardFaults = []Fault{
 	},
 	{
 		Name: "a cost is not counted", File: "middleware/cost.go",
-		Old: "g.counts.Add(o.hash, key, uint64(min(left, most)))", New: "",
+		Old: "g.counts.Add(o.hash, key, uint64(min(left, maxAdd)))", New: "",
 		Test: "TestCostsOfHotKeys",
 	},
 }

@@ -5,7 +5,7 @@ package mutants
 var publishedFaults = []Fault{
 	{
 		Name: "an entry never ends", File: "hotkeys/state.go",
-		Old: "live := now.Before(own) || now.Before(hold)", New: "live := e.shown || now.Before(own)",
+		Old: "live := now.Before(entryEnd) || now.Before(holdEnd)", New: "live := e.shown || now.Before(entryEnd)",
 		Test: "TestNothingOutlivesItsEnd",
 	},
 	{

@@ -14,7 +14,7 @@ var reloadFaults = []Fault{
 	},
 	{
 		Name: "a default that is written out makes another version", File: "config/version.go",
-		Old: "value.IsZero() || value.Interface() == sameAsZero[of.Name()+\".\"+field]", New: "value.IsZero()",
+		Old: "value.IsZero() || value.Interface() == sameAsZero[structType.Name()+\".\"+field]", New: "value.IsZero()",
 		Test: "TestVersionIsOfWhatIsMeant",
 	},
 	{

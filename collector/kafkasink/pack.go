@@ -103,7 +103,7 @@ func (p *packer) addCount(c *collector.Count) lineOutcome {
 		return lineUnknown
 	}
 	p.line = wire.Plain.Append(append(p.line[:0], rule.head...), c.Text)
-	at := p.partitionOf(rule, p.line[len(rule.head):])
+	partition := p.partitionOf(rule, p.line[len(rule.head):])
 	p.line = strconv.AppendInt(append(p.line, ':'), c.N, 10)
 	p.line = append(p.line, "|c"...)
 	if c.Account.Number != 0 {
@@ -117,8 +117,8 @@ func (p *packer) addCount(c *collector.Count) lineOutcome {
 	if c.Account.Number != 0 {
 		booked = c.N
 	}
-	v := p.addLine(at, start.UnixNano(), c.N, booked)
-	if r := p.partitions[at].open; v == lineTaken && booked > 0 && !c.Start.IsZero() {
+	v := p.addLine(partition, start.UnixNano(), c.N, booked)
+	if r := p.partitions[partition].open; v == lineTaken && booked > 0 && !c.Start.IsZero() {
 		r.parts++
 	}
 	return v
@@ -130,10 +130,10 @@ func (p *packer) addHeldBack(g *collector.HeldBack) {
 	if !ok {
 		return
 	}
-	at := p.partitionOf(rule, nil)
+	partition := p.partitionOf(rule, nil)
 	p.line = wire.AppendHeldBack(p.line[:0], wire.Plain, rule.prefix, g.Group, g.N)
-	if p.addLine(at, p.flush.Start.UnixNano(), 0, 0) == lineTaken {
-		p.partitions[at].open.heldBack += g.N
+	if p.addLine(partition, p.flush.Start.UnixNano(), 0, 0) == lineTaken {
+		p.partitions[partition].open.heldBack += g.N
 	}
 }
 
@@ -142,9 +142,9 @@ func (p *packer) addOrigin(o *collector.KeyOrigin) {
 	if !ok {
 		return // Send reports the unknown rule
 	}
-	at := p.partitionOf(rule, wire.Plain.Append(p.line[:0], o.Text))
+	partition := p.partitionOf(rule, wire.Plain.Append(p.line[:0], o.Text))
 	p.line = wire.AppendOrigin(p.line[:0], wire.Plain, rule.prefix, o.Text, wire.OriginLine{Kind: o.Kind, Name: o.Name, N: o.N})
-	p.addLine(at, p.flush.Start.UnixNano(), 0, 0)
+	p.addLine(partition, p.flush.Start.UnixNano(), 0, 0)
 }
 
 // partitionOf returns the partition of an encoded key.
@@ -157,13 +157,13 @@ func (p *packer) partitionOf(rule *packRule, key []byte) int32 {
 
 // addLine adds the line to its partition's record, or to a new one if the start differs or the
 // record is full.
-func (p *packer) addLine(at int32, start, mass, booked int64) lineOutcome {
+func (p *packer) addLine(partition int32, start, mass, booked int64) lineOutcome {
 	if len(p.line) > wire.MaxRecord {
 		return lineTooLong
 	}
-	h := &p.partitions[at]
+	h := &p.partitions[partition]
 	if r := h.open; r != nil && (r.start != start || len(r.value)+1+len(p.line) > wire.MaxRecord) {
-		p.closeRecord(at)
+		p.completeRecord(partition)
 	}
 	r := h.open
 	if r == nil {
@@ -181,12 +181,12 @@ func (p *packer) addLine(at int32, start, mass, booked int64) lineOutcome {
 	return lineTaken
 }
 
-// closeRecord completes the partition's record.
-func (p *packer) closeRecord(at int32) {
-	h := &p.partitions[at]
+// completeRecord completes the partition's record.
+func (p *packer) completeRecord(partition int32) {
+	h := &p.partitions[partition]
 	r := h.open
 	h.open = nil
-	r.partition, r.born = at, p.now
+	r.partition, r.born = partition, p.now
 	p.out = append(p.out, r)
 }
 
@@ -200,7 +200,7 @@ func (p *packer) addBeats(all bool) {
 			if r.start == start {
 				continue
 			}
-			p.closeRecord(int32(i)) // a record with an earlier start does not state the flush
+			p.completeRecord(int32(i)) // a record with an earlier start does not state the flush
 		}
 		due := p.now.Add(base.FlushInterval).Sub(h.last) > collector.BeatEvery // the next flush would be late
 		if all || due || p.flush.Unsent > 0 || p.flush.Held != h.held || p.flush.Aged > 0 && i == 0 {
@@ -215,7 +215,7 @@ func (p *packer) addBeats(all bool) {
 func (p *packer) sealed(topic string) iter.Seq[*record] {
 	for i := range p.partitions {
 		if p.partitions[i].open != nil {
-			p.closeRecord(int32(i))
+			p.completeRecord(int32(i))
 		}
 	}
 	return func(yield func(*record) bool) {

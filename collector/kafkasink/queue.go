@@ -93,8 +93,8 @@ func (l *lane) putBack() {
 	l.back = l.back[:0]
 }
 
-// take records that the producer has received the first record of a lane.
-func (q *queue) take(r *record, now time.Time) {
+// markInFlight records that the producer has received the first record of a lane.
+func (q *queue) markInFlight(r *record, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := &q.lanes[r.partition]

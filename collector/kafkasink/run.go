@@ -121,7 +121,7 @@ func (s *Sink) isStalled(ses *session, now time.Time) bool {
 // sendReady passes the ready records to the producer, which does not block.
 func (s *Sink) sendReady(ses *session, now time.Time) {
 	for r := s.queue.ready(now); r != nil; r = s.queue.ready(now) {
-		s.queue.take(r, now)
+		s.queue.markInFlight(r, now)
 		ses.flying[r.msg] = r
 		ses.client.TryProduce(ses.ctx, r.msg, ses.report)
 	}
@@ -153,7 +153,7 @@ func (s *Sink) receive(ses *session) (broken bool) {
 func (s *Sink) returned(r *record, err error, now time.Time) (broken bool) {
 	if s.ctx.Err() != nil || permanent(err) || now.Sub(r.born) >= giveUp {
 		s.queue.done(r, now)
-		s.failed(r, err, now)
+		s.recordFailure(r, err, now)
 		return false
 	}
 	r.address(s.topic)
@@ -166,11 +166,11 @@ func (s *Sink) returned(r *record, err error, now time.Time) (broken bool) {
 func (s *Sink) expire(before time.Time, err error) {
 	now := time.Now()
 	for _, r := range s.queue.drop(before) {
-		s.failed(r, cmp.Or(s.reach.lastError(), err), now)
+		s.recordFailure(r, cmp.Or(s.reach.lastError(), err), now)
 	}
 }
 
-func (s *Sink) failed(r *record, err error, now time.Time) {
+func (s *Sink) recordFailure(r *record, err error, now time.Time) {
 	s.tally.fail(&s.tally.stats.Failed.Delivery, r.mass, fmt.Errorf("kafka: %w", err), now)
 	r.free()
 }

@@ -257,7 +257,7 @@ func (s *Sink) abandon(ses *session, now time.Time) {
 		t := r.twin()
 		if s.ctx.Err() != nil || now.Sub(r.born) >= giveUp {
 			s.queue.done(t, now)
-			s.failed(t, errAbandoned, now)
+			s.recordFailure(t, errAbandoned, now)
 			continue
 		}
 		t.tries++

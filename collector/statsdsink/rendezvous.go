@@ -19,12 +19,12 @@ func newRendezvous(nodes []string) rendezvous {
 // pick returns the index of the key's node.
 func (r rendezvous) pick(key []byte) int {
 	hash := fnv1a(key)
-	best, most := 0, uint64(0)
+	best, highest := 0, uint64(0)
 	for i, seed := range r.seeds {
 		w := mix(hash ^ seed)
 		// Two nodes with equal seeds would have equal weights: the probability is 2⁻⁶⁴.
-		if w > most {
-			best, most = i, w
+		if w > highest {
+			best, highest = i, w
 		}
 	}
 	return best

@@ -47,14 +47,14 @@ type PeerPlaces map[Peer]int
 // than newcomer, only its connections may be closed. Otherwise those of any peer with at least as
 // many as newcomer may be closed.
 func (p PeerPlaces) Gives(newcomer Peer) func(holder Peer) bool {
-	most := newcomer
+	busiest := newcomer
 	for holder, n := range p {
-		if n > p[most] {
-			most = holder
+		if n > p[busiest] {
+			busiest = holder
 		}
 	}
-	if most == newcomer && p[most] > 0 || p[most] >= p[newcomer]+2 {
-		return func(holder Peer) bool { return holder == most }
+	if busiest == newcomer && p[busiest] > 0 || p[busiest] >= p[newcomer]+2 {
+		return func(holder Peer) bool { return holder == busiest }
 	}
 	return func(holder Peer) bool { return p[holder] >= p[newcomer] }
 }

@@ -5,8 +5,8 @@ package base
 func NearestWord(word string, words []string) string {
 	best, least := "", 3
 	for _, w := range words {
-		most := min(least, 2+len(w)/4)
-		if d := editDistance(word, w, most); d < most {
+		limit := min(least, 2+len(w)/4)
+		if d := editDistance(word, w, limit); d < limit {
 			best, least = w, d
 		}
 	}
@@ -14,10 +14,10 @@ func NearestWord(word string, words []string) string {
 }
 
 // editDistance returns the edit distance between a and b (optimal string alignment: insert,
-// delete, replace, swap neighbours), or any number of at least most.
-func editDistance(a, b string, most int) int {
-	if len(a)-len(b) >= most || len(b)-len(a) >= most {
-		return most
+// delete, replace, swap neighbours), or any number of at least limit.
+func editDistance(a, b string, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
 	}
 	older, old, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range old {

@@ -32,29 +32,29 @@ func AppendAccount(dst []byte, a Account) []byte {
 
 // CutAccount cuts an account off the end of a line. ok is false if the line does not end in one.
 func CutAccount(line []byte) (rest []byte, a Account, ok bool) {
-	at := len(line)
-	if at, a.Total, ok = cutHex(line, at, '.'); !ok {
+	index := len(line)
+	if index, a.Total, ok = cutHex(line, index, '.'); !ok {
 		return line, Account{}, false
 	}
-	if at, a.Number, ok = cutHex(line, at, ':'); !ok || at < 2 || line[at-1] != 'k' || line[at-2] != '|' || a.Number == 0 {
+	if index, a.Number, ok = cutHex(line, index, ':'); !ok || index < 2 || line[index-1] != 'k' || line[index-2] != '|' || a.Number == 0 {
 		return line, Account{}, false
 	}
-	return line[:at-2], a, true
+	return line[:index-2], a, true
 }
 
-// cutHex reads the hexadecimal number that ends at end, after the byte before. at is the index of
-// that byte.
-func cutHex(line []byte, end int, before byte) (at int, n uint64, ok bool) {
+// cutHex reads the hexadecimal number that ends at end, after the byte before. index is that of
+// this byte.
+func cutHex(line []byte, end int, before byte) (index int, n uint64, ok bool) {
 	shift := 0
-	for at = end - 1; at >= 0; at-- {
-		c := line[at]
+	for index = end - 1; index >= 0; index-- {
+		c := line[index]
 		switch {
 		case '0' <= c && c <= '9':
 			c -= '0'
 		case 'a' <= c && c <= 'f':
 			c -= 'a' - 10
 		default:
-			return at, n, c == before && at < end-1
+			return index, n, c == before && index < end-1
 		}
 		if shift == 64 {
 			return 0, 0, false

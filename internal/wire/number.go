@@ -13,8 +13,8 @@ func leadingHex(text []byte) (n uint64, rest []byte, more, ok bool) {
 		if c == '.' {
 			return n, text[i+1:], true, 0 < i && i <= 16
 		}
-		digit, is := base.HexDigit(c)
-		if !is {
+		digit, isHex := base.HexDigit(c)
+		if !isHex {
 			return 0, nil, false, false
 		}
 		n = n<<4 | uint64(digit)

@@ -71,7 +71,7 @@ func (l *Line) read(s []byte) error {
 		}
 		counters = true
 		n, rate, ok := v.count()
-		if !ok || !l.at(v.when) {
+		if !ok || !l.readTime(v.when) {
 			return ErrMalformed
 		}
 		sum += n / rate
@@ -97,8 +97,8 @@ func (l *Line) read(s []byte) error {
 	return nil
 }
 
-// at reads the field T, if there is one. A line has at most one time.
-func (l *Line) at(field []byte) (ok bool) {
+// readTime reads the field T, if there is one. A line has at most one time.
+func (l *Line) readTime(field []byte) (ok bool) {
 	if field == nil {
 		return true
 	}

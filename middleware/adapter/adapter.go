@@ -49,7 +49,7 @@ func New[C any](g Guard, parse func(template string) []Part, next func(c C, w ht
 func (a *Adapter[C]) Serve(c C, w http.ResponseWriter, r *http.Request, route Route) (passed bool) {
 	x := a.calls.Get().(*call[C])
 	x.c, x.in, x.pattern, x.url, x.passed = c, r, r.Pattern, r.URL, false
-	x.setRoute(a.templates.get(route.Template), &route)
+	x.setRoute(a.templates.templateFor(route.Template), &route)
 	x.guarded.ServeHTTP(w, r)
 	passed = x.passed
 	if !passed {

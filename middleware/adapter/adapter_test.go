@@ -230,12 +230,12 @@ func TestGuardsOwnRequest(t *testing.T) {
 func TestTemplatesAreBounded(t *testing.T) {
 	f := newFixture(t)
 	for i := range maxTemplates + 10 {
-		f.templates.get(fmt.Sprintf("/t%d/:id", i))
+		f.templates.templateFor(fmt.Sprintf("/t%d/:id", i))
 	}
 	if n := len(*f.templates.known.Load()); n != maxTemplates {
 		t.Errorf("%d templates are kept", n)
 	}
-	if got := f.templates.get("/other/:id").pattern; got != "/other/{id}" {
+	if got := f.templates.templateFor("/other/:id").pattern; got != "/other/{id}" {
 		t.Errorf("beyond the bound: %s", got)
 	}
 }

@@ -25,7 +25,7 @@ func NewTemplates(parse func(template string) []Part) *Templates {
 func (t *Templates) Resolve(method, sent string, route Route) (pattern, path string) {
 	b := t.buffers.Get().(*paths)
 	defer t.buffers.Put(b)
-	pattern, other := t.known.get(route.Template).resolve(b, method, sent, &route)
+	pattern, other := t.known.templateFor(route.Template).resolve(b, method, sent, &route)
 	if other == nil {
 		return pattern, sent
 	}

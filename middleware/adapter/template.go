@@ -185,22 +185,22 @@ func newTemplates(parse func(string) []Part) templates {
 	return t
 }
 
-// get returns the template of a text, or nil if text is empty.
-func (t *templates) get(text string) *template {
+// templateFor returns the template of a text, or nil if text is empty.
+func (t *templates) templateFor(text string) *template {
 	if text == "" {
 		return nil
 	}
 	if known := (*t.known.Load())[text]; known != nil {
 		return known
 	}
-	own := strings.Clone(text) // so that a caller's Route stays on its stack
-	made := newTemplate(t.parse(own))
+	clone := strings.Clone(text) // so that a caller's Route stays on its stack
+	made := newTemplate(t.parse(clone))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known := *t.known.Load(); len(known) < maxTemplates {
 		next := make(map[string]*template, len(known)+1)
 		maps.Copy(next, known)
-		next[own] = made
+		next[clone] = made
 		t.known.Store(&next)
 	}
 	return made

@@ -63,11 +63,11 @@ type Call struct {
 // with or without the first slash: "/shop.Search/Find". message is the request's message, or
 // nil if there is none.
 func (a *Adapter) Begin(ctx context.Context, method string, origin, message any) Call {
-	return a.begin(ctx, method, origin, message, nil)
+	return a.beginCall(ctx, method, origin, message, nil)
 }
 
-// begin implements Begin. A non-nil units returns the cost that ctx collects.
-func (a *Adapter) begin(ctx context.Context, method string, origin, message any, units func() int64) Call {
+// beginCall implements Begin. A non-nil units returns the cost that ctx collects.
+func (a *Adapter) beginCall(ctx context.Context, method string, origin, message any, units func() int64) Call {
 	q := a.questions.Get().(*question)
 	q.adapter, q.ctx, q.origin, q.message = a, ctx, origin, messageOf(message)
 	d, ticket := a.guard.Begin(middleware.Request{Context: ctx, Pattern: Resource(method), MakeHTTP: q.makeHTTP, Field: q.field})
