@@ -49,7 +49,7 @@ func ofWatcher(name, help string, value func(*scrape) float64) figure.Figure[scr
 // figures are in the order of METRICS.md. Their labels are rules, decisions, reasons and
 // versions, never values of parameters.
 var figures = []figure.Figure[scrape]{
-	figure.New(prometheus.CounterValue, "app_requests_total", "Requests that the rule's limits decided on, by decision.", []string{"rule", "decision"},
+	figure.New(prometheus.CounterValue, "app_requests_total", "Requests decided by the rule's limits, by decision.", []string{"rule", "decision"},
 		func(s *scrape, emit func(float64, ...string)) {
 			for _, r := range s.guard.RuleStats() {
 				for decision, n := range r.Decisions {
@@ -64,7 +64,7 @@ var figures = []figure.Figure[scrape]{
 			"only watches) or `open` (hotparam could not decide); `gone`, its client left while it waited. A " +
 			"request counts for the deciding rule, and for each exceeded limit in shadow mode. Rules without a " +
 			"limit have none"),
-	figure.CountersBy("app_counted_total", "What the rule has counted: requests, or the bytes, milliseconds or units of them.", "rule",
+	figure.CountersBy("app_counted_total", "Count of the rule: requests, or their bytes, milliseconds or units.", "rule",
 		func(s *scrape, emit func(string, int64)) {
 			if s.counts == nil {
 				return
@@ -73,8 +73,7 @@ var figures = []figure.Figure[scrape]{
 				emit(r.Rule, r.N)
 			}
 		}).
-		Explain("what a rule with `hot` has counted: requests, or the bytes, milliseconds or units of them, hot or " +
-			"not"),
+		Explain("count of a rule with `hot`: requests, or their bytes, milliseconds or units, hot or not"),
 	figure.GaugesBy("app_hot_keys", "Keys of the rule that are hot and limited here.", "rule",
 		func(s *scrape, emit func(string, float64)) {
 			for _, r := range s.guard.RuleStats() {
@@ -125,22 +124,22 @@ var figures = []figure.Figure[scrape]{
 		Explain("1; the labels are the version of the rules in force (a " +
 			"[hash](docs/RUNNING.md#which-rules-are-where)), and an id of the key that [redacts " +
 			"values](docs/SECURITY.md#redacted-values), which does not reveal it. Instances should agree in both"),
-	figure.Counter("app_rules_reloads_total", "Times that a changed file was put in force.",
+	figure.Counter("app_rules_reloads_total", "Changed files that were put in force.",
 		func(s *scrape) int64 { return int64(s.told.Reloads) }),
-	figure.Counter("app_rules_rejected_total", "Times that a changed file was not put in force.",
+	figure.Counter("app_rules_rejected_total", "Changed files that were refused.",
 		func(s *scrape) int64 { return int64(s.told.Rejected) }).
-		Explain("times that a changed file was not, since it was bad or needs a restart: the log says why"),
-	figure.Flag("app_rules_refused", "1 while the file is not in force, as it is bad or cannot be read; the last good one is.",
+		Explain("changed files that were refused, because they are invalid or need a restart; the log has the reason"),
+	figure.Flag("app_rules_refused", "1 while the file is not in force, because it is invalid or unreadable; the last valid one is.",
 		func(s *scrape) bool { return s.told.Problem != "" }).
 		Explain("1 while the rules of the file are not in force, because it is invalid or needs a restart; the log " +
 			"and `Stats().Rules.Problem` have the reason"),
-	ofWatcher("app_instances", "Instances that send counts, as the aggregator publishes; 0 if it publishes nothing.",
+	ofWatcher("app_instances", "Instances that send counts, as published by the aggregator; 0 if it publishes none.",
 		func(s *scrape) float64 { return float64(s.watcher.Instances) }).
-		Explain("instances that send counts, as the aggregator publishes; 0 when it publishes nothing"),
+		Explain("instances that send counts, as published by the aggregator; 0 if it publishes none"),
 	figure.Gauge("app_members", "Live instances, where a limit has scope: share or exact; 0 if none has.",
 		func(s *scrape) float64 { return float64(s.members.Count) }).
 		Explain("live instances, where a limit has `scope: share` or `exact`"),
-	figure.Gauge("app_members_assumed", "Live instances that are assumed, as Redis does not say how many there are; 0 if it does.",
+	figure.Gauge("app_members_assumed", "Assumed number of live instances while Redis does not report it; otherwise 0.",
 		func(s *scrape) float64 { return float64(s.members.Assumed) }).
 		Explain("assumed number of live instances for limits with `scope: share` or `exact`, until Redis reports it: " +
 			"[`instances`](docs/RULES.md#the-top-of-the-file), or 1; then 0"),
@@ -154,7 +153,7 @@ var figures = []figure.Figure[scrape]{
 		Explain("1 while the hot set in Redis is followed"),
 	ofWatcher("app_watcher_delay_seconds", "Time since the hot set was last compared with Redis.",
 		func(s *scrape) float64 { return max(0, time.Since(s.watcher.Answered).Seconds()) }).
-		Explain("how long ago the hot set was last compared with Redis: about 1 in good times"),
+		Explain("time since the hot set was last compared with Redis; normally about 1"),
 	figure.New(prometheus.CounterValue, "app_watcher_failures_total", "Calls and subscriptions of the hot set that failed.", nil,
 		func(s *scrape, emit func(float64, ...string)) {
 			if s.watcher != nil {
@@ -165,14 +164,14 @@ var figures = []figure.Figure[scrape]{
 	ofWatcher("app_held_keys", "Hot keys held while no aggregator sends heartbeats.",
 		func(s *scrape) float64 { return float64(s.watcher.Held) }).
 		Explain("hot keys that stay limited by `aggregator.hold_when_away` while no aggregator sends heartbeats; normally 0"),
-	ofWatcher("app_held_seconds", "For how long hot keys are held; 0 if none is.",
+	ofWatcher("app_held_seconds", "Time that hot keys have been held; 0 if none is.",
 		func(s *scrape) float64 {
 			if s.watcher.HeldSince.IsZero() {
 				return 0
 			}
 			return max(0, time.Since(s.watcher.HeldSince).Seconds())
 		}).
-		Explain("for how long they have been held; 0 if none is"),
+		Explain("time that they have been held; 0 if none is"),
 	ofWatcher("app_rules_versions", "Versions of the rules that instances and aggregators have now; 0 if it is not known.",
 		func(s *scrape) float64 { return float64(len(s.heartbeat.Stats().Versions)) }).
 		Explain("versions of the rules among instances and aggregators: more than 1 while they differ, 0 while Redis " +

@@ -113,7 +113,7 @@ func (m *mismatch) check(ctx context.Context) {
 			"namespace", m.namespace, "instance", m.name)
 	case lists && m.loggedUnheard:
 		m.loggedUnheard = false
-		m.log.Info("the aggregator hears this instance now", "instance", m.name)
+		m.log.Info("counts of this instance reach the aggregator now", "instance", m.name)
 	}
 	m.compareRules()
 }
@@ -164,7 +164,7 @@ func (m *mismatch) compareRules() {
 			"namespace", m.namespace, "rules", unknown, "version", ruleset.Version)
 	case m.unknown == 0 && m.toldUnknown:
 		m.toldUnknown = false
-		m.log.Info("all hot keys are of rules that this file has now", "namespace", m.namespace)
+		m.log.Info("all hot keys now belong to rules of this file", "namespace", m.namespace)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestProblemsAreWrittenWithCaret(t *testing.T) {
 		`f.yaml:7:41: limit.scope "cluster" is not built yet`,
 		`      limit: {rate: 50/s, 上限: 日本語, scope: cluster}`,
 		`                                               ^`,
-		`  hint: what works today: scope: exact, one limit over all instances; share, a part of it on each; instance`,
+		`  hint: available scopes: exact, one limit over all instances; share, a part of it on each; instance`,
 		``,
 	}, "\n")
 	problems := problemsOf(t, source)

@@ -93,11 +93,11 @@ func (f *File) trustConflicts() (found []conflict) {
 	}
 	switch {
 	case a.Source == SourceGraphite && a.Trust != TrustAll:
-		add("trust", "with source: graphite no packets come, and the data in Graphite is not signed", "remove it, and protect the StatsD and Graphite")
+		add("trust", "with source: graphite there are no packets, and the data in Graphite is not signed", "remove it, and protect the StatsD and Graphite")
 	case a.Source == SourceKafka && a.Trust == TrustListed:
 		add("trust", "with source: kafka a record does not have its sender's address", "trust: signed, and ACLs of the brokers")
 	case a.Trust == TrustListed && !anyAddress(a.Listen):
-		add("trust", "listed is of addresses, and listen has Unix sockets alone", "remove it: who may write to a socket is a matter of its directory's rights")
+		add("trust", "listed names addresses, but listen has only Unix sockets", "remove it: the rights of its directory decide who may write to a socket")
 	case signs != "" && a.Source == SourceStatsD && f.StatsD.Meta != nil && !*f.StatsD.Meta:
 		add(field, "a signature is in the meta line, and statsd.meta is false", "remove meta: false, or the key")
 	}
@@ -125,8 +125,8 @@ func (f *File) openListeners() (all Problems) {
 		if address, err := wire.ParseAddress(s); err == nil && isOpen(address) {
 			w := f.listeners[s] // has no place if a flag or a variable set it
 			w.Severity = SeverityWarning
-			w.Message = fmt.Sprintf("aggregator.listen %s: whoever can send there can have any key limited, and hide which are hot", s)
-			w.Hint = "set aggregator.trust to signed or listed; docs/SECURITY.md says which"
+			w.Message = fmt.Sprintf("aggregator.listen %s: anyone who can send there can get any key limited, and hide hot keys", s)
+			w.Hint = "set aggregator.trust to signed or listed; docs/SECURITY.md explains both"
 			all = append(all, w)
 		}
 	}

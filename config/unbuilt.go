@@ -10,6 +10,6 @@ var unbuiltWords = map[string]struct {
 }{
 	"limit.scope": {
 		[]string{"cluster"},
-		"what works today: scope: exact, one limit over all instances; share, a part of it on each; instance",
+		"available scopes: exact, one limit over all instances; share, a part of it on each; instance",
 	},
 }

@@ -83,7 +83,7 @@ func (d *decoder) warnOfFreeKeys(rules *rules.Rules, index int, place func(strin
 		}
 	}
 	d.warn(place("by").node.pos,
-		fmt.Sprintf("add a rule before it such as {id: clients, match: {route: %q}, by: [addr:ip], limit: 100/1m}, so that one client cannot bring as many values as it likes", rule.Match.Route.String()),
+		fmt.Sprintf("add a rule before it such as {id: clients, match: {route: %q}, by: [addr:ip], limit: 100/1m}, so that a client cannot send any number of values", rule.Match.Route.String()),
 		"by: clients choose these values, and no limit by address bounds how many: beyond max_keys of them, values that are used for the first time may be refused")
 }
 

@@ -205,10 +205,10 @@ func TestPlacesOfWarnings(t *testing.T) {
   - {id: b, match: {route: /x/*}, limit: 1/s}
                            ^
   hint: did you mean "/x/"? The text itself is written %2A
-f:4:25: warning: aggregator.listen :8125: whoever can send there can have any key limited, and hide which are hot
+f:4:25: warning: aggregator.listen :8125: anyone who can send there can get any key limited, and hide hot keys
     listen: [127.0.0.1:1, udp://:8125]
                           ^
-  hint: set aggregator.trust to signed or listed; docs/SECURITY.md says which
+  hint: set aggregator.trust to signed or listed; docs/SECURITY.md explains both
 `
 	if text.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", text.String(), want)

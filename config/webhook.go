@@ -53,7 +53,7 @@ func (d *decoder) webhook(n *node) (w Webhook) {
 	case url != nil && elsewhere != nil:
 		d.report(elsewhere.pos, "keep one of them", "webhook: the URL is in two places")
 	case w.Format == WebhookJSON && !v.has("secret_file") && !v.has("secret_env"):
-		d.reject(n, "the receiver checks by it that a request is ours: openssl rand -hex 32 > webhook.secret", "webhook: neither secret_file nor secret_env is there")
+		d.reject(n, "the receiver uses it to verify our requests: openssl rand -hex 32 > webhook.secret", "webhook: neither secret_file nor secret_env is set")
 	}
 	return w
 }

@@ -194,7 +194,7 @@ func (w *ControlWatcher) poll(ctx context.Context, hinted bool) {
 	}
 	if unlogged, ok := limit.Allow(rate, time.Now()); ok {
 		o.logged = true
-		w.cfg.Logger.Warn("cannot follow the controls of operators; those in force last to their end", "err", err, "unlogged", unlogged)
+		w.cfg.Logger.Warn("cannot follow the controls of operators; controls in force last to their end", "err", err, "unlogged", unlogged)
 	}
 }
 

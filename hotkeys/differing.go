@@ -30,7 +30,7 @@ func (d *differing) compare(log *slog.Logger, ownVersion string, versions []stri
 	}
 	if !d.logged && now.Sub(d.since) >= differingPatience {
 		d.logged = true
-		log.Warn("instances and aggregators have different rules: give all the same file; hotparam list --instances says who has which",
+		log.Warn("instances and aggregators have different rules: give all the same file; hotparam list --instances shows them",
 			"own", ownVersion, "versions", versions[:min(len(versions), 10)])
 	}
 }

@@ -38,7 +38,7 @@ type ControlOrder struct {
 }
 
 // ErrTooManyControls means that a namespace has [rules.MaxControls] controls.
-var ErrTooManyControls = errors.New("there are as many controls as may be: release some first")
+var ErrTooManyControls = errors.New("the maximum number of controls is set: release some first")
 
 // ErrNoControl means that the key has no control.
 var ErrNoControl = errors.New("the key has no control")

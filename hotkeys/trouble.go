@@ -43,7 +43,7 @@ func (p *Publisher) recordPart(o *outage, err error) error {
 		p.endOutage(o, "all of the publisher's work succeeds again")
 	case aboutCommand(err):
 		p.stats.Change(func(s *PublisherStats) { s.Failures++ })
-		p.beginOutage(o, "part of the publisher's work fails; hot keys are published all the same", err)
+		p.beginOutage(o, "part of the publisher's work fails; hot keys are still published", err)
 		return nil
 	}
 	return err

@@ -105,7 +105,7 @@ func (r *rule) whyNoControl(c *rules.Control) string {
 	case c.Action == rules.ControlPin && r.Limit == nil:
 		return "the rule has no limit to hold the key to"
 	case !c.Action.Valid():
-		return "the action is not known: is this program older than the operator's?"
+		return "the action is unknown: update this program"
 	}
 	return ""
 }

@@ -204,7 +204,7 @@ func prepareCtx(x *reader, o *options) error {
 		x.value = func(ctx context.Context) string { return o.anyParam(ctx, name) }
 	}
 	if x.value == nil {
-		return fmt.Errorf("nothing knows ctx:%s: give the guard middleware.WithParam(%q, …)", x.param.Name, x.param.Name)
+		return fmt.Errorf("no function has ctx:%s: give the guard middleware.WithParam(%q, …)", x.param.Name, x.param.Name)
 	}
 	return nil
 }

@@ -38,13 +38,13 @@ func (c *Client) validate() (bad FieldErrors) {
 		}
 	case "":
 		if trusts {
-			bad.addSentence("client.header", "add header: x-forwarded-for or header: forwarded, whichever your proxies write", "client.header is missing: it says in which header the trusted proxies name their client").needs("client.header")
+			bad.addSentence("client.header", "add header: x-forwarded-for or header: forwarded, whichever your proxies write", "client.header is missing: it names the header in which trusted proxies send their client").needs("client.header")
 		}
 	default:
 		bad.add("client.header", quoted(string(c.Header)), "name the header that your proxies write", "want %s or %s", XForwardedFor, Forwarded)
 	}
 	if len(c.Trusted) > maxTrusted {
-		bad.add("client.trusted", "", "join networks that lie side by side", "%d networks: want %d at most", len(c.Trusted), maxTrusted)
+		bad.add("client.trusted", "", "join adjacent networks", "%d networks: want %d at most", len(c.Trusted), maxTrusted)
 	}
 	for i, p := range c.Trusted {
 		if !p.IsValid() || p != p.Masked() || p.Addr().Is4In6() {

@@ -163,7 +163,7 @@ func (l *Limit) validateTogether(bad *FieldErrors) {
 // validateCost reports settings that need a request's cost in advance, if the cost is known only
 // after the request was served.
 func (l *Limit) validateCost(bad *FieldErrors, unit Unit) {
-	const requests = "goes with count: requests; what a request costs is known when it is done"
+	const requests = "goes with count: requests; the cost of a request is known at its end"
 	var e *finding
 	switch {
 	case unit == Requests, unit > Units: // an unknown unit is reported for the rule

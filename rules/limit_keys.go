@@ -12,7 +12,7 @@ const (
 // default.
 func (r *Rules) validateLimitKeys() (bad FieldErrors) {
 	if r.LimitKeys < 0 || r.LimitKeys > MaxLimitKeys {
-		bad.add("max_keys", quoted(fmt.Sprint(r.LimitKeys)), "for example 65536, which is the default: each key that is in use takes about 100 bytes of memory, in each limit",
+		bad.add("max_keys", quoted(fmt.Sprint(r.LimitKeys)), "for example 65536, the default; each key in use takes about 100 bytes in each limit",
 			"want 1 to %d", MaxLimitKeys).needs("max_keys")
 	}
 	return bad

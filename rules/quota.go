@@ -184,7 +184,7 @@ func (q *Quota) validateRate(bad *FieldErrors) {
 	case q.Algorithm == SlidingLog && q.Burst > MaxLog:
 		bad.add("limit.rate", quoted(q.Rate.String()), "sliding_blocks counts any number, to a part of the window", "a sliding log remembers each permit, at most %d", MaxLog).needs("limit")
 	case !q.isToken() && q.Algorithm != LeakyBucket && !q.Algorithm.Windowed() && !q.Algorithm.Custom():
-		bad.add("limit.algorithm", quoted(string(q.Algorithm)), "for example token_bucket", "there is none of this name; one of your own begins with x_").needs("limit")
+		bad.add("limit.algorithm", quoted(string(q.Algorithm)), "for example token_bucket", "no algorithm has this name; names of custom algorithms begin with x_").needs("limit")
 	}
 }
 

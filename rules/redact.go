@@ -297,7 +297,7 @@ func (r *Redact) validate(secrets *Secrets) (bad FieldErrors) {
 		case slices.Contains(r.Names[:i], p):
 			bad.add(field, quoted(p.written()), "keep one of them", "the parameter is named twice")
 		case secrets.exempts(p.Name):
-			bad.add(field, quoted(p.written()), "a name in except holds no secret, one in redact does: keep one of them", "secrets.except has the name too").needs("secrets.except")
+			bad.add(field, quoted(p.written()), "a name cannot be both in except and in redact: keep one of them", "secrets.except has the name too").needs("secrets.except")
 		}
 	}
 	if len(r.Key) > 0 && len(r.Key) < MinRedactKey {

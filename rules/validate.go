@@ -42,7 +42,7 @@ func (u *uses) add(namespace string, i int, rule *Rule) (bad FieldErrors) {
 	case !ValidRuleID(rule.ID):
 		bad.add("id", quoted(rule.ID), "for example search-terms", "want 1 to %d of a-z 0-9 _ -", maxName)
 	case twice:
-		bad.addSentence("id", "give each rule an id of its own", "id %q is used twice, first in %s", rule.ID, earlier).
+		bad.addSentence("id", "give each rule its own id", "id %q is used twice, first in %s", rule.ID, earlier).
 			Earlier = fmt.Sprintf("rules[%d].id", first)
 	default:
 		u.ids[rule.ID] = i
@@ -58,7 +58,7 @@ func (u *uses) add(namespace string, i int, rule *Rule) (bad FieldErrors) {
 		bad.add("prefix", quoted(prefix), "choose another", "%q is between a prefix and its key", marker).needs("id")
 	case len(rule.Hot) == 0:
 	case twice:
-		e := bad.addSentence("prefix", "give one of the two another prefix", "prefix %q is that of the rule in %s too: their counts could not be distinguished", prefix, earlier)
+		e := bad.addSentence("prefix", "give one of the two another prefix", "the rule in %[2]s also has prefix %[1]q: their counts could not be distinguished", prefix, earlier)
 		e.Earlier = fmt.Sprintf("rules[%d].prefix", first)
 	default:
 		u.prefixes[prefix] = i

@@ -22,7 +22,7 @@ func newAggregator(s streams) *cobra.Command {
 	var f aggregatorFlags
 	cmd := &cobra.Command{
 		Use:   "aggregator --config FILE",
-		Short: "Run the daemon that finds hot keys and publishes them to Redis",
+		Short: "Run the aggregator, which finds hot keys and publishes them to Redis",
 		Long: `Run the aggregator. It receives counts as StatsD lines, from Kafka, or from the Graphite
 behind a StatsD. It finds the keys that are hot by the rules, and publishes them to
 Redis. It serves a page of the hot keys at /, its API at /api/v1, and /-/healthy,
@@ -118,7 +118,7 @@ func (s *settings) dryRun(ctx context.Context, w io.Writer, client redis.Univers
 	if server != "" {
 		answer = "Redis and " + server + " answer"
 	}
-	fmt.Fprintf(w, "%s; hotparam doctor says what the user of Redis may do\n", answer)
+	fmt.Fprintf(w, "%s; hotparam doctor shows the rights of the Redis user\n", answer)
 	return nil
 }
 

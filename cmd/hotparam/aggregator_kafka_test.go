@@ -153,7 +153,7 @@ func TestAggregatorsWithALease(t *testing.T) {
 	one := startDaemon(t, args...)
 	eventually(t, one.is("ready"))
 	two := startDaemon(t, args...)
-	eventually(t, two.is("standby: another aggregator publishes, this one takes over when it dies"))
+	eventually(t, two.is("standby: another aggregator publishes; this one takes over when it dies"))
 	eventually(t, two.serves("hotparam_standby 1"))
 	one.end()
 	eventually(t, two.is("ready"))

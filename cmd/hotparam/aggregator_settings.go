@@ -24,7 +24,7 @@ type aggregatorFlags struct {
 }
 
 func (f *aggregatorFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.config, "config", "", "`file` with the rules and the daemon's settings")
+	flags.StringVar(&f.config, "config", "", "`file` with the rules and the aggregator's settings")
 	flags.StringVar(&f.source, "source", "", "how counts come: statsd, kafka or graphite (default aggregator.source of the file, or statsd)")
 	flags.StringVar(&f.name, "name", "", "`name` of this aggregator among others, for example agg-1 or the host's name")
 	flags.StringVar(&f.listen, "listen", "", "`addresses` for StatsD, with commas between: host:port, tcp://, unix://, unixstream:// (default 127.0.0.1:8125)")
@@ -36,10 +36,10 @@ func (f *aggregatorFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.http, "http", "", "`address` for health and metrics (default 127.0.0.1:9125)")
 	flags.StringVar(&f.encoding, "encoding", "", "how senders write keys: plain or strict (default statsd.encoding of the file)")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
-	flags.BoolVar(&f.pprof, "pprof", false, "serve profiles at /debug/pprof/, to those who may read the page")
+	flags.BoolVar(&f.pprof, "pprof", false, "serve profiles at /debug/pprof/, to readers of the page")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "check the file, the flags and the servers they name, then exit")
-	flags.BoolVar(&f.dryRun, "check", false, "is --dry-run, as of other commands")
+	flags.BoolVar(&f.dryRun, "check", false, "alias of --dry-run, as in other commands")
 	_ = flags.MarkHidden("check")
 }
 

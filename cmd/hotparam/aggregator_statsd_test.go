@@ -126,7 +126,7 @@ func TestOffClocksAreNamed(t *testing.T) {
 	})
 	eventually(t, func() error {
 		flush(true)
-		return d.is("ready; the clock of 4 instances is off, that of slower is 1h0m0s slow: run chrony or another NTP client there; its counts are placed as if it were right")()
+		return d.is("ready; the clock of 4 instances is off, that of slower is 1h0m0s slow: run chrony or another NTP client there; the times of its counts are corrected")()
 	})
 	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); { // two more times the clocks are looked at
 		flush(true)

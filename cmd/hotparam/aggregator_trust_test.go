@@ -30,7 +30,7 @@ func TestTrustInWords(t *testing.T) {
 		"listen: ':8125'": ":4:22: warning: aggregator.listen :8125: whoever can send there",
 		"trust: signed, key_file: k, listen: ':8125'":     "counts: StatsD to :8125, signed\n",
 		"trust: listed, senders: [10.0.0.0/8, 192.0.2.7]": "counts: StatsD to 127.0.0.1:8125, from 2 networks listed\n",
-		"key_env: K": "counts: StatsD to 127.0.0.1:8125, signed, which nobody has to be\n",
+		"key_env: K": "counts: StatsD to 127.0.0.1:8125, signed, which is optional\n",
 		"trust: signed, key_env: K, source: kafka, http: ':9125'": "acks=1, signed\n",
 	} {
 		r := hotparamCommand(t, "rules", "lint", write(t, goodRules+"aggregator: {"+settings+"}\n"))

@@ -65,7 +65,7 @@ had ended), events_per_second and memory_bytes.`,
 			} else {
 				for _, name := range []string{"zipf", "keys", "events", "windows", "seed"} {
 					if cmd.Flags().Changed(name) {
-						return usageError(fmt.Errorf("--%s is of generated streams: it does not go with --trace", name))
+						return usageError(fmt.Errorf("--%s is for generated streams and does not go with --trace", name))
 					}
 				}
 			}
@@ -73,14 +73,14 @@ had ended), events_per_second and memory_bytes.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Float64Var(&f.zipf, "zipf", 1.1, "`exponent`: key k comes in proportion to k^-exponent")
+	flags.Float64Var(&f.zipf, "zipf", 1.1, "`exponent`: key k has a frequency in proportion to k^-exponent")
 	flags.IntVar(&f.keys, "keys", 1_000_000, "how many keys there are")
 	flags.IntVar(&f.events, "events", 1_000_000, "events in each window")
-	flags.IntVar(&f.windows, "windows", 10, "how many windows are generated")
+	flags.IntVar(&f.windows, "windows", 10, "number of generated windows")
 	flags.Uint64Var(&f.seed, "seed", 1, "of the generated stream")
-	flags.Int64Var(&f.threshold, "threshold", 500, "a key is hot at so many events in a window")
+	flags.Int64Var(&f.threshold, "threshold", 500, "events in a window from which a key is hot")
 	durationVar(flags, &f.window, "window", time.Second, "length of the window, 1s to 1h")
-	flags.StringVar(&f.memory, "memory", "16MB", "`size` that the detector may take")
+	flags.StringVar(&f.memory, "memory", "16MB", "`size` of the detector's memory")
 	flags.StringVar(&f.trace, "trace", "", "access log `file` instead of a generated stream; - is standard input")
 	flags.StringVar(&f.by, "by", "all", "`parameters` of the log that make a key, by commas; or all, or each")
 	flags.StringVar(&f.format, "format", "auto", "`format` of the log: "+accesslog.NamedFormats)
@@ -125,7 +125,7 @@ func (f *detectFlags) config(s streams) (bench.DetectConfig, error) {
 	}
 	for _, name := range ruleset.Rules[0].By.Names {
 		if name.Source != rules.Query {
-			return c, fmt.Errorf("--by %s:%s: a log has the parameters of the query alone", name.Source, name.Name)
+			return c, fmt.Errorf("--by %s:%s: a log has only the parameters of the query", name.Source, name.Name)
 		}
 	}
 	if !slices.Contains(strings.Split(accesslog.NamedFormats, ", "), f.format) {
@@ -171,9 +171,9 @@ func detectText(s streams, f detectFlags, r bench.DetectResult) error {
 		return fmt.Sprintf("%.4f", *v)
 	}
 	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "precision\t%s\t%d of %d that were hot are not truly so\n", share(r.Precision), r.FalseHot, r.Hot)
+	fmt.Fprintf(t, "precision\t%s\t%d of %d hot keys are not truly hot\n", share(r.Precision), r.FalseHot, r.Hot)
 	fmt.Fprintf(t, "recall\t%s\t%d missed above threshold + floor\n", share(r.Recall), r.MissedAboveFloor)
-	floor := "the most that could be hidden of a key"
+	floor := "the largest count that could be hidden of a key"
 	if r.Floor >= r.Threshold {
 		floor += ": the threshold or more, so this shows nothing; give more --memory, or a higher --threshold"
 	}

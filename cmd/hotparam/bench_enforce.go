@@ -51,7 +51,7 @@ instance.`,
 	flags.IntVar(&f.samples, "samples", 200, "how many bursts are measured")
 	durationVar(flags, &f.over, "over", 50*time.Millisecond, "how long a burst takes")
 	flags.StringVar(&f.spread, "spread", "even", "requests over instances: even (they take turns) or zipf (by Zipf's law, exponent 1)")
-	flags.BoolVar(&f.urgent, "urgent", true, "flush keys near their threshold every 5 ms; false means every 100 ms, as all others")
+	flags.BoolVar(&f.urgent, "urgent", true, "flush keys near their threshold every 5 ms; false means every 100 ms, like other keys")
 	flags.StringVar(&f.redis, "redis", "", "Redis `URL` (default: a redis-server of its own)")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object, and nothing else")
 	return cmd
@@ -125,7 +125,7 @@ func enforceText(s streams, f enforceFlags, r bench.EnforceResult) error {
 		return err
 	}
 	if r.Missed > 0 {
-		fmt.Fprintf(s.out, "%d bursts did not meet their limit on every instance within %v\n", r.Missed, bench.EnforceLimit)
+		fmt.Fprintf(s.out, "%d bursts were not limited on every instance within %v\n", r.Missed, bench.EnforceLimit)
 	}
 	fmt.Fprintln(s.out, "\nto the limit in force on the last instance:")
 	return histogramText(s, bench.Histogram(r.Last, 20))

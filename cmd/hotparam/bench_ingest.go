@@ -67,8 +67,8 @@ minimal_lines_per_cpu_second and ratio.`,
 			return ingestText(s, r)
 		},
 	}
-	cmd.Flags().StringVar(&vs, "vs", "", "measure another `receiver` beside it: minimal")
-	cmd.Flags().IntVar(&rounds, "rounds", 5, "how often each is measured, for a second")
+	cmd.Flags().StringVar(&vs, "vs", "", "also measure another `receiver`: minimal")
+	cmd.Flags().IntVar(&rounds, "rounds", 5, "number of measurements of each, of one second")
 	cmd.Flags().IntSliceVar(&rates, "rate", nil, "`packets` a second, 0 for as fast as possible (default 0,50000,5000)")
 	cmd.Flags().IntSliceVar(&readers, "readers", nil, "`sockets` that share the port (default 1,2)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, and nothing else")

@@ -63,8 +63,8 @@ The JSON object has events, seconds, events_per_second, cpu_seconds, lag_ms, los
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPipeline(cmd.Context(), s, f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.transport, "transport", bench.TransportStatsD, "what counts go over: statsd (UDP) or kafka")
-	flags.IntVar(&f.rate, "rate", 200_000, "how many events per second there are, over all instances")
+	flags.StringVar(&f.transport, "transport", bench.TransportStatsD, "transport of counts: statsd (UDP) or kafka")
+	flags.IntVar(&f.rate, "rate", 200_000, "events per second over all instances")
 	flags.IntVar(&f.instances, "instances", 6, "how many instances there are")
 	durationVar(flags, &f.length, "for", 10*time.Second, "how long there are events")
 	flags.StringSliceVar(&f.brokers, "brokers", nil, "`host:port` of some brokers (default: an embedded Kafka)")

@@ -56,13 +56,13 @@ cold and hot_refused. Allocations are those of the flushes too.`,
 			return requestText(s, r)
 		},
 	}
-	cmd.Flags().IntVar(&rounds, "rounds", 20, "how often the first four cases are measured; the others half as often")
+	cmd.Flags().IntVar(&rounds, "rounds", 20, "number of measurements of the first four cases; others have half as many")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, and nothing else")
 	return cmd
 }
 
 func requestText(s streams, r bench.RequestResult) error {
-	fmt.Fprint(s.out, "What a request pays: two parameters, 100,000 values by Zipf's law, one processor\n\n")
+	fmt.Fprint(s.out, "Cost of a request: two parameters, 100,000 values by Zipf's law, one processor\n\n")
 	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	highest := r.FloorNS
 	for _, c := range r.Cases {

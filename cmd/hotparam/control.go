@@ -165,7 +165,7 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 		return usageError(fmt.Errorf("pin: rule %q has no limit to hold the key to: give it one in the rules file, or use hotparam block", found.key.Rule))
 	}
 	if op.action != "" && !found.seen {
-		fmt.Fprintf(s.err, "note: %s of rule %s is not hot in namespace %s now, and has no control: is it written as its requests make it? (hotparam rules explain)\n", printable(found.key.Text), printable(found.key.Rule), op.redisPlace.namespace)
+		fmt.Fprintf(s.err, "note: %s of rule %s is not hot in namespace %s now, and has no control: is it the key of its requests? (hotparam rules explain)\n", printable(found.key.Text), printable(found.key.Rule), op.redisPlace.namespace)
 	}
 	if !op.yes && !op.confirmed(s, found.key) {
 		return errors.New("nothing was done")
@@ -228,7 +228,7 @@ func (op *operation) report(w io.Writer, c *rules.Control) error {
 	}
 	what := fmt.Sprintf("%s (rule %s) in namespace %s", printable(c.Text), printable(c.Rule), op.redisPlace.namespace)
 	until := c.Until.Local().Format(time.TimeOnly)
-	operator := "By a user that Redis does not name"
+	operator := "Redis user unknown"
 	if c.By != "" {
 		operator = "Redis user " + printable(c.By)
 	}

@@ -67,7 +67,7 @@ per event, for 20 seconds, with one flash crowd.`,
 			return runDemo(cmd.Context(), s, demoOptions{transport, length, live, asJSON})
 		},
 	}
-	cmd.Flags().StringVar(&transport, "transport", demoTransports[0], "what counts go over: statsd (UDP) or kafka (embedded)")
+	cmd.Flags().StringVar(&transport, "transport", demoTransports[0], "transport of counts: statsd (UDP) or kafka (embedded)")
 	durationVar(cmd.Flags(), &length, "for", 0, "run for this `duration`, such as 30s; 0 means until q or Ctrl-C")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object at the end, and nothing else")
 	return cmd

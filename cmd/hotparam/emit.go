@@ -31,7 +31,7 @@ func newEmit(s streams) *cobra.Command {
 	var e emission
 	cmd := &cobra.Command{
 		Use:   "emit --config FILE KEY [N]",
-		Short: "Send counts of a key as an instance would, to try a set-up",
+		Short: "Send counts of a key as an instance does, to test a set-up",
 		Long: `Send N counts of a key (default 1) as instances do: as StatsD lines or to Kafka, as the
 file says. Use it to check that counts arrive and that a hot key is limited. Write the
 key as list prints it.
@@ -47,7 +47,7 @@ The counts are real: with enough of them the key becomes hot and is limited.`,
 	f := cmd.Flags()
 	f.StringVar(&e.config, "config", "", "rules `file`, with the destination of counts")
 	f.StringVar(&e.rule, "rule", "", "`id` of the rule, if several make such keys")
-	f.StringVar(&e.instance, "instance", "hotparam-emit", "`name` by which the aggregator lists the sender")
+	f.StringVar(&e.instance, "instance", "hotparam-emit", "`name` of the sender in the aggregator's lists")
 	durationVar(f, &e.over, "over", 0, "spread the counts over this `duration`, at most 1h (default all at once)")
 	return cmd
 }
@@ -85,7 +85,7 @@ func (e *emission) run(ctx context.Context, s streams, args []string) error {
 	}
 	fmt.Fprintf(s.err, "sent %d of %d counts of %s by rule %s: %s\n", sent.Counts, n, printable(key.Text), key.Rule, daemon.TransportWords(file))
 	if sent.Counts < n {
-		return unreachableError(fmt.Errorf("%d counts could not be sent; hotparam doctor --config %s looks for the reason", n-sent.Counts, e.config))
+		return unreachableError(fmt.Errorf("%d counts could not be sent; hotparam doctor --config %s finds the reason", n-sent.Counts, e.config))
 	}
 	rule := ruleByID(file.Rules, key.Rule)
 	fmt.Fprintf(s.err, "The rule: %s\n", printable(ruleWords(rule)))

@@ -61,13 +61,13 @@ how far it is behind. SIGTERM has it read what was written, send it, and end.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "`file` with the rules and the addresses")
 	flags.StringVar(&f.form.format, "format", "auto", "`format` of the logs: "+accesslog.Formats)
-	flags.StringVar(&f.form.fields, "fields", "", "`places` of the fields in JSON or delimited lines, as of replay")
-	flags.StringVar(&f.form.clock, "time-format", "", "`format` of the time of --fields, as of replay")
-	flags.BoolVar(&f.fromStart, "from-start", false, "count what the logs already hold, as far as a window reaches back")
+	flags.StringVar(&f.form.fields, "fields", "", "`places` of the fields in JSON or delimited lines, as for replay")
+	flags.StringVar(&f.form.clock, "time-format", "", "`format` of the time of --fields, as for replay")
+	flags.BoolVar(&f.fromStart, "from-start", false, "also count the lines already in the logs, within a window")
 	flags.StringVar(&f.instance, "instance", "", "`name` of this sender; by default the host and the process id")
 	flags.StringVar(&f.http, "http", "", "`address` for health and metrics; by default they are not served")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`format` of the log on standard error: text or json")
-	flags.StringVar(&f.logLevel, "log-level", "info", "`level` from which lines are logged: debug, info, warn or error")
+	flags.StringVar(&f.logLevel, "log-level", "info", "least `level` of logged lines: debug, info, warn or error")
 	return cmd
 }
 
@@ -76,7 +76,7 @@ func runFollow(ctx context.Context, s streams, f followFlags, logs []string) err
 		return usageError(errors.New("which rules, and where do counts go? Give --config"))
 	}
 	if slices.Contains(logs, "-") && len(logs) > 1 {
-		return usageError(errors.New("standard input (-) is followed alone"))
+		return usageError(errors.New("standard input (-) cannot be combined with files"))
 	}
 	if f.http != "" {
 		if err := checkAddress("http", f.http); err != nil {

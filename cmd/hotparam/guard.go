@@ -141,7 +141,7 @@ func (s *guardSettings) dryRun(ctx context.Context, w io.Writer, f *guardFlags) 
 	if err := pingRedis(ctx, client, conf.URL); err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "Redis answers; hotparam doctor says what the user of Redis may do")
+	fmt.Fprintln(w, "Redis answers; hotparam doctor shows the rights of the Redis user")
 	return nil
 }
 

@@ -34,7 +34,7 @@ func (f *guardFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.http, "http", "", "`address` for health and metrics (default "+config.Guard{}.WithDefaults().HTTP+")")
 	flags.StringVar(&f.redis, "redis", "", "Redis `URL` or host:port (default aggregator.redis of the file)")
 	flags.StringVar(&f.name, "name", "", "`name` of this instance among others (default the host's name and the process id)")
-	flags.BoolVar(&f.shadow, "shadow", false, "refuse nothing, and count what would be refused")
+	flags.BoolVar(&f.shadow, "shadow", false, "refuse no request, but count the refusals")
 	flags.BoolVar(&f.pprof, "pprof", false, "serve profiles at /debug/pprof/ of --http, which must be a loopback address")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")

@@ -60,7 +60,7 @@ func (r memberRows) table(w io.Writer, _ bool) error {
 		return err
 	}
 	if differ > 0 {
-		_, err := fmt.Fprintf(w, "%s other rules than the aggregator: give all the same file\n", has(differ))
+		_, err := fmt.Fprintf(w, "%s other rules than the aggregator: give all of them the same file\n", has(differ))
 		return err
 	}
 	return nil

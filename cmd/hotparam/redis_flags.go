@@ -17,7 +17,7 @@ type redisFlags struct{ config, redis, namespace string }
 
 func (f *redisFlags) register(flags *pflag.FlagSet) {
 	// The values of variables are not flag defaults, since help would then show a password.
-	flags.StringVar(&f.config, "config", "", "rules `file` with the namespace and the way to Redis")
+	flags.StringVar(&f.config, "config", "", "rules `file` with the namespace and Redis")
 	flags.StringVar(&f.redis, "redis", "", "Redis `URL` or host:port (default "+config.Aggregator{}.WithDefaults().Redis.URL+")")
 	flags.StringVar(&f.namespace, "namespace", "", "`name` of the fleet, as in the rules file (default "+config.DefaultNamespace+")")
 }

@@ -106,9 +106,9 @@ a "suggestion" (hot_keys, hot_keys_of_each_day, refused, rules).`,
 	flags.StringVar(&f.explain, "explain", "", "`key` to explain: why was it hot, or not?")
 	flags.StringVar(&f.whatIf, "what-if", "", "rules `file` to compare with: who would be limited by it?")
 	flags.StringVar(&f.suggest, "suggest", "", "propose rules by which about `N/day` keys become hot")
-	durationVar(flags, &f.reorder, "reorder", 10*time.Second, "`time` of the log that is held back to sort standard input; 0 takes it as it comes")
+	durationVar(flags, &f.reorder, "reorder", 10*time.Second, "`time` of the log that is buffered to sort standard input; 0 means unsorted")
 	flags.Float64Var(&f.speed, "speed", 0, "`times` the log's own speed; 0 means as fast as it goes")
-	flags.BoolVar(&f.json, "json", false, "one JSON object per line: events, a summary at the end")
+	flags.BoolVar(&f.json, "json", false, "one JSON object per line: events, then a summary")
 	return cmd
 }
 
@@ -135,10 +135,10 @@ func (f *replayFlags) rules(w io.Writer) (*rules.Rules, error) {
 	}
 	for _, name := range ruleset.Rules[0].By.Names {
 		if name.Source == rules.Path {
-			return nil, usageError(fmt.Errorf("--by path:%s: a log has no routes, so no path values; give --config with a rule for the route", name.Name))
+			return nil, usageError(fmt.Errorf("--by path:%s: a log has no routes, and so no path values; give --config with a rule for the route", name.Name))
 		}
 		if !inLogs(name.Source) {
-			return nil, usageError(fmt.Errorf("--by %s:%s: a log has the parameters of the query and the path, headers and cookies alone", name.Source, name.Name))
+			return nil, usageError(fmt.Errorf("--by %s:%s: a log has the parameters of the query and the path, headers and cookies only", name.Source, name.Name))
 		}
 	}
 	return ruleset, nil

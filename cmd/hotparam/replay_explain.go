@@ -79,7 +79,7 @@ func explanation(w io.Writer, x *replay.Explanation) error {
 	fmt.Fprintf(w, "Counted %s from %s to %s UTC", countWords(x.Counted, unit), clock.time(x.First), clock.time(x.Last))
 	switch {
 	case x.Allowed:
-		fmt.Fprint(w, "; never hot: an exception allows it.\n")
+		fmt.Fprint(w, "; never hot, because an exception allows it.\n")
 	case x.Hot == 0 && len(x.Listings) == 0:
 		fmt.Fprint(w, "; never hot.\n")
 	case x.Hot == 0:
@@ -198,7 +198,7 @@ func fellShort(t *replay.Trial, c clock, unit rules.Unit) string {
 	case best == nil:
 		return "never hot"
 	}
-	return fmt.Sprintf("it came nearest at %s, with %s of the %s within %s that it takes%s",
+	return fmt.Sprintf("its maximum was at %s, with %s of the required %s within %s%s",
 		c.time(best.Time), countWords(best.Low, unit), countWords(*best.Enter, unit), spanWords(t.Source.Rate.Per), against(t.Source))
 }
 

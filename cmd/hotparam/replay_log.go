@@ -61,7 +61,7 @@ func showDisorder(w io.Writer, reorder time.Duration, d accesslog.Disorder) {
 	verb := plural(int(d.Late), "request") + " came"
 	fmt.Fprintf(w, "%s out of order, up to %s late: hot keys and times may differ from those of the sorted log; ", verb, d.By)
 	if d.Full && d.By <= reorder {
-		fmt.Fprintln(w, "there was no room to hold back so many requests: save the log to a file, which is sorted as a whole")
+		fmt.Fprintln(w, "the buffer is too small for so many requests: save the log to a file, which is sorted as a whole")
 		return
 	}
 	enough := d.By.Truncate(time.Second)

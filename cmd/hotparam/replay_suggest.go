@@ -44,7 +44,7 @@ func keysPerDay(s string) (float64, error) {
 	number, unit, found := strings.Cut(s, "/")
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(n > 0) || n > 1e9 || found && !slices.Contains([]string{"day", "d", "1d", "24h"}, unit) {
-		return 0, usageError(fmt.Errorf("--suggest %q: say how many keys are to become hot a day, such as --suggest 10/day", s))
+		return 0, usageError(fmt.Errorf("--suggest %q: want a number of hot keys per day, such as --suggest 10/day", s))
 	}
 	return n, nil
 }

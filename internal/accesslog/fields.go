@@ -58,16 +58,16 @@ func ParseFields(list, clock string) (*Fields, error) {
 		case hasValue && value != "" && source == "cookie":
 			p.value = name
 		default:
-			return nil, fmt.Errorf("field %q is unknown; there are %s", name, FieldsHelp)
+			return nil, fmt.Errorf("field %q is unknown; known are %s", name, FieldsHelp)
 		}
 		f.places = append(f.places, p)
 	}
 	has := func(r role) bool { return slices.ContainsFunc(f.places, func(p place) bool { return p.role == r }) }
 	switch {
 	case !has(roleTime):
-		return nil, errors.New("no field says the time; add time=PLACE")
+		return nil, errors.New("no field has the time; add time=PLACE")
 	case !has(roleRequest) && !(has(roleMethod) && (has(roleURI) || has(rolePath))):
-		return nil, errors.New("no field says the request; add method=PLACE and uri=PLACE (or path and query), or request=PLACE for GET /search?q=phone HTTP/1.1")
+		return nil, errors.New("no field has the request; add method=PLACE and uri=PLACE (or path and query), or request=PLACE for GET /search?q=phone HTTP/1.1")
 	}
 	return f, nil
 }

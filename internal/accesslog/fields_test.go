@@ -87,9 +87,9 @@ func TestParseFieldsRefuses(t *testing.T) {
 		{"time=", "", "write it as NAME=PLACE"},
 		{"when=t,method=m,uri=u", "", `field "when" is unknown`},
 		{"header:=t,method=m,uri=u", "", `field "header:" is unknown`},
-		{"method=m,uri=u", "", "no field says the time"},
-		{"time=t,uri=u", "", "no field says the request"},
-		{"time=t,method=m,query=u", "", "no field says the request"},
+		{"method=m,uri=u", "", "no field has the time"},
+		{"time=t,uri=u", "", "no field has the request"},
+		{"time=t,method=m,query=u", "", "no field has the request"},
 		{"time=t,method=m,uri=u", "iso", `time format "iso" is unknown`},
 	} {
 		if _, err := ParseFields(c.list, c.clock); err == nil || !strings.Contains(err.Error(), c.want) {

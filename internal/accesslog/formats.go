@@ -105,7 +105,7 @@ const (
 const (
 	expectedCombined = `combined (192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET /search?q=phone HTTP/1.1" 200 512)`
 	expectedJSON     = `JSON lines ({"time":"2017-06-30T00:00:00Z","method":"GET","uri":"/search?q=phone"})`
-	expectedFields   = "any other log is read with --fields, which says where a line has what"
+	expectedFields   = "any other log is read with --fields, which names the place of each field"
 	expectedElse     = "; set the format to auto to have it detected; " + expectedFields
 	expectedColumns  = " lines with the fields that were given" + expectedElse
 )

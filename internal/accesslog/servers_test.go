@@ -105,7 +105,7 @@ func TestLogsOfServers(t *testing.T) {
 	t.Run("lines that are no requests", func(t *testing.T) {
 		names := []string{filepath.Join("testdata", "caddy", "default.log"), filepath.Join("testdata", "caddy", "access.log")}
 		_, _, err := drain(t, names[:1], Options{})
-		if err == nil || !strings.Contains(err.Error(), "--fields, which says where") {
+		if err == nil || !strings.Contains(err.Error(), "--fields, which names") {
 			t.Errorf("%v", err)
 		}
 	})

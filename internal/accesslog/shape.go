@@ -54,7 +54,7 @@ func (n *node) child(path ...string) *node {
 var (
 	errJSON   = errors.New("it is not a JSON object")
 	errEscape = fmt.Errorf(`%w: it has \x escapes, which nginx does not write with escape=json`, errJSON)
-	errFields = errors.New("time, method and uri are not all there")
+	errFields = errors.New("time, method or uri is missing")
 	errString = errors.New("method, uri or the caller's address is not a string")
 )
 

@@ -119,7 +119,7 @@ func Detect(ctx context.Context, c DetectConfig) (DetectResult, error) {
 		}
 	}
 	if counts := lines.Stats(); counts.Counts != counts.Lines {
-		return DetectResult{}, fmt.Errorf("bench: of %d lines %d were counts", counts.Lines, counts.Counts)
+		return DetectResult{}, fmt.Errorf("bench: %[2]d of %[1]d lines were counts", counts.Lines, counts.Counts)
 	}
 	d.coolAll(result.Floor)
 	if took > 0 {

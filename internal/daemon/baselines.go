@@ -57,17 +57,17 @@ func (p *comparingPipeline) collect(s figure.Samples) {
 
 // baselineMetrics are the metrics of jumps over days.
 var baselineMetrics = []figure.Figure[baseline.Stats]{
-	figure.Flag("baselines_failing", "1 if what keys counted on the days before cannot be read from or written to Redis.",
+	figure.Flag("baselines_failing", "1 if the counts of earlier days cannot be read from or written to Redis.",
 		func(s *baseline.Stats) bool { return s.Failing }).
 		Explain("1 if the counts of earlier days cannot be read from or written to Redis: [jumps over " +
 			"days](docs/RULES.md#jumps-over-days) then use the known ones"),
 	figure.Counter("baselines_failures_total", "Times that baselines could not be read or written.",
 		func(s *baseline.Stats) int64 { return s.Failures }),
-	figure.Gauge("baselines_known", "Hours of the days before, and of this one, that are known.",
+	figure.Gauge("baselines_known", "Known hours of earlier days and of this day.",
 		func(s *baseline.Stats) float64 { return float64(s.Hours) }),
 	figure.Gauge("baselines_bytes", "Bytes of the hours that are known.",
 		func(s *baseline.Stats) float64 { return float64(s.Bytes) }),
-	figure.Gauge("baselines_unsaved", "Hours of a part of the keys that are not in Redis yet.",
+	figure.Gauge("baselines_unsaved", "Hours of a part of the keys that are not yet in Redis.",
 		func(s *baseline.Stats) float64 { return float64(s.Unsaved) }),
 	figure.Counter("baselines_dropped_total", "DATA LOSS: hours that could not be read, or had no room.",
 		func(s *baseline.Stats) int64 { return s.Unreadable + s.Refused }),

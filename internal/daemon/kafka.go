@@ -168,7 +168,7 @@ func kafkaReady(source *kafkasource.Stats, published *hotkeys.PublisherStats) (s
 	notPublished := whyNotPublished(published)
 	switch {
 	case source.Rebalances == 0:
-		return "", errors.New("the consumer group has not given out partitions yet")
+		return "", errors.New("the consumer group has not assigned partitions yet")
 	case notPublished != nil:
 		return "", notPublished
 	case len(waiting) > 0:
@@ -176,11 +176,11 @@ func kafkaReady(source *kafkasource.Stats, published *hotkeys.PublisherStats) (s
 	case len(unread) > 0:
 		return "", fmt.Errorf("%d of %d partitions are stalled, because their brokers do not answer: %s", len(unread), n, strings.Join(unread, ", "))
 	case n == 0:
-		return "standby: the other aggregators have all partitions, this one gets some when one of them ends", nil
+		return "standby: other aggregators have all partitions; this one gets some when one of them ends", nil
 	}
 	words := fmt.Sprintf("ready: %d partitions", n) + placesWords(published)
 	if len(heldUp) > 0 {
-		words += fmt.Sprintf("; nothing cools in %d of them, as an instance is slow, has died or cannot write them: %s", len(heldUp), strings.Join(heldUp, ", "))
+		words += fmt.Sprintf("; no key cools in %d of them, because an instance is slow, dead or cannot write: %s", len(heldUp), strings.Join(heldUp, ", "))
 	}
 	return withTrouble(words, published) + clockWords(&source.Decoder) + lateWords(&source.Decoder) + refusedWords(&source.Decoder), nil
 }

@@ -22,7 +22,7 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 			func(d *decode.Stats) int64 { return d.Counts }),
 		figure.Counter(name("counted_total"), "What the counts add up to.",
 			func(d *decode.Stats) int64 { return d.Sum }),
-		figure.CountersBy(name("rejected_total"), "DATA LOSS: lines that were no counts, by reason.", "reason",
+		figure.CountersBy(name("rejected_total"), "DATA LOSS: lines that are not counts, by reason.", "reason",
 			func(d *decode.Stats, emit func(string, int64)) {
 				emit("malformed", d.Malformed)
 				emit("foreign", d.Foreign)
@@ -31,24 +31,24 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 				emit("bad_key", d.BadKey)
 				emit("no_rule", d.NoRule)
 			}).
-			Explain("lines that were no counts: `malformed`; `foreign` (some other metric, such as a client's own " +
+			Explain("lines that are not counts: `malformed`; `foreign` (some other metric, such as a client's own " +
 				"telemetry: no harm); `not_counter` (a gauge, a timer); `negative`; `bad_key` (an escape unknown to " +
 				"the encoding: compare `statsd.encoding` with the senders); `no_rule` (no rule has this prefix: " +
 				"compare the rules of sender and aggregator)"),
-		figure.Counter(name("lost_"+unit+"_total"), "DATA LOSS: "+unit+" that senders sent and that never arrived.",
+		figure.Counter(name("lost_"+unit+"_total"), "DATA LOSS: "+unit+" that were sent and never arrived.",
 			func(d *decode.Stats) int64 { return d.LostPackets }).
 			Explain("gaps in the senders' sequences. The next packet reports their sum. Until the keys' own lines or the " +
 				"end of the window, high counts are higher by that. With senders of an earlier version, high counts " +
 				"are unknown, and no key cools"),
 		figure.Counter(name("recovered_"+unit+"_total"), "Counts that were taken as lost and arrived late: "+unit+".",
 			func(d *decode.Stats) int64 { return d.Recovered }).
-			Explain(unit + " that were counted as lost and arrived after all"),
+			Explain(unit + " that were taken as lost and arrived late"),
 		figure.Counter(name("healed_total"), "Lost counts that later lines of the same keys carried.",
 			func(d *decode.Stats) int64 { return d.Healed }),
-		figure.Counter(name("retold_total"), "Healed counts that arrived after all, and were not counted again.",
+		figure.Counter(name("retold_total"), "Healed counts that arrived late, and were not counted again.",
 			func(d *decode.Stats) int64 { return d.Retold }).
-			Explain("of these, those whose packets arrived after all: they were moved to their time, and not counted again"),
-		figure.Counter(name("duplicate_"+unit+"_total"), "What arrived twice and was counted once: "+unit+".",
+			Explain("healed counts whose packets arrived late: they were moved to their time, and not counted again"),
+		figure.Counter(name("duplicate_"+unit+"_total"), "Duplicates, counted once: "+unit+".",
 			func(d *decode.Stats) int64 { return d.Duplicates }).
 			Explain(unit + " that arrived twice and were counted once"),
 		figure.Counter(name("aged_total"), "Counts that instances held back until they were older than any window.",
@@ -59,8 +59,7 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 			func(d *decode.Stats) int64 { return d.Origins }),
 		figure.Counter(name("held_back_total"), "Lines that report the counts held back of a group of keys.",
 			func(d *decode.Stats) int64 { return d.HeldBack }).
-			Explain("lines that report how much instances hold back of a group of keys, for shares: many of them are the " +
-				"sign of a flood"),
+			Explain("lines that report the counts held back of a group of keys, for shares; many of them indicate a flood"),
 		figure.Counter(name("uncanonical_total"), "Counts of other programs whose keys were not canonical, and were made so.",
 			func(d *decode.Stats) int64 { return d.Uncanonical }).
 			Explain("counts of [other programs](docs/PRODUCERS.md) whose keys were not canonical (parameters out of " +
@@ -69,7 +68,7 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 			func(d *decode.Stats) int64 { return d.Samples }).
 			Explain("counts that came with a rate (`@0.1`): keys are judged by the estimate of their samples, and listed " +
 				"as `estimated`"),
-		figure.CountersBy(name("refused_"+unit+"_total"), "DATA LOSS: "+unit+" that were not believed, or over a cap, by reason.", "reason",
+		figure.CountersBy(name("refused_"+unit+"_total"), "DATA LOSS: "+unit+" that were not trusted, or over a cap, by reason.", "reason",
 			func(d *decode.Stats, emit func(string, int64)) {
 				for why := range decode.Refusal(decode.Refusals) {
 					emit(why.String(), d.Refused[why])
@@ -83,7 +82,7 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 				"shows it for a minute"),
 		figure.Gauge(name("senders"), "Instances that sent counts in the last minute.",
 			func(d *decode.Stats) float64 { return float64(d.Senders) }),
-		figure.Gauge(name("late_senders"), "Instances whose counts come over two seconds late.",
+		figure.Gauge(name("late_senders"), "Instances whose counts arrive over two seconds late.",
 			func(d *decode.Stats) float64 { return float64(d.Late.N) }).
 			Explain("instances with all counts over two seconds old on arrival: the network delays them or, without send " +
 				"times, the clock is slow. `/-/ready` names the latest"),
@@ -92,7 +91,7 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 			Explain("instances whose clocks are wrong by more than a quarter of a second. Their counts are " +
 				"[corrected](docs/design/aggregator.md#clocks). `/-/ready` names the worst, and the log names each: " +
 				"run chrony or another NTP client there"),
-		figure.Gauge(name("clock_offset_seconds"), "By how much the clock that is off by most is behind; negative, it is ahead.",
+		figure.Gauge(name("clock_offset_seconds"), "Offset of the worst clock; positive if it is behind, negative if it is ahead.",
 			func(d *decode.Stats) float64 { return d.Off.Worst.Behind.Seconds() }),
 	}
 }
@@ -111,7 +110,7 @@ var detectorMetrics = []figure.Figure[aggregator.DetectorStats]{
 			"mean of ten windows"),
 	figure.Gauge("spared_keys", "Usual keys that are not limited, because other listed hot keys explain the unusual traffic.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Spared) }),
-	figure.Gauge("suspect_keys", "Keys that may be hot but are not known to be, because counts hidden of them could reach the threshold.",
+	figure.Gauge("suspect_keys", "Keys that may be hot, because hidden counts could reach the threshold.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Suspects) }),
 	figure.Counter("unnamed_counts_total", "DATA LOSS: counts of keys that were hot and had no room for their name.",
 		func(d *aggregator.DetectorStats) int64 { return d.Unnamed }).
@@ -125,19 +124,19 @@ var detectorMetrics = []figure.Figure[aggregator.DetectorStats]{
 		func(d *aggregator.DetectorStats) int64 { return d.Late }).
 		Explain("counts that arrived too late for any window: delayed by over two seconds, or from a slow " +
 			"[clock](docs/design/aggregator.md#clocks) that was not known yet"),
-	figure.Gauge("floor", "The most that can be hidden of any key in its window; 0 while counts are exact.",
+	figure.Gauge("floor", "Largest count that can be hidden of any key in its window; 0 while counts are exact.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Floor) }),
 }
 
 // publisherMetrics are the metrics of the published set.
 var publisherMetrics = []figure.Figure[hotkeys.PublisherStats]{
-	figure.Gauge("published_keys", "Keys in Redis that are this daemon's.",
+	figure.Gauge("published_keys", "Keys in Redis that this aggregator owns.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Keys) }),
 	figure.Gauge("unpublishable_keys", "Hot keys that are not published, because no watcher could read them.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Unpublishable) }),
 	figure.Counter("published_refused_total", "DATA LOSS: hot keys and suspects that no watcher could read.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Refused) }),
-	figure.Gauge("published_suspects", "Suspects in Redis that are this daemon's: keys that may be hot but are not known to be.",
+	figure.Gauge("published_suspects", "Suspects in Redis that this aggregator owns: keys that may be hot.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Suspects) }),
 	figure.Counter("published_suspects_overflow_total", "DATA LOSS: suspects that found their set full.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.SuspectsOverflow) }).
@@ -155,18 +154,18 @@ var publisherMetrics = []figure.Figure[hotkeys.PublisherStats]{
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Unreadable) }),
 	figure.Counter("redis_failures_total", "Calls to Redis that failed.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Failures) }),
-	figure.Flag("redis_connected", "1 if nothing fails that must be written to Redis.",
+	figure.Flag("redis_connected", "1 if no required write to Redis fails.",
 		func(p *hotkeys.PublisherStats) bool { return p.Connected }).
 		Explain("1 if no required write to Redis fails; `/-/ready` says which does"),
-	figure.Flag("standby", "1 if another daemon publishes under the lease, and this one takes over when it dies.",
+	figure.Flag("standby", "1 if another aggregator publishes under the lease; this one takes over when it dies.",
 		func(p *hotkeys.PublisherStats) bool { return p.Standby }),
-	figure.Counter("takeovers_total", "Times that this daemon took over after it stood by; with a lease the first time counts, too.",
+	figure.Counter("takeovers_total", "Times that this aggregator took over from standby; with a lease the first time counts, too.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Takeovers) }),
-	figure.Flag("fenced", "1 if another daemon publishes in our place, and this one takes over when it is silent.",
+	figure.Flag("fenced", "1 if another aggregator publishes under the same name; this one takes over when it is silent.",
 		func(p *hotkeys.PublisherStats) bool { return p.FencedBy != "" }).
 		Explain("1 if another aggregator publishes under the same name. This one takes over when the other ends or " +
 			"is silent. `/-/ready` names it"),
-	figure.GaugesBy("published_waiting_keys", "Hot keys that are not published, as the set is full, by rule.", "rule",
+	figure.GaugesBy("published_waiting_keys", "Hot keys that are not published, because the set is full, by rule.", "rule",
 		func(p *hotkeys.PublisherStats, emit func(string, float64)) {
 			for rule, places := range p.Rules {
 				emit(rule, float64(places.Waiting))
@@ -196,10 +195,10 @@ var pageMetrics = []figure.Figure[page.Stats]{
 	figure.Gauge("page_streams", "Browsers and programs that follow the page's streams.",
 		func(p *page.Stats) float64 { return float64(p.Streams) }).
 		Explain("browsers and programs that follow `/api/v1/events` or the page; 32 at most"),
-	figure.Counter("page_cut_streams_total", "Streams that were ended as their reader was too slow.",
+	figure.Counter("page_cut_streams_total", "Streams that were ended because their reader was too slow.",
 		func(p *page.Stats) int64 { return int64(p.Cut) }).
-		Explain("streams that were ended as their reader was too slow; it can resume behind the last event that it has"),
-	figure.Counter("page_refused_streams_total", "Streams that were refused as too many were open.",
+		Explain("streams that were ended because their reader was too slow; it can resume after its last event"),
+	figure.Counter("page_refused_streams_total", "Streams that were refused because too many were open.",
 		func(p *page.Stats) int64 { return int64(p.Refused) }),
 	figure.Counter("page_wrong_tokens_total", "Wrong tokens at the login and in header Authorization.",
 		func(p *page.Stats) int64 { return int64(p.WrongTokens) }).

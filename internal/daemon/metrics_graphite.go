@@ -11,11 +11,11 @@ var graphiteMetrics = []figure.Figure[graphitesource.Stats]{
 		func(g *graphitesource.Stats) int64 { return g.Polls }),
 	figure.Counter("graphite_skipped_total", "Times that the job was due while it still ran; the next run makes up for it.",
 		func(g *graphitesource.Stats) int64 { return g.Skipped }),
-	figure.Counter("graphite_panics_total", "Times that the job panicked and went on: please report it.",
+	figure.Counter("graphite_panics_total", "Times that the job panicked and continued: please report it.",
 		func(g *graphitesource.Stats) int64 { return g.Panics }),
 	figure.Gauge("graphite_poll_seconds", "How long the newest answer took.",
 		func(g *graphitesource.Stats) float64 { return g.LastDuration.Seconds() }).
-		Explain("how long the newest answer took; well below `graphite.every` in good times"),
+		Explain("how long the newest answer took; normally well below `graphite.every`"),
 	figure.Gauge("graphite_series", "Series in the newest answer: keys that may be hot, since Graphite leaves out the others.",
 		func(g *graphitesource.Stats) float64 { return float64(g.Series) }),
 	figure.Counter("graphite_points_total", "Points with a value that were read, each as often as it came: those of the last ten seconds are read again.",
@@ -24,7 +24,7 @@ var graphiteMetrics = []figure.Figure[graphitesource.Stats]{
 		func(g *graphitesource.Stats) int64 { return g.Counted }),
 	figure.Counter("graphite_revised_points_total", "Points that grew after they had been counted, because counts came late; the difference was counted, too.",
 		func(g *graphitesource.Stats) int64 { return g.Revised }),
-	figure.Counter("graphite_shrunk_points_total", "DATA LOSS: points that shrank after they had been counted; nothing is subtracted: do two StatsDs write the same series?.",
+	figure.Counter("graphite_shrunk_points_total", "DATA LOSS: points that shrank after they had been counted; nothing is subtracted. Check whether two StatsDs write the same series.",
 		func(g *graphitesource.Stats) int64 { return g.Shrunk }),
 	figure.Counter("graphite_uncanonical_total", "Series whose keys were not canonical: each is asked for alone, and counted in canonical form.",
 		func(g *graphitesource.Stats) int64 { return g.Uncanonical }),
@@ -34,13 +34,12 @@ var graphiteMetrics = []figure.Figure[graphitesource.Stats]{
 			"holds. Until the window ends, high counts are unknown and no key cools"),
 	figure.Gauge("graphite_behind_seconds", "Age of the time up to which all counts are known.",
 		func(g *graphitesource.Stats) float64 { return g.Behind.Seconds() }).
-		Explain("how old the time is up to which all counts are known: below 3 in good times, with `graphite.step: " +
-			"1s`"),
+		Explain("age of the time up to which all counts are known; normally below 3, with `graphite.step: 1s`"),
 	figure.Flag("graphite_frozen", "1 if that time is stalled.",
 		func(g *graphitesource.Stats) bool { return g.Frozen }).
-		Explain("1 if that time stands still, because Graphite gives no usable answer, or no new points; no key " +
-			"becomes hot, and none cools"),
-	figure.CountersBy("graphite_failures_total", "Times that Graphite gave no answer that counts, by reason.", "reason",
+		Explain("1 if that time is stalled, because Graphite gives no usable answer, or no new points; no key " +
+			"becomes hot or cools"),
+	figure.CountersBy("graphite_failures_total", "Polls of Graphite without a usable answer, by reason.", "reason",
 		func(g *graphitesource.Stats, emit func(string, int64)) {
 			for reason, n := range g.Failures {
 				emit(reason, n)
@@ -56,6 +55,6 @@ var graphiteMetrics = []figure.Figure[graphitesource.Stats]{
 			emit("bad_key", g.BadKey)
 			emit("foreign", g.Foreign)
 		}).
-		Explain("points and series that were not counted: `bad_value`, a point that is no count; `bad_key`, a series " +
-			"whose key strict encoding never writes; `foreign`, a series of no rule"),
+		Explain("points and series that were not counted: `bad_value` (a point that is not a count); `bad_key` (a " +
+			"series with a key that strict encoding never writes); `foreign` (a series of no rule)"),
 }

@@ -11,10 +11,10 @@ var statsdDecoderMetrics = decoderMetrics("statsd", "packets")
 var statsdMetrics = []figure.Figure[statsdsource.Stats]{
 	figure.Counter("statsd_events_total", "Events and service checks of DogStatsD, which are ignored.",
 		func(s *statsdsource.Stats) int64 { return s.Decoder.Events }),
-	figure.Counter("statsd_dropped_packets_total", "DATA LOSS: UDP packets that the system dropped, as the socket's buffer was full.",
+	figure.Counter("statsd_dropped_packets_total", "DATA LOSS: UDP packets that the system dropped because the socket's buffer was full.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Dropped }).
-		Explain("UDP packets that the system dropped, as the socket's buffer was full (Linux): more " +
-			"`aggregator.readers`, or a larger `net.core.rmem_max`"),
+		Explain("UDP packets that the system dropped because the socket's buffer was full (Linux): raise " +
+			"`aggregator.readers` or `net.core.rmem_max`"),
 	figure.Counter("statsd_too_long_total", "DATA LOSS: lines and packets over 64 KiB.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.TooLong }).
 		Explain("lines and packets over 64 KiB; the other lines of their connection are counted, and of a packet " +
@@ -25,10 +25,10 @@ var statsdMetrics = []figure.Figure[statsdsource.Stats]{
 		func(s *statsdsource.Stats) float64 { return float64(s.Listener.Connections) }),
 	figure.Counter("statsd_accepted_connections_total", "Connections that were accepted, in all.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Accepted }),
-	figure.Counter("statsd_refused_connections_total", "DATA LOSS: connections that found as many open as may be.",
+	figure.Counter("statsd_refused_connections_total", "DATA LOSS: connections that were refused because too many were open.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Refused }).
-		Explain("connections that were closed at once, as 1,024 senders (or half as many as the process may open " +
-			"files) had sent lines within 15 s, and no other peer had two more"),
+		Explain("connections that were closed at once, because 1,024 senders (or half of the file limit) had sent " +
+			"lines within 15 s, and no other peer had two more"),
 	figure.CountersBy("statsd_displaced_connections_total", "Connections that were closed to make room, by reason.", "reason",
 		func(s *statsdsource.Stats, emit func(string, int64)) {
 			emit("unused", s.Listener.Unused)
@@ -42,7 +42,7 @@ var statsdMetrics = []figure.Figure[statsdsource.Stats]{
 		func(s *statsdsource.Stats) int64 { return s.Listener.AcceptFailed }),
 	figure.Counter("statsd_snapshots_total", "Snapshots that were saved for the aggregator after this one.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Saved }).
-		Explain("snapshots that were saved for the aggregator after this one, each second by the one in office"),
+		Explain("snapshots saved for the next aggregator, each second by the publishing one"),
 	figure.Counter("statsd_snapshots_failed_total", "Snapshots that could not be saved.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Failed }).
 		Explain("snapshots that could not be saved: Redis, the right to `hotparam:{shop}:snapshot:*`, or room for `aggregator.snapshot_file` was missing"),

@@ -71,7 +71,7 @@ func (o owner) ready() (string, error) {
 		return "", err
 	}
 	if stats.Standby {
-		return "standby: another aggregator publishes, this one takes over when it dies", nil
+		return "standby: another aggregator publishes; this one takes over when it dies", nil
 	}
 	return withTrouble("ready"+placesWords(&stats), &stats), nil
 }
@@ -101,7 +101,7 @@ func placesWords(stats *hotkeys.PublisherStats) string {
 		words = "; the published set is full, hot keys wait for a place: " + strings.Join(waiting, ", ")
 	}
 	if n := stats.Unpublishable; n > 0 {
-		words += fmt.Sprintf("; %s cannot be published, as no instance could read them", hotwords.Plural(n, "hot key"))
+		words += fmt.Sprintf("; %s cannot be published, because no instance could read them", hotwords.Plural(n, "hot key"))
 	}
 	return words
 }
@@ -122,9 +122,9 @@ func clockWords(stats *decode.Stats) string {
 	if off.N == 0 {
 		return ""
 	}
-	placed := "its counts are placed as if it were right"
+	placed := "the times of its counts are corrected"
 	if !off.Worst.Corrected {
-		placed = "its counts are placed by it, as the topic has no LogAppendTime"
+		placed = "the times of its counts are not corrected, because the topic has no LogAppendTime"
 	}
 	return fmt.Sprintf("; the clock of %s is off, that of %s is %s: run chrony or another NTP client there; %s",
 		hotwords.Plural(int(off.N), "instance"), off.Worst.Name, off.Worst.Words(), placed)

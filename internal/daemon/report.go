@@ -122,7 +122,7 @@ func (p *reportingPipeline) collect(s figure.Samples) {
 }
 
 var fleetMetrics = []figure.Figure[fleetFigures]{
-	figure.GaugesBy("members", "Instances and aggregators whose heartbeats are heard, by role.", "role",
+	figure.GaugesBy("members", "Instances and aggregators with heartbeats, by role.", "role",
 		func(f *fleetFigures, emit func(string, float64)) {
 			if f.Roles == nil {
 				return

@@ -153,7 +153,7 @@ func (r *rulesFile) useRules(data []byte, asked bool) {
 		}
 	}
 	if changed := next.differsFrom(r.started); len(changed) > 0 && len(next.differsFrom(before)) > 0 {
-		r.log.Warn("the file has other settings than when the aggregator started: they need a restart", "sections", strings.Join(changed, ","))
+		r.log.Warn("settings of the file have changed since the start: they need a restart", "sections", strings.Join(changed, ","))
 	}
 }
 
@@ -180,7 +180,7 @@ func (r *rulesFile) reject(err error) (problem string) {
 	}
 	var problems config.Problems
 	if !errors.As(err, &problems) || len(problems) == 0 {
-		log.Error("the rules stay as they are: the file cannot be used", "file", r.started.path, "rules_version", r.stats.Version, "err", err)
+		log.Error("the rules stay as they are: the file is invalid", "file", r.started.path, "rules_version", r.stats.Version, "err", err)
 		return err.Error()
 	}
 	first := problems[0]
@@ -188,7 +188,7 @@ func (r *rulesFile) reject(err error) (problem string) {
 	if more := len(problems) - 1; more > 0 {
 		args = append(args, "more", more)
 	}
-	log.Error("the rules stay as they are: the file cannot be used", args...)
+	log.Error("the rules stay as they are: the file is invalid", args...)
 	return fmt.Sprintf("line %d: %s", first.Line, first.Message)
 }
 

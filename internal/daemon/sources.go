@@ -68,7 +68,7 @@ func trustWords(a config.Aggregator) string {
 	case a.Trust == config.TrustListed:
 		return fmt.Sprintf(", from %s listed", hotwords.Plural(len(a.Senders), "network"))
 	case a.KeyFile+a.KeyEnv != "":
-		return ", signed, which nobody has to be"
+		return ", signed, which is optional"
 	}
 	return ""
 }

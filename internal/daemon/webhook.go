@@ -85,11 +85,11 @@ func (p *hookedPipeline) collect(s figure.Samples) {
 
 // webhookMetrics are the metrics of the webhook, if there is one.
 var webhookMetrics = []figure.Figure[webhook.Stats]{
-	figure.Flag("webhook_sending", "1 if this daemon posts events to the webhook: of all daemons of a namespace one does.",
+	figure.Flag("webhook_sending", "1 if this aggregator posts events to the webhook; one aggregator of a namespace does.",
 		func(w *webhook.Stats) bool { return w.Sending }),
-	figure.Gauge("webhook_queued", "Events that wait to be posted.",
+	figure.Gauge("webhook_queued", "Events waiting to be posted.",
 		func(w *webhook.Stats) float64 { return float64(w.Queued) }),
-	figure.Counter("webhook_posted_total", "Events that the webhook's receiver took.",
+	figure.Counter("webhook_posted_total", "Events that the webhook's receiver accepted.",
 		func(w *webhook.Stats) int64 { return int64(w.Posted) }),
 	figure.Counter("webhook_retries_total", "Requests to the webhook's receiver that failed, and were made again.",
 		func(w *webhook.Stats) int64 { return int64(w.Retries) }),

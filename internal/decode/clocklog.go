@@ -64,7 +64,7 @@ func (l *ClockLog) Log(now time.Time, live []rules.Instance, off []SenderClock) 
 		if !l.allows(now) {
 			return
 		}
-		l.log.Warn("the clock of an instance is off", "instance", c.Name, "by", c.Words(), "corrected", c.Corrected,
+		l.log.Warn("the clock of an instance is wrong", "instance", c.Name, "by", c.Words(), "corrected", c.Corrected,
 			"hint", "run chrony or another NTP client there; if the clock is right, packets of the instance are delayed by that time")
 		l.markNamed(c)
 	}

@@ -36,8 +36,8 @@ func TestClockLog(t *testing.T) {
 	}
 	off := func(all ...SenderClock) []SenderClock { return all }
 	slow, fast := is(1, 4*time.Second), is(2, -time.Hour)
-	const slowLine = `level=WARN msg="the clock of an instance is off" instance=api-1 by="4s slow" corrected=true`
-	const fastLine = `level=WARN msg="the clock of an instance is off" instance=api-2 by="1h0m0s fast" corrected=true`
+	const slowLine = `level=WARN msg="the clock of an instance is wrong" instance=api-1 by="4s slow" corrected=true`
+	const fastLine = `level=WARN msg="the clock of an instance is wrong" instance=api-2 by="1h0m0s fast" corrected=true`
 	const rightLine = `level=INFO msg="the clock of an instance is right again" instance=api-1`
 	for name, test := range map[string]struct {
 		seconds [][]SenderClock

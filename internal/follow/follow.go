@@ -70,7 +70,7 @@ func New(c Config) (*Follower, error) {
 		return nil, errors.New("follow: no log is named")
 	}
 	if slices.Contains(c.Logs, "-") && len(c.Logs) > 1 {
-		return nil, errors.New("follow: standard input (-) is followed alone")
+		return nil, errors.New("follow: standard input (-) cannot be combined with files")
 	}
 	f := &Follower{config: c, log: c.Log}
 	var err error

@@ -38,7 +38,7 @@ func TestFrozenPartitionDoesNotCool(t *testing.T) {
 				if s.Partitions[0].Frozen || s.Partitions[0].Unread || goesOn == (w.redis.cooled("q=0") > 0) {
 					w.Errorf("%+v, want it to go on\n%s", s.Partitions[0], w.redis)
 				}
-				if m.log.count("stand still") != 1 {
+				if m.log.count("stalled") != 1 {
 					w.Error("want the outage told once")
 				}
 				link.mend()
