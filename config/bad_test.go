@@ -539,10 +539,10 @@ var badFiles = []struct {
 		`2:10: prefix "hotparam.hot_param": "hot_param" is between a prefix and its key`,
 	}},
 	{"same prefix", "rules:\n  - {id: a, match: {route: '*'}, hot: {rate: 1/s}, prefix: x.y}\n  - {id: b, match: {route: '*'}, hot: {rate: 1/s}, prefix: x.y}\n", []string{
-		`3:60: prefix "x.y" is that of the rule in line 2 too: their counts could not be distinguished`,
+		`3:60: the rule in line 2 also has prefix "x.y": their counts could not be distinguished`,
 	}},
 	{"default prefix taken", "namespace: shop\nrules:\n  - {id: a, match: {route: '*'}, hot: {rate: 1/s}, prefix: shop.b}\n  - {id: b, match: {route: '*'}, hot: {rate: 1/s}}\n", []string{
-		`4:10: prefix "shop.b" is that of the rule in line 3 too: their counts could not be distinguished`,
+		`4:10: the rule in line 3 also has prefix "shop.b": their counts could not be distinguished`,
 	}},
 	{"key", rule("limit: {rate: 1/s}", "key: params"), []string{"5:10: key: the rule has neither hot nor by, so it makes no keys"}},
 	{"key of another kind", rule("hot: {rate: 1/s}", "key: half"), []string{`5:10: key "half": want params or full`}},

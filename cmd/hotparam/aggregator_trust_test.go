@@ -27,7 +27,7 @@ func TestCapsAgree(t *testing.T) {
 
 func TestTrustInWords(t *testing.T) {
 	for settings, want := range map[string]string{
-		"listen: ':8125'": ":4:22: warning: aggregator.listen :8125: whoever can send there",
+		"listen: ':8125'": ":4:22: warning: aggregator.listen :8125: anyone who can send there",
 		"trust: signed, key_file: k, listen: ':8125'":     "counts: StatsD to :8125, signed\n",
 		"trust: listed, senders: [10.0.0.0/8, 192.0.2.7]": "counts: StatsD to 127.0.0.1:8125, from 2 networks listed\n",
 		"key_env: K": "counts: StatsD to 127.0.0.1:8125, signed, which is optional\n",

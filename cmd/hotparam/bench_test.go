@@ -232,7 +232,7 @@ func TestBenchUsage(t *testing.T) {
 		"detect --keys 0":                         "--keys 0",
 		"detect --events 0":                       "--events 0",
 		"detect --by q":                           "--by goes with --trace",
-		"detect --trace - --seed 2":               "--seed is of generated streams",
+		"detect --trace - --seed 2":               "--seed is for generated streams",
 		"detect --trace - --by path:id":           "path",
 		"detect --trace - --format xml":           "xml",
 		"detect --trace - --format csv":           "want one of auto",

@@ -38,7 +38,7 @@ func TestReplayExplain(t *testing.T) {
 	t.Run("with its rule, never hot", func(t *testing.T) {
 		r := hotparamCommand(t, append(flags, "--explain", "replay GET /search?q=tree", log)...)
 		r.exits(t, exitOK)
-		if !strings.Contains(r.out, "Counted 5 from") || !strings.Contains(r.out, "with 1 of the 10 within 1s that it takes") {
+		if !strings.Contains(r.out, "Counted 5 from") || !strings.Contains(r.out, "with 1 of the required 10 within 1s") {
 			t.Errorf("stdout:\n%s", r.out)
 		}
 	})

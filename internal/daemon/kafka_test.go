@@ -22,7 +22,7 @@ func TestKafkaReady(t *testing.T) {
 		want       string
 	}{
 		{[]kafkasource.PartitionStats{at(0, false, false), at(1, false, false)}, "ready: 2 partitions"},
-		{[]kafkasource.PartitionStats{at(0, true, false), at(1, false, false)}, "ready: 2 partitions; nothing cools in 1 of them, as an instance is slow, has died or cannot write them: 0"},
+		{[]kafkasource.PartitionStats{at(0, true, false), at(1, false, false)}, "ready: 2 partitions; no key cools in 1 of them, because an instance is slow, dead or cannot write: 0"},
 		{[]kafkasource.PartitionStats{at(0, true, false), at(1, true, true)}, "1 of 2 partitions are stalled, because their brokers do not answer: 1"},
 		{nil, "standby: other aggregators have all partitions; this one gets some when one of them ends"},
 	} {
