@@ -81,7 +81,7 @@ func TestLimitPanics(t *testing.T) {
 		`did you mean "header:x-id"`: func() { Limit(limiter.PerSecond(1), "headr:x-id") },
 		"limit.rate is missing":      func() { Limit(rules.Quota{}, "") },
 		"an address has no such":     func() { Limit(limiter.PerSecond(1), "addr:mac") },
-		"no function has ctx:user":     func() { Limit(limiter.PerSecond(1), "ctx:user") },
+		"no function has ctx:user":   func() { Limit(limiter.PerSecond(1), "ctx:user") },
 		"client.header is missing":   func() { Limit(limiter.PerSecond(1), "", WithClient(rules.Client{TrustUnix: true})) },
 	} {
 		func() {

@@ -380,7 +380,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 	for want, c := range map[string]Config{
 		"no log is named":    {Path: file},
-		"cannot be combined":  {Path: file, Logs: []string{"-", "a"}},
+		"cannot be combined": {Path: file, Logs: []string{"-", "a"}},
 		"no such file":       {Path: file + "x", Logs: []string{"a"}},
 		"not a regular file": {Path: file, Logs: []string{t.TempDir()}},
 		"its columns have":   {Path: file, Logs: []string{"a"}, Format: accesslog.CSV},
