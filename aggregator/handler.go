@@ -139,6 +139,9 @@ func (d *Detector) MoveHealedCount(c decode.Count, from, to time.Time) {
 	}
 }
 
+// A decoder finds this interface by a type assertion, which no compiler checks.
+var _, _ decode.OriginHandler = (*Detector)(nil), (*Feed)(nil)
+
 // AddOrigin implements [decode.OriginHandler]. It ignores keys that are not hot.
 func (d *Detector) AddOrigin(o decode.OriginCount) {
 	r := d.rules[o.Rule]

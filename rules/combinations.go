@@ -8,9 +8,9 @@ import "math/bits"
 //
 // A size is left out if its keys would not all fit in [maxCombinationKeys]. Up to five parameters
 // make every combination of three, up to seven every pair, and more only keys of one parameter
-// each. If there are more than maxCombinationKeys names, the first in canonical order are taken. Second
-// values of names are taken only up to [MaxKeys] parameters. So the keys depend on nothing but
-// the request, and no parameter is left out for its name.
+// each. If there are more than maxCombinationKeys names, the first in canonical order are taken.
+// Second values of names are taken only up to [MaxKeys] parameters. So the keys depend on nothing
+// but the request, and no parameter is left out for its name.
 type Combinations struct {
 	Hidden int  // see [Singles]
 	More   bool // whether some parameters were left out

@@ -103,9 +103,10 @@ func ofGo(name string, f func(text string)) error {
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
-		case *ast.ImportSpec, *ast.Field: // struct tags are part of fields
-			_, isField := n.(*ast.Field)
-			return isField && n.(*ast.Field).Tag == nil
+		case *ast.ImportSpec:
+			return false
+		case *ast.Field:
+			n.Tag = nil
 		case ast.Expr:
 			if text, ok := constant(n); ok {
 				f(text)

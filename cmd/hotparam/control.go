@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -70,7 +71,7 @@ KEY is printed by hotparam list, with or without its rule in front. Without the 
 is searched among the hot keys, then among keys with a control, and then, with --config,
 among the keys that rules of the file can make. KEY is a single key, not a pattern.
 
-All instances obey within a second, and continue to during a Redis outage. The command needs
+All instances apply the change within a second, and keep it during a Redis outage. The command needs
 a Redis user with the rights of hotparam-operator (docs/REDIS.md).`,
 		Example: fmt.Sprintf(`  hotparam %[1]s 'GET /search?q=phone'%[2]s --config hotparam.yaml
   hotparam %[1]s 'search-terms GET /search?q=phone'%[2]s --why 'INC-1234' --namespace shop
@@ -214,11 +215,6 @@ func (op *operation) confirmed(s streams, key rules.Key) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// controlled has the past participle of each control.
-var controlled = map[rules.ControlAction]string{
-	rules.ControlPin: "pinned", rules.ControlBlock: "blocked", rules.ControlAllow: "allowed",
-}
-
 func (op *operation) report(w io.Writer, c *rules.Control) error {
 	if op.json {
 		return newJSON(w).Encode(struct {
@@ -240,7 +236,7 @@ func (op *operation) report(w io.Writer, c *rules.Control) error {
 	case op.action == "":
 		_, err = fmt.Fprintf(w, "released %s. Its %s would have ended at %s. %s\n", what, c.Action, until, operator)
 	default:
-		_, err = fmt.Fprintf(w, "%s %s until %s. %s\n", controlled[c.Action], what, until, operator)
+		_, err = fmt.Fprintf(w, "%s %s until %s. %s\n", hotwords.Controlled(c.Action), what, until, operator)
 	}
 	return err
 }

@@ -12,6 +12,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
+// controlled has the past participle of each action of an operator.
+var controlled = map[rules.ControlAction]string{
+	rules.ControlPin: "pinned", rules.ControlBlock: "blocked", rules.ControlAllow: "allowed",
+}
+
+// Controlled returns the past participle of an action: "pinned", "blocked" or "allowed".
+func Controlled(action rules.ControlAction) string { return controlled[action] }
+
 // Speed formats a rate of a unit: "208.0/s", "1.5 MB/s", "350.0 ms/s", "12.0 units/s". The rate
 // of a key whose unit is unknown is formatted as one of requests, the zero unit.
 func Speed(perSecond float64, unit rules.Unit) string {

@@ -225,8 +225,7 @@ func limitCell(r *row) string {
 // state describes the treatment of the key's requests, by an operator's control or by its rule.
 func (m *model) state(r *row) string {
 	if c := r.control; c != nil {
-		word := map[rules.ControlAction]string{rules.ControlBlock: "blocked", rules.ControlAllow: "allowed", rules.ControlPin: "pinned"}[c.Action]
-		return word + " " + roughly(c.Until.Sub(m.clock()))
+		return hotwords.Controlled(c.Action) + " " + roughly(c.Until.Sub(m.clock()))
 	}
 	switch {
 	case r.hot == nil:

@@ -92,7 +92,7 @@ func main() {
 	}
 }
 
-// selection holds the flags that restrict what is verified, and how.
+// selection holds the flags that restrict the traces and thresholds to verify.
 type selection struct {
 	only  string        // part of the names of the traces
 	least int64         // the only count of all kinds of threshold; zero means each
