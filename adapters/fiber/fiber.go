@@ -41,7 +41,7 @@ type Guard interface {
 // with c.Context(). A permit is held, and the cost is counted, until the handler returns or
 // panics. If the handler has set a stream as the response's body, they last until the stream
 // ends. If a function has taken over the connection, as for a WebSocket, they last until it
-// returns.
+// returns. If it closes the connection earlier, they end within half a second after that.
 //
 // Three things differ from net/http because of fasthttp. A client that disconnects does not end
 // a wait. "100 Continue" is sent to a client before its request is refused. With

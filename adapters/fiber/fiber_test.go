@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -266,36 +267,59 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A connection that closes before a handler can hijack it returns its permit in the end.
+// hiddenConns is a listener whose connections do not show their descriptors.
+type hiddenConns struct{ net.Listener }
+
+func (l hiddenConns) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return struct{ net.Conn }{conn}, nil
+}
+
+// A connection that closes before a handler can hijack it returns its permit, at the latest when
+// the garbage collector runs.
 func TestLostConnection(t *testing.T) {
-	guard := middlewaretest.NewGuard(t, `{id: busy, match: {route: "GET /socket"}, limit: {concurrency: 1}}`)
-	app := fiber.New()
-	app.Use(hpfiber.Middleware(guard))
-	app.Get("/socket", func(c fiber.Ctx) error {
-		c.RequestCtx().Hijack(func(net.Conn) {})
-		return c.SendStatus(http.StatusSwitchingProtocols)
-	})
-	target := serve(t, app) + "/socket"
-	get := func() int {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Close = true // fasthttp does not call the function then
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-		return res.StatusCode
-	}
-	if status := get(); status != http.StatusSwitchingProtocols {
-		t.Fatalf("status %d", status)
-	}
-	for end := time.Now().Add(10 * time.Second); get() != http.StatusSwitchingProtocols; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the permit is lost")
-		}
-		runtime.GC()
+	for name, c := range map[string]struct {
+		wrap func(net.Listener) net.Listener
+		wait func()
+	}{
+		"seen":   {func(l net.Listener) net.Listener { return l }, func() {}},
+		"hidden": {func(l net.Listener) net.Listener { return hiddenConns{l} }, runtime.GC},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer debug.SetGCPercent(debug.SetGCPercent(-1))
+			guard := middlewaretest.NewGuard(t, `{id: busy, match: {route: "GET /socket"}, limit: {concurrency: 1}}`)
+			app := fiber.New()
+			app.Use(hpfiber.Middleware(guard))
+			app.Get("/socket", func(c fiber.Ctx) error {
+				c.RequestCtx().Hijack(func(net.Conn) {})
+				return c.SendStatus(http.StatusSwitchingProtocols)
+			})
+			target := serveOn(t, app, c.wrap) + "/socket"
+			get := func() int {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, http.NoBody)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Close = true // fasthttp does not call the function then
+				res, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				res.Body.Close()
+				return res.StatusCode
+			}
+			if status := get(); status != http.StatusSwitchingProtocols {
+				t.Fatalf("status %d", status)
+			}
+			for end := time.Now().Add(10 * time.Second); get() != http.StatusSwitchingProtocols; time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("the permit is lost")
+				}
+				c.wait()
+			}
+		})
 	}
 }

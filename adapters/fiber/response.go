@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/gofiber/fiber/v3"
@@ -86,12 +88,38 @@ func (s *served) end(n int64) {
 }
 
 // endWithConnection ends the ticket when the function that takes over the connection returns:
-// fasthttp then closes the values of the request. If the connection has failed before, fasthttp
-// drops the values without closing them, and the garbage collector ends the ticket.
+// fasthttp then closes the values of the request. If the connection has been closed before,
+// fasthttp drops the values without closing them. The ticket then ends when the connection is
+// found closed or, if that cannot be seen, when the garbage collector finds the values.
 func (s *served) endWithConnection(in *fasthttp.RequestCtx) {
 	taken := &connection{s}
 	runtime.AddCleanup(taken, func(s *served) { s.end(0) }, s)
 	in.SetUserValue(taken, taken)
+	conn := in.Conn()
+	if c, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
+		conn = c.NetConn()
+	}
+	if c, ok := conn.(syscall.Conn); ok {
+		if raw, err := c.SyscallConn(); err == nil {
+			s.endOnceClosed(raw)
+		}
+	}
+}
+
+// lookEvery is the time between two looks at whether a connection is closed.
+const lookEvery = 500 * time.Millisecond
+
+// endOnceClosed ends the ticket when the connection is found closed.
+func (s *served) endOnceClosed(conn syscall.RawConn) {
+	time.AfterFunc(lookEvery, func() {
+		switch {
+		case s.ended.Load():
+		case conn.Control(func(uintptr) {}) != nil:
+			s.end(0)
+		default:
+			s.endOnceClosed(conn)
+		}
+	})
 }
 
 // connection is a value of a request whose connection a handler takes over.

@@ -144,13 +144,17 @@ func start(build func(middlewaretest.Server) *fiber.App) middlewaretest.Start {
 }
 
 func serve(tb testing.TB, app *fiber.App) string {
+	return serveOn(tb, app, func(l net.Listener) net.Listener { return l })
+}
+
+func serveOn(tb testing.TB, app *fiber.App, wrap func(net.Listener) net.Listener) string {
 	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
 	app.Server().Logger = log.New(io.Discard, "", 0)
 	ended := make(chan error, 1)
-	go func() { ended <- app.Listener(listener, fiber.ListenConfig{DisableStartupMessage: true}) }()
+	go func() { ended <- app.Listener(wrap(listener), fiber.ListenConfig{DisableStartupMessage: true}) }()
 	tb.Cleanup(func() {
 		limit, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
