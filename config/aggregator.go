@@ -90,7 +90,7 @@ func (a *Aggregator) settings() settings {
 		{"page_token_file", word(&a.PageTokenFile), "", "File with the token that opens the page"},
 		{"page_token_env", variable(&a.PageTokenEnv), "", "Variable with the token that opens the page"},
 		{"page_hosts", as(&a.PageHosts, schemaSome(schemaForm(`^[A-Za-z0-9._:-]+$`)), (*decoder).pageHosts), "", "Further names by which browsers reach the page"},
-		{"pprof", onOff(&a.Pprof), "off", "Profiles of the process at /debug/pprof/"},
+		{"pprof", isWord(&a.Pprof, "on", "on", "off"), "off", "Profiles of the process at /debug/pprof/"},
 		{"memory", size(&a.Memory, "64MB is enough for some 200,000 keys", minMemory), "64MiB", "For windows; when it is full, counts become bounds. The process takes up to twice as much, and 67 MB at 16MiB"},
 		{"trust", choice(&a.Trust, TrustAll, TrustListed, TrustSigned), TrustAll, "Whose counts are believed"},
 		{"senders", networks(&a.Senders), "", "Networks of senders, for trust: listed"},
@@ -106,8 +106,8 @@ func (a Aggregator) WithDefaults() Aggregator {
 	return a
 }
 
-func (d *decoder) aggregator(n *node) (a Aggregator) {
-	v := d.settings(n, "aggregator", "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}", a.settings())
+func (d *decoder) aggregator(n *node, what string) (a Aggregator) {
+	v := d.settings(n, what, "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}", a.settings())
 	d.trust(v, &a)
 	return a
 }
@@ -125,12 +125,8 @@ func (d *decoder) listeners(n *node) map[string]Problem {
 	if n == nil {
 		return nil
 	}
-	items := n.items
-	if n.kind == scalarKind {
-		items = []*node{n}
-	}
 	places := make(map[string]Problem)
-	for _, item := range items {
+	for _, item := range oneOrItems(n) {
 		places[d.statsdAddress(item, "")] = d.problem(item.pos, "", "")
 	}
 	return places

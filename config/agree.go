@@ -112,10 +112,8 @@ func (n *node) fieldValue(name string) *node {
 	if n == nil {
 		return nil
 	}
-	for _, f := range n.fields {
-		if f.name == name && f.value.kind != nullKind {
-			return f.value
-		}
+	if value := n.child(name); value != nil && value.kind != nullKind {
+		return value
 	}
 	return nil
 }

@@ -6,35 +6,23 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
-// keyParams reads the parameters that make the rule's keys.
-func (r *ruleReader) keyParams(v values, route rules.Route) rules.By {
-	n := v.get("by")
-	switch {
-	case n == nil && v.has("hot"):
-		return rules.By{Kind: rules.ByAll}
-	case n == nil:
-		return rules.By{}
-	case n.kind == listKind:
-		return rules.By{Kind: rules.ByNames, Names: r.byNames(n, route)}
-	case n.kind == mapKind:
-		return r.byCombinations(n, route)
+// by reads the parameters that make a rule's keys.
+func (d *decoder) by(n *node, what string, route rules.Route) rules.By {
+	switch n.kind {
+	case listKind:
+		return rules.By{Kind: rules.ByNames, Names: d.byNames(n, route)}
+	case mapKind:
+		return d.byCombinations(n, route)
 	}
-	s, ok := r.scalar(n, "by")
-	if kind, found := byWords[s]; ok && found {
-		return rules.By{Kind: kind}
+	s, ok := d.scalar(n, what)
+	kind, found := byWords[s]
+	if ok && !found {
+		d.reject(n, nearest(s, slices.Sorted(maps.Keys(byWords)), byForms), "by %s: want all, each, combinations or a list of names", quote(s))
 	}
-	if ok {
-		hint := byForms
-		if near := base.NearestWord(s, slices.Sorted(maps.Keys(byWords))); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		r.reject(n, hint, "by %s: want all, each, combinations or a list of names", quote(s))
-	}
-	return rules.By{}
+	return rules.By{Kind: kind}
 }
 
 var byWords = map[string]rules.ByKind{"all": rules.ByAll, "each": rules.ByEach, "combinations": rules.ByCombinations}
@@ -43,46 +31,51 @@ const byForms = "by: all, by: each, by: combinations, or names in a list as in b
 
 var bySection = section{
 	name: "by", prefix: "by.",
-	fields:  settings{{"combinations", shown(schemaSome(schemaWord())), "", ""}},
+	fields:  settings{{"combinations", shown(schemaSome(schemaWord)), "", ""}},
 	example: byForms,
 }
 
 // byCombinations reads the parameters that are combined.
-func (r *ruleReader) byCombinations(n *node, route rules.Route) rules.By {
-	v := r.section(n, bySection)
-	if !v.has("combinations") && len(n.fields) == 0 {
-		r.reject(n, byForms, "by is empty")
+func (d *decoder) byCombinations(n *node, route rules.Route) rules.By {
+	v := d.section(n, bySection)
+	if len(n.fields) == 0 {
+		d.reject(n, byForms, "by is empty")
 	}
 	list := v.get("combinations")
 	if list == nil {
 		return rules.By{}
 	}
 	if list.kind != listKind {
-		r.reject(list, "for example by: {combinations: [q, page]}; by: combinations combines all", "by.combinations: want a list of names, found %s", list.kind)
+		d.reject(list, "for example by: {combinations: [q, page]}; by: combinations combines all", "by.combinations: want a list of names, found %s", list.kind)
 		return rules.By{}
 	}
-	return rules.By{Kind: rules.ByCombinations, Names: r.byNames(list, route)}
+	return rules.By{Kind: rules.ByCombinations, Names: d.byNames(list, route)}
 }
 
-// byNames reads names. A name that cannot be read becomes empty, so that the indices match the
-// items of the list.
-func (r *ruleReader) byNames(n *node, route rules.Route) []rules.Param {
+func (d *decoder) byNames(n *node, route rules.Route) []rules.Param {
 	if len(n.items) == 0 {
-		r.reject(n, "name at least one parameter, or write by: all", "by: the list is empty")
+		d.reject(n, "name at least one parameter, or write by: all", "by: the list is empty")
 	}
-	var names []rules.Param
-	for _, item := range n.items {
-		var p rules.Param
-		if s, ok := r.scalar(item, "by"); ok {
-			var err *nameError
-			if p, err = parseName(s, route); err != nil {
-				r.reject(item, err.hint, "by %s: %s", quote(s), err.message)
-				p = rules.Param{}
-			}
-		}
-		names = append(names, p)
+	return d.params(n.items, "by", route)
+}
+
+// params reads names of parameters. A name that cannot be read becomes empty, so that the indices
+// match the items.
+func (d *decoder) params(items []*node, what string, route rules.Route) (names []rules.Param) {
+	for _, item := range items {
+		names = append(names, d.param(item, what, route))
 	}
 	return names
+}
+
+func (d *decoder) param(n *node, what string, route rules.Route) (p rules.Param) {
+	if s, ok := d.scalar(n, what); ok {
+		var err *nameError
+		if p, err = parseName(s, route); err != nil {
+			d.reject(n, err.hint, "%s %s: %s", what, quote(s), err.message)
+		}
+	}
+	return p
 }
 
 // nameError is an error in a parameter's name.
@@ -109,17 +102,6 @@ func parseName(s string, route rules.Route) (rules.Param, *nameError) {
 		}
 	}
 	return p, nil
-}
-
-// nameText returns a name in the form that [parseName] reads.
-func nameText(p rules.Param) string {
-	if p.Source != rules.Query {
-		return p.Source.String() + ":" + p.Name
-	}
-	if strings.Contains(p.Name, ":") {
-		return "query:" + p.Name
-	}
-	return p.Name
 }
 
 // open reports whether requests of the route can have wildcards that it does not name, because

@@ -83,30 +83,37 @@ func Parse(name string, data []byte) (*File, error) {
 	return f, nil
 }
 
-var topSection = section{
-	name: "the file",
-	fields: settings{
-		{"namespace", shown(schemaForm(`^[A-Za-z0-9_-]{1,64}$`)), DefaultNamespace, "Keeps the fleets of one Redis apart"},
-		{"evaluate", shown(schemaChoice("all", "first")), "", "Whether all rules that match a request apply, or only the first. Default: all"},
-		{"no_match", shown(schemaChoice("allow", "deny")), "", "Decision for requests that no rule matches. Default: allow"},
-		{"secrets", shown(new(secretSettings).settings().schema()), "", "Which parameters never leave the process"},
-		{"client", shown(clientSettings(new(rules.Client)).schema()), "", "Whose address is the client's, for rules by addr:"},
-		{"bodies", shown(bodiesSettings(new(rules.Bodies)).schema()), "", "How much of request bodies is read"},
-		{"instances", shown(schemaWhole(1, maxInstances)), "", "How many instances share limits, until Redis says it"},
-		{"max_keys", shown(schemaWhole(1, rules.MaxLimitKeys)), "", "How many keys each limit has places for in a process. Default: 65536"},
-		{"aggregator", shown(new(Aggregator).settings().schema()), "", "The daemon"},
-		{"statsd", shown(new(StatsD).settings().schema()), "", "How instances send counts as StatsD lines"},
-		{"kafka", shown(new(Kafka).settings().schema()), "", "Counts by Kafka"},
-		{"graphite", shown(new(Graphite).settings().schema()), "", "Counts from Graphite"},
-		{"webhook", shown(new(Webhook).settings().schema()), "", "Posts events to a URL"},
-		{"guard", shown(new(Guard).settings().schema()), "", "The guard as a service, for gateways and programs in any language"},
-		{"rules", shown(schemaSome(ref("rule"))), "", "Which requests count, when a key is hot, and how it is limited"},
-	},
-	example: "begin with namespace: and rules:",
-}
-
 // DefaultNamespace is the namespace of a file without one.
 const DefaultNamespace = "hotparam"
+
+// fileExample is the hint for a text that is no such file.
+const fileExample = "begin with namespace: and rules:"
+
+func newFile() *File { return &File{Rules: &rules.Rules{Namespace: DefaultNamespace}} }
+
+// settings returns the fields of the file.
+func (f *File) settings() settings {
+	r := f.Rules
+	return settings{
+		{"namespace", plain(&r.Namespace, schemaForm(`^[A-Za-z0-9_-]{1,64}$`)), DefaultNamespace, "Keeps the fleets of one Redis apart"},
+		{"evaluate", enum(&r.Evaluate, rules.EvaluateAll, "all", "first"), "", "Whether all rules that match a request apply, or only the first. Default: all"},
+		{"no_match", isWord(&r.DenyNoMatch, "deny", "allow", "deny"), "", "Decision for requests that no rule matches. Default: allow"},
+		{"secrets", as(&f.RedactKey, new(secretSettings).settings().form(), func(d *decoder, n *node, what string) KeyPlace {
+			return d.secrets(n, what, r)
+		}), "", "Which parameters never leave the process"},
+		{"client", as(&r.Client, clientSettings(new(rules.Client)).form(), (*decoder).client), "", "Whose address is the client's, for rules by addr:"},
+		{"bodies", as(&r.Bodies, bodiesSettings(new(rules.Bodies)).form(), (*decoder).bodies), "", "How much of request bodies is read"},
+		{"instances", as(&f.Instances, schemaWhole(1, maxInstances), (*decoder).instances), "", "How many instances share limits, until Redis says it"},
+		{"max_keys", positive(&r.LimitKeys, rules.MaxLimitKeys), "", "How many keys each limit has places for in a process. Default: 65536"},
+		{"aggregator", as(&f.Aggregator, f.Aggregator.settings().form(), (*decoder).aggregator), "", "The daemon"},
+		{"statsd", as(&f.StatsD, f.StatsD.settings().form(), (*decoder).statsd), "", "How instances send counts as StatsD lines"},
+		{"kafka", as(&f.Kafka, f.Kafka.settings().form(), (*decoder).kafka), "", "Counts by Kafka"},
+		{"graphite", as(&f.Graphite, f.Graphite.settings().form(), (*decoder).graphite), "", "Counts from Graphite"},
+		{"webhook", as(&f.Webhook, f.Webhook.settings().form(), (*decoder).webhook), "", "Posts events to a URL"},
+		{"guard", as(&f.Guard, f.Guard.settings().form(), (*decoder).guard), "", "The guard as a service, for gateways and programs in any language"},
+		{"rules", as(&r.Rules, schemaSome(ref("rule")), (*decoder).rules), "", "Which requests count, when a key is hot, and how it is limited"},
+	}
+}
 
 // file reads the whole file. The result is valid only if there are no problems.
 func (d *decoder) file(data []byte) *File {
@@ -117,44 +124,19 @@ func (d *decoder) file(data []byte) *File {
 	if root == nil {
 		return nil
 	}
-	top := d.section(root, topSection)
+	f := newFile()
+	top := d.section(root, section{name: "the file", fields: f.settings(), example: fileExample})
 	if top == nil {
 		return nil
-	}
-	ruleset := &rules.Rules{Namespace: DefaultNamespace}
-	if s, ok := d.scalar(top.get("namespace"), "namespace"); ok {
-		ruleset.Namespace = s
-	}
-	if s, ok := d.choice(top.get("evaluate"), "evaluate", "all", "first"); ok && s == "first" {
-		ruleset.Evaluate = rules.EvaluateFirst
-	}
-	if s, ok := d.choice(top.get("no_match"), "no_match", "allow", "deny"); ok {
-		ruleset.DenyNoMatch = s == "deny"
-	}
-	redactKey := d.secrets(top.get("secrets"), ruleset)
-	ruleset.Client = d.client(top.get("client"))
-	ruleset.Bodies = d.bodies(top.get("bodies"))
-	ruleset.LimitKeys = d.positiveInt(top.get("max_keys"), "max_keys")
-	f := &File{
-		Rules:      ruleset,
-		RedactKey:  redactKey,
-		Aggregator: d.aggregator(top.get("aggregator")),
-		StatsD:     d.statsd(top.get("statsd")),
-		Kafka:      d.kafka(top.get("kafka")),
-		Graphite:   d.graphite(top.get("graphite")),
-		Webhook:    d.webhook(top.get("webhook")),
-		Guard:      d.guard(top.get("guard")),
-		Instances:  d.instances(top.get("instances")),
 	}
 	if !top.has("rules") {
 		d.report(root.pos, `add rules: with at least one rule, such as - {id: all, match: {route: "*"}, limit: {rate: 1000/s}}`,
 			"rules is missing")
 	}
-	d.rules(top.get("rules"), ruleset)
-	d.validate(ruleset, root)
+	d.validate(f.Rules, root)
 	d.agree(f, root, top)
 	if len(d.problems) == 0 {
-		d.warnOfRules(ruleset, root)
+		d.warnOfRules(f.Rules, root)
 		f.listeners = d.listeners(top.get("aggregator").fieldValue("listen"))
 	}
 	return f
@@ -164,8 +146,8 @@ func (d *decoder) file(data []byte) *File {
 const maxInstances = 100_000
 
 // instances reads the assumed number of instances.
-func (d *decoder) instances(n *node) int {
-	number := d.positiveInt(n, "instances")
+func (d *decoder) instances(n *node, what string) int {
+	number := d.positive(n, what)
 	if number == invalid || number > maxInstances {
 		d.reject(n, "for example 4", "instances %s: want a whole number of 1 to %d", quote(n.text), maxInstances)
 	}

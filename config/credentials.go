@@ -65,9 +65,3 @@ func (d *decoder) word(n *node, what string) string {
 	}
 	return s
 }
-
-// flag reads true or false.
-func (d *decoder) flag(n *node, what string) bool {
-	s, _ := d.choice(n, what, "true", "false")
-	return s == "true"
-}

@@ -11,10 +11,10 @@
 // report errors that only a file can have: unknown fields, words, numbers and units that cannot
 // be read.
 //
-// All sections except the rules become a struct and are declared: a setting is one row of its
-// struct's method settings, which serves reading, defaults, comparison and the schema. Type
-// settings explains the rows, and file scalars has the kinds of values. Every scalar is read as
-// its text, whatever type YAML gives it: a value pattern of 1 or true needs no quotes.
+// Sections are declared: a setting is one row of the section's settings, which serve reading,
+// defaults, comparison and the schema. Type settings explains the rows, and file scalars has the
+// kinds of values. Every scalar is read as its text, whatever type YAML gives it: a value pattern
+// of 1 or true needs no quotes.
 //
 // The error of a bad file is [Problems]: all of its errors, in the order of the file, each with
 // its place and a hint. YAML that gives a rule another meaning than it seems to have (anchors,

@@ -199,7 +199,7 @@ func drawException(t *rapid.T, r *rules.Rule, names []rules.Param) rules.Excepti
 	most := map[rules.ByKind]int{rules.ByEach: 1, rules.ByCombinations: 3, rules.ByAll: 4, rules.ByNames: 4}[r.By.Kind]
 	for _, p := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, min(most, len(names)), rapid.ID[rules.Param]).Draw(t, "names") {
 		x.Values = append(x.Values, rules.QueryMatch{
-			Name: nameText(p), Value: rapid.SampledFrom([]string{"*", "phone*", "", "1", "true", "é"}).Draw(t, "value"),
+			Name: p.FormatName(), Value: rapid.SampledFrom([]string{"*", "phone*", "", "1", "true", "é"}).Draw(t, "value"),
 		})
 	}
 	if x.Action != rules.Adjust {

@@ -45,14 +45,15 @@ type Graphite struct {
 // settings returns the fields of the section.
 func (g *Graphite) settings() settings {
 	return settings{
-		{"url", as(&g.URL, schema{"type": "string", "pattern": "^[hH][tT][tT][pP][sS]?://"}, (*decoder).graphiteURL), "http://127.0.0.1:8080", "The URL above render"},
-		{"every", as(&g.Every, schemaText(), (*decoder).schedule), "", `When it is asked: "@every 1s", or a cron spec`},
+		{"url", unshownURL(&g.URL, formOf(schema{"type": "string", "pattern": "^[hH][tT][tT][pP][sS]?://"}),
+			"for example http://graphite.example:8080; user, password_file and token_file say who we are", CheckGraphiteURL), "http://127.0.0.1:8080", "The URL above render"},
+		{"every", as(&g.Every, schemaText, (*decoder).schedule), "", `When it is asked: "@every 1s", or a cron spec`},
 		{"offset", span(&g.Offset, "250ms", minOffset, maxOffset), "", "How long after these instants"},
 		{"series", as(&g.Series, schemaForm(`\{name\}`), func(d *decoder, n *node, what string) string {
 			return d.series(n, what, 1, "stats_counts.{name}")
 		}), "", "Name of a counter's series, with {name} in it"},
 		{"rate", flag(&g.Rate), "", "Values are per second"},
-		{"heartbeat", as(&g.Heartbeat, schemaText(), func(d *decoder, n *node, what string) string {
+		{"heartbeat", as(&g.Heartbeat, schemaText, func(d *decoder, n *node, what string) string {
 			return d.series(n, what, 0, "statsd.numStats, or none")
 		}), "", "A series that the StatsD writes with each flush, or none"},
 		{"step", span(&g.Step, "10s", minStep, maxStep), "1s", "How often the StatsD flushes"},
@@ -78,8 +79,8 @@ const (
 	minStep, maxStep     = time.Second, time.Minute
 )
 
-func (d *decoder) graphite(n *node) (g Graphite) {
-	v := d.settings(n, "graphite", "for example graphite: {url: http://graphite.example:8080}", g.settings())
+func (d *decoder) graphite(n *node, what string) (g Graphite) {
+	v := d.settings(n, what, "for example graphite: {url: http://graphite.example:8080}", g.settings())
 	if g.Step%time.Second != 0 {
 		d.reject(v.get("step"), "Graphite knows no shorter time", "graphite.step %v: want whole seconds", g.Step)
 	}
@@ -88,18 +89,6 @@ func (d *decoder) graphite(n *node) (g Graphite) {
 	}
 	d.graphiteUser(v)
 	return g
-}
-
-func (d *decoder) graphiteURL(n *node, what string) string {
-	s, ok := d.scalar(n, what)
-	if !ok {
-		return ""
-	}
-	if err := CheckGraphiteURL(s); err != nil {
-		// The URL is not shown: it may hold a password in a form that is not recognized.
-		d.reject(n, "for example http://graphite.example:8080; user, password_file and token_file say who we are", "%s: %v", what, err)
-	}
-	return s
 }
 
 // CheckGraphiteURL returns an error if s cannot be the URL of a Graphite. The error does not

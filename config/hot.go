@@ -12,16 +12,16 @@ import (
 var hotSection = section{
 	name: "hot", prefix: "hot.",
 	fields: settings{
-		{"rate", shown(schemaTerms()), "", "Hot at so many within a window: 200/s, 60/1m, 10MB/10s"},
+		{"rate", shown(schemaTerms), "", "Hot at so many within a window: 200/s, 60/1m, 10MB/10s"},
 		{"share", shown(schemaForm(`%`)), "", "Hot at such a part of the route's requests: 20%"},
 		{"jump", shown(schemaForm(`[xX]`)), "", "Hot at this multiple of the key's earlier count: 8x"},
 		{"top", shown(schemaWhole(1, 1000)), "", "Hot if it is among the first so many"},
-		{"min", shown(schemaText()), "", "The least count for share, jump and top: 50, or 50/10s"},
-		{"window", shown(schemaDuration()), "", "The window of share, jump and top: 10s"},
+		{"min", shown(schemaText), "", "The least count for share, jump and top: 50, or 50/10s"},
+		{"window", shown(schemaDuration), "", "The window of share, jump and top: 10s"},
 		{"over", shown(schemaChoice("day")), "", "The past that jump compares with: day is the same hour of the days before"},
-		{"exit", shown(schemaText()), "", "Below what the key cools: 80%, 160/s, 160. Default: 80%"},
-		{"hold", shown(schemaDuration()), "", "The least time for which a key stays hot. Default: 10s"},
-		{"cool_down", shown(schemaDuration()), "", "How long a key must stay below exit to cool. Default: 5s"},
+		{"exit", shown(schemaText), "", "Below what the key cools: 80%, 160/s, 160. Default: 80%"},
+		{"hold", shown(schemaDuration), "", "The least time for which a key stays hot. Default: 10s"},
+		{"cool_down", shown(schemaDuration), "", "How long a key must stay below exit to cool. Default: 5s"},
 	},
 	example: "for example hot: 200/s, or hot: {rate: 200/s, exit: 80%, hold: 10s}",
 }
@@ -30,44 +30,39 @@ var hotSection = section{
 var kindFields = hotSection.fields.names()[:rules.Top+1]
 
 // hot reads the thresholds of a rule: one, or a list of them.
-func (r *ruleReader) hot(n *node, unit rules.Unit) []rules.Threshold {
-	if n == nil {
-		return nil
-	}
-	items := []*node{n}
-	if n.kind == listKind {
-		if items = n.items; len(items) == 0 {
-			r.reject(n, hotSection.example, "hot: the list is empty")
-		}
+func (d *decoder) hot(n *node, unit rules.Unit) []rules.Threshold {
+	items := oneOrItems(n)
+	if len(items) == 0 {
+		d.reject(n, hotSection.example, "hot: the list is empty")
 	}
 	var hot []rules.Threshold
 	for _, item := range items {
-		hot = append(hot, r.threshold(item, unit))
+		hot = append(hot, d.threshold(item, unit))
 	}
 	return hot
 }
 
 // threshold reads one threshold, in full or as one word.
-func (r *ruleReader) threshold(n *node, unit rules.Unit) (t rules.Threshold) {
+func (d *decoder) threshold(n *node, unit rules.Unit) (t rules.Threshold) {
 	var v values
 	if n.kind == scalarKind {
-		t = r.terms(n, "hot", rules.FixedRate, unit)
-	} else if v = r.section(n, hotSection); v != nil {
-		t = r.kind(n, v, unit)
+		t = d.terms(n, "hot", rules.FixedRate, unit)
+	} else if v = d.section(n, hotSection); v != nil {
+		t = d.kind(n, v, unit)
 	} else {
 		return t
 	}
-	r.minAndWindow(n, v, &t, unit)
-	r.past(v.get("over"), &t)
+	d.minAndWindow(n, v, &t, unit)
+	d.past(v.get("over"), &t)
 	t = t.WithDefaults()
-	r.exit(v.get("exit"), &t, unit)
-	t.Hold = r.duration(v.get("hold"), "hot.hold", "hold is the least time for which a key stays hot; 10s if it is left out", rules.DefaultHold)
-	t.CoolDown = r.duration(v.get("cool_down"), "hot.cool_down", "cool_down is how long a key must stay below the exit to cool; 5s if it is left out", rules.DefaultCoolDown)
+	d.exit(v.get("exit"), &t, unit)
+	t.Hold = d.duration(v.get("hold"), "hot.hold", "hold is the least time for which a key stays hot; 10s if it is left out", rules.DefaultHold)
+	t.CoolDown = d.duration(v.get("cool_down"), "hot.cool_down", "cool_down is how long a key must stay below the exit to cool; 5s if it is left out", rules.DefaultCoolDown)
 	return t
 }
 
 // kind reads the one field that sets what a count is compared with.
-func (r *ruleReader) kind(n *node, v values, unit rules.Unit) (t rules.Threshold) {
+func (d *decoder) kind(n *node, v values, unit rules.Unit) (t rules.Threshold) {
 	const none = -1
 	kind := none
 	for i, name := range kindFields {
@@ -76,22 +71,22 @@ func (r *ruleReader) kind(n *node, v values, unit rules.Unit) (t rules.Threshold
 		case kind == none:
 			kind = i
 		case v.get(name) != nil:
-			r.reject(v.get(name), "where either makes a key hot, write a list: hot: [{rate: 200/s}, {share: 20%, min: 50/s}]",
+			d.reject(v.get(name), "where either makes a key hot, write a list: hot: [{rate: 200/s}, {share: 20%, min: 50/s}]",
 				"hot.%s: the threshold has hot.%s already", name, kindFields[kind])
 		}
 	}
 	if kind == none {
-		r.reject(n, hotSection.example, "hot has none of %s", strings.Join(kindFields, ", "))
+		d.reject(n, hotSection.example, "hot has none of %s", strings.Join(kindFields, ", "))
 		return t
 	}
 	name := kindFields[kind]
-	return r.terms(v.get(name), "hot."+name, rules.ThresholdKind(kind), unit)
+	return d.terms(v.get(name), "hot."+name, rules.ThresholdKind(kind), unit)
 }
 
 // terms reads what a count is compared with. A rate may also be a share or a jump, depending
 // on its text.
-func (r *ruleReader) terms(n *node, what string, kind rules.ThresholdKind, unit rules.Unit) rules.Threshold {
-	s, ok := r.scalar(n, what)
+func (d *decoder) terms(n *node, what string, kind rules.ThresholdKind, unit rules.Unit) rules.Threshold {
+	s, ok := d.scalar(n, what)
 	if !ok {
 		return rules.Threshold{Kind: kind}
 	}
@@ -105,7 +100,7 @@ func (r *ruleReader) terms(n *node, what string, kind rules.ThresholdKind, unit 
 		t.Kind = kind
 		fallthrough
 	case reason != "":
-		r.reject(n, termsHint(s, t.Kind, unit), "%s %s: %s", what, quote(s), reason)
+		d.reject(n, termsHint(s, t.Kind, unit), "%s %s: %s", what, quote(s), reason)
 	}
 	return t
 }
@@ -121,17 +116,17 @@ func termsHint(s string, kind rules.ThresholdKind, unit rules.Unit) string {
 }
 
 // minAndWindow reads the least count and the window of a threshold that compares.
-func (r *ruleReader) minAndWindow(n *node, v values, t *rules.Threshold, unit rules.Unit) {
+func (d *decoder) minAndWindow(n *node, v values, t *rules.Threshold, unit rules.Unit) {
 	if t.Kind == rules.FixedRate {
 		for _, name := range []string{"min", "window"} {
 			if field := v.get(name); field != nil {
-				r.reject(field, "remove it: 2000/10s is 2000 within a window of 10s", "hot.%s: a rate has its count and its window itself", name)
+				d.reject(field, "remove it: 2000/10s is 2000 within a window of 10s", "hot.%s: a rate has its count and its window itself", name)
 			}
 		}
 		return
 	}
 	min, window := v.get("min"), v.get("window")
-	if s, ok := r.scalar(min, "hot.min"); ok {
+	if s, ok := d.scalar(min, "hot.min"); ok {
 		reason := ""
 		rate := rules.Rate{Per: t.Rate.Per}
 		if strings.Contains(s, "/") {
@@ -140,39 +135,39 @@ func (r *ruleReader) minAndWindow(n *node, v values, t *rules.Threshold, unit ru
 			reason = "want " + quantities[unit].want + ", or a rate"
 		}
 		if reason != "" {
-			r.reject(min, rateHint(s, unit, "min is the count below which no key is hot, for example 50/10s"), "hot.min %s: %s", quote(s), reason)
+			d.reject(min, rateHint(s, unit, "min is the count below which no key is hot, for example 50/10s"), "hot.min %s: %s", quote(s), reason)
 			rate = rules.Rate{N: 1, Per: t.Rate.Per}
 		}
-		r.sameWindow(min, "hot.min", t, rate.Per)
+		d.sameWindow(min, "hot.min", t, rate.Per)
 		t.Rate.N = rate.N
 	}
 	if window != nil {
-		d := r.duration(window, "hot.window", "for example window: 10s", cmp.Or(t.Rate.Per, rules.MinWindow))
-		r.sameWindow(window, "hot.window", t, cmp.Or(d, invalid)) // 0 means no default here
+		length := d.duration(window, "hot.window", "for example window: 10s", cmp.Or(t.Rate.Per, rules.MinWindow))
+		d.sameWindow(window, "hot.window", t, cmp.Or(length, invalid)) // 0 means no default here
 	}
 	if t.Rate.N == 0 && unit != rules.Requests && unit != anyUnit {
-		r.reject(n, "min is the count below which no key is hot, for example min: "+strings.Trim(strings.Fields(quantities[unit].rate)[0], `"`),
+		d.reject(n, "min is the count below which no key is hot, for example min: "+strings.Trim(strings.Fields(quantities[unit].rate)[0], `"`),
 			"hot.min is missing: it has a default only for count: requests")
 	}
 	withLeast(t)
 }
 
 // past reads the past that a jump compares with.
-func (r *ruleReader) past(n *node, t *rules.Threshold) {
-	s, ok := r.scalar(n, "hot.over")
+func (d *decoder) past(n *node, t *rules.Threshold) {
+	s, ok := d.scalar(n, "hot.over")
 	if !ok {
 		return
 	}
 	const hint = "over: day compares a key with its own same hour of the days before; without it, with the ten windows before"
 	if t.Over, ok = rules.ParseOver(s); !ok {
-		r.reject(n, hint, "hot.over %s: want day", quote(s))
+		d.reject(n, hint, "hot.over %s: want day", quote(s))
 	}
 }
 
 // sameWindow sets the window of a threshold. It reports an error if another one is set.
-func (r *ruleReader) sameWindow(n *node, what string, t *rules.Threshold, window time.Duration) {
+func (d *decoder) sameWindow(n *node, what string, t *rules.Threshold, window time.Duration) {
 	if t.Rate.Per != 0 && window != t.Rate.Per {
-		r.reject(n, "say it once", "%s %s: the threshold has a window of %v already", what, quote(n.text), t.Rate.Per)
+		d.reject(n, "say it once", "%s %s: the threshold has a window of %v already", what, quote(n.text), t.Rate.Per)
 	}
 	t.Rate.Per = window
 }
@@ -191,8 +186,8 @@ func withLeast(t *rules.Threshold) {
 
 // exit reads the exit of a threshold: a share of it or, for an absolute threshold, a rate over
 // the same window or a count.
-func (r *ruleReader) exit(n *node, t *rules.Threshold, unit rules.Unit) {
-	s, ok := r.scalar(n, "hot.exit")
+func (d *decoder) exit(n *node, t *rules.Threshold, unit rules.Unit) {
+	s, ok := d.scalar(n, "hot.exit")
 	if !ok {
 		return
 	}
@@ -205,16 +200,16 @@ func (r *ruleReader) exit(n *node, t *rules.Threshold, unit rules.Unit) {
 		exit, err := rules.ParseFraction(strings.TrimSpace(percent), 100)
 		switch {
 		case errors.Is(err, rules.ErrDigits):
-			r.reject(n, forms, "hot.exit %s: %v", quote(s), err)
+			d.reject(n, forms, "hot.exit %s: %v", quote(s), err)
 		case err != nil || exit.Cmp(1) > 0 || exit.Num*100 < exit.Den:
-			r.reject(n, forms, "hot.exit %s: want 1%% to 100%%", quote(s))
+			d.reject(n, forms, "hot.exit %s: want 1%% to 100%%", quote(s))
 		default:
 			t.Exit = exit
 		}
 		return
 	}
 	if t.Kind != rules.FixedRate {
-		r.reject(n, forms, "hot.exit %s: want a percentage, because the threshold is not a rate", quote(s))
+		d.reject(n, forms, "hot.exit %s: want a percentage, because the threshold is not a rate", quote(s))
 		return
 	}
 	count, ok := parseCount(s, unit)
@@ -224,16 +219,16 @@ func (r *ruleReader) exit(n *node, t *rules.Threshold, unit rules.Unit) {
 			reason = "the window must be that of hot.rate " + t.Rate.String()
 		}
 		if reason != "" {
-			r.reject(n, forms, "hot.exit %s: %s", quote(s), reason)
+			d.reject(n, forms, "hot.exit %s: %s", quote(s), reason)
 			return
 		}
 		count, ok = rate.N, true
 	}
 	switch {
 	case !ok:
-		r.reject(n, forms, "hot.exit %s: want a share, a rate or %s", quote(s), quantities[unit].want)
+		d.reject(n, forms, "hot.exit %s: want a share, a rate or %s", quote(s), quantities[unit].want)
 	case t.Rate.N != 0 && count > t.Rate.N:
-		r.reject(n, "a key would be hot and cool at once: take at most hot.rate", "hot.exit %s is above hot.rate %s", quote(s), t.Rate)
+		d.reject(n, "a key would be hot and cool at once: take at most hot.rate", "hot.exit %s is above hot.rate %s", quote(s), t.Rate)
 	case t.Rate.N != 0:
 		t.Exit = rules.NewFraction(count, t.Rate.N)
 	}

@@ -72,11 +72,11 @@ func (k *Kafka) settings() settings {
 		}), "", "host:port of brokers. Default: " + defaultBroker},
 		{"topic", nameInKafka(&k.Topic, "hotparam.counters"), "", "Default: " + wire.DefaultTopic},
 		{"client_id", nameInKafka(&k.ClientID, "hotparam"), "", "Name of the client at the brokers"},
-		{"version", as(&k.Version, schemaText(), (*decoder).kafkaVersion), "", `The oldest release among the brokers, for example "3.6"`},
-		{"tls", as(&k.TLS, schema{"anyOf": []schema{schemaFlag(), ref("tls")}}, (*decoder).kafkaTLS), "", "true, or fields"},
-		{"sasl", as(&k.SASL, saslSettings(new(kafka.SASL)).schema("mechanism", "user"), (*decoder).sasl), "", "Who we are at the brokers"},
+		{"version", written(&k.Version, "", "the oldest release among the brokers; by default it is detected", `a release, for example "3.6"`, release.MatchString).shownAs(schemaText), "", `The oldest release among the brokers, for example "3.6"`},
+		{"tls", as(&k.TLS, anyOf(schemaFlag, ref("tls")), (*decoder).kafkaTLS), "", "true, or fields"},
+		{"sasl", as(&k.SASL, saslSettings(new(kafka.SASL)).form("mechanism", "user"), (*decoder).sasl), "", "Who we are at the brokers"},
 		{"timeout", span(&k.Timeout, "5s", minTimeout, maxTimeout), "", "Bounds a request to a broker"},
-		{"acks", choice(&k.Acks, AcksOne, AcksAll).shownAs(schema{"enum": []any{AcksOne, AcksAll, 1}}), "", "Default: 1"},
+		{"acks", choice(&k.Acks, AcksOne, AcksAll).shownAs(formOf(schema{"enum": []any{AcksOne, AcksAll, 1}})), "", "Default: 1"},
 		{"idempotent", flag(&k.Idempotent), "", "Needs acks: all"},
 		{"compression", choice(&k.Compression, "zstd", "lz4", "none"), "", "Default: zstd"},
 		{"buffer", size(&k.Buffer, "16MiB holds what a busy instance counts in minutes", minBuffer), "", "What waits for the brokers"},
@@ -98,14 +98,14 @@ func saslSettings(s *kafka.SASL) settings {
 	}
 }
 
-func (d *decoder) kafka(n *node) (k Kafka) {
+func (d *decoder) kafka(n *node, what string) (k Kafka) {
 	const example = "for example kafka: {brokers: [kafka-1:9092, kafka-2:9092]}"
 	before := len(d.problems)
-	v := d.settings(n, "kafka", example, k.settings())
+	v := d.settings(n, what, example, k.settings())
 	if k.Idempotent && k.Acks != AcksAll {
 		d.reject(v.get("idempotent"), "add acks: all, or remove idempotent", "kafka.idempotent needs acks: all")
 	}
-	if full := k.WithDefaults(); n != nil && len(d.problems) == before {
+	if full := k.WithDefaults(); len(d.problems) == before {
 		if err := full.Validate(); err != nil { // Validate checks the rest
 			d.reject(n, example, "kafka.%v", err)
 		}
@@ -123,14 +123,6 @@ func nameInKafka(to *string, example string) value {
 }
 
 var release = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9]{1,3}){1,2}$`)
-
-func (d *decoder) kafkaVersion(n *node, what string) string {
-	s, ok := d.scalar(n, what)
-	if ok && !release.MatchString(s) {
-		d.reject(n, `the oldest release among the brokers; by default it is detected`, `kafka.version %s: want a release, for example "3.6"`, quote(s))
-	}
-	return s
-}
 
 // kafkaTLS reads true, false, or fields. It returns nil for false.
 func (d *decoder) kafkaTLS(n *node, what string) *kafka.TLS {
@@ -160,11 +152,7 @@ func (d *decoder) sasl(n *node, what string) *kafka.SASL {
 	if v == nil {
 		return nil
 	}
-	for _, name := range []string{"mechanism", "user"} {
-		if !v.has(name) {
-			d.reject(n, example, "%s.%s is missing", what, name)
-		}
-	}
+	d.require(n, v, what, example, "mechanism", "user")
 	if !v.has("password_file") && !v.has("password_env") {
 		d.reject(n, example, "%s has neither password_file nor password_env", what)
 	}

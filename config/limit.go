@@ -3,87 +3,121 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/hotparam/hotparam/rules"
 )
 
-var limitSection = section{
-	name: "limit", prefix: "limit.",
-	fields: settings{
-		{"rate", shown(schemaRate()), "", "50/s, 5/1m, 2MB/s"},
-		{"burst", shown(schemaText()), "", "How much passes at once. Default: the count of rate"},
-		{"algorithm", shown(schema{"anyOf": []schema{schemaChoice(algorithms...), {"type": "string", "pattern": "^x_"}}}), "", "Default: " + string(rules.TokenBucket) + "; x_… names one of your own"},
-		{"initial", shown(schemaText()), "", "What a new bucket holds. Default: burst"},
-		{"shape", shown(schemaFlag()), "", "Requests that pass are spaced evenly"},
-		{"warm_up", shown(schemaDuration()), "", "How long the rate rises after a quiet time"},
-		{"cold_factor", shown(schemaText()), "", "The rate begins at 1/cold_factor with warm_up"},
-		{"calendar", shown(schemaChoice(calendars...)), "", "Windows of the calendar, for algorithm: fixed_window"},
-		{"zone", shown(schemaText()), "", "Time zone of calendar, such as Europe/Berlin"},
-		{"blocks", shown(schemaWhole(1, 1<<31)), "", "Parts of a window of algorithm: sliding_blocks"},
-		{"count_denied", shown(schemaFlag()), "", "Refused requests count, too"},
-		{"penalty", shown(schemaDuration()), "", "How long a key is locked after a refusal"},
-		{"scope", shown(schemaChoice(string(rules.ScopeInstance), string(rules.ScopeShare), string(rules.ScopeExact))), "", "Whose requests share the limit. Default: instance"},
-		{"when_redis_is_away", shown(schemaChoice(string(rules.OutageLocal), string(rules.OutageOpen), string(rules.OutageClosed))), "", "For scope: exact. Default: local"},
-		{"on_limit", shown(schemaChoice("reject", "wait", "serve", "shadow")), "", "Decision for requests over the limit. Default: reject"},
-		{"wait", shown(schemaDuration()), "", "The longest that a request waits"},
-		{"concurrency", shown(schemaWhole(1, rules.MaxConcurrency)), "", "How many requests are served at a time"},
-		{"queue", shown(schemaWhole(1, rules.MaxQueue)), "", fmt.Sprintf("How many more may wait for concurrency. Default: %d", rules.DefaultQueue)},
-		{"priority", shown(prioritySection.fields.schema(prioritySection.fields.names()...)), "", "Which values of a parameter come first"},
-		{"serve", shown(serveSection.fields.schema()), "", "The response of on_limit: serve"},
-	},
-	example: "for example limit: 50/s, or limit: {rate: 50/s, burst: 100}",
+// limitFields are the fields of a limit.
+type limitFields struct {
+	rules.Limit
+	unit    rules.Unit // the unit of the rule
+	onLimit string
+	initial *int64 // nil if there is none
 }
 
-// limit reads a limit. It returns nil if there is none.
-func (r *ruleReader) limit(n *node, unit rules.Unit) *rules.Limit {
-	if n == nil {
+// limitOf returns the value for a limit in the unit of the rule.
+func limitOf(to **rules.Limit, rule *rules.Rule) value {
+	return as(to, ref("limit"), func(d *decoder, n *node, _ string) *rules.Limit { return d.limit(n, rule.Count) })
+}
+
+// settings returns the fields of the section.
+func (l *limitFields) settings() settings {
+	return settings{
+		{"rate", l.rateValue(), "", "50/s, 5/1m, 2MB/s"},
+		{"burst", as(&l.Burst, schemaText, l.readBurst), "", "How much passes at once. Default: the count of rate"},
+		{"algorithm", as(&l.Algorithm, anyOf(schemaChoice(algorithms...), formOf(schema{"type": "string", "pattern": "^x_"})), (*decoder).algorithm), "", "Default: " + string(rules.TokenBucket) + "; x_… names one of your own"},
+		{"initial", as(&l.initial, schemaText, l.readInitial), "", "What a new bucket holds. Default: burst"},
+		{"shape", flag(&l.Shape), "", "Requests that pass are spaced evenly"},
+		{"warm_up", milli(&l.WarmUp, "30s"), "", "How long the rate rises after a quiet time"},
+		{"cold_factor", as(&l.ColdFactor, schemaText, (*decoder).factor), "", "The rate begins at 1/cold_factor with warm_up"},
+		{"calendar", choice(&l.Calendar, calendars()...), "", "Windows of the calendar, for algorithm: fixed_window"},
+		{"zone", plain(&l.Zone, schemaText), "", "Time zone of calendar, such as Europe/Berlin"},
+		{"blocks", positive(&l.Blocks, 1<<31), "", "Parts of a window of algorithm: sliding_blocks"},
+		{"count_denied", flag(&l.CountDenied), "", "Refused requests count, too"},
+		{"penalty", milli(&l.Penalty, "30s"), "", "How long a key is locked after a refusal"},
+		{"scope", as(&l.Scope, schemaChoice(scopes...), (*decoder).scope), "", "Whose requests share the limit. Default: instance"},
+		{"when_redis_is_away", choice(&l.Outage, rules.OutageLocal, rules.OutageOpen, rules.OutageClosed), "", "For scope: exact. Default: local"},
+		{"on_limit", choice(&l.onLimit, "reject", "wait", "serve", "shadow"), "", "Decision for requests over the limit. Default: reject"},
+		{"wait", milli(&l.Wait, "2s"), "", "The longest that a request waits"},
+		{"concurrency", positive(&l.Concurrency, rules.MaxConcurrency), "", "How many requests are served at a time"},
+		{"queue", positive(&l.Queue, rules.MaxQueue), "", fmt.Sprintf("How many more may wait for concurrency. Default: %d", rules.DefaultQueue)},
+		{"priority", as(&l.Priority, prioritySettings(new(rules.Priority)).form("by", "first"), (*decoder).priority), "", "Which values of a parameter come first"},
+		{"serve", as(&l.Serve, serveSettings(new(rules.Response)).form(), (*decoder).response), "", "The response of on_limit: serve"},
+	}
+}
+
+// limit reads a limit of a rule in this unit. It returns nil if the node is none.
+func (d *decoder) limit(n *node, unit rules.Unit) *rules.Limit {
+	l := limitFields{unit: unit}
+	var v values
+	if n.kind == scalarKind {
+		l.rateValue().read(d, n, "limit")
+	} else if v = d.settings(n, "limit", "for example limit: 50/s, or limit: {rate: 50/s, burst: 100}", l.settings()); v == nil {
 		return nil
 	}
-	what, v := "limit", values{"rate": n}
-	if n.kind != scalarKind {
-		if v = r.section(n, limitSection); v == nil {
-			return nil
-		}
-		what = "limit.rate"
+	switch {
+	case l.onLimit == "shadow":
+		l.Mode = rules.ModeShadow
+	case l.onLimit == "serve", l.onLimit == "" && v.has("serve"):
+		l.Mode = rules.ModeServe
+	case l.onLimit == "wait", l.onLimit == "" && v.has("wait"):
+		l.Mode = rules.ModeWait
+	default:
+		l.Mode = rules.ModeLimit
 	}
-	l := &rules.Limit{}
-	r.rateOf(v, l, what, unit)
-	r.shapeOf(v, l)
-	r.scopeAndOutage(v, l)
-	r.overLimit(v, l)
 	if l.Quota != (rules.Quota{}) {
-		l.Quota = r.complete(v, l.Quota, unit)
+		l.complete()
 	}
-	return l
+	return &l.Limit
 }
 
-// rateOf reads the rate, the burst and the concurrency of a limit.
-func (r *ruleReader) rateOf(v values, l *rules.Limit, what string, unit rules.Unit) {
-	if s, ok := r.scalar(v.get("rate"), what); ok {
-		rate, reason := parseRate(s, unit, rules.MaxRate)
-		if reason != "" {
-			r.reject(v.get("rate"), rateHint(s, unit, "50/s is 50 per second, 5/1m is 5 per minute"), "%s %s: %s", what, quote(s), reason)
-		}
-		l.Rate = rate
+// complete fills in the defaults of the quota, and the fields that depend on them.
+func (l *limitFields) complete() {
+	burst := l.Burst
+	l.Quota = l.Quota.WithDefaults()
+	if burst != 0 {
+		l.Burst = burst // valid or not
 	}
-	n := v.get("burst")
-	if s, ok := r.scalar(n, "limit.burst"); ok {
-		if l.Burst, ok = parseCount(s, unit); !ok {
-			r.reject(n, rateHint(s, unit, "burst is how much passes at once; the count of limit.rate if it is left out"), "limit.burst %s: want %s", quote(s), quantities[unit].want)
+	if l.initial != nil {
+		l.Missing = l.Burst - *l.initial
+	}
+}
+
+func (l *limitFields) rateValue() value {
+	return as(&l.Rate, schemaRate, func(d *decoder, n *node, what string) (rate rules.Rate) {
+		if s, ok := d.scalar(n, what); ok {
+			var reason string
+			if rate, reason = parseRate(s, l.unit, rules.MaxRate); reason != "" {
+				d.reject(n, rateHint(s, l.unit, "50/s is 50 per second, 5/1m is 5 per minute"), "%s %s: %s", what, quote(s), reason)
+			}
+		}
+		return rate
+	})
+}
+
+func (l *limitFields) readBurst(d *decoder, n *node, what string) (burst int64) {
+	if s, ok := d.scalar(n, what); ok {
+		if burst, ok = parseCount(s, l.unit); !ok {
+			d.reject(n, rateHint(s, l.unit, "burst is how much passes at once; the count of limit.rate if it is left out"), "%s %s: want %s", what, quote(s), quantities[l.unit].want)
 		}
 	}
-	n = v.get("initial")
-	if s, ok := r.scalar(n, "limit.initial"); ok && strings.TrimSpace(s) != "0" {
-		if _, ok := parseCount(s, unit); !ok {
-			r.reject(n, "initial is what a new bucket holds; its burst if it is left out", "limit.initial %s: want 0 or %s", quote(s), quantities[unit].want)
-		}
+	return burst
+}
+
+func (l *limitFields) readInitial(d *decoder, n *node, what string) *int64 {
+	s, ok := d.scalar(n, what)
+	if !ok {
+		return nil
 	}
-	l.Concurrency = r.positiveInt(v.get("concurrency"), "limit.concurrency")
-	l.Queue = r.positiveInt(v.get("queue"), "limit.queue")
+	initial, ok := parseCount(s, l.unit) // 0 is not a count, but is returned as 0
+	if !ok && strings.TrimSpace(s) != "0" {
+		d.reject(n, "initial is what a new bucket holds; its burst if it is left out", "%s %s: want 0 or %s", what, quote(s), quantities[l.unit].want)
+	}
+	return &initial
 }
 
 var algorithms = func() (words []string) {
@@ -93,113 +127,44 @@ var algorithms = func() (words []string) {
 	return words
 }()
 
-// calendars are the calendar periods, the shortest first.
-var calendars = func() (words []string) {
-	for c := range rules.CalendarPeriods {
-		words = append(words, string(c))
+func (d *decoder) algorithm(n *node, what string) rules.Algorithm {
+	if a := rules.Algorithm(n.text); a.Custom() {
+		return a
 	}
-	slices.SortFunc(words, func(a, b string) int {
-		return cmp.Compare(rules.CalendarPeriods[rules.Calendar(a)], rules.CalendarPeriods[rules.Calendar(b)])
-	})
-	return words
-}()
-
-// shapeOf reads the algorithm of a limit and its settings.
-func (r *ruleReader) shapeOf(v values, l *rules.Limit) {
-	if n := v.get("algorithm"); n != nil && n.kind == scalarKind && rules.Algorithm(n.text).Custom() {
-		l.Algorithm = rules.Algorithm(n.text)
-	} else if s, ok := r.choice(n, "limit.algorithm", algorithms...); ok {
-		l.Algorithm = rules.Algorithm(s)
-	}
-	l.Shape = r.flag(v.get("shape"), "limit.shape")
-	l.WarmUp = r.atLeastMilli(v.get("warm_up"), "limit.warm_up", "30s")
-	if s, ok := r.scalar(v.get("cold_factor"), "limit.cold_factor"); ok {
-		factor, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-		if err != nil || factor == 0 {
-			factor = invalid
-		}
-		l.ColdFactor = factor
-	}
-	if s, ok := r.choice(v.get("calendar"), "limit.calendar", calendars...); ok {
-		l.Calendar = rules.Calendar(s)
-	}
-	l.Zone, _ = r.scalar(v.get("zone"), "limit.zone")
-	l.Blocks = r.positiveInt(v.get("blocks"), "limit.blocks")
-	l.CountDenied = r.flag(v.get("count_denied"), "limit.count_denied")
-	l.Penalty = r.atLeastMilli(v.get("penalty"), "limit.penalty", "30s")
+	s, _ := d.choice(n, what, algorithms...)
+	return rules.Algorithm(s)
 }
 
-// scopeAndOutage reads the scope of the limit: whose requests share it.
-func (r *ruleReader) scopeAndOutage(v values, l *rules.Limit) {
-	l.Scope = rules.Scope(r.buildable(v.get("scope"), "limit.scope", string(rules.ScopeInstance), string(rules.ScopeShare), string(rules.ScopeExact)))
-	if l.Scope == rules.ScopeInstance {
-		l.Scope = ""
-	}
-	away, _ := r.choice(v.get("when_redis_is_away"), "limit.when_redis_is_away", string(rules.OutageLocal), string(rules.OutageOpen), string(rules.OutageClosed))
-	l.Outage = rules.OutagePolicy(away)
-}
-
-// overLimit reads what happens to requests over the limit.
-func (r *ruleReader) overLimit(v values, l *rules.Limit) {
-	l.Wait = r.atLeastMilli(v.get("wait"), "limit.wait", "2s")
-	word, _ := r.choice(v.get("on_limit"), "limit.on_limit", "reject", "wait", "serve", "shadow")
-	switch {
-	case word == "shadow":
-		l.Mode = rules.ModeShadow
-	case word == "serve", word == "" && v.has("serve"):
-		l.Mode = rules.ModeServe
-	case word == "wait", word == "" && v.has("wait"):
-		l.Mode = rules.ModeWait
-	default:
-		l.Mode = rules.ModeLimit
-	}
-	l.Priority = r.priority(v.get("priority"))
-	l.Serve = r.answer(v.get("serve"))
-}
-
-// complete fills in the defaults, and the fields that depend on them.
-func (r *ruleReader) complete(v values, q rules.Quota, unit rules.Unit) rules.Quota {
-	burst := q.Burst
-	q = q.WithDefaults()
-	if burst != 0 {
-		q.Burst = burst // valid or not
-	}
-	if s, ok := r.scalar(v.get("initial"), "limit.initial"); ok {
-		initial, _ := parseCount(s, unit) // 0 is not a count, but is returned as 0
-		q.Missing = q.Burst - initial
-	}
-	return q
-}
-
-// positiveInt reads a whole number of at least 1. It returns 0 if there is none, and invalid if
-// it is bad.
-func (d *decoder) positiveInt(n *node, what string) int {
+// factor reads a number. It returns invalid for any other text.
+func (d *decoder) factor(n *node, what string) float64 {
 	s, ok := d.scalar(n, what)
-	if !ok {
-		return 0
-	}
-	return wholeNumber(s)
-}
-
-// atLeastMilli reads a time of at least a millisecond. It returns 0 if there is none, and
-// invalid if it is shorter.
-func (d *decoder) atLeastMilli(n *node, what, example string) time.Duration {
-	if n == nil {
-		return 0
-	}
-	t := d.duration(n, what, "for example "+example, 0)
-	if t < time.Millisecond && !n.bad {
+	factor, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if ok && (err != nil || factor == 0) {
 		return invalid
 	}
-	return t
+	return factor
 }
 
-// buildable reads one of a few words, and reports words that are not built yet.
-func (r *ruleReader) buildable(n *node, what string, words ...string) string {
-	if unbuilt := unbuiltWords[what]; n != nil && n.kind == scalarKind && slices.Contains(unbuilt.words, n.text) {
-		r.reject(n, unbuilt.hint, "%s %q is not built yet", what, n.text)
+// calendars returns the calendar periods, the shortest first.
+func calendars() []rules.Calendar {
+	return slices.SortedFunc(maps.Keys(rules.CalendarPeriods), func(a, b rules.Calendar) int {
+		return cmp.Compare(rules.CalendarPeriods[a], rules.CalendarPeriods[b])
+	})
+}
+
+var scopes = []string{string(rules.ScopeInstance), string(rules.ScopeShare), string(rules.ScopeExact)}
+
+// scope reads whose requests share the limit. A value that the design has but that is not built yet
+// is refused by name, with a hint on what works instead: a rule that silently did less than it says
+// would be worse than none.
+func (d *decoder) scope(n *node, what string) rules.Scope {
+	if n.kind == scalarKind && n.text == "cluster" {
+		d.reject(n, "available scopes: exact, one limit over all instances; share, a part of it on each; instance", "%s %q is not built yet", what, n.text)
 		return ""
 	}
-	s, _ := r.choice(n, what, words...)
-	return s
+	s, _ := d.choice(n, what, scopes...)
+	if scope := rules.Scope(s); scope != rules.ScopeInstance {
+		return scope
+	}
+	return ""
 }

@@ -7,72 +7,73 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-var prioritySection = section{
-	name: "limit.priority", prefix: "limit.priority.",
-	fields:  settings{{"by", shown(schemaWord()), "", ""}, {"first", shown(schemaSome(schemaText())), "", ""}},
-	example: "for example priority: {by: tier, first: [gold, silver]}",
+func prioritySettings(p *rules.Priority) settings {
+	return settings{
+		{"by", value{form: schemaWord, read: func(d *decoder, n *node, what string) {
+			by := d.param(n, what, rules.Route{})
+			p.Source, p.Name = by.Source, by.Name
+		}}, "", ""},
+		{"first", as(&p.First, schemaSome(schemaText), (*decoder).texts), "", ""},
+	}
 }
 
-// priority reads the classes of requests. It returns nil if there are none.
-func (r *ruleReader) priority(n *node) *rules.Priority {
-	v := r.section(n, prioritySection)
+// priority reads the classes of requests. It returns nil if the node is none.
+func (d *decoder) priority(n *node, what string) *rules.Priority {
+	const example = "for example priority: {by: tier, first: [gold, silver]}"
+	p := &rules.Priority{}
+	v := d.settings(n, what, example, prioritySettings(p))
 	if v == nil {
 		return nil
 	}
-	p := &rules.Priority{}
-	if s, ok := r.scalar(v.get("by"), "limit.priority.by"); ok {
-		param, err := parseName(s, rules.Route{})
-		if err != nil {
-			r.reject(v.get("by"), err.hint, "limit.priority.by %s: %s", quote(s), err.message)
-		}
-		p.Source, p.Name = param.Source, param.Name
-	}
-	for _, item := range r.list(v.get("first"), "limit.priority.first") {
-		if s, ok := r.scalar(item, "limit.priority.first"); ok {
-			p.First = append(p.First, s)
-		}
-	}
-	for _, name := range prioritySection.fields.names() {
-		if !v.has(name) {
-			r.reject(n, prioritySection.example, "limit.priority.%s is missing", name)
-		}
-	}
+	d.require(n, v, what, example, "by", "first")
 	return p
 }
 
-var serveSection = section{
-	name: "limit.serve", prefix: "limit.serve.",
-	fields: settings{
-		{"status", shown(schemaWhole(200, 599)), "", ""},
-		{"type", shown(schemaForm(`/`)), "", ""},
-		{"body", shown(schemaText()), "", ""},
-	},
-	example: `for example serve: {status: 200, type: application/json, body: "[]"}`,
+// texts reads a list of texts.
+func (d *decoder) texts(n *node, what string) (all []string) {
+	for _, item := range d.list(n, what) {
+		if s, ok := d.scalar(item, what); ok {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
-// defaultType is the media type of an answer if the file has none.
+const serveExample = `for example serve: {status: 200, type: application/json, body: "[]"}`
+
+// defaultType is the media type of a response if the file has none.
 const defaultType = "text/plain; charset=utf-8"
 
-// answer reads the response that replaces the handler's. It returns nil if the program sets it.
-func (r *ruleReader) answer(n *node) *rules.Response {
-	v := r.section(n, serveSection)
-	if v == nil {
+func serveSettings(r *rules.Response) settings {
+	return settings{
+		{"status", as(&r.Status, schemaWhole(200, 599), (*decoder).status), "", ""},
+		{"type", as(&r.Type, schemaForm(`/`), (*decoder).mediaType), "", ""},
+		{"body", plain(&r.Body, schemaText), "", ""},
+	}
+}
+
+// response reads the response that replaces the handler's. It returns nil if the node is none.
+func (d *decoder) response(n *node, what string) *rules.Response {
+	r := &rules.Response{Status: 200, Type: defaultType}
+	if d.settings(n, what, serveExample, serveSettings(r)) == nil {
 		return nil
 	}
-	a := &rules.Response{Status: 200, Type: defaultType}
-	if s, ok := r.scalar(v.get("status"), "limit.serve.status"); ok {
-		status, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil {
-			status = -1
-		}
-		a.Status = status
+	return r
+}
+
+func (d *decoder) status(n *node, what string) int {
+	s, _ := d.scalar(n, what)
+	status, err := strconv.Atoi(strings.TrimSpace(s))
+	if err != nil {
+		return invalid
 	}
-	if s, ok := r.scalar(v.get("type"), "limit.serve.type"); ok {
-		a.Type = strings.TrimSpace(s)
-		if strings.ContainsAny(a.Type, "\r\n") || !strings.Contains(a.Type, "/") {
-			r.reject(v.get("type"), serveSection.example, "limit.serve.type %s: want a media type", quote(s))
-		}
+	return status
+}
+
+func (d *decoder) mediaType(n *node, what string) string {
+	s, ok := d.scalar(n, what)
+	if s = strings.TrimSpace(s); ok && (strings.ContainsAny(s, "\r\n") || !strings.Contains(s, "/")) {
+		d.reject(n, serveExample, "%s %s: want a media type", what, quote(n.text))
 	}
-	a.Body, _ = r.scalar(v.get("body"), "limit.serve.body")
-	return a
+	return s
 }

@@ -1,12 +1,9 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"strings"
-
-	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Whether the aggregator serves its page, the words for [Aggregator.Page].
@@ -14,9 +11,6 @@ const (
 	PageOn  = "on"
 	PageOff = "off"
 )
-
-// minPageToken is the minimum length of the page's token, in bytes.
-const minPageToken = 16
 
 // maxPageHosts bounds the list, which is compared with each request.
 const maxPageHosts = 32
@@ -48,13 +42,9 @@ func isHostName(s string) bool {
 
 // PageToken reads the token that opens the page. It returns "" if the file names none.
 func (a Aggregator) PageToken() (string, error) {
-	token, err := base.ReadSecret(a.PageTokenFile, a.PageTokenEnv)
+	token, err := readToken(a.PageTokenFile, a.PageTokenEnv)
 	if err != nil {
 		return "", fmt.Errorf("aggregator.page_token: %w", err)
-	}
-	if token != "" && len(token) < minPageToken {
-		return "", fmt.Errorf("aggregator.page_token: %s has %d bytes, want %d at least; make a token by openssl rand -hex 32",
-			cmp.Or(a.PageTokenFile, a.PageTokenEnv), len(token), minPageToken)
 	}
 	return token, nil
 }

@@ -45,8 +45,6 @@ func doubtfulRoute(r rules.Route) (message, hint string) {
 	return "", ""
 }
 
-func didYouMean(s string) string { return fmt.Sprintf("did you mean %q?", s) }
-
 func isLetters(s string) bool {
 	return s != "" && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz") == ""
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ const defaultRedis = "redis://127.0.0.1:6379/0"
 
 func (r *Redis) settings() settings {
 	return append(settings{
-		{"url", as(&r.URL, schemaRedisURL(), (*decoder).redisURL), defaultRedis, ""},
+		{"url", r.urlValue(), defaultRedis, ""},
 		{"username", word(&r.Username), "", ""},
 		{"password_file", word(&r.PasswordFile), "", ""},
 		{"password_env", variable(&r.PasswordEnv), "", ""},
@@ -41,10 +42,10 @@ func (r *Redis) settings() settings {
 func (r *Redis) value() value {
 	const example = "for example redis: redis://127.0.0.1:6379/0, or redis: {url: rediss://redis.example:6380/0, username: hotparam, password_file: redis.password}"
 	v := within(r, r.settings(), example)
-	v = v.shownAs(scalarOr(schemaRedisURL, v.schema))
+	v = v.shownAs(anyOf(schemaRedisURL, v.form))
 	v.read = func(d *decoder, n *node, what string) {
 		if n.kind == scalarKind {
-			r.URL = d.redisURL(n, what)
+			r.urlValue().read(d, n, what)
 			return
 		}
 		d.agreeTLS(d.settings(n, what, example, r.settings()), what, r.Insecure)
@@ -56,13 +57,15 @@ func schemaRedisURL() schema {
 	return schema{"type": "string", "pattern": "^([rR][eE][dD][iI][sS][sS]?|[uU][nN][iI][xX]):"}
 }
 
-func (d *decoder) redisURL(n *node, what string) string {
-	s, ok := d.scalar(n, what)
-	if ok && !validRedis(s) {
-		// The URL is not shown: it may hold a password in a form that is not recognized.
-		d.reject(n, "for example redis://host:6379/0; docs/REDIS.md has the forms for Sentinel and Cluster", "%s: want a URL that begins with redis://, rediss:// or unix://", what)
+func (r *Redis) urlValue() value {
+	return unshownURL(&r.URL, schemaRedisURL, "for example redis://host:6379/0; docs/REDIS.md has the forms for Sentinel and Cluster", checkRedisURL)
+}
+
+func checkRedisURL(s string) error {
+	if !validRedis(s) {
+		return errors.New("want a URL that begins with redis://, rediss:// or unix://")
 	}
-	return s
+	return nil
 }
 
 func validRedis(s string) bool {

@@ -11,14 +11,22 @@ import (
 	"time"
 )
 
+// plain returns the value for text of any form.
+func plain(to *string, f form) value {
+	return as(to, f, func(d *decoder, n *node, what string) string {
+		s, _ := d.scalar(n, what)
+		return s
+	})
+}
+
 // word returns the value for non-empty text.
-func word(to *string) value { return as(to, schemaWord(), (*decoder).word) }
+func word(to *string) value { return as(to, schemaWord, (*decoder).word) }
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // variable returns the value for the name of an environment variable that holds a secret.
 func variable(to *string) value {
-	return as(to, schemaWord(), func(d *decoder, n *node, what string) string {
+	return as(to, schemaWord, func(d *decoder, n *node, what string) string {
 		s := d.word(n, what)
 		if s != "" && !variableName.MatchString(s) {
 			d.report(n.pos, "the name of a variable, not its value: for example REDIS_PASSWORD", "%s is no name of a variable", what)
@@ -33,6 +41,20 @@ func written(to *string, pattern, hint, want string, valid func(string) bool) va
 		s, ok := d.scalar(n, what)
 		if ok && !valid(s) {
 			d.reject(n, hint, "%s %s: want %s", what, quote(s), want)
+		}
+		return s
+	})
+}
+
+// unshownURL returns the value for a URL that check accepts. Messages do not show the URL: it may be
+// a secret, or hold a password in a form that is not recognized.
+func unshownURL(to *string, f form, hint string, check func(string) error) value {
+	return as(to, f, func(d *decoder, n *node, what string) string {
+		s, ok := d.scalar(n, what)
+		if ok {
+			if err := check(s); err != nil {
+				d.reject(n, hint, "%s: %v", what, err)
+			}
 		}
 		return s
 	})
@@ -63,20 +85,70 @@ func choice[T ~string](to *T, words ...T) value {
 	})
 }
 
-// flag returns the value for true or false.
-func flag(to *bool) value { return as(to, schemaFlag(), (*decoder).flag) }
-
-// onOff returns the value for on or off.
-func onOff(to *bool) value {
-	return as(to, schemaChoice("on", "off"), func(d *decoder, n *node, what string) bool {
-		s, _ := d.choice(n, what, "on", "off")
-		return s == "on"
+// enum returns the value for one of a few words, which name the values of T from 0 on. Any other
+// word becomes otherwise.
+func enum[T ~uint8](to *T, otherwise T, words ...string) value {
+	return as(to, schemaChoice(words...), func(d *decoder, n *node, what string) T {
+		if s, ok := d.choice(n, what, words...); ok {
+			return T(slices.Index(words, s))
+		}
+		return otherwise
 	})
+}
+
+// wordsUpTo returns the words of the values of T from 0 to last.
+func wordsUpTo[T interface {
+	~uint8
+	String() string
+}](last T) (words []string) {
+	for v := range last + 1 {
+		words = append(words, v.String())
+	}
+	return words
+}
+
+// isWord returns the value for one of a few words. It is true for the word yes.
+func isWord(to *bool, yes string, words ...string) value {
+	return as(to, schemaChoice(words...), func(d *decoder, n *node, what string) bool {
+		s, _ := d.choice(n, what, words...)
+		return s == yes
+	})
+}
+
+// flag returns the value for true or false.
+func flag(to *bool) value { return as(to, schemaFlag, (*decoder).flag) }
+
+func (d *decoder) flag(n *node, what string) bool {
+	s, _ := d.choice(n, what, "true", "false")
+	return s == "true"
+}
+
+// milli returns the value for a time of at least a millisecond. A shorter one becomes invalid.
+func milli(to *time.Duration, example string) value {
+	return as(to, schemaDuration, func(d *decoder, n *node, what string) time.Duration {
+		t := d.duration(n, what, "for example "+example, 0)
+		if t < time.Millisecond && !n.bad {
+			return invalid
+		}
+		return t
+	})
+}
+
+// positive returns the value for a whole number of at least 1. A bad one becomes invalid. Package
+// rules checks that it is at most most.
+func positive(to *int, most int64) value { return as(to, schemaWhole(1, most), (*decoder).positive) }
+
+func (d *decoder) positive(n *node, what string) int {
+	s, ok := d.scalar(n, what)
+	if !ok {
+		return 0
+	}
+	return wholeNumber(s)
 }
 
 // span returns the value for a time within bounds.
 func span(to *time.Duration, example string, least, most time.Duration) value {
-	return as(to, schemaDuration(), func(d *decoder, n *node, what string) time.Duration {
+	return as(to, schemaDuration, func(d *decoder, n *node, what string) time.Duration {
 		t := d.duration(n, what, "for example "+example, least)
 		want := fmt.Sprintf("%v to %v", least, most)
 		if least == 0 {
@@ -91,7 +163,7 @@ func span(to *time.Duration, example string, least, most time.Duration) value {
 
 // size returns the value for a number of bytes.
 func size(to *int64, hint string, least int64) value {
-	return as(to, schemaSize(), func(d *decoder, n *node, what string) int64 {
+	return as(to, schemaSize, func(d *decoder, n *node, what string) int64 {
 		s, ok := d.scalar(n, what)
 		if !ok {
 			return 0
@@ -107,14 +179,17 @@ func size(to *int64, hint string, least int64) value {
 // number returns the value for a whole number of at least 1, whose digits may be separated by _.
 // none is the word for no bound, or "" if there must be a bound.
 func number[T int | int64](to *T, hint, none string, most int64) value {
-	s := schemaWhole(1, most)
-	s["pattern"] = `^\s*[+]?[0-9_]+\s*$`
-	want := fmt.Sprintf("1 to %d", most)
+	pattern, want := `^\s*[+]?[0-9_]+\s*$`, fmt.Sprintf("1 to %d", most)
 	if none != "" {
-		s["pattern"] = `^(\s*[+]?[0-9_]+\s*|` + none + `)$`
+		pattern = `^(\s*[+]?[0-9_]+\s*|` + none + `)$`
 		want += ", or " + none
 	}
-	return as(to, s, func(d *decoder, n *node, what string) T {
+	f := func() schema {
+		s := schemaWhole(1, most)()
+		s["pattern"] = pattern
+		return s
+	}
+	return as(to, f, func(d *decoder, n *node, what string) T {
 		text, ok := d.scalar(n, what)
 		if ok && none != "" && text == none {
 			return NoCap

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"maps"
-
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -19,15 +17,15 @@ const schemaID = "https://hotparam.dev/schema/hotparam.json"
 // [Parse] refuses more than the schema: contradictory fields, and numbers with units that are
 // out of bounds. It refuses everything that the schema refuses.
 func Schema() map[string]any {
-	s := topSection.fields.schema("rules")
+	s := newFile().settings().schema("rules")
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["$id"] = schemaID
 	s["title"] = "hotparam.yaml"
 	s["description"] = "Rules and settings of hotparam"
 	s["$defs"] = map[string]any{
-		"rule":      ruleSection.fields.schema("id", "match"),
-		"limit":     scalarOr(schemaRate, limitSection.fields.schema()),
-		"threshold": scalarOr(schemaTerms, hotSection.fields.schema()),
+		"rule":      ruleSettings(new(rules.Rule)).schema("id", "match"),
+		"limit":     anyOf(schemaRate, new(limitFields).settings().form())(),
+		"threshold": anyOf(schemaTerms, hotSection.fields.form())(),
 		"tls":       settingsOf(new(kafka.TLS)).schema(),
 	}
 	return s
@@ -36,14 +34,13 @@ func Schema() map[string]any {
 // schema is a part of a JSON schema.
 type schema = map[string]any
 
-// doc returns the schema with a description, which editors show.
-func doc(s schema, description string) schema {
-	s = maps.Clone(s)
-	s["description"] = description
-	return s
-}
+// form is the form of a value in a file. It makes the schema, which reading a file does not need.
+type form = func() schema
 
-func ref(name string) schema { return schema{"$ref": "#/$defs/" + name} }
+// formOf returns the form with this schema.
+func formOf(s schema) form { return func() schema { return s } }
+
+func ref(name string) form { return formOf(schema{"$ref": "#/$defs/" + name}) }
 
 // Every scalar is read as its text, so numbers and booleans are text too.
 
@@ -56,20 +53,24 @@ func schemaWord() schema {
 	return s
 }
 
-// schemaForm returns the schema of text that matches pattern. Numbers and booleans always match;
-// the parser checks them.
-func schemaForm(pattern string) schema {
-	s := schemaText()
-	s["pattern"] = pattern
-	return s
+// schemaForm returns the form of text that matches pattern. Numbers and booleans always match; the
+// parser checks them.
+func schemaForm(pattern string) form {
+	return func() schema {
+		s := schemaText()
+		s["pattern"] = pattern
+		return s
+	}
 }
 
-func schemaChoice(words ...string) schema { return schema{"enum": words} }
+func schemaChoice(words ...string) form { return func() schema { return schema{"enum": words} } }
 
 func schemaFlag() schema { return schema{"enum": []any{true, false, "true", "false"}} }
 
-func schemaWhole(least, most int64) schema {
-	return schema{"type": []string{"integer", "string"}, "minimum": least, "maximum": most, "pattern": `^\s*[+]?[0-9]+\s*$`}
+func schemaWhole(least, most int64) form {
+	return func() schema {
+		return schema{"type": []string{"integer", "string"}, "minimum": least, "maximum": most, "pattern": `^\s*[+]?[0-9]+\s*$`}
+	}
 }
 
 func schemaDuration() schema {
@@ -80,19 +81,29 @@ func schemaSize() schema {
 	return schema{"type": []string{"number", "string"}, "minimum": 1}
 }
 
-func schemaList(item schema) schema { return schema{"type": "array", "items": item} }
+func schemaList(item form) form {
+	return func() schema { return schema{"type": "array", "items": item()} }
+}
 
-func schemaSome(item schema) schema { return schema{"type": "array", "items": item, "minItems": 1} }
+func schemaSome(item form) form {
+	return func() schema { return schema{"type": "array", "items": item(), "minItems": 1} }
+}
 
 // schemaValues returns the schema of names with one value or several, as in except.values.
 func schemaValues() schema {
-	return schema{"type": "object", "additionalProperties": oneOrMore(schemaText()), "minProperties": 1}
+	return schema{"type": "object", "additionalProperties": oneOrMore(schemaText)(), "minProperties": 1}
 }
 
-func oneOrMore(item schema) schema { return schema{"anyOf": []schema{item, schemaSome(item)}} }
+func oneOrMore(item form) form { return anyOf(item, schemaSome(item)) }
 
-func scalarOr(scalar func() schema, object schema) schema {
-	return schema{"anyOf": []schema{scalar(), object}}
+func anyOf(forms ...form) form {
+	return func() schema {
+		var all []schema
+		for _, f := range forms {
+			all = append(all, f())
+		}
+		return schema{"anyOf": all}
+	}
 }
 
 // schemaRate returns the schema of a count, a slash and a time: "200/s", "10MB/1m", "30s/1m".
@@ -101,18 +112,4 @@ func schemaRate() schema { return schema{"type": "string", "pattern": `^[^/]+/[^
 // schemaTerms returns the schema of a rate, a share or a multiple: "200/s", "20%", "8x/1m".
 func schemaTerms() schema {
 	return schema{"type": "string", "pattern": `^([^/]+/[^/]+|\s*[0-9.]+\s*[%xX]\s*)$`}
-}
-
-func unreadWords() (words []string) {
-	for u := rules.UnreadLimit; u <= rules.UnreadReject; u++ {
-		words = append(words, u.String())
-	}
-	return words
-}
-
-func unitWords() (words []string) {
-	for u := rules.Requests; u <= rules.Units; u++ {
-		words = append(words, u.String())
-	}
-	return words
 }

@@ -22,9 +22,9 @@ type secretSettings struct {
 
 func (s *secretSettings) settings() settings {
 	return settings{
-		{"extra", as(&s.extra, schemaList(schemaWord()), (*decoder).names), "", "Further parameters that look secret and make no keys"},
-		{"except", as(&s.except, schemaList(schemaWord()), (*decoder).names), "", "Parameters that look secret and make keys all the same"},
-		{"redact", as(&s.redact, schemaSome(schemaWord()), (*decoder).redacted), "", "Parameters that make keys with a hash in place of the value"},
+		{"extra", as(&s.extra, schemaList(schemaWord), (*decoder).names), "", "Further parameters that look secret and make no keys"},
+		{"except", as(&s.except, schemaList(schemaWord), (*decoder).names), "", "Parameters that look secret and make keys all the same"},
+		{"redact", as(&s.redact, schemaSome(schemaWord), (*decoder).redacted), "", "Parameters that make keys with a hash in place of the value"},
 		{"redact_key_file", word(&s.key.File), "", "File with the key of redact: openssl rand -hex 32"},
 		{"redact_key_env", variable(&s.key.Env), "", "Variable with the key of redact"},
 	}
@@ -32,9 +32,9 @@ func (s *secretSettings) settings() settings {
 
 // secrets reads the parameters that make no keys, and the ones whose values are redacted in
 // keys. It returns the place of the key that redacts.
-func (d *decoder) secrets(n *node, ruleset *rules.Rules) KeyPlace {
+func (d *decoder) secrets(n *node, what string, ruleset *rules.Rules) KeyPlace {
 	var s secretSettings
-	v := d.settings(n, "secrets", "for example secrets: {extra: [pin], except: [token]}", s.settings())
+	v := d.settings(n, what, "for example secrets: {extra: [pin], except: [token]}", s.settings())
 	if v == nil {
 		return s.key
 	}
@@ -53,21 +53,9 @@ func (d *decoder) secrets(n *node, ruleset *rules.Rules) KeyPlace {
 	return s.key
 }
 
-// redacted reads the names of secrets.redact. A name that cannot be read becomes empty, so that
-// the indices match the items of the list.
-func (d *decoder) redacted(n *node, what string) (names []rules.Param) {
-	for _, item := range d.list(n, what) {
-		var p rules.Param
-		if s, ok := d.scalar(item, what); ok {
-			var err *nameError
-			if p, err = parseName(s, rules.Route{}); err != nil { // an empty route allows any wildcard
-				d.reject(item, err.hint, "secrets.redact %s: %s", quote(s), err.message)
-				p = rules.Param{}
-			}
-		}
-		names = append(names, p)
-	}
-	return names
+// redacted reads the names of secrets.redact.
+func (d *decoder) redacted(n *node, what string) []rules.Param {
+	return d.params(d.list(n, what), what, rules.Route{}) // an empty route allows any wildcard
 }
 
 // ReadRedactKey reads the key that redacts values into f.Rules.Redact. Programs that make keys

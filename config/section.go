@@ -78,14 +78,6 @@ func (d *decoder) reject(n *node, hint, format string, args ...any) {
 	d.report(n.pos, hint, format, args...)
 }
 
-// section describes a map whose fields are known.
-type section struct {
-	name    string // name in messages
-	prefix  string // prefix of its fields' names in messages
-	fields  settings
-	example string // hint for a node that is not such a map
-}
-
 // values are the fields of one section that are in the file.
 type values map[string]*node
 
@@ -95,9 +87,9 @@ func (v values) get(name string) *node { return v[name] }
 // has reports whether the field is in the file, valid or not.
 func (v values) has(name string) bool { _, found := v[name]; return found }
 
-// section reads a map and reports fields that it must not have. It returns nil if the node is
-// not a map.
-func (d *decoder) section(n *node, s section) values {
+// fields returns the values of a map, and reports fields that it must not have. It returns nil if
+// the node is not a map.
+func (d *decoder) fields(n *node, s section) values {
 	if n == nil {
 		return nil
 	}
@@ -121,11 +113,7 @@ func (d *decoder) section(n *node, s section) values {
 		case isRefused:
 			d.report(f.pos, refused.hint, "%s%s: %s does not belong in this file", s.prefix, f.name, refused.what)
 		default:
-			hint := "known are " + strings.Join(known, ", ")
-			if near := base.NearestWord(f.name, known); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
-			}
-			d.report(f.pos, hint, "unknown field %s in %s", quote(f.name), s.name)
+			d.report(f.pos, nearest(f.name, known, "known are "+strings.Join(known, ", ")), "unknown field %s in %s", quote(f.name), s.name)
 		}
 	}
 	return found
@@ -149,13 +137,20 @@ func (d *decoder) choice(n *node, what string, words ...string) (string, bool) {
 	if !ok || slices.Contains(words, s) {
 		return s, ok
 	}
-	hint := "for example " + words[0]
-	if near := base.NearestWord(s, words); near != "" {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	d.reject(n, hint, "%s %s: want %s", what, quote(s), strings.Join(words, " or "))
+	d.reject(n, nearest(s, words, "for example "+words[0]), "%s %s: want %s", what, quote(s), strings.Join(words, " or "))
 	return "", false
 }
+
+// nearest returns the hint for a word that is none of words: the one that s is nearly, or
+// otherwise.
+func nearest(s string, words []string, otherwise string) string {
+	if near := base.NearestWord(s, words); near != "" {
+		return didYouMean(near)
+	}
+	return otherwise
+}
+
+func didYouMean(s string) string { return fmt.Sprintf("did you mean %q?", s) }
 
 // duration reads a time of at least 0. It returns otherwise if there is none or it is bad.
 func (d *decoder) duration(n *node, what, hint string, otherwise time.Duration) time.Duration {
@@ -181,6 +176,14 @@ func (d *decoder) list(n *node, what string) []*node {
 		return nil
 	}
 	return n.items
+}
+
+// oneOrItems returns the items of a list, or n alone if it is not a list.
+func oneOrItems(n *node) []*node {
+	if n.kind == listKind {
+		return n.items
+	}
+	return []*node{n}
 }
 
 // some reads a list of at least one and at most most things.

@@ -2,15 +2,23 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 )
 
-// settings are the fields of a section that becomes one struct. They are the only place where
-// each field is named. Reading a file, filling in defaults, comparing two files and describing
-// the format for editors all use them. They are bound to a struct as flags are by
-// [flag.FlagSet].
+// settings are the fields of a section. They are the only place where each field is named.
+// Reading a file, filling in defaults, comparing two files and describing the format for editors
+// all use them. They are bound to variables as flags are by [flag.FlagSet].
 type settings []setting
+
+// section describes a map whose fields are known.
+type section struct {
+	name    string // name in messages
+	prefix  string // prefix of its fields' names in messages
+	fields  settings
+	example string // hint for a node that is not such a map
+}
 
 // setting is a field of a section.
 type setting struct {
@@ -22,46 +30,71 @@ type setting struct {
 
 // value binds a setting to a field.
 type value struct {
-	to     any // pointer to the field of the struct
-	read   func(d *decoder, n *node, what string)
-	schema schema
-	inner  settings          // settings of a section within the section
-	items  func() []settings // settings of each section in a list
+	to    any // pointer to the variable
+	read  func(d *decoder, n *node, what string)
+	form  form
+	inner settings          // settings of a section within the section
+	items func() []settings // settings of each section in a list
 }
 
 // as returns a value that stores the result of read in to.
-func as[T any](to *T, s schema, read func(d *decoder, n *node, what string) T) value {
-	return value{to: to, schema: s, read: func(d *decoder, n *node, what string) { *to = read(d, n, what) }}
+func as[T any](to *T, f form, read func(d *decoder, n *node, what string) T) value {
+	return value{to: to, form: f, read: func(d *decoder, n *node, what string) { *to = read(d, n, what) }}
 }
 
-// shown returns a value with a schema only, for a field that is read otherwise, as rules are.
-func shown(s schema) value { return value{schema: s} }
+// shown returns a value with a form only, for a field that is read together with others.
+func shown(f form) value { return value{form: f} }
 
-// shownAs returns v with another schema.
-func (v value) shownAs(s schema) value {
-	v.schema = s
+// shownAs returns v with another form.
+func (v value) shownAs(f form) value {
+	v.form = f
 	return v
 }
 
 // within returns a value for a section within the section.
 func within(to any, inner settings, example string) value {
-	return value{to: to, inner: inner, schema: inner.schema(), read: func(d *decoder, n *node, what string) {
+	return value{to: to, inner: inner, form: inner.form(), read: func(d *decoder, n *node, what string) {
 		d.settings(n, what, example, inner)
 	}}
 }
 
-// settings reads the named section into the fields that all are bound to. It returns its values.
+// settings reads the named section into the variables that all are bound to. It returns its
+// values.
 func (d *decoder) settings(n *node, name, example string, all settings) values {
-	v := d.section(n, section{name: name, prefix: name + ".", fields: all, example: example})
+	return d.section(n, section{name: name, prefix: name + ".", fields: all, example: example})
+}
+
+// section reads a section into the variables that its fields are bound to, in their order. It
+// returns nil if the node is not a map.
+func (d *decoder) section(n *node, s section) values {
+	v := d.fields(n, s)
+	d.read(v, s.prefix, s.fields)
+	return v
+}
+
+// read reads those of the values that all name.
+func (d *decoder) read(v values, prefix string, all settings) {
 	for _, s := range all {
-		if field := v.get(s.name); field != nil {
-			s.value.read(d, field, name+"."+s.name)
+		field := v.get(s.name)
+		if field == nil {
+			continue
 		}
-		if secret, isEnv := strings.CutSuffix(s.name, "_env"); isEnv && v.get(s.name) != nil && v.get(secret+"_file") != nil {
-			d.report(v.get(s.name).pos, "keep one of them", "%s.%s_file and %s_env are both there", name, secret, secret)
+		if s.value.read != nil {
+			s.value.read(d, field, prefix+s.name)
+		}
+		if secret, isEnv := strings.CutSuffix(s.name, "_env"); isEnv && v.get(secret+"_file") != nil {
+			d.report(field.pos, "keep one of them", "%s%s_file and %s_env are both there", prefix, secret, secret)
 		}
 	}
-	return v
+}
+
+// require reports those of the fields that section n lacks.
+func (d *decoder) require(n *node, v values, section, example string, fields ...string) {
+	for _, name := range fields {
+		if !v.has(name) {
+			d.reject(n, example, "%s.%s is missing", section, name)
+		}
+	}
 }
 
 func (all settings) names() (names []string) {
@@ -100,17 +133,23 @@ func (all settings) differ(other settings, prefix string) (names []string) {
 	return names
 }
 
+// form returns the form of the section.
+func (all settings) form(required ...string) form {
+	return func() schema { return all.schema(required...) }
+}
+
 // schema returns the schema of the section. The required fields must be present.
 func (all settings) schema(required ...string) schema {
 	properties := make(schema, len(all))
 	for _, s := range all {
-		about := s.doc
+		about, property := s.doc, maps.Clone(s.value.form())
 		if s.byDefault != "" {
 			about = strings.TrimPrefix(about+". Default: "+s.byDefault, ". ")
 		}
-		if properties[s.name] = s.value.schema; about != "" {
-			properties[s.name] = doc(s.value.schema, about)
+		if about != "" {
+			property["description"] = about // which editors show
 		}
+		properties[s.name] = property
 	}
 	object := schema{"type": "object", "properties": properties, "additionalProperties": false}
 	if len(required) > 0 {

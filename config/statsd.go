@@ -63,7 +63,7 @@ func (s *StatsD) settings() settings {
 		}), "", "Where counts are sent. Default: where the aggregator listens"},
 		{"spread", choice(&s.Spread, SpreadHash, SpreadAll), SpreadHash, "With several addresses: a part of the keys each, or everything to each"},
 		{"encoding", choice(&s.Encoding, wire.Plain.String(), wire.Strict.String()), "", "How keys are written. Default: plain"},
-		{"meta", as(&s.Meta, schemaFlag(), func(d *decoder, n *node, what string) *bool {
+		{"meta", as(&s.Meta, schemaFlag, func(d *decoder, n *node, what string) *bool {
 			meta := d.flag(n, what)
 			return &meta
 		}), "", "Lines that state instance, time and losses. Default: true"},
@@ -73,8 +73,8 @@ func (s *StatsD) settings() settings {
 // maxAddresses bounds a list of servers.
 const maxAddresses = 64
 
-func (d *decoder) statsd(n *node) (s StatsD) {
-	d.settings(n, "statsd", "for example statsd: {addresses: [10.0.0.5:8125, 10.0.0.6:8125], spread: hash}", s.settings())
+func (d *decoder) statsd(n *node, what string) (s StatsD) {
+	d.settings(n, what, "for example statsd: {addresses: [10.0.0.5:8125, 10.0.0.6:8125], spread: hash}", s.settings())
 	return s
 }
 

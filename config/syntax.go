@@ -44,7 +44,7 @@ func (d *decoder) parse() (root *node) {
 			return d.convert(doc.Body, position{1, 1})
 		}
 	}
-	d.report(position{1, 1}, topSection.example, "the file is empty")
+	d.report(position{1, 1}, fileExample, "the file is empty")
 	return nil
 }
 

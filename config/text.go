@@ -82,7 +82,7 @@ func (d *decoder) readable(data []byte) bool {
 		d.report(start, "rules of that size are slow to match: split them by service", "the file is larger than 1 MiB")
 		return false
 	case strings.TrimSpace(d.text.body) == "":
-		d.report(start, topSection.example, "the file is empty")
+		d.report(start, fileExample, "the file is empty")
 		return false
 	}
 	for i, line := range d.text.raw {

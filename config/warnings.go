@@ -39,7 +39,7 @@ func (d *decoder) warnOfRedacted(ruleset *rules.Rules, top *node) {
 			continue
 		}
 		d.warn(d.placeOf(top, fmt.Sprintf("secrets.redact[%d]", i)).node.pos, "name it in by: of a rule, or remove it",
-			"secrets.redact %s: no rule has the parameter in by, so no key has its value", quote(nameText(p)))
+			"secrets.redact %s: no rule has the parameter in by, so no key has its value", quote(p.FormatName()))
 	}
 }
 

@@ -30,7 +30,7 @@ func (w Webhook) On() bool { return w.URL != "" || w.URLFile != "" || w.URLEnv !
 // settings returns the fields of the section.
 func (w *Webhook) settings() settings {
 	return settings{
-		{"url", as(&w.URL, schemaForm(`^https?://`), (*decoder).webhookURL), "", "Where events are posted"},
+		{"url", unshownURL(&w.URL, schemaForm(`^https?://`), "for example https://ops.example/hotparam", CheckWebhookURL), "", "Where events are posted"},
 		{"url_file", word(&w.URLFile), "", "File with the URL, if that is a secret, as Slack's"},
 		{"url_env", variable(&w.URLEnv), "", "Variable with the URL"},
 		{"secret_file", word(&w.SecretFile), "", "File with the key of the signature: openssl rand -hex 32"},
@@ -39,12 +39,9 @@ func (w *Webhook) settings() settings {
 	}
 }
 
-func (d *decoder) webhook(n *node) (w Webhook) {
+func (d *decoder) webhook(n *node, what string) (w Webhook) {
 	const example = "for example webhook: {url: https://ops.example/hotparam, secret_file: webhook.secret}"
-	if n == nil {
-		return w
-	}
-	v := d.settings(n, "webhook", example, w.settings())
+	v := d.settings(n, what, example, w.settings())
 	w.settings().setDefaults()
 	url, elsewhere := v.get("url"), cmp.Or(v.get("url_file"), v.get("url_env"))
 	switch {
@@ -56,17 +53,6 @@ func (d *decoder) webhook(n *node) (w Webhook) {
 		d.reject(n, "the receiver uses it to verify our requests: openssl rand -hex 32 > webhook.secret", "webhook: neither secret_file nor secret_env is set")
 	}
 	return w
-}
-
-func (d *decoder) webhookURL(n *node, what string) string {
-	s, ok := d.scalar(n, what)
-	if ok {
-		if err := CheckWebhookURL(s); err != nil {
-			// The URL is not shown: it may be a secret.
-			d.reject(n, "for example https://ops.example/hotparam", "%s: %v", what, err)
-		}
-	}
-	return s
 }
 
 // CheckWebhookURL returns an error if s cannot be the URL of a webhook. The error does not

@@ -122,8 +122,15 @@ func (g *Guard) routeOf(in *Request) *route {
 // failOpen lets a request pass if its check has panicked.
 func (g *Guard) failOpen(d *rules.Decision) {
 	if recover() != nil {
-		g.panics.Add(1)
+		g.stats.Panics.Add(1)
 		*d = rules.Decision{Allowed: true, Reason: rules.ReasonOpen}
+	}
+}
+
+// countPanic recovers from a panic that has no other effect, and counts it. It is deferred.
+func (g *Guard) countPanic() {
+	if recover() != nil {
+		g.stats.Panics.Add(1)
 	}
 }
 

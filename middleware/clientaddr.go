@@ -3,8 +3,10 @@ package middleware
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -49,12 +51,7 @@ func clientAddr(c *rules.Client, r *http.Request) (ip netip.Addr, ok bool) {
 }
 
 func isTrusted(c *rules.Client, ip netip.Addr) bool {
-	for i := range c.Trusted {
-		if c.Trusted[i].Contains(ip) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Trusted, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // isUnix reports whether remoteAddr is in the form that net/http uses for a peer on a Unix
@@ -125,4 +122,21 @@ func isPort(s string) bool {
 		}
 	}
 	return len(s) <= 5
+}
+
+// ClientKey returns the identity to limit a client by, given its address with or without a
+// port: the IPv4 address, or the IPv6 /64 ("2001:db8:1:2::/64"), since one client usually has
+// all addresses of a /64. If addr is not an address, ClientKey returns it unchanged. Rules have
+// the same identity as addr:ip.
+func ClientKey(addr string) string {
+	ip, ok := parseNode(addr)
+	if !ok {
+		return addr
+	}
+	level, _ := base.ParseAddrLevel("ip")
+	key, ok := level.Append(nil, ip)
+	if !ok { // unreachable: every address has the level
+		return addr
+	}
+	return string(key)
 }

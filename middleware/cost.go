@@ -133,12 +133,7 @@ func (t *Ticket) End(cost Cost) {
 	if t == nil || len(t.owed) == 0 && len(t.leases) == 0 {
 		return
 	}
-	g := t.guard
-	defer func() {
-		if recover() != nil {
-			g.panics.Add(1)
-		}
-	}()
+	defer t.guard.countPanic()
 	for _, lease := range t.leases {
 		lease.Release()
 	}
@@ -160,7 +155,7 @@ func (t *Ticket) charge(cost Cost) {
 		}
 	}
 	if charged {
-		g.charged.Add(1)
+		g.stats.Charged.Add(1)
 	}
 }
 

@@ -66,8 +66,8 @@
 //
 // # Other files
 //
-// guard.go has the guard, options.go and hooks.go the callers' settings, client.go a client's
-// identity, and redact.go withheld values. together.go has several requests at once,
+// guard.go has the guard, options.go and hooks.go the callers' settings, and redact.go withheld
+// values. together.go has several requests at once,
 // rulestats.go and fulltables.go the counters, and trace.go and explain.go the explanation of
 // one request.
 package middleware

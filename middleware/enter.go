@@ -62,13 +62,8 @@ func (g *Guard) ReadsMessage(resource string) bool {
 // IsHot reports whether a key is hot by any rule. It is for callers that treat hot keys
 // specially, such as with a cache in the process. It neither counts nor takes a token.
 // key is a canonical text, as [rules.Text] returns it.
-func (g *Guard) IsHot(key string) (hot bool) {
-	defer func() {
-		if recover() != nil {
-			g.panics.Add(1)
-			hot = false
-		}
-	}()
+func (g *Guard) IsHot(key string) bool {
+	defer g.countPanic()
 	r := g.newRequest(&Request{}, nil, false) // for its buffer
 	defer r.recycle()
 	set := g.rules.Load()

@@ -37,9 +37,7 @@ func (g *Guard) askBackend(requests ...*request) {
 			continue
 		}
 		claims := r.pending.exact[r.pending.asked:]
-		if r.trace != nil {
-			r.trace.beforeBackend(g.opts.backend, claims)
-		}
+		r.trace.beforeBackend(g.opts.backend, claims)
 		if ctx == nil {
 			ctx = r.context()
 		}
@@ -96,7 +94,7 @@ func (r *request) addExact(c *exactClaim, got *limiter.Result, denied bool, err 
 	g := r.guard
 	if err != nil { // the request's context has ended, or the backend does not support the limit
 		*got = g.decideAlone(r.context(), c.spec, c.op)
-		if g.undecided.Add(1) == 1 {
+		if g.stats.Undecided.Add(1) == 1 {
 			g.opts.log.Error("the backend did not decide on a limit with scope: exact; logged once, then counted", "rule", c.rule.ID, "error", err)
 		}
 	}

@@ -149,7 +149,7 @@ func explainOnce(in *Request, t *trace, c *ExplainConfig) error {
 	g.HotSet().Update("", rules.Change{Hot: c.Hot})
 	g.SetControls(c.Controls)
 	g.explain(in, t)
-	if n := g.panics.Load(); n > 0 {
+	if n := g.stats.Panics.Load(); n > 0 {
 		return errors.New("middleware: explain: the guard, or a function of its options, panicked; such requests pass")
 	}
 	return nil

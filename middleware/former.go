@@ -19,19 +19,17 @@ const maxFormer = 256
 // update records which limits were removed, and which have returned.
 func (f *formerLimits) update(old, set *ruleSet) {
 	present := make(map[string]bool)
-	set.allSpecs(func(_ *rule, s *limitSpec) bool {
+	for _, s := range set.allSpecs {
 		present[s.name] = true
 		delete(f.specs, s.name)
-		return true
-	})
+	}
 	f.order = slices.DeleteFunc(f.order, func(name string) bool { return present[name] })
-	old.allSpecs(func(_ *rule, s *limitSpec) bool {
+	for _, s := range old.allSpecs {
 		if !present[s.name] {
 			f.specs[s.name] = s
 			f.order = append(f.order, s.name)
 		}
-		return true
-	})
+	}
 	for len(f.order) > maxFormer {
 		delete(f.specs, f.order[0])
 		f.order = f.order[1:]

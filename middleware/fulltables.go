@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
 )
@@ -37,10 +38,9 @@ func (g *Guard) tableUses() map[keyTable]displacement {
 			uses[keyTable{p, rule}] = displacement{displaced: p.Stats().Crowded}
 		}
 	}
-	g.rules.Load().allSpecs(func(_ *rule, s *limitSpec) bool {
+	for _, s := range g.rules.Load().allSpecs {
 		add(s)
-		return true
-	})
+	}
 	for _, s := range g.former.specs {
 		add(s)
 	}
@@ -56,9 +56,7 @@ func (g *Guard) displaced() map[string]displacement {
 	g.sharing.mu.Lock()
 	defer g.sharing.mu.Unlock()
 	all := make(map[string]displacement)
-	for rule, n := range g.sharing.gone {
-		all[rule] = n
-	}
+	maps.Copy(all, g.sharing.gone)
 	for t, n := range g.tableUses() {
 		all[t.rule] = all[t.rule].plus(n)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -41,14 +42,10 @@ type Guard struct {
 
 	controlled controlState
 
-	limited, blocked, shadowed, charged, panics atomic.Int64
-	waited, gone, busy, served, away, undecided atomic.Int64
-	more                                        atomic.Int64
-	withheld, absent                            spreadCount
-
-	waiting    atomic.Int64
-	exactTimes durations
-	decisions  map[string]*decisionCounts // by rule; guarded by sharing.mu, except in New
+	stats            Counters[atomic.Int64]
+	withheld, absent spreadCount
+	exactTimes       durations
+	decisions        map[string]*decisionCounts // by rule; guarded by sharing.mu, except in New
 }
 
 // New returns a guard for rules, which must not change afterwards. The guard counts with
@@ -131,34 +128,50 @@ func (g *Guard) HotKeys() []HotKey {
 	var keys []HotKey
 	for _, h := range g.hot.All() {
 		key := HotKey{Hot: h}
-		member := []byte(h.Key.String())
-		if entry := g.hot.Lookup(rules.Hash(member), member); entry != nil {
-			key.Passed, key.Refused = entry.Payload.passed.Load(), entry.Payload.refused.Load()
+		if state := g.stateOf(h.Key); state != nil {
+			key.Passed, key.Refused = state.passed.Load(), state.refused.Load()
 		}
 		keys = append(keys, key)
 	}
 	return keys
 }
 
-// Stats are a guard's counters since it was made.
-type Stats struct {
-	Limited     int64 // requests that were refused
-	Blocked     int64 // part of Limited: requests with a value that a rule or an operator blocks
-	Busy        int64 // part of Limited: requests that found no free permit of a concurrency limit
-	Unavailable int64 // part of Limited: requests refused because the backend was unavailable
-	Served      int64 // part of Limited: requests that were answered instead of the handler
+// stateOf returns the state of a hot key, or nil if it has cooled.
+func (g *Guard) stateOf(k rules.Key) *hotState {
+	member := []byte(k.String())
+	if entry := g.hot.Lookup(rules.Hash(member), member); entry != nil {
+		return entry.Payload
+	}
+	return nil
+}
+
+// Counters are counters of a guard; see [Stats].
+type Counters[N any] struct {
+	Limited     N // requests that were refused
+	Blocked     N // part of Limited: requests with a value that a rule or an operator blocks
+	Busy        N // part of Limited: requests that found no free permit of a concurrency limit
+	Unavailable N // part of Limited: requests refused because the backend was unavailable
+	Served      N // part of Limited: requests that were answered instead of the handler
 	// Undecided counts questions that an available backend did not answer: the request's
 	// context had ended, or the backend does not support the limit.
-	Undecided int64
+	Undecided N
+	Shadowed  N // requests that would have been refused
+	Waited    N // requests that waited for their turn
+	Waiting   N // requests that wait for their turn now
+	Gone      N // part of Waited: requests whose context ended while they waited; not in Limited
+	Charged   N // requests whose cost was charged at their end
+	Panics    N // requests that passed because hotparam panicked
+	// More counts the times that a rule made more than [rules.MaxKeys] keys of a request. The
+	// keys beyond that were counted as one.
+	More N
+}
+
+// Stats are a guard's counters since it was made.
+type Stats struct {
+	Counters[int64]
 	// Remembered counts questions that were denied without a call, since the backend had
 	// already said until when it denies them.
 	Remembered int64
-	Shadowed   int64 // requests that would have been refused
-	Waited     int64 // requests that waited for their turn
-	Waiting    int64 // requests that wait for their turn now
-	Gone       int64 // part of Waited: requests whose context ended while they waited; not in Limited
-	Charged    int64 // requests whose cost was charged at their end
-	Panics     int64 // requests that passed because hotparam panicked
 	// Displaced counts keys that lost their place in a limit's full table, and keys of a limit
 	// with concurrency that found none. They are still limited, but a key may be refused that
 	// should not be; see [WithMaxKeys].
@@ -169,9 +182,6 @@ type Stats struct {
 	Local     int64 // keys that only this instance had found hot
 	Refuted   int64 // part of Local: keys that the aggregator did not confirm
 	Unmarked  int64 // part of Local: keys that were not limited because there was no room
-	// More counts the times that a rule made more than [rules.MaxKeys] keys of a request. The
-	// keys beyond that were counted as one.
-	More int64
 	// Concrete counts routes that are the path of a request although a rule has the template,
 	// such as "/u/7" for "/u/{id}". Beyond some thousand, further routes are not counted.
 	Concrete int64
@@ -213,24 +223,12 @@ func (c *spreadCount) load() (sum int64) {
 // Stats returns the guard's counters.
 func (g *Guard) Stats() Stats {
 	s := Stats{
-		Limited:     g.limited.Load(),
-		Blocked:     g.blocked.Load(),
-		Busy:        g.busy.Load(),
-		Unavailable: g.away.Load(),
-		Served:      g.served.Load(),
-		Undecided:   g.undecided.Load(),
-		Shadowed:    g.shadowed.Load(),
-		Waited:      g.waited.Load(),
-		Waiting:     g.waiting.Load(),
-		Gone:        g.gone.Load(),
-		Charged:     g.charged.Load(),
-		Panics:      g.panics.Load(),
-		More:        g.more.Load(),
-		Concrete:    g.concrete.found.Load(),
-		Withheld:    g.withheld.load(),
-		Absent:      g.absent.load(),
-		Bodies:      g.bodies.read.Load(),
-		Unread:      g.bodies.unreadStats(),
+		Counters: base.LoadCounters[Counters[int64]](&g.stats),
+		Concrete: g.concrete.found.Load(),
+		Withheld: g.withheld.load(),
+		Absent:   g.absent.load(),
+		Bodies:   g.bodies.read.Load(),
+		Unread:   g.bodies.unreadStats(),
 	}
 	for _, n := range g.displaced() {
 		s.Displaced, s.Inherited = s.Displaced+int64(n.displaced), s.Inherited+int64(n.inherited)

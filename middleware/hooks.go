@@ -47,10 +47,6 @@ func (g *Guard) callAfter(req Request, d rules.Decision) {
 
 // callHook calls a hook, and counts its panic.
 func (g *Guard) callHook(f func()) {
-	defer func() {
-		if recover() != nil {
-			g.panics.Add(1)
-		}
-	}()
+	defer g.countPanic()
 	f()
 }

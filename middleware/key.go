@@ -16,20 +16,9 @@ func (r *request) useKeys(c *candidate) {
 		r.countTotal(c)
 	}
 	switch c.By.Kind {
-	case rules.ByEach:
+	case rules.ByEach, rules.ByCombinations:
 		params := r.loadParams(c)
-		each := params.Singles(nil, &r.route.set.Secrets)
-		r.guard.withheld.add(each.Hidden)
-		r.beginKeys(c, each.Len())
-		for i := range each.Len() {
-			r.startKey(c)
-			r.key = params.AppendSingle(r.key, &each, i)
-			r.useKey(c)
-		}
-		r.endKeys(c, each.More)
-	case rules.ByCombinations:
-		params := r.loadParams(c)
-		all := params.Combine(c.By.Names, &r.route.set.Secrets)
+		all := params.Combine(&c.By, &r.route.set.Secrets)
 		r.guard.withheld.add(all.Hidden)
 		r.beginKeys(c, all.Len())
 		for set := all.Next(0); set != 0; set = all.Next(set) {
@@ -112,7 +101,7 @@ func (r *request) endKeys(c *candidate, more bool) {
 	if !more {
 		return
 	}
-	r.guard.more.Add(1)
+	r.guard.stats.More.Add(1)
 	r.startKey(c)
 	r.key = base.AppendMore(r.key)
 	r.useKey(c)

@@ -50,9 +50,7 @@ func (r *request) limitKey(cl *claim) {
 // allows the request.
 func (r *request) askKeyed(cl *claim) bool {
 	keyed := cl.spec.keyed
-	if r.trace != nil {
-		r.trace.beforeKeyed(keyed, r.now(), cl, r.key)
-	}
+	r.trace.beforeKeyed(keyed, r.now(), cl, r.key)
 	ask := r.askFor(cl)
 	got := keyed.Do(r.now(), cl.hash, r.key, ask)
 	waits := got.Delay > 0 && r.sleeps()
@@ -117,9 +115,7 @@ func (r *request) keyText(c *candidate) string { return string(r.key[len(c.prefi
 // askBucket asks the bucket of a rule or of a hot key for a permit. For rules that count costs
 // it only asks whether there is one. It reports whether the request is within the limit.
 func (r *request) askBucket(cl *claim, b *limiter.Bucket) bool {
-	if r.trace != nil {
-		r.trace.beforeBucket(b, r.now(), cl.spec)
-	}
+	r.trace.beforeBucket(b, r.now(), cl.spec)
 	ask := r.askFor(cl)
 	got := b.Do(r.now(), ask)
 	waits := got.Delay > 0 && r.sleeps()

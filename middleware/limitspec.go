@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -68,10 +69,7 @@ func (s *limitSpec) needsKey() bool { return s.permits != nil || s.isExact() && 
 
 // whenAway returns the limit's mode while the backend is unavailable.
 func (s *limitSpec) whenAway() rules.OutagePolicy {
-	if s.limit.Outage == "" {
-		return rules.OutageLocal
-	}
-	return s.limit.Outage
+	return cmp.Or(s.limit.Outage, rules.OutageLocal)
 }
 
 // specBuilder makes the limits of a version of the rules, with the state of the limits

@@ -7,7 +7,6 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/wire"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // originSample samples the routes and the callers of one hot key's requests. Each is a
@@ -77,13 +76,12 @@ func (o *originSample) drain(yield func(kind wire.OriginKind, name []byte, n int
 // yield returns false.
 func (g *Guard) yieldOrigins(yield func(collector.KeyOrigin) bool) {
 	for _, h := range g.hot.All() {
-		member := []byte(h.Key.String())
-		entry := g.hot.Lookup(rules.Hash(member), member)
-		if entry == nil {
-			continue // the key has cooled
+		state := g.stateOf(h.Key)
+		if state == nil {
+			continue
 		}
-		o := collector.KeyOrigin{Rule: member[:len(h.Rule)], Text: member[len(h.Rule)+1:]}
-		more := entry.Payload.origins.drain(func(kind wire.OriginKind, name []byte, n int64) bool {
+		o := collector.KeyOrigin{Rule: []byte(h.Rule), Text: []byte(h.Text)}
+		more := state.origins.drain(func(kind wire.OriginKind, name []byte, n int64) bool {
 			o.Kind, o.Name, o.N = kind, append([]byte(nil), name...), n
 			return yield(o)
 		})

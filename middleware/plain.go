@@ -65,7 +65,7 @@ func (g *Guard) limitPlain(c *candidate, in *Request, hash uint64, hot *hotset.E
 		n = key.passed.Add(1)
 	} else {
 		n = key.refused.Add(1)
-		g.limited.Add(1)
+		g.stats.Limited.Add(1)
 		if d.RetryAfter > 0 {
 			d.Backoff = g.backoffs.next(hash, now, d.RetryAfter, b.interval)
 		}

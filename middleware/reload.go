@@ -59,10 +59,9 @@ func (g *Guard) install(rules *rules.Rules, old *ruleSet) error {
 		old: maps.Clone(g.former.specs), permits: make(map[string]*semaphore.Memory),
 	}
 	if old != nil {
-		old.allSpecs(func(_ *rule, s *limitSpec) bool {
+		for _, s := range old.allSpecs {
 			b.old[s.name] = s
-			return true
-		})
+		}
 	}
 	for name, s := range b.old {
 		if s.kept.permits != nil {

@@ -166,15 +166,18 @@ func (r *request) finish(d *rules.Decision) *Ticket {
 		}
 	}
 	r.recordDecision()
-	ticket := r.ticket
+	return r.conclude(d)
+}
+
+// conclude writes the decision to d, and recycles the request. It returns the ticket of a request
+// that passes.
+func (r *request) conclude(d *rules.Decision) *Ticket {
 	r.verdict.copyTo(d)
 	if !d.Allowed {
-		if ticket != nil {
-			ticket.reuse()
-			ticket = nil
-		}
+		r.dropTicket()
 		r.guard.haveHandled(&r.in, r.verdict.decider, d)
 	}
+	ticket := r.ticket
 	r.recycle()
 	return ticket
 }

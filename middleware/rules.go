@@ -109,7 +109,7 @@ func (r *rule) compile(b *specBuilder) (err error) {
 	return nil
 }
 
-// allSpecs calls yield for the limits of all rules and their exceptions until it returns false.
+// allSpecs iterates over the limits of all rules and their exceptions.
 func (s *ruleSet) allSpecs(yield func(*rule, *limitSpec) bool) {
 	for i := range s.rules {
 		r := &s.rules[i]

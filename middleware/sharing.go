@@ -67,12 +67,11 @@ func (g *Guard) SetInstances(n int) {
 
 // eachShare calls f for each limit with scope: share. The caller holds sharing.mu.
 func (g *Guard) eachShare(f func(r *rule, s *limitSpec, now time.Duration)) {
-	g.rules.Load().allSpecs(func(r *rule, s *limitSpec) bool {
+	for r, s := range g.rules.Load().allSpecs {
 		if s.isShared() {
 			f(r, s, g.opts.clock())
 		}
-		return true
-	})
+	}
 }
 
 // addSharedDebt adds a debt to all keys of a shared limit. The caller holds sharing.mu.
@@ -161,9 +160,9 @@ func (g *Guard) setQuota(s *limitSpec, quota *rules.Quota) {
 // permit. The caller holds sharing.mu.
 func (g *Guard) warnOfSmallParts(set *ruleSet) {
 	n := g.instances()
-	set.allSpecs(func(r *rule, s *limitSpec) bool {
+	for r, s := range set.allSpecs {
 		if s.limit == nil || s.limit.Scope != rules.ScopeShare || g.sharing.warned[s.name] {
-			return true
+			continue
 		}
 		below := s.limit.Concurrency > 0 && s.limit.Concurrency < n
 		if s.quota.Load() != nil {
@@ -178,6 +177,5 @@ func (g *Guard) warnOfSmallParts(set *ruleSet) {
 			g.opts.log.Warn("an instance's part of the limit is less than one permit, and it takes one all the same: all instances may let pass more than the limit says; use scope: exact, or a higher limit",
 				"rule", r.ID, "instances", n)
 		}
-		return true
-	})
+	}
 }

@@ -28,7 +28,7 @@ func (g *Guard) BeginAll(parts []Part) (decisions []rules.Decision, tickets []*T
 	w := whole{parts: parts, requests: make([]*request, len(parts))}
 	defer func() {
 		if recover() != nil {
-			g.panics.Add(1)
+			g.stats.Panics.Add(1)
 			for i := range decisions {
 				decisions[i] = rules.Decision{Allowed: true, Reason: rules.ReasonOpen}
 			}
@@ -122,13 +122,7 @@ func (w *whole) finish(r *request, p *Part, d *rules.Decision) (t *Ticket) {
 	if refused || w.refused == nil {
 		r.recordDecision() // the other parts were not fully asked, and did not pass
 	}
-	t = r.ticket
-	r.verdict.copyTo(d)
-	if !d.Allowed {
-		r.guard.haveHandled(&r.in, r.verdict.decider, d)
-	}
-	r.recycle()
-	return t
+	return r.conclude(d)
 }
 
 // peekExact makes the backend only check whether the request would pass, instead of taking

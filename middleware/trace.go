@@ -66,21 +66,24 @@ func (t *trace) charge(l *rules.Limit) limiter.Request {
 	return limiter.Request{Kind: limiter.Charge, N: l.Burst + ahead}
 }
 
+// usesUp reports whether limits are used up first. It returns false for a nil trace.
+func (t *trace) usesUp() bool { return t != nil && t.usedUp }
+
 func (t *trace) beforeBucket(b *limiter.Bucket, now time.Duration, spec *limitSpec) {
-	if t.usedUp {
+	if t.usesUp() {
 		b.Do(now, t.charge(spec.limit))
 	}
 }
 
 func (t *trace) beforeKeyed(keys *limiter.Keys, now time.Duration, cl *claim, key []byte) {
-	if t.usedUp {
+	if t.usesUp() {
 		keys.Do(now, cl.hash, key, t.charge(cl.spec.limit))
 	}
 }
 
 // beforeBackend uses up the limits that the request is about to ask the backend for.
 func (t *trace) beforeBackend(b limiter.Backend, claims []exactClaim) {
-	if !t.usedUp {
+	if !t.usesUp() {
 		return
 	}
 	for i := range claims {
@@ -92,7 +95,7 @@ func (t *trace) beforeBackend(b limiter.Backend, claims []exactClaim) {
 
 // beforePermit takes all permits that the request is about to ask for.
 func (t *trace) beforePermit(r *request, c *permitClaim) {
-	if !t.usedUp {
+	if !t.usesUp() {
 		return
 	}
 	for range c.spec.limit.Concurrency {

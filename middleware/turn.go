@@ -84,7 +84,7 @@ func (a exactAsker) Do(ctx context.Context, ask limiter.Request) (limiter.Result
 	op.Request = ask
 	got, err := a.guard.backends[a.spec.whenAway()].Do(ctx, op)
 	if err != nil && ask.Kind != limiter.Return {
-		a.guard.undecided.Add(1)
+		a.guard.stats.Undecided.Add(1)
 		return a.guard.decideAlone(ctx, a.spec, op), nil
 	}
 	return got, err

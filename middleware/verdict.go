@@ -27,7 +27,7 @@ func (r *request) addResult(c *claim, got *rules.Decision) (within bool) {
 func (r *request) addDenial(c *claim, got *rules.Decision) {
 	if limit := c.spec.limit; limit != nil && limit.Mode == rules.ModeShadow {
 		d := &r.verdict.decision
-		r.guard.shadowed.Add(1)
+		r.guard.stats.Shadowed.Add(1)
 		c.spec.decisions[rules.ReasonShadow].addOne(r.shard)
 		if d.Reason == rules.ReasonNone {
 			d.Reason, d.Rule = rules.ReasonShadow, got.Rule
@@ -99,22 +99,22 @@ func copyDecision(d, from *rules.Decision) {
 func (r *request) refuse() {
 	g, d := r.guard, &r.verdict.decision
 	if g.opts.shadow {
-		g.shadowed.Add(1)
+		g.stats.Shadowed.Add(1)
 		r.verdict.pass(rules.ReasonShadow, d.Rule)
 		return
 	}
-	g.limited.Add(1)
+	g.stats.Limited.Add(1)
 	d.Backoff = r.backoff(d, &r.verdict)
 	switch d.Reason {
 	case rules.ReasonBlocked:
-		g.blocked.Add(1)
+		g.stats.Blocked.Add(1)
 	case rules.ReasonBusy:
-		g.busy.Add(1)
+		g.stats.Busy.Add(1)
 	case rules.ReasonUnavailable:
-		g.away.Add(1)
+		g.stats.Unavailable.Add(1)
 	}
 	if r.verdict.serves() {
-		g.served.Add(1)
+		g.stats.Served.Add(1)
 		d.Reason = rules.ReasonServed
 	}
 }

@@ -30,7 +30,7 @@ func (r *request) waitForTurn() (passed bool) {
 	passed = r.waitForDelay() && r.acquirePermits()
 	settled = true
 	if r.pending.waited {
-		r.guard.waited.Add(1)
+		r.guard.stats.Waited.Add(1)
 	}
 	if passed && r.holds && len(r.pending.leases) > 0 {
 		t := r.needTicket()
@@ -66,8 +66,8 @@ func (r *request) waitForDelay() bool {
 		return true
 	}
 	p.waited = true
-	r.guard.waiting.Add(1)
-	defer r.guard.waiting.Add(-1)
+	r.guard.stats.Waiting.Add(1)
+	defer r.guard.stats.Waiting.Add(-1)
 	for i := range p.turns {
 		t := &p.turns[i]
 		select {
@@ -87,7 +87,7 @@ func (r *request) waitForDelay() bool {
 
 // endGone refuses a request whose context has ended and that no limit has denied.
 func (r *request) endGone(reason rules.Reason) {
-	r.guard.gone.Add(1)
+	r.guard.stats.Gone.Add(1)
 	r.pending.waited = true
 	d := &r.verdict.decision
 	d.Allowed, d.Reason = false, reason
@@ -103,9 +103,7 @@ func (r *request) acquirePermits() bool {
 	p, v := &r.pending, &r.verdict
 	for i := range p.permits {
 		c := &p.permits[i]
-		if r.trace != nil {
-			r.trace.beforePermit(r, c)
-		}
+		r.trace.beforePermit(r, c)
 		start := time.Now()
 		lease, got, err := r.acquire(c)
 		p.waited = p.waited || c.spec.waits() && time.Since(start) >= waitedFrom
@@ -143,8 +141,8 @@ func (r *request) acquire(c *permitClaim) (semaphore.Lease, rules.Decision, erro
 	ask := semaphore.Request{Permits: int64(l.Concurrency), N: 1, Class: c.class}
 	if l.Mode == rules.ModeWait && !g.opts.shadow && !g.opts.noWait && !r.in.NoWait {
 		ask.Queue, ask.Within = l.Queue, max(0, l.Wait-r.pending.delay)
-		g.waiting.Add(1)
-		defer g.waiting.Add(-1)
+		g.stats.Waiting.Add(1)
+		defer g.stats.Waiting.Add(-1)
 		if ask.Queue == 0 {
 			ask.Queue = rules.DefaultQueue
 		}

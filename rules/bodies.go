@@ -1,6 +1,9 @@
 package rules
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Bodies bounds the bodies of requests that a guard holds to read the parameters of [Form]
 // and [JSON]. The zero value has the defaults.
@@ -58,39 +61,15 @@ const (
 var unreadNames = [...]string{"limit", "pass", "reject"}
 
 // String returns the word of the rules file.
-func (u Unread) String() string {
-	if int(u) < len(unreadNames) {
-		return unreadNames[u]
-	}
-	return "invalid"
-}
-
-// ParseUnread reads the text that [Unread.String] writes.
-func ParseUnread(s string) (Unread, bool) {
-	for u, name := range unreadNames {
-		if s == name {
-			return Unread(u), true
-		}
-	}
-	return 0, false
-}
+func (u Unread) String() string { return nameOf(unreadNames[:], u) }
 
 // ReadsBody reports whether the source is a part of a request's body.
 func (s Source) ReadsBody() bool { return s == Form || s == JSON }
 
 // DependsOnBody reports whether the rule's keys or its match name parameters of the body.
 func (r *Rule) DependsOnBody() bool {
-	for _, p := range r.By.Names {
-		if p.Source.ReadsBody() {
-			return true
-		}
-	}
-	for i := range r.Match.Query {
-		if r.Match.Query[i].Param().Source.ReadsBody() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.By.Names, func(p Param) bool { return p.Source.ReadsBody() }) ||
+		slices.ContainsFunc(r.Match.Query, func(q QueryMatch) bool { return q.Param().Source.ReadsBody() })
 }
 
 func (r *Rule) validateUnread(bad *FieldErrors) {

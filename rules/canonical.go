@@ -94,13 +94,10 @@ func (r *Rule) appendCanonical(dst []byte, s string, p *Params, x *Redactor) []b
 		p.Redact(x)
 	}
 	p.Sort()
-	for i := range p.list {
-		if i == 0 && !r.ParamsOnly {
-			dst = append(dst, '?')
-		}
-		dst = appendNext(dst, &p.list[i], i)
+	if p.Len() > 0 && !r.ParamsOnly {
+		dst = append(dst, '?')
 	}
-	return dst
+	return p.appendEach(dst)
 }
 
 // split separates the route of a key's text from its parameters. If hasParams is false, the whole

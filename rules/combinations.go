@@ -2,18 +2,19 @@ package rules
 
 import "math/bits"
 
-// Combinations are the parameters of a request that a rule with [ByCombinations] combines to
-// keys, and the most parameters that one key has. A repeated parameter is combined once. All keys
-// of one parameter come first, then all of two, then all of three.
+// Combinations are the parameters of a request that a rule with [ByEach] or [ByCombinations]
+// combines to keys, and the most parameters that one key has. A parameter that is repeated with the
+// same value is combined once. All keys of one parameter come first, then all of two, then all of
+// three.
 //
-// A size is left out if its keys would not all fit in [maxCombinationKeys]. Up to five parameters
+// With ByEach a key has one parameter, and at most [MaxKeys] are taken. With ByCombinations, a size is left out if its keys would not all fit in [maxCombinationKeys]. Up to five parameters
 // make every combination of three, up to seven every pair, and more only keys of one parameter
 // each. If there are more than maxCombinationKeys names, the first in canonical order are taken.
 // Second values of names are taken only up to [MaxKeys] parameters. So the keys depend on nothing
 // but the request, and no parameter is left out for its name.
 type Combinations struct {
-	Hidden int  // see [Singles]
-	More   bool // whether some parameters were left out
+	Hidden int  // number of parameters left out because they look secret
+	More   bool // whether some parameters were left out because there were too many
 
 	indices [maxCombinationKeys]int32 // indices in the Params
 	n       int
@@ -24,12 +25,17 @@ type Combinations struct {
 // Len returns the number of parameters that are combined.
 func (c *Combinations) Len() int { return c.n }
 
-// Combine picks the parameters to combine: those whose source and name are among names. With
-// empty names it picks all that are not hidden. The parameters must be sorted.
-func (p *Params) Combine(names []Param, secrets *Secrets) (c Combinations) {
-	c.n, c.Hidden, c.More = p.pick(c.indices[:], names, secrets)
+// Combine picks the parameters to combine: those that by names, or all that are not hidden. The
+// parameters must be sorted.
+func (p *Params) Combine(by *By, secrets *Secrets) (c Combinations) {
+	if by.Kind == ByEach {
+		c.n, c.Hidden, c.More = p.pick(c.indices[:MaxKeys], by.Names, secrets)
+		c.maxSize = min(c.n, 1)
+		return c
+	}
+	c.n, c.Hidden, c.More = p.pick(c.indices[:], by.Names, secrets)
 	c.maxSize = combined(c.n)
-	if len(names) == 0 { // only a rule that names levels has keys with them
+	if len(by.Names) == 0 { // only a rule that names levels has keys with them
 		return c
 	}
 	for i := range c.n {
@@ -70,7 +76,7 @@ func (c *Combinations) next(set uint) uint {
 		// The next higher set of the same size (HAKMEM 175).
 		low := set & -set
 		high := set + low
-		set = high | (set^high)/low>>2
+		set = high | (set^high)>>2>>bits.TrailingZeros(low)
 	}
 	if set == 0 || set >= 1<<c.n {
 		if size++; size > c.maxSize {

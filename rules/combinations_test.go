@@ -12,7 +12,7 @@ import (
 
 // combinations returns the texts of all combinations.
 func combinations(p *Params, names []Param, secrets *Secrets) (texts []string) {
-	c := p.Combine(names, secrets)
+	c := p.Combine(&By{Kind: ByCombinations, Names: names}, secrets)
 	for set := c.Next(0); set != 0; set = c.Next(set) {
 		texts = append(texts, string(p.AppendCombination(nil, &c, set)))
 	}
@@ -109,7 +109,7 @@ func TestCombinationsAreTheSubsets(t *testing.T) {
 				want[strings.TrimPrefix(Text("", set...), "?")] = true
 			}
 		}
-		if c := p.Combine(nil, &Secrets{}); c.More != (len(all) < distinct) {
+		if c := p.Combine(&By{Kind: ByCombinations}, &Secrets{}); c.More != (len(all) < distinct) {
 			t.Fatalf("%d of %d are combined: more is %v", len(all), distinct, c.More)
 		}
 		got := combinations(&p, nil, &Secrets{})

@@ -25,12 +25,7 @@ const (
 var reasonNames = [...]string{"none", "within", "limited", "no_match", "ignored", "shadow", "open", "blocked", "locked", "busy", "served", "away", "unread"}
 
 // String returns the reason in one word, as metrics and logs name it.
-func (r Reason) String() string {
-	if int(r) < len(reasonNames) {
-		return reasonNames[r]
-	}
-	return "invalid"
-}
+func (r Reason) String() string { return nameOf(reasonNames[:], r) }
 
 // Status returns the HTTP status of the default answer to a request that is refused for this
 // reason. See [Decision.Answer].

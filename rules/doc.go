@@ -12,13 +12,13 @@
 //
 //	param.go params.go bodies.go client.go  sources of parameters
 //	secrets.go mask.go redact.go            parameters and values that never leave the process
-//	escape.go key.go hash.go                a parameter's and a key's canonical text
+//	escape.go key.go                        a parameter's and a key's canonical text
 //	values.go combinations.go plain.go      keys of repeated and combined parameters
 //	canonical.go                            keys that another program wrote
 //	rule.go route.go exception.go           which requests count
 //	kind.go rate.go fraction.go window.go   when a key is hot
-//	limit.go limit_keys.go quota.go         limits of hot keys
+//	limit.go quota.go                       limits of hot keys
 //	validate.go validate_keys.go            errors of rules, in the form of fielderror.go
-//	hot.go cause.go control.go member.go    hot keys, operators' controls, members' heartbeats
+//	hot.go control.go member.go             hot keys, operators' controls, members' heartbeats
 //	decision.go answer.go                   decisions, and the responses sent for them
 package rules

@@ -1,6 +1,9 @@
 package rules
 
-import "strings"
+import (
+	"hash/maphash"
+	"strings"
+)
 
 // Key identifies a count: a rule's id and the canonical text of the parameters
 // that make the key, for example rule "search-terms" and text
@@ -39,14 +42,10 @@ func Text(route string, params ...Param) string {
 		p.Add(q)
 	}
 	p.Sort()
-	text := []byte(route)
-	for i := range p.list {
-		if i == 0 {
-			text = append(text, '?')
-		}
-		text = appendNext(text, &p.list[i], i)
+	if p.Len() > 0 {
+		route += "?"
 	}
-	return string(text)
+	return string(p.appendEach([]byte(route)))
 }
 
 // CanonicalQuery returns a raw query in canonical form.
@@ -54,11 +53,19 @@ func CanonicalQuery(raw string) string {
 	var p Params
 	p.AddQuery(raw)
 	p.Sort()
-	var text []byte
-	for i := range p.list {
-		text = appendNext(text, &p.list[i], i)
+	return string(p.appendEach(nil))
+}
+
+// seed keys Hash, so that no client can choose parameters that collide.
+var seed = maphash.MakeSeed()
+
+// Hash returns the 64-bit keyed hash of a key's canonical bytes ([Key.String]), never 0. It
+// differs from process to process and is only a filter: after a match, compare the bytes.
+func Hash(member []byte) uint64 {
+	if h := maphash.Bytes(seed, member); h != 0 {
+		return h
 	}
-	return string(text)
+	return 1
 }
 
 // MaxText is the greatest length of a key's text, in bytes.

@@ -101,6 +101,18 @@ func ParseName(s string) (p Param, message, hint string) {
 	return p, "", ""
 }
 
+// FormatName returns the parameter's name in the form that [ParseName] reads: "q", "query:a:b" or
+// "path:id".
+func (p Param) FormatName() string {
+	switch {
+	case p.Source != Query:
+		return p.Source.String() + ":" + p.Name
+	case strings.Contains(p.Name, ":"):
+		return "query:" + p.Name
+	}
+	return p.Name
+}
+
 // CheckName returns an error message and a hint for the parameter's name as a rule has it. The
 // message is empty if the name is valid.
 func (p Param) CheckName() (message, hint string) {
@@ -159,12 +171,7 @@ func checkPath(name string) (message, hint string) {
 
 // isToken reports whether s is a token of RFC 9110, 5.6.2.
 func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && (c < '0' || c > '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
+	return consistsOf(s, func(c byte) bool {
+		return c < 0x80 && kinds[c] >= digit || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+	})
 }

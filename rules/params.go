@@ -270,6 +270,14 @@ func (q *param) indexIn(names []Param) int {
 	return -1
 }
 
+// appendEach appends "name=value&…" of all parameters.
+func (p *Params) appendEach(dst []byte) []byte {
+	for i := range p.list {
+		dst = appendNext(dst, &p.list[i], i)
+	}
+	return dst
+}
+
 // AppendOne appends "[source:]name=value" of parameter i.
 func (p *Params) AppendOne(dst []byte, i int) []byte { return appendNext(dst, &p.list[i], 0) }
 

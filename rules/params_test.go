@@ -196,10 +196,10 @@ func TestNamedParameters(t *testing.T) {
 	if got, n := p.AppendAll(nil, &Secrets{}); string(got) != "b=2&path:id=7&q=1" || n != 3 || p.Named() != 2 {
 		t.Errorf("all: %s, %d, named %d", got, n, p.Named())
 	}
-	if s := p.Singles(nil, &Secrets{}); s.Len() != 3 || s.Hidden != 1 {
+	if s := p.Combine(&By{Kind: ByEach}, &Secrets{}); s.Len() != 3 || s.Hidden != 1 {
 		t.Errorf("each: %+v", s)
 	}
-	if c := p.Combine(nil, &Secrets{}); c.Len() != 3 || c.Hidden != 1 {
+	if c := p.Combine(&By{Kind: ByCombinations}, &Secrets{}); c.Len() != 3 || c.Hidden != 1 {
 		t.Errorf("combinations: %+v", c)
 	}
 	if got, n, ok := p.AppendNamed(nil, []Param{{Source: Header, Name: "x-plan"}, {Source: Ctx, Name: "user"}, {Name: "b"}}); string(got) != "b=2&ctx:user=&header:x-plan=Gold" || n != 3 || !ok {

@@ -177,7 +177,7 @@ func (q *Quota) validateRate(bad *FieldErrors) {
 		bad.add("limit.rate", quoted(q.Rate.String()), limitHint, "must be positive and at most %d per second", MaxRate).needs("limit")
 	case q.Burst < 1:
 		bad.add("limit.burst", fmt.Sprint(q.Burst), burstHint, "must be at least 1").needs("limit")
-	case q.Burst > (1<<61)/tokenInterval(q.Rate):
+	case q.Burst > (1<<61)/q.Rate.Interval():
 		bad.add("limit.burst", fmt.Sprint(q.Burst), burstHint, "a bucket of so many tokens takes over 73 years to fill at %s", q.Rate).needs("limit")
 	case q.Algorithm.Windowed() && q.Burst != q.Rate.N:
 		bad.add("limit.burst", fmt.Sprint(q.Burst), burstHint, "%s has no burst but the rate's count, %d", q.Algorithm, q.Rate.N).needs("limit")
@@ -251,6 +251,3 @@ func (q *Quota) validateWindow(bad *FieldErrors) {
 		}
 	}
 }
-
-// tokenInterval returns the time that earns one token, in nanoseconds.
-func tokenInterval(r Rate) int64 { return (int64(r.Per) + r.N - 1) / r.N }

@@ -288,16 +288,15 @@ func (r *Rules) makesNoKey(p Param) bool {
 func (r *Redact) validate(secrets *Secrets) (bad FieldErrors) {
 	for i, p := range r.Names {
 		field := fmt.Sprintf("secrets.redact[%d]", i)
-		switch {
+		switch message, hint := p.CheckName(); {
 		case p.Name == "" || p.Value != "" || p.Source >= sources:
 			bad.add(field, fmt.Sprintf("%+v", p), "for example header:x-api-key, cookie:session or q", "want a source and a name, without a value")
-		case p.nameMessage() != "":
-			message, hint := p.CheckName()
-			bad.add(field, quoted(p.written()), hint, "%s", message)
+		case message != "":
+			bad.add(field, quoted(p.FormatName()), hint, "%s", message)
 		case slices.Contains(r.Names[:i], p):
-			bad.add(field, quoted(p.written()), "keep one of them", "the parameter is named twice")
+			bad.add(field, quoted(p.FormatName()), "keep one of them", "the parameter is named twice")
 		case secrets.exempts(p.Name):
-			bad.add(field, quoted(p.written()), "a name cannot be both in except and in redact: keep one of them", "secrets.except has the name too").needs("secrets.except")
+			bad.add(field, quoted(p.FormatName()), "a name cannot be both in except and in redact: keep one of them", "secrets.except has the name too").needs("secrets.except")
 		}
 	}
 	if len(r.Key) > 0 && len(r.Key) < MinRedactKey {
@@ -327,7 +326,7 @@ func (r *Rule) validateRedacted(bad *FieldErrors, x *Redaction) {
 		}
 	}
 	if r.By.Kind == ByCombinations && levels > 1 && first >= 0 {
-		bad.add(fmt.Sprintf("by[%d]", first), quoted(r.By.Names[first].written()), "redact none of them, or write a rule for each",
+		bad.add(fmt.Sprintf("by[%d]", first), quoted(r.By.Names[first].FormatName()), "redact none of them, or write a rule for each",
 			"the level is redacted, so the aggregator cannot know the networks of an address at other levels")
 	}
 }

@@ -219,8 +219,13 @@ func (r *Route) walk(path string, f func(name, value string)) bool {
 }
 
 func isMethod(s string) bool {
+	return consistsOf(s, func(c byte) bool { return 'A' <= c && c <= 'Z' })
+}
+
+// consistsOf reports whether s is not empty, and all of its bytes are valid.
+func consistsOf(s string, valid func(c byte) bool) bool {
 	for i := range len(s) {
-		if s[i] < 'A' || s[i] > 'Z' {
+		if !valid(s[i]) {
 			return false
 		}
 	}
@@ -228,12 +233,5 @@ func isMethod(s string) bool {
 }
 
 func isIdentifier(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return s != ""
+	return consistsOf(s, func(c byte) bool { return c == '_' || kinds[c] >= digit }) && kinds[s[0]] != digit
 }

@@ -132,9 +132,12 @@ const (
 var unitNames = [...]string{"requests", "bytes", "ms", "units"}
 
 // String returns the unit as the rules file writes it.
-func (u Unit) String() string {
-	if int(u) < len(unitNames) {
-		return unitNames[u]
+func (u Unit) String() string { return nameOf(unitNames[:], u) }
+
+// nameOf returns the name of a value among those of its type.
+func nameOf[T ~uint8](names []string, value T) string {
+	if int(value) < len(names) {
+		return names[value]
 	}
 	return "invalid"
 }
@@ -248,15 +251,7 @@ func (t Threshold) WithDefaults() Threshold {
 // Whole reports whether all of the rule's keys must be counted in one place. They must if keys
 // are compared with each other, or if one key can explain another.
 func (r *Rule) Whole() bool {
-	if r.By.Kind == ByCombinations {
-		return true
-	}
-	for i := range r.Hot {
-		if kind := r.Hot[i].Kind; kind == Share || kind == Top {
-			return true
-		}
-	}
-	return false
+	return r.By.Kind == ByCombinations || slices.ContainsFunc(r.Hot, func(t Threshold) bool { return t.Kind == Share || t.Kind == Top })
 }
 
 // Named returns the parameters that the rule names, without values: those of its keys, its match

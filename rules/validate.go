@@ -205,19 +205,9 @@ func isPrefix(s string) bool {
 }
 
 func validName(s string, upper bool) bool {
-	if s == "" || len(s) > maxName {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '_', c == '-':
-		case upper && 'A' <= c && c <= 'Z':
-		default:
-			return false
-		}
-	}
-	return true
+	return len(s) <= maxName && consistsOf(s, func(c byte) bool {
+		return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-' || upper && 'A' <= c && c <= 'Z'
+	})
 }
 
 func quoted(s string) string { return fmt.Sprintf("%q", s) }

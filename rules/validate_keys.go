@@ -30,25 +30,19 @@ func (r *Rule) validateBy(bad *FieldErrors, rules *Rules) {
 	}
 	for i, p := range b.Names {
 		field := fmt.Sprintf("by[%d]", i)
-		switch {
+		switch message, hint := p.CheckName(); {
 		case p.Name == "" || p.Value != "" || p.Source >= sources:
 			bad.add(field, fmt.Sprintf("%+v", p), "for example q, query:q or path:id", "want a source and a name, without a value")
 		case slices.Contains(b.Names[:i], p):
-			bad.add(field, quoted(p.written()), "keep one of them", "the parameter is named twice")
-		case p.nameMessage() != "":
-			message, hint := p.CheckName()
-			bad.add(field, quoted(p.written()), hint, "%s", message)
+			bad.add(field, quoted(p.FormatName()), "keep one of them", "the parameter is named twice")
+		case message != "":
+			bad.add(field, quoted(p.FormatName()), hint, "%s", message)
 		case hot && rules.makesNoKey(p):
 			addSecret(bad, field, p)
 		case p.Source == Addr:
 			b.validateLevel(bad, i)
 		}
 	}
-}
-
-func (p Param) nameMessage() string {
-	message, _ := p.CheckName()
-	return message
 }
 
 // validateLevel reports a level of the address that is the same as an earlier one, or, in a key
@@ -60,13 +54,13 @@ func (b *By) validateLevel(bad *FieldErrors, i int) {
 		if p.Source != Addr || !ok {
 			continue
 		}
-		field, value := fmt.Sprintf("by[%d]", i), quoted(b.Names[i].written())
+		field, value := fmt.Sprintf("by[%d]", i), quoted(b.Names[i].FormatName())
 		switch {
 		case b.Kind == ByNames && level.Overlaps(earlier):
-			bad.add(field, value, fmt.Sprintf("by: {combinations: [%q, %q]} finds which of them explains the traffic; or write a rule for each", p.written(), b.Names[i].written()),
-				"a key of %s and of another level of the same address is a key of the narrower level alone", p.written())
+			bad.add(field, value, fmt.Sprintf("by: {combinations: [%q, %q]} finds which of them explains the traffic; or write a rule for each", p.FormatName(), b.Names[i].FormatName()),
+				"a key of %s and of another level of the same address is a key of the narrower level alone", p.FormatName())
 		case level.Equals(earlier):
-			bad.add(field, value, "keep one of them", "%s is the same network", p.written())
+			bad.add(field, value, "keep one of them", "%s is the same network", p.FormatName())
 		default:
 			continue
 		}
@@ -77,19 +71,8 @@ func (b *By) validateLevel(bad *FieldErrors, i int) {
 // addSecret reports a parameter that never leaves the process, and so makes no key that is
 // counted.
 func addSecret(bad *FieldErrors, field string, p Param) *finding {
-	return bad.add(field, quoted(p.written()), "if it holds no secret, add its name to secrets.except in the rules file; if it does, add it to secrets.redact: then its keys have a hash of the value",
+	return bad.add(field, quoted(p.FormatName()), "if it holds no secret, add its name to secrets.except in the rules file; if it does, add it to secrets.redact: then its keys have a hash of the value",
 		"the parameter looks secret and never leaves the process, so it can make no key")
-}
-
-// written returns the parameter's name as the by: field has it: "q", "query:a:b" or "path:id".
-func (p Param) written() string {
-	switch {
-	case p.Source != Query:
-		return p.Source.String() + ":" + p.Name
-	case strings.Contains(p.Name, ":"):
-		return "query:" + p.Name
-	}
-	return p.Name
 }
 
 const (
@@ -147,14 +130,11 @@ func (x *Exception) validateValues(bad *FieldErrors, r *Rule, rules *Rules) {
 	var params []Param
 	for i := range x.Values {
 		p, field := x.Values[i].Param(), fmt.Sprintf("values[%d]", i)
-		switch {
-		case p.Name == "":
-			bad.add(field, quoted(x.Values[i].Name), "for example q, query:q or path:id", "the name is empty")
-		case p.nameMessage() != "":
-			message, hint := p.CheckName()
+		switch message, hint := p.CheckName(); {
+		case message != "":
 			bad.add(field, quoted(x.Values[i].Name), hint, "%s", message)
 		case len(r.By.Names) == 0 && r.By.Kind != ByNone && isNamedOnly(p.Source):
-			bad.add(field, quoted(x.Values[i].Name), fmt.Sprintf("name it: by: [%q]", p.written()), "keys of all parameters have those of the query and the path alone").needs("../by")
+			bad.add(field, quoted(x.Values[i].Name), fmt.Sprintf("name it: by: [%q]", p.FormatName()), "keys of all parameters have those of the query and the path alone").needs("../by")
 		case len(r.By.Names) > 0 && !slices.Contains(r.By.Names, p):
 			bad.add(field, quoted(x.Values[i].Name), r.By.meant(x.Values[i].Name, p), "by does not have the parameter").needs("../by")
 		case len(r.By.Names) == 0 && r.By.Kind != ByNone && rules.makesNoKey(p):
@@ -187,7 +167,7 @@ func isNamedOnly(s Source) bool {
 func (b *By) meant(name string, p Param) string {
 	var words []string
 	for _, known := range b.Names {
-		words = append(words, known.written())
+		words = append(words, known.FormatName())
 	}
 	for i, known := range b.Names {
 		if known.Name == p.Name { // of another source

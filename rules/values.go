@@ -9,32 +9,12 @@ package rules
 // parameters.
 const MaxKeys = 8
 
-// Singles are the parameters of a request that make a key each.
-type Singles struct {
-	// Hidden is the number of parameters left out because they look secret.
-	Hidden int
-	// More reports whether there were more than [MaxKeys].
-	More bool
-
-	indices [MaxKeys]int32 // indices in the Params
-	n       int
-}
-
-// Len returns the number of parameters.
-func (s *Singles) Len() int { return s.n }
-
-// Singles picks the parameters that make a key each: those whose source and name are among names.
-// With empty names it picks all that are not hidden. A parameter that is repeated with the same
-// value is picked once. If there are more than [MaxKeys], Singles picks the first value of each
-// name, then the second of each, and so on, each time in canonical order. So no parameter is left
-// out for another's values. The result is in canonical order. The parameters must be sorted.
-func (p *Params) Singles(names []Param, secrets *Secrets) (s Singles) {
-	s.n, s.Hidden, s.More = p.pick(s.indices[:], names, secrets)
-	return s
-}
-
-// pick is like [Params.Singles] for the n parameters that it puts into indices, except that the
-// first values of names may fill all of indices.
+// pick puts into indices the n parameters that make keys: those whose source and name are among
+// names or, with empty names, all that are not hidden. A parameter that is repeated with the same
+// value is picked once. If there are more than [MaxKeys], pick takes the first value of each name,
+// as long as there is room in indices, then the second of each up to MaxKeys, and so on, each time
+// in canonical order. So no parameter is left out for another's values. The result is in canonical
+// order. The parameters must be sorted.
 func (p *Params) pick(indices []int32, names []Param, secrets *Secrets) (n, hidden int, more bool) {
 	for i := range p.list {
 		switch {
@@ -124,12 +104,6 @@ func (p *Params) pickFirstValues(indices []int32, names []Param, secrets *Secret
 		n++
 	})
 	return n, n < all
-}
-
-// AppendSingle appends "[source:]name=value" of the parameter with this number, which must be
-// below [Singles.Len].
-func (p *Params) AppendSingle(dst []byte, s *Singles, number int) []byte {
-	return appendNext(dst, &p.list[s.indices[number]], 0)
 }
 
 // Pairings are the ways to take one value of each name that a request has.

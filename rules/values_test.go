@@ -82,7 +82,7 @@ func TestSinglesAreTheFirstValuesOfEachName(t *testing.T) {
 		if rapid.Bool().Draw(t, "named") {
 			names = []Param{{Name: "a"}, {Source: Path, Name: "a"}, {Name: "token"}}
 		}
-		s := p.Singles(names, &Secrets{})
+		s := p.Combine(&By{Kind: ByEach, Names: names}, &Secrets{})
 		wantHidden := 0
 		for i := range p.Len() {
 			if names == nil && p.At(i).Name == "token" {
@@ -97,8 +97,8 @@ func TestSinglesAreTheFirstValuesOfEachName(t *testing.T) {
 		})
 		want := firstValues(all, 8)
 		var got []string
-		for i := range s.Len() {
-			got = append(got, string(p.AppendSingle(nil, &s, i)))
+		for set := s.Next(0); set != 0; set = s.Next(set) {
+			got = append(got, string(p.AppendCombination(nil, &s, set)))
 		}
 		if texts := textsOf(want); !slices.Equal(got, texts) || s.More != (len(want) < len(all)) || s.Hidden != wantHidden {
 			t.Fatalf("%q, more %v, %d hidden; want %q of %d, %d hidden", got, s.More, s.Hidden, texts, len(all), wantHidden)
@@ -188,10 +188,10 @@ func TestValuesOfAHostileQuery(t *testing.T) {
 	var buf []byte
 	run := func() {
 		buf = buf[:0]
-		s := p.Singles(nil, &Secrets{})
-		c := p.Combine(nil, &Secrets{})
+		s := p.Combine(&By{Kind: ByEach}, &Secrets{})
+		c := p.Combine(&By{Kind: ByCombinations}, &Secrets{})
 		pairs := p.Pair(names)
-		buf = p.AppendSingle(buf, &s, 7)
+		buf = p.AppendCombination(buf, &s, 1<<7)
 		buf = p.AppendCombination(buf, &c, 1)
 		buf = p.AppendPairing(buf, 7)
 		if !s.More || s.Len() != 8 || !c.More || c.Len() != 28 || !pairs.More || pairs.Len() != 8 {

@@ -190,9 +190,9 @@ func (k *keys) eachKey(e accesslog.Entry, f func(key []byte)) {
 	var ok bool
 	switch k.by.Kind {
 	case rules.ByEach:
-		each := k.params.Singles(nil, k.secrets)
-		for i := range each.Len() {
-			k.text = k.params.AppendSingle(k.text[:head], &each, i)
+		each := k.params.Combine(&k.by, k.secrets)
+		for set := each.Next(0); set != 0; set = each.Next(set) {
+			k.text = k.params.AppendCombination(k.text[:head], &each, set)
 			f(fit(k.text))
 		}
 		k.more(each.More, head, f)

@@ -26,7 +26,7 @@ type Route struct {
 // Adapter passes a router's requests through a guard. C is the value that the router passes on
 // with the request, such as a *gin.Context. An Adapter is safe for concurrent use.
 type Adapter[C any] struct {
-	templates templates
+	templates *Templates
 	calls     sync.Pool // of *call[C]
 }
 
@@ -34,7 +34,7 @@ type Adapter[C any] struct {
 // request that the guard lets pass, with the guard's writer and request, which measure the cost
 // of the response and may differ from the router's.
 func New[C any](g Guard, parse func(template string) []Part, next func(c C, w http.ResponseWriter, r *http.Request)) *Adapter[C] {
-	a := &Adapter[C]{templates: newTemplates(parse)}
+	a := &Adapter[C]{templates: NewTemplates(parse)}
 	a.calls.New = func() any {
 		x := &call[C]{next: next}
 		x.guarded = g.Handler(x)

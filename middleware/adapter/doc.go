@@ -9,5 +9,5 @@
 //	request ─► Adapter.Serve ─► Guard.Handler ─► next     adapter.go
 //	             template.go: the pattern, and the path with the router's values
 //	             colons.go: ":name" and "*name" in it
-//	             resolve.go: the same for routers with requests other than net/http's
+//	             resolve.go: the templates of a router, also for requests other than net/http's
 package adapter

@@ -1,22 +1,32 @@
 package adapter
 
 import (
+	"maps"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// Templates are the templates of a router with requests other than net/http's. Its adapter
-// passes the results of Resolve to [middleware.Guard.Begin]. Templates are safe for concurrent
-// use.
+// maxTemplates bounds the number of templates that are kept. A router has some hundred.
+const maxTemplates = 4096
+
+// Templates keeps the templates of a router. The adapter of a router with requests other than
+// net/http's passes the results of Resolve to [middleware.Guard.Begin]. Templates are safe for
+// concurrent use.
 type Templates struct {
-	known   templates
-	buffers sync.Pool // of *paths
+	parse   func(string) []Part
+	known   atomic.Pointer[map[string]*template] // read without a lock
+	mu      sync.Mutex                           // held to add
+	buffers sync.Pool                            // of *paths
 }
 
 // NewTemplates returns the templates of a router. It calls parse once for each template.
 func NewTemplates(parse func(template string) []Part) *Templates {
-	return &Templates{known: newTemplates(parse), buffers: sync.Pool{New: func() any { return new(paths) }}}
+	t := &Templates{parse: parse, buffers: sync.Pool{New: func() any { return new(paths) }}}
+	t.known.Store(new(map[string]*template))
+	return t
 }
 
 // Resolve returns the pattern of a request, as rules name it, and the request's path. The path
@@ -25,11 +35,32 @@ func NewTemplates(parse func(template string) []Part) *Templates {
 func (t *Templates) Resolve(method, sent string, route Route) (pattern, path string) {
 	b := t.buffers.Get().(*paths)
 	defer t.buffers.Put(b)
-	pattern, other := t.known.templateFor(route.Template).resolve(b, method, sent, &route)
+	pattern, other := t.templateFor(route.Template).resolve(b, method, sent, &route)
 	if other == nil {
 		return pattern, sent
 	}
 	return pattern, string(other)
+}
+
+// templateFor returns the template of a text, or nil if text is empty.
+func (t *Templates) templateFor(text string) *template {
+	if text == "" {
+		return nil
+	}
+	if known := (*t.known.Load())[text]; known != nil {
+		return known
+	}
+	clone := strings.Clone(text) // so that a caller's Route stays on its stack
+	made := newTemplate(t.parse(clone))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := *t.known.Load(); len(known) < maxTemplates {
+		next := make(map[string]*template, len(known)+1)
+		maps.Copy(next, known)
+		next[clone] = made
+		t.known.Store(&next)
+	}
+	return made
 }
 
 // paths are buffers for two forms of a path.

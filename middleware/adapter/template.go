@@ -2,12 +2,9 @@ package adapter
 
 import (
 	"bytes"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/hotparam/hotparam/rules"
 )
@@ -167,41 +164,4 @@ func (t *template) fill(dst []byte, values []string, escaped bool) []byte {
 		dst = rules.AppendPath(dst, text)
 	}
 	return dst
-}
-
-// maxTemplates bounds the number of templates that are kept. A router has some hundred.
-const maxTemplates = 4096
-
-// templates keeps the templates of a router. Reading it takes no lock.
-type templates struct {
-	parse func(string) []Part
-	known *atomic.Pointer[map[string]*template]
-	mu    *sync.Mutex // held to add
-}
-
-func newTemplates(parse func(string) []Part) templates {
-	t := templates{parse: parse, known: new(atomic.Pointer[map[string]*template]), mu: new(sync.Mutex)}
-	t.known.Store(new(map[string]*template))
-	return t
-}
-
-// templateFor returns the template of a text, or nil if text is empty.
-func (t *templates) templateFor(text string) *template {
-	if text == "" {
-		return nil
-	}
-	if known := (*t.known.Load())[text]; known != nil {
-		return known
-	}
-	clone := strings.Clone(text) // so that a caller's Route stays on its stack
-	made := newTemplate(t.parse(clone))
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if known := *t.known.Load(); len(known) < maxTemplates {
-		next := make(map[string]*template, len(known)+1)
-		maps.Copy(next, known)
-		next[clone] = made
-		t.known.Store(&next)
-	}
-	return made
 }
