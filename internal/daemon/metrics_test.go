@@ -310,7 +310,7 @@ func TestMessagesNameMetricsThatExist(t *testing.T) {
 func TestApplicationCountersAreDocumented(t *testing.T) {
 	text, _ := readMetricsDoc(t)
 	for _, stats := range []any{
-		middleware.Stats{}, middleware.HotKey{}, collector.Stats{}, hotkeys.WatcherStats{}, kafkasink.Stats{},
+		middleware.Stats{}, middleware.Counters[int64]{}, middleware.HotKey{}, collector.Stats{}, hotkeys.WatcherStats{}, kafkasink.Stats{},
 		limiter.FailoverStats{}, redislimiter.MembersStats{}, redislimiter.SemaphoreStats{},
 	} {
 		kind := reflect.TypeOf(stats)
