@@ -106,14 +106,14 @@ func (a Aggregator) WithDefaults() Aggregator {
 	return a
 }
 
-func (d *decoder) aggregator(n *node, what string) (a Aggregator) {
+func (d *decoder) aggregator(n *fileNode, what string) (a Aggregator) {
 	v := d.settings(n, what, "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}", a.settings())
 	d.trust(v, &a)
 	return a
 }
 
 // listen reads one address or a list of them.
-func (d *decoder) listen(n *node, what string) []string {
+func (d *decoder) listen(n *fileNode, what string) []string {
 	if n.kind == scalarKind {
 		return []string{d.statsdAddress(n, what)}
 	}
@@ -121,7 +121,7 @@ func (d *decoder) listen(n *node, what string) []string {
 }
 
 // listeners returns the place of each address of aggregator.listen in the file.
-func (d *decoder) listeners(n *node) map[string]Problem {
+func (d *decoder) listeners(n *fileNode) map[string]Problem {
 	if n == nil {
 		return nil
 	}

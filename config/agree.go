@@ -91,7 +91,7 @@ func (f *File) Agree() error {
 
 // agree reports settings that contradict each other at their places. A setting that the file
 // lacks is reported at the setting that chooses the source.
-func (d *decoder) agree(f *File, root *node, top values) {
+func (d *decoder) agree(f *File, root *fileNode, top values) {
 	for i := range f.Rules.Rules {
 		if f.Aggregator.Source == SourceNone && len(f.Rules.Rules[i].Hot) > 0 {
 			d.report(d.placeOf(root, fmt.Sprintf("rules[%d].hot", i)).node.pos, "remove hot, and every key of the rule is limited; or choose another source",
@@ -108,7 +108,7 @@ func (d *decoder) agree(f *File, root *node, top values) {
 }
 
 // fieldValue returns the value of a map's field, or nil if there is none.
-func (n *node) fieldValue(name string) *node {
+func (n *fileNode) fieldValue(name string) *fileNode {
 	if n == nil {
 		return nil
 	}

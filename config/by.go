@@ -10,7 +10,7 @@ import (
 )
 
 // by reads the parameters that make a rule's keys.
-func (d *decoder) by(n *node, what string, route rules.Route) rules.By {
+func (d *decoder) by(n *fileNode, what string, route rules.Route) rules.By {
 	switch n.kind {
 	case listKind:
 		return rules.By{Kind: rules.ByNames, Names: d.byNames(n, route)}
@@ -36,7 +36,7 @@ var bySection = section{
 }
 
 // byCombinations reads the parameters that are combined.
-func (d *decoder) byCombinations(n *node, route rules.Route) rules.By {
+func (d *decoder) byCombinations(n *fileNode, route rules.Route) rules.By {
 	v := d.section(n, bySection)
 	if len(n.fields) == 0 {
 		d.reject(n, byForms, "by is empty")
@@ -52,7 +52,7 @@ func (d *decoder) byCombinations(n *node, route rules.Route) rules.By {
 	return rules.By{Kind: rules.ByCombinations, Names: d.byNames(list, route)}
 }
 
-func (d *decoder) byNames(n *node, route rules.Route) []rules.Param {
+func (d *decoder) byNames(n *fileNode, route rules.Route) []rules.Param {
 	if len(n.items) == 0 {
 		d.reject(n, "name at least one parameter, or write by: all", "by: the list is empty")
 	}
@@ -61,14 +61,14 @@ func (d *decoder) byNames(n *node, route rules.Route) []rules.Param {
 
 // params reads names of parameters. A name that cannot be read becomes empty, so that the indices
 // match the items.
-func (d *decoder) params(items []*node, what string, route rules.Route) (names []rules.Param) {
+func (d *decoder) params(items []*fileNode, what string, route rules.Route) (names []rules.Param) {
 	for _, item := range items {
 		names = append(names, d.param(item, what, route))
 	}
 	return names
 }
 
-func (d *decoder) param(n *node, what string, route rules.Route) (p rules.Param) {
+func (d *decoder) param(n *fileNode, what string, route rules.Route) (p rules.Param) {
 	if s, ok := d.scalar(n, what); ok {
 		var err *nameError
 		if p, err = parseName(s, route); err != nil {

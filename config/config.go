@@ -98,7 +98,7 @@ func (f *File) settings() settings {
 		{"namespace", plain(&r.Namespace, schemaForm(`^[A-Za-z0-9_-]{1,64}$`)), DefaultNamespace, "Keeps the fleets of one Redis apart"},
 		{"evaluate", enum(&r.Evaluate, rules.EvaluateAll, "all", "first"), "", "Whether all rules that match a request apply, or only the first. Default: all"},
 		{"no_match", isWord(&r.DenyNoMatch, "deny", "allow", "deny"), "", "Decision for requests that no rule matches. Default: allow"},
-		{"secrets", as(&f.RedactKey, new(secretSettings).settings().form(), func(d *decoder, n *node, what string) KeyPlace {
+		{"secrets", as(&f.RedactKey, new(secretSettings).settings().form(), func(d *decoder, n *fileNode, what string) KeyPlace {
 			return d.secrets(n, what, r)
 		}), "", "Which parameters never leave the process"},
 		{"client", as(&r.Client, clientSettings(new(rules.Client)).form(), (*decoder).client), "", "Whose address is the client's, for rules by addr:"},
@@ -146,7 +146,7 @@ func (d *decoder) file(data []byte) *File {
 const maxInstances = 100_000
 
 // instances reads the assumed number of instances.
-func (d *decoder) instances(n *node, what string) int {
+func (d *decoder) instances(n *fileNode, what string) int {
 	number := d.positive(n, what)
 	if number == invalid || number > maxInstances {
 		d.reject(n, "for example 4", "instances %s: want a whole number of 1 to %d", quote(n.text), maxInstances)

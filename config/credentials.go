@@ -39,7 +39,7 @@ func settingsOf(t *kafka.TLS) settings {
 }
 
 // tls reads a section with the fields of TLS.
-func (d *decoder) tls(n *node, what string) *kafka.TLS {
+func (d *decoder) tls(n *fileNode, what string) *kafka.TLS {
 	t := new(kafka.TLS)
 	d.agreeTLS(d.settings(n, what, "for example tls: {ca: ca.pem}", settingsOf(t)), what, t.Insecure)
 	return t
@@ -58,7 +58,7 @@ func (d *decoder) agreeTLS(v values, what string, insecure bool) {
 }
 
 // word reads text that is not empty.
-func (d *decoder) word(n *node, what string) string {
+func (d *decoder) word(n *fileNode, what string) string {
 	s, ok := d.scalar(n, what)
 	if ok && s == "" {
 		d.reject(n, "give it a value or remove it", "%s is empty", what)

@@ -14,11 +14,11 @@ const (
 func exceptSettings(x *rules.Exception, rule *rules.Rule) settings {
 	return settings{
 		{"values", shown(schemaValues), "", "Names with a pattern, or several; a star matches any text"},
-		{"action", as(&x.Action, schemaChoice("allow", "block"), func(d *decoder, n *node, what string) rules.Action {
+		{"action", as(&x.Action, schemaChoice("allow", "block"), func(d *decoder, n *fileNode, what string) rules.Action {
 			s, _ := d.choice(n, what, "allow", "block")
 			return map[string]rules.Action{"allow": rules.Allow, "block": rules.Block}[s]
 		}), "", "allow neither counts nor limits, block refuses"},
-		{"hot", as(&x.Rate, schemaRate, func(d *decoder, n *node, what string) rules.Rate {
+		{"hot", as(&x.Rate, schemaRate, func(d *decoder, n *fileNode, what string) rules.Rate {
 			return d.exceptRate(n, what, rule.Count)
 		}), "", "A threshold in place of the rule's, over the same window"},
 		{"limit", limitOf(&x.Limit, rule), "", ""},
@@ -26,7 +26,7 @@ func exceptSettings(x *rules.Exception, rule *rules.Rule) settings {
 }
 
 // exceptions reads except. The first match counts.
-func (d *decoder) exceptions(n *node, rule *rules.Rule) (all []rules.Exception) {
+func (d *decoder) exceptions(n *fileNode, rule *rules.Rule) (all []rules.Exception) {
 	if n.kind != listKind {
 		d.reject(n, exceptExample, "except: want a list, found %s", n.kind)
 	}
@@ -38,7 +38,7 @@ func (d *decoder) exceptions(n *node, rule *rules.Rule) (all []rules.Exception) 
 
 // exempt returns the value for allow or block, whose exceptions come after those before.
 func exempt(rule *rules.Rule, action rules.Action) value {
-	return as(&rule.Except, anyOf(schemaValues, schemaList(schemaValues)), func(d *decoder, n *node, what string) []rules.Exception {
+	return as(&rule.Except, anyOf(schemaValues, schemaList(schemaValues)), func(d *decoder, n *fileNode, what string) []rules.Exception {
 		all := rule.Except
 		for _, item := range oneOrItems(n) {
 			all = append(all, d.expand(item, item, what, rule, rules.Exception{Action: action})...)
@@ -48,7 +48,7 @@ func exempt(rule *rules.Rule, action rules.Action) value {
 }
 
 // exception reads one item of except. A list of patterns makes several exceptions.
-func (d *decoder) exception(n *node, rule *rules.Rule) []rules.Exception {
+func (d *decoder) exception(n *fileNode, rule *rules.Rule) []rules.Exception {
 	var x rules.Exception
 	v := d.section(n, section{name: "an exception", prefix: "except.", fields: exceptSettings(&x, rule), example: exceptExample})
 	if v == nil {
@@ -61,7 +61,7 @@ func (d *decoder) exception(n *node, rule *rules.Rule) []rules.Exception {
 }
 
 // exceptRate reads a threshold that replaces the rule's over the same window.
-func (d *decoder) exceptRate(n *node, what string, unit rules.Unit) rules.Rate {
+func (d *decoder) exceptRate(n *fileNode, what string, unit rules.Unit) rules.Rate {
 	s, ok := d.scalar(n, what)
 	if !ok {
 		return rules.Rate{}
@@ -77,7 +77,7 @@ func (d *decoder) exceptRate(n *node, what string, unit rules.Unit) rules.Rate {
 // expand makes exceptions like x from the values in n, one for each choice among lists of
 // patterns. If no values can be read, it makes one exception, so that its other fields are
 // still checked. item is the node of the whole exception.
-func (d *decoder) expand(item, n *node, what string, rule *rules.Rule, x rules.Exception) []rules.Exception {
+func (d *decoder) expand(item, n *fileNode, what string, rule *rules.Rule, x rules.Exception) []rules.Exception {
 	nodes := exceptionNodes{item: item, what: what}
 	var lists [][]rules.QueryMatch
 	if lists, nodes.names = d.values(n, what, rule); lists == nil {
@@ -95,7 +95,7 @@ func (d *decoder) expand(item, n *node, what string, rule *rules.Rule, x rules.E
 // values reads names with patterns, and the places of the names. A list of patterns represents
 // several exceptions, each with one of them, so values returns the values of several
 // exceptions. It returns nil for values that cannot be read.
-func (d *decoder) values(n *node, what string, rule *rules.Rule) (all [][]rules.QueryMatch, names []*node) {
+func (d *decoder) values(n *fileNode, what string, rule *rules.Rule) (all [][]rules.QueryMatch, names []*fileNode) {
 	if n == nil {
 		return nil, nil
 	}
@@ -109,7 +109,7 @@ func (d *decoder) values(n *node, what string, rule *rules.Rule) (all [][]rules.
 	}
 	all = [][]rules.QueryMatch{nil}
 	for _, f := range n.fields {
-		nameNode := &node{kind: scalarKind, pos: f.pos, text: f.name}
+		nameNode := &fileNode{kind: scalarKind, pos: f.pos, text: f.name}
 		names = append(names, nameNode)
 		p, err := parseName(f.name, rule.Match.Route)
 		if err != nil && err.ofRoute && (len(rule.By.Names) > 0 || rule.By.Kind == rules.ByNone) {

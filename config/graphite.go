@@ -49,11 +49,11 @@ func (g *Graphite) settings() settings {
 			"for example http://graphite.example:8080; user, password_file and token_file say who we are", CheckGraphiteURL), "http://127.0.0.1:8080", "The URL above render"},
 		{"every", as(&g.Every, schemaText, (*decoder).schedule), "", `When it is asked: "@every 1s", or a cron spec`},
 		{"offset", span(&g.Offset, "250ms", minOffset, maxOffset), "", "How long after these instants"},
-		{"series", as(&g.Series, schemaForm(`\{name\}`), func(d *decoder, n *node, what string) string {
+		{"series", as(&g.Series, schemaForm(`\{name\}`), func(d *decoder, n *fileNode, what string) string {
 			return d.series(n, what, 1, "stats_counts.{name}")
 		}), "", "Name of a counter's series, with {name} in it"},
 		{"rate", flag(&g.Rate), "", "Values are per second"},
-		{"heartbeat", as(&g.Heartbeat, schemaText, func(d *decoder, n *node, what string) string {
+		{"heartbeat", as(&g.Heartbeat, schemaText, func(d *decoder, n *fileNode, what string) string {
 			return d.series(n, what, 0, "statsd.numStats, or none")
 		}), "", "A series that the StatsD writes with each flush, or none"},
 		{"step", span(&g.Step, "10s", minStep, maxStep), "1s", "How often the StatsD flushes"},
@@ -79,7 +79,7 @@ const (
 	minStep, maxStep     = time.Second, time.Minute
 )
 
-func (d *decoder) graphite(n *node, what string) (g Graphite) {
+func (d *decoder) graphite(n *fileNode, what string) (g Graphite) {
 	v := d.settings(n, what, "for example graphite: {url: http://graphite.example:8080}", g.settings())
 	if g.Step%time.Second != 0 {
 		d.reject(v.get("step"), "Graphite knows no shorter time", "graphite.step %v: want whole seconds", g.Step)
@@ -107,7 +107,7 @@ func CheckGraphiteURL(s string) error {
 }
 
 // schedule reads the schedule of a job.
-func (d *decoder) schedule(n *node, what string) string {
+func (d *decoder) schedule(n *fileNode, what string) string {
 	s, ok := d.scalar(n, what)
 	if !ok {
 		return ""
@@ -137,7 +137,7 @@ func checkSchedule(s string) error {
 var seriesName = regexp.MustCompile(`^[A-Za-z0-9_{}-]+(\.[A-Za-z0-9_{}-]+)*$`)
 
 // series reads the name of a series with the given number of {name} in it.
-func (d *decoder) series(n *node, what string, names int, example string) string {
+func (d *decoder) series(n *fileNode, what string, names int, example string) string {
 	s, ok := d.scalar(n, what)
 	switch {
 	case !ok:

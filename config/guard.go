@@ -98,7 +98,7 @@ func (g Guard) WithDefaults() Guard {
 // endpoints of auth differ, the name is "auth" alone.
 func (g Guard) Differs(other Guard) []string { return g.settings().differ(other.settings(), "") }
 
-func (d *decoder) guard(n *node, what string) (g Guard) {
+func (d *decoder) guard(n *fileNode, what string) (g Guard) {
 	d.settings(n, what, `for example guard: {rls: {listen: "127.0.0.1:9131"}}`, g.settings())
 	if err := g.Agree(); err != nil && len(d.problems) == 0 {
 		d.report(n.pos, "see docs/GATEWAYS.md", "%v", err)
@@ -106,7 +106,7 @@ func (d *decoder) guard(n *node, what string) (g Guard) {
 	return g
 }
 
-func (g *Guard) readAuth(d *decoder, n *node, what string) {
+func (g *Guard) readAuth(d *decoder, n *fileNode, what string) {
 	for _, item := range d.list(n, what) {
 		var e AuthEndpoint
 		v := d.settings(item, what, `for example auth: [{listen: "127.0.0.1:9132", path: /auth, scheme: forwarded}]`, e.settings())

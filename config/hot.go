@@ -30,7 +30,7 @@ var hotSection = section{
 var kindFields = hotSection.fields.names()[:rules.Top+1]
 
 // hot reads the thresholds of a rule: one, or a list of them.
-func (d *decoder) hot(n *node, unit rules.Unit) []rules.Threshold {
+func (d *decoder) hot(n *fileNode, unit rules.Unit) []rules.Threshold {
 	items := oneOrItems(n)
 	if len(items) == 0 {
 		d.reject(n, hotSection.example, "hot: the list is empty")
@@ -43,7 +43,7 @@ func (d *decoder) hot(n *node, unit rules.Unit) []rules.Threshold {
 }
 
 // threshold reads one threshold, in full or as one word.
-func (d *decoder) threshold(n *node, unit rules.Unit) (t rules.Threshold) {
+func (d *decoder) threshold(n *fileNode, unit rules.Unit) (t rules.Threshold) {
 	var v values
 	if n.kind == scalarKind {
 		t = d.terms(n, "hot", rules.FixedRate, unit)
@@ -62,7 +62,7 @@ func (d *decoder) threshold(n *node, unit rules.Unit) (t rules.Threshold) {
 }
 
 // kind reads the one field that sets what a count is compared with.
-func (d *decoder) kind(n *node, v values, unit rules.Unit) (t rules.Threshold) {
+func (d *decoder) kind(n *fileNode, v values, unit rules.Unit) (t rules.Threshold) {
 	const none = -1
 	kind := none
 	for i, name := range kindFields {
@@ -85,7 +85,7 @@ func (d *decoder) kind(n *node, v values, unit rules.Unit) (t rules.Threshold) {
 
 // terms reads what a count is compared with. A rate may also be a share or a jump, depending
 // on its text.
-func (d *decoder) terms(n *node, what string, kind rules.ThresholdKind, unit rules.Unit) rules.Threshold {
+func (d *decoder) terms(n *fileNode, what string, kind rules.ThresholdKind, unit rules.Unit) rules.Threshold {
 	s, ok := d.scalar(n, what)
 	if !ok {
 		return rules.Threshold{Kind: kind}
@@ -116,7 +116,7 @@ func termsHint(s string, kind rules.ThresholdKind, unit rules.Unit) string {
 }
 
 // minAndWindow reads the least count and the window of a threshold that compares.
-func (d *decoder) minAndWindow(n *node, v values, t *rules.Threshold, unit rules.Unit) {
+func (d *decoder) minAndWindow(n *fileNode, v values, t *rules.Threshold, unit rules.Unit) {
 	if t.Kind == rules.FixedRate {
 		for _, name := range []string{"min", "window"} {
 			if field := v.get(name); field != nil {
@@ -153,7 +153,7 @@ func (d *decoder) minAndWindow(n *node, v values, t *rules.Threshold, unit rules
 }
 
 // past reads the past that a jump compares with.
-func (d *decoder) past(n *node, t *rules.Threshold) {
+func (d *decoder) past(n *fileNode, t *rules.Threshold) {
 	s, ok := d.scalar(n, "hot.over")
 	if !ok {
 		return
@@ -165,7 +165,7 @@ func (d *decoder) past(n *node, t *rules.Threshold) {
 }
 
 // sameWindow sets the window of a threshold. It reports an error if another one is set.
-func (d *decoder) sameWindow(n *node, what string, t *rules.Threshold, window time.Duration) {
+func (d *decoder) sameWindow(n *fileNode, what string, t *rules.Threshold, window time.Duration) {
 	if t.Rate.Per != 0 && window != t.Rate.Per {
 		d.reject(n, "say it once", "%s %s: the threshold has a window of %v already", what, quote(n.text), t.Rate.Per)
 	}
@@ -186,7 +186,7 @@ func withLeast(t *rules.Threshold) {
 
 // exit reads the exit of a threshold: a share of it or, for an absolute threshold, a rate over
 // the same window or a count.
-func (d *decoder) exit(n *node, t *rules.Threshold, unit rules.Unit) {
+func (d *decoder) exit(n *fileNode, t *rules.Threshold, unit rules.Unit) {
 	s, ok := d.scalar(n, "hot.exit")
 	if !ok {
 		return

@@ -67,7 +67,7 @@ const minBuffer = 1 << 20
 // settings returns the fields of the section.
 func (k *Kafka) settings() settings {
 	return settings{
-		{"brokers", as(&k.Brokers, schemaSome(schemaForm(`:[0-9]+$`)), func(d *decoder, n *node, what string) []string {
+		{"brokers", as(&k.Brokers, schemaSome(schemaForm(`:[0-9]+$`)), func(d *decoder, n *fileNode, what string) []string {
 			return d.servers(n, what, "kafka-1:9092")
 		}), "", "host:port of brokers. Default: " + defaultBroker},
 		{"topic", nameInKafka(&k.Topic, "hotparam.counters"), "", "Default: " + wire.DefaultTopic},
@@ -98,7 +98,7 @@ func saslSettings(s *kafka.SASL) settings {
 	}
 }
 
-func (d *decoder) kafka(n *node, what string) (k Kafka) {
+func (d *decoder) kafka(n *fileNode, what string) (k Kafka) {
 	const example = "for example kafka: {brokers: [kafka-1:9092, kafka-2:9092]}"
 	before := len(d.problems)
 	v := d.settings(n, what, example, k.settings())
@@ -125,7 +125,7 @@ func nameInKafka(to *string, example string) value {
 var release = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9]{1,3}){1,2}$`)
 
 // kafkaTLS reads true, false, or fields. It returns nil for false.
-func (d *decoder) kafkaTLS(n *node, what string) *kafka.TLS {
+func (d *decoder) kafkaTLS(n *fileNode, what string) *kafka.TLS {
 	switch {
 	case n.kind != scalarKind:
 		return d.tls(n, what)
@@ -136,7 +136,7 @@ func (d *decoder) kafkaTLS(n *node, what string) *kafka.TLS {
 }
 
 // mechanism reads a word that may be written in upper or lower case.
-func (d *decoder) mechanism(n *node, what string) string {
+func (d *decoder) mechanism(n *fileNode, what string) string {
 	lower := *n
 	if lower.kind == scalarKind {
 		lower.text = strings.ToLower(n.text)
@@ -145,7 +145,7 @@ func (d *decoder) mechanism(n *node, what string) string {
 	return strings.ToUpper(s)
 }
 
-func (d *decoder) sasl(n *node, what string) *kafka.SASL {
+func (d *decoder) sasl(n *fileNode, what string) *kafka.SASL {
 	const example = "for example sasl: {mechanism: scram-sha-512, user: hotparam, password_file: kafka.password}"
 	s := new(kafka.SASL)
 	v := d.settings(n, what, example, saslSettings(s))

@@ -21,7 +21,7 @@ type limitFields struct {
 
 // limitOf returns the value for a limit in the unit of the rule.
 func limitOf(to **rules.Limit, rule *rules.Rule) value {
-	return as(to, ref("limit"), func(d *decoder, n *node, _ string) *rules.Limit { return d.limit(n, rule.Count) })
+	return as(to, ref("limit"), func(d *decoder, n *fileNode, _ string) *rules.Limit { return d.limit(n, rule.Count) })
 }
 
 // settings returns the fields of the section.
@@ -51,7 +51,7 @@ func (l *limitFields) settings() settings {
 }
 
 // limit reads a limit of a rule in this unit. It returns nil if the node is none.
-func (d *decoder) limit(n *node, unit rules.Unit) *rules.Limit {
+func (d *decoder) limit(n *fileNode, unit rules.Unit) *rules.Limit {
 	l := limitFields{unit: unit}
 	var v values
 	if n.kind == scalarKind {
@@ -88,7 +88,7 @@ func (l *limitFields) complete() {
 }
 
 func (l *limitFields) rateValue() value {
-	return as(&l.Rate, schemaRate, func(d *decoder, n *node, what string) (rate rules.Rate) {
+	return as(&l.Rate, schemaRate, func(d *decoder, n *fileNode, what string) (rate rules.Rate) {
 		if s, ok := d.scalar(n, what); ok {
 			var reason string
 			if rate, reason = parseRate(s, l.unit, rules.MaxRate); reason != "" {
@@ -99,7 +99,7 @@ func (l *limitFields) rateValue() value {
 	})
 }
 
-func (l *limitFields) readBurst(d *decoder, n *node, what string) (burst int64) {
+func (l *limitFields) readBurst(d *decoder, n *fileNode, what string) (burst int64) {
 	if s, ok := d.scalar(n, what); ok {
 		if burst, ok = parseCount(s, l.unit); !ok {
 			d.reject(n, rateHint(s, l.unit, "burst is how much passes at once; the count of limit.rate if it is left out"), "%s %s: want %s", what, quote(s), quantities[l.unit].want)
@@ -108,7 +108,7 @@ func (l *limitFields) readBurst(d *decoder, n *node, what string) (burst int64) 
 	return burst
 }
 
-func (l *limitFields) readInitial(d *decoder, n *node, what string) *int64 {
+func (l *limitFields) readInitial(d *decoder, n *fileNode, what string) *int64 {
 	s, ok := d.scalar(n, what)
 	if !ok {
 		return nil
@@ -127,7 +127,7 @@ var algorithms = func() (words []string) {
 	return words
 }()
 
-func (d *decoder) algorithm(n *node, what string) rules.Algorithm {
+func (d *decoder) algorithm(n *fileNode, what string) rules.Algorithm {
 	if a := rules.Algorithm(n.text); a.Custom() {
 		return a
 	}
@@ -136,7 +136,7 @@ func (d *decoder) algorithm(n *node, what string) rules.Algorithm {
 }
 
 // factor reads a number. It returns invalid for any other text.
-func (d *decoder) factor(n *node, what string) float64 {
+func (d *decoder) factor(n *fileNode, what string) float64 {
 	s, ok := d.scalar(n, what)
 	factor, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if ok && (err != nil || factor == 0) {
@@ -157,7 +157,7 @@ var scopes = []string{string(rules.ScopeInstance), string(rules.ScopeShare), str
 // scope reads whose requests share the limit. A value that the design has but that is not built yet
 // is refused by name, with a hint on what works instead: a rule that silently did less than it says
 // would be worse than none.
-func (d *decoder) scope(n *node, what string) rules.Scope {
+func (d *decoder) scope(n *fileNode, what string) rules.Scope {
 	if n.kind == scalarKind && n.text == "cluster" {
 		d.reject(n, "available scopes: exact, one limit over all instances; share, a part of it on each; instance", "%s %q is not built yet", what, n.text)
 		return ""

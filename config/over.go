@@ -9,7 +9,7 @@ import (
 
 func prioritySettings(p *rules.Priority) settings {
 	return settings{
-		{"by", value{form: schemaWord, read: func(d *decoder, n *node, what string) {
+		{"by", value{form: schemaWord, read: func(d *decoder, n *fileNode, what string) {
 			by := d.param(n, what, rules.Route{})
 			p.Source, p.Name = by.Source, by.Name
 		}}, "", ""},
@@ -18,7 +18,7 @@ func prioritySettings(p *rules.Priority) settings {
 }
 
 // priority reads the classes of requests. It returns nil if the node is none.
-func (d *decoder) priority(n *node, what string) *rules.Priority {
+func (d *decoder) priority(n *fileNode, what string) *rules.Priority {
 	const example = "for example priority: {by: tier, first: [gold, silver]}"
 	p := &rules.Priority{}
 	v := d.settings(n, what, example, prioritySettings(p))
@@ -30,7 +30,7 @@ func (d *decoder) priority(n *node, what string) *rules.Priority {
 }
 
 // texts reads a list of texts.
-func (d *decoder) texts(n *node, what string) (all []string) {
+func (d *decoder) texts(n *fileNode, what string) (all []string) {
 	for _, item := range d.list(n, what) {
 		if s, ok := d.scalar(item, what); ok {
 			all = append(all, s)
@@ -53,7 +53,7 @@ func serveSettings(r *rules.Response) settings {
 }
 
 // response reads the response that replaces the handler's. It returns nil if the node is none.
-func (d *decoder) response(n *node, what string) *rules.Response {
+func (d *decoder) response(n *fileNode, what string) *rules.Response {
 	r := &rules.Response{Status: 200, Type: defaultType}
 	if d.settings(n, what, serveExample, serveSettings(r)) == nil {
 		return nil
@@ -61,7 +61,7 @@ func (d *decoder) response(n *node, what string) *rules.Response {
 	return r
 }
 
-func (d *decoder) status(n *node, what string) int {
+func (d *decoder) status(n *fileNode, what string) int {
 	s, _ := d.scalar(n, what)
 	status, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil {
@@ -70,7 +70,7 @@ func (d *decoder) status(n *node, what string) int {
 	return status
 }
 
-func (d *decoder) mediaType(n *node, what string) string {
+func (d *decoder) mediaType(n *fileNode, what string) string {
 	s, ok := d.scalar(n, what)
 	if s = strings.TrimSpace(s); ok && (strings.ContainsAny(s, "\r\n") || !strings.Contains(s, "/")) {
 		d.reject(n, serveExample, "%s %s: want a media type", what, quote(n.text))

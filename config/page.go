@@ -16,7 +16,7 @@ const (
 const maxPageHosts = 32
 
 // pageHosts reads names of the server, without ports.
-func (d *decoder) pageHosts(n *node, what string) (hosts []string) {
+func (d *decoder) pageHosts(n *fileNode, what string) (hosts []string) {
 	const example = "for example [hotparam.example, 10.0.0.5]"
 	for _, item := range d.some(n, what, example, maxPageHosts, "names") {
 		s, ok := d.scalar(item, what)

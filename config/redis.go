@@ -43,7 +43,7 @@ func (r *Redis) value() value {
 	const example = "for example redis: redis://127.0.0.1:6379/0, or redis: {url: rediss://redis.example:6380/0, username: hotparam, password_file: redis.password}"
 	v := within(r, r.settings(), example)
 	v = v.shownAs(anyOf(schemaRedisURL, v.form))
-	v.read = func(d *decoder, n *node, what string) {
+	v.read = func(d *decoder, n *fileNode, what string) {
 		if n.kind == scalarKind {
 			r.urlValue().read(d, n, what)
 			return

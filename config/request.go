@@ -17,14 +17,14 @@ func clientSettings(c *rules.Client) settings {
 }
 
 // client reads the settings that determine a client's address.
-func (d *decoder) client(n *node, what string) (c rules.Client) {
+func (d *decoder) client(n *fileNode, what string) (c rules.Client) {
 	const example = "for example client: {trusted: [10.0.0.0/8], header: x-forwarded-for}"
 	v := d.settings(n, what, example, clientSettings(&c))
 	if v != nil && len(n.fields) == 0 {
 		d.reject(n, example, "client is empty")
 	}
 	trusted := v.get("trusted")
-	c.TrustUnix = trusted != nil && slices.ContainsFunc(trusted.items, func(item *node) bool { return item.text == unixWord })
+	c.TrustUnix = trusted != nil && slices.ContainsFunc(trusted.items, func(item *fileNode) bool { return item.text == unixWord })
 	return c
 }
 
@@ -36,7 +36,7 @@ func bodiesSettings(b *rules.Bodies) settings {
 }
 
 // bodies reads the bounds on the request bodies that are held.
-func (d *decoder) bodies(n *node, what string) (b rules.Bodies) {
+func (d *decoder) bodies(n *fileNode, what string) (b rules.Bodies) {
 	const example = "for example bodies: {max: 64KiB, total: 64MiB}"
 	if v := d.settings(n, what, example, bodiesSettings(&b)); v != nil && len(n.fields) == 0 {
 		d.reject(n, example, "bodies is empty")
@@ -46,7 +46,7 @@ func (d *decoder) bodies(n *node, what string) (b rules.Bodies) {
 
 // bodySize returns the value for a size whose bounds package rules checks.
 func bodySize(to *int64, example string) value {
-	return as(to, schemaSize, func(d *decoder, n *node, what string) int64 {
+	return as(to, schemaSize, func(d *decoder, n *fileNode, what string) int64 {
 		s, ok := d.scalar(n, what)
 		if !ok {
 			return 0

@@ -19,16 +19,16 @@ func ruleSettings(r *rules.Rule) settings {
 		{"id", plain(&r.ID, schemaForm(`^[a-z0-9_-]{1,64}$`)), "", "Name of the rule in lists, metrics and keys"},
 		{"match", as(&r.Match, matchSettings(&r.Match).form("route"), (*decoder).match), "", "Which requests the rule is for"},
 		{"action", isWord(&r.Ignore, "ignore", "ignore"), "", "ignore exempts the requests from all rules"},
-		{"by", as(&r.By, byForm, func(d *decoder, n *node, what string) rules.By {
+		{"by", as(&r.By, byForm, func(d *decoder, n *fileNode, what string) rules.By {
 			return d.by(n, what, r.Match.Route)
 		}), "", "The parameters that make keys: names such as q, path:id, header:x-tenant, addr:ip, form:user, json:item.sku, ctx:user"},
 		{"unread", enum(&r.Unread, rules.UnreadLimit, wordsUpTo(rules.UnreadReject)...), "", "Decision for requests with an unreadable body"},
 		{"count", enum(&r.Count, anyUnit, wordsUpTo(rules.Units)...), "", "What a request adds to its keys' counts. Default: requests"},
-		{"hot", as(&r.Hot, oneOrMore(ref("threshold")), func(d *decoder, n *node, _ string) []rules.Threshold {
+		{"hot", as(&r.Hot, oneOrMore(ref("threshold")), func(d *decoder, n *fileNode, _ string) []rules.Threshold {
 			return d.hot(n, r.Count)
 		}), "", "When a key is hot: 200/s, 20%, 8x, or fields; of several any"},
 		{"limit", limitOf(&r.Limit, r), "", "What a hot key is held to, or every request if there is no hot: 50/s, or fields"},
-		{"except", as(&r.Except, schemaList(exceptSettings(new(rules.Exception), r).form("values")), func(d *decoder, n *node, _ string) []rules.Exception {
+		{"except", as(&r.Except, schemaList(exceptSettings(new(rules.Exception), r).form("values")), func(d *decoder, n *fileNode, _ string) []rules.Exception {
 			return d.exceptions(n, r)
 		}), "", "Other terms for some values; the first that matches counts"},
 		{"allow", exempt(r, rules.Allow), "", "Values that are neither counted nor limited"},
@@ -42,7 +42,7 @@ func ruleSettings(r *rules.Rule) settings {
 const ignoreFields = 3
 
 // rules reads the rules.
-func (d *decoder) rules(n *node, what string) (all []rules.Rule) {
+func (d *decoder) rules(n *fileNode, what string) (all []rules.Rule) {
 	items := d.list(n, what)
 	if n.kind == listKind && len(items) == 0 {
 		d.report(n.pos, ruleExample, "rules is empty")
@@ -55,7 +55,7 @@ func (d *decoder) rules(n *node, what string) (all []rules.Rule) {
 }
 
 // rule reads one rule. It stays empty if the node is not a rule.
-func (d *decoder) rule(n *node) (rule rules.Rule) {
+func (d *decoder) rule(n *fileNode) (rule rules.Rule) {
 	fields := ruleSettings(&rule)
 	v := d.fields(n, section{name: "a rule", fields: fields, example: ruleExample})
 	if v == nil {
@@ -86,18 +86,18 @@ func (d *decoder) rule(n *node) (rule rules.Rule) {
 func matchSettings(m *rules.Match) settings {
 	return settings{
 		{"route", as(&m.Route, schemaWord, (*decoder).route), "", `"*", a pattern such as "GET /u/{id}" or "/static/", or a resource`},
-		{"query", as(&m.Query, formOf(schema{"type": "object", "additionalProperties": schemaText()}), func(d *decoder, n *node, _ string) []rules.QueryMatch {
+		{"query", as(&m.Query, formOf(schema{"type": "object", "additionalProperties": schemaText()}), func(d *decoder, n *fileNode, _ string) []rules.QueryMatch {
 			return d.query(n, m.Route)
 		}), "", "Parameters that the request must have; a star matches any text"},
 	}
 }
 
-func (d *decoder) match(n *node, what string) (m rules.Match) {
+func (d *decoder) match(n *fileNode, what string) (m rules.Match) {
 	d.settings(n, what, `for example match: {route: "GET /search", query: {filter: "*"}}`, matchSettings(&m))
 	return m
 }
 
-func (d *decoder) route(n *node, what string) rules.Route {
+func (d *decoder) route(n *fileNode, what string) rules.Route {
 	s, ok := d.scalar(n, what)
 	route, err := rules.ParseRoute(s)
 	if ok && err != nil {
@@ -113,7 +113,7 @@ func (d *decoder) route(n *node, what string) rules.Route {
 // query reads the parameters that a request must have, in their order. A bare name means the
 // query, even if the route has a wildcard of that name. A parameter that cannot be read is
 // skipped, and its node is bad.
-func (d *decoder) query(n *node, route rules.Route) []rules.QueryMatch {
+func (d *decoder) query(n *fileNode, route rules.Route) []rules.QueryMatch {
 	const example = `for example query: {filter: "*", lang: en}; a star matches any text`
 	if n.kind != mapKind {
 		d.reject(n, example, "match.query: want names with values, found %s", n.kind)

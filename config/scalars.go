@@ -13,7 +13,7 @@ import (
 
 // plain returns the value for text of any form.
 func plain(to *string, f form) value {
-	return as(to, f, func(d *decoder, n *node, what string) string {
+	return as(to, f, func(d *decoder, n *fileNode, what string) string {
 		s, _ := d.scalar(n, what)
 		return s
 	})
@@ -26,7 +26,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // variable returns the value for the name of an environment variable that holds a secret.
 func variable(to *string) value {
-	return as(to, schemaWord, func(d *decoder, n *node, what string) string {
+	return as(to, schemaWord, func(d *decoder, n *fileNode, what string) string {
 		s := d.word(n, what)
 		if s != "" && !variableName.MatchString(s) {
 			d.report(n.pos, "the name of a variable, not its value: for example REDIS_PASSWORD", "%s is no name of a variable", what)
@@ -37,7 +37,7 @@ func variable(to *string) value {
 
 // written returns the value for text that valid accepts. pattern describes it to editors.
 func written(to *string, pattern, hint, want string, valid func(string) bool) value {
-	return as(to, schemaForm(pattern), func(d *decoder, n *node, what string) string {
+	return as(to, schemaForm(pattern), func(d *decoder, n *fileNode, what string) string {
 		s, ok := d.scalar(n, what)
 		if ok && !valid(s) {
 			d.reject(n, hint, "%s %s: want %s", what, quote(s), want)
@@ -49,7 +49,7 @@ func written(to *string, pattern, hint, want string, valid func(string) bool) va
 // unshownURL returns the value for a URL that check accepts. Messages do not show the URL: it may be
 // a secret, or hold a password in a form that is not recognized.
 func unshownURL(to *string, f form, hint string, check func(string) error) value {
-	return as(to, f, func(d *decoder, n *node, what string) string {
+	return as(to, f, func(d *decoder, n *fileNode, what string) string {
 		s, ok := d.scalar(n, what)
 		if ok {
 			if err := check(s); err != nil {
@@ -79,7 +79,7 @@ func choice[T ~string](to *T, words ...T) value {
 	for i, w := range words {
 		texts[i] = string(w)
 	}
-	return as(to, schemaChoice(texts...), func(d *decoder, n *node, what string) T {
+	return as(to, schemaChoice(texts...), func(d *decoder, n *fileNode, what string) T {
 		s, _ := d.choice(n, what, texts...)
 		return T(s)
 	})
@@ -88,7 +88,7 @@ func choice[T ~string](to *T, words ...T) value {
 // enum returns the value for one of a few words, which name the values of T from 0 on. Any other
 // word becomes otherwise.
 func enum[T ~uint8](to *T, otherwise T, words ...string) value {
-	return as(to, schemaChoice(words...), func(d *decoder, n *node, what string) T {
+	return as(to, schemaChoice(words...), func(d *decoder, n *fileNode, what string) T {
 		if s, ok := d.choice(n, what, words...); ok {
 			return T(slices.Index(words, s))
 		}
@@ -109,7 +109,7 @@ func wordsUpTo[T interface {
 
 // isWord returns the value for one of a few words. It is true for the word yes.
 func isWord(to *bool, yes string, words ...string) value {
-	return as(to, schemaChoice(words...), func(d *decoder, n *node, what string) bool {
+	return as(to, schemaChoice(words...), func(d *decoder, n *fileNode, what string) bool {
 		s, _ := d.choice(n, what, words...)
 		return s == yes
 	})
@@ -118,14 +118,14 @@ func isWord(to *bool, yes string, words ...string) value {
 // flag returns the value for true or false.
 func flag(to *bool) value { return as(to, schemaFlag, (*decoder).flag) }
 
-func (d *decoder) flag(n *node, what string) bool {
+func (d *decoder) flag(n *fileNode, what string) bool {
 	s, _ := d.choice(n, what, "true", "false")
 	return s == "true"
 }
 
 // milli returns the value for a time of at least a millisecond. A shorter one becomes invalid.
 func milli(to *time.Duration, example string) value {
-	return as(to, schemaDuration, func(d *decoder, n *node, what string) time.Duration {
+	return as(to, schemaDuration, func(d *decoder, n *fileNode, what string) time.Duration {
 		t := d.duration(n, what, "for example "+example, 0)
 		if t < time.Millisecond && !n.bad {
 			return invalid
@@ -138,7 +138,7 @@ func milli(to *time.Duration, example string) value {
 // rules checks that it is at most most.
 func positive(to *int, most int64) value { return as(to, schemaWhole(1, most), (*decoder).positive) }
 
-func (d *decoder) positive(n *node, what string) int {
+func (d *decoder) positive(n *fileNode, what string) int {
 	s, ok := d.scalar(n, what)
 	if !ok {
 		return 0
@@ -148,7 +148,7 @@ func (d *decoder) positive(n *node, what string) int {
 
 // span returns the value for a time within bounds.
 func span(to *time.Duration, example string, least, most time.Duration) value {
-	return as(to, schemaDuration, func(d *decoder, n *node, what string) time.Duration {
+	return as(to, schemaDuration, func(d *decoder, n *fileNode, what string) time.Duration {
 		t := d.duration(n, what, "for example "+example, least)
 		want := fmt.Sprintf("%v to %v", least, most)
 		if least == 0 {
@@ -163,7 +163,7 @@ func span(to *time.Duration, example string, least, most time.Duration) value {
 
 // size returns the value for a number of bytes.
 func size(to *int64, hint string, least int64) value {
-	return as(to, schemaSize, func(d *decoder, n *node, what string) int64 {
+	return as(to, schemaSize, func(d *decoder, n *fileNode, what string) int64 {
 		s, ok := d.scalar(n, what)
 		if !ok {
 			return 0
@@ -189,7 +189,7 @@ func number[T int | int64](to *T, hint, none string, most int64) value {
 		s["pattern"] = pattern
 		return s
 	}
-	return as(to, f, func(d *decoder, n *node, what string) T {
+	return as(to, f, func(d *decoder, n *fileNode, what string) T {
 		text, ok := d.scalar(n, what)
 		if ok && none != "" && text == none {
 			return NoCap
@@ -210,7 +210,7 @@ func networks(to *[]netip.Prefix, words ...string) value {
 	for _, w := range words {
 		pattern += "|^" + w + "$"
 	}
-	return as(to, schemaSome(schemaForm(pattern)), func(d *decoder, n *node, what string) []netip.Prefix {
+	return as(to, schemaSome(schemaForm(pattern)), func(d *decoder, n *fileNode, what string) []netip.Prefix {
 		return d.prefixes(n, what, words...)
 	})
 }
@@ -218,7 +218,7 @@ func networks(to *[]netip.Prefix, words ...string) value {
 // maxPrefixes bounds the list, since each packet is compared with all of it.
 const maxPrefixes = 256
 
-func (d *decoder) prefixes(n *node, what string, words ...string) (all []netip.Prefix) {
+func (d *decoder) prefixes(n *fileNode, what string, words ...string) (all []netip.Prefix) {
 	const example = "for example [10.0.0.0/8, 192.0.2.7, 2001:db8::/32]"
 	for _, item := range d.some(n, what, example, maxPrefixes, "networks") {
 		s, ok := d.scalar(item, what)

@@ -32,7 +32,7 @@ func (s *secretSettings) settings() settings {
 
 // secrets reads the parameters that make no keys, and the ones whose values are redacted in
 // keys. It returns the place of the key that redacts.
-func (d *decoder) secrets(n *node, what string, ruleset *rules.Rules) KeyPlace {
+func (d *decoder) secrets(n *fileNode, what string, ruleset *rules.Rules) KeyPlace {
 	var s secretSettings
 	v := d.settings(n, what, "for example secrets: {extra: [pin], except: [token]}", s.settings())
 	if v == nil {
@@ -54,7 +54,7 @@ func (d *decoder) secrets(n *node, what string, ruleset *rules.Rules) KeyPlace {
 }
 
 // redacted reads the names of secrets.redact.
-func (d *decoder) redacted(n *node, what string) []rules.Param {
+func (d *decoder) redacted(n *fileNode, what string) []rules.Param {
 	return d.params(d.list(n, what), what, rules.Route{}) // an empty route allows any wildcard
 }
 
@@ -77,7 +77,7 @@ func (f *File) ReadRedactKey() error {
 }
 
 // names reads a list of names.
-func (d *decoder) names(n *node, what string) []string {
+func (d *decoder) names(n *fileNode, what string) []string {
 	var names []string
 	for _, item := range d.list(n, what) {
 		name, ok := d.scalar(item, what)

@@ -10,13 +10,13 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// node is a value of the file, with its place.
-type node struct {
+// fileNode is a value of the file, with its place.
+type fileNode struct {
 	kind   kind
 	pos    position
-	text   string  // text of a scalar
-	fields []field // fields of a map, in the order of the file, each name once
-	items  []*node // items of a list
+	text   string      // text of a scalar
+	fields []field     // fields of a map, in the order of the file, each name once
+	items  []*fileNode // items of a list
 
 	bad        bool // whether it has been reported
 	incomplete bool // whether an unknown field of it has been reported
@@ -25,7 +25,7 @@ type node struct {
 type field struct {
 	name  string
 	pos   position
-	value *node
+	value *fileNode
 }
 
 type kind uint8
@@ -73,23 +73,23 @@ func (d *decoder) problem(pos position, hint, message string) Problem {
 }
 
 // reject reports a value as bad.
-func (d *decoder) reject(n *node, hint, format string, args ...any) {
+func (d *decoder) reject(n *fileNode, hint, format string, args ...any) {
 	n.bad = true
 	d.report(n.pos, hint, format, args...)
 }
 
 // values are the fields of one section that are in the file.
-type values map[string]*node
+type values map[string]*fileNode
 
 // get returns a field's value, or nil if it is absent or empty.
-func (v values) get(name string) *node { return v[name] }
+func (v values) get(name string) *fileNode { return v[name] }
 
 // has reports whether the field is in the file, valid or not.
 func (v values) has(name string) bool { _, found := v[name]; return found }
 
 // fields returns the values of a map, and reports fields that it must not have. It returns nil if
 // the node is not a map.
-func (d *decoder) fields(n *node, s section) values {
+func (d *decoder) fields(n *fileNode, s section) values {
 	if n == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (d *decoder) fields(n *node, s section) values {
 }
 
 // scalar reads text, a number or a boolean as text.
-func (d *decoder) scalar(n *node, what string) (string, bool) {
+func (d *decoder) scalar(n *fileNode, what string) (string, bool) {
 	if n == nil {
 		return "", false
 	}
@@ -132,7 +132,7 @@ func (d *decoder) scalar(n *node, what string) (string, bool) {
 }
 
 // choice reads one of a few words.
-func (d *decoder) choice(n *node, what string, words ...string) (string, bool) {
+func (d *decoder) choice(n *fileNode, what string, words ...string) (string, bool) {
 	s, ok := d.scalar(n, what)
 	if !ok || slices.Contains(words, s) {
 		return s, ok
@@ -153,7 +153,7 @@ func nearest(s string, words []string, otherwise string) string {
 func didYouMean(s string) string { return fmt.Sprintf("did you mean %q?", s) }
 
 // duration reads a time of at least 0. It returns otherwise if there is none or it is bad.
-func (d *decoder) duration(n *node, what, hint string, otherwise time.Duration) time.Duration {
+func (d *decoder) duration(n *fileNode, what, hint string, otherwise time.Duration) time.Duration {
 	s, ok := d.scalar(n, what)
 	if !ok {
 		return otherwise
@@ -167,7 +167,7 @@ func (d *decoder) duration(n *node, what, hint string, otherwise time.Duration) 
 }
 
 // list reads a list.
-func (d *decoder) list(n *node, what string) []*node {
+func (d *decoder) list(n *fileNode, what string) []*fileNode {
 	if n == nil {
 		return nil
 	}
@@ -179,15 +179,15 @@ func (d *decoder) list(n *node, what string) []*node {
 }
 
 // oneOrItems returns the items of a list, or n alone if it is not a list.
-func oneOrItems(n *node) []*node {
+func oneOrItems(n *fileNode) []*fileNode {
 	if n.kind == listKind {
 		return n.items
 	}
-	return []*node{n}
+	return []*fileNode{n}
 }
 
 // some reads a list of at least one and at most most things.
-func (d *decoder) some(n *node, what, example string, most int, things string) []*node {
+func (d *decoder) some(n *fileNode, what, example string, most int, things string) []*fileNode {
 	items := d.list(n, what)
 	if n.kind == listKind && (len(items) == 0 || len(items) > most) {
 		d.reject(n, example, "%s: want 1 to %d %s, found %d", what, most, things, len(items))

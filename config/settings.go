@@ -31,15 +31,15 @@ type setting struct {
 // value binds a setting to a field.
 type value struct {
 	to    any // pointer to the variable
-	read  func(d *decoder, n *node, what string)
+	read  func(d *decoder, n *fileNode, what string)
 	form  form
 	inner settings          // settings of a section within the section
 	items func() []settings // settings of each section in a list
 }
 
 // as returns a value that stores the result of read in to.
-func as[T any](to *T, f form, read func(d *decoder, n *node, what string) T) value {
-	return value{to: to, form: f, read: func(d *decoder, n *node, what string) { *to = read(d, n, what) }}
+func as[T any](to *T, f form, read func(d *decoder, n *fileNode, what string) T) value {
+	return value{to: to, form: f, read: func(d *decoder, n *fileNode, what string) { *to = read(d, n, what) }}
 }
 
 // shown returns a value with a form only, for a field that is read together with others.
@@ -53,20 +53,20 @@ func (v value) shownAs(f form) value {
 
 // within returns a value for a section within the section.
 func within(to any, inner settings, example string) value {
-	return value{to: to, inner: inner, form: inner.form(), read: func(d *decoder, n *node, what string) {
+	return value{to: to, inner: inner, form: inner.form(), read: func(d *decoder, n *fileNode, what string) {
 		d.settings(n, what, example, inner)
 	}}
 }
 
 // settings reads the named section into the variables that all are bound to. It returns its
 // values.
-func (d *decoder) settings(n *node, name, example string, all settings) values {
+func (d *decoder) settings(n *fileNode, name, example string, all settings) values {
 	return d.section(n, section{name: name, prefix: name + ".", fields: all, example: example})
 }
 
 // section reads a section into the variables that its fields are bound to, in their order. It
 // returns nil if the node is not a map.
-func (d *decoder) section(n *node, s section) values {
+func (d *decoder) section(n *fileNode, s section) values {
 	v := d.fields(n, s)
 	d.read(v, s.prefix, s.fields)
 	return v
@@ -89,7 +89,7 @@ func (d *decoder) read(v values, prefix string, all settings) {
 }
 
 // require reports those of the fields that section n lacks.
-func (d *decoder) require(n *node, v values, section, example string, fields ...string) {
+func (d *decoder) require(n *fileNode, v values, section, example string, fields ...string) {
 	for _, name := range fields {
 		if !v.has(name) {
 			d.reject(n, example, "%s.%s is missing", section, name)
@@ -109,7 +109,7 @@ func (all settings) setDefaults() {
 	for _, s := range all {
 		s.value.inner.setDefaults()
 		if s.byDefault != "" && reflect.ValueOf(s.value.to).Elem().IsZero() {
-			s.value.read(new(decoder), &node{kind: scalarKind, text: s.byDefault}, s.name)
+			s.value.read(new(decoder), &fileNode{kind: scalarKind, text: s.byDefault}, s.name)
 		}
 	}
 }

@@ -58,12 +58,12 @@ func (s StatsD) WithDefaults(a Aggregator) StatsD {
 // settings returns the fields of the section.
 func (s *StatsD) settings() settings {
 	return settings{
-		{"addresses", as(&s.Addresses, schemaSome(schemaForm(`:[0-9]+$|^unix`)), func(d *decoder, n *node, what string) []string {
+		{"addresses", as(&s.Addresses, schemaSome(schemaForm(`:[0-9]+$|^unix`)), func(d *decoder, n *fileNode, what string) []string {
 			return d.addresses(n, what, "10.0.0.5:8125", d.hosted(d.statsdAddress))
 		}), "", "Where counts are sent. Default: where the aggregator listens"},
 		{"spread", choice(&s.Spread, SpreadHash, SpreadAll), SpreadHash, "With several addresses: a part of the keys each, or everything to each"},
 		{"encoding", choice(&s.Encoding, wire.Plain.String(), wire.Strict.String()), "", "How keys are written. Default: plain"},
-		{"meta", as(&s.Meta, schemaFlag, func(d *decoder, n *node, what string) *bool {
+		{"meta", as(&s.Meta, schemaFlag, func(d *decoder, n *fileNode, what string) *bool {
 			meta := d.flag(n, what)
 			return &meta
 		}), "", "Lines that state instance, time and losses. Default: true"},
@@ -73,13 +73,13 @@ func (s *StatsD) settings() settings {
 // maxAddresses bounds a list of servers.
 const maxAddresses = 64
 
-func (d *decoder) statsd(n *node, what string) (s StatsD) {
+func (d *decoder) statsd(n *fileNode, what string) (s StatsD) {
 	d.settings(n, what, "for example statsd: {addresses: [10.0.0.5:8125, 10.0.0.6:8125], spread: hash}", s.settings())
 	return s
 }
 
 // statsdAddress reads an address for StatsD lines, and returns its shortest form.
-func (d *decoder) statsdAddress(n *node, what string) string {
+func (d *decoder) statsdAddress(n *fileNode, what string) string {
 	s, ok := d.scalar(n, what)
 	if !ok {
 		return ""
@@ -97,8 +97,8 @@ func (d *decoder) statsdAddress(n *node, what string) string {
 }
 
 // hosted makes read require a host in an address with a port, since counts are sent to it.
-func (d *decoder) hosted(read func(*node, string) string) func(*node, string) string {
-	return func(n *node, what string) string {
+func (d *decoder) hosted(read func(*fileNode, string) string) func(*fileNode, string) string {
+	return func(n *fileNode, what string) string {
 		s := read(n, what)
 		if _, rest, found := strings.Cut("://"+s, "://:"); found && s != "" {
 			d.reject(n, "for example 10.0.0.5:"+rest, "%s %s: the host is missing", what, quote(s))
@@ -108,15 +108,15 @@ func (d *decoder) hosted(read func(*node, string) string) func(*node, string) st
 }
 
 // servers reads a list of host:port.
-func (d *decoder) servers(n *node, what, example string) []string {
-	return d.addresses(n, what, example, d.hosted(func(n *node, what string) (s string) {
+func (d *decoder) servers(n *fileNode, what, example string) []string {
+	return d.addresses(n, what, example, d.hosted(func(n *fileNode, what string) (s string) {
 		address(&s, example).read(d, n, what)
 		return s
 	}))
 }
 
 // addresses reads a list of distinct addresses.
-func (d *decoder) addresses(n *node, what, example string, read func(n *node, what string) string) []string {
+func (d *decoder) addresses(n *fileNode, what, example string, read func(n *fileNode, what string) string) []string {
 	var found []string
 	seen := make(map[string]int)
 	for _, item := range d.some(n, what, fmt.Sprintf("for example [%s]", example), maxAddresses, "addresses") {

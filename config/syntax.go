@@ -20,7 +20,7 @@ const (
 )
 
 // parse makes nodes of the text. It returns nil if it has reported why it cannot.
-func (d *decoder) parse() (root *node) {
+func (d *decoder) parse() (root *fileNode) {
 	defer func() {
 		if cause := recover(); cause != nil { // the parser is not ours, and a file may be hostile
 			d.report(position{1, 1}, "check brackets, quotes and indentation", "not YAML: %v", cause)
@@ -193,19 +193,19 @@ func beginning(tk *token.Token) string {
 }
 
 // convert makes a node from the parser's. An empty value gets the given place.
-func (d *decoder) convert(n ast.Node, pos position) *node {
+func (d *decoder) convert(n ast.Node, pos position) *fileNode {
 	switch n := n.(type) {
 	case *ast.NullNode:
 		if n.Token.Type == token.ImplicitNullType {
-			return &node{kind: nullKind, pos: pos}
+			return &fileNode{kind: nullKind, pos: pos}
 		}
-		return &node{kind: nullKind, pos: place(n.Token)}
+		return &fileNode{kind: nullKind, pos: place(n.Token)}
 	case *ast.StringNode:
-		return &node{kind: scalarKind, pos: place(n.Token), text: n.Value}
+		return &fileNode{kind: scalarKind, pos: place(n.Token), text: n.Value}
 	case *ast.LiteralNode:
-		return &node{kind: scalarKind, pos: place(n.Start), text: n.Value.Value}
+		return &fileNode{kind: scalarKind, pos: place(n.Start), text: n.Value.Value}
 	case *ast.SequenceNode:
-		list := &node{kind: listKind, pos: place(n.Start)}
+		list := &fileNode{kind: listKind, pos: place(n.Start)}
 		for i, value := range n.Values {
 			pos := list.pos
 			if entry := n.Entries[i].Start; entry != nil {
@@ -217,14 +217,14 @@ func (d *decoder) convert(n ast.Node, pos position) *node {
 	case *ast.MappingNode:
 		return d.convertMap(n)
 	case ast.ScalarNode: // numbers and booleans, as written
-		return &node{kind: scalarKind, pos: place(n.GetToken()), text: n.GetToken().Value}
+		return &fileNode{kind: scalarKind, pos: place(n.GetToken()), text: n.GetToken().Value}
 	}
 	d.report(pos, "write fields, lists and text only", "a %s is not supported", strings.ToLower(n.Type().String()))
-	return &node{kind: nullKind, pos: pos}
+	return &fileNode{kind: nullKind, pos: pos}
 }
 
-func (d *decoder) convertMap(n *ast.MappingNode) *node {
-	m := &node{kind: mapKind}
+func (d *decoder) convertMap(n *ast.MappingNode) *fileNode {
+	m := &fileNode{kind: mapKind}
 	if n.IsFlowStyle {
 		m.pos = place(n.Start)
 	} else {

@@ -12,7 +12,7 @@ import (
 // validate reports the errors that package rules finds in the rules, each at its place in the
 // file. It skips consequences of a field that has already been reported: a rate that cannot be
 // read is not also missing.
-func (d *decoder) validate(ruleset *rules.Rules, top *node) {
+func (d *decoder) validate(ruleset *rules.Rules, top *fileNode) {
 	var found rules.FieldErrors
 	if !errors.As(ruleset.Validate(), &found) {
 		return
@@ -50,7 +50,7 @@ func printable(s string) string {
 	}, s)
 }
 
-func (d *decoder) anyBroken(top *node, paths []string) bool {
+func (d *decoder) anyBroken(top *fileNode, paths []string) bool {
 	for _, path := range paths {
 		if p := d.placeOf(top, path); p.broken || p.exact && p.node.anyBad() {
 			return true
@@ -61,10 +61,10 @@ func (d *decoder) anyBroken(top *node, paths []string) bool {
 
 // fieldPlace is the place of a field in the file.
 type fieldPlace struct {
-	node   *node  // the field's value, or the node that would contain it
-	name   string // name of the field, as in the file
-	exact  bool   // whether node is the field's own value
-	broken bool   // whether it, or a node that contains it, has been reported
+	node   *fileNode // the field's value, or the node that would contain it
+	name   string    // name of the field, as in the file
+	exact  bool      // whether node is the field's own value
+	broken bool      // whether it, or a node that contains it, has been reported
 }
 
 // value returns a field's value as in the file, or code if the file has none.
@@ -80,19 +80,19 @@ func (p *fieldPlace) value(code string) string {
 
 // ruleNodes holds the node of a rule, and the nodes of each of its exceptions.
 type ruleNodes struct {
-	rule       *node
+	rule       *fileNode
 	exceptions []exceptionNodes
 }
 
 type exceptionNodes struct {
-	item  *node   // item of except, or all of the values in allow or block
-	what  string  // "except.values", "allow" or "block"
-	names []*node // nodes of the values' names, in their order; nil if they cannot be read
+	item  *fileNode   // item of except, or all of the values in allow or block
+	what  string      // "except.values", "allow" or "block"
+	names []*fileNode // nodes of the values' names, in their order; nil if they cannot be read
 }
 
 // placeOf finds a path of package rules in the file. For a field that is not there, it finds the
 // field that causes the error, or the one that would contain it.
-func (d *decoder) placeOf(top *node, path string) fieldPlace {
+func (d *decoder) placeOf(top *fileNode, path string) fieldPlace {
 	p := fieldPlace{node: top, exact: true}
 	first, rest, _ := strings.Cut(path, ".")
 	name, i := cutIndex(first)
@@ -205,7 +205,7 @@ func (p *fieldPlace) limit(field string) {
 }
 
 // enter moves to n.
-func (p *fieldPlace) enter(n *node) {
+func (p *fieldPlace) enter(n *fileNode) {
 	p.node, p.exact = n, true
 	p.broken = p.broken || n.bad || n.kind == nullKind
 }
@@ -252,7 +252,7 @@ func (p *fieldPlace) item(i int) {
 }
 
 // child returns the value of a map's field, even an empty one, or nil if there is none.
-func (n *node) child(name string) *node {
+func (n *fileNode) child(name string) *fileNode {
 	for _, f := range n.fields {
 		if f.name == name {
 			return f.value
@@ -262,7 +262,7 @@ func (n *node) child(name string) *node {
 }
 
 // anyBad reports whether n or something in it has been reported.
-func (n *node) anyBad() bool {
+func (n *fileNode) anyBad() bool {
 	if n.bad || n.incomplete || n.kind == nullKind {
 		return true
 	}

@@ -16,7 +16,7 @@ func (f *File) Warnings() Problems {
 }
 
 // warnOfRules adds the warnings about valid rules.
-func (d *decoder) warnOfRules(rules *rules.Rules, top *node) {
+func (d *decoder) warnOfRules(rules *rules.Rules, top *fileNode) {
 	d.warnOfRedacted(rules, top)
 	for i := range rules.Rules {
 		rule := &rules.Rules[i]
@@ -32,7 +32,7 @@ func (d *decoder) warnOfRules(rules *rules.Rules, top *node) {
 
 // warnOfRedacted warns about names in secrets.redact that make no keys. A request may have any
 // name in the query and the path, but of other sources only the names in rules count.
-func (d *decoder) warnOfRedacted(ruleset *rules.Rules, top *node) {
+func (d *decoder) warnOfRedacted(ruleset *rules.Rules, top *fileNode) {
 	for i, p := range ruleset.Redact.Names {
 		named := func(r rules.Rule) bool { return slices.Contains(r.By.Names, p) }
 		if p.Source == rules.Query || p.Source == rules.Path || slices.ContainsFunc(ruleset.Rules, named) {

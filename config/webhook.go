@@ -39,7 +39,7 @@ func (w *Webhook) settings() settings {
 	}
 }
 
-func (d *decoder) webhook(n *node, what string) (w Webhook) {
+func (d *decoder) webhook(n *fileNode, what string) (w Webhook) {
 	const example = "for example webhook: {url: https://ops.example/hotparam, secret_file: webhook.secret}"
 	v := d.settings(n, what, example, w.settings())
 	w.settings().setDefaults()

@@ -30,9 +30,7 @@ var concreteLines = loglimit.Rate{Burst: 4, Every: time.Hour}
 
 // check counts a new route that is a path, and logs a rule that has too many of them.
 func (c *concreteRoutes) check(s *ruleSet, method, name string) {
-	if space := strings.IndexAny(name, " \t"); space >= 0 {
-		method, name = name[:space], strings.TrimLeft(name[space:], " \t")
-	}
+	method, name = splitPattern(method, name)
 	if slash := strings.IndexByte(name, '/'); slash < 0 || strings.Contains(name, "{") || strings.HasSuffix(name, "/") {
 		return
 	} else if slash > 0 {

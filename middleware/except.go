@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -25,13 +26,7 @@ type exception struct {
 func newExceptions(list []exception) *exceptions {
 	e := &exceptions{list: list, exact: make(map[string][]int)}
 	for i := range list {
-		at := -1
-		for j, v := range list[i].Values {
-			if !strings.Contains(v.Value, "*") {
-				at = j
-				break
-			}
-		}
+		at := slices.IndexFunc(list[i].Values, func(v rules.QueryMatch) bool { return !strings.Contains(v.Value, "*") })
 		if at < 0 {
 			e.starred = append(e.starred, i)
 			continue

@@ -71,19 +71,29 @@ func (s *ruleSet) ofPattern(method, pattern string) *route {
 		return r
 	}
 	r := s.makeRoute(method, pattern)
-	if s.routes.add(method, pattern, r) {
-		s.concrete.check(s, method, pattern)
-	} else if s.routes.full() {
-		s.concrete.warnOfFull()
-	}
+	s.keep(&s.routes, method, pattern, r)
 	return r
 }
 
-func (s *ruleSet) makeRoute(method, pattern string) *route {
-	ownMethod, path := method, pattern // a GET pattern serves HEAD too
-	if space := strings.IndexAny(pattern, " \t"); space >= 0 {
-		ownMethod, path = pattern[:space], strings.TrimLeft(pattern[space:], " \t")
+// keep adds a route to a cache if there is room.
+func (s *ruleSet) keep(cache *routeCache, method, name string, r *route) {
+	if cache.add(method, name, r) {
+		s.concrete.check(s, method, name)
+	} else if cache.full() {
+		s.concrete.warnOfFull()
 	}
+}
+
+// splitPattern returns the method of a pattern, or the request's if it has none, and the rest.
+func splitPattern(method, pattern string) (ownMethod, path string) {
+	if space := strings.IndexAny(pattern, " \t"); space >= 0 {
+		return pattern[:space], strings.TrimLeft(pattern[space:], " \t")
+	}
+	return method, pattern
+}
+
+func (s *ruleSet) makeRoute(method, pattern string) *route {
+	ownMethod, path := splitPattern(method, pattern) // a GET pattern serves HEAD too
 	text := ownMethod + " " + path
 	if s.holdsRedacted(method, path) {
 		text = ownMethod + " " + string(s.redaction.NewRedactor().AppendPath(nil, path))
@@ -124,11 +134,7 @@ func (s *ruleSet) ofResource(name string) *route {
 		}
 	}
 	s.finish(r)
-	if s.resources.add("", name, r) {
-		s.concrete.check(s, "", name)
-	} else if s.resources.full() {
-		s.concrete.warnOfFull()
-	}
+	s.keep(&s.resources, "", name, r)
 	return r
 }
 

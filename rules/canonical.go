@@ -46,7 +46,7 @@ func (c *Canonicalizer) Append(dst, text []byte) (_ []byte, changed bool) {
 		return dst, false
 	}
 	start := len(dst)
-	dst = c.rule.appendCanonical(dst, s, &c.params, nil)
+	dst = c.rule.AppendCanonical(dst, s, &c.params, nil)
 	if n := len(dst) - start; n > MaxText {
 		dst = append(dst[:start], base.CutKey(dst[start:], MaxText)...)
 	}
@@ -76,8 +76,9 @@ func (c *Canonicalizer) isCanonical(s string) bool {
 	return ok
 }
 
-// appendCanonical appends s in canonical form. A nil x leaves values unredacted.
-func (r *Rule) appendCanonical(dst []byte, s string, p *Params, x *Redactor) []byte {
+// AppendCanonical appends the text of a key of the rule as guards count it: in canonical form and,
+// unless x is nil, with redacted values. p is scratch space, which is empty before and afterwards.
+func (r *Rule) AppendCanonical(dst []byte, s string, p *Params, x *Redactor) []byte {
 	route, params, hasParams := r.split(s)
 	if r.ParamsOnly {
 		dst = append(dst, route...)

@@ -16,9 +16,9 @@
 //	values.go combinations.go plain.go      keys of repeated and combined parameters
 //	canonical.go                            keys that another program wrote
 //	rule.go route.go exception.go           which requests count
-//	kind.go rate.go fraction.go window.go   when a key is hot
+//	kind.go rate.go fraction.go             when a key is hot
 //	limit.go quota.go                       limits of hot keys
 //	validate.go validate_keys.go            errors of rules, in the form of fielderror.go
 //	hot.go control.go member.go             hot keys, operators' controls, members' heartbeats
-//	decision.go answer.go                   decisions, and the responses sent for them
+//	decision.go                             decisions, and the responses sent for them
 package rules

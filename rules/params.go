@@ -133,14 +133,7 @@ func (p *Params) Named() (n int) {
 
 // Drop removes the parameters of a source.
 func (p *Params) Drop(source Source) {
-	kept := p.list[:0]
-	for i := range p.list {
-		if p.list[i].source != source {
-			kept = append(kept, p.list[i])
-		}
-	}
-	clear(p.list[len(kept):])
-	p.list = kept
+	p.list = slices.DeleteFunc(p.list, func(q param) bool { return q.source == source })
 }
 
 // add adds a parameter whose text must be written to p.decoded.

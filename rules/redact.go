@@ -273,12 +273,6 @@ func (p *Params) appendPlain(dst []byte, q *param) []byte {
 	return appendEscaped(dst, q.plain())
 }
 
-// AppendRedacted appends the text of a key of the rule, which has plain values, as guards count
-// it. p is scratch space, which is empty before and afterwards.
-func (r *Rule) AppendRedacted(dst []byte, text string, p *Params, redactor *Redactor) []byte {
-	return r.appendCanonical(dst, text, p, redactor)
-}
-
 // makesNoKey reports whether the parameter looks secret and is not redacted.
 func (r *Rules) makesNoKey(p Param) bool {
 	return r.Secrets.Hides(p.Name) && !newRedaction(r.Redact).Redacts(p.Source, p.Name)

@@ -136,17 +136,12 @@ func (r Route) Matches(method, path string) bool {
 	if r.path == "" {
 		return r.IsAny()
 	}
-	if r.method != "" && r.method != method && !(r.method == "GET" && method == "HEAD") {
-		return false
-	}
-	return r.pathMatches(path)
+	return r.hasMethod(method) && r.matchesPath(path, nil)
 }
 
-func (r *Route) pathMatches(path string) bool {
-	if r.exact != "" {
-		return path == r.exact
-	}
-	return r.walk(path, nil)
+// hasMethod reports whether the route is for requests with this method.
+func (r *Route) hasMethod(method string) bool {
+	return r.method == "" || r.method == method || r.method == "GET" && method == "HEAD"
 }
 
 // Resource reports whether the route is "*" or the resource with this name.
@@ -163,13 +158,10 @@ func (r Route) SamePattern(method, path string) bool {
 // MayMatch reports whether a request with this method, whose path matches the pattern, can belong
 // to the route, which must not be "*". It may return true if none can.
 func (r Route) MayMatch(method string, pattern Route) bool {
-	if r.path == "" || r.method != "" && r.method != method && !(r.method == "GET" && method == "HEAD") {
+	if r.path == "" || !r.hasMethod(method) {
 		return false
 	}
-	if r.exact != "" {
-		return pattern.path == "" || pattern.pathMatches(r.exact)
-	}
-	return true
+	return r.exact == "" || pattern.path == "" || pattern.matchesPath(r.exact, nil)
 }
 
 // Values calls f with each wildcard's name and its value in the path, still escaped, in their
@@ -178,13 +170,14 @@ func (r Route) Values(path string, f func(name, value string)) bool {
 	if r.path == "" {
 		return r.IsAny()
 	}
+	return r.matchesPath(path, f)
+}
+
+// matchesPath implements Values for a route with a path. f may be nil.
+func (r *Route) matchesPath(path string, f func(name, value string)) bool {
 	if r.exact != "" {
 		return path == r.exact
 	}
-	return r.walk(path, f)
-}
-
-func (r *Route) walk(path string, f func(name, value string)) bool {
 	if !strings.HasPrefix(path, "/") {
 		return false
 	}

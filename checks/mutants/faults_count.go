@@ -79,12 +79,12 @@ var keyFaults = []Fault{
 		Test: "TestRedactedValuesMatchNoException",
 	},
 	{
-		Name: "a window has a pane too many", File: "rules/window.go",
+		Name: "a window has a pane too many", File: "rules/rate.go",
 		Old: "int(d / pane)}", New: "int(d/pane) + 1}",
 		Test: "TestWindowIsNeverLongerThanAskedFor",
 	},
 	{
-		Name: "a window has a pane too few", File: "rules/window.go",
+		Name: "a window has a pane too few", File: "rules/rate.go",
 		Old: "int(d / pane)}", New: "int(d/pane) - 1}",
 		Test: "TestWindowGolden",
 	},

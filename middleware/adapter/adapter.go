@@ -27,7 +27,7 @@ type Route struct {
 // with the request, such as a *gin.Context. An Adapter is safe for concurrent use.
 type Adapter[C any] struct {
 	templates *Templates
-	calls     sync.Pool // of *call[C]
+	calls     sync.Pool // of *guardedCall[C]
 }
 
 // New returns an adapter to g. It calls parse once for each template. It calls next for each
@@ -36,7 +36,7 @@ type Adapter[C any] struct {
 func New[C any](g Guard, parse func(template string) []Part, next func(c C, w http.ResponseWriter, r *http.Request)) *Adapter[C] {
 	a := &Adapter[C]{templates: NewTemplates(parse)}
 	a.calls.New = func() any {
-		x := &call[C]{next: next}
+		x := &guardedCall[C]{next: next}
 		x.guarded = g.Handler(x)
 		return x
 	}
@@ -47,7 +47,7 @@ func New[C any](g Guard, parse func(template string) []Part, next func(c C, w ht
 // guard has answered the request. While the guard has r, its Pattern and URL are the route's;
 // next gets the original ones. A panic of next propagates through Serve.
 func (a *Adapter[C]) Serve(c C, w http.ResponseWriter, r *http.Request, route Route) (passed bool) {
-	x := a.calls.Get().(*call[C])
+	x := a.calls.Get().(*guardedCall[C])
 	x.c, x.in, x.pattern, x.url, x.passed = c, r, r.Pattern, r.URL, false
 	x.setRoute(a.templates.templateFor(route.Template), &route)
 	x.guarded.ServeHTTP(w, r)
@@ -61,9 +61,9 @@ func (a *Adapter[C]) Serve(c C, w http.ResponseWriter, r *http.Request, route Ro
 	return passed
 }
 
-// call is one request. It is pooled with the guard's handler around it, so that a request
+// guardedCall is one request. It is pooled with the guard's handler around it, so that a request
 // allocates nothing.
-type call[C any] struct {
+type guardedCall[C any] struct {
 	next    func(C, http.ResponseWriter, *http.Request)
 	guarded http.Handler
 
@@ -77,18 +77,18 @@ type call[C any] struct {
 }
 
 // ServeHTTP receives from the guard a request that passes.
-func (x *call[C]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (x *guardedCall[C]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.passed = true
 	x.restore(x.in)
 	x.restore(r) // the guard may have made another request
 	x.next(x.c, w, r)
 }
 
-func (x *call[C]) restore(r *http.Request) { r.Pattern, r.URL = x.pattern, x.url }
+func (x *guardedCall[C]) restore(r *http.Request) { r.Pattern, r.URL = x.pattern, x.url }
 
 // setRoute sets the request's pattern. It also sets the path if the router's path differs from
 // the one that was sent.
-func (x *call[C]) setRoute(t *template, route *Route) {
+func (x *guardedCall[C]) setRoute(t *template, route *Route) {
 	r := x.in
 	var path []byte
 	if r.Pattern, path = t.resolve(&x.paths, r.Method, r.URL.EscapedPath(), route); path == nil {

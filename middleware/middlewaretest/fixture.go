@@ -109,8 +109,8 @@ func newGuard(tb testing.TB, sink collector.Sink, rules string, opts ...middlewa
 	return guard, counts
 }
 
-// answer is the response that a client received. Its status is 0 if the connection was closed.
-type answer struct {
+// response is what a client received. Its status is 0 if the connection was closed.
+type response struct {
 	status int
 	header http.Header
 	body   string
@@ -128,25 +128,25 @@ func (f *fixture) request(ctx context.Context, method, target string, body io.Re
 	return req
 }
 
-func (f *fixture) do(req *http.Request) answer {
+func (f *fixture) do(req *http.Request) response {
 	res, err := f.client.Do(req)
 	if err != nil {
-		return answer{}
+		return response{}
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
-		return answer{}
+		return response{}
 	}
-	return answer{res.StatusCode, res.Header, string(body)}
+	return response{res.StatusCode, res.Header, string(body)}
 }
 
-func (f *fixture) send(method, target string) answer {
+func (f *fixture) send(method, target string) response {
 	f.t.Helper()
 	return f.do(f.request(f.t.Context(), method, target, nil))
 }
 
-func (f *fixture) get(target string) answer {
+func (f *fixture) get(target string) response {
 	f.t.Helper()
 	return f.send(http.MethodGet, target)
 }
@@ -199,16 +199,18 @@ func (f *fixture) dial() net.Conn {
 	return conn
 }
 
-// gate holds handlers until it is opened.
-type gate struct {
+// handlerGate holds handlers until it is opened.
+type handlerGate struct {
 	entered chan struct{}
 	open    chan struct{}
 }
 
-func newGate() *gate { return &gate{entered: make(chan struct{}, 16), open: make(chan struct{})} }
+func newGate() *handlerGate {
+	return &handlerGate{entered: make(chan struct{}, 16), open: make(chan struct{})}
+}
 
 // wait holds a handler until the gate opens. The end of the request's context does not end it.
-func (g *gate) wait() {
+func (g *handlerGate) wait() {
 	g.entered <- struct{}{}
 	select {
 	case <-g.open:
@@ -217,7 +219,7 @@ func (g *gate) wait() {
 }
 
 // awaitEntry waits until a handler is in the gate.
-func (f *fixture) awaitEntry(g *gate) {
+func (f *fixture) awaitEntry(g *handlerGate) {
 	f.t.Helper()
 	select {
 	case <-g.entered:
@@ -227,20 +229,20 @@ func (f *fixture) awaitEntry(g *gate) {
 }
 
 // background sends a request in a separate goroutine. The channel receives the answer.
-func (f *fixture) background(req *http.Request) <-chan answer {
-	done := make(chan answer, 1)
+func (f *fixture) background(req *http.Request) <-chan response {
+	done := make(chan response, 1)
 	go func() { done <- f.do(req) }()
 	return done
 }
 
-func (f *fixture) result(done <-chan answer) answer {
+func (f *fixture) result(done <-chan response) response {
 	f.t.Helper()
 	select {
 	case a := <-done:
 		return a
 	case <-time.After(longest):
 		f.t.Fatal("a request has no answer")
-		return answer{}
+		return response{}
 	}
 }
 
