@@ -62,16 +62,13 @@ func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 				m.below = w.belowSince(t, m.over)
 			}
 			w.setMark(t, m)
-			if w.holder == nil {
-				w.holder = t
-			}
 		}
 	}
 	if w.hotMarks == 0 {
 		return false
 	}
 	if first {
-		w.since, w.listed, w.meter, w.skews = h.Since, true, newMeter(d.rateSpan, now), skews{}
+		w.since, w.listed, w.meter, w.skews = h.Since, true, newMeter(d.cfg.RateSpan, now), skews{}
 		w.usual, w.spared, w.hotSince = h.Usual, h.Usual && h.Spared, h.Since // the zero usualSince means long before
 		w.published = listing{true, w.usual, w.spared}
 		d.suspects.drop(w)

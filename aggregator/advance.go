@@ -9,7 +9,7 @@ import (
 
 // Advance moves the clock on to now. It closes the panes that ended more than the lag ago,
 // cools the keys that are no longer hot, and reports suspects.
-func (d *Detector) Advance(now time.Time) { d.AdvanceTo(now, now.Add(-d.lag)) }
+func (d *Detector) Advance(now time.Time) { d.AdvanceTo(now, now.Add(-d.cfg.Lag)) }
 
 // AdvanceTo is like [Detector.Advance] for a caller that knows that all counts from before
 // complete have arrived.
@@ -118,34 +118,22 @@ func (d *Detector) restart(v *view, now time.Time) {
 		w.release()
 	}
 	v.restart()
-	v.beginWindows(nil, now, now.Add(-d.lag))
+	v.beginWindows(nil, now, now.Add(-d.cfg.Lag))
 	var cool []rules.Hot
 	for _, w := range r.hot {
 		if !w.rehold(v, now) {
 			d.unnamed++
-			if w.abandon(v); w.hotMarks == 0 && w.listed {
+			for _, t := range v.thresholds {
+				w.setMark(t, mark{})
+			}
+			if w.hotMarks == 0 && w.listed {
 				cool, w.listed = append(cool, rules.Hot{Key: rules.Key{Rule: r.rule.ID, Text: w.text}, Until: now}), false
 			}
 		}
 		w.since, w.hotSince = earlier(w.since, now), earlier(w.hotSince, now)
-		w.meter, w.origins, w.habit.windows = newMeter(d.rateSpan, now), nil, [len(w.windows)]habitWindow{}
+		w.meter, w.origins, w.habit.windows = newMeter(d.cfg.RateSpan, now), nil, [len(w.windows)]habitWindow{}
 	}
 	d.publish(rules.Change{Cool: append(cool, r.takeCooled(v.closed, now)...)})
-}
-
-// abandon clears the marks of w for the thresholds of a view in which w has no entry.
-func (w *watched) abandon(v *view) {
-	for _, t := range v.thresholds {
-		w.setMark(t, mark{})
-	}
-	if w.holder.view == v {
-		w.holder = nil
-	}
-	for _, t := range w.rule.thresholds {
-		if w.holder == nil && w.marks[t.number].hot {
-			w.holder = t
-		}
-	}
 }
 
 // rehold renews the marks of the thresholds that hold w hot in an emptied view, as of now. It
@@ -172,22 +160,49 @@ func earlier(a, b time.Time) time.Time {
 // Refresh publishes the current counts of the hot keys, and frees memory that is no longer
 // needed.
 func (d *Detector) Refresh() {
-	var hot []rules.Hot
+	hot := d.Listed()
+	for v := range d.views() {
+		v.tidyUp()
+	}
 	for _, r := range d.watches {
-		for _, w := range r.hot {
-			if w.listed {
-				hot = append(hot, w.describeNow())
-			}
-		}
-		for _, v := range r.views {
-			v.tidyUp()
-		}
 		if r.hours != nil {
 			r.hours.Tidy()
 		}
 	}
 	if len(hot) > 0 || d.refreshed {
-		d.publisher.Refresh(d.suspects.part, hot)
+		d.cfg.Publisher.Refresh(d.suspects.part, hot)
 	}
 	d.refreshed = len(hot) > 0
+}
+
+// wallClock detects that the system's clock was set forward, by comparison with the monotonic
+// one.
+type wallClock struct{ last time.Time }
+
+// leastSet is the smallest step that is detected. Smaller steps occur when a clock is kept
+// right.
+const leastSet = time.Second
+
+// forwardStep returns by how much the clock was set forward since the last call, or 0. now is a
+// result of [time.Now].
+func (c *wallClock) forwardStep(now time.Time) (step time.Duration) {
+	if !c.last.IsZero() {
+		step = now.Round(0).Sub(c.last.Round(0)) - now.Sub(c.last)
+	}
+	c.last = now
+	if step < leastSet {
+		return 0
+	}
+	return step
+}
+
+// restartShort restarts the views whose windows are at most four times as long as the step. Their
+// counts would be old at once, and all hot keys would cool. After a smaller step a window ends
+// with the counts that it has.
+func (d *Detector) restartShort(now time.Time, step time.Duration) {
+	for v := range d.views() {
+		if 4*step >= time.Duration(v.Panes)*v.Pane {
+			d.restart(v, now)
+		}
+	}
 }

@@ -27,10 +27,10 @@ func (w *watched) isHiddenBy(g *watched) bool { return !g.usual || w.usual }
 
 // explainer returns the listed key that explains w, which has just become hot, or nil. A more
 // general key explains w if it would still be hot without its heir, and without w.
-func (r *ruleWatch) explainer(w *watched) (explainer *watched) {
-	r.hotGenerals(w, func(g *watched) bool {
+func (r *ruleWatch) explainer(w *watched) *watched {
+	for g := range r.hotGenerals(w) {
 		if !g.listed || !w.isHiddenBy(g) {
-			return true
+			continue
 		}
 		v := g.holder.view
 		heir := w.highIn(v, v.newest)
@@ -41,11 +41,10 @@ func (r *ruleWatch) explainer(w *watched) (explainer *watched) {
 		}
 		low, _ := g.bounds(v, v.newest)
 		if heir != rules.Unknown && low-heir >= g.needs(g.holder, v.newest).exit {
-			explainer = g
+			return g
 		}
-		return explainer == nil
-	})
-	return explainer
+	}
+	return nil
 }
 
 // attribute decides again which hot keys are usual, listed and spared, by the window of v that
@@ -98,14 +97,13 @@ func (d *Detector) updateListed(r *ruleWatch, end time.Time, change *rules.Chang
 		}
 		if w.listed {
 			w.confirmed = w.confirmed || w.isOver()
-		} else {
-			r.hotGenerals(w, func(g *watched) bool {
-				if g.listed && w.isHiddenBy(g) {
-					g.explains++
-					return false
-				}
-				return true
-			})
+			continue
+		}
+		for g := range r.hotGenerals(w) {
+			if g.listed && w.isHiddenBy(g) {
+				g.explains++
+				break
+			}
 		}
 	}
 }
@@ -120,12 +118,12 @@ func (r *ruleWatch) chooseListed(order []*watched) {
 		w.yields = r.yieldsToHeir(w)
 	}
 	for _, w := range order {
-		w.keeps = !w.yields && !r.isHidden(w)
+		w.keeps = !w.yields && r.hider(w) == nil
 	}
 	for more := true; more; {
 		more = false
 		for _, w := range order {
-			if w.keeps || r.isHidden(w) || w.yields && r.makesWayFor(w) != nil {
+			if w.keeps || r.hider(w) != nil || w.yields && r.makesWayFor(w) != nil {
 				continue
 			}
 			w.keeps = true
@@ -142,51 +140,43 @@ func (r *ruleWatch) chooseListed(order []*watched) {
 			continue
 		}
 		w.keeps = false
-		for _, g := range order {
-			if !g.keeps && r.explainedBy(g) == nil && r.makesWayFor(g) == nil {
-				w.keeps = true
-				break
-			}
-		}
+		w.keeps = slices.ContainsFunc(order, func(g *watched) bool {
+			return !g.keeps && r.explainedBy(g) == nil && r.makesWayFor(g) == nil
+		})
 	}
 }
 
-// isHidden reports whether a more general key that is to be listed explains w.
-func (r *ruleWatch) isHidden(w *watched) (hidden bool) {
-	r.hotGenerals(w, func(g *watched) bool {
-		hidden = g.keeps && w.isHiddenBy(g)
-		return !hidden
-	})
-	return hidden
+// hider returns a more general key that is to be listed and explains w, or nil.
+func (r *ruleWatch) hider(w *watched) *watched {
+	for g := range r.hotGenerals(w) {
+		if g.keeps && w.isHiddenBy(g) {
+			return g
+		}
+	}
+	return nil
 }
 
 // explainedBy returns the key to be listed that explains w: a more general one, or one with the
 // same traffic. It returns nil if there is none.
-func (r *ruleWatch) explainedBy(w *watched) (explainer *watched) {
-	r.hotGenerals(w, func(g *watched) bool {
-		if g.keeps && w.isHiddenBy(g) {
-			explainer = g
-		}
-		return explainer == nil
-	})
-	if explainer == nil {
-		explainer = r.listedBeside(w)
+func (r *ruleWatch) explainedBy(w *watched) *watched {
+	if g := r.hider(w); g != nil {
+		return g
 	}
-	return explainer
+	return r.listedBeside(w)
 }
 
 // listedBeside returns the key to be listed that has the same traffic as w because a more
 // general key than w yields to it, or nil.
-func (r *ruleWatch) listedBeside(w *watched) (found *watched) {
-	r.hotGenerals(w, func(g *watched) bool {
-		if g.yields && !g.keeps {
-			if e := g.lastHeir(); e != w && e.keeps && w.isHiddenBy(e) && !r.related(e, w) {
-				found = e
-			}
+func (r *ruleWatch) listedBeside(w *watched) *watched {
+	for g := range r.hotGenerals(w) {
+		if !g.yields || g.keeps {
+			continue
 		}
-		return found == nil
-	})
-	return found
+		if e := g.lastHeir(); e != w && e.keeps && w.isHiddenBy(e) && !r.related(e, w) {
+			return e
+		}
+	}
+	return nil
 }
 
 // makesWayFor returns the key to be listed in place of w, which would not be hot without its

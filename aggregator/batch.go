@@ -16,15 +16,9 @@ type batch struct {
 	counts   []batchCount
 	samples  []sample // samples among the counts
 	text     []byte
-	origins  []decode.OriginCount
-	heldBack []decode.HeldBack
-	hidden   []hiddenCount
-	held     []heldBound
-	losses   []loss
-	missing  []decode.Gap
-	spared   []spared
-	healed   []healed
-	moved    []moved
+	excluded []excludedKey
+	before   []func(*shard)  // further reports, which are made before the counts
+	after    []func(*shard)  // reports that are made after the counts
 	saves    func(*Detector) // if not nil, the batch has no other content
 }
 
@@ -50,59 +44,23 @@ type sample struct {
 	seen  int64
 }
 
-type hiddenCount struct {
-	when time.Time
-	n    int64
-}
-
-// loss reports missing packets sent at when or before. If found is true, it replaces an earlier
-// report of newer ones.
-type loss struct {
-	when  time.Time
-	found bool
-	turn  int64
-}
-
-// heldBound bounds the counts of any key of a rule that collectors hold back.
-type heldBound struct {
-	rule   int
-	n      int64
-	untold int64 // part of n
-	turn   int64
-}
-
-// spared is a key that has no count in a gap except on its account.
-type spared struct {
+// excludedKey is a key that has no count in a gap except on its account. A loss excludes all
+// keys of its sender, so they are not reports of their own.
+type excludedKey struct {
 	gap, hash uint64
 	rule      int
 	known     bool
 }
 
-// healed is a count of a missing packet. It owns its text.
-type healed struct {
-	decode.Count
-	until time.Time // latest possible time of the count
-}
-
-// moved is a count that was healed with a time between from and to.
-type moved struct {
-	decode.Count
-	from, to time.Time
-}
-
 func (b *batch) reset() {
-	b.missing, b.spared = b.missing[:0], b.spared[:0]
-	clear(b.healed) // release their texts
-	clear(b.moved)
-	b.healed, b.moved = b.healed[:0], b.moved[:0]
-	b.packets, b.counts, b.text = b.packets[:0], b.counts[:0], b.text[:0]
-	b.samples, b.heldBack = b.samples[:0], b.heldBack[:0]
-	b.origins, b.hidden, b.held, b.losses = b.origins[:0], b.hidden[:0], b.held[:0], b.losses[:0]
+	clear(b.before) // release what they hold
+	clear(b.after)
+	b.packets, b.counts, b.text, b.samples = b.packets[:0], b.counts[:0], b.text[:0], b.samples[:0]
+	b.excluded, b.before, b.after = b.excluded[:0], b.before[:0], b.after[:0]
 }
 
 func (b *batch) isEmpty() bool {
-	return len(b.counts) == 0 && len(b.origins) == 0 && len(b.heldBack) == 0 && len(b.hidden) == 0 && len(b.held) == 0 && len(b.losses) == 0 &&
-		len(b.missing) == 0 && len(b.spared) == 0 && len(b.healed) == 0 && len(b.moved) == 0
+	return len(b.counts)+len(b.excluded)+len(b.before)+len(b.after) == 0
 }
 
 // beginPacket starts the counts of a packet.

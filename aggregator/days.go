@@ -45,18 +45,18 @@ type knownReference struct {
 
 // hoursOf returns the hours of a rule. least is the result of [leastHourly]. They continue the
 // hours of before, which may be nil.
-func hoursOf(rule *rules.Rule, days *baseline.Days, least, budget int64, late time.Duration, before *ruleWatch) *hours {
-	days.Want()
+func hoursOf(p place, least int64, before *ruleWatch) *hours {
+	p.days.Want()
 	var h *hours
 	if before != nil {
 		h = before.hours
 	}
 	if h == nil {
-		h = &hours{days: days, rule: baseline.RuleHash(rule), began: -1, references: make(map[uint64]knownReference)}
+		h = &hours{days: p.days, rule: baseline.RuleHash(p.rule), began: -1, references: make(map[uint64]knownReference)}
 		h.hasher = baseline.NewHasher(h.rule)
-		h.Window = window.New(dayWindow, int64(late/dayPane)+2, budget)
-	} else if h.Budget() != budget {
-		h.Window = h.Window.Resize(budget, nil)
+		h.Window = window.New(dayWindow, int64(p.late/dayPane)+2, p.budget)
+	} else if h.Budget() != p.budget {
+		h.Window = h.Window.Resize(p.budget, nil)
 	}
 	h.least = least
 	// An hour that is counted in part lists keys from that part of least on.

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"iter"
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/internal/window"
@@ -73,18 +74,14 @@ const defaultRateSpan = time.Second
 type Detector struct {
 	cfg       DetectorConfig
 	numbered  *decode.Numbered
-	publisher Publisher
 	now       time.Time    // latest instant that it was advanced to
 	rules     []*ruleWatch // by rule number; nil without a threshold, or in another part
 	watches   []*ruleWatch // elements of rules that are not nil
-	lag       time.Duration
-	rateSpan  time.Duration
 	suspects  suspects
 	missing   *window.Missing
 	keep      time.Duration // time for which missing packets matter
-	onVerdict func(Verdict)
-	account   *accountant // nil if no key is explained
-	former    []former    // rules from before the newest reloads
+	account   *accountant   // nil if no key is explained
+	former    []former      // rules from before the newest reloads
 	unnamed   int64
 	refreshed bool // whether the last refresh published keys
 	ahead     ahead
@@ -106,12 +103,8 @@ func NewDetector(c DetectorConfig) *Detector {
 		c.RateSpan = defaultRateSpan
 	}
 	c.Parts = max(1, c.Parts)
-	d := &Detector{
-		numbered: decode.NumberRules(c.Rules), publisher: c.Publisher, lag: c.Lag, rateSpan: c.RateSpan, onVerdict: c.OnVerdict,
-		suspects: suspects{part: c.Part}, missing: window.NewMissing(),
-	}
-	d.cfg = c
-	d.setRules(d.numbered, c.Homes, func(p place) *ruleWatch { return newRuleWatch(p.number, p.rule, c.Days, p.budget, d.late()) })
+	d := &Detector{cfg: c, suspects: suspects{part: c.Part}, missing: window.NewMissing()}
+	d.setRules(decode.NumberRules(c.Rules), c.Homes, newRuleWatch)
 	if !c.Start.IsZero() {
 		d.beginWindows(c.Start)
 	}
@@ -123,19 +116,32 @@ func NewDetector(c DetectorConfig) *Detector {
 
 // beginWindows records that the counts from before start are unknown.
 func (d *Detector) beginWindows(start time.Time) {
-	for _, r := range d.watches {
-		for _, v := range r.views {
-			v.beginWindows(nil, start, start.Add(-d.lag))
-			v.sinceStart = true
+	for v := range d.views() {
+		v.beginWindows(nil, start, start.Add(-d.cfg.Lag))
+		v.sinceStart = true
+	}
+}
+
+// views yields the views of all rules.
+func (d *Detector) views() iter.Seq[*view] {
+	return func(yield func(*view) bool) {
+		for _, r := range d.watches {
+			for _, v := range r.views {
+				if !yield(v) {
+					return
+				}
+			}
 		}
 	}
 }
 
-// place is a rule that a detector counts.
+// place is what a detector provides for a rule that it counts.
 type place struct {
 	number int
 	rule   *rules.Rule
-	budget int64 // memory in bytes
+	budget int64         // memory in bytes
+	late   time.Duration // by how much a count may be older than a window
+	days   *baseline.Days
 }
 
 // setRules sets the watch of each rule that belongs to this part, to the result of watch.
@@ -152,7 +158,7 @@ func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(place) *ru
 	}
 	d.numbered, d.cfg.Homes = n, all
 	d.rules, d.watches = make([]*ruleWatch, len(rules.Rules)), nil
-	d.keep = decode.Lookback(rules) + d.cfg.Grace + d.lag + time.Second
+	d.keep = decode.Lookback(rules) + d.cfg.Grace + d.cfg.Lag + time.Second
 	for i := range rules.Rules {
 		budget := d.cfg.Memory / max(1, hot)
 		switch {
@@ -163,12 +169,11 @@ func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(place) *ru
 		case all[i] != d.cfg.Part:
 			continue
 		}
-		r := watch(place{i, &rules.Rules[i], budget})
+		r := watch(place{i, &rules.Rules[i], budget, max(d.cfg.Grace, d.cfg.Lag), d.cfg.Days})
 		d.rules[i], d.watches = r, append(d.watches, r)
 		for _, v := range r.views {
-			v.Window.SetMissing(d.missing, i)
-			if v.history != nil {
-				v.history.SetMissing(d.missing, i)
+			for w := range v.windows() {
+				w.SetMissing(d.missing, i)
 			}
 		}
 	}
@@ -181,18 +186,15 @@ func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(place) *ru
 	d.suspects.share = maxSuspects / max(1, len(d.watches))
 }
 
-// late returns by how much a count may be older than a window.
-func (d *Detector) late() time.Duration { return max(d.cfg.Grace, d.lag) }
-
 func (d *Detector) publish(change rules.Change) {
 	if !change.Empty() {
-		d.publisher.Publish(change)
+		d.cfg.Publisher.Publish(change)
 	}
 }
 
 // report passes v, a decision by the window that ends with a pane, to OnVerdict.
 func (d *Detector) report(w *watched, t *threshold, v Verdict, pane int64) {
-	if d.onVerdict == nil {
+	if d.cfg.OnVerdict == nil {
 		return
 	}
 	v.Key = rules.Key{Rule: w.rule.rule.ID, Text: w.text}
@@ -200,5 +202,20 @@ func (d *Detector) report(w *watched, t *threshold, v Verdict, pane int64) {
 	v.Hold = w.marks[t.number].hold
 	low, high := w.bounds(t.view, pane)
 	v.Low, v.High = max(v.Low, low), high
-	d.onVerdict(v)
+	d.cfg.OnVerdict(v)
+}
+
+// Bounds of an aggregator's memory, in bytes.
+const (
+	// MinMemory is the smallest memory that windows can work with.
+	MinMemory     = 1 << 20
+	DefaultMemory = 64 << 20
+	// The accounts of keys have one accountsPart-th of the memory.
+	accountsPart = 8
+)
+
+// SplitMemory divides the memory of an aggregator, in bytes, between its windows and the
+// accounts of keys, by which lost counts are recovered.
+func SplitMemory(bytes int64) (windows, accounts int64) {
+	return bytes - bytes/accountsPart, bytes / accountsPart
 }

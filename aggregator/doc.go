@@ -22,20 +22,19 @@
 //
 // The files, in the order of the data. Each calls only those after it:
 //
-//   - shards.go feed.go shard.go batch.go part.go which detector counts which keys
-//   - handler.go reports of a decoder · fetch.go count.go a count
-//   - advance.go setclock.go time · closing.go the end of a pane · scan.go suspects among all keys
-//   - judge.go whether a key is hot, suspect or neither · enter.go it becomes hot or suspect ·
-//     cool.go it cools · adopt.go it was hot in another detector ·
-//     snapshot.go resumed.go the state of another one
+//   - shards.go feed.go shard.go batch.go which detector counts which keys
+//   - handler.go reports of a decoder · count.go a count
+//   - advance.go time · suspects.go suspects among all keys
+//   - judge.go whether a key becomes hot or suspect · cool.go the end of a pane, and whether a
+//     key cools · adopt.go it was hot in another detector · snapshot.go resumed.go the state of
+//     another one
 //   - reload.go keephot.go a change of rules while running
 //   - attribution.go heirs.go which hot keys are listed · usual.go which are as always ·
-//     kin.go family.go levels.go which of them share requests
+//     kin.go family.go which of them share requests
 //   - detector.go a detector and its results · stats.go · account.go one key explained ·
-//     suspects.go the suspects · hot.go ratio.go the published state of a key
-//   - view.go the windows of a rule · watched.go standing.go a key that is hot or suspect ·
-//     threshold.go top.go the counts that it needs · days.go counts of keys on earlier days
+//     hot.go the published state of a key
+//   - view.go the windows of a rule · watched.go a key that is hot or suspect ·
+//     threshold.go the counts that it needs · days.go counts of keys on earlier days
 //   - state.go the state of a rule, its windows, thresholds and keys · origins.go meter.go
-//     origins of requests, and their rate · skew.go errors of clocks ·
-//     verdict.go decisions · memory.go
+//     origins of requests, and their rate · skew.go errors of clocks · verdict.go decisions
 package aggregator

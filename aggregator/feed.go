@@ -92,76 +92,107 @@ func (f *Feed) place(rule int, hash uint64) int {
 	return int(hash>>56) * len(f.shards) >> 8 // the windows' indexes and cells use lower bits
 }
 
+// report makes a report to each shard, before the counts of its batch.
+func (f *Feed) report(report func(*shard)) {
+	for _, b := range f.batches {
+		b.before = append(b.before, report)
+	}
+}
+
 // AddHiddenCounts implements [decode.Handler].
 func (f *Feed) AddHiddenCounts(when time.Time, n int64) {
-	for _, b := range f.batches {
-		b.hidden = append(b.hidden, hiddenCount{when, n})
-	}
+	f.report(func(s *shard) { s.detector.AddHiddenCounts(when, n) })
 }
 
 // SetHeldBackBound implements [decode.Handler]. SetHeldBackBound, RecordLoss and ReduceLoss are
 // called with the senders' lock held, so turns are the order of the decoders' reports.
 func (f *Feed) SetHeldBackBound(rule int, n, untold int64) {
 	turn := f.turns.Add(1)
-	for _, b := range f.batches {
-		b.held = append(b.held, heldBound{rule, n, untold, turn})
-	}
+	f.report(func(s *shard) {
+		if isNewest(&s.bounds[rule], turn) {
+			s.detector.SetHeldBackBound(rule, n, untold)
+		}
+	})
 }
 
 // AddHeldBack implements [decode.Handler].
 func (f *Feed) AddHeldBack(x decode.HeldBack) {
 	x.Group = bytes.Clone(x.Group)
 	b := f.batches[max(0, f.homes[x.Rule])] // a rule with a share has a home
-	b.heldBack = append(b.heldBack, x)
+	b.before = append(b.before, func(s *shard) { s.detector.AddHeldBack(x) })
 }
 
 // RecordLoss implements [decode.Handler].
 func (f *Feed) RecordLoss(when time.Time) {
-	turn := f.turns.Add(1)
-	for _, b := range f.batches {
-		b.losses = append(b.losses, loss{when, false, turn})
-	}
+	f.reportLoss(func(d *Detector) { d.RecordLoss(when) })
 }
 
 // ReduceLoss implements [decode.Handler].
 func (f *Feed) ReduceLoss(newest time.Time) {
+	f.reportLoss(func(d *Detector) { d.ReduceLoss(newest) })
+}
+
+func (f *Feed) reportLoss(report func(*Detector)) {
 	turn := f.turns.Add(1)
-	for _, b := range f.batches {
-		b.losses = append(b.losses, loss{newest, true, turn})
+	f.report(func(s *shard) {
+		if isNewest(&s.losses, turn) {
+			report(s.detector)
+		}
+	})
+}
+
+// isNewest reports whether a report with a turn replaces the newest one so far. It does not if a
+// later report of another reader has overtaken it.
+func isNewest(newest *int64, turn int64) bool {
+	if turn <= *newest {
+		return false
 	}
+	*newest = turn
+	return true
 }
 
 // RecordGap implements [decode.Handler]. A gap only becomes smaller, so the order does not
 // matter.
 func (f *Feed) RecordGap(g decode.Gap) {
-	for _, b := range f.batches {
-		b.missing = append(b.missing, g)
-	}
+	f.report(func(s *shard) { s.detector.RecordGap(g) })
 }
 
 // ExcludeFromGap implements [decode.Handler].
 func (f *Feed) ExcludeFromGap(gap uint64, rule int, hash uint64, known bool) {
 	b := f.batches[f.place(rule, hash)]
-	b.spared = append(b.spared, spared{gap, hash, rule, known})
+	b.excluded = append(b.excluded, excludedKey{gap, hash, rule, known})
 }
 
 // AddHealedCount implements [decode.Handler].
 func (f *Feed) AddHealedCount(c decode.Count, until time.Time) {
-	b := f.batches[f.place(c.Rule, c.Hash)]
 	c.Text = bytes.Clone(c.Text)
-	b.healed = append(b.healed, healed{c, until})
+	b := f.batches[f.place(c.Rule, c.Hash)]
+	b.after = append(b.after, func(s *shard) { s.detector.AddHealedCount(c, until) })
 }
 
 // MoveHealedCount implements [decode.Handler].
 func (f *Feed) MoveHealedCount(c decode.Count, from, to time.Time) {
-	b := f.batches[f.place(c.Rule, c.Hash)]
 	c.Text = bytes.Clone(c.Text)
-	b.moved = append(b.moved, moved{c, from, to})
+	b := f.batches[f.place(c.Rule, c.Hash)]
+	b.after = append(b.after, func(s *shard) { s.detector.MoveHealedCount(c, from, to) })
 }
 
 // AddOrigin implements [decode.OriginHandler].
 func (f *Feed) AddOrigin(o decode.OriginCount) {
 	o.Text, o.Name = bytes.Clone(o.Text), bytes.Clone(o.Name)
 	b := f.batches[f.place(o.Rule, o.Hash)]
-	b.origins = append(b.origins, o)
+	b.before = append(b.before, func(s *shard) { s.detector.AddOrigin(o) })
+}
+
+// homes returns, by rule number, the part that counts all keys of a rule which must be counted
+// in one place, and -1 for other rules. The former are rules that compare keys, and rules whose
+// requests have several keys.
+func homes(rules *rules.Rules, parts int) []int {
+	at := make([]int, len(rules.Rules))
+	for i := range at {
+		if at[i] = -1; rules.Rules[i].Whole() || rules.Rules[i].Overlaps() {
+			at[i] = i % parts
+		}
+	}
+	return at
 }

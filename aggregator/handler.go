@@ -13,14 +13,11 @@ import (
 
 // AddHiddenCounts implements [decode.Handler].
 func (d *Detector) AddHiddenCounts(when time.Time, n int64) {
-	for _, r := range d.watches {
-		for _, v := range r.views {
-			v.Conceal(v.Index(when), n)
-			if v.history != nil {
-				v.history.Conceal(v.history.Index(when), n)
-			}
-			d.suspects.hide(v, v.bound+n)
+	for v := range d.views() {
+		for w := range v.windows() {
+			w.Conceal(w.Index(when), n)
 		}
+		d.suspects.hide(v, v.bound+n)
 	}
 }
 
@@ -61,22 +58,18 @@ func (d *Detector) AddHeldBack(x decode.HeldBack) {
 
 // RecordLoss implements [decode.Handler].
 func (d *Detector) RecordLoss(when time.Time) {
-	for _, r := range d.watches {
-		for _, v := range r.views {
-			v.MarkLost(v.Index(when))
-		}
+	for v := range d.views() {
+		v.MarkLost(v.Index(when))
 	}
 }
 
 // ReduceLoss implements [decode.Handler].
 func (d *Detector) ReduceLoss(newest time.Time) {
-	for _, r := range d.watches {
-		for _, v := range r.views {
-			if newest.IsZero() {
-				v.LimitLoss(ring.Never)
-			} else {
-				v.LimitLoss(v.Index(newest))
-			}
+	for v := range d.views() {
+		if newest.IsZero() {
+			v.LimitLoss(ring.Never)
+		} else {
+			v.LimitLoss(v.Index(newest))
 		}
 	}
 }

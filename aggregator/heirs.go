@@ -28,10 +28,8 @@ func (r *ruleWatch) findHeirs() {
 		w.heir, w.heirHigh = nil, 0
 	}
 	for _, w := range r.hot {
-		all := r.generals(w)
-		for i := range all {
-			g := r.hotKey(all[i].text)
-			if g == nil || !g.usual && r.completes(w, all[i].set, isUsual) {
+		for g, how := range r.hotGenerals(w) {
+			if !g.usual && r.completes(w, how.set, isUsual) {
 				continue // a key that only adds a usual key is not more specific
 			}
 			v := g.holder.view

@@ -19,9 +19,7 @@ func (x *reload) keepHot(before, r *ruleWatch) {
 			h.Until = x.now
 			x.cool = append(x.cool, h)
 		}
-		w.listed, w.holder = false, nil
-		w.family, w.habit, w.origins, w.top, w.meter = family{}, habit{}, nil, nil, nil
-		w.release()
+		w.endHot()
 	}
 	for _, v := range r.views {
 		v.was = nil // release the view before it
@@ -82,8 +80,7 @@ func (d *Detector) keepHotKey(w *watched, before, r *ruleWatch, now time.Time) b
 		if was := likes[t.number]; was != nil && marks[was.number].hot && w.entries[t.view.number] >= 0 {
 			m := marks[was.number]
 			m.hold = m.hold.Add(t.Hold - was.Hold)
-			w.setMark(t, m)
-			if w.holder == nil || was == holder {
+			if w.setMark(t, m); was == holder {
 				w.holder = t
 			}
 		}
@@ -110,9 +107,6 @@ func (w *watched) holdByAll(now time.Time) {
 		}
 		for _, t := range v.thresholds {
 			w.setMark(t, mark{hot: true, over: v.Start(pane + 1), hold: w.since.Add(t.Hold)})
-			if w.holder == nil {
-				w.holder = t
-			}
 		}
 	}
 }

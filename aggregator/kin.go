@@ -54,7 +54,7 @@ func (k *kin) unusualPart() (low int64) {
 // repeatedIn returns the most counts of a key's group whose requests count for several keys of
 // the group, in the window of v that ends with a pane.
 func (w *watched) repeatedIn(v *view, pane int64) int64 {
-	return v.repeats.Most(v.Window, base.AppendGroup(nil, []byte(w.text), w.rule.rule.ParamsOnly), pane)
+	return v.totals.HighRepeats(v.Window, base.AppendGroup(nil, []byte(w.text), w.rule.rule.ParamsOnly), pane)
 }
 
 // findParts finds the parts of the counts of v's hot keys that related hot keys have, and the
@@ -67,14 +67,10 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 	}
 	if r.combines {
 		for _, w := range r.hot {
-			for i := range r.generals(w) {
-				g := r.hotKey(w.general[i].text)
-				if g == nil {
-					continue
-				}
+			for g, how := range r.hotGenerals(w) {
 				g.specifics = append(g.specifics, w)
 				if g.holder.view == v && !w.byShare {
-					g.addPart(w, w.general[i].others, v, pane)
+					g.addPart(w, how.others, v, pane)
 				}
 			}
 		}
@@ -86,7 +82,7 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 	groups := r.groupsOf(v, pane, func(w *watched) bool { return !w.usual && !w.byShare })
 	for _, u := range shared {
 		low := u.lowIn(v, pane)
-		_, total := v.totals.ForKey([]byte(u.text)).Bounds(v.Window, pane)
+		total := v.totals.High(v.Window, []byte(u.text), pane)
 		for i := range groups {
 			if g := &groups[i]; total != rules.Unknown && g.key.isApart(u) {
 				both := groupTally{highest: g.low - (total - low)}
@@ -152,13 +148,10 @@ func (r *ruleWatch) findListedKin(v *view, pane int64) {
 	isListed := func(w *watched) bool { return w.listed && !w.usual }
 	if r.combines {
 		for _, w := range r.hot {
-			all := r.generals(w)
-			for i := range all {
-				u := r.hotKey(all[i].text)
-				if u == nil || !u.usual || u.holder.view != v || !isListed(w) && !r.completes(w, all[i].set, isListed) {
-					continue
+			for u, how := range r.hotGenerals(w) {
+				if u.usual && u.holder.view == v && (isListed(w) || r.completes(w, how.set, isListed)) {
+					u.addExplained(w.highIn(v, pane))
 				}
-				u.addExplained(w.highIn(v, pane))
 			}
 		}
 	}
@@ -197,12 +190,9 @@ func (k *kin) addExplained(high int64) {
 // completes reports whether some hot key has the parameters of w that are not in set, and
 // wanted returns true for it.
 func (r *ruleWatch) completes(w *watched, set uint, wanted func(*watched) bool) bool {
-	all := r.generals(w)
-	for i := range all {
-		if all[i].set|set == 1<<len(w.params)-1 {
-			if g := r.hotKey(all[i].text); g != nil && wanted(g) {
-				return true
-			}
+	for g, how := range r.hotGenerals(w) {
+		if how.set|set == 1<<len(w.params)-1 && wanted(g) {
+			return true
 		}
 	}
 	return false
@@ -222,7 +212,7 @@ func (r *ruleWatch) coincide(u *watched, g *kinGroup, v *view, pane int64) bool 
 		}
 	}
 	low := u.lowIn(v, pane)
-	_, total := v.totals.ForKey([]byte(u.text)).Bounds(v.Window, pane)
+	total := v.totals.High(v.Window, []byte(u.text), pane)
 	return total != rules.Unknown && g.low > total-low
 }
 
@@ -236,25 +226,22 @@ func (r *ruleWatch) eachUsualKin(w *watched, f func(*watched)) {
 		}
 		return
 	}
-	usual := func(text string) {
-		if u := r.hotKey(text); u != nil && u.usual {
-			f(u)
+	for g := range r.hotGenerals(w) {
+		if g.usual {
+			f(g)
 		}
-	}
-	for _, g := range r.generals(w) {
-		usual(g.text)
 	}
 	for _, both := range w.specifics {
 		if both.usual {
 			f(both)
 		}
-		all := r.generals(both)
-		for i := range all {
-			if all[i].text == w.text {
-				for j := range all {
-					if all[i].set|all[j].set == 1<<len(both.params)-1 {
-						usual(all[j].text)
-					}
+		for g, how := range r.hotGenerals(both) {
+			if g != w {
+				continue
+			}
+			for u, other := range r.hotGenerals(both) {
+				if u.usual && how.set|other.set == 1<<len(both.params)-1 {
+					f(u)
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -57,10 +58,8 @@ func (d *Detector) TakeOver(left []rules.Hot, now time.Time) {
 // since then are unknown, so the bounds are those of this detector's own counts.
 func (d *Detector) Inherit(published []rules.Hot, now time.Time) {
 	d.takeOver(published, now, (*watched).presentSince)
-	for _, r := range d.watches {
-		for _, v := range r.views {
-			v.saved = nil
-		}
+	for v := range d.views() {
+		v.saved = nil
 	}
 }
 
@@ -101,14 +100,23 @@ func (w *watched) presentSince(published *rules.Hot) rules.Hot {
 	return h
 }
 
-// Listed returns the keys that are hot and listed, with their current counts.
-func (d *Detector) Listed() (hot []rules.Hot) {
-	for _, r := range d.watches {
-		for _, w := range r.hot {
-			if w.listed {
-				hot = append(hot, w.describeNow())
+// listed yields the keys that are hot and listed.
+func (d *Detector) listed() iter.Seq[*watched] {
+	return func(yield func(*watched) bool) {
+		for _, r := range d.watches {
+			for _, w := range r.hot {
+				if w.listed && !yield(w) {
+					return
+				}
 			}
 		}
+	}
+}
+
+// Listed returns the keys that are hot and listed, with their current counts.
+func (d *Detector) Listed() (hot []rules.Hot) {
+	for w := range d.listed() {
+		hot = append(hot, w.describeNow())
 	}
 	return hot
 }
@@ -118,11 +126,9 @@ func (d *Detector) latest(now time.Time) time.Time {
 	if d.now.After(now) {
 		now = d.now
 	}
-	for _, r := range d.watches {
-		for _, v := range r.views {
-			if v.newest > v.Index(now) {
-				now = v.Start(v.newest + 1).Add(-1)
-			}
+	for v := range d.views() {
+		if v.newest > v.Index(now) {
+			now = v.Start(v.newest + 1).Add(-1)
 		}
 	}
 	return now
@@ -151,15 +157,8 @@ func (x *reload) dropSuspects() {
 // describe records the state of the listed keys.
 func (x *reload) describe() {
 	x.states = make(map[*watched]rules.Hot)
-	for _, r := range x.before {
-		if r == nil {
-			continue
-		}
-		for _, w := range r.hot {
-			if w.listed {
-				x.states[w] = w.describeNow()
-			}
-		}
+	for w := range x.d.listed() {
+		x.states[w] = w.describeNow()
 	}
 }
 
@@ -171,15 +170,10 @@ func (x *reload) continues(number int) bool {
 
 // changed returns the listed keys that are published with other terms than before.
 func (x *reload) changed() (hot []rules.Hot) {
-	for _, r := range x.d.watches {
-		for _, w := range r.hot {
-			if !w.listed {
-				continue
-			}
-			h, was := w.describeNow(), x.states[w]
-			if h.Limit != was.Limit || h.Burst != was.Burst || h.Mode != was.Mode || h.Cause != was.Cause {
-				hot = append(hot, h)
-			}
+	for w := range x.d.listed() {
+		h, was := w.describeNow(), x.states[w]
+		if h.Limit != was.Limit || h.Burst != was.Burst || h.Mode != was.Mode || h.Cause != was.Cause {
+			hot = append(hot, h)
 		}
 	}
 	return hot
@@ -195,9 +189,9 @@ func (x *reload) newWatch(p place) *ruleWatch {
 	} else {
 		r.from = x.d.settled(p.rule, x.n.InOrder().Namespace, x.now)
 	}
-	r.open(x.d.cfg.Days, p.budget, x.d.late(), before)
+	r.open(p, before)
 	for _, v := range r.views {
-		v.beginWindows(before.viewLike(v), laterOf(x.now, r.from), x.now.Add(-x.d.lag))
+		v.beginWindows(before.viewLike(v), laterOf(x.now, r.from), x.now.Add(-x.d.cfg.Lag))
 	}
 	if before != nil {
 		x.keepHot(before, r)
@@ -264,7 +258,6 @@ func (v *view) beginWindows(before *view, now, over time.Time) {
 	}
 	if v.totals != nil && (before == nil || before.totals == nil) {
 		v.totals.BeginAfter(pane)
-		v.repeats.BeginAfter(pane)
 	}
 }
 
@@ -280,7 +273,7 @@ func (v *view) continueFrom(before *view) {
 	if v.has(rules.Share) {
 		v.groups = before.groups
 	}
-	v.totals, v.repeats = before.totals, before.repeats
+	v.totals = before.totals
 	v.bound, v.began, v.newest, v.closed, v.busy, v.sinceStart = before.bound, before.began, before.newest, before.closed, before.busy, before.sinceStart
 	v.was = before
 }

@@ -12,7 +12,7 @@ import (
 // saveReference copies the values that the keys of v are compared with. saved has the entries
 // that are in the snapshot.
 func (v *view) saveReference(saved map[int32]bool) snapshot.Reference {
-	r := snapshot.Reference{Rule: v.watch.number, Pane: v.Pane, Panes: v.Panes, Newest: v.Now()}
+	r := snapshot.Reference{Rule: v.watch.number, Window: snapshot.Window{Pane: v.Pane, Panes: v.Panes, Newest: v.Now()}}
 	if v.groups != nil {
 		r.Newest = v.groups.Newest(v.Window)
 		r.Groups = v.groups.Save(v.Window, r.Newest)
@@ -120,9 +120,9 @@ func (s *savedMark) high(w *watched, v *view, first, last int64) uint64 {
 // exitEarlier returns the exit of w by t in a window before the newest.
 func (w *watched) exitEarlier(t *threshold, pane int64) int64 {
 	if t.Kind == rules.Top {
-		newest := t.ranking
-		t.ranking = t.rankEarlier(pane)
-		defer func() { t.ranking = newest }()
+		n, ranking := t.needsAt(t.Rate.N), t.rankEarlier(pane)
+		t.ranked(&n, w.entries[t.view.number], &ranking)
+		return n.exit
 	}
 	return w.needs(t, pane).exit
 }

@@ -27,7 +27,10 @@ func TestRulesOfAReloadDoNotResume(t *testing.T) {
 		v := d.rules[number].views[0]
 		newest := v.Index(noon)
 		d.resume(&snapshot.Key{Rule: number, Text: text, Views: []snapshot.View{{
-			Pane: v.Pane, Panes: v.Panes, Newest: newest, Counts: []snapshot.Pane{{Pane: newest, N: 60}}, Bounds: snapshot.Bounds{Known: newest - 59},
+			Counted: snapshot.Counted{
+				Window: snapshot.Window{Pane: v.Pane, Panes: v.Panes, Newest: newest},
+				Counts: []snapshot.Pane{{Pane: newest, N: 60}}, Bounds: snapshot.Bounds{Known: newest - 59},
+			},
 		}}}, hash)
 		low, high := v.Span(hash, text, newest, int64(v.Panes))
 		if reloads && (low != 0 || high != rules.Unknown) || !reloads && (low != 60 || high != 60) {

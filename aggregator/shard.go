@@ -143,22 +143,15 @@ func (s *shard) countBatch(b *batch) {
 
 // applyBatch passes the contents of a batch to the detector.
 func (s *shard) applyBatch(b *batch) {
-	s.applyLosses(b)
-	for i := range b.origins {
-		s.detector.AddOrigin(b.origins[i])
+	for _, report := range b.before {
+		report(s)
 	}
-	for i := range b.heldBack {
-		s.detector.AddHeldBack(b.heldBack[i])
-	}
-	for _, h := range b.hidden {
-		s.detector.AddHiddenCounts(h.when, h.n)
+	for _, x := range b.excluded {
+		s.detector.ExcludeFromGap(x.gap, x.rule, x.hash, x.known)
 	}
 	s.count(b)
-	for i := range b.healed {
-		s.detector.AddHealedCount(b.healed[i].Count, b.healed[i].until)
-	}
-	for i := range b.moved {
-		s.detector.MoveHealedCount(b.moved[i].Count, b.moved[i].from, b.moved[i].to)
+	for _, report := range b.after {
+		report(s)
 	}
 }
 
@@ -177,35 +170,7 @@ func (s *shard) advance(reader int, now time.Time) {
 			now = read
 		}
 	}
-	s.detector.AdvanceTo(now, complete.Add(-s.detector.lag))
-}
-
-// applyLosses passes the decoders' reports of missing packets to the detector. Each report
-// replaces those before it, so a report that a later one of another reader has overtaken is
-// ignored.
-func (s *shard) applyLosses(b *batch) {
-	for i := range b.missing {
-		s.detector.RecordGap(b.missing[i])
-	}
-	for _, x := range b.spared {
-		s.detector.ExcludeFromGap(x.gap, x.rule, x.hash, x.known)
-	}
-	for _, h := range b.held {
-		if h.turn > s.bounds[h.rule] {
-			s.bounds[h.rule] = h.turn
-			s.detector.SetHeldBackBound(h.rule, h.n, h.untold)
-		}
-	}
-	for _, l := range b.losses {
-		if l.turn <= s.losses {
-			continue
-		}
-		if s.losses = l.turn; l.found {
-			s.detector.ReduceLoss(l.when)
-		} else {
-			s.detector.RecordLoss(l.when)
-		}
-	}
+	s.detector.AdvanceTo(now, complete.Add(-s.detector.cfg.Lag))
 }
 
 func (s *shard) count(b *batch) {

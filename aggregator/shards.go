@@ -49,7 +49,12 @@ func (s *Shards) Reload(n *decode.Numbered, now time.Time) {
 	for _, f := range s.feeds {
 		f.homes = all
 	}
-	s.moveHot(n, slices.Concat(left...), now)
+	to, _ := s.placeHot(n, slices.Concat(left...))
+	for i, hot := range to {
+		if len(hot) > 0 {
+			s.shards[i].detector.TakeOver(hot, now)
+		}
+	}
 	for _, shard := range s.shards {
 		shard.storeStats()
 	}
@@ -82,16 +87,6 @@ func (s *Shards) placeHot(n *decode.Numbered, hot []rules.Hot) (to [][]rules.Hot
 		to[at] = append(to[at], h)
 	}
 	return to, gone
-}
-
-// moveHot passes hot keys to the shards that count them from now on.
-func (s *Shards) moveHot(n *decode.Numbered, left []rules.Hot, now time.Time) {
-	to, _ := s.placeHot(n, left)
-	for i, hot := range to {
-		if len(hot) > 0 {
-			s.shards[i].detector.TakeOver(hot, now)
-		}
-	}
 }
 
 // Run counts the batches that readers do not count themselves. It returns after [Shards.Close],

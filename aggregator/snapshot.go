@@ -118,8 +118,8 @@ func (d *Detector) save(most int) (s saved) {
 			if i < 0 {
 				continue
 			}
-			if copied, ok := v.Save(i); ok {
-				copied.Below = w.savedBelow(v)
+			if counted, ok := v.Save(i); ok {
+				copied := snapshot.View{Counted: counted, Below: w.savedBelow(v)}
 				if v.history != nil {
 					copied.History = v.history.Save(v.Window, i)
 				}
@@ -134,11 +134,9 @@ func (d *Detector) save(most int) (s saved) {
 			s.keys = append(s.keys, k)
 		}
 	}
-	for _, r := range d.watches {
-		for _, v := range r.views {
-			if v.Now() != ring.Never {
-				s.references = append(s.references, v.saveReference(entries[v]))
-			}
+	for v := range d.views() {
+		if v.Now() != ring.Never {
+			s.references = append(s.references, v.saveReference(entries[v]))
 		}
 	}
 	s.dropped = max(0, len(all)-most)
@@ -172,7 +170,7 @@ func (d *Detector) resume(k *snapshot.Key, hash uint64) {
 		if v == nil {
 			continue
 		}
-		at := v.Resume(hash, k.Text, saved)
+		at := v.Resume(hash, k.Text, &saved.Counted)
 		if at < 0 {
 			d.unnamed++
 			continue

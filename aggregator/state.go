@@ -37,8 +37,6 @@ type view struct {
 	history    *window.History // nil without a jump
 	groups     *window.Groups  // nil without a share
 	totals     *window.Totals  // nil unless the rule's keys overlap
-	repeats    *window.Repeats // the same
-	compares   bool            // whether history or groups is not nil
 	ranks      bool            // whether some threshold compares keys with others when panes close
 
 	least  int64                     // lowest count at which a key can be hot
@@ -60,10 +58,10 @@ type view struct {
 // threshold is one threshold of a rule.
 type threshold struct {
 	*rules.Threshold
-	rule   *rules.Rule
-	number int // index among the thresholds of the rule
-	view   *view
-	ranking
+	rule    *rules.Rule
+	number  int // index among the thresholds of the rule
+	view    *view
+	newest  ranking           // ranking by the newest ended window
 	earlier map[int64]ranking // rankings of earlier windows by pane, as far as they were needed
 }
 
@@ -72,8 +70,8 @@ type threshold struct {
 // A hot key stays hot unless its high count is below exit.
 type needs struct{ enter, maybe, exit int64 }
 
-// ranking holds the counts of the rule's keys that have, or may have, the least count, in the
-// newest ended window, the highest first.
+// ranking holds the counts of the rule's keys that have, or may have, the least count in a
+// window, the highest first.
 type ranking struct {
 	lows, highs []int64
 	pane        int64 // pane of the window, or ring.Never if no window is ranked yet
@@ -182,7 +180,7 @@ type kin struct {
 // them, or as many as it repeats parameters.
 type kinPart struct {
 	names    string
-	repeated int64 // see [window.Repeats.Most]
+	repeated int64 // see [window.Totals.HighRepeats]
 	all      groupTally
 	unusual  groupTally // sum over keys that are not usual
 }

@@ -1,21 +1,30 @@
 package aggregator
 
-import "time"
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/internal/base"
+)
+
+// DetectorCounters are the figures of a detector that add up over its parts.
+type DetectorCounters struct {
+	Keys      int64 // keys with a count of their own
+	Hot       int64 // keys that are hot and listed
+	Explained int64 // keys that are hot but not listed, as a listed key explains them
+	Usual     int64 // keys that are listed as usual
+	Spared    int64 // usual keys that are not limited, as another key explains the rise
+	Suspects  int64 // keys that may be hot
+	Memory    int64 // memory of the keys in bytes
+	Evicted   int64 // keys that were evicted
+	Unnamed   int64 // counts of hot keys whose name had no room
+	Late      int64 // counts that arrived too late for any pane
+}
 
 // DetectorStats are the counters and gauges of a detector.
 type DetectorStats struct {
-	Keys      int64   // keys with a count of their own
-	Hot       int64   // keys that are hot and listed
-	Explained int64   // keys that are hot but not listed, as a listed key explains them
-	Usual     int64   // keys that are listed as usual
-	Spared    int64   // usual keys that are not limited, as another key explains the rise
-	Suspects  int64   // keys that may be hot
-	Memory    int64   // memory of the keys in bytes
-	Evicted   int64   // keys that were evicted
-	Unnamed   int64   // counts of hot keys whose name had no room
-	Late      int64   // counts that arrived too late for any pane
-	Floor     int64   // most that can be hidden of any key, of all rules
-	Floors    []int64 // floors by rule number
+	DetectorCounters
+	Floor  int64   // most that can be hidden of any key, of all rules
+	Floors []int64 // floors by rule number
 	// Reached is the readers' time up to which all shards have worked. It is zero if none has
 	// reported yet, and for a detector without shards. While a source runs it is at most some
 	// seconds old, whether packets arrive or not.
@@ -24,7 +33,8 @@ type DetectorStats struct {
 
 // Stats returns the counters and gauges.
 func (d *Detector) Stats() DetectorStats {
-	s := DetectorStats{Suspects: int64(len(d.suspects.list)), Unnamed: d.unnamed, Floors: make([]int64, len(d.rules))}
+	s := DetectorStats{Floors: make([]int64, len(d.rules))}
+	s.Suspects, s.Unnamed = int64(len(d.suspects.list)), d.unnamed
 	for _, r := range d.watches {
 		i := r.number
 		for _, w := range r.hot {
@@ -59,16 +69,7 @@ func (d *Detector) Stats() DetectorStats {
 
 // Merge adds the counters and gauges of another part.
 func (s *DetectorStats) Merge(part *DetectorStats) {
-	s.Keys += part.Keys
-	s.Hot += part.Hot
-	s.Explained += part.Explained
-	s.Usual += part.Usual
-	s.Spared += part.Spared
-	s.Suspects += part.Suspects
-	s.Memory += part.Memory
-	s.Evicted += part.Evicted
-	s.Unnamed += part.Unnamed
-	s.Late += part.Late
+	base.AddCounters(&s.DetectorCounters, &part.DetectorCounters)
 	s.Floor = max(s.Floor, part.Floor)
 	if !part.Reached.IsZero() && (s.Reached.IsZero() || part.Reached.Before(s.Reached)) {
 		s.Reached = part.Reached

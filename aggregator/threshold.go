@@ -1,7 +1,9 @@
 package aggregator
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/hotparam/hotparam/internal/ring"
@@ -64,7 +66,7 @@ func (t *threshold) needs(x *rules.Exception, i int32, text []byte, last int64) 
 		low, high, windows := t.baseline(i, text, last)
 		n.raise(t, low, high, windows)
 	case rules.Top:
-		t.ranked(&n, i)
+		t.ranked(&n, i, &t.newest)
 	}
 	return n
 }
@@ -114,4 +116,73 @@ func (t *threshold) unseen(x *rules.Exception) int64 {
 // nearness returns a count divided by the least count at which a key can be hot.
 func (t *threshold) nearness(low int64, x *rules.Exception) float64 {
 	return float64(low) / float64(t.unseen(x))
+}
+
+// rank returns the ranking of the keys by the window that ends with a pane.
+func (t *threshold) rank(pane int64) (k ranking) {
+	v := t.view
+	lacks, before := v.LacksAny(pane), v.Unlisted(pane) // keys without a count here may have earlier ones
+	k.pane, k.floor = pane, v.FloorAt(pane)+max(0, lacks)+max(0, before)
+	k.unknown = v.NamesRanOut(pane) || lacks == rules.Unknown || before == rules.Unknown
+	v.Each(0, func(i int32) {
+		low, high := v.Bounds(i, pane)
+		if low >= t.Rate.N {
+			k.lows = append(k.lows, low)
+		}
+		switch { // a key with a lower low count may still have as many
+		case high == rules.Unknown:
+			k.unknown = true
+		case high >= t.Rate.N:
+			k.highs = append(k.highs, high)
+		}
+	})
+	slices.SortFunc(k.lows, descending)
+	slices.SortFunc(k.highs, descending)
+	return k
+}
+
+// rankEarlier returns the ranking of the keys by a window before the newest.
+func (t *threshold) rankEarlier(pane int64) ranking {
+	k, ok := t.earlier[pane]
+	if !ok {
+		if t.earlier == nil {
+			t.earlier = make(map[int64]ranking)
+		}
+		k = t.rank(pane)
+		t.earlier[pane] = k
+	}
+	return k
+}
+
+func descending(a, b int64) int { return cmp.Compare(b, a) }
+
+// ranked raises n to the counts that separate entry i from the others in a ranking: a key is
+// among the top k if fewer than k others can have as many.
+func (t *threshold) ranked(n *needs, i int32, k *ranking) {
+	low, high := t.view.Bounds(i, k.pane) // part of the ranking, if they reach the least count
+	if k.unknown {
+		n.enter = rules.Unknown
+	} else {
+		if k.floor > 0 { // a key that is not in the ranking may have that much
+			n.enter = max(n.enter, t.Rate.N+k.floor)
+		}
+		if rival, ok := kth(k.highs, t.Threshold.Top, high, high >= t.Rate.N); ok {
+			n.enter = max(n.enter, rival+1)
+		}
+	}
+	if rival, ok := kth(k.lows, t.Threshold.Top, low, low >= t.Rate.N); ok {
+		n.maybe = max(n.maybe, rival+1)
+		n.exit = max(n.exit, rules.ScaleUp(rival, t.Exit))
+	}
+}
+
+// kth returns the k-th highest of counts, leaving out count if among is true.
+func kth(counts []int64, k int, count int64, among bool) (int64, bool) {
+	if among && k <= len(counts) && count >= counts[k-1] {
+		k++
+	}
+	if k > len(counts) {
+		return 0, false
+	}
+	return counts[k-1], true
 }

@@ -65,7 +65,7 @@ func (v *view) wholeBefore(end int64) int64 {
 // isOnNearlyAll reports whether low, the key's count, is certainly nine tenths of the route's
 // requests or more, in the window that ends with a pane.
 func (w *watched) isOnNearlyAll(v *view, end, low int64) bool {
-	_, high := v.totals.ForKey([]byte(w.text)).Bounds(v.Window, end)
+	high := v.totals.High(v.Window, []byte(w.text), end)
 	return high != rules.Unknown && low > 0 && low <= high && low*usualOf >= high*usualShare
 }
 
@@ -81,10 +81,7 @@ type mean struct {
 // mean returns the mean of the ten whole windows before the one that ends with a pane, or of as
 // many as were seen.
 func (w *watched) mean(v *view, pane int64) (m mean) {
-	panes, began := int64(v.Panes), int64(ring.Never)
-	if t := v.totals.ForKey([]byte(w.text)); t != nil {
-		began = t.Began()
-	}
+	panes, began := int64(v.Panes), v.totals.Began([]byte(w.text))
 	var low, high, seen, shared int64
 	m.highKnown, m.byShare = true, true
 	end := v.wholeBefore(pane)

@@ -396,7 +396,7 @@ func TestSeveralKeysOnAllRequests(t *testing.T) {
 // mean by a threshold, without the explained requests, until the excess falls below half of that.
 func TestAKeyOnAllRequestsThatGrows(t *testing.T) {
 	o := newOverlapping(rules.ByCombinations, 100)
-	o.onVerdict = func(v Verdict) {
+	o.cfg.OnVerdict = func(v Verdict) {
 		if v.Kind == verdictUnusual && v.Text == "GET /s?lang=en" {
 			t.Errorf("usual no longer at %v", v.At.Sub(noon))
 		}

@@ -1,19 +1,19 @@
 package aggregator
 
 import (
+	"iter"
 	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/internal/window"
-	"github.com/hotparam/hotparam/internal/baseline"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/rules"
 )
 
-func newRuleWatch(number int, rule *rules.Rule, days *baseline.Days, budget int64, late time.Duration) *ruleWatch {
-	r := layOut(number, rule)
-	r.open(days, budget, late, nil)
+func newRuleWatch(p place) *ruleWatch {
+	r := layOut(p.number, p.rule)
+	r.open(p, nil)
 	return r
 }
 
@@ -40,20 +40,24 @@ func layOut(number int, rule *rules.Rule) *ruleWatch {
 
 // open opens the views. If the rule replaces before, which counts the same, its views continue
 // those of before with the same window.
-func (r *ruleWatch) open(days *baseline.Days, budget int64, late time.Duration, before *ruleWatch) {
+func (r *ruleWatch) open(p place, before *ruleWatch) {
 	parts := int64(len(r.views)) // one part for each view and each history
 	for _, v := range r.views {
 		if v.has(rules.Jump) {
 			parts++
 		}
 	}
-	if least := leastHourly(r.rule); least > 0 && days != nil {
+	least := leastHourly(r.rule)
+	if least > 0 && p.days != nil {
 		parts++
-		r.hours = hoursOf(r.rule, days, least, budget/parts, late, before)
+	}
+	p.budget /= parts
+	if least > 0 && p.days != nil {
+		r.hours = hoursOf(p, least, before)
 	}
 	longest := time.Duration(0)
 	for _, v := range r.views {
-		v.open(budget/parts, late, before.viewLike(v))
+		v.open(p, before.viewLike(v))
 		r.shares = r.shares || v.groups != nil
 		longest = max(longest, v.thresholds[0].Rate.Per)
 	}
@@ -90,7 +94,7 @@ func (v *view) has(kind rules.ThresholdKind) bool {
 }
 
 // open creates the windows of a view, or continues those of before if it is not nil.
-func (v *view) open(budget int64, late time.Duration, before *view) {
+func (v *view) open(p place, before *view) {
 	if before != nil {
 		v.continueFrom(before)
 	} else {
@@ -98,7 +102,7 @@ func (v *view) open(budget int64, late time.Duration, before *view) {
 	}
 	w := v.thresholds[0].Window()
 	// One more pane, since the judged window ends before the pane that was current a lag ago.
-	grace := int64((late+w.Pane-1)/w.Pane) + 1
+	grace, budget := int64((p.late+w.Pane-1)/w.Pane)+1, p.budget
 	switch {
 	case v.has(rules.Jump) && v.history == nil:
 		v.history = window.NewHistory(w, grace, budget)
@@ -115,11 +119,9 @@ func (v *view) open(budget int64, late time.Duration, before *view) {
 	}
 	if v.thresholds[0].rule.Overlaps() {
 		if v.totals == nil {
-			v.totals = window.NewTotals(int64(w.Panes)+grace, budget/64)
-			v.repeats = window.NewRepeats(int64(w.Panes)+grace, budget/64)
+			v.totals = window.NewTotals(int64(w.Panes)+grace, budget/32)
 		} else {
-			v.totals.Resize(budget/64, v.latest())
-			v.repeats.Resize(budget/64, v.latest())
+			v.totals.Resize(budget/32, v.latest())
 		}
 		budget -= budget / 32
 	}
@@ -129,7 +131,6 @@ func (v *view) open(budget int64, late time.Duration, before *view) {
 	case v.Budget() != budget:
 		v.resize(budget)
 	}
-	v.compares = v.history != nil || v.groups != nil
 	v.ranks = v.groups != nil || v.has(rules.Top)
 	v.least = v.thresholds[0].leastCount()
 	for _, t := range v.thresholds {
@@ -148,7 +149,7 @@ func (v *view) restart() {
 		v.groups = v.groups.Restart()
 	}
 	if v.totals != nil {
-		v.totals, v.repeats = v.totals.Restart(), v.repeats.Restart()
+		v.totals = v.totals.Restart()
 	}
 	v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
 	v.sinceStart = false
@@ -175,53 +176,57 @@ func (v *view) overlook(lowest int64) {
 	v.NameFrom(max(1, min(v.least, lowest)))
 }
 
-func (v *view) memory() int64 {
-	used := v.Used()
-	if v.history != nil {
-		used += v.history.Used()
+// windows yields the window of the view and, if it has one, that of its history.
+func (v *view) windows() iter.Seq[*window.Window] {
+	return func(yield func(*window.Window) bool) {
+		if yield(v.Window) && v.history != nil {
+			yield(v.history.Window)
+		}
+	}
+}
+
+func (v *view) memory() (used int64) {
+	for w := range v.windows() {
+		used += w.Used()
 	}
 	if v.groups != nil {
 		used += v.groups.Used()
 	}
 	if v.totals != nil {
-		used += v.totals.Used() + v.repeats.Used()
+		used += v.totals.Used()
 	}
 	return used
 }
 
 func (v *view) tidyUp() {
-	v.Tidy()
-	if v.history != nil {
-		v.history.Tidy()
+	for w := range v.windows() {
+		w.Tidy()
 	}
 	if v.groups != nil {
 		v.groups.Sweep(v.Now())
 	}
 	if v.totals != nil {
 		v.totals.Sweep(v.Now())
-		v.repeats.Sweep(v.Now())
 	}
 }
 
 // releases reports whether a count at an instant can be taken back. It can if a key's entry
 // holds it, or if its pane is no longer kept.
 func (v *view) releases(c *decode.Count, from time.Time) bool {
-	can := func(w *window.Window) bool {
-		return !w.Keeps(from) || w.Holds(c.Hash, c.Text, w.Index(from), c.N)
+	for w := range v.windows() {
+		if w.Keeps(from) && !w.Holds(c.Hash, c.Text, w.Index(from), c.N) {
+			return false
+		}
 	}
-	return can(v.Window) && (v.history == nil || can(v.history.Window))
+	return true
 }
 
 // release takes back a count for which releases has returned true.
 func (v *view) release(c *decode.Count, from time.Time) {
-	take := func(w *window.Window) {
+	for w := range v.windows() {
 		if w.Keeps(from) {
 			w.Subtract(c.Hash, c.Text, w.Index(from), c.N)
 		}
-	}
-	take(v.Window)
-	if v.history != nil {
-		take(v.history.Window)
 	}
 	if v.groups != nil && v.Keeps(from) {
 		v.groups.Add(c.Text, v.Index(from), -c.N, decode.NotInGroup)

@@ -20,7 +20,7 @@ var windowFaults = []Fault{
 	},
 	{
 		Name: "high without what was dropped", File: "aggregator/handler.go",
-		Old: "v.Conceal(v.Index(when), n)", New: "",
+		Old: "w.Conceal(w.Index(when), n)", New: "",
 		Test: "TestDetectorIsExactInOrder",
 	},
 	{
@@ -132,12 +132,12 @@ var thresholdFaults = []Fault{
 		Test: "TestManyGapsAreMerged",
 	},
 	{
-		Name: "what was held back of a group counts again when it comes", File: "internal/decode/heldback.go",
+		Name: "what was held back of a group counts again when it comes", File: "internal/decode/reports.go",
 		Old: "return CertainlyInGroup", New: "return NotInGroup",
 		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
 	{
-		Name: "what was told before a sender was heard of counts as told", File: "internal/decode/heldback.go",
+		Name: "what was told before a sender was heard of counts as told", File: "internal/decode/reports.go",
 		Old: "agree && m.Start <= from.accounts.since:", New: "false:",
 		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
@@ -167,17 +167,17 @@ var thresholdFaults = []Fault{
 		Package: "aggregator", Test: "TestJumpLeavesOutThePresentWindow",
 	},
 	{
-		Name: "the top has one key more", File: "aggregator/top.go",
+		Name: "the top has one key more", File: "aggregator/threshold.go",
 		Old: "kth(k.highs, t.Threshold.Top, high, high >= t.Rate.N)", New: "kth(k.highs, t.Threshold.Top+1, high, high >= t.Rate.N)",
 		Test: "TestEnterIsExact",
 	},
 	{
-		Name: "a rival whose count is uncertain is none", File: "aggregator/top.go",
+		Name: "a rival whose count is uncertain is none", File: "aggregator/threshold.go",
 		Old: "case high >= t.Rate.N:", New: "case low >= t.Rate.N:",
 		Test: "TestRankingHasKeysOfUncertainCounts",
 	},
 	{
-		Name: "of a tie in the top both are hot", File: "aggregator/top.go",
+		Name: "of a tie in the top both are hot", File: "aggregator/threshold.go",
 		Old: "n.enter = max(n.enter, rival+1)", New: "n.enter = max(n.enter, rival)",
 		Test: "TestEnterIsExact",
 	},
@@ -187,8 +187,8 @@ var thresholdFaults = []Fault{
 		Test: "TestEnterIsExact",
 	},
 	{
-		Name: "a suspect is never told", File: "aggregator/scan.go",
-		Old: "d.publisher.Suspects(s.part, s.describe())", New: "",
+		Name: "a suspect is never told", File: "aggregator/suspects.go",
+		Old: "d.cfg.Publisher.Suspects(s.part, s.describe())", New: "",
 		Test: "TestDetectorSuspectsWhatMayBeHot",
 	},
 	{
@@ -197,7 +197,7 @@ var thresholdFaults = []Fault{
 		Test: "TestDetectorSuspectsWhatMayBeHot",
 	},
 	{
-		Name: "an explained key is listed", File: "aggregator/enter.go",
+		Name: "an explained key is listed", File: "aggregator/judge.go",
 		Old: "explainer := v.watch.explainer(w); explainer != nil {", New: "explainer := v.watch.explainer(w); explainer != nil && false {",
 		Test: "TestAnExplainedKeyIsNeverPublished",
 	},
@@ -276,18 +276,18 @@ var accountFaults = []Fault{
 
 var packetFaults = []Fault{
 	{
-		Name: "a duplicate packet is counted", File: "internal/decode/senders.go",
-		Old: " || !s.turns.mark(m.Seq) {", New: " {",
+		Name: "a duplicate packet is counted", File: "internal/decode/sequence.go",
+		Old: "return s.last-seq < reorder && seen.mark(seq)", New: "seen.mark(seq)\n\treturn s.last-seq < reorder",
 		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
 	},
 	{
 		Name: "a gap is not noticed", File: "internal/decode/senders.go",
-		Old: "lost = int64(m.Seq - s.last - 1)", New: "lost = 0",
+		Old: "lost = int64(m.Seq - before - 1)", New: "lost = 0",
 		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
 	},
 	{
 		Name: "a packet that comes after all is still missing", File: "internal/decode/senders.go",
-		Old: "l.subtractFound(g.noticed, 1)", New: "",
+		Old: "l.subtractFound(run.noticed, 1)", New: "",
 		Test: "TestDecoder",
 	},
 	{

@@ -103,7 +103,7 @@ var reloadFaults = []Fault{
 		Test: "TestTiedKeysAreTheLastToGo",
 	},
 	{
-		Name: "what is held back when rules change is in the totals twice", File: "internal/decode/heldback.go",
+		Name: "what is held back when rules change is in the totals twice", File: "internal/decode/reports.go",
 		Old: "	case m.Start <= a.since, agree &&", New: "	case agree &&",
 		Test: "TestGroupsThroughReload",
 	},

@@ -19,7 +19,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "a high count is known before its window was heard whole", File: "aggregator/detector.go",
-		Old: "v.beginWindows(nil, start, start.Add(-d.lag))", New: "_ = v",
+		Old: "v.beginWindows(nil, start, start.Add(-d.cfg.Lag))", New: "_ = v",
 		Test: "TestRestartsKeepTheHotSet|TestTotalsWaitForAWholeWindow",
 	},
 	{
@@ -92,13 +92,13 @@ var restartFaults = []Fault{
 		Test: "TestResumedHistoriesHold",
 	},
 	{
-		Name: "a rank is known by the keys of the snapshot", File: "aggregator/top.go",
+		Name: "a rank is known by the keys of the snapshot", File: "aggregator/threshold.go",
 		Old: " || before == rules.Unknown", New: "",
 		Package: "internal/statsdsource",
 		Test:    "TestNoRankIsKnownByTheKeysOfASnapshot",
 	},
 	{
-		Name: "keys that are not in the snapshot have no part in a rank", File: "aggregator/top.go",
+		Name: "keys that are not in the snapshot have no part in a rank", File: "aggregator/threshold.go",
 		Old: "+max(0, lacks)+max(0, before)", New: "+max(0, lacks)",
 		Package: "internal/statsdsource",
 		Test:    "TestNoRankIsKnownByTheKeysOfASnapshot",
@@ -151,12 +151,12 @@ var restartFaults = []Fault{
 		Test:    "TestARestartDelaysNoCooling",
 	},
 	{
-		Name: "a history is resumed without what it lacks", File: "aggregator/internal/window/resumedhistory.go",
+		Name: "a history is resumed without what it lacks", File: "aggregator/internal/window/history.go",
 		Old: "&resumedKey{s.Bounds, s.Newest})", New: "&resumedKey{snapshot.Bounds{Known: s.Known, Later: s.Later}, s.Newest})",
 		Test: "TestResumedHistoriesHold",
 	},
 	{
-		Name: "a history is resumed as if it were known since ever", File: "aggregator/internal/window/resumedhistory.go",
+		Name: "a history is resumed as if it were known since ever", File: "aggregator/internal/window/history.go",
 		Old: "	if h.began > w.unheard+1 {\n", New: "	if false {\n",
 		Test: "TestResumedHistoriesHold",
 	},
@@ -167,7 +167,7 @@ var restartFaults = []Fault{
 		Test:    "TestARestartDelaysNoCooling",
 	},
 	{
-		Name: "a history that was made when a rule changed resumes", File: "aggregator/internal/window/resumedhistory.go",
+		Name: "a history that was made when a rule changed resumes", File: "aggregator/internal/window/history.go",
 		Old: "if s != nil && h.whole && s.Pane", New: "if s != nil && s.Pane",
 		Test: "TestHistoriesOfAReloadDoNotResume",
 	},
@@ -193,7 +193,7 @@ var restartFaults = []Fault{
 		Test: "TestResumeOfAYoungInstance",
 	},
 	{
-		Name: "the gap of a restart lacks of a rule what was counted before", File: "internal/decode/resumesums.go",
+		Name: "the gap of a restart lacks of a rule what was counted before", File: "internal/decode/resumegap.go",
 		Old: "	l.subtract(arrived)\n", New: "",
 		Test: "TestRuleSumsAreWhatIsMissing",
 	},

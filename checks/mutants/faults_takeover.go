@@ -65,7 +65,7 @@ var takeoverFaults = []Fault{
 		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
 	},
 	{
-		Name: "hot keys cool when the clock is set forward", File: "aggregator/setclock.go",
+		Name: "hot keys cool when the clock is set forward", File: "aggregator/advance.go",
 		Old: "4*step >= time.Duration(v.Panes)*v.Pane", New: "false",
 		Test: "TestClocksThatAreSetDropNoHotKey",
 	},
@@ -81,7 +81,7 @@ var takeoverFaults = []Fault{
 	},
 	{
 		Name: "windows are whole at once when the clock is set back", File: "aggregator/advance.go",
-		Old: "	v.beginWindows(nil, now, now.Add(-d.lag))\n	var cool", New: "	var cool",
+		Old: "	v.beginWindows(nil, now, now.Add(-d.cfg.Lag))\n	var cool", New: "	var cool",
 		Test: "TestClocksThatAreSetDropNoHotKey",
 	},
 	{

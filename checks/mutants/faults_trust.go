@@ -44,7 +44,7 @@ var trustFaults = []Fault{
 		Test: "TestListedSenders",
 	},
 	{
-		Name: "what is over a cap is missing", File: "internal/decode/over.go",
+		Name: "what is over a cap is missing", File: "internal/decode/caps.go",
 		Old: "sums := d.packetSums(sum)", New: "sums := packetSums{byRule: d.byRule}",
 		Test: "TestGapAfterACapIsTheGap",
 	},

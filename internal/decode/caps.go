@@ -2,10 +2,10 @@ package decode
 
 import (
 	"errors"
-	"math"
 	"net/netip"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -87,30 +87,23 @@ func (p *plainTallies) forAddr(from netip.Addr, now time.Time) *tally {
 // nameCaps bound the number of instances, and of new ones from one address. The senders' lock
 // guards them.
 type nameCaps struct {
-	total, fresh int
-	minute       int64
-	newByAddr    map[netip.Addr]int // new instances in this minute; at most as many as there are instances
+	caps      *Caps
+	minute    int64
+	newByAddr map[netip.Addr]int // new instances in this minute; at most as many as there are instances
 }
 
 func newNameCaps(c *Caps) *nameCaps {
 	if c.Names == 0 && c.NewNames == 0 {
 		return nil
 	}
-	n := &nameCaps{total: c.Names, fresh: c.NewNames}
-	if n.total == 0 {
-		n.total = maxSenders
-	}
-	if n.fresh == 0 {
-		n.fresh = math.MaxInt
-	}
-	return n
+	return &nameCaps{caps: c, newByAddr: make(map[netip.Addr]int)}
 }
 
 // admit reports whether another instance may be followed, in addition to known others. Packets
 // of Unix sockets and records of Kafka have no address; access to these is controlled
 // elsewhere.
 func (n *nameCaps) admit(from netip.Addr, known int, now time.Time) bool {
-	if known >= n.total {
+	if n.caps.Names > 0 && known >= n.caps.Names {
 		return false
 	}
 	if !from.IsValid() {
@@ -120,10 +113,7 @@ func (n *nameCaps) admit(from netip.Addr, known int, now time.Time) bool {
 		n.minute = minute
 		clear(n.newByAddr)
 	}
-	if n.newByAddr == nil {
-		n.newByAddr = make(map[netip.Addr]int)
-	}
-	if n.newByAddr[from] >= n.fresh {
+	if n.caps.NewNames > 0 && n.newByAddr[from] >= n.caps.NewNames {
 		return false
 	}
 	n.newByAddr[from]++
@@ -138,4 +128,73 @@ func byteRules(ruleset *rules.Rules) (all []bool, some bool) {
 		some = some || all[i]
 	}
 	return all, some
+}
+
+// exceededCap returns the cap that a packet exceeds. refused is false if it exceeds none. The
+// counts of a refused packet are not added.
+func (d *Decoder) exceededCap(t *tally, counts []Count, sum int64, now time.Time) (why Refusal, refused bool) {
+	caps := &d.trust.Caps
+	if d.inBytes {
+		sum = d.weight(counts)
+	}
+	sum += d.heldInGroups
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if second := now.Unix(); second > t.second || second < t.second-1 { // the times of different readers are not in order
+		t.second, t.counts, t.lines = second, 0, 0
+	}
+	if caps.Counts > 0 && sum > caps.Counts-t.counts {
+		return RefusedCounts, true
+	}
+	// A quarter of the lines may have any keys, so a sender with fewer lines needs no check.
+	if caps.Keys > 0 && t.lines+len(counts) > caps.Keys/4 {
+		if !d.trust.sets.addKeys(t, t.second, caps.Keys, counts) {
+			return RefusedKeys, true
+		}
+	}
+	t.counts += sum
+	t.lines += len(counts)
+	return 0, false
+}
+
+// exceedsCap reports whether a packet exceeds a cap of its sender. If it does, none of its counts
+// are used. They did arrive, so the next packet does not report them as missing.
+func (d *Decoder) exceedsCap(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) bool {
+	var t *tally
+	if from != nil {
+		t = &from.tally
+	} else {
+		t = d.tallies.forAddr(d.source(), d.now)
+	}
+	why, refused := d.exceededCap(t, d.counts, sum, d.now)
+	if !refused {
+		return false
+	}
+	instance := ""
+	if from != nil {
+		instance = from.name
+	}
+	d.refuse(why, d.source(), instance)
+	if from == nil || !m.Sums.Told {
+		return true
+	}
+	d.senders.mu.Lock()
+	defer d.senders.mu.Unlock()
+	if from.incarnation == m.Incarnation {
+		sums := d.packetSums(sum)
+		d.senders.finishPacket(&from.accounts, m, when, &sums, h)
+	}
+	return true
+}
+
+// weight returns the sum of counts, those of bytes in KiB.
+func (d *Decoder) weight(counts []Count) (sum int64) {
+	for i := range counts {
+		if n := counts[i].N; d.bytes[counts[i].Rule] {
+			sum += n >> 10
+		} else {
+			sum += n
+		}
+	}
+	return sum
 }

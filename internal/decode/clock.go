@@ -27,7 +27,7 @@ type clock struct {
 	full   bool                      // whether each slot has an age
 	sent   int64                     // send time of the newest packet
 	offset time.Duration             // the believed offset
-	shown  clockOffset               // see senders.off
+	shown  SenderClock               // see Decoder.Clocks; not off if Behind is 0
 
 	first, last int64 // arrivals of the first and last age since the state was reset
 	packets     int   // number of those ages
@@ -35,12 +35,6 @@ type clock struct {
 	low, high time.Duration // range of the latest ages that differ little
 	since     int64         // arrival of the first of them, in ns since the Unix epoch
 	steady    int           // number of them
-}
-
-// clockOffset is how far a clock is behind ours. It is subtracted, or only reported.
-type clockOffset struct {
-	behind    time.Duration
-	corrected bool
 }
 
 const (

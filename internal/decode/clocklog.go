@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -14,17 +15,16 @@ import (
 type ClockLog struct {
 	log   *slog.Logger
 	named map[string]time.Duration // offset of each instance when it was named
-	from  time.Time
-	lines int // number of lines since from
+	lines loglimit.Limit
 }
 
-// Bounds of a [ClockLog]'s output and memory. An instance that is not named because no line was
+// clockLines bounds the lines of a [ClockLog]. An instance that is not named because no line was
 // left is named when there is one.
+var clockLines = loglimit.Rate{Burst: 10, Every: time.Second}
+
 const (
-	maxClockLines = 10
-	clockLines    = 10 * time.Second
-	maxNamed      = 10_000
-	namedAtOnce   = 5
+	maxNamed    = 10_000 // instances that a ClockLog remembers
+	namedAtOnce = 5      // instances that one line names
 )
 
 // NewClockLog returns a ClockLog that writes to log. A nil log disables it.
@@ -82,11 +82,8 @@ func (l *ClockLog) markNamed(c SenderClock) {
 
 // allows reports whether one more line may be logged.
 func (l *ClockLog) allows(now time.Time) bool {
-	if since := now.Sub(l.from); since >= clockLines || since < 0 {
-		l.from, l.lines = now, 0
-	}
-	l.lines++
-	return l.lines <= maxClockLines
+	_, ok := l.lines.Allow(clockLines, now)
+	return ok
 }
 
 func clockNames(all []SenderClock) string {

@@ -116,9 +116,9 @@ func (d *Decoder) Clocks(now time.Time) []SenderClock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var off []SenderClock
-	for name, shown := range s.off {
-		if now.Sub(s.byName[name].heard) <= liveFor {
-			off = append(off, SenderClock{name, shown.behind, shown.corrected})
+	for _, known := range s.byName {
+		if shown := known.clock.shown; shown.Behind != 0 && now.Sub(known.heard) <= liveFor {
+			off = append(off, shown)
 		}
 	}
 	slices.SortFunc(off, func(a, b SenderClock) int { return cmp.Compare(a.Name, b.Name) })

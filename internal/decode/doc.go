@@ -12,15 +12,14 @@
 // The files, in the order of the data:
 //
 //   - stream.go a connection · packet.go a packet and its meta line
-//   - verify.go listed.go replay.go refuse.go whether it is believed
-//   - offsets.go held.go senders.go its sender, by sequence, and its send time
-//   - lines.go alike.go line.go its counts · canonical.go keys of other programs · fractions.go samples ·
-//     heldback.go origin.go lines that are no counts · over.go caps of a sender
+//   - verify.go replay.go refuse.go whether it is believed
+//   - offsets.go held.go senders.go sequence.go its sender, by sequence, and its send time
+//   - lines.go alike.go line.go its counts · reports.go lines that are no counts
 //   - settle.go gaps.go losses.go missing packets, and the lines that make up for them
-//   - decoder.go trust.go caps.go keyset.go refusals.go accounts.go rulesums.go bucketsums.go clock.go
-//     clocklog.go lateness.go stats.go the state of a decoder and its senders
+//   - decoder.go trust.go caps.go keyset.go accounts.go rulesums.go bucketsums.go clock.go
+//     clocklog.go stats.go the state of a decoder and its senders
 //   - handler.go the decoder's reports · lookback.go how far back counts matter
 //   - numbered.go reload.go a change of rules while running
-//   - snapshot.go resume.go resumegap.go resumesums.go carried.go the counts of another process
+//   - snapshot.go resume.go resumegap.go carried.go the counts of another process
 //     before this one
 package decode

@@ -80,9 +80,6 @@ func (h *heldTotals) recordHeld(s *sender, value int64, untold bool, now time.Ti
 			return
 		}
 		s.holding = &holding{sender: s, maxima: make([]maxima, len(h.spans))}
-		for i := range s.holding.maxima {
-			s.holding.maxima[i].newest = ring.Never
-		}
 		h.holding = append(h.holding, s.holding)
 	}
 	if untold && !s.holding.untold {

@@ -28,13 +28,9 @@ func (d *Decoder) decodeLine(line []byte, c *Count, believe bool, h Handler) boo
 	}
 	c.Rule, c.N, c.Text = d.head.rule, n, key
 	if d.encoding.Escapes(key) {
-		start := len(d.text)
-		var err error
-		if d.text, err = d.encoding.AppendDecoded(d.text, key); err != nil {
-			d.stats.BadKey.Add(1)
+		if c.Text, ok = d.decodeText(d.encoding, key); !ok {
 			return false
 		}
-		c.Text = d.text[start:] // remains valid when d.text is reallocated
 	}
 	c.Hash = rules.Hash(c.Text)
 	if !believe {
@@ -49,6 +45,18 @@ func (d *Decoder) decodeLine(line []byte, c *Count, believe bool, h Handler) boo
 		d.stats.Samples.Add(1)
 	}
 	return true
+}
+
+// decodeText decodes a text of a line, and appends it to those of the packet. It counts a text
+// that it cannot decode. The result remains valid when d.text is reallocated.
+func (d *Decoder) decodeText(e wire.Encoding, raw []byte) (text []byte, ok bool) {
+	all, err := e.AppendDecoded(d.text, raw)
+	if err != nil {
+		d.stats.BadKey.Add(1)
+		return nil, false
+	}
+	text, d.text = all[len(d.text):], all
+	return text, true
 }
 
 // parseLine parses a line of any dialect, in a packet of the time when. It sets d.head to the
@@ -104,4 +112,45 @@ func metaOffset(lines []byte) int {
 		}
 	}
 	return len(lines)
+}
+
+// makeCanonical replaces the text of a count that another program wrote by the canonical text
+// that instances use for the key.
+func (d *Decoder) makeCanonical(c *Count) {
+	start, changed := len(d.text), false
+	d.text, changed = d.head.canonical.Append(d.text, c.Text)
+	if !changed && d.encoding.Fits(c.Text) {
+		return
+	}
+	if !changed {
+		d.text = append(d.text, c.Text...) // the packet itself must not be modified
+	}
+	d.text = append(d.text[:start], d.encoding.Fit(d.text[start:])...)
+	c.Text = d.text[start:]
+	c.Hash = rules.Hash(c.Text)
+	d.stats.Uncanonical.Add(1)
+}
+
+// fractions are the remainders of counts that were not whole: one line that is sampled at 0.3
+// represents 3.33. The remainder is added to the next line of its place, so that counts add up
+// to the truth within two for each place.
+//
+// Keys share places, so a key may get the remainder of another. With one sum in a place that
+// would not even out: of two keys that alternate with 0.9 and 0.1 the second would get it all.
+// With two sums, chosen at random, each key gets a whole one as often as it should.
+type fractions struct {
+	left [256][2]float64
+	dice uint64
+}
+
+// carry adds part of a count, less than 1, of the key with this hash. It returns 1 if that
+// completes a whole count, and 0 otherwise.
+func (f *fractions) carry(hash uint64, part float64) int64 {
+	f.dice = f.dice*6364136223846793005 + 1442695040888963407 // Knuth's MMIX
+	left := &f.left[hash%uint64(len(f.left))][f.dice>>63]
+	if *left += part; *left < 1 {
+		return 0
+	}
+	*left--
+	return 1
 }

@@ -10,15 +10,15 @@ import (
 // decodeLines decodes the count lines of one packet and passes their counts to h, unless the
 // packet exceeds a cap of its sender. common holds the instance and the default time of the
 // counts; a line may name an earlier time. m is the packet's meta line and from its sender,
-// both nil if unknown. ours reports whether an instance made the keys, so that they are
-// canonical.
-func (d *Decoder) decodeLines(packet []byte, common Count, m *wire.Meta, from *sender, ours bool, h Handler) {
+// both nil if unknown. Keys of a packet with a meta line are canonical, as an instance made
+// them.
+func (d *Decoder) decodeLines(packet []byte, common Count, m *wire.Meta, from *sender, h Handler) {
 	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
 	accounts := m != nil && from != nil && m.Sums.Told
 	d.byRule, d.byBucket = d.byRule[:0], d.byBucket[:0]
 	byRule := accounts && d.senders.ruled.size > 0
 	d.groups, d.heldInGroups, d.heldBack = accounts && m.Groups == d.senders.groups, 0, d.heldBack[:0]
-	believe := ours || d.Canonical
+	believe := m != nil || d.Canonical
 	var line []byte
 	var lines, counts, sum int64
 	for len(packet) > 0 {

@@ -14,7 +14,7 @@ func (s *senders) startTime(from *sender, m *wire.Meta, now time.Time, stamped b
 	c := &from.clock
 	if m.Sent == 0 { // sent by a version that does not report its send time
 		if stamped {
-			start = start.Add(c.shown.behind)
+			start = start.Add(c.shown.Behind)
 		}
 		return start
 	}
@@ -31,10 +31,7 @@ func (s *senders) startTime(from *sender, m *wire.Meta, now time.Time, stamped b
 	if offset.Abs() <= clockSlack {
 		offset = 0
 	}
-	if shown := (clockOffset{offset, stamped}); shown != c.shown {
-		c.shown = shown
-		s.showOffset(from.name, shown)
-	}
+	c.shown = SenderClock{from.name, offset, stamped}
 	if from.doubt, from.skew = c.doubt(), c.skew(offset, set); !stamped {
 		from.doubt, from.skew = 0, 0
 		return start
@@ -52,48 +49,58 @@ func (s *senders) startTime(from *sender, m *wire.Meta, now time.Time, stamped b
 	return start.Add(offset)
 }
 
-// showOffset stores an offset for Clocks, or removes it if it is zero.
-func (s *senders) showOffset(name string, shown clockOffset) {
-	switch {
-	case shown.behind == 0:
-		delete(s.off, name)
-	case s.off == nil:
-		s.off = make(map[string]clockOffset)
-		fallthrough
-	default:
-		s.off[name] = shown
-	}
-}
-
 // offClocks returns the clocks that are off.
 func (s *senders) offClocks() (o OffClocks) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, shown := range s.off {
-		o.merge(OffClocks{int64(len(s.off)), SenderClock{name, shown.behind, shown.corrected}})
+	for _, known := range s.byName {
+		if shown := known.clock.shown; shown.Behind != 0 {
+			o.N++
+			o.merge(OffClocks{Worst: shown})
+		}
 	}
 	return o
-}
-
-// recordAge records the age of a sender's counts on arrival, and whether the sender is late.
-func (s *senders) recordAge(from *sender, age time.Duration, now time.Time) {
-	from.lateness.recordAge(age, now)
-	if age = from.lateness.age(); age <= lateAfter {
-		delete(s.late, from.name)
-		return
-	}
-	if s.late == nil {
-		s.late = make(map[string]time.Duration)
-	}
-	s.late[from.name] = age
 }
 
 // lateSenders returns the senders whose counts arrive late.
 func (s *senders) lateSenders() (l LateSenders) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, age := range s.late {
-		l.merge(LateSenders{int64(len(s.late)), name, age})
+	for name, known := range s.byName {
+		if age := known.lateness.age(); age > lateAfter {
+			l.N++
+			l.merge(LateSenders{Latest: name, Age: age})
+		}
 	}
 	return l
 }
+
+// lateness tracks a sender's minimum delay, by its own clock, over the last one to two slots.
+// The minimum ignores single delayed packets and counts that were held back. A sender that is
+// always late has a slow clock or a slow connection, and short windows lose its counts.
+type lateness struct {
+	least, before time.Duration // least age in this slot and in the previous one
+	ends          time.Time     // end of the slot
+}
+
+const (
+	latenessSlot = 1500 * time.Millisecond
+	// lateAfter is how old counts may be on arrival and still be placed in any window.
+	lateAfter = DefaultGrace
+)
+
+// recordAge records the age of a packet's counts.
+func (l *lateness) recordAge(age time.Duration, now time.Time) {
+	if now.Before(l.ends) {
+		l.least = min(l.least, age)
+		return
+	}
+	l.before = 0 // the lateness of a new or silent sender is unknown yet
+	if !l.ends.IsZero() && now.Sub(l.ends) < latenessSlot {
+		l.before = l.least
+	}
+	l.least, l.ends = age, now.Add(latenessSlot)
+}
+
+// age returns the least age of the last one to two slots.
+func (l *lateness) age() time.Duration { return min(l.least, l.before) }

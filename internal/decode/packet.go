@@ -11,10 +11,8 @@ import (
 
 // Instances returns the instances whose packets arrived in the last ten seconds, sorted by
 // name. It is safe for concurrent use.
-func (d *Decoder) Instances(now time.Time) []rules.Instance { return d.senders.instances(now) }
-
-// instances returns the live instances, sorted by name.
-func (s *senders) instances(now time.Time) []rules.Instance {
+func (d *Decoder) Instances(now time.Time) []rules.Instance {
+	s := d.senders
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	live := make([]rules.Instance, 0, len(s.byName))
@@ -63,7 +61,7 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	line, rest := cutLine(packet)
 	if !wire.IsMeta(line) {
 		d.senders.recordPlain(now)
-		d.decodeLines(packet, common, nil, nil, false, h)
+		d.decodeLines(packet, common, nil, nil, h)
 		return
 	}
 	m, err := wire.ParseMeta(line)
@@ -75,9 +73,9 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	} else if err != nil {
 		d.stats.Malformed.Add(1)
 		d.senders.recordPlain(now)
-		d.decodeLines(rest, common, nil, nil, false, h)
+		d.decodeLines(rest, common, nil, nil, h)
 	} else if from, ok := d.readMeta(&m, now, true, &common, h); ok {
-		d.decodeLines(rest, common, &m, from, true, h)
+		d.decodeLines(rest, common, &m, from, h)
 	}
 }
 
@@ -96,7 +94,7 @@ func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, stamped bool
 			return common.When, false
 		}
 	}
-	d.decodeLines(lines, common, m, from, m != nil, h)
+	d.decodeLines(lines, common, m, from, h)
 	return common.When, true
 }
 
@@ -117,8 +115,7 @@ func (d *Decoder) readMeta(m *wire.Meta, now time.Time, stamped bool, c *Count, 
 	}()
 	d.senders.mu.Lock()
 	defer d.senders.mu.Unlock()
-	d.senders.peer = d.peer
-	s, changed := d.senders.senderFor(m, now), true
+	s, changed := d.senders.senderFor(m, now, d.source), true
 	if s == nil && d.senders.names != nil {
 		crowded = true
 		return nil, false
@@ -154,7 +151,7 @@ func (d *Decoder) readMeta(m *wire.Meta, now time.Time, stamped bool, c *Count, 
 		d.stats.LostPackets.Add(max(0, lost))
 		d.stats.Recovered.Add(max(0, -lost))
 		d.senders.held.recordHeld(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)
-		d.senders.recordAge(s, now.Sub(c.When), now)
+		s.lateness.recordAge(now.Sub(c.When), now)
 		changed = lost != 0 || m.Seq <= s.first // more may be known now about the packets before the first one
 		if m.Sums.Told {
 			d.senders.recordSums(s, m, c.When, h)

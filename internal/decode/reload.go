@@ -3,7 +3,6 @@ package decode
 import (
 	"slices"
 
-	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -86,11 +85,11 @@ func (h *heldTotals) reload(ruleset *rules.Rules) {
 		o.maxima = make([]maxima, len(h.spans))
 		for i := range h.spans {
 			index := slices.IndexFunc(was, func(s heldSpan) bool { return s.slot == h.spans[i].slot })
-			if index >= 0 {
-				o.maxima[i] = old[index]
-			} else {
-				o.maxima[i] = newMaxima(rules.Window{Pane: h.spans[i].slot}.Index(h.decayed), highest(old))
+			if index < 0 {
+				o.raise(i, &h.spans[i], highest(old), h.decayed)
+				continue
 			}
+			o.maxima[i] = old[index]
 			h.spans[i].bound += o.maxima[i].bound
 			if o.untold {
 				h.spans[i].untold += o.maxima[i].bound
@@ -100,16 +99,6 @@ func (h *heldTotals) reload(ruleset *rules.Rules) {
 	for i := range h.spans {
 		h.spans[i].reported = [2]int64{-1, -1} // not reported to the new rules yet
 	}
-}
-
-// newMaxima returns maxima with a single value.
-func newMaxima(slot, value int64) maxima {
-	m := maxima{newest: slot, bound: 2 * (value - 1)}
-	for i := range m.values {
-		m.values[i] = 1
-	}
-	m.values[ring.Slot(slot, heldSlots)] = value
-	return m
 }
 
 // highest returns the highest value of all maxima, and 1 at least.

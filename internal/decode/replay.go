@@ -13,13 +13,19 @@ import (
 // earlier incarnation would begin a new one.
 type replays struct {
 	mu    sync.Mutex
-	lives map[life]*sequence
+	lives map[life]*signedLife
 	swept time.Time
 }
 
 type life struct {
 	instance    string
 	incarnation uint64
+}
+
+// signedLife records the packets of a life.
+type signedLife struct {
+	sequence
+	heard time.Time
 }
 
 // maxLives bounds the incarnations that are kept. When there are more, new ones are refused.
@@ -37,9 +43,9 @@ func (r *replays) isNew(m *wire.Meta, now time.Time, window time.Duration) bool 
 			return false
 		}
 		if r.lives == nil {
-			r.lives = make(map[life]*sequence)
+			r.lives = make(map[life]*signedLife)
 		}
-		r.lives[life{string(m.Instance), m.Incarnation}] = &sequence{first: m.Seq, last: m.Seq, heard: now}
+		r.lives[life{string(m.Instance), m.Incarnation}] = &signedLife{sequence{first: m.Seq, last: m.Seq}, now}
 		return true
 	}
 	s.heard = now
@@ -58,33 +64,4 @@ func (r *replays) sweep(now time.Time, window time.Duration) {
 			delete(r.lives, l)
 		}
 	}
-}
-
-// sequence records the numbers that have arrived. While seen is nil, all from first to last
-// have.
-type sequence struct {
-	first, last uint64
-	seen        *seen
-	heard       time.Time
-}
-
-// isNew records a number. It reports false if the number was recorded before, or is too far
-// behind the newest to be known.
-func (s *sequence) isNew(seq uint64) bool {
-	if s.seen == nil {
-		if seq == s.last+1 { // the usual case
-			s.last++
-			return true
-		}
-		s.seen = new(seen)
-		for q := s.last; q >= s.first && s.last-q < reorder; q-- {
-			s.seen.mark(q)
-		}
-	}
-	if seq > s.last {
-		s.seen.skip(s.last+1, seq)
-		s.last = seq
-		return true
-	}
-	return s.last-seq < reorder && s.seen.mark(seq)
 }

@@ -144,11 +144,8 @@ func (s *senders) resumeSender(p *snapshot.Sender, cut time.Time) *sender {
 		}
 		return nil
 	}
-	if s.byName == nil {
-		s.byName = make(map[string]*sender)
-	}
 	heard := p.Heard.Add(laterOf(cut, s.resumed.since).Sub(cut)) // the time without a listening process is not its silence
-	from = &sender{name: p.Name, incarnation: p.Incarnation, first: 1, last: p.Seq, heard: heard, accounts: resumedAccounts(p)}
+	from = &sender{name: p.Name, incarnation: p.Incarnation, sequence: sequence{first: 1, last: p.Seq}, heard: heard, accounts: resumedAccounts(p)}
 	s.resumeRuleSums(&from.accounts, p, nil, nil)
 	from.accounts.resumed = true
 	s.byName[from.name] = from

@@ -19,14 +19,11 @@ type senders struct {
 
 	mu     sync.Mutex // guards the fields below; held while handlers are called
 	byName map[string]*sender
-	silent map[string]*sender       // senders that have been silent for long, with their positions
-	late   map[string]time.Duration // age of the counts of late senders, by name
-	off    map[string]clockOffset   // offsets of clocks that are off, by name
+	silent map[string]*sender // senders that have been silent for long, with their positions
 	swept  time.Time
 	held   heldTotals
 	losses losses
-	names  *nameCaps         // nil if only maxSenders bounds them
-	peer   func() netip.Addr // returns the address of the packet's sender; nil if unknown
+	names  *nameCaps // nil if only maxSenders bounds them
 
 	rules        *Numbered
 	gaps         uint64 // the newest ID of a gap
@@ -43,17 +40,20 @@ type senders struct {
 
 func newSenders(n *Numbered) *senders {
 	rules := n.inOrder
-	return &senders{rules: n, held: newHeld(n.byNumber), groups: wire.GroupsMark(rules), ruled: newRuled(n), jumps: wire.JumpsMark(rules), accountsLeft: DefaultAccountsMemory / accountSize, keep: Lookback(rules) + heldGrace, steady: steadyTime()}
+	return &senders{
+		byName: make(map[string]*sender), silent: make(map[string]*sender),
+		rules: n, held: newHeld(n.byNumber), groups: wire.GroupsMark(rules), ruled: newRuled(n), jumps: wire.JumpsMark(rules),
+		accountsLeft: DefaultAccountsMemory / accountSize, keep: Lookback(rules) + heldGrace, steady: steadyTime(),
+	}
 }
 
 type sender struct {
 	name        string
 	incarnation uint64
-	first       uint64 // sequence of the first packet that arrived
-	missed      int64  // argument for losses.subtractFound for the packets before first, or known
-	unheard     int64  // number of those packets that have not arrived
-	last        uint64 // highest sequence seen
-	turns       *turns // nil while all packets arrive in order
+	sequence                   // numbers of the packets that have arrived
+	missed      int64          // argument for losses.subtractFound for the packets before first, or known
+	unheard     int64          // number of those packets that have not arrived
+	unknown     *unknownLosses // nil if there are none
 	heard       time.Time
 	clock       clock
 	doubt       time.Duration // see clock; 0 if the clock's offset is not corrected
@@ -65,20 +65,16 @@ type sender struct {
 	agreement   agreement
 }
 
-// turns records packets that arrive out of order.
-type turns struct {
-	seen
-	gaps [maxGaps]gap
-	next int // the oldest gap
+// unknownLosses are the newest runs of missing packets of a sender that reports no sums.
+type unknownLosses struct {
+	runs [maxRuns]lostRun
+	next int // the oldest run
 }
 
-// seen records which of the newest sequences have arrived.
-type seen [reorder / 64]uint64
-
-// gap is a run of sequences that was missing when a later one arrived.
-type gap struct {
+// lostRun is a run of sequences that was missing when a later one arrived.
+type lostRun struct {
 	from, to uint64
-	noticed  int64 // argument for losses.subtractFound, or known
+	noticed  int64 // argument for losses.subtractFound
 }
 
 const (
@@ -92,25 +88,20 @@ const (
 	// maxSenders bounds the table. Packets of further instances are counted, but their losses
 	// are unknown.
 	maxSenders = 100_000
-	// reorder is how far behind the newest a packet may arrive and still be distinguished from
-	// a duplicate. It is more than an instance sends in the time that counts may be late.
-	reorder = 4096
-	// maxGaps is the number of a sender's gaps that can still be filled.
-	maxGaps = 256
-	// known replaces the time of a gap whose size is reported.
+	// maxRuns is the number of a sender's unknown losses that can still be found.
+	maxRuns = 256
+	// known replaces the time of packets whose loss is reported as a gap.
 	known = math.MinInt64
 )
 
-// senderFor returns the sender of a packet, or nil if there are too many.
-func (s *senders) senderFor(m *wire.Meta, now time.Time) *sender {
+// senderFor returns the sender of a packet, or nil if there are too many. source returns the
+// address that the packet came from.
+func (s *senders) senderFor(m *wire.Meta, now time.Time, source func() netip.Addr) *sender {
 	s.sweep(now)
 	known := s.byName[string(m.Instance)]
 	if known == nil {
-		if len(s.byName) >= maxSenders || s.names != nil && !s.names.admit(s.address(), len(s.byName), now) {
+		if len(s.byName) >= maxSenders || s.names != nil && !s.names.admit(source(), len(s.byName), now) {
 			return nil
-		}
-		if s.byName == nil {
-			s.byName = make(map[string]*sender)
 		}
 		if known = s.silent[string(m.Instance)]; known == nil {
 			known = &sender{name: string(m.Instance)}
@@ -123,28 +114,19 @@ func (s *senders) senderFor(m *wire.Meta, now time.Time) *sender {
 	return known
 }
 
-// address returns the address that the packet came from.
-func (s *senders) address() netip.Addr {
-	if s.peer == nil {
-		return netip.Addr{}
-	}
-	return s.peer()
-}
-
 // recordPacket records a packet. lost is the number of packets before it that are newly known
 // to be missing, or -1 if the packet had been counted as missing itself.
 func (s *sender) recordPacket(m *wire.Meta, now time.Time, l *losses) (lost int64, duplicate bool) {
 	if s.incarnation != m.Incarnation || s.last == 0 {
 		// A new life. Sequences begin at 1, but this aggregator may have started later than the
 		// instance, or was unreachable. Earlier packets are unknown then, not lost in transit.
-		s.incarnation, s.first, s.last = m.Incarnation, m.Seq, m.Seq
-		s.turns, s.missed = nil, known
+		s.incarnation, s.sequence = m.Incarnation, sequence{first: m.Seq, last: m.Seq}
+		s.unknown, s.missed = nil, known
 		switch {
 		case beginsWith(m):
 		case isYoung(m):
-			s.first, s.turns = 1, new(turns)
-			s.turns.skip(1, m.Seq)
-			s.turns.addGap(gap{1, m.Seq - 1, known})
+			s.first, s.seen = 1, new(seen)
+			s.seen.skip(1, m.Seq)
 			return int64(m.Seq - 1), false
 		default:
 			s.unheard = int64(min(m.Seq-1, math.MaxInt64))
@@ -152,45 +134,39 @@ func (s *sender) recordPacket(m *wire.Meta, now time.Time, l *losses) (lost int6
 		}
 		return 0, false
 	}
-	if s.turns == nil {
-		if m.Seq == s.last+1 { // the usual case
-			s.last++
-			return 0, false
-		}
-		s.turns = new(turns)
-		for q := s.last; q >= s.first && s.last-q < reorder; q-- {
-			s.turns.mark(q)
-		}
-	}
-	if m.Seq > s.last {
-		lost = int64(m.Seq - s.last - 1)
-		s.turns.skip(s.last+1, m.Seq)
-		if lost > 0 {
-			noticed := int64(known)
-			if !m.Sums.Told || !s.accounts.sums.Told {
-				noticed = l.recordMissing(lost, now)
-			}
-			s.turns.addGap(gap{s.last + 1, m.Seq - 1, noticed})
-		}
-		s.last = m.Seq
-		return lost, false
-	}
-	if s.last-m.Seq >= reorder || !s.turns.mark(m.Seq) {
+	before := s.last
+	switch {
+	case !s.isNew(m.Seq):
 		return 0, true
-	}
-	if m.Seq < s.first {
+	case m.Seq > before:
+		lost = int64(m.Seq - before - 1)
+		if lost > 0 && (!m.Sums.Told || !s.accounts.sums.Told) { // otherwise the sums show the loss
+			s.addUnknown(lostRun{before + 1, m.Seq - 1, l.recordMissing(lost, now)})
+		}
+		return lost, false
+	case m.Seq < s.first:
 		if s.missed != known {
 			l.subtractFound(s.missed, 1)
 			s.unheard--
 		}
 		return 0, false // overtaken by the first one that arrived
 	}
-	for _, g := range s.turns.gaps {
-		if g.from <= m.Seq && m.Seq <= g.to && g.noticed != known {
-			l.subtractFound(g.noticed, 1)
+	if s.unknown != nil {
+		for _, run := range s.unknown.runs {
+			if run.from <= m.Seq && m.Seq <= run.to {
+				l.subtractFound(run.noticed, 1)
+			}
 		}
 	}
 	return -1, false
+}
+
+func (s *sender) addUnknown(run lostRun) {
+	if s.unknown == nil {
+		s.unknown = new(unknownLosses)
+	}
+	s.unknown.runs[s.unknown.next] = run
+	s.unknown.next = (s.unknown.next + 1) % maxRuns
 }
 
 // youngest is the highest sequence of a first packet here whose sums are a useful bound of the
@@ -281,30 +257,6 @@ func (s *senders) recordSums(from *sender, m *wire.Meta, start time.Time, h Hand
 	}
 }
 
-// mark records a sequence. It reports false if it was recorded before.
-func (s *seen) mark(seq uint64) bool {
-	word, bit := &s[seq%reorder/64], uint64(1)<<(seq%64)
-	was := *word
-	*word |= bit
-	return was&bit == 0
-}
-
-// skip records sequence to as seen, and the sequences from up to to-1 as not seen.
-func (s *seen) skip(from, to uint64) {
-	if to-from >= reorder {
-		*s = seen{}
-	}
-	for q := from; q < to && to-from < reorder; q++ {
-		s[q%reorder/64] &^= 1 << (q % 64)
-	}
-	s[to%reorder/64] |= 1 << (to % 64)
-}
-
-func (t *turns) addGap(g gap) {
-	t.gaps[t.next] = g
-	t.next = (t.next + 1) % maxGaps
-}
-
 // advance moves the clock on to now.
 func (s *senders) advance(now time.Time, h Handler) {
 	s.held.decay(now)
@@ -314,9 +266,6 @@ func (s *senders) advance(now time.Time, h Handler) {
 
 // keepSilent keeps the state of a silent instance. If there is no room, it replaces any other.
 func (s *senders) keepSilent(silent *sender) {
-	if s.silent == nil {
-		s.silent = make(map[string]*sender)
-	}
 	if len(s.silent) >= maxSilent {
 		for name := range s.silent {
 			delete(s.silent, name)
@@ -325,7 +274,7 @@ func (s *senders) keepSilent(silent *sender) {
 	}
 	a := &silent.accounts
 	s.silent[silent.name] = &sender{
-		name: silent.name, incarnation: silent.incarnation, first: silent.first, last: silent.last, missed: known,
+		name: silent.name, incarnation: silent.incarnation, sequence: sequence{first: silent.first, last: silent.last}, missed: known,
 		accounts: accounts{
 			life: a.life, sums: a.sums, seq: a.seq, start: a.start, first: a.seq + 1, since: a.since,
 			opened: a.lastOpened(), rules: a.rules,
@@ -346,8 +295,6 @@ func (s *senders) sweep(now time.Time) {
 		if now.Sub(known.heard) > senderLife && known.holding == nil {
 			s.accountsLeft += len(known.accounts.keys)
 			delete(s.byName, name)
-			delete(s.late, name)
-			delete(s.off, name)
 			s.keepSilent(known)
 		}
 	}

@@ -109,10 +109,10 @@ func TestSendersStartAnewWithEachIncarnation(t *testing.T) {
 }
 
 func TestSendersForgetTheSilent(t *testing.T) {
-	var s senders
+	s := newSenders(NumberRules(&rules.Rules{}))
 	packet := func(instance string, seq uint64, now time.Time) (lost int64) {
 		m := meta(instance, 1, seq)
-		lost, _ = s.senderFor(m, now).recordPacket(m, now, &s.losses)
+		lost, _ = s.senderFor(m, now, nil).recordPacket(m, now, &s.losses)
 		return lost
 	}
 	packet("gone", 1, noon)
@@ -128,22 +128,23 @@ func TestSendersForgetTheSilent(t *testing.T) {
 }
 
 func TestSendersTellWhoIsLive(t *testing.T) {
-	var s senders
+	d := NewDecoder(&rules.Rules{}, wire.Plain)
+	s := d.senders
 	for i, name := range []string{"c", "a", "b"} {
-		s.senderFor(meta(name, 1, 1), noon.Add(time.Duration(i)*6*time.Second))
+		s.senderFor(meta(name, 1, 1), noon.Add(time.Duration(i)*6*time.Second), nil)
 	}
 	want := []rules.Instance{{Name: "a", Heard: noon.Add(6 * time.Second)}, {Name: "b", Heard: noon.Add(12 * time.Second)}}
-	if got := s.instances(noon.Add(12 * time.Second)); !slices.Equal(got, want) {
+	if got := d.Instances(noon.Add(12 * time.Second)); !slices.Equal(got, want) {
 		t.Errorf("live are %v, want %v", got, want)
 	}
 }
 
 func TestSendersAreBounded(t *testing.T) {
-	var s senders
+	s := newSenders(NumberRules(&rules.Rules{}))
 	for i := range maxSenders {
-		s.senderFor(meta(fmt.Sprint("i", i), 1, 1), noon)
+		s.senderFor(meta(fmt.Sprint("i", i), 1, 1), noon, nil)
 	}
-	if s.senderFor(meta("one-more", 1, 1), noon) != nil || s.senderFor(meta("i7", 1, 2), noon) == nil {
+	if s.senderFor(meta("one-more", 1, 1), noon, nil) != nil || s.senderFor(meta("i7", 1, 2), noon, nil) == nil {
 		t.Error("a sender more than the bound is followed, or a known one is not")
 	}
 }

@@ -59,7 +59,6 @@ type header struct {
 	meta      *wire.Meta // nil if it could not be read
 	from      *sender
 	came      time.Time // arrival of the meta line; zero if there is none
-	ours      bool      // whether it could be read
 	duplicate bool      // whether the packet had arrived before
 }
 
@@ -77,7 +76,7 @@ func (d *Decoder) streamLines(s *header, lines []byte, now time.Time, h Handler)
 			lines = rest
 			*s = header{common: Count{When: now}, came: now}
 			m, err := wire.ParseMeta(line)
-			if s.ours = err == nil; !s.ours {
+			if err != nil {
 				d.stats.Malformed.Add(1)
 			} else {
 				var ok bool
@@ -99,6 +98,6 @@ func (d *Decoder) streamLines(s *header, lines []byte, now time.Time, h Handler)
 		if m == nil {
 			d.senders.recordPlain(now)
 		}
-		d.decodeLines(packet, common, m, from, m != nil, h)
+		d.decodeLines(packet, common, m, from, h)
 	}
 }

@@ -27,7 +27,9 @@ func (s *Source) retire(w *worker) {
 	delete(s.running, w)
 	r.decoder.Senders, r.decoder.Late, r.decoder.Off = 0, decode.LateSenders{}, decode.OffClocks{}
 	s.past.decoder.Merge(&r.decoder)
-	s.past.detector.Merge(&aggregator.DetectorStats{Evicted: r.detector.Evicted, Unnamed: r.detector.Unnamed, Late: r.detector.Late})
+	s.past.detector.Merge(&aggregator.DetectorStats{DetectorCounters: aggregator.DetectorCounters{
+		Evicted: r.detector.Evicted, Unnamed: r.detector.Unnamed, Late: r.detector.Late,
+	}})
 }
 
 // Stats returns the counters and the state.

@@ -124,15 +124,15 @@ func (d *decoder) bytes(most int) []byte {
 func (d *decoder) sender(rules int) (s Sender) {
 	s.Name = string(d.bytes(wire.MaxInstance))
 	d.require(wire.ValidInstance(s.Name))
-	for _, n := range [...]*uint64{&s.Incarnation, &s.Seq, &s.Sums.Booked, &s.Sums.Loose, &s.Sums.Opened, &s.Sums.Shed, &s.Sums.Parts, &s.Sums.HeldBack, &s.First, &s.Opened, &s.Owed, &s.PrunedTo, &s.PrunedOpened} {
+	for _, n := range s.numbers() {
 		*n = d.uint()
 	}
-	for _, t := range [...]*time.Time{&s.Start, &s.Heard, &s.Since, &s.PrunedFrom} {
+	for _, t := range s.times() {
 		*t = d.time()
 	}
 	s.Sums.Told = true
 	c := &s.Carried
-	for _, n := range [...]*uint64{&c.Seq, &c.Opened, &c.Loose, &c.Booked, &c.HeldBack} {
+	for _, n := range c.numbers() {
 		*n = d.uint()
 	}
 	c.From, c.To = d.time(), d.time()
@@ -164,29 +164,30 @@ func (d *decoder) key(cut time.Time) (k Key) {
 }
 
 func (d *decoder) view(cut time.Time) (v View) {
-	v.Pane, v.Panes, v.Newest = d.window(cut)
-	v.Counts = d.panes(v.Newest, 0, wire.MaxCount)
-	v.Bounds = d.bounds(v.Newest, wire.MaxCount)
+	v.Counted = d.counted(cut)
 	for n := d.uint(); n > 0 && d.ok; n-- {
 		v.Below = append(v.Below, Below{string(d.bytes(math.MaxInt32)), d.time(), d.time()})
 	}
 	if d.uint() != 0 {
-		h := new(History)
-		h.Pane, h.Panes, h.Newest = d.window(cut)
-		h.Counts = d.panes(h.Newest, 0, wire.MaxCount)
-		h.Bounds = d.bounds(h.Newest, wire.MaxCount)
-		v.History = h
+		h := d.counted(cut)
+		v.History = &h
 	}
 	return v
 }
 
-// window reads the shape of a window and its pane at the cut.
-func (d *decoder) window(cut time.Time) (pane time.Duration, panes int, newest int64) {
-	pane = time.Duration(d.within(d.int(), 1, int64(rules.MaxWindow)))
-	panes = int(min(d.uint(), math.MaxInt32))
-	newest = d.within(d.int(), -maxTime, maxTime)
-	d.require(panes > 0 && (rules.Window{Pane: max(1, pane)}).Index(cut) >= newest-1) // newest must not move a window on beyond the cut
-	return pane, panes, newest
+func (d *decoder) counted(cut time.Time) (c Counted) {
+	c.Window = d.window(cut)
+	c.Counts = d.panes(c.Newest, 0, wire.MaxCount)
+	c.Bounds = d.bounds(c.Newest, wire.MaxCount)
+	return c
+}
+
+func (d *decoder) window(cut time.Time) (w Window) {
+	w.Pane = time.Duration(d.within(d.int(), 1, int64(rules.MaxWindow)))
+	w.Panes = int(min(d.uint(), math.MaxInt32))
+	w.Newest = d.within(d.int(), -maxTime, maxTime)
+	d.require(w.Panes > 0 && (rules.Window{Pane: max(1, w.Pane)}).Index(cut) >= w.Newest-1) // Newest must not move a window on beyond the cut
+	return w
 }
 
 // MaxTotal bounds a count of all keys together. Sums of panes and bounds stay far from
@@ -195,7 +196,7 @@ const MaxTotal = 1 << 50
 
 func (d *decoder) reference(cut time.Time) (r Reference) {
 	r.Rule = d.index()
-	r.Pane, r.Panes, r.Newest = d.window(cut)
+	r.Window = d.window(cut)
 	r.Others = d.bounds(r.Newest, MaxTotal)
 	if d.uint() == 0 {
 		return r

@@ -124,25 +124,41 @@ func nanos(t time.Time) int64 {
 
 func (e *encoder) sender(s *Sender, sums bool) {
 	e.bytes([]byte(s.Name))
-	for _, n := range [...]uint64{s.Incarnation, s.Seq, s.Sums.Booked, s.Sums.Loose, s.Sums.Opened, s.Sums.Shed, s.Sums.Parts, s.Sums.HeldBack, s.First, s.Opened, s.Owed, s.PrunedTo, s.PrunedOpened} {
-		e.uint(n)
+	for _, n := range s.numbers() {
+		e.uint(*n)
 	}
-	for _, t := range [...]time.Time{s.Start, s.Heard, s.Since, s.PrunedFrom} {
-		e.time(t)
+	for _, t := range s.times() {
+		e.time(*t)
 	}
-	c := &s.Carried
-	for _, n := range [...]uint64{c.Seq, c.Opened, c.Loose, c.Booked, c.HeldBack} {
-		e.uint(n)
+	for _, n := range s.Carried.numbers() {
+		e.uint(*n)
 	}
-	e.time(c.From)
-	e.time(c.To)
-	e.flag(sums && s.ByRule.Have != nil)
-	if sums && s.ByRule.Have != nil {
+	e.time(s.Carried.From)
+	e.time(s.Carried.To)
+	sums = sums && s.ByRule.Have != nil
+	e.flag(sums)
+	if sums {
 		e.uint(s.ByRule.Seq)
 		for _, n := range s.ByRule.Have {
 			e.uint(n)
 		}
 	}
+}
+
+// numbers returns the numbers of a sender in the order of their encoding.
+func (s *Sender) numbers() [13]*uint64 {
+	return [...]*uint64{
+		&s.Incarnation, &s.Seq, &s.Sums.Booked, &s.Sums.Loose, &s.Sums.Opened, &s.Sums.Shed, &s.Sums.Parts, &s.Sums.HeldBack,
+		&s.First, &s.Opened, &s.Owed, &s.PrunedTo, &s.PrunedOpened,
+	}
+}
+
+func (s *Sender) times() [4]*time.Time {
+	return [...]*time.Time{&s.Start, &s.Heard, &s.Since, &s.PrunedFrom}
+}
+
+func (c *Carried) numbers() [5]*uint64 {
+	return [...]*uint64{&c.Seq, &c.Opened, &c.Loose, &c.Booked, &c.HeldBack}
 }
 
 func (e *encoder) key(k *Key, cut time.Time) {
@@ -163,9 +179,7 @@ func (e *encoder) key(k *Key, cut time.Time) {
 }
 
 func (e *encoder) view(v *View) {
-	e.window(v.Pane, v.Panes, v.Newest)
-	e.panes(v.Counts, v.Newest)
-	e.bounds(&v.Bounds, v.Newest)
+	e.counted(&v.Counted)
 	e.uint(uint64(len(v.Below)))
 	for _, b := range v.Below {
 		e.bytes([]byte(b.Of))
@@ -173,22 +187,26 @@ func (e *encoder) view(v *View) {
 		e.time(b.Until)
 	}
 	e.flag(v.History != nil)
-	if h := v.History; h != nil {
-		e.window(h.Pane, h.Panes, h.Newest)
-		e.panes(h.Counts, h.Newest)
-		e.bounds(&h.Bounds, h.Newest)
+	if v.History != nil {
+		e.counted(v.History)
 	}
 }
 
-func (e *encoder) window(pane time.Duration, panes int, newest int64) {
-	e.int(int64(pane))
-	e.uint(uint64(panes))
-	e.int(newest)
+func (e *encoder) counted(c *Counted) {
+	e.window(c.Window)
+	e.panes(c.Counts, c.Newest)
+	e.bounds(&c.Bounds, c.Newest)
+}
+
+func (e *encoder) window(w Window) {
+	e.int(int64(w.Pane))
+	e.uint(uint64(w.Panes))
+	e.int(w.Newest)
 }
 
 func (e *encoder) reference(r *Reference) {
 	e.uint(uint64(r.Rule))
-	e.window(r.Pane, r.Panes, r.Newest)
+	e.window(r.Window)
 	e.bounds(&r.Others, r.Newest)
 	e.flag(r.Groups != nil)
 	if g := r.Groups; g != nil {

@@ -87,24 +87,25 @@ type Key struct {
 	Nearness float64 // nearness to its threshold; not encoded
 }
 
-// View is a key's counts in a window of its rule.
-type View struct {
+// Window is the shape of a window, and its place in time.
+type Window struct {
 	Pane   time.Duration
 	Panes  int
 	Newest int64 // pane at the cut
-	Counts []Pane
-	Bounds
-	Below   []Below
-	History *History // nil without a jump
 }
 
-// History holds the counts of a key in earlier windows, in panes of the history's width.
-type History struct {
-	Pane   time.Duration
-	Panes  int
-	Newest int64
+// Counted holds a key's counts in the panes of a window, and bounds what windows lack.
+type Counted struct {
+	Window
 	Counts []Pane
 	Bounds
+}
+
+// View is a key's counts in a window of its rule.
+type View struct {
+	Counted
+	Below   []Below
+	History *Counted // counts in earlier windows, in wider panes; nil without a jump
 }
 
 // Pane is a count in a pane.
@@ -112,10 +113,8 @@ type Pane struct{ Pane, N int64 }
 
 // Reference holds the values that the keys of a rule are compared with in one of its windows.
 type Reference struct {
-	Rule   int // index of the rule
-	Pane   time.Duration
-	Panes  int
-	Newest int64 // pane at the cut
+	Rule int // index of the rule
+	Window
 	// Others bound the counts of each key that is not in the snapshot.
 	Others Bounds
 	Groups *Groups // nil without a share

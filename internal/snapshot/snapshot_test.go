@@ -34,7 +34,7 @@ func drawSnapshot(t *rapid.T) *Snapshot {
 	}
 	for i := range rapid.IntRange(0, 5).Draw(t, "keys") {
 		newest := noon.Unix() - rapid.Int64Range(-1, 1000).Draw(t, "newest")
-		v := View{Pane: time.Second, Panes: 60, Newest: newest, Bounds: Bounds{Known: newest - rapid.Int64Range(-1, 70).Draw(t, "known"), Later: 3}}
+		v := View{Counted: Counted{Window: Window{time.Second, 60, newest}, Bounds: Bounds{Known: newest - rapid.Int64Range(-1, 70).Draw(t, "known"), Later: 3}}}
 		for pane := newest - 60; pane <= newest; pane += rapid.Int64Range(1, 30).Draw(t, "step") {
 			v.Counts = append(v.Counts, Pane{pane, rapid.Int64Range(0, wire.MaxCount).Draw(t, "n")})
 			v.Lacks = append(v.Lacks, Lack{pane, 4})
@@ -43,7 +43,7 @@ func drawSnapshot(t *rapid.T) *Snapshot {
 			v.Below = []Below{{`rate 5`, noon.Add(-time.Minute), noon}}
 		}
 		if i%3 == 0 {
-			v.History = &History{Pane: time.Minute, Panes: 14, Newest: newest / 60, Counts: []Pane{{newest/60 - 3, 9}}, Bounds: v.Bounds}
+			v.History = &Counted{Window: Window{time.Minute, 14, newest / 60}, Counts: []Pane{{newest/60 - 3, 9}}, Bounds: v.Bounds}
 			v.History.Known, v.History.Lacks = newest/60-5, []Lack{{newest/60 - 5, 1}}
 		}
 		s.Keys = append(s.Keys, Key{Rule: i % 2, Text: []byte(strings.Repeat("k", i)), Views: []View{v}, Accounts: []Account{{Sender: 0, Number: 3, Low: 4, High: 10, Seq: 7, Heard: noon.UnixNano()}}})
@@ -51,7 +51,7 @@ func drawSnapshot(t *rapid.T) *Snapshot {
 	for i := range rapid.IntRange(0, 3).Draw(t, "references") {
 		newest := noon.Unix() - rapid.Int64Range(-1, 1000).Draw(t, "newest")
 		panes := []Pane{{newest - 9, rapid.Int64Range(-MaxTotal, MaxTotal).Draw(t, "n")}, {newest, 3}}
-		r := Reference{Rule: i % 2, Pane: time.Second, Panes: 60, Newest: newest, Others: Bounds{Known: newest - 59, Lacks: []Lack{{newest - 59, MaxTotal}}}}
+		r := Reference{Rule: i % 2, Window: Window{time.Second, 60, newest}, Others: Bounds{Known: newest - 59, Lacks: []Lack{{newest - 59, MaxTotal}}}}
 		if i%2 == 0 {
 			g := Group{Name: []byte("GET /s?q"), Counts: panes, Again: panes[1:]}
 			r.Groups = &Groups{Bounds: r.Others, Named: []Group{g, g}, Strays: Group{Name: []byte("-"), Counts: panes}, AllAgain: panes}
@@ -102,7 +102,7 @@ func TestKeysThatDoNotFitAreAmongTheOthers(t *testing.T) {
 	const newest = 1_767_355_200
 	s := &Snapshot{Cut: noon, Rules: []string{"r"}}
 	key := func(text []byte, n, known int64) Key {
-		return Key{Text: text, Views: []View{{Pane: time.Second, Panes: 60, Newest: newest, Counts: []Pane{{newest - 70, 100}, {newest - 3, n}}, Bounds: Bounds{Known: known, Lacks: []Lack{{newest - 70, 2}}}}}}
+		return Key{Text: text, Views: []View{{Counted: Counted{Window{time.Second, 60, newest}, []Pane{{newest - 70, 100}, {newest - 3, n}}, Bounds{Known: known, Lacks: []Lack{{newest - 70, 2}}}}}}}
 	}
 	for _, c := range []struct{ known, bound, want int64 }{{newest - 70, 5, 9}, {newest - 70, 12, 12}, {newest - 50, 5, rules.Unknown}} {
 		s.Keys = nil
@@ -111,7 +111,7 @@ func TestKeysThatDoNotFitAreAmongTheOthers(t *testing.T) {
 		}
 		s.Keys = append(s.Keys, key(nil, 7, c.known))
 		s.Keys[6000].Text = bytes.Repeat([]byte("y"), 300)
-		s.References = []Reference{{Pane: time.Second, Panes: 60, Newest: newest, Others: Bounds{Known: newest - 59, Lacks: []Lack{{newest - 59, c.bound}}}}}
+		s.References = []Reference{{Window: Window{time.Second, 60, newest}, Others: Bounds{Known: newest - 59, Lacks: []Lack{{newest - 59, c.bound}}}}}
 		data, dropped := s.Append(nil)
 		got, err := Parse(data)
 		if err != nil || dropped == 0 || len(got.References) != 1 {
@@ -130,7 +130,7 @@ func TestKeysThatDoNotFitAreAmongTheOthers(t *testing.T) {
 func TestGroupsAreBounded(t *testing.T) {
 	s := &Snapshot{Cut: noon, Rules: []string{"r"}, Keys: []Key{{Text: []byte("k")}}}
 	for i := range 10 {
-		r := Reference{Pane: time.Duration(i + 1), Panes: 60, Groups: new(Groups)}
+		r := Reference{Window: Window{Pane: time.Duration(i + 1), Panes: 60}, Groups: new(Groups)}
 		for range 100 {
 			r.Groups.Named = append(r.Groups.Named, Group{Name: bytes.Repeat([]byte("x"), 1000)})
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/ring"
 )
 
 // cells count the keys that have no entry. All keys of one cell share a bound. They are the
@@ -14,23 +15,17 @@ import (
 // hidden counts of a cell fall with the number of cells.
 type cells struct {
 	all   []cell
-	size  int   // number of cells, once there are any
-	panes int64 // number of the window's panes
-	span  int64 // number of panes in a span
-	base  int64 // spans are counted from here, so that an unused cell is old
-	sum   cell64
-	bar   float64 // bound above which a cell stands out
-	stale int     // number of additions until bar is computed again
+	size  int         // number of cells, once there are any
+	panes int64       // number of the window's panes
+	span  int64       // number of panes in a span
+	base  int64       // spans are counted from here, so that an unused cell is old
+	sum   ring.Counts // counts of all cells by span
+	bar   float64     // bound above which a cell stands out
+	stale int         // number of additions until bar is computed again
 }
 
 // cell holds the low half of its newest span's number, and counts by span.
 type cell [1 + cellSpans]uint32
-
-// cell64 holds the sums of all cells.
-type cell64 struct {
-	newest int64
-	counts [cellSpans]int64
-}
 
 const (
 	cellSpans = 7
@@ -39,11 +34,11 @@ const (
 	refreshBar = 64
 )
 
-func newCells(panes, ring, budget int64) cells {
+func newCells(panes, kept, budget int64) cells {
 	return cells{
 		size:  max(1, int(budget/cellSize)),
 		panes: panes,
-		span:  max(1, (ring+cellSpans-3)/(cellSpans-1)), // the kept panes touch seven spans at most
+		span:  max(1, (kept+cellSpans-3)/(cellSpans-1)), // the kept panes touch seven spans at most
 	}
 }
 
@@ -65,9 +60,9 @@ func (c *cells) add(hash uint64, pane, n int64) bool {
 	if c.all == nil {
 		c.all = make([]cell, c.size)
 		c.base += span - 3*cellSpans
-		c.sum, c.stale, span = cell64{}, 0, 3*cellSpans
+		c.sum, c.stale, span = ring.New(cellSpans), 0, 3*cellSpans
 	}
-	c.sum.add(span, n)
+	c.sum.Add(span, n)
 	if c.stale--; c.stale < 0 {
 		c.refresh(pane)
 	}
@@ -85,14 +80,6 @@ func (l *cell) add(span, n int64) bool {
 		l[0] = uint32(span)
 	}
 	return addTo(&l[1+span%cellSpans], n)
-}
-
-func (l *cell64) add(span, n int64) {
-	for l.newest = max(l.newest, span-cellSpans); l.newest < span; {
-		l.newest++
-		l.counts[l.newest%cellSpans] = 0
-	}
-	l.counts[span%cellSpans] += n
 }
 
 // bound returns the most that a key with the hash can count in some panes that end with a pane,
@@ -134,10 +121,6 @@ func (c *cells) standsOut(hash uint64, end, n, count int64) bool {
 func (c *cells) refresh(end int64) {
 	c.stale = refreshBar
 	from, to := c.spans(end, c.panes)
-	sum := int64(0)
-	for span := max(from, c.sum.newest-cellSpans+1); span <= min(to, c.sum.newest); span++ {
-		sum += c.sum.counts[span%cellSpans]
-	}
-	mean := float64(sum) / float64(len(c.all))
+	mean := float64(c.sum.Sum(to, to-from+1)) / float64(len(c.all))
 	c.bar = mean + 2*math.Sqrt(mean)
 }

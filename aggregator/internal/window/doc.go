@@ -12,16 +12,16 @@
 // The files, in the order of a count:
 //
 //   - fetch.go reads memory ahead · add.go adds a count to a key's entry · estimate.go keeps
-//     the estimated part of it · take.go takes back a count that belongs to another time
+//     the estimated part of it
 //   - entry.go counts of panes before the newest · names.go texts of keys near a threshold ·
 //     room.go which entry is evicted · cells.go keys without an entry
-//   - sums.go blocks.go an entry's panes, added up · window.go index.go arena.go unit.go where
+//   - sums.go an entry's panes, added up · window.go index.go arena.go unit.go where
 //     it is kept
 //   - bounds.go the low and high count of a window · missing.go healed.go shortfall.go joint.go
 //     merge.go lost counts
-//   - groups.go totals.go repeats.go all keys of a group, or of a route, together ·
+//   - groups.go totals.go all keys of a group, or of a route, together ·
 //     history.go the windows before the current one
-//   - resumed.go resumedgroups.go resumedhistory.go the counts of another process before
+//   - resumed.go resumedgroups.go the counts of another process before
 //   - resize.go another budget, or a beginning, when rules change
 //
 // Nothing here is safe for concurrent use.

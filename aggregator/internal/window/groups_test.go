@@ -36,18 +36,18 @@ func TestTakenOffIsForgotten(t *testing.T) {
 
 // Without room the repeats of a group are unknown, and the highest count of its keys bounds them.
 func TestRepeatsAreBounded(t *testing.T) {
-	r := NewRepeats(30, 2*(repeatSize+8*30))
+	r := NewTotals(30, 2*2*(totalSize+8*30))
 	w := New(rules.NewWindow(time.Second), 3, 1<<20)
 	w.missing = NewMissing()
 	for i := range 3 {
-		r.Add(fmt.Appendf(nil, "GET /%d?~again&q", i), 5, 7)
+		r.AddRepeats(fmt.Appendf(nil, "GET /%d?~again&q", i), 5, 7)
 	}
 	for group, want := range map[string]int64{"GET /0?q": 7, "GET /1?q": 7, "GET /2?q": rules.Unknown, "GET /0?p": rules.Unknown} {
-		if got := r.Most(w, []byte(group), 6); got != want {
+		if got := r.HighRepeats(w, []byte(group), 6); got != want {
 			t.Errorf("%s: %d repeats, want %d", group, got, want)
 		}
 	}
-	if got := r.Most(w, []byte("GET /0?p"), 5+int64(w.Panes)); got != 0 {
+	if got := r.HighRepeats(w, []byte("GET /0?p"), 5+int64(w.Panes)); got != 0 {
 		t.Errorf("%d repeats once it is over", got)
 	}
 	if r.Sweep(40); r.Used() != 0 {
@@ -58,11 +58,11 @@ func TestRepeatsAreBounded(t *testing.T) {
 // Without room for more, a route has no total, and a key of the route does not count as all of its
 // traffic.
 func TestTotalsAreBounded(t *testing.T) {
-	totals := NewTotals(30, 3*(totalSize+8*30))
+	totals := NewTotals(30, 2*3*(totalSize+8*30))
 	for i := range 10 {
 		totals.Add([]byte(fmt.Sprintf("GET /%d?*", i)), 5, 7)
 	}
-	if len(totals.byRoute) != 3 || totals.ForKey([]byte("GET /2?q=1")) == nil || totals.ForKey([]byte("GET /7?q=1")) != nil {
+	if len(totals.byRoute) != 3 || totals.totalOf([]byte("GET /2?q=1")) == nil || totals.totalOf([]byte("GET /7?q=1")) != nil {
 		t.Errorf("%d totals, want the first three", len(totals.byRoute))
 	}
 	totals.Sweep(40)

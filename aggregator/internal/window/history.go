@@ -6,6 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/snapshot"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -117,4 +118,35 @@ func (h *History) span(hash uint64, text []byte, end, first int64, k *resumedKey
 	}
 	lacks, later := k.lacks(end, first)
 	return max(0, low-later), plus(high, lacks)
+}
+
+// Save returns the history of the key of entry i of the window, for a history that continues in
+// another process. It returns nil if none is known.
+func (h *History) Save(w *Window, i int32) *snapshot.Counted {
+	hash, text := w.Hash(i), w.Name(i)
+	at := h.lookup(hash, text)
+	if at == 0 || h.began == math.MaxInt64 || h.now == never {
+		return nil
+	}
+	first := max(h.now-h.ring+1, h.after(w.lost))
+	if h.began > w.unheard+1 {
+		first = max(first, h.after(h.began-1))
+	}
+	if first > h.now {
+		return nil
+	}
+	saved := &snapshot.Counted{Window: snapshot.Window{Pane: h.Pane, Panes: h.Panes, Newest: h.now}}
+	saved.Counts, saved.Bounds = h.save(h.arena.unit(at), text, first, false)
+	return saved
+}
+
+// after returns the first pane of the history that lies completely after a pane of the window.
+func (h *History) after(pane int64) int64 { return -base.FloorDiv(-pane-1, h.per) }
+
+// Resume adds the saved history of a key from another process. It does nothing if the panes had
+// another width, or if this process had already received counts when h was made.
+func (h *History) Resume(hash uint64, text []byte, s *snapshot.Counted) {
+	if s != nil && h.whole && s.Pane == h.Pane && s.Panes == h.Panes {
+		h.Window.Resume(hash, text, s)
+	}
 }

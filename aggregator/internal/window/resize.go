@@ -144,7 +144,7 @@ func (c *cells) fillFrom(source *cells) bool {
 	if source.all == nil {
 		return true
 	}
-	c.all, c.base, c.sum, c.stale = make([]cell, c.size), source.base, cell64{}, 0
+	c.all, c.base, c.sum, c.stale = make([]cell, c.size), source.base, ring.New(cellSpans), 0
 	n, fits := uint64(len(c.all)), true
 	for i := range c.all {
 		// cellOf chooses the cell at a hash's fraction of 2³² times the number of cells.
@@ -161,7 +161,7 @@ func (c *cells) fillFrom(source *cells) bool {
 				sum += source.all[j].bound(span, span)
 			}
 			fits = c.all[i].add(span, sum) && fits
-			c.sum.add(span, sum)
+			c.sum.Add(span, sum)
 		}
 	}
 	return fits
@@ -199,28 +199,6 @@ func (g *Groups) Resize(budget, now int64) {
 
 // BeginAfter records that the counts of a pane and of all panes before it are unknown.
 func (g *Groups) BeginAfter(pane int64) { g.before = max(g.before, pane) }
-
-// Resize is [Groups.Resize] for totals.
-func (t *Totals) Resize(budget, now int64) {
-	if t.max = int(max(1, budget/(totalSize+8*t.panes))); len(t.byRoute) > t.max {
-		*t = *t.Restart()
-		t.BeginAfter(now)
-	}
-}
-
-// BeginAfter is [Groups.BeginAfter] for totals.
-func (t *Totals) BeginAfter(pane int64) { t.before = max(t.before, pane) }
-
-// Resize is [Groups.Resize] for repeats.
-func (r *Repeats) Resize(budget, now int64) {
-	if r.max = int(max(1, budget/(repeatSize+8*r.panes))); len(r.byGroup) > r.max {
-		*r = *r.Restart()
-		r.BeginAfter(now)
-	}
-}
-
-// BeginAfter is [Groups.BeginAfter] for repeats.
-func (r *Repeats) BeginAfter(pane int64) { r.before = max(r.before, pane) }
 
 // never is the pane before all others.
 const never = ring.Never

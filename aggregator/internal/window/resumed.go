@@ -27,14 +27,14 @@ type resumedKey struct {
 
 // Save returns the counts of entry i and their bounds, for a window that continues in another
 // process. ok is false for estimates from samples, since their guessed part is not saved.
-func (w *Window) Save(i int32) (v snapshot.View, ok bool) {
+func (w *Window) Save(i int32) (saved snapshot.Counted, ok bool) {
 	e := w.arena.unit(uint32(i))
 	if e.isSampled() || w.now == never {
-		return v, false
+		return saved, false
 	}
-	v.Pane, v.Panes, v.Newest = w.Pane, w.Panes, w.now
-	v.Counts, v.Bounds = w.save(e, w.Name(i), w.now-w.ring+1, true)
-	return v, true
+	saved.Window = snapshot.Window{Pane: w.Pane, Panes: w.Panes, Newest: w.now}
+	saved.Counts, saved.Bounds = w.save(e, w.Name(i), w.now-w.ring+1, true)
+	return saved, true
 }
 
 // save returns the counts of an entry from a pane on, and the bounds of windows that begin
@@ -43,17 +43,9 @@ func (w *Window) Save(i int32) (v snapshot.View, ok bool) {
 func (w *Window) save(e *unit, text []byte, first int64, exact bool) (counts []snapshot.Pane, b snapshot.Bounds) {
 	hash := e.hash()
 	w.panes(e, func(pane, n int64) {
-		if pane < first || pane > w.now {
-			return
+		if first <= pane && pane <= w.now {
+			counts = addPane(counts, pane, n)
 		}
-		at := sort.Search(len(counts), func(k int) bool { return counts[k].Pane >= pane })
-		if at < len(counts) && counts[at].Pane == pane {
-			counts[at].N += n
-			return
-		}
-		counts = append(counts, snapshot.Pane{})
-		copy(counts[at+1:], counts[at:])
-		counts[at] = snapshot.Pane{Pane: pane, N: n}
 	})
 	lacks := func(from int64) int64 {
 		_, high := w.bound(hash, text, 0, w.now, w.now-from+1)
@@ -92,14 +84,11 @@ func (w *Window) save(e *unit, text []byte, first int64, exact bool) (counts []s
 // Resume adds the saved counts of a key from another process, and the bounds of its further
 // counts. It returns the key's entry, or -1 if there is no room for it. Then the key has no
 // high count.
-func (w *Window) Resume(hash uint64, text []byte, v *snapshot.View) (i int32) {
-	return w.resume(hash, text, v.Counts, &resumedKey{v.Bounds, v.Newest})
-}
-
-func (w *Window) resume(hash uint64, text []byte, counts []snapshot.Pane, k *resumedKey) (i int32) {
+func (w *Window) Resume(hash uint64, text []byte, saved *snapshot.Counted) (i int32) {
+	k := &resumedKey{saved.Bounds, saved.Newest}
 	i, known := -1, true
 	counted, late := w.counted, w.late
-	for _, c := range counts {
+	for _, c := range saved.Counts {
 		if c.Pane <= w.now-w.ring {
 			continue // no window that is evaluated holds it
 		}

@@ -154,12 +154,17 @@ func sumOf(all []snapshot.Pane) (sum int64) {
 // addPanes returns the sums of a and b by pane.
 func addPanes(a, b []snapshot.Pane) []snapshot.Pane {
 	for _, c := range b {
-		at, ok := slices.BinarySearchFunc(a, c.Pane, func(sum snapshot.Pane, pane int64) int { return cmp.Compare(sum.Pane, pane) })
-		if ok {
-			a[at].N += c.N
-		} else {
-			a = slices.Insert(a, at, c)
-		}
+		a = addPane(a, c.Pane, c.N)
 	}
 	return a
+}
+
+// addPane adds n to a pane of all, which are ascending.
+func addPane(all []snapshot.Pane, pane, n int64) []snapshot.Pane {
+	at, ok := slices.BinarySearchFunc(all, pane, func(c snapshot.Pane, pane int64) int { return cmp.Compare(c.Pane, pane) })
+	if ok {
+		all[at].N += n
+		return all
+	}
+	return slices.Insert(all, at, snapshot.Pane{Pane: pane, N: n})
 }

@@ -9,23 +9,31 @@ import (
 // window may lack, or [rules.Unknown], and how many of its counts may be later. text is the
 // key's, or nil if its bucket does not matter.
 func (m *Missing) lacks(key MissingKey, text []byte, start, end int64) (lacks, later int64) {
-	return m.lacksOf(m.keys[key], key.Rule, text, start, end), m.countLater(key, end)
+	k := m.keys[key]
+	before, later := k.healedAround(start, end)
+	if start <= m.from {
+		return rules.Unknown, later
+	}
+	lacks, _ = m.inGaps(k, key.Rule, text, start, end)
+	return lacks + before, later
 }
 
-// lacksOf returns how many counts of a rule's key a window may lack. A nil k means any key.
-func (m *Missing) lacksOf(k *missingOf, rule int, text []byte, start, end int64) (lacks int64) {
-	if start <= m.from {
-		return rules.Unknown
+// healedAround returns how many healed counts of a key are not counted in a window from start to
+// before end and may belong to it, and how many are counted there and may be later. A nil k has
+// none.
+func (k *missingOf) healedAround(start, end int64) (before, later int64) {
+	if k == nil {
+		return 0, 0
 	}
-	lacks, _ = m.inGaps(k, rule, text, start, end)
-	if k != nil {
-		for _, h := range k.healed {
-			if (h.from < start || !h.placed) && h.to >= start {
-				lacks += h.n
-			}
+	for _, h := range k.healed {
+		if (h.from < start || !h.placed) && h.to >= start {
+			before += h.n
+		}
+		if h.placed && h.from < end && h.to >= end {
+			later += h.n
 		}
 	}
-	return lacks
+	return before, later
 }
 
 // inGaps returns how many counts are missing in gaps between start and end: of a rule's key, or
@@ -68,18 +76,6 @@ func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) 
 	return lacks, heldBack
 }
 
-// countLater returns how many healed counts of a key that are placed before end may be later.
-func (m *Missing) countLater(key MissingKey, end int64) (n int64) {
-	if k := m.keys[key]; k != nil {
-		for _, h := range k.healed {
-			if h.placed && h.from < end && h.to >= end {
-				n += h.n
-			}
-		}
-	}
-	return n
-}
-
 // healedOf returns the number of placed healed counts of a key, which may all be later.
 func (m *Missing) healedOf(key MissingKey) (n int64) {
 	if m == nil || m.keys[key] == nil {
@@ -102,16 +98,9 @@ func (m *Missing) lossOfAny(rule int, start, end int64) (s shortfall) {
 		s.lacks = rules.Unknown
 	}
 	for key, k := range m.keys {
-		if key.Rule != rule {
-			continue
-		}
-		for _, h := range k.healed {
-			if (h.from < start || !h.placed) && h.to >= start {
-				s.before += h.n
-			}
-			if h.placed && h.from < end && h.to >= end {
-				s.later += h.n
-			}
+		if key.Rule == rule {
+			before, later := k.healedAround(start, end)
+			s.before, s.later = s.before+before, s.later+later
 		}
 	}
 	m.last = sums{rule, start, end, m.changes, s}

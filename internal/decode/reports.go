@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // readHeldBack reads a held-back line. It returns false for any other line.
@@ -17,17 +18,14 @@ func (d *Decoder) readHeldBack(line []byte, when time.Time) bool {
 	if !ok {
 		return true
 	}
-	start := len(d.text) // d.text already holds texts of the packet's counts
-	text, err := d.encoding.AppendDecoded(d.text, l.Group)
-	if err != nil {
-		d.stats.BadKey.Add(1)
+	group, ok := d.decodeText(d.encoding, l.Group)
+	if !ok {
 		return true
 	}
-	d.text = text
 	d.stats.HeldBack.Add(1)
 	d.heldInGroups += l.N
 	if d.groups { // otherwise the sender has other rules, and its counts come later
-		d.heldBack = append(d.heldBack, HeldBack{Rule: head.rule, Group: text[start:], N: l.N, When: when})
+		d.heldBack = append(d.heldBack, HeldBack{Rule: head.rule, Group: group, N: l.N, When: when})
 	}
 	return true
 }
@@ -61,4 +59,61 @@ func (s *senders) inGroup(from *sender, m *wire.Meta) InGroup {
 		return CertainlyInGroup
 	}
 	return NotInGroup
+}
+
+// OriginCount reports that about N of a key's counts, at When or soon after, had the same route
+// or caller. Senders report it for hot keys alone.
+type OriginCount struct {
+	Rule int
+	Hash uint64 // rules.Hash of the text
+	Text []byte
+	Kind wire.OriginKind
+	Name []byte
+	N    int64
+	When time.Time
+}
+
+// OriginHandler is a [Handler] that receives the origins of counts.
+type OriginHandler interface {
+	// AddOrigin receives an origin of the counts of a hot key. Its bytes are valid only during
+	// the call.
+	AddOrigin(OriginCount)
+}
+
+// readOrigin reads an origin line. It returns false for any other line.
+func (d *Decoder) readOrigin(line []byte, when time.Time, h Handler) bool {
+	if !wire.IsOrigin(line) {
+		return false
+	}
+	l, err := wire.ParseOrigin(line)
+	head, ok := d.headOf(l.Prefix, err)
+	if !ok {
+		return true
+	}
+	key, ok := d.decodeText(d.encoding, l.Key)
+	if !ok {
+		return true
+	}
+	name, ok := d.decodeText(wire.Plain, l.Name)
+	if !ok {
+		return true
+	}
+	d.stats.Origins.Add(1)
+	if h, wants := h.(OriginHandler); wants {
+		h.AddOrigin(OriginCount{Rule: head.rule, Hash: rules.Hash(key), Text: key, Kind: l.Kind, Name: name, N: l.N, When: when})
+	}
+	return true
+}
+
+// headOf returns the head of the rule with a prefix, for a line that is no count. err is the
+// error of reading that line. If ok is false, the line has been counted by the reason.
+func (d *Decoder) headOf(prefix []byte, err error) (head lineHead, ok bool) {
+	if err != nil {
+		d.stats.Malformed.Add(1)
+		return head, false
+	}
+	if head, ok = d.rules[string(prefix)]; !ok {
+		d.stats.NoRule.Add(1)
+	}
+	return head, ok
 }
