@@ -152,7 +152,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "a history is resumed without what it lacks", File: "aggregator/internal/window/history.go",
-		Old: "&resumedKey{s.Bounds, s.Newest})", New: "&resumedKey{snapshot.Bounds{Known: s.Known, Later: s.Later}, s.Newest})",
+		Old: "h.Window.Resume(hash, text, s)", New: "h.Window.Resume(hash, text, &snapshot.Counted{Window: s.Window, Counts: s.Counts, Bounds: snapshot.Bounds{Known: s.Known, Later: s.Later}})",
 		Test: "TestResumedHistoriesHold",
 	},
 	{
