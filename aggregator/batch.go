@@ -6,9 +6,9 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// batch holds the counts for a shard from one read of the source. The fields that the counts of
+// shardBatch holds the counts for a shard from one read of the source. The fields that the counts of
 // a packet share are stored once, and their texts share one buffer.
-type batch struct {
+type shardBatch struct {
 	reader   int       // number of the reader
 	arrived  time.Time // arrival of the first packet
 	now      time.Time // all packets that reached the reader before now are in the batches up to this one
@@ -52,26 +52,26 @@ type excludedKey struct {
 	known     bool
 }
 
-func (b *batch) reset() {
+func (b *shardBatch) reset() {
 	clear(b.before) // release what they hold
 	clear(b.after)
 	b.packets, b.counts, b.text, b.samples = b.packets[:0], b.counts[:0], b.text[:0], b.samples[:0]
 	b.excluded, b.before, b.after = b.excluded[:0], b.before[:0], b.after[:0]
 }
 
-func (b *batch) isEmpty() bool {
+func (b *shardBatch) isEmpty() bool {
 	return len(b.counts)+len(b.excluded)+len(b.before)+len(b.after) == 0
 }
 
 // beginPacket starts the counts of a packet.
-func (b *batch) beginPacket(c *decode.Count) {
+func (b *shardBatch) beginPacket(c *decode.Count) {
 	if n := len(b.packets); n > 0 && b.packets[n-1].start == len(b.counts) {
 		b.packets = b.packets[:n-1] // the previous packet has no counts for this shard
 	}
 	b.packets = append(b.packets, packet{c.When, c.Instance, c.InGroup, c.Skew, len(b.counts)})
 }
 
-func (b *batch) add(c *decode.Count) {
+func (b *shardBatch) add(c *decode.Count) {
 	if c.Estimated {
 		b.samples = append(b.samples, sample{len(b.counts), c.Seen})
 	}

@@ -16,7 +16,7 @@ type Feed struct {
 	turns   *atomic.Int64 // order in which all readers report missing packets
 	shards  []*shard
 	homes   []int // by rule, the shard that has all its keys, or -1
-	batches []*batch
+	batches []*shardBatch
 	ticked  time.Time // when all shards last received the time
 }
 
@@ -25,7 +25,7 @@ func newFeeds(shards []*shard, rules *rules.Rules) []*Feed {
 	feeds, turns := make([]*Feed, len(shards[0].read)), new(atomic.Int64)
 	for i := range feeds {
 		feeds[i] = &Feed{
-			reader: i, turns: turns, shards: shards, homes: homes(rules, len(shards)), batches: make([]*batch, len(shards)),
+			reader: i, turns: turns, shards: shards, homes: homes(rules, len(shards)), batches: make([]*shardBatch, len(shards)),
 		}
 	}
 	return feeds

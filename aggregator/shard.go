@@ -14,8 +14,8 @@ import (
 // reader uses the shard, or packets wait in the socket and processors are idle, batches pass
 // through a bounded queue to the shard's own goroutine, and return empty.
 type shard struct {
-	queue   chan *batch
-	free    chan *batch
+	queue   chan *shardBatch
+	free    chan *shardBatch
 	pending atomic.Int32 // number of batches in the queue or being counted
 	stats   atomic.Pointer[DetectorStats]
 
@@ -37,11 +37,11 @@ const queued = 16
 func newShard(d *Detector, readers int) *shard {
 	s := &shard{
 		detector: d, read: make([]time.Time, readers), bounds: make([]int64, len(d.rules)),
-		queue: make(chan *batch, queued+readers+1), // and one for a snapshot
-		free:  make(chan *batch, queued+readers),
+		queue: make(chan *shardBatch, queued+readers+1), // and one for a snapshot
+		free:  make(chan *shardBatch, queued+readers),
 	}
 	for range queued + readers {
-		s.free <- new(batch)
+		s.free <- new(shardBatch)
 	}
 	s.stats.Store(&DetectorStats{})
 	return s
@@ -72,7 +72,7 @@ func (s *shard) run() {
 
 // tryWork counts a batch. It reports false if other batches have to be counted first, since the
 // batches of a reader stay in order.
-func (s *shard) tryWork(b *batch) bool {
+func (s *shard) tryWork(b *shardBatch) bool {
 	if !s.mu.TryLock() {
 		return false
 	}
@@ -101,7 +101,7 @@ func (s *shard) lockIdle() {
 // afterQueued makes the shard's goroutine call f when it has counted all queued batches.
 func (s *shard) afterQueued(f func(*Detector)) {
 	s.pending.Add(1)
-	s.queue <- &batch{saves: f} // has room: one at a time
+	s.queue <- &shardBatch{saves: f} // has room: one at a time
 }
 
 // reload puts other rules in force. The caller holds the lock.
@@ -127,7 +127,7 @@ func (s *shard) storeStats() {
 	s.stats.Store(&stats)
 }
 
-func (s *shard) countBatch(b *batch) {
+func (s *shard) countBatch(b *shardBatch) {
 	if step := s.clock.forwardStep(time.Now()); step > 0 {
 		s.detector.restartShort(b.now, step)
 	}
@@ -142,7 +142,7 @@ func (s *shard) countBatch(b *batch) {
 }
 
 // applyBatch passes the contents of a batch to the detector.
-func (s *shard) applyBatch(b *batch) {
+func (s *shard) applyBatch(b *shardBatch) {
 	for _, report := range b.before {
 		report(s)
 	}
@@ -173,7 +173,7 @@ func (s *shard) advance(reader int, now time.Time) {
 	s.detector.AdvanceTo(now, complete.Add(-s.detector.cfg.Lag))
 }
 
-func (s *shard) count(b *batch) {
+func (s *shard) count(b *shardBatch) {
 	next, fetched, start, samples := 0, 0, int32(0), b.samples
 	for i := range b.packets {
 		p := &b.packets[i]

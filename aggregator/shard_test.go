@@ -211,9 +211,9 @@ func BenchmarkShard(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			ruleset := testRules(hotRule("r", 1<<40, 10*time.Second))
 			s := newShard(NewDetector(DetectorConfig{Rules: ruleset, Publisher: newRecorder()}), 1)
-			batches := make([]*batch, keys/perBatch)
+			batches := make([]*shardBatch, keys/perBatch)
 			for i := range batches {
-				batches[i] = new(batch)
+				batches[i] = new(shardBatch)
 				batches[i].beginPacket(&decode.Count{When: noon})
 				for j := range perBatch {
 					text := fmt.Appendf(nil, "GET /search?q=%d", bench.key(i*perBatch+j))

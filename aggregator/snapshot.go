@@ -61,7 +61,7 @@ func (s *Shards) Resume(from *snapshot.Snapshot, f func(decode.Handler)) {
 	for _, shard := range s.shards {
 		shard.lockIdle()
 		defer shard.mu.Unlock()
-		feed.batches = append(feed.batches, new(batch))
+		feed.batches = append(feed.batches, new(shardBatch))
 	}
 	for i := range from.Keys {
 		k := &from.Keys[i]

@@ -14,7 +14,7 @@ var dayFaults = []Fault{
 		Test: "TestAttacksOfThreeDaysChangeNoBaseline",
 	},
 	{
-		Name: "a count is rounded down", File: "internal/baseline/quantity.go",
+		Name: "a count is rounded down", File: "internal/baseline/hour.go",
 		Old: "(n + 1<<shift - 1) >> shift", New: "n >> shift",
 		Test: "TestQuantityIsNeverBelow",
 	},

@@ -66,7 +66,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "windows are saved without the batches that wait to be counted", File: "aggregator/shard.go",
-		Old: "	s.pending.Add(1)\n	s.queue <- &batch{saves: f} // has room: one at a time", New: "	s.mu.Lock()\n	defer s.mu.Unlock()\n	f(s.detector)",
+		Old: "	s.pending.Add(1)\n	s.queue <- &shardBatch{saves: f} // has room: one at a time", New: "	s.mu.Lock()\n	defer s.mu.Unlock()\n	f(s.detector)",
 		Test: "TestSaveWaitsForWhatIsQueued",
 	},
 	{

@@ -13,8 +13,8 @@
 //
 // # Files
 //
-//   - quantity.go: counts of 16 bits. hash.go: hashes of rules and keys.
-//   - hour.go: the counts of a part in an hour. encoding.go: its bytes.
+//   - hour.go: the counts of a part in an hour, in 16 bits, and hashes of rules and keys.
+//     encoding.go: its bytes.
 //   - days.go: the hours of the last days. reference.go: the baseline of a key.
-//   - store.go: the interface of a store. keeper.go: reads and writes, and their times.
+//   - keeper.go: the interface of a store, reads and writes, and their times.
 package baseline

@@ -2,10 +2,15 @@ package baseline
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
 	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const (
@@ -118,4 +123,68 @@ func (h *Hour) Keys() (n int) {
 		n += len(h.Rules[i].hashes)
 	}
 	return n
+}
+
+// quantity is a count in 16 bits: exact below 2,048, and above that rounded up by less than
+// one part in 1,024. The upper 6 bits are an exponent e, the lower 10 a mantissa m: m for
+// e = 0, and (1024 + m) << (e - 1) otherwise.
+type quantity uint16
+
+const mantissaBits = 10
+
+// maxQuantity is a count that no key reaches in an hour.
+const maxQuantity = 1 << 61
+
+// quantize returns n, rounded up.
+func quantize(n int64) quantity {
+	n = min(max(0, n), maxQuantity)
+	if n < 1<<mantissaBits {
+		return quantity(n)
+	}
+	shift := bits.Len64(uint64(n)) - mantissaBits - 1
+	m := (n + 1<<shift - 1) >> shift // 1024 to 2048
+	if m == 2<<mantissaBits {
+		m, shift = m/2, shift+1
+	}
+	return quantity(int64(shift+1)<<mantissaBits + m - 1<<mantissaBits)
+}
+
+// value returns the count. Encodings beyond the highest count yield the highest count.
+func (q quantity) value() int64 {
+	e, m := q>>mantissaBits, int64(q&(1<<mantissaBits-1))
+	if e == 0 {
+		return m
+	}
+	if e > 62-mantissaBits {
+		return maxQuantity
+	}
+	return min(maxQuantity, (1<<mantissaBits+m)<<(e-1))
+}
+
+// RuleHash returns a hash of the properties that make counts of a rule comparable from day to
+// day: its id, its unit, and the way it forms keys. It does not depend on thresholds.
+func RuleHash(r *rules.Rule) uint64 {
+	text := fmt.Sprintf("%s %d %d %t", r.ID, r.Count, r.By.Kind, r.ParamsOnly)
+	for _, p := range r.By.Names {
+		text += fmt.Sprintf(" %d:%q", p.Source, p.Name)
+	}
+	sum := sha256.Sum256([]byte(text))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// Hasher hashes the texts of a rule's keys. All processes compute the same hashes, unlike
+// [rules.Hash], and no one can choose a text that has the hash of another key. A Hasher must
+// not be used by several goroutines at a time.
+type Hasher struct{ bytes []byte }
+
+// NewHasher returns a hasher for the rule with a hash.
+func NewHasher(rule uint64) *Hasher {
+	return &Hasher{binary.LittleEndian.AppendUint64(nil, rule)}
+}
+
+// Hash returns the hash of a key's text.
+func (h *Hasher) Hash(text []byte) uint64 {
+	h.bytes = append(h.bytes[:8], text...)
+	sum := sha256.Sum256(h.bytes)
+	return binary.LittleEndian.Uint64(sum[:])
 }

@@ -90,8 +90,8 @@ const (
 	idleAccount = time.Minute
 )
 
-// entry is a line with an account.
-type entry struct {
+// bookedLine is a line with an account.
+type bookedLine struct {
 	Count
 	wire.Account
 	index int // index among the packet's counts, or -1

@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// clock is the state of a sender's clock. The age of a packet, its arrival time less its send
+// senderClock is the state of a sender's clock. The age of a packet, its arrival time less its send
 // time, is the clock's offset from ours plus the packet's delay. The delay is never negative,
 // and is almost nothing once a backlog has drained. So the least age of half a minute is the
 // offset.
@@ -20,7 +20,7 @@ import (
 // that is new, or was silent, has been equally late for a second, unlike a draining backlog.
 //
 // Arrivals are times of a clock of ours that is never set; see steadyTime.
-type clock struct {
+type senderClock struct {
 	ages   [clockSlots]time.Duration // ring of the least age in each slot
 	slot   int64                     // number of the newest slot; 0 if no age is known
 	least  time.Duration             // least age in all slots
@@ -56,7 +56,7 @@ const (
 // observe updates the clock with the send time and the arrival of an in-order packet. Callers
 // leave out overtaken packets, since the sender's clock may have been set in between. life
 // reports whether the packet is the first of an incarnation.
-func (c *clock) observe(sent int64, arrived time.Time, life bool) {
+func (c *senderClock) observe(sent int64, arrived time.Time, life bool) {
 	at := arrived.UnixNano()
 	age := arrived.Sub(time.Unix(0, sent))
 	wasSet := c.sent-sent > int64(clockSlack) // neither is negative
@@ -79,7 +79,7 @@ func (c *clock) observe(sent int64, arrived time.Time, life bool) {
 }
 
 // addAge adds an age to a slot.
-func (c *clock) addAge(age time.Duration, slot int64) {
+func (c *senderClock) addAge(age time.Duration, slot int64) {
 	switch {
 	case c.slot == 0, slot >= c.slot+clockSlots, slot < c.slot-1: // no recent age is known, or arrivals went back
 		for i := range c.ages {
@@ -103,7 +103,7 @@ func (c *clock) addAge(age time.Duration, slot int64) {
 
 // isSteady reports whether the packets that arrived up to arrival have been equally late for
 // steadyFor.
-func (c *clock) isSteady(age time.Duration, arrival int64) bool {
+func (c *senderClock) isSteady(age time.Duration, arrival int64) bool {
 	c.low, c.high = min(c.low, age), max(c.high, age)
 	if c.steady == 0 || c.high-c.low > clockSlack {
 		c.low, c.high, c.since, c.steady = age, age, arrival, 0
@@ -114,7 +114,7 @@ func (c *clock) isSteady(age time.Duration, arrival int64) bool {
 
 // doubt returns by how much the placed times of counts may be too early, because the sender's
 // clock is slow or its packets are delayed.
-func (c *clock) doubt() time.Duration {
+func (c *senderClock) doubt() time.Duration {
 	if over := c.least - c.offset; c.slot != 0 && over > clockSlack {
 		return over
 	}
@@ -126,7 +126,7 @@ func (c *clock) doubt() time.Duration {
 // clock has been set. It returns zero if the clock is as accurate as the time of a flush can be
 // known. It also returns zero for a new sender: the delay of its first packets cannot be
 // distinguished from a slow clock yet.
-func (c *clock) skew(subtracted, set time.Duration) time.Duration {
+func (c *senderClock) skew(subtracted, set time.Duration) time.Duration {
 	over := c.least + set - subtracted
 	isNew := c.packets < steadyPackets || c.last-c.first < int64(steadyFor)
 	if c.slot == 0 || over.Abs() <= goodClock || over > clockSlack || over > 0 && isNew {

@@ -31,7 +31,7 @@ type Decoder struct {
 	heldInGroups int64        // sum of its held-back counts, of all groups
 	byRule       placeCounts  // counts of the packet by rule
 	byBucket     []looseCount // its counts on no account, of rules with a jump
-	entries      []entry      // its counts with an account
+	entries      []bookedLine // its counts with an account
 	text         []byte       // key texts that differ from the bytes in the packet
 	fractions    fractions
 	trust        *trust            // nil believes all senders

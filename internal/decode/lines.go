@@ -47,7 +47,7 @@ func (d *Decoder) decodeLines(packet []byte, common Count, m *wire.Meta, from *s
 			}
 			booked := 0
 			if account.Number != 0 && accounts {
-				d.entries = append(d.entries, entry{*c, account, index})
+				d.entries = append(d.entries, bookedLine{*c, account, index})
 				booked = 1
 			} else if accounts && d.jumps[c.Rule] {
 				d.byBucket = append(d.byBucket, looseCount{uint32(wire.BucketOf(wire.BucketHash(c.Text), m.Incarnation)), uint32(c.N)})

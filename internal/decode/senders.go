@@ -55,7 +55,7 @@ type sender struct {
 	unheard     int64          // number of those packets that have not arrived
 	unknown     *unknownLosses // nil if there are none
 	heard       time.Time
-	clock       clock
+	clock       senderClock
 	doubt       time.Duration // see clock; 0 if the clock's offset is not corrected
 	skew        time.Duration // see [Count.Skew]
 	lateness    lateness

@@ -27,7 +27,7 @@ func (a *accounts) forgetAccounts(m *wire.Meta, left *int) {
 // is above the counted part of the account, the difference was in lost packets. bookLines reports
 // these missing counts as healed. It removes from the packet's counts the ones that were
 // counted before, and returns the amounts healed and removed.
-func (a *accounts) bookLines(m *wire.Meta, entries []entry, counts []Count, left *int, h Handler) (healed, retold int64) {
+func (a *accounts) bookLines(m *wire.Meta, entries []bookedLine, counts []Count, left *int, h Handler) (healed, retold int64) {
 	owed := a.isOwed(m.Seq)
 	for i := range entries {
 		e := &entries[i]
@@ -61,7 +61,7 @@ func (a *accounts) bookLines(m *wire.Meta, entries []entry, counts []Count, left
 // bookLine updates the account of a line's key. It reduces e.N to the part not yet counted, and
 // returns the number of missing earlier counts and the time range that they belong to. It also
 // reports to h the gaps that hide no more counts of the key.
-func (a *accounts) bookLine(m *wire.Meta, e *entry, left *int, h Handler) (missing uint64, from, to time.Time) {
+func (a *accounts) bookLine(m *wire.Meta, e *bookedLine, left *int, h Handler) (missing uint64, from, to time.Time) {
 	before := e.Total - uint64(e.N)
 	if before > e.Total {
 		return 0, from, to // a total is never less than its last count
@@ -158,7 +158,7 @@ func (a *accounts) rememberHeal(number uint64, x heal) {
 
 // reportMoved reports to h a line that had been healed before it arrived, since its time is
 // known now. It returns true if the line had been healed, or if that is no longer known.
-func (a *accounts) reportMoved(m *wire.Meta, e *entry, h Handler) bool {
+func (a *accounts) reportMoved(m *wire.Meta, e *bookedLine, h Handler) bool {
 	unknown, before := false, e.Total-uint64(e.N)
 	for i := range a.heals {
 		for _, x := range a.heals[i].byAccount[e.Number] {

@@ -124,15 +124,15 @@ func (d *decoder) bytes(most int) []byte {
 func (d *decoder) sender(rules int) (s Sender) {
 	s.Name = string(d.bytes(wire.MaxInstance))
 	d.require(wire.ValidInstance(s.Name))
-	for _, n := range s.numbers() {
+	for _, n := range [...]*uint64{&s.Incarnation, &s.Seq, &s.Sums.Booked, &s.Sums.Loose, &s.Sums.Opened, &s.Sums.Shed, &s.Sums.Parts, &s.Sums.HeldBack, &s.First, &s.Opened, &s.Owed, &s.PrunedTo, &s.PrunedOpened} {
 		*n = d.uint()
 	}
-	for _, t := range s.times() {
+	for _, t := range [...]*time.Time{&s.Start, &s.Heard, &s.Since, &s.PrunedFrom} {
 		*t = d.time()
 	}
 	s.Sums.Told = true
 	c := &s.Carried
-	for _, n := range c.numbers() {
+	for _, n := range [...]*uint64{&c.Seq, &c.Opened, &c.Loose, &c.Booked, &c.HeldBack} {
 		*n = d.uint()
 	}
 	c.From, c.To = d.time(), d.time()
@@ -182,6 +182,7 @@ func (d *decoder) counted(cut time.Time) (c Counted) {
 	return c
 }
 
+// window reads the shape of a window and its pane at the cut.
 func (d *decoder) window(cut time.Time) (w Window) {
 	w.Pane = time.Duration(d.within(d.int(), 1, int64(rules.MaxWindow)))
 	w.Panes = int(min(d.uint(), math.MaxInt32))

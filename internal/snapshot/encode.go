@@ -124,17 +124,18 @@ func nanos(t time.Time) int64 {
 
 func (e *encoder) sender(s *Sender, sums bool) {
 	e.bytes([]byte(s.Name))
-	for _, n := range s.numbers() {
-		e.uint(*n)
+	for _, n := range [...]uint64{s.Incarnation, s.Seq, s.Sums.Booked, s.Sums.Loose, s.Sums.Opened, s.Sums.Shed, s.Sums.Parts, s.Sums.HeldBack, s.First, s.Opened, s.Owed, s.PrunedTo, s.PrunedOpened} {
+		e.uint(n)
 	}
-	for _, t := range s.times() {
-		e.time(*t)
+	for _, t := range [...]time.Time{s.Start, s.Heard, s.Since, s.PrunedFrom} {
+		e.time(t)
 	}
-	for _, n := range s.Carried.numbers() {
-		e.uint(*n)
+	c := &s.Carried
+	for _, n := range [...]uint64{c.Seq, c.Opened, c.Loose, c.Booked, c.HeldBack} {
+		e.uint(n)
 	}
-	e.time(s.Carried.From)
-	e.time(s.Carried.To)
+	e.time(c.From)
+	e.time(c.To)
 	sums = sums && s.ByRule.Have != nil
 	e.flag(sums)
 	if sums {
@@ -143,22 +144,6 @@ func (e *encoder) sender(s *Sender, sums bool) {
 			e.uint(n)
 		}
 	}
-}
-
-// numbers returns the numbers of a sender in the order of their encoding.
-func (s *Sender) numbers() [13]*uint64 {
-	return [...]*uint64{
-		&s.Incarnation, &s.Seq, &s.Sums.Booked, &s.Sums.Loose, &s.Sums.Opened, &s.Sums.Shed, &s.Sums.Parts, &s.Sums.HeldBack,
-		&s.First, &s.Opened, &s.Owed, &s.PrunedTo, &s.PrunedOpened,
-	}
-}
-
-func (s *Sender) times() [4]*time.Time {
-	return [...]*time.Time{&s.Start, &s.Heard, &s.Since, &s.PrunedFrom}
-}
-
-func (c *Carried) numbers() [5]*uint64 {
-	return [...]*uint64{&c.Seq, &c.Opened, &c.Loose, &c.Booked, &c.HeldBack}
 }
 
 func (e *encoder) key(k *Key, cut time.Time) {

@@ -19,30 +19,25 @@ func (w *Window) BeginAfter(pane int64) { w.unheard = max(w.unheard, pane) }
 // get other numbers, and moved is called with each that still has a tag. w must not be used
 // afterwards.
 func (w *Window) Resize(budget int64, moved func(t *Tag, i int32)) *Window {
-	fresh := w.like(budget)
-	fresh.now, fresh.hidden, fresh.lost, fresh.overflow = w.now, w.hidden, w.lost, w.overflow
-	fresh.unheard, fresh.resumed = w.unheard, w.resumed
-	fresh.counted, fresh.late, fresh.names.short = w.counted, w.late, w.names.short
-	fresh.names.above, fresh.names.lowered = w.names.above, w.names.lowered
-	w.keepNames(fresh.names.maxBytes, fresh)
-	w.keepEntries(fresh.arena.limit, fresh)
-	if !fresh.cells.fillFrom(&w.cells) {
-		fresh.markLostForGood(w.now)
+	w.keepNames(maxNames(budget))
+	w.keepEntries(unitsFor(budget))
+	resized := *w
+	resized.allot(budget)
+	if !resized.cells.fillFrom(&w.cells) {
+		resized.markLostForGood(w.now)
 	}
 	for i := w.arena.next(0); i != 0; i = w.arena.next(i + 1) {
-		fresh.copyEntry(w, i, moved)
+		resized.copyEntry(w, i, moved)
 	}
-	fresh.evicted = w.evicted
-	return fresh
+	return &resized
 }
 
-// keepNames drops texts until they fit into most bytes, and records in into that it dropped
-// some.
-func (w *Window) keepNames(most int64, into *Window) {
+// keepNames drops texts until they fit into most bytes.
+func (w *Window) keepNames(most int64) {
 	if w.names.bytes <= most {
 		return
 	}
-	into.names.short = w.now
+	w.names.short = w.now
 	type name struct {
 		entry  uint32
 		pinned bool
@@ -55,13 +50,7 @@ func (w *Window) keepNames(most int64, into *Window) {
 		}
 	}
 	slices.SortFunc(all, func(a, b name) int {
-		if a.pinned != b.pinned {
-			if b.pinned {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.count, b.count)
+		return cmp.Or(base.CompareBool(a.pinned, b.pinned), cmp.Compare(a.count, b.count))
 	})
 	for _, n := range all {
 		if w.names.bytes <= most {
@@ -72,11 +61,11 @@ func (w *Window) keepNames(most int64, into *Window) {
 }
 
 // keepEntries evicts keys until their entries fit into most units.
-func (w *Window) keepEntries(most int, into *Window) {
+func (w *Window) keepEntries(most int) {
 	for w.arena.used > most {
 		v := w.anyVictim()
 		if v == 0 { // all of them are tied
-			w.keepNames(w.names.bytes/2, into)
+			w.keepNames(w.names.bytes / 2)
 			continue
 		}
 		w.evict(v)

@@ -71,27 +71,37 @@ type paneCache struct {
 // New returns a window that holds at most budget bytes. grace is the number of panes by which a
 // count may be older than the window.
 func New(shape rules.Window, grace int64, budget int64) *Window {
-	w := &Window{Window: shape, ring: int64(shape.Panes) + grace, budget: budget, now: ring.Never, lost: ring.Never, unheard: ring.Never, overflow: ring.Never}
+	w := &Window{Window: shape, ring: int64(shape.Panes) + grace, now: ring.Never, lost: ring.Never, unheard: ring.Never, overflow: ring.Never}
 	w.hidden = ring.New(w.ring)
 	w.kept = make([]int64, w.ring)
 	w.cache = paneCache{pane: w.Index(time.Time{})}
-	// A quarter of the budget is reserved for the cells, which are needed when the entries have
-	// filled the rest, and an eighth for texts. With one common bound, a time of short texts
-	// would add entries that a time of long texts could not free.
-	w.cells = newCells(int64(shape.Panes), w.ring, budget/4)
-	w.names = names{from: 1, maxBytes: budget / 8, short: ring.Never, lowered: ring.Never}
-	units := int(min(maxUnits, max(2, (budget-budget/4-budget/8)/unitSize)))
-	w.arena = newArena(units)
-	w.index = newIndex(units)
+	w.names = names{from: 1, short: ring.Never, lowered: ring.Never}
+	w.allot(budget)
 	return w
 }
 
-// Restart returns an empty window of the same size.
-func (w *Window) Restart() *Window { return w.like(w.budget) }
+// allot empties the keys of a window, and divides a budget among their parts.
+//
+// A quarter of it is reserved for the cells, which are needed when the entries have filled the
+// rest, and an eighth for texts. With one common bound, a time of short texts would add entries
+// that a time of long texts could not free.
+func (w *Window) allot(budget int64) {
+	w.budget, w.live, w.guesses = budget, 0, 0
+	w.victimAt, w.hand, w.sweep = 0, 0, 0
+	w.cells = newCells(int64(w.Panes), w.ring, budget/4)
+	w.names.all, w.names.free, w.names.hand, w.names.bytes, w.names.maxBytes = nil, nil, 0, 0, maxNames(budget)
+	w.arena, w.index = newArena(unitsFor(budget)), newIndex(unitsFor(budget))
+}
 
-// like returns an empty window like w with another budget.
-func (w *Window) like(budget int64) *Window {
-	fresh := New(w.Window, w.ring-int64(w.Panes), budget)
+func maxNames(budget int64) int64 { return budget / 8 }
+
+func unitsFor(budget int64) int {
+	return int(min(maxUnits, max(2, (budget-budget/4-maxNames(budget))/unitSize)))
+}
+
+// Restart returns an empty window of the same size.
+func (w *Window) Restart() *Window {
+	fresh := New(w.Window, w.ring-int64(w.Panes), w.budget)
 	fresh.names.from, fresh.held, fresh.untold = w.names.from, w.held, w.untold
 	fresh.missing, fresh.rule, fresh.bucketed = w.missing, w.rule, w.bucketed
 	return fresh
