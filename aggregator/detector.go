@@ -150,17 +150,11 @@ func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(place) *ru
 	if all == nil {
 		all = homes(rules, d.cfg.Parts)
 	}
-	hot := int64(0)
-	for i := range rules.Rules {
-		if n.Has(i) {
-			hot++
-		}
-	}
 	d.numbered, d.cfg.Homes = n, all
-	d.rules, d.watches = make([]*ruleWatch, len(rules.Rules)), nil
+	d.rules, d.watches, d.counted = make([]*ruleWatch, len(rules.Rules)), nil, 0
 	d.keep = decode.Lookback(rules) + d.cfg.Grace + d.cfg.Lag + time.Second
 	for i := range rules.Rules {
-		budget := d.cfg.Memory / max(1, hot)
+		budget := d.cfg.Memory / max(1, int64(n.Len()))
 		switch {
 		case !n.Has(i):
 			continue
@@ -171,16 +165,13 @@ func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(place) *ru
 		}
 		r := watch(place{i, &rules.Rules[i], budget, max(d.cfg.Grace, d.cfg.Lag), d.cfg.Days})
 		d.rules[i], d.watches = r, append(d.watches, r)
+		if r.hours != nil {
+			d.counted++
+		}
 		for _, v := range r.views {
 			for w := range v.windows() {
 				w.SetMissing(d.missing, i)
 			}
-		}
-	}
-	d.counted = 0
-	for _, r := range d.watches {
-		if r.hours != nil {
-			d.counted++
 		}
 	}
 	d.suspects.share = maxSuspects / max(1, len(d.watches))

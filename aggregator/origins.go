@@ -112,31 +112,17 @@ func (o *origins) top(from time.Time) []rules.Origin {
 	if !from.Before(o.seen) {
 		o.unseen = 0
 	}
-	var all []rules.Origin
-	add := func(name string) {
-		if slices.ContainsFunc(all, func(x rules.Origin) bool { return x.Name == name }) {
-			return
-		}
-		sum := rules.Origin{Name: name, Count: o.unseen, Over: o.unseen}
-		for i := range o.stretches {
-			if o.isOver(i, from) {
-				break
-			}
-			count, over := o.stretches[i].count(name)
-			sum.Count += count
-			if o.stretches[i].began.Before(from) {
-				over = count // it may have left the window
-			}
-			sum.Over += over
-		}
-		all = append(all, sum)
+	current := o.stretches[:]
+	// Once a stretch ended before from, so did all before it.
+	if over := slices.IndexFunc(current, func(s stretch) bool { return !from.Before(s.began.Add(o.every)) }); over >= 0 {
+		current = current[:over]
 	}
-	for i := range o.stretches {
-		if o.isOver(i, from) {
-			break
-		}
-		for j := range o.stretches[i].summary {
-			add(o.stretches[i].summary[j].Name)
+	var all []rules.Origin
+	for i := range current {
+		for _, x := range current[i].summary {
+			if !slices.ContainsFunc(all, func(y rules.Origin) bool { return y.Name == x.Name }) {
+				all = append(all, o.sumOf(x.Name, current, from))
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b rules.Origin) int {
@@ -145,7 +131,15 @@ func (o *origins) top(from time.Time) []rules.Origin {
 	return all[:min(len(all), rules.MaxOrigins)]
 }
 
-// isOver reports whether a stretch, and so all before it, ended before an instant.
-func (o *origins) isOver(i int, from time.Time) bool {
-	return !from.Before(o.stretches[i].began.Add(o.every))
+// sumOf returns the count of a name in some stretches.
+func (o *origins) sumOf(name string, current []stretch, from time.Time) rules.Origin {
+	sum := rules.Origin{Name: name, Count: o.unseen, Over: o.unseen}
+	for i := range current {
+		count, over := current[i].count(name)
+		if current[i].began.Before(from) {
+			over = count // it may have left the window
+		}
+		sum.Count, sum.Over = sum.Count+count, sum.Over+over
+	}
+	return sum
 }

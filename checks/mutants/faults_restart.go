@@ -77,7 +77,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "what was sent between a snapshot and the first packet is no gap", File: "internal/decode/resumegap.go",
-		Old: "		h.RecordGap(g.Gap)\n		if a.gaps", New: "		if a.gaps",
+		Old: "		h.RecordGap(g.Gap)\n		a.insertGap", New: "		a.insertGap",
 		Package: "internal/statsdsource",
 		Test:    "TestSnapshotsBoundTheTruth",
 	},

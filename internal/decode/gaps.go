@@ -33,17 +33,21 @@ func (a *accounts) addGap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	} else if g.To.Before(g.From) { // the clock was set back, or its offset is estimated differently now
 		g.From, g.To = g.To, g.From
 	}
-	if len(a.gaps) == maxOpenGaps { // the oldest gap can no longer become smaller
-		a.pruned = a.gaps[0]
-		a.gaps = slices.Delete(a.gaps, 0, 1)
-	}
 	g.unheard = g.Booked
-	a.gaps = append(a.gaps, g)
+	a.insertGap(len(a.gaps), g)
 	a.owed += uint64(g.Booked)
 	for i := range a.gaps {
 		a.gaps[i].owed += uint64(g.Booked)
 	}
 	return &a.gaps[len(a.gaps)-1]
+}
+
+// insertGap adds a gap at a place. If there are too many, the oldest can no longer become smaller.
+func (a *accounts) insertGap(at int, g openGap) {
+	if a.gaps = slices.Insert(a.gaps, at, g); len(a.gaps) > maxOpenGaps {
+		a.pruned = a.gaps[0]
+		a.gaps = slices.Delete(a.gaps, 0, 1)
+	}
 }
 
 // subtractArrived subtracts a packet of the gap that has arrived. Some of its counts on

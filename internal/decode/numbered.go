@@ -78,12 +78,16 @@ func (n *Numbered) ByNumber() *rules.Rules { return n.byNumber }
 
 // NumberOf returns the number of the rule with an id and a threshold, or -1.
 func (n *Numbered) NumberOf(id string) int {
-	at := slices.IndexFunc(n.numbers, func(number int) bool { return n.byNumber.Rules[number].ID == id })
-	if at < 0 {
-		return -1
+	for _, number := range n.numbers {
+		if n.byNumber.Rules[number].ID == id {
+			return number
+		}
 	}
-	return n.numbers[at]
+	return -1
 }
+
+// Len returns the number of rules with a threshold.
+func (n *Numbered) Len() int { return len(n.numbers) }
 
 // Has reports whether number belongs to a rule with a threshold.
 func (n *Numbered) Has(number int) bool {

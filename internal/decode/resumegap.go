@@ -31,10 +31,7 @@ func (s *senders) resumeGap(from *sender, p *snapshot.Sender, h Handler) {
 	s.resumeRuleSums(a, p, g, h)
 	if g != nil {
 		h.RecordGap(g.Gap)
-		if a.gaps = slices.Insert(a.gaps, 0, *g); len(a.gaps) > maxOpenGaps {
-			a.pruned = a.gaps[0]
-			a.gaps = slices.Delete(a.gaps, 0, 1)
-		}
+		a.insertGap(0, *g)
 	}
 	a.owed += before.owed
 	if o.sums.Shed != p.Sums.Shed { // the sender restarted its accounts

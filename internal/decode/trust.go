@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/loglimit"
@@ -76,12 +77,7 @@ func (t *Trust) Validate() error {
 // isListed reports whether an address is one of Senders.
 func (t *Trust) isListed(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
-	for _, p := range t.Senders {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Senders, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // trust is shared by the decoders of one listener or one partition.
@@ -102,23 +98,19 @@ func (d *Decoder) SetPeer(f func() netip.Addr) { d.peer = f }
 // AdmitsPacket reports whether the current datagram comes from an address that is believed. It
 // is called before [Decoder.Packet], so that packets of other senders cost nothing more.
 func (d *Decoder) AdmitsPacket() bool {
-	if d.trust == nil || d.trust.Mode != TrustListed || d.peer == nil {
-		return true
-	}
-	from := d.peer()
-	return d.believes(from, d.trust.isListed(from))
+	return !d.believesListed() || d.peer == nil || d.isListed(d.peer())
 }
 
 // AdmitsConnection reports whether a connection from an address is believed. The zero address
 // means a Unix socket, which is protected by the permissions of its directory.
 func (d *Decoder) AdmitsConnection(from netip.Addr) bool {
-	if d.trust == nil || d.trust.Mode != TrustListed || !from.IsValid() {
-		return true
-	}
-	return d.believes(from, d.trust.isListed(from))
+	return !d.believesListed() || !from.IsValid() || d.isListed(from)
 }
 
-func (d *Decoder) believes(from netip.Addr, listed bool) bool {
+func (d *Decoder) believesListed() bool { return d.trust != nil && d.trust.Mode == TrustListed }
+
+func (d *Decoder) isListed(from netip.Addr) bool {
+	listed := d.trust.isListed(from)
 	if !listed {
 		d.refuse(RefusedUnlisted, from, "")
 	}

@@ -3,35 +3,43 @@ package window
 import (
 	"slices"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/decode"
 )
 
 // Heal records n counts of a key that were missing. They are counted at since and may belong to
 // any time up to until. Heal returns false if there is no room. Then they must not be counted,
 // and count as missing of any key.
 func (m *Missing) Heal(key MissingKey, since, until time.Time, n int64) bool {
-	m.changes++
-	if m.stateOf(key, until.UnixNano()) == nil {
-		m.addOfAnyKey(since, until, n)
-		return false
-	}
-	m.addHealed(key, healedCount{since.UnixNano(), until.UnixNano(), n, true})
-	return true
+	return m.addHealed(key, healedCount{since.UnixNano(), until.UnixNano(), n, true})
 }
 
-// addHealed adds counts of a known key.
-func (m *Missing) addHealed(key MissingKey, x healedCount) {
-	k := m.keys[key]
+// RecordLack records n counts of a key that are missing and are not counted.
+func (m *Missing) RecordLack(key MissingKey, since, until time.Time, n int64) {
+	m.addHealed(key, healedCount{since.UnixNano(), until.UnixNano(), n, false})
+}
+
+// addHealed adds counts of a key. Without room for the key it returns false, and they are counts
+// of any key.
+func (m *Missing) addHealed(key MissingKey, x healedCount) bool {
 	m.changes++
+	k := m.stateOf(key, x.to)
+	if k == nil {
+		m.unnamed--
+		m.Add(decode.Gap{ID: m.unnamed, From: time.Unix(0, x.from), To: time.Unix(0, x.to), Loose: x.n})
+		return false
+	}
 	for i := range k.healed {
 		if h := &k.healed[i]; h.from == x.from && h.to == x.to && h.placed == x.placed {
 			h.n += x.n
-			return
+			return true
 		}
 	}
 	if len(k.healed) == maxHealed {
 		k.joinOldest()
 	}
 	k.healed = append(k.healed, x)
+	return true
 }
 
 // joinOldest merges the oldest count with the next one that is placed like it, or unplaced like
@@ -47,15 +55,6 @@ func (k *missingOf) joinOldest() {
 			}
 		}
 	}
-}
-
-// RecordLack records n counts of a key that are missing and are not counted.
-func (m *Missing) RecordLack(key MissingKey, since, until time.Time, n int64) {
-	if m.stateOf(key, until.UnixNano()) == nil {
-		m.addOfAnyKey(since, until, n)
-		return
-	}
-	m.addHealed(key, healedCount{since.UnixNano(), until.UnixNano(), n, false})
 }
 
 // CountHealed returns the number of a key's counts that were recorded for the time between from

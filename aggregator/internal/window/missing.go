@@ -177,12 +177,6 @@ func (m *Missing) evict() bool {
 	return oldest < math.MaxInt64
 }
 
-// addOfAnyKey records n missing counts of any key.
-func (m *Missing) addOfAnyKey(from, to time.Time, n int64) {
-	m.unnamed--
-	m.Add(decode.Gap{ID: m.unnamed, From: from, To: to, Loose: n})
-}
-
 // LeaveOut leaves the gaps with some IDs out of the loss of windows.
 func (m *Missing) LeaveOut(gaps map[uint64]bool) {
 	m.leftOut = gaps
