@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/wire"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // Caps bound the counts of one sender: an instance, or an address whose packets name none. They
@@ -48,18 +47,13 @@ const maxPlain = 4096
 
 // plainTallies are the tallies of packets that name no instance, by address.
 type plainTallies struct {
-	byAddr   map[netip.Addr]*tally
-	last     *tally // tally of the previous address, which mostly sends the next packet too
-	lastAddr netip.Addr
-	others   tally
-	swept    int64
+	byAddr map[netip.Addr]*tally
+	others tally
+	swept  int64
 }
 
 // forAddr returns the tally of an address.
 func (p *plainTallies) forAddr(from netip.Addr, now time.Time) *tally {
-	if p.last != nil && p.lastAddr == from {
-		return p.last
-	}
 	if second := now.Unix(); second > p.swept+10 || second < p.swept {
 		p.swept = second
 		for a, t := range p.byAddr {
@@ -69,18 +63,17 @@ func (p *plainTallies) forAddr(from netip.Addr, now time.Time) *tally {
 		}
 	}
 	t := p.byAddr[from]
-	switch {
-	case t != nil:
-	case len(p.byAddr) >= maxPlain:
-		return &p.others
-	default:
-		if p.byAddr == nil {
-			p.byAddr = make(map[netip.Addr]*tally)
-		}
-		t = new(tally)
-		p.byAddr[from] = t
+	if t != nil {
+		return t
 	}
-	p.lastAddr, p.last = from, t
+	if len(p.byAddr) >= maxPlain {
+		return &p.others
+	}
+	if p.byAddr == nil {
+		p.byAddr = make(map[netip.Addr]*tally)
+	}
+	t = new(tally)
+	p.byAddr[from] = t
 	return t
 }
 
@@ -118,16 +111,6 @@ func (n *nameCaps) admit(from netip.Addr, known int, now time.Time) bool {
 	}
 	n.newByAddr[from]++
 	return true
-}
-
-// byteRules returns by rule number which rules count bytes, and whether any does.
-func byteRules(ruleset *rules.Rules) (all []bool, some bool) {
-	all = make([]bool, len(ruleset.Rules))
-	for i := range ruleset.Rules {
-		all[i] = ruleset.Rules[i].Count == rules.Bytes
-		some = some || all[i]
-	}
-	return all, some
 }
 
 // exceededCap returns the cap that a packet exceeds. refused is false if it exceeds none. The

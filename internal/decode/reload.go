@@ -23,11 +23,12 @@ func (d *Decoder) Reload(n *Numbered) {
 func (d *Decoder) compile(n *Numbered) {
 	ruleset := n.byNumber
 	d.head, d.alike, d.rules = lineHead{}, alike{}, make(map[string]lineHead)
-	d.bytes, d.inBytes = byteRules(ruleset)
-	d.jumps = make([]bool, len(ruleset.Rules))
+	d.jumps, d.bytes, d.inBytes = make([]bool, len(ruleset.Rules)), make([]bool, len(ruleset.Rules)), false
 	for i := range ruleset.Rules {
-		d.jumps[i] = ruleset.Rules[i].HasJump()
-		if rule := &ruleset.Rules[i]; len(rule.Hot) > 0 {
+		rule := &ruleset.Rules[i]
+		d.jumps[i], d.bytes[i] = rule.HasJump(), rule.Count == rules.Bytes
+		d.inBytes = d.inBytes || d.bytes[i]
+		if len(rule.Hot) > 0 {
 			prefix := rule.CountPrefix(ruleset.Namespace)
 			d.rules[prefix] = lineHead{string(wire.AppendKey([]byte(prefix), d.encoding, nil)), i, rules.NewCanonicalizer(rule)}
 		}
