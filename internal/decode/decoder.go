@@ -99,10 +99,8 @@ func (d *Decoder) LimitAccounts(bytes int64) { d.senders.accountsLeft = int(byte
 // Stats returns the counters. It is safe for concurrent use.
 func (d *Decoder) Stats() Stats {
 	s := &d.stats
-	all := Stats{
-		Counters: base.LoadCounters[Counters[int64]](&s.Counters),
-		Senders:  d.senders.known.Load(), Late: d.senders.lateSenders(), Off: d.senders.offClocks(),
-	}
+	all := Stats{Counters: base.LoadCounters[Counters[int64]](&s.Counters)}
+	d.senders.addTo(&all)
 	if ns := s.lastRefused.Load(); ns > 0 {
 		all.LastRefused = LastRefused{time.Unix(0, ns), Refusal(s.whyRefused.Load())}
 	}

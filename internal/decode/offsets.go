@@ -49,30 +49,21 @@ func (s *senders) startTime(from *sender, m *wire.Meta, now time.Time, stamped b
 	return start.Add(offset)
 }
 
-// offClocks returns the clocks that are off.
-func (s *senders) offClocks() (o OffClocks) {
+// addTo adds the number of senders, and those that are late or whose clocks are off.
+func (s *senders) addTo(all *Stats) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, known := range s.byName {
-		if shown := known.clock.shown; shown.Behind != 0 {
-			o.N++
-			o.merge(OffClocks{Worst: shown})
+	all.Senders = int64(len(s.byName))
+	for name, from := range s.byName {
+		if shown := from.clock.shown; shown.Behind != 0 {
+			all.Off.N++
+			all.Off.merge(OffClocks{Worst: shown})
+		}
+		if age := from.lateness.age(); age > lateAfter {
+			all.Late.N++
+			all.Late.merge(LateSenders{Latest: name, Age: age})
 		}
 	}
-	return o
-}
-
-// lateSenders returns the senders whose counts arrive late.
-func (s *senders) lateSenders() (l LateSenders) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name, known := range s.byName {
-		if age := known.lateness.age(); age > lateAfter {
-			l.N++
-			l.merge(LateSenders{Latest: name, Age: age})
-		}
-	}
-	return l
 }
 
 // lateness tracks a sender's minimum delay, by its own clock, over the last one to two slots.

@@ -149,7 +149,6 @@ func (s *senders) resumeSender(p *snapshot.Sender, cut time.Time) *sender {
 	s.resumeRuleSums(&from.accounts, p, nil, nil)
 	from.accounts.resumed = true
 	s.byName[from.name] = from
-	s.known.Store(int64(len(s.byName)))
 	if waits {
 		s.resumed.waits[from.name] = from
 	}

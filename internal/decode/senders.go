@@ -14,7 +14,6 @@ import (
 // counts that each instance holds back. Several decoders can share it, so that an instance that
 // dials again and reaches another socket does not count as a loss.
 type senders struct {
-	known atomic.Int64 // number of senders, for Stats
 	plain atomic.Int64 // arrival of the newest packet without sums, in ns since the Unix epoch
 
 	mu     sync.Mutex // guards the fields below; held while handlers are called
@@ -110,7 +109,6 @@ func (s *senders) senderFor(m *wire.Meta, now time.Time, source func() netip.Add
 		s.byName[known.name] = known
 	}
 	known.heard = now
-	s.known.Store(int64(len(s.byName)))
 	return known
 }
 
@@ -298,5 +296,4 @@ func (s *senders) sweep(now time.Time) {
 			s.keepSilent(known)
 		}
 	}
-	s.known.Store(int64(len(s.byName)))
 }

@@ -119,8 +119,8 @@ func TestSendersForgetTheSilent(t *testing.T) {
 	packet("here", 1, noon)
 	packet("here", 2, noon.Add(senderLife))
 	packet("here", 3, noon.Add(2*senderLife))
-	if s.known.Load() != 1 {
-		t.Errorf("%d senders are known, want the one that still sends", s.known.Load())
+	if len(s.byName) != 1 {
+		t.Errorf("%d senders are known, want the one that still sends", len(s.byName))
 	}
 	if lost := packet("here", 5, noon.Add(2*senderLife)); lost != 1 {
 		t.Errorf("lost %d, want 1", lost)
