@@ -31,8 +31,13 @@ type accountant struct {
 	key       rules.Key // key of any rule if it names none
 	onAccount func(Account)
 	hash      uint64
-	busy      map[*view]int64 // newest pane whose end has to be reported
-	hot       map[*view]bool  // whether the key was hot at the end of the previous pane
+}
+
+// explained is the state of the explained key in a view.
+type explained struct {
+	counted bool
+	due     int64 // newest pane whose end has to be reported
+	hot     bool  // whether the key was hot at the end of the previous pane
 }
 
 // recordCount records that c was counted, if its key is the explained one.
@@ -40,46 +45,30 @@ func (a *accountant) recordCount(r *ruleWatch, c *decode.Count) {
 	if a.key.Rule != "" && a.key.Rule != r.rule.ID || string(c.Text) != a.key.Text {
 		return
 	}
-	if a.busy == nil {
-		a.busy, a.hot = make(map[*view]int64), make(map[*view]bool)
-	}
 	a.hash = c.Hash
 	for _, v := range r.views {
-		pane := v.Index(c.When) + int64(v.Panes)
-		if last, ok := a.busy[v]; !ok || pane > last {
-			a.busy[v] = pane
+		x, pane := &v.explained, v.Index(c.When)
+		if due := pane + int64(v.Panes); !x.counted || due > x.due {
+			x.counted, x.due = true, due
 		}
 		if v.closed == ring.Never {
-			v.closed = v.Index(c.When) - 1
+			v.closed = pane - 1
 		}
 	}
-}
-
-// isDue reports whether the next pane to close has to be reported.
-func (a *accountant) isDue(v *view) bool {
-	if a == nil {
-		return false
-	}
-	last, ok := a.busy[v]
-	return ok && v.closed < last
 }
 
 // closePane reports the accounts of the key after a pane was closed.
 func (a *accountant) closePane(v *view, pane int64) {
-	if a == nil {
-		return
-	}
-	last, ok := a.busy[v]
-	if !ok {
+	if a == nil || !v.explained.counted {
 		return
 	}
 	text := []byte(a.key.Text)
 	i := v.Find(a.hash, text)
-	if i < 0 || pane > last && !a.hot[v] {
+	if i < 0 || pane > v.explained.due && !v.explained.hot {
 		return
 	}
 	w := v.watched(i)
-	a.hot[v] = w != nil && w.hotMarks > 0
+	v.explained.hot = w != nil && w.hotMarks > 0
 	for _, t := range v.thresholds {
 		n := t.needs(v.watch.exceptionOf(w, text), i, text, pane)
 		x := Account{

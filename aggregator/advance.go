@@ -14,9 +14,7 @@ func (d *Detector) Advance(now time.Time) { d.AdvanceTo(now, now.Add(-d.cfg.Lag)
 // AdvanceTo is like [Detector.Advance] for a caller that knows that all counts from before
 // complete have arrived.
 func (d *Detector) AdvanceTo(now, complete time.Time) {
-	if now.After(d.now) {
-		d.now = now
-	}
+	d.now = laterOf(d.now, now)
 	for _, r := range d.watches {
 		for _, v := range r.views {
 			if v.isSetBack(now) {
@@ -39,7 +37,7 @@ func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
 	for {
 		step := complete
 		for _, v := range r.views {
-			if v.closed == ring.Never || v.isIdle() && !d.account.isDue(v) {
+			if v.closed == ring.Never || v.isIdle() {
 				continue
 			}
 			if next := v.Start(v.closed + 2); next.Before(step) {
@@ -70,7 +68,7 @@ func (d *Detector) closePanes(r *ruleWatch, complete time.Time) {
 		var next *view
 		for _, v := range r.views {
 			over := v.Index(complete) - 1
-			if v.closed == ring.Never || v.isIdle() && !d.account.isDue(v) {
+			if v.closed == ring.Never || v.isIdle() {
 				v.closed = max(v.closed, over)
 			}
 			v.passOver(over)
@@ -101,8 +99,11 @@ func (v *view) passOver(over int64) {
 	}
 }
 
-// isIdle reports whether closing the next pane can change nothing.
-func (v *view) isIdle() bool { return v.marked == 0 && (!v.judgesAtEnd() || v.closed >= v.busy) }
+// isIdle reports whether closing the next pane can change nothing, and is not to be reported.
+func (v *view) isIdle() bool {
+	isExplained := v.explained.counted && v.closed < v.explained.due
+	return v.marked == 0 && (!v.judgesAtEnd() || v.closed >= v.busy) && !isExplained
+}
 
 // restart empties a view after the clock was set back by more than a window, or forward.
 // Otherwise all counts would be late until the clock is where it was. Hot keys stay hot, as

@@ -41,9 +41,6 @@ func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left 
 	}
 	d.missing.Forget(func(number int) bool { return number >= len(d.rules) || d.rules[number] == nil || !x.continues(number) })
 	d.suspects.scanned = time.Time{}
-	if d.account != nil {
-		d.account.busy, d.account.hot = nil, nil
-	}
 	d.publish(rules.Change{Hot: x.changed(), Cool: x.cool})
 	return x.left
 }
@@ -123,9 +120,7 @@ func (d *Detector) Listed() (hot []rules.Hot) {
 
 // latest returns now, or a later instant if a count of a later one may have been counted.
 func (d *Detector) latest(now time.Time) time.Time {
-	if d.now.After(now) {
-		now = d.now
-	}
+	now = laterOf(now, d.now)
 	for v := range d.views() {
 		if v.newest > v.Index(now) {
 			now = v.Start(v.newest + 1).Add(-1)

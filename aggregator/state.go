@@ -47,6 +47,7 @@ type view struct {
 	was    *view                     // view whose windows it continues, during a reload
 	saved  map[string]*snapshot.View // hot keys of another process, until they are adopted
 
+	explained  explained
 	sinceStart bool // whether it has all counts since [DetectorConfig.Start]
 
 	began  int64 // first pane that was seen from its start on, or ring.Never

@@ -84,9 +84,7 @@ func (a *accounts) missingRange(after, before uint64) (from, to time.Time) {
 		if from.IsZero() || g.From.Before(from) {
 			from = g.From
 		}
-		if g.To.After(to) {
-			to = g.To
-		}
+		to = laterOf(to, g.To)
 	}
 	return from, to
 }

@@ -41,9 +41,7 @@ func (l *losses) recordMissing(n int64, now time.Time) (tick int64) {
 		*s = lossSlot{tick: tick}
 	}
 	s.n += n
-	if now.After(s.when) {
-		s.when = now
-	}
+	s.when = laterOf(s.when, now)
 	return tick
 }
 

@@ -42,9 +42,7 @@ func (d *Decoder) Dropped(now time.Time, h Handler) {
 	d.senders.mu.Lock()
 	defer d.senders.mu.Unlock()
 	l := &d.senders.losses
-	if now.After(l.settled) {
-		l.settled = now
-	}
+	l.settled = laterOf(l.settled, now)
 	l.report(h)
 }
 
