@@ -14,53 +14,51 @@ type Programs struct {
 	Instance string // checks/chaos/cmd/instance
 }
 
+// The packages of the programs.
+const (
+	hotparamPackage = "./cmd/hotparam"
+	instancePackage = "./checks/chaos/cmd/instance"
+)
+
+func programsIn(dir string) Programs {
+	return Programs{filepath.Join(dir, "hotparam"), filepath.Join(dir, "instance")}
+}
+
 // Build builds the programs of this checkout into dir.
-func Build(dir string) (p Programs, err error) {
-	if p.Hotparam, err = build(dir, "hotparam", Fault{}); err == nil {
-		p.Instance, err = build(dir, "instance", Fault{})
-	}
-	return p, err
+func Build(dir string) (Programs, error) {
+	return programsIn(dir), build(dir, nil, hotparamPackage, instancePackage)
 }
 
 // Plant builds into dir the program that the fault is planted in, and returns p with that program
 // replaced.
 func (p Programs) Plant(dir string, f Fault) (_ Programs, err error) {
-	switch f.In {
+	switch planted := programsIn(dir); f.In {
 	case "hotparam":
-		p.Hotparam, err = build(dir, f.In, f)
+		p.Hotparam, err = planted.Hotparam, build(dir, f.Edits, hotparamPackage)
 	case "instance":
-		p.Instance, err = build(dir, f.In, f)
+		p.Instance, err = planted.Instance, build(dir, f.Edits, instancePackage)
 	default:
-		err = fmt.Errorf("chaos: fault %s: no program %q", f.Name, f.In)
+		err = fmt.Errorf("no program %q", f.In)
+	}
+	if err != nil {
+		err = fmt.Errorf("chaos: fault %s: %w", f.Name, err)
 	}
 	return p, err
 }
 
-// sources maps a program's name to its package.
-var sources = map[string]string{"hotparam": "./cmd/hotparam", "instance": "./checks/chaos/cmd/instance"}
-
-func build(dir, name string, f Fault) (path string, err error) {
+func build(dir string, edits []overlay.Edit, packages ...string) error {
 	root, err := overlay.Root()
 	if err != nil {
-		return "", err
+		return err
 	}
-	path = filepath.Join(dir, name)
-	args := []string{"build", "-o", path}
-	if len(f.Edits) > 0 {
-		edits := make([]overlay.Edit, len(f.Edits))
-		for i, e := range f.Edits {
-			edits[i] = overlay.Edit(e)
-		}
-		changed, err := overlay.Write(dir, root, edits)
-		if err != nil {
-			return "", fmt.Errorf("chaos: fault %s: %w", f.Name, err)
-		}
-		args = append(args, "-overlay", changed)
+	changed, err := overlay.Write(dir, root, edits)
+	if err != nil {
+		return err
 	}
-	cmd := exec.Command("go", append(args, sources[name])...)
+	cmd := exec.Command("go", append([]string{"build", "-overlay", changed, "-o", dir + "/"}, packages...)...)
 	cmd.Dir = root
 	if output, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("chaos: %s: %w\n%s", cmd, err, output)
+		return fmt.Errorf("chaos: %s: %w\n%s", cmd, err, output)
 	}
-	return path, nil
+	return nil
 }

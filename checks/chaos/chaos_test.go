@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,23 +11,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-func TestMain(m *testing.M) {
-	code := testenv.Main(m)
-	if programsDir != "" {
-		_ = os.RemoveAll(programsDir) // a temporary directory: the system removes the rest
-	}
-	os.Exit(code)
-}
-
-var programsDir string
-
-// programs builds the programs without planted faults, once.
-var programs = sync.OnceValues(func() (p Programs, err error) {
-	if programsDir, err = os.MkdirTemp("", "hotparam-chaos-"); err != nil {
-		return p, err
-	}
-	return Build(programsDir)
-})
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 // testWriter writes the log of a run to the log of a test.
 type testWriter struct{ t *testing.T }
@@ -43,10 +26,7 @@ func short(t *testing.T, seed uint64, only ...string) Config {
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
 	}
-	programs, err := programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs := programsIn(testenv.Commands(t, nil, hotparamPackage, instancePackage))
 	return Config{Programs: programs, Seed: seed, Duration: 10 * time.Minute, Scenario: "all", Redis: "single", Counts: "statsd", Only: only, Log: testWriter{t}}
 }
 
@@ -70,11 +50,7 @@ func TestFaultsApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, fault := range Faults() {
-		edits := make([]overlay.Edit, len(fault.Edits))
-		for i, e := range fault.Edits {
-			edits[i] = overlay.Edit(e)
-		}
-		if _, err := overlay.Write(t.TempDir(), root, edits); err != nil {
+		if _, err := overlay.Write(t.TempDir(), root, fault.Edits); err != nil {
 			t.Errorf("%s: %v", fault.Name, err)
 		}
 	}
@@ -112,15 +88,5 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			}
 			t.Error("not found")
 		})
-	}
-}
-
-// A fault whose text no longer matches the source is reported, not skipped.
-func TestFaultMustMatchOnce(t *testing.T) {
-	for _, old := range []string{"no such text", "func "} {
-		_, err := Programs{}.Plant(t.TempDir(), Fault{Name: "fault", In: "instance", Edits: []Edit{{"internal/wire/line.go", old, ""}}})
-		if err == nil || !strings.Contains(err.Error(), "want once") {
-			t.Errorf("%q: %v", old, err)
-		}
 	}
 }

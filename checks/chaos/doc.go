@@ -18,7 +18,7 @@
 //	events_links.go        slow, silent, cut and garbled links, lost counts, clocks
 //	events_kafka.go        the same links to Kafka, pauses that it asks for, unavailable Kafka
 //	build.go, fault.go     the programs, with faults planted on purpose
-//	scope.go, outside.go   the lifetime of started processes, in a test and in a program
+//	scope.go               the lifetime of started processes
 //	fleet.go, process.go   the processes
 //	redis.go, kafka.go     the servers
 //	relays.go              the links between them

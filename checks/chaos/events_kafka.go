@@ -26,13 +26,10 @@ var kafkaEffect = effect{excuses: mayMissHotKeys | mayTroubleKafka}
 // kafkaLink sets the mode of the link between all processes and Kafka.
 func kafkaLink(m mode) func(r *run, _ *event) func() {
 	return func(r *run, _ *event) func() {
-		end := r.judge.beginFault(kafkaEffect)
-		r.kafka.relay.setMode(m)
-		return func() {
+		return r.during(kafkaEffect, func() { r.kafka.relay.setMode(m) }, func() {
 			r.kafka.relay.setMode(through)
 			r.revive()
-			end()
-		}
+		})
 	}
 }
 
@@ -52,19 +49,9 @@ func (r *run) revive() {
 }
 
 func killKafka(r *run, _ *event) func() {
-	end := r.judge.beginFault(kafkaEffect)
-	r.kafka.Kill(0)
-	return func() {
-		r.kafka.Start(0)
-		end()
-	}
+	return r.during(kafkaEffect, func() { r.kafka.Kill(0) }, func() { r.kafka.Start(0) })
 }
 
 func stopKafka(r *run, _ *event) func() {
-	end := r.judge.beginFault(kafkaEffect)
-	r.kafka.Pause(0)
-	return func() {
-		r.kafka.Resume(0)
-		end()
-	}
+	return r.during(kafkaEffect, func() { r.kafka.Pause(0) }, func() { r.kafka.Resume(0) })
 }

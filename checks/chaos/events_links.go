@@ -44,12 +44,7 @@ func link(m mode) func(r *run, e *event) func() {
 		if m == garbled {
 			excused.excuses |= mayLoseGrants // a command goes through, but its answer may be that of another one
 		}
-		end := r.judge.beginFault(excused)
-		setAll(relays, m)
-		return func() {
-			setAll(relays, through)
-			end()
-		}
+		return r.during(excused, func() { setAll(relays, m) }, func() { setAll(relays, through) })
 	}
 }
 
@@ -61,34 +56,27 @@ func setAll(relays []*tcpRelay, m mode) {
 
 // slowRestart restarts Redis without its data and delays its first answers.
 func slowRestart(r *run, _ *event) func() {
-	end := r.judge.beginFault(lossEffect)
-	relays := []*tcpRelay{}
+	var relays []*tcpRelay
 	for _, g := range r.aggregators {
 		relays = append(relays, g.redis)
 	}
 	for _, a := range r.apis {
 		relays = append(relays, a.redis)
 	}
-	setAll(relays, slow)
-	r.redis.single.Restart()
-	return func() {
-		setAll(relays, through)
-		end()
-	}
+	return r.during(lossEffect, func() {
+		setAll(relays, slow)
+		r.redis.single.Restart()
+	}, func() { setAll(relays, through) })
 }
 
 // loseCounts drops all counts of an instance.
 func loseCounts(r *run, e *event) func() {
-	end := r.judge.beginFault(effect{excuses: mayMissHotKeys})
-	for _, relay := range r.apis[e.target].counts {
-		relay.SetCut(true)
-	}
-	return func() {
+	cut := func(cut bool) {
 		for _, relay := range r.apis[e.target].counts {
-			relay.SetCut(false)
+			relay.SetCut(cut)
 		}
-		end()
 	}
+	return r.during(effect{excuses: mayMissHotKeys}, func() { cut(true) }, func() { cut(false) })
 }
 
 // shiftClock sets an instance's clock, as the aggregators see it, off by up to a second or up to

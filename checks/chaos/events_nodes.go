@@ -111,12 +111,7 @@ func nodeLink(m mode) func(r *run, e *event) func() {
 		for _, m := range masters {
 			relays = append(relays, r.redis.relays[m.Addr()])
 		}
-		end := r.judge.beginFault(excused)
-		setAll(relays, m)
-		return func() {
-			setAll(relays, through)
-			end()
-		}
+		return r.during(excused, func() { setAll(relays, m) }, func() { setAll(relays, through) })
 	}
 }
 
@@ -124,19 +119,14 @@ func nodeLink(m mode) func(r *run, e *event) func() {
 func fullNode(r *run, e *event) func() {
 	m := r.oneMaster(e)
 	limit := func(memory string) {
-		err := withRedis(m.Addr(), func(c *redis.Client) error {
+		err := testenv.WithRedis(m.Addr(), nil, func(c *redis.Client) error {
 			return c.ConfigSet(r.Context(), "maxmemory", memory).Err()
 		})
 		if err != nil {
 			r.Fatal(err)
 		}
 	}
-	end := r.judge.beginFault(r.outageOf(m))
-	limit("1")
-	return func() {
-		limit("0")
-		end()
-	}
+	return r.during(r.outageOf(m), func() { limit("1") }, func() { limit("0") })
 }
 
 // takeoverOf returns the effect of an outage of a master until its replica has taken over. The
@@ -170,12 +160,7 @@ func killNode(r *run, e *event) func() {
 func stopNode(r *run, e *event) func() {
 	m := r.oneMaster(e)
 	if e.duration < testenv.ClusterNodeTimeout*3/4 {
-		end := r.judge.beginFault(r.outageOf(m))
-		m.Pause()
-		return func() {
-			m.Resume()
-			end()
-		}
+		return r.during(r.outageOf(m), m.Pause, m.Resume)
 	}
 	end := r.judge.beginFault(r.takeoverOf(m))
 	m.Pause()

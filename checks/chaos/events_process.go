@@ -14,23 +14,15 @@ var processKinds = []kind{
 
 func killInstance(r *run, e *event) func() {
 	a := r.apis[e.target]
-	end := r.judge.beginFault(effect{excuses: mayFailRequests | mayStartFresh | mayDecideLocally, instance: e.target})
-	a.kill()
-	r.judge.recordExit(a)
-	return func() {
-		a.start()
-		end()
-	}
+	return r.during(effect{excuses: mayFailRequests | mayStartFresh | mayDecideLocally, instance: e.target}, func() {
+		a.kill()
+		r.judge.recordExit(a)
+	}, a.start)
 }
 
 func stopInstance(r *run, e *event) func() {
 	a := r.apis[e.target]
-	end := r.judge.beginFault(effect{excuses: mayFailRequests | mayDecideLocally, instance: e.target})
-	a.stop()
-	return func() {
-		a.resume()
-		end()
-	}
+	return r.during(effect{excuses: mayFailRequests | mayDecideLocally, instance: e.target}, a.stop, a.resume)
 }
 
 // victim returns the aggregator that a fault hits.
@@ -38,32 +30,17 @@ func (r *run) victim(e *event) *aggregator { return r.aggregators[e.rng().IntN(l
 
 func killAggregator(r *run, e *event) func() {
 	g := r.victim(e)
-	end := r.judge.beginFault(effect{excuses: mayMissHotKeys | mayNotAnswer})
-	g.kill()
-	return func() {
-		g.start()
-		end()
-	}
+	return r.during(effect{excuses: mayMissHotKeys | mayNotAnswer}, g.kill, g.start)
 }
 
 func stopAggregator(r *run, e *event) func() {
 	g := r.victim(e)
-	end := r.judge.beginFault(effect{excuses: mayMissHotKeys | mayNotAnswer})
-	g.stop()
-	return func() {
-		g.resume()
-		end()
-	}
+	return r.during(effect{excuses: mayMissHotKeys | mayNotAnswer}, g.stop, g.resume)
 }
 
 // secondAggregator starts another aggregator by mistake and kills it later. It gets no counts and
 // claims to publish for the same namespace.
 func secondAggregator(r *run, _ *event) func() {
-	end := r.judge.beginFault(effect{excuses: mayMissHotKeys})
 	second := r.newAggregator("aggregator-by-mistake")
-	second.start()
-	return func() {
-		second.kill()
-		end()
-	}
+	return r.during(effect{excuses: mayMissHotKeys}, second.start, second.kill)
 }

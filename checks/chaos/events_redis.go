@@ -3,9 +3,8 @@ package chaos
 import (
 	"context"
 	"os/exec"
+	"strconv"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // redisKinds are faults of Redis and of the values in it.
@@ -29,21 +28,11 @@ var outageEffect = effect{excuses: mayMissHotKeys | mayDecideLocally}
 var lossEffect = effect{excuses: mayMissHotKeys | mayDecideLocally | mayLoseGrants}
 
 func killRedis(r *run, _ *event) func() {
-	end := r.judge.beginFault(lossEffect)
-	r.redis.single.Kill()
-	return func() {
-		r.redis.single.Restart()
-		end()
-	}
+	return r.during(lossEffect, r.redis.single.Kill, r.redis.single.Restart)
 }
 
 func stopRedis(r *run, _ *event) func() {
-	end := r.judge.beginFault(outageEffect)
-	r.redis.single.Pause()
-	return func() {
-		r.redis.single.Resume()
-		end()
-	}
+	return r.during(outageEffect, r.redis.single.Pause, r.redis.single.Resume)
 }
 
 // mustRun runs a command on all masters.
@@ -57,12 +46,7 @@ func (r *run) mustRun(args ...any) {
 
 // refuseWrites makes Redis refuse writes between two commands.
 func (r *run) refuseWrites(begin, end []any) func() {
-	over := r.judge.beginFault(outageEffect)
-	r.mustRun(begin...)
-	return func() {
-		r.mustRun(end...)
-		over()
-	}
+	return r.during(outageEffect, func() { r.mustRun(begin...) }, func() { r.mustRun(end...) })
 }
 
 func fullRedis(r *run, _ *event) func() {
@@ -85,29 +69,21 @@ func fullDisk(r *run, _ *event) func() {
 		r.logf("         left out: %v", err)
 		return nothing
 	}
-	over := r.judge.beginFault(outageEffect)
-	r.mustRun("CONFIG", "SET", "save", "3600 1")
-	r.mustRun("BGSAVE")
-	return func() {
+	return r.during(outageEffect, func() {
+		r.mustRun("CONFIG", "SET", "save", "3600 1")
+		r.mustRun("BGSAVE")
+	}, func() {
 		if err := r.limitFiles("unlimited"); err != nil {
 			r.Fatal(err)
 		}
 		r.mustRun("CONFIG", "SET", "save", "")
-		over()
-	}
+	})
 }
 
 // limitFiles limits the size of the files that Redis writes.
 func (r *run) limitFiles(size string) error {
-	var info map[string]map[string]string
-	err := withRedis(r.redis.single.Addr(), func(c *redis.Client) (err error) {
-		info, err = c.InfoMap(r.Context(), "server").Result()
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return exec.CommandContext(r.Context(), "prlimit", "--pid", info["Server"]["process_id"], "--fsize="+size+":unlimited").Run()
+	pid := strconv.Itoa(r.redis.single.PID())
+	return exec.CommandContext(r.Context(), "prlimit", "--pid", pid, "--fsize="+size+":unlimited").Run()
 }
 
 func flush(r *run, _ *event) func() {

@@ -193,6 +193,16 @@ func (j *judge) beginFault(e effect) (end func()) {
 	}
 }
 
+// during begins a fault with an effect and returns a function that ends it.
+func (r *run) during(e effect, begin, end func()) (mend func()) {
+	over := r.judge.beginFault(e)
+	begin()
+	return func() {
+		end()
+		over()
+	}
+}
+
 // applyExcuses applies the effect's excuses up to now.
 func (j *judge) applyExcuses(e *effect, now time.Duration) {
 	for i := range instances {
@@ -279,15 +289,10 @@ func (j *judge) check(quick bool) {
 		j.applyExcuses(e, now)
 	}
 	j.excuseTroubles(now)
-	report := func(v *oracle.Violation) {
-		if v != nil {
-			j.report(*v)
-		}
-	}
 	j.reportDoubts(now)
 	for i := range instances {
-		report(j.hot[i].Check(now, &j.stalls))
-		report(j.office[i].Check(now, &j.stalls))
+		j.reportFound(j.hot[i].Check(now, &j.stalls))
+		j.reportFound(j.office[i].Check(now, &j.stalls))
 	}
 	if quick {
 		return
@@ -301,10 +306,15 @@ func (j *judge) check(quick bool) {
 func (j *judge) checkLimits(now time.Duration) {
 	for _, all := range []map[string]*oracle.Limit{j.exactLimits, j.localLimits} {
 		for _, l := range all {
-			if v := l.Check(now); v != nil {
-				j.report(*v)
-			}
+			j.reportFound(l.Check(now))
 		}
+	}
+}
+
+// reportFound reports a violation, if there is one.
+func (j *judge) reportFound(v *oracle.Violation) {
+	if v != nil {
+		j.report(*v)
 	}
 }
 

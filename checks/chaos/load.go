@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // flow is a key that is requested at a pace, at each instance or at one alone.
@@ -90,24 +90,17 @@ func (l *load) awaitAnswers() {
 
 // sendFlow requests a flow's key at its pace, with few requests in flight.
 func (l *load) sendFlow(ctx context.Context, a *api, fl flow) {
-	tick := time.NewTicker(time.Second / time.Duration(fl.perSecond))
-	defer tick.Stop()
 	var underWay atomic.Int64
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, time.Second/time.Duration(fl.perSecond), func(int) {
 		if underWay.Add(1) > 6 {
 			underWay.Add(-1)
-			continue
+			return
 		}
 		l.work.Go(func() {
 			defer underWay.Add(-1)
 			l.sendAndJudge(a, fl.route, fl.key)
 		})
-	}
+	})
 }
 
 // sendAndJudge sends a request and passes the answer to the judge.
@@ -127,37 +120,28 @@ func (l *load) sendRequest(a *api, route, key string) (status int, err error) {
 // watchInstanceStalls sends requests that bypass the guard. A slow answer is a stall of the
 // machine, unless the instance was stopped on purpose.
 func (l *load) watchInstanceStalls(ctx context.Context, a *api) {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, 100*time.Millisecond, func(int) {
 		sent := l.f.now()
 		_, err := ask(ctx, l.client[a.index], http.MethodGet, "http://"+a.addr+"/chaos/control")
 		isMeant := l.j.hasFault(func(e *effect) bool { return e.failsRequestsOf(a.index) })
 		if now := l.f.now(); err == nil && now-sent > stallLeast && !isMeant {
 			l.j.recordStall(oracle.Span{From: sent, To: now})
 		}
-	}
+	})
 }
 
 // watchRedisStalls pings Redis to measure stalls that delay Redis alone.
 func (l *load) watchRedisStalls(ctx context.Context) {
-	client := redis.NewClient(&redis.Options{
-		Addr: l.f.redis.single.Addr(), MaxRetries: -1, DialerRetries: 1, PoolSize: 1,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
-	defer client.Close()
-	every(ctx, 50*time.Millisecond, func(int) {
-		sent := l.f.now()
-		err := client.Ping(ctx).Err()
-		isMeant := l.j.hasFault(func(e *effect) bool { return e.has(mayDecideLocally) })
-		if now := l.f.now(); err == nil && now-sent > stallLeast && !isMeant {
-			l.j.recordStall(oracle.Span{From: sent, To: now})
-		}
+	_ = testenv.WithRedis(l.f.redis.single.Addr(), nil, func(client *redis.Client) error {
+		every(ctx, 50*time.Millisecond, func(int) {
+			sent := l.f.now()
+			err := client.Ping(ctx).Err()
+			isMeant := l.j.hasFault(func(e *effect) bool { return e.has(mayDecideLocally) })
+			if now := l.f.now(); err == nil && now-sent > stallLeast && !isMeant {
+				l.j.recordStall(oracle.Span{From: sent, To: now})
+			}
+		})
+		return nil
 	})
 }
 
@@ -167,19 +151,12 @@ const stallLeast = 60 * time.Millisecond
 // watchOwnStalls records when this process itself did not run.
 func (l *load) watchOwnStalls(ctx context.Context) {
 	const pace = 10 * time.Millisecond
-	tick := time.NewTicker(pace)
-	defer tick.Stop()
 	last := l.f.now()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, pace, func(int) {
 		now := l.f.now()
 		if now-last > pace+stallLeast {
 			l.j.recordStall(oracle.Span{From: last, To: now})
 		}
 		last = now
-	}
+	})
 }

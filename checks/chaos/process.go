@@ -64,14 +64,7 @@ func (p *child) kill() {
 func (p *child) stop()   { p.current().Signal(syscall.SIGSTOP) }
 func (p *child) resume() { p.current().Signal(syscall.SIGCONT) }
 
-func (p *child) exited() bool {
-	select {
-	case <-p.current().Exited():
-		return true
-	default:
-		return false
-	}
-}
+func (p *child) exited() bool { return p.current().HasExited() }
 
 // lines returns the number of lines that it has logged in this life.
 func (p *child) lines() int {

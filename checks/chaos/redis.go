@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -91,7 +89,7 @@ func (r *redisServers) masters(ctx context.Context) (addrs []string) {
 		return []string{r.single.Addr()}
 	}
 	for _, addr := range all {
-		_ = withRedis(addr, func(c *redis.Client) error { // a dead node is not a master
+		_ = testenv.WithRedis(addr, nil, func(c *redis.Client) error { // a dead node is not a master
 			role, err := c.Do(ctx, "ROLE").Slice()
 			if err == nil && len(role) > 0 && fmt.Sprint(role[0]) == "master" {
 				addrs = append(addrs, addr)
@@ -105,7 +103,7 @@ func (r *redisServers) masters(ctx context.Context) (addrs []string) {
 // do runs a command on each master.
 func (r *redisServers) do(ctx context.Context, args ...any) error {
 	for _, addr := range r.masters(ctx) {
-		err := withRedis(addr, func(c *redis.Client) error { return c.Do(ctx, args...).Err() })
+		err := testenv.WithRedis(addr, nil, func(c *redis.Client) error { return c.Do(ctx, args...).Err() })
 		if err != nil {
 			return fmt.Errorf("%v at %s: %w", args, addr, err)
 		}
@@ -116,7 +114,7 @@ func (r *redisServers) do(ctx context.Context, args ...any) error {
 // onKey runs a command on the master that has the key.
 func (r *redisServers) onKey(ctx context.Context, args ...any) (err error) {
 	for _, addr := range r.masters(ctx) {
-		err = withRedis(addr, func(c *redis.Client) error { return c.Do(ctx, args...).Err() })
+		err = testenv.WithRedis(addr, nil, func(c *redis.Client) error { return c.Do(ctx, args...).Err() })
 		if err == nil || !strings.HasPrefix(err.Error(), "MOVED") {
 			return err
 		}
@@ -128,7 +126,7 @@ func (r *redisServers) onKey(ctx context.Context, args ...any) (err error) {
 func (r *redisServers) limitKeys(ctx context.Context) (map[string]bool, error) {
 	keys := make(map[string]bool)
 	for _, addr := range r.masters(ctx) {
-		err := withRedis(addr, func(c *redis.Client) error {
+		err := testenv.WithRedis(addr, nil, func(c *redis.Client) error {
 			names, err := c.Keys(ctx, "hotparam:{"+namespace+"/*}:limit").Result()
 			for _, name := range names {
 				keys[name] = true
@@ -140,14 +138,4 @@ func (r *redisServers) limitKeys(ctx context.Context) (map[string]bool, error) {
 		}
 	}
 	return keys, nil
-}
-
-// withRedis runs action with a client that never retries and leaves nothing behind.
-func withRedis(addr string, action func(*redis.Client) error) error {
-	client := redis.NewClient(&redis.Options{
-		Addr: addr, MaxRetries: -1, DialerRetries: 1, DialTimeout: 5 * time.Second, PoolSize: 1, ContextTimeoutEnabled: true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
-	defer client.Close()
-	return action(client)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // figure is something that must not grow.
@@ -168,7 +169,7 @@ func (k *soak) add(p *child, heap, goroutines float64) {
 
 // addRedis adds the memory and connections of Redis, which hotparam also causes.
 func (k *soak) addRedis(ctx context.Context, addr string) {
-	_ = withRedis(addr, func(c *redis.Client) error { // sampled again soon
+	_ = testenv.WithRedis(addr, nil, func(c *redis.Client) error { // sampled again soon
 		info, err := c.InfoMap(ctx, "memory", "clients").Result()
 		if err != nil {
 			return err

@@ -54,24 +54,17 @@ func (j *judge) newWatched(p *child, aggregator bool) *watched {
 // each time over a new connection.
 func (f *fleet) sampleProcess(ctx context.Context, j *judge, w *watched) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, 500*time.Millisecond, func(n int) {
 		if w.exited() {
 			j.forgetTroubles(w.name)
-			continue
+			return
 		}
 		if life := w.lives.Load(); life != w.life {
 			w.life = life
 			w.lines = oracle.Cap{Subject: "log lines of " + w.name, Most: maxLines, Window: 10 * time.Second}
 		}
 		now := f.now()
-		f.reportFound(j, w.lines.Sample(now, float64(w.child.lines())))
+		j.reportFound(w.lines.Sample(now, float64(w.child.lines())))
 		descriptors, _ := w.current().Descriptors()
 		j.sampleLevel(w.descriptors, float64(descriptors))
 		if w.aggregator {
@@ -84,22 +77,14 @@ func (f *fleet) sampleProcess(ctx context.Context, j *judge, w *watched) {
 				j.sampleLevel(w.goroutines, g)
 			}
 		}
-	}
-}
-
-func (f *fleet) reportFound(j *judge, v *oracle.Violation) {
-	if v != nil {
-		j.report(*v)
-	}
+	})
 }
 
 func (j *judge) sampleLevel(l *oracle.Level, value float64) {
 	j.mu.Lock()
 	v := l.Sample(j.now(), value, &j.stalls)
 	j.mu.Unlock()
-	if v != nil {
-		j.report(*v)
-	}
+	j.reportFound(v)
 }
 
 func (f *fleet) checkHealth(ctx context.Context, j *judge, client *http.Client, w *watched) {
@@ -185,7 +170,7 @@ func (f *fleet) watchRedis(ctx context.Context, j *judge) {
 	every(ctx, 500*time.Millisecond, func(int) {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		_ = withRedis(f.redis.single.Addr(), func(c *redis.Client) error { // sampled again soon
+		_ = testenv.WithRedis(f.redis.single.Addr(), nil, func(c *redis.Client) error { // sampled again soon
 			info, err := c.InfoMap(ctx, "stats", "errorstats").Result()
 			if err != nil {
 				return err
@@ -200,8 +185,8 @@ func (f *fleet) watchRedis(ctx context.Context, j *judge) {
 				n, _ := strconv.ParseFloat(count, 64) // absent until the first error
 				outage += n
 			}
-			f.reportFound(j, writes.Sample(f.now(), outage))
-			f.reportFound(j, others.Sample(f.now(), total-outage))
+			j.reportFound(writes.Sample(f.now(), outage))
+			j.reportFound(others.Sample(f.now(), total-outage))
 			return nil
 		})
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // writers follows the stream of changes that docs/design/redis.md describes. Once an owner's
@@ -30,7 +31,7 @@ func (w *writers) followStream(ctx context.Context, r *run) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		_ = withRedis(r.redis.single.Addr(), func(c *redis.Client) error { // read again a second later
+		_ = testenv.WithRedis(r.redis.single.Addr(), nil, func(c *redis.Client) error { // read again a second later
 			changes, err := c.XRange(ctx, redisName("events"), w.last, "+").Result()
 			for _, change := range changes {
 				w.checkChange(r, change)

@@ -6,8 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-
-	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 var caddy = gatewayProgram{
@@ -22,25 +20,13 @@ var caddy = gatewayProgram{
 func Caddy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
 	path := caddy.path(tb)
-	process, addr := startGateway(tb, "caddy", func(port int) (*testenv.Process, error) {
-		addresses := with(addresses, "http://:8000", fmt.Sprintf("http://:%d", port))
-		dir, err := gatewayFiles(tb, name, addresses)
-		if err != nil {
-			return nil, err
-		}
+	return startGateway(tb, "caddy", func(port int) *exec.Cmd {
+		dir := gatewayFiles(tb, name, with(addresses, "http://:8000", fmt.Sprintf("http://:%d", port)))
 		config := filepath.Join(dir, "Caddyfile")
-		text, err := os.ReadFile(config)
-		if err != nil {
-			return nil, err
-		}
 		// All Caddys would share the port of the admin API.
-		text = append([]byte("{\n\tadmin off\n\tpersist_config off\n\tdefault_bind 127.0.0.1\n}\n"), text...)
-		if err := os.WriteFile(config, text, 0o600); err != nil {
-			return nil, err
-		}
+		writeFile(tb, config, "{\n\tadmin off\n\tpersist_config off\n\tdefault_bind 127.0.0.1\n}\n"+readFile(tb, config))
 		cmd := exec.Command(path, "run", "--adapter", "caddyfile", "--config", config)
 		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
-		return testenv.Start(tb, cmd), nil
+		return cmd
 	})
-	return &Gateway{addr, process}
 }

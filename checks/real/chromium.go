@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -34,16 +33,7 @@ const chromiumPatience = 30 * time.Second
 // the test is skipped (see the package).
 func StartChromium(tb testing.TB) *Chromium {
 	tb.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		testenv.Unavailable(tb, "no chromium in PATH: install it (Debian: apt-get install chromium)")
-	}
+	path := testenv.Program(tb, "chromium", "chromium", "chromium-browser", "google-chrome")
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.DisableGPU,
 		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("mute-audio", true), chromedp.Flag("disable-component-update", true))
 	if os.Getuid() == 0 {

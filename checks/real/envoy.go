@@ -1,7 +1,6 @@
 package real
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -25,15 +24,11 @@ var envoy = gatewayProgram{
 func Envoy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
 	path := envoy.path(tb)
-	process, addr := startGateway(tb, "envoy", func(port int) (*testenv.Process, error) {
-		dir, err := gatewayFiles(tb, name, with(addresses, "address: 0.0.0.0, port_value: 8000", EnvoyAddress(testenv.Loopback(port))))
-		if err != nil {
-			return nil, err
-		}
-		return testenv.Start(tb, exec.Command(path, "-c", filepath.Join(dir, "envoy.yaml"), "--disable-hot-restart", "--concurrency", "1",
-			"--log-level", "warn", "--drain-time-s", "1")), nil
+	return startGateway(tb, "envoy", func(port int) *exec.Cmd {
+		dir := gatewayFiles(tb, name, with(addresses, "address: 0.0.0.0, port_value: 8000", EnvoyAddress(testenv.Loopback(port))))
+		return exec.Command(path, "-c", filepath.Join(dir, "envoy.yaml"), "--disable-hot-restart", "--concurrency", "1",
+			"--log-level", "warn", "--drain-time-s", "1")
 	})
-	return &Gateway{addr, process}
 }
 
 // EnvoyAddress returns "host:port" in the form of Envoy's configuration.
@@ -48,9 +43,7 @@ func ValidateEnvoy(tb testing.TB, configuration string) {
 	tb.Helper()
 	path := envoy.path(tb)
 	file := filepath.Join(tb.TempDir(), "envoy.yaml")
-	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
-		tb.Fatalf("real: %v", err)
-	}
+	writeFile(tb, file, configuration)
 	p := testenv.Start(tb, exec.Command(path, "--mode", "validate", "-c", file, "--log-level", "warn"))
 	if code := p.Wait(); code != 0 {
 		tb.Fatalf("real: Envoy does not accept the configuration: %s\n%s", p.Describe(), configuration)

@@ -1,12 +1,13 @@
 package real
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
-	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,79 +15,95 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// gatewayFiles copies a directory of deploy/gateways with some addresses replaced, so tests run
-// the same files that users get. Each address must occur in one of the files. Otherwise the files
-// and the tests could diverge. It returns the directory of the copy.
-func gatewayFiles(tb testing.TB, name string, addresses map[string]string) (string, error) {
-	tb.Helper()
-	root, err := testenv.ModuleRoot()
-	if err != nil {
-		return "", err
-	}
-	from, to := filepath.Join(root, "deploy", "gateways", name), tb.TempDir()
-	found := make(map[string]bool)
-	err = filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		var pairs []string
-		for old, now := range addresses {
-			found[old] = found[old] || strings.Contains(string(text), old)
-			pairs = append(pairs, old, now)
-		}
-		text = []byte(strings.NewReplacer(pairs...).Replace(string(text)))
-		return os.WriteFile(filepath.Join(to, entry.Name()), text, 0o600)
-	})
-	for old := range addresses {
-		if err == nil && !found[old] {
-			err = fmt.Errorf("deploy/gateways/%s has no %q", name, old)
-		}
-	}
-	return to, err
+// Gateway is a gateway that belongs to one test.
+type Gateway struct {
+	*testenv.Process
+	Addr string // host:port
 }
 
-// startGateway calls start with a free port until the gateway listens on it, and returns its
-// process and its address.
-func startGateway(tb testing.TB, name string, start func(port int) (*testenv.Process, error)) (*testenv.Process, string) {
+// startGateway starts the gateway's command for a free port and returns when the gateway listens
+// on it.
+func startGateway(tb testing.TB, name string, command func(port int) *exec.Cmd) *Gateway {
 	tb.Helper()
-	for range 5 {
+	g := new(Gateway)
+	testenv.OnFreePorts(tb, name, func() error {
 		port := testenv.FreePort(tb)
-		p, err := start(port)
-		if err != nil {
-			tb.Fatalf("real: start %s: %v", name, err)
-		}
-		err = awaitListening(p, testenv.Loopback(port))
-		if err == nil {
-			return p, testenv.Loopback(port)
-		}
-		if !errors.Is(err, testenv.ErrPortTaken) {
-			tb.Fatalf("real: start %s: %v", name, err)
-		}
-	}
-	tb.Fatalf("real: start %s: five free ports were taken by other processes before it could bind them", name)
-	return nil, ""
+		g.Addr, g.Process = testenv.Loopback(port), testenv.Start(tb, command(port))
+		return g.awaitListening()
+	})
+	return g
 }
 
-func awaitListening(p *testenv.Process, addr string) error {
+var portInUse = regexp.MustCompile(`address already in use`)
+
+func (g *Gateway) awaitListening() error {
 	for end := time.Now().Add(testenv.Patience); ; {
-		conn, err := net.DialTimeout("tcp", addr, time.Second)
-		if err == nil && !p.HasExited() {
+		conn, err := net.DialTimeout("tcp", g.Addr, time.Second)
+		if err == nil && !g.HasExited() {
 			return conn.Close()
 		}
 		select {
-		case <-p.Exited():
-			if portInUse.MatchString(strings.ToLower(p.Stderr())) {
+		case <-g.Exited():
+			if portInUse.MatchString(strings.ToLower(g.Stderr())) {
 				return testenv.ErrPortTaken
 			}
-			return fmt.Errorf("it ended: %s", p.Describe())
+			return fmt.Errorf("it ended: %s", g.Describe())
 		case <-time.After(10 * time.Millisecond):
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("it does not listen: %s", p.Describe())
+			return fmt.Errorf("it does not listen: %s", g.Describe())
 		}
 	}
+}
+
+// gatewayFiles copies a directory of deploy/gateways with some texts replaced, so tests run the
+// same files that users get. Each text must occur in one of the files. Otherwise the files and the
+// tests could diverge. It returns the directory of the copy.
+func gatewayFiles(tb testing.TB, name string, texts map[string]string) string {
+	tb.Helper()
+	from, to := filepath.Join(repository(tb), "deploy", "gateways", name), tb.TempDir()
+	var pairs []string
+	for old, now := range texts {
+		pairs = append(pairs, old, now)
+	}
+	missing := maps.Clone(texts)
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text := readFile(tb, path)
+		maps.DeleteFunc(missing, func(old, _ string) bool { return strings.Contains(text, old) })
+		writeFile(tb, filepath.Join(to, entry.Name()), strings.NewReplacer(pairs...).Replace(text))
+		return nil
+	})
+	if err != nil {
+		tb.Fatalf("real: %v", err)
+	}
+	for old := range missing {
+		tb.Fatalf("real: deploy/gateways/%s has no %q", name, old)
+	}
+	return to
+}
+
+// with returns the texts and one more.
+func with(texts map[string]string, old, now string) map[string]string {
+	all := map[string]string{old: now}
+	maps.Copy(all, texts)
+	return all
+}
+
+var acrossMachines = regexp.MustCompile("(?s)\n## Across machines\n.*?\n```\\w*\n(.*?\n)```\n")
+
+// Across returns the configuration that a page of docs/gateways gives for a guard on another
+// machine. It is the block of code below "## Across machines", with the paths of files. The texts
+// in replace alternate between an old text and its replacement.
+func Across(tb testing.TB, page string, files testenv.CertificateFiles, replace ...string) string {
+	tb.Helper()
+	found := acrossMachines.FindStringSubmatch(readFile(tb, filepath.Join(repository(tb), "docs", "gateways", page)))
+	if found == nil {
+		tb.Fatalf("real: docs/gateways/%s has no block below \"Across machines\"", page)
+	}
+	replace = append(replace,
+		"/etc/hotparam/ca.pem", files.CA, "/etc/hotparam/client.pem", files.ClientCert, "/etc/hotparam/client-key.pem", files.ClientKey)
+	return strings.NewReplacer(replace...).Replace(found[1])
 }

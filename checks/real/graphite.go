@@ -41,21 +41,16 @@ func Graphite(tb testing.TB) *GraphiteServer {
 	if err := graphiteIsThere(tb.Context()); err != nil {
 		testenv.Unavailable(tb, fmt.Sprintf("no Graphite (Debian: apt-get install --no-install-recommends graphite-carbon graphite-web gunicorn): %v", err))
 	}
-	var err error
-	for range 5 {
-		g := &GraphiteServer{
-			tb: tb, dir: tb.TempDir(),
-			line: testenv.FreePort(tb), query: testenv.FreePort(tb), port: testenv.FreePort(tb),
+	g := &GraphiteServer{tb: tb}
+	testenv.OnFreePorts(tb, "Graphite", func() error {
+		g.dir = tb.TempDir()
+		g.line, g.query, g.port = testenv.FreePort(tb), testenv.FreePort(tb), testenv.FreePort(tb)
+		if err := g.configure(); err != nil {
+			return err
 		}
-		if err = g.start(); err == nil {
-			return g
-		}
-		if !errors.Is(err, testenv.ErrPortTaken) {
-			break
-		}
-	}
-	tb.Fatalf("real: start Graphite: %v", err)
-	return nil
+		return errors.Join(g.startCarbon(), g.startWeb())
+	})
+	return g
 }
 
 func graphiteIsThere(ctx context.Context) error {
@@ -99,13 +94,6 @@ func (g *GraphiteServer) StartWeb() {
 	}
 }
 
-func (g *GraphiteServer) start() error {
-	if err := g.configure(); err != nil {
-		return err
-	}
-	return errors.Join(g.startCarbon(), g.startWeb())
-}
-
 // configure writes the files of deploy/graphite with this server's ports and directories.
 func (g *GraphiteServer) configure() error {
 	quoted := func(path string) string { return "'" + path + "'" } // in Python's syntax
@@ -128,9 +116,7 @@ func (g *GraphiteServer) configure() error {
 		},
 		"graphite/gunicorn.conf.py": {"bind": quoted(testenv.Loopback(g.port))},
 	} {
-		if _, err := testenv.WriteDeployed(g.dir, name, values); err != nil {
-			return err
-		}
+		writeDeployed(g.tb, g.dir, name, values)
 	}
 	return nil
 }

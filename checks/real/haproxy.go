@@ -1,25 +1,18 @@
 package real
 
 import (
-	"net"
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// HAProxy is a real HAProxy that belongs to one test.
-type HAProxy struct {
-	*testenv.Process
-	Addr string // address of its frontend
-}
-
 // StartHAProxy starts the haproxy of the PATH, or the one named by HOTPARAM_HAPROXY; see
 // [HAProxyProgram.Start]. Without one the test is skipped (see the package).
-func StartHAProxy(tb testing.TB, file string, environment ...string) *HAProxy {
+func StartHAProxy(tb testing.TB, file string, environment ...string) *Gateway {
 	tb.Helper()
 	return HAProxyProgram("").Start(tb, file, environment...)
 }
@@ -29,65 +22,38 @@ type HAProxyProgram string
 
 // Start starts HAProxy with a file, whose frontend listens at "${WEB}". The file is a path below
 // deploy/ or an absolute path. environment sets the file's other variables, "NAME=value".
-func (program HAProxyProgram) Start(tb testing.TB, file string, environment ...string) *HAProxy {
+func (program HAProxyProgram) Start(tb testing.TB, file string, environment ...string) *Gateway {
 	tb.Helper()
-	root, err := testenv.ModuleRoot()
-	if err != nil {
-		tb.Fatal(err)
-	}
 	if !filepath.IsAbs(file) {
-		file = filepath.Join(root, "deploy", filepath.FromSlash(file))
+		file = filepath.Join(repository(tb), "deploy", filepath.FromSlash(file))
 	}
 	return program.start(tb, file, environment)
 }
 
 // StartChanged is like [HAProxyProgram.Start], but replaces texts in the files of a directory of
 // deploy/gateways.
-func (program HAProxyProgram) StartChanged(tb testing.TB, name string, changes map[string]string, environment ...string) *HAProxy {
+func (program HAProxyProgram) StartChanged(tb testing.TB, name string, changes map[string]string, environment ...string) *Gateway {
 	tb.Helper()
-	dir, err := gatewayFiles(tb, name, changes)
-	if err != nil {
-		tb.Fatalf("real: %v", err)
-	}
-	return program.start(tb, filepath.Join(dir, "haproxy.cfg"), environment)
+	return program.start(tb, filepath.Join(gatewayFiles(tb, name, changes), "haproxy.cfg"), environment)
 }
 
-func (program HAProxyProgram) start(tb testing.TB, file string, environment []string) *HAProxy {
+func (program HAProxyProgram) start(tb testing.TB, file string, environment []string) *Gateway {
 	tb.Helper()
 	if program == "" {
 		program = HAProxyProgram(HAProxyPath(tb))
 	}
-	addr := testenv.Loopback(testenv.FreePort(tb))
-	cmd := exec.Command(string(program), "-db", "-f", file)
-	cmd.Dir = filepath.Dir(file) // base of paths in the file
-	cmd.Env = append(append(os.Environ(), "WEB="+addr), environment...)
-	h := &HAProxy{Process: testenv.Start(tb, cmd), Addr: addr}
-	for end := time.Now().Add(testenv.Patience); ; time.Sleep(10 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", addr); err == nil {
-			_ = conn.Close()
-			return h
-		}
-		select {
-		case <-h.Exited():
-			tb.Fatalf("real: HAProxy has ended: %s", h.Describe())
-		default:
-		}
-		if time.Now().After(end) {
-			tb.Fatalf("real: HAProxy does not listen at %s: %s", addr, h.Describe())
-		}
-	}
+	return startGateway(tb, "haproxy", func(port int) *exec.Cmd {
+		cmd := exec.Command(string(program), "-db", "-f", file)
+		cmd.Dir = filepath.Dir(file) // base of paths in the file
+		cmd.Env = append(append(os.Environ(), "WEB="+testenv.Loopback(port)), environment...)
+		return cmd
+	})
 }
 
 // HAProxyPath returns the path of the program. Without one the test is skipped.
 func HAProxyPath(tb testing.TB) string {
 	tb.Helper()
-	for _, name := range []string{os.Getenv("HOTPARAM_HAPROXY"), "haproxy", "/usr/sbin/haproxy"} {
-		if path, err := exec.LookPath(name); name != "" && err == nil {
-			return path
-		}
-	}
-	testenv.Unavailable(tb, "no haproxy in PATH: install it (Debian: apt-get install haproxy)")
-	return ""
+	return testenv.Program(tb, "haproxy", cmp.Or(os.Getenv("HOTPARAM_HAPROXY"), "haproxy"), "haproxy", "/usr/sbin/haproxy")
 }
 
 // haproxy28 is HAProxy 2.8 with Lua and TLS, and the libraries that it needs.

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -74,48 +73,28 @@ func Kafka(tb testing.TB, config KafkaConfig) *KafkaCluster {
 	if config.Authorize && config.Users == nil {
 		tb.Fatal("real: KafkaConfig.Authorize needs Users: else all are the same to Kafka")
 	}
-	if err := kafkaRuns(tb.Context()); err != nil {
-		testenv.Unavailable(tb, fmt.Sprintf("no Kafka: install Java and Maven (Debian: apt-get install default-jdk-headless maven): %v", err))
-	}
-	return startKafka(tb, config)
-}
-
-// kafkaRuns returns the reason why Kafka cannot run here, or nil.
-func kafkaRuns(ctx context.Context) error {
-	if _, err := exec.LookPath("java"); err != nil {
+	var k *KafkaCluster
+	testenv.OnFreePorts(tb, "kafka", func() error {
+		k = &KafkaCluster{tb: tb, config: config, id: newKafkaID()}
+		if err := newBrokers(k); err != nil {
+			return err
+		}
+		err := k.startAll()
+		if err != nil { // the next try uses other ports
+			for i := range k.brokers {
+				k.Kill(i)
+			}
+		}
 		return err
-	}
-	_, err := kafkaJars(ctx)
-	return err
-}
-
-func startKafka(tb testing.TB, config KafkaConfig) *KafkaCluster {
-	tb.Helper()
-	var err error
-	for range 5 {
-		k := &KafkaCluster{tb: tb, config: config, id: newKafkaID()}
-		if err = newBrokers(k); err == nil {
-			err = k.startAll()
-		}
-		if err == nil {
-			return k
-		}
-		k.killAll() // the next try uses other ports
-		if !errors.Is(err, testenv.ErrPortTaken) {
-			break
-		}
-	}
-	tb.Fatalf("real: start kafka: %v", err)
-	return nil
+	})
+	return k
 }
 
 func (k *KafkaCluster) startAll() error {
 	ctx, cancel := context.WithTimeout(k.tb.Context(), kafkaPatience)
 	defer cancel()
-	for i, b := range k.brokers {
-		if err := b.start(ctx); err != nil {
-			return fmt.Errorf("broker %d: %w", i, err)
-		}
+	for _, b := range k.brokers {
+		b.start()
 	}
 	for i := range k.brokers {
 		if err := k.awaitBroker(ctx, i, len(k.brokers)); err != nil {
@@ -123,16 +102,6 @@ func (k *KafkaCluster) startAll() error {
 		}
 	}
 	return nil
-}
-
-func (k *KafkaCluster) killAll() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.tb.Context()), testenv.Grace)
-	defer cancel()
-	for i, b := range k.brokers {
-		if err := b.kill(ctx); err != nil {
-			k.tb.Logf("real: kill broker %d: %v", i, err)
-		}
-	}
 }
 
 // newKafkaID returns a random id of 16 bytes in Kafka's form. It distinguishes a cluster from
@@ -156,11 +125,7 @@ func (k *KafkaCluster) Certificates() testenv.CertificateFiles { return k.certs 
 // "java -cp". If they cannot be fetched, the test is skipped.
 func (k *KafkaCluster) Classpath() string {
 	k.tb.Helper()
-	dir, err := kafkaJars(k.tb.Context())
-	if err != nil {
-		testenv.Unavailable(k.tb, err.Error())
-	}
-	return dir + "/*"
+	return needKafka(k.tb) + "/*"
 }
 
 // CreateTopic creates a topic and returns when each running broker knows the leader of each
@@ -178,7 +143,7 @@ func (k *KafkaCluster) CreateTopic(name string, partitions, replicas int, config
 			return err
 		}
 		for i, b := range k.brokers {
-			if b.exited(ctx) == nil {
+			if b.exited() == nil {
 				if err := k.awaitTopic(ctx, i, name, partitions); err != nil {
 					return err
 				}
@@ -226,10 +191,7 @@ func (k *KafkaCluster) Client(options ...kgo.Opt) *kgo.Client {
 }
 
 // Kill kills broker i (SIGKILL) and returns when it has ended.
-func (k *KafkaCluster) Kill(i int) {
-	k.tb.Helper()
-	k.do(fmt.Sprintf("kill broker %d", i), k.brokers[i].kill)
-}
+func (k *KafkaCluster) Kill(i int) { k.brokers[i].process.Kill() }
 
 // Start restarts broker i after Kill, on the same address and with its former data. It returns
 // when the broker answers and belongs to the cluster again. Its replicas may still have to catch
@@ -237,9 +199,7 @@ func (k *KafkaCluster) Kill(i int) {
 func (k *KafkaCluster) Start(i int) {
 	k.tb.Helper()
 	k.do(fmt.Sprintf("start broker %d", i), func(ctx context.Context) error {
-		if err := k.brokers[i].start(ctx); err != nil {
-			return err
-		}
+		k.brokers[i].start()
 		return k.awaitBroker(ctx, i, 1)
 	})
 }
@@ -247,13 +207,13 @@ func (k *KafkaCluster) Start(i int) {
 // Pause stops broker i (SIGSTOP): connections stay open, but nothing is answered until Resume.
 func (k *KafkaCluster) Pause(i int) {
 	k.tb.Helper()
-	k.do(fmt.Sprintf("pause broker %d", i), k.brokers[i].pause)
+	k.brokers[i].process.Pause()
 }
 
 // Resume continues a paused broker.
 func (k *KafkaCluster) Resume(i int) {
 	k.tb.Helper()
-	k.do(fmt.Sprintf("resume broker %d", i), k.brokers[i].resume)
+	k.brokers[i].process.Resume()
 }
 
 func (k *KafkaCluster) do(what string, action func(context.Context) error) {

@@ -1,7 +1,6 @@
 package real
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -23,10 +21,7 @@ type kafkaBroker struct {
 }
 
 func newBrokers(k *KafkaCluster) error {
-	jars, err := kafkaJars(k.tb.Context())
-	if err != nil {
-		return err
-	}
+	jars := needKafka(k.tb)
 	if k.config.TLS {
 		k.certs = testenv.Certificates(k.tb)
 	}
@@ -62,14 +57,14 @@ func newBrokers(k *KafkaCluster) error {
 	return nil
 }
 
-func (b *kafkaBroker) start(context.Context) error {
+func (b *kafkaBroker) start() {
 	b.process = testenv.Start(b.k.tb, exec.Command("sh", "-c", b.script))
 	// Kill it, since on a request to end a broker would wait for peers that have ended.
 	b.k.tb.Cleanup(func() { b.process.Kill() })
-	return nil
 }
 
-func (b *kafkaBroker) exited(context.Context) error {
+// exited returns an error if the broker has ended.
+func (b *kafkaBroker) exited() error {
 	if !b.process.HasExited() {
 		return nil
 	}
@@ -80,21 +75,4 @@ func (b *kafkaBroker) exited(context.Context) error {
 		}
 	}
 	return fmt.Errorf("it ended: %s", b.process.Describe())
-}
-
-func (b *kafkaBroker) kill(context.Context) error {
-	if b.process != nil {
-		b.process.Kill()
-	}
-	return nil
-}
-
-func (b *kafkaBroker) pause(ctx context.Context) error {
-	b.process.Signal(syscall.SIGSTOP)
-	return testenv.AwaitStopped(ctx, b.process.PID())
-}
-
-func (b *kafkaBroker) resume(context.Context) error {
-	b.process.Signal(syscall.SIGCONT)
-	return nil
 }

@@ -110,7 +110,7 @@ func await[R kmsg.Response](ctx context.Context, k *KafkaCluster, i int, request
 		if err == nil {
 			return nil
 		}
-		if why := k.brokers[i].exited(ctx); why != nil {
+		if why := k.brokers[i].exited(); why != nil {
 			return fmt.Errorf("broker %d: %w", i, why)
 		}
 		select {

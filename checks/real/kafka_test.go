@@ -134,9 +134,7 @@ func TestLocalKafkaSeesThatThePortIsTaken(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	if err := kafkaRuns(t.Context()); err != nil {
-		testenv.Unavailable(t, err.Error())
-	}
+	needKafka(t)
 	k := &KafkaCluster{tb: t, config: KafkaConfig{Brokers: 1}, id: newKafkaID()}
 	if err := newBrokers(k); err != nil {
 		t.Fatal(err)
@@ -147,7 +145,7 @@ func TestLocalKafkaSeesThatThePortIsTaken(t *testing.T) {
 	}
 	defer other.Close()
 	if err := k.startAll(); !errors.Is(err, testenv.ErrPortTaken) {
-		t.Errorf("start on a port in use: %v, want errPortTaken", err)
+		t.Errorf("start on a port in use: %v, want ErrPortTaken", err)
 	}
 }
 

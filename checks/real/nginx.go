@@ -2,7 +2,6 @@ package real
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -11,12 +10,6 @@ import (
 
 	"github.com/hotparam/hotparam/internal/testenv"
 )
-
-// Gateway is a gateway that belongs to one test.
-type Gateway struct {
-	Addr    string // host:port
-	Process *testenv.Process
-}
 
 // Nginx starts nginx with the configuration in a directory of deploy/gateways and returns when it
 // listens. addresses replaces addresses in the files, such as "127.0.0.1:8080" by the
@@ -60,52 +53,28 @@ var (
 
 func startNginx(tb testing.TB, path, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
-	process, addr := startGateway(tb, "nginx", func(port int) (*testenv.Process, error) {
-		dir, err := gatewayFiles(tb, name, with(addresses, "listen 8000;", fmt.Sprintf("listen 127.0.0.1:%d;", port)))
-		if err != nil {
-			return nil, err
-		}
+	return startGateway(tb, "nginx", func(port int) *exec.Cmd {
+		dir := gatewayFiles(tb, name, with(addresses, "listen 8000;", fmt.Sprintf("listen 127.0.0.1:%d;", port)))
 		config := filepath.Join(dir, "nginx.conf")
-		if err := placeFiles(config, dir); err != nil {
-			return nil, err
-		}
+		placeFiles(tb, config, dir)
 		global := "daemon off; master_process off; worker_processes 1; pid nginx.pid;"
-		return testenv.Start(tb, exec.Command(path, "-p", dir, "-c", config, "-e", "stderr", "-g", global)), nil
+		return exec.Command(path, "-p", dir, "-c", config, "-e", "stderr", "-g", global)
 	})
-	return &Gateway{addr, process}
 }
 
 // NginxPath returns the path of the program. Without one the test is skipped.
 func NginxPath(tb testing.TB) string {
 	tb.Helper()
-	for _, name := range []string{"nginx", "/usr/sbin/nginx"} { // /usr/sbin is not in every user's PATH
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	testenv.Unavailable(tb, "no nginx in PATH: install it (Debian: apt-get install nginx)")
-	return ""
+	return testenv.Program(tb, "nginx", "nginx", "/usr/sbin/nginx") // /usr/sbin is not in every user's PATH
 }
 
 // placeFiles makes nginx write its files into dir, where any user may write.
-func placeFiles(config, dir string) error {
-	text, err := os.ReadFile(config)
-	if err != nil {
-		return err
-	}
+func placeFiles(tb testing.TB, config, dir string) {
+	tb.Helper()
 	var lines strings.Builder
 	lines.WriteString("http {\n  access_log off;\n")
 	for _, of := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		fmt.Fprintf(&lines, "  %s_temp_path %s;\n", of, filepath.Join(dir, of))
 	}
-	return os.WriteFile(config, []byte(strings.Replace(string(text), "http {\n", lines.String(), 1)), 0o600)
-}
-
-// with returns the addresses and one more.
-func with(addresses map[string]string, old, now string) map[string]string {
-	all := map[string]string{old: now}
-	for old, now := range addresses {
-		all[old] = now
-	}
-	return all
+	writeFile(tb, config, strings.Replace(readFile(tb, config), "http {\n", lines.String(), 1))
 }

@@ -3,34 +3,17 @@ package real
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/testenv"
 )
-
-// Promtool returns the path of promtool. Without one the test is skipped (see the package).
-func Promtool(tb testing.TB) string { return ofPrometheus(tb, "promtool") }
-
-func ofPrometheus(tb testing.TB, program string) string {
-	tb.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		testenv.Unavailable(tb, "no "+program+" in PATH: install Prometheus (Debian: apt-get install prometheus)")
-	}
-	return path
-}
-
-var portInUse = regexp.MustCompile(`address already in use`)
 
 // PrometheusServer is a Prometheus that belongs to one test.
 type PrometheusServer struct {
@@ -52,26 +35,17 @@ type Alert struct {
 // skipped (see the package).
 func Prometheus(tb testing.TB, configuration string) *PrometheusServer {
 	tb.Helper()
-	path := ofPrometheus(tb, "prometheus")
-	dir := tb.TempDir()
+	path, dir := testenv.Program(tb, "prometheus", "prometheus"), tb.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
-		tb.Fatalf("real: %v", err)
-	}
-	for range 5 {
-		p := &PrometheusServer{tb: tb, addr: testenv.Loopback(testenv.FreePort(tb))}
+	writeFile(tb, file, configuration)
+	p := &PrometheusServer{tb: tb}
+	testenv.OnFreePorts(tb, "prometheus", func() error {
+		p.addr = testenv.Loopback(testenv.FreePort(tb))
 		p.process = testenv.Start(tb, exec.Command(path, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
 			"--web.listen-address="+p.addr, "--log.level=warn"))
-		err := p.awaitReady(tb.Context())
-		if err == nil {
-			return p
-		}
-		if !errors.Is(err, testenv.ErrPortTaken) {
-			tb.Fatalf("real: start prometheus: %v", err)
-		}
-	}
-	tb.Fatal("real: start prometheus: five free ports were taken by other processes before it could bind them")
-	return nil
+		return p.awaitReady(tb.Context())
+	})
+	return p
 }
 
 func (p *PrometheusServer) awaitReady(ctx context.Context) error {

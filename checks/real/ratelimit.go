@@ -21,14 +21,11 @@ func RateLimit(tb testing.TB, redis *testenv.RedisServer, configuration string) 
 	tb.Helper()
 	path := RateLimitPath(tb)
 	data := tb.TempDir()
-	err := os.Mkdir(filepath.Join(data, "config"), 0o755)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(data, "config", "config.yaml"), []byte(configuration), 0o600)
-	}
-	if err != nil {
+	if err := os.Mkdir(filepath.Join(data, "config"), 0o755); err != nil {
 		tb.Fatalf("real: %v", err)
 	}
-	process, addr := startGateway(tb, "envoyproxy/ratelimit", func(port int) (*testenv.Process, error) {
+	writeFile(tb, filepath.Join(data, "config", "config.yaml"), configuration)
+	return startGateway(tb, "envoyproxy/ratelimit", func(port int) *exec.Cmd {
 		cmd := exec.Command(path)
 		cmd.Env = append(os.Environ(),
 			"REDIS_SOCKET_TYPE=tcp", "REDIS_URL="+redis.Addr(),
@@ -36,9 +33,8 @@ func RateLimit(tb testing.TB, redis *testenv.RedisServer, configuration string) 
 			"HOST=127.0.0.1", "GRPC_HOST=127.0.0.1", "DEBUG_HOST=127.0.0.1",
 			fmt.Sprintf("GRPC_PORT=%d", port), fmt.Sprintf("PORT=%d", testenv.FreePort(tb)), fmt.Sprintf("DEBUG_PORT=%d", testenv.FreePort(tb)),
 			"DISABLE_STATS=true", "LOG_LEVEL=warn")
-		return testenv.Start(tb, cmd), nil
+		return cmd
 	})
-	return &Gateway{addr, process}
 }
 
 // RateLimitPath returns the path of envoyproxy/ratelimit. The go command builds it once into the

@@ -51,18 +51,11 @@ func StatsD(tb testing.TB, options StatsDOptions) *StatsDServer {
 		tb: tb, node: node, script: filepath.Join(modules, "statsd", "stats.js"),
 		dir: tb.TempDir(), options: options,
 	}
-	for range 5 {
+	testenv.OnFreePorts(tb, "StatsD", func() error {
 		s.port, s.management = testenv.FreePort(tb), testenv.FreePort(tb)
-		err := s.start(tb.Context())
-		if err == nil {
-			return s
-		}
-		if !errors.Is(err, testenv.ErrPortTaken) {
-			tb.Fatalf("real: start StatsD: %v", err)
-		}
-	}
-	tb.Fatal("real: start StatsD: five free ports were taken by other processes before it could bind them")
-	return nil
+		return s.start(tb.Context())
+	})
+	return s
 }
 
 // Addr returns the host:port of its UDP socket. Restart does not change it.
@@ -95,10 +88,7 @@ func (s *StatsDServer) start(ctx context.Context) error {
 		}
 		values["graphiteHost"], values["graphitePort"] = strconv.Quote(host), port
 	}
-	config, err := testenv.WriteDeployed(s.dir, "statsd/config.js", values)
-	if err != nil {
-		return err
-	}
+	config := writeDeployed(s.tb, s.dir, "statsd/config.js", values)
 	s.process = testenv.Start(s.tb, exec.Command(s.node, s.script, config))
 	return s.drain(ctx)
 }

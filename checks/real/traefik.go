@@ -1,10 +1,8 @@
 package real
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -26,26 +24,15 @@ var traefik = gatewayProgram{
 func Traefik(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
 	path := traefik.path(tb)
-	process, addr := startGateway(tb, "traefik", func(port int) (*testenv.Process, error) {
-		dir, err := gatewayFiles(tb, name, with(addresses, `":8000"`, fmt.Sprintf("%q", testenv.Loopback(port))))
-		if err != nil {
-			return nil, err
-		}
+	g := startGateway(tb, "traefik", func(port int) *exec.Cmd {
+		dir := gatewayFiles(tb, name, with(addresses, `":8000"`, fmt.Sprintf("%q", testenv.Loopback(port))))
 		config := filepath.Join(dir, "traefik.yaml")
-		file, err := os.OpenFile(config, os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			return nil, err
-		}
-		_, err = file.WriteString("global: {checkNewVersion: false, sendAnonymousUsage: false}\n")
-		if closeErr := file.Close(); err != nil || closeErr != nil {
-			return nil, fmt.Errorf("write %s: %w", config, errors.Join(err, closeErr))
-		}
+		writeFile(tb, config, readFile(tb, config)+"global: {checkNewVersion: false, sendAnonymousUsage: false}\n")
 		cmd := exec.Command(path, "--configfile="+config)
 		cmd.Dir = dir // base of the path of the other file
-		return testenv.Start(tb, cmd), nil
+		return cmd
 	})
-	g := &Gateway{addr, process}
-	tb.Cleanup(func() { process.Kill() }) // a clean shutdown takes a second
+	tb.Cleanup(func() { g.Kill() }) // a clean shutdown takes a second
 	awaitRoutes(tb, g)
 	return g
 }
@@ -64,7 +51,7 @@ func awaitRoutes(tb testing.TB, g *Gateway) {
 			}
 		}
 		if time.Now().After(end) {
-			tb.Fatalf("real: Traefik has no routes after %v: %s", testenv.Patience, g.Process.Describe())
+			tb.Fatalf("real: Traefik has no routes after %v: %s", testenv.Patience, g.Describe())
 		}
 	}
 }

@@ -5,62 +5,67 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
 
-var binary struct {
-	sync.Mutex
-	dir  string // set while Main runs the tests
-	path string // set once built
-	err  error
+// commands holds the commands that were built for this test process.
+var commands struct {
+	dir string // set while Main runs the tests
+
+	mu    sync.Mutex
+	built map[string]func() (dir string, err error) // by flags and packages
 }
 
-// Binary returns the path of the hotparam command, built from this checkout once
-// per test process, with the race detector if the tests have it. The package's
-// TestMain must call [Main], which removes the binary at the end.
+// Binary returns the path of the hotparam command, with the race detector if the tests have it;
+// see [Commands].
 func Binary(tb testing.TB) string {
 	tb.Helper()
-	binary.Lock()
-	defer binary.Unlock()
-	if binary.dir == "" {
-		tb.Fatal("testenv: Binary needs func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) } in this package")
+	var flags []string
+	if raceEnabled {
+		flags = append(flags, "-race")
 	}
-	if binary.path == "" && binary.err == nil {
-		binary.path, binary.err = build(binary.dir)
-	}
-	if binary.err != nil {
-		tb.Fatalf("testenv: %v", binary.err)
-	}
-	return binary.path
+	return filepath.Join(Commands(tb, flags, "./cmd/hotparam"), "hotparam")
 }
 
-func build(dir string) (string, error) {
+// Commands returns a directory with the commands of the packages, which are paths from the
+// module's root. They are built from this checkout once per test process. The package's TestMain
+// must call [Main], which removes them at the end.
+func Commands(tb testing.TB, flags []string, packages ...string) string {
+	tb.Helper()
+	if commands.dir == "" {
+		tb.Fatal("testenv: Commands needs func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) } in this package")
+	}
+	args := append(flags[:len(flags):len(flags)], packages...)
+	key := strings.Join(args, " ")
+	commands.mu.Lock()
+	build := commands.built[key]
+	if build == nil {
+		build = sync.OnceValues(func() (string, error) { return buildCommands(args) })
+		commands.built[key] = build
+	}
+	commands.mu.Unlock()
+	dir, err := build()
+	if err != nil {
+		tb.Fatalf("testenv: %v", err)
+	}
+	return dir
+}
+
+func buildCommands(args []string) (string, error) {
 	root, err := ModuleRoot()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "hotparam")
-	args := []string{"build", "-o", path}
-	if raceEnabled {
-		args = append(args, "-race")
+	dir, err := os.MkdirTemp(commands.dir, "")
+	if err != nil {
+		return "", err
 	}
-	cmd := exec.Command("go", append(args, "./cmd/hotparam")...)
+	cmd := exec.Command("go", append([]string{"build", "-o", dir}, args...)...)
 	cmd.Dir = root
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s in %s: %w\n%s", cmd, root, err, output)
 	}
-	return path, nil
-}
-
-// prepareBinary creates the directory for the binary. The returned function removes it.
-func prepareBinary() (remove func(), err error) {
-	dir, err := os.MkdirTemp("", "hotparam-test-")
-	if err != nil {
-		return nil, err
-	}
-	binary.Lock()
-	binary.dir = dir
-	binary.Unlock()
-	return func() { _ = os.RemoveAll(dir) }, nil // a temporary directory, which the system removes in the end
+	return dir, nil
 }

@@ -15,7 +15,9 @@
 package testenv
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"testing"
 )
@@ -33,4 +35,17 @@ func Unavailable(tb testing.TB, why string) {
 func isSet(variable string) bool {
 	on, err := strconv.ParseBool(os.Getenv(variable))
 	return err == nil && on
+}
+
+// Program returns the path of the first of these programs that is in PATH. Without any the test
+// is skipped with a hint at their Debian package.
+func Program(tb testing.TB, debian string, programs ...string) string {
+	tb.Helper()
+	for _, program := range programs {
+		if path, err := exec.LookPath(program); err == nil {
+			return path
+		}
+	}
+	Unavailable(tb, fmt.Sprintf("no %s in PATH: install it (Debian: apt-get install %s)", programs[0], debian))
+	return ""
 }

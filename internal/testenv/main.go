@@ -8,18 +8,19 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main runs a package's tests and removes the binary of [Binary]. It fails the run if the tests
+// Main runs a package's tests and removes what [Commands] has built. It fails the run if the tests
 // passed but left goroutines behind, other than those that the options excuse. It returns the
 // exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 func Main(m *testing.M, leaks ...goleak.Option) int {
-	remove, err := prepareBinary()
+	dir, err := os.MkdirTemp("", "hotparam-test-")
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testenv: %v\n", err)
 		return 1
 	}
-	defer remove()
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory, which the system removes in the end
+	commands.dir, commands.built = dir, make(map[string]func() (string, error))
 	code := m.Run()
 	if code != 0 {
 		return code // a failed test may leave goroutines behind, so do not report them

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -68,4 +69,23 @@ func IsFree(port int) bool {
 
 func Loopback(port int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+}
+
+// ErrPortTaken means that another process took the port first.
+var ErrPortTaken = errors.New("another process has the port")
+
+// OnFreePorts calls start, which chooses free ports and starts a server on them, until no other
+// process takes a port first. It fails the test after five tries, or at any other error.
+func OnFreePorts(tb testing.TB, server string, start func() error) {
+	tb.Helper()
+	var err error
+	for range 5 {
+		if err = start(); err == nil {
+			return
+		}
+		if !errors.Is(err, ErrPortTaken) {
+			break
+		}
+	}
+	tb.Fatalf("testenv: start %s: %v", server, err)
 }

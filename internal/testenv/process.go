@@ -22,19 +22,18 @@ const (
 // fail the test (WaitFor, Wait, Signal) must be called from the test's own goroutine, like
 // [testing.T.FailNow].
 type Process struct {
-	tb     testing.TB
-	cmd    *exec.Cmd
-	output *output
-	exited chan struct{}
+	tb             testing.TB
+	cmd            *exec.Cmd
+	stdout, stderr Log
+	exited         chan struct{}
 }
 
 // Start runs the command as a child of the test. The command must not have been started. Start
 // sets its Stdout and Stderr.
 func Start(tb testing.TB, cmd *exec.Cmd) *Process {
 	tb.Helper()
-	p := &Process{tb: tb, cmd: cmd, output: newOutput(), exited: make(chan struct{})}
-	cmd.Stdout = stream{p.output, &p.output.stdout}
-	cmd.Stderr = stream{p.output, &p.output.stderr}
+	p := &Process{tb: tb, cmd: cmd, exited: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &p.stdout, &p.stderr
 	// A grandchild that keeps the pipes open must not block Wait.
 	cmd.WaitDelay = time.Second
 	dieWithParent(cmd)
@@ -82,18 +81,24 @@ func (p *Process) WaitFor(pattern string) []string {
 func (p *Process) Await(ctx context.Context, pattern *regexp.Regexp) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
+	ended := false
 	for {
-		match, more := p.output.findLine(pattern)
-		if match != nil {
+		match, moreOut := p.stdout.findLine(pattern)
+		var moreErr <-chan struct{}
+		if match == nil {
+			match, moreErr = p.stderr.findLine(pattern)
+		}
+		switch {
+		case match != nil:
 			return match, nil
+		case ended:
+			return nil, fmt.Errorf("the process exited without a line that matches %q", pattern)
 		}
 		select {
-		case <-more:
+		case <-moreOut:
+		case <-moreErr:
 		case <-p.exited:
-			if match, _ := p.output.findLine(pattern); match != nil {
-				return match, nil
-			}
-			return nil, fmt.Errorf("the process exited without a line that matches %q", pattern)
+			ended = true // it may have written the line last
 		case <-ctx.Done():
 			return nil, fmt.Errorf("no line that matches %q: %w", pattern, ctx.Err())
 		}
@@ -125,6 +130,23 @@ func (p *Process) Signal(sig os.Signal) {
 	}
 }
 
+// Pause stops the child (SIGSTOP) and returns when it has stopped.
+func (p *Process) Pause() {
+	p.tb.Helper()
+	p.Signal(syscall.SIGSTOP)
+	ctx, cancel := context.WithTimeout(p.tb.Context(), Patience)
+	defer cancel()
+	if err := awaitStopped(ctx, p.PID()); err != nil {
+		p.tb.Fatalf("testenv: %v", err)
+	}
+}
+
+// Resume continues a paused child.
+func (p *Process) Resume() {
+	p.tb.Helper()
+	p.Signal(syscall.SIGCONT)
+}
+
 // Stop asks the child to end (SIGTERM), kills it after 10 s (SIGKILL), and returns its exit code,
 // or -1 if a signal ended it. It may be called again.
 func (p *Process) Stop() int {
@@ -151,10 +173,10 @@ func (p *Process) Kill() int {
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Stdout returns the child's standard output so far.
-func (p *Process) Stdout() string { return p.output.text(&p.output.stdout) }
+func (p *Process) Stdout() string { return p.stdout.String() }
 
 // Stderr returns the child's standard error so far.
-func (p *Process) Stderr() string { return p.output.text(&p.output.stderr) }
+func (p *Process) Stderr() string { return p.stderr.String() }
 
 // Describe describes the child's command, its state and its output.
 func (p *Process) Describe() string {

@@ -19,9 +19,9 @@ func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 }
 
-// AwaitStopped waits until a process that was sent SIGSTOP has stopped, since kill(2) returns
+// awaitStopped waits until a process that was sent SIGSTOP has stopped, since kill(2) returns
 // before that.
-func AwaitStopped(ctx context.Context, pid int) error {
+func awaitStopped(ctx context.Context, pid int) error {
 	for {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {

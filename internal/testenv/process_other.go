@@ -10,5 +10,5 @@ import (
 // dieWithParent does nothing here: a killed test process leaves its children running.
 func dieWithParent(*exec.Cmd) {}
 
-// AwaitStopped assumes that the signal has been delivered by now.
-func AwaitStopped(context.Context, int) error { return nil }
+// awaitStopped assumes that the signal has been delivered by now.
+func awaitStopped(context.Context, int) error { return nil }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // RedisClusterSet is a cluster of three masters, each with a replica that takes over two to three
@@ -40,10 +38,9 @@ func RedisCluster(tb testing.TB) *RedisClusterSet {
 // RedisClusterWith is like RedisCluster, but with other settings.
 func RedisClusterWith(tb testing.TB, c RedisSetConfig) *RedisClusterSet {
 	tb.Helper()
-	path := redisProgram(tb)
 	s := &RedisClusterSet{tb: tb, c: c}
 	for range 2 * clusterMasters {
-		s.nodes = append(s.nodes, localRedis(tb, path, redisSetup{bus: true, announce: s.c.announceNode, arguments: append([]string{
+		s.nodes = append(s.nodes, startRedis(tb, redisSetup{bus: true, announce: s.c.announceNode, arguments: append([]string{
 			"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
 			"--cluster-node-timeout", strconv.FormatInt(ClusterNodeTimeout.Milliseconds(), 10),
 			"--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
@@ -65,8 +62,7 @@ func RedisClusterWith(tb testing.TB, c RedisSetConfig) *RedisClusterSet {
 	for i, node := range s.nodes[clusterMasters:] {
 		master := s.mustDo(s.nodes[i], "CLUSTER", "MYID")
 		awaitRedis(tb, "a replica knows its master", func(ctx context.Context) bool {
-			_, err := s.do(ctx, node, "CLUSTER", "REPLICATE", master)
-			return err == nil
+			return node.do(ctx, "CLUSTER", "REPLICATE", master).Err() == nil
 		})
 	}
 	for _, node := range s.nodes[clusterMasters:] {
@@ -119,7 +115,7 @@ func (s *RedisClusterSet) masterBut(key string, former *RedisServer) *RedisServe
 		if node == former {
 			continue
 		}
-		if _, err := s.do(ctx, node, "EXISTS", key); err == nil { // other nodes redirect the client
+		if node.do(ctx, "EXISTS", key).Err() == nil { // other nodes redirect the client
 			return node
 		}
 	}
@@ -142,27 +138,18 @@ func (s *RedisClusterSet) mustDo(node *RedisServer, args ...any) string {
 	s.tb.Helper()
 	ctx, cancel := context.WithTimeout(s.tb.Context(), Patience)
 	defer cancel()
-	answer, err := s.do(ctx, node, args...)
+	answer, err := node.do(ctx, args...).Result()
 	if err != nil {
 		s.tb.Fatalf("testenv: %v at %s: %v", args, node.Addr(), err)
 	}
-	return answer
-}
-
-func (s *RedisClusterSet) do(ctx context.Context, node *RedisServer, args ...any) (answer string, err error) {
-	err = withClient(node.addr, node.tls, func(c *redis.Client) error {
-		value, err := c.Do(ctx, args...).Result()
-		answer = fmt.Sprint(value)
-		return err
-	})
-	return answer, err
+	return fmt.Sprint(answer)
 }
 
 func (s *RedisClusterSet) awaitAll(what string, done func(info string) bool) {
 	s.tb.Helper()
 	for _, node := range s.nodes {
 		awaitRedis(s.tb, what, func(ctx context.Context) bool {
-			info, err := s.do(ctx, node, "CLUSTER", "INFO")
+			info, err := node.do(ctx, "CLUSTER", "INFO").Text()
 			return err == nil && done(info)
 		})
 	}

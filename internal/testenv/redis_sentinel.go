@@ -18,7 +18,6 @@ import (
 type RedisSentinelSet struct {
 	tb        testing.TB
 	c         RedisSetConfig
-	path      string
 	servers   []*RedisServer
 	sentinels []*RedisServer
 	dead      *RedisServer // the killed primary
@@ -39,17 +38,17 @@ func RedisSentinel(tb testing.TB) *RedisSentinelSet {
 // RedisSentinelWith is like RedisSentinel, but with other settings.
 func RedisSentinelWith(tb testing.TB, c RedisSetConfig) *RedisSentinelSet {
 	tb.Helper()
-	s := &RedisSentinelSet{tb: tb, c: c, path: redisProgram(tb)}
-	primary := localRedis(tb, s.path, redisSetup{announce: s.c.announceReplica, arguments: s.arguments("")})
+	s := &RedisSentinelSet{tb: tb, c: c}
+	primary := startRedis(tb, redisSetup{announce: s.c.announceReplica, arguments: s.arguments("")})
 	address := Advertised(c.Advertise, primary.Addr())
-	replica := localRedis(tb, s.path, redisSetup{announce: s.c.announceReplica, arguments: s.arguments(address)})
+	replica := startRedis(tb, redisSetup{announce: s.c.announceReplica, arguments: s.arguments(address)})
 	s.servers = []*RedisServer{primary, replica}
 	// A sentinel that discovers a replica before it is in sync never chooses it.
-	s.await("the replica is in step", func(ctx context.Context) bool { return inStep(ctx, replica) })
-	s.await("the replica is sent what is written", func(ctx context.Context) bool { return isSent(ctx, primary) })
+	replica.AwaitReplica()
+	awaitRedis(tb, "the replica is sent what is written", func(ctx context.Context) bool { return isSent(ctx, primary) })
 	host, port, _ := net.SplitHostPort(address)
 	for range 3 {
-		s.sentinels = append(s.sentinels, localRedis(tb, s.path, redisSetup{config: strings.Join([]string{
+		s.sentinels = append(s.sentinels, startRedis(tb, redisSetup{config: strings.Join([]string{
 			"sentinel monitor " + sentinelMaster + " " + host + " " + port + " 2",
 			"sentinel down-after-milliseconds " + sentinelMaster + " 1000",
 			"sentinel failover-timeout " + sentinelMaster + " 5000",
@@ -59,19 +58,13 @@ func RedisSentinelWith(tb testing.TB, c RedisSetConfig) *RedisSentinelSet {
 		// Redis 7 has an option to announce itself sooner than after two seconds. Another makes
 		// it connect to a new primary before the second passes that makes the primary count as
 		// down.
-		_ = s.askServer(sentinel, func(ctx context.Context, c *redis.Client) error {
-			return c.Do(ctx, "SENTINEL", "DEBUG", "publish-period", "100", "ping-period", "200").Err()
-		})
+		_ = s.ask(sentinel, "DEBUG", "publish-period", "100", "ping-period", "200")
 	}
 	for _, sentinel := range s.sentinels {
-		s.await("the sentinels know each other and the replica", func(ctx context.Context) bool {
-			known := map[string]string{}
-			err := s.askServer(sentinel, func(ctx context.Context, c *redis.Client) (err error) {
-				cmd := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", sentinelMaster)
-				_ = c.Process(ctx, cmd)
-				known, err = cmd.Result()
-				return err
-			})
+		awaitRedis(tb, "the sentinels know each other and the replica", func(ctx context.Context) bool {
+			client := redis.NewSentinelClient(&redis.Options{Addr: sentinel.Addr()})
+			defer client.Close()
+			known, err := client.Master(ctx, sentinelMaster).Result()
 			return err == nil && known["num-other-sentinels"] == "2" && known["num-slaves"] == "1"
 		})
 	}
@@ -116,13 +109,10 @@ func (s *RedisSentinelSet) Primary() string {
 	s.tb.Helper()
 	votes := make(map[string]int)
 	for _, sentinel := range s.sentinels {
-		_ = s.askServer(sentinel, func(ctx context.Context, c *redis.Client) error {
-			addr, err := c.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinelMaster).StringSlice()
-			if err == nil && len(addr) == 2 {
-				votes[net.JoinHostPort(addr[0], addr[1])]++
-			}
-			return err
-		})
+		addr, err := s.ask(sentinel, "GET-MASTER-ADDR-BY-NAME", sentinelMaster).StringSlice()
+		if err == nil && len(addr) == 2 {
+			votes[net.JoinHostPort(addr[0], addr[1])]++
+		}
 	}
 	for addr, n := range votes {
 		if 2*n > len(s.sentinels) {
@@ -162,13 +152,9 @@ func (s *RedisSentinelSet) KillPrimary() {
 func (s *RedisSentinelSet) AwaitFailover(former string) string {
 	s.tb.Helper()
 	var addr string
-	s.await("another primary than "+former, func(ctx context.Context) bool {
-		if addr = s.Primary(); addr == "" || addr == former {
-			return false
-		}
-		return withClient(addr, nil, func(c *redis.Client) error {
-			return c.Do(ctx, "PUBLISH", "testenv", "").Err()
-		}) == nil && s.role(ctx, addr) == "master"
+	awaitRedis(s.tb, "another primary than "+former, func(ctx context.Context) bool {
+		addr = s.Primary()
+		return addr != "" && addr != former && isPrimary(ctx, addr)
 	})
 	return addr
 }
@@ -177,41 +163,33 @@ func (s *RedisSentinelSet) AwaitFailover(former string) string {
 // present primary. It returns when the replica is in sync.
 func (s *RedisSentinelSet) RestartOld() {
 	s.tb.Helper()
-	engine := s.dead.engine
-	engine.setup.arguments = s.arguments(s.Primary())
+	s.dead.setup.arguments = s.arguments(s.Primary())
 	s.dead.Restart()
 	s.dead.AwaitReplica()
 }
 
-func (s *RedisSentinelSet) role(ctx context.Context, addr string) (role string) {
-	_ = withClient(addr, nil, func(c *redis.Client) error {
-		answer, err := c.Do(ctx, "ROLE").Slice()
-		if err == nil && len(answer) > 0 {
-			role, _ = answer[0].(string)
+// ask asks a sentinel, which may be paused.
+func (s *RedisSentinelSet) ask(sentinel *RedisServer, question ...any) *redis.Cmd {
+	ctx, cancel := context.WithTimeout(s.tb.Context(), time.Second)
+	defer cancel()
+	return sentinel.do(ctx, append([]any{"SENTINEL"}, question...)...)
+}
+
+// isPrimary reports whether the server at addr takes messages and is a primary.
+func isPrimary(ctx context.Context, addr string) bool {
+	var role []any
+	err := WithRedis(addr, nil, func(c *redis.Client) (err error) {
+		if err = c.Do(ctx, "PUBLISH", "testenv", "").Err(); err == nil {
+			role, err = c.Do(ctx, "ROLE").Slice()
 		}
 		return err
 	})
-	return role
-}
-
-func (s *RedisSentinelSet) askServer(server *RedisServer, question func(context.Context, *redis.Client) error) error {
-	ctx, cancel := context.WithTimeout(s.tb.Context(), time.Second)
-	defer cancel()
-	return withClient(server.Addr(), nil, func(c *redis.Client) error { return question(ctx, c) })
-}
-
-func (s *RedisSentinelSet) await(what string, done func(context.Context) bool) {
-	s.tb.Helper()
-	awaitRedis(s.tb, what, done)
+	return err == nil && len(role) > 0 && role[0] == "master"
 }
 
 // inStep reports whether a replica has all data of its primary.
 func inStep(ctx context.Context, replica *RedisServer) bool {
-	var info string
-	_ = withClient(replica.addr, replica.tls, func(c *redis.Client) (err error) {
-		info, err = c.Info(ctx, "replication").Result()
-		return err
-	})
+	info, _ := replica.do(ctx, "INFO", "replication").Text()
 	return strings.Contains(info, "master_link_status:up")
 }
 
@@ -220,7 +198,7 @@ func inStep(ctx context.Context, replica *RedisServer) bool {
 // that are lost if the primary dies.
 func isSent(ctx context.Context, primary *RedisServer) bool {
 	n := 0
-	_ = withClient(primary.addr, primary.tls, func(c *redis.Client) (err error) {
+	_ = WithRedis(primary.Addr(), primary.setup.tls, func(c *redis.Client) (err error) {
 		conn := c.Conn() // WAIT covers only the writes of its own connection
 		defer func() { _ = conn.Close() }()
 		if err = conn.FlushAll(ctx).Err(); err != nil {

@@ -43,3 +43,12 @@ func (s *RedisServer) AwaitReplica() {
 	s.tb.Helper()
 	awaitRedis(s.tb, "a replica is in step", func(ctx context.Context) bool { return inStep(ctx, s) })
 }
+
+// Advertised returns the address that a server announces to others: advertise(addr), where the
+// server listens on addr. With a nil advertise it is addr.
+func Advertised(advertise func(addr string) string, addr string) string {
+	if advertise == nil {
+		return addr
+	}
+	return advertise(addr)
+}

@@ -32,9 +32,6 @@ func TestRedisSentinelFailsOver(t *testing.T) {
 	}
 	t.Logf("failed over after %v", time.Since(from).Round(time.Millisecond))
 	set.RestartOld()
-	if role := set.role(t.Context(), former); role != "slave" {
-		t.Errorf("the server that was restarted is a %s", role)
-	}
 }
 
 func TestRedisClusterFailsOver(t *testing.T) {
@@ -70,7 +67,7 @@ func TestRedisTLSWantsACertificate(t *testing.T) {
 	stranger.Certificates = nil
 	untrusting := &tls.Config{MinVersion: tls.VersionTLS12}
 	for what, config := range map[string]*tls.Config{"no TLS": nil, "no certificate": stranger, "no authority": untrusting} {
-		err := withClient(server.Addr(), config, func(c *redis.Client) error { return c.Ping(ctx).Err() })
+		err := WithRedis(server.Addr(), config, func(c *redis.Client) error { return c.Ping(ctx).Err() })
 		if err == nil {
 			t.Errorf("%s: answered", what)
 		}

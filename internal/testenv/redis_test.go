@@ -92,14 +92,12 @@ func TestRedisServersAreSeparate(t *testing.T) {
 // from binding it or answers on its behalf.
 func TestLocalRedisSeesThatThePortIsTaken(t *testing.T) {
 	other := Redis(t)
-	local := other.engine
-	second := &redisProcess{tb: t, path: local.path, dir: t.TempDir(), port: local.port}
+	second := &RedisServer{tb: t, dir: t.TempDir(), port: other.port}
 	if err := second.start(t.Context()); !errors.Is(err, ErrPortTaken) {
-		t.Errorf("start on a port in use: %v, want errPortTaken", err)
+		t.Errorf("start on a port in use: %v, want ErrPortTaken", err)
 	}
-	impostor := &redisProcess{port: local.port, process: second.process}
-	if err := impostor.checkOwn(t.Context()); !errors.Is(err, ErrPortTaken) {
-		t.Errorf("check against another server: %v, want errPortTaken", err)
+	if err := second.checkOwn(t.Context()); !errors.Is(err, ErrPortTaken) {
+		t.Errorf("check against another server: %v, want ErrPortTaken", err)
 	}
 }
 
@@ -117,23 +115,19 @@ func mustRefuse(t *testing.T, s *RedisServer) {
 func ping(s *RedisServer, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return withClient(s.Addr(), s.tls, func(c *redis.Client) error { return c.Ping(ctx).Err() })
+	return s.do(ctx, "PING").Err()
 }
 
 func set(t *testing.T, s *RedisServer, key, value string) {
 	t.Helper()
-	err := withClient(s.Addr(), s.tls, func(c *redis.Client) error { return c.Set(t.Context(), key, value, 0).Err() })
-	if err != nil {
+	if err := s.do(t.Context(), "SET", key, value).Err(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func exists(t *testing.T, s *RedisServer, key string) (n int64) {
+func exists(t *testing.T, s *RedisServer, key string) int64 {
 	t.Helper()
-	err := withClient(s.Addr(), s.tls, func(c *redis.Client) (err error) {
-		n, err = c.Exists(t.Context(), key).Result()
-		return err
-	})
+	n, err := s.do(t.Context(), "EXISTS", key).Int64()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,13 +136,9 @@ func exists(t *testing.T, s *RedisServer, key string) (n int64) {
 
 func runID(t *testing.T, s *RedisServer) string {
 	t.Helper()
-	var id string
-	err := withClient(s.Addr(), s.tls, func(c *redis.Client) error {
-		info, err := c.Info(t.Context(), "server").Result()
-		_, rest, _ := strings.Cut(info, "\nrun_id:")
-		id, _, _ = strings.Cut(rest, "\r\n")
-		return err
-	})
+	info, err := s.do(t.Context(), "INFO", "server").Text()
+	_, rest, _ := strings.Cut(info, "\nrun_id:")
+	id, _, _ := strings.Cut(rest, "\r\n")
 	if err != nil || id == "" {
 		t.Fatalf("run id %q: %v", id, err)
 	}

@@ -23,12 +23,11 @@ var redisCellCargo []byte
 // skipped (see the package).
 func RedisCell(tb testing.TB) *RedisServer {
 	tb.Helper()
-	path := redisProgram(tb)
 	module, err := redisCellModule(tb.Context())
 	if err != nil {
 		Unavailable(tb, fmt.Sprintf("no module redis-cell: install Rust and a C compiler (Debian: apt-get install cargo gcc): %v", err))
 	}
-	return localRedis(tb, path, redisSetup{arguments: []string{"--loadmodule", module}})
+	return startRedis(tb, redisSetup{arguments: []string{"--loadmodule", module}})
 }
 
 // redisCellModule returns the path of the module.

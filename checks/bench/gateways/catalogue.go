@@ -45,14 +45,14 @@ var catalogue = []entry{
 // through returns the variants of a gateway with the guard: one for each kind of request.
 func (s *site) through(name string, g *real.Gateway, kinds ...kind) (all []variant) {
 	for _, k := range kinds {
-		all = append(all, variant{name: name, kind: k, addr: g.Addr, gateway: g.Process.PID(), service: s.guard})
+		all = append(all, variant{name: name, kind: k, addr: g.Addr, gateway: g.PID(), service: s.guard})
 	}
 	return all
 }
 
 // without returns the variant of a gateway that asks no service.
 func without(name string, g *real.Gateway) variant {
-	return variant{name: name, kind: cold, addr: g.Addr, gateway: g.Process.PID()}
+	return variant{name: name, kind: cold, addr: g.Addr, gateway: g.PID()}
 }
 
 const (
@@ -123,7 +123,7 @@ func startEnvoys(tb testing.TB, s *site, g *Gateway) []variant {
 	ratelimit := real.RateLimit(tb, store.server, rateLimitConfiguration)
 	peer := without(peerName, start("envoy", ratelimit.Addr, map[string]string{limits: envoyOneDescriptor}))
 	peer.service = &service{
-		processes: []int{ratelimit.Process.PID()},
+		processes: []int{ratelimit.PID()},
 		stores:    []int{store.server.PID()},
 		decided:   func(ctx context.Context) (int, error) { return store.calls(ctx, "incrby") },
 	}
@@ -171,12 +171,11 @@ const haproxyLocal = `  stick-table type string len 64 size 100k expire 10s stor
 `
 
 func startHAProxies(tb testing.TB, s *site, _ *Gateway) []variant {
-	file := testenv.ReadDeployed(tb, "gateways/haproxy/spoe/haproxy.cfg")
+	file := real.ReadDeployed(tb, "gateways/haproxy/spoe/haproxy.cfg")
 	plain := withoutLines(file, "backend hotparam", "filter spoe", "http-request", "http-response")
 	program := real.HAProxy28(tb) // Lua needs it
 	start := func(file string, environment ...string) *real.Gateway {
-		h := program.Start(tb, file, append(environment, "APP="+s.app)...)
-		return &real.Gateway{Addr: h.Addr, Process: h.Process}
+		return program.Start(tb, file, append(environment, "APP="+s.app)...)
 	}
 	all := []variant{
 		without(alone, start(write(tb, plain))),

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 )
 
 // between returns the first part of text that starts with from, up to the next to.
@@ -27,7 +27,7 @@ func between(text, from, to string) (string, error) {
 // replace.
 func deployedBetween(tb testing.TB, file, from, to string) string {
 	tb.Helper()
-	part, err := between(testenv.ReadDeployed(tb, "gateways/"+file), from, to)
+	part, err := between(real.ReadDeployed(tb, "gateways/"+file), from, to)
 	if err != nil {
 		tb.Fatalf("deploy/gateways/%s: %v", file, err)
 	}

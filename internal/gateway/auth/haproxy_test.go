@@ -18,7 +18,7 @@ import (
 
 // startLua starts HAProxy with the script of deploy/gateways/haproxy/lua in front of an
 // application that marks its answers.
-func startLua(t testing.TB, auth string) *real.HAProxy {
+func startLua(t testing.TB, auth string) *real.Gateway {
 	t.Helper()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-App", "1") }))
 	t.Cleanup(app.Close)

@@ -24,7 +24,7 @@ import (
 
 // haproxy starts HAProxy, configured by deploy/gateways/haproxy/spoe, in front of an application.
 // A busy machine may be slow, so tests that do not need the file's timeout use another.
-func (f *fixture) haproxy(app http.Handler, environment ...string) *real.HAProxy {
+func (f *fixture) haproxy(app http.Handler, environment ...string) *real.Gateway {
 	f.t.Helper()
 	server := httptest.NewServer(app)
 	f.t.Cleanup(server.Close)

@@ -17,9 +17,11 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/hotparam/hotparam/checks/chaos"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 func main() {
@@ -52,11 +54,19 @@ func run(ctx context.Context, c chaos.Config, soak bool) (code int) {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	var result outcome
-	if soak {
-		result = outcomeOf(chaos.Outside(ctx, dir, func(tb chaos.TB) *chaos.SoakReport { return chaos.Soak(tb, c) }))
-	} else {
-		result = outcomeOf(chaos.Outside(ctx, dir, func(tb chaos.TB) *chaos.Report { return chaos.Run(tb, c) }))
+	var result interface {
+		fmt.Stringer
+		Broken() bool
+	}
+	err = testenv.Outside(ctx, dir, func(tb testing.TB) {
+		if soak {
+			result = chaos.Soak(tb, c)
+		} else {
+			result = chaos.Run(tb, c)
+		}
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	}
 	if result == nil {
 		return 2 // the cause is on stderr
@@ -66,21 +76,4 @@ func run(ctx context.Context, c chaos.Config, soak bool) (code int) {
 		return 1
 	}
 	return 0
-}
-
-// outcome is the report of a run or a soak.
-type outcome interface {
-	fmt.Stringer
-	Broken() bool
-}
-
-// outcomeOf returns report as an outcome, or a nil interface if report is nil.
-func outcomeOf[T any, P interface {
-	*T
-	outcome
-}](report P) outcome {
-	if report == nil {
-		return nil
-	}
-	return report
 }
