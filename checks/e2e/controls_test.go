@@ -77,7 +77,7 @@ func TestControls(t *testing.T) {
 
 	// Obeying a control takes at most a second, not counting the time of the command.
 	const obeyed = time.Second
-	f.control("block", "search-terms GET /search?q=tablet", "--for", "10m", "--why", "scraper")
+	f.control("block", searchKey("tablet"), "--for", "10m", "--why", "scraper")
 	t.Logf("blocked everywhere %v after the command", f.awaitStatus(obeyed, apis, "tablet", http.StatusForbidden))
 	f.awaitStatus(obeyed, apis, "phone", http.StatusOK)
 	var listed []struct{ Key, Action, Why string }
@@ -92,12 +92,12 @@ func TestControls(t *testing.T) {
 	f.redis.Resume()
 	within(t, patience, "the aggregator ready again", daemon.ready)
 
-	f.control("release", "search-terms GET /search?q=tablet")
+	f.control("release", searchKey("tablet"))
 	t.Logf("released everywhere %v after the command", f.awaitStatus(obeyed, apis, "tablet", http.StatusOK))
 	// A pinned key is held to the limit of hot keys though it is not hot.
-	f.control("pin", "search-terms GET /search?q=tablet", "--for", "10m")
+	f.control("pin", searchKey("tablet"), "--for", "10m")
 	t.Logf("pinned everywhere %v after the command", f.awaitStatus(obeyed, apis, "tablet", http.StatusTooManyRequests))
-	f.control("allow", "search-terms GET /search?q=tablet", "--for", "10m")
+	f.control("allow", searchKey("tablet"), "--for", "10m")
 	within(t, obeyed, "four bursts pass at each instance", func() bool {
 		for _, a := range apis {
 			for range 4 * burst {
@@ -119,12 +119,11 @@ func TestControlsOutlastRestarts(t *testing.T) {
 	apis := f.startAPIs(2)
 	within(t, patience, "the aggregator ready", daemon.ready)
 	f.awaitListed(apis)
-	key := func(q string) string { return "search-terms GET /search?q=" + q }
 	const obeyed = time.Second
-	f.control("block", key("blocked"), "--for", "10m")
-	f.control("pin", key("pinned"), "--for", "10m")
-	f.control("pin", key("released"), "--for", "10m")
-	f.control("allow", key("allowed"), "--for", "10m")
+	f.control("block", searchKey("blocked"), "--for", "10m")
+	f.control("pin", searchKey("pinned"), "--for", "10m")
+	f.control("pin", searchKey("released"), "--for", "10m")
+	f.control("allow", searchKey("allowed"), "--for", "10m")
 	f.awaitStatus(obeyed, apis, "pinned", http.StatusTooManyRequests)
 	hold := func(when string) {
 		t.Helper()
@@ -142,10 +141,10 @@ func TestControlsOutlastRestarts(t *testing.T) {
 	hold("before")
 
 	daemon.Kill()
-	f.control("block", key("short"), "--for", "2s")
+	f.control("block", searchKey("short"), "--for", "2s")
 	f.awaitStatus(obeyed, apis, "short", http.StatusForbidden)
 	hold("without an aggregator")
-	f.control("release", key("released"))
+	f.control("release", searchKey("released"))
 	f.awaitStatus(obeyed, apis, "released", http.StatusOK)
 	f.awaitStatus(2*time.Second+obeyed, apis, "short", http.StatusOK)
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -152,9 +151,7 @@ func (x *term) wanted(at time.Duration) bool {
 }
 
 // truth holds the times at which a term was requested.
-type truth struct {
-	sent, done []time.Duration // each in order
-}
+type truth struct{ times[time.Duration] }
 
 // truths returns the requests of all terms so far, by member.
 func (c *crowd) truths() map[string]*truth {
@@ -163,34 +160,21 @@ func (c *crowd) truths() map[string]*truth {
 		var tr truth
 		x.mu.Lock()
 		for _, a := range x.asks {
-			tr.sent, tr.done = append(tr.sent, a.sent.Sub(c.began)), append(tr.done, a.got.Sub(c.began))
+			tr.add(a.sent.Sub(c.began), a.got.Sub(c.began))
 		}
 		x.mu.Unlock()
-		slices.Sort(tr.sent)
-		slices.Sort(tr.done)
+		tr.sort()
 		all[x.member] = &tr
 	}
 	return all
 }
 
 // asked returns the number of requests in [from, to).
-func (c *crowd) asked(from, to time.Duration) (sum int) {
+func (c *crowd) asked(from, to time.Duration) (sum int64) {
 	for _, tr := range c.truths() {
-		sum += below(tr.sent, to) - below(tr.sent, from)
+		sum += below(tr.firsts, to) - below(tr.firsts, from)
 	}
 	return sum
-}
-
-// least returns how many requests were surely counted in [from, to), most how many may have been.
-func (tr *truth) least(from, to time.Duration) int {
-	return max(0, below(tr.done, to)-below(tr.sent, from))
-}
-
-func (tr *truth) most(from, to time.Duration) int { return below(tr.sent, to) - below(tr.done, from) }
-
-func below(sorted []time.Duration, bound time.Duration) int {
-	n, _ := slices.BinarySearch(sorted, bound)
-	return n
 }
 
 // Margins of certainty: a key with a count between them may be hot or not.
@@ -199,10 +183,10 @@ const (
 	surelyCool = crowdExit * 4 / 5
 )
 
-// everyWindow reports whether ok holds for all windows of a second that end in [from, to].
-func everyWindow(from, to time.Duration, ok func(begin, end time.Duration) bool) bool {
+// everyWindow reports whether ok holds for the counts of all windows of a second that end in [from, to].
+func (tr *truth) everyWindow(from, to time.Duration, ok func(least, most int64) bool) bool {
 	for end := to; end >= from; end -= 50 * time.Millisecond {
-		if !ok(end-time.Second, end) {
+		if !ok(tr.in(end-time.Second, end)) {
 			return false
 		}
 	}
@@ -212,17 +196,17 @@ func everyWindow(from, to time.Duration, ok func(begin, end time.Duration) bool)
 // hotSince reports whether a term was hot beyond doubt for the time before at, coolSince whether
 // it was cool.
 func (tr *truth) hotSince(at, before time.Duration) bool {
-	return everyWindow(at-before, at, func(begin, end time.Duration) bool { return tr.least(begin, end) >= surelyHot })
+	return tr.everyWindow(at-before, at, func(least, _ int64) bool { return least >= surelyHot })
 }
 
 func (tr *truth) coolSince(at, before time.Duration) bool {
-	return everyWindow(at-before, at, func(begin, end time.Duration) bool { return tr.most(begin, end) < surelyCool })
+	return tr.everyWindow(at-before, at, func(_, most int64) bool { return most < surelyCool })
 }
 
 // staysHot reports whether no window within the time before at was below the exit. A steady term
 // can be below it if the machine is too busy to request it often enough.
 func (tr *truth) staysHot(at, before time.Duration) bool {
-	return everyWindow(at-before, at, func(begin, end time.Duration) bool { return tr.least(begin, end) >= crowdExit })
+	return tr.everyWindow(at-before, at, func(least, _ int64) bool { return least >= crowdExit })
 }
 
 // judge checks all requests since a time: none failed, no cold term was refused, and none waited

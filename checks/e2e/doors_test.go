@@ -22,15 +22,12 @@ import (
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-
-	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // guardOfAll is a guard with all doors, by address.
 type guardOfAll struct {
-	*testenv.Process
-	t                            testing.TB
-	rls, auth, check, spoe, http string
+	*daemon
+	rls, auth, check, spoe string
 }
 
 // startGuardOfAll starts a guard with all doors and this text as its file.
@@ -40,7 +37,8 @@ func startGuardOfAll(t *testing.T, binary, text string) *guardOfAll {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return (&fleet{t: t, bin: programs{hotparam: binary}}).startGuardOfAll(path)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	return (&fleet{t: t, bin: programs{hotparam: binary}, http: client}).startGuardOfAll(path)
 }
 
 // startGuardOfAll starts a guard with all doors and this file.
@@ -49,33 +47,11 @@ func (f *fleet) startGuardOfAll(file string) *guardOfAll {
 	const free = "127.0.0.1:0"
 	p := f.startProgram(f.bin.hotparam, "guard", "--config", file, "--rls", free, "--auth", free, "--check", free, "--spoe", free, "--http", free)
 	at := p.WaitFor(`guard is up.* rls=(\S+) auth=(\S+) check=(\S+) spoe=(\S+) http=(\S+)`)
-	return &guardOfAll{p, f.t, at[1], at[2], at[3], at[4], at[5]}
+	return &guardOfAll{&daemon{p, f, file, "http://" + at[5]}, at[1], at[2], at[3], at[4]}
 }
 
-// metric returns the value of a metric, whose name includes its labels as they are printed.
-func (g *guardOfAll) metric(name string) int64 {
-	g.t.Helper()
-	text, err := fetch("http://" + g.http + "/metrics")
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	n, err := testenv.Metric(text, name)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	return int64(n)
-}
-
-func fetch(url string) (string, error) {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	response, err := client.Get(url)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return string(text), err
-}
+// count returns the value of a metric that is a whole number.
+func (g *guardOfAll) count(name string) int64 { return int64(g.metric(name)) }
 
 // doorNames are the names of all doors.
 var doorNames = []string{"rls", "auth", "check", "spoe"}
@@ -238,10 +214,9 @@ func TestControlsAtEveryDoor(t *testing.T) {
     limit: {rate: 1/1m, burst: 5}
 `)
 	g := f.startGuardOfAll(f.file(f.sections()))
-	key := func(door string) string { return "search-terms GET /search?q=" + door }
 	within(t, patience, "the guard follows Redis", func() bool {
-		text, err := fetch("http://" + g.http + "/-/ready")
-		return err == nil && strings.HasPrefix(text, "ready, following")
+		_, text := f.get(g.url + "/-/ready")
+		return strings.HasPrefix(text, "ready, following")
 	})
 	for _, step := range []struct {
 		command []string
@@ -254,7 +229,7 @@ func TestControlsAtEveryDoor(t *testing.T) {
 	} {
 		var said struct{ Action, Key string }
 		for _, door := range doorNames {
-			f.operate(&said, append([]string{step.command[0], key(door), "--yes"}, step.command[1:]...)...)
+			f.operate(&said, append([]string{step.command[0], searchKey(door), "--yes"}, step.command[1:]...)...)
 			took := within(t, time.Second, fmt.Sprintf("%s at %s", step.command[0], door), func() bool {
 				var statuses []int
 				for range burst + 2 {

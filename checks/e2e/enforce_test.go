@@ -74,7 +74,7 @@ func (f *fleet) crossing(apis []*api, q string) time.Duration {
 	for err := range failures {
 		f.t.Fatal(err)
 	}
-	member := "search-terms GET /search?q=" + q
+	member := searchKey(q)
 	for _, a := range apis {
 		if in := a.state(); in.holds(member) {
 			f.t.Fatalf("%q is hot one request below the threshold", member)

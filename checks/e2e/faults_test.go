@@ -175,7 +175,7 @@ func TestLinkToRedisIsSilentForAMoment(t *testing.T) {
 	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=boat:150|c", 1)
 	link.Set(testenv.LinkUp)
 	before = failures()
-	f.awaitHot(recovery, u.apis, "search-terms GET /search?q=boat")
+	f.awaitHot(recovery, u.apis, searchKey("boat"))
 
 	// The dead subscription is replaced, and changes are pushed again.
 	took := within(t, 2*recovery, "the dead subscription is given up", func() bool { return failures() > before })

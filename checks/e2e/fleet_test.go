@@ -41,6 +41,9 @@ const (
 	phone = "search-terms GET /search?q=phone"
 )
 
+// searchKey returns the key of a search, with its rule.
+func searchKey(q string) string { return "search-terms GET /search?q=" + q }
+
 // fleet is one Redis with the processes started around it. All of it belongs to one test and
 // stops with it.
 type fleet struct {
@@ -194,6 +197,16 @@ func (f *fleet) startWith(variables []string, path string, args ...string) *test
 		}
 	})
 	return p
+}
+
+// startSelf starts this test program as what the variables make it.
+func (f *fleet) startSelf(variables ...string) *testenv.Process {
+	f.t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return f.startWith(variables, program)
 }
 
 // instance is the state that an API instance shows at /debug/hot.

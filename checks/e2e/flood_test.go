@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,21 +31,21 @@ func TestFloodOfDistinctValues(t *testing.T) {
 	const clients = 2
 	var work sync.WaitGroup
 	errs := make(chan error, clients)
-	sent := make([]progress, clients)
+	answered := make([]atomic.Int64, clients)
 	start := time.Now()
 	for i := range clients {
-		work.Go(func() { errs <- sent[i].flood(apis[0].url, i*flood/clients, (i+1)*flood/clients) })
+		work.Go(func() { errs <- sendFlood(apis[0].url, i*flood/clients, (i+1)*flood/clients, &answered[i]) })
 	}
-	within(t, 2*time.Minute, "a quarter of the flood", func() bool { return sent[0].done() > flood/clients/4 })
-	from := sent[0].done()
-	hot := &flow{name: "phone", url: apis[0].search("phone"), perSecond: phoneRate, hot: true}
+	within(t, 2*time.Minute, "a quarter of the flood", func() bool { return answered[0].Load() > flood/clients/4 })
+	from := answered[0].Load()
+	hot := flowsAt(apis, "/search?q=phone", phoneRate, mayBeLimited)[0]
 	stop := f.beginFlows(hot)
 	f.awaitHot(3*time.Second, apis, phone)
 	within(t, patience, "phone refused", func() bool {
 		all := hot.all()
 		return len(all) > 0 && all[len(all)-1].refused()
 	})
-	if n := sent[0].done(); n == flood/clients {
+	if n := answered[0].Load(); n == flood/clients {
 		t.Errorf("the flood was over (%d) before the hot key was found: nothing is shown", n)
 	} else {
 		t.Logf("found and limited while one of %d clients sent %d requests", clients, n-from)
@@ -107,21 +108,9 @@ func checkPeak(t *testing.T, p *testenv.Process, limit int64) {
 	}
 }
 
-// progress is a client of the flood.
-type progress struct {
-	mu       sync.Mutex
-	answered int
-}
-
-func (p *progress) done() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.answered
-}
-
-// flood sends one request for each number from first to last, pipelined over one connection so
+// sendFlood sends one request for each number from first to last, pipelined over one connection so
 // that the client costs little compared to the server. Each must be answered with 200.
-func (p *progress) flood(url string, first, last int) error {
+func sendFlood(url string, first, last int, answered *atomic.Int64) error {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		return err
@@ -147,9 +136,7 @@ func (p *progress) flood(url string, first, last int) error {
 			}
 		}
 		n += batch
-		p.mu.Lock()
-		p.answered += batch
-		p.mu.Unlock()
+		answered.Add(int64(batch))
 	}
 	return nil
 }

@@ -75,16 +75,7 @@ func (g *guarded) startGuard() {
 func (g *guarded) isLimiting(since time.Time) bool {
 	const enough = crowdRate / 4
 	last := g.hot.between(since, time.Now())
-	return len(last) >= enough && refusedOf(last[len(last)-enough:]) > enough/2
-}
-
-func refusedOf(answers []answer) (n int) {
-	for _, s := range answers {
-		if s.refused() {
-			n++
-		}
-	}
-	return n
+	return len(last) >= enough && count(last[len(last)-enough:], http.StatusTooManyRequests) > enough/2
 }
 
 // A gateway's guard is killed, stopped and slowed down, and Redis and the aggregator fail. During
@@ -165,7 +156,7 @@ func (g *guarded) checkAnswers(fault string, begin, end time.Time, limits bool) 
 			g.t.Errorf("%s, %s: status %d after %v, error %v", fault, g.hot.name, s.status, s.took(), s.err)
 		}
 	}
-	n := refusedOf(crowd)
+	n := count(crowd, http.StatusTooManyRequests)
 	g.t.Logf("%s, %s: %d requests of quiet values passed within %v; %d of %d of the crowd were refused meanwhile", fault, g.kind.name, len(quiet), longest.Round(time.Millisecond), n, len(crowd))
 	if len(quiet) < quietRate/2 {
 		g.t.Errorf("%s, %s: %d requests of quiet values", fault, g.kind.name, len(quiet))

@@ -103,9 +103,7 @@ func TestGraphiteAnswersBadly(t *testing.T) {
 		before := warnings()
 		l.bend(fault.answer)
 		within(t, patience, "not ready: "+fault.name, func() bool {
-			if hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(); !slices.Equal(hot, []string{phone}) {
-				t.Fatalf("%s: hot in Redis: %q, want %q alone, as it was", fault.name, hot, phone)
-			}
+			f.checkHot(fault.name, phone)
 			time.Sleep(50 * time.Millisecond)
 			return !daemon.ready()
 		})
@@ -116,9 +114,7 @@ func TestGraphiteAnswersBadly(t *testing.T) {
 		if n := warnings() - before; n != 1 {
 			t.Errorf("%s: the log warns %d times, want once", fault.name, n)
 		}
-		if hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(); !slices.Equal(hot, []string{phone}) {
-			t.Errorf("after %s: hot in Redis: %q, want %q alone", fault.name, hot, phone)
-		}
+		f.checkHot("after "+fault.name, phone)
 	}
 	_, metrics := f.get(daemon.url + "/metrics")
 	for line := range strings.Lines(metrics) {
@@ -126,11 +122,7 @@ func TestGraphiteAnswersBadly(t *testing.T) {
 			t.Log(strings.TrimSpace(line))
 		}
 	}
-	tree := f.rush(apis, "tree")
-	within(t, patience, "another term refused on all instances", func() bool {
-		_, ok := tree.limited()
-		return ok
-	})
+	f.awaitLimited(f.rush(apis, "tree"), "another term")
 }
 
 // The real StatsD, carbon and graphite-web die and come back. No request fails. While counts are
@@ -153,19 +145,14 @@ func TestGraphiteDies(t *testing.T) {
 	} {
 		part.kill()
 		within(t, patience, "not ready without "+part.name, func() bool { return !daemon.ready() })
-		if hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(); !slices.Equal(hot, []string{phone}) {
-			t.Errorf("without %s: hot in Redis: %q, want %q alone, as it was", part.name, hot, phone)
-		}
+		f.checkHot("without "+part.name, phone)
 		part.start()
 		well := within(t, patience, "ready again with "+part.name, daemon.ready)
 		other := f.rush(apis, fmt.Sprintf("tree%d", i))
-		within(t, patience, "another term refused on all instances", func() bool {
-			_, ok := other.limited()
-			return ok
-		})
+		f.awaitLimited(other, "another term")
 		other.stop()
 		within(t, patience, "phone alone hot again", func() bool {
-			return slices.Equal(f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(), []string{phone})
+			return slices.Equal(f.hotInRedis(), []string{phone})
 		})
 		t.Logf("%s: ready %v after it was back", part.name, well)
 	}

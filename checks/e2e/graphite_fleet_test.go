@@ -41,6 +41,18 @@ graphite: %s`, f.redisURL, f.counter.Addr(), f.settings)
 	return f
 }
 
+// checkHot checks that a key alone is hot in Redis.
+func (f *graphiteFleet) checkHot(when, member string) {
+	f.t.Helper()
+	if hot := f.hotInRedis(); !slices.Equal(hot, []string{member}) {
+		f.t.Errorf("%s: hot in Redis: %q, want %q alone", when, hot, member)
+	}
+}
+
+func (f *graphiteFleet) hotInRedis() []string {
+	return f.client.ZRange(f.t.Context(), f.layout.Hot, 0, -1).Val()
+}
+
 // sum returns Graphite's sum over all series that match the pattern.
 func (f *graphiteFleet) sum(pattern string) int64 {
 	f.t.Helper()
@@ -63,12 +75,7 @@ const rushRate = 270 // per second over all instances
 
 // rush requests one term at all instances. Each sees less of it than the threshold.
 func (f *fleet) rush(apis []*api, term string) *rush {
-	r := &rush{}
-	for i, a := range apis {
-		r.flows = append(r.flows, &flow{
-			name: fmt.Sprintf("%s at instance %d", term, i), url: a.search(term), perSecond: rushRate / len(apis), hot: true,
-		})
-	}
+	r := &rush{flows: flowsAt(apis, "/search?q="+term, rushRate, mayBeLimited)}
 	r.stop = f.beginFlows(r.flows...)
 	return r
 }
@@ -84,6 +91,17 @@ func (f *fleet) browse(apis []*api, terms, perSecond int) *rush {
 	}
 	r.stop = f.beginFlows(r.flows...)
 	return r
+}
+
+// awaitLimited waits until every instance has refused the rush, and returns the time from the first
+// request until then.
+func (f *graphiteFleet) awaitLimited(r *rush, what string) (took time.Duration) {
+	f.t.Helper()
+	within(f.t, patience, what+" refused on all instances", func() (ok bool) {
+		took, ok = r.limited()
+		return ok
+	})
+	return took
 }
 
 // limited returns the time from the first request until every instance had refused the rush. It

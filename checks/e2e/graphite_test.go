@@ -56,15 +56,9 @@ func flashCrowd(t *testing.T, after time.Duration) time.Duration {
 	others := f.browse(apis, crowdTerms, 500)
 	time.Sleep(time.Second + after)
 	rush := f.rush(apis, "phone")
-	within(t, patience, "phone refused on all instances", func() bool {
-		_, ok := rush.limited()
-		return ok
-	})
-	limited, _ := rush.limited()
+	limited := f.awaitLimited(rush, "phone")
 	t.Logf("limited on all instances after %v", limited)
-	if hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(); !slices.Equal(hot, []string{phone}) {
-		t.Errorf("hot in Redis: %q, want %q alone", hot, phone)
-	}
+	f.checkHot("limited", phone)
 	within(t, patience, "all 2,000 terms asked for", func() bool { return others.asked() >= crowdTerms })
 	others.stop()
 	rush.stop()
@@ -121,9 +115,7 @@ func TestHotParameterByGraphiteCools(t *testing.T) {
 	f.awaitHot(patience, apis, phone)
 	f.checkList()
 	time.Sleep(2 * time.Second)
-	if hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val(); !slices.Equal(hot, []string{phone}) {
-		t.Errorf("hot in Redis after 2s more: %q, want %q alone: demand lasts", hot, phone)
-	}
+	f.checkHot("after 2s more, demand lasts", phone)
 	rush.stop()
 	f.awaitCool(patience, apis)
 	f.checkEvents()
@@ -166,12 +158,8 @@ func (f *graphiteFleet) checkLongKey(apis []*api) {
 	t := f.t
 	t.Helper()
 	term := strings.Repeat("%E6%97%A5%00%26", 40)
-	long := f.rush(apis, term+"1")
-	within(t, patience, "a long term refused on all instances", func() bool {
-		_, ok := long.limited()
-		return ok
-	})
-	hot := f.client.ZRange(t.Context(), f.layout.Hot, 0, -1).Val()
+	f.awaitLimited(f.rush(apis, term+"1"), "a long term")
+	hot := f.hotInRedis()
 	if len(hot) != 1 {
 		t.Fatalf("hot in Redis: %q, want the long term alone", hot)
 	}

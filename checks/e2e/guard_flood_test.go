@@ -20,13 +20,13 @@ import (
 type vitals struct{ files, goroutines, megabytes int }
 
 func (g *guardOfAll) vitals() (v vitals) {
-	g.t.Helper()
+	g.f.t.Helper()
 	v.files, _ = g.Descriptors()
 	if v.files == 0 {
-		g.t.Skip("only where the system tells what a process holds")
+		g.f.t.Skip("only where the system tells what a process holds")
 	}
 	resident, _ := g.Memory()
-	v.megabytes, v.goroutines = int(resident>>20), int(g.metric("go_goroutines"))
+	v.megabytes, v.goroutines = int(resident>>20), int(g.count("go_goroutines"))
 	return v
 }
 
@@ -79,13 +79,13 @@ func TestConnectionsFloodAGuard(t *testing.T) {
 			t.Errorf("%s: among them a gateway got %d, %v", door, status, err)
 		}
 		answered := time.Since(asked)
-		open := g.metric(fmt.Sprintf("hotparam_guard_connections{door=%q}", door))
+		open := g.count(fmt.Sprintf("hotparam_guard_connections{door=%q}", door))
 		if reserve := int64(16); open > maxConnections[door]+reserve {
 			t.Errorf("%s: %d connections, want at most %d", door, open, maxConnections[door])
 		}
 		counted := int64(0) // connections that the metrics count
 		for _, reason := range toldAs[door] {
-			counted += g.metric("hotparam_guard_" + fmt.Sprintf(reason, door))
+			counted += g.count("hotparam_guard_" + fmt.Sprintf(reason, door))
 		}
 		if counted < int64(n)-open {
 			t.Errorf("%s: of %d connections %d stay, and %d are counted as closed", door, n, open, counted)
@@ -148,7 +148,7 @@ func TestHugeQuestions(t *testing.T) {
 		`faults_total{door="rls",reason="too_many"}`, `faults_total{door="auth",reason="too_large"}`,
 		`faults_total{door="check",reason="too_large"}`, `closed_connections_total{door="spoe",reason="too_large"}`,
 	} {
-		if n := g.metric("hotparam_guard_" + metric); n != 1 {
+		if n := g.count("hotparam_guard_" + metric); n != 1 {
 			t.Errorf("%s %d, want 1", metric, n)
 		}
 	}

@@ -108,8 +108,8 @@ func TestSlowPeersOfAGuard(t *testing.T) {
 	}
 	t.Logf("%d were cut off within %v", len(slowPeers())*each, time.Since(begin).Round(time.Millisecond))
 	for metric, want := range wanted {
-		within(t, patience, metric, func() bool { return g.metric(metric) >= want })
-		if n := g.metric(metric); n != want {
+		within(t, patience, metric, func() bool { return g.count(metric) >= want })
+		if n := g.count(metric); n != want {
 			t.Errorf("%s %d, want %d", metric, n, want)
 		}
 	}

@@ -117,7 +117,7 @@ func (f *fleet) redisIsAway(apis []*api, name string, begin, over func()) {
 	}
 
 	wellAnswered(t, answers)
-	meanwhile := slices.DeleteFunc(since(answers, begun), func(a answer) bool { return a.got.After(ended) })
+	meanwhile := until(since(answers, begun), ended)
 	control := only(meanwhile, urls[:1])
 	own := only(meanwhile, urls[1:])
 	held := heldUp(own)
@@ -128,9 +128,8 @@ func (f *fleet) redisIsAway(apis []*api, name string, begin, over func()) {
 	if limit := workers*(len(urls)-1) + len(own)/4 + len(own)*heldUp(control)/max(1, len(control)); held > limit {
 		t.Errorf("%d of %d requests were held up, though Redis was known to be away", held, len(own))
 	}
-	for _, a := range since(own, known) {
+	for _, a := range until(since(own, known), ended) {
 		switch {
-		case a.got.After(ended):
 		case strings.Contains(a.url, "/products/") && a.status != http.StatusOK:
 			t.Fatalf("open: %d", a.status)
 		case strings.Contains(a.url, "/healthz") && a.status != http.StatusServiceUnavailable:

@@ -14,6 +14,7 @@ import (
 func (f *fleet) askAll(apis []*api, times int, path string) (passed []int, sum int) {
 	f.t.Helper()
 	answers := make([][]answer, len(apis))
+	passed = make([]int, len(apis))
 	var clients sync.WaitGroup
 	for i, a := range apis {
 		clients.Go(func() {
@@ -23,7 +24,6 @@ func (f *fleet) askAll(apis []*api, times int, path string) (passed []int, sum i
 		})
 	}
 	clients.Wait()
-	passed = make([]int, len(apis))
 	for i := range answers {
 		wellAnswered(f.t, answers[i])
 		passed[i] = count(answers[i], http.StatusOK)
@@ -88,6 +88,10 @@ func count(answers []answer, status int) (n int) {
 
 func since(answers []answer, from time.Time) []answer {
 	return slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return a.sent.Before(from) })
+}
+
+func until(answers []answer, to time.Time) []answer {
+	return slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return a.got.After(to) })
 }
 
 func only(answers []answer, urls []string) []answer {

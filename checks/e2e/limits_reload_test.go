@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -71,7 +70,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		if reloads[i].passes == 0 && most > reloads[i].permits {
 			t.Errorf("%s: %d at work at a time", reloads[i].limit, most)
 		}
-		met := slices.DeleteFunc(since(answers, p.from), func(a answer) bool { return a.got.After(p.to) })
+		met := until(since(answers, p.from), p.to)
 		if n := len(met) - count(met, http.StatusOK); n > 0 && i < 2 {
 			t.Errorf("%s: %d of %d refused, though they may wait", reloads[i].limit, n, len(met))
 		}

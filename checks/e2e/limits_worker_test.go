@@ -284,10 +284,6 @@ func beWorker(addr string) int {
 // startWorker starts a worker process and returns its URL.
 func (f *fleet) startWorker() (kill func(), url string) {
 	f.t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	p := f.startWith([]string{workerVariable + "=" + f.redis.Addr(), workerVariable + "_RULES=" + f.rules}, path)
+	p := f.startSelf(workerVariable+"="+f.redis.Addr(), workerVariable+"_RULES="+f.rules)
 	return func() { p.Kill() }, p.WaitFor(`worker is up: (\S+)`)[1]
 }

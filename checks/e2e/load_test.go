@@ -14,7 +14,8 @@ import (
 // hotparam.
 type load struct {
 	t       *testing.T
-	flows   []*flow
+	phones  []*flow
+	flows   []*flow // phones and the others
 	control *flow
 	stop    func()
 }
@@ -28,17 +29,11 @@ const (
 func (f *fleet) startLoad(apis []*api) *load {
 	f.t.Helper()
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }))
-	l := &load{t: f.t, control: &flow{name: "control", url: plain.URL, perSecond: phoneRate / len(apis)}}
-	for i, a := range apis {
-		l.flows = append(l.flows, &flow{
-			name: fmt.Sprintf("phone at instance %d", i), url: a.search("phone"), perSecond: phoneRate / len(apis), hot: true,
-		})
-		for _, term := range []string{"tree", "house"} {
-			l.flows = append(l.flows, &flow{
-				name: fmt.Sprintf("%s at instance %d", term, i), url: a.search(term), perSecond: otherRate / len(apis),
-			})
-		}
+	l := &load{
+		t: f.t, phones: flowsAt(apis, "/search?q=phone", phoneRate, mayBeLimited),
+		control: &flow{name: "control", url: plain.URL, perSecond: phoneRate / len(apis)},
 	}
+	l.flows = slices.Concat(l.phones, flowsAt(apis, "/search?q=tree", otherRate, mustPass), flowsAt(apis, "/search?q=house", otherRate, mustPass))
 	f.t.Cleanup(func() {
 		f.http.CloseIdleConnections()
 		plain.Close()
@@ -53,7 +48,7 @@ func (l *load) calm() time.Time {
 	l.t.Helper()
 	since := time.Now()
 	within(l.t, patience, "80 requests of phone at one instance", func() bool {
-		return len(l.flows[0].between(since, time.Now())) >= 80
+		return len(l.phones[0].between(since, time.Now())) >= 80
 	})
 	return since
 }

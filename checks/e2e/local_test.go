@@ -12,7 +12,7 @@ func TestLocalFirst(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
 	apis := f.startAPIs(2)
-	alone := &flow{name: "phone at instance 0", url: apis[0].search("phone"), perSecond: 2 * threshold, hot: true}
+	alone := flowsAt(apis[:1], "/search?q=phone", 2*threshold, mayBeLimited)[0]
 	stop := f.beginFlows(alone)
 	within(t, patience, "refused by the one instance", func() bool {
 		all := alone.all()

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,13 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/collector/statsdsink"
-	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam"
 )
 
 // senderVariable makes the test program an instance that sends counts. Its value is the JSON of a
@@ -63,29 +58,7 @@ func beSender(text string) int {
 }
 
 func (s *sender) run(ctx context.Context) error {
-	file, err := config.Load(s.Config)
-	if err != nil {
-		return err
-	}
-	targets := file.StatsD.WithDefaults(file.Aggregator).Addresses
-	sink, err := statsdsink.New(statsdsink.Config{Rules: file.Rules, Addrs: targets, Instance: fmt.Sprint("sender-", s.Instance)})
-	if err != nil {
-		return err
-	}
-	counts, err := collector.New(collector.Config{Sink: sink, Rules: file.Rules})
-	if err != nil {
-		return err
-	}
-	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(file.Aggregator.WithDefaults().Redis))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }() // what matters was answered
-	guard, err := middleware.New(file.Rules, counts)
-	if err != nil {
-		return err
-	}
-	watcher, err := hotkeys.NewWatcher(client, hotkeys.WatcherConfig{Namespace: file.Rules.Namespace}, guard.HotSet())
+	hp, err := hotparam.Open(ctx, s.Config, hotparam.WithName(fmt.Sprint("sender-", s.Instance)))
 	if err != nil {
 		return err
 	}
@@ -94,12 +67,10 @@ func (s *sender) run(ctx context.Context) error {
 	for _, path := range plan.paths() {
 		mux.HandleFunc("GET "+path, func(http.ResponseWriter, *http.Request) {})
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return counts.Run(ctx) })
-	group.Go(func() error { return watcher.Run(ctx) })
-	group.Go(func() error { return guard.Run(ctx) })
-	group.Go(func() error { return s.request(ctx, plan, guard.Handler(mux)) })
-	return group.Wait()
+	if err = s.request(ctx, plan, hp.Handler(mux)); err == nil {
+		<-ctx.Done()
+	}
+	return errors.Join(err, hp.Close(context.WithoutCancel(ctx)))
 }
 
 func (s *sender) request(ctx context.Context, plan *lossPlan, handler http.Handler) error {

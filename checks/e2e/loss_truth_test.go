@@ -36,8 +36,8 @@ func (x *lossTruth) maxLateness() (longest int64) {
 // lossCounts holds the counts of one key. A count is placed at the beginning of its flush, so its
 // time is anywhere from there to when it was counted.
 type lossCounts struct {
-	firsts, lasts []int64 // earliest and latest times of all counts, each in order
-	all           []lossEvent
+	times[int64]
+	all []lossEvent
 }
 
 type lossSpan struct{ first, last int64 }
@@ -79,8 +79,7 @@ func newLossTruth(t *testing.T, plan *lossPlan, logs []string, relays []*lossRel
 		x.readCounts(t, sender, name)
 	}
 	for i := range x.keys {
-		slices.Sort(x.keys[i].firsts)
-		slices.Sort(x.keys[i].lasts)
+		x.keys[i].sort()
 	}
 	return x
 }
@@ -117,21 +116,11 @@ func (x *lossTruth) readCounts(t *testing.T, sender int, name string) {
 			}
 		}
 		c.all = append(c.all, lossEvent{sender, before})
-		c.firsts, c.lasts = append(c.firsts, first), append(c.lasts, after)
+		c.add(first, after)
 	}
 	if err := lines.Err(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// in returns the minimum and the maximum of a key's counts from one instant to another.
-func (c *lossCounts) in(from, to int64) (least, most int64) {
-	before := func(all []int64, at int64) int64 {
-		n, _ := slices.BinarySearch(all, at)
-		return int64(n)
-	}
-	least = max(0, before(c.lasts, to)-before(c.firsts, from))
-	return least, before(c.firsts, to) - before(c.lasts, from)
 }
 
 // window returns those counts for the window of a second that ends with a pane.

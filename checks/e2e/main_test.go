@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -24,42 +21,11 @@ func TestMain(m *testing.M) {
 		os.Exit(bePlainServer())
 	}
 	logging.Disable() // the Redis client's own, a line for each try
-	dir, err := os.MkdirTemp("", "hotparam-e2e-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		os.Exit(1)
-	}
-	buildDir = dir
-	code := testenv.Main(m)
-	if err := os.RemoveAll(dir); err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
+	os.Exit(testenv.Main(m))
 }
 
 // programs are the paths of the two commands.
 type programs struct{ hotparam, api string }
-
-var (
-	buildDir string
-	quick    = sync.OnceValues(func() (programs, error) { return build("quick") })
-	checked  = sync.OnceValues(func() (programs, error) { return build("checked", "-race") })
-)
-
-// build builds the commands of this checkout.
-func build(name string, flags ...string) (programs, error) {
-	dir := filepath.Join(buildDir, name)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return programs{}, err
-	}
-	cmd := exec.Command("go", append([]string{"build", "-o", dir}, append(flags, "./cmd/hotparam", "./examples/api")...)...)
-	cmd.Dir = filepath.Join("..", "..")
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return programs{}, fmt.Errorf("%s: %w\n%s", cmd, err, output)
-	}
-	return programs{hotparam: filepath.Join(dir, "hotparam"), api: filepath.Join(dir, "api")}, nil
-}
 
 // raceVariable asks for commands built with the race detector.
 const raceVariable = "HOTPARAM_RACE_COMMANDS"
@@ -74,25 +40,23 @@ func atLength() bool { return os.Getenv("HOTPARAM_STORIES") == "full" }
 func commands(t *testing.T) programs {
 	t.Helper()
 	if os.Getenv(raceVariable) != "" {
-		return built(t, checked)
+		return build(t, "-race")
 	}
-	return built(t, quick)
+	return build(t)
 }
 
 // quickCommands returns commands built as for production, for tests that measure time or memory.
 func quickCommands(t *testing.T) programs {
 	t.Helper()
-	return built(t, quick)
+	return build(t)
 }
 
-func built(t *testing.T, build func() (programs, error)) programs {
+// build returns the commands of this checkout, built with flags.
+func build(t *testing.T, flags ...string) programs {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
 	}
-	p, err := build()
-	if err != nil {
-		t.Fatalf("e2e: %v", err)
-	}
-	return p
+	dir := testenv.Commands(t, flags, "./cmd/hotparam", "./examples/api")
+	return programs{hotparam: filepath.Join(dir, "hotparam"), api: filepath.Join(dir, "api")}
 }

@@ -1,12 +1,10 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -64,19 +62,17 @@ func (l *load) awaitRefusals(apis []*api) time.Duration {
 	var first []time.Time
 	within(l.t, patience, "phone refused on all instances", func() bool {
 		first = first[:0]
-		for _, fl := range l.flows {
-			if i := slices.IndexFunc(fl.all(), answer.refused); fl.hot && i >= 0 {
+		for _, fl := range l.phones {
+			if i := slices.IndexFunc(fl.all(), answer.refused); i >= 0 {
 				first = append(first, fl.all()[i].due)
 			}
 		}
 		return len(first) == len(apis)
 	})
 	var asked []time.Time
-	for _, fl := range l.flows {
+	for _, fl := range l.phones {
 		for _, s := range fl.all() {
-			if fl.hot {
-				asked = append(asked, s.due)
-			}
+			asked = append(asked, s.due)
 		}
 	}
 	slices.SortFunc(asked, time.Time.Compare)
@@ -92,16 +88,8 @@ func (l *load) awaitRefusals(apis []*api) time.Duration {
 func (l *load) checkLimit(since time.Time) {
 	l.t.Helper()
 	now := time.Now()
-	for _, fl := range l.flows {
-		if !fl.hot {
-			continue
-		}
-		passed := 0
-		for _, s := range fl.between(since, now) {
-			if s.status == http.StatusOK {
-				passed++
-			}
-		}
+	for _, fl := range l.phones {
+		passed := count(fl.between(since, now), http.StatusOK)
 		// Requests that were due before and came later count, too: a second more is ample.
 		maxPassed := burst + limit*(now.Sub(since).Seconds()+1)
 		if passed == 0 || float64(passed) > maxPassed {
@@ -151,23 +139,15 @@ func checkRefusal(t *testing.T, f *fleet, apis []*api) {
 // checkList checks the hot keys that the list command prints.
 func (f *fleet) checkList() {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, f.bin.hotparam, "list", "--json", "--namespace", "shop", "--redis", f.redisURL).Output()
-	if err != nil {
-		f.t.Fatalf("hotparam list: %v", err)
-	}
 	var keys []struct {
 		Key, Rule, Limit, Mode string
 		Rate                   float64
 		Since, Until           time.Time
 	}
-	if err := json.Unmarshal(out, &keys); err != nil {
-		f.t.Fatalf("hotparam list: %v in %s", err, out)
-	}
+	f.operate(&keys, "list")
 	if len(keys) != 1 || keys[0].Rule+" "+keys[0].Key != phone || keys[0].Limit != "10/s" || keys[0].Mode != "limit" ||
 		keys[0].Rate < 0.8*threshold || !keys[0].Until.After(keys[0].Since) {
-		f.t.Errorf("hotparam list: %s, want %q alone, limited to 10/s", out, phone)
+		f.t.Errorf("hotparam list: %+v, want %q alone, limited to 10/s", keys, phone)
 	}
 }
 
@@ -191,16 +171,10 @@ func TestPlainStatsDLinesMakeAKeyHot(t *testing.T) {
 	if n := daemon.metric("hotparam_statsd_counts_total"); n != threshold {
 		t.Errorf("hotparam_statsd_counts_total = %v, want %d", n, threshold)
 	}
-	refusals := 0
-	for range burst + 5 {
-		if status, _ := f.get(apis[0].search("phone")); status == http.StatusTooManyRequests {
-			refusals++
-		}
-	}
-	if refusals == 0 {
+	if passed, _ := f.askAll(apis, burst+5, "/search?q=phone"); passed[0] == burst+5 {
 		t.Errorf("none of %d requests at once was refused, with a burst of %d", burst+5, burst)
 	}
 	// One line can also hold all counts.
 	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=boat:150|c", 1)
-	f.awaitHot(2*time.Second, apis, "search-terms GET /search?q=boat")
+	f.awaitHot(2*time.Second, apis, searchKey("boat"))
 }

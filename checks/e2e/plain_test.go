@@ -17,12 +17,7 @@ const plainVariable = "HOTPARAM_E2E_PLAIN"
 // the instances, because on a busy machine a request waits for the system to run another process.
 func (f *fleet) plainServer() (url string) {
 	f.t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	p := f.startWith([]string{plainVariable + "=1"}, program)
-	return "http://" + p.WaitFor(`plain server is up address=(\S+)`)[1]
+	return "http://" + f.startSelf(plainVariable + "=1").WaitFor(`plain server is up address=(\S+)`)[1]
 }
 
 // bePlainServer serves until the process is asked to end, and returns its exit code.

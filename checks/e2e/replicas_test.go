@@ -94,10 +94,7 @@ func TestReplicatedAggregators(t *testing.T) {
 	// takenOver begins a flow of a new term and waits until it is in force.
 	takenOver := func(term, fault string) {
 		t.Helper()
-		flows := make([]*flow, len(apis))
-		for i, a := range apis {
-			flows[i] = &flow{name: term, url: a.search(term), perSecond: phoneRate / len(apis), hot: true}
-		}
+		flows := flowsAt(apis, "/search?q="+term, phoneRate, mayBeLimited)
 		fresh = append(fresh, flows...)
 		r.beginFlows(flows...)
 		lost := false
@@ -107,7 +104,7 @@ func TestReplicatedAggregators(t *testing.T) {
 				lost = true
 				t.Errorf("%s: an instance no longer holds to phone", fault)
 			}
-			return holds && all(apis, func(in instance) bool { return in.holds("search-terms GET /search?q=" + term) })
+			return holds && all(apis, func(in instance) bool { return in.holds(searchKey(term)) })
 		})
 		t.Logf("%s: the hot set is right after %v", fault, took)
 		if took > 2*time.Second {
@@ -159,7 +156,7 @@ func TestSharingAggregators(t *testing.T) {
 			}
 		}
 		if found {
-			r.awaitHot(patience, apis, "search-terms GET /search?q="+term)
+			r.awaitHot(patience, apis, searchKey(term))
 		}
 	}
 	type entry struct {
@@ -168,7 +165,7 @@ func TestSharingAggregators(t *testing.T) {
 	}
 	read := func(term string) (e entry) {
 		t.Helper()
-		info, err := r.client.HGet(t.Context(), r.layout.Info, "search-terms GET /search?q="+term).Result()
+		info, err := r.client.HGet(t.Context(), r.layout.Info, searchKey(term)).Result()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +190,7 @@ func TestSharingAggregators(t *testing.T) {
 	daemons[1].Kill()
 	published := read(one)
 	within(t, patience, "the living one's term has cooled", func() bool {
-		return r.client.ZScore(t.Context(), r.layout.Hot, "search-terms GET /search?q="+zero).Err() != nil
+		return r.client.ZScore(t.Context(), r.layout.Hot, searchKey(zero)).Err() != nil
 	})
 	crowd(zero, true)
 	crowd(one, false) // no aggregator counts it

@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -105,6 +107,16 @@ type flow struct {
 	answers []answer
 }
 
+const mayBeLimited, mustPass = true, false
+
+// flowsAt returns a flow of one request to each instance. All together have the rate.
+func flowsAt(apis []*api, path string, perSecond int, hot bool) (flows []*flow) {
+	for i, a := range apis {
+		flows = append(flows, &flow{name: fmt.Sprintf("%s at instance %d", path, i), url: a.url + path, perSecond: perSecond / len(apis), hot: hot})
+	}
+	return flows
+}
+
 // beginFlows runs flows until stop is called or the test ends.
 func (f *fleet) beginFlows(flows ...*flow) (stop func()) {
 	var work []func(context.Context)
@@ -146,6 +158,29 @@ func (fl *flow) all() []answer { return fl.between(time.Time{}, time.Now().Add(t
 // good reports whether the flow may get such an answer.
 func (fl *flow) good(a answer) bool {
 	return a.err == nil && (a.status == http.StatusOK || fl.hot && a.refused())
+}
+
+// times holds the times of events that are known from one instant to another: the earliest and the
+// latest of each, in order.
+type times[T ~int64] struct{ firsts, lasts []T }
+
+func (x *times[T]) add(first, last T) {
+	x.firsts, x.lasts = append(x.firsts, first), append(x.lasts, last)
+}
+
+func (x *times[T]) sort() {
+	slices.Sort(x.firsts)
+	slices.Sort(x.lasts)
+}
+
+// in returns how many events were surely in [from, to), and how many may have been.
+func (x *times[T]) in(from, to T) (least, most int64) {
+	return max(0, below(x.lasts, to)-below(x.firsts, from)), below(x.firsts, to) - below(x.lasts, from)
+}
+
+func below[T ~int64](sorted []T, bound T) int64 {
+	n, _ := slices.BinarySearch(sorted, bound)
+	return int64(n)
 }
 
 // mustBeGood checks that no request failed, and none was refused that may not be.

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -59,10 +58,9 @@ func faultyCommands(t *testing.T, fault overlay.Edit) programs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	changed, err := overlay.Write(dir, root, []overlay.Edit{fault})
+	changed, err := overlay.Write(t.TempDir(), root, []overlay.Edit{fault})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return built(t, func() (programs, error) { return build(filepath.Base(filepath.Dir(dir)), "-overlay", changed) })
+	return build(t, "-overlay", changed)
 }

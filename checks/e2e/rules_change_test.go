@@ -140,16 +140,10 @@ func TestRulesChange(t *testing.T) {
 	c := &changing{f, f.startAPIs(3), daemon.file}
 	within(t, patience, "the aggregator ready", daemon.ready)
 
-	var flows, phones, limited []*flow
-	for i, a := range c.apis {
-		phone := &flow{name: fmt.Sprintf("phone at %d", i), url: a.search("phone"), perSecond: 70, hot: true}
-		products := &flow{name: fmt.Sprintf("product at %d", i), url: a.url + "/products/7", perSecond: 15, hot: true}
-		files := &flow{name: fmt.Sprintf("file at %d", i), url: a.url + "/files/logo", perSecond: 15, hot: true}
-		phones, limited = append(phones, phone), append(limited, products, files)
-		flows = append(flows, phone, products, files,
-			&flow{name: fmt.Sprintf("tree at %d", i), url: a.search("tree"), perSecond: 8},
-			&flow{name: fmt.Sprintf("health at %d", i), url: a.url + "/healthz", perSecond: 10})
-	}
+	phones := flowsAt(c.apis, "/search?q=phone", 3*70, mayBeLimited)
+	products := flowsAt(c.apis, "/products/7", 3*15, mayBeLimited)
+	files := flowsAt(c.apis, "/files/logo", 3*15, mayBeLimited)
+	flows := slices.Concat(phones, products, files, flowsAt(c.apis, "/search?q=tree", 3*8, mustPass), flowsAt(c.apis, "/healthz", 3*10, mustPass))
 	// Load the scripts into Redis first. On a busy machine a call that must also send its script
 	// may time out, and then each instance decides locally.
 	for i := range 5 {
@@ -171,10 +165,7 @@ func TestRulesChange(t *testing.T) {
 	}
 	// Another threshold over the same window, other limits, a new rule with a threshold.
 	change(1, changingRules("120/s", "rate: 20/s, burst: 8", "rate: 1/1h, burst: 15", "rate: 1/1h, burst: 8", brandsRule, leastRule))
-	brands := make([]*flow, len(c.apis))
-	for i, a := range c.apis { // at each instance less than a third of the threshold
-		brands[i] = &flow{name: "brand", url: a.url + "/search?brand=acme", perSecond: 18, hot: true}
-	}
+	brands := flowsAt(c.apis, "/search?brand=acme", 3*18, mayBeLimited) // at each less than a third of the threshold
 	quiet := c.beginFlows(brands...)
 	c.awaitHot(patience, c.apis, "brands GET /search?brand=acme")
 	quiet()
@@ -230,22 +221,22 @@ func TestRulesChange(t *testing.T) {
 		t.Errorf("%d of %d requests failed", failed, n)
 	}
 	for _, fl := range phones { // held to the largest quota, 20/s with a burst of 8
-		passed, most := passedOf(fl.between(held, ended)), 8+1+int(20*ended.Sub(held).Seconds())
+		passed, most := count(fl.between(held, ended), http.StatusOK), 8+1+int(20*ended.Sub(held).Seconds())
 		if passed > most {
 			t.Errorf("%s: %d passed in %v, want at most %d", fl.name, passed, ended.Sub(held), most)
 		}
 	}
-	products := 0
-	for _, fl := range limited {
-		passed := passedOf(fl.all())
-		if strings.HasPrefix(fl.name, "product") {
-			products += passed
-		} else if passed > 8 || passed < 5 {
+	for _, fl := range files {
+		if passed := count(fl.all(), http.StatusOK); passed > 8 || passed < 5 {
 			t.Errorf("%s: %d passed, want 5 to 8, the largest burst", fl.name, passed)
 		}
 	}
-	if products > 15 || products < 10 {
-		t.Errorf("%d of one product passed at all instances, want 10 to 15, the largest burst", products)
+	atAll := 0
+	for _, fl := range products {
+		atAll += count(fl.all(), http.StatusOK)
+	}
+	if atAll > 15 || atAll < 10 {
+		t.Errorf("%d of one product passed at all instances, want 10 to 15, the largest burst", atAll)
 	}
 	t.Logf("%d requests, %d looks at the hot set, versions agreed after %v at most, in %v", n, looks, slowest, ended.Sub(held))
 	for _, a := range c.apis { // one permit for all of them
@@ -256,13 +247,4 @@ func TestRulesChange(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-}
-
-func passedOf(answers []answer) (n int) {
-	for _, s := range answers {
-		if s.status == http.StatusOK {
-			n++
-		}
-	}
-	return n
 }

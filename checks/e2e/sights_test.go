@@ -259,11 +259,12 @@ func faultAt(faults []fault, at time.Duration) int {
 // that came after its end.
 func (s *sights) judgeLow(complaints *complaints, tr *truth, seen *sight, member string, low int64) {
 	const lateFlush = 150 * time.Millisecond
-	longest := 0
-	for end := seen.captured; end > seen.captured-entryLasts && int64(longest) < low; end -= 50 * time.Millisecond {
-		longest = max(longest, tr.most(end-time.Second-lateFlush, end))
+	longest := int64(0)
+	for end := seen.captured; end > seen.captured-entryLasts && longest < low; end -= 50 * time.Millisecond {
+		_, most := tr.in(end-time.Second-lateFlush, end)
+		longest = max(longest, most)
 	}
-	if low > int64(longest) {
+	if low > longest {
 		complaints.report("low", "%v: low of %q is %d, and at most %d were asked for in a window", seen.asked, member, low, longest)
 	}
 }
