@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -53,10 +54,8 @@ func NewRule(n int64, d, hold time.Duration) Rule {
 	return Rule{N: n, Exit: max(1, (n*4+4)/5), D: d, Hold: hold}
 }
 
-// width and panes return the length and the number of the window's panes. A pane is D/60 but at
-// least 100 ms, and the window has as many whole panes as fit in D.
-func (r Rule) width() int64 { return max(int64(100*time.Millisecond), int64(r.D)/60) }
-func (r Rule) panes() int64 { return int64(r.D) / r.width() }
+// width returns the width of the window's panes.
+func (r Rule) width() int64 { return exact.NewWindow(r.D).Width }
 
 // Network holds the delays, losses and duplication of packets in transit.
 type Network struct {

@@ -151,12 +151,8 @@ func TestAttack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	flood := Size{Rate: 10_000, Instances: 5, Length: 5 * time.Second}
-	for _, skewed := range []bool{false, true} {
-		c := Case{
-			Name: "attack", Stream: Flood(flood, 20, 400, skewed), Rules: []Rule{usual(200, time.Second)}, Instances: flood.Instances,
-			Keys: 4096, Memory: megabyte, Parts: 2, Lines: 100, Network: Network{Most: 20 * time.Millisecond}, Within: time.Second, Measure: true, Seed: 1,
-		}
+	for _, c := range attacks(Size{Rate: 10_000, Instances: 5, Length: 5 * time.Second}) {
+		c.Keys, c.Memory, c.Lines, c.Seed = 4096, megabyte, 100, 1
 		if r := holds(t, c); r.Hot != 20 || r.Must != 20 {
 			t.Errorf("%d keys were hot, %d reached the threshold, want the 20", r.Hot, r.Must)
 		}
@@ -170,17 +166,9 @@ func TestSteady(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	size := Size{Rate: 20, Keys: 50, Instances: 3, Length: 10 * time.Minute}
-	rule := usual(200, time.Second)
-	rule.Changes = 4
-	for name, stream := range map[string]func(uint64) (Stream, error){
-		"even":   Steady(size, 200, false),
-		"random": Steady(size, 200, true),
-		"square": Square(size, 400, 2*time.Second),
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := Case{Name: name, Stream: stream, Rules: []Rule{rule}, Instances: size.Instances, Keys: 256, Memory: megabyte, Parts: 1, Lines: 200,
-				Network: Network{Most: 20 * time.Millisecond}, Seed: 1}
+	for _, c := range atThreshold(Size{Rate: 20, Keys: 50, Instances: 3, Length: 10 * time.Minute}) {
+		c.Keys, c.Memory, c.Lines, c.Seed = 256, megabyte, 200, 1
+		t.Run(c.Name, func(t *testing.T) {
 			if r := holds(t, c); r.Hot != 1 {
 				t.Errorf("%d keys were hot, want 1", r.Hot)
 			}

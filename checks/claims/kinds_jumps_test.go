@@ -48,7 +48,7 @@ func (k *kinds) jumps(rule int, key string, e found) bool {
 	if t.Kind != "jump" {
 		return false
 	}
-	width := paneOf(t.D)
+	width := exact.NewWindow(t.D).Width
 	for pane := e.At / width * width; pane < e.At+int64(t.D); pane += width {
 		c := k.counters[rule]
 		to := pane + width - int64(t.D)

@@ -154,15 +154,7 @@ func newKinds(c KindsCase) (*kinds, error) {
 	}
 	ruleset := parsed.Rules
 	for i := range c.Instances {
-		sink, err := statsdsink.New(statsdsink.Config{Rules: ruleset, Sender: &kindsTap{kinds: k, instance: i}, Instance: fmt.Sprintf("i%d", i)})
-		if err != nil {
-			return nil, err
-		}
-		lines := c.Lines
-		if lines == 0 {
-			lines = -1
-		}
-		col, err := collector.New(collector.Config{Sink: sink, Rules: ruleset, Budget: lines, Urgent: -1})
+		col, err := newCollector(i, statsdsink.Config{Sender: &kindsTap{kinds: k}}, collector.Config{Rules: ruleset, Budget: c.Lines, Urgent: -1})
 		if err != nil {
 			return nil, err
 		}
@@ -215,7 +207,6 @@ func (k *kinds) flush(from, cut int64) {
 // kindsTap is the end of the network at one instance.
 type kindsTap struct {
 	*kinds
-	instance int
 	// The next packet always arrives after a loss, unless InARow is set: a receiver notices a
 	// loss when the next packet arrives, and that should be within the lag.
 	through bool
@@ -223,7 +214,7 @@ type kindsTap struct {
 }
 
 // Send puts a packet on the network, unless it is lost or dropped.
-func (t *kindsTap) Send(packet []byte) (int, error) {
+func (t *kindsTap) Send(text []byte) (int, error) {
 	k := t.kinds
 	copies := 1
 	if t.first == 0 {
@@ -246,21 +237,14 @@ func (t *kindsTap) Send(packet []byte) (int, error) {
 	}
 	for range copies {
 		k.order++
-		arrives := k.now
-		if k.Network.Most > 0 {
-			arrives += int64(k.Network.Least) + k.random.Int64N(int64(k.Network.Most-k.Network.Least)+1)
-		}
-		heap.Push(&k.flight, packetOf(packet, arrives, k.order))
+		arrives := k.now + k.Network.delay(k.random)
+		heap.Push(&k.flight, packet{arrives: arrives, order: k.order, bytes: bytes.Clone(text)})
 	}
-	return len(packet), nil
+	return len(text), nil
 }
 
 // Close does nothing. Send needs it for its interface.
 func (t *kindsTap) Close() error { return nil }
-
-func packetOf(bytes []byte, arrives int64, order uint64) packet {
-	return packet{arrives: arrives, order: order, bytes: append([]byte(nil), bytes...)}
-}
 
 // deliver passes the packets that arrive up to an instant to the aggregator.
 func (k *kinds) deliver(until int64) {
@@ -345,7 +329,7 @@ func (k *kinds) result() (r KindsResult) {
 				case e.Hot && !near(want.Events[key], e.At, int64(k.Rules[i].Hot[0].D)) && !k.jumps(i, key, e):
 					r.Wrong = append(r.Wrong, fmt.Sprintf("%s %s is hot at %s", ruleID(i), key, timeOfDay(e.At)))
 				case !e.Hot:
-					if need, n := c.Needs(0, key, e.At-paneOf(k.Rules[i].Hot[0].D)); n >= need.Exit {
+					if need, n := c.Needs(0, key, e.At-exact.NewWindow(k.Rules[i].Hot[0].D).Width); n >= need.Exit {
 						r.Wrong = append(r.Wrong, fmt.Sprintf("%s %s is cool at %s with %d to %d, truly %d, the exit is %d", ruleID(i), key, timeOfDay(e.At), e.Low, e.High, n, need.Exit))
 					}
 				}
@@ -366,6 +350,3 @@ func near(events []exact.Event, instant, window int64) bool {
 	}
 	return false
 }
-
-// paneOf returns the width of a window's panes.
-func paneOf(d time.Duration) int64 { return Rule{D: d}.width() }

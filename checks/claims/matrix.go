@@ -168,26 +168,37 @@ func usual(n int64, d time.Duration) Rule {
 
 // singleCases returns the cases that stand alone.
 func (m *Matrix) singleCases() (cases []Case) {
-	add := func(c Case) {
-		if strings.Contains(c.Name, m.Only) {
-			c.Seed = m.Seed
-			cases = append(cases, c)
-		}
-	}
 	flood := Size{Rate: 1e6, Instances: 20, Length: time.Minute}
 	calm := Size{Rate: 100, Keys: 50, Instances: 5, Length: 10 * time.Minute}
 	if m.Quick {
 		flood.Rate, flood.Length, calm.Length = 2e5, 5*time.Second, time.Minute
 	}
+	for _, c := range append(attacks(flood), atThreshold(calm)...) {
+		if strings.Contains(c.Name, m.Only) {
+			c.Seed = m.Seed
+			cases = append(cases, c)
+		}
+	}
+	return cases
+}
+
+// attacks returns floods of values that each come once, with 20 hot keys in them.
+func attacks(flood Size) (cases []Case) {
 	for _, skewed := range []bool{false, true} {
-		add(Case{
+		cases = append(cases, Case{
 			Name: map[bool]string{false: "attack, even", true: "attack, zipf"}[skewed], Stream: Flood(flood, 20, 400, skewed), Rules: []Rule{usual(200, time.Second)}, Instances: flood.Instances,
 			Memory: 16 * megabyte, Parts: 2, Lines: 2000, Network: Network{Most: 20 * time.Millisecond}, Within: time.Second, Measure: true,
 		})
 	}
+	return cases
+}
+
+// atThreshold returns streams with a key that comes exactly as often as the threshold, or does so
+// every other second.
+func atThreshold(calm Size) (cases []Case) {
 	steady := usual(200, time.Second)
 	steady.Changes = 4
-	atThreshold := Case{Rules: []Rule{steady}, Instances: calm.Instances, Memory: 16 * megabyte, Parts: 1, Lines: 2000, Network: Network{Most: 20 * time.Millisecond}}
+	c := Case{Rules: []Rule{steady}, Instances: calm.Instances, Memory: 16 * megabyte, Parts: 1, Lines: 2000, Network: Network{Most: 20 * time.Millisecond}}
 	for _, s := range []struct {
 		name   string
 		stream func(uint64) (Stream, error)
@@ -196,8 +207,8 @@ func (m *Matrix) singleCases() (cases []Case) {
 		{"at the threshold, at random", Steady(calm, 200, true)},
 		{"square wave of 2 s", Square(calm, 400, 2*time.Second)},
 	} {
-		atThreshold.Name, atThreshold.Stream = s.name, s.stream
-		add(atThreshold)
+		c.Name, c.Stream = s.name, s.stream
+		cases = append(cases, c)
 	}
 	return cases
 }

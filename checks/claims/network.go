@@ -78,7 +78,7 @@ func (n *network) sendPacket(instance int, bytes []byte) {
 	defer n.sending.Unlock()
 	s := &n.senders[instance]
 	s.sent++
-	p := packet{instance: instance, number: s.sent, sent: n.now, arrives: n.now + n.delay(s)}
+	p := packet{instance: instance, number: s.sent, sent: n.now, arrives: n.now + n.delay(s.random)}
 	switch {
 	case n.Lost > 0 && s.random.Float64() < n.Lost:
 		n.lost++
@@ -94,16 +94,17 @@ func (n *network) sendPacket(instance int, bytes []byte) {
 	n.addInFlight(p, bytes)
 	if doubled {
 		n.doubled++
-		p.arrives = n.now + n.delay(s)
+		p.arrives = n.now + n.delay(s.random)
 		n.addInFlight(p, bytes)
 	}
 }
 
-func (n *network) delay(s *sender) int64 {
+// delay returns how long a packet is on its way.
+func (n Network) delay(random *rand.Rand) int64 {
 	if n.Most == 0 {
 		return 0
 	}
-	return int64(n.Least) + s.random.Int64N(int64(n.Most-n.Least)+1)
+	return int64(n.Least) + random.Int64N(int64(n.Most-n.Least)+1)
 }
 
 func (n *network) addInFlight(p packet, bytes []byte) {

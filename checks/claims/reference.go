@@ -1,5 +1,7 @@
 package claims
 
+import "github.com/hotparam/hotparam/checks/exact"
+
 // reference holds the true counts of the keys of one rule in each pane. A window consists of the
 // panes up to one of them, including that one.
 type reference struct {
@@ -43,8 +45,9 @@ type gap struct {
 // newReference returns a reference that keeps windows that begin up to reach before the newest
 // one.
 func newReference(r Rule, dense int32, reach int64) *reference {
+	w := exact.NewWindow(r.D)
 	ref := &reference{
-		width: r.width(), panes: r.panes(), dense: dense,
+		width: w.Width, panes: w.Panes, dense: dense,
 		newest: never, closed: never,
 		sums: make([]int32, dense), isAbove: make([]bool, dense), level: int32(r.N),
 	}

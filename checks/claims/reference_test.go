@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -27,7 +28,7 @@ func TestReference(t *testing.T) {
 		var events []event
 		sum := func(key int32, last int64) (sum int64) {
 			for _, e := range events {
-				if pane := e.instant / rule.width(); e.key == key && pane <= last && pane > last-rule.panes() {
+				if pane := e.instant / rule.width(); e.key == key && pane <= last && pane > last-exact.NewWindow(rule.D).Panes {
 					sum += int64(e.n)
 				}
 			}

@@ -92,15 +92,7 @@ func (r *run) assemble() (err error) {
 		}
 	}
 	for i := range r.Instances {
-		sink, err := statsdsink.New(statsdsink.Config{Rules: ruleset, Sender: &tap{net: r.net, instance: i}, Instance: fmt.Sprintf("i%d", i)})
-		if err != nil {
-			return err
-		}
-		lines := r.Lines
-		if lines == 0 {
-			lines = -1
-		}
-		col, err := collector.New(collector.Config{Sink: sink, Rules: ruleset, MaxKeys: r.Keys, Budget: lines, Urgent: r.urgent()})
+		col, err := newCollector(i, statsdsink.Config{Sender: &tap{net: r.net, instance: i}}, collector.Config{Rules: ruleset, MaxKeys: r.Keys, Budget: r.Lines, Urgent: r.urgent()})
 		if err != nil {
 			return err
 		}
@@ -119,6 +111,19 @@ func (r *run) assemble() (err error) {
 		r.members = append(r.members, []byte(ruleID(i)+" "))
 	}
 	return nil
+}
+
+// newCollector returns the collector of an instance, with a sink. A budget of zero is as many lines as
+// there are.
+func newCollector(instance int, sink statsdsink.Config, c collector.Config) (col *collector.Collector, err error) {
+	sink.Rules, sink.Instance = c.Rules, fmt.Sprintf("i%d", instance)
+	if c.Sink, err = statsdsink.New(sink); err != nil {
+		return nil, err
+	}
+	if c.Budget == 0 {
+		c.Budget = -1
+	}
+	return collector.New(c)
 }
 
 // watched returns one of the first keys of a part. Its counts are judged at the end of each pane

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -90,12 +91,12 @@ const (
 )
 
 // explain returns a window for which an entry's bounds are right, or says why there is none.
-func (x *lossTruth) explain(w lossWindow, e *lossEntry) (found lossMatch, wrong string) {
+func (x *lossTruth) explain(w exact.Window, e *lossEntry) (found lossMatch, wrong string) {
 	key, h := &x.keys[e.key], e.hot
-	newest := e.written / w.width
+	newest := e.written / w.Width
 	mostLow, leastHigh, open := int64(0), int64(math.MaxInt64), false
-	for last := (e.written-lossAge-lossLag)/w.width - 1; last <= newest; last++ {
-		from, over := w.span(last)
+	for last := (e.written-lossAge-lossLag)/w.Width - 1; last <= newest; last++ {
+		from, over := w.Span(last)
 		least, most := key.in(from, over)
 		mostLow = max(mostLow, most)
 		if h.Low > most {
@@ -110,7 +111,7 @@ func (x *lossTruth) explain(w lossWindow, e *lossEntry) (found lossMatch, wrong 
 		}
 		// The counts within the lag of an unfinished window are not known yet.
 		if over > e.written-lossAge && !open {
-			known := max(from, min(over-3*lossWidth, max(over-w.width, e.written-lossAge)-2*lossWidth)-lossWidth)
+			known := max(from, min(over-3*lossWidth, max(over-w.Width, e.written-lossAge)-2*lossWidth)-lossWidth)
 			least, _ := key.in(from, known)
 			open = h.High == rules.Unknown || h.High >= least-x.secret(e.key, from, known, known+3*lossWidth)
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/checks/exact"
 )
 
 // lossTruth holds the senders' counts with their times, read from their logs, and the fate of the
@@ -47,24 +49,10 @@ type lossEvent struct {
 	at     int64 // instant before it was counted
 }
 
-// lossWindow is the shape of a window: so many panes of so many nanoseconds.
-type lossWindow struct{ width, panes int64 }
-
-// newLossWindow returns the panes of a window, as docs/DESIGN.md has them: 100 ms, or a sixtieth.
-func newLossWindow(d time.Duration) lossWindow {
-	width := max(lossWidth, int64(d)/60)
-	return lossWindow{width, int64(d) / width}
-}
-
-// span returns the instants of the window that ends with a pane.
-func (w lossWindow) span(last int64) (from, to int64) {
-	return (last - w.panes + 1) * w.width, (last + 1) * w.width
-}
-
 // lossWidth is a pane of a window of a second.
 const lossWidth = int64(lossPane)
 
-var lossSecond = newLossWindow(time.Second)
+var lossSecond = exact.NewWindow(time.Second)
 
 func newLossTruth(t *testing.T, plan *lossPlan, logs []string, relays []*lossRelay) *lossTruth {
 	t.Helper()
@@ -124,7 +112,7 @@ func (x *lossTruth) readCounts(t *testing.T, sender int, name string) {
 }
 
 // window returns those counts for the window of a second that ends with a pane.
-func (c *lossCounts) window(last int64) (least, most int64) { return c.in(lossSecond.span(last)) }
+func (c *lossCounts) window(last int64) (least, most int64) { return c.in(lossSecond.Span(last)) }
 
 // secret returns how many of a key's counts between two instants are unknown to every aggregator
 // now, even as missing. They are in packets that had not left the relay, and no later packet of

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -93,7 +94,7 @@ func (j *restartJudge) judgeBounds(x *restartSeen, e *lossEntry) {
 	if e.hot.High == rules.Unknown {
 		j.unknown++
 	}
-	switch found, wrong := j.explain(newLossWindow(e.hot.Cause.Rate.Per), e); {
+	switch found, wrong := j.explain(exact.NewWindow(e.hot.Cause.Rate.Per), e); {
 	case found == closedWindow:
 		j.closed++
 	case found == openWindow:
@@ -112,10 +113,10 @@ func (j *restartJudge) judgeEntry(x *restartSeen, s *restartStay) {
 	why := ""
 	for i := range j.rule(s.key).terms {
 		t := &j.rule(s.key).terms[i]
-		w := newLossWindow(t.window)
+		w := exact.NewWindow(t.window)
 		from := min(s.last.Since.UnixNano(), s.from-int64(3*time.Second))
-		for last := from/w.width - 1; last <= s.from/w.width; last++ {
-			_, most := j.keys[s.key].in(w.span(last))
+		for last := from/w.Width - 1; last <= s.from/w.Width; last++ {
+			_, most := j.keys[s.key].in(w.Span(last))
 			need := j.enters(s.key, t, last)
 			if most >= need {
 				return
@@ -137,10 +138,10 @@ func (j *restartJudge) judgeLeave(x *restartSeen, s *restartStay) {
 		if !ok {
 			continue
 		}
-		w, below := newLossWindow(t.window), false
+		w, below := exact.NewWindow(t.window), false
 		// An entry's thresholds may be as old as its counts.
-		for last := (claimed-lossAge)/w.width - 2; last < s.left/w.width && !below; last++ {
-			from, to := w.span(last)
+		for last := (claimed-lossAge)/w.Width - 2; last < s.left/w.Width && !below; last++ {
+			from, to := w.Span(last)
 			least, _ := j.keys[s.key].in(from, to)
 			below = least-j.secret(s.key, from, to, to+lossLag) < j.leaves(s.key, t, last)
 		}
@@ -179,10 +180,10 @@ func (j *restartJudge) judgeCooling(x *restartSeen, s *restartStay) {
 		}
 	}
 	due, _ := x.isDown(without)
-	if without == 0 || s.left == 0 && left < due+int64(time.Second)+newLossWindow(window).width {
+	if without == 0 || s.left == 0 && left < due+int64(time.Second)+exact.NewWindow(window).Width {
 		return
 	}
-	life, width := x.lifeAt(left), newLossWindow(window).width
+	life, width := x.lifeAt(left), exact.NewWindow(window).Width
 	whole := life.heard + int64(window) + width
 	spared := whole > without-int64(window) && life.down > 0
 	if spared || s.left == 0 {
@@ -236,9 +237,9 @@ func (j *restartJudge) judgeFinds(x *restartSeen) {
 }
 
 func (j *restartJudge) judgeFind(x *restartSeen, key int, t *restartTerm, stays []*restartStay) {
-	w := newLossWindow(t.window)
-	for last := j.begin / w.width; ; last++ {
-		from, to := w.span(last)
+	w := exact.NewWindow(t.window)
+	for last := j.begin / w.Width; ; last++ {
+		from, to := w.Span(last)
 		due := to + int64(time.Second) + j.maxLateness()
 		if due > j.end {
 			return

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hotparam/hotparam/checks/exact"
 )
 
 // restartTruth holds the hot keys that follow from the rules and the true counts.
@@ -59,8 +61,8 @@ func portion(n, num, den int64) int64 { return (n*num + den - 1) / den }
 // enters returns the least count by which a key may become hot in the window that ends with a
 // pane.
 func (r *restartTruth) enters(key int, t *restartTerm, last int64) int64 {
-	w := newLossWindow(t.window)
-	from, to := w.span(last)
+	w := exact.NewWindow(t.window)
+	from, to := w.Span(last)
 	n, _ := r.counts(key, t, to)
 	switch t.kind {
 	case "share":
@@ -90,8 +92,8 @@ func (r *restartTruth) enters(key int, t *restartTerm, last int64) int64 {
 // leaves returns the highest count below which a key may cool in the window that ends with a
 // pane.
 func (r *restartTruth) leaves(key int, t *restartTerm, last int64) int64 {
-	w := newLossWindow(t.window)
-	from, to := w.span(last)
+	w := exact.NewWindow(t.window)
+	from, to := w.Span(last)
 	_, n := r.counts(key, t, to)
 	need := max(1, portion(n, restartExit, 100))
 	switch t.kind {
@@ -129,9 +131,9 @@ func (r *restartTruth) rivals(key int, from, to int64, of func(least, most int64
 
 // baselines returns the counts that a baseline may have, in tenths of windows: the means of one
 // to ten of the windows before, as far as an aggregator has received them.
-func (r *restartTruth) baselines(key int, w lossWindow, last int64) (means []lossSpan) {
-	to, _ := w.span(last)
-	long := w.width * w.panes
+func (r *restartTruth) baselines(key int, w exact.Window, last int64) (means []lossSpan) {
+	to, _ := w.Span(last)
+	long := w.Width * w.Panes
 	for tenths := int64(10); tenths <= 100; tenths++ {
 		// A step of a tenth of a window counts as a whole or not at all.
 		inner, _ := r.keys[key].in(to-tenths*long/10+long/5, to-long/5)

@@ -13,7 +13,8 @@ type step struct {
 // stepsAlone returns the steps of one key under a threshold that does not compare keys. The key
 // becomes hot by a count and cools at the end of a pane.
 func (c *Counter) stepsAlone(t Threshold, key string, s *series) (steps []step) {
-	pane, panes := t.pane(), t.panes()
+	w := NewWindow(t.D)
+	pane, panes := w.Width, w.Panes
 	needs := func(last int64) Needs {
 		if t.Kind == "jump" {
 			return t.jumpNeeds(s, c.first, last)

@@ -131,17 +131,17 @@ func (c *Counter) Seconds() float64 { return time.Duration(c.last - c.first).Sec
 func (c *Counter) Needs(threshold int, key string, start int64) (n Needs, count int64) {
 	t := c.rule.Hot[threshold].under(c.exceptionOf(key))
 	s := c.keys[key]
-	end := start + t.pane()
-	count = s.sumBetween(end-t.panes()*t.pane(), end)
+	last := start / NewWindow(t.D).Width
+	count = s.sumBetween(NewWindow(t.D).Span(last))
 	switch {
 	case t.Kind == "jump":
-		return t.jumpNeeds(s, c.first, start/t.pane()), count
+		return t.jumpNeeds(s, c.first, last), count
 	case !t.atPaneEnds():
 		return t.ownNeeds(), count
 	}
 	w := newSliding(c, t)
-	for pane, ok := w.first(); ok && pane <= start/t.pane(); pane, ok = w.next(true) {
-		if pane == start/t.pane() {
+	for pane, ok := w.first(); ok && pane <= last; pane, ok = w.next(true) {
+		if pane == last {
 			return w.needs(t, slices.Index(w.keys, key), w.ranking(t)), count
 		}
 	}
@@ -152,7 +152,7 @@ func (c *Counter) Needs(threshold int, key string, start int64) (n Needs, count 
 // threshold that has it.
 func (r Rule) views() (views []int) {
 	for i, t := range r.Hot {
-		same := slices.IndexFunc(r.Hot[:i], func(o Threshold) bool { return o.pane() == t.pane() && o.panes() == t.panes() })
+		same := slices.IndexFunc(r.Hot[:i], func(o Threshold) bool { return NewWindow(o.D) == NewWindow(t.D) })
 		if same >= 0 {
 			views = append(views, views[same])
 		} else {

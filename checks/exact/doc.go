@@ -13,5 +13,5 @@
 // For rules that make several keys of a request, [Overlap] (overlap.go) checks the listed keys
 // against the requests themselves.
 //
-// Only tests and the command cmd/verifyreplay use it.
+// Only checks use it.
 package exact

@@ -43,7 +43,8 @@ const baselineWindows = 10
 // counts whole for Enter and not at all for Exit.
 func (t Threshold) jumpNeeds(s *series, began, last int64) Needs {
 	n := t.ownNeeds()
-	pane, panes := t.pane(), t.panes()
+	w := NewWindow(t.D)
+	pane, panes := w.Width, w.Panes
 	step := (panes + baselineWindows - 1) / baselineWindows
 	to := last - panes
 	from := max(to-baselineWindows*panes+1, began/pane+1)

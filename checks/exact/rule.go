@@ -48,10 +48,20 @@ func NewThreshold(n int64, d time.Duration) Threshold {
 	return Threshold{Kind: "rate", N: n, D: d, Exit: Ratio{4, 5}, Hold: 10 * time.Second, CoolDown: 5 * time.Second}
 }
 
-// pane and panes return the length and the number of the window's panes. A pane is D/60 but at
-// least 100 ms, and the window has as many whole panes as fit in D.
-func (t Threshold) pane() int64  { return max(int64(100*time.Millisecond), int64(t.D)/60) }
-func (t Threshold) panes() int64 { return int64(t.D) / t.pane() }
+// Window is a window as it is counted: so many panes of so many nanoseconds.
+type Window struct{ Width, Panes int64 }
+
+// NewWindow returns the window of a duration. A pane is a sixtieth but at least 100 ms, and the window
+// has as many whole panes as fit.
+func NewWindow(d time.Duration) Window {
+	width := max(int64(100*time.Millisecond), int64(d)/60)
+	return Window{width, int64(d) / width}
+}
+
+// Span returns the instants of the window that ends with a pane.
+func (w Window) Span(last int64) (from, to int64) {
+	return (last - w.Panes + 1) * w.Width, (last + 1) * w.Width
+}
 
 // atPaneEnds reports whether the threshold compares keys with each other, which it does at the
 // end of each pane.

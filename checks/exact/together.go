@@ -10,10 +10,10 @@ import (
 // stepsTogether returns the steps of all keys under a threshold that compares keys with each
 // other. It goes pane by pane, and every decision falls at the end of a pane.
 func (c *Counter) stepsTogether(t Threshold) (steps []step) {
-	w := newSliding(c, t)
+	w, width := newSliding(c, t), NewWindow(t.D).Width
 	hot := make(map[int]*hotKey)
-	for pane, ok := w.first(); ok && pane < c.last/t.pane(); pane, ok = w.next(len(hot) > 0) {
-		end := (pane + 1) * t.pane()
+	for pane, ok := w.first(); ok && pane < c.last/width; pane, ok = w.next(len(hot) > 0) {
+		end := (pane + 1) * width
 		ranking := w.ranking(t)
 		for _, key := range w.active {
 			n := w.sums[key]
@@ -64,12 +64,13 @@ type cell struct {
 }
 
 func newSliding(c *Counter, t Threshold) *sliding {
-	l := c.cells[t.pane()]
+	w := NewWindow(t.D)
+	l := c.cells[w.Width]
 	if l == nil {
-		l = c.countByPane(t.pane())
-		c.cells[t.pane()] = l
+		l = c.countByPane(w.Width)
+		c.cells[w.Width] = l
 	}
-	return &sliding{counts: l, panes: t.panes(), groups: make(map[string]int64), sums: make([]int64, len(l.keys))}
+	return &sliding{counts: l, panes: w.Panes, groups: make(map[string]int64), sums: make([]int64, len(l.keys))}
 }
 
 func (c *Counter) countByPane(width int64) *counts {

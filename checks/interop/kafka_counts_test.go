@@ -2,6 +2,7 @@ package interop
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/kafkasource"
+	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -37,13 +39,7 @@ func testCounts(t *testing.T, k *real.KafkaCluster) {
 		want = append(want, key.String())
 	}
 	slices.Sort(want)
-	deadline := time.Now().Add(30 * time.Second)
-	for !slices.Equal(hot.names(), want) {
-		if time.Now().After(deadline) {
-			t.Fatalf("hot: %q, want %q", hot.names(), want)
-		}
-		time.Sleep(10 * time.Millisecond) // the source does not report that it has read everything
-	}
+	testenv.Within(t, patience, fmt.Sprintf("%q are hot", want), func() bool { return slices.Equal(hot.names(), want) }, func() any { return hot.names() })
 }
 
 func runSource(t *testing.T, k *real.KafkaCluster, hot *hotSet) {
@@ -60,21 +56,13 @@ func runSource(t *testing.T, k *real.KafkaCluster, hot *hotSet) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := source.Run(ctx); err != nil {
-			t.Errorf("source: %v", err)
-		}
-	})
 	t.Cleanup(func() {
-		cancel()
-		running.Wait()
 		if s := source.Stats(); s.NoHeaders != int64(len(terms)*len(languages)) || s.BadHeaders+s.Foreign > 0 {
 			t.Errorf("%d records without headers, %d bad, %d foreign; want %d, 0, 0",
 				s.NoHeaders, s.BadHeaders, s.Foreign, len(terms)*len(languages))
 		}
 	})
+	testenv.Running(t, source.Run)
 }
 
 // hotSet is the publisher of all partitions. It keeps the hot keys.

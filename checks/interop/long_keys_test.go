@@ -2,7 +2,6 @@ package interop
 
 import (
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,9 +15,8 @@ func TestLongKeys(t *testing.T) {
 	keys := longKeys(1000)
 	for _, e := range []wire.Encoding{wire.Plain, wire.Strict} {
 		t.Run(e.String(), func(t *testing.T) {
-			run := statsdClients(t)
-			run.words = append(slices.Clip(run.words), example("long_keys.py"), e.String())
-			names := strings.Split(strings.TrimSuffix(run.output(t, strings.Join(keys, "\n")+"\n"), "\n"), "\n")
+			output := statsdClients(t).run(t, example("long_keys.py"), strings.Join(keys, "\n")+"\n", e.String())
+			names := strings.Split(strings.TrimSuffix(output, "\n"), "\n")
 			if len(names) != len(keys) {
 				t.Fatalf("%d names of %d keys", len(names), len(keys))
 			}

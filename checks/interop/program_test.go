@@ -51,18 +51,11 @@ func netcat(t *testing.T) program {
 
 func bash(*testing.T) program { return program{words: []string{"bash"}} }
 
-// run runs a file of testdata or an example with arguments, with stdin as its input.
-func (p program) run(t *testing.T, file, stdin string, args ...string) {
+// run runs a file of testdata or an example with arguments, with stdin as its input, and returns its
+// output. A minute is more than it takes on a busy machine.
+func (p program) run(t *testing.T, file, stdin string, args ...string) string {
 	t.Helper()
-	p.words = append(append(slices.Clip(p.words), file), args...)
-	_ = p.output(t, stdin)
-}
-
-// output runs the program with stdin as its input and returns its output. A minute is more than
-// it takes on a busy machine.
-func (p program) output(t *testing.T, stdin string) string {
-	t.Helper()
-	cmd := exec.Command(p.words[0], p.words[1:]...)
+	cmd := exec.Command(p.words[0], slices.Concat(p.words[1:], []string{file}, args)...)
 	cmd.Env = append(plainEnvironment(), p.env...)
 	cmd.Stdin = strings.NewReader(stdin)
 	running := testenv.Start(t, cmd)
@@ -72,7 +65,7 @@ func (p program) output(t *testing.T, stdin string) string {
 		t.Fatal("it runs for a minute already")
 	}
 	if code := running.Wait(); code != 0 {
-		t.Fatalf("%v: exit code %d", p.words, code)
+		t.Fatalf("%v: exit code %d", cmd.Args, code)
 	}
 	return running.Stdout()
 }

@@ -15,9 +15,8 @@ import (
 func TestSeveralValues(t *testing.T) {
 	names := []rules.Param{{Name: "q"}, {Name: "page"}, {Name: "é"}}
 	queries := repeatingQueries(1000)
-	run := statsdClients(t)
-	run.words = append(slices.Clip(run.words), example("several_values.py"), "GET /search", "q", "page", "é")
-	lines := strings.Split(strings.TrimSuffix(run.output(t, strings.Join(queries, "\n")+"\n"), "\n"), "\n")
+	output := statsdClients(t).run(t, example("several_values.py"), strings.Join(queries, "\n")+"\n", "GET /search", "q", "page", "é")
+	lines := strings.Split(strings.TrimSuffix(output, "\n"), "\n")
 	if len(lines) != len(queries) {
 		t.Fatalf("%d lines of %d queries", len(lines), len(queries))
 	}

@@ -4,7 +4,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,9 +23,7 @@ func TestSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	run := statsdClients(t)
-	run.words = append(slices.Clip(run.words), example("signed.py"), conn.LocalAddr().String(), path, "phone", "café 7.5")
-	printed := run.output(t, "")
+	printed := statsdClients(t).run(t, example("signed.py"), "", conn.LocalAddr().String(), path, "phone", "café 7.5")
 	buffer := make([]byte, 2048)
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	n, _, err := conn.ReadFrom(buffer)

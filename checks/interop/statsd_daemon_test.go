@@ -1,16 +1,15 @@
 package interop
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -92,20 +91,13 @@ func (d *daemon) list(t *testing.T) map[string]int64 {
 func (d *daemon) awaitHot(t *testing.T, term string) {
 	t.Helper()
 	key := keyOf(term)
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	testenv.Within(t, patience, key+" is hot", func() bool {
 		hot, err := hotkeys.List(t.Context(), d.hot, "shop")
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, h := range hot {
-			if h.String() == key {
-				return
-			}
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s is not hot after %v; the daemon has counted %d", key, patience, d.metric(t, counted))
-		}
-	}
+		return slices.ContainsFunc(hot, func(h rules.Hot) bool { return h.String() == key })
+	})
 }
 
 func keyOf(term string) string {
@@ -115,40 +107,32 @@ func keyOf(term string) string {
 // metric returns one of the daemon's metrics, by its name and labels.
 func (d *daemon) metric(t *testing.T, name string) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.http+"/metrics", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := http.Get(d.http + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return int(n)
-		}
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("no metric %s", name)
-	return 0
+	n, err := testenv.Metric(string(text), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(n)
 }
 
 // await waits until a metric has the wanted value, and fails if it ever exceeds it.
 func (d *daemon) await(t *testing.T, name string, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	testenv.Within(t, patience, fmt.Sprintf("%s is %d", name, want), func() bool {
 		n := d.metric(t, name)
-		if n == want {
-			return
-		}
-		if n > want || time.Now().After(deadline) {
+		if n > want {
 			t.Fatalf("%s is %d, want %d", name, n, want)
 		}
-	}
+		return n == want
+	})
 }
 
 // Metrics of the counts, and of Datadog's lines that are ignored.
