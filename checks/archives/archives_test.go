@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // A command that prints the version set by the linker, and completes nothing.
@@ -38,9 +40,7 @@ func newRepository(t *testing.T) (root string) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.WriteFile(t, path, text)
 	}
 	git(t, root, "init", "-q")
 	git(t, root, "add", ".")
@@ -105,11 +105,7 @@ func TestArchivesAreReproducible(t *testing.T) {
 
 func read(t *testing.T, folder, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(folder, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return []byte(testenv.ReadFile(t, filepath.Join(folder, name)))
 }
 
 // checkArchive checks that the archive has all required files, and that its program runs and
@@ -174,9 +170,7 @@ func checkBill(t *testing.T, text []byte) {
 
 func TestReleaseOfWhatIsNotCommitted(t *testing.T) {
 	root := newRepository(t)
-	if err := os.WriteFile(filepath.Join(root, "unit"), []byte("changed"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.WriteFile(t, filepath.Join(root, "unit"), "changed")
 	config := Config{Root: root, Version: "v1.2.3", Out: t.TempDir(), Package: "./cmd/tiny"}
 	if _, err := Build(t.Context(), config); err == nil || !strings.Contains(err.Error(), "not committed") {
 		t.Errorf("%v", err)

@@ -18,8 +18,8 @@ var ruleKinds = []kind{
 // reload puts the limits of a variant in force at an instance. If the instance is stopped or dead
 // at that time, they may take effect later. The judge allows for both.
 func (r *run) reload(a *api, variant int) {
+	asked := r.now() // the instance also reads a file that changes
 	a.writeConfig(variant)
-	asked := r.now()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	client := &http.Client{Transport: r.load.client[a.index].Transport} // no time-out, since the instance may be stopped

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -109,9 +108,7 @@ func (f *fleet) writeConfig(path string, c processConfig) {
 		}
 	}
 	b.WriteString(rulesText(c.variant))
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		f.Fatal(err)
-	}
+	testenv.WriteFile(f, path, b.String())
 }
 
 // ask sends a request and returns the status.

@@ -121,7 +121,6 @@ func (w *watched) countGoroutines(ctx context.Context, client *http.Client) (flo
 type state struct {
 	Goroutines int
 	Heap       int64
-	Hot        int
 	Watcher    struct{ Resyncs, Gaps, Polls uint64 }
 	Backend    struct {
 		Failures, Probes, Local uint64

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,6 +21,8 @@ import (
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // guardOfAll is a guard with all doors, by address.
@@ -34,9 +35,7 @@ type guardOfAll struct {
 func startGuardOfAll(t *testing.T, binary, text string) *guardOfAll {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "guard.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.WriteFile(t, path, text)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	return (&fleet{t: t, bin: programs{hotparam: binary}, http: client}).startGuardOfAll(path)
 }

@@ -117,9 +117,7 @@ func (f *fleet) file(sections string) (path string) {
 // write overwrites a configuration file, as an operator does.
 func (f *fleet) writeConfig(path, sections string) {
 	f.t.Helper()
-	if err := os.WriteFile(path, []byte("namespace: shop\n"+sections+"\nrules:"+f.rules), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
+	testenv.WriteFile(f.t, path, "namespace: shop\n"+sections+"\nrules:"+f.rules)
 }
 
 // daemon is a running aggregator.

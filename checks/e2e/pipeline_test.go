@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // A hot parameter over three instances, from the first request to the last, is found, published
@@ -159,11 +160,8 @@ func TestPlainStatsDLinesMakeAKeyHot(t *testing.T) {
 	daemon := f.startAggregator()
 	apis := f.startAPIs(1)
 	const line = "shop.search-terms.hot_param.GET%20/search?q=phone:1|c"
-	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if command := "printf '" + strings.ReplaceAll(line, "%", "%%") + "' | nc"; !strings.Contains(string(readme), command) {
+	readme := testenv.ReadFile(t, filepath.Join("..", "..", "README.md"))
+	if command := "printf '" + strings.ReplaceAll(line, "%", "%%") + "' | nc"; !strings.Contains(readme, command) {
 		t.Errorf("README does not show %q", command)
 	}
 	f.sendLines(line, threshold)

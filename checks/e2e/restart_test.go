@@ -54,9 +54,7 @@ func (a *restartAggregator) writeRulesFile(rules string) {
 	lease := strings.HasPrefix(a.name, "taken")
 	text := fmt.Sprintf("namespace: %s\naggregator: {listen: %q, redis: %q, http: \"127.0.0.1:0\", memory: 64MB, lease: %v}\nrules:%s",
 		a.name, a.addr, a.f.redisURL, lease, rules)
-	if err := os.WriteFile(a.file, []byte(text), 0o600); err != nil {
-		a.f.t.Fatal(err)
-	}
+	testenv.WriteFile(a.f.t, a.file, text)
 }
 
 // launch starts a process. awaitUp waits until it is up.

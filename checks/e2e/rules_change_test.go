@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -183,9 +183,7 @@ func TestRulesChange(t *testing.T) {
 
 	// A bad file changes nothing and is reported.
 	for _, file := range c.files() {
-		if err := os.WriteFile(file, []byte("rules: ["), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.WriteFile(t, file, "rules: [")
 	}
 	within(t, patience, "all members tell the bad file", func() bool {
 		members, err := hotkeys.ListMembers(t.Context(), c.client, "shop")

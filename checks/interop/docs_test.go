@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 var codeBlock = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
@@ -14,13 +16,10 @@ var codeBlock = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
 // blocks returns the document's code blocks in a language.
 func blocks(t *testing.T, language string) (found []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "PRODUCERS.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, match := range codeBlock.FindAllSubmatch(text, -1) {
-		if string(match[1]) == language {
-			found = append(found, string(match[2]))
+	text := testenv.ReadFile(t, filepath.Join("..", "..", "docs", "PRODUCERS.md"))
+	for _, match := range codeBlock.FindAllStringSubmatch(text, -1) {
+		if match[1] == language {
+			found = append(found, match[2])
 		}
 	}
 	if len(found) == 0 {

@@ -2,10 +2,11 @@ package interop
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // testRules returns the document's rules.
@@ -29,8 +30,6 @@ func hotAt(t *testing.T, searches int) string {
 func writeRules(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hotparam.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.WriteFile(t, path, text)
 	return path
 }

@@ -2,12 +2,12 @@ package interop
 
 import (
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
@@ -15,9 +15,7 @@ import (
 func TestSigned(t *testing.T) {
 	const key = "0123456789abcdef0123456789abcdef"
 	path := filepath.Join(t.TempDir(), "hotparam.key")
-	if err := os.WriteFile(path, []byte(key+"\nthe key before, which still verifies\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.WriteFile(t, path, key+"\nthe key before, which still verifies\n")
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

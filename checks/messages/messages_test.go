@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 var update = flag.Bool("update", false, "write messages.txt")
@@ -37,17 +39,14 @@ func TestTexts(t *testing.T) {
 		}
 		return
 	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := strings.Split(string(want), "\n")
+	want := testenv.ReadFile(t, golden)
+	known := strings.Split(want, "\n")
 	for _, line := range strings.Split(got, "\n") {
 		if !slices.Contains(known, line) {
 			t.Errorf("not in %s: %s", golden, line)
 		}
 	}
-	if got != string(want) {
+	if got != want {
 		t.Errorf("%s is not up to date: run go test ./checks/messages -update", golden)
 	}
 }

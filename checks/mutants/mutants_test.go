@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/hotparam/hotparam/checks/overlay"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Each fault's text is in the source, and so are its tests. A fault that changes nothing, or that
@@ -54,10 +55,7 @@ func testsOf(t *testing.T, dir string) map[string]bool {
 	}
 	tests := make(map[string]bool)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testenv.ReadFile(t, file)
 		for _, m := range testFunc.FindAllStringSubmatch(string(text), -1) {
 			tests[m[1]] = true
 		}

@@ -6,23 +6,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 func TestWrite(t *testing.T) {
 	root, dir := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "a.go"), []byte("one two two three"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.WriteFile(t, filepath.Join(root, "a.go"), "one two two three")
 	name, err := Write(dir, root, []Edit{{"a.go", "one two", "1 2"}, {"a.go", "1 2 two", "1 2 2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.ReadFile(t, name)
 	var overlay struct{ Replace map[string]string }
-	if err := json.Unmarshal(text, &overlay); err != nil {
+	if err := json.Unmarshal([]byte(text), &overlay); err != nil {
 		t.Fatal(err)
 	}
 	changed, err := os.ReadFile(overlay.Replace[filepath.Join(root, "a.go")])

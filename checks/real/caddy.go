@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 var caddy = gatewayProgram{
@@ -24,7 +26,7 @@ func Caddy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 		dir := gatewayFiles(tb, name, with(addresses, "http://:8000", fmt.Sprintf("http://:%d", port)))
 		config := filepath.Join(dir, "Caddyfile")
 		// All Caddys would share the port of the admin API.
-		writeFile(tb, config, "{\n\tadmin off\n\tpersist_config off\n\tdefault_bind 127.0.0.1\n}\n"+readFile(tb, config))
+		testenv.WriteFile(tb, config, "{\n\tadmin off\n\tpersist_config off\n\tdefault_bind 127.0.0.1\n}\n"+testenv.ReadFile(tb, config))
 		cmd := exec.Command(path, "run", "--adapter", "caddyfile", "--config", config)
 		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
 		return cmd

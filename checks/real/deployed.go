@@ -2,7 +2,6 @@ package real
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -13,17 +12,7 @@ import (
 // ReadDeployed returns the text of a file of deploy/.
 func ReadDeployed(tb testing.TB, name string) string {
 	tb.Helper()
-	return readFile(tb, filepath.Join(repository(tb), "deploy", filepath.FromSlash(name)))
-}
-
-// repository returns the directory of the checkout.
-func repository(tb testing.TB) string {
-	tb.Helper()
-	root, err := testenv.ModuleRoot()
-	if err != nil {
-		tb.Fatalf("real: %v", err)
-	}
-	return root
+	return testenv.ReadFile(tb, filepath.Join(testenv.Root(tb), "deploy", filepath.FromSlash(name)))
 }
 
 // writeDeployed writes a file of deploy/ with other values into dir and returns its path.
@@ -34,7 +23,7 @@ func writeDeployed(tb testing.TB, dir, name string, values map[string]string) (p
 		tb.Fatalf("real: deploy/%s %v", name, err)
 	}
 	path = filepath.Join(dir, filepath.Base(name))
-	writeFile(tb, path, text)
+	testenv.WriteFile(tb, path, text)
 	return path
 }
 
@@ -53,20 +42,4 @@ func withValues(text string, values map[string]string) (string, error) {
 		})
 	}
 	return text, nil
-}
-
-func readFile(tb testing.TB, path string) string {
-	tb.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		tb.Fatalf("real: %v", err)
-	}
-	return string(text)
-}
-
-func writeFile(tb testing.TB, path, text string) {
-	tb.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		tb.Fatalf("real: %v", err)
-	}
 }

@@ -43,7 +43,7 @@ func ValidateEnvoy(tb testing.TB, configuration string) {
 	tb.Helper()
 	path := envoy.path(tb)
 	file := filepath.Join(tb.TempDir(), "envoy.yaml")
-	writeFile(tb, file, configuration)
+	testenv.WriteFile(tb, file, configuration)
 	p := testenv.Start(tb, exec.Command(path, "--mode", "validate", "-c", file, "--log-level", "warn"))
 	if code := p.Wait(); code != 0 {
 		tb.Fatalf("real: Envoy does not accept the configuration: %s\n%s", p.Describe(), configuration)

@@ -61,7 +61,7 @@ func (g *Gateway) awaitListening() error {
 // tests could diverge. It returns the directory of the copy.
 func gatewayFiles(tb testing.TB, name string, texts map[string]string) string {
 	tb.Helper()
-	from, to := filepath.Join(repository(tb), "deploy", "gateways", name), tb.TempDir()
+	from, to := filepath.Join(testenv.Root(tb), "deploy", "gateways", name), tb.TempDir()
 	var pairs []string
 	for old, now := range texts {
 		pairs = append(pairs, old, now)
@@ -71,9 +71,9 @@ func gatewayFiles(tb testing.TB, name string, texts map[string]string) string {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		text := readFile(tb, path)
+		text := testenv.ReadFile(tb, path)
 		maps.DeleteFunc(missing, func(old, _ string) bool { return strings.Contains(text, old) })
-		writeFile(tb, filepath.Join(to, entry.Name()), strings.NewReplacer(pairs...).Replace(text))
+		testenv.WriteFile(tb, filepath.Join(to, entry.Name()), strings.NewReplacer(pairs...).Replace(text))
 		return nil
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ var acrossMachines = regexp.MustCompile("(?s)\n## Across machines\n.*?\n```\\w*\
 // in replace alternate between an old text and its replacement.
 func Across(tb testing.TB, page string, files testenv.CertificateFiles, replace ...string) string {
 	tb.Helper()
-	found := acrossMachines.FindStringSubmatch(readFile(tb, filepath.Join(repository(tb), "docs", "gateways", page)))
+	found := acrossMachines.FindStringSubmatch(testenv.ReadFile(tb, filepath.Join(testenv.Root(tb), "docs", "gateways", page)))
 	if found == nil {
 		tb.Fatalf("real: docs/gateways/%s has no block below \"Across machines\"", page)
 	}

@@ -25,7 +25,7 @@ type HAProxyProgram string
 func (program HAProxyProgram) Start(tb testing.TB, file string, environment ...string) *Gateway {
 	tb.Helper()
 	if !filepath.IsAbs(file) {
-		file = filepath.Join(repository(tb), "deploy", filepath.FromSlash(file))
+		file = filepath.Join(testenv.Root(tb), "deploy", filepath.FromSlash(file))
 	}
 	return program.start(tb, file, environment)
 }

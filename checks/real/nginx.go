@@ -76,5 +76,5 @@ func placeFiles(tb testing.TB, config, dir string) {
 	for _, of := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		fmt.Fprintf(&lines, "  %s_temp_path %s;\n", of, filepath.Join(dir, of))
 	}
-	writeFile(tb, config, strings.Replace(readFile(tb, config), "http {\n", lines.String(), 1))
+	testenv.WriteFile(tb, config, strings.Replace(testenv.ReadFile(tb, config), "http {\n", lines.String(), 1))
 }

@@ -37,7 +37,7 @@ func Prometheus(tb testing.TB, configuration string) *PrometheusServer {
 	tb.Helper()
 	path, dir := testenv.Program(tb, "prometheus", "prometheus"), tb.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
-	writeFile(tb, file, configuration)
+	testenv.WriteFile(tb, file, configuration)
 	p := &PrometheusServer{tb: tb}
 	testenv.OnFreePorts(tb, "prometheus", func() error {
 		p.addr = testenv.Loopback(testenv.FreePort(tb))

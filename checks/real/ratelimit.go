@@ -24,7 +24,7 @@ func RateLimit(tb testing.TB, redis *testenv.RedisServer, configuration string) 
 	if err := os.Mkdir(filepath.Join(data, "config"), 0o755); err != nil {
 		tb.Fatalf("real: %v", err)
 	}
-	writeFile(tb, filepath.Join(data, "config", "config.yaml"), configuration)
+	testenv.WriteFile(tb, filepath.Join(data, "config", "config.yaml"), configuration)
 	return startGateway(tb, "envoyproxy/ratelimit", func(port int) *exec.Cmd {
 		cmd := exec.Command(path)
 		cmd.Env = append(os.Environ(),

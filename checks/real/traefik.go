@@ -27,7 +27,7 @@ func Traefik(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	g := startGateway(tb, "traefik", func(port int) *exec.Cmd {
 		dir := gatewayFiles(tb, name, with(addresses, `":8000"`, fmt.Sprintf("%q", testenv.Loopback(port))))
 		config := filepath.Join(dir, "traefik.yaml")
-		writeFile(tb, config, readFile(tb, config)+"global: {checkNewVersion: false, sendAnonymousUsage: false}\n")
+		testenv.WriteFile(tb, config, testenv.ReadFile(tb, config)+"global: {checkNewVersion: false, sendAnonymousUsage: false}\n")
 		cmd := exec.Command(path, "--configfile="+config)
 		cmd.Dir = dir // base of the path of the other file
 		return cmd

@@ -173,9 +173,7 @@ func (d *documented) try(t *testing.T, env []string) {
 	}
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.WriteFile(t, filepath.Join(dir, name), text)
 	}
 	lines := block(t, d.name, d.heading, "go")
 	write("main.go", fmt.Sprintf(`package main
@@ -230,14 +228,11 @@ func (d *documented) file(t *testing.T) string {
 	if name == "" {
 		name = path.Join(path.Dir(d.name), "example/hotparam.yaml")
 	}
-	text, err := os.ReadFile(filepath.Join(repository, filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d.rules == "" && block(t, d.name, d.heading, "yaml") != string(text) {
+	text := testenv.ReadFile(t, filepath.Join(repository, filepath.FromSlash(name)))
+	if d.rules == "" && block(t, d.name, d.heading, "yaml") != text {
 		t.Errorf("%s has other rules than %s", d.name, name)
 	}
-	return string(text)
+	return text
 }
 
 // limits runs the program and waits until it limits a hot value, and no other.
@@ -289,11 +284,8 @@ func (d *documented) limits(t *testing.T, dir string) {
 // block returns the first block of a language below a heading of the document.
 func block(t *testing.T, document, heading, language string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, filepath.FromSlash(document)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, below, found := strings.Cut("\n"+string(text), "\n"+heading+"\n")
+	text := testenv.ReadFile(t, filepath.Join(repository, filepath.FromSlash(document)))
+	_, below, found := strings.Cut("\n"+text, "\n"+heading+"\n")
 	block := regexp.MustCompile("(?s)```" + language + "\n(.*?)```\n").FindStringSubmatch(below)
 	if !found || block == nil {
 		t.Fatalf("%s has no %s block below %q", document, language, heading)

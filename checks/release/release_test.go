@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/mod/modfile"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 const repository = "../.."
@@ -19,11 +21,8 @@ const repository = "../.."
 // version returns the version that the adapters require.
 func version(tb testing.TB) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, "adapters", "chi", "go.mod"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	mod, err := modfile.Parse("go.mod", text, nil)
+	text := testenv.ReadFile(tb, filepath.Join(repository, "adapters", "chi", "go.mod"))
+	mod, err := modfile.Parse("go.mod", []byte(text), nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -89,11 +88,7 @@ func TestBuild(t *testing.T) {
 
 func read(tb testing.TB, dir, name string) []byte {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return text
+	return []byte(testenv.ReadFile(tb, filepath.Join(dir, name)))
 }
 
 // contents returns the names in a zip, which all begin with prefix.
@@ -122,9 +117,7 @@ func TestRefuses(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.WriteFile(t, path, text)
 	}
 	git := func(args ...string) {
 		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", root, "-c", "user.name=test", "-c", "user.email=test@example.org"}, args...)...)

@@ -2,12 +2,12 @@ package gateways
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/hotparam/hotparam/checks/real"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // between returns the first part of text that starts with from, up to the next to.
@@ -71,8 +71,6 @@ func replaceOnce(tb testing.TB, text, old, now string) string {
 func write(tb testing.TB, text string) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "gateway.cfg")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	testenv.WriteFile(tb, path, text)
 	return path
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -41,9 +40,7 @@ func openSite(tb testing.TB, program string) *site {
 	store := openStore(tb)
 	config := filepath.Join(tb.TempDir(), "hotparam.yaml")
 	text := fmt.Sprintf(rules, store.server.URL(), testenv.FreePort(tb), testenv.FreePort(tb))
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	testenv.WriteFile(tb, config, text)
 	ctx := context.WithoutCancel(tb.Context()) // testenv ends the programs at cleanup, after tb.Context is canceled
 	aggregator := testenv.Start(tb, exec.CommandContext(ctx, program, "aggregator", "--config", config))
 	aggregator.WaitFor("aggregator is up")

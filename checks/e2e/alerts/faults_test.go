@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/doctor"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // alertFault is a real fault and the alerts that it should make fire. Alerts in may can fire with
@@ -192,7 +192,7 @@ func TestFaultsShow(t *testing.T) {
 		scrapes += f.stack.scrape()
 	}
 	rules := filepath.Join(t.TempDir(), "alerts.yml")
-	write(t, rules, hurried(t))
+	testenv.WriteFile(t, rules, hurried(t))
 	server := real.Prometheus(t, fmt.Sprintf("global: {scrape_interval: 250ms, scrape_timeout: 250ms, evaluation_interval: 250ms}\n"+
 		"rule_files: [%s]\nscrape_configs:\n%s", rules, scrapes))
 	for _, f := range faults {
@@ -227,25 +227,17 @@ func TestFaultsShow(t *testing.T) {
 // awaitScrapes waits until all targets have been up for longer than any rule looks back.
 func awaitScrapes(t *testing.T, server *real.PrometheusServer, targets int) {
 	t.Helper()
-	for deadline := time.Now().Add(alertPatience); ; time.Sleep(100 * time.Millisecond) {
-		// Eight scrapes in four seconds, so that a busy machine may miss half of them.
-		if up := server.Value("count(sum_over_time(up[4s]) >= 8)"); up == float64(targets) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not all of %d targets are up", targets)
-		}
-	}
+	// Eight scrapes in four seconds, so that a busy machine may miss half of them.
+	testenv.Within(t, alertPatience, fmt.Sprintf("all of %d targets are up", targets), func() bool {
+		return server.Value("count(sum_over_time(up[4s]) >= 8)") == float64(targets)
+	})
 }
 
 // hurried returns the path of a copy of the alert rules with shortened durations.
 func hurried(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../deploy/prometheus/alerts.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := regexp.MustCompile(`(?m)^( *for:) .*$`).ReplaceAllString(string(text), "$1 1s")
+	text := testenv.ReadFile(t, "../../../deploy/prometheus/alerts.yml")
+	s := regexp.MustCompile(`(?m)^( *for:) .*$`).ReplaceAllString(text, "$1 1s")
 	s = regexp.MustCompile(`\[\d+m\]`).ReplaceAllString(s, "[3s]")
 	return strings.ReplaceAll(s, "[1h]", "[1m]")
 }

@@ -2,13 +2,13 @@ package alerts
 
 import (
 	"encoding/json"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/hotparam/hotparam/checks/real"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // panel is a panel of the dashboard that shows a number with a colour.
@@ -31,12 +31,9 @@ type panel struct {
 // readPanels returns the panels of the dashboard by their titles.
 func readPanels(t *testing.T) map[string]panel {
 	t.Helper()
-	text, err := os.ReadFile("../../../deploy/grafana/hotparam.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.ReadFile(t, "../../../deploy/grafana/hotparam.json")
 	var dashboard struct{ Panels []panel }
-	if err := json.Unmarshal(text, &dashboard); err != nil {
+	if err := json.Unmarshal([]byte(text), &dashboard); err != nil {
 		t.Fatal(err)
 	}
 	panels := make(map[string]panel)
@@ -77,11 +74,8 @@ var (
 // sectionsOf returns the sections of the runbook that name any of the alerts.
 func sectionsOf(t *testing.T, alerts []string) (sections []section) {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/RUNBOOK.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range strings.Split(string(text), "\n## ")[1:] {
+	text := testenv.ReadFile(t, "../../../docs/RUNBOOK.md")
+	for _, part := range strings.Split(text, "\n## ")[1:] {
 		if !slices.ContainsFunc(alerts, func(alert string) bool { return strings.Contains(part, "`"+alert+"`: ") }) {
 			continue
 		}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -60,7 +59,7 @@ func newAlertStack(t *testing.T, name string) *alertStack {
 		s.statsd, s.redis.URL(), s.http, s.relay.Addr(), alertRules)
 	for i := range s.files {
 		s.files[i] = filepath.Join(t.TempDir(), "hotparam.yaml")
-		write(t, s.files[i], text)
+		testenv.WriteFile(t, s.files[i], text)
 	}
 	s.startAggregator()
 	client, err := hotkeys.NewClient("redis://" + s.clock.Addr() + "/0")
@@ -90,11 +89,8 @@ func (s *alertStack) restartAggregator() {
 func (s *alertStack) edit(old, text string, files ...int) {
 	s.t.Helper()
 	for _, i := range files {
-		was, err := os.ReadFile(s.files[i])
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		write(s.t, s.files[i], strings.Replace(string(was), old, text, 1))
+		was := testenv.ReadFile(s.t, s.files[i])
+		testenv.WriteFile(s.t, s.files[i], strings.Replace(was, old, text, 1))
 	}
 }
 
@@ -178,11 +174,4 @@ func (s *alertStack) job() string { return s.name + "/shop" }
 func (s *alertStack) scrape() string {
 	return fmt.Sprintf("  - {job_name: %s/aggregator, static_configs: [{targets: [%q]}]}\n  - {job_name: %s, static_configs: [{targets: [%q, %q]}]}\n",
 		s.name, s.http, s.job(), s.metrics[0], s.metrics[1])
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -53,17 +53,14 @@ func TestPageOfASmallPlan(t *testing.T) {
 	if err := run(t.Context(), p, dir); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "BENCH.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.ReadFile(t, filepath.Join(dir, "BENCH.md"))
 	for _, want := range []string{time.Now().UTC().Format(time.DateOnly)[:7], "Go 1.", "Redis ", "| 1.4 | 2 MB |", "| urgent, Zipf 1 |", "| each 100 ms, even |", "| Kafka |"} {
-		if !strings.Contains(string(text), want) {
+		if !strings.Contains(text, want) {
 			t.Errorf("the page does not have %q", want)
 		}
 	}
 	for _, bad := range []string{"NaN", "%!", "Inf"} {
-		if strings.Contains(string(text), bad) {
+		if strings.Contains(text, bad) {
 			t.Errorf("the page has %q:\n%s", bad, text)
 		}
 	}
@@ -72,14 +69,11 @@ func TestPageOfASmallPlan(t *testing.T) {
 		t.Fatalf("pictures %q, %v", pictures, err)
 	}
 	for _, name := range pictures {
-		if !strings.Contains(string(text), "(images/"+filepath.Base(name)+")") {
+		if !strings.Contains(text, "(images/"+filepath.Base(name)+")") {
 			t.Errorf("%s is not on the page", name)
 		}
-		picture, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustBeSound(t, string(picture))
+		picture := testenv.ReadFile(t, name)
+		mustBeSound(t, picture)
 	}
 }
 

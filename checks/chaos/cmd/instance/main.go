@@ -21,22 +21,19 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"sync/atomic"
 	"syscall"
 	"time"
 	_ "time/tzdata" // for limit.zone on systems without time zones
 
 	"github.com/redis/go-redis/v9/logging"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/collector/kafkasink"
-	"github.com/hotparam/hotparam/collector/statsdsink"
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/middleware"
+	_ "github.com/hotparam/hotparam/transport/kafka"
 )
 
 func main() {
@@ -66,28 +63,11 @@ type settings struct {
 	timeout            time.Duration
 }
 
-// instance holds what requests and inspections of the process need.
-type instance struct {
-	file      string
-	guard     *middleware.Guard
-	counts    *collector.Collector
-	watcher   *hotkeys.Watcher
-	semaphore *redislimiter.Semaphore
-	members   *redislimiter.Members
-	sink      *kafkasink.Sink // nil without Kafka
-}
-
+// run guards and serves requests until ctx ends. All is as the file says, except that limits wait
+// for Redis for as long as the settings say.
 func run(ctx context.Context, o settings) error {
 	file, err := config.Load(o.file)
 	if err != nil {
-		return err
-	}
-	sink, err := newSink(file)
-	if err != nil {
-		return err
-	}
-	in := &instance{file: o.file}
-	if in.counts, err = collector.New(collector.Config{Sink: sink, Rules: file.Rules, Log: slog.Default()}); err != nil {
 		return err
 	}
 	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(file.Aggregator.WithDefaults().Redis))
@@ -95,123 +75,53 @@ func run(ctx context.Context, o settings) error {
 		return err
 	}
 	defer func() { _ = client.Close() }() // everything that matters was answered
-	namespace, log := file.Rules.Namespace, slog.Default()
-	store, err := redislimiter.New(client, redislimiter.Config{Namespace: namespace, Timeout: o.timeout})
+	store, err := redislimiter.New(client, redislimiter.Config{Namespace: file.Rules.Namespace, Timeout: o.timeout})
 	if err != nil {
 		return err
 	}
-	in.semaphore, err = redislimiter.NewSemaphore(client, redislimiter.SemaphoreConfig{Namespace: namespace, Name: o.name, Logger: log})
-	if err != nil {
-		return err
-	}
-	var instances atomic.Int64
-	in.members, err = redislimiter.NewMembers(client, redislimiter.MembersConfig{
-		Namespace: namespace, Name: o.name, Logger: log, OnChange: func(n int) {
-			instances.Store(int64(n))
-			in.guard.SetInstances(n)
-		},
-	})
-	if err != nil {
-		return err
-	}
+	var hp *hotparam.Hotparam
 	backend, err := limiter.NewFailover(store, limiter.FailoverConfig{
-		Timeout: o.timeout, Instances: func() int { return int(max(1, instances.Load())) }, Logger: log,
+		Timeout: o.timeout, Instances: func() int { return max(1, hp.Stats().Members.Count) }, Logger: slog.Default(),
 	})
 	if err != nil {
 		return err
 	}
-	in.guard, err = middleware.New(file.Rules, in.counts,
-		middleware.WithBackend(backend), middleware.WithSemaphore(in.semaphore), middleware.WithLog(log))
+	hp, err = hotparam.Open(ctx, o.file, hotparam.WithName(o.name), hotparam.WithRedis(client), hotparam.WithMiddleware(middleware.WithBackend(backend)))
 	if err != nil {
 		return err
 	}
-	in.watcher, err = hotkeys.NewWatcher(client, hotkeys.WatcherConfig{Namespace: namespace, Logger: log}, in.guard.HotSet())
-	if err != nil {
-		return err
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	if kafka, ok := sink.(*kafkasink.Sink); ok {
-		in.sink = kafka
-		group.Go(func() error {
-			if err := kafka.Check(ctx); err != nil {
-				slog.Warn("counts do not arrive", "err", err)
-			}
-			return nil
-		})
-	}
-	group.Go(func() error { return in.counts.Run(ctx) })
-	group.Go(func() error { return in.watcher.Run(ctx) })
-	group.Go(func() error { return in.guard.Run(ctx) })
-	group.Go(func() error { return in.semaphore.Run(ctx) })
-	group.Go(func() error { return in.members.Run(ctx) })
-	group.Go(func() error { return serve(ctx, o.listen, in.handler()) })
-	return group.Wait()
+	err = serve(ctx, o.listen, handler(hp))
+	return errors.Join(err, hp.Close(context.WithoutCancel(ctx)))
 }
 
-func (in *instance) handler() http.Handler {
+func handler(hp *hotparam.Hotparam) http.Handler {
+	ok := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
 	api := http.NewServeMux()
 	for _, route := range []string{"search", "bucket", "log", "solo", "local", "wait"} {
-		api.HandleFunc("GET /"+route, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+		api.HandleFunc("GET /"+route, ok)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", in.guard.Handler(api))
-	mux.HandleFunc("GET /chaos/control", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("POST /chaos/reload", in.reload)
-	mux.HandleFunc("GET /chaos/state", in.state)
-	return mux
-}
-
-func (in *instance) reload(w http.ResponseWriter, _ *http.Request) {
-	file, err := config.Load(in.file)
-	if err == nil {
-		err = in.guard.Reload(file.Rules)
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	fmt.Fprintln(w, file.Rules.Version)
-}
-
-func (in *instance) state(w http.ResponseWriter, r *http.Request) {
-	if r.FormValue("gc") != "" {
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	w.Header().Set("Content-Type", "application/json")
-	state := map[string]any{
-		"goroutines": runtime.NumGoroutine(), "heap": m.HeapAlloc,
-		"guard": in.guard.Stats(), "backend": in.guard.BackendStats(), "collector": in.counts.Stats(),
-		"watcher": in.watcher.Stats(), "members": in.members.Stats(), "hot": len(in.guard.HotKeys()),
-	}
-	if in.sink != nil {
-		state["sink"] = in.sink.Stats()
-	}
-	_ = json.NewEncoder(w).Encode(state) // the harness may be gone
-}
-
-func newSink(file *config.File) (collector.Sink, error) {
-	key, err := file.Aggregator.SigningKey()
-	if err != nil {
-		return nil, err
-	}
-	if file.Aggregator.Source == config.SourceKafka {
-		k := file.Kafka.WithDefaults()
-		acks, err := kafkasink.ParseAcks(k.Acks)
-		if err != nil {
-			return nil, err
+	mux.Handle("/", hp.Handler(api))
+	mux.HandleFunc("GET /chaos/control", ok)
+	mux.HandleFunc("POST /chaos/reload", func(w http.ResponseWriter, _ *http.Request) {
+		if err := hp.Reload(); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
-		return kafkasink.New(kafkasink.Config{
-			Rules: file.Rules, Connection: k.Connection, Topic: k.Topic, Acks: acks, Log: slog.Default(), Key: key,
-		})
-	}
-	s := file.StatsD.WithDefaults(file.Aggregator)
-	spread, err := statsdsink.ParseSpread(s.Spread)
-	if err != nil {
-		return nil, err
-	}
-	return statsdsink.New(statsdsink.Config{Rules: file.Rules, Addrs: s.Addresses, Spread: spread, Key: key})
+	})
+	mux.HandleFunc("GET /chaos/state", func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("gc") != "" {
+			runtime.GC()
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(struct { // the harness may be gone
+			Goroutines int
+			Heap       uint64
+			hotparam.Stats
+		}{runtime.NumGoroutine(), m.HeapAlloc, hp.Stats()})
+	})
+	return mux
 }
 
 func serve(ctx context.Context, addr string, handler http.Handler) error {
