@@ -57,7 +57,7 @@ func graphiteIsThere(ctx context.Context) error {
 	if _, err := os.Stat(carbonCache); err != nil {
 		return err
 	}
-	return testenv.RunIn(ctx, "/", debianPython, "-c", "import carbon, graphite, gunicorn, whisper")
+	return runIn(ctx, "/", debianPython, "-c", "import carbon, graphite, gunicorn, whisper")
 }
 
 // Carbon returns the host:port that takes lines of "name value time". It never changes.

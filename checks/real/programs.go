@@ -54,12 +54,10 @@ func Node(tb testing.TB, packages ...string) (node, modules string) {
 	tb.Helper()
 	node = testenv.Program(tb, "nodejs npm", "node")
 	name := strings.ReplaceAll(strings.Join(packages, "-"), "/", "+")
-	dir, err := testenv.Cached("node-"+name, func(work string) error {
-		ctx, cancel := context.WithTimeout(tb.Context(), testenv.FetchPatience)
-		defer cancel()
+	dir, err := cached(tb.Context(), "node-"+name, func(ctx context.Context, work string) error {
 		// The prefix prevents npm from looking for a package.json in a parent directory.
 		npm := []string{"install", "--prefix", ".", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"}
-		return testenv.RunIn(ctx, work, "npm", append(npm, packages...)...)
+		return runIn(ctx, work, "npm", append(npm, packages...)...)
 	})
 	if err != nil {
 		testenv.Unavailable(tb, fmt.Sprintf("no npm packages %q (Debian: apt-get install npm): %v", packages, err))

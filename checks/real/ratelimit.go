@@ -41,16 +41,9 @@ func RateLimit(tb testing.TB, redis *testenv.RedisServer, configuration string) 
 // user's cache, which takes a minute or two. If that fails, the test is skipped.
 func RateLimitPath(tb testing.TB) string {
 	tb.Helper()
-	dir, err := testenv.Cached("envoyproxy-ratelimit-"+rateLimitVersion, func(work string) error {
-		ctx, cancel := context.WithTimeout(tb.Context(), testenv.FetchPatience)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, "go", "install", "github.com/envoyproxy/ratelimit/src/service_cmd@"+rateLimitVersion)
-		cmd.Dir = work
-		cmd.Env = append(os.Environ(), "GOBIN="+work, "GOWORK=off", "GOFLAGS=-trimpath")
-		if output, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w\n%s", cmd, err, output)
-		}
-		return nil
+	dir, err := cached(tb.Context(), "envoyproxy-ratelimit-"+rateLimitVersion, func(ctx context.Context, work string) error {
+		return runIn(ctx, work, "env", "GOBIN="+work, "GOWORK=off", "GOFLAGS=-trimpath",
+			"go", "install", "github.com/envoyproxy/ratelimit/src/service_cmd@"+rateLimitVersion)
 	})
 	if err != nil {
 		testenv.Unavailable(tb, fmt.Sprintf("no envoyproxy/ratelimit: %v", err))

@@ -10,7 +10,6 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -67,12 +66,8 @@ func Certificates(tb testing.TB, hosts ...string) CertificateFiles {
 // client's certificate.
 func (f CertificateFiles) Config(tb testing.TB) *tls.Config {
 	tb.Helper()
-	ca, err := os.ReadFile(f.CA)
-	if err != nil {
-		tb.Fatalf("testenv: %v", err)
-	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca)
+	roots.AppendCertsFromPEM([]byte(ReadFile(tb, f.CA)))
 	return &tls.Config{RootCAs: roots, Certificates: loadPair(tb, f.ClientCert, f.ClientKey), MinVersion: tls.VersionTLS12}
 }
 
@@ -152,8 +147,6 @@ func (a *authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.
 func (a *authority) write(name, kind string, der []byte) string {
 	a.tb.Helper()
 	path := filepath.Join(a.dir, name)
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		a.tb.Fatalf("testenv: %v", err)
-	}
+	WriteFile(a.tb, path, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})))
 	return path
 }

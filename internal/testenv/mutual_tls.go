@@ -2,9 +2,9 @@ package testenv
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net"
 	"testing"
-	"time"
 )
 
 // SecureDoor is a door that requires TLS and a client certificate.
@@ -68,11 +68,8 @@ func MutualTLS(t *testing.T, open func(tb testing.TB, server *tls.Config) Secure
 // connection first.
 func (d *SecureDoor) awaitCount(t *testing.T, kind string, want int64) {
 	t.Helper()
-	got := d.NoTLS()
-	for end := time.Now().Add(20 * time.Second); got < want && time.Now().Before(end); got = d.NoTLS() {
-		time.Sleep(2 * time.Millisecond)
-	}
-	if got != want {
+	Eventually(t, fmt.Sprintf("%s: %d connections are counted", kind, want), func() bool { return d.NoTLS() >= want })
+	if got := d.NoTLS(); got != want {
 		t.Errorf("%s: %d connections are counted, want %d", kind, got, want)
 	}
 }

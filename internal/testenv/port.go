@@ -19,10 +19,7 @@ const (
 	highestPort = 32_000
 )
 
-var handedOut struct {
-	sync.Mutex
-	ports map[int]bool
-}
+var handedOut sync.Map // ports
 
 // FreePort returns a port that is free on 127.0.0.1 for both TCP and UDP, and that this process
 // has not received before. Another process may still take it first, so the caller must be ready
@@ -31,7 +28,7 @@ func FreePort(tb testing.TB) int {
 	tb.Helper()
 	for range 1000 {
 		port := lowestPort + rand.IntN(highestPort-lowestPort)
-		if claim(port) && IsFree(port) {
+		if takePort(port) {
 			return port
 		}
 	}
@@ -39,19 +36,13 @@ func FreePort(tb testing.TB) int {
 	return 0
 }
 
-func claim(port int) bool {
-	handedOut.Lock()
-	defer handedOut.Unlock()
-	if handedOut.ports[port] {
-		return false
-	}
-	if handedOut.ports == nil {
-		handedOut.ports = make(map[int]bool)
-	}
-	handedOut.ports[port] = true
-	return true
+// takePort takes a port, if it is free.
+func takePort(port int) bool {
+	_, taken := handedOut.LoadOrStore(port, true)
+	return !taken && IsFree(port)
 }
 
+// IsFree reports whether a port is free on 127.0.0.1 for both TCP and UDP.
 func IsFree(port int) bool {
 	addr := Loopback(port)
 	stream, err := net.Listen("tcp", addr)
@@ -67,6 +58,7 @@ func IsFree(port int) bool {
 	return true
 }
 
+// Loopback returns the address of a port on 127.0.0.1.
 func Loopback(port int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }

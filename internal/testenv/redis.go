@@ -58,6 +58,12 @@ func RedisTLS(tb testing.TB, files CertificateFiles) *RedisServer {
 	})
 }
 
+// RedisModule is like [Redis], with a module.
+func RedisModule(tb testing.TB, path string) *RedisServer {
+	tb.Helper()
+	return startRedis(tb, redisSetup{arguments: []string{"--loadmodule", path}})
+}
+
 // startRedis starts a redis-server on a free port.
 func startRedis(tb testing.TB, setup redisSetup) *RedisServer {
 	tb.Helper()
@@ -77,7 +83,7 @@ func (s *redisSetup) freePort(tb testing.TB) int {
 	for {
 		port := FreePort(tb)
 		// An outgoing connection may take a port above that before the start.
-		if bus := port + busOffset; !s.bus || bus < 32_768 && claim(bus) && IsFree(bus) {
+		if bus := port + busOffset; !s.bus || bus < 32_768 && takePort(bus) {
 			return port
 		}
 	}

@@ -210,16 +210,10 @@ func isSent(ctx context.Context, primary *RedisServer) bool {
 	return n > 0
 }
 
-// awaitRedis polls until done returns true, since servers signal no event.
+// awaitRedis is [Eventually], with a context for the questions.
 func awaitRedis(tb testing.TB, what string, done func(context.Context) bool) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
 	defer cancel()
-	for !done(ctx) {
-		select {
-		case <-ctx.Done():
-			tb.Fatalf("testenv: redis: not within %v: %s", Patience, what)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	Eventually(tb, "redis: "+what, func() bool { return done(ctx) })
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
@@ -68,7 +69,7 @@ func TestAnswersAsRedisCell(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	client := storeClient(t, testenv.RedisCell(t).Addr(), nil)
+	client := storeClient(t, real.RedisCell(t).Addr(), nil)
 	for _, q := range []*rules.Quota{
 		quota(rules.Quota{Algorithm: rules.GCRA, Rate: rate(100, time.Second), Burst: 5}),
 		quota(rules.Quota{Algorithm: rules.GCRA, Rate: rate(2000, 4*time.Second), Burst: 30}),
@@ -152,7 +153,7 @@ func answers(t *testing.T, b limiter.Backend, clock *hand, op limiter.Op, got th
 }
 
 func TestCell(t *testing.T) {
-	client := storeClient(t, testenv.RedisCell(t).Addr(), nil)
+	client := storeClient(t, real.RedisCell(t).Addr(), nil)
 	cell, err := NewCell(client, CellConfig{Namespace: "shop", Timeout: patience})
 	must(t, err)
 	q := quota(rules.Quota{Rate: rate(1, time.Hour), Burst: 5})

@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 const redisCellVersion = "0.2.2"
@@ -21,19 +23,19 @@ var redisCellCargo []byte
 // RedisCell starts a Redis with the module redis-cell, which adds the command CL.THROTTLE. The
 // module is built once from its crate. Without cargo, a C compiler or the registry the test is
 // skipped (see the package).
-func RedisCell(tb testing.TB) *RedisServer {
+func RedisCell(tb testing.TB) *testenv.RedisServer {
 	tb.Helper()
 	module, err := redisCellModule(tb.Context())
 	if err != nil {
-		Unavailable(tb, fmt.Sprintf("no module redis-cell: install Rust and a C compiler (Debian: apt-get install cargo gcc): %v", err))
+		testenv.Unavailable(tb, fmt.Sprintf("no module redis-cell: install Rust and a C compiler (Debian: apt-get install cargo gcc): %v", err))
 	}
-	return startRedis(tb, redisSetup{arguments: []string{"--loadmodule", module}})
+	return testenv.RedisModule(tb, module)
 }
 
 // redisCellModule returns the path of the module.
 func redisCellModule(ctx context.Context) (string, error) {
 	const file = "libredis_cell.so"
-	dir, err := Cached("redis-cell-"+redisCellVersion, func(work string) error {
+	dir, err := cached(ctx, "redis-cell-"+redisCellVersion, func(ctx context.Context, work string) error {
 		scratch := filepath.Join(work, "build")
 		built, err := buildRedisCell(ctx, scratch)
 		if err != nil {
@@ -65,13 +67,11 @@ func buildRedisCell(ctx context.Context, scratch string) (string, error) {
 			return "", err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, FetchPatience)
-	defer cancel()
-	if err := RunIn(ctx, scratch, cargo, "vendor", "--quiet"); err != nil {
+	if err := runIn(ctx, scratch, cargo, "vendor", "--quiet"); err != nil {
 		return "", err
 	}
 	vendor, target := filepath.Join(scratch, "vendor"), filepath.Join(scratch, "target")
-	err = RunIn(ctx, filepath.Join(vendor, "redis-cell"), cargo, "build", "--release", "--offline", "--quiet", "--target-dir", target,
+	err = runIn(ctx, filepath.Join(vendor, "redis-cell"), cargo, "build", "--release", "--offline", "--quiet", "--target-dir", target,
 		"--config", `source.crates-io.replace-with="vendored"`, "--config", fmt.Sprintf("source.vendored.directory=%q", vendor))
 	return filepath.Join(target, "release", "libredis_cell.so"), err
 }

@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"context"
@@ -12,11 +12,14 @@ import (
 	"time"
 )
 
-// Cached returns the directory of that name in the user's cache, which holds files that tests
-// fetch from a registry. If it does not exist, build fills a work directory that becomes it. One
-// process builds while others that need the directory wait. The directory appears whole or not at
-// all, so a failed build is retried.
-func Cached(name string, build func(work string) error) (string, error) {
+// fetchPatience allows for about 50 MB over a slow line.
+const fetchPatience = 4 * time.Minute
+
+// cached returns the directory of that name in the user's cache, which holds files that tests
+// fetch from a registry. If it does not exist, fetch fills a work directory that becomes it. One
+// process fetches while others that need the directory wait. The directory appears whole or not at
+// all, so a failed fetch is retried.
+func cached(ctx context.Context, name string, fetch func(ctx context.Context, work string) error) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find the user's cache: %w", err)
@@ -38,7 +41,9 @@ func Cached(name string, build func(work string) error) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := build(work); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, fetchPatience)
+	defer cancel()
+	if err := fetch(ctx, work); err != nil {
 		return "", errors.Join(err, os.RemoveAll(work))
 	}
 	return dir, os.Rename(work, dir)
@@ -65,10 +70,8 @@ func isThere(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// FetchPatience allows for about 50 MB over a slow line.
-const FetchPatience = 4 * time.Minute
-
-func RunIn(ctx context.Context, dir, name string, args ...string) error {
+// runIn runs a command in a directory.
+func runIn(ctx context.Context, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	cmd.WaitDelay = time.Second
