@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // publishingKinds are floods.
@@ -31,20 +33,6 @@ func flood(f func(ctx context.Context)) (end func()) {
 	return func() {
 		cancel()
 		<-done
-	}
-}
-
-// every calls f at a pace until the context ends.
-func every(ctx context.Context, pace time.Duration, f func(n int)) {
-	tick := time.NewTicker(pace)
-	defer tick.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			f(n)
-		}
 	}
 }
 
@@ -81,7 +69,7 @@ func floodHotKeys(r *run, e *event) func() {
 	conns, serial := r.dialCounts(), 0
 	const pace = 10 * time.Millisecond
 	end := flood(func(ctx context.Context) {
-		every(ctx, pace, func(int) {
+		testenv.Every(ctx, pace, func(int) {
 			var packet []byte
 			for range hotKeys * int(pace/time.Millisecond) / 1000 {
 				serial++
@@ -118,7 +106,7 @@ func (r *run) appendCount(packet []byte, key string, n int) []byte {
 func (r *run) waves(ctx context.Context) {
 	conns := r.dialCounts()
 	defer closeAll(conns)
-	every(ctx, 100*time.Millisecond, func(n int) {
+	testenv.Every(ctx, 100*time.Millisecond, func(n int) {
 		send(conns, r.appendCount(nil, fmt.Sprintf("q=wave-%d", n/15), hotThreshold/3))
 	})
 }
@@ -127,7 +115,7 @@ func (r *run) waves(ctx context.Context) {
 func floodNonsense(r *run, e *event) func() {
 	conns, rng := r.dialCounts(), e.rng()
 	end := flood(func(ctx context.Context) {
-		every(ctx, 5*time.Millisecond, func(n int) {
+		testenv.Every(ctx, 5*time.Millisecond, func(n int) {
 			for range 5 {
 				packet := make([]byte, 1+rng.IntN(1400))
 				for i := range packet {
@@ -191,7 +179,7 @@ func floodPublished(r *run, e *event) func() {
 	before := r.countLoads()
 	begun := r.now()
 	end := flood(func(ctx context.Context) {
-		every(ctx, 2*time.Millisecond, func(int) {
+		testenv.Every(ctx, 2*time.Millisecond, func(int) {
 			for range 4 {
 				_ = client.Publish(ctx, redisName("changed"), fmt.Sprintf(`{"version":"%08x:%d"}`, rng.Uint32(), 1+rng.Int64N(1<<40))).Err() // a lost message does not matter
 			}

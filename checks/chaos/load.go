@@ -91,7 +91,7 @@ func (l *load) awaitAnswers() {
 // sendFlow requests a flow's key at its pace, with few requests in flight.
 func (l *load) sendFlow(ctx context.Context, a *api, fl flow) {
 	var underWay atomic.Int64
-	every(ctx, time.Second/time.Duration(fl.perSecond), func(int) {
+	testenv.Every(ctx, time.Second/time.Duration(fl.perSecond), func(int) {
 		if underWay.Add(1) > 6 {
 			underWay.Add(-1)
 			return
@@ -120,7 +120,7 @@ func (l *load) sendRequest(a *api, route, key string) (status int, err error) {
 // watchInstanceStalls sends requests that bypass the guard. A slow answer is a stall of the
 // machine, unless the instance was stopped on purpose.
 func (l *load) watchInstanceStalls(ctx context.Context, a *api) {
-	every(ctx, 100*time.Millisecond, func(int) {
+	testenv.Every(ctx, 100*time.Millisecond, func(int) {
 		sent := l.f.now()
 		_, err := ask(ctx, l.client[a.index], http.MethodGet, "http://"+a.addr+"/chaos/control")
 		isMeant := l.j.hasFault(func(e *effect) bool { return e.failsRequestsOf(a.index) })
@@ -133,7 +133,7 @@ func (l *load) watchInstanceStalls(ctx context.Context, a *api) {
 // watchRedisStalls pings Redis to measure stalls that delay Redis alone.
 func (l *load) watchRedisStalls(ctx context.Context) {
 	_ = testenv.WithRedis(l.f.redis.single.Addr(), nil, func(client *redis.Client) error {
-		every(ctx, 50*time.Millisecond, func(int) {
+		testenv.Every(ctx, 50*time.Millisecond, func(int) {
 			sent := l.f.now()
 			err := client.Ping(ctx).Err()
 			isMeant := l.j.hasFault(func(e *effect) bool { return e.has(mayDecideLocally) })
@@ -152,7 +152,7 @@ const stallLeast = 60 * time.Millisecond
 func (l *load) watchOwnStalls(ctx context.Context) {
 	const pace = 10 * time.Millisecond
 	last := l.f.now()
-	every(ctx, pace, func(int) {
+	testenv.Every(ctx, pace, func(int) {
 		now := l.f.now()
 		if now-last > pace+stallLeast {
 			l.j.recordStall(oracle.Span{From: last, To: now})

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Report is the outcome of a run.
@@ -91,7 +92,7 @@ func Run(tb testing.TB, c Config) *Report {
 	for _, w := range r.watched() {
 		work.Go(func() { r.sampleProcess(ctx, r.judge, w) })
 	}
-	work.Go(func() { every(ctx, 100*time.Millisecond, func(n int) { r.judge.check(n%10 != 0) }) })
+	work.Go(func() { testenv.Every(ctx, 100*time.Millisecond, func(n int) { r.judge.check(n%10 != 0) }) })
 	if r.redis.single != nil {
 		work.Go(func() { new(writers).followStream(ctx, r) })
 		work.Go(func() { r.watchRedis(ctx, r.judge) })

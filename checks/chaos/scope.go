@@ -24,9 +24,6 @@ func (s *scope) Cleanup(f func()) {
 // Failed returns false, so that testenv does not log the output of each process.
 func (s *scope) Failed() bool { return false }
 
-// TempDir returns a directory that lives as long as the test and outlives the processes.
-func (s *scope) TempDir() string { return s.TB.TempDir() }
-
 func (s *scope) runCleanups() {
 	s.mu.Lock()
 	cleanups := s.cleanups

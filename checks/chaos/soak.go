@@ -120,7 +120,7 @@ func (k *soak) mix(ctx context.Context, r *run) {
 	rng := rand.New(rand.NewPCG(r.c.Seed, 3))
 	var asking sync.WaitGroup
 	defer asking.Wait()
-	every(ctx, 10*time.Millisecond, func(n int) {
+	testenv.Every(ctx, 10*time.Millisecond, func(n int) {
 		a := r.apis[n%instances]
 		key := fmt.Sprintf("wave-%d", n/1500) // hot for 15 s
 		if n%3 == 2 {
@@ -140,7 +140,7 @@ func (k *soak) mix(ctx context.Context, r *run) {
 
 // sample samples all processes at a pace.
 func (k *soak) sample(ctx context.Context, r *run, pace time.Duration) {
-	every(ctx, pace, func(int) {
+	testenv.Every(ctx, pace, func(int) {
 		for _, g := range r.aggregators {
 			heap, _ := g.metric(ctx, r.load.client[0], "go_memstats_heap_alloc_bytes")
 			goroutines, err := g.metric(ctx, r.load.client[0], "go_goroutines")

@@ -54,7 +54,7 @@ func (j *judge) newWatched(p *child, aggregator bool) *watched {
 // each time over a new connection.
 func (f *fleet) sampleProcess(ctx context.Context, j *judge, w *watched) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
-	every(ctx, 500*time.Millisecond, func(n int) {
+	testenv.Every(ctx, 500*time.Millisecond, func(n int) {
 		if w.exited() {
 			j.forgetTroubles(w.name)
 			return
@@ -166,7 +166,7 @@ const (
 func (f *fleet) watchRedis(ctx context.Context, j *judge) {
 	writes := oracle.Cap{Subject: "writes that Redis refused", Most: maxRefusedWrites, Window: 5 * time.Second}
 	others := oracle.Cap{Subject: "commands that Redis refused", Most: maxRefusedCommands, Window: 5 * time.Second}
-	every(ctx, 500*time.Millisecond, func(int) {
+	testenv.Every(ctx, 500*time.Millisecond, func(int) {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		_ = testenv.WithRedis(f.redis.single.Addr(), nil, func(c *redis.Client) error { // sampled again soon

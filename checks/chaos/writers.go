@@ -23,7 +23,7 @@ type writers struct {
 // state, since they restart then.
 func (w *writers) followStream(ctx context.Context, r *run) {
 	w.last, w.epochs = "-", make(map[string]int64)
-	every(ctx, time.Second, func(int) {
+	testenv.Every(ctx, time.Second, func(int) {
 		if r.judge.epochsMayRestart() {
 			w.epochs = make(map[string]int64)
 			w.last = "(" + strconv.FormatInt(time.Now().UnixMilli(), 10) + "-0" // older changes belong to the lost state

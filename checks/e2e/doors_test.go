@@ -77,7 +77,7 @@ func (g *guardOfAll) askDoor(door, target string) (status int, err error) {
 }
 
 func askRLS(ctx context.Context, addr, target string) (int, error) {
-	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := dialRLS(addr)
 	if err != nil {
 		return 0, err
 	}
@@ -90,6 +90,11 @@ func askRLS(ctx context.Context, addr, target string) (int, error) {
 		return http.StatusOK, nil
 	}
 	return strconv.Atoi(answer.GetDynamicMetadata().AsMap()["status"].(string))
+}
+
+// dialRLS returns a connection to the door for Envoy, which the caller closes.
+func dialRLS(addr string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
 }
 
 // rlsRequest returns Envoy's question about a GET.

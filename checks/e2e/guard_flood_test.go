@@ -12,8 +12,6 @@ import (
 	"time"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 )
 
 // vitals are the resources that a process holds.
@@ -119,7 +117,7 @@ func TestHugeQuestions(t *testing.T) {
 			t.Errorf("%s: a path of 1 MiB: %d, %v, want %d", door, status, err, want)
 		}
 	}
-	conn, err := grpc.NewClient("passthrough:///"+g.rls, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
+	conn, err := dialRLS(g.rls)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/hotparam/hotparam/checks/real"
@@ -117,7 +115,7 @@ func TestManyRequestsASecond(t *testing.T) {
 	bin := quickCommands(t)
 	t.Run("rls", func(t *testing.T) {
 		g := startGuardOfAll(t, bin.hotparam, manyRules)
-		conn, err := grpc.NewClient("passthrough:///"+g.rls, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := dialRLS(g.rls)
 		if err != nil {
 			t.Fatal(err)
 		}

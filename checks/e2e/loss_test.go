@@ -225,7 +225,7 @@ func (r *lossRun) watchPublished(t *testing.T, f *fleet) (stop func()) {
 			}
 		}
 	}
-	end := beside(t, func(ctx context.Context) { every(ctx, 50*time.Millisecond, look) })
+	end := beside(t, func(ctx context.Context) { testenv.Every(ctx, 50*time.Millisecond, func(int) { look(ctx) }) })
 	return func() {
 		end()
 		look(t.Context()) // the last changes

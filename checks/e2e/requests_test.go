@@ -59,20 +59,6 @@ func beside(t *testing.T, work ...func(ctx context.Context)) (stop func()) {
 	return stop
 }
 
-// every calls do at a pace until ctx ends.
-func every(ctx context.Context, pace time.Duration, do func(context.Context)) {
-	ticker := time.NewTicker(pace)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			do(ctx)
-		}
-	}
-}
-
 // maxLag is the longest delay that a client makes up for. Sending all delayed requests at once
 // would change which keys are hot.
 const maxLag = 200 * time.Millisecond

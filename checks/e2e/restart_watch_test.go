@@ -10,6 +10,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/published"
+	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -80,7 +81,7 @@ func watchRestarts(t *testing.T, client redis.UniversalClient, plan *lossPlan, a
 			x.recordRead(t, numbers, infos[i].Val(), now)
 		}
 	}
-	end := beside(t, func(ctx context.Context) { every(ctx, time.Duration(restartPace), look) })
+	end := beside(t, func(ctx context.Context) { testenv.Every(ctx, time.Duration(restartPace), func(int) { look(ctx) }) })
 	return func() []int64 {
 		end()
 		return reads

@@ -76,7 +76,7 @@ func (c *changing) observe(member string) (stop func() (looks int, lost []string
 	looks := 0
 	for i, a := range c.apis {
 		work = append(work, func(ctx context.Context) {
-			every(ctx, 20*time.Millisecond, func(ctx context.Context) {
+			testenv.Every(ctx, 20*time.Millisecond, func(int) {
 				in, err := a.fetchState(ctx)
 				mu.Lock()
 				defer mu.Unlock()

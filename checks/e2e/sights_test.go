@@ -15,6 +15,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/published"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // sight is the published set at one moment, or the set that one instance enforced. Times are
@@ -54,10 +55,10 @@ type sights struct {
 // watchHotSet looks at Redis and the instances until stop is called or the test ends.
 func (c *crowd) watchHotSet(f *fleet, apis []*api) *sights {
 	s := &sights{t: c.t, crowd: c, client: f.client, layout: f.layout, lastID: "-"}
-	work := []func(context.Context){func(ctx context.Context) { every(ctx, 50*time.Millisecond, s.readRedis) }}
+	work := []func(context.Context){func(ctx context.Context) { testenv.Every(ctx, 50*time.Millisecond, func(int) { s.readRedis(ctx) }) }}
 	for i, a := range apis {
 		work = append(work, func(ctx context.Context) {
-			every(ctx, 200*time.Millisecond, func(ctx context.Context) { s.readInstance(ctx, fmt.Sprintf("instance %d", i), a) })
+			testenv.Every(ctx, 200*time.Millisecond, func(int) { s.readInstance(ctx, fmt.Sprintf("instance %d", i), a) })
 		})
 	}
 	s.stop = beside(c.t, work...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Running runs a function until the test ends or stop is called, which waits for it to return. If
@@ -22,4 +23,18 @@ func Running(tb testing.TB, run func(context.Context) error) (stop func()) {
 	})
 	tb.Cleanup(stop)
 	return stop
+}
+
+// Every calls f at a pace, with the number of the call, until ctx ends.
+func Every(ctx context.Context, pace time.Duration, f func(n int)) {
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			f(n)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package gateways
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,15 +43,8 @@ func withoutLines(text, end string, beginnings ...string) string {
 		if strings.TrimSpace(line) == end {
 			break
 		}
-		begins := func() bool {
-			for _, beginning := range beginnings {
-				if strings.HasPrefix(strings.TrimSpace(line), beginning) {
-					return true
-				}
-			}
-			return false
-		}
-		if !begins() {
+		begins := func(beginning string) bool { return strings.HasPrefix(strings.TrimSpace(line), beginning) }
+		if !slices.ContainsFunc(beginnings, begins) {
 			b.WriteString(line)
 		}
 	}

@@ -74,13 +74,7 @@ func (s *site) heat(tb testing.TB) {
 		Limit   int  `json:"limit"`
 	}
 	ask := func(k kind) (a answer) {
-		question := fmt.Sprintf(`{"method":"GET","uri":%q}`, k.targets()[0])
-		request, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, "http://"+s.doors["check"]+"/v1/check", strings.NewReader(question))
-		if err != nil {
-			tb.Fatal(err)
-		}
-		request.Header.Set("Content-Type", "application/json")
-		response, err := http.DefaultClient.Do(request)
+		response, err := http.Post("http://"+s.doors["check"]+"/v1/check", "application/json", strings.NewReader(question(k.targets()[0])))
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -106,15 +100,14 @@ func (s *site) heat(tb testing.TB) {
 // await waits until ready returns no error.
 func await(tb testing.TB, what string, ready func() error) {
 	tb.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		err := ready()
-		if err == nil {
-			return
+	var err error
+	testenv.Within(tb, 30*time.Second, what, func() bool {
+		if tb.Context().Err() != nil {
+			tb.Fatal(tb.Context().Err())
 		}
-		if tb.Context().Err() != nil || time.Now().After(end) {
-			tb.Fatalf("%s: not within 30 s: %v", what, err)
-		}
-	}
+		err = ready()
+		return err == nil
+	}, func() any { return err })
 }
 
 var checks = regexp.MustCompile(`(?m)^hotparam_guard_checks_total\{.*\} ([\d.e+]+)$`)
