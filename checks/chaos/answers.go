@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
 )
 
-// answer is the outcome of a request to an instance.
-type answer struct {
+// reply is the outcome of a request to an instance.
+type reply struct {
 	api        *api
 	life       int64 // the instance's life at the time of sending
 	route, key string
@@ -19,7 +19,7 @@ type answer struct {
 }
 
 // recordAnswer records an answer that has just arrived.
-func (j *judge) recordAnswer(r answer) {
+func (j *judge) recordAnswer(r reply) {
 	now := j.now() // read before waiting for the lock
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -47,7 +47,7 @@ func (j *judge) recordAnswer(r answer) {
 }
 
 // checkAnswer records a doubt if a request failed or was slow without an excuse.
-func (j *judge) checkAnswer(r answer, now time.Duration) {
+func (j *judge) checkAnswer(r reply, now time.Duration) {
 	for _, f := range j.failing[r.api.index] {
 		if f.From <= now && r.sent-3*j.stalls.Within(oracle.Span{From: r.sent, To: now}) <= f.To {
 			return

@@ -110,7 +110,7 @@ func (l *load) sendAndJudge(a *api, route, key string) {
 	if a.lives.Load() != life {
 		return // either life may have answered
 	}
-	l.j.recordAnswer(answer{api: a, life: life, route: route, key: key, sent: sent, status: status, err: err})
+	l.j.recordAnswer(reply{api: a, life: life, route: route, key: key, sent: sent, status: status, err: err})
 }
 
 func (l *load) sendRequest(a *api, route, key string) (status int, err error) {

@@ -79,16 +79,10 @@ func (r *redisServers) primary() *testenv.RedisServer {
 
 // masters returns the host:port of each server that takes writes.
 func (r *redisServers) masters(ctx context.Context) (addrs []string) {
-	var all []string
-	switch {
-	case r.sentinel != nil:
-		return []string{r.sentinel.PrimaryServer().Addr()}
-	case r.cluster != nil:
-		all = r.cluster.Addrs()
-	default:
-		return []string{r.single.Addr()}
+	if r.cluster == nil {
+		return []string{r.primary().Addr()}
 	}
-	for _, addr := range all {
+	for _, addr := range r.cluster.Addrs() {
 		_ = testenv.WithRedis(addr, nil, func(c *redis.Client) error { // a dead node is not a master
 			role, err := c.Do(ctx, "ROLE").Slice()
 			if err == nil && len(role) > 0 && fmt.Sprint(role[0]) == "master" {

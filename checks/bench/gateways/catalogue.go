@@ -22,8 +22,8 @@ type variant struct {
 	decides  int      // decisions of the service for each request; 0 means 1
 }
 
-// entry is a gateway of the catalogue.
-type entry struct {
+// catalogued is a gateway of the catalogue.
+type catalogued struct {
 	name string
 	// start starts the gateway and returns its variants. The first one is the gateway alone.
 	// It sets g.Lacks if a variant is not available.
@@ -32,7 +32,7 @@ type entry struct {
 	version []string
 }
 
-var catalogue = []entry{
+var catalogue = []catalogued{
 	{"Envoy", startEnvoys, []string{"--version"}},
 	{"nginx", startNginxes, []string{"-v"}},
 	{"njs in nginx", startNJS, []string{"-v"}},
@@ -119,13 +119,13 @@ func startEnvoys(tb testing.TB, s *site, g *Gateway) []variant {
 	case err != nil:
 		tb.Fatal(err)
 	}
-	store := openStore(tb)
-	ratelimit := real.RateLimit(tb, store.server, rateLimitConfiguration)
+	store := testenv.Redis(tb)
+	ratelimit := real.RateLimit(tb, store, rateLimitConfiguration)
 	peer := without(peerName, start("envoy", ratelimit.Addr, map[string]string{limits: envoyOneDescriptor}))
 	peer.service = &service{
 		processes: []int{ratelimit.PID()},
-		stores:    []int{store.server.PID()},
-		decided:   func(ctx context.Context) (int, error) { return store.calls(ctx, "incrby") },
+		stores:    []int{store.PID()},
+		decided:   func(ctx context.Context) (int, error) { return calls(ctx, store.Addr(), "incrby") },
 	}
 	return append(all, peer)
 }

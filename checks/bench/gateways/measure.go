@@ -40,7 +40,7 @@ func (c *Config) setDefaults() {
 
 func (c *Config) validate() error {
 	for _, name := range c.Only {
-		if !slices.ContainsFunc(catalogue, func(e entry) bool { return e.name == name }) {
+		if !slices.ContainsFunc(catalogue, func(e catalogued) bool { return e.name == name }) {
 			return fmt.Errorf("no gateway %q", name)
 		}
 	}
@@ -89,7 +89,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 }
 
 // measure starts a gateway in all its variants and measures them in turns.
-func (e *entry) measure(tb testing.TB, c *Config, s *site, g *Gateway) {
+func (e *catalogued) measure(tb testing.TB, c *Config, s *site, g *Gateway) {
 	c.Say("%s: start", e.name)
 	variants := e.start(tb, s, g)
 	if g.Lacks != "" {

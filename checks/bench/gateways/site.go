@@ -37,9 +37,9 @@ type service struct {
 func openSite(tb testing.TB, program string) *site {
 	tb.Helper()
 	tb.Cleanup(http.DefaultClient.CloseIdleConnections)
-	store := openStore(tb)
+	store := testenv.Redis(tb)
 	config := filepath.Join(tb.TempDir(), "hotparam.yaml")
-	text := fmt.Sprintf(rules, store.server.URL(), testenv.FreePort(tb), testenv.FreePort(tb))
+	text := fmt.Sprintf(rules, store.URL(), testenv.FreePort(tb), testenv.FreePort(tb))
 	testenv.WriteFile(tb, config, text)
 	ctx := context.WithoutCancel(tb.Context()) // testenv ends the programs at cleanup, after tb.Context is canceled
 	aggregator := testenv.Start(tb, exec.CommandContext(ctx, program, "aggregator", "--config", config))
@@ -55,7 +55,7 @@ func openSite(tb testing.TB, program string) *site {
 	}
 	s.guard = &service{
 		processes: []int{guard.PID()},
-		stores:    []int{aggregator.PID(), store.server.PID()},
+		stores:    []int{aggregator.PID(), store.PID()},
 		decided: func(ctx context.Context) (int, error) {
 			text, err := get(ctx, "http://"+s.doors["http"]+"/metrics")
 			return sum(text, checks), err

@@ -2,37 +2,22 @@ package gateways
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"strconv"
-	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// store is a Redis that only one service uses.
-type store struct {
-	server *testenv.RedisServer
-	client *redis.Client
-}
-
-func openStore(tb testing.TB) *store {
-	tb.Helper()
-	server := testenv.Redis(tb)
-	s := &store{server: server, client: redis.NewClient(&redis.Options{Addr: server.Addr(), PoolSize: 1})}
-	tb.Cleanup(func() { s.client.Close() })
-	return s
-}
-
-// calls returns how often a command was called.
-func (s *store) calls(ctx context.Context, command string) (int, error) {
-	text, err := s.client.Info(ctx, "commandstats").Bytes()
-	if err != nil {
-		return 0, fmt.Errorf("INFO: %w", err)
-	}
-	return sum(text, regexp.MustCompile(`(?m)^cmdstat_`+command+`:calls=(\d+)`)), nil
+// calls returns how often a command was called at a Redis.
+func calls(ctx context.Context, addr, command string) (n int, err error) {
+	err = testenv.WithRedis(addr, nil, func(c *redis.Client) error {
+		text, err := c.Info(ctx, "commandstats").Bytes()
+		n = sum(text, regexp.MustCompile(`(?m)^cmdstat_`+command+`:calls=(\d+)`))
+		return err
+	})
+	return n, err
 }
 
 // sum returns the sum of the first group of all matches of a pattern.
