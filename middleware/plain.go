@@ -3,6 +3,7 @@ package middleware
 import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -72,7 +73,7 @@ func (g *Guard) limitPlain(c *candidate, in *Request, hash uint64, hot *hotset.E
 		g.haveHandled(in, spec, d)
 	}
 	spec.decisions[d.Reason].addOne(uint32(n))
-	if weight := key.origins.weight(mix(hash, uint64(n)) >> 32); weight > 0 {
+	if weight := key.origins.weight(base.Mix64(hash ^ uint64(n))); weight > 0 {
 		key.origins.sample(c.name, g.callerOf(in), weight)
 	}
 	return true

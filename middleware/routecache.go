@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"hash/maphash"
 	"math/bits"
 	"slices"
 	"strings"
@@ -34,6 +35,9 @@ const (
 	maxMethods = 8 // of a name, not counting common methods
 )
 
+// nameSeed keys the hash of names.
+var nameSeed = maphash.MakeSeed()
+
 func (c *routeCache) init() { c.known.Store(&routeTable{slots: make([]knownRoute, 1)}) }
 
 func (c *routeCache) lookup(method, name string) *route {
@@ -60,7 +64,7 @@ func (c *routeCache) full() bool { return c.known.Load().names >= maxNames }
 
 // slotFor returns the slot of the route, or the free slot where it would be.
 func (t *routeTable) slotFor(method, name string) *knownRoute {
-	for i := spread(name); ; i++ {
+	for i := maphash.String(nameSeed, name); ; i++ {
 		if s := &t.slots[i&uint64(len(t.slots)-1)]; s.route == nil || s.name == name && s.method == method {
 			return s
 		}
@@ -69,7 +73,7 @@ func (t *routeTable) slotFor(method, name string) *knownRoute {
 
 // methods counts the routes of a name.
 func (t *routeTable) methods(name string) (n int) {
-	for i := spread(name); ; i++ {
+	for i := maphash.String(nameSeed, name); ; i++ {
 		s := &t.slots[i&uint64(len(t.slots)-1)]
 		if s.route == nil {
 			return n
@@ -103,33 +107,6 @@ func (t *routeTable) with(r knownRoute) *routeTable {
 	}
 	*next.slotFor(r.method, r.name) = r
 	return next
-}
-
-// spread returns a quick hash of a name, computed eight bytes at a time.
-func spread(name string) uint64 {
-	h := uint64(len(name))
-	if len(name) < 8 {
-		var word uint64
-		for i := range len(name) {
-			word = word<<8 | uint64(name[i])
-		}
-		return mix(h, word)
-	}
-	for i := 0; i+8 < len(name); i += 8 {
-		h = mix(h, word(name[i:]))
-	}
-	return mix(h, word(name[len(name)-8:]))
-}
-
-func mix(h, word uint64) uint64 {
-	h = (h ^ word) * 0x9e3779b97f4a7c15
-	return h ^ h>>32
-}
-
-func word(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 func isCommon(method string) bool {
