@@ -11,6 +11,7 @@
 //	hash.go          numbers whose bits are spread
 //	hexdigit.go      digits of percent-encoding
 //	jsonpath.go      the names of values in JSON
+//	notify.go        a signal that waits for its receiver
 //	openfiles_*.go   the number of files that the process may have open
 //	pace.go          the interval of flushes
 //	peer.go          the peer of a connection, and which connection gives way: peer_*.go by system
