@@ -34,9 +34,7 @@ const MaxGroups = 64
 // Its name has another marker than a count's, so no reader mistakes it for one.
 func AppendHeldBack(dst []byte, e Encoding, prefix string, group []byte, n int64) []byte {
 	dst = append(append(dst, prefix...), heldMarker...)
-	dst = e.Append(dst, group)
-	dst = strconv.AppendInt(append(dst, ':'), n, 10)
-	return append(dst, "|c"...)
+	return AppendCount(e.Append(dst, group), n, Account{})
 }
 
 // IsHeldBack reports whether a line looks like a held-back line.

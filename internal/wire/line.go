@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"strconv"
 )
 
 // MaxPacket is the maximum size of a packet, which fits an Ethernet frame with room for tunnels.
@@ -29,6 +30,16 @@ var (
 func AppendKey(dst []byte, e Encoding, text []byte) []byte {
 	dst = append(dst, marker...)
 	return e.Append(dst, text)
+}
+
+// AppendCount appends the rest of a line after its key: a count and, unless its number is 0, the
+// key's account.
+func AppendCount(dst []byte, n int64, a Account) []byte {
+	dst = append(strconv.AppendInt(append(dst, ':'), n, 10), "|c"...)
+	if a.Number != 0 {
+		dst = AppendAccount(dst, a)
+	}
+	return dst
 }
 
 // Line is one count as received: N and Frac of one, the latter in [0, 1). Its bytes

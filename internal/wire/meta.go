@@ -70,26 +70,17 @@ type Sums struct {
 
 // AppendMeta appends the meta line without a newline, at most [MaxMeta] bytes.
 func AppendMeta(dst []byte, m Meta) []byte {
-	dst = append(dst, metaName...)
-	dst = append(dst, "v:1,i:"...)
-	dst = append(dst, m.Instance...)
-	dst = append(dst, ",e:"...)
-	dst = strconv.AppendUint(dst, m.Incarnation, 16)
-	dst = append(dst, ",s:"...)
-	dst = strconv.AppendUint(dst, m.Seq, 10)
-	dst = append(dst, ",t:"...)
-	dst = strconv.AppendInt(dst, m.Start, 10)
-	dst = append(dst, ",h:"...)
-	dst = strconv.AppendInt(dst, m.Held, 10)
-	dst = append(dst, ",u:"...)
-	dst = strconv.AppendInt(dst, m.Unsent, 10)
+	dst = append(append(dst, metaName+"v:1,i:"...), m.Instance...)
+	dst = strconv.AppendUint(append(dst, ",e:"...), m.Incarnation, 16)
+	dst = strconv.AppendUint(append(dst, ",s:"...), m.Seq, 10)
+	dst = strconv.AppendInt(append(dst, ",t:"...), m.Start, 10)
+	dst = strconv.AppendInt(append(dst, ",h:"...), m.Held, 10)
+	dst = strconv.AppendInt(append(dst, ",u:"...), m.Unsent, 10)
 	if m.Aged > 0 {
-		dst = append(dst, ",a:"...)
-		dst = strconv.AppendInt(dst, m.Aged, 10)
+		dst = strconv.AppendInt(append(dst, ",a:"...), m.Aged, 10)
 	}
 	if m.Sent > 0 {
-		dst = append(dst, ",w:"...)
-		dst = strconv.AppendInt(dst, m.Sent, 10)
+		dst = strconv.AppendInt(append(dst, ",w:"...), m.Sent, 10)
 	}
 	if m.Groups != 0 {
 		dst = strconv.AppendUint(append(dst, ",g:"...), uint64(m.Groups), 16)
@@ -164,57 +155,72 @@ func ParseMeta(line []byte) (Meta, error) {
 		return Meta{}, ErrMalformed
 	}
 	var m Meta
-	var seen uint
+	var seen fieldSet
 	ok := true
 	for field := range bytes.SplitSeq(line[len(metaName):], []byte{','}) {
-		if len(field) < 3 || field[1] != ':' {
-			continue
-		}
-		value := field[2:]
-		switch field[0] {
-		case 'v':
-			ok = ok && string(value) == "1"
-			seen |= 1
-		case 'i':
-			ok = ok && ValidInstance(value)
-			m.Instance = value
-			seen |= 2
-		case 'e':
-			m.Incarnation, ok = parseHex(value, ok)
-			seen |= 4
-		case 's':
-			m.Seq, ok = parseUint(value, ok)
-			seen |= 8
-		case 't':
-			m.Start, ok = parseInt(value, ok)
-			seen |= 16
-		case 'h':
-			m.Held, ok = parseInt(value, ok)
-			seen |= 32
-		case 'u':
-			m.Unsent, ok = parseInt(value, ok)
-			seen |= 64
-		case 'a':
-			m.Aged, ok = parseInt(value, ok)
-		case 'b':
-			ok = m.Sums.parse(value) && ok
-		case 'r':
-			m.Rules = value
-		case 'j':
-			m.Buckets = value
-		case 'w':
-			m.Sent, ok = parseInt(value, ok)
-		case 'g':
-			var n uint64
-			n, ok = parseHex(value, ok)
-			m.Groups = uint32(n)
-			ok = ok && n <= math.MaxUint32
+		if len(field) >= 3 && field[1] == ':' {
+			ok = m.setField(field[0], field[2:]) && ok
+			seen.add(field[0])
 		}
 	}
-	if !ok || seen != 127 || m.Seq == 0 || m.Held < 1 {
+	if !ok || !seen.has("viesthu") || m.Seq == 0 || m.Held < 1 {
 		return Meta{}, ErrMalformed
 	}
 	return m, nil
+}
+
+// setField sets the field with this letter. It ignores letters that it does not know.
+func (m *Meta) setField(letter byte, value []byte) (ok bool) {
+	ok = true
+	switch letter {
+	case 'v':
+		ok = string(value) == "1"
+	case 'i':
+		m.Instance, ok = value, ValidInstance(value)
+	case 'e':
+		m.Incarnation, ok = parseHex(value)
+	case 's':
+		m.Seq, ok = parseUint(value)
+	case 't':
+		m.Start, ok = parseInt(value)
+	case 'h':
+		m.Held, ok = parseInt(value)
+	case 'u':
+		m.Unsent, ok = parseInt(value)
+	case 'a':
+		m.Aged, ok = parseInt(value)
+	case 'w':
+		m.Sent, ok = parseInt(value)
+	case 'b':
+		ok = m.Sums.parse(value)
+	case 'r':
+		m.Rules = value
+	case 'j':
+		m.Buckets = value
+	case 'g':
+		var n uint64
+		n, ok = parseHex(value)
+		m.Groups, ok = uint32(n), ok && n <= math.MaxUint32
+	}
+	return ok
+}
+
+// fieldSet is a set of letters from a to z.
+type fieldSet uint32
+
+func (s *fieldSet) add(letter byte) {
+	if 'a' <= letter && letter <= 'z' {
+		*s |= 1 << (letter - 'a')
+	}
+}
+
+// has reports whether the set has all of these letters.
+func (s fieldSet) has(letters string) bool {
+	var all fieldSet
+	for i := range len(letters) {
+		all.add(letters[i])
+	}
+	return s&all == all
 }
 
 // ValidInstance reports whether s can name an instance: [A-Za-z0-9_.-]+, at most

@@ -23,23 +23,18 @@ func leadingHex(text []byte) (n uint64, rest []byte, more, ok bool) {
 }
 
 // parseHex reads a hexadecimal number of at most 16 digits.
-func parseHex(s []byte, ok bool) (uint64, bool) {
-	n, _, more, good := leadingHex(s)
-	return n, ok && good && !more
+func parseHex(s []byte) (uint64, bool) {
+	n, _, more, ok := leadingHex(s)
+	return n, ok && !more
 }
 
-func parseUint(s []byte, ok bool) (uint64, bool) {
+func parseUint(s []byte) (uint64, bool) {
 	n, err := strconv.ParseUint(string(s), 10, 64)
-	return n, ok && err == nil
+	return n, err == nil
 }
 
 // parseInt reads a number that is not negative.
-func parseInt(s []byte, ok bool) (int64, bool) {
-	n, good := digitsLong(s)
-	return n, ok && good
-}
-
-func digitsLong(s []byte) (int64, bool) {
+func parseInt(s []byte) (int64, bool) {
 	if n, ok := digits(s); ok {
 		return n, true
 	}

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"bytes"
-	"strconv"
-)
+import "bytes"
 
 // OriginKind is the kind of name in an [OriginLine].
 type OriginKind byte
@@ -38,10 +35,8 @@ type OriginLine struct {
 // Its name has another marker than a count's, so no reader mistakes it for one.
 func AppendOrigin(dst []byte, e Encoding, prefix string, text []byte, o OriginLine) []byte {
 	dst = append(append(dst, prefix...), originMarker...)
-	dst = e.Append(dst, text)
-	dst = strconv.AppendInt(append(dst, ':'), o.N, 10)
-	dst = append(dst, "|c|#"...)
-	dst = append(dst, byte(o.Kind), ':')
+	dst = AppendCount(e.Append(dst, text), o.N, Account{})
+	dst = append(dst, '|', '#', byte(o.Kind), ':')
 	return Plain.Append(dst, o.Name[:min(len(o.Name), MaxOrigin)])
 }
 

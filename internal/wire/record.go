@@ -2,7 +2,6 @@ package wire
 
 import (
 	"errors"
-	"math"
 	"strconv"
 )
 
@@ -91,63 +90,36 @@ func AppendRecordHead(dst []Header, h *RecordHead) []Header {
 // another program. Headers that it does not know are skipped. A missing header, or another
 // schema, is [ErrHead]. The head's bytes are views into the headers.
 func ParseRecordHead(headers []Header) (h RecordHead, ours bool, err error) {
-	var seen uint
+	var seen fieldSet
 	ok := true
 	for _, x := range headers {
-		bit := uint(0)
-		switch x.Key {
-		case headerSchema:
-			bit = 1
-			ok = ok && string(x.Value) == "1"
-		case headerNamespace:
-			bit = 2
-			h.Namespace = x.Value
-		case headerInstance:
-			bit = 4
-			ok = ok && ValidInstance(x.Value)
-			h.Instance = x.Value
-		case headerIncarnation:
-			bit = 8
-			h.Incarnation, ok = parseHex(x.Value, ok)
-		case headerSequence:
-			bit = 16
-			h.Seq, ok = parseUint(x.Value, ok)
-		case headerStart:
-			bit = 32
-			h.Start, ok = parseInt(x.Value, ok)
-		case headerHeld:
-			bit = 64
-			h.Held, ok = parseInt(x.Value, ok)
-		case headerUnsent:
-			bit = 128
-			h.Unsent, ok = parseInt(x.Value, ok)
-		case headerPartitions:
-			bit = 256
-			var n int64
-			n, ok = parseInt(x.Value, ok)
-			ok = ok && 0 < n && n <= maxPartitions
-			h.Partitions = int(n)
-		case headerAged:
-			h.Aged, ok = parseInt(x.Value, ok)
-		case headerSent:
-			h.Sent, ok = parseInt(x.Value, ok)
-		case headerSums:
-			ok = h.Sums.parse(x.Value) && ok
-		case headerGroups:
-			var n uint64
-			n, ok = parseHex(x.Value, ok)
-			h.Groups = uint32(n)
-			ok = ok && n <= math.MaxUint32
-		default:
+		letter, known := headerFields[x.Key]
+		if !known {
 			continue
 		}
 		ours = true
-		seen |= bit
+		seen.add(letter)
+		switch letter {
+		case 'n':
+			h.Namespace = x.Value
+		case 'p':
+			n, good := parseInt(x.Value)
+			h.Partitions, ok = int(n), ok && good && 0 < n && n <= maxPartitions
+		default:
+			ok = h.setField(letter, x.Value) && ok
+		}
 	}
-	if ours && (!ok || seen != 511 || h.Seq == 0 || h.Held < 1) {
+	if ours && (!ok || !seen.has("viesthunp") || h.Seq == 0 || h.Held < 1) {
 		return RecordHead{}, true, ErrHead
 	}
 	return h, ours, nil
+}
+
+// headerFields has the letters of the headers: those of the meta line, n and p.
+var headerFields = map[string]byte{
+	headerSchema: 'v', headerInstance: 'i', headerIncarnation: 'e', headerSequence: 's', headerStart: 't',
+	headerHeld: 'h', headerUnsent: 'u', headerAged: 'a', headerSent: 'w', headerSums: 'b', headerGroups: 'g',
+	headerNamespace: 'n', headerPartitions: 'p',
 }
 
 // maxPartitions is more than the partitions of any topic.
