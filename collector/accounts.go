@@ -8,13 +8,6 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// AccountSink is a [Sink] whose receiver can read accounts. Hot keys and candidates are then
-// sent with the sum of all their counts, which lets the receiver recover lost counts.
-type AccountSink interface {
-	// Accounts reports whether the receiver reads accounts.
-	Accounts() bool
-}
-
 // account is a key's [wire.Account], with the time of its last line.
 type account struct {
 	wire.Account
@@ -47,7 +40,7 @@ func (c *Collector) isKept(a *account) bool {
 // accountOf returns the account of a slot's key, or nil if it has none. isNew reports whether
 // this call has opened the account.
 func (c *Collector) accountOf(s *shard, slot int) (_ *account, isNew bool) {
-	if !c.accounts {
+	if !c.can.Accounts {
 		return nil, false
 	}
 	a, wanted := &s.accounts[slot], c.candidate(&s.notes[slot])
@@ -59,7 +52,7 @@ func (c *Collector) accountOf(s *shard, slot int) (_ *account, isNew bool) {
 		return a, true
 	default:
 		*a = account{}
-		s.repeats.unset(slot) // repeats may be due, if a flood left no lines for them
+		s.repeats.remove(slot) // repeats may be due, if a flood left no lines for them
 		return nil, false
 	}
 	return a, false
@@ -90,14 +83,14 @@ func (a *account) addCounts(n uint64) wire.Account {
 func (c *Collector) recordAccount(s *shard, slot int, a *account) {
 	if a != nil {
 		a.lastLine, a.flush, a.repeats = c.start, c.flushes, accountRepeats
-		s.repeats.set(slot)
+		s.repeats.add(slot)
 	}
 }
 
 // repeatAccounts sends the accounts that are due again. The accounts of hot keys and suspects
 // have reserved lines; others use the remaining lines.
 func (c *Collector) repeatAccounts() {
-	if !c.accounts {
+	if !c.can.Accounts {
 		return
 	}
 	for _, isSteered := range [...]bool{true, false} {
@@ -115,7 +108,7 @@ func (c *Collector) repeatAccounts() {
 				c.counts = append(c.counts, Count{Rule: rule, Text: text, Account: a.Account})
 				a.lastLine, a.flush = c.start, c.flushes
 				if a.repeats--; a.repeats == 0 {
-					s.repeats.unset(slot)
+					s.repeats.remove(slot)
 				}
 			})
 		}
@@ -126,7 +119,7 @@ func (c *Collector) repeatAccounts() {
 // It reserves lines for the ones that this flush repeats, so that a flood does not hide that no
 // counts of a hot key were lost. A key that this instance has never seen gets an account too.
 func (c *Collector) remindAccounts() {
-	if !c.accounts {
+	if !c.can.Accounts {
 		return
 	}
 	c.remindSteered()
@@ -170,10 +163,10 @@ func (c *Collector) remindSteered() {
 			case a == nil:
 			case isNew:
 				a.repeats = accountRepeats
-				s.repeats.set(slot)
+				s.repeats.add(slot)
 			case a.repeats == 0 && c.start-a.lastLine >= int64(remindEvery)*9/10:
 				a.repeats = 1
-				s.repeats.set(slot)
+				s.repeats.add(slot)
 			}
 		}
 	}

@@ -12,7 +12,10 @@ import (
 
 // accountSums is a sink whose receiver reads accounts and sums groups. It keeps the counts of each
 // flush.
-type accountSums struct{ flushes [][]Count }
+type accountSums struct {
+	CountsOnly
+	flushes [][]Count
+}
 
 func (s *accountSums) Send(_ context.Context, _ Flush, counts []Count) (sent Sent) {
 	s.flushes = append(s.flushes, append([]Count(nil), counts...))
@@ -21,8 +24,10 @@ func (s *accountSums) Send(_ context.Context, _ Flush, counts []Count) (sent Sen
 
 func (s *accountSums) Fit(text []byte) []byte { return text }
 func (s *accountSums) Close() error           { return nil }
-func (s *accountSums) Accounts() bool         { return true }
-func (s *accountSums) Groups() bool           { return true }
+
+func (s *accountSums) Capabilities() Capabilities {
+	return Capabilities{Accounts: true, Groups: true}
+}
 
 // An account that is closed while repeats of it are due is not repeated either.
 func TestAClosedAccountIsNotRepeated(t *testing.T) {

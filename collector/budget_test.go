@@ -24,6 +24,7 @@ func over(n int64, per time.Duration) rules.Threshold {
 
 // ledger is a Sink that checks each flush against the adds recorded by the test.
 type ledger struct {
+	CountsOnly
 	unsent map[string][]taken // takes by member, the oldest first
 	sent   map[string]time.Time
 	last   Flush

@@ -3,6 +3,8 @@ package collector
 import (
 	"bytes"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // fastFor is the time that a candidate is flushed at the fast pace without becoming hot.
@@ -15,7 +17,7 @@ func (c *Collector) absorb(s *shard, t *table, slot int, n uint64) {
 		c.classify(s, t, slot)
 	}
 	k.delta += n
-	s.unsent.set(slot)
+	s.unsent.add(slot)
 	c.unsent += int64(n)
 	k.flush, k.busy = c.flushes, uint32(min(n, 1<<32-1))
 	p, recents := &c.profiles.all[k.profile], c.recents(s, slot)
@@ -115,6 +117,6 @@ func (c *Collector) setMark(s *shard, t *table, slot int) {
 	x.mark.Store(mark)
 	if mark != never && x.state.Load()&countMask >= mark { // an add after the counts were taken saw the old mark
 		t.urgent.set(uint64(slot))
-		wake(c.hurry)
+		base.Notify(c.hurry)
 	}
 }

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,7 +36,7 @@ type Config struct {
 	// means no bound.
 	Budget int
 	// Urgent is the interval at which the counts of keys that may be hot, and are not known to
-	// be, are checked. They are also sent, unless the sink is a [PatientSink]. Zero means
+	// be, are checked. They are also sent, unless the sink is patient ([Capabilities]). Zero means
 	// [DefaultUrgent]. With a negative Urgent, no count is urgent.
 	Urgent time.Duration
 	// Log receives a line when counts cannot be sent and when they can be sent again. A nil
@@ -56,12 +57,11 @@ func (c Config) validate() error {
 // Collector counts keys and sends the counts. Any number of goroutines may call Add at any
 // time: before, during and after Run.
 type Collector struct {
-	sink     Sink
-	lines    int           // the budget, or negative
-	urgent   time.Duration // the fast pace, or negative
-	patient  bool          // whether the sink is patient: nothing is sent at the fast pace
-	accounts bool          // whether the sink's receiver reads accounts
-	log      *slog.Logger
+	sink   Sink
+	can    Capabilities  // the sink's
+	lines  int           // the budget, or negative
+	urgent time.Duration // the fast pace, or negative
+	log    *slog.Logger
 
 	shards     [shards]shard
 	nearlyFull chan struct{} // signals that a table is about to be full
@@ -130,38 +130,24 @@ func New(c Config) (*Collector, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	if c.MaxKeys == 0 {
-		c.MaxKeys = DefaultMaxKeys
-	}
-	if c.Budget == 0 {
-		c.Budget = defaultBudget
-	}
-	if c.Urgent == 0 {
-		c.Urgent = DefaultUrgent
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.MaxKeys = cmp.Or(c.MaxKeys, DefaultMaxKeys)
+	c.Budget = cmp.Or(c.Budget, defaultBudget)
+	c.Urgent = cmp.Or(c.Urgent, DefaultUrgent)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	col := &Collector{
-		sink: c.Sink, lines: c.Budget, urgent: c.Urgent, log: c.Log,
+		sink: c.Sink, can: c.Sink.Capabilities(), lines: c.Budget, urgent: c.Urgent, log: c.Log,
 		nearlyFull: make(chan struct{}, 1), hurry: make(chan struct{}, 1), reloaded: make(chan struct{}, 1),
 	}
-	if p, ok := c.Sink.(PatientSink); ok {
-		col.patient = p.Patient()
-	}
-	if s, ok := c.Sink.(AccountSink); ok {
-		col.accounts = s.Accounts()
-	}
-	rules := newRulesInForce(c.Rules, c.Sink)
+	rules := newRulesInForce(c.Rules, col.can)
 	col.profiles, col.windows, col.sums = rules.profiles, rules.windows, make(map[string]*ruleCount)
 	col.setCounted(newRuleCounts(rules.rules, rules.profiles))
 	col.steered = &steering{instances: 1}
 	col.steering.Store(col.steered)
 	col.factor, col.held = 1, 1
 	for i := range col.shards {
-		col.shards[i].init(max(16, c.MaxKeys/shards), col.profiles.levels, col.firstMark(), col.accounts)
+		col.shards[i].init(max(16, c.MaxKeys/shards), col.profiles.levels, col.firstMark(), col.can.Accounts)
 	}
-	col.spare = newBooks(len(col.shards[0].notes), col.profiles.levels, col.accounts)
+	col.spare = newBooks(len(col.shards[0].notes), col.profiles.levels, col.can.Accounts)
 	col.publishFigures()
 	return col, nil
 }
@@ -184,17 +170,10 @@ func (c *Collector) handleOutcome(out outcome, n uint64) {
 		c.full.Add(int64(n))
 	}
 	if out&(full|filling) != 0 {
-		wake(c.nearlyFull)
+		base.Notify(c.nearlyFull)
 	}
 	if out&urgent != 0 {
-		wake(c.hurry)
-	}
-}
-
-func wake(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+		base.Notify(c.hurry)
 	}
 }
 

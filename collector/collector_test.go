@@ -211,7 +211,7 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 // nowhere is a Sink that discards everything.
-type nowhere struct{}
+type nowhere struct{ CountsOnly }
 
 func (nowhere) Send(_ context.Context, _ Flush, counts []Count) Sent {
 	return Sent{Lines: int64(len(counts)), Packets: 1}
@@ -342,6 +342,7 @@ func TestFlushDoesNotTellWhenItIsSent(t *testing.T) {
 
 // stamps is a Sink for keys whose text is the time at which they were added.
 type stamps struct {
+	CountsOnly
 	slow time.Duration
 	seen []stamp
 }
@@ -390,7 +391,7 @@ func TestRunFlushesOnTheWayOutAndClosesTheSink(t *testing.T) {
 
 func TestRunTellsTheErrorOfClose(t *testing.T) {
 	broken := errors.New("broken")
-	c := newCollector(t, Config{Sink: failing{broken}})
+	c := newCollector(t, Config{Sink: failing{error: broken}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := c.Run(ctx); !errors.Is(err, broken) {
@@ -398,7 +399,10 @@ func TestRunTellsTheErrorOfClose(t *testing.T) {
 	}
 }
 
-type failing struct{ error }
+type failing struct {
+	CountsOnly
+	error
+}
 
 func (f failing) Send(_ context.Context, _ Flush, counts []Count) (sent Sent) {
 	for _, c := range counts {
@@ -435,7 +439,7 @@ func TestANearlyFullTableIsFlushedAtOnce(t *testing.T) {
 }
 
 func TestCollectorTellsFailuresOnce(t *testing.T) {
-	c := newCollector(t, Config{Sink: failing{errors.New("no route")}})
+	c := newCollector(t, Config{Sink: failing{error: errors.New("no route")}})
 	for range 3 {
 		c.Add(1, []byte("r k"), 5)
 		c.Flush(t.Context(), time.Now())

@@ -140,13 +140,13 @@ func (c *Collector) moveKey(s *shard, t, old *table, slot int) bool {
 	copy(c.recents(s, to), c.spare.recents[slot*levels:(slot+1)*levels])
 	was.held, was.delta, was.local = 0, 0, 0
 	if k.total() > 0 {
-		s.unsent.set(to)
+		s.unsent.add(to)
 	}
-	if c.accounts {
+	if c.can.Accounts {
 		s.accounts[to] = c.spare.accounts[slot]
 		c.spare.accounts[slot] = account{}
 		if s.accounts[to].repeats > 0 {
-			s.repeats.set(to)
+			s.repeats.add(to)
 		}
 	}
 	if k.local != 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 // printer is a sink that prints counts.
-type printer struct{}
+type printer struct{ collector.CountsOnly }
 
 func (printer) Send(_ context.Context, _ collector.Flush, counts []collector.Count) collector.Sent {
 	for _, c := range counts {

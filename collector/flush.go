@@ -111,7 +111,7 @@ func (c *Collector) weigh(s *shard) {
 	s.each(func(slot int, k *note) {
 		c.age(k)
 		if k.total() == 0 {
-			s.unsent.unset(slot)
+			s.unsent.remove(slot)
 		} else if c.budget.lines >= 0 {
 			c.budget.add(k)
 		}
@@ -226,7 +226,7 @@ func (c *Collector) emit(s *shard, t *table, slot int) {
 	}
 	c.unsent -= int64(k.total())
 	k.held, k.delta, k.sent = 0, 0, c.start
-	s.unsent.unset(slot)
+	s.unsent.remove(slot)
 }
 
 // rounded returns the origin of a key's held part, rounded down by at most an eighth of its

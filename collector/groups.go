@@ -9,13 +9,6 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// GroupSink is a [Sink] whose receiver can add up the held-back counts of groups
-// ([Flush.HeldBack]).
-type GroupSink interface {
-	// Groups reports whether the receiver adds them up.
-	Groups() bool
-}
-
 // HeldBack is the sum N of a group's counts since the last flush that are held back. The group
 // [wire.Rest] covers all groups without a HeldBack of their own.
 type HeldBack struct {

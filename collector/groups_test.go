@@ -17,6 +17,7 @@ import (
 // groupSums is a sink that sums the counts reported for each group as a receiver does: counts of
 // the flush itself, and held-back counts.
 type groupSums struct {
+	CountsOnly
 	told   map[string]int64
 	broken string
 	lines  int
@@ -46,8 +47,10 @@ func (g *groupSums) Send(_ context.Context, f Flush, counts []Count) (sent Sent)
 }
 func (g *groupSums) Fit(text []byte) []byte { return text }
 func (g *groupSums) Close() error           { return nil }
-func (g *groupSums) Accounts() bool         { return true }
-func (g *groupSums) Groups() bool           { return true }
+
+func (g *groupSums) Capabilities() Capabilities {
+	return Capabilities{Accounts: true, Groups: true}
+}
 
 // Counts are held back, shed, or held for too long. At each flush all counts so far have been
 // reported for their groups, once.

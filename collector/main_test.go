@@ -15,6 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // sums is a Sink that sums the counts it receives.
 type sums struct {
+	CountsOnly
 	mu      sync.Mutex
 	counts  map[string]int64 // counts by member
 	flushes []Flush

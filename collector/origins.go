@@ -17,13 +17,6 @@ type KeyOrigin struct {
 	N    int64
 }
 
-// OriginSink is a [Sink] that can send the origins of hot keys' requests.
-type OriginSink interface {
-	// SendOrigins sends origins that were sampled until start. Origins that cannot be
-	// sent are dropped: nothing depends on them.
-	SendOrigins(ctx context.Context, start time.Time, origins []KeyOrigin) Sent
-}
-
 const (
 	// originsEvery is the interval at which origins are sent.
 	originsEvery = time.Second
@@ -39,9 +32,8 @@ func (c *Collector) OnOrigins(f func(yield func(KeyOrigin) bool)) { c.onOrigins.
 
 // sendOrigins sends the origins when they are due.
 func (c *Collector) sendOrigins(ctx context.Context) {
-	sink, can := c.sink.(OriginSink)
 	ask := c.onOrigins.Load()
-	if !can || ask == nil || *ask == nil || time.Duration(c.now-c.originsAt) < originsEvery {
+	if !c.can.Origins || ask == nil || *ask == nil || time.Duration(c.now-c.originsAt) < originsEvery {
 		return
 	}
 	c.originsAt = c.now
@@ -51,6 +43,6 @@ func (c *Collector) sendOrigins(ctx context.Context) {
 		return len(c.origins) < maxOrigins
 	})
 	if len(c.origins) > 0 {
-		c.recordSent(sink.SendOrigins(ctx, instant(c.now), c.origins), 0)
+		c.recordSent(c.sink.SendOrigins(ctx, instant(c.now), c.origins), 0)
 	}
 }

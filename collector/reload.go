@@ -4,17 +4,9 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
-
-// RulesSink is a [Sink] that depends on the rules, which [Collector.Reload] may change.
-type RulesSink interface {
-	// SetRules replaces the rules. It is called by the goroutine that calls Send, between
-	// two calls. Counts of removed rules may still follow: of requests that began under the
-	// old rules, and counts that were held back. rules is nil if the collector has none. It
-	// must not be changed.
-	SetRules(rules *rules.Rules)
-}
 
 // rulesInForce are rules with the data that the collector derives from them.
 type rulesInForce struct {
@@ -24,10 +16,9 @@ type rulesInForce struct {
 	profiles *profiles
 }
 
-func newRulesInForce(rules *rules.Rules, sink Sink) *rulesInForce {
+func newRulesInForce(rules *rules.Rules, can Capabilities) *rulesInForce {
 	rules = rules.OfKeys()
-	g, ok := sink.(GroupSink)
-	next := &rulesInForce{rules: rules, profiles: newProfiles(rules, ok && g.Groups())}
+	next := &rulesInForce{rules: rules, profiles: newProfiles(rules, can.Groups)}
 	if rules != nil {
 		next.windows = rules.Windows()
 	}
@@ -47,7 +38,7 @@ func newRulesInForce(rules *rules.Rules, sink Sink) *rulesInForce {
 // Reload takes no lock that Add needs, and is safe for concurrent use. If it is called several
 // times before a flush, that flush puts the last rules in force.
 func (c *Collector) Reload(rules *rules.Rules) {
-	next := newRulesInForce(rules, c.sink)
+	next := newRulesInForce(rules, c.can)
 	for {
 		last := c.next.Load()
 		if next.before = nil; last != nil {
@@ -58,7 +49,7 @@ func (c *Collector) Reload(rules *rules.Rules) {
 			break
 		}
 	}
-	wake(c.reloaded)
+	base.Notify(c.reloaded)
 }
 
 // maxSkipped bounds the number of rules never in force that are passed to the sink.
@@ -88,12 +79,10 @@ func (c *Collector) applyRules() {
 	c.profiles, c.windows = next.profiles, next.windows
 	c.profiles.setInstances(c.steered.instances)
 	other := c.setCounted(newRuleCounts(next.rules, next.profiles))
-	if sink, ok := c.sink.(RulesSink); ok {
-		for _, rules := range next.before { // keys of these may have been added
-			sink.SetRules(rules)
-		}
-		sink.SetRules(next.rules)
+	for _, rules := range next.before { // keys of these may have been added
+		c.sink.SetRules(rules)
 	}
+	c.sink.SetRules(next.rules)
 	for i := range c.shards {
 		c.reclassify(&c.shards[i], last, other)
 	}
@@ -148,7 +137,7 @@ func (c *Collector) dropUnsent(s *shard, slot int) {
 	c.unsent -= n
 	c.aged += n
 	k.held, k.delta, k.sent = 0, 0, c.start
-	s.unsent.unset(slot)
+	s.unsent.remove(slot)
 }
 
 // carryRecents copies the recent counts of a key from its old profile, for windows of the same

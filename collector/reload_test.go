@@ -47,8 +47,7 @@ func (s *strict) Send(ctx context.Context, f Flush, counts []Count) Sent {
 	return sent
 }
 
-func (s *strict) Groups() bool   { return true }
-func (s *strict) Accounts() bool { return true }
+func (s *strict) Capabilities() Capabilities { return Capabilities{Accounts: true, Groups: true} }
 
 // drawRules draws rules with any of the ids, windows and kinds of thresholds.
 func drawRules(t *rapid.T) *rules.Rules {

@@ -18,10 +18,10 @@ type shard struct {
 type books struct {
 	notes   []note
 	recents []recent // profiles.levels of them for each slot
-	unsent  slotSet  // slots whose counts were taken and not sent
+	unsent  bitset   // slots whose counts were taken and not sent
 
 	accounts []account // by slot; empty if the sink does not send accounts
-	repeats  slotSet   // slots whose account is due again
+	repeats  bitset    // slots whose account is due again
 }
 
 // note is the flushing goroutine's record about a slot. It is a cache line.
@@ -79,8 +79,8 @@ func newBooks(slots, levels int, accounts bool) books {
 	b := books{
 		notes:   make([]note, slots),
 		recents: make([]recent, slots*levels),
-		unsent:  newSlotSet(slots),
-		repeats: newSlotSet(slots),
+		unsent:  newBitset(slots),
+		repeats: newBitset(slots),
 	}
 	if accounts {
 		b.accounts = make([]account, slots)

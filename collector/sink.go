@@ -2,9 +2,15 @@ package collector
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Count is one key's count in one flush. The bytes are only valid during the call.
@@ -35,7 +41,7 @@ type Flush struct {
 	// Opened and Shed are the sums of accounts ([wire.Sums]).
 	Opened, Shed uint64
 	// HeldBack lists the counts of groups that the collector holds back. It is empty unless
-	// the sink is a [GroupSink].
+	// the sink has the capability Groups.
 	HeldBack []HeldBack
 }
 
@@ -57,8 +63,11 @@ func (f *Flush) SendTime(signed bool) int64 {
 // receivers sends heartbeats to each.
 const BeatEvery = time.Second
 
-// Sink sends counts. The collector calls Send and Close from one goroutine.
+// Sink sends counts. The collector calls all methods but Fit from one goroutine.
 type Sink interface {
+	// Capabilities returns what the sink and its receivers can do besides counting. The result is
+	// always the same.
+	Capabilities() Capabilities
 	// Send sends one flush. A flush without counts shows that the instance is alive. Send
 	// returns the sums of the counts that could not be sent, by reason. A sink that learns of
 	// a failure only later returns it from a later Send. Counts are ordered by Start, the
@@ -67,17 +76,44 @@ type Sink interface {
 	// Fit returns the text itself if it fits, or a shortened text that differs from other
 	// keys' texts. It may change the text in place, and must be safe for concurrent use.
 	Fit(text []byte) []byte
+	// SetRules replaces the rules ([Collector.Reload]). Counts of removed rules may still follow:
+	// of requests that began under the old rules, and counts that were held back. rules is nil if
+	// the collector has none. It must not be changed.
+	SetRules(rules *rules.Rules)
+	// SendOrigins sends origins that were sampled until start. Origins that cannot be sent are
+	// dropped: nothing depends on them. It is called only if Capabilities has Origins.
+	SendOrigins(ctx context.Context, start time.Time, origins []KeyOrigin) Sent
 	// Close releases the sink's resources.
 	Close() error
 }
 
-// PatientSink is a [Sink] whose receiver reads counts only about once a second, as a StatsD
-// server in front of Graphite does. Urgent counts are of no use to it. Keys that are hot by the
-// count of this instance alone are found as early as with other sinks.
-type PatientSink interface {
-	// Patient reports whether nothing should be sent between the flushes.
-	Patient() bool
+// Capabilities are what a [Sink] and its receivers can do besides counting.
+type Capabilities struct {
+	// Accounts means that the receivers read accounts. Hot keys and candidates are then sent with
+	// the sum of all their counts, which lets a receiver recover lost counts.
+	Accounts bool
+	// Groups means that the receivers add up the held-back counts of groups ([Flush.HeldBack]).
+	Groups bool
+	// Origins means that the sink sends the origins of hot keys' requests.
+	Origins bool
+	// Patient means that the receivers read counts only about once a second, as a StatsD server in
+	// front of Graphite does. Nothing is then sent between the flushes, since urgent counts are of
+	// no use. Keys that are hot by the count of this instance alone are found as early as with
+	// other sinks.
+	Patient bool
 }
+
+// CountsOnly is for embedding in a [Sink] that only sends counts, whatever the rules.
+type CountsOnly struct{}
+
+// Capabilities implements [Sink].
+func (CountsOnly) Capabilities() Capabilities { return Capabilities{} }
+
+// SetRules implements [Sink].
+func (CountsOnly) SetRules(*rules.Rules) {}
+
+// SendOrigins implements [Sink].
+func (CountsOnly) SendOrigins(context.Context, time.Time, []KeyOrigin) Sent { return Sent{} }
 
 // Sent is the result of a flush.
 type Sent struct {
@@ -87,4 +123,27 @@ type Sent struct {
 	// one.
 	TooLong, Failed int64
 	Err             error
+}
+
+// NewIncarnation returns a random number. Sinks send it so that receivers can distinguish a
+// process from an earlier one with the same name.
+func NewIncarnation() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// DefaultInstance returns the default name of an instance: host name and process id.
+func DefaultInstance() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	clean := strings.Map(func(r rune) rune {
+		if r < 0x80 && wire.ValidInstance(string(r)) {
+			return r
+		}
+		return '-'
+	}, host)
+	return fmt.Sprintf("%.40s-%d", clean, os.Getpid())
 }

@@ -21,7 +21,7 @@ func (c *Collector) flushUrgent(ctx context.Context) {
 			c.absorb(s, t, slot, n)
 			k := &s.notes[slot]
 			c.age(k)
-			fast := c.pace(s, slot) && !c.patient && !c.awaitsRules(k)
+			fast := c.pace(s, slot) && !c.can.Patient && !c.awaitsRules(k)
 			if fast && !c.budget.spend(k.lines()) {
 				t.slots[slot].mark.Store(never) // until the next flush of all keys
 				return

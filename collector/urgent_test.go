@@ -15,6 +15,7 @@ import (
 
 // arrivals is a Sink that records when counts of each key arrive.
 type arrivals struct {
+	CountsOnly
 	mu    sync.Mutex
 	epoch time.Time
 	at    map[string][]time.Duration
@@ -248,6 +249,7 @@ func testUrgentFlushesAddUp(t *testing.T, budget int) {
 
 // panes is a Sink that sums counts by pane, and finds the most lines sent in 100 ms.
 type panes struct {
+	CountsOnly
 	window rules.Window
 	counts map[string]map[int64]int64
 	slot   int64

@@ -128,7 +128,7 @@ func holdWhole(req *Request, rules *rules.Rules) (func() io.ReadCloser, error) {
 
 func explainOnce(in *Request, t *trace, c *ExplainConfig) error {
 	const maxKeys = 1 << 10
-	counts, err := collector.New(collector.Config{Sink: discard{c.Fit}, Rules: c.Rules, MaxKeys: maxKeys})
+	counts, err := collector.New(collector.Config{Sink: discard{fit: c.Fit}, Rules: c.Rules, MaxKeys: maxKeys})
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,10 @@ func unknownParams(ruleset *rules.Rules) Option {
 }
 
 // discard is the sink of a collector that does not run.
-type discard struct{ fit func([]byte) []byte }
+type discard struct {
+	collector.CountsOnly
+	fit func([]byte) []byte
+}
 
 func (discard) Send(context.Context, collector.Flush, []collector.Count) collector.Sent {
 	return collector.Sent{}

@@ -20,6 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // tallySink is a sink that adds up its counts.
 type tallySink struct {
+	collector.CountsOnly
 	mu      sync.Mutex
 	counts  map[string]int64
 	discard bool                // keep nothing

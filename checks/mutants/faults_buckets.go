@@ -15,7 +15,7 @@ var bucketFaults = []Fault{
 	},
 	{
 		Name: "bucket sums hold counts on accounts", File: "collector/statsdsink/packer.go",
-		Old: "p.sums.Booked += uint64(p.line.N)", New: "p.sums.Booked += uint64(p.line.N)\n\t\tp.buckets.add(&p.line, p.head.Incarnation)",
+		Old: "sums.Booked += n", New: "sums.Booked += n\n\t\tp.buckets.add(c, p.head.Incarnation)",
 		Test: "TestPacketsStateBucketSums",
 	},
 	{

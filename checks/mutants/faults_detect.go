@@ -269,7 +269,7 @@ var accountFaults = []Fault{
 	},
 	{
 		Name: "the sum of accounts is that of all", File: "collector/statsdsink/packer.go",
-		Old: "p.sums.Loose += uint64(p.line.N)", New: "p.sums.Booked += uint64(p.line.N)",
+		Old: "sums.Loose += n", New: "sums.Booked += n",
 		Test: "TestAccountsAreTold",
 	},
 }

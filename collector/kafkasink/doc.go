@@ -15,7 +15,7 @@
 //	                                      ▲         │
 //	                                      └─ retry ─┘
 //
-// [Sink.Send] (sink.go, with the settings of config.go and the rules of rules.go) builds records
+// [Sink.Send] (sink.go, with the settings of config.go) builds records
 // (pack.go, record.go) and adds them to a queue (queue.go). It does not block. One goroutine,
 // which the first Send starts and [Sink.Close] stops, connects to the cluster (session.go,
 // cluster.go). It passes records to the producer of franz-go, which does not block either, and

@@ -2,13 +2,13 @@ package kafkasink
 
 import (
 	"iter"
-	"strconv"
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/internal/former"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // packer packs the lines of one flush into records. Only the goroutine that sends uses it.
@@ -104,11 +104,7 @@ func (p *packer) addCount(c *collector.Count) lineOutcome {
 	}
 	p.line = wire.Plain.Append(append(p.line[:0], rule.head...), c.Text)
 	partition := p.partitionOf(rule, p.line[len(rule.head):])
-	p.line = strconv.AppendInt(append(p.line, ':'), c.N, 10)
-	p.line = append(p.line, "|c"...)
-	if c.Account.Number != 0 {
-		p.line = wire.AppendAccount(p.line, c.Account)
-	}
+	p.line = wire.AppendCount(p.line, c.N, c.Account)
 	start := c.Start
 	if start.IsZero() {
 		start = p.flush.Start
@@ -260,4 +256,23 @@ func (p *packer) seal(r *record, topic string) {
 		p.headers = p.mac.AppendRecordMAC(p.headers, r.partition, r.value)
 	}
 	r.seal(topic, h.seq, p.headers)
+}
+
+// SetRules implements [collector.Sink]. Counts of removed rules are sent as before:
+// an aggregator that has them still, or again, needs them, and others ignore the lines.
+func (s *Sink) SetRules(rules *rules.Rules) {
+	if rules != nil {
+		s.pack.setRules(rules)
+	}
+}
+
+func (p *packer) setRules(rules *rules.Rules) {
+	p.head.Groups = wire.GroupsMark(rules)
+	for i := range rules.Rules {
+		rule := &rules.Rules[i]
+		prefix := rule.CountPrefix(rules.Namespace)
+		head := string(wire.AppendKey([]byte(prefix), wire.Plain, nil))
+		p.rules[rule.ID] = &packRule{prefix: prefix, head: head, whole: rule.Whole()}
+	}
+	former.Update(&p.former, p.rules, rules)
 }

@@ -28,9 +28,9 @@ type queue struct {
 
 // lane is the queue of one partition.
 type lane struct {
-	head, tail *record   // the waiting records
-	flying     int       // number of records that the producer has
-	moved      time.Time // time when the producer got the first of these, or last reported one
+	waiting []*record // in the order of their numbers
+	flying  int       // number of records that the producer has
+	moved   time.Time // time when the producer got the first of these, or last reported one
 	// back holds the records that the producer returned. They are retried after retry, once
 	// the producer has none of the lane's records, so that they keep their order.
 	back  []*record
@@ -49,18 +49,9 @@ func (q *queue) push(r *record) bool {
 	}
 	q.bytes += r.size()
 	q.count++
-	q.lanes[r.partition].push(r)
+	l := &q.lanes[r.partition]
+	l.waiting = append(l.waiting, r)
 	return true
-}
-
-func (l *lane) push(r *record) {
-	r.next = nil
-	if l.head == nil {
-		l.head = r
-	} else {
-		l.tail.next = r
-	}
-	l.tail = r
 }
 
 // ready returns the next record to send without removing it, or nil if there is none. Lanes
@@ -73,8 +64,8 @@ func (q *queue) ready(now time.Time) *record {
 		if len(l.back) > 0 && l.flying == 0 && !now.Before(l.retry) {
 			l.putBack()
 		}
-		if l.head != nil && len(l.back) == 0 && l.flying < window {
-			return l.head
+		if len(l.waiting) > 0 && len(l.back) == 0 && l.flying < window {
+			return l.waiting[0]
 		}
 		q.next = (q.next + 1) % len(q.lanes)
 	}
@@ -83,14 +74,8 @@ func (q *queue) ready(now time.Time) *record {
 
 // putBack puts returned records before the waiting ones, in the order of their numbers.
 func (l *lane) putBack() {
-	slices.SortFunc(l.back, func(a, b *record) int { return cmp.Compare(b.seq, a.seq) })
-	for _, r := range l.back {
-		if r.next = l.head; l.head == nil {
-			l.tail = r
-		}
-		l.head = r
-	}
-	l.back = l.back[:0]
+	slices.SortFunc(l.back, func(a, b *record) int { return cmp.Compare(a.seq, b.seq) })
+	l.waiting, l.back = append(l.back, l.waiting...), nil
 }
 
 // markInFlight records that the producer has received the first record of a lane.
@@ -98,7 +83,8 @@ func (q *queue) markInFlight(r *record, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := &q.lanes[r.partition]
-	l.head, r.next = r.next, nil
+	l.waiting[0] = nil // so that it can be freed
+	l.waiting = l.waiting[1:]
 	if l.flying == 0 {
 		l.moved = now
 	}
@@ -142,17 +128,15 @@ func (q *queue) drop(before time.Time) (dropped []*record) {
 	defer q.mu.Unlock()
 	for i := range q.lanes {
 		l := &q.lanes[i]
-		for l.head != nil && l.head.born.Before(before) {
-			dropped = append(dropped, l.head)
-			l.head = l.head.next
+		for _, records := range []*[]*record{&l.waiting, &l.back} {
+			*records = slices.DeleteFunc(*records, func(r *record) bool {
+				old := r.born.Before(before)
+				if old {
+					dropped = append(dropped, r)
+				}
+				return old
+			})
 		}
-		l.back = slices.DeleteFunc(l.back, func(r *record) bool {
-			old := r.born.Before(before)
-			if old {
-				dropped = append(dropped, r)
-			}
-			return old
-		})
 	}
 	for _, r := range dropped {
 		q.bytes -= r.size()

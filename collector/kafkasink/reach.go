@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // logEvery is the minimum time between two log lines of one kind, however often the cluster
@@ -17,23 +19,14 @@ type reach struct {
 
 	mu     sync.Mutex
 	up     bool
-	n      int // number of partitions
 	err    error
 	closed bool
 
-	logged                     loggedState
-	loggedN                    int       // number of partitions in the last log line
-	lostAt, foundAt, stalledAt time.Time // times of the last log lines of these kinds
+	outage  loglimit.Outage
+	stalls  loglimit.Limit
+	loggedN int       // number of partitions in the last log line; 0 at first
+	foundAt time.Time // time of that line
 }
-
-// loggedState is the state in the last log line.
-type loggedState uint8
-
-const (
-	loggedNothing loggedState = iota
-	loggedLost
-	loggedFound
-)
 
 // recordLost records that the cluster cannot be reached.
 func (r *reach) recordLost(err error, now time.Time) {
@@ -41,34 +34,31 @@ func (r *reach) recordLost(err error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.up, r.err = false, err
-	if r.closed || r.logged == loggedLost || now.Sub(r.lostAt) < logEvery {
-		return
+	if !r.closed {
+		r.outage.Failed(r.log, logEvery, now, "kafka cannot be reached; requests are not affected", "err", err)
 	}
-	r.logged, r.lostAt = loggedLost, now
-	r.log.Warn("kafka cannot be reached; requests are not affected", "err", err)
 }
 
 // recordFound records that the cluster was reached, and that the topic has n partitions.
 func (r *reach) recordFound(topic string, n int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.up, r.n, r.err = true, n, nil
-	if r.closed || r.logged == loggedFound && (n == r.loggedN || now.Sub(r.foundAt) < logEvery) {
+	r.up, r.err = true, nil
+	_, back := r.outage.End(now)
+	if r.closed || !back && (n == r.loggedN || now.Sub(r.foundAt) < logEvery) {
 		return
 	}
-	r.logged, r.loggedN, r.foundAt = loggedFound, n, now
+	r.loggedN, r.foundAt = n, now
 	r.log.Info("kafka is reached", "topic", topic, "partitions", n)
 }
 
 // recordStall logs that a session has delivered nothing for d and is replaced.
-func (r *reach) recordStall(d time.Duration, now time.Time) {
+func (r *reach) recordStall(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || now.Sub(r.stalledAt) < time.Minute {
-		return
+	if !r.closed {
+		r.stalls.Warn(loglimit.Rate{Burst: 1, Every: time.Minute}, r.log, "kafka takes no records though it is reached; reconnecting", "for", d)
 	}
-	r.stalledAt = now
-	r.log.Warn("kafka takes no records though it is reached; reconnecting", "for", d)
 }
 
 // close stops logging.

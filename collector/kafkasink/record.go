@@ -27,7 +27,6 @@ type record struct {
 	lines     int64
 	born      time.Time
 	tries     int // number of the producer's failed tries
-	next      *record
 }
 
 // overhead is the approximate memory of a record without its value: the record, its headers,
@@ -107,7 +106,7 @@ func (r *record) twin() *record {
 	value = append(value, r.value...)
 	headers = append(headers, r.headers...)
 	*t = *r
-	t.value, t.headers, t.next = value, headers, nil
+	t.value, t.headers = value, headers
 	t.msg = new(kgo.Record)
 	t.address(r.msg.Topic)
 	return t

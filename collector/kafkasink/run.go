@@ -97,7 +97,7 @@ func (s *Sink) serve(ses *session) {
 			s.expire(now.Add(-giveUp), errTooOld)
 			if s.isStalled(ses, now) {
 				s.tally.add(&s.tally.stats.Replaced.Stalled, 1)
-				s.reach.recordStall(s.stallAfter, now)
+				s.reach.recordStall(s.stallAfter)
 				return
 			}
 		case <-closing:

@@ -45,7 +45,7 @@ func (s *session) report(msg *kgo.Record, err error) {
 	s.mu.Lock()
 	s.results = append(s.results, result{msg, err})
 	s.mu.Unlock()
-	signal(s.reported)
+	base.Notify(s.reported)
 }
 
 func (s *session) takeResults() []result {
@@ -56,25 +56,17 @@ func (s *session) takeResults() []result {
 	return all
 }
 
-// signal adds an element to a channel with room for one, unless it is full.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // OnBrokerConnect implements [kgo.HookBrokerConnect].
 func (s *session) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
 	if err != nil {
-		signal(s.failing)
+		base.Notify(s.failing)
 	}
 }
 
 // OnBrokerE2E implements [kgo.HookBrokerE2E].
 func (s *session) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
 	if e2e.Err() != nil {
-		signal(s.failing)
+		base.Notify(s.failing)
 	}
 }
 
@@ -132,10 +124,10 @@ func (s *Sink) refresh(ses *session) error {
 		}
 		return err
 	}
-	if n != s.partitions() {
+	if s.partitions.Swap(int32(n)) != int32(n) {
 		ses.client.ForceMetadataRefresh() // so that records for unknown partitions are returned
 	}
-	s.setPartitions(n)
+	s.reach.recordFound(s.topic, n, time.Now())
 	return nil
 }
 
@@ -174,18 +166,6 @@ func askTopic(ctx context.Context, to kmsg.Requestor, topic string) (*kmsg.Metad
 		}
 	}
 	return nil, nil, fmt.Errorf("kafka: the answer of the broker lacks topic %s; is it Kafka?", topic)
-}
-
-// setPartitions records that the cluster was reached, and the number of the topic's partitions.
-func (s *Sink) setPartitions(n int) {
-	if n != s.partitions() {
-		ids := make([]int32, n)
-		for i := range ids {
-			ids[i] = int32(i)
-		}
-		s.ids.Store(&ids)
-	}
-	s.reach.recordFound(s.topic, n, time.Now())
 }
 
 // keepRefreshed reads the metadata periodically, so that new partitions are used. It also reads

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
@@ -24,7 +25,8 @@ type Sink struct {
 	queue   queue
 	tally   tally
 	reach   reach
-	ids     atomic.Pointer[[]int32] // ids of the topic's partitions: 0, 1, …
+	// partitions is the number of the topic's partitions, or 0 if it is not known yet.
+	partitions atomic.Int32
 
 	refreshEvery time.Duration
 	stallAfter   time.Duration // how long a session may report nothing about a partition's records
@@ -40,10 +42,7 @@ type Sink struct {
 	err     error // result of Close
 }
 
-var _ interface {
-	collector.Sink
-	collector.OriginSink
-} = (*Sink)(nil)
+var _ collector.Sink = (*Sink)(nil)
 
 // New returns a sink. It reads the files of certificates and passwords, but starts nothing and
 // connects to no broker, so Kafka need not be available; see [Sink.Check].
@@ -73,9 +72,7 @@ func (c Config) withDefaults() Config {
 	c.Topic = cmp.Or(c.Topic, wire.DefaultTopic)
 	c.Buffer = cmp.Or(c.Buffer, defaultBuffer)
 	c.Instance = cmp.Or(c.Instance, collector.DefaultInstance())
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c
 }
 
@@ -121,8 +118,7 @@ func (s *Sink) count(c *collector.Count, sent *collector.Sent) {
 	}
 }
 
-// SendOrigins implements [collector.OriginSink]. A key's origins go to the partition of its
-// counts.
+// SendOrigins implements [collector.Sink]. A key's origins go to the partition of its counts.
 func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collector.KeyOrigin) collector.Sent {
 	now := time.Now()
 	sent := collector.Sent{}
@@ -147,7 +143,7 @@ func (s *Sink) ready() int {
 	default:
 	}
 	s.start.Do(func() { go s.run() })
-	return s.partitions()
+	return int(s.partitions.Load())
 }
 
 // enqueue adds the packed records to the queue.
@@ -162,17 +158,13 @@ func (s *Sink) enqueue(sent *collector.Sent) {
 		sent.Packets++
 		sent.Lines += lines
 	}
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	base.Notify(s.wake)
 }
 
-// Accounts implements [collector.AccountSink].
-func (s *Sink) Accounts() bool { return true }
-
-// Groups implements [collector.GroupSink].
-func (s *Sink) Groups() bool { return true }
+// Capabilities implements [collector.Sink].
+func (s *Sink) Capabilities() collector.Capabilities {
+	return collector.Capabilities{Accounts: true, Groups: true, Origins: true}
+}
 
 // Fit implements [collector.Sink].
 func (s *Sink) Fit(text []byte) []byte { return wire.Plain.Fit(text) }
@@ -194,12 +186,4 @@ func (s *Sink) Close() error {
 		}
 	})
 	return s.err
-}
-
-// partitions returns the number of the topic's partitions, or 0 if it is not known yet.
-func (s *Sink) partitions() int {
-	if ids := s.ids.Load(); ids != nil {
-		return len(*ids)
-	}
-	return 0
 }

@@ -44,7 +44,7 @@ func (s *Sink) Stats() Stats {
 	stats := s.tally.load()
 	bytes, records := s.queue.usage()
 	stats.Buffered, stats.Waiting = bytes, int64(records)
-	stats.Partitions, stats.Connected = s.partitions(), s.reach.connected()
+	stats.Partitions, stats.Connected = int(s.partitions.Load()), s.reach.connected()
 	return stats
 }
 

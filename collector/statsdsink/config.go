@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cactus/go-statsd-client/v5/statsd"
-
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -25,7 +23,7 @@ type Config struct {
 	// Spread selects which of several addresses a key's counts go to.
 	Spread Spread
 	// Sender receives whole packets; it replaces the sockets.
-	Sender statsd.Sender
+	Sender Sender
 	// Strict writes keys in letters, digits and _-= only, which Graphite can store. The
 	// receiver must have the same setting.
 	Strict bool
@@ -43,6 +41,13 @@ type Config struct {
 	// [wire.MinKey] bytes. With a nil Key, packets are not signed. A StatsD server in between
 	// would send its own packets, which it cannot sign.
 	Key []byte
+}
+
+// Sender sends packets to one address.
+type Sender interface {
+	// Send sends one packet, whose bytes are only valid during the call.
+	Send(packet []byte) (int, error)
+	Close() error
 }
 
 func (c *Config) validate() error {

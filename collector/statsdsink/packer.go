@@ -5,24 +5,20 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cactus/go-statsd-client/v5/statsd"
-
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // packer joins lines to packets, each with a meta line at its head, and sends each packet to all
-// of its receivers. It is the sender of its client, which only formats lines.
+// of its receivers.
 type packer struct {
-	client          *statsd.Client
-	outs            []statsd.Sender
+	outs            []Sender
 	errs            []error // error of each out's last packet
 	meta            bool
 	mac             *wire.MAC // nil if packets are not signed
 	soleDestination bool      // whether there is no other packer
-	head            wire.Meta
-	sums            wire.Sums // sums of all lines so far
+	head            wire.Meta // of the next packet; its Sums are those of all lines so far
 	byRule          []uint64  // loose and booked sums of each rule that has or had thresholds, by place
 	places          []int     // places of the rules whose sums are stated, in order
 	told            []uint64  // buffer for the stated sums
@@ -34,30 +30,20 @@ type packer struct {
 	last            time.Time       // start of the last flush that sent a packet
 	lastHeld        int64           // Held of that flush
 
-	buf          []byte
-	metaLen      int             // length of the meta line in buf
-	open         bool            // whether buf is a packet that has begun
-	lines        int64           // number of lines in buf
-	mass         int64           // sum of the counts in buf
-	line         collector.Count // count of the next line
-	lineHeldBack int64           // held-back counts that the next line states
-	lineRule     int             // the next line's sinkRule.place
-	lineJumps    bool            // whether the next line's rule has a jump
-	summed       bool            // whether buf begins with sums by rule or by bucket, which are stated once a flush
-	sent         collector.Sent  // result of the flush so far
+	buf     []byte
+	metaLen int            // length of the meta line in buf
+	open    bool           // whether buf is a packet that has begun
+	lines   int64          // number of lines in buf
+	mass    int64          // sum of the counts in buf
+	summed  bool           // whether buf begins with sums by rule or by bucket, which are stated once a flush
+	sent    collector.Sent // result of the flush so far
 }
 
-func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Sender) (*packer, error) {
+func newPacker(instance string, incarnation uint64, meta bool, outs []Sender) *packer {
 	p := &packer{outs: outs, errs: make([]error, len(outs)), meta: meta, buf: make([]byte, 0, wire.MaxPacket)}
 	p.head.Instance, p.head.Incarnation = []byte(instance), incarnation
 	p.head.Sums.Told = true
-	client, err := statsd.NewClientWithSender(p, "", 0)
-	if err != nil {
-		return nil, err
-	}
-	p.client = client.(*statsd.Client)
-	p.client.SetSamplerFunc(func(float32) bool { return true }) // so that no line is sampled out
-	return p, nil
+	return p
 }
 
 func (p *packer) beginFlush(f collector.Flush) {
@@ -67,11 +53,9 @@ func (p *packer) beginFlush(f collector.Flush) {
 	p.head.Start, p.head.Held = f.Start.UnixNano(), f.Held
 }
 
-// prepareLine prepares for the line of a count. A count with another start needs its own
-// packet.
-func (p *packer) prepareLine(c *collector.Count) {
-	p.line, p.lineHeldBack, p.lineRule, p.lineJumps = *c, 0, -1, false
-	start := c.Start
+// setStart sets the start of the next line's counts. A zero start means the flush's. Lines with
+// another start need their own packet.
+func (p *packer) setStart(start time.Time) {
 	if start.IsZero() {
 		start = p.flush.Start
 	}
@@ -83,8 +67,34 @@ func (p *packer) prepareLine(c *collector.Count) {
 	}
 }
 
-// Send adds one line from the client to the packet.
-func (p *packer) Send(line []byte) (int, error) {
+// addCount adds the line of a rule's count.
+func (p *packer) addCount(line []byte, c *collector.Count, r *sinkRule) {
+	p.setStart(c.Start)
+	if !p.addLine(line) {
+		p.sent.TooLong += c.N
+		return
+	}
+	p.mass += c.N
+	n, sums, place := uint64(c.N), &p.head.Sums, 2*r.place
+	if c.Account.Number != 0 {
+		sums.Booked += n
+		place++
+		if !c.Start.IsZero() {
+			sums.Parts++
+		}
+	} else {
+		sums.Loose += n
+		if r.jumps {
+			p.buckets.add(c, p.head.Incarnation)
+		}
+	}
+	if 0 <= place && place < len(p.byRule) {
+		p.byRule[place] += n
+	}
+}
+
+// addLine adds a line to the packet, and reports whether it fits.
+func (p *packer) addLine(line []byte) (fits bool) {
 	if p.open && (p.lines > 0 || p.summed) && len(p.buf)+1+len(line) > wire.MaxPacket {
 		p.sendPacket()
 	}
@@ -94,36 +104,14 @@ func (p *packer) Send(line []byte) (int, error) {
 		p.openPacket()
 	}
 	if len(p.buf)+1+len(line) > wire.MaxPacket {
-		p.sent.TooLong += p.line.N
-		return 0, nil
+		return false
 	}
 	if len(p.buf) > 0 {
 		p.buf = append(p.buf, '\n')
 	}
 	p.buf = append(p.buf, line...)
 	p.lines++
-	p.mass += p.line.N
-	p.sums.HeldBack += uint64(p.lineHeldBack)
-	if p.line.Account.Number != 0 {
-		p.sums.Booked += uint64(p.line.N)
-		p.countByRule(1)
-		if !p.line.Start.IsZero() {
-			p.sums.Parts++
-		}
-	} else {
-		p.sums.Loose += uint64(p.line.N)
-		p.countByRule(0)
-		if p.lineJumps {
-			p.buckets.add(&p.line, p.head.Incarnation)
-		}
-	}
-	return len(line), nil
-}
-
-func (p *packer) countByRule(booked int) {
-	if at := 2*p.lineRule + booked; p.lineRule >= 0 && at < len(p.byRule) {
-		p.byRule[at] += uint64(p.line.N)
-	}
+	return true
 }
 
 // openPacket begins a packet unless one has begun.
@@ -139,8 +127,6 @@ func (p *packer) openPacket() {
 			p.head.Unsent, p.head.Aged = p.flush.Unsent, p.flush.Aged
 			p.flush.Unsent, p.flush.Aged = 0, 0 // since they are stated once
 		}
-		p.head.Sums.Booked, p.head.Sums.Loose, p.head.Sums.Parts = p.sums.Booked, p.sums.Loose, p.sums.Parts
-		p.head.Sums.HeldBack = p.sums.HeldBack
 		if p.head.Sums.Since = 0; p.head.Seq > 1 {
 			p.head.Sums.Since = p.flush.Start.UnixNano() - p.before
 		}
@@ -213,7 +199,7 @@ func (p *packer) hasBegun() bool { return p.open || p.sent.Packets > 0 }
 // there was no packet.
 func (p *packer) endFlush(must bool) collector.Sent {
 	if p.flush.Unsent > 0 || p.flush.Aged > 0 || must && !p.hasBegun() {
-		p.prepareLine(&collector.Count{})
+		p.setStart(time.Time{})
 		p.openPacket()
 	}
 	if p.open {

@@ -9,7 +9,7 @@ import (
 // maxPlaces bounds the number of prefixes whose sums continue.
 const maxPlaces = 1000
 
-// SetRules implements [collector.RulesSink]. Counts of removed rules are sent as before:
+// SetRules implements [collector.Sink]. Counts of removed rules are sent as before:
 // an aggregator that has them still, or again, needs them, and others ignore the lines.
 func (s *Sink) SetRules(rules *rules.Rules) {
 	if rules == nil {
@@ -26,9 +26,10 @@ func (s *Sink) SetRules(rules *rules.Rules) {
 		}
 		s.rules[rule.ID] = r
 	}
+	groups := s.Capabilities().Groups
 	mark, jumps := wire.RulesMark(rules), wire.JumpsMark(rules)
 	for _, p := range s.packers {
-		if s.Groups() {
+		if groups {
 			p.head.Groups = wire.GroupsMark(rules)
 		}
 		p.setPlaces(mark, places)

@@ -6,11 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
-	"unsafe"
-
-	"github.com/cactus/go-statsd-client/v5/statsd"
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/internal/former"
@@ -26,7 +22,7 @@ type Sink struct {
 	rules    map[string]*sinkRule // by id, including removed rules
 	former   former.List
 	places   map[string]int // by prefix, for rules that have or had thresholds; see packer.byRule
-	name     []byte
+	line     []byte
 }
 
 // sinkRule determines how a rule's counts are written, and which packer gets them.
@@ -42,7 +38,7 @@ type sinkRule struct {
 // sends reports whether a count is sent. Counts that are not a key's are sent only to
 // hotparam's own listener, since another server would treat their names as keys.
 func (s *Sink) sends(r *sinkRule, c *collector.Count) bool {
-	return s.packers[0].meta && s.encoding != wire.Strict || !base.IsAgain(c.Text) && !(r.overlaps && base.IsTotal(c.Text))
+	return s.Capabilities().Groups || !base.IsAgain(c.Text) && !(r.overlaps && base.IsTotal(c.Text))
 }
 
 // New returns a sink. It dials no address: Send does, and dials again after errors and, over
@@ -59,32 +55,29 @@ func New(c Config) (*Sink, error) {
 		return nil, err
 	}
 	c.Addrs = names
-	var senders []statsd.Sender
+	var senders []Sender
 	for _, addr := range addrs {
 		senders = append(senders, newSocket(addr))
 	}
 	if c.Sender != nil {
 		senders = append(senders, c.Sender)
 	}
-	return newWithSenders(senders, c)
+	return newWithSenders(senders, c), nil
 }
 
 // newWithSenders returns a sink that sends through senders, one for each address.
-func newWithSenders(senders []statsd.Sender, c Config) (*Sink, error) {
+func newWithSenders(senders []Sender, c Config) *Sink {
 	s := &Sink{rules: make(map[string]*sinkRule), places: make(map[string]int), homes: newRendezvous(c.Addrs)}
 	if c.Strict {
 		s.encoding = wire.Strict
 	}
-	parts := [][]statsd.Sender{senders}
+	parts := [][]Sender{senders}
 	if c.Spread == SpreadHash {
 		parts = slices.Collect(slices.Chunk(senders, 1))
 	}
 	incarnation := collector.NewIncarnation()
 	for _, outs := range parts {
-		p, err := newPacker(c.Instance, incarnation, !c.NoMeta, outs...)
-		if err != nil {
-			return nil, fmt.Errorf("statsdsink: client: %w", err)
-		}
+		p := newPacker(c.Instance, incarnation, !c.NoMeta, outs)
 		p.soleDestination = len(parts) == 1
 		if c.Key != nil {
 			p.mac = wire.NewMAC(c.Key)
@@ -92,7 +85,7 @@ func newWithSenders(senders []statsd.Sender, c Config) (*Sink, error) {
 		s.packers = append(s.packers, p)
 	}
 	s.SetRules(c.Rules)
-	return s, nil
+	return s
 }
 
 // Send implements [collector.Sink]. All addresses get the flush's statements, except Aged,
@@ -113,19 +106,11 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 		if !s.sends(r, c) {
 			continue
 		}
-		s.name = append(s.name[:0], r.prefix...)
-		s.name = wire.AppendKey(s.name, s.encoding, c.Text)
-		p := s.packerOf(r, s.name[r.head:])
-		p.prepareLine(c)
-		p.lineRule, p.lineJumps = r.place, r.jumps
-		if c.Account.Number != 0 {
-			s.name = strconv.AppendInt(append(s.name, ':'), c.N, 10)
-			_, _ = p.Send(wire.AppendAccount(append(s.name, "|c"...), c.Account)) // endFlush returns the errors
-			continue
-		}
-		// The client formats the line and passes it to the packer before it returns, so
-		// the name need not be copied.
-		_ = p.client.Inc(unsafe.String(&s.name[0], len(s.name)), c.N, 1)
+		s.line = append(s.line[:0], r.prefix...)
+		s.line = wire.AppendKey(s.line, s.encoding, c.Text)
+		p := s.packerOf(r, s.line[r.head:])
+		s.line = wire.AppendCount(s.line, c.N, c.Account)
+		p.addCount(s.line, c, r)
 	}
 	s.sendHeldBack(flush.HeldBack)
 	for _, p := range s.packers {
@@ -144,20 +129,16 @@ func (s *Sink) sendHeldBack(groups []collector.HeldBack) {
 		if r == nil || r.home == nil {
 			continue // a rule with groups has a share, and so a home for all of its keys
 		}
-		r.home.prepareLine(&collector.Count{})
-		r.home.lineHeldBack = g.N
-		s.name = wire.AppendHeldBack(s.name[:0], s.encoding, r.prefix, g.Group, g.N)
-		_, _ = r.home.Send(s.name) // endFlush returns the errors
+		s.line = wire.AppendHeldBack(s.line[:0], s.encoding, r.prefix, g.Group, g.N)
+		r.home.setStart(time.Time{})
+		if r.home.addLine(s.line) {
+			r.home.head.Sums.HeldBack += uint64(g.N)
+		}
 	}
 }
 
-// SendOrigins implements [collector.OriginSink]. A key's origins go to the address of its
-// counts. With NoMeta, none are sent.
+// SendOrigins implements [collector.Sink]. A key's origins go to the address of its counts.
 func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collector.KeyOrigin) collector.Sent {
-	var sent collector.Sent
-	if !s.packers[0].meta {
-		return sent
-	}
 	head := &s.packers[0].head
 	s.beginFlush(collector.Flush{Start: start, Now: start, Held: max(1, head.Held), Opened: head.Sums.Opened, Shed: head.Sums.Shed})
 	for i := range origins {
@@ -166,12 +147,13 @@ func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collect
 		if !ok {
 			continue // Send reports the unknown rule
 		}
-		s.name = s.encoding.Append(s.name[:0], o.Text)
-		p := s.packerOf(r, s.name)
-		s.name = wire.AppendOrigin(s.name[:0], s.encoding, r.prefix, o.Text, wire.OriginLine{Kind: o.Kind, Name: o.Name, N: o.N})
-		p.prepareLine(&collector.Count{})
-		_, _ = p.Send(s.name) // endFlush returns the errors
+		s.line = s.encoding.Append(s.line[:0], o.Text)
+		p := s.packerOf(r, s.line)
+		s.line = wire.AppendOrigin(s.line[:0], s.encoding, r.prefix, o.Text, wire.OriginLine{Kind: o.Kind, Name: o.Name, N: o.N})
+		p.setStart(time.Time{})
+		p.addLine(s.line)
 	}
+	var sent collector.Sent
 	for _, p := range s.packers {
 		addSent(&sent, p.endFlush(false))
 	}
@@ -202,17 +184,14 @@ func addSent(sum *collector.Sent, more collector.Sent) {
 	sum.Err = cmp.Or(sum.Err, more.Err)
 }
 
-// Patient implements [collector.PatientSink]. With NoMeta the sink is patient, since other
-// StatsD servers add up counts for a second or more. Urgent counts would be up to 200 packets a
-// second from each instance, and StatsD on Node loses packets beyond some tens of thousands a
-// second.
-func (s *Sink) Patient() bool { return !s.packers[0].meta }
-
-// Accounts implements [collector.AccountSink]. Other StatsD servers cannot read accounts.
-func (s *Sink) Accounts() bool { return s.packers[0].meta }
-
-// Groups implements [collector.GroupSink].
-func (s *Sink) Groups() bool { return s.packers[0].meta && s.encoding != wire.Strict }
+// Capabilities implements [collector.Sink]. With NoMeta, the receivers read counts alone, and the
+// sink is patient, since other StatsD servers add up counts for a second or more. Urgent counts
+// would be up to 200 packets a second from each instance, and StatsD on Node loses packets beyond
+// some tens of thousands a second.
+func (s *Sink) Capabilities() collector.Capabilities {
+	meta := s.packers[0].meta
+	return collector.Capabilities{Accounts: meta, Groups: meta && s.encoding != wire.Strict, Origins: meta, Patient: !meta}
+}
 
 // Fit implements [collector.Sink].
 func (s *Sink) Fit(text []byte) []byte { return s.encoding.Fit(text) }
@@ -221,7 +200,7 @@ func (s *Sink) Fit(text []byte) []byte { return s.encoding.Fit(text) }
 func (s *Sink) Close() error {
 	var errs []error
 	for _, p := range s.packers {
-		errs = append(errs, p.client.Close())
+		errs = append(errs, p.Close())
 	}
 	return errors.Join(errs...)
 }

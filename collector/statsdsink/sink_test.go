@@ -17,7 +17,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// packets is a statsd.Sender that keeps packets, or fails with err.
+// packets is a Sender that keeps packets, or fails with err.
 type packets struct {
 	all    []string
 	err    error

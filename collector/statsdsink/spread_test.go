@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cactus/go-statsd-client/v5/statsd"
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/collector"
@@ -82,16 +81,13 @@ func spreadTo(t testing.TB, spread Spread, rules *rules.Rules, n int) (*Sink, []
 	t.Helper()
 	c := Config{Rules: rules, Spread: spread, Instance: "api-1"}
 	var fakes []*packets
-	var senders []statsd.Sender
+	var senders []Sender
 	for i := range n {
 		c.Addrs = append(c.Addrs, fmt.Sprintf("10.0.0.%d:8125", i+1))
 		fakes = append(fakes, &packets{})
 		senders = append(senders, fakes[i])
 	}
-	s, err := newWithSenders(senders, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newWithSenders(senders, c)
 	return s, fakes
 }
 
@@ -386,10 +382,7 @@ func BenchmarkStatsDSendSpread(b *testing.B) {
 	for _, spread := range []Spread{SpreadHash, SpreadAll} {
 		b.Run(spread.String(), func(b *testing.B) {
 			c := Config{Rules: statsdRules(), Spread: spread, Instance: "i", Addrs: []string{"a:1", "b:1", "c:1"}}
-			s, err := newWithSenders([]statsd.Sender{discard{}, discard{}, discard{}}, c)
-			if err != nil {
-				b.Fatal(err)
-			}
+			s := newWithSenders([]Sender{discard{}, discard{}, discard{}}, c)
 			b.ReportAllocs()
 			for b.Loop() {
 				s.Send(context.Background(), collector.Flush{Held: 1}, counts)

@@ -46,7 +46,7 @@ func shop() *http.ServeMux {
 
 // alone is the sink of a single instance, without an aggregator to send counts to. A value that
 // exceeds the whole threshold on one instance is limited there anyway.
-type alone struct{}
+type alone struct{ collector.CountsOnly }
 
 func (alone) Send(context.Context, collector.Flush, []collector.Count) collector.Sent {
 	return collector.Sent{}

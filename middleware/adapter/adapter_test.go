@@ -65,7 +65,10 @@ func TestPattern(t *testing.T) {
 }
 
 // collect is a sink that records the texts of keys.
-type collect struct{ keys []string }
+type collect struct {
+	collector.CountsOnly
+	keys []string
+}
 
 func (s *collect) Send(_ context.Context, _ collector.Flush, counts []collector.Count) collector.Sent {
 	for _, c := range counts {

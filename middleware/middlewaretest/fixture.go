@@ -27,6 +27,7 @@ var discard = log.New(io.Discard, "", 0)
 
 // tally is a sink that adds up the counts that it is sent, by key.
 type tally struct {
+	collector.CountsOnly
 	mu     sync.Mutex
 	counts map[string]int64
 }
