@@ -30,14 +30,14 @@ func (s *Set[P]) takeCooled(member string, now time.Time) (payload P, kept bool)
 	return c.payload, true
 }
 
-// evictCooled removes expired payloads and those beyond MaxCooled.
+// evictCooled removes expired payloads and those beyond maxCooled.
 func (s *Set[P]) evictCooled(now time.Time) {
 	for member, c := range s.cooled {
 		if !now.Before(c.until) {
 			delete(s.cooled, member)
 		}
 	}
-	excess := len(s.cooled) - s.cfg.MaxCooled
+	excess := len(s.cooled) - s.maxCooled
 	if excess <= 0 {
 		return
 	}

@@ -36,13 +36,6 @@ type Config[P any] struct {
 	// time until its burst is full, so that a key that becomes hot again earlier does not get a
 	// fresh burst. If nil, payloads are not kept.
 	KeepFor func(P) time.Duration
-	// MaxCooled bounds the number of payloads that are kept of cooled keys. The payloads that
-	// expire first are evicted. Default 4,096.
-	MaxCooled int
-	// MaxMarks bounds the number of keys that are marked at a time. The default, 4,096, is the
-	// number of keys that a collector counts exactly, so there is room for each key that it
-	// reports. It reports a key only once, so a refused mark would never be made.
-	MaxMarks int
 	// OnSwap is called after each new snapshot, with all keys that are hot, published
 	// or marked. Calls do not overlap. OnSwap must be quick, must not change the Set,
 	// and must not keep or change the slice.
@@ -52,10 +45,14 @@ type Config[P any] struct {
 	OnFleet func(rules.Fleet)
 }
 
-// Defaults of a [Config].
 const (
-	defaultMaxCooled = 4096 // four times as many as one publisher publishes
-	defaultMaxMarks  = 4096 // collector.maxLocalKeys
+	// maxCooled bounds the number of payloads that are kept of cooled keys, to four times as many
+	// as one publisher publishes. The payloads that expire first are evicted.
+	maxCooled = 4096
+	// maxMarks bounds the number of keys that are marked at a time. It is the number of keys that
+	// a collector counts exactly (collector.maxLocalKeys), so there is room for each key that it
+	// reports. It reports a key only once, so a refused mark would never be made.
+	maxMarks = 4096
 )
 
 // Set is the set of hot keys of one process: the published keys, and the keys that this process
@@ -64,6 +61,8 @@ const (
 type Set[P any] struct {
 	fill func(h rules.Hot, old P, had bool) P
 	cfg  Config[P]
+
+	maxCooled, maxMarks int
 
 	table atomic.Pointer[table[P]] // the snapshot
 
@@ -81,18 +80,14 @@ type Set[P any] struct {
 // the key was hot already, or becomes hot again within its KeepFor, had is true and old is its
 // last payload. fill must not use the Set.
 func New[P any](fill func(h rules.Hot, old P, had bool) P, cfg Config[P]) *Set[P] {
-	if cfg.MaxCooled <= 0 {
-		cfg.MaxCooled = defaultMaxCooled
-	}
-	if cfg.MaxMarks <= 0 {
-		cfg.MaxMarks = defaultMaxMarks
-	}
 	s := &Set[P]{
 		fill:    fill,
 		cfg:     cfg,
 		entries: make(map[string]*Entry[P]),
 		marks:   make(map[string]rules.Hot),
 		cooled:  make(map[string]cooled[P]),
+
+		maxCooled: maxCooled, maxMarks: maxMarks,
 	}
 	s.table.Store(newTable(s.entries))
 	return s
@@ -170,13 +165,13 @@ func (s *Set[P]) UpdateFleet(fleet rules.Fleet) {
 }
 
 // Mark makes a key hot in this process until Unmark. While the key is published, the
-// published entry is in force instead of the mark. A mark beyond MaxMarks is not made, and
-// is counted.
+// published entry is in force instead of the mark. A mark for which there is no room is not made,
+// and is counted.
 func (s *Set[P]) Mark(h rules.Hot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	member := h.Key.String()
-	if _, ok := s.marks[member]; !ok && len(s.marks) >= s.cfg.MaxMarks {
+	if _, ok := s.marks[member]; !ok && len(s.marks) >= s.maxMarks {
 		s.refused++
 		return
 	}

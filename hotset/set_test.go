@@ -91,7 +91,8 @@ func TestSetPayloads(t *testing.T) {
 
 func TestSetCooledIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newBuckets(Config[*bucket]{MaxCooled: 10})
+		l := newBuckets(Config[*bucket]{})
+		l.maxCooled = 10
 		var all []rules.Hot
 		for i := range 100 {
 			all = append(all, hot(text(i), 100, 50))
@@ -189,7 +190,8 @@ func TestSetMarks(t *testing.T) {
 }
 
 func TestSetMarksAreBounded(t *testing.T) {
-	l := newBuckets(Config[*bucket]{MaxMarks: 10})
+	l := newBuckets(Config[*bucket]{})
+	l.maxMarks = 10
 	for range 2 {
 		for i := range 12 {
 			l.Mark(hot(text(i), 100, 50))
@@ -210,12 +212,13 @@ func TestSetMarksAreBounded(t *testing.T) {
 func TestSetAgreesWithItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var swapped map[string]rules.Hot
-		l := newBuckets(Config[*bucket]{MaxMarks: 3, OnSwap: func(_ string, hot []rules.Hot) {
+		l := newBuckets(Config[*bucket]{OnSwap: func(_ string, hot []rules.Hot) {
 			swapped = make(map[string]rules.Hot)
 			for _, h := range hot {
 				swapped[h.Text] = h
 			}
 		}})
+		l.maxMarks = 3
 		published, marks, buckets := map[string]rules.Hot{}, map[string]rules.Hot{}, map[string]*bucket{}
 		texts := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
 		key := func() rules.Hot { return hot(texts.Draw(t, "key"), rapid.Float64Range(1, 9).Draw(t, "rate"), 50) }
