@@ -404,7 +404,7 @@ func TestControlsAreTheOperators(t *testing.T) {
 			"stream":  client.XAdd(ctx, &redis.XAddArgs{Stream: testLayout.ControlEvents, Values: []string{"change", "{}"}}).Err(),
 			"push":    client.Publish(ctx, testLayout.Control, "{}").Err(),
 		} {
-			if !isDenied(err) {
+			if !IsDenied(err) {
 				t.Errorf("%s: %s: %v, want NOPERM", user, what, err)
 			}
 		}

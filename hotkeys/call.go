@@ -17,7 +17,7 @@ func (p *Publisher) runScript(ctx context.Context, name string, script *redis.Sc
 	head := []any{
 		p.cfg.Owner, p.holder, p.epoch, p.version.Run, p.version.N,
 		p.layout.Changed, published.MaxPush,
-		p.cfg.EntryTTL.Milliseconds(), p.cfg.BeatTTL.Milliseconds(), p.cfg.Events,
+		p.cfg.EntryTTL.Milliseconds(), p.cfg.BeatTTL.Milliseconds(), maxEvents,
 		p.cfg.Lease.Milliseconds(), p.ownVersion, p.silence.Milliseconds(), p.judgedArg(),
 	}
 	run := script.Run

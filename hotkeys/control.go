@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -17,9 +16,10 @@ import (
 
 // ListControls returns the controls of a namespace that are in force, by key. Their times are
 // on Redis's clock. The deadline is that of ctx.
-func ListControls(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Control, error) {
+func ListControls(ctx context.Context, client redis.UniversalClient, namespace string) (controls []rules.Control, err error) {
+	defer wrapError(&err, "list controls")
 	if err := redisconfig.Namespace(namespace); err != nil {
-		return nil, fmt.Errorf("list controls: %w", err)
+		return nil, err
 	}
 	layout := NewLayout(namespace)
 	mark, err := readControlMark(ctx, client, layout)
@@ -27,20 +27,13 @@ func ListControls(ctx context.Context, client redis.UniversalClient, namespace s
 		err = errForeign
 	}
 	if err != nil || mark.fields == 0 {
-		return nil, wrapUnlessNil("list controls", err)
+		return nil, err
 	}
 	set, err := readControls(ctx, client, layout)
 	if err != nil {
-		return nil, fmt.Errorf("list controls: %w", err)
+		return nil, err
 	}
 	return slices.DeleteFunc(set.controls, func(c rules.Control) bool { return !c.Until.After(set.readAt) }), nil
-}
-
-func wrapUnlessNil(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
 }
 
 // maxControlFields bounds the fields of a hash that is read as controls. Reading many more would
@@ -132,19 +125,19 @@ const maxControlEvents = 10_000
 // readControlEvents returns the changes of the controls after the one with this ID, the oldest
 // first. If there are more than n, it returns the newest n, and likewise if the ID is empty. It
 // omits unreadable changes. The deadline is that of ctx.
-func readControlEvents(ctx context.Context, client redis.UniversalClient, namespace, after string, n int) ([]controlEvent, error) {
+func readControlEvents(ctx context.Context, client redis.UniversalClient, namespace, after string, n int) (events []controlEvent, err error) {
+	defer wrapError(&err, "read changes of controls")
 	if err := redisconfig.Namespace(namespace); err != nil {
-		return nil, fmt.Errorf("read changes of controls: %w", err)
+		return nil, err
 	}
 	start := cmp.Or(after, "-")
 	messages, err := client.XRevRangeN(ctx, NewLayout(namespace).ControlEvents, "+", start, int64(n)).Result()
 	switch {
 	case isWrongType(err):
-		return nil, fmt.Errorf("read changes of controls: %w", errForeign)
+		return nil, errForeign
 	case err != nil && !errors.Is(err, redis.Nil):
-		return nil, fmt.Errorf("read changes of controls: %w", err)
+		return nil, err
 	}
-	var events []controlEvent
 	for _, m := range slices.Backward(messages) {
 		text, _ := m.Values["change"].(string)
 		change, err := published.ParseControlChange([]byte(text))

@@ -1,6 +1,7 @@
 package hotkeys
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,20 +40,15 @@ type ControlWatcherConfig struct {
 }
 
 func (c ControlWatcherConfig) withDefaults() ControlWatcherConfig {
-	if c.Poll == 0 {
-		c.Poll = 800 * time.Millisecond
-	}
-	if c.Timeout == 0 {
-		c.Timeout = 500 * time.Millisecond
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Poll = cmp.Or(c.Poll, 800*time.Millisecond)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Logger = cmp.Or(c.Logger, noLog)
 	return c
 }
 
 // ControlWatcher follows the controls of a namespace and keeps a [ControlTarget] up to date. A
-// push only makes it read them from Redis, so no client that may publish can forge one. While
+// push only makes it read them from Redis, so no client that may publish can forge one. A Redis
+// user who may not subscribe still has the polls. While
 // Redis cannot be reached each control lasts to its end. If Redis has no controls, even because
 // it lost them, none is in force. It is safe for concurrent use.
 type ControlWatcher struct {
@@ -65,17 +61,15 @@ type ControlWatcher struct {
 	kick         chan struct{} // a push came, or a subscription began
 
 	// Used by the polling goroutine only:
-	outage    outage
-	lines     loglimit.Limit
-	foreign   loglimit.Limit
-	denied    loglimit.Limit
-	seen      controlMark
-	held      []heldControl
-	hints     hintBucket
-	unheard   int    // number of polls in a row that found a change that was not pushed
-	lastHeard uint64 // number of pushes received before the last poll
+	outage  outage
+	lines   loglimit.Limit
+	foreign loglimit.Limit
+	denied  loglimit.Limit
+	seen    controlMark
+	held    []heldControl
+	hints   loglimit.Limit // limits the polls that pushes cause
 
-	stats base.Guarded[controlStats]
+	stats base.Guarded[ControlWatcherStats] // without what the subscription counts
 }
 
 // heldControl is a control with its end on the local clock, monotonic.
@@ -96,11 +90,6 @@ type ControlWatcherStats struct {
 	Errors    uint64 // failed calls and lost subscriptions
 }
 
-type controlStats struct {
-	ControlWatcherStats // all but Connected
-	subscribed          bool
-}
-
 // NewControlWatcher returns a watcher that updates target. It starts nothing and makes no call;
 // the caller closes the client, once Run has returned.
 func NewControlWatcher(client redis.UniversalClient, cfg ControlWatcherConfig, target ControlTarget) (*ControlWatcher, error) {
@@ -111,7 +100,13 @@ func NewControlWatcher(client redis.UniversalClient, cfg ControlWatcherConfig, t
 		return nil, errors.New("control watcher: no target")
 	}
 	w := &ControlWatcher{cfg: cfg.withDefaults(), client: client, layout: NewLayout(cfg.Namespace), target: target, kick: make(chan struct{}, 1)}
-	w.subscription = w.newSubscription()
+	w.subscription = &subscription{
+		client: client, channel: w.layout.Control, timeout: w.cfg.Timeout, poll: w.cfg.Poll, whenDenied: deniedEvery,
+		deaf: make(chan struct{}, 1), kick: w.kick,
+		// A push reports only that something has changed.
+		onPush:   func(string) { base.Notify(w.kick) },
+		onFailed: func() { w.stats.Change(func(s *ControlWatcherStats) { s.Errors++ }) },
+	}
 	return w, nil
 }
 
@@ -130,9 +125,9 @@ func (w *ControlWatcher) Run(ctx context.Context) error {
 
 // Stats returns the state and the counters. It may be called at any time.
 func (w *ControlWatcher) Stats() ControlWatcherStats {
-	s := w.stats.Load()
-	s.Connected = s.subscribed && s.Answered
-	return s.ControlWatcherStats
+	s, heard := w.stats.Load(), w.subscription.heard.Load()
+	s.Pushes, s.Connected = heard.pushes, heard.subscribed && s.Answered
+	return s
 }
 
 // follow polls at intervals and after pushes, and removes controls at their end. A push that
@@ -151,8 +146,8 @@ func (w *ControlWatcher) follow(ctx context.Context) {
 		case <-ticker.C:
 			w.poll(ctx, false)
 		case <-w.kick:
-			if !w.hints.takeToken(time.Now()) {
-				late.Reset(hintRate)
+			if _, ok := w.hints.Allow(hintRate, time.Now()); !ok {
+				late.Reset(hintRate.Every)
 				continue
 			}
 			w.poll(ctx, true)
@@ -176,7 +171,7 @@ func (w *ControlWatcher) poll(ctx context.Context, hinted bool) {
 	if ctx.Err() != nil {
 		return
 	}
-	w.stats.Change(func(s *controlStats) { s.Answered = err == nil })
+	w.stats.Change(func(s *ControlWatcherStats) { s.Answered = err == nil })
 	o := &w.outage
 	if err == nil {
 		if o.succeeded() {
@@ -184,17 +179,13 @@ func (w *ControlWatcher) poll(ctx context.Context, hinted bool) {
 		}
 		return
 	}
-	w.stats.Change(func(s *controlStats) { s.Errors++ })
-	if _, begins := o.recordFailure(err); !begins {
-		return
-	}
-	limit, rate := &w.lines, lineRate
-	if isDenied(err) {
-		limit, rate = &w.denied, deniedRate
-	}
-	if unlogged, ok := limit.Allow(rate, time.Now()); ok {
-		o.logged = true
-		w.cfg.Logger.Warn("cannot follow the controls of operators; controls in force last to their end", "err", err, "unlogged", unlogged)
+	w.stats.Change(func(s *ControlWatcherStats) { s.Errors++ })
+	if _, begins := o.recordFailure(err); begins {
+		limit, rate := &w.lines, lineRate
+		if IsDenied(err) {
+			limit, rate = &w.denied, deniedRate
+		}
+		o.warn(limit, rate, w.cfg.Logger, "cannot follow the controls of operators; controls in force last to their end")
 	}
 }
 
@@ -214,11 +205,15 @@ func (w *ControlWatcher) checkMark(ctx context.Context, hinted bool) error {
 	case err != nil:
 		return fmt.Errorf("poll the controls: %w", err)
 	}
-	w.stats.Change(func(s *controlStats) { s.Polls++ })
-	w.check(mark != w.seen && !hinted)
-	switch {
-	case mark == w.seen:
+	w.stats.Change(func(s *ControlWatcherStats) { s.Polls++ })
+	w.subscription.check()
+	if mark == w.seen {
 		return nil
+	}
+	if !hinted {
+		w.subscription.foundByPoll()
+	}
+	switch {
 	case mark.fields > maxControlFields:
 		w.reportForeign(fmt.Errorf("%s has %d fields", w.layout.Control, mark.fields))
 		return nil
@@ -233,7 +228,7 @@ func (w *ControlWatcher) checkMark(ctx context.Context, hinted bool) error {
 func (w *ControlWatcher) load(ctx context.Context) error {
 	call, cancel := w.callContext(ctx)
 	defer cancel()
-	w.stats.Change(func(s *controlStats) { s.Loads++ })
+	w.stats.Change(func(s *ControlWatcherStats) { s.Loads++ })
 	issued := time.Now()
 	set, err := readControls(call, w.client, w.layout)
 	switch {
@@ -275,15 +270,13 @@ func (w *ControlWatcher) show() {
 		controls[i] = c.Control
 		controls[i].Until = c.end
 	}
-	w.stats.Change(func(s *controlStats) { s.InForce = len(controls) })
+	w.stats.Change(func(s *ControlWatcherStats) { s.InForce = len(controls) })
 	w.target.SetControls(controls)
 }
 
 // reportForeign records that the controls in Redis cannot be read. Those in force last to their
 // end.
 func (w *ControlWatcher) reportForeign(err error) {
-	w.stats.Change(func(s *controlStats) { s.Foreign++ })
-	if unlogged, ok := w.foreign.Allow(lineRate, time.Now()); ok {
-		w.cfg.Logger.Warn("the controls in Redis cannot be read; the next hotparam pin, block, allow or release repairs them", "key", w.layout.Control, "err", err, "unlogged", unlogged)
-	}
+	w.stats.Change(func(s *ControlWatcherStats) { s.Foreign++ })
+	w.foreign.Warn(lineRate, w.cfg.Logger, "the controls in Redis cannot be read; the next hotparam pin, block, allow or release repairs them", "key", w.layout.Control, "err", err)
 }

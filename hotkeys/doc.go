@@ -26,15 +26,15 @@
 //   - publisher.go, publisher_config.go: the publisher and its callers' reports. desired.go,
 //     places.go: the choice of the hot keys to publish. reload.go: a change of the rules.
 //     suspected.go: suspects and instances.
-//   - writer.go: the publisher's goroutine. call.go, renewal.go, schedule.go: its calls.
-//     adopt.go, lease.go, standby.go: the owner of a part of the set. trouble.go, outage.go,
-//     healed.go: failures, and foreign values in Redis.
-//   - watcher.go, lastminute.go: the watcher. subscribe.go, subscription.go, hints.go: pushes.
-//     follow.go, load.go, transact.go, offset.go: polls and reads. state.go, fleet.go: the set as
-//     last read. hold.go: hot keys that stay in force without a publisher.
-//   - control.go, operate.go: operators' controls of keys. control_watcher.go,
-//     control_subscribe.go: how instances follow them.
-//   - heartbeat.go, members.go, differing.go: heartbeats of instances and aggregators.
+//   - writer.go: the publisher's goroutine. call.go, renewal.go: its calls. adopt.go,
+//     lease.go: the owner of a part of the set. trouble.go, outage.go: failures, and foreign
+//     values in Redis.
+//   - watcher.go: the watcher. subscription.go, hints.go: pushes. follow.go, load.go: polls and
+//     reads. state.go, fleet.go: the set as last read. hold.go: hot keys that stay in force
+//     without a publisher.
+//   - control.go, operate.go: operators' controls of keys. control_watcher.go: how instances
+//     follow them.
+//   - heartbeat.go, measure.go, members.go: heartbeats of instances and aggregators.
 //   - snapshot.go, baselines.go: state that an aggregator keeps in Redis for its successor.
 //   - list.go, namespaces.go: the set for people. client*.go, credentials.go: clients of Redis,
 //     and the rights that they need.

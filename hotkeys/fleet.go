@@ -111,11 +111,7 @@ func (f *fleetState) mark() fleetMark {
 
 // toFleet returns the fleet, with the suspects sorted by key.
 func (f *fleetState) toFleet() rules.Fleet {
-	suspects := make([]rules.Key, 0, len(f.suspects))
-	for _, key := range f.suspects {
-		suspects = append(suspects, key)
-	}
-	slices.SortFunc(suspects, func(a, b rules.Key) int {
+	suspects := slices.SortedFunc(maps.Values(f.suspects), func(a, b rules.Key) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
 	})
 	return rules.Fleet{Instances: f.instances, Suspects: suspects}
@@ -130,7 +126,7 @@ func (w *Watcher) showFleet(now time.Time) {
 	}
 	if t := known.mark(); t != w.shownFleet {
 		w.shownFleet = t
-		w.stats.Change(func(s *watcherStats) { s.Instances, s.Suspects = known.instances, len(known.suspects) })
+		w.stats.Change(func(s *WatcherStats) { s.Instances, s.Suspects = known.instances, len(known.suspects) })
 		w.target.UpdateFleet(known.toFleet())
 	}
 }

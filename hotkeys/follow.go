@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -38,8 +39,8 @@ func (w *Watcher) poll(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	w.stats.Change(func(s *watcherStats) {
-		if s.answered = err == nil; s.answered {
+	w.stats.Change(func(s *WatcherStats) {
+		if s.Connected = err == nil; s.Connected {
 			s.Answered = time.Now()
 		}
 	})
@@ -50,12 +51,9 @@ func (w *Watcher) poll(ctx context.Context) error {
 		}
 		return nil
 	}
-	w.stats.Change(func(s *watcherStats) { s.Errors++ })
+	w.stats.Change(func(s *WatcherStats) { s.Errors++ })
 	if _, begins := o.recordFailure(err); begins {
-		if unlogged, ok := w.lines.Allow(lineRate, time.Now()); ok {
-			o.logged = true
-			w.cfg.Logger.Warn("cannot follow the hot set; hot keys stay hot until their entries expire", "err", err, "unlogged", unlogged)
-		}
+		o.warn(&w.lines, lineRate, w.cfg.Logger, "cannot follow the hot set; hot keys stay hot until their entries expire")
 	}
 	return err
 }
@@ -63,10 +61,8 @@ func (w *Watcher) poll(ctx context.Context) error {
 // reportForeign records that one of our keys in Redis holds a foreign value. The publisher
 // repairs it within a second. Until then the watcher's entries stay in force.
 func (w *Watcher) reportForeign(err error) {
-	w.stats.Change(func(s *watcherStats) { s.Foreign++ })
-	if unlogged, ok := w.foreigners.Allow(lineRate, time.Now()); ok {
-		w.cfg.Logger.Warn("a key of the hot set in Redis cannot be read; hot keys stay hot until their entries expire, or until the publisher has repaired the key", "err", err, "unlogged", unlogged)
-	}
+	w.stats.Change(func(s *WatcherStats) { s.Foreign++ })
+	w.foreigners.Warn(lineRate, w.cfg.Logger, "a key of the hot set in Redis cannot be read; hot keys stay hot until their entries expire, or until the publisher has repaired the key", "err", err)
 }
 
 // compare is poll without its counters and log lines.
@@ -91,8 +87,10 @@ func (w *Watcher) compare(ctx context.Context) error {
 	if err != nil && !errors.Is(err, errForeign) {
 		return fmt.Errorf("poll the version: %w", err)
 	}
-	w.stats.Change(func(s *watcherStats) { s.Polls++ })
-	w.check()
+	w.stats.Change(func(s *WatcherStats) { s.Polls++ })
+	if w.subscription.check() {
+		w.lines.Log(lineRate, w.cfg.Logger, slog.LevelInfo, "changes are not pushed: subscribing again")
+	}
 	w.mu.Lock()
 	w.state.clock = redisClock{local: issued, redis: at.Val()}
 	if beat.Val() > 0 {
@@ -114,7 +112,7 @@ func (w *Watcher) compare(ctx context.Context) error {
 		// Nothing is published yet, or Redis has lost its state and the
 		// publisher has not noticed. Our entries stay in force until their
 		// end, so that a restart of Redis lifts no limit.
-		w.stats.Change(func(s *watcherStats) { s.Lost++ })
+		w.stats.Change(func(s *WatcherStats) { s.Lost++ })
 		return nil
 	}
 	theirs, err := published.ParseVersion(version.Val())
@@ -186,6 +184,13 @@ func (w *Watcher) advance(ctx context.Context, to published.Version) error {
 	return w.catchUp(ctx, to)
 }
 
+// foundByPoll records that the present poll found a change that should have been pushed.
+func (w *Watcher) foundByPoll() {
+	if !w.hinted {
+		w.subscription.foundByPoll()
+	}
+}
+
 func (w *Watcher) version() published.Version {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -199,7 +204,7 @@ const catchUpSlack = 8
 // catchUp reads the changes up to a version from the stream, or the whole set if the
 // stream does not have all of them.
 func (w *Watcher) catchUp(ctx context.Context, to published.Version) error {
-	w.stats.Change(func(s *watcherStats) { s.Gaps++ })
+	w.stats.Change(func(s *WatcherStats) { s.Gaps++ })
 	from := w.version()
 	messages, err := w.changes(ctx, to.N-from.N)
 	if err != nil {
@@ -238,7 +243,7 @@ func (w *Watcher) changesAfter(messages []redis.XMessage, from published.Version
 		change, err := published.ParseChange([]byte(payload))
 		switch {
 		case err != nil:
-			w.stats.Change(func(s *watcherStats) { s.Malformed++ })
+			w.stats.Change(func(s *WatcherStats) { s.Malformed++ })
 		case change.Version.Run == from.Run && change.Version.N == want:
 			changes = append(changes, change)
 			want++
@@ -247,9 +252,13 @@ func (w *Watcher) changesAfter(messages []redis.XMessage, from published.Version
 	return changes
 }
 
+// jitter is the longest random delay before a read of the whole set, if the stream no longer has
+// the missed changes. It spreads the load, since a whole fleet misses them at the same time.
+const jitter = 200 * time.Millisecond
+
 // waitJitter waits for a random part of the jitter.
 func (w *Watcher) waitJitter(ctx context.Context) error {
-	timer := time.NewTimer(rand.N(w.cfg.Jitter))
+	timer := time.NewTimer(rand.N(w.jitter))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -1,10 +1,9 @@
 package hotkeys
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/redisconfig"
@@ -97,18 +97,10 @@ func NewHeartbeat(client redis.UniversalClient, cfg HeartbeatConfig) (*Heartbeat
 	if cfg.Member == nil {
 		return nil, errors.New("heartbeat: no Member")
 	}
-	if cfg.Every == 0 {
-		cfg.Every = time.Second
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 500 * time.Millisecond
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	var id [8]byte
-	_, _ = rand.Read(id[:]) // never fails
-	return &Heartbeat{cfg: cfg, client: client, layout: NewLayout(cfg.Namespace), id: hex.EncodeToString(id[:]), kick: make(chan struct{}, 1)}, nil
+	cfg.Every = cmp.Or(cfg.Every, time.Second)
+	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
+	cfg.Logger = cmp.Or(cfg.Logger, noLog)
+	return &Heartbeat{cfg: cfg, client: client, layout: NewLayout(cfg.Namespace), id: newID(), kick: make(chan struct{}, 1)}, nil
 }
 
 // Run writes heartbeats until ctx ends, then removes this process from the members, and returns
@@ -134,12 +126,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 }
 
 // Now makes the next heartbeat come at once, for example after the rules have changed.
-func (h *Heartbeat) Now() {
-	select {
-	case h.kick <- struct{}{}:
-	default:
-	}
-}
+func (h *Heartbeat) Now() { base.Notify(h.kick) }
 
 func (h *Heartbeat) beat(ctx context.Context) {
 	m := h.cfg.Member()
@@ -157,7 +144,7 @@ func (h *Heartbeat) beat(ctx context.Context) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.stats.Connected, h.stats.Denied, h.stats.Versions = err == nil, isDenied(err), versions
+	h.stats.Connected, h.stats.Denied, h.stats.Versions = err == nil, IsDenied(err), versions
 	if err == nil {
 		h.stats.Sent++
 		h.offset.add(began, ended, clock)
@@ -167,10 +154,8 @@ func (h *Heartbeat) beat(ctx context.Context) {
 	}
 	h.stats.Failures++
 	if h.stats.Denied {
-		if unlogged, ok := h.lines.Allow(deniedRate, time.Now()); ok {
-			h.cfg.Logger.Info("this process may not write heartbeats to Redis, so its rules version, clock and losses are unknown to others; docs/REDIS.md has the rights",
-				"err", err, "unlogged", unlogged)
-		}
+		h.lines.Log(deniedRate, h.cfg.Logger, slog.LevelInfo, "this process may not write heartbeats to Redis, so its rules version, clock and losses are unknown to others; docs/REDIS.md has the rights",
+			"err", err)
 	}
 }
 
@@ -226,11 +211,9 @@ func (h *Heartbeat) Stats() HeartbeatStats {
 	return h.stats
 }
 
-// IsDenied reports whether err means that the Redis user lacks a right.
-func IsDenied(err error) bool { return isDenied(err) }
-
-// isDenied implements IsDenied. Within a script Redis 7 reports a missing right in other words.
-func isDenied(err error) bool {
+// IsDenied reports whether err means that the Redis user lacks a right. Within a script Redis 7
+// reports that in other words.
+func IsDenied(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -240,4 +223,34 @@ func isDenied(err error) bool {
 		}
 	}
 	return false
+}
+
+// differing logs when members of a fleet have had different rules for a while, and when they
+// agree again. It is not safe for concurrent use.
+type differing struct {
+	since  time.Time // start of the difference; zero if there is none
+	logged bool
+}
+
+// differingPatience is how long versions may differ before that is logged: they do while a file
+// is rolled out.
+const differingPatience = 5 * time.Second
+
+// compare records the versions of the rules that members have now.
+func (d *differing) compare(log *slog.Logger, ownVersion string, versions []string, now time.Time) {
+	if len(versions) < 2 {
+		if d.logged {
+			log.Info("instances and aggregators have the same rules again", "version", ownVersion)
+		}
+		*d = differing{}
+		return
+	}
+	if d.since.IsZero() {
+		d.since = now
+	}
+	if !d.logged && now.Sub(d.since) >= differingPatience {
+		d.logged = true
+		log.Warn("instances and aggregators have different rules: give all the same file; hotparam list --instances shows them",
+			"own", ownVersion, "versions", versions[:min(len(versions), 10)])
+	}
 }

@@ -13,14 +13,14 @@ import (
 
 // hints is the state that decides how pushes are treated. Any client that may publish on the
 // channel can send anything, so Redis has the last word. The next poll compares each pushed
-// change that was applied with the stream. A push of any other version causes a poll, at most one
-// each hintRate. hints is used by the polling goroutine only.
+// change that was applied with the stream. A push of any other version causes a poll, as far as
+// hintRate permits. hints is used by the polling goroutine only.
 type hints struct {
 	seed      maphash.Seed
 	confirmed uint64    // last change of this run that was read from Redis
 	applied   []pushed  // pushed changes applied since then, in order
 	distrust  time.Time // end of the time in which no push is applied
-	polls     hintBucket
+	polls     loglimit.Limit
 	lines     loglimit.Limit
 }
 
@@ -37,37 +37,22 @@ const (
 	// distrustTime is how long pushes only cause polls, and are not applied, after a push of a
 	// change that Redis does not have.
 	distrustTime = 30 * time.Second
-	// hintBurst and hintRate limit the polls that pushes cause.
-	hintBurst = 4
-	hintRate  = time.Second / 4
 )
 
-// hintBucket is a token bucket of hintBurst tokens, with one more each hintRate.
-type hintBucket struct{ full time.Time }
-
-func (b *hintBucket) takeToken(now time.Time) bool {
-	if b.full.Before(now) {
-		b.full = now
-	}
-	if b.full.Sub(now) > (hintBurst-1)*hintRate {
-		return false
-	}
-	b.full = b.full.Add(hintRate)
-	return true
-}
+// hintRate limits the polls that pushes cause.
+var hintRate = loglimit.Rate{Burst: 4, Every: time.Second / 4}
 
 // push applies a pushed change if it is the next one, and otherwise polls.
 func (w *Watcher) push(ctx context.Context, payload string) error {
 	if !w.absorb(payload) {
 		return nil
 	}
-	now := time.Now()
-	if !w.hints.polls.takeToken(now) {
-		w.stats.Change(func(s *watcherStats) { s.Unread++ })
+	if _, ok := w.hints.polls.Allow(hintRate, time.Now()); !ok {
+		w.stats.Change(func(s *WatcherStats) { s.Unread++ })
 		return nil
 	}
-	w.hearing.hinted = true
-	defer func() { w.hearing.hinted = false }()
+	w.hinted = true
+	defer func() { w.hinted = false }()
 	return w.poll(ctx)
 }
 
@@ -77,7 +62,7 @@ func (w *Watcher) absorb(payload string) (look bool) {
 	arrival := time.Now()
 	change, err := published.ParseChange([]byte(payload))
 	if err != nil {
-		w.stats.Change(func(s *watcherStats) { s.Malformed++ }) // if the change was made, the next poll finds it
+		w.stats.Change(func(s *WatcherStats) { s.Malformed++ }) // if the change was made, the next poll finds it
 		return false
 	}
 	trusted := !arrival.Before(w.hints.distrust)
@@ -96,7 +81,7 @@ func (w *Watcher) absorb(payload string) (look bool) {
 	case change.Version.N > ours.N+1 || change.VersionAlone() || !trusted || len(w.hints.applied) == maxApplied:
 		return true
 	}
-	w.hints.applied = append(w.hints.applied, pushed{change.Version.N, w.hints.sum(payload), w.stats.Load().subscriptions})
+	w.hints.applied = append(w.hints.applied, pushed{change.Version.N, w.hints.sum(payload), w.subscription.heard.Load().subscriptions})
 	w.state.applyChange(&change, arrival)
 	w.show()
 	return false
@@ -123,7 +108,7 @@ func (w *Watcher) judge(ctx context.Context, theirs published.Version) (verdict,
 	h := &w.hints
 	last := h.applied[len(h.applied)-1]
 	denied := notSo
-	if now := w.stats.Load(); !now.subscribed || now.subscriptions != last.subscription {
+	if now := w.subscription.heard.Load(); !now.subscribed || now.subscriptions != last.subscription {
 		denied = lostSo
 	}
 	if theirs.N < last.n {
@@ -153,13 +138,10 @@ func (w *Watcher) judge(ctx context.Context, theirs published.Version) (verdict,
 // reportBogus records that a pushed change was applied that Redis does not have: another client
 // publishes on the channel, or Redis has lost the change. No push is applied for distrustTime.
 func (w *Watcher) reportBogus() {
-	w.stats.Change(func(s *watcherStats) { s.Bogus++ })
-	now := time.Now()
-	w.hints.distrust = now.Add(distrustTime)
-	if unlogged, ok := w.hints.lines.Allow(lineRate, now); ok {
-		w.cfg.Logger.Warn("a change was pushed that Redis does not have: Redis has lost it, or another client publishes on the channel; pushes are not applied for a while",
-			"channel", w.layout.Changed, "for", distrustTime, "unlogged", unlogged)
-	}
+	w.stats.Change(func(s *WatcherStats) { s.Bogus++ })
+	w.hints.distrust = time.Now().Add(distrustTime)
+	w.hints.lines.Warn(lineRate, w.cfg.Logger, "a change was pushed that Redis does not have: Redis has lost it, or another client publishes on the channel; pushes are not applied for a while",
+		"channel", w.layout.Changed, "for", distrustTime)
 }
 
 // changes returns the last n changes of the stream and a few more, the newest first. It

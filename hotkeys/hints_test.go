@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/published"
@@ -92,7 +91,7 @@ func TestFloodOfPushes(t *testing.T) {
 	reads := s.Resyncs - before.Resyncs + s.Gaps - before.Gaps
 	polls := s.Polls - before.Polls
 	t.Logf("%d pushes in %v: %d polls, %d reads of the set or the stream; %+v", said, took, polls, reads, s)
-	if most := uint64(hintBurst+took/hintRate+took/time.Second) + 2; polls > most || reads > most {
+	if most := uint64(hintRate.Burst) + uint64(took/hintRate.Every+took/time.Second) + 2; polls > most || reads > most {
 		t.Errorf("%d polls and %d reads in %v, want %d at most", polls, reads, took, most)
 	}
 	if said > 2000 && s.Unread+s.Dropped+s.Malformed == before.Unread+before.Dropped+before.Malformed {
@@ -161,20 +160,4 @@ func TestForgedSuspects(t *testing.T) {
 	c.say(`{"version":"` + version + `","fleet":{"instances":1,"was":"x","suspects":"` + was + `","new":["search-terms forged"],"over":[]}}`)
 	c.r.awaitFleet(t, "the forgery", 1, "forged")
 	c.r.awaitFleet(t, "the suspect again", 1, "suspect")
-}
-
-func TestHintBucket(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var b hintBucket
-		taken := 0
-		for range 10_000 {
-			if b.takeToken(time.Now()) {
-				taken++
-			}
-			time.Sleep(time.Millisecond)
-		}
-		if want := hintBurst + int(10*time.Second/hintRate); taken < want-1 || taken > want {
-			t.Errorf("%d taken in 10s, want %d", taken, want)
-		}
-	})
 }

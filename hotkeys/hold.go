@@ -102,9 +102,9 @@ func (w *Watcher) SetHold(span time.Duration) {
 
 // showHold publishes the number of held keys, and logs when holds begin and end. The caller holds
 // mu.
-func (w *Watcher) showHold(now time.Time) {
+func (w *Watcher) showHold() {
 	was, s := 0, &w.state
-	w.stats.Change(func(shown *watcherStats) {
+	w.stats.Change(func(shown *WatcherStats) {
 		was, shown.Held = shown.Held, s.held
 		switch {
 		case was == 0 && s.held > 0:
@@ -115,9 +115,7 @@ func (w *Watcher) showHold(now time.Time) {
 	})
 	switch {
 	case was == 0 && s.held > 0:
-		if unlogged, ok := w.holds.Allow(lineRate, now); ok {
-			w.cfg.Logger.Warn("no aggregator sends heartbeats; hot keys are held and stay limited", "keys", s.held, "for", s.span, "unlogged", unlogged)
-		}
+		w.holds.Warn(lineRate, w.cfg.Logger, "no aggregator sends heartbeats; hot keys are held and stay limited", "keys", s.held, "for", s.span)
 	case was > 0 && s.held == 0:
 		w.released = ""
 		w.cfg.Logger.Info("hot keys are no longer held", "aggregator", s.alive)

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/robfig/cron/v3"
-
 	"github.com/hotparam/hotparam/internal/published"
 )
 
@@ -36,12 +34,7 @@ type leasing struct {
 
 // silenceAfter returns how long a claim without a lease lasts without a renewal. Two renewals may
 // fail. Only a fenced publisher waits that long, to claim the owner back.
-func silenceAfter(renew cron.Schedule, beat time.Duration) time.Duration {
-	if s, ok := renew.(cron.ConstantDelaySchedule); ok {
-		return min(s.Delay*5/2, beat)
-	}
-	return beat
-}
+func silenceAfter(beat time.Duration) time.Duration { return min(renewEvery*5/2, beat) }
 
 // newHolder returns a unique name for this process as a holder of owners: host name,
 // process id, and a random number.
@@ -53,11 +46,8 @@ func newHolder() string {
 		}
 		return r
 	}, host[:min(len(host), 64)])
-	return fmt.Sprintf("%s/%d/%s", host, os.Getpid(), newRunID())
+	return fmt.Sprintf("%s/%d/%s", host, os.Getpid(), newID())
 }
-
-// idle reports whether the publisher must not write.
-func (p *Publisher) idle() bool { return p.standby }
 
 // resume claims the owner if this process stands by, and renews its entries if it holds
 // the owner.
@@ -78,7 +68,7 @@ func (p *Publisher) keepClaim(ctx context.Context) error {
 	if p.cfg.Lease == 0 {
 		return nil // renewals suffice: there is no standby that waits for the claim's end
 	}
-	if err := p.settle(ctx); err != nil || p.idle() {
+	if err := p.settle(ctx); err != nil || p.standby {
 		return err
 	}
 	answer, err := p.runScript(ctx, "lease", leaseScript, 1)
@@ -139,9 +129,7 @@ func (p *Publisher) standBy(answer []string) error {
 	if answer[0] == statusFenced {
 		level, message = slog.LevelError, "fenced: another process has taken this part of the hot set; standing by until it stops or no longer renews its claim"
 	}
-	if unlogged, ok := p.lines.Allow(lineRate, time.Now()); ok {
-		p.cfg.Logger.Log(context.Background(), level, message, "owner", p.cfg.Owner, "holder", answer[3], "epoch", answer[2], "unlogged", unlogged)
-	}
+	p.lines.Log(lineRate, p.cfg.Logger, level, message, "owner", p.cfg.Owner, "holder", answer[3], "epoch", answer[2])
 	return nil
 }
 

@@ -17,33 +17,31 @@ import (
 // List returns the hot keys of a namespace from Redis, the highest rate first. Until is the
 // entry's own end, on Redis's clock. Without a heartbeat no key is hot. The deadline is
 // that of ctx.
-func List(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Hot, error) {
+func List(ctx context.Context, client redis.UniversalClient, namespace string) (hot []rules.Hot, err error) {
+	defer wrapError(&err, "list hot keys")
 	if err := redisconfig.Namespace(namespace); err != nil {
-		return nil, fmt.Errorf("list hot keys: %w", err)
+		return nil, err
 	}
 	set, err := readWholeSet(ctx, client, NewLayout(namespace))
-	if err != nil {
-		return nil, fmt.Errorf("list hot keys: %w", err)
+	if err != nil || set.beat == 0 {
+		return nil, err
 	}
-	if set.beat == 0 {
-		return nil, nil
-	}
-	hot := slices.DeleteFunc(set.hot, func(h rules.Hot) bool { return !h.Until.After(set.readAt) })
+	hot = slices.DeleteFunc(set.hot, func(h rules.Hot) bool { return !h.Until.After(set.readAt) })
 	hotset.SortByRate(hot)
 	return hot, nil
 }
 
 // ListSuspects returns the suspects of a namespace, the highest rate first: keys that may be hot,
 // but are not certain to be. Only Key and Rate are set. The deadline is that of ctx.
-func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Hot, error) {
+func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace string) (suspects []rules.Hot, err error) {
+	defer wrapError(&err, "list suspects")
 	if err := redisconfig.Namespace(namespace); err != nil {
-		return nil, fmt.Errorf("list suspects: %w", err)
+		return nil, err
 	}
 	members, err := client.ZRangeWithScores(ctx, NewLayout(namespace).Suspects, 0, -1).Result()
 	if err != nil {
-		return nil, fmt.Errorf("list suspects: %w", err)
+		return nil, err
 	}
-	var suspects []rules.Hot
 	for _, z := range members {
 		member, _ := z.Member.(string)
 		if key, ok := rules.ParseKey(member); ok {
@@ -56,28 +54,53 @@ func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace s
 
 // ListInstances returns the instances of a namespace that send counts, by name. Heard is
 // on the local clock, whatever its offset from Redis's. The deadline is that of ctx.
-func ListInstances(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Instance, error) {
+func ListInstances(ctx context.Context, client redis.UniversalClient, namespace string) (instances []rules.Instance, err error) {
+	defer wrapError(&err, "list instances")
 	if err := redisconfig.Namespace(namespace); err != nil {
-		return nil, fmt.Errorf("list instances: %w", err)
+		return nil, err
 	}
-	var members *redis.ZSliceCmd
-	var at *redis.TimeCmd
-	err := transact(ctx, client, func(tx redis.Pipeliner) {
-		members = tx.ZRangeWithScores(ctx, NewLayout(namespace).Instances, 0, -1)
-		at = tx.Time(ctx)
-	})
+	heard, err := readHeard(ctx, client, NewLayout(namespace).Instances, 0)
 	if err != nil {
-		return nil, fmt.Errorf("list instances: %w", err)
+		return nil, err
 	}
 	now := time.Now()
-	var instances []rules.Instance
-	for _, z := range members.Val() {
-		name, _ := z.Member.(string)
-		age := at.Val().Sub(time.UnixMilli(int64(z.Score)))
-		if age < instanceLife { // expired ones are removed only once a second
-			instances = append(instances, rules.Instance{Name: name, Heard: now.Add(-max(0, age))})
+	for _, h := range heard {
+		if h.age < instanceLife { // expired ones are removed only once a second
+			instances = append(instances, rules.Instance{Name: h.name, Heard: now.Add(-h.age)})
 		}
 	}
 	slices.SortFunc(instances, func(a, b rules.Instance) int { return cmp.Compare(a.Name, b.Name) })
 	return instances, nil
+}
+
+// heardOf is a member of a set, with the time since it was last heard.
+type heardOf struct {
+	name string
+	age  time.Duration
+}
+
+// readHeard reads a set whose scores are the times at which its members were last heard, from the
+// member at index first on. Negative indices count from the end.
+func readHeard(ctx context.Context, client redis.UniversalClient, set string, first int64) (heard []heardOf, err error) {
+	var members *redis.ZSliceCmd
+	var at *redis.TimeCmd
+	err = transact(ctx, client, func(tx redis.Pipeliner) {
+		members = tx.ZRangeWithScores(ctx, set, first, -1)
+		at = tx.Time(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, z := range members.Val() {
+		name, _ := z.Member.(string)
+		heard = append(heard, heardOf{name, max(0, at.Val().Sub(time.UnixMilli(int64(z.Score))))})
+	}
+	return heard, nil
+}
+
+// wrapError wraps *err, unless it is nil, in an error that names the action.
+func wrapError(err *error, action string) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", action, *err)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -25,38 +24,32 @@ const membersPerRead = 500
 // first, by name. Heard is on the local clock, whatever its offset from Redis's. It does not list
 // members that may not write heartbeats, or whose version has none. At most
 // [published.MaxMembers] are read. The deadline is that of ctx.
-func ListMembers(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Member, error) {
+func ListMembers(ctx context.Context, client redis.UniversalClient, namespace string) (members []rules.Member, err error) {
+	defer wrapError(&err, "list members")
 	if err := redisconfig.Namespace(namespace); err != nil {
-		return nil, fmt.Errorf("list members: %w", err)
+		return nil, err
 	}
 	layout := NewLayout(namespace)
-	var heard *redis.ZSliceCmd
-	var at *redis.TimeCmd
-	err := transact(ctx, client, func(tx redis.Pipeliner) {
-		heard = tx.ZRangeWithScores(ctx, layout.Members, -published.MaxMembers, -1)
-		at = tx.Time(ctx)
-	})
+	heard, err := readHeard(ctx, client, layout.Members, -published.MaxMembers)
 	if err != nil {
-		return nil, fmt.Errorf("list members: %w", err)
+		return nil, err
 	}
 	now := time.Now()
 	ages := make(map[string]time.Duration)
 	var fields []string
-	for _, z := range heard.Val() {
-		field, _ := z.Member.(string)
-		if age := at.Val().Sub(time.UnixMilli(int64(z.Score))); age < memberLife {
-			ages[field] = max(0, age)
-			fields = append(fields, field)
+	for _, h := range heard {
+		if h.age < memberLife {
+			ages[h.name] = h.age
+			fields = append(fields, h.name)
 		}
 	}
-	var members []rules.Member
 	for part := range slices.Chunk(fields, membersPerRead) {
 		infos, err := client.HMGet(ctx, layout.MembersInfo, part...).Result()
 		switch {
 		case isWrongType(err):
-			return nil, fmt.Errorf("list members: %w", errForeign)
+			return nil, errForeign
 		case err != nil && !errors.Is(err, redis.Nil):
-			return nil, fmt.Errorf("list members: %w", err)
+			return nil, err
 		}
 		for i, field := range part {
 			info, _ := infos[i].(string)

@@ -2,9 +2,7 @@ package hotkeys
 
 import (
 	"context"
-	"crypto/rand"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -71,35 +69,31 @@ func validateOperator(key rules.Key, why, claimed string) error {
 
 // SetControl sets a key's control, which replaces the present one, and returns it. By is the
 // Redis user of the client. Instances apply it within a second. The deadline is that of ctx.
-func SetControl(ctx context.Context, client redis.UniversalClient, namespace string, order ControlOrder) (rules.Control, error) {
+func SetControl(ctx context.Context, client redis.UniversalClient, namespace string, order ControlOrder) (_ rules.Control, err error) {
+	defer wrapError(&err, string(order.Action))
 	if err := order.validate(); err != nil {
-		return rules.Control{}, fmt.Errorf("%s: %w", order.Action, err)
+		return rules.Control{}, err
 	}
 	c := rules.Control{Key: order.Key, Action: order.Action, Why: order.Why, Claimed: order.Claimed}
-	got, err := operate(ctx, client, namespace, "set", &c, order.For)
-	if err != nil {
-		return rules.Control{}, fmt.Errorf("%s: %w", order.Action, err)
-	}
-	return got, nil
+	return operate(ctx, client, namespace, "set", &c, order.For)
 }
 
 // ReleaseControl ends a key's control and returns it, with By, Why and Claimed replaced by those
-// of the order; its Action and For are ignored. Instances that hold hot keys ([Watcher.SetHold]) end the hold of the key. If the
-// key has no control and an instance holds keys, the action is [rules.ControlHold]. Otherwise
-// ReleaseControl returns [ErrNoControl]. The deadline is that of ctx.
-func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace string, order ControlOrder) (rules.Control, error) {
+// of the order; its Action and For are ignored. Instances that hold hot keys ([Watcher.SetHold])
+// end the hold of the key. If the key has no control and an instance holds keys, the action is
+// [rules.ControlHold]. Otherwise ReleaseControl returns [ErrNoControl]. The deadline is that of
+// ctx.
+func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace string, order ControlOrder) (_ rules.Control, err error) {
+	defer wrapError(&err, "release")
 	if err := validateOperator(order.Key, order.Why, order.Claimed); err != nil {
-		return rules.Control{}, fmt.Errorf("release: %w", err)
+		return rules.Control{}, err
 	}
 	c := rules.Control{Key: order.Key, Why: order.Why, Claimed: order.Claimed}
 	got, err := operate(ctx, client, namespace, "release", &c, 0)
 	if errors.Is(err, ErrNoControl) && AreKeysHeld(ctx, client, namespace) {
-		got, err = operate(ctx, client, namespace, "release", &c, maxHold)
+		return operate(ctx, client, namespace, "release", &c, maxHold)
 	}
-	if err != nil {
-		return rules.Control{}, fmt.Errorf("release: %w", err)
-	}
-	return got, nil
+	return got, err
 }
 
 // AreKeysHeld reports whether the heartbeat of an instance reports held hot keys. The deadline is
@@ -120,12 +114,10 @@ func operate(ctx context.Context, client redis.UniversalClient, namespace, kind 
 		return rules.Control{}, err
 	}
 	layout := NewLayout(namespace)
-	var run [8]byte
-	_, _ = rand.Read(run[:]) // never fails
 	change := published.ControlChange{Release: kind == "release", Control: *c}
 	answer, err := controlScript.Run(ctx, client, []string{layout.Control, layout.ControlEvents},
 		layout.Control, kind, c.Key.String(), published.EncodeControl(c), published.EncodeControlChange(&change), span.Milliseconds(),
-		hex.EncodeToString(run[:]), rules.MaxControls, maxControlEvents).StringSlice()
+		newID(), rules.MaxControls, maxControlEvents).StringSlice()
 	switch {
 	case err != nil:
 		return rules.Control{}, err

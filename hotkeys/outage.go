@@ -2,6 +2,7 @@ package hotkeys
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -34,6 +35,11 @@ func (o *outage) recordFailure(err error) (wait time.Duration, begins bool) {
 	wait = base.Backoff(o.tries, minBackoff, maxBackoff)
 	o.tries++
 	return wait, begins
+}
+
+// warn logs the failure that an outage begins with.
+func (o *outage) warn(lines *loglimit.Limit, rate loglimit.Rate, log *slog.Logger, text string, args ...any) {
+	o.logged = lines.Warn(rate, log, text, append(args, "err", o.err)...)
 }
 
 // timeout returns how long the next call may take. In an outage that is longer than usual, to

@@ -1,15 +1,16 @@
 package hotkeys
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/robfig/cron/v3"
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/published"
@@ -40,7 +41,8 @@ type Publisher struct {
 	client redis.UniversalClient
 	layout Layout
 	holder string // this process's name as a holder of owners
-	jobs   []job
+
+	pruneEvery, trimEvery time.Duration
 
 	mu        sync.Mutex // guards desired and suspected
 	desired   desired
@@ -116,24 +118,10 @@ func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher
 		wake:      make(chan struct{}, 1),
 		suspect:   make(chan struct{}, 1),
 		writer:    writer{reclaim: true, sent: make(map[string]entryTerms), known: make(map[*redis.Script]bool)},
+
+		pruneEvery: pruneEvery, trimEvery: trimEvery,
 	}
-	p.standby, p.silence = cfg.Lease > 0, cfg.Lease
-	p.jobs = []job{
-		{name: "Renew", spec: cfg.Renew, due: make(chan struct{}, 1)},
-		{name: "Prune", spec: cfg.Prune, due: make(chan struct{}, 1)},
-		{name: "Trim", spec: cfg.Trim, due: make(chan struct{}, 1)},
-	}
-	for i := range p.jobs {
-		if err := p.jobs[i].parse(); err != nil {
-			return nil, fmt.Errorf("publisher: %w", err)
-		}
-	}
-	if cfg.Lease == 0 {
-		p.silence = silenceAfter(p.jobs[renewJob].schedule, cfg.BeatTTL)
-	}
-	if s, ok := p.jobs[renewJob].schedule.(cron.ConstantDelaySchedule); ok && 2*s.Delay > cfg.BeatTTL {
-		return nil, fmt.Errorf("publisher: Renew %q: must come at least twice in BeatTTL %v, or limits flicker", cfg.Renew, cfg.BeatTTL)
-	}
+	p.standby, p.silence = cfg.Lease > 0, cmp.Or(cfg.Lease, silenceAfter(cfg.BeatTTL))
 	return p, nil
 }
 
@@ -158,7 +146,7 @@ func (p *Publisher) Publish(change rules.Change) {
 	}
 	p.mu.Unlock()
 	if changed {
-		p.wakeUp()
+		base.Notify(p.wake)
 	}
 }
 
@@ -169,13 +157,6 @@ func (p *Publisher) entry(h rules.Hot) rules.Hot {
 		h.Mode = rules.ModeWatch
 	}
 	return h
-}
-
-func (p *Publisher) wakeUp() {
-	select {
-	case p.wake <- struct{}{}:
-	default: // a wake is pending, and it will find this change too
-	}
 }
 
 func (p *Publisher) refuse(h rules.Hot, err error) {
@@ -195,7 +176,7 @@ func (p *Publisher) Refresh(part int, hot []rules.Hot) {
 	changed := p.desired.refresh(part, hot, p.entry)
 	p.mu.Unlock()
 	if changed {
-		p.wakeUp()
+		base.Notify(p.wake)
 	}
 }
 
@@ -234,6 +215,16 @@ func publishable(h rules.Hot) error {
 	_, err := published.ParseInfo(published.EncodeInfo(h))
 	return err
 }
+
+// Standby reports whether another process holds the owner, with a lease or without: see
+// [PublisherStats]. It costs less than [Publisher.Stats].
+func (p *Publisher) Standby() bool {
+	s := p.stats.Load()
+	return s.Standby || s.FencedBy != ""
+}
+
+// Publishes reports whether changes recorded by this publisher reach Redis, as far as is known.
+func (p *Publisher) Publishes() bool { return p.stats.Load().Connected && !p.Standby() }
 
 // Stats returns the publisher's state and counters. It may be called at any time.
 func (p *Publisher) Stats() PublisherStats {

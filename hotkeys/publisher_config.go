@@ -1,6 +1,7 @@
 package hotkeys
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -29,8 +30,8 @@ type PublisherConfig struct {
 	Rules []string
 	// EntryTTL is how long an entry lasts unless it is renewed. Default 15 s.
 	EntryTTL time.Duration
-	// BeatTTL is how long all entries last after the last heartbeat of any publisher.
-	// Default 5 s.
+	// BeatTTL is how long all entries last after the last heartbeat of any publisher, which comes
+	// each second. Default 5 s.
 	BeatTTL time.Duration
 	// Lease is for several processes that find the same keys and publish as one owner;
 	// all of them must set it, for example to [DefaultLease]. One process holds the
@@ -41,14 +42,6 @@ type PublisherConfig struct {
 	// Timeout bounds each call to Redis. After failures it is up to three times as
 	// long, since new connections take longer. Default 500 ms.
 	Timeout time.Duration
-	// Events is the approximate number of changes that the stream keeps. Default 10,000.
-	Events int64
-	// Keep is how long the stream keeps a change. Default 24 h.
-	Keep time.Duration
-	// Renew schedules renewals of entries and heartbeat, Prune the removal of expired
-	// entries, and Trim that of old changes. Each is five cron fields or an interval.
-	// Defaults "@every 1s", "@every 5s" and "@every 1m".
-	Renew, Prune, Trim string
 	// Inherit is called from [Publisher.Run] with the entries in Redis when this process takes
 	// the owner, also by its first claim. They stay published until they are cooled with
 	// [Publisher.Publish]. Without Inherit, entries that have cooled here are removed, and
@@ -58,34 +51,23 @@ type PublisherConfig struct {
 	Logger *slog.Logger
 }
 
+// Intervals and bounds of a publisher's work.
+const (
+	renewEvery = time.Second     // renewals of the entries and the heartbeat
+	pruneEvery = 5 * time.Second // removals of expired entries
+	trimEvery  = time.Minute     // removals of old changes from the stream
+
+	maxEvents  = 10_000         // approximate number of changes that the stream keeps
+	keepEvents = 24 * time.Hour // how long the stream keeps a change
+)
+
 func (c PublisherConfig) withDefaults() PublisherConfig {
-	orString := func(v *string, d string) {
-		if *v == "" {
-			*v = d
-		}
-	}
-	orDuration := func(v *time.Duration, d time.Duration) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	orString(&c.Owner, "statsd")
-	orString(&c.Renew, "@every 1s")
-	orString(&c.Prune, "@every 5s")
-	orString(&c.Trim, "@every 1m")
-	orDuration(&c.EntryTTL, 15*time.Second)
-	orDuration(&c.BeatTTL, 5*time.Second)
-	orDuration(&c.Timeout, 500*time.Millisecond)
-	orDuration(&c.Keep, 24*time.Hour)
-	if c.Cap == 0 {
-		c.Cap = 1000
-	}
-	if c.Events == 0 {
-		c.Events = 10_000
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Owner = cmp.Or(c.Owner, "statsd")
+	c.Cap = cmp.Or(c.Cap, 1000)
+	c.EntryTTL = cmp.Or(c.EntryTTL, 15*time.Second)
+	c.BeatTTL = cmp.Or(c.BeatTTL, 5*time.Second)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Logger = cmp.Or(c.Logger, noLog)
 	return c
 }
 
@@ -99,14 +81,14 @@ func (c PublisherConfig) validate(client redis.UniversalClient) error {
 	switch {
 	case len(c.Owner) > maxOwner || strings.ContainsFunc(c.Owner, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }):
 		return fmt.Errorf("PublisherConfig.Owner %q: want at most %d visible ASCII characters and no colon", c.Owner, maxOwner)
-	case c.Cap < 0 || c.Events < 0:
-		return fmt.Errorf("PublisherConfig.Cap %d and Events %d must not be negative", c.Cap, c.Events)
-	case c.EntryTTL < time.Second || c.BeatTTL < time.Second:
-		return fmt.Errorf("PublisherConfig.EntryTTL %v and BeatTTL %v must be at least 1s", c.EntryTTL, c.BeatTTL)
+	case c.Cap < 0:
+		return fmt.Errorf("PublisherConfig.Cap %d must not be negative", c.Cap)
+	case c.EntryTTL < time.Second:
+		return fmt.Errorf("PublisherConfig.EntryTTL %v must be at least 1s", c.EntryTTL)
+	case c.BeatTTL < 2*renewEvery: // or limits flicker
+		return fmt.Errorf("PublisherConfig.BeatTTL %v must be at least %v", c.BeatTTL, 2*renewEvery)
 	case c.Lease != 0 && (c.Lease < 2*c.Timeout || c.Lease > maxLease):
 		return fmt.Errorf("PublisherConfig.Lease %v must be 0, or at least twice Timeout %v and at most %v", c.Lease, c.Timeout, maxLease)
-	case c.Keep < time.Second:
-		return fmt.Errorf("PublisherConfig.Keep %v must be at least 1s", c.Keep)
 	}
 	return nil
 }

@@ -634,17 +634,11 @@ func TestPublisherConfig(t *testing.T) {
 		"Owner":     {Namespace: "a", Owner: "x:holder"},
 		"Cap":       {Namespace: "a", Cap: -1},
 		"EntryTTL":  {Namespace: "a", EntryTTL: time.Millisecond},
-		"Keep":      {Namespace: "a", Keep: time.Millisecond},
-		"Renew":     {Namespace: "a", Renew: "@every 3s"},
-		"Prune":     {Namespace: "a", Prune: "TZ=0"},
-		"Trim":      {Namespace: "a", Trim: "each day"},
+		"BeatTTL":   {Namespace: "a", BeatTTL: time.Second},
 	} {
 		if _, err := NewPublisher(client, cfg); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: err = %v, want one that names the field", name, err)
 		}
-	}
-	if _, err := NewPublisher(client, PublisherConfig{Namespace: "a", Trim: "*/5 * * * *"}); err != nil {
-		t.Error(err)
 	}
 }
 

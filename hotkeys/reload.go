@@ -3,6 +3,7 @@ package hotkeys
 import (
 	"maps"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -14,7 +15,7 @@ func (p *Publisher) Reload(rules []string) {
 	p.suspected.shares = newSuspected(rules).shares
 	p.mu.Unlock()
 	if changed {
-		p.wakeUp()
+		base.Notify(p.wake)
 	}
 }
 

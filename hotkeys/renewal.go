@@ -21,7 +21,7 @@ const (
 // renew extends our entries, with their current counts, and writes the suspects, the instances
 // and the heartbeat. Changes that arrive in between are written first.
 func (p *Publisher) renew(ctx context.Context) error {
-	if err := p.settle(ctx); err != nil || p.idle() {
+	if err := p.settle(ctx); err != nil || p.standby {
 		return err
 	}
 	p.mu.Lock()
@@ -34,7 +34,7 @@ func (p *Publisher) renew(ctx context.Context) error {
 	for suspectArgs := len(suspects); suspectArgs >= 0 || len(members)+len(instances) > 0; suspectArgs = -1 {
 		select {
 		case <-p.wake:
-			if err := p.settle(ctx); err != nil || p.idle() {
+			if err := p.settle(ctx); err != nil || p.standby {
 				return err
 			}
 			top = p.top()
@@ -73,7 +73,7 @@ func (p *Publisher) renew(ctx context.Context) error {
 
 // writeSuspects writes the suspects, and the heartbeat with them, between two renewals.
 func (p *Publisher) writeSuspects(ctx context.Context) error {
-	if err := p.settle(ctx); err != nil || p.idle() {
+	if err := p.settle(ctx); err != nil || p.standby {
 		return err
 	}
 	p.mu.Lock()
@@ -96,7 +96,7 @@ func (p *Publisher) runRenewal(ctx context.Context, args func(again bool) []any)
 		if err != nil || answer != nil {
 			return answer != nil, err
 		}
-		if err := p.settle(ctx); err != nil || p.idle() {
+		if err := p.settle(ctx); err != nil || p.standby {
 			return false, err
 		}
 	}
@@ -110,7 +110,7 @@ const strangeTime = rewriteTime
 // prune removes the expired entries of all owners, since a dead owner cannot, and
 // entries that have been unreadable for strangeTime.
 func (p *Publisher) prune(ctx context.Context) error {
-	if err := p.settle(ctx); err != nil || p.idle() {
+	if err := p.settle(ctx); err != nil || p.standby {
 		return err
 	}
 	now := time.Now()
@@ -151,9 +151,9 @@ func (p *Publisher) prune(ctx context.Context) error {
 }
 
 func (p *Publisher) trim(ctx context.Context) error {
-	if err := p.settle(ctx); err != nil || p.idle() {
+	if err := p.settle(ctx); err != nil || p.standby {
 		return err
 	}
-	_, err := p.runScript(ctx, "trim", trimScript, p.cfg.Keep.Milliseconds())
+	_, err := p.runScript(ctx, "trim", trimScript, keepEvents.Milliseconds())
 	return p.recordPart(&p.trimming, err)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,33 +23,29 @@ var (
 const maxSnapshot = 1 << 20
 
 // errNotHolder is the error of [Publisher.SaveSnapshot] if another process holds the owner.
-var errNotHolder = errors.New("snapshot: another process holds the owner")
+var errNotHolder = errors.New("another process holds the owner")
 
 // SaveSnapshot saves the state that the publishing process needs after a restart. It replaces the
 // last snapshot, and Redis keeps it for the duration keep. Redis refuses it unless this process
 // holds the owner; it compares only the holder's name, since no other process has it. The
 // deadline is that of ctx. SaveSnapshot does not use the goroutine of [Publisher.Run], which a
 // slow call would delay.
-func (p *Publisher) SaveSnapshot(ctx context.Context, data []byte, keep time.Duration) error {
+func (p *Publisher) SaveSnapshot(ctx context.Context, data []byte, keep time.Duration) (err error) {
+	defer wrapError(&err, "snapshot")
 	saved, err := saveScript.Run(ctx, p.client, []string{p.layout.Owners, p.layout.snapshot(p.cfg.Owner)}, p.cfg.Owner, p.holder, data, keep.Milliseconds()).Int()
-	if err != nil {
-		return fmt.Errorf("snapshot: %w", err)
+	if err == nil && saved == 0 {
+		err = errNotHolder
 	}
-	if saved == 0 {
-		return errNotHolder
-	}
-	return nil
+	return err
 }
 
 // LoadSnapshot returns the snapshot of the process that held the owner last, or nil if there is
 // none. The deadline is that of ctx.
-func (p *Publisher) LoadSnapshot(ctx context.Context) ([]byte, error) {
+func (p *Publisher) LoadSnapshot(ctx context.Context) (_ []byte, err error) {
+	defer wrapError(&err, "snapshot")
 	data, err := loadScript.Run(ctx, p.client, []string{p.layout.snapshot(p.cfg.Owner)}, maxSnapshot).Text()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("snapshot: %w", err)
-	}
-	return []byte(data), nil
+	return []byte(data), err
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // subscription listens to a channel and subscribes again after a failure. Its functions are
@@ -18,13 +20,29 @@ type subscription struct {
 	poll    time.Duration // interval between pings; after quietFor of them without an answer the subscription ends
 	// deaf receives a value when pushes do not arrive: run then subscribes again.
 	deaf chan struct{}
+	// kick receives a value when a subscription begins, since changes made before are not pushed.
+	kick chan<- struct{}
 	// whenDenied is the wait before the next try if Redis does not permit this user to subscribe.
 	// Zero means the same wait as after other failures.
 	whenDenied time.Duration
 
-	onState  func(subscribed bool)
 	onPush   func(payload string)
 	onFailed func()
+
+	heard base.Guarded[received]
+	polls struct { // knowledge of the polling goroutine, which calls check and foundByPoll
+		subscription uint64 // number of the subscription at the last poll
+		pushes       uint64 // number received before the last poll
+		settled      bool   // a poll has read the changes made before the subscription
+		missed       bool   // the last poll found a change that was not pushed
+	}
+}
+
+// received counts what a subscription has received.
+type received struct {
+	subscribed    bool // whether there is a subscription now
+	subscriptions uint64
+	pushes        uint64
 }
 
 // quietFor is the number of polls after which a connection is considered dead if it has received
@@ -51,15 +69,28 @@ func (s *subscription) run(ctx context.Context) {
 			s.onFailed()
 		}
 		wait, _ := trouble.recordFailure(err)
-		if s.whenDenied > 0 && isDenied(err) {
+		if s.whenDenied > 0 && IsDenied(err) {
 			wait = s.whenDenied
 		}
 		timer.Reset(wait)
 	}
 }
 
-// renew ends the current subscription, so that run subscribes again.
-func (s *subscription) renew() { notify(s.deaf) }
+// check is called at each poll. It subscribes again, and returns true, if a change that the last
+// poll found has not been pushed since. The subscription is then at a server on which no one
+// publishes any more, such as a primary that was cut off from its successor.
+func (s *subscription) check() (renewed bool) {
+	now, last := s.heard.Load(), &s.polls
+	same := last.subscription == now.subscriptions && now.subscribed
+	if renewed = same && last.missed && last.pushes == now.pushes; renewed {
+		base.Notify(s.deaf)
+	}
+	last.subscription, last.pushes, last.settled, last.missed = now.subscriptions, now.pushes, same, false
+	return renewed
+}
+
+// foundByPoll records that a poll, which no push has caused, found a change.
+func (s *subscription) foundByPoll() { s.polls.missed = s.polls.settled }
 
 // listen follows one subscription until it fails. It reports whether Redis confirmed it.
 func (s *subscription) listen(ctx context.Context) (subscribed bool, err error) {
@@ -70,25 +101,27 @@ func (s *subscription) listen(ctx context.Context) (subscribed bool, err error) 
 	case <-s.deaf:
 	default:
 	}
-	var heard atomic.Int64 // unix nanoseconds
-	heard.Store(time.Now().UnixNano())
+	var alive atomic.Int64 // unix nanoseconds
+	alive.Store(time.Now().UnixNano())
 	over := make(chan struct{})
 	var keeper sync.WaitGroup
-	keeper.Go(func() { s.keepAlive(ctx, sub, &heard, over) })
+	keeper.Go(func() { s.keepAlive(ctx, sub, &alive, over) })
 	defer keeper.Wait()
 	defer close(over)
-	defer s.onState(false)
+	defer s.heard.Change(func(r *received) { r.subscribed = false })
 	for {
 		msg, err := sub.Receive(ctx)
 		if err != nil {
 			return subscribed, err
 		}
-		heard.Store(time.Now().UnixNano())
+		alive.Store(time.Now().UnixNano())
 		switch msg := msg.(type) {
 		case *redis.Subscription:
 			subscribed = true
-			s.onState(true)
+			s.heard.Change(func(r *received) { r.subscribed, r.subscriptions = true, r.subscriptions+1 })
+			base.Notify(s.kick)
 		case *redis.Message:
+			s.heard.Change(func(r *received) { r.pushes++ })
 			s.onPush(msg.Payload)
 		}
 	}
@@ -96,7 +129,7 @@ func (s *subscription) listen(ctx context.Context) (subscribed bool, err error) 
 
 // keepAlive pings the subscription. It closes it when listen has ended or the connection is dead,
 // which makes Receive return.
-func (s *subscription) keepAlive(ctx context.Context, sub *redis.PubSub, heard *atomic.Int64, ended <-chan struct{}) {
+func (s *subscription) keepAlive(ctx context.Context, sub *redis.PubSub, alive *atomic.Int64, ended <-chan struct{}) {
 	defer sub.Close()
 	ticker := time.NewTicker(s.poll)
 	defer ticker.Stop()
@@ -109,7 +142,7 @@ func (s *subscription) keepAlive(ctx context.Context, sub *redis.PubSub, heard *
 		case <-s.deaf:
 			return
 		case now := <-ticker.C:
-			if now.Sub(time.Unix(0, heard.Load())) > quietFor*s.poll {
+			if now.Sub(time.Unix(0, alive.Load())) > quietFor*s.poll {
 				return
 			}
 			ping, cancel := context.WithTimeout(ctx, s.timeout)
@@ -119,13 +152,5 @@ func (s *subscription) keepAlive(ctx context.Context, sub *redis.PubSub, heard *
 				return
 			}
 		}
-	}
-}
-
-// notify sends a value unless one is waiting already.
-func notify(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
@@ -109,12 +110,8 @@ func (p *Publisher) Suspects(part int, suspects []rules.Hot) {
 	p.mu.Lock()
 	fresh := p.suspected.replace(part, readable)
 	p.mu.Unlock()
-	if !fresh {
-		return
-	}
-	select {
-	case p.suspect <- struct{}{}:
-	default: // a write is pending, and it will include these
+	if fresh {
+		base.Notify(p.suspect)
 	}
 }
 

@@ -2,6 +2,8 @@ package hotkeys
 
 import (
 	"errors"
+	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,10 +56,7 @@ func (p *Publisher) recordPart(o *outage, err error) error {
 func (p *Publisher) beginOutage(o *outage, message string, err error) time.Duration {
 	wait, begins := o.recordFailure(err)
 	if begins {
-		if unlogged, ok := p.lines.Allow(lineRate, time.Now()); ok {
-			o.logged = true
-			p.cfg.Logger.Warn(message, "owner", p.cfg.Owner, "err", err, "unlogged", unlogged)
-		}
+		o.warn(&p.lines, lineRate, p.cfg.Logger, message, "owner", p.cfg.Owner)
 	}
 	p.showTrouble()
 	return wait
@@ -89,9 +88,7 @@ func (p *Publisher) recordReport(name string, r report) {
 	p.untidy = p.untidy || r.untidy
 	p.stats.Change(func(s *PublisherStats) { s.Healed.count(r.healed) })
 	if len(r.healed) > 0 {
-		if unlogged, ok := p.healing.Allow(lineRate, time.Now()); ok {
-			p.cfg.Logger.Warn("keys of the hot set in Redis held foreign values and were repaired", "owner", p.cfg.Owner, "keys", r.healed, "unlogged", unlogged)
-		}
+		p.healing.Warn(lineRate, p.cfg.Logger, "keys of the hot set in Redis held foreign values and were repaired", "owner", p.cfg.Owner, "keys", r.healed)
 	}
 	switch {
 	case r.refused != "":
@@ -99,5 +96,40 @@ func (p *Publisher) recordReport(name string, r report) {
 		p.beginOutage(&p.partial, "changes are published, but reach instances late", errors.New(name+": "+r.refused))
 	case name == "change" || name == "rewrite":
 		p.endOutage(&p.partial, "changes reach instances at once again")
+	}
+}
+
+// healable are the keys in Redis, without the prefix of the namespace, that a publisher repairs
+// if they hold foreign values. The heartbeat is not one of them, since each renewal overwrites
+// it.
+var healable = [...]string{"hot", "info", "version", "owners", "events", "schema", "suspects", "instances"}
+
+// Healed counts the repairs of each key in Redis that held a foreign value: one of
+// another type, or one that cannot be read.
+type Healed [len(healable)]uint64
+
+// All returns an iterator over the keys' names, without their namespace, and the counts.
+func (h Healed) All() iter.Seq2[string, uint64] {
+	return func(yield func(string, uint64) bool) {
+		for i, name := range healable {
+			if !yield(name, h[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Add adds another publisher's counts.
+func (h *Healed) Add(other Healed) {
+	for i, n := range other {
+		h[i] += n
+	}
+}
+
+func (h *Healed) count(names []string) {
+	for _, name := range names {
+		if i := slices.Index(healable[:], name); i >= 0 {
+			h[i]++
+		}
 	}
 }

@@ -40,8 +40,8 @@ func TestMissingRights(t *testing.T) {
 		rights(w, slices.Delete(slices.Clone(commands), i, i+1))
 		w.p = testPublisher(t, clientOf(t, userURL(t, server.URL(), w.user)), func(c *PublisherConfig) {
 			c.Namespace, c.Logger, c.Timeout = w.user, loggerTo(w.log), 0
-			c.Prune, c.Trim = "@every 1s", "@every 1s"
 		})
+		w.p.pruneEvery, w.p.trimEvery = time.Second, time.Second
 		writers = append(writers, w)
 	}
 	for _, w := range writers {

@@ -1,6 +1,7 @@
 package hotkeys
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,33 +29,25 @@ type WatcherConfig struct {
 	// Timeout bounds each call to Redis. After failures it is up to three times as
 	// long, since new connections take longer. Default 500 ms.
 	Timeout time.Duration
-	// Jitter is the longest random delay before a read of the whole set, if the stream no longer
-	// has the missed changes. It spreads the load, since a whole fleet misses them at the same
-	// time. Default 200 ms.
-	Jitter time.Duration
 	// Logger receives one line per event, never one per key. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
 func (c WatcherConfig) withDefaults() WatcherConfig {
-	if c.Poll == 0 {
-		c.Poll = time.Second
-	}
-	if c.Timeout == 0 {
-		c.Timeout = 500 * time.Millisecond
-	}
-	if c.Jitter == 0 {
-		c.Jitter = 200 * time.Millisecond
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Poll = cmp.Or(c.Poll, time.Second)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Logger = cmp.Or(c.Logger, noLog)
 	return c
 }
 
+// defaultTimeout is the default of the bounds of calls to Redis.
+const defaultTimeout = 500 * time.Millisecond
+
+var noLog = slog.New(slog.DiscardHandler)
+
 func (c WatcherConfig) validate(client redis.UniversalClient) error {
 	return redisconfig.Check("WatcherConfig", c.Namespace, client,
-		redisconfig.Span{Name: "Poll", Length: c.Poll}, redisconfig.Span{Name: "Timeout", Length: c.Timeout}, redisconfig.Span{Name: "Jitter", Length: c.Jitter})
+		redisconfig.Span{Name: "Poll", Length: c.Poll}, redisconfig.Span{Name: "Timeout", Length: c.Timeout})
 }
 
 // Watcher follows the published set and keeps a [hotset.Writer] up to date. Pushes
@@ -67,6 +60,7 @@ type Watcher struct {
 	client redis.UniversalClient
 	layout Layout
 	target hotset.Writer
+	jitter time.Duration
 
 	subscription *subscription
 	pushes       chan string   // payloads; if it is full, the poll recovers the change
@@ -74,7 +68,7 @@ type Watcher struct {
 	rearm        chan struct{} // next has changed
 
 	// Used by the polling goroutine only:
-	hearing    hearing
+	hinted     bool // a push caused the present poll
 	hints      hints
 	outage     outage         // outage of the polls
 	lines      loglimit.Limit // limits the log lines about outages
@@ -89,7 +83,7 @@ type Watcher struct {
 	next       time.Time         // time at which the next entry expires
 	released   string            // last event of the controls that ended holds, or empty
 
-	stats base.Guarded[watcherStats]
+	stats base.Guarded[WatcherStats] // without what the subscription counts
 }
 
 // WatcherStats are a watcher's state, and its counters since it was made.
@@ -115,12 +109,6 @@ type WatcherStats struct {
 	Errors    uint64    // failed calls and lost subscriptions
 }
 
-type watcherStats struct {
-	WatcherStats         // all but Connected
-	subscribed, answered bool
-	subscriptions        uint64
-}
-
 // maxPushes is the number of pushes that can wait.
 const maxPushes = 256
 
@@ -141,15 +129,33 @@ func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.W
 		client: client,
 		layout: NewLayout(cfg.Namespace),
 		target: target,
+		jitter: jitter,
 		pushes: make(chan string, maxPushes),
 		kick:   make(chan struct{}, 1),
 		rearm:  make(chan struct{}, 1),
 		hints:  hints{seed: maphash.MakeSeed()},
 		state:  state{entries: make(map[string]*heldEntry)},
 	}
-	w.subscription = w.newSubscription()
-	w.stats.Change(func(s *watcherStats) { s.Answered = time.Now() })
+	w.subscription = &subscription{
+		client: client, channel: w.layout.Changed, timeout: cfg.Timeout, poll: cfg.Poll,
+		deaf: make(chan struct{}, 1), kick: w.kick, onPush: w.queue,
+		onFailed: func() { w.stats.Change(func(s *WatcherStats) { s.Errors++ }) },
+	}
+	w.stats.Change(func(s *WatcherStats) { s.Answered = time.Now() })
 	return w, nil
+}
+
+// queue queues a push for the polling goroutine.
+func (w *Watcher) queue(payload string) {
+	if len(payload) > published.MaxPush { // no publisher sends that much
+		w.stats.Change(func(s *WatcherStats) { s.Malformed++ })
+		return
+	}
+	select {
+	case w.pushes <- payload:
+	default:
+		w.stats.Change(func(s *WatcherStats) { s.Dropped++ })
+	}
 }
 
 // Run follows the set until ctx ends. It then removes all keys from the target, since
@@ -204,17 +210,14 @@ func (w *Watcher) show() {
 	if version := w.state.version; version != w.shown || !change.Empty() {
 		w.shown = version
 		s := version.String()
-		w.stats.Change(func(shown *watcherStats) { shown.Version, shown.Keys = s, w.state.inForce })
+		w.stats.Change(func(shown *WatcherStats) { shown.Version, shown.Keys = s, w.state.inForce })
 		w.target.Update(s, change)
 	}
-	w.showHold(now)
+	w.showHold()
 	w.showFleet(now)
 	if !next.Equal(w.next) {
 		w.next = next
-		select {
-		case w.rearm <- struct{}{}:
-		default:
-		}
+		base.Notify(w.rearm)
 	}
 }
 
@@ -225,7 +228,7 @@ func (w *Watcher) callContext(ctx context.Context) (context.Context, context.Can
 
 // Stats returns the watcher's state and counters. It may be called at any time.
 func (w *Watcher) Stats() WatcherStats {
-	s := w.stats.Load()
-	s.Connected = s.subscribed && s.answered
-	return s.WatcherStats
+	s, heard := w.stats.Load(), w.subscription.heard.Load()
+	s.Pushes, s.Connected = heard.pushes, s.Connected && heard.subscribed
+	return s
 }

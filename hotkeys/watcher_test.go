@@ -132,7 +132,7 @@ func TestTrimmedStreamMeansWholeSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 				f := newFollower(t, client)
-				f.w.cfg.Jitter = time.Millisecond
+				f.w.jitter = time.Millisecond
 				resyncs := f.w.Stats().Resyncs
 				for i := 2; i < 6; i++ {
 					f.publish(rules.Change{Hot: []rules.Hot{hot(text(i), 100, 50)}, Cool: []rules.Hot{hot(text(i-1), 1, 50)}})

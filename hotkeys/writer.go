@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -32,10 +33,10 @@ type writer struct {
 	leasing
 }
 
-// newRunID returns 64 random bits in hex.
-func newRunID() string {
+// newID returns 64 random bits in hex.
+func newID() string {
 	var b [8]byte
-	rand.Read(b[:]) // never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
@@ -44,8 +45,10 @@ func newRunID() string {
 // successor adopts them before. Failures are retried, counted, and logged once per
 // outage. Run returns nil, and is called once.
 func (p *Publisher) Run(ctx context.Context) error {
-	stop := startJobs(p.jobs, p.cfg.Logger)
-	defer stop()
+	renew, prune, trim := time.NewTicker(renewEvery), time.NewTicker(p.pruneEvery), time.NewTicker(p.trimEvery)
+	defer renew.Stop()
+	defer prune.Stop()
+	defer trim.Stop()
 	retry := time.NewTimer(0) // the first try claims
 	defer retry.Stop()
 	lease, stoodBy := time.NewTimer(p.untilClaim()), p.standby
@@ -61,30 +64,18 @@ func (p *Publisher) Run(ctx context.Context) error {
 				p.recordRecovery()
 			}
 		case <-lease.C:
-			if !p.outage.isOn() {
-				err = p.keepClaim(ctx)
-			}
+			err = p.unlessFailing(ctx, p.keepClaim)
 			lease.Reset(p.untilClaim())
 		case <-p.wake:
-			if !p.outage.isOn() { // else the retry will find the change
-				err = p.settle(ctx)
-			}
+			err = p.unlessFailing(ctx, p.settle)
 		case <-p.suspect:
-			if !p.outage.isOn() {
-				err = p.writeSuspects(ctx)
-			}
-		case <-p.jobs[renewJob].due:
-			if !p.outage.isOn() {
-				err = p.renew(ctx)
-			}
-		case <-p.jobs[pruneJob].due:
-			if !p.outage.isOn() {
-				err = p.prune(ctx)
-			}
-		case <-p.jobs[trimJob].due:
-			if !p.outage.isOn() {
-				err = p.trim(ctx)
-			}
+			err = p.unlessFailing(ctx, p.writeSuspects)
+		case <-renew.C:
+			err = p.unlessFailing(ctx, p.renew)
+		case <-prune.C:
+			err = p.unlessFailing(ctx, p.prune)
+		case <-trim.C:
+			err = p.unlessFailing(ctx, p.trim)
 		}
 		if err != nil {
 			// Redis may still run a script whose answer did not come. A new
@@ -102,6 +93,14 @@ func (p *Publisher) Run(ctx context.Context) error {
 			lease.Reset(p.untilClaim())
 		}
 	}
+}
+
+// unlessFailing does some work, except in an outage: the retry then writes all changes.
+func (p *Publisher) unlessFailing(ctx context.Context, work func(context.Context) error) error {
+	if p.outage.isOn() {
+		return nil
+	}
+	return work(ctx)
 }
 
 // finish tries once more to publish pending changes and releases the owner, within the
@@ -130,7 +129,7 @@ func (p *Publisher) settle(ctx context.Context) error {
 		var err error
 		var done bool
 		switch {
-		case p.idle():
+		case p.standby:
 			return nil
 		case p.reclaim:
 			err = p.claim(ctx)
@@ -180,9 +179,7 @@ func (p *Publisher) recordClaim(name string, answer []string) error {
 	case seen.Run != p.version.Run || seen.N < p.version.N:
 		p.rewrite = true
 	}
-	if unlogged, ok := p.claims.Allow(lineRate, time.Now()); ok {
-		p.cfg.Logger.Info("claimed", "owner", p.cfg.Owner, "epoch", epoch, "unlogged", unlogged)
-	}
+	p.claims.Log(lineRate, p.cfg.Logger, slog.LevelInfo, "claimed", "owner", p.cfg.Owner, "epoch", epoch)
 	return nil
 }
 
@@ -215,7 +212,6 @@ func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	p.recordSent(top)
-	p.ownVersion = p.version.String()
 	p.stats.Change(func(s *PublisherStats) { s.Changes++ })
 	return true, nil
 }
@@ -229,18 +225,15 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 		entries = appendEntry(entries, h)
 		p.sent[member] = entryTerms{}
 	}
-	args := []any{newRunID(), published.EncodeChange(&change)}
+	args := []any{newID(), published.EncodeChange(&change)}
 	answer, err := p.runScript(ctx, "rewrite", rewriteScript, append(args, entries...)...)
 	if err != nil || answer == nil {
 		return false, err
 	}
 	p.rewrite = false
 	p.recordSent(top)
-	p.ownVersion = p.version.String()
 	p.stats.Change(func(s *PublisherStats) { s.Rewrites++ })
-	if unlogged, ok := p.writes.Allow(lineRate, time.Now()); ok {
-		p.cfg.Logger.Info("wrote the whole set of hot keys", "owner", p.cfg.Owner, "keys", len(top), "version", p.version, "unlogged", unlogged)
-	}
+	p.writes.Log(lineRate, p.cfg.Logger, slog.LevelInfo, "wrote the whole set of hot keys", "owner", p.cfg.Owner, "keys", len(top), "version", p.version)
 	return true, nil
 }
 
@@ -250,7 +243,9 @@ func (p *Publisher) top() map[string]rules.Hot {
 	return p.desired.top()
 }
 
+// recordSent records that the entries in Redis are those of top.
 func (p *Publisher) recordSent(top map[string]rules.Hot) {
+	p.ownVersion = p.version.String()
 	clear(p.sent)
 	for member, h := range top {
 		p.sent[member] = entryTermsOf(h)
