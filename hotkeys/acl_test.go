@@ -108,7 +108,7 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	failed = append(failed, controls.checkMark(ctx, true), beatAs(t, admin, client))
 	_, err = ListMembers(ctx, client, testNamespace)
 	failed = append(failed, err)
-	_, err = readControlEvents(ctx, client, testNamespace, "", 10)
+	_, err = readControlEvents(ctx, client, testLayout, "", 10)
 	failed = append(failed, err)
 	sub := client.Subscribe(ctx, testLayout.Changed, testLayout.Control)
 	defer sub.Close()

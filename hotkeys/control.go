@@ -125,13 +125,9 @@ const maxControlEvents = 10_000
 // readControlEvents returns the changes of the controls after the one with this ID, the oldest
 // first. If there are more than n, it returns the newest n, and likewise if the ID is empty. It
 // omits unreadable changes. The deadline is that of ctx.
-func readControlEvents(ctx context.Context, client redis.UniversalClient, namespace, after string, n int) (events []controlEvent, err error) {
-	defer wrapError(&err, "read changes of controls")
-	if err := redisconfig.Namespace(namespace); err != nil {
-		return nil, err
-	}
+func readControlEvents(ctx context.Context, client redis.UniversalClient, layout Layout, after string, n int) (events []controlEvent, err error) {
 	start := cmp.Or(after, "-")
-	messages, err := client.XRevRangeN(ctx, NewLayout(namespace).ControlEvents, "+", start, int64(n)).Result()
+	messages, err := client.XRevRangeN(ctx, layout.ControlEvents, "+", start, int64(n)).Result()
 	switch {
 	case isWrongType(err):
 		return nil, errForeign

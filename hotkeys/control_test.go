@@ -93,7 +93,7 @@ func TestControls(t *testing.T) {
 	}
 	within(t, "a release", patience, func() bool { return pushed.words() == "pin "+text(1) && polled.words() == "pin "+text(1) })
 
-	events, err := readControlEvents(ctx, client, testNamespace, "", 10)
+	events, err := readControlEvents(ctx, client, testLayout, "", 10)
 	must(t, err)
 	var types []string
 	for _, e := range events {
@@ -105,7 +105,7 @@ func TestControls(t *testing.T) {
 	if want := []string{"block", "allow", "pin", "release"}; !slices.Equal(types, want) {
 		t.Errorf("events %q, want %q", types, want)
 	}
-	later, err := readControlEvents(ctx, client, testNamespace, events[1].ID, 10)
+	later, err := readControlEvents(ctx, client, testLayout, events[1].ID, 10)
 	must(t, err)
 	if len(later) != 2 || later[0].ID != events[2].ID {
 		t.Errorf("%+v after %s", later, events[1].ID)
@@ -279,7 +279,7 @@ func TestControlsOfACluster(t *testing.T) {
 	if took := within(t, "in force", patience, func() bool { return len(target.all()) == 1 }); took > time.Second {
 		t.Logf("in force after %v", took)
 	}
-	if events, err := readControlEvents(t.Context(), client, testNamespace, "", 10); err != nil || len(events) == 0 {
+	if events, err := readControlEvents(t.Context(), client, testLayout, "", 10); err != nil || len(events) == 0 {
 		t.Errorf("%v, %v", events, err)
 	}
 }

@@ -66,16 +66,10 @@ type ControlWatcher struct {
 	foreign loglimit.Limit
 	denied  loglimit.Limit
 	seen    controlMark
-	held    []heldControl
-	hints   loglimit.Limit // limits the polls that pushes cause
+	held    []rules.Control // in force, with Until on the local clock, monotonic
+	hints   loglimit.Limit  // limits the polls that pushes cause
 
 	stats base.Guarded[ControlWatcherStats] // without what the subscription counts
-}
-
-// heldControl is a control with its end on the local clock, monotonic.
-type heldControl struct {
-	rules.Control
-	end time.Time
 }
 
 // ControlWatcherStats are a watcher's state, and its counters since it was made.
@@ -158,7 +152,7 @@ func (w *ControlWatcher) follow(ctx context.Context) {
 		}
 		wait := never
 		for i := range w.held {
-			wait = min(wait, max(0, time.Until(w.held[i].end)))
+			wait = min(wait, max(0, time.Until(w.held[i].Until)))
 		}
 		fade.Reset(wait)
 	}
@@ -198,12 +192,8 @@ func (w *ControlWatcher) checkMark(ctx context.Context, hinted bool) error {
 	call, cancel := w.callContext(ctx)
 	defer cancel()
 	mark, err := readControlMark(call, w.client, w.layout)
-	switch {
-	case errors.Is(err, errForeign):
-		w.reportForeign(err)
-		return nil
-	case err != nil:
-		return fmt.Errorf("poll the controls: %w", err)
+	if err != nil {
+		return unlessForeign(err, "poll the controls", w.reportForeign)
 	}
 	w.stats.Change(func(s *ControlWatcherStats) { s.Polls++ })
 	w.subscription.check()
@@ -231,23 +221,20 @@ func (w *ControlWatcher) load(ctx context.Context) error {
 	w.stats.Change(func(s *ControlWatcherStats) { s.Loads++ })
 	issued := time.Now()
 	set, err := readControls(call, w.client, w.layout)
-	switch {
-	case errors.Is(err, errForeign):
-		w.reportForeign(err)
-		return nil
-	case err != nil:
-		return fmt.Errorf("read the controls: %w", err)
+	if err != nil {
+		return unlessForeign(err, "read the controls", w.reportForeign)
 	}
 	if set.unreadable > 0 {
 		w.reportForeign(fmt.Errorf("%d controls cannot be read", set.unreadable))
 	}
-	w.seen, w.held = set.controlMark, w.held[:0]
+	w.seen, w.held = set.controlMark, nil
 	for _, c := range set.controls {
 		left := c.Until.Sub(set.readAt)
 		if left <= 0 || left > rules.MaxControlTime+time.Minute {
 			continue // it has ended, or is from before Redis's clock was set back
 		}
-		w.held = append(w.held, heldControl{c, issued.Add(left)})
+		c.Until = issued.Add(left)
+		w.held = append(w.held, c)
 	}
 	w.show()
 	return nil
@@ -256,7 +243,7 @@ func (w *ControlWatcher) load(ctx context.Context) error {
 // expire removes the controls that have ended.
 func (w *ControlWatcher) expire() {
 	now := time.Now()
-	w.held = slices.DeleteFunc(w.held, func(c heldControl) bool { return !c.end.After(now) })
+	w.held = slices.DeleteFunc(w.held, func(c rules.Control) bool { return !c.Until.After(now) })
 	w.show()
 }
 
@@ -265,13 +252,8 @@ func (w *ControlWatcher) show() {
 	if len(w.held) == 0 && w.stats.Load().InForce == 0 {
 		return
 	}
-	controls := make([]rules.Control, len(w.held))
-	for i, c := range w.held {
-		controls[i] = c.Control
-		controls[i].Until = c.end
-	}
-	w.stats.Change(func(s *ControlWatcherStats) { s.InForce = len(controls) })
-	w.target.SetControls(controls)
+	w.stats.Change(func(s *ControlWatcherStats) { s.InForce = len(w.held) })
+	w.target.SetControls(slices.Clone(w.held))
 }
 
 // reportForeign records that the controls in Redis cannot be read. Those in force last to their

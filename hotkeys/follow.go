@@ -65,25 +65,32 @@ func (w *Watcher) reportForeign(err error) {
 	w.foreigners.Warn(lineRate, w.cfg.Logger, "a key of the hot set in Redis cannot be read; hot keys stay hot until their entries expire, or until the publisher has repaired the key", "err", err)
 }
 
-// compare is poll without its counters and log lines.
-func (w *Watcher) compare(ctx context.Context) error {
+// pollCommands are the commands of a poll.
+type pollCommands struct {
+	version *redis.StringCmd
+	beat    *redis.DurationCmd
+	fleet   *redis.StringCmd
+	size    *redis.IntCmd
+	at      *redis.TimeCmd
+}
+
+func (w *Watcher) readPoll(ctx context.Context) (read pollCommands, err error) {
 	call, cancel := w.callContext(ctx)
 	defer cancel()
-	var (
-		version *redis.StringCmd
-		beat    *redis.DurationCmd
-		fleet   *redis.StringCmd
-		size    *redis.IntCmd
-		at      *redis.TimeCmd
-	)
-	issued := time.Now()
-	err := transact(call, w.client, func(tx redis.Pipeliner) {
-		version = tx.Get(call, w.layout.Version)
-		beat = tx.PTTL(call, w.layout.Beat)
-		fleet = tx.Get(call, w.layout.Beat)
-		size = tx.ZCard(call, w.layout.Hot)
-		at = tx.Time(call)
+	err = transact(call, w.client, func(tx redis.Pipeliner) {
+		read.version = tx.Get(call, w.layout.Version)
+		read.beat = tx.PTTL(call, w.layout.Beat)
+		read.fleet = tx.Get(call, w.layout.Beat)
+		read.size = tx.ZCard(call, w.layout.Hot)
+		read.at = tx.Time(call)
 	})
+	return read, err
+}
+
+// compare is poll without its counters and log lines.
+func (w *Watcher) compare(ctx context.Context) error {
+	issued := time.Now()
+	read, err := w.readPoll(ctx)
 	if err != nil && !errors.Is(err, errForeign) {
 		return fmt.Errorf("poll the version: %w", err)
 	}
@@ -92,12 +99,12 @@ func (w *Watcher) compare(ctx context.Context) error {
 		w.lines.Log(lineRate, w.cfg.Logger, slog.LevelInfo, "changes are not pushed: subscribing again")
 	}
 	w.mu.Lock()
-	w.state.clock = redisClock{local: issued, redis: at.Val()}
-	if beat.Val() > 0 {
-		w.state.beat = issued.Add(beat.Val())
+	w.state.clock = redisClock{local: issued, redis: read.at.Val()}
+	if read.beat.Val() > 0 {
+		w.state.beat = issued.Add(read.beat.Val())
 	}
-	ours, missed := w.state.version, w.state.missed
-	held := len(w.state.entries) - missed
+	ours := w.state.version
+	held := len(w.state.entries) - w.state.missed
 	w.show() // the heartbeat may have returned, or may expire earlier
 	holds := w.state.held > 0 && !w.state.alive
 	w.mu.Unlock()
@@ -108,35 +115,57 @@ func (w *Watcher) compare(ctx context.Context) error {
 		w.reportForeign(err)
 		return nil
 	}
-	if version.Val() == "" {
+	version := read.version.Val()
+	if version == "" {
 		// Nothing is published yet, or Redis has lost its state and the
 		// publisher has not noticed. Our entries stay in force until their
 		// end, so that a restart of Redis lifts no limit.
 		w.stats.Change(func(s *WatcherStats) { s.Lost++ })
 		return nil
 	}
-	theirs, err := published.ParseVersion(version.Val())
+	theirs, err := published.ParseVersion(version)
 	if err != nil {
-		w.reportForeign(fmt.Errorf("%w, got %.80q", err, version.Val()))
+		w.reportForeign(fmt.Errorf("%w, got %.80q", err, version))
 		return nil
 	}
-	verdict := asPushed
-	if len(w.hints.applied) > 0 && theirs.Run == ours.Run && theirs.N >= w.hints.confirmed {
-		if verdict, err = w.judge(ctx, theirs); err != nil {
-			return fmt.Errorf("compare the pushed changes: %w", err)
-		}
-		switch verdict {
-		case asPushed:
-			w.hints.confirm(ours)
-		case notSo:
-			w.reportBogus()
-			return errors.Join(w.load(ctx), w.pollFleet(ctx, fleet.Val()))
-		case notKnown:
-			return errors.Join(w.load(ctx), w.pollFleet(ctx, fleet.Val()))
-		case lostSo: // below
-		}
+	verdict, err := w.judgePushed(ctx, ours, theirs)
+	switch {
+	case err != nil:
+		return fmt.Errorf("compare the pushed changes: %w", err)
+	case verdict == notSo || verdict == notKnown:
+		return errors.Join(w.load(ctx), w.pollFleet(ctx, read.fleet.Val()))
 	}
-	lost := verdict == lostSo || theirs.Run == ours.Run && (theirs.N < ours.N || theirs.N == ours.N && int(size.Val()) != held)
+	lost := verdict == lostSo || theirs.Run == ours.Run && (theirs.N < ours.N || theirs.N == ours.N && int(read.size.Val()) != held)
+	err = w.catchUpWith(ctx, theirs, lost, issued)
+	if err != nil && !aboutCommand(err) {
+		return err
+	}
+	// If Redis refuses one of the commands, the others may still succeed.
+	return errors.Join(err, w.renew(ctx), w.pollFleet(ctx, read.fleet.Val()))
+}
+
+// judgePushed judges the pushed changes that were applied, if there are any that Redis can have.
+func (w *Watcher) judgePushed(ctx context.Context, ours, theirs published.Version) (verdict, error) {
+	if len(w.hints.applied) == 0 || theirs.Run != ours.Run || theirs.N < w.hints.confirmed {
+		return asPushed, nil
+	}
+	verdict, err := w.judge(ctx, theirs)
+	switch {
+	case err != nil:
+	case verdict == asPushed:
+		w.hints.confirm(ours)
+	case verdict == notSo:
+		w.reportBogus()
+	}
+	return verdict, err
+}
+
+// catchUpWith makes the state follow the version in Redis. lost reports whether a poll, which was
+// issued at this time, found that Redis has lost changes.
+func (w *Watcher) catchUpWith(ctx context.Context, theirs published.Version, lost bool, issued time.Time) (err error) {
+	w.mu.Lock()
+	ours, missed := w.state.version, w.state.missed
+	w.mu.Unlock()
 	if !lost {
 		w.lostSince = time.Time{}
 	} else if w.lostSince.IsZero() {
@@ -159,11 +188,7 @@ func (w *Watcher) compare(ctx context.Context) error {
 	case theirs.N > ours.N:
 		err = w.advance(ctx, theirs)
 	}
-	if err != nil && !aboutCommand(err) {
-		return err
-	}
-	// If Redis refuses one of the commands, the others may still succeed.
-	return errors.Join(err, w.renew(ctx), w.pollFleet(ctx, fleet.Val()))
+	return err
 }
 
 // advance applies the pushes that wait, and then reads the changes that are still missing.

@@ -2,7 +2,6 @@ package hotkeys
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 )
@@ -135,13 +134,9 @@ func (w *Watcher) pollReleases(ctx context.Context) error {
 	w.mu.Unlock()
 	call, cancel := w.callContext(ctx)
 	defer cancel()
-	events, err := readControlEvents(call, w.client, w.cfg.Namespace, after, maxReleases)
-	switch {
-	case errors.Is(err, errForeign):
-		w.reportForeign(err)
-		return nil
-	case err != nil:
-		return err
+	events, err := readControlEvents(call, w.client, w.layout, after, maxReleases)
+	if err != nil {
+		return unlessForeign(err, "read changes of controls", w.reportForeign)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

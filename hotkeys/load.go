@@ -88,12 +88,8 @@ func (w *Watcher) load(ctx context.Context) error {
 	defer cancel()
 	issued := time.Now()
 	set, err := readWholeSet(call, w.client, w.layout)
-	switch {
-	case errors.Is(err, errForeign):
-		w.reportForeign(err)
-		return nil
-	case err != nil:
-		return fmt.Errorf("read the whole set: %w", err)
+	if err != nil {
+		return unlessForeign(err, "read the whole set", w.reportForeign)
 	}
 	if set.version == "" {
 		w.stats.Change(func(s *WatcherStats) { s.Lost++ }) // it was lost between two calls; see compare
@@ -143,12 +139,8 @@ func (w *Watcher) renew(ctx context.Context) error {
 			scores[i] = tx.ZScore(call, w.layout.Hot, member)
 		}
 	})
-	switch {
-	case errors.Is(err, errForeign):
-		w.reportForeign(err)
-		return nil
-	case err != nil:
-		return fmt.Errorf("renew entries: %w", err)
+	if err != nil {
+		return unlessForeign(err, "renew entries", w.reportForeign)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,6 +178,16 @@ func transact(ctx context.Context, client redis.UniversalClient, queue func(redi
 		}
 	}
 	return err
+}
+
+// unlessForeign returns the error of an action, wrapped. It reports errForeign instead and returns
+// nil, since the publisher repairs the key.
+func unlessForeign(err error, action string, report func(error)) error {
+	if errors.Is(err, errForeign) {
+		report(err)
+		return nil
+	}
+	return fmt.Errorf("%s: %w", action, err)
 }
 
 // firstCause returns the first error of commands that have all run. It ignores missing

@@ -75,7 +75,7 @@ func SetControl(ctx context.Context, client redis.UniversalClient, namespace str
 		return rules.Control{}, err
 	}
 	c := rules.Control{Key: order.Key, Action: order.Action, Why: order.Why, Claimed: order.Claimed}
-	return operate(ctx, client, namespace, "set", &c, order.For)
+	return operate(ctx, client, namespace, &c, order.For)
 }
 
 // ReleaseControl ends a key's control and returns it, with By, Why and Claimed replaced by those
@@ -89,9 +89,9 @@ func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace
 		return rules.Control{}, err
 	}
 	c := rules.Control{Key: order.Key, Why: order.Why, Claimed: order.Claimed}
-	got, err := operate(ctx, client, namespace, "release", &c, 0)
+	got, err := operate(ctx, client, namespace, &c, 0)
 	if errors.Is(err, ErrNoControl) && AreKeysHeld(ctx, client, namespace) {
-		return operate(ctx, client, namespace, "release", &c, maxHold)
+		return operate(ctx, client, namespace, &c, maxHold)
 	}
 	return got, err
 }
@@ -103,9 +103,9 @@ func AreKeysHeld(ctx context.Context, client redis.UniversalClient, namespace st
 	return err == nil && slices.ContainsFunc(members, func(m rules.Member) bool { return m.Held > 0 })
 }
 
-// operate runs the operator's script. c lacks its times and By, and for a release its action. A
+// operate runs the operator's script. c lacks its times and By. Without an action it is a release; a
 // release with a span is recorded even if the key has no control.
-func operate(ctx context.Context, client redis.UniversalClient, namespace, kind string, c *rules.Control, span time.Duration) (rules.Control, error) {
+func operate(ctx context.Context, client redis.UniversalClient, namespace string, c *rules.Control, span time.Duration) (rules.Control, error) {
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return rules.Control{}, err
 	}
@@ -114,7 +114,10 @@ func operate(ctx context.Context, client redis.UniversalClient, namespace, kind 
 		return rules.Control{}, err
 	}
 	layout := NewLayout(namespace)
-	change := published.ControlChange{Release: kind == "release", Control: *c}
+	change, kind := published.ControlChange{Release: c.Action == "", Control: *c}, "set"
+	if change.Release {
+		kind = "release"
+	}
 	answer, err := controlScript.Run(ctx, client, []string{layout.Control, layout.ControlEvents},
 		layout.Control, kind, c.Key.String(), published.EncodeControl(c), published.EncodeControlChange(&change), span.Milliseconds(),
 		newID(), rules.MaxControls, maxControlEvents).StringSlice()
@@ -134,7 +137,7 @@ func operate(ctx context.Context, client redis.UniversalClient, namespace, kind 
 		return rules.Control{}, fmt.Errorf("unexpected answer %q", answer)
 	}
 	c.Since, c.Until = time.UnixMilli(now), time.UnixMilli(end)
-	if kind == "release" {
+	if change.Release {
 		c.Action = rules.ControlAction(answer[3])
 	}
 	return *c, nil

@@ -8,6 +8,6 @@
 // that only this process has found hot ([Set.Mark]). A mark has no effect while its key is
 // published.
 //
-// Files: set.go has the set and its changes, pins.go the keys that operators pin, and table.go
-// the snapshot. cooled.go keeps the payloads of keys that have cooled and may become hot again.
+// Files: set.go has the set and its changes, pins.go the keys that operators pin, and
+// snapshot.go the snapshot. cooled.go keeps the payloads of keys that have cooled and may become hot again.
 package hotset

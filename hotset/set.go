@@ -64,7 +64,7 @@ type Set[P any] struct {
 
 	maxCooled, maxMarks int
 
-	table atomic.Pointer[table[P]] // the snapshot
+	snapshot atomic.Pointer[snapshot[P]]
 
 	mu      sync.Mutex // guards the rest, which only writers use
 	version string     // version of the published set
@@ -89,7 +89,7 @@ func New[P any](fill func(h rules.Hot, old P, had bool) P, cfg Config[P]) *Set[P
 
 		maxCooled: maxCooled, maxMarks: maxMarks,
 	}
-	s.table.Store(newTable(s.entries))
+	s.snapshot.Store(newSnapshot(s.entries))
 	return s
 }
 
@@ -97,15 +97,15 @@ func New[P any](fill func(h rules.Hot, old P, had bool) P, cfg Config[P]) *Set[P
 // the key is not hot. hash is the member's [rules.Hash]. Lookup neither allocates nor
 // blocks.
 func (s *Set[P]) Lookup(hash uint64, member []byte) *Entry[P] {
-	return s.table.Load().lookup(hash, member)
+	return s.snapshot.Load().lookup(hash, member)
 }
 
 // All returns the hot keys, published or marked, the highest rate first.
 func (s *Set[P]) All() []rules.Hot {
 	var hot []rules.Hot
-	for _, slot := range s.table.Load().slots {
-		if slot.hash != 0 {
-			hot = append(hot, slot.entry.Hot)
+	for _, p := range s.snapshot.Load().places {
+		if p.hash != 0 {
+			hot = append(hot, p.entry.Hot)
 		}
 	}
 	SortByRate(hot)
@@ -266,7 +266,7 @@ func (s *Set[P]) drop(member string, now time.Time) {
 // swap replaces the snapshot.
 func (s *Set[P]) swap(now time.Time) {
 	s.evictCooled(now)
-	s.table.Store(s.table.Load().with(s.entries, s.changed))
+	s.snapshot.Store(s.snapshot.Load().with(s.entries, s.changed))
 	clear(s.changed) // or dropped entries would not be collected
 	s.changed = s.changed[:0]
 	if s.cfg.OnSwap == nil {

@@ -284,7 +284,7 @@ func TestTableFindsAllDespiteCollisions(t *testing.T) {
 		for i, m := range members {
 			entries[m] = &Entry[int]{Payload: i, member: m, hash: hash([]byte(m))}
 		}
-		table := newTable(entries)
+		table := newSnapshot(entries)
 		agree := func() {
 			for m, want := range entries {
 				if e := table.lookup(hash([]byte(m)), []byte(m)); e != want {
@@ -307,9 +307,9 @@ func TestTableFindsAllDespiteCollisions(t *testing.T) {
 					entries[m] = e
 				}
 			}
-			before := slices.Clone(table.slots)
+			before := slices.Clone(table.places)
 			next := table.with(entries, changed)
-			if !slices.Equal(before, table.slots) {
+			if !slices.Equal(before, table.places) {
 				t.Fatal("readers saw a snapshot change")
 			}
 			table = next
