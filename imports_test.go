@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 
 	"collector/internal/former":  {"rules"},
 	"collector/statsdsink":       {"collector", "collector/internal/former", "internal/base", "rules", "internal/wire"},
-	"collector/kafkasink":        {"collector", "collector/internal/former", "internal/base", "kafka", "rules", "internal/wire"},
+	"collector/kafkasink":        {"collector", "collector/internal/former", "internal/base", "internal/loglimit", "kafka", "rules", "internal/wire"},
 	"internal/decode":            {"internal/ring", "internal/snapshot", "internal/base", "internal/loglimit", "rules", "internal/wire"},
 	"aggregator/internal/window": {"internal/decode", "internal/ring", "internal/snapshot", "internal/base", "rules", "internal/wire"},
 	"internal/ring":              nil,

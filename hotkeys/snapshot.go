@@ -33,10 +33,13 @@ var errNotHolder = errors.New("another process holds the owner")
 func (p *Publisher) SaveSnapshot(ctx context.Context, data []byte, keep time.Duration) (err error) {
 	defer wrapError(&err, "snapshot")
 	saved, err := saveScript.Run(ctx, p.client, []string{p.layout.Owners, p.layout.snapshot(p.cfg.Owner)}, p.cfg.Owner, p.holder, data, keep.Milliseconds()).Int()
-	if err == nil && saved == 0 {
-		err = errNotHolder
+	if err != nil {
+		return err
 	}
-	return err
+	if saved == 0 {
+		return errNotHolder
+	}
+	return nil
 }
 
 // LoadSnapshot returns the snapshot of the process that held the owner last, or nil if there is
