@@ -44,7 +44,7 @@ func (b *bitset) drain(f func(slot int)) {
 	}
 }
 
-// add is set without atomic operations, which would double the cost.
+// add is set without atomic operations.
 func (b *bitset) add(slot int) {
 	word := slot / 64
 	b.words[word] |= 1 << (slot % 64)

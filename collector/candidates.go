@@ -11,7 +11,7 @@ import (
 const fastFor = time.Second
 
 // absorb records n counts that were taken from a slot.
-func (c *Collector) absorb(s *shard, t *table, slot int, n uint64) {
+func (c *Collector) absorb(s *shard, t *keyTable, slot int, n uint64) {
 	k := &s.notes[slot]
 	if k.profile == unseen {
 		c.classify(s, t, slot)
@@ -34,7 +34,7 @@ func (c *Collector) recents(s *shard, slot int) []recent {
 }
 
 // classify sets the profile and the flags of a key when its first count is taken.
-func (c *Collector) classify(s *shard, t *table, slot int) {
+func (c *Collector) classify(s *shard, t *keyTable, slot int) {
 	k, key, hash := &s.notes[slot], t.key(&t.slots[slot]), t.slots[slot].hash
 	rule, text, _ := bytes.Cut(key, []byte{' '})
 	k.profile = c.profiles.indexOf(rule, text)
@@ -96,7 +96,7 @@ func (c *Collector) endFastPace(s *shard, slot int) {
 }
 
 // setMark sets the count at which a slot's key is urgent.
-func (c *Collector) setMark(s *shard, t *table, slot int) {
+func (c *Collector) setMark(s *shard, t *keyTable, slot int) {
 	k := &s.notes[slot]
 	mark := uint64(never)
 	if c.urgent > 0 && k.flags&isHot == 0 {

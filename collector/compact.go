@@ -77,7 +77,7 @@ func (s size) fits(in size) bool { return s.keys <= in.keys && s.bytes <= in.byt
 // worthKeeping lists in c.keep the slots whose keys are worth keeping. It returns the size of
 // all these keys, and of the keys that must be kept because they are hot, suspect, or have
 // unsent counts.
-func (c *Collector) worthKeeping(s *shard, t *table) (must, all size) {
+func (c *Collector) worthKeeping(s *shard, t *keyTable) (must, all size) {
 	c.keep = c.keep[:0]
 	for slot := range s.notes {
 		k := &s.notes[slot]
@@ -128,7 +128,7 @@ func (c *Collector) rank(from *books, slot int32) int {
 }
 
 // moveKey moves a key to the next table, with its records. It reports whether there was room.
-func (c *Collector) moveKey(s *shard, t, old *table, slot int) bool {
+func (c *Collector) moveKey(s *shard, t, old *keyTable, slot int) bool {
 	from, was := &old.slots[slot], &c.spare.notes[slot]
 	to := t.insert(from.hash, old.key(from))
 	if to < 0 {
@@ -157,7 +157,7 @@ func (c *Collector) moveKey(s *shard, t, old *table, slot int) bool {
 }
 
 // shed records the counts and the accounts that are dropped with the old table.
-func (c *Collector) shed(s *shard, old *table, from *books) {
+func (c *Collector) shed(s *shard, old *keyTable, from *books) {
 	largest := int64(0)
 	from.each(func(slot int, k *note) {
 		c.holdBackInGroup(k, old, slot, k.delta)

@@ -163,7 +163,7 @@ func (c *Collector) age(k *note) {
 }
 
 // holdBack leaves a key's counts to a later flush.
-func (c *Collector) holdBack(s *shard, t *table, slot int) {
+func (c *Collector) holdBack(s *shard, t *keyTable, slot int) {
 	k := &s.notes[slot]
 	c.holdBackInGroup(k, t, slot, k.delta)
 	if k.held == 0 {
@@ -175,7 +175,7 @@ func (c *Collector) holdBack(s *shard, t *table, slot int) {
 
 // holdBackInGroup adds n counts that this flush does not send to the counts that the key's group
 // holds back.
-func (c *Collector) holdBackInGroup(k *note, t *table, slot int, n uint64) {
+func (c *Collector) holdBackInGroup(k *note, t *keyTable, slot int, n uint64) {
 	if g := c.profiles.all[k.profile].groups; g != nil && n > 0 {
 		_, text, _ := bytes.Cut(t.key(&t.slots[slot]), []byte{' '})
 		g.holdBack(text, int64(n))
@@ -205,7 +205,7 @@ func (c *Collector) groupLines() (lines int) {
 }
 
 // emit adds a key's counts to the counts to be sent.
-func (c *Collector) emit(s *shard, t *table, slot int) {
+func (c *Collector) emit(s *shard, t *keyTable, slot int) {
 	k := &s.notes[slot]
 	// If the bytes are not a key's, the sink reports an unknown rule.
 	rule, text, _ := bytes.Cut(t.key(&t.slots[slot]), []byte{' '})

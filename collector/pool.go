@@ -13,13 +13,13 @@ const calmFor = 10 * time.Second
 // one that did not last for calmFor. After the flood they are replaced by uncounted tables.
 // Whether a table is counted never changes. A late add first counts itself. Then it sees that
 // the table is no longer the shard's, and does not touch it, whatever the table is used for.
-type pool struct{ tables []*table }
+type pool struct{ tables []*keyTable }
 
 // maxPooled bounds the number of tables in the pool.
 const maxPooled = 4
 
 // table returns an empty table for the given number of keys.
-func (p *pool) table(keys int, mark uint64, counted bool) *table {
+func (p *pool) table(keys int, mark uint64, counted bool) *keyTable {
 	if counted {
 		for i, t := range p.tables {
 			if t.inside.Load() == 0 {
@@ -39,7 +39,7 @@ func (p *pool) table(keys int, mark uint64, counted bool) *table {
 }
 
 // put adds a replaced table to the pool, if it is counted and there is room.
-func (p *pool) put(t *table) {
+func (p *pool) put(t *keyTable) {
 	if t.counted && len(p.tables) < maxPooled {
 		p.tables = append(p.tables, t)
 	}

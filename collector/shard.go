@@ -5,7 +5,7 @@ import "sync/atomic"
 // shard is one part of the collector's keys. Any goroutine may add; everything else is done by
 // the flushing goroutine.
 type shard struct {
-	table atomic.Pointer[table]
+	table atomic.Pointer[keyTable]
 	keys  int // capacity of a table
 
 	books
@@ -114,7 +114,7 @@ func (s *shard) add(hash uint64, key []byte, n uint64) outcome {
 }
 
 // addCounted adds n to a key's counter in a counted table.
-func (s *shard) addCounted(t *table, hash uint64, key []byte, n uint64) outcome {
+func (s *shard) addCounted(t *keyTable, hash uint64, key []byte, n uint64) outcome {
 	t.inside.Add(1)
 	out := replaced
 	if s.table.Load() == t { // otherwise another shard may use it by now

@@ -6,17 +6,17 @@ import (
 	"sync/atomic"
 )
 
-// table counts keys. Goroutines add to it without a lock. It never shrinks; to drop keys,
+// keyTable counts keys. Goroutines add to it without a lock. It never shrinks; to drop keys,
 // the whole table is replaced (see compact.go).
 //
 // Keys get slots in the order of their first occurrence. Frequent keys occur early, so their
 // slots are close together. An open-addressing index finds the slots. A new key gets a
 // complete slot first, and then enters the index by one compare-and-swap. A concurrent add of
 // the same key finds that entry where its own would have gone.
-type table struct {
+type keyTable struct {
 	index  []atomic.Uint32 // hash tag | slot number from 1; 0 if free
 	number uint32          // mask of the slot number in an entry of index
-	slots  []slot
+	slots  []keySlot
 	dirty  bitset // slots whose counter has left zero
 	urgent bitset // slots whose counter has reached its mark
 	arena  []byte // the bytes of long keys
@@ -30,9 +30,9 @@ type table struct {
 	inside atomic.Int64 // adds in progress in a counted table
 }
 
-// slot is a cache line. For a short key, an add touches only the slot and an entry of the
+// keySlot is a cache line. For a short key, an add touches only the slot and an entry of the
 // index.
-type slot struct {
+type keySlot struct {
 	state atomic.Uint64 // closed | count
 	mark  atomic.Uint64 // the count that is urgent; written only by the flushing goroutine
 	hash  uint64        // this and the following fields do not change once the slot is in the index
@@ -70,15 +70,15 @@ const (
 const arenaPerKey = 128
 
 // newTable returns a table for the given number of keys, all with this mark.
-func newTable(keys int, mark uint64) *table {
+func newTable(keys int, mark uint64) *keyTable {
 	size := 1
 	for size*5 < keys*8 {
 		size *= 2
 	}
-	t := &table{
+	t := &keyTable{
 		index:  make([]atomic.Uint32, size),
 		number: 1<<bits.Len(uint(keys)) - 1,
-		slots:  make([]slot, keys),
+		slots:  make([]keySlot, keys),
 		dirty:  newBitset(keys),
 		urgent: newBitset(keys),
 		arena:  make([]byte, keys*arenaPerKey),
@@ -88,14 +88,14 @@ func newTable(keys int, mark uint64) *table {
 	return t
 }
 
-func (t *table) setMarks(mark uint64) {
+func (t *keyTable) setMarks(mark uint64) {
 	for i := range t.slots {
 		t.slots[i].mark.Store(mark)
 	}
 }
 
 // reset empties a table that no add is inside.
-func (t *table) reset(mark uint64) {
+func (t *keyTable) reset(mark uint64) {
 	clear(t.index)
 	clear(t.slots)
 	t.setMarks(mark)
@@ -106,21 +106,23 @@ func (t *table) reset(mark uint64) {
 }
 
 // filled reports whether room has to be made when this many slots and bytes are in use.
-func (t *table) filled(used, bytes int64) bool {
+func (t *keyTable) filled(used, bytes int64) bool {
 	return used > t.alarm || bytes > int64(len(t.arena))/8*7
 }
 
 // place returns the i-th place of the index for a hash.
-func (t *table) place(hash, i uint64) *atomic.Uint32 {
+func (t *keyTable) place(hash, i uint64) *atomic.Uint32 {
 	return &t.index[(hash+i)&uint64(len(t.index)-1)]
 }
 
 // entry returns the index's entry for a slot: the slot's number, and in the remaining bits a
 // tag of the hash.
-func (t *table) entry(hash, slot uint64) uint32 { return uint32(hash>>32)&^t.number | uint32(slot+1) }
+func (t *keyTable) entry(hash, slot uint64) uint32 {
+	return uint32(hash>>32)&^t.number | uint32(slot+1)
+}
 
 // matchSlot reports whether an entry of the index is the key's, and returns its slot.
-func (t *table) matchSlot(entry uint32, hash uint64, key []byte) (slot uint64, ok bool) {
+func (t *keyTable) matchSlot(entry uint32, hash uint64, key []byte) (slot uint64, ok bool) {
 	if (entry^uint32(hash>>32))&^t.number != 0 {
 		return 0, false
 	}
@@ -129,7 +131,7 @@ func (t *table) matchSlot(entry uint32, hash uint64, key []byte) (slot uint64, o
 }
 
 // add adds n to a key's counter.
-func (t *table) add(hash uint64, key []byte, n uint64) outcome {
+func (t *keyTable) add(hash uint64, key []byte, n uint64) outcome {
 	for i := range uint64(maxProbe) {
 		entry := t.place(hash, i).Load()
 		if entry == 0 {
@@ -143,7 +145,7 @@ func (t *table) add(hash uint64, key []byte, n uint64) outcome {
 }
 
 // count adds n to a slot's counter.
-func (t *table) count(slot, n uint64) outcome {
+func (t *keyTable) count(slot, n uint64) outcome {
 	s := &t.slots[slot]
 	state := s.state.Add(n)
 	if state&closed != 0 {
@@ -161,7 +163,7 @@ func (t *table) count(slot, n uint64) outcome {
 }
 
 // enter adds n for a key that the index does not have in places before the i-th.
-func (t *table) enter(hash, i uint64, key []byte, n uint64) outcome {
+func (t *keyTable) enter(hash, i uint64, key []byte, n uint64) outcome {
 	slot, end, ok := t.fillSlot(hash, key)
 	if !ok {
 		return full
@@ -188,7 +190,7 @@ func (t *table) enter(hash, i uint64, key []byte, n uint64) outcome {
 
 // fillSlot fills a slot for a key that is not in the index yet. end is the used part of the arena
 // after that.
-func (t *table) fillSlot(hash uint64, key []byte) (slot uint64, end int64, ok bool) {
+func (t *keyTable) fillSlot(hash uint64, key []byte) (slot uint64, end int64, ok bool) {
 	limit := int64(len(t.slots))
 	if t.used.Load() >= limit {
 		return 0, 0, false
@@ -213,7 +215,7 @@ func (t *table) fillSlot(hash uint64, key []byte) (slot uint64, end int64, ok bo
 
 // insert adds a key to a table that does not have it and that no other goroutine uses yet.
 // It returns the slot, or -1 if there is no room.
-func (t *table) insert(hash uint64, key []byte) int {
+func (t *keyTable) insert(hash uint64, key []byte) int {
 	slot, _, ok := t.fillSlot(hash, key)
 	for i := uint64(0); ok && i < maxProbe; i++ {
 		if t.place(hash, i).CompareAndSwap(0, t.entry(hash, slot)) {
@@ -224,7 +226,7 @@ func (t *table) insert(hash uint64, key []byte) int {
 }
 
 // findSlot returns the slot of a key, or -1 if there is none.
-func (t *table) findSlot(hash uint64, key []byte) int {
+func (t *keyTable) findSlot(hash uint64, key []byte) int {
 	for i := range uint64(maxProbe) {
 		entry := t.place(hash, i).Load()
 		if entry == 0 {
@@ -238,7 +240,7 @@ func (t *table) findSlot(hash uint64, key []byte) int {
 }
 
 // key returns the key of a slot in use.
-func (t *table) key(s *slot) []byte {
+func (t *keyTable) key(s *keySlot) []byte {
 	if s.len <= uint32(len(s.short)) {
 		return s.short[:s.len:s.len]
 	}
@@ -246,7 +248,7 @@ func (t *table) key(s *slot) []byte {
 }
 
 // room returns the number of bytes of the arena that a slot's key takes.
-func (s *slot) room() int64 {
+func (s *keySlot) room() int64 {
 	if s.len <= uint32(len(s.short)) {
 		return 0
 	}
@@ -255,7 +257,7 @@ func (s *slot) room() int64 {
 
 // drain zeroes the counters of the slots in from, and calls f for each with its count. It
 // clears a slot's bit before the counter: a concurrent add sets the bit again.
-func (t *table) drain(from *bitset, f func(slot int, n uint64)) {
+func (t *keyTable) drain(from *bitset, f func(slot int, n uint64)) {
 	from.drain(func(slot int) {
 		if n := t.slots[slot].state.And(closed) & countMask; n > 0 {
 			f(slot, n)
@@ -264,4 +266,4 @@ func (t *table) drain(from *bitset, f func(slot int, n uint64)) {
 }
 
 // close closes a slot and returns its last count.
-func (s *slot) close() (n uint64) { return s.state.Or(closed) & countMask }
+func (s *keySlot) close() (n uint64) { return s.state.Or(closed) & countMask }

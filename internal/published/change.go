@@ -88,12 +88,12 @@ type change struct {
 	Version string       `json:"version"`
 	At      int64        `json:"at"`
 	Beat    int64        `json:"beat_ms"`
-	Hot     []entry      `json:"hot"`
+	Hot     []hotEntry   `json:"hot"`
 	Cool    []string     `json:"cool"`
 	Fleet   *fleetChange `json:"fleet,omitempty"`
 }
 
-type entry struct {
+type hotEntry struct {
 	Rule string  `json:"rule"`
 	Key  string  `json:"key"`
 	Rate float64 `json:"rate"`
@@ -111,10 +111,10 @@ type entry struct {
 // for it, for at, and for the cooled members; if Until is zero, there is one for it. The
 // publisher's script fills them.
 func EncodeChange(c *Change) []byte {
-	raw := change{Version: c.Version.String(), At: millis(c.At, atHole), Beat: c.Beat.Milliseconds(), Hot: []entry{}}
+	raw := change{Version: c.Version.String(), At: millis(c.At, atHole), Beat: c.Beat.Milliseconds(), Hot: []hotEntry{}}
 	for i := range c.Hot {
 		e := &c.Hot[i]
-		raw.Hot = append(raw.Hot, entry{e.Rule, e.Text, finite(e.Rate), e.TTL.Milliseconds(), infoOf(&e.Hot)})
+		raw.Hot = append(raw.Hot, hotEntry{e.Rule, e.Text, finite(e.Rate), e.TTL.Milliseconds(), infoOf(&e.Hot)})
 	}
 	if !c.Version.IsZero() { // otherwise it is nil, which is encoded as a hole
 		raw.Cool = []string{}
