@@ -32,8 +32,9 @@
 // window.go view.go slotlog.go windowstate.go with fixedwindow.go slidinglog.go
 // slidingblocks.go; warmup.go, penalty.go.
 //
-// Packages below: semaphore bounds requests in flight, adaptive sets limits that change, and
-// permits is an object with a rate, like Redisson's.
+// Packages below: fleet holds one limit over all instances without a call for each request,
+// semaphore bounds requests in flight, adaptive sets limits that change, and permits is an object
+// with a rate, like Redisson's.
 //
 // # Algorithms
 //

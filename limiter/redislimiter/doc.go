@@ -1,7 +1,8 @@
 // Package redislimiter keeps the state of limiters in Redis, so that all instances of a service
 // share them. [Store] implements every algorithm of package limiter, and [Cell] uses the
-// redis-cell module. [Semaphore], [Permits] and [Members] cover semaphores, rate objects and the
-// number of live instances.
+// redis-cell module. It also lends permits to the instances of a fleet ([Store.Settle]).
+// [Semaphore], [Permits] and [Members] cover semaphores, rate objects and the number of live
+// instances.
 //
 // # Cost
 //
@@ -47,6 +48,8 @@
 // that of a new key. A denial writes nothing, unless denials count or start a penalty, or it is a
 // quota's first on a key that has other quotas. A log of N permits takes at most 32 N bytes, and
 // as many for reservations. Other states take less than 200 bytes, plus 16 per block of a window.
+// Permits that instances hold of a bucket are in a hash next to it, :limit:leases, with some 100
+// bytes for each instance. It expires after a minute.
 //
 // Quotas of several algorithms on one key have separate states. The first is stored under that
 // name, each other one under the name and its letter, such as :limit:s. Token bucket and gcra
@@ -96,7 +99,8 @@
 //
 //	ACL SETUSER hotparam-limiter on >PASSWORD ~hotparam:{shop/* +evalsha +eval +time +get +set +del +getrange +setrange +pexpire
 //
-// A cluster also needs +cluster|slots; Cell needs +cl.throttle instead of the others.
+// Settle also needs +hmget +hset +hlen +hgetall +hdel, and a cluster +cluster|slots. Cell needs
+// +cl.throttle instead of the others.
 //
 // Redis 5 or later is required. The scripts read the time, so they have Redis replicate
 // their effects.

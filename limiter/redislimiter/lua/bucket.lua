@@ -24,11 +24,15 @@
 -- means that more of the same take may be returned; its mark must then not become that of the
 -- next take. A mark of 0 is the last.
 --
+-- Instances may hold permits of the bucket, see lease.lua. These count as missing, and are not
+-- earned while they are held: owed is at least `held` permits until `held_until`. A state that
+-- lacks the two has none held.
+--
 -- The turn has no field of its own, so that the version before can read the state. It is stored,
 -- with a half added, in the field of the limit, which no longer matters. While that field holds a
 -- `due`, only the half of a turn is kept: it is then as if the rate had changed now.
 do
-  local b = {earn = 0, cost = 0, full = 0, most = 0, owed = 0, due = 0, slow = 0, dear = 0, line = 0, turn = 0, shape = false}
+  local b = {earn = 0, cost = 0, full = 0, most = 0, owed = 0, due = 0, slow = 0, dear = 0, line = 0, turn = 0, shape = false, held = 0, held_until = 0}
 
   -- Converts units at `costed` a permit to units at `cost` a permit.
   local function converted(owed, costed, cost)
@@ -53,9 +57,9 @@ do
       local earn, cost, most, first, shape = struct.unpack('<ddddd', asked, OWN)
       b.earn, b.cost, b.full, b.most, b.shape = earn, cost, on.limit * cost, most, shape == 1
       local state = read()
-      if #state ~= HEAD + 32 then
+      if #state ~= HEAD + 32 and #state ~= HEAD + 48 then
         begin(0, 0)
-        b.owed, b.due, b.slow, b.line, b.turn = first * cost, 0, 0, math.floor(on.t / 2), 0
+        b.owed, b.due, b.slow, b.line, b.turn, b.held = first * cost, 0, 0, math.floor(on.t / 2), 0, 0
         on.dirty = first > 0
         return true
       end
@@ -67,17 +71,27 @@ do
       if back > 0 then b.turn, last = last + 1, on.t end
       due = due < 0 and math.floor(-due) - back or 0
       b.line, b.due, b.slow = line, due > on.t and due or 0, 0
+      local held, till = 0, 0
+      if #state == HEAD + 48 then held, till = struct.unpack('<dd', state, HEAD + 33) end
+      till = till - back
       if earned ~= earn or costed ~= cost then
         local at = math.min(due, on.t)
-        if at > last then owed, last = math.max(0, owed - (at - last) * earned), at end
+        if at > last then owed, last = math.max(math.min(owed, held * costed), owed - (at - last) * earned), at end
         owed = converted(owed, costed, cost)
         if due > on.t then b.slow, b.dear, last = earned, costed, on.t end
         b.turn = math.max(b.turn, on.t)
+      end
+      b.held, b.held_until = till > on.t and held or 0, till
+      if held > 0 and till > last then
+        local least, to = math.min(owed, held * cost), math.min(on.t, till)
+        owed, last = to - last >= math.ceil((owed - least) / earn) and least or owed - (to - last) * earn, math.max(last, to)
       end
       local passed = on.t - last
       if passed >= math.ceil(owed / earn) then b.owed = 0 else b.owed = owed - passed * earn end
       return true
     end,
+
+    bucket = b,
 
     free = function() return on.limit - math.ceil(b.owed / b.cost) end,
 
@@ -105,7 +119,7 @@ do
       local last = mark == b.line or mark == 0
       local left = (last or since > 0 and since == on.now) and b.owed or b.owed - (b.line - mark) * b.cost
       if since > 0 and b.turn <= since and since <= on.t then left = math.max(left, n * b.cost - (on.t - since) * b.earn) end
-      local back = math.max(0, math.min(n * b.cost, left, b.owed))
+      local back = math.max(0, math.min(n * b.cost, left, b.owed - b.held * b.cost))
       b.owed = b.owed - back
       if last and keep == 0 then b.line = b.line - math.floor(back / b.cost) end
     end,
@@ -118,7 +132,11 @@ do
       local due = b.turn > 0 and b.turn + 0.5 or on.limit
       if b.due > 0 then due = b.turn > 0 and -b.due - 0.5 or -b.due end
       local state = struct.pack('<c1dddddd', on.letter, b.line, on.t, earn, cost, due, owed)
-      redis.call('SET', on.key, state, 'PX', ttl(math.max(after(b.owed), b.due - on.t)))
+      local left = math.max(after(b.owed), b.due - on.t)
+      if b.held > 0 then
+        state, left = state .. struct.pack('<dd', b.held, b.held_until), math.max(left, b.held_until - on.t)
+      end
+      redis.call('SET', on.key, state, 'PX', ttl(left))
     end,
   }
   algorithms.l = algorithms.b

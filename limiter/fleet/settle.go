@@ -1,0 +1,166 @@
+package fleet
+
+import "time"
+
+// account is what a stock knows of its settlements. It is guarded by the stock's mu.
+type account struct {
+	incarnation int64
+	number      int64 // number of the last ask
+	sent        int64 // clock's time of the last ask; 0 before the first one
+	next        int64 // clock's time of the next ask
+	asking      bool  // whether an ask is under way
+	failures    int   // number of asks that have failed since the last answer
+	heard       int64 // clock's time of the last ask that was answered, or of the first ask
+	instances   int   // number of stocks with demand, as of the last answer
+	base        int64 // permits spent before the Lender forgot the stock
+	owed        int64 // permits that were owed as of the last ask
+	seen        int64 // permits asked for, in all, as of the last ask
+	demand      demand
+}
+
+// isAway reports whether the Lender has not answered for longer than a stock lasts.
+func (a *account) isAway(now int64, lasts time.Duration) bool {
+	return a.failures > 0 && now-a.heard > int64(lasts)
+}
+
+// dueAt returns the clock's time at which the stock is to be settled.
+func (s *Stock) dueAt() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.account.next
+}
+
+// maxBackoff is the most periods between two asks while none is answered.
+const maxBackoff = 8
+
+// overdue returns the time after which an ask counts as lost. Its answer is void once another
+// one is sent.
+func (a *account) overdue(every, trip time.Duration) int64 {
+	return int64(max(every, 3*trip)) * int64(min(1<<max(0, min(a.failures-lastsFor, 10)), maxBackoff))
+}
+
+// prepare returns the ask of a stock that is due.
+func (s *Stock) prepare() (ask Ask, due bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, now := &s.account, s.fleet.clock.now()
+	if now < a.next {
+		return ask, false
+	}
+	if now >= s.ends.Load() {
+		s.dropHeld()
+	}
+	quota, trip := s.quota.Load(), time.Duration(s.fleet.trip.Load())
+	every := period(quota, trip)
+	need := s.need(now, every, trip)
+	if a.sent == 0 {
+		a.heard = now
+	}
+	if a.asking {
+		s.fail(now, lastsFor*every)
+	}
+	a.asking, a.sent = true, now
+	a.next = now + a.overdue(every, trip)
+	ask = s.ask(s.reduceHeld(need))
+	ask.Want = max(0, need-ask.Hold)
+	ask.Demand, ask.Period, ask.Lasts = a.demand.perSecond, every, lastsFor*every
+	if a.isAway(now, ask.Lasts) {
+		ask.Silent = time.Duration(now - a.heard)
+	}
+	return ask, true
+}
+
+// lastAsk returns an ask that returns all that the stock holds.
+func (s *Stock) lastAsk() Ask {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropHeld()
+	ask := s.ask(s.held.Load())
+	ask.Period, ask.Lasts = minPeriod, lastsFor*minPeriod
+	return ask
+}
+
+// ask returns an ask that states what is held. The caller holds mu.
+func (s *Stock) ask(held int64) Ask {
+	a := &s.account
+	a.number++
+	a.owed = max(0, -held)
+	return Ask{
+		Name: s.name, Key: s.key, Quota: s.quota.Load(), Holder: s.holder, Owing: s.owing,
+		Incarnation: a.incarnation, Number: a.number, Spent: s.spent(held) - a.base, Hold: max(0, held),
+	}
+}
+
+// need updates the estimate of the demand, and returns the permits that the stock needs until the
+// answer to its next ask. The caller holds mu.
+func (s *Stock) need(now int64, every, trip time.Duration) int64 {
+	a := &s.account
+	seen := s.spent(s.held.Load()) + s.missed.Load()
+	if a.sent > 0 {
+		a.demand.observe(seen-a.seen, now, every)
+	}
+	if a.demand.perSecond == 0 && s.waiting.Load() > 0 { // a tenth of the limit, until more is known
+		a.demand = demand{perSecond: perSecond(s.quota.Load()) / 10, since: now}
+	}
+	a.seen = seen
+	return a.demand.within(every+trip) + s.waiting.Load()
+}
+
+// fail counts an ask that was not answered. The caller holds mu.
+func (s *Stock) fail(now int64, lasts time.Duration) {
+	s.account.failures++
+	s.goAlone(now, lasts)
+	s.announce()
+}
+
+// apply applies the answer to an ask. It reports whether the Lender has forgotten the stock, which
+// holds nothing and wants nothing.
+func (s *Stock) apply(ask *Ask, answer *Answer) (forgotten bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, now := &s.account, s.fleet.clock.now()
+	if ask.Number != a.number { // another ask was sent since then, or the quota has changed
+		return false
+	}
+	a.asking = false
+	if answer.Err != nil || answer.Stale {
+		s.fail(now, ask.Lasts)
+		return false
+	}
+	defer s.announce()
+	a.next = max(a.sent+int64(ask.Period), now)
+	a.failures, a.heard = 0, a.sent
+	s.alone.Store(nil)
+	a.incarnation, a.instances = answer.Incarnation, answer.Instances
+	s.free.Store(answer.Free)
+	s.full.Store(now + int64(answer.ResetAfter))
+	if !answer.Valid {
+		s.dropHeld()
+	}
+	s.added += answer.Granted + a.owed
+	s.held.Add(answer.Granted + a.owed)
+	s.ends.Store(a.sent + int64(ask.Lasts))
+	s.shut.Store(0)
+	if answer.Wait > 0 {
+		s.shut.Store(now + int64(answer.Wait))
+		a.next = max(a.next, now+int64(answer.Wait))
+	}
+	if ask.Demand > 0 || ask.Want > 0 || ask.Hold > 0 {
+		return false
+	}
+	a.incarnation, a.base = 0, a.base+ask.Spent
+	return true
+}
+
+// announce wakes the requests that wait for an answer. The caller holds mu.
+func (s *Stock) announce() {
+	close(s.answered)
+	s.answered = make(chan struct{})
+}
+
+// isIdle reports whether nothing was asked of the stock since its last ask.
+func (s *Stock) isIdle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting.Load() == 0 && s.spent(s.held.Load())+s.missed.Load() == s.account.seen
+}

@@ -1,0 +1,140 @@
+package fleet
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// Stock holds the permits of one key for this instance. It is safe for concurrent use. No method
+// but Borrow waits.
+type Stock struct {
+	fleet     *Fleet
+	name, key string
+	holder    string
+	outage    rules.OutagePolicy
+	owing     bool
+
+	quota   atomic.Pointer[rules.Quota]
+	held    atomic.Int64                   // permits that may be spent; below 0 they are owed
+	version atomic.Int64                   // increases whenever held permits become void
+	ends    atomic.Int64                   // clock's time at which the held permits end
+	shut    atomic.Int64                   // clock's time until which the Lender has none
+	missed  atomic.Int64                   // permits that were refused, in all
+	outside atomic.Int64                   // permits spent without being held, in all
+	waiting atomic.Int64                   // requests that wait for permits
+	free    atomic.Int64                   // permits left in the bucket, as of the last answer
+	full    atomic.Int64                   // clock's time at which the bucket is full, as of the last answer
+	alone   atomic.Pointer[limiter.Bucket] // decides while the Lender is unavailable; nil otherwise
+	active  atomic.Bool                    // whether the fleet settles the stock
+
+	mu       sync.Mutex
+	added    int64         // permits added to held, in all, less those taken out
+	answered chan struct{} // closed with the next answer
+	account  account
+}
+
+// Take takes n permits that the stock holds, if it has them. It does not allocate.
+func (s *Stock) Take(n int64) bool {
+	for {
+		held := s.held.Load()
+		if held < n || s.fleet.clock.now() >= s.ends.Load() {
+			return false
+		}
+		if s.held.CompareAndSwap(held, held-n) {
+			return true
+		}
+	}
+}
+
+// Has reports whether the stock holds a permit. It is for requests whose cost is known at their
+// end.
+func (s *Stock) Has() bool { return s.held.Load() > 0 && s.fleet.clock.now() < s.ends.Load() }
+
+// Charge spends n permits, held or not. Those that are not held are owed to the bucket.
+func (s *Stock) Charge(n int64) {
+	s.held.Add(-n)
+	s.fleet.wakeFor(s)
+}
+
+// Version identifies the permits that the stock holds now. It is read before a Take, for Return.
+func (s *Stock) Version() int64 { return s.version.Load() }
+
+// Return returns n permits that were taken from a version of the stock. Permits of a stock that
+// has ended stay taken.
+func (s *Stock) Return(n, version int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version == s.version.Load() && s.fleet.clock.now() < s.ends.Load() {
+		s.held.Add(n)
+	}
+}
+
+// SetQuota sets another quota. The held permits are void, and return to the bucket with the next
+// settlement.
+func (s *Stock) SetQuota(q *rules.Quota) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q == s.quota.Load() {
+		return
+	}
+	s.quota.Store(q)
+	s.dropHeld()
+	s.account.number++ // the answer to an ask under way is void
+	s.account.asking, s.account.next = false, 0
+	s.shut.Store(0)
+	s.alone.Store(nil)
+}
+
+// dropHeld makes the held permits void. The caller holds mu.
+func (s *Stock) dropHeld() {
+	s.version.Add(1)
+	s.reduceHeld(0)
+}
+
+// reduceHeld gives up the held permits above a number, and returns how many are left. The caller
+// holds mu.
+func (s *Stock) reduceHeld(to int64) int64 {
+	for {
+		held := s.held.Load()
+		if held <= to || held <= 0 {
+			return held
+		}
+		if s.held.CompareAndSwap(held, to) {
+			s.added -= held - to
+			return to
+		}
+	}
+}
+
+// spent returns the permits spent so far, given those held. The caller holds mu.
+func (s *Stock) spent(held int64) int64 { return s.added - held + s.outside.Load() }
+
+// Remaining estimates the permits that are left to all instances: those held here, and those that
+// were free in the bucket at the last settlement.
+func (s *Stock) Remaining() int64 { return max(0, s.held.Load()) + s.free.Load() }
+
+// Allowed returns the decision on a request that has taken its permits.
+func (s *Stock) Allowed() rules.Decision {
+	d := s.decision()
+	d.Allowed, d.Reason, d.Remaining = true, rules.ReasonWithin, s.Remaining()
+	return d
+}
+
+// denied returns the decision on a request that is refused n permits.
+func (s *Stock) denied(n int64, retry time.Duration) rules.Decision {
+	s.missed.Add(n)
+	d := s.decision()
+	d.RetryAfter = retry
+	return d
+}
+
+func (s *Stock) decision() rules.Decision {
+	return rules.Decision{
+		Reason: rules.ReasonLimited, Limit: s.quota.Load().Burst,
+		ResetAfter: max(0, time.Duration(s.full.Load()-s.fleet.clock.now())),
+	}
+}

@@ -1,0 +1,149 @@
+package redislimiter_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// Whatever the network does, all instances together are admitted at most burst + rate × w.
+func TestFleetKeepsTheBound(t *testing.T) {
+	addr := testenv.Redis(t).Addr()
+	runs := 12
+	if testing.Short() {
+		runs = 3
+	}
+	for seed := range uint64(runs) {
+		rnd := rand.New(rand.NewPCG(seed, 7))
+		n := 2 + rnd.IntN(30)
+		skews := map[string]func(int, time.Duration) float64{"even": even, "zipf": zipf(n, 1+rnd.Float64()), "one": onOne(n), "moving": moving(n, 1), "on-off": onOff}
+		names := []string{"even", "zipf", "one", "moving", "on-off"}
+		skew := names[rnd.IntN(len(names))]
+		run := fleetRun{
+			instances: n, rate: []int64{500, 1000, 5000}[rnd.IntN(3)], burst: []float64{0.1, 0.3, 1, 2}[rnd.IntN(4)],
+			load: []float64{0.8, 1.2, 3, 8}[rnd.IntN(4)], skew: skews[skew], lasts: 3 * time.Second,
+			oneWay: []time.Duration{200 * time.Microsecond, time.Millisecond, 5 * time.Millisecond, 50 * time.Millisecond}[rnd.IntN(4)],
+			loss:   []float64{0, 0.01, 0.3}[rnd.IntN(3)], outage: rules.OutageClosed, exact: []int{0, 0, 3}[seed%3], seed: seed,
+			event: func(sim *fleetSim, at time.Duration) {
+				switch i := sim.all[sim.rnd.IntN(len(sim.all))]; {
+				case sim.rnd.IntN(300) > 0:
+				case i.stop != nil && sim.rnd.IntN(2) == 0:
+					i.crashed.Store(sim.rnd.IntN(2) == 0)
+					i.stop()
+					i.stop = nil
+				case len(sim.all) < 40:
+					sim.join(t)
+				}
+			},
+		}
+		got := simulate(t, addr, run)
+		t.Logf("seed %d: %d instances, exact %d, %d/s, burst %v, load %v, %s, %v one way, loss %v: use %.3f, lowest %.1f of %.0f, %.0f asks/s",
+			seed, n, run.exact, run.rate, run.burst, run.load, skew, run.oneWay, run.loss, got.use(), got.worst, float64(run.rate)*run.burst, got.calls)
+		if got.worst < 0 {
+			t.Errorf("seed %d: %.1f permits beyond the bound", seed, -got.worst)
+		}
+		if got.admitted == 0 {
+			t.Errorf("seed %d: nothing was admitted", seed)
+		}
+	}
+}
+
+// Permits are used as those of one bucket, by all instances alike, with few calls.
+func TestFleetUse(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
+	const n = 20
+	addr := testenv.Redis(t).Addr()
+	for _, c := range []struct {
+		name  string
+		rate  int64
+		burst float64
+		load  float64
+		skew  func(int, time.Duration) float64
+		use   float64
+	}{
+		{"all at ease", 5000, 0.1, 0.8, even, 0.99},
+		{"even", 5000, 0.1, 3, even, 0.99},
+		{"a crowd", 20_000, 1, 20, zipf(n, 1), 0.99},
+		{"Zipf 1", 5000, 0.1, 1.2, zipf(n, 1), 0.99},
+		{"Zipf 2", 5000, 1, 3, zipf(n, 2), 0.99},
+		{"on one", 1000, 1, 3, onOne(n), 0.98},
+		{"moving", 5000, 0.1, 3, moving(n, 1), 0.98},
+		{"on and off", 5000, 0.1, 3, onOff, 0.94},
+	} {
+		got := simulate(t, addr, fleetRun{instances: n, rate: c.rate, burst: c.burst, load: c.load, skew: c.skew, oneWay: 500 * time.Microsecond, lasts: 12 * time.Second, seed: 1})
+		t.Logf("%s: %.3f of an ideal bucket, lowest %.0f, worst instance %.2f of the mean, %.0f asks/s of %.0f requests/s",
+			c.name, got.use(), got.worst, got.fairness, got.calls, float64(got.asked)/12)
+		if got.worst < 0 || got.use() < c.use || got.fairness < 0.6 || got.calls > 2*n/0.02 || got.calls > float64(got.asked)/12/4 {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+// While Redis is away, instances have their part by the last known number of them, and what they
+// admit is charged when it is back. A lost state begins empty.
+func TestFleetOutages(t *testing.T) {
+	const n, rate = 20, 5000
+	awayFor := 1500 * time.Millisecond
+	away := func(some int) func(int, time.Duration) bool {
+		return func(i int, at time.Duration) bool { return i < some && at > time.Second && at < time.Second+awayFor }
+	}
+	flush := func(sim *fleetSim, at time.Duration) {
+		if at == 1500*time.Millisecond {
+			sim.client.FlushAll(context.Background())
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		away   func(int, time.Duration) bool
+		event  func(*fleetSim, time.Duration)
+		outage rules.OutagePolicy
+		beyond float64 // permits that may be admitted beyond burst + rate * w
+		use    float64
+	}{
+		{"away for all", away(n), nil, rules.OutageLocal, 0, 0.9},
+		{"away for all, closed", away(n), nil, rules.OutageClosed, 0, 0.5},
+		{"away for a quarter", away(n / 4), nil, rules.OutageLocal, rate / 4 * awayFor.Seconds(), 1},
+		{"away for a quarter, closed", away(n / 4), nil, rules.OutageClosed, 0, 0.97},
+		{"flushed", nil, flush, rules.OutageLocal, 0, 0.97},
+	} {
+		redis := testenv.Redis(t) // flushed by nobody else
+		got := simulate(t, redis.Addr(), fleetRun{instances: n, rate: rate, burst: 0.1, load: 3, oneWay: 500 * time.Microsecond, lasts: 4 * time.Second, away: c.away, event: c.event, outage: c.outage, seed: 1})
+		t.Logf("%s: %.3f of an ideal bucket, lowest %.0f", c.name, got.use(), got.worst)
+		if got.worst < -c.beyond || got.use() < c.use {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+// Permits held under another quota are void. The bound is that of the larger quota.
+func TestFleetQuotas(t *testing.T) {
+	addr := testenv.Redis(t).Addr()
+	got := simulate(t, addr, fleetRun{
+		instances: 10, rate: 5000, burst: 1, load: 3, oneWay: 500 * time.Microsecond, lasts: 4 * time.Second, seed: 1,
+		event: func(sim *fleetSim, at time.Duration) {
+			q := *sim.quota
+			switch at {
+			case time.Second, 1100 * time.Millisecond, 2 * time.Second:
+				q.Rate.N, q.Burst = q.Rate.N/2, q.Burst/2
+			case 1050 * time.Millisecond, 3 * time.Second:
+			default:
+				return
+			}
+			for k, i := range sim.all {
+				if k%2 == 0 || at >= 2*time.Second {
+					i.stock.SetQuota(&q)
+				}
+			}
+		},
+	})
+	t.Logf("%.3f of an ideal bucket, lowest %.0f", got.use(), got.worst)
+	if got.worst < 0 || got.use() < 0.7 {
+		t.Errorf("%+v", got)
+	}
+}
