@@ -51,7 +51,7 @@ var arrows = map[string][]string{
 	"limiter/internal/breaker":  nil,
 	"limiter/internal/calendar": {"rules"},
 	"internal/holding":          {"limiter", "rules"},
-	"middleware":                {"collector", "hotset", "internal/answer", "internal/base", "internal/holding", "internal/loglimit", "limiter", "limiter/semaphore", "rules", "internal/wire"},
+	"middleware":                {"collector", "hotset", "internal/answer", "internal/base", "internal/holding", "internal/loglimit", "limiter", "limiter/fleet", "limiter/semaphore", "rules", "internal/wire"},
 
 	// The common part of adapters, and the suite that they pass.
 	"middleware/adapter":        {"middleware", "rules"},

@@ -359,8 +359,8 @@ var badFiles = []struct {
 		"4:32: limit.burst 1000000: a bucket of so many tokens takes over 73 years to fill at 1/1h",
 	}},
 	{"rate that never fills", rule("limit: {rate: 1/30000d}"), []string{"4:19: limit.burst 1: a bucket of so many tokens takes over 73 years to fill at 1/30000d"}},
-	{"not built", rule("limit: {rate: 1/s, scope: cluster}"), []string{
-		`4:31: limit.scope "cluster" is not built yet`,
+	{"unknown scope", rule("limit: {rate: 1/s, scope: cluster}"), []string{
+		`4:31: limit.scope "cluster": want instance or share or fleet or exact`,
 	}},
 	{"limits that say nothing", rule("limit: {burst: x, initial: y, concurrency: 0, queue: 1.5, warm_up: 1, cold_factor: 1, blocks: 1001, penalty: 0s}"), []string{
 		`4:20: limit.burst "x": want a whole number of at least 1`, `4:32: limit.initial "y": want 0 or a whole number of at least 1`,
@@ -384,7 +384,7 @@ var badFiles = []struct {
 	{"wait without a time", rule("limit: {rate: 5/s, on_limit: wait}"), []string{"4:19: limit.wait 0s: goes with on_limit: wait, which needs it"}},
 	{"wait for a cost", rule("count: bytes", "limit: {rate: 5/s, wait: 1s}"), []string{"5:30: limit.wait: goes with count: requests; the cost of a request is known at its end"}},
 	{"a queue without a wait", rule("limit: {concurrency: 5, queue: 7}"), []string{"4:36: limit.queue: goes with concurrency and wait"}},
-	{"away without Redis", rule("limit: {rate: 5/s, when_redis_is_away: open}"), []string{"4:44: limit.when_redis_is_away: goes with scope: exact"}},
+	{"away without Redis", rule("limit: {rate: 5/s, when_redis_is_away: open}"), []string{"4:44: limit.when_redis_is_away: goes with scope: fleet or exact"}},
 	{"serve and reject", rule("limit: {rate: 5/s, on_limit: reject, serve: {body: a}}"), []string{"4:49: limit.serve: goes with on_limit: serve"}},
 	{"priority and serve", rule("limit: {rate: 5/s, priority: {first: gold, x: 1}, serve: {status: 99, type: json, body: [a]}}"), []string{
 		"4:34: limit.priority.by is missing", "4:42: limit.priority.first: want a list, found text", `4:48: unknown field "x" in limit.priority`,
@@ -392,7 +392,7 @@ var badFiles = []struct {
 	}},
 	{"nobody first", rule("limit: {rate: 5/s, priority: {by: tier, first: []}}"), []string{"4:34: limit.priority: wants a parameter and 1 to 9 of its values"}},
 	{"misspelt", rule("limit: {rate: 1/s, scope: instnace, on_limit: drop, algorithm: [x]}"), []string{
-		`4:31: limit.scope "instnace": want instance or share or exact`, `4:51: limit.on_limit "drop": want reject or wait or serve or shadow`, "4:68: limit.algorithm: want text, found a list",
+		`4:31: limit.scope "instnace": want instance or share or fleet or exact`, `4:51: limit.on_limit "drop": want reject or wait or serve or shadow`, "4:68: limit.algorithm: want text, found a list",
 	}},
 
 	// Transports.
@@ -578,7 +578,7 @@ func TestHints(t *testing.T) {
 		{"a: b: c\n", `check the indentation, and put text that holds ": " or " #" in quotes`},
 		{rule("limits: {rate: 1/s}", "action: ignore"), `did you mean "limit"?`},
 		{rule("limit: {rate: 1/s, scope: instanse}"), `did you mean "instance"?`},
-		{rule("limit: {rate: 1/s, scope: cluster}"), "available scopes: exact, one limit over all instances; share, a part of it on each; instance"},
+		{rule("limit: {rate: 1/s, scope: cluster}"), "for example instance"},
 		{rule("limit: {rate: 1/1d, algorithm: fixed_window, calendar: week}"), "for example {algorithm: fixed_window, rate: 1000/1d, calendar: day}; a month is 30d, a year 365d"},
 		{rule("hot: {rate: 1/s}", "by: [token]"), "if it holds no secret, add its name to secrets.except in the rules file; if it does, add it to secrets.redact: then its keys have a hash of the value"},
 		{rule("hot: {rate: 1/s}", "by: [id]"), "write path:id for the wildcard, query:id for the query"},

@@ -18,6 +18,5 @@
 //
 // The error of a bad file is [Problems]: all of its errors, in the order of the file, each with
 // its place and a hint. YAML that gives a rule another meaning than it seems to have (anchors,
-// merge keys, tags, a second document) is refused. So are values that the design has but that
-// are not built yet.
+// merge keys, tags, a second document) is refused.
 package config

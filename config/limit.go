@@ -40,7 +40,7 @@ func (l *limitFields) settings() settings {
 		{"count_denied", flag(&l.CountDenied), "", "Refused requests count, too"},
 		{"penalty", milli(&l.Penalty, "30s"), "", "How long a key is locked after a refusal"},
 		{"scope", as(&l.Scope, schemaChoice(scopes...), (*decoder).scope), "", "Whose requests share the limit. Default: instance"},
-		{"when_redis_is_away", choice(&l.Outage, rules.OutageLocal, rules.OutageOpen, rules.OutageClosed), "", "For scope: exact. Default: local"},
+		{"when_redis_is_away", choice(&l.Outage, rules.OutageLocal, rules.OutageOpen, rules.OutageClosed), "", "For scope: fleet and exact. Default: local"},
 		{"on_limit", choice(&l.onLimit, "reject", "wait", "serve", "shadow"), "", "Decision for requests over the limit. Default: reject"},
 		{"wait", milli(&l.Wait, "2s"), "", "The longest that a request waits"},
 		{"concurrency", positive(&l.Concurrency, rules.MaxConcurrency), "", "How many requests are served at a time"},
@@ -152,16 +152,10 @@ func calendars() []rules.Calendar {
 	})
 }
 
-var scopes = []string{string(rules.ScopeInstance), string(rules.ScopeShare), string(rules.ScopeExact)}
+var scopes = []string{string(rules.ScopeInstance), string(rules.ScopeShare), string(rules.ScopeFleet), string(rules.ScopeExact)}
 
-// scope reads whose requests share the limit. A value that the design has but that is not built yet
-// is refused by name, with a hint on what works instead: a rule that silently did less than it says
-// would be worse than none.
+// scope reads whose requests share the limit.
 func (d *decoder) scope(n *fileNode, what string) rules.Scope {
-	if n.kind == scalarKind && n.text == "cluster" {
-		d.reject(n, "available scopes: exact, one limit over all instances; share, a part of it on each; instance", "%s %q is not built yet", what, n.text)
-		return ""
-	}
 	s, _ := d.choice(n, what, scopes...)
 	if scope := rules.Scope(s); scope != rules.ScopeInstance {
 		return scope

@@ -49,10 +49,10 @@ func TestProblemsAreWrittenWithCaret(t *testing.T) {
 		`      limit: {rate: 50/s, 上限: 日本語, scope: cluster}`,
 		`                          ^`,
 		`  hint: known are rate, burst, algorithm, initial, shape, warm_up, cold_factor, calendar, zone, blocks, count_denied, penalty, scope, when_redis_is_away, on_limit, wait, concurrency, queue, priority, serve`,
-		`f.yaml:7:41: limit.scope "cluster" is not built yet`,
+		`f.yaml:7:41: limit.scope "cluster": want instance or share or fleet or exact`,
 		`      limit: {rate: 50/s, 上限: 日本語, scope: cluster}`,
 		`                                               ^`,
-		`  hint: available scopes: exact, one limit over all instances; share, a part of it on each; instance`,
+		`  hint: for example instance`,
 		``,
 	}, "\n")
 	problems := problemsOf(t, source)

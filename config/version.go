@@ -46,7 +46,7 @@ func (f *File) version() string {
 var sameAsZero = map[string]any{
 	"Rules.LimitKeys": rules.DefaultLimitKeys,
 	"Limit.Scope":     rules.ScopeInstance,
-	"Limit.Away":      rules.OutageLocal,
+	"Limit.Outage":    rules.OutageLocal,
 	"Limit.Queue":     rules.DefaultQueue,
 	"Quota.Zone":      "UTC",
 }

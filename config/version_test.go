@@ -226,3 +226,17 @@ func TestVersionOfRandomRules(t *testing.T) {
 		}
 	})
 }
+
+// Each field that has a value like zero exists.
+func TestFieldsWithAValueLikeZero(t *testing.T) {
+	types := map[string]reflect.Type{}
+	for _, v := range []any{rules.Rules{}, rules.Limit{}, rules.Quota{}} {
+		types[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)
+	}
+	for name, value := range sameAsZero {
+		of, field, _ := strings.Cut(name, ".")
+		if f, ok := types[of].FieldByName(field); !ok || !reflect.TypeOf(value).ConvertibleTo(f.Type) {
+			t.Errorf("%s: no such field, or of another type than %T", name, value)
+		}
+	}
+}

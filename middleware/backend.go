@@ -36,6 +36,9 @@ func (g *Guard) newBackends() error {
 		}
 	}
 	g.failover = given
+	if err := g.newFleet(); err != nil {
+		return err
+	}
 	g.backends = make(backends)
 	for _, away := range aways {
 		g.backends[away] = g.failover.With(away)
@@ -43,8 +46,9 @@ func (g *Guard) newBackends() error {
 	return nil
 }
 
-// Run probes the backend of limits with scope: exact while it is unavailable. Without Run,
-// requests probe it and wait for the answer. Run also logs limits whose tables have less room
+// Run probes the backend of limits with scope: fleet or exact while it is unavailable, and settles
+// the permits that this instance holds. Without Run, requests probe the backend and wait for the
+// answer, and each request of a limit with scope: fleet asks it. Run also logs limits whose tables have less room
 // than keys in use. It blocks until ctx ends, and returns nil.
 func (g *Guard) Run(ctx context.Context) error {
 	if g.failover == nil {
@@ -54,6 +58,9 @@ func (g *Guard) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	watch.Go(func() { g.watchTables(ctx) })
+	if g.fleet != nil {
+		watch.Go(func() { _ = g.fleet.Run(ctx) })
+	}
 	return g.failover.Run(ctx)
 }
 

@@ -36,7 +36,7 @@
 //	            which values?    │ loadParams, readSources     params.go sources.go cookies.go clientaddr.go forwarded.go
 //	                             │ readBody                    body.go heldbody.go form.go json.go
 //	            within limits?   │ limitRule, limitKey, …      limit.go hotstate.go
-//	            together?        │ askBackend                  exact.go backend.go
+//	            together?        │ askBackend                  exact.go backend.go stock.go
 //	            its turn?        │ waitForTurn                 wait.go turn.go
 //	                             ▼
 //	                          decision                         verdict.go, grants.go

@@ -5,15 +5,17 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // exactClaim is a claim on a limit that the backend decides for all instances.
 type exactClaim struct {
 	claim
-	op     limiter.Op
-	back   limiter.Op // returns the taken tokens; N is 0 if there are none
-	joined bool       // whether a waiting line has decided on the claim, and asks the backend itself
+	op      limiter.Op
+	back    limiter.Op   // returns the taken tokens; N is 0 if there are none
+	stock   *fleet.Stock // borrows from the backend for this claim and others; or nil
+	decided bool         // whether a stock or a waiting line has decided, which asks the backend itself
 }
 
 // askBackend asks the request's claims that were not asked yet in one call.
@@ -21,10 +23,10 @@ func (r *request) askBackend() { r.guard.askBackend(r) }
 
 // askBackend asks the requests' claims that were not asked yet in one call: they take
 // together or not at all, except for limits in shadow mode, which deny nothing. Claims that a
-// waiting line has decided on are not part of the call. If a line has denied one, nothing is
+// waiting line or a stock has decided on are not part of the call. If one has denied, nothing is
 // asked. A nil request is skipped.
 func (g *Guard) askBackend(requests ...*request) {
-	if !joinLines(requests) {
+	if !joinLines(requests) || !borrow(requests) {
 		return
 	}
 	var (
@@ -42,7 +44,7 @@ func (g *Guard) askBackend(requests ...*request) {
 			ctx = r.context()
 		}
 		for i := range claims {
-			if c := &claims[i]; !c.joined {
+			if c := &claims[i]; !c.decided {
 				ops, views = append(ops, c.op), append(views, g.backends[c.spec.whenAway()])
 			}
 		}
@@ -63,7 +65,7 @@ func (g *Guard) askBackend(requests ...*request) {
 			continue
 		}
 		for ; r.pending.asked < len(r.pending.exact); r.pending.asked++ {
-			if c := &r.pending.exact[r.pending.asked]; !c.joined {
+			if c := &r.pending.exact[r.pending.asked]; !c.decided {
 				r.addExact(c, &results[at], denied, limiter.ErrorOf(err, at))
 				at++
 			}
@@ -122,7 +124,7 @@ func (r *request) joinLine(c *exactClaim) {
 		return
 	}
 	w, d, joined := r.guard.lines.Join(r.context(), r.exactWait(c))
-	if c.joined = joined; joined {
+	if c.decided = joined; joined {
 		c.state.record(d.Allowed)
 		r.addTurn(&c.claim, w)
 		r.addResult(&c.claim, &d)

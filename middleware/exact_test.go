@@ -383,8 +383,8 @@ func TestNewNeeds(t *testing.T) {
 		opts []Option
 		want string
 	}{
-		"backend":   {exactly(plain, ""), nil, `rule "r": limit.scope exact: the guard has no backend: give one by WithBackend`},
-		"semaphore": {exactly(busyRule(t, "r", rules.By{}, 1, 0), ""), nil, `rule "r": limit.scope exact with concurrency: the guard has no semaphore: give one by WithSemaphore`},
+		"backend":   {exactly(plain, ""), nil, `rule "r": limit.scope fleet or exact: the guard has no backend: give one by WithBackend`},
+		"semaphore": {exactly(busyRule(t, "r", rules.By{}, 1, 0), ""), nil, `rule "r": limit.scope fleet or exact with concurrency: the guard has no semaphore: give one by WithSemaphore`},
 		"algorithm": {custom, nil, `rule "r": limit.algorithm "x_mine": the guard has none of this name: give it by WithAlgorithm`},
 		"of hot":    {hotCustom, nil, `rule "r": limit.algorithm "x_mine": the guard has none of this name: give it by WithAlgorithm`},
 		"except":    {except, nil, `rule "r": exception 1: limit.algorithm "x_mine": the guard has none of this name: give it by WithAlgorithm`},

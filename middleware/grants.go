@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/fleet"
 )
 
 // grants are the permits that the limits of this process have granted a request. They are
@@ -21,6 +22,7 @@ type grant struct {
 	receipt limiter.Receipt
 	state   *hotState // of the hot key, or nil
 
+	stock    *fleet.Stock    // the stock that granted it, with its version as the mark, or nil
 	bucket   *limiter.Bucket // the bucket that granted it, or nil if keyed did
 	keyed    *limiter.Keys
 	hash     uint64 // the key's hash
@@ -66,6 +68,8 @@ func (g *grant) giveBack(now time.Duration, keys []byte) {
 	back := limiter.Request{Kind: limiter.Return, N: g.n, Mark: g.mark, Receipt: g.receipt}
 	switch {
 	case g.n == 0:
+	case g.stock != nil:
+		g.stock.Return(g.n, g.mark)
 	case g.bucket != nil:
 		g.bucket.Do(now, back)
 	default:

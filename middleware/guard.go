@@ -14,6 +14,7 @@ import (
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -24,6 +25,7 @@ type Guard struct {
 	hot      *hotset.Set[*hotState]
 	localHot *localHot
 	failover *limiter.Failover // nil if there is no backend
+	fleet    *fleet.Fleet      // holds permits of limits with scope: fleet; nil if the backend does not lend
 	cached   *limiter.Cached   // asked by failover; nil if the program gave a Failover
 	local    *limiter.Memory   // decides while the backend is unavailable; nil if the program gave a Failover
 	maxKeys  int               // see WithMaxKeys

@@ -13,6 +13,7 @@ import (
 type hotState struct {
 	id              uint64                    // the key's limiter.KeyID
 	bucket          atomic.Pointer[hotBucket] // nil if there is none yet, or none is needed
+	stock           atomic.Pointer[hotStock]  // nil if there is none yet, or none is needed
 	passed, refused atomic.Int64
 	origins         originSample
 }

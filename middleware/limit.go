@@ -97,7 +97,11 @@ func (r *request) limitHotKey(cl *claim, hot *hotset.Entry[*hotState]) {
 	if b := cl.state.bucketFor(cl.spec, r.guard.opts.clock); b != nil && r.askBucket(cl, b) && cl.spec.keyed != nil {
 		r.askKeyedToo(cl)
 	}
-	if cl.spec.needsKey() {
+	if cl.spec.quota.Load() != nil && r.askStock(cl) {
+		if cl.spec.permits != nil {
+			r.claimPermits(cl, r.keyText(cl.rule))
+		}
+	} else if cl.spec.needsKey() {
 		r.claimLater(cl, r.keyText(cl.rule))
 	}
 }
@@ -179,15 +183,21 @@ func (r *request) claimLater(cl *claim, key string) {
 	if quota != nil && cl.spec.isExact() {
 		ask := r.askFor(cl)
 		ask.Together = cl.spec.limit.Mode != rules.ModeShadow
-		r.pending.exact = append(r.pending.exact, exactClaim{claim: *cl, op: limiter.Op{
-			Quota: quota, Name: cl.spec.name, Key: key, Request: ask,
-		}})
+		c := exactClaim{claim: *cl, op: limiter.Op{Quota: quota, Name: cl.spec.name, Key: key, Request: ask}}
+		if cl.state != nil && cl.spec.lends(r.guard) {
+			c.stock = cl.state.stockFor(r.guard, cl.spec, func() string { return key })
+		}
+		r.pending.exact = append(r.pending.exact, c)
 	}
-	if cl.spec.permits == nil {
-		return
+	if cl.spec.permits != nil {
+		r.claimPermits(cl, key)
 	}
+}
+
+// claimPermits adds to r.pending the permits to acquire.
+func (r *request) claimPermits(cl *claim, key string) {
 	p := permitClaim{claim: *cl, key: key}
-	if quota != nil {
+	if cl.spec.quota.Load() != nil {
 		p.state = nil // the quota's result counts
 	}
 	if first := cl.spec.limit.Priority; first != nil {

@@ -37,6 +37,8 @@ type limitSpec struct {
 	kept    stores            // the three above, including the ones that the limit does not use now
 	unseen  atomic.Pointer[unseen]
 
+	plain     bool            // see isPlainFleet
+	exact     bool            // see isDecidedByBackend
 	decisions *decisionCounts // the rule's counters
 }
 
@@ -54,7 +56,7 @@ func (s *limitSpec) isShared() bool {
 	return s.limit != nil && s.limit.Scope == rules.ScopeShare && s.quota.Load() != nil
 }
 
-func (s *limitSpec) isExact() bool { return s.limit.Scope == rules.ScopeExact }
+func (s *limitSpec) isExact() bool { return s.exact }
 func (s *limitSpec) waits() bool   { return s.limit.Mode == rules.ModeWait }
 
 // isQuick reports whether limitPlain can hold a key to the limit: the key's bucket alone
@@ -87,8 +89,8 @@ type specBuilder struct {
 }
 
 var (
-	errNoBackend   = errors.New("limit.scope exact: the guard has no backend: give one by WithBackend")
-	errNoSemaphore = errors.New("limit.scope exact with concurrency: the guard has no semaphore: give one by WithSemaphore")
+	errNoBackend   = errors.New("limit.scope fleet or exact: the guard has no backend: give one by WithBackend")
+	errNoSemaphore = errors.New("limit.scope fleet or exact with concurrency: the guard has no semaphore: give one by WithSemaphore")
 )
 
 // newSpec makes a limit with its permits and, unless the rule has hot, its buckets.
@@ -106,6 +108,7 @@ func (b *specBuilder) newSpec(r *rule, l *rules.Limit, name string) (*limitSpec,
 	if l == nil {
 		return s, nil
 	}
+	s.plain, s.exact = isPlainFleet(l), b.isDecidedByBackend(s)
 	if l.Concurrency > 0 {
 		if err := b.makePermits(s, r); err != nil {
 			return nil, err

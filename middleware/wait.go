@@ -151,7 +151,7 @@ func (r *request) acquire(c *permitClaim) (semaphore.Lease, rules.Decision, erro
 	if ask.Within == 0 { // the end of the context only ends waits
 		ctx = context.WithoutCancel(ctx)
 	}
-	if l.Scope == rules.ScopeExact {
+	if l.Scope.InRedis() {
 		lease, got, err := g.opts.semaphore.Acquire(ctx, c.spec.name+" "+c.key, ask)
 		switch {
 		case err == nil || ctx.Err() != nil:
@@ -162,7 +162,7 @@ func (r *request) acquire(c *permitClaim) (semaphore.Lease, rules.Decision, erro
 			return semaphore.Lease{}, rules.Decision{Reason: rules.ReasonUnavailable}, nil
 		}
 	}
-	if l.Scope == rules.ScopeExact || l.Scope == rules.ScopeShare {
+	if l.Scope.InRedis() || l.Scope == rules.ScopeShare {
 		ask.Permits = g.permitsPart(ask.Permits)
 	}
 	return c.spec.permits.Acquire(ctx, c.key, ask)

@@ -12,8 +12,8 @@ type Limit struct {
 
 	// Scope selects the requests that share the limit. Empty means ScopeInstance.
 	Scope Scope
-	// Outage is the policy while the Redis that ScopeExact needs is unavailable. Empty means
-	// OutageLocal.
+	// Outage is the policy while the Redis that ScopeFleet and ScopeExact need is unavailable.
+	// Empty means OutageLocal.
 	Outage OutagePolicy
 	// Wait is the longest time that a request waits, with ModeWait.
 	Wait time.Duration
@@ -47,10 +47,15 @@ type Scope string
 const (
 	ScopeInstance Scope = "instance" // the requests of one instance
 	ScopeShare    Scope = "share"    // all requests; each live instance has an equal part of the rate
+	ScopeFleet    Scope = "fleet"    // all requests; instances hold permits of the limit in advance
 	ScopeExact    Scope = "exact"    // all requests; each of them asks Redis
 )
 
-// OutagePolicy is the policy for requests under ScopeExact while Redis is unavailable.
+// InRedis reports whether Redis has the state of limits with the scope.
+func (s Scope) InRedis() bool { return s == ScopeFleet || s == ScopeExact }
+
+// OutagePolicy is the policy for requests under ScopeFleet or ScopeExact while Redis is
+// unavailable.
 type OutagePolicy string
 
 // Policies while Redis is unavailable.
@@ -127,9 +132,9 @@ func (l *Limit) validateWords(bad *FieldErrors) {
 		bad.add("limit.on_limit", quoted(string(l.Mode)), "for example reject", "want %q, %q, %q or %q", ModeLimit, ModeWait, ModeServe, ModeShadow)
 	}
 	switch l.Scope {
-	case "", ScopeInstance, ScopeShare, ScopeExact:
+	case "", ScopeInstance, ScopeShare, ScopeFleet, ScopeExact:
 	default:
-		bad.add("limit.scope", quoted(string(l.Scope)), scopeHint, "want %q, %q or %q", ScopeInstance, ScopeShare, ScopeExact)
+		bad.add("limit.scope", quoted(string(l.Scope)), scopeHint, "want %q, %q, %q or %q", ScopeInstance, ScopeShare, ScopeFleet, ScopeExact)
 	}
 	switch l.Outage {
 	case "", OutageLocal, OutageOpen, OutageClosed:
@@ -139,16 +144,18 @@ func (l *Limit) validateWords(bad *FieldErrors) {
 }
 
 const (
-	scopeHint = "for example {rate: 50/s, scope: share}"
-	awayHint  = "for example {rate: 50/s, scope: exact, when_redis_is_away: local}"
+	scopeHint = "for example {rate: 50/s, scope: fleet}"
+	awayHint  = "for example {rate: 50/s, scope: fleet, when_redis_is_away: local}"
 	waitHint  = "for example {rate: 50/s, wait: 2s}"
 )
 
 // validateTogether reports fields that contradict each other.
 func (l *Limit) validateTogether(bad *FieldErrors) {
 	switch {
-	case l.Outage != "" && l.Scope != ScopeExact:
-		bad.add("limit.when_redis_is_away", "", awayHint, "goes with scope: exact").needs("limit")
+	case l.Outage != "" && !l.Scope.InRedis():
+		bad.add("limit.when_redis_is_away", "", awayHint, "goes with scope: fleet or exact").needs("limit")
+	case l.Scope == ScopeFleet && !l.Algorithm.Bucket():
+		bad.add("limit.scope", quoted(string(l.Scope)), "scope: exact works with every algorithm", "goes with token_bucket, gcra and leaky_bucket, not with %s", l.Algorithm).needs("limit")
 	case (l.Mode == ModeWait) != (l.Wait != 0):
 		bad.add("limit.wait", l.Wait.String(), waitHint, "goes with on_limit: wait, which needs it").needs("limit")
 	case l.Queue != 0 && (l.Concurrency == 0 || l.Mode != ModeWait):

@@ -30,6 +30,11 @@ func (a Algorithm) Custom() bool { return strings.HasPrefix(string(a), "x_") && 
 // count.
 func (a Algorithm) Windowed() bool { return a == FixedWindow || a == SlidingLog || a == SlidingBlocks }
 
+// Bucket reports whether a is a bucket, which earns permits continuously.
+func (a Algorithm) Bucket() bool {
+	return a == "" || a == TokenBucket || a == GCRA || a == LeakyBucket
+}
+
 // Unlimited as a burst means that everything passes.
 const Unlimited int64 = -1
 

@@ -101,7 +101,22 @@ func (r *Rule) validate(rules *Rules) (bad FieldErrors) {
 		bad = append(bad, errs.below(fmt.Sprintf("except[%d]", i))...)
 	}
 	r.validateRedacted(&bad, newRedaction(rules.Redact))
-	return append(bad, r.Limit.validate(r.Count)...)
+	return append(bad, r.validateLimit(r.Limit)...)
+}
+
+// validateLimit reports errors of a limit of the rule or of an exception.
+func (r *Rule) validateLimit(l *Limit) FieldErrors {
+	bad := l.validate(r.Count)
+	if l == nil || l.Scope != ScopeFleet || r.Count == Requests || r.Count > Units {
+		return bad
+	}
+	switch {
+	case len(r.Hot) == 0:
+		bad.add("limit.scope", quoted(string(l.Scope)), "leave out scope, or give the rule hot", "fleet with count: %s goes with hot", r.Count).needs("limit")
+	case l.WarmUp > 0 || l.Priority != nil:
+		bad.add("limit.scope", quoted(string(l.Scope)), scopeHint, "fleet with count: %s goes with neither warm_up nor priority", r.Count).needs("limit")
+	}
+	return bad
 }
 
 // validateEffect reports a rule that does nothing, or whose counts have no use.

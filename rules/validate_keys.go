@@ -96,7 +96,7 @@ func (x *Exception) validate(r *Rule, rules *Rules) (bad FieldErrors) {
 	}
 	x.validateRate(&bad, r)
 	x.validateValues(&bad, r, rules)
-	return append(bad, x.Limit.validate(r.Count)...)
+	return append(bad, r.validateLimit(x.Limit)...)
 }
 
 // validateRate reports a rate that replaces no rate of the rule.

@@ -39,6 +39,61 @@ var fleetFaults = []Fault{
 		Package: "internal/holding", Test: "TestDroppedKeysOwe",
 	},
 	{
+		Name: "an answer is applied twice", File: "limiter/fleet/settle.go",
+		Old: "	s.added += answer.Granted + a.owed\n	s.held.Add(answer.Granted + a.owed)", New: "	s.added += answer.Granted + a.owed\n	s.held.Add(2*answer.Granted + a.owed)",
+		Package: "limiter/redislimiter", Test: "TestFleetKeepsTheBound",
+	},
+	{
+		Name: "a grant is not debited", File: "limiter/redislimiter/lua/lease.lua",
+		Old: "  b.owed = b.owed + grant * cost\n", New: "",
+		Package: "limiter/redislimiter", Test: "TestFleetKeepsTheBound",
+	},
+	{
+		Name: "held permits are earned again", File: "limiter/redislimiter/lua/bucket.lua",
+		Old: "if held > 0 and till > last then", New: "if false then",
+		Package: "limiter/redislimiter", Test: "TestHeldPermitsAreNotEarned",
+	},
+	{
+		Name: "a stock that has ended is refunded", File: "limiter/redislimiter/lua/lease.lua",
+		Old: "if not live then left = math.min(0, held - more) end", New: "if not live then left = held - more end",
+		Package: "limiter/redislimiter", Test: "TestSettlements",
+	},
+	{
+		Name: "an older settlement is taken", File: "limiter/redislimiter/lua/lease.lua",
+		Old: "if number <= before then return", New: "if false then return",
+		Package: "limiter/redislimiter", Test: "TestSettlements",
+	},
+	{
+		Name: "permits of a lost state are spent", File: "limiter/redislimiter/lua/lease.lua",
+		Old: "  elseif incarnation ~= own then\n    hold, valid = 0, 0\n", New: "",
+		Package: "limiter/redislimiter", Test: "TestSettlements",
+	},
+	{
+		Name: "a lost state begins full", File: "limiter/redislimiter/lua/lease.lua",
+		Old: "if incarnation ~= 0 then b.owed", New: "if false then b.owed",
+		Package: "limiter/redislimiter", Test: "TestSettlements",
+	},
+	{
+		Name: "a bucket that nobody could ask is full", File: "limiter/redislimiter/lua/lease.lua",
+		Old: "elseif silent > 0 and t - settled > silent / 2 then", New: "elseif false then",
+		Package: "limiter/redislimiter", Test: "TestSettlements",
+	},
+	{
+		Name: "a stock lasts for ever", File: "limiter/fleet/stock.go",
+		Old: "if held < max(n, 1) || s.fleet.clock.now() >= s.ends.Load() {", New: "if held < max(n, 1) {",
+		Package: "limiter/redislimiter", Test: "TestFleetOutages",
+	},
+	{
+		Name: "held permits pass to another quota", File: "limiter/fleet/stock.go",
+		Old: "	s.dropHeld()\n	s.account.number++", New: "	s.account.number++",
+		Package: "limiter/redislimiter", Test: "TestStockOfAnotherQuota",
+	},
+	{
+		Name: "permits return to a stock that has ended", File: "limiter/fleet/stock.go",
+		Old: "if version == s.version.Load() && s.fleet.clock.now() < s.ends.Load() {", New: "if true {",
+		Package: "limiter/redislimiter", Test: "TestStockOfAnotherQuota",
+	},
+	{
 		Name: "a handover is claimed twice", File: "limiter/redislimiter/lua/members_beat.lua",
 		Old: "  redis.call('HDEL', KEYS[3], all[oldest])\n", New: "",
 		Package: "limiter/redislimiter", Test: "TestHandoverIsClaimedOnce",

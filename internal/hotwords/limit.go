@@ -84,7 +84,7 @@ func scopeWords(l *rules.Limit) []string {
 	switch l.Scope {
 	case rules.ScopeShare:
 		return []string{"shared by all instances"}
-	case rules.ScopeExact:
+	case rules.ScopeFleet, rules.ScopeExact:
 		away := l.Outage
 		if away == "" {
 			away = rules.OutageLocal

@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Borrow takes n permits for a request that found none held. If the bucket may have some, it
+// Borrow takes n permits, as Take does, for a request that found none held. If the bucket may have some, it
 // makes the stock settle, and waits for the answer: at most Config.Patience, and no longer than
 // ctx. While the Lender is unavailable, the outage policy decides at once.
 func (s *Stock) Borrow(ctx context.Context, n int64) rules.Decision {
@@ -18,8 +18,8 @@ func (s *Stock) Borrow(ctx context.Context, n int64) rules.Decision {
 	if d, denied := s.Shut(n); denied {
 		return d
 	}
-	s.waiting.Add(n)
-	defer s.waiting.Add(-n)
+	s.waiting.Add(max(n, 1))
+	defer s.waiting.Add(-max(n, 1))
 	patience := time.NewTimer(s.fleet.cfg.Patience)
 	defer patience.Stop()
 	for {
@@ -75,10 +75,16 @@ func (s *Stock) hurry() <-chan struct{} {
 
 // decideAlone decides on a request for n permits if the Lender is unavailable.
 func (s *Stock) decideAlone(n int64) (d rules.Decision, decided bool) {
+	if !s.fleet.Running() {
+		s.mu.Lock()
+		s.goAlone()
+		s.mu.Unlock()
+	}
 	b := s.alone.Load()
 	if b == nil {
 		return d, false
 	}
+	s.fleet.wakeFor(s)
 	switch s.outage {
 	case rules.OutageOpen:
 		s.outside.Add(n)
@@ -87,7 +93,11 @@ func (s *Stock) decideAlone(n int64) (d rules.Decision, decided bool) {
 		s.missed.Add(n)
 		return rules.Decision{Reason: rules.ReasonUnavailable}, true
 	}
-	got := b.Do(time.Duration(s.fleet.clock.now()), limiter.Request{N: n})
+	ask := limiter.Request{N: n}
+	if n == 0 {
+		ask = limiter.Request{Kind: limiter.Peek, N: 1}
+	}
+	got := b.Do(time.Duration(s.fleet.clock.now()), ask)
 	s.outside.Add(got.Taken)
 	if !got.Allowed {
 		s.missed.Add(n)
@@ -95,10 +105,10 @@ func (s *Stock) decideAlone(n int64) (d rules.Decision, decided bool) {
 	return got.Decision, true
 }
 
-// goAlone makes this instance decide with its part of the quota, which begins empty, if the
-// Lender has not answered for as long as a stock lasts. The caller holds mu.
-func (s *Stock) goAlone(now int64, lasts time.Duration) {
-	if s.alone.Load() != nil || !s.account.isAway(now, lasts) {
+// goAlone makes this instance decide with its part of the quota, which begins empty. The caller
+// holds mu.
+func (s *Stock) goAlone() {
+	if s.alone.Load() != nil {
 		return
 	}
 	part, _ := limiter.Share(s.quota.Load(), max(s.account.instances, s.fleet.cfg.Instances()))

@@ -8,7 +8,7 @@
 //	request ─► Stock.Take ─► held permits               stock.go, clock.go
 //	              │ none
 //	              ▼
-//	           Stock.Borrow ─► waits for a settlement    borrow.go, outage.go
+//	           Stock.Borrow ─► waits for a settlement    borrow.go
 //	              ▲
 //	Fleet.Run ─► Ask ─► Lender ─► Answer                 fleet.go, settle.go, demand.go, lender.go
 //

@@ -70,6 +70,8 @@ type Fleet struct {
 	trip  atomic.Int64  // ns, about the round trip of a settlement
 	wake  chan struct{} // has an element if stocks may be due
 
+	running atomic.Bool // whether Run is in progress
+
 	mu     sync.Mutex
 	active map[*Stock]struct{} // stocks to settle
 	calls  sync.WaitGroup      // settlements under way
@@ -117,14 +119,21 @@ func (f *Fleet) Stats() Stats {
 	return s
 }
 
+// Running reports whether Run is in progress. If it is not, stocks are never settled, and each
+// decides alone.
+func (f *Fleet) Running() bool { return f.running.Load() }
+
 // Run settles stocks until ctx ends, then returns what they hold, and nil. Only one Run may be in
 // progress at a time.
 func (f *Fleet) Run(ctx context.Context) error {
+	f.running.Store(true)
+	defer f.running.Store(false)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			f.running.Store(false)
 			f.calls.Wait()
 			f.leave(context.WithoutCancel(ctx))
 			return nil

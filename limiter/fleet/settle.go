@@ -109,7 +109,9 @@ func (s *Stock) need(now int64, every, trip time.Duration) int64 {
 // fail counts an ask that was not answered. The caller holds mu.
 func (s *Stock) fail(now int64, lasts time.Duration) {
 	s.account.failures++
-	s.goAlone(now, lasts)
+	if s.account.isAway(now, lasts) {
+		s.goAlone()
+	}
 	s.announce()
 }
 

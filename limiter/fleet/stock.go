@@ -37,11 +37,15 @@ type Stock struct {
 	account  account
 }
 
-// Take takes n permits that the stock holds, if it has them. It does not allocate.
+// Quota returns the quota of the key.
+func (s *Stock) Quota() *rules.Quota { return s.quota.Load() }
+
+// Take takes n permits that the stock holds, if it has them. With an n of 0 it reports whether
+// the stock holds a permit, for requests whose cost is known at their end. It does not allocate.
 func (s *Stock) Take(n int64) bool {
 	for {
 		held := s.held.Load()
-		if held < n || s.fleet.clock.now() >= s.ends.Load() {
+		if held < max(n, 1) || s.fleet.clock.now() >= s.ends.Load() {
 			return false
 		}
 		if s.held.CompareAndSwap(held, held-n) {
@@ -50,12 +54,13 @@ func (s *Stock) Take(n int64) bool {
 	}
 }
 
-// Has reports whether the stock holds a permit. It is for requests whose cost is known at their
-// end.
-func (s *Stock) Has() bool { return s.held.Load() > 0 && s.fleet.clock.now() < s.ends.Load() }
-
 // Charge spends n permits, held or not. Those that are not held are owed to the bucket.
 func (s *Stock) Charge(n int64) {
+	if b := s.alone.Load(); b != nil {
+		b.Do(time.Duration(s.fleet.clock.now()), limiter.Request{Kind: limiter.Charge, N: n})
+		s.outside.Add(n)
+		return
+	}
 	s.held.Add(-n)
 	s.fleet.wakeFor(s)
 }

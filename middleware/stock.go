@@ -1,0 +1,135 @@
+package middleware
+
+import (
+	"github.com/hotparam/hotparam/limiter/fleet"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// newFleet makes what limits with scope: fleet need, if the backend lends permits.
+func (g *Guard) newFleet() (err error) {
+	lender, ok := g.opts.backend.(fleet.Lender)
+	if !ok || g.opts.shadow {
+		return nil
+	}
+	g.fleet, err = fleet.New(fleet.Config{Lender: lender, Instances: g.instances, Logger: g.opts.log})
+	return err
+}
+
+// FleetStats returns the counters of limits with scope: fleet, or zeros if the backend does not
+// lend permits.
+func (g *Guard) FleetStats() fleet.Stats {
+	if g.fleet == nil {
+		return fleet.Stats{}
+	}
+	return g.fleet.Stats()
+}
+
+// isDecidedByBackend reports whether the backend decides on a limit, or lends the permits by which
+// this instance does. A backend that does not lend cannot decide by costs, which are known late:
+// each instance then does for itself.
+func (b *specBuilder) isDecidedByBackend(s *limitSpec) bool {
+	_, lends := b.opts.backend.(fleet.Lender)
+	return s.limit.Scope.InRedis() && (s.unit == rules.Requests || lends || b.opts.backend == nil)
+}
+
+// lends reports whether instances hold permits of the limit's hot keys. If not, each request asks
+// the backend, as with scope: exact: the limit is too small for that, or it needs more than a
+// count of permits, such as an order in which requests wait.
+func (s *limitSpec) lends(g *Guard) bool {
+	if g.fleet == nil || s.limit.Scope != rules.ScopeFleet {
+		return false
+	}
+	if s.unit != rules.Requests {
+		return true
+	}
+	return s.plain && g.fleet.Running() && fleet.Fits(s.quota.Load(), g.instances())
+}
+
+// isPlainFleet reports whether permits of a limit can be held in advance, if there are enough of
+// them.
+func isPlainFleet(l *rules.Limit) bool {
+	return l.Scope == rules.ScopeFleet && l.Mode != rules.ModeWait && l.Priority == nil && fleet.Fits(&l.Quota, 1)
+}
+
+// stockFor returns the stock of a hot key for a limit.
+func (h *hotState) stockFor(g *Guard, spec *limitSpec, key func() string) *fleet.Stock {
+	quota := spec.quota.Load()
+	for {
+		s := h.stock.Load()
+		if s != nil && s.name == spec.name {
+			if s.Quota() != quota {
+				s.SetQuota(quota)
+			}
+			return s.Stock
+		}
+		made := g.fleet.Stock(spec.name, key(), quota, spec.whenAway(), spec.unit != rules.Requests)
+		if h.stock.CompareAndSwap(s, &hotStock{made, spec.name}) {
+			return made
+		}
+	}
+}
+
+// hotStock is the stock of a hot key, and the name of its limit.
+type hotStock struct {
+	*fleet.Stock
+	name string
+}
+
+// askStock asks the permits that this instance holds of a hot key, and reports whether that
+// decides the request. If not, there may be permits in the backend.
+func (r *request) askStock(cl *claim) bool {
+	if !cl.spec.lends(r.guard) {
+		return false
+	}
+	s := cl.state.stockFor(r.guard, cl.spec, func() string { return r.keyText(cl.rule) })
+	n := stockPermits(cl.spec)
+	if version := s.Version(); s.Take(n) {
+		r.addStock(cl, s, s.Allowed(), version)
+		return true
+	}
+	d, denied := s.Shut(n)
+	if denied {
+		r.addStock(cl, s, d, 0)
+	}
+	return denied
+}
+
+// stockPermits returns the permits that a request takes of a stock: none, if its cost is known
+// at its end.
+func stockPermits(spec *limitSpec) int64 {
+	if spec.unit != rules.Requests {
+		return 0
+	}
+	return 1
+}
+
+// addStock merges the decision of a stock into the verdict.
+func (r *request) addStock(cl *claim, s *fleet.Stock, d rules.Decision, version int64) {
+	cl.state.record(d.Allowed)
+	if r.addResult(cl, &d) {
+		r.grants.list = append(r.grants.list, grant{stock: s, state: cl.state, n: stockPermits(cl.spec), mark: version})
+	}
+}
+
+// borrow makes the claims that found no permits held here wait until the backend lends some. It
+// reports whether none of the requests was denied.
+func borrow(requests []*request) bool {
+	for _, r := range requests {
+		if r == nil {
+			continue
+		}
+		for i := r.pending.asked; i < len(r.pending.exact); i++ {
+			c := &r.pending.exact[i]
+			if c.stock == nil || c.decided {
+				continue
+			}
+			c.decided = true
+			version := c.stock.Version()
+			r.addStock(&c.claim, c.stock, c.stock.Borrow(r.context(), stockPermits(c.spec)), version)
+			if r.verdict.denied {
+				return false
+			}
+		}
+	}
+	return true
+}
