@@ -23,10 +23,5 @@ func Backoff(failures int, least, longest time.Duration) time.Duration {
 
 // WaitBackoff waits for the time that [Backoff] returns, or until ctx ends.
 func WaitBackoff(ctx context.Context, failures int, least, longest time.Duration) {
-	t := time.NewTimer(Backoff(failures, least, longest))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
+	_ = Sleep(ctx, Backoff(failures, least, longest)) // the caller looks at ctx
 }

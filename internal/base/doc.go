@@ -17,6 +17,7 @@
 //	peer.go          the peer of a connection, and which connection gives way: peer_*.go by system
 //	secret.go        secrets from files and variables
 //	spelling.go      the word that was probably intended
+//	ticks.go         waiting, once and at an interval
 //	unixsocket.go    listening on a Unix socket whose path may be stale
 //
 // It also has the texts of keys as bytes, which senders and the aggregator must agree on
