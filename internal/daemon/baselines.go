@@ -3,8 +3,6 @@ package daemon
 import (
 	"context"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/baseline"
@@ -21,38 +19,17 @@ func newDays(a config.Aggregator) *baseline.Days {
 	return baseline.NewDays(share)
 }
 
-// comparingPipeline is a pipeline that keeps baselines in Redis while it runs.
-type comparingPipeline struct {
-	pipeline
-	keeper *baseline.Keeper
-}
-
-// withBaselines adds the keeper of the baselines to a pipeline.
-func withBaselines(p pipeline, set *settings, client redis.UniversalClient) (pipeline, error) {
-	store, err := hotkeys.NewBaselines(client, set.file.Rules.Namespace)
+// keepBaselines returns the companion that keeps the baselines of a pipeline in Redis.
+func keepBaselines(p pipeline, set *settings) (companion, error) {
+	store, err := hotkeys.NewBaselines(set.Redis, set.File.Rules.Namespace)
 	if err != nil {
-		return nil, err
+		return companion{}, err
 	}
-	return &comparingPipeline{p, baseline.NewKeeper(baseline.KeeperConfig{Days: set.days, Store: store, InOffice: p.publishes, Log: set.log})}, nil
-}
-
-// Run implements pipeline.
-func (p *comparingPipeline) Run(ctx context.Context) error {
-	keeping, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		p.keeper.Run(keeping)
-	}()
-	err := p.pipeline.Run(ctx)
-	stop()
-	<-done
-	return err
-}
-
-func (p *comparingPipeline) collect(s figure.Samples) {
-	p.pipeline.collect(s)
-	figure.Collect(s, baselineMetrics, p.keeper.Stats())
+	keeper := baseline.NewKeeper(baseline.KeeperConfig{Days: set.days, Store: store, InOffice: p.publishes, Log: set.Log})
+	return companion{
+		run:     func(ctx context.Context) error { keeper.Run(ctx); return nil },
+		collect: func(s figure.Samples) { figure.Collect(s, baselineMetrics, keeper.Stats()) },
+	}, nil
 }
 
 // baselineMetrics are the metrics of jumps over days.

@@ -33,48 +33,37 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// settings are the settings that all parts of the daemon share.
+// settings are what all parts of the daemon share.
 type settings struct {
-	path     string
-	file     *config.File
-	override func(*config.File) error
-	encoding wire.Encoding
-	build    status.Build
-	log      *slog.Logger
-	days     *baseline.Days
+	Config
+	days *baseline.Days
 }
 
 // Daemon is an aggregator that runs as a process.
-type Daemon struct {
-	*settings
-	client     redis.UniversalClient
-	redisWords string
-}
+type Daemon struct{ *settings }
 
 // New returns a daemon. It reads the keys and tokens that the file names, so that a missing one
 // is reported at once, and makes no network call. The error is a [ConfigError].
 func New(c Config) (*Daemon, error) {
-	set := &settings{
-		path: c.Path, file: c.File, override: c.Override, encoding: c.Encoding, build: c.Build, log: c.Log, days: newDays(c.File.Aggregator),
-	}
+	set := &settings{c, newDays(c.File.Aggregator)}
 	if _, err := set.trust(); err != nil {
 		return nil, err
 	}
-	if _, err := set.file.Aggregator.PageToken(); err != nil {
+	if _, err := set.File.Aggregator.PageToken(); err != nil {
 		return nil, configError(err)
 	}
-	if err := checkWebhook(set.file.Webhook); err != nil {
+	if err := checkWebhook(set.File.Webhook); err != nil {
 		return nil, err
 	}
-	return &Daemon{set, c.Redis, c.RedisWords}, nil
+	return &Daemon{set}, nil
 }
 
 // Check connects to the server of the source and returns its name, such as "Kafka". The name is
 // "" if the source has no server. The error is a [ConfigError] or an [UnreachableError].
 func (d *Daemon) Check(ctx context.Context) (server string, err error) {
-	from := sources[d.file.Aggregator.Source]
+	from := sources[d.File.Aggregator.Source]
 	if from.server != "" {
-		_, err = from.open(ctx, d.settings, d.client)
+		_, err = from.open(ctx, d.settings)
 	}
 	return from.server, err
 }
@@ -83,8 +72,8 @@ func (d *Daemon) Check(ctx context.Context) (server string, err error) {
 func (d *Daemon) Run(ctx context.Context) error {
 	hangups, ignoreHangups := status.CatchHangups()
 	defer ignoreHangups()
-	rules, conf, client := d.file.Rules, d.file.Aggregator, d.client
-	p, err := sources[conf.Source].open(ctx, d.settings, client)
+	rules, conf := d.File.Rules, d.File.Aggregator
+	p, err := sources[conf.Source].open(ctx, d.settings)
 	if err != nil {
 		return err
 	}
@@ -98,25 +87,22 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return err
 	}
 	file := newRulesFile(d.settings, p.reload)
-	more, err := newAdmin(d.settings, client, listener.Addr(), file.rules)
+	more, err := newAdmin(d.settings, listener.Addr(), file.rules)
 	if err != nil {
 		return err
 	}
-	more.handle("POST "+explain.Path, explain.NewHandler(explain.Source{Client: client, Rules: func() explain.Rules {
-		return explain.RulesOf(d.file, file.rules())
+	more.handle("POST "+explain.Path, explain.NewHandler(explain.Source{Client: d.Redis, Rules: func() explain.Rules {
+		return explain.RulesOf(d.File, file.rules())
 	}}))
-	d.log.Info("aggregator is up", "version", d.build.Version, "namespace", rules.Namespace,
+	d.Log.Info("aggregator is up", "version", d.Build.Version, "namespace", rules.Namespace,
 		"rules", len(rules.Rules), "rules_version", rules.Version,
-		"source", conf.Source, p.where(), "redis", d.redisWords, "http", listener.Addr().String(), more.accessAttr())
-	if p, err = withWebhook(p, d.settings, client); err != nil {
+		"source", conf.Source, p.where(), "redis", d.RedisWords, "http", listener.Addr().String(), more.accessAttr())
+	whole, err := accompany(p, file, d.settings)
+	if err != nil {
 		return err
 	}
-	if p, err = withBaselines(p, d.settings, client); err != nil {
-		return err
-	}
-	p = &reloadingPipeline{p, file, hangups, systemd}
-	if p, err = newReportingPipeline(p, client, d.settings, file); err != nil {
-		return err
-	}
-	return serve(ctx, p, listener, more, systemd, d.settings)
+	whole.beside = append(whole.beside, companion{run: func(ctx context.Context) error {
+		return hangups.Follow(ctx, func() { whole.reloadNow(systemd) })
+	}})
+	return whole.serve(ctx, listener, more, systemd, d.settings)
 }

@@ -3,6 +3,7 @@
 //
 //	daemon.go  the configuration, and the order of the start
 //	serve.go   a pipeline: one source, its detector, its publishers
+//	beside.go  what works beside it: the rules file, the heartbeats, the baselines, the webhook
 //	sources.go statsd.go kafka.go graphite.go  the sources, and how counts travel, in words
 //	owner.go publishers.go changes.go   publishing by one owner or by partition, and its log
 //	trust.go snapshots.go baselines.go  which counts are accepted, and the state kept over a restart
@@ -10,7 +11,4 @@
 //	page.go systemd.go                  the page and access to it, and notifications to systemd
 //	metrics.go metrics_statsd.go metrics_kafka.go metrics_graphite.go  its metrics
 //	errors.go  the kinds of errors
-//
-// A pipeline is wrapped by others, each of which adds one thing: the webhook, the baselines, the
-// rules file, the heartbeats.
 package daemon

@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/figure"
@@ -18,9 +16,7 @@ import (
 )
 
 var graphiteWay = source{
-	open: func(ctx context.Context, set *settings, client redis.UniversalClient) (pipeline, error) {
-		return newGraphitePipeline(ctx, set, client)
-	},
+	open:   newGraphitePipeline,
 	server: "Graphite",
 	read:   func(f *config.File) string { return graphiteWords(f.Graphite.WithDefaults()) },
 	sent: func(f *config.File) string {
@@ -58,8 +54,8 @@ type graphitePipeline struct {
 
 // newGraphitePipeline returns a pipeline after checking that Graphite answers and grants access.
 // If it does not, newGraphitePipeline returns an error within seconds.
-func newGraphitePipeline(ctx context.Context, set *settings, client redis.UniversalClient) (*graphitePipeline, error) {
-	p, err := makeGraphitePipeline(set, client)
+func newGraphitePipeline(ctx context.Context, set *settings) (pipeline, error) {
+	p, err := makeGraphitePipeline(set)
 	if err != nil {
 		return nil, configError(err)
 	}
@@ -73,19 +69,19 @@ func newGraphitePipeline(ctx context.Context, set *settings, client redis.Univer
 }
 
 // makeGraphitePipeline returns a pipeline without making any network call.
-func makeGraphitePipeline(set *settings, client redis.UniversalClient) (*graphitePipeline, error) {
-	p := &graphitePipeline{url: set.file.Graphite.URL}
-	o, err := newOwner(set, client, func(published []rules.Hot) { p.source.Inherit(published) })
+func makeGraphitePipeline(set *settings) (*graphitePipeline, error) {
+	p := &graphitePipeline{url: set.File.Graphite.URL}
+	o, err := newOwner(set, func(published []rules.Hot) { p.source.Inherit(published) })
 	if err != nil {
 		return nil, err
 	}
 	p.owner = o
-	g := set.file.Graphite
+	g := set.File.Graphite
 	c := graphitesource.Config{
-		Rules: set.file.Rules, Publisher: o.publisher, Encoding: set.encoding, Canonical: set.file.Aggregator.Canonical, Memory: set.file.Aggregator.Memory,
+		Rules: set.File.Rules, Publisher: o.publisher, Encoding: set.Encoding, Canonical: set.File.Aggregator.Canonical, Memory: set.File.Aggregator.Memory,
 		Days: set.days, URL: g.URL, Every: g.Every, Offset: g.Offset, Timeout: g.Timeout,
 		Series: g.Series, Rate: g.Rate, Heartbeat: g.Heartbeat, Step: g.Step,
-		User: g.User, Log: set.log,
+		User: g.User, Log: set.Log,
 	}
 	if c.Password, err = readSecret("password", g.PasswordFile, g.PasswordEnv); err != nil {
 		return nil, err

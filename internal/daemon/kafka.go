@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/figure"
@@ -21,9 +19,7 @@ import (
 )
 
 var kafkaWay = source{
-	open: func(ctx context.Context, set *settings, client redis.UniversalClient) (pipeline, error) {
-		return newKafkaPipeline(ctx, set, client)
-	},
+	open:   newKafkaPipeline,
 	server: "Kafka",
 	read:   topicWords,
 	sent: func(f *config.File) string {
@@ -59,8 +55,8 @@ type kafkaPipeline struct {
 
 // newKafkaPipeline returns a pipeline after checking that the brokers answer and grant access. If
 // they do not, newKafkaPipeline returns an error within seconds.
-func newKafkaPipeline(ctx context.Context, set *settings, client redis.UniversalClient) (*kafkaPipeline, error) {
-	p, err := makeKafkaPipeline(set, client)
+func newKafkaPipeline(ctx context.Context, set *settings) (pipeline, error) {
+	p, err := makeKafkaPipeline(set)
 	if err != nil {
 		return nil, configError(err)
 	}
@@ -74,27 +70,27 @@ func newKafkaPipeline(ctx context.Context, set *settings, client redis.Universal
 }
 
 // makeKafkaPipeline returns a pipeline without contacting any broker.
-func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipeline, error) {
-	rules, k := set.file.Rules, set.file.Kafka
+func makeKafkaPipeline(set *settings) (*kafkaPipeline, error) {
+	rules, k := set.File.Rules, set.File.Kafka
 	trust, err := set.trust()
 	if err != nil {
 		return nil, err
 	}
 	p := &kafkaPipeline{
-		publishers: newPublishers(client, partitionConfig(rules, k.Session, set.log)),
+		publishers: newPublishers(set.Redis, partitionConfig(rules, k.Session, set.Log)),
 		brokers:    k.Brokers,
-		log:        set.log,
+		log:        set.Log,
 	}
 	p.source, err = kafkasource.New(kafkasource.Config{
 		Connection: k.Connection, Topic: k.Topic, Group: k.Group, Session: k.Session,
-		Member: set.file.Aggregator.Name,
-		Rules:  rules, Encoding: set.encoding, Canonical: set.file.Aggregator.Canonical, Memory: set.file.Aggregator.Memory,
+		Member: set.File.Aggregator.Name,
+		Rules:  rules, Encoding: set.Encoding, Canonical: set.File.Aggregator.Canonical, Memory: set.File.Aggregator.Memory,
 		Publisher: func(partition int32) (kafkasource.PartitionPublisher, error) {
 			return p.publishers.newPublisher(partition)
 		},
 		Days:  set.days,
 		Trust: trust,
-		Log:   set.log,
+		Log:   set.Log,
 	})
 	return p, err
 }
@@ -104,9 +100,7 @@ func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipel
 // and a rebalance. They must also last until Redis has failed over.
 func partitionConfig(rules *rules.Rules, session time.Duration, log *slog.Logger) hotkeys.PublisherConfig {
 	const rebalance = 5 * time.Second
-	if session == 0 {
-		session = kafkasource.DefaultSession
-	}
+	session = cmp.Or(session, kafkasource.DefaultSession)
 	return hotkeys.PublisherConfig{
 		Namespace: rules.Namespace, Rules: hotRules(rules), Logger: log,
 		EntryTTL: max(15*time.Second, session+rebalance),

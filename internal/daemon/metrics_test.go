@@ -19,7 +19,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
@@ -79,40 +78,40 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	set := &settings{file: file, override: unchanged, log: slog.New(slog.DiscardHandler), days: baseline.NewDays(source)}
-	set.file.Aggregator = config.Aggregator{Source: source, Listen: []string{"127.0.0.1:0"}}.WithDefaults()
+	set := &settings{Config{File: file, Override: unchanged, Log: slog.New(slog.DiscardHandler), Redis: client}, baseline.NewDays(source)}
+	set.File.Aggregator = config.Aggregator{Source: source, Listen: []string{"127.0.0.1:0"}}.WithDefaults()
 	var p pipeline
 	switch source {
 	case config.SourceKafka:
-		p = kafkaUnderTest{newKafkaSource(t, set, client)}
+		p = kafkaUnderTest{newKafkaSource(t, set)}
 	case config.SourceGraphite:
-		set.file.Graphite = set.file.Graphite.WithDefaults()
-		if p, err = makeGraphitePipeline(set, client); err != nil {
+		set.File.Graphite = set.File.Graphite.WithDefaults()
+		if p, err = makeGraphitePipeline(set); err != nil {
 			t.Fatal(err)
 		}
 	default:
-		statsd, err := newStatsDPipeline(t.Context(), set, client)
-		if err != nil {
+		if p, err = newStatsDPipeline(t.Context(), set); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { // that closes its socket
-			if err := statsd.agg.Run(t.Context()); err != nil {
+			if err := p.(*statsdPipeline).agg.Run(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
-		p = statsd
 	}
-	set.file.Webhook = config.Webhook{URL: "http://127.0.0.1:1/", Format: config.WebhookSlack}
-	if p, err = withWebhook(p, set, client); err != nil {
+	set.File.Webhook = config.Webhook{URL: "http://127.0.0.1:1/", Format: config.WebhookSlack}
+	events, err := postEvents(p, set)
+	if err != nil {
 		t.Fatal(err)
 	}
-	p = &reloadingPipeline{pipeline: p, file: newRulesFile(set, p.reload)}
-	p = reportingUnderTest{p}
-	if p, err = withBaselines(p, set, client); err != nil {
+	baselines, err := keepBaselines(p, set)
+	if err != nil {
 		t.Fatal(err)
 	}
+	rulesFile := newRulesFile(set, p.reload)
+	whole := &accompanied{p, rulesFile, []companion{events, baselines, {collect: rulesFile.collect}, {collect: collectFleet}}}
 	shown := page.New(page.Config{Guard: page.NewGuard(page.GuardConfig{})})
-	return status.Registry(statusOf(p, shown, set), httpserve.New(httpserve.Config{}))
+	return status.Registry(statusOf(whole, shown, set), httpserve.New(httpserve.Config{}))
 }
 
 // applicationRegistry returns the metrics of an application whose counts travel by this source.
@@ -179,10 +178,10 @@ func followRegistry(t *testing.T) *prometheus.Registry {
 }
 
 // newKafkaSource returns a pipeline that has not contacted its brokers.
-func newKafkaSource(t *testing.T, set *settings, client redis.UniversalClient) *kafkaPipeline {
+func newKafkaSource(t *testing.T, set *settings) *kafkaPipeline {
 	t.Helper()
-	set.file.Kafka = set.file.Kafka.WithDefaults()
-	p, err := makeKafkaPipeline(set, client)
+	set.File.Kafka = set.File.Kafka.WithDefaults()
+	p, err := makeKafkaPipeline(set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,11 +196,8 @@ func (p kafkaUnderTest) collect(s figure.Samples) {
 	figure.Collect(s, partitionMetrics, kafkasource.PartitionStats{})
 }
 
-// reportingUnderTest has received the reports of a fictitious fleet.
-type reportingUnderTest struct{ pipeline }
-
-func (p reportingUnderTest) collect(s figure.Samples) {
-	p.pipeline.collect(s)
+// collectFleet sends the metrics of a fictitious fleet.
+func collectFleet(s figure.Samples) {
 	figure.Collect(s, fleetMetrics, fleetFigures{Roles: map[rules.Role]int{}, Controls: map[rules.ControlAction]int{}})
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam/hotkeys"
@@ -26,17 +25,17 @@ type owner struct {
 
 // newOwner returns an owner that is named after its source and, if it has one, the name of this
 // aggregator. It calls inherit with the published keys when it takes over its part of the set.
-func newOwner(set *settings, client redis.UniversalClient, inherit func([]rules.Hot)) (owner, error) {
-	conf := set.file.Aggregator
-	c := hotkeys.PublisherConfig{Namespace: set.file.Rules.Namespace, Owner: conf.Source, Rules: hotRules(set.file.Rules), Inherit: inherit, Logger: set.log}
+func newOwner(set *settings, inherit func([]rules.Hot)) (owner, error) {
+	conf := set.File.Aggregator
+	c := hotkeys.PublisherConfig{Namespace: set.File.Rules.Namespace, Owner: conf.Source, Rules: hotRules(set.File.Rules), Inherit: inherit, Logger: set.Log}
 	if conf.Name != "" {
 		c.Owner += "-" + conf.Name
 	}
 	if conf.Lease {
 		c.Lease = hotkeys.DefaultLease
 	}
-	publisher, err := hotkeys.NewPublisher(client, c)
-	return owner{loggedPublisher{publisher, &changeLog{log: set.log}}, set.log}, err
+	publisher, err := hotkeys.NewPublisher(set.Redis, c)
+	return owner{loggedPublisher{publisher, &changeLog{log: set.Log}}, set.Log}, err
 }
 
 // run runs a source until ctx ends. It publishes until the source has ended, so that the last

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam/config"
@@ -36,8 +35,8 @@ type adminRoute struct {
 
 // newAdmin returns the protected handlers for a listener. The function rules returns the rules in
 // force.
-func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, rules func() *rules.Rules) (*admin, error) {
-	conf := set.file.Aggregator
+func newAdmin(set *settings, listener net.Addr, rules func() *rules.Rules) (*admin, error) {
+	conf := set.File.Aggregator
 	token, err := conf.PageToken()
 	if err != nil {
 		return nil, &ConfigError{err}
@@ -47,7 +46,7 @@ func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, ru
 		return nil, err
 	}
 	a := &admin{guard: page.NewGuard(page.GuardConfig{
-		Token: token, Listener: listener, Hosts: append([]string{host}, conf.PageHosts...), Log: set.log,
+		Token: token, Listener: listener, Hosts: append([]string{host}, conf.PageHosts...), Log: set.Log,
 	})}
 	if conf.Pprof {
 		a.handle("GET "+status.PprofPath, status.Pprof())
@@ -55,11 +54,11 @@ func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, ru
 	if conf.Page == config.PageOff {
 		return a, nil
 	}
-	if a.view, err = live.NewView(client, live.Config{Namespace: rules().Namespace, Logger: set.log}); err != nil {
+	if a.view, err = live.NewView(set.Redis, live.Config{Namespace: rules().Namespace, Logger: set.Log}); err != nil {
 		return nil, err
 	}
 	a.page = page.New(page.Config{
-		Guard: a.guard, View: a.view, Redis: withoutCredentials(conf.Redis.URL), Version: set.build.Version, Log: set.log,
+		Guard: a.guard, View: a.view, Redis: withoutCredentials(conf.Redis.URL), Version: set.Build.Version, Log: set.Log,
 		Rules: func() page.Rules { return pageRules(rules()) },
 	})
 	return a, nil

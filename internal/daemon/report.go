@@ -1,33 +1,29 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/rules"
 )
 
-// reportingPipeline is a pipeline that reports its state to others by heartbeats, and reads
-// theirs.
-type reportingPipeline struct {
-	pipeline
+// fleetReport reports the state of this aggregator to others by heartbeats, and reads theirs.
+type fleetReport struct {
 	beat      *hotkeys.Heartbeat
 	client    redis.UniversalClient
 	namespace string
 	version   func() string // version of the rules in force
 
-	mu    sync.Mutex
-	fleet fleetFigures
+	fleet base.Guarded[fleetFigures]
 }
 
 // fleetFigures are counts of the fleet's members and of the operators' controls.
@@ -38,14 +34,11 @@ type fleetFigures struct {
 	Controls map[rules.ControlAction]int
 }
 
-func newReportingPipeline(p pipeline, client redis.UniversalClient, set *settings, file *rulesFile) (*reportingPipeline, error) {
-	r := &reportingPipeline{pipeline: p, client: client, namespace: set.file.Rules.Namespace, version: file.rulesVersion}
-	self := rules.Member{Name: set.file.Aggregator.Name, Role: rules.RoleAggregator, Program: set.build.Version, Started: time.Now(), MemoryMax: set.file.Aggregator.Memory}
-	if self.Name == "" {
-		self.Name = collector.DefaultInstance()
-	}
+func newFleetReport(p pipeline, file *rulesFile, set *settings) (*fleetReport, error) {
+	r := &fleetReport{client: set.Redis, namespace: set.File.Rules.Namespace, version: file.rulesVersion}
+	self := rules.Member{Name: cmp.Or(set.File.Aggregator.Name, collector.DefaultInstance()), Role: rules.RoleAggregator, Program: set.Build.Version, Started: time.Now(), MemoryMax: set.File.Aggregator.Memory}
 	var err error
-	r.beat, err = hotkeys.NewHeartbeat(client, hotkeys.HeartbeatConfig{Namespace: r.namespace, Logger: set.log, Member: func() rules.Member {
+	r.beat, err = hotkeys.NewHeartbeat(set.Redis, hotkeys.HeartbeatConfig{Namespace: r.namespace, Logger: set.Log, Member: func() rules.Member {
 		m, rules := self, file.read()
 		m.RulesVersion, m.Problem = rules.Version, rules.Problem
 		p.reportTo(&m)
@@ -58,53 +51,37 @@ func newReportingPipeline(p pipeline, client redis.UniversalClient, set *setting
 	return r, nil
 }
 
-// Run implements pipeline.
-func (p *reportingPipeline) Run(ctx context.Context) error {
-	reporting, stop := context.WithCancel(ctx)
-	defer stop()
-	var group errgroup.Group
-	group.Go(func() error { return p.beat.Run(reporting) })
-	group.Go(func() error { p.followFleet(reporting); return nil })
-	err := p.pipeline.Run(ctx)
-	stop()
-	return errors.Join(err, group.Wait())
-}
-
 // lookAtFleet is the interval at which an aggregator reads the heartbeats and controls.
 const lookAtFleet = 2 * time.Second
 
 // followFleet reads the heartbeats and controls until ctx ends.
-func (p *reportingPipeline) followFleet(ctx context.Context) {
-	ticker := time.NewTicker(lookAtFleet)
-	defer ticker.Stop()
-	for {
-		f := p.readFleet(ctx)
-		p.mu.Lock()
-		p.fleet = f
-		p.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+func (r *fleetReport) followFleet(ctx context.Context) error {
+	look := func() {
+		read := r.readFleet(ctx)
+		r.fleet.Change(func(f *fleetFigures) { *f = read })
 	}
+	look()
+	for range base.Ticks(ctx, lookAtFleet) {
+		look()
+	}
+	return nil
 }
 
 // readFleet returns the figures of the fleet. A map that cannot be read is nil.
-func (p *reportingPipeline) readFleet(ctx context.Context) fleetFigures {
+func (r *fleetReport) readFleet(ctx context.Context) fleetFigures {
 	ctx, cancel := context.WithTimeout(ctx, lookAtFleet)
 	defer cancel()
-	f := fleetFigures{Versions: len(p.beat.Stats().Versions)}
-	if members, err := hotkeys.ListMembers(ctx, p.client, p.namespace); err == nil {
+	f := fleetFigures{Versions: len(r.beat.Stats().Versions)}
+	if members, err := hotkeys.ListMembers(ctx, r.client, r.namespace); err == nil {
 		f.Roles = make(map[rules.Role]int)
 		for i := range members {
 			f.Roles[members[i].Role]++
-			if members[i].RulesVersion != p.version() {
+			if members[i].RulesVersion != r.version() {
 				f.Others++
 			}
 		}
 	}
-	if controls, err := hotkeys.ListControls(ctx, p.client, p.namespace); err == nil {
+	if controls, err := hotkeys.ListControls(ctx, r.client, r.namespace); err == nil {
 		f.Controls = make(map[rules.ControlAction]int)
 		for i := range controls {
 			f.Controls[controls[i].Action]++
@@ -113,12 +90,8 @@ func (p *reportingPipeline) readFleet(ctx context.Context) fleetFigures {
 	return f
 }
 
-func (p *reportingPipeline) collect(s figure.Samples) {
-	p.pipeline.collect(s)
-	p.mu.Lock()
-	f := p.fleet
-	p.mu.Unlock()
-	figure.Collect(s, fleetMetrics, f)
+func (r *fleetReport) collect(s figure.Samples) {
+	figure.Collect(s, fleetMetrics, r.fleet.Load())
 }
 
 var fleetMetrics = []figure.Figure[fleetFigures]{

@@ -12,13 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/filewatch"
 	"github.com/hotparam/hotparam/internal/loglimit"
-	"github.com/hotparam/hotparam/internal/sdnotify"
 	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -27,24 +24,22 @@ import (
 // If a file cannot be used, the rules of the last valid one stay in force. It is safe for
 // concurrent use.
 type rulesFile struct {
-	log      *slog.Logger
 	started  *settings                      // the settings at the start of the process
 	putRules func(rules *rules.Rules) error // puts rules in force in the pipeline
 
-	mu         sync.Mutex // guards the fields below; held while rules are put in force
-	changed    func()     // called after each reading, under mu; may be nil
-	inForce    *rules.Rules
-	latest     *settings // settings of the last valid file
-	tried      []byte    // contents parsed last, valid or not; nil before the first
-	unreadable string    // why the file cannot be read, or ""
+	mu         sync.Mutex   // guards the fields below; held while rules are put in force
+	changed    func()       // called after each reading, under mu; may be nil
+	latest     *config.File // last valid file; its rules are in force
+	tried      []byte       // contents parsed last, valid or not; nil before the first
+	unreadable string       // why the file cannot be read, or ""
 	stats      status.RulesFile
 	lines      loglimit.Limit
 }
 
 func newRulesFile(set *settings, put func(*rules.Rules) error) *rulesFile {
-	rules := set.file.Rules
+	rules := set.File.Rules
 	return &rulesFile{
-		log: set.log, started: set, putRules: put, inForce: rules, latest: set,
+		started: set, putRules: put, latest: set.File,
 		stats: status.RulesFile{Version: rules.Version, Rules: len(rules.Rules), Loaded: time.Now()},
 	}
 }
@@ -71,7 +66,7 @@ func (r *rulesFile) rulesVersion() string { return r.read().Version }
 func (r *rulesFile) rules() *rules.Rules {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.inForce
+	return r.latest.Rules
 }
 
 // read returns the current status of the file.
@@ -86,7 +81,7 @@ func (r *rulesFile) read() status.RulesFile {
 // watch reads the file again whenever it changes, until ctx ends.
 func (r *rulesFile) watch(ctx context.Context) error {
 	filewatch.Run(ctx, filewatch.Config{
-		Path: r.started.path, MaxSize: config.MaxSize,
+		Path: r.started.Path, MaxSize: config.MaxSize,
 		OnChange: func(data []byte) { r.useRules(data, false) },
 		OnAccess: r.access,
 	})
@@ -95,7 +90,7 @@ func (r *rulesFile) watch(ctx context.Context) error {
 
 // reload reads the file now.
 func (r *rulesFile) reload() {
-	data, err := config.Read(r.started.path)
+	data, err := config.Read(r.started.Path)
 	if err != nil {
 		r.access(err)
 		return
@@ -113,7 +108,7 @@ func (r *rulesFile) access(err error) {
 	if err != nil {
 		r.unreadable = r.reject(err)
 	} else {
-		r.log.Info("the file can be read again", "file", r.started.path)
+		r.started.Log.Info("the file can be read again", "file", r.started.Path)
 	}
 	r.announce()
 }
@@ -129,16 +124,16 @@ func (r *rulesFile) useRules(data []byte, asked bool) {
 	r.tried, r.unreadable = data, ""
 	defer r.announce()
 	next, err := r.parse(data)
-	isNew := err == nil && next.file.Rules.Version != r.stats.Version
+	isNew := err == nil && next.Rules.Version != r.stats.Version
 	if isNew {
-		err = r.putRules(next.file.Rules)
+		err = r.putRules(next.Rules)
 	}
 	if err != nil {
 		r.stats.Problem = r.reject(err)
 		return
 	}
-	rules, before, wasBad := next.file.Rules, r.latest, r.stats.Problem != ""
-	r.inForce, r.latest, r.stats.Problem = rules, next, ""
+	rules, before, wasBad := next.Rules, r.latest, r.stats.Problem != ""
+	r.latest, r.stats.Problem = next, ""
 	if isNew {
 		r.stats.Reloads++
 		r.stats.Version, r.stats.Rules, r.stats.Loaded = rules.Version, len(rules.Rules), time.Now()
@@ -147,44 +142,44 @@ func (r *rulesFile) useRules(data []byte, asked bool) {
 		return
 	}
 	if isNew || wasBad || asked {
-		r.log.Info("rules are in force", "rules_version", rules.Version, "rules", len(rules.Rules), "changed", isNew)
-		for _, warning := range next.file.Warnings() {
-			r.log.Warn(warning.Message, "line", warning.Line, "hint", warning.Hint)
+		r.started.Log.Info("rules are in force", "rules_version", rules.Version, "rules", len(rules.Rules), "changed", isNew)
+		for _, warning := range next.Warnings() {
+			r.started.Log.Warn(warning.Message, "line", warning.Line, "hint", warning.Hint)
 		}
 	}
-	if changed := next.differsFrom(r.started); len(changed) > 0 && len(next.differsFrom(before)) > 0 {
-		r.log.Warn("settings of the file have changed since the start: they need a restart", "sections", strings.Join(changed, ","))
+	if changed := changedSections(next, r.started.File); len(changed) > 0 && len(changedSections(next, before)) > 0 {
+		r.started.Log.Warn("settings of the file have changed since the start: they need a restart", "sections", strings.Join(changed, ","))
 	}
 }
 
 // parse parses the contents of the file and applies the flags and environment variables of the
 // process.
-func (r *rulesFile) parse(data []byte) (*settings, error) {
-	file, err := config.Parse(r.started.path, data)
+func (r *rulesFile) parse(data []byte) (*config.File, error) {
+	file, err := config.Parse(r.started.Path, data)
 	if err != nil {
 		return nil, err
 	}
-	if was := r.inForce.Namespace; file.Rules.Namespace != was {
+	if was := r.latest.Rules.Namespace; file.Rules.Namespace != was {
 		return nil, fmt.Errorf("the namespace is %q now, was %q: another one needs a restart", file.Rules.Namespace, was)
 	}
-	return &settings{file: file}, r.started.override(file)
+	return file, r.started.Override(file)
 }
 
 // reject counts a file that cannot be used. It logs the first problem and the number of further
 // ones, and returns the first in words. The caller holds mu.
 func (r *rulesFile) reject(err error) (problem string) {
 	r.stats.Rejected++
-	log := r.log
+	log := r.started.Log
 	if !r.mayLog() {
 		log = slog.New(slog.DiscardHandler)
 	}
 	var problems config.Problems
 	if !errors.As(err, &problems) || len(problems) == 0 {
-		log.Error("the rules stay as they are: the file is invalid", "file", r.started.path, "rules_version", r.stats.Version, "err", err)
+		log.Error("the rules stay as they are: the file is invalid", "file", r.started.Path, "rules_version", r.stats.Version, "err", err)
 		return err.Error()
 	}
 	first := problems[0]
-	args := []any{"file", r.started.path, "rules_version", r.stats.Version, "line", first.Line, "err", first.Message, "hint", first.Hint}
+	args := []any{"file", r.started.Path, "rules_version", r.stats.Version, "line", first.Line, "err", first.Message, "hint", first.Hint}
 	if more := len(problems) - 1; more > 0 {
 		args = append(args, "more", more)
 	}
@@ -200,9 +195,8 @@ func (r *rulesFile) mayLog() bool {
 	return ok
 }
 
-// differsFrom returns the sections of the file, other than its rules, that differ from other's.
-func (s *settings) differsFrom(other *settings) (sections []string) {
-	a, b := s.file, other.file
+// changedSections returns the sections, other than the rules, in which two files differ.
+func changedSections(a, b *config.File) (sections []string) {
 	current, previous := a.Aggregator, b.Aggregator
 	current.HoldDuringOutage, previous.HoldDuringOutage = 0, 0 // instances apply it without a restart
 	for _, x := range []struct {
@@ -219,43 +213,6 @@ func (s *settings) differsFrom(other *settings) (sections []string) {
 	return sections
 }
 
-// reloadingPipeline is a pipeline whose rules follow a file.
-type reloadingPipeline struct {
-	pipeline
-	file    *rulesFile
-	hangups *status.Hangups
-	systemd *sdnotify.Notifier
-}
-
-// Run implements pipeline.
-func (p *reloadingPipeline) Run(ctx context.Context) error {
-	following, stop := context.WithCancel(ctx)
-	var group errgroup.Group
-	group.Go(func() error { return p.file.watch(following) })
-	group.Go(func() error { return p.hangups.Follow(following, p.reloadNow) })
-	err := p.pipeline.Run(ctx)
-	stop()
-	return errors.Join(err, group.Wait())
-}
-
-// reloadNow reads the file and notifies systemd, since `systemctl reload` waits for it.
-func (p *reloadingPipeline) reloadNow() {
-	p.systemd.Reloading()
-	p.file.reload()
-	words, _ := readyWords(p)
-	p.systemd.Ready(words)
-}
-
-func (p *reloadingPipeline) ready() (string, error) {
-	words, err := p.pipeline.ready()
-	stats := p.file.read()
-	if err != nil {
-		return "", fmt.Errorf("%w%s", err, stats.Words())
-	}
-	return words + stats.Words(), nil
-}
-
-func (p *reloadingPipeline) collect(s figure.Samples) {
-	p.pipeline.collect(s)
-	figure.Collect(s, status.RulesFigures, p.file.read())
+func (r *rulesFile) collect(s figure.Samples) {
+	figure.Collect(s, status.RulesFigures, r.read())
 }

@@ -44,7 +44,7 @@ func TestReloadIsAnnounced(t *testing.T) {
 		t.Fatal(err)
 	}
 	announced := 0
-	file := newRulesFile(&settings{path: path, file: first, override: unchanged, log: slog.New(slog.DiscardHandler)}, func(*rules.Rules) error { return nil })
+	file := newRulesFile(&settings{Config: Config{Path: path, File: first, Override: unchanged, Log: slog.New(slog.DiscardHandler)}}, func(*rules.Rules) error { return nil })
 	file.onChange(func() { announced++ })
 	for i, step := range []struct {
 		text string
@@ -66,7 +66,7 @@ func TestBadFileThatIsUnreadableStaysBad(t *testing.T) {
 		t.Fatal(err)
 	}
 	puts := 0
-	file := newRulesFile(&settings{path: "f.yaml", file: first, override: unchanged, log: slog.New(slog.DiscardHandler)}, func(*rules.Rules) error { puts++; return nil })
+	file := newRulesFile(&settings{Config: Config{Path: "f.yaml", File: first, Override: unchanged, Log: slog.New(slog.DiscardHandler)}}, func(*rules.Rules) error { puts++; return nil })
 	want := func(step, problem string, rejected int64, wantPuts int) {
 		t.Helper()
 		if s := file.read(); !strings.HasPrefix(s.Problem, problem) || (s.Problem == "") != (problem == "") || s.Rejected != rejected || puts != wantPuts {

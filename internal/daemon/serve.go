@@ -41,19 +41,19 @@ type pipeline interface {
 	where() slog.Attr
 }
 
-// serve runs a pipeline until ctx ends. While it runs, serve reports its state over HTTP and to
+// serve runs the pipeline until ctx ends. While it runs, serve reports its state over HTTP and to
 // systemd.
-func serve(ctx context.Context, p pipeline, listener net.Listener, more *admin, systemd *sdnotify.Notifier, set *settings) error {
+func (a *accompanied) serve(ctx context.Context, listener net.Listener, more *admin, systemd *sdnotify.Notifier, set *settings) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return p.Run(ctx) })
+	group.Go(func() error { return a.Run(ctx) })
 	group.Go(func() error { return more.run(ctx) })
 	group.Go(func() error {
-		if err := newStatusServer(p, more, set).Serve(ctx, listener); err != nil {
+		if err := newStatusServer(a, more, set).Serve(ctx, listener); err != nil {
 			return fmt.Errorf("health and metrics: %w", err)
 		}
 		return nil
 	})
-	group.Go(func() error { return reportService(ctx, systemd, p, listener.Addr(), set.log) })
+	group.Go(func() error { return reportService(ctx, systemd, a, listener.Addr(), set.Log) })
 	return group.Wait()
 }
 
@@ -68,7 +68,7 @@ func newStatusServer(p pipeline, more *admin, set *settings) *httpserve.Server {
 // statusOf returns the configuration of the status server. shown is nil without a page.
 func statusOf(p pipeline, shown *page.Page, set *settings) status.Config {
 	return status.Config{
-		Log: set.log, Build: set.build,
+		Log: set.Log, Build: set.Build,
 		Ready: func() (string, bool) { return readyWords(p) },
 		Collect: func(s figure.Samples) {
 			p.collect(s)

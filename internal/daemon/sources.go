@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/wire"
@@ -14,7 +12,7 @@ import (
 
 // source is a kind of source of counts. The file of each source declares one.
 type source struct {
-	open func(ctx context.Context, set *settings, client redis.UniversalClient) (pipeline, error)
+	open func(ctx context.Context, set *settings) (pipeline, error)
 	// server is the name of the server that open contacts, or "" if there is none.
 	server string
 	// read describes where the aggregator takes counts from. sent describes how instances send

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/statsdsource"
@@ -19,9 +17,7 @@ import (
 )
 
 var statsdWay = source{
-	open: func(ctx context.Context, set *settings, client redis.UniversalClient) (pipeline, error) {
-		return newStatsDPipeline(ctx, set, client)
-	},
+	open: newStatsDPipeline,
 	read: func(f *config.File) string {
 		a := f.Aggregator.WithDefaults()
 		words := "StatsD " + strings.Join(a.Listen, ", ") + trustWords(a)
@@ -42,9 +38,9 @@ type statsdPipeline struct {
 	agg *statsdsource.Source
 }
 
-func newStatsDPipeline(ctx context.Context, set *settings, client redis.UniversalClient) (*statsdPipeline, error) {
+func newStatsDPipeline(ctx context.Context, set *settings) (pipeline, error) {
 	p := new(statsdPipeline)
-	o, err := newOwner(set, client, func(published []rules.Hot) { p.agg.Inherit(published) })
+	o, err := newOwner(set, func(published []rules.Hot) { p.agg.Inherit(published) })
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +48,7 @@ func newStatsDPipeline(ctx context.Context, set *settings, client redis.Universa
 	if err != nil {
 		return nil, err
 	}
-	conf := set.file.Aggregator
+	conf := set.File.Aggregator
 	p.owner = o
 	kept := statsdsource.Snapshots(snapshots{o.publisher.Publisher})
 	if conf.SnapshotFile != "" {
@@ -62,8 +58,8 @@ func newStatsDPipeline(ctx context.Context, set *settings, client redis.Universa
 		kept = fileSnapshots{conf.SnapshotFile, o.publisher.Publisher}
 	}
 	p.agg, err = statsdsource.New(ctx, statsdsource.Config{
-		Rules: set.file.Rules, Publisher: o.publisher, Listen: conf.Listen, Readers: conf.Readers, Encoding: set.encoding, Canonical: conf.Canonical, Memory: conf.Memory,
-		Days: set.days, Trust: trust, Log: set.log, Snapshots: kept,
+		Rules: set.File.Rules, Publisher: o.publisher, Listen: conf.Listen, Readers: conf.Readers, Encoding: set.Encoding, Canonical: conf.Canonical, Memory: conf.Memory,
+		Days: set.days, Trust: trust, Log: set.Log, Snapshots: kept,
 	})
 	if err != nil {
 		return nil, status.WithAnotherAddress(err, "--listen, HOTPARAM_LISTEN or aggregator.listen")

@@ -14,14 +14,14 @@ var trustModes = map[string]decode.TrustMode{
 
 // trust returns the rules for accepting counts. It reads the keys.
 func (s *settings) trust() (*decode.Trust, error) {
-	a := s.file.Aggregator
+	a := s.File.Aggregator
 	keys, err := a.Keys()
 	if err != nil {
 		return nil, configError(err)
 	}
 	bound := func(n int) int { return max(n, 0) } // config.NoCap is negative: no limit
 	return &decode.Trust{
-		Mode: trustModes[a.Trust], Senders: a.Senders, Keys: keys, Log: s.log,
+		Mode: trustModes[a.Trust], Senders: a.Senders, Keys: keys, Log: s.Log,
 		Caps: decode.Caps{
 			Counts: max(a.Caps.Counts, 0), Keys: bound(a.Caps.Keys), Names: bound(a.Caps.Names), NewNames: bound(a.Caps.NewNames),
 		},

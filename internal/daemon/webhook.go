@@ -3,10 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/base"
@@ -14,34 +11,26 @@ import (
 	"github.com/hotparam/hotparam/internal/webhook"
 )
 
-// hookedPipeline is a pipeline that posts events to a webhook while it runs.
-type hookedPipeline struct {
-	pipeline
-	sender *webhook.Sender
-}
-
-// withWebhook adds the webhook of the file to a pipeline, if the file has one.
-func withWebhook(p pipeline, set *settings, client redis.UniversalClient) (pipeline, error) {
-	w := set.file.Webhook
-	if !w.On() {
-		return p, nil
-	}
+// postEvents returns the companion that posts events to the webhook of the file, which must have
+// one.
+func postEvents(p pipeline, set *settings) (companion, error) {
+	w := set.File.Webhook
 	if err := checkWebhook(w); err != nil {
-		return nil, err
+		return companion{}, err
 	}
-	sender, err := webhook.New(client, webhook.Config{
-		Namespace: set.file.Rules.Namespace,
+	sender, err := webhook.New(set.Redis, webhook.Config{
+		Namespace: set.File.Rules.Namespace,
 		URL:       func() (string, error) { return webhookURL(w) },
 		Secret:    func() (string, error) { return base.ReadSecret(w.SecretFile, w.SecretEnv) },
 		Slack:     w.Format == config.WebhookSlack,
 		Publishes: p.publishes,
-		UserAgent: "hotparam/" + set.build.Version,
-		Logger:    set.log,
+		UserAgent: "hotparam/" + set.Build.Version,
+		Logger:    set.Log,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &hookedPipeline{p, sender}, nil
+	return companion{
+		run:     func(ctx context.Context) error { return sender.Run(ctx) },
+		collect: func(s figure.Samples) { figure.Collect(s, webhookMetrics, sender.Stats()) },
+	}, err
 }
 
 // checkWebhook reads the files and variables that the webhook names, so that a missing one is
@@ -66,21 +55,6 @@ func webhookURL(w config.Webhook) (string, error) {
 	}
 	url := cmp.Or(w.URL, named)
 	return url, config.CheckWebhookURL(url)
-}
-
-// Run implements pipeline.
-func (p *hookedPipeline) Run(ctx context.Context) error {
-	posting, stop := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- p.sender.Run(posting) }()
-	err := p.pipeline.Run(ctx)
-	stop()
-	return errors.Join(err, <-done)
-}
-
-func (p *hookedPipeline) collect(s figure.Samples) {
-	p.pipeline.collect(s)
-	figure.Collect(s, webhookMetrics, p.sender.Stats())
 }
 
 // webhookMetrics are the metrics of the webhook, if there is one.
