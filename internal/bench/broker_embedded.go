@@ -8,14 +8,10 @@ import (
 	"github.com/hotparam/hotparam/internal/kafkafake"
 )
 
-func init() { parts["broker"] = runBroker }
+func init() { parts["broker"] = configured(runBroker) }
 
 // runBroker runs an embedded Kafka. It answers with its address.
-func runBroker(_ context.Context, l *link) error {
-	var none struct{}
-	if err := l.configure(&none); err != nil {
-		return err
-	}
+func runBroker(_ context.Context, l *link, _ struct{}) error {
 	broker, err := kafkafake.Start(1)
 	if err != nil {
 		return err

@@ -187,6 +187,8 @@ func nearBucket(buckets []Near, multiple float64) *Near {
 
 // detection is the measured detector and its publisher.
 type detection struct {
+	discardPublisher // of suspects and instances
+
 	decoder   *decode.Decoder
 	detector  *aggregator.Detector
 	hot       map[string]struct{}
@@ -284,9 +286,3 @@ func (d *detection) Refresh(_ int, hot []rules.Hot) {
 		d.judging.published = append(d.judging.published, telling{Hot: h, kind: refreshed})
 	}
 }
-
-// Suspects implements [aggregator.Publisher].
-func (*detection) Suspects(int, []rules.Hot) {}
-
-// Instances implements [aggregator.Publisher].
-func (*detection) Instances([]rules.Instance) {}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,18 +39,10 @@ type EnforceConfig struct {
 }
 
 func (c *EnforceConfig) setDefaults() {
-	if c.Instances == 0 {
-		c.Instances = 20
-	}
-	if c.Samples == 0 {
-		c.Samples = 200
-	}
-	if c.Threshold == 0 {
-		c.Threshold = 10 * c.Instances
-	}
-	if c.Over == 0 {
-		c.Over = 50 * time.Millisecond
-	}
+	c.Instances = cmp.Or(c.Instances, 20)
+	c.Samples = cmp.Or(c.Samples, 200)
+	c.Threshold = cmp.Or(c.Threshold, 10*c.Instances)
+	c.Over = cmp.Or(c.Over, 50*time.Millisecond)
 }
 
 // ErrNoRedis means that no Redis is available.

@@ -34,11 +34,7 @@ func (c *fleetConfig) rules() *rules.Rules {
 }
 
 // runAggregator answers with the address that it listens on.
-func runAggregator(ctx context.Context, l *link) (err error) {
-	var c fleetConfig
-	if err := l.configure(&c); err != nil {
-		return err
-	}
+func runAggregator(ctx context.Context, l *link, c fleetConfig) (err error) {
 	client, err := hotkeys.NewClient(c.Redis)
 	if err != nil {
 		return err
@@ -120,11 +116,7 @@ type awaited struct {
 }
 
 // runInstance answers once it follows the hot set, and then answers each burst with its outcome.
-func runInstance(ctx context.Context, l *link) (err error) {
-	var c instanceConfig
-	if err := l.configure(&c); err != nil {
-		return err
-	}
+func runInstance(ctx context.Context, l *link, c instanceConfig) (err error) {
 	rules := c.rules()
 	sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Addrs: []string{c.Aggregator}, Instance: c.Name})
 	if err != nil {

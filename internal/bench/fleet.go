@@ -9,10 +9,9 @@ import (
 // fleet holds the running parts: a Redis, an aggregator, instances.
 type fleet struct {
 	harness
-	config    EnforceConfig
-	instances []*part
-	rand      *mathrand.Rand
-	samples   int
+	config  EnforceConfig
+	rand    *mathrand.Rand
+	samples int
 }
 
 // newFleet starts all parts and returns when all instances follow the hot set. The caller must
@@ -30,19 +29,7 @@ func newFleet(ctx context.Context, c EnforceConfig) (*fleet, error) {
 	if err := aggregator.receive(&common.Aggregator); err != nil {
 		return f, err
 	}
-	for i := range c.Instances {
-		config := instanceConfig{fleetConfig: common, Name: fmt.Sprintf("bench-%d", i+1), Of: c.Instances, Number: i}
-		instance, err := f.start(ctx, "instance", config)
-		if err != nil {
-			return f, err
-		}
-		f.instances = append(f.instances, instance)
-	}
-	for _, instance := range f.instances {
-		var ready bool
-		if err := instance.receive(&ready); err != nil {
-			return f, err
-		}
-	}
-	return f, nil
+	return f, f.startInstances(ctx, "instance", c.Instances, func(i int) any {
+		return instanceConfig{fleetConfig: common, Name: fmt.Sprintf("bench-%d", i+1), Of: c.Instances, Number: i}
+	})
 }

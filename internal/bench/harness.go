@@ -21,6 +21,7 @@ type harness struct {
 	command   []string // command that starts a part
 	given     string   // URL of an existing Redis, or empty
 	parts     []*part  // parts in the order in which they started
+	instances []*part  // those of parts that are instances
 	redis     string   // URL
 	namespace string
 }
@@ -35,6 +36,24 @@ func (h *harness) start(ctx context.Context, name string, config any) (*part, er
 		h.parts = append(h.parts, p)
 	}
 	return p, err
+}
+
+// startInstances starts n instances as the part called name, and returns when all are ready.
+func (h *harness) startInstances(ctx context.Context, name string, n int, config func(i int) any) error {
+	for i := range n {
+		instance, err := h.start(ctx, name, config(i))
+		if err != nil {
+			return err
+		}
+		h.instances = append(h.instances, instance)
+	}
+	for _, instance := range h.instances {
+		var ready bool
+		if err := instance.receive(&ready); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // useRedis uses the given Redis, or starts a redis-server from the PATH.

@@ -1,11 +1,14 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // IngestConfig configures [Ingest]. Command is required.
@@ -90,12 +93,7 @@ type Minimal struct {
 
 // Ingest measures the aggregator from the socket to the window.
 func Ingest(ctx context.Context, c IngestConfig) (IngestResult, error) {
-	if c.Rounds == 0 {
-		c.Rounds = 5
-	}
-	if c.Slice == 0 {
-		c.Slice = time.Second
-	}
+	c.Rounds, c.Slice = cmp.Or(c.Rounds, 5), cmp.Or(c.Slice, time.Second)
 	if len(c.Loads) == 0 {
 		c.Loads = IngestLoads(nil, nil)
 	}
@@ -201,13 +199,13 @@ func (c *IngestConfig) round(ctx context.Context, kind string, load IngestLoad) 
 	if err := sender.receive(&sending); err != nil {
 		return r, err
 	}
-	if err := sleep(ctx, settle); err != nil {
+	if err := base.Sleep(ctx, settle); err != nil {
 		return r, err
 	}
 	if r.from, err = receiver.read(); err != nil {
 		return r, err
 	}
-	if err := sleep(ctx, c.Slice); err != nil {
+	if err := base.Sleep(ctx, c.Slice); err != nil {
 		return r, err
 	}
 	if r.to, err = receiver.read(); err != nil {
@@ -242,16 +240,4 @@ func interrupted(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	return err
-}
-
-// sleep waits, or returns the context's error.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

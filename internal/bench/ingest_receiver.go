@@ -33,11 +33,7 @@ type receiver interface {
 
 // runReceiver answers with its address, and then answers each request with a reading. When its
 // input ends it counts everything received and answers with the last reading.
-func runReceiver(ctx context.Context, l *link) error {
-	var c receiverConfig
-	if err := l.configure(&c); err != nil {
-		return err
-	}
+func runReceiver(ctx context.Context, l *link, c receiverConfig) error {
 	var r receiver
 	var err error
 	switch c.Kind {

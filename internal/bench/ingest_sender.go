@@ -64,11 +64,7 @@ func Packets(n int) [][]byte {
 
 // runSender answers when it begins to send, and at the end of its input with the number of lines
 // that it has sent.
-func runSender(ctx context.Context, l *link) error {
-	var c senderConfig
-	if err := l.configure(&c); err != nil {
-		return err
-	}
+func runSender(ctx context.Context, l *link, c senderConfig) error {
 	var conns []*ipv4.PacketConn
 	var d net.Dialer
 	var socket *net.UDPConn

@@ -19,13 +19,28 @@ import (
 
 // parts holds the parts by name. A lean build has no broker.
 var parts = map[string]func(context.Context, *link) error{
-	"receiver":            runReceiver,
-	"sender":              runSender,
-	"aggregator":          runAggregator,
-	"instance":            runInstance,
-	"pipeline-aggregator": runPipelineAggregator,
-	"pipeline-instance":   runPipelineInstance,
-	"redis":               runRedis,
+	"receiver":            configured(runReceiver),
+	"sender":              configured(runSender),
+	"aggregator":          configured(runAggregator),
+	"instance":            configured(runInstance),
+	"pipeline-aggregator": configured(runPipelineAggregator),
+	"pipeline-instance":   configured(runPipelineInstance),
+	"redis":               configured(runRedis),
+}
+
+// configured returns a part that reads its configuration before it runs.
+func configured[C any](run func(context.Context, *link, C) error) func(context.Context, *link) error {
+	return func(ctx context.Context, l *link) error {
+		var c C
+		ok, err := l.receive(&c)
+		if err == nil && !ok {
+			err = errors.New("no configuration on standard input: this is started by the other commands of bench")
+		}
+		if err != nil {
+			return err
+		}
+		return run(ctx, l, c)
+	}
 }
 
 // RunPart runs the part called name, in a process of its own, until in ends. Signals do not end
@@ -58,15 +73,6 @@ func (l *link) receive(v any) (bool, error) {
 	default:
 		return false, err
 	}
-}
-
-// configure reads the configuration. It returns an error if there is none.
-func (l *link) configure(v any) error {
-	ok, err := l.receive(v)
-	if err == nil && !ok {
-		err = errors.New("no configuration on standard input: this is started by the other commands of bench")
-	}
-	return err
 }
 
 func (l *link) send(v any) error { return l.enc.Encode(v) }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Transports of a [Pipeline].
@@ -42,15 +44,9 @@ type PipelineConfig struct {
 }
 
 func (c *PipelineConfig) setDefaults() {
-	if c.Rate == 0 {
-		c.Rate = 200_000
-	}
-	if c.For == 0 {
-		c.For = 10 * time.Second
-	}
-	if c.Instances == 0 {
-		c.Instances = 6
-	}
+	c.Rate = cmp.Or(c.Rate, 200_000)
+	c.For = cmp.Or(c.For, 10*time.Second)
+	c.Instances = cmp.Or(c.Instances, 6)
 }
 
 // PipelineResult is the result for the whole chain, from the count in a collector to the
@@ -99,7 +95,6 @@ type pipeline struct {
 	config     PipelineConfig
 	topic      *benchTopic // nil unless over Kafka
 	aggregator *part
-	instances  []*part
 }
 
 // start starts all parts, and returns when all are ready.
@@ -122,22 +117,9 @@ func (p *pipeline) start(ctx context.Context) error {
 	if err := p.aggregator.receive(&common.StatsD); err != nil {
 		return err
 	}
-	for i := range p.config.Instances {
-		instance, err := p.harness.start(ctx, "pipeline-instance", pipelineInstanceConfig{
-			pipelineConfig: common, Name: fmt.Sprintf("bench-%d", i+1), Seed: uint64(i + 1),
-		})
-		if err != nil {
-			return err
-		}
-		p.instances = append(p.instances, instance)
-	}
-	for _, instance := range p.instances {
-		var ready bool
-		if err := instance.receive(&ready); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.startInstances(ctx, "pipeline-instance", p.config.Instances, func(i int) any {
+		return pipelineInstanceConfig{pipelineConfig: common, Name: fmt.Sprintf("bench-%d", i+1), Seed: uint64(i + 1)}
+	})
 }
 
 // stop ends all parts. It also deletes the topic from a Kafka that existed before.
@@ -160,7 +142,7 @@ const (
 )
 
 func (p *pipeline) measure(ctx context.Context) (r PipelineResult, err error) {
-	if err := sleep(ctx, pipelineSettle); err != nil {
+	if err := base.Sleep(ctx, pipelineSettle); err != nil {
 		return r, err
 	}
 	before, err := p.aggregator.tally()
@@ -225,7 +207,7 @@ func (p *pipeline) wait(ctx context.Context, order loadOrder) error {
 		if left <= 0 {
 			return nil
 		}
-		if err := sleep(ctx, min(left, time.Second)); err != nil {
+		if err := base.Sleep(ctx, min(left, time.Second)); err != nil {
 			return err
 		}
 	}
@@ -256,7 +238,7 @@ func (p *pipeline) drain(ctx context.Context, events int64) (last tally, err err
 			return t, nil
 		}
 		last = t
-		if err := sleep(ctx, drainPoll); err != nil {
+		if err := base.Sleep(ctx, drainPoll); err != nil {
 			return t, err
 		}
 	}

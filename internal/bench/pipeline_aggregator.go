@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/kafkasource"
 	"github.com/hotparam/hotparam/internal/statsdsource"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -30,30 +30,27 @@ func (p *part) tally() (t tally, err error) {
 }
 
 // pipelineSource is the aggregator's end of a transport.
-type pipelineSource interface {
+type pipelineSource struct {
 	// ready waits until everything sent will be counted. It returns the address to send to, if
 	// the transport has one.
-	ready(ctx context.Context) (string, error)
-	stats() statsdsource.Stats
-	// loops returns the functions to run.
-	loops() []func(context.Context) error
+	ready func(ctx context.Context) (string, error)
+	// counted returns the sum of all counts in windows.
+	counted func() int64
+	// loops are the functions to run.
+	loops []func(context.Context) error
 }
 
 // runPipelineAggregator answers with the address to send to when it is ready, and then answers
 // each request with a tally. When its input ends it answers with the lags of the probes that it
 // saw.
-func runPipelineAggregator(ctx context.Context, l *link) (err error) {
-	var c pipelineConfig
-	if err := l.configure(&c); err != nil {
-		return err
-	}
+func runPipelineAggregator(ctx context.Context, l *link, c pipelineConfig) (err error) {
 	client, err := hotkeys.NewClient(c.Redis)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
 	seen := new(probes)
-	var source pipelineSource
+	var source *pipelineSource
 	if c.Transport == TransportKafka {
 		source, err = c.kafkaSource(client, seen)
 	} else {
@@ -81,12 +78,11 @@ func runPipelineAggregator(ctx context.Context, l *link) (err error) {
 			if err != nil {
 				return err
 			}
-			s := source.stats()
-			if err := l.send(tally{Counted: s.Decoder.Sum - s.Detector.Late, CPU: cpu}); err != nil {
+			if err := l.send(tally{Counted: source.counted(), CPU: cpu}); err != nil {
 				return err
 			}
 		}
-	}, source.loops()...)
+	}, source.loops...)
 }
 
 // probes records the lags of probes when they become hot, which they do as soon as they are
@@ -114,9 +110,10 @@ func (p *probes) recordLags(hot []rules.Hot) {
 	}
 }
 
-// probed is a publisher that records probes and does not publish them.
+// probed is a publisher that records probes and does not publish them. It serves a whole source,
+// or one partition of Kafka.
 type probed struct {
-	aggregator.Publisher
+	kafkasource.PartitionPublisher
 	probes *probes
 }
 
@@ -124,13 +121,13 @@ type probed struct {
 func (p *probed) Publish(change rules.Change) {
 	p.probes.recordLags(change.Hot)
 	if change = (rules.Change{Hot: others(change.Hot), Cool: others(change.Cool)}); !change.Empty() {
-		p.Publisher.Publish(change)
+		p.PartitionPublisher.Publish(change)
 	}
 }
 
 // Refresh implements [aggregator.Publisher].
 func (p *probed) Refresh(part int, hot []rules.Hot) {
-	p.Publisher.Refresh(part, others(hot))
+	p.PartitionPublisher.Refresh(part, others(hot))
 }
 
 // others returns the keys that are not probes.
@@ -138,28 +135,24 @@ func others(hot []rules.Hot) []rules.Hot {
 	return slices.DeleteFunc(slices.Clone(hot), func(h rules.Hot) bool { return h.Rule == ruleProbe })
 }
 
-// statsdSource is the aggregator over UDP.
-type statsdSource struct {
-	aggregator *statsdsource.Source
-	publisher  *hotkeys.Publisher
-}
-
-func (c *pipelineConfig) statsdSource(ctx context.Context, client redis.UniversalClient, seen *probes) (*statsdSource, error) {
+// statsdSource returns the aggregator over UDP.
+func (c *pipelineConfig) statsdSource(ctx context.Context, client redis.UniversalClient, seen *probes) (*pipelineSource, error) {
 	publisher, err := hotkeys.NewPublisher(client, hotkeys.PublisherConfig{Namespace: c.Namespace})
 	if err != nil {
 		return nil, err
 	}
-	a, err := statsdsource.New(ctx, statsdsource.Config{
-		Rules: c.rules(true), Publisher: &probed{Publisher: publisher, probes: seen}, Listen: []string{"127.0.0.1:0"},
+	source, err := statsdsource.New(ctx, statsdsource.Config{
+		Rules: c.rules(true), Publisher: &probed{publisher, seen}, Listen: []string{"127.0.0.1:0"},
 	})
-	return &statsdSource{a, publisher}, err
-}
-
-func (s *statsdSource) ready(context.Context) (string, error) {
-	return s.aggregator.Addr().String(), nil
-}
-func (s *statsdSource) stats() statsdsource.Stats { return s.aggregator.Stats() }
-
-func (s *statsdSource) loops() []func(context.Context) error {
-	return []func(context.Context) error{s.aggregator.Run, s.publisher.Run}
+	if err != nil {
+		return nil, err
+	}
+	return &pipelineSource{
+		ready: func(context.Context) (string, error) { return source.Addr().String(), nil },
+		counted: func() int64 {
+			s := source.Stats()
+			return s.Decoder.Sum - s.Detector.Late
+		},
+		loops: []func(context.Context) error{source.Run, publisher.Run},
+	}, nil
 }

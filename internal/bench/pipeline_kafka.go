@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/kafkasource"
-	"github.com/hotparam/hotparam/internal/statsdsource"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -22,10 +22,11 @@ func (c *pipelineInstanceConfig) kafkaSink(rules *rules.Rules) (collector.Sink, 
 	})
 }
 
-// kafkaSource is the aggregator over Kafka. It is the only member of its group.
-type kafkaSource struct{ *kafkasource.Source }
+// assignTimeout bounds the formation of a group with one member.
+const assignTimeout = 20 * time.Second
 
-func (c *pipelineConfig) kafkaSource(client redis.UniversalClient, seen *probes) (*kafkaSource, error) {
+// kafkaSource returns the aggregator over Kafka. It is the only member of its group.
+func (c *pipelineConfig) kafkaSource(client redis.UniversalClient, seen *probes) (*pipelineSource, error) {
 	source, err := kafkasource.New(kafkasource.Config{
 		Connection: kafka.Connection{Brokers: c.Brokers},
 		Topic:      c.Topic,
@@ -35,51 +36,32 @@ func (c *pipelineConfig) kafkaSource(client redis.UniversalClient, seen *probes)
 			publisher, err := hotkeys.NewPublisher(client, hotkeys.PublisherConfig{
 				Namespace: c.Namespace, Owner: fmt.Sprintf("kafka-%d", partition),
 			})
-			return &probedPartition{probed{Publisher: publisher, probes: seen}, publisher}, err
+			return &probed{publisher, seen}, err
 		},
 	})
-	return &kafkaSource{source}, err
+	if err != nil {
+		return nil, err
+	}
+	return &pipelineSource{
+		ready: func(ctx context.Context) (string, error) { return "", awaitPartitions(ctx, source) },
+		counted: func() int64 {
+			s := source.Stats()
+			return s.Decoder.Sum - s.Detector.Late
+		},
+		loops: []func(context.Context) error{source.Run},
+	}, nil
 }
 
-// probedPartition is [probed] for one partition.
-type probedPartition struct {
-	probed
-	partition *hotkeys.Publisher
-}
-
-// Adopt implements [kafkasource.Publisher].
-func (p *probedPartition) Adopt(ctx context.Context) ([]rules.Hot, time.Time, error) {
-	return p.partition.Adopt(ctx)
-}
-
-// Judged implements [kafkasource.Publisher].
-func (p *probedPartition) Judged(until time.Time) { p.partition.Judged(until) }
-
-// Run implements [kafkasource.Publisher].
-func (p *probedPartition) Run(ctx context.Context) error { return p.partition.Run(ctx) }
-
-// assignTimeout bounds the formation of a group with one member.
-const assignTimeout = 20 * time.Second
-
-// ready waits until all partitions are assigned.
-func (s *kafkaSource) ready(ctx context.Context) (string, error) {
+// awaitPartitions waits until all partitions are assigned.
+func awaitPartitions(ctx context.Context, source *kafkasource.Source) error {
 	for deadline := time.Now().Add(assignTimeout); ; {
-		if n := len(s.Source.Stats().Partitions); n == topicPartitions {
-			return "", nil
+		if n := len(source.Stats().Partitions); n == topicPartitions {
+			return nil
 		} else if time.Now().After(deadline) {
-			return "", fmt.Errorf("it has %d of %d partitions after %v", n, topicPartitions, assignTimeout)
+			return fmt.Errorf("it has %d of %d partitions after %v", n, topicPartitions, assignTimeout)
 		}
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
-			return "", err
+		if err := base.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
 		}
 	}
-}
-
-func (s *kafkaSource) stats() statsdsource.Stats {
-	all := s.Source.Stats()
-	return statsdsource.Stats{Decoder: all.Decoder, Detector: all.Detector}
-}
-
-func (s *kafkaSource) loops() []func(context.Context) error {
-	return []func(context.Context) error{s.Run}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -78,7 +79,7 @@ type loaded struct {
 func (l *load) run(ctx context.Context, o loadOrder, add func(hash uint64, member []byte, n uint64)) (r loaded, err error) {
 	next := o.From
 	for done := int64(0); ; {
-		if err := sleep(ctx, time.Duration(next-monotonic())); err != nil {
+		if err := base.Sleep(ctx, time.Duration(next-monotonic())); err != nil {
 			return r, err
 		}
 		now := monotonic()

@@ -62,11 +62,7 @@ type pipelineInstanceConfig struct {
 
 // runPipelineInstance answers when it follows the hot set. It then carries out one order, and
 // answers with the totals when all counts are sent.
-func runPipelineInstance(ctx context.Context, l *link) (err error) {
-	var c pipelineInstanceConfig
-	if err := l.configure(&c); err != nil {
-		return err
-	}
+func runPipelineInstance(ctx context.Context, l *link, c pipelineInstanceConfig) (err error) {
 	rules := c.rules(false)
 	sink, err := c.sink(rules)
 	if err != nil {
@@ -138,7 +134,7 @@ func connected(watcher *hotkeys.Watcher) error {
 // loadInstance carries out an order, and returns when the collector has sent all counts that it
 // will send.
 func loadInstance(ctx context.Context, load *load, o loadOrder, counts *collector.Collector) (done loaded, err error) {
-	if err := sleep(ctx, time.Duration(o.From-monotonic())); err != nil {
+	if err := base.Sleep(ctx, time.Duration(o.From-monotonic())); err != nil {
 		return done, err
 	}
 	before, err := cpuTime()
@@ -150,7 +146,7 @@ func loadInstance(ctx context.Context, load *load, o loadOrder, counts *collecto
 	}
 	// Wait until the last counts, and the counts that the budget held back, have been flushed.
 	for deadline := time.Now().Add(pipelineDrain); ; {
-		if err := sleep(ctx, 2*base.FlushInterval); err != nil {
+		if err := base.Sleep(ctx, 2*base.FlushInterval); err != nil {
 			return done, err
 		}
 		if counts.Stats().Unsent == 0 || time.Now().After(deadline) {

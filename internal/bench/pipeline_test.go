@@ -14,6 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/kafkafake"
+	"github.com/hotparam/hotparam/internal/kafkasource"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -185,7 +186,7 @@ func TestLoad(t *testing.T) {
 func TestProbesAreNotPublished(t *testing.T) {
 	var heard published
 	seen := new(probes)
-	p := &probed{Publisher: &heard, probes: seen}
+	p := &probed{&heard, seen}
 	key := func(rule, text string) rules.Hot { return rules.Hot{Key: rules.Key{Rule: rule, Text: text}} }
 	old := newProbe(monotonic() - int64(time.Second))
 	probe := rules.Hot{Key: mustKey(t, string(old.member))}
@@ -206,8 +207,8 @@ func TestProbesAreNotPublished(t *testing.T) {
 }
 
 type published struct {
-	discardPublisher
-	changes, refreshed int
+	kafkasource.PartitionPublisher // nil: its other methods are not called
+	changes, refreshed             int
 }
 
 func (p *published) Publish(c rules.Change)         { p.changes += len(c.Hot) + len(c.Cool) }

@@ -19,11 +19,7 @@ type redisConfig struct{ Path string }
 
 // runRedis runs a redis-server, which would not end with its parent otherwise. It answers with
 // the server's URL.
-func runRedis(ctx context.Context, l *link) error {
-	var c redisConfig
-	if err := l.configure(&c); err != nil {
-		return err
-	}
+func runRedis(ctx context.Context, l *link, c redisConfig) error {
 	var server *redisServer
 	err := errPortTaken
 	for try := 0; errors.Is(err, errPortTaken) && try < 5; try++ {

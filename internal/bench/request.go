@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -64,15 +65,7 @@ func (r *RequestResult) Case(name string) RequestCost {
 // Request measures the cost of a request on one processor. It sets GOMAXPROCS to 1 until it
 // returns.
 func Request(ctx context.Context, c RequestConfig) (RequestResult, error) {
-	if c.Rounds == 0 {
-		c.Rounds = 20
-	}
-	if c.Slice == 0 {
-		c.Slice = base.FlushInterval
-	}
-	if c.values == 0 {
-		c.values = requestValues
-	}
+	c.Rounds, c.Slice, c.values = cmp.Or(c.Rounds, 20), cmp.Or(c.Slice, base.FlushInterval), cmp.Or(c.values, requestValues)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	load, err := newRequestLoad(ctx, c.values)
 	if err != nil {
