@@ -15,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/daemon"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/termtext"
 )
 
@@ -73,7 +74,7 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 		return daemonError(err)
 	}
 	if f.dryRun {
-		fmt.Fprintf(s.err, "%s: good, %s, version %s; %s, Redis %s, HTTP %s\n", f.config, plural(len(set.file.Rules.Rules), "rule"),
+		fmt.Fprintf(s.err, "%s: good, %s, version %s; %s, Redis %s, HTTP %s\n", f.config, hotwords.Plural(len(set.file.Rules.Rules), "rule"),
 			set.file.Rules.Version, daemon.SourceWords(set.file), redacted(conf.Redis.URL), conf.HTTP)
 		return set.dryRun(ctx, s.err, client, d)
 	}

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam/internal/bench"
@@ -78,22 +76,8 @@ func interruptedError(err error) error {
 // newBar returns the functions of a progress bar: step sets the number done and the total, which
 // is -1 if unknown, and end removes the bar. Without a terminal they do nothing.
 func newBar(s streams, what string) (step func(done, total int64), end func()) {
-	if !terminal(s.err) {
-		return func(int64, int64) {}, func() {}
-	}
-	bar := progressbar.NewOptions64(-1,
-		progressbar.OptionSetWriter(s.err),
-		progressbar.OptionSetDescription(what),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionSetPredictTime(true),
-		progressbar.OptionClearOnFinish(),
-	)
-	return func(done, total int64) {
-			bar.ChangeMax64(total)
-			_ = bar.Set64(done) // display only: an error does not matter
-		}, func() {
-			_ = bar.Finish()
-		}
+	bar := newProgress(s)
+	return func(done, total int64) { bar.set(what, done, total, false) }, bar.done
 }
 
 // intStep adapts a bar's step to int.

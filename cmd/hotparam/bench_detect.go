@@ -15,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -158,11 +159,11 @@ func runDetect(ctx context.Context, s streams, f detectFlags) error {
 }
 
 func detectText(s streams, f detectFlags, r bench.DetectResult) error {
-	what := fmt.Sprintf("%s windows of %s events by Zipf's law with exponent %g", thousands(int64(f.windows)), thousands(int64(f.events)), f.zipf)
+	what := fmt.Sprintf("%s windows of %s events by Zipf's law with exponent %g", hotwords.Thousands(int64(f.windows)), hotwords.Thousands(int64(f.events)), f.zipf)
 	if f.trace != "" {
-		what = fmt.Sprintf("%s requests of %s", thousands(r.Events), f.trace)
+		what = fmt.Sprintf("%s requests of %s", hotwords.Thousands(r.Events), f.trace)
 	}
-	fmt.Fprintf(s.out, "%s, %s keys; hot at %s; %s\n\n", what, thousands(int64(r.Keys)),
+	fmt.Fprintf(s.out, "%s, %s keys; hot at %s; %s\n\n", what, hotwords.Thousands(int64(r.Keys)),
 		rules.Rate{N: f.threshold, Per: f.window}, f.memory)
 	share := func(v *float64) string {
 		if v == nil {
@@ -177,9 +178,9 @@ func detectText(s streams, f detectFlags, r bench.DetectResult) error {
 	if r.Floor >= r.Threshold {
 		floor += ": the threshold or more, so this shows nothing; give more --memory, or a higher --threshold"
 	}
-	fmt.Fprintf(t, "floor\t%s\t%s\n", thousands(r.Floor), floor)
-	fmt.Fprintf(t, "bounds\t%s\t%d of them wrong\n", thousands(int64(r.Bounds)), r.WrongBounds)
-	fmt.Fprintf(t, "cooled\t%s\t%d too early, %d keys too late\n", thousands(int64(r.Cooled)), r.CooledEarly, r.CooledLate)
+	fmt.Fprintf(t, "floor\t%s\t%s\n", hotwords.Thousands(r.Floor), floor)
+	fmt.Fprintf(t, "bounds\t%s\t%d of them wrong\n", hotwords.Thousands(int64(r.Bounds)), r.WrongBounds)
+	fmt.Fprintf(t, "cooled\t%s\t%d too early, %d keys too late\n", hotwords.Thousands(int64(r.Cooled)), r.CooledEarly, r.CooledLate)
 	fmt.Fprintf(t, "events/s\t%s\tof processor time, from line to window\n", metric(r.EventsPerSecond))
 	fmt.Fprintf(t, "memory\t%.1f MB\tof decoder and detector\n", float64(r.MemoryBytes)/1e6)
 	if err := t.Flush(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/statsdsource"
 )
 
@@ -103,7 +104,7 @@ func ingestText(s streams, r bench.IngestResult) error {
 	for _, l := range r.Loads {
 		rate, ratio := "flood", ""
 		if l.Rate > 0 {
-			rate = thousands(int64(l.Rate))
+			rate = hotwords.Thousands(int64(l.Rate))
 		}
 		if l.Merged {
 			rate += ", merged"

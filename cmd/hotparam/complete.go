@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,11 +64,7 @@ func atRedis(cmd *cobra.Command, read func(context.Context, redis.UniversalClien
 		return os.Getenv(variableOf(flag)) // the command has the setting only for completion
 	}
 	flags := redisFlags{config: value("config"), redis: redisURL(value("redis")), namespace: value("namespace")}
-	place, err := flags.place(io.Discard)
-	if err != nil {
-		return nil
-	}
-	client, err := place.client()
+	place, client, err := flags.connect(io.Discard)
 	if err != nil {
 		return nil
 	}
@@ -114,7 +111,7 @@ func completeRules(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.Sh
 		}
 		hot, _ := hotkeys.List(ctx, client, place.namespace)
 		for i := range hot {
-			if !strings.Contains("\n"+strings.Join(ids, "\n")+"\n", "\n"+hot[i].Rule+"\n") {
+			if !slices.Contains(ids, hot[i].Rule) {
 				ids = append(ids, hot[i].Rule)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/doctor"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	_ "github.com/hotparam/hotparam/transport/kafka" // for files with source: kafka
 )
 
@@ -41,11 +42,7 @@ where an instance or an aggregator runs, as its user.`,
 }
 
 func runDoctor(ctx context.Context, s streams, f *redisFlags, asJSON bool) error {
-	place, err := f.place(s.err)
-	if err != nil {
-		return err
-	}
-	client, err := place.client()
+	place, client, err := f.connect(s.err)
 	if err != nil {
 		return err
 	}
@@ -69,9 +66,7 @@ func runDoctor(ctx context.Context, s streams, f *redisFlags, asJSON bool) error
 	}
 	found = append(found, doctor.Examine(ctx, c)...)
 	if asJSON {
-		enc := newJSON(s.out)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(found)
+		err = writeJSON(s.out, found)
 	} else {
 		err = writeFindings(s.out, found)
 	}
@@ -88,7 +83,7 @@ func runDoctor(ctx context.Context, s streams, f *redisFlags, asJSON bool) error
 func examineFile(path string, file *config.File) []doctor.Finding {
 	found := []doctor.Finding{{
 		Check: "file", Status: doctor.OK,
-		What: fmt.Sprintf("%s is valid: %s, version %s", path, plural(len(file.Rules.Rules), "rule"), file.Rules.Version),
+		What: fmt.Sprintf("%s is valid: %s, version %s", path, hotwords.Plural(len(file.Rules.Rules), "rule"), file.Rules.Version),
 	}}
 	for _, w := range file.Warnings() {
 		found = append(found, doctor.Finding{Check: "file", Status: doctor.Warning, What: fmt.Sprintf("line %d: %s", w.Line, w.Message), Mend: w.Hint})

@@ -16,6 +16,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/daemon"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/termtext"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
@@ -88,7 +89,7 @@ func (e *emission) run(ctx context.Context, s streams, args []string) error {
 		return unreachableError(fmt.Errorf("%d counts could not be sent; hotparam doctor --config %s finds the reason", n-sent.Counts, e.config))
 	}
 	rule := ruleByID(file.Rules, key.Rule)
-	fmt.Fprintf(s.err, "The rule: %s\n", printable(ruleWords(rule)))
+	fmt.Fprintf(s.err, "The rule: %s\n", printable(hotwords.Rule(rule)))
 	if file.Aggregator.Source != config.SourceKafka && sent.Counts == n {
 		fmt.Fprintln(s.err, "UDP is not acknowledged. Check that the counts arrived:")
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/hotparam/hotparam/internal/accesslog"
 	logfollow "github.com/hotparam/hotparam/internal/follow"
 	"github.com/hotparam/hotparam/internal/status"
-	"github.com/hotparam/hotparam/rules"
 )
 
 type followFlags struct {
@@ -123,14 +122,7 @@ func runFollow(ctx context.Context, s streams, f followFlags, logs []string) err
 func remarkFollowed(s streams, file *config.File) {
 	for i := range file.Rules.Rules {
 		r := &file.Rules.Rules[i]
-		for _, p := range r.Named() {
-			if !inLogs(p.Source) {
-				fmt.Fprintf(s.err, "rule %q names %s:%s, which an access log does not contain: no request has it\n", r.ID, p.Source, p.Name)
-			}
-		}
-		if r.Count == rules.Units {
-			fmt.Fprintf(s.err, "rule %q counts %s, which an access log does not contain: it finds no keys\n", r.ID, r.Count)
-		}
+		showNotInLogs(s.err, r)
 		for _, t := range r.Hot {
 			if t.Rate.Per > 0 && t.Rate.Per < time.Second {
 				fmt.Fprintf(s.err, "rule %q has a window of %s, but many logs have whole seconds: hot keys may differ\n", r.ID, t.Rate.Per)

@@ -16,6 +16,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/gateway/service"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/page"
 	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/rules"
@@ -65,7 +66,7 @@ func runGuard(ctx context.Context, s streams, f *guardFlags) error {
 		return configError(err)
 	}
 	if f.dryRun {
-		fmt.Fprintf(s.err, "%s: good, %s, version %s; %s, HTTP %s\n", f.config, plural(len(set.file.Rules.Rules), "rule"),
+		fmt.Fprintf(s.err, "%s: good, %s, version %s; %s, HTTP %s\n", f.config, hotwords.Plural(len(set.file.Rules.Rules), "rule"),
 			set.file.Rules.Version, doorWords(&set.guard), set.guard.HTTP)
 		return set.dryRun(ctx, s.err, f)
 	}
@@ -159,10 +160,5 @@ func (s *guardSettings) logUp(guard *service.Service, self net.Addr) {
 
 // readsBody reports whether a rule names fields of the body.
 func readsBody(r *rules.Rule) bool {
-	for _, p := range r.Named() {
-		if p.Source.ReadsBody() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Named(), func(p rules.Param) bool { return p.Source.ReadsBody() })
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -35,20 +36,20 @@ func TestHotRowsTellTheCause(t *testing.T) {
 	} {
 		c.hot.Mode = rules.ModeWatch
 		var table bytes.Buffer
-		if err := (hotRows{c.hot}).table(&table, false); err != nil {
+		if err := hotRows([]rules.Hot{c.hot}).table(&table, false); err != nil {
 			t.Fatal(err)
 		}
 		_, row, _ := strings.Cut(table.String(), "\n")
 		if got := strings.Join(strings.Fields(row), " "); !strings.HasPrefix(got, c.want+" watch ") {
 			t.Errorf("%q, want %q", got, c.want)
 		}
-		text, err := json.Marshal(hotRows{c.hot}.values())
+		text, err := json.Marshal(hotRows([]rules.Hot{c.hot}).values)
 		if err != nil || !strings.Contains(string(text), c.json) {
 			t.Errorf("%s, %v; want %s", text, err, c.json)
 		}
 	}
 	for n, want := range map[float64]string{0: "0 B", 999: "999 B", 999.96: "1.0 kB", 1234: "1.2 kB", 999_940: "999.9 kB", 999_960: "1.0 MB", 2.5e9: "2.5 GB", 5e15: "5000.0 TB"} {
-		if got := bytesWords(n); got != want {
+		if got := hotwords.Bytes(n); got != want {
 			t.Errorf("%v: %s, want %s", n, got, want)
 		}
 	}

@@ -53,15 +53,11 @@ func newList(s streams) *cobra.Command {
 const listTimeout = 3 * time.Second
 
 func list(ctx context.Context, s streams, l listing) error {
-	place, err := l.place(s.err)
+	place, client, err := l.connect(s.err)
 	if err != nil {
 		return err
 	}
 	l.namespace = place.namespace
-	client, err := place.client()
-	if err != nil {
-		return err
-	}
 	defer func() { _ = client.Close() }() // the client has only read
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -70,12 +66,10 @@ func list(ctx context.Context, s streams, l listing) error {
 		return place.explain(err, readerUser)
 	}
 	if l.json {
-		enc := newJSON(s.out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(rows.values())
+		return writeJSON(s.out, rows.values)
 	}
-	if rows.len() == 0 {
-		fmt.Fprintf(s.err, "%s in namespace %q at %s\n", rows.none(), l.namespace, redacted(place.redis.URL))
+	if rows.len == 0 {
+		fmt.Fprintf(s.err, "%s in namespace %q at %s\n", rows.none, l.namespace, redacted(place.redis.URL))
 		fmt.Fprint(s.err, otherNamespaces(ctx, client, l.namespace))
 		return nil
 	}
@@ -112,7 +106,7 @@ func (l listing) read(ctx context.Context, client redis.UniversalClient) (rows, 
 	case l.instances:
 		instances, err := hotkeys.ListInstances(ctx, client, l.namespace)
 		if err != nil {
-			return nil, err
+			return rows{}, err
 		}
 		members, err := hotkeys.ListMembers(ctx, client, l.namespace)
 		return memberRows(listed.OfMembers(members, instances)), err

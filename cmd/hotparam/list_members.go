@@ -11,22 +11,16 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-type (
-	memberRows  []listed.Member
-	controlRows []rules.Control
-)
+func memberRows(members []listed.Member) rows {
+	return rows{len(members), "no instance has sent heartbeats lately", func(w io.Writer, _ bool) error { return memberTable(w, members) }, members}
+}
 
-func (r memberRows) len() int  { return len(r) }
-func (r controlRows) len() int { return len(r) }
+func controlRows(controls []rules.Control) rows {
+	return rows{len(controls), "no controls are set", func(w io.Writer, _ bool) error { return controlTable(w, controls) }, listed.OfControls(controls)}
+}
 
-func (r memberRows) none() string  { return "no instance has sent heartbeats lately" }
-func (r controlRows) none() string { return "no controls are set" }
-
-func (r memberRows) values() any  { return []listed.Member(r) }
-func (r controlRows) values() any { return listed.OfControls(r) }
-
-func (r memberRows) table(w io.Writer, _ bool) error {
-	now, usual := time.Now(), r.usualRules()
+func memberTable(w io.Writer, r []listed.Member) error {
+	now, usual := time.Now(), usualRules(r)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "NAME\tROLE\tHEARD\tRULES\tCLOCK\tLOST/min\tMEMORY\tHELD\tPROGRAM\tPROBLEM")
 	differ := 0
@@ -75,7 +69,7 @@ func has(n int) string {
 
 // usualRules returns the version of the rules that most aggregators have. Without aggregators it
 // returns the most frequent version.
-func (r memberRows) usualRules() string {
+func usualRules(r []listed.Member) string {
 	votes := make(map[string]int)
 	for i := range r {
 		if v := r[i].RulesVersion; v != "" {
@@ -94,7 +88,7 @@ func (r memberRows) usualRules() string {
 	return best
 }
 
-func (r controlRows) table(w io.Writer, _ bool) error {
+func controlTable(w io.Writer, r []rules.Control) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ACTION\tUNTIL\tBY\tCLAIMS TO BE\tWHY\tRULE\tKEY")
 	for i := range r {

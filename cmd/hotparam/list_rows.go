@@ -13,25 +13,22 @@ import (
 )
 
 // rows are the entries of a list, printed as a table or as JSON values.
-type rows interface {
-	len() int
-	none() string // the text for an empty list
-	table(w io.Writer, wide bool) error
-	values() any // a slice, never nil
+type rows struct {
+	len    int
+	none   string // the text for an empty list
+	table  func(w io.Writer, wide bool) error
+	values any // a slice, never nil
 }
 
-type (
-	hotRows     []rules.Hot
-	suspectRows []rules.Hot
-)
+func hotRows(hot []rules.Hot) rows {
+	return rows{len(hot), "nothing is hot", func(w io.Writer, wide bool) error { return hotTable(w, hot, wide) }, listed.OfHot(hot)}
+}
 
-func (r hotRows) len() int     { return len(r) }
-func (r suspectRows) len() int { return len(r) }
+func suspectRows(suspects []rules.Hot) rows {
+	return rows{len(suspects), "nothing is suspect", func(w io.Writer, _ bool) error { return suspectTable(w, suspects) }, listed.OfSuspects(suspects)}
+}
 
-func (r hotRows) none() string     { return "nothing is hot" }
-func (r suspectRows) none() string { return "nothing is suspect" }
-
-func (r hotRows) table(w io.Writer, wide bool) error {
+func hotTable(w io.Writer, r []rules.Hot, wide bool) error {
 	// tabwriter would end a column at a line without tabs, so the lines below a key are added
 	// afterwards.
 	var heads strings.Builder
@@ -41,9 +38,9 @@ func (r hotRows) table(w io.Writer, wide bool) error {
 		h := &r[i]
 		limit := "-"
 		if !h.Limit.IsZero() {
-			limit = rateWords(h.Limit, h.Cause.Unit)
+			limit = hotwords.Rate(h.Limit, h.Cause.Unit)
 		}
-		rate := speedWords(h.Rate, h.Cause.Unit)
+		rate := hotwords.Speed(h.Rate, h.Cause.Unit)
 		if h.Estimated {
 			rate += " estimated"
 		}
@@ -54,7 +51,7 @@ func (r hotRows) table(w io.Writer, wide bool) error {
 		case h.Usual:
 			mode += ", usual"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, boundsWords(h), causeWords(h.Cause), limit, mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, hotwords.Bounds(h), hotwords.Cause(h.Cause), limit, mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -91,7 +88,7 @@ func below(h *rules.Hot) string {
 			case i == 0:
 				name = kind.name
 			}
-			fmt.Fprintf(&b, "\n    %-16s  %11s  %s", name, originCount(o), printable(o.Name))
+			fmt.Fprintf(&b, "\n    %-16s  %11s  %s", name, hotwords.OriginCount(o), printable(o.Name))
 		}
 	}
 	if top.Explains > 0 {
@@ -100,7 +97,7 @@ func below(h *rules.Hot) string {
 	return b.String()
 }
 
-func (r suspectRows) table(w io.Writer, _ bool) error {
+func suspectTable(w io.Writer, r []rules.Hot) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RATE\tRULE\tKEY")
 	for _, h := range r {
@@ -108,7 +105,3 @@ func (r suspectRows) table(w io.Writer, _ bool) error {
 	}
 	return t.Flush()
 }
-
-func (r hotRows) values() any { return listed.OfHot(r) }
-
-func (r suspectRows) values() any { return listed.OfSuspects(r) }

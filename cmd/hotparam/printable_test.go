@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -43,13 +44,13 @@ func TestListEscapesOthersText(t *testing.T) {
 			Instances: []rules.Origin{{Name: text.Draw(t, "instance"), Count: 1}},
 			Callers:   []rules.Origin{{Name: text.Draw(t, "caller"), Count: 1}},
 		}
-		members := memberRows{{Name: text.Draw(t, "sender"), Heard: time.Now(), RulesVersion: text.Draw(t, "version"), Program: text.Draw(t, "program"), Problem: text.Draw(t, "problem")}}
-		controls := controlRows{{Key: hot.Key, Action: rules.ControlPin, Why: text.Draw(t, "why"), By: text.Draw(t, "by"), Claimed: text.Draw(t, "claimed")}}
+		members := []listed.Member{{Name: text.Draw(t, "sender"), Heard: time.Now(), RulesVersion: text.Draw(t, "version"), Program: text.Draw(t, "program"), Problem: text.Draw(t, "problem")}}
+		controls := []rules.Control{{Key: hot.Key, Action: rules.ControlPin, Why: text.Draw(t, "why"), By: text.Draw(t, "by"), Claimed: text.Draw(t, "claimed")}}
 		for _, c := range []struct {
 			what  string
 			rows  rows
 			lines int
-		}{{"list", hotRows{hot}, 5}, {"suspects", suspectRows{hot}, 2}, {"instances", members, 2}, {"controls", controls, 2}} {
+		}{{"list", hotRows([]rules.Hot{hot}), 5}, {"suspects", suspectRows([]rules.Hot{hot}), 2}, {"instances", memberRows(members), 2}, {"controls", controlRows(controls), 2}} {
 			var table, out bytes.Buffer
 			if err := c.rows.table(&table, true); err != nil {
 				t.Fatal(err)
@@ -58,14 +59,14 @@ func TestListEscapesOthersText(t *testing.T) {
 			if n := strings.Count(table.String(), "\n"); n != c.lines {
 				t.Fatalf("%s has %d lines, want %d: %q", c.what, n, c.lines, table.String())
 			}
-			if err := newJSON(&out).Encode(c.rows.values()); err != nil {
+			if err := newJSON(&out).Encode(c.rows.values); err != nil {
 				t.Fatal(err)
 			}
 			shown(t, c.what+" --json", out.String())
 			var plain bytes.Buffer
 			enc := json.NewEncoder(&plain)
 			enc.SetEscapeHTML(false)
-			if err := enc.Encode(c.rows.values()); err != nil {
+			if err := enc.Encode(c.rows.values); err != nil {
 				t.Fatal(err)
 			}
 			var got, want any

@@ -48,6 +48,16 @@ func (f *redisFlags) place(w io.Writer) (redisPlace, error) {
 	return p, nil
 }
 
+// connect returns the place that the flags name and a client, which the caller must close.
+func (f *redisFlags) connect(w io.Writer) (redisPlace, redis.UniversalClient, error) {
+	p, err := f.place(w)
+	if err != nil {
+		return p, nil, err
+	}
+	client, err := p.client()
+	return p, client, err
+}
+
 // client returns a client, which the caller must close.
 func (p *redisPlace) client() (redis.UniversalClient, error) {
 	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(p.redis))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/replay"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -160,14 +161,7 @@ func runReplay(ctx context.Context, s streams, f replayFlags, files []string) er
 		return usageError(fmt.Errorf("--reorder %v: must not be negative", f.reorder))
 	}
 	for i := range ruleset.Rules {
-		for _, p := range ruleset.Rules[i].Named() {
-			if !inLogs(p.Source) {
-				fmt.Fprintf(s.err, "rule %q names %s:%s, which an access log does not contain: no request has it\n", ruleset.Rules[i].ID, p.Source, p.Name)
-			}
-		}
-		if r := &ruleset.Rules[i]; r.Count == rules.Units {
-			fmt.Fprintf(s.err, "rule %q counts %s, which an access log does not contain: it finds no keys\n", r.ID, r.Count)
-		}
+		showNotInLogs(s.err, &ruleset.Rules[i])
 	}
 	run := replayRun{streams: s, replayFlags: f, files: files, format: format, places: fields, rules: ruleset}
 	switch {
@@ -279,8 +273,8 @@ func (p *eventPrinter) recordError(err error) {
 }
 
 func (p *eventPrinter) text(e replay.Event) {
-	threshold := causeWords(e.Cause)
-	_, err := fmt.Fprintf(p.out, "%-4s %s  %10s  %-*s  %s\n", e.Event, e.Time, speedWords(e.Rate, e.Cause.Unit), p.width(threshold), threshold, e.Key)
+	threshold := hotwords.Cause(e.Cause)
+	_, err := fmt.Fprintf(p.out, "%-4s %s  %10s  %-*s  %s\n", e.Event, e.Time, hotwords.Speed(e.Rate, e.Cause.Unit), p.width(threshold), threshold, e.Key)
 	p.recordError(err)
 }
 

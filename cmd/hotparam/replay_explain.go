@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/replay"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -44,12 +45,8 @@ func (r *replayRun) explain(ctx context.Context) error {
 
 // keyToExplain returns the key, with its rule if the first word is the id of one.
 func (r *replayRun) keyToExplain() rules.Key {
-	if key, ok := rules.ParseKey(r.replayFlags.explain); ok {
-		for i := range r.rules.Rules {
-			if r.rules.Rules[i].ID == key.Rule {
-				return key
-			}
-		}
+	if key, ok := rules.ParseKey(r.replayFlags.explain); ok && ruleByID(r.rules, key.Rule) != nil {
+		return key
 	}
 	return rules.Key{Text: r.replayFlags.explain}
 }
@@ -75,8 +72,8 @@ func noSuchKey(e *replay.NoSuchKey, rules *rules.Rules) error {
 func explanation(w io.Writer, x *replay.Explanation) error {
 	unit := x.Source.Count
 	clock := newClock(x.First, x.Last)
-	fmt.Fprintf(w, "%s\n%s\n\n", x.Key, ruleWords(x.Source))
-	fmt.Fprintf(w, "Counted %s from %s to %s UTC", countWords(x.Counted, unit), clock.time(x.First), clock.time(x.Last))
+	fmt.Fprintf(w, "%s\n%s\n\n", x.Key, hotwords.Rule(x.Source))
+	fmt.Fprintf(w, "Counted %s from %s to %s UTC", hotwords.Count(x.Counted, unit), clock.time(x.First), clock.time(x.Last))
 	switch {
 	case x.Allowed:
 		fmt.Fprint(w, "; never hot, because an exception allows it.\n")
@@ -85,7 +82,7 @@ func explanation(w io.Writer, x *replay.Explanation) error {
 	case x.Hot == 0:
 		fmt.Fprint(w, "; hot, but never listed.\n")
 	default:
-		fmt.Fprintf(w, "; listed %s, for %s in all; %s limited.\n", times(x.Hot), shortSeconds(x.Seconds), plural(int(x.Limited), "request"))
+		fmt.Fprintf(w, "; listed %s, for %s in all; %s limited.\n", times(x.Hot), shortSeconds(x.Seconds), hotwords.Plural(int(x.Limited), "request"))
 	}
 	for _, s := range few(x.Listings) {
 		if s.Decision == "" {
@@ -98,7 +95,7 @@ func explanation(w io.Writer, x *replay.Explanation) error {
 		t := &x.Thresholds[i]
 		fmt.Fprintln(w)
 		if len(x.Thresholds) > 1 {
-			fmt.Fprintf(w, "Hot at %s\n", thresholdWords(t.Source, unit))
+			fmt.Fprintf(w, "Hot at %s\n", hotwords.Threshold(t.Source, unit))
 		}
 		for _, s := range few(t.Steps) {
 			if s.Decision == "" {
@@ -155,17 +152,17 @@ func listingWords(s *replay.Step) string {
 
 // stepWords describes one decision: the count and the value that it was compared with.
 func stepWords(s *replay.Step, t *rules.Threshold, unit rules.Unit) string {
-	count := countWords(s.Low, unit)
+	count := hotwords.Count(s.Low, unit)
 	if s.High == nil {
 		count += " or more"
 	} else if *s.High > s.Low {
-		count += " to " + countWords(*s.High, unit)
+		count += " to " + hotwords.Count(*s.High, unit)
 	}
-	count += " within " + spanWords(t.Rate.Per)
+	count += " within " + hotwords.Span(t.Rate.Per)
 	if s.Decision == "left" {
-		return fmt.Sprintf("cool  %s is below %s", count, countWords(s.Against, unit))
+		return fmt.Sprintf("cool  %s is below %s", count, hotwords.Count(s.Against, unit))
 	}
-	words := fmt.Sprintf("hot   %s reached %s%s", count, countWords(s.Against, unit), against(t))
+	words := fmt.Sprintf("hot   %s reached %s%s", count, hotwords.Count(s.Against, unit), against(t))
 	if s.Hold != nil && t.Hold > 0 {
 		words += "; held until " + s.Hold.Format("15:04:05.0")
 	}
@@ -199,7 +196,7 @@ func fellShort(t *replay.Trial, c clock, unit rules.Unit) string {
 		return "never hot"
 	}
 	return fmt.Sprintf("its maximum was at %s, with %s of the required %s within %s%s",
-		c.time(best.Time), countWords(best.Low, unit), countWords(*best.Enter, unit), spanWords(t.Source.Rate.Per), against(t.Source))
+		c.time(best.Time), hotwords.Count(best.Low, unit), hotwords.Count(*best.Enter, unit), hotwords.Span(t.Source.Rate.Per), against(t.Source))
 }
 
 // clock formats times of day, with the date if the log has more than one day.

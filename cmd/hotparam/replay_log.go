@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/replay"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -16,6 +17,18 @@ import (
 // inLogs reports whether a log may have parameters of a source.
 func inLogs(s rules.Source) bool {
 	return s == rules.Query || s == rules.Path || s == rules.Header || s == rules.Cookie || s == rules.Addr
+}
+
+// showNotInLogs reports what a rule needs and no access log contains.
+func showNotInLogs(w io.Writer, r *rules.Rule) {
+	for _, p := range r.Named() {
+		if !inLogs(p.Source) {
+			fmt.Fprintf(w, "rule %q names %s:%s, which an access log does not contain: no request has it\n", r.ID, p.Source, p.Name)
+		}
+	}
+	if r.Count == rules.Units {
+		fmt.Fprintf(w, "rule %q counts %s, which an access log does not contain: it finds no keys\n", r.ID, r.Count)
+	}
 }
 
 // logForm returns the log's format and fields according to the flags. The fields are nil if no
@@ -58,7 +71,7 @@ func showDisorder(w io.Writer, reorder time.Duration, d accesslog.Disorder) {
 	if d.Late == 0 {
 		return
 	}
-	verb := plural(int(d.Late), "request") + " came"
+	verb := hotwords.Plural(int(d.Late), "request") + " came"
 	fmt.Fprintf(w, "%s out of order, up to %s late: hot keys and times may differ from those of the sorted log; ", verb, d.By)
 	if d.Full && d.By <= reorder {
 		fmt.Fprintln(w, "the buffer is too small for so many requests: save the log to a file, which is sorted as a whole")

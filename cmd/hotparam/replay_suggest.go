@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/suggest"
 )
 
@@ -115,7 +116,7 @@ const unproposedRows = 40
 func suggestionText(w io.Writer, r *suggest.Result, perDay float64, files []string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Rules that hotparam replay --suggest %v/day proposes for %s\n", perDay, printable(strings.Join(files, " ")))
-	fmt.Fprintf(&b, "%s requests from %s to %s UTC.\n", thousands(r.Requests), r.First.Format(time.DateTime), r.Last.Format(time.DateTime))
+	fmt.Fprintf(&b, "%s requests from %s to %s UTC.\n", hotwords.Thousands(r.Requests), r.First.Format(time.DateTime), r.Last.Format(time.DateTime))
 	if r.Rules != "" {
 		b.WriteString(cautionWords(r) + "\n" + measuredWords(r, perDay))
 	}
@@ -124,10 +125,10 @@ func suggestionText(w io.Writer, r *suggest.Result, perDay float64, files []stri
 		return err
 	}
 	if r.Secret > 0 {
-		fmt.Fprintf(&b, "\n%s that look secret were left out.\n", plural(r.Secret, "parameter"))
+		fmt.Fprintf(&b, "\n%s that look secret were left out.\n", hotwords.Plural(r.Secret, "parameter"))
 	}
 	if r.LeftOut > 0 {
-		fmt.Fprintf(&b, "\n%s requests were left out: their paths are too many, or no route's.\n", thousands(r.LeftOut))
+		fmt.Fprintf(&b, "\n%s requests were left out: their paths are too many, or no route's.\n", hotwords.Thousands(r.LeftOut))
 	}
 	if r.Full {
 		b.WriteString("\nThere are more values than can be distinguished: the shares are those of the first million.\n")
@@ -163,7 +164,7 @@ func cautionWords(r *suggest.Result) string {
 func measuredWords(r *suggest.Result, perDay float64) string {
 	var b strings.Builder
 	span := r.Last.Sub(r.First)
-	fmt.Fprintf(&b, "Replayed with these rules, the log makes %s hot", plural(r.Hot, "key"))
+	fmt.Fprintf(&b, "Replayed with these rules, the log makes %s hot", hotwords.Plural(r.Hot, "key"))
 	switch {
 	case span < 24*time.Hour:
 		fmt.Fprintf(&b, " in %s.\nThat is less than a day, and was taken for one: a day has more hot keys if its other hours bring\nother ones. Give a log of a day or more.\n", shortSeconds(span.Seconds()))
@@ -175,7 +176,7 @@ func measuredWords(r *suggest.Result, perDay float64) string {
 		b.WriteString(".\n")
 	}
 	if r.Refused > 0 {
-		fmt.Fprintf(&b, "Together their limits would have refused %s requests (%s).\n", thousands(r.Refused), suggest.Percent(float64(r.Refused)/float64(r.Requests)))
+		fmt.Fprintf(&b, "Together their limits would have refused %s requests (%s).\n", hotwords.Thousands(r.Refused), suggest.Percent(float64(r.Refused)/float64(r.Requests)))
 	} else {
 		b.WriteString("Their limits would have refused nothing.\n")
 	}
@@ -211,7 +212,7 @@ func suggestionTable(w io.Writer, r *suggest.Result) error {
 				hot = p.Jump + ", min " + hot
 			}
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(p.Route), printable(p.Name), thousands(p.Requests), thousands(int64(p.Values)),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(p.Route), printable(p.Name), hotwords.Thousands(p.Requests), hotwords.Thousands(int64(p.Values)),
 			percent(int64(1000*p.Top), 1000), percent(int64(1000*p.Top10), 1000), fmt.Sprintf("%d/%s", p.Peak, windowWord(p.Window)), hot, keys, words)
 	}
 	if few < len(rows) {
@@ -223,7 +224,7 @@ func suggestionTable(w io.Writer, r *suggest.Result) error {
 		fmt.Fprintf(w, "… and %d more without a proposal; --json lists all\n", more)
 	}
 	if few > 0 {
-		fmt.Fprintf(w, "%s of fewer than %d requests each are not judged; --json has them.\n", plural(few, "parameter"), suggest.LeastRequests)
+		fmt.Fprintf(w, "%s of fewer than %d requests each are not judged; --json has them.\n", hotwords.Plural(few, "parameter"), suggest.LeastRequests)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/replay"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -111,7 +112,7 @@ func differences(w io.Writer, all []replay.Difference, sum comparison) error {
 before  %d hot, %d requests limited (%s)
 after   %d hot, %d requests limited (%s)
 `,
-		sum.Requests, time.Duration(sum.Seconds*float64(time.Second)).Round(time.Second), plural(sum.Changed, "key"), len(all)-sum.Changed,
+		sum.Requests, time.Duration(sum.Seconds*float64(time.Second)).Round(time.Second), hotwords.Plural(sum.Changed, "key"), len(all)-sum.Changed,
 		sum.Before.Hot, sum.Before.Limited, percent(sum.Before.Limited, sum.Requests),
 		sum.After.Hot, sum.After.Limited, percent(sum.After.Limited, sum.Requests))
 	return err

@@ -38,6 +38,16 @@ func newJSON(w io.Writer) *json.Encoder {
 	return enc
 }
 
+// writeJSON writes a single value for people to read, in lines.
+func writeJSON(w io.Writer, v any) error {
+	enc := newJSON(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// printable escapes text from outside. All such text passes through it before it is shown.
+var printable = termtext.Printable
+
 // Exit codes.
 const (
 	exitOK = iota

@@ -72,9 +72,7 @@ func lint(s streams, paths []string, asJSON bool) error {
 		}
 	}
 	if asJSON {
-		enc := newJSON(s.out)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(all); err != nil {
+		if err := writeJSON(s.out, all); err != nil {
 			return err
 		}
 	}
@@ -111,13 +109,13 @@ func parseFile(in io.Reader, path string) (*config.File, config.Problems, error)
 // describe writes a valid file in words.
 func describe(w io.Writer, path string, file *config.File) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: good, %s, version %s\n", path, plural(len(file.Rules.Rules), "rule"), file.Rules.Version)
+	fmt.Fprintf(&b, "%s: good, %s, version %s\n", path, hotwords.Plural(len(file.Rules.Rules), "rule"), file.Rules.Version)
 	fmt.Fprintf(&b, "  counts: %s\n", daemon.TransportWords(file))
 	for _, words := range hotwords.Also(file.Rules) {
 		fmt.Fprintf(&b, "  %s\n", words)
 	}
 	for i := range file.Rules.Rules {
-		fmt.Fprintf(&b, "  %s\n", ruleWords(&file.Rules.Rules[i]))
+		fmt.Fprintf(&b, "  %s\n", hotwords.Rule(&file.Rules.Rules[i]))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err

@@ -104,9 +104,7 @@ func (e *explaining) run(ctx context.Context, s streams, args []string) error {
 		return err
 	}
 	if e.json {
-		enc := newJSON(s.out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(d)
+		return writeJSON(s.out, d)
 	}
 	return d.WriteText(s.out, q)
 }

@@ -16,10 +16,6 @@ schema does.`,
 		Example: `  hotparam rules schema > hotparam.schema.json
   # then begin hotparam.yaml with:  # yaml-language-server: $schema=hotparam.schema.json`,
 		Args: args(),
-		RunE: func(*cobra.Command, []string) error {
-			enc := newJSON(s.out)
-			enc.SetIndent("", "  ")
-			return enc.Encode(config.Schema())
-		},
+		RunE: func(*cobra.Command, []string) error { return writeJSON(s.out, config.Schema()) },
 	}
 }

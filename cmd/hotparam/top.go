@@ -23,27 +23,21 @@ hotparam-operator. ? lists all keys of the keyboard.`,
   hotparam top --config hotparam.yaml
   hotparam top --redis redis://hotparam-operator@10.0.0.5:6379/0 --namespace shop`,
 		Args: args(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runTop(cmd.Context(), s, f)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return runTop(cmd.Context(), s, f) },
 	}
 	f.register(cmd.Flags())
 	return cmd
 }
 
 func runTop(ctx context.Context, s streams, f redisFlags) error {
-	place, err := f.place(s.err)
-	if err != nil {
-		return err
-	}
-	if !terminal(s.out) {
-		return usageError(errors.New("top needs a terminal: hotparam list and hotparam watch do without"))
-	}
-	client, err := place.client()
+	place, client, err := f.connect(s.err)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }() // all calls have ended
+	if !terminal(s.out) {
+		return usageError(errors.New("top needs a terminal: hotparam list and hotparam watch do without"))
+	}
 	return top.Run(ctx, client, top.Config{
 		Namespace: place.namespace, Redis: redacted(place.redis.URL), Claimed: claimedUser(),
 		Explain: func(err error) error { return place.explain(err, operatorUser) },

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -104,4 +105,11 @@ func noCommand(cmd *cobra.Command, args []string) error {
 		text += "\nKnown are " + strings.Join(names, ", ") + "."
 	}
 	return usageError(errors.New(text))
+}
+
+// durationVar defines a duration flag. Its value may also be in days and weeks, as in the rules
+// file.
+func durationVar(flags *pflag.FlagSet, d *time.Duration, name string, otherwise time.Duration, usage string) {
+	*d = otherwise
+	flags.Var((*base.DurationFlag)(d), name, usage)
 }

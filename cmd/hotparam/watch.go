@@ -6,8 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -41,17 +43,14 @@ a Redis outage watch waits, and then continues where it stopped.`,
 }
 
 func (w *watcher) watch(ctx context.Context, after string) (err error) {
-	if w.source, err = w.place(w.err); err != nil {
-		return err
-	}
-	if after != "" && !live.ValidID(after) {
-		return usageError(fmt.Errorf("--after %q: want the id of an event, such as 1732172445123-0.h0", after))
-	}
-	client, err := w.source.client()
-	if err != nil {
+	var client redis.UniversalClient
+	if w.source, client, err = w.connect(w.err); err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }() // the client has only read
+	if after != "" && !live.ValidID(after) {
+		return usageError(fmt.Errorf("--after %q: want the id of an event, such as 1732172445123-0.h0", after))
+	}
 	follower, err := live.NewFollower(client, live.Config{Namespace: w.source.namespace, Every: watchEvery}, after)
 	if err != nil {
 		return err
@@ -84,7 +83,7 @@ func (w *watcher) update(u live.Update) error {
 	}
 	w.begun, w.unavailable = true, false
 	if u.Missed > 0 {
-		fmt.Fprintf(w.err, "hotparam: missed %s, which Redis has not kept\n", plural(int(u.Missed), "change"))
+		fmt.Fprintf(w.err, "hotparam: missed %s, which Redis has not kept\n", hotwords.Plural(int(u.Missed), "change"))
 	}
 	if u.Lost {
 		fmt.Fprintln(w.err, "hotparam: Redis has lost its state, or the events before these: some may be missing")
@@ -132,5 +131,5 @@ func limitOf(e *live.Event) string {
 	if err != nil || e.Counts == nil {
 		return e.Limit
 	}
-	return rateWords(rate, e.Counts.Unit)
+	return hotwords.Rate(rate, e.Counts.Unit)
 }
