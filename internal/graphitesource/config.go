@@ -1,6 +1,7 @@
 package graphitesource
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -76,31 +77,18 @@ const (
 const NoHeartbeat = "none"
 
 func (c Config) withDefaults() Config {
-	for _, s := range []struct {
-		value *string
-		or    string
-	}{{&c.Every, DefaultEvery}, {&c.Series, DefaultSeries}} {
-		if *s.value == "" {
-			*s.value = s.or
-		}
-	}
+	c.Every = cmp.Or(c.Every, DefaultEvery)
+	c.Series = cmp.Or(c.Series, DefaultSeries)
 	if c.Heartbeat == "" {
 		c.Heartbeat = "statsd.numStats"
 		if strings.HasPrefix(c.Series, "stats.counters.") {
 			c.Heartbeat = "stats." + c.Heartbeat
 		}
 	}
-	for _, d := range []struct {
-		value *time.Duration
-		or    time.Duration
-	}{{&c.Offset, DefaultOffset}, {&c.Step, time.Second}, {&c.Timeout, DefaultTimeout}} {
-		if *d.value == 0 {
-			*d.value = d.or
-		}
-	}
-	if c.Memory == 0 {
-		c.Memory = aggregator.DefaultMemory
-	}
+	c.Offset = cmp.Or(c.Offset, DefaultOffset)
+	c.Step = cmp.Or(c.Step, time.Second)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.Memory = cmp.Or(c.Memory, aggregator.DefaultMemory)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

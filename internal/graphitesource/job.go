@@ -192,10 +192,8 @@ func (j *job) fetchWithRetry(ctx context.Context, q request) (*answer, error) {
 			return a, err
 		}
 		j.shown.failures[why.reason]++
-		select {
-		case <-ctx.Done():
+		if base.Sleep(ctx, retryAfter) != nil {
 			return nil, err
-		case <-time.After(retryAfter):
 		}
 	}
 }

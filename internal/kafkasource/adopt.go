@@ -53,10 +53,8 @@ func (w *worker) publish(ctx, publishing context.Context, publisher PartitionPub
 			log.Warn("cannot take a partition's hot keys over; trying on", "partition", w.partition, "err", err)
 		}
 		w.source.stats.AdoptFailures.Add(1)
-		select {
-		case <-ctx.Done():
+		if base.Sleep(ctx, base.Backoff(failures, adoptRetry, adoptRetryMost)) != nil {
 			return
-		case <-time.After(base.Backoff(failures, adoptRetry, adoptRetryMost)):
 		}
 	}
 	if err := publisher.Run(publishing); err != nil && !errors.Is(err, context.Canceled) {

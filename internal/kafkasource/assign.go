@@ -133,11 +133,11 @@ func (s *Source) remove(partitions []int32, drain bool) (ended []*worker) {
 }
 
 // removeAll removes all workers.
-func (s *Source) removeAll() []*worker {
+func (s *Source) removeAll() {
 	s.mu.Lock()
 	partitions := slices.Collect(maps.Keys(s.workers))
 	s.mu.Unlock()
-	return s.remove(partitions, true)
+	s.remove(partitions, true)
 }
 
 // isOut reports whether partitions were lost and the group has not assigned partitions since.

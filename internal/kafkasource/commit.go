@@ -7,6 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // defaultCommit is the interval at which positions are committed. Until a commit is on the
@@ -19,19 +21,12 @@ const defaultCommit = time.Minute
 // a leader is unavailable. It sends its own requests, since the client's commits would delay the
 // client's rebalances while a broker is unavailable.
 func (s *Source) commitPositions(ctx context.Context, client *kgo.Client) {
-	ticker := time.NewTicker(s.commitEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if s.leaderless.Load() {
-				continue
-			}
-			if err := s.commit(ctx, client); err != nil && ctx.Err() == nil {
-				s.stats.CommitErrors.Add(1)
-			}
+	for range base.Ticks(ctx, s.commitEvery) {
+		if s.leaderless.Load() {
+			continue
+		}
+		if err := s.commit(ctx, client); err != nil && ctx.Err() == nil {
+			s.stats.CommitErrors.Add(1)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package kafkasource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,26 +85,16 @@ const (
 const MinSession = time.Second
 
 func (c Config) withDefaults() Config {
-	if c.Topic == "" {
-		c.Topic = wire.DefaultTopic
-	}
+	c.Topic = cmp.Or(c.Topic, wire.DefaultTopic)
 	if c.Group == "" && c.Rules != nil {
 		c.Group = "hotparam-" + c.Rules.Namespace
 	}
-	for _, d := range []struct {
-		value *time.Duration
-		or    time.Duration
-	}{{&c.Session, DefaultSession}, {&c.Grace, DefaultGrace}, {&c.Lag, decode.DefaultLag}, {&c.Connection.Timeout, 5 * time.Second}} {
-		if *d.value == 0 {
-			*d.value = d.or
-		}
-	}
-	if c.Connection.ClientID == "" {
-		c.Connection.ClientID = "hotparam"
-	}
-	if c.Memory == 0 {
-		c.Memory = aggregator.DefaultMemory
-	}
+	c.Session = cmp.Or(c.Session, DefaultSession)
+	c.Grace = cmp.Or(c.Grace, DefaultGrace)
+	c.Lag = cmp.Or(c.Lag, decode.DefaultLag)
+	c.Connection.Timeout = cmp.Or(c.Connection.Timeout, 5*time.Second)
+	c.Connection.ClientID = cmp.Or(c.Connection.ClientID, "hotparam")
+	c.Memory = cmp.Or(c.Memory, aggregator.DefaultMemory)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

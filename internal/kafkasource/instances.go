@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -20,14 +21,7 @@ const instancesEvery = time.Second
 // clocks are off.
 func (s *Source) tellInstances(ctx context.Context) {
 	clocks := decode.NewClockLog(s.cfg.Log)
-	ticker := time.NewTicker(instancesEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for range base.Ticks(ctx, instancesEvery) {
 		workers := s.ownedWorkers()
 		if len(workers) == 0 {
 			continue

@@ -24,7 +24,7 @@ func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 			return client, err
 		}
 		now := time.Now()
-		s.stats.replaced[stuck.reason].Add(1)
+		stuck.count.Add(1)
 		if _, ok := lines.Allow(loglimit.Rate{Burst: 1, Every: restartLog}, now); ok {
 			s.cfg.Log.Warn("replacing the Kafka client; partitions are stalled until it has joined the group", "why", stuck.what)
 		}

@@ -55,12 +55,7 @@ func (s *Source) watchSize(ctx context.Context, client *kgo.Client) {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-s.look:
-			wait := time.NewTimer(sizeRetry) // all senders report it at once
-			select {
-			case <-ctx.Done():
-			case <-wait.C:
-			}
-			wait.Stop()
+			_ = base.Sleep(ctx, sizeRetry) // all senders report it at once
 		}
 		timer.Stop()
 	}

@@ -23,9 +23,7 @@ func (s *Source) Run(ctx context.Context) error {
 	s.mu.Lock()
 	s.isOver = true
 	s.mu.Unlock()
-	for _, w := range s.removeAll() {
-		w.requestStop(true)
-	}
+	s.removeAll()
 	s.working.Wait()
 	if last != nil {
 		s.leaveGroup(ctx, last)

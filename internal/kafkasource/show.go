@@ -34,11 +34,7 @@ func (s *Source) retire(w *worker) {
 
 // Stats returns the counters and the state.
 func (s *Source) Stats() Stats {
-	c := &s.stats
-	all := Stats{Counters: base.LoadCounters[Counters[int64]](&c.Counters), Replaced: Replaced{
-		Throttled: c.replaced[stuckThrottled].Load(), Fetch: c.replaced[stuckFetch].Load(),
-		Ends: c.replaced[stuckEnds].Load(), Group: c.replaced[stuckGroup].Load(),
-	}}
+	all := Stats{Counters: base.LoadCounters[Counters[int64]](&s.stats)}
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ const outageSpan = 10 * time.Second
 type Source struct {
 	cfg     Config
 	inForce atomic.Pointer[inForce]
-	stats   counters
+	stats   Counters[atomic.Int64]
 	live    atomic.Pointer[[]string] // names of the instances that were live when a partition was last read; nil if unknown
 
 	mu      sync.Mutex           // guards the next seven fields

@@ -1,7 +1,6 @@
 package kafkasource
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator"
@@ -27,13 +26,16 @@ type Counters[N any] struct {
 	FetchErrors   N
 	CommitErrors  N // failed commits of positions
 	AdoptFailures N // failed take-overs of a partition's hot keys
+	Replaced      Replaced[N]
 	Abandoned     N // clients in Replaced that did not end in time
 }
 
-// counters are the counters of a source.
-type counters struct {
-	Counters[atomic.Int64]
-	replaced [stuckReasons]atomic.Int64
+// Replaced counts the stuck clients that were replaced, by reason.
+type Replaced[N any] struct {
+	Throttled N // a broker asked for a pause longer than the session
+	Fetch     N // a partition was not read, though it held more records
+	Ends      N // a leader did not report the ends of its partitions
+	Group     N // the group's coordinator did not answer this client
 }
 
 // Stats are the counters of a source and the state of its partitions, which is at most a second
@@ -46,22 +48,8 @@ type Stats struct {
 	Decoder  decode.Stats
 	Detector aggregator.DetectorStats
 
-	// Replaced are the stuck clients that were replaced, by reason.
-	Replaced Replaced
-
 	Partitions []PartitionStats // partitions that the source has, by number
 }
-
-// Replaced counts the replaced clients, by reason.
-type Replaced struct {
-	Throttled int64 // a broker asked for a pause longer than the session
-	Fetch     int64 // a partition was not read, though it held more records
-	Ends      int64 // a leader did not report the ends of its partitions
-	Group     int64 // the group's coordinator did not answer this client
-}
-
-// Sum returns the sum over all reasons.
-func (r Replaced) Sum() int64 { return r.Throttled + r.Fetch + r.Ends + r.Group }
 
 // PartitionStats is the state of one partition.
 type PartitionStats struct {
@@ -109,14 +97,3 @@ type pastStats struct {
 	decoder  decode.Stats
 	detector aggregator.DetectorStats
 }
-
-// stuckReason is the reason why a client is replaced.
-type stuckReason int
-
-const (
-	stuckThrottled stuckReason = iota
-	stuckFetch
-	stuckEnds
-	stuckGroup
-	stuckReasons
-)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // A client can be stuck although the brokers are well. A corrupted answer may have named a
@@ -32,8 +34,8 @@ const (
 
 // stuckError is the reason to replace a client.
 type stuckError struct {
-	reason stuckReason
-	what   string
+	count *atomic.Int64 // counter of this reason
+	what  string
 }
 
 func (e *stuckError) Error() string { return "kafka source: the client is stuck: " + e.what }
@@ -60,7 +62,7 @@ type standing struct {
 // broker says. A wait longer than a session would cost the membership anyway.
 func (d *watchdog) OnBrokerThrottle(meta kgo.BrokerMetadata, pause time.Duration, isAhead bool) {
 	if isAhead && pause > d.source.cfg.Session {
-		d.end(&stuckError{stuckThrottled, fmt.Sprintf("broker %s asks for a pause of %v", meta.Host, pause)})
+		d.end(&stuckError{&d.source.stats.Replaced.Throttled, fmt.Sprintf("broker %s asks for a pause of %v", meta.Host, pause)})
 	}
 }
 
@@ -77,15 +79,8 @@ func (d *watchdog) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e2e kgo.BrokerE2
 // run replaces the client when it is stuck: when another client gets answers, and this one gets
 // none in the time that a request may take.
 func (d *watchdog) run(ctx context.Context) {
-	ticker := time.NewTicker(watchEvery)
-	defer ticker.Stop()
 	var probeAt, answered time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for range base.Ticks(ctx, watchEvery) {
 		now := time.Now()
 		stuck, partitions := d.findStuck(now)
 		switch {
@@ -133,17 +128,17 @@ func (d *watchdog) findStuck(now time.Time) (*stuckError, []int32) {
 	} else if d.outSince.IsZero() {
 		d.outSince = now
 	}
-	patience := 2*c.Session + c.Connection.Timeout
+	patience, replaced := 2*c.Session+c.Connection.Timeout, &d.source.stats.Replaced
 	switch {
 	case len(unread) > 0:
-		return &stuckError{stuckFetch, fmt.Sprintf("partitions %v are not read for %v", unread, c.Session)}, unread
+		return &stuckError{&replaced.Fetch, fmt.Sprintf("partitions %v are not read for %v", unread, c.Session)}, unread
 	case len(silent) > 0:
-		return &stuckError{stuckEnds, fmt.Sprintf("leaders of partitions %v tell it nothing for %v", silent, c.Session)}, silent
+		return &stuckError{&replaced.Ends, fmt.Sprintf("leaders of partitions %v tell it nothing for %v", silent, c.Session)}, silent
 	case now.Sub(time.Unix(0, d.groupAt.Load())) > patience:
-		return &stuckError{stuckGroup, fmt.Sprintf("group %s does not answer it for %v", c.Group, patience)}, nil
+		return &stuckError{&replaced.Group, fmt.Sprintf("group %s does not answer it for %v", c.Group, patience)}, nil
 	case !d.outSince.IsZero() && now.Sub(d.outSince) > patience:
 		// Answers do not prove membership: a client that fails to join gets them too.
-		return &stuckError{stuckGroup, fmt.Sprintf("it is out of group %s for %v", c.Group, patience)}, nil
+		return &stuckError{&replaced.Group, fmt.Sprintf("it is out of group %s for %v", c.Group, patience)}, nil
 	}
 	return nil, nil
 }

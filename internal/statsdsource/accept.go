@@ -64,10 +64,8 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 		if base.IsOutOfFiles(err) && r.makeRoom(time.Now()) {
 			pause = acceptPause // until the descriptor is free
 		}
-		select {
-		case <-ctx.Done():
+		if base.Sleep(ctx, pause) != nil {
 			return nil
-		case <-time.After(pause):
 		}
 		pause = min(2*pause, maxAcceptPause)
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
@@ -99,10 +100,7 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 			if failures++; failures > maxFailures || errors.Is(err, net.ErrClosed) {
 				return fmt.Errorf("statsd source: listener on %s: %w", r.socket.addr, err)
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(failurePause):
-			}
+			_ = base.Sleep(ctx, failurePause)
 		}
 		switch {
 		case ctx.Err() == nil:

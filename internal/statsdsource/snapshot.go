@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/snapshot"
 )
@@ -53,17 +54,10 @@ type snapshotStats = SnapshotCounters[atomic.Int64]
 // saveSnapshots saves a snapshot each second until ctx ends, which is after the readers have
 // ended, and then a last one.
 func (s *Source) saveSnapshots(ctx context.Context) {
-	ticker := time.NewTicker(snapshotEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			s.saveSnapshot(context.WithoutCancel(ctx))
-			return
-		case <-ticker.C:
-			s.saveSnapshot(ctx)
-		}
+	for range base.Ticks(ctx, snapshotEvery) {
+		s.saveSnapshot(ctx)
 	}
+	s.saveSnapshot(context.WithoutCancel(ctx))
 }
 
 func (s *Source) saveSnapshot(ctx context.Context) {

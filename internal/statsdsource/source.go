@@ -1,6 +1,7 @@
 package statsdsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,18 +106,10 @@ func New(ctx context.Context, c Config) (*Source, error) {
 	if len(c.Listen) == 0 {
 		c.Listen = []string{DefaultListen}
 	}
-	if c.Readers == 0 {
-		c.Readers = 1
-	}
-	if c.Memory == 0 {
-		c.Memory = aggregator.DefaultMemory
-	}
-	if c.Shards == 0 {
-		c.Shards = min(8, runtime.GOMAXPROCS(0))
-	}
-	if c.Lag == 0 {
-		c.Lag = decode.DefaultLag
-	}
+	c.Readers = cmp.Or(c.Readers, 1)
+	c.Memory = cmp.Or(c.Memory, aggregator.DefaultMemory)
+	c.Shards = cmp.Or(c.Shards, min(8, runtime.GOMAXPROCS(0)))
+	c.Lag = cmp.Or(c.Lag, decode.DefaultLag)
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
@@ -171,18 +164,15 @@ func (s *Source) Run(ctx context.Context) error {
 // tellInstances publishes the live instances, and logs those whose clocks are off, each second
 // until ctx ends.
 func (s *Source) tellInstances(ctx context.Context) {
-	ticker := time.NewTicker(instancesEvery)
-	defer ticker.Stop()
-	for {
+	tell := func() {
 		now := time.Now()
 		live := s.decoders[0].Instances(now)
 		s.publisher.Instances(live)
 		s.clocks.Log(now, live, s.decoders[0].Clocks(now))
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	}
+	tell()
+	for range base.Ticks(ctx, instancesEvery) {
+		tell()
 	}
 }
 

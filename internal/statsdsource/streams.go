@@ -70,15 +70,10 @@ func (r *streamReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 
 // tickShards advances the shards' clock while nothing arrives.
 func (r *streamReader) tickShards(ctx context.Context, d *decode.Decoder, out feed) {
-	ticker := time.NewTicker(decode.Tick)
-	defer ticker.Stop()
-	for {
-		r.inTurn(d, out, func(time.Time) {})
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	tick := func() { r.inTurn(d, out, func(time.Time) {}) }
+	tick()
+	for range base.Ticks(ctx, decode.Tick) {
+		tick()
 	}
 }
 
