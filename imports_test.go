@@ -68,7 +68,7 @@ var arrows = map[string][]string{
 	"internal/gateway/spoe":        {"internal/connlimit", "internal/gateway", "internal/loglimit", "middleware", "rules"},
 	"internal/gateway/gatewaytest": {"hotparam", "internal/gateway", "internal/testenv", "middleware"},
 
-	"internal/doctor":  {"hotkeys", "internal/published", "rules"},
+	"internal/doctor":  {"hotkeys", "internal/hotwords", "internal/published", "rules"},
 	"internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/termtext", "internal/wire", "middleware", "rules"},
 	"internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/base", "internal/baseline", "internal/decode", "internal/explain", "internal/figure", "internal/filewatch", "internal/graphitesource", "internal/hotwords", "internal/httpserve", "internal/kafkasource", "internal/live", "internal/loglimit", "internal/page", "internal/sdnotify", "internal/statsdsource", "internal/status", "internal/webhook", "internal/wire", "rules"},
 
@@ -102,7 +102,7 @@ var arrows = map[string][]string{
 	"internal/testenv":     nil,
 	"internal/replay":      everythingButCommands,
 	"internal/demo":        everythingButCommands,
-	"internal/demo/screen": {"internal/demo", "internal/hotwords", "internal/termtext"},
+	"internal/demo/screen": {"internal/base", "internal/demo", "internal/hotwords", "internal/termtext"},
 	"internal/suggest":     everythingButCommands,
 	"internal/follow":      everythingButCommands,
 

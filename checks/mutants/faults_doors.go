@@ -23,7 +23,7 @@ var doorFaults = []Fault{
 	},
 	{
 		Name: "any address may connect to a door", File: "internal/connlimit/limiter.go",
-		Old: "if prefix.Contains(ip) {", New: "if prefix.Contains(ip) || true {",
+		Old: "return p.Contains(ip)", New: "return p.Contains(ip) || true",
 		Test: "TestAllow",
 	},
 	{

@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -100,10 +101,8 @@ func (l *Limiter) Stats() Stats {
 // HandshakeFailed counts and logs a failed TLS handshake. It ignores errors that mean that the
 // peer or the server closed the connection.
 func (l *Limiter) HandshakeFailed(from net.Addr, err error) {
-	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, net.ErrClosed} {
-		if errors.Is(err, end) {
-			return // for example after a port check
-		}
+	if slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, net.ErrClosed}, func(end error) bool { return errors.Is(err, end) }) {
+		return // for example after a port check
 	}
 	l.mu.Lock()
 	l.stats.NoTLS++
@@ -118,12 +117,7 @@ func (l *Limiter) allows(from net.Addr) bool {
 		return true
 	}
 	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
-	for _, prefix := range l.config.Allow {
-		if prefix.Contains(ip) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.config.Allow, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // admit counts a connection and returns it wrapped, or nil if it is not admitted. onSpare

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // controls checks for operators' controls that are about to expire, and for those that no instance
 // can apply.
 func (x *examination) controls(ctx context.Context) {
-	call, cancel := x.withTimeout(ctx)
+	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	controls, err := hotkeys.ListControls(call, x.Client, x.Namespace)
 	if err != nil {
@@ -38,7 +39,7 @@ func (x *examination) controls(ctx context.Context) {
 		x.add("controls", Problem, fmt.Sprintf("there are %d controls, as many as there may be", n), "release some, or put them into the file as except")
 	}
 	if bad == 0 {
-		x.add("controls", OK, plural(len(controls), "control")+" in force", "")
+		x.add("controls", OK, hotwords.Plural(len(controls), "control")+" in force", "")
 	}
 }
 

@@ -113,11 +113,6 @@ func (x *examination) add(check string, status Status, what, mend string) {
 	x.found = append(x.found, Finding{check, status, what, mend})
 }
 
-// withTimeout returns the context of one call, with its deadline.
-func (x *examination) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, callTimeout)
-}
-
 func (x *examination) transport(ctx context.Context) {
 	if x.Transport == nil {
 		return

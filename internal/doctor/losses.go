@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -24,9 +25,9 @@ func (x *examination) losses(members []rules.Member) {
 		if m.Dropped > 0 {
 			bad++
 			if m.Role == rules.RoleInstance {
-				x.add("losses", Problem, fmt.Sprintf("instance %s dropped %s in the last minute", m.Name, plural64(m.Dropped, "count")), mendInstanceDrops)
+				x.add("losses", Problem, fmt.Sprintf("instance %s dropped %s in the last minute", m.Name, hotwords.Plural(int(m.Dropped), "count")), mendInstanceDrops)
 			} else {
-				x.add("losses", Problem, fmt.Sprintf("aggregator %s dropped %s or packets in the last minute", m.Name, plural64(m.Dropped, "count")), mendDrops)
+				x.add("losses", Problem, fmt.Sprintf("aggregator %s dropped %s or packets in the last minute", m.Name, hotwords.Plural(int(m.Dropped), "count")), mendDrops)
 			}
 		}
 		if m.Lost > 0 {
@@ -35,7 +36,7 @@ func (x *examination) losses(members []rules.Member) {
 			if float64(m.Lost) <= maxLost*float64(m.Lost+m.Arrived) {
 				status = Warning
 			}
-			x.add("losses", status, fmt.Sprintf("of %s to aggregator %s in the last minute, %d were lost", plural64(m.Lost+m.Arrived, "packet"), m.Name, m.Lost), mendLost)
+			x.add("losses", status, fmt.Sprintf("of %s to aggregator %s in the last minute, %d were lost", hotwords.Plural(int(m.Lost+m.Arrived), "packet"), m.Name, m.Lost), mendLost)
 		}
 	}
 	if bad == 0 {

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // members checks the heartbeats of instances and aggregators, and whether the counts of all
 // instances reach the aggregator.
 func (x *examination) members(ctx context.Context) {
-	call, cancel := x.withTimeout(ctx)
+	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	members, err := hotkeys.ListMembers(call, x.Client, x.Namespace)
 	if err != nil {
@@ -76,7 +77,7 @@ func (x *examination) checkCounts(members []rules.Member, checkCounts []rules.In
 	case len(checkCounts) == 0:
 		x.add("counts", Problem, "no instance sends counts to the aggregator", "start one, or test the path with hotparam emit --config FILE 'GET /path?name=value' 100; "+mend)
 	default:
-		x.add("counts", OK, "the aggregator receives counts of "+plural(len(checkCounts), "instance"), "")
+		x.add("counts", OK, "the aggregator receives counts of "+hotwords.Plural(len(checkCounts), "instance"), "")
 	}
 }
 
@@ -107,7 +108,7 @@ func (x *examination) versions(members []rules.Member) {
 	case file != nil && membersOf[file.Version] == nil:
 		x.add("rules", Problem, fmt.Sprintf("all members have rules %s, and this file is %s", slices.Collect(maps.Keys(membersOf))[0], file.Version), "give them this file, or name theirs by --config")
 	default:
-		x.add("rules", OK, fmt.Sprintf("rules %s at each of %s", slices.Collect(maps.Keys(membersOf))[0], plural(len(members), "member")), "")
+		x.add("rules", OK, fmt.Sprintf("rules %s at each of %s", slices.Collect(maps.Keys(membersOf))[0], hotwords.Plural(len(members), "member")), "")
 	}
 }
 
@@ -131,7 +132,7 @@ func (x *examination) clocks(members []rules.Member) {
 	case known == 0:
 		x.add("clocks", Unknown, "no member has measured its clock yet", "")
 	case !slices.ContainsFunc(x.found, func(f Finding) bool { return f.Check == "clocks" }):
-		x.add("clocks", OK, fmt.Sprintf("%s within %v of Redis's", plural(known, "clock"), maxOffset), "")
+		x.add("clocks", OK, fmt.Sprintf("%s within %v of Redis's", hotwords.Plural(known, "clock"), maxOffset), "")
 	}
 }
 
@@ -142,13 +143,4 @@ func someOf(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 	}
 	return strings.Join(names, ", ")
-}
-
-func plural(n int, word string) string { return plural64(int64(n), word) }
-
-func plural64(n int64, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -12,7 +13,7 @@ import (
 // normal if there are many keys. They become a problem, as in the alert, once keys cannot be
 // distinguished from hot ones.
 func (x *examination) memory(ctx context.Context, members []rules.Member) {
-	call, cancel := x.withTimeout(ctx)
+	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	suspects, err := hotkeys.ListSuspects(call, x.Client, x.Namespace)
 	if err != nil {
@@ -34,7 +35,7 @@ func (x *examination) memory(ctx context.Context, members []rules.Member) {
 			what += fmt.Sprintf(", and keys with counts up to %d have no counter of their own", m.Floor)
 			if len(suspects) > 0 {
 				status = Problem
-				what += fmt.Sprintf("; of %s it is not known whether they are hot", plural(len(suspects), "key"))
+				what += fmt.Sprintf("; of %s it is not known whether they are hot", hotwords.Plural(len(suspects), "key"))
 			}
 		}
 		x.add("memory", status, what, "raise aggregator.memory and restart it, or count fewer names: by fewer parameters, or ignore what scanners send")
@@ -44,7 +45,7 @@ func (x *examination) memory(ctx context.Context, members []rules.Member) {
 	case known == 0:
 		x.add("memory", Unknown, "no aggregator says how much of its memory it uses", "")
 	default:
-		x.add("memory", OK, plural(known, "aggregator")+" with room for counters", "")
+		x.add("memory", OK, hotwords.Plural(known, "aggregator")+" with room for counters", "")
 	}
 }
 
@@ -54,7 +55,7 @@ func (x *examination) tables(members []rules.Member) {
 	for i := range members {
 		if m := &members[i]; m.Displaced > 0 {
 			full++
-			x.add("tables", Warning, fmt.Sprintf("instance %s: limits found no place for %s in the last minute, and may refuse keys that they should not", m.Name, plural64(m.Displaced, "key")),
+			x.add("tables", Warning, fmt.Sprintf("instance %s: limits found no place for %s in the last minute, and may refuse keys that they should not", m.Name, hotwords.Plural(int(m.Displaced), "key")),
 				"raise max_keys, or add an outer limit by addr:ip; hotparam_app_displaced_keys_total has the rules")
 		}
 	}
@@ -69,7 +70,7 @@ func (x *examination) places(members []rules.Member) {
 	for i := range members {
 		if m := &members[i]; m.Waiting > 0 {
 			full++
-			x.add("places", Problem, fmt.Sprintf("%s of aggregator %s are limited nowhere, as the published set is full", plural64(m.Waiting, "hot key"), m.Name),
+			x.add("places", Problem, fmt.Sprintf("%s of aggregator %s are limited nowhere, as the published set is full", hotwords.Plural(int(m.Waiting), "hot key"), m.Name),
 				"raise the threshold of the rule that has most keys: its metric hotparam_published_waiting_keys has the rules, hotparam list the keys")
 		}
 	}

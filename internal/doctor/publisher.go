@@ -11,7 +11,7 @@ import (
 
 // publisher checks that an aggregator publishes for the namespace.
 func (x *examination) publisher(ctx context.Context) {
-	call, cancel := x.withTimeout(ctx)
+	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	left, err := x.Client.PTTL(call, hotkeys.NewLayout(x.Namespace).Beat).Result()
 	if err != nil {

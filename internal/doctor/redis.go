@@ -13,7 +13,7 @@ import (
 
 // redis checks Redis's clock and memory, and reports whether it answers.
 func (x *examination) redis(ctx context.Context) bool {
-	call, cancel := x.withTimeout(ctx)
+	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_ = x.Client.Ping(call).Err() // connects, so that the connection's time is not in the clock comparison
 	before := time.Now()
@@ -74,7 +74,7 @@ func offsetWords(offset time.Duration) string {
 // redisMemory checks whether Redis is about to refuse writes or to evict. It needs the right to
 // call INFO.
 func (x *examination) redisMemory(ctx context.Context) {
-	call, cancel := x.withTimeout(ctx)
+	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	text, err := x.Client.Info(call, "memory").Result()
 	if err != nil {

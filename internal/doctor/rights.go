@@ -108,7 +108,7 @@ func (x *examination) user() string {
 // probe runs the commands and returns the ones that the user may not run. full is the error of a
 // Redis that is out of memory.
 func (x *examination) probe(ctx context.Context) (lacks map[string]bool, full string, err error) {
-	call, cancel := x.withTimeout(ctx)
+	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	key := "hotparam:{" + x.Namespace + "}:doctor"
 	all := probes(key, key)

@@ -7,7 +7,7 @@
 // The command explains by the rules of a file, and a daemon by its rules in force ([NewHandler],
 // called by [Ask]). Both return the same [Document].
 //
-// request.go a request as JSON · rules.go rules of a file · facts.go the state in Redis ·
+// request.go a request as JSON · facts.go the state in Redis, and the rules of a file ·
 // document.go the explanation · why.go text.go in words · handler.go ask.go the requests to a
 // daemon
 package explain

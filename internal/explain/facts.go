@@ -8,7 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -60,4 +63,14 @@ func (f *Facts) control(key rules.Key) *Control {
 	}
 	c := &f.Controls[at]
 	return &Control{Action: string(c.Action), Until: c.Until.UTC(), Why: c.Why, By: c.By, Claimed: c.Claimed}
+}
+
+// RulesOf returns ruleset with the settings of a file that affect the form of keys.
+func RulesOf(file *config.File, ruleset *rules.Rules) Rules {
+	r := Rules{Rules: ruleset, LimitWords: hotwords.Limit}
+	encoding, err := wire.ParseEncoding(file.StatsD.WithDefaults(file.Aggregator).Encoding)
+	if source := file.Aggregator.Source; err == nil && source != config.SourceKafka && source != config.SourceNone {
+		r.Fit = encoding.Fit
+	}
+	return r
 }

@@ -1,6 +1,12 @@
 package gateway
 
-import "net/http"
+import (
+	"context"
+	"net/http"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/middleware"
+)
 
 // Call describes one request, as a gateway reports it.
 type Call struct {
@@ -22,4 +28,23 @@ type Call struct {
 	NoWait bool
 	// Context holds the values of the request's ctx:name parameters, by name. It may be nil.
 	Context map[string]string
+}
+
+// paramsKey is the key of a call's parameters in its context.
+type paramsKey struct{}
+
+func withParams(ctx context.Context, params map[string]string) context.Context {
+	if len(params) == 0 {
+		return ctx
+	}
+	return context.WithValue(ctx, paramsKey{}, params)
+}
+
+// WithContext returns an option that resolves ctx:name parameters from [Call].Context, including
+// names that a reload adds to the file. A call without the parameter has no key for it.
+func WithContext() hotparam.Option {
+	return hotparam.WithMiddleware(middleware.WithParams(func(ctx context.Context, name string) string {
+		params, _ := ctx.Value(paramsKey{}).(map[string]string)
+		return params[name]
+	}))
 }

@@ -4,14 +4,14 @@
 //
 // Files, in the order in which a request passes them:
 //
-//	call.go       Call, the form into which every door translates a gateway's query
+//	call.go       Call, the form into which every door translates a gateway's query, and its
+//	              ctx:name parameters
 //	target.go     the path and the query of a request target
 //	clean.go      the path as the application will see it
-//	params.go     the ctx:name parameters of a call
-//	decider.go    the decision, by the rules of one file
-//	together.go   the decision on parts that pass together or not at all
+//	decider.go    the decision, by the rules of one file, on one call or on parts that pass
+//	              together or not at all
 //	tickets.go    in-flight requests whose end a later call reports
-//	door.go       the configuration of all doors; httpdoor.go and token.go those over HTTP
+//	door.go       the configuration of all doors; httpdoor.go those over HTTP
 //	tally.go      counters of decisions, faults and closed connections, by reason
 //	problem.go    the body of an error
 //

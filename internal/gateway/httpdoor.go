@@ -2,10 +2,11 @@ package gateway
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
 	"net"
 	"net/http"
 
-	"github.com/hotparam/hotparam/internal/connlimit"
 	"github.com/hotparam/hotparam/internal/httpserve"
 )
 
@@ -39,11 +40,29 @@ func (d *HTTPDoor) Serve(ctx context.Context, l net.Listener) error { return d.s
 // Figures implements [Door].
 func (d *HTTPDoor) Figures() Figures {
 	s := d.server.Stats()
-	f := d.Tally.Figures(connlimit.Stats{
-		Connections: int64(s.Connections), Displaced: s.Evicted, Full: s.Refused, Strangers: s.Strangers, NoTLS: s.NoTLS,
-	})
+	f := d.Tally.Figures(s.Stats)
 	f.Faults[TooLarge] += s.TooLarge
 	f.Faults[Unreadable] += s.Unreadable
 	f.Closed[Slow] += s.Slow
 	return f
+}
+
+// token is the secret that a door's peers must send. The zero value accepts every peer.
+type token struct {
+	sum    [sha256.Size]byte
+	needed bool
+}
+
+// newToken returns the token with the given text. If text is empty, it accepts every peer.
+func newToken(text string) token {
+	return token{sum: sha256.Sum256([]byte(text)), needed: text != ""}
+}
+
+// accepts reports whether sent is the token. It takes the same time wherever the two differ.
+func (t *token) accepts(sent string) bool {
+	if !t.needed {
+		return true
+	}
+	sum := sha256.Sum256([]byte(sent))
+	return subtle.ConstantTimeCompare(sum[:], t.sum[:]) == 1
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"container/list"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
@@ -37,11 +39,9 @@ type Tickets struct {
 	config TicketsConfig
 	lines  struct{ full, expired loglimit.Limit } // separate, so that neither silences the other
 
-	mu        sync.Mutex           // guards the rest; not held while tickets are ended
-	byID      map[ticketID][]*held // oldest first; several if clients choose their own request ids
-	oldest    *held                // ends of the list of all held requests, in order of age
-	newest    *held
-	live      int
+	mu        sync.Mutex            // guards the rest; not held while tickets are ended
+	byID      map[ticketID][]*held  // oldest first; several if clients choose their own request ids
+	byAge     list.List             // all held requests, oldest first
 	ended     map[ticketID]struct{} // ids of requests that ended since the last rotation
 	lastEnded map[ticketID]struct{} // ids of requests that ended in the period before
 	rotateAt  time.Time             // time at which ended becomes lastEnded
@@ -58,8 +58,7 @@ type held struct {
 	id      ticketID
 	tickets []*middleware.Ticket
 	since   time.Time
-
-	older, newer *held // neighbors in the list of all held requests
+	place   *list.Element // its place in Tickets.byAge
 }
 
 // EndResult is the result of [Tickets.End].
@@ -123,7 +122,7 @@ func (t *Tickets) Hold(ticket *middleware.Ticket) (id string, ok bool) {
 func (t *Tickets) HoldAs(id string, tickets ...*middleware.Ticket) (ok bool) {
 	h := &held{id: idOf(id), tickets: tickets}
 	t.mu.Lock()
-	if ok = t.live < t.config.Max; ok {
+	if ok = t.byAge.Len() < t.config.Max; ok {
 		t.add(h)
 	} else {
 		t.stats.Full++
@@ -163,19 +162,13 @@ func (t *Tickets) End(id string, cost middleware.Cost) EndResult {
 // Run ends requests that reach the age, until ctx is done. It then ends all requests, which
 // returns their permits, and returns nil.
 func (t *Tickets) Run(ctx context.Context) error {
-	ticker := time.NewTicker(max(time.Millisecond, min(time.Second, t.config.Age/8)))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			t.expire(t.nowFunc().Add(1000 * t.config.Age))
-			return nil
-		case <-ticker.C:
-			if n := t.expire(t.nowFunc()); n > 0 {
-				t.warn(&t.lines.expired, "the end of requests was not reported: they are ended without cost", "requests", n, "ticket_age", t.config.Age)
-			}
+	for range base.Ticks(ctx, max(time.Millisecond, min(time.Second, t.config.Age/8))) {
+		if n := t.expire(t.nowFunc()); n > 0 {
+			t.warn(&t.lines.expired, "the end of requests was not reported: they are ended without cost", "requests", n, "ticket_age", t.config.Age)
 		}
 	}
+	t.expire(t.nowFunc().Add(1000 * t.config.Age))
+	return nil
 }
 
 // Stats returns the counters.
@@ -183,7 +176,7 @@ func (t *Tickets) Stats() TicketStats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.stats
-	s.Held = t.live
+	s.Held = t.byAge.Len()
 	return s
 }
 
@@ -205,13 +198,7 @@ func (h *held) endTickets(cost middleware.Cost) {
 func (t *Tickets) add(h *held) {
 	h.since = t.nowFunc()
 	t.byID[h.id] = append(t.byID[h.id], h)
-	if h.older = t.newest; h.older != nil {
-		h.older.newer = h
-	} else {
-		t.oldest = h
-	}
-	t.newest = h
-	t.live++
+	h.place = t.byAge.PushBack(h)
 }
 
 // removeOldest removes and returns the oldest request with the id. It returns nil if there is none. The
@@ -225,18 +212,7 @@ func (t *Tickets) removeOldest(key ticketID) *held {
 	if t.byID[key] = same[1:]; len(same) == 1 {
 		delete(t.byID, key)
 	}
-	if h.older != nil {
-		h.older.newer = h.newer
-	} else {
-		t.oldest = h.newer
-	}
-	if h.newer != nil {
-		h.newer.older = h.older
-	} else {
-		t.newest = h.older
-	}
-	h.older, h.newer = nil, nil
-	t.live--
+	t.byAge.Remove(h.place)
 	return h
 }
 
@@ -246,8 +222,8 @@ func (t *Tickets) expire(now time.Time) (n int) {
 	for {
 		var old []*held
 		t.mu.Lock()
-		for len(old) < batch && t.oldest != nil && now.Sub(t.oldest.since) >= t.config.Age {
-			old = append(old, t.removeOldest(t.oldest.id))
+		for first := t.byAge.Front(); len(old) < batch && first != nil && now.Sub(first.Value.(*held).since) >= t.config.Age; first = t.byAge.Front() {
+			old = append(old, t.removeOldest(first.Value.(*held).id))
 			t.stats.Expired++
 		}
 		t.rotateEnded(now)

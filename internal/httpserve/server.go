@@ -3,12 +3,12 @@
 // without a request make room, the one that has been idle longest first. A path for health
 // checks is still served.
 //
-//	server.go    the server and its time-outs
+//	server.go    the server, its time-outs and the log of net/http, at a bounded rate
 //	conn.go      counters of a connection that net/http does not report
-//	errorlog.go  the log of net/http, at a bounded rate
 package httpserve
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -23,6 +23,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/connlimit"
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // Bounds for one client.
@@ -62,15 +63,10 @@ const reserved = 16
 
 // Stats are a server's counters.
 type Stats struct {
-	Connections int   // open now
-	Evicted     int64 // closed without a request to make room, when there were too many
-	Refused     int64 // closed at once because all others had requests
-	Starved     int64 // accepts that failed because there was no file descriptor
-	Slow        int64 // closed because a request, or its first byte, did not come in time
-	TooLarge    int64 // requests refused for the size of their headers (431)
-	Unreadable  int64 // requests that are not HTTP (400, 501, 505)
-	Strangers   int64 // closed at once because the address is not allowed
-	NoTLS       int64 // closed because the TLS handshake failed
+	connlimit.Stats       // a connection is in use while it has a request
+	Slow            int64 // connections closed because a request, or its first byte, did not come in time
+	TooLarge        int64 // requests refused for the size of their headers (431)
+	Unreadable      int64 // requests that are not HTTP (400, 501, 505)
 }
 
 // Server serves listeners. Its methods are safe for concurrent use.
@@ -99,11 +95,7 @@ func New(c Config) *Server {
 
 // Stats returns the counters.
 func (s *Server) Stats() Stats {
-	c := s.conns.Stats()
-	return Stats{
-		Connections: int(c.Connections), Evicted: c.Displaced, Refused: c.Full, Starved: c.Starved, Strangers: c.Strangers, NoTLS: c.NoTLS,
-		Slow: s.slow.Load(), TooLarge: s.tooLarge.Load(), Unreadable: s.unreadable.Load(),
-	}
+	return Stats{s.conns.Stats(), s.slow.Load(), s.tooLarge.Load(), s.unreadable.Load()}
 }
 
 // Serve serves until ctx ends, and closes the listener.
@@ -158,4 +150,21 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.cfg.Handler.ServeHTTP(w, r)
+}
+
+// errorLog receives the log lines of http.Server, which has one for each accept that fails, and
+// passes them on at errorRate.
+type errorLog struct {
+	log   *slog.Logger
+	lines loglimit.Limit
+}
+
+var errorRate = loglimit.Rate{Burst: 1, Every: 10 * time.Second}
+
+// Write implements io.Writer.
+func (l *errorLog) Write(line []byte) (int, error) {
+	if unlogged, ok := l.lines.Allow(errorRate, time.Now()); ok {
+		l.log.Warn("HTTP server", "err", string(bytes.TrimSpace(line)), "more_before", unlogged)
+	}
+	return len(line), nil
 }

@@ -104,8 +104,8 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "evictions", func() bool { return s.Stats().Evicted > 400 })
-	if st := s.Stats(); st.Connections > 32 || st.Refused != 0 {
+	eventually(t, "evictions", func() bool { return s.Stats().Displaced > 400 })
+	if st := s.Stats(); st.Connections > 32 || st.Full != 0 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -146,7 +146,7 @@ func TestOldestIdleGoesFirst(t *testing.T) {
 			t.Errorf("connection %d: %d %s", i, code, body)
 		}
 	}
-	if st := s.Stats(); st.Evicted != 1 || st.Connections != 16 {
+	if st := s.Stats(); st.Displaced != 1 || st.Connections != 16 {
 		t.Errorf("%+v", st)
 	}
 }

@@ -81,11 +81,11 @@ var HTTPFigures = []figure.Figure[httpserve.Stats]{
 	figure.Gauge("http_connections", "Connections to this address that are open.",
 		func(h *httpserve.Stats) float64 { return float64(h.Connections) }),
 	figure.Counter("http_evicted_connections_total", "Connections without a request that made room for others.",
-		func(h *httpserve.Stats) int64 { return h.Evicted }).
+		func(h *httpserve.Stats) int64 { return h.Displaced }).
 		Explain("connections without a request that were closed, because there were 128 (or a quarter of the file " +
 			"limit) or no descriptors were left"),
 	figure.Counter("http_refused_connections_total", "Connections that were closed at once, as all had requests.",
-		func(h *httpserve.Stats) int64 { return h.Refused }).
+		func(h *httpserve.Stats) int64 { return h.Full }).
 		Explain("connections that were closed at once, as all had requests; 16 more than 128 are accepted for " +
 			"`/-/healthy`"),
 	figure.Counter("http_accept_failures_total", "Times that there was no file descriptor for a connection.",

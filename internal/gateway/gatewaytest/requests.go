@@ -1,6 +1,7 @@
 package gatewaytest
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 )
@@ -103,15 +104,9 @@ func Requests() []Request {
 	}
 	for i := range all {
 		r := &all[i]
-		if r.Method == "" {
-			r.Method = http.MethodGet
-		}
-		if r.Addr == "" {
-			r.Addr = "192.0.2.1"
-		}
-		if r.Cleaned == "" {
-			r.Cleaned = r.Target
-		}
+		r.Method = cmp.Or(r.Method, http.MethodGet)
+		r.Addr = cmp.Or(r.Addr, "192.0.2.1")
+		r.Cleaned = cmp.Or(r.Cleaned, r.Target)
 	}
 	return all
 }
