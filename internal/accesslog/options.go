@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -36,9 +37,7 @@ type Options struct {
 }
 
 func (o *Options) validate() error {
-	if o.Format == "" {
-		o.Format = Auto
-	}
+	o.Format = cmp.Or(o.Format, Auto)
 	if _, err := ParseFormat(string(o.Format)); err != nil {
 		return err
 	}
@@ -51,9 +50,7 @@ func (o *Options) validate() error {
 	if o.Stdin == nil {
 		o.Stdin = os.Stdin
 	}
-	if o.Reorder == 0 {
-		o.Reorder = defaultReorder
-	}
+	o.Reorder = cmp.Or(o.Reorder, defaultReorder)
 	return nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // The demo's flash crowd: many requests for a single company.
@@ -77,20 +79,15 @@ func (c *crowd) run(ctx context.Context, send func()) {
 			return
 		case <-c.started:
 		}
-		ticker := time.NewTicker(crowdTick)
 		last, due := time.Now(), 0.0
-		for now := last; c.remaining(now) > 0; {
-			select {
-			case <-ctx.Done():
-				ticker.Stop()
-				return
-			case now = <-ticker.C:
-			}
+		for now := range base.Ticks(ctx, crowdTick) {
 			due += min(now.Sub(last), time.Second/4).Seconds() * CrowdRate // requests missed in a pause are not caught up
 			for last = now; due >= 1; due-- {
 				send()
 			}
+			if c.remaining(now) == 0 {
+				break
+			}
 		}
-		ticker.Stop()
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Properties of the database that an API reads its answers from.
@@ -41,12 +43,5 @@ func (d *database) query(ctx context.Context) bool {
 		wait = databasePatience
 	}
 	d.mu.Unlock()
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return turn
-	}
+	return base.Sleep(ctx, wait) == nil && turn
 }

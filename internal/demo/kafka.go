@@ -13,6 +13,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/kafkafake"
 	"github.com/hotparam/hotparam/internal/kafkasource"
 	"github.com/hotparam/hotparam/internal/statsdsource"
@@ -87,10 +88,8 @@ func (k *kafka) sink(ctx context.Context, instance string) (collector.Sink, erro
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	for sink.Stats().Partitions == 0 {
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("embedded Kafka: %w", ctx.Err()), sink.Close())
-		case <-time.After(time.Millisecond):
+		if err := base.Sleep(ctx, time.Millisecond); err != nil {
+			return nil, errors.Join(fmt.Errorf("embedded Kafka: %w", err), sink.Close())
 		}
 	}
 	return sink, nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/demo/data"
 )
 
@@ -92,12 +93,8 @@ func (t *traffic) run(ctx context.Context) {
 	for n := 0; ; n++ {
 		r := t.requests[n%len(t.requests)]
 		loop := time.Duration(n/len(t.requests)) * t.length
-		if wait := time.Until(began.Add(loop + r.after)); wait > 0 {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(wait):
-			}
+		if base.Sleep(ctx, time.Until(began.Add(loop+r.after))) != nil {
+			return
 		}
 		t.logTime.Store(t.start.Add(r.after).UnixNano())
 		if !t.send(ctx, r, false) {

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -63,9 +64,7 @@ func New(c Config) (*Follower, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.Instance == "" {
-		c.Instance = collector.DefaultInstance()
-	}
+	c.Instance = cmp.Or(c.Instance, collector.DefaultInstance())
 	if len(c.Logs) == 0 {
 		return nil, errors.New("follow: no log is named")
 	}

@@ -1,6 +1,7 @@
 package hotwords
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -86,9 +87,7 @@ func scopeWords(l *rules.Limit) []string {
 		return []string{"shared by all instances"}
 	case rules.ScopeFleet, rules.ScopeExact:
 		away := l.Outage
-		if away == "" {
-			away = rules.OutageLocal
-		}
+		away = cmp.Or(away, rules.OutageLocal)
 		return []string{"over all instances by Redis, " + string(away) + " when it is away"}
 	}
 	return nil

@@ -84,6 +84,15 @@ func coolEvent(now time.Time, key rules.Key, owner string, was published.Before)
 	return e
 }
 
+// lasted returns a duration as text, in whole seconds from ten seconds on.
+func lasted(d time.Duration) string {
+	d = max(0, d)
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
 func counts(h *rules.Hot) *Counts {
 	c := &Counts{Rate: h.Rate, Low: h.Low, High: h.High, Unit: h.Cause.Unit}
 	if !h.Cause.IsZero() {

@@ -60,3 +60,15 @@ func (t *tail) expired(c *rules.Control) Event {
 		Why: "the " + string(c.Action) + " reached its end", Until: c.Until, By: author(c), position: p,
 	}
 }
+
+// author returns who set a control: the user of Redis, which is proven, and the claimed author,
+// which is marked as a claim.
+func author(c *rules.Control) string {
+	switch {
+	case c.Claimed == "":
+		return c.By
+	case c.By == "":
+		return "claims to be " + c.Claimed
+	}
+	return c.By + " (claims to be " + c.Claimed + ")"
+}

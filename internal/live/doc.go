@@ -6,7 +6,6 @@
 //	change.go        events of hot keys, from the changes that publishers write
 //	heating.go       which events of hot keys are reported, and which repeat earlier ones
 //	control.go       events of operators' controls
-//	words.go         the wording of events
 //	tail.go          the additions to the two streams since the last read
 //	follower.go      events as they happen, for one reader
 //	view.go          the state of a namespace, for many readers

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -104,7 +105,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 			raw.High = &c.High
 		}
 		if c.Window > 0 {
-			raw.Window = orNil(span(c.Window))
+			raw.Window = orNil(hotwords.Span(c.Window))
 			raw.Threshold, raw.Unit = orNil(c.Threshold), orNil(c.Unit.String())
 		}
 	}

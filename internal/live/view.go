@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -28,12 +29,8 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Every == 0 {
-		c.Every = time.Second
-	}
-	if c.Timeout == 0 {
-		c.Timeout = time.Second
-	}
+	c.Every = cmp.Or(c.Every, time.Second)
+	c.Timeout = cmp.Or(c.Timeout, time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -2,11 +2,11 @@ package page
 
 import (
 	"log/slog"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
@@ -26,11 +26,11 @@ type attempts struct {
 	lines loglimit.Limit
 
 	mu   sync.Mutex
-	free map[netip.Prefix]time.Time // time at which an address has its whole burst again
+	free map[base.Peer]time.Time // time at which an address has its whole burst again
 }
 
 func newAttempts(log *slog.Logger) *attempts {
-	return &attempts{log: log, free: make(map[netip.Prefix]time.Time)}
+	return &attempts{log: log, free: make(map[base.Peer]time.Time)}
 }
 
 // wait returns how long an address must wait before the next attempt, or 0.
@@ -67,21 +67,12 @@ func (a *attempts) recordFailure(remote string, now time.Time) {
 	}
 }
 
-// accountOf returns the account of an address: the IPv4 address, or the IPv6 /64, since one client
-// has all of it. If too many accounts are remembered, new addresses share the zero account. a.mu
-// is held.
-func (a *attempts) accountOf(remote string) netip.Prefix {
-	address, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return netip.Prefix{}
+// accountOf returns the peer whose account an address uses. If too many accounts are remembered,
+// new peers share the zero one. a.mu is held.
+func (a *attempts) accountOf(remote string) base.Peer {
+	peer := base.PeerAt(remote)
+	if _, known := a.free[peer]; !known && len(a.free) >= maxAddresses {
+		return base.Peer{}
 	}
-	ip, bits := address.Addr().Unmap().WithZone(""), 32
-	if ip.Is6() {
-		bits = 64
-	}
-	account, _ := ip.Prefix(bits) // the length fits the address
-	if _, known := a.free[account]; !known && len(a.free) >= maxAddresses {
-		return netip.Prefix{}
-	}
-	return account
+	return peer
 }

@@ -100,10 +100,8 @@ func (h *hub) run(ctx context.Context) error {
 			return nil
 		case <-changed:
 		}
-		select {
-		case <-ctx.Done():
+		if base.Sleep(ctx, pause) != nil {
 			return nil
-		case <-time.After(pause):
 		}
 	}
 }

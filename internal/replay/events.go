@@ -34,18 +34,30 @@ type Event struct {
 
 // Send decodes a packet from the collector's sink.
 func (r *replay) Send(packet []byte) (int, error) {
-	r.decoder.Packet(packet, r.now, r)
+	r.decoder.Packet(packet, r.now, r.intake)
 	return len(packet), nil
 }
 
 // Close does nothing. With Send it makes r a sender for the sink.
 func (r *replay) Close() error { return nil }
 
-// Count records a count from the decoder.
-func (r *replay) Count(c decode.Count) {
+// intake passes what the decoder finds to the detector, and records the keys that are counted. It
+// embeds the interface, since with the detector's other methods the decoder would not call Count.
+type intake struct {
+	decode.Handler
+	replay *replay
+}
+
+// Count implements [decode.Handler].
+func (i *intake) Count(c decode.Count) {
+	i.replay.record(&c)
+	i.Handler.Count(c)
+}
+
+// record records the key of a count.
+func (r *replay) record(c *decode.Count) {
 	if base.IsAgain(c.Text) || r.Rules.Rules[c.Rule].Overlaps() && base.IsTotal(c.Text) {
-		r.detector.Count(c) // not a key
-		return
+		return // not a key
 	}
 	id := c.Hash ^ uint64(c.Rule)*0x9e3779b97f4a7c15
 	if _, known := r.keys[id]; !known {
@@ -55,34 +67,8 @@ func (r *replay) Count(c decode.Count) {
 		}
 	}
 	if r.explainer != nil {
-		r.explainer.count(&c)
+		r.explainer.count(c)
 	}
-	r.detector.Count(c)
-}
-
-// AddHiddenCounts passes the decoder's report on to the detector.
-func (r *replay) AddHiddenCounts(when time.Time, n int64) { r.detector.AddHiddenCounts(when, n) }
-
-// SetHeldBackBound passes the decoder's report on to the detector.
-func (r *replay) SetHeldBackBound(rule int, bound, untold int64) {
-	r.detector.SetHeldBackBound(rule, bound, untold)
-}
-
-// AddHeldBack implements [decode.Handler].
-func (r *replay) AddHeldBack(x decode.HeldBack) { r.detector.AddHeldBack(x) }
-
-// RecordLoss passes the decoder's report on to the detector.
-func (r *replay) RecordLoss(when time.Time) { r.detector.RecordLoss(when) }
-
-// ReduceLoss passes the decoder's report on to the detector.
-func (r *replay) ReduceLoss(newest time.Time) { r.detector.ReduceLoss(newest) }
-
-// RecordGap passes the decoder's report on to the detector.
-func (r *replay) RecordGap(g decode.Gap) { r.detector.RecordGap(g) }
-
-// ExcludeFromGap passes the decoder's report on to the detector.
-func (r *replay) ExcludeFromGap(gap uint64, rule int, hash uint64, known bool) {
-	r.detector.ExcludeFromGap(gap, rule, hash, known)
 }
 
 // decided records a decision of the detector. The detector publishes the resulting change next.
@@ -91,14 +77,6 @@ func (r *replay) decided(v aggregator.Verdict) {
 	if r.explainer != nil {
 		r.explainer.decided(v)
 	}
-}
-
-// AddHealedCount passes the decoder's report on to the detector.
-func (r *replay) AddHealedCount(c decode.Count, until time.Time) { r.detector.AddHealedCount(c, until) }
-
-// MoveHealedCount passes the decoder's report on to the detector.
-func (r *replay) MoveHealedCount(c decode.Count, from, to time.Time) {
-	r.detector.MoveHealedCount(c, from, to)
 }
 
 // Publish records a change from the detector.

@@ -3,6 +3,8 @@ package replay
 import (
 	"context"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // pacer slows a replay down to a multiple of the log's own speed.
@@ -25,16 +27,5 @@ func (p *pacer) until(ctx context.Context, t time.Time) error {
 	}
 	behind := float64(t.Sub(p.first)) / p.speed
 	due := p.began.Add(time.Duration(min(behind, float64(maxWait)))) // 1/speed can exceed the range of Duration
-	wait := time.Until(due)
-	if wait <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return base.Sleep(ctx, time.Until(due))
 }

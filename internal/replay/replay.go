@@ -5,6 +5,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,6 +100,7 @@ type replay struct {
 	guard    *middleware.Guard
 	decoder  *decode.Decoder
 	detector *aggregator.Detector
+	intake   *intake
 
 	now     time.Time // time of the newest request; late requests do not turn it back
 	current time.Time // time of the current request
@@ -151,9 +153,7 @@ func (r *replay) assemble() error {
 	if !(r.Speed >= 0) { // nor NaN
 		return fmt.Errorf("replay: Config.Speed is %v, must be 0 or more", r.Speed)
 	}
-	if r.Memory == 0 {
-		r.Memory = 1 << 30
-	}
+	r.Memory = cmp.Or(r.Memory, 1<<30)
 	r.costs = slices.ContainsFunc(r.Rules.Rules, func(rule rules.Rule) bool {
 		return rule.Count == rules.Bytes || rule.Count == rules.Millis
 	})
@@ -178,6 +178,7 @@ func (r *replay) assemble() error {
 		detector.Explain, detector.OnAccount = r.Explain, r.explainer.addPane
 	}
 	r.detector = aggregator.NewDetector(detector)
+	r.intake = &intake{r.detector, r}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,12 +50,8 @@ func (c Config) withDefaults() Config {
 			*d.field = d.value
 		}
 	}
-	if c.queue == 0 {
-		c.queue = 1000
-	}
-	if c.UserAgent == "" {
-		c.UserAgent = "hotparam"
-	}
+	c.queue = cmp.Or(c.queue, 1000)
+	c.UserAgent = cmp.Or(c.UserAgent, "hotparam")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -77,12 +77,8 @@ func (t *tenure) deliver(ctx context.Context, events []live.Event) bool {
 			return true
 		}
 		t.count.retries.Add(1)
-		timer := time.NewTimer(max(wait, base.Backoff(failures, t.cfg.least, t.cfg.longest)))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if base.Sleep(ctx, max(wait, base.Backoff(failures, t.cfg.least, t.cfg.longest))) != nil {
 			return false
-		case <-timer.C:
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
@@ -64,14 +65,7 @@ func New(client redis.UniversalClient, cfg Config) (*Sender, error) {
 // per outage.
 func (s *Sender) Run(ctx context.Context) error {
 	defer s.http.CloseIdleConnections()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
+	for ctx.Err() == nil {
 		if s.cfg.Publishes() {
 			position, err := s.acquireRight(ctx, "", false)
 			s.logRedis(ctx, err)
@@ -79,8 +73,9 @@ func (s *Sender) Run(ctx context.Context) error {
 				s.send(ctx, position)
 			}
 		}
-		timer.Reset(s.cfg.lease / 4)
+		_ = base.Sleep(ctx, s.cfg.lease/4)
 	}
+	return nil
 }
 
 // acquireRight acquires or extends the right to send and raises the position, unless position is empty.

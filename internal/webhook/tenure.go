@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/live"
 )
 
@@ -50,15 +51,8 @@ func (s *Sender) send(ctx context.Context, position string) {
 // publishes.
 func (t *tenure) extendRight(ctx context.Context) {
 	defer t.end()
-	ticker := time.NewTicker(t.cfg.lease / 4)
-	defer ticker.Stop()
 	sure := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for range base.Ticks(ctx, t.cfg.lease/4) {
 		asked := time.Now()
 		held, err := t.acquireRight(ctx, t.currentPosition(), false)
 		t.logRedis(ctx, err)

@@ -10,6 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/demo"
 )
 
@@ -70,16 +71,9 @@ var ErrImpatient = errors.New("asked twice to quit")
 
 // follow sends snapshots until ctx ends.
 func follow(ctx context.Context, d *demo.Demo, send func(tea.Msg)) {
-	ticker := time.NewTicker(frameEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if now, err := snapshot(ctx, d); err == nil { // an error means that the demo is ending
-				send(snapshotMsg(now))
-			}
+	for range base.Ticks(ctx, frameEvery) {
+		if now, err := snapshot(ctx, d); err == nil { // an error means that the demo is ending
+			send(snapshotMsg(now))
 		}
 	}
 }

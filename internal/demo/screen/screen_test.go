@@ -31,15 +31,15 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// base is the time of the tests' snapshots.
-var base = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+// began is the time of the tests' snapshots.
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func demoKey(cik int, rate float64, since time.Duration) demo.Key {
 	return demo.Key{
 		Hot: rules.Hot{
 			Key:   rules.Key{Rule: "company", Text: fmt.Sprintf("%s?cik=%d", demo.Route, cik)},
 			Rate:  rate,
-			Since: base.Add(since),
+			Since: began.Add(since),
 			Limit: demo.Rules().Rules[0].Limit.Rate,
 		},
 		Passed: 1000, Refused: 2,
@@ -48,13 +48,13 @@ func demoKey(cik int, rate float64, since time.Duration) demo.Key {
 
 func TestLinePrinter(t *testing.T) {
 	var out bytes.Buffer
-	l := newLinePrinter(&out, base, func(text string) string { return "curl " + text })
+	l := newLinePrinter(&out, began, func(text string) string { return "curl " + text })
 	one, two := demoKey(1, 11, time.Second), demoKey(2, 30, 2*time.Second)
-	l.show(demo.Snapshot{At: base.Add(time.Second), Allowed: 300})
-	l.show(demo.Snapshot{At: base.Add(1200 * time.Millisecond), Allowed: 350, Hot: []demo.Key{one}})
-	l.show(demo.Snapshot{At: base.Add(2 * time.Second), Allowed: 600, Hot: []demo.Key{two, one}})
-	l.show(demo.Snapshot{At: base.Add(5 * time.Second), Allowed: 1500, Limited: 1300, Keys: 7, Hot: []demo.Key{two, one}})
-	l.show(demo.Snapshot{At: base.Add(12 * time.Second), Allowed: 1501, Limited: 1300, Keys: 9, Hot: []demo.Key{two}})
+	l.show(demo.Snapshot{At: began.Add(time.Second), Allowed: 300})
+	l.show(demo.Snapshot{At: began.Add(1200 * time.Millisecond), Allowed: 350, Hot: []demo.Key{one}})
+	l.show(demo.Snapshot{At: began.Add(2 * time.Second), Allowed: 600, Hot: []demo.Key{two, one}})
+	l.show(demo.Snapshot{At: began.Add(5 * time.Second), Allowed: 1500, Limited: 1300, Keys: 7, Hot: []demo.Key{two, one}})
+	l.show(demo.Snapshot{At: began.Add(12 * time.Second), Allowed: 1501, Limited: 1300, Keys: 9, Hot: []demo.Key{two}})
 	const want = `   1.2s  hot   GET /Archives/edgar/data?cik=1, 11/s
          try   curl GET /Archives/edgar/data?cik=1
    2.0s  hot   GET /Archives/edgar/data?cik=2, 30/s
@@ -109,8 +109,8 @@ func testView(n int) view {
 		warning: func() string { return "" },
 	}
 	gone := demoKey(99, 12, 0)
-	v.update(demo.Snapshot{At: base.Add(time.Second), Hot: []demo.Key{gone}})
-	s := demo.Snapshot{At: base.Add(2 * time.Second), Allowed: 700, Limited: 1200, Keys: 12345, LogTime: base}
+	v.update(demo.Snapshot{At: began.Add(time.Second), Hot: []demo.Key{gone}})
+	s := demo.Snapshot{At: began.Add(2 * time.Second), Allowed: 700, Limited: 1200, Keys: 12345, LogTime: began}
 	p := 99.9
 	s.Enforce = demo.Percentiles{P50: &p, P99: &p}
 	for i := range n {
@@ -174,7 +174,7 @@ func TestViewShows(t *testing.T) {
 func TestViewCooled(t *testing.T) {
 	v := testView(0)
 	at := func(after time.Duration, hot ...demo.Key) int {
-		v.update(demo.Snapshot{At: base.Add(after), Hot: hot})
+		v.update(demo.Snapshot{At: began.Add(after), Hot: hot})
 		return len(v.cooled)
 	}
 	if len(v.cooled) != 1 {
@@ -195,11 +195,11 @@ func TestViewCooled(t *testing.T) {
 func TestViewTries(t *testing.T) {
 	v := testView(3)
 	first := v.tried.Text
-	v.update(demo.Snapshot{At: base, Hot: []demo.Key{demoKey(5, 90, 0), demoKey(1_000_000, 1, 0)}})
+	v.update(demo.Snapshot{At: began, Hot: []demo.Key{demoKey(5, 90, 0), demoKey(1_000_000, 1, 0)}})
 	if v.tried.Text != first {
 		t.Errorf("%s, was %s", v.tried.Text, first)
 	}
-	v.update(demo.Snapshot{At: base, Hot: []demo.Key{demoKey(5, 90, 0)}})
+	v.update(demo.Snapshot{At: began, Hot: []demo.Key{demoKey(5, 90, 0)}})
 	if want := demoKey(5, 0, 0).Text; v.tried.Text != want {
 		t.Errorf("%s, want %s", v.tried.Text, want)
 	}
@@ -272,7 +272,7 @@ func TestViewLatency(t *testing.T) {
 	for i := range 100 {
 		fast, slow := 9.0, min(300, 9+10*float64(i))
 		v.update(demo.Snapshot{
-			At: base.Add(time.Duration(i) * pointEvery), Limits: demo.Latency{Percentiles: demo.Percentiles{P50: &fast, P99: &fast}, Requests: 9},
+			At: began.Add(time.Duration(i) * pointEvery), Limits: demo.Latency{Percentiles: demo.Percentiles{P50: &fast, P99: &fast}, Requests: 9},
 			NoLimits: demo.Latency{Percentiles: demo.Percentiles{P50: &slow, P99: &slow}, Requests: 9, Failed: 0.125},
 		})
 	}
@@ -304,11 +304,11 @@ func TestCrowdLines(t *testing.T) {
 	p := func(ms float64) demo.Percentiles { return demo.Percentiles{P50: &ms, P99: &ms} }
 	limits, noLimits := demo.Latency{Percentiles: p(9)}, demo.Latency{Percentiles: p(306), Failed: 0.14}
 	var out bytes.Buffer
-	l := newLinePrinter(&out, base, nil)
-	l.show(demo.Snapshot{At: base.Add(time.Second)})
-	l.show(demo.Snapshot{At: base.Add(4 * time.Second), CrowdLeft: 3 * time.Second})
-	l.show(demo.Snapshot{At: base.Add(5 * time.Second), CrowdLeft: 2 * time.Second, Limits: limits, NoLimits: noLimits})
-	l.show(demo.Snapshot{At: base.Add(7 * time.Second)})
+	l := newLinePrinter(&out, began, nil)
+	l.show(demo.Snapshot{At: began.Add(time.Second)})
+	l.show(demo.Snapshot{At: began.Add(4 * time.Second), CrowdLeft: 3 * time.Second})
+	l.show(demo.Snapshot{At: began.Add(5 * time.Second), CrowdLeft: 2 * time.Second, Limits: limits, NoLimits: noLimits})
+	l.show(demo.Snapshot{At: began.Add(7 * time.Second)})
 	const want = `   4.0s  crowd 500/s more ask for GET /Archives/edgar/data?cik=320193
    5.0s        0 requests/s, 0 keys seen, 0 hot, 0 refused
          other companies: 9 ms with limits, 306 ms without and 14% not answered
