@@ -77,17 +77,19 @@ func runSender(ctx context.Context, l *link, c senderConfig) error {
 		socket = conn.(*net.UDPConn)
 		conns = append(conns, ipv4.NewPacketConn(socket))
 	}
+	made := Packets(packets)
+	messages := singles(made)
+	if c.Merged && c.Rate == 0 {
+		messages = joined(made, socket)
+	}
 	var over atomic.Bool
 	sent, done := int64(0), make(chan error, 1)
 	go func() {
 		var err error
-		switch {
-		case c.Rate > 0:
-			sent, err = trickle(conns, singles(Packets(packets)), c.Rate, &over)
-		case c.Merged:
-			sent, err = flood(conns, joined(Packets(packets), socket), &over)
-		default:
-			sent, err = flood(conns, singles(Packets(packets)), &over)
+		if c.Rate > 0 {
+			sent, err = trickle(conns, messages, c.Rate, &over)
+		} else {
+			sent, err = flood(conns, messages, &over)
 		}
 		done <- err
 	}()
