@@ -10,10 +10,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// fleet has the parts for limits that hold for all instances together. With scope: exact
+// fleetParts are the parts for limits that hold for all instances together. With scope: exact
 // Redis decides; with scope: share the number of live instances does. Rules with neither
 // need no fleet, and nothing is written to Redis for them.
-type fleet struct {
+type fleetParts struct {
 	store     *redislimiter.Store
 	semaphore *redislimiter.Semaphore
 	members   *redislimiter.Members
@@ -27,7 +27,7 @@ type fleet struct {
 
 // isJoined reports whether this instance shares limits with others. The caller holds
 // Hotparam.mu.
-func (f *fleet) isJoined() bool { return f.leave != nil }
+func (f *fleetParts) isJoined() bool { return f.leave != nil }
 
 // followFleet joins the fleet or leaves it, as the rules need. After leaving, permits of other
 // versions of the rules are renewed until they are released. The caller holds mu.
@@ -77,8 +77,8 @@ func (s shares) Inherit(handover []byte, age time.Duration) error {
 func (s shares) Endow(idle time.Duration) { s.h.guard.Endow(idle) }
 
 // newFleet returns the fleet of h, whose guard gets each new number of instances.
-func (h *Hotparam) newFleet(namespace string, o *options) (f *fleet, err error) {
-	f = new(fleet)
+func (h *Hotparam) newFleet(namespace string, o *options) (f *fleetParts, err error) {
+	f = new(fleetParts)
 	if f.store, err = redislimiter.New(h.client, redislimiter.Config{Namespace: namespace}); err != nil {
 		return nil, err
 	}
@@ -95,6 +95,6 @@ func (h *Hotparam) newFleet(namespace string, o *options) (f *fleet, err error) 
 }
 
 // options returns the options by which a guard uses the fleet.
-func (f *fleet) options() []middleware.Option {
+func (f *fleetParts) options() []middleware.Option {
 	return []middleware.Option{middleware.WithBackend(f.store), middleware.WithSemaphore(f.semaphore)}
 }

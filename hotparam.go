@@ -32,7 +32,7 @@ type Hotparam struct {
 	watcher   *hotkeys.Watcher
 	controls  *hotkeys.ControlWatcher
 	heartbeat *hotkeys.Heartbeat
-	fleet     *fleet
+	fleet     *fleetParts
 	onReload  func(*config.File) // nil if there is none
 
 	work     context.Context // ends when Close is called

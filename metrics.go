@@ -109,6 +109,14 @@ var figures = []figure.Figure[scrape]{
 	figure.Gauge("app_redis_away_nodes", "Servers of Redis that limits with scope: exact find unavailable.",
 		func(s *scrape) float64 { return float64(s.guard.BackendStats().Nodes) }).
 		Explain("servers of Redis that these limits find unavailable; until they return, `when_redis_is_away` decides"),
+	figure.Gauge("app_fleet_stocks", "Hot keys of which this instance holds permits, or wants some, with scope: fleet.",
+		func(s *scrape) float64 { return float64(s.guard.FleetStats().Active) }),
+	figure.Counter("app_fleet_settlements_total", "Settlements of permits with Redis, one for each hot key and period, with scope: fleet.",
+		func(s *scrape) int64 { return int64(s.guard.FleetStats().Asks) }),
+	figure.Counter("app_fleet_failures_total", "Calls for such settlements that failed.",
+		func(s *scrape) int64 { return int64(s.guard.FleetStats().Failures) }).
+		Explain("calls for such settlements that failed. Instances use the permits that they hold; after 80 to 200 " +
+			"ms without an answer `when_redis_is_away` decides"),
 	figure.CountersBy("app_dropped_counts_total", "DATA LOSS: counts that could not be sent, by reason.", "reason",
 		func(s *scrape, emit func(string, int64)) {
 			for reason, n := range s.dropped() {

@@ -4,6 +4,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/middleware"
 )
@@ -18,6 +19,7 @@ type Stats struct {
 	Watcher   hotkeys.WatcherStats
 	Controls  hotkeys.ControlWatcherStats
 	Heartbeat hotkeys.HeartbeatStats
+	Fleet     fleet.Stats                 // limits with scope: fleet
 	Members   redislimiter.MembersStats   // limits with scope: share
 	Semaphore redislimiter.SemaphoreStats // concurrency with scope: exact
 }
@@ -38,6 +40,7 @@ func (h *Hotparam) Stats() Stats {
 	s := Stats{
 		Guard:     h.guard.Stats(),
 		Backend:   h.guard.BackendStats(),
+		Fleet:     h.guard.FleetStats(),
 		Watcher:   h.watcher.Stats(),
 		Controls:  h.controls.Stats(),
 		Heartbeat: h.heartbeat.Stats(),

@@ -25,6 +25,7 @@
 //	                  planted on purpose
 //	limits_load_test.go limits_worker_test.go  floods limits; instances whose requests take time
 //	limits_exact_test.go limits_away_test.go  limits of all instances, and an unavailable Redis
+//	limits_fleet_test.go  a limit of which each instance holds permits
 //	limits_share_test.go  each instance's part of a limit
 //	limits_work_test.go   how many requests are at work at a time, over all instances
 //	limits_reload_test.go limits that change under load

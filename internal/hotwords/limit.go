@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -86,9 +87,11 @@ func scopeWords(l *rules.Limit) []string {
 	case rules.ScopeShare:
 		return []string{"shared by all instances"}
 	case rules.ScopeFleet, rules.ScopeExact:
-		away := l.Outage
-		away = cmp.Or(away, rules.OutageLocal)
-		return []string{"over all instances by Redis, " + string(away) + " when it is away"}
+		away, how := cmp.Or(l.Outage, rules.OutageLocal), "by Redis"
+		if l.Scope == rules.ScopeFleet && fleet.Fits(&l.Quota, 1) {
+			how = "by permits held in advance, from Redis"
+		}
+		return []string{"over all instances " + how + ", " + string(away) + " when it is away"}
 	}
 	return nil
 }

@@ -19,6 +19,8 @@ func TestLimitWords(t *testing.T) {
 		"{rate: 7/1m, algorithm: sliding_log, scope: exact}":                                "limit 7/1m, sliding log, over all instances by Redis, local when it is away",
 		"{rate: 7/1m, algorithm: x_own, serve: {status: 203}}":                              "limit 7/1m, burst 7, x own, serve 203",
 		"{concurrency: 8, wait: 2s, queue: 5, priority: {by: tier, first: [gold, silver]}}": "8 at a time, wait up to 2s in a queue of 5, first tier gold, silver",
+		"{rate: 700/s, scope: fleet}":                                                       "limit 700/s, burst 700, over all instances by permits held in advance, from Redis, local when it is away",
+		"{rate: 7/1m, scope: fleet}":                                                        "limit 7/1m, burst 7, over all instances by Redis, local when it is away",
 		"{rate: 7/1m, scope: exact, when_redis_is_away: closed, on_limit: serve}":           "limit 7/1m, burst 7, serve what code gives, over all instances by Redis, closed when it is away",
 	} {
 		f, err := config.Parse("f.yaml", []byte("rules: [{id: a, match: {route: '*'}, limit: "+limit+"}]"))
