@@ -81,17 +81,17 @@ var fleetFaults = []Fault{
 	{
 		Name: "a stock lasts for ever", File: "limiter/fleet/stock.go",
 		Old: "if held < max(n, 1) || s.fleet.clock.now() >= s.ends.Load() {", New: "if held < max(n, 1) {",
-		Package: "limiter/redislimiter", Test: "TestFleetOutages",
+		Test: "TestStockEndsUnsettled",
 	},
 	{
 		Name: "held permits pass to another quota", File: "limiter/fleet/stock.go",
 		Old: "	s.dropHeld()\n	s.account.number++", New: "	s.account.number++",
-		Package: "limiter/redislimiter", Test: "TestStockOfAnotherQuota",
+		Test: "TestStockOfAnotherQuota",
 	},
 	{
 		Name: "permits return to a stock that has ended", File: "limiter/fleet/stock.go",
 		Old: "if version == s.version.Load() && s.fleet.clock.now() < s.ends.Load() {", New: "if true {",
-		Package: "limiter/redislimiter", Test: "TestStockOfAnotherQuota",
+		Test: "TestStockOfAnotherQuota",
 	},
 	{
 		Name: "a handover is claimed twice", File: "limiter/redislimiter/lua/members_beat.lua",

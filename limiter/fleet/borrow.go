@@ -55,10 +55,13 @@ func (s *Stock) Shut(n int64) (d rules.Decision, denied bool) {
 // closed with the next answer.
 func (s *Stock) hurry() <-chan struct{} {
 	s.mu.Lock()
-	a, now := &s.account, s.fleet.clock.now()
+	a, now, every := &s.account, s.fleet.clock.now(), period(s.quota.Load(), time.Duration(s.fleet.trip.Load()))
 	soon := now
 	if a.sent > 0 {
-		soon = max(now, a.sent+int64(period(s.quota.Load(), 0))/2)
+		soon = max(now, a.sent+int64(every)/2)
+	}
+	if a.isAway(now, lastsFor*every) {
+		s.goAlone()
 	}
 	earlier := !a.asking && soon < a.next && a.failures == 0
 	if earlier {
