@@ -108,8 +108,8 @@ const (
 
 // Result is the outcome of a Request. A denial took nothing.
 type Result struct {
-	// Remaining is the number of permits left after the Ask, or available before a Peek. Rule
-	// is empty.
+	// Remaining is the number of permits left after the request, or available before a Peek.
+	// Rule is empty.
 	rules.Decision
 	Taken   int64
 	Mark    int64 // identifies the take, for a Return; 0 or above
@@ -128,7 +128,7 @@ type Receipt struct {
 	state family
 }
 
-// Return returns the Ask that returns all permits that r took.
+// Return returns the [Request] that gives all permits of r back.
 func (r *Result) Return() Request {
 	return Request{Kind: Return, N: max(r.Taken, 0), Mark: r.Mark, Receipt: r.Receipt}
 }

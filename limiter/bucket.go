@@ -84,7 +84,7 @@ func (b *Bucket) Do(now time.Duration, ask Request) (r Result) {
 	}
 }
 
-// TakeOne is like Do with Ask{N: 1}, for a caller that never returns permits. Its results stay
+// TakeOne is like Do with Request{N: 1}, for a caller that never returns permits. Its results stay
 // in registers, while a Result is written and copied.
 func (b *Bucket) TakeOne(now time.Duration) (allowed bool, reason rules.Reason, limit, remaining int64, retryAfter, resetAfter, delay time.Duration) {
 	var d rules.Decision

@@ -65,7 +65,7 @@ func (c *FailoverConfig) validate() error {
 	case c.Timeout < 0:
 		return fmt.Errorf("limiter: FailoverConfig.Timeout %v: must be positive", c.Timeout)
 	case c.Outage != rules.OutageLocal && c.Outage != rules.OutageOpen && c.Outage != rules.OutageClosed:
-		return fmt.Errorf("limiter: FailoverConfig.Away %q: want %q, %q or %q", c.Outage, rules.OutageLocal, rules.OutageOpen, rules.OutageClosed)
+		return fmt.Errorf("limiter: FailoverConfig.Outage %q: want %q, %q or %q", c.Outage, rules.OutageLocal, rules.OutageOpen, rules.OutageClosed)
 	case c.MinProbe < time.Millisecond || c.MaxProbe < c.MinProbe || c.MaxProbe > time.Hour:
 		return fmt.Errorf("limiter: FailoverConfig.MinProbe %v, MaxProbe %v: want 1ms ≤ MinProbe ≤ MaxProbe ≤ 1h", c.MinProbe, c.MaxProbe)
 	}
@@ -75,13 +75,13 @@ func (c *FailoverConfig) validate() error {
 // Failover is a backend that continues without its primary. The circuit breaker of a node opens
 // when a call to the node fails, or when two calls in a row have no answer within the time-out.
 // Such a request, and all requests for keys of the node while the breaker is open, are decided
-// at once as Away defines. After the first call without an answer, at most 64 calls at a time
+// at once as Outage defines. After the first call without an answer, at most 64 calls at a time
 // wait for the node, and other requests are decided at once. Probes, one at a time for each
 // node and at growing intervals, find out when the node takes writes again. Then requests go to
 // it again. So an outage costs each request in flight at its beginning at most one time-out,
 // and other requests nothing. A [Clustered] primary has nodes; any other counts as one node.
 //
-// An [OpError] opens no breaker: only that ask is decided as Away defines, and counted. Nor do
+// An [OpError] opens no breaker: only that ask is decided as Outage defines, and counted. Nor do
 // [ErrNoKey], [ErrUnsupported] and the errors of an invalid quota, which the caller receives.
 // Nor does a call whose caller's context ended, unless ten in a row end like that. Its error is
 // the context's for errors.Is, whatever the primary returned.
@@ -107,7 +107,7 @@ func (c *FailoverConfig) validate() error {
 // asked.
 type Failover struct {
 	*failover
-	away rules.OutagePolicy
+	outage rules.OutagePolicy
 }
 
 // failover is the state that all views of one Failover share.
@@ -163,13 +163,14 @@ func NewFailover(primary Backend, cfg FailoverConfig) (*Failover, error) {
 		Probe: f.probe, Back: f.owed.wake, Min: cfg.MinProbe, Max: cfg.MaxProbe, Logger: cfg.Logger,
 		Begun: "limiter: the backend is unavailable", Over: "limiter: the backend is back",
 	})
-	return &Failover{away: cfg.Outage, failover: f}, nil
+	return &Failover{outage: cfg.Outage, failover: f}, nil
 }
 
-// With returns a Failover that shares f's primary, breakers and Local but uses away while the
-// primary is unavailable. One Run serves both. A value that is no [rules.OutagePolicy] means OutageLocal.
-func (f *Failover) With(away rules.OutagePolicy) *Failover {
-	return &Failover{failover: f.failover, away: away}
+// With returns a Failover that shares f's primary, breakers and Local but decides by outage while
+// the primary is unavailable. One Run serves both. A value that is no [rules.OutagePolicy] means
+// OutageLocal.
+func (f *Failover) With(outage rules.OutagePolicy) *Failover {
+	return &Failover{failover: f.failover, outage: outage}
 }
 
 // Run probes unavailable nodes, and charges the primary with the permits that were granted

@@ -253,7 +253,7 @@ func (f *Failover) recordAnswer(ctx context.Context, op Op) {
 // of the receipt that the primary took the permits. ctx is that of the call.
 func (f *Failover) recordGrant(ctx context.Context, began time.Time, op Op, res Result) Result {
 	f.recordAnswer(ctx, op)
-	if mirrored := f.mirrorLocally(ctx, op, res); mirrored < res.Taken && mayBeDenied(op) {
+	if mirrored := f.mirrorLocally(ctx, op, res); mirrored < res.Taken && isDeniable(op) {
 		if denial, denied := f.overdrawn(ctx, began, op, res, mirrored); denied {
 			return denial
 		}

@@ -18,7 +18,7 @@ const (
 
 // decideOwing decides without the primary, and records local grants in the ledger.
 func (f *Failover) decideOwing(ctx context.Context, op Op, step path) (Result, error) {
-	if f.away == rules.OutageOpen || f.away == rules.OutageClosed || step == pathNobody || op.Quota == nil {
+	if f.outage == rules.OutageOpen || f.outage == rules.OutageClosed || step == pathNobody || op.Quota == nil {
 		return f.decide(ctx, op, step)
 	}
 	s := f.owed.lock(op.Name, op.Key)

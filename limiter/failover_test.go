@@ -90,7 +90,7 @@ func mustDo(t testing.TB, b limiter.Backend, op limiter.Op) (limiter.Result, tim
 func TestFailoverRefuses(t *testing.T) {
 	for name, cfg := range map[string]limiter.FailoverConfig{
 		"a time-out below 0":      {Timeout: -1},
-		"another Away":            {Outage: "abroad"},
+		"unknown Outage":          {Outage: "abroad"},
 		"probes without a pause":  {MinProbe: time.Microsecond},
 		"probes ever more often":  {MinProbe: time.Minute, MaxProbe: time.Second},
 		"probes once in a while":  {MaxProbe: 24 * time.Hour},

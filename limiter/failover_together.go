@@ -56,7 +56,7 @@ func (f *Failover) decideTogether(ctx context.Context, p *opSubset) error {
 	)
 	for i, op := range p.ops {
 		view := p.views[i]
-		if view.away == rules.OutageLocal {
+		if view.outage == rules.OutageLocal {
 			localOps.add(i, view, f.shares.withShare(op, f.instances()))
 			continue
 		}

@@ -139,7 +139,7 @@ func (g *gcra) step(word, t, n, keep int64) (int64, stepResult) {
 }
 
 // execute executes an ask of any kind but Return. It returns the next word, the result, and the
-// number of permits taken. Ask.Keep and Ask.Within are not negative.
+// number of permits taken. ask.Keep and ask.Within are not negative.
 func (g *gcra) execute(word, t int64, ask *Request) (next int64, v stepResult, taken int64) {
 	n := ask.N
 	switch {

@@ -17,16 +17,16 @@ import (
 // bucket, without warm-up, penalty and shaping, takes from it without a lock. A Memory starts
 // no goroutine and never blocks, so it ignores contexts.
 //
-// It holds at most MaxKeys keys, and drops those in their initial state as other keys come.
-// While it is full of keys in use, a new key takes the place of one that is paid up soon, which
-// [Stats].Displaced counts. The evicted key's debt is kept in less memory, which may report
+// It holds at most MaxKeys keys, and evicts keys in their initial state as other keys arrive.
+// While all its keys are in use, a new key displaces one that will soon owe nothing;
+// [Stats].Displaced counts those. The evicted key's debt is kept in less memory, which may report
 // more than the key owes but never less: docs/LIMITS.md has the probability.
 type Memory struct {
 	table *table
 	clock func() time.Duration // nil means the wall clock at start, advanced by the monotonic clock
 	start time.Time
-	epoch time.Duration
-	grain int64 // see lentWord
+	epoch time.Duration // start, since the Unix epoch
+	grain int64         // time within which takes share a clock reading: see lentWord; 0 with a Clock
 	seed  maphash.Seed
 	plans plans
 }
@@ -34,8 +34,8 @@ type Memory struct {
 // MemoryConfig configures a [Memory]. The zero value is valid.
 type MemoryConfig struct {
 	// MaxKeys is the maximum number of keys held at a time, up to 16,777,216. Zero means
-	// DefaultMaxKeys. At most 16 bytes for each are reserved. Each held key takes about 210
-	// bytes, the bytes of key and name if they are over 26 together, and more for a window.
+	// DefaultMaxKeys. At most 16 bytes of each of MaxKeys are reserved at once. Each held
+	// key takes about 210 bytes, the bytes of key and name if they are over 26 together, and more for a window.
 	MaxKeys int
 	// Clock returns the time since the Unix epoch. Nil means the wall clock at the time when
 	// the Memory is made, advanced by the monotonic clock, which cannot be set.
@@ -57,11 +57,11 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 			return nil, fmt.Errorf("limiter: algorithm %q: a custom name begins with x_ and has only lower case letters, digits, _ and -", name)
 		}
 	}
-	s, err := newTable(c.MaxKeys)
+	t, err := newTable(c.MaxKeys)
 	if err != nil {
 		return nil, err
 	}
-	m := &Memory{table: s, clock: c.Clock, start: time.Now(), seed: maphash.MakeSeed(), plans: plans{custom: c.Algorithms}}
+	m := &Memory{table: t, clock: c.Clock, start: time.Now(), seed: maphash.MakeSeed(), plans: plans{custom: c.Algorithms}}
 	m.epoch = time.Duration(m.start.UnixNano())
 	if m.clock == nil {
 		m.grain = clockGrain
@@ -116,7 +116,8 @@ func (m *Memory) do(now time.Duration, op *Op, r *Result) (err error) {
 		return errNoQuota
 	case op.Kind > Forget:
 		return fmt.Errorf("limiter: kind %d: %w", op.Kind, ErrUnsupported)
-	case op.Quota.Burst == rules.Unlimited && op.Kind != Forget: // there may be a state to forget
+	// An unlimited quota needs no state. A Forget may find one of an earlier quota.
+	case op.Quota.Burst == rules.Unlimited && op.Kind != Forget:
 		*r = unlimited{}.Do(now, op.Request)
 		return nil
 	}

@@ -18,7 +18,7 @@ const (
 	pathStep = 1<<pathBits - 1
 )
 
-// via returns f as seen from a wrapper that took step.
+// via returns the path f as the wrapper around it records it: with that wrapper's step in front.
 func (f path) via(step path) path { return f<<pathBits | step }
 
 // split returns the step of the outermost wrapper, and the path inside it.

@@ -142,8 +142,8 @@ func (x *side) encoded() []encodedState {
 	if locked {
 		state = lock.inner
 	}
-	if w, ok := state.(interface{ besides() []encodedState }); ok {
-		all = append(all, w.besides()...)
+	if w, ok := state.(interface{ encodeOthers() []encodedState }); ok {
+		all = append(all, w.encodeOthers()...)
 	}
 	return all
 }

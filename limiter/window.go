@@ -314,7 +314,7 @@ func (w *window[F]) setDecision(read, t int64, allowed bool, d *rules.Decision) 
 	}
 }
 
-// takeNow is like Do with Ask{N: n}, without a Result. It sets d, which must be zero.
+// takeNow is like Do with Request{N: n}, without a Result. It sets d, which must be zero.
 func (w *window[F]) takeNow(now time.Duration, n int64, d *rules.Decision) {
 	if n <= 0 || w.quota.CountDenied {
 		*d = w.Do(now, Request{N: n}).Decision

@@ -2,9 +2,9 @@ package limiter
 
 import "encoding/binary"
 
-// appendState appends the newest time and, for each slot, the time since the one before and the
-// permits. If permits are reserved for a later time, a last number is the time from the newest
-// slot to the latest of these.
+// appendState appends w.last, and for each slot the time since the previous slot and its permits.
+// If permits are reserved for a time after w.last, it appends the time from the newest slot to the
+// latest of them. That number has no partner, which is how restoreState finds it.
 func (w *window[F]) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(w.last))
 	before := int64(0)
@@ -20,32 +20,33 @@ func (w *window[F]) appendState(b []byte) []byte {
 	return b
 }
 
-// besides returns the other views, each as the state of a separate window.
-func (w *window[F]) besides() (all []encodedState) {
+// encodeOthers returns the views of the other quotas, each as the state of a window of its own.
+func (w *window[F]) encodeOthers() (all []encodedState) {
 	for _, o := range w.others {
 		q := *o.quota
-		q.Penalty = 0
+		q.Penalty = 0 // the key's first state has the lock
 		all = append(all, encodedState{q, (&window[F]{clock: w.clock, view: o}).appendState(nil)})
 	}
 	return all
 }
 
+// restoreState sets w to the state that appendState wrote, and reports whether b is one.
 func (w *window[F]) restoreState(b []byte) bool {
 	last, b, ok := cutInt(b, maxNow)
 	w.last, w.since = last, 0
 	for start := int64(0); ok && len(b) > 0; {
-		var since, n int64
-		if since, b, ok = cutInt(b, maxNow-start); !ok {
+		var gap, n int64
+		if gap, b, ok = cutInt(b, maxNow-start); !ok {
 			break
 		}
 		if len(b) == 0 && w.slots.n > 0 {
-			w.due = start + since
+			w.due = start + gap
 			break
 		}
 		if n, b, ok = cutInt(b, maxFill+maxOwed); !ok {
 			break
 		}
-		start += since
+		start += gap
 		w.slots.add(slot{start, n})
 		if w.total += n; w.total > maxFill+maxOwed {
 			return false

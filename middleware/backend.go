@@ -12,7 +12,7 @@ import (
 // when_redis_is_away.
 type backends map[rules.OutagePolicy]*limiter.Failover
 
-var aways = [...]rules.OutagePolicy{rules.OutageLocal, rules.OutageOpen, rules.OutageClosed}
+var outages = [...]rules.OutagePolicy{rules.OutageLocal, rules.OutageOpen, rules.OutageClosed}
 
 // newBackends wraps the backend with a cache of denials, a deadline and circuit breakers.
 func (g *Guard) newBackends() error {
@@ -40,8 +40,8 @@ func (g *Guard) newBackends() error {
 		return err
 	}
 	g.backends = make(backends)
-	for _, away := range aways {
-		g.backends[away] = g.failover.With(away)
+	for _, outage := range outages {
+		g.backends[outage] = g.failover.With(outage)
 	}
 	return nil
 }

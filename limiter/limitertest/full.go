@@ -55,16 +55,16 @@ func testFull(t *testing.T, c *Config) {
 				for range s.askCount() {
 					k.sleep(s.pause())
 					if rapid.Bool().Draw(rt, "others come") {
-						k.crowd(k.quota)
+						k.askOthers(k.quota)
 					}
 					op := k.op
 					op.Request = s.drawAsk()
 					op.Keep = 0
 					if r := k.askBackend(op.Request); r.Taken > 0 {
-						m.log = append(m.log, &admission{used: used{k.now() + r.Delay, r.Taken, r.Delay > 0}, asked: k.now(), family: familyOf(k.quota), op: op})
+						m.log = append(m.log, &admission{used: used{k.now() + r.Delay, r.Taken, r.Delay > 0}, asked: k.now(), family: familyOf(k.quota), undo: op})
 					}
 				}
-				m.bounded(familyOf(k.quota), m.quotas)
+				m.checkFamily(familyOf(k.quota), m.quotas)
 				if q.Algorithm == rules.FixedWindow && q.Calendar == "" {
 					return // a key that was evicted may begin with the window of another
 				}
@@ -91,7 +91,7 @@ func testFullClock(t *testing.T, c *Config) {
 			back := rapid.Int64Range(0, int64(60*sec/s.tick)).Draw(rt, "back")
 			k.clock.Store(max(int64(epoch), int64(latest+s.pause())-back*int64(s.tick)))
 			if rapid.Bool().Draw(rt, "others come") {
-				k.crowd(k.quota)
+				k.askOthers(k.quota)
 			}
 			r := k.askBackend(limiter.Request{N: s.n()})
 			latest = max(latest, k.now())

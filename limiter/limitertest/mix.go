@@ -33,7 +33,7 @@ type admission struct {
 	used
 	asked    time.Duration
 	family   family
-	op       limiter.Op // returns the permits of the admission
+	undo     limiter.Op // the Return of these permits
 	returned bool
 }
 
@@ -41,9 +41,9 @@ type admission struct {
 type mix struct {
 	*rapid.T
 	*key
-	quotas   []*rules.Quota
-	everyone bool // whether every quota asks for a permit after each step, so that none is out of use
-	log      []*admission
+	quotas  []*rules.Quota
+	keepAll bool // whether every quota asks after each step, so that the backend keeps all their states
+	log     []*admission
 }
 
 func (m *mix) Fatalf(format string, args ...any) { m.T.Fatalf(format, args...) }
@@ -51,12 +51,13 @@ func (m *mix) Helper()                           { m.T.Helper() }
 
 // testMixes checks one key under several quotas that ask alternately, with returns. In any window
 // the key is admitted at most as much as the largest quota of each family allows. Each quota of a
-// window alone admits at most its own limit. A reservation counts from the time when it may be
-// used, and returned permits do not count. See before for takes that are not returned here.
+// window alone admits at most its own limit. A reservation counts from the time at which it may be
+// used. Returned permits do not count. Takes before a pending reservation are not returned: see
+// isBeforePending.
 //
-// A denial of a window, locked or not, ends after its RetryAfter and not a tick before, also if
-// other quotas peek in between. A bucket has no such promise, since it earns at the rate of the
-// quota that asked last.
+// A quota with a window admits a denied request exactly when its RetryAfter has passed, and not a
+// tick before. A penalty and peeks by other quotas do not change that. A bucket makes no such
+// promise, since it earns at the rate of the quota that asked last.
 func testMixes(t *testing.T, c *Config) {
 	for _, v := range []variant{
 		{"token bucket and gcra", func(t *rapid.T) rules.Quota {
@@ -125,11 +126,11 @@ func runMix(t *testing.T, rt *rapid.T, c *Config, draw func(*rapid.T) rules.Quot
 		m.quotas = append(m.quotas, &q)
 	}
 	m.key = newWorldIn(t, rt, c).key(*m.quotas[0])
-	m.everyone = m.quotas[0].Algorithm.Windowed() && rapid.Bool().Draw(rt, "everyone asks")
+	m.keepAll = m.quotas[0].Algorithm.Windowed() && rapid.Bool().Draw(rt, "every quota asks")
 	for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 		m.step()
 		for _, q := range m.quotas {
-			if m.everyone {
+			if m.keepAll {
 				m.askUnder(q, take(1))
 			}
 		}
@@ -139,10 +140,10 @@ func runMix(t *testing.T, rt *rapid.T, c *Config, draw func(*rapid.T) rules.Quot
 		byFamily[familyOf(q)] = append(byFamily[familyOf(q)], q)
 	}
 	for f, quotas := range byFamily {
-		m.bounded(f, quotas)
+		m.checkFamily(f, quotas)
 	}
 	for _, q := range m.quotas {
-		m.within(q)
+		m.checkWindow(q)
 	}
 }
 
@@ -156,14 +157,14 @@ func (m *mix) step() {
 		m.sleep(ceilTick(big.NewRat(rapid.Int64Range(0, 3*int64(unit)).Draw(m.T, "time"), 1), m.config.tick()))
 	}
 	if len(m.log) > 0 && rapid.IntRange(0, 3).Draw(m.T, "return") == 0 {
-		if a := rapid.SampledFrom(m.log).Draw(m.T, "of"); !a.returned && !m.before(a) {
+		if a := rapid.SampledFrom(m.log).Draw(m.T, "which take"); !a.returned && !m.isBeforePending(a) {
 			a.returned = true
-			m.world.do(a.op)
+			m.world.do(a.undo)
 		}
 		return
 	}
 	if rapid.IntRange(0, 5).Draw(m.T, "others come") == 0 {
-		m.crowd(q)
+		m.askOthers(q)
 		return
 	}
 	ask := limiter.Request{
@@ -188,7 +189,7 @@ func (m *mix) askUnder(q *rules.Quota, ask limiter.Request) limiter.Result {
 	}
 	if r.Taken > 0 {
 		op.Request = r.Return()
-		m.log = append(m.log, &admission{used: used{m.now() + r.Delay, r.Taken, r.Delay > 0}, asked: m.now(), family: familyOf(q), op: op})
+		m.log = append(m.log, &admission{used: used{m.now() + r.Delay, r.Taken, r.Delay > 0}, asked: m.now(), family: familyOf(q), undo: op})
 	}
 	return r
 }
@@ -214,8 +215,8 @@ func (m *mix) retry(q *rules.Quota, ask limiter.Request, denied limiter.Result) 
 	}
 }
 
-// crowd asks for other keys, which affect a key only if a table is full.
-func (k *key) crowd(q *rules.Quota) {
+// askOthers takes permits of other keys. They affect k only if a table is full.
+func (k *key) askOthers(q *rules.Quota) {
 	k.Helper()
 	t := k.failer.(*rapid.T)
 	op := k.op
@@ -227,9 +228,10 @@ func (k *key) crowd(q *rules.Quota) {
 	}
 }
 
-// before reports whether a reservation after a is still unused. A return of a moves it up, but it
-// is still used at its promised time, and later takes may then coincide with it.
-func (m *mix) before(a *admission) bool {
+// isBeforePending reports whether a reservation made after a is still pending. A return of a would
+// move that reservation up in the backend, while its caller still uses it at the promised time. A
+// later take could then fall on the same time, which the bounds checked here do not allow for.
+func (m *mix) isBeforePending(a *admission) bool {
 	behind := false
 	for _, b := range m.log {
 		if behind && b.family == a.family && !b.returned && b.instant > m.now() {
@@ -240,8 +242,8 @@ func (m *mix) before(a *admission) bool {
 	return false
 }
 
-// bounded fails if in some window more was admitted than the family's largest quota allows.
-func (m *mix) bounded(f family, quotas []*rules.Quota) {
+// checkFamily fails if any window admitted more than the family's largest quota allows.
+func (m *mix) checkFamily(f family, quotas []*rules.Quota) {
 	var log []used
 	for _, a := range m.log {
 		if a.family == f && !a.returned {
@@ -263,7 +265,7 @@ func (m *mix) bounded(f family, quotas []*rules.Quota) {
 			limit.Add(limit, big.NewRat(burst, 1))
 			if big.NewRat(sum, 1).Cmp(limit) > 0 {
 				for _, a := range m.log {
-					m.Logf("%s: asked at %v, may use %d at %v; returned: %v", describeQuota(a.op.Quota), a.asked-epoch, a.n, a.instant-epoch, a.returned)
+					m.Logf("%s: asked at %v, may use %d at %v; returned: %v", describeQuota(a.undo.Quota), a.asked-epoch, a.n, a.instant-epoch, a.returned)
 				}
 				m.Fatalf("%d admitted in a window of %v from %v, want at most %s", sum, within, log[i].instant-epoch, limit.FloatString(3))
 			}
@@ -271,23 +273,25 @@ func (m *mix) bounded(f family, quotas []*rules.Quota) {
 	}
 }
 
-// within fails if q counts in windows and admitted more than its own limit.
-func (m *mix) within(q *rules.Quota) {
+// checkWindow fails if q counts in windows and admitted more than its own limit.
+func (m *mix) checkWindow(q *rules.Quota) {
 	if !q.Algorithm.Windowed() || q.Algorithm == rules.FixedWindow && q.Calendar == "" {
-		return // the takes of other quotas begin its windows
+		return // its windows begin with the takes of other quotas, so their borders are not known here
 	}
 	var log []used
 	for _, a := range m.log {
-		if a.op.Quota == q && !a.returned {
+		if a.undo.Quota == q && !a.returned {
 			log = append(log, a.used)
 		}
 	}
 	withinBounds(m, q, m.config.tick(), log)
 }
 
-// largest returns the burst and the rate per nanosecond that the largest of some quotas of a
-// family allows. Fixed windows allow their limit twice around a border. If they have different
-// borders, asks may alternate just after each of them, so they allow their sum.
+// largest returns the greatest burst and the greatest rate, per nanosecond, of some quotas of a
+// family. A fixed window allows its limit twice around a border. Windows with different borders
+// allow the sum, since asks may alternate just after each border. A block of sliding blocks leaves
+// the window at once, so the limit holds for a span that is shorter by one block. A single block is
+// a fixed window.
 func largest(quotas []*rules.Quota) (burst int64, rate *big.Rat) {
 	rate = new(big.Rat)
 	fixed := map[[2]any]int64{}

@@ -33,7 +33,7 @@ type variant struct {
 	draw func(t *rapid.T) rules.Quota
 }
 
-// plain are the variants without further settings.
+// plain holds the variants of each algorithm, without a penalty.
 var plain = []variant{
 	{"token_bucket", drawBucket(rules.TokenBucket, evenRates)},
 	{startsShort, func(t *rapid.T) rules.Quota {
@@ -85,7 +85,8 @@ func drawAny(t *rapid.T) rules.Quota {
 	return rapid.SampledFrom(anyVariant).Draw(t, "variant").draw(t)
 }
 
-// anyVariant leaves out buckets that start short, since their state shows when a key is dropped.
+// anyVariant leaves out buckets that start short. A key that the backend drops and makes again
+// would start short again, which the model does not expect.
 var anyVariant = slices.DeleteFunc(slices.Clone(plain), func(v variant) bool { return v.name == startsShort })
 
 func drawBucket(a rules.Algorithm, rates []rules.Rate) func(*rapid.T) rules.Quota {
@@ -117,9 +118,9 @@ func drawBlocks(countDenied bool) func(*rapid.T) rules.Quota {
 	}
 }
 
-// drawn returns a quota of the variant that the backend supports and for which the model is
-// exact, and the kinds of asks that the backend supports. ok is false if there is none.
-func (v variant) drawn(t *rapid.T, c *Config) (rules.Quota, []limiter.OpKind, bool) {
+// drawSupported draws a quota for which the model is exact, and returns it with the kinds of asks
+// that the backend supports for it. ok is false if the backend supports none.
+func (v variant) drawSupported(t *rapid.T, c *Config) (_ rules.Quota, kinds []limiter.OpKind, ok bool) {
 	q := v.draw(t).WithDefaults()
 	if !exact(&q, c.tick()) {
 		return q, nil, false

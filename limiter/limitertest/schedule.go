@@ -106,7 +106,7 @@ func testModel(t *testing.T, c *Config) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			check(t, c, func(rt *rapid.T) {
-				q, known, ok := v.drawn(rt, c)
+				q, known, ok := v.drawSupported(rt, c)
 				if !ok {
 					return
 				}

@@ -11,10 +11,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// testTwins runs requests to several limits, returns of them in any order and changes of their
-// quotas. Each limit has a twin under another name that is asked one by one. The twins of a
-// denied request are asked only for the denials. Both must be equal at any time, whatever the
-// algorithm.
+// testTwins checks that a request to several limits at once has the same effect as separate asks.
+// Each limit has a twin under another name, which is asked on its own. If a limit denies the
+// request, the twins of the others only peek. Permits are returned in any order, and quotas change.
+// After each step a limit and its twin must have equal states.
 func testTwins(t *testing.T, c *Config) {
 	if !c.Together {
 		t.Skip("the backend does not know Together")
@@ -28,8 +28,10 @@ func testTwins(t *testing.T, c *Config) {
 				q := draw(rt)
 				q.Penalty = rapid.SampledFrom([]time.Duration{0, 0, sec}).Draw(rt, "penalty")
 				q = q.WithDefaults()
-				if len(c.kinds(&q)) <= int(limiter.Return) {
-					return
+				for _, kind := range []limiter.OpKind{limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Return} {
+					if !c.supports(&q, kind) {
+						return
+					}
 				}
 				if quotas = append(quotas, &q); q.Algorithm.Windowed() {
 					break // a window shows for a while which quotas have asked
@@ -53,11 +55,11 @@ func (l *twins) op(twin string, q *rules.Quota, ask limiter.Request) limiter.Op 
 	return limiter.Op{Quota: q, Name: l.name + twin, Key: "key", Request: ask}
 }
 
-// twinTake is a take that both have granted.
+// twinTake is a take that a limit and its twin granted.
 type twinTake struct {
-	limit       *twins
-	quota       *rules.Quota
-	first, twin limiter.Result
+	limit     *twins
+	quota     *rules.Quota
+	one, twin limiter.Result
 }
 
 type twinRun struct {
@@ -75,10 +77,10 @@ func (r *twinRun) step() {
 		r.sleep(newSchedule(r.T, r.config, r.limits[0].quotas[0], nil).pause())
 	}
 	if len(r.held) > 0 && rapid.IntRange(0, 2).Draw(r.T, "return") == 0 {
-		i := rapid.IntRange(0, len(r.held)-1).Draw(r.T, "of")
+		i := rapid.IntRange(0, len(r.held)-1).Draw(r.T, "which take")
 		h := r.held[i]
 		r.held = append(r.held[:i], r.held[i+1:]...)
-		r.world.do(h.limit.op("", h.quota, h.first.Return()))
+		r.world.do(h.limit.op("", h.quota, h.one.Return()))
 		r.world.do(h.limit.op(" twin", h.quota, h.twin.Return()))
 	} else {
 		r.request()
@@ -94,15 +96,15 @@ func (r *twinRun) step() {
 
 // alike reports whether the results are equal, except for the times of a bucket that warms up,
 // which are computed in floating point.
-func (r *twinRun) alike(q *rules.Quota, first, twin limiter.Result) bool {
+func (r *twinRun) alike(q *rules.Quota, one, twin limiter.Result) bool {
 	if q.WarmUp > 0 {
-		for _, times := range [][2]*time.Duration{{&first.ResetAfter, &twin.ResetAfter}, {&first.RetryAfter, &twin.RetryAfter}, {&first.Delay, &twin.Delay}} {
+		for _, times := range [][2]*time.Duration{{&one.ResetAfter, &twin.ResetAfter}, {&one.RetryAfter, &twin.RetryAfter}, {&one.Delay, &twin.Delay}} {
 			if (*times[0] - *times[1]).Abs() <= warmUpTolerance(r.config.tick()) {
 				*times[0] = *times[1]
 			}
 		}
 	}
-	return first == twin
+	return one == twin
 }
 
 // request sends one request to some of the limits, and its expected effects to the twins.

@@ -143,7 +143,7 @@ func (w *world) do(op limiter.Op) limiter.Result {
 	return r
 }
 
-// returnOf returns the Ask that returns n of the permits that a Result took.
+// returnOf returns the Request that gives n permits of r back.
 func returnOf(n int64, r limiter.Result) limiter.Request {
 	ask := r.Return()
 	ask.N = n

@@ -17,8 +17,8 @@ type WrapperConfig struct {
 	// New returns a running backend around inner. Everything that it starts must end with
 	// t.Context. It is called in a bubble of testing/synctest.
 	New func(t *testing.T, inner limiter.Backend) limiter.Backend
-	// Decides reports whether the backend decides on its own if inner cannot. Otherwise it
-	// returns the error.
+	// Decides reports whether the backend decides by itself while inner fails. Otherwise it
+	// returns inner's error.
 	Decides bool
 }
 
@@ -54,13 +54,13 @@ type wrapper struct {
 	nodes  *nodes
 }
 
-// settled is the time after which a wrapper has passed everything to its inner backend, and has
-// noticed that a node is back.
-const settled = 10 * time.Second
+// settleTime is the time in which a wrapper notices that a node has recovered, and passes
+// everything to its inner backend.
+const settleTime = 10 * time.Second
 
 // settle waits until everything is passed to the inner backend.
 func (w *wrapper) settle() {
-	time.Sleep(settled)
+	time.Sleep(settleTime)
 	synctest.Wait()
 }
 
@@ -199,7 +199,8 @@ func (n *nodes) takenPermits(op limiter.Op) int64 {
 	return r.Limit - r.Remaining
 }
 
-// wrapperQuotas are quotas of all algorithms that earn almost nothing while a case runs.
+// wrapperQuotas has a quota of each algorithm. [wrapperOp] sets their rate, so low that they earn
+// almost nothing while a case runs.
 var wrapperQuotas = []rules.Quota{
 	{Algorithm: rules.TokenBucket}, {Algorithm: rules.GCRA}, {Algorithm: rules.LeakyBucket},
 	{Algorithm: rules.FixedWindow}, {Algorithm: rules.SlidingLog}, {Algorithm: rules.SlidingBlocks},

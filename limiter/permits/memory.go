@@ -15,7 +15,7 @@ type Config struct {
 }
 
 // Memory is a [RateLimiter] in this process, as one client sees it. Each acquisition takes
-// 16 bytes for an interval. It starts no goroutine.
+// 16 bytes until its interval has passed. It starts no goroutine.
 type Memory struct {
 	object *object
 	client string
@@ -30,8 +30,8 @@ func New(cfg Config) *Memory {
 	return &Memory{object: &object{clock: cfg.Clock, ends: noEnd, clients: map[string]*permitAccount{}}}
 }
 
-// Client returns the same object as another client sees it: with permits of its own if
-// the rate is PerClient.
+// Client returns the object as client id sees it. It has permits of its own if the rate is
+// PerClient.
 func (p *Memory) Client(id string) *Memory {
 	return &Memory{object: p.object, client: id}
 }
@@ -86,8 +86,8 @@ func (p *Memory) UpdateRate(ctx context.Context, r Rate) error {
 			o.reset(r)
 			return nil
 		}
-		if o.idle {
-			o.ends, o.idle = noEnd, false
+		if o.keptAlive { // the old rate's KeepAlive; extendLife sets the new one's
+			o.ends, o.keptAlive = noEnd, false
 		}
 		o.rate = r
 		o.extendLife()
@@ -172,7 +172,7 @@ func (p *Memory) AvailablePermits(ctx context.Context) (n int64, err error) {
 func (p *Memory) Expire(ctx context.Context, after time.Duration) (set bool, err error) {
 	err = p.do(ctx, func(o *object) error {
 		if set = o.isSet(); set {
-			o.ends, o.idle = endAfter(o.now, max(after, 0)), false
+			o.ends, o.keptAlive = endAfter(o.now, max(after, 0)), false
 			o.tick()
 		}
 		return nil
@@ -184,7 +184,7 @@ func (p *Memory) Expire(ctx context.Context, after time.Duration) (set bool, err
 func (p *Memory) ClearExpire(ctx context.Context) (had bool, err error) {
 	err = p.do(ctx, func(o *object) error {
 		had = o.ends != noEnd
-		o.ends, o.idle = noEnd, false
+		o.ends, o.keptAlive = noEnd, false
 		return nil
 	})
 	return had, err

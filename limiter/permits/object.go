@@ -12,16 +12,16 @@ import (
 type object struct {
 	clock func() time.Duration
 
-	mu      sync.Mutex
-	read    time.Duration // last reading of the clock
-	now     time.Duration // the time by that clock, which never goes back
-	rate    Rate          // zero if none is set
-	ends    time.Duration // time at which rate and state expire
-	idle    bool          // whether ends was set by KeepAlive
-	clients map[string]*permitAccount
-	swept   int // number of clients that the last sweep left
-	waiting int // waiters in all lines
-	came    int64
+	mu        sync.Mutex
+	read      time.Duration // last reading of the clock
+	now       time.Duration // the time by that clock, which never goes back
+	rate      Rate          // zero if none is set
+	ends      time.Duration // time at which rate and state expire
+	keptAlive bool          // whether ends was set by KeepAlive, which each use extends
+	clients   map[string]*permitAccount
+	swept     int   // number of clients that the last sweep left
+	waiting   int   // waiters in all lines
+	arrivals  int64 // waiters so far; the next one's place
 }
 
 // tick advances the time to now. If the clock goes back by up to a minute, the time does not
@@ -35,7 +35,7 @@ func (o *object) tick() time.Duration {
 	case -passed > time.Minute:
 		o.read += passed
 	}
-	if o.now >= o.ends && !(o.idle && o.waiting > 0) {
+	if o.now >= o.ends && !(o.keptAlive && o.waiting > 0) {
 		o.reset(Rate{})
 	}
 	return o.now
@@ -50,7 +50,7 @@ func (o *object) reset(r Rate) {
 		}
 	}
 	slices.SortFunc(all, func(a, b *waiter) int { return cmp.Compare(a.came, b.came) })
-	o.rate, o.ends, o.idle = r, noEnd, false
+	o.rate, o.ends, o.keptAlive = r, noEnd, false
 	clear(o.clients)
 	for _, w := range all {
 		w.account = o.accountFor(w.client)
@@ -70,7 +70,7 @@ func (o *object) wakeFirsts() {
 // extendLife extends the life of an object with KeepAlive.
 func (o *object) extendLife() {
 	if o.rate.KeepAlive > 0 {
-		o.ends, o.idle = endAfter(o.now, o.rate.KeepAlive), true
+		o.ends, o.keptAlive = endAfter(o.now, o.rate.KeepAlive), true
 	}
 }
 

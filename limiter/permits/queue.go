@@ -45,8 +45,8 @@ func (o *object) acquire(client string, n int64, within time.Duration) (took boo
 	if within == 0 || !c.planWait(o.now, n, within) {
 		return false, nil, nil
 	}
-	o.came++
-	w = &waiter{client: client, n: n, until: endAfter(o.now, within), came: o.came, account: c, wake: make(chan struct{}, 1)}
+	o.arrivals++
+	w = &waiter{client: client, n: n, until: endAfter(o.now, within), came: o.arrivals, account: c, wake: make(chan struct{}, 1)}
 	w.place = c.line.PushBack(w)
 	o.waiting++
 	return false, w, nil

@@ -20,15 +20,15 @@ func (f *Failover) Alone(ctx context.Context, op Op) (Result, error) {
 // Return.
 func (f *Failover) decide(ctx context.Context, op Op, step path) (Result, error) {
 	switch step {
-	case pathHere: // the permits were taken locally, whatever f.away is now
+	case pathHere: // the permits were taken locally, whatever f.outage is now
 		return f.markLocal(f.local.Do(ctx, f.shares.withShare(op, f.instances())))
 	case pathNobody:
-		op.N = min(op.N, 0)
+		op.N = min(op.N, 0) // nothing was taken, so nothing is returned; an N below 0 is still refused
 	}
-	switch f.away {
+	switch f.outage {
 	case rules.OutageOpen:
 		f.asOpen.Add(1)
-		if op.N < 0 && op.Kind != Forget {
+		if op.N < 0 && op.Kind != Forget { // as every backend does
 			return f.refused(ctx, op, rules.ReasonLimited), nil
 		}
 		res := Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonOpen}}
@@ -39,9 +39,9 @@ func (f *Failover) decide(ctx context.Context, op Op, step path) (Result, error)
 	case rules.OutageClosed:
 		f.asClosed.Add(1)
 		switch {
-		case op.N < 0 && op.Kind != Forget:
+		case op.N < 0 && op.Kind != Forget: // as every backend does
 			return f.refused(ctx, op, rules.ReasonLimited), nil
-		case mayBeDenied(op):
+		case isDeniable(op):
 			return f.refused(ctx, op, rules.ReasonUnavailable), nil
 		}
 		return Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonUnavailable}}, nil
@@ -58,8 +58,8 @@ func (f *Failover) markLocal(res Result, err error) (Result, error) {
 	return res, err
 }
 
-// mayBeDenied reports whether an op may be denied.
-func mayBeDenied(op Op) bool {
+// isDeniable reports whether ops of this kind can be denied for lack of permits.
+func isDeniable(op Op) bool {
 	return op.Kind == Take || op.Kind == Peek || op.Kind == AtMost || op.Kind == Reserve
 }
 
@@ -75,14 +75,14 @@ func (f *Failover) decideLocally(ctx context.Context, op Op) (Result, error) {
 // localResult converts the local backend's result for the instance's part to the result of op.
 func (f *Failover) localResult(ctx context.Context, op Op, res Result, err error) (Result, error) {
 	res, err = f.markLocal(res, err)
-	if mayBeDenied(op) && err == nil && !res.Allowed && res.RetryAfter == 0 && mayPass(op) {
+	if isDeniable(op) && err == nil && !res.Allowed && res.RetryAfter == 0 && isAllowable(op) {
 		res.Decision = f.refused(ctx, op, rules.ReasonUnavailable).Decision // op asks for more than the part ever has
 	}
 	return res, err
 }
 
-// mayPass reports whether an ask can ever be allowed.
-func mayPass(op Op) bool {
+// isAllowable reports whether the whole quota can ever allow op.
+func isAllowable(op Op) bool {
 	return op.Quota != nil && op.N >= 0 && op.N <= op.Quota.Burst && op.Keep <= op.Quota.Burst-op.N
 }
 
@@ -99,15 +99,17 @@ func (f *Failover) refused(ctx context.Context, op Op, reason rules.Reason) Resu
 	return Result{Decision: d}
 }
 
-// mirrorLocally keeps the local backend warm, so that an outage finds neither a fresh burst nor a
-// debt. It also takes the permits that the primary granted from the local backend, as far as it has
-// them. It leaves there no more than this instance's part of the primary's remaining permits.
-// mirrorLocally returns how many permits of a grant were taken there, or all if that does not
-// matter. Errors are ignored: Local is asked again when it counts.
+// mirrorLocally repeats the primary's result on the local backend, so that an outage begins there
+// with neither a fresh burst nor a debt. It takes the granted permits, as far as the local backend
+// has them, and more if the rest would exceed this instance's part of what the primary has left.
+// A denial is mirrored too, since other instances took the permits.
+//
+// mirrorLocally returns how many of res.Taken it took; see overdrawn for the rest. Where nothing is
+// to be settled, it returns res.Taken. Errors are ignored, since an outage asks again.
 func (f *Failover) mirrorLocally(ctx context.Context, op Op, res Result) int64 {
 	instances := int64(max(f.instances(), 1))
 	switch {
-	case f.away == rules.OutageOpen || f.away == rules.OutageClosed || op.Kind == Peek:
+	case f.outage == rules.OutageOpen || f.outage == rules.OutageClosed || op.Kind == Peek:
 		return res.Taken
 	case op.Kind == Forget:
 		_, _ = f.local.Do(ctx, f.shares.withShare(op, int(instances)))
@@ -115,6 +117,7 @@ func (f *Failover) mirrorLocally(ctx context.Context, op Op, res Result) int64 {
 	case op.Kind == Return:
 		_, _ = f.returnLocally(ctx, op)
 		return res.Taken
+	// Nothing to mirror: no limit, or a denial that does not show what other instances took.
 	case res.Limit < 1 || res.Taken < 1 && (instances == 1 || res.Reason != rules.ReasonLimited || res.RetryAfter == 0):
 		return res.Taken
 	}
@@ -136,8 +139,9 @@ func (f *Failover) mirrorLocally(ctx context.Context, op Op, res Result) int64 {
 	return got.Taken
 }
 
-// returnLocally returns to the local backend permits that the primary granted. Buckets take them
-// without the Mark of mirrorLocally's take, which is not kept. In a window the permits stay taken.
+// returnLocally gives permits that the primary granted back to the local backend. The Mark of the
+// take by mirrorLocally is not kept. A bucket needs none. A window would, so there the permits stay
+// taken.
 func (f *Failover) returnLocally(ctx context.Context, op Op) (Result, error) {
 	if op.Quota != nil && op.Quota.Algorithm.Windowed() {
 		op.N = min(op.N, 0)
