@@ -16,7 +16,7 @@ import (
 type scrape struct {
 	*Hotparam
 	guarded middleware.Stats
-	told    RulesStats
+	rules   RulesStats
 	members redislimiter.MembersStats
 	watcher *hotkeys.WatcherStats // nil if nothing is counted: no hot set can be late then
 }
@@ -25,7 +25,7 @@ func (h *Hotparam) scrape() scrape {
 	s := scrape{Hotparam: h, guarded: h.guard.Stats()}
 	h.mu.Lock()
 	joined := h.fleet.isJoined()
-	s.told = h.rules.currentStats()
+	s.rules = h.rules.currentStats()
 	h.mu.Unlock()
 	if joined {
 		s.members = h.fleet.members.Stats()
@@ -128,19 +128,19 @@ var figures = []figure.Figure[scrape]{
 			"host); by Kafka `buffer_full` (the brokers are unavailable or slow), `delivery` (they refused the " +
 			"record), `not_connected` (the partitions were not known yet), `no_rule` (the sink has other rules)"),
 	figure.New(prometheus.GaugeValue, "app_rules_info", "1, with the version of the rules in force and the id of the key that redacts values.", []string{"version", "redact_key"},
-		func(s *scrape, emit func(float64, ...string)) { emit(1, s.told.Version, s.told.RedactKey) }).
+		func(s *scrape, emit func(float64, ...string)) { emit(1, s.rules.Version, s.rules.RedactKey) }).
 		Explain("1; the labels are the version of the rules in force (a " +
 			"[hash](docs/RUNNING.md#which-rules-are-where)), and an id of the key that [redacts " +
 			"values](docs/SECURITY.md#redacted-values), which does not reveal it. Instances should agree in both"),
 	figure.Counter("app_rules_reloads_total", "Changed files that were put in force.",
-		func(s *scrape) int64 { return int64(s.told.Reloads) }),
+		func(s *scrape) int64 { return int64(s.rules.Reloads) }),
 	figure.Counter("app_rules_rejected_total", "Changed files that were refused.",
-		func(s *scrape) int64 { return int64(s.told.Rejected) }).
+		func(s *scrape) int64 { return int64(s.rules.Rejected) }).
 		Explain("changed files that were refused, because they are invalid or need a restart; the log has the reason"),
-	figure.Flag("app_rules_refused", "1 while the file is not in force, because it is invalid or unreadable; the last valid one is.",
-		func(s *scrape) bool { return s.told.Problem != "" }).
-		Explain("1 while the rules of the file are not in force, because it is invalid or needs a restart; the log " +
-			"and `Stats().Rules.Problem` have the reason"),
+	figure.Flag("app_rules_refused", "1 while the rules of the file are not in force, because the file is invalid, unreadable or needs a restart; the last valid rules are.",
+		func(s *scrape) bool { return s.rules.Problem != "" }).
+		Explain("1 while the rules of the file are not in force, because the file is invalid, unreadable or needs a " +
+			"restart; the last valid rules are. The log and `Stats().Rules.Problem` have the reason"),
 	ofWatcher("app_instances", "Instances that send counts, as published by the aggregator; 0 if it publishes none.",
 		func(s *scrape) float64 { return float64(s.watcher.Instances) }).
 		Explain("instances that send counts, as published by the aggregator; 0 if it publishes none"),

@@ -17,12 +17,12 @@ import (
 
 // rulesState is the state of the file and its rules.
 type rulesState struct {
-	inForce *rules.Rules
-	started settings // settings in the file that Open read
-	latest  settings // settings in the last good file
-	tried   []byte   // the contents that were read last, good or bad
-	away    string   // why the file cannot be read; empty if it can
-	stats   RulesStats
+	inForce   *rules.Rules
+	started   settings // settings in the file that Open read
+	latest    settings // settings in the last good file
+	tried     []byte   // the contents that were read last, good or bad
+	readError string   // reason why the file cannot be read; "" if it can
+	stats     RulesStats
 }
 
 func newRulesState(file *config.File, data []byte) rulesState {
@@ -33,7 +33,7 @@ func newRulesState(file *config.File, data []byte) rulesState {
 // currentStats returns the counters and the present problem of the file.
 func (r *rulesState) currentStats() RulesStats {
 	s := r.stats
-	s.Problem = cmp.Or(r.away, s.Problem)
+	s.Problem = cmp.Or(r.readError, s.Problem)
 	return s
 }
 
@@ -141,9 +141,9 @@ func (h *Hotparam) fileChanged(data []byte) {
 func (h *Hotparam) fileAccess(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.rules.away = ""
+	h.rules.readError = ""
 	if err != nil {
-		h.rules.away = err.Error()
+		h.rules.readError = err.Error()
 		h.log.Warn("the file cannot be read: the rules stay as they are", "err", err)
 		return
 	}
