@@ -475,7 +475,7 @@ var badFiles = []struct {
 		`8:18: aggregator.caps.counts "0": want 1 to 1125899906842624, or none`, `8:27: aggregator.caps.keys "many": want 1 to 16777216, or none`,
 		`8:33: unknown field "name" in aggregator.caps`, "8:53: aggregator.caps.new_names: want text, found a list",
 	}},
-	{"signed without a key", good + "aggregator: {trust: signed}\n", []string{"2:21: aggregator.trust: signed without a key"}},
+	{"signed without a key", good + "aggregator: {trust: signed}\n", []string{"2:21: aggregator.trust: signed needs a key"}},
 	{"listed without senders", good + "aggregator: {trust: listed}\n", []string{"2:21: aggregator.trust: listed without senders believes no sender"}},
 	{"senders", good + "aggregator:\n  trust: listed\n  senders: [10.0.0.0/33, 10.0.0.1/8, '::ffff:10.0.0.0/104', host, 'fe80::1%eth0']\n", []string{
 		`4:13: aggregator.senders "10.0.0.0/33": want a network in CIDR notation, or an address`, `4:26: aggregator.senders "10.0.0.1/8": has bits behind its prefix`,

@@ -17,7 +17,7 @@ func TestWarnings(t *testing.T) {
 		literal  = " is no wildcard here but text: the rule matches this very path alone"
 	)
 	ofBody := func(names, method string) string {
-		return fmt.Sprintf("by %q: a name without a source is that of a query parameter: a %s request with it in its body makes no key, and the rule neither counts nor limits it", names, method)
+		return fmt.Sprintf("by %q: a name without a source is a query parameter: a %s request that has it in the body makes no key, so the rule neither counts nor limits it", names, method)
 	}
 	body := func(name string) string {
 		return fmt.Sprintf("|write form:%s for a field of a form or of the query, json:%[1]s for one of JSON, query:%[1]s if it is in the query alone", name)

@@ -33,8 +33,8 @@ func (w *Webhook) settings() settings {
 		{"url", unshownURL(&w.URL, schemaForm(`^https?://`), "for example https://ops.example/hotparam", CheckWebhookURL), "", "Where events are posted"},
 		{"url_file", word(&w.URLFile), "", "File with the URL, if that is a secret, as Slack's"},
 		{"url_env", variable(&w.URLEnv), "", "Variable with the URL"},
-		{"secret_file", word(&w.SecretFile), "", "File with the key of the signature: openssl rand -hex 32"},
-		{"secret_env", variable(&w.SecretEnv), "", "Variable with the key of the signature"},
+		{"secret_file", word(&w.SecretFile), "", "File with the signing key: openssl rand -hex 32"},
+		{"secret_env", variable(&w.SecretEnv), "", "Variable with the signing key"},
 		{"format", choice(&w.Format, WebhookJSON, WebhookSlack), WebhookJSON, "One event as JSON, or a message for Slack"},
 	}
 }
@@ -50,7 +50,7 @@ func (d *decoder) webhook(n *fileNode, what string) (w Webhook) {
 	case url != nil && elsewhere != nil:
 		d.report(elsewhere.pos, "keep one of them", "webhook: the URL is in two places")
 	case w.Format == WebhookJSON && !v.has("secret_file") && !v.has("secret_env"):
-		d.reject(n, "the receiver uses it to verify our requests: openssl rand -hex 32 > webhook.secret", "webhook: neither secret_file nor secret_env is set")
+		d.reject(n, "make a secret with which the receiver verifies requests: openssl rand -hex 32 > webhook.secret", "webhook: neither secret_file nor secret_env is set")
 	}
 	return w
 }

@@ -315,7 +315,7 @@ func TestLeastRightsElsewhere(t *testing.T) {
 				}
 			}
 			if text, err := os.ReadFile("../docs/REDIS.md"); err != nil || !strings.Contains(string(text), "`"+test.more+"`") {
-				t.Errorf("docs/REDIS.md does not tell of %s (%v)", test.more, err)
+				t.Errorf("docs/REDIS.md does not name %s (%v)", test.more, err)
 			}
 		})
 	}

@@ -86,7 +86,7 @@ func (p *Publisher) inheritEntries(name string, answer []string) ([]rules.Hot, e
 	}
 	unreadable, err := strconv.ParseUint(answer[3], 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("unreadable entries: %w", err)
+		return nil, fmt.Errorf("number of unreadable entries: %w", err)
 	}
 	if err := p.recordClaim(name, answer); err != nil {
 		return nil, err

@@ -102,13 +102,13 @@ func (c ClientConfig) parseURL() (*url.URL, error) {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil:
-		return nil, errors.New("URL: cannot be read; in a password all but letters, digits and - . _ ~ must be %XX; " + wantURL)
+		return nil, errors.New("URL: cannot be read; percent-encode (%XX) all of a password but letters, digits and - . _ ~; " + wantURL)
 	case u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix":
 		return nil, errors.New("URL: unknown scheme; " + wantURL)
 	case u.Scheme == "unix" && (u.Host != "" || u.Query().Has("addr") || u.Query().Has("master_name") || u.Query().Has("cluster")):
 		return nil, errors.New("URL: want unix:///path/to/redis.sock, as a socket is one server of this machine")
 	case u.Fragment != "" || strings.Contains(u.Path, "@") && u.Scheme != "unix" || strayAt(u.Query()):
-		return nil, errors.New("URL: an @ or # after the host; in a password all but letters, digits and - . _ ~ must be %XX")
+		return nil, errors.New("URL: an @ or # after the host; percent-encode (%XX) all of a password but letters, digits and - . _ ~")
 	}
 	return u, nil
 }
