@@ -59,7 +59,7 @@ func TestCountedKeysAreLeftAsTheyAre(t *testing.T) {
 			req.Method = rapid.SampledFrom([]string{"GET", "POST", "HEAD"}).Draw(rt, "method")
 			f.Check(req)
 		}
-		for member := range f.counted() {
+		for member := range f.keyCounts() {
 			key, _ := rules.ParseKey(member)
 			for i := range ruleset {
 				if ruleset[i].ID != key.Rule {

@@ -145,7 +145,7 @@ func TestRoutesAreBounded(t *testing.T) {
 		f.Check(Request{Method: "GET", Path: "/s", Pattern: fmt.Sprintf("/p%d", i)})
 		f.Enter(t.Context(), fmt.Sprintf("resource%d", i))
 		if i%300 == 0 {
-			f.counted()
+			f.keyCounts()
 		}
 	}
 	if f.rules.Load().routes.lookup("GET", "/s") != nil {
@@ -156,7 +156,7 @@ func TestRoutesAreBounded(t *testing.T) {
 	if f.rules.Load().routes.lookup("GET", "/s") == nil {
 		t.Error("made-up methods keep GET out")
 	}
-	f.counted()
+	f.keyCounts()
 	f.Check(Request{Method: "M9999", Path: "/s", Query: "q=1", Pattern: "/s"})
 	if got := f.keys(); len(got) != 1 || got[0] != "r M9999 /s?q=1" {
 		t.Errorf("counted %q", got)

@@ -45,7 +45,7 @@ func TestControls(t *testing.T) {
 	if n := tokens(f, ofQ("hot")); n != 900-4 {
 		t.Errorf("an allowed key gets %d, want all that another rule has left", n)
 	}
-	if got := f.counted(); got["r GET /s?q=evil"] != 2 || got["r GET /s?q=hot"] != 897 || got["r GET /s?q=pinned"] != 5 {
+	if got := f.keyCounts(); got["r GET /s?q=evil"] != 2 || got["r GET /s?q=hot"] != 897 || got["r GET /s?q=pinned"] != 5 {
 		t.Errorf("counted %v: all are, whatever the control", got)
 	}
 	if s := f.Stats(); s.Blocked != 2 {
@@ -188,7 +188,7 @@ func TestPins(t *testing.T) {
 			if n != want {
 				t.Errorf("%s: %d with a body that cannot be read pass, want %d", action, n, want)
 			}
-			if f.counted()["r POST /s?form:~unread"] == 0 {
+			if f.keyCounts()["r POST /s?form:~unread"] == 0 {
 				t.Errorf("%s: they are not counted", action)
 			}
 			req, _ := post(formType, "user=ann")
@@ -206,7 +206,7 @@ func TestPins(t *testing.T) {
 		if a, b := f.Check(ofQ("1")), f.Check(ofQ("2")); a.Allowed || !b.Allowed {
 			t.Errorf("pinned %+v, allowed %+v", a, b)
 		}
-		if got := f.counted(); got["r GET /s?q=1"] != 5000 || got["r GET /s?q=2"] != 5000 {
+		if got := f.keyCounts(); got["r GET /s?q=1"] != 5000 || got["r GET /s?q=2"] != 5000 {
 			t.Errorf("counted %v", got)
 		}
 		f.heat(t, "r GET /s?q=2")
@@ -377,7 +377,7 @@ func TestControlsTakePrecedence(t *testing.T) {
 		if d := f.Check(req); blocked && d.Reason != rules.ReasonBlocked {
 			rt.Fatalf("%s: %+v, want blocked", query, d)
 		}
-		got := f.counted()
+		got := f.keyCounts()
 		for _, v := range asked {
 			if (got["r GET /s?q="+v] > 0) != counts[v] {
 				rt.Fatalf("%s: counted %v, want %v", query, got, counts)

@@ -54,11 +54,11 @@ func TestCostsOfHotKeys(t *testing.T) {
 	begin := func() (rules.Decision, *Ticket) { return f.Begin(search) }
 	d, ticket := begin()
 	want(t, d, rules.Decision{Allowed: true})
-	if got := f.counted(); got["requests GET /s?q=1"] != 1 || len(got) != 1 {
+	if got := f.keyCounts(); got["requests GET /s?q=1"] != 1 || len(got) != 1 {
 		t.Errorf("counted %v before the end", got)
 	}
 	ticket.End(Cost{Bytes: 1000, Units: 3})
-	if got := f.counted(); got["bytes GET /s?q=1"] != 1000 || got["units GET /s?q=1"] != 3 || len(got) != 2 {
+	if got := f.keyCounts(); got["bytes GET /s?q=1"] != 1000 || got["units GET /s?q=1"] != 3 || len(got) != 2 {
 		t.Errorf("counted %v at the end", got)
 	}
 	d, ticket = begin() // it is not hot yet, and so when it ends
@@ -88,7 +88,7 @@ func TestCostsOfHotKeys(t *testing.T) {
 		t.Errorf("%+v", hot[0])
 	}
 	want(t, f.Check(search), rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 100, Remaining: 1, Rule: "bytes"})
-	f.counted()
+	f.keyCounts()
 	if d, ticket := f.Begin(get("GET /other", "/other", "q=1")); !d.Allowed || ticket != nil {
 		t.Errorf("%+v, %v: no rule wants its cost", d, ticket)
 	}
@@ -130,7 +130,7 @@ func TestCostsWithoutHot(t *testing.T) {
 			if d.Allowed != (name == "keyed") || (ticket != nil) != d.Allowed {
 				t.Errorf("another key: %+v, %v", d, ticket)
 			}
-			if got := f.counted(); len(got) != 0 {
+			if got := f.keyCounts(); len(got) != 0 {
 				t.Errorf("counted %v", got)
 			}
 		})
@@ -157,7 +157,7 @@ func TestEnterCost(t *testing.T) {
 	if d, ticket := f.EnterCost(gone, "Search/Find", param); d.Reason != rules.ReasonOpen || ticket != nil {
 		t.Errorf("%+v, %v", d, ticket)
 	}
-	if got := f.counted(); got["r Search/Find?q=1"] != 25 || len(got) != 1 {
+	if got := f.keyCounts(); got["r Search/Find?q=1"] != 25 || len(got) != 1 {
 		t.Errorf("counted %v", got)
 	}
 }
@@ -167,7 +167,7 @@ func TestHugeCost(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{costRule(t, "r", rules.Bytes, 0, 0)}})
 	_, ticket := f.Begin(search)
 	ticket.End(Cost{Bytes: 10<<32 + 7})
-	if got := f.counted()["r GET /s?q=1"]; got != 10<<32+7 {
+	if got := f.keyCounts()["r GET /s?q=1"]; got != 10<<32+7 {
 		t.Errorf("counted %d", got)
 	}
 }
@@ -214,7 +214,7 @@ func TestConcurrentCosts(t *testing.T) {
 			want[fmt.Sprint("units GET /s?q=", w)] = w * each
 		}
 	}
-	if got := f.counted(); !maps.Equal(got, want) {
+	if got := f.keyCounts(); !maps.Equal(got, want) {
 		t.Errorf("counted %v, want %v", got, want)
 	}
 }
@@ -250,7 +250,7 @@ func TestCollectCost(t *testing.T) {
 		ctx, units := CollectCost(outer)
 		AddCost(ctx, 4)
 		ticket.End(Cost{Units: units() + 3})
-		if got := f.counted(); got["r GET /s?q=1"] != 7 || all() != 4 {
+		if got := f.keyCounts(); got["r GET /s?q=1"] != 7 || all() != 4 {
 			t.Errorf("counted %v, want 7; further out %d, want 4", got, all())
 		}
 	}

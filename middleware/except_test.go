@@ -36,7 +36,7 @@ func TestExceptions(t *testing.T) {
 	if got := tokens(f, of("probe")); got != 900-7 {
 		t.Errorf("what is allowed got %d, want all that another rule has left", got)
 	}
-	if got := f.counted(); got["r GET /s?q=1"] != 3 || got["r GET /s?q=vip"] != 6 || len(got) != 2 {
+	if got := f.keyCounts(); got["r GET /s?q=1"] != 3 || got["r GET /s?q=vip"] != 6 || len(got) != 2 {
 		t.Errorf("counted %v", got)
 	}
 	if s := f.Stats(); s.Blocked != 5 || s.Limited != 5+3 {

@@ -171,7 +171,7 @@ func TestEnter(t *testing.T) {
 	if d := find(); d.Allowed || d.Rule != "find" {
 		t.Errorf("%+v", d)
 	}
-	if got := f.counted(); len(got) != 1 || got["find Search/Find?q=a%20b"] != 3 {
+	if got := f.keyCounts(); len(got) != 1 || got["find Search/Find?q=a%20b"] != 3 {
 		t.Errorf("counted %v", got)
 	}
 	for range 3 { // 2 of the 5 are taken
@@ -186,7 +186,7 @@ func TestEnter(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	want(t, f.Enter(gone, "Search/Find", rules.Param{Name: "q", Value: "a b"}), rules.Decision{Allowed: true, Reason: rules.ReasonOpen})
-	if got := f.counted(); len(got) != 0 {
+	if got := f.keyCounts(); len(got) != 0 {
 		t.Errorf("counted %v for a caller that has gone", got)
 	}
 }
@@ -197,7 +197,7 @@ func TestResourceIsNoPattern(t *testing.T) {
 	f.Enter(t.Context(), "/s", rules.Param{Name: "q", Value: "1"})
 	f.Check(Request{Path: "/s", Query: "q=2", Pattern: "/s"})
 	f.Enter(t.Context(), "/s", rules.Param{Name: "q", Value: "3"})
-	got := f.counted()
+	got := f.keyCounts()
 	if got["r /s?q=1"] != 1 || got["r /s?q=3"] != 1 || got["r  /s?q=2"] != 1 || len(got) != 3 {
 		t.Errorf("counted %v", got)
 	}
@@ -224,7 +224,7 @@ func TestIsHot(t *testing.T) {
 	if d := f.Check(search); !d.Allowed {
 		t.Error("a token was taken")
 	}
-	if got := f.counted(); got["a GET /s?q=1"] != 1 || len(got) != 2 {
+	if got := f.keyCounts(); got["a GET /s?q=1"] != 1 || len(got) != 2 {
 		t.Errorf("counted %v", got)
 	}
 }
@@ -282,7 +282,7 @@ func TestConcurrentChecks(t *testing.T) {
 	if n := passed.Load(); n != burst {
 		t.Errorf("%d passed, want the burst of %d", n, burst)
 	}
-	got := f.counted()
+	got := f.keyCounts()
 	for member, n := range map[string]int64{
 		"hot GET /s?q=0": workers * each / 3, "hot GET /s?q=1": workers * each / 3, "hot GET /s?q=2": workers * each / 3,
 		"each GET /s?q=0": workers * each / 3, "each GET /s?w=3": each, "each job?w=x": workers * each,

@@ -57,7 +57,7 @@ func TestHandOver(t *testing.T) {
 				t.Errorf("%d pass at the one that has left", n)
 			}
 			next, nextPasses := sharer(t, rule, 8)
-			next.HandOver() // it begins
+			next.HandOver() // a new instance gives up its part at its start
 			if n := nextPasses(); n != 0 {
 				t.Errorf("%d pass at a new one", n)
 			}
@@ -74,7 +74,7 @@ func TestHandOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := laterPasses(); n != 0 {
-				t.Errorf("%d pass with what others have earned since", n)
+				t.Errorf("%d pass with permits that others have earned since, want 0", n)
 			}
 			later.Endow(-1)
 			if n := laterPasses(); n != 10 {
@@ -124,7 +124,8 @@ func TestHandOverOfKeys(t *testing.T) {
 	}
 }
 
-// If there are more keys than are named, the next instance is stricter.
+// A handover names a bounded number of keys. All others get the least that any unnamed key had, so
+// the next instance is stricter.
 func TestHandOverIsBounded(t *testing.T) {
 	q := &rules.Quota{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80}
 	left := holding.New(q, 8).Leave(time.Hour, map[uint64]float64{1: 9, 2: 5, 3: 3, 4: 2}, true, 2)
@@ -133,8 +134,8 @@ func TestHandOverIsBounded(t *testing.T) {
 	}
 }
 
-// An instance whose remaining tokens are unknown has none for an outage of the backend either, and
-// one permit.
+// An instance that does not know its remaining tokens has none during an outage of the backend
+// either. Of a concurrency limit it has one permit.
 func TestJoiningWithoutBackend(t *testing.T) {
 	exact := shareRule(t, "r", rules.By{}, 80, 80)
 	exact.Limit.Scope = rules.ScopeExact

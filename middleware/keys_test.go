@@ -179,7 +179,7 @@ func TestRepeatedParameterCountsOnce(t *testing.T) {
 	if !d.Allowed || d.Remaining != 4 {
 		t.Errorf("%+v, want one token taken", d)
 	}
-	counts := f.counted()
+	counts := f.keyCounts()
 	if counts["r GET /s?q=1"] != 1 || counts["r GET /s?a=2"] != 1 || len(counts) != 2 {
 		t.Errorf("counted %v", counts)
 	}
@@ -208,9 +208,9 @@ func TestKeysAreCanonical(t *testing.T) {
 			{ID: "r", Match: rules.Match{Route: anyRoute}, By: by, Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 1, Per: 1e9})}},
 		}})
 		f.Check(get("", "/s", write()))
-		first := f.counted()
+		first := f.keyCounts()
 		f.Check(get("", "/s", write()))
-		if second := f.counted(); !mapsEqual(first, second) {
+		if second := f.keyCounts(); !mapsEqual(first, second) {
 			t.Fatalf("the same parameters counted\n%v, then\n%v", first, second)
 		}
 		if by.Kind == rules.ByAll {
@@ -335,7 +335,7 @@ func TestTotals(t *testing.T) {
 				f.Check(get("GET /s", "/s", query))
 			}
 			f.Check(get("GET /u/{id}", "/u/7", ""))
-			if got := f.totals(); !maps.Equal(got, c.want) {
+			if got := f.totalCounts(); !maps.Equal(got, c.want) {
 				t.Errorf("totals %v, want %v", got, c.want)
 			}
 		})
@@ -347,7 +347,7 @@ func TestNoTotalOfALongRoute(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byEach, 0, 0)}})
 	for n := 490; n < 520; n++ {
 		f.Check(get("", "/"+strings.Repeat("x", n), ""))
-		if keys := f.counted(); len(keys) > 0 {
+		if keys := f.keyCounts(); len(keys) > 0 {
 			t.Fatalf("a path of %d bytes makes the key %v", n+1, keys)
 		}
 	}

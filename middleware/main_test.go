@@ -24,7 +24,7 @@ type tallySink struct {
 	mu      sync.Mutex
 	counts  map[string]int64
 	discard bool                // keep nothing
-	fit     func([]byte) []byte // nil: everything fits
+	fit     func([]byte) []byte // shortens a text; nil leaves all as they are
 }
 
 func (s *tallySink) Send(_ context.Context, _ collector.Flush, counts []collector.Count) collector.Sent {
@@ -91,12 +91,12 @@ func newFixtureOf(tb tester, rules rules.Rules, counts collector.Config, opts ..
 	return f
 }
 
-// counted returns the counts of keys since its last call, and totals the counts of totals.
-func (f *fixture) counted() map[string]int64 {
+// keyCounts returns the counts of keys since the last flush, and totalCounts those of route totals.
+func (f *fixture) keyCounts() map[string]int64 {
 	return f.flushed(func(key rules.Key) bool { return !base.IsTotal([]byte(key.Text)) })
 }
 
-func (f *fixture) totals() map[string]int64 {
+func (f *fixture) totalCounts() map[string]int64 {
 	return f.flushed(func(key rules.Key) bool { return base.IsTotal([]byte(key.Text)) })
 }
 
@@ -113,7 +113,7 @@ func (f *fixture) flushed(wanted func(rules.Key) bool) map[string]int64 {
 	return counts
 }
 
-func (f *fixture) keys() []string { return slices.Sorted(maps.Keys(f.counted())) }
+func (f *fixture) keys() []string { return slices.Sorted(maps.Keys(f.keyCounts())) }
 
 // heat makes exactly these members ("rule text") hot.
 func (f *fixture) heat(tb testing.TB, members ...string) {

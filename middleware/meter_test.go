@@ -71,7 +71,7 @@ func (m *metered) fetch(t *testing.T, method, path string) string {
 func (m *metered) costs() (bytes, units, ms int64) {
 	m.Close()
 	m.serving.Wait()
-	got := m.counted()
+	got := m.keyCounts()
 	return got["bytes GET /s?q=1"], got["units GET /s?q=1"], got["ms GET /s?q=1"]
 }
 

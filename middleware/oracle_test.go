@@ -332,7 +332,7 @@ func TestDecidesAsTheOracle(t *testing.T) {
 		for key := range o.counts {
 			more, again = more+strings.Count(key, "~more"), again+strings.Count(key, "~again")
 		}
-		if got := f.counted(); !maps.Equal(got, o.counts) {
+		if got := f.keyCounts(); !maps.Equal(got, o.counts) {
 			rt.Fatalf("counted\n%v, want\n%v", got, o.counts)
 		}
 	})

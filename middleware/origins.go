@@ -63,8 +63,8 @@ func (o *originSample) sample(route, caller string, weight int64) {
 	o.callers.add(caller, weight)
 }
 
-// drain calls yield for each name until yield returns false, and empties the sample. It
-// returns the last result of yield.
+// drain empties the sample. It calls yield for each name until yield returns false, and reports
+// whether yield asked for more.
 func (o *originSample) drain(yield func(kind wire.OriginKind, name []byte, n int64) bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -51,7 +51,7 @@ func TestPlainIsCheck(t *testing.T) {
 			if want.Reason == rules.ReasonLimited {
 				hot++
 			}
-			shortCounted, counted := short.counted(), long.counted()
+			shortCounted, counted := short.keyCounts(), long.keyCounts()
 			if !maps.Equal(shortCounted, counted) {
 				rt.Fatalf("%q: counted %v, want %v", req.Query, shortCounted, counted)
 			}

@@ -156,7 +156,7 @@ func TestRedactedKeys(t *testing.T) {
 			redacts.Check(req)
 		}
 		want := make(map[string]int64)
-		for member, n := range plain.counted() {
+		for member, n := range plain.keyCounts() {
 			if rule.ParamsOnly {
 				head, params, _ := strings.Cut(member, " ")
 				member = strings.Replace(redactedKey(head+" ?"+params), "?", "", 1)
@@ -165,7 +165,7 @@ func TestRedactedKeys(t *testing.T) {
 			}
 			want[member] += n
 		}
-		got := redacts.counted()
+		got := redacts.keyCounts()
 		if !maps.Equal(got, want) {
 			rt.Fatalf("keys\n%v, want\n%v", got, want)
 		}
@@ -178,7 +178,7 @@ func TestRedactedKeys(t *testing.T) {
 	for _, by := range []rules.By{byAll, byEach, {Kind: rules.ByCombinations}, byNames("q")} { // the texts compared above are redacted
 		f := newFixture(t, redacting([]string{"q"}, hotRule(t, "r", "GET /s", by, 0, 0)))
 		f.Check(Request{Method: "GET", Path: "/s", Query: "q=" + hushed})
-		if keys := slices.Collect(maps.Keys(f.counted())); !strings.Contains(strings.Join(keys, "\n"), "hmac-") {
+		if keys := slices.Collect(maps.Keys(f.keyCounts())); !strings.Contains(strings.Join(keys, "\n"), "hmac-") {
 			t.Errorf("%v: %q", by.Kind, keys)
 		}
 	}
@@ -209,7 +209,7 @@ func TestNoPlainValueLeaves(t *testing.T) {
 	var left []string
 	left = append(left, keys...)
 	left = append(left, f.keys()...)
-	left = append(left, slices.Collect(maps.Keys(f.totals()))...)
+	left = append(left, slices.Collect(maps.Keys(f.totalCounts()))...)
 	origins := 0
 	f.yieldOrigins(func(o collector.KeyOrigin) bool {
 		left = append(left, string(o.Text), string(o.Name))

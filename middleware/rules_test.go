@@ -60,7 +60,7 @@ func TestOneBucket(t *testing.T) {
 	if d := f.Check(search); !d.Allowed {
 		t.Errorf("after its wait: %+v", d)
 	}
-	if s := f.Stats(); s.Limited != 2 || len(f.counted()) != 0 {
+	if s := f.Stats(); s.Limited != 2 || len(f.keyCounts()) != 0 {
 		t.Errorf("%+v, want 2 limited, nothing counted", s)
 	}
 }
@@ -157,7 +157,7 @@ func TestAllApply(t *testing.T) {
 	if len(hot) != 1 || hot[0].Passed != 10 || hot[0].Refused != 51 {
 		t.Errorf("hot keys %+v, want 10 passed, 51 refused, whoever refused them", hot)
 	}
-	if n := f.counted()["hot q=1"]; n != 61 {
+	if n := f.keyCounts()["hot q=1"]; n != 61 {
 		t.Errorf("counted %d, want all 61, refused ones too", n)
 	}
 }
@@ -239,7 +239,7 @@ func TestIgnore(t *testing.T) {
 			want(t, f.Check(get(pattern, "/s", "probe&q=1")), rules.Decision{Allowed: true, Reason: rules.ReasonIgnored, Rule: "probe"})
 		}
 	}
-	if counts := f.counted(); len(counts) != 0 {
+	if counts := f.keyCounts(); len(counts) != 0 {
 		t.Errorf("counted %v", counts)
 	}
 	if n := tokens(f, search); n != 2 {
@@ -358,7 +358,7 @@ func TestWatchOnly(t *testing.T) {
 	if n := tokens(f, search); n != 1000 {
 		t.Errorf("refused after %d", n)
 	}
-	if n := f.counted()["r GET /s?q=1"]; n != 1000 || !f.IsHot("GET /s?q=1") {
+	if n := f.keyCounts()["r GET /s?q=1"]; n != 1000 || !f.IsHot("GET /s?q=1") {
 		t.Errorf("counted %d", n)
 	}
 }

@@ -281,7 +281,7 @@ func TestWithParam(t *testing.T) {
 	other := get("GET /s/{id}", "/s/7", "")
 	other.Context = ann
 	f.Check(other)
-	if f.counted(); calls != 1 {
+	if f.keyCounts(); calls != 1 {
 		t.Errorf("%d calls: a request whose rules do not name the parameter asked for it", calls)
 	}
 	f.Check(get("GET /s", "/s", "q=1")) // no user
@@ -309,7 +309,7 @@ func TestHandlerReadsSources(t *testing.T) {
 	r = r.WithContext(context.WithValue(r.Context(), userKey{}, "ann"))
 	f.Handler(mux).ServeHTTP(httptest.NewRecorder(), r)
 	want := []string{"r GET /s?cookie:cart=7&ctx:user=ann&addr:v4%2F24=192.0.2.0%2F24&header:x-plan=gold"}
-	if got := slices.Collect(maps.Keys(f.counted())); !slices.Equal(got, want) {
+	if got := slices.Collect(maps.Keys(f.keyCounts())); !slices.Equal(got, want) {
 		t.Errorf("keys %q\nwant %q", got, want)
 	}
 }

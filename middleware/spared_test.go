@@ -31,7 +31,7 @@ func TestASparedKeyIsCountedAndPasses(t *testing.T) {
 	if n := check("lang=en&q=phone", 10); n != 2 {
 		t.Errorf("%d of 10 requests of a hot key beside it pass, want 2", n)
 	}
-	if n := f.counted()["r "+en]; n != 20 {
+	if n := f.keyCounts()["r "+en]; n != 20 {
 		t.Errorf("%d of 20 requests are counted", n)
 	}
 	for _, key := range f.HotKeys() {
@@ -59,7 +59,7 @@ func TestASparedKeyIsNotCharged(t *testing.T) {
 		}
 		ticket.End(Cost{Units: 100, Time: time.Second})
 	}
-	if n := f.counted()["r GET /s?lang=en"]; n != 1000 {
+	if n := f.keyCounts()["r GET /s?lang=en"]; n != 1000 {
 		t.Errorf("counted %d of 1000", n)
 	}
 	h.Spared = false

@@ -57,7 +57,7 @@ func TestEachValueMakesItsKey(t *testing.T) {
 			}
 			slices.Sort(want)
 			if len(rule.Hot) > 0 {
-				got := f.counted()
+				got := f.keyCounts()
 				maps.DeleteFunc(got, func(key string, _ int64) bool { return strings.Contains(key, "~again&") })
 				if !slices.Equal(slices.Sorted(maps.Keys(got)), want) || slices.Max(slices.Collect(maps.Values(got))) != 1 {
 					t.Errorf("%s: %q counts %v, want %q", test.name, test.query, got, want)
@@ -104,7 +104,7 @@ func TestEachValueHasItsOwnTerms(t *testing.T) {
 		if got := tokens(f, of(repeated(9)[len("q=0&q=1&"):]+"&q=a&q=b&q=c")); got != 2 {
 			t.Errorf("%d passed with more values than have keys, want the 2 of ~more", got)
 		}
-		if got := f.counted()["r GET /s?q=free"]; got != 0 {
+		if got := f.keyCounts()["r GET /s?q=free"]; got != 0 {
 			t.Errorf("what is allowed was counted %d times", got)
 		}
 	}
@@ -122,7 +122,7 @@ func TestEachValueIsCharged(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	ticket.End(Cost{Units: 150})
-	got := f.counted()
+	got := f.keyCounts()
 	want := map[string]int64{"r GET /s?~more": 150, "r GET /s?~again&q": 7 * 150}
 	for i := range 8 {
 		want[fmt.Sprint("r GET /s?q=", i)] = 150
@@ -171,7 +171,7 @@ func TestARequestIsAddedUpOnce(t *testing.T) {
 		f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 		f.Check(get("GET /s", "/s", test.query))
 		got := make(map[string]int64)
-		for key, n := range f.counted() {
+		for key, n := range f.keyCounts() {
 			if group, ok := strings.CutPrefix(key, "r GET /s?~again&"); ok {
 				got[group] = n
 			}
@@ -201,7 +201,7 @@ func TestWithheldIsCounted(t *testing.T) {
 		if got := f.Stats().Withheld; got != test.want {
 			t.Errorf("%v of %s: %d were withheld, want %d", test.by.Kind, test.query, got, test.want)
 		}
-		for key := range f.counted() {
+		for key := range f.keyCounts() {
 			if strings.Contains(key, "token") || strings.Contains(key, "password") || strings.Contains(key, "code") {
 				t.Errorf("%s has left", key)
 			}
@@ -213,7 +213,7 @@ func TestWithheldIsCounted(t *testing.T) {
 	for source := range rules.RPC + 1 {
 		f.Enter(t.Context(), "job", rules.Param{Source: source, Name: "X-Amz-Signature", Value: "abc"})
 	}
-	for key := range f.counted() {
+	for key := range f.keyCounts() {
 		if strings.Contains(key, "abc") {
 			t.Errorf("%s has left", key)
 		}

@@ -55,8 +55,8 @@ func next(c *gin.Context, w http.ResponseWriter, r *http.Request) {
 	c.Next()
 }
 
-// writer is gin's writer with its responses passed through the guard's writer, which measures
-// them and writes to gin's. So Status, Size and Written are gin's own.
+// writer sends responses through the guard's writer, which measures them and passes them on to
+// gin's. Status, Size and Written are still those of gin's writer.
 type writer struct {
 	gin.ResponseWriter
 	guard http.ResponseWriter
