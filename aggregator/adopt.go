@@ -45,8 +45,8 @@ func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 	first, holders := w.hotMarks == 0, r.holders(h)
 	for _, v := range r.views {
 		pane := v.PaneOf(now)
-		if !w.enrol(v, pane) {
-			d.unnamed++
+		if !w.addEntry(v, pane) {
+			d.noRoom++
 			continue
 		}
 		for _, t := range v.thresholds {
@@ -58,7 +58,7 @@ func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 				continue
 			}
 			m := mark{hot: true, before: h.Ratio, over: v.Start(v.PaneOf(h.Since) + 1), hold: h.Since.Add(t.Hold)}
-			if m.saved = t.takeSaved(h.Text); m.saved == nil {
+			if m.saved = t.findSaved(h.Text); m.saved == nil {
 				m.below = w.belowSince(t, m.over)
 			}
 			w.setMark(t, m)
@@ -137,8 +137,9 @@ func (w *watched) belowSince(t *threshold, over time.Time) (below time.Time) {
 	return below
 }
 
-// enrol adds an entry with its text for a key in a view, if there is room.
-func (w *watched) enrol(v *view, pane int64) bool {
+// addEntry gives the key an entry with its text in v, and pins it. It returns false if there is no
+// room.
+func (w *watched) addEntry(v *view, pane int64) bool {
 	if w.entries[v.number] >= 0 {
 		return true
 	}

@@ -123,7 +123,7 @@ func (d *Detector) restart(v *view, now time.Time) {
 	var cool []rules.Hot
 	for _, w := range r.hot {
 		if !w.rehold(v, now) {
-			d.unnamed++
+			d.noRoom++
 			for _, t := range v.thresholds {
 				w.setMark(t, mark{})
 			}
@@ -140,7 +140,7 @@ func (d *Detector) restart(v *view, now time.Time) {
 // rehold renews the marks of the thresholds that hold w hot in an emptied view, as of now. It
 // reports false if there is no room for the key.
 func (w *watched) rehold(v *view, now time.Time) bool {
-	if !w.enrol(v, v.PaneOf(now)) {
+	if !w.addEntry(v, v.PaneOf(now)) {
 		return false
 	}
 	for _, t := range v.thresholds {

@@ -190,7 +190,7 @@ func TestLossIsOfItsRule(t *testing.T) {
 	d := NewDetector(DetectorConfig{Rules: ruleset, Publisher: newRecorder()})
 	d.Advance(noon)
 	mark := wire.RulesMark(ruleset)
-	byRule, sums := make([]uint64, 4), wire.Sums{Told: true}
+	byRule, sums := make([]uint64, 4), wire.Sums{Stated: true}
 	seq := uint64(0)
 	packet := func(at time.Duration, rule string, n uint64, lost, tells bool) {
 		seq++
@@ -292,9 +292,9 @@ func TestInstancesThatAreHeardInMidStream(t *testing.T) {
 	}{
 		{"the first packet", 1, wire.Sums{}, false},
 		{"in mid-stream", 900, wire.Sums{}, true},
-		{"in mid-stream, with sums", 900, wire.Sums{Told: true, Loose: 5000}, true},
-		{"in mid-stream, with held-back counts", 900, wire.Sums{Told: true, HeldBack: 1}, true},
-		{"in mid-stream, without counts", 900, wire.Sums{Told: true}, false},
+		{"in mid-stream, with sums", 900, wire.Sums{Stated: true, Loose: 5000}, true},
+		{"in mid-stream, with held-back counts", 900, wire.Sums{Stated: true, HeldBack: 1}, true},
+		{"in mid-stream, without counts", 900, wire.Sums{Stated: true}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			rule := hotRule("r", 10, 2*time.Second)

@@ -82,8 +82,8 @@ type Detector struct {
 	keep      time.Duration // time for which missing packets matter
 	account   *accountant   // nil if no key is explained
 	former    []former      // rules from before the newest reloads
-	unnamed   int64
-	refreshed bool // whether the last refresh published keys
+	noRoom    int64         // see DetectorStats.NoRoom
+	refreshed bool          // whether the last refresh published keys
 	ahead     ahead
 
 	counted  int       // number of rules that are counted by the hour

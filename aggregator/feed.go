@@ -106,11 +106,11 @@ func (f *Feed) AddHiddenCounts(when time.Time, n int64) {
 
 // SetHeldBackBound implements [decode.Handler]. SetHeldBackBound, RecordLoss and ReduceLoss are
 // called with the senders' lock held, so turns are the order of the decoders' reports.
-func (f *Feed) SetHeldBackBound(rule int, n, untold int64) {
+func (f *Feed) SetHeldBackBound(rule int, n, outsideGroups int64) {
 	turn := f.turns.Add(1)
 	f.report(func(s *shard) {
 		if isNewest(&s.bounds[rule], turn) {
-			s.detector.SetHeldBackBound(rule, n, untold)
+			s.detector.SetHeldBackBound(rule, n, outsideGroups)
 		}
 	})
 }

@@ -17,23 +17,23 @@ func (d *Detector) AddHiddenCounts(when time.Time, n int64) {
 		for w := range v.windows() {
 			w.Conceal(w.Index(when), n)
 		}
-		d.suspects.hide(v, v.bound+n)
+		d.suspects.setHidden(v, v.bound+n)
 	}
 }
 
 // SetHeldBackBound implements [decode.Handler].
-func (d *Detector) SetHeldBackBound(rule int, bound, untold int64) {
+func (d *Detector) SetHeldBackBound(rule int, bound, outsideGroups int64) {
 	r := d.rules[rule]
 	if r == nil {
 		return
 	}
 	for _, v := range r.views {
 		grown := max(0, bound-v.Held())
-		v.SetHeld(bound, untold)
+		v.SetHeld(bound, outsideGroups)
 		if v.history != nil {
 			v.history.SetHeld(bound, 0) // it also holds for the windows of the baseline
 		}
-		d.suspects.hide(v, v.bound+grown)
+		d.suspects.setHidden(v, v.bound+grown)
 	}
 }
 
@@ -116,13 +116,13 @@ func (d *Detector) MoveHealedCount(c decode.Count, from, to time.Time) {
 	lacking, placed := min(c.N, d.missing.CountHealed(key, from, to, false)), c
 	placed.N = min(c.N-lacking, d.missing.CountHealed(key, from, to, true))
 	for _, v := range r.views {
-		if !v.releases(&placed, from) {
+		if !v.canSubtract(&placed, from) {
 			placed.N = 0 // the counts are in a cell by now, and stay there
 		}
 	}
 	if placed.N > 0 {
 		for _, v := range r.views {
-			v.release(&placed, from)
+			v.subtract(&placed, from)
 		}
 	}
 	d.missing.Unheal(key, from, to, lacking, false)

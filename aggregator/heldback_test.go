@@ -30,7 +30,7 @@ func newHeldBackRun() *heldBackRun {
 	r := &heldBackRun{out: newRecorder(), mark: wire.GroupsMark(rules), decoder: decode.NewDecoder(rules, wire.Plain)}
 	r.detector = NewDetector(DetectorConfig{Rules: rules, Publisher: r.out})
 	r.detector.Advance(noon)
-	r.sums.Told = true
+	r.sums.Stated = true
 	return r
 }
 

@@ -82,7 +82,7 @@ func (d *Detector) judgeUncounted(v *view, c *decode.Count) {
 // not hot before.
 func (d *Detector) markHot(t *threshold, k *candidate, need int64) (first bool) {
 	if !k.watch(t.view) {
-		d.unnamed++
+		d.noRoom++
 		return false
 	}
 	v, w := t.view, k.w

@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// keepHot moves the hot keys of a rule to r, which replaces it.
+// keepHot moves the hot keys of before to r, the watch that replaces it.
 func (x *reload) keepHot(before, r *ruleWatch) {
 	for _, w := range before.hot {
 		if x.d.keepHotKey(w, before, r, x.now) {
@@ -22,12 +22,13 @@ func (x *reload) keepHot(before, r *ruleWatch) {
 		w.endHot()
 	}
 	for _, v := range r.views {
-		v.was = nil // release the view before it
+		v.was = nil // so that the replaced view can be freed
 	}
 }
 
-// endWatch ends the watch of a rule's keys. They are left to the detector that counts the rule
-// from now on. They cool if there is no such rule, or its keys have other parameters.
+// endWatch ends the watch of a rule that this detector no longer counts. Its hot keys go to the
+// detector that counts the rule from now on. They cool if no rule has its id, or if that rule's
+// keys have other parameters.
 func (x *reload) endWatch(r *ruleWatch) {
 	for _, w := range r.hot {
 		if !w.listed {
@@ -75,11 +76,11 @@ func (d *Detector) keepHotKey(w *watched, before, r *ruleWatch, now time.Time) b
 	if w.exception != nil && w.exception.Action == rules.Allow {
 		return false
 	}
-	likes := r.matchThresholds(before)
+	replaced := r.matchThresholds(before)
 	for _, t := range r.thresholds {
-		if was := likes[t.number]; was != nil && marks[was.number].hot && w.entries[t.view.number] >= 0 {
+		if was := replaced[t.number]; was != nil && marks[was.number].hot && w.entries[t.view.number] >= 0 {
 			m := marks[was.number]
-			m.hold = m.hold.Add(t.Hold - was.Hold)
+			m.hold = m.hold.Add(t.Hold - was.Hold) // as if t had held the key from the start
 			if w.setMark(t, m); was == holder {
 				w.holder = t
 			}
@@ -88,8 +89,8 @@ func (d *Detector) keepHotKey(w *watched, before, r *ruleWatch, now time.Time) b
 	if w.hotMarks == 0 {
 		w.holdByAll(now)
 	}
-	if w.hotMarks == 0 {
-		d.unnamed++
+	if w.hotMarks == 0 { // no window had room for the key
+		d.noRoom++
 		return false
 	}
 	if w.holder.view.was == nil || w.holder.view.was != holder.view {
@@ -98,11 +99,12 @@ func (d *Detector) keepHotKey(w *watched, before, r *ruleWatch, now time.Time) b
 	return true
 }
 
-// holdByAll marks a key hot by all thresholds of its rule, until they know whether it is.
+// holdByAll marks a key hot by all thresholds of its rule, so that it stays hot until a threshold
+// has a whole window.
 func (w *watched) holdByAll(now time.Time) {
 	for _, v := range w.rule.views {
 		pane := v.PaneOf(now)
-		if !w.enrol(v, pane) {
+		if !w.addEntry(v, pane) {
 			continue
 		}
 		for _, t := range v.thresholds {

@@ -92,8 +92,8 @@ func newRestartModel(r *rand.Rand) *restartModel {
 			h.Factor = rules.Percent(40)
 		}
 		w := h.Window()
-		h.Hold = w.Pane * time.Duration(m.IntN(1+30))
-		h.CoolDown = w.Pane * time.Duration(m.IntN(1+20))
+		h.Hold = w.Pane * time.Duration(m.IntN(31))
+		h.CoolDown = w.Pane * time.Duration(m.IntN(21))
 		rule.Hot = append(rule.Hot, h)
 		m.tick = min(m.tick, w.Pane)
 	}
@@ -121,8 +121,8 @@ func (m *restartModel) start() *restartAggregator {
 func (m *restartModel) step() {
 	m.now = m.now.Add(m.tick)
 	for i := range m.rates {
-		if m.IntN(1+80) == 0 {
-			h := &m.rule.Hot[m.IntN(1+len(m.rule.Hot)-1)]
+		if m.IntN(81) == 0 {
+			h := &m.rule.Hot[m.IntN(len(m.rule.Hot))]
 			of := oneOf(m.Rand, []float64{0, 0, 0.5, 0.85, 0.95, 1.05, 1.5, 4}...)
 			m.rates[i] = of * float64(h.Rate.N) * float64(m.tick) / float64(h.Rate.Per)
 		}
@@ -172,7 +172,7 @@ func (m *restartModel) kill() {
 	m.down = m.IntN(1 + int(14*time.Second/m.tick))
 }
 
-// takeOver replaces the aggregator, which has ended, by the standby.
+// takeOver ends the aggregator and replaces it by the standby.
 func (m *restartModel) takeOver() {
 	if m.standby == nil {
 		return
@@ -331,16 +331,16 @@ func (a *restartAggregator) due(text string) (due time.Time, ok bool) {
 		if below == last {
 			return due, false
 		}
-		known := laterOf(w.Start(below+2), a.started.Add(h.Rate.Per+2*w.Pane))
+		wholeWindow := laterOf(w.Start(below+2), a.started.Add(h.Rate.Per+2*w.Pane))
 		// The state of an inherited key in earlier windows is known as long as these are kept, but
 		// not its rank.
 		kept := decode.DefaultGrace
 		if h.Kind == rules.Top {
 			kept = 0
 		}
-		known = laterOf(known, a.inherited.Add(-kept))
-		known = laterOf(known.Add(h.CoolDown), laterOf(since, a.started).Add(h.Hold))
-		due = laterOf(due, laterOf(known, a.inherited).Add(2*w.Pane+2*a.m.tick))
+		stateKnown := laterOf(wholeWindow, a.inherited.Add(-kept))
+		mayCool := laterOf(stateKnown.Add(h.CoolDown), laterOf(since, a.started).Add(h.Hold))
+		due = laterOf(due, laterOf(mayCool, a.inherited).Add(2*w.Pane+2*a.m.tick))
 	}
 	return due, !due.IsZero()
 }

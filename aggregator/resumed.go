@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// saveReference copies the values that the keys of v are compared with. saved has the entries
-// that are in the snapshot.
+// saveReference copies the counts that the keys of v are compared with: totals of groups, and a
+// bound of the keys without an entry in saved, the entries that the snapshot has.
 func (v *view) saveReference(saved map[int32]bool) snapshot.Reference {
 	r := snapshot.Reference{Rule: v.watch.number, Window: snapshot.Window{Pane: v.Pane, Panes: v.Panes, Newest: v.Now()}}
 	if v.groups != nil {
@@ -30,7 +30,7 @@ func (v *view) saveReference(saved map[int32]bool) snapshot.Reference {
 	return r
 }
 
-// addReference adds the reference of another shard for the same window.
+// addReference adds a shard's reference to the snapshot.
 func addReference(s *snapshot.Snapshot, r *snapshot.Reference) {
 	at := slices.IndexFunc(s.References, func(other snapshot.Reference) bool {
 		return other.Rule == r.Rule && other.Pane == r.Pane && other.Panes == r.Panes
@@ -39,7 +39,8 @@ func addReference(s *snapshot.Snapshot, r *snapshot.Reference) {
 		s.References = append(s.References, *r)
 		return
 	}
-	// No shard has all keys, so none compares them.
+	// Two shards have this window, so the rule has no home (see homes) and does not compare keys.
+	// Its reference says only how far the window was counted.
 	merged := &s.References[at]
 	merged.Newest = max(merged.Newest, r.Newest)
 	merged.Others, merged.Groups = snapshot.Bounds{Known: merged.Newest + 1}, nil
@@ -57,14 +58,14 @@ func (d *Detector) resumeReference(r *snapshot.Reference) {
 	}
 }
 
-// savedMark is the state of a key that t held hot in another process, up to its cut.
+// savedMark is the state of a key that a threshold held hot in the previous process.
 type savedMark struct {
-	below, until time.Time // windows that ended between these times were below the exit
+	below, until time.Time // all windows that ended between these times were below the exit
 	view         *snapshot.View
 }
 
-// takeSaved returns the saved state of a key by t from another process, or nil.
-func (t *threshold) takeSaved(text string) *savedMark {
+// findSaved returns the previous process's state of a key under t, or nil.
+func (t *threshold) findSaved(text string) *savedMark {
 	view := t.view.saved[text]
 	if view == nil {
 		return nil
@@ -78,8 +79,9 @@ func (t *threshold) takeSaved(text string) *savedMark {
 	return nil
 }
 
-// wasBelow reports whether all windows that ended after those of s, and before the one that ends
-// with a pane, were below the exit. exit is that of the latter.
+// wasBelow reports whether all windows that ended after s.until and before pane were below the exit.
+// It proves this by upper bounds of the key's counts. exit is the exit of the window that ends with
+// pane.
 func (s *savedMark) wasBelow(w *watched, t *threshold, pane, exit int64) bool {
 	v := t.view
 	for last := pane - 1; last >= v.Index(s.until); last-- {
@@ -87,20 +89,20 @@ func (s *savedMark) wasBelow(w *watched, t *threshold, pane, exit int64) bool {
 			if t.Kind != rules.FixedRate {
 				exit = t.ExitCount(t.Rate.N) // the exit for the lowest reference
 			}
-			return s.high(w, v, v.Index(s.until)-int64(v.Panes)+1, pane) < uint64(exit)
+			return s.upperBound(w, v, v.Index(s.until)-int64(v.Panes)+1, pane) < uint64(exit)
 		}
-		// If a window is kept in part only, the kept part is a lower bound of the counts that
-		// the key is compared with.
-		if s.high(w, v, last-int64(v.Panes)+1, last) >= uint64(w.exitEarlier(t, last)) {
+		// If only a part of a window is kept, the counts that the key is compared with are
+		// underestimated. The exit is then too low, so the key may cool later but not too early.
+		if s.upperBound(w, v, last-int64(v.Panes)+1, last) >= uint64(w.exitEarlier(t, last)) {
 			return false
 		}
 	}
 	return true
 }
 
-// high returns the most that w can count from pane first to pane last, or [math.MaxUint64] if
-// it is unknown. Panes that are no longer kept have their counts from the snapshot.
-func (s *savedMark) high(w *watched, v *view, first, last int64) uint64 {
+// upperBound returns an upper bound of w's count from pane first to pane last, or [math.MaxUint64]
+// if it is unknown. Panes that are no longer kept have their counts from the snapshot.
+func (s *savedMark) upperBound(w *watched, v *view, first, last int64) uint64 {
 	kept := max(first, v.Now()-v.Kept()+1)
 	_, high := v.Span(w.hash, []byte(w.text), last, last-kept+1)
 	if high == rules.Unknown || kept > first && (kept > s.view.Newest+1 || first < s.view.Known) {

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"math"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
@@ -8,7 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// skewRange is by how much counts may be later and earlier than they are placed, at most.
+// skewRange bounds how much later, and how much earlier, counts may be than the time at which they
+// are counted.
 type skewRange struct{ later, earlier time.Duration }
 
 // add widens the range by the skew of a count.
@@ -16,39 +18,39 @@ func (s *skewRange) add(skew time.Duration) {
 	s.later, s.earlier = max(s.later, skew), max(s.earlier, -skew)
 }
 
-// ruleSkew is the recent range of a rule's counts: of the current span and of the previous one.
+// ruleSkew records the skew of a rule's counts over the current and the previous span.
 type ruleSkew struct {
-	span           time.Duration
-	from           time.Time
-	present, spent skewRange
+	span              time.Duration
+	from              time.Time
+	current, previous skewRange
 }
 
-// minSkewSpan is the least span of a [ruleSkew], so that each sender is heard in it.
+// minSkewSpan is the least span of a [ruleSkew]. Every sender reports within it.
 const minSkewSpan = 30 * time.Second
 
 // add records the skew of a count, which is not zero.
 func (s *ruleSkew) add(c *decode.Count) {
 	if s.from.IsZero() || c.When.Sub(s.from) >= s.span {
-		s.spent = skewRange{}
+		s.previous = skewRange{}
 		if c.When.Sub(s.from) < 2*s.span {
-			s.spent = s.present
+			s.previous = s.current
 		}
-		s.from, s.present = c.When, skewRange{}
+		s.from, s.current = c.When, skewRange{}
 	}
-	s.present.add(c.Skew)
+	s.current.add(c.Skew)
 }
 
-// rangeAt returns the range of the counts that were placed up to a span before an instant.
+// rangeAt returns the range of the skews of the last span's counts, or of up to two spans.
 func (s *ruleSkew) rangeAt(now time.Time) skewRange {
 	if s.from.IsZero() || now.Sub(s.from) >= 2*s.span {
 		return skewRange{}
 	}
-	return skewRange{max(s.present.later, s.spent.later), max(s.present.earlier, s.spent.earlier)}
+	return skewRange{max(s.current.later, s.previous.later), max(s.current.earlier, s.previous.earlier)}
 }
 
-// skews are the counts of a hot key that may belong to other panes than the ones they are
-// placed in, because the clocks of their senders are not known better. The bounds do not widen
-// for the counts of other senders, so they stay narrow if one clock of many is off.
+// skews holds the numbers of a hot key's counts that may belong to another pane than the one they
+// are counted in, since their senders' clocks are known only within bounds. Counts of other senders
+// widen no bounds, so these stay narrow if one clock of many is off.
 type skews struct {
 	view   *view
 	from   int64      // first pane whose counts were all recorded here
@@ -56,7 +58,7 @@ type skews struct {
 	panes  []skewPane // ring of panes; nil if no count has a skew
 }
 
-// skewPane holds the counts placed in a pane that may belong to later panes, or to earlier
+// skewPane holds the counts of a pane that may belong to later panes, or to earlier
 // ones, and how many panes away.
 type skewPane struct{ later, earlier, reachLater, reachEarlier int64 }
 
@@ -92,8 +94,8 @@ func (s *skews) record(v *view, c *decode.Count) {
 	}
 }
 
-// around returns how many of the counts that are placed in the panes from first to last may
-// belong to others, and how many counts placed in others may belong to these.
+// around returns how many of the counts in the panes from first to last may belong to other panes,
+// and how many counts in other panes may belong to these.
 func (s *skews) around(first, last int64) (out, in int64) {
 	size := int64(len(s.panes))
 	for pane := s.newest; size > 0 && pane > s.newest-size && pane >= s.from; pane-- {
@@ -118,16 +120,17 @@ func (s *skews) around(first, last int64) (out, in int64) {
 	return out, in
 }
 
-// addSkew widens the bounds of a hot key in the window that ends with a pane by the counts that
-// may belong to the other side of the window's ends. While the key was not hot, the senders
-// were not recorded, and all counts of those panes may be such.
+// addSkew widens the bounds of a hot key in the window that ends with pane last by the counts near
+// its ends that may belong outside, or inside. Skews are recorded only while the key is hot. In
+// earlier panes, any count within the rule's widest skew of an end may be one.
 func (w *watched) addSkew(h *rules.Hot, last int64) {
 	v := w.holder.view
 	widest := w.rule.skew.rangeAt(v.Start(last))
 	if widest == (skewRange{}) {
 		return
 	}
-	first, unrecorded := last-int64(v.Panes)+1, v.Kept()+last
+	first := last - int64(v.Panes) + 1
+	unrecorded := int64(math.MaxInt64) // newest pane without recorded skews: all of them, unless set below
 	var out, in int64
 	if w.skews.view == v {
 		unrecorded = w.skews.from - 1

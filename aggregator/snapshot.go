@@ -172,7 +172,7 @@ func (d *Detector) resume(k *snapshot.Key, hash uint64) {
 		}
 		at := v.Resume(hash, k.Text, &saved.Counted)
 		if at < 0 {
-			d.unnamed++
+			d.noRoom++
 			continue
 		}
 		v.GiveName(at, k.Text, v.least)

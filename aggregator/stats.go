@@ -16,7 +16,7 @@ type DetectorCounters struct {
 	Suspects  int64 // keys that may be hot
 	Memory    int64 // memory of the keys in bytes
 	Evicted   int64 // keys that were evicted
-	Unnamed   int64 // counts of hot keys whose name had no room
+	NoRoom    int64 // times that a hot key got no entry with its text, for lack of memory
 	Late      int64 // counts that arrived too late for any pane
 }
 
@@ -34,7 +34,7 @@ type DetectorStats struct {
 // Stats returns the counters and gauges.
 func (d *Detector) Stats() DetectorStats {
 	s := DetectorStats{Floors: make([]int64, len(d.rules))}
-	s.Suspects, s.Unnamed = int64(len(d.suspects.list)), d.unnamed
+	s.Suspects, s.NoRoom = int64(len(d.suspects.list)), d.noRoom
 	for _, r := range d.watches {
 		i := r.number
 		for _, w := range r.hot {

@@ -50,13 +50,13 @@ func (s *suspects) add(w *watched, t *threshold, since time.Time) {
 	s.added = true
 }
 
-// hide sets the bound of the hidden counts of a view's keys.
-func (s *suspects) hide(v *view, bound int64) {
+// setHidden sets the upper bound of the hidden counts of a view's keys.
+func (s *suspects) setHidden(v *view, bound int64) {
 	if s.full(v.watch) {
 		v.bound = bound
 		return
 	}
-	v.hide(bound)
+	v.setHidden(bound)
 }
 
 // clear empties the list and returns its previous keys.
@@ -137,7 +137,7 @@ func (d *Detector) scanSuspects(now time.Time) {
 		for _, v := range r.views {
 			bound := v.Floor()
 			if bound > 0 || v.bound > 0 {
-				v.hide(bound)
+				v.setHidden(bound)
 			}
 			if bound > 0 || len(s.list) > 0 {
 				found = v.appendSuspects(found, s.share)
@@ -244,7 +244,7 @@ func (d *Detector) overlookOthers(found []suspicion) {
 			continue
 		}
 		for _, v := range r.views {
-			v.overlook(lowest[r.number])
+			v.stopSuspecting(lowest[r.number])
 		}
 	}
 }

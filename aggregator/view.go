@@ -17,7 +17,8 @@ func newRuleWatch(p place) *ruleWatch {
 	return r
 }
 
-// layOut returns the views of a rule, which are not open yet, and its thresholds.
+// layOut returns a watch of a rule, with one view for each distinct window of its thresholds. The
+// views are not open yet.
 func layOut(number int, rule *rules.Rule) *ruleWatch {
 	r := &ruleWatch{rule: rule, number: number, keys: make(map[string]*watched), combines: rule.By.Kind == rules.ByCombinations, overlaps: rule.Overlaps()}
 	if r.combines {
@@ -38,8 +39,8 @@ func layOut(number int, rule *rules.Rule) *ruleWatch {
 	return r
 }
 
-// open opens the views. If the rule replaces before, which counts the same, its views continue
-// those of before with the same window.
+// open opens the views, and divides the budget of p among them. A view continues the one of before
+// that has the same window. A nil before has none.
 func (r *ruleWatch) open(p place, before *ruleWatch) {
 	parts := int64(len(r.views)) // one part for each view and each history
 	for _, v := range r.views {
@@ -63,7 +64,7 @@ func (r *ruleWatch) open(p place, before *ruleWatch) {
 	}
 	r.skew.span = max(longest, minSkewSpan)
 	if before != nil {
-		r.skew.from, r.skew.present, r.skew.spent = before.skew.from, before.skew.present, before.skew.spent
+		r.skew.from, r.skew.current, r.skew.previous = before.skew.from, before.skew.current, before.skew.previous
 	}
 	for _, v := range r.views {
 		if v.history != nil {
@@ -93,6 +94,9 @@ func (v *view) has(kind rules.ThresholdKind) bool {
 	return slices.ContainsFunc(v.thresholds, func(t *threshold) bool { return t.Kind == kind })
 }
 
+// groupsPart and totalsPart are the parts of a view's budget for groups, and for totals and repeats.
+const groupsPart, totalsPart = 8, 32
+
 // open creates the windows of a view, or continues those of before if it is not nil.
 func (v *view) open(p place, before *view) {
 	if before != nil {
@@ -101,7 +105,8 @@ func (v *view) open(p place, before *view) {
 		v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
 	}
 	w := v.thresholds[0].Window()
-	// One more pane, since the judged window ends before the pane that was current a lag ago.
+	// A window is judged when a lag has passed since its end. The pane of that time is not in it,
+	// hence one more.
 	grace, budget := int64((p.late+w.Pane-1)/w.Pane)+1, p.budget
 	switch {
 	case v.has(rules.Jump) && v.history == nil:
@@ -111,19 +116,19 @@ func (v *view) open(p place, before *view) {
 	}
 	if v.has(rules.Share) {
 		if v.groups == nil {
-			v.groups = window.NewGroups(int64(w.Panes)+grace, budget/8, v.thresholds[0].rule.ParamsOnly)
+			v.groups = window.NewGroups(int64(w.Panes)+grace, budget/groupsPart, v.thresholds[0].rule.ParamsOnly)
 		} else {
-			v.groups.Resize(budget/8, v.latest())
+			v.groups.Resize(budget/groupsPart, v.latest())
 		}
-		budget -= budget / 8
+		budget -= budget / groupsPart
 	}
 	if v.thresholds[0].rule.Overlaps() {
 		if v.totals == nil {
-			v.totals = window.NewTotals(int64(w.Panes)+grace, budget/32)
+			v.totals = window.NewTotals(int64(w.Panes)+grace, budget/totalsPart)
 		} else {
-			v.totals.Resize(budget/32, v.latest())
+			v.totals.Resize(budget/totalsPart, v.latest())
 		}
-		budget -= budget / 32
+		budget -= budget / totalsPart
 	}
 	switch {
 	case v.Window == nil:
@@ -136,7 +141,7 @@ func (v *view) open(p place, before *view) {
 	for _, t := range v.thresholds {
 		v.least = min(v.least, t.leastCount())
 	}
-	v.hide(v.bound)
+	v.setHidden(v.bound)
 }
 
 // restart empties the view.
@@ -153,7 +158,7 @@ func (v *view) restart() {
 	}
 	v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
 	v.sinceStart = false
-	v.hide(0)
+	v.setHidden(0)
 }
 
 // isSetBack reports whether the clock was set back by more than the time that is kept.
@@ -161,17 +166,17 @@ func (v *view) isSetBack(now time.Time) bool {
 	return v.Now() != ring.Never && v.Index(now) <= v.Now()-v.Kept()
 }
 
-// hide sets the bound of the hidden counts of a key, and so the count at which a key may be
-// suspect and is judged.
-func (v *view) hide(bound int64) {
+// setHidden sets the upper bound of a key's hidden counts. A key is judged, and may be a suspect,
+// from that much below the least count.
+func (v *view) setHidden(bound int64) {
 	v.bound = bound
 	v.level = max(1, v.least-bound)
 	v.NameFrom(v.level)
 }
 
-// overlook limits judging to keys from the least count on, and texts to keys from lowest on, as
-// there are enough suspects.
-func (v *view) overlook(lowest int64) {
+// stopSuspecting ends the search for suspects while their list is full. Keys are judged from the
+// least count on, and have a text from lowest on.
+func (v *view) stopSuspecting(lowest int64) {
 	v.level = v.least
 	v.NameFrom(max(1, min(v.least, lowest)))
 }
@@ -210,9 +215,9 @@ func (v *view) tidyUp() {
 	}
 }
 
-// releases reports whether a count at an instant can be taken back. It can if a key's entry
-// holds it, or if its pane is no longer kept.
-func (v *view) releases(c *decode.Count, from time.Time) bool {
+// canSubtract reports whether a healed count can be subtracted from the pane of an instant: a key's
+// entry has it, or the pane is no longer kept.
+func (v *view) canSubtract(c *decode.Count, from time.Time) bool {
 	for w := range v.windows() {
 		if w.Keeps(from) && !w.Holds(c.Hash, c.Text, w.Index(from), c.N) {
 			return false
@@ -221,8 +226,8 @@ func (v *view) releases(c *decode.Count, from time.Time) bool {
 	return true
 }
 
-// release takes back a count for which releases has returned true.
-func (v *view) release(c *decode.Count, from time.Time) {
+// subtract subtracts a count for which canSubtract returned true.
+func (v *view) subtract(c *decode.Count, from time.Time) {
 	for w := range v.windows() {
 		if w.Keeps(from) {
 			w.Subtract(c.Hash, c.Text, w.Index(from), c.N)

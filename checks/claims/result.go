@@ -69,7 +69,7 @@ func (r *run) isCrowded() bool {
 		return false
 	}
 	for _, d := range r.parts {
-		if d.Stats().Unnamed > 0 {
+		if d.Stats().NoRoom > 0 {
 			return true
 		}
 	}

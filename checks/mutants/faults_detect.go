@@ -25,7 +25,7 @@ var windowFaults = []Fault{
 	},
 	{
 		Name: "high without what is held back", File: "aggregator/handler.go",
-		Old: "v.SetHeld(bound, untold)", New: "v.SetHeld(0*bound, untold)",
+		Old: "v.SetHeld(bound, outsideGroups)", New: "v.SetHeld(0*bound, outsideGroups)",
 		Test: "TestDetectorSuspectsWhatMayBeHot",
 	},
 	{
@@ -123,7 +123,7 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "a merged gap lacks nothing of a key that was spared in one", File: "aggregator/internal/window/merge.go",
-		Old: "			intersect(&k.spared, pair[0], pair[1])\n", New: "",
+		Old: "			intersect(&k.noLoose, pair[0], pair[1])\n", New: "",
 		Test: "TestManyGapsAreMerged",
 	},
 	{
@@ -148,7 +148,7 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "a sender of other rules is believed to tell groups", File: "internal/decode/packet.go",
-		Old: "m.Groups != d.senders.groups || !m.Sums.Told, now)", New: "!m.Sums.Told, now)",
+		Old: "m.Groups != d.senders.groups || !m.Sums.Stated, now)", New: "!m.Sums.Stated, now)",
 		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
 	{
@@ -259,18 +259,18 @@ var accountFaults = []Fault{
 		Name: "an account forgets what it had", File: "collector/accounts.go",
 		Old: "a.Total += n", New: "a.Total = n",
 		Package: "collector/statsdsink",
-		Test:    "TestAccountsAreTold",
+		Test:    "TestAccountsAreSent",
 	},
 	{
 		Name: "an account is told once", File: "collector/accounts.go",
 		Old: "c.start, c.flushes, accountRepeats", New: "c.start, c.flushes, 0",
 		Package: "collector/statsdsink",
-		Test:    "TestAccountsAreTold",
+		Test:    "TestAccountsAreSent",
 	},
 	{
 		Name: "the sum of accounts is that of all", File: "collector/statsdsink/packer.go",
 		Old: "sums.Loose += n", New: "sums.Booked += n",
-		Test: "TestAccountsAreTold",
+		Test: "TestAccountsAreSent",
 	},
 }
 
@@ -292,7 +292,7 @@ var packetFaults = []Fault{
 	},
 	{
 		Name: "held bounds are forgotten", File: "internal/decode/packet.go",
-		Old: "d.senders.held.recordHeld(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)", New: "",
+		Old: "d.senders.held.recordHeld(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Stated, now)", New: "",
 		Test: "TestDecoder",
 	},
 	{

@@ -157,7 +157,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "a history is resumed as if it were known since ever", File: "aggregator/internal/window/history.go",
-		Old: "	if h.began > w.unheard+1 {\n", New: "	if false {\n",
+		Old: "	if h.began > w.beforeStart+1 {\n", New: "	if false {\n",
 		Test: "TestResumedHistoriesHold",
 	},
 	{

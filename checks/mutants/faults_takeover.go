@@ -56,7 +56,7 @@ var takeoverFaults = []Fault{
 	},
 	{
 		Name: "an instance that says that it has sent nothing makes bounds unknown", File: "internal/decode/senders.go",
-		Old: "return m.Seq <= 1 || m.Sums.Told", New: "return m.Seq <= 1 || !m.Sums.Told", Package: "aggregator",
+		Old: "return m.Seq <= 1 || m.Sums.Stated", New: "return m.Seq <= 1 || !m.Sums.Stated", Package: "aggregator",
 		Test: "TestInstancesThatAreHeardInMidStream",
 	},
 	{

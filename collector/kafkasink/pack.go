@@ -63,7 +63,7 @@ func (p *packer) beginFlush(f collector.Flush, now time.Time, n int) {
 	p.flush, p.now = f, now
 	p.head.Partitions, p.head.Held, p.head.Sent = n, f.Held, f.SendTime(p.mac != nil)
 	for len(p.partitions) < n {
-		p.partitions = append(p.partitions, partitionState{sums: wire.Sums{Told: true}})
+		p.partitions = append(p.partitions, partitionState{sums: wire.Sums{Stated: true}})
 	}
 	for i := range p.partitions {
 		p.partitions[i].hasStated = false

@@ -15,13 +15,13 @@ import (
 
 // accountsOf returns the accounts in the packets, by key, and the sums of counts with and without
 // an account. It checks them against the sums that the packets state.
-func accountsOf(t *testing.T, sent []string) (told map[string]wire.Account, booked, loose uint64) {
+func accountsOf(t *testing.T, sent []string) (accounts map[string]wire.Account, booked, loose uint64) {
 	t.Helper()
-	told = make(map[string]wire.Account)
+	accounts = make(map[string]wire.Account)
 	for _, packet := range sent {
 		lines := strings.Split(packet, "\n")
 		m, err := wire.ParseMeta([]byte(lines[0]))
-		if err != nil || !m.Sums.Told {
+		if err != nil || !m.Sums.Stated {
 			t.Fatalf("%q: %v", lines[0], err)
 		}
 		if m.Sums.Booked != booked || m.Sums.Loose != loose {
@@ -38,16 +38,16 @@ func accountsOf(t *testing.T, sent []string) (told map[string]wire.Account, book
 				continue
 			}
 			booked += uint64(l.N)
-			told[string(l.Key)] = a
+			accounts[string(l.Key)] = a
 		}
 	}
-	return told, booked, loose
+	return accounts, booked, loose
 }
 
 // Candidates, hot keys and suspects are sent with their total so far, and again in the next
 // flushes. Hot keys and suspects are also sent once a second, even if they had no counts. Other
 // keys have no account.
-func TestAccountsAreTold(t *testing.T) {
+func TestAccountsAreSent(t *testing.T) {
 	ruleset := ruled(over(400, time.Second))
 	out := &packets{}
 	sink, err := New(Config{Rules: ruleset, Sender: out, Instance: "api-1"})
@@ -66,21 +66,21 @@ func TestAccountsAreTold(t *testing.T) {
 		out.all = nil
 		c.Flush(t.Context(), now)
 		all = append(all, out.all...)
-		told := make(map[string]uint64)
+		totals := make(map[string]uint64)
 		for _, packet := range out.all {
 			for _, line := range strings.Split(packet, "\n")[1:] {
 				if rest, a, ok := wire.CutAccount([]byte(line)); ok {
 					l, _ := wire.ParseLine(rest)
-					told[string(l.Key)] = a.Total
+					totals[string(l.Key)] = a.Total
 				}
 			}
 		}
-		return told
+		return totals
 	}
 	check := func(what string, want map[string]uint64) {
 		t.Helper()
 		if got := flush(); !maps.Equal(got, want) {
-			t.Errorf("%s: told %v, want %v", what, got, want)
+			t.Errorf("%s: sent %v, want %v", what, got, want)
 		}
 	}
 	add("candidate", 150)
@@ -97,15 +97,15 @@ func TestAccountsAreTold(t *testing.T) {
 	for range 3 {
 		flush()
 	}
-	check("told that they are hot", nil)
-	told := make(map[string]int)
+	check("once hot", nil)
+	sentTimes := make(map[string]int)
 	for range 30 {
 		for text := range flush() {
-			told[text]++
+			sentTimes[text]++
 		}
 	}
-	if told["candidate"] < 2 || told["suspect"] < 2 || told["candidate"] > 4 || len(told) != 2 {
-		t.Errorf("in three seconds told are %v, want those that are known to be hot each second", told)
+	if sentTimes["candidate"] < 2 || sentTimes["suspect"] < 2 || sentTimes["candidate"] > 4 || len(sentTimes) != 2 {
+		t.Errorf("sent in three seconds: %v, want each hot key and suspect once a second", sentTimes)
 	}
 	if _, booked, loose := accountsOf(t, all); booked != 155 || loose != 2 {
 		t.Errorf("%d are on accounts and %d are not, want 155 and 2", booked, loose)

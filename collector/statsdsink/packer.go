@@ -21,7 +21,7 @@ type packer struct {
 	head            wire.Meta // of the next packet; its Sums are those of all lines so far
 	byRule          []uint64  // loose and booked sums of each rule that has or had thresholds, by place
 	places          []int     // places of the rules whose sums are stated, in order
-	told            []uint64  // buffer for the stated sums
+	stated          []uint64  // buffer for the stated sums
 	mark            uint32    // identifies these rules; 0 if no sums are stated
 	buckets         bucketSums
 	before          int64           // start of the last packet's flush
@@ -42,7 +42,7 @@ type packer struct {
 func newPacker(instance string, incarnation uint64, meta bool, outs []Sender) *packer {
 	p := &packer{outs: outs, errs: make([]error, len(outs)), meta: meta, buf: make([]byte, 0, wire.MaxPacket)}
 	p.head.Instance, p.head.Incarnation = []byte(instance), incarnation
-	p.head.Sums.Told = true
+	p.head.Sums.Stated = true
 	return p
 }
 

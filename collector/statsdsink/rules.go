@@ -86,9 +86,9 @@ func (p *packer) setPlaces(mark uint32, places []int) {
 
 // appendRuleSums appends the sums of the rules in force.
 func (p *packer) appendRuleSums(dst []byte) []byte {
-	p.told = p.told[:0]
+	p.stated = p.stated[:0]
 	for _, place := range p.places {
-		p.told = append(p.told, p.byRule[2*place:2*place+2]...)
+		p.stated = append(p.stated, p.byRule[2*place:2*place+2]...)
 	}
-	return wire.AppendRuleSums(dst, p.mark, p.told)
+	return wire.AppendRuleSums(dst, p.mark, p.stated)
 }

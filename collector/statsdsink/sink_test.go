@@ -166,7 +166,7 @@ func TestStatsDFittedTextsFitAPacket(t *testing.T) {
 		s.rules[strings.Repeat("r", 64)] = &sinkRule{prefix: strings.Repeat("n", 64) + "." + strings.Repeat("r", 64), home: s.packers[0]}
 		p := s.packers[0] // with all the sums that it can state
 		p.mark, p.byRule = 1<<32-1, slices.Repeat([]uint64{1 << 60}, 2*wire.MaxRuleSums)
-		p.told = make([]uint64, len(p.byRule))
+		p.stated = make([]uint64, len(p.byRule))
 		for i := range wire.MaxRuleSums {
 			p.places = append(p.places, i)
 		}

@@ -40,7 +40,7 @@ func Arrivals(lasts time.Duration, all ...*Instance) (packets []Arrival) {
 			}
 			seq++
 			m := wire.Meta{Instance: []byte(i.Name), Incarnation: 1, Seq: seq, Start: i.Stamp(t - base.FlushInterval), Sent: i.Stamp(t), Held: 1}
-			m.Sums = wire.Sums{Told: true, Loose: seq - 1, Since: m.Start - before}
+			m.Sums = wire.Sums{Stated: true, Loose: seq - 1, Since: m.Start - before}
 			before = m.Start
 			if i.Plain {
 				m.Sent = 0

@@ -113,7 +113,7 @@ var detectorMetrics = []figure.Figure[aggregator.DetectorStats]{
 	figure.Gauge("suspect_keys", "Keys that may be hot, because hidden counts could reach the threshold.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Suspects) }),
 	figure.Counter("unnamed_counts_total", "DATA LOSS: counts of keys that were hot and had no room for their name.",
-		func(d *aggregator.DetectorStats) int64 { return d.Unnamed }).
+		func(d *aggregator.DetectorStats) int64 { return d.NoRoom }).
 		Explain("counts of keys that were hot and had no room for their name: `aggregator.memory` is too small"),
 	figure.Gauge("window_bytes", "Bytes that the windows hold.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Memory) }).

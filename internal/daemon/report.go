@@ -136,5 +136,5 @@ func refusedSum(d *decode.Stats) (n int64) {
 
 func reportDetector(m *rules.Member, d *aggregator.DetectorStats) {
 	m.MemoryUsed, m.Floor = d.Memory, d.Floor
-	m.Dropped += d.Late + d.Unnamed
+	m.Dropped += d.Late + d.NoRoom
 }

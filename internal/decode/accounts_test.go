@@ -314,7 +314,7 @@ func TestAccountsAreBounded(t *testing.T) {
 	d.LimitAccounts(3 * accountSize)
 	var sum counter
 	for i := range 10 {
-		m := wire.Meta{Instance: []byte("i"), Incarnation: 1, Seq: uint64(i) + 1, Start: noon.UnixNano(), Held: 1, Sums: wire.Sums{Told: true, Booked: uint64(i), Opened: uint64(i) + 1}}
+		m := wire.Meta{Instance: []byte("i"), Incarnation: 1, Seq: uint64(i) + 1, Start: noon.UnixNano(), Held: 1, Sums: wire.Sums{Stated: true, Booked: uint64(i), Opened: uint64(i) + 1}}
 		line := wire.AppendKey([]byte("shop.r"), wire.Plain, fmt.Appendf(nil, "k%d", i))
 		line = wire.AppendAccount(append(line, ":1|c"...), wire.Account{Number: uint64(i) + 1, Total: 1})
 		d.Packet(append(append(wire.AppendMeta(nil, m), '\n'), line...), noon, &sum)

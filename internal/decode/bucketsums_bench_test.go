@@ -61,7 +61,7 @@ func summedRecords(kind rules.ThresholdKind) (record func()) {
 		}
 	}
 	d := NewDecoder(rules, wire.Plain)
-	m := wire.Meta{Instance: []byte("a"), Incarnation: 1, Start: noon.UnixNano(), Held: 1, Sums: wire.Sums{Told: true}}
+	m := wire.Meta{Instance: []byte("a"), Incarnation: 1, Start: noon.UnixNano(), Held: 1, Sums: wire.Sums{Stated: true}}
 	var sum counter
 	return func() {
 		i := int(m.Seq % packets)

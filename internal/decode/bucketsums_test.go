@@ -36,7 +36,7 @@ func TestBucketSumsBoundWhatIsMissing(t *testing.T) {
 		loose, number := uint64(0), uint64(rng.IntN(3))
 		const packets = 80
 		for seq := uint64(1); seq <= packets; seq++ {
-			p := sent{meta: wire.Meta{Instance: []byte("i"), Incarnation: incarnation, Seq: seq, Start: noon.Add(time.Duration(seq) * 10 * time.Millisecond).UnixNano(), Held: 1, Sums: wire.Sums{Told: true, Loose: loose}}}
+			p := sent{meta: wire.Meta{Instance: []byte("i"), Incarnation: incarnation, Seq: seq, Start: noon.Add(time.Duration(seq) * 10 * time.Millisecond).UnixNano(), Held: 1, Sums: wire.Sums{Stated: true, Loose: loose}}}
 			var stated *[wire.Buckets]uint32
 			if seq%7 == 1 || seq == packets {
 				number++
@@ -167,7 +167,7 @@ func TestNoBucketsAcrossALeap(t *testing.T) {
 		d := NewDecoder(rules, wire.Plain)
 		var sums [wire.Buckets]uint32
 		for i, number := range []uint64{1, 1 + c.leap} {
-			m := wire.Meta{Instance: []byte("i"), Incarnation: 1, Seq: 1 + 2*uint64(i), Start: noon.UnixNano(), Held: 1, Sums: wire.Sums{Told: true, Loose: 5 * uint64(i)}}
+			m := wire.Meta{Instance: []byte("i"), Incarnation: 1, Seq: 1 + 2*uint64(i), Start: noon.UnixNano(), Held: 1, Sums: wire.Sums{Stated: true, Loose: 5 * uint64(i)}}
 			m.Buckets = wire.AppendBuckets(nil, wire.JumpsMark(rules), number, &sums)
 			d.Packet(wire.AppendMeta(nil, m), noon.Add(time.Second), got)
 		}

@@ -158,7 +158,7 @@ func (d *Decoder) exceedsCap(m *wire.Meta, from *sender, when time.Time, sum int
 		instance = from.name
 	}
 	d.refuse(why, d.source(), instance)
-	if from == nil || !m.Sums.Told {
+	if from == nil || !m.Sums.Stated {
 		return true
 	}
 	d.senders.mu.Lock()

@@ -16,7 +16,7 @@ const spacious = 1 << 40
 func withSums(seq, booked, loose uint64) string {
 	return string(wire.AppendMeta(nil, wire.Meta{
 		Instance: []byte("a"), Incarnation: 1, Seq: seq, Start: noon.UnixNano(), Held: 1,
-		Sums: wire.Sums{Told: true, Booked: booked, Loose: loose},
+		Sums: wire.Sums{Stated: true, Booked: booked, Loose: loose},
 	})) + "\n"
 }
 

@@ -11,7 +11,7 @@ import (
 // the gap between them, or nil if no counts are missing. start is the start of the packet's
 // flush.
 func (a *accounts) addGap(m *wire.Meta, start time.Time, id uint64) *openGap {
-	if !a.sums.Told || m.Seq == a.seq+1 || m.Sums.Booked < a.sums.Booked || m.Sums.Loose < a.sums.Loose {
+	if !a.sums.Stated || m.Seq == a.seq+1 || m.Sums.Booked < a.sums.Booked || m.Sums.Loose < a.sums.Loose {
 		return nil
 	}
 	last := start.Add(time.Duration(-m.Sums.Since)) // time of the newest missing counts

@@ -43,9 +43,9 @@ type Handler interface {
 	// arrive.
 	AddHiddenCounts(when time.Time, n int64)
 	// SetHeldBackBound reports the most that all collectors together hide of any one key of a
-	// rule, in its windows, by holding small counts back. untold is the part of collectors that
-	// do not report their held-back counts by group. Each call replaces the one before.
-	SetHeldBackBound(rule int, bound, untold int64)
+	// rule, in its windows, by holding small counts back. outsideGroups is the part of collectors
+	// that do not report their held-back counts by group. Each call replaces the one before.
+	SetHeldBackBound(rule int, bound, outsideGroups int64)
 	// AddHeldBack reports counts of a group that their sender holds back.
 	AddHeldBack(HeldBack)
 	// RecordLoss reports that packets sent at when or before are missing.
@@ -56,9 +56,9 @@ type Handler interface {
 	// RecordGap reports a gap and the size of its loss. It is called for senders that report
 	// their sums, and again for the same gap when less is missing.
 	RecordGap(Gap)
-	// ExcludeFromGap reports that the gap hides no counts of the key except those on its
-	// account. If known is true, those on its account have all been counted too.
-	ExcludeFromGap(gap uint64, rule int, hash uint64, known bool)
+	// ExcludeFromGap reports that the gap hides no loose counts of the key. If counted is true,
+	// the booked counts that the key lost in it have all been counted.
+	ExcludeFromGap(gap uint64, rule int, hash uint64, counted bool)
 	// AddHealedCount receives counts that were missing. Their time lies between c.When and until.
 	AddHealedCount(c Count, until time.Time)
 	// MoveHealedCount receives counts that AddHealedCount had received with a time between from
@@ -81,7 +81,7 @@ type Gap struct {
 	ID       uint64
 	From, To time.Time // the time range of the missing counts
 	// Loose is the number of missing counts that were on no account, of any keys. Booked is the
-	// number that were on one. A key that is spared lacks no loose counts.
+	// number that were on one. A key of ExcludeFromGap lacks no loose counts.
 	Loose, Booked int64
 	// HeldBack is the missing amount of counts reported as held back of groups.
 	HeldBack int64

@@ -14,7 +14,7 @@ import (
 // them.
 func (d *Decoder) decodeLines(packet []byte, common Count, m *wire.Meta, from *sender, h Handler) {
 	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
-	accounts := m != nil && from != nil && m.Sums.Told
+	accounts := m != nil && from != nil && m.Sums.Stated
 	d.byRule, d.byBucket = d.byRule[:0], d.byBucket[:0]
 	byRule := accounts && d.senders.ruled.size > 0
 	d.groups, d.heldInGroups, d.heldBack = accounts && m.Groups == d.senders.groups, 0, d.heldBack[:0]

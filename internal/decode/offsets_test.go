@@ -23,7 +23,7 @@ func TestNothingIsOfATimeToCome(t *testing.T) {
 		}
 		for seq := range uint64(rapid.IntRange(1, 30).Draw(t, "packets")) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "later")) * time.Millisecond)
-			m := wire.Meta{Instance: []byte("a"), Incarnation: 1, Seq: seq + 1, Start: stamp("start"), Sent: stamp("sent"), Held: 1, Unsent: 3, Sums: wire.Sums{Told: true}}
+			m := wire.Meta{Instance: []byte("a"), Incarnation: 1, Seq: seq + 1, Start: stamp("start"), Sent: stamp("sent"), Held: 1, Unsent: 3, Sums: wire.Sums{Stated: true}}
 			var got placed
 			d.Record(&m, []byte(oneCount), now, true, &got)
 			for _, when := range append(got.hidden, got.when) {

@@ -148,10 +148,10 @@ func (d *Decoder) readMeta(m *wire.Meta, now time.Time, stamped bool, c *Count, 
 		// that did not.
 		d.stats.LostPackets.Add(max(0, lost))
 		d.stats.Recovered.Add(max(0, -lost))
-		d.senders.held.recordHeld(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)
+		d.senders.held.recordHeld(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Stated, now)
 		s.lateness.recordAge(now.Sub(c.When), now)
 		changed = lost != 0 || m.Seq <= s.first // more may be known now about the packets before the first one
-		if m.Sums.Told {
+		if m.Sums.Stated {
 			d.senders.recordSums(s, m, c.When, h)
 			c.InGroup = d.senders.inGroup(s, m)
 		} else {

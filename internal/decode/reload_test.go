@@ -100,7 +100,7 @@ func TestGroupsThroughReload(t *testing.T) {
 		t.Helper()
 		seq++
 		m := wire.Meta{Instance: []byte("i"), Incarnation: 1, Seq: seq, Start: noon.Add(flush - age).UnixNano(), Held: 5, Groups: wire.GroupsMark(rules)}
-		m.Sums = wire.Sums{Told: true, Loose: seq - 1, Age: int64(age)}
+		m.Sums = wire.Sums{Stated: true, Loose: seq - 1, Age: int64(age)}
 		d.Packet([]byte(string(wire.AppendMeta(nil, m))+"\nshop.terms.hot_param.a:1|c"), noon.Add(flush), got)
 		if last := got.groups[len(got.groups)-1]; last != want {
 			t.Errorf("after %v: %v, want %v", flush, last, want)

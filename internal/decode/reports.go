@@ -44,7 +44,7 @@ type agreement struct {
 // before the sender's first packet are unknown. So are those from before the newest change of
 // the sender's rules with a share, or ours.
 func (s *senders) inGroup(from *sender, m *wire.Meta) InGroup {
-	a, agree := &from.agreement, m.Groups == s.groups && m.Sums.Told
+	a, agree := &from.agreement, m.Groups == s.groups && m.Sums.Stated
 	if a.life != m.Incarnation {
 		*a = agreement{m.Incarnation, agree, math.MinInt64}
 	} else if a.agree != agree {

@@ -64,7 +64,7 @@ func TestResumeOfAnInstanceThatNoProcessCouldHear(t *testing.T) {
 	third, got := next(of, now)
 	for seq := range uint64(5) {
 		now = now.Add(time.Second)
-		third.Packet(wire.AppendMeta(nil, wire.Meta{Instance: []byte("a"), Incarnation: 2, Seq: seq + 1, Start: now.UnixNano(), Held: 1, Sums: wire.Sums{Told: true}}), now, got)
+		third.Packet(wire.AppendMeta(nil, wire.Meta{Instance: []byte("a"), Incarnation: 2, Seq: seq + 1, Start: now.UnixNano(), Held: 1, Sums: wire.Sums{Stated: true}}), now, got)
 	}
 	if text := strings.Join(*got, "\n"); !strings.Contains(text, "lost") || strings.Contains(text, "found") {
 		t.Errorf("told\n%s\nwant a loss that is not taken back", text)

@@ -34,7 +34,7 @@ const ruleLife = 77
 func newRuleSender(rng *rand.Rand) *ruleSender {
 	return &ruleSender{
 		Rand: rng, rules: testRules(hotRule("a", 100, time.Second), hotRule("b", 100, time.Second)),
-		sums: wire.Sums{Told: true, Opened: 1},
+		sums: wire.Sums{Stated: true, Opened: 1},
 	}
 }
 

@@ -138,7 +138,7 @@ func (s *sender) recordPacket(m *wire.Meta, now time.Time, l *losses) (lost int6
 		return 0, true
 	case m.Seq > before:
 		lost = int64(m.Seq - before - 1)
-		if lost > 0 && (!m.Sums.Told || !s.accounts.sums.Told) { // otherwise the sums show the loss
+		if lost > 0 && (!m.Sums.Stated || !s.accounts.sums.Stated) { // otherwise the sums show the loss
 			s.addUnknown(lostRun{before + 1, m.Seq - 1, l.recordMissing(lost, now)})
 		}
 		return lost, false
@@ -173,11 +173,11 @@ const youngest = 16
 
 // isYoung reports whether the packets before this one, the first of its sender, are missing as
 // in a gap: the sums of this one bound their contents.
-func isYoung(m *wire.Meta) bool { return 1 < m.Seq && m.Seq <= youngest && m.Sums.Told }
+func isYoung(m *wire.Meta) bool { return 1 < m.Seq && m.Seq <= youngest && m.Sums.Stated }
 
 // beginsWith reports whether nothing was counted in the packets before this one of its sender.
 func beginsWith(m *wire.Meta) bool {
-	return m.Seq <= 1 || m.Sums.Told && m.Sums.Booked == 0 && m.Sums.Loose == 0 && m.Sums.HeldBack == 0
+	return m.Seq <= 1 || m.Sums.Stated && m.Sums.Booked == 0 && m.Sums.Loose == 0 && m.Sums.HeldBack == 0
 }
 
 // recordPlain records a packet of a sender that does not report its sums. Packets dropped by the
@@ -204,7 +204,7 @@ func (s *senders) recordSums(from *sender, m *wire.Meta, start time.Time, h Hand
 			s.divideByRule(a, m)
 			return
 		}
-		a.first, a.start, a.sums.Told = 1, time.Unix(0, 0), true
+		a.first, a.start, a.sums.Stated = 1, time.Unix(0, 0), true
 	case m.Seq <= a.seq:
 		if _, _, stated := a.readBuckets(m, s.jumps); stated {
 			a.divideByBucket(h)

@@ -8,7 +8,7 @@ import (
 
 // claimed returns the amount that a packet claims to be missing before it.
 func claimed(a *accounts, m *wire.Meta) uint64 {
-	if !a.sums.Told || m.Seq == a.seq+1 {
+	if !a.sums.Stated || m.Seq == a.seq+1 {
 		return 0
 	}
 	more := func(now, then uint64) uint64 { return max(now, then) - then }

@@ -46,7 +46,7 @@ func (d *Decoder) Save(s *snapshot.Snapshot) {
 	accounts := 0
 	for name, from := range all.byName {
 		a := &from.accounts
-		if !a.sums.Told || a.life != from.incarnation {
+		if !a.sums.Stated || a.life != from.incarnation {
 			continue
 		}
 		saved := snapshot.Sender{

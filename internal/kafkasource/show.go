@@ -28,7 +28,7 @@ func (s *Source) retire(w *worker) {
 	r.decoder.Senders, r.decoder.Late, r.decoder.Off = 0, decode.LateSenders{}, decode.OffClocks{}
 	s.past.decoder.Merge(&r.decoder)
 	s.past.detector.Merge(&aggregator.DetectorStats{DetectorCounters: aggregator.DetectorCounters{
-		Evicted: r.detector.Evicted, Unnamed: r.detector.Unnamed, Late: r.detector.Late,
+		Evicted: r.detector.Evicted, NoRoom: r.detector.NoRoom, Late: r.detector.Late,
 	}})
 }
 

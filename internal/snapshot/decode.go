@@ -130,7 +130,7 @@ func (d *decoder) sender(rules int) (s Sender) {
 	for _, t := range [...]*time.Time{&s.Start, &s.Heard, &s.Since, &s.PrunedFrom} {
 		*t = d.time()
 	}
-	s.Sums.Told = true
+	s.Sums.Stated = true
 	c := &s.Carried
 	for _, n := range [...]*uint64{&c.Seq, &c.Opened, &c.Loose, &c.Booked, &c.HeldBack} {
 		*n = d.uint()

@@ -22,7 +22,7 @@ func drawSnapshot(t *rapid.T) *Snapshot {
 		seq := rapid.Uint64Range(1, 1<<40).Draw(t, "seq")
 		s.Senders = append(s.Senders, Sender{
 			Name: rapid.StringMatching(`[a-z0-9-]{1,20}`).Draw(t, "name"), Incarnation: rapid.Uint64().Draw(t, "incarnation"), Seq: seq,
-			Sums:  wire.Sums{Told: true, Booked: rapid.Uint64().Draw(t, "booked"), Loose: 7, Opened: 3, Shed: 1, Parts: 2, HeldBack: 9},
+			Sums:  wire.Sums{Stated: true, Booked: rapid.Uint64().Draw(t, "booked"), Loose: 7, Opened: 3, Shed: 1, Parts: 2, HeldBack: 9},
 			Start: noon.Add(-time.Second), Heard: noon, First: seq, Opened: 4, Owed: 5, PrunedTo: 6, PrunedOpened: 8, PrunedFrom: noon.Add(-time.Hour),
 		})
 		if seq%3 == 0 {

@@ -51,7 +51,7 @@ type Meta struct {
 // packet that carries them. So the amount between two packets is known exactly, whatever was
 // lost. Earlier versions of a sender report none, and earlier readers ignore them.
 type Sums struct {
-	Told bool // whether the sender reports them
+	Stated bool // whether the sender reports them
 	// Booked is the sum of the counts in lines with an [Account], Loose of all other counts.
 	Booked, Loose uint64
 	// Opened is the number of accounts that the sender has opened. Shed counts the accounts
@@ -85,7 +85,7 @@ func AppendMeta(dst []byte, m Meta) []byte {
 	if m.Groups != 0 {
 		dst = strconv.AppendUint(append(dst, ",g:"...), uint64(m.Groups), 16)
 	}
-	if m.Sums.Told {
+	if m.Sums.Stated {
 		dst = m.Sums.append(append(dst, ",b:"...))
 	}
 	if len(m.Rules) > 0 {
@@ -132,7 +132,7 @@ func (s *Sums) parse(text []byte) (ok bool) {
 			return false
 		}
 	}
-	s.Told = true
+	s.Stated = true
 	return true
 }
 

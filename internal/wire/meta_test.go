@@ -17,7 +17,7 @@ func TestMetaGolden(t *testing.T) {
 	m := wire.Meta{
 		Instance: []byte("api-1.eu_west"), Incarnation: 0xdeadbeef, Seq: 42,
 		Start: 1_700_000_000_100_000_000, Held: 1, Unsent: 7, Sent: 1_700_000_000_200_000_000,
-		Sums:   wire.Sums{Told: true, Booked: 255, Loose: 4096, Opened: 3, Parts: 2, Age: 100, Since: -500, HeldBack: 600},
+		Sums:   wire.Sums{Stated: true, Booked: 255, Loose: 4096, Opened: 3, Parts: 2, Age: 100, Since: -500, HeldBack: 600},
 		Groups: 0xbeef,
 	}
 	const want = "hotparam.meta:1|c|#v:1,i:api-1.eu_west,e:deadbeef,s:42,t:1700000000100000000,h:1,u:7,w:1700000000200000000,g:beef,b:ff.1000.3.0.2.64.-1f4.258"
@@ -46,7 +46,7 @@ func TestMetaRoundTripsWithinItsBound(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "sums") {
 			n := rapid.Uint64()
-			m.Sums = wire.Sums{Told: true, Booked: n.Draw(t, "booked"), Loose: n.Draw(t, "loose"), Opened: n.Draw(t, "opened"), Shed: n.Draw(t, "shed"), Parts: n.Draw(t, "parts"), Age: rapid.Int64().Draw(t, "age"), Since: rapid.Int64().Draw(t, "since"), HeldBack: n.Draw(t, "held back")}
+			m.Sums = wire.Sums{Stated: true, Booked: n.Draw(t, "booked"), Loose: n.Draw(t, "loose"), Opened: n.Draw(t, "opened"), Shed: n.Draw(t, "shed"), Parts: n.Draw(t, "parts"), Age: rapid.Int64().Draw(t, "age"), Since: rapid.Int64().Draw(t, "since"), HeldBack: n.Draw(t, "held back")}
 			m.Groups = rapid.Uint32().Draw(t, "groups")
 		}
 		line := wire.AppendMeta(nil, m)
@@ -60,7 +60,7 @@ func TestMetaRoundTripsWithinItsBound(t *testing.T) {
 	longest := wire.Meta{
 		Instance: []byte(strings.Repeat("i", wire.MaxInstance)), Incarnation: math.MaxUint64, Seq: math.MaxUint64,
 		Start: math.MinInt64, Held: math.MinInt64, Unsent: math.MinInt64, Aged: math.MaxInt64,
-		Sent: math.MaxInt64, Sums: wire.Sums{Told: true, Booked: math.MaxUint64, Loose: math.MaxUint64, Opened: math.MaxUint64, Shed: math.MaxUint64, Parts: math.MaxUint64, Age: math.MinInt64, Since: math.MinInt64, HeldBack: math.MaxUint64},
+		Sent: math.MaxInt64, Sums: wire.Sums{Stated: true, Booked: math.MaxUint64, Loose: math.MaxUint64, Opened: math.MaxUint64, Shed: math.MaxUint64, Parts: math.MaxUint64, Age: math.MinInt64, Since: math.MinInt64, HeldBack: math.MaxUint64},
 		Groups: math.MaxUint32, Rules: wire.AppendRuleSums(nil, math.MaxUint32, slices.Repeat([]uint64{math.MaxUint64}, 2*wire.MaxRuleSums)),
 		Buckets: wire.AppendBuckets(nil, math.MaxUint32, math.MaxUint64, new([wire.Buckets]uint32)),
 	}

@@ -80,7 +80,7 @@ func AppendRecordHead(dst []Header, h *RecordHead) []Header {
 	if h.Groups != 0 {
 		add(headerGroups, func(b []byte) []byte { return strconv.AppendUint(b, uint64(h.Groups), 16) })
 	}
-	if h.Sums.Told {
+	if h.Sums.Stated {
 		add(headerSums, h.Sums.append)
 	}
 	return dst

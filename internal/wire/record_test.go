@@ -36,7 +36,7 @@ var goldenHead = RecordHead{
 	Meta: Meta{
 		Instance: []byte("web-1"), Incarnation: 0xdeadbeef, Seq: 7, Start: 1_700_000_000_000_000_000,
 		Held: 3, Unsent: 12, Aged: 5, Sent: 1_700_000_000_100_000_000,
-		Sums: Sums{Told: true, Booked: 10, Loose: 11, Opened: 12, Shed: 1, Parts: 2, Age: 1, Since: 31, HeldBack: 7}, Groups: 0xbeef,
+		Sums: Sums{Stated: true, Booked: 10, Loose: 11, Opened: 12, Shed: 1, Parts: 2, Age: 1, Since: 31, HeldBack: 7}, Groups: 0xbeef,
 	},
 	Namespace: []byte("shop"), Partitions: 12,
 }

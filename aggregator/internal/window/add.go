@@ -33,7 +33,7 @@ func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end
 	}
 	if low >= w.names.from {
 		low, end = w.correctLow(at, e, text, low, end)
-	} else if e.loose() {
+	} else if e.isStale() {
 		low = int64(e[entryCur])
 	}
 	return int32(at), low, end
@@ -71,10 +71,10 @@ func (w *Window) correctLow(i uint32, e *unit, text []byte, low, end int64) (int
 	if e[entryName] == 0 && low >= w.names.from {
 		w.giveText(i, e, text, low)
 	}
-	if end < w.now && (w.held > 0 || w.resumed != nil || !w.missing.isNothing()) {
-		_, later := w.lacks(e.hash(), nil, end, int64(w.Panes))
+	if end < w.now && (w.heldBack > 0 || w.resumed != nil || !w.missing.isNothing()) {
+		_, later := w.lossOf(e.hash(), nil, end, int64(w.Panes))
 		_, misplaced := w.fromBefore(e.hash(), end, int64(w.Panes))
-		low -= w.held/2 + later + misplaced
+		low -= w.heldBack/2 + later + misplaced
 		if sum := w.total(e, w.now, int64(w.Panes)); sum >= low {
 			return sum, w.now
 		}
@@ -110,7 +110,7 @@ func (w *Window) Subtract(hash uint64, text []byte, pane, n int64) {
 	*c -= uint32(n)
 	w.counted -= n
 	if e.hist() != 0 {
-		e[entryHist] |= loose
+		e[entryHist] |= staleSum
 	} else {
 		e.setSum(e.sum() - n)
 	}

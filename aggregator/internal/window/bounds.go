@@ -48,31 +48,31 @@ func plus(a, b int64) int64 {
 // heardBound bounds a key's count without the counts of another process.
 func (w *Window) heardBound(hash uint64, text []byte, sum, end, panes int64) (low, high int64) {
 	low, high = sum, rules.Unknown
-	lacks, later := w.lacks(hash, text, end, panes)
+	lacks, later := w.lossOf(hash, text, end, panes)
 	if end < w.now {
-		later += w.held / 2 // see correctLow
+		later += w.heldBack / 2 // see correctLow
 	}
 	if w.lost <= end-panes && lacks != rules.Unknown {
-		high = sum + lacks + w.cells.bound(hash, end, panes) + w.hidden.Sum(end, panes) + w.held
+		high = sum + lacks + w.cells.bound(hash, end, panes) + w.hidden.Sum(end, panes) + w.heldBack
 	}
 	return max(0, low-later), high
 }
 
-// lacks returns two bounds for a key in some panes that end with a pane: how many of its counts
+// lossOf returns two bounds for a key in some panes that end with a pane: how many of its counts
 // may be missing there because packets are missing, or rules.Unknown, and how many may be later
 // than the panes.
-func (w *Window) lacks(hash uint64, text []byte, end, panes int64) (lacks, later int64) {
+func (w *Window) lossOf(hash uint64, text []byte, end, panes int64) (lacks, later int64) {
 	if w.missing.isNothing() {
 		return 0, 0
 	}
 	if !w.bucketed {
 		text = nil
 	}
-	return w.missing.lacks(MissingKey{hash, w.rule}, text, w.Start(end-panes+1).UnixNano(), w.Start(end+1).UnixNano())
+	return w.missing.boundsFor(MissingKey{hash, w.rule}, text, w.Start(end-panes+1).UnixNano(), w.Start(end+1).UnixNano())
 }
 
-// lacksOfAny is like lacks, for all keys together in the window that ends with a pane.
-func (w *Window) lacksOfAny(end int64) shortfall {
+// lossOfAny is like lossOf, for all keys together in the window that ends with a pane.
+func (w *Window) lossOfAny(end int64) shortfall {
 	if w.missing.isNothing() {
 		return shortfall{}
 	}
@@ -85,7 +85,7 @@ func (w *Window) Floor() int64 { return w.FloorAt(w.now) }
 
 // FloorAt returns the floor of the window that ends with a pane.
 func (w *Window) FloorAt(end int64) int64 {
-	return w.cells.worst(end) + w.hidden.Sum(end, int64(w.Panes)) + w.held
+	return w.cells.worst(end) + w.hidden.Sum(end, int64(w.Panes)) + w.heldBack
 }
 
 // markLostForGood makes the bounds of a pane, and of the panes before it, unknown for good.
@@ -110,7 +110,7 @@ func (w *Window) Hash(i int32) uint64 { return w.arena.unit(uint32(i)).hash() }
 // AtMost returns the most that a key can count in the window that ends with a pane, apart from
 // lost packets.
 func (w *Window) AtMost(hash uint64, text []byte, end int64) int64 {
-	maximum := w.held + w.hidden.Sum(end, int64(w.Panes)) + w.cells.bound(hash, end, int64(w.Panes))
+	maximum := w.heldBack + w.hidden.Sum(end, int64(w.Panes)) + w.cells.bound(hash, end, int64(w.Panes))
 	if at := w.lookup(hash, text); at != 0 {
 		maximum += w.total(w.arena.unit(at), end, int64(w.Panes))
 	}
@@ -122,4 +122,4 @@ func (w *Window) HasLosses() bool { return !w.missing.isNothing() }
 
 // LacksAny returns how many counts, of all keys together, the window that ends with a pane
 // may lack, or [rules.Unknown].
-func (w *Window) LacksAny(end int64) int64 { return w.lacksOfAny(end).lacks }
+func (w *Window) LacksAny(end int64) int64 { return w.lossOfAny(end).lacks }

@@ -2,7 +2,7 @@ package window
 
 // roll makes pane the newest of an entry, whose own counter then counts it. The count of the
 // previous newest pane moves to a block (see unit). Panes that leave the window are subtracted
-// from the entry's sum. If the sum is far from a threshold, it is marked as loose instead,
+// from the entry's sum. If the sum is far from a threshold, it is marked as stale instead,
 // which saves the read of the blocks.
 func (w *Window) roll(i uint32, e *unit, pane int64) {
 	newest, n := w.recent(e[entryLast]), e[entryCur]
@@ -16,10 +16,10 @@ func (w *Window) roll(i uint32, e *unit, pane int64) {
 	switch {
 	case newest <= left:
 		e.setSum(0)
-		e[entryHist] &^= loose
-	case e.hist() == 0 || e.loose():
+		e[entryHist] &^= staleSum
+	case e.hist() == 0 || e.isStale():
 	case e.sum() < w.names.from:
-		e[entryHist] |= loose
+		e[entryHist] |= staleSum
 	default:
 		w.subtractPanes(e, newest-int64(w.Panes), left)
 	}

@@ -187,7 +187,7 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 	default:
 		known = false
 	}
-	s := w.lacksOfAny(last)
+	s := w.lossOfAny(last)
 	if known {
 		low = sum - g.strays.again.Sum(last, panes)
 		hidden += g.strays.Counts.Sum(last, panes)
@@ -201,7 +201,7 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 		}
 	}
 	low = max(0, low-s.later-later)
-	if w.untold > 0 || max(w.lost, g.before) > last-panes || s.lacks == rules.Unknown || lacks == rules.Unknown {
+	if w.heldOutsideGroups > 0 || max(w.lost, g.before) > last-panes || s.lacks == rules.Unknown || lacks == rules.Unknown {
 		return low, rules.Unknown
 	}
 	return low, sum + hidden + s.lacks + s.heldBack + s.before + lacks

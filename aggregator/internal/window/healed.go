@@ -25,8 +25,8 @@ func (m *Missing) addHealed(key MissingKey, x healedCount) bool {
 	m.changes++
 	k := m.stateOf(key, x.to)
 	if k == nil {
-		m.unnamed--
-		m.Add(decode.Gap{ID: m.unnamed, From: time.Unix(0, x.from), To: time.Unix(0, x.to), Loose: x.n})
+		m.lastOwnID--
+		m.Add(decode.Gap{ID: m.lastOwnID, From: time.Unix(0, x.from), To: time.Unix(0, x.to), Loose: x.n})
 		return false
 	}
 	for i := range k.healed {

@@ -69,10 +69,10 @@ func (h *History) straddle() int64 { return h.windowPanes + h.windowPanes/8 + 1 
 func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over bool) (low, high int64, windows rules.Fraction) {
 	to := last - h.windowPanes
 	hash := w.Hash(i)
-	k, heard := h.resumedKey(hash), w.unheard+1
+	k, heard := h.resumedKey(hash), w.beforeStart+1
 	if h.began > heard {
 		heard = h.began
-	} else if k != nil && k.Known <= base.FloorDiv(w.unheard, h.per) {
+	} else if k != nil && k.Known <= base.FloorDiv(w.beforeStart, h.per) {
 		heard = min(heard, k.Known*h.per)
 	}
 	from := max(to-decode.BaselineWindows*h.windowPanes+1, heard, w.lost+1)
@@ -81,7 +81,7 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 	}
 	windows = rules.Fraction{Num: to - from + 1, Den: h.windowPanes}
 	first, end := base.FloorDiv(from, h.per), base.FloorDiv(to, h.per)
-	if from > w.unheard {
+	if from > w.beforeStart {
 		k = nil
 	}
 	// For low, only the panes that are certainly between the two ends count.
@@ -89,10 +89,10 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 		low, _ = h.span(hash, text, outer, inner, k)
 	}
 	_, upper := h.span(hash, text, end, first, k)
-	if over && h.Longest && h.held > 0 && upper != rules.Unknown {
+	if over && h.Longest && h.heldBack > 0 && upper != rules.Unknown {
 		early := base.FloorDiv(from-h.straddle(), h.per)
 		if _, all := h.span(hash, text, end, early, k); all != rules.Unknown {
-			upper = min(upper, all-h.held)
+			upper = min(upper, all-h.heldBack)
 		}
 	}
 	if upper == rules.Unknown {
@@ -129,7 +129,7 @@ func (h *History) Save(w *Window, i int32) *snapshot.Counted {
 		return nil
 	}
 	first := max(h.now-h.ring+1, h.after(w.lost))
-	if h.began > w.unheard+1 {
+	if h.began > w.beforeStart+1 {
 		first = max(first, h.after(h.began-1))
 	}
 	if first > h.now {

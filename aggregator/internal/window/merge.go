@@ -53,8 +53,8 @@ func (m *Missing) mergePairs(places []int) bool {
 	}
 	for _, k := range m.keys {
 		for _, pair := range merged {
-			intersect(&k.spared, pair[0], pair[1])
-			intersect(&k.known, pair[0], pair[1])
+			intersect(&k.noLoose, pair[0], pair[1])
+			intersect(&k.noBooked, pair[0], pair[1])
 		}
 	}
 	return len(merged) > 0
@@ -124,7 +124,7 @@ func (m *Missing) merge(x, y *missingGap, place int) {
 	}
 	x.from, x.to = min(x.from, y.from), max(x.to, y.to)
 	x.loose, x.booked, x.heldBack = x.loose+y.loose, x.booked+y.booked, x.heldBack+y.heldBack
-	m.unnamed--
+	m.lastOwnID--
 	merged := slices.Concat(x.merged, y.merged)
 	for _, g := range [...]*missingGap{x, y} {
 		if len(g.merged) == 0 {
@@ -133,7 +133,7 @@ func (m *Missing) merge(x, y *missingGap, place int) {
 	}
 	m.drop(y)
 	delete(m.byID, x.id)
-	x.id, x.merged = m.unnamed, merged[max(0, len(merged)-maxMerged):]
+	x.id, x.merged = m.lastOwnID, merged[max(0, len(merged)-maxMerged):]
 	for _, id := range merged[:len(merged)-len(x.merged)] {
 		delete(m.byID, id)
 	}

@@ -105,7 +105,7 @@ func (m *lossModel) check(t *testing.T, now time.Time, longest time.Duration) (b
 					sum += l.n
 				}
 			}
-			lacks, _ := m.lacks(m.key(key), m.texts[key], start.UnixNano(), end.UnixNano())
+			lacks, _ := m.boundsFor(m.key(key), m.texts[key], start.UnixNano(), end.UnixNano())
 			if lacks == rules.Unknown || lacks < sum {
 				t.Fatalf("key %d lacks %d of %v that ended %v ago, and was told to lack %d; %d gaps", key, sum, part, now.Sub(end), lacks, m.used)
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// Missing records counts that were lost in transit: how many of any key a window may lack, and
+// Missing records counts that were lost in transit (see the package's words): how many of any key a window may lack, and
 // which keys lack none. It covers all rules of a detector, since senders report their sums for
 // all rules.
 //
@@ -27,10 +27,10 @@ type Missing struct {
 	from    int64           // gaps up to this instant may have been dropped
 	leftOut map[uint64]bool // gaps that are left out of sums, by ID
 
-	asked   uint64 // number of sums over gaps so far
-	unnamed uint64 // last ID of its own, counted down from the highest
-	changes int64  // number of changes so far
-	last    sums   // last result of any
+	asked     uint64 // number of sums over gaps so far
+	lastOwnID uint64 // last ID of a gap that no decoder reported, counted down from the highest
+	changes   int64  // number of changes so far
+	last      sums   // last result of lossOfAny
 }
 
 type missingGap struct {
@@ -51,13 +51,14 @@ type MissingKey struct {
 
 // missingOf is the state of one key.
 type missingOf struct {
-	spared [maxMissing / 64]uint64 // gaps without loose counts of the key, by place
-	known  [maxMissing / 64]uint64 // gaps without uncounted counts on its account, by place
-	healed []healedCount
-	newest int64 // newest instant for which the state matters
+	noLoose  [maxMissing / 64]uint64 // bit i: gap i lacks no loose count of the key
+	noBooked [maxMissing / 64]uint64 // bit i: gap i lacks no booked count of the key, or these are counted
+	healed   []healedCount
+	newest   int64 // newest instant for which the state matters
 }
 
-// healedCount is a count with a time between from and to. If it is placed, it is counted at from.
+// healedCount is a number of counts of a lost packet that a later total of the key's account made
+// known. Their time is between from and to. If it is placed, the window counts them at from.
 type healedCount struct {
 	from, to, n int64
 	placed      bool
@@ -104,8 +105,8 @@ func (m *Missing) Add(g decode.Gap) {
 		m.drop(x)
 	}
 	for _, k := range m.keys {
-		k.spared[m.next/64] &^= 1 << (m.next % 64)
-		k.known[m.next/64] &^= 1 << (m.next % 64)
+		k.noLoose[m.next/64] &^= 1 << (m.next % 64)
+		k.noBooked[m.next/64] &^= 1 << (m.next % 64)
 	}
 	*x = missingGap{id: g.ID, from: g.From.UnixNano(), to: g.To.UnixNano(), loose: g.Loose, booked: g.Booked, heldBack: g.HeldBack}
 	m.setJoints(x, &g)
@@ -128,17 +129,17 @@ func (m *Missing) drop(x *missingGap) {
 	*x = missingGap{}
 }
 
-// ExcludeKey records that a gap lacks no counts of a key except those on its account. known
-// reports whether those have been counted too.
-func (m *Missing) ExcludeKey(gap uint64, key MissingKey, known bool) {
+// ExcludeKey records that a gap lacks no loose counts of a key. counted reports whether the booked
+// counts that the key lost in it have been counted too.
+func (m *Missing) ExcludeKey(gap uint64, key MissingKey, counted bool) {
 	at, ok := m.byID[gap]
 	if !ok || m.gaps[at].id != gap {
 		return
 	}
 	if k := m.stateOf(key, m.gaps[at].to); k != nil {
-		k.spared[at/64] |= 1 << (at % 64)
-		if known {
-			k.known[at/64] |= 1 << (at % 64)
+		k.noLoose[at/64] |= 1 << (at % 64)
+		if counted {
+			k.noBooked[at/64] |= 1 << (at % 64)
 		}
 		m.changes++
 	}
@@ -159,8 +160,8 @@ func (m *Missing) stateOf(key MissingKey, when int64) *missingOf {
 }
 
 // evict makes room for a key by forgetting another one without healed counts. It tries a few,
-// and evicts the key that matters for the shortest time. The gaps that spared this key then
-// count for it again.
+// and evicts the key that matters for the shortest time. The gaps that lacked nothing of
+// this key then count for it again.
 func (m *Missing) evict() bool {
 	const looks = 16
 	var victim MissingKey
@@ -213,7 +214,7 @@ func (m *Missing) isNothing() bool {
 	return m == nil || m.used == 0 && len(m.keys) == 0 && m.from == math.MinInt64
 }
 
-// sums are the result of any for a rule's window.
+// sums are the result of lossOfAny for a rule's window.
 type sums struct {
 	rule                int
 	start, end, changes int64

@@ -11,7 +11,7 @@ import (
 
 // BeginAfter records that the counts of a pane and of all panes before it are unknown. A window
 // that holds one of them has no high count, except for the keys of [Window.Resume].
-func (w *Window) BeginAfter(pane int64) { w.unheard = max(w.unheard, pane) }
+func (w *Window) BeginAfter(pane int64) { w.beforeStart = max(w.beforeStart, pane) }
 
 // Resize returns a window with another budget that holds the same counts. If the texts exceed
 // their part of it, those of the smallest counts are dropped. If the entries do, keys are

@@ -59,7 +59,7 @@ func (w *Window) save(e *unit, text []byte, first int64, exact bool) (counts []s
 	// counts are an exception: they are placed at the earliest possible time, and missing in
 	// windows that begin after that.
 	step, more := max(1, (w.now-b.Known+1)/8), int64(0)
-	k, healed := w.resumedKey(hash), w.missing.healedOf(MissingKey{hash, w.rule})
+	k, healed := w.resumedKey(hash), w.missing.countPlaced(MissingKey{hash, w.rule})
 	if exact && (healed > 0 || w.resumed != nil) {
 		step = 1
 	} else {
@@ -67,14 +67,14 @@ func (w *Window) save(e *unit, text []byte, first int64, exact bool) (counts []s
 	}
 	for from := b.Known; from <= w.now; from += step {
 		n := lacks(from) + more
-		if step > 1 && k != nil && from <= w.unheard {
+		if step > 1 && k != nil && from <= w.beforeStart {
 			n += k.Most() - k.At(from)
 		}
 		if b.AddLack(from, n); n == 0 && step > 1 && w.resumed == nil {
 			break
 		}
 	}
-	b.Later = w.held/2 + healed
+	b.Later = w.heldBack/2 + healed
 	if k != nil { // counts that may have been later then may still be
 		b.Later += k.Later
 	}
@@ -119,7 +119,7 @@ func (w *Window) resuming() *resumed {
 // a key with a text has at most n there, not counting its hidden counts.
 func (w *Window) SaveOthers(n int64) (b snapshot.Bounds) {
 	first := w.now - int64(w.Panes) + 1
-	lacks, before := w.lacksOfAny(w.now), w.Unlisted(w.now)
+	lacks, before := w.lossOfAny(w.now), w.Unlisted(w.now)
 	if w.NamesRanOut(w.now) || w.guesses > 0 || w.lost >= first || lacks.lacks == rules.Unknown || before == rules.Unknown {
 		return snapshot.Bounds{Known: w.now + 1}
 	}
@@ -136,7 +136,7 @@ func (w *Window) ResumeOthers(b *snapshot.Bounds) { w.resuming().others = *b }
 func (w *Window) Unlisted(end int64) int64 {
 	first := end - int64(w.Panes) + 1
 	switch r := w.resumed; {
-	case w.unheard < first:
+	case w.beforeStart < first:
 		return 0
 	case r == nil || first < r.known || first < r.others.Known:
 		return rules.Unknown
@@ -151,7 +151,7 @@ func (w *Window) Unlisted(end int64) int64 {
 func (w *Window) fromBefore(hash uint64, end, panes int64) (lacks, later int64) {
 	first := end - panes + 1
 	switch k, r := w.resumedKey(hash), w.resumed; {
-	case w.unheard < first:
+	case w.beforeStart < first:
 		return 0, 0
 	case k != nil:
 		return k.lacks(end, first)
@@ -180,7 +180,7 @@ func (k *resumedKey) lacks(end, first int64) (lacks, later int64) {
 
 // forgetResumed forgets the counts from before the beginning once no window holds them.
 func (w *Window) forgetResumed() {
-	if w.resumed != nil && w.unheard <= w.now-w.ring {
+	if w.resumed != nil && w.beforeStart <= w.now-w.ring {
 		w.resumed = nil
 	}
 }

@@ -65,14 +65,14 @@ func TestResumedBoundsHold(t *testing.T) {
 		later := rapid.Int64Range(0, int64(shape.Panes)).Draw(t, "later")
 		w.Advance(w.now + later)
 		resumed.Advance(w.now)
-		resumed.SetHeld(w.held, 0)
+		resumed.SetHeld(w.heldBack, 0)
 		for end := first + span - 3; end <= w.now; end++ {
 			low, high := w.Bounds(i, end)
 			gotLow, gotHigh := resumed.Span(hash, text, end, int64(shape.Panes))
 			if end-int64(shape.Panes)+1 <= w.now-w.ring {
 				continue // it is not kept whole
 			}
-			if gotLow > low || gotHigh != rules.Unknown && gotHigh < high-w.held {
+			if gotLow > low || gotHigh != rules.Unknown && gotHigh < high-w.heldBack {
 				t.Fatalf("the window that ends with pane %d has %d to %d, was to have %d to %d", end-first, gotLow, gotHigh, low, high)
 			}
 			if end <= first+span && gotHigh == rules.Unknown {

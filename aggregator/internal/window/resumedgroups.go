@@ -62,24 +62,24 @@ func (g *Groups) bounds(w *Window, newest int64) (b snapshot.Bounds) {
 	}
 	resumed := int64(0)
 	switch {
-	case w.unheard < b.Known:
+	case w.beforeStart < b.Known:
 	case g.resumed == nil:
-		b.Known = w.unheard + 1
+		b.Known = w.beforeStart + 1
 	default:
 		b.Known, resumed = max(b.Known, g.resumed.Known), g.resumed.Most()
 	}
-	if b.Known > newest || w.untold > 0 {
+	if b.Known > newest || w.heldOutsideGroups > 0 {
 		b.Known = newest + 1
 	}
 	end, step := w.Start(newest+1).UnixNano(), max(1, (newest-b.Known+1)/8)
 	b.Later = w.missing.lossAfter(w.rule, w.Start(newest-g.panes+1).UnixNano(), end).later
-	if g.resumed != nil && w.unheard > newest-g.panes {
+	if g.resumed != nil && w.beforeStart > newest-g.panes {
 		b.Later += g.resumed.Later
 	}
 	for from := b.Known; from <= newest; from += step {
 		s := w.missing.lossAfter(w.rule, w.Start(from).UnixNano(), end)
 		n := w.hidden.Sum(newest, newest-from+1) + s.lacks + s.heldBack + s.before
-		if from <= w.unheard {
+		if from <= w.beforeStart {
 			n += resumed
 		}
 		b.AddLack(from, n)
@@ -126,7 +126,7 @@ func (g *Groups) resumeGroup(to *group, saved *snapshot.Group) {
 // that ends with a pane, or [rules.Unknown], and how many may be later.
 func (g *Groups) fromBefore(w *Window, last int64) (lacks, later int64) {
 	switch first := last - int64(w.Panes) + 1; {
-	case w.unheard < first:
+	case w.beforeStart < first:
 		return 0, 0
 	case g.resumed == nil:
 		return rules.Unknown, 0

@@ -5,21 +5,21 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// lacks returns two bounds for a key in a window from start to before end: how many counts the
-// window may lack, or [rules.Unknown], and how many of its counts may be later. text is the
-// key's, or nil if its bucket does not matter.
-func (m *Missing) lacks(key MissingKey, text []byte, start, end int64) (lacks, later int64) {
+// boundsFor returns two bounds for a key's counts in the window [start, end). lacks is how many
+// lost counts may belong to the window without being counted, or [rules.Unknown]. later is how many
+// counted ones may belong after it. A nil text ignores the key's bucket.
+func (m *Missing) boundsFor(key MissingKey, text []byte, start, end int64) (lacks, later int64) {
 	k := m.keys[key]
 	before, later := k.healedAround(start, end)
 	if start <= m.from {
 		return rules.Unknown, later
 	}
-	lacks, _ = m.inGaps(k, key.Rule, text, start, end)
+	lacks, _ = m.missingInGaps(k, key.Rule, text, start, end)
 	return lacks + before, later
 }
 
-// healedAround returns how many healed counts of a key are not counted in a window from start to
-// before end and may belong to it, and how many are counted there and may be later. A nil k has
+// healedAround returns how many healed counts of a key are not counted in the window [start, end)
+// and may belong to it, and how many are counted there and may belong after it. A nil k has
 // none.
 func (k *missingOf) healedAround(start, end int64) (before, later int64) {
 	if k == nil {
@@ -36,10 +36,11 @@ func (k *missingOf) healedAround(start, end int64) (before, later int64) {
 	return before, later
 }
 
-// inGaps returns how many counts are missing in gaps between start and end: of a rule's key, or
-// of any key if k is nil. heldBack is the missing amount of counts that were reported as held
-// back of groups. A nil text means any key.
-func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) (lacks, heldBack int64) {
+// missingInGaps bounds the counts of a rule's key, or of any key if k is nil, that are missing in the
+// gaps that overlap [start, end). A gap adds no booked counts of a key if these are counted, and no
+// loose ones if it lacks none of the key. Loose counts are bounded by rule and, with a text, by the
+// text's bucket; the lower sum counts. heldBack bounds the lost reports of counts held back by group.
+func (m *Missing) missingInGaps(k *missingOf, rule int, text []byte, start, end int64) (lacks, heldBack int64) {
 	if m.used == 0 {
 		return 0, 0
 	}
@@ -47,7 +48,7 @@ func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) 
 	if text != nil {
 		hash = wire.BucketHash(text)
 	}
-	m.asked++
+	m.asked++                 // a new sum: joint bounds are shared out again
 	var loose, byBucket int64 // sums over gaps with bounds by bucket
 	for i := range m.gaps {
 		x := &m.gaps[i]
@@ -56,11 +57,11 @@ func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) 
 		}
 		heldBack += x.heldBack
 		bit := uint64(1) << (i % 64)
-		if k == nil || k.known[i/64]&bit == 0 {
+		if k == nil || k.noBooked[i/64]&bit == 0 {
 			lacks += x.byRule.takeCounts(x.booked, jointBooked, rule, m.asked)
 		}
 		switch {
-		case k != nil && k.spared[i/64]&bit != 0:
+		case k != nil && k.noLoose[i/64]&bit != 0:
 		case text == nil || x.buckets[0] == nil:
 			lacks += x.byRule.takeCounts(x.loose, jointLoose, rule, m.asked)
 		default:
@@ -76,8 +77,9 @@ func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) 
 	return lacks, heldBack
 }
 
-// healedOf returns the number of placed healed counts of a key, which may all be later.
-func (m *Missing) healedOf(key MissingKey) (n int64) {
+// countPlaced returns the number of a key's healed counts that are counted. All may belong to a later
+// time.
+func (m *Missing) countPlaced(key MissingKey) (n int64) {
 	if m == nil || m.keys[key] == nil {
 		return 0
 	}
@@ -89,12 +91,13 @@ func (m *Missing) healedOf(key MissingKey) (n int64) {
 	return n
 }
 
-// lossOfAny bounds the counts that a window of a rule, from start to before end, may lack.
+// lossOfAny returns the shortfall of the window [start, end), of all keys of a rule together. It
+// keeps its last result, since all keys of a window ask for it.
 func (m *Missing) lossOfAny(rule int, start, end int64) (s shortfall) {
 	if last := &m.last; last.rule == rule && last.start == start && last.end == end && last.changes == m.changes {
 		return last.shortfall
 	}
-	if s.lacks, s.heldBack = m.inGaps(nil, rule, nil, start, end); start <= m.from {
+	if s.lacks, s.heldBack = m.missingInGaps(nil, rule, nil, start, end); start <= m.from {
 		s.lacks = rules.Unknown
 	}
 	for key, k := range m.keys {
@@ -107,8 +110,7 @@ func (m *Missing) lossOfAny(rule int, start, end int64) (s shortfall) {
 	return s
 }
 
-// lossAfter is like lossOfAny for all windows that begin at start or later and end before end. It
-// bounds each of them.
+// lossAfter returns a shortfall that bounds each window of a rule within [start, end).
 func (m *Missing) lossAfter(rule int, start, end int64) (s shortfall) {
 	if m.isNothing() {
 		return s

@@ -10,9 +10,9 @@ func (w *Window) currentBound(e *unit) int64 {
 	return e.sum()
 }
 
-// settleSum makes a loose sum exact.
+// settleSum makes a stale sum exact.
 func (w *Window) settleSum(e *unit) {
-	if !e.loose() {
+	if !e.isStale() {
 		return
 	}
 	w.dropExpired(e)
@@ -23,7 +23,7 @@ func (w *Window) settleSum(e *unit) {
 		}
 	})
 	e.setSum(sum)
-	e[entryHist] &^= loose
+	e[entryHist] &^= staleSum
 }
 
 // panes calls f with each count of an entry by pane, the newest last. A pane may be passed in
@@ -101,7 +101,7 @@ func (w *Window) dropOldest(e *unit, block uint32) {
 		w.arena.unit(e.hist())[blockNext] = w.arena.unit(block)[blockNext]
 	}
 	w.arena.freeUnit(block)
-	e[entryHist] |= loose // the sum may still include the dropped counts
+	e[entryHist] |= staleSum // the sum may still include the dropped counts
 }
 
 // dropBlocks leaves an entry with its newest pane alone.

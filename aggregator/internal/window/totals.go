@@ -23,7 +23,7 @@ type Totals struct {
 	max     int // maximum number of routes, and of groups
 	byRoute map[string]*total
 	byGroup map[string]*ring.Counts
-	untold  int64 // newest pane with a repeat of a group that has no room
+	noRoom  int64 // newest pane with a repeat of a group for which there was no room
 	before  int64 // counts of this pane and earlier ones are unknown
 }
 
@@ -44,7 +44,7 @@ func NewTotals(panes, budget int64) *Totals {
 func newTotals(panes int64, most int) *Totals {
 	return &Totals{
 		panes: panes, max: most, byRoute: make(map[string]*total), byGroup: make(map[string]*ring.Counts),
-		untold: never, before: never,
+		noRoom: never, before: never,
 	}
 }
 
@@ -107,7 +107,7 @@ func (t *Totals) AddRepeats(name []byte, pane, n int64) {
 	counts := t.byGroup[string(group)]
 	if counts == nil {
 		if len(t.byGroup) >= t.max {
-			t.untold = max(t.untold, pane)
+			t.noRoom = max(t.noRoom, pane)
 			return
 		}
 		fresh := ring.New(t.panes)
@@ -140,12 +140,11 @@ func (t *Totals) High(w *Window, text []byte, last int64) int64 {
 	return t.most(w, &counts.Counts, last)
 }
 
-// HighRepeats returns the most counts of a group's keys whose requests also count for another
-// key of the group, in the window that ends with pane last. It returns [rules.Unknown] if some
-// of them may not have arrived.
+// HighRepeats returns an upper bound of a group's repeats in the window that ends with pane last:
+// those counted, and all counts that may be missing. It returns [rules.Unknown] if there is no bound.
 func (t *Totals) HighRepeats(w *Window, group []byte, last int64) int64 {
 	counts := t.byGroup[string(group)]
-	if counts == nil && t.untold > last-int64(w.Panes) {
+	if counts == nil && t.noRoom > last-int64(w.Panes) {
 		return rules.Unknown
 	}
 	return t.most(w, counts, last)
@@ -155,11 +154,11 @@ func (t *Totals) HighRepeats(w *Window, group []byte, last int64) int64 {
 // last.
 func (t *Totals) most(w *Window, counts *ring.Counts, last int64) int64 {
 	panes := int64(w.Panes)
-	lacks := w.lacksOfAny(last).lacks
-	if max(w.lost, w.unheard, t.before) > last-panes || lacks == rules.Unknown {
+	lacks := w.lossOfAny(last).lacks
+	if max(w.lost, w.beforeStart, t.before) > last-panes || lacks == rules.Unknown {
 		return rules.Unknown
 	}
-	most := lacks + w.hidden.Sum(last, panes) + w.held
+	most := lacks + w.hidden.Sum(last, panes) + w.heldBack
 	if counts != nil {
 		most += counts.Sum(last, panes)
 	}

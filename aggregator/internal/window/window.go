@@ -24,15 +24,15 @@ type Window struct {
 	names names
 	cells cells
 
-	now    int64       // newest pane, by the clock or by a count
-	hidden ring.Counts // counts that collectors dropped, of any key
-	held   int64       // counts of any key that collectors now hold back in a window
-	untold int64       // part of held that they do not report by group
-	lost   int64       // newest pane whose bounds are unknown
-	// unheard is the newest pane without counts in this process. Only the keys in resumed have
-	// bounds for it.
-	unheard int64
-	resumed *resumed // nil without a snapshot
+	now               int64       // newest pane, by the clock or by a count
+	hidden            ring.Counts // counts that collectors dropped, of any key
+	heldBack          int64       // most counts of any one key that collectors now hold back in a window
+	heldOutsideGroups int64       // part of heldBack that collectors do not report by group
+	lost              int64       // newest pane whose bounds are unknown
+	// beforeStart is the newest pane that began before this process counted. Only keys in resumed
+	// have bounds for it and for earlier panes.
+	beforeStart int64
+	resumed     *resumed // nil without a snapshot
 
 	missing *Missing // lost packets; nil if none can be lost
 	rule    int      // number of the window's rule in missing
@@ -71,7 +71,7 @@ type paneCache struct {
 // New returns a window that holds at most budget bytes. grace is the number of panes by which a
 // count may be older than the window.
 func New(shape rules.Window, grace int64, budget int64) *Window {
-	w := &Window{Window: shape, ring: int64(shape.Panes) + grace, now: ring.Never, lost: ring.Never, unheard: ring.Never, overflow: ring.Never}
+	w := &Window{Window: shape, ring: int64(shape.Panes) + grace, now: ring.Never, lost: ring.Never, beforeStart: ring.Never, overflow: ring.Never}
 	w.hidden = ring.New(w.ring)
 	w.kept = make([]int64, w.ring)
 	w.cache = paneCache{pane: w.Index(time.Time{})}
@@ -102,7 +102,7 @@ func unitsFor(budget int64) int {
 // Restart returns an empty window of the same size.
 func (w *Window) Restart() *Window {
 	fresh := New(w.Window, w.ring-int64(w.Panes), w.budget)
-	fresh.names.from, fresh.held, fresh.untold = w.names.from, w.held, w.untold
+	fresh.names.from, fresh.heldBack, fresh.heldOutsideGroups = w.names.from, w.heldBack, w.heldOutsideGroups
 	fresh.missing, fresh.rule, fresh.bucketed = w.missing, w.rule, w.bucketed
 	return fresh
 }
@@ -176,12 +176,14 @@ func (w *Window) lookup(hash uint64, text []byte) uint32 {
 // Now returns the newest pane, by the clock or by a count.
 func (w *Window) Now() int64 { return w.now }
 
-// SetHeld sets the counts of any key that collectors now hold back in a window. untold is the
-// part that they do not report by group.
-func (w *Window) SetHeld(bound, untold int64) { w.held, w.untold = bound, untold }
+// SetHeld sets the most counts of any one key that collectors now hold back in a window.
+// outsideGroups is the part that they do not report by group.
+func (w *Window) SetHeld(bound, outsideGroups int64) {
+	w.heldBack, w.heldOutsideGroups = bound, outsideGroups
+}
 
-// Held returns the counts of any key that collectors now hold back in a window.
-func (w *Window) Held() int64 { return w.held }
+// Held returns the most counts of any one key that collectors now hold back in a window.
+func (w *Window) Held() int64 { return w.heldBack }
 
 // SetMissing sets m, the record of lost packets, and the number of the window's rule in it.
 func (w *Window) SetMissing(m *Missing, rule int) { w.missing, w.rule = m, rule }

@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// An entry's sum equals the sum of its panes unless it is loose, whatever comes late and however
+// An entry's sum equals the sum of its panes unless it is stale, whatever comes late and however
 // long the key was silent.
 func TestSumIsThatOfThePanes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -42,7 +42,7 @@ func TestSumIsThatOfThePanes(t *testing.T) {
 							sum += n
 						}
 					})
-					if !e.loose() && sum != e.sum() {
+					if !e.isStale() && sum != e.sum() {
 						t.Fatalf("sum %d want %d last %d: %s\n%s", e.sum(), sum, last-10_000_000, all, log)
 					}
 				}

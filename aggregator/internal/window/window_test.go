@@ -210,7 +210,7 @@ func TestWindowBoundsHoldWhatWasHeldBack(t *testing.T) {
 		const grace, instances = 12, 3
 		w := New(shape, grace, 1<<20)
 		h := rapid.Int64Range(2, 8).Draw(t, "h")
-		w.held = instances * 2 * (h - 1)
+		w.heldBack = instances * 2 * (h - 1)
 		type unsent struct{ since, n int64 }
 		var held [instances]unsent
 		var truth []stamped
