@@ -15,7 +15,7 @@ import (
 // namespaceOf returns a namespace for each test.
 func namespaceOf(tb testing.TB) string { return hashOf(tb.Name()) }
 
-// Semaphores, permits and members work on every kind of Redis deployment that users have.
+// Semaphores, permits, members and settlements work on every kind of Redis deployment that users have.
 func TestDeployments(t *testing.T) {
 	for name, start := range map[string]func(*testing.T) string{
 		"single":   func(t *testing.T) string { return testenv.Redis(t).URL() },
@@ -33,6 +33,7 @@ func TestDeployments(t *testing.T) {
 				"permits":                 permitsTable,
 				"permits conform":         permitsConform,
 				"members":                 membersJoinAndLeave,
+				"settlements":             settleManyKeys,
 			} {
 				t.Run(name, func(t *testing.T) { test(t, client) })
 			}

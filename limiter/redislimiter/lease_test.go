@@ -2,8 +2,12 @@ package redislimiter
 
 import (
 	"context"
+	"errors"
+	"strconv"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
@@ -55,6 +59,33 @@ func (l *leases) check(what string, got, want int64) {
 	l.t.Helper()
 	if got != want {
 		l.t.Errorf("%s: %d, want %d", what, got, want)
+	}
+}
+
+// The accounts of many keys are settled in one call, wherever the keys are.
+func settleManyKeys(t *testing.T, client redis.UniversalClient) {
+	store := storeOf(t, client, func(c *Config) { c.Namespace = namespaceOf(t) })
+	quota := &rules.Quota{Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 100}
+	window := &rules.Quota{Algorithm: rules.SlidingLog, Rate: rules.Rate{N: 100, Per: time.Hour}, Burst: 100}
+	const n = 40
+	asks, answers := make([]fleet.Ask, n), make([]fleet.Answer, n)
+	for i := range asks {
+		asks[i] = fleet.Ask{
+			Name: "users", Key: strconv.Itoa(i), Quota: quota, Holder: "a", Number: 1, Want: int64(i + 1), Demand: 1,
+			Period: 50 * time.Millisecond, Lasts: time.Minute,
+		}
+	}
+	asks[7].Quota = window
+	store.Settle(t.Context(), asks, answers)
+	for i, a := range answers {
+		switch {
+		case i == 7:
+			if !errors.Is(a.Err, limiter.ErrUnsupported) {
+				t.Errorf("a window: %+v", a)
+			}
+		case a.Err != nil || a.Granted != int64(i+1) || a.Free != 99-int64(i):
+			t.Errorf("key %d: %+v", i, a)
+		}
 	}
 }
 
