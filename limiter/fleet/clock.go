@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// clock is a monotonic clock that also runs while the machine is suspended. Go's monotonic clock
-// stands still meanwhile, so a clock set forward counts as well: permits then end early.
+// clock is a monotonic clock that also runs while the machine is suspended, when Go's stands still.
+// It follows the system's clock forward, so permits end early if that is set forward.
 type clock struct {
 	start time.Time
 	slept atomic.Int64 // ns by which the system's clock has run further than the monotonic one

@@ -2,8 +2,7 @@
 //
 // An instance holds permits of a key's bucket in advance, its [Stock]. A request takes one of
 // them, which is one atomic operation. From time to time the instance settles with a [Lender],
-// such as redislimiter's Store: how many permits it has spent, how many it still holds, and how
-// many it wants.
+// such as redislimiter's Store. It states its spent, held and wanted permits.
 //
 //	request ─► Stock.Take ─► held permits               stock.go, clock.go
 //	              │ none
@@ -25,19 +24,18 @@
 // from the receipt, so an instance never spends what the Lender takes for ended. A crash costs the
 // permits of one stock until they end.
 //
-// How much an instance gets is a question of use and fairness alone. It asks for its demand
-// ([demand]) of a period and a round trip, and the Lender grants in proportion to demand when
-// there is not enough for all.
+// How much an instance gets is a question of use and fairness alone. It asks for the demand of a
+// period and a round trip. The Lender grants in proportion to demand when there is not enough.
 //
 // # When the Lender is unavailable
 //
 // Stocks last for up to four periods. Then each instance has its part of the limit by the last
-// known number of instances, or passes or refuses all: see [rules.OutagePolicy]. What it admits
-// is charged when the Lender is back. If k of N instances cannot reach it while the others can,
-// all together are admitted up to (1 + k/N) × rate.
+// known number of instances, or passes or refuses all: see [rules.OutagePolicy]. Its admissions
+// are charged when the Lender is back. If k of N instances cannot reach it while the others can,
+// all together admit up to (1 + k/N) × rate.
 //
 // # Which limits fit
 //
-// Buckets ([Fits]): a stock is a few permits of each period, so a limit of a few permits a second
-// is better asked for request by request.
+// Buckets fit, if they are large enough ([Fits]). A stock is the permits of a period. A limit of a
+// few permits a second has none to hold, so each request asks for it.
 package fleet

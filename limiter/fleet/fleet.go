@@ -123,7 +123,7 @@ func (f *Fleet) Stats() Stats {
 // decides alone.
 func (f *Fleet) Running() bool { return f.running.Load() }
 
-// Run settles stocks until ctx ends, then returns what they hold, and nil. Only one Run may be in
+// Run settles stocks until ctx ends. Then it returns their permits to the Lender, and returns nil. Only one Run may be in
 // progress at a time.
 func (f *Fleet) Run(ctx context.Context) error {
 	f.running.Store(true)
@@ -135,7 +135,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			f.running.Store(false)
 			f.calls.Wait()
-			f.leave(context.WithoutCancel(ctx))
+			f.returnAll(context.WithoutCancel(ctx))
 			return nil
 		case <-timer.C:
 		case <-f.wake:
@@ -207,7 +207,7 @@ func (f *Fleet) settle(ctx context.Context, from []*Stock, asks []Ask) {
 		if err := answers[i].Err; err != nil {
 			failed = err
 		}
-		if s.apply(&asks[i], &answers[i]) {
+		if s.applyAnswer(&asks[i], &answers[i]) {
 			forgotten = append(forgotten, s)
 		}
 	}
@@ -240,8 +240,8 @@ func (f *Fleet) settle(ctx context.Context, from []*Stock, asks []Ask) {
 	f.signal()
 }
 
-// leave returns what the stocks hold.
-func (f *Fleet) leave(ctx context.Context) {
+// returnAll returns the permits that the stocks hold.
+func (f *Fleet) returnAll(ctx context.Context) {
 	f.mu.Lock()
 	stocks := make([]*Stock, 0, len(f.active))
 	for s := range f.active {

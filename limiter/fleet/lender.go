@@ -18,7 +18,7 @@ type Lender interface {
 // Ask is the account of one stock. Numbers are running totals, so that an ask that is lost or
 // whose answer is lost makes up for itself with the next one.
 type Ask struct {
-	Name, Key string       // as in a [limiter.Op]
+	Name, Key string       // those of a [limiter.Op]
 	Quota     *rules.Quota // must not be changed while in use
 	Holder    string       // identifies the stock
 
@@ -26,7 +26,7 @@ type Ask struct {
 	Number      int64 // increases with each ask of the stock
 	Spent       int64 // permits spent since the stock began
 	Hold        int64 // permits that it has, and keeps
-	Want        int64 // permits that it wants besides
+	Want        int64 // more permits that it wants
 	Demand      float64
 	Period      time.Duration // time to the next ask
 	Lasts       time.Duration // time for which permits are granted
@@ -42,8 +42,8 @@ type Answer struct {
 	Granted     int64 // permits, at most Want
 	Valid       bool  // whether the permits in Hold are still valid
 	Incarnation int64 // identifies the state of the bucket's accounts; it changes if that is lost
-	// Wait is the time before which another ask will get nothing. It is 0 if the ask got what it
-	// wanted, or may get more soon.
+	// Wait is the time before which another ask will get nothing. It is 0 if the ask got all, or
+	// may get more soon.
 	Wait       time.Duration
 	Free       int64         // permits left in the bucket
 	Instances  int           // number of stocks with demand
@@ -69,10 +69,10 @@ func perSecond(q *rules.Quota) float64 {
 	return float64(q.Rate.N) * float64(time.Second) / float64(q.Rate.Per)
 }
 
-// Fits reports whether instances can hold permits of a quota, if so many of them ask for it. If
-// not, each request has to ask for itself: the quota is no plain bucket, its burst is less than a
-// tenth of what it earns in a second, or a period brings each instance less than five permits
-// (one, if the burst is half a second or more).
+// Fits reports whether a number of instances can hold permits of a quota. Otherwise each request
+// has to ask the Lender. The quota must be a plain bucket with a burst of a tenth of a second or
+// more. A period must bring each instance five permits, or one if the burst is half a second or
+// more.
 func Fits(q *rules.Quota, instances int) bool {
 	switch q.Algorithm {
 	case "", rules.TokenBucket, rules.GCRA, rules.LeakyBucket:

@@ -2,7 +2,7 @@ package fleet
 
 import "time"
 
-// account is what a stock knows of its settlements. It is guarded by the stock's mu.
+// account is the state of a stock's settlements. It is guarded by the stock's mu.
 type account struct {
 	incarnation int64
 	number      int64 // number of the last ask
@@ -61,7 +61,7 @@ func (s *Stock) prepare() (ask Ask, due bool) {
 	}
 	a.asking, a.sent = true, now
 	a.next = now + a.overdue(every, trip)
-	ask = s.ask(s.reduceHeld(need))
+	ask = s.newAsk(s.reduceHeld(need))
 	ask.Want = max(0, need-ask.Hold)
 	ask.Demand, ask.Period, ask.Lasts = a.demand.perSecond, every, lastsFor*every
 	if a.isAway(now, ask.Lasts) {
@@ -75,13 +75,13 @@ func (s *Stock) lastAsk() Ask {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropHeld()
-	ask := s.ask(s.held.Load())
+	ask := s.newAsk(s.held.Load())
 	ask.Period, ask.Lasts = minPeriod, lastsFor*minPeriod
 	return ask
 }
 
-// ask returns an ask that states what is held. The caller holds mu.
-func (s *Stock) ask(held int64) Ask {
+// newAsk returns an ask that states the held permits. The caller holds mu.
+func (s *Stock) newAsk(held int64) Ask {
 	a := &s.account
 	a.number++
 	a.owed = max(0, -held)
@@ -115,9 +115,9 @@ func (s *Stock) fail(now int64, lasts time.Duration) {
 	s.announce()
 }
 
-// apply applies the answer to an ask. It reports whether the Lender has forgotten the stock, which
+// applyAnswer applies the answer to an ask. It reports whether the Lender has forgotten the stock, which
 // holds nothing and wants nothing.
-func (s *Stock) apply(ask *Ask, answer *Answer) (forgotten bool) {
+func (s *Stock) applyAnswer(ask *Ask, answer *Answer) (forgotten bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, now := &s.account, s.fleet.clock.now()

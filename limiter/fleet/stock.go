@@ -54,7 +54,7 @@ func (s *Stock) Take(n int64) bool {
 	}
 }
 
-// Charge spends n permits, held or not. Those that are not held are owed to the bucket.
+// Charge spends n permits, held or not. The bucket is owed the missing ones.
 func (s *Stock) Charge(n int64) {
 	if b := s.alone.Load(); b != nil {
 		b.Do(time.Duration(s.fleet.clock.now()), limiter.Request{Kind: limiter.Charge, N: n})
@@ -118,8 +118,8 @@ func (s *Stock) reduceHeld(to int64) int64 {
 // spent returns the permits spent so far, given those held. The caller holds mu.
 func (s *Stock) spent(held int64) int64 { return s.added - held + s.outside.Load() }
 
-// Remaining estimates the permits that are left to all instances: those held here, and those that
-// were free in the bucket at the last settlement.
+// Remaining estimates the permits left to all instances: those held here, and those free in the
+// bucket at the last settlement.
 func (s *Stock) Remaining() int64 { return max(0, s.held.Load()) + s.free.Load() }
 
 // Allowed returns the decision on a request that has taken its permits.
