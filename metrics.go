@@ -109,7 +109,7 @@ var figures = []figure.Figure[scrape]{
 	figure.Gauge("app_redis_away_nodes", "Servers of Redis that limits with scope: exact find unavailable.",
 		func(s *scrape) float64 { return float64(s.guard.BackendStats().Nodes) }).
 		Explain("servers of Redis that these limits find unavailable; until they return, `when_redis_is_away` decides"),
-	figure.Gauge("app_fleet_stocks", "Hot keys of which this instance holds permits, or wants some, with scope: fleet.",
+	figure.Gauge("app_fleet_stocks", "Hot keys with scope: fleet whose permits are held or wanted here.",
 		func(s *scrape) float64 { return float64(s.guard.FleetStats().Active) }),
 	figure.Counter("app_fleet_settlements_total", "Settlements of permits with Redis, one for each hot key and period, with scope: fleet.",
 		func(s *scrape) int64 { return int64(s.guard.FleetStats().Asks) }),
