@@ -3,7 +3,10 @@ package hotparam_test
 import (
 	"bytes"
 	"errors"
+	"go/ast"
 	"go/format"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -52,6 +55,46 @@ func TestCommittedFilesAreTidy(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			} else if !bytes.Equal(formatted, text) {
 				t.Errorf("%s is not formatted: run gofmt -w %[1]s", name)
+			}
+			checkDocNames(t, name, text)
+		}
+	}
+}
+
+var isTest = regexp.MustCompile(`^(Test|Benchmark|Fuzz|Example)`)
+
+// docOfName matches a doc comment that begins with a name: a word that begins with a small letter or
+// has a capital inside, or one before a verb of Go documentation.
+var docOfName = regexp.MustCompile(`^([a-z]\w*|\w+[a-z][A-Z]\w*|\w+ (?:returns|reports|implements|records|calls|sets|adds|writes|reads)\b)`)
+
+// checkDocNames fails if the doc comment of a function or a type begins with another name. Those of
+// tests and examples are sentences.
+func checkDocNames(t *testing.T, path string, text []byte) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, text, parser.ParseComments)
+	if err != nil {
+		return // gofmt has reported it
+	}
+	check := func(doc *ast.CommentGroup, name *ast.Ident) {
+		if isTest.MatchString(name.Name) {
+			return
+		}
+		first, _, _ := strings.Cut(docOfName.FindString(doc.Text()), " ")
+		if first != "" && first != name.Name {
+			t.Errorf("%s: the doc comment of %s begins with %q", files.Position(name.Pos()), name.Name, first)
+		}
+	}
+	for _, decl := range file.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			check(d.Doc, d.Name)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if s, ok := spec.(*ast.TypeSpec); ok && s.Doc != nil {
+					check(s.Doc, s.Name)
+				} else if ok && !d.Lparen.IsValid() {
+					check(d.Doc, s.Name)
+				}
 			}
 		}
 	}

@@ -97,7 +97,7 @@ func newTerm(name string, kind kind) *term {
 	}
 }
 
-// of returns the terms of a kind.
+// termsOf returns the terms of a kind.
 func (c *crowd) termsOf(kind kind) []*term {
 	var terms []*term
 	for _, x := range c.terms {
@@ -108,7 +108,7 @@ func (c *crowd) termsOf(kind kind) []*term {
 	return terms
 }
 
-// begin starts the traffic.
+// beginVisits starts the traffic.
 func (c *crowd) beginVisits(f *fleet, apis []*api, control string) {
 	c.began = time.Now()
 	c.control = &flow{name: "control", url: control, perSecond: 100}
@@ -209,7 +209,7 @@ func (tr *truth) staysHot(at, before time.Duration) bool {
 	return tr.everyWindow(at-before, at, func(least, _ int64) bool { return least >= crowdExit })
 }
 
-// judge checks all requests since a time: none failed, no cold term was refused, and none waited
+// checkTerms checks all requests since a time: none failed, no cold term was refused, and none waited
 // longer than a request to the control does.
 func (c *crowd) checkTerms(since time.Duration) {
 	c.t.Helper()

@@ -100,7 +100,7 @@ func newFleetOn(t *testing.T, bin programs, rules, redisURL string) *fleet {
 	return f
 }
 
-// over returns the configuration sections of a process that reaches the others at these
+// sectionsAt returns the configuration sections of a process that reaches the others at these
 // addresses.
 func (f *fleet) sectionsAt(statsd, redisAddr string) string {
 	return fmt.Sprintf(`aggregator: {listen: %q, redis: "redis://%s/0", http: "127.0.0.1:0", memory: %s}`, statsd, redisAddr, f.memory)
@@ -114,7 +114,7 @@ func (f *fleet) file(sections string) (path string) {
 	return path
 }
 
-// write overwrites a configuration file, as an operator does.
+// writeConfig overwrites a configuration file, as an operator does.
 func (f *fleet) writeConfig(path, sections string) {
 	f.t.Helper()
 	testenv.WriteFile(f.t, path, "namespace: shop\n"+sections+"\nrules:"+f.rules)
@@ -168,7 +168,7 @@ func (f *fleet) startAPIs(n int) []*api {
 	return apis
 }
 
-// start starts a process that must exit with 0 when it is asked to end. A data race makes it exit
+// startProgram starts a process that must exit with 0 when it is asked to end. A data race makes it exit
 // with 66.
 func (f *fleet) startProgram(path string, args ...string) *testenv.Process {
 	f.t.Helper()

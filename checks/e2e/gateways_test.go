@@ -138,7 +138,7 @@ func (c *crowdBehind) others(from, to int) {
 	}
 }
 
-// get sends a request through the gateways alternately and returns the status.
+// askGateway sends a request through the gateways alternately and returns the status.
 func (c *crowdBehind) askGateway(n int, value string) int {
 	c.t.Helper()
 	response, err := c.client.Get(fmt.Sprintf("http://%s/%s?q=%s", c.gateways[n%2], c.path, value))

@@ -29,7 +29,7 @@ func newKafkaFleet(t *testing.T, kafka *real.KafkaCluster, redisURL, acks, rules
 	t.Helper()
 	f := &kafkaFleet{kafka: kafka, topic: "counters-acks-" + acks, acks: acks, buffer: "16MiB", fleet: newFleetOn(t, quickCommands(t), rules, redisURL)}
 	f.memory, f.beat = "16MB", 10*time.Second
-	f.settles = 10 * time.Second // who takes a partition over awaits the instances, and they begin late on a busy machine
+	f.settles = 10 * time.Second // an aggregator that takes over a partition waits for the instances, which start late on a busy machine
 	f.sections = func() string {
 		return fmt.Sprintf(`aggregator: {source: kafka, redis: %q, http: "127.0.0.1:0", memory: %s}
 kafka: {brokers: ["%s"], topic: %s, acks: %q, session: %v, buffer: %s}`,

@@ -53,7 +53,7 @@ func (l *load) calm() time.Time {
 	return since
 }
 
-// judge ends the traffic and waits for requests in flight. It checks all requests from a calm
+// checkLatency ends the traffic and waits for requests in flight. It checks all requests from a calm
 // time over a fault to now: none failed, no other term was refused, and since the fault none
 // waited.
 func (l *load) checkLatency(calm, fault time.Time) {

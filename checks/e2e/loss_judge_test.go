@@ -27,7 +27,7 @@ type lossRun struct {
 	wrong       []string
 }
 
-// lossTold is an entry as read from Redis.
+// lossEntry is an entry as read from Redis.
 type lossEntry struct {
 	key     int
 	hot     rules.Hot
@@ -189,7 +189,7 @@ func (r *lossRun) hotKeys() map[int][2]int64 {
 	return hot
 }
 
-// judge checks all that was published.
+// judgeRun checks everything that was published.
 func (r *lossRun) judgeRun(t *testing.T) {
 	t.Helper()
 	for _, e := range r.entries {

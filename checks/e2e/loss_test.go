@@ -124,7 +124,7 @@ func startSenders(t *testing.T, like sender, w weather, config func(instance int
 	return x
 }
 
-// begin starts the plan and returns the time of its start.
+// beginPlan starts the plan and returns the time of its start.
 func (x *lossFleet) beginPlan() time.Time {
 	at := time.Now().Add(1500 * time.Millisecond).Truncate(lossPane)
 	for _, begin := range x.begins {
@@ -141,7 +141,7 @@ func (x *lossFleet) awaitDone() {
 	}
 }
 
-// end ends the senders and returns their counts.
+// endSenders ends the senders and returns their counts.
 func (x *lossFleet) endSenders(plan *lossPlan) *lossTruth {
 	x.t.Helper()
 	for _, s := range x.senders {
@@ -177,7 +177,7 @@ func runLoss(t *testing.T, instances int, panes int64, w weather) *lossRun {
 	return r
 }
 
-// watch records the published changes until stop is called.
+// watchPublished records the published changes until stop is called.
 func (r *lossRun) watchPublished(t *testing.T, f *fleet) (stop func()) {
 	t.Helper()
 	numbers := r.plan.numbers()

@@ -27,7 +27,7 @@ func (x *lossTruth) stalled(from, to int64) bool {
 	return slices.ContainsFunc(x.stalls, func(s lossSpan) bool { return s.first < to && s.last > from })
 }
 
-// late returns the longest delay of a request.
+// maxLateness returns the longest delay of a request.
 func (x *lossTruth) maxLateness() (longest int64) {
 	for _, s := range x.stalls {
 		longest = max(longest, s.last-s.first)
@@ -137,7 +137,7 @@ func (x *lossTruth) secret(key int, from, to, now int64) (n int64) {
 	return n
 }
 
-// lost returns how many packets did not leave the relay, and the number of all packets.
+// countLost returns how many packets did not leave the relay, and the number of all packets.
 func (x *lossTruth) countLost() (lost, all int) {
 	for _, packets := range x.senders {
 		all += len(packets)

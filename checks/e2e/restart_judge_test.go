@@ -69,7 +69,7 @@ const (
 	showsNothing = "shows nothing"
 )
 
-// judge checks one namespace.
+// judgeNamespace checks one namespace.
 func (j *restartJudge) judgeNamespace(x *restartSeen) {
 	for i := range x.entries {
 		j.judgeBounds(x, &x.entries[i])

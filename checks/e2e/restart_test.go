@@ -68,7 +68,7 @@ func (a *restartAggregator) awaitUp() {
 	a.url = "http://" + a.WaitFor(`aggregator is up.* http=(\S+)`)[1]
 }
 
-// end ends the process at once, or in order, and returns the time of its end.
+// endProcess ends the process at once, or in order, and returns the time of its end.
 func (a *restartAggregator) endProcess(signal syscall.Signal) (down int64) {
 	a.f.t.Helper()
 	down = time.Now().UnixNano()

@@ -141,7 +141,7 @@ func (s *sights) recordEvent(e redis.XMessage) {
 	}
 }
 
-// ask records the keys that an instance enforces.
+// readInstance records the keys that an instance enforces.
 func (s *sights) readInstance(ctx context.Context, who string, a *api) {
 	at := time.Since(s.crowd.began)
 	in, err := a.fetchState(ctx)
@@ -169,7 +169,7 @@ const (
 	judgedWithin = 6 * time.Second // longest time from a window's end to its decision: the grace, and the transport
 )
 
-// judge compares all observations since a time with the truth.
+// checkSights compares all observations since a time with the truth.
 func (s *sights) checkSights(since time.Duration, faults []fault) {
 	s.t.Helper()
 	s.mu.Lock()

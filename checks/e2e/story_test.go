@@ -27,7 +27,7 @@ type fault struct {
 	began, mended, deadline time.Duration // times since the crowd's beginning
 }
 
-// tell starts a crowd and watches it, and returns when everything works.
+// beginStory starts a crowd, watches it, and returns when everything works.
 func (f *fleet) beginStory(apis []*api) *story {
 	f.t.Helper()
 	s := &story{t: f.t, crowd: newCrowd(f.t), apis: apis}
@@ -57,7 +57,7 @@ func (in *instance) holdsAll(terms []*term) bool {
 
 func (s *story) now() time.Duration { return time.Since(s.crowd.began) }
 
-// suffer begins a fault, waits until it can be mended, and lets time pass.
+// runFault begins a fault, waits until it can be mended, and lets time pass.
 func (s *story) runFault(f fault) {
 	s.t.Helper()
 	f.began = s.now()
@@ -74,7 +74,8 @@ func (s *story) runFault(f fault) {
 	time.Sleep(f.pass)
 }
 
-// end ends the traffic, waits until the instances have sent their counts, and checks everything.
+// endAndJudge ends the traffic, waits until the instances have sent their counts, and checks
+// everything.
 func (s *story) endAndJudge() {
 	s.t.Helper()
 	s.sights.stop()

@@ -28,7 +28,7 @@ func TestRedisWithoutServer(t *testing.T) {
 	}
 }
 
-// verdict is a testing.TB that records how the test would have ended.
+// testOutcome is a testing.TB that records how the test would have ended.
 type testOutcome struct {
 	testing.TB
 	word string

@@ -110,7 +110,7 @@ func (f *fixture) passes(domain string, descriptors ...*common.RateLimitDescript
 	return f.ask(domain, descriptors...).GetOverallCode() == ok
 }
 
-// codes returns the codes of the statuses.
+// codesOf returns the codes of the statuses.
 func codesOf(r *ratelimit.RateLimitResponse) (codes []ratelimit.RateLimitResponse_Code) {
 	for _, s := range r.GetStatuses() {
 		codes = append(codes, s.GetCode())
