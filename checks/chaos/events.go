@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// kind is a kind of fault.
+// kind is a kind of event: a fault, or a change of the rules.
 type kind struct {
 	name        string
 	weight      int      // occurrences in a bag of all kinds
@@ -14,7 +14,7 @@ type kind struct {
 	deployment  string   // the only deployment that has it; empty means each
 	exclusive   string   // two kinds of one group never occur together
 	least, most time.Duration
-	// begin begins the fault and returns a function that ends it.
+	// begin begins the event and returns a function that ends it.
 	begin func(r *run, e *event) (end func())
 }
 

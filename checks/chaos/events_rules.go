@@ -12,17 +12,18 @@ var ruleKinds = []kind{
 	{name: "roll", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", least: 2 * time.Second, most: 5 * time.Second, begin: roll},
 	{name: "split", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", least: 4 * time.Second, most: 6 * time.Second, begin: split},
 	{name: "flip", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", least: 2 * time.Second, most: 3 * time.Second, begin: flip},
-	{name: "line", weight: 2, scenarios: []string{"limits"}, exclusive: "rules", least: 3 * time.Second, most: 4 * time.Second, begin: line},
+	{name: "queue", weight: 2, scenarios: []string{"limits"}, exclusive: "rules", least: 3 * time.Second, most: 4 * time.Second, begin: queue},
 }
 
-// reload puts the limits of a variant in force at an instance. If the instance is stopped or dead
-// at that time, they may take effect later. The judge allows for both.
+// reload puts the limits of a variant in force at a running instance. [plan] changes rules before it
+// stops instances. The limits take effect between the request and its answer. The judge allows the
+// old and the new ones in between.
 func (r *run) reload(a *api, variant int) {
 	asked := r.now() // the instance also reads a file that changes
 	a.writeConfig(variant)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	client := &http.Client{Transport: r.load.client[a.index].Transport} // no time-out, since the instance may be stopped
+	client := &http.Client{Transport: r.load.client[a.index].Transport} // without the load's time-out: a busy machine may need longer
 	status, err := ask(ctx, client, http.MethodPost, "http://"+a.addr+"/chaos/reload")
 	if err != nil || status != http.StatusOK {
 		r.Fatalf("chaos: reload %s: status %d, %v", a.name, status, err)
@@ -66,8 +67,8 @@ func flip(r *run, e *event) func() {
 	return nothing
 }
 
-// line fills the queue of waiting requests and reloads while they wait.
-func line(r *run, e *event) func() {
+// queue fills the queue of waiting requests and reloads the rules while they wait.
+func queue(r *run, e *event) func() {
 	a, rng := r.apis[e.target], e.rng()
 	var asking sync.WaitGroup
 	for range 2 {

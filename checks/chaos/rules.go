@@ -8,11 +8,11 @@ import (
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
 )
 
-// Figures of the rules that no event changes, for the rules and the oracle.
+// Figures that no event changes. The rules and the oracle use them.
 const (
 	hotThreshold = 30 // requests per second over all instances
 	hotRate      = 5  // limit of a hot key, on each instance
-	steadyRate   = 20 // requests for the steady key, at each instance
+	steadyRate   = 20 // requests per second for the steady key, to each instance
 	soloRate     = 10 // over all instances, decided by Redis
 	soloBurst    = 2
 )
@@ -40,7 +40,7 @@ var (
 	logLimits = []limit{
 		{"rate: 10/1m, algorithm: sliding_log", perMinute("log", 10, 10)},
 		{"rate: 15/1m, algorithm: sliding_log", perMinute("log", 15, 15)},
-		{"rate: 10/1m, algorithm: sliding_blocks, blocks: 10", oracle.Quota{Family: "blocks", Rate: 10 / 54., Burst: 10}},
+		{"rate: 10/1m, algorithm: sliding_blocks, blocks: 10", oracle.Quota{Family: "blocks", Rate: 10 / 54., Burst: 10}}, // any window shorter by one of ten blocks: 54 s
 		{"rate: 10/1m", perMinute("bucket", 10, 10)},
 		{"rate: 10/30s, algorithm: sliding_log", oracle.Quota{Family: "log", Rate: 10 / 30., Burst: 10}},
 		{"rate: 12/1m, algorithm: fixed_window", oracle.Window("fixed", 12, time.Minute)},
@@ -66,14 +66,14 @@ var (
 // variants is the number of files that differ in these limits.
 const variants = 6
 
-// maxWait is the longest time that a request waits for its turn.
+// maxWait is the longest time that a request waits for its turn: wait in [rolling].
 const maxWait = 2 * time.Second
 
-// rolling are the rules whose limits events change, by route.
+// rolling holds the rules whose limits events change, by route.
 var rolling = map[string]struct {
 	limits []limit
 	exact  bool   // over all instances, decided by Redis
-	more   string // more fields of limit:
+	extra  string // further fields of limit:
 }{
 	"bucket": {bucketLimits, true, ""},
 	"log":    {logLimits, true, ""},
@@ -106,7 +106,7 @@ rules:
     match: {route: "GET /%[1]s"}
     by: [k]
     limit: {%[2]s%[3]s%[4]s}
-`, route, r.limits[variant].text, scope, r.more)
+`, route, r.limits[variant].text, scope, r.extra)
 	}
 	return b.String()
 }

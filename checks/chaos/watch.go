@@ -122,11 +122,7 @@ type state struct {
 	Goroutines int
 	Heap       int64
 	Watcher    struct{ Resyncs, Gaps, Polls uint64 }
-	Backend    struct {
-		Failures, Probes, Local uint64
-		Away                    time.Time
-	}
-	Sink struct { // set with Kafka
+	Sink       struct { // set with Kafka
 		Waiting   int64
 		Connected bool
 		Failed    struct{ BufferFull, Delivery, NotConnected int64 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Compare checks the events of a replay of a log in order against the exact result and returns at
-// most ten errors. A replay loses nothing and has memory for all keys, so its bounds are the
-// exact counts.
+// Compare compares the events of a replayed log, whose lines are in the order of time, with the exact
+// result. It returns at most ten differences. A replay loses nothing and has memory for all keys, so
+// its bounds are the exact counts.
 func (r Result) Compare(events []Event) (wrong []string) {
 	report := func(format string, args ...any) {
 		if len(wrong) < 10 {
@@ -52,7 +52,7 @@ func CompareRules(results map[string]Result, events []Event) (wrong []string) {
 	byRule := make(map[string][]Event)
 	for _, e := range events {
 		if _, known := results[e.Rule]; !known {
-			return []string{fmt.Sprintf("%s: an event of rule %q, which there is not", e.Key, e.Rule)}
+			return []string{fmt.Sprintf("%s: an event of unknown rule %q", e.Key, e.Rule)}
 		}
 		byRule[e.Rule] = append(byRule[e.Rule], e)
 	}

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// A way to send is a client with options that change its lines, its packets or its
-// transport.
+// way is a client with options that change its lines, its packets or its transport.
 type way struct {
 	name    string
 	program func(*testing.T) program
@@ -51,8 +50,8 @@ func ways(d *daemon) []way {
 	}
 }
 
-// Whatever clients append to a count, pack into one packet or send about themselves: each count
-// arrives once, over each transport that they have.
+// Each count arrives once over each transport, whatever clients append to it, pack with it, or send
+// about themselves.
 func TestCountsOfOtherPrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -64,11 +63,11 @@ func TestCountsOfOtherPrograms(t *testing.T) {
 			if w.env != "" {
 				run.env = append(slices.Clip(run.env), w.env)
 			}
-			term, before, told := fmt.Sprintf("way%d", i), d.metric(t, counted), d.metric(t, events)
+			term, before, eventsBefore := fmt.Sprintf("way%d", i), d.metric(t, counted), d.metric(t, events)
 			run.run(t, filepath.Join("testdata", w.file), "", append(slices.Clip(w.args), strconv.Itoa(threshold), term)...)
 			d.awaitHot(t, term)
 			d.await(t, counted, before+threshold)
-			d.await(t, events, told+w.events)
+			d.await(t, events, eventsBefore+w.events)
 		})
 	}
 	d.checkRejected(t)

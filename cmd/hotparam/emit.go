@@ -32,7 +32,7 @@ func newEmit(s streams) *cobra.Command {
 	var e emission
 	cmd := &cobra.Command{
 		Use:   "emit --config FILE KEY [N]",
-		Short: "Send counts of a key as an instance does, to test a set-up",
+		Short: "Send counts of a key as an instance does, to test a setup",
 		Long: `Send N counts of a key (default 1) as instances do: as StatsD lines or to Kafka, as the
 file says. Use it to check that counts arrive and that a hot key is limited. Write the
 key as list prints it.

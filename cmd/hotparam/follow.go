@@ -62,7 +62,7 @@ how far it is behind. SIGTERM has it read what was written, send it, and end.`,
 	flags.StringVar(&f.form.format, "format", "auto", "`format` of the logs: "+accesslog.Formats)
 	flags.StringVar(&f.form.fields, "fields", "", "`places` of the fields in JSON or delimited lines, as for replay")
 	flags.StringVar(&f.form.clock, "time-format", "", "`format` of the time of --fields, as for replay")
-	flags.BoolVar(&f.fromStart, "from-start", false, "also count the lines already in the logs, within a window")
+	flags.BoolVar(&f.fromStart, "from-start", false, "also count the lines that the logs already have, as far back as the longest window")
 	flags.StringVar(&f.instance, "instance", "", "`name` of this sender; by default the host and the process id")
 	flags.StringVar(&f.http, "http", "", "`address` for health and metrics; by default they are not served")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`format` of the log on standard error: text or json")

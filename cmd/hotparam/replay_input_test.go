@@ -196,7 +196,7 @@ func TestReplayOfFields(t *testing.T) {
 	if r.exits(t, exitOK); strings.Count(r.out, "hot  ") != 2 || r.err != "" { // 3 ms each
 		t.Errorf("%s%s", r.out, r.err)
 	}
-	withInput(t, log.String(), "replay", "--by", "q", "--hot", "1/s", "--time-format", "ms", "-").exits(t, exitUsage, "--time-format is for --fields")
+	withInput(t, log.String(), "replay", "--by", "q", "--hot", "1/s", "--time-format", "ms", "-").exits(t, exitUsage, "--time-format needs --fields")
 	withInput(t, log.String(), "replay", "--by", "q", "--hot", "1/s", "--fields", "time=at", "-").exits(t, exitUsage, "--fields: no field has the request")
 	withInput(t, log.String(), "replay", "--by", "q", "--hot", "1/s", "--format", "csv", "-").exits(t, exitFailure, "its columns have no names")
 	withInput(t, log.String(), "replay", "--by", "q", "--hot", "1/s", "-").exits(t, exitFailure, "--fields, which names")

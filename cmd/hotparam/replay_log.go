@@ -46,7 +46,7 @@ func (f *replayFlags) logForm() (accesslog.Format, *accesslog.Fields, error) {
 func (f *replayFlags) logFields() (*accesslog.Fields, error) {
 	if f.fields == "" {
 		if f.clock != "" {
-			return nil, usageError(errors.New("--time-format is for --fields"))
+			return nil, usageError(errors.New("--time-format needs --fields"))
 		}
 		return nil, nil
 	}

@@ -167,9 +167,9 @@ func measuredWords(r *suggest.Result, perDay float64) string {
 	fmt.Fprintf(&b, "Replayed with these rules, the log makes %s hot", hotwords.Plural(r.Hot, "key"))
 	switch {
 	case span < 24*time.Hour:
-		fmt.Fprintf(&b, " in %s.\nThat is less than a day, and was taken for one: a day has more hot keys if its other hours bring\nother ones. Give a log of a day or more.\n", shortSeconds(span.Seconds()))
+		fmt.Fprintf(&b, " in %s.\nThe log has less than a day and counts as one. A whole day has more hot keys if its other hours\nbring other values. Give a log of a day or more.\n", shortSeconds(span.Seconds()))
 	default:
-		fmt.Fprintf(&b, " in %.1f days, each counted once a day: %.1f a day", r.Days, float64(r.Hot)/r.Days)
+		fmt.Fprintf(&b, " in %.1f days. With each key counted once a day, that is %.1f a day", r.Days, float64(r.Hot)/r.Days)
 		if len(r.PerDay) > 1 {
 			fmt.Fprintf(&b, ", from %d to %d", slices.Min(r.PerDay), slices.Max(r.PerDay))
 		}

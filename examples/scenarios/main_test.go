@@ -53,8 +53,8 @@ func TestCostlyParameter(t *testing.T) {
 	}
 }
 
-// One value gets 72 requests a second. It becomes hot after 50 of them and is then limited, while
-// the other values are served.
+// 160 requests come in two seconds: 144 for one value, and 16 for others. The value becomes hot after
+// 50 requests and is then limited. All others are served.
 func TestHotParameter(t *testing.T) {
 	o := outcome(t, "hot-parameter")
 	before, held := 50, 10+int(2*time.Second/time.Second)*10 // a burst, and the rate for at most the rest of two seconds

@@ -64,7 +64,7 @@ func (o *Options) validateFields() error {
 	case o.Format == Auto:
 		o.Format = JSON
 	case o.Format != JSON && !delimited:
-		return fmt.Errorf("format %s: its fields are known; give fields for json, csv, tsv or space", o.Format)
+		return fmt.Errorf("format %s: its fields are fixed; --fields is for json, csv, tsv and space", o.Format)
 	}
 	_, err := o.Fields.shape(delimited, o.Values)
 	return err

@@ -102,7 +102,7 @@ func TestOpenRefuses(t *testing.T) {
 		{[]string{"-", "-"}, Options{}, "give - alone"},
 		{[]string{file}, Options{Format: "xml"}, `format "xml"`},
 		{[]string{file}, Options{Format: CSV}, "its columns have no names"},
-		{[]string{file}, Options{Format: Caddy, Fields: &Fields{}}, "its fields are known"},
+		{[]string{file}, Options{Format: Caddy, Fields: &Fields{}}, "its fields are fixed"},
 	} {
 		if _, err := Open(c.names, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: error %v, want %q", c.names, err, c.want)

@@ -40,7 +40,7 @@ func RemoveStaleSocket(ctx context.Context, network, path string) error {
 	case err != nil:
 		return err
 	case file.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s exists and is no socket: remove it, or choose another path", path)
+		return fmt.Errorf("%s exists and is not a socket: remove it, or choose another path", path)
 	}
 	dialer := net.Dialer{Timeout: staleSocketTimeout}
 	conn, err := dialer.DialContext(ctx, network, path)

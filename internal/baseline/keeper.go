@@ -191,7 +191,7 @@ func (k *Keeper) report(err error) {
 	default:
 		k.failures.Add(1)
 		if !k.failing.Swap(true) && !errors.Is(err, context.Canceled) {
-			k.cfg.Log.Error("baselines of earlier days cannot be read or written: keys are compared with the known ones", "err", err)
+			k.cfg.Log.Error("baselines of earlier days cannot be read or written: keys are compared with those read before", "err", err)
 		}
 	}
 }

@@ -37,7 +37,7 @@ var baselineMetrics = []figure.Figure[baseline.Stats]{
 	figure.Flag("baselines_failing", "1 if the counts of earlier days cannot be read from or written to Redis.",
 		func(s *baseline.Stats) bool { return s.Failing }).
 		Explain("1 if the counts of earlier days cannot be read from or written to Redis: [jumps over " +
-			"days](docs/RULES.md#jumps-over-days) then use the known ones"),
+			"days](docs/RULES.md#jumps-over-days) then use the counts read before"),
 	figure.Counter("baselines_failures_total", "Times that baselines could not be read or written.",
 		func(s *baseline.Stats) int64 { return s.Failures }),
 	figure.Gauge("baselines_known", "Known hours of earlier days and of this day.",

@@ -167,7 +167,7 @@ func TestRuleSumsAreWhatIsMissing(t *testing.T) {
 			d.Save(of)
 			data, _ := of.Append(nil)
 			of, err := snapshot.Parse(data)
-			if err != nil || !of.Number(d.senders.rules.CountsOf()) {
+			if err != nil || !of.Renumber(d.senders.rules.CountsOf()) {
 				t.Fatal(err)
 			}
 			newest := int(of.Senders[0].Seq)

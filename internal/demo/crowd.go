@@ -26,10 +26,10 @@ const (
 
 // crowd is the demo's flash crowd. It is idle most of the time.
 type crowd struct {
-	mu         sync.Mutex
-	from, till time.Time
-	started    chan struct{} // has a buffer of one
-	any        bool
+	mu          sync.Mutex
+	began, ends time.Time     // current or last crowd
+	started     chan struct{} // has a buffer of one
+	ranBefore   bool          // whether there has been a crowd
 }
 
 func newCrowd() *crowd { return &crowd{started: make(chan struct{}, 1)} }
@@ -38,10 +38,10 @@ func newCrowd() *crowd { return &crowd{started: make(chan struct{}, 1)} }
 func (c *crowd) start(length time.Duration) {
 	now := time.Now()
 	c.mu.Lock()
-	if !now.Before(c.till) {
-		c.from = now
+	if !now.Before(c.ends) {
+		c.began = now
 	}
-	c.till, c.any = now.Add(length), true
+	c.ends, c.ranBefore = now.Add(length), true
 	c.mu.Unlock()
 	select {
 	case c.started <- struct{}{}:
@@ -53,22 +53,21 @@ func (c *crowd) start(length time.Duration) {
 func (c *crowd) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.till = time.Time{}
+	c.ends = time.Time{}
 }
 
 // remaining returns the remaining time of the crowd, or 0 if there is none.
 func (c *crowd) remaining(now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return max(0, c.till.Sub(now))
+	return max(0, c.ends.Sub(now))
 }
 
-// measured reports whether the latency of a request sent at this time counts as one during a
-// crowd.
-func (c *crowd) measured(sent time.Time) bool {
+// isMeasured reports whether the latency of a request sent at this time is counted for the crowd.
+func (c *crowd) isMeasured(sent time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return sent.After(c.from.Add(settling)) && sent.Before(c.till)
+	return sent.After(c.began.Add(settling)) && sent.Before(c.ends)
 }
 
 // run calls send for each of the crowd's requests until ctx ends.

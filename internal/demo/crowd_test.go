@@ -78,11 +78,11 @@ func TestCrowd(t *testing.T) {
 		check(time.Minute, 0, 0)
 		c.start(2 * time.Second)
 		check(500*time.Millisecond, 240, 251)
-		if at := time.Now(); c.measured(at) || !c.measured(at.Add(time.Second)) || c.remaining(at) != 1500*time.Millisecond {
+		if at := time.Now(); c.isMeasured(at) || !c.isMeasured(at.Add(time.Second)) || c.remaining(at) != 1500*time.Millisecond {
 			t.Error("measured too soon or not at all")
 		}
 		check(9500*time.Millisecond, 990, 1010)
-		if at := time.Now(); c.measured(at) || c.remaining(at) != 0 {
+		if at := time.Now(); c.isMeasured(at) || c.remaining(at) != 0 {
 			t.Error("it does not end")
 		}
 		c.start(time.Hour)

@@ -297,7 +297,7 @@ func (d *Demo) Result() Result {
 		"hot_set_full":  d.transport.overflow(),
 		"not_published": d.exact.unenforced(),
 	}
-	if d.traffic.crowd.any {
+	if d.traffic.crowd.ranBefore {
 		r.Crowd = &CrowdResult{Key: CrowdKey, Rate: CrowdRate, Limits: d.traffic.api.latencies.ofCrowds(), NoLimits: d.traffic.twin.latencies.ofCrowds()}
 	}
 	for _, a := range d.apis {

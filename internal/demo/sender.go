@@ -71,7 +71,7 @@ func (s *sender) send(ctx context.Context, d due) {
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusServiceUnavailable:
 		if now := time.Now(); !d.crowd && !strings.Contains(d.target, Param+"="+crowdValue+"&") {
-			s.latencies.add(answer{now, now.Sub(d.scheduled), resp.StatusCode != http.StatusOK}, s.crowd.measured(d.scheduled))
+			s.latencies.add(answer{now, now.Sub(d.scheduled), resp.StatusCode != http.StatusOK}, s.crowd.isMeasured(d.scheduled))
 		}
 	case http.StatusTooManyRequests:
 	default:

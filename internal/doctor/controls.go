@@ -27,7 +27,7 @@ func (x *examination) controls(ctx context.Context) {
 		name := fmt.Sprintf("%s of %s by %s", c.Action, c.Text, c.Rule)
 		if why := x.refusal(c); why != "" {
 			bad++
-			x.add("controls", Problem, name+" is not obeyed: "+why, "hotparam release '"+c.Text+"', or correct the rule")
+			x.add("controls", Problem, name+" has no effect: "+why, "hotparam release '"+c.Text+"', or correct the rule")
 			continue
 		}
 		if left := time.Until(c.Until); left < endsSoon {
@@ -36,7 +36,7 @@ func (x *examination) controls(ctx context.Context) {
 		}
 	}
 	if n := len(controls); n >= rules.MaxControls {
-		x.add("controls", Problem, fmt.Sprintf("there are %d controls, as many as there may be", n), "release some, or put them into the file as except")
+		x.add("controls", Problem, fmt.Sprintf("there are %d controls, the maximum", n), "release some, or put them into the file as except")
 	}
 	if bad == 0 {
 		x.add("controls", OK, hotwords.Plural(len(controls), "control")+" in force", "")
@@ -48,11 +48,11 @@ func (x *examination) refusal(c *rules.Control) string {
 	if x.Rules == nil {
 		return ""
 	}
-	at := slices.IndexFunc(x.Rules.Rules, func(r rules.Rule) bool { return r.ID == c.Rule })
+	index := slices.IndexFunc(x.Rules.Rules, func(r rules.Rule) bool { return r.ID == c.Rule })
 	switch {
-	case at < 0:
+	case index < 0:
 		return "the file has no such rule"
-	case c.Action == rules.ControlPin && x.Rules.Rules[at].Limit == nil:
+	case c.Action == rules.ControlPin && x.Rules.Rules[index].Limit == nil:
 		return "the rule has no limit to hold the key to"
 	}
 	return ""

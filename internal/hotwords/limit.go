@@ -87,11 +87,11 @@ func scopeWords(l *rules.Limit) []string {
 	case rules.ScopeShare:
 		return []string{"shared by all instances"}
 	case rules.ScopeFleet, rules.ScopeExact:
-		away, how := cmp.Or(l.Outage, rules.OutageLocal), "by Redis"
+		outage, how := cmp.Or(l.Outage, rules.OutageLocal), "by Redis"
 		if l.Scope == rules.ScopeFleet && fleet.Fits(&l.Quota, 1) {
 			how = "by permits held in advance, from Redis"
 		}
-		return []string{"over all instances " + how + ", " + string(away) + " when it is away"}
+		return []string{"over all instances " + how + ", " + string(outage) + " when it is away"}
 	}
 	return nil
 }

@@ -34,13 +34,13 @@ func controlOf(c *rules.Control) control {
 //
 //	{"action":"block","since":1732172445123,"until":1732173045123,"why":"scraper","by":"ops","claimed":"ann@laptop"}
 //
-// The key itself is the field under which the value is stored. If the action is empty, or Since
-// or Until zero, there is a hole, which the operator's script fills.
+// The key itself is the field under which the value is stored. An empty action, and a zero Since or
+// Until, are written as holes. The Lua script of the operator's command fills them, by Redis's clock.
 func EncodeControl(c *rules.Control) []byte { return encode(controlOf(c)) }
 
 var (
 	errControlKey  = errors.New("control: the key has no valid rule id, or is too long")
-	errControl     = errors.New("control: the action is none, or a time or a text is out of range")
+	errControl     = errors.New("control: unknown action, or a time or a text out of range")
 	errControlSize = errors.New("control: too long")
 )
 
@@ -94,8 +94,9 @@ type controlChange struct {
 //
 //	{"type":"block","rule":"search-terms","key":"GET /search?q=phone","action":"block","since":1732172445123,…}
 //
-// The type is the action, or release. If the key of a release had no control but instances may
-// hold it, the action is hold. The rest is as in [EncodeControl], holes included.
+// The type is the action, or release. If the released key had no control, but instances may limit it
+// during an outage of the aggregator, the action is [rules.ControlHold]. The rest is as in
+// [EncodeControl], holes included.
 func EncodeControlChange(c *ControlChange) []byte {
 	raw := controlChange{string(c.Action), c.Rule, c.Text, controlOf(&c.Control)}
 	if c.Release {
@@ -111,7 +112,7 @@ func ParseControlChange(value []byte) (ControlChange, error) {
 	}
 	var raw controlChange
 	if err := json.Unmarshal(value, &raw); err != nil {
-		return ControlChange{}, fmt.Errorf("change of the controls: %w", err)
+		return ControlChange{}, fmt.Errorf("change of a control: %w", err)
 	}
 	if !rules.ValidRuleID(raw.Rule) || len(raw.Key) > rules.MaxText {
 		return ControlChange{}, errControlKey

@@ -1,6 +1,6 @@
 // Package snapshot encodes the state of an aggregator, so that the next one has it after a
-// restart. It holds how far the packets of each sender were counted. It also holds the counts
-// up to there of the keys near a threshold, and of the references that keys are compared with.
+// restart. It records the last counted packet of each sender. It also has the counts, up to those
+// packets, of the keys near a threshold and of the references that keys are compared with.
 //
 // All are of one instant, the cut. Each packet was counted in the windows and in its sender's
 // position, or in neither. So packets that the next aggregator does not receive are missing
@@ -37,21 +37,21 @@ type Sender struct {
 	Seq          uint64    // newest packet; more of its lines may follow
 	Sums         wire.Sums // sums of the next packet if no packet is missing
 	Start        time.Time // start of packet Seq's flush
-	Heard        time.Time
-	First        uint64 // each packet from this one on has arrived or is in a gap
-	Opened       uint64 // accounts up to this number may have counts from before the cut
-	Owed         uint64 // missing counts on accounts from before the cut
-	Since        time.Time
-	PrunedTo     uint64 // newest packet whose counts are no longer owed
-	PrunedOpened uint64
-	PrunedFrom   time.Time
+	Heard        time.Time // arrival of the newest packet
+	First        uint64    // each packet from this one on has arrived or is in a gap
+	Opened       uint64    // accounts up to this number may have counts from before the cut
+	Owed         uint64    // missing counts on accounts from before the cut
+	Since        time.Time // earliest time of the counts in Owed
+	PrunedTo     uint64    // newest packet whose missing counts are no longer awaited
+	PrunedOpened uint64    // accounts opened by then
+	PrunedFrom   time.Time // earliest time of those counts
 	ByRule       Sums
 	Carried      Carried
 	Accounts     []Account // accounts of all keys; they are encoded with their keys
 }
 
-// Sums record how far a sender's sums by rule were counted. The next statement of them shows
-// the loss since the packet Seq.
+// Sums record how far a sender's sums by rule were counted. The sums that the sender reports next
+// show the loss since packet Seq.
 type Sums struct {
 	Seq uint64
 	// Have are the sums if no packet since Seq is missing: for each rule the loose counts, then
@@ -72,8 +72,8 @@ type Carried struct {
 type Account struct {
 	Sender            int    // index of the sender
 	Hash              uint64 // hash of the key, in this process
-	Rule              int    // number of the rule, in this process
-	Number, Low, High uint64
+	Rule              int    // index of the rule, in this process
+	Number, Low, High uint64 // number of the account; its totals at the ends of the counted range
 	Seq               uint64
 	Heard             int64 // time in ns since the Unix epoch
 }
@@ -124,14 +124,15 @@ type Reference struct {
 // together.
 type Groups struct {
 	Bounds
-	Named []Group // largest groups; the counts of the others are among the strays
-	// Strays are counts whose group is not known. AllAgain are the counts of all groups that
-	// count a request again.
+	Named []Group // largest groups
+	// Strays holds the counts of all other groups, and those whose group is not known. AllAgain holds
+	// the repeats (see Group.Again) of all groups.
 	Strays   Group
 	AllAgain []Pane
 }
 
-// Group holds the counts of a group. Again are the counts that count a request again.
+// Group holds the counts of a group. Again holds the repeats: counts of requests that another key of
+// the group has counted already.
 type Group struct {
 	Name          []byte
 	Counts, Again []Pane
@@ -141,7 +142,7 @@ type Group struct {
 type Bounds struct {
 	Known int64  // windows that begin before this pane have unknown bounds
 	Lacks []Lack // ascending by From; the last one at or before a window's first pane bounds its lack
-	Later int64  // bound of the counts, in windows that had ended at the cut, that may be later
+	Later int64  // most counts in windows that ended before the cut that may belong after them
 }
 
 // Lack is the number of counts that windows beginning at or after a pane may lack.
@@ -154,7 +155,7 @@ type Below struct {
 	Since, Until time.Time
 }
 
-// At returns the number of counts that a window may lack that begins at a pane. It may be
+// At returns how many counts may be missing in a window that begins at pane first, or
 // [rules.Unknown].
 func (b *Bounds) At(first int64) (lacks int64) {
 	if first < b.Known {
@@ -168,14 +169,14 @@ func (b *Bounds) At(first int64) (lacks int64) {
 	return lacks
 }
 
-// AddLack appends that windows which begin at a pane or later may lack n.
+// AddLack records that windows that begin at pane from or later may lack n counts. Calls go up in from.
 func (b *Bounds) AddLack(from, n int64) {
 	if last := len(b.Lacks) - 1; last < 0 && n > 0 || last >= 0 && b.Lacks[last].N != n {
 		b.Lacks = append(b.Lacks, Lack{from, n})
 	}
 }
 
-// Most returns the most that a window may lack, wherever it begins.
+// Most returns the highest lack of any window.
 func (b *Bounds) Most() (most int64) {
 	for _, l := range b.Lacks {
 		most = max(most, l.N)
@@ -206,9 +207,9 @@ func (s *Snapshot) Attach(keys []Key) {
 	}
 }
 
-// Number sets the rule numbers of the keys to those of the rules that count the same as in the
-// snapshot, and drops the keys of other rules. It reports whether there is such a rule.
-func (s *Snapshot) Number(rules []string) (some bool) {
+// Renumber replaces the indexes of s.Rules by those of the same texts in rules. It drops the keys and
+// references of rules that are not in rules, and reports whether any rule is.
+func (s *Snapshot) Renumber(rules []string) (some bool) {
 	numbers := make([]int, len(s.Rules))
 	for i, r := range s.Rules {
 		if numbers[i] = slices.Index(rules, r); r == "" {
@@ -217,7 +218,7 @@ func (s *Snapshot) Number(rules []string) (some bool) {
 		some = some || numbers[i] >= 0
 	}
 	for i := range s.Senders {
-		s.Senders[i].ByRule.number(numbers, len(rules))
+		s.Senders[i].ByRule.renumber(numbers, len(rules))
 	}
 	s.Keys = slices.DeleteFunc(s.Keys, func(k Key) bool { return numbers[k.Rule] < 0 })
 	for i := range s.Keys {
@@ -230,8 +231,8 @@ func (s *Snapshot) Number(rules []string) (some bool) {
 	return some
 }
 
-// number moves the sums to other rule numbers, which are less than n, or -1 to drop them.
-func (s *Sums) number(numbers []int, n int) {
+// renumber moves the sums to other rule numbers, which are less than n, or -1 to drop them.
+func (s *Sums) renumber(numbers []int, n int) {
 	if s.Have == nil {
 		return
 	}

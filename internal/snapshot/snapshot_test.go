@@ -146,13 +146,13 @@ func TestGroupsAreBounded(t *testing.T) {
 func TestNumber(t *testing.T) {
 	s := &Snapshot{Rules: []string{"a", "", "gone"}, Keys: []Key{{Rule: 0}, {Rule: 2}, {Rule: 0}}}
 	s.Senders = []Sender{{ByRule: Sums{Have: []uint64{1, 2, 3, 4, 5, 6}}}}
-	if !s.Number([]string{"b", "a", ""}) || len(s.Keys) != 2 || s.Keys[0].Rule != 1 || s.Keys[1].Rule != 1 {
+	if !s.Renumber([]string{"b", "a", ""}) || len(s.Keys) != 2 || s.Keys[0].Rule != 1 || s.Keys[1].Rule != 1 {
 		t.Errorf("%+v", s.Keys)
 	}
 	if got := s.Senders[0].ByRule.Have; !slices.Equal(got, []uint64{0, 0, 1, 2, 0, 0}) {
 		t.Errorf("sums %v", got)
 	}
-	if s := (&Snapshot{Rules: []string{"gone", ""}}); s.Number([]string{"b", ""}) {
+	if s := (&Snapshot{Rules: []string{"gone", ""}}); s.Renumber([]string{"b", ""}) {
 		t.Error("some rule is said to be there")
 	}
 }

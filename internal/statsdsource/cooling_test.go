@@ -10,9 +10,9 @@ import (
 )
 
 // Keys that end around a restart cool within a second of their cooling without it, although
-// packets are lost, and other rules and keys send many more counts in between. If the packets
-// that make up for a lost one arrive while no aggregator listens, that sender's keys cool later:
-// a few in one of some fleets.
+// packets are lost, and other rules and keys send many more counts in between. Packets that would
+// heal a loss may arrive while no aggregator runs. That sender's keys then cool later, so a tenth of
+// all keys may.
 func TestRatesCoolAsWithoutARestart(t *testing.T) {
 	total, late, worst := 0, 0, time.Duration(0)
 	for seed := range uint64(12) {

@@ -157,7 +157,7 @@ func (s *Source) resumeFrom(data []byte) (age time.Duration, err error) {
 		return age, fmt.Errorf("%w: %v", errTooOld, age.Round(time.Second))
 	case now.Sub(s.started) >= longest:
 		return age, errHeardAll
-	case !saved.Number(s.rules.CountsOf()):
+	case !saved.Renumber(s.rules.CountsOf()):
 		return age, errOtherKeys
 	}
 	resume, err := s.decoders[0].Resume(saved, s.started, now)

@@ -7,11 +7,11 @@ import (
 	"github.com/hotparam/hotparam/internal/figure"
 )
 
-// RulesFile describes the rules in force and the reading of their file.
+// RulesFile describes the rules in force and the state of their file.
 type RulesFile struct {
 	Version           string
 	Rules             int
-	Loaded            time.Time // time at which these rules were put in force
+	Loaded            time.Time // time at which the rules in force took effect
 	Reloads, Rejected int64
 	Problem           string // reason why the present file cannot be used; "" if its rules are in force
 }
@@ -30,11 +30,11 @@ var RulesFigures = []figure.Figure[RulesFile]{
 		func(f *RulesFile, emit func(string, float64)) { emit(f.Version, 1) }).
 		Explain("1; the label is the version of the rules in force: a [hash](docs/RUNNING.md#which-rules-are-where) " +
 			"of the deciding settings. Processes differ only while they read a change"),
-	figure.Gauge("rules_loaded_timestamp_seconds", "When the rules in force were read, in seconds since the Unix epoch.",
+	figure.Gauge("rules_loaded_timestamp_seconds", "When the rules in force took effect, in seconds since the Unix epoch.",
 		func(f *RulesFile) float64 { return float64(f.Loaded.UnixMilli()) / 1000 }),
 	figure.Counter("rules_reloads_total", "Files whose rules were put in force since the start.",
 		func(f *RulesFile) int64 { return f.Reloads }),
-	figure.Counter("rules_rejected_total", "Files that could not be used; the rules stayed as they were.",
+	figure.Counter("rules_rejected_total", "Files that could not be used; the previous rules stayed in force.",
 		func(f *RulesFile) int64 { return f.Rejected }).
 		Explain("files that could not be used: the last good one stays in force. The log names the line and what to do"),
 	figure.Flag("rules_refused", "1 while the present file is invalid.",

@@ -18,7 +18,7 @@ type row struct {
 	key     rules.Key
 	hot     *live.HotKey   // nil if it is not hot
 	control *rules.Control // nil if there is none
-	folded  string         // rule and key in lower case, for the filter
+	lowered string         // rule and key in lower case, for the filter
 }
 
 // sorting is the order of the rows.
@@ -30,10 +30,10 @@ const (
 	bySince
 	byRule
 	byKey
-	sortings
+	numSortings
 )
 
-var sortWords = [sortings]string{"rate", "ratio to the threshold", "time", "rule", "key"}
+var sortWords = [numSortings]string{"rate", "ratio to the threshold", "time", "rule", "key"}
 
 // model is the state of the screen. Its methods do not block: slow operations are commands that
 // bubbletea runs.
@@ -58,8 +58,8 @@ type model struct {
 	detail bool
 	help   bool
 	prompt *prompt
-	note   string // answer to the last order
-	failed bool   // whether note is an error
+	result string // answer to the last order, or its error
+	failed bool   // whether result is an error
 	busy   bool   // whether an order is in flight
 
 	width, height int
@@ -79,14 +79,14 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = msg.Width, msg.Height
 	case snapshotTaken:
 		m.snapshot = msg.Snapshot
-		m.gather()
+		m.buildRows()
 	case orderDone:
-		m.busy, m.note, m.failed = false, msg.words, msg.err != nil
+		m.busy, m.result, m.failed = false, msg.answer, msg.err != nil
 		if msg.err != nil {
-			m.note = msg.err.Error()
+			m.result = msg.err.Error()
 		}
 	case tea.PasteMsg:
-		m.typed(msg.Content)
+		m.paste(msg.Content)
 	case tea.KeyPressMsg:
 		if msg.String() == "ctrl+c" {
 			return m, tea.Quit
@@ -96,8 +96,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// gather builds the rows of a new snapshot.
-func (m *model) gather() {
+// buildRows builds the rows of a new snapshot: its hot keys, and the keys with a control that has
+// not expired.
+func (m *model) buildRows() {
 	s := m.snapshot
 	controls := make(map[rules.Key]*rules.Control, len(s.Controls))
 	for i := range s.Controls {
@@ -115,7 +116,7 @@ func (m *model) gather() {
 		m.all = append(m.all, row{key: key, control: c})
 	}
 	for i := range m.all {
-		m.all[i].folded = strings.ToLower(m.all[i].key.String())
+		m.all[i].lowered = strings.ToLower(m.all[i].key.String())
 	}
 	m.arrange()
 }
@@ -125,7 +126,7 @@ func (m *model) arrange() {
 	want := strings.ToLower(m.filter)
 	m.rows = m.rows[:0]
 	for _, r := range m.all {
-		if strings.Contains(r.folded, want) {
+		if strings.Contains(r.lowered, want) {
 			m.rows = append(m.rows, r)
 		}
 	}
@@ -148,7 +149,7 @@ func (m *model) arrange() {
 }
 
 // compare orders rows by the chosen sorting. By rate, ratio and time, keys that are not hot come
-// last.
+// last, or first if the order is reversed.
 func (m *model) compare(a, b *row) int {
 	value := func(r *row) (rate, ratio, since float64) {
 		if r.hot == nil {
@@ -220,7 +221,7 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 		case m.detail:
 			m.detail = false
 		case key == "esc":
-			m.filter, m.note = "", ""
+			m.filter, m.result = "", ""
 			m.arrange()
 		}
 	case "?", "f1":
@@ -231,7 +232,7 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	case "/":
 		m.filtering, m.detail = true, false
 	case "s":
-		m.sort = (m.sort + 1) % sortings
+		m.sort = (m.sort + 1) % numSortings
 		m.arrange()
 	case "S", "shift+s":
 		m.reverse = !m.reverse
@@ -268,7 +269,7 @@ func (m *model) pressFilter(msg tea.KeyPressMsg) {
 	case "esc":
 		m.filtering, m.filter = false, ""
 	case "backspace":
-		m.filter = withoutLast(m.filter)
+		m.filter = withoutLastRune(m.filter)
 	case "ctrl+u":
 		m.filter = ""
 	default:
@@ -277,8 +278,8 @@ func (m *model) pressFilter(msg tea.KeyPressMsg) {
 	m.arrange()
 }
 
-// typed handles pasted text.
-func (m *model) typed(text string) {
+// paste adds pasted text to the prompt or the filter.
+func (m *model) paste(text string) {
 	text = termtext.Printable(strings.TrimSpace(text))
 	switch {
 	case m.prompt != nil:
@@ -289,12 +290,13 @@ func (m *model) typed(text string) {
 	}
 }
 
-func withoutLast(text string) string {
+// withoutLastRune returns text without its last character.
+func withoutLastRune(text string) string {
 	runes := []rune(text)
 	return string(runes[:max(0, len(runes)-1)])
 }
 
-// clock estimates the current time of Redis's clock.
+// clock estimates the time on Redis's clock, by which controls end. It advances between snapshots.
 func (m *model) clock() time.Time {
 	s := m.snapshot
 	if s.Read.IsZero() {

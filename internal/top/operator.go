@@ -29,8 +29,8 @@ type order struct {
 
 // orderDone is the result of an order.
 type orderDone struct {
-	words string
-	err   error
+	answer string
+	err    error
 }
 
 // orderTimeout bounds the exchange with Redis that carries out an order.
@@ -40,7 +40,7 @@ const orderTimeout = 5 * time.Second
 func (o operator) run(what order) orderDone {
 	ctx, cancel := context.WithTimeout(context.Background(), orderTimeout)
 	defer cancel()
-	words, err := o.carryOut(ctx, what)
+	answer, err := o.carryOut(ctx, what)
 	if err != nil {
 		if o.explain != nil {
 			err = o.explain(err)
@@ -48,7 +48,7 @@ func (o operator) run(what order) orderDone {
 		return orderDone{err: err}
 	}
 	o.done()
-	return orderDone{words: words}
+	return orderDone{answer: answer}
 }
 
 // carryOut carries out an order and describes the result in words.

@@ -37,13 +37,13 @@ func (m *model) openPrompt(action rules.ControlAction) {
 	if row == nil || m.busy {
 		return
 	}
-	m.note, m.failed = "", false
+	m.result, m.failed = "", false
 	switch {
 	case action == "" && row.control == nil:
-		m.note = "there is nothing to release: no operator controls this key"
+		m.result = "there is nothing to release: no operator controls this key"
 		return
 	case action == rules.ControlPin && row.hot != nil && row.hot.Limit.IsZero() && row.hot.Mode == rules.ModeWatch:
-		m.note, m.failed = "its rule has no limit, so there is nothing to pin it to", true
+		m.result, m.failed = "its rule has no limit, so there is nothing to pin it to", true
 		return
 	}
 	m.prompt = &prompt{order: order{key: row.key, action: action}, length: "10m"}
@@ -75,21 +75,21 @@ func (m *model) answer(msg tea.KeyPressMsg) tea.Cmd {
 	p := m.prompt
 	switch key := msg.String(); {
 	case key == "esc":
-		m.prompt, m.note, m.failed = nil, "nothing was changed", false
+		m.prompt, m.result, m.failed = nil, "nothing was changed", false
 	case p.step == confirm && (key == "y" || key == "Y" || key == "shift+y"):
-		m.prompt, m.busy, m.note = nil, true, "asking Redis…"
+		m.prompt, m.busy, m.result = nil, true, "asking Redis…"
 		what, operate := p.order, m.operate
 		return func() tea.Msg { return operate(what) }
 	case p.step == confirm:
-		m.prompt, m.note, m.failed = nil, "nothing was changed", false
+		m.prompt, m.result, m.failed = nil, "nothing was changed", false
 	case key == "enter" && p.step == askLength:
 		p.setLength()
 	case key == "enter":
 		p.step = confirm
 	case key == "backspace" && p.step == askLength:
-		p.length, p.problem, p.typed = withoutLast(p.length), "", true
+		p.length, p.problem, p.typed = withoutLastRune(p.length), "", true
 	case key == "backspace":
-		p.why = withoutLast(p.why)
+		p.why = withoutLastRune(p.why)
 	case key == "ctrl+u" && p.step == askLength:
 		p.length, p.problem, p.typed = "", "", true
 	case key == "ctrl+u":

@@ -39,7 +39,7 @@ func topScreen(width, height int, s *live.Snapshot) (*model, *[]order) {
 	var orders []order
 	m := newModel("shop", "redis://127.0.0.1:6379/0", func(o order) orderDone {
 		orders = append(orders, o)
-		return orderDone{words: "done"}
+		return orderDone{answer: "done"}
 	})
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
 	m.Update(snapshotTaken{s})

@@ -108,10 +108,10 @@ func (m *model) foot() []string {
 		return m.prompt.lines()
 	case m.help:
 		return []string{termtext.Faint.Render(" any key to go back")}
-	case m.note != "" && m.failed:
-		return wrapped(termtext.Alarm, m.note, m.width)
-	case m.note != "":
-		return wrapped(termtext.Calm, m.note, m.width)
+	case m.result != "" && m.failed:
+		return wrapped(termtext.Alarm, m.result, m.width)
+	case m.result != "":
+		return wrapped(termtext.Calm, m.result, m.width)
 	case m.detail:
 		return []string{termtext.Faint.Render(" Esc back · ↑↓ other keys · p pin b block a allow r release · ? help · q quit")}
 	}
@@ -135,7 +135,7 @@ func helpLines() []string {
 		"  ↑ ↓ j k, PgUp PgDn, g G   choose a key",
 		"  Enter, Esc                all that is known of it, and back",
 		"  /                         show only keys with this text, rule or parameter",
-		"  s, S                      sort by the next column, in reverse",
+		"  s, S                      sort by the next column; reverse the order",
 		"  p                         pin: hold the key to its limit as if it was hot",
 		"  b                         block: each request for the key gets 403",
 		"  a                         allow: the key's rule does not limit it",

@@ -178,8 +178,8 @@ func startHAProxies(tb testing.TB, s *site, _ *Gateway) []variant {
 		return program.Start(tb, file, append(environment, "APP="+s.app)...)
 	}
 	all := []variant{
-		without(alone, start(write(tb, plain))),
-		without("its own stick table, an entry a value", start(write(tb, replaceOnce(tb, plain, "  default_backend app\n", haproxyLocal)))),
+		without(alone, start(writeConfig(tb, plain))),
+		without("its own stick table, an entry a value", start(writeConfig(tb, replaceOnce(tb, plain, "  default_backend app\n", haproxyLocal)))),
 	}
 	all = append(all, s.through("`spoe`", start("gateways/haproxy/spoe/haproxy.cfg", "HOTPARAM_SPOE="+s.doors["spoe"]), cold, hot, refused)...)
 	return append(all, s.through("Lua, by `auth`", start("gateways/haproxy/lua/haproxy.cfg", "HOTPARAM_AUTH="+s.doors["auth"]), cold, hot, refused)...)

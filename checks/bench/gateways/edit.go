@@ -11,7 +11,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// between returns the first part of text that starts with from, up to the next to.
+// between returns the first part of text that begins with from and ends before the next occurrence of
+// to.
 func between(text, from, to string) (string, error) {
 	begin := strings.Index(text, from)
 	if begin < 0 {
@@ -35,34 +36,34 @@ func deployedBetween(tb testing.TB, file, from, to string) string {
 	return part
 }
 
-// withoutLines returns text without the lines that begin, after their indentation, with one of the
-// prefixes, and without everything after the line end.
-func withoutLines(text, end string, beginnings ...string) string {
+// withoutLines returns text up to the line stop, which it leaves out too, without the lines that
+// begin with one of prefixes after their indentation.
+func withoutLines(text, stop string, prefixes ...string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		if strings.TrimSpace(line) == end {
+		if strings.TrimSpace(line) == stop {
 			break
 		}
-		begins := func(beginning string) bool { return strings.HasPrefix(strings.TrimSpace(line), beginning) }
-		if !slices.ContainsFunc(beginnings, begins) {
+		begins := func(prefix string) bool { return strings.HasPrefix(strings.TrimSpace(line), prefix) }
+		if !slices.ContainsFunc(prefixes, begins) {
 			b.WriteString(line)
 		}
 	}
 	return b.String()
 }
 
-// replaceOnce returns text with old replaced. It is an error if text does not contain old exactly
-// once.
-func replaceOnce(tb testing.TB, text, old, now string) string {
+// replaceOnce returns text with old replaced by replacement. It fails tb unless text contains old
+// exactly once.
+func replaceOnce(tb testing.TB, text, old, replacement string) string {
 	tb.Helper()
 	if n := strings.Count(text, old); n != 1 {
-		tb.Fatalf("%d times %q, want once", n, old)
+		tb.Fatalf("%q occurs %d times, want once", old, n)
 	}
-	return strings.Replace(text, old, now, 1)
+	return strings.Replace(text, old, replacement, 1)
 }
 
-// write writes a file in a directory of its own and returns its path.
-func write(tb testing.TB, text string) string {
+// writeConfig writes a gateway's configuration to a directory of its own and returns its path.
+func writeConfig(tb testing.TB, text string) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "gateway.cfg")
 	testenv.WriteFile(tb, path, text)

@@ -25,8 +25,7 @@ func Replace(page string, r *Result) (string, error) {
 	return before + beginMark + r.Markdown() + endMark + after, nil
 }
 
-// tooBusy is the share of the processors' time in use by other processes above which the page has a
-// warning.
+// tooBusy is the share of processor time used by other processes above which the page has a warning.
 const tooBusy = 0.2
 
 // Markdown returns the results for a page.
@@ -37,17 +36,17 @@ func (r *Result) Markdown() string {
 		r.Machine, r.versions(), r.Rate, r.Connections, r.Slice.Seconds(), r.Turns)
 	w("%s late, at the 99th percentile. Other programs took %.0f%% of the processors before it began.", milliseconds(r.late()), 100*r.Busy)
 	if r.Busy > tooBusy {
-		w("**The machine was too busy: p50 and p99 are noise, and want a quiet time.**")
+		w("**The machine was too busy: p50 and p99 are noise. Measure again on a quiet machine.**")
 	}
 	w("")
 	w("| | requests | p50 | p99 | processor time | added, p50 and p99 | µs: gateway + service + its stores |")
 	w("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
 	for i := range r.Gateways {
-		r.Gateways[i].rows(w)
+		r.Gateways[i].writeRows(w)
 	}
 	w("")
 	r.writeComparison(w)
-	r.caveats(w)
+	r.writeCaveats(w)
 	return b.String()
 }
 
@@ -73,10 +72,10 @@ func (r *Result) late() time.Duration {
 	return all.median(func(t *Turn) time.Duration { return t.LateP99 })
 }
 
-// rows writes the lines of a gateway.
-func (g *Gateway) rows(w func(string, ...any)) {
+// writeRows writes the rows of a gateway.
+func (g *Gateway) writeRows(w func(string, ...any)) {
 	if len(g.Rows) == 0 {
-		w("| **%s** | not there | | | | | |", g.Name)
+		w("| **%s** | not installed | | | | | |", g.Name)
 		return
 	}
 	base := &g.Rows[0]
@@ -139,10 +138,10 @@ func (r *Result) writeComparison(w func(string, ...any)) {
 		ours, theirs := g.row(rlsName, cold), g.row(peerName, cold)
 		switch {
 		case g.Lacks != "":
-			w("%s could not be had for this table, and so %s is not beside it.", g.Lacks, g.Name)
+			w("%s was not available, so %s is not compared with it.", g.Lacks, g.Name)
 		case ours != nil && theirs != nil:
-			w("Envoy with %s beside Envoy with envoyproxy/ratelimit, which calls Redis for each request, takes this many times as much;", rlsName)
-			w("◄ marks what is more: p50 %s, p99 %s,", formatComparison(ours, theirs, p50), formatComparison(ours, theirs, p99))
+			w("Envoy with %s, compared with Envoy and envoyproxy/ratelimit, which calls Redis for each request,", rlsName)
+			w("takes these multiples (◄ where it takes more): p50 %s, p99 %s,", formatComparison(ours, theirs, p50), formatComparison(ours, theirs, p99))
 			w("processor time in all %s, of Envoy %s, of the service %s, of its stores %s.", formatComparison(ours, theirs, allCPU),
 				formatComparison(ours, theirs, gatewayCPU), formatComparison(ours, theirs, serviceCPU), formatComparison(ours, theirs, storesCPU))
 		}
@@ -170,8 +169,9 @@ func (g *Gateway) row(name string, k kind) *Row {
 	return nil
 }
 
-// caveats writes the rows whose figures mislead because the gateway did not wait for decisions.
-func (r *Result) caveats(w func(string, ...any)) {
+// writeCaveats writes the rows with requests that got a wrong answer, or passed before the decision
+// came. Their figures are not comparable.
+func (r *Result) writeCaveats(w func(string, ...any)) {
 	var odd []string
 	for _, g := range r.Gateways {
 		for _, row := range g.Rows {
@@ -181,6 +181,6 @@ func (r *Result) caveats(w func(string, ...any)) {
 		}
 	}
 	if len(odd) > 0 {
-		w("\nRequests that passed undecided, since the answer came too late: %s.", strings.Join(odd, "; "))
+		w("\nRequests with a wrong answer, or that passed without a decision: %s.", strings.Join(odd, "; "))
 	}
 }

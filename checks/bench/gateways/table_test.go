@@ -48,10 +48,10 @@ const wantTable = `Measured on 2026-11-23: a processor, 2 processors, linux/amd6
 | envoyproxy/ratelimit, a call to Redis for each request | cold | 2.50 (1.50–3.00) | 1.00 (1.00–1.00) | 4.80 (2.50–4.80) | +0.40 ms, +0.00 ms | 150 + 280 + 50 |
 | **any program**, a GET | cold | 0.10 ms | 0.20 ms | – | | |
 | check | hot | 0.90 (0.90–0.90) | 1.50 (1.50–1.50) | – | −0.01 ms, +0.10 ms | – + 50 + 5 |
-| **Caddy** | not there | | | | | |
+| **Caddy** | not installed | | | | | |
 
-Envoy with ` + "`rls`" + ` beside Envoy with envoyproxy/ratelimit, which calls Redis for each request, takes this many times as much;
-◄ marks what is more: p50 **0.50 (0.50–0.83)**, p99 **1.10 (1.10–1.20)** ◄,
+Envoy with ` + "`rls`" + `, compared with Envoy and envoyproxy/ratelimit, which calls Redis for each request,
+takes these multiples (◄ where it takes more): p50 **0.50 (0.50–0.83)**, p99 **1.10 (1.10–1.20)** ◄,
 processor time in all **0.62 (0.62–1.20)**, of Envoy **1.00 (1.00–2.00)**, of the service **0.50 (0.50–0.93)**, of its stores **0.20 (0.20–0.40)**.
 `
 
@@ -70,7 +70,7 @@ func TestTableOfARunThatWentBadly(t *testing.T) {
 	envoy.Lacks, envoy.Rows = "envoyproxy/ratelimit", envoy.Rows[:2]
 	envoy.Rows[1].Turns[0].Undecided = 30
 	got := r.Markdown()
-	for _, want := range []string{"was too busy", "\nenvoyproxy/ratelimit could not be had", "Envoy, `rls`, cold: 1.0%"} {
+	for _, want := range []string{"was too busy", "\nenvoyproxy/ratelimit was not available", "Envoy, `rls`, cold: 1.0%"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("it lacks %q:\n%s", want, got)
 		}

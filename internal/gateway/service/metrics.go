@@ -6,10 +6,10 @@ import (
 	"github.com/hotparam/hotparam/internal/figure"
 )
 
-// Collect adds the metrics of the doors to to.
-func (s *Service) Collect(to figure.Samples) {
-	figure.Collect(to, DoorFigures, s.Figures())
-	figure.Collect(to, FileFigures, s.config.Changed())
+// Collect adds the metrics of the doors to samples.
+func (s *Service) Collect(samples figure.Samples) {
+	figure.Collect(samples, DoorFigures, s.Figures())
+	figure.Collect(samples, FileFigures, s.config.Changed())
 }
 
 // DoorFigures are the metrics of all doors, by name.
@@ -21,7 +21,7 @@ var DoorFigures = []figure.Figure[map[string]*Figures]{
 		}).
 		Explain("requests, or calls of `rls`, that were decided: `passed` or `refused`. The reason is in " +
 			"`hotparam_app_requests_total`"),
-	byDoor(prometheus.CounterValue, "guard_faults_total", "Calls that were not used as they came, by door and reason.", "reason",
+	byDoor(prometheus.CounterValue, "guard_faults_total", "Calls that were ignored or changed, by door and reason.", "reason",
 		func(f *Figures, emit func(string, int64)) {
 			for reason, n := range f.Faults {
 				emit(string(reason), n)
@@ -65,9 +65,9 @@ var DoorFigures = []figure.Figure[map[string]*Figures]{
 
 // FileFigures are the metrics of the fields of section guard that need a restart.
 var FileFigures = []figure.Figure[[]string]{
-	figure.Flag("guard_restart_needed", "1 while the section guard of the file is not what runs.",
+	figure.Flag("guard_restart_needed", "1 while the guard section of the file is not in force.",
 		func(fields *[]string) bool { return len(*fields) > 0 }).
-		Explain("1 while the section `guard` of the file is not what runs: `/-/ready` and the log name the fields, which a restart puts in force"),
+		Explain("1 while the `guard` section of the file is not in force: `/-/ready` and the log name the fields, which a restart puts in force"),
 }
 
 // byDoor returns a metric with the label door, and with a second label unless label is empty.
