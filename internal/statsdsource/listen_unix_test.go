@@ -72,15 +72,15 @@ func leaveSocket(t *testing.T, network, path string) {
 	_ = conn.Close()
 }
 
-// A file that is no socket of ours is left alone, with a clear error.
+// A file that is not a socket of ours is left alone, with a clear error.
 func TestUnixSocketRefusals(t *testing.T) {
 	path := socketPath(t)
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for address, want := range map[string]string{
-		"unix://" + path: "is no socket", "unixstream://" + path: "is no socket",
-		"unix://" + filepath.Dir(path) + "/none/s": "make its directory", "unixstream://" + filepath.Dir(path): "is no socket",
+		"unix://" + path: "is not a socket", "unixstream://" + path: "is not a socket",
+		"unix://" + filepath.Dir(path) + "/none/s": "make its directory", "unixstream://" + filepath.Dir(path): "is not a socket",
 		"unix://relative": "absolute path",
 	} {
 		_, err := listenStatsD(t.Context(), []string{"127.0.0.1:0", address}, 1)

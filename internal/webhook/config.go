@@ -20,7 +20,7 @@ type Config struct {
 	// URL returns the URL to post to. It is called for each request, so that the URL can change.
 	// Its error must not reveal the URL.
 	URL func() (string, error)
-	// Secret returns the key of the signature, or empty for none. It is called for each
+	// Secret returns the signing key, or empty for none. It is called for each
 	// request.
 	Secret func() (string, error)
 	// Slack selects messages for people, of up to 20 events each.
