@@ -146,10 +146,10 @@ var figures = []figure.Figure[scrape]{
 		Explain("instances that send counts, as published by the aggregator; 0 if it publishes none"),
 	figure.Gauge("app_members", "Live instances, where a limit has scope: share or exact; 0 if none has.",
 		func(s *scrape) float64 { return float64(s.members.Count) }).
-		Explain("live instances, where a limit has `scope: share` or `exact`"),
+		Explain("live instances, where a limit has `scope: share`, `fleet` or `exact`"),
 	figure.Gauge("app_members_assumed", "Assumed number of live instances while Redis does not report it; otherwise 0.",
 		func(s *scrape) float64 { return float64(s.members.Assumed) }).
-		Explain("assumed number of live instances for limits with `scope: share` or `exact`, until Redis reports it: " +
+		Explain("assumed number of live instances for limits with `scope: share`, `fleet` or `exact`, until Redis reports it: " +
 			"[`instances`](docs/RULES.md#the-top-of-the-file), or 1; then 0"),
 	ofWatcher("app_watcher_connected", "Whether the hot set in Redis is followed.",
 		func(s *scrape) float64 {
