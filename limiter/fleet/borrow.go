@@ -8,9 +8,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Borrow takes n permits, as Take does, for a request that found none held. If the bucket may have some, it
-// makes the stock settle, and waits for the answer: at most Config.Patience, and no longer than
-// ctx. While the Lender is unavailable, the outage policy decides at once.
+// Borrow takes n permits, as Take does, for a request that found none held. If the bucket may have
+// some, it makes the stock settle, and waits for the answer: at most Config.Patience, and no
+// longer than ctx. While the Lender is unavailable, the outage policy decides at once.
 func (s *Stock) Borrow(ctx context.Context, n int64) rules.Decision {
 	if d, decided := s.decideAlone(n); decided {
 		return d

@@ -115,8 +115,8 @@ func (s *Stock) fail(now int64, lasts time.Duration) {
 	s.announce()
 }
 
-// applyAnswer applies the answer to an ask. It reports whether the Lender has forgotten the stock, which
-// holds nothing and wants nothing.
+// applyAnswer applies the answer to an ask. It reports whether the Lender has forgotten the stock,
+// which holds nothing and wants nothing.
 func (s *Stock) applyAnswer(ask *Ask, answer *Answer) (forgotten bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

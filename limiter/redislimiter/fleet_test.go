@@ -46,7 +46,7 @@ func TestFleetKeepsTheBound(t *testing.T) {
 		if got.worst < 0 {
 			t.Errorf("seed %d: %.1f permits beyond the bound", seed, -got.worst)
 		}
-		if got.admitted == 0 {
+		if got.admitted == 0 && run.oneWay < time.Second/4 { // slower answers come after the time-out
 			t.Errorf("seed %d: nothing was admitted", seed)
 		}
 	}
