@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/published"
 )
 
@@ -283,12 +284,5 @@ const jitter = 200 * time.Millisecond
 
 // waitJitter waits for a random part of the jitter.
 func (w *Watcher) waitJitter(ctx context.Context) error {
-	timer := time.NewTimer(rand.N(w.jitter))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return base.Sleep(ctx, rand.N(w.jitter))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -123,11 +124,10 @@ func (f *Fleet) Stats() Stats {
 // decides alone.
 func (f *Fleet) Running() bool { return f.running.Load() }
 
-// Run settles stocks until ctx ends. Then it returns their permits to the Lender, and returns nil. Only one Run may be in
-// progress at a time.
+// Run settles stocks until ctx ends. Then it returns their permits to the Lender, and returns nil.
+// Only one Run may be in progress at a time.
 func (f *Fleet) Run(ctx context.Context) error {
 	f.running.Store(true)
-	defer f.running.Store(false)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -243,22 +243,20 @@ func (f *Fleet) settle(ctx context.Context, from []*Stock, asks []Ask) {
 // returnAll returns the permits that the stocks hold.
 func (f *Fleet) returnAll(ctx context.Context) {
 	f.mu.Lock()
-	stocks := make([]*Stock, 0, len(f.active))
-	for s := range f.active {
-		stocks = append(stocks, s)
-	}
+	stocks := slices.Collect(maps.Keys(f.active))
 	clear(f.active)
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, f.cfg.Timeout)
 	defer cancel()
-	for len(stocks) > 0 && ctx.Err() == nil {
-		n := min(len(stocks), maxAsks)
-		asks := make([]Ask, 0, n)
-		for _, s := range stocks[:n] {
-			asks = append(asks, s.lastAsk())
+	for some := range slices.Chunk(stocks, maxAsks) {
+		if ctx.Err() != nil {
+			return
 		}
-		f.cfg.Lender.Settle(ctx, asks, make([]Answer, n))
-		stocks = stocks[n:]
+		asks := make([]Ask, len(some))
+		for i, s := range some {
+			asks[i] = s.lastAsk()
+		}
+		f.cfg.Lender.Settle(ctx, asks, make([]Answer, len(asks)))
 	}
 }
 
