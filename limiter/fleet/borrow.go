@@ -9,7 +9,7 @@ import (
 )
 
 // Borrow takes n permits, as Take does, for a request that found none held. If the bucket may have
-// some, it makes the stock settle, and waits for the answer: at most Config.Patience, and no
+// some, it makes the stock settle, and waits for the answer: at most Lender.Patience, and no
 // longer than ctx. While the Lender is unavailable, the outage policy decides at once.
 func (s *Stock) Borrow(ctx context.Context, n int64) rules.Decision {
 	if d, decided := s.decideAlone(n); decided {
@@ -20,7 +20,7 @@ func (s *Stock) Borrow(ctx context.Context, n int64) rules.Decision {
 	}
 	s.waiting.Add(max(n, 1))
 	defer s.waiting.Add(-max(n, 1))
-	patience := time.NewTimer(s.fleet.cfg.Patience)
+	patience := time.NewTimer(s.fleet.cfg.Lender.Patience())
 	defer patience.Stop()
 	for {
 		answered := s.hurry()

@@ -23,8 +23,6 @@ type Config struct {
 	Lender Lender
 	// Timeout bounds a settlement. Default 200 ms.
 	Timeout time.Duration
-	// Patience is how long a request waits for a settlement. Default 30 ms.
-	Patience time.Duration
 	// Instances returns the number of instances that is assumed while the Lender has not
 	// answered yet. Nil means one.
 	Instances func() int
@@ -33,17 +31,11 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-const (
-	defaultTimeout  = 200 * time.Millisecond
-	defaultPatience = 30 * time.Millisecond
-)
+const defaultTimeout = 200 * time.Millisecond
 
 func (c *Config) validate() error {
 	if c.Timeout == 0 {
 		c.Timeout = defaultTimeout
-	}
-	if c.Patience == 0 {
-		c.Patience = defaultPatience
 	}
 	if c.Instances == nil {
 		c.Instances = func() int { return 1 }
@@ -56,8 +48,6 @@ func (c *Config) validate() error {
 		return errors.New("fleet: Config.Lender is nil")
 	case c.Timeout < 0:
 		return fmt.Errorf("fleet: Config.Timeout %v: must be positive", c.Timeout)
-	case c.Patience < 0:
-		return fmt.Errorf("fleet: Config.Patience %v: must be positive", c.Patience)
 	}
 	return nil
 }

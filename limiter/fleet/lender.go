@@ -13,6 +13,8 @@ type Lender interface {
 	// slices have the same length. An answer with an Err settled nothing, or it is unknown
 	// whether it did. It honours the deadline of ctx.
 	Settle(ctx context.Context, asks []Ask, answers []Answer)
+	// Patience is how long a request waits for a settlement.
+	Patience() time.Duration
 }
 
 // Ask is the account of one stock. Numbers are running totals, so that an ask that is lost or

@@ -47,6 +47,8 @@ func grant(a fleet.Ask) fleet.Answer {
 	return fleet.Answer{Granted: a.Want, Valid: true, Incarnation: 7, Instances: 1}
 }
 
+func (s *scripted) Patience() time.Duration { return 50 * time.Millisecond }
+
 func fail(fleet.Ask) fleet.Answer { return fleet.Answer{Err: errors.New("away")} }
 
 func perSecond(n int64) *rules.Quota {

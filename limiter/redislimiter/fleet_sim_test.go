@@ -149,6 +149,8 @@ func (i *fleetInstance) Settle(ctx context.Context, asks []fleet.Ask, answers []
 	}
 }
 
+func (i *fleetInstance) Patience() time.Duration { return i.sim.store.Patience() }
+
 // join starts an instance.
 func (sim *fleetSim) join(tb testing.TB) *fleetInstance {
 	i := &fleetInstance{sim: sim, number: len(sim.all), rnd: rand.New(rand.NewPCG(sim.run.seed, uint64(len(sim.all))))}

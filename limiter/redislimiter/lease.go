@@ -70,6 +70,9 @@ func (s *Store) Settle(ctx context.Context, asks []fleet.Ask, answers []fleet.An
 	}
 }
 
+// Patience implements [fleet.Lender]. It is Config.Timeout, as for a request that asks Redis itself.
+func (s *Store) Patience() time.Duration { return s.cfg.Timeout }
+
 // leaseGroup is a run of the script, and the indices of its asks.
 type leaseGroup struct {
 	call  call
