@@ -15,7 +15,7 @@ import (
 func newBench(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure hotparam on this machine: request cost, ingest, accuracy, time to enforce, the whole chain",
+		Short: "Measure hotparam on this machine: request cost, ingest, accuracy, time to enforce, limits of a fleet, the whole chain",
 		Long: `Measure hotparam on this machine. Each measurement ends within a minute, starts the
 servers that it needs, and leaves nothing behind. Compared programs alternate in the
 same run, and results are medians. On a busy machine only the ratios are meaningful.`,
@@ -23,12 +23,13 @@ same run, and results are medians. On a busy machine only the ratios are meaning
   hotparam bench ingest --vs minimal   # how many lines does the aggregator take in?
   hotparam bench detect                # does it find what an exact count finds?
   hotparam bench enforce               # how soon is a burst limited? (needs a Redis)
+  hotparam bench fleet                 # how do instances hold one limit together? (needs a Redis)
   hotparam bench pipeline              # what does the whole chain cost? (needs a Redis)
   hotparam bench enforce --json | jq .p99_ms`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchDetect(s), newBenchEnforce(s), newBenchIngest(s), newBenchPipeline(s), newBenchRequest(s), newBenchPart(s))
+	cmd.AddCommand(newBenchDetect(s), newBenchEnforce(s), newBenchFleet(s), newBenchIngest(s), newBenchPipeline(s), newBenchRequest(s), newBenchPart(s))
 	return cmd
 }
 

@@ -151,6 +151,21 @@ func TestBenchEnforce(t *testing.T) {
 	}
 }
 
+func TestBenchFleet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
+	server := testenv.Redis(t)
+	args := "fleet --instances 2 --rate 1000/s --burst 200 --demand 1.5 --for 500ms --spread zipf --redis " + server.URL()
+	got := hotparamCommand(t, append([]string{"bench"}, strings.Fields(args)...)...)
+	got.exits(t, exitOK)
+	for _, part := range []string{"1000/s with a burst of 200 over 2 instances", "Zipf's law", "1.5 ×", "scope: fleet", "scope: exact"} {
+		if !strings.Contains(got.out, part) {
+			t.Errorf("no %q in %s", part, got.out)
+		}
+	}
+}
+
 func TestBenchPipeline(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -243,6 +258,15 @@ func TestBenchUsage(t *testing.T) {
 		"enforce --over 2s":                       "--over 2s",
 		"enforce --spread none":                   "--spread",
 		"enforce --redis http://localhost":        "redis URL",
+		"fleet --instances 0":                     "--instances 0",
+		"fleet --rate fast":                       "--rate fast",
+		"fleet --burst 0":                         "--burst 0",
+		"fleet --demand 0":                        "--demand 0",
+		"fleet --demand NaN":                      "--demand NaN",
+		"fleet --demand 100 --rate 1000000/s":     "at most 5000000",
+		"fleet --spread none":                     "--spread",
+		"fleet --for 0s":                          "--for 0s",
+		"fleet --redis http://localhost":          "redis URL",
 		"ingest --vs maximal":                     "--vs",
 		"ingest --rounds 0":                       "--rounds 0",
 		"request --rounds 0":                      "--rounds 0",

@@ -74,7 +74,7 @@ const EnforceLimit = 2 * time.Second
 // instance.
 func Enforce(ctx context.Context, c EnforceConfig) (result EnforceResult, err error) {
 	c.setDefaults()
-	f, err := newFleet(ctx, c)
+	f, err := newEnforceFleet(ctx, c)
 	defer func() {
 		err = interrupted(ctx, errors.Join(err, f.stop()))
 	}()
@@ -120,7 +120,7 @@ func (r *EnforceResult) sum() {
 // are loaded, and polls have reported the number of instances to each of them.
 const warmFor = 2 * time.Second
 
-func (f *fleet) warmUp(ctx context.Context) error {
+func (f *enforceFleet) warmUp(ctx context.Context) error {
 	until := time.Now().Add(warmFor)
 	for time.Now().Before(until) {
 		if _, err := f.sample(ctx); err != nil {
@@ -139,7 +139,7 @@ type enforced struct {
 }
 
 // sample sends one burst.
-func (f *fleet) sample(ctx context.Context) (enforced, error) {
+func (f *enforceFleet) sample(ctx context.Context) (enforced, error) {
 	f.samples++
 	start := f.nextBurst()
 	bursts := make([]burst, len(f.instances))
@@ -168,13 +168,13 @@ func (f *fleet) sample(ctx context.Context) (enforced, error) {
 
 // nextBurst returns the start of the next burst: soon, but at a random time between two flushes,
 // since keys are detected right after a flush.
-func (f *fleet) nextBurst() int64 {
+func (f *enforceFleet) nextBurst() int64 {
 	const orders = 3 * time.Millisecond // time for the orders to reach the instances
 	return monotonic() + int64(orders) + f.rand.Int64N(int64(base.FlushInterval))
 }
 
 // picker returns a function that chooses the instance for request i of a burst.
-func (f *fleet) picker() func(i int) int {
+func (f *enforceFleet) picker() func(i int) int {
 	n := len(f.instances)
 	if !f.config.Zipf {
 		return func(i int) int { return i % n }

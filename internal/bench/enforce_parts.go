@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// fleetConfig is the configuration that the parts of a fleet share.
-type fleetConfig struct {
+// enforcePartConfig is the configuration that the parts of a fleet share.
+type enforcePartConfig struct {
 	Redis      string // URL
 	Namespace  string
 	Threshold  int
@@ -27,14 +27,14 @@ type fleetConfig struct {
 
 // rules returns rules with a limit far below the threshold, and with a hold so short that the hot
 // set does not grow with the samples.
-func (c *fleetConfig) rules() *rules.Rules {
+func (c *enforcePartConfig) rules() *rules.Rules {
 	hot := rules.NewThreshold(rules.Rate{N: int64(c.Threshold), Per: time.Second})
 	hot.Hold = time.Second
 	return searchRules(c.Namespace, hot, &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: rules.ModeLimit})
 }
 
 // runAggregator answers with the address that it listens on.
-func runAggregator(ctx context.Context, l *link, c fleetConfig) (err error) {
+func runAggregator(ctx context.Context, l *link, c enforcePartConfig) (err error) {
 	client, err := hotkeys.NewClient(c.Redis)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (l *link) serve(ctx context.Context, talk func() error, loops ...func(conte
 }
 
 type instanceConfig struct {
-	fleetConfig
+	enforcePartConfig
 	Name       string
 	Number, Of int
 }

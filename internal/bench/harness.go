@@ -23,6 +23,7 @@ type harness struct {
 	parts     []*part  // parts in the order in which they started
 	instances []*part  // those of parts that are instances
 	redis     string   // URL
+	reached   bool     // whether Redis has answered
 	namespace string
 }
 
@@ -71,6 +72,7 @@ func (h *harness) useRedis(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoRedis, err)
 	}
+	h.reached = true
 	return nil
 }
 
@@ -93,7 +95,7 @@ func (h *harness) stop() error {
 	for _, p := range slices.Backward(h.parts) {
 		errs = append(errs, p.stop())
 	}
-	if h.given != "" && len(h.parts) > 0 {
+	if h.given != "" && h.reached {
 		errs = append(errs, h.withRedis(h.clean))
 	}
 	return errors.Join(errs...)
