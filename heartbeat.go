@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -27,6 +28,7 @@ func (h *Hotparam) newHeartbeat(namespace string, o *options) (*hotkeys.Heartbea
 		s := h.watcher.Stats()
 		m.Held, m.HeldSince = int64(s.Held), s.HeldSince
 		m.Displaced = h.guard.Stats().Displaced
+		m.Admitted, m.MoreAdmitted = h.guard.Admitted(published.MaxAdmitted)
 		return m
 	}})
 }

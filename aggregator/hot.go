@@ -95,7 +95,9 @@ func (w *watched) newHot() rules.Hot {
 	if w.exception != nil && w.exception.Limit != nil {
 		limit = w.exception.Limit
 	}
-	h.Limit, h.Burst, h.Mode = limit.Published()
+	if h.Limit, h.Burst, h.Mode = limit.Published(); !h.Limit.IsZero() {
+		h.Scope = limit.Scope
+	}
 	return h
 }
 

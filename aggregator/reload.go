@@ -167,7 +167,7 @@ func (x *reload) continues(number int) bool {
 func (x *reload) changed() (hot []rules.Hot) {
 	for w := range x.d.listed() {
 		h, was := w.describeNow(), x.states[w]
-		if h.Limit != was.Limit || h.Burst != was.Burst || h.Mode != was.Mode || h.Cause != was.Cause {
+		if h.Limit != was.Limit || h.Burst != was.Burst || h.Mode != was.Mode || h.Scope != was.Scope || h.Cause != was.Cause {
 			hot = append(hot, h)
 		}
 	}

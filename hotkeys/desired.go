@@ -47,12 +47,13 @@ type entryTerms struct {
 	limit rules.Rate
 	burst int64
 	mode  rules.Mode
+	scope rules.Scope
 
 	usual, spared bool
 }
 
 func entryTermsOf(h rules.Hot) entryTerms {
-	return entryTerms{since: h.Since.UnixMilli(), limit: h.Limit, burst: h.Burst, mode: h.Mode, usual: h.Usual, spared: h.Spared}
+	return entryTerms{since: h.Since.UnixMilli(), limit: h.Limit, burst: h.Burst, mode: h.Mode, scope: h.Scope, usual: h.Usual, spared: h.Spared}
 }
 
 // set adds or updates a hot key and reports whether the set to publish may have changed.

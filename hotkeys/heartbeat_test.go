@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -40,7 +41,8 @@ func TestHeartbeats(t *testing.T) {
 	next.Store("v2")
 	full := rules.Member{
 		Name: "agg 1", Role: rules.RoleAggregator, Program: "v1.2.3", Started: time.UnixMilli(1_700_000_000_000), Dropped: 7, Lost: 8, Arrived: 9,
-		MemoryUsed: 1 << 20, MemoryMax: 64 << 20, Floor: 3, Waiting: 4, Held: 5, HeldSince: time.UnixMilli(1_700_000_060_000), Displaced: 5, Problem: `line 3: "bad"`,
+		MemoryUsed: 1 << 20, MemoryMax: 64 << 20, Floor: 3, Waiting: 4, Held: 5, HeldSince: time.UnixMilli(1_700_000_060_000), Displaced: 5,
+		Admitted: []rules.Admitted{{ID: 1<<64 - 1, N: 700, Span: 10 * time.Second}, {ID: 7, N: 3, Span: 1500 * time.Millisecond}}, MoreAdmitted: true, Problem: `line 3: "bad"`,
 	}
 	agg, stopAgg := start(full, &next)
 	_, stopAPI := start(rules.Member{Name: "api-1", Role: rules.RoleInstance}, &old)
@@ -57,7 +59,7 @@ func TestHeartbeats(t *testing.T) {
 	}
 	got.Heard, got.Offset, got.OffsetKnown = time.Time{}, 0, false
 	full.RulesVersion = "v2"
-	if got != full {
+	if !reflect.DeepEqual(got, full) {
 		t.Errorf("%+v\nwant %+v", got, full)
 	}
 	old.Store("v2") // the other has read the file, too

@@ -238,6 +238,6 @@ func (r *request) passKey(cl claim) {
 	}
 	if hot := r.guard.hot.Lookup(cl.hash, r.key); hot != nil {
 		r.sampleOrigin(&cl, hot)
-		hot.Payload.record(true)
+		hot.Payload.recordExempt()
 	}
 }

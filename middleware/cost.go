@@ -169,6 +169,7 @@ func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 		if entry == nil || spec.limit == nil || entry.Hot.Spared && !entry.Hot.Pinned || o.free {
 			return
 		}
+		entry.Payload.charged.Add(n)
 		if b := entry.Payload.bucketFor(spec, g.opts.clock); b != nil {
 			b.Do(now, ask)
 		} else if spec.quota.Load() != nil && spec.lends(g) {

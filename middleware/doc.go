@@ -61,7 +61,8 @@
 // tokens and permits that were taken.
 //
 // Keys become hot by the published set ([Guard.HotSet]) or by this instance's own count
-// (localhot.go). The routes and callers of hot keys' requests are sampled (origins.go).
+// (localhot.go). The routes and callers of hot keys' requests are sampled (origins.go). What
+// their limits admit is reported to the fleet ([Guard.Admitted], admitted.go).
 // Operators' controls of keys are in control.go.
 //
 // # Other files

@@ -41,6 +41,7 @@ type Guard struct {
 	concrete concreteRoutes
 	backoffs backoffs
 	lines    limiter.WaitLines // requests that wait for their turn
+	sampling sync.Mutex        // guards the samples of hot keys
 
 	controlled controlState
 

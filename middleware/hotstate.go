@@ -15,6 +15,10 @@ type hotState struct {
 	bucket          atomic.Pointer[hotBucket] // nil if there is none yet, or none is needed
 	stock           atomic.Pointer[hotStock]  // nil if there is none yet, or none is needed
 	passed, refused atomic.Int64
+	exempt          atomic.Int64 // part of passed: requests that the key's limit was not asked about
+	charged         atomic.Int64 // costs charged to the key's limit
+	made            time.Time
+	admitted        admittedSamples
 	origins         originSample
 }
 
@@ -42,6 +46,12 @@ func (h *hotState) record(allowed bool) {
 	}
 }
 
+// recordExempt counts a request that passed without asking the key's limit.
+func (h *hotState) recordExempt() {
+	h.exempt.Add(1)
+	h.passed.Add(1)
+}
+
 // revoke changes a request that was recorded as passed into a refused one. A nil hotState
 // counts nothing.
 func (h *hotState) revoke() {
@@ -63,7 +73,7 @@ func (g *Guard) newHotState(h rules.Hot, old *hotState, had bool) *hotState {
 			return state // from when another version of the rule had hot
 		}
 	}
-	fresh := &hotState{id: limiter.KeyID([]byte(h.Key.String()))}
+	fresh := &hotState{id: limiter.KeyID([]byte(h.Key.String())), made: time.Now()}
 	if r != nil && r.except == nil && r.spec.limit != nil {
 		fresh.bucketFor(r.spec, g.opts.clock)
 	}

@@ -91,7 +91,7 @@ func (r *request) limitHotKey(cl *claim, hot *hotset.Entry[*hotState]) {
 		return
 	}
 	if hot.Hot.Spared && !hot.Hot.Pinned {
-		cl.state.record(true)
+		cl.state.recordExempt()
 		return
 	}
 	if b := cl.state.bucketFor(cl.spec, r.guard.opts.clock); b != nil && r.askBucket(cl, b) && cl.spec.keyed != nil {

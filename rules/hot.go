@@ -37,6 +37,8 @@ type Hot struct {
 	Limit Rate
 	Burst int64
 	Mode  Mode
+	// Scope selects the instances that share the limit. Empty means ScopeInstance.
+	Scope Scope
 	// Usual reports whether the count is normal for the key. It is if the key is on nine tenths of
 	// its route's requests, or if its count is not far above its mean of ten windows. A usual key
 	// never hides an unusual one.

@@ -1,6 +1,9 @@
 package rules
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Member is the state that an instance or an aggregator reports in its heartbeats.
 type Member struct {
@@ -36,9 +39,28 @@ type Member struct {
 	// Displaced is the number of keys of an instance's limits that found their tables full in the
 	// last minute: see middleware's Stats.
 	Displaced int64
+	// Admitted are the hot keys of which an instance admitted requests in the last seconds. The
+	// keys that it admitted most of come first. MoreAdmitted reports whether there are others.
+	Admitted     []Admitted
+	MoreAdmitted bool
 	// Problem describes a problem of the member, such as a rules file that was refused. It is
 	// empty if there is none.
 	Problem string
+}
+
+// Admitted is how much of a hot key the limits of an instance have admitted.
+type Admitted struct {
+	// ID identifies the key without revealing it.
+	ID uint64
+	// N is the number of requests, or of bytes, milliseconds or units, that were admitted in the
+	// last Span.
+	N    int64
+	Span time.Duration
+}
+
+// Compare orders the keys that most was admitted of first.
+func (a Admitted) Compare(b Admitted) int {
+	return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.ID, b.ID))
 }
 
 // Role is what a [Member] does.

@@ -66,15 +66,16 @@ func finite(f float64) float64 {
 // info is a hot key in JSON. Times are unix milliseconds. A nil High means not known, and a nil
 // Limit no limit. Earlier versions ignore cause and the fields after it.
 type info struct {
-	Low   *int64     `json:"low"`
-	High  *int64     `json:"high"`
-	Since *int64     `json:"since"`
-	Until *int64     `json:"until"`
-	Limit *string    `json:"limit"`
-	Burst int64      `json:"burst"`
-	Mode  rules.Mode `json:"mode"`
-	Owner string     `json:"owner"`
-	Ratio *float64   `json:"ratio"`
+	Low   *int64      `json:"low"`
+	High  *int64      `json:"high"`
+	Since *int64      `json:"since"`
+	Until *int64      `json:"until"`
+	Limit *string     `json:"limit"`
+	Burst int64       `json:"burst"`
+	Mode  rules.Mode  `json:"mode"`
+	Scope rules.Scope `json:"scope,omitempty"`
+	Owner string      `json:"owner"`
+	Ratio *float64    `json:"ratio"`
 	cause
 	Also      string `json:"also,omitempty"` // the other thresholds that hold the key hot
 	Estimated bool   `json:"estimated,omitempty"`
@@ -94,7 +95,7 @@ func EncodeInfo(h rules.Hot) []byte { return encode(infoOf(&h)) }
 func infoOf(h *rules.Hot) info {
 	since, until, ratio := h.Since.UnixMilli(), millis(h.Until, untilHole), finite(h.Ratio)
 	i := info{
-		Low: &h.Low, Since: &since, Until: &until, Burst: h.Burst, Mode: h.Mode, Owner: h.Owner, Ratio: &ratio,
+		Low: &h.Low, Since: &since, Until: &until, Burst: h.Burst, Mode: h.Mode, Scope: h.Scope, Owner: h.Owner, Ratio: &ratio,
 		Also: h.Also, Estimated: h.Estimated, Usual: h.Usual, Spared: h.Spared, Top: topOf(h.Top),
 	}
 	if h.High != rules.Unknown {
@@ -142,7 +143,7 @@ func (i *info) hot() (rules.Hot, error) {
 	if i.Low == nil || i.Since == nil || i.Until == nil {
 		return rules.Hot{}, errInfoMissing
 	}
-	h := rules.Hot{Low: *i.Low, High: rules.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner, Estimated: i.Estimated, Usual: i.Usual, Spared: i.Usual && i.Spared, Cause: i.parse(), Also: i.Also}
+	h := rules.Hot{Low: *i.Low, High: rules.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Scope: i.Scope, Owner: i.Owner, Estimated: i.Estimated, Usual: i.Usual, Spared: i.Usual && i.Spared, Cause: i.parse(), Also: i.Also}
 	if i.Ratio != nil {
 		if h.Ratio = *i.Ratio; h.Ratio < 0 {
 			return rules.Hot{}, errInfoRatio

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,7 +16,8 @@ import (
 const (
 	MaxMembers    = 10_000 // of one namespace
 	MaxMemberName = 256    // bytes
-	MaxMember     = 2048   // bytes of a member's value in Redis
+	MaxMember     = 8192   // bytes of a member's value in Redis; about 2,500 with MaxAdmitted keys
+	MaxAdmitted   = 64     // hot keys whose admissions a member reports
 	maxWords      = 512    // bytes of a problem
 	maxVersion    = 128    // bytes of a version
 	// maxOffset bounds a clock's offset: ten years in milliseconds.
@@ -48,7 +51,13 @@ type member struct {
 	Held      int64      `json:"held,omitempty"`
 	HeldFrom  int64      `json:"held_since,omitempty"`
 	Problem   string     `json:"problem,omitempty"`
+
+	Admitted     map[string]admitted `json:"admitted,omitempty"` // by the id of the key, in hex
+	MoreAdmitted bool                `json:"more_admitted,omitempty"`
 }
+
+// admitted is the number that was admitted, and the milliseconds in which it was.
+type admitted [2]int64
 
 // EncodeMember returns the value of a member's heartbeat:
 //
@@ -67,6 +76,14 @@ func EncodeMember(m *rules.Member) []byte {
 	}
 	if !m.HeldSince.IsZero() {
 		raw.HeldFrom = m.HeldSince.UnixMilli()
+	}
+	most := min(len(m.Admitted), MaxAdmitted)
+	raw.MoreAdmitted = m.MoreAdmitted || most < len(m.Admitted)
+	for _, a := range m.Admitted[:most] {
+		if raw.Admitted == nil {
+			raw.Admitted = make(map[string]admitted, most)
+		}
+		raw.Admitted[strconv.FormatUint(a.ID, 16)] = admitted{a.N, a.Span.Milliseconds()}
 	}
 	if m.OffsetKnown {
 		ms := m.Offset.Milliseconds()
@@ -91,7 +108,7 @@ var errMember = errors.New("heartbeat of a member: a field is out of range, or t
 // ParseMember reads a value that [EncodeMember] wrote under this field.
 func ParseMember(field string, value []byte) (rules.Member, error) {
 	name, ok := memberName(field)
-	if !ok || len(value) > 4*MaxMember {
+	if !ok || len(value) > MaxMember {
 		return rules.Member{}, errMember
 	}
 	var raw member
@@ -104,14 +121,22 @@ func ParseMember(field string, value []byte) (rules.Member, error) {
 		raw.Held < 0 || raw.HeldFrom < 0 || raw.HeldFrom > maxMillis,
 		raw.OffsetMS != nil && (*raw.OffsetMS > maxOffset || *raw.OffsetMS < -maxOffset),
 		min(raw.Dropped, raw.Lost, raw.Arrived, raw.Used, raw.Max, raw.Floor, raw.Waiting, raw.Displaced) < 0,
-		len(raw.Rules) > maxVersion, len(raw.Program) > maxVersion, len(raw.Problem) > maxWords:
+		len(raw.Admitted) > MaxAdmitted, len(raw.Rules) > maxVersion, len(raw.Program) > maxVersion, len(raw.Problem) > maxWords:
 		return rules.Member{}, errMember
 	}
 	m := rules.Member{
 		Name: name, Role: raw.Role, RulesVersion: raw.Rules, Program: raw.Program,
 		Dropped: raw.Dropped, Lost: raw.Lost, Arrived: raw.Arrived, MemoryUsed: raw.Used, MemoryMax: raw.Max, Floor: raw.Floor, Waiting: raw.Waiting, Displaced: raw.Displaced,
-		Held: raw.Held, Problem: raw.Problem,
+		Held: raw.Held, Problem: raw.Problem, MoreAdmitted: raw.MoreAdmitted,
 	}
+	for text, of := range raw.Admitted {
+		id, err := strconv.ParseUint(text, 16, 64)
+		if err != nil || of[0] < 0 || of[1] <= 0 || of[1] > maxMillis {
+			return rules.Member{}, errMember
+		}
+		m.Admitted = append(m.Admitted, rules.Admitted{ID: id, N: of[0], Span: time.Duration(of[1]) * time.Millisecond})
+	}
+	slices.SortFunc(m.Admitted, rules.Admitted.Compare)
 	if raw.HeldFrom > 0 {
 		m.HeldSince = time.UnixMilli(raw.HeldFrom)
 	}

@@ -1,0 +1,69 @@
+package middleware
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam/rules"
+)
+
+// Admissions are counted over the last ten seconds. Each second has a sample of the total.
+const (
+	admittedFor   = 10 * time.Second
+	admittedEvery = time.Second - 100*time.Millisecond
+)
+
+// admittedSamples are totals of a hot key's admissions, the oldest first.
+type admittedSamples []admittedSample
+
+type admittedSample struct {
+	at    time.Time
+	total int64
+}
+
+// Admitted returns how much of the published hot keys this instance has admitted in the last ten
+// seconds, or since a key is hot. It returns those with the highest numbers, at most so many, and
+// reports whether there are more. The numbers are those of the keys' limits: a request counts if
+// the limit admits it, and with count: bytes, ms or units its cost counts. Admitted is called about
+// once a second.
+func (g *Guard) Admitted(most int) (all []rules.Admitted, more bool) {
+	g.sampling.Lock()
+	defer g.sampling.Unlock()
+	now, ruleset := time.Now(), g.rules.Load()
+	for _, h := range g.hot.All() {
+		state, r := g.stateOf(h.Key), ruleset.byID(h.Rule)
+		if state == nil || r == nil || !r.limits() {
+			continue
+		}
+		total := state.passed.Load() - state.exempt.Load()
+		if r.Count != rules.Requests {
+			total = state.charged.Load()
+		}
+		n, span := state.sampleAdmitted(now, total)
+		if n > 0 && span > 0 && !h.Local {
+			all = append(all, rules.Admitted{ID: state.id, N: n, Span: span})
+		}
+	}
+	slices.SortFunc(all, rules.Admitted.Compare)
+	return all[:min(len(all), most)], len(all) > most
+}
+
+// sampleAdmitted returns how much was admitted, and the time in which it was, and keeps a sample of
+// the total. A key that was hot before begins again. The caller holds the guard's sampling.
+func (h *hotState) sampleAdmitted(now time.Time, total int64) (n int64, span time.Duration) {
+	old := now.Add(-admittedFor - admittedEvery)
+	s := slices.DeleteFunc(h.admitted, func(s admittedSample) bool { return s.at.Before(old) })
+	if len(s) == 0 {
+		if s == nil && !h.made.Before(old) {
+			s = append(s, admittedSample{at: h.made})
+		} else {
+			s = append(s, admittedSample{now, total})
+		}
+	}
+	n, span = max(0, total-s[0].total), now.Sub(s[0].at)
+	if now.Sub(s[len(s)-1].at) >= admittedEvery {
+		s = append(s, admittedSample{now, total})
+	}
+	h.admitted = s
+	return n, span
+}
