@@ -58,7 +58,7 @@ var arrows = map[string][]string{
 	"middleware/rpc":            {"internal/protofield", "middleware", "rules"},
 	"middleware/middlewaretest": {"collector", "config", "middleware", "rules"},
 
-	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/figure", "internal/filewatch", "limiter", "limiter/fleet", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
+	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/figure", "internal/filewatch", "internal/published", "limiter", "limiter/fleet", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
 	"transport/kafka": {"hotparam", "collector/kafkasink", "config"},
 
 	"internal/gateway":             {"hotparam", "internal/base", "internal/connlimit", "internal/httpserve", "internal/loglimit", "middleware", "rules"},
@@ -70,7 +70,7 @@ var arrows = map[string][]string{
 
 	"internal/doctor":  {"hotkeys", "internal/hotwords", "internal/published", "rules"},
 	"internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/termtext", "internal/wire", "middleware", "rules"},
-	"internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/base", "internal/baseline", "internal/decode", "internal/explain", "internal/figure", "internal/filewatch", "internal/graphitesource", "internal/hotwords", "internal/httpserve", "internal/kafkasource", "internal/live", "internal/loglimit", "internal/page", "internal/sdnotify", "internal/statsdsource", "internal/status", "internal/webhook", "internal/wire", "rules"},
+	"internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/admitted", "internal/base", "internal/baseline", "internal/decode", "internal/explain", "internal/figure", "internal/filewatch", "internal/graphitesource", "internal/hotwords", "internal/httpserve", "internal/kafkasource", "internal/live", "internal/loglimit", "internal/page", "internal/sdnotify", "internal/statsdsource", "internal/status", "internal/webhook", "internal/wire", "rules"},
 
 	"checks/exact":          nil, // the yardstick: shares no code with the measured code
 	"deploy":                nil, // tests alone
@@ -82,19 +82,20 @@ var arrows = map[string][]string{
 	"internal/sdnotify":     nil,
 	"internal/answer":       nil,
 	"internal/loglimit":     nil,
-	"internal/hotwords":     {"limiter/fleet", "rules"},
+	"internal/admitted":     {"limiter", "rules"},
+	"internal/hotwords":     {"internal/admitted", "limiter/fleet", "rules"},
 	"internal/redisconfig":  {"rules"},
 	"internal/published":    {"rules"},
 	"internal/termtext":     nil,
 	"internal/top":          {"hotkeys", "internal/base", "internal/hotwords", "internal/live", "internal/termtext", "rules"},
 	"internal/webhook":      {"hotkeys", "internal/base", "internal/live", "internal/loglimit", "internal/redisconfig"},
-	"internal/live":         {"hotkeys", "hotset", "internal/base", "internal/hotwords", "internal/loglimit", "internal/published", "internal/redisconfig", "rules"},
+	"internal/live":         {"hotkeys", "hotset", "internal/admitted", "internal/base", "internal/hotwords", "internal/loglimit", "internal/published", "internal/redisconfig", "rules"},
 	"internal/protofield":   nil, // for adapters, which are modules of their own
 	"internal/windowgen":    nil,
 	"internal/signedpacket": nil,
 	"internal/hotkeytest":   {"rules"},
-	"internal/listed":       {"rules"},
-	"internal/page":         {"internal/base", "internal/listed", "internal/live", "internal/loglimit", "rules"},
+	"internal/listed":       {"internal/admitted", "rules"},
+	"internal/page":         {"internal/base", "internal/hotwords", "internal/listed", "internal/live", "internal/loglimit", "rules"},
 	"internal/metricpage":   {"internal/figure"}, // for tests
 
 	"internal/accesslog":   {"internal/base"},
@@ -130,7 +131,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"rules", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/base", "internal/baseline", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/figure", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/figure", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all their imports, add only the standard library and

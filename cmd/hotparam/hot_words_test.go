@@ -36,14 +36,14 @@ func TestHotRowsTellTheCause(t *testing.T) {
 	} {
 		c.hot.Mode = rules.ModeWatch
 		var table bytes.Buffer
-		if err := hotRows([]rules.Hot{c.hot}).table(&table, false); err != nil {
+		if err := hotRows([]rules.Hot{c.hot}, nil).table(&table, false); err != nil {
 			t.Fatal(err)
 		}
 		_, row, _ := strings.Cut(table.String(), "\n")
 		if got := strings.Join(strings.Fields(row), " "); !strings.HasPrefix(got, c.want+" watch ") {
 			t.Errorf("%q, want %q", got, c.want)
 		}
-		text, err := json.Marshal(hotRows([]rules.Hot{c.hot}).values)
+		text, err := json.Marshal(hotRows([]rules.Hot{c.hot}, nil).values)
 		if err != nil || !strings.Contains(string(text), c.json) {
 			t.Errorf("%s, %v; want %s", text, err, c.json)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/listed"
 )
 
@@ -97,6 +98,19 @@ func otherNamespaces(ctx context.Context, client redis.UniversalClient, namespac
 	return "No aggregator publishes for this or any other namespace: start one, or name another Redis with --redis.\n"
 }
 
+// readAdmitted returns what instances admit, or nil if that cannot be read.
+func readAdmitted(ctx context.Context, client redis.UniversalClient, namespace string) *admitted.Fleet {
+	members, err := hotkeys.ListMembers(ctx, client, namespace)
+	if err != nil {
+		return nil
+	}
+	instances, err := hotkeys.ListInstances(ctx, client, namespace)
+	if err != nil {
+		return nil
+	}
+	return admitted.New(members, instances)
+}
+
 // read reads the rows that the flags ask for.
 func (l listing) read(ctx context.Context, client redis.UniversalClient) (rows, error) {
 	switch {
@@ -115,5 +129,5 @@ func (l listing) read(ctx context.Context, client redis.UniversalClient) (rows, 
 		return controlRows(controls), err
 	}
 	hot, err := hotkeys.List(ctx, client, l.namespace)
-	return hotRows(hot), err
+	return hotRows(hot, readAdmitted(ctx, client, l.namespace)), err
 }

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/rules"
@@ -20,20 +21,20 @@ type rows struct {
 	values any // a slice, never nil
 }
 
-func hotRows(hot []rules.Hot) rows {
-	return rows{len(hot), "nothing is hot", func(w io.Writer, wide bool) error { return hotTable(w, hot, wide) }, listed.OfHot(hot)}
+func hotRows(hot []rules.Hot, fleet *admitted.Fleet) rows {
+	return rows{len(hot), "nothing is hot", func(w io.Writer, wide bool) error { return hotTable(w, hot, fleet, wide) }, listed.OfHot(hot, fleet)}
 }
 
 func suspectRows(suspects []rules.Hot) rows {
 	return rows{len(suspects), "nothing is suspect", func(w io.Writer, _ bool) error { return suspectTable(w, suspects) }, listed.OfSuspects(suspects)}
 }
 
-func hotTable(w io.Writer, r []rules.Hot, wide bool) error {
+func hotTable(w io.Writer, r []rules.Hot, fleet *admitted.Fleet, wide bool) error {
 	// tabwriter would end a column at a line without tabs, so the lines below a key are added
 	// afterwards.
 	var heads strings.Builder
 	t := tabwriter.NewWriter(&heads, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "RATE\tCOUNT\tHOT AT\tLIMIT\tMODE\tSINCE\tRULE\tKEY")
+	fmt.Fprintln(t, "RATE\tCOUNT\tHOT AT\tLIMIT\tADMITTED\tMODE\tSINCE\tRULE\tKEY")
 	for i := range r {
 		h := &r[i]
 		limit := "-"
@@ -51,7 +52,7 @@ func hotTable(w io.Writer, r []rules.Hot, wide bool) error {
 		case h.Usual:
 			mode += ", usual"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, hotwords.Bounds(h), hotwords.Cause(h.Cause), limit, mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, hotwords.Bounds(h), hotwords.Cause(h.Cause), limit, hotwords.Admitted(fleet.Of(h), h.Cause.Unit), mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err

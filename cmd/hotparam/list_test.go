@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -35,6 +37,27 @@ func TestListWithoutRedis(t *testing.T) {
 			t.Errorf("stderr tells the password: %q", r.err)
 		}
 	}
+}
+
+// beat makes a member send heartbeats until the test ends.
+func beat(t *testing.T, server *testenv.RedisServer, m rules.Member) {
+	t.Helper()
+	client, err := hotkeys.NewClient(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := hotkeys.NewHeartbeat(client, hotkeys.HeartbeatConfig{Namespace: "shop", Member: func() rules.Member { return m }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- h.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		_ = client.Close()
+	})
 }
 
 func TestList(t *testing.T) {
@@ -74,6 +97,21 @@ func TestList(t *testing.T) {
 		if len(lines) != 3 || !strings.HasPrefix(lines[0], "RATE") ||
 			!strings.HasPrefix(lines[1], "600.0/s estimated  60 or more     -       -") || !strings.HasPrefix(lines[2], "212.0/s            212-230 in 1s  200/s   50/s") || !strings.HasSuffix(lines[2], "GET /search?a=1&q=phone") {
 			t.Errorf("stdout:\n%s\nwant a heading and two keys, the highest rate first", r.out)
+		}
+	})
+	t.Run("admitted", func(t *testing.T) {
+		key := rules.Key{Rule: "search-terms", Text: "GET /search?a=1&q=phone"}
+		for name, n := range map[string]int64{"api-1": 400, "api-2": 520} {
+			id := limiter.KeyID([]byte(key.String()))
+			beat(t, server, rules.Member{Name: name, Role: rules.RoleInstance, Admitted: []rules.Admitted{{ID: id, N: n, Span: 10 * time.Second}}})
+		}
+		testenv.Within(t, 20*time.Second, "both instances", func() bool {
+			return strings.Contains(hotparamCommand(t, "list", "--namespace", "shop").out, "  50/s   92/s of 2 × 50/s  limit  ")
+		})
+		var keys []listed.Hot
+		r := hotparamCommand(t, "list", "--namespace", "shop", "--json")
+		if err := json.Unmarshal([]byte(r.out), &keys); err != nil || *keys[1].Admitted != (listed.Admitted{PerSecond: 92, Allowed: 100, Limits: 2}) || keys[0].Admitted != nil {
+			t.Errorf("%v: %s", err, r.out)
 		}
 	})
 	t.Run("json", func(t *testing.T) {

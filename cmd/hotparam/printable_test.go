@@ -50,7 +50,7 @@ func TestListEscapesOthersText(t *testing.T) {
 			what  string
 			rows  rows
 			lines int
-		}{{"list", hotRows([]rules.Hot{hot}), 5}, {"suspects", suspectRows([]rules.Hot{hot}), 2}, {"instances", memberRows(members), 2}, {"controls", controlRows(controls), 2}} {
+		}{{"list", hotRows([]rules.Hot{hot}, nil), 5}, {"suspects", suspectRows([]rules.Hot{hot}), 2}, {"instances", memberRows(members), 2}, {"controls", controlRows(controls), 2}} {
 			var table, out bytes.Buffer
 			if err := c.rows.table(&table, true); err != nil {
 				t.Fatal(err)

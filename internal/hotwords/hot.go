@@ -7,8 +7,11 @@ package hotwords
 
 import (
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 
+	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -46,6 +49,33 @@ func Bytes(n float64) string {
 		return fmt.Sprintf("%.0f B", n)
 	}
 	return fmt.Sprintf("%.1f %s", n, unit)
+}
+
+// Admitted describes what all instances admit of a key beside its limit: "4980/s of 5000/s". With a
+// limit for each of three instances it is "14940/s of 3 × 5000/s".
+func Admitted(g admitted.Gauge, unit rules.Unit) string {
+	if !g.Known() {
+		return "-"
+	}
+	words := AdmittedRate(g, unit) + " of "
+	if g.Limits > 1 {
+		words += strconv.Itoa(g.Limits) + " × "
+	}
+	if words += Rate(g.Limit, unit); g.AtLeast {
+		words = "at least " + words
+	}
+	return words
+}
+
+// AdmittedRate formats the rate of a gauge with figures, in the time of its limit: "4980/s",
+// "9/1m".
+func AdmittedRate(g admitted.Gauge, unit rules.Unit) string {
+	n := g.PerSecond * g.Limit.Per.Seconds()
+	_, per, _ := strings.Cut(g.Limit.String(), "/")
+	if unit == rules.Bytes {
+		return Bytes(n) + "/" + per
+	}
+	return Rate(rules.Rate{N: int64(math.Round(n)), Per: g.Limit.Per}, unit)
 }
 
 // Bounds returns the bounds of a hot key's count in the window of its threshold:

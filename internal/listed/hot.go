@@ -3,6 +3,7 @@ package listed
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -18,15 +19,25 @@ type Hot struct {
 	// seen, and Rate an estimate.
 	Estimated bool `json:"estimated,omitempty"`
 	Cause
-	Limit  string     `json:"limit,omitempty"`
-	Burst  int64      `json:"burst,omitempty"`
-	Mode   rules.Mode `json:"mode"`
-	Usual  bool       `json:"usual,omitempty"`
-	Spared bool       `json:"spared,omitempty"` // usual, and so not limited
-	Since  time.Time  `json:"since"`
-	Until  time.Time  `json:"until"`
-	Owner  string     `json:"owner"`
-	Top    *Top       `json:"top,omitempty"`
+	Limit    string      `json:"limit,omitempty"`
+	Burst    int64       `json:"burst,omitempty"`
+	Mode     rules.Mode  `json:"mode"`
+	Scope    rules.Scope `json:"scope,omitempty"`
+	Admitted *Admitted   `json:"admitted,omitempty"` // nil if not known
+	Usual    bool        `json:"usual,omitempty"`
+	Spared   bool        `json:"spared,omitempty"` // usual, and so not limited
+	Since    time.Time   `json:"since"`
+	Until    time.Time   `json:"until"`
+	Owner    string      `json:"owner"`
+	Top      *Top        `json:"top,omitempty"`
+}
+
+// Admitted is what all instances admit of a hot key beside its limit.
+type Admitted struct {
+	PerSecond float64 `json:"per_second"`         // in Unit, over the last ten seconds
+	AtLeast   bool    `json:"at_least,omitempty"` // some instances do not report
+	Allowed   float64 `json:"allowed_per_second"` // by Limits limits together
+	Limits    int     `json:"limits"`             // the number of instances, if each has the limit; else 1
 }
 
 // Cause is the threshold that made the key hot. It is empty if unknown, for example in entries
@@ -56,23 +67,26 @@ type Origin struct {
 }
 
 // OfHot returns the hot keys in their output form. The result is never nil.
-func OfHot(hot []rules.Hot) []Hot {
+func OfHot(hot []rules.Hot, fleet *admitted.Fleet) []Hot {
 	keys := make([]Hot, 0, len(hot))
 	for i := range hot {
-		keys = append(keys, OfOne(&hot[i]))
+		keys = append(keys, OfOne(&hot[i], fleet.Of(&hot[i])))
 	}
 	return keys
 }
 
 // OfOne returns one hot key in its output form.
-func OfOne(h *rules.Hot) Hot {
+func OfOne(h *rules.Hot, g admitted.Gauge) Hot {
 	out := Hot{
 		Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Estimated: h.Estimated, Limit: h.Limit.String(), Burst: h.Burst,
-		Mode: h.Mode, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
+		Mode: h.Mode, Scope: h.Scope, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
 	}
 	if h.High != rules.Unknown {
 		high := h.High
 		out.High = &high
+	}
+	if g.Known() {
+		out.Admitted = &Admitted{g.PerSecond, g.AtLeast, g.Allowed(), g.Limits}
 	}
 	if c := h.Cause; !c.IsZero() {
 		out.Cause = CauseOf(c)

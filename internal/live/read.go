@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
@@ -110,6 +111,12 @@ func (r *reader) read(ctx context.Context) (*Snapshot, batch, error) {
 	s.Suspects = suspectsOf(suspects.Val())
 	s.Instances, s.InstancesTotal = instancesOf(instances.Val(), s), int(total.Val())
 	beside.Wait()
+	if s.MembersErr == nil {
+		fleet := admitted.New(s.Members, s.Instances)
+		for i := range s.Hot {
+			s.Hot[i].Admitted = fleet.Of(&s.Hot[i].Hot)
+		}
+	}
 	return s, b, nil
 }
 

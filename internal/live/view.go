@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -75,10 +76,11 @@ type Snapshot struct {
 	MembersErr error
 }
 
-// HotKey is a hot key and its points of the last minutes.
+// HotKey is a hot key, its points of the last minutes, and what all instances admit of it.
 type HotKey struct {
 	rules.Hot
-	History History
+	History  History
+	Admitted admitted.Gauge
 }
 
 // Control returns the control of a key that is in force, or nil.

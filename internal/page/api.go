@@ -17,7 +17,7 @@ func (p *Page) api() http.Handler {
 	mux.HandleFunc("GET /api/v1/hot", p.snapshotHandler(func(s *live.Snapshot) any {
 		hot := make([]listed.Hot, 0, len(s.Hot))
 		for i := range s.Hot {
-			hot = append(hot, listed.OfOne(&s.Hot[i].Hot))
+			hot = append(hot, listed.OfOne(&s.Hot[i].Hot, s.Hot[i].Admitted))
 		}
 		return hot
 	}))
@@ -102,7 +102,7 @@ func (p *Page) viewKey(w http.ResponseWriter, r *http.Request) {
 	s := p.cfg.View.Snapshot()
 	for i := range s.Hot {
 		if ok && s.Hot[i].Key == key {
-			writeJSON(w, map[string]any{"hot": listed.OfOne(&s.Hot[i].Hot)})
+			writeJSON(w, map[string]any{"hot": listed.OfOne(&s.Hot[i].Hot, s.Hot[i].Admitted)})
 			return
 		}
 	}

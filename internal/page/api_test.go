@@ -15,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/live"
+	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -158,7 +159,7 @@ func TestViewStream(t *testing.T) {
 	type message struct {
 		Put   []row
 		Gone  []uint32
-		Rates [][]float64
+		Rates [][]any
 	}
 	read := func(kind string) (m message) {
 		next(t, lines, "event: "+kind)
@@ -177,11 +178,17 @@ func TestViewStream(t *testing.T) {
 	f.publisher.Refresh(0, []rules.Hot{changed})
 	for end := time.Now().Add(20 * time.Second); ; {
 		m := read("change")
-		if len(m.Rates) == 1 && m.Rates[0][0] == float64(id) && m.Rates[0][1] == 512 {
+		if len(m.Rates) == 1 && m.Rates[0][0] == float64(id) && m.Rates[0][1] == 512. {
 			break
 		}
 		if len(m.Put) != 0 || time.Now().After(end) {
 			t.Fatalf("a changed rate: %+v", m)
+		}
+	}
+	f.beat(t, rules.Member{Name: "api-1", Role: rules.RoleInstance, Admitted: []rules.Admitted{{ID: limiter.KeyID([]byte(changed.Key.String())), N: 96, Span: 2 * time.Second}}})
+	for admitted := ""; admitted != "48/s of 50/s"; {
+		for _, of := range read("change").Rates {
+			admitted = fmt.Sprint(of[4])
 		}
 	}
 	var lists struct{ Lines map[string][][]*float64 }
@@ -189,7 +196,8 @@ func TestViewStream(t *testing.T) {
 		t.Errorf("lines: %+v", lists)
 	}
 	var one struct{ Hot listed.Hot }
-	if f.get(t, fmt.Sprintf("/api/v1/view/key?id=%d", id), &one); one.Hot.Key != changed.Text || one.Hot.Top == nil {
+	if f.get(t, fmt.Sprintf("/api/v1/view/key?id=%d", id), &one); one.Hot.Key != changed.Text || one.Hot.Top == nil ||
+		one.Hot.Admitted == nil || *one.Hot.Admitted != (listed.Admitted{PerSecond: 48, Allowed: 50, Limits: 1}) {
 		t.Errorf("key: %+v", one)
 	}
 	f.publisher.Publish(rules.Change{Cool: []rules.Hot{changed}})

@@ -83,6 +83,22 @@ func (f *fixture) serve(t *testing.T, view View, token string, runs ...func(cont
 	})
 }
 
+// beat makes a member send heartbeats until the test ends.
+func (f *fixture) beat(t *testing.T, m rules.Member) {
+	t.Helper()
+	h, err := hotkeys.NewHeartbeat(f.client, hotkeys.HeartbeatConfig{Namespace: "shop", Every: 20 * time.Millisecond, Member: func() rules.Member { return m }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- h.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+}
+
 // fakeView is a view that shows the state that a test sets.
 type fakeView struct {
 	*live.View // not running, so it has no events

@@ -158,7 +158,7 @@ func (h *hub) difference(s *live.Snapshot, t time.Time) change {
 			old.ID = h.nextID
 			h.ids[old.ID] = hot.Key
 		}
-		r := newRow(old.ID, hot)
+		r := newRow(old.ID, &s.Hot[i])
 		switch {
 		case !known || !r.sameButCounts(old):
 			c.Put = append(c.Put, r)

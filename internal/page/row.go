@@ -4,7 +4,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/listed"
+	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -26,6 +28,8 @@ type row struct {
 	Spared bool       `json:"spared"`
 	Since  time.Time  `json:"since"`
 	Owner  string     `json:"owner"`
+	// Admitted is what all instances admit beside the limit, in words. It is empty if not known.
+	Admitted string `json:"admitted"`
 }
 
 // bound is a count that is null in JSON if it is unknown.
@@ -41,18 +45,22 @@ func (b bound) append(dst []byte) []byte {
 	return strconv.AppendInt(dst, int64(b), 10)
 }
 
-func newRow(id uint32, h *rules.Hot) row {
+func newRow(id uint32, key *live.HotKey) row {
+	h := &key.Hot
 	r := row{
 		ID: id, Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, High: bound(h.High), Estimated: h.Estimated,
 		Limit: h.Limit.String(), Burst: h.Burst, Mode: h.Mode, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Owner: h.Owner,
 		Cause: listed.CauseOf(h.Cause),
+	}
+	if key.Admitted.Known() {
+		r.Admitted = hotwords.Admitted(key.Admitted, h.Cause.Unit)
 	}
 	return r
 }
 
 // sameButCounts reports whether two rows differ at most in their counts.
 func (r row) sameButCounts(other row) bool {
-	other.Rate, other.Low, other.High = r.Rate, r.Low, r.High
+	other.Rate, other.Low, other.High, other.Admitted = r.Rate, r.Low, r.High, r.Admitted
 	return r == other
 }
 
@@ -61,7 +69,9 @@ func (r *row) appendCounts(dst []byte) []byte {
 	dst = append(dst, '[')
 	dst = strconv.AppendUint(dst, uint64(r.ID), 10)
 	dst = append(dst, ',')
-	return appendPoint(dst, r.Rate, r.Low, r.High)
+	dst = appendPoint(dst, r.Rate, r.Low, r.High)
+	dst = append(dst[:len(dst)-1], ',')
+	return append(strconv.AppendQuote(dst, r.Admitted), ']') // its words need no escapes
 }
 
 // appendPoint appends a rate, to six digits, and its bounds, and ends the array.

@@ -44,6 +44,9 @@ func (m *model) details(r *row, height int) []string {
 	default:
 		fact("limit", "%s, burst %s, mode %s", hotwords.Rate(h.Limit, h.Cause.Unit), hotwords.Count(h.Burst, h.Cause.Unit), h.Mode)
 	}
+	if h.Admitted.Known() {
+		fact("admitted", "%s, by all instances", hotwords.Admitted(h.Admitted, h.Cause.Unit))
+	}
 	switch {
 	case h.Spared:
 		fact("usual", "yes: its count is as high as always. It is not limited, because other hot keys explain the traffic")

@@ -145,6 +145,7 @@ func helpLines() []string {
 		termtext.Bold.Render(" Columns"),
 		"  RATE    units a second now; LINE the last minute or two, on a scale of its own",
 		"  COUNT   bounds of the count in the threshold's window; HOT AT the threshold",
+		"  ADMITTED the rate that all instances together admit, in the unit of time of LIMIT",
 		"  STATE   what happens to its requests, or what an operator set, and how long",
 	}
 }
@@ -165,12 +166,13 @@ type rankedColumn struct {
 
 // allColumns are the columns in the order of display.
 var allColumns = [...]rankedColumn{
-	{column{"RATE", 11, true, func(_ *model, r *row) string { return hotwords.Speed(r.hot.Rate, r.hot.Cause.Unit) }}, 9},
-	{column{"LINE", narrowLine, false, func(m *model, r *row) string { return sparkline(r.hot.History, m.clock(), m.lineWidth()) }}, 7},
+	{column{"RATE", 11, true, func(_ *model, r *row) string { return hotwords.Speed(r.hot.Rate, r.hot.Cause.Unit) }}, 10},
+	{column{"LINE", narrowLine, false, func(m *model, r *row) string { return sparkline(r.hot.History, m.clock(), m.lineWidth()) }}, 8},
 	{column{"COUNT", 18, true, func(_ *model, r *row) string { return hotwords.Bounds(&r.hot.Hot) }}, 3},
 	{column{"HOT AT", 14, true, func(_ *model, r *row) string { return hotwords.Cause(r.hot.Cause) }}, 5},
-	{column{"LIMIT", 8, true, func(_ *model, r *row) string { return limitCell(r) }}, 6},
-	{column{"STATE", 12, false, func(m *model, r *row) string { return m.state(r) }}, 8},
+	{column{"LIMIT", 8, true, func(_ *model, r *row) string { return limitCell(r) }}, 7},
+	{column{"ADMITTED", 9, true, func(_ *model, r *row) string { return admittedCell(r) }}, 6},
+	{column{"STATE", 12, false, func(m *model, r *row) string { return m.state(r) }}, 9},
 	{column{"SINCE", 8, false, func(_ *model, r *row) string { return r.hot.Since.Local().Format(time.TimeOnly) }}, 2},
 	{column{"RULE", 16, false, func(_ *model, r *row) string { return termtext.Printable(r.key.Rule) }}, 4},
 }
@@ -199,8 +201,8 @@ func (m *model) columns() (shown []column, key int) {
 		}
 	}
 	// A column is left out if a more important one has no room.
-	least := 10
-	for rank := 9; rank >= 2; rank-- {
+	least := 11
+	for rank := 10; rank >= 2; rank-- {
 		i := slices.IndexFunc(all[:], func(c rankedColumn) bool { return c.rank == rank })
 		if all[i].width+2 > room {
 			break
@@ -220,6 +222,13 @@ func limitCell(r *row) string {
 		return "-"
 	}
 	return hotwords.Rate(r.hot.Limit, r.hot.Cause.Unit)
+}
+
+func admittedCell(r *row) string {
+	if !r.hot.Admitted.Known() {
+		return "-"
+	}
+	return hotwords.AdmittedRate(r.hot.Admitted, r.hot.Cause.Unit)
 }
 
 // state describes the treatment of the key's requests, by an operator's control or by its rule.

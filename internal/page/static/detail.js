@@ -96,6 +96,7 @@ export class Detail {
       ["Count", `${bounds(key.low, key.high, key.unit)}${key.window_seconds ? ` in ${span(key.window_seconds * 1000)}` : ""}${key.high === null ? " (counts were lost: the most is not known)" : ""}`],
       ["Hot at", key.threshold ? thresholdWord(key) + least(key) : "not known"],
       ["Limit", key.limit ? `${limitWord(key)}${key.burst ? `, burst ${amount(key.burst, key.unit)}` : ""}` : "none: this key is listed only"],
+      ["Admitted", key.admitted ? `${key.admitted}, by all instances` : key.limit ? "not known" : "all: this key is listed only"],
       ["Hot since", `${clock(key.sinceMs)}, for ${span(time - key.sinceMs)}`],
       ["Published by", visible(key.owner, 80)],
     ];

@@ -83,10 +83,10 @@ export class Store {
       this.hot.set(row.id, key);
       key.line.add(second, row.rate, row.low, row.high);
     }
-    for (const [id, rate, low, high] of m.rates ?? []) {
+    for (const [id, rate, low, high, admitted] of m.rates ?? []) {
       const key = this.hot.get(id);
       if (!key) continue;
-      key.rate = rate; key.low = low; key.high = high;
+      key.rate = rate; key.low = low; key.high = high; key.admitted = admitted;
       key.line.add(second, rate, low, high);
     }
     if (m.facts) this.facts = m.facts;

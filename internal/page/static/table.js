@@ -15,6 +15,7 @@ const columns = [
   { name: "count", words: "Count", class: "r c-count", sort: (a, b) => a.low - b.low, down: true, title: "what was counted in the window of the threshold: the least that it was, and the most that it can have been" },
   { name: "over", words: "Hot at", class: "r c-hotat", sort: (a, b) => over(a) - over(b), down: true, title: "the threshold; sorts by how far a key is above it" },
   { name: "limit", words: "Limit", class: "r c-limit", sort: (a, b) => (a.limit ?? "").localeCompare(b.limit ?? "", "en", { numeric: true }) },
+  { name: "admitted", words: "Admitted", class: "r c-admitted", title: "the rate that all instances together admit, and what their limits allow" },
   { name: "mode", words: "Mode", class: "c-mode", sort: (a, b) => modeWord(a).localeCompare(modeWord(b)) },
   { name: "since", words: "Hot for", class: "r c-since", sort: (a, b) => b.sinceMs - a.sinceMs, down: true },
 ];
@@ -204,13 +205,14 @@ class Row {
     this.count = el("div", { class: "r num c-count", role: "gridcell", "aria-colindex": 4 });
     this.hotat = el("div", { class: "r num c-hotat", role: "gridcell", "aria-colindex": 5 });
     this.limit = el("div", { class: "r num c-limit", role: "gridcell", "aria-colindex": 6 });
+    this.admitted = el("div", { class: "r num c-admitted", role: "gridcell", "aria-colindex": 7 });
     this.tag = el("span", { class: "tag" });
-    this.since = el("div", { class: "r num c-since", role: "gridcell", "aria-colindex": 8 });
+    this.since = el("div", { class: "r num c-since", role: "gridcell", "aria-colindex": 9 });
     this.node = el("div", { class: "row", role: "row", id: `row-${rowNumber++}` },
       el("div", { class: "name", role: "gridcell", "aria-colindex": 1 }, this.text, this.rule),
       el("div", { class: "c-spark", role: "gridcell", "aria-colindex": 2 }, this.spark.node),
-      this.rate, this.count, this.hotat, this.limit,
-      el("div", { class: "c-mode", role: "gridcell", "aria-colindex": 7 }, this.tag), this.since);
+      this.rate, this.count, this.hotat, this.limit, this.admitted,
+      el("div", { class: "c-mode", role: "gridcell", "aria-colindex": 8 }, this.tag), this.since);
   }
 
   place(i, height) {
@@ -236,6 +238,7 @@ class Row {
     setText(this.count, bounds(key.low, key.high, key.unit) + (key.window_seconds ? ` in ${span(key.window_seconds * 1000)}` : ""));
     setText(this.hotat, key.threshold ? thresholdWord(key) : "–");
     setText(this.limit, key.limit ? limitWord(key) : "–");
+    setText(this.admitted, key.admitted || "–");
     const word = control ? control.action : modeWord(key);
     setText(this.tag, word);
     setAttribute(this.tag, "class", `tag ${control ? (control.action === "block" ? "bad" : "warn") : key.limit && !key.spared && key.mode !== "shadow" ? "hot" : ""}`.trim());

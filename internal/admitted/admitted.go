@@ -1,0 +1,103 @@
+// Package admitted adds up what instances admit of hot keys, and compares the sums with the keys'
+// limits.
+package admitted
+
+import (
+	"math"
+	"time"
+
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// Fleet holds what the members of a namespace have admitted in the last seconds. A nil Fleet knows
+// nothing.
+type Fleet struct {
+	keys      map[uint64]sum
+	instances int  // members that are instances
+	partial   bool // whether some instances send counts but no heartbeats
+	cut       bool // whether some instances admit of more keys than they report
+}
+
+// sum is what all members have admitted of one key.
+type sum struct {
+	n           int64
+	perSecond   float64
+	first, last time.Time // of the time in which they did
+}
+
+// New adds up the reports of members. The instances are those that send counts.
+func New(members []rules.Member, instances []rules.Instance) *Fleet {
+	f := &Fleet{keys: make(map[uint64]sum)}
+	names := make(map[string]bool)
+	for i := range members {
+		m := &members[i]
+		if m.Role != rules.RoleInstance {
+			continue
+		}
+		f.instances++
+		names[m.Name] = true
+		f.cut = f.cut || m.MoreAdmitted
+		for _, a := range m.Admitted {
+			s, had := f.keys[a.ID]
+			s.n += a.N
+			s.perSecond += float64(a.N) / a.Span.Seconds()
+			if first := m.Heard.Add(-a.Span); !had || first.Before(s.first) {
+				s.first = first
+			}
+			if m.Heard.After(s.last) {
+				s.last = m.Heard
+			}
+			f.keys[a.ID] = s
+		}
+	}
+	for _, i := range instances {
+		f.partial = f.partial || !names[i.Name]
+	}
+	return f
+}
+
+// Gauge is what all instances admit of a hot key, beside its limit. The zero Gauge means that this
+// is not known, or that the key has no limit.
+type Gauge struct {
+	PerSecond float64 // requests, bytes, milliseconds or units
+	// AtLeast reports whether some instances do not report what they admit.
+	AtLeast bool
+	// Limits is the number of limits that hold together: the number of instances with
+	// scope: instance, otherwise 1.
+	Limits int
+	Limit  rules.Rate // one of these limits
+	// OfBound is what was admitted in the last seconds, divided by what the limits allow at most
+	// in that time, burst + rate × time.
+	OfBound float64
+}
+
+// Known reports whether g has figures.
+func (g Gauge) Known() bool { return g.Limits > 0 }
+
+// Allowed returns what the limits allow per second.
+func (g Gauge) Allowed() float64 {
+	return float64(g.Limits) * float64(g.Limit.N) / g.Limit.Per.Seconds()
+}
+
+// inexact is how far the time of a report may be from the time when it was measured: a heartbeat
+// may take half a second.
+const inexact = 500 * time.Millisecond
+
+// Of returns the gauge of a hot key.
+func (f *Fleet) Of(h *rules.Hot) Gauge {
+	if f == nil || f.instances == 0 || h.Limit.IsZero() {
+		return Gauge{}
+	}
+	s, reported := f.keys[limiter.KeyID([]byte(h.Key.String()))]
+	g := Gauge{PerSecond: s.perSecond, AtLeast: f.partial || f.cut, Limits: 1, Limit: h.Limit}
+	if h.Scope == "" || h.Scope == rules.ScopeInstance {
+		g.Limits = f.instances
+	}
+	if reported {
+		within := s.last.Sub(s.first) + inexact
+		most := float64(g.Limits)*float64(h.Burst) + g.Allowed()*within.Seconds()
+		g.OfBound = float64(s.n) / math.Max(most, 1)
+	}
+	return g
+}

@@ -1,0 +1,60 @@
+package admitted
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// The sum over all instances is compared with one limit, or with one for each instance. It exceeds
+// the bound only if the limit did not hold, wherever in their spans the instances admitted.
+func TestGauges(t *testing.T) {
+	hot := rules.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Limit: rules.Rate{N: 600, Per: time.Minute}, Burst: 20, Scope: rules.ScopeFleet}
+	id, now := limiter.KeyID([]byte(hot.Key.String())), time.Now()
+	member := func(name string, ago time.Duration, n int64) rules.Member {
+		return rules.Member{Name: name, Role: rules.RoleInstance, Heard: now.Add(-ago), Admitted: []rules.Admitted{{ID: id, N: n, Span: 10 * time.Second}}}
+	}
+	one, two := member("a", 0, 60), member("b", 1500*time.Millisecond, 40)
+	aggregator, quiet := rules.Member{Name: "x", Role: rules.RoleAggregator}, rules.Member{Name: "c", Role: rules.RoleInstance}
+	cut := rules.Member{Name: "d", Role: rules.RoleInstance, MoreAdmitted: true}
+	for name, c := range map[string]struct {
+		members []rules.Member
+		sending []string
+		scope   rules.Scope
+		want    Gauge
+	}{
+		"no one reports": {[]rules.Member{aggregator}, nil, rules.ScopeFleet, Gauge{}},
+		"one":            {[]rules.Member{aggregator, one}, []string{"a"}, rules.ScopeFleet, Gauge{PerSecond: 6, Limits: 1, OfBound: 60 / 125.}},
+		"two":            {[]rules.Member{one, two, quiet}, []string{"a", "c"}, rules.ScopeShare, Gauge{PerSecond: 10, Limits: 1, OfBound: 100 / 140.}},
+		"each":           {[]rules.Member{one, two, quiet}, nil, "", Gauge{PerSecond: 10, Limits: 3, OfBound: 100 / 420.}},
+		"exceeded":       {[]rules.Member{one, member("b", 1500*time.Millisecond, 150)}, nil, rules.ScopeExact, Gauge{PerSecond: 21, Limits: 1, OfBound: 210 / 140.}},
+		"silent":         {[]rules.Member{one}, []string{"a", "other"}, rules.ScopeFleet, Gauge{PerSecond: 6, Limits: 1, AtLeast: true, OfBound: 60 / 125.}},
+		"cut":            {[]rules.Member{one, cut}, nil, rules.ScopeFleet, Gauge{PerSecond: 6, Limits: 1, AtLeast: true, OfBound: 60 / 125.}},
+		"nothing":        {[]rules.Member{quiet}, nil, rules.ScopeFleet, Gauge{Limits: 1}},
+	} {
+		var sending []rules.Instance
+		for _, name := range c.sending {
+			sending = append(sending, rules.Instance{Name: name})
+		}
+		hot.Scope = c.scope
+		got := New(c.members, sending).Of(&hot)
+		if c.want.Known() {
+			c.want.Limit = hot.Limit
+		}
+		if math.Abs(got.OfBound-c.want.OfBound) > 1e-9 || math.Abs(got.PerSecond-c.want.PerSecond) > 1e-9 {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+		got.OfBound, got.PerSecond = c.want.OfBound, c.want.PerSecond
+		if got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+	watched := hot
+	watched.Limit = rules.Rate{}
+	if g := New([]rules.Member{one}, nil).Of(&watched); g.Known() || (*Fleet)(nil).Of(&hot).Known() {
+		t.Errorf("%+v", g)
+	}
+}
