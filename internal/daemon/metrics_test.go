@@ -198,7 +198,7 @@ func (p kafkaUnderTest) collect(s figure.Samples) {
 
 // collectFleet sends the metrics of a fictitious fleet.
 func collectFleet(s figure.Samples) {
-	figure.Collect(s, fleetMetrics, fleetFigures{Roles: map[rules.Role]int{}, Controls: map[rules.ControlAction]int{}})
+	figure.Collect(s, fleetMetrics, fleetFigures{Roles: map[rules.Role]int{}, Controls: map[rules.ControlAction]int{}, Admitted: map[string]admittedFigures{"r": {Bounded: true}}})
 }
 
 // Every metric is documented, and every documented metric exists, with the same type, labels and

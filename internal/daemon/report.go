@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -10,6 +11,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/figure"
@@ -21,7 +23,8 @@ type fleetReport struct {
 	beat      *hotkeys.Heartbeat
 	client    redis.UniversalClient
 	namespace string
-	version   func() string // version of the rules in force
+	version   func() string       // version of the rules in force
+	rules     func() *rules.Rules // the rules in force
 
 	fleet base.Guarded[fleetFigures]
 }
@@ -32,10 +35,18 @@ type fleetFigures struct {
 	Others   int // members with other rules
 	Versions int // number of versions of the rules
 	Controls map[rules.ControlAction]int
+	Admitted map[string]admittedFigures // by rule
+}
+
+// admittedFigures are what all instances admit of a rule's hot keys.
+type admittedFigures struct {
+	PerSecond, Allowed float64
+	Bounded            bool    // whether burst + rate × time bounds what the rule's limits admit
+	OfBound            float64 // of that bound, by the key that reached most of it
 }
 
 func newFleetReport(p pipeline, file *rulesFile, set *settings) (*fleetReport, error) {
-	r := &fleetReport{client: set.Redis, namespace: set.File.Rules.Namespace, version: file.rulesVersion}
+	r := &fleetReport{client: set.Redis, namespace: set.File.Rules.Namespace, version: file.rulesVersion, rules: file.rules}
 	self := rules.Member{Name: cmp.Or(set.File.Aggregator.Name, collector.DefaultInstance()), Role: rules.RoleAggregator, Program: set.Build.Version, Started: time.Now(), MemoryMax: set.File.Aggregator.Memory}
 	var err error
 	r.beat, err = hotkeys.NewHeartbeat(set.Redis, hotkeys.HeartbeatConfig{Namespace: r.namespace, Logger: set.Log, Member: func() rules.Member {
@@ -74,6 +85,7 @@ func (r *fleetReport) readFleet(ctx context.Context) fleetFigures {
 	f := fleetFigures{Versions: len(r.beat.Stats().Versions)}
 	if members, err := hotkeys.ListMembers(ctx, r.client, r.namespace); err == nil {
 		f.Roles = make(map[rules.Role]int)
+		f.Admitted = r.readAdmitted(ctx, members)
 		for i := range members {
 			f.Roles[members[i].Role]++
 			if members[i].RulesVersion != r.version() {
@@ -88,6 +100,42 @@ func (r *fleetReport) readFleet(ctx context.Context) fleetFigures {
 		}
 	}
 	return f
+}
+
+// readAdmitted returns what all instances admit of the hot keys, or nil if that cannot be read.
+func (r *fleetReport) readAdmitted(ctx context.Context, members []rules.Member) map[string]admittedFigures {
+	hot, err := hotkeys.List(ctx, r.client, r.namespace)
+	if err != nil {
+		return nil
+	}
+	fleet, byRule := admitted.New(members, nil), make(map[string]admittedFigures)
+	ruleset := r.rules()
+	for i := range ruleset.Rules {
+		if rule := &ruleset.Rules[i]; len(rule.Hot) > 0 && rule.Limit != nil {
+			byRule[rule.ID] = admittedFigures{Bounded: isBounded(rule)}
+		}
+	}
+	for i := range hot {
+		f, known := byRule[hot[i].Rule]
+		if g := fleet.Of(&hot[i]); known && g.Known() && !hot[i].Spared {
+			f.PerSecond += g.PerSecond
+			f.Allowed += g.Allowed()
+			f.OfBound = max(f.OfBound, g.OfBound)
+			byRule[hot[i].Rule] = f
+		}
+	}
+	return byRule
+}
+
+// isBounded reports whether burst + rate × time bounds what the limits of a rule admit. It does not
+// bound windows and logs, requests that are admitted now for a later time, and costs, which are
+// known late.
+func isBounded(rule *rules.Rule) bool {
+	plain := func(l *rules.Limit) bool {
+		return l == nil || l.Algorithm.Bucket() && l.Mode != rules.ModeWait
+	}
+	return rule.Count == rules.Requests && plain(rule.Limit) &&
+		!slices.ContainsFunc(rule.Except, func(x rules.Exception) bool { return !plain(x.Limit) })
 }
 
 func (r *fleetReport) collect(s figure.Samples) {
@@ -123,6 +171,33 @@ var fleetMetrics = []figure.Figure[fleetFigures]{
 			}
 		}).
 		Explain("keys that operators `pin`, `block` or `allow` now; missing while Redis is unavailable"),
+	figure.GaugesBy("admitted_per_second", "Rate at which all instances together admit the rule's hot keys.", "rule",
+		func(f *fleetFigures, emit func(string, float64)) {
+			for rule, a := range f.Admitted {
+				emit(rule, a.PerSecond)
+			}
+		}).
+		Explain("rate at which all instances together admit the rule's hot keys, over the last ten seconds, in requests, " +
+			"bytes, milliseconds or units per second. [Instances report it](docs/WATCHING.md#admitted-beside-the-limit)"),
+	figure.GaugesBy("allowed_per_second", "Rate that the limits of the rule's hot keys allow all instances together.", "rule",
+		func(f *fleetFigures, emit func(string, float64)) {
+			for rule, a := range f.Admitted {
+				emit(rule, a.Allowed)
+			}
+		}).
+		Explain("rate that the limits of these keys allow, without bursts. With `scope: instance` it is the limit times " +
+			"the number of instances"),
+	figure.GaugesBy("limit_bound_ratio", "Admissions of a hot key by all instances in the last ten seconds, divided by burst + rate x time; the highest of the rule's keys.", "rule",
+		func(f *fleetFigures, emit func(string, float64)) {
+			for rule, a := range f.Admitted {
+				if a.Bounded {
+					emit(rule, a.OfBound)
+				}
+			}
+		}).
+		Explain("admissions of a hot key by all instances in the last ten seconds, divided by burst + rate × time, the " +
+			"most that the limit allows; the highest of the rule's keys. Above 1 [the limit does not " +
+			"hold](docs/RUNBOOK.md#limit-exceeded). It exists for rules whose limits count requests by a bucket, without `wait`"),
 }
 
 func lostSum(d *decode.Stats) int64 { return max(0, d.LostPackets-d.Recovered) }
