@@ -17,7 +17,7 @@ func TestAdmittedWords(t *testing.T) {
 		"-":                            {},
 		"4980/s of 5000/s":             {admitted.Gauge{PerSecond: 4979.6, Limits: 1, Limit: rate(5000, time.Second)}, rules.Requests},
 		"14940/s of 3 × 5000/s":        {admitted.Gauge{PerSecond: 14940, Limits: 3, Limit: rate(5000, time.Second)}, rules.Requests},
-		"at least 9/1m of 10/1m":       {admitted.Gauge{PerSecond: 0.15, Limits: 1, AtLeast: true, Limit: rate(10, time.Minute)}, rules.Requests},
+		"≥ 9/1m of 10/1m":              {admitted.Gauge{PerSecond: 0.15, Limits: 1, AtLeast: true, Limit: rate(10, time.Minute)}, rules.Requests},
 		"1.2 MB/10s of 2MB/10s":        {admitted.Gauge{PerSecond: 123_456, Limits: 1, Limit: rate(2e6, 10*time.Second)}, rules.Bytes},
 		"35 units/s of 2 × 50 units/s": {admitted.Gauge{PerSecond: 35, Limits: 2, Limit: rate(50, time.Second)}, rules.Units},
 	} {

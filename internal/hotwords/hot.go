@@ -62,7 +62,7 @@ func Admitted(g admitted.Gauge, unit rules.Unit) string {
 		words += strconv.Itoa(g.Limits) + " × "
 	}
 	if words += Rate(g.Limit, unit); g.AtLeast {
-		words = "at least " + words
+		words = "≥ " + words
 	}
 	return words
 }
