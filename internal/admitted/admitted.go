@@ -26,10 +26,19 @@ type sum struct {
 	first, last time.Time // of the time in which they did
 }
 
+// silent is the time after which a member without a heartbeat admits nothing, since it has crashed.
+const silent = 3 * time.Second
+
 // New adds up the reports of members. The instances are those that send counts.
 func New(members []rules.Member, instances []rules.Instance) *Fleet {
 	f := &Fleet{keys: make(map[uint64]sum)}
 	names := make(map[string]bool)
+	var latest time.Time
+	for i := range members {
+		if heard := members[i].Heard; heard.After(latest) {
+			latest = heard
+		}
+	}
 	for i := range members {
 		m := &members[i]
 		if m.Role != rules.RoleInstance {
@@ -41,7 +50,9 @@ func New(members []rules.Member, instances []rules.Instance) *Fleet {
 		for _, a := range m.Admitted {
 			s, had := f.keys[a.ID]
 			s.n += a.N
-			s.perSecond += float64(a.N) / a.Span.Seconds()
+			if latest.Sub(m.Heard) < silent {
+				s.perSecond += float64(a.N) / a.Span.Seconds()
+			}
 			if first := m.Heard.Add(-a.Span); !had || first.Before(s.first) {
 				s.first = first
 			}

@@ -31,6 +31,7 @@ func TestGauges(t *testing.T) {
 		"two":            {[]rules.Member{one, two, quiet}, []string{"a", "c"}, rules.ScopeShare, Gauge{PerSecond: 10, Limits: 1, OfBound: 100 / 140.}},
 		"each":           {[]rules.Member{one, two, quiet}, nil, "", Gauge{PerSecond: 10, Limits: 3, OfBound: 100 / 420.}},
 		"exceeded":       {[]rules.Member{one, member("b", 1500*time.Millisecond, 150)}, nil, rules.ScopeExact, Gauge{PerSecond: 21, Limits: 1, OfBound: 210 / 140.}},
+		"crashed":        {[]rules.Member{one, member("b", 5*time.Second, 100)}, nil, rules.ScopeFleet, Gauge{PerSecond: 6, Limits: 1, OfBound: 160 / 175.}},
 		"silent":         {[]rules.Member{one}, []string{"a", "other"}, rules.ScopeFleet, Gauge{PerSecond: 6, Limits: 1, AtLeast: true, OfBound: 60 / 125.}},
 		"cut":            {[]rules.Member{one, cut}, nil, rules.ScopeFleet, Gauge{PerSecond: 6, Limits: 1, AtLeast: true, OfBound: 60 / 125.}},
 		"nothing":        {[]rules.Member{quiet}, nil, rules.ScopeFleet, Gauge{Limits: 1}},
