@@ -120,13 +120,15 @@ func (r *request) exactWait(c *exactClaim) *limiter.WaitClaim {
 
 // joinLine puts the request into the waiting line of the claim's key, if there is one.
 func (r *request) joinLine(c *exactClaim) {
-	if c.op.Kind != limiter.Reserve || !r.sleeps() {
+	if c.op.Kind != limiter.Reserve || !r.sleeps() || c.stock != nil {
 		return
 	}
 	w, d, joined := r.guard.lines.Join(r.context(), r.exactWait(c))
 	if c.decided = joined; joined {
 		c.state.record(d.Allowed)
-		r.addTurn(&c.claim, w)
+		if w != nil {
+			r.addTurn(&c.claim, w)
+		}
 		r.addResult(&c.claim, &d)
 	}
 }

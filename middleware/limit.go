@@ -184,7 +184,7 @@ func (r *request) claimLater(cl *claim, key string) {
 		ask := r.askFor(cl)
 		ask.Together = cl.spec.limit.Mode != rules.ModeShadow
 		c := exactClaim{claim: *cl, op: limiter.Op{Quota: quota, Name: cl.spec.name, Key: key, Request: ask}}
-		if cl.state != nil && cl.spec.lends(r.guard) {
+		if cl.state != nil && r.mayBorrow(cl) {
 			c.stock = cl.state.stockFor(r.guard, cl.spec, func() string { return key })
 		}
 		r.pending.exact = append(r.pending.exact, c)

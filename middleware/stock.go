@@ -34,7 +34,7 @@ func (b *specBuilder) isDecidedByBackend(s *limitSpec) bool {
 
 // lends reports whether instances hold permits of the limit's hot keys. If not, each request asks
 // the backend, as with scope: exact: the limit is too small for that, or it needs more than a
-// count of permits, such as an order in which requests wait.
+// count of permits, such as a penalty.
 func (s *limitSpec) lends(g *Guard) bool {
 	if g.fleet == nil || s.limit.Scope != rules.ScopeFleet {
 		return false
@@ -48,7 +48,13 @@ func (s *limitSpec) lends(g *Guard) bool {
 // isPlainFleet reports whether permits of a limit can be held in advance, if there are enough of
 // them.
 func isPlainFleet(l *rules.Limit) bool {
-	return l.Scope == rules.ScopeFleet && l.Mode != rules.ModeWait && l.Priority == nil && fleet.Fits(&l.Quota, 1)
+	return l.Scope == rules.ScopeFleet && l.Priority == nil && fleet.Fits(&l.Quota, 1)
+}
+
+// mayBorrow reports whether the request takes permits that instances hold. A request that is told
+// how long to wait, and does not wait here, needs a reservation, which only the backend makes.
+func (r *request) mayBorrow(cl *claim) bool {
+	return cl.spec.lends(r.guard) && (!cl.spec.waits() || r.sleeps())
 }
 
 // stockFor returns the stock of a hot key for a limit.
@@ -78,7 +84,7 @@ type hotStock struct {
 // askStock asks the permits that this instance holds of a hot key, and reports whether that
 // decides the request. If not, there may be permits in the backend.
 func (r *request) askStock(cl *claim) bool {
-	if !cl.spec.lends(r.guard) {
+	if !r.mayBorrow(cl) {
 		return false
 	}
 	s := cl.state.stockFor(r.guard, cl.spec, func() string { return r.keyText(cl.rule) })
@@ -86,6 +92,9 @@ func (r *request) askStock(cl *claim) bool {
 	if version := s.Version(); s.Take(n) {
 		r.addStock(cl, s, s.Allowed(), version)
 		return true
+	}
+	if cl.spec.waits() {
+		return false
 	}
 	d, denied := s.Shut(n)
 	if denied {
@@ -111,8 +120,8 @@ func (r *request) addStock(cl *claim, s *fleet.Stock, d rules.Decision, version 
 	}
 }
 
-// borrow makes the claims that found no permits held here wait until the backend lends some. It
-// reports whether none of the requests was denied.
+// borrow makes the claims that found no permits held here wait until the backend lends some, or
+// stand in line for them. It reports whether none of the requests was denied.
 func borrow(requests []*request) bool {
 	for _, r := range requests {
 		if r == nil {
@@ -124,12 +133,26 @@ func borrow(requests []*request) bool {
 				continue
 			}
 			c.decided = true
-			version := c.stock.Version()
-			r.addStock(&c.claim, c.stock, c.stock.Borrow(r.context(), stockPermits(c.spec)), version)
+			if c.spec.waits() {
+				r.queue(c)
+			} else {
+				version := c.stock.Version()
+				r.addStock(&c.claim, c.stock, c.stock.Borrow(r.context(), stockPermits(c.spec)), version)
+			}
 			if r.verdict.denied {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// queue puts the request into the line of its stock.
+func (r *request) queue(c *exactClaim) {
+	w, d := c.stock.Queue(stockPermits(c.spec), r.maxWait(c.spec.limit.Wait))
+	c.state.record(d.Allowed)
+	if w != nil {
+		r.addTurn(&c.claim, w)
+	}
+	r.addResult(&c.claim, &d)
 }

@@ -137,8 +137,7 @@ func TestFleetGivesBack(t *testing.T) {
 	}
 }
 
-// A limit that is too small for stocks, waits or has a priority, and a guard that does not run,
-// asks Redis for each request. The bucket is the same.
+// A limit that is too small for stocks, and a guard that does not run, asks Redis for each request. The bucket is the same.
 func TestFleetAsksWhereStocksDoNotFit(t *testing.T) {
 	server := testenv.Redis(t)
 	small := ofFleet(t, "small", rules.Quota{Rate: rules.Rate{N: 5, Per: time.Minute}, Burst: 5})
@@ -239,4 +238,65 @@ func BenchmarkFleetLimit(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(passed)/float64(b.N), "passed")
+}
+
+// Requests that find no permit held wait for their turn at their instance, which settles for all of
+// them. Who would wait too long is refused at once, and who leaves takes nothing.
+func TestFleetWaits(t *testing.T) {
+	server := testenv.Redis(t)
+	rule := ofFleet(t, "r", rules.Quota{Rate: rules.Rate{N: 500, Per: time.Second}, Burst: 500})
+	rule.Limit.Mode, rule.Limit.Wait = rules.ModeWait, time.Second
+	f := fleetGuard(t, server, []rules.Rule{rule}, true)
+	f.heat(t, "r GET /s?q=1")
+	gone, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
+	defer cancel()
+	<-gone.Done()
+	start := time.Now()
+	at, refused := passes(f, get("GET /s", "/s", "q=1"), 1300) // 500 at once, and about 500 within a second
+	took := time.Since(start)
+	if n := len(at); n > 501+int(500*took.Seconds()) || n < 800 || took < 500*time.Millisecond || took > 2*time.Second {
+		t.Errorf("%d of 1300 passed in %v", n, took)
+	}
+	for _, d := range refused {
+		if d.Reason != rules.ReasonLimited || d.RetryAfter <= 0 || d.Limit != 500 {
+			t.Fatalf("%+v", d)
+		}
+	}
+	req := get("GET /s", "/s", "q=1")
+	req.Context = gone
+	for range 100 {
+		f.Check(req)
+	}
+	s, fleet := f.Stats(), f.FleetStats()
+	if s.Waited < 300 || s.Waiting != 0 || s.Panics > 0 || fleet.Asks > 200 {
+		t.Errorf("%+v, %+v", s, fleet)
+	}
+}
+
+// A permit that a request has waited for goes back if another limit refuses the request, and a
+// request that is told how long to wait reserves its permit in Redis.
+func TestFleetWaitsTogether(t *testing.T) {
+	server := testenv.Redis(t)
+	one := ofFleet(t, "one", rules.Quota{Rate: rules.Rate{N: 500, Per: time.Second}, Burst: 500})
+	one.Limit.Mode, one.Limit.Wait = rules.ModeWait, time.Second
+	two := hotRule(t, "two", "GET /s", byNames("q"), 1, 1)
+	two.Limit = &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: rules.ModeLimit}
+	f := fleetGuard(t, server, []rules.Rule{one, two}, true)
+	f.heat(t, "one GET /s?q=1", "two GET /s?q=1")
+	if _, refused := passes(f, get("GET /s", "/s", "q=1"), 2000); len(refused) != 1999 {
+		t.Fatalf("%d refused", len(refused))
+	}
+	f.heat(t, "one GET /s?q=1")
+	if at, _ := passes(f, get("GET /s", "/s", "q=1"), 400); len(at) != 400 || at[399] > 900*time.Millisecond {
+		t.Errorf("%d passed, although nearly all permits were given back", len(at))
+	}
+	req := get("GET /s", "/s", "q=1")
+	req.NoWait = true
+	var delay time.Duration
+	for range 1000 {
+		delay = max(delay, f.Check(req).Delay)
+	}
+	if delay < 100*time.Millisecond {
+		t.Errorf("requests that do not wait here are told to wait at most %v", delay)
+	}
 }

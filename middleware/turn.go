@@ -5,12 +5,20 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // turn is a request's place in the waiting line of a limit's key.
 type turn struct {
 	claim
-	waiter *limiter.Waiter
+	waiter waiter
+}
+
+// waiter is a [limiter.Waiter], or a [fleet.Waiter] for permits that instances hold in advance.
+type waiter interface {
+	Done() <-chan struct{}
+	Denied() (*rules.Decision, error)
+	Leave(ctx context.Context) error
 }
 
 // sleeps reports whether the request itself waits for its turn.
@@ -23,13 +31,13 @@ func (r *request) sleeps() bool {
 func (r *request) stand(wait *limiter.WaitClaim, cl *claim, got *limiter.Result) {
 	w, d := r.guard.lines.Stand(wait, got)
 	got.Decision = d
-	r.addTurn(cl, w)
+	if w != nil {
+		r.addTurn(cl, w)
+	}
 }
 
-func (r *request) addTurn(cl *claim, w *limiter.Waiter) {
-	if w != nil {
-		r.pending.turns = append(r.pending.turns, turn{*cl, w})
-	}
+func (r *request) addTurn(cl *claim, w waiter) {
+	r.pending.turns = append(r.pending.turns, turn{*cl, w})
 }
 
 // waitClaim returns the request's claim on a place in a waiting line.

@@ -94,6 +94,16 @@ var fleetFaults = []Fault{
 		Test: "TestStockOfAnotherQuota",
 	},
 	{
+		Name: "the last request gets the next permit", File: "limiter/fleet/queue.go",
+		Old: "s.line.PushBack(w)", New: "s.line.PushFront(w)",
+		Test: "TestQueue",
+	},
+	{
+		Name: "a request that leaves the line keeps its permit", File: "limiter/fleet/queue.go",
+		Old: "		w.stock.Return(w.n, w.version)\n", New: "",
+		Test: "TestQueue",
+	},
+	{
 		Name: "a handover is claimed twice", File: "limiter/redislimiter/lua/members_beat.lua",
 		Old: "  redis.call('HDEL', KEYS[3], all[oldest])\n", New: "",
 		Package: "limiter/redislimiter", Test: "TestHandoverIsClaimedOnce",

@@ -9,92 +9,56 @@ import (
 )
 
 // Borrow takes n permits, as Take does, for a request that found none held. If the bucket may have
-// some, it makes the stock settle, and waits for the answer: at most Lender.Patience, and no
-// longer than ctx. While the Lender is unavailable, the outage policy decides at once.
+// some, it makes the stock settle, and waits in line for the answer: at most Lender.Patience, and
+// no longer than ctx. While the Lender is unavailable, the outage policy decides at once.
 func (s *Stock) Borrow(ctx context.Context, n int64) rules.Decision {
-	if d, decided := s.decideAlone(n); decided {
+	w, d := s.Queue(n, 0)
+	if w == nil {
 		return d
 	}
-	if d, denied := s.Shut(n); denied {
-		return d
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		w.expire()
 	}
-	s.waiting.Add(max(n, 1))
-	defer s.waiting.Add(-max(n, 1))
-	patience := time.NewTimer(s.fleet.cfg.Lender.Patience())
-	defer patience.Stop()
-	for {
-		answered := s.hurry()
-		switch d, decided := s.decideAlone(n); {
-		case decided:
-			return d
-		case s.Take(n):
-			return s.Allowed()
-		}
-		if d, denied := s.Shut(n); denied {
-			return d
-		}
-		select {
-		case <-answered:
-		case <-patience.C:
-			return s.denied(n, period(s.quota.Load(), 0))
-		case <-ctx.Done():
-			return s.denied(n, period(s.quota.Load(), 0))
-		}
-	}
+	return w.decision
 }
 
 // Shut returns the denial of n permits, if it is known that the bucket has none to give now.
 func (s *Stock) Shut(n int64) (d rules.Decision, denied bool) {
 	if left := s.shut.Load() - s.fleet.clock.now(); left > 0 {
-		return s.denied(n, time.Duration(left)), true
+		s.missed.Add(n)
+		return s.denied(time.Duration(left)), true
 	}
 	return d, false
 }
 
-// hurry makes the stock be settled as soon as its pace allows, and returns a channel that is
-// closed with the next answer.
-func (s *Stock) hurry() <-chan struct{} {
-	s.mu.Lock()
-	a, now, every := &s.account, s.fleet.clock.now(), period(s.quota.Load(), time.Duration(s.fleet.trip.Load()))
-	soon := now
+// hurry makes the stock due as soon as its pace allows, and reports whether that is earlier than
+// it was. The caller holds mu, and wakes the fleet.
+func (s *Stock) hurry(now int64) (earlier bool) {
+	a, every := &s.account, period(s.quota.Load(), time.Duration(s.fleet.trip.Load()))
+	soon := max(now, s.shut.Load())
 	if a.sent > 0 {
-		soon = max(now, a.sent+int64(every)/2)
+		soon = max(soon, a.sent+int64(every)/2)
 	}
-	if a.isAway(now, lastsFor*every) {
+	if a.isAway(now, lastsFor*every) || !s.fleet.Running() {
 		s.goAlone()
 	}
-	earlier := !a.asking && soon < a.next && a.failures == 0
-	if earlier {
+	if earlier = !a.asking && soon < a.next && a.failures == 0; earlier {
 		a.next = soon
 	}
-	answered := s.answered
-	s.mu.Unlock()
-	s.fleet.wakeFor(s)
-	if earlier {
-		s.fleet.signal()
-	}
-	return answered
+	return earlier
 }
 
-// decideAlone decides on a request for n permits if the Lender is unavailable.
-func (s *Stock) decideAlone(n int64) (d rules.Decision, decided bool) {
-	if !s.fleet.Running() {
-		s.mu.Lock()
-		s.goAlone()
-		s.mu.Unlock()
-	}
-	b := s.alone.Load()
-	if b == nil {
-		return d, false
-	}
-	s.fleet.wakeFor(s)
+// decideAlone decides on a request for n permits while the Lender is unavailable, by the bucket
+// that has this instance's part.
+func (s *Stock) decideAlone(b *limiter.Bucket, n int64) rules.Decision {
 	switch s.outage {
 	case rules.OutageOpen:
 		s.outside.Add(n)
-		return rules.Decision{Allowed: true, Reason: rules.ReasonOpen}, true
+		return rules.Decision{Allowed: true, Reason: rules.ReasonOpen}
 	case rules.OutageClosed:
-		s.missed.Add(n)
-		return rules.Decision{Reason: rules.ReasonUnavailable}, true
+		return rules.Decision{Reason: rules.ReasonUnavailable}
 	}
 	ask := limiter.Request{N: n}
 	if n == 0 {
@@ -102,10 +66,7 @@ func (s *Stock) decideAlone(n int64) (d rules.Decision, decided bool) {
 	}
 	got := b.Do(time.Duration(s.fleet.clock.now()), ask)
 	s.outside.Add(got.Taken)
-	if !got.Allowed {
-		s.missed.Add(n)
-	}
-	return got.Decision, true
+	return got.Decision
 }
 
 // goAlone makes this instance decide with its part of the quota, which begins empty. The caller

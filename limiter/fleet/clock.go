@@ -16,7 +16,8 @@ type clock struct {
 // are smaller.
 const leap = int64(10 * time.Millisecond)
 
-func newClock() *clock { return &clock{start: time.Now()} }
+// newClock returns a clock whose time is never 0, which stands for no time.
+func newClock() *clock { return &clock{start: time.Now().Add(-time.Nanosecond)} }
 
 // now returns the time since the clock began, in ns.
 func (c *clock) now() int64 {

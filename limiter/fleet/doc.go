@@ -7,7 +7,7 @@
 //	request ─► Stock.Take ─► held permits               stock.go, clock.go
 //	              │ none
 //	              ▼
-//	           Stock.Borrow ─► waits for a settlement    borrow.go
+//	           Stock.Borrow ─► line, until a settlement  borrow.go, queue.go
 //	              ▲
 //	Fleet.Run ─► Ask ─► Lender ─► Answer                 fleet.go, settle.go, demand.go, lender.go
 //

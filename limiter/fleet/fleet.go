@@ -95,7 +95,7 @@ func New(c Config) (*Fleet, error) {
 func (f *Fleet) Stock(name, key string, q *rules.Quota, outage rules.OutagePolicy, owing bool) *Stock {
 	s := &Stock{
 		fleet: f, name: name, key: key, holder: f.name + "/" + strconv.FormatInt(f.made.Add(1), 36),
-		outage: outage, owing: owing, answered: make(chan struct{}),
+		outage: outage, owing: owing,
 	}
 	s.quota.Store(q)
 	return s

@@ -112,7 +112,7 @@ func (s *Stock) fail(now int64, lasts time.Duration) {
 	if s.account.isAway(now, lasts) {
 		s.goAlone()
 	}
-	s.announce()
+	s.serve(now)
 }
 
 // applyAnswer applies the answer to an ask. It reports whether the Lender has forgotten the stock,
@@ -129,7 +129,6 @@ func (s *Stock) applyAnswer(ask *Ask, answer *Answer) (forgotten bool) {
 		s.fail(now, ask.Lasts)
 		return false
 	}
-	defer s.announce()
 	a.next = max(a.sent+int64(ask.Period), now)
 	a.failures, a.heard = 0, a.sent
 	s.alone.Store(nil)
@@ -147,17 +146,14 @@ func (s *Stock) applyAnswer(ask *Ask, answer *Answer) (forgotten bool) {
 		s.shut.Store(now + int64(answer.Wait))
 		a.next = max(a.next, now+int64(answer.Wait))
 	}
+	if s.serve(now); s.line.Len() > 0 {
+		s.hurry(now)
+	}
 	if ask.Demand > 0 || ask.Want > 0 || ask.Hold > 0 {
 		return false
 	}
 	a.incarnation, a.base = 0, a.base+ask.Spent
 	return true
-}
-
-// announce wakes the requests that wait for an answer. The caller holds mu.
-func (s *Stock) announce() {
-	close(s.answered)
-	s.answered = make(chan struct{})
 }
 
 // isIdle reports whether nothing was asked of the stock since its last ask.

@@ -31,10 +31,10 @@ type Stock struct {
 	alone   atomic.Pointer[limiter.Bucket] // decides while the Lender is unavailable; nil otherwise
 	active  atomic.Bool                    // whether the fleet settles the stock
 
-	mu       sync.Mutex
-	added    int64         // permits added to held, in all, less those taken out
-	answered chan struct{} // closed with the next answer
-	account  account
+	mu      sync.Mutex
+	added   int64 // permits added to held, in all, less those taken out
+	account account
+	line    line
 }
 
 // Quota returns the quota of the key.
@@ -75,6 +75,7 @@ func (s *Stock) Return(n, version int64) {
 	defer s.mu.Unlock()
 	if version == s.version.Load() && s.fleet.clock.now() < s.ends.Load() {
 		s.held.Add(n)
+		s.serve(s.fleet.clock.now())
 	}
 }
 
@@ -92,6 +93,7 @@ func (s *Stock) SetQuota(q *rules.Quota) {
 	s.account.asking, s.account.next = false, 0
 	s.shut.Store(0)
 	s.alone.Store(nil)
+	s.fleet.signal()
 }
 
 // dropHeld makes the held permits void. The caller holds mu.
@@ -129,9 +131,8 @@ func (s *Stock) Allowed() rules.Decision {
 	return d
 }
 
-// denied returns the decision on a request that is refused n permits.
-func (s *Stock) denied(n int64, retry time.Duration) rules.Decision {
-	s.missed.Add(n)
+// denied returns the decision on a request that is refused.
+func (s *Stock) denied(retry time.Duration) rules.Decision {
 	d := s.decision()
 	d.RetryAfter = retry
 	return d

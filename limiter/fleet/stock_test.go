@@ -66,10 +66,10 @@ func run(t *testing.T, outage rules.OutagePolicy, owing bool, do func(t *testing
 		ctx, cancel := context.WithCancel(t.Context())
 		var work sync.WaitGroup
 		work.Go(func() { _ = f.Run(ctx) })
+		defer work.Wait()
+		defer cancel() // even if do fails: Run would keep virtual time going for ever
 		synctest.Wait()
 		do(t, lender, f, f.Stock("users", "ann", perSecond(1000), outage, owing))
-		cancel()
-		work.Wait()
 	})
 }
 
@@ -254,4 +254,143 @@ func TestFleetEnds(t *testing.T) {
 			t.Errorf("%+v", last)
 		}
 	})
+}
+
+// Requests wait in the order in which they came, for no longer than they may, and every settlement
+// states them. A place that is left passes to the next request.
+func TestQueue(t *testing.T) {
+	run(t, "", false, func(t *testing.T, lender *scripted, _ *fleet.Fleet, s *fleet.Stock) {
+		lender.set(func(fleet.Ask) fleet.Answer { return fleet.Answer{Valid: true, Incarnation: 7} })
+		start := time.Now()
+		queue := func(within time.Duration) *fleet.Waiter {
+			t.Helper()
+			w, d := s.Queue(1, within)
+			if w == nil || !d.Allowed || d.Reason != rules.ReasonWithin {
+				t.Fatalf("%+v", d)
+			}
+			return w
+		}
+		got := func(w *fleet.Waiter) string {
+			synctest.Wait()
+			select {
+			case <-w.Done():
+			default:
+				return "waits"
+			}
+			if d, _ := w.Denied(); d != nil {
+				return "denied"
+			}
+			return "served"
+		}
+		first, second, brief, third, fourth := queue(time.Second), queue(time.Second), queue(100*time.Millisecond), queue(time.Second), queue(time.Second)
+		time.Sleep(90 * time.Millisecond)
+		if last, _ := lender.lastAsk(); last.Want < 5 || got(brief) != "waits" {
+			t.Errorf("%+v, while 5 requests wait; one %s", last, got(brief))
+		}
+		if <-brief.Done(); time.Since(start) > 110*time.Millisecond {
+			t.Errorf("a request that may wait 100ms waited %v", time.Since(start))
+		}
+		if d, _ := brief.Denied(); got(brief) != "denied" || d.Reason != rules.ReasonLimited || d.RetryAfter <= 0 {
+			t.Errorf("%+v", d)
+		}
+		_ = second.Leave(t.Context())
+		lender.set(func(a fleet.Ask) fleet.Answer {
+			return fleet.Answer{Granted: min(a.Want, 1), Valid: true, Incarnation: 7}
+		})
+		for got(first) == "waits" {
+			time.Sleep(time.Millisecond)
+		}
+		if s.Take(1) || got(first) != "served" || got(second) != "denied" || got(third) != "waits" {
+			t.Errorf("%s, %s, %s", got(first), got(second), got(third))
+		}
+		_ = first.Leave(t.Context())
+		_ = first.Leave(t.Context())
+		if got(third) != "served" || got(fourth) != "waits" {
+			t.Errorf("a permit that is given back: %s, %s", got(third), got(fourth))
+		}
+		time.Sleep(time.Second)
+		if got(fourth) != "served" {
+			t.Error(got(fourth))
+		}
+	})
+}
+
+// A request that would wait too long is refused at once, and learns when it could have come.
+func TestQueueRefuses(t *testing.T) {
+	run(t, "", false, func(t *testing.T, lender *scripted, _ *fleet.Fleet, s *fleet.Stock) {
+		const shut = 300 * time.Millisecond
+		lender.set(func(a fleet.Ask) fleet.Answer {
+			return fleet.Answer{Granted: min(a.Want, 1), Valid: true, Incarnation: 7, Wait: shut}
+		})
+		time.Sleep(10 * time.Millisecond) // the fleet looks for stocks at most each ms
+		borrow1 := func() *fleet.Waiter {
+			w, _ := s.Queue(1, time.Second)
+			return w
+		}
+		brief, _ := s.Queue(1, 0)
+		synctest.Wait()
+		long, late := borrow1(), borrow1()
+		<-brief.Done()
+		if d, _ := brief.Denied(); d != nil {
+			t.Errorf("the first request: %+v", d)
+		}
+		const ahead = 2 * time.Millisecond // two requests, at the rate of the limit
+		for within, retry := range map[time.Duration]time.Duration{0: shut + ahead, 200 * time.Millisecond: 100*time.Millisecond + ahead} {
+			if w, d := s.Queue(1, within); w != nil || d.Allowed || d.RetryAfter != retry || d.Limit != 1000 {
+				t.Errorf("a request that may wait %v: %+v", within, d)
+			}
+		}
+		start := time.Now()
+		borrow1() // so that the line lasts
+		<-long.Done()
+		<-late.Done()
+		if took := time.Since(start); took != 2*shut {
+			t.Errorf("two requests waited %v", took)
+		}
+		many := 0
+		for {
+			w, d := s.Queue(1, time.Second)
+			if w == nil {
+				if d.RetryAfter <= 0 || d.RetryAfter > 2*shut {
+					t.Errorf("after %d: %+v", many, d)
+				}
+				break
+			}
+			many++
+		}
+		if many < 1 || many > 10 { // some are served each 300 ms
+			t.Errorf("%d may wait for a second", many)
+		}
+	})
+}
+
+// While the Lender is unavailable, the line is served from this instance's part.
+func TestQueueAlone(t *testing.T) {
+	for _, outage := range []rules.OutagePolicy{rules.OutageOpen, rules.OutageClosed, rules.OutageLocal} {
+		run(t, outage, false, func(t *testing.T, lender *scripted, _ *fleet.Fleet, s *fleet.Stock) {
+			lender.set(fail)
+			start, passed := time.Now(), 0
+			var all []*fleet.Waiter
+			for range 10 {
+				w, _ := s.Queue(1, time.Second)
+				all = append(all, w)
+			}
+			var before time.Duration
+			for _, w := range all {
+				<-w.Done()
+				took := time.Since(start)
+				if took < before {
+					t.Errorf("%s: after %v, the request before it after %v", outage, took, before)
+				}
+				before = took
+				if d, _ := w.Denied(); d == nil {
+					passed++
+				}
+			}
+			want := map[rules.OutagePolicy]int{rules.OutageOpen: 10, rules.OutageLocal: 10}[outage]
+			if passed != want || before < 200*time.Millisecond || before > 500*time.Millisecond {
+				t.Errorf("%s: %d passed within %v", outage, passed, before)
+			}
+		})
+	}
 }

@@ -34,7 +34,8 @@ type fleetRun struct {
 	away      func(instance int, at time.Duration) bool
 	event     func(sim *fleetSim, at time.Duration) // called each ms
 	outage    rules.OutagePolicy
-	exact     int // each so many-th instance asks Redis for each request; 0 means none
+	wait      time.Duration // for which a request waits for its turn; 0 means only for a settlement
+	exact     int           // each so many-th instance asks Redis for each request; 0 means none
 	seed      uint64
 }
 
@@ -179,6 +180,17 @@ func (i *fleetInstance) request() {
 	}
 	if i.stock.Take(1) {
 		i.admit()
+		return
+	}
+	if wait := i.sim.run.wait; wait > 0 {
+		if w, _ := i.stock.Queue(1, wait); w != nil {
+			i.sim.work.Go(func() {
+				<-w.Done()
+				if denial, _ := w.Denied(); denial == nil {
+					i.admit()
+				}
+			})
+		}
 		return
 	}
 	if _, shut := i.stock.Shut(1); shut {

@@ -28,6 +28,7 @@ func TestFleetKeepsTheBound(t *testing.T) {
 			load: []float64{0.8, 1.2, 3, 8}[rnd.IntN(4)], skew: skews[skew], lasts: 3 * time.Second,
 			oneWay: []time.Duration{200 * time.Microsecond, time.Millisecond, 5 * time.Millisecond, 50 * time.Millisecond, 500 * time.Millisecond}[rnd.IntN(5)],
 			loss:   []float64{0, 0.01, 0.3}[rnd.IntN(3)], outage: rules.OutageClosed, exact: []int{0, 0, 3}[seed%3], seed: seed,
+			wait: []time.Duration{0, 300 * time.Millisecond}[seed%2],
 			event: func(sim *fleetSim, at time.Duration) {
 				switch i := sim.all[sim.rnd.IntN(len(sim.all))]; {
 				case sim.rnd.IntN(300) > 0:
@@ -41,8 +42,8 @@ func TestFleetKeepsTheBound(t *testing.T) {
 			},
 		}
 		got := simulate(t, addr, run)
-		t.Logf("seed %d: %d instances, exact %d, %d/s, burst %v, load %v, %s, %v one way, loss %v: use %.3f, lowest %.1f of %.0f, %.0f asks/s",
-			seed, n, run.exact, run.rate, run.burst, run.load, skew, run.oneWay, run.loss, got.use(), got.worst, float64(run.rate)*run.burst, got.calls)
+		t.Logf("seed %d: %d instances, exact %d, wait %v, %d/s, burst %v, load %v, %s, %v one way, loss %v: use %.3f, lowest %.1f of %.0f, %.0f asks/s",
+			seed, n, run.exact, run.wait, run.rate, run.burst, run.load, skew, run.oneWay, run.loss, got.use(), got.worst, float64(run.rate)*run.burst, got.calls)
 		if got.worst < 0 {
 			t.Errorf("seed %d: %.1f permits beyond the bound", seed, -got.worst)
 		}
