@@ -21,11 +21,10 @@ type admittedSample struct {
 	total int64
 }
 
-// Admitted returns how much of the published hot keys this instance has admitted in the last ten
-// seconds, or since a key is hot. It returns those with the highest numbers, at most so many, and
-// reports whether there are more. The numbers are those of the keys' limits: a request counts if
-// the limit admits it, and with count: bytes, ms or units its cost counts. Admitted is called about
-// once a second.
+// Admitted returns this instance's admissions of published hot keys in the last ten seconds, or
+// since a key became hot. It returns the keys with the highest numbers, at most as many as most
+// says, and reports whether there are more. A request counts if the key's limit admits it. With
+// count: bytes, ms or units its cost counts. Admitted is called about once a second.
 func (g *Guard) Admitted(most int) (all []rules.Admitted, more bool) {
 	g.sampling.Lock()
 	defer g.sampling.Unlock()
@@ -48,8 +47,9 @@ func (g *Guard) Admitted(most int) (all []rules.Admitted, more bool) {
 	return all[:min(len(all), most)], len(all) > most
 }
 
-// sampleAdmitted returns how much was admitted, and the time in which it was, and keeps a sample of
-// the total. A key that was hot before begins again. The caller holds the guard's sampling.
+// sampleAdmitted returns the number of admissions and the time over which it counts them. It keeps
+// a sample of the total. A key that was hot before begins again. The caller holds the guard's
+// sampling.
 func (h *hotState) sampleAdmitted(now time.Time, total int64) (n int64, span time.Duration) {
 	old := now.Add(-admittedFor - admittedEvery)
 	s := slices.DeleteFunc(h.admitted, func(s admittedSample) bool { return s.at.Before(old) })

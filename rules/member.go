@@ -39,8 +39,8 @@ type Member struct {
 	// Displaced is the number of keys of an instance's limits that found their tables full in the
 	// last minute: see middleware's Stats.
 	Displaced int64
-	// Admitted are the hot keys of which an instance admitted requests in the last seconds. The
-	// keys that it admitted most of come first. MoreAdmitted reports whether there are others.
+	// Admitted are the admissions of hot keys by an instance in the last seconds, the highest
+	// numbers first. MoreAdmitted reports whether keys are missing.
 	Admitted     []Admitted
 	MoreAdmitted bool
 	// Problem describes a problem of the member, such as a rules file that was refused. It is
@@ -48,7 +48,7 @@ type Member struct {
 	Problem string
 }
 
-// Admitted is how much of a hot key the limits of an instance have admitted.
+// Admitted is the number of admissions of a hot key by the limits of an instance.
 type Admitted struct {
 	// ID identifies the key without revealing it.
 	ID uint64
@@ -58,7 +58,7 @@ type Admitted struct {
 	Span time.Duration
 }
 
-// Compare orders the keys that most was admitted of first.
+// Compare orders the highest number first.
 func (a Admitted) Compare(b Admitted) int {
 	return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.ID, b.ID))
 }

@@ -78,4 +78,19 @@ var guardFaults = []Fault{
 		Old: "g.counts.Add(o.hash, key, uint64(min(left, maxAdd)))", New: "",
 		Test: "TestCostsOfHotKeys",
 	},
+	{
+		Name: "requests that an operator allows count as admitted", File: "middleware/hotstate.go",
+		Old: "	h.exempt.Add(1)\n", New: "",
+		Test: "TestAdmitted",
+	},
+	{
+		Name: "what a key admitted when it was hot before counts", File: "middleware/admitted.go",
+		Old: "return s.at.Before(old)", New: "return false",
+		Test: "TestAdmitted",
+	},
+	{
+		Name: "the bound ignores that instances report at different times", File: "internal/admitted/admitted.go",
+		Old: "within := s.last.Sub(s.first) + inexact", New: "within := 10 * time.Second",
+		Test: "TestGauges",
+	},
 }

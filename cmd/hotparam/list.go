@@ -98,7 +98,7 @@ func otherNamespaces(ctx context.Context, client redis.UniversalClient, namespac
 	return "No aggregator publishes for this or any other namespace: start one, or name another Redis with --redis.\n"
 }
 
-// readAdmitted returns what instances admit, or nil if that cannot be read.
+// readAdmitted returns the admissions by all instances, or nil if they cannot be read.
 func readAdmitted(ctx context.Context, client redis.UniversalClient, namespace string) *admitted.Fleet {
 	members, err := hotkeys.ListMembers(ctx, client, namespace)
 	if err != nil {

@@ -52,7 +52,7 @@ func hotTable(w io.Writer, r []rules.Hot, fleet *admitted.Fleet, wide bool) erro
 		case h.Usual:
 			mode += ", usual"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, hotwords.Bounds(h), hotwords.Cause(h.Cause), limit, hotwords.Admitted(fleet.Of(h), h.Cause.Unit), mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, hotwords.Bounds(h), hotwords.Cause(h.Cause), limit, hotwords.Admitted(fleet.Gauge(h), h.Cause.Unit), mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err

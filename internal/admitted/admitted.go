@@ -1,5 +1,5 @@
-// Package admitted adds up what instances admit of hot keys, and compares the sums with the keys'
-// limits.
+// Package admitted adds up the admissions of hot keys by all instances, and compares the sums with
+// the keys' limits.
 package admitted
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Fleet holds what the members of a namespace have admitted in the last seconds. A nil Fleet knows
+// Fleet holds the admissions by the members of a namespace in the last seconds. A nil Fleet knows
 // nothing.
 type Fleet struct {
 	keys      map[uint64]sum
@@ -19,17 +19,18 @@ type Fleet struct {
 	cut       bool // whether some instances admit of more keys than they report
 }
 
-// sum is what all members have admitted of one key.
+// sum is the sum of the admissions of one key.
 type sum struct {
 	n           int64
 	perSecond   float64
-	first, last time.Time // of the time in which they did
+	first, last time.Time // the time in which they were counted
 }
 
 // silent is the time after which a member without a heartbeat admits nothing, since it has crashed.
 const silent = 3 * time.Second
 
-// New adds up the reports of members. The instances are those that send counts.
+// New adds up the reports of members. An instance in instances, which sends counts, but not among
+// the members makes the sums incomplete.
 func New(members []rules.Member, instances []rules.Instance) *Fleet {
 	f := &Fleet{keys: make(map[uint64]sum)}
 	names := make(map[string]bool)
@@ -68,18 +69,18 @@ func New(members []rules.Member, instances []rules.Instance) *Fleet {
 	return f
 }
 
-// Gauge is what all instances admit of a hot key, beside its limit. The zero Gauge means that this
-// is not known, or that the key has no limit.
+// Gauge compares the admissions of a hot key by all instances with its limit. The zero Gauge means
+// that they are not known, or that the key has no limit.
 type Gauge struct {
 	PerSecond float64 // requests, bytes, milliseconds or units
-	// AtLeast reports whether some instances do not report what they admit.
+	// AtLeast reports whether the admissions by some instances are missing.
 	AtLeast bool
 	// Limits is the number of limits that hold together: the number of instances with
 	// scope: instance, otherwise 1.
 	Limits int
 	Limit  rules.Rate // one of these limits
-	// OfBound is what was admitted in the last seconds, divided by what the limits allow at most
-	// in that time, burst + rate × time.
+	// OfBound is the number of admissions in the last seconds, divided by burst + rate × time, the
+	// most that the limits allow.
 	OfBound float64
 }
 
@@ -95,8 +96,8 @@ func (g Gauge) Allowed() float64 {
 // may take half a second.
 const inexact = 500 * time.Millisecond
 
-// Of returns the gauge of a hot key.
-func (f *Fleet) Of(h *rules.Hot) Gauge {
+// Gauge returns the gauge of a hot key.
+func (f *Fleet) Gauge(h *rules.Hot) Gauge {
 	if f == nil || f.instances == 0 || h.Limit.IsZero() {
 		return Gauge{}
 	}
@@ -107,8 +108,8 @@ func (f *Fleet) Of(h *rules.Hot) Gauge {
 	}
 	if reported {
 		within := s.last.Sub(s.first) + inexact
-		most := float64(g.Limits)*float64(h.Burst) + g.Allowed()*within.Seconds()
-		g.OfBound = float64(s.n) / math.Max(most, 1)
+		bound := float64(g.Limits)*float64(h.Burst) + g.Allowed()*within.Seconds()
+		g.OfBound = float64(s.n) / math.Max(bound, 1)
 	}
 	return g
 }

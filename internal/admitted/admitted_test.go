@@ -41,7 +41,7 @@ func TestGauges(t *testing.T) {
 			sending = append(sending, rules.Instance{Name: name})
 		}
 		hot.Scope = c.scope
-		got := New(c.members, sending).Of(&hot)
+		got := New(c.members, sending).Gauge(&hot)
 		if c.want.Known() {
 			c.want.Limit = hot.Limit
 		}
@@ -55,7 +55,7 @@ func TestGauges(t *testing.T) {
 	}
 	watched := hot
 	watched.Limit = rules.Rate{}
-	if g := New([]rules.Member{one}, nil).Of(&watched); g.Known() || (*Fleet)(nil).Of(&hot).Known() {
+	if g := New([]rules.Member{one}, nil).Gauge(&watched); g.Known() || (*Fleet)(nil).Gauge(&hot).Known() {
 		t.Errorf("%+v", g)
 	}
 }

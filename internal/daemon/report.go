@@ -38,11 +38,11 @@ type fleetFigures struct {
 	Admitted map[string]admittedFigures // by rule
 }
 
-// admittedFigures are what all instances admit of a rule's hot keys.
+// admittedFigures compare the admissions of a rule's hot keys by all instances with its limits.
 type admittedFigures struct {
 	PerSecond, Allowed float64
 	Bounded            bool    // whether burst + rate × time bounds what the rule's limits admit
-	OfBound            float64 // of that bound, by the key that reached most of it
+	OfBound            float64 // the highest part of that bound that a key has reached
 }
 
 func newFleetReport(p pipeline, file *rulesFile, set *settings) (*fleetReport, error) {
@@ -102,7 +102,7 @@ func (r *fleetReport) readFleet(ctx context.Context) fleetFigures {
 	return f
 }
 
-// readAdmitted returns what all instances admit of the hot keys, or nil if that cannot be read.
+// readAdmitted returns the figures of each rule, or nil if Redis cannot be read.
 func (r *fleetReport) readAdmitted(ctx context.Context, members []rules.Member) map[string]admittedFigures {
 	hot, err := hotkeys.List(ctx, r.client, r.namespace)
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *fleetReport) readAdmitted(ctx context.Context, members []rules.Member) 
 	}
 	for i := range hot {
 		f, known := byRule[hot[i].Rule]
-		if g := fleet.Of(&hot[i]); known && g.Known() && !hot[i].Spared {
+		if g := fleet.Gauge(&hot[i]); known && g.Known() && !hot[i].Spared {
 			f.PerSecond += g.PerSecond
 			f.Allowed += g.Allowed()
 			f.OfBound = max(f.OfBound, g.OfBound)

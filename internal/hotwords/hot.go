@@ -51,8 +51,8 @@ func Bytes(n float64) string {
 	return fmt.Sprintf("%.1f %s", n, unit)
 }
 
-// Admitted describes what all instances admit of a key beside its limit: "4980/s of 5000/s". With a
-// limit for each of three instances it is "14940/s of 3 × 5000/s".
+// Admitted compares the rate that all instances admit with the limit: "4980/s of 5000/s". With a
+// limit for each of three instances it returns "14940/s of 3 × 5000/s".
 func Admitted(g admitted.Gauge, unit rules.Unit) string {
 	if !g.Known() {
 		return "-"

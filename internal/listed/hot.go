@@ -32,7 +32,7 @@ type Hot struct {
 	Top      *Top        `json:"top,omitempty"`
 }
 
-// Admitted is what all instances admit of a hot key beside its limit.
+// Admitted compares the admissions of a hot key by all instances with its limit.
 type Admitted struct {
 	PerSecond float64 `json:"per_second"`         // in Unit, over the last ten seconds
 	AtLeast   bool    `json:"at_least,omitempty"` // some instances do not report
@@ -70,7 +70,7 @@ type Origin struct {
 func OfHot(hot []rules.Hot, fleet *admitted.Fleet) []Hot {
 	keys := make([]Hot, 0, len(hot))
 	for i := range hot {
-		keys = append(keys, OfOne(&hot[i], fleet.Of(&hot[i])))
+		keys = append(keys, OfOne(&hot[i], fleet.Gauge(&hot[i])))
 	}
 	return keys
 }

@@ -114,7 +114,7 @@ func (r *reader) read(ctx context.Context) (*Snapshot, batch, error) {
 	if s.MembersErr == nil {
 		fleet := admitted.New(s.Members, s.Instances)
 		for i := range s.Hot {
-			s.Hot[i].Admitted = fleet.Of(&s.Hot[i].Hot)
+			s.Hot[i].Admitted = fleet.Gauge(&s.Hot[i].Hot)
 		}
 	}
 	return s, b, nil

@@ -76,7 +76,7 @@ type Snapshot struct {
 	MembersErr error
 }
 
-// HotKey is a hot key, its points of the last minutes, and what all instances admit of it.
+// HotKey is a hot key, its points of the last minutes, and the rate that all instances admit.
 type HotKey struct {
 	rules.Hot
 	History  History

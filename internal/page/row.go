@@ -28,7 +28,8 @@ type row struct {
 	Spared bool       `json:"spared"`
 	Since  time.Time  `json:"since"`
 	Owner  string     `json:"owner"`
-	// Admitted is what all instances admit beside the limit, in words. It is empty if not known.
+	// Admitted is the rate that all instances admit beside the limit, in words. It is empty if
+	// the rate is not known.
 	Admitted string `json:"admitted"`
 }
 
