@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -430,7 +431,7 @@ func TestKeep(t *testing.T) {
 		for classes := 2; classes <= rules.MaxClasses; classes++ {
 			last := int64(-1)
 			for class := range classes {
-				k := keepFor(burst, class, classes)
+				k := fleet.Reserve(burst, class, classes)
 				if k < last || k < 0 || k >= burst {
 					t.Errorf("class %d of %d leaves %d of %d", class, classes, k, burst)
 				}

@@ -173,7 +173,7 @@ func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 		if b := entry.Payload.bucketFor(spec, g.opts.clock); b != nil {
 			b.Do(now, ask)
 		} else if spec.quota.Load() != nil && spec.lends(g) {
-			entry.Payload.stockFor(g, spec, func() string { return string(key[len(o.rule.prefix):]) }).Charge(n)
+			entry.Payload.stockFor(g, spec, 0, func() string { return string(key[len(o.rule.prefix):]) }).Charge(n)
 		}
 	} else if h := o.rule.heated[string(key)]; h != nil {
 		if b := h.bucketFor(spec, g.opts.clock); b != nil {

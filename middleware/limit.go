@@ -7,6 +7,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -142,8 +143,8 @@ func (r *request) askFor(cl *claim) limiter.Request {
 		left   int64
 		within time.Duration
 	)
-	if p := cl.spec.limit.Priority; p != nil {
-		left = keepFor(cl.spec.quota.Load().Burst, r.class(cl.rule, p), len(p.First)+1)
+	if cl.spec.limit.Priority != nil {
+		left = fleet.Reserve(cl.spec.quota.Load().Burst, r.classOf(cl), cl.spec.classes())
 	}
 	switch {
 	case cl.rule.Count != rules.Requests:
@@ -152,13 +153,6 @@ func (r *request) askFor(cl *claim) limiter.Request {
 		kind, within = limiter.Reserve, r.maxWait(cl.spec.limit.Wait)
 	}
 	return limiter.Request{Kind: kind, N: 1, Keep: left, Within: within}
-}
-
-// keepFor returns the part of a burst that requests of a class must leave to the classes
-// before it.
-func keepFor(burst int64, class, classes int) int64 {
-	i, n := int64(class), int64(classes)
-	return burst/n*i + burst%n*i/n
 }
 
 // class returns the request's class by a rule's priority: the first class that one of the
@@ -176,6 +170,14 @@ func (r *request) class(c *candidate, p *rules.Priority) int {
 	return class
 }
 
+// classOf returns the request's class by the priority of a limit, or 0 if that has none.
+func (r *request) classOf(cl *claim) int {
+	if p := cl.spec.limit.Priority; p != nil {
+		return r.class(cl.rule, p)
+	}
+	return 0
+}
+
 // claimLater adds to r.pending the question to the backend and the permits to acquire. They
 // are due once this process's limits have allowed the request.
 func (r *request) claimLater(cl *claim, key string) {
@@ -185,7 +187,7 @@ func (r *request) claimLater(cl *claim, key string) {
 		ask.Together = cl.spec.limit.Mode != rules.ModeShadow
 		c := exactClaim{claim: *cl, op: limiter.Op{Quota: quota, Name: cl.spec.name, Key: key, Request: ask}}
 		if cl.state != nil && r.mayBorrow(cl) {
-			c.stock = cl.state.stockFor(r.guard, cl.spec, func() string { return key })
+			c.stock = cl.state.stockFor(r.guard, cl.spec, r.classOf(cl), func() string { return key })
 		}
 		r.pending.exact = append(r.pending.exact, c)
 	}
@@ -196,12 +198,9 @@ func (r *request) claimLater(cl *claim, key string) {
 
 // claimPermits adds to r.pending the permits to acquire.
 func (r *request) claimPermits(cl *claim, key string) {
-	p := permitClaim{claim: *cl, key: key}
+	p := permitClaim{claim: *cl, key: key, class: r.classOf(cl)}
 	if cl.spec.quota.Load() != nil {
 		p.state = nil // the quota's result counts
-	}
-	if first := cl.spec.limit.Priority; first != nil {
-		p.class = r.class(cl.rule, first)
 	}
 	r.pending.permits = append(r.pending.permits, p)
 }

@@ -59,6 +59,14 @@ func (s *limitSpec) isShared() bool {
 func (s *limitSpec) isExact() bool { return s.exact }
 func (s *limitSpec) waits() bool   { return s.limit.Mode == rules.ModeWait }
 
+// classes returns the number of classes of priority.
+func (s *limitSpec) classes() int {
+	if p := s.limit.Priority; p != nil {
+		return len(p.First) + 1
+	}
+	return 1
+}
+
 // isQuick reports whether limitPlain can hold a key to the limit: the key's bucket alone
 // decides at once, and a request over the limit is refused.
 func (s *limitSpec) isQuick() bool {

@@ -42,13 +42,13 @@ func (s *limitSpec) lends(g *Guard) bool {
 	if s.unit != rules.Requests {
 		return true
 	}
-	return s.plain && g.fleet.Running() && fleet.Fits(s.quota.Load(), g.instances())
+	return s.plain && g.fleet.Running() && fleet.Fits(s.quota.Load(), g.instances()*s.classes())
 }
 
 // isPlainFleet reports whether permits of a limit can be held in advance, if there are enough of
 // them.
 func isPlainFleet(l *rules.Limit) bool {
-	return l.Scope == rules.ScopeFleet && l.Priority == nil && fleet.Fits(&l.Quota, 1)
+	return l.Scope == rules.ScopeFleet && fleet.Fits(&l.Quota, 1)
 }
 
 // mayBorrow reports whether the request takes permits that instances hold. A request that is told
@@ -57,28 +57,29 @@ func (r *request) mayBorrow(cl *claim) bool {
 	return cl.spec.lends(r.guard) && (!cl.spec.waits() || r.sleeps())
 }
 
-// stockFor returns the stock of a hot key for a limit.
-func (h *hotState) stockFor(g *Guard, spec *limitSpec, key func() string) *fleet.Stock {
+// stockFor returns the stock of a hot key for requests of a class of a limit.
+func (h *hotState) stockFor(g *Guard, spec *limitSpec, class int, key func() string) *fleet.Stock {
 	quota := spec.quota.Load()
 	for {
 		s := h.stock.Load()
-		if s != nil && s.name == spec.name {
-			if s.Quota() != quota {
-				s.SetQuota(quota)
+		if s != nil && s.name == spec.name && len(s.classes) == spec.classes() {
+			stock := s.classes[class]
+			if stock.Quota() != quota {
+				stock.SetQuota(quota)
 			}
-			return s.Stock
+			return stock
 		}
-		made := g.fleet.Stock(spec.name, key(), quota, spec.whenAway(), spec.unit != rules.Requests)
+		made := g.fleet.Stocks(spec.name, key(), quota, spec.whenAway(), spec.unit != rules.Requests, spec.classes())
 		if h.stock.CompareAndSwap(s, &hotStock{made, spec.name}) {
-			return made
+			return made[class]
 		}
 	}
 }
 
 // hotStock is the stock of a hot key, and the name of its limit.
 type hotStock struct {
-	*fleet.Stock
-	name string
+	classes []*fleet.Stock // by class of priority
+	name    string
 }
 
 // askStock asks the permits that this instance holds of a hot key, and reports whether that
@@ -87,7 +88,7 @@ func (r *request) askStock(cl *claim) bool {
 	if !r.mayBorrow(cl) {
 		return false
 	}
-	s := cl.state.stockFor(r.guard, cl.spec, func() string { return r.keyText(cl.rule) })
+	s := cl.state.stockFor(r.guard, cl.spec, r.classOf(cl), func() string { return r.keyText(cl.rule) })
 	n := stockPermits(cl.spec)
 	if version := s.Version(); s.Take(n) {
 		r.addStock(cl, s, s.Allowed(), version)

@@ -300,3 +300,26 @@ func TestFleetWaitsTogether(t *testing.T) {
 		t.Errorf("requests that do not wait here are told to wait at most %v", delay)
 	}
 }
+
+// Requests of low priority cannot take the reserve of the others, nearly without calls.
+func TestFleetPriority(t *testing.T) {
+	server := testenv.Redis(t)
+	rule := ofFleet(t, "r", rules.Quota{Rate: rules.Rate{N: 1000, Per: time.Second}, Burst: 1000})
+	rule.Limit.Priority = &rules.Priority{Name: "tier", First: []string{"gold"}}
+	f := fleetGuard(t, server, []rules.Rule{rule}, true)
+	f.heat(t, "r GET /s?q=1")
+	start, low := time.Now(), 0
+	for range 3000 {
+		if f.Check(get("GET /s", "/s", "q=1&tier=tin")).Allowed {
+			low++
+		}
+	}
+	took := time.Since(start)
+	gold, _ := passes(f, get("GET /s", "/s", "q=1&tier=gold"), 480)
+	if low < 400 || low > 501+int(1000*took.Seconds()) || len(gold) < 400 { // some permits are held for low priority
+		t.Errorf("%d of low priority within %v, and %d of 480 of high priority after them", low, took, len(gold))
+	}
+	if s := f.FleetStats(); s.Asks > 200 || f.Stats().Panics > 0 {
+		t.Errorf("%+v, %+v", s, f.Stats())
+	}
+}

@@ -94,6 +94,11 @@ var fleetFaults = []Fault{
 		Test: "TestStockOfAnotherQuota",
 	},
 	{
+		Name: "low priority takes the reserve", File: "limiter/redislimiter/lua/lease.lua",
+		Old: "local free = math.max(0, (full - b.owed) / cost - keep)", New: "local free = math.max(0, (full - b.owed) / cost)",
+		Package: "limiter/redislimiter", Test: "TestFleetPriority",
+	},
+	{
 		Name: "the last request gets the next permit", File: "limiter/fleet/queue.go",
 		Old: "s.line.PushBack(w)", New: "s.line.PushFront(w)",
 		Test: "TestQueue",

@@ -69,13 +69,13 @@ func (s *Stock) decideAlone(b *limiter.Bucket, n int64) rules.Decision {
 	return got.Decision
 }
 
-// goAlone makes this instance decide with its part of the quota, which begins empty. The caller
-// holds mu.
+// goAlone makes this instance decide with its part of the quota, which begins empty. Each class of
+// priority has a part of its own. The caller holds mu.
 func (s *Stock) goAlone() {
 	if s.alone.Load() != nil {
 		return
 	}
-	part, _ := limiter.Share(s.quota.Load(), max(s.account.instances, s.fleet.cfg.Instances()))
+	part, _ := limiter.Share(s.quota.Load(), max(s.account.instances, s.fleet.cfg.Instances()*s.classes))
 	part.Missing = part.Burst
 	b, err := limiter.NewBucket(&part, nil)
 	if err != nil { // impossible: a part of a bucket is a bucket

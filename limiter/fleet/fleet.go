@@ -95,10 +95,27 @@ func New(c Config) (*Fleet, error) {
 func (f *Fleet) Stock(name, key string, q *rules.Quota, outage rules.OutagePolicy, owing bool) *Stock {
 	s := &Stock{
 		fleet: f, name: name, key: key, holder: f.name + "/" + strconv.FormatInt(f.made.Add(1), 36),
-		outage: outage, owing: owing,
+		outage: outage, owing: owing, classes: 1,
 	}
 	s.quota.Store(q)
 	return s
+}
+
+// Stocks returns the stocks of a key whose requests have so many classes of priority, the most
+// important first. Stocks of the others are granted nothing of the [Reserve] that they must leave.
+func (f *Fleet) Stocks(name, key string, q *rules.Quota, outage rules.OutagePolicy, owing bool, classes int) []*Stock {
+	all := make([]*Stock, classes)
+	for i := range all {
+		all[i] = f.Stock(name, key, q, outage, owing)
+		all[i].class, all[i].classes = i, classes
+	}
+	return all
+}
+
+// Reserve returns the part of a burst that requests of a class must leave to the classes before it.
+func Reserve(burst int64, class, classes int) int64 {
+	i, n := int64(class), int64(max(classes, 1))
+	return burst/n*i + burst%n*i/n
 }
 
 // Stats returns a snapshot of the counters.

@@ -29,6 +29,7 @@ type Ask struct {
 	Spent       int64 // permits spent since the stock began
 	Hold        int64 // permits that it has, and keeps
 	Want        int64 // more permits that it wants
+	Keep        int64 // free permits that are not granted, as a reserve for requests of more priority
 	Demand      float64
 	Period      time.Duration // time to the next ask
 	Lasts       time.Duration // time for which permits are granted
@@ -47,7 +48,7 @@ type Answer struct {
 	// Wait is the time before which another ask will get nothing. It is 0 if the ask got all, or
 	// may get more soon.
 	Wait       time.Duration
-	Free       int64         // permits left in the bucket
+	Free       int64         // permits left in the bucket, without those of Keep
 	Instances  int           // number of stocks with demand
 	ResetAfter time.Duration // time until the bucket is full
 }

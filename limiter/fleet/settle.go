@@ -62,7 +62,7 @@ func (s *Stock) prepare() (ask Ask, due bool) {
 	a.asking, a.sent = true, now
 	a.next = now + a.overdue(every, trip)
 	ask = s.newAsk(s.reduceHeld(need))
-	ask.Want = max(0, need-ask.Hold)
+	ask.Want, ask.Keep = max(0, need-ask.Hold), Reserve(quota.Burst, s.class, s.classes)
 	ask.Demand, ask.Period, ask.Lasts = a.demand.perSecond, every, lastsFor*every
 	if a.isAway(now, ask.Lasts) {
 		ask.Silent = time.Duration(now - a.heard)

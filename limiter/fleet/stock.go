@@ -17,6 +17,8 @@ type Stock struct {
 	holder    string
 	outage    rules.OutagePolicy
 	owing     bool
+	// The stock is for requests of this class of so many, the most important being 0.
+	class, classes int
 
 	quota   atomic.Pointer[rules.Quota]
 	held    atomic.Int64                   // permits that may be spent; below 0 they are owed

@@ -27,6 +27,7 @@ type fleetRun struct {
 	rate      int64   // permits in a second
 	burst     float64 // of a second's permits
 	load      float64 // requests per permit
+	low       float64 // further requests per permit, which have low priority
 	skew      func(instance int, at time.Duration) float64
 	lasts     time.Duration
 	oneWay    time.Duration
@@ -42,6 +43,7 @@ type fleetRun struct {
 // fleetResult is what a run has shown.
 type fleetResult struct {
 	admitted, ideal, asked int64
+	low                    int64   // admitted requests of low priority
 	worst                  float64 // lowest level of the shadow bucket, in permits
 	fairness               float64 // served part of the worst instance, by the mean
 	calls                  float64 // asks per second
@@ -90,6 +92,7 @@ type fleetSim struct {
 	result fleetResult
 	calls  atomic.Int64
 	served atomic.Int64
+	low    atomic.Int64
 	work   sync.WaitGroup
 }
 
@@ -97,7 +100,7 @@ type fleetSim struct {
 type fleetInstance struct {
 	sim             *fleetSim
 	number          int
-	stock           *fleet.Stock
+	stock, low      *fleet.Stock // low is for requests of low priority
 	stop            context.CancelFunc
 	crashed         atomic.Bool // nothing that it sends arrives
 	asked, admitted atomic.Int64
@@ -159,7 +162,8 @@ func (sim *fleetSim) join(tb testing.TB) *fleetInstance {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	i.stock = f.Stock("users", "ann", sim.quota, sim.run.outage, false)
+	stocks := f.Stocks("users", "ann", sim.quota, sim.run.outage, false, 2)
+	i.stock, i.low = stocks[0], stocks[1]
 	ctx, cancel := context.WithCancel(context.Background())
 	i.stop = cancel
 	sim.work.Go(func() { _ = f.Run(ctx) })
@@ -201,6 +205,23 @@ func (i *fleetInstance) request() {
 			i.admit()
 		}
 	})
+}
+
+// requestLow is one request of low priority.
+func (i *fleetInstance) requestLow() {
+	admit := func() {
+		i.sim.judge.take(true)
+		i.sim.low.Add(1)
+	}
+	if i.low.Take(1) {
+		admit()
+	} else if _, shut := i.low.Shut(1); !shut {
+		i.sim.work.Go(func() {
+			if i.low.Borrow(context.Background(), 1).Allowed {
+				admit()
+			}
+		})
+	}
 }
 
 // askRedis makes a request that takes its permit from the bucket itself.
@@ -282,6 +303,9 @@ func simulate(t *testing.T, addr string, run fleetRun) (result fleetResult) {
 				for range poisson(sim.rnd, demand/1000) {
 					i.request()
 				}
+				for range poisson(sim.rnd, float64(run.rate)*run.low/float64(run.instances)/1000) {
+					i.requestLow()
+				}
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -292,6 +316,7 @@ func simulate(t *testing.T, addr string, run fleetRun) (result fleetResult) {
 		}
 		sim.work.Wait()
 		result = sim.result
+		result.low = sim.low.Load()
 		result.admitted, result.worst = sim.served.Load(), sim.judge.low
 		result.calls = float64(sim.calls.Load()) / run.lasts.Seconds()
 		var served []float64

@@ -2,6 +2,7 @@ package redislimiter_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -113,5 +114,31 @@ func TestFleetQuotas(t *testing.T) {
 	t.Logf("%.3f of an ideal bucket, lowest %.0f", got.use(), got.worst)
 	if got.worst < 0 || got.use() < 0.7 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Requests of low priority take what those of high priority leave, and never the reserve. So they
+// cannot starve them, however many they are.
+func TestFleetPriority(t *testing.T) {
+	addr := testenv.Redis(t).Addr()
+	const rate, lasts = 5000, 4 * time.Second
+	for _, c := range []struct {
+		load, low float64
+		burst     float64
+	}{{0.5, 5, 0.1}, {0.5, 5, 1}, {0, 3, 0.5}, {3, 3, 0.5}} {
+		got := simulate(t, addr, fleetRun{
+			instances: 10, rate: rate, burst: c.burst, load: c.load, low: c.low, skew: even, oneWay: 500 * time.Microsecond, lasts: lasts, seed: 1,
+		})
+		all := float64(rate)*lasts.Seconds() + rate*c.burst/2
+		t.Logf("high priority %v and low priority %v of the limit, burst %v: %d of %d and %d admitted, lowest %.0f", c.load, c.low, c.burst, got.admitted, got.asked, got.low, got.worst)
+		if got.worst < 0 || float64(got.admitted+got.low) < 0.97*all {
+			t.Errorf("%d and %d admitted of %.0f, lowest %.0f", got.admitted, got.low, all, got.worst)
+		}
+		if float64(got.admitted) < 0.99*math.Min(float64(got.asked), rate*lasts.Seconds()) {
+			t.Errorf("%d of %d requests of high priority admitted", got.admitted, got.asked)
+		}
+		if c.load == 0 && got.worst < 0.9*rate*c.burst/2 {
+			t.Errorf("%.0f permits are left of a reserve of %.0f", got.worst, rate*c.burst/2)
+		}
 	}
 }

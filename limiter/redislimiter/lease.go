@@ -87,7 +87,7 @@ func (p *plan) encodeLease(a *fleet.Ask) string {
 	b := append(room[:0], p.encodeAsk(new(limiter.Request), 0, false)...)
 	b = appendNumbers(b, whole(a.Incarnation), whole(a.Number), whole(a.Spent), whole(max(a.Hold, 0)),
 		a.Demand, whole(max(a.Want, 0)), whole(a.Period.Microseconds()), whole(a.Lasts.Microseconds()),
-		whole(a.Silent.Microseconds()), flag(a.Owing))
+		whole(a.Silent.Microseconds()), flag(a.Owing), whole(a.Keep))
 	return string(append(b, a.Holder...))
 }
 

@@ -8,7 +8,7 @@
 -- leases. An argument packs what run.lua's does, then from LEASE on: incarnation, number of the
 -- ask, permits spent in all, permits held, demand in permits per second, permits wanted, period,
 -- time for which permits are leased, time for which nothing was answered or 0, whether more may
--- be spent than was held, and the name of the instance.
+-- be spent than was held, free permits to keep for others, and the name of the instance.
 --
 -- The reply packs the time, then for each key the outcome, permits granted, whether what is held
 -- is still valid, the time to wait before asking again, the incarnation, the permits that are
@@ -69,8 +69,8 @@ local function settle(k)
   on.letter, on.kind, on.now = asked:sub(1, 1), 0, now
   on.limit = struct.unpack('<d', asked, 58)
   on.base, on.own = KEYS[at], KEYS[at + 1]
-  local incarnation, number, spent, hold, demand, want, period, lasts, silent, owing = struct.unpack('<dddddddddd', asked, LEASE)
-  local id = 'i' .. asked:sub(LEASE + 80)
+  local incarnation, number, spent, hold, demand, want, period, lasts, silent, owing, keep = struct.unpack('<ddddddddddd', asked, LEASE)
+  local id = 'i' .. asked:sub(LEASE + 88)
   local a = algorithms[on.letter]
   a.open(asked)
   local b, t = a.bucket, on.t
@@ -118,7 +118,7 @@ local function settle(k)
   local others, all, count = 0, demand, 1
   for _, of in pairs(ends) do others, all, count = others + of[1], all + of[2], count + of[3] end
   b.owed = math.max(b.owed, math.min(others + hold, on.limit) * cost)
-  local free = math.max(0, (full - b.owed) / cost)
+  local free = math.max(0, (full - b.owed) / cost - keep)
   local rate = b.earn / cost * SECOND -- permits in a second
   local due = rate * period / SECOND -- permits earned in a period
   local share = all > 0 and demand / all or 1
@@ -150,7 +150,7 @@ local function settle(k)
   redis.call('PEXPIRE', leases, KEPT)
   if redis.call('HLEN', leases) > 2 * count + MANY then sweep(leases, t) end
   a.save()
-  return SETTLED, grant, valid, wait, own, math.floor(math.max(0, (full - b.owed) / cost)), count, seen(a.fresh())
+  return SETTLED, grant, valid, wait, own, math.floor(math.max(0, (full - b.owed) / cost - keep)), count, seen(a.fresh())
 end
 
 local healed, texts = 0, nil
