@@ -30,6 +30,9 @@ func aroundOf(b Backend) around {
 	return around{b, batcher}
 }
 
+// Unwrap returns the wrapped backend.
+func (a *around) Unwrap() Backend { return a.backend }
+
 // Node implements [Clustered].
 func (a *around) Node(ctx context.Context, op Op) string { return nodeOf(ctx, a.backend, op) }
 

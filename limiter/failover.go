@@ -173,6 +173,9 @@ func (f *Failover) With(outage rules.OutagePolicy) *Failover {
 	return &Failover{failover: f.failover, outage: outage}
 }
 
+// Unwrap returns the primary.
+func (f *Failover) Unwrap() Backend { return f.primary }
+
 // Run probes unavailable nodes, and charges the primary with the permits that were granted
 // without it. It blocks until ctx ends, and returns nil.
 func (f *Failover) Run(ctx context.Context) error {

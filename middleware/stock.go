@@ -1,18 +1,31 @@
 package middleware
 
 import (
+	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // newFleet makes what limits with scope: fleet need, if the backend lends permits.
 func (g *Guard) newFleet() (err error) {
-	lender, ok := g.opts.backend.(fleet.Lender)
-	if !ok || g.opts.shadow {
+	lender := lenderOf(g.opts.backend)
+	if lender == nil || g.opts.shadow {
 		return nil
 	}
 	g.fleet, err = fleet.New(fleet.Config{Lender: lender, Instances: g.instances, Logger: g.opts.log})
 	return err
+}
+
+// lenderOf returns what lends the permits of a backend, or nil. A wrapper, such as a
+// [limiter.Failover], lends those of the backend that it wraps.
+func lenderOf(b limiter.Backend) fleet.Lender {
+	if lender, ok := b.(fleet.Lender); ok {
+		return lender
+	}
+	if wrapper, ok := b.(interface{ Unwrap() limiter.Backend }); ok {
+		return lenderOf(wrapper.Unwrap())
+	}
+	return nil
 }
 
 // FleetStats returns the counters of limits with scope: fleet, or zeros if the backend does not
@@ -28,7 +41,7 @@ func (g *Guard) FleetStats() fleet.Stats {
 // this instance does. A backend that does not lend cannot decide by costs, which are known late:
 // each instance then does for itself.
 func (b *specBuilder) isDecidedByBackend(s *limitSpec) bool {
-	_, lends := b.opts.backend.(fleet.Lender)
+	lends := lenderOf(b.opts.backend) != nil
 	return s.limit.Scope.InRedis() && (s.unit == rules.Requests || lends || b.opts.backend == nil)
 }
 

@@ -15,6 +15,7 @@ type reply struct {
 	route, key string
 	sent       time.Duration
 	status     int
+	limited    bool // whether the answer states a limit
 	err        error
 }
 
@@ -29,20 +30,28 @@ func (j *judge) recordAnswer(r reply) {
 	if refused {
 		j.limited++
 	}
-	if l := j.limitOf(r.route, r.key, r.api, r.life); l != nil && admitted {
-		l.Admit(r.sent, now)
-	}
+	l := j.limitOf(r.route, r.key, r.api, r.life)
 	switch r.route {
 	case "search":
 		if admitted {
-			j.hot[r.api.index].Passed(r.sent)
+			j.hot[r.route][r.api.index].Passed(r.sent)
 		} else if refused {
-			j.hot[r.api.index].Refused(r.sent)
+			j.hot[r.route][r.api.index].Refused(r.sent)
+		}
+	case "fleet": // an instance states the limit once it knows that the key is hot
+		if admitted && !r.limited {
+			j.hot[r.route][r.api.index].Passed(r.sent)
+			return
+		} else if admitted || refused {
+			j.hot[r.route][r.api.index].Refused(r.sent)
 		}
 	case "solo":
 		if admitted || refused {
 			j.office[r.api.index].Answered(r.sent, admitted)
 		}
+	}
+	if l != nil && admitted {
+		l.Admit(r.sent, now)
 	}
 }
 
@@ -57,7 +66,7 @@ func (j *judge) checkAnswer(r reply, now time.Duration) {
 	switch {
 	case r.route == "wait":
 		d.bound += redisTimeout + maxWait
-	case r.route == "solo" || rolling[r.route].exact:
+	case r.route == "solo" || rolling[r.route].shared:
 		d.bound += redisTimeout
 		fallthrough
 	default:

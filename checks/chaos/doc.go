@@ -36,6 +36,10 @@
 // extend all deadlines. Processes are asked to end with the run, and the kernel ends them if the
 // harness dies.
 //
+// The key of the route fleet is hot, and its limit has scope: fleet. What an instance admits before
+// it knows that the key is hot is not judged by the limit: such answers state none. But an instance
+// that stays like that breaks I2.
+//
 // Only tests and the command cmd/chaos use this package. cmd/instance is an API process of the
 // fleet.
 package chaos

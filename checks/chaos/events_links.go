@@ -41,8 +41,11 @@ func link(m mode) func(r *run, e *event) func() {
 		if which != 2 {
 			excused.excuses |= mayDecideLocally
 		}
+		if which == 1 {
+			excused.alone = 1
+		}
 		if m == garbled {
-			excused.excuses |= mayLoseGrants // a command goes through, but its answer may be that of another one
+			excused.excuses |= mayLoseGrants | mayMixGrants // a command goes through, but its answer may be that of another one
 		}
 		return r.during(excused, func() { setAll(relays, m) }, func() { setAll(relays, through) })
 	}

@@ -106,6 +106,7 @@ func nodeLink(m mode) func(r *run, e *event) func() {
 			// A command goes through, but its answer may be that of another one. Some answers say
 			// which node has which slots, so those of all nodes may be wrong.
 			excused = lossEffect
+			excused.excuses |= mayMixGrants
 		}
 		var relays []*tcpRelay
 		for _, m := range masters {
@@ -134,7 +135,7 @@ func fullNode(r *run, e *event) func() {
 // master serves in between.
 func (r *run) takeoverOf(m *master) effect {
 	e := r.outageOf(m)
-	e.excuses |= mayLoseGrants
+	e.excuses |= mayLoseGrants | mayLoseWrites
 	if r.redis.whole {
 		e.unaffected = nil
 		e.excuses |= mayMissHotKeys
@@ -188,9 +189,12 @@ func killReplica(r *run, e *event) func() {
 	}
 }
 
+// failoverEffect is the effect of an outage after which Redis has lost its last writes.
+var failoverEffect = effect{excuses: lossEffect.excuses | mayLoseWrites}
+
 // failover kills the primary. Sentinels promote the replica, which may lack the last writes.
 func failover(r *run, _ *event) func() {
-	end := r.judge.beginFault(lossEffect)
+	end := r.judge.beginFault(failoverEffect)
 	former := r.redis.sentinel.Primary()
 	r.redis.sentinel.KillPrimary()
 	return func() {
@@ -205,7 +209,7 @@ func failover(r *run, _ *event) func() {
 // are two primaries for up to ten seconds, until the sentinels demote it. No client may use it in
 // that time.
 func stopPrimary(r *run, e *event) func() {
-	end := r.judge.beginFault(lossEffect)
+	end := r.judge.beginFault(failoverEffect)
 	former := r.redis.primary()
 	advertised := r.redis.sentinel.Primary()
 	stopped := []*testenv.RedisServer{former}

@@ -14,7 +14,7 @@ var processKinds = []kind{
 
 func killInstance(r *run, e *event) func() {
 	a := r.apis[e.target]
-	return r.during(effect{excuses: mayFailRequests | mayStartFresh | mayDecideLocally, instance: e.target}, func() {
+	return r.during(effect{excuses: mayFailRequests | mayStartFresh | mayDecideLocally, instance: e.target, alone: 1}, func() {
 		a.kill()
 		r.judge.recordExit(a)
 	}, a.start)
@@ -22,7 +22,7 @@ func killInstance(r *run, e *event) func() {
 
 func stopInstance(r *run, e *event) func() {
 	a := r.apis[e.target]
-	return r.during(effect{excuses: mayFailRequests | mayDecideLocally, instance: e.target}, a.stop, a.resume)
+	return r.during(effect{excuses: mayFailRequests | mayDecideLocally, instance: e.target, alone: 1}, a.stop, a.resume)
 }
 
 // victim returns the aggregator that a fault hits.

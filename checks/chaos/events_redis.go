@@ -105,7 +105,7 @@ func poisonLimit(r *run, e *event) func() {
 	name := names[e.rng().IntN(len(names))]
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	end := r.judge.beginFault(effect{excuses: mayDecideLocally | mayLoseGrants, unaffected: without(names, name)})
+	end := r.judge.beginFault(effect{excuses: mayDecideLocally | mayLoseGrants | mayMixGrants, unaffected: without(names, name)})
 	key := r.limitKeys[name]
 	r.logf("         the poisoned key is %s's", name)
 	_ = r.redis.onKey(ctx, "DEL", key) // if this fails, so does the next command

@@ -33,6 +33,14 @@ func Faults() []Fault {
 			}},
 		},
 		{
+			Name: "a settlement of the fleet that is applied twice", In: "instance", Only: []string{"nothing"}, Seed: 1, Invariant: "I1",
+			Edits: []overlay.Edit{{File: "limiter/fleet/settle.go", Old: "	s.held.Add(answer.Granted + a.owed)\n", New: "	s.held.Add(2*answer.Granted + a.owed)\n"}},
+		},
+		{
+			Name: "a settlement of the fleet that is not debited", In: "instance", Only: []string{"nothing"}, Seed: 1, Invariant: "I1",
+			Edits: []overlay.Edit{{File: "limiter/redislimiter/lua/lease.lua", Old: "  b.owed = b.owed + grant * cost\n", New: ""}},
+		},
+		{
 			Name: "a breaker that never closes", In: "instance", Only: []string{"readonly-redis", "nothing"}, Seed: 1, Invariant: "I3",
 			Edits: []overlay.Edit{{File: "limiter/internal/breaker/breaker.go", Old: "	n.away.Store(false)\n	s.open.Add(-1)\n", New: ""}},
 		},

@@ -113,21 +113,24 @@ func (f *fleet) writeConfig(path string, c processConfig) {
 
 // ask sends a request and returns the status.
 func ask(ctx context.Context, client *http.Client, method, url string) (status int, err error) {
-	status, _, err = fetch(ctx, client, method, url)
-	return status, err
+	res, _, err := fetch(ctx, client, method, url)
+	if err != nil {
+		return 0, err
+	}
+	return res.StatusCode, nil
 }
 
-// fetch sends a request and returns the status and the body.
-func fetch(ctx context.Context, client *http.Client, method, url string) (status int, text string, err error) {
+// fetch sends a request and returns the answer, whose body it has read and closed, and the body.
+func fetch(ctx context.Context, client *http.Client, method, url string) (res *http.Response, text string, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, http.NoBody)
 	if err != nil {
-		return 0, "", err
+		return nil, "", err
 	}
-	res, err := client.Do(req)
+	res, err = client.Do(req)
 	if err != nil {
-		return 0, "", err
+		return nil, "", err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	return res.StatusCode, string(body), err
+	return res, string(body), err
 }

@@ -31,6 +31,8 @@ const (
 	mayTroubleKafka                     // clients of Kafka may be stuck, also after the fault
 	mayDecideLocally                    // instances may decide exact limits by their parts
 	mayLoseGrants                       // Redis may forget the permits taken
+	mayLoseWrites                       // what Redis forgets are its last writes alone
+	mayMixGrants                        // answers of Redis may be those to other questions, or partly lost
 	mayRestartEpochs                    // epochs may restart
 	mayNotAnswer                        // an aggregator may not answer
 	// The instance of the effect may fail requests and leave hot keys unlimited, and may decide by
@@ -39,11 +41,18 @@ const (
 	mayStartFresh // the instance of the effect restarts and does not know the others at first
 )
 
+// allButOne is the part of a limit that instances may take apart while one of them shares it.
+const allButOne = float64(instances-1) / instances
+
+// maxLag is the longest time by which a replica lags.
+const maxLag = time.Second
+
 // effect is what a fault excuses, from its beginning until a recovery after its end.
 type effect struct {
 	excuses    excuse
 	unaffected []string // limits, named as in run.limitKeys, that mayDecideLocally and mayLoseGrants do not apply to
 	instance   int      // for mayFailRequests and mayStartFresh
+	alone      int      // number of instances that mayDecideLocally applies to; zero means all, at once
 }
 
 // has reports whether the effect has one of the excuses.
@@ -64,9 +73,10 @@ type judge struct {
 	stalls oracle.Stalls
 
 	mu                 sync.Mutex
-	exactLimits        map[string]*oracle.Limit // limits by "route key"
-	localLimits        map[string]*oracle.Limit // limits by "route key", instance and life
-	hot                [instances]oracle.Hot
+	exactLimits        map[string]*oracle.Limit          // limits by "route key"
+	fleetLimits        map[string]*oracle.Limit          // limits by "route key", whose permits instances hold
+	localLimits        map[string]*oracle.Limit          // limits by "route key", instance and life
+	hot                map[string]*[instances]oracle.Hot // by route
 	office             [instances]oracle.Office
 	failing            [instances][]*oracle.Span // times in which requests may fail
 	silences           []*oracle.Span            // times in which an aggregator may not answer
@@ -83,9 +93,12 @@ type judge struct {
 }
 
 func newJudge(f *fleet, report func(oracle.Violation)) *judge {
-	j := &judge{now: f.now, report: report, exactLimits: make(map[string]*oracle.Limit), localLimits: make(map[string]*oracle.Limit), troubles: newTroubles()}
+	j := &judge{now: f.now, report: report, exactLimits: make(map[string]*oracle.Limit), fleetLimits: make(map[string]*oracle.Limit),
+		localLimits: make(map[string]*oracle.Limit), troubles: newTroubles(),
+		hot: map[string]*[instances]oracle.Hot{"search": {}, "fleet": {}}}
 	for i := range instances {
-		j.hot[i] = oracle.Hot{Key: "GET /search?" + steadyKey, Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
+		j.hot["search"][i] = oracle.Hot{Key: "GET /search?" + steadyKey, Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
+		j.hot["fleet"][i] = oracle.Hot{Key: "GET /fleet?k=a", Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
 		j.office[i] = oracle.Office{
 			Key: "GET /solo?k=" + soloKey(i), Process: f.apis[i].name, Rate: soloRate, Deadline: recovery, Window: 3 * time.Second,
 		}
@@ -118,7 +131,9 @@ func (j *judge) limitOf(route, key string, a *api, life int64) *oracle.Limit {
 	switch {
 	case route == "search":
 		return nil
-	case route != "solo" && !rolling[route].exact:
+	case route == "fleet":
+		all = j.fleetLimits
+	case route != "solo" && !rolling[route].shared:
 		subject, all = fmt.Sprintf("%s at %s, life %d", subject, a.name, life), j.localLimits
 	}
 	l := all[subject]
@@ -164,12 +179,13 @@ func (j *judge) beginFault(e effect) (end func()) {
 			ends = append(ends, l.AllowParts(now, instances))
 		}
 		if e.has(mayLoseGrants) && e.affects(l.Key) {
-			ends = append(ends, l.AllowLoss(now))
+			ends = append(ends, l.AllowLoss(now, 0))
 		}
 		if e.has(mayStartFresh) {
 			ends = append(ends, l.AllowFresh(now))
 		}
 	}
+	ends = append(ends, j.allowFleet(&e, now)...)
 	failing := &oracle.Span{From: now, To: oracle.Forever}
 	if e.has(mayFailRequests) {
 		j.failing[e.instance] = append(j.failing[e.instance], failing)
@@ -193,6 +209,38 @@ func (j *judge) beginFault(e effect) (end func()) {
 	}
 }
 
+// allowFleet allows what an effect that has just begun excuses for limits whose permits instances
+// hold, and returns functions that end that. It is less than for other limits. State that is lost
+// begins empty, and so do the parts by which instances decide. All parts together are the limit
+// itself, unless some instances reach Redis.
+func (j *judge) allowFleet(e *effect, now time.Duration) (ends []func(time.Duration)) {
+	restarting := len(j.effects) > 1 && slices.ContainsFunc(j.effects, func(o *effect) bool { return o.has(mayStartFresh) })
+	for _, l := range j.fleetLimits {
+		if e.has(mayDecideLocally) && e.affects(l.Key) {
+			switch {
+			case e.alone > 0:
+				ends = append(ends, l.AllowApart(now, float64(e.alone)/instances))
+			case e.has(mayLoseWrites): // instances find another server one after the other
+				ends = append(ends, l.AllowApart(now, allButOne))
+			default: // they find the same one again so
+				ends = append(ends, func(to time.Duration) { l.AllowApart(j.now()-time.Second, allButOne)(to) })
+			}
+		}
+		switch {
+		case !e.affects(l.Key):
+		case e.has(mayLoseWrites):
+			ends = append(ends, l.AllowLoss(now, maxLag))
+		case e.has(mayMixGrants):
+			ends = append(ends, l.AllowLoss(now, 0))
+		}
+		// An instance that has just started knows neither the others nor that there was a state.
+		if restarting {
+			ends = append(ends, l.AllowFresh(now))
+		}
+	}
+	return ends
+}
+
 // during begins a fault with an effect and returns a function that ends it.
 func (r *run) during(e effect, begin, end func()) (mend func()) {
 	over := r.judge.beginFault(e)
@@ -208,7 +256,7 @@ func (j *judge) applyExcuses(e *effect, now time.Duration) {
 	for i := range instances {
 		isTarget := e.failsRequestsOf(i)
 		if e.has(mayMissHotKeys) || isTarget {
-			j.hot[i].Excuse(now)
+			j.excuseHot(i, now)
 		}
 		if e.has(mayDecideLocally) && e.affects(j.office[i].Key) || isTarget {
 			j.office[i].Excuse(now)
@@ -219,6 +267,13 @@ func (j *judge) applyExcuses(e *effect, now time.Duration) {
 	}
 	if e.has(mayTroubleKafka) {
 		j.troubles.recordFault(now)
+	}
+}
+
+// excuseHot allows hot keys to be unlimited at an instance up to now.
+func (j *judge) excuseHot(instance int, now time.Duration) {
+	for _, hot := range j.hot {
+		hot[instance].Excuse(now)
 	}
 }
 
@@ -254,6 +309,9 @@ func (j *judge) recordStall(s oracle.Span) {
 		var ends []func(time.Duration)
 		for _, l := range j.exactLimits {
 			ends = append(ends, l.AllowParts(s.From-redisTimeout, instances))
+		}
+		for _, l := range j.fleetLimits {
+			ends = append(ends, l.AllowApart(s.From-redisTimeout, allButOne))
 		}
 		j.endStall = func(to time.Duration) {
 			for _, end := range ends {
@@ -291,7 +349,9 @@ func (j *judge) check(quick bool) {
 	j.excuseTroubles(now)
 	j.reportDoubts(now)
 	for i := range instances {
-		j.reportFound(j.hot[i].Check(now, &j.stalls))
+		for _, hot := range j.hot {
+			j.reportFound(hot[i].Check(now, &j.stalls))
+		}
 		j.reportFound(j.office[i].Check(now, &j.stalls))
 	}
 	if quick {
@@ -304,7 +364,7 @@ func (j *judge) check(quick bool) {
 }
 
 func (j *judge) checkLimits(now time.Duration) {
-	for _, all := range []map[string]*oracle.Limit{j.exactLimits, j.localLimits} {
+	for _, all := range []map[string]*oracle.Limit{j.exactLimits, j.fleetLimits, j.localLimits} {
 		for _, l := range all {
 			j.reportFound(l.Check(now))
 		}

@@ -22,16 +22,19 @@ type flow struct {
 
 // rollingKeys are the keys whose limits events change.
 var rollingKeys = []struct{ route, key string }{
-	{"bucket", "a"}, {"bucket", "b"}, {"log", "a"}, {"local", "a"}, {"wait", "line"},
+	{"bucket", "a"}, {"bucket", "b"}, {"log", "a"}, {"local", "a"}, {"wait", "line"}, {"fleet", "a"},
 }
 
-// flows returns the steady load, about 170 requests a second.
+// fleetRates are the requests per second at each instance for the key whose limit all of them hold.
+var fleetRates = [instances]int{80, 60, 40}
+
+// flows returns the steady load, about 350 requests a second.
 func flows() []flow {
 	all := []flow{
 		{"search", "steady", steadyRate, -1}, {"bucket", "a", 5, -1}, {"bucket", "b", 2, -1}, {"log", "a", 4, -1}, {"local", "a", 4, -1},
 	}
 	for i := range instances {
-		all = append(all, flow{"solo", soloKey(i), soloRate * 8 / 5, i})
+		all = append(all, flow{"solo", soloKey(i), soloRate * 8 / 5, i}, flow{"fleet", "a", fleetRates[i], i})
 	}
 	return all
 }
@@ -106,15 +109,21 @@ func (l *load) sendFlow(ctx context.Context, a *api, fl flow) {
 // sendAndJudge sends a request and passes the answer to the judge.
 func (l *load) sendAndJudge(a *api, route, key string) {
 	life, sent := a.lives.Load(), l.f.now()
-	status, err := l.sendRequest(a, route, key)
+	status, limited, err := l.sendRequest(a, route, key)
 	if a.lives.Load() != life {
 		return // either life may have answered
 	}
-	l.j.recordAnswer(reply{api: a, life: life, route: route, key: key, sent: sent, status: status, err: err})
+	l.j.recordAnswer(reply{api: a, life: life, route: route, key: key, sent: sent, status: status, limited: limited, err: err})
 }
 
-func (l *load) sendRequest(a *api, route, key string) (status int, err error) {
-	return ask(context.Background(), l.client[a.index], http.MethodGet, "http://"+a.addr+"/"+route+"?"+param(route)+"="+key)
+// sendRequest sends a request. limited reports whether the answer states a limit, which has then
+// decided on the request.
+func (l *load) sendRequest(a *api, route, key string) (status int, limited bool, err error) {
+	res, _, err := fetch(context.Background(), l.client[a.index], http.MethodGet, "http://"+a.addr+"/"+route+"?"+param(route)+"="+key)
+	if err != nil {
+		return 0, false, err
+	}
+	return res.StatusCode, res.Header.Get("RateLimit") != "", nil
 }
 
 // watchInstanceStalls sends requests that bypass the guard. A slow answer is a stall of the

@@ -53,6 +53,16 @@ var (
 		{"rate: 10/1m, algorithm: leaky_bucket", perMinute("leaky", 10, 10)},
 		{"rate: 20/1m, burst: 20", perMinute("bucket", 20, 20)},
 	}
+	// The fleet's limits are large enough to be held in advance by as many instances as may be counted
+	// for a while after a restart, and small enough for the load to exceed them.
+	fleetLimits = []limit{
+		{"rate: 100/s, burst: 50", oracle.Quota{Family: "bucket", Rate: 100, Burst: 50}},
+		{"rate: 110/s, burst: 60", oracle.Quota{Family: "bucket", Rate: 110, Burst: 60}},
+		{"rate: 100/s, burst: 80, algorithm: gcra", oracle.Quota{Family: "bucket", Rate: 100, Burst: 80}},
+		{"rate: 100/s, burst: 50, algorithm: leaky_bucket", oracle.Quota{Family: "leaky", Rate: 100, Burst: 50}},
+		{"rate: 120/s, burst: 60", oracle.Quota{Family: "bucket", Rate: 120, Burst: 60}},
+		{"rate: 100/s, burst: 100", oracle.Quota{Family: "bucket", Rate: 100, Burst: 100}},
+	}
 	waitLimits = []limit{
 		{"rate: 10/s, burst: 5", oracle.Quota{Family: "bucket", Rate: 10, Burst: 5}},
 		{"rate: 11/s, burst: 5", oracle.Quota{Family: "bucket", Rate: 11, Burst: 5}},
@@ -72,14 +82,19 @@ const maxWait = 2 * time.Second
 // rolling holds the rules whose limits events change, by route.
 var rolling = map[string]struct {
 	limits []limit
-	exact  bool   // over all instances, decided by Redis
+	shared bool   // one limit over all instances
+	hot    string // the field hot:, if only hot keys are limited
 	extra  string // further fields of limit:
 }{
-	"bucket": {bucketLimits, true, ""},
-	"log":    {logLimits, true, ""},
-	"local":  {localLimits, false, ""},
-	"wait":   {waitLimits, false, ", on_limit: wait, wait: 2s"},
+	"bucket": {bucketLimits, true, "", ", scope: exact"},
+	"log":    {logLimits, true, "", ", scope: exact"},
+	"local":  {localLimits, false, "", ""},
+	"wait":   {waitLimits, false, "", ", on_limit: wait, wait: 2s"},
+	"fleet":  {fleetLimits, true, hotField, ", scope: fleet"},
 }
+
+// hotField is the field hot: of the rules whose keys get hot. A key that gets no counts cools soon.
+var hotField = fmt.Sprintf("hot: {rate: %d/s, exit: 80%%, hold: 1s, cool_down: 0s}", hotThreshold)
 
 // rulesText returns the rules of one variant.
 func rulesText(variant int) string {
@@ -89,24 +104,21 @@ rules:
   - id: search
     match: {route: "GET /search"}
     by: [q]
-    hot: {rate: %d/s, exit: 80%%, hold: 1s, cool_down: 0s}
+    %s
     limit: {rate: %d/s, burst: %d}
   - id: solo
     match: {route: "GET /solo"}
     by: [k]
     limit: {rate: %d/s, burst: %d, scope: exact}
-`, hotThreshold, hotRate, hotRate, soloRate, soloBurst)
-	for _, route := range []string{"bucket", "log", "local", "wait"} {
+`, hotField, hotRate, hotRate, soloRate, soloBurst)
+	for _, route := range []string{"bucket", "log", "local", "wait", "fleet"} {
 		r := rolling[route]
-		scope := ""
-		if r.exact {
-			scope = ", scope: exact"
-		}
 		fmt.Fprintf(&b, `  - id: %[1]s
     match: {route: "GET /%[1]s"}
     by: [k]
-    limit: {%[2]s%[3]s%[4]s}
-`, route, r.limits[variant].text, scope, r.extra)
+    limit: {%[2]s%[3]s}
+    %[4]s
+`, route, r.limits[variant].text, r.extra, r.hot)
 	}
 	return b.String()
 }

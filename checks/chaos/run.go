@@ -231,11 +231,11 @@ func (r *run) findLimitKeys() {
 		r.Fatal(err)
 	}
 	for _, fl := range flows() {
-		if fl.route != "solo" && !rolling[fl.route].exact {
+		if fl.route != "solo" && !rolling[fl.route].shared {
 			continue
 		}
 		a := r.apis[max(fl.instance, 0)]
-		for range 50 {
+		for range 150 { // a key that has to get hot first takes up to a second
 			_, _ = ask(r.Context(), r.load.client[a.index], http.MethodGet, "http://"+a.addr+"/"+fl.route+"?k="+fl.key)
 			now, err := r.redis.limitKeys(r.Context())
 			if err != nil {

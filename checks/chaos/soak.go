@@ -131,7 +131,7 @@ func (k *soak) mix(ctx context.Context, r *run) {
 			route, key = "bucket", fmt.Sprintf("customer-%d", rng.IntN(2000))
 		}
 		asking.Go(func() {
-			if status, err := r.load.sendRequest(a, route, key); err != nil || status >= 500 {
+			if status, _, err := r.load.sendRequest(a, route, key); err != nil || status >= 500 {
 				r.recordViolation(oracle.Violation{At: r.now(), Invariant: oracle.I4, Subject: "GET /" + route + " at " + a.name, Text: fmt.Sprintf("status %d, %v", status, err)})
 			}
 		})

@@ -33,8 +33,8 @@ func (t *troubles) recordFault(now time.Duration) {
 // excuseTroubles excuses the consequences of reported troubles.
 func (j *judge) excuseTroubles(now time.Duration) {
 	if j.troubles.sources.Excuses(now, &j.stalls) || j.troubles.sinks.Excuses(now, &j.stalls) {
-		for i := range j.hot {
-			j.hot[i].Excuse(now)
+		for i := range instances {
+			j.excuseHot(i, now)
 		}
 	}
 	if !j.troubles.sources.Within(now, &j.stalls) {

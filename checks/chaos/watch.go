@@ -96,11 +96,11 @@ func (f *fleet) checkHealth(ctx context.Context, j *judge, client *http.Client, 
 		j.report(oracle.Violation{At: now, Invariant: oracle.I4, Subject: "/-/healthy of " + w.name, Text: fmt.Sprintf(
 			"status %d, error %v, after %v, at most %v", status, err, (now - sent).Round(time.Millisecond), healthBound)})
 	}
-	status, text, err := fetch(ctx, client, http.MethodGet, "http://"+w.addr+"/-/ready")
+	res, text, err := fetch(ctx, client, http.MethodGet, "http://"+w.addr+"/-/ready")
 	j.sampleSource(w.name, text)
 	if err == nil {
 		v := 0.0
-		if status != http.StatusOK {
+		if res.StatusCode != http.StatusOK {
 			v = 1
 		}
 		j.sampleLevel(w.notReady, v)

@@ -65,15 +65,16 @@ func (ts terms) largest(w Span) (sum Quota) {
 type extra struct {
 	span Span
 	kind extraKind
-	plus float64 // permits
+	plus float64 // permits of parts, seconds of lost, or the part of apart
 }
 
 type extraKind int
 
 const (
-	lost  extraKind = iota // one more burst
+	lost  extraKind = iota // one more burst, and what is earned in some seconds
 	parts                  // decided by parts: one more quota, however often
 	fresh                  // decided by a holder that knew of no others: one more quota, each time
+	apart                  // decided by some holders while others share the limit: their part of the rate
 )
 
 // Hold records that the holder asks with the quota from now on. Until the change was confirmed,
@@ -92,10 +93,17 @@ func (l *Limit) Release(holder string, end time.Duration) {
 	}
 }
 
-// AllowLoss records that the state may have been lost once, which allows one more burst. It lasts
-// from the given time until the end that is passed to the returned function.
-func (l *Limit) AllowLoss(from time.Duration) (end func(time.Duration)) {
-	return l.addExtra(extra{kind: lost}, from)
+// AllowLoss records that the state of the last moments, the lag, may have been lost once. This
+// allows one more burst, and the permits earned within the lag. It lasts from the given time until
+// the end that is passed to the returned function.
+func (l *Limit) AllowLoss(from, lag time.Duration) (end func(time.Duration)) {
+	return l.addExtra(extra{kind: lost, plus: lag.Seconds()}, from)
+}
+
+// AllowApart records that some holders, which have this part of all, may decide by that part of
+// the rate while the others take from the shared limit. Their parts begin empty.
+func (l *Limit) AllowApart(from time.Duration, part float64) (end func(time.Duration)) {
+	return l.addExtra(extra{kind: apart, plus: part}, from)
 }
 
 // AllowParts records that each of n holders may decide by its own part, until the end. All parts
@@ -191,12 +199,15 @@ func (l *Limit) Bound(w Span) float64 {
 	bound := q.Burst + q.Rate*(w.To-w.From).Seconds()
 	whole, hasParts := bound, false
 	for _, e := range l.extras {
-		if _, ok := e.span.overlap(w); !ok {
+		shared, ok := e.span.overlap(w)
+		if !ok {
 			continue
 		}
 		switch e.kind {
 		case lost:
-			bound += q.Burst
+			bound += q.Burst + q.Rate*e.plus
+		case apart:
+			bound += q.Rate * e.plus * shared.Seconds()
 		case fresh:
 			bound += whole
 		case parts:

@@ -77,9 +77,14 @@ func TestLimitFindsTooMany(t *testing.T) {
 		{"one more, and it may have been before the window", func(*Limit) {}, 11, 20 * time.Second, ""},
 		{"two quotas of a family: the larger one", func(l *Limit) { l.Hold("b", bucket(0.1, 12), 0, 0) }, 13, 0, "13 admitted"},
 		{"two families: their sum", func(l *Limit) { l.Hold("b", Window("log", 10, time.Minute), 0, 0) }, 30, 0, ""},
-		{"state was lost", func(l *Limit) { l.AllowLoss(90 * ms)(100 * ms) }, 20, 0, ""},
-		{"state was lost, one more", func(l *Limit) { l.AllowLoss(90 * ms)(100 * ms) }, 21, 0, "21 admitted"},
-		{"state was lost later", func(l *Limit) { l.AllowLoss(time.Hour)(time.Hour) }, 11, 0, "11 admitted"},
+		{"state was lost", func(l *Limit) { l.AllowLoss(90*ms, 0)(100 * ms) }, 20, 0, ""},
+		{"state was lost, one more", func(l *Limit) { l.AllowLoss(90*ms, 0)(100 * ms) }, 21, 0, "21 admitted"},
+		{"the state of ten seconds was lost", func(l *Limit) { l.AllowLoss(0, 10*time.Second)(time.Second) }, 21, 0, ""},
+		{"the state of ten seconds was lost, one more", func(l *Limit) { l.AllowLoss(0, 10*time.Second)(time.Second) }, 22, 0, "22 admitted"},
+		{"some decided apart", func(l *Limit) { l.AllowApart(0, 100)(time.Second) }, 11, 0, ""},
+		{"some decided apart, one more", func(l *Limit) { l.AllowApart(0, 100)(time.Second) }, 12, 0, "12 admitted"},
+		{"some decided apart for half of the time", func(l *Limit) { l.AllowApart(0, 100)(50 * ms) }, 11, 0, "11 admitted"},
+		{"state was lost later", func(l *Limit) { l.AllowLoss(time.Hour, 0)(time.Hour) }, 11, 0, "11 admitted"},
 		{"decided by parts", func(l *Limit) { l.AllowParts(0, 3)(time.Second) }, 23, 0, ""},
 		{"decided by parts, one more", func(l *Limit) { l.AllowParts(0, 3)(time.Second) }, 24, 0, "24 admitted"},
 		{"two outages allow no more", func(l *Limit) { l.AllowParts(0, 3)(50 * ms); l.AllowParts(60*ms, 3)(time.Second) }, 24, 0, "24 admitted"},
@@ -131,7 +136,7 @@ func TestLimitForgets(t *testing.T) {
 				t.Fatal(v)
 			}
 			l.Hold("a", bucket(10, 5), at, at)
-			l.AllowLoss(at)(at)
+			l.AllowLoss(at, 0)(at)
 		}
 	}
 	if n := len(l.admitted); n > 1500 {

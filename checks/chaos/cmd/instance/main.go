@@ -86,7 +86,7 @@ func run(ctx context.Context, o settings) error {
 	if err != nil {
 		return err
 	}
-	hp, err = hotparam.Open(ctx, o.file, hotparam.WithName(o.name), hotparam.WithRedis(client), hotparam.WithMiddleware(middleware.WithBackend(backend)))
+	hp, err = hotparam.Open(ctx, o.file, hotparam.WithName(o.name), hotparam.WithRedis(client), hotparam.WithMiddleware(middleware.WithBackend(backend), middleware.WithHeaders()))
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func run(ctx context.Context, o settings) error {
 func handler(hp *hotparam.Hotparam) http.Handler {
 	ok := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
 	api := http.NewServeMux()
-	for _, route := range []string{"search", "bucket", "log", "solo", "local", "wait"} {
+	for _, route := range []string{"search", "bucket", "log", "solo", "local", "wait", "fleet"} {
 		api.HandleFunc("GET /"+route, ok)
 	}
 	mux := http.NewServeMux()
