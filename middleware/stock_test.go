@@ -147,7 +147,8 @@ func TestFleetAsksWhereStocksDoNotFit(t *testing.T) {
 		for i := range 12 {
 			f := fleetGuard(t, server, []rules.Rule{rule}, i%2 == 0)
 			f.heat(t, rule.ID+" GET /s?q=1")
-			if d := f.Check(get("GET /s", "/s", "q=1")); d.Allowed {
+			d := f.Check(get("GET /s", "/s", "q=1"))
+			if d.Reason == rules.ReasonWithin {
 				admitted++
 			} else if d.Reason != rules.ReasonLimited || d.Limit != rule.Limit.Burst {
 				t.Errorf("%s: %+v", rule.ID, d)

@@ -33,7 +33,7 @@ type Ask struct {
 	Demand      float64
 	Period      time.Duration // time to the next ask
 	Lasts       time.Duration // time for which permits are granted
-	Silent      time.Duration // time since the last answer, if asks went unanswered; else 0
+	Silent      time.Duration // time since the first ask that was not answered; 0 while some are
 	// Owing means that more may have been spent than was held, since costs are known late.
 	Owing bool
 }

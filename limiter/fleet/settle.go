@@ -1,6 +1,9 @@
 package fleet
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // account is the state of a stock's settlements. It is guarded by the stock's mu.
 type account struct {
@@ -10,17 +13,18 @@ type account struct {
 	next        int64 // clock's time of the next ask
 	asking      bool  // whether an ask is under way
 	failures    int   // number of asks that have failed since the last answer
-	heard       int64 // clock's time of the last ask that was answered, or of the first ask
+	since       int64 // clock's time of the first ask since the last answer
 	instances   int   // number of stocks with demand, as of the last answer
 	base        int64 // permits spent before the Lender forgot the stock
 	owed        int64 // permits that were owed as of the last ask
 	seen        int64 // permits asked for, in all, as of the last ask
 	demand      demand
+	peak        float64 // highest demand since the stock began
 }
 
 // isAway reports whether the Lender has not answered for longer than a stock lasts.
 func (a *account) isAway(now int64, lasts time.Duration) bool {
-	return a.failures > 0 && now-a.heard > int64(lasts)
+	return a.failures > 0 && now-a.since > int64(lasts)
 }
 
 // dueAt returns the clock's time at which the stock is to be settled.
@@ -53,8 +57,8 @@ func (s *Stock) prepare() (ask Ask, due bool) {
 	quota, trip := s.quota.Load(), time.Duration(s.fleet.trip.Load())
 	every := period(quota, trip)
 	need := s.need(now, every, trip)
-	if a.sent == 0 {
-		a.heard = now
+	if !a.asking && a.failures == 0 {
+		a.since = now
 	}
 	if a.asking {
 		s.fail(now, lastsFor*every)
@@ -65,7 +69,7 @@ func (s *Stock) prepare() (ask Ask, due bool) {
 	ask.Want, ask.Keep = max(0, need-ask.Hold), Reserve(quota.Burst, s.class, s.classes)
 	ask.Demand, ask.Period, ask.Lasts = a.demand.perSecond, every, lastsFor*every
 	if a.isAway(now, ask.Lasts) {
-		ask.Silent = time.Duration(now - a.heard)
+		ask.Silent = time.Duration(now - a.since)
 	}
 	return ask, true
 }
@@ -91,18 +95,37 @@ func (s *Stock) newAsk(held int64) Ask {
 	}
 }
 
+// rarely is the time between two asks of a stock with hardly any demand.
+const rarely = time.Second
+
+// isRare reports whether the stock has less than a request in two periods. Then it holds nothing, and
+// is settled for each request. Permits held for a request to come would end before it. The caller
+// holds mu.
+func (s *Stock) isRare(every time.Duration) bool {
+	return !s.owing && s.account.demand.perSecond*every.Seconds() < 0.5
+}
+
 // need updates the estimate of the demand, and returns the permits that the stock needs until the
 // answer to its next ask. The caller holds mu.
 func (s *Stock) need(now int64, every, trip time.Duration) int64 {
 	a := &s.account
-	seen := s.spent(s.held.Load()) + s.missed.Load()
+	seen := s.seen()
+	guess := perSecond(s.quota.Load()) / 10
 	if a.sent > 0 {
+		if a.peak > 0 {
+			guess = min(guess, a.peak)
+		}
 		a.demand.observe(seen-a.seen, now, every)
+		a.peak = max(a.peak, a.demand.perSecond)
 	}
-	if a.demand.perSecond == 0 && s.waiting.Load() > 0 { // a tenth of the limit, until more is known
-		a.demand = demand{perSecond: perSecond(s.quota.Load()) / 10, since: now}
+	// A stock that begins has the demand of before, until more is known.
+	if a.incarnation == 0 && s.waiting.Load() > 0 && a.demand.perSecond < guess {
+		a.demand, a.peak = demand{perSecond: guess, since: now}, 0
 	}
 	a.seen = seen
+	if s.isRare(every) {
+		return s.waiting.Load()
+	}
 	return a.demand.within(every+trip) + s.waiting.Load()
 }
 
@@ -129,8 +152,12 @@ func (s *Stock) applyAnswer(ask *Ask, answer *Answer) (forgotten bool) {
 		s.fail(now, ask.Lasts)
 		return false
 	}
-	a.next = max(a.sent+int64(ask.Period), now)
-	a.failures, a.heard = 0, a.sent
+	every := ask.Period
+	if s.isRare(every) {
+		every = rarely
+	}
+	a.next = max(a.sent+int64(every)-jitter(ask.Period), now)
+	a.failures = 0
 	s.alone.Store(nil)
 	a.incarnation, a.instances = answer.Incarnation, answer.Instances
 	s.free.Store(answer.Free)
@@ -144,7 +171,7 @@ func (s *Stock) applyAnswer(ask *Ask, answer *Answer) (forgotten bool) {
 	s.shut.Store(0)
 	if answer.Wait > 0 {
 		s.shut.Store(now + int64(answer.Wait))
-		a.next = max(a.next, now+int64(answer.Wait))
+		a.next = max(a.next, now+int64(answer.Wait)+jitter(ask.Period))
 	}
 	if s.serve(now); s.line.Len() > 0 {
 		s.hurry(now)
@@ -156,9 +183,16 @@ func (s *Stock) applyAnswer(ask *Ask, answer *Answer) (forgotten bool) {
 	return true
 }
 
+// jitter returns up to a quarter of a period, by chance. Without it instances ask in the same order
+// again and again, and the last ones find less than their part.
+func jitter(every time.Duration) int64 { return rand.Int64N(int64(every) / 4) }
+
+// seen returns the permits asked for so far: spent, refused or waited for. The caller holds mu.
+func (s *Stock) seen() int64 { return s.spent(s.held.Load()) + s.missed.Load() + s.waiting.Load() }
+
 // isIdle reports whether nothing was asked of the stock since its last ask.
 func (s *Stock) isIdle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiting.Load() == 0 && s.spent(s.held.Load())+s.missed.Load() == s.account.seen
+	return s.waiting.Load() == 0 && s.seen() == s.account.seen
 }

@@ -124,7 +124,7 @@ func TestStockEnds(t *testing.T) {
 			}
 			before, _ := lender.lastAsk()
 			lender.set(grant)
-			time.Sleep(time.Second)
+			time.Sleep(2 * time.Second)
 			after, _ := lender.lastAsk()
 			if outage == rules.OutageLocal && after.Spent < int64(local) || before.Silent == 0 || after.Silent != 0 {
 				t.Errorf("%s: %d admitted alone; %+v, then %+v", outage, local, before, after)
@@ -171,6 +171,34 @@ func TestStockOfAnotherQuota(t *testing.T) {
 		}
 		if d := s.Borrow(t.Context(), 1); d.Allowed || d.RetryAfter != time.Second || d.Limit != 10 {
 			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// A stock with less than a request in two periods asks for each request and holds nothing, and is
+// settled seldom besides.
+func TestRareRequests(t *testing.T) {
+	run(t, "", false, func(t *testing.T, lender *scripted, _ *fleet.Fleet, s *fleet.Stock) {
+		borrow(t, s)
+		time.Sleep(time.Second)
+		_, before := lender.lastAsk()
+		const requests = 50
+		for range requests {
+			if d := s.Borrow(t.Context(), 1); !d.Allowed {
+				t.Fatalf("%+v", d)
+			}
+			if ask, _ := lender.lastAsk(); ask.Want > 1 || ask.Hold > 0 {
+				t.Fatalf("%+v", ask)
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+		last, after := lender.lastAsk()
+		if asks := after - before; asks > requests+2 || last.Demand < 4 || last.Demand > 6 {
+			t.Errorf("%d settlements for %d requests in 10 s: %+v", asks, requests, last)
+		}
+		lender.set(fail)
+		if d := s.Borrow(t.Context(), 1); d.Reason != rules.ReasonLimited {
+			t.Errorf("one settlement that fails is taken for an outage: %+v", d)
 		}
 	})
 }

@@ -153,7 +153,8 @@ func (i *fleetInstance) Settle(ctx context.Context, asks []fleet.Ask, answers []
 	}
 }
 
-func (i *fleetInstance) Patience() time.Duration { return i.sim.store.Patience() }
+// Patience implements fleet.Lender: the default of a Store, whose own time-out is that of Redis here.
+func (i *fleetInstance) Patience() time.Duration { return 50 * time.Millisecond }
 
 // join starts an instance.
 func (sim *fleetSim) join(tb testing.TB) *fleetInstance {

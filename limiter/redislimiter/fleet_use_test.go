@@ -32,7 +32,7 @@ func TestFleetUse(t *testing.T) {
 		{"Zipf 2", 20, 5000, 1, 3, zipf(20, 2), 0.99, 0},
 		{"on one", 20, 1000, 1, 3, onOne(20), 0.98, 0},
 		{"moving", 20, 5000, 0.1, 3, moving(20, 1), 0.98, 0},
-		{"on and off", 20, 5000, 0.1, 3, onOff, 0.94, 0},
+		{"on and off", 20, 5000, 0.1, 3, onOff, 0.92, 0},
 		{"waiting", 20, 5000, 0.1, 1.2, zipf(20, 1), 0.99, time.Second},
 		{"waiting, far beyond", 20, 5000, 0.1, 3, even, 0.99, 300 * time.Millisecond},
 		{"many instances", 200, 20_000, 1, 3, zipf(200, 1), 0.95, 0},
@@ -42,7 +42,7 @@ func TestFleetUse(t *testing.T) {
 		requests := float64(got.asked) / lasts.Seconds()
 		t.Logf("%s: %.3f of an ideal bucket, lowest %.0f, worst instance %.2f of the mean, %.0f asks/s of %.0f requests/s",
 			c.name, got.use(), got.worst, got.fairness, got.calls, requests)
-		if got.worst < 0 || got.use() < c.use || got.fairness < 0.1 || got.calls > float64(2*c.n)/0.02 || got.calls > requests/4 {
+		if got.worst < 0 || got.use() < c.use || got.fairness < 0.5 || got.calls > float64(2*c.n)/0.02 || got.calls > requests/4 {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}

@@ -121,17 +121,24 @@ local function settle(k)
   local free = math.max(0, (full - b.owed) / cost - keep)
   local rate = b.earn / cost * SECOND -- permits in a second
   local due = rate * period / SECOND -- permits earned in a period
-  local share = all > 0 and demand / all or 1
-  local part = free * math.min(1, 3 * share * math.min(t - last, SECOND) / period)
+  -- Its part of what is earned and of what is free, since it was granted something. Beyond that
+  -- anybody gets what more than a period brings, and half of all while demand is below the rate.
+  local share = all > 0 and math.max(demand / all, 0.001) or 1
+  local each = SECOND / (rate * share) -- time in which its part earns a permit
+  local since = math.min(t - last, math.max(SECOND, each))
+  local greed = all < rate and 3 or 1.5
+  local part = math.max(free * math.min(1, greed * share * since / period), math.min(free, since / each + 0.001))
   part = math.max(part, free - due)
   if all < 0.9 * rate then part = math.max(part, free / 2) end
   local grant, wait = math.floor(math.min(want, part)), 0
-  if grant < want then
-    if free - grant - due < 1 then
-      wait = math.min(SECOND, math.max(period, math.ceil(SECOND / (rate * math.max(share, 0.001)))))
-    end
+  if grant >= want then
+    last = t
+  elseif grant > 0 then
+    last = t - since * (1 - grant / part) -- a fraction of a permit is kept
   end
-  if grant > 0 or want < 1 then last = t end
+  if grant < want and free - grant - due < 1 then
+    wait = math.min(SECOND, math.max(period, math.ceil(last + each - t)))
+  end
   b.owed = b.owed + grant * cost
   hold = hold + grant
   if hold > 0 or demand > 0 or want > 0 then
