@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/hotparam/hotparam/limiter"
@@ -60,26 +61,60 @@ func (s *Stock) decideAlone(b *limiter.Bucket, n int64) rules.Decision {
 	case rules.OutageClosed:
 		return rules.Decision{Reason: rules.ReasonUnavailable}
 	}
-	ask := limiter.Request{N: n}
+	ask := limiter.Request{N: n, Keep: s.keep}
 	if n == 0 {
-		ask = limiter.Request{Kind: limiter.Peek, N: 1}
+		ask = limiter.Request{Kind: limiter.Peek, N: 1, Keep: s.keep}
 	}
 	got := b.Do(time.Duration(s.fleet.clock.now()), ask)
 	s.outside.Add(got.Taken)
 	return got.Decision
 }
 
-// goAlone makes this instance decide with its part of the quota, which begins empty. Each class of
-// priority has a part of its own. The caller holds mu.
+// goAlone makes this instance decide with its part of the quota, which begins empty. The caller
+// holds mu.
 func (s *Stock) goAlone() {
 	if s.alone.Load() != nil {
 		return
 	}
-	part, _ := limiter.Share(s.quota.Load(), max(s.account.instances, s.fleet.cfg.Instances()*s.classes))
+	part, _ := limiter.Share(s.quota.Load(), max(s.account.instances, s.fleet.cfg.Instances()))
 	part.Missing = part.Burst
-	b, err := limiter.NewBucket(&part, nil)
-	if err != nil { // impossible: a part of a bucket is a bucket
-		return
+	s.keep = Reserve(part.Burst, s.class, s.classes)
+	s.alone.Store(s.part.join(s.quota.Load(), &part))
+}
+
+// endAlone ends what goAlone began. The caller holds mu.
+func (s *Stock) endAlone() {
+	if s.alone.Swap(nil) != nil {
+		s.part.leave()
 	}
-	s.alone.Store(b)
+}
+
+// part is the bucket by which the stocks of a key decide while the Lender is unavailable. They
+// share it, whatever their class of priority.
+type part struct {
+	mu     sync.Mutex
+	users  int          // number of stocks that decide by it
+	quota  *rules.Quota // of which it is a part
+	bucket *limiter.Bucket
+}
+
+// join returns the bucket of a quota, made of its part unless a stock uses it already.
+func (p *part) join(q, of *rules.Quota) *limiter.Bucket {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.users == 0 || p.quota != q {
+		b, err := limiter.NewBucket(of, nil)
+		if err != nil { // impossible: a part of a bucket is a bucket
+			return nil
+		}
+		p.quota, p.bucket = q, b
+	}
+	p.users++
+	return p.bucket
+}
+
+func (p *part) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.users--
 }

@@ -95,7 +95,7 @@ func New(c Config) (*Fleet, error) {
 func (f *Fleet) Stock(name, key string, q *rules.Quota, outage rules.OutagePolicy, owing bool) *Stock {
 	s := &Stock{
 		fleet: f, name: name, key: key, holder: f.name + "/" + strconv.FormatInt(f.made.Add(1), 36),
-		outage: outage, owing: owing, classes: 1,
+		outage: outage, owing: owing, classes: 1, part: new(part),
 	}
 	s.quota.Store(q)
 	return s
@@ -107,7 +107,7 @@ func (f *Fleet) Stocks(name, key string, q *rules.Quota, outage rules.OutagePoli
 	all := make([]*Stock, classes)
 	for i := range all {
 		all[i] = f.Stock(name, key, q, outage, owing)
-		all[i].class, all[i].classes = i, classes
+		all[i].class, all[i].classes, all[i].part = i, classes, all[0].part
 	}
 	return all
 }

@@ -158,7 +158,7 @@ func (s *Stock) applyAnswer(ask *Ask, answer *Answer) (forgotten bool) {
 	}
 	a.next = max(a.sent+int64(every)-jitter(ask.Period), now)
 	a.failures = 0
-	s.alone.Store(nil)
+	s.endAlone()
 	a.incarnation, a.instances = answer.Incarnation, answer.Instances
 	s.free.Store(answer.Free)
 	s.full.Store(now + int64(answer.ResetAfter))

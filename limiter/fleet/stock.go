@@ -19,6 +19,7 @@ type Stock struct {
 	owing     bool
 	// The stock is for requests of this class of so many, the most important being 0.
 	class, classes int
+	part           *part // shared by the stocks of a key
 
 	quota   atomic.Pointer[rules.Quota]
 	held    atomic.Int64                   // permits that may be spent; below 0 they are owed
@@ -37,6 +38,7 @@ type Stock struct {
 	added   int64 // permits added to held, in all, less those taken out
 	account account
 	line    line
+	keep    int64 // permits of the part that are left to other classes
 }
 
 // Quota returns the quota of the key.
@@ -94,7 +96,7 @@ func (s *Stock) SetQuota(q *rules.Quota) {
 	s.account.number++ // the answer to an ask under way is void
 	s.account.asking, s.account.next = false, 0
 	s.shut.Store(0)
-	s.alone.Store(nil)
+	s.endAlone()
 	s.fleet.signal()
 }
 

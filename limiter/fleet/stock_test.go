@@ -284,6 +284,35 @@ func TestFleetEnds(t *testing.T) {
 	})
 }
 
+// Without the Lender, all classes of priority have one part of the limit, and the others leave the
+// most important one its reserve.
+func TestClassesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := fleet.New(fleet.Config{Lender: &scripted{answer: fail}, Instances: func() int { return 4 }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stocks := f.Stocks("users", "ann", perSecond(1000), rules.OutageLocal, false, 2)
+		for _, s := range stocks {
+			if d := s.Borrow(t.Context(), 1); d.Allowed {
+				t.Fatalf("it begins empty, but: %+v", d)
+			}
+		}
+		time.Sleep(time.Second)
+		var admitted [2]int
+		for _, class := range []int{1, 0} {
+			for range 1000 {
+				if stocks[class].Borrow(t.Context(), 1).Allowed {
+					admitted[class]++
+				}
+			}
+		}
+		if admitted != [2]int{125, 125} { // of a fourth of the burst
+			t.Errorf("%v admitted alone", admitted)
+		}
+	})
+}
+
 // Requests wait in the order in which they came, for no longer than they may, and every settlement
 // states them. A place that is left passes to the next request.
 func TestQueue(t *testing.T) {
