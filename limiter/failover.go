@@ -89,11 +89,16 @@ func (c *FailoverConfig) validate() error {
 // No op is asked twice. With OutageLocal, permits that were granted locally are charged to the
 // primary when it answers again: by Run, and by the next call for the key, ahead of its op. The
 // Charge has a Mark, since it is sent again if its answer was lost. So one instance admits no
-// more than the quota. With several instances, each may admit its part in addition to the
-// permits that others took from the primary. For two time-outs after a node answers again, an
-// instance that has used up its part denies requests that the primary grants, if the charges of
-// others may use up those permits. Up to 16,384 keys are charged afterwards;
+// more than the quota, and neither do several that all were without the primary. After an outage
+// others may still decide without the primary: each probes at times of its own, and their charges
+// come later. Until all must have found it, which takes about as long as the outage, at most 2.5 s,
+// and two time-outs, an instance denies what exceeds its part even if the primary grants it.
+// Instances that are without the primary while others are not may each admit their part in
+// addition to what the primary grants the others. Up to 16,384 keys are charged afterwards;
 // FailoverStats.Dropped counts the permits of further keys.
+//
+// A call that was lost while the primary answered others that began later is no sign of an
+// outage. It is decided locally, and charged at once.
 //
 // With OutageLocal each instance decides by its part of the quota ([Share]). An ask for more than
 // that part ever holds is denied, with ReasonUnavailable. Permits that the primary grants are taken
@@ -124,8 +129,6 @@ type failover struct {
 	shares    shareCache
 	owed      *ledger
 	running   atomic.Int64 // calls of Run in progress
-	made      time.Time
-	recovered atomic.Int64 // time of the last recovery of a node, in ns since made; 0 if there was none
 
 	failures, timedOut, opErrors atomic.Uint64
 	asLocal, asOpen, asClosed    atomic.Uint64
@@ -153,7 +156,7 @@ func NewFailover(primary Backend, cfg FailoverConfig) (*Failover, error) {
 	}
 	f := &failover{
 		primary: primary, timeout: cfg.Timeout, minProbe: cfg.MinProbe,
-		local: cfg.Local, instances: cfg.Instances, logger: cfg.Logger, owed: newLedger(), made: time.Now(),
+		local: cfg.Local, instances: cfg.Instances, logger: cfg.Logger, owed: newLedger(),
 	}
 	if f.memory, _ = primary.(*Cached); f.memory != nil {
 		f.primary = asking{f.memory}
@@ -161,7 +164,8 @@ func NewFailover(primary Backend, cfg FailoverConfig) (*Failover, error) {
 	f.batcher, _ = f.primary.(Batcher)
 	f.breakers = breaker.New(breaker.Config[Op]{
 		Probe: f.probe, Back: f.owed.wake, Min: cfg.MinProbe, Max: cfg.MaxProbe, Logger: cfg.Logger,
-		Begun: "limiter: the backend is unavailable", Over: "limiter: the backend is back",
+		Settling: settling * cfg.Timeout,
+		Begun:    "limiter: the backend is unavailable", Over: "limiter: the backend is back",
 	})
 	return &Failover{outage: cfg.Outage, failover: f}, nil
 }
@@ -170,6 +174,9 @@ func NewFailover(primary Backend, cfg FailoverConfig) (*Failover, error) {
 // the primary is unavailable. One Run serves both. A value that is no [rules.OutagePolicy] means
 // OutageLocal.
 func (f *Failover) With(outage rules.OutagePolicy) *Failover {
+	if outage != rules.OutageOpen && outage != rules.OutageClosed {
+		outage = rules.OutageLocal
+	}
 	return &Failover{failover: f.failover, outage: outage}
 }
 
@@ -190,11 +197,7 @@ func (f *Failover) Run(ctx context.Context) error {
 func (f *failover) probe(ctx context.Context, sample Op) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	err := probe(ctx, f.primary, sample)
-	if err == nil {
-		f.markRecovered() // before calls go there again
-	}
-	return err
+	return probe(ctx, f.primary, sample)
 }
 
 // FailoverStats are the counters of a [Failover].

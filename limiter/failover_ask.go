@@ -84,8 +84,17 @@ func (f *Failover) askEach(ctx context.Context, views []*Failover, ops []Op, res
 			continue
 		}
 		view := f.view(views, i)
-		switch step, op := stepOf(ops[i]); {
-		case step == pathWithin && !f.down(ctx, op) && nodes.admit(ctx, f, op):
+		step, op := stepOf(ops[i])
+		within := step == pathWithin && !f.down(ctx, op)
+		if within {
+			if res, beyond := view.beyondPart(ctx, op); beyond {
+				results[i] = res
+				denied = denied || op.together()
+				continue
+			}
+		}
+		switch {
+		case within && nodes.admit(ctx, f, op):
 			remaining.add(i, view, op)
 		case op.together():
 			local.add(i, view, op)
@@ -121,10 +130,10 @@ func (f *Failover) view(views []*Failover, i int) *Failover {
 	return views[i]
 }
 
-// troubled reports whether a node of the primary is unavailable or did not answer, or whether
-// some charges to the primary are outstanding.
+// troubled reports whether a node of the primary is unavailable, was until recently, or did not
+// answer, or whether some charges to the primary are outstanding.
 func (f *Failover) troubled() bool {
-	return f.breakers.Any() || f.breakers.Doubted() || f.owed.any()
+	return f.breakers.Any() || f.breakers.Doubted() || !f.breakers.Recovered() || f.owed.any()
 }
 
 // plain reports whether all of ops can go to the primary unchanged.
@@ -241,10 +250,9 @@ func (f *Failover) down(ctx context.Context, op Op) bool {
 	return node != "" && f.breakers.Away(ctx, node)
 }
 
-// recordAnswer records that the primary answered.
-func (f *Failover) recordAnswer(ctx context.Context, op Op) {
-	if f.breakers.Doubted() && f.breakers.Answered(nodeOf(ctx, f.primary, op)) {
-		f.markRecovered()
+// recordAnswer records that the primary answered a call that began at began.
+func (f *Failover) recordAnswer(ctx context.Context, began time.Time, op Op) {
+	if f.breakers.Wants(began) && f.breakers.Answered(nodeOf(ctx, f.primary, op), began) {
 		f.owed.wake()
 	}
 }
@@ -252,7 +260,7 @@ func (f *Failover) recordAnswer(ctx context.Context, op Op) {
 // recordGrant records an answer of the primary to a call that began at began, and adds to the path
 // of the receipt that the primary took the permits. ctx is that of the call.
 func (f *Failover) recordGrant(ctx context.Context, began time.Time, op Op, res Result) Result {
-	f.recordAnswer(ctx, op)
+	f.recordAnswer(ctx, began, op)
 	if mirrored := f.mirrorLocally(ctx, op, res); mirrored < res.Taken && isDeniable(op) {
 		if denial, denied := f.overdrawn(ctx, began, op, res, mirrored); denied {
 			return denial
@@ -268,10 +276,10 @@ func (f *Failover) recordFailure(ctx context.Context, began time.Time, op Op, er
 	var alone *OpError
 	switch {
 	case unsound(op) || refusedByAll(err):
-		f.recordAnswer(ctx, op)
+		f.recordAnswer(ctx, began, op)
 		return false
 	case errors.As(err, &alone):
-		f.recordAnswer(ctx, op)
+		f.recordAnswer(ctx, began, op)
 		f.opErrors.Add(1)
 		f.opErrorLog.log(f.logger, op.Name, err)
 		return true

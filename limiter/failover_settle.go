@@ -29,7 +29,7 @@ func (f *Failover) decideOwing(ctx context.Context, op Op, step path) (Result, e
 	case step == pathHere && op.N > 0:
 		giveBack = s.giveBack(&op, op.N-f.owed.reduce(s, &op, op.N))
 	case step == pathWithin && res.Taken > 0:
-		f.owed.add(s, &op, res.Taken)
+		f.owed.add(s, &op, &res, f.instances())
 	}
 	s.mu.Unlock()
 	if op.Request = giveBack; giveBack.N > 0 && !f.down(ctx, op) { // otherwise the permits stay taken
@@ -43,14 +43,14 @@ func (f *Failover) decideOwing(ctx context.Context, op Op, step path) (Result, e
 // overdrawn is called with a grant of the primary for which the local backend could take only
 // mirrored permits. Local grants that the primary did not know of may have used up the granted
 // permits. The op is then denied, unless the local backend allows it: its permits pay for the
-// local grants, and the rest is returned. The primary's Remaining does not cover unknown grants
-// of this instance, since more may be in flight. It only covers those that other instances may
-// have made.
+// local grants, and the rest is returned. The same holds after an outage, for as long as other
+// instances may have grants that the primary does not know of: if each keeps to its part, all
+// together keep to the quota. Whatever the primary has left says nothing about that.
 func (f *Failover) overdrawn(ctx context.Context, began time.Time, op Op, res Result, mirrored int64) (denial Result, denied bool) {
-	others, until := f.othersOwe(&op)
+	until := f.recovering(ctx, op)
 	s := f.owed.lock(op.Name, op.Key)
 	unknown := s.unknown(&op, began)
-	if unknown == 0 && others <= res.Remaining {
+	if unknown == 0 && until == 0 {
 		s.mu.Unlock()
 		return denial, false
 	}
@@ -77,21 +77,34 @@ func (f *Failover) overdrawn(ctx context.Context, began time.Time, op Op, res Re
 	return denial, true
 }
 
-// markRecovered records that a node answers again.
-func (f *failover) markRecovered() { f.recovered.Store(int64(time.Since(f.made))) }
+// settling is the number of time-outs after which an instance that the primary answers again has
+// charged its grants.
+const settling = 2
 
-// recoveries is the number of time-outs after a recovery for which other instances may not have
-// charged their grants.
-const recoveries = 2
-
-// othersOwe returns how many permits of op's key other instances may have granted locally
-// without having charged them yet, and how long that remains possible.
-func (f *Failover) othersOwe(op *Op) (n int64, until time.Duration) {
-	instances := f.instances()
-	if until = time.Duration(f.recovered.Load()) + recoveries*f.timeout - time.Since(f.made); instances < 2 || until <= 0 || f.recovered.Load() == 0 {
-		return 0, 0
+// recovering returns for how long other instances may have local grants of op's key that they
+// have not charged, after an outage.
+func (f *Failover) recovering(ctx context.Context, op Op) time.Duration {
+	if f.outage != rules.OutageLocal || f.breakers.Recovered() || f.instances() < 2 {
+		return 0
 	}
-	return int64(instances-1) * f.shares.withShare(*op, instances).Quota.Burst, until
+	return f.breakers.Recovering(nodeOf(ctx, f.primary, op))
+}
+
+// beyondPart returns the denial of an op that exceeds this instance's part after an outage, when
+// overdrawn would deny what the primary grants. So nothing is taken there in vain. A denial that
+// has effects is left to the primary, and so is an ask that brings it a charge.
+func (f *Failover) beyondPart(ctx context.Context, op Op) (denial Result, denied bool) {
+	if f.owed.any() || !isDeniable(op) || op.Quota == nil || op.Quota.Penalty > 0 || op.Quota.CountDenied {
+		return denial, false
+	}
+	until := f.recovering(ctx, op)
+	if until == 0 {
+		return denial, false
+	}
+	op.Kind = Peek
+	denial, err := f.decideLocally(ctx, op)
+	denial.RetryAfter = min(denial.RetryAfter, until)
+	return denial, err == nil && !denial.Allowed && denial.RetryAfter > 0
 }
 
 // sendOwing sends ops to the primary in one call, each after the Charge that is owed for its
@@ -204,7 +217,7 @@ func (f *Failover) settleSome(ctx context.Context) (answered bool) {
 		switch {
 		case err == nil:
 			answered = true
-			f.recordAnswer(ctx, ops[i])
+			f.recordAnswer(ctx, now, ops[i])
 		case !concernsOp(err) && !failed && ctx.Err() == nil:
 			failed = true // one call, however many keys
 			f.recordOutage(ctx, now, ops[i], err)

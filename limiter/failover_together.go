@@ -83,8 +83,8 @@ func (f *Failover) decideTogether(ctx context.Context, p *opSubset) error {
 		var failed error
 		op := &p.ops[i]
 		p.results[i], failed = f.localResult(ctx, *op, localOps.results[k], ErrorOf(err, k))
-		if taken := p.results[i].Taken; failed == nil && taken > 0 && op.Quota.Burst != rules.Unlimited {
-			f.owed.add(f.owed.shard(op.Name, op.Key), op, taken)
+		if failed == nil && p.results[i].Taken > 0 && op.Quota.Burst != rules.Unlimited {
+			f.owed.add(f.owed.shard(op.Name, op.Key), op, &p.results[i], f.instances())
 		}
 		errs = setError(errs, len(p.ops), i, failed)
 	}

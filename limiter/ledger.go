@@ -33,10 +33,12 @@ const (
 	ledgerShards = 16 // a power of two
 	// maxLedger is the number of keys in a ledger. Grants of further keys are not charged.
 	maxLedger = 1 << 14
-	// ledgerSpan is the time within which grants of a bucket are charged as if made at the same
-	// instant. After it, the entry continues with the permits that the bucket has not earned
-	// since.
-	ledgerSpan = time.Second
+	// ledgerSpan is the least time for which all grants of a bucket are charged, dated back. It is
+	// longer for a bucket that takes longer to fill. The primary has earned them again unless
+	// others took what it earned. After that an entry continues with what this instance's part
+	// lacks. If all were without the primary, its own account of them is full by then, and what
+	// the parts lack together is what it should lack.
+	ledgerSpan = 100 * time.Millisecond
 	// ledgerMemory is the minimum time for which the primary knows the number of a Charge.
 	ledgerMemory = 50 * time.Second
 	// maxUnsent bounds the permits of one Charge, far from any overflow.
@@ -52,14 +54,19 @@ type ledgerKey struct{ name, key string }
 
 // ledgerEntry holds the permits owed for one key.
 type ledgerEntry struct {
-	quota   *rules.Quota // the latest quota
-	number  int64        // number of the Charge
-	n       int64        // permits that were granted under that number
-	sent    int64        // the most permits that a Charge named
-	settled int64        // permits that are known to be charged
-	from    time.Time    // time of the first of these grants
-	charged Request      // a Return of the last Charge
-	acks    []ledgerAck  // the last confirmed Charges
+	quota   *rules.Quota  // the latest quota
+	number  int64         // number of the Charge
+	n       int64         // permits that were granted under that number
+	sent    int64         // the most permits that a Charge named
+	settled int64         // permits that are known to be charged
+	from    time.Time     // the time at which the Charge counts as made
+	named   time.Time     // when the number was given
+	part    time.Duration // time in which this instance's part earns a permit
+	span    time.Duration // ledgerSpan, or the time in which the whole bucket fills
+	missing int64         // what the part lacked after the last grant
+	last    time.Time     // time of the last grant
+	charged Request       // a Return of the last Charge
+	acks    []ledgerAck   // the last confirmed Charges
 }
 
 // ledgerAck is a Charge that the primary confirmed.
@@ -125,8 +132,9 @@ func (l *ledger) lockAll(ops []Op) (locked []*ledgerShard) {
 	return locked
 }
 
-// add records that n permits were granted locally. The caller holds the lock.
-func (l *ledger) add(s *ledgerShard, op *Op, n int64) {
+// add records that res was granted locally, by one of so many instances. The caller holds the lock.
+func (l *ledger) add(s *ledgerShard, op *Op, res *Result, instances int) {
+	n := res.Taken
 	now := time.Now()
 	e := s.keys[ledgerKey{op.Name, op.Key}]
 	if e == nil {
@@ -138,7 +146,8 @@ func (l *ledger) add(s *ledgerShard, op *Op, n int64) {
 		e = new(ledgerEntry)
 		s.keys[ledgerKey{op.Name, strings.Clone(op.Key)}] = e
 	}
-	e.quota = op.Quota
+	e.quota, e.part = op.Quota, partInterval(op.Quota.Rate, int64(max(instances, 1)))
+	e.span = max(partInterval(op.Quota.Rate, op.Quota.Burst), ledgerSpan)
 	if e.n == e.settled {
 		e.renew(0, now)
 		if l.owing.Add(1) == 1 {
@@ -146,12 +155,25 @@ func (l *ledger) add(s *ledgerShard, op *Op, n int64) {
 		}
 	}
 	e.age(now)
-	e.n = min(e.n+n, maxUnsent)
+	lacked := max(res.Limit-res.Remaining-n, e.lacks(now))
+	if lacked <= 0 && !e.quota.Algorithm.Windowed() {
+		switch old := now.Sub(e.named) >= e.span; { // the part was full: it has earned all of them
+		case old && e.sent > e.settled:
+			e.n = e.sent
+		case old:
+			e.renew(0, now)
+		}
+		e.from = now // an earlier date would earn permits twice
+	}
+	e.n, e.missing, e.last = min(e.n+n, maxUnsent), lacked+n, now
 }
 
 // renew continues an entry with n permits, under a new number.
 func (e *ledgerEntry) renew(n int64, from time.Time) {
-	*e = ledgerEntry{quota: e.quota, charged: e.charged, acks: e.acks, number: charges.Add(1), n: n, from: from}
+	*e = ledgerEntry{
+		quota: e.quota, part: e.part, span: e.span, missing: e.missing, last: e.last, charged: e.charged, acks: e.acks,
+		number: charges.Add(1), n: n, from: from, named: time.Now(),
+	}
 }
 
 // closeEntry ends the debt of an entry. The entry stays for as long as charged permits may be
@@ -169,33 +191,47 @@ func (l *ledger) wake() {
 	}
 }
 
-// age renews an old entry with the permits that are still owed, unless a Charge of it may have
-// been executed. A window keeps its permits at the time of the first, and gets them back a
-// little early rather than late.
+// partInterval returns the time in which a part of one in n of a rate earns a permit, and the whole
+// rate n permits.
+func partInterval(r rules.Rate, n int64) time.Duration {
+	return time.Duration(min(float64(r.Interval())*float64(n), maxFill))
+}
+
+// lacks returns how many permits this instance's part lacks.
+func (e *ledgerEntry) lacks(now time.Time) int64 {
+	return max(0, e.missing-int64(now.Sub(e.last)/max(e.part, 1)))
+}
+
+// age brings an old entry up to date. A bucket's continues with the permits that are still owed.
+// Those that a Charge named stay, since it may have been executed, until its number is forgotten.
+// A window keeps its permits at the time of the first, and gets them back a little early rather
+// than late.
 func (e *ledgerEntry) age(now time.Time) {
-	age := now.Sub(e.from)
-	if age < ledgerSpan || e.sent > e.settled && age < ledgerMemory {
-		return
+	age, named := now.Sub(e.from), e.sent > e.settled && now.Sub(e.named) < ledgerMemory
+	switch windowed := e.quota.Algorithm.Windowed(); {
+	case windowed && age >= e.quota.Rate.Per:
+		e.renew(0, now)
+	case age < e.span || windowed && named:
+	case windowed:
+		e.renew(e.owed(now), e.from)
+	case named:
+		e.n, e.from = e.settled+e.owed(now), now
+	default:
+		e.renew(e.owed(now), now)
 	}
-	owed := e.owed(now)
-	if e.quota.Algorithm.Windowed() && owed > 0 {
-		now = e.from
-	}
-	e.renew(owed, now)
 }
 
 // owed returns how many permits of an entry are neither charged nor regained by the passage of
 // time.
 func (e *ledgerEntry) owed(now time.Time) int64 {
 	n, age := e.n-e.settled, now.Sub(e.from)
-	if e.quota.Algorithm.Windowed() {
-		if age >= e.quota.Rate.Per {
-			return 0
-		}
+	switch windowed := e.quota.Algorithm.Windowed(); {
+	case windowed && age >= e.quota.Rate.Per:
+		return 0
+	case windowed || age < e.span:
 		return n
 	}
-	earned := float64(age) * float64(e.quota.Rate.N) / float64(e.quota.Rate.Per)
-	return n - int64(min(earned, float64(n)))
+	return min(n, e.sent-e.settled+e.lacks(now))
 }
 
 // settlement returns the Charge of an entry.

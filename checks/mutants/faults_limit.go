@@ -50,8 +50,23 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "what was granted locally is not charged", File: "limiter/failover_settle.go",
-		Old: "f.owed.add(s, &op, res.Taken)", New: "_ = s",
+		Old: "f.owed.add(s, &op, &res, f.instances())", New: "_ = s",
 		Test: "TestStallProperty",
+	},
+	{
+		Name: "an instance that finds Redis takes what others owe", File: "limiter/failover_settle.go",
+		Old: "	return f.breakers.Recovering(nodeOf(ctx, f.primary, op))", New: "	return 0",
+		Package: "limiter/redislimiter", Test: "TestExactWithLocal",
+	},
+	{
+		Name: "what was granted locally is earned twice", File: "limiter/ledger.go",
+		Old: "return min(n, e.sent-e.settled+e.lacks(now))", New: "return 0",
+		Package: "limiter/redislimiter", Test: "TestExactWithLocal",
+	},
+	{
+		Name: "a lost call is a silence", File: "limiter/internal/breaker/silence.go",
+		Old: " || int64(began.Sub(s.made)) < n.answered.Load()", New: "",
+		Package: "limiter/internal/breaker", Test: "TestALostCallIsNoSilence",
 	},
 	{
 		Name: "a charge that is sent again counts again", File: "limiter/redislimiter/lua/run.lua",

@@ -147,6 +147,9 @@ func (c *Cell) run(ctx context.Context, key string, numbers ...any) (any, error)
 
 // Node implements [limiter.Clustered].
 func (c *Cell) Node(ctx context.Context, op limiter.Op) string {
+	if _, ok := c.client.(*redis.ClusterClient); !ok {
+		return ""
+	}
 	return server(ctx, c.client, c.key(&op))
 }
 

@@ -31,22 +31,26 @@ type fleetRun struct {
 	skew      func(instance int, at time.Duration) float64
 	lasts     time.Duration
 	oneWay    time.Duration
+	jitter    float64 // of oneWay, more or less, for callers of Redis itself
 	loss      float64
 	away      func(instance int, at time.Duration) bool
 	event     func(sim *fleetSim, at time.Duration) // called each ms
 	outage    rules.OutagePolicy
 	wait      time.Duration // for which a request waits for its turn; 0 means only for a settlement
 	exact     int           // each so many-th instance asks Redis for each request; 0 means none
+	forgets   bool          // those do not remember denials
 	seed      uint64
 }
 
 // fleetResult is what a run has shown.
 type fleetResult struct {
 	admitted, ideal, asked int64
-	low                    int64   // admitted requests of low priority
-	worst                  float64 // lowest level of the shadow bucket, in permits
-	fairness               float64 // served part of the worst instance, by the mean
-	calls                  float64 // asks per second
+	low                    int64         // admitted requests of low priority
+	worst                  float64       // lowest level of the shadow bucket, in permits
+	fairness               float64       // served part of the worst instance, by the mean
+	calls                  float64       // asks per second
+	longest                time.Duration // wait of a request that asked Redis
+	local                  int64         // requests that an instance decided without Redis
 }
 
 func (r *fleetResult) use() float64 { return float64(r.admitted) / float64(max(r.ideal, 1)) }
@@ -94,13 +98,21 @@ type fleetSim struct {
 	served atomic.Int64
 	low    atomic.Int64
 	work   sync.WaitGroup
+	wait   atomic.Int64 // the longest, of a request to Redis
 }
 
-// fleetInstance is an instance of the fleet. As a Lender it is the network before Redis.
+func (sim *fleetSim) waited(d time.Duration) {
+	for old := sim.wait.Load(); old < int64(d) && !sim.wait.CompareAndSwap(old, int64(d)); old = sim.wait.Load() {
+	}
+}
+
+// fleetInstance is an instance of the fleet. As a Lender and as a Backend it is the network before
+// Redis.
 type fleetInstance struct {
 	sim             *fleetSim
 	number          int
-	stock, low      *fleet.Stock // low is for requests of low priority
+	stock, low      *fleet.Stock      // low is for requests of low priority
+	exact           *limiter.Failover // nil if it holds permits
 	stop            context.CancelFunc
 	crashed         atomic.Bool // nothing that it sends arrives
 	asked, admitted atomic.Int64
@@ -118,6 +130,15 @@ func (i *fleetInstance) lost() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return r.loss > 0 && i.rnd.Float64() < r.loss
+}
+
+// travel takes as long as a message in one way.
+func (i *fleetInstance) travel() {
+	r := &i.sim.run
+	i.mu.Lock()
+	d := float64(r.oneWay) * (1 + r.jitter*(2*i.rnd.Float64()-1))
+	i.mu.Unlock()
+	time.Sleep(time.Duration(d))
 }
 
 // Settle implements fleet.Lender.
@@ -163,13 +184,38 @@ func (sim *fleetSim) join(tb testing.TB) *fleetInstance {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	if exact := sim.run.exact; exact > 0 && i.number%exact == 0 {
+		i.exact = i.failover(tb)
+	}
 	stocks := f.Stocks("users", "ann", sim.quota, sim.run.outage, false, 2)
 	i.stock, i.low = stocks[0], stocks[1]
 	ctx, cancel := context.WithCancel(context.Background())
 	i.stop = cancel
 	sim.work.Go(func() { _ = f.Run(ctx) })
+	if i.exact != nil {
+		sim.work.Go(func() { _ = i.exact.Run(ctx) })
+	}
 	sim.all = append(sim.all, i)
 	return i
+}
+
+// failover returns the backend of an instance that asks Redis for each request, as a guard makes it.
+func (i *fleetInstance) failover(tb testing.TB) *limiter.Failover {
+	var primary limiter.Backend = i
+	if !i.sim.run.forgets {
+		cached, err := limiter.NewCached(i, limiter.CachedConfig{})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		primary = cached
+	}
+	f, err := limiter.NewFailover(primary, limiter.FailoverConfig{
+		Outage: i.sim.run.outage, Instances: func() int { return i.sim.run.instances },
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return f
 }
 
 // request is one request at an instance.
@@ -179,7 +225,7 @@ func (i *fleetInstance) request() {
 	if i.sim.ideal.take(false) {
 		i.sim.result.ideal++
 	}
-	if exact := i.sim.run.exact; exact > 0 && i.number%exact == 0 {
+	if i.exact != nil {
 		i.sim.work.Go(i.askRedis)
 		return
 	}
@@ -227,10 +273,62 @@ func (i *fleetInstance) requestLow() {
 
 // askRedis makes a request that takes its permit from the bucket itself.
 func (i *fleetInstance) askRedis() {
-	time.Sleep(i.sim.run.oneWay)
+	began := time.Now()
 	op := limiter.Op{Name: "users", Key: "ann", Quota: i.sim.quota, Request: limiter.Request{N: 1}}
-	if got, err := i.sim.store.Do(context.Background(), op); err == nil && got.Allowed {
+	if got, err := i.exact.Do(context.Background(), op); err == nil && got.Allowed {
 		i.admit()
+	}
+	i.sim.waited(time.Since(began))
+}
+
+// Do implements limiter.Backend.
+func (i *fleetInstance) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
+	results := make([]limiter.Result, 1)
+	err := i.DoAll(ctx, []limiter.Op{op}, results)
+	return results[0], limiter.ErrorOf(err, 0)
+}
+
+// DoAll implements limiter.Batcher. A script that begins after the deadline takes nothing.
+func (i *fleetInstance) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
+	i.sim.calls.Add(1)
+	late := make([]limiter.Result, len(ops))
+	err := i.pass(ctx, func() error { return i.sim.store.DoAll(ctx, ops, late) })
+	copy(results, late)
+	return err
+}
+
+// Node implements limiter.Clustered.
+func (i *fleetInstance) Node(ctx context.Context, op limiter.Op) string {
+	return i.sim.store.Node(ctx, op)
+}
+
+// Probe implements limiter.Clustered.
+func (i *fleetInstance) Probe(ctx context.Context, op limiter.Op) error {
+	return i.pass(ctx, func() error { return i.sim.store.Probe(ctx, op) })
+}
+
+// pass sends a call through the network, and returns its error or that of ctx.
+func (i *fleetInstance) pass(ctx context.Context, call func() error) error {
+	if i.lost() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	done := make(chan error, 1)
+	i.sim.work.Go(func() { // it is executed even if the caller has given up
+		i.travel()
+		if ctx.Err() != nil {
+			return
+		}
+		err := call()
+		if i.travel(); !i.lost() {
+			done <- err
+		}
+	})
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -319,6 +417,12 @@ func simulate(t *testing.T, addr string, run fleetRun) (result fleetResult) {
 		result = sim.result
 		result.low = sim.low.Load()
 		result.admitted, result.worst = sim.served.Load(), sim.judge.low
+		result.longest = time.Duration(sim.wait.Load())
+		for _, i := range sim.all {
+			if i.exact != nil {
+				result.local += int64(i.exact.Stats().Local)
+			}
+		}
 		result.calls = float64(sim.calls.Load()) / run.lasts.Seconds()
 		var served []float64
 		var sum float64

@@ -66,7 +66,7 @@ func (g *gate) admits(ctx context.Context, key string) bool {
 func (g *gate) recordOutcome(ctx context.Context, key string, began time.Time, err error, hasty bool) {
 	if err == nil || isAnswer(err) {
 		if g.breakers.Doubted() {
-			g.breakers.Answered(server(ctx, g.client, key))
+			g.breakers.Answered(server(ctx, g.client, key), began)
 		}
 		return
 	}

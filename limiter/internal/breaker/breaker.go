@@ -14,6 +14,7 @@
 //
 //	node.go    the state of one node
 //	silence.go nodes that do not answer for a moment
+//	recovery.go how long others may still be without a node
 //	log.go     log lines and their rate limit
 //	stats.go   a snapshot
 package breaker
@@ -27,7 +28,7 @@ import (
 	"time"
 )
 
-// Config configures a [Set]. All fields except Back are required.
+// Config configures a [Set]. All fields except Back and Settling are required.
 type Config[T any] struct {
 	// Probe writes to the node of sample and returns nil if the write succeeded. It limits its
 	// own duration.
@@ -35,6 +36,9 @@ type Config[T any] struct {
 	// Back, if not nil, is called when a node has answered its probe and receives calls again.
 	// It must not block, and must not call the Set's methods.
 	Back func()
+	// Settling is the time that a caller needs after an outage until its own state is that of the
+	// node again. See Recovering.
+	Settling time.Duration
 	// Min and Max bound the time between two probes. It starts at Min and doubles up to Max.
 	Min, Max time.Duration
 	// Begun and Over are the log messages for the beginning and the end of an outage.
@@ -52,6 +56,9 @@ type Set[T any] struct {
 	running atomic.Int64 // calls of Run in progress
 	probes  atomic.Uint64
 	opened  chan struct{} // wakes Run; capacity 1
+	made    time.Time
+	until   atomic.Int64 // the latest until of all nodes
+	wanted  atomic.Int64 // beginning of the latest call that Wants reported, in ns since made
 
 	mu    sync.Mutex
 	nodes atomic.Pointer[map[string]*node[T]] // replaced by a modified copy under mu
@@ -65,7 +72,9 @@ const (
 )
 
 // New returns a Set whose breakers are all closed. Its Run makes the probes.
-func New[T any](c Config[T]) *Set[T] { return &Set[T]{Config: c, opened: make(chan struct{}, 1)} }
+func New[T any](c Config[T]) *Set[T] {
+	return &Set[T]{Config: c, opened: make(chan struct{}, 1), made: time.Now()}
+}
 
 // Any reports whether any node is unavailable.
 func (s *Set[T]) Any() bool { return s.open.Load() > 0 }
@@ -238,6 +247,7 @@ func (s *Set[T]) probe(ctx context.Context, n *node[T]) {
 		return
 	}
 	s.sayBack(n, now)
+	s.recover(n, s.spread(n, now.Sub(n.since))) // before calls go there
 	n.since = now
 	n.away.Store(false)
 	s.open.Add(-1)

@@ -157,9 +157,9 @@ func TestNodesAreBounded(t *testing.T) {
 		}
 		for i := range maxNodes + 100 {
 			s.Left(fmt.Sprint("left", i))
-			s.Answered(fmt.Sprint("left", i-1))
+			s.Answered(fmt.Sprint("left", i-1), time.Now())
 		}
-		s.Answered(fmt.Sprint("left", maxNodes+99))
+		s.Answered(fmt.Sprint("left", maxNodes+99), time.Now())
 		if len(*s.nodes.Load()) > maxNodes || s.Doubted() {
 			t.Errorf("%d nodes, doubted %v", len(*s.nodes.Load()), s.Doubted())
 		}
@@ -187,11 +187,11 @@ func TestCallersWhoLeave(t *testing.T) {
 				t.Fatal("too soon")
 			}
 		}
-		s.Answered("b")
+		s.Answered("b", time.Now())
 		if !s.Left("a") {
 			t.Fatal("nobody has an answer, and it does not count")
 		}
-		s.Answered("a")
+		s.Answered("a", time.Now())
 		if s.Left("a") || !s.Doubted() {
 			t.Error("an answer was forgotten")
 		}
@@ -223,7 +223,7 @@ func TestOneTimeOutIsNoFailure(t *testing.T) {
 		if _, ok := s.Admit("b"); leaves != maxWaiting || !ok {
 			t.Errorf("%d calls may wait", leaves)
 		}
-		if !s.Answered("a") || s.Doubted() || s.Answered("a") {
+		if !s.Answered("a", time.Now()) || s.Doubted() || s.Answered("a", time.Now()) {
 			t.Error("an answer was forgotten")
 		}
 		time.Sleep(time.Millisecond)
@@ -272,4 +272,61 @@ func BenchmarkAway(b *testing.B) {
 			}
 		})
 	}
+}
+
+// A call without an answer means nothing if the node has answered one that began later.
+func TestALostCallIsNoSilence(t *testing.T) {
+	bubble(t, func(t *testing.T, s *service) {
+		began := time.Now()
+		time.Sleep(time.Millisecond)
+		s.Answered("a", time.Now())
+		s.TimedOut("a", began, errAway, "a")
+		if s.Doubted() {
+			t.Error("it was lost, and the node counts as silent")
+		}
+		s.TimedOut("a", time.Now(), errAway, "a")
+		if !s.Doubted() {
+			t.Error("a later one counts as lost")
+		}
+	})
+}
+
+// After an outage, others may be without the node for as long as between two of their probes.
+func TestOthersRecoverLater(t *testing.T) {
+	bubble(t, func(t *testing.T, s *service) {
+		s.Settling = 50 * time.Millisecond
+		s.fail("a")
+		time.Sleep(time.Second)
+		s.well.Store(true)
+		for s.Any() {
+			time.Sleep(time.Millisecond)
+		}
+		if left := s.Recovering("a"); left < time.Second || left > s.Max*5/4+s.Settling || s.Recovering("b") != 0 || s.Recovered() {
+			t.Errorf("%v left for a, %v for b", left, s.Recovering("b"))
+		}
+		time.Sleep(3 * time.Second)
+		if s.Recovering("a") != 0 || !s.Recovered() {
+			t.Errorf("%v left", s.Recovering("a"))
+		}
+	})
+}
+
+// While all nodes answer, few answers are wanted. Once one is doubted, all are.
+func TestFewAnswersAreWanted(t *testing.T) {
+	bubble(t, func(t *testing.T, s *service) {
+		wanted := 0
+		for range 1000 {
+			time.Sleep(wantEvery / 100)
+			if s.Wants(time.Now()) {
+				wanted++
+			}
+		}
+		if wanted != 10 {
+			t.Errorf("%d of 1000 answers in 10 intervals", wanted)
+		}
+		s.TimedOut("a", time.Now(), errAway, "a")
+		if !s.Wants(time.Now()) || !s.Wants(time.Now()) {
+			t.Error("a node is doubted, and an answer does not count")
+		}
+	})
 }

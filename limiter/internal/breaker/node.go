@@ -15,6 +15,10 @@ type node[T any] struct {
 	waiting atomic.Int64 // calls that were admitted while the node was silent
 	probing atomic.Bool  // held by the probing goroutine; sample is not written while it is held
 
+	// Times in ns since the Set was made.
+	answered atomic.Int64 // beginning of the latest call that was answered
+	until    atomic.Int64 // end of the time after an outage in which others may be without the node
+
 	left     int       // number of callers in a row who left before an answer
 	timedOut time.Time // first of the consecutive time-outs; zero if there is none
 

@@ -1,6 +1,9 @@
 package breaker
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 const (
 	// maxLeft is the number of consecutive callers who leave before an answer that counts as a
@@ -8,16 +11,20 @@ const (
 	maxLeft = 10
 	// maxWaiting is the maximum number of concurrent calls to a silent node.
 	maxWaiting = 64
+	// wantEvery is the least time between two answers that matter while no node is doubted.
+	wantEvery = 250 * time.Microsecond
 )
 
 // TimedOut records that a call to the node, started at began, had no answer in time. The first
 // such call makes the node silent. The next one that began after that is a failure, unless the
-// node answered another call in between. So a stall shorter than a time-out opens no breaker.
+// node answered another call in between. So a stall shorter than a time-out opens no breaker. If
+// the node has answered a call that began later, this one was lost on the way, and the node is not
+// silent.
 func (s *Set[T]) TimedOut(name string, began time.Time, cause error, sample T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.ensureNode(name)
-	if n == nil || n.away.Load() || began.Before(n.since) {
+	if n == nil || n.away.Load() || began.Before(n.since) || int64(began.Sub(s.made)) < n.answered.Load() {
 		return
 	}
 	if n.timedOut.IsZero() {
@@ -78,15 +85,47 @@ func (s *Set[T]) Admit(name string) (leave func(), ok bool) {
 	return func() { n.waiting.Add(-1) }, true
 }
 
-// Answered records that the node answered, and reports whether it was silent.
-func (s *Set[T]) Answered(name string) bool {
+// Wants reports whether [Set.Answered] needs to know of the answer to a call that was started at
+// began. To find the name of a node takes time and memory, so it is not done for every answer.
+func (s *Set[T]) Wants(began time.Time) bool {
+	if s.Doubted() {
+		return true
+	}
+	at, last := int64(began.Sub(s.made)), s.wanted.Load()
+	return at-last >= int64(wantEvery) && s.wanted.CompareAndSwap(last, at)
+}
+
+// Answered records that the node answered a call that was started at began. It reports whether
+// the node was silent.
+func (s *Set[T]) Answered(name string, began time.Time) bool {
 	n := s.findNode(name)
-	if n == nil || !n.doubted.Load() {
+	if n == nil {
+		if nodes := s.nodes.Load(); nodes != nil && len(*nodes) >= maxNodes {
+			return false // no node is dropped for one that answers
+		}
+		s.mu.Lock()
+		n = s.ensureNode(name)
+		s.mu.Unlock()
+		if n == nil {
+			return false
+		}
+	}
+	raise(&n.answered, int64(began.Sub(s.made)))
+	if !n.doubted.Load() {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := n.silent.Load()
-	s.settle(n)
+	if s.settle(n); was {
+		s.recover(n, s.Min*5/4) // it may have been an outage for others
+	}
 	return was
+}
+
+// raise sets v to at least least.
+func raise(v *atomic.Int64, least int64) {
+	for old := v.Load(); old < least && !v.CompareAndSwap(old, least); {
+		old = v.Load()
+	}
 }
