@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -35,7 +37,11 @@ func fleetGuard(t testing.TB, server *testenv.RedisServer, ruleset []rules.Rule,
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFixture(t, rules.Rules{Rules: ruleset}, WithBackend(store), WithClock(sinceEpoch(time.Now())))
+	backend, err := limiter.NewFailover(store, limiter.FailoverConfig{Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixture(t, rules.Rules{Rules: ruleset}, WithBackend(backend), WithClock(sinceEpoch(time.Now())))
 	if run {
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan struct{})
@@ -241,86 +247,111 @@ func BenchmarkFleetLimit(b *testing.B) {
 	b.ReportMetric(float64(passed)/float64(b.N), "passed")
 }
 
+// untilCalm runs a try up to five times, until it finds nothing wrong. A busy machine delays
+// settlements, so that fewer requests pass than could.
+func untilCalm(t *testing.T, try func(t *testing.T) (wrong string)) {
+	t.Helper()
+	var wrong string
+	for range 5 {
+		if wrong = try(t); wrong == "" {
+			return
+		}
+		t.Log(wrong)
+	}
+	t.Error(wrong)
+}
+
 // Requests that find no permit held wait for their turn at their instance, which settles for all of
 // them. Who would wait too long is refused at once, and who leaves takes nothing.
 func TestFleetWaits(t *testing.T) {
-	server := testenv.Redis(t)
 	rule := ofFleet(t, "r", rules.Quota{Rate: rules.Rate{N: 500, Per: time.Second}, Burst: 500})
 	rule.Limit.Mode, rule.Limit.Wait = rules.ModeWait, time.Second
-	f := fleetGuard(t, server, []rules.Rule{rule}, true)
-	f.heat(t, "r GET /s?q=1")
-	gone, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
-	defer cancel()
-	<-gone.Done()
-	start := time.Now()
-	at, refused := passes(f, get("GET /s", "/s", "q=1"), 1300) // 500 at once, and about 500 within a second
-	took := time.Since(start)
-	if n := len(at); n > 501+int(500*took.Seconds()) || n < 800 || took < 500*time.Millisecond || took > 2*time.Second {
-		t.Errorf("%d of 1300 passed in %v", n, took)
-	}
-	for _, d := range refused {
-		if d.Reason != rules.ReasonLimited || d.RetryAfter <= 0 || d.Limit != 500 {
-			t.Fatalf("%+v", d)
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	untilCalm(t, func(t *testing.T) string {
+		f := fleetGuard(t, testenv.Redis(t), []rules.Rule{rule}, true)
+		f.heat(t, "r GET /s?q=1")
+		start := time.Now()
+		at, refused := passes(f, get("GET /s", "/s", "q=1"), 1300) // 500 at once, and about 500 within a second
+		took, n := time.Since(start), len(at)
+		if n > 501+int(500*took.Seconds()) {
+			t.Fatalf("%d of 1300 passed in %v", n, took)
 		}
-	}
-	req := get("GET /s", "/s", "q=1")
-	req.Context = gone
-	for range 100 {
-		f.Check(req)
-	}
-	s, fleet := f.Stats(), f.FleetStats()
-	if s.Waited < 300 || s.Waiting != 0 || s.Panics > 0 || fleet.Asks > 200 {
-		t.Errorf("%+v, %+v", s, fleet)
-	}
+		for _, d := range refused {
+			if d.Reason != rules.ReasonLimited || d.RetryAfter <= 0 || d.Limit != 500 {
+				t.Fatalf("%+v", d)
+			}
+		}
+		req := get("GET /s", "/s", "q=1")
+		req.Context = gone
+		for range 100 {
+			f.Check(req)
+		}
+		s, fleet := f.Stats(), f.FleetStats()
+		if s.Waiting != 0 || s.Panics > 0 || fleet.Asks > 200 {
+			t.Fatalf("%+v, %+v", s, fleet)
+		}
+		if n < 800 || s.Waited < 300 || took < 500*time.Millisecond || took > 2*time.Second {
+			return fmt.Sprintf("%d of 1300 passed in %v, %d waited", n, took, s.Waited)
+		}
+		return ""
+	})
 }
 
 // A permit that a request has waited for goes back if another limit refuses the request, and a
 // request that is told how long to wait reserves its permit in Redis.
 func TestFleetWaitsTogether(t *testing.T) {
-	server := testenv.Redis(t)
 	one := ofFleet(t, "one", rules.Quota{Rate: rules.Rate{N: 500, Per: time.Second}, Burst: 500})
 	one.Limit.Mode, one.Limit.Wait = rules.ModeWait, time.Second
 	two := hotRule(t, "two", "GET /s", byNames("q"), 1, 1)
 	two.Limit = &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: rules.ModeLimit}
-	f := fleetGuard(t, server, []rules.Rule{one, two}, true)
-	f.heat(t, "one GET /s?q=1", "two GET /s?q=1")
-	if _, refused := passes(f, get("GET /s", "/s", "q=1"), 2000); len(refused) != 1999 {
-		t.Fatalf("%d refused", len(refused))
-	}
-	f.heat(t, "one GET /s?q=1")
-	if at, _ := passes(f, get("GET /s", "/s", "q=1"), 400); len(at) != 400 || at[399] > 900*time.Millisecond {
-		t.Errorf("%d passed, although nearly all permits were given back", len(at))
-	}
-	req := get("GET /s", "/s", "q=1")
-	req.NoWait = true
-	var delay time.Duration
-	for range 1000 {
-		delay = max(delay, f.Check(req).Delay)
-	}
-	if delay < 100*time.Millisecond {
-		t.Errorf("requests that do not wait here are told to wait at most %v", delay)
-	}
+	untilCalm(t, func(t *testing.T) string {
+		f := fleetGuard(t, testenv.Redis(t), []rules.Rule{one, two}, true)
+		f.heat(t, "one GET /s?q=1", "two GET /s?q=1")
+		if _, refused := passes(f, get("GET /s", "/s", "q=1"), 2000); len(refused) != 1999 {
+			return fmt.Sprintf("%d refused of 2000 that the other limit refuses", len(refused))
+		}
+		f.heat(t, "one GET /s?q=1")
+		if at, _ := passes(f, get("GET /s", "/s", "q=1"), 400); len(at) != 400 || at[399] > 900*time.Millisecond {
+			return fmt.Sprintf("%d passed, although nearly all permits were given back", len(at))
+		}
+		req := get("GET /s", "/s", "q=1")
+		req.NoWait = true
+		var delay time.Duration
+		for range 1000 {
+			delay = max(delay, f.Check(req).Delay)
+		}
+		if delay < 100*time.Millisecond {
+			return fmt.Sprintf("requests that do not wait here are told to wait at most %v", delay)
+		}
+		return ""
+	})
 }
 
 // Requests of low priority cannot take the reserve of the others, nearly without calls.
 func TestFleetPriority(t *testing.T) {
-	server := testenv.Redis(t)
 	rule := ofFleet(t, "r", rules.Quota{Rate: rules.Rate{N: 1000, Per: time.Second}, Burst: 1000})
 	rule.Limit.Priority = &rules.Priority{Name: "tier", First: []string{"gold"}}
-	f := fleetGuard(t, server, []rules.Rule{rule}, true)
-	f.heat(t, "r GET /s?q=1")
-	start, low := time.Now(), 0
-	for range 3000 {
-		if f.Check(get("GET /s", "/s", "q=1&tier=tin")).Allowed {
-			low++
+	untilCalm(t, func(t *testing.T) string {
+		f := fleetGuard(t, testenv.Redis(t), []rules.Rule{rule}, true)
+		f.heat(t, "r GET /s?q=1")
+		start, low := time.Now(), 0
+		for range 3000 {
+			if f.Check(get("GET /s", "/s", "q=1&tier=tin")).Allowed {
+				low++
+			}
 		}
-	}
-	took := time.Since(start)
-	gold, _ := passes(f, get("GET /s", "/s", "q=1&tier=gold"), 480)
-	if low < 400 || low > 501+int(1000*took.Seconds()) || len(gold) < 400 { // some permits are held for low priority
-		t.Errorf("%d of low priority within %v, and %d of 480 of high priority after them", low, took, len(gold))
-	}
-	if s := f.FleetStats(); s.Asks > 200 || f.Stats().Panics > 0 {
-		t.Errorf("%+v, %+v", s, f.Stats())
-	}
+		took := time.Since(start)
+		gold, _ := passes(f, get("GET /s", "/s", "q=1&tier=gold"), 480)
+		if low > 501+int(1000*took.Seconds()) {
+			t.Fatalf("%d of low priority within %v", low, took)
+		}
+		if s := f.FleetStats(); s.Asks > 200 || f.Stats().Panics > 0 {
+			t.Fatalf("%+v, %+v", s, f.Stats())
+		}
+		if low < 400 || len(gold) < 400 { // some permits are held for low priority
+			return fmt.Sprintf("%d of low priority within %v, and %d of 480 of high priority after them", low, took, len(gold))
+		}
+		return ""
+	})
 }
