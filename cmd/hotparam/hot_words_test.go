@@ -17,7 +17,7 @@ func TestHotRowsTellTheCause(t *testing.T) {
 	rate := func(n int64, per time.Duration) rules.Rate { return rules.Rate{N: n, Per: per} }
 	for _, c := range []struct {
 		hot  rules.Hot
-		want string // the row up to the mode
+		want string // the row up to the admitted requests
 		json string
 	}{
 		{rules.Hot{Rate: 208, Low: 212, High: 230, Cause: rules.Cause{Rate: rate(200, time.Second)}, Limit: rate(50, time.Second)},
@@ -40,7 +40,7 @@ func TestHotRowsTellTheCause(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, row, _ := strings.Cut(table.String(), "\n")
-		if got := strings.Join(strings.Fields(row), " "); !strings.HasPrefix(got, c.want+" watch ") {
+		if got := strings.Join(strings.Fields(row), " "); !strings.HasPrefix(got, c.want+" - watch ") {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 		text, err := json.Marshal(hotRows([]rules.Hot{c.hot}, nil).values)
