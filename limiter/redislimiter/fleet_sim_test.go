@@ -292,8 +292,10 @@ func (i *fleetInstance) Do(ctx context.Context, op limiter.Op) (limiter.Result, 
 func (i *fleetInstance) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
 	i.sim.calls.Add(1)
 	late := make([]limiter.Result, len(ops))
-	err := i.pass(ctx, func() error { return i.sim.store.DoAll(ctx, ops, late) })
-	copy(results, late)
+	err, arrived := i.pass(ctx, func() error { return i.sim.store.DoAll(ctx, ops, late) })
+	if arrived { // otherwise late may still be written
+		copy(results, late)
+	}
 	return err
 }
 
@@ -304,14 +306,15 @@ func (i *fleetInstance) Node(ctx context.Context, op limiter.Op) string {
 
 // Probe implements limiter.Clustered.
 func (i *fleetInstance) Probe(ctx context.Context, op limiter.Op) error {
-	return i.pass(ctx, func() error { return i.sim.store.Probe(ctx, op) })
+	err, _ := i.pass(ctx, func() error { return i.sim.store.Probe(ctx, op) })
+	return err
 }
 
-// pass sends a call through the network, and returns its error or that of ctx.
-func (i *fleetInstance) pass(ctx context.Context, call func() error) error {
+// pass sends a call through the network, and returns its error, or that of ctx if no answer arrives.
+func (i *fleetInstance) pass(ctx context.Context, call func() error) (err error, arrived bool) {
 	if i.lost() {
 		<-ctx.Done()
-		return ctx.Err()
+		return ctx.Err(), false
 	}
 	done := make(chan error, 1)
 	i.sim.work.Go(func() { // it is executed even if the caller has given up
@@ -326,9 +329,9 @@ func (i *fleetInstance) pass(ctx context.Context, call func() error) error {
 	})
 	select {
 	case err := <-done:
-		return err
+		return err, true
 	case <-ctx.Done():
-		return ctx.Err()
+		return ctx.Err(), false
 	}
 }
 
