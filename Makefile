@@ -6,7 +6,7 @@ VALE = github.com/vale-cli/vale/v3/cmd/vale@v3.21.0
 DEADCODE = golang.org/x/tools/cmd/deadcode@v0.52.0
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short test-all test-rest lint fuzz bench bench-peers bench-page bench-gateways cover demo release verify-release release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss verify-restarts verify-stories mutants chaos soak clean
+.PHONY: help build test test-short test-all test-rest lint fuzz bench bench-peers bench-fleet bench-page bench-gateways cover demo release verify-release release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss verify-restarts verify-stories mutants chaos soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -45,6 +45,9 @@ bench-peers: ## compare with the peers: medians of PASSES passes, as a table (mi
 	@cd benchmarks && for pass in $$(seq $(PASSES)); do \
 		go test -run '^$$' -bench . -cpu 1 -benchtime 0.5s . || exit 1; \
 	done | go run ./cmd/table
+
+bench-fleet: ## compare limits over all instances with those of others, as a table in docs/LIMITS.md (six minutes, needs redis-server)
+	cd benchmarks && go run ./cmd/fleet -page ../docs/LIMITS.md -picture ../docs/images/fleet.svg
 
 bench-page: build ## measure with hotparam bench, as docs/BENCH.md (five minutes, needs redis-server)
 	go run ./checks/bench/cmd/benchpage bin/hotparam docs

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/hotparam/hotparam/checks/bench/chart"
 	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -161,7 +162,7 @@ func chains(kafka float64, lost int64) []pipelined {
 
 func TestTicks(t *testing.T) {
 	for _, most := range []float64{0.001, 0.3, 1, 7, 12, 99, 120, 132, 5_000_000} {
-		values := ticks(most)
+		values := chart.Ticks(most)
 		last := values[len(values)-1]
 		if values[0] != 0 || last < most*(1-1e-9) || last > 2*most || len(values) > 6 || math.IsNaN(last) {
 			t.Errorf("up to %v: %v", most, values)

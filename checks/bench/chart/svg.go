@@ -1,4 +1,5 @@
-package main
+// Package chart draws bars and lines as SVG, for the pages of docs.
+package chart
 
 import (
 	"fmt"
@@ -51,28 +52,28 @@ func escape(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
 }
 
-// row is one bar.
-type row struct {
-	name, value string
-	length      float64
+// Row is one bar, with its value as text and as a length in any unit.
+type Row struct {
+	Name, Value string
+	Length      float64
 }
 
-// bars draws horizontal bars, and a dashed line for a goal above 0.
-func bars(title string, rows []row, goal float64, goalName string) string {
+// Bars draws horizontal bars, and a dashed line for a goal above 0.
+func Bars(title string, rows []Row, goal float64, goalName string) string {
 	const left, right, top, step, thick = 230.0, 150.0, 48.0, 34.0, 20.0
 	s := &svg{height: top + step*float64(len(rows)) + 24}
 	longest := goal
 	for _, r := range rows {
-		longest = max(longest, r.length)
+		longest = max(longest, r.Length)
 	}
 	scale := (chartWidth - left - right) / longest
 	s.drawText(16, 24, "start", "title", title)
 	for i, r := range rows {
 		y := top + step*float64(i)
-		s.drawText(left-12, y+15, "end", "", r.name)
+		s.drawText(left-12, y+15, "end", "", r.Name)
 		fmt.Fprintf(&s.body, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2" fill="%s"/>`+"\n",
-			left, y, max(1, r.length*scale), thick, palette[i%len(palette)])
-		s.drawText(max(left+r.length*scale, goalEdge(goal, r.length, left, scale))+8, y+15, "start", "value", r.value)
+			left, y, max(1, r.Length*scale), thick, palette[i%len(palette)])
+		s.drawText(max(left+r.Length*scale, goalEdge(goal, r.Length, left, scale))+8, y+15, "start", "value", r.Value)
 	}
 	if goal > 0 {
 		x := left + goal*scale
@@ -92,72 +93,72 @@ func goalEdge(goal, length, left, scale float64) float64 {
 	return 0
 }
 
-// series is a line of points.
-type series struct {
-	name string
-	x, y []float64
+// Series is a line of points.
+type Series struct {
+	Name string
+	X, Y []float64
 }
 
-// axis is the scale of one coordinate.
-type axis struct {
-	name  string
-	from  float64
-	to    float64
-	ticks []float64
-	log   bool
-	unit  string
+// Axis is the scale of one coordinate.
+type Axis struct {
+	Name  string
+	From  float64
+	To    float64
+	Ticks []float64
+	Log   bool
+	Unit  string
 }
 
-func (a *axis) fraction(v float64) float64 {
-	if a.log {
-		return (math.Log(v) - math.Log(a.from)) / (math.Log(a.to) - math.Log(a.from))
+func (a *Axis) fraction(v float64) float64 {
+	if a.Log {
+		return (math.Log(v) - math.Log(a.From)) / (math.Log(a.To) - math.Log(a.From))
 	}
-	return (v - a.from) / (a.to - a.from)
+	return (v - a.From) / (a.To - a.From)
 }
 
-// mark is a dashed line at a value of x.
-type mark struct {
-	x    float64
-	name string
+// Mark is a dashed line at a value of x.
+type Mark struct {
+	X    float64
+	Name string
 }
 
-// lines draws series over two axes.
-func lines(title string, x, y axis, all []series, goals ...mark) string {
+// Lines draws series over two axes.
+func Lines(title string, x, y Axis, all []Series, goals ...Mark) string {
 	const left, right, top, high = 70.0, 190.0, 56.0, 260.0
 	s := &svg{height: top + high + 56}
 	wide := chartWidth - left - right
 	px := func(v float64) float64 { return left + x.fraction(v)*wide }
 	py := func(v float64) float64 { return top + (1-y.fraction(v))*high }
 	s.drawText(16, 24, "start", "title", title)
-	for _, t := range y.ticks {
+	for _, t := range y.Ticks {
 		s.drawLine(left, py(t), left+wide, py(t), "grid")
-		s.drawText(left-8, py(t)+4, "end", "value", fmt.Sprintf("%g%s", t, y.unit))
+		s.drawText(left-8, py(t)+4, "end", "value", fmt.Sprintf("%g%s", t, y.Unit))
 	}
-	for _, t := range x.ticks {
+	for _, t := range x.Ticks {
 		s.drawLine(px(t), top+high, px(t), top+high+5, "grid")
-		s.drawText(px(t), top+high+20, "middle", "value", fmt.Sprintf("%g%s", t, x.unit))
+		s.drawText(px(t), top+high+20, "middle", "value", fmt.Sprintf("%g%s", t, x.Unit))
 	}
-	s.drawText(left+wide/2, top+high+44, "middle", "", x.name)
+	s.drawText(left+wide/2, top+high+44, "middle", "", x.Name)
 	for _, g := range goals {
-		s.drawLine(px(g.x), top, px(g.x), top+high, "goal")
-		s.drawText(px(g.x), top-6, "middle", "", g.name)
+		s.drawLine(px(g.X), top, px(g.X), top+high, "goal")
+		s.drawText(px(g.X), top-6, "middle", "", g.Name)
 	}
 	for i, line := range all {
 		colour := palette[i%len(palette)]
 		var points strings.Builder
-		for j := range line.x {
-			fmt.Fprintf(&points, "%.1f,%.1f ", px(line.x[j]), py(line.y[j]))
+		for j := range line.X {
+			fmt.Fprintf(&points, "%.1f,%.1f ", px(line.X[j]), py(line.Y[j]))
 		}
 		fmt.Fprintf(&s.body, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2.5"/>`+"\n", strings.TrimSpace(points.String()), colour)
 		ly := top + 14 + 22*float64(i)
 		fmt.Fprintf(&s.body, `<rect x="%.1f" y="%.1f" width="14" height="4" fill="%s"/>`+"\n", left+wide+18, ly-6, colour)
-		s.drawText(left+wide+38, ly, "start", "", line.name)
+		s.drawText(left+wide+38, ly, "start", "", line.Name)
 	}
 	return s.String()
 }
 
-// ticks returns up to five round steps from 0 to at least most.
-func ticks(most float64) []float64 {
+// Ticks returns up to five round steps from 0 to at least most.
+func Ticks(most float64) []float64 {
 	for unit := math.Pow(10, math.Floor(math.Log10(most))-1); ; unit *= 10 {
 		for _, times := range []float64{1, 2, 2.5, 5} {
 			step := times * unit

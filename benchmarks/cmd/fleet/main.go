@@ -1,0 +1,100 @@
+// Command fleet measures how instances hold one limit together: hotparam's scope: fleet and scope:
+// exact beside the ways of others, on one Redis and with one load. It writes a table into a page,
+// between its marks, and a picture for it.
+//
+//	fleet -page ../docs/LIMITS.md -picture ../docs/images/fleet.svg
+//	fleet                                # prints the table
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/hotparam/hotparam/checks/bench/chart"
+	"github.com/hotparam/hotparam/internal/bench"
+)
+
+func main() {
+	page := flag.String("page", "", "`file` that gets the table; without it the table is printed")
+	picture := flag.String("picture", "", "`file` that gets the picture")
+	long := flag.Duration("for", 10*time.Second, "length of a measurement")
+	flag.Parse()
+	logging.Disable() // go-redis logs each failed dial
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *page, *picture, *long); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, page, picture string, long time.Duration) error {
+	var table strings.Builder
+	fmt.Fprintf(&table, "Measured on %s with Redis on the same machine, %d processors, %s each: `make bench-fleet`.\n\n",
+		time.Now().Format(time.DateOnly), runtime.NumCPU(), long)
+	table.WriteString("| demand | | use | beyond the bound | round trips/s | p50 | p99 |\n| --- | --- | ---: | ---: | ---: | ---: | ---: |\n")
+	var calls []chart.Row
+	for _, zipf := range []bool{false, true} {
+		got, err := bench.Fleet(ctx, bench.FleetConfig{
+			Zipf: zipf, For: long, Policies: append(bench.FleetPolicies(), peers()...),
+			Progress: func(done, total int) { log.Printf("%d of %d measurements, Zipf %v", done, total, zipf) },
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range got.Rows {
+			spread := "even"
+			if zipf {
+				spread = "Zipf"
+			}
+			fmt.Fprintf(&table, "| %g ×, %s | %s | %.1f%% | %.0f | %.0f | %s | %s |\n",
+				r.Demand, spread, r.Policy, 100*r.Use, r.Overshoot, r.Calls, millis(r.P50US), millis(r.P99US))
+			if r.Errors > 0 {
+				log.Printf("%s: %d errors of %d requests", r.Policy, r.Errors, r.Asked)
+			}
+			if r.Demand == 3 && !zipf {
+				calls = append(calls, chart.Row{
+					Name: r.Policy, Length: r.Calls,
+					Value: fmt.Sprintf("%.0f/s, %.0f beyond", r.Calls, r.Overshoot),
+				})
+			}
+		}
+	}
+	if picture != "" {
+		drawn := chart.Bars("Round trips to Redis per second, and permits beyond burst + rate × time, at three times the limit", calls, 0, "")
+		if err := os.WriteFile(picture, []byte(drawn), 0o644); err != nil {
+			return err
+		}
+	}
+	if page == "" {
+		_, err := fmt.Print(table.String())
+		return err
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	const begin, end = "<!-- bench-fleet -->\n", "<!-- /bench-fleet -->\n"
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, also := strings.Cut(rest, end)
+	if !ok || !also {
+		return errors.New(page + ": the marks <!-- bench-fleet --> and <!-- /bench-fleet --> are missing")
+	}
+	return os.WriteFile(page, []byte(before+begin+table.String()+end+after), 0o644)
+}
+
+func millis(us float64) string {
+	if us < 1000 {
+		return fmt.Sprintf("%.1f µs", us)
+	}
+	return fmt.Sprintf("%.1f ms", us/1000)
+}
