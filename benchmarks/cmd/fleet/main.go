@@ -25,6 +25,7 @@ import (
 )
 
 func main() {
+	program := flag.String("program", "../bin/hotparam", "the hotparam `command`, which starts Redis")
 	page := flag.String("page", "", "`file` that gets the table; without it the table is printed")
 	picture := flag.String("picture", "", "`file` that gets the picture")
 	long := flag.Duration("for", 10*time.Second, "length of a measurement")
@@ -32,12 +33,12 @@ func main() {
 	logging.Disable() // go-redis logs each failed dial
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *page, *picture, *long); err != nil {
+	if err := run(ctx, *program, *page, *picture, *long); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, page, picture string, long time.Duration) error {
+func run(ctx context.Context, program, page, picture string, long time.Duration) error {
 	var table strings.Builder
 	fmt.Fprintf(&table, "Measured on %s with Redis on the same machine, %d processors, %s each: `make bench-fleet`.\n\n",
 		time.Now().Format(time.DateOnly), runtime.NumCPU(), long)
@@ -45,7 +46,7 @@ func run(ctx context.Context, page, picture string, long time.Duration) error {
 	var calls []chart.Row
 	for _, zipf := range []bool{false, true} {
 		got, err := bench.Fleet(ctx, bench.FleetConfig{
-			Zipf: zipf, For: long, Policies: append(bench.FleetPolicies(), peers()...),
+			Command: []string{program, "bench", "part"}, Zipf: zipf, For: long, Policies: append(bench.FleetPolicies(), peers()...),
 			Progress: func(done, total int) { log.Printf("%d of %d measurements, Zipf %v", done, total, zipf) },
 		})
 		if err != nil {
