@@ -25,7 +25,8 @@
 //	rules.go               the rules, for the file and for the oracle
 //	load.go                the requests
 //	watch.go, writers.go   logs, descriptors, goroutines, health; the writers of the published set
-//	judge.go               the input of the oracle, and what a fault excuses
+//	effect.go              what a fault excuses
+//	judge.go               the input of the oracle, and until when a fault excuses it
 //	answers.go             the answers that clients got, with their times
 //	troubles.go            the troubles that processes report themselves
 //	run.go                 the whole run
