@@ -3,9 +3,8 @@ package breaker
 import "time"
 
 // Recovering returns for how long another process may still be without the node, after an outage
-// or a silence that this Set has seen end. Each process probes at times of its own. Those that
-// were without the node as well find out later, by up to the time between two of their probes.
-// After that they need Settling.
+// or a silence that this Set has seen end. Each process probes at different times, so another one
+// may find the node up to the time between two of its probes later. After that it needs Settling.
 func (s *Set[T]) Recovering(name string) time.Duration {
 	if s.Recovered() {
 		return 0

@@ -17,9 +17,8 @@ const (
 
 // TimedOut records that a call to the node, started at began, had no answer in time. The first
 // such call makes the node silent. The next one that began after that is a failure, unless the
-// node answered another call in between. So a stall shorter than a time-out opens no breaker. If
-// the node has answered a call that began later, this one was lost on the way, and the node is not
-// silent.
+// node answered another call in between. So a stall shorter than a time-out opens no breaker. A
+// call is lost if the node has answered one that began later. The node is not silent then.
 func (s *Set[T]) TimedOut(name string, began time.Time, cause error, sample T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +84,7 @@ func (s *Set[T]) Admit(name string) (leave func(), ok bool) {
 	return func() { n.waiting.Add(-1) }, true
 }
 
-// Wants reports whether [Set.Answered] needs to know of the answer to a call that was started at
-// began. To find the name of a node takes time and memory, so it is not done for every answer.
+// Wants reports whether to call [Set.Answered] for the answer to a call that was started at began. To find the name of a node takes time and memory, so it is not done for every answer.
 func (s *Set[T]) Wants(began time.Time) bool {
 	if s.Doubted() {
 		return true
