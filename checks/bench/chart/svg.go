@@ -1,4 +1,4 @@
-// Package chart draws bars and lines as SVG, for the pages of docs.
+// Package chart draws bars and lines as SVG for the pages of docs, and replaces their tables.
 package chart
 
 import (

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/hotparam/hotparam/checks/bench/chart"
 )
 
 // [Replace] replaces the lines between these two.
@@ -14,15 +16,7 @@ const (
 
 // Replace returns page with the text between its marks replaced by the results.
 func Replace(page string, r *Result) (string, error) {
-	before, rest, ok := strings.Cut(page, beginMark)
-	if !ok {
-		return "", fmt.Errorf("the page has no line %q", strings.TrimSpace(beginMark))
-	}
-	_, after, ok := strings.Cut(rest, endMark)
-	if !ok {
-		return "", fmt.Errorf("the page has no %q after %q", endMark, strings.TrimSpace(beginMark))
-	}
-	return before + beginMark + r.Markdown() + endMark + after, nil
+	return chart.ReplaceBetween(page, beginMark, endMark, r.Markdown())
 }
 
 // tooBusy is the share of processor time used by other processes above which the page has a warning.

@@ -1,0 +1,19 @@
+package chart
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ReplaceBetween returns a page with a text in place of what stands between two marks.
+func ReplaceBetween(page, begin, end, text string) (string, error) {
+	before, rest, ok := strings.Cut(page, begin)
+	if !ok {
+		return "", fmt.Errorf("the page has no line %q", strings.TrimSpace(begin))
+	}
+	_, after, ok := strings.Cut(rest, end)
+	if !ok {
+		return "", fmt.Errorf("the page has no %q after %q", strings.TrimSpace(end), strings.TrimSpace(begin))
+	}
+	return before + begin + text + end + after, nil
+}
