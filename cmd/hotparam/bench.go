@@ -56,6 +56,25 @@ func partCommand() ([]string, error) {
 	return []string{program, "bench", "part"}, nil
 }
 
+// runBench runs a measurement with a progress bar, and prints the result as one JSON object or as
+// text. measure gets the command that starts a part of this program.
+func runBench[R any](s streams, unit string, asJSON bool, measure func(command []string, step func(done, total int)) (R, error), text func(R) error) error {
+	command, err := partCommand()
+	if err != nil {
+		return err
+	}
+	step, end := newBar(s, unit)
+	r, err := measure(command, func(done, total int) { step(int64(done), int64(total)) })
+	end()
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return newJSON(s.out).Encode(r)
+	}
+	return text(r)
+}
+
 // maxRounds is the number beyond which more rounds add no information.
 const maxRounds = 1000
 
@@ -81,10 +100,10 @@ func newBar(s streams, what string) (step func(done, total int64), end func()) {
 	return func(done, total int64) { bar.set(what, done, total, false) }, bar.done
 }
 
-// intStep adapts a bar's step to int.
-func intStep(step func(done, total int64)) func(done, total int) {
-	return func(done, total int) { step(int64(done), int64(total)) }
-}
+// isSpread reports whether a spread of requests over instances is known.
+func isSpread(spread string) bool { return spread == "even" || spread == "zipf" }
+
+func spreadError(spread string) error { return fmt.Errorf("--spread %q: want even or zipf", spread) }
 
 const gaugeWidth = 40
 

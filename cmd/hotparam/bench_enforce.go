@@ -72,8 +72,8 @@ func (f *enforceFlags) config() (bench.EnforceConfig, error) {
 		return bench.EnforceConfig{}, fmt.Errorf("--samples %d: must be 1 to %d", f.samples, maxSamples)
 	case f.over <= 0 || f.over > maxOver:
 		return bench.EnforceConfig{}, fmt.Errorf("--over %v: must be above 0 and at most %v", f.over, maxOver)
-	case f.spread != "even" && f.spread != "zipf":
-		return bench.EnforceConfig{}, fmt.Errorf("--spread %q: want even or zipf", f.spread)
+	case !isSpread(f.spread):
+		return bench.EnforceConfig{}, spreadError(f.spread)
 	}
 	c := bench.EnforceConfig{
 		Instances: f.instances, Samples: f.samples, Over: f.over, Zipf: f.spread == "zipf", Slow: !f.urgent,
@@ -87,20 +87,11 @@ func runEnforce(ctx context.Context, s streams, f enforceFlags) error {
 	if err != nil {
 		return usageError(err)
 	}
-	if c.Command, err = partCommand(); err != nil {
-		return err
-	}
-	step, end := newBar(s, "bursts")
-	c.Progress = intStep(step)
-	r, err := bench.Enforce(ctx, c)
-	end()
-	switch {
-	case err != nil:
-		return benchError(err, c.Redis, nil)
-	case f.json:
-		return newJSON(s.out).Encode(r)
-	}
-	return enforceText(s, f, r)
+	return runBench(s, "bursts", f.json, func(command []string, step func(done, total int)) (bench.EnforceResult, error) {
+		c.Command, c.Progress = command, step
+		r, err := bench.Enforce(ctx, c)
+		return r, benchError(err, c.Redis, nil)
+	}, func(r bench.EnforceResult) error { return enforceText(s, f, r) })
 }
 
 func enforceText(s streams, f enforceFlags, r bench.EnforceResult) error {

@@ -78,8 +78,8 @@ func (f *fleetFlags) config() (bench.FleetConfig, error) {
 		return bench.FleetConfig{}, fmt.Errorf("--burst %d: must be 1 to %d", f.burst, rules.MaxRate)
 	case f.lasts <= 0 || f.lasts > maxFor:
 		return bench.FleetConfig{}, fmt.Errorf("--for %v: must be above 0 and at most %v", f.lasts, maxFor)
-	case f.spread != "even" && f.spread != "zipf":
-		return bench.FleetConfig{}, fmt.Errorf("--spread %q: want even or zipf", f.spread)
+	case !isSpread(f.spread):
+		return bench.FleetConfig{}, spreadError(f.spread)
 	case len(f.demand) == 0:
 		return bench.FleetConfig{}, fmt.Errorf("--demand: want one number or more")
 	}
@@ -103,34 +103,21 @@ func runFleet(ctx context.Context, s streams, f fleetFlags) error {
 	if err != nil {
 		return usageError(err)
 	}
-	if c.Command, err = partCommand(); err != nil {
-		return err
-	}
-	step, end := newBar(s, "measurements")
-	c.Progress = intStep(step)
-	r, err := bench.Fleet(ctx, c)
-	end()
-	switch {
-	case err != nil:
-		return benchError(err, c.Redis, nil)
-	case f.json:
-		return newJSON(s.out).Encode(r)
-	}
+	return runBench(s, "measurements", f.json, func(command []string, step func(done, total int)) (bench.FleetResult, error) {
+		c.Command, c.Progress = command, step
+		r, err := bench.Fleet(ctx, c)
+		return r, benchError(err, c.Redis, nil)
+	}, func(r bench.FleetResult) error { return fleetText(s, f, c, r) })
+}
+
+func fleetText(s streams, f fleetFlags, c bench.FleetConfig, r bench.FleetResult) error {
 	fmt.Fprintf(s.out, "One limit of %v with a burst of %d over %d instances, %s, %v each\n\n", c.Quota.Rate, f.burst, f.instances,
 		map[string]string{"even": "all with the same demand", "zipf": "with demands by Zipf's law"}[f.spread], f.lasts)
 	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "DEMAND\tLIMIT\tASKED\tADMITTED\tERRORS\tUSE\tOVER\tCALLS/S\tSETTLED/S\tP50\tP99")
 	for _, row := range r.Rows {
 		fmt.Fprintf(t, "%g ×\t%s\t%d\t%d\t%d\t%.1f%%\t%.0f\t%.0f\t%.0f\t%s\t%s\n", row.Demand, row.Policy, row.Asked, row.Admitted, row.Errors,
-			100*row.Use, row.Overshoot, row.Calls, row.Settlements, micros(row.P50US), micros(row.P99US))
+			100*row.Use, row.Overshoot, row.Calls, row.Settlements, bench.Micros(row.P50US), bench.Micros(row.P99US))
 	}
 	return t.Flush()
-}
-
-// micros writes a time in µs with two or three digits.
-func micros(us float64) string {
-	if us >= 1000 {
-		return fmt.Sprintf("%.1f ms", us/1000)
-	}
-	return fmt.Sprintf("%.1f µs", us)
 }

@@ -50,22 +50,12 @@ minimal_lines_per_cpu_second and ratio.`,
 			if err := checkLoads(rates, readers); err != nil {
 				return err
 			}
-			command, err := partCommand()
-			if err != nil {
-				return err
-			}
-			step, end := newBar(s, "ingest")
-			r, err := bench.Ingest(cmd.Context(), bench.IngestConfig{
-				Command: command, Loads: bench.IngestLoads(rates, readers), Rounds: rounds, VsMinimal: vs != "", Progress: intStep(step),
-			})
-			end()
-			switch {
-			case err != nil:
-				return interruptedError(err)
-			case asJSON:
-				return newJSON(s.out).Encode(r)
-			}
-			return ingestText(s, r)
+			return runBench(s, "ingest", asJSON, func(command []string, step func(done, total int)) (bench.IngestResult, error) {
+				r, err := bench.Ingest(cmd.Context(), bench.IngestConfig{
+					Command: command, Loads: bench.IngestLoads(rates, readers), Rounds: rounds, VsMinimal: vs != "", Progress: step,
+				})
+				return r, interruptedError(err)
+			}, func(r bench.IngestResult) error { return ingestText(s, r) })
 		},
 	}
 	cmd.Flags().StringVar(&vs, "vs", "", "also measure another `receiver`: minimal")

@@ -124,20 +124,11 @@ func runPipeline(ctx context.Context, s streams, f pipelineFlags) error {
 	if err != nil {
 		return usageError(err)
 	}
-	if c.Command, err = partCommand(); err != nil {
-		return err
-	}
-	step, end := newBar(s, "seconds")
-	c.Progress = intStep(step)
-	r, err := bench.Pipeline(ctx, c)
-	end()
-	switch {
-	case err != nil:
-		return benchError(err, c.Redis, c.Brokers)
-	case f.json:
-		return newJSON(s.out).Encode(r)
-	}
-	return pipelineText(s, f, r)
+	return runBench(s, "seconds", f.json, func(command []string, step func(done, total int)) (bench.PipelineResult, error) {
+		c.Command, c.Progress = command, step
+		r, err := bench.Pipeline(ctx, c)
+		return r, benchError(err, c.Redis, c.Brokers)
+	}, func(r bench.PipelineResult) error { return pipelineText(s, f, r) })
 }
 
 func pipelineText(s streams, f pipelineFlags, r bench.PipelineResult) error {

@@ -44,16 +44,10 @@ cold and hot_refused. Allocations are those of the flushes too.`,
 			if err := checkRounds(rounds); err != nil {
 				return err
 			}
-			step, end := newBar(s, "requests")
-			r, err := bench.Request(cmd.Context(), bench.RequestConfig{Rounds: rounds, Progress: intStep(step)})
-			end()
-			switch {
-			case err != nil:
-				return interruptedError(err)
-			case asJSON:
-				return newJSON(s.out).Encode(r)
-			}
-			return requestText(s, r)
+			return runBench(s, "requests", asJSON, func(_ []string, step func(done, total int)) (bench.RequestResult, error) {
+				r, err := bench.Request(cmd.Context(), bench.RequestConfig{Rounds: rounds, Progress: step})
+				return r, interruptedError(err)
+			}, func(r bench.RequestResult) error { return requestText(s, r) })
 		},
 	}
 	cmd.Flags().IntVar(&rounds, "rounds", 20, "number of measurements of the first four cases; others have half as many")

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -65,14 +64,7 @@ func TestEnforceOverARedisThatWasThere(t *testing.T) {
 	if r.N != samples || r.Missed != 0 || len(r.First) != samples || r.P50MS <= 0 || r.P50MS > r.P99MS || r.P99MS > r.MaxMS {
 		t.Errorf("%+v", r)
 	}
-	client, err := hotkeys.NewClient(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if keys, err := client.Keys(t.Context(), "*").Result(); err != nil || len(keys) > 0 {
-		t.Errorf("it leaves %q, %v", keys, err)
-	}
+	leavesNothing(t, server)
 }
 
 func TestEnforceOverARedisOfItsOwn(t *testing.T) {

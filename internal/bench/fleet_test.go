@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -68,12 +67,5 @@ func TestFleetOverARedisThatWasThere(t *testing.T) {
 	if none.Admitted != none.Asked || none.Overshoot < 300 || none.Use < 1.2 || none.Settlements == 0 || none.Calls < float64(none.Asked)/2 || none.P50US <= 0 || none.P99US < none.P50US {
 		t.Errorf("%+v", none)
 	}
-	client, err := hotkeys.NewClient(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if keys, err := client.Keys(t.Context(), "*").Result(); err != nil || len(keys) > 0 {
-		t.Errorf("it leaves %q, %v", keys, err)
-	}
+	leavesNothing(t, server)
 }

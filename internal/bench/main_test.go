@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -31,5 +32,18 @@ func mustBeEmpty(t *testing.T, dir string) {
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) > 0 {
 		t.Errorf("left in the directory: %v, %v", left, err)
+	}
+}
+
+// leavesNothing checks that a measurement has left no key in a Redis that was there.
+func leavesNothing(t *testing.T, server *testenv.RedisServer) {
+	t.Helper()
+	client, err := hotkeys.NewClient(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if keys, err := client.Keys(t.Context(), "*").Result(); err != nil || len(keys) > 0 {
+		t.Errorf("it leaves %q, %v", keys, err)
 	}
 }

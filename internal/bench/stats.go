@@ -2,6 +2,7 @@ package bench
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -28,6 +29,14 @@ func Percentile[T cmp.Ordered](sorted []T, p float64) T {
 	// In floating point the product may be slightly above a whole number.
 	rank := int(math.Ceil(p/100*float64(len(sorted)) - 1e-9))
 	return sorted[min(max(rank, 1), len(sorted))-1]
+}
+
+// Micros formats a time in µs: "0.6 µs", "39.6 ms".
+func Micros(us float64) string {
+	if us >= 1000 {
+		return fmt.Sprintf("%.1f ms", us/1000)
+	}
+	return fmt.Sprintf("%.1f µs", us)
 }
 
 // Bucket is one bar of a histogram: N values of at least From and below To.

@@ -1,6 +1,6 @@
-// Command fleet measures how instances hold one limit together: hotparam's scope: fleet and scope:
-// exact beside the ways of others, on one Redis and with one load. It writes a table into a page,
-// between its marks, and a picture for it.
+// Command fleet measures how instances hold one limit together. It compares hotparam's scope: fleet
+// and scope: exact with other limiters, with the same Redis and load. It writes a table into a page,
+// between its marks, and a picture.
 //
 //	fleet -page ../docs/LIMITS.md -picture ../docs/images/fleet.svg
 //	fleet                                # prints the table
@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -58,7 +57,7 @@ func run(ctx context.Context, program, page, picture string, long time.Duration)
 				spread = "Zipf"
 			}
 			fmt.Fprintf(&table, "| %g ×, %s | %s | %.1f%% | %.0f | %.0f | %s | %s |\n",
-				r.Demand, spread, r.Policy, 100*r.Use, r.Overshoot, r.Calls, millis(r.P50US), millis(r.P99US))
+				r.Demand, spread, r.Policy, 100*r.Use, r.Overshoot, r.Calls, bench.Micros(r.P50US), bench.Micros(r.P99US))
 			if r.Errors > 0 {
 				log.Printf("%s: %d errors of %d requests", r.Policy, r.Errors, r.Asked)
 			}
@@ -85,17 +84,9 @@ func run(ctx context.Context, program, page, picture string, long time.Duration)
 		return err
 	}
 	const begin, end = "<!-- bench-fleet -->\n", "<!-- /bench-fleet -->\n"
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, also := strings.Cut(rest, end)
-	if !ok || !also {
-		return errors.New(page + ": the marks <!-- bench-fleet --> and <!-- /bench-fleet --> are missing")
+	changed, err := chart.ReplaceBetween(string(text), begin, end, table.String())
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
 	}
-	return os.WriteFile(page, []byte(before+begin+table.String()+end+after), 0o644)
-}
-
-func millis(us float64) string {
-	if us < 1000 {
-		return fmt.Sprintf("%.1f µs", us)
-	}
-	return fmt.Sprintf("%.1f ms", us/1000)
+	return os.WriteFile(page, []byte(changed), 0o644)
 }

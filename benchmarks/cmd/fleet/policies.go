@@ -9,10 +9,11 @@ import (
 	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/bench"
 )
 
-// peers are the ways of others to hold one limit over all instances.
+// peers returns other policies for one limit over all instances.
 func peers() []bench.FleetPolicy {
 	return []bench.FleetPolicy{
 		{Name: "redis_rate", Start: startRedisRate},
@@ -54,24 +55,24 @@ func count(ctx context.Context, client redis.UniversalClient, key string, n int6
 // startCounter starts an instance that does for each request what envoyproxy/ratelimit does with
 // Redis: INCRBY and EXPIRE in one pipeline, on the key of the clock's second.
 func startCounter(client redis.UniversalClient, limit bench.FleetLimit) (bench.FleetTake, error) {
-	most := limit.Quota.Rate.N
+	maximum := limit.Quota.Rate.N
 	return func(ctx context.Context) (bool, error) {
 		n, err := count(ctx, client, window(limit, time.Now()), 1)
-		return err == nil && n <= most, err
+		return err == nil && n <= maximum, err
 	}, nil
 }
 
 // syncEvery is the time between two synchronisations.
 const syncEvery = 100 * time.Millisecond
 
-// startSynchronised starts an instance that counts by itself and adds its count to Redis each 100
+// startSynchronised starts an instance that counts in memory and adds its count to Redis every 100
 // ms, as Kong's plugins do with sync_rate 0.1.
 func startSynchronised(client redis.UniversalClient, limit bench.FleetLimit) (bench.FleetTake, error) {
 	var (
 		mu           sync.Mutex
 		key          string
 		known, added int64 // in Redis as of the last synchronisation, and since then here
-		most         = limit.Quota.Rate.N
+		maximum      = limit.Quota.Rate.N
 	)
 	turn := func() { // to the counter of this second
 		if now := window(limit, time.Now()); now != key {
@@ -79,21 +80,14 @@ func startSynchronised(client redis.UniversalClient, limit bench.FleetLimit) (be
 		}
 	}
 	limit.Go(func(ctx context.Context) {
-		tick := time.NewTicker(syncEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
+		for range base.Ticks(ctx, syncEvery) {
 			mu.Lock()
 			turn()
-			of, n := key, added
+			window, n := key, added
 			mu.Unlock()
-			total, err := count(ctx, client, of, n)
+			total, err := count(ctx, client, window, n)
 			mu.Lock()
-			if err == nil && of == key {
+			if err == nil && window == key {
 				known, added = total, added-n
 			}
 			mu.Unlock()
@@ -102,7 +96,7 @@ func startSynchronised(client redis.UniversalClient, limit bench.FleetLimit) (be
 	return func(context.Context) (bool, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if turn(); known+added >= most {
+		if turn(); known+added >= maximum {
 			return false, nil
 		}
 		added++
