@@ -42,14 +42,14 @@ type fixture struct {
 	*Hotparam
 	t       *testing.T
 	path    string
-	log     *testenv.Log
+	log     *testenv.LogBuffer
 	handler http.Handler
 }
 
 // open opens a file with this text and closes it when the test ends.
 func open(t *testing.T, text string, opts ...Option) *fixture {
 	t.Helper()
-	f := &fixture{t: t, path: filepath.Join(t.TempDir(), "hotparam.yaml"), log: new(testenv.Log)}
+	f := &fixture{t: t, path: filepath.Join(t.TempDir(), "hotparam.yaml"), log: new(testenv.LogBuffer)}
 	f.write(text)
 	h, err := Open(t.Context(), f.path, append([]Option{WithLogger(slog.New(slog.NewTextHandler(f.log, nil)))}, opts...)...)
 	if err != nil {
@@ -145,7 +145,7 @@ func publish(t *testing.T, redisURL, namespace string, instances []rules.Instanc
 // receiver is a UDP socket that receives a sink's packets.
 type receiver struct {
 	conn net.PacketConn
-	log  testenv.Log
+	log  testenv.LogBuffer
 }
 
 func receive(t *testing.T) *receiver {

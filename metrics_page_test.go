@@ -13,7 +13,7 @@ var updatePage = flag.Bool("update", false, "write METRICS.md instead of compari
 
 // METRICS.md agrees with the declarations.
 func TestMetricsPageIsUpToDate(t *testing.T) {
-	if err := metricpage.Sync("METRICS.md", map[string][]metricpage.Row{"application": metricpage.Rows(figures)}, *updatePage); err != nil {
+	if err := metricpage.Sync("METRICS.md", map[string][]metricpage.MetricRow{"application": metricpage.Rows(figures)}, *updatePage); err != nil {
 		t.Error(err)
 	}
 }

@@ -57,7 +57,7 @@ func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 				m.hold = earlier(m.hold, h.Since.Add(t.Hold))
 				continue
 			}
-			m := mark{hot: true, before: h.Ratio, over: v.Start(v.PaneOf(h.Since) + 1), hold: h.Since.Add(t.Hold)}
+			m := thresholdState{hot: true, before: h.Ratio, over: v.Start(v.PaneOf(h.Since) + 1), hold: h.Since.Add(t.Hold)}
 			if m.saved = t.findSaved(h.Text); m.saved == nil {
 				m.below = w.belowSince(t, m.over)
 			}

@@ -125,7 +125,7 @@ func (d *Detector) restart(v *view, now time.Time) {
 		if !w.rehold(v, now) {
 			d.noRoom++
 			for _, t := range v.thresholds {
-				w.setMark(t, mark{})
+				w.setMark(t, thresholdState{})
 			}
 			if w.hotMarks == 0 && w.listed {
 				cool, w.listed = append(cool, rules.Hot{Key: rules.Key{Rule: r.rule.ID, Text: w.text}, Until: now}), false
@@ -145,7 +145,7 @@ func (w *watched) rehold(v *view, now time.Time) bool {
 	}
 	for _, t := range v.thresholds {
 		if m := w.marks[t.number]; m.hot {
-			w.setMark(t, mark{hot: true, need: m.need, before: max(1, m.before), over: v.Start(v.PaneOf(now) + 1), hold: earlier(m.hold, now.Add(t.Hold))})
+			w.setMark(t, thresholdState{hot: true, need: m.need, before: max(1, m.before), over: v.Start(v.PaneOf(now) + 1), hold: earlier(m.hold, now.Add(t.Hold))})
 		}
 	}
 	return true

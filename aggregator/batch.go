@@ -14,7 +14,7 @@ type shardBatch struct {
 	now      time.Time // all packets that reached the reader before now are in the batches up to this one
 	packets  []packet
 	counts   []batchCount
-	samples  []sample // samples among the counts
+	samples  []sampledCount // samples among the counts
 	text     []byte
 	excluded []excludedKey
 	before   []func(*shard)  // further reports, which are made before the counts
@@ -38,8 +38,8 @@ type batchCount struct {
 	end  int32 // end of its text
 }
 
-// sample marks a count as an estimate from samples.
-type sample struct {
+// sampledCount marks a count as an estimate from samples.
+type sampledCount struct {
 	index int // index of the count
 	seen  int64
 }
@@ -73,7 +73,7 @@ func (b *shardBatch) beginPacket(c *decode.Count) {
 
 func (b *shardBatch) add(c *decode.Count) {
 	if c.Estimated {
-		b.samples = append(b.samples, sample{len(b.counts), c.Seen})
+		b.samples = append(b.samples, sampledCount{len(b.counts), c.Seen})
 	}
 	b.text = append(b.text, c.Text...)
 	b.counts = append(b.counts, batchCount{hash: c.Hash, n: c.N, rule: int32(c.Rule), end: int32(len(b.text))})

@@ -62,7 +62,7 @@ func (d *Detector) unmarkHot(t *threshold, w *watched, left Verdict, pane int64)
 	left.Kind = Left
 	d.report(w, t, left, pane)
 	holder := w.holder
-	if w.setMark(t, mark{}); w.holder != holder {
+	if w.setMark(t, thresholdState{}); w.holder != holder {
 		w.origins, w.habit.windows = nil, [len(w.windows)]habitWindow{}
 	}
 }
@@ -70,7 +70,7 @@ func (d *Detector) unmarkHot(t *threshold, w *watched, left Verdict, pane int64)
 // endHot forgets the state of a key that was hot.
 func (w *watched) endHot() {
 	w.listed, w.holder = false, nil
-	w.family, w.habit, w.origins, w.top, w.meter = family{}, habit{}, nil, nil, nil
+	w.keyFamily, w.habit, w.origins, w.top, w.meter = keyFamily{}, habit{}, nil, nil, nil
 	w.release()
 }
 
@@ -146,7 +146,7 @@ func (d *Detector) compareAll(v *view, pane int64) (hot []rules.Hot) {
 				continue
 			}
 			low, _ := v.Bounds(i, pane)
-			k.standing = standing{i, low, pane}
+			k.windowState = windowState{i, low, pane}
 			if d.judge(t, &k) && k.w.listed {
 				hot = append(hot, k.w.describe(pane))
 			}

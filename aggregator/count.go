@@ -71,7 +71,7 @@ func (d *Detector) countKey(v *view, c *decode.Count, pane int64) {
 			d.judgeUncounted(v, c)
 		}
 	case low >= v.level || v.pinned > 0 && v.watched(i) != nil:
-		d.judgeCount(v, c, standing{i, low, end})
+		d.judgeCount(v, c, windowState{i, low, end})
 	}
 }
 

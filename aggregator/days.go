@@ -45,7 +45,7 @@ type knownReference struct {
 
 // hoursOf returns the hours of a rule. least is the result of [leastHourly]. They continue the
 // hours of before, which may be nil.
-func hoursOf(p place, least int64, before *ruleWatch) *hours {
+func hoursOf(p rulePlace, least int64, before *ruleWatch) *hours {
 	p.days.Want()
 	var h *hours
 	if before != nil {

@@ -135,8 +135,8 @@ func (d *Detector) views() iter.Seq[*view] {
 	}
 }
 
-// place is what a detector provides for a rule that it counts.
-type place struct {
+// rulePlace is what a detector provides for a rule that it counts.
+type rulePlace struct {
 	number int
 	rule   *rules.Rule
 	budget int64         // memory in bytes
@@ -145,7 +145,7 @@ type place struct {
 }
 
 // setRules sets the watch of each rule that belongs to this part, to the result of watch.
-func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(place) *ruleWatch) {
+func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(rulePlace) *ruleWatch) {
 	rules := n.ByNumber().OfKeys()
 	if all == nil {
 		all = homes(rules, d.cfg.Parts)
@@ -163,7 +163,7 @@ func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(place) *ru
 		case all[i] != d.cfg.Part:
 			continue
 		}
-		r := watch(place{i, &rules.Rules[i], budget, max(d.cfg.Grace, d.cfg.Lag), d.cfg.Days})
+		r := watch(rulePlace{i, &rules.Rules[i], budget, max(d.cfg.Grace, d.cfg.Lag), d.cfg.Days})
 		d.rules[i], d.watches = r, append(d.watches, r)
 		if r.hours != nil {
 			d.counted++

@@ -105,17 +105,17 @@ func (r *ruleWatch) hotGenerals(w *watched) iter.Seq2[*watched, *general] {
 // address are the network's. No key has both. So the keys with a wider level in place of the
 // address are also more general.
 
-// level is a level of the address that a rule names.
-type level struct {
+// ruleLevel is a level of the address that a rule names.
+type ruleLevel struct {
 	base.AddrLevel
 	name string
 }
 
 // levelsOf returns the levels that can replace each other in the rule's keys.
-func levelsOf(rule *rules.Rule) (levels []level) {
+func levelsOf(rule *rules.Rule) (levels []ruleLevel) {
 	for _, p := range rule.By.Names {
 		if l, ok := base.ParseAddrLevel(p.Name); ok && p.Source == rules.Addr {
-			levels = append(levels, level{l, p.Name})
+			levels = append(levels, ruleLevel{l, p.Name})
 		}
 	}
 	if len(levels) < 2 {

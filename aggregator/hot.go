@@ -126,7 +126,7 @@ func (w *watched) attribution() *rules.Attribution {
 // ratio returns a count divided by the count that the threshold needed. If the need is unknown,
 // as for a key that another detector found, it is 1, since the key is hot. While such a key's
 // count is only known in part, the ratio is at least its ratio there.
-func (m *mark) ratio(count int64) float64 {
+func (m *thresholdState) ratio(count int64) float64 {
 	if m.need == 0 {
 		return max(1, m.before)
 	}
@@ -135,7 +135,7 @@ func (m *mark) ratio(count int64) float64 {
 
 // learn records the count that a threshold needed in a window that has ended. It keeps the
 // previous one if that is unknown after a loss.
-func (m *mark) learn(n needs) {
+func (m *thresholdState) learn(n needs) {
 	if n.enter > 0 {
 		m.need = n.enter
 	}

@@ -9,7 +9,7 @@ import (
 
 // judgeCount judges the key of c by the thresholds of v, and publishes it if it becomes hot. best
 // is the key's standing in the window where it counts most.
-func (d *Detector) judgeCount(v *view, c *decode.Count, best standing) {
+func (d *Detector) judgeCount(v *view, c *decode.Count, best windowState) {
 	w := v.watched(best.entry)
 	if w == nil {
 		if w = v.watch.keys[string(c.Text)]; w != nil {
@@ -21,7 +21,7 @@ func (d *Detector) judgeCount(v *view, c *decode.Count, best standing) {
 		if best.low < v.level || t.comparesKeys() || w.isHeldBy(t) {
 			continue
 		}
-		k := candidate{standing: best, w: w, text: c.Text, hash: c.Hash, when: v.sinceWhen(c, best.pane)}
+		k := candidate{windowState: best, w: w, text: c.Text, hash: c.Hash, when: v.sinceWhen(c, best.pane)}
 		entered := d.judge(t, &k)
 		if w = k.w; !entered || !w.listed {
 			continue
@@ -72,7 +72,7 @@ func (d *Detector) judgeUncounted(v *view, c *decode.Count) {
 	maximum := v.AtMost(c.Hash, c.Text, v.Now())
 	for _, t := range v.thresholds {
 		if maximum >= t.unseen(v.watch.exceptionOf(w, c.Text)) {
-			d.addSuspect(t, &candidate{standing: standing{entry: -1}, w: w, text: c.Text, hash: c.Hash, when: c.When})
+			d.addSuspect(t, &candidate{windowState: windowState{entry: -1}, w: w, text: c.Text, hash: c.Hash, when: c.When})
 			return
 		}
 	}
@@ -86,7 +86,7 @@ func (d *Detector) markHot(t *threshold, k *candidate, need int64) (first bool) 
 		return false
 	}
 	v, w := t.view, k.w
-	w.setMark(t, mark{hot: true, need: need, over: v.Start(k.pane + 1), hold: k.when.Add(t.Hold)})
+	w.setMark(t, thresholdState{hot: true, need: need, over: v.Start(k.pane + 1), hold: k.when.Add(t.Hold)})
 	first = w.hotMarks == 1
 	if first {
 		w.since, w.meter, w.skews = k.when, newMeter(d.cfg.RateSpan, k.when), skews{}

@@ -58,7 +58,7 @@ func (x *reload) hasKeysOf(rule *rules.Rule) bool {
 // keepHotKey moves a hot key to r. It returns false if the key is no longer hot.
 func (d *Detector) keepHotKey(w *watched, before, r *ruleWatch, now time.Time) bool {
 	entries, marks, holder := w.entries, w.marks, w.holder
-	w.rule, w.entries, w.marks, w.hotMarks, w.holder = r, make([]int32, len(r.views)), make([]mark, len(r.thresholds)), 0, nil
+	w.rule, w.entries, w.marks, w.hotMarks, w.holder = r, make([]int32, len(r.views)), make([]thresholdState, len(r.thresholds)), 0, nil
 	w.exception = nil
 	if len(r.rule.Except) > 0 {
 		w.exception = r.rule.Exception(w.text)
@@ -108,7 +108,7 @@ func (w *watched) holdByAll(now time.Time) {
 			continue
 		}
 		for _, t := range v.thresholds {
-			w.setMark(t, mark{hot: true, over: v.Start(pane + 1), hold: w.since.Add(t.Hold)})
+			w.setMark(t, thresholdState{hot: true, over: v.Start(pane + 1), hold: w.since.Add(t.Hold)})
 		}
 	}
 }

@@ -117,7 +117,7 @@ func TestTheNarrowestLevelThatExplainsIsListed(t *testing.T) {
 // wider level of it.
 func TestWiderKeysAreMoreGeneral(t *testing.T) {
 	rule := leveledRule("addr:ip", "addr:v4/24", "addr:v6/48", "q")
-	r := newRuleWatch(place{rule: &rule, budget: 1 << 20, late: time.Second})
+	r := newRuleWatch(rulePlace{rule: &rule, budget: 1 << 20, late: time.Second})
 	for text, want := range map[string][]string{
 		"GET /s?addr:ip=192.0.2.7&q=1":                 {"GET /s?addr:ip=192.0.2.7", "GET /s?addr:v4%2F24=192.0.2.0%2F24", "GET /s?q=1", "GET /s?q=1&addr:v4%2F24=192.0.2.0%2F24"},
 		"GET /s?addr:ip=2001%3Adb8%3A1%3A2%3A%3A%2F64": {"GET /s?addr:v6%2F48=2001%3Adb8%3A1%3A%3A%2F48"},

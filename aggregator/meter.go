@@ -9,10 +9,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// meter counts a hot key in slots of a tenth of a second, for its current rate. A window cannot
+// rateMeter counts a hot key in slots of a tenth of a second, for its current rate. A window cannot
 // provide that: a window of a minute has the same count five seconds after the last request,
 // and one of an hour has panes of a minute.
-type meter struct {
+type rateMeter struct {
 	span   int64 // number of slots of the rate
 	began  int64 // first slot that was counted from its start on
 	counts ring.Counts
@@ -27,20 +27,20 @@ var meterSlots = rules.Window{Pane: meterSlot}
 // late and the rate is that of the time before the lag.
 const meterSlack = int64(decode.DefaultGrace / meterSlot)
 
-func newMeter(span time.Duration, now time.Time) *meter {
+func newMeter(span time.Duration, now time.Time) *rateMeter {
 	slots := max(1, int64((span+meterSlot-1)/meterSlot))
-	return &meter{span: slots, began: meterSlots.Index(now) + 1, counts: ring.New(slots + meterSlack)}
+	return &rateMeter{span: slots, began: meterSlots.Index(now) + 1, counts: ring.New(slots + meterSlack)}
 }
 
 // length returns the time over which the rate is taken.
-func (m *meter) length() time.Duration { return time.Duration(m.span) * meterSlot }
+func (m *rateMeter) length() time.Duration { return time.Duration(m.span) * meterSlot }
 
 // add counts n at an instant. It ignores instants that are too old.
-func (m *meter) add(when time.Time, n int64) { m.counts.Add(meterSlots.Index(when), n) }
+func (m *rateMeter) add(when time.Time, n int64) { m.counts.Add(meterSlots.Index(when), n) }
 
 // perSecond returns the rate over the span before complete, the instant up to which all counts
 // have arrived. It returns false while the meter has not run for that long.
-func (m *meter) perSecond(complete time.Time) (float64, bool) {
+func (m *rateMeter) perSecond(complete time.Time) (float64, bool) {
 	last := max(meterSlots.Index(complete)-1, m.counts.Last-meterSlack) // in case complete does not advance
 	if last-m.span+1 < m.began {
 		return 0, false

@@ -23,7 +23,7 @@ type origins struct {
 
 type stretch struct {
 	began time.Time
-	summary
+	originSummary
 }
 
 // stretches of half a window cover a window, wherever it ends.
@@ -32,10 +32,10 @@ const stretches = 3
 // maxOrigins is the most names of a summary.
 const maxOrigins = 32
 
-type summary []rules.Origin
+type originSummary []rules.Origin
 
 // add counts n for a name.
-func (s *summary) add(name string, n int64) {
+func (s *originSummary) add(name string, n int64) {
 	least := 0
 	for i := range *s {
 		o := &(*s)[i]
@@ -56,7 +56,7 @@ func (s *summary) add(name string, n int64) {
 }
 
 // count returns the count of a name, and by how much that may be too high.
-func (s summary) count(name string) (count, over int64) {
+func (s originSummary) count(name string) (count, over int64) {
 	least := int64(0)
 	for i := range s {
 		if s[i].Name == name {
@@ -80,7 +80,7 @@ func newOrigins(span time.Duration, start time.Time) *origins {
 // arrive late.
 func (o *origins) restart(start time.Time) {
 	for i := range o.stretches {
-		o.stretches[i] = stretch{start.Add(-time.Duration(i) * o.every), o.stretches[i].summary[:0]}
+		o.stretches[i] = stretch{start.Add(-time.Duration(i) * o.every), o.stretches[i].originSummary[:0]}
 	}
 }
 
@@ -93,7 +93,7 @@ func (o *origins) add(name string, when time.Time, n int64) {
 		past = 0
 	}
 	for ; past >= o.every; past -= o.every {
-		fresh := stretch{newest.began.Add(o.every), o.stretches[stretches-1].summary[:0]}
+		fresh := stretch{newest.began.Add(o.every), o.stretches[stretches-1].originSummary[:0]}
 		copy(o.stretches[1:], o.stretches[:stretches-1])
 		*newest = fresh
 	}
@@ -119,7 +119,7 @@ func (o *origins) top(from time.Time) []rules.Origin {
 	}
 	var all []rules.Origin
 	for i := range current {
-		for _, x := range current[i].summary {
+		for _, x := range current[i].originSummary {
 			if !slices.ContainsFunc(all, func(y rules.Origin) bool { return y.Name == x.Name }) {
 				all = append(all, o.sumOf(x.Name, current, from))
 			}

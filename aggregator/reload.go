@@ -175,7 +175,7 @@ func (x *reload) changed() (hot []rules.Hot) {
 }
 
 // newWatch returns the watch of a rule.
-func (x *reload) newWatch(p place) *ruleWatch {
+func (x *reload) newWatch(p rulePlace) *ruleWatch {
 	r := layOut(p.number, p.rule)
 	var before *ruleWatch
 	if x.continues(p.number) {

@@ -11,8 +11,8 @@ import (
 
 // saveReference copies the counts that the keys of v are compared with: totals of groups, and a
 // bound of the keys without an entry in saved, the entries that the snapshot has.
-func (v *view) saveReference(saved map[int32]bool) snapshot.Reference {
-	r := snapshot.Reference{Rule: v.watch.number, Window: snapshot.Window{Pane: v.Pane, Panes: v.Panes, Newest: v.Now()}}
+func (v *view) saveReference(saved map[int32]bool) snapshot.ReferenceValues {
+	r := snapshot.ReferenceValues{Rule: v.watch.number, WindowShape: snapshot.WindowShape{Pane: v.Pane, Panes: v.Panes, Newest: v.Now()}}
 	if v.groups != nil {
 		r.Newest = v.groups.Newest(v.Window)
 		r.Groups = v.groups.Save(v.Window, r.Newest)
@@ -31,8 +31,8 @@ func (v *view) saveReference(saved map[int32]bool) snapshot.Reference {
 }
 
 // addReference adds a shard's reference to the snapshot.
-func addReference(s *snapshot.Snapshot, r *snapshot.Reference) {
-	at := slices.IndexFunc(s.References, func(other snapshot.Reference) bool {
+func addReference(s *snapshot.Snapshot, r *snapshot.ReferenceValues) {
+	at := slices.IndexFunc(s.References, func(other snapshot.ReferenceValues) bool {
 		return other.Rule == r.Rule && other.Pane == r.Pane && other.Panes == r.Panes
 	})
 	if at < 0 {
@@ -47,7 +47,7 @@ func addReference(s *snapshot.Snapshot, r *snapshot.Reference) {
 }
 
 // resumeReference continues the values that keys of another process were compared with.
-func (d *Detector) resumeReference(r *snapshot.Reference) {
+func (d *Detector) resumeReference(r *snapshot.ReferenceValues) {
 	v := d.viewOf(r.Rule, r.Pane, r.Panes)
 	if v == nil {
 		return
@@ -61,7 +61,7 @@ func (d *Detector) resumeReference(r *snapshot.Reference) {
 // savedMark is the state of a key that a threshold held hot in the previous process.
 type savedMark struct {
 	below, until time.Time // all windows that ended between these times were below the exit
-	view         *snapshot.View
+	view         *snapshot.WindowCounts
 }
 
 // findSaved returns the previous process's state of a key under t, or nil.

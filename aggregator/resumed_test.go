@@ -26,10 +26,10 @@ func TestRulesOfAReloadDoNotResume(t *testing.T) {
 		number := next.NumberOf("r")
 		v := d.rules[number].views[0]
 		newest := v.Index(noon)
-		d.resume(&snapshot.Key{Rule: number, Text: text, Views: []snapshot.View{{
+		d.resume(&snapshot.RuleKey{Rule: number, Text: text, Views: []snapshot.WindowCounts{{
 			Counted: snapshot.Counted{
-				Window: snapshot.Window{Pane: v.Pane, Panes: v.Panes, Newest: newest},
-				Counts: []snapshot.Pane{{Pane: newest, N: 60}}, Bounds: snapshot.Bounds{Known: newest - 59},
+				WindowShape: snapshot.WindowShape{Pane: v.Pane, Panes: v.Panes, Newest: newest},
+				Counts:      []snapshot.Pane{{Pane: newest, N: 60}}, Bounds: snapshot.Bounds{Known: newest - 59},
 			},
 		}}}, hash)
 		low, high := v.Span(hash, text, newest, int64(v.Panes))

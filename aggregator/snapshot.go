@@ -31,7 +31,7 @@ func (s *Shards) Save(most int, carried map[uint64]bool) (wait func(to *snapshot
 		})
 	}
 	return func(to *snapshot.Snapshot) (dropped int) {
-		var keys []snapshot.Key
+		var keys []snapshot.RuleKey
 		for range s.shards {
 			p := <-parts
 			keys, dropped = append(keys, p.keys...), dropped+p.dropped
@@ -39,7 +39,7 @@ func (s *Shards) Save(most int, carried map[uint64]bool) (wait func(to *snapshot
 				addReference(to, &p.references[i])
 			}
 		}
-		slices.SortStableFunc(keys, func(a, b snapshot.Key) int { return cmp.Compare(b.Nearness, a.Nearness) })
+		slices.SortStableFunc(keys, func(a, b snapshot.RuleKey) int { return cmp.Compare(b.Nearness, a.Nearness) })
 		to.Attach(keys)
 		return dropped
 	}
@@ -47,8 +47,8 @@ func (s *Shards) Save(most int, carried map[uint64]bool) (wait func(to *snapshot
 
 // saved is the part of a snapshot from one shard.
 type saved struct {
-	keys       []snapshot.Key
-	references []snapshot.Reference
+	keys       []snapshot.RuleKey
+	references []snapshot.ReferenceValues
 	dropped    int
 }
 
@@ -82,36 +82,36 @@ func (s *Shards) Resume(from *snapshot.Snapshot, f func(decode.Handler)) {
 // save copies the hot keys, and the keys with half a threshold or more. If there are more than
 // most, it prefers the hot ones, and then those nearest to their threshold.
 func (d *Detector) save(most int) (s saved) {
-	type named struct {
+	type nearKey struct {
 		rule     *ruleWatch
 		text     string
 		hash     uint64
 		nearness float64
 	}
-	var all []named
+	var all []nearKey
 	for _, r := range d.watches {
-		near := make(map[string]named)
+		near := make(map[string]nearKey)
 		for _, v := range r.views {
 			v.Each(max(1, v.least/2), func(i int32) {
 				text, share := v.Name(i), float64(v.Sum(i, v.Now()))/float64(v.least)
 				if n, ok := near[string(text)]; !ok || n.nearness < share {
-					near[string(text)] = named{r, string(text), v.Hash(i), share}
+					near[string(text)] = nearKey{r, string(text), v.Hash(i), share}
 				}
 			})
 		}
 		for _, w := range r.hot {
-			near[w.text] = named{r, w.text, w.hash, math.Inf(1)}
+			near[w.text] = nearKey{r, w.text, w.hash, math.Inf(1)}
 		}
 		for _, n := range near {
 			all = append(all, n)
 		}
 	}
-	slices.SortFunc(all, func(a, b named) int {
+	slices.SortFunc(all, func(a, b nearKey) int {
 		return cmp.Or(cmp.Compare(b.nearness, a.nearness), cmp.Compare(a.text, b.text))
 	})
 	entries := make(map[*view]map[int32]bool)
 	for _, n := range all[:min(len(all), most)] {
-		k := snapshot.Key{Rule: n.rule.number, Text: []byte(n.text), Nearness: n.nearness}
+		k := snapshot.RuleKey{Rule: n.rule.number, Text: []byte(n.text), Nearness: n.nearness}
 		w := n.rule.keys[n.text]
 		for _, v := range n.rule.views {
 			i := v.Find(n.hash, k.Text)
@@ -119,7 +119,7 @@ func (d *Detector) save(most int) (s saved) {
 				continue
 			}
 			if counted, ok := v.Save(i); ok {
-				copied := snapshot.View{Counted: counted, Below: w.savedBelow(v)}
+				copied := snapshot.WindowCounts{Counted: counted, Below: w.savedBelow(v)}
 				if v.history != nil {
 					copied.History = v.history.Save(v.Window, i)
 				}
@@ -163,7 +163,7 @@ func (t *threshold) exitTerms() string {
 }
 
 // resume adds the counts of a key of another process to the windows of the same shape.
-func (d *Detector) resume(k *snapshot.Key, hash uint64) {
+func (d *Detector) resume(k *snapshot.RuleKey, hash uint64) {
 	for i := range k.Views {
 		saved := &k.Views[i]
 		v := d.viewOf(k.Rule, saved.Pane, saved.Panes)
@@ -185,7 +185,7 @@ func (d *Detector) resume(k *snapshot.Key, hash uint64) {
 		}
 		if len(saved.Below) > 0 {
 			if v.saved == nil {
-				v.saved = make(map[string]*snapshot.View)
+				v.saved = make(map[string]*snapshot.WindowCounts)
 			}
 			v.saved[string(k.Text)] = saved
 		}

@@ -19,7 +19,7 @@ type ruleWatch struct {
 	hot        []*watched          // hot keys in the order in which they became hot
 	suspects   int                 // number of suspects among the keys
 	combines   bool                // whether one key of the rule can explain another
-	levels     []level             // levels of the address that the rule names, if there are several
+	levels     []ruleLevel         // levels of the address that the rule names, if there are several
 	complete   time.Time           // all earlier counts have arrived
 	overlaps   bool                // whether a request counts for several keys of the rule
 	shares     bool                // whether some threshold is a share
@@ -39,13 +39,13 @@ type view struct {
 	totals     *window.Totals  // nil unless the rule's keys overlap
 	ranks      bool            // whether some threshold compares keys with others when panes close
 
-	least  int64                     // lowest count at which a key can be hot
-	bound  int64                     // upper bound of the hidden counts of a key: a recent floor
-	level  int64                     // count from which on a key is judged: least minus bound
-	pinned int                       // number of keys that are tied to an entry
-	marked int                       // number of marks that are hot
-	was    *view                     // view whose windows it continues, during a reload
-	saved  map[string]*snapshot.View // hot keys of another process, until they are adopted
+	least  int64                             // lowest count at which a key can be hot
+	bound  int64                             // upper bound of the hidden counts of a key: a recent floor
+	level  int64                             // count from which on a key is judged: least minus bound
+	pinned int                               // number of keys that are tied to an entry
+	marked int                               // number of marks that are hot
+	was    *view                             // view whose windows it continues, during a reload
+	saved  map[string]*snapshot.WindowCounts // hot keys of another process, until they are adopted
 
 	explained  explained
 	sinceStart bool // whether it has all counts since [DetectorConfig.Start]
@@ -85,19 +85,19 @@ type watched struct {
 	rule     *ruleWatch
 	text     string
 	hash     uint64
-	tag      window.Tag // keeps windows from evicting the key's entry
-	entries  []int32    // entry in each of the rule's views, or -1
-	marks    []mark     // marks by threshold
-	hotMarks int        // number of marks that are hot
+	tag      window.Tag       // keeps windows from evicting the key's entry
+	entries  []int32          // entry in each of the rule's views, or -1
+	marks    []thresholdState // marks by threshold
+	hotMarks int              // number of marks that are hot
 
-	since  time.Time
-	holder *threshold // threshold that made the key hot, or another one once that has left
-	listed bool       // whether the key is published
-	family            // keys that it explains, and keys that explain it
-	habit             // whether it is usual
+	since     time.Time
+	holder    *threshold // threshold that made the key hot, or another one once that has left
+	listed    bool       // whether the key is published
+	keyFamily            // keys that it explains, and keys that explain it
+	habit                // whether it is usual
 
-	meter *meter // nil unless the key is hot
-	skews skews  // used while the key is hot
+	meter *rateMeter // nil unless the key is hot
+	skews skews      // used while the key is hot
 
 	suspect   *threshold // the threshold that the key may have reached, or nil
 	suspected time.Time
@@ -108,8 +108,8 @@ type watched struct {
 	top       *rules.Attribution // last published origins
 }
 
-// mark is the state of a key by one threshold.
-type mark struct {
+// thresholdState is the state of a key by one threshold.
+type thresholdState struct {
 	hot   bool
 	need  int64     // count that made the key hot, as last known; 0 if never known
 	over  time.Time // end of the window that made the key hot
@@ -121,8 +121,8 @@ type mark struct {
 	before float64 // ratio in the detector that the key was adopted from, until a high count is known
 }
 
-// family relates a hot key to more general and more specific keys of its rule.
-type family struct {
+// keyFamily relates a hot key to more general and more specific keys of its rule.
+type keyFamily struct {
 	parsed    bool
 	route     string   // text before the parameters
 	params    []string // escaped parameters; none if they are unknown or too many
@@ -203,8 +203,8 @@ func (t *groupTally) atLeast(repeated int64) int64 {
 	return max(t.highest, t.sum-repeated)
 }
 
-// standing is the state of a key in one window of a view.
-type standing struct {
+// windowState is the state of a key in one window of a view.
+type windowState struct {
 	entry int32 // entry in the view, or -1
 	low   int64 // low count
 	pane  int64 // last pane of the window
@@ -212,7 +212,7 @@ type standing struct {
 
 // candidate is a key that is judged.
 type candidate struct {
-	standing
+	windowState
 	w    *watched // nil if the key is not watched
 	text []byte
 	hash uint64

@@ -209,7 +209,7 @@ func nearest(found []suspicion, share int) []suspicion {
 func (d *Detector) replaceSuspects(found []suspicion, now time.Time) {
 	before := d.suspects.clear()
 	for _, f := range found {
-		k := candidate{standing: standing{entry: f.entry}, w: f.w, when: now}
+		k := candidate{windowState: windowState{entry: f.entry}, w: f.w, when: now}
 		if f.entry >= 0 {
 			k.text, k.hash = f.view.Name(f.entry), f.view.Hash(f.entry)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-func newRuleWatch(p place) *ruleWatch {
+func newRuleWatch(p rulePlace) *ruleWatch {
 	r := layOut(p.number, p.rule)
 	r.open(p, nil)
 	return r
@@ -41,7 +41,7 @@ func layOut(number int, rule *rules.Rule) *ruleWatch {
 
 // open opens the views, and divides the budget of p among them. A view continues the one of before
 // that has the same window. A nil before has none.
-func (r *ruleWatch) open(p place, before *ruleWatch) {
+func (r *ruleWatch) open(p rulePlace, before *ruleWatch) {
 	parts := int64(len(r.views)) // one part for each view and each history
 	for _, v := range r.views {
 		if v.has(rules.Jump) {
@@ -98,7 +98,7 @@ func (v *view) has(kind rules.ThresholdKind) bool {
 const groupsPart, totalsPart = 8, 32
 
 // open creates the windows of a view, or continues those of before if it is not nil.
-func (v *view) open(p place, before *view) {
+func (v *view) open(p rulePlace, before *view) {
 	if before != nil {
 		v.continueFrom(before)
 	} else {

@@ -29,7 +29,7 @@ func (k *candidate) watch(v *view) bool {
 func (w *watched) isHeldBy(t *threshold) bool { return w != nil && w.marks[t.number].hot }
 
 func (r *ruleWatch) newWatched(text []byte, hash uint64) *watched {
-	w := &watched{rule: r, text: string(text), hash: hash, entries: make([]int32, len(r.views)), marks: make([]mark, len(r.thresholds))}
+	w := &watched{rule: r, text: string(text), hash: hash, entries: make([]int32, len(r.views)), marks: make([]thresholdState, len(r.thresholds))}
 	w.tag = window.Tag{Pinned: true, Owner: w}
 	for i := range w.entries {
 		w.entries[i] = -1
@@ -86,7 +86,7 @@ func (v *view) watched(i int32) *watched {
 // setMark sets the state of w by t. The first threshold that makes the key hot is its holder.
 // When that no longer holds it, another one takes its place. A key that has cooled keeps its
 // last holder, which describes it.
-func (w *watched) setMark(t *threshold, m mark) {
+func (w *watched) setMark(t *threshold, m thresholdState) {
 	was := w.marks[t.number].hot
 	w.marks[t.number] = m
 	switch {
@@ -99,7 +99,7 @@ func (w *watched) setMark(t *threshold, m mark) {
 	case was && !m.hot:
 		t.view.marked--
 		w.hotMarks--
-		if other := slices.IndexFunc(w.marks, func(m mark) bool { return m.hot }); w.holder == t && other >= 0 {
+		if other := slices.IndexFunc(w.marks, func(m thresholdState) bool { return m.hot }); w.holder == t && other >= 0 {
 			w.holder = w.rule.thresholds[other]
 		}
 	}

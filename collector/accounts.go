@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// account is a key's [wire.Account], with the time of its last line.
-type account struct {
+// keyAccount is a key's [wire.Account], with the time of its last line.
+type keyAccount struct {
 	wire.Account
 	lastLine int64  // the start of the last line
 	flush    uint32 // the flush of the last line
@@ -33,13 +33,13 @@ const (
 )
 
 // isKept reports whether an account is still promised to the receiver.
-func (c *Collector) isKept(a *account) bool {
+func (c *Collector) isKept(a *keyAccount) bool {
 	return a.Number != 0 && c.start-a.lastLine < int64(keepAccount)
 }
 
 // accountOf returns the account of a slot's key, or nil if it has none. isNew reports whether
 // this call has opened the account.
-func (c *Collector) accountOf(s *shard, slot int) (_ *account, isNew bool) {
+func (c *Collector) accountOf(s *shard, slot int) (_ *keyAccount, isNew bool) {
 	if !c.can.Accounts {
 		return nil, false
 	}
@@ -48,10 +48,10 @@ func (c *Collector) accountOf(s *shard, slot int) (_ *account, isNew bool) {
 	case a.Number != 0 && (wanted || c.isKept(a)):
 	case wanted || c.opensCold(&s.notes[slot]):
 		c.opened++
-		*a = account{Account: wire.Account{Number: c.opened}, lastLine: c.start, flush: c.flushes - 1}
+		*a = keyAccount{Account: wire.Account{Number: c.opened}, lastLine: c.start, flush: c.flushes - 1}
 		return a, true
 	default:
-		*a = account{}
+		*a = keyAccount{}
 		s.repeats.remove(slot) // repeats may be due, if a flood left no lines for them
 		return nil, false
 	}
@@ -71,7 +71,7 @@ func (c *Collector) opensCold(k *note) bool {
 }
 
 // addCounts adds n counts to an account, which may be nil, and returns its present state.
-func (a *account) addCounts(n uint64) wire.Account {
+func (a *keyAccount) addCounts(n uint64) wire.Account {
 	if a == nil {
 		return wire.Account{}
 	}
@@ -80,7 +80,7 @@ func (a *account) addCounts(n uint64) wire.Account {
 }
 
 // recordAccount records that a slot's account is sent with its counts.
-func (c *Collector) recordAccount(s *shard, slot int, a *account) {
+func (c *Collector) recordAccount(s *shard, slot int, a *keyAccount) {
 	if a != nil {
 		a.lastLine, a.flush, a.repeats = c.start, c.flushes, accountRepeats
 		s.repeats.add(slot)

@@ -22,8 +22,8 @@ type budget struct {
 	candidates [65]int   // lines of candidates, by the exponent of their load
 }
 
-// verdict selects the keys that a flush sends in addition to hot keys and suspects.
-type verdict struct {
+// keySelection selects the keys that a flush sends in addition to hot keys and suspects.
+type keySelection struct {
 	factor float32 // keys with at least this load are candidates
 	bucket int     // other keys are sent if their unsent count is in this bucket or a higher one
 	spare  int     // lines left for keys in the bucket below
@@ -81,12 +81,12 @@ func (b *budget) factor() (factor float32) {
 
 // judge returns the verdict on all keys that were added. Keys whose load is below factor
 // must have been added to rest.
-func (b *budget) judge(factor float32) verdict {
+func (b *budget) judge(factor float32) keySelection {
 	left := b.linesLeft() - b.must
 	for exp := exponent(factor); exp < len(b.candidates); exp++ {
 		left -= b.candidates[exp]
 	}
-	v := verdict{factor: factor}
+	v := keySelection{factor: factor}
 	v.bucket, left = b.rest.lowestBucket(max(0, left))
 	if b.fresh <= b.linesLeft() {
 		v.spare = left // without a flood, leftover counts are sent, however small
@@ -97,7 +97,7 @@ func (b *budget) judge(factor float32) verdict {
 func (b *budget) linesLeft() int { return max(0, b.limit-b.spent) }
 
 // sends reports whether the counts of a key that is neither hot nor suspect are sent.
-func (v *verdict) sends(k *note) bool {
+func (v *keySelection) sends(k *note) bool {
 	if k.load >= v.factor {
 		return true
 	}

@@ -165,7 +165,7 @@ func (c *Collector) Add(hash uint64, member []byte, n uint64) {
 func (c *Collector) shardOf(hash uint64) *shard { return &c.shards[hash>>60&(shards-1)] }
 
 // handleOutcome records counts that an add dropped, and wakes Run if the add asks for it.
-func (c *Collector) handleOutcome(out outcome, n uint64) {
+func (c *Collector) handleOutcome(out addOutcome, n uint64) {
 	if out&full != 0 {
 		c.full.Add(int64(n))
 	}

@@ -144,7 +144,7 @@ func (c *Collector) moveKey(s *shard, t, old *keyTable, slot int) bool {
 	}
 	if c.can.Accounts {
 		s.accounts[to] = c.spare.accounts[slot]
-		c.spare.accounts[slot] = account{}
+		c.spare.accounts[slot] = keyAccount{}
 		if s.accounts[to].repeats > 0 {
 			s.repeats.add(to)
 		}

@@ -119,10 +119,10 @@ func (c *Collector) weigh(s *shard) {
 }
 
 // choose decides which unsent counts fit into the budget.
-func (c *Collector) choose() verdict {
+func (c *Collector) choose() keySelection {
 	b := &c.budget
 	if b.lines < 0 {
-		return verdict{factor: 1}
+		return keySelection{factor: 1}
 	}
 	factor := b.factor()
 	if factor > c.factor {

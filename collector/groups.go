@@ -17,9 +17,9 @@ type HeldBack struct {
 	N     int64
 }
 
-// groups hold the held-back counts of the groups of one rule with a share. The receiver counts
+// heldGroups hold the held-back counts of the groups of one rule with a share. The receiver counts
 // nothing twice: when the counts are sent later, their start is before the present flush.
-type groups struct {
+type heldGroups struct {
 	rule       string
 	paramsOnly bool
 
@@ -38,12 +38,12 @@ type groupHeld struct {
 // leastGroups is the number of lines reserved for the groups of a rule: the lines of the rest.
 const leastGroups = 2
 
-func newGroups(r *rules.Rule) *groups {
-	return &groups{rule: r.ID, paramsOnly: r.ParamsOnly, index: make(map[string]int)}
+func newGroups(r *rules.Rule) *heldGroups {
+	return &heldGroups{rule: r.ID, paramsOnly: r.ParamsOnly, index: make(map[string]int)}
 }
 
 // holdBack adds n held-back counts of a key to its group.
-func (g *groups) holdBack(text []byte, n int64) {
+func (g *heldGroups) holdBack(text []byte, n int64) {
 	switch {
 	case base.IsAgain(text):
 		g.name = append(g.name[:0], text...)
@@ -75,7 +75,7 @@ func (g *groups) holdBack(text []byte, n int64) {
 }
 
 // lump adds a group's counts to the rest.
-func (g *groups) lump(x *groupHeld) {
+func (g *heldGroups) lump(x *groupHeld) {
 	if base.IsAgain(x.name) {
 		g.rest[1] += x.n
 	} else {
@@ -86,7 +86,7 @@ func (g *groups) lump(x *groupHeld) {
 // appendHeldBack appends the held-back counts to to and begins the next flush. It uses at most
 // lines lines, but always includes the rest. The largest groups have their own lines. Their
 // names are valid until the next call of holdBack.
-func (g *groups) appendHeldBack(to []HeldBack, lines int) []HeldBack {
+func (g *heldGroups) appendHeldBack(to []HeldBack, lines int) []HeldBack {
 	if len(g.all) == 0 && g.rest == [2]int64{} {
 		return to
 	}

@@ -14,7 +14,7 @@ import (
 type profile struct {
 	rule   *rules.Rule // nil if the rule is unknown
 	limit  *rules.Limit
-	groups *groups // for a rule with a share, if the receiver reads groups; otherwise nil
+	groups *heldGroups // for a rule with a share, if the receiver reads groups; otherwise nil
 	levels []level
 	keep   int64 // the longest window, in ns: counts held back for longer are dropped
 	taken  int64 // sum of the counts of its keys
@@ -46,7 +46,7 @@ type profiles struct {
 	except   map[*rules.Exception]uint32
 	totals   map[uint32]uint32 // profile of a rule → profile of its totals, which are never hot
 	repeated map[uint32]uint32 // profile of a rule with a share → profile of its repeated keys' counts
-	groups   []*groups         // groups of the rules with a share
+	groups   []*heldGroups     // groups of the rules with a share
 	levels   int               // the highest number of levels of a profile
 	lowest   float64           // the lowest mark of all; infinite if there is none
 }

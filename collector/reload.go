@@ -154,7 +154,7 @@ func (p *profile) carryRecents(to []recent, old *profile, from []recent) {
 }
 
 // adopt takes the held-back counts from the groups of the previous rule.
-func (g *groups) adopt(old *groups) {
+func (g *heldGroups) adopt(old *heldGroups) {
 	if g.paramsOnly == old.paramsOnly {
 		*g = *old
 		return

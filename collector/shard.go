@@ -20,8 +20,8 @@ type books struct {
 	recents []recent // profiles.levels of them for each slot
 	unsent  bitset   // slots whose counts were taken and not sent
 
-	accounts []account // by slot; empty if the sink does not send accounts
-	repeats  bitset    // slots whose account is due again
+	accounts []keyAccount // by slot; empty if the sink does not send accounts
+	repeats  bitset       // slots whose account is due again
 }
 
 // note is the flushing goroutine's record about a slot. It is a cache line.
@@ -83,7 +83,7 @@ func newBooks(slots, levels int, accounts bool) books {
 		repeats: newBitset(slots),
 	}
 	if accounts {
-		b.accounts = make([]account, slots)
+		b.accounts = make([]keyAccount, slots)
 	}
 	return b
 }
@@ -97,7 +97,7 @@ func (b *books) clear() {
 }
 
 // add adds n to a key's counter. It never returns the outcome replaced.
-func (s *shard) add(hash uint64, key []byte, n uint64) outcome {
+func (s *shard) add(hash uint64, key []byte, n uint64) addOutcome {
 	for {
 		t := s.table.Load()
 		if t.counted {
@@ -114,7 +114,7 @@ func (s *shard) add(hash uint64, key []byte, n uint64) outcome {
 }
 
 // addCounted adds n to a key's counter in a counted table.
-func (s *shard) addCounted(t *keyTable, hash uint64, key []byte, n uint64) outcome {
+func (s *shard) addCounted(t *keyTable, hash uint64, key []byte, n uint64) addOutcome {
 	t.inside.Add(1)
 	out := replaced
 	if s.table.Load() == t { // otherwise another shard may use it by now

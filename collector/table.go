@@ -54,15 +54,15 @@ const never = math.MaxUint64
 // only if keys are added as fast as they can be hashed.
 const maxProbe = 128
 
-// outcome is the result of an add, as a set of bits.
-type outcome uint8
+// addOutcome is the result of an add, as a set of bits.
+type addOutcome uint8
 
 const (
-	added    outcome = 0
-	urgent   outcome = 1 << iota // the count reached its mark
-	filling                      // the table is about to be full
-	full                         // the key was not counted
-	replaced                     // the key was not counted: the table is closed
+	added    addOutcome = 0
+	urgent   addOutcome = 1 << iota // the count reached its mark
+	filling                         // the table is about to be full
+	full                            // the key was not counted
+	replaced                        // the key was not counted: the table is closed
 )
 
 // arenaPerKey is the average key length up to which a table has room for its number of keys.
@@ -131,7 +131,7 @@ func (t *keyTable) matchSlot(entry uint32, hash uint64, key []byte) (slot uint64
 }
 
 // add adds n to a key's counter.
-func (t *keyTable) add(hash uint64, key []byte, n uint64) outcome {
+func (t *keyTable) add(hash uint64, key []byte, n uint64) addOutcome {
 	for i := range uint64(maxProbe) {
 		entry := t.place(hash, i).Load()
 		if entry == 0 {
@@ -145,7 +145,7 @@ func (t *keyTable) add(hash uint64, key []byte, n uint64) outcome {
 }
 
 // count adds n to a slot's counter.
-func (t *keyTable) count(slot, n uint64) outcome {
+func (t *keyTable) count(slot, n uint64) addOutcome {
 	s := &t.slots[slot]
 	state := s.state.Add(n)
 	if state&closed != 0 {
@@ -163,7 +163,7 @@ func (t *keyTable) count(slot, n uint64) outcome {
 }
 
 // enter adds n for a key that the index does not have in places before the i-th.
-func (t *keyTable) enter(hash, i uint64, key []byte, n uint64) outcome {
+func (t *keyTable) enter(hash, i uint64, key []byte, n uint64) addOutcome {
 	slot, end, ok := t.fillSlot(hash, key)
 	if !ok {
 		return full

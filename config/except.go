@@ -37,7 +37,7 @@ func (d *decoder) exceptions(n *fileNode, rule *rules.Rule) (all []rules.Excepti
 }
 
 // exempt returns the value for allow or block, whose exceptions come after those before.
-func exempt(rule *rules.Rule, action rules.Action) value {
+func exempt(rule *rules.Rule, action rules.Action) fieldBinding {
 	return as(&rule.Except, anyOf(schemaValues, schemaList(schemaValues)), func(d *decoder, n *fileNode, what string) []rules.Exception {
 		all := rule.Except
 		for _, item := range oneOrItems(n) {
@@ -140,7 +140,7 @@ func (d *decoder) values(n *fileNode, what string, rule *rules.Rule) (all [][]ru
 }
 
 // patterns reads one pattern or a list of them.
-func (d *decoder) patterns(f field, what string) []string {
+func (d *decoder) patterns(f mapField, what string) []string {
 	items := oneOrItems(f.value)
 	if len(items) == 0 || f.value.kind == nullKind {
 		f.value.bad = true

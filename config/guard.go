@@ -56,7 +56,7 @@ func (g *Guard) settings() settings {
 		{"http", address(&g.HTTP, "127.0.0.1:9126"), "127.0.0.1:9126", "Address for health and metrics"},
 		{"pprof", isWord(&g.Pprof, "on", "on", "off"), "off", "Serves profiles at /debug/pprof/ on a loopback address"},
 		{"rls", within(&g.RLS, g.RLS.settings(), `for example rls: {listen: "127.0.0.1:9131"}`), "", "Envoy's rate limit service"},
-		{"auth", value{to: &g.Auth, form: auth, read: g.readAuth, items: g.authSettings}, "", "Gateways that ask over HTTP: nginx, Caddy, Traefik, Envoy, HAProxy"},
+		{"auth", fieldBinding{to: &g.Auth, form: auth, read: g.readAuth, items: g.authSettings}, "", "Gateways that ask over HTTP: nginx, Caddy, Traefik, Envoy, HAProxy"},
 		{"check", within(&g.Check, g.Check.tokenSettings(), `for example check: {listen: "127.0.0.1:9133"}`), "", "Programs in any language: POST /v1/check"},
 		{"spoe", within(&g.SPOE, g.SPOE.settings(), `for example spoe: {listen: "127.0.0.1:9134"}`), "", "HAProxy's SPOE"},
 		{"paths", choice(&g.Paths, PathsClean, PathsRaw), PathsClean, "How rules see paths"},

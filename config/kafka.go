@@ -116,7 +116,7 @@ func (d *decoder) kafka(n *fileNode, what string) (k Kafka) {
 var kafkaName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 
 // nameInKafka returns the value for a name that Kafka accepts.
-func nameInKafka(to *string, example string) value {
+func nameInKafka(to *string, example string) fieldBinding {
 	return written(to, kafkaName.String(), "for example "+example, "1 to 249 of A-Z a-z 0-9 . _ -", func(s string) bool {
 		return kafkaName.MatchString(s) && s != "." && s != ".."
 	})

@@ -20,7 +20,7 @@ type limitFields struct {
 }
 
 // limitOf returns the value for a limit in the unit of the rule.
-func limitOf(to **rules.Limit, rule *rules.Rule) value {
+func limitOf(to **rules.Limit, rule *rules.Rule) fieldBinding {
 	return as(to, ref("limit"), func(d *decoder, n *fileNode, _ string) *rules.Limit { return d.limit(n, rule.Count) })
 }
 
@@ -87,7 +87,7 @@ func (l *limitFields) complete() {
 	}
 }
 
-func (l *limitFields) rateValue() value {
+func (l *limitFields) rateValue() fieldBinding {
 	return as(&l.Rate, schemaRate, func(d *decoder, n *fileNode, what string) (rate rules.Rate) {
 		if s, ok := d.scalar(n, what); ok {
 			var reason string

@@ -9,7 +9,7 @@ import (
 
 func prioritySettings(p *rules.Priority) settings {
 	return settings{
-		{"by", value{form: schemaWord, read: func(d *decoder, n *fileNode, what string) {
+		{"by", fieldBinding{form: schemaWord, read: func(d *decoder, n *fileNode, what string) {
 			by := d.param(n, what, rules.Route{})
 			p.Source, p.Name = by.Source, by.Name
 		}}, "", ""},

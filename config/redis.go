@@ -39,7 +39,7 @@ func (r *Redis) settings() settings {
 }
 
 // value returns the value for a URL, or for fields that include the URL.
-func (r *Redis) value() value {
+func (r *Redis) value() fieldBinding {
 	const example = "for example redis: redis://127.0.0.1:6379/0, or redis: {url: rediss://redis.example:6380/0, username: hotparam, password_file: redis.password}"
 	v := within(r, r.settings(), example)
 	v = v.shownAs(anyOf(schemaRedisURL, v.form))
@@ -57,7 +57,7 @@ func schemaRedisURL() schema {
 	return schema{"type": "string", "pattern": "^([rR][eE][dD][iI][sS][sS]?|[uU][nN][iI][xX]):"}
 }
 
-func (r *Redis) urlValue() value {
+func (r *Redis) urlValue() fieldBinding {
 	return unshownURL(&r.URL, schemaRedisURL, "for example redis://host:6379/0; docs/REDIS.md has the forms for Sentinel and Cluster", checkRedisURL)
 }
 

@@ -45,7 +45,7 @@ func (d *decoder) bodies(n *fileNode, what string) (b rules.Bodies) {
 }
 
 // bodySize returns the value for a size whose bounds package rules checks.
-func bodySize(to *int64, example string) value {
+func bodySize(to *int64, example string) fieldBinding {
 	return as(to, schemaSize, func(d *decoder, n *fileNode, what string) int64 {
 		s, ok := d.scalar(n, what)
 		if !ok {

@@ -12,7 +12,7 @@ import (
 )
 
 // plain returns the value for text of any form.
-func plain(to *string, f form) value {
+func plain(to *string, f form) fieldBinding {
 	return as(to, f, func(d *decoder, n *fileNode, what string) string {
 		s, _ := d.scalar(n, what)
 		return s
@@ -20,12 +20,12 @@ func plain(to *string, f form) value {
 }
 
 // word returns the value for non-empty text.
-func word(to *string) value { return as(to, schemaWord, (*decoder).word) }
+func word(to *string) fieldBinding { return as(to, schemaWord, (*decoder).word) }
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // variable returns the value for the name of an environment variable that holds a secret.
-func variable(to *string) value {
+func variable(to *string) fieldBinding {
 	return as(to, schemaWord, func(d *decoder, n *fileNode, what string) string {
 		s := d.word(n, what)
 		if s != "" && !variableName.MatchString(s) {
@@ -36,7 +36,7 @@ func variable(to *string) value {
 }
 
 // written returns the value for text that valid accepts. pattern describes it to editors.
-func written(to *string, pattern, hint, want string, valid func(string) bool) value {
+func written(to *string, pattern, hint, want string, valid func(string) bool) fieldBinding {
 	return as(to, schemaForm(pattern), func(d *decoder, n *fileNode, what string) string {
 		s, ok := d.scalar(n, what)
 		if ok && !valid(s) {
@@ -48,7 +48,7 @@ func written(to *string, pattern, hint, want string, valid func(string) bool) va
 
 // unshownURL returns the value for a URL that check accepts. Messages do not show the URL: it may be
 // a secret, or hold a password in a form that is not recognized.
-func unshownURL(to *string, f form, hint string, check func(string) error) value {
+func unshownURL(to *string, f form, hint string, check func(string) error) fieldBinding {
 	return as(to, f, func(d *decoder, n *fileNode, what string) string {
 		s, ok := d.scalar(n, what)
 		if ok {
@@ -61,7 +61,7 @@ func unshownURL(to *string, f form, hint string, check func(string) error) value
 }
 
 // address returns the value for host:port, with or without a host.
-func address(to *string, example string) value {
+func address(to *string, example string) fieldBinding {
 	return written(to, `:[0-9]+$`, "for example "+example, "host:port", isHostPort)
 }
 
@@ -74,7 +74,7 @@ func isHostPort(s string) bool {
 }
 
 // choice returns the value for one of a few words.
-func choice[T ~string](to *T, words ...T) value {
+func choice[T ~string](to *T, words ...T) fieldBinding {
 	texts := make([]string, len(words))
 	for i, w := range words {
 		texts[i] = string(w)
@@ -87,7 +87,7 @@ func choice[T ~string](to *T, words ...T) value {
 
 // enum returns the value for one of a few words, which name the values of T from 0 on. Any other
 // word becomes otherwise.
-func enum[T ~uint8](to *T, otherwise T, words ...string) value {
+func enum[T ~uint8](to *T, otherwise T, words ...string) fieldBinding {
 	return as(to, schemaChoice(words...), func(d *decoder, n *fileNode, what string) T {
 		if s, ok := d.choice(n, what, words...); ok {
 			return T(slices.Index(words, s))
@@ -108,7 +108,7 @@ func wordsUpTo[T interface {
 }
 
 // isWord returns the value for one of a few words. It is true for the word yes.
-func isWord(to *bool, yes string, words ...string) value {
+func isWord(to *bool, yes string, words ...string) fieldBinding {
 	return as(to, schemaChoice(words...), func(d *decoder, n *fileNode, what string) bool {
 		s, _ := d.choice(n, what, words...)
 		return s == yes
@@ -116,7 +116,7 @@ func isWord(to *bool, yes string, words ...string) value {
 }
 
 // flag returns the value for true or false.
-func flag(to *bool) value { return as(to, schemaFlag, (*decoder).flag) }
+func flag(to *bool) fieldBinding { return as(to, schemaFlag, (*decoder).flag) }
 
 func (d *decoder) flag(n *fileNode, what string) bool {
 	s, _ := d.choice(n, what, "true", "false")
@@ -124,7 +124,7 @@ func (d *decoder) flag(n *fileNode, what string) bool {
 }
 
 // milli returns the value for a time of at least a millisecond. A shorter one becomes invalid.
-func milli(to *time.Duration, example string) value {
+func milli(to *time.Duration, example string) fieldBinding {
 	return as(to, schemaDuration, func(d *decoder, n *fileNode, what string) time.Duration {
 		t := d.duration(n, what, "for example "+example, 0)
 		if t < time.Millisecond && !n.bad {
@@ -136,7 +136,9 @@ func milli(to *time.Duration, example string) value {
 
 // positive returns the value for a whole number of at least 1. A bad one becomes invalid. Package
 // rules checks that it is at most most.
-func positive(to *int, most int64) value { return as(to, schemaWhole(1, most), (*decoder).positive) }
+func positive(to *int, most int64) fieldBinding {
+	return as(to, schemaWhole(1, most), (*decoder).positive)
+}
 
 func (d *decoder) positive(n *fileNode, what string) int {
 	s, ok := d.scalar(n, what)
@@ -147,7 +149,7 @@ func (d *decoder) positive(n *fileNode, what string) int {
 }
 
 // span returns the value for a time within bounds.
-func span(to *time.Duration, example string, least, most time.Duration) value {
+func span(to *time.Duration, example string, least, most time.Duration) fieldBinding {
 	return as(to, schemaDuration, func(d *decoder, n *fileNode, what string) time.Duration {
 		t := d.duration(n, what, "for example "+example, least)
 		want := fmt.Sprintf("%v to %v", least, most)
@@ -162,7 +164,7 @@ func span(to *time.Duration, example string, least, most time.Duration) value {
 }
 
 // size returns the value for a number of bytes.
-func size(to *int64, hint string, least int64) value {
+func size(to *int64, hint string, least int64) fieldBinding {
 	return as(to, schemaSize, func(d *decoder, n *fileNode, what string) int64 {
 		s, ok := d.scalar(n, what)
 		if !ok {
@@ -178,7 +180,7 @@ func size(to *int64, hint string, least int64) value {
 
 // number returns the value for a whole number of at least 1, whose digits may be separated by _.
 // none is the word for no bound, or "" if there must be a bound.
-func number[T int | int64](to *T, hint, none string, most int64) value {
+func number[T int | int64](to *T, hint, none string, most int64) fieldBinding {
 	pattern, want := `^\s*[+]?[0-9_]+\s*$`, fmt.Sprintf("1 to %d", most)
 	if none != "" {
 		pattern = `^(\s*[+]?[0-9_]+\s*|` + none + `)$`
@@ -205,7 +207,7 @@ func number[T int | int64](to *T, hint, none string, most int64) value {
 
 // networks returns the value for a list of networks and single addresses. Items that equal one
 // of words are skipped.
-func networks(to *[]netip.Prefix, words ...string) value {
+func networks(to *[]netip.Prefix, words ...string) fieldBinding {
 	pattern := `[.:]`
 	for _, w := range words {
 		pattern += "|^" + w + "$"

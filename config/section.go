@@ -12,26 +12,26 @@ import (
 
 // fileNode is a value of the file, with its place.
 type fileNode struct {
-	kind   kind
+	kind   nodeKind
 	pos    position
 	text   string      // text of a scalar
-	fields []field     // fields of a map, in the order of the file, each name once
+	fields []mapField  // fields of a map, in the order of the file, each name once
 	items  []*fileNode // items of a list
 
 	bad        bool // whether it has been reported
 	incomplete bool // whether an unknown field of it has been reported
 }
 
-type field struct {
+type mapField struct {
 	name  string
 	pos   position
 	value *fileNode
 }
 
-type kind uint8
+type nodeKind uint8
 
 const (
-	nullKind kind = iota
+	nullKind nodeKind = iota
 	scalarKind
 	listKind
 	mapKind
@@ -39,7 +39,7 @@ const (
 
 var kindNames = [...]string{"nothing", "text", "a list", "fields"}
 
-func (k kind) String() string { return kindNames[k] }
+func (k nodeKind) String() string { return kindNames[k] }
 
 // decoder turns nodes into rules, and collects their errors. Its methods accept a nil node for
 // a value that is absent or was reported.

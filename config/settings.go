@@ -23,13 +23,13 @@ type section struct {
 // setting is a field of a section.
 type setting struct {
 	name      string
-	value     value
+	value     fieldBinding
 	byDefault string // as written in a file; "" if it has none, or is filled in elsewhere
 	doc       string // description for editors
 }
 
-// value binds a setting to a field.
-type value struct {
+// fieldBinding binds a setting to a field.
+type fieldBinding struct {
 	to    any // pointer to the variable
 	read  func(d *decoder, n *fileNode, what string)
 	form  form
@@ -38,22 +38,22 @@ type value struct {
 }
 
 // as returns a value that stores the result of read in to.
-func as[T any](to *T, f form, read func(d *decoder, n *fileNode, what string) T) value {
-	return value{to: to, form: f, read: func(d *decoder, n *fileNode, what string) { *to = read(d, n, what) }}
+func as[T any](to *T, f form, read func(d *decoder, n *fileNode, what string) T) fieldBinding {
+	return fieldBinding{to: to, form: f, read: func(d *decoder, n *fileNode, what string) { *to = read(d, n, what) }}
 }
 
 // shown returns a value with a form only, for a field that is read together with others.
-func shown(f form) value { return value{form: f} }
+func shown(f form) fieldBinding { return fieldBinding{form: f} }
 
 // shownAs returns v with another form.
-func (v value) shownAs(f form) value {
+func (v fieldBinding) shownAs(f form) fieldBinding {
 	v.form = f
 	return v
 }
 
 // within returns a value for a section within the section.
-func within(to any, inner settings, example string) value {
-	return value{to: to, inner: inner, form: inner.form(), read: func(d *decoder, n *fileNode, what string) {
+func within(to any, inner settings, example string) fieldBinding {
+	return fieldBinding{to: to, inner: inner, form: inner.form(), read: func(d *decoder, n *fileNode, what string) {
 		d.settings(n, what, example, inner)
 	}}
 }

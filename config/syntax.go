@@ -239,7 +239,7 @@ func (d *decoder) convertMap(n *ast.MappingNode) *fileNode {
 			continue
 		}
 		first[key.Value] = pos.line
-		m.fields = append(m.fields, field{key.Value, pos, d.convert(value.Value, pos)})
+		m.fields = append(m.fields, mapField{key.Value, pos, d.convert(value.Value, pos)})
 	}
 	return m
 }

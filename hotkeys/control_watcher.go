@@ -87,7 +87,7 @@ type ControlWatcherStats struct {
 // NewControlWatcher returns a watcher that updates target. It starts nothing and makes no call;
 // the caller closes the client, once Run has returned.
 func NewControlWatcher(client redis.UniversalClient, cfg ControlWatcherConfig, target ControlTarget) (*ControlWatcher, error) {
-	if err := redisconfig.Check("ControlWatcherConfig", cfg.Namespace, client, redisconfig.Span{Name: "Poll", Length: cfg.Poll}, redisconfig.Span{Name: "Timeout", Length: cfg.Timeout}); err != nil {
+	if err := redisconfig.Check("ControlWatcherConfig", cfg.Namespace, client, redisconfig.NamedDuration{Name: "Poll", Length: cfg.Poll}, redisconfig.NamedDuration{Name: "Timeout", Length: cfg.Timeout}); err != nil {
 		return nil, fmt.Errorf("control watcher: %w", err)
 	}
 	if target == nil {

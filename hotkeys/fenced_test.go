@@ -23,7 +23,7 @@ func TestFencedTakesOverAgain(t *testing.T) {
 				t.Helper()
 				return testenv.Within(t, patience, what, ok, func() any { return []any{first.Stats(), second.Stats()} })
 			}
-			log := new(testenv.Log)
+			log := new(testenv.LogBuffer)
 			first = testPublisher(t, testClient(t, server.URL()), func(c *PublisherConfig) { c.Logger, c.Timeout = loggerTo(log), 0 })
 			first.Publish(hots(hot(text(1), 100, 50), hot(text(2), 100, 50)))
 			testenv.Running(t, first.Run)

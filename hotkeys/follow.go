@@ -146,7 +146,7 @@ func (w *Watcher) compare(ctx context.Context) error {
 }
 
 // judgePushed judges the pushed changes that were applied, if there are any that Redis can have.
-func (w *Watcher) judgePushed(ctx context.Context, ours, theirs published.Version) (verdict, error) {
+func (w *Watcher) judgePushed(ctx context.Context, ours, theirs published.Version) (pushCheck, error) {
 	if len(w.hints.applied) == 0 || theirs.Run != ours.Run || theirs.N < w.hints.confirmed {
 		return asPushed, nil
 	}

@@ -91,7 +91,7 @@ const deniedEvery = 30 * time.Second
 // NewHeartbeat returns a Heartbeat. It makes no call; the caller closes the client, once Run
 // has returned.
 func NewHeartbeat(client redis.UniversalClient, cfg HeartbeatConfig) (*Heartbeat, error) {
-	if err := redisconfig.Check("HeartbeatConfig", cfg.Namespace, client, redisconfig.Span{Name: "Every", Length: cfg.Every}, redisconfig.Span{Name: "Timeout", Length: cfg.Timeout}); err != nil {
+	if err := redisconfig.Check("HeartbeatConfig", cfg.Namespace, client, redisconfig.NamedDuration{Name: "Every", Length: cfg.Every}, redisconfig.NamedDuration{Name: "Timeout", Length: cfg.Timeout}); err != nil {
 		return nil, fmt.Errorf("heartbeat: %w", err)
 	}
 	if cfg.Member == nil {
@@ -181,7 +181,7 @@ func (h *Heartbeat) send(ctx context.Context, m *rules.Member) (clock time.Time,
 	return time.Time{}, nil, fmt.Errorf("unexpected answer %q", answer)
 }
 
-var deniedRate = loglimit.Rate{Burst: 1, Every: time.Hour}
+var deniedRate = loglimit.LineRate{Burst: 1, Every: time.Hour}
 
 // field returns the member's field, with its name cut to the maximum length.
 func (h *Heartbeat) field(name string) string {

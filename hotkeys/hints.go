@@ -40,7 +40,7 @@ const (
 )
 
 // hintRate limits the polls that pushes cause.
-var hintRate = loglimit.Rate{Burst: 4, Every: time.Second / 4}
+var hintRate = loglimit.LineRate{Burst: 4, Every: time.Second / 4}
 
 // push applies a pushed change if it is the next one, and otherwise polls.
 func (w *Watcher) push(ctx context.Context, payload string) error {
@@ -92,19 +92,19 @@ func (h *hints) sum(payload string) uint64 { return maphash.String(h.seed, paylo
 // confirm records that the state is v, as read from Redis.
 func (h *hints) confirm(v published.Version) { h.confirmed, h.applied = v.N, h.applied[:0] }
 
-// verdict is the result of the comparison of pushed changes with Redis.
-type verdict int
+// pushCheck is the result of the comparison of pushed changes with Redis.
+type pushCheck int
 
 const (
-	asPushed verdict = iota
-	notKnown         // the stream no longer has all of them
-	notSo            // Redis has another change instead of one of them, or none
-	lostSo           // like notSo, but after a new subscription: Redis may have failed over
+	asPushed pushCheck = iota
+	notKnown           // the stream no longer has all of them
+	notSo              // Redis has another change instead of one of them, or none
+	lostSo             // like notSo, but after a new subscription: Redis may have failed over
 )
 
 // judge compares each pushed change that was applied since the last poll with the change
 // in Redis, whose version is theirs.
-func (w *Watcher) judge(ctx context.Context, theirs published.Version) (verdict, error) {
+func (w *Watcher) judge(ctx context.Context, theirs published.Version) (pushCheck, error) {
 	h := &w.hints
 	last := h.applied[len(h.applied)-1]
 	denied := notSo

@@ -21,13 +21,13 @@ type channel struct {
 	r *recorder
 	// say publishes a payload that does not come from the publisher.
 	say func(payload string)
-	log *testenv.Log
+	log *testenv.LogBuffer
 }
 
 func newChannel(t *testing.T) *channel {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
-	c := &channel{t: t, r: newRecorder(), log: new(testenv.Log)}
+	c := &channel{t: t, r: newRecorder(), log: new(testenv.LogBuffer)}
 	c.p = testPublisher(t, testClient(t, server.URL()), nil)
 	c.p.Publish(hots(hot("mine", 100, 50)))
 	testenv.Running(t, c.p.Run)
@@ -48,7 +48,7 @@ func (c *channel) next(more uint64, hot []rules.Hot, cool ...rules.Key) string {
 	change := published.Change{Version: v, At: time.Now(), Beat: time.Hour, Cool: cool}
 	for _, h := range hot {
 		h.Until = time.Now().Add(time.Hour)
-		change.Hot = append(change.Hot, published.Entry{Hot: h, TTL: time.Hour})
+		change.Hot = append(change.Hot, published.ChangeEntry{Hot: h, TTL: time.Hour})
 	}
 	return string(published.EncodeChange(&change))
 }

@@ -14,11 +14,11 @@ const maxHold = time.Hour
 // again when its windows are full.
 const holdGrace = 5 * time.Second
 
-// holding is the part of a state that outlives the publishers' heartbeat. An entry that is in
+// heartbeatHold is the part of a state that outlives the publishers' heartbeat. An entry that is in
 // force when the heartbeat expires is held: it stays in force for the span, whatever its own end.
 // A publisher's write of the entry ends the hold at once. The publishers' return ends all holds
 // after the grace.
-type holding struct {
+type heartbeatHold struct {
 	span  time.Duration // length of a hold; zero means that entries expire with the heartbeat
 	held  int           // number of held entries
 	since time.Time     // start of the first hold; zero if there are none

@@ -23,7 +23,7 @@ type heldFleet struct {
 	client  *redis.Client
 	r       *recorder
 	w       *Watcher
-	log     *testenv.Log
+	log     *testenv.LogBuffer
 	stop    func() // stops the publisher
 	stopped time.Time
 }
@@ -31,7 +31,7 @@ type heldFleet struct {
 // held runs a test of a fleet in a bubble.
 func held(t *testing.T, span time.Duration, test func(f *heldFleet)) {
 	bubble(t, func(t *testing.T, m *miniredis.Miniredis, client *redis.Client) {
-		f := &heldFleet{T: t, m: m, client: client, r: newRecorder(), log: new(testenv.Log)}
+		f := &heldFleet{T: t, m: m, client: client, r: newRecorder(), log: new(testenv.LogBuffer)}
 		f.w = testWatcher(t, client, f.r)
 		f.w.cfg.Logger = loggerTo(f.log)
 		f.w.SetHold(span)

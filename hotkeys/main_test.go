@@ -248,4 +248,4 @@ func pruneStrange(tb testing.TB, p *Publisher) {
 	must(tb, p.prune(context.Background()))
 }
 
-func loggerTo(log *testenv.Log) *slog.Logger { return slog.New(slog.NewTextHandler(log, nil)) }
+func loggerTo(log *testenv.LogBuffer) *slog.Logger { return slog.New(slog.NewTextHandler(log, nil)) }

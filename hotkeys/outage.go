@@ -38,7 +38,7 @@ func (o *outage) recordFailure(err error) (wait time.Duration, begins bool) {
 }
 
 // warn logs the failure that an outage begins with.
-func (o *outage) warn(lines *loglimit.Limit, rate loglimit.Rate, log *slog.Logger, text string, args ...any) {
+func (o *outage) warn(lines *loglimit.Limit, rate loglimit.LineRate, log *slog.Logger, text string, args ...any) {
 	o.logged = lines.Warn(rate, log, text, append(args, "err", o.err)...)
 }
 
@@ -61,7 +61,7 @@ func (o *outage) succeeded() (log bool) {
 }
 
 // lineRate limits the lines of one kind that are logged.
-var lineRate = loglimit.Rate{Burst: 4, Every: 15 * time.Second}
+var lineRate = loglimit.LineRate{Burst: 4, Every: 15 * time.Second}
 
 // aboutCommand reports whether err concerns only the command, such as a missing
 // permission, so that other commands may succeed. It is false if there was no answer, or

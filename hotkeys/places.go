@@ -43,14 +43,14 @@ func compareWanted(a, b *wanted) int {
 	return order
 }
 
-// group is the first criterion of the order of keys, before their strengths.
-type group int
+// placeClass is the first criterion of the order of keys, before their strengths.
+type placeClass int
 
 // Keys within their rule's guaranteed share come before keys that borrow places that
 // other rules do not need. Limited keys come before all others, whatever their share: a
 // key that is only watched never displaces a limited one.
 const (
-	dueLimited group = iota
+	dueLimited placeClass = iota
 	lentLimited
 	dueOther
 	lentOther
@@ -98,7 +98,7 @@ func rank(keys []*wanted, shares map[string]*guarantee) []ranked {
 // ranked is a key with the group in which it competes.
 type ranked struct {
 	*wanted
-	group group
+	group placeClass
 }
 
 // isAhead reports whether w would come before other. other was ranked and w was not. shares are

@@ -114,7 +114,7 @@ func TestPoisonedKeysHeal(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
 	p := &poisoner{t, rand.New(rand.NewPCG(seed, 0)), admin}
-	log := new(testenv.Log)
+	log := new(testenv.LogBuffer)
 	owners := []string{"kafka-0", "kafka-1"}
 	var publishers []*Publisher
 	want := map[string]int64{"steady": 50}

@@ -75,7 +75,7 @@ func (c PublisherConfig) withDefaults() PublisherConfig {
 const maxOwner = 128
 
 func (c PublisherConfig) validate(client redis.UniversalClient) error {
-	if err := redisconfig.Check("PublisherConfig", c.Namespace, client, redisconfig.Span{Name: "Timeout", Length: c.Timeout}); err != nil {
+	if err := redisconfig.Check("PublisherConfig", c.Namespace, client, redisconfig.NamedDuration{Name: "Timeout", Length: c.Timeout}); err != nil {
 		return err
 	}
 	switch {

@@ -110,10 +110,10 @@ func TestStateCounts(t *testing.T) {
 		owners := rapid.SampledFrom([]string{"a", "b"})
 		runs := rapid.SampledFrom([]string{"r", "s"})
 		keys := rapid.IntRange(0, 5)
-		key := func(i int, owner string) published.Entry {
+		key := func(i int, owner string) published.ChangeEntry {
 			h := hot(text(i), 100, 50)
 			h.Owner = owner
-			return published.Entry{Hot: h, TTL: 15 * time.Second}
+			return published.ChangeEntry{Hot: h, TTL: 15 * time.Second}
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)

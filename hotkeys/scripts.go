@@ -29,7 +29,7 @@ var (
 )
 
 // Each script returns a list of strings: a status (see the constants), after statusOK the version
-// now in force and the script's own results, and at the end the fields of a [report].
+// now in force and the script's own results, and at the end the fields of a [scriptReport].
 var (
 	claimScript   = newScript(claimLua)
 	adoptScript   = newScript(adoptLua)
@@ -55,8 +55,8 @@ func newScript(body string) *redis.Script {
 	return redis.NewScript(commonLua + "\nlocal function main()\n" + body + "\nend\nreturn sealed(main())")
 }
 
-// report is the end of each script's answer.
-type report struct {
+// scriptReport is the end of each script's answer.
+type scriptReport struct {
 	healed  []string // keys that held foreign values and were repaired; see healable
 	refused string   // errors of the stream and the channel, which the set does not need, or empty
 	untidy  bool     // there are entries without an owner, or incomplete entries
@@ -64,12 +64,12 @@ type report struct {
 
 // cutReport splits an answer into the results and the report. ok is false if there is no
 // report.
-func cutReport(answer []string) (results []string, _ report, ok bool) {
+func cutReport(answer []string) (results []string, _ scriptReport, ok bool) {
 	n := len(answer) - 3
 	if n < 1 {
-		return nil, report{}, false
+		return nil, scriptReport{}, false
 	}
-	r := report{refused: answer[n+1], untidy: answer[n+2] != ""}
+	r := scriptReport{refused: answer[n+1], untidy: answer[n+2] != ""}
 	if answer[n] != "" {
 		r.healed = strings.Split(answer[n], ",")
 	}

@@ -24,7 +24,7 @@ type state struct {
 	gone    []string  // members that the target has and entries do not
 	missed  int       // number of entries that are missed
 
-	holding
+	heartbeatHold
 }
 
 // heldEntry is one entry, with Until on the local clock. If its info could never be read, Until

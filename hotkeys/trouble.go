@@ -84,7 +84,7 @@ func (p *Publisher) showTrouble() {
 }
 
 // recordReport records the report at the end of a script's answer.
-func (p *Publisher) recordReport(name string, r report) {
+func (p *Publisher) recordReport(name string, r scriptReport) {
 	p.untidy = p.untidy || r.untidy
 	p.stats.Change(func(s *PublisherStats) { s.Healed.count(r.healed) })
 	if len(r.healed) > 0 {

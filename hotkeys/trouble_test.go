@@ -24,7 +24,7 @@ func TestMissingRights(t *testing.T) {
 	type writer struct {
 		user, lacks string
 		p           *Publisher
-		log         *testenv.Log
+		log         *testenv.LogBuffer
 	}
 	var writers []*writer
 	rights := func(w *writer, commands []string) {
@@ -36,7 +36,7 @@ func TestMissingRights(t *testing.T) {
 	}
 	const trial = 3 * time.Second
 	for i, command := range commands {
-		w := &writer{user: fmt.Sprint("writer-", i), lacks: command, log: new(testenv.Log)}
+		w := &writer{user: fmt.Sprint("writer-", i), lacks: command, log: new(testenv.LogBuffer)}
 		rights(w, slices.Delete(slices.Clone(commands), i, i+1))
 		w.p = testPublisher(t, clientOf(t, userURL(t, server.URL(), w.user)), func(c *PublisherConfig) {
 			c.Namespace, c.Logger, c.Timeout = w.user, loggerTo(w.log), 0
@@ -107,7 +107,7 @@ func TestOutageLastsUntilAWriteSucceeds(t *testing.T) {
 	admin := testClient(t, server.URL())
 	words, commands := documented(t, "hotparam-writer")
 	allow(t, admin, words, slices.DeleteFunc(commands, func(c string) bool { return c == "+zadd" })...)
-	log := new(testenv.Log)
+	log := new(testenv.LogBuffer)
 	p := testPublisher(t, clientOf(t, userURL(t, server.URL(), "hotparam-writer")), func(c *PublisherConfig) { c.Logger = loggerTo(log) })
 	p.Publish(hots(hot(text(1), 100, 50)))
 	var waits []time.Duration
@@ -147,7 +147,7 @@ func TestOutageLastsUntilAWriteSucceeds(t *testing.T) {
 // end is logged if its beginning was.
 func TestFlappingIsLoggedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := new(testenv.Log)
+		log := new(testenv.LogBuffer)
 		p := testPublisher(t, testClient(t, "redis://127.0.0.1:1"), func(c *PublisherConfig) { c.Logger = loggerTo(log) })
 		const hour = 3600
 		for range hour {

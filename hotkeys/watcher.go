@@ -47,7 +47,7 @@ var noLog = slog.New(slog.DiscardHandler)
 
 func (c WatcherConfig) validate(client redis.UniversalClient) error {
 	return redisconfig.Check("WatcherConfig", c.Namespace, client,
-		redisconfig.Span{Name: "Poll", Length: c.Poll}, redisconfig.Span{Name: "Timeout", Length: c.Timeout})
+		redisconfig.NamedDuration{Name: "Poll", Length: c.Poll}, redisconfig.NamedDuration{Name: "Timeout", Length: c.Timeout})
 }
 
 // Watcher follows the published set and keeps a [hotset.Writer] up to date. Pushes

@@ -191,7 +191,7 @@ func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 	var cool []any
 	for member, h := range top {
 		if t, ok := p.sent[member]; !ok || t != entryTermsOf(h) {
-			change.Hot = append(change.Hot, published.Entry{Hot: h, TTL: p.cfg.EntryTTL})
+			change.Hot = append(change.Hot, published.ChangeEntry{Hot: h, TTL: p.cfg.EntryTTL})
 			p.sent[member] = entryTerms{}
 		}
 	}
@@ -221,7 +221,7 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 	change := published.Change{Beat: p.cfg.BeatTTL}
 	var entries []any
 	for member, h := range top {
-		change.Hot = append(change.Hot, published.Entry{Hot: h, TTL: p.cfg.EntryTTL})
+		change.Hot = append(change.Hot, published.ChangeEntry{Hot: h, TTL: p.cfg.EntryTTL})
 		entries = appendEntry(entries, h)
 		p.sent[member] = entryTerms{}
 	}

@@ -63,7 +63,7 @@ func adapt(s State, a Algorithm, q *rules.Quota, now time.Duration) State {
 	word, ok := s.(*wordState)
 	if plan, shared := a.(*words); ok && shared {
 		word.adapt(plan.gcra, now)
-	} else if s, ok := s.(adapter); !ok || !s.Adapt(q, now) {
+	} else if s, ok := s.(quotaSwitcher); !ok || !s.Adapt(q, now) {
 		return nil
 	}
 	if !locked && q.Penalty == 0 {

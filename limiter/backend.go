@@ -174,7 +174,7 @@ type State interface {
 	FreshAfter(now time.Duration) time.Duration
 }
 
-// adapter is a State that can switch to another quota of its algorithm.
-type adapter interface {
+// quotaSwitcher is a State that can switch to another quota of its algorithm.
+type quotaSwitcher interface {
 	Adapt(q *rules.Quota, now time.Duration) bool
 }

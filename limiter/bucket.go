@@ -25,7 +25,7 @@ type Bucket struct {
 // has read the quota has read the state that belongs to it.
 type heldBucket struct {
 	heldQuota
-	guarded
+	keyStates
 }
 
 // heldQuota is a quota in force and its arithmetic.
@@ -60,7 +60,7 @@ func NewBucket(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (*Bucket, e
 
 func (b *Bucket) storeHeld(q heldQuota, s sides) {
 	held := &heldBucket{heldQuota: q}
-	held.guarded.initStates(s, q.plan)
+	held.keyStates.initStates(s, q.plan)
 	b.held.Store(held)
 }
 
@@ -72,7 +72,7 @@ func (b *Bucket) Do(now time.Duration, ask Request) (r Result) {
 			r.keepState(held.family)
 			return r
 		}
-		found, err := held.guarded.do(now, held.quota, maker{algorithms: &held.heldQuota}, &ask, &r)
+		found, err := held.keyStates.do(now, held.quota, maker{algorithms: &held.heldQuota}, &ask, &r)
 		switch {
 		case found == keyDropped:
 		case err != nil: // a custom algorithm that makes no state
@@ -121,7 +121,7 @@ func (b *Bucket) locked(f func(held *heldBucket)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	held := b.held.Load()
-	held.guarded.locked(func() { f(held) })
+	held.keyStates.locked(func() { f(held) })
 }
 
 // SetQuota replaces the quota at now. Permits taken, reserved or owed carry over: see [Op]. It
@@ -137,7 +137,7 @@ func (b *Bucket) SetQuota(q *rules.Quota, now time.Duration) error {
 		if s.state != nil {
 			_ = s.setQuota(now, next.quota, maker{algorithms: &next}) // an algorithm that makes no state leaves the old one
 		}
-		held.guarded.drop()
+		held.keyStates.drop()
 		b.storeHeld(next, s)
 	})
 	return nil

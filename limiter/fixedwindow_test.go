@@ -138,7 +138,7 @@ func TestFixedWindowAdapt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newWindowState(t, c.from, 0)
 			s.Do(at-30*sec, Request{N: 3})
-			if !s.(adapter).Adapt(c.to, c.then) {
+			if !s.(quotaSwitcher).Adapt(c.to, c.then) {
 				t.Fatal("refused")
 			}
 			runWindowSteps(t, s, []windowStep{{c.then, Request{Kind: Peek, N: 1}, c.want}})
@@ -148,7 +148,7 @@ func TestFixedWindowAdapt(t *testing.T) {
 		s := newWindowState(t, windowQuota(rules.FixedWindow, 2, 60*sec), 0)
 		s.Do(0, Request{N: 2})
 		s.Do(0, Request{Kind: Reserve, N: 2, Within: time.Hour})
-		s.(adapter).Adapt(windowQuota(rules.FixedWindow, 2, 40*sec), 30*sec)
+		s.(quotaSwitcher).Adapt(windowQuota(rules.FixedWindow, 2, 40*sec), 30*sec)
 		runWindowSteps(t, s, []windowStep{
 			{30 * sec, Request{N: 1}, deniedResult(2, 0, 50*sec, 50*sec)},
 			{80 * sec, Request{N: 2}, allowedResult(2, 0, 40*sec).took(2, 80*sec)},

@@ -31,12 +31,12 @@ func TestChanged(t *testing.T) {
 		if far := big.NewInt(maxFill + maxDebt); want.Cmp(far) > 0 {
 			want = far
 		}
-		l := line{word: at + missing}
+		l := takeLine{word: at + missing}
 		heir.convertLine(old, &l, at)
 		if got := l.word - at; got != want.Int64() || l.mark() != at+missing {
 			rt.Fatalf("missing %d at intervals %d, then %d: got %d, want %v; the line ends at %d", missing, old.interval, heir.interval, got, want, l.mark())
 		}
-		full := line{word: rapid.Int64Range(0, at).Draw(rt, "full")}
+		full := takeLine{word: rapid.Int64Range(0, at).Draw(rt, "full")}
 		if was := full.word; func() bool { heir.convertLine(old, &full, at); return full.word != was }() {
 			rt.Fatalf("full at %d, at %d: %d", was, at, full.word)
 		}

@@ -115,7 +115,7 @@ func (k *Keys) SetQuota(q *rules.Quota, now time.Duration) error {
 	next := &keysRule{held, old.opening.clone()}
 	next.opening.advance(old.quota, now)
 	k.rule.Store(next)
-	k.table.eachKept(func(_ *node, g *guarded) {
+	k.table.eachKept(func(_ *keyNode, g *keyStates) {
 		if g.family == next.family {
 			_ = g.setQuota(now, next.quota, maker{algorithms: next, table: k.table})
 		}
@@ -138,7 +138,7 @@ func (k *Keys) Owe(owing Owing, now time.Duration) {
 	before := rule.opening
 	rule.opening.add(rule.quota, &owing, now)
 	k.rule.Store(&rule)
-	k.table.eachKept(func(n *node, g *guarded) {
+	k.table.eachKept(func(n *keyNode, g *keyStates) {
 		permits := owing.forKey([]byte(n.key()))
 		ask := before.request(rule.quota, permits, now)
 		g.sides.owePermits(now, rule.quota, maker{algorithms: &rule}, &ask, permits)
@@ -156,7 +156,7 @@ func (k *Keys) Spent(now time.Duration) (permits map[uint64]float64, all bool) {
 	for id, n := range o.byKey {
 		spent[id] = n
 	}
-	k.table.eachKept(func(n *node, g *guarded) {
+	k.table.eachKept(func(n *keyNode, g *keyStates) {
 		spent[KeyID([]byte(n.key()))] = g.sides.spent(now, rule.quota, maker{algorithms: rule})
 	})
 	return spent, k.table.indebted(instant(now)) == 0

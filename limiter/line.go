@@ -6,10 +6,10 @@ import (
 	"math/bits"
 )
 
-// line is the content of a bucket. Takes form a line, from now to the word, and are earned in
+// takeLine is the content of a bucket. Takes form a line, from now to the word, and are earned in
 // that order. The line determines how much of a take can still be returned, and how takes are
 // converted to another quota.
-type line struct {
+type takeLine struct {
 	word int64 // see gcra
 	// due is the latest instant promised to a reservation, and late the word as it will be
 	// then. If late is 0, there is no reservation. Reservations are used when they were
@@ -37,11 +37,11 @@ type quotaChange struct {
 
 // mark returns the mark of the latest take. If the clock shows a century and much was returned,
 // marks are the greatest number.
-func (l *line) mark() int64 { return l.word + min(l.back, math.MaxInt64-l.word) }
+func (l *takeLine) mark() int64 { return l.word + min(l.back, math.MaxInt64-l.word) }
 
 // includeReservations sets l.word to the word in force at t, which includes reservations due later.
 // Passing the result to excludeReservations undoes that, and keeps takes from in between.
-func (l *line) includeReservations(t int64) (offsets wordOffsets) {
+func (l *takeLine) includeReservations(t int64) (offsets wordOffsets) {
 	if l.late == 0 { // the common case
 		return wordOffsets{}
 	}
@@ -57,7 +57,7 @@ func (l *line) includeReservations(t int64) (offsets wordOffsets) {
 // wordOffsets holds the distances of both words below the lifted one.
 type wordOffsets struct{ word, late int64 }
 
-func (l *line) excludeReservations(offsets wordOffsets) {
+func (l *takeLine) excludeReservations(offsets wordOffsets) {
 	if l.late > 0 {
 		l.late = l.word - offsets.late
 	}
@@ -66,7 +66,7 @@ func (l *line) excludeReservations(offsets wordOffsets) {
 
 // recordPromise records that the latest take may be used at due, a later instant. offsets is the
 // result of includeReservations.
-func (l *line) recordPromise(due int64, offsets wordOffsets) {
+func (l *takeLine) recordPromise(due int64, offsets wordOffsets) {
 	if due >= l.due {
 		l.due, l.late = due, l.word+offsets.word
 	}
@@ -74,7 +74,7 @@ func (l *line) recordPromise(due int64, offsets wordOffsets) {
 
 // convertLine converts the line of a bucket of old to one of g at t. The number of missing tokens
 // stays the same, whatever the burst.
-func (g *gcra) convertLine(old *gcra, l *line, t int64) {
+func (g *gcra) convertLine(old *gcra, l *takeLine, t int64) {
 	if l.due <= t {
 		l.word, l.late, l.due = max(l.word, l.late), 0, 0
 	}
@@ -94,7 +94,7 @@ func (g *gcra) convertLine(old *gcra, l *line, t int64) {
 
 // moveInstants moves all instants of l by leap, to a clock that shows t. Takes on the clock before
 // cannot be returned.
-func (l *line) moveInstants(leap, t int64) {
+func (l *takeLine) moveInstants(leap, t int64) {
 	for _, p := range []*int64{&l.word, &l.due, &l.late} {
 		*p = max(0, *p+leap)
 	}
@@ -102,7 +102,7 @@ func (l *line) moveInstants(leap, t int64) {
 }
 
 // returnTokens executes ask, a Return, on l at t. A Mark of 0 means the latest take.
-func (g *gcra) returnTokens(l *line, t int64, ask *Request) {
+func (g *gcra) returnTokens(l *takeLine, t int64, ask *Request) {
 	n, mark, taken := ask.N, ask.Mark, int64(ask.Receipt.At)
 	missing := l.word - t
 	if n <= 0 || missing <= 0 || 0 < taken && (taken < l.born || taken > t+maxBack) {
@@ -158,7 +158,7 @@ func rescaled(ns, to, from int64) int64 {
 }
 
 // owes returns the debt of a line of g at t, and whether less than one token is left.
-func (l *line) owes(g *gcra, t int64) (owed debt, spent bool) {
+func (l *takeLine) owes(g *gcra, t int64) (owed debt, spent bool) {
 	word := max(l.word, l.late)
 	if word <= t {
 		return debt{}, false
@@ -171,7 +171,7 @@ func (l *line) owes(g *gcra, t int64) (owed debt, spent bool) {
 }
 
 // indebt puts a new line of g into debt at t. The line's own marks come after all others.
-func (l *line) indebt(g *gcra, owed *debt, t int64) {
+func (l *takeLine) indebt(g *gcra, owed *debt, t int64) {
 	l.word = max(l.word, t+missing(owed[:], t, g.interval))
 	l.back = max(0, owed[debtMark]-l.word)
 	if due := owed[debtDue]; due > t {
@@ -181,8 +181,8 @@ func (l *line) indebt(g *gcra, owed *debt, t int64) {
 
 // appendRest appends the fields besides word and born: nothing if they are all zero, or else
 // all of them.
-func (l *line) appendRest(b []byte) []byte {
-	if *l == (line{word: l.word, born: l.born}) {
+func (l *takeLine) appendRest(b []byte) []byte {
+	if *l == (takeLine{word: l.word, born: l.born}) {
 		return b
 	}
 	for _, n := range []int64{l.due, l.late, l.back, l.quotaChange.changedAt, l.quotaChange.mark, l.fastest} {
@@ -192,7 +192,7 @@ func (l *line) appendRest(b []byte) []byte {
 }
 
 // restoreRest reads what appendRest wrote, and reports whether it is valid.
-func (l *line) restoreRest(b []byte) bool {
+func (l *takeLine) restoreRest(b []byte) bool {
 	if len(b) == 0 {
 		return true
 	}

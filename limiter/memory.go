@@ -138,7 +138,7 @@ func (m *Memory) do(now time.Duration, op *Op, r *Result) (err error) {
 }
 
 // findNode returns a key, or nil.
-func (m *Memory) findNode(name, key string) *node {
+func (m *Memory) findNode(name, key string) *keyNode {
 	return m.table.findNamed(m.hash(m.hashOf(name), key), name, key)
 }
 

@@ -6,24 +6,24 @@ import (
 	"sync/atomic"
 )
 
-// node is one key's entry in a table. All fields but kept and next are fixed.
+// keyNode is one key's entry in a table. All fields but kept and next are fixed.
 //
 // The data that a take of a short key reads is in one line of the cache: the key, and the first
 // fields of kept. With many keys a take mostly waits for memory, and bytes elsewhere would be
 // one more place to wait for.
-type node struct {
-	next  atomic.Pointer[node]
+type keyNode struct {
+	next  atomic.Pointer[keyNode]
 	hash  uint32             // lower half of the hash
 	short [1 + shortKey]byte // the key's length and the key; 0 for a long key
-	kept  guarded
+	kept  keyStates
 	long  *string // the key if it is longer
 }
 
 // shortKey is the maximum length in bytes of a key that is kept in its node.
 const shortKey = 27
 
-func newNode(hash uint64, key []byte) *node {
-	n := &node{hash: uint32(hash)}
+func newNode(hash uint64, key []byte) *keyNode {
+	n := &keyNode{hash: uint32(hash)}
 	if size := len(key); 0 < size && size <= shortKey {
 		n.short[0] = byte(size)
 		copy(n.short[1:], key)
@@ -35,10 +35,10 @@ func newNode(hash uint64, key []byte) *node {
 }
 
 // emptyCopy returns a node of the same key without a state.
-func (n *node) emptyCopy() *node { return &node{hash: n.hash, short: n.short, long: n.long} }
+func (n *keyNode) emptyCopy() *keyNode { return &keyNode{hash: n.hash, short: n.short, long: n.long} }
 
 // key returns a copy of the key.
-func (n *node) key() string {
+func (n *keyNode) key() string {
 	if n.long != nil {
 		return *n.long
 	}
@@ -46,14 +46,14 @@ func (n *node) key() string {
 }
 
 // keyed returns the hash of the key under a seed.
-func (n *node) keyed(seed maphash.Seed) uint64 {
+func (n *keyNode) keyed(seed maphash.Seed) uint64 {
 	if n.long != nil {
 		return maphash.String(seed, *n.long)
 	}
 	return maphash.Bytes(seed, n.short[1:1+n.short[0]])
 }
 
-func (n *node) hasKey(hash uint64, key []byte) bool {
+func (n *keyNode) hasKey(hash uint64, key []byte) bool {
 	if n.hash != uint32(hash) {
 		return false
 	}
@@ -64,7 +64,7 @@ func (n *node) hasKey(hash uint64, key []byte) bool {
 }
 
 // isNamed is like hasKey, for the key named(name, key).
-func (n *node) isNamed(hash uint64, name, key string) bool {
+func (n *keyNode) isNamed(hash uint64, name, key string) bool {
 	if n.hash != uint32(hash) {
 		return false
 	}

@@ -34,7 +34,7 @@ func (o *Owing) forKey(key []byte) float64 {
 
 // oweTokens takes permits from l at t, or returns them if permits is negative. Returned permits
 // count as returned from the head of the line, so that marks stay in order.
-func (g *gcra) oweTokens(l *line, t int64, permits float64) {
+func (g *gcra) oweTokens(l *takeLine, t int64, permits float64) {
 	ns := permits * float64(g.interval)
 	if ns < 0 {
 		back := min(int64(-ns), max(0, l.word-t))
@@ -63,13 +63,13 @@ func owePermits(state State, now time.Duration, ask *Request, permits float64) {
 	case *wordState:
 		t, _ := o.advance(now)
 		offsets := o.includeReservations(t)
-		o.oweTokens(&o.line, t, permits)
+		o.oweTokens(&o.takeLine, t, permits)
 		o.excludeReservations(offsets)
 	case *warmState:
 		t, _ := o.advance(now)
 		offsets := o.includeReservations(t)
 		o.storeIdle(t)
-		o.oweTokens(&o.line, t, permits)
+		o.oweTokens(&o.takeLine, t, permits)
 		o.excludeReservations(offsets)
 	default:
 		state.Do(now, *ask)

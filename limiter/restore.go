@@ -32,7 +32,7 @@ type snapshotReader struct {
 	r      *bufio.Reader
 	now    time.Duration
 	quotas []*rules.Quota
-	last   *node // node of the key that was read last; nil if it was left out
+	last   *keyNode // node of the key that was read last; nil if it was left out
 	counts snapshotCounts
 }
 
@@ -167,7 +167,7 @@ func (s *snapshotReader) checkEnd(body []byte) error {
 // restore adds a state to the table, and returns its node. It returns nil if the key is known,
 // if the state equals a new one, or if there is no room. Without room it keeps the state's
 // debt.
-func (k *table) restore(now time.Duration, hash uint64, key []byte, o side, plan *words) *node {
+func (k *table) restore(now time.Duration, hash uint64, key []byte, o side, plan *words) *keyNode {
 	s := k.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +186,7 @@ func (k *table) restore(now time.Duration, hash uint64, key []byte, o side, plan
 
 // restore adds another state of a key that was just restored. It returns false if the key was
 // dropped.
-func (g *guarded) restore(o side, now time.Duration) bool {
+func (g *keyStates) restore(o side, now time.Duration) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.dropped {

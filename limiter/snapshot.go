@@ -50,7 +50,7 @@ func (m *Memory) Snapshot(w io.Writer) (written, left int, err error) {
 	buffered := bufio.NewWriter(w)
 	s := &snapshotWriter{w: buffered, m: m, quotas: make(map[rules.Quota]uint64)}
 	_, s.err = buffered.WriteString(snapshotHeader)
-	m.table.each(func(n *node) bool {
+	m.table.each(func(n *keyNode) bool {
 		s.writeKey(n)
 		return s.err == nil
 	})
@@ -88,7 +88,7 @@ func (s *snapshotWriter) writeFrame(kind byte, body []byte) {
 	}
 }
 
-func (s *snapshotWriter) writeKey(n *node) {
+func (s *snapshotWriter) writeKey(n *keyNode) {
 	id := n.key()
 	name, key := unnamed(id)
 	if len(name) > maxSnapshotKey || len(key) > maxSnapshotKey {
@@ -114,7 +114,7 @@ type encodedState struct {
 
 // encoded returns all states of a key, that of the quota in force first. It returns none if the
 // key was dropped.
-func (g *guarded) encoded() (all []encodedState) {
+func (g *keyStates) encoded() (all []encodedState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.state == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// guarded holds one key's states.
-type guarded struct {
+// keyStates holds one key's states.
+type keyStates struct {
 	lent lentWord
 	mu   sync.Mutex
 	sides
@@ -26,7 +26,7 @@ const (
 )
 
 // do executes ask under q and sets r.
-func (g *guarded) do(now time.Duration, q *rules.Quota, from maker, ask *Request, r *Result) (found, error) {
+func (g *keyStates) do(now time.Duration, q *rules.Quota, from maker, ask *Request, r *Result) (found, error) {
 	g.mu.Lock()
 	switch {
 	case g.dropped:
@@ -58,7 +58,7 @@ func (g *guarded) do(now time.Duration, q *rules.Quota, from maker, ask *Request
 // takeNow takes n permits under q and sets d, which must be zero, without a Request and a Result.
 // It returns false if the take needs a Request: the quota has changed, or the state is not a
 // window.
-func (g *guarded) takeNow(now time.Duration, q *rules.Quota, n int64, d *rules.Decision) (ok bool) {
+func (g *keyStates) takeNow(now time.Duration, q *rules.Quota, n int64, d *rules.Decision) (ok bool) {
 	g.mu.Lock()
 	if g.quota == q {
 		ok = true
@@ -79,7 +79,7 @@ func (g *guarded) takeNow(now time.Duration, q *rules.Quota, n int64, d *rules.D
 
 // dropFresh marks a key as gone if all of its states equal new ones and it is not in use just
 // now. Otherwise it returns the instant from which they will, or cannotEvict.
-func dropFresh(g *guarded, now int64) (dropped bool, until int64) {
+func dropFresh(g *keyStates, now int64) (dropped bool, until int64) {
 	if g.lent.busy(now) {
 		return false, g.lent.word.Load()
 	}
@@ -101,7 +101,7 @@ func dropFresh(g *guarded, now int64) (dropped bool, until int64) {
 
 // evict marks a key as gone and adds its debt to the stripe's debts. It returns false, and does
 // nothing, if the key is in use just now. The caller holds the lock of the stripe.
-func (k *table) evict(s *stripe, n *node, now int64) bool {
+func (k *table) evict(s *stripe, n *keyNode, now int64) bool {
 	g := &n.kept
 	if !g.mu.TryLock() {
 		return false
@@ -120,7 +120,7 @@ func (k *table) evict(s *stripe, n *node, now int64) bool {
 }
 
 // locked calls f under the lock, with the states settled, unless the key was dropped.
-func (g *guarded) locked(f func()) {
+func (g *keyStates) locked(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.dropped {
@@ -132,11 +132,11 @@ func (g *guarded) locked(f func()) {
 }
 
 // drop marks the key as gone. The caller holds the lock, and has settled the states.
-func (g *guarded) drop() { g.dropped, g.sides = true, sides{} }
+func (g *keyStates) drop() { g.dropped, g.sides = true, sides{} }
 
 // eachKept calls f for every key, with its lock held, and its states.
-func (k *table) eachKept(f func(n *node, g *guarded)) {
-	k.each(func(n *node) bool {
+func (k *table) eachKept(f func(n *keyNode, g *keyStates)) {
+	k.each(func(n *keyNode) bool {
 		n.kept.locked(func() { f(n, &n.kept) })
 		return true
 	})
@@ -198,13 +198,13 @@ func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota
 
 // newGuarded returns a key with one state. The key lends the state's word while that has the
 // arithmetic of plan, which may be nil.
-func newGuarded(hash uint64, key []byte, o side, plan *words) *node {
+func newGuarded(hash uint64, key []byte, o side, plan *words) *keyNode {
 	n := newNode(hash, key)
 	n.kept.initStates(sides{side: o}, plan)
 	return n
 }
 
-func (g *guarded) initStates(s sides, plan *words) {
+func (g *keyStates) initStates(s sides, plan *words) {
 	g.sides, g.lent.plan = s, plan
 	g.lent.word.Store(gone)
 	g.lend()

@@ -37,7 +37,7 @@ func lendable(a Algorithm) *words {
 }
 
 // lend lends the word if possible. The caller holds the lock.
-func (g *guarded) lend() {
+func (g *keyStates) lend() {
 	s, ok := g.state.(*wordState)
 	switch {
 	case !ok || s.late != 0:
@@ -58,7 +58,7 @@ func (g *guarded) lend() {
 }
 
 // settle takes the word back. The caller holds the lock.
-func (g *guarded) settle() {
+func (g *keyStates) settle() {
 	if g.lent.plan == nil {
 		return
 	}
@@ -140,7 +140,7 @@ const calmEnough = 16
 
 // renew replaces a key that has been under another quota since it entered with one that lends
 // its word.
-func (k *table) renew(hash uint64, n *node, from algorithms) {
+func (k *table) renew(hash uint64, n *keyNode, from algorithms) {
 	s, g := k.stripe(hash), &n.kept
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,9 +25,9 @@ import (
 // paid first. The stripe's debts keep the debt. So an evicted key begins with the debt that it
 // had, and other keys are worse off only by the chance that sketch states.
 type table struct {
-	heads   []atomic.Pointer[node] // fixed; a power of two, at least max
-	used    atomic.Uint64          // heads in use, from the first on: see grow
-	stripes []stripe               // a power of two
+	heads   []atomic.Pointer[keyNode] // fixed; a power of two, at least max
+	used    atomic.Uint64             // heads in use, from the first on: see grow
+	stripes []stripe                  // a power of two
 	max     int64
 	seed    maphash.Seed // seed of the hashes in debts
 	held    atomic.Int64
@@ -89,7 +89,7 @@ func newTable(maxKeys int) (*table, error) {
 		return nil, fmt.Errorf("limiter: maxKeys %d: must be 1 to %d", maxKeys, maxMaxKeys)
 	}
 	t := &table{max: int64(maxKeys), seed: maphash.MakeSeed()}
-	t.heads = make([]atomic.Pointer[node], 1<<bits.Len(uint(maxKeys-1)))
+	t.heads = make([]atomic.Pointer[keyNode], 1<<bits.Len(uint(maxKeys-1)))
 	t.stripes = make([]stripe, min(max(len(t.heads)/headsPerStripe, 1), maxStripes))
 	for i := range t.stripes {
 		t.stripes[i].index = uint64(i)
@@ -110,7 +110,7 @@ func (t *table) stats() Stats {
 // before and not dropped since, unless its chain is being parted. A caller that finds none
 // looks again under the lock. Under the lock of the hash's stripe, the result is not gone
 // either.
-func (t *table) findNode(hash uint64, key []byte) *node {
+func (t *table) findNode(hash uint64, key []byte) *keyNode {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
 		if n.hasKey(hash, key) {
 			return n
@@ -131,7 +131,7 @@ func (t *table) has(hash uint64, key []byte) bool {
 }
 
 // findNamed is like findNode, for the key named(name, key).
-func (t *table) findNamed(hash uint64, name, key string) *node {
+func (t *table) findNamed(hash uint64, name, key string) *keyNode {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
 		if n.isNamed(hash, name, key) {
 			return n
@@ -216,7 +216,7 @@ func (t *table) eachDebts(f func(d *debts)) {
 // insert adds a new key, for which there is room, under the lock of its stripe. The key comes last
 // in its chain: keys that are asked for often are mostly the first to come, and are found
 // first.
-func (t *table) insert(hash uint64, n *node) {
+func (t *table) insert(hash uint64, n *keyNode) {
 	t.grow(t.stripe(hash))
 	link := t.head(hash)
 	for other := link.Load(); other != nil; other = link.Load() {
@@ -226,20 +226,20 @@ func (t *table) insert(hash uint64, n *node) {
 }
 
 // replace replaces a node, under the lock of their stripe.
-func (t *table) replace(hash uint64, old, replacement *node) {
+func (t *table) replace(hash uint64, old, replacement *keyNode) {
 	replacement.next.Store(old.next.Load())
 	t.link(hash, old).Store(replacement)
 }
 
 // remove removes a node, under the lock of its stripe.
-func (t *table) remove(hash uint64, n *node) {
+func (t *table) remove(hash uint64, n *keyNode) {
 	t.link(hash, n).Store(n.next.Load())
 	t.held.Add(-1)
 }
 
 // sweep drops the keys under the stripe's next heads that equal new ones at now. It returns the
 // first of the other keys that will, or nil. The caller holds the stripe's lock.
-func (t *table) sweep(s *stripe, now int64, heads uint64) (first *node) {
+func (t *table) sweep(s *stripe, now int64, heads uint64) (first *keyNode) {
 	s.settleDebts(now)
 	dropped, least := 0, int64(cannotEvict)
 	used := t.usedBy(s)
@@ -311,7 +311,7 @@ func (t *table) sweepAll(now int64) {
 
 // each calls f for every node until f returns false. A node may be dropped during the call. The
 // table does not grow until each returns, so that no node is missed or met twice.
-func (t *table) each(f func(*node) bool) {
+func (t *table) each(f func(*keyNode) bool) {
 	t.walks.Add(1)
 	defer t.walks.Add(-1)
 	for i := range t.stripes { // it may be growing

@@ -24,7 +24,7 @@ const (
 )
 
 // head returns the head of a hash's chain.
-func (t *table) head(hash uint64) *atomic.Pointer[node] { return &t.heads[t.headIndex(hash)] }
+func (t *table) head(hash uint64) *atomic.Pointer[keyNode] { return &t.heads[t.headIndex(hash)] }
 
 func (t *table) headIndex(hash uint64) uint64 {
 	used := t.used.Load()
@@ -49,13 +49,13 @@ func (t *table) usedBy(s *stripe) uint64 {
 }
 
 // headOf returns the i-th head of a stripe.
-func (t *table) headOf(s *stripe, i uint64) *atomic.Pointer[node] {
+func (t *table) headOf(s *stripe, i uint64) *atomic.Pointer[keyNode] {
 	line := i/headsPerLine*uint64(len(t.stripes)) + s.index
 	return &t.heads[line*headsPerLine+i%headsPerLine]
 }
 
 // link returns the link to a node that is in the chain of its hash, under the stripe's lock.
-func (t *table) link(hash uint64, n *node) *atomic.Pointer[node] {
+func (t *table) link(hash uint64, n *keyNode) *atomic.Pointer[keyNode] {
 	link := t.head(hash)
 	for link.Load() != n {
 		link = &link.Load().next
@@ -103,7 +103,7 @@ func (t *table) splitHead(head uint64) {
 		*link = &n.next
 		n = next
 	}
-	for _, last := range []*atomic.Pointer[node]{stay, move} {
+	for _, last := range []*atomic.Pointer[keyNode]{stay, move} {
 		if last.Load() != nil {
 			last.Store(nil)
 		}

@@ -18,10 +18,10 @@ type busy struct {
 
 func (busy) FreshAfter(time.Duration) time.Duration { return time.Hour }
 
-func numberOf(n *node) int { return n.kept.state.(busy).number }
+func numberOf(n *keyNode) int { return n.kept.state.(busy).number }
 
 // add adds a key the way the callers of a table do.
-func add(t *testing.T, table *table, i int) *node {
+func add(t *testing.T, table *table, i int) *keyNode {
 	t.Helper()
 	key := fmt.Append(nil, "key ", i)
 	hash := rules.Hash(key)
@@ -68,7 +68,7 @@ func TestATableGrowsWithItsKeys(t *testing.T) {
 				t.Fatalf("room for %d, %d held: %d heads are used, want %d", room, held, used, want)
 			}
 			met, ofStripes := 0, uint64(0)
-			table.each(func(*node) bool { met++; return true })
+			table.each(func(*keyNode) bool { met++; return true })
 			for i := range table.stripes {
 				s := &table.stripes[i]
 				ofStripes += table.usedBy(s)
@@ -99,7 +99,7 @@ func TestATableDoesNotGrowWhileItIsWalked(t *testing.T) {
 		add(t, table, i)
 	}
 	next, met := known, map[int]int{}
-	table.each(func(n *node) bool {
+	table.each(func(n *keyNode) bool {
 		for range 4 {
 			if next < known+more {
 				add(t, table, next)

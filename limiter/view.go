@@ -2,8 +2,8 @@ package limiter
 
 import "github.com/hotparam/hotparam/rules"
 
-// view holds the permits taken, as counted by windows of one kind.
-type view[F frame[F]] struct {
+// windowView holds the permits taken, as counted by windows of one kind.
+type windowView[F frame[F]] struct {
 	quota *rules.Quota // the last quota in force
 	frame F
 	total int64   // permits in all slots
@@ -43,9 +43,9 @@ type frame[F any] interface {
 const noSlot = -1 << 63
 
 // limit returns the number of permits of a window.
-func (w *view[F]) limit() int64 { return w.quota.Rate.N }
+func (w *windowView[F]) limit() int64 { return w.quota.Rate.N }
 
-func (w *view[F]) advance(t, leap int64) {
+func (w *windowView[F]) advance(t, leap int64) {
 	if leap != 0 {
 		w.asked, w.since = max(0, w.asked+leap), max(0, w.since+leap)
 		w.move(func(start, before int64) int64 { return w.frame.placeAfterReset(start, before, -leap, t) })
@@ -56,7 +56,7 @@ func (w *view[F]) advance(t, leap int64) {
 }
 
 // move moves each slot to the place that to returns. Their order stays.
-func (w *view[F]) move(to func(start, before int64) int64) {
+func (w *windowView[F]) move(to func(start, before int64) int64) {
 	old, before := w.slots, int64(noSlot)
 	w.slots = slotLog{}
 	for i := range old.n {
@@ -67,8 +67,8 @@ func (w *view[F]) move(to func(start, before int64) int64) {
 
 // under returns the view of another quota at t, with the permits that this one has counted.
 // latest is t, or a later instant for which permits were reserved: see frame.
-func (w *view[F]) under(q *rules.Quota, t, latest int64) view[F] {
-	next := view[F]{quota: q, frame: w.frame.forQuota(q), total: w.total, slots: w.slots.copied(), since: t}
+func (w *windowView[F]) under(q *rules.Quota, t, latest int64) windowView[F] {
+	next := windowView[F]{quota: q, frame: w.frame.forQuota(q), total: w.total, slots: w.slots.copied(), since: t}
 	if w.slots.n > 0 {
 		next.since = max(w.since, w.slots.slotAt(0).start)
 	}
@@ -78,13 +78,13 @@ func (w *view[F]) under(q *rules.Quota, t, latest int64) view[F] {
 }
 
 // span returns the length of a window of the view, about t.
-func (w *view[F]) span(t int64) int64 {
+func (w *windowView[F]) span(t int64) int64 {
 	begins := w.frame.slot(t, t)
 	return w.frame.expiryOf(begins) - begins
 }
 
 // lastExpiry returns when all permits have left the window, or 0 if they have.
-func (w *view[F]) lastExpiry() int64 {
+func (w *windowView[F]) lastExpiry() int64 {
 	if w.slots.n == 0 {
 		return 0
 	}
@@ -92,7 +92,7 @@ func (w *view[F]) lastExpiry() int64 {
 }
 
 // free returns the number of available permits. It may be below 0.
-func (w *view[F]) free(t int64) int64 {
+func (w *windowView[F]) free(t int64) int64 {
 	if w.frame.slotIsWindow() && w.slots.n > 0 && w.slots.newest().start > t {
 		return 0
 	}
@@ -101,7 +101,7 @@ func (w *view[F]) free(t int64) int64 {
 
 // roomFor returns the first instant at which n permits are available, if they are not at t and
 // no more are taken. n is at most the limit.
-func (w *view[F]) roomFor(t, n int64) int64 {
+func (w *windowView[F]) roomFor(t, n int64) int64 {
 	if w.frame.slotIsWindow() {
 		newest := w.slots.newest()
 		if newest.start > t && newest.n <= w.limit()-n {
@@ -128,11 +128,11 @@ func (w *view[F]) roomFor(t, n int64) int64 {
 }
 
 // owed returns how many of n permits are counted, whether they are available or not.
-func (w *view[F]) owed(n int64) int64 {
+func (w *windowView[F]) owed(n int64) int64 {
 	return max(0, min(n, maxOwed-max(0, w.total-w.limit())))
 }
 
-func (w *view[F]) count(when, n int64) {
+func (w *windowView[F]) count(when, n int64) {
 	newest := when
 	if w.slots.n > 0 {
 		newest = w.slots.newest().start
@@ -144,7 +144,7 @@ func (w *view[F]) count(when, n int64) {
 // trim forgets past slots that cannot matter. There are such slots only if permits beyond the
 // limit are counted. The newest past slots whose permits make up the limit suffice: older ones
 // leave sooner, and before the newest have left there is no room anyway.
-func (w *view[F]) trim(t int64) {
+func (w *windowView[F]) trim(t int64) {
 	if w.slots.n <= minSlots || w.total <= w.limit() {
 		return
 	}
@@ -161,7 +161,7 @@ func (w *view[F]) trim(t int64) {
 
 // giveBack removes n permits, taken at an instant, from the slot that holds their mark, if they
 // count and the slot has not left the window.
-func (w *view[F]) giveBack(t, taken, mark, n int64) {
+func (w *windowView[F]) giveBack(t, taken, mark, n int64) {
 	if taken < w.since {
 		return
 	}

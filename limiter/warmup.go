@@ -79,7 +79,7 @@ type warmState struct {
 // warmth is a key's state at the last take. Requests that take nothing do not change it, so that
 // rounding errors do not add up.
 type warmth struct {
-	line
+	takeLine
 	stored float64 // permits at the word
 }
 
@@ -89,7 +89,7 @@ func newWarmUp(q *rules.Quota, now time.Duration) State {
 		return nil
 	}
 	t := instant(now)
-	return &warmState{w, clock{t}, warmth{line{word: t, born: t}, w.maxStored}}
+	return &warmState{w, clock{t}, warmth{takeLine{word: t, born: t}, w.maxStored}}
 }
 
 // advance returns the instant to compute with, and how far the clock is behind it.
@@ -199,7 +199,7 @@ func (s *warmState) do(t int64, ask *Request, r *Result) {
 	case ask.Kind == Return:
 		// Permits are returned at the stable interval. Their extra cost has warmed the bucket,
 		// which stays warm.
-		s.returnTokens(&s.line, t, ask)
+		s.returnTokens(&s.takeLine, t, ask)
 		r.Allowed = true
 		return
 	case ask.Kind == AtMost:
@@ -246,13 +246,13 @@ func (s *warmState) FreshAfter(now time.Duration) time.Duration {
 // debt is the time from which the next permit may be taken.
 func (s *warmState) owes(now time.Duration) (owed debt, spent bool) {
 	t, _ := s.advance(now)
-	return s.line.owes(s.gcra, t)
+	return s.takeLine.owes(s.gcra, t)
 }
 
 // indebt implements [debtor].
 func (s *warmState) indebt(owed *debt, now time.Duration) {
 	t, _ := s.advance(now)
-	s.line.indebt(s.gcra, owed, t)
+	s.takeLine.indebt(s.gcra, owed, t)
 }
 
 func (s *warmState) Adapt(q *rules.Quota, now time.Duration) bool {
@@ -262,7 +262,7 @@ func (s *warmState) Adapt(q *rules.Quota, now time.Duration) bool {
 	}
 	t, _ := s.advance(now)
 	s.storeIdle(t)
-	w.convertLine(s.gcra, &s.line, t)
+	w.convertLine(s.gcra, &s.takeLine, t)
 	s.stored *= w.maxStored / s.maxStored // so that it stays as warm as before
 	s.warm = w
 	return true

@@ -21,9 +21,9 @@ import (
 // another's window is too short for, and permits are not converted back and forth.
 type window[F frame[F]] struct {
 	clock
-	view[F]           // view of the quota in force
-	others  []view[F] // views of quotas that are still needed: see prune
-	due     int64     // the latest instant for which permits were reserved
+	windowView[F]                 // view of the quota in force
+	others        []windowView[F] // views of quotas that are still needed: see prune
+	due           int64           // the latest instant for which permits were reserved
 }
 
 const (
@@ -52,7 +52,7 @@ func newWindow[F frame[F]](q *rules.Quota, now time.Duration) *window[F] {
 func (w *window[F]) advance(now time.Duration) (t, read int64) {
 	t, lag, leap := w.observe(now)
 	w.due = max(0, w.due+leap)
-	w.view.advance(t, leap)
+	w.windowView.advance(t, leap)
 	for i := range w.others {
 		w.others[i].advance(t, leap)
 	}
@@ -72,12 +72,12 @@ func (w *window[F]) Adapt(q *rules.Quota, now time.Duration) bool {
 	w.prune(t)
 	for i := range w.others {
 		if o := &w.others[i]; o.frame.equals(frame) {
-			w.view, *o = *o, w.view
+			w.windowView, *o = *o, w.windowView
 			w.quota = q
 			return true
 		}
 	}
-	old, latest := &w.view, t
+	old, latest := &w.windowView, t
 	if len(w.others) > 0 { // else each reservation begins a slot
 		latest = max(t, w.due)
 	}
@@ -87,8 +87,8 @@ func (w *window[F]) Adapt(q *rules.Quota, now time.Duration) bool {
 		}
 	}
 	next := old.under(q, t, latest)
-	w.others = append(w.others, w.view)
-	w.view = next
+	w.others = append(w.others, w.windowView)
+	w.windowView = next
 	return true
 }
 
@@ -96,7 +96,7 @@ func (w *window[F]) Adapt(q *rules.Quota, now time.Duration) bool {
 // shortest windows, which can be rebuilt from a longer one.
 func (w *window[F]) prune(t int64) {
 	needed := w.needed(t)
-	w.others = slices.DeleteFunc(w.others, func(o view[F]) bool { return !needed(&o) })
+	w.others = slices.DeleteFunc(w.others, func(o windowView[F]) bool { return !needed(&o) })
 	for len(w.others) >= maxViews {
 		least := 0
 		for i := range w.others {
@@ -113,12 +113,12 @@ func (w *window[F]) prune(t int64) {
 // was due. A view dropped after its own window would be rebuilt from a longer one each time its
 // quota asks. The permits in one slot of the longer one would then count as taken just now,
 // each time.
-func (w *window[F]) needed(t int64) func(o *view[F]) bool {
+func (w *window[F]) needed(t int64) func(o *windowView[F]) bool {
 	longest := w.span(t)
 	for i := range w.others {
 		longest = max(longest, w.others[i].span(t))
 	}
-	return func(o *view[F]) bool { return max(o.asked, w.due)+longest > t }
+	return func(o *windowView[F]) bool { return max(o.asked, w.due)+longest > t }
 }
 
 // absorb adds the permits of other, in a view of their own if its windows differ.
@@ -132,7 +132,7 @@ func (w *window[F]) absorb(other State, now time.Duration) bool {
 	w.due = max(w.due, o.due)
 	if o.asked = t; !o.frame.equals(w.frame) {
 		w.prune(t)
-		w.others = append(w.others, o.view)
+		w.others = append(w.others, o.windowView)
 		return true
 	}
 	for i := range o.slots.n {
@@ -154,7 +154,7 @@ func (w *window[F]) owes(now time.Duration) (owed debt, spent bool) {
 	if w.due > w.last {
 		owed[debtDue] = w.due
 	}
-	for _, o := range append(slices.Clip(w.others), w.view) {
+	for _, o := range append(slices.Clip(w.others), w.windowView) {
 		if o.slots.n > 0 {
 			owed[debtAt] = max(owed[debtAt], o.frame.latestIn(o.slots.newest().start, w.last))
 			owed[debtCount] = max(owed[debtCount], o.total)
@@ -174,7 +174,7 @@ func (w *window[F]) indebt(owed *debt, now time.Duration) {
 	}
 	w.due = max(w.due, owed[debtDue])
 	if w.frame.expiryOf(w.frame.slot(taken, taken)) >= until && taken <= t {
-		w.view.count(taken, n)
+		w.windowView.count(taken, n)
 		return
 	}
 	q := *w.quota
@@ -184,9 +184,9 @@ func (w *window[F]) indebt(owed *debt, now time.Duration) {
 		q.Blocks = rules.MaxBlocks
 		q.Rate.Per += q.Rate.Per / 500 // a window is shorter by up to a block
 	}
-	all := view[F]{quota: &q, frame: w.frame.forQuota(&q), asked: t, since: t}
+	all := windowView[F]{quota: &q, frame: w.frame.forQuota(&q), asked: t, since: t}
 	all.count(taken, n)
-	w.view = all.under(w.quota, t, max(t, w.due))
+	w.windowView = all.under(w.quota, t, max(t, w.due))
 	w.others = append(w.others, all)
 }
 
@@ -203,14 +203,14 @@ func (w *window[F]) Do(now time.Duration, ask Request) Result {
 	switch ask.Kind {
 	case Charge:
 		r := w.takePermits(read, t, t, w.owed(ask.N))
-		w.view.trim(t)
+		w.windowView.trim(t)
 		return r
 	case Return:
 		taken := ask.Mark
 		if ask.Receipt.At > 0 {
 			taken = int64(ask.Receipt.At)
 		}
-		w.view.giveBack(t, taken, ask.Mark, ask.N)
+		w.windowView.giveBack(t, taken, ask.Mark, ask.N)
 		for i := range w.others {
 			w.others[i].giveBack(t, taken, ask.Mark, ask.N)
 		}
@@ -235,7 +235,7 @@ func (w *window[F]) Do(now time.Duration, ask Request) Result {
 // FreshAfter returns the time until all takes have left the windows.
 func (w *window[F]) FreshAfter(now time.Duration) time.Duration {
 	t, read := w.advance(now)
-	left, needed := w.view.lastExpiry(), w.needed(t)
+	left, needed := w.windowView.lastExpiry(), w.needed(t)
 	for i := range w.others {
 		if o := &w.others[i]; needed(o) {
 			left = max(left, o.lastExpiry())
@@ -256,7 +256,7 @@ func (w *window[F]) takePermits(read, t, when, n int64) Result {
 // slots that cannot matter to them. The current view has admitted the permits, so in it only
 // charges exceed the limit and need trimming.
 func (w *window[F]) count(t, when, n int64) {
-	w.view.count(when, n)
+	w.windowView.count(when, n)
 	for i := range w.others {
 		w.others[i].count(when, n)
 		w.others[i].trim(t)
@@ -271,7 +271,7 @@ func (w *window[F]) deny(read, t, n, keep int64, ask Request) Result {
 	}
 	if w.quota.CountDenied && (ask.Kind == Take || ask.Kind == AtMost) {
 		w.count(t, t, w.owed(ask.N))
-		w.view.trim(t)
+		w.windowView.trim(t)
 	}
 	room := w.roomFor(t, n+keep)
 	wait := room - read

@@ -25,7 +25,7 @@ func (w *window[F]) encodeOthers() (all []encodedState) {
 	for _, o := range w.others {
 		q := *o.quota
 		q.Penalty = 0 // the key's first state has the lock
-		all = append(all, encodedState{q, (&window[F]{clock: w.clock, view: o}).appendState(nil)})
+		all = append(all, encodedState{q, (&window[F]{clock: w.clock, windowView: o}).appendState(nil)})
 	}
 	return all
 }

@@ -12,7 +12,7 @@ import (
 
 var _ = []interface {
 	storable
-	adapter
+	quotaSwitcher
 }{&window[fixedFrame]{}, &window[logFrame]{}, &window[blockFrame]{}}
 
 // TestWindowsState checks that a state read back equals the state that was written.
@@ -166,7 +166,7 @@ func TestWindowsAdapt(t *testing.T) {
 			s := newWindowState(t, c.from, 0)
 			s.Do(100*sec, Request{N: 2})
 			s.Do(104*sec, Request{N: 1})
-			if !s.(adapter).Adapt(c.to, 105*sec) {
+			if !s.(quotaSwitcher).Adapt(c.to, 105*sec) {
 				t.Fatal("refused")
 			}
 			runWindowSteps(t, s, []windowStep{{105 * sec, Request{Kind: Peek, N: 1}, c.want}})

@@ -32,7 +32,7 @@ func (a *words) New(q *rules.Quota, now time.Duration) State {
 		g = other
 	}
 	t := instant(now)
-	return &wordState{g, clock{t}, line{word: g.first(t), born: t}}
+	return &wordState{g, clock{t}, takeLine{word: g.first(t), born: t}}
 }
 
 // wordState is one key's line, for one goroutine at a time. It keeps the time of the last ask,
@@ -40,7 +40,7 @@ func (a *words) New(q *rules.Quota, now time.Duration) State {
 type wordState struct {
 	*gcra
 	clock
-	line
+	takeLine
 }
 
 // advance returns the instant to use at now, and how far the clock is behind that instant.
@@ -57,7 +57,7 @@ func (s *wordState) Do(now time.Duration, ask Request) Result {
 	ask.clamp()
 	ask.Within -= time.Duration(lag)
 	if ask.Kind == Return && ask.N >= 0 {
-		s.returnTokens(&s.line, t, &ask)
+		s.returnTokens(&s.takeLine, t, &ask)
 		ask = Request{Kind: Peek}
 	}
 	offsets := s.includeReservations(t)
@@ -102,13 +102,13 @@ func (s *wordState) FreshAfter(now time.Duration) time.Duration {
 // owes implements [debtor].
 func (s *wordState) owes(now time.Duration) (owed debt, spent bool) {
 	t, _ := s.advance(now)
-	return s.line.owes(s.gcra, t)
+	return s.takeLine.owes(s.gcra, t)
 }
 
 // indebt implements [debtor].
 func (s *wordState) indebt(owed *debt, now time.Duration) {
 	t, _ := s.advance(now)
-	s.line.indebt(s.gcra, owed, t)
+	s.takeLine.indebt(s.gcra, owed, t)
 }
 
 // absorb adds the permits that other lacks.
@@ -125,8 +125,8 @@ func (s *wordState) absorb(other State, now time.Duration) bool {
 	return true
 }
 
-// Adapt implements [adapter] with arithmetic of its own. The package's own quotas share theirs:
-// see the function adapt.
+// Adapt implements [quotaSwitcher] with arithmetic of its own. The package's own quotas share
+// theirs: see the function adapt.
 func (s *wordState) Adapt(q *rules.Quota, now time.Duration) bool {
 	g, err := newGCRA(q)
 	if err == nil {
@@ -137,7 +137,7 @@ func (s *wordState) Adapt(q *rules.Quota, now time.Duration) bool {
 
 func (s *wordState) adapt(g *gcra, now time.Duration) {
 	t, _ := s.advance(now)
-	g.convertLine(s.gcra, &s.line, t)
+	g.convertLine(s.gcra, &s.takeLine, t)
 	s.gcra = g
 }
 
@@ -149,12 +149,12 @@ func (r *Result) setMark(mark, t int64) { r.Mark, r.Receipt.At = mark, time.Dura
 func (s *wordState) appendState(b []byte) []byte {
 	b = binary.AppendVarint(b, s.last)
 	b = binary.AppendVarint(b, s.word)
-	return s.line.appendRest(b)
+	return s.takeLine.appendRest(b)
 }
 
 func (s *wordState) restoreState(b []byte) bool {
 	last, word, rest, ok := twoInstants(b)
-	if !ok || !s.line.restoreRest(rest) {
+	if !ok || !s.takeLine.restoreRest(rest) {
 		return false
 	}
 	s.last, s.word, s.born = last, word, 0

@@ -26,7 +26,7 @@ type concreteRoutes struct {
 const maxConcrete = 100
 
 // concreteLines bounds the log. Each rule is logged at most once per reload.
-var concreteLines = loglimit.Rate{Burst: 4, Every: time.Hour}
+var concreteLines = loglimit.LineRate{Burst: 4, Every: time.Hour}
 
 // check counts a new route that is a path, and logs a rule that has too many of them.
 func (c *concreteRoutes) check(s *ruleSet, method, name string) {

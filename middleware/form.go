@@ -14,7 +14,7 @@ import (
 const multipartType = "multipart/form-data"
 
 // readForm adds the values that [http.Request.Form] has: the query's and the body's.
-func readForm(r *request, x *reader) {
+func readForm(r *request, x *paramReader) {
 	if r.in.http() == nil {
 		return
 	}

@@ -17,25 +17,25 @@ func (d displacement) plus(e displacement) displacement {
 	return displacement{d.displaced + e.displaced, d.inherited + e.inherited}
 }
 
-// keyTable identifies a table of keys, by its address, and the rule that it belongs to. This
+// fullTable identifies a table of keys, by its address, and the rule that it belongs to. This
 // process's table for limits with scope: exact belongs to no rule.
-type keyTable struct {
+type fullTable struct {
 	table any
 	rule  string
 }
 
 // tableUses returns the counters of each table of keys that is kept. The caller holds
 // sharing.mu.
-func (g *Guard) tableUses() map[keyTable]displacement {
-	uses := make(map[keyTable]displacement)
+func (g *Guard) tableUses() map[fullTable]displacement {
+	uses := make(map[fullTable]displacement)
 	add := func(s *limitSpec) {
 		rule, _, _ := strings.Cut(s.name, "?") // the rest names an exception
 		if k := s.kept.keyed; k != nil {
 			n := k.Stats()
-			uses[keyTable{k, rule}] = displacement{n.Displaced, n.Inherited}
+			uses[fullTable{k, rule}] = displacement{n.Displaced, n.Inherited}
 		}
 		if p := s.kept.permits; p != nil {
-			uses[keyTable{p, rule}] = displacement{displaced: p.Stats().Crowded}
+			uses[fullTable{p, rule}] = displacement{displaced: p.Stats().Crowded}
 		}
 	}
 	for _, s := range g.rules.Load().allSpecs {
@@ -46,7 +46,7 @@ func (g *Guard) tableUses() map[keyTable]displacement {
 	}
 	if g.local != nil {
 		n := g.local.Stats()
-		uses[keyTable{table: g.local}] = displacement{n.Displaced, n.Inherited}
+		uses[fullTable{table: g.local}] = displacement{n.Displaced, n.Inherited}
 	}
 	return uses
 }

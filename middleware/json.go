@@ -16,7 +16,7 @@ import (
 // or beyond ASCII, and goes no deeper than the longest path. The tokens of a json.Decoder were
 // rejected: they cost several times as much as a decode, and an allocation each.
 
-func prepareJSON(x *reader, _ *options) error {
+func prepareJSON(x *paramReader, _ *options) error {
 	steps, message := base.ParseJSONPath(x.param.Name)
 	if message != "" {
 		return fmt.Errorf("json:%s: %s", x.param.Name, message)
@@ -25,7 +25,7 @@ func prepareJSON(x *reader, _ *options) error {
 	return nil
 }
 
-func readJSON(r *request, _ *reader) { r.readBody(rules.JSON) }
+func readJSON(r *request, _ *paramReader) { r.readBody(rules.JSON) }
 
 // addJSON adds the values of a document that rules of the route name, and reports whether the
 // document is valid.
@@ -57,7 +57,7 @@ const maxWalked = 64
 type jsonWalk struct {
 	request *request
 	text    []byte
-	readers []*reader
+	readers []*paramReader
 }
 
 // value reads any value. Its recursion ends with the longest path.
@@ -78,7 +78,7 @@ func (w *jsonWalk) value(i, depth int, on uint64) int {
 }
 
 // addScalar adds a string, a number as written, true or false. It skips null.
-func (w *jsonWalk) addScalar(x *reader, raw []byte) {
+func (w *jsonWalk) addScalar(x *paramReader, raw []byte) {
 	switch raw[0] {
 	case 'n':
 	case '"':

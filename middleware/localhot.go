@@ -23,7 +23,7 @@ type localHot struct {
 	marking sync.Mutex
 
 	mu        sync.Mutex
-	marks     map[rules.Key]*mark
+	marks     map[rules.Key]*localMark
 	published map[rules.Key]struct{}
 	fleet     rules.Fleet
 	alive     time.Time // when an aggregator became available; zero if none is
@@ -32,14 +32,14 @@ type localHot struct {
 	found, refuted int64
 }
 
-// mark is the state of one key.
-type mark struct {
+// localMark is the state of one key.
+type localMark struct {
 	since     time.Time // when it became hot here without being published
 	published bool
 }
 
 func newLocalHot(g *Guard) *localHot {
-	l := &localHot{guard: g, marks: make(map[rules.Key]*mark)}
+	l := &localHot{guard: g, marks: make(map[rules.Key]*localMark)}
 	l.timer = time.AfterFunc(time.Hour, l.refuteMarks)
 	l.timer.Stop()
 	return l
@@ -58,7 +58,7 @@ func (l *localHot) set(h rules.Hot, hot bool) {
 	}
 	l.mu.Lock()
 	_, published := l.published[h.Key]
-	l.marks[h.Key] = &mark{since: time.Now(), published: published}
+	l.marks[h.Key] = &localMark{since: time.Now(), published: published}
 	l.found++
 	l.armTimer()
 	l.mu.Unlock()
@@ -115,7 +115,7 @@ func (l *localHot) steer() {
 
 // refutedAt returns when a mark will be refuted unless it is published; zero means never. The
 // caller holds mu.
-func (l *localHot) refutedAt(m *mark) time.Time {
+func (l *localHot) refutedAt(m *localMark) time.Time {
 	if l.alive.IsZero() || m.published {
 		return time.Time{}
 	}

@@ -16,8 +16,8 @@ import (
 type originSample struct {
 	samples atomic.Int32 // samples since the last drain
 	mu      sync.Mutex
-	routes  tally
-	callers tally
+	routes  nameCounts
+	callers nameCounts
 }
 
 const (
@@ -30,8 +30,8 @@ const (
 	maxName = 64
 )
 
-// tally counts a few names.
-type tally struct {
+// nameCounts counts a few names.
+type nameCounts struct {
 	used   int
 	counts [tallied]int64
 	sizes  [tallied]uint8
@@ -91,7 +91,7 @@ func (g *Guard) yieldOrigins(yield func(collector.KeyOrigin) bool) {
 	}
 }
 
-func (t *tally) add(name string, n int64) {
+func (t *nameCounts) add(name string, n int64) {
 	if name == "" {
 		return
 	}
@@ -114,7 +114,7 @@ func (t *tally) add(name string, n int64) {
 	t.sizes[least] = uint8(copy(t.names[least][:], name))
 }
 
-func (t *tally) drain(kind wire.OriginKind, yield func(kind wire.OriginKind, name []byte, n int64) bool) bool {
+func (t *nameCounts) drain(kind wire.OriginKind, yield func(kind wire.OriginKind, name []byte, n int64) bool) bool {
 	more := true
 	for i := 0; i < t.used && more; i++ {
 		more = yield(kind, t.names[i][:t.sizes[i]], t.counts[i])

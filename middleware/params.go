@@ -9,17 +9,17 @@ import (
 // params are a request's parameters, parsed when a rule first needs them.
 type params struct {
 	list    rules.Params
-	loaded  bool         // list has the query
-	pattern *rules.Route // the pattern whose path values list has, or nil
-	custom  rules.Params // the one parameter of a matcher's key
-	read    []*reader    // the readers whose parameters list has
-	client  client
+	loaded  bool           // list has the query
+	pattern *rules.Route   // the pattern whose path values list has, or nil
+	custom  rules.Params   // the one parameter of a matcher's key
+	read    []*paramReader // the readers whose parameters list has
+	client  requestAddr
 	text    []byte   // buffer for the text of an address
 	fields  []string // buffer for the values of a field
 }
 
-// client is the address of the request's client, once it has been read.
-type client struct {
+// requestAddr is the address of the request's client, once it has been read.
+type requestAddr struct {
 	ip          netip.Addr
 	read, known bool
 }
@@ -30,7 +30,7 @@ func (p *params) reset() {
 	p.loaded, p.pattern = false, nil
 	if len(p.read) > 0 {
 		clear(p.read)
-		p.read, p.client = p.read[:0], client{}
+		p.read, p.client = p.read[:0], requestAddr{}
 	}
 }
 
@@ -41,7 +41,7 @@ func (r *request) loadParams(c *candidate) *rules.Params { return r.load(c, c.re
 // loadHead implements loadParams without the parameters of the body.
 func (r *request) loadHead(c *candidate) *rules.Params { return r.load(c, c.headReaders) }
 
-func (r *request) load(c *candidate, readers []*reader) *rules.Params {
+func (r *request) load(c *candidate, readers []*paramReader) *rules.Params {
 	p := &r.params
 	if p.loaded && p.pattern == c.values && len(readers) == 0 {
 		return &p.list

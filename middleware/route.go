@@ -35,8 +35,8 @@ type route struct {
 	matchers bool        // some of the rules have a matcher
 	messages bool        // some of the rules name fields of an RPC's message
 
-	bodies      sourceSet // the sources of the body that some of the rules read
-	bodyReaders []*reader // the readers of these sources
+	bodies      sourceSet      // the sources of the body that some of the rules read
+	bodyReaders []*paramReader // the readers of these sources
 }
 
 // candidate is a rule that may match requests of the route.
@@ -190,7 +190,7 @@ func (s *ruleSet) finish(r *route) {
 			}
 		}
 		r.matchers = r.matchers || c.matcher != nil
-		r.messages = r.messages || slices.ContainsFunc(c.headReaders, func(x *reader) bool { return x.param.Source == rules.RPC })
+		r.messages = r.messages || slices.ContainsFunc(c.headReaders, func(x *paramReader) bool { return x.param.Source == rules.RPC })
 	}
 	if len(r.rules) == 1 && r.rules[0].isPlain() {
 		r.plain = &r.rules[0]

@@ -16,7 +16,7 @@ type ruleSet struct {
 	unknown   *route     // the route of requests whose pattern is unknown
 	concrete  *concreteRoutes
 	redaction *rules.Redaction // nil if there is none
-	readers   []*reader        // readers of all rules, each once
+	readers   []*paramReader   // readers of all rules, each once
 
 	bodyLimits rules.Bodies // with defaults applied
 }
@@ -30,12 +30,12 @@ type rule struct {
 	matcher matcher       // nil if the rule's own match and by decide
 	needs   []rules.Param // parameters that a request must have; "*" in a value matches any text
 
-	readers     []*reader // readers of its parameters other than query and path; the body's last
-	headReaders []*reader // readers without the body's
-	keyReaders  bool      // its keys need readers
-	body        sourceSet // the sources of the body that its keys or its match depend on
-	redacts     bool      // its keys may have redacted values of the query
-	reveals     bool      // its exceptions name redacted values
+	readers     []*paramReader // readers of its parameters other than query and path; the body's last
+	headReaders []*paramReader // readers without the body's
+	keyReaders  bool           // its keys need readers
+	body        sourceSet      // the sources of the body that its keys or its match depend on
+	redacts     bool           // its keys may have redacted values of the query
+	reveals     bool           // its exceptions name redacted values
 
 	overlaps bool // a request makes several keys, and counts for a total too
 	addsUp   bool // the aggregator adds up its keys, because they overlap or for a share

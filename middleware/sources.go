@@ -11,11 +11,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// reader reads one parameter that rules name from a source other than the query and the
+// paramReader reads one parameter that rules name from a source other than the query and the
 // path. A request is read once by each reader of the rules that it may match.
-type reader struct {
+type paramReader struct {
 	param  rules.Param // without a value
-	read   func(*request, *reader)
+	read   func(*request, *paramReader)
 	header string                       // canonical, as in http.Header
 	level  base.AddrLevel               // level of an address
 	steps  []base.JSONPathStep          // path of a value in JSON
@@ -25,8 +25,8 @@ type reader struct {
 
 // sourceRow has the functions that read one source.
 type sourceRow struct {
-	prepare func(*reader, *options) error // nil if there is nothing to prepare
-	read    func(*request, *reader)
+	prepare func(*paramReader, *options) error // nil if there is nothing to prepare
+	read    func(*request, *paramReader)
 }
 
 // sourceRows has a row for each source that is read only for rules that name it.
@@ -69,9 +69,9 @@ func (s *ruleSet) addReaders(r *rule, o *options) error {
 		if !found {
 			continue
 		}
-		at := slices.IndexFunc(s.readers, func(x *reader) bool { return x.param == p })
+		at := slices.IndexFunc(s.readers, func(x *paramReader) bool { return x.param == p })
 		if at < 0 {
-			x := &reader{param: p, read: row.read, client: &s.Client}
+			x := &paramReader{param: p, read: row.read, client: &s.Client}
 			if row.prepare != nil {
 				if err := row.prepare(x, o); err != nil {
 					return err
@@ -84,7 +84,7 @@ func (s *ruleSet) addReaders(r *rule, o *options) error {
 			r.readers = append(r.readers, x)
 		}
 	}
-	var ofBody []*reader
+	var ofBody []*paramReader
 	for _, x := range r.readers {
 		if x.param.Source.ReadsBody() {
 			ofBody = append(ofBody, x)
@@ -100,7 +100,7 @@ func (s *ruleSet) addReaders(r *rule, o *options) error {
 
 // readSources adds the parameters of those readers that have not read the request yet, and
 // reports whether there were any.
-func (r *request) readSources(readers []*reader) (added bool) {
+func (r *request) readSources(readers []*paramReader) (added bool) {
 	for _, x := range readers {
 		if slices.Contains(r.params.read, x) {
 			continue
@@ -113,18 +113,18 @@ func (r *request) readSources(readers []*reader) (added bool) {
 }
 
 // addNamed adds a value of the reader's parameter.
-func (r *request) addNamed(x *reader, value string) {
+func (r *request) addNamed(x *paramReader, value string) {
 	p := x.param
 	p.Value = value
 	r.params.list.AddNamed(p)
 }
 
-func prepareHeader(x *reader, _ *options) error {
+func prepareHeader(x *paramReader, _ *options) error {
 	x.header = http.CanonicalHeaderKey(x.param.Name)
 	return nil
 }
 
-func readHeader(r *request, x *reader) {
+func readHeader(r *request, x *paramReader) {
 	in := r.in.http()
 	if in == nil {
 		return
@@ -140,7 +140,7 @@ func readHeader(r *request, x *reader) {
 	}
 }
 
-func readCookie(r *request, x *reader) {
+func readCookie(r *request, x *paramReader) {
 	in := r.in.http()
 	if in == nil {
 		return
@@ -157,7 +157,7 @@ func readCookie(r *request, x *reader) {
 	}
 }
 
-func prepareAddr(x *reader, _ *options) error {
+func prepareAddr(x *paramReader, _ *options) error {
 	level, ok := base.ParseAddrLevel(x.param.Name)
 	if !ok {
 		return fmt.Errorf("an address has no level %q: %s", x.param.Name, base.AddrLevelHint)
@@ -166,7 +166,7 @@ func prepareAddr(x *reader, _ *options) error {
 	return nil
 }
 
-func readAddr(r *request, x *reader) {
+func readAddr(r *request, x *paramReader) {
 	p := &r.params
 	if !p.client.read {
 		p.client.read = true
@@ -186,7 +186,7 @@ func readAddr(r *request, x *reader) {
 	}
 }
 
-func readField(r *request, x *reader) {
+func readField(r *request, x *paramReader) {
 	if r.in.Field == nil {
 		return
 	}
@@ -198,7 +198,7 @@ func readField(r *request, x *reader) {
 	clear(p.fields)
 }
 
-func prepareCtx(x *reader, o *options) error {
+func prepareCtx(x *paramReader, o *options) error {
 	name := x.param.Name
 	if x.value = o.params[name]; x.value == nil && o.anyParam != nil {
 		x.value = func(ctx context.Context) string { return o.anyParam(ctx, name) }
@@ -209,7 +209,7 @@ func prepareCtx(x *reader, o *options) error {
 	return nil
 }
 
-func readCtx(r *request, x *reader) {
+func readCtx(r *request, x *paramReader) {
 	if value := x.value(r.context()); value != "" {
 		r.addNamed(x, value)
 	} else {

@@ -11,11 +11,11 @@ import (
 // turn is a request's place in the waiting line of a limit's key.
 type turn struct {
 	claim
-	waiter waiter
+	waiter turnWaiter
 }
 
-// waiter is a [limiter.Waiter], or a [fleet.Waiter] for permits that instances hold in advance.
-type waiter interface {
+// turnWaiter is a [limiter.Waiter], or a [fleet.Waiter] for permits that instances hold in advance.
+type turnWaiter interface {
 	Done() <-chan struct{}
 	Denied() (*rules.Decision, error)
 	Leave(ctx context.Context) error
@@ -36,7 +36,7 @@ func (r *request) stand(wait *limiter.WaitClaim, cl *claim, got *limiter.Result)
 	}
 }
 
-func (r *request) addTurn(cl *claim, w waiter) {
+func (r *request) addTurn(cl *claim, w turnWaiter) {
 	r.pending.turns = append(r.pending.turns, turn{*cl, w})
 }
 

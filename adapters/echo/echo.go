@@ -26,7 +26,7 @@ import (
 // match by the path or match all.
 func Middleware(hp adapter.Guard) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		a := adapter.New(hp, adapter.ParseColons, func(c *call, w http.ResponseWriter, r *http.Request) {
+		a := adapter.New(hp, adapter.ParseColons, func(c *handlerCall, w http.ResponseWriter, r *http.Request) {
 			c.SetRequest(r)
 			if before := c.Response(); w != before {
 				c.SetResponse(w)
@@ -39,7 +39,7 @@ func Middleware(hp adapter.Guard) echo.MiddlewareFunc {
 }
 
 // serve passes a request through the guard.
-func serve(a *adapter.Adapter[*call], c *echo.Context) error {
+func serve(a *adapter.Adapter[*handlerCall], c *echo.Context) error {
 	var buf [8]string
 	route := adapter.Route{Values: buf[:0]}
 	switch method := c.RouteInfo().Method; method {
@@ -53,13 +53,13 @@ func serve(a *adapter.Adapter[*call], c *echo.Context) error {
 			route.Values = append(route.Values, v.Value)
 		}
 	}
-	x := call{Context: c}
+	x := handlerCall{Context: c}
 	a.Serve(&x, c.Response(), c.Request(), route)
 	return x.err
 }
 
-// call is a request with the error that its handler returns.
-type call struct {
+// handlerCall is a request with the error that its handler returns.
+type handlerCall struct {
 	*echo.Context
 	err error
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/gofiber/fiber/v3"
 )
 
-// request is a request of Fiber in the form for a guard. All its strings are copies, since
+// fiberRequest is a request of Fiber in the form for a guard. All its strings are copies, since
 // Fiber's are overwritten after the request. As a context, it is the request's context with the
 // values that middleware has put into Locals.
-type request struct {
+type fiberRequest struct {
 	context.Context
 	c           fiber.Ctx
 	path, query string
@@ -21,15 +21,15 @@ type request struct {
 	body        *body         // body of made
 }
 
-func newRequest(c fiber.Ctx) *request {
+func newRequest(c fiber.Ctx) *fiberRequest {
 	uri := c.Request().URI()
 	path, query := uri.PathOriginal(), uri.QueryString()
 	both := string(append(append(make([]byte, 0, 256), path...), query...)) // one allocation
-	return &request{Context: c.Context(), c: c, path: both[:len(path)], query: both[len(path):]}
+	return &fiberRequest{Context: c.Context(), c: c, path: both[:len(path)], query: both[len(path):]}
 }
 
 // Value returns a value of the request's context or of its Locals.
-func (r *request) Value(key any) any {
+func (r *fiberRequest) Value(key any) any {
 	if v := r.Context.Value(key); v != nil {
 		return v
 	}
@@ -37,7 +37,7 @@ func (r *request) Value(key any) any {
 }
 
 // toHTTP returns the request as a net/http request, for rules and options that need one.
-func (r *request) toHTTP() *http.Request {
+func (r *fiberRequest) toHTTP() *http.Request {
 	in := r.c.Request()
 	u := &url.URL{Path: r.path, RawQuery: r.query}
 	if path, err := url.PathUnescape(r.path); err == nil {
@@ -72,7 +72,7 @@ func (r *request) toHTTP() *http.Request {
 }
 
 // end returns the body to the handler, and makes the guard release the part that it holds.
-func (r *request) end() {
+func (r *fiberRequest) end() {
 	if r.made == nil {
 		return
 	}

@@ -92,7 +92,7 @@ func (s *served) end(n int64) {
 // fasthttp drops the values without closing them. The ticket then ends when the connection is
 // found closed or, if that cannot be seen, when the garbage collector finds the values.
 func (s *served) endWithConnection(in *fasthttp.RequestCtx) {
-	taken := &connection{s}
+	taken := &takenConnection{s}
 	runtime.AddCleanup(taken, func(s *served) { s.end(0) }, s)
 	in.SetUserValue(taken, taken)
 	conn := in.Conn()
@@ -122,17 +122,17 @@ func (s *served) endOnceClosed(conn syscall.RawConn) {
 	})
 }
 
-// connection is a value of a request whose connection a handler takes over.
-type connection struct{ *served }
+// takenConnection is a value of a request whose connection a handler takes over.
+type takenConnection struct{ *served }
 
-func (c *connection) Close() error {
+func (c *takenConnection) Close() error {
 	c.end(0)
 	return nil
 }
 
 // endWithStream ends the ticket when the response's stream is closed.
 func (s *served) endWithStream(r *fasthttp.Response) {
-	measured := &stream{Reader: r.BodyStream(), served: s}
+	measured := &meteredBody{Reader: r.BodyStream(), served: s}
 	size := r.Header.ContentLength()
 	if limited, ok := measured.Reader.(*io.LimitedReader); ok && size < 0 {
 		size = int(limited.N) // as in fasthttp
@@ -147,14 +147,14 @@ func (s *served) endWithStream(r *fasthttp.Response) {
 	r.SetBodyStream(measured, size)
 }
 
-// stream is the body of a response, which is measured while it is sent.
-type stream struct {
+// meteredBody is the body of a response, which is measured while it is sent.
+type meteredBody struct {
 	io.Reader
 	*served
 	n int64
 }
 
-func (s *stream) Read(p []byte) (int, error) {
+func (s *meteredBody) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
 	s.n += int64(n)
 	if err != nil {
@@ -164,13 +164,13 @@ func (s *stream) Read(p []byte) (int, error) {
 }
 
 // WriteTo lets the system send files.
-func (s *stream) WriteTo(w io.Writer) (int64, error) {
+func (s *meteredBody) WriteTo(w io.Writer) (int64, error) {
 	n, err := io.Copy(w, s.Reader)
 	s.n += n
 	return n, err
 }
 
-func (s *stream) Close() (err error) {
+func (s *meteredBody) Close() (err error) {
 	if c, ok := s.Reader.(io.Closer); ok {
 		err = c.Close()
 	}
@@ -179,7 +179,7 @@ func (s *stream) Close() (err error) {
 }
 
 // CloseWithError passes the cause on to the response's stream. It is called after Close.
-func (s *stream) CloseWithError(cause error) error {
+func (s *meteredBody) CloseWithError(cause error) error {
 	if c, ok := s.Reader.(fasthttp.ReadCloserWithError); ok {
 		return c.CloseWithError(cause)
 	}

@@ -18,12 +18,12 @@ import (
 // the routes after the guard whose handlers do nothing.
 type routes struct {
 	templates *adapter.Templates
-	finders   atomic.Pointer[map[place]*finder]
+	finders   atomic.Pointer[map[guardPlace]*finder]
 	mu        sync.Mutex // held to add
 }
 
-// place is the place of a guard: a route of the application, in the order of a method.
-type place struct {
+// guardPlace is the place of a guard: a route of the application, in the order of a method.
+type guardPlace struct {
 	app    *fiber.App
 	route  *fiber.Route
 	method string
@@ -37,7 +37,7 @@ type finder struct {
 
 func newRoutes() *routes {
 	r := &routes{templates: adapter.NewTemplates(parse)}
-	r.finders.Store(new(map[place]*finder))
+	r.finders.Store(new(map[guardPlace]*finder))
 	return r
 }
 
@@ -45,7 +45,7 @@ func newRoutes() *routes {
 // that the client sent.
 func (r *routes) resolve(c fiber.Ctx, sent string) (pattern, path string) {
 	method := c.Method()
-	f := r.finder(place{c.App(), c.Route(), method})
+	f := r.finder(guardPlace{c.App(), c.Route(), method})
 	user := c.Context() // AcquireCtx clears it
 	match := f.app.AcquireCtx(c.RequestCtx())
 	defer f.app.ReleaseCtx(match)
@@ -65,7 +65,7 @@ func (r *routes) resolve(c fiber.Ctx, sent string) (pattern, path string) {
 
 // finder returns the finder of a place. It copies the routes again if some were added or removed
 // since.
-func (r *routes) finder(p place) *finder {
+func (r *routes) finder(p guardPlace) *finder {
 	handlers := p.app.HandlersCount()
 	if f := (*r.finders.Load())[p]; f != nil && f.handlers == handlers {
 		return f
@@ -78,7 +78,7 @@ func (r *routes) finder(p place) *finder {
 	}
 	f := &finder{newFinder(p), handlers}
 	if len(known) < maxPlaces {
-		next := make(map[place]*finder, len(known)+1)
+		next := make(map[guardPlace]*finder, len(known)+1)
 		maps.Copy(next, known)
 		next[p] = f
 		r.finders.Store(&next)
@@ -103,7 +103,7 @@ func find(c fiber.Ctx) error {
 }
 
 // newFinder returns an application with the method's routes, beginning with the guard's.
-func newFinder(p place) *fiber.App {
+func newFinder(p guardPlace) *fiber.App {
 	config, stack := p.app.Config(), p.app.Stack()
 	app := fiber.New(fiber.Config{
 		CaseSensitive: config.CaseSensitive, StrictRouting: config.StrictRouting,

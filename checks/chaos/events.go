@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// kind is a kind of event: a fault, or a change of the rules.
-type kind struct {
+// eventKind is a kind of event: a fault, or a change of the rules.
+type eventKind struct {
 	name        string
 	weight      int      // occurrences in a bag of all kinds
 	scenarios   []string // scenarios in addition to all
@@ -15,7 +15,7 @@ type kind struct {
 	exclusive   string   // two kinds of one group never occur together
 	least, most time.Duration
 	// begin begins the event and returns a function that ends it.
-	begin func(r *run, e *event) (end func())
+	begin func(r *run, e *plannedFault) (end func())
 }
 
 // kinds are all kinds of events.
@@ -42,8 +42,8 @@ func kindNames() (names []string) {
 	return names
 }
 
-func kindNamed(name string) (*kind, bool) {
-	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
+func kindNamed(name string) (*eventKind, bool) {
+	i := slices.IndexFunc(kinds, func(k eventKind) bool { return k.name == name })
 	if i < 0 {
 		return nil, false
 	}
@@ -51,7 +51,7 @@ func kindNamed(name string) (*kind, bool) {
 }
 
 // rng returns the source of an event's random choices.
-func (e *event) rng() *rand.Rand { return rand.New(rand.NewPCG(e.seed, 2)) }
+func (e *plannedFault) rng() *rand.Rand { return rand.New(rand.NewPCG(e.seed, 2)) }
 
 // nothing ends a fault that ended on its own.
 func nothing() {}

@@ -9,7 +9,7 @@ import (
 
 // kafkaKinds are faults of Kafka and of the link to it. None is combined with a fault of an
 // aggregator, since an aggregator that starts while Kafka is unavailable rightly does not run.
-var kafkaKinds = []kind{
+var kafkaKinds = []eventKind{
 	{name: "slow-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", least: 2 * time.Second, most: 6 * time.Second, begin: kafkaLink(slow)},
 	{name: "silent-kafka", weight: 4, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", least: time.Second, most: 6 * time.Second, begin: kafkaLink(silent)},
 	{name: "cut-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", least: time.Second, most: 6 * time.Second, begin: kafkaLink(cut)},
@@ -24,8 +24,8 @@ var kafkaKinds = []kind{
 var kafkaEffect = effect{excuses: mayMissHotKeys | mayTroubleKafka}
 
 // kafkaLink sets the mode of the link between all processes and Kafka.
-func kafkaLink(m mode) func(r *run, _ *event) func() {
-	return func(r *run, _ *event) func() {
+func kafkaLink(m mode) func(r *run, _ *plannedFault) func() {
+	return func(r *run, _ *plannedFault) func() {
 		return r.during(kafkaEffect, func() { r.kafka.relay.setMode(m) }, func() {
 			r.kafka.relay.setMode(through)
 			r.revive()
@@ -48,10 +48,10 @@ func (r *run) revive() {
 	}
 }
 
-func killKafka(r *run, _ *event) func() {
+func killKafka(r *run, _ *plannedFault) func() {
 	return r.during(kafkaEffect, func() { r.kafka.Kill(0) }, func() { r.kafka.Start(0) })
 }
 
-func stopKafka(r *run, _ *event) func() {
+func stopKafka(r *run, _ *plannedFault) func() {
 	return r.during(kafkaEffect, func() { r.kafka.Pause(0) }, func() { r.kafka.Resume(0) })
 }

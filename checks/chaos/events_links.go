@@ -8,7 +8,7 @@ import (
 )
 
 // linkKinds are faults of the link between two processes.
-var linkKinds = []kind{
+var linkKinds = []eventKind{
 	{name: "slow-link", weight: 2, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: link(slow)},
 	{name: "silent-link", weight: 2, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: link(silent)},
 	{name: "cut-link", weight: 1, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: link(cut)},
@@ -20,8 +20,8 @@ var linkKinds = []kind{
 
 // link sets the mode of all links to Redis, of the links of one instance, or of the links of the
 // aggregators.
-func link(m mode) func(r *run, e *event) func() {
-	return func(r *run, e *event) func() {
+func link(m mode) func(r *run, e *plannedFault) func() {
+	return func(r *run, e *plannedFault) func() {
 		var relays []*tcpRelay
 		which := e.rng().IntN(3)
 		if which != 1 {
@@ -58,7 +58,7 @@ func setAll(relays []*tcpRelay, m mode) {
 }
 
 // slowRestart restarts Redis without its data and delays its first answers.
-func slowRestart(r *run, _ *event) func() {
+func slowRestart(r *run, _ *plannedFault) func() {
 	var relays []*tcpRelay
 	for _, g := range r.aggregators {
 		relays = append(relays, g.redis)
@@ -73,7 +73,7 @@ func slowRestart(r *run, _ *event) func() {
 }
 
 // loseCounts drops all counts of an instance.
-func loseCounts(r *run, e *event) func() {
+func loseCounts(r *run, e *plannedFault) func() {
 	cut := func(cut bool) {
 		for _, relay := range r.apis[e.target].counts {
 			relay.SetCut(cut)
@@ -85,7 +85,7 @@ func loseCounts(r *run, e *event) func() {
 // shiftClock sets an instance's clock, as the aggregators see it, off by up to a second or up to
 // half a minute, and then right again. The counts must be counted as if the clock were right, and
 // a metric must report the clock.
-func shiftClock(r *run, e *event) func() {
+func shiftClock(r *run, e *plannedFault) func() {
 	rng := e.rng()
 	maxMilliseconds := []int{1000, 30_000}[rng.IntN(2)]
 	offset := time.Duration(rng.IntN(2*maxMilliseconds)-maxMilliseconds) * time.Millisecond

@@ -11,7 +11,7 @@ import (
 )
 
 // nodeKinds are faults of one of several servers and of the link to it.
-var nodeKinds = []kind{
+var nodeKinds = []eventKind{
 	{name: "kill-node", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: killNode},
 	{name: "stop-node", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 500 * time.Millisecond, most: 5 * time.Second, begin: stopNode},
 	{name: "kill-replica", weight: 1, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: killReplica},
@@ -73,7 +73,7 @@ func (r *run) mastersInUse() (all []*master) {
 
 // oneMaster draws the master that a fault hits. Half of the time it is the one with the published
 // set.
-func (r *run) oneMaster(e *event) *master {
+func (r *run) oneMaster(e *plannedFault) *master {
 	all := r.mastersInUse()
 	if rng := e.rng(); len(all) > 1 && rng.IntN(2) == 0 {
 		return all[1+rng.IntN(len(all)-1)]
@@ -95,8 +95,8 @@ func (r *run) outageOf(masters ...*master) effect {
 }
 
 // nodeLink sets the mode of the links to one master, or to all. The other masters must not notice.
-func nodeLink(m mode) func(r *run, e *event) func() {
-	return func(r *run, e *event) func() {
+func nodeLink(m mode) func(r *run, e *plannedFault) func() {
+	return func(r *run, e *plannedFault) func() {
 		masters := []*master{r.oneMaster(e)}
 		if e.seed%4 == 0 {
 			masters = r.mastersInUse()
@@ -117,7 +117,7 @@ func nodeLink(m mode) func(r *run, e *event) func() {
 }
 
 // fullNode makes one master refuse writes.
-func fullNode(r *run, e *event) func() {
+func fullNode(r *run, e *plannedFault) func() {
 	m := r.oneMaster(e)
 	limit := func(memory string) {
 		err := testenv.WithRedis(m.Addr(), nil, func(c *redis.Client) error {
@@ -144,7 +144,7 @@ func (r *run) takeoverOf(m *master) effect {
 }
 
 // killNode kills a master, which makes its replica take over.
-func killNode(r *run, e *event) func() {
+func killNode(r *run, e *plannedFault) func() {
 	m := r.oneMaster(e)
 	end := r.judge.beginFault(r.takeoverOf(m))
 	m.Kill()
@@ -158,7 +158,7 @@ func killNode(r *run, e *event) func() {
 // stopNode stops a master, either for less than the node timeout or until after its replica has
 // taken over. In the second case it is still silent when everything must work again, and once it
 // resumes it does not know at first that it is no longer a master.
-func stopNode(r *run, e *event) func() {
+func stopNode(r *run, e *plannedFault) func() {
 	m := r.oneMaster(e)
 	if e.duration < testenv.ClusterNodeTimeout*3/4 {
 		return r.during(r.outageOf(m), m.Pause, m.Resume)
@@ -175,7 +175,7 @@ func stopNode(r *run, e *event) func() {
 }
 
 // killReplica kills a replica, which excuses nothing.
-func killReplica(r *run, e *event) func() {
+func killReplica(r *run, e *plannedFault) func() {
 	masters := r.redis.masters(r.Context())
 	replicas := slices.DeleteFunc(r.redis.cluster.Nodes(), func(s *testenv.RedisServer) bool { return slices.Contains(masters, s.Addr()) })
 	if len(replicas) == 0 {
@@ -193,7 +193,7 @@ func killReplica(r *run, e *event) func() {
 var failoverEffect = effect{excuses: lossEffect.excuses | mayLoseWrites}
 
 // failover kills the primary. Sentinels promote the replica, which may lack the last writes.
-func failover(r *run, _ *event) func() {
+func failover(r *run, _ *plannedFault) func() {
 	end := r.judge.beginFault(failoverEffect)
 	former := r.redis.sentinel.Primary()
 	r.redis.sentinel.KillPrimary()
@@ -208,7 +208,7 @@ func failover(r *run, _ *event) func() {
 // the time it also stops a sentinel, as if both were on one host. When the primary resumes, there
 // are two primaries for up to ten seconds, until the sentinels demote it. No client may use it in
 // that time.
-func stopPrimary(r *run, e *event) func() {
+func stopPrimary(r *run, e *plannedFault) func() {
 	end := r.judge.beginFault(failoverEffect)
 	former := r.redis.primary()
 	advertised := r.redis.sentinel.Primary()

@@ -3,8 +3,8 @@ package chaos
 import "time"
 
 // processKinds are faults of hotparam's own processes, and the event without a fault.
-var processKinds = []kind{
-	{name: "nothing", least: 8 * time.Second, most: 12 * time.Second, begin: func(*run, *event) func() { return nothing }},
+var processKinds = []eventKind{
+	{name: "nothing", least: 8 * time.Second, most: 12 * time.Second, begin: func(*run, *plannedFault) func() { return nothing }},
 	{name: "kill-instance", weight: 2, scenarios: []string{"recovery"}, exclusive: "instance", least: 500 * time.Millisecond, most: 2 * time.Second, begin: killInstance},
 	{name: "stop-instance", weight: 2, scenarios: []string{"recovery", "limits"}, exclusive: "instance", least: 500 * time.Millisecond, most: 4 * time.Second, begin: stopInstance},
 	{name: "kill-aggregator", weight: 2, scenarios: []string{"recovery", "publishing"}, exclusive: "aggregator", least: 500 * time.Millisecond, most: 4 * time.Second, begin: killAggregator},
@@ -12,7 +12,7 @@ var processKinds = []kind{
 	{name: "second-aggregator", weight: 2, scenarios: []string{"recovery", "publishing"}, exclusive: "aggregator", least: 3 * time.Second, most: 6 * time.Second, begin: secondAggregator},
 }
 
-func killInstance(r *run, e *event) func() {
+func killInstance(r *run, e *plannedFault) func() {
 	a := r.apis[e.target]
 	return r.during(effect{excuses: mayFailRequests | mayStartFresh | mayDecideLocally, instance: e.target, alone: 1}, func() {
 		a.kill()
@@ -20,27 +20,29 @@ func killInstance(r *run, e *event) func() {
 	}, a.start)
 }
 
-func stopInstance(r *run, e *event) func() {
+func stopInstance(r *run, e *plannedFault) func() {
 	a := r.apis[e.target]
 	return r.during(effect{excuses: mayFailRequests | mayDecideLocally, instance: e.target, alone: 1}, a.stop, a.resume)
 }
 
 // victim returns the aggregator that a fault hits.
-func (r *run) victim(e *event) *aggregator { return r.aggregators[e.rng().IntN(len(r.aggregators))] }
+func (r *run) victim(e *plannedFault) *aggregator {
+	return r.aggregators[e.rng().IntN(len(r.aggregators))]
+}
 
-func killAggregator(r *run, e *event) func() {
+func killAggregator(r *run, e *plannedFault) func() {
 	g := r.victim(e)
 	return r.during(effect{excuses: mayMissHotKeys | mayNotAnswer}, g.kill, g.start)
 }
 
-func stopAggregator(r *run, e *event) func() {
+func stopAggregator(r *run, e *plannedFault) func() {
 	g := r.victim(e)
 	return r.during(effect{excuses: mayMissHotKeys | mayNotAnswer}, g.stop, g.resume)
 }
 
 // secondAggregator starts another aggregator by mistake and kills it later. It gets no counts and
 // claims to publish for the same namespace.
-func secondAggregator(r *run, _ *event) func() {
+func secondAggregator(r *run, _ *plannedFault) func() {
 	second := r.newAggregator("aggregator-by-mistake")
 	return r.during(effect{excuses: mayMissHotKeys}, second.start, second.kill)
 }

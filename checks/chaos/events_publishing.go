@@ -15,7 +15,7 @@ import (
 )
 
 // publishingKinds are floods.
-var publishingKinds = []kind{
+var publishingKinds = []eventKind{
 	{name: "flood-hot-keys", weight: 2, scenarios: []string{"publishing", "floods"}, deployment: "statsd", exclusive: "flood", least: 4 * time.Second, most: 8 * time.Second, begin: floodHotKeys},
 	{name: "flood-nonsense", weight: 1, scenarios: []string{"publishing", "floods"}, deployment: "statsd", exclusive: "flood", least: 2 * time.Second, most: 4 * time.Second, begin: floodNonsense},
 	{name: "flood-idle", weight: 1, scenarios: []string{"floods"}, exclusive: "flood", least: 8 * time.Second, most: 12 * time.Second, begin: floodIdle},
@@ -64,7 +64,7 @@ func closeAll(conns []net.Conn) {
 const hotKeys = 4000
 
 // floodHotKeys makes thousands of other keys hot, each hotter than the steady one.
-func floodHotKeys(r *run, e *event) func() {
+func floodHotKeys(r *run, e *plannedFault) func() {
 	over := r.judge.beginFault(effect{excuses: mayMissHotKeys})
 	conns, serial := r.dialCounts(), 0
 	const pace = 10 * time.Millisecond
@@ -112,7 +112,7 @@ func (r *run) waves(ctx context.Context) {
 }
 
 // floodNonsense sends packets that are not counts. Hot keys must stay hot.
-func floodNonsense(r *run, e *event) func() {
+func floodNonsense(r *run, e *plannedFault) func() {
 	conns, rng := r.dialCounts(), e.rng()
 	end := flood(func(ctx context.Context) {
 		testenv.Every(ctx, 5*time.Millisecond, func(n int) {
@@ -139,7 +139,7 @@ const idlers = 1500
 
 // floodIdle holds silent connections to the admin port open. Health checks must still be
 // answered, and the aggregator must have closed the connections by the end.
-func floodIdle(r *run, e *event) func() {
+func floodIdle(r *run, e *plannedFault) func() {
 	g := r.victim(e)
 	over := r.judge.beginFault(effect{}) // excuses only the cost of the connections
 	var conns []net.Conn
@@ -173,7 +173,7 @@ func isTimeout(err error) bool {
 }
 
 // floodPublished notifies the watchers of changes that did not happen.
-func floodPublished(r *run, e *event) func() {
+func floodPublished(r *run, e *plannedFault) func() {
 	addrs, rng := r.redis.masters(context.Background()), e.rng()
 	client := redis.NewClient(&redis.Options{Addr: addrs[0], MaxRetries: -1, PoolSize: 1})
 	before := r.countLoads()

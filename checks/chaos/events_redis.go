@@ -8,7 +8,7 @@ import (
 )
 
 // redisKinds are faults of Redis and of the values in it.
-var redisKinds = []kind{
+var redisKinds = []eventKind{
 	{name: "kill-redis", weight: 2, scenarios: []string{"recovery"}, deployment: "single", exclusive: "redis", least: 200 * time.Millisecond, most: 4 * time.Second, begin: killRedis},
 	{name: "stop-redis", weight: 2, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", least: 500 * time.Millisecond, most: 6 * time.Second, begin: stopRedis},
 	{name: "full-redis", weight: 2, scenarios: []string{"recovery", "limits"}, exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: fullRedis},
@@ -27,11 +27,11 @@ var outageEffect = effect{excuses: mayMissHotKeys | mayDecideLocally}
 // lossEffect is the effect of an outage after which Redis has lost its data.
 var lossEffect = effect{excuses: mayMissHotKeys | mayDecideLocally | mayLoseGrants}
 
-func killRedis(r *run, _ *event) func() {
+func killRedis(r *run, _ *plannedFault) func() {
 	return r.during(lossEffect, r.redis.single.Kill, r.redis.single.Restart)
 }
 
-func stopRedis(r *run, _ *event) func() {
+func stopRedis(r *run, _ *plannedFault) func() {
 	return r.during(outageEffect, r.redis.single.Pause, r.redis.single.Resume)
 }
 
@@ -49,22 +49,22 @@ func (r *run) refuseWrites(begin, end []any) func() {
 	return r.during(outageEffect, func() { r.mustRun(begin...) }, func() { r.mustRun(end...) })
 }
 
-func fullRedis(r *run, _ *event) func() {
+func fullRedis(r *run, _ *plannedFault) func() {
 	r.mustRun("CONFIG", "SET", "maxmemory-policy", "noeviction")
 	return r.refuseWrites([]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"})
 }
 
 // readonlyRedis makes the server a replica of a server that does not exist, so it keeps its data.
-func readonlyRedis(r *run, _ *event) func() {
+func readonlyRedis(r *run, _ *plannedFault) func() {
 	return r.refuseWrites([]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"})
 }
 
-func noReplicas(r *run, _ *event) func() {
+func noReplicas(r *run, _ *plannedFault) func() {
 	return r.refuseWrites([]any{"CONFIG", "SET", "min-replicas-to-write", "1"}, []any{"CONFIG", "SET", "min-replicas-to-write", "0"})
 }
 
 // fullDisk prevents Redis from writing files. It then refuses writes, since it cannot save them.
-func fullDisk(r *run, _ *event) func() {
+func fullDisk(r *run, _ *plannedFault) func() {
 	if err := r.limitFiles("1"); err != nil {
 		r.logf("         left out: %v", err)
 		return nothing
@@ -86,21 +86,21 @@ func (r *run) limitFiles(size string) error {
 	return exec.CommandContext(r.Context(), "prlimit", "--pid", pid, "--fsize="+size+":unlimited").Run()
 }
 
-func flush(r *run, _ *event) func() {
+func flush(r *run, _ *plannedFault) func() {
 	end := r.judge.beginFault(effect{excuses: mayMissHotKeys | mayLoseGrants})
 	r.mustRun("FLUSHALL")
 	end()
 	return nothing
 }
 
-func flushScripts(r *run, _ *event) func() {
+func flushScripts(r *run, _ *plannedFault) func() {
 	r.mustRun("SCRIPT", "FLUSH")
 	return nothing
 }
 
 // poisonLimit puts a value of a wrong type in the key of one exact limit. The other limits must
 // not notice.
-func poisonLimit(r *run, e *event) func() {
+func poisonLimit(r *run, e *plannedFault) func() {
 	names := r.limitNames()
 	name := names[e.rng().IntN(len(names))]
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -137,7 +137,7 @@ var poisons = []struct {
 	{"version", []any{"SET", "not a version"}},
 }
 
-func poisonPublished(r *run, e *event) func() {
+func poisonPublished(r *run, e *plannedFault) func() {
 	p := poisons[e.rng().IntN(len(poisons))]
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 )
 
 // ruleKinds are changes of the rules. They are not faults, so they excuse nothing.
-var ruleKinds = []kind{
+var ruleKinds = []eventKind{
 	{name: "roll", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", least: 2 * time.Second, most: 5 * time.Second, begin: roll},
 	{name: "split", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", least: 4 * time.Second, most: 6 * time.Second, begin: split},
 	{name: "flip", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", least: 2 * time.Second, most: 3 * time.Second, begin: flip},
@@ -32,7 +32,7 @@ func (r *run) reload(a *api, variant int) {
 }
 
 // roll puts other limits in force at one instance after the other, like a rolling deploy.
-func roll(r *run, e *event) func() {
+func roll(r *run, e *plannedFault) func() {
 	rng := e.rng()
 	variant := rng.IntN(variants)
 	for i := range r.apis {
@@ -43,7 +43,7 @@ func roll(r *run, e *event) func() {
 }
 
 // split gives each instance different limits for a while.
-func split(r *run, e *event) func() {
+func split(r *run, e *plannedFault) func() {
 	rng := e.rng()
 	perm := rng.Perm(variants)
 	for i, a := range r.apis {
@@ -57,7 +57,7 @@ func split(r *run, e *event) func() {
 }
 
 // flip switches one instance back and forth between two files.
-func flip(r *run, e *event) func() {
+func flip(r *run, e *plannedFault) func() {
 	rng := e.rng()
 	perm := rng.Perm(variants)
 	for i := range 6 {
@@ -68,7 +68,7 @@ func flip(r *run, e *event) func() {
 }
 
 // queue fills the queue of waiting requests and reloads the rules while they wait.
-func queue(r *run, e *event) func() {
+func queue(r *run, e *plannedFault) func() {
 	a, rng := r.apis[e.target], e.rng()
 	var asking sync.WaitGroup
 	for range 2 {

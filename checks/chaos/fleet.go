@@ -19,8 +19,8 @@ const instances = 3
 // steadyKey is the key that is always hot, as encoded in a StatsD line.
 const steadyKey = "q=steady"
 
-// fleet holds everything that a run starts.
-type fleet struct {
+// processFleet holds everything that a run starts.
+type processFleet struct {
 	*scope
 	c     *Config
 	dir   string
@@ -34,11 +34,11 @@ type fleet struct {
 }
 
 // now returns the time since the run began.
-func (f *fleet) now() time.Duration { return time.Since(f.begun) }
+func (f *processFleet) now() time.Duration { return time.Since(f.begun) }
 
 // newFleet prepares a fleet and starts the servers; see start.
-func newFleet(s *scope, c *Config) *fleet {
-	f := &fleet{scope: s, c: c, dir: s.TempDir(), begun: time.Now(), lease: c.Seed%2 == 0}
+func newFleet(s *scope, c *Config) *processFleet {
+	f := &processFleet{scope: s, c: c, dir: s.TempDir(), begun: time.Now(), lease: c.Seed%2 == 0}
 	f.redis = startRedis(s, c)
 	if c.Counts == "kafka" {
 		f.kafka = startKafka(f)
@@ -57,7 +57,7 @@ func newFleet(s *scope, c *Config) *fleet {
 }
 
 // start starts the processes.
-func (f *fleet) start() {
+func (f *processFleet) start() {
 	for _, g := range f.aggregators {
 		g.start()
 	}
@@ -66,12 +66,12 @@ func (f *fleet) start() {
 	}
 }
 
-func (f *fleet) freeAddr() string {
+func (f *processFleet) freeAddr() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(testenv.FreePort(f.scope)))
 }
 
 // newRedisRelay returns a process's relay to a single Redis, or nil if there are several servers.
-func (f *fleet) newRedisRelay(number uint64) *tcpRelay {
+func (f *processFleet) newRedisRelay(number uint64) *tcpRelay {
 	if f.redis.single == nil {
 		return nil
 	}
@@ -88,7 +88,7 @@ type processConfig struct {
 }
 
 // writeConfig writes the configuration file of a process.
-func (f *fleet) writeConfig(path string, c processConfig) {
+func (f *processFleet) writeConfig(path string, c processConfig) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "namespace: %s\naggregator: {redis: %q, http: %q, memory: 16MB", namespace, f.redis.url(c.relay), c.admin)
 	switch {

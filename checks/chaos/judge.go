@@ -30,10 +30,10 @@ type judge struct {
 	stalls oracle.Stalls
 
 	mu                 sync.Mutex
-	exactLimits        map[string]*oracle.Limit          // limits by "route key"
-	fleetLimits        map[string]*oracle.Limit          // limits by "route key", whose permits instances hold
-	localLimits        map[string]*oracle.Limit          // limits by "route key", instance and life
-	hot                map[string]*[instances]oracle.Hot // by route
+	exactLimits        map[string]*oracle.KeyLimit               // limits by "route key"
+	fleetLimits        map[string]*oracle.KeyLimit               // limits by "route key", whose permits instances hold
+	localLimits        map[string]*oracle.KeyLimit               // limits by "route key", instance and life
+	hot                map[string]*[instances]oracle.Enforcement // by route
 	office             [instances]oracle.Office
 	failing            [instances][]*oracle.Span // times in which requests may fail
 	silences           []*oracle.Span            // times in which an aggregator may not answer
@@ -49,13 +49,13 @@ type judge struct {
 	limited            int
 }
 
-func newJudge(f *fleet, report func(oracle.Violation)) *judge {
-	j := &judge{now: f.now, report: report, exactLimits: make(map[string]*oracle.Limit), fleetLimits: make(map[string]*oracle.Limit),
-		localLimits: make(map[string]*oracle.Limit), troubles: newTroubles(),
-		hot: map[string]*[instances]oracle.Hot{"search": {}, "fleet": {}}}
+func newJudge(f *processFleet, report func(oracle.Violation)) *judge {
+	j := &judge{now: f.now, report: report, exactLimits: make(map[string]*oracle.KeyLimit), fleetLimits: make(map[string]*oracle.KeyLimit),
+		localLimits: make(map[string]*oracle.KeyLimit), troubles: newTroubles(),
+		hot: map[string]*[instances]oracle.Enforcement{"search": {}, "fleet": {}}}
 	for i := range instances {
-		j.hot["search"][i] = oracle.Hot{Key: "GET /search?" + steadyKey, Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
-		j.hot["fleet"][i] = oracle.Hot{Key: "GET /fleet?k=a", Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
+		j.hot["search"][i] = oracle.Enforcement{Key: "GET /search?" + steadyKey, Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
+		j.hot["fleet"][i] = oracle.Enforcement{Key: "GET /fleet?k=a", Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
 		j.office[i] = oracle.Office{
 			Key: "GET /solo?k=" + soloKey(i), Process: f.apis[i].name, Rate: soloRate, Deadline: recovery, Window: 3 * time.Second,
 		}
@@ -70,7 +70,7 @@ func newJudge(f *fleet, report func(oracle.Violation)) *judge {
 }
 
 // patience returns the time after a fault in which a hot key may be unlimited.
-func (f *fleet) patience() time.Duration {
+func (f *processFleet) patience() time.Duration {
 	if f.kafka != nil {
 		return recovery + kafkaSession
 	}
@@ -83,7 +83,7 @@ func soloKey(instance int) string { return fmt.Sprintf("mine-%d", instance+1) }
 
 // limitOf returns the limit that judges the admissions of a key of a route at an instance, or nil
 // if none does.
-func (j *judge) limitOf(route, key string, a *api, life int64) *oracle.Limit {
+func (j *judge) limitOf(route, key string, a *api, life int64) *oracle.KeyLimit {
 	subject, all := "GET /"+route+"?k="+key, j.exactLimits
 	switch {
 	case route == "search":
@@ -95,7 +95,7 @@ func (j *judge) limitOf(route, key string, a *api, life int64) *oracle.Limit {
 	}
 	l := all[subject]
 	if l == nil {
-		l = &oracle.Limit{Key: subject}
+		l = &oracle.KeyLimit{Key: subject}
 		all[subject] = l
 		if route == "solo" {
 			l.Hold(a.name, oracle.Quota{Family: "bucket", Rate: soloRate, Burst: soloBurst}, 0, 0)
@@ -321,7 +321,7 @@ func (j *judge) check(quick bool) {
 }
 
 func (j *judge) checkLimits(now time.Duration) {
-	for _, all := range []map[string]*oracle.Limit{j.exactLimits, j.fleetLimits, j.localLimits} {
+	for _, all := range []map[string]*oracle.KeyLimit{j.exactLimits, j.fleetLimits, j.localLimits} {
 		for _, l := range all {
 			j.reportFound(l.Check(now))
 		}

@@ -30,7 +30,7 @@ type kafkaServer struct {
 	relay *tcpRelay
 }
 
-func startKafka(f *fleet) *kafkaServer {
+func startKafka(f *processFleet) *kafkaServer {
 	k := new(kafkaServer)
 	k.KafkaCluster = real.Kafka(f.scope, real.KafkaConfig{
 		Properties: map[string]string{

@@ -49,13 +49,13 @@ func param(route string) string {
 
 // load sends the flows until it is stopped.
 type load struct {
-	f      *fleet
+	f      *processFleet
 	j      *judge
 	client [instances]*http.Client
 	work   sync.WaitGroup
 }
 
-func newLoad(f *fleet, j *judge) *load {
+func newLoad(f *processFleet, j *judge) *load {
 	l := &load{f: f, j: j}
 	for i := range l.client {
 		l.client[i] = &http.Client{

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// event is one fault of a run, or two at the same time.
-type event struct {
+// plannedFault is one fault of a run, or two at the same time.
+type plannedFault struct {
 	start    time.Duration // time since the beginning of the events
 	duration time.Duration
 	calm     time.Duration // time without faults after it
-	parts    []*kind
+	parts    []*eventKind
 	target   int    // index of the instance, for faults of one
 	seed     uint64 // seed of all other choices
 }
 
-func (e *event) String() string {
+func (e *plannedFault) String() string {
 	text := fmt.Sprintf("%7.2fs  for %-6v", e.start.Seconds(), e.duration.Round(10*time.Millisecond))
 	for i, k := range e.parts {
 		if i > 0 {
@@ -33,7 +33,7 @@ func (e *event) String() string {
 const calmLeast = 7500 * time.Millisecond
 
 // plan returns the events of a run. It is a pure function of c.
-func plan(c *Config) (events []event) {
+func plan(c *Config) (events []plannedFault) {
 	rng := rand.New(rand.NewPCG(c.Seed, 0))
 	if len(c.Only) > 0 {
 		return planOnly(c, rng)
@@ -61,12 +61,12 @@ func plan(c *Config) (events []event) {
 
 // planOnly returns the events that the Config names. They depend only on the seed and their
 // names, not on the other kinds that exist.
-func planOnly(c *Config, rng *rand.Rand) (events []event) {
+func planOnly(c *Config, rng *rand.Rand) (events []plannedFault) {
 	start := time.Duration(0)
 	for _, name := range c.Only {
 		k, _ := kindNamed(name)
 		e := newEvent(rng, start)
-		e.parts = []*kind{k}
+		e.parts = []*eventKind{k}
 		e.chooseDuration(rng)
 		events = append(events, e)
 		start += e.duration + e.calm
@@ -74,24 +74,24 @@ func planOnly(c *Config, rng *rand.Rand) (events []event) {
 	return events
 }
 
-func newEvent(rng *rand.Rand, start time.Duration) event {
-	return event{start: start, target: rng.IntN(instances), seed: rng.Uint64(), calm: calmLeast + time.Duration(rng.IntN(2000))*time.Millisecond}
+func newEvent(rng *rand.Rand, start time.Duration) plannedFault {
+	return plannedFault{start: start, target: rng.IntN(instances), seed: rng.Uint64(), calm: calmLeast + time.Duration(rng.IntN(2000))*time.Millisecond}
 }
 
 // chooseDuration chooses how long the event lasts.
-func (e *event) chooseDuration(rng *rand.Rand) {
+func (e *plannedFault) chooseDuration(rng *rand.Rand) {
 	for _, k := range e.parts {
 		e.duration = max(e.duration, k.least+time.Duration(rng.Int64N(int64(k.most-k.least)+1)))
 	}
 }
 
 // isPossible reports whether the deployment has such events.
-func (k *kind) isPossible(c *Config) bool {
+func (k *eventKind) isPossible(c *Config) bool {
 	return k.deployment == "" || k.deployment == c.Redis || k.deployment == c.Counts
 }
 
 // kinds returns the kinds of the scenario that the deployment has.
-func (c *Config) kinds() (some []*kind) {
+func (c *Config) kinds() (some []*eventKind) {
 	for i := range kinds {
 		k := &kinds[i]
 		if (c.Scenario == "all" || slices.Contains(k.scenarios, c.Scenario)) && k.isPossible(c) {
@@ -101,7 +101,7 @@ func (c *Config) kinds() (some []*kind) {
 	return some
 }
 
-func shuffled(rng *rand.Rand, kinds []*kind) (bag []*kind) {
+func shuffled(rng *rand.Rand, kinds []*eventKind) (bag []*eventKind) {
 	for _, k := range kinds {
 		for range k.weight {
 			bag = append(bag, k)

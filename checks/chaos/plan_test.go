@@ -31,7 +31,7 @@ func TestPlanHasAllKinds(t *testing.T) {
 	for _, redis := range RedisDeployments {
 		for _, counts := range CountTransports {
 			c := Config{Seed: 1, Duration: 30 * time.Minute, Scenario: "all", Redis: redis, Counts: counts}
-			seen := make(map[*kind]int)
+			seen := make(map[*eventKind]int)
 			for _, e := range plan(&c) {
 				for _, k := range e.parts {
 					seen[k]++

@@ -18,7 +18,7 @@ import (
 // child is a process of the run, over all its lives. Only the run's own goroutine may kill or
 // stop it; the rest is safe for concurrent use.
 type child struct {
-	f       *fleet
+	f       *processFleet
 	name    string
 	addr    string // address of its HTTP server
 	config  string // path of its file
@@ -85,7 +85,7 @@ type api struct {
 // since an answer may take 30 ms on a busy machine.
 const redisTimeout = 250 * time.Millisecond
 
-func (f *fleet) newAPI(index int) *api {
+func (f *processFleet) newAPI(index int) *api {
 	a := &api{index: index, redis: f.newRedisRelay(uint64(index))}
 	for _, g := range f.aggregators {
 		a.counts = append(a.counts, newUDPRelay(f.scope, g.listen, steadyKey))
@@ -120,7 +120,7 @@ type aggregator struct {
 	redis  *tcpRelay
 }
 
-func (f *fleet) newAggregator(name string) *aggregator {
+func (f *processFleet) newAggregator(name string) *aggregator {
 	g := &aggregator{listen: f.freeAddr(), redis: f.newRedisRelay(uint64(len(f.aggregators)) + 100)}
 	g.child = child{
 		f: f, name: name, addr: f.freeAddr(), ready: "aggregator is up", config: filepath.Join(f.dir, name+".yaml"),

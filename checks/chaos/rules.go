@@ -17,8 +17,8 @@ const (
 	soloBurst    = 2
 )
 
-// limit is a limit in the form of the file and of the oracle.
-type limit struct {
+// limitRule is a limit in the form of the file and of the oracle.
+type limitRule struct {
 	text  string // the fields of limit:
 	quota oracle.Quota
 }
@@ -29,7 +29,7 @@ func perMinute(family string, n, burst float64) oracle.Quota {
 
 // A bucket and gcra are one family, since they share their state. All other limits are separate.
 var (
-	bucketLimits = []limit{
+	bucketLimits = []limitRule{
 		{"rate: 10/1m", perMinute("bucket", 10, 10)},
 		{"rate: 12/1m", perMinute("bucket", 12, 12)},
 		{"rate: 10/1m, burst: 3", perMinute("bucket", 10, 3)},
@@ -37,7 +37,7 @@ var (
 		{"rate: 11/1m, algorithm: leaky_bucket", perMinute("leaky", 11, 11)},
 		{"rate: 30/1m, burst: 20", perMinute("bucket", 30, 20)},
 	}
-	logLimits = []limit{
+	logLimits = []limitRule{
 		{"rate: 10/1m, algorithm: sliding_log", perMinute("log", 10, 10)},
 		{"rate: 15/1m, algorithm: sliding_log", perMinute("log", 15, 15)},
 		{"rate: 10/1m, algorithm: sliding_blocks, blocks: 10", oracle.Quota{Family: "blocks", Rate: 10 / 54., Burst: 10}}, // any window shorter by one of ten blocks: 54 s
@@ -45,7 +45,7 @@ var (
 		{"rate: 10/30s, algorithm: sliding_log", oracle.Quota{Family: "log", Rate: 10 / 30., Burst: 10}},
 		{"rate: 12/1m, algorithm: fixed_window", oracle.Window("fixed", 12, time.Minute)},
 	}
-	localLimits = []limit{
+	localLimits = []limitRule{
 		{"rate: 10/1m", perMinute("bucket", 10, 10)},
 		{"rate: 15/1m", perMinute("bucket", 15, 15)},
 		{"rate: 10/1m, algorithm: sliding_log", perMinute("log", 10, 10)},
@@ -55,7 +55,7 @@ var (
 	}
 	// The fleet's limits are large enough to be held in advance by as many instances as may be counted
 	// for a while after a restart, and small enough for the load to exceed them.
-	fleetLimits = []limit{
+	fleetLimits = []limitRule{
 		{"rate: 100/s, burst: 50", oracle.Quota{Family: "bucket", Rate: 100, Burst: 50}},
 		{"rate: 110/s, burst: 60", oracle.Quota{Family: "bucket", Rate: 110, Burst: 60}},
 		{"rate: 100/s, burst: 80, algorithm: gcra", oracle.Quota{Family: "bucket", Rate: 100, Burst: 80}},
@@ -63,7 +63,7 @@ var (
 		{"rate: 120/s, burst: 60", oracle.Quota{Family: "bucket", Rate: 120, Burst: 60}},
 		{"rate: 100/s, burst: 100", oracle.Quota{Family: "bucket", Rate: 100, Burst: 100}},
 	}
-	waitLimits = []limit{
+	waitLimits = []limitRule{
 		{"rate: 10/s, burst: 5", oracle.Quota{Family: "bucket", Rate: 10, Burst: 5}},
 		{"rate: 11/s, burst: 5", oracle.Quota{Family: "bucket", Rate: 11, Burst: 5}},
 		{"rate: 12/s, burst: 4", oracle.Quota{Family: "bucket", Rate: 12, Burst: 4}},
@@ -81,7 +81,7 @@ const maxWait = 2 * time.Second
 
 // rolling holds the rules whose limits events change, by route.
 var rolling = map[string]struct {
-	limits []limit
+	limits []limitRule
 	shared bool   // one limit over all instances
 	hot    string // the field hot:, if only hot keys are limited
 	extra  string // further fields of limit:

@@ -48,7 +48,7 @@ func (r *Report) String() string {
 
 // run is a run in progress. Its methods must be called from the goroutine that called Run.
 type run struct {
-	*fleet
+	*processFleet
 	judge     *judge
 	load      *load
 	limitKeys map[string]string // "GET /route?k=key" → the key in Redis
@@ -74,9 +74,9 @@ func Run(tb testing.TB, c Config) *Report {
 	s := &scope{TB: tb}
 	defer s.runCleanups()
 	r := &run{report: Report{Config: c}, broken: make(chan struct{})}
-	r.fleet = newFleet(s, &c)
-	r.judge = newJudge(r.fleet, r.recordViolation)
-	r.load = newLoad(r.fleet, r.judge)
+	r.processFleet = newFleet(s, &c)
+	r.judge = newJudge(r.processFleet, r.recordViolation)
+	r.load = newLoad(r.processFleet, r.judge)
 	over := r.excuseStart()
 	r.start()
 	r.findLimitKeys()
@@ -180,7 +180,7 @@ func (r *run) waitForCalm(calm time.Duration) {
 	}
 }
 
-func (r *run) recordEvent(e *event) string {
+func (r *run) recordEvent(e *plannedFault) string {
 	text := e.String() + fmt.Sprintf(", begun at %.2fs", r.now().Seconds())
 	r.mu.Lock()
 	defer r.mu.Unlock()

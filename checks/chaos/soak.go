@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// figure is something that must not grow.
-type figure struct {
+// boundedFigure is something that must not grow.
+type boundedFigure struct {
 	name  string
 	unit  string
 	slack float64 // growth that is always allowed
@@ -26,7 +26,7 @@ type figure struct {
 // figures are flat if the median of the last third of the samples exceeds that of the first third
 // by at most a tenth or the slack. The first quarter of a soak is left out, since tables and
 // pools fill then.
-var figures = []figure{
+var figures = []boundedFigure{
 	{"resident", "MB", 6},
 	{"heap", "MB", 3},
 	{"goroutines", "", 8},
@@ -37,15 +37,15 @@ var figures = []figure{
 // maxGrowth is the largest ratio of the last third to the first.
 const maxGrowth = 1.1
 
-// series holds the samples of one figure of one process.
-type series struct {
+// figureSeries holds the samples of one figure of one process.
+type figureSeries struct {
 	process string
-	figure  figure
+	figure  boundedFigure
 	values  []float64
 }
 
 // thirds returns the medians of the first and the last third after the warm-up.
-func (s *series) thirds() (first, last float64) {
+func (s *figureSeries) thirds() (first, last float64) {
 	warm := s.values[len(s.values)/4:]
 	n := len(warm) / 3
 	if n == 0 {
@@ -55,7 +55,7 @@ func (s *series) thirds() (first, last float64) {
 }
 
 // grows reports whether the figure is not flat.
-func (s *series) grows() bool {
+func (s *figureSeries) grows() bool {
 	first, last := s.thirds()
 	return last > max(first*maxGrowth, first+s.figure.slack)
 }
@@ -70,12 +70,12 @@ type SoakReport struct {
 	Lasted     time.Duration
 	Requests   int
 	Violations []oracle.Violation
-	series     []*series
+	series     []*figureSeries
 }
 
 // Broken reports whether something grew or an invariant was broken.
 func (r *SoakReport) Broken() bool {
-	return len(r.Violations) > 0 || slices.ContainsFunc(r.series, (*series).grows)
+	return len(r.Violations) > 0 || slices.ContainsFunc(r.series, (*figureSeries).grows)
 }
 
 func (r *SoakReport) String() string {
@@ -113,7 +113,7 @@ func Soak(tb testing.TB, c Config) *SoakReport {
 	return &SoakReport{Lasted: c.Duration, Requests: report.Requests, Violations: report.Violations, series: k.series}
 }
 
-type soak struct{ series []*series }
+type soak struct{ series []*figureSeries }
 
 // mix requests ever new values, some of which become hot for a while.
 func (k *soak) mix(ctx context.Context, r *run) {
@@ -177,17 +177,17 @@ func (k *soak) addRedis(ctx context.Context, addr string) {
 		var used, clients float64
 		_, _ = fmt.Sscan(info["Memory"]["used_memory"], &used)
 		_, _ = fmt.Sscan(info["Clients"]["connected_clients"], &clients)
-		k.value("redis", figure{"heap", "MB", 3}, used/1e6)
-		k.value("redis", figure{"connections", "", 8}, clients)
+		k.value("redis", boundedFigure{"heap", "MB", 3}, used/1e6)
+		k.value("redis", boundedFigure{"connections", "", 8}, clients)
 		return nil
 	})
 }
 
-func (k *soak) value(process string, f figure, v float64) {
-	i := slices.IndexFunc(k.series, func(s *series) bool { return s.process == process && s.figure.name == f.name })
+func (k *soak) value(process string, f boundedFigure, v float64) {
+	i := slices.IndexFunc(k.series, func(s *figureSeries) bool { return s.process == process && s.figure.name == f.name })
 	if i < 0 {
 		i = len(k.series)
-		k.series = append(k.series, &series{process: process, figure: f})
+		k.series = append(k.series, &figureSeries{process: process, figure: f})
 	}
 	k.series[i].values = append(k.series[i].values, v)
 }

@@ -18,7 +18,7 @@ func TestSeriesGrow(t *testing.T) {
 		{"one late leap", func(i int) float64 { return 40 + float64(i/130)*20 }, true},
 		{"a peak in the end", func(i int) float64 { return 40 + float64(i/170)*100 }, false},
 	} {
-		s := series{figure: figure{"resident", "MB", 6}}
+		s := figureSeries{figure: boundedFigure{"resident", "MB", 6}}
 		for i := range 180 {
 			s.values = append(s.values, test.at(i))
 		}

@@ -12,15 +12,15 @@ import (
 // troubles are the states that processes report of their Kafka clients. Until these are replaced,
 // I2 requires nothing but the report.
 type troubles struct {
-	sources oracle.Named // aggregators, by /-/ready
-	sinks   oracle.Named // instances, by the metrics of their sinks
+	sources oracle.NamedTrouble // aggregators, by /-/ready
+	sinks   oracle.NamedTrouble // instances, by the metrics of their sinks
 }
 
 func newTroubles() troubles {
 	return troubles{
-		sources: oracle.Named{Enough: 1, Most: sourceReplaced},
+		sources: oracle.NamedTrouble{Enough: 1, Most: sourceReplaced},
 		// The counts of all other instances still make the key hot.
-		sinks: oracle.Named{Enough: instances - (hotThreshold-1)/steadyRate, Most: sinkReplaced},
+		sinks: oracle.NamedTrouble{Enough: instances - (hotThreshold-1)/steadyRate, Most: sinkReplaced},
 	}
 }
 
@@ -78,7 +78,7 @@ type sinkWatch struct {
 
 // checkSink reads an instance's sink metrics. It records whether the sink has no connection, lost
 // counts, or had undelivered records at this check and the last.
-func (f *fleet) checkSink(ctx context.Context, j *judge, client *http.Client, w *watched) {
+func (f *processFleet) checkSink(ctx context.Context, j *judge, client *http.Client, w *watched) {
 	s, err := w.state(ctx, client, false)
 	waits := s.Sink.Waiting > 0
 	failed := s.Sink.Failed.BufferFull + s.Sink.Failed.Delivery + s.Sink.Failed.NotConnected

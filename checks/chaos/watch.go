@@ -52,7 +52,7 @@ func (j *judge) newWatched(p *child, aggregator bool) *watched {
 
 // sampleProcess samples a process until the context ends. It also checks the health of an aggregator,
 // each time over a new connection.
-func (f *fleet) sampleProcess(ctx context.Context, j *judge, w *watched) {
+func (f *processFleet) sampleProcess(ctx context.Context, j *judge, w *watched) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
 	testenv.Every(ctx, 500*time.Millisecond, func(n int) {
 		if w.exited() {
@@ -87,7 +87,7 @@ func (j *judge) sampleLevel(l *oracle.Level, value float64) {
 	j.reportFound(v)
 }
 
-func (f *fleet) checkHealth(ctx context.Context, j *judge, client *http.Client, w *watched) {
+func (f *processFleet) checkHealth(ctx context.Context, j *judge, client *http.Client, w *watched) {
 	sent := f.now()
 	status, err := ask(ctx, client, http.MethodGet, "http://"+w.addr+"/-/healthy")
 	now := f.now()
@@ -117,8 +117,8 @@ func (w *watched) countGoroutines(ctx context.Context, client *http.Client) (flo
 	return float64(s.Goroutines), err
 }
 
-// state is an instance's report about itself.
-type state struct {
+// instanceState is an instance's report about itself.
+type instanceState struct {
 	Goroutines int
 	Heap       int64
 	Watcher    struct{ Resyncs, Gaps, Polls uint64 }
@@ -129,7 +129,7 @@ type state struct {
 	}
 }
 
-func (p *child) state(ctx context.Context, client *http.Client, collect bool) (s state, err error) {
+func (p *child) state(ctx context.Context, client *http.Client, collect bool) (s instanceState, err error) {
 	url := "http://" + p.addr + "/chaos/state"
 	if collect {
 		url += "?gc=1"
@@ -159,7 +159,7 @@ const (
 )
 
 // watchRedis samples the number of commands that Redis refuses, until the context ends.
-func (f *fleet) watchRedis(ctx context.Context, j *judge) {
+func (f *processFleet) watchRedis(ctx context.Context, j *judge) {
 	writes := oracle.Cap{Subject: "writes that Redis refused", Most: maxRefusedWrites, Window: 5 * time.Second}
 	others := oracle.Cap{Subject: "commands that Redis refused", Most: maxRefusedCommands, Window: 5 * time.Second}
 	testenv.Every(ctx, 500*time.Millisecond, func(int) {

@@ -14,7 +14,7 @@ type blurred struct {
 
 // recordBlur records that n counts of a key in the newest pane are blurred. begin is the time at
 // which they begin.
-func (r *reference) recordBlur(key int32, n, begin int64, uncertainty blur) {
+func (r *trueCounts) recordBlur(key int32, n, begin int64, uncertainty blur) {
 	b := blurred{blur{r.newest - r.index(begin-uncertainty.early), r.index(begin+uncertainty.late) - r.newest, 0}, n}
 	b.doubt = r.newest - r.index(begin-uncertainty.early-uncertainty.doubt) - b.early
 	if b.blur == (blur{}) {
@@ -31,7 +31,7 @@ func (r *reference) recordBlur(key int32, n, begin int64, uncertainty blur) {
 // bounds returns the lowest and the highest count that a key can have in the window that ends with
 // a pane, given what can be known about the clocks. Both equal the key's count there if all clocks
 // are right. placed is the lowest count without the doubtful counts.
-func (r *reference) bounds(key int32, last int64) (lowest, highest, placed int64) {
+func (r *trueCounts) bounds(key int32, last int64) (lowest, highest, placed int64) {
 	truth := r.trueCount(key, last)
 	lowest, highest, placed = truth, truth, truth
 	if !r.blurs {

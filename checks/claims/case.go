@@ -12,15 +12,15 @@ import (
 // Case is one run: the stream, the network that it passes through, and the thresholds.
 type Case struct {
 	Name   string
-	Stream func(seed uint64) (Stream, error)
+	Stream func(seed uint64) (EventStream, error)
 	// Rules are all applied in the same run, each with counts of its own.
-	Rules []Rule
+	Rules []HotRule
 	// Instances is the number of collectors that the stream is spread over.
 	Instances int
 	// Clocks are the clocks of the first instances; the clocks of the others are right. If Clocks
 	// is nil, instances do not send times and all clocks are right. If a clock is set during the
 	// run, nothing may be held back, so Lines must be 0.
-	Clocks []Clock
+	Clocks []InstanceClock
 	// Keys is the number of keys that a collector holds. Zero means its default.
 	Keys int
 	// Lines is the most lines that a collector sends in one flush. Zero means no limit.
@@ -39,9 +39,9 @@ type Case struct {
 	Measure bool
 }
 
-// Rule defines when a key is hot: at N counts within D. It cools once it has been below Exit for
+// HotRule defines when a key is hot: at N counts within D. It cools once it has been below Exit for
 // CoolDown and Hold has passed.
-type Rule struct {
+type HotRule struct {
 	N, Exit  int64
 	D, Hold  time.Duration
 	CoolDown time.Duration
@@ -50,12 +50,12 @@ type Rule struct {
 }
 
 // NewRule returns a rule with the documented default exit, 80% of the threshold.
-func NewRule(n int64, d, hold time.Duration) Rule {
-	return Rule{N: n, Exit: max(1, (n*4+4)/5), D: d, Hold: hold}
+func NewRule(n int64, d, hold time.Duration) HotRule {
+	return HotRule{N: n, Exit: max(1, (n*4+4)/5), D: d, Hold: hold}
 }
 
 // width returns the width of the window's panes.
-func (r Rule) width() int64 { return exact.NewWindow(r.D).Width }
+func (r HotRule) width() int64 { return exact.NewWindow(r.D).Width }
 
 // Network holds the delays, losses and duplication of packets in transit.
 type Network struct {

@@ -41,10 +41,10 @@ func TestClaims(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	size := Size{Rate: 8000, Keys: 5000, Instances: 4, Length: 2 * time.Second}
+	size := StreamSize{Rate: 8000, Keys: 5000, Instances: 4, Length: 2 * time.Second}
 	for i, s := range []struct {
 		name   string
-		stream func(uint64) (Stream, error)
+		stream func(uint64) (EventStream, error)
 		n      int64
 		hot    bool // some key is
 	}{
@@ -58,7 +58,7 @@ func TestClaims(t *testing.T) {
 		{"bursts", Bursts(size, 1, 10, 150), 100, true},
 	} {
 		for j, network := range networks {
-			c := Case{Name: s.name, Stream: s.stream, Rules: []Rule{NewRule(s.n, time.Second, time.Second/2)}, Instances: size.Instances,
+			c := Case{Name: s.name, Stream: s.stream, Rules: []HotRule{NewRule(s.n, time.Second, time.Second/2)}, Instances: size.Instances,
 				Keys: 4096, Memory: megabyte / 4, Parts: 1 + (i+j)%4, Lines: 60 * (j % 2), Network: network, Seed: uint64(i)}
 			if j >= 2 {
 				c.Memory = 16 * megabyte
@@ -78,14 +78,14 @@ func TestRandomCases(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(t, name) }
 		length := time.Duration(draw("length", 100, 15_000)) * time.Millisecond
-		size := Size{
+		size := StreamSize{
 			Rate:      float64(draw("events", 10, 2500)) / length.Seconds(),
 			Keys:      int32(draw("keys", 20, 3000)),
 			Instances: draw("instances", 1, 5),
 			Length:    length,
 		}
 		hot := float64(draw("hot", 1, 500)) / min(2, length.Seconds())
-		streams := map[string]func(uint64) (Stream, error){
+		streams := map[string]func(uint64) (EventStream, error){
 			"zipf":     Zipf(size, float64(draw("exponent", 5, 20))/10),
 			"flat":     FlatAndHot(size, 5, hot),
 			"distinct": Distinct(size),
@@ -116,11 +116,11 @@ func TestRandomCases(t *testing.T) {
 		}
 		switch draw("clocks", 0, 2) {
 		case 0:
-			c.Clocks = []Clock{} // all right
+			c.Clocks = []InstanceClock{} // all right
 		case 1:
 			c.Clocks = randomClocks(t, c.Instances)
 			c.Network.Most = min(c.Network.Most, 100*time.Millisecond) // else it takes half a minute to know them
-			if slices.ContainsFunc(c.Clocks, func(c Clock) bool { return c.Set != 0 }) {
+			if slices.ContainsFunc(c.Clocks, func(c InstanceClock) bool { return c.Set != 0 }) {
 				c.Lines = 0 // counts held back would arrive later, by another clock
 			}
 		}
@@ -132,8 +132,8 @@ func TestRandomCases(t *testing.T) {
 
 // A case gives the same result each time.
 func TestSameEachTime(t *testing.T) {
-	size := Size{Rate: 5000, Keys: 3000, Instances: 3, Length: 2 * time.Second}
-	c := Case{Name: "zipf", Stream: Zipf(size, 1), Rules: []Rule{NewRule(40, time.Second, 0)}, Instances: size.Instances, Keys: 2048,
+	size := StreamSize{Rate: 5000, Keys: 3000, Instances: 3, Length: 2 * time.Second}
+	c := Case{Name: "zipf", Stream: Zipf(size, 1), Rules: []HotRule{NewRule(40, time.Second, 0)}, Instances: size.Instances, Keys: 2048,
 		Memory: megabyte / 8, Parts: 2, Network: networks[2], Seed: 7}
 	a, b := holds(t, c), holds(t, c)
 	if a.Took, b.Took = 0, 0; !reflect.DeepEqual(a, b) {
@@ -151,7 +151,7 @@ func TestAttack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	for _, c := range attacks(Size{Rate: 10_000, Instances: 5, Length: 5 * time.Second}) {
+	for _, c := range attacks(StreamSize{Rate: 10_000, Instances: 5, Length: 5 * time.Second}) {
 		c.Keys, c.Memory, c.Lines, c.Seed = 4096, megabyte, 100, 1
 		if r := holds(t, c); r.Hot != 20 || r.Must != 20 {
 			t.Errorf("%d keys were hot, %d reached the threshold, want the 20", r.Hot, r.Must)
@@ -166,7 +166,7 @@ func TestSteady(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	for _, c := range atThreshold(Size{Rate: 20, Keys: 50, Instances: 3, Length: 10 * time.Minute}) {
+	for _, c := range atThreshold(StreamSize{Rate: 20, Keys: 50, Instances: 3, Length: 10 * time.Minute}) {
 		c.Keys, c.Memory, c.Lines, c.Seed = 256, megabyte, 200, 1
 		t.Run(c.Name, func(t *testing.T) {
 			if r := holds(t, c); r.Hot != 1 {
@@ -184,7 +184,7 @@ func TestDemoLog(t *testing.T) {
 	holdsTrace(t, "../../internal/demo/data/edgar-2017-06-30.access.log.zst", "cik", NewRule(10, time.Second, time.Second))
 }
 
-func holdsTrace(t *testing.T, path, keyBy string, rules ...Rule) {
+func holdsTrace(t *testing.T, path, keyBy string, rules ...HotRule) {
 	t.Helper()
 	stream, err := Trace(path, keyBy, traceInstances)
 	if err != nil {

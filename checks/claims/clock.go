@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Clock is an instance's clock. It is Ahead of the aggregator's clock and gains Drift seconds per
-// second. It is set forward once by Set, when At of the stream has passed.
-type Clock struct {
+// InstanceClock is an instance's clock. It is Ahead of the aggregator's clock and gains Drift
+// seconds per second. It is set forward once by Set, when At of the stream has passed.
+type InstanceClock struct {
 	Ahead time.Duration
 	Drift float64
 	Set   time.Duration
@@ -17,7 +17,7 @@ type Clock struct {
 
 // clocks holds the clocks of a run's instances and what an aggregator can know about them.
 type clocks struct {
-	perInstance []Clock // nil if packets carry no times
+	perInstance []InstanceClock // nil if packets carry no times
 	began       int64
 	maxDelay    int64 // longest delay of the network
 	arrivals    []arrivalState
@@ -48,7 +48,7 @@ const (
 func newClocks(c *Case, began int64) *clocks {
 	k := &clocks{began: began, maxDelay: int64(c.Network.Most), arrivals: make([]arrivalState, c.Instances)}
 	if c.Clocks != nil {
-		k.perInstance = make([]Clock, c.Instances)
+		k.perInstance = make([]InstanceClock, c.Instances)
 		copy(k.perInstance, c.Clocks)
 	}
 	return k
@@ -110,7 +110,7 @@ func (k *clocks) mustKnow(instance int) bool {
 
 // blurOf returns the blur of an instance's counts that begin at an instant.
 func (k *clocks) blurOf(instance int, begin int64) (uncertainty blur) {
-	if k.perInstance == nil || k.perInstance[instance] == (Clock{}) {
+	if k.perInstance == nil || k.perInstance[instance] == (InstanceClock{}) {
 		return uncertainty
 	}
 	c := &k.perInstance[instance]

@@ -14,9 +14,9 @@ import (
 
 // randomClocks returns the clocks of some instances: slightly or far off, drifting, or set in
 // between.
-func randomClocks(t *rapid.T, instances int) (clocks []Clock) {
+func randomClocks(t *rapid.T, instances int) (clocks []InstanceClock) {
 	for range rapid.IntRange(1, instances).Draw(t, "off") {
-		c := Clock{
+		c := InstanceClock{
 			Ahead: rapid.SampledFrom([]time.Duration{0, 100 * time.Millisecond, time.Second, 4 * time.Second, time.Minute, time.Hour}).Draw(t, "ahead"),
 			Drift: rapid.SampledFrom([]float64{0, 0, 0.001, -0.001}).Draw(t, "drift"),
 		}
@@ -37,9 +37,9 @@ func TestClocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	size := Size{Rate: 1500, Keys: 300, Instances: 5, Length: 14 * time.Second}
-	rules := []Rule{NewRule(60, time.Second, time.Second/2), NewRule(300, 10*time.Second, time.Second)}
-	for name, clocks := range map[string][]Clock{
+	size := StreamSize{Rate: 1500, Keys: 300, Instances: 5, Length: 14 * time.Second}
+	rules := []HotRule{NewRule(60, time.Second, time.Second/2), NewRule(300, 10*time.Second, time.Second)}
+	for name, clocks := range map[string][]InstanceClock{
 		"slow":           {{Ahead: -4 * time.Second}, {Ahead: -time.Hour}},
 		"fast":           {{Ahead: 4 * time.Second}, {Ahead: time.Hour}},
 		"a little":       {{Ahead: 200 * time.Millisecond}, {Ahead: -200 * time.Millisecond}},

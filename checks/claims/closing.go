@@ -61,7 +61,7 @@ func (j *judge) mustBeHot(r *ruling, key int32, floor int64) (suspectIsDue bool)
 		j.recordViolation(Missed, r, key, "%d arrived in the window that ends at %s, the floor is %d", arrived, timeOfDay(r.ref.paneEnd(r.ref.closed)), floor)
 		return false
 	}
-	_, suspect := j.listed[listing{r.number, key}]
+	_, suspect := j.listed[listedKey{r.number, key}]
 	switch {
 	case suspect:
 		return false

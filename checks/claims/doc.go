@@ -1,7 +1,7 @@
 // Package claims checks the whole pipeline, from the collector's Add to the events that the
 // detector publishes, against the claims of docs/design/aggregator.md about its counts:
 //
-//	Stream ─► collectors ─► packets ─► network ─► decoder ─► detectors ─► judge
+//	EventStream ─► collectors ─► packets ─► network ─► decoder ─► detectors ─► judge
 //	   └─────────────────────────────► reference ───────────────────────────┘
 //
 // The collectors, the decoder and the detectors are those of production. The network is

@@ -11,7 +11,7 @@ import (
 
 // judge checks the output of the detectors against the references.
 type judge struct {
-	stream          Stream
+	stream          EventStream
 	inTime          bool // all packets arrive, within the lag
 	rules           []*ruling
 	now             int64
@@ -27,7 +27,7 @@ type judge struct {
 	blind       int64 // counts that may be hidden of any key, as reported in missing packets
 
 	suspects [][]rules.Hot
-	listed   map[listing]struct{} // all current suspects
+	listed   map[listedKey]struct{} // all current suspects
 	// suspectsPublished is the number of suspects that are certain to be published. If there are
 	// more, those with the highest low counts are published while there is room for their texts.
 	suspectsPublished int
@@ -45,10 +45,10 @@ type judge struct {
 
 // ruling is the judgement of one rule.
 type ruling struct {
-	Rule
+	HotRule
 	id          string
 	number      int
-	ref         *reference
+	ref         *trueCounts
 	states      map[int32]*keyState
 	dueHot      map[int32]struct{} // keys that had to be hot at some time
 	dueSuspects map[int32]int64    // time since which each key has to be published as a suspect
@@ -68,21 +68,21 @@ type keyState struct {
 	changes int
 }
 
-type listing struct {
+type listedKey struct {
 	rule int
 	key  int32
 }
 
-func newJudge(c *Case, s Stream) *judge {
+func newJudge(c *Case, s EventStream) *judge {
 	j := &judge{
 		exact: func() bool { return true }, floorOf: func(int) int64 { return 0 }, hiddenInMissing: func(int64) int64 { return 0 }, isCrowded: func() bool { return false },
-		stream: s, inTime: c.Network.Most < lag && c.Network.Lost == 0, now: never, suspects: make([][]rules.Hot, c.Parts), listed: make(map[listing]struct{}),
+		stream: s, inTime: c.Network.Most < lag && c.Network.Lost == 0, now: never, suspects: make([][]rules.Hot, c.Parts), listed: make(map[listedKey]struct{}),
 		suspectsPublished: int(min(1000, c.Memory/int64(16*128*len(c.Rules)))),
 	}
 	for i, r := range c.Rules {
 		reach := int64(max(grace, lag) + c.Network.Most + r.CoolDown)
 		j.rules = append(j.rules, &ruling{
-			Rule: r, id: ruleID(i), number: i, ref: newReference(r, s.Dense(), reach),
+			HotRule: r, id: ruleID(i), number: i, ref: newReference(r, s.Dense(), reach),
 			states: make(map[int32]*keyState), dueHot: make(map[int32]struct{}),
 		})
 	}
@@ -320,7 +320,7 @@ func (j *judge) Suspects(part int, suspects []rules.Hot) {
 	for _, list := range j.suspects {
 		for _, h := range list {
 			if r, key := j.findKey(h); r != nil {
-				j.listed[listing{r.number, key}] = struct{}{}
+				j.listed[listedKey{r.number, key}] = struct{}{}
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func (j jumpsUnderAttack) run(t *testing.T) (found map[string]time.Duration, wro
 	th := exact.NewThreshold(100, time.Second)
 	th.Kind, th.Factor = "jump", exact.ParseRatio("4x")
 	k, err := newKinds(KindsCase{
-		Rules: []exact.Rule{{By: "q", Hot: []exact.Threshold{th}}}, Instances: 10, Lines: 2000,
+		Rules: []exact.RuleSpec{{By: "q", Hot: []exact.ThresholdSpec{th}}}, Instances: 10, Lines: 2000,
 		Network: j.network, InARow: true, Seed: j.seed,
 		Kafka: j.kafka, Dropped: j.dropped,
 	})

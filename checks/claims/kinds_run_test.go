@@ -29,7 +29,7 @@ import (
 // requests. A key that is found hot by a threshold that compares it with other keys, or with its
 // own past, is truly so, whatever is held back or lost. For claims about bounds see [Case].
 type KindsCase struct {
-	Rules     []exact.Rule
+	Rules     []exact.RuleSpec
 	Instances int
 	Lines     int // as for Case; 0: as many as there are
 	Network   Network
@@ -133,7 +133,7 @@ type kinds struct {
 
 // found is an event that the aggregator published, with the counts that it had received.
 type found struct {
-	exact.Event
+	exact.HotChange
 	heard []arrived // counts of the key that had arrived
 }
 
@@ -278,7 +278,7 @@ func (k *kinds) Publish(change rules.Change) {
 		var rule int
 		_, _ = fmt.Sscanf(h.Key.Rule, "r%d", &rule)
 		k.spans[rule][h.Key.Text] = append(k.spans[rule][h.Key.Text], found{
-			exact.Event{Hot: hot, At: at.UnixNano(), Low: h.Low, High: h.High}, k.detector.heard[h.Key],
+			exact.HotChange{Hot: hot, At: at.UnixNano(), Low: h.Low, High: h.High}, k.detector.heard[h.Key],
 		})
 		k.hot[h.Key] = hot
 		if !hot {
@@ -342,7 +342,7 @@ func (k *kinds) result() (r KindsResult) {
 
 // near reports whether a key was hot at an instant by the exact count, or became hot within a
 // window after it. Counts that are held back are placed at the time of their oldest part.
-func near(events []exact.Event, instant, window int64) bool {
+func near(events []exact.HotChange, instant, window int64) bool {
 	for i, e := range events {
 		if e.Hot && e.At-window <= instant && (i+1 == len(events) || instant <= events[i+1].At) {
 			return true

@@ -45,17 +45,17 @@ func floodOfAllKinds(flood int) func(random *rand.Rand, number int64, add func(t
 }
 
 // allKinds returns a rule for each kind of threshold.
-func allKinds() (rules []exact.Rule) {
-	addRule := func(kind string, n int64, change func(t *exact.Threshold)) {
+func allKinds() (rules []exact.RuleSpec) {
+	addRule := func(kind string, n int64, change func(t *exact.ThresholdSpec)) {
 		t := exact.NewThreshold(n, time.Second)
 		t.Kind = kind
 		change(&t)
-		rules = append(rules, exact.Rule{By: "all", Hot: []exact.Threshold{t}})
+		rules = append(rules, exact.RuleSpec{By: "all", Hot: []exact.ThresholdSpec{t}})
 	}
-	addRule("share", 50, func(t *exact.Threshold) { t.Factor = exact.ParseRatio("20%") })
-	addRule("jump", 20, func(t *exact.Threshold) { t.Factor = exact.ParseRatio("8x") })
-	addRule("top", 60, func(t *exact.Threshold) { t.Top = 3 })
-	addRule("rate", 45, func(*exact.Threshold) {})
+	addRule("share", 50, func(t *exact.ThresholdSpec) { t.Factor = exact.ParseRatio("20%") })
+	addRule("jump", 20, func(t *exact.ThresholdSpec) { t.Factor = exact.ParseRatio("8x") })
+	addRule("top", 60, func(t *exact.ThresholdSpec) { t.Top = 3 })
+	addRule("rate", 45, func(*exact.ThresholdSpec) {})
 	return rules
 }
 
@@ -131,7 +131,7 @@ func TestRandomKinds(t *testing.T) {
 			case "top":
 				th.Top = draw("top", 1, 3)
 			}
-			c.Rules = append(c.Rules, exact.Rule{By: rapid.SampledFrom([]string{"all", "q"}).Draw(t, "by"), Hot: []exact.Threshold{th}})
+			c.Rules = append(c.Rules, exact.RuleSpec{By: rapid.SampledFrom([]string{"all", "q"}).Draw(t, "by"), Hot: []exact.ThresholdSpec{th}})
 		}
 		each, values, names := draw("each", 1, 12), draw("values", 2, 400), draw("names", 1, 90)
 		hotFrom, hotTo, hotBy := draw("from", 0, 8000)/10, draw("to", 0, 12_000)/10, draw("hot", 1, 5)

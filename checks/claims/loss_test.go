@@ -14,8 +14,8 @@ import (
 func TestLossHeals(t *testing.T) {
 	t.Parallel()
 	for _, instances := range []int{10, 100} {
-		size := Size{Rate: 4000, Keys: 3000, Instances: instances, Length: 20 * time.Second}
-		rules := []Rule{usual(100, time.Second), usual(1000, 10*time.Second)}
+		size := StreamSize{Rate: 4000, Keys: 3000, Instances: instances, Length: 20 * time.Second}
+		rules := []HotRule{usual(100, time.Second), usual(1000, 10*time.Second)}
 		if instances > 10 {
 			rules = rules[:1] // sums are of all rules: what is missing of one may be of the other
 		}

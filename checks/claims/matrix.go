@@ -38,7 +38,7 @@ func (m *Matrix) Cases() (cases []Case, skipped []string, err error) {
 	if m.Quick {
 		memories = []int64{megabyte, 16 * megabyte}
 	}
-	cross := func(turn int, name string, stream func(uint64) (Stream, error), instances, keys int, lines []int, rules ...Rule) {
+	cross := func(turn int, name string, stream func(uint64) (EventStream, error), instances, keys int, lines []int, rules ...HotRule) {
 		for _, memory := range memories {
 			for _, lines := range lines {
 				others := []Network{networks[0], networks[1+turn%(len(networks)-1)]}
@@ -87,80 +87,80 @@ func (m *Matrix) Cases() (cases []Case, skipped []string, err error) {
 // source is a generated stream and the thresholds for it.
 type source struct {
 	name string
-	Size
-	stream func() func(uint64) (Stream, error)
-	rules  []Rule
+	StreamSize
+	stream func() func(uint64) (EventStream, error)
+	rules  []HotRule
 }
 
 func (m *Matrix) generatedSources() (all []source) {
-	add := func(name string, s Size, stream func(Size) func(uint64) (Stream, error), rules ...Rule) {
+	add := func(name string, s StreamSize, stream func(StreamSize) func(uint64) (EventStream, error), rules ...HotRule) {
 		if m.Quick {
 			s.Rate /= 8
 			for i := range rules {
 				rules[i] = NewRule(max(2, rules[i].N/8), rules[i].D, rules[i].Hold)
 			}
 		}
-		all = append(all, source{name, s, func() func(uint64) (Stream, error) { return stream(s) }, rules})
+		all = append(all, source{name, s, func() func(uint64) (EventStream, error) { return stream(s) }, rules})
 	}
-	million := Size{Rate: 1e6, Keys: 1_000_000, Instances: 20, Length: 3 * time.Second}
+	million := StreamSize{Rate: 1e6, Keys: 1_000_000, Instances: 20, Length: 3 * time.Second}
 	for _, c := range []struct {
 		exponent float64
 		n        int64
 	}{{0.8, 500}, {1, 500}, {1.1, 500}, {1.4, 1000}} {
-		add(fmt.Sprintf("zipf %.1f", c.exponent), million, func(s Size) func(uint64) (Stream, error) { return Zipf(s, c.exponent) },
+		add(fmt.Sprintf("zipf %.1f", c.exponent), million, func(s StreamSize) func(uint64) (EventStream, error) { return Zipf(s, c.exponent) },
 			NewRule(c.n, time.Second, time.Second))
 	}
-	add("flat and hot", million, func(s Size) func(uint64) (Stream, error) { return FlatAndHot(s, 60, s.Rate/1000) },
+	add("flat and hot", million, func(s StreamSize) func(uint64) (EventStream, error) { return FlatAndHot(s, 60, s.Rate/1000) },
 		NewRule(400, time.Second, time.Second))
-	add("moving", million, func(s Size) func(uint64) (Stream, error) { return Moving(s, s.Rate/1000) }, NewRule(400, time.Second, 0))
+	add("moving", million, func(s StreamSize) func(uint64) (EventStream, error) { return Moving(s, s.Rate/1000) }, NewRule(400, time.Second, 0))
 	add("distinct", million, Distinct, NewRule(200, time.Second, 0))
-	add("bursts", Size{Rate: 2e5, Keys: 200_000, Instances: 20, Length: 10 * time.Second},
-		func(s Size) func(uint64) (Stream, error) { return Bursts(s, 1, 60, int64(s.Rate/400)) }, NewRule(400, time.Second, 0))
-	add("zipf 1.0, 10 s", Size{Rate: 1e5, Keys: 500_000, Instances: 10, Length: 25 * time.Second},
-		func(s Size) func(uint64) (Stream, error) { return Zipf(s, 1) }, NewRule(1000, 10*time.Second, time.Second))
-	add("zipf 1.1, 1 m", Size{Rate: 2e4, Keys: 200_000, Instances: 5, Length: 100 * time.Second},
-		func(s Size) func(uint64) (Stream, error) { return Zipf(s, 1.1) }, NewRule(1500, time.Minute, 5*time.Second))
-	add("zipf 1.0, three rules", Size{Rate: 3e4, Keys: 100_000, Instances: 5, Length: 70 * time.Second},
-		func(s Size) func(uint64) (Stream, error) { return Zipf(s, 1) },
+	add("bursts", StreamSize{Rate: 2e5, Keys: 200_000, Instances: 20, Length: 10 * time.Second},
+		func(s StreamSize) func(uint64) (EventStream, error) { return Bursts(s, 1, 60, int64(s.Rate/400)) }, NewRule(400, time.Second, 0))
+	add("zipf 1.0, 10 s", StreamSize{Rate: 1e5, Keys: 500_000, Instances: 10, Length: 25 * time.Second},
+		func(s StreamSize) func(uint64) (EventStream, error) { return Zipf(s, 1) }, NewRule(1000, 10*time.Second, time.Second))
+	add("zipf 1.1, 1 m", StreamSize{Rate: 2e4, Keys: 200_000, Instances: 5, Length: 100 * time.Second},
+		func(s StreamSize) func(uint64) (EventStream, error) { return Zipf(s, 1.1) }, NewRule(1500, time.Minute, 5*time.Second))
+	add("zipf 1.0, three rules", StreamSize{Rate: 3e4, Keys: 100_000, Instances: 5, Length: 70 * time.Second},
+		func(s StreamSize) func(uint64) (EventStream, error) { return Zipf(s, 1) },
 		NewRule(60, time.Second, time.Second), NewRule(500, 10*time.Second, time.Second), NewRule(2500, time.Minute, time.Second))
 	if !m.Quick {
-		add("zipf 1.1, 10 M", Size{Rate: 1e7, Keys: 1_000_000, Instances: 20, Length: 1500 * time.Millisecond},
-			func(s Size) func(uint64) (Stream, error) { return Zipf(s, 1.1) }, NewRule(5000, time.Second, time.Second))
+		add("zipf 1.1, 10 M", StreamSize{Rate: 1e7, Keys: 1_000_000, Instances: 20, Length: 1500 * time.Millisecond},
+			func(s StreamSize) func(uint64) (EventStream, error) { return Zipf(s, 1.1) }, NewRule(5000, time.Second, time.Second))
 	}
 	return all
 }
 
 const traceInstances = 4
 
-// span says how long it takes to replay a trace, by its events or its duration.
-type span int
+// replayMeasure says how long it takes to replay a trace, by its events or its duration.
+type replayMeasure int
 
 const (
-	short  span = iota
-	middle      // not for tests
-	long        // not for tests or a quick run
+	short  replayMeasure = iota
+	middle               // not for tests
+	long                 // not for tests or a quick run
 )
 
 // traces lists real traces with thresholds that a few to a few hundred keys reach.
 var traces = []struct {
 	file, keyBy string
-	rules       []Rule
-	span        span
+	rules       []HotRule
+	span        replayMeasure
 }{
-	{"edgar-2017-06-30.access.log.zst", "cik", []Rule{NewRule(10, time.Second, time.Second), NewRule(40, 10*time.Second, time.Second)}, short},
-	{"edgar-2017-06-30.access.log.zst", "each", []Rule{NewRule(10, time.Second, 0)}, short},
-	{"dns-2018-03-24.access.jsonl.zst", "name", []Rule{NewRule(10, time.Second, time.Second), NewRule(100, 10*time.Second, time.Second), NewRule(300, time.Minute, time.Second)}, middle},
-	{"higgs-2012-07-01.access.log.zst", "user", []Rule{NewRule(60, time.Minute, 10*time.Second)}, long},
-	{"semicomplete-apache_logs.log.zst", "each", []Rule{NewRule(2, time.Second, 0), NewRule(3, 10*time.Second, 0), NewRule(5, time.Minute, 0)}, middle},
-	{"scan-acunetix.log.zst", "each", []Rule{NewRule(3, time.Second, 0), NewRule(5, 10*time.Second, 0), NewRule(20, time.Minute, time.Second)}, short},
-	{"ruetoj-2017-11_12.csv.zst", "name", []Rule{NewRule(5, time.Minute, 0)}, middle},
-	{"mooncake-conversation.jsonl.zst", "hash", []Rule{NewRule(5, time.Second, time.Second), NewRule(10, 10*time.Second, time.Second), NewRule(100, time.Minute, time.Second)}, long},
-	{"cache2k-web07.keys.zst", "id", []Rule{NewRule(30, time.Second, time.Second)}, short},
-	{"cache2k-orm-busy.keys.zst", "id", []Rule{NewRule(100, time.Second, time.Second), NewRule(700, 10*time.Second, time.Second)}, long},
+	{"edgar-2017-06-30.access.log.zst", "cik", []HotRule{NewRule(10, time.Second, time.Second), NewRule(40, 10*time.Second, time.Second)}, short},
+	{"edgar-2017-06-30.access.log.zst", "each", []HotRule{NewRule(10, time.Second, 0)}, short},
+	{"dns-2018-03-24.access.jsonl.zst", "name", []HotRule{NewRule(10, time.Second, time.Second), NewRule(100, 10*time.Second, time.Second), NewRule(300, time.Minute, time.Second)}, middle},
+	{"higgs-2012-07-01.access.log.zst", "user", []HotRule{NewRule(60, time.Minute, 10*time.Second)}, long},
+	{"semicomplete-apache_logs.log.zst", "each", []HotRule{NewRule(2, time.Second, 0), NewRule(3, 10*time.Second, 0), NewRule(5, time.Minute, 0)}, middle},
+	{"scan-acunetix.log.zst", "each", []HotRule{NewRule(3, time.Second, 0), NewRule(5, 10*time.Second, 0), NewRule(20, time.Minute, time.Second)}, short},
+	{"ruetoj-2017-11_12.csv.zst", "name", []HotRule{NewRule(5, time.Minute, 0)}, middle},
+	{"mooncake-conversation.jsonl.zst", "hash", []HotRule{NewRule(5, time.Second, time.Second), NewRule(10, 10*time.Second, time.Second), NewRule(100, time.Minute, time.Second)}, long},
+	{"cache2k-web07.keys.zst", "id", []HotRule{NewRule(30, time.Second, time.Second)}, short},
+	{"cache2k-orm-busy.keys.zst", "id", []HotRule{NewRule(100, time.Second, time.Second), NewRule(700, 10*time.Second, time.Second)}, long},
 }
 
 // usual returns a rule with the default exit, hold and cool-down.
-func usual(n int64, d time.Duration) Rule {
+func usual(n int64, d time.Duration) HotRule {
 	r := NewRule(n, d, rules.DefaultHold)
 	r.CoolDown = rules.DefaultCoolDown
 	return r
@@ -168,8 +168,8 @@ func usual(n int64, d time.Duration) Rule {
 
 // singleCases returns the cases that stand alone.
 func (m *Matrix) singleCases() (cases []Case) {
-	flood := Size{Rate: 1e6, Instances: 20, Length: time.Minute}
-	calm := Size{Rate: 100, Keys: 50, Instances: 5, Length: 10 * time.Minute}
+	flood := StreamSize{Rate: 1e6, Instances: 20, Length: time.Minute}
+	calm := StreamSize{Rate: 100, Keys: 50, Instances: 5, Length: 10 * time.Minute}
 	if m.Quick {
 		flood.Rate, flood.Length, calm.Length = 2e5, 5*time.Second, time.Minute
 	}
@@ -183,10 +183,10 @@ func (m *Matrix) singleCases() (cases []Case) {
 }
 
 // attacks returns floods of values that each come once, with 20 hot keys in them.
-func attacks(flood Size) (cases []Case) {
+func attacks(flood StreamSize) (cases []Case) {
 	for _, skewed := range []bool{false, true} {
 		cases = append(cases, Case{
-			Name: map[bool]string{false: "attack, even", true: "attack, zipf"}[skewed], Stream: Flood(flood, 20, 400, skewed), Rules: []Rule{usual(200, time.Second)}, Instances: flood.Instances,
+			Name: map[bool]string{false: "attack, even", true: "attack, zipf"}[skewed], Stream: Flood(flood, 20, 400, skewed), Rules: []HotRule{usual(200, time.Second)}, Instances: flood.Instances,
 			Memory: 16 * megabyte, Parts: 2, Lines: 2000, Network: Network{Most: 20 * time.Millisecond}, Within: time.Second, Measure: true,
 		})
 	}
@@ -195,13 +195,13 @@ func attacks(flood Size) (cases []Case) {
 
 // atThreshold returns streams with a key that comes exactly as often as the threshold, or does so
 // every other second.
-func atThreshold(calm Size) (cases []Case) {
+func atThreshold(calm StreamSize) (cases []Case) {
 	steady := usual(200, time.Second)
 	steady.Changes = 4
-	c := Case{Rules: []Rule{steady}, Instances: calm.Instances, Memory: 16 * megabyte, Parts: 1, Lines: 2000, Network: Network{Most: 20 * time.Millisecond}}
+	c := Case{Rules: []HotRule{steady}, Instances: calm.Instances, Memory: 16 * megabyte, Parts: 1, Lines: 2000, Network: Network{Most: 20 * time.Millisecond}}
 	for _, s := range []struct {
 		name   string
-		stream func(uint64) (Stream, error)
+		stream func(uint64) (EventStream, error)
 	}{
 		{"at the threshold, evenly", Steady(calm, 200, false)},
 		{"at the threshold, at random", Steady(calm, 200, true)},

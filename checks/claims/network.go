@@ -15,7 +15,7 @@ type network struct {
 	flight    flight
 	free      [][]byte
 	order     uint64
-	senders   []sender
+	senders   []packetSender
 	addAbsent func(content []content, change gap)
 	parse     func(packet []byte, sent int64) ([]content, int64)
 	blind     int64 // counts that instances hide of any key and that the aggregator cannot know about
@@ -24,8 +24,8 @@ type network struct {
 	doubled   int64
 }
 
-// sender is the state of an instance's packets.
-type sender struct {
+// packetSender is the state of an instance's packets.
+type packetSender struct {
 	random       *rand.Rand
 	sent         uint64
 	delivered    uint64 // highest number delivered; zero if none
@@ -43,7 +43,7 @@ type missing struct {
 }
 
 func newNetwork(n Network, seed uint64, instances int) *network {
-	net := &network{Network: n, senders: make([]sender, instances)}
+	net := &network{Network: n, senders: make([]packetSender, instances)}
 	for i := range net.senders {
 		net.senders[i].random = rand.New(rand.NewPCG(seed, uint64(i)))
 	}

@@ -2,16 +2,16 @@ package claims
 
 import "github.com/hotparam/hotparam/checks/exact"
 
-// reference holds the true counts of the keys of one rule in each pane. A window consists of the
+// trueCounts holds the true counts of the keys of one rule in each pane. A window consists of the
 // panes up to one of them, including that one.
-type reference struct {
+type trueCounts struct {
 	width, panes int64 // length of a pane in nanoseconds; panes of a window
 	ring         int64 // number of panes kept
 	dense        int32
 
 	newest int64
 	seen   int64 // keys so far that come once
-	slots  []pane
+	slots  []referencePane
 
 	// gaps is the number of gaps in all panes; see gap.
 	gaps int
@@ -26,8 +26,8 @@ type reference struct {
 	level   int32
 }
 
-// pane is one pane's counts.
-type pane struct {
+// referencePane is one pane's counts.
+type referencePane struct {
 	number  int64
 	counts  []uint32 // count of each key
 	touched []int32  // keys with a count
@@ -44,15 +44,15 @@ type gap struct {
 
 // newReference returns a reference that keeps windows that begin up to reach before the newest
 // one.
-func newReference(r Rule, dense int32, reach int64) *reference {
+func newReference(r HotRule, dense int32, reach int64) *trueCounts {
 	w := exact.NewWindow(r.D)
-	ref := &reference{
+	ref := &trueCounts{
 		width: w.Width, panes: w.Panes, dense: dense,
 		newest: never, closed: never,
 		sums: make([]int32, dense), isAbove: make([]bool, dense), level: int32(r.N),
 	}
 	ref.ring = 2*ref.panes + 2*((reach+ref.width-1)/ref.width) + 4
-	ref.slots = make([]pane, ref.ring)
+	ref.slots = make([]referencePane, ref.ring)
 	for i := range ref.slots {
 		ref.slots[i].number = never
 	}
@@ -62,13 +62,13 @@ func newReference(r Rule, dense int32, reach int64) *reference {
 const never = -1 << 62
 
 // index returns the number of the pane that holds an instant, which must be after 1970.
-func (r *reference) index(instant int64) int64 { return instant / r.width }
+func (r *trueCounts) index(instant int64) int64 { return instant / r.width }
 
 // paneEnd returns the time at which a pane ends.
-func (r *reference) paneEnd(pane int64) int64 { return (pane + 1) * r.width }
+func (r *trueCounts) paneEnd(pane int64) int64 { return (pane + 1) * r.width }
 
 // advanceTo advances to the pane that holds an instant.
-func (r *reference) advanceTo(instant int64) {
+func (r *trueCounts) advanceTo(instant int64) {
 	pane := r.index(instant)
 	if r.newest == never || pane-r.newest > r.ring {
 		r.newest = pane - r.ring
@@ -85,7 +85,7 @@ func (r *reference) advanceTo(instant int64) {
 }
 
 // add counts n for a key in the newest pane.
-func (r *reference) add(key int32, n uint32) {
+func (r *trueCounts) add(key int32, n uint32) {
 	if key >= r.dense {
 		r.seen++
 		return
@@ -101,7 +101,7 @@ func (r *reference) add(key int32, n uint32) {
 }
 
 // paneAt returns a pane that is kept, or nil.
-func (r *reference) paneAt(number int64) *pane {
+func (r *trueCounts) paneAt(number int64) *referencePane {
 	if p := &r.slots[(number%r.ring+r.ring)%r.ring]; p.number == number {
 		return p
 	}
@@ -109,7 +109,7 @@ func (r *reference) paneAt(number int64) *pane {
 }
 
 // count returns a key's count in one pane.
-func (r *reference) count(key int32, number int64) int64 {
+func (r *trueCounts) count(key int32, number int64) int64 {
 	p := r.paneAt(number)
 	switch {
 	case p == nil:
@@ -131,7 +131,7 @@ func (r *reference) count(key int32, number int64) int64 {
 }
 
 // trueCount returns a key's count in the window that ends with a pane.
-func (r *reference) trueCount(key int32, last int64) int64 {
+func (r *trueCounts) trueCount(key int32, last int64) int64 {
 	sum := int64(0)
 	for number := last - r.panes + 1; number <= last; number++ {
 		sum += r.count(key, number)
@@ -141,7 +141,7 @@ func (r *reference) trueCount(key int32, last int64) int64 {
 
 // highestCount returns the highest count of a key in the windows that end with a pane between from
 // and to, both included.
-func (r *reference) highestCount(key int32, from, to int64) int64 {
+func (r *trueCounts) highestCount(key int32, from, to int64) int64 {
 	to = min(to, r.newest)
 	if r.blurs {
 		_, best, _ := r.bounds(key, from)
@@ -161,7 +161,7 @@ func (r *reference) highestCount(key int32, from, to int64) int64 {
 }
 
 // unknownPart returns the uncertainty of a key's count in the window that ends with a pane.
-func (r *reference) unknownPart(key int32, last int64) (sum gap) {
+func (r *trueCounts) unknownPart(key int32, last int64) (sum gap) {
 	if r.gaps == 0 {
 		return sum
 	}
@@ -177,7 +177,7 @@ func (r *reference) unknownPart(key int32, last int64) (sum gap) {
 
 // addGap changes the uncertainty of a key's count in [from, to). Each pane of that time may have
 // held the whole count.
-func (r *reference) addGap(key int32, from, to int64, change gap) {
+func (r *trueCounts) addGap(key int32, from, to int64, change gap) {
 	for number := r.index(from); number <= r.index(to-1); number++ {
 		p := r.paneAt(number)
 		if p == nil {
@@ -196,7 +196,7 @@ func (r *reference) addGap(key int32, from, to int64, change gap) {
 
 // closeWindow moves to the window that ends with the next pane and returns the keys that reach the
 // threshold in it.
-func (r *reference) closeWindow() (reached []int32) {
+func (r *trueCounts) closeWindow() (reached []int32) {
 	r.closed++
 	r.addPane(r.closed, 1)
 	r.addPane(r.closed-r.panes, -1)
@@ -211,7 +211,7 @@ func (r *reference) closeWindow() (reached []int32) {
 }
 
 // countReaching returns the number of keys that have at least n in the last closed window.
-func (r *reference) countReaching(n int64) (keys int) {
+func (r *trueCounts) countReaching(n int64) (keys int) {
 	if n <= 1 {
 		keys = int(r.seen)
 	}
@@ -224,7 +224,7 @@ func (r *reference) countReaching(n int64) (keys int) {
 }
 
 // addPane adds a pane's counts to those of the window, or subtracts them if sign is -1.
-func (r *reference) addPane(number int64, sign int32) {
+func (r *trueCounts) addPane(number int64, sign int32) {
 	p := r.paneAt(number)
 	if p == nil {
 		return

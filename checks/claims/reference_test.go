@@ -107,11 +107,11 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 		"suspect, hot":  {early: published{hot}, tell: func(j *judge) { j.Suspects(0, []rules.Hot{cool}) }, want: []Claim{NotInTurn, Inexact, Stuck}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := Steady(Size{Keys: 2, Instances: 1, Length: time.Second}, 100, false)(1)
+			s, err := Steady(StreamSize{Keys: 2, Instances: 1, Length: time.Second}, 100, false)(1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			j := newJudge(&Case{Rules: []Rule{rule}, Parts: 1}, s)
+			j := newJudge(&Case{Rules: []HotRule{rule}, Parts: 1}, s)
 			ref := j.rules[0].ref
 			ref.advanceTo(epoch)
 			ref.closed = ref.index(epoch) - 1
@@ -154,7 +154,7 @@ func publish(j *judge, all []rules.Hot) {
 
 // Values are drawn as often as their weights say.
 func TestZipf(t *testing.T) {
-	s, err := Zipf(Size{Rate: 1e6, Keys: 100, Instances: 3, Length: time.Second}, 1)(1)
+	s, err := Zipf(StreamSize{Rate: 1e6, Keys: 100, Instances: 3, Length: time.Second}, 1)(1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // run is the state of a running case.
 type run struct {
 	Case
-	stream     Stream
+	stream     EventStream
 	live       *live // nil if collectors are flushed at each cut
 	judge      *judge
 	net        *network
@@ -32,7 +32,7 @@ type run struct {
 	checkedTick int64
 	counted     int64 // sum of the counts that the decoder found
 	refused     int64 // number of packets
-	events      []Event
+	events      []KeyEvent
 	measure     measure
 	lines       []int64 // lines sent so far by each collector
 	// Keys that collectors were given: now, and at most since the last flush.

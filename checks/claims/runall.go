@@ -10,13 +10,13 @@ import (
 func RunAll(ctx context.Context, cases []Case, atATime int, done func(Case, Result)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	type outcome struct {
+	type caseOutcome struct {
 		result Result
 		err    error
 	}
-	outcomes := make([]chan outcome, len(cases))
+	outcomes := make([]chan caseOutcome, len(cases))
 	for i := range outcomes {
-		outcomes[i] = make(chan outcome, 1)
+		outcomes[i] = make(chan caseOutcome, 1)
 	}
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -31,7 +31,7 @@ func RunAll(ctx context.Context, cases []Case, atATime int, done func(Case, Resu
 			room <- struct{}{}
 			running.Go(func() {
 				result, err := Run(ctx, c)
-				outcomes[i] <- outcome{result, err}
+				outcomes[i] <- caseOutcome{result, err}
 				<-room
 			})
 			if c.Measure {

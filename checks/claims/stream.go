@@ -5,24 +5,24 @@ import (
 	"strconv"
 )
 
-// Event is N occurrences of a key at an instance.
-type Event struct {
+// KeyEvent is N occurrences of a key at an instance.
+type KeyEvent struct {
 	Key      int32
 	Instance uint16
 	N        uint16
 }
 
-// Stream is the input of a run, on its own clock: nanoseconds since 1970.
+// EventStream is the input of a run, on its own clock: nanoseconds since 1970.
 //
 // Keys are numbers. Those below Dense may come any number of times. Those from Dense on come once
 // each, with N = 1, in the order of their numbers.
-type Stream interface {
+type EventStream interface {
 	// Span returns the time at which the first event can come, and the time by which the last has
 	// come.
 	Span() (from, to int64)
 	Dense() int32
 	// Next appends the events in [from, to) to dst. Each call continues where the last one ended.
-	Next(from, to int64, dst []Event) []Event
+	Next(from, to int64, dst []KeyEvent) []KeyEvent
 	// Quiet returns a time before which no event comes, given that all events before from
 	// were taken.
 	Quiet(from int64) int64
@@ -89,7 +89,7 @@ func (g *generated) Span() (from, to int64) { return epoch, epoch + g.length }
 func (g *generated) Dense() int32           { return g.dense }
 func (g *generated) Quiet(from int64) int64 { return from }
 
-func (g *generated) Next(from, to int64, dst []Event) []Event {
+func (g *generated) Next(from, to int64, dst []KeyEvent) []KeyEvent {
 	from, to = max(0, from-epoch), min(g.length, to-epoch)
 	if from >= to {
 		return dst
@@ -102,7 +102,7 @@ func (g *generated) Next(from, to int64, dst []Event) []Event {
 			if p.active != nil && !p.active(from) {
 				continue
 			}
-			e := Event{N: 1}
+			e := KeyEvent{N: 1}
 			if p.instance != nil {
 				e.Instance = uint16(p.instance(g.random, from))
 			} else {

@@ -8,15 +8,15 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Size is the size of a generated stream.
-type Size struct {
+// StreamSize is the size of a generated stream.
+type StreamSize struct {
 	Rate      float64 // events per second, about
 	Keys      int32   // distinct keys that can come more than once
 	Instances int
 	Length    time.Duration
 }
 
-func (s Size) stream(seed uint64, components ...component) *generated {
+func (s StreamSize) stream(seed uint64, components ...component) *generated {
 	return &generated{
 		length:     int64(s.Length),
 		dense:      s.Keys,
@@ -27,17 +27,17 @@ func (s Size) stream(seed uint64, components ...component) *generated {
 }
 
 // Zipf returns a stream whose keys follow the Zipf law of an exponent, above or below 1.
-func Zipf(s Size, exponent float64) func(seed uint64) (Stream, error) {
+func Zipf(s StreamSize, exponent float64) func(seed uint64) (EventStream, error) {
 	pick := zipf(int(s.Keys), exponent)
-	return func(seed uint64) (Stream, error) {
+	return func(seed uint64) (EventStream, error) {
 		return s.stream(seed, component{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return pick.draw(r) }}), nil
 	}
 }
 
 // FlatAndHot returns a stream with all keys evenly and, in addition, the first few at a rate
 // each.
-func FlatAndHot(s Size, hot int32, each float64) func(seed uint64) (Stream, error) {
-	return func(seed uint64) (Stream, error) {
+func FlatAndHot(s StreamSize, hot int32, each float64) func(seed uint64) (EventStream, error) {
+	return func(seed uint64) (EventStream, error) {
 		return s.stream(seed,
 			component{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return r.Int32N(s.Keys) }},
 			component{rate: each * float64(hot), key: func(_ *rand.Rand, _, i int64) int32 { return int32(i % int64(hot)) }},
@@ -46,15 +46,15 @@ func FlatAndHot(s Size, hot int32, each float64) func(seed uint64) (Stream, erro
 }
 
 // Distinct returns a stream in which each key comes once.
-func Distinct(s Size) func(seed uint64) (Stream, error) {
+func Distinct(s StreamSize) func(seed uint64) (EventStream, error) {
 	s.Keys = 1
-	return func(seed uint64) (Stream, error) { return s.stream(seed, component{rate: s.Rate}), nil }
+	return func(seed uint64) (EventStream, error) { return s.stream(seed, component{rate: s.Rate}), nil }
 }
 
 // Moving returns a stream with all keys evenly and, in addition, another key at a rate each
 // second.
-func Moving(s Size, rate float64) func(seed uint64) (Stream, error) {
-	return func(seed uint64) (Stream, error) {
+func Moving(s StreamSize, rate float64) func(seed uint64) (EventStream, error) {
+	return func(seed uint64) (EventStream, error) {
 		return s.stream(seed,
 			component{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return r.Int32N(s.Keys) }},
 			component{rate: rate, key: func(_ *rand.Rand, instant, _ int64) int32 { return int32(instant/second*7919) % s.Keys }},
@@ -64,9 +64,9 @@ func Moving(s Size, rate float64) func(seed uint64) (Stream, error) {
 
 // Bursts returns a stream that follows the Zipf law and has, in addition, some keys that come in
 // bursts. A burst takes a tenth of a second, and random silence of about a second follows.
-func Bursts(s Size, exponent float64, keys int32, size int64) func(seed uint64) (Stream, error) {
+func Bursts(s StreamSize, exponent float64, keys int32, size int64) func(seed uint64) (EventStream, error) {
 	pick := zipf(int(s.Keys-keys), exponent)
-	return func(seed uint64) (Stream, error) {
+	return func(seed uint64) (EventStream, error) {
 		return s.stream(seed,
 			component{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return pick.draw(r) }},
 			component{rate: float64(keys) * float64(size) * 10, key: func(_ *rand.Rand, instant, i int64) int32 {
@@ -82,14 +82,14 @@ func Bursts(s Size, exponent float64, keys int32, size int64) func(seed uint64) 
 
 // Flood returns a stream of distinct keys, each once, and in addition a few hot keys at a rate
 // each. All are spread over the instances evenly or, if skewed, by the Zipf law with exponent 1.
-func Flood(s Size, hot int32, each float64, skewed bool) func(seed uint64) (Stream, error) {
+func Flood(s StreamSize, hot int32, each float64, skewed bool) func(seed uint64) (EventStream, error) {
 	s.Keys = hot
 	var instance func(*rand.Rand, int64) int
 	if skewed {
 		pick := zipf(s.Instances, 1)
 		instance = func(r *rand.Rand, _ int64) int { return int(pick.draw(r)) }
 	}
-	return func(seed uint64) (Stream, error) {
+	return func(seed uint64) (EventStream, error) {
 		return s.stream(seed,
 			component{rate: s.Rate, instance: instance},
 			component{rate: each * float64(hot), instance: instance, key: func(_ *rand.Rand, _, i int64) int32 { return int32(i % int64(hot)) }},
@@ -99,8 +99,8 @@ func Flood(s Size, hot int32, each float64, skewed bool) func(seed uint64) (Stre
 
 // Steady returns a stream with one key at a rate, evenly or at random times, among others that
 // come occasionally.
-func Steady(s Size, rate float64, random bool) func(seed uint64) (Stream, error) {
-	return func(seed uint64) (Stream, error) {
+func Steady(s StreamSize, rate float64, random bool) func(seed uint64) (EventStream, error) {
+	return func(seed uint64) (EventStream, error) {
 		return s.stream(seed,
 			component{rate: rate, poisson: random, key: func(*rand.Rand, int64, int64) int32 { return 0 }},
 			component{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return 1 + r.Int32N(s.Keys-1) }},
@@ -109,8 +109,8 @@ func Steady(s Size, rate float64, random bool) func(seed uint64) (Stream, error)
 }
 
 // Square returns a stream with one key at a rate in each first half of a period, among others.
-func Square(s Size, rate float64, period time.Duration) func(seed uint64) (Stream, error) {
-	return func(seed uint64) (Stream, error) {
+func Square(s StreamSize, rate float64, period time.Duration) func(seed uint64) (EventStream, error) {
+	return func(seed uint64) (EventStream, error) {
 		return s.stream(seed,
 			component{rate: rate, key: func(*rand.Rand, int64, int64) int32 { return 0 },
 				active: func(instant int64) bool { return instant%int64(period) < int64(period)/2 }},

@@ -16,18 +16,18 @@ import (
 // Trace returns a stream of an access log, or of another trace that [exact.Trace] converts.
 // Package exact also determines the keys of each request. All requests of a client come to one
 // instance. Where no client is known, requests are spread one by one.
-func Trace(path, keyBy string, instances int) (func(seed uint64) (Stream, error), error) {
+func Trace(path, keyBy string, instances int) (func(seed uint64) (EventStream, error), error) {
 	t, err := readTrace(path, keyBy)
 	if err != nil {
 		return nil, err
 	}
-	return func(seed uint64) (Stream, error) {
-		return &trace{recorded: t, seed: seed, instances: uint64(instances)}, nil
+	return func(seed uint64) (EventStream, error) {
+		return &tracePlayback{recorded: t, seed: seed, instances: uint64(instances)}, nil
 	}, nil
 }
 
-// trace is one playback of a [recorded] trace.
-type trace struct {
+// tracePlayback is one playback of a [recorded] trace.
+type tracePlayback struct {
 	*recorded
 	seed      uint64
 	instances uint64
@@ -47,21 +47,21 @@ type recordedEvent struct {
 	key     int32
 }
 
-func (t *trace) Dense() int32 { return int32(len(t.texts)) }
+func (t *tracePlayback) Dense() int32 { return int32(len(t.texts)) }
 
-func (t *trace) Span() (from, to int64) {
+func (t *tracePlayback) Span() (from, to int64) {
 	return t.events[0].instant, t.events[len(t.events)-1].instant + 1
 }
 
-func (t *trace) Next(_, to int64, dst []Event) []Event {
+func (t *tracePlayback) Next(_, to int64, dst []KeyEvent) []KeyEvent {
 	for ; t.nextEvent < len(t.events) && t.events[t.nextEvent].instant < to; t.nextEvent++ {
 		e := &t.events[t.nextEvent]
-		dst = append(dst, Event{Key: e.key, Instance: uint16(base.Mix64(e.client^t.seed) % t.instances), N: 1})
+		dst = append(dst, KeyEvent{Key: e.key, Instance: uint16(base.Mix64(e.client^t.seed) % t.instances), N: 1})
 	}
 	return dst
 }
 
-func (t *trace) Quiet(int64) int64 {
+func (t *tracePlayback) Quiet(int64) int64 {
 	if t.nextEvent == len(t.events) {
 		return math.MaxInt64
 	}

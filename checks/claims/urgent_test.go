@@ -13,10 +13,10 @@ import (
 // With collectors that flush on their own, urgent keys each 5 ms, all claims hold. Keys are hot
 // within milliseconds of the count that reaches the threshold.
 func TestUrgent(t *testing.T) {
-	size := Size{Rate: 4000, Keys: 3000, Instances: 4, Length: 1500 * time.Millisecond}
+	size := StreamSize{Rate: 4000, Keys: 3000, Instances: 4, Length: 1500 * time.Millisecond}
 	rule := NewRule(200, time.Second, time.Second/2)
 	for name, c := range map[string]struct {
-		stream func(uint64) (Stream, error)
+		stream func(uint64) (EventStream, error)
 		within time.Duration
 	}{
 		// A key with 1,000 a second reaches 200 after 200 ms.
@@ -29,7 +29,7 @@ func TestUrgent(t *testing.T) {
 		for _, network := range []Network{{Most: 2 * time.Millisecond}, networks[1], networks[2]} {
 			t.Run(name+"/"+network.String(), func(t *testing.T) {
 				c := Case{
-					Name: name, Stream: c.stream, Rules: []Rule{rule}, Instances: size.Instances, Keys: 2048, Memory: megabyte, Parts: 2, Lines: 100,
+					Name: name, Stream: c.stream, Rules: []HotRule{rule}, Instances: size.Instances, Keys: 2048, Memory: megabyte, Parts: 2, Lines: 100,
 					Network: network, Within: c.within, Seed: 1,
 				}
 				if network.Most > 2*time.Millisecond {

@@ -91,7 +91,7 @@ const (
 )
 
 // explain returns a window for which an entry's bounds are right, or says why there is none.
-func (x *lossTruth) explain(w exact.Window, e *lossEntry) (found lossMatch, wrong string) {
+func (x *lossTruth) explain(w exact.PaneWindow, e *lossEntry) (found lossMatch, wrong string) {
 	key, h := &x.keys[e.key], e.hot
 	newest := e.written / w.Width
 	mostLow, leastHigh, open := int64(0), int64(math.MaxInt64), false

@@ -131,7 +131,7 @@ func (r *restartTruth) rivals(key int, from, to int64, of func(least, most int64
 
 // baselines returns the counts that a baseline may have, in tenths of windows: the means of one
 // to ten of the windows before, as far as an aggregator has received them.
-func (r *restartTruth) baselines(key int, w exact.Window, last int64) (means []lossSpan) {
+func (r *restartTruth) baselines(key int, w exact.PaneWindow, last int64) (means []lossSpan) {
 	to, _ := w.Span(last)
 	long := w.Width * w.Panes
 	for tenths := int64(10); tenths <= 100; tenths++ {

@@ -12,7 +12,7 @@ type step struct {
 
 // stepsAlone returns the steps of one key under a threshold that does not compare keys. The key
 // becomes hot by a count and cools at the end of a pane.
-func (c *Counter) stepsAlone(t Threshold, key string, s *series) (steps []step) {
+func (c *Counter) stepsAlone(t ThresholdSpec, key string, s *countSeries) (steps []step) {
 	w := NewWindow(t.D)
 	pane, panes := w.Width, w.Panes
 	needs := func(last int64) Needs {
@@ -21,7 +21,7 @@ func (c *Counter) stepsAlone(t Threshold, key string, s *series) (steps []step) 
 		}
 		return t.ownNeeds()
 	}
-	var hot *hotKey                    // nil while the key is not hot
+	var hot *hotTimes                  // nil while the key is not hot
 	next := int64(0)                   // the next pane to check for cooling
 	coolUntil := func(current int64) { // checks the panes that ended before the current one
 		for ; hot != nil && next < current; next++ {
@@ -58,16 +58,16 @@ func (c *Counter) stepsAlone(t Threshold, key string, s *series) (steps []step) 
 
 const never = -1
 
-// hotKey holds when a key became hot and when its count first fell below its exit.
-type hotKey struct {
+// hotTimes holds when a key became hot and when its count first fell below its exit.
+type hotTimes struct {
 	hotSince   int64
 	belowSince int64 // end of the first window of the present run of windows below the exit; or never
 }
 
-func newHotKey(since int64) *hotKey { return &hotKey{since, never} }
+func newHotKey(since int64) *hotTimes { return &hotTimes{since, never} }
 
 // coolsAt records the window that ends at end and reports whether the key cools with it.
-func (m *hotKey) coolsAt(t Threshold, end int64, below bool) bool {
+func (m *hotTimes) coolsAt(t ThresholdSpec, end int64, below bool) bool {
 	switch {
 	case !below:
 		m.belowSince = never

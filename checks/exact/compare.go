@@ -8,7 +8,7 @@ import (
 // Compare compares the events of a replayed log, whose lines are in the order of time, with the exact
 // result. It returns at most ten differences. A replay loses nothing and has memory for all keys, so
 // its bounds are the exact counts.
-func (r Result) Compare(events []Event) (wrong []string) {
+func (r LogResult) Compare(events []HotChange) (wrong []string) {
 	report := func(format string, args ...any) {
 		if len(wrong) < 10 {
 			wrong = append(wrong, fmt.Sprintf(format, args...))
@@ -21,7 +21,7 @@ func (r Result) Compare(events []Event) (wrong []string) {
 	for _, key := range r.False(hot) {
 		report("%s: hot, and never reached a threshold", key)
 	}
-	byKey := make(map[string][]Event)
+	byKey := make(map[string][]HotChange)
 	for _, e := range events {
 		byKey[e.Key] = append(byKey[e.Key], e)
 	}
@@ -46,10 +46,10 @@ func (r Result) Compare(events []Event) (wrong []string) {
 	return wrong
 }
 
-// CompareRules compares like [Result.Compare], but for events of several rules. The keys of
+// CompareRules compares like [LogResult.Compare], but for events of several rules. The keys of
 // results are rule ids.
-func CompareRules(results map[string]Result, events []Event) (wrong []string) {
-	byRule := make(map[string][]Event)
+func CompareRules(results map[string]LogResult, events []HotChange) (wrong []string) {
+	byRule := make(map[string][]HotChange)
 	for _, e := range events {
 		if _, known := results[e.Rule]; !known {
 			return []string{fmt.Sprintf("%s: an event of unknown rule %q", e.Key, e.Rule)}
@@ -65,7 +65,7 @@ func CompareRules(results map[string]Result, events []Event) (wrong []string) {
 }
 
 // String formats the event as one line.
-func (e Event) String() string {
+func (e HotChange) String() string {
 	word := "cool"
 	if e.Hot {
 		word = "hot"

@@ -9,18 +9,18 @@ import (
 )
 
 // Counter keeps the time of every count of every key. Times are nanoseconds since 1970 and come
-// in order, except where the caller wants only the bound of [Result.May].
+// in order, except where the caller wants only the bound of [LogResult.May].
 type Counter struct {
-	rule        Rule
-	keys        map[string]*series
-	exceptions  map[string]*Exception // exceptions by the keys seen so far
+	rule        RuleSpec
+	keys        map[string]*countSeries
+	exceptions  map[string]*ExceptionSpec // exceptions by the keys seen so far
 	first, last int64
-	cells       map[int64]*counts // cells by pane width; emptied by each Add
+	cells       map[int64]*paneCounts // cells by pane width; emptied by each Add
 }
 
 // NewCounter returns an empty counter.
-func NewCounter(r Rule) *Counter {
-	return &Counter{rule: r, keys: make(map[string]*series), exceptions: make(map[string]*Exception), cells: make(map[int64]*counts), first: math.MaxInt64, last: math.MinInt64}
+func NewCounter(r RuleSpec) *Counter {
+	return &Counter{rule: r, keys: make(map[string]*countSeries), exceptions: make(map[string]*ExceptionSpec), cells: make(map[int64]*paneCounts), first: math.MaxInt64, last: math.MinInt64}
 }
 
 // Tick records the time of a request, whether or not it counts a key: it moves the log's clock.
@@ -33,15 +33,15 @@ func (c *Counter) Add(instant int64, key string, n int64) {
 		if x := c.exceptionOf(key); x != nil && x.Action != "" {
 			return
 		}
-		s = &series{}
+		s = &countSeries{}
 		c.keys[key] = s
 	}
 	s.add(instant, n)
 	clear(c.cells)
 }
 
-// Event is a key that became hot, or cooled.
-type Event struct {
+// HotChange is a key that became hot, or cooled.
+type HotChange struct {
 	Key string
 	Hot bool
 	At  int64 // time of the request that reached the threshold, or the end of the pane that decided
@@ -53,27 +53,27 @@ type Event struct {
 	Threshold string
 }
 
-// Result is the exact result of a log under a rule.
-type Result struct {
-	Rule   Rule
+// LogResult is the exact result of a log under a rule.
+type LogResult struct {
+	Rule   RuleSpec
 	Keys   int
-	Events map[string][]Event // each key's events, in order
-	Must   map[string]bool    // keys that reach a threshold in the panes of a window
-	May    map[string]bool    // keys that reach a sole rate in any half-open window; otherwise the same as Must
+	Events map[string][]HotChange // each key's events, in order
+	Must   map[string]bool        // keys that reach a threshold in the panes of a window
+	May    map[string]bool        // keys that reach a sole rate in any half-open window; otherwise the same as Must
 }
 
 // Result returns the exact result of the counts so far.
-func (c *Counter) Result() Result {
-	r := Result{Rule: c.rule, Keys: len(c.keys), Events: make(map[string][]Event), Must: make(map[string]bool), May: make(map[string]bool)}
+func (c *Counter) Result() LogResult {
+	r := LogResult{Rule: c.rule, Keys: len(c.keys), Events: make(map[string][]HotChange), Must: make(map[string]bool), May: make(map[string]bool)}
 	for _, s := range c.keys {
 		s.finish()
 	}
-	decisionsOf := make(map[string][]decision)
+	decisionsOf := make(map[string][]thresholdStep)
 	views := c.rule.views()
 	for i, t := range c.rule.Hot {
 		addSteps := func(steps []step) {
 			for _, s := range steps {
-				decisionsOf[s.key] = append(decisionsOf[s.key], decision{s, views[i], i})
+				decisionsOf[s.key] = append(decisionsOf[s.key], thresholdStep{s, views[i], i})
 			}
 		}
 		if t.atPaneEnds() {
@@ -101,7 +101,7 @@ func (c *Counter) Result() Result {
 	return r
 }
 
-func (c *Counter) exceptionOf(key string) *Exception {
+func (c *Counter) exceptionOf(key string) *ExceptionSpec {
 	if len(c.rule.Except) == 0 {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (c *Counter) exceptionOf(key string) *Exception {
 }
 
 // reaches reports whether some half-open window of D holds N.
-func (t Threshold) reaches(s *series) bool {
+func (t ThresholdSpec) reaches(s *countSeries) bool {
 	for _, instant := range s.times {
 		if s.sumBetween(instant+1-int64(t.D), instant+1) >= t.N {
 			return true
@@ -150,9 +150,9 @@ func (c *Counter) Needs(threshold int, key string, start int64) (n Needs, count 
 
 // views returns a number for each threshold's window. Equal windows share the number of the first
 // threshold that has it.
-func (r Rule) views() (views []int) {
+func (r RuleSpec) views() (views []int) {
 	for i, t := range r.Hot {
-		same := slices.IndexFunc(r.Hot[:i], func(o Threshold) bool { return NewWindow(o.D) == NewWindow(t.D) })
+		same := slices.IndexFunc(r.Hot[:i], func(o ThresholdSpec) bool { return NewWindow(o.D) == NewWindow(t.D) })
 		if same >= 0 {
 			views = append(views, views[same])
 		} else {
@@ -162,8 +162,8 @@ func (r Rule) views() (views []int) {
 	return views
 }
 
-// decision is a step of one of a rule's thresholds.
-type decision struct {
+// thresholdStep is a step of one of a rule's thresholds.
+type thresholdStep struct {
 	step
 	view, number int
 }
@@ -171,8 +171,8 @@ type decision struct {
 // mergeDecisions merges a key's steps under all thresholds: the key is hot while at least one
 // threshold holds it. At the same instant, decisions at a pane's end precede those by counts and
 // are ordered by window. Within a window the steps to hot come before the steps to cool.
-func mergeDecisions(all []decision) (events []Event) {
-	order := func(a, b decision) int {
+func mergeDecisions(all []thresholdStep) (events []HotChange) {
+	order := func(a, b thresholdStep) int {
 		return cmp.Or(cmp.Compare(a.instant, b.instant), -compareBool(a.atPaneEnd, b.atPaneEnd), cmp.Compare(a.view, b.view), -compareBool(a.hot, b.hot), cmp.Compare(a.number, b.number))
 	}
 	slices.SortStableFunc(all, order)
@@ -196,8 +196,8 @@ func mergeDecisions(all []decision) (events []Event) {
 	return events
 }
 
-func (d decision) toEvent() Event {
-	return Event{Key: d.key, Hot: d.hot, At: d.instant, Low: d.count, High: d.count, Threshold: d.threshold}
+func (d thresholdStep) toEvent() HotChange {
+	return HotChange{Key: d.key, Hot: d.hot, At: d.instant, Low: d.count, High: d.count, Threshold: d.threshold}
 }
 
 func compareBool(a, b bool) int {
@@ -211,7 +211,7 @@ func compareBool(a, b bool) int {
 }
 
 // HotKeys returns the keys that became hot in events, sorted.
-func HotKeys(events []Event) []string {
+func HotKeys(events []HotChange) []string {
 	var keys []string
 	for _, e := range events {
 		if e.Hot {
@@ -223,7 +223,7 @@ func HotKeys(events []Event) []string {
 }
 
 // Missing returns the keys that must be hot and are not in hot, which is sorted.
-func (r Result) Missing(hot []string) (missing []string) {
+func (r LogResult) Missing(hot []string) (missing []string) {
 	for key := range r.Must {
 		if _, found := slices.BinarySearchFunc(hot, key, cmp.Compare[string]); !found {
 			missing = append(missing, key)
@@ -234,7 +234,7 @@ func (r Result) Missing(hot []string) (missing []string) {
 }
 
 // False returns the keys in hot that never reached the threshold.
-func (r Result) False(hot []string) (wrong []string) {
+func (r LogResult) False(hot []string) (wrong []string) {
 	for _, key := range hot {
 		if !r.May[key] {
 			wrong = append(wrong, key)

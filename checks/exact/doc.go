@@ -3,7 +3,7 @@
 // implements logs, canonical keys and windows a second time, in the plainest way, from the
 // documentation.
 //
-//	trace (a file) ─► requests ─► keys ─► Counter ─► Result ─► Compare with the output of a replay
+//	trace (a file) ─► requests ─► keys ─► Counter ─► LogResult ─► Compare with the output of a replay
 //
 // Files in the order of the data: trace.go requests · keys.go their keys · rule.go thresholds ·
 // kinds.go rules of all kinds · series.go counter.go the counts · needs.go alone.go keys judged

@@ -82,8 +82,8 @@ func TestSecretsAgree(t *testing.T) {
 	}
 }
 
-func count(th Threshold, key string, at ...time.Duration) Result {
-	c := NewCounter(Rule{Hot: []Threshold{th}})
+func count(th ThresholdSpec, key string, at ...time.Duration) LogResult {
+	c := NewCounter(RuleSpec{Hot: []ThresholdSpec{th}})
 	for _, d := range at {
 		c.Tick(int64(d))
 		c.Add(int64(d), key, 1)
@@ -94,9 +94,9 @@ func count(th Threshold, key string, at ...time.Duration) Result {
 const ms = time.Millisecond
 
 func TestFollow(t *testing.T) {
-	th := Threshold{Kind: "rate", N: 3, Exit: Ratio{2, 3}, D: time.Second, Hold: 2 * time.Second}
+	th := ThresholdSpec{Kind: "rate", N: 3, Exit: Ratio{2, 3}, D: time.Second, Hold: 2 * time.Second}
 	r := count(th, "k", 0, 500*ms, 999*ms, 4*time.Second)
-	want := []Event{
+	want := []HotChange{
 		{Key: "k", Hot: true, At: int64(999 * ms), Low: 3, High: 3, Threshold: "3/s"},
 		{Key: "k", At: int64(3000 * ms), Low: 0, High: 0, Threshold: "3/s"}, // the hold ends at 2.999 s, in a pane that ends at 3 s
 	}
@@ -118,26 +118,26 @@ func TestFollow(t *testing.T) {
 }
 
 func TestCompareFindsWhatIsWrong(t *testing.T) {
-	th := Threshold{Kind: "rate", N: 3, Exit: Ratio{2, 3}, D: time.Second, Hold: 2 * time.Second}
+	th := ThresholdSpec{Kind: "rate", N: 3, Exit: Ratio{2, 3}, D: time.Second, Hold: 2 * time.Second}
 	r := count(th, "k", 0, 500*ms, 999*ms, 4*time.Second)
 	right := r.Events["k"]
 	if wrong := r.Compare(right); len(wrong) != 0 {
 		t.Fatalf("%q", wrong)
 	}
-	change := func(f func([]Event) []Event) []Event { return f(slices.Clone(right)) }
-	for name, events := range map[string][]Event{
+	change := func(f func([]HotChange) []HotChange) []HotChange { return f(slices.Clone(right)) }
+	for name, events := range map[string][]HotChange{
 		"missing":    nil,
 		"no cool":    right[:1],
-		"false":      append(slices.Clone(right), Event{Key: "x", Hot: true, Low: 9, High: 9}),
+		"false":      append(slices.Clone(right), HotChange{Key: "x", Hot: true, Low: 9, High: 9}),
 		"twice":      {right[0], right[0]},
 		"cool first": right[1:],
-		"time":       change(func(e []Event) []Event { e[0].At++; return e }),
-		"low":        change(func(e []Event) []Event { e[0].Low++; return e }),
-		"too low":    change(func(e []Event) []Event { e[0].Low = 2; return e }),
-		"unknown":    change(func(e []Event) []Event { e[0].High = -1; return e }),
-		"threshold":  change(func(e []Event) []Event { e[1].Threshold = "3/1m"; return e }),
-		"high":       change(func(e []Event) []Event { e[0].High = 2; return e }),
-		"one more":   append(slices.Clone(right), Event{Key: "k", Hot: true, Low: 9, High: 9}),
+		"time":       change(func(e []HotChange) []HotChange { e[0].At++; return e }),
+		"low":        change(func(e []HotChange) []HotChange { e[0].Low++; return e }),
+		"too low":    change(func(e []HotChange) []HotChange { e[0].Low = 2; return e }),
+		"unknown":    change(func(e []HotChange) []HotChange { e[0].High = -1; return e }),
+		"threshold":  change(func(e []HotChange) []HotChange { e[1].Threshold = "3/1m"; return e }),
+		"high":       change(func(e []HotChange) []HotChange { e[0].High = 2; return e }),
+		"one more":   append(slices.Clone(right), HotChange{Key: "k", Hot: true, Low: 9, High: 9}),
 	} {
 		if len(r.Compare(events)) == 0 {
 			t.Errorf("%s: nothing is wrong", name)
@@ -164,7 +164,7 @@ nonsense
 {"time":"2017-06-29T23:00:00.5Z","method":"POST","uri":"/u?a=1&b"}
 `
 	var got []string
-	err := readLog(strings.NewReader(in), func(r Request) bool {
+	err := readLog(strings.NewReader(in), func(r TraceRequest) bool {
 		got = append(got, fmt.Sprint(time.Unix(0, r.At).UTC().Format("05.0"), " ", r.Method, " ", r.Target))
 		return true
 	})
@@ -176,39 +176,39 @@ nonsense
 
 // Requests written as JSON lines read back unchanged.
 func TestWriteJSON(t *testing.T) {
-	want := []Request{{began, "GET", "/product?id=1"}, {began + 1e5, "POST", "/a?b=\"\\&c=<é>"}}
+	want := []TraceRequest{{began, "GET", "/product?id=1"}, {began + 1e5, "POST", "/a?b=\"\\&c=<é>"}}
 	var b bytes.Buffer
-	err := WriteJSON(&b, func(yield func(Request, error) bool) {
+	err := WriteJSON(&b, func(yield func(TraceRequest, error) bool) {
 		for _, r := range want {
 			if !yield(r, nil) {
 				return
 			}
 		}
 	})
-	var got []Request
-	if err2 := readLog(&b, func(r Request) bool { got = append(got, r); return true }); err != nil || err2 != nil || !slices.Equal(got, want) {
+	var got []TraceRequest
+	if err2 := readLog(&b, func(r TraceRequest) bool { got = append(got, r); return true }); err != nil || err2 != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v, %v", err, err2, got)
 	}
 }
 
 func TestMadeTraces(t *testing.T) {
-	read := func(f func(r *strings.Reader, yield func(Request) bool) error, in string) (got []Request) {
-		if err := f(strings.NewReader(in), func(r Request) bool { got = append(got, r); return true }); err != nil {
+	read := func(f func(r *strings.Reader, yield func(TraceRequest) bool) error, in string) (got []TraceRequest) {
+		if err := f(strings.NewReader(in), func(r TraceRequest) bool { got = append(got, r); return true }); err != nil {
 			t.Error(err)
 		}
 		return got
 	}
-	keys := read(func(r *strings.Reader, y func(Request) bool) error { return readKeys(r, y) }, "7\n8\n")
-	if want := []Request{{began, "GET", "/product?id=7"}, {began + 100_000, "GET", "/product?id=8"}}; !slices.Equal(keys, want) {
+	keys := read(func(r *strings.Reader, y func(TraceRequest) bool) error { return readKeys(r, y) }, "7\n8\n")
+	if want := []TraceRequest{{began, "GET", "/product?id=7"}, {began + 100_000, "GET", "/product?id=8"}}; !slices.Equal(keys, want) {
 		t.Errorf("%v", keys)
 	}
-	blocks := read(func(r *strings.Reader, y func(Request) bool) error { return readMooncake(r, y) }, `{"timestamp": 3000, "hash_ids": [0, 5]}`)
-	if want := []Request{{began + 3e9, "GET", "/block?hash=0"}, {began + 3e9, "GET", "/block?hash=5"}}; !slices.Equal(blocks, want) {
+	blocks := read(func(r *strings.Reader, y func(TraceRequest) bool) error { return readMooncake(r, y) }, `{"timestamp": 3000, "hash_ids": [0, 5]}`)
+	if want := []TraceRequest{{began + 3e9, "GET", "/block?hash=0"}, {began + 3e9, "GET", "/block?hash=5"}}; !slices.Equal(blocks, want) {
 		t.Errorf("%v", blocks)
 	}
-	ruet := read(func(r *strings.Reader, y func(Request) bool) error { return readRUET(r, y) },
+	ruet := read(func(r *strings.Reader, y func(TraceRequest) bool) error { return readRUET(r, y) },
 		"10.1.1.1,[30/Nov/2017:15:00:00,GET /c.php?name=a%20b HTTP/1.1,200,\nbroken\n")
-	if want := []Request{{time.Date(2017, 11, 30, 15, 0, 0, 0, time.UTC).UnixNano(), "GET", "/c.php?name=a%20b"}}; !slices.Equal(ruet, want) {
+	if want := []TraceRequest{{time.Date(2017, 11, 30, 15, 0, 0, 0, time.UTC).UnixNano(), "GET", "/c.php?name=a%20b"}}; !slices.Equal(ruet, want) {
 		t.Errorf("%v", ruet)
 	}
 	for name, made := range map[string]bool{"a.access.log.zst": false, "b.access.jsonl.zst": false, "c.log.zst": false,

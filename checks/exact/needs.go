@@ -24,11 +24,11 @@ type Needs struct {
 }
 
 // ownNeeds returns the needs of a key that is compared with nothing.
-func (t Threshold) ownNeeds() Needs { return Needs{t.N, max(1, ceil(t.N, t.Exit)), true} }
+func (t ThresholdSpec) ownNeeds() Needs { return Needs{t.N, max(1, ceil(t.N, t.Exit)), true} }
 
 // raise raises n to the threshold's factor times part of a reference. Enter uses high, the
 // reference's upper bound, and Exit uses low.
-func (n *Needs) raise(t Threshold, low, high int64, part Ratio) {
+func (n *Needs) raise(t ThresholdSpec, low, high int64, part Ratio) {
 	n.Enter = max(n.Enter, ceil(high, t.Factor, part))
 	n.Exit = max(n.Exit, ceil(low, t.Factor, part, t.Exit))
 }
@@ -41,7 +41,7 @@ const baselineWindows = 10
 // window. The pane in which the log began does not count as seen. The baseline is counted in
 // steps of a tenth of a window, in whole panes. A step that lies only partly in the baseline
 // counts whole for Enter and not at all for Exit.
-func (t Threshold) jumpNeeds(s *series, began, last int64) Needs {
+func (t ThresholdSpec) jumpNeeds(s *countSeries, began, last int64) Needs {
 	n := t.ownNeeds()
 	w := NewWindow(t.D)
 	pane, panes := w.Width, w.Panes

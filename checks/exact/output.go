@@ -16,7 +16,7 @@ type Summary struct {
 
 // ReadOutput reads the output of `hotparam replay --json`: events, one to a line, then the
 // summary.
-func ReadOutput(in io.Reader) (events []Event, summary Summary, err error) {
+func ReadOutput(in io.Reader) (events []HotChange, summary Summary, err error) {
 	scanner := bufio.NewScanner(in)
 	scanner.Buffer(nil, 1<<20)
 	complete := false
@@ -39,7 +39,7 @@ func ReadOutput(in io.Reader) (events []Event, summary Summary, err error) {
 			}
 			continue
 		}
-		e := Event{Key: line.Key, Hot: line.Event == "hot", At: line.Time.UnixNano(), Low: line.Low, High: -1, Rule: line.Rule, Threshold: line.Threshold}
+		e := HotChange{Key: line.Key, Hot: line.Event == "hot", At: line.Time.UnixNano(), Low: line.Low, High: -1, Rule: line.Rule, Threshold: line.Threshold}
 		if line.High != nil {
 			e.High = *line.High
 		}
@@ -55,12 +55,12 @@ func ReadOutput(in io.Reader) (events []Event, summary Summary, err error) {
 }
 
 // CompareSummary checks the summary of a replay against r, requests and seconds.
-func (r Result) CompareSummary(s Summary, requests int64, seconds float64) (wrong []string) {
-	return CompareSummary(map[string]Result{"": r}, s, requests, seconds)
+func (r LogResult) CompareSummary(s Summary, requests int64, seconds float64) (wrong []string) {
+	return CompareSummary(map[string]LogResult{"": r}, s, requests, seconds)
 }
 
-// CompareSummary compares like [Result.CompareSummary], but for several rules.
-func CompareSummary(results map[string]Result, s Summary, requests int64, seconds float64) (wrong []string) {
+// CompareSummary compares like [LogResult.CompareSummary], but for several rules.
+func CompareSummary(results map[string]LogResult, s Summary, requests int64, seconds float64) (wrong []string) {
 	keys, hot := 0, 0
 	for _, r := range results {
 		keys += r.Keys

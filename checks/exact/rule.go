@@ -30,10 +30,10 @@ func (r Ratio) text(scale int64) string {
 	return strings.TrimSuffix(strings.TrimRight(product.FloatString(9), "0"), ".")
 }
 
-// Threshold defines when a key is hot: at N counts within D and, depending on its kind, at Factor
-// times its group's count, at Factor times its own baseline, or among the Top highest. It cools
-// below Exit times that count, once Hold has passed and it has been below for CoolDown.
-type Threshold struct {
+// ThresholdSpec defines when a key is hot: at N counts within D and, depending on its kind, at
+// Factor times its group's count, at Factor times its own baseline, or among the Top highest. It
+// cools below Exit times that count, once Hold has passed and it has been below for CoolDown.
+type ThresholdSpec struct {
 	Kind              string // "rate", "share", "jump" or "top"
 	N                 int64
 	D, Hold, CoolDown time.Duration
@@ -44,31 +44,31 @@ type Threshold struct {
 
 // NewThreshold returns a rate with the documented defaults: exit at 80%, hold of 10 s, cool-down
 // of 5 s.
-func NewThreshold(n int64, d time.Duration) Threshold {
-	return Threshold{Kind: "rate", N: n, D: d, Exit: Ratio{4, 5}, Hold: 10 * time.Second, CoolDown: 5 * time.Second}
+func NewThreshold(n int64, d time.Duration) ThresholdSpec {
+	return ThresholdSpec{Kind: "rate", N: n, D: d, Exit: Ratio{4, 5}, Hold: 10 * time.Second, CoolDown: 5 * time.Second}
 }
 
-// Window is a window as it is counted: so many panes of so many nanoseconds.
-type Window struct{ Width, Panes int64 }
+// PaneWindow is a window as it is counted: so many panes of so many nanoseconds.
+type PaneWindow struct{ Width, Panes int64 }
 
 // NewWindow returns the window of a duration. A pane is a sixtieth but at least 100 ms, and the window
 // has as many whole panes as fit.
-func NewWindow(d time.Duration) Window {
+func NewWindow(d time.Duration) PaneWindow {
 	width := max(int64(100*time.Millisecond), int64(d)/60)
-	return Window{width, int64(d) / width}
+	return PaneWindow{width, int64(d) / width}
 }
 
 // Span returns the instants of the window that ends with a pane.
-func (w Window) Span(last int64) (from, to int64) {
+func (w PaneWindow) Span(last int64) (from, to int64) {
 	return (last - w.Panes + 1) * w.Width, (last + 1) * w.Width
 }
 
 // atPaneEnds reports whether the threshold compares keys with each other, which it does at the
 // end of each pane.
-func (t Threshold) atPaneEnds() bool { return t.Kind == "share" || t.Kind == "top" }
+func (t ThresholdSpec) atPaneEnds() bool { return t.Kind == "share" || t.Kind == "top" }
 
 // Name returns the threshold's name in events.
-func (t Threshold) Name() string {
+func (t ThresholdSpec) Name() string {
 	per := t.D.String()
 	switch {
 	case t.D == time.Second:
@@ -90,7 +90,7 @@ func (t Threshold) Name() string {
 }
 
 // yaml formats the threshold for a rules file.
-func (t Threshold) yaml() string {
+func (t ThresholdSpec) yaml() string {
 	least := fmt.Sprintf("min: %d/%v", t.N, t.D)
 	var terms string
 	switch t.Kind {
@@ -106,9 +106,9 @@ func (t Threshold) yaml() string {
 	return fmt.Sprintf("{%s, exit: %s%%, hold: %v, cool_down: %v}", terms, t.Exit.text(100), t.Hold, t.CoolDown)
 }
 
-// Exception sets other terms for the keys whose parameter Name has a value that matches Pattern.
-// A star in the pattern matches any text.
-type Exception struct {
+// ExceptionSpec sets other terms for the keys whose parameter Name has a value that matches
+// Pattern. A star in the pattern matches any text.
+type ExceptionSpec struct {
 	Name, Pattern string
 	// Action is "allow" or "block" if such keys are not counted, otherwise "".
 	Action string
@@ -118,7 +118,7 @@ type Exception struct {
 }
 
 // matches reports whether a value matches the pattern.
-func (x *Exception) matches(value string) bool {
+func (x *ExceptionSpec) matches(value string) bool {
 	parts := strings.Split(x.Pattern, "*")
 	if len(parts) == 1 {
 		return value == x.Pattern
@@ -136,16 +136,16 @@ func (x *Exception) matches(value string) bool {
 	return true
 }
 
-// Rule says which keys a request counts and when they are hot.
-type Rule struct {
+// RuleSpec says which keys a request counts and when they are hot.
+type RuleSpec struct {
 	By     string // the parameter by of Keys
 	Count  string // the unit; empty means requests
-	Hot    []Threshold
-	Except []Exception // the first match applies
+	Hot    []ThresholdSpec
+	Except []ExceptionSpec // the first match applies
 }
 
 // YAML formats the rule as an item of a rules file's list, matching all requests.
-func (r Rule) YAML(id string) string {
+func (r RuleSpec) YAML(id string) string {
 	keyBy := r.By
 	if keyBy != "all" && keyBy != "each" {
 		keyBy = "[" + keyBy + "]"
@@ -173,7 +173,7 @@ func (r Rule) YAML(id string) string {
 }
 
 // exception returns the first exception that matches a key's text, or nil.
-func (r Rule) exception(text string) *Exception {
+func (r RuleSpec) exception(text string) *ExceptionSpec {
 	_, query, _ := strings.Cut(text, "?")
 	for i := range r.Except {
 		x := &r.Except[i]
@@ -187,7 +187,7 @@ func (r Rule) exception(text string) *Exception {
 }
 
 // under returns the threshold as it applies to a key under the exception x, which may be nil.
-func (t Threshold) under(x *Exception) Threshold {
+func (t ThresholdSpec) under(x *ExceptionSpec) ThresholdSpec {
 	if x != nil && x.N > 0 && t.Kind == "rate" && x.D == t.D {
 		t.N = x.N
 	}

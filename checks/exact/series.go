@@ -5,19 +5,19 @@ import (
 	"sort"
 )
 
-// series holds the counts of one key, or of several together.
-type series struct {
+// countSeries holds the counts of one key, or of several together.
+type countSeries struct {
 	times      []int64 // times in nanoseconds, in order once sorted
 	counts     []int64
 	cumulative []int64 // running totals, each including its own count
 }
 
-func (s *series) add(instant, n int64) {
+func (s *countSeries) add(instant, n int64) {
 	s.times, s.counts = append(s.times, instant), append(s.counts, n)
 }
 
 // finish sorts the counts by time and adds them up.
-func (s *series) finish() {
+func (s *countSeries) finish() {
 	if !slices.IsSorted(s.times) {
 		order := make([]int, len(s.times))
 		for i := range order {
@@ -38,7 +38,7 @@ func (s *series) finish() {
 }
 
 // sumBefore returns the sum of the counts before an instant.
-func (s *series) sumBefore(instant int64) int64 {
+func (s *countSeries) sumBefore(instant int64) int64 {
 	if i := sort.Search(len(s.times), func(i int) bool { return s.times[i] >= instant }); i > 0 {
 		return s.cumulative[i-1]
 	}
@@ -46,10 +46,10 @@ func (s *series) sumBefore(instant int64) int64 {
 }
 
 // sumBetween returns the sum of the counts in [from, to).
-func (s *series) sumBetween(from, to int64) int64 { return s.sumBefore(to) - s.sumBefore(from) }
+func (s *countSeries) sumBetween(from, to int64) int64 { return s.sumBefore(to) - s.sumBefore(from) }
 
 // total returns the sum of all counts.
-func (s *series) total() int64 {
+func (s *countSeries) total() int64 {
 	if len(s.cumulative) == 0 {
 		return 0
 	}

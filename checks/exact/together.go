@@ -9,9 +9,9 @@ import (
 
 // stepsTogether returns the steps of all keys under a threshold that compares keys with each
 // other. It goes pane by pane, and every decision falls at the end of a pane.
-func (c *Counter) stepsTogether(t Threshold) (steps []step) {
+func (c *Counter) stepsTogether(t ThresholdSpec) (steps []step) {
 	w, width := newSliding(c, t), NewWindow(t.D).Width
-	hot := make(map[int]*hotKey)
+	hot := make(map[int]*hotTimes)
 	for pane, ok := w.first(); ok && pane < c.last/width; pane, ok = w.next(len(hot) > 0) {
 		end := (pane + 1) * width
 		ranking := w.ranking(t)
@@ -38,7 +38,7 @@ func (c *Counter) stepsTogether(t Threshold) (steps []step) {
 
 // sliding holds the counts of all keys in the window that ends with a pane.
 type sliding struct {
-	*counts
+	*paneCounts
 	panes     int64
 	head      int // index of the first cell after the window
 	tail      int // index of the first cell in the window
@@ -50,31 +50,31 @@ type sliding struct {
 	total     int64
 }
 
-// counts holds the counts of all keys, pane by pane.
-type counts struct {
+// paneCounts holds the counts of all keys, pane by pane.
+type paneCounts struct {
 	keys  []string
-	group []string // group of each key; "" if its text was cut
-	cells []cell   // sorted by pane
+	group []string    // group of each key; "" if its text was cut
+	cells []paneCount // sorted by pane
 }
 
-// cell is the count of one key in one pane.
-type cell struct {
+// paneCount is the count of one key in one pane.
+type paneCount struct {
 	pane, n int64
 	key     int
 }
 
-func newSliding(c *Counter, t Threshold) *sliding {
+func newSliding(c *Counter, t ThresholdSpec) *sliding {
 	w := NewWindow(t.D)
 	l := c.cells[w.Width]
 	if l == nil {
 		l = c.countByPane(w.Width)
 		c.cells[w.Width] = l
 	}
-	return &sliding{counts: l, panes: w.Panes, groups: make(map[string]int64), sums: make([]int64, len(l.keys))}
+	return &sliding{paneCounts: l, panes: w.Panes, groups: make(map[string]int64), sums: make([]int64, len(l.keys))}
 }
 
-func (c *Counter) countByPane(width int64) *counts {
-	l := new(counts)
+func (c *Counter) countByPane(width int64) *paneCounts {
+	l := new(paneCounts)
 	for text, s := range c.keys {
 		key := len(l.keys)
 		l.keys = append(l.keys, text)
@@ -84,11 +84,11 @@ func (c *Counter) countByPane(width int64) *counts {
 			if last := len(l.cells) - 1; last >= 0 && l.cells[last].key == key && l.cells[last].pane == pane {
 				l.cells[last].n += s.counts[i]
 			} else {
-				l.cells = append(l.cells, cell{pane, s.counts[i], key})
+				l.cells = append(l.cells, paneCount{pane, s.counts[i], key})
 			}
 		}
 	}
-	slices.SortFunc(l.cells, func(a, b cell) int { return cmp.Compare(a.pane, b.pane) })
+	slices.SortFunc(l.cells, func(a, b paneCount) int { return cmp.Compare(a.pane, b.pane) })
 	return l
 }
 
@@ -137,7 +137,7 @@ func (w *sliding) add(key int, n int64) {
 
 // ranking returns the counts of the keys with at least t.N, the highest first. It is nil unless t
 // is a top.
-func (w *sliding) ranking(t Threshold) (counts []int64) {
+func (w *sliding) ranking(t ThresholdSpec) (counts []int64) {
 	if t.Kind != "top" {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (w *sliding) ranking(t Threshold) (counts []int64) {
 }
 
 // needs returns the needs of a key in the window.
-func (w *sliding) needs(t Threshold, key int, ranking []int64) Needs {
+func (w *sliding) needs(t ThresholdSpec, key int, ranking []int64) Needs {
 	n := t.ownNeeds()
 	if t.Kind == "share" {
 		// A text that was too long ends in a hash, so the key may belong to any group.

@@ -19,8 +19,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Request is one request of a trace.
-type Request struct {
+// TraceRequest is one request of a trace.
+type TraceRequest struct {
 	At             int64 // nanoseconds since 1970
 	Method, Target string
 }
@@ -34,17 +34,17 @@ type Request struct {
 //	ruetoj-….csv.zst a web server's log       as logged
 //
 // Traces for which [Made] returns true are passed to hotparam by [WriteJSON].
-func Trace(path string) iter.Seq2[Request, error] {
-	return func(yield func(Request, error) bool) {
+func Trace(path string) iter.Seq2[TraceRequest, error] {
+	return func(yield func(TraceRequest, error) bool) {
 		file, err := os.Open(path)
 		if err != nil {
-			yield(Request{}, err)
+			yield(TraceRequest{}, err)
 			return
 		}
 		defer file.Close()
 		plain, err := zstd.NewReader(file)
 		if err != nil {
-			yield(Request{}, fmt.Errorf("%s: %w", path, err))
+			yield(TraceRequest{}, fmt.Errorf("%s: %w", path, err))
 			return
 		}
 		defer plain.Close()
@@ -57,9 +57,9 @@ func Trace(path string) iter.Seq2[Request, error] {
 		case strings.HasSuffix(name, ".csv.zst"):
 			read = readRUET
 		}
-		err = read(plain, func(r Request) bool { return yield(r, nil) })
+		err = read(plain, func(r TraceRequest) bool { return yield(r, nil) })
 		if err != nil && !errors.Is(err, errStopped) {
-			yield(Request{}, fmt.Errorf("%s: %w", path, err))
+			yield(TraceRequest{}, fmt.Errorf("%s: %w", path, err))
 		}
 	}
 }
@@ -71,7 +71,7 @@ func Made(path string) bool {
 }
 
 // WriteJSON writes requests as an access log of JSON lines.
-func WriteJSON(w io.Writer, requests iter.Seq2[Request, error]) error {
+func WriteJSON(w io.Writer, requests iter.Seq2[TraceRequest, error]) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	var line []byte
 	for r, err := range requests {
@@ -112,8 +112,8 @@ func lines(in io.Reader, each func(i int64, line string) error) error {
 
 // readLog reads an access log and yields its requests sorted by time. It skips lines that are not
 // requests.
-func readLog(in io.Reader, yield func(Request) bool) error {
-	var all []Request
+func readLog(in io.Reader, yield func(TraceRequest) bool) error {
+	var all []TraceRequest
 	err := lines(in, func(_ int64, line string) error {
 		if r, ok := parseCombined(line); ok {
 			all = append(all, r)
@@ -125,7 +125,7 @@ func readLog(in io.Reader, yield func(Request) bool) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(all, func(a, b Request) int { return int(max(-1, min(1, a.At-b.At))) })
+	slices.SortStableFunc(all, func(a, b TraceRequest) int { return int(max(-1, min(1, a.At-b.At))) })
 	for _, r := range all {
 		if !yield(r) {
 			return errStopped
@@ -140,14 +140,14 @@ var (
 	logged   = regexp.MustCompile(`\\x[0-9A-Fa-f]{2}|\\.`)
 )
 
-func parseCombined(line string) (Request, bool) {
+func parseCombined(line string) (TraceRequest, bool) {
 	m := combined.FindStringSubmatch(line)
 	if m == nil {
-		return Request{}, false
+		return TraceRequest{}, false
 	}
 	when, err := time.Parse("02/Jan/2006:15:04:05 -0700", m[1])
 	if err != nil {
-		return Request{}, false
+		return TraceRequest{}, false
 	}
 	target := logged.ReplaceAllStringFunc(m[3], func(s string) string {
 		if len(s) == 4 {
@@ -156,16 +156,16 @@ func parseCombined(line string) (Request, bool) {
 		}
 		return s[1:]
 	})
-	return Request{when.UnixNano(), m[2], absolute.ReplaceAllString(target, "")}, true
+	return TraceRequest{when.UnixNano(), m[2], absolute.ReplaceAllString(target, "")}, true
 }
 
-func parseJSON(line string) (Request, bool) {
+func parseJSON(line string) (TraceRequest, bool) {
 	var r struct {
 		Time        time.Time
 		Method, URI string
 	}
 	err := json.Unmarshal([]byte(line), &r)
-	return Request{r.Time.UnixNano(), r.Method, r.URI}, err == nil && r.URI != ""
+	return TraceRequest{r.Time.UnixNano(), r.Method, r.URI}, err == nil && r.URI != ""
 }
 
 // began is the time at which traces without a date begin.
@@ -174,16 +174,16 @@ var began = time.Date(2013, 7, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 // keysPerSecond is the rate of requests in traces without times.
 const keysPerSecond = 10_000
 
-func readKeys(in io.Reader, yield func(Request) bool) error {
+func readKeys(in io.Reader, yield func(TraceRequest) bool) error {
 	return lines(in, func(i int64, line string) error {
-		if !yield(Request{began + i*int64(time.Second)/keysPerSecond, "GET", "/product?id=" + line}) {
+		if !yield(TraceRequest{began + i*int64(time.Second)/keysPerSecond, "GET", "/product?id=" + line}) {
 			return errStopped
 		}
 		return nil
 	})
 }
 
-func readMooncake(in io.Reader, yield func(Request) bool) error {
+func readMooncake(in io.Reader, yield func(TraceRequest) bool) error {
 	return lines(in, func(i int64, line string) error {
 		var r struct {
 			Timestamp int64   // milliseconds
@@ -193,7 +193,7 @@ func readMooncake(in io.Reader, yield func(Request) bool) error {
 			return fmt.Errorf("line %d: %w", i+1, err)
 		}
 		for _, id := range r.HashIDs {
-			if !yield(Request{began + r.Timestamp*int64(time.Millisecond), "GET", "/block?hash=" + strconv.FormatInt(id, 10)}) {
+			if !yield(TraceRequest{began + r.Timestamp*int64(time.Millisecond), "GET", "/block?hash=" + strconv.FormatInt(id, 10)}) {
 				return errStopped
 			}
 		}
@@ -201,7 +201,7 @@ func readMooncake(in io.Reader, yield func(Request) bool) error {
 	})
 }
 
-func readRUET(in io.Reader, yield func(Request) bool) error {
+func readRUET(in io.Reader, yield func(TraceRequest) bool) error {
 	return lines(in, func(_ int64, line string) error {
 		fields := strings.SplitN(line, ",", 4)
 		if len(fields) < 3 {
@@ -210,7 +210,7 @@ func readRUET(in io.Reader, yield func(Request) bool) error {
 		when, bad := time.Parse("[02/Jan/2006:15:04:05", fields[1])
 		words := strings.Fields(fields[2])
 		request := bad == nil && len(words) >= 2 && strings.HasPrefix(words[1], "/")
-		if request && !yield(Request{when.UnixNano(), words[0], words[1]}) {
+		if request && !yield(TraceRequest{when.UnixNano(), words[0], words[1]}) {
 			return errStopped
 		}
 		return nil

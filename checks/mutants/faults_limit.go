@@ -150,7 +150,7 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "a new state gives back what the dropped one took", File: "limiter/words.go",
-		Old: "line{word: g.first(t), born: t}", New: "line{word: g.first(t)}",
+		Old: "takeLine{word: g.first(t), born: t}", New: "takeLine{word: g.first(t)}",
 		Test: "TestMarksOfDroppedKey",
 	},
 	{

@@ -241,7 +241,7 @@ func (d *documented) limits(t *testing.T, dir string) {
 	addr := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
 	shop := exec.CommandContext(t.Context(), filepath.Join(dir, "shop"), addr)
 	shop.Dir = dir
-	log := new(testenv.Log)
+	log := new(testenv.LogBuffer)
 	shop.Stdout, shop.Stderr = log, log
 	if err := shop.Start(); err != nil {
 		t.Fatal(err)

@@ -221,17 +221,17 @@ func (r *release) pack(w io.Writer, m nested) error {
 			}
 		}
 		licensed = licensed || in == "LICENSE"
-		files = append(files, file{in, filepath.Join(r.Root, filepath.FromSlash(name))})
+		files = append(files, moduleFile{in, filepath.Join(r.Root, filepath.FromSlash(name))})
 	}
 	if !licensed {
-		files = append(files, file{"LICENSE", filepath.Join(r.Root, "LICENSE")})
+		files = append(files, moduleFile{"LICENSE", filepath.Join(r.Root, "LICENSE")})
 	}
 	return zip.Create(w, module.Version{Path: m.path, Version: r.Version}, files)
 }
 
-// file is a file of a module.
-type file struct{ path, source string }
+// moduleFile is a file of a module.
+type moduleFile struct{ path, source string }
 
-func (f file) Path() string                 { return f.path }
-func (f file) Lstat() (os.FileInfo, error)  { return os.Lstat(f.source) }
-func (f file) Open() (io.ReadCloser, error) { return os.Open(f.source) }
+func (f moduleFile) Path() string                 { return f.path }
+func (f moduleFile) Lstat() (os.FileInfo, error)  { return os.Lstat(f.source) }
+func (f moduleFile) Open() (io.ReadCloser, error) { return os.Open(f.source) }

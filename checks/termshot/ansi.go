@@ -12,8 +12,8 @@ type style struct {
 	bold, faint bool
 }
 
-// span is text of one style.
-type span struct {
+// styledText is text of one style.
+type styledText struct {
 	text string
 	style
 }
@@ -28,18 +28,18 @@ var palette = [16]string{
 
 // parse splits text into lines of spans. A style lasts until it is changed, across line ends.
 // Other escape sequences are dropped.
-func parse(text string) [][]span {
-	var lines [][]span
+func parse(text string) [][]styledText {
+	var lines [][]styledText
 	now := style{fg: foreground}
 	for text := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		var spans []span
+		var spans []styledText
 		for text != "" {
 			i := strings.IndexByte(text, '\x1b')
 			if i < 0 {
 				i = len(text)
 			}
 			if i > 0 {
-				spans = append(spans, span{text[:i], now})
+				spans = append(spans, styledText{text[:i], now})
 			}
 			text = now.sequence(text[i:])
 		}

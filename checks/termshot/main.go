@@ -40,7 +40,7 @@ const (
 
 const background = "#0d1117"
 
-func draw(w *bufio.Writer, lines [][]span) {
+func draw(w *bufio.Writer, lines [][]styledText) {
 	columns := 0
 	for _, line := range lines {
 		at := 0
@@ -68,8 +68,8 @@ func draw(w *bufio.Writer, lines [][]span) {
 
 // split separates a span into words, which are written as text, blanks, and characters that are
 // drawn, since they differ from font to font.
-func (s span) split() []span {
-	var parts []span
+func (s styledText) split() []styledText {
+	var parts []styledText
 	for _, r := range s.text {
 		k := kind(r)
 		if n := len(parts); n > 0 && k != single {
@@ -78,7 +78,7 @@ func (s span) split() []span {
 				continue
 			}
 		}
-		parts = append(parts, span{string(r), s.style})
+		parts = append(parts, styledText{string(r), s.style})
 	}
 	return parts
 }
@@ -104,7 +104,7 @@ func kind(r rune) int {
 }
 
 // drawPart draws equal cells or a text. Its upper left corner is at x, y.
-func drawPart(w *bufio.Writer, part span, x, y float64) {
+func drawPart(w *bufio.Writer, part styledText, x, y float64) {
 	n := utf8.RuneCountInString(part.text)
 	width, middle := float64(n)*cellWidth, y+lineHeight/2
 	paint := fmt.Sprintf(`fill="%s"`, part.fg)

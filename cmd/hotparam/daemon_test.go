@@ -17,7 +17,7 @@ import (
 // running is an aggregator that runs in this process.
 type running struct {
 	t    *testing.T
-	log  *testenv.Log
+	log  *testenv.LogBuffer
 	end  func() int
 	http string
 }
@@ -25,7 +25,7 @@ type running struct {
 func startDaemon(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	d, code := &running{t: t, log: new(testenv.Log)}, make(chan int, 1)
+	d, code := &running{t: t, log: new(testenv.LogBuffer)}, make(chan int, 1)
 	go func() {
 		code <- run(ctx, append([]string{"aggregator", "--http", "127.0.0.1:0"}, args...), streams{in: strings.NewReader(""), out: io.Discard, err: d.log})
 	}()

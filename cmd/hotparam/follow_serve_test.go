@@ -35,7 +35,7 @@ func TestFollowServes(t *testing.T) {
 	}
 	const rule = "statsd: {addresses: [\"127.0.0.1:9\"]}\nrules:\n  - {id: terms, match: {route: GET /search}, by: [q], hot: 9/s}\n"
 	replace(rules, rule)
-	log := new(testenv.Log)
+	log := new(testenv.LogBuffer)
 	ctx, stop := context.WithCancel(t.Context())
 	code := make(chan int, 1)
 	args := []string{"follow", "--config", rules, "--http", "127.0.0.1:0", access}

@@ -91,7 +91,7 @@ func runGuard(ctx context.Context, s streams, f *guardFlags) error {
 const guardCloseTimeout = 5 * time.Second
 
 // serve opens the doors and serves them, and health and metrics, until ctx ends or one fails.
-func (s *guardSettings) serve(ctx context.Context, hp *hotparam.Hotparam, keys service.Keys, hangups *status.Hangups) error {
+func (s *guardSettings) serve(ctx context.Context, hp *hotparam.Hotparam, keys service.Credentials, hangups *status.Hangups) error {
 	guard, err := service.Open(ctx, service.Config{
 		Hotparam: hp, Guard: s.guard, Keys: keys, Log: s.log, Changed: s.restartFor,
 		LimitsAlone: s.file.Aggregator.Source == config.SourceNone,

@@ -51,7 +51,7 @@ func TestGuardDryRun(t *testing.T) {
 // runningGuard is a guard that runs in this process.
 type runningGuard struct {
 	t      *testing.T
-	log    *testenv.Log
+	log    *testenv.LogBuffer
 	socket string // socket of its door for programs
 	http   string
 	client http.Client
@@ -60,7 +60,7 @@ type runningGuard struct {
 
 func startGuard(t *testing.T, path string, flags ...string) *runningGuard {
 	t.Helper()
-	g := &runningGuard{t: t, log: new(testenv.Log), socket: filepath.Join(t.TempDir(), "check.sock")}
+	g := &runningGuard{t: t, log: new(testenv.LogBuffer), socket: filepath.Join(t.TempDir(), "check.sock")}
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int, 1)
 	args := append([]string{"guard", "--config", path, "--http", "127.0.0.1:0", "--check", "unix:" + g.socket}, flags...)

@@ -14,8 +14,8 @@ import (
 	"github.com/hotparam/hotparam/internal/listed"
 )
 
-// listing holds the flags of `hotparam list`.
-type listing struct {
+// listFlags holds the flags of `hotparam list`.
+type listFlags struct {
 	redisFlags
 	suspects, instances bool
 	controls            bool
@@ -23,7 +23,7 @@ type listing struct {
 }
 
 func newList(s streams) *cobra.Command {
-	var l listing
+	var l listFlags
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the keys that are hot in Redis now",
@@ -53,7 +53,7 @@ func newList(s streams) *cobra.Command {
 
 const listTimeout = 3 * time.Second
 
-func list(ctx context.Context, s streams, l listing) error {
+func list(ctx context.Context, s streams, l listFlags) error {
 	place, client, err := l.connect(s.err)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func otherNamespaces(ctx context.Context, client redis.UniversalClient, namespac
 }
 
 // readAdmitted returns the admissions by all instances, or nil if they cannot be read.
-func readAdmitted(ctx context.Context, client redis.UniversalClient, namespace string) *admitted.Fleet {
+func readAdmitted(ctx context.Context, client redis.UniversalClient, namespace string) *admitted.Admissions {
 	members, err := hotkeys.ListMembers(ctx, client, namespace)
 	if err != nil {
 		return nil
@@ -112,7 +112,7 @@ func readAdmitted(ctx context.Context, client redis.UniversalClient, namespace s
 }
 
 // read reads the rows that the flags ask for.
-func (l listing) read(ctx context.Context, client redis.UniversalClient) (rows, error) {
+func (l listFlags) read(ctx context.Context, client redis.UniversalClient) (rows, error) {
 	switch {
 	case l.suspects:
 		suspects, err := hotkeys.ListSuspects(ctx, client, l.namespace)

@@ -21,7 +21,7 @@ type rows struct {
 	values any // a slice, never nil
 }
 
-func hotRows(hot []rules.Hot, fleet *admitted.Fleet) rows {
+func hotRows(hot []rules.Hot, fleet *admitted.Admissions) rows {
 	return rows{len(hot), "nothing is hot", func(w io.Writer, wide bool) error { return hotTable(w, hot, fleet, wide) }, listed.OfHot(hot, fleet)}
 }
 
@@ -29,7 +29,7 @@ func suspectRows(suspects []rules.Hot) rows {
 	return rows{len(suspects), "nothing is suspect", func(w io.Writer, _ bool) error { return suspectTable(w, suspects) }, listed.OfSuspects(suspects)}
 }
 
-func hotTable(w io.Writer, r []rules.Hot, fleet *admitted.Fleet, wide bool) error {
+func hotTable(w io.Writer, r []rules.Hot, fleet *admitted.Admissions, wide bool) error {
 	// tabwriter would end a column at a line without tabs, so the lines below a key are added
 	// afterwards.
 	var heads strings.Builder

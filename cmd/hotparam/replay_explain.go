@@ -179,7 +179,7 @@ func against(t *rules.Threshold) string {
 }
 
 // fellShort describes how close a key that was never hot came to its threshold.
-func fellShort(t *replay.Trial, c clock, unit rules.Unit) string {
+func fellShort(t *replay.Trial, c timeLayout, unit rules.Unit) string {
 	var best *replay.Pane
 	unknown := false
 	for i := range t.Panes {
@@ -199,14 +199,14 @@ func fellShort(t *replay.Trial, c clock, unit rules.Unit) string {
 		c.time(best.Time), hotwords.Count(best.Low, unit), hotwords.Count(*best.Enter, unit), hotwords.Span(t.Source.Rate.Per), against(t.Source))
 }
 
-// clock formats times of day, with the date if the log has more than one day.
-type clock struct{ layout string }
+// timeLayout formats times of day, with the date if the log has more than one day.
+type timeLayout struct{ layout string }
 
-func newClock(first, last time.Time) clock {
+func newClock(first, last time.Time) timeLayout {
 	if first.YearDay() == last.YearDay() && last.Sub(first) < 24*time.Hour {
-		return clock{"15:04:05.000"}
+		return timeLayout{"15:04:05.000"}
 	}
-	return clock{"2006-01-02 15:04:05.000"}
+	return timeLayout{"2006-01-02 15:04:05.000"}
 }
 
-func (c clock) time(t time.Time) string { return t.UTC().Format(c.layout) }
+func (c timeLayout) time(t time.Time) string { return t.UTC().Format(c.layout) }

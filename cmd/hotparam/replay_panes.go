@@ -20,11 +20,11 @@ const (
 
 // paneTable writes the counts of a key pane by pane. It shows the panes around each decision and
 // around the highest count, and folds the others.
-func paneTable(w io.Writer, t *replay.Trial, c clock) error {
+func paneTable(w io.Writer, t *replay.Trial, c timeLayout) error {
 	if len(t.Panes) == 0 {
 		return nil
 	}
-	var rows []row
+	var rows []paneRow
 	for around := 3; ; around-- {
 		if rows = fold(t, around); len(rows) <= maxRows || around == 0 {
 			break
@@ -67,8 +67,8 @@ func paneTable(w io.Writer, t *replay.Trial, c clock) error {
 	return nil
 }
 
-// row is one pane, or several panes folded into one row.
-type row struct {
+// paneRow is one pane, or several panes folded into one row.
+type paneRow struct {
 	replay.Pane
 	n       int
 	pane    time.Duration
@@ -79,7 +79,7 @@ type row struct {
 }
 
 // fold returns the rows for the panes of t. It keeps that many panes around each decision.
-func fold(t *replay.Trial, around int) []row {
+func fold(t *replay.Trial, around int) []paneRow {
 	pane := time.Duration(t.Pane * float64(time.Second))
 	shown := make([]bool, len(t.Panes))
 	show := func(i int) {
@@ -116,7 +116,7 @@ func fold(t *replay.Trial, around int) []row {
 			}
 		}
 	}
-	var rows []row
+	var rows []paneRow
 	for i := range t.Panes {
 		p := &t.Panes[i]
 		if last := len(rows) - 1; last >= 0 && !shown[i] && rows[last].n > 0 && i > 0 && !shown[i-1] && rows[last].hot == p.Hot {
@@ -126,7 +126,7 @@ func fold(t *replay.Trial, around int) []row {
 			r.least, r.most = min(r.least, p.Low), max(r.most, p.Low)
 			continue
 		}
-		rows = append(rows, row{Pane: *p, n: 1, pane: pane, counted: p.Counted, least: p.Low, most: p.Low, hot: p.Hot})
+		rows = append(rows, paneRow{Pane: *p, n: 1, pane: pane, counted: p.Counted, least: p.Low, most: p.Low, hot: p.Hot})
 	}
 	return rows
 }
@@ -135,7 +135,7 @@ func fold(t *replay.Trial, around int) []row {
 func sameStand(a, b *replay.Pane) bool { return a.Low == b.Low && a.Hot == b.Hot }
 
 // window returns the count in the window, with its bounds if they differ.
-func (r *row) window() string {
+func (r *paneRow) window() string {
 	low := strconv.FormatInt(r.Low, 10)
 	switch {
 	case r.High == nil:
@@ -147,7 +147,7 @@ func (r *row) window() string {
 }
 
 // bar draws the count in the window, with a mark if the pane is hot.
-func (r *row) bar(most int64) string {
+func (r *paneRow) bar(most int64) string {
 	eighths := int(r.Low * 8 * barWidth / most)
 	bar := strings.Repeat("█", eighths/8)
 	if rest := eighths % 8; rest > 0 {
@@ -166,7 +166,7 @@ func (r *row) bar(most int64) string {
 }
 
 // summary describes folded panes.
-func (r *row) summary() string {
+func (r *paneRow) summary() string {
 	window := strconv.FormatInt(r.least, 10)
 	if r.most > r.least {
 		window += " to " + strconv.FormatInt(r.most, 10)

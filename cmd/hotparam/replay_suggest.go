@@ -95,7 +95,7 @@ func runSuggest(ctx context.Context, s streams, f replayFlags, files []string) e
 	return errors.Join(err, out.Flush(), kept.Broken())
 }
 
-func suggestionJSON(w io.Writer, r *suggest.Result, skipped int64) error {
+func suggestionJSON(w io.Writer, r *suggest.Proposal, skipped int64) error {
 	enc := newJSON(w)
 	for _, p := range r.Params {
 		if err := enc.Encode(parameterLine{"parameter", p}); err != nil {
@@ -113,7 +113,7 @@ func suggestionJSON(w io.Writer, r *suggest.Result, skipped int64) error {
 const unproposedRows = 40
 
 // suggestionText writes a rules file, with the reasons in comments.
-func suggestionText(w io.Writer, r *suggest.Result, perDay float64, files []string) error {
+func suggestionText(w io.Writer, r *suggest.Proposal, perDay float64, files []string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Rules that hotparam replay --suggest %v/day proposes for %s\n", perDay, printable(strings.Join(files, " ")))
 	fmt.Fprintf(&b, "%s requests from %s to %s UTC.\n", hotwords.Thousands(r.Requests), r.First.Format(time.DateTime), r.Last.Format(time.DateTime))
@@ -146,7 +146,7 @@ func suggestionText(w io.Writer, r *suggest.Result, perDay float64, files []stri
 }
 
 // cautionWords warns of the limits that would have refused many requests, or returns "".
-func cautionWords(r *suggest.Result) string {
+func cautionWords(r *suggest.Proposal) string {
 	var b strings.Builder
 	for _, p := range r.Params {
 		if p.RefusesMuch() {
@@ -161,7 +161,7 @@ func cautionWords(r *suggest.Result) string {
 }
 
 // measuredWords describes the keys that the rules would have made hot.
-func measuredWords(r *suggest.Result, perDay float64) string {
+func measuredWords(r *suggest.Proposal, perDay float64) string {
 	var b strings.Builder
 	span := r.Last.Sub(r.First)
 	fmt.Fprintf(&b, "Replayed with these rules, the log makes %s hot", hotwords.Plural(r.Hot, "key"))
@@ -189,7 +189,7 @@ func measuredWords(r *suggest.Result, perDay float64) string {
 	return b.String()
 }
 
-func suggestionTable(w io.Writer, r *suggest.Result) error {
+func suggestionTable(w io.Writer, r *suggest.Proposal) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ROUTE\tPARAMETER\tREQUESTS\tVALUES\tTOP\tTOP 10\tPEAK OF ONE\tHOT\tKEYS\tMOST FREQUENT, OR WHY NOT")
 	rows := slices.Clone(r.Params)
@@ -248,7 +248,7 @@ func windowWord(seconds float64) string {
 }
 
 // nothingToPropose describes why no rules are proposed.
-func nothingToPropose(r *suggest.Result) string {
+func nothingToPropose(r *suggest.Proposal) string {
 	if len(r.Params) == 0 {
 		return "nothing to propose: no request has parameters, and no path has values"
 	}

@@ -126,7 +126,7 @@ func arrow(before, after string) string {
 }
 
 // hotFor describes how often and how long a key was hot.
-func hotFor(o replay.Outcome) string {
+func hotFor(o replay.KeyOutcome) string {
 	switch o.Hot {
 	case 0:
 		return "never"

@@ -110,8 +110,8 @@ func (e *explaining) run(ctx context.Context, s streams, args []string) error {
 }
 
 // request returns the request that flags and arguments describe.
-func (e *explaining) request(s streams, args []string) (explain.Request, error) {
-	q := explain.Request{Route: e.route, Client: e.client, Resource: e.resource, Headers: make(http.Header)}
+func (e *explaining) request(s streams, args []string) (explain.RequestJSON, error) {
+	q := explain.RequestJSON{Route: e.route, Client: e.client, Resource: e.resource, Headers: make(http.Header)}
 	if e.resource == "" {
 		q.Method, q.URL = strings.ToUpper(args[0]), args[1]
 	} else {
@@ -163,7 +163,7 @@ func (e *explaining) readBody(in io.Reader) (string, error) {
 }
 
 // askDaemon sends the request to a daemon, which explains it.
-func (e *explaining) askDaemon(ctx context.Context, q explain.Request) (explain.Document, error) {
+func (e *explaining) askDaemon(ctx context.Context, q explain.RequestJSON) (explain.Document, error) {
 	token, err := base.ReadSecret(e.tokenFile, "")
 	if err != nil {
 		return explain.Document{}, usageError(fmt.Errorf("--token-file: %w", err))
@@ -180,7 +180,7 @@ func (e *explaining) askDaemon(ctx context.Context, q explain.Request) (explain.
 }
 
 // explain explains the request by the file.
-func (e *explaining) explain(ctx context.Context, s streams, q explain.Request) (explain.Document, error) {
+func (e *explaining) explain(ctx context.Context, s streams, q explain.RequestJSON) (explain.Document, error) {
 	file, err := loadConfig(s.err, e.config)
 	if err != nil {
 		return explain.Document{}, err

@@ -34,15 +34,15 @@ type answers struct {
 	limit time.Duration
 
 	mu   sync.Mutex
-	asks map[uint32]request // unanswered requests, by correlation id
+	asks map[uint32]requestVersion // unanswered requests, by correlation id
 
 	answer []byte // the unread part of the last answer
 	buffer []byte
 	filled int // number of bytes in buffer
 }
 
-// request is the part of a request that determines the format of its answer.
-type request struct{ key, version int16 }
+// requestVersion is the part of a request that determines the format of its answer.
+type requestVersion struct{ key, version int16 }
 
 // maxAsks bounds the number of requests that are remembered. The client has a few in flight.
 const maxAsks = 16
@@ -53,7 +53,7 @@ func (a *answers) Write(p []byte) (int, error) {
 	if len(p) >= head && int(binary.BigEndian.Uint32(p)) == len(p)-4 {
 		a.mu.Lock()
 		if len(a.asks) < maxAsks {
-			a.asks[binary.BigEndian.Uint32(p[8:])] = request{int16(binary.BigEndian.Uint16(p[4:])), int16(binary.BigEndian.Uint16(p[6:]))}
+			a.asks[binary.BigEndian.Uint32(p[8:])] = requestVersion{int16(binary.BigEndian.Uint16(p[4:])), int16(binary.BigEndian.Uint16(p[6:]))}
 		}
 		a.mu.Unlock()
 	}

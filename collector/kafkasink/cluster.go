@@ -183,7 +183,7 @@ func (d dialer) dial(_ context.Context, network, addr string) (net.Conn, error) 
 		return nil, err
 	}
 	return &conn{
-		answers: answers{Conn: c, limit: d.throttleCap, asks: make(map[uint32]request)},
+		answers: answers{Conn: c, limit: d.throttleCap, asks: make(map[uint32]requestVersion)},
 		stop:    context.AfterFunc(d.ctx, func() { _ = c.Close() }),
 	}, nil
 }

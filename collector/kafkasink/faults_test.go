@@ -143,7 +143,7 @@ func TestPartitionsAreAdded(t *testing.T) {
 // The topic is created after the sink.
 func TestTopicComesLate(t *testing.T) {
 	c := fake(t)
-	var log testenv.Log
+	var log testenv.LogBuffer
 	g := &giver{t: t, sink: newSink(t, config(c.ListenAddrs(), func(c *kafkasink.Config) {
 		c.Topic = "late"
 		c.Log = slog.New(slog.NewTextHandler(&log, nil))

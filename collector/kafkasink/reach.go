@@ -57,7 +57,7 @@ func (r *reach) recordStall(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed {
-		r.stalls.Warn(loglimit.Rate{Burst: 1, Every: time.Minute}, r.log, "kafka takes no records though it is reached; reconnecting", "for", d)
+		r.stalls.Warn(loglimit.LineRate{Burst: 1, Every: time.Minute}, r.log, "kafka takes no records though it is reached; reconnecting", "for", d)
 	}
 }
 

@@ -30,12 +30,12 @@ type session struct {
 	closed           chan struct{}           // closed when its goroutines have ended
 
 	mu       sync.Mutex
-	results  []result      // results not taken yet: at most one for each record in flying
-	reported chan struct{} // holds an element if there are results
+	results  []produceResult // results not taken yet: at most one for each record in flying
+	reported chan struct{}   // holds an element if there are results
 }
 
-// result is the producer's result for a record.
-type result struct {
+// produceResult is the producer's result for a record.
+type produceResult struct {
 	msg *kgo.Record
 	err error
 }
@@ -43,12 +43,12 @@ type result struct {
 // report records a result. The producer calls it.
 func (s *session) report(msg *kgo.Record, err error) {
 	s.mu.Lock()
-	s.results = append(s.results, result{msg, err})
+	s.results = append(s.results, produceResult{msg, err})
 	s.mu.Unlock()
 	base.Notify(s.reported)
 }
 
-func (s *session) takeResults() []result {
+func (s *session) takeResults() []produceResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.results

@@ -23,7 +23,7 @@ type Sink struct {
 	topic   string
 	pack    packer
 	queue   queue
-	tally   tally
+	tally   deliveryCounts
 	reach   reach
 	// partitions is the number of the topic's partitions, or 0 if it is not known yet.
 	partitions atomic.Int32

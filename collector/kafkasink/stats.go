@@ -52,8 +52,8 @@ func (s *Sink) Stats() Stats {
 // records fail while others are delivered, that is one outage.
 const failingFor = 5 * time.Second
 
-// tally counts delivered and failed counts, and keeps the result for the next Send.
-type tally struct {
+// deliveryCounts counts delivered and failed counts, and keeps the result for the next Send.
+type deliveryCounts struct {
 	mu         sync.Mutex
 	stats      Stats     // everything except the present state of the queue and the cluster
 	unreported int64     // sum of the counts that failed since the last Send
@@ -62,20 +62,20 @@ type tally struct {
 	okAt       time.Time // time of the last delivery
 }
 
-func (t *tally) load() Stats {
+func (t *deliveryCounts) load() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.stats
 }
 
 // add adds n to a counter, a field of stats.
-func (t *tally) add(counter *int64, n int64) {
+func (t *deliveryCounts) add(counter *int64, n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	*counter += n
 }
 
-func (t *tally) deliver(r *record, now time.Time) {
+func (t *deliveryCounts) deliver(r *record, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stats.Records++
@@ -86,7 +86,7 @@ func (t *tally) deliver(r *record, now time.Time) {
 
 // fail records that counts with the sum mass failed; why is a field of stats.Failed. It ignores
 // heartbeats, which have no counts.
-func (t *tally) fail(why *int64, mass int64, err error, now time.Time) {
+func (t *deliveryCounts) fail(why *int64, mass int64, err error, now time.Time) {
 	if mass == 0 {
 		return
 	}
@@ -101,7 +101,7 @@ func (t *tally) fail(why *int64, mass int64, err error, now time.Time) {
 
 // takeResult returns the sum of the counts that failed since the last call, and the error of an
 // outage.
-func (t *tally) takeResult(now time.Time) (failed int64, err error) {
+func (t *deliveryCounts) takeResult(now time.Time) (failed int64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	failed, t.unreported = t.unreported, 0

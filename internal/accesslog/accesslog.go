@@ -33,7 +33,7 @@ type Log struct {
 	progress func(done, total int64)
 	total    int64 // bytes of all sources; -1 if unknown
 	done     int64 // bytes read
-	tally    tally
+	tally    lineCounts
 	started  atomic.Bool
 }
 
@@ -120,7 +120,7 @@ func (l *Log) stream(ctx context.Context, yield func(Entry, error) bool) error {
 		order.pass(began, time.Now())
 		return give()
 	}
-	_, err := l.read(ctx, source, func(r *request) error {
+	_, err := l.read(ctx, source, func(r *parsedLine) error {
 		if late := order.add(r.entry()); late > 0 {
 			l.tally.addLate(late, order.full)
 		}
@@ -156,7 +156,7 @@ func (l *Log) sort(ctx context.Context, yield func(Entry, error) bool) error {
 func (l *Log) load(ctx context.Context) (all *sorted, broken, err error) {
 	all = &sorted{}
 	for _, s := range l.sources {
-		good, err := l.read(ctx, s, func(r *request) error {
+		good, err := l.read(ctx, s, func(r *parsedLine) error {
 			all.add(r)
 			return nil
 		})
@@ -173,7 +173,7 @@ func (l *Log) load(ctx context.Context) (all *sorted, broken, err error) {
 
 // read calls each with every valid line of the source, and returns their number. The request is
 // valid until each returns.
-func (l *Log) read(ctx context.Context, s source, each func(*request) error) (good int64, err error) {
+func (l *Log) read(ctx context.Context, s source, each func(*parsedLine) error) (good int64, err error) {
 	in, err := s.open(ctx, l.advance)
 	if err != nil {
 		return 0, fmt.Errorf("read %s: %w", s.name, err)
@@ -185,7 +185,7 @@ func (l *Log) read(ctx context.Context, s source, each func(*request) error) (go
 		codec = decoder{format: l.format, fields: l.fields, wanted: l.values}
 		first BadLine // reason if no line is good
 		bad   int64
-		r     request
+		r     parsedLine
 	)
 	for text.next() {
 		if err := ctx.Err(); err != nil {

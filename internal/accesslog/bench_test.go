@@ -30,7 +30,7 @@ func BenchmarkDecode(b *testing.B) {
 			text := bytes.TrimSpace(benchLines(1, line))
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
-			d, r := decoder{format: Auto}, request{}
+			d, r := decoder{format: Auto}, parsedLine{}
 			for b.Loop() {
 				if err := d.decode(text, &r); err != nil {
 					b.Fatal(err)
@@ -50,7 +50,7 @@ func BenchmarkDecodeServers(b *testing.B) {
 				b.Fatal(err)
 			}
 			line, _, _ := bytes.Cut(text, []byte{'\n'})
-			d, r := decoder{format: Auto}, request{}
+			d, r := decoder{format: Auto}, parsedLine{}
 			if strings.HasSuffix(name, ".tsv") {
 				d.format = TSV
 				if d.fields, err = ParseFields("time=1,method=2,uri=3,caller=4,status=5,bytes=6,duration=7", "s"); err != nil {
@@ -110,7 +110,7 @@ func BenchmarkLog(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	const n = 500_000
 	var before, after runtime.MemStats
-	d, r := decoder{format: Auto}, request{}
+	d, r := decoder{format: Auto}, parsedLine{}
 	lines := bytes.Split(bytes.TrimSpace(benchLines(1000, jsonLine)), []byte{'\n'})
 	for b.Loop() {
 		var s sorted

@@ -21,7 +21,7 @@ var (
 //
 // The user may contain anything, including spaces and brackets. So the time is the first valid
 // one in brackets.
-func parseCombined(line []byte, r *request) error {
+func parseCombined(line []byte, r *parsedLine) error {
 	if line[0] == '"' { // the whole line is quoted
 		line = bytes.TrimSuffix(line[1:], []byte{'"'})
 	}
@@ -93,7 +93,7 @@ func cutQuoted(b []byte) (text, rest []byte, found bool) {
 }
 
 // parseRequest parses "METHOD target protocol". Very old and broken clients send no protocol.
-func (r *request) parseRequest(b []byte) error {
+func (r *parsedLine) parseRequest(b []byte) error {
 	if string(b) == "-" {
 		return errNone
 	}

@@ -120,7 +120,7 @@ func FuzzCombined(f *testing.F) {
 		if len(line) == 0 { // lines gives none
 			return
 		}
-		var r request
+		var r parsedLine
 		if parseCombined(line, &r) == nil {
 			checkRequest(t, &r)
 		}
@@ -128,7 +128,7 @@ func FuzzCombined(f *testing.F) {
 }
 
 // checkRequest checks that a good request keeps the promises of Entry.
-func checkRequest(t *testing.T, r *request) {
+func checkRequest(t *testing.T, r *parsedLine) {
 	t.Helper()
 	e := r.entry()
 	if e.Target != "*" && !strings.HasPrefix(e.Target, "/") || strings.ContainsAny(e.Target, " \t\r\n\x00\x7f") {

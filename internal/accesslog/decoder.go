@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// request is one good line. Its slices point into the line or into text.
-type request struct {
+// parsedLine is one good line. Its slices point into the line or into text.
+type parsedLine struct {
 	nanos  int64 // time since the Unix epoch, ≥ 0
 	method []byte
 	target []byte
@@ -22,10 +22,10 @@ type request struct {
 }
 
 // reset clears the request for the next line.
-func (r *request) reset() { *r = request{bytes: -1, text: r.text[:0], values: r.values[:0]} }
+func (r *parsedLine) reset() { *r = parsedLine{bytes: -1, text: r.text[:0], values: r.values[:0]} }
 
 // entry returns a copy of the request, made with one allocation.
-func (r *request) entry() Entry {
+func (r *parsedLine) entry() Entry {
 	var b strings.Builder
 	b.Grow(len(r.method) + len(r.addr) + len(r.target) + len(r.values))
 	b.Write(r.method)
@@ -91,7 +91,7 @@ type decoder struct {
 
 // decode decodes a line, which has no line end and no spaces around it. The error is the reason
 // why the line is bad.
-func (d *decoder) decode(line []byte, r *request) error {
+func (d *decoder) decode(line []byte, r *parsedLine) error {
 	r.reset()
 	if d.format != Auto {
 		return d.decodeAs(d.format, line, r)
@@ -130,7 +130,7 @@ func (d *decoder) decode(line []byte, r *request) error {
 }
 
 // decodeAs decodes a line of a format.
-func (d *decoder) decodeAs(f Format, line []byte, r *request) error {
+func (d *decoder) decodeAs(f Format, line []byte, r *parsedLine) error {
 	if f == Combined {
 		return parseCombined(line, r)
 	}

@@ -15,7 +15,7 @@ type lineCase struct {
 
 func (c lineCase) run(t *testing.T, format Format) {
 	t.Run(c.name, func(t *testing.T) {
-		d, r := decoder{format: format}, request{}
+		d, r := decoder{format: format}, parsedLine{}
 		err := d.decode([]byte(c.line), &r)
 		if !errors.Is(err, c.reason) {
 			t.Fatalf("%s\nreason %v, want %v", c.line, err, c.reason)
@@ -40,7 +40,7 @@ func TestFormatIsSettledByTheFirstGoodLine(t *testing.T) {
 		json     = `{"time":0,"method":"GET","uri":"/"}`
 	)
 	for _, c := range []struct{ good, other string }{{combined, json}, {json, combined}} {
-		d, r := decoder{format: Auto}, request{}
+		d, r := decoder{format: Auto}, parsedLine{}
 		for _, bad := range []string{"{", "hello", "[]"} {
 			if d.decode([]byte(bad), &r) == nil || d.format != Auto {
 				t.Fatalf("%q was read as %s", bad, d.format)
@@ -58,7 +58,7 @@ func TestFormatIsSettledByTheFirstGoodLine(t *testing.T) {
 		line   string
 	}{{JSON, combined}, {Combined, json}} {
 		d := decoder{format: c.format}
-		if d.decode([]byte(c.line), &request{}) == nil {
+		if d.decode([]byte(c.line), &parsedLine{}) == nil {
 			t.Errorf("%q was accepted as %s", c.line, c.format)
 		}
 	}

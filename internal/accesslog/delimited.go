@@ -9,8 +9,8 @@ import (
 // maxColumns bounds the columns of a line that are read.
 const maxColumns = 256
 
-// column is one wanted column.
-type column struct {
+// wantedColumn is one wanted column.
+type wantedColumn struct {
 	name   string // name in the heading; empty if it is known by its number
 	number int    // number from 0; -1 until its name was found
 	role   role
@@ -115,7 +115,7 @@ func splitSpace(line []byte, f func([]byte, bool) bool) error {
 }
 
 // plain decodes the escapes of a column.
-func (r *request) plain(f Format, text []byte) []byte {
+func (r *parsedLine) plain(f Format, text []byte) []byte {
 	if f != CSV {
 		return unescape(text)
 	}
@@ -134,13 +134,13 @@ type delimited struct {
 	format  Format
 	split   splitter
 	shape   *shape
-	columns []column // columns of the shape, with their numbers
-	named   bool     // some columns have not been found yet
-	most    int      // greatest column number
+	columns []wantedColumn // columns of the shape, with their numbers
+	named   bool           // some columns have not been found yet
+	most    int            // greatest column number
 }
 
 func newDelimited(k *description, s *shape) *delimited {
-	d := &delimited{format: k.format, split: k.split, shape: s, columns: append([]column(nil), s.columns...)}
+	d := &delimited{format: k.format, split: k.split, shape: s, columns: append([]wantedColumn(nil), s.columns...)}
 	d.settle()
 	return d
 }
@@ -156,7 +156,7 @@ func (d *delimited) settle() {
 
 // decode decodes a line. If columns are wanted by name, the first line names them, or one that
 // begins with "#Fields:", as in W3C's extended log format.
-func (d *delimited) decode(line []byte, t *texts, r *request) error {
+func (d *delimited) decode(line []byte, t *texts, r *parsedLine) error {
 	if heading, found := bytes.CutPrefix(line, []byte("#Fields:")); found {
 		return d.heading(bytes.TrimSpace(heading), r)
 	}
@@ -196,7 +196,7 @@ func (d *delimited) decode(line []byte, t *texts, r *request) error {
 }
 
 // heading finds the columns that are wanted by name.
-func (d *delimited) heading(line []byte, r *request) error {
+func (d *delimited) heading(line []byte, r *parsedLine) error {
 	split := d.split
 	if d.format == TSV && bytes.IndexByte(line, '\t') < 0 { // CloudFront's heading has spaces
 		split = splitSpace
@@ -212,7 +212,7 @@ func (d *delimited) heading(line []byte, r *request) error {
 	if err != nil {
 		return err
 	}
-	found := append([]column(nil), d.columns...)
+	found := append([]wantedColumn(nil), d.columns...)
 	for i := range found {
 		if c := &found[i]; c.name != "" {
 			c.number = -1

@@ -15,12 +15,12 @@ import (
 // (request.uri; a dot within a name is written \.). In delimited lines it is the number of a
 // column, from 1, or its name in the heading.
 type Fields struct {
-	places []place
+	places []fieldPlace
 	clock  clockFormat
 	unit   time.Duration
 }
 
-type place struct {
+type fieldPlace struct {
 	role  role
 	value string // "header:x-tenant", "cookie:id", or empty
 	where string
@@ -44,7 +44,7 @@ func ParseFields(list, clock string) (*Fields, error) {
 		if !found || where == "" {
 			return nil, fmt.Errorf("field %q: write it as NAME=PLACE, such as uri=request.uri", item)
 		}
-		p := place{role: noRole, where: where}
+		p := fieldPlace{role: noRole, where: where}
 		units := map[string]time.Duration{"duration_s": time.Second, "duration_ms": time.Millisecond, "duration_us": time.Microsecond, "duration_ns": time.Nanosecond}
 		if unit, ok := units[name]; ok {
 			name, f.unit = "duration", unit
@@ -62,7 +62,9 @@ func ParseFields(list, clock string) (*Fields, error) {
 		}
 		f.places = append(f.places, p)
 	}
-	has := func(r role) bool { return slices.ContainsFunc(f.places, func(p place) bool { return p.role == r }) }
+	has := func(r role) bool {
+		return slices.ContainsFunc(f.places, func(p fieldPlace) bool { return p.role == r })
+	}
 	switch {
 	case !has(roleTime):
 		return nil, errors.New("no field has the time; add time=PLACE")
@@ -106,7 +108,7 @@ func (f *Fields) shape(delimited bool, values []string) (*shape, error) {
 		rank := ranks[p.role]
 		ranks[p.role]++
 		if delimited {
-			c := column{name: p.where, number: -1, role: p.role, rank: rank, value: value}
+			c := wantedColumn{name: p.where, number: -1, role: p.role, rank: rank, value: value}
 			if n, err := strconv.Atoi(p.where); err == nil {
 				if n < 1 || n > maxColumns {
 					return nil, fmt.Errorf("column %d: columns are numbered from 1 to %d", n, maxColumns)

@@ -57,7 +57,7 @@ func TestFields(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, r := decoder{format: c.format, fields: f}, request{}
+			d, r := decoder{format: c.format, fields: f}, parsedLine{}
 			if c.format == "" {
 				d.format = JSON
 			}
@@ -164,7 +164,7 @@ func FuzzFormats(f *testing.F) {
 		if d.format.description().isDelimited() {
 			d.fields = columns
 		}
-		var r request
+		var r parsedLine
 		for range 2 { // the second time with room that was used
 			if d.decode(line, &r) != nil {
 				return

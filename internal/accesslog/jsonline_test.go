@@ -156,7 +156,7 @@ func FuzzJSON(f *testing.F) {
 		if len(line) == 0 { // lines gives none
 			return
 		}
-		var r request
+		var r parsedLine
 		d := decoder{format: JSON}
 		if d.decode(line, &r) != nil {
 			return

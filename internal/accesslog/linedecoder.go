@@ -10,7 +10,7 @@ import (
 // the first good line decides the format. It is not safe for concurrent use.
 type LineDecoder struct {
 	codec   decoder
-	request request
+	request parsedLine
 	begun   bool
 }
 

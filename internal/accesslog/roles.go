@@ -67,7 +67,7 @@ func (t *texts) complete() bool {
 }
 
 // request sets r from the plain texts of the fields.
-func (t *texts) request(s *shape, r *request) error {
+func (t *texts) request(s *shape, r *parsedLine) error {
 	var err error
 	clock := t.byRole[roleTime]
 	if date := t.byRole[roleDate]; date != nil {
@@ -109,7 +109,7 @@ func (t *texts) request(s *shape, r *request) error {
 }
 
 // target sets the method and the target, if possible as the client sent them.
-func (t *texts) target(r *request) (err error) {
+func (t *texts) target(r *parsedLine) (err error) {
 	method, uri, path := t.byRole[roleMethod], t.byRole[roleURI], t.byRole[rolePath]
 	whole := t.byRole[roleRequest]
 	if whole != nil && (method == nil || uri == nil && (path == nil || t.rank[roleRequest] < t.rank[rolePath])) {
@@ -127,7 +127,7 @@ func (t *texts) target(r *request) (err error) {
 
 // withQuery joins a path and a query. Servers log the path unescaped, so characters that no
 // target may contain are escaped again.
-func (r *request) withQuery(path, query []byte) []byte {
+func (r *parsedLine) withQuery(path, query []byte) []byte {
 	from := len(r.text)
 	for _, c := range path {
 		if c <= ' ' || c == 0x7f {
@@ -143,7 +143,7 @@ func (r *request) withQuery(path, query []byte) []byte {
 }
 
 // join concatenates two texts with between in the middle.
-func (r *request) join(a []byte, between string, b []byte) []byte {
+func (r *parsedLine) join(a []byte, between string, b []byte) []byte {
 	from := len(r.text)
 	r.text = append(append(append(r.text, a...), between...), b...)
 	return r.text[from:]

@@ -9,17 +9,17 @@ import (
 
 // shape is the places of the fields in the lines of one kind of log. It is immutable.
 type shape struct {
-	root      *node         // root of the JSON object
-	columns   []column      // columns of delimited lines
-	clock     clockFormat   // format of the time; nil means any known format
-	unit      time.Duration // unit of a duration that has none
-	forwarded bool          // a caller may have a port, or be preceded by other callers
-	values    int           // number of wanted headers and cookies
+	root      *memberNode    // root of the JSON object
+	columns   []wantedColumn // columns of delimited lines
+	clock     clockFormat    // format of the time; nil means any known format
+	unit      time.Duration  // unit of a duration that has none
+	forwarded bool           // a caller may have a port, or be preceded by other callers
+	values    int            // number of wanted headers and cookies
 }
 
-// node describes a member of an object that is read.
-type node struct {
-	members map[string]*node
+// memberNode describes a member of an object that is read.
+type memberNode struct {
+	members map[string]*memberNode
 	role    role // noRole if it has no meaning for the request
 	rank    uint8
 	value   int      // number of a wanted header or cookie, or -1
@@ -33,13 +33,13 @@ type cookie struct {
 	value int
 }
 
-func newNode() *node { return &node{role: noRole, value: -1} }
+func newNode() *memberNode { return &memberNode{role: noRole, value: -1} }
 
 // child returns the node at a path, creating it if there is none.
-func (n *node) child(path ...string) *node {
+func (n *memberNode) child(path ...string) *memberNode {
 	for _, name := range path {
 		if n.members == nil {
-			n.members = make(map[string]*node)
+			n.members = make(map[string]*memberNode)
 		}
 		next := n.members[name]
 		if next == nil {
@@ -60,7 +60,7 @@ var (
 
 // decodeJSON decodes an object. signed reports whether it has a member that is peculiar to this
 // shape.
-func (s *shape) decodeJSON(line []byte, t *texts, r *request) (signed bool, err error) {
+func (s *shape) decodeJSON(line []byte, t *texts, r *parsedLine) (signed bool, err error) {
 	t.reset(s.values)
 	scan := scanner{text: line}
 	if line[0] != '{' {
@@ -97,7 +97,7 @@ func (s *shape) decodeJSON(line []byte, t *texts, r *request) (signed bool, err 
 var isText = [roles]bool{roleMethod: true, roleURI: true, rolePath: true, roleQuery: true, roleRequest: true, roleCaller: true}
 
 // object reads the wanted members of the object at scan.
-func (s *shape) object(scan *scanner, n *node, depth int, t *texts, r *request) (signed bool) {
+func (s *shape) object(scan *scanner, n *memberNode, depth int, t *texts, r *parsedLine) (signed bool) {
 	scan.object(depth, func(name []byte) {
 		member := n.members[string(r.unquote(name))]
 		if member == nil {
@@ -167,7 +167,7 @@ func firstElement(array []byte) []byte {
 }
 
 // unquote returns the text of a JSON string. Other values are returned unchanged.
-func (r *request) unquote(value []byte) []byte {
+func (r *parsedLine) unquote(value []byte) []byte {
 	if value[0] != '"' {
 		return value
 	}

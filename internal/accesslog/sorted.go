@@ -38,7 +38,7 @@ type record struct {
 // hasMore is a bit above all statuses.
 const hasMore = 1 << 15
 
-func (s *sorted) add(r *request) {
+func (s *sorted) add(r *parsedLine) {
 	var more [2 * binary.MaxVarintLen64]byte
 	extra := more[:0]
 	status := uint16(r.status)

@@ -63,7 +63,7 @@ func TestSortedKeepsText(t *testing.T) {
 	const n = 20
 	for i := range n {
 		target := "/" + strings.Repeat(string(rune('a'+i)), maxLine-i)
-		s.add(&request{nanos: int64(n - i), method: []byte("GET"), target: []byte(target), status: 999, bytes: int64(i) << 40})
+		s.add(&parsedLine{nanos: int64(n - i), method: []byte("GET"), target: []byte(target), status: 999, bytes: int64(i) << 40})
 	}
 	i := n
 	for e := range s.entries() {
@@ -86,7 +86,7 @@ func TestSortedOverPages(t *testing.T) {
 	var s sorted
 	const n, times = 3*pageSize + 1, 7
 	for i := range n {
-		s.add(&request{nanos: int64(i * 5 % times), method: []byte("GET"), target: fmt.Appendf(nil, "/%07d", i)})
+		s.add(&parsedLine{nanos: int64(i * 5 % times), method: []byte("GET"), target: fmt.Appendf(nil, "/%07d", i)})
 	}
 	got, last := 0, Entry{Time: time.Unix(-1, 0)}
 	for e := range s.entries() {

@@ -49,7 +49,7 @@ func (d *description) textShape(values []string) *shape {
 	s := &shape{unit: d.unit, values: len(values), forwarded: d.forwarded}
 	for number, name := range strings.Fields(d.text) {
 		if r := slices.Index(roleNames[:], name); r >= 0 {
-			s.columns = append(s.columns, column{number: number, role: role(r), value: -1})
+			s.columns = append(s.columns, wantedColumn{number: number, role: role(r), value: -1})
 		}
 	}
 	return s

@@ -36,8 +36,8 @@ func newBadLine(file string, line int64, reason error, text []byte) BadLine {
 	return BadLine{File: file, Line: line, Reason: reason.Error(), Excerpt: excerpt(text)}
 }
 
-// tally collects the counts for Stats. It is safe for concurrent use.
-type tally struct {
+// lineCounts collects the counts for Stats. It is safe for concurrent use.
+type lineCounts struct {
 	good, bad atomic.Int64
 
 	mu       sync.Mutex // guards the fields below
@@ -45,10 +45,10 @@ type tally struct {
 	disorder Disorder
 }
 
-func (t *tally) addGood() { t.good.Add(1) }
+func (t *lineCounts) addGood() { t.good.Add(1) }
 
 // addBad counts a bad line, and keeps it while there is room.
-func (t *tally) addBad(file string, line int64, reason error, text []byte) {
+func (t *lineCounts) addBad(file string, line int64, reason error, text []byte) {
 	t.bad.Add(1)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,7 +58,7 @@ func (t *tally) addBad(file string, line int64, reason error, text []byte) {
 }
 
 // addLate counts a request that came too late to be sorted.
-func (t *tally) addLate(delay time.Duration, full bool) {
+func (t *lineCounts) addLate(delay time.Duration, full bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.disorder.Late++
@@ -66,7 +66,7 @@ func (t *tally) addLate(delay time.Duration, full bool) {
 	t.disorder.Full = full
 }
 
-func (t *tally) stats() Stats {
+func (t *lineCounts) stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return Stats{Good: t.good.Load(), Bad: t.bad.Load(), BadLines: slices.Clone(t.lines), Disorder: t.disorder}

@@ -10,9 +10,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Fleet holds the admissions by the members of a namespace in the last seconds. A nil Fleet knows
-// nothing.
-type Fleet struct {
+// Admissions holds the admissions by the members of a namespace in the last seconds. A nil
+// Admissions knows nothing.
+type Admissions struct {
 	keys      map[uint64]sum
 	instances int  // members that are instances
 	partial   bool // whether some instances send counts but no heartbeats
@@ -31,8 +31,8 @@ const silent = 3 * time.Second
 
 // New adds up the reports of members. An instance in instances, which sends counts, but not among
 // the members makes the sums incomplete.
-func New(members []rules.Member, instances []rules.Instance) *Fleet {
-	f := &Fleet{keys: make(map[uint64]sum)}
+func New(members []rules.Member, instances []rules.Instance) *Admissions {
+	f := &Admissions{keys: make(map[uint64]sum)}
 	names := make(map[string]bool)
 	var latest time.Time
 	for i := range members {
@@ -97,7 +97,7 @@ func (g Gauge) Allowed() float64 {
 const inexact = 500 * time.Millisecond
 
 // Gauge returns the gauge of a hot key.
-func (f *Fleet) Gauge(h *rules.Hot) Gauge {
+func (f *Admissions) Gauge(h *rules.Hot) Gauge {
 	if f == nil || f.instances == 0 || h.Limit.IsZero() {
 		return Gauge{}
 	}

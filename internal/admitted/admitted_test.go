@@ -55,7 +55,7 @@ func TestGauges(t *testing.T) {
 	}
 	watched := hot
 	watched.Limit = rules.Rate{}
-	if g := New([]rules.Member{one}, nil).Gauge(&watched); g.Known() || (*Fleet)(nil).Gauge(&hot).Known() {
+	if g := New([]rules.Member{one}, nil).Gauge(&watched); g.Known() || (*Admissions)(nil).Gauge(&hot).Known() {
 		t.Errorf("%+v", g)
 	}
 }

@@ -30,14 +30,14 @@ type Days struct {
 
 	mu      sync.Mutex
 	newest  int64
-	unsaved map[place]struct{}
+	unsaved map[partHour]struct{}
 }
 
 // hourTable holds the count of each part in an hour, by the number of the hour.
 type hourTable map[int64]map[string]*Hour
 
-// place identifies an hour of a part.
-type place struct {
+// partHour identifies an hour of a part.
+type partHour struct {
 	hour int64
 	part string
 }
@@ -45,7 +45,7 @@ type place struct {
 // NewDays returns days without an hour. Owner names this process's share of the keys, as in
 // [hotkeys.PublisherConfig]: the process that takes over the share has the same.
 func NewDays(owner string) *Days {
-	d := &Days{owner: owner, newest: -1 << 62, unsaved: make(map[place]struct{})}
+	d := &Days{owner: owner, newest: -1 << 62, unsaved: make(map[partHour]struct{})}
 	d.hours.Store(&hourTable{})
 	return d
 }
@@ -59,7 +59,7 @@ func (d *Days) Wanted() bool { return d.wanted.Load() }
 // Put records the counts so far of an hour, in part number part of this process's parts. They
 // have to be saved.
 func (d *Days) Put(part, parts int, h *Hour) {
-	at := place{h.Number, fmt.Sprintf("%s/%d-%d", d.owner, part, parts)}
+	at := partHour{h.Number, fmt.Sprintf("%s/%d-%d", d.owner, part, parts)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.keepHour(at, h) {
@@ -71,7 +71,7 @@ func (d *Days) Put(part, parts int, h *Hour) {
 func (d *Days) Merge(part string, h *Hour) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at := place{h.Number, part}
+	at := partHour{h.Number, part}
 	if d.keepHour(at, h) {
 		delete(d.unsaved, at) // this process has counted less of it
 	}
@@ -80,7 +80,7 @@ func (d *Days) Merge(part string, h *Hour) {
 // keepHour records an hour of a part, and reports whether it did. It keeps a recorded hour that
 // covers as much time or more, which after a restart is the count of the previous process. An
 // hour grows, so an hour of this process replaces its own earlier state.
-func (d *Days) keepHour(where place, h *Hour) bool {
+func (d *Days) keepHour(where partHour, h *Hour) bool {
 	if where.hour <= d.newest-Kept {
 		return false
 	}
@@ -117,17 +117,17 @@ func (d *Days) expire(t hourTable, hour int64) {
 	}
 	d.newest = hour
 	maps.DeleteFunc(t, func(number int64, _ map[string]*Hour) bool { return number <= hour-Kept })
-	maps.DeleteFunc(d.unsaved, func(where place, _ struct{}) bool { return where.hour <= hour-Kept })
+	maps.DeleteFunc(d.unsaved, func(where partHour, _ struct{}) bool { return where.hour <= hour-Kept })
 }
 
 // unsavedHours returns the hours of this process that have to be saved, the oldest first.
-func (d *Days) unsavedHours() []place {
+func (d *Days) unsavedHours() []partHour {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(d.unsaved), func(a, b place) int { return int(a.hour - b.hour) })
+	return slices.SortedFunc(maps.Keys(d.unsaved), func(a, b partHour) int { return int(a.hour - b.hour) })
 }
 
-func (d *Days) isUnsaved(where place) bool {
+func (d *Days) isUnsaved(where partHour) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, ok := d.unsaved[where]
@@ -135,7 +135,7 @@ func (d *Days) isUnsaved(where place) bool {
 }
 
 // markSaved records that h has been saved, unless it has grown since.
-func (d *Days) markSaved(where place, h *Hour) {
+func (d *Days) markSaved(where partHour, h *Hour) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.hourAt(where) == h {
@@ -144,7 +144,7 @@ func (d *Days) markSaved(where place, h *Hour) {
 }
 
 // hourAt returns an hour of a part, or nil.
-func (d *Days) hourAt(where place) *Hour { return (*d.hours.Load())[where.hour][where.part] }
+func (d *Days) hourAt(where partHour) *Hour { return (*d.hours.Load())[where.hour][where.part] }
 
 // Size is the amount of data in [Days].
 type Size struct{ Hours, Keys, Bytes, Unsaved, Refused int64 }

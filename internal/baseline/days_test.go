@@ -170,7 +170,7 @@ func TestTheLongerHourIsKept(t *testing.T) {
 		for _, seconds := range order {
 			d.Merge("x", hourWith(monday, seconds, 1, seconds))
 		}
-		if h := d.hourAt(place{monday, "x"}); h.seconds() != 1800 {
+		if h := d.hourAt(partHour{monday, "x"}); h.seconds() != 1800 {
 			t.Errorf("%v: %d s are kept", order, h.seconds())
 		}
 	}

@@ -166,7 +166,7 @@ func (k *Keeper) write(ctx context.Context) error {
 	return nil
 }
 
-func (k *Keeper) save(ctx context.Context, where place) error {
+func (k *Keeper) save(ctx context.Context, where partHour) error {
 	days := k.cfg.Days
 	h := days.hourAt(where)
 	if h == nil || !days.isUnsaved(where) {

@@ -88,7 +88,7 @@ func Detect(ctx context.Context, c DetectConfig) (DetectResult, error) {
 
 	result := DetectResult{Threshold: threshold.N}
 	var took time.Duration
-	b := new(batch)
+	b := new(packetBatch)
 	for {
 		b.reset()
 		more, err := source.fill(b)
@@ -135,7 +135,7 @@ func Detect(ctx context.Context, c DetectConfig) (DetectResult, error) {
 }
 
 // judge compares the hot keys with the exact count.
-func (r *DetectResult) judge(exact *reference, hot map[string]struct{}, threshold int64) {
+func (r *DetectResult) judge(exact *exactCounts, hot map[string]struct{}, threshold int64) {
 	r.Keys, r.Hot = len(exact.keys), len(hot)
 	r.Near = nearBuckets()
 	truly, found := 0, 0
@@ -202,7 +202,7 @@ type detection struct {
 const advanceEvery = time.Millisecond
 
 // feed processes a batch and returns the processor time that it took.
-func (d *detection) feed(b *batch) (time.Duration, error) {
+func (d *detection) feed(b *packetBatch) (time.Duration, error) {
 	from, err := cpuTime()
 	if err != nil {
 		return 0, err

@@ -10,7 +10,7 @@ import (
 // the times at which keys cool. It runs between two panes, when the count is complete up to the
 // previous pane.
 type judging struct {
-	exact     *reference
+	exact     *exactCounts
 	threshold *rules.Threshold
 	published []telling
 	hot       map[string]time.Time // start of each key's hot time
@@ -39,7 +39,7 @@ const (
 // after their window.
 const slack = 2 * time.Second
 
-func newJudging(exact *reference, t *rules.Threshold) *judging {
+func newJudging(exact *exactCounts, t *rules.Threshold) *judging {
 	return &judging{exact: exact, threshold: t, hot: make(map[string]time.Time), below: make(map[string]time.Time), late: make(map[string]struct{})}
 }
 

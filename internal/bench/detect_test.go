@@ -106,7 +106,7 @@ func TestDetectOfNothingHot(t *testing.T) {
 }
 
 func TestJudgeDetection(t *testing.T) {
-	exact := &reference{ids: make(map[string]int32)}
+	exact := &exactCounts{ids: make(map[string]int32)}
 	for key, peak := range map[string]int64{"found": 150, "missed": 104, "far": 110, "false": 99, "cold": 50, "twice": 200, "huge": 10_000} {
 		exact.ids[key] = int32(len(exact.keys))
 		exact.keys = append(exact.keys, referenceKey{peak: peak})

@@ -157,7 +157,7 @@ func (f *enforceFleet) sample(ctx context.Context) (enforced, error) {
 			return enforced{}, err
 		}
 	}
-	outcomes := make([]outcome, len(f.instances))
+	outcomes := make([]burstOutcome, len(f.instances))
 	for i, instance := range f.instances {
 		if err := instance.receive(&outcomes[i]); err != nil {
 			return enforced{}, err
@@ -184,7 +184,7 @@ func (f *enforceFleet) picker() func(i int) int {
 }
 
 // judge finds the request that reached the threshold, and the times from it to the limit.
-func judge(outcomes []outcome, threshold int) enforced {
+func judge(outcomes []burstOutcome, threshold int) enforced {
 	var requests []int64
 	for _, o := range outcomes {
 		requests = append(requests, o.Requests...)

@@ -85,24 +85,24 @@ type burst struct {
 	Until int64
 }
 
-// outcome is the result of a burst on one instance: the times of its requests, of the first
+// burstOutcome is the result of a burst on one instance: the times of its requests, of the first
 // refused one, and of the key's arrival in the hot set. Zero means never.
-type outcome struct {
+type burstOutcome struct {
 	Requests []int64
 	Refused  int64
 	Swapped  int64
 }
 
 // inForce returns the time at which the instance first saw the limit in force. Zero means never.
-func (o *outcome) inForce() int64 {
+func (o *burstOutcome) inForce() int64 {
 	if o.Refused != 0 && (o.Swapped == 0 || o.Refused < o.Swapped) {
 		return o.Refused
 	}
 	return o.Swapped
 }
 
-// instance is an instance of an API without the API itself.
-type instance struct {
+// guardInstance is an instance of an API without the API itself.
+type guardInstance struct {
 	guard *middleware.Guard
 	await atomic.Pointer[awaited]
 	over  atomic.Bool
@@ -126,7 +126,7 @@ func runInstance(ctx context.Context, l *link, c instanceConfig) (err error) {
 	if err != nil {
 		return err
 	}
-	in := &instance{probe: probeEvery * time.Duration(c.Number) / time.Duration(c.Of)}
+	in := &guardInstance{probe: probeEvery * time.Duration(c.Number) / time.Duration(c.Of)}
 	if in.guard, err = middleware.New(rules, counts, middleware.WithOnSwap(in.swapped)); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func runInstance(ctx context.Context, l *link, c instanceConfig) (err error) {
 
 // bursts answers each burst with its outcome until the input ends. The end of the input also ends
 // the current burst.
-func (in *instance) bursts(l *link) error {
+func (in *guardInstance) bursts(l *link) error {
 	bursts, ended := make(chan burst, 1), make(chan error, 1) // bursts are sent one by one
 	go func() {
 		defer close(bursts)
@@ -186,7 +186,7 @@ func collectorConfig(sink collector.Sink, rules *rules.Rules, slow bool) collect
 }
 
 // swapped records the time at which the awaited key came into the hot set.
-func (in *instance) swapped(_ string, hot []rules.Hot) {
+func (in *guardInstance) swapped(_ string, hot []rules.Hot) {
 	a := in.await.Load()
 	if a == nil || a.hotSince.Load() != 0 {
 		return
@@ -204,10 +204,10 @@ func (in *instance) swapped(_ string, hot []rules.Hot) {
 const probeEvery = 5 * time.Millisecond
 
 // run sends a burst through the guard.
-func (in *instance) run(b burst) outcome {
+func (in *guardInstance) run(b burst) burstOutcome {
 	a := &awaited{text: route + "?" + b.Query}
 	in.await.Store(a)
-	o := outcome{Requests: make([]int64, 0, len(b.At))}
+	o := burstOutcome{Requests: make([]int64, 0, len(b.At))}
 	for _, at := range b.At {
 		time.Sleep(time.Duration(at - monotonic()))
 		in.request(b.Query, &o)
@@ -227,7 +227,7 @@ func (in *instance) run(b burst) outcome {
 }
 
 // firstProbe returns the time of the first probe. The instances probe one after the other.
-func (in *instance) firstProbe(b burst) int64 {
+func (in *guardInstance) firstProbe(b burst) int64 {
 	after := b.Until - int64(EnforceLimit)
 	if n := len(b.At); n > 0 {
 		after = max(after, b.At[n-1])
@@ -236,7 +236,7 @@ func (in *instance) firstProbe(b burst) int64 {
 }
 
 // request sends a request. Its time is taken before the check, that of a refusal after it.
-func (in *instance) request(query string, o *outcome) {
+func (in *guardInstance) request(query string, o *burstOutcome) {
 	o.Requests = append(o.Requests, monotonic())
 	if d := in.guard.Check(request(query)); !d.Allowed && o.Refused == 0 {
 		o.Refused = monotonic()

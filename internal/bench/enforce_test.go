@@ -14,8 +14,8 @@ import (
 
 func TestJudgeEnforcement(t *testing.T) {
 	ms := int64(time.Millisecond)
-	outcomes := func() []outcome {
-		return []outcome{
+	outcomes := func() []burstOutcome {
+		return []burstOutcome{
 			{Requests: []int64{10 * ms, 12 * ms, 14 * ms}, Refused: 31 * ms, Swapped: 20 * ms},
 			{Requests: []int64{11 * ms, 13 * ms, 40 * ms}, Refused: 25 * ms, Swapped: 27 * ms},
 		}

@@ -18,12 +18,12 @@ import (
 // harness holds the parts of a measurement with several processes, and a Redis with a namespace
 // for the measurement.
 type harness struct {
-	command   []string // command that starts a part
-	given     string   // URL of an existing Redis, or empty
-	parts     []*part  // parts in the order in which they started
-	instances []*part  // those of parts that are instances
-	redis     string   // URL
-	reached   bool     // whether Redis has answered
+	command   []string       // command that starts a part
+	given     string         // URL of an existing Redis, or empty
+	parts     []*partProcess // parts in the order in which they started
+	instances []*partProcess // those of parts that are instances
+	redis     string         // URL
+	reached   bool           // whether Redis has answered
 	namespace string
 }
 
@@ -31,7 +31,7 @@ func newHarness(command []string, redis string) harness {
 	return harness{command: command, given: redis, namespace: "bench-" + strings.ToLower(rand.Text())}
 }
 
-func (h *harness) start(ctx context.Context, name string, config any) (*part, error) {
+func (h *harness) start(ctx context.Context, name string, config any) (*partProcess, error) {
 	p, err := startPart(ctx, h.command, name, config)
 	if err == nil {
 		h.parts = append(h.parts, p)

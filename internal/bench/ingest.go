@@ -161,11 +161,11 @@ func medianOf(rounds []ingestRound, f func(ingestRound) float64) float64 {
 // ingestRound is one measurement.
 type ingestRound struct {
 	sent, counted int64 // lines, over the whole run
-	from, to      reading
+	from, to      receiverProgress
 }
 
-// reading is the progress of a receiver at a point in time.
-type reading struct {
+// receiverProgress is the progress of a receiver at a point in time.
+type receiverProgress struct {
 	Lines int64
 	CPU   time.Duration
 	At    int64 // monotonic
@@ -214,7 +214,7 @@ func (c *IngestConfig) round(ctx context.Context, kind string, load IngestLoad) 
 	if err := sender.last(&r.sent); err != nil {
 		return r, err
 	}
-	var end reading
+	var end receiverProgress
 	if err := receiver.last(&end); err != nil {
 		return r, err
 	}
@@ -226,7 +226,7 @@ func (c *IngestConfig) round(ctx context.Context, kind string, load IngestLoad) 
 }
 
 // read requests a reading from a receiver.
-func (p *part) read() (r reading, err error) {
+func (p *partProcess) read() (r receiverProgress, err error) {
 	if err := p.send("read"); err != nil {
 		return r, err
 	}

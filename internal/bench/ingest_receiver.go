@@ -71,7 +71,7 @@ func (l *link) sendReading(r receiver) error {
 	if err != nil {
 		return err
 	}
-	return l.send(reading{Lines: r.lines(), CPU: cpu, At: monotonic()})
+	return l.send(receiverProgress{Lines: r.lines(), CPU: cpu, At: monotonic()})
 }
 
 // whole is the aggregator as the daemon runs it. Its publisher discards everything: no key

@@ -110,7 +110,7 @@ func TestReceiversCountEveryLine(t *testing.T) {
 					}
 				}
 			}
-			var last reading
+			var last receiverProgress
 			if err := p.last(&last); err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +122,7 @@ func TestReceiversCountEveryLine(t *testing.T) {
 }
 
 func TestRoundTellsRates(t *testing.T) {
-	r := ingestRound{from: reading{Lines: 1000, CPU: time.Second, At: 5e9}, to: reading{Lines: 4000, CPU: 3 * time.Second, At: 11e9}}
+	r := ingestRound{from: receiverProgress{Lines: 1000, CPU: time.Second, At: 5e9}, to: receiverProgress{Lines: 4000, CPU: 3 * time.Second, At: 11e9}}
 	if r.perSecond() != 500 || r.perCPU() != 1500 {
 		t.Errorf("%v per second, %v per CPU second", r.perSecond(), r.perCPU())
 	}

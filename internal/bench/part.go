@@ -87,8 +87,8 @@ func (l *link) untilEnd() error {
 	}
 }
 
-// part is a running part, as seen by the process that started it.
-type part struct {
+// partProcess is a running part, as seen by the process that started it.
+type partProcess struct {
 	name   string
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -103,8 +103,8 @@ const partGrace = 5 * time.Second
 
 // startPart starts the part called name with command, the program and the arguments that precede
 // the name. The part ends with ctx.
-func startPart(ctx context.Context, command []string, name string, config any) (*part, error) {
-	p := &part{name: name}
+func startPart(ctx context.Context, command []string, name string, config any) (*partProcess, error) {
+	p := &partProcess{name: name}
 	p.cmd = exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)], name)...)
 	p.cmd.Stderr = &p.stderr
 	in, err := p.cmd.StdinPipe()
@@ -135,7 +135,7 @@ func startPart(ctx context.Context, command []string, name string, config any) (
 }
 
 // send sends a value to the part.
-func (p *part) send(v any) error {
+func (p *partProcess) send(v any) error {
 	if err := p.enc.Encode(v); err != nil {
 		return p.withStderr(err)
 	}
@@ -143,7 +143,7 @@ func (p *part) send(v any) error {
 }
 
 // receive waits for the part's next answer.
-func (p *part) receive(v any) error {
+func (p *partProcess) receive(v any) error {
 	err := p.dec.Decode(v)
 	if err == nil {
 		return nil
@@ -158,7 +158,7 @@ func (p *part) receive(v any) error {
 }
 
 // last closes the part's input and receives its last answer.
-func (p *part) last(v any) error {
+func (p *partProcess) last(v any) error {
 	if err := p.in.Close(); err != nil {
 		return p.withStderr(err)
 	}
@@ -166,14 +166,14 @@ func (p *part) last(v any) error {
 }
 
 // stop ends the part in any state, and waits for its end.
-func (p *part) stop() error {
+func (p *partProcess) stop() error {
 	if err := p.end(); err != nil {
 		return p.withStderr(err)
 	}
 	return nil
 }
 
-func (p *part) withStderr(err error) error {
+func (p *partProcess) withStderr(err error) error {
 	if said := p.stderr.String(); said != "" {
 		return fmt.Errorf("bench: %s: %w: %s", p.name, err, said)
 	}

@@ -94,7 +94,7 @@ type pipeline struct {
 	harness
 	config     PipelineConfig
 	topic      *benchTopic // nil unless over Kafka
-	aggregator *part
+	aggregator *partProcess
 }
 
 // start starts all parts, and returns when all are ready.
@@ -224,7 +224,7 @@ func (p *pipeline) hot(ctx context.Context) (n int, err error) {
 }
 
 // drain waits until all events are counted, or no more arrive.
-func (p *pipeline) drain(ctx context.Context, events int64) (last tally, err error) {
+func (p *pipeline) drain(ctx context.Context, events int64) (last aggregatorTotal, err error) {
 	for changed := time.Now(); ; {
 		t, err := p.aggregator.tally()
 		switch {

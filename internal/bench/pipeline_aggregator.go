@@ -15,14 +15,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// tally is the aggregator's current total and the processor time spent on it.
-type tally struct {
+// aggregatorTotal is the aggregator's current total and the processor time spent on it.
+type aggregatorTotal struct {
 	Counted int64 // sum of all counts in windows
 	CPU     time.Duration
 }
 
 // tally requests a tally from the aggregator.
-func (p *part) tally() (t tally, err error) {
+func (p *partProcess) tally() (t aggregatorTotal, err error) {
 	if err := p.send("tally"); err != nil {
 		return t, err
 	}
@@ -78,7 +78,7 @@ func runPipelineAggregator(ctx context.Context, l *link, c pipelineConfig) (err 
 			if err != nil {
 				return err
 			}
-			if err := l.send(tally{Counted: source.counted(), CPU: cpu}); err != nil {
+			if err := l.send(aggregatorTotal{Counted: source.counted(), CPU: cpu}); err != nil {
 				return err
 			}
 		}

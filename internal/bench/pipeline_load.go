@@ -30,9 +30,9 @@ const (
 // probeQuery precedes the time of a probe in its key.
 const probeQuery = "t="
 
-// load is the stream of an instance's events. It is generated in advance, so that an event costs
-// only a look-up before it is counted.
-type load struct {
+// eventLoad is the stream of an instance's events. It is generated in advance, so that an event
+// costs only a look-up before it is counted.
+type eventLoad struct {
 	rand  *rand.Rand
 	keys  []loadKey
 	ranks []uint32
@@ -43,8 +43,8 @@ type loadKey struct {
 	member []byte
 }
 
-func newLoad(seed uint64) *load {
-	l := &load{rand: newRand(seed), keys: make([]loadKey, loadKeys), ranks: make([]uint32, loadLoop)}
+func newLoad(seed uint64) *eventLoad {
+	l := &eventLoad{rand: newRand(seed), keys: make([]loadKey, loadKeys), ranks: make([]uint32, loadLoop)}
 	for i := range l.keys {
 		l.keys[i] = newLoadKey(ruleTerms, rules.Text(route, rules.Param{Name: "b", Value: "2"}, rules.Param{Name: "q", Value: strconv.Itoa(i + 1)}))
 	}
@@ -76,7 +76,7 @@ type loaded struct {
 }
 
 // run counts the events of an order by calling add.
-func (l *load) run(ctx context.Context, o loadOrder, add func(hash uint64, member []byte, n uint64)) (r loaded, err error) {
+func (l *eventLoad) run(ctx context.Context, o loadOrder, add func(hash uint64, member []byte, n uint64)) (r loaded, err error) {
 	next := o.From
 	for done := int64(0); ; {
 		if err := base.Sleep(ctx, time.Duration(next-monotonic())); err != nil {

@@ -133,7 +133,7 @@ func connected(watcher *hotkeys.Watcher) error {
 
 // loadInstance carries out an order, and returns when the collector has sent all counts that it
 // will send.
-func loadInstance(ctx context.Context, load *load, o loadOrder, counts *collector.Collector) (done loaded, err error) {
+func loadInstance(ctx context.Context, load *eventLoad, o loadOrder, counts *collector.Collector) (done loaded, err error) {
 	if err := base.Sleep(ctx, time.Duration(o.From-monotonic())); err != nil {
 		return done, err
 	}

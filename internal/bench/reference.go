@@ -7,9 +7,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// reference counts every key in every window exactly, without a bound on memory. [Detect]
+// exactCounts counts every key in every window exactly, without a bound on memory. [Detect]
 // compares with it. A decoder feeds it, as it does the detector.
-type reference struct {
+type exactCounts struct {
 	pane  int64 // nanoseconds
 	panes int
 	ids   map[string]int32
@@ -23,12 +23,12 @@ type referenceKey struct {
 	peak int64 // highest sum so far
 }
 
-func newReference(w rules.Window) *reference {
-	return &reference{pane: int64(w.Pane), panes: w.Panes, ids: make(map[string]int32)}
+func newReference(w rules.Window) *exactCounts {
+	return &exactCounts{pane: int64(w.Pane), panes: w.Panes, ids: make(map[string]int32)}
 }
 
 // Count implements [decode.Handler]. Times must not decrease.
-func (r *reference) Count(c decode.Count) {
+func (r *exactCounts) Count(c decode.Count) {
 	pane := c.When.UnixNano() / r.pane
 	id, ok := r.ids[string(c.Text)]
 	if !ok {
@@ -55,7 +55,7 @@ func (r *reference) Count(c decode.Count) {
 
 // count returns the key's current count in the window that ends with a pane. The pane must not
 // precede the newest one of the key.
-func (r *reference) count(text string, pane int64) (sum int64) {
+func (r *exactCounts) count(text string, pane int64) (sum int64) {
 	id, ok := r.ids[text]
 	if !ok {
 		return 0
@@ -68,28 +68,28 @@ func (r *reference) count(text string, pane int64) (sum int64) {
 }
 
 // AddHiddenCounts implements [decode.Handler].
-func (*reference) AddHiddenCounts(time.Time, int64) {}
+func (*exactCounts) AddHiddenCounts(time.Time, int64) {}
 
 // SetHeldBackBound implements [decode.Handler].
-func (*reference) SetHeldBackBound(int, int64, int64) {}
+func (*exactCounts) SetHeldBackBound(int, int64, int64) {}
 
 // AddHeldBack implements [decode.Handler].
-func (*reference) AddHeldBack(decode.HeldBack) {}
+func (*exactCounts) AddHeldBack(decode.HeldBack) {}
 
 // RecordLoss implements [decode.Handler].
-func (*reference) RecordLoss(time.Time) {}
+func (*exactCounts) RecordLoss(time.Time) {}
 
 // ReduceLoss implements [decode.Handler].
-func (*reference) ReduceLoss(time.Time) {}
+func (*exactCounts) ReduceLoss(time.Time) {}
 
 // RecordGap implements [decode.Handler].
-func (*reference) RecordGap(decode.Gap) {}
+func (*exactCounts) RecordGap(decode.Gap) {}
 
 // ExcludeFromGap implements [decode.Handler].
-func (*reference) ExcludeFromGap(uint64, int, uint64, bool) {}
+func (*exactCounts) ExcludeFromGap(uint64, int, uint64, bool) {}
 
 // AddHealedCount implements [decode.Handler].
-func (*reference) AddHealedCount(decode.Count, time.Time) {}
+func (*exactCounts) AddHealedCount(decode.Count, time.Time) {}
 
 // MoveHealedCount implements [decode.Handler].
-func (*reference) MoveHealedCount(decode.Count, time.Time, time.Time) {}
+func (*exactCounts) MoveHealedCount(decode.Count, time.Time, time.Time) {}

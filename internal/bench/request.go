@@ -79,8 +79,8 @@ func Request(ctx context.Context, c RequestConfig) (RequestResult, error) {
 // On a busy machine the next moment may be twice as slow, so each case is compared with a floor
 // measured next to it.
 func (l *requestLoad) measure(ctx context.Context, c RequestConfig) (RequestResult, error) {
-	type series struct{ ns, floors, flush, allocs []float64 }
-	all := make([]series, len(l.cases))
+	type passSeries struct{ ns, floors, flush, allocs []float64 }
+	all := make([]passSeries, len(l.cases))
 	var floors []float64
 	done, total := 0, (c.Rounds+1)/2*len(all)+c.Rounds/2*len(goalCases)
 	for round := range c.Rounds {

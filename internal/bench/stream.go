@@ -13,16 +13,16 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// stream is a source of lines for [Detect].
-type stream interface {
+// lineStream is a source of lines for [Detect].
+type lineStream interface {
 	// fill adds the lines of the current pane to a batch, up to its capacity. It reports false
 	// with the last lines.
-	fill(*batch) (more bool, err error)
+	fill(*packetBatch) (more bool, err error)
 	progress() (done, total int64)
 }
 
-// batch holds lines in packets. All lines of a packet have the same time.
-type batch struct {
+// packetBatch holds lines in packets. All lines of a packet have the same time.
+type packetBatch struct {
 	text   []byte
 	ends   []int   // ends of the packets in text
 	times  []int64 // times of the packets, in nanoseconds since the Unix epoch
@@ -33,13 +33,13 @@ type batch struct {
 // maxBatch is the capacity of a batch in events.
 const maxBatch = 1 << 20
 
-func (b *batch) reset() {
+func (b *packetBatch) reset() {
 	b.text, b.ends, b.times, b.lines, b.events = b.text[:0], b.ends[:0], b.times[:0], 0, 0
 }
 
 // add adds a line at a time. If fill is set and the last packet is not full, the line joins it
 // and takes its time.
-func (b *batch) add(nanos int64, fill bool, prefix string, key []byte) {
+func (b *packetBatch) add(nanos int64, fill bool, prefix string, key []byte) {
 	last := len(b.times) - 1
 	if last >= 0 && b.lines < linesPerPacket && (fill || b.times[last] == nanos) {
 		b.text = append(b.text, '\n')
@@ -53,7 +53,7 @@ func (b *batch) add(nanos int64, fill bool, prefix string, key []byte) {
 	b.events++
 }
 
-func (b *batch) each(f func(packet []byte, sent time.Time)) {
+func (b *packetBatch) each(f func(packet []byte, sent time.Time)) {
 	start := 0
 	for i, end := range b.ends {
 		f(b.text[start:end], time.Unix(0, b.times[i]))
@@ -61,7 +61,7 @@ func (b *batch) each(f func(packet []byte, sent time.Time)) {
 	}
 }
 
-func (c *DetectConfig) stream(ctx context.Context, w rules.Window) (_ stream, close func(), _ error) {
+func (c *DetectConfig) stream(ctx context.Context, w rules.Window) (_ lineStream, close func(), _ error) {
 	rule := &c.Rules.Rules[0]
 	prefix := rule.CountPrefix(c.Rules.Namespace)
 	if c.Generate != nil {
@@ -102,7 +102,7 @@ func (g *generated) eventTime(i int64) int64 {
 	return streamStart + window*int64(g.window) + int64(within)
 }
 
-func (g *generated) fill(b *batch) (more bool, err error) {
+func (g *generated) fill(b *packetBatch) (more bool, err error) {
 	pane := g.eventTime(g.done) / g.pane
 	for g.done < g.total() && b.events < maxBatch {
 		at := g.eventTime(g.done)
@@ -124,14 +124,14 @@ type logged struct {
 	pane   int64
 	log    *accesslog.Log
 	next   func() (accesslog.Entry, error, bool)
-	keys   *keys
+	keys   *keyMaker
 	now    int64
 	ahead  accesslog.Entry // the next entry, already read, of a later pane
 	held   bool
 	done   int64
 }
 
-func (l *logged) fill(b *batch) (more bool, err error) {
+func (l *logged) fill(b *packetBatch) (more bool, err error) {
 	for b.events < maxBatch {
 		entry, ok := l.ahead, l.held
 		if !ok {
@@ -160,26 +160,26 @@ func (l *logged) progress() (done, total int64) {
 	return l.done, l.log.Stats().Good
 }
 
-// keys makes the keys of a log's requests, by one rule for all of them.
-type keys struct {
+// keyMaker makes the keys of a log's requests, by one rule for all of them.
+type keyMaker struct {
 	by      rules.By
 	secrets *rules.Secrets
 	params  rules.Params
 	text    []byte
 }
 
-func newKeys(ruleset *rules.Rules) (*keys, error) {
+func newKeys(ruleset *rules.Rules) (*keyMaker, error) {
 	by := ruleset.Rules[0].By
 	switch by.Kind {
 	case rules.ByAll, rules.ByEach, rules.ByNames:
-		return &keys{by: by, secrets: &ruleset.Secrets}, nil
+		return &keyMaker{by: by, secrets: &ruleset.Secrets}, nil
 	default:
 		return nil, errors.New("bench: keys consist of all parameters, of each, or of named ones")
 	}
 }
 
 // eachKey calls f with each key of a request.
-func (k *keys) eachKey(e accesslog.Entry, f func(key []byte)) {
+func (k *keyMaker) eachKey(e accesslog.Entry, f func(key []byte)) {
 	path, query, _ := strings.Cut(e.Target, "?")
 	k.params.Reset()
 	k.params.AddQuery(query)
@@ -219,7 +219,7 @@ func (k *keys) eachKey(e accesslog.Entry, f func(key []byte)) {
 }
 
 // more calls f with the key that stands for a request's further keys, if there are any.
-func (k *keys) more(more bool, head int, f func(key []byte)) {
+func (k *keyMaker) more(more bool, head int, f func(key []byte)) {
 	if more {
 		k.text = base.AppendMore(k.text[:head])
 		f(fit(k.text))

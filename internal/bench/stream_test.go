@@ -21,10 +21,10 @@ import (
 )
 
 // drain reads a stream and checks each batch.
-func drain(t *rapid.T, source stream, w rules.Window, rules *rules.Rules) (counts []decode.Count) {
+func drain(t *rapid.T, source lineStream, w rules.Window, rules *rules.Rules) (counts []decode.Count) {
 	d := decode.NewDecoder(rules, wire.Plain)
 	last := time.Time{}
-	for b := new(batch); ; {
+	for b := new(packetBatch); ; {
 		b.reset()
 		more, err := source.fill(b)
 		if err != nil {
@@ -63,7 +63,7 @@ func drain(t *rapid.T, source stream, w rules.Window, rules *rules.Rules) (count
 
 // gathered is a reference that keeps the counts.
 type gathered struct {
-	reference
+	exactCounts
 	counts []decode.Count
 }
 

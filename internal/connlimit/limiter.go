@@ -82,7 +82,7 @@ func New(c Config) *Limiter {
 }
 
 // logRate limits the log lines of each reason to close a connection.
-var logRate = loglimit.Rate{Burst: 2, Every: time.Minute}
+var logRate = loglimit.LineRate{Burst: 2, Every: time.Minute}
 
 // Stats returns the counters.
 func (l *Limiter) Stats() Stats {

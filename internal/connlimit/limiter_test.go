@@ -227,7 +227,7 @@ func TestAllow(t *testing.T) {
 // Peers that disconnect before the TLS handshake are not counted: probes that check whether a
 // port is open do so.
 func TestHandshakeFailed(t *testing.T) {
-	log := new(testenv.Log)
+	log := new(testenv.LogBuffer)
 	l := New(Config{Log: slog.New(slog.NewTextHandler(log, nil))})
 	from := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}
 	for _, err := range []error{

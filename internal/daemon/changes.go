@@ -13,7 +13,7 @@ import (
 
 // changeLines limits the lines about keys that become hot, and separately those about keys that
 // cool. A person can read that many in an incident; more would be a flood.
-var changeLines = loglimit.Rate{Burst: 20, Every: time.Second}
+var changeLines = loglimit.LineRate{Burst: 20, Every: time.Second}
 
 // changeLog logs each key that becomes hot or cools, at a bounded rate. A nil log disables it. It
 // is safe for concurrent use.

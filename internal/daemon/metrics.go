@@ -70,7 +70,7 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 				"as `estimated`"),
 		figure.CountersBy(name("refused_"+unit+"_total"), "DATA LOSS: "+unit+" that were not trusted, or over a cap, by reason.", "reason",
 			func(d *decode.Stats, emit func(string, int64)) {
-				for why := range decode.Refusal(decode.Refusals) {
+				for why := range decode.PacketRefusal(decode.Refusals) {
 					emit(why.String(), d.Refused[why])
 				}
 			}).

@@ -18,7 +18,7 @@ var updatePage = flag.Bool("update", false, "write METRICS.md instead of compari
 
 // METRICS.md matches the declarations.
 func TestMetricsPageIsUpToDate(t *testing.T) {
-	err := metricpage.Sync("../../METRICS.md", map[string][]metricpage.Row{
+	err := metricpage.Sync("../../METRICS.md", map[string][]metricpage.MetricRow{
 		"statsd":    append(metricpage.Rows(statsdDecoderMetrics), metricpage.Rows(statsdMetrics)...),
 		"detector":  metricpage.Rows(detectorMetrics),
 		"publisher": metricpage.Rows(publisherMetrics),

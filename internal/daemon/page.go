@@ -22,7 +22,7 @@ import (
 // admin is the protected part of the daemon's HTTP server: the page with its API, and all else
 // with the same access control. Health, readiness and metrics are not part of it.
 type admin struct {
-	guard *page.Guard
+	guard *page.AccessGuard
 	view  *live.View // nil without a page
 	page  *page.Page // nil without a page
 	more  []adminRoute
@@ -59,7 +59,7 @@ func newAdmin(set *settings, listener net.Addr, rules func() *rules.Rules) (*adm
 	}
 	a.page = page.New(page.Config{
 		Guard: a.guard, View: a.view, Redis: withoutCredentials(conf.Redis.URL), Version: set.Build.Version, Log: set.Log,
-		Rules: func() page.Rules { return pageRules(rules()) },
+		Rules: func() page.RuleList { return pageRules(rules()) },
 	})
 	return a, nil
 }
@@ -111,10 +111,10 @@ func (a *admin) accessAttr() slog.Attr {
 }
 
 // pageRules returns rules in the words of `rules lint`.
-func pageRules(rules *rules.Rules) page.Rules {
-	all := page.Rules{Namespace: rules.Namespace, Version: rules.Version, Rules: make([]page.Rule, 0, len(rules.Rules))}
+func pageRules(rules *rules.Rules) page.RuleList {
+	all := page.RuleList{Namespace: rules.Namespace, Version: rules.Version, Rules: make([]page.RuleText, 0, len(rules.Rules))}
 	for i := range rules.Rules {
-		all.Rules = append(all.Rules, page.Rule{ID: rules.Rules[i].ID, Words: hotwords.Rule(&rules.Rules[i])})
+		all.Rules = append(all.Rules, page.RuleText{ID: rules.Rules[i].ID, Words: hotwords.Rule(&rules.Rules[i])})
 	}
 	all.Also = hotwords.Also(rules)
 	return all

@@ -203,7 +203,7 @@ var fleetMetrics = []figure.Figure[fleetFigures]{
 func lostSum(d *decode.Stats) int64 { return max(0, d.LostPackets-d.Recovered) }
 
 func refusedSum(d *decode.Stats) (n int64) {
-	for why := range decode.Refusal(decode.Refusals) {
+	for why := range decode.PacketRefusal(decode.Refusals) {
 		n += d.Refused[why]
 	}
 	return n

@@ -188,7 +188,7 @@ func (r *rulesFile) reject(err error) (problem string) {
 }
 
 // rulesLog limits the lines logged about the file: a loop may send SIGHUP or write the file.
-var rulesLog = loglimit.Rate{Burst: 10, Every: 10 * time.Second}
+var rulesLog = loglimit.LineRate{Burst: 10, Every: 10 * time.Second}
 
 func (r *rulesFile) mayLog() bool {
 	_, ok := r.lines.Allow(rulesLog, time.Now())

@@ -36,7 +36,7 @@ func TestStuckPipelineGivesNoSignOfLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log testenv.Log
+	var log testenv.LogBuffer
 	stop := testenv.Running(t, func(ctx context.Context) error {
 		return reportService(ctx, systemd, stuckPipeline{}, conn.LocalAddr(), slog.New(slog.NewTextHandler(&log, nil)))
 	})

@@ -47,13 +47,13 @@ const maxPlain = 4096
 
 // plainTallies are the tallies of packets that name no instance, by address.
 type plainTallies struct {
-	byAddr map[netip.Addr]*tally
-	others tally
+	byAddr map[netip.Addr]*secondCounts
+	others secondCounts
 	swept  int64
 }
 
 // forAddr returns the tally of an address.
-func (p *plainTallies) forAddr(from netip.Addr, now time.Time) *tally {
+func (p *plainTallies) forAddr(from netip.Addr, now time.Time) *secondCounts {
 	if second := now.Unix(); second > p.swept+10 || second < p.swept {
 		p.swept = second
 		for a, t := range p.byAddr {
@@ -70,9 +70,9 @@ func (p *plainTallies) forAddr(from netip.Addr, now time.Time) *tally {
 		return &p.others
 	}
 	if p.byAddr == nil {
-		p.byAddr = make(map[netip.Addr]*tally)
+		p.byAddr = make(map[netip.Addr]*secondCounts)
 	}
-	t = new(tally)
+	t = new(secondCounts)
 	p.byAddr[from] = t
 	return t
 }
@@ -115,7 +115,7 @@ func (n *nameCaps) admit(from netip.Addr, known int, now time.Time) bool {
 
 // exceededCap returns the cap that a packet exceeds. refused is false if it exceeds none. The
 // counts of a refused packet are not added.
-func (d *Decoder) exceededCap(t *tally, counts []Count, sum int64, now time.Time) (why Refusal, refused bool) {
+func (d *Decoder) exceededCap(t *secondCounts, counts []Count, sum int64, now time.Time) (why PacketRefusal, refused bool) {
 	caps := &d.trust.Caps
 	if d.inBytes {
 		sum = d.weight(counts)
@@ -143,7 +143,7 @@ func (d *Decoder) exceededCap(t *tally, counts []Count, sum int64, now time.Time
 // exceedsCap reports whether a packet exceeds a cap of its sender. If it does, none of its counts
 // are used. They did arrive, so the next packet does not report them as missing.
 func (d *Decoder) exceedsCap(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) bool {
-	var t *tally
+	var t *secondCounts
 	if from != nil {
 		t = &from.tally
 	} else {

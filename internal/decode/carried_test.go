@@ -92,7 +92,7 @@ func restarted(t *testing.T, before *Decoder, packet string, now time.Time, earl
 	t.Helper()
 	of := &snapshot.Snapshot{Cut: now}
 	before.Save(of)
-	of.Attach([]snapshot.Key{{Rule: 0, Text: []byte("x")}, {Rule: 0, Text: []byte("y")}})
+	of.Attach([]snapshot.RuleKey{{Rule: 0, Text: []byte("x")}, {Rule: 0, Text: []byte("y")}})
 	got, d = new(heard), NewDecoder(decoderRules(), wire.Plain)
 	if early {
 		d.Packet([]byte(packet), now, got)

@@ -20,7 +20,7 @@ type ClockLog struct {
 
 // clockLines bounds the lines of a [ClockLog]. An instance that is not named because no line was
 // left is named when there is one.
-var clockLines = loglimit.Rate{Burst: 10, Every: time.Second}
+var clockLines = loglimit.LineRate{Burst: 10, Every: time.Second}
 
 const (
 	maxNamed    = 10_000 // instances that a ClockLog remembers

@@ -102,7 +102,7 @@ func (d *Decoder) Stats() Stats {
 	all := Stats{Counters: base.LoadCounters[Counters[int64]](&s.Counters)}
 	d.senders.addTo(&all)
 	if ns := s.lastRefused.Load(); ns > 0 {
-		all.LastRefused = LastRefused{time.Unix(0, ns), Refusal(s.whyRefused.Load())}
+		all.LastRefused = LastRefused{time.Unix(0, ns), PacketRefusal(s.whyRefused.Load())}
 	}
 	return all
 }

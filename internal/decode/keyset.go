@@ -21,7 +21,7 @@ const maxKeySets = 8
 // cap. So too many keys do not affect the keys that are already known, and a sender of many
 // lines with few keys costs next to nothing.
 type keySet struct {
-	owner    *tally
+	owner    *secondCounts
 	second   int64
 	sample   filter
 	keys     filter
@@ -34,7 +34,7 @@ const sampleInterval = 16
 
 // addKeys adds the keys of a packet. It returns false if the sender, which may count limit keys,
 // has more new ones.
-func (s *keySets) addKeys(t *tally, second int64, limit int, counts []Count) bool {
+func (s *keySets) addKeys(t *secondCounts, second int64, limit int, counts []Count) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set := s.setFor(t, second, limit/4)
@@ -73,7 +73,7 @@ func (s *keySets) addKeys(t *tally, second int64, limit int, counts []Count) boo
 }
 
 // setFor returns the set of a sender in a second, or nil if others use all sets.
-func (s *keySets) setFor(t *tally, second int64, limit int) *keySet {
+func (s *keySets) setFor(t *secondCounts, second int64, limit int) *keySet {
 	var free *keySet
 	for i := range s.sets {
 		set := &s.sets[i]
@@ -131,8 +131,8 @@ func mix(c *Count) uint64 {
 	return hash ^ hash>>32
 }
 
-// tally holds the counts of a sender in a second.
-type tally struct {
+// secondCounts holds the counts of a sender in a second.
+type secondCounts struct {
 	mu     sync.Mutex
 	second int64 // Unix
 	counts int64

@@ -10,7 +10,7 @@ import (
 
 // refuse counts a packet that is not believed, and logs its sender: the instance, if that is
 // certain, and an address.
-func (d *Decoder) refuse(why Refusal, from netip.Addr, instance string, more ...any) {
+func (d *Decoder) refuse(why PacketRefusal, from netip.Addr, instance string, more ...any) {
 	d.stats.Refused[why].Add(1)
 	if why != RefusedReplay { // a network that doubles packets causes it too
 		d.stats.whyRefused.Store(int64(why))
@@ -40,19 +40,19 @@ func (d *Decoder) source() netip.Addr {
 	return d.peer()
 }
 
-// Refusal is the reason why a packet was not believed.
-type Refusal uint8
+// PacketRefusal is the reason why a packet was not believed.
+type PacketRefusal uint8
 
 // Reasons. A packet over a cap comes from a sender that is otherwise believed.
 const (
-	RefusedUnlisted Refusal = iota // the address is not listed
-	RefusedUnsigned                // the packet is not signed
-	RefusedMAC                     // signed with none of the keys, or changed
-	RefusedTime                    // sent too long before or after its arrival, by its sender's clock
-	RefusedReplay                  // it arrived before
-	RefusedCounts                  // over [Caps].Counts
-	RefusedKeys                    // over [Caps].Keys
-	RefusedNames                   // over [Caps].Names or NewNames
+	RefusedUnlisted PacketRefusal = iota // the address is not listed
+	RefusedUnsigned                      // the packet is not signed
+	RefusedMAC                           // signed with none of the keys, or changed
+	RefusedTime                          // sent too long before or after its arrival, by its sender's clock
+	RefusedReplay                        // it arrived before
+	RefusedCounts                        // over [Caps].Counts
+	RefusedKeys                          // over [Caps].Keys
+	RefusedNames                         // over [Caps].Names or NewNames
 	// Refusals is the number of reasons.
 	Refusals = iota
 )
@@ -60,7 +60,7 @@ const (
 var refusalWords = [Refusals]string{"unlisted", "unsigned", "bad_mac", "time", "replayed", "counts", "keys", "names"}
 
 // String returns the reason's name in metrics.
-func (r Refusal) String() string { return refusalWords[r] }
+func (r PacketRefusal) String() string { return refusalWords[r] }
 
 // refusalHints suggest what to do if the sender is one of ours.
 var refusalHints = [Refusals]string{
@@ -75,4 +75,4 @@ var refusalHints = [Refusals]string{
 }
 
 // refusalLog is the least time between two log lines for a reason.
-var refusalLog = loglimit.Rate{Burst: 1, Every: 10 * time.Second}
+var refusalLog = loglimit.LineRate{Burst: 1, Every: 10 * time.Second}

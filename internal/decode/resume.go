@@ -36,7 +36,7 @@ type resumption struct {
 type savedAccount struct {
 	accountKey
 	text []byte
-	*snapshot.Account
+	*snapshot.AccountRange
 }
 
 const (
@@ -166,7 +166,7 @@ func resumedAccounts(p *snapshot.Sender) accounts {
 }
 
 // resumeAccount continues the account of a key that was not heard here.
-func (s *senders) resumeAccount(a *accounts, key accountKey, x *snapshot.Account) {
+func (s *senders) resumeAccount(a *accounts, key accountKey, x *snapshot.AccountRange) {
 	if s.accountsLeft <= 0 || a.keys[key] != nil {
 		return
 	}

@@ -59,7 +59,7 @@ func (s *senders) settleResumed(from *sender, x *savedAccount, g *openGap, h Han
 	k := a.keys[x.accountKey]
 	switch {
 	case k == nil:
-		s.resumeAccount(a, x.accountKey, x.Account)
+		s.resumeAccount(a, x.accountKey, x.AccountRange)
 		return
 	case k.number != x.Number || k.low < x.High || g == nil:
 		return

@@ -60,7 +60,7 @@ type sender struct {
 	lateness    lateness
 	holding     *holding // nil if no counts are held back
 	accounts    accounts
-	tally       tally
+	tally       secondCounts
 	agreement   agreement
 }
 

@@ -69,7 +69,7 @@ func (d *Decoder) Save(s *snapshot.Snapshot) {
 			if accounts++; accounts > maxAccounts {
 				break
 			}
-			saved.Accounts = append(saved.Accounts, snapshot.Account{
+			saved.Accounts = append(saved.Accounts, snapshot.AccountRange{
 				Sender: len(s.Senders), Hash: key.hash, Rule: int(key.rule),
 				Number: k.number, Low: k.low, High: k.high, Seq: k.knownTo(&saved.Carried), Heard: k.heard,
 			})

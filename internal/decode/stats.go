@@ -53,7 +53,7 @@ type Stats struct {
 // never.
 type LastRefused struct {
 	When time.Time
-	Why  Refusal
+	Why  PacketRefusal
 }
 
 // Merge adds the counters of another decoder. Senders is the maximum, as the same instances

@@ -29,7 +29,7 @@ func believing(t testing.TB, trust *Trust) *Decoder {
 	return d
 }
 
-func refused(why ...Refusal) (all [Refusals]int64) {
+func refused(why ...PacketRefusal) (all [Refusals]int64) {
 	for _, r := range why {
 		all[r]++
 	}
@@ -52,26 +52,26 @@ func TestSignedPacketsAreBelieved(t *testing.T) {
 		name    string
 		packets []packet
 		want    []string
-		refused []Refusal
+		refused []PacketRefusal
 	}{
 		{"signed", []packet{{0, good(1, 1, 0)}, {time.Second, signedpacket.Sign(newKey, fields("a", 1, 2, time.Second), line)}}, []string{told + "0s", told + "1s"}, nil},
-		{"a spoofed line", []packet{{0, innocent}}, nil, []Refusal{RefusedUnsigned}},
-		{"a spoofed packet", []packet{{0, head(1, 0, 1, 9) + "\n" + innocent}}, nil, []Refusal{RefusedUnsigned}},
-		{"a line appended", []packet{{0, good(1, 1, 0) + "\n" + innocent}}, nil, []Refusal{RefusedMAC}},
-		{"by another key", []packet{{0, signedpacket.Sign([]byte(strings.Repeat("x", 32)), fields("a", 1, 1, 0), line)}}, nil, []Refusal{RefusedMAC}},
+		{"a spoofed line", []packet{{0, innocent}}, nil, []PacketRefusal{RefusedUnsigned}},
+		{"a spoofed packet", []packet{{0, head(1, 0, 1, 9) + "\n" + innocent}}, nil, []PacketRefusal{RefusedUnsigned}},
+		{"a line appended", []packet{{0, good(1, 1, 0) + "\n" + innocent}}, nil, []PacketRefusal{RefusedMAC}},
+		{"by another key", []packet{{0, signedpacket.Sign([]byte(strings.Repeat("x", 32)), fields("a", 1, 1, 0), line)}}, nil, []PacketRefusal{RefusedMAC}},
 		{"a replay", []packet{{0, good(1, 1, 0)}, {time.Second, good(1, 2, time.Second)}, {2 * time.Second, good(1, 1, 0)}, {2 * time.Second, good(1, 2, time.Second)}},
-			[]string{told + "0s", told + "1s"}, []Refusal{RefusedReplay, RefusedReplay}},
+			[]string{told + "0s", told + "1s"}, []PacketRefusal{RefusedReplay, RefusedReplay}},
 		{"a replay of an earlier life", []packet{{0, good(1, 1, 0)}, {time.Second, good(2, 1, time.Second)}, {2 * time.Second, good(1, 1, 0)}, {3 * time.Second, good(2, 2, 3*time.Second)}},
-			[]string{told + "0s", told + "1s", told + "3s"}, []Refusal{RefusedReplay}},
+			[]string{told + "0s", told + "1s", told + "3s"}, []PacketRefusal{RefusedReplay}},
 		{"a replay when the sender is forgotten", []packet{{0, good(1, 1, 0)}, {2 * senderLife, signedpacket.Sign(trustKey, fields("b", 1, 1, 2*senderLife), line)}, {2*senderLife + time.Second, good(1, 1, 0)}},
-			[]string{told + "0s", told + "2m0s"}, []Refusal{RefusedTime}},
+			[]string{told + "0s", told + "2m0s"}, []PacketRefusal{RefusedTime}},
 		{"a replay at the end of the window, of a clock that is fast", []packet{{0, good(1, 1, window)}, {window, signedpacket.Sign(trustKey, fields("b", 1, 1, window), line)}, {2 * window, good(1, 1, window)}},
-			[]string{told + "0s", told + "30s"}, []Refusal{RefusedReplay}},
+			[]string{told + "0s", told + "30s"}, []PacketRefusal{RefusedReplay}},
 		{"out of order", []packet{{0, good(1, 1, 0)}, {0, good(1, 3, 0)}, {0, good(1, 2, 0)}, {0, good(1, 2, 0)}},
-			[]string{told + "0s", told + "0s", told + "0s"}, []Refusal{RefusedReplay}},
+			[]string{told + "0s", told + "0s", told + "0s"}, []PacketRefusal{RefusedReplay}},
 		{"too old, too new", []packet{{0, good(1, 1, -window)}, {0, good(1, 2, window)}, {0, good(1, 3, -window-1)}, {0, good(1, 4, window+1)}},
-			[]string{told + "-30s", told + "0s"}, []Refusal{RefusedTime, RefusedTime}},
-		{"without the time at which it was sent", []packet{{0, signedpacket.Sign(trustKey, "i:a,e:1,s:1,t:5,h:1,u:0", line)}}, nil, []Refusal{RefusedTime}},
+			[]string{told + "-30s", told + "0s"}, []PacketRefusal{RefusedTime, RefusedTime}},
+		{"without the time at which it was sent", []packet{{0, signedpacket.Sign(trustKey, "i:a,e:1,s:1,t:5,h:1,u:0", line)}}, nil, []PacketRefusal{RefusedTime}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := believing(t, &Trust{Mode: TrustSigned, Keys: [][]byte{trustKey, newKey}})
@@ -122,7 +122,7 @@ func TestSignedStreams(t *testing.T) {
 	const line = "shop.terms.hot_param.k:2|c"
 	var text string
 	want := 0
-	var refusals []Refusal
+	var refusals []PacketRefusal
 	for i := range 30 {
 		lines := strings.TrimSuffix(strings.Repeat(line+"\n", i%4), "\n")
 		packet := signedpacket.Sign(trustKey, fields("a", 1, i+1, 0), lines)

@@ -27,7 +27,7 @@ type api struct {
 	watcher  *hotkeys.Watcher
 }
 
-func newAPI(ctx context.Context, n int, ruleset *rules.Rules, transport transport, redis *redisServer, database *database, exact *exact, log *slog.Logger) (_ *api, err error) {
+func newAPI(ctx context.Context, n int, ruleset *rules.Rules, transport transport, redis *embeddedRedis, database *database, exact *exact, log *slog.Logger) (_ *api, err error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -24,18 +24,18 @@ const (
 	settling = time.Second
 )
 
-// crowd is the demo's flash crowd. It is idle most of the time.
-type crowd struct {
+// flashCrowd is the demo's flash crowd. It is idle most of the time.
+type flashCrowd struct {
 	mu          sync.Mutex
 	began, ends time.Time     // current or last crowd
 	started     chan struct{} // has a buffer of one
 	ranBefore   bool          // whether there has been a crowd
 }
 
-func newCrowd() *crowd { return &crowd{started: make(chan struct{}, 1)} }
+func newCrowd() *flashCrowd { return &flashCrowd{started: make(chan struct{}, 1)} }
 
 // start starts a crowd or extends the current one, which then ends after length from now.
-func (c *crowd) start(length time.Duration) {
+func (c *flashCrowd) start(length time.Duration) {
 	now := time.Now()
 	c.mu.Lock()
 	if !now.Before(c.ends) {
@@ -50,28 +50,28 @@ func (c *crowd) start(length time.Duration) {
 }
 
 // stop ends the crowd.
-func (c *crowd) stop() {
+func (c *flashCrowd) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ends = time.Time{}
 }
 
 // remaining returns the remaining time of the crowd, or 0 if there is none.
-func (c *crowd) remaining(now time.Time) time.Duration {
+func (c *flashCrowd) remaining(now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(0, c.ends.Sub(now))
 }
 
 // isMeasured reports whether the latency of a request sent at this time is counted for the crowd.
-func (c *crowd) isMeasured(sent time.Time) bool {
+func (c *flashCrowd) isMeasured(sent time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return sent.After(c.began.Add(settling)) && sent.Before(c.ends)
 }
 
 // run calls send for each of the crowd's requests until ctx ends.
-func (c *crowd) run(ctx context.Context, send func()) {
+func (c *flashCrowd) run(ctx context.Context, send func()) {
 	for {
 		select {
 		case <-ctx.Done():

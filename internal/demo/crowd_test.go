@@ -26,7 +26,7 @@ func TestDatabase(t *testing.T) {
 				go func() {
 					at := time.Now()
 					ok := d.query(t.Context())
-					all.add(answer{time.Now(), time.Since(at), !ok}, true)
+					all.add(answerTime{time.Now(), time.Since(at), !ok}, true)
 					done <- struct{}{}
 				}()
 				time.Sleep(time.Second / time.Duration(rate))

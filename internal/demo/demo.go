@@ -50,7 +50,7 @@ func Rules() *rules.Rules {
 
 // Demo is one run of the demo.
 type Demo struct {
-	redis     *redisServer
+	redis     *embeddedRedis
 	client    redis.UniversalClient // reads hot keys for snapshots
 	transport transport
 	apis      []*api
@@ -182,19 +182,19 @@ func (d *Demo) URLs() []string {
 	return urls
 }
 
-// Key is one hot key as published in Redis, with the number of its requests that all instances
-// have passed and refused since it became hot.
-type Key struct {
+// CountedKey is one hot key as published in Redis, with the number of its requests that all
+// instances have passed and refused since it became hot.
+type CountedKey struct {
 	rules.Hot
 	Passed, Refused int64
 }
 
-// Snapshot is the state of the demo at one moment.
-type Snapshot struct {
+// Moment is the state of the demo at one moment.
+type Moment struct {
 	At                       time.Time
 	Allowed, Limited, Failed int64
-	Hot                      []Key // highest rate first
-	Keys                     int64 // distinct keys that the aggregator counts; at most a second old
+	Hot                      []CountedKey // highest rate first
+	Keys                     int64        // distinct keys that the aggregator counts; at most a second old
 	Enforce                  Percentiles
 	LogTime                  time.Time // current time in the log
 	// CrowdLeft is the remaining time of the flash crowd, or 0 if there is none.
@@ -219,25 +219,25 @@ func (d *Demo) StopCrowd() { d.traffic.crowd.stop() }
 
 // Snapshot returns the current state while [Demo.Run] runs. It asks Redis for the hot keys, with
 // the deadline of ctx. It is safe for concurrent use.
-func (d *Demo) Snapshot(ctx context.Context) (Snapshot, error) {
+func (d *Demo) Snapshot(ctx context.Context) (Moment, error) {
 	hot, err := hotkeys.List(ctx, d.client, Namespace)
 	if err != nil {
-		return Snapshot{}, err
+		return Moment{}, err
 	}
 	now := time.Now()
-	s := Snapshot{
+	s := Moment{
 		At:        now,
 		CrowdLeft: d.traffic.crowd.remaining(now),
 		Limits:    d.traffic.api.latencies.recentLatency(now),
 		NoLimits:  d.traffic.twin.latencies.recentLatency(now),
 		Failed:    d.traffic.api.failed.Load(),
-		Hot:       make([]Key, len(hot)),
+		Hot:       make([]CountedKey, len(hot)),
 		Keys:      d.transport.stats().Detector.Keys,
 		Enforce:   d.exact.percentiles(),
 		LogTime:   d.traffic.now(),
 	}
 	s.Allowed, s.Limited = d.exact.answers()
-	at := make(map[rules.Key]*Key, len(hot))
+	at := make(map[rules.Key]*CountedKey, len(hot))
 	for i, h := range hot {
 		s.Hot[i].Hot = h
 		at[h.Key] = &s.Hot[i]

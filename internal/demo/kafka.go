@@ -37,7 +37,7 @@ type kafka struct {
 	publishers []*hotkeys.Publisher
 }
 
-func newKafka(rules *rules.Rules, redis *redisServer, log *slog.Logger) (_ *kafka, err error) {
+func newKafka(rules *rules.Rules, redis *embeddedRedis, log *slog.Logger) (_ *kafka, err error) {
 	k := &kafka{rules: rules, log: log}
 	if k.client, err = redis.client(); err != nil {
 		return nil, err

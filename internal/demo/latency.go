@@ -22,17 +22,17 @@ type Latency struct {
 // latencies records the latencies of requests for other companies than the crowd's.
 type latencies struct {
 	mu     sync.Mutex
-	recent []answer // answers within latencySpan
-	crowd  []answer // answers during all crowds, without the first second of each
+	recent []answerTime // answers within latencySpan
+	crowd  []answerTime // answers during all crowds, without the first second of each
 }
 
-type answer struct {
+type answerTime struct {
 	answered time.Time
 	took     time.Duration
 	failed   bool
 }
 
-func (l *latencies) add(a answer, crowd bool) {
+func (l *latencies) add(a answerTime, crowd bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.recent) < maxLatencies {
@@ -47,7 +47,7 @@ func (l *latencies) add(a answer, crowd bool) {
 func (l *latencies) recentLatency(now time.Time) Latency {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.recent = slices.DeleteFunc(l.recent, func(a answer) bool { return now.Sub(a.answered) > latencySpan })
+	l.recent = slices.DeleteFunc(l.recent, func(a answerTime) bool { return now.Sub(a.answered) > latencySpan })
 	return latencyOf(l.recent)
 }
 
@@ -58,7 +58,7 @@ func (l *latencies) ofCrowds() Latency {
 	return latencyOf(l.crowd)
 }
 
-func latencyOf(answers []answer) Latency {
+func latencyOf(answers []answerTime) Latency {
 	times := make([]time.Duration, len(answers))
 	failed := 0
 	for i, a := range answers {

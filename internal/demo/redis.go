@@ -10,14 +10,14 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
-// redisServer is the embedded Redis-compatible server, with its clients.
-type redisServer struct {
+// embeddedRedis is the embedded Redis-compatible server, with its clients.
+type embeddedRedis struct {
 	*miniredis.Miniredis
 	clients []redis.UniversalClient
 }
 
-func startRedis() (*redisServer, error) {
-	r := &redisServer{Miniredis: miniredis.NewMiniRedis()}
+func startRedis() (*embeddedRedis, error) {
+	r := &embeddedRedis{Miniredis: miniredis.NewMiniRedis()}
 	r.ClockTTL(true) // otherwise keys expire only in calls of FastForward
 	if err := r.StartAddr("127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("embedded Redis: %w", err)
@@ -30,7 +30,7 @@ func startRedis() (*redisServer, error) {
 const redisTimeout = 2 * time.Second
 
 // client returns a client that is closed with the server.
-func (r *redisServer) client() (redis.UniversalClient, error) {
+func (r *embeddedRedis) client() (redis.UniversalClient, error) {
 	c, err := hotkeys.NewClient("redis://" + r.Addr() + "/0")
 	if err == nil {
 		r.clients = append(r.clients, c)
@@ -38,7 +38,7 @@ func (r *redisServer) client() (redis.UniversalClient, error) {
 	return c, err
 }
 
-func (r *redisServer) close() {
+func (r *embeddedRedis) close() {
 	for _, c := range r.clients {
 		_ = c.Close() // all data has been sent
 	}

@@ -18,32 +18,32 @@ const (
 	twinWorkers = 512
 )
 
-// sender sends requests to the instances of one API.
-type sender struct {
+// requestSender sends requests to the instances of one API.
+type requestSender struct {
 	urls      []string
 	workers   int
 	due       chan due
 	client    *http.Client
-	crowd     *crowd
+	crowd     *flashCrowd
 	latencies latencies
 	failed    atomic.Int64 // requests with no answer, or an unexpected one
 }
 
 // due is a request and the time at which it is due. Waiting for a worker is part of its latency.
 type due struct {
-	request
+	plannedRequest
 	scheduled time.Time
 	crowd     bool
 }
 
-func newSender(urls []string, workers int, c *crowd) *sender {
-	return &sender{urls: urls, workers: workers, crowd: c, due: make(chan due, workers), client: &http.Client{
+func newSender(urls []string, workers int, c *flashCrowd) *requestSender {
+	return &requestSender{urls: urls, workers: workers, crowd: c, due: make(chan due, workers), client: &http.Client{
 		Timeout:   2 * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: workers, MaxConnsPerHost: workers},
 	}}
 }
 
-func (s *sender) start(ctx context.Context, parts *sync.WaitGroup) {
+func (s *requestSender) start(ctx context.Context, parts *sync.WaitGroup) {
 	for range s.workers {
 		parts.Go(func() {
 			for d := range s.due {
@@ -53,7 +53,7 @@ func (s *sender) start(ctx context.Context, parts *sync.WaitGroup) {
 	}
 }
 
-func (s *sender) send(ctx context.Context, d due) {
+func (s *requestSender) send(ctx context.Context, d due) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.urls[d.instance%uint32(len(s.urls))]+d.target, nil)
 	if err != nil {
 		s.failed.Add(1)
@@ -71,7 +71,7 @@ func (s *sender) send(ctx context.Context, d due) {
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusServiceUnavailable:
 		if now := time.Now(); !d.crowd && !strings.Contains(d.target, Param+"="+crowdValue+"&") {
-			s.latencies.add(answer{now, now.Sub(d.scheduled), resp.StatusCode != http.StatusOK}, s.crowd.isMeasured(d.scheduled))
+			s.latencies.add(answerTime{now, now.Sub(d.scheduled), resp.StatusCode != http.StatusOK}, s.crowd.isMeasured(d.scheduled))
 		}
 	case http.StatusTooManyRequests:
 	default:

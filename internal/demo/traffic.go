@@ -17,18 +17,18 @@ import (
 // traffic replays the real access log over HTTP at its original speed, with an occasional flash
 // crowd. The API and its twin without limits get the same requests.
 type traffic struct {
-	requests []request
+	requests []plannedRequest
 	length   time.Duration // length of the log, after which it repeats
-	api      *sender
-	twin     *sender
-	crowd    *crowd
+	api      *requestSender
+	twin     *requestSender
+	crowd    *flashCrowd
 	compare  atomic.Bool // whether the twin gets the requests too
 
 	start   time.Time    // time of the log's first request
 	logTime atomic.Int64 // log time, Unix nanoseconds
 }
 
-type request struct {
+type plannedRequest struct {
 	after time.Duration // time since the log's start
 	// instance is the number of the instance that gets the request.
 	instance uint32
@@ -53,7 +53,7 @@ func newTraffic(ctx context.Context, urls []string, twin string) (*traffic, erro
 			t.start = entry.Time
 		}
 		instance := crc32.ChecksumIEEE([]byte(entry.Addr)) % uint32(len(urls))
-		t.requests = append(t.requests, request{entry.Time.Sub(t.start), instance, entry.Target})
+		t.requests = append(t.requests, plannedRequest{entry.Time.Sub(t.start), instance, entry.Target})
 	}
 	for i := 0; i < len(t.requests); {
 		second, j := t.requests[i].after, i
@@ -75,7 +75,7 @@ func (t *traffic) run(ctx context.Context) {
 	t.twin.start(ctx, &senders)
 	defer func() {
 		crowd.Wait()
-		for _, s := range []*sender{t.api, t.twin} {
+		for _, s := range []*requestSender{t.api, t.twin} {
 			close(s.due)
 		}
 		senders.Wait()
@@ -86,7 +86,7 @@ func (t *traffic) run(ctx context.Context) {
 	crowd.Go(func() {
 		t.crowd.run(ctx, func() {
 			instance++
-			t.send(ctx, request{instance: instance, target: crowdTarget}, true)
+			t.send(ctx, plannedRequest{instance: instance, target: crowdTarget}, true)
 		})
 	})
 	began := time.Now()
@@ -105,9 +105,9 @@ func (t *traffic) run(ctx context.Context) {
 
 // send sends a request to the API and, while comparing, to its twin. It reports false if ctx has
 // ended.
-func (t *traffic) send(ctx context.Context, r request, crowd bool) bool {
-	d := due{request: r, scheduled: time.Now(), crowd: crowd}
-	for _, s := range []*sender{t.api, t.twin} {
+func (t *traffic) send(ctx context.Context, r plannedRequest, crowd bool) bool {
+	d := due{plannedRequest: r, scheduled: time.Now(), crowd: crowd}
+	for _, s := range []*requestSender{t.api, t.twin} {
 		if s == t.twin && !t.compare.Load() {
 			break
 		}

@@ -33,7 +33,7 @@ type transport interface {
 	close()
 }
 
-func newTransport(ctx context.Context, name string, rules *rules.Rules, redis *redisServer, log *slog.Logger) (transport, error) {
+func newTransport(ctx context.Context, name string, rules *rules.Rules, redis *embeddedRedis, log *slog.Logger) (transport, error) {
 	switch name {
 	case StatsD:
 		return newStatsD(ctx, rules, redis, log)
@@ -50,7 +50,7 @@ type statsd struct {
 	aggregator *statsdsource.Source
 }
 
-func newStatsD(ctx context.Context, rules *rules.Rules, redis *redisServer, log *slog.Logger) (_ *statsd, err error) {
+func newStatsD(ctx context.Context, rules *rules.Rules, redis *embeddedRedis, log *slog.Logger) (_ *statsd, err error) {
 	client, err := redis.client()
 	if err != nil {
 		return nil, err

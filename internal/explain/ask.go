@@ -28,7 +28,7 @@ var ErrURL = errors.New("want the URL of a daemon's HTTP server, such as http://
 const askTimeout = 10 * time.Second
 
 // Ask asks a daemon to explain a request by the rules in force there.
-func Ask(ctx context.Context, daemon Daemon, q Request) (Document, error) {
+func Ask(ctx context.Context, daemon Daemon, q RequestJSON) (Document, error) {
 	none := Document{}
 	base := daemon.URL
 	if !strings.Contains(base, "://") {

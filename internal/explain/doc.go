@@ -1,7 +1,7 @@
 // Package explain explains how the rules treat one request: the rules that match, the keys that
 // they make, which of them are hot, and the decision.
 //
-//	Request ─► HTTP ─► middleware.Explain ─► Document
+//	RequestJSON ─► HTTP ─► middleware.Explain ─► Document
 //	              rules, hot keys from Redis (Facts)
 //
 // The command explains by the rules of a file, and a daemon by its rules in force ([NewHandler],

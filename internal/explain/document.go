@@ -17,7 +17,7 @@ type Document struct {
 	// Matches are the ids of the matching rules, in the order in which they are evaluated.
 	Matches []string `json:"matches"`
 	// Keys are the keys of the request under these rules.
-	Keys []Key `json:"keys"`
+	Keys []KeyExplanation `json:"keys"`
 	// Limits are the limits of rules without keys, which apply to all requests of the rule
 	// together.
 	Limits   []RuleLimit `json:"limits,omitempty"`
@@ -28,8 +28,8 @@ type Document struct {
 	Why []string `json:"why"`
 	// Answer is the response to a refused request. It is null if the request passes, or is for a
 	// resource that is not HTTP.
-	Answer    *Answer `json:"answer"`
-	Namespace string  `json:"namespace"`
+	Answer    *RefusalAnswer `json:"answer"`
+	Namespace string         `json:"namespace"`
 	// Version is the version of the rules.
 	Version string `json:"version"`
 }
@@ -53,15 +53,15 @@ type RuleLimit struct {
 	Limit string `json:"limit"`
 }
 
-// Key is one key of the request.
-type Key struct {
+// KeyExplanation is one key of the request.
+type KeyExplanation struct {
 	Key  string `json:"key"`
 	Rule string `json:"rule"`
 	// Hot is null if it is unknown, or if Always is set.
 	Hot *bool `json:"hot"`
 	// Always reports that the key's rule has no hot, so that its limit always applies.
-	Always  bool     `json:"always,omitempty"`
-	Control *Control `json:"control"`
+	Always  bool        `json:"always,omitempty"`
+	Control *KeyControl `json:"control"`
 	// Exception is the action of an exception of the rule for the key: allow or block.
 	Exception string `json:"exception,omitempty"`
 	// Limit describes the key's limit in words. It applies while the key is hot, or always if its
@@ -73,8 +73,8 @@ type Key struct {
 	Spared bool `json:"spared,omitempty"`
 }
 
-// Control is a control that an operator has set on a key.
-type Control struct {
+// KeyControl is a control that an operator has set on a key.
+type KeyControl struct {
 	Action string    `json:"action"`
 	Until  time.Time `json:"until"`
 	Why    string    `json:"why,omitempty"`
@@ -83,8 +83,8 @@ type Control struct {
 	Claimed string `json:"claimed,omitempty"`
 }
 
-// Answer is the response to a refused request.
-type Answer struct {
+// RefusalAnswer is the response to a refused request.
+type RefusalAnswer struct {
 	Status  int         `json:"status"`
 	Headers http.Header `json:"headers"`
 	Body    string      `json:"body"`
@@ -104,7 +104,7 @@ type Rules struct {
 var placeholder = regexp.MustCompile(`hmac-[0-9a-f]{32}`)
 
 // Explain explains a request.
-func Explain(q Request, rules Rules, facts Facts) (Document, error) {
+func Explain(q RequestJSON, rules Rules, facts Facts) (Document, error) {
 	in, err := q.guarded()
 	if err != nil {
 		return Document{}, err
@@ -119,7 +119,7 @@ func Explain(q Request, rules Rules, facts Facts) (Document, error) {
 	if err != nil {
 		return Document{}, err
 	}
-	d := Document{Matches: x.Matches, Keys: []Key{}, Namespace: ruleset.Namespace, Version: ruleset.Version}
+	d := Document{Matches: x.Matches, Keys: []KeyExplanation{}, Namespace: ruleset.Namespace, Version: ruleset.Version}
 	if d.Matches == nil {
 		d.Matches = []string{}
 	}
@@ -139,8 +139,8 @@ func Explain(q Request, rules Rules, facts Facts) (Document, error) {
 }
 
 // key returns a key in the form of the document.
-func (r *Rules) key(x *middleware.ExplainedKey, facts *Facts, foreign bool) Key {
-	k := Key{Key: x.Text, Rule: x.Rule, Control: facts.control(x.Key), Always: !x.Counted && x.Action == rules.Adjust}
+func (r *Rules) key(x *middleware.ExplainedKey, facts *Facts, foreign bool) KeyExplanation {
+	k := KeyExplanation{Key: x.Text, Rule: x.Rule, Control: facts.control(x.Key), Always: !x.Counted && x.Action == rules.Adjust}
 	switch x.Action {
 	case rules.Allow:
 		k.Exception = "allow"
@@ -181,7 +181,7 @@ func (d *Document) decide(x *middleware.Explanation) {
 		d.Decision, refused = Refuse, &x.Decision
 	case x.Over.Allowed:
 		d.Decision, d.Rule = Pass, x.Decision.Rule
-		if slices.ContainsFunc(d.Keys, func(k Key) bool { return k.Hot == nil && !k.Always && k.Limit != "" }) {
+		if slices.ContainsFunc(d.Keys, func(k KeyExplanation) bool { return k.Hot == nil && !k.Always && k.Limit != "" }) {
 			d.Decision = Unknown
 		}
 		return
@@ -190,5 +190,5 @@ func (d *Document) decide(x *middleware.Explanation) {
 	}
 	d.Rule = refused.Rule
 	a := refused.Answer()
-	d.Answer = &Answer{Status: a.Status, Headers: a.Header, Body: strings.TrimSuffix(string(a.Body), "\n")}
+	d.Answer = &RefusalAnswer{Status: a.Status, Headers: a.Header, Body: strings.TrimSuffix(string(a.Body), "\n")}
 }

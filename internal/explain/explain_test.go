@@ -47,35 +47,35 @@ func TestExplain(t *testing.T) {
 		hot("message", "Search/Rpc?rpc:query=phone&header:x-tenant=acme")}}
 	for _, test := range []struct {
 		name     string
-		q        explain.Request
+		q        explain.RequestJSON
 		facts    explain.Facts
 		decision explain.Decision
 		status   int
 		says     string
 	}{
-		{"no match", explain.Request{URL: "/x"}, facts, explain.Refuse, 403, "No rule matches, and no_match: deny"},
-		{"ignored", explain.Request{URL: "/health"}, facts, explain.Pass, 0, "action: ignore"},
-		{"hot", explain.Request{URL: "/search?q=phone"}, facts, explain.Limit, 429, "Then rule terms refuses it"},
-		{"not hot", explain.Request{URL: "/search?q=radio"}, facts, explain.Pass, 0, "None of its keys is hot"},
-		{"allowed", explain.Request{URL: "/search?q=monitor"}, facts, explain.Pass, 0, "An exception allows"},
-		{"blocked", explain.Request{URL: "/search?q=wp-login"}, facts, explain.Refuse, 403, "blocks the value"},
-		{"not known", explain.Request{URL: "/search?q=phone"}, explain.Facts{Unknown: "Redis cannot be asked"}, explain.Unknown, 0, "unless one of its keys is hot"},
-		{"listed only", explain.Request{URL: "/browse?q=phone"}, facts, explain.Pass, 0, "only lists it"},
-		{"shadow", explain.Request{URL: "/shadow"}, facts, explain.Pass, 0, "on_limit: shadow"},
-		{"blocked by an operator", explain.Request{URL: "/search?q=x"}, controlled(rules.ControlBlock, "terms", "GET /search?q=x"), explain.Refuse, 403, "An operator blocks"},
-		{"allowed by an operator", explain.Request{URL: "/search?q=wp-login"}, controlled(rules.ControlAllow, "terms", "GET /search?q=wp-login"), explain.Pass, 0, "An operator allows"},
-		{"pinned", explain.Request{URL: "/search?q=x"}, controlled(rules.ControlPin, "terms", "GET /search?q=x"), explain.Limit, 429, "Then rule terms"},
-		{"controls not known", explain.Request{URL: "/search?q=x"}, explain.Facts{NoControls: "NOPERM"}, explain.Pass, 0, "Which controls operators have set is not known"},
-		{"served", explain.Request{URL: "/serve"}, facts, explain.Limit, 203, "until a limit below is exhausted"},
-		{"redacted", explain.Request{URL: "/k", Headers: http.Header{"X-Api-Key": {"geheim"}}}, facts, explain.Unknown, 0, "hmac-? represents"},
-		{"no address", explain.Request{URL: "/c"}, facts, explain.Pass, 0, "--client"},
-		{"address", explain.Request{URL: "/c", Client: "203.0.113.7"}, facts, explain.Limit, 429, "until a limit below is exhausted"},
-		{"what the program knows", explain.Request{URL: "/u"}, facts, explain.Pass, 0, "ctx:user comes from the program itself"},
-		{"what a message has", explain.Request{URL: "/u"}, facts, explain.Pass, 0, "rpc:q is a field"},
-		{"a resource", explain.Request{Resource: "Search/Find", Params: url.Values{"q": {"phone"}}}, facts, explain.Limit, 0, "Then rule find refuses it"},
-		{"a resource that is not hot", explain.Request{Resource: "Search/Find", Params: url.Values{"q": {"radio"}}}, facts, explain.Pass, 0, "None of its keys is hot"},
-		{"an RPC", explain.Request{Resource: "Search/Rpc", Params: url.Values{"rpc:query": {"phone"}}, Headers: http.Header{"X-Tenant": {"acme"}}}, facts, explain.Limit, 0, "Then rule message refuses it"},
-		{"unread", explain.Request{Method: "POST", URL: "/orders", Body: "{", Headers: http.Header{"Content-Type": {"application/json"}}}, facts, explain.Refuse, 400, "Its body cannot be read: it is not what"},
+		{"no match", explain.RequestJSON{URL: "/x"}, facts, explain.Refuse, 403, "No rule matches, and no_match: deny"},
+		{"ignored", explain.RequestJSON{URL: "/health"}, facts, explain.Pass, 0, "action: ignore"},
+		{"hot", explain.RequestJSON{URL: "/search?q=phone"}, facts, explain.Limit, 429, "Then rule terms refuses it"},
+		{"not hot", explain.RequestJSON{URL: "/search?q=radio"}, facts, explain.Pass, 0, "None of its keys is hot"},
+		{"allowed", explain.RequestJSON{URL: "/search?q=monitor"}, facts, explain.Pass, 0, "An exception allows"},
+		{"blocked", explain.RequestJSON{URL: "/search?q=wp-login"}, facts, explain.Refuse, 403, "blocks the value"},
+		{"not known", explain.RequestJSON{URL: "/search?q=phone"}, explain.Facts{Unknown: "Redis cannot be asked"}, explain.Unknown, 0, "unless one of its keys is hot"},
+		{"listed only", explain.RequestJSON{URL: "/browse?q=phone"}, facts, explain.Pass, 0, "only lists it"},
+		{"shadow", explain.RequestJSON{URL: "/shadow"}, facts, explain.Pass, 0, "on_limit: shadow"},
+		{"blocked by an operator", explain.RequestJSON{URL: "/search?q=x"}, controlled(rules.ControlBlock, "terms", "GET /search?q=x"), explain.Refuse, 403, "An operator blocks"},
+		{"allowed by an operator", explain.RequestJSON{URL: "/search?q=wp-login"}, controlled(rules.ControlAllow, "terms", "GET /search?q=wp-login"), explain.Pass, 0, "An operator allows"},
+		{"pinned", explain.RequestJSON{URL: "/search?q=x"}, controlled(rules.ControlPin, "terms", "GET /search?q=x"), explain.Limit, 429, "Then rule terms"},
+		{"controls not known", explain.RequestJSON{URL: "/search?q=x"}, explain.Facts{NoControls: "NOPERM"}, explain.Pass, 0, "Which controls operators have set is not known"},
+		{"served", explain.RequestJSON{URL: "/serve"}, facts, explain.Limit, 203, "until a limit below is exhausted"},
+		{"redacted", explain.RequestJSON{URL: "/k", Headers: http.Header{"X-Api-Key": {"geheim"}}}, facts, explain.Unknown, 0, "hmac-? represents"},
+		{"no address", explain.RequestJSON{URL: "/c"}, facts, explain.Pass, 0, "--client"},
+		{"address", explain.RequestJSON{URL: "/c", Client: "203.0.113.7"}, facts, explain.Limit, 429, "until a limit below is exhausted"},
+		{"what the program knows", explain.RequestJSON{URL: "/u"}, facts, explain.Pass, 0, "ctx:user comes from the program itself"},
+		{"what a message has", explain.RequestJSON{URL: "/u"}, facts, explain.Pass, 0, "rpc:q is a field"},
+		{"a resource", explain.RequestJSON{Resource: "Search/Find", Params: url.Values{"q": {"phone"}}}, facts, explain.Limit, 0, "Then rule find refuses it"},
+		{"a resource that is not hot", explain.RequestJSON{Resource: "Search/Find", Params: url.Values{"q": {"radio"}}}, facts, explain.Pass, 0, "None of its keys is hot"},
+		{"an RPC", explain.RequestJSON{Resource: "Search/Rpc", Params: url.Values{"rpc:query": {"phone"}}, Headers: http.Header{"X-Tenant": {"acme"}}}, facts, explain.Limit, 0, "Then rule message refuses it"},
+		{"unread", explain.RequestJSON{Method: "POST", URL: "/orders", Body: "{", Headers: http.Header{"Content-Type": {"application/json"}}}, facts, explain.Refuse, 400, "Its body cannot be read: it is not what"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.q.Method == "" && test.q.Resource == "" {
@@ -95,7 +95,7 @@ func TestExplain(t *testing.T) {
 			if n := len(test.facts.Controls); n > 0 && (len(d.Keys) != 1 || d.Keys[0].Control == nil || d.Keys[0].Control.By != "ann" || d.Keys[0].Hot == nil || *d.Keys[0].Hot) {
 				t.Errorf("keys %+v, want one with its control, which is not hot", d.Keys)
 			}
-			if slices.ContainsFunc(d.Keys, func(k explain.Key) bool { return strings.Contains(k.Key, "geheim") }) {
+			if slices.ContainsFunc(d.Keys, func(k explain.KeyExplanation) bool { return strings.Contains(k.Key, "geheim") }) {
 				t.Errorf("a redacted value is shown: %+v", d.Keys)
 			}
 		})

@@ -56,13 +56,13 @@ func (f *Facts) isHot(key rules.Key) bool {
 }
 
 // control returns the control of the key, or nil if there is none.
-func (f *Facts) control(key rules.Key) *Control {
+func (f *Facts) control(key rules.Key) *KeyControl {
 	at := slices.IndexFunc(f.Controls, func(c rules.Control) bool { return c.Key == key })
 	if at < 0 {
 		return nil
 	}
 	c := &f.Controls[at]
-	return &Control{Action: string(c.Action), Until: c.Until.UTC(), Why: c.Why, By: c.By, Claimed: c.Claimed}
+	return &KeyControl{Action: string(c.Action), Until: c.Until.UTC(), Why: c.Why, By: c.By, Claimed: c.Claimed}
 }
 
 // RulesOf returns ruleset with the settings of a file that affect the form of keys.

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Path is the path at which a daemon explains requests. It takes a POST with a [Request] as JSON,
-// and answers with a [Document] or with {"error": …}.
+// Path is the path at which a daemon explains requests. It takes a POST with a [RequestJSON] as
+// JSON, and answers with a [Document] or with {"error": …}.
 const Path = "/api/v1/explain"
 
 // Source provides the facts by which a daemon explains.
@@ -31,7 +31,7 @@ const (
 func NewHandler(source Source) http.Handler {
 	turn := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var q Request
+		var q RequestJSON
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxMessage)).Decode(&q); err != nil {
 			fail(w, http.StatusBadRequest, "want a request as JSON: "+err.Error())
 			return

@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// Request is a request to explain, in the form that is sent to a daemon.
-type Request struct {
+// RequestJSON is a request to explain, in the form that is sent to a daemon.
+type RequestJSON struct {
 	Method string `json:"method"`
 	// URL is a path with its query, or a whole URL. The host of a whole URL becomes the header
 	// Host.
@@ -35,7 +35,7 @@ type Request struct {
 const MaxBody = 4 << 20
 
 // guarded returns the request in the form that a guard gets.
-func (q *Request) guarded() (middleware.Request, error) {
+func (q *RequestJSON) guarded() (middleware.Request, error) {
 	if q.Resource != "" {
 		return q.ofResource()
 	}
@@ -66,7 +66,7 @@ func (q *Request) guarded() (middleware.Request, error) {
 
 // ofResource returns a request for a resource in the form that a guard gets from Enter, or from
 // an adapter for RPCs.
-func (q *Request) ofResource() (middleware.Request, error) {
+func (q *RequestJSON) ofResource() (middleware.Request, error) {
 	if q.Method != "" || q.URL != "" || q.Body != "" || q.Route != "" {
 		return middleware.Request{}, errors.New("a resource has parameters, and neither a method, a URL, a body nor a route")
 	}
@@ -89,7 +89,7 @@ func (q *Request) ofResource() (middleware.Request, error) {
 }
 
 // address sets the address of the client and the headers.
-func (q *Request) address(in *http.Request) error {
+func (q *RequestJSON) address(in *http.Request) error {
 	in.RemoteAddr = ""
 	if q.Client != "" {
 		ip, err := netip.ParseAddr(q.Client)

@@ -13,7 +13,7 @@ import (
 )
 
 // WriteText writes the explanation of q as text.
-func (d *Document) WriteText(w io.Writer, q Request) error {
+func (d *Document) WriteText(w io.Writer, q RequestJSON) error {
 	var b strings.Builder
 	if q.Resource == "" {
 		fmt.Fprintf(&b, "%s %s\n", q.Method, q.URL)
@@ -66,7 +66,7 @@ func (d *Document) WriteText(w io.Writer, q Request) error {
 }
 
 // keyWords describes the state of a key.
-func keyWords(k *Key) string {
+func keyWords(k *KeyExplanation) string {
 	var words []string
 	if c := k.Control; c != nil {
 		control := fmt.Sprintf("%s until %s", c.Action, c.Until.Local().Format("15:04:05"))

@@ -13,7 +13,7 @@ import (
 type why struct {
 	d       *Document
 	x       *middleware.Explanation
-	q       *Request
+	q       *RequestJSON
 	rules   *rules.Rules
 	facts   *Facts
 	foreign bool // values are redacted with a random key, not with the fleet's
@@ -56,24 +56,24 @@ func (w *why) decision() string {
 
 // controlled reports whether an operator has set a control with this action on one of the keys.
 func (w *why) controlled(action rules.ControlAction) bool {
-	return slices.ContainsFunc(w.d.Keys, func(k Key) bool { return k.Control != nil && k.Control.Action == string(action) })
+	return slices.ContainsFunc(w.d.Keys, func(k KeyExplanation) bool { return k.Control != nil && k.Control.Action == string(action) })
 }
 
 // notLimited returns the reason why no limit applies to any of the keys.
 func (w *why) notLimited() string {
-	has := func(f func(*Key) bool) bool {
-		return slices.ContainsFunc(w.d.Keys, func(k Key) bool { return f(&k) })
+	has := func(f func(*KeyExplanation) bool) bool {
+		return slices.ContainsFunc(w.d.Keys, func(k KeyExplanation) bool { return f(&k) })
 	}
 	switch {
 	case w.d.Decision == Unknown:
 		return "It passes unless one of its keys is hot, which is unknown."
 	case w.controlled(rules.ControlAllow):
 		return "An operator allows a key, so its rule counts the request and does not limit it."
-	case has(func(k *Key) bool { return k.Spared }):
+	case has(func(k *KeyExplanation) bool { return k.Spared }):
 		return "Its hot key is usual, and other hot keys explain its count, so it is spared."
-	case has(func(k *Key) bool { return k.Hot != nil && *k.Hot }):
+	case has(func(k *KeyExplanation) bool { return k.Hot != nil && *k.Hot }):
 		return "A key is hot, and its rule only lists it: it has no limit."
-	case has(func(k *Key) bool { return k.Exception == "allow" }):
+	case has(func(k *KeyExplanation) bool { return k.Exception == "allow" }):
 		return "An exception allows the value, so it is neither counted nor limited."
 	}
 	return "None of its keys is hot, so it is counted and passes."
@@ -119,7 +119,7 @@ func (w *why) unknown() (all []string) {
 	if names := w.named(rules.Addr); names != "" && w.x.Absent > 0 && w.q.Client == "" {
 		all = append(all, names+": the client's address is not known; give it by --client.")
 	}
-	if w.foreign && slices.ContainsFunc(w.d.Keys, func(k Key) bool { return strings.Contains(k.Key, "hmac-?") }) {
+	if w.foreign && slices.ContainsFunc(w.d.Keys, func(k KeyExplanation) bool { return strings.Contains(k.Key, "hmac-?") }) {
 		all = append(all, "hmac-? represents a redacted value. Without the key of secrets.redact its text is unknown, and so is whether it is hot.")
 	}
 	if len(w.rules.Rules) > 0 && w.q.Route == "" && w.concrete() {

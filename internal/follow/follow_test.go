@@ -108,7 +108,7 @@ type fixture struct {
 	got  *receiver
 	t    *testing.T
 	dir  string
-	log  *testenv.Log
+	log  *testenv.LogBuffer
 	stop func()
 }
 
@@ -121,7 +121,7 @@ const (
 // start follows logs, which are files in f.dir. change may be nil.
 func start(t *testing.T, change func(*Config), rules ...string) *fixture {
 	t.Helper()
-	f := &fixture{t: t, dir: t.TempDir(), log: new(testenv.Log), got: receive(t)}
+	f := &fixture{t: t, dir: t.TempDir(), log: new(testenv.LogBuffer), got: receive(t)}
 	f.rules(rules...)
 	c := Config{Path: f.path("hotparam.yaml"), Logs: []string{f.path("access.log")}, Log: slog.New(slog.NewTextHandler(f.log, nil))}
 	if change != nil {

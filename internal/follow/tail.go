@@ -118,7 +118,7 @@ func (t *tail) lines(f *file, each func(*accesslog.Entry)) func([]byte) {
 			if t.stats.Bad.Add(1); len(line) > accesslog.MaxLine {
 				t.stats.TooLong.Add(1)
 			}
-			if unlogged, may := t.odd.Allow(loglimit.Rate{Burst: 3, Every: time.Minute}, time.Now()); may {
+			if unlogged, may := t.odd.Allow(loglimit.LineRate{Burst: 3, Every: time.Minute}, time.Now()); may {
 				t.log.Warn("a line is skipped", "log", t.path, "reason", err, "line", accesslog.Excerpt(line), "unlogged", unlogged)
 			}
 		case ok:

@@ -114,9 +114,9 @@ func remoteAddr(addr string) string {
 	return addr
 }
 
-// Part is one part of a combined decision. It is a call or, if Call is nil, an access to a
+// DecisionPart is one part of a combined decision. It is a call or, if Call is nil, an access to a
 // resource with parameters.
-type Part struct {
+type DecisionPart struct {
 	Call     *Call
 	Resource string
 	Params   []rules.Param
@@ -124,7 +124,7 @@ type Part struct {
 }
 
 // Together decides parts that pass together or not at all; see [middleware.Guard.BeginAll].
-func (d *Decider) Together(ctx context.Context, parts []Part) ([]rules.Decision, []*middleware.Ticket) {
+func (d *Decider) Together(ctx context.Context, parts []DecisionPart) ([]rules.Decision, []*middleware.Ticket) {
 	all := make([]middleware.Part, len(parts))
 	for i := range parts {
 		p := &parts[i]

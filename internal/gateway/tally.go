@@ -50,20 +50,20 @@ type Figures struct {
 type Tally struct {
 	log             *slog.Logger
 	passed, refused atomic.Int64
-	faults, closed  map[Reason]*event // not changed once created
+	faults, closed  map[Reason]*eventCount // not changed once created
 }
 
-type event struct {
+type eventCount struct {
 	count atomic.Int64
 	lines loglimit.Limit
 }
 
 // NewTally returns a tally that counts these reasons.
 func NewTally(log *slog.Logger, faults, closed []Reason) *Tally {
-	events := func(reasons []Reason) map[Reason]*event {
-		all := make(map[Reason]*event, len(reasons))
+	events := func(reasons []Reason) map[Reason]*eventCount {
+		all := make(map[Reason]*eventCount, len(reasons))
 		for _, r := range reasons {
-			all[r] = new(event)
+			all[r] = new(eventCount)
 		}
 		return all
 	}
@@ -87,13 +87,13 @@ func (t *Tally) Fault(r Reason, text string, args ...any) { t.faults[r].add(t.lo
 // nothing.
 func (t *Tally) Closed(r Reason, text string, args ...any) { t.closed[r].add(t.log, text, args) }
 
-func (e *event) add(log *slog.Logger, text string, args []any) {
+func (e *eventCount) add(log *slog.Logger, text string, args []any) {
 	if e == nil {
 		return // not declared; the call must not fail because of that
 	}
 	e.count.Add(1)
 	if text != "" {
-		e.lines.Warn(loglimit.Rate{Burst: 1, Every: time.Minute}, log, text, args...)
+		e.lines.Warn(loglimit.LineRate{Burst: 1, Every: time.Minute}, log, text, args...)
 	}
 }
 

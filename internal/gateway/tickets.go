@@ -267,5 +267,5 @@ func (t *Tickets) isEnded(key ticketID) bool {
 
 // warn logs a warning, at the rate of lines.
 func (t *Tickets) warn(lines *loglimit.Limit, text string, args ...any) {
-	lines.Warn(loglimit.Rate{Burst: 2, Every: 30 * time.Second}, t.config.Log, text, args...)
+	lines.Warn(loglimit.LineRate{Burst: 2, Every: 30 * time.Second}, t.config.Log, text, args...)
 }

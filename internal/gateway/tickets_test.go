@@ -99,7 +99,7 @@ func TestTicketsAreBounded(t *testing.T) {
 
 // A request whose end is never reported ends when it reaches the maximum age, and is forgotten.
 func TestTicketsExpire(t *testing.T) {
-	log := new(testenv.Log)
+	log := new(testenv.LogBuffer)
 	synctest.Test(t, func(t *testing.T) {
 		tickets := gateway.NewTickets(gateway.TicketsConfig{Age: time.Minute, Log: slog.New(slog.NewTextHandler(log, nil))})
 		ctx, stop := context.WithCancel(t.Context())

@@ -59,7 +59,7 @@ func TestDecodeAnswer(t *testing.T) {
 	for _, test := range []struct {
 		answer string
 		step   int64
-		want   reason
+		want   failReason
 		ok     bool
 	}{
 		{one(`[]`), 1, 0, true},
@@ -170,7 +170,7 @@ func FuzzDecodeAnswer(f *testing.F) {
 			if len(s.value) > most || s.first < 0 || s.first > maxTime {
 				t.Fatalf("%v", s)
 			}
-			tally := new(tally)
+			tally := new(answerCounts)
 			if e := l.findEntry(s.name, tally); e != nil {
 				l.recordPoints(e, s, 0, s.end(), tally)
 			}

@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// client sends requests to the render API.
-type client struct {
+// renderClient sends requests to the render API.
+type renderClient struct {
 	http   *http.Client
 	render string
 	cfg    *Config
 }
 
-func newClient(c *Config, render *url.URL) *client {
+func newClient(c *Config, render *url.URL) *renderClient {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
 	transport.MaxIdleConnsPerHost = 1
-	return &client{
+	return &renderClient{
 		cfg:    c,
 		render: render.String(),
 		http: &http.Client{
@@ -35,8 +35,8 @@ func newClient(c *Config, render *url.URL) *client {
 	}
 }
 
-// reply is a complete answer.
-type reply struct {
+// seriesReply is a complete answer.
+type seriesReply struct {
 	series   []series
 	served   time.Time // time by the server's clock, in whole seconds; zero if unknown
 	received time.Time // time by our clock
@@ -44,7 +44,7 @@ type reply struct {
 }
 
 // fetch sends a request and reads the answer within the timeout. Its error is a [failure].
-func (c *client) fetch(ctx context.Context, form url.Values, maxPoints int64) (*reply, error) {
+func (c *renderClient) fetch(ctx context.Context, form url.Values, maxPoints int64) (*seriesReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.render, strings.NewReader(form.Encode()))
@@ -73,7 +73,7 @@ func (c *client) fetch(ctx context.Context, form url.Values, maxPoints int64) (*
 		return nil, err
 	}
 	body := &watchedBody{Reader: resp.Body}
-	r := &reply{received: time.Now()}
+	r := &seriesReply{received: time.Now()}
 	r.series, err = decodeAnswer(body, shape{int64(c.cfg.Step / time.Second), maxPoints, maxBytes})
 	if body.err != nil { // the rest is no JSON because the connection broke
 		return nil, c.explain(body.err)
@@ -106,7 +106,7 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 }
 
 // refused returns an error if the status shows that the body is no answer.
-func (c *client) refused(resp *http.Response) error {
+func (c *renderClient) refused(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusOK:
 		return nil
@@ -129,7 +129,7 @@ func (c *client) refused(resp *http.Response) error {
 }
 
 // explain adds the meaning of a network error, and what to do.
-func (c *client) explain(err error) error {
+func (c *renderClient) explain(err error) error {
 	var outer *url.Error
 	if errors.As(err, &outer) {
 		err = outer.Err // the message here has the URL

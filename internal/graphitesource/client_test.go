@@ -216,7 +216,7 @@ func TestConfig(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	for i, name := range Reasons() {
-		if got := reason(i).String(); got != name {
+		if got := failReason(i).String(); got != name {
 			t.Errorf("%d is %q and %q", i, got, name)
 		}
 	}

@@ -25,7 +25,7 @@ const skew = 60
 
 // count processes an answer as a whole, or rejects it as malformed. If time has stood still for
 // too long, it returns an error even for an answer that it has processed.
-func (j *job) count(a *answer) error {
+func (j *job) count(a *answeredRequest) error {
 	now := a.received
 	if j.begun && a.served.Unix()+skew < j.known*j.step {
 		if j.mayLogClock(now) {
@@ -66,7 +66,7 @@ func (j *job) still(now time.Time, format string, args ...any) error {
 }
 
 // extent returns the extent of an answer, and false if the answer has no point of the heartbeat.
-func (j *job) extent(a *answer) (extent, bool) {
+func (j *job) extent(a *answeredRequest) (extent, bool) {
 	var x extent
 	var beats []float64 // heartbeats from first to newest; nil if each point is known
 	if j.cfg.Heartbeat == NoHeartbeat {
@@ -75,7 +75,7 @@ func (j *job) extent(a *answer) (extent, bool) {
 		}
 		x.newest = (a.served.Unix()-1)/j.step - 1 // a second for counts that are on their way
 	} else {
-		s := j.beats(a.reply)
+		s := j.beats(a.seriesReply)
 		if s == nil {
 			return x, false
 		}
@@ -104,7 +104,7 @@ func (j *job) extent(a *answer) (extent, bool) {
 }
 
 // beats returns the heartbeat series of an answer, or nil.
-func (j *job) beats(r *reply) *series {
+func (j *job) beats(r *seriesReply) *series {
 	at := slices.IndexFunc(r.series, func(s series) bool { return s.name == j.cfg.Heartbeat })
 	if at < 0 {
 		return nil
@@ -121,8 +121,8 @@ func (x *extent) addGap(from, to int64) {
 }
 
 // tally returns the new counts of an answer, of points up to newest.
-func (j *job) tally(a *answer, newest int64) *tally {
-	t := &tally{counts: j.counts[:0]}
+func (j *job) tally(a *answeredRequest, newest int64) *answerCounts {
+	t := &answerCounts{counts: j.counts[:0]}
 	j.ledger.polls++
 	for i := range a.series {
 		s := &a.series[i]
@@ -206,7 +206,7 @@ func (j *job) adopt(point, newest int64) {
 func (j *job) advance(point int64) { j.detector.AdvanceTo(j.when(point), j.when(point)) }
 
 // add updates the counters.
-func (j *job) add(x extent, t *tally) {
+func (j *job) add(x extent, t *answerCounts) {
 	s := &j.shown.stats
 	for _, a := range []struct {
 		sum *int64

@@ -16,12 +16,12 @@ import (
 // job is the state of the polls. It is not safe for concurrent use.
 type job struct {
 	cfg      *Config
-	client   *client
+	client   *renderClient
 	watches  []watch
 	byRule   map[string]int // rule → watch
 	detector *aggregator.Detector
 	hot      *hotSet
-	ledger   *ledger
+	ledger   *pointLedger
 
 	step     int64 // seconds
 	reread   int64 // number of points that are read again, as they may come late
@@ -41,7 +41,7 @@ type job struct {
 	outage     *loglimit.Outage
 	clockLines loglimit.Limit
 	differs    bool // the clocks differ, and that was logged
-	shown      standing
+	shown      jobState
 }
 
 const (
@@ -59,7 +59,7 @@ const (
 	longestPause = 15 * time.Second
 )
 
-func newJob(c *Config, api *client, patience time.Duration) *job {
+func newJob(c *Config, api *renderClient, patience time.Duration) *job {
 	j := &job{
 		cfg: c, client: api, watches: c.watches(), byRule: make(map[string]int),
 		hot:  &hotSet{Publisher: c.Publisher, keys: make(map[rules.Key]struct{})},
@@ -130,20 +130,20 @@ func (j *job) recordOutcome(now time.Time, err error) {
 	j.next = now.Add(base.Backoff(j.failures-1, firstPause, longestPause))
 }
 
-// request asks for a number of points that begin at from, or that end now if from is 0.
-type request struct{ from, points int64 }
+// pointRequest asks for a number of points that begin at from, or that end now if from is 0.
+type pointRequest struct{ from, points int64 }
 
 // read asks for all points after the newest known one, and for those that may still change.
 // After an outage these can be too many. Then read falls back to the latest points, if these can
 // be had. They are requested by Graphite's own clock: if that was set forward, the points after
 // the newest known one exceed the bound of an answer.
-func (j *job) read(ctx context.Context) (*answer, error) {
-	q, latest := request{points: j.lookback}, request{points: j.ledger.keep}
+func (j *job) read(ctx context.Context) (*answeredRequest, error) {
+	q, latest := pointRequest{points: j.lookback}, pointRequest{points: j.ledger.keep}
 	if j.begun {
 		q.from = j.known - j.ledger.keep + 1
 		q.points = max(j.ledger.keep, time.Now().Add(j.shown.ahead).Unix()/j.step-q.from+1)
 		if maxPoints := int64(longestLookback / j.cfg.Step); q.points > maxPoints {
-			q = request{points: maxPoints}
+			q = pointRequest{points: maxPoints}
 		}
 	}
 	if !j.tooMuch {
@@ -168,10 +168,10 @@ func isTooMuch(err error) bool {
 	return errors.As(err, &why) && (why.reason == timedOut || why.reason == tooLarge || why.reason == wrongStep)
 }
 
-// answer is a reply with its request.
-type answer struct {
-	*reply
-	request
+// answeredRequest is a reply with its request.
+type answeredRequest struct {
+	*seriesReply
+	pointRequest
 }
 
 // retries is how often a request is retried at once after an internal error of Graphite, and
@@ -184,7 +184,7 @@ const (
 
 // fetchWithRetry sends a request, and retries it after an internal error, unless the poll before failed as
 // well.
-func (j *job) fetchWithRetry(ctx context.Context, q request) (*answer, error) {
+func (j *job) fetchWithRetry(ctx context.Context, q pointRequest) (*answeredRequest, error) {
 	for tries := 0; ; tries++ {
 		a, err := j.try(ctx, q)
 		var why *failure
@@ -198,7 +198,7 @@ func (j *job) fetchWithRetry(ctx context.Context, q request) (*answer, error) {
 	}
 }
 
-func (j *job) try(ctx context.Context, q request) (*answer, error) {
+func (j *job) try(ctx context.Context, q pointRequest) (*answeredRequest, error) {
 	from := ago(q.points * j.step)
 	if q.from > 0 {
 		from = strconv.FormatInt((q.from-1)*j.step, 10) // Graphite leaves out the point at from itself
@@ -210,7 +210,7 @@ func (j *job) try(ctx context.Context, q request) (*answer, error) {
 	}
 	j.shown.stats.LastDuration, j.shown.stats.Series = r.took, int64(len(r.series))
 	j.compareClocks(r)
-	return &answer{r, q}, nil
+	return &answeredRequest{r, q}, nil
 }
 
 // ago returns a time before the present in Graphite's syntax.
@@ -225,7 +225,7 @@ const tolerated = 2 * time.Second
 
 // compareClocks records how far Graphite's clock is ahead of ours. Its time is known in whole
 // seconds, and was read while the answer was made.
-func (j *job) compareClocks(r *reply) {
+func (j *job) compareClocks(r *seriesReply) {
 	j.shown.ahead = 0
 	if r.served.IsZero() {
 		r.served = r.received.Round(0)
@@ -246,7 +246,7 @@ func (j *job) compareClocks(r *reply) {
 
 // clockLog limits the log lines about Graphite's clock, since several servers behind one address
 // have a clock each.
-var clockLog = loglimit.Rate{Burst: 1, Every: 10 * time.Second}
+var clockLog = loglimit.LineRate{Burst: 1, Every: 10 * time.Second}
 
 func (j *job) mayLogClock(now time.Time) bool {
 	_, ok := j.clockLines.Allow(clockLog, now)

@@ -7,20 +7,20 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// ledger records the counted value of each series and point, so that a point is counted once,
+// pointLedger records the counted value of each series and point, so that a point is counted once,
 // however often it is read, and its growth is added. Points are numbered by their time in steps.
 // The ledger keeps the newest keep points of each series, which end at the newest point that had
 // come of all series when they were last pruned.
-type ledger struct {
+type pointLedger struct {
 	names   names
 	keep    int64
 	scale   float64 // factor that turns a value into a count
 	polls   int64   // answers read so far
-	entries map[string]*entry
+	entries map[string]*seriesState
 }
 
-// entry is the state of one series.
-type entry struct {
+// seriesState is the state of one series.
+type seriesState struct {
 	seriesName
 	hash uint64
 	why  whyNot
@@ -36,27 +36,27 @@ type entry struct {
 // newCount is the new count of a point.
 type newCount struct {
 	point int64
-	entry *entry
+	entry *seriesState
 	n     int64
 }
 
-// tally holds the new counts of an answer.
-type tally struct {
+// answerCounts holds the new counts of an answer.
+type answerCounts struct {
 	counts                                             []newCount
 	points, counted, revised, shrunk, badValue, badKey int64
 	foreign, uncanonical                               int64
 }
 
-func newLedger(n names, keep int64, scale float64) *ledger {
-	return &ledger{names: n, keep: keep, scale: scale, entries: make(map[string]*entry)}
+func newLedger(n names, keep int64, scale float64) *pointLedger {
+	return &pointLedger{names: n, keep: keep, scale: scale, entries: make(map[string]*seriesState)}
 }
 
 // findEntry returns the entry of a series, and creates it if there is none. It returns nil if the
 // series has no key.
-func (l *ledger) findEntry(series string, t *tally) *entry {
+func (l *pointLedger) findEntry(series string, t *answerCounts) *seriesState {
 	e := l.entries[series]
 	if e == nil {
-		e = new(entry)
+		e = new(seriesState)
 		if e.seriesName, e.why = l.names.read(series); e.why == isKey {
 			e.hash = rules.Hash(e.text)
 			e.taken = make([]float64, l.keep)
@@ -82,7 +82,7 @@ func (l *ledger) findEntry(series string, t *tally) *entry {
 
 // recordPoints records the points of a series from number from to number to, and adds the new counts to
 // the tally.
-func (l *ledger) recordPoints(e *entry, s *series, from, to int64, t *tally) {
+func (l *pointLedger) recordPoints(e *seriesState, s *series, from, to int64, t *answerCounts) {
 	if e.last == 0 {
 		e.top = min(from, s.first) - 1
 	}
@@ -126,7 +126,7 @@ func (l *ledger) recordPoints(e *entry, s *series, from, to int64, t *tally) {
 }
 
 // roll makes room for points up to top.
-func (e *entry) roll(top, keep int64) {
+func (e *seriesState) roll(top, keep int64) {
 	if top-e.top >= keep {
 		clear(e.taken)
 		e.top = top
@@ -139,7 +139,7 @@ func (e *entry) roll(top, keep int64) {
 
 // prune forgets the series that were not read and have no count among the points that are kept.
 // newest is the newest of these points.
-func (l *ledger) prune(newest int64) {
+func (l *pointLedger) prune(newest int64) {
 	for name, e := range l.entries {
 		if e.read < l.polls && e.last <= newest-l.keep {
 			delete(l.entries, name)

@@ -72,7 +72,7 @@ func TestLedger(t *testing.T) {
 		})
 		truth := make(map[int64]float64)
 		counted := make(map[int64]int64)
-		var all tally
+		var all answerCounts
 		known, end := int64(100), int64(100)
 		for range rapid.IntRange(1, 30).Draw(t, "polls") {
 			end += rapid.Int64Range(0, keep+3).Draw(t, "more")
@@ -116,7 +116,7 @@ func TestLedger(t *testing.T) {
 func TestLedgerForgets(t *testing.T) {
 	l := newLedger(newNames(&Config{Series: DefaultSeries, Encoding: wire.Strict, Rules: rulesOf(hotRule("a", 1, time.Second))}, []watch{{prefix: "a.hot_param."}}), 5, 1)
 	read := func(at int64, name string) {
-		var t tally
+		var t answerCounts
 		l.polls++
 		if e := l.findEntry(name, &t); e != nil {
 			l.recordPoints(e, &series{name: name, first: at, value: []float64{1}}, at, at, &t)
@@ -138,7 +138,7 @@ func TestValues(t *testing.T) {
 	l := newLedger(newNames(&Config{Series: DefaultSeries, Encoding: wire.Strict, Rules: rulesOf(hotRule("a", 1, time.Second))}, []watch{{prefix: "a.hot_param."}}), 10, 1)
 	name := "stats_counts.a.hot_param.k"
 	values := []float64{-1, math.Inf(1), math.Inf(-1), math.NaN(), wire.MaxCount * 1.001, math.MaxFloat64, -0.4, wire.MaxCount, math.SmallestNonzeroFloat64}
-	var got tally
+	var got answerCounts
 	l.recordPoints(l.findEntry(name, &got), &series{name: name, first: 1, value: values}, 0, 100, &got)
 	if got.badValue != 6 || got.points != 2 || got.counted != wire.MaxCount || len(got.counts) != 1 || got.counts[0].entry.hash != rules.Hash([]byte("k")) {
 		t.Errorf("%+v", got)

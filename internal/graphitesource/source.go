@@ -20,7 +20,7 @@ type Source struct {
 	cfg      Config
 	schedule cron.Schedule
 	patience time.Duration // longest time for which the counts' time may stand still
-	client   *client
+	client   *renderClient
 
 	busy            sync.Mutex // guards the next two fields
 	job             *job
@@ -28,7 +28,7 @@ type Source struct {
 	panicLogged     time.Time
 	inheriting      sync.Mutex  // guards inherited
 	inherited       []rules.Hot // keys for the next poll
-	shown           atomic.Pointer[standing]
+	shown           atomic.Pointer[jobState]
 	skipped, panics atomic.Int64
 }
 

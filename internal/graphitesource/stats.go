@@ -41,8 +41,8 @@ type Stats struct {
 	Why    string
 }
 
-// standing is the state of a job after a poll, for Stats.
-type standing struct {
+// jobState is the state of a job after a poll, for Stats.
+type jobState struct {
 	stats    Stats
 	failures [len(reasons)]int64
 	complete time.Time     // all earlier counts have arrived; zero if not known yet

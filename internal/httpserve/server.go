@@ -159,7 +159,7 @@ type errorLog struct {
 	lines loglimit.Limit
 }
 
-var errorRate = loglimit.Rate{Burst: 1, Every: 10 * time.Second}
+var errorRate = loglimit.LineRate{Burst: 1, Every: 10 * time.Second}
 
 // Write implements io.Writer.
 func (l *errorLog) Write(line []byte) (int, error) {

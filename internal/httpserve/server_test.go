@@ -196,7 +196,7 @@ func TestNoDescriptors(t *testing.T) {
 	for name, path := range map[string]string{"idle": "", "busy": "/slow"} {
 		t.Run(name, func(t *testing.T) {
 			handler, waiting := gate(t)
-			var log testenv.Log
+			var log testenv.LogBuffer
 			s := New(Config{Handler: handler, Health: "/healthy", Log: slog.New(slog.NewTextHandler(&log, nil))})
 			addr := start(t, s, func(l net.Listener) net.Listener { return &fewFiles{l, s, 8} })
 			for i := range int64(8) {

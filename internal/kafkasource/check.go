@@ -284,6 +284,6 @@ const outageEvery = 10 * time.Second
 // mayLog reports whether one more line of a kind may be logged. All partitions together may log
 // ten lines at once, then one a second.
 func mayLog(lines *loglimit.Limit) bool {
-	_, ok := lines.Allow(loglimit.Rate{Burst: 10, Every: time.Second}, time.Now())
+	_, ok := lines.Allow(loglimit.LineRate{Burst: 10, Every: time.Second}, time.Now())
 	return ok
 }

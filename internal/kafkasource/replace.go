@@ -25,7 +25,7 @@ func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 		}
 		now := time.Now()
 		stuck.count.Add(1)
-		if _, ok := lines.Allow(loglimit.Rate{Burst: 1, Every: restartLog}, now); ok {
+		if _, ok := lines.Allow(loglimit.LineRate{Burst: 1, Every: restartLog}, now); ok {
 			s.cfg.Log.Warn("replacing the Kafka client; partitions are stalled until it has joined the group", "why", stuck.what)
 		}
 		if now.Sub(began) > steadyFor {

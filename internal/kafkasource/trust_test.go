@@ -37,17 +37,17 @@ func TestSignedRecords(t *testing.T) {
 		record  *kgo.Record
 		twice   bool
 		hot     bool
-		refused []decode.Refusal
+		refused []decode.PacketRefusal
 	}{
 		{"signed", signed(trustKey, head(1, at), at, 0, many), false, true, nil},
-		{"twice", signed(trustKey, head(1, at), at, 0, line("q=1", 60)), true, false, []decode.Refusal{decode.RefusedReplay}},
-		{"lines alone", &kgo.Record{Value: []byte(many)}, false, false, []decode.Refusal{decode.RefusedUnsigned}},
-		{"headers alone", headed(head(1, at), 0, many), false, false, []decode.Refusal{decode.RefusedUnsigned}},
-		{"by another key", signed([]byte(strings.Repeat("k", 32)), head(1, at), at, 0, many), false, false, []decode.Refusal{decode.RefusedMAC}},
-		{"another value", changed, false, false, []decode.Refusal{decode.RefusedMAC}},
-		{"of another partition", signed(trustKey, head(1, at), at, 1, many), false, false, []decode.Refusal{decode.RefusedMAC}},
-		{"sent long ago", signed(trustKey, head(1, at), at.Add(-31*time.Second), 0, many), false, false, []decode.Refusal{decode.RefusedTime}},
-		{"an old one, stamped by who sends it again", stampedBySender, false, false, []decode.Refusal{decode.RefusedTime}},
+		{"twice", signed(trustKey, head(1, at), at, 0, line("q=1", 60)), true, false, []decode.PacketRefusal{decode.RefusedReplay}},
+		{"lines alone", &kgo.Record{Value: []byte(many)}, false, false, []decode.PacketRefusal{decode.RefusedUnsigned}},
+		{"headers alone", headed(head(1, at), 0, many), false, false, []decode.PacketRefusal{decode.RefusedUnsigned}},
+		{"by another key", signed([]byte(strings.Repeat("k", 32)), head(1, at), at, 0, many), false, false, []decode.PacketRefusal{decode.RefusedMAC}},
+		{"another value", changed, false, false, []decode.PacketRefusal{decode.RefusedMAC}},
+		{"of another partition", signed(trustKey, head(1, at), at, 1, many), false, false, []decode.PacketRefusal{decode.RefusedMAC}},
+		{"sent long ago", signed(trustKey, head(1, at), at.Add(-31*time.Second), 0, many), false, false, []decode.PacketRefusal{decode.RefusedTime}},
+		{"an old one, stamped by who sends it again", stampedBySender, false, false, []decode.PacketRefusal{decode.RefusedTime}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := bench(t)

@@ -67,7 +67,7 @@ type Origin struct {
 }
 
 // OfHot returns the hot keys in their output form. The result is never nil.
-func OfHot(hot []rules.Hot, fleet *admitted.Fleet) []Hot {
+func OfHot(hot []rules.Hot, fleet *admitted.Admissions) []Hot {
 	keys := make([]Hot, 0, len(hot))
 	for i := range hot {
 		keys = append(keys, OfOne(&hot[i], fleet.Gauge(&hot[i])))

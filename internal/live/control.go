@@ -10,7 +10,7 @@ import (
 )
 
 // takeControls adds the events of changes of controls, which are the newest first.
-func (t *tail) takeControls(changes []redis.XMessage, b *batch) {
+func (t *tail) takeControls(changes []redis.XMessage, b *streamRead) {
 	for i := range slices.Backward(changes) {
 		entry, err := parseEntryID(changes[i].ID)
 		if err != nil || t.begun && entry.compare(t.control) <= 0 {

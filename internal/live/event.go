@@ -64,9 +64,9 @@ type Counts struct {
 	Unit      rules.Unit
 }
 
-// event is the JSON form of an Event. A field that does not apply is null, so that a reader need
-// not check which fields are present.
-type event struct {
+// eventJSON is the JSON form of an Event. A field that does not apply is null, so that a reader
+// need not check which fields are present.
+type eventJSON struct {
 	ID        string   `json:"id"`
 	At        string   `json:"at"`
 	Type      Type     `json:"type"`
@@ -95,7 +95,7 @@ const timeForm = "2006-01-02T15:04:05.000Z07:00"
 //	 "threshold":"200/s","window":"1s","unit":"requests","why":"212-230 in 1s, hot at 200/s",
 //	 "limit":"50/s","until":null,"by":"statsd"}
 func (e Event) MarshalJSON() ([]byte, error) {
-	raw := event{
+	raw := eventJSON{
 		ID: e.ID, At: e.At.UTC().Format(timeForm), Type: e.Type, Namespace: e.Namespace, Rule: e.Rule, Key: e.Key,
 		Why: e.Why, By: e.By, Limit: orNil(e.Limit),
 	}

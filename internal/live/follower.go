@@ -93,11 +93,11 @@ func (f *Follower) Run(ctx context.Context, handle func(Update) error) error {
 const outageLines = 15 * time.Second
 
 // read reads the streams once.
-func (f *Follower) read(ctx context.Context) (batch, error) {
+func (f *Follower) read(ctx context.Context) (streamRead, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.cfg.Timeout)
 	defer cancel()
 	if err := transact(ctx, f.client, func(tx redis.Pipeliner) { f.tail.queue(ctx, tx) }); err != nil {
-		return batch{}, fmt.Errorf("read events: %w", err)
+		return streamRead{}, fmt.Errorf("read events: %w", err)
 	}
 	return f.tail.newEvents(ctx, f.client)
 }

@@ -298,12 +298,12 @@ func TestViewOutlivesAnOutage(t *testing.T) {
 	}
 	f.publisher.Publish(hotkeytest.Hots(hot(1, 212)))
 	eventually(t, "the key is seen", func() bool { v.refresh(t.Context()); return len(v.Snapshot().Hot) == 1 })
-	v.client, v.reader.client = dead, dead
+	v.client, v.redisReader.client = dead, dead
 	v.refresh(t.Context())
 	if s := v.Snapshot(); s.Err == nil || len(s.Hot) != 1 || s.Read.IsZero() {
 		t.Errorf("while Redis is away: %+v", s)
 	}
-	v.client, v.reader.client = f.client, f.client
+	v.client, v.redisReader.client = f.client, f.client
 	v.refresh(t.Context())
 	if s := v.Snapshot(); s.Err != nil || len(s.Hot) != 1 {
 		t.Errorf("afterwards: %+v", s)

@@ -51,9 +51,9 @@ func TestHistoriesAreBounded(t *testing.T) {
 	}
 }
 
-func keyOf(k *key, h rules.Hot, at time.Time) *key {
+func keyOf(k *keyDetails, h rules.Hot, at time.Time) *keyDetails {
 	if k == nil {
-		k = &key{}
+		k = &keyDetails{}
 	}
 	k.hot, k.read = h, at
 	return k

@@ -36,34 +36,34 @@ const (
 	keepCooled = 5 * time.Minute
 )
 
-// reader makes the exchanges with Redis. It is not safe for concurrent use.
-type reader struct {
+// redisReader makes the exchanges with Redis. It is not safe for concurrent use.
+type redisReader struct {
 	cfg    Config
 	client redis.UniversalClient
 	layout hotkeys.Layout
 	tail   *tail
-	keys   map[string]*key // keys by member
+	keys   map[string]*keyDetails // keys by member
 	outage loglimit.Outage
 }
 
-// key holds the details of a key that is or recently was hot.
-type key struct {
+// keyDetails holds the details of a key that is or recently was hot.
+type keyDetails struct {
 	hot     rules.Hot
 	read    time.Time // time of the last read of its details
 	gone    time.Time // time at which it was found to have cooled; zero while it is hot
 	history History
 }
 
-func newReader(client redis.UniversalClient, cfg Config) reader {
-	return reader{
+func newReader(client redis.UniversalClient, cfg Config) redisReader {
+	return redisReader{
 		cfg: cfg, client: client, layout: hotkeys.NewLayout(cfg.Namespace),
-		tail: newTail(cfg.Namespace, position{}, Backlog), keys: make(map[string]*key),
+		tail: newTail(cfg.Namespace, position{}, Backlog), keys: make(map[string]*keyDetails),
 	}
 }
 
 // read reads the state and the additions to the streams in one exchange. Controls and members
 // are read by separate calls at the same time, since a user may have no right to read them.
-func (r *reader) read(ctx context.Context) (*Snapshot, batch, error) {
+func (r *redisReader) read(ctx context.Context) (*Snapshot, streamRead, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
 	s := &Snapshot{Namespace: r.cfg.Namespace}
@@ -90,11 +90,11 @@ func (r *reader) read(ctx context.Context) (*Snapshot, batch, error) {
 		r.tail.queue(ctx, tx)
 	})
 	if err != nil {
-		return nil, batch{}, fmt.Errorf("read the state of namespace %s: %w", r.cfg.Namespace, err)
+		return nil, streamRead{}, fmt.Errorf("read the state of namespace %s: %w", r.cfg.Namespace, err)
 	}
 	b, err := r.tail.newEvents(ctx, r.client)
 	if err != nil {
-		return nil, batch{}, err
+		return nil, streamRead{}, err
 	}
 	s.Read, s.Clock, s.Published = time.Now(), b.now, beat.Val() > 0
 	if infos != nil {
@@ -103,7 +103,7 @@ func (r *reader) read(ctx context.Context) (*Snapshot, batch, error) {
 	if fresh := r.unknown(scores.Val()); len(fresh) > 0 {
 		answer, err := r.client.HMGet(ctx, r.layout.Info, fresh...).Result()
 		if err != nil && !redis.HasErrorPrefix(err, "WRONGTYPE") {
-			return nil, batch{}, fmt.Errorf("read hot keys: %w", err)
+			return nil, streamRead{}, fmt.Errorf("read hot keys: %w", err)
 		}
 		r.learn(fresh, answer, s.Read)
 	}
@@ -121,7 +121,7 @@ func (r *reader) read(ctx context.Context) (*Snapshot, batch, error) {
 }
 
 // due returns the hot keys whose details are to be read again, the least recently read first.
-func (r *reader) due() []string {
+func (r *redisReader) due() []string {
 	members := make([]string, 0, len(r.keys))
 	for member, k := range r.keys {
 		if k.gone.IsZero() {
@@ -136,7 +136,7 @@ func (r *reader) due() []string {
 }
 
 // unknown returns the hot keys whose details have not been read since they became hot.
-func (r *reader) unknown(scores []redis.Z) []string {
+func (r *redisReader) unknown(scores []redis.Z) []string {
 	var members []string
 	for _, z := range scores {
 		member, _ := z.Member.(string)
@@ -148,7 +148,7 @@ func (r *reader) unknown(scores []redis.Z) []string {
 }
 
 // learn records the details of keys.
-func (r *reader) learn(members []string, infos []any, now time.Time) {
+func (r *redisReader) learn(members []string, infos []any, now time.Time) {
 	for i, member := range members {
 		name, ok := rules.ParseKey(member)
 		if !ok || i >= len(infos) {
@@ -161,7 +161,7 @@ func (r *reader) learn(members []string, infos []any, now time.Time) {
 		h.Key = name
 		k := r.keys[member]
 		if k == nil {
-			k = &key{}
+			k = &keyDetails{}
 			r.keys[member] = k
 		}
 		k.hot, k.read, k.gone = h, now, time.Time{}
@@ -170,7 +170,7 @@ func (r *reader) learn(members []string, infos []any, now time.Time) {
 
 // list adds the hot keys to the snapshot, each with one more point, and forgets the keys that
 // cooled long ago.
-func (r *reader) list(s *Snapshot, scores []redis.Z) {
+func (r *redisReader) list(s *Snapshot, scores []redis.Z) {
 	hot := make(map[string]bool, len(scores))
 	histories := 0
 	var cooled []string // keys with a history, the last that cooled first

@@ -15,8 +15,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// batch is the result of one read of the streams.
-type batch struct {
+// streamRead is the result of one read of the streams.
+type streamRead struct {
 	events []Event // events in order
 	// missed is a lower bound of the number of changes that were removed before they could be
 	// read.
@@ -89,9 +89,9 @@ func (t *tail) queue(ctx context.Context, tx redis.Pipeliner) {
 }
 
 // newEvents returns the new events. It makes further calls if more changes wait than queue asked for.
-func (t *tail) newEvents(ctx context.Context, client redis.UniversalClient) (batch, error) {
+func (t *tail) newEvents(ctx context.Context, client redis.UniversalClient) (streamRead, error) {
 	a := &t.answers
-	b := batch{now: a.time.Val()}
+	b := streamRead{now: a.time.Val()}
 	changes := a.hot.Val()
 	follows := t.begun || !t.after.isZero() // older changes than the newest page are wanted too
 	for page := changes; follows && int64(len(page)) == a.limit && len(changes) < maxBehind; a.limit = pageSize {
@@ -101,7 +101,7 @@ func (t *tail) newEvents(ctx context.Context, client redis.UniversalClient) (bat
 		}
 		page, err = client.XRevRangeN(ctx, t.layout.Events, oldest.previous().entryID(), t.hot.next().entryID(), pageSize).Result()
 		if err != nil && !errors.Is(err, redis.Nil) {
-			return batch{}, fmt.Errorf("read older changes: %w", err)
+			return streamRead{}, fmt.Errorf("read older changes: %w", err)
 		}
 		changes = append(changes, page...)
 	}
@@ -125,7 +125,7 @@ func (t *tail) newEvents(ctx context.Context, client redis.UniversalClient) (bat
 }
 
 // takeChanges adds the events of changes of hot keys, which are the newest first.
-func (t *tail) takeChanges(changes []redis.XMessage, b *batch) {
+func (t *tail) takeChanges(changes []redis.XMessage, b *streamRead) {
 	if t.hot.millis > uint64(b.now.Add(time.Hour).UnixMilli()) { // no publisher wrote an entry that far in the future
 		t.hot = position{millis: uint64(b.now.UnixMilli())}.previous()
 	}

@@ -39,7 +39,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) validate(client redis.UniversalClient) error {
-	return redisconfig.Check("Config", c.Namespace, client, redisconfig.Span{Name: "Every", Length: c.Every}, redisconfig.Span{Name: "Timeout", Length: c.Timeout})
+	return redisconfig.Check("Config", c.Namespace, client, redisconfig.NamedDuration{Name: "Every", Length: c.Every}, redisconfig.NamedDuration{Name: "Timeout", Length: c.Timeout})
 }
 
 // Snapshot is the state of a namespace at one instant. It is immutable and shared by all
@@ -103,7 +103,7 @@ type View struct {
 	snapshot atomic.Pointer[Snapshot]
 	asked    chan struct{} // requests a read at once
 
-	reader // used only by Run's goroutine
+	redisReader // used only by Run's goroutine
 
 	mu      sync.Mutex // guards the fields below
 	changed chan struct{}
@@ -122,7 +122,7 @@ func NewView(client redis.UniversalClient, cfg Config) (*View, error) {
 	cfg = cfg.withDefaults()
 	v := &View{
 		cfg: cfg, client: client, asked: make(chan struct{}, 1), changed: make(chan struct{}),
-		reader: newReader(client, cfg), readers: make(map[*Subscription]struct{}),
+		redisReader: newReader(client, cfg), readers: make(map[*Subscription]struct{}),
 	}
 	v.snapshot.Store(&Snapshot{Namespace: cfg.Namespace})
 	return v, nil

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Rate bounds the log lines of one kind: Burst at once, and then one each Every.
-type Rate struct {
+// LineRate bounds the log lines of one kind: Burst at once, and then one each Every.
+type LineRate struct {
 	Burst int // at least 1
 	Every time.Duration
 }
@@ -27,7 +27,7 @@ type Limit struct {
 
 // Allow reports whether an event that happens at now may be logged, and how many events since
 // the last line were not.
-func (l *Limit) Allow(r Rate, now time.Time) (unlogged int, ok bool) {
+func (l *Limit) Allow(r LineRate, now time.Time) (unlogged int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.debt, l.updated = max(0, l.debt-now.Sub(l.updated)), now

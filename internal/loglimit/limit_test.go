@@ -13,17 +13,17 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func TestLimit(t *testing.T) {
 	const none = -1
 	for name, test := range map[string]struct {
-		rate Rate
+		rate LineRate
 		at   []time.Duration // of the events
 		want []int           // unlogged of each, or none
 	}{
-		"one at a time": {Rate{1, 10 * time.Second},
+		"one at a time": {LineRate{1, 10 * time.Second},
 			[]time.Duration{0, time.Second, 9999 * time.Millisecond, 10 * time.Second, 11 * time.Second, time.Minute},
 			[]int{0, none, none, 2, none, 1}},
-		"some at once": {Rate{3, 10 * time.Second},
+		"some at once": {LineRate{3, 10 * time.Second},
 			[]time.Duration{0, 0, 0, 0, 9 * time.Second, 10 * time.Second, 10 * time.Second, 20 * time.Second},
 			[]int{0, 0, 0, none, none, 2, none, 1}},
-		"a burst anew after a pause": {Rate{2, 10 * time.Second},
+		"a burst anew after a pause": {LineRate{2, 10 * time.Second},
 			[]time.Duration{0, 0, 0, time.Hour, time.Hour, time.Hour},
 			[]int{0, 0, none, 1, 0, none}},
 	} {
@@ -45,7 +45,7 @@ func TestLimit(t *testing.T) {
 // No span ever has more lines than its bound.
 func TestLimitBounds(t *testing.T) {
 	var l Limit
-	rate := Rate{Burst: 4, Every: 15 * time.Second}
+	rate := LineRate{Burst: 4, Every: 15 * time.Second}
 	lines, events := 0, 0
 	for at := time.Duration(0); at < time.Hour; at += 100 * time.Millisecond {
 		events++

@@ -20,7 +20,7 @@ func (o *Outage) Begin(every time.Duration, now time.Time) (log bool) {
 	if !o.began.IsZero() {
 		return false
 	}
-	if _, log = o.limit.Allow(Rate{Burst: 1, Every: every}, now); log {
+	if _, log = o.limit.Allow(LineRate{Burst: 1, Every: every}, now); log {
 		o.began = now
 	}
 	return log

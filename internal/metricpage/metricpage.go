@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/internal/figure"
 )
 
-// Row is one metric of a table.
-type Row struct {
+// MetricRow is one metric of a table.
+type MetricRow struct {
 	Name   string
 	Labels []string // in any order
 	Kind   string   // counter, gauge or histogram
@@ -28,10 +28,10 @@ type Row struct {
 }
 
 // Rows returns the rows of a table of metrics.
-func Rows[S any](table []figure.Figure[S]) (rows []Row) {
+func Rows[S any](table []figure.Figure[S]) (rows []MetricRow) {
 	for i := range table {
 		f := &table[i]
-		rows = append(rows, Row{Name: f.Name, Labels: f.Labels, Kind: kinds[f.Kind], Help: f.Help, Meaning: f.Meaning})
+		rows = append(rows, MetricRow{Name: f.Name, Labels: f.Labels, Kind: kinds[f.Kind], Help: f.Help, Meaning: f.Meaning})
 	}
 	return rows
 }
@@ -44,7 +44,7 @@ var kinds = map[prometheus.ValueType]string{
 const DataLoss = "DATA LOSS: "
 
 // Table returns the rows as a Markdown table, in their order.
-func Table(rows []Row) string {
+func Table(rows []MetricRow) string {
 	var b strings.Builder
 	b.WriteString("| metric | type | meaning |\n| --- | --- | --- |\n")
 	for _, r := range rows {
@@ -57,7 +57,7 @@ func Table(rows []Row) string {
 	return b.String()
 }
 
-func (r Row) meaning() string {
+func (r MetricRow) meaning() string {
 	help, lost := strings.CutPrefix(r.Help, DataLoss)
 	text := r.Meaning
 	if text == "" {
@@ -93,7 +93,7 @@ var ErrStale = errors.New(`not up to date: run "make metrics"`)
 
 // Sync compares the sections of the page at path with tables, which is keyed by section. If they
 // differ, it writes the page if write is set, and returns [ErrStale] otherwise.
-func Sync(path string, tables map[string][]Row, write bool) error {
+func Sync(path string, tables map[string][]MetricRow, write bool) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ Words.
 <!-- end -->
 `
 
-var rows = map[string][]Row{
+var rows = map[string][]MetricRow{
 	"one": {
 		{Name: "a_total", Kind: "counter", Help: "What came."},
 		{Name: "b_total", Kind: "counter", Labels: []string{"rule", "decision"}, Help: "DATA LOSS: what is gone."},
@@ -64,11 +64,11 @@ func TestSync(t *testing.T) {
 	if err := Sync(path, rows, false); err != nil {
 		t.Errorf("a page just written: %v", err)
 	}
-	fewer := map[string][]Row{"one": rows["one"][:1]}
+	fewer := map[string][]MetricRow{"one": rows["one"][:1]}
 	if err := Sync(path, fewer, false); !errors.Is(err, ErrStale) {
 		t.Errorf("a metric that is gone: %v", err)
 	}
-	if err := Sync(path, map[string][]Row{"three": nil}, true); err == nil {
+	if err := Sync(path, map[string][]MetricRow{"three": nil}, true); err == nil {
 		t.Error("a section that the page does not have was found")
 	}
 }

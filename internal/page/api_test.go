@@ -104,7 +104,7 @@ func TestAPI(t *testing.T) {
 			t.Errorf("%s: %d %v, want an empty array", path, status, list)
 		}
 	}
-	var rules Rules
+	var rules RuleList
 	if f.get(t, "/api/v1/rules", &rules); rules.Version != testRules().Version || len(rules.Rules) != 3 {
 		t.Errorf("rules: %+v", rules)
 	}
@@ -157,7 +157,7 @@ func TestViewStream(t *testing.T) {
 	f.publish(t, search("phone", 300))
 	lines, _ := f.follow(t, "/api/v1/view", "")
 	type message struct {
-		Put   []row
+		Put   []keyRow
 		Gone  []uint32
 		Rates [][]any
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// change is a change of the state, as sent in a stream. An absent field has not changed. A
+// stateChange is a change of the state, as sent in a stream. An absent field has not changed. A
 // snapshot is a change from nothing.
-type change struct {
+type stateChange struct {
 	Now      int64           `json:"now"` // Redis's clock, unix ms
-	Put      []row           `json:"put,omitempty"`
+	Put      []keyRow        `json:"put,omitempty"`
 	Gone     []uint32        `json:"gone,omitempty"`
 	Rates    json.RawMessage `json:"rates,omitempty"` // [[id, rate, low, high, admitted], …]
 	Suspects json.RawMessage `json:"suspects,omitempty"`
@@ -47,7 +47,7 @@ type facts struct {
 	ControlsErr string `json:"controls_problem,omitempty"`
 }
 
-func newFacts(s *live.Snapshot, ruleset Rules, cfg *Config) facts {
+func newFacts(s *live.Snapshot, ruleset RuleList, cfg *Config) facts {
 	f := facts{Namespace: s.Namespace, Version: cfg.Version, RulesVersion: ruleset.Version, HasToken: cfg.Guard.HasToken(), Published: s.Published}
 	f.Redis.URL = cfg.Redis
 	f.Redis.Known = s.Err != nil || !s.Read.IsZero()

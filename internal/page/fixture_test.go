@@ -50,7 +50,7 @@ func newFixture(t *testing.T, every time.Duration, token string) *fixture {
 }
 
 // serve serves a view, and runs its functions until the test ends.
-func (f *fixture) serve(t *testing.T, view View, token string, runs ...func(context.Context) error) {
+func (f *fixture) serve(t *testing.T, view LiveView, token string, runs ...func(context.Context) error) {
 	t.Helper()
 	f.server = httptest.NewUnstartedServer(nil)
 	f.page = New(Config{
@@ -153,7 +153,7 @@ func (v *fakeView) Changed() <-chan struct{} {
 	return v.changed
 }
 
-func serveView(t *testing.T, view View, token string) *fixture {
+func serveView(t *testing.T, view LiveView, token string) *fixture {
 	t.Helper()
 	f := &fixture{}
 	f.serve(t, view, token)
@@ -171,8 +171,8 @@ func manyKeys(n, step int) *live.Snapshot {
 	return s
 }
 
-func testRules() Rules {
-	return Rules{Namespace: "shop", Version: "8c1f0a2be77d4c11", Rules: []Rule{
+func testRules() RuleList {
+	return RuleList{Namespace: "shop", Version: "8c1f0a2be77d4c11", Rules: []RuleText{
 		{"search-terms", "search-terms: GET /search by q: hot at 200/s (cool below 160); limit 50/s, burst 100"},
 		{"downloads", "downloads: GET /files/{id} by path:id: hot at 10MB/10s (cool below 8MB); limit 1MB/s, burst 2MB, shadow"},
 		{"tenants", "tenants: * by header:X-Tenant: hot at 20% of the route and 100/s (cool below 80% of that); listed only"},

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// GuardConfig configures a [Guard].
+// GuardConfig configures a [AccessGuard].
 type GuardConfig struct {
 	// Token is the secret that readers must know. If it is empty, the guard is open to everyone
 	// who reaches a loopback address, and closed on any other address.
@@ -28,9 +28,9 @@ type GuardConfig struct {
 	Log *slog.Logger
 }
 
-// Guard decides who may read the page, the API and the other private handlers of their server.
-// It is safe for concurrent use.
-type Guard struct {
+// AccessGuard decides who may read the page, the API and the other private handlers of their
+// server. It is safe for concurrent use.
+type AccessGuard struct {
 	token    [sha256.Size]byte // hashed, so that the comparison takes the same time for every length
 	sessions *sessions         // nil without a token
 	isClosed bool
@@ -40,12 +40,12 @@ type Guard struct {
 }
 
 // NewGuard returns a guard. It starts nothing.
-func NewGuard(c GuardConfig) *Guard {
+func NewGuard(c GuardConfig) *AccessGuard {
 	log := c.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	g := &Guard{hosts: hostSet(c.Hosts), attempts: newAttempts(log), sameSite: http.NewCrossOriginProtection()}
+	g := &AccessGuard{hosts: hostSet(c.Hosts), attempts: newAttempts(log), sameSite: http.NewCrossOriginProtection()}
 	if c.Token != "" {
 		g.token, g.sessions = sha256.Sum256([]byte(c.Token)), newSessions(c.Token)
 	} else {
@@ -61,15 +61,15 @@ const Closed = "closed: aggregator.http is not a loopback address, and there is 
 	"make one by openssl rand -hex 32. Or set aggregator.http to 127.0.0.1:9125"
 
 // IsClosed reports whether no one may read because a token is missing.
-func (g *Guard) IsClosed() bool { return g.isClosed }
+func (g *AccessGuard) IsClosed() bool { return g.isClosed }
 
 // HasToken reports whether readers must know a token.
-func (g *Guard) HasToken() bool { return g.sessions != nil }
+func (g *AccessGuard) HasToken() bool { return g.sessions != nil }
 
 // Protect returns a handler that passes requests to next if they name this server as the host
 // and come from a client that may read. Browsers without the token are redirected to /login;
 // other clients get 401. Forms and scripts of other sites get 403.
-func (g *Guard) Protect(next http.Handler) http.Handler {
+func (g *AccessGuard) Protect(next http.Handler) http.Handler {
 	return g.checkHost(g.sameSite.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch bearer, found := bearerOf(r); {
 		case g.sessions == nil:
@@ -88,7 +88,7 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 }
 
 // checkHost returns a handler with the checks that precede all others, including the login.
-func (g *Guard) checkHost(next http.Handler) http.Handler {
+func (g *AccessGuard) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secureHeaders(w.Header())
 		switch {
@@ -104,7 +104,7 @@ func (g *Guard) checkHost(next http.Handler) http.Handler {
 }
 
 // try compares a token, and answers the request if it is wrong or too many wrong ones were sent.
-func (g *Guard) try(w http.ResponseWriter, r *http.Request, token string) bool {
+func (g *AccessGuard) try(w http.ResponseWriter, r *http.Request, token string) bool {
 	switch wait, right := g.attempt(r, token); {
 	case wait > 0:
 		tooMany(w, wait)
@@ -119,7 +119,7 @@ func (g *Guard) try(w http.ResponseWriter, r *http.Request, token string) bool {
 
 // attempt reports whether a token is right. If the sender has sent too many wrong ones, it
 // returns how long the sender has to wait instead.
-func (g *Guard) attempt(r *http.Request, token string) (wait time.Duration, right bool) {
+func (g *AccessGuard) attempt(r *http.Request, token string) (wait time.Duration, right bool) {
 	now := time.Now()
 	if wait := g.attempts.wait(r.RemoteAddr, now); wait > 0 {
 		return wait, false
@@ -184,7 +184,7 @@ func secureHeaders(h http.Header) {
 // allowsHost reports whether a client may address the server by this name. A web site can point
 // its own name here, and a browser would then let its scripts read answers (DNS rebinding). So
 // names must be known. An IP address cannot be such a name.
-func (g *Guard) allowsHost(hostport string) bool {
+func (g *AccessGuard) allowsHost(hostport string) bool {
 	host := strings.ToLower(strings.TrimSuffix(hostOf(hostport), "."))
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(host) != nil || g.hosts[host]
 }

@@ -19,7 +19,7 @@ var (
 )
 
 // ask sends a request to a guard, its login, or a handler that it protects.
-func ask(g *Guard, r *http.Request) *http.Response {
+func ask(g *AccessGuard, r *http.Request) *http.Response {
 	mux := http.NewServeMux()
 	mux.Handle("/", g.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("inside")) })))
 	mux.Handle("/login", g.Login())
@@ -101,7 +101,7 @@ func TestGuardChecksTheName(t *testing.T) {
 }
 
 func TestHeaders(t *testing.T) {
-	for _, g := range []*Guard{NewGuard(GuardConfig{Listener: loopback}), NewGuard(GuardConfig{Listener: anywhere}), NewGuard(GuardConfig{Listener: anywhere, Token: testToken})} {
+	for _, g := range []*AccessGuard{NewGuard(GuardConfig{Listener: loopback}), NewGuard(GuardConfig{Listener: anywhere}), NewGuard(GuardConfig{Listener: anywhere, Token: testToken})} {
 		for _, path := range []string{"/", "/login", "/api/v1/hot"} {
 			h := ask(g, request(http.MethodGet, path, "")).Header
 			policy := h.Get("Content-Security-Policy")

@@ -33,7 +33,7 @@ const (
 )
 
 // oneAMinute is the rate of log lines of each kind.
-var oneAMinute = loglimit.Rate{Burst: 1, Every: time.Minute}
+var oneAMinute = loglimit.LineRate{Burst: 1, Every: time.Minute}
 
 // hub sends changes to all readers. A change is computed and encoded once for all readers, and
 // not at all if there are none.
@@ -42,14 +42,14 @@ type hub struct {
 	log *slog.Logger
 
 	mu       sync.Mutex
-	readers  map[*reader]struct{}
+	readers  map[*streamReader]struct{}
 	isClosed bool
 	counters Stats
 	cutLimit loglimit.Limit
 
 	// The state that the readers know.
 	seq     uint64
-	rows    map[rules.Key]row
+	rows    map[rules.Key]keyRow
 	nextID  uint32
 	ids     map[uint32]rules.Key
 	parts   map[string]json.RawMessage // JSON of the parts of a change, by name
@@ -58,8 +58,8 @@ type hub struct {
 	version string
 }
 
-// reader is one stream.
-type reader struct {
+// streamReader is one stream.
+type streamReader struct {
 	frames chan []byte   // encoded changes; nil for a reader of events only
 	cut    chan struct{} // closed to end the reader
 	why    string        // set before cut is closed
@@ -69,7 +69,7 @@ type reader struct {
 
 func newHub(c *Config) *hub {
 	return &hub{
-		cfg: c, log: c.Log, readers: make(map[*reader]struct{}), rows: make(map[rules.Key]row), ids: make(map[uint32]rules.Key),
+		cfg: c, log: c.Log, readers: make(map[*streamReader]struct{}), rows: make(map[rules.Key]keyRow), ids: make(map[uint32]rules.Key),
 		parts: make(map[string]json.RawMessage),
 	}
 }
@@ -145,8 +145,8 @@ func (h *hub) update(t time.Time) {
 }
 
 // difference updates the state to a snapshot and returns the change.
-func (h *hub) difference(s *live.Snapshot, t time.Time) change {
-	c := change{Now: now(s).UnixMilli()}
+func (h *hub) difference(s *live.Snapshot, t time.Time) stateChange {
+	c := stateChange{Now: now(s).UnixMilli()}
 	rates := []byte{'['}
 	seen := make(map[rules.Key]bool, len(s.Hot))
 	for i := range s.Hot {
@@ -209,14 +209,14 @@ func (h *hub) part(name string, value any) json.RawMessage {
 // join adds a reader. The first frame of a reader of changes is the whole state. If there are
 // too many readers, the oldest one of the peer that has most makes room for a peer that has
 // fewer.
-func (h *hub) join(from base.Peer, readsChanges bool) (r *reader, ok bool, err error) {
+func (h *hub) join(from base.Peer, readsChanges bool) (r *streamReader, ok bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.isClosed || len(h.readers) >= maxStreams && !h.displace(from) {
 		h.counters.Refused++
 		return nil, false, nil
 	}
-	r = &reader{cut: make(chan struct{}), peer: from, since: time.Now()}
+	r = &streamReader{cut: make(chan struct{}), peer: from, since: time.Now()}
 	if readsChanges {
 		h.update(time.Now())
 		r.frames = make(chan []byte, maxWaiting)
@@ -238,7 +238,7 @@ func (h *hub) displace(newcomer base.Peer) bool {
 		places[r.peer]++
 	}
 	gives := places.Gives(newcomer)
-	var oldest *reader
+	var oldest *streamReader
 	for r := range h.readers {
 		if gives(r.peer) && (oldest == nil || r.since.Before(oldest.since)) {
 			oldest = r
@@ -253,27 +253,27 @@ func (h *hub) displace(newcomer base.Peer) bool {
 }
 
 // fullState returns the state as a change from nothing. h.mu is held.
-func (h *hub) fullState() *change {
-	c := &change{
+func (h *hub) fullState() *stateChange {
+	c := &stateChange{
 		Now: now(h.cfg.View.Snapshot()).UnixMilli(), Suspects: h.parts["suspects"], Controls: h.parts["controls"],
 		Members: h.parts["members"], Facts: h.parts["facts"], Total: h.total, Events: h.cfg.View.Recent(recentEvents),
 	}
 	for _, r := range h.rows {
 		c.Put = append(c.Put, r)
 	}
-	slices.SortFunc(c.Put, func(a, b row) int { return int(a.ID) - int(b.ID) })
+	slices.SortFunc(c.Put, func(a, b keyRow) int { return int(a.ID) - int(b.ID) })
 	return c
 }
 
 // removeReader removes a reader that has ended.
-func (h *hub) removeReader(r *reader) {
+func (h *hub) removeReader(r *streamReader) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.readers, r)
 }
 
 // cutSlow ends a reader that lost events.
-func (h *hub) cutSlow(r *reader) {
+func (h *hub) cutSlow(r *streamReader) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.counters.Cut++
@@ -281,7 +281,7 @@ func (h *hub) cutSlow(r *reader) {
 }
 
 // endReader ends a reader for the reason why. h.mu is held.
-func (h *hub) endReader(r *reader, why string) {
+func (h *hub) endReader(r *streamReader, why string) {
 	if _, reads := h.readers[r]; reads {
 		delete(h.readers, r)
 		r.why = why

@@ -11,7 +11,7 @@ const maxForm = 8 << 10
 
 // Login returns the handler of /login and /logout: a form for the token, and its POST. Without a
 // token there is no login, and the handler redirects to the page.
-func (g *Guard) Login() http.Handler {
+func (g *AccessGuard) Login() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) {
 		if g.sessions == nil || g.sessions.valid(r, time.Now()) {
@@ -30,7 +30,7 @@ func (g *Guard) Login() http.Handler {
 	return g.checkHost(mux)
 }
 
-func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
+func (g *AccessGuard) login(w http.ResponseWriter, r *http.Request) {
 	if g.sessions == nil {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return

@@ -27,8 +27,8 @@ import (
 	"github.com/hotparam/hotparam/internal/live"
 )
 
-// View is the state that the page shows. A [live.View] implements it.
-type View interface {
+// LiveView is the state that the page shows. A [live.View] implements it.
+type LiveView interface {
 	Snapshot() *live.Snapshot
 	Changed() <-chan struct{}
 	Subscribe(buffer int) *live.Subscription
@@ -38,10 +38,10 @@ type View interface {
 
 // Config configures a [Page]. Guard, View and Rules are required.
 type Config struct {
-	Guard *Guard
-	View  View
+	Guard *AccessGuard
+	View  LiveView
 	// Rules returns the rules in force, in words.
-	Rules func() Rules
+	Rules func() RuleList
 	// Redis is the URL of the server, without passwords, for the commands that the page shows.
 	Redis string
 	// Version is the version of the program.
@@ -50,17 +50,17 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Rules are the rules in words, in the form of /api/v1/rules.
-type Rules struct {
-	Namespace string `json:"namespace"`
-	Version   string `json:"version"`
-	Rules     []Rule `json:"rules"`
+// RuleList are the rules in words, in the form of /api/v1/rules.
+type RuleList struct {
+	Namespace string     `json:"namespace"`
+	Version   string     `json:"version"`
+	Rules     []RuleText `json:"rules"`
 	// Also are settings in words that apply to all rules.
 	Also []string `json:"also,omitempty"`
 }
 
-// Rule is one rule in words.
-type Rule struct {
+// RuleText is one rule in words.
+type RuleText struct {
 	ID    string `json:"id"`
 	Words string `json:"words"`
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// row is a hot key as sent in a stream: the fields of /api/v1/hot, without those that change
+// keyRow is a hot key as sent in a stream: the fields of /api/v1/hot, without those that change
 // each second and are shown only for a selected key. Rows are comparable.
-type row struct {
+type keyRow struct {
 	ID        uint32  `json:"id"`
 	Key       string  `json:"key"`
 	Rule      string  `json:"rule"`
@@ -46,9 +46,9 @@ func (b bound) append(dst []byte) []byte {
 	return strconv.AppendInt(dst, int64(b), 10)
 }
 
-func newRow(id uint32, key *live.HotKey) row {
+func newRow(id uint32, key *live.HotKey) keyRow {
 	h := &key.Hot
-	r := row{
+	r := keyRow{
 		ID: id, Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, High: bound(h.High), Estimated: h.Estimated,
 		Limit: h.Limit.String(), Burst: h.Burst, Mode: h.Mode, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Owner: h.Owner,
 		Cause: listed.CauseOf(h.Cause),
@@ -60,13 +60,13 @@ func newRow(id uint32, key *live.HotKey) row {
 }
 
 // sameButCounts reports whether two rows differ at most in their counts.
-func (r row) sameButCounts(other row) bool {
+func (r keyRow) sameButCounts(other keyRow) bool {
 	other.Rate, other.Low, other.High, other.Admitted = r.Rate, r.Low, r.High, r.Admitted
 	return r == other
 }
 
 // appendCounts appends the row's counts as an element of a JSON array.
-func (r *row) appendCounts(dst []byte) []byte {
+func (r *keyRow) appendCounts(dst []byte) []byte {
 	dst = append(dst, '[')
 	dst = strconv.AppendUint(dst, uint64(r.ID), 10)
 	dst = append(dst, ',')

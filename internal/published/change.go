@@ -65,7 +65,7 @@ type Change struct {
 	// Beat is the time that the publisher's heartbeat had left at that instant.
 	Beat time.Duration
 	// Hot holds the keys that became hot, or whose limit changed.
-	Hot []Entry
+	Hot []ChangeEntry
 	// Cool holds the keys that are no longer hot.
 	Cool []rules.Key
 	// Fleet is a change of the suspects. It is sent with a version alone, and never with a change
@@ -73,8 +73,8 @@ type Change struct {
 	Fleet *FleetChange
 }
 
-// Entry is a hot key in a [Change].
-type Entry struct {
+// ChangeEntry is a hot key in a [Change].
+type ChangeEntry struct {
 	rules.Hot
 	// TTL is the time from At to Until.
 	TTL time.Duration
@@ -84,7 +84,7 @@ type Entry struct {
 // too long to be pushed or there was none.
 func (c *Change) VersionAlone() bool { return c.At.IsZero() }
 
-type change struct {
+type changeJSON struct {
 	Version string       `json:"version"`
 	At      int64        `json:"at"`
 	Beat    int64        `json:"beat_ms"`
@@ -111,7 +111,7 @@ type hotEntry struct {
 // for it, for at, and for the cooled members; if Until is zero, there is one for it. The
 // publisher's script fills them.
 func EncodeChange(c *Change) []byte {
-	raw := change{Version: c.Version.String(), At: millis(c.At, atHole), Beat: c.Beat.Milliseconds(), Hot: []hotEntry{}}
+	raw := changeJSON{Version: c.Version.String(), At: millis(c.At, atHole), Beat: c.Beat.Milliseconds(), Hot: []hotEntry{}}
 	for i := range c.Hot {
 		e := &c.Hot[i]
 		raw.Hot = append(raw.Hot, hotEntry{e.Rule, e.Text, finite(e.Rate), e.TTL.Milliseconds(), infoOf(&e.Hot)})
@@ -137,7 +137,7 @@ const maxTTLMillis = 24 * 60 * 60 * 1000
 // ParseChange reads a value that [EncodeChange] wrote, or a version alone: {"version":"…"}, with
 // or without a [FleetChange]. It returns the whole change or an error.
 func ParseChange(value []byte) (Change, error) {
-	var raw change
+	var raw changeJSON
 	if err := json.Unmarshal(value, &raw); err != nil {
 		return Change{}, fmt.Errorf("change of the hot set: %w", err)
 	}
@@ -157,7 +157,7 @@ func ParseChange(value []byte) (Change, error) {
 	return c, nil
 }
 
-func (raw *change) fill(c *Change) error {
+func (raw *changeJSON) fill(c *Change) error {
 	if raw.At <= 0 || raw.At > maxMillis || raw.Beat < 0 || raw.Beat > maxTTLMillis {
 		return errChangeTime
 	}
@@ -176,7 +176,7 @@ func (raw *change) fill(c *Change) error {
 			return errChangeTime
 		}
 		h.Key, h.Rate = rules.Key{Rule: r.Rule, Text: r.Key}, r.Rate
-		c.Hot = append(c.Hot, Entry{Hot: h, TTL: time.Duration(r.TTL) * time.Millisecond})
+		c.Hot = append(c.Hot, ChangeEntry{Hot: h, TTL: time.Duration(r.TTL) * time.Millisecond})
 	}
 	var err error
 	c.Cool, err = parseMembers(raw.Cool)

@@ -16,8 +16,8 @@ const ControlVersionField = "version"
 // MaxControl is the greatest size of a control in Redis, in bytes.
 const MaxControl = 4096
 
-// control is a control in JSON. Times are unix milliseconds on Redis's clock.
-type control struct {
+// controlJSON is a control in JSON. Times are unix milliseconds on Redis's clock.
+type controlJSON struct {
 	Action  rules.ControlAction `json:"action"`
 	Since   int64               `json:"since"`
 	Until   int64               `json:"until"`
@@ -26,8 +26,8 @@ type control struct {
 	Claimed string              `json:"claimed"`
 }
 
-func controlOf(c *rules.Control) control {
-	return control{c.Action, millis(c.Since, atHole), millis(c.Until, untilHole), c.Why, c.By, c.Claimed}
+func controlOf(c *rules.Control) controlJSON {
+	return controlJSON{c.Action, millis(c.Since, atHole), millis(c.Until, untilHole), c.Why, c.By, c.Claimed}
 }
 
 // EncodeControl returns the value of one entry of the controls' hash:
@@ -53,7 +53,7 @@ func ParseControl(member string, value []byte) (rules.Control, error) {
 	if !ok || !rules.ValidRuleID(key.Rule) || len(key.Text) > rules.MaxText {
 		return rules.Control{}, errControlKey
 	}
-	var raw control
+	var raw controlJSON
 	if err := json.Unmarshal(value, &raw); err != nil {
 		return rules.Control{}, fmt.Errorf("control: %w", err)
 	}
@@ -64,7 +64,7 @@ func ParseControl(member string, value []byte) (rules.Control, error) {
 	return c, err
 }
 
-func (raw *control) parse(key rules.Key) (rules.Control, error) {
+func (raw *controlJSON) parse(key rules.Key) (rules.Control, error) {
 	if !raw.Action.Valid() && raw.Action != rules.ControlHold || raw.Since < 0 || raw.Until <= 0 || raw.Since > maxMillis || raw.Until > maxMillis ||
 		len(raw.Why) > rules.MaxControlWhy || len(raw.By) > rules.MaxControlBy || len(raw.Claimed) > rules.MaxControlBy {
 		return rules.Control{}, errControl
@@ -87,7 +87,7 @@ type controlChange struct {
 	Type string `json:"type"`
 	Rule string `json:"rule"`
 	Key  string `json:"key"`
-	control
+	controlJSON
 }
 
 // EncodeControlChange returns a change:

@@ -76,7 +76,7 @@ type info struct {
 	Scope rules.Scope `json:"scope,omitempty"`
 	Owner string      `json:"owner"`
 	Ratio *float64    `json:"ratio"`
-	cause
+	causeJSON
 	Also      string `json:"also,omitempty"` // the other thresholds that hold the key hot
 	Estimated bool   `json:"estimated,omitempty"`
 	Usual     bool   `json:"usual,omitempty"`
@@ -106,7 +106,7 @@ func infoOf(h *rules.Hot) info {
 		i.Limit = &limit
 	}
 	if c := h.Cause; !c.IsZero() {
-		i.cause = cause{c.Kind.String(), c.String(), c.Rate.N, c.Rate.Per.Milliseconds(), c.Unit.String()}
+		i.causeJSON = causeJSON{c.Kind.String(), c.String(), c.Rate.N, c.Rate.Per.Milliseconds(), c.Unit.String()}
 	}
 	return i
 }
@@ -188,11 +188,11 @@ func (i *info) hot() (rules.Hot, error) {
 	return h, nil
 }
 
-// cause is the threshold that made a key hot. A jump over days has its past after the window,
+// causeJSON is the threshold that made a key hot. A jump over days has its past after the window,
 // "8x/10s over day", which earlier versions ignore. Min is the count that was reached, or for the
 // kinds that compare the least count. Min and the entry's low and high are numbers of the unit,
 // within the window.
-type cause struct {
+type causeJSON struct {
 	Kind      string `json:"kind,omitempty"`
 	Threshold string `json:"threshold,omitempty"`
 	Min       int64  `json:"min,omitempty"`
@@ -205,7 +205,7 @@ const maxWindowMS = int64(rules.MaxWindow / time.Millisecond)
 
 // parse returns the cause. If it is missing, or was written by a later version in another form,
 // the result is zero: the cause is for people alone, and must not cost the entry.
-func (i *cause) parse() rules.Cause {
+func (i *causeJSON) parse() rules.Cause {
 	if i.Min < 1 || i.WindowMS < 1 || i.WindowMS > maxWindowMS {
 		return rules.Cause{}
 	}
@@ -222,13 +222,13 @@ const maxOrigin = 512
 
 // top lists where a hot key's requests come from and go to.
 type top struct {
-	Routes    []origin `json:"routes,omitempty"`
-	Instances []origin `json:"instances,omitempty"`
-	Callers   []origin `json:"callers,omitempty"`
-	Explains  int      `json:"explains,omitempty"`
+	Routes    []originJSON `json:"routes,omitempty"`
+	Instances []originJSON `json:"instances,omitempty"`
+	Callers   []originJSON `json:"callers,omitempty"`
+	Explains  int          `json:"explains,omitempty"`
 }
 
-type origin struct {
+type originJSON struct {
 	Name  string `json:"name"`
 	Count int64  `json:"count"`
 	Over  int64  `json:"over,omitempty"`
@@ -240,14 +240,14 @@ func topOf(a *rules.Attribution) *top {
 	if a == nil {
 		return nil
 	}
-	list := func(from []rules.Origin) (to []origin) {
+	list := func(from []rules.Origin) (to []originJSON) {
 		for _, o := range from[:min(len(from), rules.MaxOrigins)] {
 			name := strings.ToValidUTF8(o.Name, "\uFFFD")
 			if len(name) > maxOrigin {
 				name = strings.ToValidUTF8(name[:maxOrigin], "") // cuts half a character at the end
 			}
 			count := max(0, o.Count)
-			to = append(to, origin{name, count, max(0, min(o.Over, count))})
+			to = append(to, originJSON{name, count, max(0, min(o.Over, count))})
 		}
 		return to
 	}
@@ -263,7 +263,7 @@ func (t *top) attribution() (*rules.Attribution, error) {
 		return nil, nil
 	}
 	ok := t.Explains >= 0
-	list := func(from []origin) (to []rules.Origin) {
+	list := func(from []originJSON) (to []rules.Origin) {
 		for _, o := range from[:min(len(from), rules.MaxOrigins)] {
 			ok = ok && len(o.Name) <= maxOrigin && o.Over >= 0 && o.Over <= o.Count
 			to = append(to, rules.Origin(o))

@@ -33,8 +33,8 @@ func memberName(field string) (string, bool) {
 	return field[:max(i, 0)], i > 0 && i <= MaxMemberName && len(field)-i <= 64
 }
 
-// member is a heartbeat in JSON. Times are unix milliseconds on the member's own clock.
-type member struct {
+// memberJSON is a heartbeat in JSON. Times are unix milliseconds on the member's own clock.
+type memberJSON struct {
 	Role      rules.Role `json:"role"`
 	Rules     string     `json:"rules,omitempty"`
 	Program   string     `json:"program,omitempty"`
@@ -52,12 +52,12 @@ type member struct {
 	HeldFrom  int64      `json:"held_since,omitempty"`
 	Problem   string     `json:"problem,omitempty"`
 
-	Admitted     map[string]admitted `json:"admitted,omitempty"` // by the id of the key, in hex
-	MoreAdmitted bool                `json:"more_admitted,omitempty"`
+	Admitted     map[string]admittedJSON `json:"admitted,omitempty"` // by the id of the key, in hex
+	MoreAdmitted bool                    `json:"more_admitted,omitempty"`
 }
 
-// admitted is the number that was admitted, and the milliseconds in which it was.
-type admitted [2]int64
+// admittedJSON is the number that was admitted, and the milliseconds in which it was.
+type admittedJSON [2]int64
 
 // EncodeMember returns the value of a member's heartbeat:
 //
@@ -66,7 +66,7 @@ type admitted [2]int64
 // Fields that are zero are left out, and texts that are too long are cut. The name is part of the
 // field under which the value is stored ([MemberField]). Heard is not written.
 func EncodeMember(m *rules.Member) []byte {
-	raw := member{
+	raw := memberJSON{
 		Role: m.Role, Rules: CutVersion(m.RulesVersion), Program: cutText(m.Program, maxVersion),
 		Dropped: m.Dropped, Lost: m.Lost, Arrived: m.Arrived, Used: m.MemoryUsed, Max: m.MemoryMax, Floor: m.Floor, Waiting: m.Waiting, Displaced: m.Displaced,
 		Held: m.Held, Problem: cutText(m.Problem, maxWords),
@@ -81,9 +81,9 @@ func EncodeMember(m *rules.Member) []byte {
 	raw.MoreAdmitted = m.MoreAdmitted || most < len(m.Admitted)
 	for _, a := range m.Admitted[:most] {
 		if raw.Admitted == nil {
-			raw.Admitted = make(map[string]admitted, most)
+			raw.Admitted = make(map[string]admittedJSON, most)
 		}
-		raw.Admitted[strconv.FormatUint(a.ID, 16)] = admitted{a.N, a.Span.Milliseconds()}
+		raw.Admitted[strconv.FormatUint(a.ID, 16)] = admittedJSON{a.N, a.Span.Milliseconds()}
 	}
 	if m.OffsetKnown {
 		ms := m.Offset.Milliseconds()
@@ -111,7 +111,7 @@ func ParseMember(field string, value []byte) (rules.Member, error) {
 	if !ok || len(value) > MaxMember {
 		return rules.Member{}, errMember
 	}
-	var raw member
+	var raw memberJSON
 	if err := json.Unmarshal(value, &raw); err != nil {
 		return rules.Member{}, fmt.Errorf("heartbeat of a member: %w", err)
 	}

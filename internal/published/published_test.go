@@ -85,7 +85,7 @@ func TestHotChangeGolden(t *testing.T) {
 		Version: Version{Run: "6f1c0a2b9d3e4f58", N: 42},
 		At:      time.UnixMilli(1732172445123),
 		Beat:    5 * time.Second,
-		Hot:     []Entry{{Hot: hotPhone(), TTL: 15 * time.Second}},
+		Hot:     []ChangeEntry{{Hot: hotPhone(), TTL: 15 * time.Second}},
 		Cool:    []rules.Key{{Rule: "search-terms", Text: "GET /search?q=tablet"}, {Rule: "r", Text: `"`}},
 	}
 	const want = `{"version":"6f1c0a2b9d3e4f58:42","at":1732172445123,"beat_ms":5000,"hot":[{"rule":"search-terms","key":"GET /search?b=2&q=phone","rate":212.5,"ttl_ms":15000,"info":` +
@@ -93,7 +93,7 @@ func TestHotChangeGolden(t *testing.T) {
 	if got := string(EncodeChange(&change)); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	template := Change{Beat: 5 * time.Second, Hot: []Entry{{Hot: hotPhone(), TTL: time.Second}}}
+	template := Change{Beat: 5 * time.Second, Hot: []ChangeEntry{{Hot: hotPhone(), TTL: time.Second}}}
 	template.Hot[0].Until = time.Time{}
 	got := string(EncodeChange(&template))
 	for _, hole := range []string{"\"version\":\"\x01\"", "\"at\":\x02,", "\"until\":\x03,", "\"cool\":[\x04]"} {
@@ -318,7 +318,7 @@ func TestHotChangeRoundTrip(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "hot") {
 			ttl := time.Duration(rapid.Int64Range(0, 60_000).Draw(t, "ttl")) * time.Millisecond
-			c.Hot = append(c.Hot, Entry{Hot: genHot(t), TTL: ttl})
+			c.Hot = append(c.Hot, ChangeEntry{Hot: genHot(t), TTL: ttl})
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "cool") {
 			c.Cool = append(c.Cool, genHot(t).Key)

@@ -24,15 +24,15 @@ func Namespace(namespace string) error {
 	return fmt.Errorf("namespace %q: %s", namespace, namespaceForm)
 }
 
-// Span is a field of a config that must not be negative.
-type Span struct {
+// NamedDuration is a field of a config that must not be negative.
+type NamedDuration struct {
 	Name   string
 	Length time.Duration
 }
 
 // Check checks the common fields of a config and its client. Errors begin with config, the name
 // of the config's type.
-func Check(config, namespace string, client redis.UniversalClient, spans ...Span) error {
+func Check(config, namespace string, client redis.UniversalClient, spans ...NamedDuration) error {
 	if !rules.ValidNamespace(namespace) {
 		return fmt.Errorf("%s.Namespace %q: %s", config, namespace, namespaceForm)
 	}

@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 		{"shop", client, -time.Second, "FooConfig.Poll -1s must not be negative"},
 		{"shop", nil, 0, "no Redis client"},
 	} {
-		err := Check("FooConfig", c.namespace, c.client, Span{"Every", time.Second}, Span{"Poll", c.poll})
+		err := Check("FooConfig", c.namespace, c.client, NamedDuration{"Every", time.Second}, NamedDuration{"Poll", c.poll})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q, %v: %v, want %q", c.namespace, c.poll, err, c.want)
 		}

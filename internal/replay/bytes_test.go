@@ -67,19 +67,19 @@ func TestBytes(t *testing.T) {
 // If a key passes several thresholds, the first one that it reached is reported, with its window.
 // For a key that cools it is the last one that held it.
 func TestThresholdThatMadeItHot(t *testing.T) {
-	var requests []exact.Request
+	var requests []exact.TraceRequest
 	at := int64(1_700_000_000e9)
 	for range 8 { // slowly: 30 within a minute
 		for range 4 {
-			requests = append(requests, exact.Request{At: at, Method: "GET", Target: "/s?q=slow"})
+			requests = append(requests, exact.TraceRequest{At: at, Method: "GET", Target: "/s?q=slow"})
 		}
 		at += 2e9
 	}
 	for range 12 { // a burst: 10 within a second
-		requests = append(requests, exact.Request{At: at, Method: "GET", Target: "/s?q=burst"})
+		requests = append(requests, exact.TraceRequest{At: at, Method: "GET", Target: "/s?q=burst"})
 		at += 1e7
 	}
-	requests = append(requests, exact.Request{At: at + 600e9, Method: "GET", Target: "/s?q=end"})
+	requests = append(requests, exact.TraceRequest{At: at + 600e9, Method: "GET", Target: "/s?q=end"})
 	all := testRules(t, "q", exact.NewThreshold(10, time.Second), nil)
 	minute := exact.NewThreshold(30, time.Minute)
 	all.Rules[0].Hot = append(all.Rules[0].Hot, rules.Threshold{
@@ -100,9 +100,9 @@ func TestThresholdThatMadeItHot(t *testing.T) {
 	// Both thresholds are passed. The first one that is counts, and at the end the last.
 	requests = requests[:0]
 	for i := range int64(60) {
-		requests = append(requests, exact.Request{At: 1_700_000_000e9 + i*5e7, Method: "GET", Target: "/s?q=both"})
+		requests = append(requests, exact.TraceRequest{At: 1_700_000_000e9 + i*5e7, Method: "GET", Target: "/s?q=both"})
 	}
-	requests = append(requests, exact.Request{At: 1_700_000_600e9, Method: "GET", Target: "/s?q=end"})
+	requests = append(requests, exact.TraceRequest{At: 1_700_000_600e9, Method: "GET", Target: "/s?q=end"})
 	got = collect{t: t}
 	if _, err := Run(t.Context(), Config{Rules: all, Log: stdin(t, bytes.NewReader(jsonLog(t, requests))), OnEvent: got.add}); err != nil {
 		t.Fatal(err)

@@ -9,16 +9,16 @@ import (
 
 // Difference holds the outcomes of one key under two versions of the rules.
 type Difference struct {
-	Event   string  `json:"event"` // "key"
-	Rule    string  `json:"rule"`
-	Key     string  `json:"key,omitempty"` // empty for the rule's own limit, or for what the rule blocks
-	Before  Outcome `json:"before"`
-	After   Outcome `json:"after"`
-	Changed bool    `json:"changed"`
+	Event   string     `json:"event"` // "key"
+	Rule    string     `json:"rule"`
+	Key     string     `json:"key,omitempty"` // empty for the rule's own limit, or for what the rule blocks
+	Before  KeyOutcome `json:"before"`
+	After   KeyOutcome `json:"after"`
+	Changed bool       `json:"changed"`
 }
 
-// Outcome is the outcome of one key.
-type Outcome struct {
+// KeyOutcome is the outcome of one key.
+type KeyOutcome struct {
 	Hot     int     `json:"hot"`     // number of times
 	Seconds float64 `json:"seconds"` // total time hot
 	Limited int64   `json:"limited"` // number of requests
@@ -37,10 +37,10 @@ func Compare(before, after []KeyReport) []Difference {
 		return byName[n]
 	}
 	for _, r := range before {
-		differenceOf(r).Before = Outcome{r.Hot, r.Seconds, r.Limited}
+		differenceOf(r).Before = KeyOutcome{r.Hot, r.Seconds, r.Limited}
 	}
 	for _, r := range after {
-		differenceOf(r).After = Outcome{r.Hot, r.Seconds, r.Limited}
+		differenceOf(r).After = KeyOutcome{r.Hot, r.Seconds, r.Limited}
 	}
 	all := make([]Difference, 0, len(byName))
 	for _, d := range byName {

@@ -33,7 +33,7 @@ type pipeline struct {
 	decoder  *decode.Decoder
 	detector *aggregator.Detector
 	now      time.Time
-	events   []exact.Event
+	events   []exact.HotChange
 }
 
 // Send takes a packet from the collector's sink.
@@ -47,7 +47,7 @@ func (p *pipeline) Close() error { return nil }
 // Publish implements [aggregator.Publisher].
 func (p *pipeline) Publish(change rules.Change) {
 	note := func(h rules.Hot, hot bool, at time.Time) {
-		p.events = append(p.events, exact.Event{
+		p.events = append(p.events, exact.HotChange{
 			Key: h.Text, Rule: h.Rule, Hot: hot, At: at.UnixNano(), Low: h.Low, High: h.High, Threshold: h.Cause.String(),
 		})
 	}
@@ -156,7 +156,7 @@ func TestCostsOfAllKinds(t *testing.T) {
 			}
 		}
 		counts.Flush(context.Background(), p.now)
-		want := make(map[string]exact.Result)
+		want := make(map[string]exact.LogResult)
 		for i, c := range counters {
 			want[fmt.Sprint("r", i)] = c.Result()
 		}

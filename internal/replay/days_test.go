@@ -21,7 +21,7 @@ var firstDay = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 // busyDays returns a log of days. Product 1 has 2 requests a minute, and 20 from 19:00 to 22:00.
 // Product 2 has 2. From 06:00 on the fourth day product 2 has 40 for three days. On the ninth day
 // at 20:00 product 1 has 100, on top of its peak, for twenty minutes.
-func busyDays(days int) (log []exact.Request) {
+func busyDays(days int) (log []exact.TraceRequest) {
 	for minute := range days * 24 * 60 {
 		day, of := minute/(24*60), time.Duration(minute%(24*60))*time.Minute
 		for product, n := range [...]int{1: 2, 2: 2} {
@@ -35,11 +35,11 @@ func busyDays(days int) (log []exact.Request) {
 			}
 			for i := range n {
 				at := firstDay.Add(time.Duration(minute)*time.Minute + time.Duration(i)*time.Minute/time.Duration(n))
-				log = append(log, exact.Request{At: at.UnixNano(), Method: "GET", Target: fmt.Sprint("/product?id=", product)})
+				log = append(log, exact.TraceRequest{At: at.UnixNano(), Method: "GET", Target: fmt.Sprint("/product?id=", product)})
 			}
 		}
 	}
-	slices.SortStableFunc(log, func(a, b exact.Request) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(log, func(a, b exact.TraceRequest) int { return cmp.Compare(a.At, b.At) })
 	return log
 }
 
@@ -237,7 +237,7 @@ func TestDaysOfATrace(t *testing.T) {
 }
 
 // keyOf returns the key of a request by its user.
-func keyOf(r exact.Request) string {
+func keyOf(r exact.TraceRequest) string {
 	_, query, _ := strings.Cut(r.Target, "?")
 	for pair := range strings.SplitSeq(query, "&") {
 		if strings.HasPrefix(pair, "user=") {

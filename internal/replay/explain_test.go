@@ -73,9 +73,9 @@ func TestExplain(t *testing.T) {
 }
 
 func TestExplainAKeyThatNeverCame(t *testing.T) {
-	var requests []exact.Request
+	var requests []exact.TraceRequest
 	for i, q := range []string{"phone", "phones", "tree", "bone", "telephone", "xyz", "phono", "iphone"} {
-		requests = append(requests, exact.Request{At: 1_700_000_000e9 + int64(i), Method: "GET", Target: "/s?q=" + q})
+		requests = append(requests, exact.TraceRequest{At: 1_700_000_000e9 + int64(i), Method: "GET", Target: "/s?q=" + q})
 	}
 	_, err := Run(t.Context(), Config{
 		Rules: testRules(t, "q", exact.NewThreshold(5, time.Second), nil), Log: stdin(t, bytes.NewReader(jsonLog(t, requests))),
@@ -119,9 +119,9 @@ func TestCompare(t *testing.T) {
 
 // Refused requests are reported for the key, or the rule, that refused them.
 func TestReportsOfRulesWithoutHot(t *testing.T) {
-	var requests []exact.Request
+	var requests []exact.TraceRequest
 	for i := range int64(100) {
-		requests = append(requests, exact.Request{At: 1_700_000_000e9 + i*1e7, Method: "GET", Target: "/s?q=1"})
+		requests = append(requests, exact.TraceRequest{At: 1_700_000_000e9 + i*1e7, Method: "GET", Target: "/s?q=1"})
 	}
 	all := testRules(t, "q", exact.NewThreshold(1000, time.Second), nil)
 	limit := &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 10, Per: time.Second}, Burst: 10}, Mode: rules.ModeLimit}

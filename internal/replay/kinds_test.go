@@ -19,7 +19,7 @@ import (
 // verifyRules replays a log with rules of any kind of threshold, written as in a file. It
 // compares each event and its bounds with the exact count of the same requests, which are in
 // order.
-func verifyRules(t tester, log *accesslog.Log, requests iter.Seq2[exact.Request, error], rules []exact.Rule) (wrong []string, events int) {
+func verifyRules(t tester, log *accesslog.Log, requests iter.Seq2[exact.TraceRequest, error], rules []exact.RuleSpec) (wrong []string, events int) {
 	t.Helper()
 	var file strings.Builder
 	file.WriteString("rules:\n")
@@ -50,7 +50,7 @@ func verifyRules(t tester, log *accesslog.Log, requests iter.Seq2[exact.Request,
 			}
 		}
 	}
-	want := make(map[string]exact.Result)
+	want := make(map[string]exact.LogResult)
 	for i, c := range counters {
 		want[fmt.Sprint("r", i)] = c.Result()
 	}
@@ -64,8 +64,8 @@ func verifyRules(t tester, log *accesslog.Log, requests iter.Seq2[exact.Request,
 }
 
 // drawThreshold draws a threshold of any kind over a window.
-func drawThreshold(t *rapid.T, d time.Duration) exact.Threshold {
-	th := exact.Threshold{
+func drawThreshold(t *rapid.T, d time.Duration) exact.ThresholdSpec {
+	th := exact.ThresholdSpec{
 		Kind: rapid.SampledFrom([]string{"rate", "share", "jump", "top"}).Draw(t, "kind"),
 		N:    rapid.Int64Range(1, 20).Draw(t, "min"), D: d,
 		Exit:     exact.ParseRatio(fmt.Sprintf("%d.%02d%%", rapid.IntRange(1, 99).Draw(t, "percent"), rapid.IntRange(0, 99).Draw(t, "hundredths"))),
@@ -84,9 +84,9 @@ func drawThreshold(t *rapid.T, d time.Duration) exact.Threshold {
 }
 
 // drawRules draws rules of some thresholds each, with exceptions.
-func drawRules(t *rapid.T) (rules []exact.Rule) {
+func drawRules(t *rapid.T) (rules []exact.RuleSpec) {
 	for range rapid.IntRange(1, 4).Draw(t, "rules") {
-		r := exact.Rule{By: rapid.SampledFrom([]string{"all", "each", "q"}).Draw(t, "by")}
+		r := exact.RuleSpec{By: rapid.SampledFrom([]string{"all", "each", "q"}).Draw(t, "by")}
 		known := make(map[string]bool)
 		for range rapid.IntRange(1, 3).Draw(t, "thresholds") {
 			d := rapid.SampledFrom([]time.Duration{time.Second, 1050 * time.Millisecond, 1500 * time.Millisecond, 7 * time.Second, 10 * time.Second, 15 * time.Second, time.Minute, time.Hour}).Draw(t, "window")
@@ -96,11 +96,11 @@ func drawRules(t *rapid.T) (rules []exact.Rule) {
 				r.Hot = append(r.Hot, th)
 			}
 			if th.Kind == "rate" && rapid.Bool().Draw(t, "adjusted") {
-				r.Except = append(r.Except, exact.Exception{Name: "q", Pattern: rapid.SampledFrom([]string{"a", "b", "*"}).Draw(t, "pattern"), N: rapid.Int64Range(1, 40).Draw(t, "own"), D: d})
+				r.Except = append(r.Except, exact.ExceptionSpec{Name: "q", Pattern: rapid.SampledFrom([]string{"a", "b", "*"}).Draw(t, "pattern"), N: rapid.Int64Range(1, 40).Draw(t, "own"), D: d})
 			}
 		}
 		if rapid.IntRange(0, 3).Draw(t, "let pass") == 0 {
-			r.Except = append(r.Except, exact.Exception{Name: "q", Pattern: rapid.SampledFrom([]string{"b", "c*"}).Draw(t, "passes"), Action: rapid.SampledFrom([]string{"allow", "block"}).Draw(t, "action")})
+			r.Except = append(r.Except, exact.ExceptionSpec{Name: "q", Pattern: rapid.SampledFrom([]string{"b", "c*"}).Draw(t, "passes"), Action: rapid.SampledFrom([]string{"allow", "block"}).Draw(t, "action")})
 		}
 		rules = append(rules, r)
 	}
@@ -108,7 +108,7 @@ func drawRules(t *rapid.T) (rules []exact.Rule) {
 }
 
 // drawTraffic draws bursts of some keys at once, with pauses between, in order.
-func drawTraffic(t *rapid.T) (requests []exact.Request) {
+func drawTraffic(t *rapid.T) (requests []exact.TraceRequest) {
 	at := time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC).UnixNano() + rapid.Int64Range(0, 2e9).Draw(t, "start")
 	grain := rapid.SampledFrom([]int64{1, 1e6, 1e9}).Draw(t, "grain")
 	target := rapid.SampledFrom([]string{"/s?q=a", "/s?q=a", "/s?q=b", "/s?q=c1", "/s?q=a&p=1", "/t?q=a", "/t", "/s?p=2&q=a", "/s?q=" + strings.Repeat("x", 600)})
@@ -116,7 +116,7 @@ func drawTraffic(t *rapid.T) (requests []exact.Request) {
 		some := rapid.SliceOfN(target, 1, 4).Draw(t, "keys")
 		spread := rapid.SampledFrom([]int64{0, 1e7, 1e8, 3e8, 1e9}).Draw(t, "spread")
 		for i := range rapid.IntRange(1, 60).Draw(t, "length") {
-			requests = append(requests, exact.Request{At: at / grain * grain, Method: "GET", Target: some[i*i%len(some)]})
+			requests = append(requests, exact.TraceRequest{At: at / grain * grain, Method: "GET", Target: some[i*i%len(some)]})
 			at += spread
 		}
 		at += rapid.SampledFrom([]int64{0, 1, 5e7, 1e9, 9e9, 11e9, 65e9, 4e12}).Draw(t, "pause")

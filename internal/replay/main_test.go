@@ -24,7 +24,7 @@ type tester interface {
 }
 
 // testRules returns one rule for all requests.
-func testRules(t tester, by string, th exact.Threshold, limit *rules.Limit) *rules.Rules {
+func testRules(t tester, by string, th exact.ThresholdSpec, limit *rules.Limit) *rules.Rules {
 	t.Helper()
 	route, err := rules.ParseRoute("*")
 	if err != nil {
@@ -64,10 +64,10 @@ func stdinBy(t tester, in io.Reader, reorder time.Duration) *accesslog.Log {
 }
 
 // jsonLog returns a log of these requests, in this order.
-func jsonLog(t tester, requests []exact.Request) []byte {
+func jsonLog(t tester, requests []exact.TraceRequest) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	err := exact.WriteJSON(&b, func(yield func(exact.Request, error) bool) {
+	err := exact.WriteJSON(&b, func(yield func(exact.TraceRequest, error) bool) {
 		for _, r := range requests {
 			if !yield(r, nil) {
 				return
@@ -88,14 +88,14 @@ type collect struct {
 
 func (c *collect) add(e Event) { c.events = append(c.events, e) }
 
-func (c *collect) exact() []exact.Event {
-	var events []exact.Event
+func (c *collect) exact() []exact.HotChange {
+	var events []exact.HotChange
 	for _, e := range c.events {
 		at, err := time.Parse(time.RFC3339Nano, e.Time)
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		x := exact.Event{Key: e.Key, Hot: e.Event == "hot", At: at.UnixNano(), Low: e.Low, High: -1, Rule: e.Rule, Threshold: e.Threshold}
+		x := exact.HotChange{Key: e.Key, Hot: e.Event == "hot", At: at.UnixNano(), Low: e.Low, High: -1, Rule: e.Rule, Threshold: e.Threshold}
 		if e.High != nil {
 			x.High = *e.High
 		}

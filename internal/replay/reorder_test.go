@@ -21,9 +21,9 @@ import (
 
 // byCompletion sorts requests, which are in the order of their time, in the order in which they
 // are done. took returns the duration of each.
-func byCompletion(requests []exact.Request, took func(i int) time.Duration) []exact.Request {
+func byCompletion(requests []exact.TraceRequest, took func(i int) time.Duration) []exact.TraceRequest {
 	type line struct {
-		exact.Request
+		exact.TraceRequest
 		done int64
 	}
 	lines := make([]line, len(requests))
@@ -31,9 +31,9 @@ func byCompletion(requests []exact.Request, took func(i int) time.Duration) []ex
 		lines[i] = line{r, r.At + int64(took(i))}
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.done, b.done) })
-	out := make([]exact.Request, len(lines))
+	out := make([]exact.TraceRequest, len(lines))
 	for i, l := range lines {
-		out[i] = l.Request
+		out[i] = l.TraceRequest
 	}
 	return out
 }

@@ -28,9 +28,9 @@ import (
 
 // verify replays a log and compares the result with the exact count of the same requests, which
 // are in order.
-func verify(t tester, log *accesslog.Log, requests iter.Seq2[exact.Request, error], by string, th exact.Threshold) (wrong []string) {
+func verify(t tester, log *accesslog.Log, requests iter.Seq2[exact.TraceRequest, error], by string, th exact.ThresholdSpec) (wrong []string) {
 	t.Helper()
-	counter, n := exact.NewCounter(exact.Rule{By: by, Hot: []exact.Threshold{th}}), int64(0)
+	counter, n := exact.NewCounter(exact.RuleSpec{By: by, Hot: []exact.ThresholdSpec{th}}), int64(0)
 	for r, err := range requests {
 		if err != nil {
 			t.Fatal(err)
@@ -53,8 +53,8 @@ func verify(t tester, log *accesslog.Log, requests iter.Seq2[exact.Request, erro
 	return append(want.Compare(got.exact()), want.CompareSummary(exactSummary(summary), n, counter.Seconds())...)
 }
 
-func all(requests []exact.Request) iter.Seq2[exact.Request, error] {
-	return func(yield func(exact.Request, error) bool) {
+func all(requests []exact.TraceRequest) iter.Seq2[exact.TraceRequest, error] {
+	return func(yield func(exact.TraceRequest, error) bool) {
 		for _, r := range requests {
 			if !yield(r, nil) {
 				return
@@ -95,7 +95,7 @@ func checkTraces(t *testing.T, cases []traceCase) {
 }
 
 // readTrace returns the requests of a trace. They are read once for all counts.
-func readTrace(t *testing.T, path string) (requests []exact.Request) {
+func readTrace(t *testing.T, path string) (requests []exact.TraceRequest) {
 	t.Helper()
 	for r, err := range exact.Trace(path) {
 		if err != nil {
@@ -106,7 +106,7 @@ func readTrace(t *testing.T, path string) (requests []exact.Request) {
 	return requests
 }
 
-func checkTrace(t *testing.T, path string, requests []exact.Request, by, threshold string) {
+func checkTrace(t *testing.T, path string, requests []exact.TraceRequest, by, threshold string) {
 	t.Helper()
 	var n int64
 	count, per, _ := strings.Cut(threshold, "/")
@@ -155,8 +155,8 @@ func TestDemoLog(t *testing.T) {
 
 // randomRequests draws bursts of a few keys with pauses between, in order, so that keys heat,
 // cool and heat again.
-func randomRequests(t *rapid.T) []exact.Request {
-	var requests []exact.Request
+func randomRequests(t *rapid.T) []exact.TraceRequest {
+	var requests []exact.TraceRequest
 	at := time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC).UnixNano() + rapid.Int64Range(0, 2e9).Draw(t, "start")
 	grain := rapid.SampledFrom([]int64{1, 1e3, 1e6, 1e9}).Draw(t, "grain") // whole seconds, as most logs, or finer
 	for range rapid.IntRange(1, 12).Draw(t, "bursts") {
@@ -164,7 +164,7 @@ func randomRequests(t *rapid.T) []exact.Request {
 			"/s?q=a&q=c&p=1&p=2&p=3", "/s?q=1&q=2&q=3&q=4&q=5&q=6&q=7&q=8&q=9&q=a&%20password=1", "/s?q=~more&code=1&zip_code=2"}).Draw(t, "key")
 		spread := rapid.Int64Range(0, 3e8).Draw(t, "spread")
 		for range rapid.IntRange(1, 40).Draw(t, "length") {
-			requests = append(requests, exact.Request{At: at / grain * grain, Method: "GET", Target: key})
+			requests = append(requests, exact.TraceRequest{At: at / grain * grain, Method: "GET", Target: key})
 			at += spread
 		}
 		at += rapid.SampledFrom([]int64{0, 1, 5e7, 1e9, 9e9, 1e10, 11e9, 65e9, 4e12}).Draw(t, "pause")
@@ -172,7 +172,7 @@ func randomRequests(t *rapid.T) []exact.Request {
 	return requests
 }
 
-func randomThreshold(t *rapid.T) exact.Threshold {
+func randomThreshold(t *rapid.T) exact.ThresholdSpec {
 	d := rapid.SampledFrom([]time.Duration{time.Second, 1500 * time.Millisecond, 7 * time.Second, 10 * time.Second, 15 * time.Second, time.Minute, time.Hour}).Draw(t, "window")
 	th := exact.NewThreshold(rapid.Int64Range(1, 30).Draw(t, "n"), d)
 	th.Hold = rapid.SampledFrom([]time.Duration{0, time.Second, 10 * time.Second}).Draw(t, "hold")
@@ -205,7 +205,7 @@ func TestUnsortedLogs(t *testing.T) {
 			j := min(len(requests)-1, i+rapid.IntRange(0, 30).Draw(t, "move"))
 			requests[i], requests[j] = requests[j], requests[i]
 		}
-		counter := exact.NewCounter(exact.Rule{Hot: []exact.Threshold{th}})
+		counter := exact.NewCounter(exact.RuleSpec{Hot: []exact.ThresholdSpec{th}})
 		for _, r := range requests {
 			for _, key := range exact.Keys("all", r.Method, r.Target) {
 				counter.Add(r.At, key, 1)
@@ -237,7 +237,7 @@ func TestUnsortedLogs(t *testing.T) {
 
 // tooLate returns how many requests are later than a window, two seconds and some panes behind
 // the newest before them.
-func tooLate(requests []exact.Request, d time.Duration, panes int64) (late int64) {
+func tooLate(requests []exact.TraceRequest, d time.Duration, panes int64) (late int64) {
 	pane := max(int64(100*time.Millisecond), int64(d)/60)
 	kept := int64(d)/pane + (int64(2*time.Second)+pane-1)/pane + panes
 	newest := requests[0].At
@@ -252,10 +252,10 @@ func tooLate(requests []exact.Request, d time.Duration, panes int64) (late int64
 
 // All requests of one instant are one count, however many there are.
 func TestManyRequestsOfOneSecond(t *testing.T) {
-	var requests []exact.Request
+	var requests []exact.TraceRequest
 	for second := range int64(3) {
 		for i := range 5000 {
-			requests = append(requests, exact.Request{At: (1_700_000_000 + second) * 1e9, Method: "GET", Target: fmt.Sprintf("/s?q=%d", i%50)})
+			requests = append(requests, exact.TraceRequest{At: (1_700_000_000 + second) * 1e9, Method: "GET", Target: fmt.Sprintf("/s?q=%d", i%50)})
 		}
 	}
 	th := exact.NewThreshold(20, time.Second)
@@ -266,12 +266,12 @@ func TestManyRequestsOfOneSecond(t *testing.T) {
 
 // A key that is hot in the very first instant cools in its time.
 func TestHotAtOnce(t *testing.T) {
-	var requests []exact.Request
+	var requests []exact.TraceRequest
 	for range 10 {
-		requests = append(requests, exact.Request{At: 1_700_000_000e9, Method: "GET", Target: "/s?q=1"})
+		requests = append(requests, exact.TraceRequest{At: 1_700_000_000e9, Method: "GET", Target: "/s?q=1"})
 	}
-	requests = append(requests, exact.Request{At: 1_700_000_060e9, Method: "GET", Target: "/s"})
-	requests = append(requests, exact.Request{At: 1_700_000_090e9, Method: "GET", Target: "/s"})
+	requests = append(requests, exact.TraceRequest{At: 1_700_000_060e9, Method: "GET", Target: "/s"})
+	requests = append(requests, exact.TraceRequest{At: 1_700_000_090e9, Method: "GET", Target: "/s"})
 	for _, w := range verify(t, stdin(t, bytes.NewReader(jsonLog(t, requests))), all(requests), "q", exact.NewThreshold(5, time.Second)) {
 		t.Error(w)
 	}
@@ -283,7 +283,7 @@ func TestRepeatedParametersEvadeNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	var requests []exact.Request
+	var requests []exact.TraceRequest
 	for i := range 600 {
 		at := int64(1_700_000_000)*int64(time.Second) + int64(i)*int64(time.Second)/300
 		target := fmt.Sprintf("/s?q=phone&q=%d", i)
@@ -292,7 +292,7 @@ func TestRepeatedParametersEvadeNothing(t *testing.T) {
 				target += fmt.Sprintf("&q=%d-%d", i, j)
 			}
 		}
-		requests = append(requests, exact.Request{At: at, Method: "GET", Target: target})
+		requests = append(requests, exact.TraceRequest{At: at, Method: "GET", Target: target})
 	}
 	for _, test := range []struct{ by, hot, want string }{
 		{"[q]", "150/s", "GET /s?q=phone"},
@@ -364,10 +364,10 @@ func TestSameEachTime(t *testing.T) {
 // A limit is in force from the next multiple of 100 ms after the crossing, and lets its burst and
 // its rate pass.
 func TestLimited(t *testing.T) {
-	var requests []exact.Request
+	var requests []exact.TraceRequest
 	start := int64(1_700_000_000e9)
 	for i := range int64(200) { // one each 10 ms, two seconds
-		requests = append(requests, exact.Request{At: start + i*1e7, Method: "GET", Target: "/s?q=1"})
+		requests = append(requests, exact.TraceRequest{At: start + i*1e7, Method: "GET", Target: "/s?q=1"})
 	}
 	limit := &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 10, Per: time.Second}, Burst: 5}, Mode: rules.ModeLimit}
 	summary, err := Run(t.Context(), Config{Rules: testRules(t, "q", exact.NewThreshold(50, time.Second), limit), Log: stdin(t, bytes.NewReader(jsonLog(t, requests)))})
@@ -384,10 +384,10 @@ func TestLimited(t *testing.T) {
 // A replay does not wait for queued requests, and decides the limits of Redis itself, on the
 // log's clock.
 func TestLimitedInOtherWays(t *testing.T) {
-	var requests []exact.Request
+	var requests []exact.TraceRequest
 	start := int64(1_700_000_000e9)
 	for i := range int64(200) {
-		requests = append(requests, exact.Request{At: start + i*1e7, Method: "GET", Target: "/s?q=1"})
+		requests = append(requests, exact.TraceRequest{At: start + i*1e7, Method: "GET", Target: "/s?q=1"})
 	}
 	ten := rules.Rate{N: 10, Per: time.Second}
 	for name, c := range map[string]struct {
@@ -415,7 +415,7 @@ func TestSpeed(t *testing.T) {
 		t.Skip("takes seconds: left out with -short")
 	}
 	start := int64(1_700_000_000e9)
-	requests := []exact.Request{{At: start, Method: "GET", Target: "/s?q=1"}, {At: start + 10e9, Method: "GET", Target: "/s?q=1"},
+	requests := []exact.TraceRequest{{At: start, Method: "GET", Target: "/s?q=1"}, {At: start + 10e9, Method: "GET", Target: "/s?q=1"},
 		{At: start + 5e9, Method: "GET", Target: "/late"}, {At: start + 60e9, Method: "GET", Target: "/s?q=1"}}
 	text := jsonLog(t, requests)
 	config := func(t *testing.T, speed float64, got *collect) Config {
@@ -472,7 +472,7 @@ func TestRunRefuses(t *testing.T) {
 func nan() float64 { zero := 0.0; return zero / zero }
 
 func TestBadLines(t *testing.T) {
-	text := string(jsonLog(t, []exact.Request{{At: 1_700_000_000e9, Method: "GET", Target: "/s?q=1"}})) + "nonsense\n"
+	text := string(jsonLog(t, []exact.TraceRequest{{At: 1_700_000_000e9, Method: "GET", Target: "/s?q=1"}})) + "nonsense\n"
 	summary, err := Run(t.Context(), Config{Rules: testRules(t, "q", exact.NewThreshold(1, time.Second), nil), Log: stdin(t, strings.NewReader(text))})
 	if err != nil || summary.Requests != 1 || summary.Skipped != 1 || summary.Hot != 1 {
 		t.Errorf("%v, %+v", err, summary)
@@ -531,9 +531,9 @@ func BenchmarkReplay(b *testing.B) {
 // BenchmarkReplayInstants measures a replay in which each request has an instant of its own, and
 // so a flush of its own.
 func BenchmarkReplayInstants(b *testing.B) {
-	var requests []exact.Request
+	var requests []exact.TraceRequest
 	for i := range int64(50_000) {
-		requests = append(requests, exact.Request{At: 1_700_000_000e9 + i*1e5, Method: "GET", Target: fmt.Sprintf("/s?q=%d", i*i%9973)})
+		requests = append(requests, exact.TraceRequest{At: 1_700_000_000e9 + i*1e5, Method: "GET", Target: fmt.Sprintf("/s?q=%d", i*i%9973)})
 	}
 	text := jsonLog(b, requests)
 	n := 0

@@ -24,12 +24,12 @@ type KeyReport struct {
 // reports collects the outcome of each key that is ever hot.
 type reports struct {
 	guard *middleware.Guard
-	keys  map[rules.Key]*report
+	keys  map[rules.Key]*hotSpells
 	rules map[string]int64 // refused requests by rule, for rules without hot and for exceptions
 	hot   map[string]bool  // rules with hot
 }
 
-type report struct {
+type hotSpells struct {
 	times   int
 	hot     bool
 	since   time.Time
@@ -40,7 +40,7 @@ type report struct {
 }
 
 func newReports(ruleset *rules.Rules, guard *middleware.Guard) *reports {
-	r := &reports{guard: guard, keys: make(map[rules.Key]*report), rules: make(map[string]int64), hot: make(map[string]bool)}
+	r := &reports{guard: guard, keys: make(map[rules.Key]*hotSpells), rules: make(map[string]int64), hot: make(map[string]bool)}
 	for i := range ruleset.Rules {
 		r.hot[ruleset.Rules[i].ID] = len(ruleset.Rules[i].Hot) > 0
 	}
@@ -51,7 +51,7 @@ func newReports(ruleset *rules.Rules, guard *middleware.Guard) *reports {
 func (r *reports) recordEvent(hot bool, h rules.Hot, t time.Time) {
 	k := r.keys[h.Key]
 	if k == nil {
-		k = &report{}
+		k = &hotSpells{}
 		r.keys[h.Key] = k
 	}
 	switch {

@@ -81,14 +81,14 @@ var errHangs = errors.New("the check does not return")
 func check(ctx context.Context, patience time.Duration, alive func(context.Context) (string, error)) (status string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	type answer struct {
+	type probeAnswer struct {
 		status string
 		err    error
 	}
-	answers := make(chan answer, 1)
+	answers := make(chan probeAnswer, 1)
 	go func() {
 		status, err := alive(ctx)
-		answers <- answer{status, err}
+		answers <- probeAnswer{status, err}
 	}()
 	select {
 	case a := <-answers:

@@ -147,14 +147,14 @@ func (d *decoder) sender(rules int) (s Sender) {
 	return s
 }
 
-func (d *decoder) key(cut time.Time) (k Key) {
+func (d *decoder) key(cut time.Time) (k RuleKey) {
 	k.Rule = d.index()
 	k.Text = d.bytes(rules.MaxText)
 	for n := d.uint(); n > 0 && d.ok; n-- {
 		k.Views = append(k.Views, d.view(cut))
 	}
 	for n := d.uint(); n > 0 && d.ok; n-- {
-		a := Account{Sender: d.index(), Number: d.uint(), Low: d.uint()}
+		a := AccountRange{Sender: d.index(), Number: d.uint(), Low: d.uint()}
 		a.High, a.Seq = a.Low+d.uint(), d.uint()
 		a.Heard = nanos(cut) - d.within(d.int(), -maxTime, maxTime)
 		d.require(a.Low <= a.High && a.Number > 0)
@@ -163,7 +163,7 @@ func (d *decoder) key(cut time.Time) (k Key) {
 	return k
 }
 
-func (d *decoder) view(cut time.Time) (v View) {
+func (d *decoder) view(cut time.Time) (v WindowCounts) {
 	v.Counted = d.counted(cut)
 	for n := d.uint(); n > 0 && d.ok; n-- {
 		v.Below = append(v.Below, Below{string(d.bytes(math.MaxInt32)), d.time(), d.time()})
@@ -176,14 +176,14 @@ func (d *decoder) view(cut time.Time) (v View) {
 }
 
 func (d *decoder) counted(cut time.Time) (c Counted) {
-	c.Window = d.window(cut)
+	c.WindowShape = d.window(cut)
 	c.Counts = d.panes(c.Newest, 0, wire.MaxCount)
 	c.Bounds = d.bounds(c.Newest, wire.MaxCount)
 	return c
 }
 
 // window reads the shape of a window and its pane at the cut.
-func (d *decoder) window(cut time.Time) (w Window) {
+func (d *decoder) window(cut time.Time) (w WindowShape) {
 	w.Pane = time.Duration(d.within(d.int(), 1, int64(rules.MaxWindow)))
 	w.Panes = int(min(d.uint(), math.MaxInt32))
 	w.Newest = d.within(d.int(), -maxTime, maxTime)
@@ -195,14 +195,14 @@ func (d *decoder) window(cut time.Time) (w Window) {
 // overflowing.
 const MaxTotal = 1 << 50
 
-func (d *decoder) reference(cut time.Time) (r Reference) {
+func (d *decoder) reference(cut time.Time) (r ReferenceValues) {
 	r.Rule = d.index()
-	r.Window = d.window(cut)
+	r.WindowShape = d.window(cut)
 	r.Others = d.bounds(r.Newest, MaxTotal)
 	if d.uint() == 0 {
 		return r
 	}
-	r.Groups = &Groups{Bounds: d.bounds(r.Newest, MaxTotal)}
+	r.Groups = &GroupTotals{Bounds: d.bounds(r.Newest, MaxTotal)}
 	for n := d.uint(); n > 0 && d.ok; n-- {
 		r.Groups.Named = append(r.Groups.Named, d.group(r.Newest))
 	}

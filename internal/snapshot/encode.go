@@ -58,7 +58,7 @@ func (s *Snapshot) Append(dst []byte) (_ []byte, dropped int) {
 
 // fitReferences returns copies of the references, with the groups that fit, and the room that
 // they take.
-func (s *Snapshot) fitReferences() (fit []Reference, room int) {
+func (s *Snapshot) fitReferences() (fit []ReferenceValues, room int) {
 	const ends = 2 // a byte after the last key, and after the last reference
 	room = ends
 	var e encoder
@@ -77,11 +77,11 @@ func (s *Snapshot) fitReferences() (fit []Reference, room int) {
 }
 
 // leaveOut includes a key, which is not in the snapshot, in the bounds of r.Others.
-func (r *Reference) leaveOut(k *Key) {
+func (r *ReferenceValues) leaveOut(k *RuleKey) {
 	if k.Rule != r.Rule || r.Others.Known > r.Newest {
 		return
 	}
-	at := slices.IndexFunc(k.Views, func(v View) bool { return v.Pane == r.Pane && v.Panes == r.Panes })
+	at := slices.IndexFunc(k.Views, func(v WindowCounts) bool { return v.Pane == r.Pane && v.Panes == r.Panes })
 	if at < 0 {
 		return // it is one of the others already
 	}
@@ -146,7 +146,7 @@ func (e *encoder) sender(s *Sender, sums bool) {
 	}
 }
 
-func (e *encoder) key(k *Key, cut time.Time) {
+func (e *encoder) key(k *RuleKey, cut time.Time) {
 	e.uint(uint64(k.Rule))
 	e.bytes(k.Text)
 	e.uint(uint64(len(k.Views)))
@@ -163,7 +163,7 @@ func (e *encoder) key(k *Key, cut time.Time) {
 	}
 }
 
-func (e *encoder) view(v *View) {
+func (e *encoder) view(v *WindowCounts) {
 	e.counted(&v.Counted)
 	e.uint(uint64(len(v.Below)))
 	for _, b := range v.Below {
@@ -178,20 +178,20 @@ func (e *encoder) view(v *View) {
 }
 
 func (e *encoder) counted(c *Counted) {
-	e.window(c.Window)
+	e.window(c.WindowShape)
 	e.panes(c.Counts, c.Newest)
 	e.bounds(&c.Bounds, c.Newest)
 }
 
-func (e *encoder) window(w Window) {
+func (e *encoder) window(w WindowShape) {
 	e.int(int64(w.Pane))
 	e.uint(uint64(w.Panes))
 	e.int(w.Newest)
 }
 
-func (e *encoder) reference(r *Reference) {
+func (e *encoder) reference(r *ReferenceValues) {
 	e.uint(uint64(r.Rule))
-	e.window(r.Window)
+	e.window(r.WindowShape)
 	e.bounds(&r.Others, r.Newest)
 	e.flag(r.Groups != nil)
 	if g := r.Groups; g != nil {

@@ -24,10 +24,10 @@ type Snapshot struct {
 	Rules   []string        // texts of everything that the counts of each rule depend on
 	Carried map[uint64]bool // IDs of gaps that are carried; not encoded
 	Senders []Sender
-	Keys    []Key // keys in the order in which they should be kept
+	Keys    []RuleKey // keys in the order in which they should be kept
 	// References hold the totals and bounds that keys are compared with, at most one for each
 	// window of a rule.
-	References []Reference
+	References []ReferenceValues
 }
 
 // Sender records how far a sender's packets were counted.
@@ -47,7 +47,7 @@ type Sender struct {
 	PrunedFrom   time.Time // earliest time of those counts
 	ByRule       Sums
 	Carried      Carried
-	Accounts     []Account // accounts of all keys; they are encoded with their keys
+	Accounts     []AccountRange // accounts of all keys; they are encoded with their keys
 }
 
 // Sums record how far a sender's sums by rule were counted. The sums that the sender reports next
@@ -68,8 +68,8 @@ type Carried struct {
 	From, To                time.Time
 }
 
-// Account is the counted range of a key's account.
-type Account struct {
+// AccountRange is the counted range of a key's account.
+type AccountRange struct {
 	Sender            int    // index of the sender
 	Hash              uint64 // hash of the key, in this process
 	Rule              int    // index of the rule, in this process
@@ -78,17 +78,17 @@ type Account struct {
 	Heard             int64 // time in ns since the Unix epoch
 }
 
-// Key is a key of a rule.
-type Key struct {
+// RuleKey is a key of a rule.
+type RuleKey struct {
 	Rule     int // index of the rule
 	Text     []byte
-	Views    []View
-	Accounts []Account
+	Views    []WindowCounts
+	Accounts []AccountRange
 	Nearness float64 // nearness to its threshold; not encoded
 }
 
-// Window is the shape of a window, and its place in time.
-type Window struct {
+// WindowShape is the shape of a window, and its place in time.
+type WindowShape struct {
 	Pane   time.Duration
 	Panes  int
 	Newest int64 // pane at the cut
@@ -96,13 +96,13 @@ type Window struct {
 
 // Counted holds a key's counts in the panes of a window, and bounds what windows lack.
 type Counted struct {
-	Window
+	WindowShape
 	Counts []Pane
 	Bounds
 }
 
-// View is a key's counts in a window of its rule.
-type View struct {
+// WindowCounts is a key's counts in a window of its rule.
+type WindowCounts struct {
 	Counted
 	Below   []Below
 	History *Counted // counts in earlier windows, in wider panes; nil without a jump
@@ -111,18 +111,18 @@ type View struct {
 // Pane is a count in a pane.
 type Pane struct{ Pane, N int64 }
 
-// Reference holds the values that the keys of a rule are compared with in one of its windows.
-type Reference struct {
+// ReferenceValues holds the values that the keys of a rule are compared with in one of its windows.
+type ReferenceValues struct {
 	Rule int // index of the rule
-	Window
+	WindowShape
 	// Others bound the counts of each key that is not in the snapshot.
 	Others Bounds
-	Groups *Groups // nil without a share
+	Groups *GroupTotals // nil without a share
 }
 
-// Groups are the totals of groups of keys, by pane. The bounds apply to the counts of all keys
+// GroupTotals are the totals of groups of keys, by pane. The bounds apply to the counts of all keys
 // together.
-type Groups struct {
+type GroupTotals struct {
 	Bounds
 	Named []Group // largest groups
 	// Strays holds the counts of all other groups, and those whose group is not known. AllAgain holds
@@ -185,13 +185,13 @@ func (b *Bounds) Most() (most int64) {
 }
 
 // Attach sets the keys of the snapshot, and adds their accounts from the senders.
-func (s *Snapshot) Attach(keys []Key) {
+func (s *Snapshot) Attach(keys []RuleKey) {
 	type id struct {
 		hash uint64
 		rule int
 	}
 	s.Keys = keys
-	at := make(map[id]*Key, len(keys))
+	at := make(map[id]*RuleKey, len(keys))
 	for i := range keys {
 		k := &keys[i]
 		at[id{rules.Hash(k.Text), k.Rule}] = k
@@ -220,11 +220,11 @@ func (s *Snapshot) Renumber(rules []string) (some bool) {
 	for i := range s.Senders {
 		s.Senders[i].ByRule.renumber(numbers, len(rules))
 	}
-	s.Keys = slices.DeleteFunc(s.Keys, func(k Key) bool { return numbers[k.Rule] < 0 })
+	s.Keys = slices.DeleteFunc(s.Keys, func(k RuleKey) bool { return numbers[k.Rule] < 0 })
 	for i := range s.Keys {
 		s.Keys[i].Rule = numbers[s.Keys[i].Rule]
 	}
-	s.References = slices.DeleteFunc(s.References, func(r Reference) bool { return numbers[r.Rule] < 0 })
+	s.References = slices.DeleteFunc(s.References, func(r ReferenceValues) bool { return numbers[r.Rule] < 0 })
 	for i := range s.References {
 		s.References[i].Rule = numbers[s.References[i].Rule]
 	}

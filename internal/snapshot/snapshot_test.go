@@ -34,7 +34,7 @@ func drawSnapshot(t *rapid.T) *Snapshot {
 	}
 	for i := range rapid.IntRange(0, 5).Draw(t, "keys") {
 		newest := noon.Unix() - rapid.Int64Range(-1, 1000).Draw(t, "newest")
-		v := View{Counted: Counted{Window: Window{time.Second, 60, newest}, Bounds: Bounds{Known: newest - rapid.Int64Range(-1, 70).Draw(t, "known"), Later: 3}}}
+		v := WindowCounts{Counted: Counted{WindowShape: WindowShape{time.Second, 60, newest}, Bounds: Bounds{Known: newest - rapid.Int64Range(-1, 70).Draw(t, "known"), Later: 3}}}
 		for pane := newest - 60; pane <= newest; pane += rapid.Int64Range(1, 30).Draw(t, "step") {
 			v.Counts = append(v.Counts, Pane{pane, rapid.Int64Range(0, wire.MaxCount).Draw(t, "n")})
 			v.Lacks = append(v.Lacks, Lack{pane, 4})
@@ -43,18 +43,18 @@ func drawSnapshot(t *rapid.T) *Snapshot {
 			v.Below = []Below{{`rate 5`, noon.Add(-time.Minute), noon}}
 		}
 		if i%3 == 0 {
-			v.History = &Counted{Window: Window{time.Minute, 14, newest / 60}, Counts: []Pane{{newest/60 - 3, 9}}, Bounds: v.Bounds}
+			v.History = &Counted{WindowShape: WindowShape{time.Minute, 14, newest / 60}, Counts: []Pane{{newest/60 - 3, 9}}, Bounds: v.Bounds}
 			v.History.Known, v.History.Lacks = newest/60-5, []Lack{{newest/60 - 5, 1}}
 		}
-		s.Keys = append(s.Keys, Key{Rule: i % 2, Text: []byte(strings.Repeat("k", i)), Views: []View{v}, Accounts: []Account{{Sender: 0, Number: 3, Low: 4, High: 10, Seq: 7, Heard: noon.UnixNano()}}})
+		s.Keys = append(s.Keys, RuleKey{Rule: i % 2, Text: []byte(strings.Repeat("k", i)), Views: []WindowCounts{v}, Accounts: []AccountRange{{Sender: 0, Number: 3, Low: 4, High: 10, Seq: 7, Heard: noon.UnixNano()}}})
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "references") {
 		newest := noon.Unix() - rapid.Int64Range(-1, 1000).Draw(t, "newest")
 		panes := []Pane{{newest - 9, rapid.Int64Range(-MaxTotal, MaxTotal).Draw(t, "n")}, {newest, 3}}
-		r := Reference{Rule: i % 2, Window: Window{time.Second, 60, newest}, Others: Bounds{Known: newest - 59, Lacks: []Lack{{newest - 59, MaxTotal}}}}
+		r := ReferenceValues{Rule: i % 2, WindowShape: WindowShape{time.Second, 60, newest}, Others: Bounds{Known: newest - 59, Lacks: []Lack{{newest - 59, MaxTotal}}}}
 		if i%2 == 0 {
 			g := Group{Name: []byte("GET /s?q"), Counts: panes, Again: panes[1:]}
-			r.Groups = &Groups{Bounds: r.Others, Named: []Group{g, g}, Strays: Group{Name: []byte("-"), Counts: panes}, AllAgain: panes}
+			r.Groups = &GroupTotals{Bounds: r.Others, Named: []Group{g, g}, Strays: Group{Name: []byte("-"), Counts: panes}, AllAgain: panes}
 		}
 		s.References = append(s.References, r)
 	}
@@ -85,7 +85,7 @@ func TestSnapshotsAreBounded(t *testing.T) {
 	s := &Snapshot{Cut: noon, Rules: []string{"r"}}
 	for i := range 6000 {
 		text := bytes.Repeat([]byte("x"), 200)
-		s.Keys = append(s.Keys, Key{Text: append(text, byte(i), byte(i>>8))})
+		s.Keys = append(s.Keys, RuleKey{Text: append(text, byte(i), byte(i>>8))})
 	}
 	data, dropped := s.Append(nil)
 	got, err := Parse(data)
@@ -101,8 +101,8 @@ func TestSnapshotsAreBounded(t *testing.T) {
 func TestKeysThatDoNotFitAreAmongTheOthers(t *testing.T) {
 	const newest = 1_767_355_200
 	s := &Snapshot{Cut: noon, Rules: []string{"r"}}
-	key := func(text []byte, n, known int64) Key {
-		return Key{Text: text, Views: []View{{Counted: Counted{Window{time.Second, 60, newest}, []Pane{{newest - 70, 100}, {newest - 3, n}}, Bounds{Known: known, Lacks: []Lack{{newest - 70, 2}}}}}}}
+	key := func(text []byte, n, known int64) RuleKey {
+		return RuleKey{Text: text, Views: []WindowCounts{{Counted: Counted{WindowShape{time.Second, 60, newest}, []Pane{{newest - 70, 100}, {newest - 3, n}}, Bounds{Known: known, Lacks: []Lack{{newest - 70, 2}}}}}}}
 	}
 	for _, c := range []struct{ known, bound, want int64 }{{newest - 70, 5, 9}, {newest - 70, 12, 12}, {newest - 50, 5, rules.Unknown}} {
 		s.Keys = nil
@@ -111,7 +111,7 @@ func TestKeysThatDoNotFitAreAmongTheOthers(t *testing.T) {
 		}
 		s.Keys = append(s.Keys, key(nil, 7, c.known))
 		s.Keys[6000].Text = bytes.Repeat([]byte("y"), 300)
-		s.References = []Reference{{Window: Window{time.Second, 60, newest}, Others: Bounds{Known: newest - 59, Lacks: []Lack{{newest - 59, c.bound}}}}}
+		s.References = []ReferenceValues{{WindowShape: WindowShape{time.Second, 60, newest}, Others: Bounds{Known: newest - 59, Lacks: []Lack{{newest - 59, c.bound}}}}}
 		data, dropped := s.Append(nil)
 		got, err := Parse(data)
 		if err != nil || dropped == 0 || len(got.References) != 1 {
@@ -128,9 +128,9 @@ func TestKeysThatDoNotFitAreAmongTheOthers(t *testing.T) {
 
 // Groups take at most half of a snapshot, and groups that do not fit are unknown.
 func TestGroupsAreBounded(t *testing.T) {
-	s := &Snapshot{Cut: noon, Rules: []string{"r"}, Keys: []Key{{Text: []byte("k")}}}
+	s := &Snapshot{Cut: noon, Rules: []string{"r"}, Keys: []RuleKey{{Text: []byte("k")}}}
 	for i := range 10 {
-		r := Reference{Window: Window{Pane: time.Duration(i + 1), Panes: 60}, Groups: new(Groups)}
+		r := ReferenceValues{WindowShape: WindowShape{Pane: time.Duration(i + 1), Panes: 60}, Groups: new(GroupTotals)}
 		for range 100 {
 			r.Groups.Named = append(r.Groups.Named, Group{Name: bytes.Repeat([]byte("x"), 1000)})
 		}
@@ -144,7 +144,7 @@ func TestGroupsAreBounded(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
-	s := &Snapshot{Rules: []string{"a", "", "gone"}, Keys: []Key{{Rule: 0}, {Rule: 2}, {Rule: 0}}}
+	s := &Snapshot{Rules: []string{"a", "", "gone"}, Keys: []RuleKey{{Rule: 0}, {Rule: 2}, {Rule: 0}}}
 	s.Senders = []Sender{{ByRule: Sums{Have: []uint64{1, 2, 3, 4, 5, 6}}}}
 	if !s.Renumber([]string{"b", "a", ""}) || len(s.Keys) != 2 || s.Keys[0].Rule != 1 || s.Keys[1].Rule != 1 {
 		t.Errorf("%+v", s.Keys)
@@ -159,8 +159,8 @@ func TestNumber(t *testing.T) {
 
 func TestAttach(t *testing.T) {
 	hash := rules.Hash([]byte("k"))
-	s := &Snapshot{Senders: []Sender{{Accounts: []Account{{Hash: hash, Rule: 1, Number: 3}, {Hash: hash, Rule: 0, Number: 4}}}}}
-	s.Attach([]Key{{Rule: 1, Text: []byte("k")}, {Rule: 1, Text: []byte("l")}})
+	s := &Snapshot{Senders: []Sender{{Accounts: []AccountRange{{Hash: hash, Rule: 1, Number: 3}, {Hash: hash, Rule: 0, Number: 4}}}}}
+	s.Attach([]RuleKey{{Rule: 1, Text: []byte("k")}, {Rule: 1, Text: []byte("l")}})
 	if len(s.Keys[0].Accounts) != 1 || s.Keys[0].Accounts[0].Number != 3 || len(s.Keys[1].Accounts) != 0 {
 		t.Errorf("%+v", s.Keys)
 	}

@@ -15,9 +15,9 @@ import (
 // DefaultListen is the default address: the port that all StatsD clients send to.
 const DefaultListen = "127.0.0.1:8125"
 
-// reader reads packets until ctx ends and the sockets are empty, and passes them to the shards
-// through its own decoder and feed.
-type reader interface {
+// socketReader reads packets until ctx ends and the sockets are empty, and passes them to the
+// shards through its own decoder and feed.
+type socketReader interface {
 	run(ctx context.Context, d *decode.Decoder, out feed) error
 }
 
@@ -76,8 +76,8 @@ func (l *listener) open(ctx context.Context, addr wire.Address, readers int) err
 }
 
 // readers returns all readers.
-func (l *listener) readers() []reader {
-	var all []reader
+func (l *listener) readers() []socketReader {
+	var all []socketReader
 	for _, r := range l.packets {
 		all = append(all, r)
 	}

@@ -29,7 +29,7 @@ type receiver struct {
 	recv     func(fd int) // made once, so that a read allocates nothing
 	messages [readBatch]message
 	iovecs   [readBatch]syscall.Iovec
-	control  [readBatch]control
+	control  [readBatch]controlBuffer
 	buffers  [readBatch][]byte
 	sources  *[readBatch]syscall.RawSockaddrInet6 // nil if they are not requested
 	most     int                                  // number of messages of the next read
@@ -44,9 +44,9 @@ type message struct {
 	n      uint32
 }
 
-// control is a buffer for the control messages of a packet: a timestamp, and the length of the
-// packets that were merged. Each is a struct cmsghdr and a value, at a multiple of 8 bytes.
-type control [64]byte
+// controlBuffer is a buffer for the control messages of a packet: a timestamp, and the length of
+// the packets that were merged. Each is a struct cmsghdr and a value, at a multiple of 8 bytes.
+type controlBuffer [64]byte
 
 func newReceiver(socket *packetSocket) *receiver {
 	// Without timestamps, the time of packets is that of their read.
@@ -110,7 +110,7 @@ func (r *receiver) read() (n int, err error) {
 func (r *receiver) receive(fd int) {
 	for i := range r.messages[:r.most] {
 		r.messages[i].header.Controllen = 0
-		r.messages[i].header.SetControllen(len(control{}))
+		r.messages[i].header.SetControllen(len(controlBuffer{}))
 		if r.sources != nil {
 			r.messages[i].header.Namelen = syscall.SizeofSockaddrInet6
 		}
@@ -146,7 +146,7 @@ func (r *receiver) adapt() {
 func (r *receiver) message(i int, now, since time.Time) (packets []byte, length int, when time.Time) {
 	m := &r.messages[i]
 	packets, length = r.buffers[i][:m.n], int(m.n)
-	for rest := r.control[i][:min(int(m.header.Controllen), len(control{}))]; len(rest) >= syscall.SizeofCmsghdr; {
+	for rest := r.control[i][:min(int(m.header.Controllen), len(controlBuffer{}))]; len(rest) >= syscall.SizeofCmsghdr; {
 		h := (*syscall.Cmsghdr)(unsafe.Pointer(&rest[0]))
 		size := int(h.Len)
 		if size < syscall.SizeofCmsghdr || size > len(rest) {

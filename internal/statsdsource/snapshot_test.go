@@ -251,7 +251,7 @@ func TestNoRankIsKnownByTheKeysOfASnapshot(t *testing.T) {
 			} else {
 				m.live.source.shards.Save(100, s.Carried)(s)
 				s.References = nil
-				s.Keys = slices.DeleteFunc(s.Keys, func(k snapshot.Key) bool { return string(k.Text) == m.texts[1] })
+				s.Keys = slices.DeleteFunc(s.Keys, func(k snapshot.RuleKey) bool { return string(k.Text) == m.texts[1] })
 			}
 			m.kill(t, false)
 			m.store.data, _ = s.Append(nil)

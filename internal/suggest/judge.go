@@ -77,7 +77,7 @@ func (s *survey) params() []*Param {
 	return all
 }
 
-func (s *survey) judge(r *route, p *param) *Param {
+func (s *survey) judge(r *routePattern, p *routeParam) *Param {
 	out := &Param{Route: r.pattern, Name: p.name, Requests: p.requests, Values: len(p.values)}
 	counts := make([]int64, 0, len(p.values))
 	var top int64
@@ -109,7 +109,7 @@ func (s *survey) judge(r *route, p *param) *Param {
 
 // judgeOthers judges a parameter by its values that are not usual. It returns the reason why
 // no rule is proposed for it, or "".
-func (s *survey) judgeOthers(p *param, usual []Usual, out *Param) (why string) {
+func (s *survey) judgeOthers(p *routeParam, usual []Usual, out *Param) (why string) {
 	others := maps.Clone(p.values)
 	for _, u := range usual {
 		delete(others, u.Value)
@@ -167,7 +167,7 @@ func firstTen(counts []int64) (sum int64) {
 
 // window chooses the shortest window in which some value reaches a significant count. The log
 // must span at least two of them. It also returns the highest count of a value in each window.
-func (s *survey) window(values map[string]*value) (best int, peaks [len(windows)]int64) {
+func (s *survey) window(values map[string]*valueCounts) (best int, peaks [len(windows)]int64) {
 	for _, v := range values {
 		for i := range v.slots {
 			peaks[i] = max(peaks[i], int64(v.slots[i].peak))

@@ -22,21 +22,21 @@ const (
 // windows are the possible windows of a threshold, shortest first.
 var windows = [...]time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute}
 
-// param is a parameter of a route.
-type param struct {
+// routeParam is a parameter of a route.
+type routeParam struct {
 	name     string // name in the syntax of rules
 	requests int64
 	last     int64 // number of the last request
 	untold   int64 // requests whose values were not distinguished
-	values   map[string]*value
-	all      value        // counts of all values together
+	values   map[string]*valueCounts
+	all      valueCounts  // counts of all values together
 	parts    [parts]int32 // requests by part of the log
 }
 
 // survey holds the routes, parameters and values of a log.
 type survey struct {
 	routes      routes
-	all         []*route
+	all         []*routePattern
 	requests    int64
 	first, last time.Time
 	secret      map[string]bool // names of parameters that look secret
@@ -82,7 +82,7 @@ func look(entries reading) (*survey, error) {
 
 // parameters calls f for each parameter of each request, with its name in the syntax of rules,
 // its value, and the time and number of the request.
-func (s *survey) parameters(entries reading, f func(r *route, name, text string, t time.Time, number int64)) error {
+func (s *survey) parameters(entries reading, f func(r *routePattern, name, text string, t time.Time, number int64)) error {
 	var room []string
 	var number int64
 	return entries(func(e *accesslog.Entry) {
@@ -121,7 +121,7 @@ func queryName(name string) string {
 	return name
 }
 
-func (s *survey) count(r *route, name, text string, t time.Time, number int64) {
+func (s *survey) count(r *routePattern, name, text string, t time.Time, number int64) {
 	plain := name[strings.IndexByte(name, ':')+1:]
 	if (&rules.Secrets{}).Hides(plain) {
 		s.secret[name] = true
@@ -132,7 +132,7 @@ func (s *survey) count(r *route, name, text string, t time.Time, number int64) {
 		if len(r.params) >= maxParams {
 			return
 		}
-		p = &param{name: name, values: make(map[string]*value)}
+		p = &routeParam{name: name, values: make(map[string]*valueCounts)}
 		r.params[name] = p
 	}
 	if p.last != number { // a request may have several values
@@ -148,14 +148,14 @@ func (s *survey) count(r *route, name, text string, t time.Time, number int64) {
 			return
 		}
 		s.values++
-		v = &value{}
+		v = &valueCounts{}
 		p.values[strings.Clone(text)] = v
 	}
 	v.count(t)
 }
 
 // countParts counts the requests of a parameter, and of its frequent values, by part of the log.
-func (s *survey) countParts(r *route, name, text string, t time.Time, number int64) {
+func (s *survey) countParts(r *routePattern, name, text string, t time.Time, number int64) {
 	p := r.params[name]
 	if p == nil {
 		return // secret, or beyond maxParams

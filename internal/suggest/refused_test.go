@@ -66,7 +66,7 @@ func TestRefusedAgreesWithPlainBuckets(t *testing.T) {
 }
 
 // traceOf returns the requests of a real log in their order.
-func traceOf(t *testing.T, path string) (requests []exact.Request) {
+func traceOf(t *testing.T, path string) (requests []exact.TraceRequest) {
 	t.Helper()
 	for r, err := range exact.Trace(path) {
 		if err != nil {
@@ -74,25 +74,25 @@ func traceOf(t *testing.T, path string) (requests []exact.Request) {
 		}
 		requests = append(requests, r)
 	}
-	slices.SortStableFunc(requests, func(a, b exact.Request) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(requests, func(a, b exact.TraceRequest) int { return cmp.Compare(a.At, b.At) })
 	return requests
 }
 
 // simulated is a rule with the known times at which its keys are hot.
 type simulated struct {
 	rule   *rules.Rule
-	keys   [][]string               // by request
-	events map[string][]exact.Event // by key
+	keys   [][]string                   // by request
+	events map[string][]exact.HotChange // by key
 }
 
 // simulate counts the keys of a rule exactly.
-func simulate(requests []exact.Request, rule *rules.Rule) *simulated {
+func simulate(requests []exact.TraceRequest, rule *rules.Rule) *simulated {
 	th := rule.Hot[0]
 	counted := exact.NewThreshold(th.Rate.N, th.Rate.Per)
 	if th.Kind == rules.Jump {
 		counted.Kind, counted.Factor = "jump", exact.ParseRatio(jumpFactor)
 	}
-	c := exact.NewCounter(exact.Rule{Hot: []exact.Threshold{counted}})
+	c := exact.NewCounter(exact.RuleSpec{Hot: []exact.ThresholdSpec{counted}})
 	s := &simulated{rule: rule}
 	for _, r := range requests {
 		c.Tick(r.At)
@@ -107,7 +107,7 @@ func simulate(requests []exact.Request, rule *rules.Rule) *simulated {
 }
 
 // keysOf returns the keys of a request that are counted and limited by a proposed rule.
-func keysOf(rule *rules.Rule, r exact.Request) (keys []string) {
+func keysOf(rule *rules.Rule, r exact.TraceRequest) (keys []string) {
 	allowed := make(map[string]bool)
 	for _, x := range rule.Except {
 		allowed[x.Values[0].Value] = true
@@ -152,7 +152,7 @@ type plainBucket struct{ left, at int64 }
 
 // refusedBy returns how many requests the buckets of the rules' limits refuse together, and the
 // number of their keys. A request that one of them refuses takes nothing from the others.
-func refusedBy(requests []exact.Request, rules []*simulated) (refused int64, values int) {
+func refusedBy(requests []exact.TraceRequest, rules []*simulated) (refused int64, values int) {
 	buckets := make([]map[string]*plainBucket, len(rules))
 	of := make(map[string]bool)
 	for i := range buckets {

@@ -19,38 +19,38 @@ const (
 // stay literal: a rule for one path is only narrow, but a wrong pattern counts unrelated requests
 // together.
 type routes struct {
-	methods map[string]*node
+	methods map[string]*pathNode
 	nodes   int
 	leftOut int64
 }
 
-// node is a segment of a path.
-type node struct {
-	literal  map[string]*node
-	value    *node  // the child for all segments that are values
-	only     string // the only value segment so far, or ""
-	requests int64  // requests whose path ends here
-	route    *route
+// pathNode is a segment of a path.
+type pathNode struct {
+	literal  map[string]*pathNode
+	value    *pathNode // the child for all segments that are values
+	only     string    // the only value segment so far, or ""
+	requests int64     // requests whose path ends here
+	route    *routePattern
 }
 
-// route is a pattern with its parameters.
-type route struct {
+// routePattern is a pattern with its parameters.
+type routePattern struct {
 	pattern string   // "GET /orders/{order}"
 	names   []string // names of the wildcards
-	params  map[string]*param
+	params  map[string]*routeParam
 }
 
 // add adds the path of a request.
 func (r *routes) add(method, path string) {
 	if r.methods == nil {
-		r.methods = make(map[string]*node)
+		r.methods = make(map[string]*pathNode)
 	}
 	if method == "HEAD" {
 		method = "GET" // routes for GET match HEAD too
 	}
 	n := r.methods[method]
 	if n == nil {
-		n = &node{}
+		n = &pathNode{}
 		r.methods[method] = n
 	}
 	for segment := range segments(path) {
@@ -74,7 +74,7 @@ func segments(path string) func(yield func(string) bool) {
 	return strings.SplitSeq(strings.TrimPrefix(path, "/"), "/")
 }
 
-func (n *node) child(segment string) *node {
+func (n *pathNode) child(segment string) *pathNode {
 	if child := n.literal[segment]; child != nil {
 		return child
 	}
@@ -87,8 +87,8 @@ func (n *node) child(segment string) *node {
 	return n.value
 }
 
-func (n *node) makeChild(segment string) *node {
-	child := &node{}
+func (n *pathNode) makeChild(segment string) *pathNode {
+	child := &pathNode{}
 	if isValue(segment) {
 		n.value, n.only = child, segment
 		return child
@@ -97,9 +97,9 @@ func (n *node) makeChild(segment string) *node {
 	return child
 }
 
-func (n *node) setLiteral(segment string, child *node) {
+func (n *pathNode) setLiteral(segment string, child *pathNode) {
 	if n.literal == nil {
-		n.literal = make(map[string]*node)
+		n.literal = make(map[string]*pathNode)
 	}
 	n.literal[segment] = child
 }
@@ -135,16 +135,16 @@ func isValue(s string) bool {
 }
 
 // settle returns the routes, once all paths have been added.
-func (r *routes) settle() []*route {
-	var all []*route
+func (r *routes) settle() []*routePattern {
+	var all []*routePattern
 	for method, n := range r.methods {
 		n.settle(method+" ", nil, 0, &all)
 	}
-	slices.SortFunc(all, func(a, b *route) int { return strings.Compare(a.pattern, b.pattern) })
+	slices.SortFunc(all, func(a, b *routePattern) int { return strings.Compare(a.pattern, b.pattern) })
 	return all
 }
 
-func (n *node) settle(prefix string, names []string, depth int, all *[]*route) {
+func (n *pathNode) settle(prefix string, names []string, depth int, all *[]*routePattern) {
 	if n.value != nil && n.only != "" { // a single value, as in /api/2: a constant
 		n.setLiteral(n.only, n.value)
 		n.value = nil
@@ -157,7 +157,7 @@ func (n *node) settle(prefix string, names []string, depth int, all *[]*route) {
 		if strings.HasSuffix(pattern, "/") {
 			pattern += "{$}"
 		}
-		n.route = &route{pattern: pattern, names: names, params: make(map[string]*param)}
+		n.route = &routePattern{pattern: pattern, names: names, params: make(map[string]*routeParam)}
 		if _, err := rules.ParseRoute(pattern); err == nil {
 			*all = append(*all, n.route)
 		}
@@ -172,7 +172,7 @@ func (n *node) settle(prefix string, names []string, depth int, all *[]*route) {
 }
 
 // gather replaces very many segments without children by one wildcard.
-func (n *node) gather() {
+func (n *pathNode) gather() {
 	leaves := 0
 	for segment, child := range n.literal {
 		if segment != "" && len(child.literal) == 0 && child.value == nil {
@@ -183,7 +183,7 @@ func (n *node) gather() {
 		return
 	}
 	if n.value == nil {
-		n.value = &node{}
+		n.value = &pathNode{}
 	}
 	for segment, child := range n.literal {
 		if segment != "" && len(child.literal) == 0 && child.value == nil {
@@ -221,7 +221,7 @@ func wildcard(prefix string, names []string) string {
 
 // findRoute returns the route of a request and the values of its wildcards. The route is nil if the
 // path was left out.
-func (r *routes) findRoute(method, path string, values []string) (*route, []string) {
+func (r *routes) findRoute(method, path string, values []string) (*routePattern, []string) {
 	if method == "HEAD" {
 		method = "GET"
 	}

@@ -26,8 +26,8 @@ type Config struct {
 	OnReplay func(number int, done, total int64)
 }
 
-// Result is the proposal and its measurements.
-type Result struct {
+// Proposal is the proposal and its measurements.
+type Proposal struct {
 	Requests    int64
 	First, Last time.Time
 	Params      []*Param // all parameters, in descending order of requests
@@ -59,7 +59,7 @@ const (
 )
 
 // Find searches rules for a log.
-func Find(ctx context.Context, c Config) (*Result, error) {
+func Find(ctx context.Context, c Config) (*Proposal, error) {
 	if !(c.PerDay > 0) {
 		return nil, fmt.Errorf("suggest: %v keys a day; must be above 0", c.PerDay)
 	}
@@ -75,7 +75,7 @@ func Find(ctx context.Context, c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{
+	r := &Proposal{
 		Requests: s.requests, First: s.first, Last: s.last, Params: s.params(), Secret: len(s.secret),
 		LeftOut: s.routes.leftOut, Full: s.full, Days: max(1, float64(s.last.Sub(s.first))/float64(day)),
 	}
@@ -106,7 +106,7 @@ type search struct {
 	Config
 	first  time.Time
 	params []*Param
-	result *Result
+	result *Proposal
 	tried  map[string]trial // results by rules file
 }
 

@@ -36,7 +36,7 @@ func keep(t *testing.T, names []string, stdin []byte) *accesslog.Kept {
 	return kept
 }
 
-func find(t *testing.T, kept *accesslog.Kept, perDay float64) *Result {
+func find(t *testing.T, kept *accesslog.Kept, perDay float64) *Proposal {
 	t.Helper()
 	r, err := Find(t.Context(), Config{Log: kept, PerDay: perDay})
 	if err != nil {
@@ -106,7 +106,7 @@ func checkProposals(t *testing.T, cases []proposal) {
 }
 
 // exactHot returns how many keys of a rule become hot, each counted once a day.
-func exactHot(requests []exact.Request, rule *rules.Rule) int {
+func exactHot(requests []exact.TraceRequest, rule *rules.Rule) int {
 	type keyDay struct {
 		key string
 		day int64

@@ -116,9 +116,9 @@ func TestUsualValueThatNoRuleNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		rule := &file.Rules.Rules[0]
-		var requests []exact.Request
+		var requests []exact.TraceRequest
 		if err := entriesOf(t, kept)(func(e *accesslog.Entry) {
-			requests = append(requests, exact.Request{At: e.Time.UnixNano(), Method: e.Method, Target: strings.Clone(e.Target)})
+			requests = append(requests, exact.TraceRequest{At: e.Time.UnixNano(), Method: e.Method, Target: strings.Clone(e.Target)})
 		}); err != nil {
 			t.Fatal(err)
 		}

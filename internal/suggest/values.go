@@ -8,20 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// value counts the requests for one value, in consecutive windows. A peak may therefore be half
-// of the peak in a sliding window. It is only the start of the search; a replay decides.
-type value struct {
+// valueCounts counts the requests for one value, in consecutive windows. A peak may therefore be
+// half of the peak in a sliding window. It is only the start of the search; a replay decides.
+type valueCounts struct {
 	requests int64
-	slots    [len(windows)]slot
+	slots    [len(windows)]windowCount
 	parts    *[parts]int32 // requests by part of the log; nil unless the value may be usual
 }
 
-type slot struct {
+type windowCount struct {
 	number  int64
 	n, peak int32
 }
 
-func (v *value) count(t time.Time) {
+func (v *valueCounts) count(t time.Time) {
 	v.requests++
 	for i, w := range windows {
 		s, number := &v.slots[i], t.UnixNano()/int64(w)
@@ -66,14 +66,14 @@ func isNone(text string) bool {
 }
 
 // mayBeUsual reports whether a value has enough requests to be counted by part of the log.
-func (p *param) mayBeUsual(v *value) bool {
+func (p *routeParam) mayBeUsual(v *valueCounts) bool {
 	return float64(v.requests) >= usualShare*float64(p.requests)/2 && v.requests >= leastInPart
 }
 
 // usual returns the values whose requests are no sign of trouble, most frequent first. These are
 // values that mean none and are not rare, and values that have usualShare of the requests in at
 // least half of the parts of the log. A value whose requests come in one burst is not usual.
-func (p *param) usual() []Usual {
+func (p *routeParam) usual() []Usual {
 	var all []Usual
 	for text, v := range p.values {
 		none := isNone(text) && float64(v.requests) >= noneShare*float64(p.requests)
@@ -88,7 +88,7 @@ func (p *param) usual() []Usual {
 }
 
 // alwaysThere reports whether a value has usualShare of the requests in half of the judged parts.
-func (p *param) alwaysThere(v *value) bool {
+func (p *routeParam) alwaysThere(v *valueCounts) bool {
 	judged, with := 0, 0
 	for i, n := range p.parts {
 		if n < leastInPart {

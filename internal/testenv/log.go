@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// Log is an [io.Writer] that can be read while it is written, like a program's log. The zero
-// value is an empty log. A Log is safe for concurrent use.
-type Log struct {
+// LogBuffer is an [io.Writer] that can be read while it is written, like a program's log. The zero
+// value is an empty log. A LogBuffer is safe for concurrent use.
+type LogBuffer struct {
 	mu    sync.Mutex
 	buf   bytes.Buffer
 	grown chan struct{} // closed by the next write; nil if no one waits for it
 }
 
-func (l *Log) Write(p []byte) (int, error) {
+func (l *LogBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.grown != nil {
@@ -26,17 +26,19 @@ func (l *Log) Write(p []byte) (int, error) {
 }
 
 // String returns everything written so far and not taken.
-func (l *Log) String() string {
+func (l *LogBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.String()
 }
 
 // Lines returns the lines of String, or one empty line if there are none.
-func (l *Log) Lines() []string { return strings.Split(strings.TrimSuffix(l.String(), "\n"), "\n") }
+func (l *LogBuffer) Lines() []string {
+	return strings.Split(strings.TrimSuffix(l.String(), "\n"), "\n")
+}
 
 // Take returns the same as String and empties the log.
-func (l *Log) Take() string {
+func (l *LogBuffer) Take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.buf.Reset()
@@ -46,7 +48,7 @@ func (l *Log) Take() string {
 // findLine searches for the pattern in the complete lines. It ignores an unfinished line, since
 // half an address could match, too. Without a match it returns a channel that is closed once there
 // is more.
-func (l *Log) findLine(pattern *regexp.Regexp) (match []string, more <-chan struct{}) {
+func (l *LogBuffer) findLine(pattern *regexp.Regexp) (match []string, more <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for line := range bytes.Lines(l.buf.Bytes()) {

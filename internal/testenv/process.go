@@ -24,7 +24,7 @@ const (
 type Process struct {
 	tb             testing.TB
 	cmd            *exec.Cmd
-	stdout, stderr Log
+	stdout, stderr LogBuffer
 	exited         chan struct{}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // details returns the lines that describe a key. They include a chart if height leaves room for one.
-func (m *model) details(r *row, height int) []string {
+func (m *model) details(r *screenRow, height int) []string {
 	lines := []string{"", " " + termtext.Bold.Render(termtext.Printable(r.key.Text))}
 	fact := func(name, format string, args ...any) {
 		lines = append(lines, " "+termtext.Faint.Render(termtext.Pad(name, 11, false))+" "+termtext.Printable(fmt.Sprintf(format, args...)))

@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// row is a key on the screen: a hot key, one with an operator's control, or both.
-type row struct {
+// screenRow is a key on the screen: a hot key, one with an operator's control, or both.
+type screenRow struct {
 	key     rules.Key
 	hot     *live.HotKey   // nil if it is not hot
 	control *rules.Control // nil if there is none
@@ -42,8 +42,8 @@ type model struct {
 	operate          func(order) orderDone
 
 	snapshot *live.Snapshot
-	all      []row // rows of the snapshot
-	rows     []row // rows that pass the filter, sorted
+	all      []screenRow // rows of the snapshot
+	rows     []screenRow // rows that pass the filter, sorted
 
 	sort      sorting
 	reverse   bool
@@ -106,14 +106,14 @@ func (m *model) buildRows() {
 			controls[s.Controls[i].Key] = &s.Controls[i]
 		}
 	}
-	m.all = make([]row, 0, len(s.Hot)+len(controls))
+	m.all = make([]screenRow, 0, len(s.Hot)+len(controls))
 	for i := range s.Hot {
 		key := s.Hot[i].Key
-		m.all = append(m.all, row{key: key, hot: &s.Hot[i], control: controls[key]})
+		m.all = append(m.all, screenRow{key: key, hot: &s.Hot[i], control: controls[key]})
 		delete(controls, key)
 	}
 	for key, c := range controls {
-		m.all = append(m.all, row{key: key, control: c})
+		m.all = append(m.all, screenRow{key: key, control: c})
 	}
 	for i := range m.all {
 		m.all[i].lowered = strings.ToLower(m.all[i].key.String())
@@ -130,7 +130,7 @@ func (m *model) arrange() {
 			m.rows = append(m.rows, r)
 		}
 	}
-	slices.SortFunc(m.rows, func(a, b row) int {
+	slices.SortFunc(m.rows, func(a, b screenRow) int {
 		c := m.compare(&a, &b)
 		if m.reverse {
 			c = -c
@@ -141,7 +141,7 @@ func (m *model) arrange() {
 		m.move(0)
 		return
 	}
-	at := slices.IndexFunc(m.rows, func(r row) bool { return r.key == m.selected })
+	at := slices.IndexFunc(m.rows, func(r screenRow) bool { return r.key == m.selected })
 	if at < 0 { // no longer there: select the key in its place
 		at = max(0, min(m.cursor, len(m.rows)-1))
 	}
@@ -150,8 +150,8 @@ func (m *model) arrange() {
 
 // compare orders rows by the chosen sorting. By rate, ratio and time, keys that are not hot come
 // last, or first if the order is reversed.
-func (m *model) compare(a, b *row) int {
-	value := func(r *row) (rate, ratio, since float64) {
+func (m *model) compare(a, b *screenRow) int {
+	value := func(r *screenRow) (rate, ratio, since float64) {
 		if r.hot == nil {
 			return -1, -1, 0
 		}
@@ -193,7 +193,7 @@ func (m *model) choose(to int) {
 }
 
 // current returns the selected row, or nil if there is none.
-func (m *model) current() *row {
+func (m *model) current() *screenRow {
 	if m.cursor < len(m.rows) {
 		return &m.rows[m.cursor]
 	}

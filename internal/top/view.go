@@ -155,7 +155,7 @@ type column struct {
 	title string
 	width int
 	right bool
-	cell  func(m *model, r *row) string
+	cell  func(m *model, r *screenRow) string
 }
 
 // rankedColumn is a column with its importance, for screens too narrow for all.
@@ -166,15 +166,15 @@ type rankedColumn struct {
 
 // allColumns are the columns in the order of display.
 var allColumns = [...]rankedColumn{
-	{column{"RATE", 11, true, func(_ *model, r *row) string { return hotwords.Speed(r.hot.Rate, r.hot.Cause.Unit) }}, 10},
-	{column{"LINE", narrowLine, false, func(m *model, r *row) string { return sparkline(r.hot.History, m.clock(), m.lineWidth()) }}, 8},
-	{column{"COUNT", 18, true, func(_ *model, r *row) string { return hotwords.Bounds(&r.hot.Hot) }}, 3},
-	{column{"HOT AT", 14, true, func(_ *model, r *row) string { return hotwords.Cause(r.hot.Cause) }}, 5},
-	{column{"LIMIT", 8, true, func(_ *model, r *row) string { return limitCell(r) }}, 7},
-	{column{"ADMITTED", 9, true, func(_ *model, r *row) string { return admittedCell(r) }}, 6},
-	{column{"STATE", 12, false, func(m *model, r *row) string { return m.state(r) }}, 9},
-	{column{"SINCE", 8, false, func(_ *model, r *row) string { return r.hot.Since.Local().Format(time.TimeOnly) }}, 2},
-	{column{"RULE", 16, false, func(_ *model, r *row) string { return termtext.Printable(r.key.Rule) }}, 4},
+	{column{"RATE", 11, true, func(_ *model, r *screenRow) string { return hotwords.Speed(r.hot.Rate, r.hot.Cause.Unit) }}, 10},
+	{column{"LINE", narrowLine, false, func(m *model, r *screenRow) string { return sparkline(r.hot.History, m.clock(), m.lineWidth()) }}, 8},
+	{column{"COUNT", 18, true, func(_ *model, r *screenRow) string { return hotwords.Bounds(&r.hot.Hot) }}, 3},
+	{column{"HOT AT", 14, true, func(_ *model, r *screenRow) string { return hotwords.Cause(r.hot.Cause) }}, 5},
+	{column{"LIMIT", 8, true, func(_ *model, r *screenRow) string { return limitCell(r) }}, 7},
+	{column{"ADMITTED", 9, true, func(_ *model, r *screenRow) string { return admittedCell(r) }}, 6},
+	{column{"STATE", 12, false, func(m *model, r *screenRow) string { return m.state(r) }}, 9},
+	{column{"SINCE", 8, false, func(_ *model, r *screenRow) string { return r.hot.Since.Local().Format(time.TimeOnly) }}, 2},
+	{column{"RULE", 16, false, func(_ *model, r *screenRow) string { return termtext.Printable(r.key.Rule) }}, 4},
 }
 
 // Widths of the column LINE.
@@ -217,14 +217,14 @@ func (m *model) columns() (shown []column, key int) {
 	return shown, key + max(0, room)
 }
 
-func limitCell(r *row) string {
+func limitCell(r *screenRow) string {
 	if r.hot.Limit.IsZero() {
 		return "-"
 	}
 	return hotwords.Rate(r.hot.Limit, r.hot.Cause.Unit)
 }
 
-func admittedCell(r *row) string {
+func admittedCell(r *screenRow) string {
 	if !r.hot.Admitted.Known() {
 		return "-"
 	}
@@ -232,7 +232,7 @@ func admittedCell(r *row) string {
 }
 
 // state describes the treatment of the key's requests, by an operator's control or by its rule.
-func (m *model) state(r *row) string {
+func (m *model) state(r *screenRow) string {
 	if c := r.control; c != nil {
 		return hotwords.Controlled(c.Action) + " " + roughly(c.Until.Sub(m.clock()))
 	}
@@ -279,7 +279,7 @@ func (m *model) table(height int) []string {
 }
 
 // rowLine returns one row. The selected row also has a mark, since there may be no colors.
-func (m *model) rowLine(r *row, shown []column, keyWidth int, selected bool) string {
+func (m *model) rowLine(r *screenRow, shown []column, keyWidth int, selected bool) string {
 	var b strings.Builder
 	b.WriteString("  ")
 	for _, c := range shown {

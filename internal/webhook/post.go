@@ -18,7 +18,7 @@ import (
 )
 
 // dropLines limits the log lines about dropped events.
-var dropLines = loglimit.Rate{Burst: 4, Every: 15 * time.Second}
+var dropLines = loglimit.LineRate{Burst: 4, Every: 15 * time.Second}
 
 // maxRetryAfter bounds the delay that the receiver can ask for.
 const maxRetryAfter = 5 * time.Minute

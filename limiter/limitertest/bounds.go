@@ -67,7 +67,7 @@ func testBounds(t *testing.T, c *Config) {
 
 // retried asks and, if denied, often asks again as soon as that can pass. It returns the permits
 // that were taken.
-func (k *key) retried(s schedule, ask limiter.Request) []used {
+func (k *modelKey) retried(s schedule, ask limiter.Request) []used {
 	r := k.askBackend(ask)
 	if r.RetryAfter > 0 && rapid.Bool().Draw(s.T, "retry") {
 		k.sleep(r.RetryAfter - s.tick)

@@ -38,7 +38,7 @@ var askCases = []namedCase{
 				k.wantDenied(k.atMost(n), 2, 0)
 				k.wantDenied(k.reserve(n, time.Hour), 2, 0)
 				k.wantDenied(k.charge(n), 2, 0)
-				k.wantDenied(k.giveBack(n, answer{}), 2, 0)
+				k.wantDenied(k.giveBack(n, pairedResult{}), 2, 0)
 			}
 			k.wantAllowed(k.take(2), 0)
 		}
@@ -52,7 +52,7 @@ var askCases = []namedCase{
 			k.wantAllowed(k.atMost(0), 0)
 			k.wantAllowed(k.reserve(0, 0), 0)
 			k.wantAllowed(k.charge(0), 0)
-			k.wantAllowed(k.giveBack(0, answer{}), 0)
+			k.wantAllowed(k.giveBack(0, pairedResult{}), 0)
 		}
 	}},
 	{"G: AtMost takes as many as there are", func(w *world) {

@@ -76,7 +76,7 @@ var clockCases = []namedCase{
 }
 
 // denied fails unless a was denied.
-func (k *key) denied(a answer) {
+func (k *modelKey) denied(a pairedResult) {
 	k.Helper()
 	if a.Allowed {
 		k.Fatalf("%s at %v: got %s, want it denied", describeQuota(k.quota), k.now()-epoch, describeResult(a.Result))
@@ -85,7 +85,7 @@ func (k *key) denied(a answer) {
 
 // usable fails unless an ask, denied on a clock that was set back, passes within a minute plus
 // the time of the rate and the penalty.
-func (k *key) usable(a answer) {
+func (k *modelKey) usable(a pairedResult) {
 	k.Helper()
 	k.denied(a)
 	longest := k.quota.Rate.Per + k.quota.Penalty + time.Minute

@@ -35,7 +35,7 @@ func together(f func(g int)) {
 }
 
 // try asks from a goroutine, which must not end the test.
-func (k *key) try(ask limiter.Request) limiter.Result {
+func (k *modelKey) try(ask limiter.Request) limiter.Result {
 	op := k.op
 	op.Request = ask
 	r, err := k.backend.Do(context.Background(), op)
@@ -46,7 +46,7 @@ func (k *key) try(ask limiter.Request) limiter.Result {
 }
 
 // ready skips the case unless the backend supports the asks of the goroutines.
-func (k *key) ready(asked ...limiter.OpKind) {
+func (k *modelKey) ready(asked ...limiter.OpKind) {
 	for _, kind := range asked {
 		if !k.config.supports(k.quota, kind) {
 			k.t.Skipf("the backend does not support this: %s of %s", kinds[kind], describeQuota(k.quota))
@@ -75,7 +75,7 @@ var concurrentCases = []namedCase{
 		const each = 5
 		keys := w.config.rounds() / 5
 		q := bucket(perSecond(1), each)
-		var all []*key
+		var all []*modelKey
 		for i := range keys {
 			all = append(all, w.keyNamed("limit", fmt.Sprint("key ", i), q))
 		}

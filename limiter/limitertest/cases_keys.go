@@ -15,7 +15,7 @@ var keyCases = []namedCase{
 	{"A4: a key is any bytes, braces and all, and as long as it likes", func(w *world) {
 		q := bucket(perSecond(10), 5)
 		long := strings.Repeat("k", 64<<10)
-		var keys []*key
+		var keys []*modelKey
 		for _, text := range []string{
 			"{", "}", "{}", "}{", "a{b}c", "a{}c", "{a}{b}", "{{a}}", "a", "b", " ", "a b", "a:b", "a/b", "\n", "\r\n", "\x00", "a\x00", "\xff\xfe",
 			"é", "e\u0301", "$1", "%d", "*", "'; --", long, long + "x", "x" + long,
@@ -58,7 +58,7 @@ var keyCases = []namedCase{
 	}},
 	{"many keys are held to one quota, each on its own", func(w *world) {
 		q := bucket(perSecond(1), 2)
-		var keys []*key
+		var keys []*modelKey
 		for i := range 300 {
 			keys = append(keys, w.keyNamed("limit", fmt.Sprint("key ", i), q))
 		}
@@ -75,7 +75,7 @@ var keyCases = []namedCase{
 
 var batchCases = []namedCase{
 	{"G: many keys are asked for at once, each on its own", func(w *world) {
-		var b batch
+		var b askBatch
 		for _, q := range oneOfEach(5) {
 			for i := range 20 {
 				b.add(w.keyNamed("limit", fmt.Sprint(i, describeQuota(&q)), q), take(int64(i%7)))
@@ -90,7 +90,7 @@ var batchCases = []namedCase{
 		for _, q := range oneOfEach(5) {
 			k := w.keyNamed("limit", describeQuota(&q), q)
 			other := w.keyNamed("other", describeQuota(&q), q)
-			var b batch
+			var b askBatch
 			for _, n := range []int64{2, 4, 3, 1} {
 				b.add(k, take(n))
 				b.add(other, take(1))
@@ -101,7 +101,7 @@ var batchCases = []namedCase{
 		}
 	}},
 	{"G: a batch of none and one of a thousand", func(w *world) {
-		var b batch
+		var b askBatch
 		b.send(w)
 		for i := range 1000 {
 			b.add(w.keyNamed("limit", fmt.Sprint(i), bucket(perSecond(10), 5)), take(2))
@@ -114,7 +114,7 @@ var batchCases = []namedCase{
 		}
 		check(w.t, w.config, func(rt *rapid.T) {
 			w := newWorldIn(w.t, rt, w.config)
-			var keys []*key
+			var keys []*modelKey
 			for i := range rapid.IntRange(1, 4).Draw(rt, "keys") {
 				q := drawAny(rt).WithDefaults()
 				if !exact(&q, w.config.tick()) || len(w.config.kinds(&q)) <= int(limiter.Forget) {
@@ -122,9 +122,9 @@ var batchCases = []namedCase{
 				}
 				keys = append(keys, w.keyNamed("limit", fmt.Sprint(i), q))
 			}
-			held := map[*key][]answer{}
+			held := map[*modelKey][]pairedResult{}
 			for range rapid.IntRange(1, 6).Draw(rt, "batches") {
-				var b batch
+				var b askBatch
 				for range rapid.IntRange(0, 8).Draw(rt, "ops") {
 					k := rapid.SampledFrom(keys).Draw(rt, "key")
 					s := newSchedule(rt, w.config, k.quota, w.config.kinds(k.quota))
@@ -146,23 +146,23 @@ var batchCases = []namedCase{
 	}},
 }
 
-// batch is a list of asks, each with the ask of the model.
-type batch struct {
-	keys   []*key
+// askBatch is a list of asks, each with the ask of the model.
+type askBatch struct {
+	keys   []*modelKey
 	ops    []limiter.Op
 	ideals []limiter.Request
 }
 
-func (b *batch) add(k *key, ask limiter.Request) { b.addBoth(k, ask, ask) }
+func (b *askBatch) add(k *modelKey, ask limiter.Request) { b.addBoth(k, ask, ask) }
 
-func (b *batch) addBoth(k *key, ask, ideal limiter.Request) {
+func (b *askBatch) addBoth(k *modelKey, ask, ideal limiter.Request) {
 	op := k.op
 	op.Request = ask
 	b.keys, b.ops, b.ideals = append(b.keys, k), append(b.ops, op), append(b.ideals, ideal)
 }
 
 // giveBack adds the return of the latest take, if the model knows its result.
-func (b *batch) giveBack(k *key, held map[*key][]answer) {
+func (b *askBatch) giveBack(k *modelKey, held map[*modelKey][]pairedResult) {
 	log, isLog := k.model.ideal.(*idealLog)
 	list := held[k]
 	if len(list) == 0 || isLog && (log.clipped || k.quota.CountDenied) || len(b.ops) > 0 {
@@ -174,7 +174,7 @@ func (b *batch) giveBack(k *key, held map[*key][]answer) {
 }
 
 // send executes the batch and fails unless all results equal the model's.
-func (b *batch) send(w *world) []answer {
+func (b *askBatch) send(w *world) []pairedResult {
 	w.Helper()
 	batcher, ok := w.backend.(limiter.Batcher)
 	if !ok {
@@ -189,10 +189,10 @@ func (b *batch) send(w *world) []answer {
 	if err := batcher.DoAll(context.Background(), b.ops, results); err != nil {
 		w.Fatalf("a batch of %d: %v", len(b.ops), err)
 	}
-	answers := make([]answer, len(b.ops))
+	answers := make([]pairedResult, len(b.ops))
 	for i, r := range results {
 		k := b.keys[i]
-		answers[i] = answer{Result: r, ideal: k.model.do(w.now(), b.ideals[i])}
+		answers[i] = pairedResult{Result: r, ideal: k.model.do(w.now(), b.ideals[i])}
 		want := answers[i].ideal
 		if want.Mark, want.Receipt = r.Mark, r.Receipt; r != want {
 			w.Fatalf("op %d of %d, key %q: %s at %v: %s\n got %s\nwant %s", i, len(b.ops), k.op.Key,

@@ -157,7 +157,7 @@ var penaltyCases = []namedCase{
 	}},
 }
 
-func (k *key) isLocked(a answer, left time.Duration) {
+func (k *modelKey) isLocked(a pairedResult, left time.Duration) {
 	k.Helper()
 	if a.Allowed || a.Reason != rules.ReasonLocked || a.Remaining != 0 || a.RetryAfter != left || a.Taken != 0 {
 		k.Fatalf("%s at %v: got %s, want it locked for %v", describeQuota(k.quota), k.now()-epoch, describeResult(a.Result), left)

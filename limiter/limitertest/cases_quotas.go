@@ -12,7 +12,7 @@ import (
 // most as much as the largest quota in force allows, or the sum over families (see familyOf).
 
 // under asks under q.
-func (k *key) under(q rules.Quota, ask limiter.Request) limiter.Result {
+func (k *modelKey) under(q rules.Quota, ask limiter.Request) limiter.Result {
 	k.Helper()
 	q = q.WithDefaults()
 	op := k.op
@@ -21,7 +21,7 @@ func (k *key) under(q rules.Quota, ask limiter.Request) limiter.Result {
 }
 
 // back returns the permits that r took under q, as a Reservation's Cancel does.
-func (k *key) back(q rules.Quota, r limiter.Result) {
+func (k *modelKey) back(q rules.Quota, r limiter.Result) {
 	k.Helper()
 	ask := r.Return()
 	if got := k.under(q, ask); !got.Allowed || got.Taken != 0 {
@@ -30,7 +30,7 @@ func (k *key) back(q rules.Quota, r limiter.Result) {
 }
 
 // has fails unless left permits remain under q.
-func (k *key) has(q rules.Quota, left int64) {
+func (k *modelKey) has(q rules.Quota, left int64) {
 	k.Helper()
 	if r := k.under(q, peek(0)); r.Remaining != left {
 		k.Fatalf("%s at %v: %d left, want %d", describeQuota(&q), k.now()-epoch, r.Remaining, left)
@@ -38,7 +38,7 @@ func (k *key) has(q rules.Quota, left int64) {
 }
 
 // fills reserves single permits under q until one is denied, and returns the permits taken.
-func (k *key) fills(q rules.Quota, within time.Duration) (log []used) {
+func (k *modelKey) fills(q rules.Quota, within time.Duration) (log []used) {
 	k.Helper()
 	for range 10_000 {
 		r := k.under(q, limiter.Request{Kind: limiter.Reserve, N: 1, Within: within})
@@ -273,7 +273,7 @@ var quotaCases = []namedCase{
 }
 
 // inTurns asks for a permit under a and b alternately, 500 times each at one instant.
-func (k *key) inTurns(a, b rules.Quota, least, most int64) {
+func (k *modelKey) inTurns(a, b rules.Quota, least, most int64) {
 	k.Helper()
 	var sum int64
 	for range 500 {

@@ -10,13 +10,13 @@ import (
 )
 
 // change gives the key another quota. The model supports only one, and is not asked again.
-func (k *key) change(q rules.Quota) {
+func (k *modelKey) change(q rules.Quota) {
 	q = q.WithDefaults()
 	k.quota, k.op.Quota, k.loose = &q, &q, true
 }
 
 // wants fails unless left permits remain.
-func (k *key) wants(r limiter.Result, left int64) {
+func (k *modelKey) wants(r limiter.Result, left int64) {
 	k.Helper()
 	if r.Remaining != left || r.Limit != k.quota.Burst {
 		k.Fatalf("%s at %v: got %s, want %d left", describeQuota(k.quota), k.now()-epoch, describeResult(r), left)

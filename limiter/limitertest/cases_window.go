@@ -65,7 +65,7 @@ var windowCases = []namedCase{
 		week := w.keyNamed("limit", "week", calendar(1, rules.CalendarWeek, ""))
 		w.setClock(date(2028, 2, 1, 0, 0)) // a Tuesday of a leap year
 		for _, x := range []struct {
-			k     *key
+			k     *modelKey
 			retry time.Duration
 		}{{month, 29 * day}, {year, 335 * day}, {week, 6 * day}} {
 			x.k.wantAllowed(x.k.take(1), 0)

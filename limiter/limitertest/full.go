@@ -51,7 +51,7 @@ func testFull(t *testing.T, c *Config) {
 				k.failer = rt
 				k.loose = true
 				s := newSchedule(rt, c, k.quota, []limiter.OpKind{limiter.Take, limiter.AtMost, limiter.Reserve})
-				m := &mix{T: rt, key: k, quotas: []*rules.Quota{k.quota}}
+				m := &mix{T: rt, modelKey: k, quotas: []*rules.Quota{k.quota}}
 				for range s.askCount() {
 					k.sleep(s.pause())
 					if rapid.Bool().Draw(rt, "others come") {

@@ -40,7 +40,7 @@ type admission struct {
 // mix is a key under several quotas, with its admissions.
 type mix struct {
 	*rapid.T
-	*key
+	*modelKey
 	quotas  []*rules.Quota
 	keepAll bool // whether every quota asks after each step, so that the backend keeps all their states
 	log     []*admission
@@ -125,7 +125,7 @@ func runMix(t *testing.T, rt *rapid.T, c *Config, draw func(*rapid.T) rules.Quot
 		}
 		m.quotas = append(m.quotas, &q)
 	}
-	m.key = newWorldIn(t, rt, c).key(*m.quotas[0])
+	m.modelKey = newWorldIn(t, rt, c).key(*m.quotas[0])
 	m.keepAll = m.quotas[0].Algorithm.Windowed() && rapid.Bool().Draw(rt, "every quota asks")
 	for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 		m.step()
@@ -216,7 +216,7 @@ func (m *mix) retry(q *rules.Quota, ask limiter.Request, denied limiter.Result) 
 }
 
 // askOthers takes permits of other keys. They affect k only if a table is full.
-func (k *key) askOthers(q *rules.Quota) {
+func (k *modelKey) askOthers(q *rules.Quota) {
 	k.Helper()
 	t := k.failer.(*rapid.T)
 	op := k.op

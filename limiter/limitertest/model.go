@@ -7,10 +7,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// model is the expected behaviour of a key, written to be read: slow, for one goroutine and a
+// keyModel is the expected behaviour of a key, written to be read: slow, for one goroutine and a
 // clock that is never set back, and without any code of a backend. It has the part that all
 // algorithms share; an ideal is the part of one algorithm.
-type model struct {
+type keyModel struct {
 	q     *rules.Quota
 	tick  time.Duration
 	ideal ideal
@@ -40,8 +40,8 @@ type ideal interface {
 // maxCharge bounds the numbers that the model counts; no compared schedule comes near.
 const maxCharge = 1 << 20
 
-func newModel(q *rules.Quota, tick time.Duration) *model {
-	m := &model{q: q, tick: tick}
+func newModel(q *rules.Quota, tick time.Duration) *keyModel {
+	m := &keyModel{q: q, tick: tick}
 	if q.Burst != rules.Unlimited {
 		m.ideal = newIdeal(q, tick)
 	}
@@ -65,7 +65,7 @@ func newIdeal(q *rules.Quota, tick time.Duration) ideal {
 }
 
 // do implements the whole contract of a [limiter.Backend], for one key.
-func (m *model) do(now time.Duration, ask limiter.Request) limiter.Result {
+func (m *keyModel) do(now time.Duration, ask limiter.Request) limiter.Result {
 	switch {
 	case ask.Kind == limiter.Forget:
 		*m = *newModel(m.q, m.tick)
@@ -99,7 +99,7 @@ func (m *model) do(now time.Duration, ask limiter.Request) limiter.Result {
 
 // execute executes a Take, Peek, AtMost or Reserve of at least one permit of a key that is not
 // locked.
-func (m *model) execute(now time.Duration, ask limiter.Request) limiter.Result {
+func (m *keyModel) execute(now time.Duration, ask limiter.Request) limiter.Result {
 	keep, within := max(0, ask.Keep), max(0, ask.Within)
 	n, wait, delay, ever := m.due(now, ask)
 	switch {
@@ -129,7 +129,7 @@ func (m *model) execute(now time.Duration, ask limiter.Request) limiter.Result {
 // due returns the number of permits that an ask wants, the time until they are there, and the
 // delay until their turn in line. For a Reserve, wait also lasts until the delay is within its
 // Within. ever is false if there can never be as many permits.
-func (m *model) due(now time.Duration, ask limiter.Request) (n int64, wait, delay time.Duration, ever bool) {
+func (m *keyModel) due(now time.Duration, ask limiter.Request) (n int64, wait, delay time.Duration, ever bool) {
 	n = ask.N
 	keep := max(0, ask.Keep)
 	if ask.Kind == limiter.AtMost {
@@ -146,24 +146,24 @@ func (m *model) due(now time.Duration, ask limiter.Request) (n int64, wait, dela
 }
 
 // penalize denies an ask that could pass later, and locks the key.
-func (m *model) penalize(now, retry time.Duration) limiter.Result {
+func (m *keyModel) penalize(now, retry time.Duration) limiter.Result {
 	if m.q.Penalty > 0 {
 		m.until = now + m.q.Penalty
 	}
 	return m.denied(now, max(retry, m.q.Penalty))
 }
 
-func (m *model) allowed(now time.Duration, r limiter.Result) limiter.Result {
+func (m *keyModel) allowed(now time.Duration, r limiter.Result) limiter.Result {
 	r.Allowed, r.Reason = true, rules.ReasonWithin
 	return m.fillState(now, r)
 }
 
-func (m *model) denied(now, retry time.Duration) limiter.Result {
+func (m *keyModel) denied(now, retry time.Duration) limiter.Result {
 	return m.fillState(now, limiter.Result{Decision: rules.Decision{Reason: rules.ReasonLimited, RetryAfter: retry}})
 }
 
 // locked denies an ask until the lock has ended and the ask can pass, or for ever.
-func (m *model) locked(now time.Duration, ask limiter.Request) limiter.Result {
+func (m *keyModel) locked(now time.Duration, ask limiter.Request) limiter.Result {
 	retry := m.until - now
 	if ask.N > 0 {
 		_, wait, _, ever := m.due(now, ask)
@@ -180,7 +180,7 @@ func (m *model) locked(now time.Duration, ask limiter.Request) limiter.Result {
 }
 
 // fillState fills in the state of the key.
-func (m *model) fillState(now time.Duration, r limiter.Result) limiter.Result {
+func (m *keyModel) fillState(now time.Duration, r limiter.Result) limiter.Result {
 	if m.ideal == nil {
 		r.Limit, r.Remaining = rules.Unlimited, rules.Unlimited
 		return r
@@ -190,7 +190,7 @@ func (m *model) fillState(now time.Duration, r limiter.Result) limiter.Result {
 	return r
 }
 
-func (m *model) unlimited(ask limiter.Request) limiter.Result {
+func (m *keyModel) unlimited(ask limiter.Request) limiter.Result {
 	var r limiter.Result
 	if ask.Kind != limiter.Peek && ask.Kind != limiter.Return {
 		r.Taken = ask.N

@@ -21,7 +21,7 @@ type models struct {
 	flaw flaw
 	now  func() time.Duration
 	mu   sync.Mutex
-	keys map[[2]string]*model
+	keys map[[2]string]*keyModel
 	time time.Duration // time passed on the clock, which may go back
 }
 
@@ -30,7 +30,7 @@ func newModels(f flaw) func(*testing.T, func() time.Duration) limiter.Backend {
 		if f.before != nil {
 			return newFlawed(t, now, f.before)
 		}
-		return &models{flaw: f, now: now, keys: map[[2]string]*model{}}
+		return &models{flaw: f, now: now, keys: map[[2]string]*keyModel{}}
 	}
 }
 
@@ -118,7 +118,7 @@ type flaw struct {
 	found     []string // names of the cases that find it
 	clock     func(last, now time.Duration) time.Duration
 	op        func(op *limiter.Op, id *[2]string)
-	result    func(m *model, now time.Duration, ask limiter.Request, r *limiter.Result)
+	result    func(m *keyModel, now time.Duration, ask limiter.Request, r *limiter.Result)
 	backwards bool                            // executes batches in reverse
 	before    func(b *flawed, op *limiter.Op) // called for a Memory, not for models
 }
@@ -127,7 +127,7 @@ var flaws = []flaw{
 	{name: "a clock that goes back refills twice", found: []string{"failure mode: a clock that goes back refills nothing twice", "a clock that jumps back and forth grants nothing twice"}, clock: twice()},
 	{name: "time is in whole seconds", found: []string{"B8 bug: rate 10/s with a burst of 10 admits 1,010 in 100 s, not 500", "random schedules come to what the model says"}, clock: func(_, now time.Duration) time.Duration { return now.Truncate(sec) }},
 	{name: "the clock is the client's", found: []string{"A1: a bucket starts full, and what it earns is never more"}, clock: func(time.Duration, time.Duration) time.Duration { return epoch + time.Since(started) }},
-	{name: "a denial consumes", found: []string{"A2: a denial consumes nothing", "random schedules come to what the model says"}, result: func(m *model, now time.Duration, ask limiter.Request, r *limiter.Result) {
+	{name: "a denial consumes", found: []string{"A2: a denial consumes nothing", "random schedules come to what the model says"}, result: func(m *keyModel, now time.Duration, ask limiter.Request, r *limiter.Result) {
 		if ask.Kind == limiter.Take && r.Reason == rules.ReasonLimited && r.RetryAfter > 0 {
 			m.ideal.charge(now, ask.N)
 		}
@@ -139,7 +139,7 @@ var flaws = []flaw{
 			q.Burst++
 			op.Quota = &q
 		}
-	}, result: func(m *model, _ time.Duration, _ limiter.Request, r *limiter.Result) {
+	}, result: func(m *keyModel, _ time.Duration, _ limiter.Request, r *limiter.Result) {
 		if m.q.Algorithm.Windowed() && r.Limit > 0 {
 			r.Limit--
 			r.Remaining = max(0, r.Remaining-1)
@@ -149,12 +149,14 @@ var flaws = []flaw{
 		if op.Kind == limiter.Take {
 			op.N = min(op.N, 1)
 		}
-	}, result: func(_ *model, _ time.Duration, ask limiter.Request, r *limiter.Result) { r.Taken = min(r.Taken, ask.N) }},
-	{name: "a retry is told in whole seconds", found: []string{"B4 bug: a denial tells when to ask again, for each algorithm", "any window holds what it may, and a retry passes on time"}, result: func(_ *model, _ time.Duration, _ limiter.Request, r *limiter.Result) {
+	}, result: func(_ *keyModel, _ time.Duration, ask limiter.Request, r *limiter.Result) {
+		r.Taken = min(r.Taken, ask.N)
+	}},
+	{name: "a retry is told in whole seconds", found: []string{"B4 bug: a denial tells when to ask again, for each algorithm", "any window holds what it may, and a retry passes on time"}, result: func(_ *keyModel, _ time.Duration, _ limiter.Request, r *limiter.Result) {
 		r.RetryAfter = (r.RetryAfter + sec - 1).Truncate(sec)
 	}},
-	{name: "a retry is not told", found: []string{"B4 bug: a denial tells when to ask again, for each algorithm"}, result: func(_ *model, _ time.Duration, _ limiter.Request, r *limiter.Result) { r.RetryAfter = 0 }},
-	{name: "more than the limit passes", found: []string{"A2 bug: a first call above the capacity is refused at once, with no retry", "any number may be asked for"}, result: func(m *model, _ time.Duration, ask limiter.Request, r *limiter.Result) {
+	{name: "a retry is not told", found: []string{"B4 bug: a denial tells when to ask again, for each algorithm"}, result: func(_ *keyModel, _ time.Duration, _ limiter.Request, r *limiter.Result) { r.RetryAfter = 0 }},
+	{name: "more than the limit passes", found: []string{"A2 bug: a first call above the capacity is refused at once, with no retry", "any number may be asked for"}, result: func(m *keyModel, _ time.Duration, ask limiter.Request, r *limiter.Result) {
 		if ask.Kind == limiter.Take && ask.N > m.q.Burst {
 			r.Allowed, r.Reason, r.Taken = true, rules.ReasonWithin, ask.N
 		}
@@ -165,17 +167,17 @@ var flaws = []flaw{
 			id[1], _, _ = strings.Cut(tag, "}")
 		}
 	}},
-	{name: "a lock is prolonged", found: []string{"A3: a lock is not prolonged by what comes meanwhile"}, result: func(m *model, now time.Duration, _ limiter.Request, r *limiter.Result) {
+	{name: "a lock is prolonged", found: []string{"A3: a lock is not prolonged by what comes meanwhile"}, result: func(m *keyModel, now time.Duration, _ limiter.Request, r *limiter.Result) {
 		if r.Reason == rules.ReasonLocked {
 			m.until = now + m.q.Penalty
 		}
 	}},
-	{name: "a lock lets through what asks for nothing", found: []string{"A3: the lock is checked first, whatever there is meanwhile"}, result: func(_ *model, _ time.Duration, ask limiter.Request, r *limiter.Result) {
+	{name: "a lock lets through what asks for nothing", found: []string{"A3: the lock is checked first, whatever there is meanwhile"}, result: func(_ *keyModel, _ time.Duration, ask limiter.Request, r *limiter.Result) {
 		if r.Reason == rules.ReasonLocked && ask.N == 0 {
 			r.Allowed, r.Reason, r.RetryAfter = true, rules.ReasonWithin, 0
 		}
 	}},
-	{name: "a reservation does not stand in line", found: []string{"G: a reservation is served later, in the order of asking"}, result: func(m *model, _ time.Duration, ask limiter.Request, r *limiter.Result) {
+	{name: "a reservation does not stand in line", found: []string{"G: a reservation is served later, in the order of asking"}, result: func(m *keyModel, _ time.Duration, ask limiter.Request, r *limiter.Result) {
 		if ask.Kind == limiter.Reserve {
 			r.Delay /= 2
 		}
@@ -200,9 +202,9 @@ func twice() func(last, now time.Duration) time.Duration {
 }
 
 // overfill remembers the permits returned to a full bucket, and grants them.
-func overfill() func(*model, time.Duration, limiter.Request, *limiter.Result) {
-	extra := map[*model]int64{}
-	return func(m *model, _ time.Duration, ask limiter.Request, r *limiter.Result) {
+func overfill() func(*keyModel, time.Duration, limiter.Request, *limiter.Result) {
+	extra := map[*keyModel]int64{}
+	return func(m *keyModel, _ time.Duration, ask limiter.Request, r *limiter.Result) {
 		switch {
 		case ask.Kind == limiter.Return && r.Allowed && r.Remaining == r.Limit:
 			extra[m] += ask.N

@@ -15,9 +15,9 @@ import (
 
 const returnsInAnyOrder = "what is returned, in whatever order, comes back unless it was earned"
 
-// ledger is the reference of returnRun: a list of all takes with their unearned parts, in exact
+// takeLedger is the reference of returnRun: a list of all takes with their unearned parts, in exact
 // fractions. It has no marks and no sums that could go wrong.
-type ledger struct {
+type takeLedger struct {
 	quota *rules.Quota
 	rate  *big.Rat // permits per nanosecond of the fastest quota: a backend need not know when another quota came into force
 	now   time.Duration
@@ -39,7 +39,7 @@ type ledgerTake struct {
 }
 
 // pass earns the permits that are due up to now.
-func (l *ledger) pass(now time.Duration) {
+func (l *takeLedger) pass(now time.Duration) {
 	earned := new(big.Rat).Mul(l.rate, big.NewRat(int64(now-l.now), 1))
 	l.now = now
 	for _, e := range l.takes {
@@ -50,7 +50,7 @@ func (l *ledger) pass(now time.Duration) {
 }
 
 // setQuota makes q the quota.
-func (l *ledger) setQuota(q *rules.Quota) {
+func (l *takeLedger) setQuota(q *rules.Quota) {
 	if *l.quota == *q {
 		return
 	}
@@ -61,13 +61,13 @@ func (l *ledger) setQuota(q *rules.Quota) {
 }
 
 // blur blurs the first n takes.
-func (l *ledger) blur(n int) {
+func (l *takeLedger) blur(n int) {
 	for _, e := range l.takes[:n] {
 		e.blurred = true
 	}
 }
 
-func (l *ledger) addTake(r limiter.Result) {
+func (l *takeLedger) addTake(r limiter.Result) {
 	l.takes = append(l.takes, &ledgerTake{
 		instant: l.now, quota: l.quota, result: r, left: r.Taken, unearned: big.NewRat(r.Taken, 1),
 	})
@@ -75,7 +75,7 @@ func (l *ledger) addTake(r limiter.Result) {
 
 // giveBack returns n permits of e, and the least number that a backend must return: all of them
 // that are not earned. If e is blurred, it may subtract the permits earned since.
-func (l *ledger) giveBack(e *ledgerTake, n int64, final bool) (due *big.Rat) {
+func (l *takeLedger) giveBack(e *ledgerTake, n int64, final bool) (due *big.Rat) {
 	due = minRat(e.unearned, big.NewRat(n, 1))
 	switch {
 	case e.instant == l.now:
@@ -97,7 +97,7 @@ func (l *ledger) giveBack(e *ledgerTake, n int64, final bool) (due *big.Rat) {
 	return due
 }
 
-func (l *ledger) missing() *big.Rat {
+func (l *takeLedger) missing() *big.Rat {
 	sum := new(big.Rat)
 	for _, e := range l.takes {
 		sum.Add(sum, e.unearned)
@@ -108,8 +108,8 @@ func (l *ledger) missing() *big.Rat {
 // returnRun is a schedule of takes and returns of one bucket, and its ledger.
 type returnRun struct {
 	*rapid.T
-	*key
-	ledger ledger
+	*modelKey
+	ledger takeLedger
 	quotas []*rules.Quota
 	slack  *big.Rat // permits by which rounding may change the missing ones
 	order  string   // order of the returns
@@ -137,7 +137,7 @@ func testReturns(t *testing.T, c *Config) {
 }
 
 func runReturns(t *testing.T, rt *rapid.T, c *Config, algorithm rules.Algorithm, quotas int) {
-	r := &returnRun{T: rt, slack: new(big.Rat), ledger: ledger{rate: new(big.Rat)}, order: rapid.SampledFrom([]string{"reverse", "in order", "any"}).Draw(rt, "order")}
+	r := &returnRun{T: rt, slack: new(big.Rat), ledger: takeLedger{rate: new(big.Rat)}, order: rapid.SampledFrom([]string{"reverse", "in order", "any"}).Draw(rt, "order")}
 	shape := quotas == 1 && algorithm == rules.LeakyBucket && rapid.Bool().Draw(rt, "shape")
 	for range quotas {
 		q := drawBucket(algorithm, reloadRates)(rt)
@@ -149,7 +149,7 @@ func runReturns(t *testing.T, rt *rapid.T, c *Config, algorithm rules.Algorithm,
 		r.quotas = append(r.quotas, &q)
 		r.ledger.rate = maxRat(r.ledger.rate, big.NewRat(q.Rate.N, int64(q.Rate.Per)))
 	}
-	r.key = newWorldIn(t, rt, c).key(*r.quotas[0])
+	r.modelKey = newWorldIn(t, rt, c).key(*r.quotas[0])
 	r.ledger.quota, r.ledger.now = r.quotas[0], r.now()
 	for range rapid.IntRange(1, 40).Draw(rt, "steps") {
 		r.step()

@@ -112,7 +112,7 @@ func testModel(t *testing.T, c *Config) {
 				}
 				w := newWorldIn(t, rt, c)
 				w.sleep(time.Duration(rapid.Int64Range(0, int64(3*365*day/c.tick())).Draw(rt, "start")) * c.tick())
-				r := run{schedule: newSchedule(rt, c, &q, known), key: w.key(q)}
+				r := keyRun{schedule: newSchedule(rt, c, &q, known), modelKey: w.key(q)}
 				if q.Missing > 0 {
 					r.do(limiter.Request{N: 1}) // it earns from the first ask that it could grant
 				}
@@ -130,28 +130,28 @@ func testModel(t *testing.T, c *Config) {
 
 // vague reports whether the key may have been dropped and would then differ. It may if it is a
 // full bucket that starts short.
-func (m *model) vague(now time.Duration) bool {
+func (m *keyModel) vague(now time.Duration) bool {
 	return m.q.Missing > 0 && m.ideal.reset(now) == 0
 }
 
-// run is a schedule of one key.
-type run struct {
+// keyRun is a schedule of one key.
+type keyRun struct {
 	schedule
-	*key
+	*modelKey
 	held  []held // takes that may be returned
 	backs int    // number of returns
 }
 
 // held is a take at an instant, after backs returns.
 type held struct {
-	answer
+	pairedResult
 	instant time.Duration
 	backs   int
 }
 
-func (r *run) Fatalf(format string, args ...any) { r.T.Fatalf(format, args...) }
+func (r *keyRun) Fatalf(format string, args ...any) { r.T.Fatalf(format, args...) }
 
-func (r *run) step() {
+func (r *keyRun) step() {
 	ask := r.schedule.drawAsk()
 	if ask.Kind == limiter.Return {
 		r.returnSome(ask.N)
@@ -182,11 +182,11 @@ func (r *run) step() {
 	}
 }
 
-func (r *run) addHeld(a answer) { r.held = append(r.held, held{a, r.now(), r.backs}) }
+func (r *keyRun) addHeld(a pairedResult) { r.held = append(r.held, held{a, r.now(), r.backs}) }
 
 // returnSome returns a part of a take, once. A bucket may return less of it if something else was
 // returned since, at another instant: see testReturns for the amount that it must return then.
-func (r *run) returnSome(n int64) {
+func (r *keyRun) returnSome(n int64) {
 	if log, ok := r.model.ideal.(*idealLog); ok && log.clipped {
 		return // the remainder of each take is unknown
 	}
@@ -194,7 +194,7 @@ func (r *run) returnSome(n int64) {
 		return
 	}
 	if len(r.held) == 0 || n <= 0 {
-		r.giveBack(min(n, 0), answer{})
+		r.giveBack(min(n, 0), pairedResult{})
 		return
 	}
 	i := rapid.IntRange(0, len(r.held)-1).Draw(r.T, "held")
@@ -204,7 +204,7 @@ func (r *run) returnSome(n int64) {
 		return
 	}
 	r.backs++
-	r.giveBack(min(n, a.Taken), a.answer)
+	r.giveBack(min(n, a.Taken), a.pairedResult)
 }
 
 // testExtremes checks that nothing overflows, whatever the arguments: results stay within their
@@ -246,7 +246,7 @@ func testExtremes(t *testing.T, c *Config) {
 }
 
 // inBounds fails for a Result that is impossible, whatever happened before.
-func inBounds(k *key, ask limiter.Request, r limiter.Result) {
+func inBounds(k *modelKey, ask limiter.Request, r limiter.Result) {
 	if bad := impossible(k.quota.Burst, ask, r); bad != "" {
 		k.Fatalf("%s at %v: %s mark %d: %s: %s", describeQuota(k.quota), k.now()-epoch, describeRequest(ask), ask.Mark, bad, describeResult(r))
 	}

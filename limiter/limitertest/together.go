@@ -29,7 +29,7 @@ func testTogether(t *testing.T, c *Config) {
 				return
 			}
 			r.begins = r.begins || q.Algorithm == rules.FixedWindow
-			r.limits = append(r.limits, &history{key: r.keyNamed(fmt.Sprint("limit ", i), "key", q)})
+			r.limits = append(r.limits, &keyHistory{modelKey: r.keyNamed(fmt.Sprint("limit ", i), "key", q)})
 		}
 		for range rapid.IntRange(1, 12).Draw(rt, "requests") {
 			r.request()
@@ -38,9 +38,9 @@ func testTogether(t *testing.T, c *Config) {
 	})
 }
 
-// history is a key and everything executed on it, so that its model can be rebuilt.
-type history struct {
-	*key
+// keyHistory is a key and everything executed on it, so that its model can be rebuilt.
+type keyHistory struct {
+	*modelKey
 	done []executed
 }
 
@@ -50,7 +50,7 @@ type executed struct {
 }
 
 // replay returns a model on which everything has been executed.
-func (h *history) replay() *model {
+func (h *keyHistory) replay() *keyModel {
 	m := newModel(h.quota, h.config.tick())
 	for _, e := range h.done {
 		m.do(e.instant, e.ask)
@@ -59,7 +59,7 @@ func (h *history) replay() *model {
 }
 
 // add executes ask and returns the model's result.
-func (h *history) add(ask limiter.Request) limiter.Result {
+func (h *keyHistory) add(ask limiter.Request) limiter.Result {
 	r := h.replay().do(h.now(), ask)
 	h.done = append(h.done, executed{h.now(), ask})
 	return r
@@ -69,13 +69,13 @@ func (h *history) add(ask limiter.Request) limiter.Result {
 type togetherRun struct {
 	*rapid.T
 	*world
-	limits []*history
+	limits []*keyHistory
 	begins bool           // whether a take begins a window, which its return does not end
 	held   []togetherTake // the takes of the latest request that passed, in order
 }
 
 type togetherTake struct {
-	limit *history
+	limit *keyHistory
 	got   limiter.Result
 	ideal limiter.Result
 }
@@ -89,7 +89,7 @@ func (r *togetherRun) request() {
 		r.giveBack()
 		return
 	}
-	var limits []*history
+	var limits []*keyHistory
 	var ops []limiter.Op
 	for range rapid.IntRange(1, 5).Draw(r.T, "ops") {
 		h := rapid.SampledFrom(r.limits).Draw(r.T, "limit")
@@ -129,7 +129,7 @@ func (r *togetherRun) giveBack() {
 }
 
 // judge compares the results of a request with the reference.
-func (r *togetherRun) judge(limits []*history, ops []limiter.Op, results []limiter.Result) {
+func (r *togetherRun) judge(limits []*keyHistory, ops []limiter.Op, results []limiter.Result) {
 	together := func(i int) bool { return ops[i].Together && ops[i].Kind <= limiter.Reserve }
 	want := make([]limiter.Result, len(ops))
 	for i, h := range limits {
@@ -138,7 +138,7 @@ func (r *togetherRun) judge(limits []*history, ops []limiter.Op, results []limit
 		}
 	}
 	// All asks that are Together are tried on separate models, one after the other.
-	trials, denied := map[*history]*model{}, false
+	trials, denied := map[*keyHistory]*keyModel{}, false
 	for i, h := range limits {
 		if together(i) {
 			if trials[h] == nil {

@@ -60,10 +60,10 @@ func testWarmUp(t *testing.T, c *Config) {
 }
 
 // borderline reports whether the model decides differently a little earlier or later.
-func (k *key) borderline(before idealWarmUp, ask limiter.Request, near time.Duration) bool {
+func (k *modelKey) borderline(before idealWarmUp, ask limiter.Request, near time.Duration) bool {
 	at := func(now time.Duration) (bool, int64) {
 		ideal := before
-		m := model{q: k.quota, tick: k.model.tick, ideal: &ideal}
+		m := keyModel{q: k.quota, tick: k.model.tick, ideal: &ideal}
 		r := m.do(now, ask)
 		return r.Allowed, r.Taken
 	}

@@ -56,31 +56,31 @@ func (w *world) setClock(d time.Duration) { w.clock.Store(int64(epoch + d)) }
 // sleep advances the clock.
 func (w *world) sleep(d time.Duration) { w.clock.Add(int64(d)) }
 
-// answer is a backend's Result, together with the model's.
-type answer struct {
+// pairedResult is a backend's Result, together with the model's.
+type pairedResult struct {
 	limiter.Result
 	ideal limiter.Result
 }
 
-// key is a key of a world, with the model of its answers.
-type key struct {
+// modelKey is a key of a world, with the model of its answers.
+type modelKey struct {
 	*world
 	quota *rules.Quota
 	op    limiter.Op
-	model *model
+	model *keyModel
 	loose bool // whether Results are not compared with the model's
 }
 
 // key returns a fresh key. The defaults of its quota are filled in.
-func (w *world) key(q rules.Quota) *key { return w.keyNamed("limit", "key", q) }
+func (w *world) key(q rules.Quota) *modelKey { return w.keyNamed("limit", "key", q) }
 
-func (w *world) keyNamed(name, text string, q rules.Quota) *key {
+func (w *world) keyNamed(name, text string, q rules.Quota) *modelKey {
 	w.Helper()
 	q = q.WithDefaults()
 	if err := q.Validate(); err != nil {
 		w.Fatalf("the suite's own quota: %v", err)
 	}
-	return &key{
+	return &modelKey{
 		world: w, quota: &q, op: limiter.Op{Quota: &q, Name: name, Key: text},
 		model: newModel(&q, w.config.tick()), loose: !exact(&q, w.config.tick()),
 	}
@@ -104,12 +104,12 @@ func exact(q *rules.Quota, tick time.Duration) bool {
 }
 
 // do asks, and fails unless every field of the answer equals the model's.
-func (k *key) do(ask limiter.Request) answer { return k.both(ask, ask) }
+func (k *modelKey) do(ask limiter.Request) pairedResult { return k.both(ask, ask) }
 
 // both asks the backend and the model, whose marks differ.
-func (k *key) both(ask, ideal limiter.Request) answer {
+func (k *modelKey) both(ask, ideal limiter.Request) pairedResult {
 	k.Helper()
-	got := answer{Result: k.askBackend(ask)}
+	got := pairedResult{Result: k.askBackend(ask)}
 	if k.loose {
 		return got
 	}
@@ -124,7 +124,7 @@ func (k *key) both(ask, ideal limiter.Request) answer {
 }
 
 // askBackend asks the backend alone.
-func (k *key) askBackend(ask limiter.Request) limiter.Result {
+func (k *modelKey) askBackend(ask limiter.Request) limiter.Result {
 	k.Helper()
 	op := k.op
 	op.Request = ask
@@ -153,37 +153,40 @@ func returnOf(n int64, r limiter.Result) limiter.Request {
 func take(n int64) limiter.Request { return limiter.Request{N: n} }
 func peek(n int64) limiter.Request { return limiter.Request{Kind: limiter.Peek, N: n} }
 
-func (k *key) take(n int64) answer { k.Helper(); return k.do(limiter.Request{N: n}) }
-func (k *key) peek(n int64) answer {
+func (k *modelKey) take(n int64) pairedResult { k.Helper(); return k.do(limiter.Request{N: n}) }
+func (k *modelKey) peek(n int64) pairedResult {
 	k.Helper()
 	return k.do(limiter.Request{Kind: limiter.Peek, N: n})
 }
-func (k *key) atMost(n int64) answer {
+func (k *modelKey) atMost(n int64) pairedResult {
 	k.Helper()
 	return k.do(limiter.Request{Kind: limiter.AtMost, N: n})
 }
-func (k *key) charge(n int64) answer {
+func (k *modelKey) charge(n int64) pairedResult {
 	k.Helper()
 	return k.do(limiter.Request{Kind: limiter.Charge, N: n})
 }
-func (k *key) forget() answer { k.Helper(); return k.do(limiter.Request{Kind: limiter.Forget}) }
-func (k *key) takeKeep(n, keep int64) answer {
+func (k *modelKey) forget() pairedResult {
+	k.Helper()
+	return k.do(limiter.Request{Kind: limiter.Forget})
+}
+func (k *modelKey) takeKeep(n, keep int64) pairedResult {
 	k.Helper()
 	return k.do(limiter.Request{N: n, Keep: keep})
 }
 
-func (k *key) reserve(n int64, within time.Duration) answer {
+func (k *modelKey) reserve(n int64, within time.Duration) pairedResult {
 	k.Helper()
 	return k.do(limiter.Request{Kind: limiter.Reserve, N: n, Within: within})
 }
 
-func (k *key) giveBack(n int64, a answer) answer {
+func (k *modelKey) giveBack(n int64, a pairedResult) pairedResult {
 	k.Helper()
 	return k.both(returnOf(n, a.Result), returnOf(n, a.ideal))
 }
 
 // wantAllowed fails unless a was allowed at once with left permits remaining.
-func (k *key) wantAllowed(a answer, left int64) {
+func (k *modelKey) wantAllowed(a pairedResult, left int64) {
 	k.Helper()
 	if !a.Allowed || a.Reason != rules.ReasonWithin || a.Remaining != left || a.RetryAfter != 0 || a.Delay != 0 {
 		k.Fatalf("%s at %v: got %s, want it allowed with %d left", describeQuota(k.quota), k.now()-epoch, describeResult(a.Result), left)
@@ -191,7 +194,7 @@ func (k *key) wantAllowed(a answer, left int64) {
 }
 
 // wantDenied fails unless a was denied with the given retry.
-func (k *key) wantDenied(a answer, left int64, retry time.Duration) {
+func (k *modelKey) wantDenied(a pairedResult, left int64, retry time.Duration) {
 	k.Helper()
 	if a.Allowed || a.Reason != rules.ReasonLimited || a.Remaining != left || a.RetryAfter != retry || a.Taken != 0 {
 		k.Fatalf("%s at %v: got %s, want it denied with %d left, for %v", describeQuota(k.quota), k.now()-epoch, describeResult(a.Result), left, retry)
@@ -199,7 +202,7 @@ func (k *key) wantDenied(a answer, left int64, retry time.Duration) {
 }
 
 // wantDelayed fails unless a was allowed after a delay.
-func (k *key) wantDelayed(a answer, delay time.Duration) {
+func (k *modelKey) wantDelayed(a pairedResult, delay time.Duration) {
 	k.Helper()
 	if !a.Allowed || a.Delay != delay || a.RetryAfter != 0 {
 		k.Fatalf("%s at %v: got %s, want it allowed after %v", describeQuota(k.quota), k.now()-epoch, describeResult(a.Result), delay)

@@ -7,9 +7,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// log holds the takes of an account. It is the state of package limiter's sliding log, which
+// takeLog holds the takes of an account. It is the state of package limiter's sliding log, which
 // has more methods than other states.
-type log interface {
+type takeLog interface {
 	limiter.State
 	// Adapt changes the rate of the log at now, and keeps the takes.
 	Adapt(q *rules.Quota, now time.Duration) bool
@@ -30,7 +30,9 @@ var slidingLog = func() limiter.Algorithm {
 	return a
 }()
 
-func newLog(r rules.Rate, now time.Duration) log { return slidingLog.New(quotaOf(r), now).(log) }
+func newLog(r rules.Rate, now time.Duration) takeLog {
+	return slidingLog.New(quotaOf(r), now).(takeLog)
+}
 
 func quotaOf(r rules.Rate) *rules.Quota {
 	return &rules.Quota{Algorithm: rules.SlidingLog, Rate: r, Burst: r.N}

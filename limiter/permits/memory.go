@@ -119,7 +119,7 @@ func (p *Memory) TryAcquire(ctx context.Context, n int64) (bool, error) {
 // TryAcquireWithin implements [RateLimiter].
 func (p *Memory) TryAcquireWithin(ctx context.Context, n int64, timeout time.Duration) (bool, error) {
 	var took bool
-	var w *waiter
+	var w *permitWaiter
 	err := p.do(ctx, func(o *object) (err error) {
 		took, w, err = o.acquire(p.client, n, max(timeout, 0))
 		return err

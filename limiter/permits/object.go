@@ -43,13 +43,13 @@ func (o *object) tick() time.Duration {
 
 // reset sets a rate, with all permits available. Waiters stay in line.
 func (o *object) reset(r Rate) {
-	var all []*waiter
+	var all []*permitWaiter
 	for _, c := range o.clients {
 		for e := c.line.Front(); e != nil; e = e.Next() {
-			all = append(all, e.Value.(*waiter))
+			all = append(all, e.Value.(*permitWaiter))
 		}
 	}
-	slices.SortFunc(all, func(a, b *waiter) int { return cmp.Compare(a.came, b.came) })
+	slices.SortFunc(all, func(a, b *permitWaiter) int { return cmp.Compare(a.came, b.came) })
 	o.rate, o.ends, o.keptAlive = r, noEnd, false
 	clear(o.clients)
 	for _, w := range all {

@@ -10,15 +10,15 @@ import (
 
 // permitAccount is the permits of one client, or of all clients.
 type permitAccount struct {
-	log  log
+	log  takeLog
 	line list.List // waiters (*waiter), in order of arrival
 	// plan is log with the permits that the waiters will take. It is nil until it is needed.
 	plan limiter.State
 }
 
-// waiter is a caller that waits. Only the first in a line, and waiters with a timeout, have a
+// permitWaiter is a caller that waits. Only the first in a line, and waiters with a timeout, have a
 // timer. Each timer that fires serves all waiters of its line whose turn it is.
-type waiter struct {
+type permitWaiter struct {
 	client  string
 	n       int64
 	until   time.Duration // end of the wait, or noEnd
@@ -32,7 +32,7 @@ type waiter struct {
 }
 
 // acquire takes n permits or, if they will be available in time, joins the line.
-func (o *object) acquire(client string, n int64, within time.Duration) (took bool, w *waiter, err error) {
+func (o *object) acquire(client string, n int64, within time.Duration) (took bool, w *permitWaiter, err error) {
 	if err := o.checkWanted(n); err != nil {
 		return false, nil, err
 	}
@@ -46,7 +46,7 @@ func (o *object) acquire(client string, n int64, within time.Duration) (took boo
 		return false, nil, nil
 	}
 	o.arrivals++
-	w = &waiter{client: client, n: n, until: endAfter(o.now, within), came: o.arrivals, account: c, wake: make(chan struct{}, 1)}
+	w = &permitWaiter{client: client, n: n, until: endAfter(o.now, within), came: o.arrivals, account: c, wake: make(chan struct{}, 1)}
 	w.place = c.line.PushBack(w)
 	o.waiting++
 	return false, w, nil
@@ -61,7 +61,7 @@ func (c *permitAccount) planWait(now time.Duration, n int64, within time.Duratio
 		}
 		c.plan = c.log.Clone()
 		for e := c.line.Front(); e != nil; e = e.Next() {
-			c.plan.Do(now, limiter.Request{Kind: limiter.Reserve, N: e.Value.(*waiter).n, Within: noEnd})
+			c.plan.Do(now, limiter.Request{Kind: limiter.Reserve, N: e.Value.(*permitWaiter).n, Within: noEnd})
 		}
 	}
 	if c.plan.Do(now, limiter.Request{Kind: limiter.Reserve, N: n, Within: within}).Allowed || within == noEnd {
@@ -74,7 +74,7 @@ func (c *permitAccount) planWait(now time.Duration, n int64, within time.Duratio
 }
 
 // wait blocks until the wait has ended.
-func (o *object) wait(ctx context.Context, w *waiter) (bool, error) {
+func (o *object) wait(ctx context.Context, w *permitWaiter) (bool, error) {
 	var timer *time.Timer
 	var fired <-chan time.Time
 	for {
@@ -103,7 +103,7 @@ func (o *object) wait(ctx context.Context, w *waiter) (bool, error) {
 }
 
 // checkTurn returns the time until the next look, or 0 if the wait has ended.
-func (o *object) checkTurn(ctx context.Context, w *waiter) time.Duration {
+func (o *object) checkTurn(ctx context.Context, w *permitWaiter) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.tick()
@@ -129,7 +129,7 @@ func (o *object) checkTurn(ctx context.Context, w *waiter) time.Duration {
 // longer. It returns how long the next one has to wait.
 func (o *object) serve(c *permitAccount) time.Duration {
 	for c.line.Len() > 0 {
-		w := c.line.Front().Value.(*waiter)
+		w := c.line.Front().Value.(*permitWaiter)
 		if err := o.checkWanted(w.n); err != nil { // the rate has changed
 			o.endWait(w, false, err)
 			continue
@@ -144,7 +144,7 @@ func (o *object) serve(c *permitAccount) time.Duration {
 }
 
 // endWait ends a wait.
-func (o *object) endWait(w *waiter, took bool, err error) {
+func (o *object) endWait(w *permitWaiter, took bool, err error) {
 	w.over, w.took, w.err = true, took, err
 	w.account.line.Remove(w.place)
 	w.wakeUp()
@@ -156,7 +156,7 @@ func (o *object) endWait(w *waiter, took bool, err error) {
 }
 
 // wakeUp makes the waiter look for its turn.
-func (w *waiter) wakeUp() {
+func (w *permitWaiter) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
 	default: // the waiter is awake
@@ -167,7 +167,7 @@ func (w *waiter) wakeUp() {
 func (c *permitAccount) wakeFirst() {
 	c.plan = nil
 	if first := c.line.Front(); first != nil {
-		first.Value.(*waiter).wakeUp()
+		first.Value.(*permitWaiter).wakeUp()
 	}
 }
 

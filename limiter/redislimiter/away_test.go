@@ -19,7 +19,7 @@ import (
 )
 
 // awayOf returns a Failover around a store, as one of ten instances. It probes.
-func awayOf(t *testing.T, s *Store, log *testenv.Log) *limiter.Failover {
+func awayOf(t *testing.T, s *Store, log *testenv.LogBuffer) *limiter.Failover {
 	f, err := limiter.NewFailover(s, limiter.FailoverConfig{
 		Timeout: 2 * time.Second, Instances: func() int { return 10 }, MinProbe: 20 * time.Millisecond, MaxProbe: 100 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(log, nil)),
@@ -48,7 +48,7 @@ func TestForeignKeyHeals(t *testing.T) {
 	t.Parallel()
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	s := storeOf(t, client, nil)
-	f := awayOf(t, s, new(testenv.Log))
+	f := awayOf(t, s, new(testenv.LogBuffer))
 	for round, how := range []string{"Do", "DoAll"} {
 		var ops []limiter.Op
 		for i := range 10 {
@@ -96,7 +96,7 @@ func TestForeignKeyHeals(t *testing.T) {
 func TestRefusedQuotaAlone(t *testing.T) {
 	t.Parallel()
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), nil)
-	f := awayOf(t, s, new(testenv.Log))
+	f := awayOf(t, s, new(testenv.LogBuffer))
 	beyond := &rules.Quota{Rate: rate(rules.MaxRate, time.Second), Burst: 1 << 54}
 	ops := []limiter.Op{opOf("a"), {Quota: beyond, Name: "beyond", Key: "k", Request: limiter.Request{N: 1}}, opOf("b")}
 	results := make([]limiter.Result, len(ops))
@@ -131,7 +131,7 @@ func TestAwayUntilAWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := storeClient(t, testenv.Redis(t).Addr(), nil)
-			s, log := storeOf(t, client, nil), new(testenv.Log)
+			s, log := storeOf(t, client, nil), new(testenv.LogBuffer)
 			f := awayOf(t, s, log)
 			must(t, client.Do(t.Context(), "CONFIG", "SET", "maxmemory-policy", "noeviction").Err())
 			if !byRedis(t, f, "k") {
@@ -180,7 +180,7 @@ func TestOneMasterLost(t *testing.T) {
 		must(t, node.Do(t.Context(), "CONFIG", "SET", "cluster-require-full-coverage", "no").Err())
 		must(t, node.Do(t.Context(), "CONFIG", "SET", "cluster-replica-no-failover", "yes").Err())
 	}
-	client, log := clusterClient(t, set.Addrs()), new(testenv.Log)
+	client, log := clusterClient(t, set.Addrs()), new(testenv.LogBuffer)
 	s := storeOf(t, client, nil)
 	f := awayOf(t, s, log)
 	const keys = 60
@@ -241,7 +241,7 @@ func TestBackAfterAFailover(t *testing.T) {
 		t.Skip("takes seconds: left out with -short")
 	}
 	set := testenv.RedisSentinel(t)
-	s, log := storeOf(t, clientAt(t, set.URL()), nil), new(testenv.Log)
+	s, log := storeOf(t, clientAt(t, set.URL()), nil), new(testenv.LogBuffer)
 	f := awayOf(t, s, log)
 	if !byRedis(t, f, "k") {
 		t.Fatal("Redis does not decide")
@@ -262,7 +262,7 @@ func TestDeadlinesAreContextErrors(t *testing.T) {
 	ask(t, s, opOf("k"))
 	server.Pause()
 	defer server.Resume()
-	f := awayOf(t, s, new(testenv.Log))
+	f := awayOf(t, s, new(testenv.LogBuffer))
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	failed := 0
@@ -300,7 +300,7 @@ func TestDeadlinesAreContextErrors(t *testing.T) {
 func TestSemaphoreAwayUntilAWrite(t *testing.T) {
 	t.Parallel()
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
-	log := new(testenv.Log)
+	log := new(testenv.LogBuffer)
 	s := semaphoreOf(t, client, func(c *SemaphoreConfig) {
 		c.Timeout, c.Retry, c.Logger = 2*time.Second, 20*time.Millisecond, slog.New(slog.NewTextHandler(log, nil))
 	})

@@ -262,7 +262,7 @@ func (m *Members) recordFailure(err error) {
 }
 
 // outageRate limits the outages that are logged. If Redis flaps, each heartbeat may begin one.
-var outageRate = loglimit.Rate{Burst: 1, Every: 15 * time.Second}
+var outageRate = loglimit.LineRate{Burst: 1, Every: 15 * time.Second}
 
 // leaveFleet removes this instance, so that the others need not wait until it counts as dead, and
 // leaves its share to another instance.

@@ -210,7 +210,7 @@ func TestSilentMember(t *testing.T) {
 
 // Without Redis the assumed number comes into force after a while, and is logged once.
 func TestAssumedNumber(t *testing.T) {
-	var log testenv.Log
+	var log testenv.LogBuffer
 	share := &heldShare{}
 	m := membersOf(t, clientAt(t, "redis://127.0.0.1:1"), "a", func(c *MembersConfig) {
 		c.Shares, c.Logger, c.Assumed = share, slog.New(slog.NewTextHandler(&log, nil)), func() int { return 4 }

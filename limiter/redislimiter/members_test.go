@@ -103,7 +103,7 @@ func TestMembersRedisAway(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
 	client := clientAt(t, server.URL())
-	var log testenv.Log
+	var log testenv.LogBuffer
 	var told []int
 	a := membersOf(t, client, "api-1", func(c *MembersConfig) {
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))

@@ -211,7 +211,7 @@ func TestSemaphoreCrash(t *testing.T) {
 func TestSemaphoreLost(t *testing.T) {
 	t.Parallel()
 	client := clientAt(t, testenv.Redis(t).URL())
-	var log testenv.Log
+	var log testenv.LogBuffer
 	s := semaphoreOf(t, client, func(c *SemaphoreConfig) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	other := semaphoreOf(t, client, nil)
 	l := holds(t, s, semaphore.Request{Permits: 1})
@@ -242,7 +242,7 @@ func TestSemaphoreRedisAway(t *testing.T) {
 	}
 	server := testenv.Redis(t)
 	client := clientAt(t, server.URL())
-	var log testenv.Log
+	var log testenv.LogBuffer
 	s := semaphoreOf(t, client, func(c *SemaphoreConfig) {
 		c.Lease, c.Timeout = 3*time.Second, 500*time.Millisecond
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))

@@ -25,14 +25,14 @@ var longest = 20 * time.Second
 
 var discard = log.New(io.Discard, "", 0)
 
-// tally is a sink that adds up the counts that it is sent, by key.
-type tally struct {
+// countingSink is a sink that adds up the counts that it is sent, by key.
+type countingSink struct {
 	collector.CountsOnly
 	mu     sync.Mutex
 	counts map[string]int64
 }
 
-func (s *tally) Send(_ context.Context, _ collector.Flush, counts []collector.Count) collector.Sent {
+func (s *countingSink) Send(_ context.Context, _ collector.Flush, counts []collector.Count) collector.Sent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range counts {
@@ -41,15 +41,15 @@ func (s *tally) Send(_ context.Context, _ collector.Flush, counts []collector.Co
 	return collector.Sent{Lines: int64(len(counts))}
 }
 
-func (s *tally) Fit(text []byte) []byte { return text }
-func (s *tally) Close() error           { return nil }
+func (s *countingSink) Fit(text []byte) []byte { return text }
+func (s *countingSink) Close() error           { return nil }
 
 // fixture is a server and its guard.
 type fixture struct {
 	t      *testing.T
 	guard  *middleware.Guard
 	counts *collector.Collector
-	sink   *tally
+	sink   *countingSink
 	addr   string
 	url    string
 	client *http.Client
@@ -65,7 +65,7 @@ func start(t *testing.T, start Start, rules string, routes []Route, opts ...midd
 
 func startWith(t *testing.T, start Start, s Server, rules string, opts ...middleware.Option) *fixture {
 	t.Helper()
-	f := &fixture{t: t, sink: &tally{counts: make(map[string]int64)}}
+	f := &fixture{t: t, sink: &countingSink{counts: make(map[string]int64)}}
 	f.guard, f.counts = newGuard(t, f.sink, rules, opts...)
 	s.Guard = f.guard
 	s.Routes = slices.Clone(s.Routes)

@@ -72,6 +72,6 @@ func Run(t *testing.T, start Start, without ...string) {
 // in the file's syntax, and its counts are dropped.
 func NewGuard(tb testing.TB, rules string, opts ...middleware.Option) *middleware.Guard {
 	tb.Helper()
-	guard, _ := newGuard(tb, &tally{counts: make(map[string]int64)}, rules, opts...)
+	guard, _ := newGuard(tb, &countingSink{counts: make(map[string]int64)}, rules, opts...)
 	return guard
 }

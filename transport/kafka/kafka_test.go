@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 const longest = 20 * time.Second
 
 // open opens a file whose counts travel by this broker.
-func open(t *testing.T, broker string, log *testenv.Log) *hotparam.Hotparam {
+func open(t *testing.T, broker string, log *testenv.LogBuffer) *hotparam.Hotparam {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hotparam.yaml")
 	text := fmt.Sprintf(`
@@ -53,7 +53,7 @@ func search(h *hotparam.Hotparam) int {
 	return w.Code
 }
 
-func await(t *testing.T, log *testenv.Log, what string, condition func() bool) {
+func await(t *testing.T, log *testenv.LogBuffer, what string, condition func() bool) {
 	t.Helper()
 	testenv.Eventually(t, what, condition, log)
 }
@@ -64,7 +64,7 @@ func TestCountsTravelByKafka(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(broker.Close)
-	log := new(testenv.Log)
+	log := new(testenv.LogBuffer)
 	h := open(t, broker.Addr(), log)
 	// What is counted before is dropped after a flush.
 	await(t, log, "a connection", func() bool { return strings.Contains(log.String(), "kafka is reached") })
@@ -85,7 +85,7 @@ func TestCountsTravelByKafka(t *testing.T) {
 
 // Without a broker requests are served, and the log says what is wrong.
 func TestKafkaIsAway(t *testing.T) {
-	log := new(testenv.Log)
+	log := new(testenv.LogBuffer)
 	h := open(t, fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)), log)
 	if code := search(h); code != http.StatusOK {
 		t.Errorf("status %d", code)

@@ -18,23 +18,23 @@ type Groups struct {
 	panes      int64
 	budget     int64 // memory of byName in bytes
 	paramsOnly bool
-	byName     map[string]*group
-	again      int64 // number of groups with again panes
-	all        group // all counts
-	strays     group // counts whose group is unknown, or had no room
-	before     int64 // counts of this pane and earlier ones are unknown
+	byName     map[string]*groupCounts
+	again      int64       // number of groups with again panes
+	all        groupCounts // all counts
+	strays     groupCounts // counts whose group is unknown, or had no room
+	before     int64       // counts of this pane and earlier ones are unknown
 	name       []byte
 	resumed    *resumedGroups // bounds of the counts from another process
 }
 
-// group holds the counts of one group's keys. again are those of requests that have another key
-// of the group, since a request counts once.
-type group struct {
+// groupCounts holds the counts of one group's keys. again are those of requests that have another
+// key of the group, since a request counts once.
+type groupCounts struct {
 	ring.Counts
 	again ring.Counts // has no panes until there are some counts
 }
 
-func (g *group) Sum(last, panes int64) int64 {
+func (g *groupCounts) Sum(last, panes int64) int64 {
 	return max(0, g.Counts.Sum(last, panes)-g.again.Sum(last, panes))
 }
 
@@ -45,7 +45,7 @@ const groupSize = 192
 func NewGroups(panes, budget int64, paramsOnly bool) *Groups {
 	return &Groups{
 		before: never, panes: panes, budget: budget, paramsOnly: paramsOnly,
-		byName: make(map[string]*group), all: group{Counts: ring.New(panes)}, strays: group{Counts: ring.New(panes), again: ring.New(panes)},
+		byName: make(map[string]*groupCounts), all: groupCounts{Counts: ring.New(panes)}, strays: groupCounts{Counts: ring.New(panes), again: ring.New(panes)},
 	}
 }
 
@@ -80,7 +80,7 @@ func (g *Groups) AddNamed(name []byte, pane, n int64) {
 	g.addTo(g.groupNamed(true), pane, n)
 }
 
-func (g *Groups) addTo(target *group, pane, n int64) {
+func (g *Groups) addTo(target *groupCounts, pane, n int64) {
 	g.all.Add(pane, n)
 	if target == nil {
 		target = &g.strays
@@ -90,7 +90,7 @@ func (g *Groups) addTo(target *group, pane, n int64) {
 
 // groupOf returns the group of a key, or nil. If create is true, it adds the group if there is
 // room.
-func (g *Groups) groupOf(text []byte, create bool) *group {
+func (g *Groups) groupOf(text []byte, create bool) *groupCounts {
 	if base.IsCutKey(text) {
 		return nil
 	}
@@ -99,10 +99,10 @@ func (g *Groups) groupOf(text []byte, create bool) *group {
 }
 
 // groupNamed returns the group of g.name, or nil. There is always room for one group.
-func (g *Groups) groupNamed(create bool) *group {
+func (g *Groups) groupNamed(create bool) *groupCounts {
 	found := g.byName[string(g.name)]
 	if found == nil && create && (len(g.byName) == 0 || g.Used()+groupSize+8*g.panes <= g.budget) {
-		found = &group{Counts: ring.New(g.panes)}
+		found = &groupCounts{Counts: ring.New(g.panes)}
 		g.byName[string(g.name)] = found
 	}
 	return found
@@ -147,7 +147,7 @@ func (g *Groups) takeOffAll(pane, n int64) {
 
 // makeAgain allocates the panes of the counts to subtract from a group, and reports whether
 // there is room for them.
-func (g *Groups) makeAgain(target *group) bool {
+func (g *Groups) makeAgain(target *groupCounts) bool {
 	if target.again.IsZero() {
 		if g.Used()+8*g.panes > g.budget {
 			return false

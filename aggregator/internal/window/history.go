@@ -135,7 +135,7 @@ func (h *History) Save(w *Window, i int32) *snapshot.Counted {
 	if first > h.now {
 		return nil
 	}
-	saved := &snapshot.Counted{Window: snapshot.Window{Pane: h.Pane, Panes: h.Panes, Newest: h.now}}
+	saved := &snapshot.Counted{WindowShape: snapshot.WindowShape{Pane: h.Pane, Panes: h.Panes, Newest: h.now}}
 	saved.Counts, saved.Bounds = h.save(h.arena.unit(at), text, first, false)
 	return saved
 }

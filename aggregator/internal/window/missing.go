@@ -27,10 +27,10 @@ type Missing struct {
 	from    int64           // gaps up to this instant may have been dropped
 	leftOut map[uint64]bool // gaps that are left out of sums, by ID
 
-	asked     uint64 // number of sums over gaps so far
-	lastOwnID uint64 // last ID of a gap that no decoder reported, counted down from the highest
-	changes   int64  // number of changes so far
-	last      sums   // last result of lossOfAny
+	asked     uint64   // number of sums over gaps so far
+	lastOwnID uint64   // last ID of a gap that no decoder reported, counted down from the highest
+	changes   int64    // number of changes so far
+	last      lossSums // last result of lossOfAny
 }
 
 type missingGap struct {
@@ -76,7 +76,7 @@ const (
 
 // NewMissing returns an empty Missing.
 func NewMissing() *Missing {
-	return &Missing{last: sums{rule: -1}, byID: make(map[uint64]int), keys: make(map[MissingKey]*missingOf), joint: make(map[*decode.Joint]*jointBound), from: math.MinInt64}
+	return &Missing{last: lossSums{rule: -1}, byID: make(map[uint64]int), keys: make(map[MissingKey]*missingOf), joint: make(map[*decode.Joint]*jointBound), from: math.MinInt64}
 }
 
 // Add records a gap. If the gap is known, Add makes it smaller.
@@ -214,8 +214,8 @@ func (m *Missing) isNothing() bool {
 	return m == nil || m.used == 0 && len(m.keys) == 0 && m.from == math.MinInt64
 }
 
-// sums are the result of lossOfAny for a rule's window.
-type sums struct {
+// lossSums are the result of lossOfAny for a rule's window.
+type lossSums struct {
 	rule                int
 	start, end, changes int64
 	shortfall

@@ -10,7 +10,7 @@ type names struct {
 	from     int64 // count from which on a key has its text
 	above    int64 // value of from up to the pane lowered, if that was higher
 	lowered  int64
-	all      []named
+	all      []internedName
 	free     []uint32
 	hand     int // where the search for a text to drop continues
 	bytes    int64
@@ -18,8 +18,8 @@ type names struct {
 	short    int64 // newest pane in which some key had no room for its text, or ring.Never
 }
 
-// named is one text.
-type named struct {
+// internedName is one text.
+type internedName struct {
 	text  []byte
 	tag   *Tag
 	entry uint32 // 0 if not in use
@@ -81,9 +81,9 @@ func (w *Window) Tie(i int32, t *Tag) bool {
 	return k != 0
 }
 
-func (n *named) size() int64 { return nameSize + int64(cap(n.text)) }
+func (n *internedName) size() int64 { return nameSize + int64(cap(n.text)) }
 
-func (n *named) pinned() bool { return n.tag != nil && n.tag.Pinned }
+func (n *internedName) pinned() bool { return n.tag != nil && n.tag.Pinned }
 
 // pinned reports whether an entry must not be evicted.
 func (w *Window) pinned(e *unit) bool {
@@ -120,12 +120,12 @@ func (w *Window) giveText(i uint32, e *unit, text []byte, sum int64) {
 		w.dropText(w.arena.unit(n.all[k].entry))
 	}
 	if len(n.free) == 0 {
-		n.all = append(n.all, named{})
+		n.all = append(n.all, internedName{})
 		n.free = append(n.free, uint32(len(n.all)))
 	}
 	k := n.free[len(n.free)-1]
 	n.free = n.free[:len(n.free)-1]
-	n.all[k-1] = named{text: bytes.Clone(text), entry: i}
+	n.all[k-1] = internedName{text: bytes.Clone(text), entry: i}
 	n.bytes += n.all[k-1].size()
 	e[entryName] = k
 }
@@ -157,7 +157,7 @@ func (w *Window) dropText(e *unit) {
 	}
 	n := &w.names.all[k-1]
 	w.names.bytes -= n.size()
-	*n = named{}
+	*n = internedName{}
 	w.names.free = append(w.names.free, k)
 	e[entryName] = 0
 }

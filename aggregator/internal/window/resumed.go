@@ -32,7 +32,7 @@ func (w *Window) Save(i int32) (saved snapshot.Counted, ok bool) {
 	if e.isSampled() || w.now == never {
 		return saved, false
 	}
-	saved.Window = snapshot.Window{Pane: w.Pane, Panes: w.Panes, Newest: w.now}
+	saved.WindowShape = snapshot.WindowShape{Pane: w.Pane, Panes: w.Panes, Newest: w.now}
 	saved.Counts, saved.Bounds = w.save(e, w.Name(i), w.now-w.ring+1, true)
 	return saved, true
 }

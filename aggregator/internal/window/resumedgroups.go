@@ -32,8 +32,8 @@ func (g *Groups) Newest(w *Window) int64 {
 // Save returns the totals of the window w up to the newest pane, for groups that continue in
 // another process. It returns nil if they are too high for a snapshot. If there are many
 // groups, the smallest are saved as strays.
-func (g *Groups) Save(w *Window, newest int64) *snapshot.Groups {
-	s := &snapshot.Groups{Strays: savedGroup("", &g.strays), AllAgain: savedPanes(&g.all.again)}
+func (g *Groups) Save(w *Window, newest int64) *snapshot.GroupTotals {
+	s := &snapshot.GroupTotals{Strays: savedGroup("", &g.strays), AllAgain: savedPanes(&g.all.again)}
 	for name, counts := range g.byName {
 		s.Named = append(s.Named, savedGroup(name, counts))
 	}
@@ -89,7 +89,7 @@ func (g *Groups) bounds(w *Window, newest int64) (b snapshot.Bounds) {
 
 // Resume adds the totals of the window w that another process saved. It does nothing if groups
 // have counts of a part of the process's time only.
-func (g *Groups) Resume(w *Window, s *snapshot.Groups, newest int64) {
+func (g *Groups) Resume(w *Window, s *snapshot.GroupTotals, newest int64) {
 	if s == nil || g.before != never {
 		return
 	}
@@ -110,7 +110,7 @@ func (g *Groups) Resume(w *Window, s *snapshot.Groups, newest int64) {
 }
 
 // resumeGroup adds the counts of a group. If to is nil, they become strays.
-func (g *Groups) resumeGroup(to *group, saved *snapshot.Group) {
+func (g *Groups) resumeGroup(to *groupCounts, saved *snapshot.Group) {
 	for _, c := range saved.Counts {
 		g.addTo(to, c.Pane, c.N)
 	}
@@ -135,7 +135,7 @@ func (g *Groups) fromBefore(w *Window, last int64) (lacks, later int64) {
 	}
 }
 
-func savedGroup(name string, counts *group) snapshot.Group {
+func savedGroup(name string, counts *groupCounts) snapshot.Group {
 	return snapshot.Group{Name: []byte(name), Counts: savedPanes(&counts.Counts), Again: savedPanes(&counts.again)}
 }
 

@@ -119,11 +119,11 @@ func TestResumedKeysMayLoseTheirEntry(t *testing.T) {
 	if got := w.Unlisted(100); got != 7 {
 		t.Errorf("other keys may have %d, want 7", got)
 	}
-	w.Resume(1, []byte("k"), &snapshot.Counted{Window: snapshot.Window{Newest: 100}, Bounds: snapshot.Bounds{Known: 90, Lacks: []snapshot.Lack{{From: 90, N: 50}}}})
+	w.Resume(1, []byte("k"), &snapshot.Counted{WindowShape: snapshot.WindowShape{Newest: 100}, Bounds: snapshot.Bounds{Known: 90, Lacks: []snapshot.Lack{{From: 90, N: 50}}}})
 	if got := w.Unlisted(100); got != 50 {
 		t.Errorf("other keys may have %d, want 50", got)
 	}
-	w.Resume(2, []byte("l"), &snapshot.Counted{Window: snapshot.Window{Newest: 100}, Bounds: snapshot.Bounds{Known: 92}})
+	w.Resume(2, []byte("l"), &snapshot.Counted{WindowShape: snapshot.WindowShape{Newest: 100}, Bounds: snapshot.Bounds{Known: 92}})
 	if got := w.Unlisted(100); got != rules.Unknown {
 		t.Errorf("other keys may have %d, want it unknown", got)
 	}

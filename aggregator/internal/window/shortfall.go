@@ -106,7 +106,7 @@ func (m *Missing) lossOfAny(rule int, start, end int64) (s shortfall) {
 			s.before, s.later = s.before+before, s.later+later
 		}
 	}
-	m.last = sums{rule, start, end, m.changes, s}
+	m.last = lossSums{rule, start, end, m.changes, s}
 	return s
 }
 

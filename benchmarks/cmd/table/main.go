@@ -19,21 +19,21 @@ import (
 // ours is the part that the others are compared with.
 const ours = "hotparam"
 
-// part is one way to do a benchmark's task. Its values are by unit, in the order of passes.
-type part struct {
+// contender is one way to do a benchmark's task. Its values are by unit, in the order of passes.
+type contender struct {
 	name   string
 	units  []string
 	values map[string][]float64
 }
 
-// group is a benchmark.
-type group struct {
+// benchmark is a benchmark.
+type benchmark struct {
 	name  string
-	parts []*part
+	parts []*contender
 }
 
-func (g *group) part(name string) *part {
-	i := slices.IndexFunc(g.parts, func(p *part) bool { return p.name == name })
+func (g *benchmark) part(name string) *contender {
+	i := slices.IndexFunc(g.parts, func(p *contender) bool { return p.name == name })
 	if i < 0 {
 		return nil
 	}
@@ -51,8 +51,8 @@ func main() {
 }
 
 // read parses lines such as "BenchmarkLimitOne/hotparam-2  100  55.4 ns/op  0 allocs/op".
-func read(r io.Reader) ([]*group, error) {
-	var groups []*group
+func read(r io.Reader) ([]*benchmark, error) {
+	var groups []*benchmark
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		if strings.HasPrefix(strings.TrimPrefix(lines.Text(), "--- "), "FAIL") {
@@ -66,14 +66,14 @@ func read(r io.Reader) ([]*group, error) {
 		if !found {
 			return nil, fmt.Errorf("%s has no parts to compare", fields[0])
 		}
-		i := slices.IndexFunc(groups, func(g *group) bool { return g.name == of })
+		i := slices.IndexFunc(groups, func(g *benchmark) bool { return g.name == of })
 		if i < 0 {
 			i = len(groups)
-			groups = append(groups, &group{name: of})
+			groups = append(groups, &benchmark{name: of})
 		}
 		p := groups[i].part(name)
 		if p == nil {
-			p = &part{name: name, values: make(map[string][]float64)}
+			p = &contender{name: name, values: make(map[string][]float64)}
 			groups[i].parts = append(groups[i].parts, p)
 		}
 		for i := 2; i+1 < len(fields); i += 2 {
@@ -91,7 +91,7 @@ func read(r io.Reader) ([]*group, error) {
 	return groups, lines.Err()
 }
 
-func write(w io.Writer, groups []*group) error {
+func write(w io.Writer, groups []*benchmark) error {
 	for _, g := range groups {
 		us := g.part(ours)
 		if us == nil {

@@ -13,7 +13,7 @@ import (
 // variant is one way of sending requests through a gateway.
 type variant struct {
 	name     string
-	kind     kind
+	kind     requestKind
 	addr     string
 	requests [][]byte // requests to send; empty means GETs of the kind
 	status   int      // expected status; 0 means the kind's
@@ -43,7 +43,7 @@ var catalogue = []catalogued{
 }
 
 // through returns the variants of a gateway with the guard: one for each kind of request.
-func (s *site) through(name string, g *real.Gateway, kinds ...kind) (all []variant) {
+func (s *site) through(name string, g *real.Gateway, kinds ...requestKind) (all []variant) {
 	for _, k := range kinds {
 		all = append(all, variant{name: name, kind: k, addr: g.Addr, gateway: g.PID(), service: s.guard})
 	}

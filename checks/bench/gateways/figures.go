@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/internal/bench"
 )
 
-// Result is the result of a run.
-type Result struct {
+// Measurement is the result of a run.
+type Measurement struct {
 	Machine     bench.Machine
 	Busy        float64 // share of the processors' time in use before it began, 0 to 1
 	Rate        int     // requests per second
@@ -21,16 +21,16 @@ type Result struct {
 // Gateway is the result for one gateway in several variants.
 type Gateway struct {
 	Name, Version string
-	Skipped       string `json:",omitempty"` // reason why there are no rows
-	Lacks         string `json:",omitempty"` // a variant that is not available
-	LacksWhy      string `json:",omitempty"`
-	Rows          []Row  // the first one is the gateway alone
+	Skipped       string       `json:",omitempty"` // reason why there are no rows
+	Lacks         string       `json:",omitempty"` // a variant that is not available
+	LacksWhy      string       `json:",omitempty"`
+	Rows          []VariantRow // the first one is the gateway alone
 }
 
-// Row is one variant with one kind of request.
-type Row struct {
+// VariantRow is one variant with one kind of request.
+type VariantRow struct {
 	Name  string
-	Kind  kind
+	Kind  requestKind
 	Turns []Turn
 }
 
@@ -68,7 +68,7 @@ func allCPU(t *Turn) time.Duration     { return t.Gateway + t.Service + t.Stores
 
 // ratioTo returns a figure of r divided by that of another row, turn by turn. It returns false if
 // the other row has no such figure.
-func (r *Row) ratioTo(other *Row, fig figure) (s Spread, ok bool) {
+func (r *VariantRow) ratioTo(other *VariantRow, fig figure) (s Spread, ok bool) {
 	var ratios []float64
 	for i := range min(len(r.Turns), len(other.Turns)) {
 		if divisor := fig(&other.Turns[i]); divisor > 0 {
@@ -79,7 +79,7 @@ func (r *Row) ratioTo(other *Row, fig figure) (s Spread, ok bool) {
 }
 
 // median returns the median of a figure over the turns.
-func (r *Row) median(fig figure) time.Duration {
+func (r *VariantRow) median(fig figure) time.Duration {
 	values := make([]float64, len(r.Turns))
 	for i := range r.Turns {
 		values[i] = float64(fig(&r.Turns[i]))
@@ -88,7 +88,7 @@ func (r *Row) median(fig figure) time.Duration {
 }
 
 // oddShare returns the share of requests with an unexpected answer or without a decision.
-func (r *Row) oddShare() float64 {
+func (r *VariantRow) oddShare() float64 {
 	var odd, all int
 	for _, t := range r.Turns {
 		odd += max(t.Wrong, t.Undecided)

@@ -35,8 +35,8 @@ type load struct {
 	end  time.Time // time at which the run stops waiting for answers
 }
 
-// sample is the measurement of some requests.
-type sample struct {
+// loadSample is the measurement of some requests.
+type loadSample struct {
 	took     []time.Duration // times from the due time to the whole answer
 	late     []time.Duration // delays of sending
 	statuses map[int]int
@@ -44,7 +44,7 @@ type sample struct {
 }
 
 // add adds the sample of one connection.
-func (s *sample) add(other *sample) {
+func (s *loadSample) add(other *loadSample) {
 	s.took = append(s.took, other.took...)
 	s.failed += other.failed
 	for status, count := range other.statuses {
@@ -60,7 +60,7 @@ type connection struct {
 	pending bool      // a request is in flight
 	due     time.Time // time at which the request was due
 	err     error     // if set, the connection is no longer used
-	seen    sample
+	seen    loadSample
 }
 
 // openLoad opens the connections. The caller must close the load.
@@ -92,7 +92,7 @@ func (l *load) dial(ctx context.Context) error {
 func (c *connection) reset(end time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.seen = sample{statuses: make(map[int]int)}
+	c.seen = loadSample{statuses: make(map[int]int)}
 	_ = c.conn.SetDeadline(end) // on a closed connection this fails, and so does its reader
 }
 
@@ -106,7 +106,7 @@ func (l *load) closeConnections() {
 
 // run sends n requests, waits for their answers, and returns the sample. It is not safe for
 // concurrent use.
-func (l *load) run(ctx context.Context, n int) (sample, error) {
+func (l *load) run(ctx context.Context, n int) (loadSample, error) {
 	var waiting sync.WaitGroup
 	waiting.Add(n)
 	l.done = waiting.Done
@@ -114,7 +114,7 @@ func (l *load) run(ctx context.Context, n int) (sample, error) {
 	for _, c := range l.all {
 		c.reset(l.end)
 	}
-	result := sample{statuses: make(map[int]int)}
+	result := loadSample{statuses: make(map[int]int)}
 	sent := make(chan error)
 	go func() {
 		runtime.LockOSThread() // sleepPrecisely changes the thread, which ends with the goroutine

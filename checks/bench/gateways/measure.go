@@ -52,7 +52,7 @@ func (c *Config) validate() error {
 
 // Run measures all gateways and returns the result. A gateway that is not installed is skipped and
 // has no rows. Run takes minutes.
-func Run(ctx context.Context, c Config) (*Result, error) {
+func Run(ctx context.Context, c Config) (*Measurement, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory, which the system removes in the end
-	r := &Result{Machine: bench.ThisMachine(ctx), Rate: c.Rate, Connections: c.Connections, Slice: c.Slice, Turns: c.Turns}
+	r := &Measurement{Machine: bench.ThisMachine(ctx), Rate: c.Rate, Connections: c.Connections, Slice: c.Slice, Turns: c.Turns}
 	if r.Busy, err = busy(ctx, time.Second); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (e *catalogued) measure(tb testing.TB, c *Config, s *site, g *Gateway) {
 			}
 			return err
 		})
-		g.Rows = append(g.Rows, Row{Name: v.name, Kind: v.kind})
+		g.Rows = append(g.Rows, VariantRow{Name: v.name, Kind: v.kind})
 	}
 	for turn := range c.Turns {
 		c.Say("%s: turn %d of %d", e.name, turn+1, c.Turns)

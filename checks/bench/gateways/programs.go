@@ -14,7 +14,7 @@ const batch = 10
 // plain GET of the application, which is the least that an HTTP call costs.
 func startPrograms(_ testing.TB, s *site, _ *Gateway) []variant {
 	all := []variant{{name: "a GET of the application instead", kind: cold, addr: s.app}}
-	for _, k := range []kind{cold, hot, refused} {
+	for _, k := range []requestKind{cold, hot, refused} {
 		var requests [][]byte
 		for _, target := range k.targets() {
 			requests = append(requests, post("/v1/check", question(target)))

@@ -19,17 +19,17 @@ rules:
 // coldValues is the number of values of cold requests.
 const coldValues = 2000
 
-// kind says what the rules do with the requests of a row.
-type kind string
+// requestKind says what the rules do with the requests of a row.
+type requestKind string
 
 const (
-	cold    kind = "cold"    // each of coldValues in turn, none of them hot
-	hot     kind = "hot"     // one hot value, within its limit
-	refused kind = "refused" // one hot value, beyond its limit
+	cold    requestKind = "cold"    // each of coldValues in turn, none of them hot
+	hot     requestKind = "hot"     // one hot value, within its limit
+	refused requestKind = "refused" // one hot value, beyond its limit
 )
 
 // targets returns the paths and queries of requests.
-func (k kind) targets() []string {
+func (k requestKind) targets() []string {
 	if k != cold {
 		return []string{"/" + string(k) + "?q=phone"}
 	}
@@ -41,7 +41,7 @@ func (k kind) targets() []string {
 }
 
 // gets returns requests as a client of a gateway sends them.
-func (k kind) gets() (requests [][]byte) {
+func (k requestKind) gets() (requests [][]byte) {
 	for _, target := range k.targets() {
 		requests = append(requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n", target))
 	}
@@ -49,7 +49,7 @@ func (k kind) gets() (requests [][]byte) {
 }
 
 // status returns the status that a gateway answers with.
-func (k kind) status() int {
+func (k requestKind) status() int {
 	if k == refused {
 		return http.StatusTooManyRequests
 	}

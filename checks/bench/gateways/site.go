@@ -69,11 +69,11 @@ func openSite(tb testing.TB, program string) *site {
 // heat asks about the two hot values until both are limited as intended.
 func (s *site) heat(tb testing.TB) {
 	tb.Helper()
-	type answer struct {
+	type checkAnswer struct {
 		Allowed bool `json:"allowed"`
 		Limit   int  `json:"limit"`
 	}
-	ask := func(k kind) (a answer) {
+	ask := func(k requestKind) (a checkAnswer) {
 		response, err := http.Post("http://"+s.doors["check"]+"/v1/check", "application/json", strings.NewReader(question(k.targets()[0])))
 		if err != nil {
 			tb.Fatal(err)

@@ -15,7 +15,7 @@ const (
 )
 
 // Replace returns page with the text between its marks replaced by the results.
-func Replace(page string, r *Result) (string, error) {
+func Replace(page string, r *Measurement) (string, error) {
 	return chart.ReplaceBetween(page, beginMark, endMark, r.Markdown())
 }
 
@@ -23,7 +23,7 @@ func Replace(page string, r *Result) (string, error) {
 const tooBusy = 0.2
 
 // Markdown returns the results for a page.
-func (r *Result) Markdown() string {
+func (r *Measurement) Markdown() string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	w("Measured on %s%s. %d requests a second over %d connections, %g s in each of %d turns; the load sent them",
@@ -45,7 +45,7 @@ func (r *Result) Markdown() string {
 }
 
 // versions returns the versions of the gateways that were measured.
-func (r *Result) versions() string {
+func (r *Measurement) versions() string {
 	var b strings.Builder
 	for _, g := range r.Gateways {
 		if g.Version != "" {
@@ -56,8 +56,8 @@ func (r *Result) versions() string {
 }
 
 // late returns how late the load sent its requests.
-func (r *Result) late() time.Duration {
-	all := Row{}
+func (r *Measurement) late() time.Duration {
+	all := VariantRow{}
 	for _, g := range r.Gateways {
 		for _, row := range g.Rows {
 			all.Turns = append(all.Turns, row.Turns...)
@@ -87,7 +87,7 @@ func (g *Gateway) writeRows(w func(string, ...any)) {
 }
 
 // formatRatio returns a figure as a multiple of another row's: the median, least and greatest.
-func (r *Row) formatRatio(base *Row, fig figure) string {
+func (r *VariantRow) formatRatio(base *VariantRow, fig figure) string {
 	s, ok := r.ratioTo(base, fig)
 	if !ok {
 		return "–"
@@ -99,7 +99,7 @@ func (r *Row) formatRatio(base *Row, fig figure) string {
 func (s Spread) String() string { return fmt.Sprintf("%.2f (%.2f–%.2f)", s.Median, s.Least, s.Most) }
 
 // formatDifference returns the difference between a figure and that of another row.
-func (r *Row) formatDifference(base *Row, fig figure) string {
+func (r *VariantRow) formatDifference(base *VariantRow, fig figure) string {
 	d := (r.median(fig) - base.median(fig)).Round(10 * time.Microsecond) // avoids −0.00
 	sign := "+"
 	if d < 0 {
@@ -109,7 +109,7 @@ func (r *Row) formatDifference(base *Row, fig figure) string {
 }
 
 // formatCPUTimes returns the processor times of the gateway, the service and its stores.
-func (r *Row) formatCPUTimes() string {
+func (r *VariantRow) formatCPUTimes() string {
 	parts := []string{"–"}
 	if r.median(gatewayCPU) > 0 {
 		parts[0] = microseconds(r.median(gatewayCPU))
@@ -126,7 +126,7 @@ func milliseconds(d time.Duration) string { return fmt.Sprintf("%.2f ms", float6
 
 // writeComparison writes a comparison of Envoy asking rls with Envoy asking a service that asks
 // Redis for each request.
-func (r *Result) writeComparison(w func(string, ...any)) {
+func (r *Measurement) writeComparison(w func(string, ...any)) {
 	for i := range r.Gateways {
 		g := &r.Gateways[i]
 		ours, theirs := g.row(rlsName, cold), g.row(peerName, cold)
@@ -142,7 +142,7 @@ func (r *Result) writeComparison(w func(string, ...any)) {
 	}
 }
 
-func formatComparison(ours, theirs *Row, fig figure) string {
+func formatComparison(ours, theirs *VariantRow, fig figure) string {
 	s, ok := ours.ratioTo(theirs, fig)
 	switch {
 	case !ok:
@@ -154,7 +154,7 @@ func formatComparison(ours, theirs *Row, fig figure) string {
 }
 
 // row returns the row of this name, or nil.
-func (g *Gateway) row(name string, k kind) *Row {
+func (g *Gateway) row(name string, k requestKind) *VariantRow {
 	for i := range g.Rows {
 		if g.Rows[i].Name == name && g.Rows[i].Kind == k {
 			return &g.Rows[i]
@@ -165,7 +165,7 @@ func (g *Gateway) row(name string, k kind) *Row {
 
 // writeCaveats writes the rows with requests that got a wrong answer, or passed before the decision
 // came. Their figures are not comparable.
-func (r *Result) writeCaveats(w func(string, ...any)) {
+func (r *Measurement) writeCaveats(w func(string, ...any)) {
 	var odd []string
 	for _, g := range r.Gateways {
 		for _, row := range g.Rows {

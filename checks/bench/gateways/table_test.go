@@ -17,20 +17,20 @@ func turns(all ...[5]int) (turns []Turn) {
 	return turns
 }
 
-func result() *Result {
-	return &Result{
+func result() *Measurement {
+	return &Measurement{
 		Machine: bench.Machine{Date: "2026-11-23", CPU: "a processor", Cores: "2 processors", System: "linux/amd64", Go: "Go 1.26", Redis: "Redis 7"},
 		Rate:    1000, Connections: 32, Turns: 3, Slice: 600 * time.Millisecond, Busy: 0.02,
 		Gateways: []Gateway{{
 			Name: "Envoy", Version: "1.40.0",
-			Rows: []Row{
+			Rows: []VariantRow{
 				{Name: alone, Kind: cold, Turns: turns([5]int{200, 500, 100}, [5]int{400, 1000, 200}, [5]int{200, 500, 100})},
 				{Name: rlsName, Kind: cold, Turns: turns([5]int{300, 600, 150, 140, 10}, [5]int{500, 1100, 300, 280, 20}, [5]int{250, 550, 150, 140, 10})},
 				{Name: peerName, Kind: cold, Turns: turns([5]int{600, 500, 150, 280, 50}, [5]int{600, 1000, 150, 300, 50}, [5]int{500, 500, 150, 280, 50})},
 			},
 		}, {
 			Name: "any program",
-			Rows: []Row{
+			Rows: []VariantRow{
 				{Name: "a GET", Kind: cold, Turns: turns([5]int{100, 200}, [5]int{100, 200}, [5]int{100, 200})},
 				{Name: "check", Kind: hot, Turns: turns([5]int{90, 300, 0, 50, 5}, [5]int{90, 300, 0, 50, 5}, [5]int{90, 300, 0, 50, 5})},
 			},
@@ -76,7 +76,7 @@ func TestTableOfARunThatWentBadly(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"NaN", "Inf", "%!"} {
-		if strings.Contains(got, bad) || strings.Contains((&Result{}).Markdown(), bad) {
+		if strings.Contains(got, bad) || strings.Contains((&Measurement{}).Markdown(), bad) {
 			t.Errorf("it has %q:\n%s", bad, got)
 		}
 	}

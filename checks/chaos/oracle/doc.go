@@ -2,7 +2,7 @@
 // answered, for which key, by which process, with which status. It imports only the standard
 // library and shares no code with the fleet.
 //
-//	requests, faults, samples ─► Limit, Hot, Office, Cap ─► Violation
+//	requests, faults, samples ─► KeyLimit, Enforcement, Office, Cap ─► Violation
 //
 // The files, in the order of the invariants:
 //

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Hot judges whether one process limits a key that is far above its threshold.
-type Hot struct {
+// Enforcement judges whether one process limits a key that is far above its threshold.
+type Enforcement struct {
 	Key, Process string
 	// Deadline is the longest time until the key is limited (again).
 	Deadline time.Duration
@@ -26,24 +26,24 @@ const certain = time.Second
 
 // Excuse allows the key to be unlimited up to the given time, because it was not hot yet or there
 // was a fault.
-func (h *Hot) Excuse(until time.Duration) {
+func (h *Enforcement) Excuse(until time.Duration) {
 	if until > h.since {
 		h.since, h.passed, h.isReported, h.suspectedAt = until, 0, false, 0
 	}
 }
 
 // Passed records an admitted request.
-func (h *Hot) Passed(sent time.Duration) {
+func (h *Enforcement) Passed(sent time.Duration) {
 	if sent > h.since {
 		h.passed++
 	}
 }
 
 // Refused records a request that the limit refused.
-func (h *Hot) Refused(sent time.Duration) { h.Excuse(sent) }
+func (h *Enforcement) Refused(sent time.Duration) { h.Excuse(sent) }
 
 // Check returns a violation, once, if the key has been unlimited for too long.
-func (h *Hot) Check(now time.Duration, stalls *Stalls) *Violation {
+func (h *Enforcement) Check(now time.Duration, stalls *Stalls) *Violation {
 	if h.isReported || h.passed < h.Enough || now < stalls.Extended(h.since, h.Deadline, now) {
 		return nil
 	}

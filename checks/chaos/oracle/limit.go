@@ -23,8 +23,8 @@ func Window(family string, n float64, span time.Duration) Quota {
 	return Quota{Family: family, Rate: n / span.Seconds(), Burst: 2 * n}
 }
 
-// Limit judges the admissions of one key, over all processes that share its limit.
-type Limit struct {
+// KeyLimit judges the admissions of one key, over all processes that share its limit.
+type KeyLimit struct {
 	Key        string
 	terms      terms
 	extras     []*extra
@@ -79,13 +79,13 @@ const (
 
 // Hold records that the holder asks with the quota from now on. Until the change was confirmed,
 // it may still have asked with its earlier quota.
-func (l *Limit) Hold(holder string, q Quota, asked, confirmed time.Duration) {
+func (l *KeyLimit) Hold(holder string, q Quota, asked, confirmed time.Duration) {
 	l.Release(holder, confirmed)
 	l.terms = append(l.terms, term{holder, q, Span{asked, Forever}})
 }
 
 // Release records that the holder no longer asks.
-func (l *Limit) Release(holder string, end time.Duration) {
+func (l *KeyLimit) Release(holder string, end time.Duration) {
 	for i := range l.terms {
 		if t := &l.terms[i]; t.holder == holder && t.span.To == Forever {
 			t.span.To = end
@@ -96,37 +96,37 @@ func (l *Limit) Release(holder string, end time.Duration) {
 // AllowLoss records that the state of the last moments, the lag, may have been lost once. This
 // allows one more burst, and the permits earned within the lag. It lasts from the given time until
 // the end that is passed to the returned function.
-func (l *Limit) AllowLoss(from, lag time.Duration) (end func(time.Duration)) {
+func (l *KeyLimit) AllowLoss(from, lag time.Duration) (end func(time.Duration)) {
 	return l.addExtra(extra{kind: lost, plus: lag.Seconds()}, from)
 }
 
 // AllowApart records that some holders, which have this part of all, may decide by that part of
 // the rate while the others take from the shared limit. Their parts begin empty.
-func (l *Limit) AllowApart(from time.Duration, part float64) (end func(time.Duration)) {
+func (l *KeyLimit) AllowApart(from time.Duration, part float64) (end func(time.Duration)) {
 	return l.addExtra(extra{kind: apart, plus: part}, from)
 }
 
 // AllowParts records that each of n holders may decide by its own part, until the end. All parts
 // together are one more quota, and a part is at least one permit. Permits granted by parts stay
 // taken, so many outages allow no more than one.
-func (l *Limit) AllowParts(from time.Duration, n int) (end func(time.Duration)) {
+func (l *KeyLimit) AllowParts(from time.Duration, n int) (end func(time.Duration)) {
 	return l.addExtra(extra{kind: parts, plus: float64(n)}, from)
 }
 
 // AllowFresh records that a holder starts. It does not know the others for a while and may decide
 // by the whole quota.
-func (l *Limit) AllowFresh(from time.Duration) (end func(time.Duration)) {
+func (l *KeyLimit) AllowFresh(from time.Duration) (end func(time.Duration)) {
 	return l.addExtra(extra{kind: fresh}, from)
 }
 
-func (l *Limit) addExtra(e extra, from time.Duration) func(time.Duration) {
+func (l *KeyLimit) addExtra(e extra, from time.Duration) func(time.Duration) {
 	e.span = Span{from, Forever}
 	l.extras = append(l.extras, &e)
 	return func(to time.Duration) { e.span.To = to }
 }
 
 // Admit records a request that was admitted between sent and served.
-func (l *Limit) Admit(sent, served time.Duration) {
+func (l *KeyLimit) Admit(sent, served time.Duration) {
 	if sent >= l.quietUntil {
 		l.admitted = append(l.admitted, Span{sent, served})
 	}
@@ -149,7 +149,7 @@ const stallDelay = 2 * time.Second
 // Check checks all windows that end with an admission some seconds old that was not checked
 // before. It returns the worst excess, or nil. After a violation it drops all admissions and
 // ignores requests until quietly has passed.
-func (l *Limit) Check(now time.Duration) *Violation {
+func (l *KeyLimit) Check(now time.Duration) *Violation {
 	slices.SortFunc(l.admitted, func(a, b Span) int { return int(a.To - b.To) })
 	var worst *Violation
 	highest := 0.0
@@ -167,7 +167,7 @@ func (l *Limit) Check(now time.Duration) *Violation {
 
 // checkEndingAt checks the windows that end with the given admission. The k-th latest start is the
 // beginning of the shortest window that is certain to have k admissions.
-func (l *Limit) checkEndingAt(end int) (worst *Violation, highest float64) {
+func (l *KeyLimit) checkEndingAt(end int) (worst *Violation, highest float64) {
 	to := l.admitted[end].To
 	var begun []time.Duration
 	for i := end; i >= 0 && to-l.admitted[i].To <= horizon; i-- {
@@ -194,7 +194,7 @@ func (l *Limit) checkEndingAt(end int) (worst *Violation, highest float64) {
 }
 
 // Bound returns the number of admissions allowed in a window.
-func (l *Limit) Bound(w Span) float64 {
+func (l *KeyLimit) Bound(w Span) float64 {
 	q := l.terms.largest(w)
 	bound := q.Burst + q.Rate*(w.To-w.From).Seconds()
 	whole, hasParts := bound, false
@@ -224,7 +224,7 @@ func (l *Limit) Bound(w Span) float64 {
 
 // dropOld drops everything that no later window reaches. Recent admissions are checked again,
 // since answers become known out of order.
-func (l *Limit) dropOld(now time.Duration) {
+func (l *KeyLimit) dropOld(now time.Duration) {
 	past := slices.IndexFunc(l.admitted, func(s Span) bool { return s.To > now-horizon-maxDelay })
 	if past < 0 {
 		past = len(l.admitted)

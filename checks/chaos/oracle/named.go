@@ -2,9 +2,9 @@ package oracle
 
 import "time"
 
-// Named is a trouble that processes report themselves, such as in a detail of /-/ready. The
+// NamedTrouble is a trouble that processes report themselves, such as in a detail of /-/ready. The
 // trouble excuses its consequences for at most Most after a fault.
-type Named struct {
+type NamedTrouble struct {
 	Enough int           // number of processes that must report it
 	Most   time.Duration // longest time after a fault
 
@@ -13,10 +13,10 @@ type Named struct {
 }
 
 // Fault records that a fault that causes the trouble lasted up to the given time.
-func (n *Named) Fault(until time.Duration) { n.fault = max(n.fault, until) }
+func (n *NamedTrouble) Fault(until time.Duration) { n.fault = max(n.fault, until) }
 
 // Sample records whether a process reports the trouble now.
-func (n *Named) Sample(process string, named bool) {
+func (n *NamedTrouble) Sample(process string, named bool) {
 	if n.names == nil {
 		n.names = make(map[string]bool)
 	}
@@ -28,11 +28,11 @@ func (n *Named) Sample(process string, named bool) {
 }
 
 // Excuses reports whether enough processes report the trouble, not too long after a fault.
-func (n *Named) Excuses(now time.Duration, stalls *Stalls) bool {
+func (n *NamedTrouble) Excuses(now time.Duration, stalls *Stalls) bool {
 	return len(n.names) >= n.Enough && n.Within(now, stalls)
 }
 
 // Within reports whether the last fault is recent enough for the trouble to persist.
-func (n *Named) Within(now time.Duration, stalls *Stalls) bool {
+func (n *NamedTrouble) Within(now time.Duration, stalls *Stalls) bool {
 	return n.fault > 0 && now < stalls.Extended(n.fault, n.Most, now)
 }

@@ -34,7 +34,7 @@ func TestLimitAcceptsIdealHistories(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		quotas := []Quota{bucket(1, 10), bucket(5, 3), bucket(0.2, 12)}
-		l := &Limit{Key: "k"}
+		l := &KeyLimit{Key: "k"}
 		held := make([]Quota, 3)
 		for i := range held {
 			held[i] = quotas[rng.IntN(len(quotas))]
@@ -67,36 +67,36 @@ func TestLimitAcceptsIdealHistories(t *testing.T) {
 func TestLimitFindsTooMany(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		prepare func(*Limit)
+		prepare func(*KeyLimit)
 		admit   int           // one each 10 ms
 		sent    time.Duration // time from sending to serving
 		want    string        // empty: no violation
 	}{
-		{"as many as the burst", func(*Limit) {}, 10, 0, ""},
-		{"one more", func(*Limit) {}, 11, 0, "11 admitted from 0.000s to 0.100s (0.100s); the quotas in force allow 10.0"},
-		{"one more, and it may have been before the window", func(*Limit) {}, 11, 20 * time.Second, ""},
-		{"two quotas of a family: the larger one", func(l *Limit) { l.Hold("b", bucket(0.1, 12), 0, 0) }, 13, 0, "13 admitted"},
-		{"two families: their sum", func(l *Limit) { l.Hold("b", Window("log", 10, time.Minute), 0, 0) }, 30, 0, ""},
-		{"state was lost", func(l *Limit) { l.AllowLoss(90*ms, 0)(100 * ms) }, 20, 0, ""},
-		{"state was lost, one more", func(l *Limit) { l.AllowLoss(90*ms, 0)(100 * ms) }, 21, 0, "21 admitted"},
-		{"the state of ten seconds was lost", func(l *Limit) { l.AllowLoss(0, 10*time.Second)(time.Second) }, 21, 0, ""},
-		{"the state of ten seconds was lost, one more", func(l *Limit) { l.AllowLoss(0, 10*time.Second)(time.Second) }, 22, 0, "22 admitted"},
-		{"some decided apart", func(l *Limit) { l.AllowApart(0, 100)(time.Second) }, 11, 0, ""},
-		{"some decided apart, one more", func(l *Limit) { l.AllowApart(0, 100)(time.Second) }, 12, 0, "12 admitted"},
-		{"some decided apart for half of the time", func(l *Limit) { l.AllowApart(0, 100)(50 * ms) }, 11, 0, "11 admitted"},
-		{"state was lost later", func(l *Limit) { l.AllowLoss(time.Hour, 0)(time.Hour) }, 11, 0, "11 admitted"},
-		{"decided by parts", func(l *Limit) { l.AllowParts(0, 3)(time.Second) }, 23, 0, ""},
-		{"decided by parts, one more", func(l *Limit) { l.AllowParts(0, 3)(time.Second) }, 24, 0, "24 admitted"},
-		{"two outages allow no more", func(l *Limit) { l.AllowParts(0, 3)(50 * ms); l.AllowParts(60*ms, 3)(time.Second) }, 24, 0, "24 admitted"},
-		{"an outage that goes on", func(l *Limit) { l.AllowParts(0, 3) }, 23, 0, ""},
-		{"a fresh holder besides", func(l *Limit) { l.AllowParts(0, 3); l.AllowFresh(50 * ms)(time.Second) }, 33, 0, ""},
-		{"a quota that was in force long ago", func(l *Limit) {
+		{"as many as the burst", func(*KeyLimit) {}, 10, 0, ""},
+		{"one more", func(*KeyLimit) {}, 11, 0, "11 admitted from 0.000s to 0.100s (0.100s); the quotas in force allow 10.0"},
+		{"one more, and it may have been before the window", func(*KeyLimit) {}, 11, 20 * time.Second, ""},
+		{"two quotas of a family: the larger one", func(l *KeyLimit) { l.Hold("b", bucket(0.1, 12), 0, 0) }, 13, 0, "13 admitted"},
+		{"two families: their sum", func(l *KeyLimit) { l.Hold("b", Window("log", 10, time.Minute), 0, 0) }, 30, 0, ""},
+		{"state was lost", func(l *KeyLimit) { l.AllowLoss(90*ms, 0)(100 * ms) }, 20, 0, ""},
+		{"state was lost, one more", func(l *KeyLimit) { l.AllowLoss(90*ms, 0)(100 * ms) }, 21, 0, "21 admitted"},
+		{"the state of ten seconds was lost", func(l *KeyLimit) { l.AllowLoss(0, 10*time.Second)(time.Second) }, 21, 0, ""},
+		{"the state of ten seconds was lost, one more", func(l *KeyLimit) { l.AllowLoss(0, 10*time.Second)(time.Second) }, 22, 0, "22 admitted"},
+		{"some decided apart", func(l *KeyLimit) { l.AllowApart(0, 100)(time.Second) }, 11, 0, ""},
+		{"some decided apart, one more", func(l *KeyLimit) { l.AllowApart(0, 100)(time.Second) }, 12, 0, "12 admitted"},
+		{"some decided apart for half of the time", func(l *KeyLimit) { l.AllowApart(0, 100)(50 * ms) }, 11, 0, "11 admitted"},
+		{"state was lost later", func(l *KeyLimit) { l.AllowLoss(time.Hour, 0)(time.Hour) }, 11, 0, "11 admitted"},
+		{"decided by parts", func(l *KeyLimit) { l.AllowParts(0, 3)(time.Second) }, 23, 0, ""},
+		{"decided by parts, one more", func(l *KeyLimit) { l.AllowParts(0, 3)(time.Second) }, 24, 0, "24 admitted"},
+		{"two outages allow no more", func(l *KeyLimit) { l.AllowParts(0, 3)(50 * ms); l.AllowParts(60*ms, 3)(time.Second) }, 24, 0, "24 admitted"},
+		{"an outage that goes on", func(l *KeyLimit) { l.AllowParts(0, 3) }, 23, 0, ""},
+		{"a fresh holder besides", func(l *KeyLimit) { l.AllowParts(0, 3); l.AllowFresh(50 * ms)(time.Second) }, 33, 0, ""},
+		{"a quota that was in force long ago", func(l *KeyLimit) {
 			l.Hold("a", bucket(0.1, 1000), -time.Hour, -time.Hour)
 			l.Hold("a", bucket(0.1, 10), -time.Minute, -time.Minute)
 		}, 11, 0, "11 admitted"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			l := &Limit{Key: "k"}
+			l := &KeyLimit{Key: "k"}
 			l.Hold("a", bucket(0.1, 10), 0, 0)
 			test.prepare(l)
 			for i := range test.admit {
@@ -113,7 +113,7 @@ func TestLimitFindsTooMany(t *testing.T) {
 
 // A bucket that grants a twentieth too much is found within the horizon.
 func TestLimitFindsDrift(t *testing.T) {
-	l := &Limit{Key: "k"}
+	l := &KeyLimit{Key: "k"}
 	l.Hold("a", bucket(10, 5), 0, 0)
 	for i := range 1200 {
 		at := time.Duration(float64(i) / 10.5 * float64(time.Second))
@@ -126,7 +126,7 @@ func TestLimitFindsDrift(t *testing.T) {
 }
 
 func TestLimitForgets(t *testing.T) {
-	l := &Limit{Key: "k"}
+	l := &KeyLimit{Key: "k"}
 	l.Hold("a", bucket(10, 5), 0, 0)
 	for i := range 20_000 {
 		at := time.Duration(i) * 110 * ms
@@ -149,7 +149,7 @@ func TestLimitForgets(t *testing.T) {
 
 func TestHot(t *testing.T) {
 	var stalls Stalls
-	h := &Hot{Key: "k", Process: "api-1", Deadline: 3 * time.Second, Enough: 30}
+	h := &Enforcement{Key: "k", Process: "api-1", Deadline: 3 * time.Second, Enough: 30}
 	at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	h.Excuse(at(1))
 	for i := range 100 {
@@ -261,7 +261,7 @@ func TestLevel(t *testing.T) {
 func TestNamed(t *testing.T) {
 	const s = time.Second
 	var stalls Stalls
-	n := &Named{Enough: 2, Most: 10 * s}
+	n := &NamedTrouble{Enough: 2, Most: 10 * s}
 	n.Sample("a", true)
 	n.Sample("b", true)
 	if n.Excuses(5*s, &stalls) {

@@ -23,7 +23,7 @@ const (
 	pointsKept = 60
 )
 
-func (h *latencyHistory) add(s demo.Snapshot) {
+func (h *latencyHistory) add(s demo.Moment) {
 	if s.At.Sub(h.last) < pointEvery {
 		return
 	}
@@ -42,7 +42,7 @@ const (
 
 // latency shows the latencies of requests for other companies with limits and without, one line
 // each.
-func (v *view) latency(width int) []string {
+func (v *screenText) latency(width int) []string {
 	const label, figures = 15, 34
 	chart := max(0, min(pointsKept, width-label-figures-4))
 	title := termtext.Pad(termtext.Shorten(" LATENCY OF THE OTHER COMPANIES", label+chart+1), label+1+chart+1, false) + fmt.Sprintf("%9s %9s  %12s", "p50", "p99", "NOT ANSWERED")
@@ -114,7 +114,7 @@ func legend(width int) string {
 }
 
 // crowdWords describes the effect of the key f.
-func (v *view) crowdWords() string {
+func (v *screenText) crowdWords() string {
 	if left := v.now.CrowdLeft; left > 0 {
 		return fmt.Sprintf("f end the flash crowd (%.0f s left)", left.Seconds())
 	}

@@ -57,7 +57,7 @@ type linePrinter struct {
 	curl  func(text string) string
 
 	tried  bool // whether the command was printed
-	hot    []demo.Key
+	hot    []demo.CountedKey
 	meter  meter
 	status time.Time // time of the next status line
 	crowd  bool      // whether a crowd is running
@@ -67,7 +67,7 @@ func newLinePrinter(out io.Writer, began time.Time, curl func(text string) strin
 	return &linePrinter{out: out, began: began, curl: curl, status: began.Add(statusEvery)}
 }
 
-func (l *linePrinter) show(s demo.Snapshot) {
+func (l *linePrinter) show(s demo.Moment) {
 	after := s.At.Sub(l.began).Seconds()
 	switch on := s.CrowdLeft > 0; {
 	case on && !l.crowd:
@@ -102,9 +102,9 @@ func (l *linePrinter) show(s demo.Snapshot) {
 }
 
 // missing returns the keys of these that are not among those.
-func missing(these, those []demo.Key) []demo.Key {
-	return slices.DeleteFunc(slices.Clone(these), func(k demo.Key) bool {
-		return slices.ContainsFunc(those, func(other demo.Key) bool { return other.Key == k.Key })
+func missing(these, those []demo.CountedKey) []demo.CountedKey {
+	return slices.DeleteFunc(slices.Clone(these), func(k demo.CountedKey) bool {
+		return slices.ContainsFunc(those, func(other demo.CountedKey) bool { return other.Key == k.Key })
 	})
 }
 

@@ -28,7 +28,7 @@ func Live(ctx context.Context, cfg Config) error {
 	defer cancel()
 	d.Compare()
 	began := time.Now()
-	shown := view{
+	shown := screenText{
 		transport: d.Transport(),
 		redis:     tryRedis(d),
 		curl:      func(text string) []string { return tryCurl(d, text) },
@@ -80,7 +80,7 @@ func follow(ctx context.Context, d *demo.Demo, send func(tea.Msg)) {
 
 // Messages to the program.
 type (
-	snapshotMsg demo.Snapshot
+	snapshotMsg demo.Moment
 	endedMsg    struct{}
 )
 
@@ -92,7 +92,7 @@ type crowdStarter interface {
 
 // model is the view and the handling of its keys.
 type model struct {
-	view          view
+	view          screenText
 	width, height int
 	stop          func() // asks the demo to end
 	crowd         crowdStarter
@@ -109,7 +109,7 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case snapshotMsg:
-		m.view.update(demo.Snapshot(msg))
+		m.view.update(demo.Moment(msg))
 	case endedMsg:
 		return m, tea.Quit
 	case tea.KeyPressMsg:

@@ -60,7 +60,7 @@ func newLog(w io.Writer) *slog.Logger {
 // snapshotTimeout is the time that the embedded Redis has to answer.
 const snapshotTimeout = 500 * time.Millisecond
 
-func snapshot(ctx context.Context, d *demo.Demo) (demo.Snapshot, error) {
+func snapshot(ctx context.Context, d *demo.Demo) (demo.Moment, error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
 	return d.Snapshot(ctx)

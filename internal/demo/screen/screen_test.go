@@ -34,8 +34,8 @@ func TestLive(t *testing.T) {
 // began is the time of the tests' snapshots.
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func demoKey(cik int, rate float64, since time.Duration) demo.Key {
-	return demo.Key{
+func demoKey(cik int, rate float64, since time.Duration) demo.CountedKey {
+	return demo.CountedKey{
 		Hot: rules.Hot{
 			Key:   rules.Key{Rule: "company", Text: fmt.Sprintf("%s?cik=%d", demo.Route, cik)},
 			Rate:  rate,
@@ -50,11 +50,11 @@ func TestLinePrinter(t *testing.T) {
 	var out bytes.Buffer
 	l := newLinePrinter(&out, began, func(text string) string { return "curl " + text })
 	one, two := demoKey(1, 11, time.Second), demoKey(2, 30, 2*time.Second)
-	l.show(demo.Snapshot{At: began.Add(time.Second), Allowed: 300})
-	l.show(demo.Snapshot{At: began.Add(1200 * time.Millisecond), Allowed: 350, Hot: []demo.Key{one}})
-	l.show(demo.Snapshot{At: began.Add(2 * time.Second), Allowed: 600, Hot: []demo.Key{two, one}})
-	l.show(demo.Snapshot{At: began.Add(5 * time.Second), Allowed: 1500, Limited: 1300, Keys: 7, Hot: []demo.Key{two, one}})
-	l.show(demo.Snapshot{At: began.Add(12 * time.Second), Allowed: 1501, Limited: 1300, Keys: 9, Hot: []demo.Key{two}})
+	l.show(demo.Moment{At: began.Add(time.Second), Allowed: 300})
+	l.show(demo.Moment{At: began.Add(1200 * time.Millisecond), Allowed: 350, Hot: []demo.CountedKey{one}})
+	l.show(demo.Moment{At: began.Add(2 * time.Second), Allowed: 600, Hot: []demo.CountedKey{two, one}})
+	l.show(demo.Moment{At: began.Add(5 * time.Second), Allowed: 1500, Limited: 1300, Keys: 7, Hot: []demo.CountedKey{two, one}})
+	l.show(demo.Moment{At: began.Add(12 * time.Second), Allowed: 1501, Limited: 1300, Keys: 9, Hot: []demo.CountedKey{two}})
 	const want = `   1.2s  hot   GET /Archives/edgar/data?cik=1, 11/s
          try   curl GET /Archives/edgar/data?cik=1
    2.0s  hot   GET /Archives/edgar/data?cik=2, 30/s
@@ -99,8 +99,8 @@ dropped: late 2, lost_packets 1,000
 }
 
 // testView returns a view of n hot keys, and one that has just cooled.
-func testView(n int) view {
-	v := view{
+func testView(n int) screenText {
+	v := screenText{
 		transport: "Kafka (embedded) at 127.0.0.1:9092, topic hotparam.counters, 4 partitions",
 		redis:     []string{"redis-cli -p 6379 ZREVRANGE 'hotparam:{demo}:hot' 0 -1 WITHSCORES", "redis-cli -p 6379 ZREVRANGE"},
 		curl: func(text string) []string {
@@ -109,8 +109,8 @@ func testView(n int) view {
 		warning: func() string { return "" },
 	}
 	gone := demoKey(99, 12, 0)
-	v.update(demo.Snapshot{At: began.Add(time.Second), Hot: []demo.Key{gone}})
-	s := demo.Snapshot{At: began.Add(2 * time.Second), Allowed: 700, Limited: 1200, Keys: 12345, LogTime: began}
+	v.update(demo.Moment{At: began.Add(time.Second), Hot: []demo.CountedKey{gone}})
+	s := demo.Moment{At: began.Add(2 * time.Second), Allowed: 700, Limited: 1200, Keys: 12345, LogTime: began}
 	p := 99.9
 	s.Enforce = demo.Percentiles{P50: &p, P99: &p}
 	for i := range n {
@@ -173,8 +173,8 @@ func TestViewShows(t *testing.T) {
 // A key that cooled is shown for a while, unless it is hot again.
 func TestViewCooled(t *testing.T) {
 	v := testView(0)
-	at := func(after time.Duration, hot ...demo.Key) int {
-		v.update(demo.Snapshot{At: began.Add(after), Hot: hot})
+	at := func(after time.Duration, hot ...demo.CountedKey) int {
+		v.update(demo.Moment{At: began.Add(after), Hot: hot})
 		return len(v.cooled)
 	}
 	if len(v.cooled) != 1 {
@@ -195,11 +195,11 @@ func TestViewCooled(t *testing.T) {
 func TestViewTries(t *testing.T) {
 	v := testView(3)
 	first := v.tried.Text
-	v.update(demo.Snapshot{At: began, Hot: []demo.Key{demoKey(5, 90, 0), demoKey(1_000_000, 1, 0)}})
+	v.update(demo.Moment{At: began, Hot: []demo.CountedKey{demoKey(5, 90, 0), demoKey(1_000_000, 1, 0)}})
 	if v.tried.Text != first {
 		t.Errorf("%s, was %s", v.tried.Text, first)
 	}
-	v.update(demo.Snapshot{At: began, Hot: []demo.Key{demoKey(5, 90, 0)}})
+	v.update(demo.Moment{At: began, Hot: []demo.CountedKey{demoKey(5, 90, 0)}})
 	if want := demoKey(5, 0, 0).Text; v.tried.Text != want {
 		t.Errorf("%s, want %s", v.tried.Text, want)
 	}
@@ -271,7 +271,7 @@ func TestViewLatency(t *testing.T) {
 	v := testView(3)
 	for i := range 100 {
 		fast, slow := 9.0, min(300, 9+10*float64(i))
-		v.update(demo.Snapshot{
+		v.update(demo.Moment{
 			At: began.Add(time.Duration(i) * pointEvery), Limits: demo.Latency{Percentiles: demo.Percentiles{P50: &fast, P99: &fast}, Requests: 9},
 			NoLimits: demo.Latency{Percentiles: demo.Percentiles{P50: &slow, P99: &slow}, Requests: 9, Failed: 0.125},
 		})
@@ -305,10 +305,10 @@ func TestCrowdLines(t *testing.T) {
 	limits, noLimits := demo.Latency{Percentiles: p(9)}, demo.Latency{Percentiles: p(306), Failed: 0.14}
 	var out bytes.Buffer
 	l := newLinePrinter(&out, began, nil)
-	l.show(demo.Snapshot{At: began.Add(time.Second)})
-	l.show(demo.Snapshot{At: began.Add(4 * time.Second), CrowdLeft: 3 * time.Second})
-	l.show(demo.Snapshot{At: began.Add(5 * time.Second), CrowdLeft: 2 * time.Second, Limits: limits, NoLimits: noLimits})
-	l.show(demo.Snapshot{At: began.Add(7 * time.Second)})
+	l.show(demo.Moment{At: began.Add(time.Second)})
+	l.show(demo.Moment{At: began.Add(4 * time.Second), CrowdLeft: 3 * time.Second})
+	l.show(demo.Moment{At: began.Add(5 * time.Second), CrowdLeft: 2 * time.Second, Limits: limits, NoLimits: noLimits})
+	l.show(demo.Moment{At: began.Add(7 * time.Second)})
 	const want = `   4.0s  crowd 500/s more ask for GET /Archives/edgar/data?cik=320193
    5.0s        0 requests/s, 0 keys seen, 0 hot, 0 refused
          other companies: 9 ms with limits, 306 ms without and 14% not answered

@@ -17,7 +17,7 @@ type column struct {
 	width int
 	rank  int // columns of lower rank are dropped later
 	right bool
-	cell  func(k demo.Key, now time.Time) string
+	cell  func(k demo.CountedKey, now time.Time) string
 }
 
 // Bounds of the widths of the flexible columns.
@@ -29,12 +29,12 @@ const (
 // columns returns the columns to the right of the key. The bar's column has no cell function.
 func columns() []column {
 	return []column{
-		{"RATE/S", 6, 0, true, func(k demo.Key, _ time.Time) string { return fmt.Sprintf("%.0f", k.Rate) }},
+		{"RATE/S", 6, 0, true, func(k demo.CountedKey, _ time.Time) string { return fmt.Sprintf("%.0f", k.Rate) }},
 		{"", barLeast, 2, false, nil},
-		{"LIMIT", 5, 5, true, func(k demo.Key, _ time.Time) string { return fmt.Sprintf("%d×%s", demo.Instances, k.Limit) }},
-		{"PASSED", 6, 4, true, func(k demo.Key, _ time.Time) string { return hotwords.Thousands(k.Passed) }},
-		{"REFUSED", 7, 1, true, func(k demo.Key, _ time.Time) string { return hotwords.Thousands(k.Refused) }},
-		{"HOT FOR", 7, 3, true, func(k demo.Key, now time.Time) string { return fmt.Sprintf("%.0fs", now.Sub(k.Since).Seconds()) }},
+		{"LIMIT", 5, 5, true, func(k demo.CountedKey, _ time.Time) string { return fmt.Sprintf("%d×%s", demo.Instances, k.Limit) }},
+		{"PASSED", 6, 4, true, func(k demo.CountedKey, _ time.Time) string { return hotwords.Thousands(k.Passed) }},
+		{"REFUSED", 7, 1, true, func(k demo.CountedKey, _ time.Time) string { return hotwords.Thousands(k.Refused) }},
+		{"HOT FOR", 7, 3, true, func(k demo.CountedKey, now time.Time) string { return fmt.Sprintf("%.0fs", now.Sub(k.Since).Seconds()) }},
 	}
 }
 
@@ -70,7 +70,7 @@ func layout(width, longest int) (key int, shown []column) {
 }
 
 // table shows the keys in at most height lines.
-func (v *view) table(width, height int) []string {
+func (v *screenText) table(width, height int) []string {
 	longest := 0
 	for _, k := range v.now.Hot {
 		longest = max(longest, len(k.Text))
@@ -111,7 +111,7 @@ func header(key int, shown []column) string {
 	return " " + strings.Join(cells, "  ")
 }
 
-func (v *view) row(k demo.Key, key int, shown []column) string {
+func (v *screenText) row(k demo.CountedKey, key int, shown []column) string {
 	cells := []string{termtext.Pad(termtext.Shorten(termtext.Printable(k.Text), key), key, false)}
 	for _, c := range shown {
 		switch {
@@ -133,7 +133,7 @@ func cooledRow(c cooledKey, key int, shown []column) string {
 	for _, col := range shown {
 		text := "cooled"
 		if col.cell != nil {
-			text = col.cell(c.Key, c.cooled)
+			text = col.cell(c.CountedKey, c.cooled)
 		}
 		cells = append(cells, termtext.Pad(text, col.width, col.right))
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/internal/termtext"
 )
 
-// view is the content of the live view.
-type view struct {
+// screenText is the content of the live view.
+type screenText struct {
 	transport string                     // transport of counts, in words
 	redis     []string                   // commands to try, longest first
 	curl      func(text string) []string // commands that request a key
@@ -22,16 +22,16 @@ type view struct {
 	ends      time.Time                  // zero if the demo has no fixed length
 	ending    bool
 
-	now     demo.Snapshot
+	now     demo.Moment
 	meter   meter
 	history latencyHistory
 	cooled  []cooledKey
-	tried   demo.Key // key that the curl commands request; kept while it is hot
+	tried   demo.CountedKey // key that the curl commands request; kept while it is hot
 }
 
 // cooledKey is a key that is shown for a while after it has cooled.
 type cooledKey struct {
-	demo.Key
+	demo.CountedKey
 	cooled time.Time
 }
 
@@ -39,15 +39,15 @@ type cooledKey struct {
 const showCooled = 4 * time.Second
 
 // update sets the current state.
-func (v *view) update(s demo.Snapshot) {
+func (v *screenText) update(s demo.Moment) {
 	for _, k := range missing(v.now.Hot, s.Hot) {
 		v.cooled = append(v.cooled, cooledKey{k, s.At})
 	}
 	v.cooled = slices.DeleteFunc(v.cooled, func(c cooledKey) bool {
-		again := len(missing([]demo.Key{c.Key}, s.Hot)) == 0
+		again := len(missing([]demo.CountedKey{c.CountedKey}, s.Hot)) == 0
 		return again || s.At.Sub(c.cooled) >= showCooled
 	})
-	if len(s.Hot) > 0 && len(missing([]demo.Key{v.tried}, s.Hot)) > 0 {
+	if len(s.Hot) > 0 && len(missing([]demo.CountedKey{v.tried}, s.Hot)) > 0 {
 		v.tried = s.Hot[0]
 	}
 	v.now = s
@@ -59,7 +59,7 @@ func (v *view) update(s demo.Snapshot) {
 const tall = 20
 
 // render fills a terminal of the given width and height.
-func (v *view) render(width, height int) string {
+func (v *screenText) render(width, height int) string {
 	if width < 1 || height < 1 {
 		return "" // unknown yet
 	}
@@ -87,7 +87,7 @@ func (v *view) render(width, height int) string {
 }
 
 // head shows the state of the demo, most important items first.
-func (v *view) head(width int) []string {
+func (v *screenText) head(width int) []string {
 	s := v.now
 	rule := demo.Rules().Rules[0]
 	refused := termtext.Faint
@@ -137,7 +137,7 @@ func flow(items []string, between string, width int) []string {
 // fit cuts a line to width.
 
 // try shows commands to try, in the longest form that fits.
-func (v *view) try(width int) []string {
+func (v *screenText) try(width int) []string {
 	lines := []string{v.command(v.redis, width)}
 	if v.tried.Text != "" {
 		lines = append(lines, v.command(v.curl(termtext.Printable(v.tried.Text)), width))
@@ -145,7 +145,7 @@ func (v *view) try(width int) []string {
 	return lines
 }
 
-func (v *view) command(forms []string, width int) string {
+func (v *screenText) command(forms []string, width int) string {
 	for _, form := range forms {
 		if lipgloss.Width(form)+2 <= width {
 			return " " + termtext.Accent.Render(form)
@@ -154,7 +154,7 @@ func (v *view) command(forms []string, width int) string {
 	return termtext.Fit(" "+termtext.Accent.Render(forms[len(forms)-1]), width)
 }
 
-func (v *view) foot(width int) string {
+func (v *screenText) foot(width int) string {
 	text := " q quit · " + v.crowdWords()
 	switch {
 	case v.ending:

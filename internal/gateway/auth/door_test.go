@@ -17,9 +17,9 @@ func TestSameKeys(t *testing.T) {
 	for s := Forwarded; s <= Nginx; s++ {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
-			gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
+			gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.DoorUnderTest {
 				f := serve(tb, d, gateway.DoorConfig{})
-				door := gatewaytest.Door{Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
+				door := gatewaytest.DoorUnderTest{Ask: func(tb testing.TB, r *gatewaytest.ClientRequest) gatewaytest.DoorAnswer {
 					return f.asGateway(s, r)
 				}}
 				if s == Envoy {
@@ -42,7 +42,7 @@ func TestSameKeys(t *testing.T) {
 
 // asGateway sends a request to the door as a gateway of the scheme does, and returns the answer
 // that the gateway gives its client.
-func (f *fixture) asGateway(s Scheme, r *gatewaytest.Request) gatewaytest.Answer {
+func (f *fixture) asGateway(s Scheme, r *gatewaytest.ClientRequest) gatewaytest.DoorAnswer {
 	var header []string
 	for name, values := range r.Header {
 		for _, value := range values {
@@ -50,7 +50,7 @@ func (f *fixture) asGateway(s Scheme, r *gatewaytest.Request) gatewaytest.Answer
 		}
 	}
 	got := f.ask(s, r.Method, r.Target, r.Addr, header...)
-	a := gatewaytest.Answer{Status: got.status, Header: got.header, Body: got.body}
+	a := gatewaytest.DoorAnswer{Status: got.status, Header: got.header, Body: got.body}
 	switch {
 	case got.status == s.success():
 		a.Status = 0

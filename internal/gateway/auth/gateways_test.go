@@ -169,9 +169,9 @@ func forEach(t *testing.T, run func(t *testing.T, name string)) {
 // have with the Go middleware.
 func TestRealSameKeys(t *testing.T) {
 	forEach(t, func(t *testing.T, name string) {
-		gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
+		gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.DoorUnderTest {
 			s := setUp(tb, name, d, true)
-			return gatewaytest.Door{
+			return gatewaytest.DoorUnderTest{
 				Without:   append([]string{"address", "IPv6 address", "address that a client claims"}, realGateways[name].without...),
 				NoHeaders: !realGateways[name].headers,
 				Cleans:    realGateways[name].cleans,
@@ -182,7 +182,7 @@ func TestRealSameKeys(t *testing.T) {
 }
 
 // asClient sends a request of the suite to the gateway.
-func (s *setup) asClient(_ testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
+func (s *setup) asClient(_ testing.TB, r *gatewaytest.ClientRequest) gatewaytest.DoorAnswer {
 	header := []string{"Content-Length: 0"}
 	for name, values := range r.Header {
 		for _, value := range values {
@@ -191,9 +191,9 @@ func (s *setup) asClient(_ testing.TB, r *gatewaytest.Request) gatewaytest.Answe
 	}
 	got := s.get(r.Method+" "+r.Target, header...)
 	if got.status == http.StatusOK {
-		return gatewaytest.Answer{Header: got.header}
+		return gatewaytest.DoorAnswer{Header: got.header}
 	}
-	return gatewaytest.Answer{Status: got.status, Header: got.header, Body: got.body}
+	return gatewaytest.DoorAnswer{Status: got.status, Header: got.header, Body: got.body}
 }
 
 // A gateway passes a refusal to the client unchanged, and adds nothing to a request that passes.

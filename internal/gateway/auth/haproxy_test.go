@@ -29,16 +29,16 @@ func startLua(t testing.TB, auth string) *real.Gateway {
 // HAProxy's Lua has the keys and the answers of the Go middleware.
 func TestSameKeysThroughHAProxyLua(t *testing.T) {
 	t.Parallel()
-	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
+	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.DoorUnderTest {
 		h := startLua(tb, serve(tb, d, gateway.DoorConfig{}).Addr)
-		return gatewaytest.Door{
+		return gatewaytest.DoorUnderTest{
 			NoHeaders: true,
 			Without: []string{
 				"non-ASCII, raw", "non-ASCII path, raw", "fragment", // HAProxy answers 400
 				"broken escape in the path", "OPTIONS of the server", // the application, which is net/http, answers itself
 				"address", "IPv6 address", "address that a client claims", // HAProxy sees the test's own
 			},
-			Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
+			Ask: func(tb testing.TB, r *gatewaytest.ClientRequest) gatewaytest.DoorAnswer {
 				return gatewaytest.AskThrough(tb, h.Addr, r)
 			},
 		}
@@ -50,7 +50,7 @@ func TestHAProxyLuaFailsOpen(t *testing.T) {
 	t.Parallel()
 	f := open(t, oneEach, gateway.DoorConfig{})
 	h := startLua(t, f.Addr)
-	request := &gatewaytest.Request{Method: "GET", Target: "/search?q=phone", Header: http.Header{"X-Original-Uri": {"/other"}, "X-Original-Method": {"POST"}}}
+	request := &gatewaytest.ClientRequest{Method: "GET", Target: "/search?q=phone", Header: http.Header{"X-Original-Uri": {"/other"}, "X-Original-Method": {"POST"}}}
 	if a := gatewaytest.AskThrough(t, h.Addr, request); a.Status != 0 {
 		t.Fatalf("%+v", a)
 	}

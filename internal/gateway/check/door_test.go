@@ -17,9 +17,9 @@ import (
 
 // A request that a program checks has the keys that it has in the Go middleware.
 func TestSameKeys(t *testing.T) {
-	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
+	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.DoorUnderTest {
 		f := serve(tb, gatewaytest.NewOf(tb, d), gateway.DoorConfig{})
-		return gatewaytest.Door{Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
+		return gatewaytest.DoorUnderTest{Ask: func(tb testing.TB, r *gatewaytest.ClientRequest) gatewaytest.DoorAnswer {
 			q := question{Method: r.Method, URI: r.Target, Addr: r.Addr, Headers: map[string]values{"Host": {"shop.example"}}}
 			for name, list := range r.Header {
 				q.Headers[name] = list
@@ -29,7 +29,7 @@ func TestSameKeys(t *testing.T) {
 				tb.Fatal(err)
 			}
 			got := f.check(string(text))
-			a := gatewaytest.Answer{Status: got.Status, Header: make(http.Header), Body: got.Body}
+			a := gatewaytest.DoorAnswer{Status: got.Status, Header: make(http.Header), Body: got.Body}
 			if got.Allowed {
 				a.Status = 0
 			}
@@ -86,7 +86,7 @@ func TestBatch(t *testing.T) {
 	f := open(t, gateway.DoorConfig{})
 	response, text := f.post("/v1/check/batch", `{"checks": [
 		{"method": "GET", "uri": "/search?q=b"}, {"method": "GET", "uri": "/search?q=b"}, {"method": "GET", "uri": "/search?q=c"}]}`)
-	var out struct{ Results []result }
+	var out struct{ Results []checkResult }
 	if err := json.Unmarshal(text, &out); err != nil || response.StatusCode != 200 || len(out.Results) != 3 {
 		t.Fatalf("%s %s %v", response.Status, text, err)
 	}

@@ -24,13 +24,13 @@ func (d *Door) serveCheck(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *Door) serveBatch(w http.ResponseWriter, r *http.Request) {
-	var b batch
+	var b checkBatch
 	if !d.read(w, r, &b) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
 	defer cancel()
-	results := make([]result, 0, len(b.Checks))
+	results := make([]checkResult, 0, len(b.Checks))
 	for i := range b.Checks {
 		results = append(results, d.check(ctx, &b.Checks[i]))
 	}
@@ -50,7 +50,7 @@ func (d *Door) serveDone(w http.ResponseWriter, r *http.Request) {
 }
 
 // check decides one question.
-func (d *Door) check(ctx context.Context, q *question) result {
+func (d *Door) check(ctx context.Context, q *question) checkResult {
 	var decision rules.Decision
 	var ticket *middleware.Ticket
 	if q.Resource != "" {

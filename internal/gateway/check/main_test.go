@@ -77,7 +77,7 @@ func (f *fixture) post(path, body string) (*http.Response, []byte) {
 }
 
 // check sends one check.
-func (f *fixture) check(body string) (out result) {
+func (f *fixture) check(body string) (out checkResult) {
 	f.t.Helper()
 	response, text := f.post("/v1/check", body)
 	if err := json.Unmarshal(text, &out); err != nil || response.StatusCode != http.StatusOK {
@@ -91,7 +91,7 @@ func (f *fixture) status(path, body string) int {
 	f.t.Helper()
 	response, text := f.post(path, body)
 	if response.StatusCode >= 400 {
-		var p gateway.Problem
+		var p gateway.ProblemBody
 		if err := json.Unmarshal(text, &p); err != nil || p.Status != response.StatusCode || p.Detail == "" ||
 			response.Header.Get("Content-Type") != "application/problem+json" {
 			f.t.Errorf("%s %s: %s %q is no problem of RFC 9457", path, body, response.Status, text)

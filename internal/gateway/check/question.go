@@ -24,16 +24,16 @@ type question struct {
 	Headers map[string]values `json:"headers"`
 	Addr    string            `json:"addr"`
 
-	Resource string  `json:"resource"`
-	Params   []param `json:"params"`
+	Resource string          `json:"resource"`
+	Params   []resourceParam `json:"params"`
 
 	Context map[string]string `json:"context"`
 	Caller  string            `json:"caller"`
 	Hold    bool              `json:"hold"`
 }
 
-// param is one parameter of a resource.
-type param struct {
+// resourceParam is one parameter of a resource.
+type resourceParam struct {
 	Source string `json:"source"`
 	Name   string `json:"name"`
 	Value  string `json:"value"`
@@ -57,8 +57,8 @@ func (v *values) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// batch is the body of a batch of checks.
-type batch struct {
+// checkBatch is the body of a batch of checks.
+type checkBatch struct {
 	Checks []question `json:"checks"`
 }
 
@@ -68,7 +68,7 @@ const maxBatch = 100
 // maxParams is the maximum number of parameters of a resource.
 const maxParams = 1000
 
-func (b *batch) validate() error {
+func (b *checkBatch) validate() error {
 	if n := len(b.Checks); n == 0 || n > maxBatch {
 		return fmt.Errorf("checks: want 1 to %d, found %d", maxBatch, n)
 	}

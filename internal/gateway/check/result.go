@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// result is the response to one check.
-type result struct {
+// checkResult is the response to one check.
+type checkResult struct {
 	Allowed bool   `json:"allowed"`
 	Reason  string `json:"reason"`
 	Rule    string `json:"rule"`
@@ -27,9 +27,9 @@ type result struct {
 	Ticket       string `json:"ticket,omitempty"`
 }
 
-func newResult(d *rules.Decision, method string) result {
+func newResult(d *rules.Decision, method string) checkResult {
 	a := d.Answer()
-	r := result{
+	r := checkResult{
 		Allowed: d.Allowed, Reason: d.Reason.String(), Rule: d.Rule,
 		Status: a.Status, Headers: make(map[string]string, len(a.Header)), Body: string(a.Body),
 		Limit: d.Limit, Remaining: d.Remaining,

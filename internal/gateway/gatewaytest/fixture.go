@@ -21,11 +21,11 @@ const Patience = 20 * time.Second
 
 // Fixture has the dependencies of a door in a test. Only the test's goroutine may use it.
 type Fixture struct {
-	Guard   *Guard // nil for the fixture of a given decider
+	Guard   *CountingGuard // nil for the fixture of a given decider
 	Decider *gateway.Decider
 	Tickets *gateway.Tickets
 	Logger  *slog.Logger // writes to Log
-	Log     *testenv.Log
+	Log     *testenv.LogBuffer
 	Addr    string // host:port, or the path of a Unix socket, at which the door is served
 	Stop    func() // ends the door's Serve, as the end of the test does
 
@@ -36,7 +36,7 @@ type Fixture struct {
 // New returns the fixture of a decider that has these rules (see [Open]), and c.
 func New(tb testing.TB, rules string, c gateway.Config) *Fixture {
 	tb.Helper()
-	f := &Fixture{Log: new(testenv.Log), tb: tb}
+	f := &Fixture{Log: new(testenv.LogBuffer), tb: tb}
 	f.Logger = slog.New(slog.NewTextHandler(f.Log, nil))
 	f.Guard = Open(tb, rules, hotparam.WithLogger(f.Logger), hotparam.WithMiddleware(middleware.WithHeaders()))
 	c.Log = f.Logger
@@ -47,7 +47,7 @@ func New(tb testing.TB, rules string, c gateway.Config) *Fixture {
 
 // NewOf returns the fixture of a given decider.
 func NewOf(tb testing.TB, d *gateway.Decider) *Fixture {
-	f := &Fixture{Decider: d, Log: new(testenv.Log), tb: tb}
+	f := &Fixture{Decider: d, Log: new(testenv.LogBuffer), tb: tb}
 	f.Logger = slog.New(slog.NewTextHandler(f.Log, nil))
 	f.runTickets()
 	return f

@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway"
 )
 
-// Guard is a Hotparam with the counts that it has sent.
-type Guard struct {
+// CountingGuard is a Hotparam with the counts that it has sent.
+type CountingGuard struct {
 	*hotparam.Hotparam
 	conn  net.PacketConn
 	close sync.Once
@@ -27,13 +27,13 @@ type Guard struct {
 
 // Open opens a Hotparam with these rules, written as in a file below "rules:" (see [Rules]),
 // until the test ends. It has no Redis, so no key becomes hot over all instances.
-func Open(tb testing.TB, rules string, opts ...hotparam.Option) *Guard {
+func Open(tb testing.TB, rules string, opts ...hotparam.Option) *CountingGuard {
 	tb.Helper()
 	conn, err := new(net.ListenConfig).ListenPacket(tb.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	g := &Guard{conn: conn, done: make(chan struct{}), keys: make(map[string]int64)}
+	g := &CountingGuard{conn: conn, done: make(chan struct{}), keys: make(map[string]int64)}
 	go g.receive()
 	path := filepath.Join(tb.TempDir(), "hotparam.yaml")
 	text := fmt.Sprintf("namespace: suite\naggregator: {redis: \"redis://127.0.0.1:1\"}\nstatsd: {addresses: [%q]}\nrules:\n%s", conn.LocalAddr(), rules)
@@ -49,7 +49,7 @@ func Open(tb testing.TB, rules string, opts ...hotparam.Option) *Guard {
 }
 
 // Decider returns a decider of the Hotparam, with the other fields of c.
-func (g *Guard) Decider(tb testing.TB, c gateway.Config) *gateway.Decider {
+func (g *CountingGuard) Decider(tb testing.TB, c gateway.Config) *gateway.Decider {
 	tb.Helper()
 	c.Hotparam = g.Hotparam
 	d, err := gateway.New(c)
@@ -61,7 +61,7 @@ func (g *Guard) Decider(tb testing.TB, c gateway.Config) *gateway.Decider {
 
 // Counted closes the Hotparam and returns the count of each key, in the form in which keys are
 // sent.
-func (g *Guard) Counted(tb testing.TB) map[string]int64 {
+func (g *CountingGuard) Counted(tb testing.TB) map[string]int64 {
 	tb.Helper()
 	g.close.Do(func() {
 		if err := g.Close(context.Background()); err != nil {
@@ -79,7 +79,7 @@ func (g *Guard) Counted(tb testing.TB) map[string]int64 {
 
 const lastPacket = "the end"
 
-func (g *Guard) receive() {
+func (g *CountingGuard) receive() {
 	defer close(g.done)
 	buf := make([]byte, 64<<10)
 	for {
@@ -95,7 +95,7 @@ func (g *Guard) receive() {
 
 // add adds a line of StatsD, "suite.hot_param.KEY:N|c", to the counts. It ignores lines of any
 // other form.
-func (g *Guard) add(line []byte) {
+func (g *CountingGuard) add(line []byte) {
 	name, value, ok := bytes.Cut(line, []byte(":"))
 	_, key, found := bytes.Cut(name, []byte(".hot_param."))
 	number, _, counter := bytes.Cut(value, []byte("|c"))

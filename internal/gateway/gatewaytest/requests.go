@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Request is one request of a client.
-type Request struct {
+// ClientRequest is one request of a client.
+type ClientRequest struct {
 	Name   string
 	Method string
 	Target string      // as in the request's first line
@@ -28,8 +28,8 @@ const longText = 8 << 10
 
 // Requests returns the requests of the suite. Each is sent twice, so that the second one meets
 // the limits that the first has used up.
-func Requests() []Request {
-	all := []Request{
+func Requests() []ClientRequest {
+	all := []ClientRequest{
 		{Name: "plain", Target: "/search?q=phone"},
 		{Name: "another value", Target: "/search?q=lamp&page=2"},
 		{Name: "no parameters", Target: "/search"},

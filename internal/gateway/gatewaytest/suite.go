@@ -25,17 +25,17 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// Answer is the response that a client receives through the door's gateway.
-type Answer struct {
+// DoorAnswer is the response that a client receives through the door's gateway.
+type DoorAnswer struct {
 	Status int // 0 if the request passes
 	Header http.Header
 	Body   string
 }
 
-// Door is a door under test.
-type Door struct {
+// DoorUnderTest is a door under test.
+type DoorUnderTest struct {
 	// Ask returns the door's answer to a request, asked as its gateway does, or by its gateway.
-	Ask func(tb testing.TB, r *Request) Answer
+	Ask func(tb testing.TB, r *ClientRequest) DoorAnswer
 	// Without names requests that the gateway does not pass on unchanged.
 	Without []string
 	// Refused is the status of every refusal, if the gateway has only one. Zero means the status
@@ -47,8 +47,8 @@ type Door struct {
 	Cleans bool
 }
 
-// reference is an application with the Go middleware that the door is compared with.
-type reference struct {
+// referenceApp is an application with the Go middleware that the door is compared with.
+type referenceApp struct {
 	name   string
 	raw    bool // paths are not cleaned
 	hasMux bool // the application has a ServeMux, whose patterns are the routes
@@ -56,13 +56,13 @@ type reference struct {
 
 // Run runs the suite on the doors that open returns: with raw paths, with cleaned paths, and
 // compared with an application whose router decides the route of a request.
-func Run(t *testing.T, open func(tb testing.TB, d *gateway.Decider) Door) {
-	for _, ref := range []reference{{name: "raw", raw: true}, {name: "clean"}, {name: "mux", hasMux: true}} {
+func Run(t *testing.T, open func(tb testing.TB, d *gateway.Decider) DoorUnderTest) {
+	for _, ref := range []referenceApp{{name: "raw", raw: true}, {name: "clean"}, {name: "mux", hasMux: true}} {
 		t.Run(ref.name, func(t *testing.T) { ref.run(t, open) })
 	}
 }
 
-func (ref *reference) run(t *testing.T, open func(testing.TB, *gateway.Decider) Door) {
+func (ref *referenceApp) run(t *testing.T, open func(testing.TB, *gateway.Decider) DoorUnderTest) {
 	headers := hotparam.WithMiddleware(middleware.WithHeaders())
 	guarded, plain := Open(t, rules, headers), Open(t, rules, headers)
 	decider, err := gateway.New(gateway.Config{Hotparam: guarded.Hotparam, RawPaths: ref.raw})
@@ -102,7 +102,7 @@ func (ref *reference) run(t *testing.T, open func(testing.TB, *gateway.Decider) 
 	compare(t, guarded.Counted(t), plain.Counted(t))
 }
 
-func (ref *reference) application() http.Handler {
+func (ref *referenceApp) application() http.Handler {
 	answer := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	if !ref.hasMux {
 		return answer
@@ -115,7 +115,7 @@ func (ref *reference) application() http.Handler {
 }
 
 // serve makes net/http parse a request and the Go middleware decide on it.
-func serve(t *testing.T, handler http.Handler, r *Request, target string) (a Answer) {
+func serve(t *testing.T, handler http.Handler, r *ClientRequest, target string) (a DoorAnswer) {
 	t.Helper()
 	text := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: shop.example\r\n", r.Method, target)
 	for name, values := range r.Header {
@@ -133,7 +133,7 @@ func serve(t *testing.T, handler http.Handler, r *Request, target string) (a Ans
 	}
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, in)
-	a = Answer{Status: w.Code, Header: w.Header(), Body: w.Body.String()}
+	a = DoorAnswer{Status: w.Code, Header: w.Header(), Body: w.Body.String()}
 	if w.Code == http.StatusOK {
 		a.Status = 0
 	}
@@ -144,7 +144,7 @@ func serve(t *testing.T, handler http.Handler, r *Request, target string) (a Ans
 var seconds = regexp.MustCompile(`retry in \d+ s|;t=\d+`)
 
 // describe returns the parts of an answer that are compared, as text.
-func (a Answer) describe(d *Door) string {
+func (a DoorAnswer) describe(d *DoorUnderTest) string {
 	switch {
 	case a.Status == 0 && d.NoHeaders:
 		return "passes"

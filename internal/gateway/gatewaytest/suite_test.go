@@ -13,8 +13,8 @@ import (
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 // direct returns a door that calls the decider itself.
-func direct(d *gateway.Decider) Door {
-	return Door{Ask: func(tb testing.TB, r *Request) Answer {
+func direct(d *gateway.Decider) DoorUnderTest {
+	return DoorUnderTest{Ask: func(tb testing.TB, r *ClientRequest) DoorAnswer {
 		header := r.Header.Clone()
 		if header == nil {
 			header = make(http.Header)
@@ -26,10 +26,10 @@ func direct(d *gateway.Decider) Door {
 		if r.Method == http.MethodHead {
 			a.Body = nil
 		}
-		return Answer{Status: a.Status, Header: a.Header, Body: string(a.Body)}
+		return DoorAnswer{Status: a.Status, Header: a.Header, Body: string(a.Body)}
 	}}
 }
 
 func TestDecider(t *testing.T) {
-	Run(t, func(_ testing.TB, d *gateway.Decider) Door { return direct(d) })
+	Run(t, func(_ testing.TB, d *gateway.Decider) DoorUnderTest { return direct(d) })
 }

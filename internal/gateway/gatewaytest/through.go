@@ -12,7 +12,7 @@ import (
 // AskThrough sends a request unchanged to the gateway at addr, and returns the client's
 // response. An application behind the gateway sets the header X-App; its responses get the
 // status 0.
-func AskThrough(t testing.TB, addr string, r *Request) Answer {
+func AskThrough(t testing.TB, addr string, r *ClientRequest) DoorAnswer {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
 	if err != nil {
@@ -38,7 +38,7 @@ func AskThrough(t testing.TB, addr string, r *Request) Answer {
 	if err != nil {
 		t.Fatalf("%s: %v", r.Name, err)
 	}
-	a := Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}
+	a := DoorAnswer{Status: res.StatusCode, Header: res.Header, Body: string(body)}
 	if res.Header.Get("X-App") != "" {
 		a.Status, a.Body = 0, ""
 	}

@@ -91,14 +91,14 @@ func (a *ask) decides() bool { return a.kind == ofRequest || a.kind == ofResourc
 // decideTogether decides several descriptors, or several hits of one, which pass together or not
 // at all.
 func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, decisions []rules.Decision) {
-	var parts []gateway.Part
+	var parts []gateway.DecisionPart
 	var of []int // index of each part's descriptor
 	for i := range asks {
 		a := &asks[i]
 		if !a.decides() {
 			continue
 		}
-		part := gateway.Part{Resource: domain, Params: a.params, Peek: a.hits == 0}
+		part := gateway.DecisionPart{Resource: domain, Params: a.params, Peek: a.hits == 0}
 		if a.kind == ofRequest {
 			part.Call = &a.call
 		}

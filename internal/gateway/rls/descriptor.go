@@ -22,19 +22,19 @@ const (
 // Domain is the domain whose descriptors describe requests.
 const Domain = "hotparam"
 
-// kind is the kind of a descriptor.
-type kind uint8
+// descriptorKind is the kind of a descriptor.
+type descriptorKind uint8
 
 const (
-	ofResource kind = iota // parameters of a resource
-	ofRequest              // a request
-	ofEnd                  // a report of a request's end
+	ofResource descriptorKind = iota // parameters of a resource
+	ofRequest                        // a request
+	ofEnd                            // a report of a request's end
 	unusable
 )
 
 // ask is a parsed descriptor.
 type ask struct {
-	kind   kind
+	kind   descriptorKind
 	call   gateway.Call  // for ofRequest
 	params []rules.Param // for ofResource
 	id     string        // for ofRequest and ofEnd

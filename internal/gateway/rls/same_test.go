@@ -14,12 +14,12 @@ import (
 // A request through the door has the keys and the decisions of the Go middleware.
 func TestSameKeysAsTheMiddleware(t *testing.T) {
 	t.Parallel()
-	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
+	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.DoorUnderTest {
 		door, err := New(gateway.DoorConfig{Decider: d, Tickets: gateway.NewTickets(gateway.TicketsConfig{})})
 		if err != nil {
 			tb.Fatal(err)
 		}
-		return gatewaytest.Door{Refused: http.StatusTooManyRequests, Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
+		return gatewaytest.DoorUnderTest{Refused: http.StatusTooManyRequests, Ask: func(tb testing.TB, r *gatewaytest.ClientRequest) gatewaytest.DoorAnswer {
 			response, err := door.ShouldRateLimit(tb.Context(), &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(descriptorOf(r))})
 			if err != nil {
 				tb.Fatal(err)
@@ -31,7 +31,7 @@ func TestSameKeysAsTheMiddleware(t *testing.T) {
 
 // descriptorOf returns the descriptor that Envoy sends for a request, with a configuration that
 // names its headers.
-func descriptorOf(r *gatewaytest.Request) *common.RateLimitDescriptor {
+func descriptorOf(r *gatewaytest.ClientRequest) *common.RateLimitDescriptor {
 	d := descriptor("method="+r.Method, "path="+r.Target, "remote_address="+r.Addr, "header:host=shop.example")
 	for name, values := range r.Header {
 		for _, value := range values {
@@ -42,8 +42,8 @@ func descriptorOf(r *gatewaytest.Request) *common.RateLimitDescriptor {
 }
 
 // answerOf returns the answer that Envoy gives its client for a response.
-func answerOf(to *gatewaytest.Request, r *ratelimit.RateLimitResponse) gatewaytest.Answer {
-	a := gatewaytest.Answer{Header: make(http.Header), Body: string(r.GetRawBody())}
+func answerOf(to *gatewaytest.ClientRequest, r *ratelimit.RateLimitResponse) gatewaytest.DoorAnswer {
+	a := gatewaytest.DoorAnswer{Header: make(http.Header), Body: string(r.GetRawBody())}
 	for _, h := range r.GetResponseHeadersToAdd() {
 		a.Header.Add(h.GetKey(), h.GetValue())
 	}

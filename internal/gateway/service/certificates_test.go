@@ -68,7 +68,7 @@ func TestDoorCertificatesAreRenewed(t *testing.T) {
 		copyFile(t, files.ServerCert, d.Cert)
 	}
 	place(old)
-	log := new(testenv.Log)
+	log := new(testenv.LogBuffer)
 	encryption, err := newDoorTLS("check", &d, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)

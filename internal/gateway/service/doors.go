@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway/spoe"
 )
 
-// door is a door with its listener and its tickets.
-type door struct {
+// openDoor is a door with its listener and its tickets.
+type openDoor struct {
 	gateway.Door
 	name     string // "rls", "auth", "check" or "spoe"
 	address  string
@@ -26,11 +26,11 @@ type door struct {
 }
 
 // makeDoors creates the doors that have an address, without opening them.
-func makeDoors(c *Config, decider *gateway.Decider) (doors []*door, err error) {
+func makeDoors(c *Config, decider *gateway.Decider) (doors []*openDoor, err error) {
 	var errs []error
 	for name, d := range c.Guard.Doors() {
 		log := c.Log.With("door", name)
-		made := &door{name: name, address: d.Listen}
+		made := &openDoor{name: name, address: d.Listen}
 		made.tickets = gateway.NewTickets(gateway.TicketsConfig{Max: c.Guard.MaxTickets, Age: c.Guard.TicketAge, Log: log})
 		k := c.Keys[name+" "+d.Listen]
 		made.Door, err = makeDoor(name, d.Listen, c.Guard.Auth, gateway.DoorConfig{
@@ -80,7 +80,7 @@ func authEndpoints(all []config.AuthEndpoint, listen string) (endpoints []auth.E
 }
 
 // open opens the door's listener.
-func (d *door) open(ctx context.Context) (err error) {
+func (d *openDoor) open(ctx context.Context) (err error) {
 	var lc net.ListenConfig
 	path, isUnix := strings.CutPrefix(d.address, "unix:")
 	if !isUnix {
@@ -98,14 +98,14 @@ func (d *door) open(ctx context.Context) (err error) {
 const socketMode = 0o666
 
 // close closes the listener, if it was opened. The door may have been served.
-func (d *door) close() {
+func (d *openDoor) close() {
 	if d.listener != nil {
 		_ = d.listener.Close()
 	}
 }
 
 // serve serves the door until ctx ends. It returns an error if the door ends earlier.
-func (d *door) serve(ctx context.Context) error {
+func (d *openDoor) serve(ctx context.Context) error {
 	err := d.Serve(ctx, d.listener)
 	if err == nil && ctx.Err() == nil {
 		return fmt.Errorf("door %s has ended", d.name)
@@ -116,20 +116,20 @@ func (d *door) serve(ctx context.Context) error {
 	return nil
 }
 
-// Figures are the counters of all doors of one name.
-type Figures struct {
+// DoorFigures are the counters of all doors of one name.
+type DoorFigures struct {
 	gateway.Figures
 	Tickets gateway.TicketStats
 }
 
 // Figures returns the counters of the doors, by name.
-func (s *Service) Figures() map[string]*Figures {
-	all := make(map[string]*Figures)
+func (s *Service) Figures() map[string]*DoorFigures {
+	all := make(map[string]*DoorFigures)
 	for _, d := range s.doors {
 		more, tickets := d.Figures(), d.tickets.Stats()
 		sum := all[d.name]
 		if sum == nil {
-			all[d.name] = &Figures{more, tickets}
+			all[d.name] = &DoorFigures{more, tickets}
 			continue
 		}
 		sum.Passed += more.Passed

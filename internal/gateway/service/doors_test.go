@@ -31,7 +31,7 @@ func TestFiguresAreOfAllDoors(t *testing.T) {
 		d.Closed(gateway.Slow, "a warning")
 		tickets := gateway.NewTickets(gateway.TicketsConfig{})
 		tickets.End("unknown", middleware.Cost{})
-		s.doors = append(s.doors, &door{Door: d, name: "auth", tickets: tickets})
+		s.doors = append(s.doors, &openDoor{Door: d, name: "auth", tickets: tickets})
 	}
 	s.doors[2].name = "rls"
 	all := s.Figures()

@@ -9,18 +9,18 @@ import (
 	"github.com/hotparam/hotparam/config"
 )
 
-// Keys holds the certificates and tokens of doors, by name and address. Several doors may have an
-// address with port 0.
-type Keys map[string]key
+// Credentials holds the certificates and tokens of doors, by name and address. Several doors may
+// have an address with port 0.
+type Credentials map[string]credential
 
-type key struct {
+type credential struct {
 	tls   *tls.Config // nil without a certificate
 	token string
 }
 
 // ReadKeys reads the files named in section guard.
-func ReadKeys(g *config.Guard, log *slog.Logger) (Keys, error) {
-	keys := make(Keys)
+func ReadKeys(g *config.Guard, log *slog.Logger) (Credentials, error) {
+	keys := make(Credentials)
 	var errs []error
 	for name, d := range g.Doors() {
 		token, err := d.Token()
@@ -31,7 +31,7 @@ func ReadKeys(g *config.Guard, log *slog.Logger) (Keys, error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("guard.%s: %w", name, err))
 		}
-		keys[name+" "+d.Listen] = key{encryption, token}
+		keys[name+" "+d.Listen] = credential{encryption, token}
 	}
 	return keys, errors.Join(errs...)
 }

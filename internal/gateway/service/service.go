@@ -20,7 +20,7 @@ import (
 type Config struct {
 	Hotparam *hotparam.Hotparam // the caller closes it after the service
 	Guard    config.Guard
-	Keys     Keys
+	Keys     Credentials
 	// LimitsAlone reports whether no key can become hot because the file has no source of
 	// counts.
 	LimitsAlone bool
@@ -33,7 +33,7 @@ type Config struct {
 type Service struct {
 	config   Config
 	systemd  *sdnotify.Notifier
-	doors    []*door
+	doors    []*openDoor
 	draining atomic.Bool
 }
 

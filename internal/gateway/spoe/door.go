@@ -114,7 +114,7 @@ func (s *session) accept(ctx, deciding context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("spoe: %w", err)
 		default:
-			s.door.accepting.Warn(loglimit.Rate{Burst: 1, Every: time.Minute}, s.door.Log, "connections cannot be accepted", "err", err)
+			s.door.accepting.Warn(loglimit.LineRate{Burst: 1, Every: time.Minute}, s.door.Log, "connections cannot be accepted", "err", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(acceptRetryAfter):

@@ -123,7 +123,7 @@ func (p *peer) ended() (s status, message string) {
 	if f.kind != typeAgentDisconnect {
 		p.t.Fatalf("a frame %d came, want a disconnect", f.kind)
 	}
-	r := reader{rest: f.payload}
+	r := payloadReader{rest: f.payload}
 	for len(r.rest) > 0 && !r.bad {
 		name, v := string(r.text()), r.value()
 		switch name {
@@ -157,7 +157,7 @@ func (p *peer) ask(stream uint64, messages ...[]byte) map[string]string {
 func variablesOf(t *testing.T, payload []byte) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
-	r := reader{rest: payload}
+	r := payloadReader{rest: payload}
 	for len(r.rest) > 0 {
 		action, n, scope := r.byte(), r.byte(), r.byte()
 		name := string(r.text())

@@ -110,7 +110,7 @@ func readFrame(in io.Reader, buf []byte, limit int) ([]byte, error) {
 // parseFrame parses a frame. It refuses fragments, since the door does not announce support for
 // them.
 func parseFrame(b []byte) (f frame, err error) {
-	r := reader{rest: b}
+	r := payloadReader{rest: b}
 	f.kind = frameType(r.byte())
 	if flags := r.next(4); flags != nil {
 		f.flags = binary.BigEndian.Uint32(flags)

@@ -20,7 +20,7 @@ func addHeaders(h http.Header, v *value) bool {
 }
 
 func addBinaryHeaders(h http.Header, b []byte) bool {
-	r := reader{rest: b}
+	r := payloadReader{rest: b}
 	for len(r.rest) > 0 {
 		name, text := r.text(), r.text()
 		if r.bad {

@@ -14,7 +14,7 @@ const maxMessages = 16
 // uses the memory of args, and returns it for reuse. It may return an error for an invalid payload
 // after some calls.
 func eachMessage(payload []byte, args []arg, f func(name []byte, args []arg)) ([]arg, error) {
-	r := reader{rest: payload}
+	r := payloadReader{rest: payload}
 	for count := 0; len(r.rest) > 0; count++ {
 		name := r.text()
 		n := int(r.byte())

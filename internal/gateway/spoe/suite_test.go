@@ -23,10 +23,10 @@ func ofDecider(tb testing.TB, d *gateway.Decider) *fixture {
 // Requests to the door have the keys and answers that they would have with the Go middleware.
 func TestSameKeys(t *testing.T) {
 	t.Parallel()
-	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
+	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.DoorUnderTest {
 		f := ofDecider(tb, d)
 		p := f.connect()
-		return gatewaytest.Door{Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
+		return gatewaytest.DoorUnderTest{Ask: func(tb testing.TB, r *gatewaytest.ClientRequest) gatewaytest.DoorAnswer {
 			headers := appendText(appendText(nil, "host"), "shop.example")
 			for name, values := range r.Header {
 				for _, v := range values {
@@ -47,8 +47,8 @@ func TestSameKeys(t *testing.T) {
 
 // answerOf returns the answer that HAProxy, with the configuration of deploy/, gives its client
 // for these variables.
-func answerOf(r *gatewaytest.Request, got map[string]string) gatewaytest.Answer {
-	a := gatewaytest.Answer{Header: make(http.Header), Body: got["body"]}
+func answerOf(r *gatewaytest.ClientRequest, got map[string]string) gatewaytest.DoorAnswer {
+	a := gatewaytest.DoorAnswer{Header: make(http.Header), Body: got["body"]}
 	a.Status, _ = strconv.Atoi(got["status"])
 	for name, variable := range map[string]string{"RateLimit": "ratelimit", "RateLimit-Policy": "ratelimit_policy", "Retry-After": "retry_after", "Cache-Control": "cache_control"} {
 		if v := got[variable]; v != "" {
@@ -68,7 +68,7 @@ func TestSameKeysThroughHAProxy(t *testing.T) {
 }
 
 func testSameKeysThroughHAProxy(t *testing.T, program real.HAProxyProgram) {
-	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
+	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.DoorUnderTest {
 		f := ofDecider(tb, d)
 		f.program = string(program)
 		h := f.haproxy(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-App", "1") }))
@@ -77,7 +77,7 @@ func testSameKeysThroughHAProxy(t *testing.T, program real.HAProxyProgram) {
 			"broken escape in the path", "OPTIONS of the server", // the application, which is net/http, answers itself
 			"address", "IPv6 address", "address that a client claims", // HAProxy sees the test's own
 		}
-		return gatewaytest.Door{Without: without, Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
+		return gatewaytest.DoorUnderTest{Without: without, Ask: func(tb testing.TB, r *gatewaytest.ClientRequest) gatewaytest.DoorAnswer {
 			return gatewaytest.AskThrough(tb, h.Addr, r)
 		}}
 	})

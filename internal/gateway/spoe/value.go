@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// kind is the type of a value, in the low four bits of its first byte.
-type kind byte
+// valueKind is the type of a value, in the low four bits of its first byte.
+type valueKind byte
 
 const (
-	kindNull kind = iota
+	kindNull valueKind = iota
 	kindBool
 	kindInt32
 	kindUint32
@@ -27,23 +27,23 @@ const trueFlag = 0x10
 
 // value is a typed value. The zero value is null.
 type value struct {
-	kind   kind
+	kind   valueKind
 	number int64  // for booleans (1 is true) and integers
 	bytes  []byte // for addresses, strings and binaries; aliases the frame
 }
 
-// reader reads from a payload. A read that fails, because the payload ends or is not valid, sets
-// bad; all further reads return zero values.
-type reader struct {
+// payloadReader reads from a payload. A read that fails, because the payload ends or is not valid,
+// sets bad; all further reads return zero values.
+type payloadReader struct {
 	rest []byte
 	bad  bool
 }
 
-func (r *reader) fail() {
+func (r *payloadReader) fail() {
 	r.rest, r.bad = nil, true
 }
 
-func (r *reader) byte() byte {
+func (r *payloadReader) byte() byte {
 	if len(r.rest) == 0 {
 		r.fail()
 		return 0
@@ -56,7 +56,7 @@ func (r *reader) byte() byte {
 // varint reads a number in HAProxy's own encoding. A number below 240 is one byte. Otherwise the
 // first byte holds the low four bits, and each further byte seven more. The high bit of a further
 // byte is set if another follows.
-func (r *reader) varint() uint64 {
+func (r *payloadReader) varint() uint64 {
 	first := r.byte()
 	n := uint64(first)
 	if first < 240 {
@@ -81,7 +81,7 @@ func (r *reader) varint() uint64 {
 }
 
 // next returns the next n bytes of the payload.
-func (r *reader) next(n uint64) []byte {
+func (r *payloadReader) next(n uint64) []byte {
 	if n > uint64(len(r.rest)) {
 		r.fail()
 		return nil
@@ -92,11 +92,11 @@ func (r *reader) next(n uint64) []byte {
 }
 
 // text reads an untyped string: its length, then its bytes.
-func (r *reader) text() []byte { return r.next(r.varint()) }
+func (r *payloadReader) text() []byte { return r.next(r.varint()) }
 
-func (r *reader) value() (v value) {
+func (r *payloadReader) value() (v value) {
 	first := r.byte()
-	v.kind = kind(first & 0x0f)
+	v.kind = valueKind(first & 0x0f)
 	switch v.kind {
 	case kindNull:
 	case kindBool:

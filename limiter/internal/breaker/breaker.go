@@ -61,7 +61,7 @@ type Set[T any] struct {
 	wanted  atomic.Int64 // beginning of the latest call that Wants reported, in ns since made
 
 	mu    sync.Mutex
-	nodes atomic.Pointer[map[string]*node[T]] // replaced by a modified copy under mu
+	nodes atomic.Pointer[map[string]*nodeBreaker[T]] // replaced by a modified copy under mu
 }
 
 const (
@@ -79,7 +79,7 @@ func New[T any](c Config[T]) *Set[T] {
 // Any reports whether any node is unavailable.
 func (s *Set[T]) Any() bool { return s.open.Load() > 0 }
 
-func (s *Set[T]) findNode(name string) *node[T] {
+func (s *Set[T]) findNode(name string) *nodeBreaker[T] {
 	if nodes := s.nodes.Load(); nodes != nil {
 		return (*nodes)[name]
 	}
@@ -114,7 +114,7 @@ func (s *Set[T]) Failed(name string, began time.Time, cause error, sample T) {
 }
 
 // fail implements Failed for a known node. The caller holds the lock.
-func (s *Set[T]) fail(n *node[T], began time.Time, cause error, sample T) {
+func (s *Set[T]) fail(n *nodeBreaker[T], began time.Time, cause error, sample T) {
 	if n.away.Load() || began.Before(n.since) {
 		return
 	}
@@ -136,11 +136,11 @@ func (s *Set[T]) fail(n *node[T], began time.Time, cause error, sample T) {
 
 // ensureNode returns the node of that name and adds it if it is new. It returns nil if there is no
 // room.
-func (s *Set[T]) ensureNode(name string) *node[T] {
+func (s *Set[T]) ensureNode(name string) *nodeBreaker[T] {
 	if n := s.findNode(name); n != nil {
 		return n
 	}
-	next := make(map[string]*node[T])
+	next := make(map[string]*nodeBreaker[T])
 	if nodes := s.nodes.Load(); nodes != nil {
 		for name, n := range *nodes {
 			next[name] = n
@@ -158,7 +158,7 @@ func (s *Set[T]) ensureNode(name string) *node[T] {
 	if len(next) >= maxNodes {
 		return nil
 	}
-	n := &node[T]{name: name}
+	n := &nodeBreaker[T]{name: name}
 	next[name] = n
 	s.nodes.Store(&next)
 	return n
@@ -195,7 +195,7 @@ func (s *Set[T]) Run(ctx context.Context) {
 
 // due returns the nodes to probe now, at most maxProbes. If there are none, next is the time
 // until the first one is due.
-func (s *Set[T]) due(now time.Time) (due []*node[T], next time.Duration) {
+func (s *Set[T]) due(now time.Time) (due []*nodeBreaker[T], next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next = s.Max
@@ -212,7 +212,7 @@ func (s *Set[T]) due(now time.Time) (due []*node[T], next time.Duration) {
 	return due, next
 }
 
-func (s *Set[T]) probeAll(ctx context.Context, due []*node[T]) {
+func (s *Set[T]) probeAll(ctx context.Context, due []*nodeBreaker[T]) {
 	var all sync.WaitGroup
 	for _, n := range due {
 		all.Go(func() { s.probe(ctx, n) })
@@ -221,7 +221,7 @@ func (s *Set[T]) probeAll(ctx context.Context, due []*node[T]) {
 }
 
 // probe probes an unavailable node if its probe is due and no other goroutine is probing it.
-func (s *Set[T]) probe(ctx context.Context, n *node[T]) {
+func (s *Set[T]) probe(ctx context.Context, n *nodeBreaker[T]) {
 	if !n.probing.CompareAndSwap(false, true) {
 		return
 	}

@@ -19,7 +19,7 @@ var errAway = errors.New("connection refused")
 // service is a set of nodes that are all well, or all not.
 type service struct {
 	*Set[string]
-	log  testenv.Log
+	log  testenv.LogBuffer
 	well atomic.Bool
 }
 

@@ -11,7 +11,7 @@ import (
 const quiet = time.Minute
 
 // sayAway logs once per outage that a node is unavailable.
-func (s *Set[T]) sayAway(n *node[T], now time.Time) {
+func (s *Set[T]) sayAway(n *nodeBreaker[T], now time.Time) {
 	switch {
 	case n.told:
 		return
@@ -34,7 +34,7 @@ func (s *Set[T]) sayAway(n *node[T], now time.Time) {
 }
 
 // sayBack logs that a node is available again, if the outage itself was logged.
-func (s *Set[T]) sayBack(n *node[T], now time.Time) {
+func (s *Set[T]) sayBack(n *nodeBreaker[T], now time.Time) {
 	if n.told {
 		n.told = false
 		s.Logger.Info(s.Over, append(n.args(), slog.Duration("after", now.Sub(n.since)))...)
@@ -42,7 +42,7 @@ func (s *Set[T]) sayBack(n *node[T], now time.Time) {
 }
 
 // args returns the first attributes of a log line about n: its name, if it has one.
-func (n *node[T]) args() []any {
+func (n *nodeBreaker[T]) args() []any {
 	if n.name == "" {
 		return nil
 	}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// node is the breaker of one node. Requests read its atomic fields; the others are guarded by
-// the Set's mutex.
-type node[T any] struct {
+// nodeBreaker is the breaker of one node. Requests read its atomic fields; the others are guarded
+// by the Set's mutex.
+type nodeBreaker[T any] struct {
 	name    string
 	away    atomic.Bool
 	doubted atomic.Bool  // a call ended without an answer, and no call was answered since
@@ -34,4 +34,4 @@ type node[T any] struct {
 }
 
 // due returns the time until the next probe.
-func (n *node[T]) due(now time.Time) time.Duration { return max(0, n.next.Sub(now)) }
+func (n *nodeBreaker[T]) due(now time.Time) time.Duration { return max(0, n.next.Sub(now)) }

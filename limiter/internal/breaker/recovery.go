@@ -22,7 +22,7 @@ func (s *Set[T]) Recovered() bool {
 }
 
 // recover records that the node answers again, and that others may find out after spread.
-func (s *Set[T]) recover(n *node[T], spread time.Duration) {
+func (s *Set[T]) recover(n *nodeBreaker[T], spread time.Duration) {
 	until := int64(time.Since(s.made) + spread + s.Settling)
 	raise(&n.until, until)
 	raise(&s.until, until)
@@ -30,6 +30,6 @@ func (s *Set[T]) recover(n *node[T], spread time.Duration) {
 
 // spread returns the longest time between two probes of another process after an outage. Delays
 // double, and the sum of those before is at least three quarters of their mean.
-func (s *Set[T]) spread(n *node[T], outage time.Duration) time.Duration {
+func (s *Set[T]) spread(n *nodeBreaker[T], outage time.Duration) time.Duration {
 	return min(max(outage*4/3+s.Min, 2*n.delay), s.Max) * 5 / 4
 }

@@ -50,14 +50,14 @@ func (s *Set[T]) Left(name string) bool {
 }
 
 // doubt records that a call was not answered. The caller holds the lock.
-func (s *Set[T]) doubt(n *node[T]) {
+func (s *Set[T]) doubt(n *nodeBreaker[T]) {
 	if !n.doubted.Swap(true) {
 		s.doubted.Add(1)
 	}
 }
 
 // settle resets the record of unanswered calls. The caller holds the lock.
-func (s *Set[T]) settle(n *node[T]) {
+func (s *Set[T]) settle(n *nodeBreaker[T]) {
 	n.left, n.timedOut = 0, time.Time{}
 	n.silent.Store(false)
 	if n.doubted.Swap(false) {

@@ -96,7 +96,7 @@ func main() {
 type selection struct {
 	only  string        // part of the names of the traces
 	least int64         // the only count of all kinds of threshold; zero means each
-	delay time.Duration // see trace.delay
+	delay time.Duration // see traceFile.delay
 }
 
 func verify(ctx context.Context, binary, data string, chosen selection) error {
@@ -120,7 +120,7 @@ func verify(ctx context.Context, binary, data string, chosen selection) error {
 			if err != nil {
 				return err
 			}
-			if err := v.run(ctx, trace{path, chosen.delay}, threshold, []exact.Rule{{By: c.keyBy, Hot: []exact.Threshold{exact.NewThreshold(n, d)}}}); err != nil {
+			if err := v.run(ctx, traceFile{path, chosen.delay}, threshold, []exact.RuleSpec{{By: c.keyBy, Hot: []exact.ThresholdSpec{exact.NewThreshold(n, d)}}}); err != nil {
 				return err
 			}
 		}
@@ -134,7 +134,7 @@ func verify(ctx context.Context, binary, data string, chosen selection) error {
 			if chosen.least > 0 && least != chosen.least {
 				continue
 			}
-			if err := v.run(ctx, trace{path, chosen.delay}, fmt.Sprintf("all kinds, min %d/%v", least, k.window), exact.Kinds(k.keyBy, least, k.window)); err != nil {
+			if err := v.run(ctx, traceFile{path, chosen.delay}, fmt.Sprintf("all kinds, min %d/%v", least, k.window), exact.Kinds(k.keyBy, least, k.window)); err != nil {
 				return err
 			}
 		}
@@ -161,7 +161,7 @@ type verifier struct {
 
 // run counts a trace exactly, replays it with the same rules and records the comparison. All
 // rules have the same By.
-func (v *verifier) run(ctx context.Context, from trace, what string, rules []exact.Rule) error {
+func (v *verifier) run(ctx context.Context, from traceFile, what string, rules []exact.RuleSpec) error {
 	var file strings.Builder
 	file.WriteString("rules:\n")
 	counters := make(map[string]*exact.Counter)
@@ -184,7 +184,7 @@ func (v *verifier) run(ctx context.Context, from trace, what string, rules []exa
 			}
 		}
 	}
-	want := make(map[string]exact.Result)
+	want := make(map[string]exact.LogResult)
 	must, may, keys := 0, 0, 0
 	for id, c := range counters {
 		r := c.Result()
@@ -200,7 +200,7 @@ func (v *verifier) run(ctx context.Context, from trace, what string, rules []exa
 	took := time.Since(began)
 	hot, missed, falsely := 0, 0, 0
 	for id, r := range want {
-		keys := exact.HotKeys(slices.DeleteFunc(slices.Clone(events), func(e exact.Event) bool { return e.Rule != id }))
+		keys := exact.HotKeys(slices.DeleteFunc(slices.Clone(events), func(e exact.HotChange) bool { return e.Rule != id }))
 		hot, missed, falsely = hot+len(keys), missed+len(r.Missing(keys)), falsely+len(r.False(keys))
 	}
 	wrong := append(exact.CompareRules(want, events), exact.CompareSummary(want, summary, requests, seconds)...)
@@ -214,35 +214,35 @@ func (v *verifier) run(ctx context.Context, from trace, what string, rules []exa
 	return nil
 }
 
-// trace is a file and the most by which its lines are delayed.
-type trace struct {
+// traceFile is a file and the most by which its lines are delayed.
+type traceFile struct {
 	path  string
 	delay time.Duration
 }
 
 // requests yields the requests in the order in which they are done. Each takes a time up to delay,
 // which is the same in each run.
-func (t trace) requests() iter.Seq2[exact.Request, error] {
+func (t traceFile) requests() iter.Seq2[exact.TraceRequest, error] {
 	if t.delay == 0 {
 		return exact.Trace(t.path)
 	}
-	return func(yield func(exact.Request, error) bool) {
-		type line struct {
-			exact.Request
+	return func(yield func(exact.TraceRequest, error) bool) {
+		type timedRequest struct {
+			exact.TraceRequest
 			done int64
 		}
-		var lines []line
+		var lines []timedRequest
 		random := rand.New(rand.NewPCG(1, 2))
 		for r, err := range exact.Trace(t.path) {
 			if err != nil {
 				yield(r, err)
 				return
 			}
-			lines = append(lines, line{r, r.At + random.Int64N(int64(t.delay))})
+			lines = append(lines, timedRequest{r, r.At + random.Int64N(int64(t.delay))})
 		}
-		slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.done, b.done) })
+		slices.SortStableFunc(lines, func(a, b timedRequest) int { return cmp.Compare(a.done, b.done) })
 		for _, l := range lines {
-			if !yield(l.Request, nil) {
+			if !yield(l.TraceRequest, nil) {
 				return
 			}
 		}
@@ -251,7 +251,7 @@ func (t trace) requests() iter.Seq2[exact.Request, error] {
 
 // replay runs the binary with a rules file. A trace that is not an access log, or is to be
 // delayed, is converted to one on standard input.
-func replay(ctx context.Context, binary string, from trace, rules string) (events []exact.Event, summary exact.Summary, err error) {
+func replay(ctx context.Context, binary string, from traceFile, rules string) (events []exact.HotChange, summary exact.Summary, err error) {
 	config, err := os.CreateTemp("", "verifyreplay-*.yaml")
 	if err != nil {
 		return nil, exact.Summary{}, err
