@@ -5,17 +5,17 @@ import (
 	"net/http"
 )
 
-// ProblemBody is the body of the response to a call that is refused undecided, in the format of RFC
+// Problem is the body of the response to a call that is refused undecided, in the format of RFC
 // 9457.
-type ProblemBody struct {
+type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 }
 
-// ProblemBody returns the bytes of a [ProblemBody].
+// ProblemBody returns the bytes of a [Problem].
 func ProblemBody(status int, detail string) []byte {
-	body, _ := json.Marshal(ProblemBody{"about:blank", http.StatusText(status), status, detail}) // strings and a number always marshal
+	body, _ := json.Marshal(Problem{"about:blank", http.StatusText(status), status, detail}) // strings and a number always marshal
 	return body
 }

@@ -91,7 +91,7 @@ func (f *fixture) status(path, body string) int {
 	f.t.Helper()
 	response, text := f.post(path, body)
 	if response.StatusCode >= 400 {
-		var p gateway.ProblemBody
+		var p gateway.Problem
 		if err := json.Unmarshal(text, &p); err != nil || p.Status != response.StatusCode || p.Detail == "" ||
 			response.Header.Get("Content-Type") != "application/problem+json" {
 			f.t.Errorf("%s %s: %s %q is no problem of RFC 9457", path, body, response.Status, text)

@@ -116,20 +116,20 @@ func (d *openDoor) serve(ctx context.Context) error {
 	return nil
 }
 
-// DoorFigures are the counters of all doors of one name.
-type DoorFigures struct {
+// DoorCounts are the counters of all doors of one name.
+type DoorCounts struct {
 	gateway.Figures
 	Tickets gateway.TicketStats
 }
 
 // Figures returns the counters of the doors, by name.
-func (s *Service) Figures() map[string]*DoorFigures {
-	all := make(map[string]*DoorFigures)
+func (s *Service) Figures() map[string]*DoorCounts {
+	all := make(map[string]*DoorCounts)
 	for _, d := range s.doors {
 		more, tickets := d.Figures(), d.tickets.Stats()
 		sum := all[d.name]
 		if sum == nil {
-			all[d.name] = &DoorFigures{more, tickets}
+			all[d.name] = &DoorCounts{more, tickets}
 			continue
 		}
 		sum.Passed += more.Passed

@@ -13,16 +13,16 @@ func (s *Service) Collect(samples figure.Samples) {
 }
 
 // DoorFigures are the metrics of all doors, by name.
-var DoorFigures = []figure.Figure[map[string]*DoorFigures]{
+var DoorFigures = []figure.Figure[map[string]*DoorCounts]{
 	byDoor(prometheus.CounterValue, "guard_checks_total", "Requests that were decided on, by door and decision.", "decision",
-		func(f *DoorFigures, emit func(string, int64)) {
+		func(f *DoorCounts, emit func(string, int64)) {
 			emit("passed", f.Passed)
 			emit("refused", f.Refused)
 		}).
 		Explain("requests, or calls of `rls`, that were decided: `passed` or `refused`. The reason is in " +
 			"`hotparam_app_requests_total`"),
 	byDoor(prometheus.CounterValue, "guard_faults_total", "Calls that were ignored or changed, by door and reason.", "reason",
-		func(f *DoorFigures, emit func(string, int64)) {
+		func(f *DoorCounts, emit func(string, int64)) {
 			for reason, n := range f.Faults {
 				emit(string(reason), n)
 			}
@@ -35,9 +35,9 @@ var DoorFigures = []figure.Figure[map[string]*DoorFigures]{
 			"reported), `unsendable` (the gateway cannot send the rule's response), `cut` (a response that did " +
 			"not fit), `panic`"),
 	byDoor(prometheus.GaugeValue, "guard_connections", "Connections that are open, by door.", "",
-		func(f *DoorFigures, emit func(string, int64)) { emit("", f.Connections) }),
+		func(f *DoorCounts, emit func(string, int64)) { emit("", f.Connections) }),
 	byDoor(prometheus.CounterValue, "guard_closed_connections_total", "Connections that the guard closed before their time, by door and reason.", "reason",
-		func(f *DoorFigures, emit func(string, int64)) {
+		func(f *DoorCounts, emit func(string, int64)) {
 			for reason, n := range f.Closed {
 				emit(string(reason), n)
 			}
@@ -47,9 +47,9 @@ var DoorFigures = []figure.Figure[map[string]*DoorFigures]{
 			"TLS), `slow` (a peer that sends or reads too slowly), `invalid` (another protocol), and for `spoe` " +
 			"`too_large`, `fragmented`, `handshake`"),
 	byDoor(prometheus.GaugeValue, "guard_tickets", "Requests held until their end is reported, by door.", "",
-		func(f *DoorFigures, emit func(string, int64)) { emit("", int64(f.Tickets.Held)) }),
+		func(f *DoorCounts, emit func(string, int64)) { emit("", int64(f.Tickets.Held)) }),
 	byDoor(prometheus.CounterValue, "guard_tickets_total", "Held requests that have ended, by door and outcome.", "end",
-		func(f *DoorFigures, emit func(string, int64)) {
+		func(f *DoorCounts, emit func(string, int64)) {
 			t := &f.Tickets
 			emit("ended", t.Ended)
 			emit("repeated", t.Repeated)
@@ -71,12 +71,12 @@ var FileFigures = []figure.Figure[[]string]{
 }
 
 // byDoor returns a metric with the label door, and with a second label unless label is empty.
-func byDoor(kind prometheus.ValueType, name, help, label string, values func(f *DoorFigures, emit func(label string, n int64))) figure.Figure[map[string]*DoorFigures] {
+func byDoor(kind prometheus.ValueType, name, help, label string, values func(f *DoorCounts, emit func(label string, n int64))) figure.Figure[map[string]*DoorCounts] {
 	labels := []string{"door"}
 	if label != "" {
 		labels = append(labels, label)
 	}
-	return figure.New(kind, name, help, labels, func(all *map[string]*DoorFigures, emit func(float64, ...string)) {
+	return figure.New(kind, name, help, labels, func(all *map[string]*DoorCounts, emit func(float64, ...string)) {
 		for door, f := range *all {
 			values(f, func(value string, n int64) {
 				labelValues := []string{door}
