@@ -3,6 +3,7 @@ package decode
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -179,6 +180,50 @@ func TestNoBucketsAcrossALeap(t *testing.T) {
 		if len(got.gaps) != 1 {
 			t.Errorf("%d gaps, want one", len(got.gaps))
 		}
+	}
+}
+
+// Lines of a stream may arrive after a later packet of their sender, by another connection, and
+// after their connection's buffer was used again. They still belong to the statement of their
+// meta line.
+func TestBucketsOfAStreamInParts(t *testing.T) {
+	rule := hotRule("jump", 100, time.Second)
+	rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Jump, rules.NewFraction(4, 1)
+	rules := testRules(rule)
+	const incarnation, late, lost = 1, 5, 7
+	bucket := wire.BucketOf(wire.BucketHash([]byte("late")), incarnation)
+	var none, sums [wire.Buckets]uint32
+	sums[bucket] += late
+	sums[wire.BucketOf(wire.BucketHash([]byte("lost")), incarnation)] += lost
+	meta := func(seq, statement uint64, stated *[wire.Buckets]uint32, loose uint64) string {
+		return string(wire.AppendMeta(nil, wire.Meta{
+			Instance: []byte("i"), Incarnation: incarnation, Seq: seq, Start: noon.UnixNano(), Held: 1, Sums: wire.Sums{Stated: true, Loose: loose},
+			Buckets: wire.AppendBuckets(nil, wire.JumpsMark(rules), statement, stated),
+		})) + "\n"
+	}
+	got := &keySums{of: make(map[string]int64)}
+	d := NewDecoder(rules, wire.Plain)
+	one, other := d.NewStream(netip.Addr{}), d.NewStream(netip.Addr{})
+	buffer := make([]byte, 0, 1<<10)
+	for _, part := range []struct {
+		by    *Stream
+		lines string
+	}{
+		{one, meta(1, 1, &none, 0)},
+		{one, meta(2, 1, nil, 0)}, // its line comes last
+		{other, meta(4, 2, &sums, late+lost)}, // packet 3 is lost
+		{one, fmt.Sprintf("shop.jump.hot_param.late:%d|c\n", late)},
+	} {
+		buffer = append(buffer[:0], part.lines...)
+		part.by.Lines(buffer, false, noon.Add(time.Second), got)
+		clear(buffer)
+	}
+	open := slices.DeleteFunc(slices.Collect(gapsOf(got)), func(g Gap) bool { return g.Loose == 0 })
+	if len(open) != 1 || open[0].Buckets[0] == nil {
+		t.Fatalf("%+v, want one gap, by bucket", open)
+	}
+	if n := open[0].Buckets[0].Missing[bucket]; n > 0 {
+		t.Errorf("%d are missing of a bucket whose counts have arrived", n)
 	}
 }
 

@@ -56,7 +56,8 @@ func (s *Stream) Lines(lines []byte, last bool, now time.Time, h Handler) (unrea
 // that are sent as lines keep their meta line.
 type header struct {
 	common    Count
-	meta      *wire.Meta // nil if it could not be read
+	line      []byte     // a copy of the line, since the caller reuses its buffer
+	meta      *wire.Meta // views line; nil if it could not be read
 	from      *sender
 	came      time.Time // arrival of the meta line; zero if there is none
 	duplicate bool      // whether the packet had arrived before
@@ -74,8 +75,8 @@ func (d *Decoder) streamLines(s *header, lines []byte, now time.Time, h Handler)
 		d.stats.Packets.Add(1)
 		if line, rest := cutLine(lines); wire.IsMeta(line) {
 			lines = rest
-			*s = header{common: Count{When: now}, came: now}
-			m, err := wire.ParseMeta(line)
+			*s = header{common: Count{When: now}, line: append(s.line[:0], line...), came: now}
+			m, err := wire.ParseMeta(s.line)
 			if err != nil {
 				d.stats.Malformed.Add(1)
 			} else {
