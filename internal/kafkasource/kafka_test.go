@@ -34,6 +34,7 @@ type world struct {
 	dial    func(context.Context, string, string) (net.Conn, error) // dialer of the next source, or nil for the network's
 	client  *kgo.Client                                             // of tools and producers
 	admin   *kadm.Client
+	members []*member
 	stops   []func()
 }
 
@@ -96,7 +97,7 @@ func quick() rules.Rule {
 type member struct {
 	*Source
 	stop func() // waits
-	err  error
+	err  error // set when it has ended
 	log  *logged
 }
 
@@ -136,6 +137,7 @@ func (w *world) join(change ...func(*Config)) *member {
 		<-done
 	})
 	w.stops = append(w.stops, m.stop)
+	w.members = append(w.members, m)
 	return m
 }
 
@@ -150,6 +152,12 @@ func (l *logged) Write(line []byte) (int, error) {
 	defer l.mu.Unlock()
 	l.lines = append(l.lines, string(line))
 	return len(line), nil
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "")
 }
 
 func (l *logged) count(part string) (n int) {
@@ -186,6 +194,9 @@ func (w *world) until(what string, ok func() bool) {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
+	}
+	for i, m := range w.members {
+		w.Logf("member %d: %+v\n%s", i, m.Stats(), m.log)
 	}
 	w.Fatalf("in vain: %s\n%s", what, w.redis)
 }
@@ -264,14 +275,15 @@ func (i *instance) runs(keys map[int32][]string) (stop func()) {
 
 func line(key string, n int) string { return fmt.Sprintf("shop.r.hot_param.%s:%d|c", key, n) }
 
-// redis is the published set. Each partition's part belongs to the newest holder.
+// redis is the published set. Each partition's part belongs to the newest holder, and then to one
+// that was fenced off and still runs.
 type redis struct {
 	mu      sync.Mutex
 	away    bool
 	entries map[rules.Key]entry
 	holders map[int32]*publisher
 	changes []string
-	fenced  int
+	running []*publisher
 	heard   []rules.Instance
 	tellers map[int32]bool // partitions that received the instances
 	judged  map[int32]time.Time
@@ -321,7 +333,7 @@ type publisher struct {
 	*redis
 	partition int32
 	runs      bool
-	wanted    []rules.Change // changes found before it runs
+	wanted    []rules.Change // changes found before it runs, or while it is fenced off
 	suspects  []rules.Hot
 	refreshed []rules.Hot
 }
@@ -352,31 +364,57 @@ func (p *publisher) Judged(until time.Time) {
 }
 
 func (p *publisher) Run(ctx context.Context) error {
-	p.mu.Lock()
-	p.runs = true
-	wanted := p.wanted
-	p.mu.Unlock()
-	for _, c := range wanted {
-		p.Publish(c)
-	}
+	p.start()
 	<-ctx.Done()
-	p.mu.Lock()
-	p.runs = false
-	p.mu.Unlock()
+	p.end()
 	return nil
+}
+
+func (p *publisher) start() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.runs = true
+	p.running = append(p.running, p)
+	p.publishWanted()
+}
+
+// end leaves the partition's part to the newest other publisher that runs, as the real Redis does.
+func (p *publisher) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.runs = false
+	p.running = slices.DeleteFunc(p.running, func(other *publisher) bool { return other == p })
+	if p.holders[p.partition] != p {
+		return
+	}
+	for _, other := range slices.Backward(p.running) {
+		if other.partition == p.partition {
+			p.holders[p.partition] = other
+			other.publishWanted()
+			return
+		}
+	}
 }
 
 func (p *publisher) Publish(c rules.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.holders[p.partition] != p {
-		p.fenced++
+	p.wanted = append(p.wanted, c)
+	p.publishWanted()
+}
+
+// publishWanted publishes all changes if p may. The caller holds the lock.
+func (p *publisher) publishWanted() {
+	if !p.runs || p.holders[p.partition] != p {
 		return
 	}
-	if !p.runs {
-		p.wanted = append(p.wanted, c)
-		return
+	for _, c := range p.wanted {
+		p.apply(c)
 	}
+	p.wanted = nil
+}
+
+func (p *publisher) apply(c rules.Change) {
 	at := time.Now().Format("05.000")
 	for _, h := range c.Hot {
 		if _, ok := p.entries[h.Key]; !ok {

@@ -84,6 +84,9 @@ func describeTopic(ctx context.Context, client *kgo.Client, name string, rights 
 	if err := kerr.ErrorForCode(resp.Topics[0].ErrorCode); err != nil {
 		return nil, fmt.Errorf("describe topic %s: %w", name, err)
 	}
+	if len(resp.Topics[0].Partitions) == 0 { // a damaged answer: no topic is empty
+		return nil, fmt.Errorf("describe topic %s: answer of no partitions", name)
+	}
 	return &resp.Topics[0], nil
 }
 
