@@ -183,7 +183,7 @@ func TestSlowPeers(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil, termRule)
 	f.Stop()
-	f.door.helloWithin, f.door.frameWithin, f.door.idle = 50*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond
+	f.door.helloWithin, f.door.frameWithin = 50*time.Millisecond, 100*time.Millisecond
 	f.ServeAgain(f.door)
 	if s, _ := f.dial().ended(); s != statusTimeout {
 		t.Errorf("silence: %v", s)
@@ -193,6 +193,9 @@ func TestSlowPeers(t *testing.T) {
 	if s, _ := p.ended(); s != statusTimeout {
 		t.Errorf("half a length: %v", s)
 	}
+	f.Stop()
+	f.door.helloWithin, f.door.frameWithin, f.door.idle = defaultHello, defaultFrame, 50*time.Millisecond // this peer is not slow
+	f.ServeAgain(f.door)
 	if s, _ := f.connect().ended(); s != statusNormal {
 		t.Errorf("idle: %v", s)
 	}
