@@ -210,7 +210,7 @@ func TestBucketsOfAStreamInParts(t *testing.T) {
 		lines string
 	}{
 		{one, meta(1, 1, &none, 0)},
-		{one, meta(2, 1, nil, 0)}, // its line comes last
+		{one, meta(2, 1, nil, 0)},             // its line comes last
 		{other, meta(4, 2, &sums, late+lost)}, // packet 3 is lost
 		{one, fmt.Sprintf("shop.jump.hot_param.late:%d|c\n", late)},
 	} {

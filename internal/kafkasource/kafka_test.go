@@ -97,7 +97,7 @@ func quick() rules.Rule {
 type member struct {
 	*Source
 	stop func() // waits
-	err  error // set when it has ended
+	err  error  // set when it has ended
 	log  *logged
 }
 
