@@ -12,7 +12,7 @@ import (
 
 // fleetParts are the parts for limits that hold for all instances together. With scope: exact
 // Redis decides; with scope: share the number of live instances does. Rules with neither
-// need no fleet, and nothing is written to Redis for them.
+// need no fleet and write nothing to Redis.
 type fleetParts struct {
 	store     *redislimiter.Store
 	semaphore *redislimiter.Semaphore

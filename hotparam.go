@@ -48,8 +48,8 @@ type Hotparam struct {
 	rules  rulesState
 }
 
-// Open reads the file at path and starts what it describes: it sends counts, and follows
-// the hot set and the file. [Hotparam.Reload] puts a changed file in force. If the file is
+// Open reads the file at path and starts the parts that it describes: they send counts, and
+// follow the hot set and the file. [Hotparam.Reload] puts a changed file in force. If the file is
 // bad, the log says why and the rules stay as they are.
 //
 // Open makes no remote call. If Redis, a broker or the aggregator is unavailable, requests

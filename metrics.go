@@ -18,7 +18,7 @@ type scrape struct {
 	guarded middleware.Stats
 	rules   RulesStats
 	members redislimiter.MembersStats
-	watcher *hotkeys.WatcherStats // nil if nothing is counted: no hot set can be late then
+	watcher *hotkeys.WatcherStats // nil if no rule counts, so that no hot set can be late
 }
 
 func (h *Hotparam) scrape() scrape {

@@ -14,9 +14,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// mismatch compares the contents of Redis with the file. It logs each difference once, and
-// what to do: nothing is published for the file's namespace, the aggregator does not know
-// this instance, or it has other rules. While Redis is unavailable it logs nothing, since the
+// mismatch compares the contents of Redis with the file. It logs each difference once, with
+// its remedy: the file's namespace has no published set, the aggregator does not know this
+// instance, or it has other rules. While Redis is unavailable it logs nothing, since the
 // watcher does. If counts are lost in transit, it can only log that they do not arrive: Redis
 // has neither the prefix that an aggregator expects nor the version of its rules.
 type mismatch struct {

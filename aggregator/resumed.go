@@ -116,7 +116,7 @@ func (s *savedMark) upperBound(w *watched, v *view, first, last int64) uint64 {
 			high += c.N
 		}
 	}
-	return uint64(high + s.view.Most())
+	return uint64(high + s.view.MaxLack())
 }
 
 // exitEarlier returns the exit of w by t in a window before the newest.

@@ -271,7 +271,7 @@ func TestSaveLeavesOutCarriedGaps(t *testing.T) {
 		if carried[7] {
 			want = 0
 		}
-		if lacks := v.At(v.Newest); lacks != want {
+		if lacks := v.LackFrom(v.Newest); lacks != want {
 			t.Errorf("with %v carried the key lacks %d, want %d", carried, lacks, want)
 		}
 	}

@@ -81,7 +81,7 @@ func (s *suspects) drop(w *watched) {
 
 // describe returns the suspects, those nearest to their threshold first.
 func (s *suspects) describe() []rules.Hot {
-	told := make([]rules.Hot, 0, len(s.list))
+	described := make([]rules.Hot, 0, len(s.list))
 	for _, w := range s.list {
 		t := w.suspect
 		h := w.newHot()
@@ -92,12 +92,12 @@ func (s *suspects) describe() []rules.Hot {
 			t.view.SetSeen(&h, i, t.view.Now())
 		}
 		h.Since = w.suspected
-		told = append(told, h)
+		described = append(described, h)
 	}
-	slices.SortFunc(told, func(a, b rules.Hot) int {
+	slices.SortFunc(described, func(a, b rules.Hot) int {
 		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
 	})
-	return told
+	return described
 }
 
 // watchSuspects looks for suspects among all keys, and publishes the suspects, if either is

@@ -17,11 +17,11 @@ func (d *decoder) validate(ruleset *rules.Rules, top *fileNode) {
 	if !errors.As(ruleset.Validate(), &found) {
 		return
 	}
-	type said struct {
+	type errorAt struct {
 		pos     position
 		message string
 	}
-	seen := make(map[said]bool)
+	seen := make(map[errorAt]bool)
 	for _, e := range found {
 		p := d.placeOf(top, e.Field)
 		if p.broken || d.anyBroken(top, e.Needs) {
@@ -33,7 +33,7 @@ func (d *decoder) validate(ruleset *rules.Rules, top *fileNode) {
 		}
 		message := e.Text(p.name, p.value(e.Value), line)
 		// A list of patterns makes several exceptions from one.
-		if s := (said{p.node.pos, message}); !seen[s] {
+		if s := (errorAt{p.node.pos, message}); !seen[s] {
 			seen[s] = true
 			d.report(p.node.pos, printable(e.Hint), "%s", printable(message))
 		}

@@ -44,7 +44,7 @@ func newSketch(keys int) *sketch {
 	return &sketch{rowMask: uint64(row - 1), cells: make([]int64, sketchRows*row*cellNumbers), keys: keys}
 }
 
-// mixed returns the i-th hash derived from one (SplitMix64).
+// mixed returns the i-th hash derived from a key's hash (SplitMix64).
 func mixed(hash uint64, i int) uint64 {
 	return base.Mix64(hash + uint64(i)*0x9e3779b97f4a7c15)
 }

@@ -111,16 +111,16 @@ func newFinder(p guardPlace) *fiber.App {
 	})
 	app.Use(func(fiber.Ctx) error { return nil }) // the last route: without it, Fiber would answer
 	at := slices.Index(config.RequestMethods, p.method)
-	own := stack[at]
-	if from := slices.Index(own, p.route); from > 0 {
-		own = own[from:]
+	inOrder := stack[at]
+	if from := slices.Index(inOrder, p.route); from > 0 {
+		inOrder = inOrder[from:]
 	}
 	var gets []*fiber.Route
 	if get := slices.Index(config.RequestMethods, fiber.MethodGet); p.method == fiber.MethodHead && get >= 0 {
 		gets = stack[get]
 	}
-	copies := make([]*fiber.Route, 0, len(own)+1)
-	for _, route := range own {
+	copies := make([]*fiber.Route, 0, len(inOrder)+1)
+	for _, route := range inOrder {
 		c := *route
 		c.Handlers = []fiber.Handler{find}
 		if !config.StrictRouting && len(c.Path) > 1 { // a slash at the end has no meaning

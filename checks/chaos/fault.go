@@ -42,7 +42,7 @@ func Faults() []Fault {
 		},
 		{
 			Name: "a breaker that never closes", In: "instance", Only: []string{"readonly-redis", "nothing"}, Seed: 1, Invariant: "I3",
-			Edits: []overlay.Edit{{File: "limiter/internal/breaker/breaker.go", Old: "	n.away.Store(false)\n	s.open.Add(-1)\n", New: ""}},
+			Edits: []overlay.Edit{{File: "limiter/internal/breaker/breaker.go", Old: "	n.unavailable.Store(false)\n	s.open.Add(-1)\n", New: ""}},
 		},
 		{
 			Name: "a breaker for all nodes together", In: "instance", Redis: "cluster", Only: []string{"cut-node"}, Seed: 13, Invariant: "I3",

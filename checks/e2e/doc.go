@@ -8,7 +8,7 @@
 //	pipeline_test.go  a hot parameter, from the first request to the last
 //	layout_test.go    the data in Redis
 //	enforce_test.go   how fast a limit is in force everywhere
-//	faults_test.go    parts that fail and come back
+//	faults_test.go    parts that fail and return
 //	flood_test.go     a flood of distinct values
 //	flood_malformed_test.go  a flood of nonsense
 //	places_test.go    more hot keys than can be published
@@ -25,7 +25,7 @@
 //	                  planted on purpose
 //	limits_load_test.go limits_worker_test.go  floods limits; instances whose requests take time
 //	limits_exact_test.go limits_away_test.go  limits of all instances, and an unavailable Redis
-//	limits_fleet_test.go  a limit of which each instance holds permits
+//	limits_fleet_test.go  a limit whose permits the instances hold
 //	limits_share_test.go  each instance's part of a limit
 //	limits_work_test.go   how many requests are at work at a time, over all instances
 //	limits_reload_test.go limits that change under load

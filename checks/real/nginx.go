@@ -73,8 +73,8 @@ func placeFiles(tb testing.TB, config, dir string) {
 	tb.Helper()
 	var lines strings.Builder
 	lines.WriteString("http {\n  access_log off;\n")
-	for _, of := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-		fmt.Fprintf(&lines, "  %s_temp_path %s;\n", of, filepath.Join(dir, of))
+	for _, use := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		fmt.Fprintf(&lines, "  %s_temp_path %s;\n", use, filepath.Join(dir, use))
 	}
 	testenv.WriteFile(tb, config, strings.Replace(testenv.ReadFile(tb, config), "http {\n", lines.String(), 1))
 }

@@ -73,7 +73,7 @@ type paneRow struct {
 	n       int
 	pane    time.Duration
 	counted int64
-	least   int64 // low counts of the window
+	least   int64 // lowest and highest of the low counts of the window
 	most    int64
 	hot     bool // whether all of them are hot
 }
@@ -102,7 +102,7 @@ func fold(t *replay.Trial, around int) []paneRow {
 	}
 	show(peak)
 	for i := 1; i < len(shown)-1; i++ {
-		if p := &t.Panes[i]; p.Counted == 0 && sameStand(p, &t.Panes[i-1]) && sameStand(p, &t.Panes[i+1]) {
+		if p := &t.Panes[i]; p.Counted == 0 && sameState(p, &t.Panes[i-1]) && sameState(p, &t.Panes[i+1]) {
 			shown[i] = false
 		}
 	}
@@ -131,8 +131,8 @@ func fold(t *replay.Trial, around int) []paneRow {
 	return rows
 }
 
-// sameStand reports whether two panes would look the same.
-func sameStand(a, b *replay.Pane) bool { return a.Low == b.Low && a.Hot == b.Hot }
+// sameState reports whether two panes would look the same.
+func sameState(a, b *replay.Pane) bool { return a.Low == b.Low && a.Hot == b.Hot }
 
 // window returns the count in the window, with its bounds if they differ.
 func (r *paneRow) window() string {

@@ -26,12 +26,12 @@ func TestOriginsGoOutOnceASecond(t *testing.T) {
 		asked := 0
 		c.OnOrigins(func(tell func(collector.KeyOrigin) bool) {
 			asked++
-			told := 0
+			reported := 0
 			for tell(collector.KeyOrigin{Rule: []byte("r"), Text: []byte("GET /s?q=1"), Kind: wire.Caller, Name: []byte("10.0.0.7"), N: 3}) {
-				told++
+				reported++
 			}
-			if told != maxOrigins-1 {
-				t.Errorf("%d origins were taken and more wanted, want %d", told, maxOrigins-1)
+			if reported != maxOrigins-1 {
+				t.Errorf("%d origins were taken and more wanted, want %d", reported, maxOrigins-1)
 			}
 			tell(collector.KeyOrigin{Rule: []byte("unknown"), Text: []byte("x"), Kind: wire.Caller, Name: []byte("y"), N: 1})
 		})

@@ -118,7 +118,7 @@ func TestStatsDPacketsHoldEveryCount(t *testing.T) {
 			}
 			unsent := rapid.Int64Range(0, 1).Draw(t, "unsent") * 9
 			sent := s.Send(context.Background(), collector.Flush{Start: time.Unix(int64(f), 0), Held: 1, Unsent: unsent}, counts)
-			var arrived, told, lines int64
+			var arrived, reported, lines int64
 			for _, packet := range out.all {
 				if len(packet) > wire.MaxPacket {
 					t.Fatalf("a packet of %d bytes", len(packet))
@@ -130,7 +130,7 @@ func TestStatsDPacketsHoldEveryCount(t *testing.T) {
 							t.Fatalf("meta line %q after number %d: %v", line, seq, err)
 						}
 						seq = m.Seq
-						told += m.Unsent
+						reported += m.Unsent
 						continue
 					}
 					l, err := wire.ParseLine(line)
@@ -144,10 +144,10 @@ func TestStatsDPacketsHoldEveryCount(t *testing.T) {
 			if out.err != nil {
 				seq = s.packers[0].head.Seq // numbers of packets that failed are gaps to the receiver
 				if sent.Packets > 0 && sent.Err == nil {
-					t.Fatal("the failure was not told")
+					t.Fatal("the failure was not reported")
 				}
-			} else if meta && told != unsent {
-				t.Fatalf("%d told as unsent, want %d", told, unsent)
+			} else if meta && reported != unsent {
+				t.Fatalf("%d reported as unsent, want %d", reported, unsent)
 			}
 			if arrived+sent.TooLong+sent.Failed != sum || lines != sent.Lines || out.err == nil && (sent.Failed != 0 || int(sent.Packets) != len(out.all)) {
 				t.Fatalf("%d arrived of %d, in %d lines and %d packets: %+v", arrived, sum, lines, len(out.all), sent)

@@ -136,7 +136,7 @@ func TestSpreadByHash(t *testing.T) {
 			last[i] = start
 		}
 		seen := make([]int, n)
-		var unsent, aged, sum, told int64
+		var unsent, aged, sum, packetsSent int64
 		for range rapid.IntRange(1, 60).Draw(t, "flushes") {
 			start = start.Add(base.FlushInterval)
 			f := collector.Flush{Start: start, Held: int64(rapid.SampledFrom([]int{1, 1, 1, 4}).Draw(t, "h"))}
@@ -156,7 +156,7 @@ func TestSpreadByHash(t *testing.T) {
 			if sent.Failed != 0 || sent.Err != nil || int(sent.Lines) != len(counts) {
 				t.Fatalf("%+v", sent)
 			}
-			told += sent.Packets
+			packetsSent += sent.Packets
 			for i, fake := range fakes {
 				got, metas := received(t, fake.all[seen[i]:])
 				seen[i] = len(fake.all)
@@ -204,8 +204,8 @@ func TestSpreadByHash(t *testing.T) {
 			}
 			wholes += whole
 		}
-		if len(want) > 0 || sum != 0 || wholes > 1 || agedTold != aged || int(told) != packets {
-			t.Fatalf("%v missing, %d counts too few, one rule at %d addresses, aged %d of %d, %d packets of %d", want, sum, wholes, agedTold, aged, told, packets)
+		if len(want) > 0 || sum != 0 || wholes > 1 || agedTold != aged || int(packetsSent) != packets {
+			t.Fatalf("%v missing, %d counts too few, one rule at %d addresses, aged %d of %d, %d packets of %d", want, sum, wholes, agedTold, aged, packetsSent, packets)
 		}
 	})
 }

@@ -250,7 +250,7 @@ func TestStatsDOutlivesItsAggregator(t *testing.T) {
 		for i := 0; failed() < 20; i++ {
 			flush("away")
 			if time.Now().After(late) {
-				t.Fatalf("%d of %d counts told as failed", failed(), i)
+				t.Fatalf("%d of %d counts reported as failed", failed(), i)
 			}
 		}
 		if warned := strings.Count(log.String(), "WARN"); warned != 1 {
@@ -414,7 +414,7 @@ func TestStatsDWithoutMetaConnectsBeforeThereAreCounts(t *testing.T) {
 		if network := addr.Network; network == "tcp" || network == "unix" {
 			for late := time.Now().Add(30 * time.Second); s.Send(t.Context(), collector.Flush{Held: 1}, nil).Err == nil; time.Sleep(time.Millisecond) {
 				if time.Now().After(late) {
-					t.Fatal("that the StatsD has gone is not told before there are counts")
+					t.Fatal("StatsD has gone, and no Send without counts reported it")
 				}
 			}
 		}

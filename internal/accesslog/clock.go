@@ -30,8 +30,8 @@ func parseClock(b []byte) (int64, error) {
 	if !ok {
 		return 0, errClock
 	}
-	seconds, ok := unixSeconds(digits(b[7:11]), month(b[3:6]), digits(b[:2]),
-		digits(b[12:14]), digits(b[15:17]), digits(b[18:20]))
+	seconds, ok := unixSeconds(date{digits(b[7:11]), month(b[3:6]), digits(b[:2])},
+		timeOfDay{digits(b[12:14]), digits(b[15:17]), digits(b[18:20])})
 	if !ok {
 		return 0, errClock
 	}
@@ -47,8 +47,8 @@ func parseRFC3339(b []byte) (int64, error) {
 	if b[10] != 'T' && b[10] != 't' && b[10] != ' ' {
 		return 0, errTime
 	}
-	seconds, ok := unixSeconds(digits(b[:4]), digits(b[5:7]), digits(b[8:10]),
-		digits(b[11:13]), digits(b[14:16]), digits(b[17:19]))
+	seconds, ok := unixSeconds(date{digits(b[:4]), digits(b[5:7]), digits(b[8:10])},
+		timeOfDay{digits(b[11:13]), digits(b[14:16]), digits(b[17:19])})
 	if !ok {
 		return 0, errTime
 	}
@@ -123,18 +123,24 @@ func parseNumber(b []byte) (int64, error) {
 	return int64(nanos), nil
 }
 
+// date and timeOfDay have a negative field if the text is not a number.
+type (
+	date      struct{ year, month, day int }
+	timeOfDay struct{ hour, minute, second int }
+)
+
 // unixSeconds returns the time in Unix seconds, and reports whether it is valid. As in POSIX, a
 // leap second equals the second after it.
-func unixSeconds(year, month, day, hour, minute, second int) (int64, bool) {
-	if year < 0 || month < 1 || month > 12 || day < 1 || day > 31 ||
-		hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60 {
+func unixSeconds(d date, t timeOfDay) (int64, bool) {
+	if d.year < 0 || d.month < 1 || d.month > 12 || d.day < 1 || d.day > 31 ||
+		t.hour < 0 || t.hour > 23 || t.minute < 0 || t.minute > 59 || t.second < 0 || t.second > 60 {
 		return 0, false
 	}
-	midnight := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
-	if midnight.Day() != day { // 31 April became 1 May
+	midnight := time.Date(d.year, time.Month(d.month), d.day, 0, 0, 0, 0, time.UTC)
+	if midnight.Day() != d.day { // 31 April became 1 May
 		return 0, false
 	}
-	return midnight.Unix() + int64(hour*3600+minute*60+second), true
+	return midnight.Unix() + int64(t.hour*3600+t.minute*60+t.second), true
 }
 
 func unixNanos(seconds, fraction int64) (int64, error) {

@@ -135,7 +135,7 @@ func (l *requestLoad) perCall(ctx context.Context, step func(i int), counting *c
 	}
 	runtime.ReadMemStats(&before)
 	calls := 0
-	var own, flushes time.Duration
+	var stepping, flushes time.Duration
 	for left := length; left > 0; left -= base.FlushInterval {
 		if err := ctx.Err(); err != nil {
 			return callCost{}, err
@@ -163,12 +163,12 @@ func (l *requestLoad) perCall(ctx context.Context, step func(i int), counting *c
 		if err != nil {
 			return callCost{}, err
 		}
-		own, flushes = own+counted-from, flushes+flushed-counted
+		stepping, flushes = stepping+counted-from, flushes+flushed-counted
 	}
 	runtime.ReadMemStats(&after)
 	per := 1 / float64(calls)
 	return callCost{
-		ns:     float64(own.Nanoseconds()) * per,
+		ns:     float64(stepping.Nanoseconds()) * per,
 		flush:  float64(flushes.Nanoseconds()) * per,
 		allocs: float64(after.Mallocs-before.Mallocs) * per,
 	}, nil

@@ -27,7 +27,8 @@ type api struct {
 	watcher  *hotkeys.Watcher
 }
 
-func newAPI(ctx context.Context, n int, ruleset *rules.Rules, transport transport, redis *embeddedRedis, database *database, exact *exact, log *slog.Logger) (_ *api, err error) {
+// newAPI returns instance n of the API, which listens but does not serve yet.
+func (d *Demo) newAPI(ctx context.Context, n int, ruleset *rules.Rules, database *database, log *slog.Logger) (_ *api, err error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,7 +45,7 @@ func newAPI(ctx context.Context, n int, ruleset *rules.Rules, transport transpor
 			_ = sink.Close()
 		}
 	}()
-	sink, err = transport.sink(ctx, fmt.Sprintf("api-%d", n+1))
+	sink, err = d.transport.sink(ctx, fmt.Sprintf("api-%d", n+1))
 	if err != nil {
 		return nil, err
 	}
@@ -52,16 +53,16 @@ func newAPI(ctx context.Context, n int, ruleset *rules.Rules, transport transpor
 		return nil, err
 	}
 	a.guard, err = middleware.New(ruleset, a.counts,
-		middleware.WithOnSwap(func(_ string, hot []rules.Hot) { exact.inForce(n, hot, time.Now()) }),
-		middleware.WithLimited(func(w http.ResponseWriter, r *http.Request, d rules.Decision) {
-			exact.refused(keyOf(r))
-			middleware.Refuse(w, r, d)
+		middleware.WithOnSwap(func(_ string, hot []rules.Hot) { d.exact.inForce(n, hot, time.Now()) }),
+		middleware.WithLimited(func(w http.ResponseWriter, r *http.Request, decision rules.Decision) {
+			d.exact.refused(keyOf(r))
+			middleware.Refuse(w, r, decision)
 		}),
 	)
 	if err != nil {
 		return nil, err
 	}
-	client, err := redis.client()
+	client, err := d.redis.client()
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +72,13 @@ func newAPI(ctx context.Context, n int, ruleset *rules.Rules, transport transpor
 	}
 	answers := filings(database)
 	guarded := a.guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		exact.passed()
+		d.exact.passed()
 		answers.ServeHTTP(w, r)
 	}))
 	mux := http.NewServeMux()
 	mux.HandleFunc(Route, func(w http.ResponseWriter, r *http.Request) {
 		if key := keyOf(r); key != "" {
-			exact.arrived(key, time.Now())
+			d.exact.arrived(key, time.Now())
 		}
 		guarded.ServeHTTP(w, r)
 	})

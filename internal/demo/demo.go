@@ -84,7 +84,7 @@ func New(ctx context.Context, transport string, log *slog.Logger) (d *Demo, err 
 	}
 	database := &database{}
 	for i := range Instances {
-		a, err := newAPI(ctx, i, rules, d.transport, d.redis, database, d.exact, log)
+		a, err := d.newAPI(ctx, i, rules, database, log)
 		if err != nil {
 			return d, err
 		}

@@ -90,13 +90,13 @@ func (r *ReferenceValues) leaveOut(k *RuleKey) {
 		r.Others = Bounds{Known: r.Newest + 1}
 		return
 	}
-	n := v.Most()
+	n := v.MaxLack()
 	for _, c := range v.Counts {
 		if c.Pane >= r.Others.Known {
 			n += c.N
 		}
 	}
-	r.Others.Lacks = []Lack{{r.Others.Known, max(n, r.Others.Most())}}
+	r.Others.Lacks = []Lack{{r.Others.Known, max(n, r.Others.MaxLack())}}
 }
 
 type encoder struct{ to []byte }

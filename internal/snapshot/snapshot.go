@@ -155,9 +155,9 @@ type Below struct {
 	Since, Until time.Time
 }
 
-// At returns how many counts may be missing in a window that begins at pane first, or
+// LackFrom returns how many counts may be missing in a window that begins at pane first, or
 // [rules.Unknown].
-func (b *Bounds) At(first int64) (lacks int64) {
+func (b *Bounds) LackFrom(first int64) (lacks int64) {
 	if first < b.Known {
 		return rules.Unknown
 	}
@@ -176,12 +176,12 @@ func (b *Bounds) AddLack(from, n int64) {
 	}
 }
 
-// Most returns the highest lack of any window.
-func (b *Bounds) Most() (most int64) {
+// MaxLack returns the highest lack of any window.
+func (b *Bounds) MaxLack() (highest int64) {
 	for _, l := range b.Lacks {
-		most = max(most, l.N)
+		highest = max(highest, l.N)
 	}
-	return most
+	return highest
 }
 
 // Attach sets the keys of the snapshot, and adds their accounts from the senders.

@@ -117,10 +117,10 @@ func TestKeysThatDoNotFitAreAmongTheOthers(t *testing.T) {
 		if err != nil || dropped == 0 || len(got.References) != 1 {
 			t.Fatalf("dropped %d: %v", dropped, err)
 		}
-		if n := got.References[0].Others.At(newest - 59); n != c.want {
+		if n := got.References[0].Others.LackFrom(newest - 59); n != c.want {
 			t.Errorf("other keys have at most %d, want %d", n, c.want)
 		}
-		if s.References[0].Others.At(newest-59) != c.bound {
+		if s.References[0].Others.LackFrom(newest-59) != c.bound {
 			t.Error("the snapshot itself has changed")
 		}
 	}

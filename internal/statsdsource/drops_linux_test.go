@@ -50,6 +50,6 @@ func TestDroppedPacketsAreCounted(t *testing.T) {
 		t.Errorf("%d were taken, %d dropped of %d", taken, dropped, packets)
 	}
 	if len(out.lost) == 0 {
-		t.Error("no loss was told")
+		t.Error("no loss was reported")
 	}
 }

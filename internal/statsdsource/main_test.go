@@ -14,19 +14,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // recorder is a Publisher that keeps the changes that it receives.
 type recorder struct {
-	mu      sync.Mutex
-	changes []rules.Change
-	told    chan struct{} // gets a value for each change, if there is room
+	mu        sync.Mutex
+	changes   []rules.Change
+	published chan struct{} // gets a value for each change, if there is room
 }
 
-func newRecorder() *recorder { return &recorder{told: make(chan struct{}, 1)} }
+func newRecorder() *recorder { return &recorder{published: make(chan struct{}, 1)} }
 
 func (r *recorder) Publish(c rules.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changes = append(r.changes, c)
 	select {
-	case r.told <- struct{}{}:
+	case r.published <- struct{}{}:
 	default:
 	}
 }

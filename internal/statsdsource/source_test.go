@@ -54,7 +54,7 @@ func TestSourceFindsHotKeysInPackets(t *testing.T) {
 	for i := range 3 {
 		send(t, conn, liveHead(uint64(i+1))+strings.Repeat("\nshop.terms.hot_param.q=hot:5|c\nshop.terms.hot_param.q=cold:1|c", 2))
 	}
-	<-out.told // by the third packet, or the test hangs
+	<-out.published // by the third packet, or the test hangs
 	if err := end(); err != nil {
 		t.Fatal(err)
 	}
@@ -116,8 +116,8 @@ func TestSourceCoolsKeysThatGoSilent(t *testing.T) {
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 	_, conn, end := start(t, Config{Rules: testRules(rule), Publisher: out, Shards: 1})
 	send(t, conn, "shop.terms.hot_param.k:10|c")
-	<-out.told // hot
-	<-out.told // cool, when the window has passed
+	<-out.published // hot
+	<-out.published // cool, when the window has passed
 	if err := end(); err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func (x *guardedCall[C]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (x *guardedCall[C]) restore(r *http.Request) { r.Pattern, r.URL = x.pattern, x.url }
 
 // setRoute sets the request's pattern. It also sets the path if the router's path differs from
-// the one that was sent.
+// the path that was sent.
 func (x *guardedCall[C]) setRoute(t *template, route *Route) {
 	r := x.in
 	var path []byte

@@ -67,7 +67,7 @@ func (t *Templates) templateFor(text string) *template {
 type paths struct{ sent, routed []byte }
 
 // resolve returns the pattern of a request. It also returns the path if the router's path
-// differs from the one that was sent: the router may have removed slashes or an extension, or
+// differs from the path that was sent: the router may have removed slashes or an extension, or
 // decoded "%2F" as "/". Otherwise such spellings of a path would have no parameters, and would
 // evade limits by them. The path is in the buffers. A nil template means that there is no route.
 func (t *template) resolve(b *paths, method, sent string, route *Route) (pattern string, path []byte) {

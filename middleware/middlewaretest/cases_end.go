@@ -193,7 +193,7 @@ func testUnits(t *testing.T, s Start) {
 	f.await("42 units", func() bool { return f.counted()["GET /rows"] == 42 })
 }
 
-// Requests are refused until the cost of earlier ones is paid off.
+// testCostLimit checks that requests are refused until the cost of earlier ones is paid off.
 func testCostLimit(t *testing.T, s Start) {
 	f := start(t, s, `{id: bytes, match: {route: "GET /download"}, count: bytes, limit: {rate: 1000/1h, burst: 1000}}`,
 		[]Route{{Method: "GET", Pattern: "/download", Handler: text("%s", strings.Repeat("x", 5000))}})

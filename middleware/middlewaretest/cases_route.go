@@ -36,7 +36,7 @@ var shopRoutes = []Route{
 	{Method: "GET", Pattern: "/{$}"},
 }
 
-// Keys have the route's template, in the syntax of http.ServeMux.
+// testTemplates checks that keys have the route's template, in the syntax of http.ServeMux.
 func testTemplates(t *testing.T, s Start) {
 	f := start(t, s, countAll, shopRoutes)
 	for _, c := range []struct{ method, target, want string }{

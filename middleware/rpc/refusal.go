@@ -134,8 +134,8 @@ func codeOf(status int) Code {
 	return resourceExhausted
 }
 
-// metadata returns the headers of an answer, except those that describe its body or that the
-// protocol reserves.
+// metadata returns the headers of an answer, without the headers that describe its body or that
+// the protocol reserves.
 func metadata(header map[string][]string) http.Header {
 	var md http.Header
 	for name, values := range header {

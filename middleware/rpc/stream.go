@@ -94,6 +94,6 @@ func (s *Stream) End() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.decided.Store(true) // so that nothing is decided from now on
+	s.decided.Store(true) // from here on Decide decides nothing
 	s.call.End()
 }

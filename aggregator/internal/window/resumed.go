@@ -68,7 +68,7 @@ func (w *Window) save(e *unit, text []byte, first int64, exact bool) (counts []s
 	for from := b.Known; from <= w.now; from += step {
 		n := lacks(from) + more
 		if step > 1 && k != nil && from <= w.beforeStart {
-			n += k.Most() - k.At(from)
+			n += k.MaxLack() - k.LackFrom(from)
 		}
 		if b.AddLack(from, n); n == 0 && step > 1 && w.resumed == nil {
 			break
@@ -104,7 +104,7 @@ func (w *Window) Resume(hash uint64, text []byte, saved *snapshot.Counted) (i in
 	}
 	r := w.resuming()
 	r.keys[hash] = k
-	r.maximum, r.known = max(r.maximum, k.Most()), max(r.known, k.Known)
+	r.maximum, r.known = max(r.maximum, k.MaxLack()), max(r.known, k.Known)
 	return i
 }
 
@@ -141,7 +141,7 @@ func (w *Window) Unlisted(end int64) int64 {
 	case r == nil || first < r.known || first < r.others.Known:
 		return rules.Unknown
 	default:
-		return max(r.maximum, r.others.Most())
+		return max(r.maximum, r.others.MaxLack())
 	}
 }
 
@@ -156,7 +156,7 @@ func (w *Window) fromBefore(hash uint64, end, panes int64) (lacks, later int64) 
 	case k != nil:
 		return k.lacks(end, first)
 	case r != nil:
-		return r.others.At(first), 0
+		return r.others.LackFrom(first), 0
 	}
 	return rules.Unknown, 0
 }
@@ -175,7 +175,7 @@ func (k *resumedKey) lacks(end, first int64) (lacks, later int64) {
 	if end < k.newest {
 		later = k.Later
 	}
-	return k.At(first), later
+	return k.LackFrom(first), later
 }
 
 // forgetResumed forgets the counts from before the beginning once no window holds them.

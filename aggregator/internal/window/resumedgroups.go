@@ -47,7 +47,7 @@ func (g *Groups) Save(w *Window, newest int64) *snapshot.GroupTotals {
 		s.Named = s.Named[:last]
 	}
 	s.Bounds = g.bounds(w, newest)
-	if highest := max(s.Most(), s.Later, g.all.Sum(newest, g.panes)); highest > snapshot.MaxTotal {
+	if highest := max(s.MaxLack(), s.Later, g.all.Sum(newest, g.panes)); highest > snapshot.MaxTotal {
 		return nil
 	}
 	return s
@@ -66,7 +66,7 @@ func (g *Groups) bounds(w *Window, newest int64) (b snapshot.Bounds) {
 	case g.resumed == nil:
 		b.Known = w.beforeStart + 1
 	default:
-		b.Known, resumed = max(b.Known, g.resumed.Known), g.resumed.Most()
+		b.Known, resumed = max(b.Known, g.resumed.Known), g.resumed.MaxLack()
 	}
 	if b.Known > newest || w.heldOutsideGroups > 0 {
 		b.Known = newest + 1

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ReplaceBetween returns a page with a text in place of what stands between two marks.
+// ReplaceBetween returns a page in which a text replaces the lines between two marks.
 func ReplaceBetween(page, begin, end, text string) (string, error) {
 	before, rest, ok := strings.Cut(page, begin)
 	if !ok {

@@ -93,13 +93,13 @@ func (s *Set[T]) Away(ctx context.Context, name string) bool {
 		return false
 	}
 	n := s.findNode(name)
-	if n == nil || !n.away.Load() {
+	if n == nil || !n.unavailable.Load() {
 		return false
 	}
 	if s.running.Load() == 0 {
 		s.probe(ctx, n)
 	}
-	return n.away.Load()
+	return n.unavailable.Load()
 }
 
 // Failed records that a call to the node, started at began, failed. The node is unavailable
@@ -115,7 +115,7 @@ func (s *Set[T]) Failed(name string, began time.Time, cause error, sample T) {
 
 // fail implements Failed for a known node. The caller holds the lock.
 func (s *Set[T]) fail(n *nodeBreaker[T], began time.Time, cause error, sample T) {
-	if n.away.Load() || began.Before(n.since) {
+	if n.unavailable.Load() || began.Before(n.since) {
 		return
 	}
 	now := time.Now()
@@ -125,7 +125,7 @@ func (s *Set[T]) fail(n *nodeBreaker[T], began time.Time, cause error, sample T)
 	n.since, n.next = now, now.Add(jittered(n.delay))
 	n.sample, n.cause = sample, cause
 	s.settle(n)
-	n.away.Store(true)
+	n.unavailable.Store(true)
 	s.open.Add(1)
 	s.sayAway(n, now)
 	select {
@@ -150,7 +150,7 @@ func (s *Set[T]) ensureNode(name string) *nodeBreaker[T] {
 		if len(next) < maxNodes {
 			break
 		}
-		if !n.away.Load() {
+		if !n.unavailable.Load() {
 			s.settle(n)
 			delete(next, name)
 		}
@@ -200,7 +200,7 @@ func (s *Set[T]) due(now time.Time) (due []*nodeBreaker[T], next time.Duration) 
 	defer s.mu.Unlock()
 	next = s.Max
 	for _, n := range *s.nodes.Load() {
-		if !n.away.Load() {
+		if !n.unavailable.Load() {
 			continue
 		}
 		if in := n.due(now); in > 0 || n.probing.Load() {
@@ -227,7 +227,7 @@ func (s *Set[T]) probe(ctx context.Context, n *nodeBreaker[T]) {
 	}
 	defer n.probing.Store(false)
 	s.mu.Lock()
-	wait := !n.away.Load() || n.due(time.Now()) > 0
+	wait := !n.unavailable.Load() || n.due(time.Now()) > 0
 	s.mu.Unlock()
 	if wait {
 		return
@@ -249,7 +249,7 @@ func (s *Set[T]) probe(ctx context.Context, n *nodeBreaker[T]) {
 	s.sayBack(n, now)
 	s.recover(n, s.spread(n, now.Sub(n.since))) // before calls go there
 	n.since = now
-	n.away.Store(false)
+	n.unavailable.Store(false)
 	s.open.Add(-1)
 	if s.Back != nil {
 		s.Back()
@@ -261,7 +261,7 @@ func (s *Set[T]) probe(ctx context.Context, n *nodeBreaker[T]) {
 func (s *Set[T]) UntilProbe(name string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := s.findNode(name); n != nil && n.away.Load() {
+	if n := s.findNode(name); n != nil && n.unavailable.Load() {
 		return n.due(time.Now())
 	}
 	return 0

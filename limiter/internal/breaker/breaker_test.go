@@ -55,27 +55,27 @@ func bubble(t *testing.T, f func(t *testing.T, s *service)) {
 // again.
 func TestBackWhenCallsGoThere(t *testing.T) {
 	bubble(t, func(t *testing.T, s *service) {
-		var told atomic.Int64
+		var calls atomic.Int64
 		s.Back = func() {
-			if told.Add(1); s.open.Load() != 0 || s.nodeAway("a") {
-				t.Error("told before")
+			if calls.Add(1); s.open.Load() != 0 || s.nodeAway("a") {
+				t.Error("f was called before")
 			}
 		}
 		s.fail("a")
 		s.fail("a")
 		time.Sleep(time.Second)
-		if !s.Any() || told.Load() != 0 {
-			t.Fatalf("away: %v, told %d times", s.Any(), told.Load())
+		if !s.Any() || calls.Load() != 0 {
+			t.Fatalf("unavailable: %v, f was called %d times", s.Any(), calls.Load())
 		}
 		s.well.Store(true)
 		time.Sleep(3 * time.Second)
-		if s.Any() || told.Load() != 1 {
-			t.Errorf("away: %v, told %d times, want once", s.Any(), told.Load())
+		if s.Any() || calls.Load() != 1 {
+			t.Errorf("unavailable: %v, f was called %d times, want once", s.Any(), calls.Load())
 		}
 	})
 }
 
-func (s *service) nodeAway(name string) bool { return (*s.nodes.Load())[name].away.Load() }
+func (s *service) nodeAway(name string) bool { return (*s.nodes.Load())[name].unavailable.Load() }
 
 func (s *service) lines() string {
 	return s.log.String()
@@ -144,7 +144,7 @@ func TestNodesAreBounded(t *testing.T) {
 			s.fail(fmt.Sprint(i))
 		}
 		if n := s.Stats().Unavailable; n != maxNodes {
-			t.Errorf("%d are away", n)
+			t.Errorf("%d are unavailable", n)
 		}
 		s.well.Store(true)
 		time.Sleep(time.Minute)
@@ -262,8 +262,8 @@ func TestWithoutRun(t *testing.T) {
 
 func BenchmarkAway(b *testing.B) {
 	s := newService()
-	for name, away := range map[string]bool{"none": false, "another": true} {
-		if away {
+	for name, fails := range map[string]bool{"none": false, "another": true} {
+		if fails {
 			s.fail("a")
 		}
 		b.Run(name, func(b *testing.B) {

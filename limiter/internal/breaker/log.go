@@ -13,30 +13,30 @@ const quiet = time.Minute
 // sayAway logs once per outage that a node is unavailable.
 func (s *Set[T]) sayAway(n *nodeBreaker[T], now time.Time) {
 	switch {
-	case n.told:
+	case n.isLogged:
 		return
 	case !n.logged.IsZero() && now.Sub(n.logged) < quiet:
 		if n.since.Equal(now) { // the outage has just begun
-			n.untold++
+			n.unlogged++
 		}
 		return
 	}
 	args := append(n.args(), slog.Any("error", n.cause))
 	if after := now.Sub(n.since); after > 0 {
 		args = append(args, slog.Duration("since", after))
-		n.untold-- // was counted at the beginning of the outage
+		n.unlogged-- // was counted at the beginning of the outage
 	}
-	if n.untold > 0 {
-		args = append(args, slog.Uint64("outages_not_logged", n.untold))
+	if n.unlogged > 0 {
+		args = append(args, slog.Uint64("outages_not_logged", n.unlogged))
 	}
-	n.logged, n.told, n.untold = now, true, 0
+	n.logged, n.isLogged, n.unlogged = now, true, 0
 	s.Logger.Warn(s.Begun, args...)
 }
 
 // sayBack logs that a node is available again, if the outage itself was logged.
 func (s *Set[T]) sayBack(n *nodeBreaker[T], now time.Time) {
-	if n.told {
-		n.told = false
+	if n.isLogged {
+		n.isLogged = false
 		s.Logger.Info(s.Over, append(n.args(), slog.Duration("after", now.Sub(n.since)))...)
 	}
 }

@@ -8,12 +8,12 @@ import (
 // nodeBreaker is the breaker of one node. Requests read its atomic fields; the others are guarded
 // by the Set's mutex.
 type nodeBreaker[T any] struct {
-	name    string
-	away    atomic.Bool
-	doubted atomic.Bool  // a call ended without an answer, and no call was answered since
-	silent  atomic.Bool  // an unanswered call waited for the whole time-out
-	waiting atomic.Int64 // calls that were admitted while the node was silent
-	probing atomic.Bool  // held by the probing goroutine; sample is not written while it is held
+	name        string
+	unavailable atomic.Bool
+	doubted     atomic.Bool  // a call ended without an answer, and no call was answered since
+	silent      atomic.Bool  // an unanswered call waited for the whole time-out
+	waiting     atomic.Int64 // calls that were admitted while the node was silent
+	probing     atomic.Bool  // held by the probing goroutine; sample is not written while it is held
 
 	// Times in ns since the Set was made.
 	answered atomic.Int64 // beginning of the latest call that was answered
@@ -28,9 +28,9 @@ type nodeBreaker[T any] struct {
 	sample T     // argument of Probe, from the failed call
 	cause  error // last error of a call or probe
 
-	logged time.Time // time of the last log line about an outage
-	told   bool      // whether the current outage was logged
-	untold uint64    // outages that were not logged since then
+	logged   time.Time // time of the last log line about an outage
+	isLogged bool      // whether the current outage was logged
+	unlogged uint64    // outages that were not logged since then
 }
 
 // due returns the time until the next probe.

@@ -23,7 +23,7 @@ func (s *Set[T]) TimedOut(name string, began time.Time, cause error, sample T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.ensureNode(name)
-	if n == nil || n.away.Load() || began.Before(n.since) || int64(began.Sub(s.made)) < n.answered.Load() {
+	if n == nil || n.unavailable.Load() || began.Before(n.since) || int64(began.Sub(s.made)) < n.answered.Load() {
 		return
 	}
 	if n.timedOut.IsZero() {

@@ -16,7 +16,7 @@ func (s *Set[T]) Stats() Stats {
 	stats := Stats{Probes: s.probes.Load()}
 	if nodes := s.nodes.Load(); nodes != nil {
 		for _, n := range *nodes {
-			if !n.away.Load() {
+			if !n.unavailable.Load() {
 				continue
 			}
 			if stats.Unavailable++; stats.Since.IsZero() || n.since.Before(stats.Since) {
