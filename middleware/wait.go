@@ -138,7 +138,7 @@ func (r *request) acquirePermits() bool {
 // context has ended.
 func (r *request) acquire(c *permitClaim) (semaphore.Lease, rules.Decision, error) {
 	g, l := r.guard, c.spec.limit
-	ask := semaphore.Request{Permits: int64(l.Concurrency), N: 1, Class: c.class}
+	ask := semaphore.Request{Permits: int64(l.Concurrency), N: 1, Class: c.class, Keep: l.Scope == rules.ScopeFleet}
 	if l.Mode == rules.ModeWait && !g.opts.shadow && !g.opts.noWait && !r.in.NoWait {
 		ask.Queue, ask.Within = l.Queue, max(0, l.Wait-r.pending.delay)
 		g.stats.Waiting.Add(1)

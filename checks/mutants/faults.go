@@ -28,6 +28,7 @@ func Faults() (all []Fault) {
 		publishedFaults,
 		limitFaults,
 		fleetFaults,
+		permitFaults,
 		waitFaults,
 		togetherFaults,
 		guardFaults,

@@ -51,14 +51,18 @@ func redisKey(namespace, tag string) string { return "hotparam:{" + namespace + 
 
 // hashOf returns 128 bits of a hash of parts, each with its length.
 func hashOf(parts ...string) string {
+	var room [32]byte
+	return string(appendHash(room[:0], parts...))
+}
+
+// appendHash appends hashOf(parts...) to b.
+func appendHash(b []byte, parts ...string) []byte {
 	var room [192]byte
-	b := room[:0]
+	text := room[:0]
 	for _, part := range parts {
-		b = binary.AppendUvarint(b, uint64(len(part)))
-		b = append(b, part...)
+		text = binary.AppendUvarint(text, uint64(len(part)))
+		text = append(text, part...)
 	}
-	sum := sha256.Sum256(b)
-	var text [32]byte
-	hex.Encode(text[:], sum[:16])
-	return string(text[:])
+	sum := sha256.Sum256(text)
+	return hex.AppendEncode(b, sum[:16])
 }

@@ -108,9 +108,12 @@ type Semaphore struct {
 	hold    atomic.Int64 // moving average of the time that leases are held, in nanoseconds
 	seq     atomic.Uint64
 
-	mu    sync.Mutex
-	lines map[string]*line // queues by the key in Redis; only keys with waiters have one
-	held  map[*heldLease]struct{}
+	stripes  [semaphoreStripes]semaphoreStripe
+	keeping  atomic.Bool   // whether leases are kept: Run looks after them
+	keepsKey chan struct{} // signals that a key keeps leases; of capacity 1
+
+	mu   sync.Mutex
+	held map[*heldLease]struct{} // includes kept ones
 	// owed holds leases that Redis may still have although no one holds them, because a Release
 	// or an Acquire was not answered. Run releases them. maxOwed bounds them, which is safe since
 	// leases expire.
@@ -122,11 +125,13 @@ const maxOwed = 100_000
 
 // SemaphoreStats is a snapshot of this process's leases and counters.
 type SemaphoreStats struct {
-	Held    int // leases
+	Held    int // leases of requests
+	Spare   int // leases that finished requests left to the next ones
 	Waiting int // waiters of this process
 	Owed    int // leases to release as soon as Redis answers
 
 	Granted  uint64
+	Reused   uint64 // grants without a call, of leases that finished requests left
 	Denied   uint64
 	Lost     uint64 // leases that could not be renewed in time, or that Redis had lost
 	Expired  uint64 // expired leases of crashed holders, of any process, that were dropped
@@ -152,9 +157,10 @@ func NewSemaphore(client redis.UniversalClient, c SemaphoreConfig) (*Semaphore, 
 		client:  client,
 		process: c.Name + "/" + incarnation(),
 		channel: "hotparam:{" + c.Namespace + "}:released",
-		lines:   make(map[string]*line),
 		held:    make(map[*heldLease]struct{}),
 		owed:    make(map[*heldLease]struct{}),
+
+		keepsKey: make(chan struct{}, 1),
 	}
 	s.gate = newGate(client, c.Timeout, c.Retry, c.Logger,
 		"semaphore: Redis does not answer: leases are kept as long as they last", "semaphore: Redis answers again")
@@ -163,13 +169,17 @@ func NewSemaphore(client redis.UniversalClient, c SemaphoreConfig) (*Semaphore, 
 
 // Stats returns a snapshot.
 func (s *Semaphore) Stats() SemaphoreStats {
+	var stats SemaphoreStats
+	for i := range s.stripes {
+		s.stripes[i].addTo(&stats)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stats := s.stats
-	stats.Held, stats.Owed = len(s.held), len(s.owed)
-	for _, l := range s.lines {
-		stats.Waiting += l.Len()
-	}
+	spare, waiting, reused := stats.Spare, stats.Waiting, stats.Reused
+	stats = s.stats
+	stats.Spare, stats.Waiting, stats.Reused, stats.Owed = spare, waiting, reused, len(s.owed)
+	stats.Granted += reused
+	stats.Held = max(len(s.held)-spare, 0)
 	return stats
 }
 
@@ -188,9 +198,16 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Reque
 	if err := ctx.Err(); err != nil {
 		return semaphore.Lease{}, rules.Decision{}, err
 	}
+	keeps := ask.Keep && ask.N == 1
+	if keeps {
+		if lease, d, taken := s.acquireKept(key, ask.Permits); taken {
+			return lease, d, nil
+		}
+	}
 	w := &waiter{
 		key:   semaphoreKey(s.cfg.Namespace, key),
 		n:     min(ask.N, maxPermits),
+		keeps: keeps,
 		class: min(max(ask.Class, 0), rules.MaxClasses-1),
 		queue: ask.Queue,
 		seq:   s.seq.Add(1),
@@ -205,7 +222,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Reque
 	if lease == nil {
 		return semaphore.Lease{}, d, nil
 	}
-	return semaphore.NewLease(lease, 0), d, nil
+	return semaphore.NewLease(lease, lease.use), d, nil
 }
 
 // maxPermits keeps the sums of the scripts, which are float64, exact.
@@ -223,7 +240,12 @@ func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*hel
 			return nil, rules.Decision{}, err
 		case got.lease != nil:
 			return got.lease, got.decision(), nil
-		case !s.addWaiter(w, permits):
+		}
+		spare, waits := s.addWaiter(w, permits)
+		switch {
+		case spare != nil:
+			return spare, s.keptDecision(spare), nil
+		case !waits:
 			return nil, s.denial(w, permits, got.free()), nil
 		}
 		pause = s.pause(w, got)
@@ -235,15 +257,10 @@ func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*hel
 // denial returns a denial. Its RetryAfter assumes that as many waiters work at a time as there are
 // permits.
 func (s *Semaphore) denial(w *waiter, permits, free int64) rules.Decision {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stats.Denied++
+	s.count(func(stats *SemaphoreStats) { stats.Denied++ })
 	d := rules.Decision{Reason: rules.ReasonBusy, Limit: permits, Remaining: free}
 	if w.n <= permits {
-		before := 1.0
-		if l := s.lines[w.key]; l != nil {
-			before += float64(l.Len())
-		}
+		before := 1 + float64(s.stripe(w.key).waiting(w.key))
 		wait := float64(s.hold.Load()) * before * float64(w.n) / float64(permits)
 		d.RetryAfter = time.Duration(min(max(wait, float64(time.Millisecond)), float64(time.Hour)))
 	}
@@ -255,12 +272,15 @@ var ErrUnavailable = errors.New("redislimiter: Redis is unavailable, and is not 
 
 // newLease returns a lease that is not held yet.
 func (s *Semaphore) newLease(key string, n int64, start time.Time) *heldLease {
-	return &heldLease{
+	l := &heldLease{
 		semaphore: s,
 		key:       key,
 		member:    strconv.FormatInt(n, 10) + " " + s.process + "/" + strconv.FormatUint(s.seq.Add(1), 36),
+		granted:   start,
 		since:     start,
-		until:     start.Add(s.cfg.Lease),
 		lost:      make(chan struct{}),
 	}
+	until := start.Add(s.cfg.Lease)
+	l.until.Store(&until)
+	return l
 }

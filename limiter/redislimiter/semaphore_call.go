@@ -16,8 +16,13 @@ var (
 	semaphoreReleaseLua string
 	//go:embed lua/semaphore_renew.lua
 	semaphoreRenewLua string
+	//go:embed lua/semaphore_others.lua
+	semaphoreOthersLua string
+	//go:embed lua/semaphore_look.lua
+	semaphoreLookLua string
 
-	semaphoreAcquire = newScript(semaphoreAcquireLua).withReads("ZCARD", "ZCARD")
+	semaphoreAcquire = newScript(semaphoreOthersLua, semaphoreAcquireLua).withReads("ZCARD", "ZCARD", "ZCARD")
+	semaphoreLook    = newScript(semaphoreOthersLua, semaphoreLookLua).withReads("ZCARD", "ZCARD", "ZCARD")
 	semaphoreRelease = newScript(semaphoreReleaseLua).withReads("ZCARD", "ZCARD")
 	semaphoreRenew   = newScript(semaphoreRenewLua).withReads("ZCARD")
 )
@@ -28,6 +33,7 @@ type semaphoreAnswer struct {
 	held    int64      // permits of all processes
 	permits int64
 	ends    time.Duration // time until the next lease ends unless it is renewed; below 0 if there is none
+	wanted  int64         // number of other processes that want permits; known if leases are kept
 }
 
 func (a semaphoreAnswer) free() int64 { return max(a.permits-a.held, 0) }
@@ -51,13 +57,16 @@ func (s *Semaphore) askRedis(ctx context.Context, w *waiter, permits int64) (sem
 	}
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	keys := []string{w.key, w.key + waitingSuffix}
-	args := []any{lease.member, w.n, permits, s.cfg.Lease.Microseconds(), waits, believed.Microseconds()}
-	acquire := call{script: semaphoreAcquire, keys: keys, args: args}
+	keeps := ""
+	if w.keeps && s.keeping.Load() {
+		keeps = s.process
+	}
+	args := []any{lease.member, w.n, permits, s.cfg.Lease.Microseconds(), waits, believed.Microseconds(), keeps, keptDenied.Microseconds()}
+	acquire := call{script: semaphoreAcquire, keys: semaphoreKeys(w.key), args: args}
 	_ = run(limited, s.client, &acquire) // its command has the error
 	s.addHealed(&acquire)
 	reply, err := acquire.cmd.Int64Slice()
-	if err == nil && len(reply) != 4 {
+	if err == nil && len(reply) != 5 {
 		err = fmt.Errorf("unexpected answer %v", reply)
 	}
 	if err != nil {
@@ -70,19 +79,21 @@ func (s *Semaphore) askRedis(ctx context.Context, w *waiter, permits int64) (sem
 		return semaphoreAnswer{}, fmt.Errorf("redislimiter: acquire permits: %w", err)
 	}
 	s.recordOutcome(limited, w.key, now, nil, false)
-	got := semaphoreAnswer{held: reply[1], permits: permits, ends: time.Duration(reply[3]) * time.Microsecond}
+	got := semaphoreAnswer{held: reply[1], permits: permits, ends: time.Duration(reply[3]) * time.Microsecond, wanted: reply[4]}
 	if reply[2] > 0 {
 		s.count(func(stats *SemaphoreStats) { stats.Expired += uint64(reply[2]) })
 	}
-	if reply[0] != 1 {
-		return got, nil
+	if reply[0] == 1 {
+		if ctx.Err() != nil { // the caller no longer waits for it
+			s.release(lease)
+			return semaphoreAnswer{}, ctx.Err()
+		}
+		got.lease = lease
+		s.recordHeld(lease)
 	}
-	if ctx.Err() != nil { // the caller no longer waits for it
-		s.release(lease)
-		return semaphoreAnswer{}, ctx.Err()
+	if keeps != "" {
+		s.keep(w, &got, now)
 	}
-	got.lease = lease
-	s.recordHeld(lease)
 	return got, nil
 }
 

@@ -1,6 +1,7 @@
 package redislimiter
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam/limiter/semaphore"
@@ -9,20 +10,42 @@ import (
 var _ semaphore.Holder = (*heldLease)(nil)
 
 // heldLease is a held number of permits of a [Semaphore]. It is the [semaphore.Holder] of one
-// lease, so it needs no id.
+// lease, or, if it is kept, of one after the other. The id is its use.
 type heldLease struct {
 	semaphore *Semaphore
-	key       string // name of the key in Redis
-	member    string // member in Redis: "permits process/number"
-	since     time.Time
+	key       string    // name of the key in Redis
+	member    string    // member in Redis: "permits process/number"
+	granted   time.Time // time when Redis was asked for it
+	since     time.Time // time from which its request has it
 	lost      chan struct{}
+	until     atomic.Pointer[time.Time] // time until which Redis keeps it at least
 
-	until time.Time // time until which Redis keeps it at least; guarded by the semaphore's lock
+	state   *semaphoreState // its key if it is kept, else nil; fixed, as is permits
+	permits int64           // number of permits of the key when it was granted
+
+	// The lock of the state's stripe guards these.
+	use  uint64    // number of requests that had it before
+	used bool      // whether a request has it
+	keep time.Time // time until which it may be left to another request
+	idle time.Time // time from which it is a spare
 }
 
-// Release implements [semaphore.Holder]. It releases the permits in one round trip, or later if
-// Redis does not answer.
-func (l *heldLease) Release(uint64) {
+// hasEnded reports whether the permits may have been granted to another caller.
+func (l *heldLease) hasEnded(now time.Time) bool {
+	select {
+	case <-l.lost:
+		return true
+	default:
+		return !isBefore(now, *l.until.Load())
+	}
+}
+
+// Release implements [semaphore.Holder]. It leaves a kept lease to this process's next request.
+// Otherwise it releases the permits in one round trip, or later if Redis does not answer.
+func (l *heldLease) Release(use uint64) {
+	if l.state != nil && l.semaphore.passOn(l, use) {
+		return
+	}
 	if l.semaphore.recordDropped(l) {
 		l.semaphore.release(l)
 	}

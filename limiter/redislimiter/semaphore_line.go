@@ -1,7 +1,6 @@
 package redislimiter
 
 import (
-	"container/heap"
 	"context"
 	"slices"
 	"time"
@@ -11,7 +10,7 @@ import (
 )
 
 // line is the queue of this process's waiters for permits of one key, as a heap with the next one
-// first. The semaphore's lock guards it.
+// first.
 type line struct {
 	waiters []*waiter
 	permits int64 // number of permits of the key, as of the last ask
@@ -25,10 +24,19 @@ type waiter struct {
 	queue int
 	seq   uint64 // order of arrival
 	until time.Time
+	keeps bool          // whether it may take, and leave, a lease that this process keeps
 	wake  chan struct{} // signals that the waiter should check its turn; of capacity 1
-	place int           // index in the heap
 	asked int           // number of its denials
+
+	// The lock of the key's stripe guards these.
+	state  *semaphoreState // set while it is in the line
+	place  int             // index in the heap, or notInLine
+	woken  bool            // whether it was woken and has not asked since
+	handed *heldLease      // lease that a request of this process left to it
 }
+
+// notInLine is the place of a waiter that was served or has left.
+const notInLine = -1
 
 func (w *waiter) before(o *waiter) bool {
 	return w.class < o.class || w.class == o.class && w.seq < o.seq
@@ -58,8 +66,13 @@ func (l *line) Pop() any {
 
 // wakeFirst wakes the first waiter.
 func (l *line) wakeFirst() {
+	l.waiters[0].woken = true
+	l.waiters[0].signal()
+}
+
+func (w *waiter) signal() {
 	select {
-	case l.waiters[0].wake <- struct{}{}:
+	case w.wake <- struct{}{}:
 	default: // a wake is pending
 	}
 }
@@ -74,84 +87,138 @@ const (
 
 // enter records the number of permits, and returns how a new waiter begins.
 func (s *Semaphore) enter(w *waiter, permits int64) entry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.lines[w.key]
-	if l == nil {
+	st := s.stripe(w.key)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	k := st.keys[w.key]
+	if k == nil {
 		return entryFirst
 	}
-	if l.permits != permits {
-		l.permits = permits
-		l.wakeFirst()
+	if k.permits != permits {
+		k.permits = permits
+		k.dropSpares()
+		k.denied = time.Time{}
+		if k.Len() > 0 {
+			k.wakeFirst()
+		}
 	}
+	first := k.Len() == 0 || w.before(k.waiters[0])
 	switch {
-	case w.before(l.waiters[0]):
+	case first && !(w.keeps && s.keeping.Load() && k.deniedLately(w, time.Now())):
 		return entryFirst
-	case w.wake == nil || l.Len() >= w.queue:
+	case w.wake == nil || k.Len() >= w.queue:
 		return entryDenied
 	}
-	heap.Push(l, w)
+	k.push(w)
 	return entryWaits
 }
 
 // addWaiter puts a waiter that was denied in the line, and reports whether it did. It does not if w
-// does not wait or the line is full.
-func (s *Semaphore) addWaiter(w *waiter, permits int64) bool {
+// does not wait or the line is full. If a lease was left in the meantime, it returns that.
+func (s *Semaphore) addWaiter(w *waiter, permits int64) (spare *heldLease, waits bool) {
+	st := s.stripe(w.key)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if k := st.keys[w.key]; k != nil && w.keeps && k.permits == permits {
+		if l := k.takeSpare(time.Now()); l != nil {
+			return l, false
+		}
+	}
 	if w.wake == nil {
-		return false
+		return nil, false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.lines[w.key]
-	if l == nil {
-		l = &line{permits: permits}
-		s.lines[w.key] = l
+	k := st.ensureState(w.key, permits)
+	if k.Len() >= w.queue {
+		return nil, false
 	}
-	if l.Len() >= w.queue {
-		return false
-	}
-	heap.Push(l, w)
-	return true
+	k.push(w)
+	return nil, true
 }
 
-// removeWaiter removes a waiter and wakes the one after it, since the waiter may have left with a
-// permit while another one is free.
-func (s *Semaphore) removeWaiter(w *waiter) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l, first := s.lines[w.key], w.place == 0
-	heap.Remove(l, w.place)
+// removeWaiter removes a waiter, and returns the lease that was left to it. Otherwise it wakes the one
+// after it, since the waiter may have left with a permit while another one is free. While leases are
+// kept, the line moves without asks, so it does so only if the waiter was woken, or was served and
+// there are free permits beyond one for each other process that wants some.
+func (s *Semaphore) removeWaiter(w *waiter, served bool) (handed *heldLease) {
+	st := s.stripe(w.key)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if w.place == notInLine {
+		return w.handed
+	}
+	k, first := w.state, w.place == 0
+	k.remove(w)
+	if k.Len() > 0 && first && (!w.keeps || !s.keeping.Load() || served && k.free > k.wanted || !served && w.woken) {
+		k.wakeFirst()
+	}
+	return nil
+}
+
+// turn is what a waiter learns about its turn.
+type turn int
+
+const (
+	turnLater  turn = iota // others are before it
+	turnFirst              // it may ask
+	turnServed             // a lease was left to it
+)
+
+// checkTurn returns a waiter's turn, and the number of permits.
+func (s *Semaphore) checkTurn(w *waiter) (turn, int64) {
+	st := s.stripe(w.key)
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	switch {
-	case l.Len() == 0:
-		delete(s.lines, w.key)
-	case first:
-		l.wakeFirst()
+	case w.place == notInLine:
+		return turnServed, 0
+	case w.place > 0:
+		return turnLater, w.state.permits
 	}
+	return turnFirst, w.state.permits
 }
 
-// checkTurn reports whether w is the first, and returns the number of permits.
-func (s *Semaphore) checkTurn(w *waiter) (first bool, permits int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return w.place == 0, s.lines[w.key].permits
+// clearWoken records that a waiter, who was woken, was denied by Redis.
+func (s *Semaphore) clearWoken(w *waiter) {
+	st := s.stripe(w.key)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	w.woken = false
 }
 
 // wakeFirst wakes the first waiter for a key, and reports whether there is one.
 func (s *Semaphore) wakeFirst(key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.lines[key]
-	if l == nil {
+	st := s.stripe(key)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	k := st.keys[key]
+	if k == nil {
 		return false
 	}
-	l.wakeFirst()
+	k.denied = time.Time{} // a permit may be free
+	if k.Len() == 0 {
+		return false
+	}
+	k.wakeFirst()
 	return true
 }
 
-// wait waits in the line until w is served, until w.until, or until the context ends. Only the
-// first waiter asks: when it becomes the first, when a hint arrives, and after a pause.
+// wait waits in the line until w is served, until w.until, or until the context ends.
 func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*heldLease, rules.Decision, error) {
-	defer s.removeWaiter(w)
+	lease, d, err := s.waitInLine(ctx, w, pause)
+	handed := s.removeWaiter(w, lease != nil)
+	switch {
+	case handed == nil:
+		return lease, d, err
+	case lease != nil || ctx.Err() != nil: // served twice, or no longer wanted
+		handed.Release(handed.use)
+		return lease, d, err
+	}
+	return handed, s.keptDecision(handed), nil
+}
+
+// waitInLine is wait without the leases that are left to w. Only the first waiter asks: when it
+// becomes the first, when a hint arrives, and after a pause.
+func (s *Semaphore) waitInLine(ctx context.Context, w *waiter, pause time.Duration) (*heldLease, rules.Decision, error) {
 	late := time.NewTimer(time.Until(w.until))
 	defer late.Stop()
 	again := time.NewTimer(pause)
@@ -164,11 +231,13 @@ func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*
 		case <-w.wake:
 		case <-again.C:
 		}
-		first, permits := s.checkTurn(w)
-		if !time.Now().Before(w.until) {
+		turn, permits := s.checkTurn(w)
+		switch {
+		case turn == turnServed:
+			return nil, rules.Decision{}, nil
+		case !time.Now().Before(w.until):
 			return nil, s.denial(w, permits, 0), nil
-		}
-		if !first {
+		case turn == turnLater:
 			continue // it is woken when it becomes the first
 		}
 		got, err := s.askRedis(ctx, w, permits)
@@ -180,6 +249,7 @@ func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*
 		case w.n > permits:
 			return nil, s.denial(w, permits, got.free()), nil
 		}
+		s.clearWoken(w)
 		again.Reset(s.pause(w, got))
 	}
 }

@@ -28,21 +28,30 @@ const (
 func (s *Semaphore) Run(ctx context.Context) error {
 	var hints sync.WaitGroup
 	hints.Go(func() { s.listen(ctx) })
-	hints.Go(func() { s.gate.breakers.Run(ctx) })
+	defer hints.Wait()
+	s.runLeases(ctx)
+	return nil
+}
+
+// runLeases is Run without the hints.
+func (s *Semaphore) runLeases(ctx context.Context) {
+	var tasks sync.WaitGroup
+	tasks.Go(func() { s.gate.breakers.Run(ctx) })
+	tasks.Go(func() { s.lookAfterKept(ctx) })
 	step := s.step()
 	tickers := [...]*time.Ticker{time.NewTicker(step), time.NewTicker(max(min(s.cfg.Retry/2, step), time.Millisecond))}
 	defer func() {
 		for _, t := range tickers {
 			t.Stop()
 		}
-		hints.Wait()
+		tasks.Wait()
 		s.releaseAll(context.WithoutCancel(ctx))
 	}()
 	var renewed time.Time
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tickers[0].C:
 			if now := time.Now(); now.Sub(renewed) >= (renewSteps-1)*step+step/2 && s.renew(ctx) {
 				renewed = now
@@ -66,7 +75,7 @@ func (s *Semaphore) loseEnding(before time.Time) {
 	var lost []*heldLease
 	s.mu.Lock()
 	for l := range s.held {
-		if l.until.Before(before) {
+		if l.until.Load().Before(before) {
 			lost = append(lost, l)
 		}
 	}
@@ -158,7 +167,7 @@ func (s *Semaphore) recordRenewal(b leaseBatch, there []int64, until time.Time) 
 	defer s.mu.Unlock()
 	for i, l := range b.leases {
 		if there[i] == 1 {
-			l.until = until
+			l.until.Store(&until)
 		} else {
 			lost = append(lost, l)
 		}
@@ -191,11 +200,13 @@ func (s *Semaphore) giveBack(ctx context.Context, timeout time.Duration, leases 
 		replies, _ := s.callAll(ctx, timeout, some, func(b leaseBatch) *call { return s.releaseCall(b.key, b.members()...) })
 		for i, reply := range replies {
 			if len(reply) == 2 {
-				s.wakeFirst(some[i].key)
+				if !s.wakeFirst(some[i].key) && reply[1] == turnOurs {
+					s.hint(ctx, some[i].key) // no one waits here any more: passes the turn on
+				}
 				continue
 			}
 			for _, l := range some[i].leases {
-				if l.until.After(now) {
+				if l.until.Load().After(now) {
 					s.addOwed(l)
 				}
 			}

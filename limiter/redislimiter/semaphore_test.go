@@ -64,7 +64,7 @@ func holds(tb testing.TB, s *Semaphore, ask semaphore.Request) semaphore.Lease {
 func newest(s *Semaphore) *heldLease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.MaxFunc(slices.Collect(maps.Keys(s.held)), func(a, b *heldLease) int { return a.since.Compare(b.since) })
+	return slices.MaxFunc(slices.Collect(maps.Keys(s.held)), func(a, b *heldLease) int { return a.granted.Compare(b.granted) })
 }
 
 func busy(tb testing.TB, s *Semaphore, ask semaphore.Request) rules.Decision {
@@ -355,8 +355,10 @@ func TestSemaphoreLine(t *testing.T) {
 	if fmt.Sprint(got) != "[a1 a2 b1 b2 c1 c2]" {
 		t.Errorf("served in the order %v", got)
 	}
-	if n := len(s.lines); n != 0 || s.Stats().Waiting != 0 {
-		t.Errorf("%d lines are left", n)
+	for i := range s.stripes {
+		if n := len(s.stripes[i].keys); n != 0 || s.Stats().Waiting != 0 {
+			t.Errorf("%d lines are left", n)
+		}
 	}
 }
 
@@ -480,7 +482,7 @@ func TestSemaphoreTurns(t *testing.T) {
 		all = append(all, newest(s))
 	}
 	for _, process := range []string{"a", "b", s.process} { // they wait, and stay in the line for an hour
-		c := call{script: semaphoreAcquire, keys: []string{key, key + waitingSuffix}, args: []any{"1 " + process + "/1", 1, 4, 1_000_000, process, time.Hour.Microseconds()}}
+		c := call{script: semaphoreAcquire, keys: semaphoreKeys(key), args: []any{"1 " + process + "/1", 1, 4, 1_000_000, process, time.Hour.Microseconds(), "", 0}}
 		must(t, run(ctx, client, &c))
 	}
 	for i, want := range []struct {

@@ -39,6 +39,11 @@ type Request struct {
 	Class int
 	// Within is the longest wait. Zero means no wait.
 	Within time.Duration
+	// Keep lets an Acquirer whose permits several processes share keep a released permit for a
+	// moment, for this process's next ask that sets Keep. Such asks then need no call. Until it is
+	// returned, such a permit is missing elsewhere. It has no effect on an ask for several permits,
+	// or on [Memory].
+	Keep bool
 }
 
 // isValid reports whether validate returns nil. It is separate to be inlined.

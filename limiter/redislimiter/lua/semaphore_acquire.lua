@@ -1,21 +1,21 @@
 -- Takes permits of a semaphore, if they are available. KEYS: the leases, each scored by its end;
--- the waiting processes, each scored by the time until which it counts as waiting. ARGV: the
--- lease, its permits, the number of permits of the semaphore, the length of a lease, the process
--- if it waits after a denial (else ''), how long it then counts as waiting.
+-- the waiting processes, each scored by the time until which it counts as waiting; the denied
+-- processes, likewise. ARGV: the lease, its permits, the number of permits of the semaphore, the
+-- length of a lease, the process if it waits after a denial (else ''), how long it then counts as
+-- waiting, the process if it keeps leases (else ''), how long it counts as denied if it does not wait.
 --
 -- A lease is named "permits id". A lease of more than one permit has some that ZCARD does not
 -- count; the member "+" is scored by minus their sum, so that no lease has to be read. Times are
 -- microseconds of Redis's clock.
 --
--- Returns 1 if taken, the permits held now, the number of leases that had expired, and the time
--- until the next one does (-1 if there is none).
+-- Returns 1 if taken, the permits held now, the number of leases that had expired, the time until the
+-- next one does (-1 if there is none), and how many other processes want permits, for a process that
+-- keeps leases.
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
 local leases, waiting, lease = KEYS[1], KEYS[2], ARGV[1]
 local n, permits, length = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local longest = 600000000 -- no lease lasts longer, unless it is from before the clock was set back
-
-local function whole(x) return string.format('%.0f', x) end
 
 local function drop(from, to)
   local over, beyond = redis.call('ZRANGEBYSCORE', leases, from, to), 0
@@ -28,6 +28,8 @@ local function drop(from, to)
   return #over
 end
 
+local function wanted() return ARGV[7] ~= '' and others(ARGV[7], now) or 0 end
+
 local dropped = drop('(0', whole(now)) + drop('(' .. whole(now + longest), '+inf')
 local held, beyond = redis.call('ZCARD', leases), redis.call('ZSCORE', leases, '+')
 if beyond then held = held - 1 - tonumber(beyond) end
@@ -37,9 +39,13 @@ if not known and held + n > permits then
   if ARGV[5] ~= '' then
     redis.call('ZADD', waiting, whole(now + tonumber(ARGV[6])), ARGV[5])
     redis.call('PEXPIRE', waiting, math.ceil(tonumber(ARGV[6]) / 1000))
+  elseif ARGV[7] ~= '' then
+    redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', whole(now))
+    redis.call('ZADD', KEYS[3], whole(now + tonumber(ARGV[8])), ARGV[7])
+    redis.call('PEXPIRE', KEYS[3], math.ceil(tonumber(ARGV[8]) / 1000))
   end
   local first = redis.call('ZRANGEBYSCORE', leases, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  return {0, held, dropped, first[2] and tonumber(first[2]) - now or -1}
+  return {0, held, dropped, first[2] and tonumber(first[2]) - now or -1, wanted()}
 end
 
 redis.call('ZADD', leases, whole(now + length), lease)
@@ -50,4 +56,4 @@ end
 local ttl = math.ceil(length / 1000) + 1
 if redis.call('PTTL', leases) < ttl then redis.call('PEXPIRE', leases, ttl) end
 if ARGV[5] ~= '' then redis.call('ZREM', waiting, ARGV[5]) end
-return {1, held, dropped, -1}
+return {1, held, dropped, -1, wanted()}

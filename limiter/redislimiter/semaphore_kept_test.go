@@ -1,0 +1,156 @@
+package redislimiter
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/limiter/semaphore"
+)
+
+// Kept leases make a tenth of the calls, and use the permits as well.
+func TestKeptPermitsCost(t *testing.T) {
+	addr := testenv.Redis(t).Addr()
+	for _, c := range []struct {
+		name      string
+		instances int
+		permits   int64
+		workers   int // of an instance
+		wait      time.Duration
+		think     time.Duration
+	}{
+		{"one instance", 1, 8, 16, time.Second, 0},
+		{"waiting", 3, 8, 8, time.Second, 0},
+		{"waiting, many permits", 3, 60, 40, time.Second, 0},
+		{"denied", 3, 60, 40, 0, 2 * time.Millisecond},
+		{"enough permits", 3, 60, 20, 0, 0},
+	} {
+		run := permitsRun{instances: c.instances, permits: c.permits, workers: each(c.workers), wait: c.wait, handler: steady(5 * time.Millisecond), lasts: 3 * time.Second, oneWay: 100 * time.Microsecond, seed: 1}
+		if c.think > 0 {
+			run.think = func(int) time.Duration { return c.think }
+		}
+		kept := simulatePermits(t, addr, run)
+		run.exact = true
+		exact := simulatePermits(t, addr, run)
+		perRequest := func(r *permitsResult) float64 { return float64(r.calls) / float64(r.total()) }
+		t.Logf("%s: %.0f calls/s kept, %.0f exact; %.3f and %.3f a request; in use %.2f and %.2f; served %v and %v",
+			c.name, float64(kept.calls)/3, float64(exact.calls)/3, perRequest(&kept), perRequest(&exact), kept.inUse, exact.inUse, kept.served, exact.served)
+		if perRequest(&kept) > perRequest(&exact)/10 || kept.inUse < 0.95*exact.inUse {
+			t.Errorf("%s: %+v", c.name, kept)
+		}
+	}
+}
+
+// An instance whose request waits gets its turn within about two periods, although another one
+// keeps its permits busy.
+func TestKeptPermitsFair(t *testing.T) {
+	addr := testenv.Redis(t).Addr()
+	run := permitsRun{
+		instances: 2, permits: 8, wait: 2 * time.Second, handler: steady(5 * time.Millisecond), lasts: 3 * time.Second, oneWay: 100 * time.Microsecond, seed: 2,
+		workers: func(i int) int { return []int{16, 1}[i] },
+		think:   func(i int) time.Duration { return []time.Duration{0, 200 * time.Millisecond}[i] },
+	}
+	got := simulatePermits(t, addr, run)
+	t.Logf("served %v, longest waits %v", got.served, got.longest)
+	if got.served[1] < 8 || got.longest[1] > 2*keptPeriod+10*time.Millisecond {
+		t.Errorf("%+v", got)
+	}
+	run.workers, run.think = each(16), nil
+	got = simulatePermits(t, addr, run)
+	t.Logf("served %v, longest waits %v", got.served, got.longest)
+	if part := float64(got.served[0]) / float64(got.total()); part < 0.4 || part > 0.6 {
+		t.Errorf("parts of one kind: %.2f, %+v", part, got)
+	}
+}
+
+// However instances crash, lose messages and are cut off, and however the number of permits
+// changes, no more requests are in flight than there are permits.
+func TestKeptPermitsBound(t *testing.T) {
+	addr := testenv.Redis(t).Addr()
+	seeds := 6
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range uint64(seeds) {
+		rnd := rand.New(rand.NewPCG(seed, 7))
+		var changed time.Duration
+		wait := time.Duration(seed%2) * time.Second
+		const lease = 1200 * time.Millisecond
+		run := permitsRun{
+			instances: 6, permits: 12, workers: each(6), wait: wait, handler: between(time.Millisecond, 10*time.Millisecond),
+			think: func(int) time.Duration { return 3 * time.Millisecond },
+			lasts: 8 * time.Second, lease: lease, oneWay: 300 * time.Microsecond, loss: 0.005, seed: seed,
+			event: func(sim *permitsSim, at time.Duration) {
+				i := sim.all[rnd.IntN(len(sim.all))]
+				switch {
+				case at == 3*time.Second || at == 5*time.Second:
+					sim.all[at/time.Second].stop()
+				case at%(900*time.Millisecond) == 0:
+					i.cut.Store(true)
+				case at%(300*time.Millisecond) == 0:
+					for _, i := range sim.all {
+						i.cut.Store(rnd.IntN(8) == 0)
+					}
+				case at%(700*time.Millisecond) == 0:
+					sim.permits.Store(4 + rnd.Int64N(16))
+					changed = at
+				}
+			},
+		}
+		// Requests that began before a change may go on, and so may asks under way. A line that no one
+		// joins learns of the change when the next one does.
+		run.excused = func(at time.Duration) bool { return changed > 0 && at-changed < 60*time.Millisecond }
+		got := simulatePermits(t, addr, run)
+		var reused, lost uint64
+		for _, s := range got.stats {
+			reused, lost = reused+s.Reused, lost+s.Lost
+		}
+		t.Logf("seed %d: served %v, denied %v, %.2f in use, %d reused, %d lost, %d calls", seed, got.served, got.denied, got.inUse, reused, lost, got.calls)
+		if reused < 500 || lost == 0 || got.stale > 2 { // a lease may be lost at the instant in which it is left
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// A lease that was left to another request is not released by the one that had it before.
+func TestKeptPermitsReleasedTwice(t *testing.T) {
+	t.Parallel()
+	s := semaphoreOf(t, clientAt(t, testenv.Redis(t).URL()), nil)
+	testenv.Running(t, s.Run)
+	ask := semaphore.Request{Permits: 8, N: 1, Keep: true}
+	eventually(t, "a lease that is left to the next request", func() bool {
+		first, reused := holds(t, s, ask), s.Stats().Reused
+		first.Release()
+		second := holds(t, s, ask)
+		defer second.Release()
+		if s.Stats().Reused == reused {
+			return false
+		}
+		if first.Release(); s.Stats().Held != 1 {
+			t.Errorf("released twice: %+v", s.Stats())
+		}
+		return true
+	})
+}
+
+// After a flush the leases that requests hold are lost, and none is left to another request for
+// longer than until the next look.
+func TestKeptPermitsFlushed(t *testing.T) {
+	addr := testenv.Redis(t).Addr()
+	const flush = time.Second + keptPeriod/2 // between two looks
+	got := simulatePermits(t, addr, permitsRun{
+		instances: 3, permits: 8, workers: each(8), handler: steady(5 * time.Millisecond), lasts: 2 * time.Second, oneWay: 100 * time.Microsecond, seed: 4,
+		think: func(int) time.Duration { return 5 * time.Millisecond },
+		event: func(sim *permitsSim, at time.Duration) {
+			if at == flush {
+				must(t, sim.plain.FlushDB(t.Context()).Err())
+				sim.setClock()
+			}
+		},
+		excused: func(at time.Duration) bool { return at >= flush && at < flush+keptPeriod+10*time.Millisecond },
+	})
+	if got.most <= 8 {
+		t.Errorf("nothing was lost: %+v", got)
+	}
+}
