@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// keptPeriod is the interval at which kept leases are looked after: see settleKept. A spare that
+	// keptPeriod is the interval at which kept leases are looked after: see look. A spare that
 	// no request took in this time is released.
 	keptPeriod = 50 * time.Millisecond
 	// keptFor is how long leases are kept after Redis was asked, unless it is asked again: some
@@ -164,7 +164,9 @@ func (s *Semaphore) keep(w *waiter, got *semaphoreAnswer, now time.Time) {
 		default:
 		}
 	}
-	k.wanted, k.free = got.wanted, got.free()
+	// A process that was sent a hint no longer waits for Redis, but may not have asked yet. So only a
+	// look lowers the number.
+	k.wanted, k.free = max(k.wanted, got.wanted), got.free()
 	if got.lease == nil {
 		k.denied = now
 		return

@@ -206,6 +206,7 @@ func (b *keptLook) record(reply []int64, sent time.Time, idle map[*heldLease]str
 	k := b.state
 	k.stripe.mu.Lock()
 	defer k.stripe.mu.Unlock()
+	wasFree := k.free > 0
 	k.wanted, k.free = reply[0], max(k.permits-reply[1], 0)
 	there := b.leases[:0:0]
 	for i, l := range b.leases {
@@ -229,7 +230,7 @@ func (b *keptLook) record(reply []int64, sent time.Time, idle map[*heldLease]str
 			l.extend(sent)
 		}
 	}
-	if k.free > 0 && k.Len() > 0 {
+	if k.Len() > 0 && (k.free > k.wanted || k.free > 0 && wasFree) { // the others' permits are left for a period
 		k.wakeFirst()
 	}
 	if k.free > 0 {

@@ -24,7 +24,8 @@ type permitsRun struct {
 	exact     bool            // each request asks
 	workers   func(i int) int // of an instance; each makes one request after the other
 	think     func(i int) time.Duration
-	wait      time.Duration // 0 means that requests do not wait
+	starts    func(i int) time.Duration // time when the workers of an instance start
+	wait      time.Duration             // 0 means that requests do not wait
 	handler   func(rnd *rand.Rand) time.Duration
 	lasts     time.Duration
 	lease     time.Duration
@@ -276,6 +277,9 @@ func simulatePermits(t *testing.T, addr string, run permitsRun) (result permitsR
 			for w := range run.workers(i.number) {
 				rnd := rand.New(rand.NewPCG(run.seed, uint64(1000*i.number+w)))
 				workers.Go(func() {
+					if run.starts != nil {
+						time.Sleep(run.starts(i.number))
+					}
 					for ending.Err() == nil && !i.crashed.Load() {
 						served := i.request(ctx, rnd)
 						pause := time.Duration(0)
