@@ -12,7 +12,7 @@ var permitFaults = []Fault{
 		Name: "a lease that has ended is left to the next request", File: "limiter/redislimiter/semaphore_lease.go",
 		Old:  "		return true\n	default:\n		return !isBefore(now, *l.until.Load())",
 		New:  "		return false\n	default:\n		return false",
-		Test: "TestKeptPermitsBound",
+		Test: "TestKeptPermitsRedisAway",
 	},
 	{
 		Name: "a lease is kept for longer although others wait", File: "limiter/redislimiter/semaphore_look.go",

@@ -86,7 +86,8 @@ func hasSpace(s string) bool {
 // [semaphore.Acquirer] whose permits are leases in Redis, renewed by Run. If a process crashes or
 // is cut off, its permits are free after SemaphoreConfig.Lease. It is safe for concurrent use.
 //
-// Acquire and Release cost one round trip each. Waiters queue in their process, by class and then
+// Acquire and Release cost one round trip each. While Run is in progress, asks that set Keep leave
+// their leases to this process's next request instead, until other processes want permits. Waiters queue in their process, by class and then
 // by arrival, up to the ask's Queue; only the first one asks Redis. When a permit is released, a
 // message on a channel wakes the process that has waited longest, so processes are served in
 // order. If the message is lost, the first waiter asks within half a second anyway.
@@ -95,7 +96,7 @@ func hasSpace(s string) bool {
 //
 // The client needs the rights evalsha, eval, time, zadd, zrem, zcard, zscore, zrange,
 // zrangebyscore, zremrangebyscore, zincrby, pexpire, pttl, publish, subscribe and ping, for the
-// keys hotparam:{namespace/…}:semaphore and …:semaphore:waiting and the channel
+// keys hotparam:{namespace/…}:semaphore, …:semaphore:waiting and …:semaphore:denied and the channel
 // hotparam:{namespace}:released.
 type Semaphore struct {
 	cfg     SemaphoreConfig

@@ -118,6 +118,28 @@ func TestKeptPermitsBound(t *testing.T) {
 	}
 }
 
+// While Redis is unavailable, leases are left to other requests until their time ends.
+func TestKeptPermitsRedisAway(t *testing.T) {
+	addr := testenv.Redis(t).Addr()
+	var served [3]int64 // when Redis becomes unavailable, later, and after the leases have ended
+	got := simulatePermits(t, addr, permitsRun{
+		instances: 1, permits: 4, workers: each(4), handler: steady(5 * time.Millisecond), lasts: 5 * time.Second, lease: 1200 * time.Millisecond, oneWay: 100 * time.Microsecond, seed: 5,
+		event: func(sim *permitsSim, at time.Duration) {
+			sim.all[0].cut.Store(at >= 500*time.Millisecond && at < 2500*time.Millisecond)
+			for i, then := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
+				if at == then {
+					sim.mu.Lock()
+					served[i] = sim.result.served[0]
+					sim.mu.Unlock()
+				}
+			}
+		},
+	})
+	if served[1]-served[0] < 300 || served[2]-served[1] > 600 || got.total() == served[2] || got.stale > 0 || got.stats[0].Lost != 4 {
+		t.Errorf("served %v, %+v", served, got)
+	}
+}
+
 // A lease that was left to another request is not released by the one that had it before.
 func TestKeptPermitsReleasedTwice(t *testing.T) {
 	t.Parallel()
