@@ -221,6 +221,7 @@ func (i *permitsInstance) request(ctx context.Context, rnd *rand.Rand) bool {
 		case <-lost: // it no longer counts
 			sim.use(-1)
 			<-done.C
+			lease.Release()
 			return true
 		case <-ctx.Done(): // the instance crashed
 			sim.use(-1)
