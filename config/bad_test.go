@@ -578,7 +578,7 @@ func TestHints(t *testing.T) {
 		{"a: b: c\n", `check the indentation, and put text that holds ": " or " #" in quotes`},
 		{rule("limits: {rate: 1/s}", "action: ignore"), `did you mean "limit"?`},
 		{rule("limit: {rate: 1/s, scope: instanse}"), `did you mean "instance"?`},
-		{rule("limit: {rate: 1/s, scope: cluster}"), "for example instance"},
+		{rule("limit: {rate: 1/s, scope: cluster}"), `did you mean "fleet"?`},
 		{rule("limit: {rate: 1/1d, algorithm: fixed_window, calendar: week}"), "for example {algorithm: fixed_window, rate: 1000/1d, calendar: day}; a month is 30d, a year 365d"},
 		{rule("hot: {rate: 1/s}", "by: [token]"), "if it holds no secret, add its name to secrets.except in the rules file; if it does, add it to secrets.redact: then its keys have a hash of the value"},
 		{rule("hot: {rate: 1/s}", "by: [id]"), "write path:id for the wildcard, query:id for the query"},

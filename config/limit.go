@@ -156,6 +156,10 @@ var scopes = []string{string(rules.ScopeInstance), string(rules.ScopeShare), str
 
 // scope reads whose requests share the limit.
 func (d *decoder) scope(n *fileNode, what string) rules.Scope {
+	if n.text == "cluster" { // the name that other limiters have for it
+		d.rejectChoice(n, didYouMean(string(rules.ScopeFleet)), what, scopes)
+		return ""
+	}
 	s, _ := d.choice(n, what, scopes...)
 	if scope := rules.Scope(s); scope != rules.ScopeInstance {
 		return scope

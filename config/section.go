@@ -137,8 +137,13 @@ func (d *decoder) choice(n *fileNode, what string, words ...string) (string, boo
 	if !ok || slices.Contains(words, s) {
 		return s, ok
 	}
-	d.reject(n, nearest(s, words, "for example "+words[0]), "%s %s: want %s", what, quote(s), strings.Join(words, " or "))
+	d.rejectChoice(n, nearest(s, words, "for example "+words[0]), what, words)
 	return "", false
+}
+
+// rejectChoice reports a text that is none of words.
+func (d *decoder) rejectChoice(n *fileNode, hint, what string, words []string) {
+	d.reject(n, hint, "%s %s: want %s", what, quote(n.text), strings.Join(words, " or "))
 }
 
 // nearest returns the hint for a word that is none of words: the one that s is nearly, or

@@ -37,7 +37,7 @@ type limitSpec struct {
 	kept    stores            // the three above, including the ones that the limit does not use now
 	unseen  atomic.Pointer[unseen]
 
-	plain     bool            // see isPlainFleet
+	holders   int             // the most instances that hold permits of it
 	exact     bool            // see isDecidedByBackend
 	decisions *decisionCounts // the rule's counters
 }
@@ -116,7 +116,7 @@ func (b *specBuilder) newSpec(r *rule, l *rules.Limit, name string) (*limitSpec,
 	if l == nil {
 		return s, nil
 	}
-	s.plain, s.exact = isPlainFleet(l), b.isDecidedByBackend(s)
+	s.holders, s.exact = holders(r, l), b.isDecidedByBackend(s)
 	if l.Concurrency > 0 {
 		if err := b.makePermits(s, r); err != nil {
 			return nil, err

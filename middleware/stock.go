@@ -46,22 +46,18 @@ func (b *specBuilder) isDecidedByBackend(s *limitSpec) bool {
 }
 
 // lends reports whether instances hold permits of the limit's hot keys. If not, each request asks
-// the backend, as with scope: exact: the limit is too small for that, or it needs more than a
-// count of permits, such as a penalty.
+// the backend, as with scope: exact; see [fleet.FitOf].
 func (s *limitSpec) lends(g *Guard) bool {
-	if g.fleet == nil || s.limit.Scope != rules.ScopeFleet {
-		return false
-	}
-	if s.unit != rules.Requests {
-		return true
-	}
-	return s.plain && g.fleet.Running() && fleet.Fits(s.quota.Load(), g.instances()*s.classes())
+	return g.fleet != nil && g.instances()*s.classes() <= s.holders && (s.unit != rules.Requests || g.fleet.Running())
 }
 
-// isPlainFleet reports whether permits of a limit can be held in advance, if there are enough of
-// them.
-func isPlainFleet(l *rules.Limit) bool {
-	return l.Scope == rules.ScopeFleet && fleet.Fits(&l.Quota, 1)
+// holders returns the most instances that can hold permits of a limit in advance. Each class of
+// priority counts as one.
+func holders(r *rule, l *rules.Limit) int {
+	if l.Scope != rules.ScopeFleet {
+		return 0
+	}
+	return fleet.FitOf(r.Rule, l).Instances
 }
 
 // mayBorrow reports whether the request takes permits that instances hold. A request that is told

@@ -128,9 +128,7 @@ func (s *guardSettings) serve(ctx context.Context, hp *hotparam.Hotparam, keys s
 
 // dryRun checks that Redis answers, if the rules need it.
 func (s *guardSettings) dryRun(ctx context.Context, w io.Writer, f *guardFlags) error {
-	if s.file.Aggregator.Source == config.SourceNone && !slices.ContainsFunc(s.file.Rules.Rules, func(r rules.Rule) bool {
-		return r.Limit != nil && r.Limit.Scope != rules.ScopeInstance && r.Limit.Scope != ""
-	}) {
+	if s.file.Aggregator.Source == config.SourceNone && !s.file.Rules.ShareLimits() {
 		return nil
 	}
 	conf := s.redis(f)

@@ -95,8 +95,8 @@ type Rules struct {
 	*rules.Rules
 	// Fit shortens the text of a key as the sink of instances does. It may be nil.
 	Fit func(text []byte) []byte
-	// LimitWords describes a limit in words.
-	LimitWords func(*rules.Limit, rules.Unit) string
+	// LimitWords describes a limit of a rule in words.
+	LimitWords func(*rules.Rule, *rules.Limit) string
 }
 
 // placeholder matches the hash of a redacted value. If the redaction key is not the fleet's, the
@@ -170,7 +170,7 @@ func (r *Rules) key(x *middleware.ExplainedKey, facts *Facts, foreign bool) KeyE
 
 func (r *Rules) limitWords(id string, l *rules.Limit) string {
 	at := slices.IndexFunc(r.Rules.Rules, func(rule rules.Rule) bool { return rule.ID == id })
-	return r.LimitWords(l, r.Rules.Rules[at].Count)
+	return r.LimitWords(&r.Rules.Rules[at], l)
 }
 
 // decide sets the decision, its rule and the answer.

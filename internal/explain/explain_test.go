@@ -36,7 +36,7 @@ func TestExplain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := explain.Rules{Rules: file.Rules, LimitWords: func(l *rules.Limit, _ rules.Unit) string { return l.Rate.String() }}
+	r := explain.Rules{Rules: file.Rules, LimitWords: func(_ *rules.Rule, l *rules.Limit) string { return l.Rate.String() }}
 	hot := func(rule, text string) rules.Hot {
 		return rules.Hot{Key: rules.Key{Rule: rule, Text: text}, Rate: 300}
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Limit describes the limit of a rule or of an exception.
-func Limit(l *rules.Limit, unit rules.Unit) string {
+// Limit describes a limit of the rule, or of one of its exceptions.
+func Limit(r *rules.Rule, l *rules.Limit) string {
+	unit := r.Count
 	var parts []string
 	switch {
 	case l.Burst == rules.Unlimited:
@@ -41,7 +42,7 @@ func Limit(l *rules.Limit, unit rules.Unit) string {
 	if p := l.Priority; p != nil {
 		parts = append(parts, fmt.Sprintf("first %s %s", nameWords(rules.Param{Source: p.Source, Name: p.Name}), strings.Join(p.First, ", ")))
 	}
-	return strings.Join(append(parts, scopeWords(l)...), ", ")
+	return strings.Join(append(parts, scopeWords(r, l)...), ", ")
 }
 
 // quotaWords describes a quota and its algorithm, one part per property.
@@ -82,16 +83,29 @@ func quotaWords(q *rules.Quota, unit rules.Unit) []string {
 	return parts
 }
 
-func scopeWords(l *rules.Limit) []string {
+// scopeWords describes which requests share the limit, who decides on them, and why.
+func scopeWords(r *rules.Rule, l *rules.Limit) []string {
 	switch l.Scope {
 	case rules.ScopeShare:
 		return []string{"shared by all instances"}
 	case rules.ScopeFleet, rules.ScopeExact:
-		outage, how := cmp.Or(l.Outage, rules.OutageLocal), "by Redis"
-		if l.Scope == rules.ScopeFleet && fleet.Fits(&l.Quota, 1) {
-			how = "by permits held in advance, from Redis"
+		how := "each request asks Redis"
+		if l.Scope == rules.ScopeFleet {
+			how = fitWords(fleet.FitOf(r, l))
 		}
-		return []string{"over all instances " + how + ", " + string(outage) + " when it is away"}
+		return []string{"over all instances", how, string(cmp.Or(l.Outage, rules.OutageLocal)) + " while Redis is unavailable"}
 	}
 	return nil
+}
+
+// fitWords describes who decides on the requests of a limit with scope: fleet.
+func fitWords(fit fleet.Fit) string {
+	const held = "which hold permits in advance"
+	switch {
+	case fit.Instances == 0:
+		return "each request asks Redis, because " + fit.Reason
+	case fit.Reason == "":
+		return held
+	}
+	return fmt.Sprintf("%s up to %s; of more, each request asks Redis, because %s", held, Plural(fit.Instances, "instance"), fit.Reason)
 }

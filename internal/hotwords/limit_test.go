@@ -28,7 +28,7 @@ func TestLimitWords(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if got := hotwords.Limit(f.Rules.Rules[0].Limit, rules.Requests); got != want {
+		if got := hotwords.Limit(&f.Rules.Rules[0], f.Rules.Rules[0].Limit); got != want {
 			t.Errorf("%s: got\n%s, want\n%s", limit, got, want)
 		}
 	}

@@ -39,7 +39,7 @@ func Rule(r *rules.Rule) string {
 		parts = append(parts, "hot at "+strings.Join(hot, " or at "))
 	}
 	if r.Limit != nil {
-		parts = append(parts, Limit(r.Limit, r.Count))
+		parts = append(parts, Limit(r, r.Limit))
 	} else if len(r.Hot) > 0 {
 		parts = append(parts, "listed only")
 	}

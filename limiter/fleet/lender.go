@@ -71,21 +71,3 @@ func period(q *rules.Quota, trip time.Duration) time.Duration {
 func perSecond(q *rules.Quota) float64 {
 	return float64(q.Rate.N) * float64(time.Second) / float64(q.Rate.Per)
 }
-
-// Fits reports whether a number of instances can hold permits of a quota. Otherwise each request
-// has to ask the Lender. The quota must be a plain bucket with a burst of a tenth of a second or
-// more. A period must bring each instance five permits, or one if the burst is half a second or
-// more.
-func Fits(q *rules.Quota, instances int) bool {
-	switch q.Algorithm {
-	case "", rules.TokenBucket, rules.GCRA, rules.LeakyBucket:
-	default:
-		return false
-	}
-	if q.Burst == rules.Unlimited || q.Rate.IsZero() || q.WarmUp > 0 || q.Shape || q.Penalty > 0 || q.CountDenied {
-		return false
-	}
-	rate := perSecond(q)
-	each := rate * period(q, 0).Seconds() / float64(max(instances, 1))
-	return float64(q.Burst) >= rate/10 && (each >= 5 || each >= 1 && float64(q.Burst) >= rate/2)
-}

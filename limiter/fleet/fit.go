@@ -1,0 +1,64 @@
+package fleet
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hotparam/hotparam/rules"
+)
+
+// Fit is the number of instances that can hold permits of a limit with [rules.ScopeFleet].
+type Fit struct {
+	// Instances is the most instances that can hold permits. With more of them, and always if
+	// it is zero, each request asks the Lender.
+	Instances int
+	// Reason completes the sentence "each request asks the Lender, because". It is empty if any
+	// number of instances can hold permits.
+	Reason string
+}
+
+// FitOf returns the number of instances that can hold permits of a limit of the rule, or of one of
+// its exceptions.
+func FitOf(r *rules.Rule, l *rules.Limit) Fit {
+	switch {
+	case len(r.Hot) == 0:
+		return Fit{Reason: "the rule has no hot"}
+	case l.Concurrency > 0 && (r.Count == rules.Requests || l.Rate.IsZero()):
+		return Fit{Reason: "concurrency is counted there"}
+	case l.Burst == rules.Unlimited || l.Rate.IsZero():
+		return Fit{Reason: "it has no rate"}
+	case r.Count != rules.Requests: // a cost is known too late to ask for it
+		return Fit{Instances: math.MaxInt}
+	}
+	for _, setting := range []struct {
+		name string
+		set  bool
+	}{
+		{"warm_up", l.WarmUp > 0}, {"shape", l.Shape}, {"penalty", l.Penalty > 0}, {"count_denied", l.CountDenied},
+		{string(l.Algorithm), !l.Algorithm.Bucket()},
+	} {
+		if setting.set {
+			return Fit{Reason: setting.name + " needs it"}
+		}
+	}
+	return fitOfNumbers(&l.Quota)
+}
+
+// fitOfNumbers returns the number of instances by a quota's rate and burst. The burst must be a
+// tenth of the rate per second or more. A period must bring each instance five permits, or one if
+// the burst is half of the rate per second or more.
+func fitOfNumbers(q *rules.Quota) Fit {
+	rate := perSecond(q)
+	if float64(q.Burst) < rate/10 {
+		return Fit{Reason: "the burst is less than a tenth of the rate per second"}
+	}
+	least, permits := 5, "5 permits"
+	if float64(q.Burst) >= rate/2 {
+		least, permits = 1, "a permit"
+	}
+	every := period(q, 0)
+	return Fit{
+		Instances: int(rate*every.Seconds()/float64(least) + 1e-9),
+		Reason:    fmt.Sprintf("the rate does not bring each %s in %v", permits, every),
+	}
+}
