@@ -5,7 +5,6 @@ import (
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/hotwords"
-	"github.com/hotparam/hotparam/rules"
 )
 
 func TestLimitWords(t *testing.T) {
@@ -16,20 +15,40 @@ func TestLimitWords(t *testing.T) {
 		"{rate: 5/s, burst: 9, algorithm: leaky_bucket, shape: true, wait: 2s}":             "limit 5/s, burst 9, leaky bucket, shaped, wait up to 2s",
 		"{rate: 7/30d, algorithm: fixed_window, calendar: month, zone: Europe/Berlin}":      "limit 7/30d, fixed window of a calendar month in Europe/Berlin",
 		"{rate: 7/1m, algorithm: sliding_blocks, count_denied: true, scope: share}":         "limit 7/1m, 10 sliding blocks, refused ones count, shared by all instances",
-		"{rate: 7/1m, algorithm: sliding_log, scope: exact}":                                "limit 7/1m, sliding log, over all instances by Redis, local when it is away",
+		"{rate: 7/1m, algorithm: sliding_log, scope: exact}":                                "limit 7/1m, sliding log, over all instances, each request asks Redis, local while Redis is unavailable",
 		"{rate: 7/1m, algorithm: x_own, serve: {status: 203}}":                              "limit 7/1m, burst 7, x own, serve 203",
 		"{concurrency: 8, wait: 2s, queue: 5, priority: {by: tier, first: [gold, silver]}}": "8 at a time, wait up to 2s in a queue of 5, first tier gold, silver",
-		"{rate: 700/s, scope: fleet}":                                                       "limit 700/s, burst 700, over all instances by permits held in advance, from Redis, local when it is away",
-		"{rate: 7/1m, scope: fleet}":                                                        "limit 7/1m, burst 7, over all instances by Redis, local when it is away",
-		"{rate: 7/1m, scope: exact, when_redis_is_away: closed, on_limit: serve}":           "limit 7/1m, burst 7, serve what code gives, over all instances by Redis, closed when it is away",
+		"{rate: 700/s, scope: fleet}":                                                       "limit 700/s, burst 700, over all instances, each request asks Redis, because the rule has no hot, local while Redis is unavailable",
+		"{rate: 7/1m, scope: exact, when_redis_is_away: closed, on_limit: serve}":           "limit 7/1m, burst 7, serve what code gives, over all instances, each request asks Redis, closed while Redis is unavailable",
 	} {
-		f, err := config.Parse("f.yaml", []byte("rules: [{id: a, match: {route: '*'}, limit: "+limit+"}]"))
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if got := hotwords.Limit(&f.Rules.Rules[0], f.Rules.Rules[0].Limit); got != want {
-			t.Errorf("%s: got\n%s, want\n%s", limit, got, want)
-		}
+		compareLimit(t, "", limit, want)
+	}
+}
+
+// Limits of hot keys say whether instances hold their permits, and why not.
+func TestFleetLimitWords(t *testing.T) {
+	const held, asks = "over all instances, which hold permits in advance", "over all instances, each request asks Redis, because "
+	for limit, want := range map[string]string{
+		"{rate: 700/s, scope: fleet}":                 "limit 700/s, burst 700, " + held + " up to 35 instances; of more, each request asks Redis, because the rate does not bring each a permit in 50ms",
+		"{rate: 1000/s, burst: 100, scope: fleet}":    "limit 1000/s, burst 100, " + held + " up to 5 instances; of more, each request asks Redis, because the rate does not bring each 5 permits in 25ms",
+		"{rate: 1000/s, burst: 50, scope: fleet}":     "limit 1000/s, burst 50, " + asks + "the burst is less than a tenth of the rate per second",
+		"{rate: 7/1m, scope: fleet}":                  "limit 7/1m, burst 7, " + asks + "the rate does not bring each a permit in 50ms",
+		"{rate: 700/s, penalty: 1m, scope: fleet}":    "limit 700/s, burst 700, locked for 1m after a refusal, " + asks + "penalty needs it",
+		"{concurrency: 8, rate: 700/s, scope: fleet}": "limit 700/s, burst 700, 8 at a time, " + asks + "concurrency is counted there",
+	} {
+		compareLimit(t, "by: [q], hot: 10/s, ", limit, want+", local while Redis is unavailable")
+	}
+	compareLimit(t, "by: [q], count: bytes, hot: 10/s, ", "{rate: 1MB/s, scope: fleet}", "limit 1MB/s, burst 1.0 MB, "+held+", local while Redis is unavailable")
+}
+
+func compareLimit(t *testing.T, head, limit, want string) {
+	t.Helper()
+	f, err := config.Parse("f.yaml", []byte("rules: [{id: a, match: {route: '*'}, "+head+"limit: "+limit+"}]"))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if got := hotwords.Limit(&f.Rules.Rules[0], f.Rules.Rules[0].Limit); got != want {
+		t.Errorf("%s: got\n%s, want\n%s", limit, got, want)
 	}
 }
