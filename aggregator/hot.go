@@ -96,7 +96,7 @@ func (w *watched) newHot() rules.Hot {
 		limit = w.exception.Limit
 	}
 	if h.Limit, h.Burst, h.Mode = limit.Published(); !h.Limit.IsZero() {
-		h.Scope = limit.Scope
+		h.Scope = rule.ScopeOf(limit)
 	}
 	return h
 }

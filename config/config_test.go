@@ -87,7 +87,7 @@ func TestFullFile(t *testing.T) {
 		Rules: &rules.Rules{
 			Namespace: "shop", Evaluate: rules.EvaluateFirst, DenyNoMatch: true,
 			Secrets: rules.NewSecrets([]string{"pin", "otp"}, []string{"token"}),
-			Version: "caae10607543ea61", // which later releases say as well
+			Version: "3f846ebda4f10997", // which later releases say as well
 			Rules: []rules.Rule{{
 				ID: "search-terms",
 				Match: rules.Match{Route: route(t, "GET /search/{id}"), Query: []rules.QueryMatch{
@@ -97,7 +97,7 @@ func TestFullFile(t *testing.T) {
 					{Name: "q"}, {Source: rules.Path, Name: "id"}, {Name: "id"}, {Name: "a:b"}, {Name: "token"},
 				}},
 				Hot:    []rules.Threshold{{Rate: rules.Rate{N: 200, Per: time.Second}, Exit: rules.Percent(80), Hold: time.Minute, CoolDown: 5 * time.Second}},
-				Limit:  &rules.Limit{Quota: rules.Quota{Algorithm: rules.TokenBucket, Rate: rules.Rate{N: 50, Per: time.Second}, Burst: 100}, Mode: rules.ModeShadow},
+				Limit:  &rules.Limit{Quota: rules.Quota{Algorithm: rules.TokenBucket, Rate: rules.Rate{N: 50, Per: time.Second}, Burst: 100}, Mode: rules.ModeShadow, Scope: rules.ScopeInstance},
 				Prefix: "shop", ParamsOnly: true,
 			}, {
 				ID: "health", Match: rules.Match{Route: route(t, "GET /healthz")}, Ignore: true,

@@ -144,7 +144,7 @@ func drawLimit(t *rapid.T, unit rules.Unit) *rules.Limit {
 		}
 		l.CountDenied = requests && l.Algorithm.Windowed() && rapid.Bool().Draw(t, "count denied")
 	}
-	l.Scope = rapid.SampledFrom([]rules.Scope{"", rules.ScopeShare, rules.ScopeExact}).Draw(t, "scope")
+	l.Scope = rapid.SampledFrom([]rules.Scope{"", rules.ScopeInstance, rules.ScopeShare, rules.ScopeExact}).Draw(t, "scope")
 	if l.Scope == rules.ScopeExact {
 		l.Outage = rapid.SampledFrom([]rules.OutagePolicy{"", rules.OutageLocal, rules.OutageOpen, rules.OutageClosed}).Draw(t, "away")
 		if !requests {

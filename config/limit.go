@@ -39,7 +39,7 @@ func (l *limitFields) settings() settings {
 		{"blocks", positive(&l.Blocks, 1<<31), "", "Parts of a window of algorithm: sliding_blocks"},
 		{"count_denied", flag(&l.CountDenied), "", "Refused requests count, too"},
 		{"penalty", milli(&l.Penalty, "30s"), "", "How long a key is locked after a refusal"},
-		{"scope", as(&l.Scope, schemaChoice(scopes...), (*decoder).scope), "", "Whose requests share the limit. Default: instance"},
+		{"scope", as(&l.Scope, schemaChoice(scopes...), (*decoder).scope), "", "Whose requests share the limit. Default: fleet for hot keys, else instance"},
 		{"when_redis_is_away", choice(&l.Outage, rules.OutageLocal, rules.OutageOpen, rules.OutageClosed), "", "For scope: fleet and exact. Default: local"},
 		{"on_limit", choice(&l.onLimit, "reject", "wait", "serve", "shadow"), "", "Decision for requests over the limit. Default: reject"},
 		{"wait", milli(&l.Wait, "2s"), "", "The longest that a request waits"},
@@ -161,8 +161,5 @@ func (d *decoder) scope(n *fileNode, what string) rules.Scope {
 		return ""
 	}
 	s, _ := d.choice(n, what, scopes...)
-	if scope := rules.Scope(s); scope != rules.ScopeInstance {
-		return scope
-	}
-	return ""
+	return rules.Scope(s)
 }

@@ -52,7 +52,7 @@ func TestProblemsAreWrittenWithCaret(t *testing.T) {
 		`f.yaml:7:41: limit.scope "cluster": want instance or share or fleet or exact`,
 		`      limit: {rate: 50/s, 上限: 日本語, scope: cluster}`,
 		`                                               ^`,
-		`  hint: for example instance`,
+		`  hint: did you mean "fleet"?`,
 		``,
 	}, "\n")
 	problems := problemsOf(t, source)

@@ -31,6 +31,7 @@ type decisive struct {
 func (f *File) version() string {
 	d := decisive{Rules: *f.Rules, Instances: f.Instances, Hold: f.Aggregator.HoldDuringOutage, Paths: f.Guard.WithDefaults().Paths, Caller: f.Guard.TrustCaller}
 	d.Rules.Version = ""
+	d.Rules.Rules = withoutDefaultScopes(d.Rules.Rules)
 	// An aggregator has no key. Instances show an id of their key next to the version.
 	d.Rules.Redact.Key = nil
 	d.Rules.Bodies = d.Rules.Bodies.WithDefaults()
@@ -42,10 +43,34 @@ func (f *File) version() string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// withoutDefaultScopes returns a copy of the rules whose limits have no scope where it is the
+// default, which depends on the rule. Whether there is a Redis does not matter: processes that
+// read the same file may reach it by flags.
+func withoutDefaultScopes(all []rules.Rule) []rules.Rule {
+	all = slices.Clone(all)
+	for i := range all {
+		r := &all[i]
+		shorten := func(l *rules.Limit) *rules.Limit {
+			if l == nil {
+				return nil
+			}
+			short := *l
+			if short.Scope = ""; r.ScopeOf(&short) != l.Scope {
+				return l
+			}
+			return &short
+		}
+		r.Limit, r.Except = shorten(r.Limit), slices.Clone(r.Except)
+		for j := range r.Except {
+			r.Except[j].Limit = shorten(r.Except[j].Limit)
+		}
+	}
+	return all
+}
+
 // sameAsZero has values of fields that mean the same as zero, by type and field.
 var sameAsZero = map[string]any{
 	"Rules.LimitKeys": rules.DefaultLimitKeys,
-	"Limit.Scope":     rules.ScopeInstance,
 	"Limit.Outage":    rules.OutageLocal,
 	"Limit.Queue":     rules.DefaultQueue,
 	"Quota.Zone":      "UTC",

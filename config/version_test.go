@@ -179,7 +179,8 @@ rules:
 		{"namespace: shop", "aggregator: {listen: ['127.0.0.1:9999'], http: '127.0.0.1:9998', redis: {url: 'redis://other:6379/0'}, page: off, memory: 32MiB}\nnamespace: shop"},
 		{"namespace: shop", "statsd: {addresses: ['10.1.1.1:8125']}\nwebhook: {url: 'https://example.org/', secret_env: WEBHOOK}\nguard: {http: '127.0.0.1:9997', paths: clean}\nnamespace: shop"},
 		{"rate: 60/1m, hold: 2m", "hold: 120s, rate: 60/60s, exit: 80%, cool_down: 5000ms"},
-		{"limit: {rate: 5/1m}", "limit: {rate: 5/60s, burst: 5, algorithm: token_bucket, scope: instance}"},
+		{"limit: {rate: 5/1m}", "limit: {rate: 5/60s, burst: 5, algorithm: token_bucket, scope: fleet}"},
+		{"burst: 3", "burst: 3, scope: instance"},
 		{"limit: {rate: 5/1m}", "limit: 5/1m"},
 		{"[pin, puk]", "[PUK, pin]"},
 		{"[10.0.0.0/8, 192.168.0.0/16]", "[192.168.0.0/16, 10.0.0.0/8]"},
@@ -200,6 +201,8 @@ rules:
 		{"by: [q]", "by: [p]"},
 		{"{id: a, match: {route: /a}", "{id: a, match: {route: /c}"},
 		{"burst: 3", "burst: 4"},
+		{"limit: {rate: 5/1m}", "limit: {rate: 5/1m, scope: instance}"},
+		{"burst: 3", "burst: 3, scope: fleet"},
 		{"[pin, puk]", "[pin]"},
 		{"id: a, match: {route: /a}, by: [q], hot: {rate: 60/1m, hold: 2m}, limit: {rate: 5/1m}}\n  - {id: b, match: {route: /b}, limit: {rate: 1/s, burst: 3}", "id: b, match: {route: /b}, limit: {rate: 1/s, burst: 3}}\n  - {id: a, match: {route: /a}, by: [q], hot: {rate: 60/1m, hold: 2m}, limit: {rate: 5/1m}"},
 	} {

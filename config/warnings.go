@@ -129,7 +129,7 @@ func (d *decoder) warnOfHighLimits(rule *rules.Rule, place func(string) fieldPla
 
 func (d *decoder) warnOfHighLimit(p fieldPlace, rule *rules.Rule, l *rules.Limit, hot rules.Rate) {
 	scope := ""
-	if l.Scope == "" || l.Scope == rules.ScopeInstance {
+	if rule.ScopeOf(l) == rules.ScopeInstance {
 		scope = " on each instance"
 	}
 	for _, w := range d.warnings {

@@ -75,10 +75,10 @@ func TestWarnings(t *testing.T) {
 		"{match: {route: ^'/:id'}, action: ignore}":             "match.route \"/:id\": \":id\"" + literal + "|did you mean \"/{id}\"? The text itself is written %3Aid",
 
 		// Limits.
-		"{match: {route: /a}, by: [q], hot: 200/s, limit: ^500/s}":                                                           ofLimit("500/s", "200/s", " on each instance") + "|" + high,
+		"{match: {route: /a}, by: [q], hot: 200/s, limit: ^500/s}":                                                           ofLimit("500/s", "200/s", "") + "|" + high,
 		"{match: {route: /a}, by: [q], hot: 200/s, limit: {burst: 1, rate: ^201/s, scope: exact}}":                           ofLimit("201/s", "200/s", "") + "|" + high,
 		"{match: {route: /a}, by: [q], hot: [500/s, 600/1m], limit: {rate: ^11/s, scope: share}}":                            ofLimit("11/s", "600/1m", "") + "|" + high,
-		"{match: {route: /a}, by: [q], count: bytes, hot: 1000/s, limit: ^2000/s}":                                           ofLimit("2000 bytes/s", "1000 bytes/s", " on each instance") + "|" + high,
+		"{match: {route: /a}, by: [q], count: bytes, hot: 1000/s, limit: ^2000/s}":                                           ofLimit("2000 bytes/s", "1000 bytes/s", "") + "|" + high,
 		"{match: {route: /a}, by: [q], hot: 200/s, limit: 200/s}":                                                            "",
 		"{match: {route: /a}, by: [q], hot: 200/s, limit: 12000/1m}":                                                         "",
 		"{match: {route: /a}, by: [q], hot: 1/3s, limit: 20/1m}":                                                             "",
@@ -87,8 +87,8 @@ func TestWarnings(t *testing.T) {
 		"{match: {route: /a}, by: [q], hot: 200/s}":                                                                          "",
 		"{match: {route: /a}, by: [q], limit: 500/s}":                                                                        "",
 		"{match: {route: /a}, by: [q], hot: 200/s, limit: 50/s, except: [{values: {q: a}, limit: 500/s}]}":                   "",
-		"{match: {route: /a}, by: [q], hot: 200/s, limit: 50/s, except: [{values: {q: [a, b]}, hot: 300/s, limit: ^500/s}]}": ofLimit("500/s", "300/s", " on each instance") + "|" + high,
-		"{match: {route: /a}, by: [q], hot: 200/s, limit: 50/s, except: [{values: {q: [a, b]}, hot: ^30/s}]}":                ofLimit("50/s", "30/s", " on each instance") + "|" + high,
+		"{match: {route: /a}, by: [q], hot: 200/s, limit: 50/s, except: [{values: {q: [a, b]}, hot: 300/s, limit: ^500/s}]}": ofLimit("500/s", "300/s", "") + "|" + high,
+		"{match: {route: /a}, by: [q], hot: 200/s, limit: 50/s, except: [{values: {q: [a, b]}, hot: ^30/s}]}":                ofLimit("50/s", "30/s", "") + "|" + high,
 	} {
 		const outer = ", {id: clients, match: {route: '*'}, by: [addr:ip], limit: 1000/s}"
 		rule, behind, _ := strings.Cut("rules: [{id: a, "+marked[1:]+outer+"]", "^")

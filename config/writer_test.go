@@ -203,7 +203,6 @@ func (w writer) limit(l *rules.Limit, unit rules.Unit) string {
 	put(l.CountDenied, "count_denied", l.CountDenied)
 	put(l.Penalty > 0, "penalty", l.Penalty)
 	put(l.Scope != "", "scope", l.Scope)
-	put(l.Scope == "" && w.coin("scope"), "scope", rules.ScopeInstance)
 	put(l.Outage != "", "when_redis_is_away", l.Outage)
 	put(l.Wait > 0, "wait", l.Wait)
 	put(l.Concurrency > 0, "concurrency", l.Concurrency)

@@ -144,7 +144,7 @@ func (r *request) askFor(cl *claim) limiter.Request {
 		within time.Duration
 	)
 	if cl.spec.limit.Priority != nil {
-		left = fleet.Reserve(cl.spec.quota.Load().Burst, r.classOf(cl), cl.spec.classes())
+		left = fleet.Reserve(cl.spec.quota.Load().Burst, r.classOf(cl), cl.spec.limit.Priority.Classes())
 	}
 	switch {
 	case cl.rule.Count != rules.Requests:
@@ -159,7 +159,7 @@ func (r *request) askFor(cl *claim) limiter.Request {
 // parameter's values has, or the last class if none has one.
 func (r *request) class(c *candidate, p *rules.Priority) int {
 	params := r.loadParams(c)
-	class := len(p.First)
+	class := p.Classes() - 1
 	for i := range params.Len() {
 		if q := params.At(i); q.Name == p.Name && q.Source == p.Source {
 			if at := slices.Index(p.First, q.Value); at >= 0 {

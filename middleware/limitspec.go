@@ -59,14 +59,6 @@ func (s *limitSpec) isShared() bool {
 func (s *limitSpec) isExact() bool { return s.exact }
 func (s *limitSpec) waits() bool   { return s.limit.Mode == rules.ModeWait }
 
-// classes returns the number of classes of priority.
-func (s *limitSpec) classes() int {
-	if p := s.limit.Priority; p != nil {
-		return len(p.First) + 1
-	}
-	return 1
-}
-
 // isQuick reports whether limitPlain can hold a key to the limit: the key's bucket alone
 // decides at once, and a request over the limit is refused.
 func (s *limitSpec) isQuick() bool {
@@ -103,6 +95,7 @@ var (
 
 // newSpec makes a limit with its permits and, unless the rule has hot, its buckets.
 func (b *specBuilder) newSpec(r *rule, l *rules.Limit, name string) (*limitSpec, error) {
+	l = b.withScope(r, l)
 	s := &limitSpec{
 		limit: l, unit: r.Count, name: name, algorithms: b.opts.algorithms,
 		hash: rules.Hash([]byte(name)), headers: b.opts.headers, decisions: b.decisionsOf(r.ID),
@@ -139,6 +132,20 @@ func (b *specBuilder) newSpec(r *rule, l *rules.Limit, name string) (*limitSpec,
 		return nil, errNoBackend
 	}
 	return s, nil
+}
+
+// withScope returns l with the scope that it has by default, if the backend lends permits. l may be
+// nil.
+func (b *specBuilder) withScope(r *rule, l *rules.Limit) *rules.Limit {
+	if l == nil || l.Scope != "" || r.ScopeOf(l) != rules.ScopeFleet || lenderOf(b.opts.backend) == nil {
+		return l
+	}
+	if b.opts.shadow && r.Count != rules.Requests {
+		return l // a shadow holds no permits, and costs are charged to permits that are held
+	}
+	scoped := *l
+	scoped.Scope = rules.ScopeFleet
+	return &scoped
 }
 
 // quotaOf returns the limit's quota, or this instance's part of it. If the quota has not

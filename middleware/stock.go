@@ -48,11 +48,10 @@ func (b *specBuilder) isDecidedByBackend(s *limitSpec) bool {
 // lends reports whether instances hold permits of the limit's hot keys. If not, each request asks
 // the backend, as with scope: exact; see [fleet.FitOf].
 func (s *limitSpec) lends(g *Guard) bool {
-	return g.fleet != nil && g.instances()*s.classes() <= s.holders && (s.unit != rules.Requests || g.fleet.Running())
+	return g.fleet != nil && g.instances() <= s.holders && (s.unit != rules.Requests || g.fleet.Running())
 }
 
-// holders returns the most instances that can hold permits of a limit in advance. Each class of
-// priority counts as one.
+// holders returns the most instances that can hold permits of a limit in advance.
 func holders(r *rule, l *rules.Limit) int {
 	if l.Scope != rules.ScopeFleet {
 		return 0
@@ -71,14 +70,14 @@ func (h *hotState) stockFor(g *Guard, spec *limitSpec, class int, key func() str
 	quota := spec.quota.Load()
 	for {
 		s := h.stock.Load()
-		if s != nil && s.name == spec.name && len(s.classes) == spec.classes() {
+		if s != nil && s.name == spec.name && len(s.classes) == spec.limit.Priority.Classes() {
 			stock := s.classes[class]
 			if stock.Quota() != quota {
 				stock.SetQuota(quota)
 			}
 			return stock
 		}
-		made := g.fleet.Stocks(spec.name, key(), quota, spec.whenAway(), spec.unit != rules.Requests, spec.classes())
+		made := g.fleet.Stocks(spec.name, key(), quota, spec.whenAway(), spec.unit != rules.Requests, spec.limit.Priority.Classes())
 		if h.stock.CompareAndSwap(s, &hotStock{made, spec.name}) {
 			return made[class]
 		}

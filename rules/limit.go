@@ -10,7 +10,7 @@ type Limit struct {
 	Quota      // the zero Quota leaves Concurrency as the only bound
 	Mode  Mode // treatment of requests over the limit: ModeLimit, ModeWait, ModeServe or ModeShadow
 
-	// Scope selects the requests that share the limit. Empty means ScopeInstance.
+	// Scope selects the requests that share the limit. [Rule.ScopeOf] has the default.
 	Scope Scope
 	// Outage is the policy while the Redis that ScopeFleet and ScopeExact need is unavailable.
 	// Empty means OutageLocal.
@@ -54,6 +54,47 @@ const (
 // InRedis reports whether Redis has the state of limits with the scope.
 func (s Scope) InRedis() bool { return s == ScopeFleet || s == ScopeExact }
 
+// ScopeOf returns the scope of a limit of the rule, or of one of its exceptions. A limit of hot
+// keys without a scope has ScopeFleet, unless WhyNotFleet has a reason. Others have
+// ScopeInstance. A guard whose backend does not lend permits uses ScopeInstance in place of a
+// ScopeFleet that is not written out.
+func (r *Rule) ScopeOf(l *Limit) Scope {
+	switch {
+	case l.Scope != "":
+		return l.Scope
+	case len(r.Hot) == 0 || r.WhyNotFleet(l) != "":
+		return ScopeInstance
+	}
+	return ScopeFleet
+}
+
+// WhyNotFleet returns the reason why ScopeFleet is not the default of a limit of hot keys, as the
+// end of a sentence about it. It returns "" if there is none.
+func (r *Rule) WhyNotFleet(l *Limit) string {
+	if l.Concurrency > 0 {
+		// Requests in flight load the process that serves them, and each would ask Redis twice.
+		return "with concurrency asks Redis for each request"
+	}
+	return r.fleetRefusal(l)
+}
+
+// fleetAlgorithms is the error of a limit with ScopeFleet and another algorithm.
+const fleetAlgorithms = "goes with token_bucket, gcra and leaky_bucket, not with %s"
+
+// fleetRefusal returns the error of a limit of the rule with ScopeFleet, or "" if it has none.
+func (r *Rule) fleetRefusal(l *Limit) string {
+	switch {
+	case !l.Algorithm.Bucket():
+		return fmt.Sprintf(fleetAlgorithms, l.Algorithm)
+	case r.Count == Requests || r.Count > Units:
+	case len(r.Hot) == 0:
+		return fmt.Sprintf("with count: %s goes with hot", r.Count)
+	case l.WarmUp > 0 || l.Priority != nil:
+		return fmt.Sprintf("with count: %s goes with neither warm_up nor priority", r.Count)
+	}
+	return ""
+}
+
 // OutagePolicy is the policy for requests under ScopeFleet or ScopeExact while Redis is
 // unavailable.
 type OutagePolicy string
@@ -72,6 +113,15 @@ type Priority struct {
 	Source Source // source of the parameter
 	Name   string
 	First  []string // values of the parameter, the most important first; 1 to MaxClasses-1
+}
+
+// Classes returns the number of classes of priority: those of the values in First, and one for all
+// others. A nil Priority has one class.
+func (p *Priority) Classes() int {
+	if p == nil {
+		return 1
+	}
+	return len(p.First) + 1
 }
 
 // Response is sent by a limit with ModeServe, instead of the handler's response.
@@ -155,7 +205,7 @@ func (l *Limit) validateTogether(bad *FieldErrors) {
 	case l.Outage != "" && !l.Scope.InRedis():
 		bad.add("limit.when_redis_is_away", "", awayHint, "goes with scope: fleet or exact").needs("limit")
 	case l.Scope == ScopeFleet && !l.Algorithm.Bucket():
-		bad.add("limit.scope", quoted(string(l.Scope)), "scope: exact works with every algorithm", "goes with token_bucket, gcra and leaky_bucket, not with %s", l.Algorithm).needs("limit")
+		bad.add("limit.scope", quoted(string(l.Scope)), "scope: exact works with every algorithm", fleetAlgorithms, l.Algorithm).needs("limit")
 	case (l.Mode == ModeWait) != (l.Wait != 0):
 		bad.add("limit.wait", l.Wait.String(), waitHint, "goes with on_limit: wait, which needs it").needs("limit")
 	case l.Queue != 0 && (l.Concurrency == 0 || l.Mode != ModeWait):

@@ -233,8 +233,8 @@ func (r *Rules) Windows() []Window {
 
 // ShareLimits reports whether some limit is shared by all instances, which needs Redis.
 func (r *Rules) ShareLimits() bool {
-	shared := func(l *Limit) bool { return l != nil && (l.Scope == ScopeShare || l.Scope.InRedis()) }
 	return slices.ContainsFunc(r.Rules, func(r Rule) bool {
+		shared := func(l *Limit) bool { return l != nil && r.ScopeOf(l) != ScopeInstance }
 		return shared(r.Limit) || slices.ContainsFunc(r.Except, func(x Exception) bool { return shared(x.Limit) })
 	})
 }

@@ -106,15 +106,21 @@ func (r *Rule) validate(rules *Rules) (bad FieldErrors) {
 
 // validateLimit reports errors of a limit of the rule or of an exception.
 func (r *Rule) validateLimit(l *Limit) FieldErrors {
-	bad := l.validate(r.Count)
-	if l == nil || l.Scope != ScopeFleet || r.Count == Requests || r.Count > Units {
+	if l == nil {
+		return nil
+	}
+	resolved := *l
+	resolved.Scope = r.ScopeOf(l)
+	bad := resolved.validate(r.Count)
+	if l.Scope != ScopeFleet || !l.Algorithm.Bucket() {
 		return bad
 	}
-	switch {
-	case len(r.Hot) == 0:
-		bad.add("limit.scope", quoted(string(l.Scope)), "leave out scope, or give the rule hot", "fleet with count: %s goes with hot", r.Count).needs("limit")
-	case l.WarmUp > 0 || l.Priority != nil:
-		bad.add("limit.scope", quoted(string(l.Scope)), scopeHint, "fleet with count: %s goes with neither warm_up nor priority", r.Count).needs("limit")
+	if message := r.fleetRefusal(l); message != "" {
+		hint := scopeHint
+		if len(r.Hot) == 0 {
+			hint = "leave out scope, or give the rule hot"
+		}
+		bad.add("limit.scope", quoted(string(l.Scope)), hint, "fleet %s", message).needs("limit")
 	}
 	return bad
 }

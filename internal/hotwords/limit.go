@@ -85,17 +85,24 @@ func quotaWords(q *rules.Quota, unit rules.Unit) []string {
 
 // scopeWords describes which requests share the limit, who decides on them, and why.
 func scopeWords(r *rules.Rule, l *rules.Limit) []string {
-	switch l.Scope {
+	if l.Burst == rules.Unlimited && l.Concurrency == 0 {
+		return nil
+	}
+	scope := r.ScopeOf(l)
+	switch scope {
 	case rules.ScopeShare:
 		return []string{"shared by all instances"}
 	case rules.ScopeFleet, rules.ScopeExact:
 		how := "each request asks Redis"
-		if l.Scope == rules.ScopeFleet {
+		if scope == rules.ScopeFleet {
 			how = fitWords(fleet.FitOf(r, l))
 		}
 		return []string{"over all instances", how, string(cmp.Or(l.Outage, rules.OutageLocal)) + " while Redis is unavailable"}
 	}
-	return nil
+	if reason := r.WhyNotFleet(l); l.Scope == "" && len(r.Hot) > 0 && reason != "" {
+		return []string{"on each instance, because scope: fleet " + reason}
+	}
+	return []string{"on each instance"}
 }
 
 // fitWords describes who decides on the requests of a limit with scope: fleet.

@@ -23,8 +23,6 @@ func FitOf(r *rules.Rule, l *rules.Limit) Fit {
 	switch {
 	case len(r.Hot) == 0:
 		return Fit{Reason: "the rule has no hot"}
-	case l.Concurrency > 0 && (r.Count == rules.Requests || l.Rate.IsZero()):
-		return Fit{Reason: "concurrency is counted there"}
 	case l.Burst == rules.Unlimited || l.Rate.IsZero():
 		return Fit{Reason: "it has no rate"}
 	case r.Count != rules.Requests: // a cost is known too late to ask for it
@@ -41,13 +39,13 @@ func FitOf(r *rules.Rule, l *rules.Limit) Fit {
 			return Fit{Reason: setting.name + " needs it"}
 		}
 	}
-	return fitOfNumbers(&l.Quota)
+	return fitOfNumbers(&l.Quota, l.Priority.Classes())
 }
 
 // fitOfNumbers returns the number of instances by a quota's rate and burst. The burst must be a
-// tenth of the rate per second or more. A period must bring each instance five permits, or one if
-// the burst is half of the rate per second or more.
-func fitOfNumbers(q *rules.Quota) Fit {
+// tenth of the rate per second or more. A period must bring each instance five permits for each
+// class of priority, or one if the burst is half of the rate per second or more.
+func fitOfNumbers(q *rules.Quota, classes int) Fit {
 	rate := perSecond(q)
 	if float64(q.Burst) < rate/10 {
 		return Fit{Reason: "the burst is less than a tenth of the rate per second"}
@@ -58,7 +56,7 @@ func fitOfNumbers(q *rules.Quota) Fit {
 	}
 	every := period(q, 0)
 	return Fit{
-		Instances: int(rate*every.Seconds()/float64(least) + 1e-9),
+		Instances: int(rate*every.Seconds()/float64(least*classes) + 1e-9),
 		Reason:    fmt.Sprintf("the rate does not bring each %s in %v", permits, every),
 	}
 }
