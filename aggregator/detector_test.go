@@ -333,7 +333,7 @@ func TestDetectorPublishesWhatTheRuleHoldsAHotKeyTo(t *testing.T) {
 	want := rules.Hot{
 		Key: rules.Key{Rule: "terms", Text: "k"}, Low: 25, High: 28, Rate: 2.5, Ratio: 1.25, Since: noon,
 		Cause: rules.Cause{Rate: rules.Rate{N: 20, Per: 10 * time.Second}},
-		Limit: rule.Limit.Rate, Burst: 9, Mode: rules.ModeShadow,
+		Limit: rule.Limit.Rate, Burst: 9, Mode: rules.ModeShadow, Scope: rules.ScopeFleet,
 	}
 	if got := out.hot()[want.Key]; got != want {
 		t.Errorf("published %+v, want %+v", got, want)

@@ -64,7 +64,7 @@ func TestKeysOfSources(t *testing.T) {
 			r.Header.Add("x-pLaN", value.Draw(rt, "plan"))
 		}
 		for range rapid.IntRange(0, 2).Draw(rt, "cookie lines") {
-			r.Header.Add("Cookie", fmt.Sprintf("other=1; %s=%s;cart=%s", rapid.SampledFrom([]string{"cart", "Cart", "cart2"}).Draw(rt, "cookie"), value.Draw(rt, "cookie"), value.Draw(rt, "cart")))
+			r.Header.Add("Cookie", fmt.Sprintf("other=1; %s=%s;cart=%s", rapid.SampledFrom([]string{"Cart", "cart2"}).Draw(rt, "cookie"), value.Draw(rt, "cookie"), value.Draw(rt, "cart")))
 		}
 		r.Host = rapid.SampledFrom([]string{"", "shop.example", "shop.example:80"}).Draw(rt, "host")
 		peer := rapid.SampledFrom([]string{"192.0.2.7", "2001:db8:1:2:3::4", "::ffff:192.0.2.7", ""}).Draw(rt, "peer")

@@ -105,7 +105,7 @@ rules:
     match: {route: "GET /search"}
     by: [q]
     %s
-    limit: {rate: %d/s, burst: %d}
+    limit: {rate: %d/s, burst: %d, scope: instance}
   - id: solo
     match: {route: "GET /solo"}
     by: [k]

@@ -22,7 +22,7 @@ const (
     match: {route: "GET /search"}
     by: [q]
     hot: {rate: 20/s, exit: 80%, hold: 1s, cool_down: 0s}
-    limit: {rate: 2/s, burst: 2}
+    limit: {rate: 2/s, burst: 2, scope: instance}
 `
 )
 

@@ -215,7 +215,7 @@ func TestControlsAtEveryDoor(t *testing.T) {
     match: {route: "GET /search"}
     by: [q]
     hot: 100000/s
-    limit: {rate: 1/1m, burst: 5}
+    limit: {rate: 1/1m, burst: 5, scope: instance}
 `)
 	g := f.startGuardOfAll(f.file(f.sections()))
 	within(t, patience, "the guard follows Redis", func() bool {

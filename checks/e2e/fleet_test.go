@@ -36,7 +36,7 @@ const (
     match: {route: "GET /search"}
     by: [q]
     hot: {rate: 100/s, exit: 80%, hold: 1s, cool_down: 0s}
-    limit: {rate: 10/s, burst: 5}
+    limit: {rate: 10/s, burst: 5, scope: instance}
 `
 	phone = "search-terms GET /search?q=phone"
 )

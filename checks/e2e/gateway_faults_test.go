@@ -40,7 +40,7 @@ const (
     match: {route: "GET /search"}
     by: [q]
     hot: {rate: 20/s, hold: 2s}
-    limit: {rate: 5/s, burst: 5}
+    limit: {rate: 5/s, burst: 5, scope: instance}
 `
 	// busyMachine is added to the configured timeout, since all processes of the test share two
 	// processors.

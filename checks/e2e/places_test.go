@@ -16,13 +16,13 @@ const sharedRules = `
     match: {route: "GET /search"}
     by: [q]
     hot: 100/s
-    limit: {rate: 10/s, burst: 5}
+    limit: {rate: 10/s, burst: 5, scope: instance}
   - id: files
     match: {route: "GET /files"}
     by: [name]
     count: bytes
     hot: 100KB/s
-    limit: {rate: 50KB/s, burst: 100KB}
+    limit: {rate: 50KB/s, burst: 100KB, scope: instance}
 `
 
 // counts sends StatsD lines at a steady pace, several to a packet.

@@ -102,7 +102,7 @@ func changingRules(hot, limit, products, files string, more ...string) string {
     match: {route: "GET /search"}
     by: [q]
     hot: {rate: %s, exit: 50%%, hold: 1s, cool_down: 1s}
-    limit: {%s}
+    limit: {%s, scope: instance}
   - id: products
     match: {route: "GET /products/{id}"}
     by: ["path:id"]
@@ -120,7 +120,7 @@ const (
     match: {route: "GET /search"}
     by: [brand]
     hot: 60/2s
-    limit: {rate: 1/1h, burst: 4}
+    limit: {rate: 1/1h, burst: 4, scope: instance}
 `
 	leastRule = `
   - id: health

@@ -14,7 +14,7 @@ var adapterFaults = []Fault{
 	},
 	{
 		Name: "the handler gets the guard's pattern", File: "middleware/adapter/adapter.go",
-		Old: "x.restore(r) // the guard may have made another", New: "_ = r",
+		Old: "x.restore(r) // the guard may have made another request", New: "",
 		Test: "TestGuardsOwnRequest",
 	},
 	{

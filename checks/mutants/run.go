@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/build"
 	"os"
 	"os/exec"
 	"path"
@@ -131,20 +132,11 @@ func (r *Runner) test(ctx context.Context, f Fault, flags ...string) (failed []s
 
 // isRandom reports whether a package has tests with rapid, which accept its flags.
 func (r *Runner) isRandom(pkg string) (bool, error) {
-	files, err := filepath.Glob(filepath.Join(r.root, filepath.FromSlash(pkg), "*_test.go"))
+	p, err := build.ImportDir(filepath.Join(r.root, filepath.FromSlash(pkg)), 0)
 	if err != nil {
 		return false, err
 	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return false, err
-		}
-		if bytes.Contains(text, []byte(`"pgregory.net/rapid"`)) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.Contains(slices.Concat(p.TestImports, p.XTestImports), "pgregory.net/rapid"), nil
 }
 
 // testResult is the outcome of a package's tests.

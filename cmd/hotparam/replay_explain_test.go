@@ -21,7 +21,7 @@ func TestReplayExplain(t *testing.T) {
 		r := hotparamCommand(t, append(flags, "--explain", "GET /search?q=phone", log)...)
 		r.exits(t, exitOK)
 		for _, want := range []string{
-			"GET /search?q=phone\nreplay: * by q: hot at 10/s (cool below 8, for 5s, after 10s at the earliest); limit 2/s, burst 2\n",
+			"GET /search?q=phone\nreplay: * by q: hot at 10/s (cool below 8, for 5s, after 10s at the earliest); limit 2/s, burst 2, over all instances (each request asks Redis: the rate does not bring each a permit in 50ms)\n",
 			"Counted 50 from 00:00:00.000 to 00:00:04.900 UTC; listed once, for 4s in all;",
 			"  00:00:00.900  hot   10 within 1s reached 10; held until 00:00:10.9\n",
 			"  00:00:00.000        1       1  ███▏                            ┊\n",

@@ -79,10 +79,10 @@ const (
 `
 	rulesInWords = `  counts: StatsD to 127.0.0.1:8125
   health: GET /healthz: exempt from all rules
-  whole: *?a=*&b=x: limit 60/1m, burst 60, shadow
-  terms: GET /u/{id} by q, path:id: hot at 200/s (cool below 160, for 1s, after 10s at the earliest); limit 50/s, burst 50; exceptions: 2 allowed, 1 blocked
+  whole: *?a=*&b=x: limit 60/1m, burst 60, shadow, on each instance
+  terms: GET /u/{id} by q, path:id: hot at 200/s (cool below 160, for 1s, after 10s at the earliest); limit 50/s, burst 50, over all instances (up to 2 hold permits in advance; with more, each request asks Redis: the rate does not bring each a permit in 50ms); exceptions: 2 allowed, 1 blocked
   shares: * by all parameters: hot at 20% of the route and 10/s (cool below 80% of that, for 5s, after 10s at the earliest) or at 8x the baseline and 50/10s (cool below 50% of that, for 5s) or at a place among the top 3 and 10/s (cool below 80% of that, for 5s, after 1m30s at the earliest); listed only
-  weights: * by combinations of q, r: hot at 100MB/1m (cool below 80MB, for 5s, after 10s at the earliest); limit 512KiB/s, burst 1500B; exceptions: 1 adjusted
+  weights: * by combinations of q, r: hot at 100MB/1m (cool below 80MB, for 5s, after 10s at the earliest); limit 512KiB/s, burst 1500B, over all instances (they hold permits in advance); exceptions: 1 adjusted
   times: * by each parameter: hot at 30s/10s (cool below 24s, for 5s, after 10s at the earliest); listed only
   costs: * by combinations of all parameters: hot at 30 units/1h (cool below 24 units, for 5s, after 10s at the earliest); listed only
 `

@@ -43,7 +43,7 @@ func Rules() *rules.Rules {
 			Match: rules.Match{Route: route},
 			By:    rules.By{Kind: rules.ByNames, Names: []rules.Param{{Name: Param}}},
 			Hot:   []rules.Threshold{rules.NewThreshold(second(10))},
-			Limit: &rules.Limit{Quota: rules.Quota{Rate: second(5), Burst: 5}, Mode: rules.ModeLimit},
+			Limit: &rules.Limit{Quota: rules.Quota{Rate: second(5), Burst: 5}, Mode: rules.ModeLimit, Scope: rules.ScopeInstance},
 		}},
 	}
 }

@@ -1,7 +1,6 @@
 package hotwords
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -97,7 +96,11 @@ func scopeWords(r *rules.Rule, l *rules.Limit) []string {
 		if scope == rules.ScopeFleet {
 			how = fitWords(fleet.FitOf(r, l))
 		}
-		return []string{"over all instances", how, string(cmp.Or(l.Outage, rules.OutageLocal)) + " while Redis is unavailable"}
+		words := []string{"over all instances (" + how + ")"}
+		if l.Outage != "" {
+			words = append(words, string(l.Outage)+" while Redis is unavailable")
+		}
+		return words
 	}
 	if reason := r.WhyNotFleet(l); l.Scope == "" && len(r.Hot) > 0 && reason != "" {
 		return []string{"on each instance, because scope: fleet " + reason}
@@ -107,12 +110,11 @@ func scopeWords(r *rules.Rule, l *rules.Limit) []string {
 
 // fitWords describes who decides on the requests of a limit with scope: fleet.
 func fitWords(fit fleet.Fit) string {
-	const held = "which hold permits in advance"
 	switch {
 	case fit.Instances == 0:
-		return "each request asks Redis, because " + fit.Reason
+		return "each request asks Redis: " + fit.Reason
 	case fit.Reason == "":
-		return held
+		return "they hold permits in advance"
 	}
-	return fmt.Sprintf("%s up to %s; of more, each request asks Redis, because %s", held, Plural(fit.Instances, "instance"), fit.Reason)
+	return fmt.Sprintf("up to %d hold permits in advance; with more, each request asks Redis: %s", fit.Instances, fit.Reason)
 }

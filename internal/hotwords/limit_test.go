@@ -15,11 +15,11 @@ func TestLimitWords(t *testing.T) {
 		"{rate: 5/s, burst: 9, algorithm: leaky_bucket, shape: true, wait: 2s}":             "limit 5/s, burst 9, leaky bucket, shaped, wait up to 2s, on each instance",
 		"{rate: 7/30d, algorithm: fixed_window, calendar: month, zone: Europe/Berlin}":      "limit 7/30d, fixed window of a calendar month in Europe/Berlin, on each instance",
 		"{rate: 7/1m, algorithm: sliding_blocks, count_denied: true, scope: share}":         "limit 7/1m, 10 sliding blocks, refused ones count, shared by all instances",
-		"{rate: 7/1m, algorithm: sliding_log, scope: exact}":                                "limit 7/1m, sliding log, over all instances, each request asks Redis, local while Redis is unavailable",
+		"{rate: 7/1m, algorithm: sliding_log, scope: exact}":                                "limit 7/1m, sliding log, over all instances (each request asks Redis)",
 		"{rate: 7/1m, algorithm: x_own, serve: {status: 203}}":                              "limit 7/1m, burst 7, x own, serve 203, on each instance",
 		"{concurrency: 8, wait: 2s, queue: 5, priority: {by: tier, first: [gold, silver]}}": "8 at a time, wait up to 2s in a queue of 5, first tier gold, silver, on each instance",
-		"{rate: 700/s, scope: fleet}":                                                       "limit 700/s, burst 700, over all instances, each request asks Redis, because the rule has no hot, local while Redis is unavailable",
-		"{rate: 7/1m, scope: exact, when_redis_is_away: closed, on_limit: serve}":           "limit 7/1m, burst 7, serve what code gives, over all instances, each request asks Redis, closed while Redis is unavailable",
+		"{rate: 700/s, scope: fleet}":                                                       "limit 700/s, burst 700, over all instances (each request asks Redis: the rule has no hot)",
+		"{rate: 7/1m, scope: exact, when_redis_is_away: closed, on_limit: serve}":           "limit 7/1m, burst 7, serve what code gives, over all instances (each request asks Redis), closed while Redis is unavailable",
 	} {
 		compareLimit(t, "", limit, want)
 	}
@@ -27,29 +27,30 @@ func TestLimitWords(t *testing.T) {
 
 // Limits of hot keys say whether instances hold their permits, and why not.
 func TestFleetLimitWords(t *testing.T) {
-	const held, asks = "over all instances, which hold permits in advance", "over all instances, each request asks Redis, because "
+	const long = "; with more, each request asks Redis: the rate does not bring each a permit in 50ms)"
+	const asks = "over all instances (each request asks Redis: "
 	for limit, want := range map[string]string{
-		"{rate: 700/s, scope: fleet}":                 "limit 700/s, burst 700, " + held + " up to 35 instances; of more, each request asks Redis, because the rate does not bring each a permit in 50ms",
-		"{rate: 1000/s, burst: 100, scope: fleet}":    "limit 1000/s, burst 100, " + held + " up to 5 instances; of more, each request asks Redis, because the rate does not bring each 5 permits in 25ms",
-		"{rate: 1000/s, burst: 50, scope: fleet}":     "limit 1000/s, burst 50, " + asks + "the burst is less than a tenth of the rate per second",
-		"{rate: 7/1m, scope: fleet}":                  "limit 7/1m, burst 7, " + asks + "the rate does not bring each a permit in 50ms",
-		"{rate: 700/s, penalty: 1m, scope: fleet}":    "limit 700/s, burst 700, locked for 1m after a refusal, " + asks + "penalty needs it",
-		"{concurrency: 8, rate: 700/s, scope: fleet}": "limit 700/s, burst 700, 8 at a time, " + held + " up to 35 instances; of more, each request asks Redis, because the rate does not bring each a permit in 50ms",
+		"{rate: 700/s, scope: fleet}":                 "limit 700/s, burst 700, " + "over all instances (up to 35 hold permits in advance" + long,
+		"{rate: 1000/s, burst: 100, scope: fleet}":    "limit 1000/s, burst 100, over all instances (up to 5 hold permits in advance; with more, each request asks Redis: the rate does not bring each 5 permits in 25ms)",
+		"{rate: 1000/s, burst: 50, scope: fleet}":     "limit 1000/s, burst 50, " + asks + "the burst is less than a tenth of the rate per second)",
+		"{rate: 7/1m, scope: fleet}":                  "limit 7/1m, burst 7, " + asks + "the rate does not bring each a permit in 50ms)",
+		"{rate: 700/s, penalty: 1m, scope: fleet}":    "limit 700/s, burst 700, locked for 1m after a refusal, " + asks + "penalty needs it)",
+		"{concurrency: 8, rate: 700/s, scope: fleet}": "limit 700/s, burst 700, 8 at a time, " + "over all instances (up to 35 hold permits in advance" + long,
 	} {
-		compareLimit(t, "by: [q], hot: 10/s, ", limit, want+", local while Redis is unavailable")
+		compareLimit(t, "by: [q], hot: 10/s, ", limit, want)
 	}
 	// Each class of priority has a stock of its own.
-	compareLimit(t, "by: [q], hot: 10/s, ", "{rate: 700/s, scope: fleet, priority: {by: tier, first: [gold]}}", "limit 700/s, burst 700, first tier gold, "+held+" up to 17 instances; of more, each request asks Redis, because the rate does not bring each a permit in 50ms, local while Redis is unavailable")
+	compareLimit(t, "by: [q], hot: 10/s, ", "{rate: 700/s, scope: fleet, priority: {by: tier, first: [gold]}}", "limit 700/s, burst 700, first tier gold, over all instances (up to 17 hold permits in advance"+long)
 	// Limits of hot keys have the scope by default, unless it does not fit.
 	for limit, want := range map[string]string{
-		"700/s":                                 "limit 700/s, burst 700, " + held + " up to 35 instances; of more, each request asks Redis, because the rate does not bring each a permit in 50ms, local while Redis is unavailable",
+		"700/s":                                 "limit 700/s, burst 700, " + "over all instances (up to 35 hold permits in advance" + long,
 		"{rate: 700/s, scope: instance}":        "limit 700/s, burst 700, on each instance",
 		"{concurrency: 8}":                      "8 at a time, on each instance, because scope: fleet with concurrency asks Redis for each request",
 		"{rate: 700/s, algorithm: sliding_log}": "limit 700/s, sliding log, on each instance, because scope: fleet goes with token_bucket, gcra and leaky_bucket, not with sliding_log",
 	} {
 		compareLimit(t, "by: [q], hot: 10/s, ", limit, want)
 	}
-	compareLimit(t, "by: [q], count: bytes, hot: 10/s, ", "{rate: 1MB/s, scope: fleet}", "limit 1MB/s, burst 1MB, "+held+", local while Redis is unavailable")
+	compareLimit(t, "by: [q], count: bytes, hot: 10/s, ", "{rate: 1MB/s, scope: fleet}", "limit 1MB/s, burst 1MB, over all instances (they hold permits in advance)")
 }
 
 func compareLimit(t *testing.T, head, limit, want string) {

@@ -9,7 +9,7 @@
 //	              ▼
 //	           Stock.Borrow ─► line, until a settlement  borrow.go, queue.go
 //	              ▲
-//	Fleet.Run ─► Ask ─► Lender ─► Answer                 fleet.go, settle.go, demand.go, lender.go
+//	Fleet.Run ─► Ask ─► Lender ─► Answer                 fleet.go, settle.go, demand.go, lender.go, fit.go
 //
 // # The bound
 //
@@ -36,6 +36,6 @@
 //
 // # Which limits fit
 //
-// Buckets fit, if they are large enough ([Fits]). A stock is the permits of a period. A limit of a
+// Buckets fit, if they are large enough (fit.go). A stock is the permits of a period. A limit of a
 // few permits a second has none to hold, so each request asks for it.
 package fleet

@@ -12,7 +12,7 @@ type Fit struct {
 	// Instances is the most instances that can hold permits. With more of them, and always if
 	// it is zero, each request asks the Lender.
 	Instances int
-	// Reason completes the sentence "each request asks the Lender, because". It is empty if any
+	// Reason completes the sentence "each request asks the Lender:". It is empty if any
 	// number of instances can hold permits.
 	Reason string
 }

@@ -11,9 +11,9 @@ namespace: bench
 aggregator: {redis: %q, listen: "127.0.0.1:%d", http: "127.0.0.1:%d"}
 statsd: {addresses: ["127.0.0.1:%[2]d"]}
 rules:
-  - {id: cold, match: {route: "GET /cold"}, by: [q], hot: 1000000/s, limit: {rate: 1000000/s}}
-  - {id: hot, match: {route: "GET /hot"}, by: [q], hot: {rate: 50/s, hold: 1h}, limit: {rate: 1000000/s}}
-  - {id: refused, match: {route: "GET /refused"}, by: [q], hot: {rate: 50/s, hold: 1h}, limit: {rate: 1/1h, burst: 1}}
+  - {id: cold, match: {route: "GET /cold"}, by: [q], hot: 1000000/s, limit: {rate: 1000000/s, scope: instance}}
+  - {id: hot, match: {route: "GET /hot"}, by: [q], hot: {rate: 50/s, hold: 1h}, limit: {rate: 1000000/s, scope: instance}}
+  - {id: refused, match: {route: "GET /refused"}, by: [q], hot: {rate: 50/s, hold: 1h}, limit: {rate: 1/1h, burst: 1, scope: instance}}
 `
 
 // coldValues is the number of values of cold requests.
