@@ -134,10 +134,13 @@ func (b *specBuilder) newSpec(r *rule, l *rules.Limit, name string) (*limitSpec,
 	return s, nil
 }
 
-// withScope returns l with the scope that it has by default, if the backend lends permits. l may be
-// nil.
+// withScope returns l with the scope that it has by default, if the backend lends permits, and
+// the semaphore does, if it needs one. l may be nil.
 func (b *specBuilder) withScope(r *rule, l *rules.Limit) *rules.Limit {
 	if l == nil || l.Scope != "" || r.ScopeOf(l) != rules.ScopeFleet || lenderOf(b.opts.backend) == nil {
+		return l
+	}
+	if l.Concurrency > 0 && b.opts.semaphore == nil {
 		return l
 	}
 	if b.opts.shadow && r.Count != rules.Requests {

@@ -60,6 +60,33 @@ func fleetGuard(t testing.TB, server *testenv.RedisServer, ruleset []rules.Rule,
 	return f
 }
 
+// Limits of hot keys hold over all instances by default, and without Redis for each of them.
+func TestFleetByDefault(t *testing.T) {
+	server := testenv.Redis(t)
+	rule := ofFleet(t, "r", rules.Quota{Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 2})
+	rule.Limit.Scope = ""
+	admitted := func(f *fixture) (n int) {
+		f.heat(t, "r GET /s?q=1")
+		for range 5 {
+			if f.Check(get("GET /s", "/s", "q=1")).Allowed {
+				n++
+			}
+		}
+		return n
+	}
+	all := []rules.Rule{rule}
+	if n := admitted(fleetGuard(t, server, all, true)) + admitted(fleetGuard(t, server, all, true)); n != 2 {
+		t.Errorf("two instances admitted %d, want 2", n)
+	}
+	if n := admitted(newFixture(t, rules.Rules{Rules: all})); n != 2 {
+		t.Errorf("an instance without Redis admitted %d, want 2", n)
+	}
+	rule.Limit.Concurrency = 1 // for which fleetGuard gives no semaphore
+	if n := admitted(fleetGuard(t, server, []rules.Rule{rule}, true)); n != 2 {
+		t.Errorf("an instance without a semaphore admitted %d, want 2", n)
+	}
+}
+
 // All instances together admit at most burst + rate × w of a hot key, nearly as much as that, and
 // ask Redis for few of the requests.
 func TestFleetLimit(t *testing.T) {

@@ -68,21 +68,12 @@ func (r *Rule) ScopeOf(l *Limit) Scope {
 	return ScopeFleet
 }
 
-// WhyNotFleet returns the reason why ScopeFleet is not the default of a limit of hot keys, as the
-// end of a sentence about it. It returns "" if there is none.
-func (r *Rule) WhyNotFleet(l *Limit) string {
-	if l.Concurrency > 0 {
-		// Requests in flight load the process that serves them, and each would ask Redis twice.
-		return "with concurrency asks Redis for each request"
-	}
-	return r.fleetRefusal(l)
-}
-
 // fleetAlgorithms is the error of a limit with ScopeFleet and another algorithm.
 const fleetAlgorithms = "goes with token_bucket, gcra and leaky_bucket, not with %s"
 
-// fleetRefusal returns the error of a limit of the rule with ScopeFleet, or "" if it has none.
-func (r *Rule) fleetRefusal(l *Limit) string {
+// WhyNotFleet returns the reason why a limit of the rule cannot have ScopeFleet, as the end of a
+// sentence about it, or "" if it can.
+func (r *Rule) WhyNotFleet(l *Limit) string {
 	switch {
 	case !l.Algorithm.Bucket():
 		return fmt.Sprintf(fleetAlgorithms, l.Algorithm)

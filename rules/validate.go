@@ -115,7 +115,7 @@ func (r *Rule) validateLimit(l *Limit) FieldErrors {
 	if l.Scope != ScopeFleet || !l.Algorithm.Bucket() {
 		return bad
 	}
-	if message := r.fleetRefusal(l); message != "" {
+	if message := r.WhyNotFleet(l); message != "" {
 		hint := scopeHint
 		if len(r.Hot) == 0 {
 			hint = "leave out scope, or give the rule hot"

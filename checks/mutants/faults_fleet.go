@@ -4,6 +4,16 @@ package mutants
 
 var fleetFaults = []Fault{
 	{
+		Name: "limits of hot keys are each instance's by default", File: "middleware/limitspec.go",
+		Old: "scoped.Scope = rules.ScopeFleet", New: "scoped.Scope = rules.ScopeInstance",
+		Test: "TestFleetByDefault",
+	},
+	{
+		Name: "a limit with priority is held by as many instances as one without", File: "limiter/fleet/fit.go",
+		Old: "float64(least*classes)", New: "float64(least)",
+		Package: "internal/hotwords", Test: "TestFleetLimitWords",
+	},
+	{
 		Name: "a joiner starts full", File: "internal/holding/holding.go",
 		Old: "h.set(now, float64(max(0, h.part.Burst)), 0)", New: "h.set(now, missing, 0)",
 		Test: "TestHolding",

@@ -45,7 +45,7 @@ func TestFleetLimitWords(t *testing.T) {
 	for limit, want := range map[string]string{
 		"700/s":                                 "limit 700/s, burst 700, " + "over all instances (up to 35 hold permits in advance" + long,
 		"{rate: 700/s, scope: instance}":        "limit 700/s, burst 700, on each instance",
-		"{concurrency: 8}":                      "8 at a time, on each instance, because scope: fleet with concurrency asks Redis for each request",
+		"{concurrency: 8}":                      "8 at a time, over all instances (they hold permits in advance)",
 		"{rate: 700/s, algorithm: sliding_log}": "limit 700/s, sliding log, on each instance, because scope: fleet goes with token_bucket, gcra and leaky_bucket, not with sliding_log",
 	} {
 		compareLimit(t, "by: [q], hot: 10/s, ", limit, want)

@@ -21,10 +21,10 @@ type Fit struct {
 // its exceptions.
 func FitOf(r *rules.Rule, l *rules.Limit) Fit {
 	switch {
+	case l.Burst == rules.Unlimited || l.Rate.IsZero(): // only concurrency, whose permits instances keep
+		return Fit{Instances: math.MaxInt}
 	case len(r.Hot) == 0:
 		return Fit{Reason: "the rule has no hot"}
-	case l.Burst == rules.Unlimited || l.Rate.IsZero():
-		return Fit{Reason: "it has no rate"}
 	case r.Count != rules.Requests: // a cost is known too late to ask for it
 		return Fit{Instances: math.MaxInt}
 	}
