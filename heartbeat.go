@@ -2,6 +2,7 @@ package hotparam
 
 import (
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"time"
 
@@ -16,8 +17,8 @@ func (h *Hotparam) newHeartbeat(namespace string, o *options) (*hotkeys.Heartbea
 	return hotkeys.NewHeartbeat(h.client, hotkeys.HeartbeatConfig{Namespace: namespace, Logger: o.log, Member: func() rules.Member {
 		m := self
 		h.mu.Lock()
-		rules := h.rules.currentStats()
-		m.RulesVersion, m.Problem = rules.Version, rules.Problem
+		current := h.rules.currentStats()
+		m.RulesVersion, m.Problem = current.Version, current.Problem
 		h.mu.Unlock()
 		if n := h.fleet.members.Stats().Assumed; n > 0 && m.Problem == "" {
 			m.Problem = fmt.Sprintf("it does not know the number of instances that share limits, and assumes %d: it cannot write to hotparam:{%s}:members in Redis", n, namespace)
@@ -39,11 +40,12 @@ func (h *Hotparam) dropped() map[string]int64 {
 		return nil
 	}
 	d := h.counts.Stats().Dropped
-	byReason := map[string]int64{"too_long": d.TooLong, "send_error": d.SendError}
+	byReason := map[string]int64{"table_full": d.TableFull}
 	if h.transport.Dropped != nil {
-		byReason = h.transport.Dropped()
+		maps.Copy(byReason, h.transport.Dropped())
+	} else {
+		byReason["too_long"], byReason["send_error"] = d.TooLong, d.SendError
 	}
-	byReason["table_full"] = d.TableFull
 	return byReason
 }
 

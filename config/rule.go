@@ -133,7 +133,7 @@ func (d *decoder) query(n *fileNode, route rules.Route) []rules.QueryMatch {
 		}
 		p, err := parseName(f.name, route)
 		if err != nil && err.ofRoute && !strings.Contains(f.name, ":") {
-			p, err = rules.Param{Name: f.name}, nil
+			p, err = rules.Param{Name: f.name}, nil // a wildcard of this name does not matter to a bare name
 		}
 		if err != nil {
 			f.value.bad = true

@@ -29,7 +29,7 @@ type Caps struct {
 const NoCap = -1
 
 func (c *Caps) settings() settings {
-	const hint = "without it the default holds, which no sender of ours comes near; none is no bound"
+	const hint = "without it the default holds, far above what hotparam's senders send; none sets no bound"
 	return settings{
 		{"counts", number(&c.Counts, hint, "none", 1<<50), "100000000", "Its count per second"},
 		{"keys", number(&c.Keys, hint, "none", 1<<24), "250000", "Its keys that differ, in a second"},

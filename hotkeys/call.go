@@ -53,8 +53,8 @@ func (p *Publisher) runScript(ctx context.Context, name string, script *redis.Sc
 	return nil, nil
 }
 
-// recordSuccess records the version in a script's answer. A claim's answer is left to
-// recordClaim, which compares it with the last version first.
+// recordSuccess records the version in a script's answer. Answers of claim and adopt are left to
+// recordClaim, which compares them with the last version first. Those of lease have no version.
 func (p *Publisher) recordSuccess(name string, answer []string) error {
 	if name != "claim" && name != "adopt" && name != "lease" {
 		if len(answer) < 2 {

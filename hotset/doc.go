@@ -9,5 +9,5 @@
 // published.
 //
 // Files: set.go has the set and its changes, pins.go the keys that operators pin, and
-// snapshot.go the snapshot. cooled.go keeps the payloads of keys that have cooled and may become hot again.
+// lookup.go the snapshot in which requests look up keys. cooled.go keeps the payloads of keys that have cooled and may become hot again.
 package hotset

@@ -38,8 +38,8 @@ type denial struct {
 	asks *atomic.Int64
 }
 
-// refreshes is the number of calls in each Longest that find out whether a denial older than
-// Longest still holds.
+// refreshes is the number of calls in each Longest that find out whether a denial still holds, once
+// that is older than Longest.
 const refreshes = 4
 
 func (c *Cached) slot(op *Op) *cachedSlot {
@@ -133,11 +133,11 @@ func takes(op *Op) int64 {
 
 // sentAsk is the state of a key's slot when an ask is sent.
 type sentAsk struct {
-	slot    *cachedSlot
-	sentAt  time.Duration
-	changes uint64
-	denial  *denial // the key's denial, or nil
-	asks    int64
+	slot       *cachedSlot
+	sentAt     time.Duration
+	changes    uint64
+	denial     *denial // the key's denial, or nil
+	asksBefore int64
 }
 
 // sending records that op goes to the backend.
@@ -146,7 +146,7 @@ func (c *Cached) sending(op *Op, now time.Duration) sentAsk {
 	a.changes = a.slot.changes.Load()
 	if d := a.slot.denial.Load(); d.concerns(op) {
 		a.denial = d
-		a.asks = d.asks.Add(takes(op))
+		a.asksBefore = d.asks.Add(takes(op))
 	}
 	return a
 }
@@ -194,7 +194,7 @@ func (a *sentAsk) recordResult(op *Op, res *Result, err error, longest time.Dura
 	default:
 		d.asks = old.asks
 		if a.denial != nil && a.denial.asks == d.asks && next == d.retry { // asks sent later take the returned permits
-			next = d.after(next, d.asks.Load()-a.asks)
+			next = d.after(next, d.asks.Load()-a.asksBefore)
 		}
 	}
 	d.next.Store(int64(next))
@@ -214,8 +214,8 @@ func (a *sentAsk) recordAllowed(op *Op, n int64, res *Result) {
 		a.slot.denial.CompareAndSwap(d, nil)
 		return
 	}
-	d.next.Add(int64(d.after(0, res.Taken-takes(op))))
-	missing := d.least - res.Remaining + d.asks.Load() - a.asks // permits missing after the asks in flight have taken theirs
+	d.next.Add(int64(d.after(0, res.Taken-takes(op))))                // sending counted an AtMost as one permit
+	missing := d.least - res.Remaining + d.asks.Load() - a.asksBefore // permits missing after the asks in flight have taken theirs
 	if next := int64(d.after(a.sentAt, missing)); next < d.next.Load() {
 		d.next.Store(next)
 	}

@@ -13,7 +13,7 @@ import (
 // was. So neither time nor a Return can fill it beyond its burst, and the zero word is a full
 // bucket. A word later than an empty bucket's means that the bucket owes tokens, for charges or
 // for reservations, which are thus served in order. The rest that Returns and changes of the
-// quota need is in line.go.
+// quota need is in takeline.go.
 //
 // A leaky bucket is the same upside down: it holds the tokens that were taken from the token
 // bucket, and has leaked out when the token bucket is full.

@@ -40,9 +40,9 @@ func (s *limitSpec) serves(d *rules.Decision) bool {
 	return d.Reason == rules.ReasonServed && s.limit.Serve != nil
 }
 
-// refuse writes the response to a refused request; see Answer. spec is the limit that
+// writeRefusal writes the response to a refused request; see Answer. spec is the limit that
 // decided, or nil.
-func refuse(w http.ResponseWriter, r *http.Request, d *rules.Decision, spec *limitSpec) {
+func writeRefusal(w http.ResponseWriter, r *http.Request, d *rules.Decision, spec *limitSpec) {
 	if spec != nil && spec.serves(d) {
 		a := spec.Answer(*d)
 		maps.Copy(w.Header(), a.Header)

@@ -22,7 +22,7 @@
 // adds by [AddCost]. Other callers use [Guard.Begin] or [Guard.EnterCost], and then
 // [Ticket.End].
 //
-// [Limit] makes a guard that only limits, without a collector (limiting.go).
+// [Limit] makes a guard that only limits, without a collector (limitonly.go).
 //
 // # The path of a request
 //
@@ -37,9 +37,9 @@
 //	                             │ readBody                    body.go heldbody.go form.go json.go
 //	            within limits?   │ limitRule, limitKey, …      limit.go hotstate.go
 //	            together?        │ askBackend                  exact.go backend.go stock.go
-//	            its turn?        │ waitForTurn                 wait.go turn.go
+//	            its turn?        │ waitForTurn                 wait.go waitturn.go
 //	                             ▼
-//	                          decision                         verdict.go, grants.go
+//	                          decision                         verdict.go refuse.go, grants.go
 //	            when to retry?   │ backoff                       backoff.go
 //	            what to send?    │ Decision.Answer               answer.go headers.go
 //	            at its end       Ticket.End                    cost.go meter.go

@@ -28,7 +28,7 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		}
 		spec, _ := d.From.(*limitSpec)
 		if !d.Allowed {
-			refuse(w, r, &d, spec)
+			writeRefusal(w, r, &d, spec)
 			return
 		}
 		if spec != nil {
@@ -79,5 +79,5 @@ func remoteHost(r *http.Request) string {
 // Refuse answers a refused request with the default answer of [rules.Decision.Answer]. It is
 // for functions of [WithLimited].
 func Refuse(w http.ResponseWriter, r *http.Request, d rules.Decision) {
-	refuse(w, r, &d, nil)
+	writeRefusal(w, r, &d, nil)
 }

@@ -42,13 +42,13 @@ type route struct {
 // candidate is a rule that may match requests of the route.
 type candidate struct {
 	*rule
-	// head is the beginning of keys: the rule's id, a space, the route, "?". If head is nil,
-	// the route is the request's method and text or, if text is empty too, the method and the
-	// request's path.
+	// head is the beginning of keys: the rule's id, a space, the route, "?". If head is nil, the
+	// pattern is unknown. Keys then begin with the method and text, or with the method and the
+	// request's path if text is empty.
 	head   []byte
 	text   string       // the path of the rule's pattern
 	name   string       // the route's name, if keys do not contain it
-	values *rules.Route // the pattern with the path values, or nil if there are none
+	values *rules.Route // the pattern whose wildcards name the path values, or nil if there are none
 	byPath bool         // whether the rule matches depends on the path
 	picks  bool         // not all requests of the route match
 	total  total        // counts the route's requests; empty if there is none, or no head

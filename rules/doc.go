@@ -13,8 +13,8 @@
 //	param.go params.go bodies.go client.go  sources of parameters
 //	secrets.go mask.go redact.go            parameters and values that never leave the process
 //	escape.go key.go                        a parameter's and a key's canonical text
-//	values.go combinations.go plain.go      keys of repeated and combined parameters
-//	canonical.go                            keys that another program wrote
+//	values.go combinations.go plainquery.go      keys of repeated and combined parameters
+//	foreignkey.go                            keys that another program wrote
 //	rule.go route.go exception.go           which requests count
 //	kind.go rate.go fraction.go             when a key is hot
 //	limit.go quota.go                       limits of hot keys

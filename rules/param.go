@@ -89,7 +89,7 @@ func ParseName(s string) (p Param, message, hint string) {
 		if near := base.NearestWord(word, strings.Split(allSources, ", ")); near != "" {
 			hint = "did you mean " + quoted(near+":"+name)
 		}
-		return Param{}, "unknown source " + quoted(word), hint + "; a query parameter of that very name is " + quoted("query:"+s)
+		return Param{}, "unknown source " + quoted(word), hint + "; for a query parameter of that name write " + quoted("query:"+s)
 	}
 	if source == Header {
 		name = strings.ToLower(name) // however it is written

@@ -37,7 +37,7 @@ type Guard interface {
 // an error for the application's error handler. Requests without a route are only subject to
 // rules that match by the path or match all.
 //
-// Rules by ctx: see values of c.Context and of c.Locals. Handlers call [middleware.AddCost]
+// The parameters ctx:name of rules are values of c.Context or of c.Locals. Handlers call [middleware.AddCost]
 // with c.Context(). A permit is held, and the cost is counted, until the handler returns or
 // panics. If the handler has set a stream as the response's body, they last until the stream
 // ends. If a function has taken over the connection, as for a WebSocket, they last until it

@@ -72,7 +72,7 @@ var attachFaults = []Fault{
 		Test: "TestBadFiles",
 	},
 	{
-		Name: "requests without the parameter escape a limit in one line", File: "middleware/limiting.go",
+		Name: "requests without the parameter escape a limit in one line", File: "middleware/limitonly.go",
 		Old: "o.limitsBare = true", New: "o.limitsBare = false",
 		Test: "TestLimit",
 	},

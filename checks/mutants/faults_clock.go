@@ -1,6 +1,7 @@
 package mutants
 
-// Faults in the conversion of a sender's times to the aggregator's.
+// Faults in the conversion of a sender's times to the aggregator's, and in what is known when senders
+// or Kafka were unavailable.
 
 var clockFaults = []Fault{
 	{
@@ -9,7 +10,7 @@ var clockFaults = []Fault{
 		Test: "TestSkewHoldsWhereCountsAre|TestSkewOfNewSenders",
 	},
 	{
-		Name: "what a new sender's packets take to come is a slow clock", File: "internal/decode/clock.go",
+		Name: "the delay of a new sender's packets is taken for a slow clock", File: "internal/decode/clock.go",
 		Old: "over > 0 && isNew", New: "false && isNew",
 		Test: "TestSkewOfNewSenders",
 	},
@@ -79,7 +80,7 @@ var clockFaults = []Fault{
 		Test: "TestNothingIsOfATimeToCome",
 	},
 	{
-		Name: "a gap is by a clock that was set", File: "internal/decode/gaps.go",
+		Name: "a gap's times are not corrected when the clock was set", File: "internal/decode/gaps.go",
 		Old: "wasSet := last.Before(a.start) || last.After(start)", New: "wasSet := false",
 		Test: "TestGapsAreByTheRightClock",
 	},

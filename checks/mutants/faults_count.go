@@ -9,7 +9,7 @@ var keyFaults = []Fault{
 		Test: "TestSecretsWithinValues",
 	},
 	{
-		Name: "a query with a secret in a value takes the short way", File: "rules/plain.go",
+		Name: "a query with a secret in a value takes the short way", File: "rules/plainquery.go",
 		Old: "raw[at] == '%' && hidesByte(raw[at+1:])", New: "false",
 		Test: "TestNoKeyHasASecretWithinAValue",
 	},
@@ -135,7 +135,7 @@ var collectorFaults = []Fault{
 		Test: "TestIdempotentOutOfStep",
 	},
 	{
-		Name: "a held-back count is dropped", File: "collector/flush.go",
+		Name: "a held-back count is dropped", File: "collector/heldback.go",
 		Old: "k.held, k.delta = k.total(), 0", New: "k.delta = 0",
 		Test: "TestBudgetAdaptsWithinAFlush",
 	},
@@ -145,7 +145,7 @@ var collectorFaults = []Fault{
 		Test: "TestBudgetAdaptsWithinAFlush",
 	},
 	{
-		Name: "h is one too low", File: "collector/flush.go",
+		Name: "h is one too low", File: "collector/heldback.go",
 		Old: "math.MaxInt64-1))+1)", New: "math.MaxInt64-1)))",
 		Test: "TestBudgetAdaptsWithinAFlush",
 	},
@@ -165,12 +165,12 @@ var collectorFaults = []Fault{
 		Test: "TestNoIncrementIsLost",
 	},
 	{
-		Name: "what aged is counted twice", File: "collector/flush.go",
+		Name: "what aged is counted twice", File: "collector/heldback.go",
 		Old: "c.aged += int64(k.held)", New: "c.aged += 2 * int64(k.held)",
 		Test: "TestWhatIsOlderThanTheWindowLeaves",
 	},
 	{
-		Name: "what a full table had is counted again", File: "collector/table.go",
+		Name: "what a full table had is counted again", File: "collector/keytable.go",
 		Old: "s.state.Or(closed) & countMask", New: "2 * (s.state.Or(closed) & countMask)",
 		Test: "TestNoIncrementIsLost",
 	},

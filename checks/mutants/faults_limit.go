@@ -144,7 +144,7 @@ var limitFaults = []Fault{
 		Test: "TestSemaphoreIsItsModel",
 	},
 	{
-		Name: "a mark of a part that is left is used again", File: "limiter/line.go",
+		Name: "a mark of a part that is left is used again", File: "limiter/takeline.go",
 		Old: "!last || ask.Keep > 0 ||", New: "!last ||",
 		Test: "TestBucketConforms",
 	},

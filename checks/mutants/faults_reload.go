@@ -28,7 +28,7 @@ var reloadFaults = []Fault{
 		Test: "TestReloadWhileFlushing",
 	},
 	{
-		Name: "the sums of the rules begin anew with each version", File: "collector/counted.go",
+		Name: "the sums of the rules begin anew with each version", File: "collector/rulecounts.go",
 		Old: "			r.before = last.n.Load()\n", New: "",
 		Test: "TestReloadKeepsSums",
 	},

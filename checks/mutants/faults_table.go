@@ -108,7 +108,7 @@ var tableFaults = []Fault{
 		Test: "TestEvictedKeysKeepToAllTheirQuotas",
 	},
 	{
-		Name: "an evicted bucket forgets its marks", File: "limiter/line.go",
+		Name: "an evicted bucket forgets its marks", File: "limiter/takeline.go",
 		Old: ", debtMark: word + min(l.back, math.MaxInt64-word)}", New: "}",
 		Test: "TestEvictedKeysKeepToAllTheirQuotas",
 	},

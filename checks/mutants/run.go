@@ -36,13 +36,13 @@ type Runner struct {
 	root string
 
 	mu     sync.Mutex
-	passed map[string]func() error // by name of a check: runs it once without a fault
+	checks map[string]func() error // by name of a check: runs it once without a fault
 }
 
 // NewRunner returns a runner for the module of the working directory.
 func NewRunner() (*Runner, error) {
 	root, err := overlay.Root()
-	return &Runner{root: root, passed: make(map[string]func() error)}, err
+	return &Runner{root: root, checks: make(map[string]func() error)}, err
 }
 
 // Run plants a fault and runs its check. It is an error if the check fails without the fault, if
@@ -74,7 +74,7 @@ func (r *Runner) Run(ctx context.Context, f Fault) (Outcome, error) {
 func (r *Runner) passes(ctx context.Context, f Fault) error {
 	name := f.pkg() + " " + f.Test
 	r.mu.Lock()
-	check := r.passed[name]
+	check := r.checks[name]
 	if check == nil {
 		check = sync.OnceValue(func() error {
 			failed, err := r.test(ctx, f)
@@ -83,7 +83,7 @@ func (r *Runner) passes(ctx context.Context, f Fault) error {
 			}
 			return err
 		})
-		r.passed[name] = check
+		r.checks[name] = check
 	}
 	r.mu.Unlock()
 	return check()

@@ -28,9 +28,9 @@
 //	GET /search?~more              keyreserved.go: all keys of a request beyond the maximum
 //	POST /login?form:~unread       keyreserved.go: all requests whose body could not be read
 //	GET /search?page&q             keyreserved.go: the group of a key
-//	GET /search?~again&page&q      keyreserved.go: the excess of a group's total
+//	GET /search?~again&page&q      keyreserved.go: what a group's total counts more than once
 //	GET /search?*                  keytotal.go: the total of a route
 //
-// keybytes.go finds the bytes that are escaped in a key. These functions do not allocate if dst
-// has room, and all are safe for concurrent use.
+// keybytes.go finds the bytes that are escaped in a key. The functions that append a
+// text to dst do not allocate if it has room. All are safe for concurrent use.
 package base

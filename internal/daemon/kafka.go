@@ -134,7 +134,7 @@ func (p *kafkaPipeline) reload(rules *rules.Rules) error {
 }
 
 // publishes reports whether the hot keys of at least one partition reach Redis from here.
-func (p *kafkaPipeline) publishes() bool { return p.publishers.publish() }
+func (p *kafkaPipeline) publishes() bool { return p.publishers.anyPublishes() }
 
 func (p *kafkaPipeline) ready() (string, error) {
 	source, published := p.source.Stats(), p.publishers.stats()

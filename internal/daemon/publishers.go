@@ -80,7 +80,7 @@ func (p *partitionPublisher) Publish(change rules.Change) {
 }
 
 // publish reports whether at least one of the publishers publishes.
-func (p *publishers) publish() bool {
+func (p *publishers) anyPublishes() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for publisher := range p.live {

@@ -12,7 +12,7 @@ import (
 
 // The numbers of requests that can be in flight to an API at a time: more than arrive while its
 // database lets one wait. With limits hardly any request waits, and few workers keep a slow
-// machine from falling behind.
+// machine from falling behind. The twin is the same API without limits.
 const (
 	workers     = 32
 	twinWorkers = 512
@@ -70,6 +70,7 @@ func (s *requestSender) send(ctx context.Context, d due) {
 	_ = resp.Body.Close()
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusServiceUnavailable:
+		// of other companies than the crowd's
 		if now := time.Now(); !d.crowd && !strings.Contains(d.target, Param+"="+crowdValue+"&") {
 			s.latencies.add(answerTime{now, now.Sub(d.scheduled), resp.StatusCode != http.StatusOK}, s.crowd.isMeasured(d.scheduled))
 		}

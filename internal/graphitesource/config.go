@@ -115,7 +115,7 @@ func (c *Config) validate() error {
 	case c.Token != "" && (c.User != "" || c.Password != ""):
 		return errors.New("graphite source: both a token and a user are given, but Graphite accepts only one of them")
 	case strings.ContainsAny(c.Token+c.User+c.Password, "\r\n\x00"):
-		return errors.New("graphite source: the user, the password or the token has a line break: is it the file's last?")
+		return errors.New("graphite source: the user, the password or the token has a line break or a NUL: does its file end with one?")
 	case strings.Contains(c.User, ":"):
 		return errors.New("graphite source: a user's name with \":\" cannot be sent by basic authentication")
 	}

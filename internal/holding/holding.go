@@ -90,12 +90,12 @@ type Handover struct {
 	Of map[uint64]float64 `json:"of,omitempty"`
 }
 
-// Leave returns the permits that this instance leaves at now, for at most most keys. If more
-// keys have less left than unknown keys, all others get as little as the next of them. As
-// returned by [limiter.Keys.Spent], spent is the permits that known keys lack, and all reports
-// whether other keys lack none. If it is false, unknown keys get no permits. The instance must
-// not grant these permits afterwards; see Empty.
-func (h *Holding) Leave(now time.Duration, spent map[uint64]float64, all bool, most int) Handover {
+// Leave returns the permits that this instance leaves at now, and names at most most keys. If more
+// keys have less left than unknown keys, only those with the least are named, and all others get as
+// little as the first one that is not named. As returned by [limiter.Keys.Spent], spent is the
+// permits that known keys lack, and allKnown reports whether other keys lack none. If it is false,
+// unknown keys get no permits. The instance must not grant these permits afterwards; see Empty.
+func (h *Holding) Leave(now time.Duration, spent map[uint64]float64, allKnown bool, most int) Handover {
 	missing, beyond := h.state(now)
 	held := float64(h.part.Burst) + beyond
 	ids := make([]uint64, 0, len(spent))
@@ -108,7 +108,7 @@ func (h *Holding) Leave(now time.Duration, spent map[uint64]float64, all bool, m
 	if len(ids) > most {
 		missing, ids = spent[ids[most]], ids[:most]
 	}
-	if !all {
+	if !allKnown {
 		missing = held
 	}
 	out := Handover{Left: max(0, held-missing), Of: make(map[uint64]float64)}

@@ -67,8 +67,8 @@ func Admitted(g admitted.Gauge, unit rules.Unit) string {
 	return words
 }
 
-// AdmittedRate formats the rate of a gauge with figures, in the time of its limit: "4980/s",
-// "9/1m".
+// AdmittedRate formats the admitted rate of a gauge that is known, per the time of its limit:
+// "4980/s", "9/1m".
 func AdmittedRate(g admitted.Gauge, unit rules.Unit) string {
 	n := g.PerSecond * g.Limit.Per.Seconds()
 	_, per, _ := strings.Cut(g.Limit.String(), "/")

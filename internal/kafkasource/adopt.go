@@ -88,7 +88,7 @@ func (w *worker) adopt(left inheritance, now time.Time) {
 	for _, h := range w.detector.Adopt(left.hot, w.now) {
 		if w.moved(h.Rule) {
 			w.leaving = append(w.leaving, h.Key)
-			w.left = now.Add(w.source.lookback())
+			w.releaseAt = now.Add(w.source.lookback())
 		} else {
 			cool = append(cool, h)
 		}
@@ -102,8 +102,8 @@ func (w *worker) adopt(left inheritance, now time.Time) {
 // adoptMissed makes keys hot, as of now, that became hot and cooled while the partition had no
 // owner and so were never published. The detector then cools them when their hold has ended and
 // their windows are below the exit, as if it had found them now. Keys from counts that the
-// previous owner judged stay as that owner published them. Keys older than a hand-over takes are
-// ignored.
+// previous owner judged stay as that owner published them. Keys that became
+// hot longer ago than a hand-over takes are ignored.
 func (w *worker) adoptMissed(left inheritance) (missed []rules.Hot) {
 	if left.judged.IsZero() {
 		return nil
@@ -138,7 +138,7 @@ func (w *worker) moved(id string) bool {
 
 // letGo releases the keys that are counted in another partition, once their time has come.
 func (w *worker) letGo(now time.Time) {
-	if len(w.leaving) == 0 || now.Before(w.left) {
+	if len(w.leaving) == 0 || now.Before(w.releaseAt) {
 		return
 	}
 	var cool []rules.Hot

@@ -181,7 +181,7 @@ func (s *Source) checkSetting(name, value string) {
 	switch name {
 	case "message.timestamp.type":
 		if value != "LogAppendTime" {
-			s.cfg.Log.Warn("the topic's records have their senders' times: one whose clock is wrong may have its counts placed wrongly",
+			s.cfg.Log.Warn("the topic's records have their senders' times: counts of a sender whose clock is wrong may be placed wrongly",
 				"topic", s.cfg.Topic, "hint", change+"message.timestamp.type=LogAppendTime")
 		}
 	case "retention.ms":

@@ -50,7 +50,7 @@ func (w *worker) reload() {
 	for _, h := range w.detector.Reload(next, homes(next.ByNumber(), w.parts), now) {
 		if w.moved(h.Rule) {
 			w.leaving = append(w.leaving, h.Key)
-			w.left = w.wall.Add(w.source.lookback())
+			w.releaseAt = w.wall.Add(w.source.lookback())
 		} else {
 			w.detector.TakeOver([]rules.Hot{h}, now)
 		}

@@ -20,25 +20,25 @@ type worker struct {
 	partition int32
 	seek      time.Time // records are read from then on
 
-	queue    chan batch
-	paused   atomic.Pointer[kgo.Client] // the client that does not fetch until the queue is nearly empty, or nil
-	ends     chan ends                  // newest answer of the leader
-	after    *worker                    // previous worker of the partition in this process
-	stop     context.CancelFunc
-	isLost   atomic.Bool   // out of the group: the partition is not read
-	drain    atomic.Bool   // empty the queue at the end
-	done     chan struct{} // closed when the worker has ended
-	decoder  *decode.Decoder
-	detector *aggregator.Detector
-	rules    *decode.Numbered
-	reloads  chan struct{} // has a value if the source has other rules
-	in       *intake
-	gate     *gate
-	mark     *watermark
-	headers  []wire.Header // buffer for the headers of a record
-	adopted  inheritance   // keys that were published when we got the partition, until it is covered
-	leaving  []rules.Key   // keys that another partition counts now
-	left     time.Time     // time at which the leaving keys are released
+	queue     chan batch
+	paused    atomic.Pointer[kgo.Client] // the client that does not fetch until the queue is nearly empty, or nil
+	ends      chan ends                  // newest answer of the leader
+	after     *worker                    // previous worker of the partition in this process
+	stop      context.CancelFunc
+	isLost    atomic.Bool   // out of the group: the partition is not read
+	drain     atomic.Bool   // empty the queue at the end
+	done      chan struct{} // closed when the worker has ended
+	decoder   *decode.Decoder
+	detector  *aggregator.Detector
+	rules     *decode.Numbered
+	reloads   chan struct{} // has a value if the source has other rules
+	in        *intake
+	gate      *gate
+	mark      *watermark
+	headers   []wire.Header // buffer for the headers of a record
+	adopted   inheritance   // keys that were published when we got the partition, until it is covered
+	leaving   []rules.Key   // keys that another partition counts now
+	releaseAt time.Time     // time at which the leaving keys are released
 
 	parts     int       // partitions of the topic
 	now       time.Time // the detector's clock

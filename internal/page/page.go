@@ -7,7 +7,7 @@
 //	             attempts.go how many wrong tokens an address may send
 //	api.go       JSON of the present state
 //	stream.go    server-sent events: one reader, and the end of a slow one
-//	hub.go       all readers: the changes since the last time, once for all
+//	push.go       all readers: the changes since the last time, once for all
 //	change.go    the form of such a change, row.go of a key in it
 //	static/      the page itself: no build step, no third-party scripts
 package page

@@ -14,12 +14,13 @@ import (
 
 // Bounds of heartbeats.
 const (
-	MaxMembers    = 10_000 // of one namespace
-	MaxMemberName = 256    // bytes
-	MaxMember     = 8192   // bytes of a member's value in Redis; about 2,500 with MaxAdmitted keys
-	MaxAdmitted   = 64     // hot keys whose admissions a member reports
-	maxWords      = 512    // bytes of a problem
-	maxVersion    = 128    // bytes of a version
+	MaxMembers     = 10_000 // of one namespace
+	MaxMemberName  = 256    // bytes
+	MaxMember      = 8192   // bytes of a member's value in Redis; about 2,500 with MaxAdmitted keys
+	MaxAdmitted    = 64     // hot keys whose admissions a member reports
+	maxProblem     = 512    // bytes of a problem
+	maxVersion     = 128    // bytes of a version
+	maxIncarnation = 63     // bytes
 	// maxOffset bounds a clock's offset: ten years in milliseconds.
 	maxOffset = 10 * 365 * 24 * 60 * 60 * 1000
 )
@@ -30,7 +31,7 @@ func MemberField(name, incarnation string) string { return name + " " + incarnat
 
 func memberName(field string) (string, bool) {
 	i := strings.LastIndexByte(field, ' ')
-	return field[:max(i, 0)], i > 0 && i <= MaxMemberName && len(field)-i <= 64
+	return field[:max(i, 0)], i > 0 && i <= MaxMemberName && len(field)-i-1 <= maxIncarnation
 }
 
 // memberJSON is a heartbeat in JSON. Times are unix milliseconds on the member's own clock.
@@ -69,7 +70,7 @@ func EncodeMember(m *rules.Member) []byte {
 	raw := memberJSON{
 		Role: m.Role, Rules: CutVersion(m.RulesVersion), Program: cutText(m.Program, maxVersion),
 		Dropped: m.Dropped, Lost: m.Lost, Arrived: m.Arrived, Used: m.MemoryUsed, Max: m.MemoryMax, Floor: m.Floor, Waiting: m.Waiting, Displaced: m.Displaced,
-		Held: m.Held, Problem: cutText(m.Problem, maxWords),
+		Held: m.Held, Problem: cutText(m.Problem, maxProblem),
 	}
 	if !m.Started.IsZero() {
 		raw.Started = m.Started.UnixMilli()
@@ -121,7 +122,7 @@ func ParseMember(field string, value []byte) (rules.Member, error) {
 		raw.Held < 0 || raw.HeldFrom < 0 || raw.HeldFrom > maxMillis,
 		raw.OffsetMS != nil && (*raw.OffsetMS > maxOffset || *raw.OffsetMS < -maxOffset),
 		min(raw.Dropped, raw.Lost, raw.Arrived, raw.Used, raw.Max, raw.Floor, raw.Waiting, raw.Displaced) < 0,
-		len(raw.Admitted) > MaxAdmitted, len(raw.Rules) > maxVersion, len(raw.Program) > maxVersion, len(raw.Problem) > maxWords:
+		len(raw.Admitted) > MaxAdmitted, len(raw.Rules) > maxVersion, len(raw.Program) > maxVersion, len(raw.Problem) > maxProblem:
 		return rules.Member{}, errMember
 	}
 	m := rules.Member{

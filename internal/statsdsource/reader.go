@@ -51,14 +51,15 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 	}
 	r.wait(ctx)
 	failures, checked := 0, time.Time{}
-	before, emptied := r.opened, r.opened // the last read, and the last time at which no packet waited
-	var end time.Time                     // end of draining
+	// before is the time of the last read. No packet that waits now can have arrived before emptied.
+	before, emptied := r.opened, r.opened
+	var end time.Time // end of draining
 	for {
 		out.Begin()
 		n, err := r.receiver.read()
 		r.decoding.RLock()
 		now := time.Now()
-		first, last := now, now // valid if the socket was empty
+		first, last := now, now // valid if no packets came, or all that waited were read
 		packets, size := 0, 0
 		for i := range n {
 			message, length, when := r.receiver.message(i, now, emptied)
@@ -87,7 +88,7 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 		}
 		took := now.Sub(before)
 		if err == nil && !r.receiver.full {
-			emptied = before
+			emptied = before // the socket was empty at some time after that
 		}
 		before = now
 		d.Advance(last, out)

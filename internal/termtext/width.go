@@ -1,6 +1,7 @@
 package termtext
 
 import (
+	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -9,7 +10,8 @@ import (
 // Fit cuts a line, which may have styles, to width columns.
 func Fit(line string, width int) string { return lipgloss.NewStyle().MaxWidth(width).Render(line) }
 
-// Pad fills text up to width characters: before it if right is set, otherwise after it.
+// Pad fills text up to width characters: before it if right is set, otherwise after it. It counts
+// characters and not columns, since tables hold keys, whose wide characters are rare.
 func Pad(text string, width int, right bool) string {
 	fill := strings.Repeat(" ", max(0, width-len([]rune(text))))
 	if right {
@@ -28,12 +30,12 @@ func Shorten(text string, width int) string {
 	case width < 1:
 		return ""
 	}
-	method := strings.IndexRune(text, ' ') + 1
+	method := slices.Index(r, ' ') + 1
 	if method > width/3 {
 		method = 0
 	}
 	tail := r[len(r)-(width-method-1):]
-	if i := strings.IndexAny(string(tail), "/?"); i >= 0 && i < len(tail)/2 {
+	if i := slices.IndexFunc(tail, func(r rune) bool { return r == '/' || r == '?' }); i >= 0 && i < len(tail)/2 {
 		tail = tail[i:]
 	}
 	return string(r[:method]) + "…" + string(tail)

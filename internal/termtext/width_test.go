@@ -17,6 +17,9 @@ func TestShorten(t *testing.T) {
 			t.Errorf("to %d: %q, want %q", width, got, want)
 		}
 	}
+	if got, want := Shorten("/äöü/abcdefghijklmn", 18), "…/abcdefghijklmn"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		text, width := rapid.String().Draw(t, "text"), rapid.IntRange(0, 30).Draw(t, "width")
 		if got := Shorten(text, width); len([]rune(got)) > width {

@@ -6,12 +6,12 @@ import (
 	"github.com/hotparam/hotparam/limiter/internal/calendar"
 )
 
-// maxPeriods bounds the number of calendar periods that are sent to a script.
+// maxPeriods bounds the number of periods after the current one that are sent to a script.
 const maxPeriods = 64
 
 // appendPeriods appends the number of the edges of a calendar's periods, and the edges. The
-// periods are the one before the current one, the current one, and the one after, or as many as a
-// Reserve may reach. The script picks the period by Redis's clock. Without a calendar the number
+// periods are the one before the current one, the current one, and the two after, or as many as a
+// Reserve may reach. The script picks the period by Redis's clock, which may differ from this one. Without a calendar the number
 // is 0.
 func (p *plan) appendPeriods(b []byte, now, within int64) []byte {
 	if p.quota.Calendar == "" {
@@ -35,6 +35,7 @@ func (p *plan) appendPeriods(b []byte, now, within int64) []byte {
 		end = next
 		b = appendNumbers(b, float64(end.Microseconds()))
 	}
+	// in place of the 0 above
 	appendNumbers(b[:countAt], float64((len(b)-countAt)/numberSize-1))
 	return b
 }

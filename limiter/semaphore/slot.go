@@ -14,10 +14,10 @@ type slot struct {
 	next   *slot         // next slot in the list of free ones
 }
 
-// timedOf is the sampling interval of lease durations: one of timedOf leases is timed while the
+// timedEvery is the sampling interval of lease durations: one of timedEvery leases is timed while the
 // key has denied no caller. Reading the clock twice would cost more than the rest of an
 // acquire, for an estimate that only denied callers get.
-const timedOf = 32
+const timedEvery = 32
 
 // maxFreeSlots is the maximum number of free slots that a stripe keeps. A burst of leases
 // beyond them is left to the garbage collector.
@@ -34,7 +34,7 @@ func (st *stripe) grant(k *keyState, n int64) *slot {
 	}
 	s.key, s.n = k, n
 	s.id = (s.id | 1) + 1
-	if st.grants++; k.mean == 0 || k.contended || st.grants%timedOf == 0 {
+	if st.grants++; k.mean == 0 || k.contended || st.grants%timedEvery == 0 {
 		s.id |= 1
 		s.since = st.now()
 		if k.held == 0 {

@@ -2,7 +2,8 @@ package window
 
 import "math/bits"
 
-// unitSize is the memory of a unit, with its bit and its part of the index.
+// unitSize is the memory of a unit, with its share of the index, and a byte that more than covers
+// its bit.
 const unitSize = 32 + indexShare + 1
 
 // arena hands out units by number, up to a bound, and takes them back. Number 0 is no unit.
@@ -18,6 +19,8 @@ type arena struct {
 const (
 	chunkBits = 10
 	chunkSize = 1 << chunkBits
+
+	freeNext = 1 // word of a free unit that has the number of the next
 )
 
 func newArena(most int) arena {
@@ -29,7 +32,7 @@ func (a *arena) unit(i uint32) *unit { return &a.chunks[i>>chunkBits][i&(chunkSi
 // takeUnit returns the number of a free unit, or 0.
 func (a *arena) takeUnit() uint32 {
 	if i := a.free; i != 0 {
-		a.free = a.unit(i)[1]
+		a.free = a.unit(i)[freeNext]
 		a.used++
 		return i
 	}
@@ -48,7 +51,7 @@ func (a *arena) takeUnit() uint32 {
 
 // freeUnit frees a unit.
 func (a *arena) freeUnit(i uint32) {
-	a.unit(i)[1] = a.free
+	a.unit(i)[freeNext] = a.free
 	a.free = i
 	a.used--
 }

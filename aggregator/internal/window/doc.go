@@ -13,7 +13,7 @@
 //
 //   - fetch.go reads memory ahead · add.go adds a count to a key's entry · estimate.go keeps
 //     the guessed part of sampled counts
-//   - entry.go counts of panes before the newest · names.go texts of keys near a threshold ·
+//   - roll.go counts of panes before the newest · names.go texts of keys near a threshold ·
 //     room.go which entry is evicted · cells.go keys without an entry
 //   - sums.go an entry's panes, added up · window.go index.go arena.go unit.go where
 //     it is kept

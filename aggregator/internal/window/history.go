@@ -55,8 +55,8 @@ func (h *History) AdvanceTo(now time.Time, pane int64) {
 	}
 }
 
-// straddle returns the number of panes before its time at which a held-back count can be
-// placed: a window, and an eighth of it since collectors round.
+// straddle returns the number of panes by which a held-back count can be placed too early: a window,
+// and an eighth of it since collectors round.
 func (h *History) straddle() int64 { return h.windowPanes + h.windowPanes/8 + 1 }
 
 // Baseline bounds the count of entry i of the window in the ten windows before the one that
@@ -65,7 +65,7 @@ func (h *History) straddle() int64 { return h.windowPanes + h.windowPanes/8 + 1 
 // it is not known.
 //
 // If the window has ended, as over reports, all held-back counts of the baseline have arrived,
-// or are not claimed. Then a flood can hide of a key only the counts just before it.
+// or are not claimed. Then a flood can hide only those counts of a key that came just before it.
 func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over bool) (low, high int64, windows rules.Fraction) {
 	to := last - h.windowPanes
 	hash := w.Hash(i)
@@ -89,6 +89,7 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 		low, _ = h.span(hash, text, outer, inner, k)
 	}
 	_, upper := h.span(hash, text, end, first, k)
+	// The upper bound of span contains heldBack. Here those counts have arrived.
 	if over && h.Longest && h.heldBack > 0 && upper != rules.Unknown {
 		early := base.FloorDiv(from-h.straddle(), h.per)
 		if _, all := h.span(hash, text, end, early, k); all != rules.Unknown {
@@ -99,8 +100,8 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 		return low, rules.Unknown, windows
 	}
 	// The newest pane overlaps the current window, which is not part of the baseline.
-	if over := (end+1)*h.per - 1; over > to {
-		present, _ := w.Span(hash, text, over, over-to)
+	if past := (end+1)*h.per - 1; past > to {
+		present, _ := w.Span(hash, text, past, past-to)
 		upper = max(0, upper-present)
 	}
 	return low, upper, windows

@@ -83,11 +83,11 @@ func startSynchronised(client redis.UniversalClient, limit bench.FleetLimit) (be
 		for range base.Ticks(ctx, syncEvery) {
 			mu.Lock()
 			turn()
-			window, n := key, added
+			current, n := key, added
 			mu.Unlock()
-			total, err := count(ctx, client, window, n)
+			total, err := count(ctx, client, current, n)
 			mu.Lock()
-			if err == nil && window == key {
+			if err == nil && current == key {
 				known, added = total, added-n
 			}
 			mu.Unlock()

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// maxLeft is the number of consecutive callers who leave before an answer that counts as a
-	// time-out. If no caller waits for a whole time-out, only this reveals an outage.
+	// maxLeft is the number of callers in a row who leave before an answer, for the last of them to
+	// count as a time-out. If no caller waits for a whole time-out, only this reveals an outage.
 	maxLeft = 10
 	// maxWaiting is the maximum number of concurrent calls to a silent node.
 	maxWaiting = 64
@@ -84,7 +84,8 @@ func (s *Set[T]) Admit(name string) (leave func(), ok bool) {
 	return func() { n.waiting.Add(-1) }, true
 }
 
-// Wants reports whether to call [Set.Answered] for the answer to a call that was started at began. To find the name of a node takes time and memory, so it is not done for every answer.
+// Wants reports whether to call [Set.Answered] for the answer to a call that was started at began.
+// To find the name of a node takes time and memory, so it is not done for every answer.
 func (s *Set[T]) Wants(began time.Time) bool {
 	if s.Doubted() {
 		return true
@@ -116,7 +117,7 @@ func (s *Set[T]) Answered(name string, began time.Time) bool {
 	defer s.mu.Unlock()
 	was := n.silent.Load()
 	if s.settle(n); was {
-		s.recover(n, s.Min*5/4) // it may have been an outage for others
+		s.recover(n, s.Min*5/4) // others may have opened their breakers, and first probe after Min*5/4 at the latest
 	}
 	return was
 }
