@@ -79,7 +79,7 @@ func (p *partitionPublisher) Publish(change rules.Change) {
 	p.Publisher.Publish(change)
 }
 
-// publish reports whether at least one of the publishers publishes.
+// anyPublishes reports whether at least one of the publishers publishes.
 func (p *publishers) anyPublishes() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -34,6 +34,9 @@ func storeClient(tb testing.TB, addr string, edit func(*redis.Options)) *redis.C
 		Addr: addr, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 		ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience, DialTimeout: patience,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		// So many that none is waited for: go-redis keeps the timers of waits in a pool, from which one
+		// may get into another bubble of synctest.
+		PoolSize: 1000,
 	}
 	if edit != nil {
 		edit(o)
