@@ -18,7 +18,7 @@ type Fit struct {
 }
 
 // FitOf returns the number of instances that can hold permits of a limit of the rule, or of one of
-// its exceptions.
+// its exceptions. The limit must be valid with ScopeFleet, so it has a bucket.
 func FitOf(r *rules.Rule, l *rules.Limit) Fit {
 	switch {
 	case l.Burst == rules.Unlimited || l.Rate.IsZero(): // only concurrency, whose permits instances keep
@@ -27,17 +27,12 @@ func FitOf(r *rules.Rule, l *rules.Limit) Fit {
 		return Fit{Reason: "the rule has no hot"}
 	case r.Count != rules.Requests: // a cost is known too late to ask for it
 		return Fit{Instances: math.MaxInt}
-	}
-	for _, setting := range []struct {
-		name string
-		set  bool
-	}{
-		{"warm_up", l.WarmUp > 0}, {"shape", l.Shape}, {"penalty", l.Penalty > 0}, {"count_denied", l.CountDenied},
-		{string(l.Algorithm), !l.Algorithm.Bucket()},
-	} {
-		if setting.set {
-			return Fit{Reason: setting.name + " needs it"}
-		}
+	case l.WarmUp > 0:
+		return Fit{Reason: "warm_up needs it"}
+	case l.Shape:
+		return Fit{Reason: "shape needs it"}
+	case l.Penalty > 0:
+		return Fit{Reason: "penalty needs it"}
 	}
 	return fitOfNumbers(&l.Quota, l.Priority.Classes())
 }
