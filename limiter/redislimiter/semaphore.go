@@ -170,17 +170,15 @@ func NewSemaphore(client redis.UniversalClient, c SemaphoreConfig) (*Semaphore, 
 
 // Stats returns a snapshot.
 func (s *Semaphore) Stats() SemaphoreStats {
-	var stats SemaphoreStats
+	s.mu.Lock()
+	stats, held := s.stats, len(s.held)
+	stats.Owed = len(s.owed)
+	s.mu.Unlock()
 	for i := range s.stripes {
 		s.stripes[i].addTo(&stats)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	spare, waiting, reused := stats.Spare, stats.Waiting, stats.Reused
-	stats = s.stats
-	stats.Spare, stats.Waiting, stats.Reused, stats.Owed = spare, waiting, reused, len(s.owed)
-	stats.Granted += reused
-	stats.Held = max(len(s.held)-spare, 0)
+	stats.Granted += stats.Reused
+	stats.Held = max(held-stats.Spare, 0)
 	return stats
 }
 

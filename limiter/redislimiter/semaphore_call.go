@@ -16,13 +16,13 @@ var (
 	semaphoreReleaseLua string
 	//go:embed lua/semaphore_renew.lua
 	semaphoreRenewLua string
-	//go:embed lua/semaphore_others.lua
-	semaphoreOthersLua string
+	//go:embed lua/semaphore_head.lua
+	semaphoreHeadLua string
 	//go:embed lua/semaphore_look.lua
 	semaphoreLookLua string
 
-	semaphoreAcquire = newScript(semaphoreOthersLua, semaphoreAcquireLua).withReads("ZCARD", "ZCARD", "ZCARD")
-	semaphoreLook    = newScript(semaphoreOthersLua, semaphoreLookLua).withReads("ZCARD", "ZCARD", "ZCARD")
+	semaphoreAcquire = newScript(semaphoreHeadLua, semaphoreAcquireLua).withReads("ZCARD", "ZCARD", "ZCARD")
+	semaphoreLook    = newScript(semaphoreHeadLua, semaphoreLookLua).withReads("ZCARD", "ZCARD", "ZCARD")
 	semaphoreRelease = newScript(semaphoreReleaseLua).withReads("ZCARD", "ZCARD")
 	semaphoreRenew   = newScript(semaphoreRenewLua).withReads("ZCARD")
 )

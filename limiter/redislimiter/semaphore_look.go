@@ -71,22 +71,13 @@ func (s *Semaphore) look(ctx context.Context) (kept bool) {
 		looks = append(looks, s.lookAtKey(ctx, k, start, idle)...)
 	}
 	var lost []*heldLease
-	for len(looks) > 0 {
-		some := looks[:min(len(looks), maxCallsPerTrip)]
-		looks = looks[len(some):]
-		batches := make([]leaseBatch, len(some))
-		for i := range some {
-			batches[i] = some[i].leaseBatch
-		}
-		i := 0
+	for some := range slices.Chunk(looks, maxCallsPerTrip) {
 		sent := time.Now()
-		replies, _ := s.callAll(ctx, s.cfg.Timeout, batches, func(b leaseBatch) *call {
-			waits := some[i].waits
-			i++
+		replies, _ := callAll(ctx, s, s.cfg.Timeout, some, func(b keptLook) *call {
 			return &call{
 				script: semaphoreLook,
 				keys:   semaphoreKeys(b.key),
-				args:   append([]any{s.process, waits, believed.Microseconds()}, b.members()...),
+				args:   append([]any{s.process, b.waits, believed.Microseconds()}, b.members()...),
 			}
 		})
 		for i, reply := range replies {

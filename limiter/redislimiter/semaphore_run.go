@@ -3,6 +3,7 @@ package redislimiter
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -138,11 +139,9 @@ func (s *Semaphore) renew(ctx context.Context) bool {
 	s.mu.Unlock()
 	ok := true
 	var lost []*heldLease
-	for len(all) > 0 {
-		some := all[:min(len(all), maxCallsPerTrip)]
-		all = all[len(some):]
+	for some := range slices.Chunk(all, maxCallsPerTrip) {
 		start := time.Now()
-		replies, err := s.callAll(ctx, s.step(), some, func(b leaseBatch) *call {
+		replies, err := callAll(ctx, s, s.step(), some, func(b leaseBatch) *call {
 			return &call{
 				script: semaphoreRenew,
 				keys:   []string{b.key},
@@ -194,10 +193,8 @@ func (s *Semaphore) giveBack(ctx context.Context, timeout time.Duration, leases 
 		return
 	}
 	all, now := leaseBatches(leases), time.Now()
-	for len(all) > 0 {
-		some := all[:min(len(all), maxCallsPerTrip)]
-		all = all[len(some):]
-		replies, _ := s.callAll(ctx, timeout, some, func(b leaseBatch) *call { return s.releaseCall(b.key, b.members()...) })
+	for some := range slices.Chunk(all, maxCallsPerTrip) {
+		replies, _ := callAll(ctx, s, timeout, some, func(b leaseBatch) *call { return s.releaseCall(b.key, b.members()...) })
 		for i, reply := range replies {
 			if len(reply) == 2 {
 				if !s.wakeFirst(some[i].key) && reply[1] == turnOurs {
@@ -229,9 +226,9 @@ func (s *Semaphore) releaseAll(ctx context.Context) {
 	s.giveBack(ctx, max(s.cfg.Timeout, s.step()), all)
 }
 
-// callAll runs a script for each batch, in one pipeline per server. The reply of a failed call is
-// nil, and err is one of the failures.
-func (s *Semaphore) callAll(ctx context.Context, timeout time.Duration, all []leaseBatch, callFor func(leaseBatch) *call) (replies [][]int64, err error) {
+// callAll runs a script for each batch, in one pipeline per server. The first key of a call is that
+// of the leases. The reply of a failed call is nil, and err is one of the failures.
+func callAll[B any](ctx context.Context, s *Semaphore, timeout time.Duration, all []B, callFor func(B) *call) (replies [][]int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began, calls := time.Now(), make([]*call, len(all))
@@ -244,7 +241,7 @@ func (s *Semaphore) callAll(ctx context.Context, timeout time.Duration, all []le
 		var e error
 		s.addHealed(c)
 		replies[i], e = c.cmd.Int64Slice()
-		s.recordOutcome(ctx, all[i].key, began, e, errors.Is(e, context.Canceled))
+		s.recordOutcome(ctx, c.keys[0], began, e, errors.Is(e, context.Canceled))
 		if e != nil {
 			err = e
 		}

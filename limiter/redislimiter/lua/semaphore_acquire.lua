@@ -31,18 +31,15 @@ end
 local function wanted() return ARGV[7] ~= '' and others(ARGV[7], now) or 0 end
 
 local dropped = drop('(0', whole(now)) + drop('(' .. whole(now + longest), '+inf')
-local held, beyond = redis.call('ZCARD', leases), redis.call('ZSCORE', leases, '+')
-if beyond then held = held - 1 - tonumber(beyond) end
+local held = held_permits()
 
 local known = redis.call('ZSCORE', leases, lease) -- from a call whose reply was lost
 if not known and held + n > permits then
   if ARGV[5] ~= '' then
-    redis.call('ZADD', waiting, whole(now + tonumber(ARGV[6])), ARGV[5])
-    redis.call('PEXPIRE', waiting, math.ceil(tonumber(ARGV[6]) / 1000))
+    want(waiting, ARGV[5], now, tonumber(ARGV[6]))
   elseif ARGV[7] ~= '' then
     redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', whole(now))
-    redis.call('ZADD', KEYS[3], whole(now + tonumber(ARGV[8])), ARGV[7])
-    redis.call('PEXPIRE', KEYS[3], math.ceil(tonumber(ARGV[8]) / 1000))
+    want(KEYS[3], ARGV[7], now, tonumber(ARGV[8]))
   end
   local first = redis.call('ZRANGEBYSCORE', leases, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   return {0, held, dropped, first[2] and tonumber(first[2]) - now or -1, wanted()}

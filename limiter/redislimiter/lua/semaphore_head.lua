@@ -1,8 +1,20 @@
--- Returns how many processes other than the given one want permits of a semaphore, up to 16: those
--- that wait, in KEYS[2], and those that were denied lately, in KEYS[3], each scored by the time until
--- which that counts.
+-- What scripts of a semaphore share. KEYS: the leases; the waiting processes; the denied processes.
 local function whole(x) return string.format('%.0f', x) end
 
+-- Returns the permits held. The leases' member "+" is scored by minus the permits that ZCARD lacks.
+local function held_permits()
+  local held, beyond = redis.call('ZCARD', KEYS[1]), redis.call('ZSCORE', KEYS[1], '+')
+  return beyond and held - 1 - tonumber(beyond) or held
+end
+
+-- Counts a process among the waiting or the denied ones for a span.
+local function want(set, process, now, span)
+  redis.call('ZADD', set, whole(now + span), process)
+  redis.call('PEXPIRE', set, math.ceil(span / 1000))
+end
+
+-- Returns how many other processes want permits, up to 16: those that wait, and those that were
+-- denied lately, each scored by the time until which that counts.
 local function others(process, now)
   local n = 0
   for i = 2, 3 do

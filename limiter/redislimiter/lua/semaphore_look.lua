@@ -11,15 +11,12 @@ if ARGV[2] == '1' then
   -- The score is also its place among the waiting processes, so it stays until it is about to end.
   local known = redis.call('ZSCORE', waiting, process)
   if not known or tonumber(known) < now + believed / 4 then
-    redis.call('ZADD', waiting, whole(now + believed), process)
-    redis.call('PEXPIRE', waiting, math.ceil(believed / 1000))
+    want(waiting, process, now, believed)
   end
 else
   redis.call('ZREM', waiting, process)
 end
-local held, beyond = redis.call('ZCARD', leases), redis.call('ZSCORE', leases, '+')
-if beyond then held = held - 1 - tonumber(beyond) end
-local answer = {others(process, now), held}
+local answer = {others(process, now), held_permits()}
 for i = 4, #ARGV do
   answer[#answer + 1] = redis.call('ZSCORE', leases, ARGV[i]) and 1 or 0
 end
