@@ -94,12 +94,12 @@ type exceptionNodes struct {
 // field that causes the error, or the one that would contain it.
 func (d *decoder) placeOf(top *fileNode, path string) fieldPlace {
 	p := fieldPlace{node: top, exact: true}
-	first, rest, _ := strings.Cut(path, ".")
+	first, tail, _ := strings.Cut(path, ".")
 	name, i := cutIndex(first)
 	if name != "rules" || i >= len(d.ruleNodes) {
 		p.step(name)
-		if rest != "" && p.exact && p.node.kind == mapKind {
-			field, i := cutIndex(rest)
+		if tail != "" && p.exact && p.node.kind == mapKind {
+			field, i := cutIndex(tail)
 			p.step(field)
 			if i >= 0 {
 				p.item(i)
@@ -109,7 +109,7 @@ func (d *decoder) placeOf(top *fileNode, path string) fieldPlace {
 	}
 	nodes := &d.ruleNodes[i]
 	p.enter(nodes.rule)
-	first, rest, _ = strings.Cut(rest, ".")
+	first, tail, _ = strings.Cut(tail, ".")
 	switch name, i := cutIndex(first); {
 	case name == "by" && i >= 0:
 		p.step("by")
@@ -123,19 +123,19 @@ func (d *decoder) placeOf(top *fileNode, path string) fieldPlace {
 		if p.node.kind == listKind {
 			p.item(i)
 		}
-		p.threshold(rest)
+		p.threshold(tail)
 	case name == "except" && i >= 0:
-		p.exception(&nodes.exceptions[i], rest)
+		p.exception(&nodes.exceptions[i], tail)
 	case name == "except":
 		p.oneOf("except", "allow", "block")
 	case name == "prefix":
 		p.or("prefix", "id")
 	case name == "limit":
-		p.limit(rest)
+		p.limit(tail)
 	case name != "":
 		p.step(name)
-		if rest != "" {
-			p.step(rest)
+		if tail != "" {
+			p.step(tail)
 		}
 	}
 	return p
@@ -160,10 +160,10 @@ func (p *fieldPlace) threshold(name string) {
 }
 
 // exception moves to a field of an exception.
-func (p *fieldPlace) exception(nodes *exceptionNodes, rest string) {
+func (p *fieldPlace) exception(nodes *exceptionNodes, path string) {
 	p.enter(nodes.item)
 	p.name = "except"
-	field, rest, _ := strings.Cut(rest, ".")
+	field, path, _ := strings.Cut(path, ".")
 	name, i := cutIndex(field)
 	switch {
 	case name == "values" && nodes.names == nil:
@@ -178,8 +178,8 @@ func (p *fieldPlace) exception(nodes *exceptionNodes, rest string) {
 		p.exact = p.exact && p.node.kind != scalarKind
 	case nodes.what != "except.values":
 		// An exception of allow or block has no fields but values.
-	case name == "limit" && rest != "":
-		p.limit(rest)
+	case name == "limit" && path != "":
+		p.limit(path)
 	case name != "":
 		p.step(name)
 	}
@@ -281,8 +281,8 @@ func (n *fileNode) anyBad() bool {
 
 // cutIndex splits "hot[2]" into its name and its index, which is -1 if there is none.
 func cutIndex(s string) (string, int) {
-	name, rest, ok := strings.Cut(s, "[")
-	i, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
+	name, after, ok := strings.Cut(s, "[")
+	i, err := strconv.Atoi(strings.TrimSuffix(after, "]"))
 	if !ok || err != nil {
 		return name, -1
 	}

@@ -9,11 +9,11 @@ import (
 )
 
 // FromFlags makes rules from three flags, for commands that work without a file: one rule
-// "replay" for every request, in namespace "replay". by is "all" (also when empty), "each",
+// "replay" for every request, in namespace "replay". params is "all" (also when empty), "each",
 // "combinations", or names separated by commas. hot is a threshold in one word as in a file,
 // "200/s", "20%" or "8x/1m", with the default exit and hold. limit is a rate, whose count is
 // also the burst, or empty. Errors name the flag.
-func FromFlags(by, hot, limit string) (*rules.Rules, error) {
+func FromFlags(params, hot, limit string) (*rules.Rules, error) {
 	if hot == "" {
 		return nil, errors.New("--hot is missing, for example --hot 200/s")
 	}
@@ -27,7 +27,7 @@ func FromFlags(by, hot, limit string) (*rules.Rules, error) {
 		return nil, err
 	}
 	rule := rules.Rule{ID: "replay", Match: rules.Match{Route: route}, Hot: []rules.Threshold{threshold.WithDefaults()}}
-	if rule.By, err = byFlag(by, route); err != nil {
+	if rule.By, err = byFlag(params, route); err != nil {
 		return nil, err
 	}
 	if limit != "" {
@@ -44,20 +44,20 @@ func FromFlags(by, hot, limit string) (*rules.Rules, error) {
 	ruleset.Version = (&File{Rules: ruleset}).version()
 	var bad *rules.FieldError
 	if errors.As(ruleset.Validate(), &bad) {
-		return nil, flagError(bad, by, hot, limit)
+		return nil, flagError(bad, params, hot, limit)
 	}
 	return ruleset, nil
 }
 
 // flagError names the flag from which a field of the rule was read.
-func flagError(bad *rules.FieldError, by, hot, limit string) error {
+func flagError(bad *rules.FieldError, params, hot, limit string) error {
 	_, field, _ := strings.Cut(bad.Field, ".")
 	switch name, i := cutIndex(field); name {
 	case "hot":
 		return errors.New(bad.Text("--hot", quote(hot), ""))
 	case "by":
-		s := by
-		if names := strings.Split(by, ","); i >= 0 && i < len(names) {
+		s := params
+		if names := strings.Split(params, ","); i >= 0 && i < len(names) {
 			s = strings.TrimSpace(names[i])
 		}
 		return fmt.Errorf("%s (%s)", bad.Text("--by", quote(s), ""), bad.Hint)
@@ -65,15 +65,15 @@ func flagError(bad *rules.FieldError, by, hot, limit string) error {
 	return fmt.Errorf("--limit %s: %s", quote(limit), bad.Text(field, "", ""))
 }
 
-func byFlag(by string, route rules.Route) (rules.By, error) {
-	if by == "" {
-		by = "all"
+func byFlag(params string, route rules.Route) (rules.By, error) {
+	if params == "" {
+		params = "all"
 	}
-	if kind, found := byWords[by]; found {
+	if kind, found := byWords[params]; found {
 		return rules.By{Kind: kind}, nil
 	}
 	var names []rules.Param
-	for s := range strings.SplitSeq(by, ",") {
+	for s := range strings.SplitSeq(params, ",") {
 		s = strings.TrimSpace(s)
 		p, bad := parseName(s, route)
 		if bad != nil {

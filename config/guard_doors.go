@@ -121,7 +121,7 @@ func (g Guard) Agree() error {
 	if err := g.agreeAuth(); err != nil {
 		return err
 	}
-	at := map[string]string{g.HTTP: "guard.http"} // names of doors, by address
+	doors := map[string]string{g.HTTP: "guard.http"} // names of doors, by address
 	for name, d := range g.allDoors {
 		name = "guard." + name
 		if err := d.agree(); err != nil {
@@ -130,10 +130,10 @@ func (g Guard) Agree() error {
 		if d.Listen == "" || strings.HasSuffix(d.Listen, ":0") {
 			continue
 		}
-		if other, taken := at[d.Listen]; taken {
+		if other, taken := doors[d.Listen]; taken {
 			return fmt.Errorf("%s and %s both listen on %s", other, name, d.Listen)
 		}
-		at[d.Listen] = name
+		doors[d.Listen] = name
 	}
 	if g.Pprof && !isLocal(g.HTTP) {
 		return errors.New("guard.pprof: profiles are served on a loopback address only, and guard.http is none")

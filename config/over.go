@@ -10,8 +10,8 @@ import (
 func prioritySettings(p *rules.Priority) settings {
 	return settings{
 		{"by", fieldBinding{form: schemaWord, read: func(d *decoder, n *fileNode, what string) {
-			by := d.param(n, what, rules.Route{})
-			p.Source, p.Name = by.Source, by.Name
+			param := d.param(n, what, rules.Route{})
+			p.Source, p.Name = param.Source, param.Name
 		}}, "", ""},
 		{"first", as(&p.First, schemaSome(schemaText), (*decoder).texts), "", ""},
 	}

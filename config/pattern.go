@@ -19,17 +19,17 @@ var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS
 // requests than intended. The message is empty for all other routes.
 func doubtfulRoute(r rules.Route) (message, hint string) {
 	text := r.String()
-	word, rest, spaced := strings.Cut(text, " ")
-	rest = strings.TrimLeft(rest, " ")
+	word, after, spaced := strings.Cut(text, " ")
+	after = strings.TrimLeft(after, " ")
 	upper := strings.ToUpper(word)
 	switch {
 	case r.IsAny() || r.IsZero():
-	case r.Path() == "" && spaced && strings.HasPrefix(rest, "/") && (word == "*" || strings.ContainsAny(word, ",|")):
-		return "that is the name of a resource, and matches no HTTP request", fmt.Sprintf("write %q for all methods, or a rule for each", rest)
-	case r.Path() == "" && spaced && strings.HasPrefix(rest, "/") && isLetters(word):
-		return "that is the name of a resource, and matches no HTTP request: methods are in upper case", didYouMean(upper + " " + rest)
-	case r.Path() == "" && spaced && slices.Contains(methods, upper) && !strings.Contains(rest, " "):
-		return "that is the name of a resource, and matches no HTTP request: a path begins with a slash", didYouMean(upper + " /" + rest)
+	case r.Path() == "" && spaced && strings.HasPrefix(after, "/") && (word == "*" || strings.ContainsAny(word, ",|")):
+		return "that is the name of a resource, and matches no HTTP request", fmt.Sprintf("write %q for all methods, or a rule for each", after)
+	case r.Path() == "" && spaced && strings.HasPrefix(after, "/") && isLetters(word):
+		return "that is the name of a resource, and matches no HTTP request: methods are in upper case", didYouMean(upper + " " + after)
+	case r.Path() == "" && spaced && slices.Contains(methods, upper) && !strings.Contains(after, " "):
+		return "that is the name of a resource, and matches no HTTP request: a path begins with a slash", didYouMean(upper + " /" + after)
 	case r.Path() == "":
 	case text != r.Path() && (word == "ANY" || word == "ALL"):
 		return fmt.Sprintf("no request has the method %s", word), fmt.Sprintf("write %q for all methods", r.Path())

@@ -110,14 +110,14 @@ const before, behind = 80, 60
 // column. Tabs stay tabs in both, so the caret is right however wide a terminal shows them.
 func excerpt(line string, column int) (string, string) {
 	runes := []rune(line)
-	at := min(column-1, len(runes))
+	index := min(column-1, len(runes))
 	var shown, caret strings.Builder
-	from, to := max(0, at-before), min(len(runes), at+behind)
+	from, to := max(0, index-before), min(len(runes), index+behind)
 	if from > 0 {
 		shown.WriteRune('…')
 		caret.WriteByte(' ')
 	}
-	for _, r := range runes[from:at] {
+	for _, r := range runes[from:index] {
 		switch {
 		case r == '\t':
 			caret.WriteByte('\t')

@@ -39,9 +39,9 @@ func parseCount(s string, unit rules.Unit) (int64, bool) {
 	return n, ok && n >= 1
 }
 
-// parseRate reads N/D with N in the unit, or returns the reason why it cannot. most is the
+// parseRate reads N/D with N in the unit, or returns the reason why it cannot. limit is the
 // highest rate per second.
-func parseRate(s string, unit rules.Unit, most int64) (rules.Rate, string) {
+func parseRate(s string, unit rules.Unit, limit int64) (rules.Rate, string) {
 	count, per, found := strings.Cut(s, "/")
 	if !found {
 		return rules.Rate{}, "want N/D, for example " + quantities[unit].rate
@@ -60,8 +60,8 @@ func parseRate(s string, unit rules.Unit, most int64) (rules.Rate, string) {
 	if ok {
 		rate.N = n
 	}
-	if rate.PerSecond() > float64(most) {
-		return rules.Rate{}, fmt.Sprintf("more than %d per second", most)
+	if rate.PerSecond() > float64(limit) {
+		return rules.Rate{}, fmt.Sprintf("more than %d per second", limit)
 	}
 	return rate, ""
 }

@@ -135,9 +135,9 @@ func milli(to *time.Duration, example string) fieldBinding {
 }
 
 // positive returns the value for a whole number of at least 1. A bad one becomes invalid. Package
-// rules checks that it is at most most.
-func positive(to *int, most int64) fieldBinding {
-	return as(to, schemaWhole(1, most), (*decoder).positive)
+// rules checks that it is at most limit.
+func positive(to *int, limit int64) fieldBinding {
+	return as(to, schemaWhole(1, limit), (*decoder).positive)
 }
 
 func (d *decoder) positive(n *fileNode, what string) int {
@@ -149,14 +149,14 @@ func (d *decoder) positive(n *fileNode, what string) int {
 }
 
 // span returns the value for a time within bounds.
-func span(to *time.Duration, example string, least, most time.Duration) fieldBinding {
+func span(to *time.Duration, example string, least, greatest time.Duration) fieldBinding {
 	return as(to, schemaDuration, func(d *decoder, n *fileNode, what string) time.Duration {
 		t := d.duration(n, what, "for example "+example, least)
-		want := fmt.Sprintf("%v to %v", least, most)
+		want := fmt.Sprintf("%v to %v", least, greatest)
 		if least == 0 {
-			want = fmt.Sprintf("at most %v", most)
+			want = fmt.Sprintf("at most %v", greatest)
 		}
-		if t < least || t > most {
+		if t < least || t > greatest {
 			d.reject(n, "for example "+example, "%s %s: want %s", what, quote(n.text), want)
 		}
 		return t
@@ -180,14 +180,14 @@ func size(to *int64, hint string, least int64) fieldBinding {
 
 // number returns the value for a whole number of at least 1, whose digits may be separated by _.
 // none is the word for no bound, or "" if there must be a bound.
-func number[T int | int64](to *T, hint, none string, most int64) fieldBinding {
-	pattern, want := `^\s*[+]?[0-9_]+\s*$`, fmt.Sprintf("1 to %d", most)
+func number[T int | int64](to *T, hint, none string, limit int64) fieldBinding {
+	pattern, want := `^\s*[+]?[0-9_]+\s*$`, fmt.Sprintf("1 to %d", limit)
 	if none != "" {
 		pattern = `^(\s*[+]?[0-9_]+\s*|` + none + `)$`
 		want += ", or " + none
 	}
 	f := func() schema {
-		s := schemaWhole(1, most)()
+		s := schemaWhole(1, limit)()
 		s["pattern"] = pattern
 		return s
 	}
@@ -197,7 +197,7 @@ func number[T int | int64](to *T, hint, none string, most int64) fieldBinding {
 			return NoCap
 		}
 		i, err := strconv.ParseInt(strings.ReplaceAll(strings.TrimSpace(text), "_", ""), 10, 64)
-		if ok && (err != nil || i < 1 || i > most) {
+		if ok && (err != nil || i < 1 || i > limit) {
 			d.reject(n, hint, "%s %s: want %s", what, quote(text), want)
 			return 0
 		}

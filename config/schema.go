@@ -67,9 +67,9 @@ func schemaChoice(words ...string) form { return func() schema { return schema{"
 
 func schemaFlag() schema { return schema{"enum": []any{true, false, "true", "false"}} }
 
-func schemaWhole(least, most int64) form {
+func schemaWhole(least, greatest int64) form {
 	return func() schema {
-		return schema{"type": []string{"integer", "string"}, "minimum": least, "maximum": most, "pattern": `^\s*[+]?[0-9]+\s*$`}
+		return schema{"type": []string{"integer", "string"}, "minimum": least, "maximum": greatest, "pattern": `^\s*[+]?[0-9]+\s*$`}
 	}
 }
 

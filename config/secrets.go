@@ -41,14 +41,14 @@ func (d *decoder) secrets(n *fileNode, what string, ruleset *rules.Rules) KeyPla
 	ruleset.Secrets = rules.NewSecrets(s.extra, s.except)
 	ruleset.Redact.Names = s.redact
 	named := v.has("redact_key_file") || v.has("redact_key_env")
-	at := cmp.Or(v.get("redact_key_file"), v.get("redact_key_env"))
+	key := cmp.Or(v.get("redact_key_file"), v.get("redact_key_env"))
 	switch n := v.get("redact"); {
 	case n != nil && len(s.redact) == 0 && !n.anyBad():
 		d.reject(n, "name at least one parameter, or remove it", "secrets.redact: the list is empty")
 	case n != nil && !named:
 		d.report(n.pos, "make one by openssl rand -hex 32, and name its file in redact_key_file, or a variable that holds it in redact_key_env", "secrets.redact without a key")
-	case !v.has("redact") && at != nil:
-		d.report(at.pos, "add redact: with the parameters whose values shall not leave the process, or remove it", "secrets has a key and no redact")
+	case !v.has("redact") && key != nil:
+		d.report(key.pos, "add redact: with the parameters whose values shall not leave the process, or remove it", "secrets has a key and no redact")
 	}
 	return s.key
 }

@@ -191,11 +191,11 @@ func oneOrItems(n *fileNode) []*fileNode {
 	return []*fileNode{n}
 }
 
-// some reads a list of at least one and at most most things.
-func (d *decoder) some(n *fileNode, what, example string, most int, things string) []*fileNode {
+// some reads a list of at least one and at most limit things.
+func (d *decoder) some(n *fileNode, what, example string, limit int, things string) []*fileNode {
 	items := d.list(n, what)
-	if n.kind == listKind && (len(items) == 0 || len(items) > most) {
-		d.reject(n, example, "%s: want 1 to %d %s, found %d", what, most, things, len(items))
+	if n.kind == listKind && (len(items) == 0 || len(items) > limit) {
+		d.reject(n, example, "%s: want 1 to %d %s, found %d", what, limit, things, len(items))
 	}
 	return items
 }
@@ -203,10 +203,10 @@ func (d *decoder) some(n *fileNode, what, example string, most int, things strin
 // quote returns a value of the file in the form for messages: on one line, not too long, and
 // without passwords.
 func quote(s string) string {
-	const most = 64
+	const limit = 64
 	s = mask(s)
-	if utf8.RuneCountInString(s) > most {
-		s = string([]rune(s)[:most]) + "…"
+	if utf8.RuneCountInString(s) > limit {
+		s = string([]rune(s)[:limit]) + "…"
 	}
 	return fmt.Sprintf("%q", s)
 }

@@ -100,8 +100,8 @@ func (d *decoder) statsdAddress(n *fileNode, what string) string {
 func (d *decoder) hosted(read func(*fileNode, string) string) func(*fileNode, string) string {
 	return func(n *fileNode, what string) string {
 		s := read(n, what)
-		if _, rest, found := strings.Cut("://"+s, "://:"); found && s != "" {
-			d.reject(n, "for example 10.0.0.5:"+rest, "%s %s: the host is missing", what, quote(s))
+		if _, port, found := strings.Cut("://"+s, "://:"); found && s != "" {
+			d.reject(n, "for example 10.0.0.5:"+port, "%s %s: the host is missing", what, quote(s))
 		}
 		return s
 	}

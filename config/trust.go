@@ -40,12 +40,12 @@ func (c *Caps) settings() settings {
 
 // trust checks the settings that select the senders whose counts are accepted.
 func (d *decoder) trust(v values, a *Aggregator) {
-	at := v.get("trust")
+	node := v.get("trust")
 	switch {
 	case a.Trust == TrustListed && !v.has("senders"):
-		d.report(at.pos, "for example senders: [10.0.0.0/8, 192.0.2.7]", "aggregator.trust: listed without senders believes no sender")
+		d.report(node.pos, "for example senders: [10.0.0.0/8, 192.0.2.7]", "aggregator.trust: listed without senders believes no sender")
 	case a.Trust == TrustSigned && !v.has("key_file") && !v.has("key_env"):
-		d.report(at.pos, "make one by openssl rand -hex 32, and name its file in key_file, or a variable that holds it in key_env", "aggregator.trust: signed needs a key")
+		d.report(node.pos, "make one by openssl rand -hex 32, and name its file in key_file, or a variable that holds it in key_env", "aggregator.trust: signed needs a key")
 	}
 	if n := v.get("senders"); n != nil && a.Trust != TrustListed {
 		d.reject(n, "add trust: listed, or remove it", "aggregator.senders has no effect: only trust: listed checks addresses")

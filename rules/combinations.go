@@ -25,17 +25,17 @@ type Combinations struct {
 // Len returns the number of parameters that are combined.
 func (c *Combinations) Len() int { return c.n }
 
-// Combine picks the parameters to combine: those that by names, or all that are not hidden. The
-// parameters must be sorted.
-func (p *Params) Combine(by *By, secrets *Secrets) (c Combinations) {
-	if by.Kind == ByEach {
-		c.n, c.Hidden, c.More = p.pick(c.indices[:MaxKeys], by.Names, secrets)
+// Combine picks the parameters to combine: those that selection names, or all that are not
+// hidden. The parameters must be sorted.
+func (p *Params) Combine(selection *By, secrets *Secrets) (c Combinations) {
+	if selection.Kind == ByEach {
+		c.n, c.Hidden, c.More = p.pick(c.indices[:MaxKeys], selection.Names, secrets)
 		c.maxSize = min(c.n, 1)
 		return c
 	}
-	c.n, c.Hidden, c.More = p.pick(c.indices[:], by.Names, secrets)
+	c.n, c.Hidden, c.More = p.pick(c.indices[:], selection.Names, secrets)
 	c.maxSize = combined(c.n)
-	if len(by.Names) == 0 { // only a rule that names levels has keys with them
+	if len(selection.Names) == 0 { // only a rule that names levels has keys with them
 		return c
 	}
 	for i := range c.n {

@@ -40,9 +40,9 @@ func hasValue(params string, want *QueryMatch) bool {
 			continue
 		}
 		from := Query
-		if word, rest, ok := strings.Cut(written, ":"); ok { // a colon within a name is escaped
+		if word, name, ok := strings.Cut(written, ":"); ok { // a colon within a name is escaped
 			from, _ = ParseSource(word)
-			written = rest
+			written = name
 		}
 		if from == named.Source && matchEscaped(named.Name, written, false) && matchEscaped(want.Value, value, true) {
 			return true

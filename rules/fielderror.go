@@ -128,8 +128,8 @@ func join(parent, field string) string {
 	if field == "" {
 		return parent
 	}
-	if rest, ok := strings.CutPrefix(field, "../"); ok {
-		return rest
+	if tail, ok := strings.CutPrefix(field, "../"); ok {
+		return tail
 	}
 	return parent + "." + field
 }

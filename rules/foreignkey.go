@@ -106,7 +106,7 @@ func (r *Rule) AppendCanonical(dst []byte, s string, p *Params, x *Redactor) []b
 // in the name of a resource. Such a name is recognised by the rule, or because not all of it is
 // "name=value".
 func (r *Rule) split(s string) (route, params string, hasParams bool) {
-	at := -1
+	end := -1
 	switch match := &r.Match.Route; {
 	case r.ParamsOnly:
 		if strings.IndexByte(s, '=') < 0 || r.isReservedText(s) {
@@ -114,20 +114,20 @@ func (r *Rule) split(s string) (route, params string, hasParams bool) {
 		}
 		return "", s, true
 	case match.isResource():
-		if rest, ok := strings.CutPrefix(s, match.text); ok && strings.HasPrefix(rest, "?") {
-			at = len(match.text)
+		if tail, ok := strings.CutPrefix(s, match.text); ok && strings.HasPrefix(tail, "?") {
+			end = len(match.text)
 		}
 	case isRequestLine(s):
-		at = pathEnd(s)
+		end = pathEnd(s)
 	default:
-		if at = strings.LastIndexByte(s, '?'); at >= 0 && !areAssignments(s[at+1:]) {
-			at = -1
+		if end = strings.LastIndexByte(s, '?'); end >= 0 && !areAssignments(s[end+1:]) {
+			end = -1
 		}
 	}
-	if at < 0 || r.isReservedText(s[at+1:]) {
+	if end < 0 || r.isReservedText(s[end+1:]) {
 		return s, "", false
 	}
-	return s[:at], s[at+1:], true
+	return s[:end], s[end+1:], true
 }
 
 // isReservedText reports whether the text in the place of parameters is a reserved name of a
@@ -213,9 +213,9 @@ func (p *Params) addWritten(s string) {
 		}
 		name, value, _ := strings.Cut(param, "=")
 		source, decodeName, decode := Query, decodeForm, decodeForm
-		if word, rest, ok := strings.Cut(name, ":"); ok && word != "" {
+		if word, after, ok := strings.Cut(name, ":"); ok && word != "" {
 			if from, known := ParseSource(word); known {
-				source, name = from, rest
+				source, name = from, after
 			}
 			if source != Query {
 				decode, decodeName = decodePath, decodePath

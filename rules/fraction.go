@@ -122,8 +122,8 @@ func ScaleUp(n int64, factors ...Fraction) int64 {
 	if hi >= den {
 		return math.MaxInt64 / 2
 	}
-	q, rest := bits.Div64(hi, lo, den)
-	if rest > 0 {
+	q, remainder := bits.Div64(hi, lo, den)
+	if remainder > 0 {
 		q++
 	}
 	return int64(min(q, math.MaxInt64/2))
@@ -135,8 +135,8 @@ func bigPortion(n int64, factors []Fraction) int64 {
 	for _, f := range factors {
 		product.Mul(product, big.NewRat(f.Num, f.Den))
 	}
-	q, rest := new(big.Int).QuoRem(product.Num(), product.Denom(), new(big.Int))
-	if rest.Sign() > 0 {
+	q, remainder := new(big.Int).QuoRem(product.Num(), product.Denom(), new(big.Int))
+	if remainder.Sign() > 0 {
 		q.Add(q, big.NewInt(1))
 	}
 	if limit := big.NewInt(math.MaxInt64 / 2); q.Cmp(limit) > 0 {

@@ -46,8 +46,8 @@ func (o Over) String() string { return nameOf(overNames[:], o) }
 
 // ParseOver reads the past that a rules file names: "day".
 func ParseOver(s string) (Over, bool) {
-	at := slices.Index(overNames[1:], s)
-	return Over(at + 1), at >= 0
+	i := slices.Index(overNames[1:], s)
+	return Over(i + 1), i >= 0
 }
 
 const (

@@ -88,9 +88,9 @@ func (s *Secrets) maskOnce(value string) (masked string, found bool) {
 			if end := strings.IndexAny(authority, "/?# \t\r\n\"'<>\\"); end >= 0 {
 				authority = authority[:end]
 			}
-			if at := strings.LastIndexByte(authority, '@'); at > 0 {
-				replace(i+len("://"), i+len("://")+at)
-				i += len("://") + at
+			if userEnd := strings.LastIndexByte(authority, '@'); userEnd > 0 {
+				replace(i+len("://"), i+len("://")+userEnd)
+				i += len("://") + userEnd
 			}
 		}
 	}

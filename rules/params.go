@@ -235,11 +235,11 @@ func (p *Params) AppendNamed(dst []byte, names []Param) (text []byte, n int, ok 
 	var seen uint64
 	for i := range p.list {
 		q := &p.list[i]
-		at := q.indexIn(names)
-		if at < 0 {
+		index := q.indexIn(names)
+		if index < 0 {
 			continue
 		}
-		bit := uint64(1) << uint(at) // 0 of names beyond the 64th
+		bit := uint64(1) << uint(index) // 0 of names beyond the 64th
 		if seen&bit != 0 || bit == 0 {
 			return dst, n, false
 		}

@@ -41,13 +41,13 @@ func AppendPlain(dst []byte, raw string, names []Param, secrets *Secrets) (text 
 			return dst, 0, 0, false
 		}
 		for marks &= marks - 1; marks != 0; marks &= marks - 1 {
-			at := bits.TrailingZeros64(marks)
-			if raw[at] == '&' {
-				end = at
+			pos := bits.TrailingZeros64(marks)
+			if raw[pos] == '&' {
+				end = pos
 				marks &= marks - 1
 				break
 			}
-			if raw[at] == '=' || raw[at] == '@' || raw[at] == '%' && hidesByte(raw[at+1:]) {
+			if raw[pos] == '=' || raw[pos] == '@' || raw[pos] == '%' && hidesByte(raw[pos+1:]) {
 				return dst, 0, 0, false // the value may hold a secret: see Params.Mask
 			}
 			escaped++
@@ -66,11 +66,11 @@ func AppendPlain(dst []byte, raw string, names []Param, secrets *Secrets) (text 
 		if n == maxPlain {
 			return dst, 0, 0, false
 		}
-		at := n
-		for ; at > 0 && q.before(list[at-1], raw); at-- {
-			list[at] = list[at-1]
+		j := n
+		for ; j > 0 && q.before(list[j-1], raw); j-- {
+			list[j] = list[j-1]
 		}
-		list[at] = q
+		list[j] = q
 		n++
 	}
 	if escaped > 0 && len(raw)+2*escaped > cap(dst)-start {

@@ -219,11 +219,11 @@ func (r *Redactor) AppendPath(dst []byte, path string) []byte {
 // they had before [Params.Redact].
 func (p *Params) AppendPlainText(dst []byte, text string) []byte {
 	// A key has parameters in the order of the list. See MatchesText for the "?".
-	at := strings.LastIndexByte(text, '?') + 1
-	dst = append(dst, text[:at]...)
-	rest, next := text[at:], 0
-	for rest != "" {
-		written, more, found := strings.Cut(rest, "&")
+	begin := strings.LastIndexByte(text, '?') + 1
+	dst = append(dst, text[:begin]...)
+	tail, next := text[begin:], 0
+	for tail != "" {
+		written, more, found := strings.Cut(tail, "&")
 		if i := p.findRedacted(next, written); i >= 0 {
 			dst, next = p.appendPlain(dst, &p.list[i]), i+1
 		} else {
@@ -232,7 +232,7 @@ func (p *Params) AppendPlainText(dst []byte, text string) []byte {
 		if found {
 			dst = append(dst, '&')
 		}
-		rest = more
+		tail = more
 	}
 	return dst
 }

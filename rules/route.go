@@ -96,8 +96,8 @@ func (r *Route) parsePath() error {
 		if !ok {
 			return errRouteWildcard
 		}
-		name, rest := strings.CutSuffix(inner, "...")
-		if inner == "$" || rest && !last {
+		name, multi := strings.CutSuffix(inner, "...")
+		if inner == "$" || multi && !last {
 			return errRouteRest
 		}
 		if !isIdentifier(name) || names[name] {
@@ -105,7 +105,7 @@ func (r *Route) parsePath() error {
 		}
 		names[name] = true
 		r.segments = append(r.segments, segment{name: name})
-		r.subtree = rest
+		r.subtree = multi
 	}
 	return nil
 }
@@ -181,18 +181,18 @@ func (r *Route) matchesPath(path string, f func(name, value string)) bool {
 	if !strings.HasPrefix(path, "/") {
 		return false
 	}
-	rest := path[1:]
+	unmatched := path[1:]
 	for i := range r.segments {
 		s := &r.segments[i]
 		if r.subtree && s.name != "" && i == len(r.segments)-1 && !strings.HasSuffix(r.path, "/") {
 			if f != nil {
-				f(s.name, rest)
+				f(s.name, unmatched)
 			}
 			return true
 		}
-		part, tail, more := rest, "", false
-		if slash := strings.IndexByte(rest, '/'); slash >= 0 {
-			part, tail, more = rest[:slash], rest[slash+1:], true
+		part, tail, more := unmatched, "", false
+		if slash := strings.IndexByte(unmatched, '/'); slash >= 0 {
+			part, tail, more = unmatched[:slash], unmatched[slash+1:], true
 		}
 		switch {
 		case s.name == "" && part != s.literal, s.name != "" && part == "":
@@ -206,7 +206,7 @@ func (r *Route) matchesPath(path string, f func(name, value string)) bool {
 		if !more {
 			return false
 		}
-		rest = tail
+		unmatched = tail
 	}
 	return r.subtree // "/" alone: everything
 }

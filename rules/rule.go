@@ -144,8 +144,8 @@ func nameOf[T ~uint8](names []string, value T) string {
 
 // ParseUnit reads the text that [Unit.String] writes.
 func ParseUnit(s string) (Unit, bool) {
-	at := slices.Index(unitNames[:], s)
-	return Unit(max(0, at)), at >= 0
+	i := slices.Index(unitNames[:], s)
+	return Unit(max(0, i)), i >= 0
 }
 
 // Threshold defines when a key becomes hot and when it cools.

@@ -216,8 +216,8 @@ var (
 
 func newByLast(words []string) (b byLast) {
 	for _, word := range words {
-		at := word[len(word)-1] - 'a'
-		b[at] = append(b[at], word)
+		letter := word[len(word)-1] - 'a'
+		b[letter] = append(b[letter], word)
 	}
 	return b
 }

@@ -171,16 +171,16 @@ func (p *Params) AppendPairing(dst []byte, number int) []byte {
 			start = pairing.ends[i-1]
 		}
 		n := int(pairing.ends[i] - start)
-		at := pairing.values[int(start)+number%n]
+		index := pairing.values[int(start)+number%n]
 		number /= n
 		j := len(pairing.picked)
-		for pairing.picked = append(pairing.picked, at); j > 0 && pairing.picked[j-1] > at; j-- {
+		for pairing.picked = append(pairing.picked, index); j > 0 && pairing.picked[j-1] > index; j-- {
 			pairing.picked[j] = pairing.picked[j-1]
 		}
-		pairing.picked[j] = at
+		pairing.picked[j] = index
 	}
-	for n, at := range pairing.picked {
-		dst = appendNext(dst, &p.list[at], n)
+	for n, index := range pairing.picked {
+		dst = appendNext(dst, &p.list[index], n)
 	}
 	return dst
 }

@@ -10,7 +10,7 @@ var keyFaults = []Fault{
 	},
 	{
 		Name: "a query with a secret in a value takes the short way", File: "rules/plainquery.go",
-		Old: "raw[at] == '%' && hidesByte(raw[at+1:])", New: "false",
+		Old: "raw[pos] == '%' && hidesByte(raw[pos+1:])", New: "false",
 		Test: "TestNoKeyHasASecretWithinAValue",
 	},
 	{
@@ -93,7 +93,7 @@ var keyFaults = []Fault{
 var lineFaults = []Fault{
 	{
 		Name: "a line that begins as others may go on as it likes", File: "internal/decode/alike.go",
-		Old: "if packet[at] != ':' || ", New: "if at == end && ",
+		Old: "if packet[pos] != ':' || ", New: "if pos == end && ",
 		Test: "TestDecoderReadsLinesAlikeAsAnyOther",
 	},
 	{

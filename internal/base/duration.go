@@ -20,20 +20,20 @@ func ParseDuration(s string) (time.Duration, error) {
 		}
 		return d, nil
 	}
-	rest, negative := strings.CutPrefix(s, "-")
+	tail, negative := strings.CutPrefix(s, "-")
 	if !negative {
-		rest = strings.TrimPrefix(rest, "+")
+		tail = strings.TrimPrefix(tail, "+")
 	}
 	var sum time.Duration
-	for rest != "" {
-		number := len(rest) - len(strings.TrimLeft(rest, "0123456789."))
-		unit := len(rest[number:]) - len(strings.TrimLeft(rest[number:], "abcdefghijklmnopqrstuvwxyzµμ"))
-		part, times := rest[:number+unit], time.Duration(1)
-		switch rest[number : number+unit] {
+	for tail != "" {
+		number := len(tail) - len(strings.TrimLeft(tail, "0123456789."))
+		unit := len(tail[number:]) - len(strings.TrimLeft(tail[number:], "abcdefghijklmnopqrstuvwxyzµμ"))
+		part, times := tail[:number+unit], time.Duration(1)
+		switch tail[number : number+unit] {
 		case "d":
-			part, times = rest[:number]+"h", 24
+			part, times = tail[:number]+"h", 24
 		case "w":
-			part, times = rest[:number]+"h", 7*24
+			part, times = tail[:number]+"h", 7*24
 		case "":
 			return 0, errDuration
 		}
@@ -41,7 +41,7 @@ func ParseDuration(s string) (time.Duration, error) {
 		if err != nil || number == 0 || d > (math.MaxInt64-sum)/times {
 			return 0, errDuration
 		}
-		sum, rest = sum+d*times, rest[number+unit:]
+		sum, tail = sum+d*times, tail[number+unit:]
 	}
 	if negative {
 		sum = -sum

@@ -52,22 +52,22 @@ func Rule(r *rules.Rule) string {
 	return b.String() + ": " + strings.Join(parts, "; ")
 }
 
-func byWords(by rules.By) string {
+func byWords(selection rules.By) string {
 	var names []string
-	for _, p := range by.Names {
+	for _, p := range selection.Names {
 		names = append(names, nameWords(p))
 	}
 	list := strings.Join(names, ", ")
 	switch {
-	case by.Kind == rules.ByAll:
+	case selection.Kind == rules.ByAll:
 		return " by all parameters"
-	case by.Kind == rules.ByEach:
+	case selection.Kind == rules.ByEach:
 		return " by each parameter"
-	case by.Kind == rules.ByNames:
+	case selection.Kind == rules.ByNames:
 		return " by " + list
-	case by.Kind == rules.ByCombinations && list == "":
+	case selection.Kind == rules.ByCombinations && list == "":
 		return " by combinations of all parameters"
-	case by.Kind == rules.ByCombinations:
+	case selection.Kind == rules.ByCombinations:
 		return " by combinations of " + list
 	}
 	return ""
@@ -151,9 +151,9 @@ func clientWords(c *rules.Client) string {
 func Threshold(t *rules.Threshold, unit rules.Unit) string {
 	rate := Rate(t.Rate, unit)
 	exit := t.Exit.Decimal(100) + "% of that"
-	at := rate
+	enter := rate
 	if compared := t.Compared(); compared != "" {
-		at = compared + " and " + rate
+		enter = compared + " and " + rate
 	} else {
 		exit = Count(t.ExitCount(t.Rate.N), unit)
 	}
@@ -164,7 +164,7 @@ func Threshold(t *rules.Threshold, unit rules.Unit) string {
 	if t.Hold > 0 {
 		terms = append(terms, "after "+Span(t.Hold)+" at the earliest")
 	}
-	return at + " (" + strings.Join(terms, ", ") + ")"
+	return enter + " (" + strings.Join(terms, ", ") + ")"
 }
 
 func exceptWords(all []rules.Exception) string {
