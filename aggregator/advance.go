@@ -45,13 +45,13 @@ func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
 			}
 		}
 		for _, v := range r.views {
-			at := step.Add(ahead)
-			v.Advance(v.Index(at))
+			when := step.Add(ahead)
+			v.Advance(v.Index(when))
 			if v.began == ring.Never {
-				v.began = v.Index(at) + 1
+				v.began = v.Index(when) + 1
 			}
 			if v.history != nil {
-				v.history.AdvanceTo(at, v.Index(at))
+				v.history.AdvanceTo(when, v.Index(when))
 			}
 		}
 		d.closePanes(r, step)

@@ -21,15 +21,15 @@ func (r *ruleWatch) parse(w *watched) bool {
 		return len(w.params) > 0
 	}
 	w.parsed = true
-	at := strings.LastIndexByte(w.text, '?') + 1
+	begin := strings.LastIndexByte(w.text, '?') + 1
 	if r.rule.ParamsOnly {
-		at = 0
+		begin = 0
 	}
-	w.route = w.text[:at]
-	if base.IsCutKey([]byte(w.text)) || at == 0 && !r.rule.ParamsOnly {
+	w.route = w.text[:begin]
+	if base.IsCutKey([]byte(w.text)) || begin == 0 && !r.rule.ParamsOnly {
 		return false
 	}
-	params := strings.Split(w.text[at:], "&")
+	params := strings.Split(w.text[begin:], "&")
 	if len(params) > generalized {
 		return false
 	}
@@ -127,16 +127,16 @@ func levelsOf(rule *rules.Rule) (levels []ruleLevel) {
 // addWider adds to the more general keys of w those in which a wider level of the address
 // replaces the level that w has. Their set has the other parameters.
 func (r *ruleWatch) addWider(w *watched) {
-	at := slices.IndexFunc(w.params, func(p string) bool { return strings.HasPrefix(p, "addr:") })
-	if len(r.levels) == 0 || at < 0 {
+	index := slices.IndexFunc(w.params, func(p string) bool { return strings.HasPrefix(p, "addr:") })
+	if len(r.levels) == 0 || index < 0 {
 		return
 	}
-	address, ok := readParam(w.params[at])
+	address, ok := readParam(w.params[index])
 	if !ok {
 		return
 	}
 	for set := range uint(1) << len(w.params) {
-		if set&(1<<at) != 0 {
+		if set&(1<<index) != 0 {
 			continue
 		}
 		kept, good := make([]rules.Param, 0, len(w.params)), true

@@ -86,8 +86,8 @@ func (f *Feed) Counts(counts []decode.Count) {
 
 // place returns the number of the shard that counts a key.
 func (f *Feed) place(rule int, hash uint64) int {
-	if at := f.homes[rule]; at >= 0 {
-		return at
+	if home := f.homes[rule]; home >= 0 {
+		return home
 	}
 	return int(hash>>56) * len(f.shards) >> 8 // the windows' indexes and cells use lower bits
 }
@@ -188,11 +188,11 @@ func (f *Feed) AddOrigin(o decode.OriginCount) {
 // in one place, and -1 for other rules. The former are rules that compare keys, and rules whose
 // requests have several keys.
 func homes(rules *rules.Rules, parts int) []int {
-	at := make([]int, len(rules.Rules))
-	for i := range at {
-		if at[i] = -1; rules.Rules[i].Whole() || rules.Rules[i].Overlaps() {
-			at[i] = i % parts
+	home := make([]int, len(rules.Rules))
+	for i := range home {
+		if home[i] = -1; rules.Rules[i].Whole() || rules.Rules[i].Overlaps() {
+			home[i] = i % parts
 		}
 	}
-	return at
+	return home
 }

@@ -71,8 +71,8 @@ func (r *ruleWatch) isMoreGeneral(a, b *watched) bool {
 // usual key.
 func (r *ruleWatch) addsUsual(w, g *watched) bool {
 	all := r.generals(w)
-	at := slices.IndexFunc(all, func(x general) bool { return x.text == g.text })
-	return at >= 0 && r.completes(w, all[at].set, isUsual)
+	i := slices.IndexFunc(all, func(x general) bool { return x.text == g.text })
+	return i >= 0 && r.completes(w, all[i].set, isUsual)
 }
 
 func isUsual(w *watched) bool { return w.usual }

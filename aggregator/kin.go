@@ -22,12 +22,12 @@ import (
 // addPart adds the count of w, a more specific key, to the parts of a more general one. others
 // are the names that the general one lacks.
 func (k *kin) addPart(w *watched, others string, v *view, pane int64) {
-	at := slices.IndexFunc(k.parts, func(p kinPart) bool { return p.names == others })
-	if at < 0 {
-		at = len(k.parts)
+	i := slices.IndexFunc(k.parts, func(p kinPart) bool { return p.names == others })
+	if i < 0 {
+		i = len(k.parts)
 		k.parts = append(k.parts, kinPart{names: others, repeated: w.repeatedIn(v, pane)})
 	}
-	p := &k.parts[at]
+	p := &k.parts[i]
 	low := w.lowIn(v, pane)
 	p.all.add(low)
 	if !w.usual {
@@ -112,16 +112,16 @@ type kinGroup struct {
 // groupsOf returns the groups of the hot keys for which wanted returns true, with their counts
 // in the window of a view that ends with a pane.
 func (r *ruleWatch) groupsOf(v *view, pane int64, wanted func(*watched) bool) (groups []kinGroup) {
-	at := make(map[string]int)
+	indices := make(map[string]int)
 	for _, w := range r.hot {
 		if !r.parse(w) || !wanted(w) {
 			continue
 		}
 		name := w.route + w.names
-		i, ok := at[name]
+		i, ok := indices[name]
 		if !ok {
 			i = len(groups)
-			at[name] = i
+			indices[name] = i
 			groups = append(groups, kinGroup{key: w})
 		}
 		g := &groups[i]

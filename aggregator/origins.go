@@ -97,11 +97,11 @@ func (o *origins) add(name string, when time.Time, n int64) {
 		copy(o.stretches[1:], o.stretches[:stretches-1])
 		*newest = fresh
 	}
-	at := 0
-	for at < stretches-1 && when.Before(o.stretches[at].began) {
-		at++ // the count is late
+	i := 0
+	for i < stretches-1 && when.Before(o.stretches[i].began) {
+		i++ // the count is late
 	}
-	o.stretches[at].add(name, n)
+	o.stretches[i].add(name, n)
 }
 
 // top returns the names with the highest counts since an instant.

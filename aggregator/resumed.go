@@ -32,16 +32,16 @@ func (v *view) saveReference(saved map[int32]bool) snapshot.ReferenceValues {
 
 // addReference adds a shard's reference to the snapshot.
 func addReference(s *snapshot.Snapshot, r *snapshot.ReferenceValues) {
-	at := slices.IndexFunc(s.References, func(other snapshot.ReferenceValues) bool {
+	i := slices.IndexFunc(s.References, func(other snapshot.ReferenceValues) bool {
 		return other.Rule == r.Rule && other.Pane == r.Pane && other.Panes == r.Panes
 	})
-	if at < 0 {
+	if i < 0 {
 		s.References = append(s.References, *r)
 		return
 	}
 	// Two shards have this window, so the rule has no home (see homes) and does not compare keys.
 	// Its reference says only how far the window was counted.
-	merged := &s.References[at]
+	merged := &s.References[i]
 	merged.Newest = max(merged.Newest, r.Newest)
 	merged.Others, merged.Groups = snapshot.Bounds{Known: merged.Newest + 1}, nil
 }

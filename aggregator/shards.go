@@ -83,8 +83,8 @@ func (s *Shards) placeHot(n *decode.Numbered, hot []rules.Hot) (to [][]rules.Hot
 			gone = append(gone, h)
 			continue
 		}
-		at := s.feeds[0].place(number, rules.Hash([]byte(h.Text)))
-		to[at] = append(to[at], h)
+		shard := s.feeds[0].place(number, rules.Hash([]byte(h.Text)))
+		to[shard] = append(to[shard], h)
 	}
 	return to, gone
 }

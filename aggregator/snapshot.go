@@ -14,18 +14,18 @@ import (
 )
 
 // Save makes each shard copy its keys, with their counts and the references that they are
-// compared with. most bounds the keys of all shards together. A shard copies when it has
+// compared with. limit bounds the keys of all shards together. A shard copies when it has
 // counted all that the feeds have passed on by now. No feed may be used during the call. Bounds
 // leave out the carried gaps, given by their IDs.
 //
 // wait waits for the copies and adds them to a snapshot, the keys nearest to a threshold first.
 // It returns the number of further keys.
-func (s *Shards) Save(most int, carried map[uint64]bool) (wait func(to *snapshot.Snapshot) (dropped int)) {
+func (s *Shards) Save(limit int, carried map[uint64]bool) (wait func(to *snapshot.Snapshot) (dropped int)) {
 	parts := make(chan saved, len(s.shards))
 	for _, shard := range s.shards {
 		shard.afterQueued(func(d *Detector) {
 			d.missing.LeaveOut(carried)
-			part := d.save(most / len(s.shards))
+			part := d.save(limit / len(s.shards))
 			d.missing.LeaveOut(nil)
 			parts <- part
 		})
@@ -80,8 +80,8 @@ func (s *Shards) Resume(from *snapshot.Snapshot, f func(decode.Handler)) {
 }
 
 // save copies the hot keys, and the keys with half a threshold or more. If there are more than
-// most, it prefers the hot ones, and then those nearest to their threshold.
-func (d *Detector) save(most int) (s saved) {
+// limit, it prefers the hot ones, and then those nearest to their threshold.
+func (d *Detector) save(limit int) (s saved) {
 	type nearKey struct {
 		rule     *ruleWatch
 		text     string
@@ -110,7 +110,7 @@ func (d *Detector) save(most int) (s saved) {
 		return cmp.Or(cmp.Compare(b.nearness, a.nearness), cmp.Compare(a.text, b.text))
 	})
 	entries := make(map[*view]map[int32]bool)
-	for _, n := range all[:min(len(all), most)] {
+	for _, n := range all[:min(len(all), limit)] {
 		k := snapshot.RuleKey{Rule: n.rule.number, Text: []byte(n.text), Nearness: n.nearness}
 		w := n.rule.keys[n.text]
 		for _, v := range n.rule.views {
@@ -139,7 +139,7 @@ func (d *Detector) save(most int) (s saved) {
 			s.references = append(s.references, v.saveReference(entries[v]))
 		}
 	}
-	s.dropped = max(0, len(all)-most)
+	s.dropped = max(0, len(all)-limit)
 	return s
 }
 
@@ -170,12 +170,12 @@ func (d *Detector) resume(k *snapshot.RuleKey, hash uint64) {
 		if v == nil {
 			continue
 		}
-		at := v.Resume(hash, k.Text, &saved.Counted)
-		if at < 0 {
+		entry := v.Resume(hash, k.Text, &saved.Counted)
+		if entry < 0 {
 			d.noRoom++
 			continue
 		}
-		v.GiveName(at, k.Text, v.least)
+		v.GiveName(entry, k.Text, v.least)
 		if v.history != nil {
 			v.history.Resume(hash, k.Text, saved.History)
 		}

@@ -74,8 +74,8 @@ func (s *suspects) drop(w *watched) {
 	if w.suspect != nil {
 		w.suspect = nil
 		w.rule.suspects--
-		at := slices.Index(s.list, w)
-		s.list = slices.Delete(s.list, at, at+1)
+		i := slices.Index(s.list, w)
+		s.list = slices.Delete(s.list, i, i+1)
 	}
 }
 

@@ -27,12 +27,12 @@ func layOut(number int, rule *rules.Rule) *ruleWatch {
 	for i := range rule.Hot {
 		t := &threshold{Threshold: &rule.Hot[i], rule: rule, number: i}
 		window := t.Window()
-		at := slices.IndexFunc(r.views, func(v *view) bool { return v.thresholds[0].Window() == window })
-		if at < 0 {
-			at = len(r.views)
-			r.views = append(r.views, &view{watch: r, number: at})
+		j := slices.IndexFunc(r.views, func(v *view) bool { return v.thresholds[0].Window() == window })
+		if j < 0 {
+			j = len(r.views)
+			r.views = append(r.views, &view{watch: r, number: j})
 		}
-		t.view = r.views[at]
+		t.view = r.views[j]
 		t.view.thresholds = append(t.view.thresholds, t)
 		r.thresholds = append(r.thresholds, t)
 	}

@@ -84,11 +84,11 @@ func parseTime(text []byte) (int64, error) {
 // parseWall parses Caddy's wall, wall_milli and wall_nano, 2006/01/02 15:04:05.000. They have no
 // zone and are taken for UTC.
 func parseWall(b []byte) (int64, error) {
-	const most = len("2006/01/02 15:04:05.000000000")
-	if len(b) > most {
+	const longest = len("2006/01/02 15:04:05.000000000")
+	if len(b) > longest {
 		return 0, errTime
 	}
-	var text [most + 1]byte
+	var text [longest + 1]byte
 	n := copy(text[:], b)
 	text[4], text[7], text[n] = '-', '-', 'Z'
 	return parseRFC3339(text[:n+1])

@@ -25,7 +25,7 @@ func parseCombined(line []byte, r *parsedLine) error {
 	if line[0] == '"' { // the whole line is quoted
 		line = bytes.TrimSuffix(line[1:], []byte{'"'})
 	}
-	host, rest, found := bytes.Cut(line, []byte{' '})
+	host, tail, found := bytes.Cut(line, []byte{' '})
 	if !found || len(host) == 0 {
 		return errHost
 	}
@@ -33,27 +33,27 @@ func parseCombined(line []byte, r *parsedLine) error {
 	if r.addr, err = parseAddr(host); err != nil {
 		return err
 	}
-	if r.nanos, rest, err = cutTime(rest); err != nil {
+	if r.nanos, tail, err = cutTime(tail); err != nil {
 		return err
 	}
-	text, rest, found := cutQuoted(rest)
+	text, tail, found := cutQuoted(tail)
 	if !found {
 		return errQuoted
 	}
 	if err := r.parseRequest(text); err != nil {
 		return err
 	}
-	status, rest, _ := bytes.Cut(bytes.TrimLeft(rest, " "), []byte{' '})
+	status, tail, _ := bytes.Cut(bytes.TrimLeft(tail, " "), []byte{' '})
 	if r.status, err = parseStatus(status); err != nil {
 		return err
 	}
-	size, _, _ := bytes.Cut(bytes.TrimLeft(rest, " "), []byte{' '})
+	size, _, _ := bytes.Cut(bytes.TrimLeft(tail, " "), []byte{' '})
 	r.bytes = parseBytes(size)
 	return nil
 }
 
 // cutTime finds "[time]" and returns it and the rest after it.
-func cutTime(b []byte) (nanos int64, rest []byte, err error) {
+func cutTime(b []byte) (nanos int64, tail []byte, err error) {
 	err = errClock
 	for {
 		i := bytes.IndexByte(b, '[')
@@ -75,7 +75,7 @@ func cutTime(b []byte) (nanos int64, rest []byte, err error) {
 }
 
 // cutQuoted returns the text in double quotes at the beginning of b, still escaped.
-func cutQuoted(b []byte) (text, rest []byte, found bool) {
+func cutQuoted(b []byte) (text, tail []byte, found bool) {
 	b = bytes.TrimLeft(b, " ")
 	if len(b) == 0 || b[0] != '"' {
 		return nil, nil, false
@@ -97,17 +97,17 @@ func (r *parsedLine) parseRequest(b []byte) error {
 	if string(b) == "-" {
 		return errNone
 	}
-	method, rest, found := bytes.Cut(b, []byte{' '})
+	method, tail, found := bytes.Cut(b, []byte{' '})
 	if !found {
 		return errRequest
 	}
 	if !isMethod(method) {
 		return errMethod
 	}
-	if i := bytes.LastIndexByte(rest, ' ') + 1; bytes.HasPrefix(rest[i:], []byte("HTTP/")) {
-		rest = rest[:i]
+	if i := bytes.LastIndexByte(tail, ' ') + 1; bytes.HasPrefix(tail[i:], []byte("HTTP/")) {
+		tail = tail[:i]
 	}
-	target, err := parseTarget(unescape(bytes.Trim(rest, " ")))
+	target, err := parseTarget(unescape(bytes.Trim(tail, " ")))
 	if err != nil {
 		return err
 	}

@@ -60,17 +60,17 @@ func appendValue(to, value []byte) []byte {
 // Value returns the value of the number-th header or cookie of [Options.Values], and whether the
 // log has it.
 func (e *Entry) Value(number int) (value string, ok bool) {
-	rest := e.values
-	for ; rest != ""; number-- {
+	tail := e.values
+	for ; tail != ""; number-- {
 		var size uint64
-		size, rest = cutUvarint(rest)
+		size, tail = cutUvarint(tail)
 		if size == 0 {
 			if number == 0 {
 				return "", false
 			}
 			continue
 		}
-		if value, rest = rest[:size-1], rest[size-1:]; number == 0 {
+		if value, tail = tail[:size-1], tail[size-1:]; number == 0 {
 			return value, true
 		}
 	}

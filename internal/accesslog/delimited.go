@@ -33,11 +33,11 @@ type splitter func(line []byte, f func(text []byte, escaped bool) bool) error
 func splitCSV(line []byte, f func([]byte, bool) bool) error {
 	for {
 		if len(line) == 0 || line[0] != '"' {
-			text, rest, more := bytes.Cut(line, []byte{','})
+			text, tail, more := bytes.Cut(line, []byte{','})
 			if !f(bytes.TrimSpace(text), false) || !more {
 				return nil
 			}
-			line = rest
+			line = tail
 			continue
 		}
 		end, escaped := 1, false
@@ -56,24 +56,24 @@ func splitCSV(line []byte, f func([]byte, bool) bool) error {
 		if !f(line[1:end], escaped) {
 			return nil
 		}
-		rest := bytes.TrimLeft(line[end+1:], " ")
-		if len(rest) == 0 {
+		tail := bytes.TrimLeft(line[end+1:], " ")
+		if len(tail) == 0 {
 			return nil
 		}
-		if rest[0] != ',' {
+		if tail[0] != ',' {
 			return errQuotes
 		}
-		line = rest[1:]
+		line = tail[1:]
 	}
 }
 
 func splitTSV(line []byte, f func([]byte, bool) bool) error {
 	for {
-		text, rest, more := bytes.Cut(line, []byte{'\t'})
+		text, tail, more := bytes.Cut(line, []byte{'\t'})
 		if !f(text, bytes.IndexByte(text, '\\') >= 0) || !more {
 			return nil
 		}
-		line = rest
+		line = tail
 	}
 }
 
@@ -87,14 +87,14 @@ func splitSpace(line []byte, f func([]byte, bool) bool) error {
 		}
 		switch line[0] {
 		case '"':
-			text, rest, found := cutQuoted(line)
+			text, tail, found := cutQuoted(line)
 			if !found {
 				return errQuotes
 			}
 			if !f(text, true) {
 				return nil
 			}
-			line = rest
+			line = tail
 		case '[':
 			end := bytes.IndexByte(line, ']')
 			if end < 0 {
@@ -105,11 +105,11 @@ func splitSpace(line []byte, f func([]byte, bool) bool) error {
 			}
 			line = line[end+1:]
 		default:
-			text, rest, _ := bytes.Cut(line, []byte{' '})
+			text, tail, _ := bytes.Cut(line, []byte{' '})
 			if !f(text, false) {
 				return nil
 			}
-			line = rest
+			line = tail
 		}
 	}
 }
@@ -216,9 +216,9 @@ func (d *delimited) heading(line []byte, r *parsedLine) error {
 	for i := range found {
 		if c := &found[i]; c.name != "" {
 			c.number = -1
-			for at, name := range names {
+			for number, name := range names {
 				if name == c.name {
-					c.number = at
+					c.number = number
 				}
 			}
 			if c.number < 0 {

@@ -47,19 +47,19 @@ func parseTarget(b []byte) ([]byte, error) {
 	if b[0] == '/' || string(b) == "*" {
 		return b, nil
 	}
-	scheme, rest, found := bytes.Cut(b, []byte("://"))
+	scheme, after, found := bytes.Cut(b, []byte("://"))
 	if !found || !isScheme(scheme) {
 		return nil, errTarget
 	}
-	switch i := bytes.IndexAny(rest, "/?"); {
-	case i == 0 || len(rest) == 0: // no host
+	switch i := bytes.IndexAny(after, "/?"); {
+	case i == 0 || len(after) == 0: // no host
 		return nil, errTarget
 	case i < 0:
 		return []byte{'/'}, nil
-	case rest[i] == '?':
-		return append([]byte{'/'}, rest[i:]...), nil
+	case after[i] == '?':
+		return append([]byte{'/'}, after[i:]...), nil
 	default:
-		return rest[i:], nil
+		return after[i:], nil
 	}
 }
 
@@ -86,11 +86,11 @@ func parseAddr(b []byte) ([]byte, error) {
 // parseBytes returns 0 for "-", which Apache writes for a response without a body. It returns -1
 // if b is no number, since custom formats have something else in that place.
 func parseBytes(b []byte) int64 {
-	const most = 18 // digits; a longer number is no size
+	const maxLength = 18 // digits; a longer number is no size
 	switch {
 	case string(b) == "-":
 		return 0
-	case len(b) > most:
+	case len(b) > maxLength:
 		return -1
 	}
 	return int64(digits(b))

@@ -178,12 +178,12 @@ func parseDuration(b []byte, unit time.Duration) time.Duration {
 
 // decimal parses a number without sign or exponent, and returns it multiplied by unit.
 func decimal(b []byte, unit int64) (n int64, ok bool) {
-	const most = 1 << 62
+	const limit = 1 << 62
 	whole, fraction, dotted := bytes.Cut(b, []byte{'.'})
 	if len(whole) == 0 || len(whole) > 18 || dotted && len(fraction) == 0 {
 		return 0, false
 	}
-	if n = int64(digits(whole)); n < 0 || n > most/max(1, unit) {
+	if n = int64(digits(whole)); n < 0 || n > limit/max(1, unit) {
 		return 0, false
 	}
 	n *= unit

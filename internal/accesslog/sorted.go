@@ -101,9 +101,9 @@ func (s *sorted) entries() iter.Seq[Entry] {
 				Bytes:  r.bytes,
 			}
 			if r.status&hasMore != 0 {
-				took, rest := cutUvarint(text[r.target:])
-				size, rest := cutUvarint(rest)
-				e.Took, e.values = time.Duration(took), rest[:size]
+				took, tail := cutUvarint(text[r.target:])
+				size, tail := cutUvarint(tail)
+				e.Took, e.values = time.Duration(took), tail[:size]
 			}
 			if !yield(e) {
 				return
@@ -113,7 +113,7 @@ func (s *sorted) entries() iter.Seq[Entry] {
 }
 
 // cutUvarint decodes the number at the beginning of s.
-func cutUvarint(s string) (n uint64, rest string) {
+func cutUvarint(s string) (n uint64, tail string) {
 	for i, shift := 0, 0; ; i, shift = i+1, shift+7 {
 		n |= uint64(s[i]&0x7f) << shift
 		if s[i] < 0x80 {

@@ -60,6 +60,6 @@ func Always(d time.Duration) func(time.Duration) time.Duration {
 // MetaFields returns the fields of a meta line that an instance sends at a time after [Noon].
 // The line reports no counts held back.
 func MetaFields(instance string, incarnation, seq int, sent time.Duration) string {
-	at := Noon.Add(sent).UnixNano()
-	return fmt.Sprintf("i:%s,e:%x,s:%d,t:%d,h:1,u:0,w:%d", instance, incarnation, seq, at, at)
+	stamp := Noon.Add(sent).UnixNano()
+	return fmt.Sprintf("i:%s,e:%x,s:%d,t:%d,h:1,u:0,w:%d", instance, incarnation, seq, stamp, stamp)
 }

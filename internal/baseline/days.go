@@ -59,11 +59,11 @@ func (d *Days) Wanted() bool { return d.wanted.Load() }
 // Put records the counts so far of an hour, in part number part of this process's parts. They
 // have to be saved.
 func (d *Days) Put(part, parts int, h *Hour) {
-	at := partHour{h.Number, fmt.Sprintf("%s/%d-%d", d.owner, part, parts)}
+	hour := partHour{h.Number, fmt.Sprintf("%s/%d-%d", d.owner, part, parts)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.keepHour(at, h) {
-		d.unsaved[at] = struct{}{}
+	if d.keepHour(hour, h) {
+		d.unsaved[hour] = struct{}{}
 	}
 }
 
@@ -71,9 +71,9 @@ func (d *Days) Put(part, parts int, h *Hour) {
 func (d *Days) Merge(part string, h *Hour) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at := partHour{h.Number, part}
-	if d.keepHour(at, h) {
-		delete(d.unsaved, at) // this process has counted less of it
+	hour := partHour{h.Number, part}
+	if d.keepHour(hour, h) {
+		delete(d.unsaved, hour) // this process has counted less of it
 	}
 }
 

@@ -79,11 +79,11 @@ func NewRuleHour(rule uint64, seconds, floor int64, keys []KeyCount, room int) R
 
 // bounds returns the bounds of a key's count, scaled to the whole hour.
 func (r *RuleHour) bounds(hash uint64) (low, high int64, listed bool) {
-	at, listed := slices.BinarySearch(r.hashes, hash)
+	i, listed := slices.BinarySearch(r.hashes, hash)
 	if !listed {
 		return 0, r.scale(r.Floor - 1), false
 	}
-	n := r.scale(r.counts[at].value())
+	n := r.scale(r.counts[i].value())
 	return n, n, true
 }
 
@@ -92,11 +92,11 @@ func (r *RuleHour) scale(n int64) int64 {
 	if r.Seconds >= hourSeconds {
 		return n
 	}
-	whole, rest := n/r.Seconds, n%r.Seconds
+	whole, remainder := n/r.Seconds, n%r.Seconds
 	if whole > maxQuantity/hourSeconds {
 		return maxQuantity
 	}
-	return whole*hourSeconds + (rest*hourSeconds+r.Seconds-1)/r.Seconds
+	return whole*hourSeconds + (remainder*hourSeconds+r.Seconds-1)/r.Seconds
 }
 
 // rule returns the counts of a rule in the hour, or nil.
@@ -110,11 +110,11 @@ func (h *Hour) rule(hash uint64) *RuleHour {
 }
 
 // seconds returns the counted seconds of the rule that was counted longest.
-func (h *Hour) seconds() (most int64) {
+func (h *Hour) seconds() (longest int64) {
 	for i := range h.Rules {
-		most = max(most, h.Rules[i].Seconds)
+		longest = max(longest, h.Rules[i].Seconds)
 	}
-	return most
+	return longest
 }
 
 // Keys returns the number of keys that the hour lists.

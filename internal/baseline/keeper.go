@@ -152,14 +152,14 @@ func (k *Keeper) readHours(ctx context.Context, hours []int64) error {
 func (k *Keeper) write(ctx context.Context) error {
 	days := k.cfg.Days
 	read := int64(-1 << 62)
-	for _, at := range days.unsavedHours() {
-		if at.hour != read {
-			if err := k.readHours(ctx, []int64{at.hour}); err != nil {
+	for _, h := range days.unsavedHours() {
+		if h.hour != read {
+			if err := k.readHours(ctx, []int64{h.hour}); err != nil {
 				return err
 			}
-			read = at.hour
+			read = h.hour
 		}
-		if err := k.save(ctx, at); err != nil {
+		if err := k.save(ctx, h); err != nil {
 			return err
 		}
 	}

@@ -43,10 +43,10 @@ func newJudging(exact *exactCounts, t *rules.Threshold) *judging {
 	return &judging{exact: exact, threshold: t, hot: make(map[string]time.Time), below: make(map[string]time.Time), late: make(map[string]struct{})}
 }
 
-// bound checks the bounds of a count that is between least and most.
-func (j *judging) bound(h *rules.Hot, least, most int64) {
+// bound checks the bounds of a count that is between least and greatest.
+func (j *judging) bound(h *rules.Hot, least, greatest int64) {
 	j.bounds++
-	if h.Low > most || h.High != rules.Unknown && h.High < least {
+	if h.Low > greatest || h.High != rules.Unknown && h.High < least {
 		j.wrongBounds++
 	}
 }

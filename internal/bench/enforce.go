@@ -194,8 +194,8 @@ func judge(outcomes []burstOutcome, threshold int) enforced {
 	var e enforced
 	for _, o := range outcomes {
 		after := EnforceLimit
-		if at := o.inForce(); at != 0 {
-			after = time.Duration(at - crossing)
+		if when := o.inForce(); when != 0 {
+			after = time.Duration(when - crossing)
 		} else {
 			e.missed = true
 		}

@@ -208,8 +208,8 @@ func (in *guardInstance) run(b burst) burstOutcome {
 	a := &awaited{text: route + "?" + b.Query}
 	in.await.Store(a)
 	o := burstOutcome{Requests: make([]int64, 0, len(b.At))}
-	for _, at := range b.At {
-		time.Sleep(time.Duration(at - monotonic()))
+	for _, due := range b.At {
+		time.Sleep(time.Duration(due - monotonic()))
 		in.request(b.Query, &o)
 	}
 	for next := in.firstProbe(b); o.Refused == 0 || a.hotSince.Load() == 0; next += int64(probeEvery) {

@@ -164,9 +164,9 @@ func (l *fleetLoad) row(requests []fleetRequest) FleetRow {
 func pour(times []int64, perNano, burst float64, debt bool) (taken int, lowest float64) {
 	level, last := burst, int64(0)
 	lowest = burst
-	for _, at := range times {
-		level = min(burst, level+float64(at-last)*perNano)
-		last = at
+	for _, t := range times {
+		level = min(burst, level+float64(t-last)*perNano)
+		last = t
 		if level >= 1 || debt {
 			level--
 			taken++

@@ -39,11 +39,11 @@ func (l *fleetLoad) requests() (requests []fleetRequest) {
 		zipf := NewZipf(l.rand, 1, l.Instances)
 		pick = func() int { return zipf.Draw() - 1 }
 	}
-	for at := 0.0; ; {
-		if at += l.rand.ExpFloat64() / perNano; at >= float64(l.For) {
+	for t := 0.0; ; {
+		if t += l.rand.ExpFloat64() / perNano; t >= float64(l.For) {
 			return requests
 		}
-		requests = append(requests, fleetRequest{due: int64(at), instance: pick()})
+		requests = append(requests, fleetRequest{due: int64(t), instance: pick()})
 	}
 }
 

@@ -102,9 +102,9 @@ func (p *probes) sorted() []int64 {
 func (p *probes) recordLags(hot []rules.Hot) {
 	now := monotonic()
 	for i := range hot {
-		if at, ok := probeTime(hot[i].Key); ok {
+		if sent, ok := probeTime(hot[i].Key); ok {
 			p.mu.Lock()
-			p.lags = append(p.lags, now-at)
+			p.lags = append(p.lags, now-sent)
 			p.mu.Unlock()
 		}
 	}

@@ -38,11 +38,11 @@ const (
 func (c *pipelineConfig) rules(probes bool) *rules.Rules {
 	second := func(n int64) rules.Rate { return rules.Rate{N: n, Per: time.Second} }
 	ruleset := searchRules(c.Namespace, rules.NewThreshold(second(max(10, int64(c.Rate)/200))), nil)
-	at := unreachable
+	rate := unreachable
 	if probes {
-		at = second(1)
+		rate = second(1)
 	}
-	hot := rules.NewThreshold(at)
+	hot := rules.NewThreshold(rate)
 	hot.Hold, hot.CoolDown = 0, 0
 	r, err := rules.ParseRoute(probeRoute)
 	if err != nil {

@@ -61,8 +61,8 @@ func (r *exactCounts) count(text string, pane int64) (sum int64) {
 		return 0
 	}
 	k, ring := &r.keys[id], r.rings[int(id)*r.panes:][:r.panes]
-	for at := max(pane, k.last) - int64(r.panes) + 1; at <= min(pane, k.last); at++ {
-		sum += ring[at%int64(r.panes)]
+	for p := max(pane, k.last) - int64(r.panes) + 1; p <= min(pane, k.last); p++ {
+		sum += ring[p%int64(r.panes)]
 	}
 	return sum
 }

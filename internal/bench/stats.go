@@ -45,14 +45,14 @@ type Bucket struct {
 	N        int
 }
 
-// Histogram sorts non-negative values into buckets of equal round width, at most most of them.
+// Histogram sorts non-negative values into buckets of equal round width, at most limit of them.
 // The buckets range from that of the smallest value to that of the largest, including empty ones.
-func Histogram(values []time.Duration, most int) []Bucket {
-	if len(values) == 0 || most < 1 {
+func Histogram(values []time.Duration, limit int) []Bucket {
+	if len(values) == 0 || limit < 1 {
 		return nil
 	}
 	low, high := slices.Min(values), slices.Max(values)
-	width := roundWidth(low, high, most)
+	width := roundWidth(low, high, limit)
 	first := low.Truncate(width)
 	buckets := make([]Bucket, int((high.Truncate(width)-first)/width)+1)
 	for i := range buckets {
@@ -66,12 +66,12 @@ func Histogram(values []time.Duration, most int) []Bucket {
 }
 
 // roundWidth returns the least of 1, 2 and 5 times a power of ten, in nanoseconds, that needs at
-// most most buckets.
-func roundWidth(low, high time.Duration, most int) time.Duration {
+// most limit buckets.
+func roundWidth(low, high time.Duration, limit int) time.Duration {
 	for unit := time.Microsecond; ; unit *= 10 {
 		for _, times := range []time.Duration{1, 2, 5} {
 			width := times * unit
-			if int64(high/width-low/width) < int64(most) {
+			if int64(high/width-low/width) < int64(limit) {
 				return width
 			}
 		}

@@ -105,12 +105,12 @@ func (g *generated) eventTime(i int64) int64 {
 func (g *generated) fill(b *packetBatch) (more bool, err error) {
 	pane := g.eventTime(g.done) / g.pane
 	for g.done < g.total() && b.events < maxBatch {
-		at := g.eventTime(g.done)
-		if at/g.pane != pane {
+		t := g.eventTime(g.done)
+		if t/g.pane != pane {
 			break
 		}
 		g.key = appendKey(g.key[:0], g.zipf.Draw())
-		b.add(at, true, g.prefix, g.key)
+		b.add(t, true, g.prefix, g.key)
 		g.done++
 	}
 	return g.done < g.total(), nil
@@ -141,13 +141,13 @@ func (l *logged) fill(b *packetBatch) (more bool, err error) {
 				return false, nil
 			}
 		}
-		at := max(l.now, entry.Time.UnixNano())
-		if b.events > 0 && at/l.pane != l.now/l.pane {
+		t := max(l.now, entry.Time.UnixNano())
+		if b.events > 0 && t/l.pane != l.now/l.pane {
 			l.ahead, l.held = entry, true
 			return true, nil
 		}
-		l.held, l.now = false, at
-		l.keys.eachKey(entry, func(key []byte) { b.add(at, false, l.prefix, key) })
+		l.held, l.now = false, t
+		l.keys.eachKey(entry, func(key []byte) { b.add(t, false, l.prefix, key) })
 		l.done++
 	}
 	return true, nil
@@ -169,10 +169,10 @@ type keyMaker struct {
 }
 
 func newKeys(ruleset *rules.Rules) (*keyMaker, error) {
-	by := ruleset.Rules[0].By
-	switch by.Kind {
+	selection := ruleset.Rules[0].By
+	switch selection.Kind {
 	case rules.ByAll, rules.ByEach, rules.ByNames:
-		return &keyMaker{by: by, secrets: &ruleset.Secrets}, nil
+		return &keyMaker{by: selection, secrets: &ruleset.Secrets}, nil
 	default:
 		return nil, errors.New("bench: keys consist of all parameters, of each, or of named ones")
 	}

@@ -105,8 +105,8 @@ func (p *partitionPublisher) Run(ctx context.Context) error {
 		if p.all.gone.Rules == nil {
 			p.all.gone.Rules = make(map[string]hotkeys.RulePlaces)
 		}
-		for rule, of := range s.Rules { // an ended publisher has no keys placed or waiting
-			s.Rules[rule] = hotkeys.RulePlaces{Overflow: of.Overflow}
+		for rule, places := range s.Rules { // an ended publisher has no keys placed or waiting
+			s.Rules[rule] = hotkeys.RulePlaces{Overflow: places.Overflow}
 		}
 		addPlaces(p.all.gone.Rules, s.Rules)
 	}()
@@ -148,11 +148,11 @@ func (p *publishers) stats() hotkeys.PublisherStats {
 }
 
 func addPlaces(sum, rules map[string]hotkeys.RulePlaces) {
-	for rule, of := range rules {
+	for rule, places := range rules {
 		s := sum[rule]
-		s.Placed += of.Placed
-		s.Waiting += of.Waiting
-		s.Overflow += of.Overflow
+		s.Placed += places.Placed
+		s.Waiting += places.Waiting
+		s.Overflow += places.Overflow
 		sum[rule] = s
 	}
 }

@@ -36,39 +36,39 @@ const (
 // read. Then the content of c is undefined.
 func (d *Decoder) cutAlike(packet []byte, c *Count, believe bool) (next int) {
 	a := &d.alike
-	at := len(a.raw)
-	if at == 0 || len(packet) < at+8 || !believe && !a.canonical || string(packet[:at]) != string(a.raw) {
+	pos := len(a.raw)
+	if pos == 0 || len(packet) < pos+8 || !believe && !a.canonical || string(packet[:pos]) != string(a.raw) {
 		return 0
 	}
 	for {
-		if marks := base.ReservedBytes(binary.LittleEndian.Uint64(packet[at:])); marks != 0 {
-			at += bits.TrailingZeros64(marks) / 8
+		if marks := base.ReservedBytes(binary.LittleEndian.Uint64(packet[pos:])); marks != 0 {
+			pos += bits.TrailingZeros64(marks) / 8
 			break
 		}
-		if at += 8; len(packet) < at+8 {
+		if pos += 8; len(packet) < pos+8 {
 			return 0
 		}
 	}
-	end := at
-	if packet[at] != ':' || end-a.key > d.maxAlike {
+	end := pos
+	if packet[pos] != ':' || end-a.key > d.maxAlike {
 		return 0
 	}
-	n, first := int64(0), at+1
-	for at = first; at < len(packet) && at-first < maxDigits; at++ {
-		digit := packet[at] - '0'
+	n, first := int64(0), pos+1
+	for pos = first; pos < len(packet) && pos-first < maxDigits; pos++ {
+		digit := packet[pos] - '0'
 		if digit > 9 {
 			break
 		}
 		n = n*10 + int64(digit)
 	}
-	if at == first || len(packet)-at < len("|c") || packet[at] != '|' || packet[at+1] != 'c' || n > wire.MaxCount {
+	if pos == first || len(packet)-pos < len("|c") || packet[pos] != '|' || packet[pos+1] != 'c' || n > wire.MaxCount {
 		return 0
 	}
-	if at += len("|c"); at < len(packet) {
-		if packet[at] != '\n' {
+	if pos += len("|c"); pos < len(packet) {
+		if packet[pos] != '\n' {
 			return 0
 		}
-		at++
+		pos++
 	}
 	c.Rule, c.N, c.Text, c.Estimated = a.rule, n, packet[a.key:end], false
 	if a.text != nil {
@@ -77,7 +77,7 @@ func (d *Decoder) cutAlike(packet []byte, c *Count, believe bool) (next int) {
 		c.Text = d.text[start:]
 	}
 	c.Hash = rules.Hash(c.Text)
-	return at
+	return pos
 }
 
 // learn counts a line that cutAlike could not read. After learnAfter of them it replaces the

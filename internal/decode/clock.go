@@ -57,7 +57,7 @@ const (
 // leave out overtaken packets, since the sender's clock may have been set in between. life
 // reports whether the packet is the first of an incarnation.
 func (c *senderClock) observe(sent int64, arrived time.Time, life bool) {
-	at := arrived.UnixNano()
+	when := arrived.UnixNano()
 	age := arrived.Sub(time.Unix(0, sent))
 	wasSet := c.sent-sent > int64(clockSlack) // neither is negative
 	if life || wasSet {
@@ -66,12 +66,12 @@ func (c *senderClock) observe(sent int64, arrived time.Time, life bool) {
 	c.sent = sent
 	c.addAge(age, rules.Window{Pane: clockSlot}.Index(arrived))
 	if c.packets == 0 {
-		c.first = at
+		c.first = when
 	}
-	c.last, c.packets = at, c.packets+1
+	c.last, c.packets = when, c.packets+1
 	over := c.least - c.offset
 	switch {
-	case over < -clockSlack, over > clockSlack && (wasSet || c.full || c.isSteady(age, at)):
+	case over < -clockSlack, over > clockSlack && (wasSet || c.full || c.isSteady(age, when)):
 		c.offset, c.steady = c.least, 0
 	case over <= clockSlack:
 		c.steady = 0

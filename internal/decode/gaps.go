@@ -43,8 +43,8 @@ func (a *accounts) addGap(m *wire.Meta, start time.Time, id uint64) *openGap {
 }
 
 // insertGap adds a gap at a place. If there are too many, the oldest can no longer become smaller.
-func (a *accounts) insertGap(at int, g openGap) {
-	if a.gaps = slices.Insert(a.gaps, at, g); len(a.gaps) > maxOpenGaps {
+func (a *accounts) insertGap(index int, g openGap) {
+	if a.gaps = slices.Insert(a.gaps, index, g); len(a.gaps) > maxOpenGaps {
 		a.pruned = a.gaps[0]
 		a.gaps = slices.Delete(a.gaps, 0, 1)
 	}

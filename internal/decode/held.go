@@ -101,12 +101,12 @@ func (h *heldTotals) decay(now time.Time) {
 	h.decayed = now
 	kept := h.holding[:0]
 	for _, instance := range h.holding {
-		rest := int64(0)
+		held := int64(0)
 		for i := range h.spans {
 			instance.raise(i, &h.spans[i], 1, now)
-			rest += instance.maxima[i].bound
+			held += instance.maxima[i].bound
 		}
-		if rest > 0 {
+		if held > 0 {
 			kept = append(kept, instance)
 		} else {
 			instance.sender.holding = nil

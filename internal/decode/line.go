@@ -91,15 +91,15 @@ func (d *Decoder) reject(err error) {
 }
 
 // cutLine cuts the first line off a packet.
-func cutLine(packet []byte) (line, rest []byte) {
+func cutLine(packet []byte) (line, tail []byte) {
 	line = packet
 	if end := bytes.IndexByte(packet, '\n'); end >= 0 {
-		line, rest = packet[:end], packet[end+1:]
+		line, tail = packet[:end], packet[end+1:]
 	}
 	if len(line) > 0 && line[len(line)-1] == '\r' {
 		line = line[:len(line)-1]
 	}
-	return line, rest
+	return line, tail
 }
 
 // metaOffset returns the offset of the first meta line.

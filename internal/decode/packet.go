@@ -56,7 +56,7 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	}
 	d.now = now
 	common := Count{When: now}
-	line, rest := cutLine(packet)
+	line, tail := cutLine(packet)
 	if !wire.IsMeta(line) {
 		d.senders.recordPlain(now)
 		d.decodeLines(packet, common, nil, nil, h)
@@ -71,9 +71,9 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	} else if err != nil {
 		d.stats.Malformed.Add(1)
 		d.senders.recordPlain(now)
-		d.decodeLines(rest, common, nil, nil, h)
+		d.decodeLines(tail, common, nil, nil, h)
 	} else if from, ok := d.readMeta(&m, now, true, &common, h); ok {
-		d.decodeLines(rest, common, &m, from, h)
+		d.decodeLines(tail, common, &m, from, h)
 	}
 }
 

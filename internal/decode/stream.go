@@ -73,8 +73,8 @@ func (d *Decoder) streamLines(s *header, lines []byte, now time.Time, h Handler)
 	d.now = now
 	for len(lines) > 0 {
 		d.stats.Packets.Add(1)
-		if line, rest := cutLine(lines); wire.IsMeta(line) {
-			lines = rest
+		if line, tail := cutLine(lines); wire.IsMeta(line) {
+			lines = tail
 			*s = header{common: Count{When: now}, line: append(s.line[:0], line...), came: now}
 			m, err := wire.ParseMeta(s.line)
 			if err != nil {

@@ -58,7 +58,7 @@ func (d *Decoder) AdmitsRecord(m *wire.Meta, headers []wire.Header, partition in
 // signedLines decodes the packets among whole lines of a connection, each with the lines that
 // it was signed with. It returns the beginning of a packet whose end has not arrived. last
 // reports whether the connection ends with these lines.
-func (d *Decoder) signedLines(lines []byte, last bool, now time.Time, h Handler) (rest []byte) {
+func (d *Decoder) signedLines(lines []byte, last bool, now time.Time, h Handler) (tail []byte) {
 	for len(lines) > 0 {
 		meta, behind, _ := bytes.Cut(lines, []byte{'\n'})
 		size, ok := wire.SignedLength(meta)

@@ -237,14 +237,14 @@ func (d *Demo) Snapshot(ctx context.Context) (Moment, error) {
 		LogTime:   d.traffic.now(),
 	}
 	s.Allowed, s.Limited = d.exact.answers()
-	at := make(map[rules.Key]*CountedKey, len(hot))
+	byKey := make(map[rules.Key]*CountedKey, len(hot))
 	for i, h := range hot {
 		s.Hot[i].Hot = h
-		at[h.Key] = &s.Hot[i]
+		byKey[h.Key] = &s.Hot[i]
 	}
 	for _, a := range d.apis {
 		for _, k := range a.guard.HotKeys() {
-			if sum := at[k.Key]; sum != nil {
+			if sum := byKey[k.Key]; sum != nil {
 				sum.Passed += k.Passed
 				sum.Refused += k.Refused
 			}

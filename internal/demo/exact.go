@@ -155,8 +155,8 @@ func (e *exact) crossing(k *exactKey, since time.Time) time.Time {
 		if p <= k.last-n || p > k.last {
 			continue // dropped already, or in the future
 		}
-		if at := k.over[p%n]; !at.IsZero() && !at.Before(since.Add(-edge)) {
-			return at
+		if crossed := k.over[p%n]; !crossed.IsZero() && !crossed.Before(since.Add(-edge)) {
+			return crossed
 		}
 	}
 	return since // prefer a wait that is too long over none

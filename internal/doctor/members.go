@@ -138,9 +138,9 @@ func (x *examination) clocks(members []rules.Member) {
 
 // someOf joins at most five names, and the number of the others.
 func someOf(names []string) string {
-	const most = 5
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	const limit = 5
+	if len(names) > limit {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
 	}
 	return strings.Join(names, ", ")
 }

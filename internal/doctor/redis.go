@@ -17,7 +17,7 @@ func (x *examination) redis(ctx context.Context) bool {
 	defer cancel()
 	_ = x.Client.Ping(call).Err() // connects, so that the connection's time is not in the clock comparison
 	before := time.Now()
-	at, err := x.Client.Time(call).Result()
+	serverTime, err := x.Client.Time(call).Result()
 	took := time.Since(before)
 	if err != nil && !redis.HasErrorPrefix(err, "NOPERM") {
 		x.add("redis", Problem, fmt.Sprintf("Redis at %s does not answer: %v", x.Where, plainError(err)), x.mendRedis(err))
@@ -25,7 +25,7 @@ func (x *examination) redis(ctx context.Context) bool {
 	}
 	x.add("redis", OK, fmt.Sprintf("Redis at %s answers in %v", x.Where, took.Round(10*time.Microsecond)), "")
 	if err == nil {
-		x.ownClock(before, at, took)
+		x.ownClock(before, serverTime, took)
 	}
 	x.redisMemory(ctx)
 	return true

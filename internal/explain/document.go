@@ -169,8 +169,8 @@ func (r *Rules) key(x *middleware.ExplainedKey, facts *Facts, foreign bool) KeyE
 }
 
 func (r *Rules) limitWords(id string, l *rules.Limit) string {
-	at := slices.IndexFunc(r.Rules.Rules, func(rule rules.Rule) bool { return rule.ID == id })
-	return r.LimitWords(&r.Rules.Rules[at], l)
+	i := slices.IndexFunc(r.Rules.Rules, func(rule rules.Rule) bool { return rule.ID == id })
+	return r.LimitWords(&r.Rules.Rules[i], l)
 }
 
 // decide sets the decision, its rule and the answer.

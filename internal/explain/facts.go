@@ -57,11 +57,11 @@ func (f *Facts) isHot(key rules.Key) bool {
 
 // control returns the control of the key, or nil if there is none.
 func (f *Facts) control(key rules.Key) *KeyControl {
-	at := slices.IndexFunc(f.Controls, func(c rules.Control) bool { return c.Key == key })
-	if at < 0 {
+	i := slices.IndexFunc(f.Controls, func(c rules.Control) bool { return c.Key == key })
+	if i < 0 {
 		return nil
 	}
-	c := &f.Controls[at]
+	c := &f.Controls[i]
 	return &KeyControl{Action: string(c.Action), Until: c.Until.UTC(), Why: c.Why, By: c.By, Claimed: c.Claimed}
 }
 

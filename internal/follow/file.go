@@ -73,8 +73,8 @@ func (f *file) skipToEnd() error {
 
 // readHeading passes the first lines to the decoder, until one names the columns.
 func (f *file) readHeading() error {
-	const most = 64 << 10
-	head := make([]byte, most)
+	const limit = 64 << 10
+	head := make([]byte, limit)
 	n, err := f.os.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err

@@ -56,20 +56,20 @@ func (f *Service) Open(ctx context.Context, address string) (err error) {
 func (f *Service) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	rest, endRest := context.WithCancel(context.WithoutCancel(ctx))
-	defer endRest()
+	helperCtx, endHelpers := context.WithCancel(context.WithoutCancel(ctx))
+	defer endHelpers()
 	var helpers errgroup.Group
 	if f.listener != nil {
 		helpers.Go(func() error {
 			defer stop()
-			if err := f.newStatusServer().Serve(rest, f.listener); err != nil {
+			if err := f.newStatusServer().Serve(helperCtx, f.listener); err != nil {
 				return fmt.Errorf("health and metrics: %w", status.WithAnotherAddress(err, "--http or HOTPARAM_HTTP"))
 			}
 			return nil
 		})
 	}
-	helpers.Go(func() error { return f.Hangups.Follow(rest, f.reload) })
-	helpers.Go(func() error { return f.reportService(rest) })
+	helpers.Go(func() error { return f.Hangups.Follow(helperCtx, f.reload) })
+	helpers.Go(func() error { return f.reportService(helperCtx) })
 	helpers.Go(func() error {
 		if err := f.Follower.Check(ctx); err != nil && ctx.Err() == nil {
 			f.Log.Warn("counts do not arrive", "err", err)
@@ -81,7 +81,7 @@ func (f *Service) Run(ctx context.Context) error {
 	err := f.Follower.Run(ctx)
 	f.reportStopping() // standard input may have ended
 	stop()
-	endRest()
+	endHelpers()
 	return errors.Join(err, helpers.Wait())
 }
 

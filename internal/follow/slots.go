@@ -33,21 +33,21 @@ func (s *slots) flush(ctx context.Context, now time.Time) {
 	var start time.Time // start of the present slot; zero if there is none
 	for i := range s.all {
 		e := &s.all[i]
-		at := e.Time
+		when := e.Time
 		switch {
-		case now.Sub(at) > time.Duration(s.life.Load()):
+		case now.Sub(when) > time.Duration(s.life.Load()):
 			s.old(1)
 			continue
-		case at.After(now):
-			at = now
+		case when.After(now):
+			when = now
 			s.new(1)
 		}
-		if !start.IsZero() && at.Truncate(base.FlushInterval) != start.Truncate(base.FlushInterval) {
+		if !start.IsZero() && when.Truncate(base.FlushInterval) != start.Truncate(base.FlushInterval) {
 			s.end(ctx, start, now)
 			start = time.Time{}
 		}
 		if start.IsZero() {
-			start = at
+			start = when
 		}
 		s.send(e)
 	}

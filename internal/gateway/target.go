@@ -41,13 +41,13 @@ func parseTarget(method, s string, clean bool) (t target) {
 // cutAuthority returns the path and the host of an absolute URI that has no query. It returns any
 // other string as the path.
 func cutAuthority(s string) (path, host string) {
-	scheme, rest, ok := strings.Cut(s, "://")
+	scheme, tail, ok := strings.Cut(s, "://")
 	if !ok || strings.Contains(scheme, "/") {
 		return s, ""
 	}
-	host, path = rest, ""
-	if slash := strings.IndexByte(rest, '/'); slash >= 0 {
-		host, path = rest[:slash], rest[slash:]
+	host, path = tail, ""
+	if slash := strings.IndexByte(tail, '/'); slash >= 0 {
+		host, path = tail[:slash], tail[slash:]
 	}
 	return path, host[strings.LastIndexByte(host, '@')+1:]
 }

@@ -119,14 +119,14 @@ func (s *series) points(raw []byte, want shape) error {
 		if len(s.value) > 0 {
 			p.skipByte(',')
 		}
-		value, at, ok := p.point()
+		value, when, ok := p.point()
 		if !ok {
 			return failed(malformed, fmt.Errorf("series %q: a datapoint is no [value, time]", shortened(s.name)))
 		}
 		if len(s.value) == 0 {
-			s.first = at / want.step
+			s.first = when / want.step
 		}
-		if apart := at - (s.first+int64(len(s.value))-1)*want.step; apart != want.step {
+		if apart := when - (s.first+int64(len(s.value))-1)*want.step; apart != want.step {
 			return failed(wrongStep, fmt.Errorf("series %q: the points are %d s apart and not %d s: step must be StatsD's flush interval and the finest retention of Graphite, which has to be kept for as long as is asked for", shortened(s.name), apart, want.step))
 		}
 		if int64(len(s.value)) >= want.points {
@@ -194,9 +194,9 @@ func (p *points) word() []byte {
 
 // shortened returns s cut to a length that suits an error.
 func shortened(s string) string {
-	const most = 80
-	if len(s) > most {
-		return s[:most] + "…"
+	const limit = 80
+	if len(s) > limit {
+		return s[:limit] + "…"
 	}
 	return s
 }

@@ -105,11 +105,11 @@ func (j *job) extent(a *answeredRequest) (extent, bool) {
 
 // beats returns the heartbeat series of an answer, or nil.
 func (j *job) beats(r *seriesReply) *series {
-	at := slices.IndexFunc(r.series, func(s series) bool { return s.name == j.cfg.Heartbeat })
-	if at < 0 {
+	i := slices.IndexFunc(r.series, func(s series) bool { return s.name == j.cfg.Heartbeat })
+	if i < 0 {
 		return nil
 	}
-	return &r.series[at]
+	return &r.series[i]
 }
 
 // addGap records that the points in [from, to) are unknown.
@@ -162,27 +162,27 @@ func (j *job) feedCounts(x extent, counts []newCount) {
 	if x.lost > 0 {
 		j.detector.RecordLoss(j.when(x.lost))
 	}
-	at := x.first
+	now := x.first
 	if j.begun {
-		at = j.known
+		now = j.known
 	}
-	j.advance(at)
+	j.advance(now)
 	if !j.begun || len(j.adopted) > 0 {
 		j.hot.holdChanges() // keys may have been hot at that time that have cooled since
 		defer j.hot.release()
 	}
-	j.adopt(at, x.newest)
+	j.adopt(now, x.newest)
 	for i := range counts {
 		c := &counts[i]
-		if c.point > at {
-			at = c.point
-			j.advance(at)
+		if c.point > now {
+			now = c.point
+			j.advance(now)
 		}
 		j.detector.Count(decode.Count{
 			Rule: j.watches[c.entry.watch].number, Hash: c.entry.hash, Text: c.entry.text, N: c.n, When: j.when(c.point),
 		})
 	}
-	j.advance(max(at, x.newest))
+	j.advance(max(now, x.newest))
 	clear(counts) // release the entries
 	j.counts = counts[:0]
 }
@@ -225,8 +225,8 @@ func (j *job) nameHot() {
 	j.named = make([][]string, len(j.watches))
 	n, others := 0, j.otherNames()
 	for _, key := range j.hot.sorted() {
-		at := j.byRule[key.Rule]
-		w := &j.watches[at]
+		number := j.byRule[key.Rule]
+		w := &j.watches[number]
 		if w.above == 0 {
 			continue
 		}
@@ -238,7 +238,7 @@ func (j *job) nameHot() {
 			if e := j.ledger.entries[j.cfg.series(w.prefix+name)]; e != nil && e.sent == j.ledger.polls {
 				continue
 			}
-			j.named[at] = append(j.named[at], name)
+			j.named[number] = append(j.named[number], name)
 			if n++; n == maxNamed {
 				return
 			}

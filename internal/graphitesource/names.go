@@ -49,14 +49,14 @@ func (n *names) read(series string) (seriesName, whyNot) {
 	if ok {
 		counter, ok = strings.CutSuffix(counter, n.after)
 	}
-	at := strings.LastIndexByte(counter, '.') + 1 // Graphite's components have none
-	watch, known := n.watches[counter[:at]]
+	begin := strings.LastIndexByte(counter, '.') + 1 // Graphite's components have none
+	watch, known := n.watches[counter[:begin]]
 	if !ok || !known {
 		return seriesName{}, foreign
 	}
 	name := seriesName{watch: watch}
 	var err error
-	name.text, err = n.encoding.AppendDecoded(nil, []byte(counter[at:]))
+	name.text, err = n.encoding.AppendDecoded(nil, []byte(counter[begin:]))
 	if err != nil || len(name.text) == 0 || len(name.text) > rules.MaxText {
 		return seriesName{}, badKey
 	}
@@ -64,7 +64,7 @@ func (n *names) read(series string) (seriesName, whyNot) {
 		return name, isKey
 	}
 	if text, changed := n.canonical[watch].Append(nil, name.text); changed {
-		name.text, name.other = n.encoding.Fit(text), strings.Clone(counter[at:])
+		name.text, name.other = n.encoding.Fit(text), strings.Clone(counter[begin:])
 	}
 	return name, isKey
 }

@@ -87,8 +87,8 @@ func (j *job) keepHot(hot, cool []rules.Hot, now time.Time) {
 
 // ruleOf returns the rule with this id if it has thresholds, or nil.
 func (j *job) ruleOf(id string) *rules.Rule {
-	if at, ok := j.byRule[id]; ok {
-		return &j.cfg.Rules.Rules[j.watches[at].number]
+	if i, ok := j.byRule[id]; ok {
+		return &j.cfg.Rules.Rules[j.watches[i].number]
 	}
 	return nil
 }

@@ -90,12 +90,12 @@ type Handover struct {
 	Of map[uint64]float64 `json:"of,omitempty"`
 }
 
-// Leave returns the permits that this instance leaves at now, and names at most most keys. If more
+// Leave returns the permits that this instance leaves at now, and names at most limit keys. If more
 // keys have less left than unknown keys, only those with the least are named, and all others get as
 // little as the first one that is not named. As returned by [limiter.Keys.Spent], spent is the
 // permits that known keys lack, and allKnown reports whether other keys lack none. If it is false,
 // unknown keys get no permits. The instance must not grant these permits afterwards; see Empty.
-func (h *Holding) Leave(now time.Duration, spent map[uint64]float64, allKnown bool, most int) Handover {
+func (h *Holding) Leave(now time.Duration, spent map[uint64]float64, allKnown bool, limit int) Handover {
 	missing, beyond := h.state(now)
 	held := float64(h.part.Burst) + beyond
 	ids := make([]uint64, 0, len(spent))
@@ -105,8 +105,8 @@ func (h *Holding) Leave(now time.Duration, spent map[uint64]float64, allKnown bo
 		}
 	}
 	slices.SortFunc(ids, func(a, b uint64) int { return cmp.Compare(spent[b], spent[a]) })
-	if len(ids) > most {
-		missing, ids = spent[ids[most]], ids[:most]
+	if len(ids) > limit {
+		missing, ids = spent[ids[limit]], ids[:limit]
 	}
 	if !allKnown {
 		missing = held

@@ -152,9 +152,9 @@ func (s *Source) isOut() bool {
 	return false
 }
 
-// wait waits until the workers have ended, for at most most.
-func wait(workers []*worker, most time.Duration) {
-	timer := time.NewTimer(most)
+// wait waits until the workers have ended, for at most limit.
+func wait(workers []*worker, limit time.Duration) {
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for _, w := range workers {
 		select {

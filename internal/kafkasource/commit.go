@@ -42,9 +42,9 @@ func (s *Source) commit(ctx context.Context, client *kgo.Client) error {
 	topic.Topic = s.cfg.Topic
 	topic.TopicID = s.topicID() // newer brokers require the ID
 	for _, w := range s.ownedWorkers() {
-		if at := w.shown.Load().position; at >= 0 {
+		if position := w.shown.Load().position; position >= 0 {
 			p := kmsg.NewOffsetCommitRequestTopicPartition()
-			p.Partition, p.Offset = w.partition, at
+			p.Partition, p.Offset = w.partition, position
 			topic.Partitions = append(topic.Partitions, p)
 		}
 	}

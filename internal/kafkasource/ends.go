@@ -147,9 +147,9 @@ func (s *Source) listOffsets(ctx context.Context, leader kmsg.Requestor, times m
 	req.ReplicaID = -1
 	topic := kmsg.NewListOffsetsRequestTopic()
 	topic.Topic = s.cfg.Topic
-	for partition, at := range times {
+	for partition, ms := range times {
 		p := kmsg.NewListOffsetsRequestTopicPartition()
-		p.Partition, p.CurrentLeaderEpoch, p.Timestamp = partition, -1, at
+		p.Partition, p.CurrentLeaderEpoch, p.Timestamp = partition, -1, ms
 		topic.Partitions = append(topic.Partitions, p)
 	}
 	req.Topics = append(req.Topics, topic)

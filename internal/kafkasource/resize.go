@@ -165,8 +165,8 @@ func (s *Source) replaceAll(ctx context.Context, change *resize) (offsets map[in
 		}
 		w := s.newWorker(p, time.Now())
 		w.seek = change.from
-		if at := change.offsets[p]; at >= 0 { // otherwise no record is as new
-			offsets[p] = kgo.EpochOffset{Epoch: -1, Offset: at}
+		if offset := change.offsets[p]; offset >= 0 { // otherwise no record is as new
+			offsets[p] = kgo.EpochOffset{Epoch: -1, Offset: offset}
 		}
 		s.add(ctx, w)
 		replaced = append(replaced, p)

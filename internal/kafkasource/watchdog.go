@@ -109,10 +109,10 @@ func (d *watchdog) findStuck(now time.Time) (*stuckError, []int32) {
 	var silent, unread []int32
 	positions := make(map[*worker]standing, len(workers))
 	for _, w := range workers {
-		at := w.shown.Load()
+		shown := w.shown.Load()
 		p, known := d.positions[w]
-		if !known || p.position != at.position || at.end <= at.position || len(w.queue) > 0 || w.paused.Load() != nil {
-			p = standing{at.position, now}
+		if !known || p.position != shown.position || shown.end <= shown.position || len(w.queue) > 0 || w.paused.Load() != nil {
+			p = standing{shown.position, now}
 		}
 		positions[w] = p
 		if now.Sub(time.Unix(0, w.toldAt.Load())) > c.Session {

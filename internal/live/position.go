@@ -55,19 +55,19 @@ func ValidID(id string) bool {
 }
 
 func parsePosition(id string) (position, error) {
-	entry, rest, ok := strings.Cut(id, ".")
-	if !ok || len(rest) < 2 || !strings.ContainsRune("hkcx", rune(rest[0])) || len(id) > 80 {
+	entry, tail, ok := strings.Cut(id, ".")
+	if !ok || len(tail) < 2 || !strings.ContainsRune("hkcx", rune(tail[0])) || len(id) > 80 {
 		return position{}, errPosition
 	}
 	p, err := parseEntryID(entry)
 	if err != nil {
 		return position{}, errPosition
 	}
-	index, err := strconv.ParseUint(rest[1:], 10, 31)
+	index, err := strconv.ParseUint(tail[1:], 10, 31)
 	if err != nil {
 		return position{}, errPosition
 	}
-	p.kind, p.index = rest[0], int(index)
+	p.kind, p.index = tail[0], int(index)
 	return p, nil
 }
 

@@ -77,11 +77,11 @@ func (r MetricRow) meaning() string {
 //	<!-- end -->
 func Replace(page, section, table string) (string, error) {
 	begin, end := fmt.Sprintf("<!-- made by \"make metrics\": %s -->\n", section), "<!-- end -->"
-	before, rest, ok := strings.Cut(page, begin)
+	before, tail, ok := strings.Cut(page, begin)
 	if !ok {
 		return "", fmt.Errorf("the page has no line %q", strings.TrimSpace(begin))
 	}
-	_, after, ok := strings.Cut(rest, end)
+	_, after, ok := strings.Cut(tail, end)
 	if !ok {
 		return "", fmt.Errorf("nothing ends section %q", section)
 	}

@@ -42,7 +42,7 @@ type walk struct {
 
 // message reads the field of m with this name.
 func (w *walk) message(m protoreflect.Message, name string) {
-	name, rest, _ := strings.Cut(name, ".")
+	name, path, _ := strings.Cut(name, ".")
 	field := m.Descriptor().Fields().ByName(protoreflect.Name(name))
 	if field == nil || !m.Has(field) {
 		return
@@ -51,17 +51,17 @@ func (w *walk) message(m protoreflect.Message, name string) {
 	case field.IsList():
 		list := value.List()
 		for i := 0; i < list.Len() && w.room > 0; i++ {
-			w.value(field, list.Get(i), rest)
+			w.value(field, list.Get(i), path)
 		}
 	case field.IsMap():
-		w.dict(field.MapValue(), value.Map(), rest)
+		w.dict(field.MapValue(), value.Map(), path)
 	default:
-		w.value(field, value, rest)
+		w.value(field, value, path)
 	}
 }
 
 // dict reads the values of a map.
-func (w *walk) dict(field protoreflect.FieldDescriptor, m protoreflect.Map, rest string) {
+func (w *walk) dict(field protoreflect.FieldDescriptor, m protoreflect.Map, path string) {
 	keys := make([]protoreflect.MapKey, 0, m.Len())
 	for key := range m.Range {
 		keys = append(keys, key)
@@ -71,19 +71,19 @@ func (w *walk) dict(field protoreflect.FieldDescriptor, m protoreflect.Map, rest
 		if w.room <= 0 {
 			return
 		}
-		w.value(field, m.Get(key), rest)
+		w.value(field, m.Get(key), path)
 	}
 }
 
-// value reads one value of a field, or the field that rest names within it.
-func (w *walk) value(field protoreflect.FieldDescriptor, value protoreflect.Value, rest string) {
+// value reads one value of a field, or the field that path names within it.
+func (w *walk) value(field protoreflect.FieldDescriptor, value protoreflect.Value, path string) {
 	inner := field.Message()
 	switch {
-	case inner == nil && rest == "":
+	case inner == nil && path == "":
 		w.add(text(field, value))
 	case inner == nil: // a scalar has no fields
-	case rest != "":
-		w.message(value.Message(), rest)
+	case path != "":
+		w.message(value.Message(), path)
 	case isWrapper(inner):
 		wrapped := inner.Fields().ByName("value")
 		w.add(text(wrapped, value.Message().Get(wrapped)))

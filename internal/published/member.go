@@ -78,11 +78,11 @@ func EncodeMember(m *rules.Member) []byte {
 	if !m.HeldSince.IsZero() {
 		raw.HeldFrom = m.HeldSince.UnixMilli()
 	}
-	most := min(len(m.Admitted), MaxAdmitted)
-	raw.MoreAdmitted = m.MoreAdmitted || most < len(m.Admitted)
-	for _, a := range m.Admitted[:most] {
+	n := min(len(m.Admitted), MaxAdmitted)
+	raw.MoreAdmitted = m.MoreAdmitted || n < len(m.Admitted)
+	for _, a := range m.Admitted[:n] {
 		if raw.Admitted == nil {
-			raw.Admitted = make(map[string]admittedJSON, most)
+			raw.Admitted = make(map[string]admittedJSON, n)
 		}
 		raw.Admitted[strconv.FormatUint(a.ID, 16)] = admittedJSON{a.N, a.Span.Milliseconds()}
 	}
@@ -130,12 +130,12 @@ func ParseMember(field string, value []byte) (rules.Member, error) {
 		Dropped: raw.Dropped, Lost: raw.Lost, Arrived: raw.Arrived, MemoryUsed: raw.Used, MemoryMax: raw.Max, Floor: raw.Floor, Waiting: raw.Waiting, Displaced: raw.Displaced,
 		Held: raw.Held, Problem: raw.Problem, MoreAdmitted: raw.MoreAdmitted,
 	}
-	for text, of := range raw.Admitted {
+	for text, pair := range raw.Admitted {
 		id, err := strconv.ParseUint(text, 16, 64)
-		if err != nil || of[0] < 0 || of[1] <= 0 || of[1] > maxMillis {
+		if err != nil || pair[0] < 0 || pair[1] <= 0 || pair[1] > maxMillis {
 			return rules.Member{}, errMember
 		}
-		m.Admitted = append(m.Admitted, rules.Admitted{ID: id, N: of[0], Span: time.Duration(of[1]) * time.Millisecond})
+		m.Admitted = append(m.Admitted, rules.Admitted{ID: id, N: pair[0], Span: time.Duration(pair[1]) * time.Millisecond})
 	}
 	slices.SortFunc(m.Admitted, rules.Admitted.Compare)
 	if raw.HeldFrom > 0 {

@@ -117,12 +117,12 @@ func (x *explainer) count(c *decode.Count) {
 	}
 	e := x.explanationOf(rule)
 	e.Counted += c.N
-	at := c.When.UTC()
-	if e.First.IsZero() || at.Before(e.First) {
-		e.First = at
+	when := c.When.UTC()
+	if e.First.IsZero() || when.Before(e.First) {
+		e.First = when
 	}
-	if at.After(e.Last) {
-		e.Last = at
+	if when.After(e.Last) {
+		e.Last = when
 	}
 }
 

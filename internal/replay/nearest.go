@@ -34,8 +34,8 @@ func (n *nearest) add(key rules.Key) {
 	if d >= far && len(n.found) == maxNearest {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(n.found, d+1, func(x near, d int) int { return cmp.Compare(x.distance, d) })
-	n.found = slices.Insert(n.found, at, near{key, d})
+	i, _ := slices.BinarySearchFunc(n.found, d+1, func(x near, d int) int { return cmp.Compare(x.distance, d) })
+	n.found = slices.Insert(n.found, i, near{key, d})
 	n.found = n.found[:min(len(n.found), maxNearest)]
 }
 

@@ -58,9 +58,9 @@ func (r *Counts) IsZero() bool { return r.panes == nil }
 
 // Slot returns a pane's place in a ring of size panes.
 func Slot(pane, size int64) int64 {
-	at := pane % size
-	if at < 0 {
-		at += size
+	slot := pane % size
+	if slot < 0 {
+		slot += size
 	}
-	return at
+	return slot
 }

@@ -110,9 +110,9 @@ func (d *decoder) time() time.Time {
 	return time.Unix(0, ns)
 }
 
-func (d *decoder) bytes(most int) []byte {
+func (d *decoder) bytes(limit int) []byte {
 	n := d.uint()
-	if n > uint64(len(d.rest)) || n > uint64(most) {
+	if n > uint64(len(d.rest)) || n > uint64(limit) {
 		d.require(false)
 		return nil
 	}
@@ -230,15 +230,15 @@ func (d *decoder) panes(newest, low, high int64) (all []Pane) {
 	return all
 }
 
-func (d *decoder) bounds(newest, most int64) (b Bounds) {
+func (d *decoder) bounds(newest, limit int64) (b Bounds) {
 	b.Known = newest - d.within(d.int(), -1, maxTime)
 	last := int64(math.MinInt64)
 	for n := d.uint(); n > 0 && d.ok; n-- {
-		l := Lack{newest - d.within(d.int(), -1, maxTime), d.within(d.int(), 0, most)}
+		l := Lack{newest - d.within(d.int(), -1, maxTime), d.within(d.int(), 0, limit)}
 		d.require(l.From > last)
 		last = l.From
 		b.Lacks = append(b.Lacks, l)
 	}
-	b.Later = d.within(d.int(), 0, most)
+	b.Later = d.within(d.int(), 0, limit)
 	return b
 }

@@ -46,10 +46,10 @@ func (s *Snapshot) Append(dst []byte) (_ []byte, dropped int) {
 	}
 	e.to = append(e.to, 0)
 	for i := range references {
-		if at := len(e.to); len(e.to)-begin < MaxSize {
+		if start := len(e.to); len(e.to)-begin < MaxSize {
 			e.to = append(e.to, 1)
 			if e.reference(&references[i]); len(e.to)-begin > MaxSize-1 {
-				e.to = e.to[:at]
+				e.to = e.to[:start]
 			}
 		}
 	}
@@ -81,11 +81,11 @@ func (r *ReferenceValues) leaveOut(k *RuleKey) {
 	if k.Rule != r.Rule || r.Others.Known > r.Newest {
 		return
 	}
-	at := slices.IndexFunc(k.Views, func(v WindowCounts) bool { return v.Pane == r.Pane && v.Panes == r.Panes })
-	if at < 0 {
+	i := slices.IndexFunc(k.Views, func(v WindowCounts) bool { return v.Pane == r.Pane && v.Panes == r.Panes })
+	if i < 0 {
 		return // it is one of the others already
 	}
-	v := &k.Views[at]
+	v := &k.Views[i]
 	if v.Known > r.Others.Known {
 		r.Others = Bounds{Known: r.Newest + 1}
 		return

@@ -191,15 +191,15 @@ func (s *Snapshot) Attach(keys []RuleKey) {
 		rule int
 	}
 	s.Keys = keys
-	at := make(map[id]*RuleKey, len(keys))
+	byID := make(map[id]*RuleKey, len(keys))
 	for i := range keys {
 		k := &keys[i]
-		at[id{rules.Hash(k.Text), k.Rule}] = k
+		byID[id{rules.Hash(k.Text), k.Rule}] = k
 	}
 	for i := range s.Senders {
 		sender := &s.Senders[i]
 		for _, a := range sender.Accounts {
-			if k := at[id{a.Hash, a.Rule}]; k != nil {
+			if k := byID[id{a.Hash, a.Rule}]; k != nil {
 				k.Accounts = append(k.Accounts, a)
 			}
 		}

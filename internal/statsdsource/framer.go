@@ -107,45 +107,45 @@ func (f *framer) unread(n int) { f.start -= n }
 // frame returns the next frame.
 func (f *framer) frame() ([]byte, bool) {
 	for {
-		rest := f.buf[f.start:f.end]
+		pending := f.buf[f.start:f.end]
 		if f.skip > 0 {
-			n := min(f.skip, int64(len(rest)))
+			n := min(f.skip, int64(len(pending)))
 			f.skip -= n
 			f.start += int(n)
-			if rest = rest[n:]; f.skip > 0 {
+			if pending = pending[n:]; f.skip > 0 {
 				return nil, false
 			}
 		}
-		if len(rest) < lengthSize {
+		if len(pending) < lengthSize {
 			return nil, false
 		}
-		n := int64(binary.LittleEndian.Uint32(rest))
+		n := int64(binary.LittleEndian.Uint32(pending))
 		if n > maxDatagram {
 			f.tooLong++
 			f.skip = lengthSize + n
 			continue
 		}
 		whole := lengthSize + int(n)
-		if len(rest) < whole {
+		if len(pending) < whole {
 			return nil, false
 		}
 		f.start += whole
-		return rest[lengthSize:whole], true
+		return pending[lengthSize:whole], true
 	}
 }
 
 // last returns the rest when the connection has ended. A line then needs no newline. The rest of
 // a frame is truncated.
 func (f *framer) last() (packet []byte, truncated bool) {
-	rest := f.buf[f.start:f.end]
+	pending := f.buf[f.start:f.end]
 	f.start = f.end
 	switch {
 	case f.framing == framingLengths:
-		return nil, len(rest) > 0 || f.skip > 0
+		return nil, len(pending) > 0 || f.skip > 0
 	case f.skipLine:
 		return nil, false // counted as too long
 	}
-	return rest, false
+	return pending, false
 }
 
 // takeTooLong returns the number of lines and frames since the last call that were too long.

@@ -146,13 +146,13 @@ func (r *receiver) adapt() {
 func (r *receiver) message(i int, now, since time.Time) (packets []byte, length int, when time.Time) {
 	m := &r.messages[i]
 	packets, length = r.buffers[i][:m.n], int(m.n)
-	for rest := r.control[i][:min(int(m.header.Controllen), len(controlBuffer{}))]; len(rest) >= syscall.SizeofCmsghdr; {
-		h := (*syscall.Cmsghdr)(unsafe.Pointer(&rest[0]))
+	for headers := r.control[i][:min(int(m.header.Controllen), len(controlBuffer{}))]; len(headers) >= syscall.SizeofCmsghdr; {
+		h := (*syscall.Cmsghdr)(unsafe.Pointer(&headers[0]))
 		size := int(h.Len)
-		if size < syscall.SizeofCmsghdr || size > len(rest) {
+		if size < syscall.SizeofCmsghdr || size > len(headers) {
 			break
 		}
-		value := rest[syscall.SizeofCmsghdr:size]
+		value := headers[syscall.SizeofCmsghdr:size]
 		switch {
 		case h.Level == syscall.SOL_SOCKET && h.Type == syscall.SCM_TIMESTAMPNS && len(value) >= int(unsafe.Sizeof(syscall.Timespec{})):
 			waited := now.Sub(time.Unix((*syscall.Timespec)(unsafe.Pointer(&value[0])).Unix()))
@@ -162,7 +162,7 @@ func (r *receiver) message(i int, now, since time.Time) (packets []byte, length 
 				length = n
 			}
 		}
-		rest = rest[min(len(rest), (size+7)&^7):]
+		headers = headers[min(len(headers), (size+7)&^7):]
 	}
 	return packets, length, now
 }

@@ -129,16 +129,16 @@ func (r *streamReader) read(c *conn, d *decode.Decoder, out feed) {
 			draining = true
 			continue
 		}
-		rest, truncated := f.last()
+		tail, truncated := f.last()
 		if !errors.Is(err, io.EOF) { // the last line was not sent whole
-			rest, truncated = nil, truncated || len(rest) > 0
+			tail, truncated = nil, truncated || len(tail) > 0
 		}
 		if truncated {
 			r.stats.Truncated.Add(1)
 		}
-		if len(rest) > 0 {
+		if len(tail) > 0 {
 			r.inTurn(d, out, func(now time.Time) {
-				s.Lines(rest, true, now, out)
+				s.Lines(tail, true, now, out)
 			})
 		}
 		return

@@ -127,9 +127,9 @@ func (s *search) named(p *Param) bool {
 		return false
 	}
 	// A parameter's name may be a keyword in a rule.
-	by := file.Rules.Rules[0].By
+	selection := file.Rules.Rules[0].By
 	name := strings.TrimPrefix(p.Name, "query:")
-	return by.Kind == rules.ByNames && len(by.Names) == 1 && strings.TrimPrefix(by.Names[0].Source.String()+":"+by.Names[0].Name, ":") == name
+	return selection.Kind == rules.ByNames && len(selection.Names) == 1 && strings.TrimPrefix(selection.Names[0].Source.String()+":"+selection.Names[0].Name, ":") == name
 }
 
 // threshold returns the count from which a value is hot, for a fraction of the peak.
@@ -260,11 +260,11 @@ func (s *search) try(ctx context.Context, part float64) (trial, error) {
 		if e.Event != "hot" {
 			return
 		}
-		at, err := time.Parse(time.RFC3339Nano, e.Time)
+		when, err := time.Parse(time.RFC3339Nano, e.Time)
 		if err != nil {
 			return // impossible: replay writes this format
 		}
-		d := hotDay{e.Rule, e.Key, min(max(0, int(at.Sub(s.first)/day)), len(t.perDay)-1)}
+		d := hotDay{e.Rule, e.Key, min(max(0, int(when.Sub(s.first)/day)), len(t.perDay)-1)}
 		if !seen[d] {
 			seen[d] = true
 			t.hot++

@@ -149,15 +149,15 @@ func looksPrivate(text string) bool {
 // shown returns a value for display, or "" if it looks private. An empty value is shown as a pair
 // of quotes.
 func shown(text string) string {
-	const most = 40
+	const limit = 40
 	switch {
 	case text == "":
 		return `""`
 	case looksPrivate(text):
 		return ""
 	}
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
 	}
 	return text
 }

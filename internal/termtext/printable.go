@@ -32,18 +32,18 @@ type escapingWriter struct{ w io.Writer }
 // Write implements io.Writer.
 func (p escapingWriter) Write(text []byte) (int, error) {
 	escaped := make([]byte, 0, len(text))
-	for rest := text; len(rest) > 0; {
-		r, size := utf8.DecodeRune(rest)
+	for tail := text; len(tail) > 0; {
+		r, size := utf8.DecodeRune(tail)
 		switch {
 		case r == '\n' || r == '\t' || unicode.IsPrint(r) && (r != utf8.RuneError || size > 1):
-			escaped = append(escaped, rest[:size]...)
+			escaped = append(escaped, tail[:size]...)
 		case r > 0xFFFF: // as a surrogate pair
 			high, low := 0xD800+(r-0x10000)>>10, 0xDC00+(r-0x10000)&0x3FF
 			escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, high, low)
 		default:
 			escaped = fmt.Appendf(escaped, `\u%04x`, r)
 		}
-		rest = rest[size:]
+		tail = tail[size:]
 	}
 	if _, err := p.w.Write(escaped); err != nil {
 		return 0, err

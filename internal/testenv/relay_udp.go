@@ -86,11 +86,11 @@ func ShiftClock(packet []byte, offset time.Duration) []byte {
 		return packet
 	}
 	meta = metaTimes.ReplaceAllFunc(meta, func(field []byte) []byte {
-		at, err := strconv.ParseInt(string(field[len(",t:"):]), 10, 64)
+		sent, err := strconv.ParseInt(string(field[len(",t:"):]), 10, 64)
 		if err != nil {
 			return field
 		}
-		return strconv.AppendInt(bytes.Clone(field[:len(",t:")]), at+int64(offset), 10)
+		return strconv.AppendInt(bytes.Clone(field[:len(",t:")]), sent+int64(offset), 10)
 	})
 	return slices.Concat(meta, []byte("\n"), lines)
 }

@@ -24,9 +24,9 @@ func resample(h live.History, end time.Time, length time.Duration, width int) []
 	begin := end.Add(-length)
 	for i := range h.Len() {
 		p := h.At(i)
-		at := int(int64(p.At.Sub(begin)) * int64(width) / int64(length))
-		if !p.At.Before(begin) && at >= 0 && at < width && !(parts[at] >= p.Rate) {
-			parts[at] = p.Rate
+		column := int(int64(p.At.Sub(begin)) * int64(width) / int64(length))
+		if !p.At.Before(begin) && column >= 0 && column < width && !(parts[column] >= p.Rate) {
+			parts[column] = p.Rate
 		}
 	}
 	return parts
@@ -54,7 +54,7 @@ func highest(parts []float64) float64 {
 
 // blocks returns one row of a chart with that many rows; row 0 is the lowest. Known values have
 // at least a tick in the lowest row.
-func blocks(parts []float64, most float64, row, rows int) []rune {
+func blocks(parts []float64, peak float64, row, rows int) []rune {
 	line := make([]rune, len(parts))
 	for i, v := range parts {
 		line[i] = ' '
@@ -62,8 +62,8 @@ func blocks(parts []float64, most float64, row, rows int) []rune {
 			continue
 		}
 		eighths := 0
-		if most > 0 {
-			eighths = int(math.Round(v/most*float64(8*rows))) - 8*row
+		if peak > 0 {
+			eighths = int(math.Round(v/peak*float64(8*rows))) - 8*row
 		}
 		if row == 0 {
 			eighths = max(1, eighths)

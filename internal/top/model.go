@@ -141,11 +141,11 @@ func (m *model) arrange() {
 		m.move(0)
 		return
 	}
-	at := slices.IndexFunc(m.rows, func(r screenRow) bool { return r.key == m.selected })
-	if at < 0 { // no longer there: select the key in its place
-		at = max(0, min(m.cursor, len(m.rows)-1))
+	i := slices.IndexFunc(m.rows, func(r screenRow) bool { return r.key == m.selected })
+	if i < 0 { // no longer there: select the key in its place
+		i = max(0, min(m.cursor, len(m.rows)-1))
 	}
-	m.move(at)
+	m.move(i)
 }
 
 // compare orders rows by the chosen sorting. By rate, ratio and time, keys that are not hot come

@@ -155,8 +155,8 @@ func retryAfter(header string, now time.Time) time.Duration {
 	var wait time.Duration
 	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
 		wait = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(header); err == nil {
-		wait = at.Sub(now)
+	} else if when, err := http.ParseTime(header); err == nil {
+		wait = when.Sub(now)
 	}
 	return min(max(0, wait), maxRetryAfter)
 }

@@ -8,11 +8,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Length draws a window's length: a usual one, or any from least to most.
-func Length(least, most time.Duration) *rapid.Generator[time.Duration] {
+// Length draws a window's length: a usual one, or any from least to greatest.
+func Length(least, greatest time.Duration) *rapid.Generator[time.Duration] {
 	return rapid.OneOf(
 		rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, 15 * time.Second, time.Minute, time.Hour}),
-		rapid.Map(rapid.Int64Range(int64(least), int64(most)), func(d int64) time.Duration { return time.Duration(d) }),
+		rapid.Map(rapid.Int64Range(int64(least), int64(greatest)), func(d int64) time.Duration { return time.Duration(d) }),
 	)
 }
 

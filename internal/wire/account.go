@@ -31,7 +31,7 @@ func AppendAccount(dst []byte, a Account) []byte {
 }
 
 // CutAccount cuts an account off the end of a line. ok is false if the line does not end in one.
-func CutAccount(line []byte) (rest []byte, a Account, ok bool) {
+func CutAccount(line []byte) (before []byte, a Account, ok bool) {
 	index := len(line)
 	if index, a.Total, ok = cutHex(line, index, '.'); !ok {
 		return line, Account{}, false

@@ -29,28 +29,28 @@ const MaxSocketPath = 103
 //
 // The host may be empty, for all addresses of the machine.
 func ParseAddress(s string) (Address, error) {
-	scheme, rest, found := strings.Cut(s, "://")
+	scheme, target, found := strings.Cut(s, "://")
 	if !found {
-		scheme, rest = "udp", s
+		scheme, target = "udp", s
 	}
 	switch scheme {
 	case "udp", "tcp":
-		_, port, err := net.SplitHostPort(rest)
+		_, port, err := net.SplitHostPort(target)
 		if err == nil {
 			_, err = strconv.ParseUint(port, 10, 16)
 		}
 		if err != nil {
 			return Address{}, fmt.Errorf("address %q: want host:port, for example 127.0.0.1:8125", s)
 		}
-		return Address{scheme, rest}, nil
+		return Address{scheme, target}, nil
 	case "unix", "unixgram", "unixstream":
-		if !filepath.IsAbs(rest) || len(rest) > MaxSocketPath {
+		if !filepath.IsAbs(target) || len(target) > MaxSocketPath {
 			return Address{}, fmt.Errorf("address %q: want an absolute path of at most %d bytes, for example unix:///run/hotparam/statsd.sock", s, MaxSocketPath)
 		}
 		if scheme == "unixstream" {
-			return Address{"unix", rest}, nil
+			return Address{"unix", target}, nil
 		}
-		return Address{"unixgram", rest}, nil
+		return Address{"unixgram", target}, nil
 	}
 	return Address{}, fmt.Errorf("address %q: want host:port, or a scheme of udp, tcp, unix or unixstream", s)
 }

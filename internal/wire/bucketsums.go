@@ -47,9 +47,9 @@ const (
 // BucketHash returns the hash of a key's text that determines its bucket. Unlike
 // [rules.Hash] it is the same in all processes.
 func BucketHash(text []byte) uint64 {
-	h, rest := uint64(len(text))*bucketFactor, text
-	for ; len(rest) > 16; rest = rest[16:] {
-		h = fold(binary.LittleEndian.Uint64(rest)^bucketSalt, binary.LittleEndian.Uint64(rest[8:])^h)
+	h, tail := uint64(len(text))*bucketFactor, text
+	for ; len(tail) > 16; tail = tail[16:] {
+		h = fold(binary.LittleEndian.Uint64(tail)^bucketSalt, binary.LittleEndian.Uint64(tail[8:])^h)
 	}
 	// Some of the last bytes are hashed twice, since a loop over the remaining ones takes longer.
 	switch n := len(text); {

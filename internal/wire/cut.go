@@ -8,17 +8,17 @@ func CutCount(line []byte, head string) (key []byte, n int64, ok bool) {
 	if len(head) == 0 || end <= len(head) || line[end] != '|' || line[end+1] != 'c' || string(line[:len(head)]) != head {
 		return nil, 0, false
 	}
-	at := end - 1
-	for scale := int64(1); at > len(head) && end-at <= maxDigits; at-- {
-		c := line[at] - '0'
+	pos := end - 1
+	for scale := int64(1); pos > len(head) && end-pos <= maxDigits; pos-- {
+		c := line[pos] - '0'
 		if c > 9 {
 			break
 		}
 		n += int64(c) * scale
 		scale *= 10
 	}
-	key = line[len(head):at]
-	if line[at] != ':' || at == len(head) || at == end-1 || n > MaxCount || !plainName(key) {
+	key = line[len(head):pos]
+	if line[pos] != ':' || pos == len(head) || pos == end-1 || n > MaxCount || !plainName(key) {
 		return nil, 0, false
 	}
 	return key, n, true

@@ -42,12 +42,12 @@ func IsHeldBack(line []byte) bool { return bytes.Contains(line, []byte(heldMarke
 
 // ParseHeldBack reads a held-back line.
 func ParseHeldBack(line []byte) (HeldBack, error) {
-	prefix, rest, found := bytes.Cut(line, []byte(heldMarker))
+	prefix, tail, found := bytes.Cut(line, []byte(heldMarker))
 	if !found {
 		return HeldBack{}, ErrForeign
 	}
-	group, rest, _ := bytes.Cut(rest, []byte{':'})
-	value, isCounter := bytes.CutSuffix(rest, []byte("|c"))
+	group, tail, _ := bytes.Cut(tail, []byte{':'})
+	value, isCounter := bytes.CutSuffix(tail, []byte("|c"))
 	n, ok := digits(value)
 	if !isCounter || !ok || n > MaxCount || len(prefix) == 0 || len(group) == 0 {
 		return HeldBack{}, ErrMalformed

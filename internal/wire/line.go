@@ -82,14 +82,14 @@ func ParseLineIn(buf, line []byte) (Line, []byte, error) {
 	if !ok {
 		return Line{}, buf, ErrMalformed
 	}
-	at := bytes.Index(name, []byte(marker))
-	if at < 0 {
+	i := bytes.Index(name, []byte(marker))
+	if i < 0 {
 		if bytes.IndexByte(samples, '|') < 0 {
 			return Line{}, buf, ErrMalformed
 		}
 		return Line{}, buf, ErrForeign
 	}
-	l := Line{Prefix: name[:at], Key: name[at+len(marker):]}
+	l := Line{Prefix: name[:i], Key: name[i+len(marker):]}
 	if len(l.Prefix) == 0 || len(l.Key) == 0 {
 		return Line{}, buf, ErrMalformed
 	}

@@ -123,12 +123,12 @@ func (m *MAC) Verify(packet []byte) error {
 		return ErrUnsigned
 	}
 	lines = bytes.TrimSuffix(lines, []byte{'\n'})
-	at := len(meta) - macDigits
-	if n != len(lines) || !m.read(meta[at:]) {
+	end := len(meta) - macDigits
+	if n != len(lines) || !m.read(meta[end:]) {
 		return ErrMAC
 	}
 	for _, h := range m.keys {
-		if hmac.Equal(m.packet(h, meta[:at], lines)[:macSize], m.given[:]) {
+		if hmac.Equal(m.packet(h, meta[:end], lines)[:macSize], m.given[:]) {
 			return nil
 		}
 	}

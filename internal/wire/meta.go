@@ -120,12 +120,12 @@ func (s *Sums) parse(text []byte) (ok bool) {
 		}
 	}
 	for i, n := range [...]*int64{&s.Age, &s.Since} {
-		part, rest, more := bytes.Cut(text, []byte{'.'})
+		part, tail, more := bytes.Cut(text, []byte{'.'})
 		var err error
 		if *n, err = strconv.ParseInt(string(part), 16, 64); err != nil || !more && i == 0 {
 			return false
 		}
-		text = rest
+		text = tail
 	}
 	if len(text) > 0 {
 		if s.HeldBack, _, _, ok = leadingHex(text); !ok {

@@ -8,7 +8,7 @@ import (
 
 // leadingHex cuts a hexadecimal number of at most 16 digits off a text, up to a dot or the end.
 // more reports whether there was a dot.
-func leadingHex(text []byte) (n uint64, rest []byte, more, ok bool) {
+func leadingHex(text []byte) (n uint64, tail []byte, more, ok bool) {
 	for i, c := range text {
 		if c == '.' {
 			return n, text[i+1:], true, 0 < i && i <= 16

@@ -45,12 +45,12 @@ func IsOrigin(line []byte) bool { return bytes.Contains(line, []byte(originMarke
 
 // ParseOrigin reads an origin line. The name is still encoded, by [Plain].
 func ParseOrigin(line []byte) (OriginLine, error) {
-	prefix, rest, found := bytes.Cut(line, []byte(originMarker))
+	prefix, tail, found := bytes.Cut(line, []byte(originMarker))
 	if !found {
 		return OriginLine{}, ErrForeign
 	}
-	key, rest, _ := bytes.Cut(rest, []byte{':'})
-	value, tag, found := bytes.Cut(rest, []byte("|c|#"))
+	key, tail, _ := bytes.Cut(tail, []byte{':'})
+	value, tag, found := bytes.Cut(tail, []byte("|c|#"))
 	n, ok := digits(value)
 	if !found || !ok || n > MaxCount || len(prefix) == 0 || len(key) == 0 || len(tag) < 3 || len(tag) > 2+3*MaxOrigin || tag[1] != ':' {
 		return OriginLine{}, ErrMalformed

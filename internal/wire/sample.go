@@ -14,7 +14,7 @@ type sample struct {
 }
 
 // cut reads the first sample of s and returns the rest. more reports whether another one follows.
-func (v *sample) cut(s []byte) (rest []byte, more, ok bool) {
+func (v *sample) cut(s []byte) (tail []byte, more, ok bool) {
 	if v.values, s, ok = bytes.Cut(s, []byte{'|'}); !ok {
 		return nil, false, false
 	}
@@ -44,7 +44,7 @@ func (v *sample) cut(s []byte) (rest []byte, more, ok bool) {
 
 // cutAt cuts s at end, where a field ends. -1 means the end of s. more reports whether another
 // sample follows.
-func cutAt(s []byte, end int) (field, rest []byte, more bool) {
+func cutAt(s []byte, end int) (field, tail []byte, more bool) {
 	if end < 0 {
 		return s, nil, false
 	}

@@ -12,16 +12,16 @@ func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end
 		return -1, 0, 0
 	}
 	w.counted += n
-	at := w.lookup(hash, text)
-	if at == 0 {
-		if at = w.insert(hash, pane, n); at == 0 {
+	entry := w.lookup(hash, text)
+	if entry == 0 {
+		if entry = w.insert(hash, pane, n); entry == 0 {
 			w.addToCell(hash, pane, n)
 			return -1, 0, 0
 		}
 	}
-	e := w.arena.unit(at)
+	e := w.arena.unit(entry)
 	if e[entryLast] != uint32(pane) {
-		low, end = w.addAside(at, e, pane, n)
+		low, end = w.addAside(entry, e, pane, n)
 	} else {
 		if room := int64(^e[entryCur]); n > room {
 			w.markLostForGood(pane) // low stays valid, high becomes unknown
@@ -32,11 +32,11 @@ func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end
 		e.setSum(low)
 	}
 	if low >= w.names.from {
-		low, end = w.correctLow(at, e, text, low, end)
+		low, end = w.correctLow(entry, e, text, low, end)
 	} else if e.isStale() {
 		low = int64(e[entryCur])
 	}
-	return int32(at), low, end
+	return int32(entry), low, end
 }
 
 // addAside adds to a pane that is not the entry's newest so far.
@@ -87,20 +87,20 @@ func (w *Window) counterHolding(e *unit, pane, n int64) *uint32 {
 	if pane == w.recent(e[entryLast]) && int64(e[entryCur]) >= n {
 		return &e[entryCur]
 	}
-	for at, more := w.oldest(e); more; {
-		b := w.arena.unit(at)
+	for block, more := w.oldest(e); more; {
+		b := w.arena.unit(block)
 		if k := pane - w.recent(b[blockStart]); 0 <= k && k < blockPanes && int64(b[blockCounts+k]) >= n {
 			return &b[blockCounts+k]
 		}
-		at, more = b[blockNext], at != e.hist()
+		block, more = b[blockNext], block != e.hist()
 	}
 	return nil
 }
 
 // Holds reports whether a key's entry counts at least n in a pane that is kept.
 func (w *Window) Holds(hash uint64, text []byte, pane, n int64) bool {
-	at := w.lookup(hash, text)
-	return at != 0 && pane > w.now-w.ring && w.counterHolding(w.arena.unit(at), pane, n) != nil
+	entry := w.lookup(hash, text)
+	return entry != 0 && pane > w.now-w.ring && w.counterHolding(w.arena.unit(entry), pane, n) != nil
 }
 
 // Subtract subtracts n from a key's count in a pane. Holds must have returned true for it.

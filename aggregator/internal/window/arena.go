@@ -23,8 +23,8 @@ const (
 	freeNext = 1 // word of a free unit that has the number of the next
 )
 
-func newArena(most int) arena {
-	return arena{limit: most, entries: make([]uint64, most/64+1)}
+func newArena(limit int) arena {
+	return arena{limit: limit, entries: make([]uint64, limit/64+1)}
 }
 
 func (a *arena) unit(i uint32) *unit { return &a.chunks[i>>chunkBits][i&(chunkSize-1)] }
@@ -72,10 +72,10 @@ func (a *arena) next(i uint32) uint32 {
 	if word >= len(a.entries) {
 		return 0
 	}
-	rest := a.entries[word] >> (i % 64) << (i % 64)
-	for end := a.made / 64; ; rest = a.entries[word] {
-		if rest != 0 {
-			return uint32(word*64 + bits.TrailingZeros64(rest))
+	marks := a.entries[word] >> (i % 64) << (i % 64)
+	for end := a.made / 64; ; marks = a.entries[word] {
+		if marks != 0 {
+			return uint32(word*64 + bits.TrailingZeros64(marks))
 		}
 		if word++; word > end {
 			return 0

@@ -25,8 +25,8 @@ func (w *Window) Bounds(i int32, end int64) (low, high int64) {
 // Span is like Bounds, for a key with or without an entry and a number of panes that end with
 // pane end.
 func (w *Window) Span(hash uint64, text []byte, end, panes int64) (low, high int64) {
-	if at := w.lookup(hash, text); at != 0 {
-		low = w.total(w.arena.unit(at), end, panes)
+	if entry := w.lookup(hash, text); entry != 0 {
+		low = w.total(w.arena.unit(entry), end, panes)
 	}
 	return w.bound(hash, text, low, end, panes)
 }
@@ -111,8 +111,8 @@ func (w *Window) Hash(i int32) uint64 { return w.arena.unit(uint32(i)).hash() }
 // lost packets.
 func (w *Window) AtMost(hash uint64, text []byte, end int64) int64 {
 	maximum := w.heldBack + w.hidden.Sum(end, int64(w.Panes)) + w.cells.bound(hash, end, int64(w.Panes))
-	if at := w.lookup(hash, text); at != 0 {
-		maximum += w.total(w.arena.unit(at), end, int64(w.Panes))
+	if entry := w.lookup(hash, text); entry != 0 {
+		maximum += w.total(w.arena.unit(entry), end, int64(w.Panes))
 	}
 	return maximum
 }

@@ -18,18 +18,18 @@ func (w *Window) AddGuess(i int32, pane, n int64) {
 	e := w.arena.unit(uint32(i))
 	e[entryHist] |= sampled
 	hash := e.hash() ^ guessHash
-	at := w.lookup(hash, nil)
-	if at == 0 {
-		if at = w.insert(hash, pane, n); at == 0 {
+	entry := w.lookup(hash, nil)
+	if entry == 0 {
+		if entry = w.insert(hash, pane, n); entry == 0 {
 			w.addToCell(hash, pane, max(1, n)) // at least 1, so that it is known to be a guess
 			return
 		}
-		w.arena.unit(at)[entryHist] |= guessed
+		w.arena.unit(entry)[entryHist] |= guessed
 		w.guesses++
 	}
-	g := w.arena.unit(at)
+	g := w.arena.unit(entry)
 	if g[entryLast] != uint32(pane) {
-		w.addAside(at, g, pane, n)
+		w.addAside(entry, g, pane, n)
 		return
 	}
 	before := g[entryCur]
@@ -48,8 +48,8 @@ func (w *Window) seen(i int32, end int64) (low int64, isEstimate bool) {
 	hash, panes := e.hash()^guessHash, int64(w.Panes)
 	maxGuess := w.cells.bound(hash, end, panes)
 	isEstimate = maxGuess > 0
-	if at := w.lookup(hash, nil); at != 0 {
-		g := w.arena.unit(at)
+	if entry := w.lookup(hash, nil); entry != 0 {
+		g := w.arena.unit(entry)
 		maxGuess += w.total(g, end, panes)
 		isEstimate = isEstimate || w.recent(g[entryLast]) > end-panes
 	}

@@ -29,16 +29,16 @@ func (w *Window) Fetch(hashes []uint64, from int) {
 		}
 	}
 	now := uint32(w.now)
-	for i, at := range units { // unit 0 is no entry, and can be read
-		e := w.arena.unit(at)
+	for i, entry := range units { // unit 0 is no entry, and can be read
+		e := w.arena.unit(entry)
 		hist := e.hist()
 		if e[entryLast] == now { // compiled to a move, not to a branch
 			hist = 0
 		}
 		units[i] = hist
 	}
-	for _, at := range units {
-		sum += w.arena.unit(at)[blockStart]
+	for _, entry := range units {
+		sum += w.arena.unit(entry)[blockStart]
 	}
 	w.ahead.sum = sum
 }

@@ -85,11 +85,11 @@ func (m *Missing) healed(key MissingKey, from, to time.Time, placed bool) *heale
 	if k == nil {
 		return nil
 	}
-	at := slices.IndexFunc(k.healed, func(h healedCount) bool {
+	i := slices.IndexFunc(k.healed, func(h healedCount) bool {
 		return h.from == from.UnixNano() && h.to == to.UnixNano() && h.placed == placed
 	})
-	if at < 0 {
+	if i < 0 {
 		return nil
 	}
-	return &k.healed[at]
+	return &k.healed[i]
 }

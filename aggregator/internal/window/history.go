@@ -110,8 +110,8 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 // span is like Span, for panes from first to end. k bounds the counts of the key from another
 // process in some of them, or is nil.
 func (h *History) span(hash uint64, text []byte, end, first int64, k *resumedKey) (low, high int64) {
-	if at := h.lookup(hash, text); at != 0 {
-		low = h.total(h.arena.unit(at), end, end-first+1)
+	if entry := h.lookup(hash, text); entry != 0 {
+		low = h.total(h.arena.unit(entry), end, end-first+1)
 	}
 	low, high = h.heardBound(hash, text, low, end, end-first+1)
 	if k == nil {
@@ -125,8 +125,8 @@ func (h *History) span(hash uint64, text []byte, end, first int64, k *resumedKey
 // another process. It returns nil if none is known.
 func (h *History) Save(w *Window, i int32) *snapshot.Counted {
 	hash, text := w.Hash(i), w.Name(i)
-	at := h.lookup(hash, text)
-	if at == 0 || h.began == math.MaxInt64 || h.now == never {
+	entry := h.lookup(hash, text)
+	if entry == 0 || h.began == math.MaxInt64 || h.now == never {
 		return nil
 	}
 	first := max(h.now-h.ring+1, h.after(w.lost))
@@ -137,7 +137,7 @@ func (h *History) Save(w *Window, i int32) *snapshot.Counted {
 		return nil
 	}
 	saved := &snapshot.Counted{WindowShape: snapshot.WindowShape{Pane: h.Pane, Panes: h.Panes, Newest: h.now}}
-	saved.Counts, saved.Bounds = h.save(h.arena.unit(at), text, first, false)
+	saved.Counts, saved.Bounds = h.save(h.arena.unit(entry), text, first, false)
 	return saved
 }
 

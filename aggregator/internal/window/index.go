@@ -15,8 +15,8 @@ const indexShare = 12
 
 const firstPlaces = 64
 
-func newIndex(most int) index {
-	return index{limit: most, places: make([]uint64, min(firstPlaces, placesFor(most)))}
+func newIndex(limit int) index {
+	return index{limit: limit, places: make([]uint64, min(firstPlaces, placesFor(limit)))}
 }
 
 func placesFor(entries int) int { return entries + entries/2 + 2 }
@@ -34,13 +34,13 @@ func (x *index) add(hash uint64, i uint32) {
 }
 
 func (x *index) place(p uint64) {
-	at := x.home(uint32(p >> 32))
-	for x.places[at] != 0 {
-		if at++; at == len(x.places) {
-			at = 0
+	i := x.home(uint32(p >> 32))
+	for x.places[i] != 0 {
+		if i++; i == len(x.places) {
+			i = 0
 		}
 	}
-	x.places[at] = p
+	x.places[i] = p
 }
 
 func (x *index) grow() {
@@ -58,13 +58,13 @@ func (x *index) grow() {
 func (x *index) remove(hash uint64, i uint32) {
 	size := len(x.places)
 	p := uint64(uint32(hash))<<32 | uint64(i)
-	at := x.home(uint32(hash))
-	for x.places[at] != p {
-		if at++; at == size {
-			at = 0
+	place := x.home(uint32(hash))
+	for x.places[place] != p {
+		if place++; place == size {
+			place = 0
 		}
 	}
-	for next := at; ; {
+	for next := place; ; {
 		if next++; next == size {
 			next = 0
 		}
@@ -72,12 +72,12 @@ func (x *index) remove(hash uint64, i uint32) {
 		if p == 0 {
 			break
 		}
-		if behind(x.home(uint32(p>>32)), next, size) >= behind(at, next, size) {
-			x.places[at] = p
-			at = next
+		if behind(x.home(uint32(p>>32)), next, size) >= behind(place, next, size) {
+			x.places[place] = p
+			place = next
 		}
 	}
-	x.places[at] = 0
+	x.places[place] = 0
 	x.n--
 }
 

@@ -82,8 +82,8 @@ func NewMissing() *Missing {
 // Add records a gap. If the gap is known, Add makes it smaller.
 func (m *Missing) Add(g decode.Gap) {
 	m.changes++
-	if at, ok := m.byID[g.ID]; ok {
-		x := &m.gaps[at]
+	if i, ok := m.byID[g.ID]; ok {
+		x := &m.gaps[i]
 		if x.id != g.ID { // it is part of a merged gap
 			return
 		}
@@ -132,14 +132,14 @@ func (m *Missing) drop(x *missingGap) {
 // ExcludeKey records that a gap lacks no loose counts of a key. counted reports whether the booked
 // counts that the key lost in it have been counted too.
 func (m *Missing) ExcludeKey(gap uint64, key MissingKey, counted bool) {
-	at, ok := m.byID[gap]
-	if !ok || m.gaps[at].id != gap {
+	i, ok := m.byID[gap]
+	if !ok || m.gaps[i].id != gap {
 		return
 	}
-	if k := m.stateOf(key, m.gaps[at].to); k != nil {
-		k.noLoose[at/64] |= 1 << (at % 64)
+	if k := m.stateOf(key, m.gaps[i].to); k != nil {
+		k.noLoose[i/64] |= 1 << (i % 64)
 		if counted {
-			k.noBooked[at/64] |= 1 << (at % 64)
+			k.noBooked[i/64] |= 1 << (i % 64)
 		}
 		m.changes++
 	}

@@ -32,9 +32,9 @@ func (w *Window) Resize(budget int64, moved func(t *Tag, i int32)) *Window {
 	return &resized
 }
 
-// keepNames drops texts until they fit into most bytes.
-func (w *Window) keepNames(most int64) {
-	if w.names.bytes <= most {
+// keepNames drops texts until they fit into limit bytes.
+func (w *Window) keepNames(limit int64) {
+	if w.names.bytes <= limit {
 		return
 	}
 	w.names.short = w.now
@@ -53,16 +53,16 @@ func (w *Window) keepNames(most int64) {
 		return cmp.Or(base.CompareBool(a.pinned, b.pinned), cmp.Compare(a.count, b.count))
 	})
 	for _, n := range all {
-		if w.names.bytes <= most {
+		if w.names.bytes <= limit {
 			return
 		}
 		w.dropText(w.arena.unit(n.entry))
 	}
 }
 
-// keepEntries evicts keys until their entries fit into most units.
-func (w *Window) keepEntries(most int) {
-	for w.arena.used > most {
+// keepEntries evicts keys until their entries fit into limit units.
+func (w *Window) keepEntries(limit int) {
+	for w.arena.used > limit {
 		v := w.anyVictim()
 		if v == 0 { // all of them are tied
 			w.keepNames(w.names.bytes / 2)
@@ -84,13 +84,13 @@ func (w *Window) anyVictim() uint32 {
 
 // copyEntry copies an entry of another window, for which there is room.
 func (w *Window) copyEntry(source *Window, i uint32, moved func(t *Tag, i int32)) {
-	from, at := source.arena.unit(i), w.arena.takeUnit()
-	e := w.arena.unit(at)
+	from, entry := source.arena.unit(i), w.arena.takeUnit()
+	e := w.arena.unit(entry)
 	*e = *from
 	e.setHist(0)
 	e[entryName] = 0
-	w.arena.setEntry(at, true)
-	w.index.add(e.hash(), at)
+	w.arena.setEntry(entry, true)
+	w.index.add(e.hash(), entry)
 	w.live++
 	if e.isGuess() {
 		w.guesses++
@@ -102,28 +102,28 @@ func (w *Window) copyEntry(source *Window, i uint32, moved func(t *Tag, i int32)
 	}
 	if k := from[entryName]; k != 0 {
 		n := source.names.all[k-1]
-		n.entry = at
+		n.entry = entry
 		w.names.all = append(w.names.all, n)
 		w.names.bytes += n.size()
 		e[entryName] = uint32(len(w.names.all))
 		if n.tag != nil {
-			moved(n.tag, int32(at))
+			moved(n.tag, int32(entry))
 		}
 	}
 }
 
 // appendBlock appends a copy of a block to the blocks of an entry.
 func (w *Window) appendBlock(e, block *unit) {
-	at := w.arena.takeUnit()
-	b := w.arena.unit(at)
+	added := w.arena.takeUnit()
+	b := w.arena.unit(added)
 	*b = *block
 	if newest := e.hist(); newest == 0 {
-		b[blockNext] = at
+		b[blockNext] = added
 	} else {
 		last := w.arena.unit(newest)
-		b[blockNext], last[blockNext] = last[blockNext], at
+		b[blockNext], last[blockNext] = last[blockNext], added
 	}
-	e.setHist(at)
+	e.setHist(added)
 }
 
 // fillFrom fills c, which is empty and has the same panes, with the hidden counts of other cells.

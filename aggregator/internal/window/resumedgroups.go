@@ -161,10 +161,10 @@ func addPanes(a, b []snapshot.Pane) []snapshot.Pane {
 
 // addPane adds n to a pane of all, which are ascending.
 func addPane(all []snapshot.Pane, pane, n int64) []snapshot.Pane {
-	at, ok := slices.BinarySearchFunc(all, pane, func(c snapshot.Pane, pane int64) int { return cmp.Compare(c.Pane, pane) })
+	i, ok := slices.BinarySearchFunc(all, pane, func(c snapshot.Pane, pane int64) int { return cmp.Compare(c.Pane, pane) })
 	if ok {
-		all[at].N += n
+		all[i].N += n
 		return all
 	}
-	return slices.Insert(all, at, snapshot.Pane{Pane: pane, N: n})
+	return slices.Insert(all, i, snapshot.Pane{Pane: pane, N: n})
 }

@@ -32,8 +32,8 @@ func (w *Window) roll(i uint32, e *unit, pane int64) {
 // frees blocks whose panes have all expired.
 func (w *Window) subtractPanes(e *unit, from, to int64) {
 	sum := e.sum()
-	for at, more := w.oldest(e); more; {
-		b := w.arena.unit(at)
+	for block, more := w.oldest(e); more; {
+		b := w.arena.unit(block)
 		first := w.recent(b[blockStart])
 		if first > to {
 			break
@@ -43,8 +43,8 @@ func (w *Window) subtractPanes(e *unit, from, to int64) {
 				sum -= int64(n)
 			}
 		}
-		before := at
-		at, more = b[blockNext], at != e.hist()
+		before := block
+		block, more = b[blockNext], block != e.hist()
 		if w.isExpired(before) {
 			w.dropOldest(e, before)
 		}
@@ -81,13 +81,13 @@ func (w *Window) olderCounter(i uint32, e *unit, pane int64) *uint32 {
 	if newest != 0 {
 		b := w.arena.unit(newest)
 		if first = w.recent(b[blockStart]); first > pane { // the pane is before the newest block, so search from the oldest
-			for at := b[blockNext]; ; {
-				older := w.arena.unit(at)
+			for block := b[blockNext]; ; {
+				older := w.arena.unit(block)
 				f := w.recent(older[blockStart])
 				if f > pane {
 					break // at the latest, this is the newest block
 				}
-				after, first, b, at = at, f, older, older[blockNext]
+				after, first, b, block = block, f, older, older[blockNext]
 			}
 		}
 		if first <= pane && pane-first < blockPanes {
@@ -97,18 +97,18 @@ func (w *Window) olderCounter(i uint32, e *unit, pane int64) *uint32 {
 	if w.dropExpired(e) {
 		return w.olderCounter(i, e, pane) // after may have been freed
 	}
-	at := w.takeBlock(i, e)
-	if at == 0 {
+	added := w.takeBlock(i, e)
+	if added == 0 {
 		return nil
 	}
-	b := w.arena.unit(at)
-	*b = unit{blockStart: uint32(pane), blockNext: at}
+	b := w.arena.unit(added)
+	*b = unit{blockStart: uint32(pane), blockNext: added}
 	if newest != 0 {
 		behind := w.arena.unit(after)
-		b[blockNext], behind[blockNext] = behind[blockNext], at
+		b[blockNext], behind[blockNext] = behind[blockNext], added
 	}
 	if newest == 0 || after == newest && first <= pane {
-		e.setHist(at)
+		e.setHist(added)
 	}
 	return &b[blockCounts]
 }

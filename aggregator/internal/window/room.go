@@ -3,8 +3,8 @@ package window
 // insert adds an entry for a key, and evicts another one if needed. It returns 0 if no entry
 // can be evicted for so low a count.
 func (w *Window) insert(hash uint64, pane, n int64) uint32 {
-	at := w.arena.takeUnit()
-	if at == 0 {
+	entry := w.arena.takeUnit()
+	if entry == 0 {
 		v := w.victim(0)
 		if v == 0 {
 			return 0
@@ -13,15 +13,15 @@ func (w *Window) insert(hash uint64, pane, n int64) uint32 {
 			return 0
 		}
 		w.evict(v)
-		at = w.arena.takeUnit()
+		entry = w.arena.takeUnit()
 	}
-	e := w.arena.unit(at)
+	e := w.arena.unit(entry)
 	*e = unit{entryLast: uint32(pane)}
 	e.setHash(hash)
-	w.arena.setEntry(at, true)
-	w.index.add(hash, at)
+	w.arena.setEntry(entry, true)
+	w.index.add(hash, entry)
 	w.live++
-	return at
+	return entry
 }
 
 // victim returns an entry with a small count, other than except, that may be evicted: the
@@ -119,8 +119,8 @@ func (w *Window) addToCell(hash uint64, pane, n int64) {
 // takeBlock returns a unit for a block of an entry, or 0. It evicts an entry of a lower count if
 // needed.
 func (w *Window) takeBlock(i uint32, e *unit) uint32 {
-	if at := w.arena.takeUnit(); at != 0 {
-		return at
+	if block := w.arena.takeUnit(); block != 0 {
+		return block
 	}
 	v := w.victim(i)
 	if v == 0 || w.currentBound(w.arena.unit(v)) >= max(e.sum(), 1) {

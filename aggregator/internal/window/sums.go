@@ -29,14 +29,14 @@ func (w *Window) settleSum(e *unit) {
 // panes calls f with each count of an entry by pane, the newest last. A pane may be passed in
 // parts.
 func (w *Window) panes(e *unit, f func(pane, n int64)) {
-	for at, more := w.oldest(e); more; {
-		b := w.arena.unit(at)
+	for block, more := w.oldest(e); more; {
+		b := w.arena.unit(block)
 		for k, n := range b[blockCounts:] {
 			if n != 0 {
 				f(w.recent(b[blockStart])+int64(k), int64(n))
 			}
 		}
-		at, more = b[blockNext], at != e.hist()
+		block, more = b[blockNext], block != e.hist()
 	}
 	if e[entryCur] != 0 {
 		f(w.recent(e[entryLast]), int64(e[entryCur]))
@@ -106,16 +106,16 @@ func (w *Window) dropOldest(e *unit, block uint32) {
 
 // dropBlocks leaves an entry with its newest pane alone.
 func (w *Window) dropBlocks(e *unit) {
-	for at, ok := w.oldest(e); ok; at, ok = w.oldest(e) {
-		w.dropOldest(e, at)
+	for block, ok := w.oldest(e); ok; block, ok = w.oldest(e) {
+		w.dropOldest(e, block)
 	}
 	e[entryHist] &= marks
 }
 
 // dropExpired frees the blocks of an entry whose panes have all expired.
 func (w *Window) dropExpired(e *unit) (dropped bool) {
-	for at, ok := w.oldest(e); ok && w.isExpired(at); at, ok = w.oldest(e) {
-		w.dropOldest(e, at)
+	for block, ok := w.oldest(e); ok && w.isExpired(block); block, ok = w.oldest(e) {
+		w.dropOldest(e, block)
 		dropped = true
 	}
 	return dropped

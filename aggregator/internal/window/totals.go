@@ -41,9 +41,9 @@ func NewTotals(panes, budget int64) *Totals {
 	return newTotals(panes, maxTotals(panes, budget))
 }
 
-func newTotals(panes int64, most int) *Totals {
+func newTotals(panes int64, limit int) *Totals {
 	return &Totals{
-		panes: panes, max: most, byRoute: make(map[string]*total), byGroup: make(map[string]*ring.Counts),
+		panes: panes, max: limit, byRoute: make(map[string]*total), byGroup: make(map[string]*ring.Counts),
 		noRoom: never, before: never,
 	}
 }
@@ -158,9 +158,9 @@ func (t *Totals) most(w *Window, counts *ring.Counts, last int64) int64 {
 	if max(w.lost, w.beforeStart, t.before) > last-panes || lacks == rules.Unknown {
 		return rules.Unknown
 	}
-	most := lacks + w.hidden.Sum(last, panes) + w.heldBack
+	bound := lacks + w.hidden.Sum(last, panes) + w.heldBack
 	if counts != nil {
-		most += counts.Sum(last, panes)
+		bound += counts.Sum(last, panes)
 	}
-	return most
+	return bound
 }

@@ -148,16 +148,16 @@ func (w *Window) Keeps(when time.Time) bool { return w.Index(when) > w.now-w.rin
 
 // Find returns the entry of a key, or -1 if there is none.
 func (w *Window) Find(hash uint64, text []byte) int32 {
-	if at := w.lookup(hash, text); at != 0 {
-		return int32(at)
+	if entry := w.lookup(hash, text); entry != 0 {
+		return int32(entry)
 	}
 	return -1
 }
 
 func (w *Window) lookup(hash uint64, text []byte) uint32 {
 	places := w.index.places
-	for at := w.index.home(uint32(hash)); ; {
-		p := places[at]
+	for i := w.index.home(uint32(hash)); ; {
+		p := places[i]
 		if p == 0 {
 			return 0
 		}
@@ -167,8 +167,8 @@ func (w *Window) lookup(hash uint64, text []byte) uint32 {
 				return uint32(p)
 			}
 		}
-		if at++; at == len(places) {
-			at = 0
+		if i++; i == len(places) {
+			i = 0
 		}
 	}
 }

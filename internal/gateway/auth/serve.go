@@ -67,9 +67,9 @@ func (d *Door) endpoint(r *http.Request) (s Scheme, below string, ok bool) {
 
 // firstSegment returns the part of a path that may be logged. The rest may come from a client.
 func firstSegment(path string) string {
-	const most = 64
-	if len(path) > most {
-		path = path[:most]
+	const limit = 64
+	if len(path) > limit {
+		path = path[:limit]
 	}
 	if slash := strings.IndexByte(strings.TrimPrefix(path, "/"), '/'); slash >= 0 {
 		return path[:slash+1] + "/…"

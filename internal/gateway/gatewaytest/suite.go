@@ -75,8 +75,8 @@ func (ref *referenceApp) run(t *testing.T, open func(testing.TB, *gateway.Decide
 	}
 	without := slices.Clone(door.Without)
 	for _, r := range Requests() {
-		if at := slices.Index(without, r.Name); at >= 0 {
-			without = slices.Delete(without, at, at+1)
+		if i := slices.Index(without, r.Name); i >= 0 {
+			without = slices.Delete(without, i, i+1)
 			continue
 		}
 		if ref.hasMux && r.NoMux {

@@ -92,7 +92,7 @@ func (a *ask) decides() bool { return a.kind == ofRequest || a.kind == ofResourc
 // at all.
 func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, decisions []rules.Decision) {
 	var parts []gateway.DecisionPart
-	var of []int // index of each part's descriptor
+	var descriptors []int // index of each part's descriptor
 	for i := range asks {
 		a := &asks[i]
 		if !a.decides() {
@@ -103,12 +103,12 @@ func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, de
 			part.Call = &a.call
 		}
 		for range max(1, a.hits) {
-			parts, of = append(parts, part), append(of, i)
+			parts, descriptors = append(parts, part), append(descriptors, i)
 		}
 	}
 	got, tickets := d.Decider.Together(ctx, parts)
-	for p, i := range of {
-		if first := p == 0 || of[p-1] != i; first {
+	for p, i := range descriptors {
+		if first := p == 0 || descriptors[p-1] != i; first {
 			if decisions[i] = got[p]; !d.holdTicket(ctx, &asks[i], tickets[p]) {
 				decisions[i] = gateway.NoPlace()
 			}

@@ -96,17 +96,17 @@ type RunConfig struct {
 // Run serves until ctx ends or a door fails. Then the doors drain, each within a bounded time,
 // and their helpers end after them.
 func (s *Service) Run(ctx context.Context, with RunConfig) error {
-	rest, endRest := context.WithCancel(context.WithoutCancel(ctx))
-	defer endRest()
+	helperCtx, endHelpers := context.WithCancel(context.WithoutCancel(ctx))
+	defer endHelpers()
 	var helpers errgroup.Group
 	doors, ctx := errgroup.WithContext(ctx)
 	for _, d := range s.doors {
-		helpers.Go(func() error { return d.tickets.Run(rest) })
+		helpers.Go(func() error { return d.tickets.Run(helperCtx) })
 		doors.Go(func() error { return d.serve(ctx) })
 	}
 	statusEnded := make(chan error, 1)
 	helpers.Go(func() error {
-		statusEnded <- with.Status(rest)
+		statusEnded <- with.Status(helperCtx)
 		return nil
 	})
 	doors.Go(func() error {
@@ -126,7 +126,7 @@ func (s *Service) Run(ctx context.Context, with RunConfig) error {
 	defer stop()
 	err := doors.Wait()
 	s.config.Log.Info("guard has drained")
-	endRest()
+	endHelpers()
 	_ = helpers.Wait() // they always return nil
 	return err
 }

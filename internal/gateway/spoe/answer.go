@@ -115,13 +115,13 @@ func joinTicket(id string, began time.Time) string {
 
 // splitTicket returns the id of a ticket and the time since its request began.
 func splitTicket(ticket string, now time.Time) (id string, took time.Duration, ok bool) {
-	at := strings.LastIndexByte(ticket, '.')
-	if at <= 0 {
+	dot := strings.LastIndexByte(ticket, '.')
+	if dot <= 0 {
 		return "", 0, false
 	}
-	began, err := strconv.ParseInt(ticket[at+1:], 36, 64)
+	began, err := strconv.ParseInt(ticket[dot+1:], 36, 64)
 	if err != nil {
 		return "", 0, false
 	}
-	return ticket[:at], max(0, now.Sub(time.UnixMilli(began))), true
+	return ticket[:dot], max(0, now.Sub(time.UnixMilli(began))), true
 }

@@ -171,10 +171,10 @@ func appendEmptyAck(b []byte, f *frame) []byte {
 // frames that other goroutines add in the meantime; otherwise it returns. It blocks while the
 // queue is full because the peer does not read.
 func (c *conn) write(b []byte) error {
-	const most = 256 << 10 // bytes pending
+	const limit = 256 << 10 // bytes pending
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.pending) > most && c.failed == nil {
+	for len(c.pending) > limit && c.failed == nil {
 		c.written.Wait()
 	}
 	if c.failed != nil {

@@ -134,10 +134,10 @@ func appendHead(b []byte, kind frameType, stream, id uint64) []byte {
 
 // appendDisconnect appends an AGENT-DISCONNECT frame, which ends a connection.
 func appendDisconnect(b []byte, s status, message string) []byte {
-	at := len(b)
+	begin := len(b)
 	b = appendHead(b, typeAgentDisconnect, 0, 0)
 	b = appendUint32(appendText(b, "status-code"), uint32(s))
 	b = appendString(appendText(b, "message"), message)
-	putLength(b[at:])
+	putLength(b[begin:])
 	return b
 }

@@ -81,11 +81,11 @@ func appendAgentHello(b []byte, h *hello, frameSize int) []byte {
 	if h.has("pipelining") {
 		capabilities = "pipelining"
 	}
-	at := len(b)
+	begin := len(b)
 	b = appendHead(b, typeAgentHello, 0, 0)
 	b = appendString(appendText(b, "version"), "2.0")
 	b = appendUint32(appendText(b, "max-frame-size"), uint32(frameSize))
 	b = appendString(appendText(b, "capabilities"), capabilities)
-	putLength(b[at:])
+	putLength(b[begin:])
 	return b
 }
