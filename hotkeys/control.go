@@ -74,15 +74,15 @@ type controlSet struct {
 
 func readControls(ctx context.Context, client redis.UniversalClient, layout Layout) (controlSet, error) {
 	var fields *redis.MapStringStringCmd
-	var at *redis.TimeCmd
+	var clock *redis.TimeCmd
 	err := transact(ctx, client, func(tx redis.Pipeliner) {
 		fields = tx.HGetAll(ctx, layout.Control)
-		at = tx.Time(ctx)
+		clock = tx.Time(ctx)
 	})
 	if err != nil {
 		return controlSet{}, err
 	}
-	set := controlSet{readAt: at.Val()}
+	set := controlSet{readAt: clock.Val()}
 	set.fields = int64(len(fields.Val()))
 	for field, value := range fields.Val() {
 		if field == published.ControlVersionField {

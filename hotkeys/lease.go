@@ -103,11 +103,11 @@ func (p *Publisher) standBy(answer []string) error {
 	if len(answer) != 4 {
 		return fmt.Errorf("standby: unexpected answer %q", answer)
 	}
-	rest, err := strconv.ParseInt(answer[1], 10, 64)
+	left, err := strconv.ParseInt(answer[1], 10, 64)
 	if err != nil {
 		return fmt.Errorf("standby: %w", err)
 	}
-	p.standby, p.rest = true, time.Duration(rest)*time.Millisecond
+	p.standby, p.rest = true, time.Duration(left)*time.Millisecond
 	p.rewrite, p.version, p.ownVersion = false, published.Version{}, ""
 	clear(p.sent)
 	p.stats.Change(func(s *PublisherStats) { s.Keys, s.Suspects = 0, 0 })

@@ -83,17 +83,17 @@ type heardOf struct {
 // member at index first on. Negative indices count from the end.
 func readHeard(ctx context.Context, client redis.UniversalClient, set string, first int64) (heard []heardOf, err error) {
 	var members *redis.ZSliceCmd
-	var at *redis.TimeCmd
+	var clock *redis.TimeCmd
 	err = transact(ctx, client, func(tx redis.Pipeliner) {
 		members = tx.ZRangeWithScores(ctx, set, first, -1)
-		at = tx.Time(ctx)
+		clock = tx.Time(ctx)
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, z := range members.Val() {
 		name, _ := z.Member.(string)
-		heard = append(heard, heardOf{name, max(0, at.Val().Sub(time.UnixMilli(int64(z.Score))))})
+		heard = append(heard, heardOf{name, max(0, clock.Val().Sub(time.UnixMilli(int64(z.Score))))})
 	}
 	return heard, nil
 }

@@ -35,7 +35,7 @@ func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layo
 	var (
 		version *redis.StringCmd
 		beat    *redis.DurationCmd
-		at      *redis.TimeCmd
+		clock   *redis.TimeCmd
 		scores  *redis.ZSliceCmd
 		infos   *redis.MapStringStringCmd
 		owners  *redis.MapStringStringCmd
@@ -43,7 +43,7 @@ func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layo
 	err := transact(ctx, client, func(tx redis.Pipeliner) {
 		version = tx.Get(ctx, layout.Version)
 		beat = tx.PTTL(ctx, layout.Beat)
-		at = tx.Time(ctx)
+		clock = tx.Time(ctx)
 		scores = tx.ZRangeWithScores(ctx, layout.Hot, 0, -1)
 		infos = tx.HGetAll(ctx, layout.Info)
 		owners = tx.HGetAll(ctx, layout.Owners)
@@ -51,7 +51,7 @@ func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layo
 	if err != nil {
 		return wholeSet{}, err
 	}
-	set := wholeSet{version: version.Val(), beat: max(0, beat.Val()), readAt: at.Val(), owners: owners.Val()}
+	set := wholeSet{version: version.Val(), beat: max(0, beat.Val()), readAt: clock.Val(), owners: owners.Val()}
 	for _, z := range scores.Val() {
 		member, _ := z.Member.(string)
 		if h, ok := readEntry(member, infos.Val()[member], z.Score); ok {
@@ -128,13 +128,13 @@ func (w *Watcher) renew(ctx context.Context) error {
 	defer cancel()
 	var (
 		infos  *redis.SliceCmd
-		at     *redis.TimeCmd
+		clock  *redis.TimeCmd
 		scores = make([]*redis.FloatCmd, len(members))
 	)
 	issued := time.Now()
 	err := transact(call, w.client, func(tx redis.Pipeliner) {
 		infos = tx.HMGet(call, w.layout.Info, members...)
-		at = tx.Time(call)
+		clock = tx.Time(call)
 		for i, member := range members {
 			scores[i] = tx.ZScore(call, w.layout.Hot, member)
 		}
@@ -147,7 +147,7 @@ func (w *Watcher) renew(ctx context.Context) error {
 	for i, member := range members {
 		info, _ := infos.Val()[i].(string)
 		if h, ok := readEntry(member, info, scores[i].Val()); ok {
-			w.state.grant(h, h.Until.Sub(at.Val()), issued)
+			w.state.grant(h, h.Until.Sub(clock.Val()), issued)
 		} else if scores[i].Err() != nil {
 			w.state.forget(member)
 		} // otherwise the next poll removes it; until then its end does not change

@@ -232,9 +232,9 @@ func (p *Publisher) Stats() PublisherStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Rules = p.desired.places()
-	for _, of := range s.Rules {
-		s.Waiting += of.Waiting
-		s.Overflow += of.Overflow
+	for _, places := range s.Rules {
+		s.Waiting += places.Waiting
+		s.Overflow += places.Overflow
 	}
 	for _, part := range p.desired.reported {
 		s.Unpublishable += part.unpublishable

@@ -22,4 +22,4 @@ const (
 func (f path) via(step path) path { return f<<pathBits | step }
 
 // split returns the step of the outermost wrapper, and the path inside it.
-func (f path) split() (step, rest path) { return f & pathStep, f >> pathBits }
+func (f path) split() (step, tail path) { return f & pathStep, f >> pathBits }

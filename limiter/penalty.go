@@ -126,8 +126,8 @@ func (p *penalty) restoreState(b []byte) bool {
 	if !ok || len(b) == 0 || len(b) < 1+int(b[0]) {
 		return false
 	}
-	last, until, rest, ok := twoInstants(b[1 : 1+b[0]])
-	if !ok || len(rest) > 0 || !inner.restoreState(b[1+b[0]:]) {
+	last, until, tail, ok := twoInstants(b[1 : 1+b[0]])
+	if !ok || len(tail) > 0 || !inner.restoreState(b[1+b[0]:]) {
 		return false
 	}
 	p.last, p.until = last, min(until, last+int64(p.length))

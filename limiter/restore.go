@@ -112,8 +112,8 @@ func (s *snapshotReader) readKey(body []byte) error {
 	if n <= 0 || number >= uint64(len(s.quotas)) {
 		return fmt.Errorf("a key without its quota: %w", ErrSnapshot)
 	}
-	nameBytes, rest, ok := cutText(body[n:])
-	keyBytes, rest, ok2 := cutText(rest)
+	nameBytes, tail, ok := cutText(body[n:])
+	keyBytes, tail, ok2 := cutText(tail)
 	if !ok || !ok2 {
 		return fmt.Errorf("a key cut short: %w", ErrSnapshot)
 	}
@@ -132,7 +132,7 @@ func (s *snapshotReader) readKey(body []byte) error {
 		s.counts.left++
 		return nil
 	}
-	if !state.(storable).restoreState(rest) {
+	if !state.(storable).restoreState(tail) {
 		return fmt.Errorf("an impossible state: %w", ErrSnapshot)
 	}
 	hash := s.m.hash(s.m.hashOf(name), key)
@@ -149,7 +149,7 @@ func (s *snapshotReader) readKey(body []byte) error {
 }
 
 // cutText cuts a length and as many bytes, at least 1, off the front.
-func cutText(b []byte) (text, rest []byte, ok bool) {
+func cutText(b []byte) (text, tail []byte, ok bool) {
 	size, n := binary.Uvarint(b)
 	if n <= 0 || size < 1 || size > maxSnapshotKey || size > uint64(len(b)-n) {
 		return nil, nil, false

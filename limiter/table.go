@@ -276,8 +276,8 @@ func (t *table) due(now int64) bool {
 // tend sweeps a part of the table if it is time to. New keys sweep as they enter, but without
 // them idle keys would stay.
 func (t *table) tend(now time.Duration) {
-	if at := instant(now); t.due(at) {
-		t.sweepNext(at)
+	if when := instant(now); t.due(when) {
+		t.sweepNext(when)
 	}
 }
 

@@ -150,8 +150,8 @@ func rescaled(ns, to, from int64) int64 {
 	if hi >= uint64(from) {
 		return limit
 	}
-	n, rest := bits.Div64(hi, lo, uint64(from))
-	if rest > 0 {
+	n, remainder := bits.Div64(hi, lo, uint64(from))
+	if remainder > 0 {
 		n++
 	}
 	return int64(min(n, uint64(limit)))

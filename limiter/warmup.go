@@ -278,8 +278,8 @@ func (s *warmState) restoreState(b []byte) bool {
 		return false
 	}
 	stored := math.Float64frombits(binary.BigEndian.Uint64(b))
-	last, next, rest, ok := twoInstants(b[8:])
-	if !ok || !(stored >= 0 && stored <= s.maxStored) || !s.restoreRest(rest) {
+	last, next, tail, ok := twoInstants(b[8:])
+	if !ok || !(stored >= 0 && stored <= s.maxStored) || !s.restoreRest(tail) {
 		return false
 	}
 	s.stored, s.last, s.word, s.born = stored, last, next, 0

@@ -56,7 +56,7 @@ func (w *window[F]) restoreState(b []byte) bool {
 }
 
 // cutInt cuts a number of at most limit off b.
-func cutInt(b []byte, limit int64) (n int64, rest []byte, ok bool) {
+func cutInt(b []byte, limit int64) (n int64, tail []byte, ok bool) {
 	u, size := binary.Uvarint(b)
 	if size <= 0 || u > uint64(limit) {
 		return 0, nil, false

@@ -153,8 +153,8 @@ func (s *wordState) appendState(b []byte) []byte {
 }
 
 func (s *wordState) restoreState(b []byte) bool {
-	last, word, rest, ok := twoInstants(b)
-	if !ok || !s.takeLine.restoreRest(rest) {
+	last, word, tail, ok := twoInstants(b)
+	if !ok || !s.takeLine.restoreRest(tail) {
 		return false
 	}
 	s.last, s.word, s.born = last, word, 0
@@ -163,7 +163,7 @@ func (s *wordState) restoreState(b []byte) bool {
 
 // twoInstants decodes the latest instant of a state's clock and one that it waits for, and
 // reports whether they are possible.
-func twoInstants(b []byte) (last, until int64, rest []byte, ok bool) {
+func twoInstants(b []byte) (last, until int64, tail []byte, ok bool) {
 	last, n := binary.Varint(b)
 	if n <= 0 {
 		return 0, 0, nil, false

@@ -22,10 +22,10 @@ type admittedSample struct {
 }
 
 // Admitted returns this instance's admissions of published hot keys in the last ten seconds, or
-// since a key became hot. It returns the keys with the highest numbers, at most as many as most
-// says, and reports whether there are more. A request counts if the key's limit admits it. With
+// since a key became hot. It returns the keys with the highest numbers, at most limit of them,
+// and reports whether there are more. A request counts if the key's limit admits it. With
 // count: bytes, ms or units its cost counts. Admitted is called about once a second.
-func (g *Guard) Admitted(most int) (all []rules.Admitted, more bool) {
+func (g *Guard) Admitted(limit int) (all []rules.Admitted, more bool) {
 	g.sampling.Lock()
 	defer g.sampling.Unlock()
 	now, ruleset := time.Now(), g.rules.Load()
@@ -44,7 +44,7 @@ func (g *Guard) Admitted(most int) (all []rules.Admitted, more bool) {
 		}
 	}
 	slices.SortFunc(all, rules.Admitted.Compare)
-	return all[:min(len(all), most)], len(all) > most
+	return all[:min(len(all), limit)], len(all) > limit
 }
 
 // sampleAdmitted returns the number of admissions and the time over which it counts them. It keeps

@@ -7,7 +7,7 @@ import "strings"
 // whose value net/http refuses, so that no handler sees it, is skipped. A header of n bytes
 // takes n steps. Unlike net/http, nextCookie also reads a header of more than 3,000 cookies, so
 // that a client cannot hide one behind others.
-func nextCookie(line, name string) (value, rest string, found bool) {
+func nextCookie(line, name string) (value, tail string, found bool) {
 	for line != "" {
 		var part string
 		part, line, _ = strings.Cut(line, ";")

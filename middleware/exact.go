@@ -59,15 +59,15 @@ func (g *Guard) askBackend(requests ...*request) {
 	for i := range ops {
 		denied = denied || ops[i].Together && !results[i].Allowed && limiter.ErrorOf(err, i) == nil
 	}
-	at := 0
+	next := 0
 	for _, r := range requests {
 		if r == nil {
 			continue
 		}
 		for ; r.pending.asked < len(r.pending.exact); r.pending.asked++ {
 			if c := &r.pending.exact[r.pending.asked]; !c.decided {
-				r.addExact(c, &results[at], denied, limiter.ErrorOf(err, at))
-				at++
+				r.addExact(c, &results[next], denied, limiter.ErrorOf(err, next))
+				next++
 			}
 		}
 	}

@@ -26,13 +26,13 @@ type exception struct {
 func newExceptions(list []exception) *exceptions {
 	e := &exceptions{list: list, exact: make(map[string][]int)}
 	for i := range list {
-		at := slices.IndexFunc(list[i].Values, func(v rules.QueryMatch) bool { return !strings.Contains(v.Value, "*") })
-		if at < 0 {
+		j := slices.IndexFunc(list[i].Values, func(v rules.QueryMatch) bool { return !strings.Contains(v.Value, "*") })
+		if j < 0 {
 			e.starred = append(e.starred, i)
 			continue
 		}
-		p := list[i].Values[at].Param()
-		p.Value = list[i].Values[at].Value
+		p := list[i].Values[j].Param()
+		p.Value = list[i].Values[j].Value
 		param := strings.TrimPrefix(rules.Text("", p), "?")
 		e.exact[param] = append(e.exact[param], i)
 	}

@@ -114,8 +114,8 @@ func holdWhole(req *Request, rules *rules.Rules) (func() io.ReadCloser, error) {
 	if in := req.http(); in == nil || in.Body == nil || in.Body == http.NoBody {
 		return func() io.ReadCloser { return http.NoBody }, nil
 	}
-	rest := req.HTTP.Body
-	text, err := io.ReadAll(io.LimitReader(rest, rules.Bodies.WithDefaults().Max+1))
+	original := req.HTTP.Body
+	text, err := io.ReadAll(io.LimitReader(original, rules.Bodies.WithDefaults().Max+1))
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func holdWhole(req *Request, rules *rules.Rules) (func() io.ReadCloser, error) {
 		io.Reader
 		io.Closer
 	}
-	return func() io.ReadCloser { return body{io.MultiReader(bytes.NewReader(text), rest), rest} }, nil
+	return func() io.ReadCloser { return body{io.MultiReader(bytes.NewReader(text), original), original} }, nil
 }
 
 func explainOnce(in *Request, t *trace, c *ExplainConfig) error {

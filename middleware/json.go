@@ -33,8 +33,8 @@ func (r *request) addJSON(text []byte) bool {
 	if !json.Valid(text) {
 		return false
 	}
-	for at := 0; at < len(r.route.bodyReaders); at += maxWalked {
-		w := jsonWalk{request: r, text: text, readers: r.route.bodyReaders[at:min(at+maxWalked, len(r.route.bodyReaders))]}
+	for begin := 0; begin < len(r.route.bodyReaders); begin += maxWalked {
+		w := jsonWalk{request: r, text: text, readers: r.route.bodyReaders[begin:min(begin+maxWalked, len(r.route.bodyReaders))]}
 		var all uint64
 		for i, x := range w.readers {
 			if x.param.Source == rules.JSON {

@@ -162,8 +162,8 @@ func (r *request) class(c *candidate, p *rules.Priority) int {
 	class := p.Classes() - 1
 	for i := range params.Len() {
 		if q := params.At(i); q.Name == p.Name && q.Source == p.Source {
-			if at := slices.Index(p.First, q.Value); at >= 0 {
-				class = min(class, at)
+			if index := slices.Index(p.First, q.Value); index >= 0 {
+				class = min(class, index)
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func hasParam(params *rules.Params, want rules.Param) bool {
 // matchesWildcard reports whether a value matches a pattern in which "*" matches any run
 // of bytes.
 func matchesWildcard(pattern, value string) bool {
-	head, rest, found := strings.Cut(pattern, "*")
+	head, tail, found := strings.Cut(pattern, "*")
 	if !found {
 		return value == pattern
 	}
@@ -81,14 +81,14 @@ func matchesWildcard(pattern, value string) bool {
 	}
 	value = value[len(head):]
 	for {
-		part, more, found := strings.Cut(rest, "*")
+		part, more, found := strings.Cut(tail, "*")
 		if !found {
 			return strings.HasSuffix(value, part)
 		}
-		at := strings.Index(value, part)
-		if at < 0 {
+		i := strings.Index(value, part)
+		if i < 0 {
 			return false
 		}
-		value, rest = value[at+len(part):], more
+		value, tail = value[i+len(part):], more
 	}
 }

@@ -105,8 +105,8 @@ type durations struct {
 }
 
 func (d *durations) add(t time.Duration) {
-	at, _ := slices.BinarySearch(durationBounds, t)
-	d.counts[at].Add(1)
+	i, _ := slices.BinarySearch(durationBounds, t)
+	d.counts[i].Add(1)
 	d.sum.Add(int64(t))
 }
 

@@ -69,18 +69,18 @@ func (s *ruleSet) addReaders(r *rule, o *options) error {
 		if !found {
 			continue
 		}
-		at := slices.IndexFunc(s.readers, func(x *paramReader) bool { return x.param == p })
-		if at < 0 {
+		i := slices.IndexFunc(s.readers, func(x *paramReader) bool { return x.param == p })
+		if i < 0 {
 			x := &paramReader{param: p, read: row.read, client: &s.Client}
 			if row.prepare != nil {
 				if err := row.prepare(x, o); err != nil {
 					return err
 				}
 			}
-			at = len(s.readers)
+			i = len(s.readers)
 			s.readers = append(s.readers, x)
 		}
-		if x := s.readers[at]; !slices.Contains(r.readers, x) {
+		if x := s.readers[i]; !slices.Contains(r.readers, x) {
 			r.readers = append(r.readers, x)
 		}
 	}
@@ -146,10 +146,10 @@ func readCookie(r *request, x *paramReader) {
 		return
 	}
 	for _, line := range in.Header["Cookie"] {
-		for rest := line; ; {
+		for tail := line; ; {
 			var value string
 			var found bool
-			if value, rest, found = nextCookie(rest, x.param.Name); !found {
+			if value, tail, found = nextCookie(tail, x.param.Name); !found {
 				break
 			}
 			r.addNamed(x, value)

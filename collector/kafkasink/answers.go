@@ -113,21 +113,21 @@ func (a *answers) capThrottle(answer []byte) {
 		return
 	}
 	const head = 8 // length, correlation id
-	at := 0
+	pos := 0
 	switch {
 	case asked.key == produceKey: // the last field, up to the version of newest
-		at = max(head, len(answer)-4)
+		pos = max(head, len(answer)-4)
 	case asked.key == metadataKey && asked.version >= 9, asked.key == producerIDKey && asked.version >= 2:
-		at = head + 1 // after the head's tags, which are empty in the versions in use
+		pos = head + 1 // after the head's tags, which are empty in the versions in use
 	case asked.key == metadataKey && asked.version >= 3, asked.key == producerIDKey:
-		at = head
+		pos = head
 	default:
 		return
 	}
-	if len(answer) < at+4 {
+	if len(answer) < pos+4 {
 		return
 	}
-	field := answer[at : at+4]
+	field := answer[pos : pos+4]
 	if ms := int32(binary.BigEndian.Uint32(field)); ms < 0 || time.Duration(ms)*time.Millisecond > a.limit {
 		// A negative time becomes 0.
 		binary.BigEndian.PutUint32(field, uint32(max(0, min(time.Duration(ms), a.limit/time.Millisecond))))

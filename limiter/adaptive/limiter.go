@@ -195,10 +195,10 @@ func (a *Limiter) publish() {
 func (a *Limiter) Limit() int { return int(a.limit.Load()) }
 
 // SetMax changes the highest limit, for example by a [Schedule]. Max is never set below Min.
-func (a *Limiter) SetMax(most int) {
+func (a *Limiter) SetMax(maximum int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.state.max = min(max(float64(most), a.state.min), rules.MaxConcurrency)
+	a.state.max = min(max(float64(maximum), a.state.min), rules.MaxConcurrency)
 	a.state.limit = min(a.state.limit, a.state.max)
 	a.publish()
 }

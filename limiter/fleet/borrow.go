@@ -99,11 +99,11 @@ type part struct {
 }
 
 // join returns the bucket of a quota, made of its part unless a stock uses it already.
-func (p *part) join(q, of *rules.Quota) *limiter.Bucket {
+func (p *part) join(q, share *rules.Quota) *limiter.Bucket {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.users == 0 || p.quota != q {
-		b, err := limiter.NewBucket(of, nil)
+		b, err := limiter.NewBucket(share, nil)
 		if err != nil { // impossible: a part of a bucket is a bucket
 			return nil
 		}

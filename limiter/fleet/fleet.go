@@ -166,8 +166,8 @@ func (f *Fleet) settleDue(ctx context.Context) time.Duration {
 	next := now + int64(idle)
 	var due []*Stock
 	for s := range f.active {
-		if at := s.dueAt(); at > now {
-			next = min(next, at)
+		if when := s.dueAt(); when > now {
+			next = min(next, when)
 		} else {
 			due = append(due, s)
 		}

@@ -238,8 +238,8 @@ func (w *world) polls(q rules.Quota, pace, span time.Duration, want int64) {
 	w.Helper()
 	k := w.key(q)
 	var got int64
-	for at := time.Duration(0); at <= span; at += pace {
-		w.setClock(at)
+	for t := time.Duration(0); t <= span; t += pace {
+		w.setClock(t)
 		got += k.take(1).Taken
 	}
 	if got != want {

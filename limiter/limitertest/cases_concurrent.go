@@ -83,8 +83,8 @@ var concurrentCases = []namedCase{
 		admitted := make([]atomic.Int64, keys)
 		together(func(g int) {
 			for i := range keys {
-				at := (i*7 + g) % keys
-				admitted[at].Add(all[at].try(take(1)).Taken)
+				index := (i*7 + g) % keys
+				admitted[index].Add(all[index].try(take(1)).Taken)
 			}
 		})
 		for i := range admitted {
@@ -98,7 +98,7 @@ var concurrentCases = []namedCase{
 		for _, q := range oneOfEach(burst) {
 			k := w.keyNamed("limit", describeQuota(&q), q)
 			k.ready(limiter.Take, limiter.Return)
-			var held, most atomic.Int64
+			var held, excess atomic.Int64
 			together(func(g int) {
 				n := int64(1 + g%3)
 				for range w.config.rounds() {
@@ -107,13 +107,13 @@ var concurrentCases = []namedCase{
 						continue
 					}
 					if now := held.Add(n); now > burst {
-						most.Store(now)
+						excess.Store(now)
 					}
 					held.Add(-n)
 					k.try(returnOf(n, r))
 				}
 			})
-			if got := most.Load(); got > burst {
+			if got := excess.Load(); got > burst {
 				w.Fatalf("%s: %d permits were held at once", describeQuota(&q), got)
 			}
 			k.loose = true

@@ -140,10 +140,10 @@ var blockCases = []namedCase{
 	}},
 	{"F5 bug: after an idle spell longer than the window nothing is left of it", func(w *world) {
 		k := w.key(slidingBlocks(5, sec, 10))
-		for _, at := range []time.Duration{0, sec, 2500 * ms, 10 * sec, time.Hour, 400 * day} {
-			w.setClock(at)
+		for _, t := range []time.Duration{0, sec, 2500 * ms, 10 * sec, time.Hour, 400 * day} {
+			w.setClock(t)
 			k.wantAllowed(k.take(5), 0)
-			k.wantDenied(k.take(1), 0, sec-at%(100*ms))
+			k.wantDenied(k.take(1), 0, sec-t%(100*ms))
 		}
 	}},
 	{"F5 bug: a first call above the limit is refused", func(w *world) {

@@ -168,8 +168,8 @@ var permitCases = []permitCase{
 		start := time.Now()
 		for i := range time.Duration(7) {
 			p.must(x.Acquire(p.Context(), 1))
-			if at := time.Since(start); at != i/2*p.per {
-				p.Fatalf("permit %d after %v", i, at)
+			if waited := time.Since(start); waited != i/2*p.per {
+				p.Fatalf("permit %d after %v", i, waited)
 			}
 		}
 	}},

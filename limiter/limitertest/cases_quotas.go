@@ -273,7 +273,7 @@ var quotaCases = []namedCase{
 }
 
 // inTurns asks for a permit under a and b alternately, 500 times each at one instant.
-func (k *modelKey) inTurns(a, b rules.Quota, least, most int64) {
+func (k *modelKey) inTurns(a, b rules.Quota, least, greatest int64) {
 	k.Helper()
 	var sum int64
 	for range 500 {
@@ -281,7 +281,7 @@ func (k *modelKey) inTurns(a, b rules.Quota, least, most int64) {
 			sum += k.under(q, take(1)).Taken
 		}
 	}
-	if sum < least || sum > most {
-		k.Fatalf("%s and %s in turns: %d admitted at one instant, want %d to %d", describeQuota(&a), describeQuota(&b), sum, least, most)
+	if sum < least || sum > greatest {
+		k.Fatalf("%s and %s in turns: %d admitted at one instant, want %d to %d", describeQuota(&a), describeQuota(&b), sum, least, greatest)
 	}
 }

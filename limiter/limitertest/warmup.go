@@ -61,13 +61,13 @@ func testWarmUp(t *testing.T, c *Config) {
 
 // borderline reports whether the model decides differently a little earlier or later.
 func (k *modelKey) borderline(before idealWarmUp, ask limiter.Request, near time.Duration) bool {
-	at := func(now time.Duration) (bool, int64) {
+	decide := func(now time.Duration) (bool, int64) {
 		ideal := before
 		m := keyModel{q: k.quota, tick: k.model.tick, ideal: &ideal}
 		r := m.do(now, ask)
 		return r.Allowed, r.Taken
 	}
-	allowed, taken := at(k.now() - near)
-	allowedLater, takenLater := at(k.now() + near)
+	allowed, taken := decide(k.now() - near)
+	allowedLater, takenLater := decide(k.now() + near)
 	return allowed != allowedLater || taken != takenLater
 }

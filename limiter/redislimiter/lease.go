@@ -50,8 +50,8 @@ func (s *Store) Settle(ctx context.Context, asks []fleet.Ask, answers []fleet.An
 			byTag[tag] = g
 			groups = append(groups, g)
 		}
-		own := base + ":" + string(p.letter)
-		g.call.keys = append(g.call.keys, own[:len(base)], own, base+":leases")
+		key := base + ":" + string(p.letter)
+		g.call.keys = append(g.call.keys, key[:len(base)], key, base+":leases")
 		g.call.args = append(g.call.args, p.encodeLease(a))
 		g.asks = append(g.asks, i)
 	}

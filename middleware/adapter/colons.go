@@ -11,13 +11,13 @@ func ParseColons(template string) (parts []Part) {
 		}
 	}
 	for template != "" {
-		at := strings.IndexAny(template, `:*\`)
-		if at < 0 {
+		i := strings.IndexAny(template, `:*\`)
+		if i < 0 {
 			addText(template)
 			break
 		}
-		addText(template[:at])
-		kind, after := template[at], template[at+1:]
+		addText(template[:i])
+		kind, after := template[i], template[i+1:]
 		switch {
 		case kind == '*':
 			return append(parts, Part{Name: after, Rest: true})

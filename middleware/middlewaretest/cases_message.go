@@ -142,8 +142,8 @@ func testStreams(t *testing.T, s Start) {
 			t.Fatal("the handler has ended")
 		}
 	}
-	if rest, err := io.ReadAll(in); err != nil || len(rest) > 0 {
-		t.Errorf("after the events: %q, %v", rest, err)
+	if tail, err := io.ReadAll(in); err != nil || len(tail) > 0 {
+		t.Errorf("after the events: %q, %v", tail, err)
 	}
 	f.await("the bytes of the stream", func() bool { return f.counted()["GET /events"] == total })
 }

@@ -90,8 +90,8 @@ func (s *Set[T]) Wants(began time.Time) bool {
 	if s.Doubted() {
 		return true
 	}
-	at, last := int64(began.Sub(s.made)), s.wanted.Load()
-	return at-last >= int64(wantEvery) && s.wanted.CompareAndSwap(last, at)
+	start, last := int64(began.Sub(s.made)), s.wanted.Load()
+	return start-last >= int64(wantEvery) && s.wanted.CompareAndSwap(last, start)
 }
 
 // Answered records that the node answered a call that was started at began. It reports whether

@@ -43,15 +43,15 @@ func (c *Calendar) Period(t int64) (start, end int64) {
 }
 
 func (c *Calendar) bounds(t int64) (start, end int64) {
-	at := time.Unix(0, t).In(c.zone)
-	y, m, d := at.Date()
+	local := time.Unix(0, t).In(c.zone)
+	y, m, d := local.Date()
 	switch c.kind {
 	case rules.CalendarYear:
 		return c.midnight(y, time.January, 1), c.midnight(y+1, time.January, 1)
 	case rules.CalendarMonth:
 		return c.midnight(y, m, 1), c.midnight(y, m+1, 1)
 	case rules.CalendarWeek:
-		monday := d - (int(at.Weekday())+6)%7
+		monday := d - (int(local.Weekday())+6)%7
 		return c.midnight(y, m, monday), c.midnight(y, m, monday+7)
 	case rules.CalendarDay:
 		return c.midnight(y, m, d), c.midnight(y, m, d+1)
@@ -61,13 +61,13 @@ func (c *Calendar) bounds(t int64) (start, end int64) {
 	if c.kind == rules.CalendarMinute || c.kind == rules.CalendarHour {
 		length = int64(rules.CalendarPeriods[c.kind])
 	}
-	offset := zoneOffset(at)
+	offset := zoneOffset(local)
 	into := (t + int64(offset)*int64(time.Second)) % length
 	if into < 0 {
 		into += length
 	}
 	start, end = t-into, t-into+length
-	first, last := at.ZoneBounds()
+	first, last := local.ZoneBounds()
 	if !first.IsZero() && first.UnixNano() > start && zoneOffset(first.Add(-1)) != offset {
 		start = first.UnixNano()
 	}
@@ -88,21 +88,21 @@ func zoneOffset(t time.Time) int {
 // never, and [time.Date] may return either instant.
 func (c *Calendar) midnight(y int, m time.Month, d int) int64 {
 	wall := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()
-	at := time.Date(y, m, d, 0, 0, 0, 0, c.zone)
-	first, last := at.ZoneBounds()
-	offset := zoneOffset(at)
-	switch shown := at.Unix() + int64(offset); {
+	local := time.Date(y, m, d, 0, 0, 0, 0, c.zone)
+	first, last := local.ZoneBounds()
+	offset := zoneOffset(local)
+	switch shown := local.Unix() + int64(offset); {
 	case shown < wall:
-		at = last
+		local = last
 	case shown > wall:
-		at = first
+		local = first
 	case !first.IsZero():
 		was := zoneOffset(first.Add(-1))
-		if earlier := at.Add(time.Duration(offset-was) * time.Second); earlier.Before(first) {
-			at = earlier
+		if earlier := local.Add(time.Duration(offset-was) * time.Second); earlier.Before(first) {
+			local = earlier
 		}
 	}
-	return at.UnixNano()
+	return local.UnixNano()
 }
 
 // zones caches the zones by name, since loading one reads a file. There are at most as many as
