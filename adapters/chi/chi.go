@@ -56,27 +56,27 @@ func (f *finder) reset() {
 
 // find finds the request's route. In Use, chi has not searched for it yet, and in a mounted
 // router chi knows only the previous part. So the search begins at the outermost router.
-func (f *finder) find(at *chi.Context, r *http.Request, known *mounts) {
-	if at == nil || at.Routes == nil {
+func (f *finder) find(rctx *chi.Context, r *http.Request, known *mounts) {
+	if rctx == nil || rctx.Routes == nil {
 		return // not in a router
 	}
-	stubs := known.of(at.Routes)
-	if n := len(at.RoutePatterns); n > 0 && !strings.HasSuffix(at.RoutePatterns[n-1], "*") {
-		if template := join(at.RoutePatterns); stubs[template] == nil {
-			f.set(template, &at.URLParams)
-			f.setMethod(at.RouteMethod, r)
+	stubs := known.of(rctx.Routes)
+	if n := len(rctx.RoutePatterns); n > 0 && !strings.HasSuffix(rctx.RoutePatterns[n-1], "*") {
+		if template := join(rctx.RoutePatterns); stubs[template] == nil {
+			f.set(template, &rctx.URLParams)
+			f.setMethod(rctx.RouteMethod, r)
 			return
 		}
 	}
-	method, path := at.RouteMethod, fullPath(at, r)
+	method, path := rctx.RouteMethod, fullPath(rctx, r)
 	if method == "" {
 		method = r.Method
 	}
-	template := f.search(at.Routes, method, path, stubs)
+	template := f.search(rctx.Routes, method, path, stubs)
 	if template == "" && method == http.MethodHead {
 		method = http.MethodGet // for chi's middleware.GetHead, which may come later
 		f.found.Reset()
-		template = f.search(at.Routes, method, path, stubs)
+		template = f.search(rctx.Routes, method, path, stubs)
 	}
 	if template != "" {
 		f.set(template, &f.found.URLParams)
@@ -113,9 +113,9 @@ func (f *finder) setMethod(method string, r *http.Request) {
 
 func (f *finder) set(template string, params *chi.RouteParams) {
 	f.route.Template = template
-	rest := strings.HasSuffix(template, "*")
+	wildcard := strings.HasSuffix(template, "*")
 	for i, key := range params.Keys { // a "*" that is not the last is a mount's
-		if key != "*" || rest && i == len(params.Keys)-1 {
+		if key != "*" || wildcard && i == len(params.Keys)-1 {
 			f.route.Values = append(f.route.Values, params.Values[i])
 		}
 	}
@@ -145,16 +145,16 @@ func mountPath(pattern string) string {
 }
 
 // fullPath returns the path that the outermost router searches for.
-func fullPath(at *chi.Context, r *http.Request) string {
-	if path := at.RoutePath; len(at.RoutePatterns) > 0 { // patterns of mounts; path is the rest
-		keys, values := at.URLParams.Keys, at.URLParams.Values
+func fullPath(rctx *chi.Context, r *http.Request) string {
+	if path := rctx.RoutePath; len(rctx.RoutePatterns) > 0 { // patterns of mounts; path is the rest
+		keys, values := rctx.URLParams.Keys, rctx.URLParams.Values
 		if n := len(keys) - 1; n >= 0 && keys[n] == "*" && values[n] != "" { // the mount has not removed its part yet
 			path = "/" + values[n]
 		}
 		if path == "" {
 			path = "/"
 		}
-		return before(at) + path
+		return before(rctx) + path
 	} else if path != "" {
 		return path
 	}
@@ -168,19 +168,19 @@ func fullPath(at *chi.Context, r *http.Request) string {
 }
 
 // before returns the part of the path that mounts have matched.
-func before(at *chi.Context) string {
+func before(rctx *chi.Context) string {
 	var b strings.Builder
 	i := 0
-	for _, pattern := range at.RoutePatterns {
+	for _, pattern := range rctx.RoutePatterns {
 		for _, p := range parse(mountPath(pattern)) {
 			if p.Name == "" {
 				b.WriteString(p.Text)
 				continue
 			}
-			for i < len(at.URLParams.Keys)-1 && at.URLParams.Keys[i] == "*" {
+			for i < len(rctx.URLParams.Keys)-1 && rctx.URLParams.Keys[i] == "*" {
 				i++
 			}
-			b.WriteString(at.URLParams.Values[i])
+			b.WriteString(rctx.URLParams.Values[i])
 			i++
 		}
 	}
@@ -222,13 +222,13 @@ func (m *mountsOf) add(prefix string, router chi.Routes) {
 // end, *.
 func parse(template string) (parts []adapter.Part) {
 	for template != "" {
-		at := strings.IndexAny(template, "{*")
+		i := strings.IndexAny(template, "{*")
 		switch {
-		case at < 0:
+		case i < 0:
 			return append(parts, adapter.Part{Text: template})
-		case at > 0:
-			parts = append(parts, adapter.Part{Text: template[:at]})
-			template = template[at:]
+		case i > 0:
+			parts = append(parts, adapter.Part{Text: template[:i]})
+			template = template[i:]
 		case template[0] == '*':
 			return append(parts, adapter.Part{Name: "*", Rest: true})
 		default:

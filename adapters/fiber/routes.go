@@ -110,8 +110,8 @@ func newFinder(p guardPlace) *fiber.App {
 		UnescapePath: config.UnescapePath, RequestMethods: config.RequestMethods,
 	})
 	app.Use(func(fiber.Ctx) error { return nil }) // the last route: without it, Fiber would answer
-	at := slices.Index(config.RequestMethods, p.method)
-	inOrder := stack[at]
+	i := slices.Index(config.RequestMethods, p.method)
+	inOrder := stack[i]
 	if from := slices.Index(inOrder, p.route); from > 0 {
 		inOrder = inOrder[from:]
 	}
@@ -132,7 +132,7 @@ func newFinder(p guardPlace) *fiber.App {
 		copies = append(copies, &c)
 	}
 	all := app.Stack()
-	all[at] = append(copies, all[at]...)
+	all[i] = append(copies, all[i]...)
 	return app.RebuildTree()
 }
 

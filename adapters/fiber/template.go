@@ -12,10 +12,10 @@ import (
 // are parameters up to the following text, "*" and "+" are greedy, and "\\" escapes.
 func parse(template string) (parts []adapter.Part) {
 	for template != "" {
-		switch at := nextParam(template); {
-		case at != 0:
-			parts = append(parts, adapter.Part{Text: fiber.RemoveEscapeChar(template[:at])})
-			template = template[at:]
+		switch i := nextParam(template); {
+		case i != 0:
+			parts = append(parts, adapter.Part{Text: fiber.RemoveEscapeChar(template[:i])})
+			template = template[i:]
 		case template[0] == '*' || template[0] == '+':
 			template = template[1:]
 			parts = append(parts, adapter.Part{Name: "path", Rest: template == ""})

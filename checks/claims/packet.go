@@ -42,13 +42,13 @@ type content struct {
 // The packet was sent at the time sent. By its own report, its sender hides at most held counts
 // of a key: its drops, and twice the counts it holds back.
 func readPacket(bytes []byte, sent int64, id func([]byte) (int32, bool)) (all []content, held int64) {
-	var at int64
+	var stamp int64
 	var text []byte
 	for line := range strings.SplitSeq(string(bytes), "\n") {
 		if _, meta, ok := strings.Cut(line, "hotparam.meta:1|c|#"); ok {
 			for field := range strings.SplitSeq(meta, ",") {
 				if value, ok := strings.CutPrefix(field, "t:"); ok {
-					at, _ = strconv.ParseInt(value, 10, 64)
+					stamp, _ = strconv.ParseInt(value, 10, 64)
 				}
 				if value, ok := strings.CutPrefix(field, "h:"); ok {
 					h, _ := strconv.ParseInt(value, 10, 64)
@@ -77,7 +77,7 @@ func readPacket(bytes []byte, sent int64, id func([]byte) (int32, bool)) (all []
 			}
 		}
 		if key, ok := id(text); ok {
-			all = append(all, content{rule, key, n, at, sent})
+			all = append(all, content{rule, key, n, stamp, sent})
 		}
 	}
 	return all, held

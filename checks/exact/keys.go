@@ -218,8 +218,8 @@ func shorten(text string) string {
 // cut returns at most n bytes of text, without a half %HH at the end, and the hash of the whole
 // text.
 func cut(text string, n int) string {
-	if at := strings.LastIndexByte(text[:n], '%'); at >= 0 && at > n-3 {
-		n = at
+	if i := strings.LastIndexByte(text[:n], '%'); i >= 0 && i > n-3 {
+		n = i
 	}
 	sum := sha256.Sum256([]byte(text))
 	return text[:n] + "~" + hex.EncodeToString(sum[:16])

@@ -41,7 +41,7 @@ var clockFaults = []Fault{
 	},
 	{
 		Name: "a clock's offset is believed from a backlog", File: "internal/decode/clock.go",
-		Old: "c.isSteady(age, at)", New: "(c.isSteady(age, at) || true)",
+		Old: "c.isSteady(age, when)", New: "(c.isSteady(age, when) || true)",
 		Test: "TestClocks",
 	},
 	{

@@ -43,11 +43,11 @@ const background = "#0d1117"
 func draw(w *bufio.Writer, lines [][]styledText) {
 	columns := 0
 	for _, line := range lines {
-		at := 0
+		length := 0
 		for _, s := range line {
-			at += utf8.RuneCountInString(s.text)
+			length += utf8.RuneCountInString(s.text)
 		}
-		columns = max(columns, at)
+		columns = max(columns, length)
 	}
 	width := 2*margin + float64(columns)*cellWidth
 	height := 2*margin + len(lines)*lineHeight

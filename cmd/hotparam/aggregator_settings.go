@@ -186,10 +186,10 @@ var passwordOption = regexp.MustCompile(`(password=)[^&]*`)
 // redacted returns a Redis URL without its passwords.
 func redacted(url string) string {
 	url = passwordOption.ReplaceAllString(url, "$1…")
-	at := strings.LastIndexByte(url, '@')
+	i := strings.LastIndexByte(url, '@')
 	scheme := strings.Index(url, "://")
-	if at < 0 || scheme < 0 || at < scheme {
+	if i < 0 || scheme < 0 || i < scheme {
 		return url
 	}
-	return url[:scheme+3] + "…" + url[at:]
+	return url[:scheme+3] + "…" + url[i:]
 }

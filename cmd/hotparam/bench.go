@@ -107,15 +107,15 @@ func spreadError(spread string) error { return fmt.Errorf("--spread %q: want eve
 
 const gaugeWidth = 40
 
-// gauge draws value as a bar in eighths of a character. The full width stands for most.
-func gauge(value, most float64) string {
-	if most <= 0 || value <= 0 {
+// gauge draws value as a bar in eighths of a character. full is the value of the whole width.
+func gauge(value, full float64) string {
+	if full <= 0 || value <= 0 {
 		return ""
 	}
-	eighths := max(1, int(value/most*gaugeWidth*8+0.5))
+	eighths := max(1, int(value/full*gaugeWidth*8+0.5))
 	text := strings.Repeat("█", eighths/8)
-	if rest := eighths % 8; rest > 0 {
-		text += string([]rune("▏▎▍▌▋▊▉")[rest-1])
+	if part := eighths % 8; part > 0 {
+		text += string([]rune("▏▎▍▌▋▊▉")[part-1])
 	}
 	return text
 }

@@ -23,10 +23,10 @@ type foundKey struct {
 // rules may be nil.
 func findOperated(words string, hot []rules.Hot, controls []rules.Control, ruleset *rules.Rules) (foundKey, error) {
 	words = strings.TrimSpace(words)
-	if rule, rest, ok := strings.Cut(words, " "); ok && rules.ValidRuleID(rule) { // list prints a key in columns
-		words = rule + " " + strings.TrimLeft(rest, " ")
+	if rule, text, ok := strings.Cut(words, " "); ok && rules.ValidRuleID(rule) { // list prints a key in columns
+		words = rule + " " + strings.TrimLeft(text, " ")
 	}
-	if at := strings.LastIndexByte(words, '?'); at >= 0 && strings.Contains(words[at:], "*") {
+	if i := strings.LastIndexByte(words, '?'); i >= 0 && strings.Contains(words[i:], "*") {
 		return foundKey{}, fmt.Errorf("%q is a pattern: KEY is one key; an exception in the rules file (except) can have patterns. A * in a value is written %%2A", words)
 	}
 	var inHot, inControls []rules.Key

@@ -108,8 +108,8 @@ func runFollow(ctx context.Context, s streams, f followFlags, logs []string) err
 		return errors.Join(err, follower.Close())
 	}
 	started := []any{"logs", logs, "rules", len(file.Rules.Rules), "version", file.Rules.Version}
-	if at := service.Addr(); at != nil {
-		started = append(started, "http", at.String())
+	if addr := service.Addr(); addr != nil {
+		started = append(started, "http", addr.String())
 	}
 	log.Info("following", started...)
 	err = service.Run(ctx)

@@ -96,8 +96,8 @@ func (s *guardSettings) serve(ctx context.Context, hp *hotparam.Hotparam, keys s
 		Hotparam: hp, Guard: s.guard, Keys: keys, Log: s.log, Changed: s.restartFor,
 		LimitsAlone: s.file.Aggregator.Source == config.SourceNone,
 	})
-	if at := (*service.ListenError)(nil); errors.As(err, &at) {
-		return fmt.Errorf("door %s: %w", at.Door, status.WithAnotherAddress(at.Err, "--"+at.Door+" or guard."+at.Door+" of the file"))
+	if listenErr := (*service.ListenError)(nil); errors.As(err, &listenErr) {
+		return fmt.Errorf("door %s: %w", listenErr.Door, status.WithAnotherAddress(listenErr.Err, "--"+listenErr.Door+" or guard."+listenErr.Door+" of the file"))
 	}
 	if err != nil {
 		return err

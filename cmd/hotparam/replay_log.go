@@ -87,14 +87,14 @@ func showDisorder(w io.Writer, reorder time.Duration, d accesslog.Disorder) {
 // showNoBytes reports that a rule counts bytes while lines of the log have none.
 func showNoBytes(w io.Writer, ruleset *rules.Rules, s replay.Summary) {
 	const hint = `they are the number behind the status in combined format, "bytes" or "body_bytes_sent" in JSON lines`
-	at := slices.IndexFunc(ruleset.Rules, func(r rules.Rule) bool { return r.Count == rules.Bytes })
+	i := slices.IndexFunc(ruleset.Rules, func(r rules.Rule) bool { return r.Count == rules.Bytes })
 	switch {
-	case at < 0 || s.NoBytes == 0:
+	case i < 0 || s.NoBytes == 0:
 	case s.NoBytes == s.Requests:
-		fmt.Fprintf(w, "rule %q counts bytes, which no line of the log has: it finds nothing; %s\n", ruleset.Rules[at].ID, hint)
+		fmt.Fprintf(w, "rule %q counts bytes, which no line of the log has: it finds nothing; %s\n", ruleset.Rules[i].ID, hint)
 	default:
 		fmt.Fprintf(w, "rule %q counts bytes, which %d of %d requests lack: these count as 0; %s\n",
-			ruleset.Rules[at].ID, s.NoBytes, s.Requests, hint)
+			ruleset.Rules[i].ID, s.NoBytes, s.Requests, hint)
 	}
 }
 

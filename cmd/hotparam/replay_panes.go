@@ -147,16 +147,16 @@ func (r *paneRow) window() string {
 }
 
 // bar draws the count in the window, with a mark if the pane is hot.
-func (r *paneRow) bar(most int64) string {
-	eighths := int(r.Low * 8 * barWidth / most)
+func (r *paneRow) bar(peak int64) string {
+	eighths := int(r.Low * 8 * barWidth / peak)
 	bar := strings.Repeat("█", eighths/8)
-	if rest := eighths % 8; rest > 0 {
-		bar += string([]rune(" ▏▎▍▌▋▊▉")[rest])
+	if part := eighths % 8; part > 0 {
+		bar += string([]rune(" ▏▎▍▌▋▊▉")[part])
 	}
-	if r.Enter != nil && *r.Enter <= most {
-		at := int(*r.Enter * barWidth / most)
-		if n := utf8.RuneCountInString(bar); n < at {
-			bar += strings.Repeat(" ", at-n) + "┊"
+	if r.Enter != nil && *r.Enter <= peak {
+		column := int(*r.Enter * barWidth / peak)
+		if n := utf8.RuneCountInString(bar); n < column {
+			bar += strings.Repeat(" ", column-n) + "┊"
 		}
 	}
 	if r.Hot {

@@ -95,9 +95,9 @@ func (s *state) Do(now time.Duration, ask limiter.Request) limiter.Result {
 	return s.allow(now, 1)
 }
 
-func (s *state) try(at time.Duration) {
+func (s *state) try(now time.Duration) {
 	s.tries++
-	s.next = at + s.pause()
+	s.next = now + s.pause()
 }
 
 func (s *state) allow(now time.Duration, taken int64) limiter.Result {

@@ -62,14 +62,14 @@ func read(r io.Reader) ([]*benchmark, error) {
 		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
 			continue
 		}
-		of, name, found := strings.Cut(strings.TrimPrefix(fields[0], "Benchmark"), "/")
+		group, name, found := strings.Cut(strings.TrimPrefix(fields[0], "Benchmark"), "/")
 		if !found {
 			return nil, fmt.Errorf("%s has no parts to compare", fields[0])
 		}
-		i := slices.IndexFunc(groups, func(g *benchmark) bool { return g.name == of })
+		i := slices.IndexFunc(groups, func(g *benchmark) bool { return g.name == group })
 		if i < 0 {
 			i = len(groups)
-			groups = append(groups, &benchmark{name: of})
+			groups = append(groups, &benchmark{name: group})
 		}
 		p := groups[i].part(name)
 		if p == nil {

@@ -157,12 +157,12 @@ func Lines(title string, x, y Axis, all []Series, goals ...Mark) string {
 	return s.String()
 }
 
-// Ticks returns up to five round steps from 0 to at least most.
-func Ticks(most float64) []float64 {
-	for unit := math.Pow(10, math.Floor(math.Log10(most))-1); ; unit *= 10 {
+// Ticks returns up to five round steps from 0 to at least top.
+func Ticks(top float64) []float64 {
+	for unit := math.Pow(10, math.Floor(math.Log10(top))-1); ; unit *= 10 {
 		for _, times := range []float64{1, 2, 2.5, 5} {
 			step := times * unit
-			if n := int(math.Ceil(most/step - 1e-9)); n <= 5 {
+			if n := int(math.Ceil(top/step - 1e-9)); n <= 5 {
 				values := make([]float64, 0, n+1)
 				for i := range n + 1 {
 					values = append(values, float64(i)*step)

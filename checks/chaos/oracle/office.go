@@ -68,8 +68,8 @@ func after(times []time.Duration, t time.Duration) []time.Duration {
 }
 
 func countUntil(times []time.Duration, t time.Duration) (n int) {
-	for _, at := range times {
-		if at <= t {
+	for _, when := range times {
+		if when <= t {
 			n++
 		}
 	}

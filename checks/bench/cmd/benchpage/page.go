@@ -115,8 +115,8 @@ counts in a Go map for each socket: no window, no bounds, memory without end.
 | --- | ---: | ---: | ---: | ---: | ---: | --- |`)
 	for _, l := range r.Loads {
 		goal := ""
-		if at := goalOf(l.IngestLoad); at > 0 {
-			goal = fmt.Sprintf("%g%s", at, missed(l.Ratio >= at))
+		if ratio := goalOf(l.IngestLoad); ratio > 0 {
+			goal = fmt.Sprintf("%g%s", ratio, missed(l.Ratio >= ratio))
 		}
 		w("| %s | %.2f M | %.2f M | %.2f M | **%.2f** | %.1f%% | %s |", loadName(l.IngestLoad), l.LinesPerSecond/1e6, l.LinesPerCPUSecond/1e6,
 			l.Minimal.LinesPerCPUSecond/1e6, l.Ratio, 100*float64(l.Lost)/float64(max(1, l.Sent)), goal)
