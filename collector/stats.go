@@ -1,6 +1,10 @@
 package collector
 
-import "time"
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/internal/loglimit"
+)
 
 // Stats are a collector's state, and its counters since it was made.
 type Stats struct {
@@ -60,7 +64,9 @@ func (c *Collector) recordSent(sent Sent, sum int64) {
 		s.Dropped.TooLong += sent.TooLong
 		s.Dropped.SendError += sent.Failed
 	})
-	c.failing.Report(c.log, failureLog, time.Now(), sent.Err, "counts cannot be sent; requests are not affected", "counts are sent again")
+	c.failing.Report(c.log, failureLog, time.Now(), sent.Err, loglimit.OutageText{
+		Begun: "counts cannot be sent; requests are not affected", Over: "counts are sent again",
+	})
 }
 
 // failureLog is the minimum interval between two log lines about failing counts, and so

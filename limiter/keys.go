@@ -82,7 +82,7 @@ func (k *Keys) Do(now time.Duration, hash uint64, key []byte, ask Request) (r Re
 	if rule.quota.Burst == rules.Unlimited && (ask.Kind < Return || !k.table.has(hash, key)) {
 		return unlimited{}.Do(now, ask)
 	}
-	r, err := k.table.enter(now, hash, key, rule.quota, rule, &ask)
+	r, err := k.table.enter(now, hash, rule.quota, maker{algorithms: rule, key: key}, &ask)
 	return k.result(rule, &ask, &r, err)
 }
 

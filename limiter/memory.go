@@ -133,7 +133,7 @@ func (m *Memory) do(now time.Duration, op *Op, r *Result) (err error) {
 		}
 	}
 	var short [64]byte
-	*r, err = m.table.enter(now, hash, appendNamed(short[:0], op.Name, op.Key), op.Quota, &m.plans, &op.Request)
+	*r, err = m.table.enter(now, hash, op.Quota, maker{algorithms: &m.plans, key: appendNamed(short[:0], op.Name, op.Key)}, &op.Request)
 	return err
 }
 

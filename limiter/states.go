@@ -148,19 +148,19 @@ type beginner interface {
 	openingState(a Algorithm, q *rules.Quota, key []byte) State
 }
 
-// enter executes ask on a key that is not in the table. It adds the key only if its state then
+// enter executes ask on m.key, which is not in the table. It adds the key only if its state then
 // differs from a new one. An evicted key whose debt the ask does not change is not added
 // either.
-func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota, from algorithms, ask *Request) (r Result, err error) {
+func (k *table) enter(now time.Duration, hash uint64, q *rules.Quota, m maker, ask *Request) (r Result, err error) {
 	s := k.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := maker{from, k, s, key}
-	if n := k.findNode(hash, key); n != nil { // another goroutine was faster
+	m.table, m.stripe = k, s
+	if n := k.findNode(hash, m.key); n != nil { // another goroutine was faster
 		_, err = n.kept.do(now, q, m, ask, &r) // never dropped, which needs the lock held here
 		return r, err
 	}
-	a, err := from.algorithmFor(q)
+	a, err := m.algorithmFor(q)
 	if err != nil {
 		return Result{}, err
 	}
@@ -189,10 +189,10 @@ func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota
 		}
 	}
 	if !k.makeRoom(s, t) {
-		k.keepDebt(s, k.hash(key), familyOf(q), state, t)
+		k.keepDebt(s, k.hash(m.key), familyOf(q), state, t)
 		return r, nil
 	}
-	k.insert(hash, newGuarded(hash, key, side{familyOf(q), q, state}, lendable(a)))
+	k.insert(hash, newGuarded(hash, m.key, side{familyOf(q), q, state}, lendable(a)))
 	return r, nil
 }
 

@@ -40,7 +40,7 @@ func TestKeyEntersOnce(t *testing.T) {
 	enter := func() Result {
 		t.Helper()
 		rule := k.rule.Load()
-		r, err := k.table.enter(0, 1, []byte("key"), rule.quota, rule, &Request{N: 1})
+		r, err := k.table.enter(0, 1, rule.quota, maker{algorithms: rule, key: []byte("key")}, &Request{N: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

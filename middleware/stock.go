@@ -77,7 +77,9 @@ func (h *hotState) stockFor(g *Guard, spec *limitSpec, class int, key func() str
 			}
 			return stock
 		}
-		made := g.fleet.Stocks(spec.name, key(), quota, spec.whenAway(), spec.unit != rules.Requests, spec.limit.Priority.Classes())
+		made := g.fleet.Stocks(fleet.StockConfig{
+			Name: spec.name, Key: key(), Quota: quota, Outage: spec.whenAway(), Owing: spec.unit != rules.Requests,
+		}, spec.limit.Priority.Classes())
 		if h.stock.CompareAndSwap(s, &hotStock{made, spec.name}) {
 			return made[class]
 		}

@@ -38,7 +38,8 @@ func (m *Matrix) Cases() (cases []Case, skipped []string, err error) {
 	if m.Quick {
 		memories = []int64{megabyte, 16 * megabyte}
 	}
-	cross := func(turn int, name string, stream func(uint64) (EventStream, error), instances, keys int, lines []int, rules ...HotRule) {
+	// cross adds c with each of the memories, the numbers of lines and some networks.
+	cross := func(turn int, c Case, lines []int) {
 		for _, memory := range memories {
 			for _, lines := range lines {
 				others := []Network{networks[0], networks[1+turn%(len(networks)-1)]}
@@ -47,17 +48,15 @@ func (m *Matrix) Cases() (cases []Case, skipped []string, err error) {
 				}
 				turn++
 				for _, network := range others {
-					cases = append(cases, Case{
-						Name: name, Stream: stream, Rules: rules, Instances: instances, Keys: keys,
-						Memory: memory, Parts: 1 + turn%4, Lines: lines, Network: network, Seed: m.Seed,
-					})
+					c.Memory, c.Parts, c.Lines, c.Network, c.Seed = memory, 1+turn%4, lines, network, m.Seed
+					cases = append(cases, c)
 				}
 			}
 		}
 	}
 	for i, g := range m.generatedSources() {
 		if strings.Contains(g.name, m.Only) {
-			cross(8*i, g.name, g.stream(), g.Instances, 0, lines, g.rules...)
+			cross(8*i, Case{Name: g.name, Stream: g.stream(), Rules: g.rules, Instances: g.Instances}, lines)
 		}
 	}
 	for i, t := range traces {
@@ -79,7 +78,7 @@ func (m *Matrix) Cases() (cases []Case, skipped []string, err error) {
 		if memories = []int64{megabyte, 16 * megabyte}; t.span == long || m.Quick {
 			memories = memories[:1]
 		}
-		cross(8*i, name, stream, traceInstances, 1<<13, lines, t.rules...)
+		cross(8*i, Case{Name: name, Stream: stream, Rules: t.rules, Instances: traceInstances, Keys: 1 << 13}, lines)
 	}
 	return append(cases, m.singleCases()...), skipped, nil
 }

@@ -57,7 +57,7 @@ func startFleetScope(client redis.UniversalClient, limit FleetLimit) (FleetTake,
 	for !f.Running() {
 		time.Sleep(time.Millisecond)
 	}
-	stock := f.Stock("bench", limit.Key, limit.Quota, rules.OutageClosed, false)
+	stock := f.Stock(fleet.StockConfig{Name: "bench", Key: limit.Key, Quota: limit.Quota, Outage: rules.OutageClosed})
 	return func(ctx context.Context) (bool, error) {
 		if stock.Take(1) {
 			return true, nil

@@ -52,7 +52,9 @@ func (s *Source) watchEnds(ctx context.Context, client *kgo.Client) {
 		if ctx.Err() != nil {
 			return
 		}
-		outage.Report(s.cfg.Log, outageEvery, time.Now(), err, "a leader does not report the ends of its partitions; they are stalled", "all leaders answer again")
+		outage.Report(s.cfg.Log, outageEvery, time.Now(), err, loglimit.OutageText{
+			Begun: "a leader does not report the ends of its partitions; they are stalled", Over: "all leaders answer again",
+		})
 		if err != nil {
 			s.leaderless.Store(true)
 			timer.Reset(base.Backoff(failures, endsAgain, endsAgainMost))

@@ -44,7 +44,9 @@ func (s *Source) poll(ctx context.Context, client *kgo.Client) error {
 			s.stats.FetchErrors.Add(1)
 		}
 		if err != nil || fetches.NumRecords() > 0 {
-			outage.Report(s.cfg.Log, outageEvery, time.Now(), err, "cannot read counts; trying on", "reading counts again")
+			outage.Report(s.cfg.Log, outageEvery, time.Now(), err, loglimit.OutageText{
+				Begun: "cannot read counts; trying on", Over: "reading counts again",
+			})
 		}
 		if fetches.NumRecords() > 0 || !early {
 			futile = 0

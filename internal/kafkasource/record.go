@@ -36,12 +36,11 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 		return
 	}
 	w.headers = appendHeaders(w.headers[:0], r)
-	all := w.headers
-	head, ours, err := wire.ParseRecordHead(all)
+	head, ours, err := wire.ParseRecordHead(w.headers)
 	ofInstance := ours && err == nil && string(head.Namespace) == w.source.cfg.Rules.Namespace
 	// An unsigned record is another writer's. It advances the partition's time by the broker's
 	// stamp, and nothing else in it is believed.
-	believed := err != nil || ours && !ofInstance || w.admits(&head, ofInstance, all, r, appended, clock)
+	believed := err != nil || ours && !ofInstance || w.admits(&head, ofInstance, r, appended, clock)
 	ofInstance = ofInstance && believed
 	heard := clock
 	if !w.report.covered {
@@ -69,7 +68,7 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 
 // admits reports whether a record is believed. If senders stamp records themselves, its time of
 // arrival is that of our clock, once all older records have been read.
-func (w *worker) admits(head *wire.RecordHead, ours bool, all []wire.Header, r *kgo.Record, appended, clock time.Time) bool {
+func (w *worker) admits(head *wire.RecordHead, ours bool, r *kgo.Record, appended, clock time.Time) bool {
 	arrived := appended
 	if r.Attrs.TimestampType() != appendTime && w.report.covered {
 		arrived = clock
@@ -78,7 +77,7 @@ func (w *worker) admits(head *wire.RecordHead, ours bool, all []wire.Header, r *
 	if !ours {
 		m = nil
 	}
-	return w.decoder.AdmitsRecord(m, all, w.partition, r.Value, arrived)
+	return w.decoder.AdmitsRecord(m, w.headers, w.partition, r.Value, arrived)
 }
 
 // headed counts a record with headers.

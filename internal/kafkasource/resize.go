@@ -43,7 +43,9 @@ func (s *Source) watchSize(ctx context.Context, client *kgo.Client) {
 		if ctx.Err() != nil {
 			return
 		}
-		outage.Report(s.cfg.Log, outageEvery, time.Now(), err, "cannot see the topic; trying on", "seeing the topic again")
+		outage.Report(s.cfg.Log, outageEvery, time.Now(), err, loglimit.OutageText{
+			Begun: "cannot see the topic; trying on", Over: "seeing the topic again",
+		})
 		if err != nil {
 			pause = base.Backoff(failures, sizeRetry, sizeRetryMost)
 			failures++

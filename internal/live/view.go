@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/internal/admitted"
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -166,7 +167,9 @@ func (v *View) refresh(ctx context.Context) {
 		kept.Err = err
 		next = &kept
 	}
-	v.outage.Report(v.cfg.Logger, outageLines, time.Now(), err, "cannot read the state of the namespace from Redis; trying again", "reading the state of the namespace from Redis again")
+	v.outage.Report(v.cfg.Logger, outageLines, time.Now(), err, loglimit.OutageText{
+		Begun: "cannot read the state of the namespace from Redis; trying again", Over: "reading the state of the namespace from Redis again",
+	})
 	next.Seq = before.Seq + 1
 	v.snapshot.Store(next)
 	if err == nil {

@@ -103,7 +103,7 @@ func TestOutageReports(t *testing.T) {
 	}}))
 	var o Outage
 	for i, err := range []error{nil, io.EOF, io.EOF, nil, nil} {
-		o.Report(log, time.Minute, start.Add(time.Duration(i)*time.Second), err, "begins", "ends")
+		o.Report(log, time.Minute, start.Add(time.Duration(i)*time.Second), err, OutageText{Begun: "begins", Over: "ends"})
 	}
 	if want := "level=WARN msg=begins err=EOF\nlevel=INFO msg=ends after=2s\n"; text.String() != want {
 		t.Errorf("logged\n%swant\n%s", text.String(), want)

@@ -53,12 +53,15 @@ func (o *Outage) Succeeded(log *slog.Logger, now time.Time, text string, args ..
 	}
 }
 
-// Report records the outcome of an attempt at now. It calls [Outage.Failed] with the text begins
-// if err is not nil, and [Outage.Succeeded] with the text ends otherwise.
-func (o *Outage) Report(log *slog.Logger, every time.Duration, now time.Time, err error, begins, ends string) {
+// OutageText holds the log messages for the beginning and the end of an outage.
+type OutageText struct{ Begun, Over string }
+
+// Report records the outcome of an attempt at now. It calls [Outage.Failed] with text.Begun if err
+// is not nil, and [Outage.Succeeded] with text.Over otherwise.
+func (o *Outage) Report(log *slog.Logger, every time.Duration, now time.Time, err error, text OutageText) {
 	if err != nil {
-		o.Failed(log, every, now, begins, "err", err)
+		o.Failed(log, every, now, text.Begun, "err", err)
 		return
 	}
-	o.Succeeded(log, now, ends)
+	o.Succeeded(log, now, text.Over)
 }

@@ -103,6 +103,8 @@ const outageLines = 15 * time.Second
 
 func (s *Sender) logRedis(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		s.lines.Report(s.cfg.Logger, outageLines, time.Now(), err, "the webhook cannot send: trying again", "the webhook can send again")
+		s.lines.Report(s.cfg.Logger, outageLines, time.Now(), err, loglimit.OutageText{
+			Begun: "the webhook cannot send: trying again", Over: "the webhook can send again",
+		})
 	}
 }

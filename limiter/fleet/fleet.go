@@ -89,24 +89,31 @@ func New(c Config) (*Fleet, error) {
 	}, nil
 }
 
+// StockConfig configures a [Stock].
+type StockConfig struct {
+	Name, Key string // name of the limit, and the key
+	Quota     *rules.Quota
+	Outage    rules.OutagePolicy
+	Owing     bool // costs are known late; see [Stock.Charge]
+}
+
 // Stock returns a new stock of a key, which holds nothing yet. It needs no end: a stock without
-// demand returns its permits, and is settled again when it has demand. With owing its costs are
-// known late; see [Stock.Charge].
-func (f *Fleet) Stock(name, key string, q *rules.Quota, outage rules.OutagePolicy, owing bool) *Stock {
+// demand returns its permits, and is settled again when it has demand.
+func (f *Fleet) Stock(c StockConfig) *Stock {
 	s := &Stock{
-		fleet: f, name: name, key: key, holder: f.name + "/" + strconv.FormatInt(f.made.Add(1), 36),
-		outage: outage, owing: owing, classes: 1, part: new(part),
+		fleet: f, name: c.Name, key: c.Key, holder: f.name + "/" + strconv.FormatInt(f.made.Add(1), 36),
+		outage: c.Outage, owing: c.Owing, classes: 1, part: new(part),
 	}
-	s.quota.Store(q)
+	s.quota.Store(c.Quota)
 	return s
 }
 
 // Stocks returns the stocks of a key whose requests have so many classes of priority, the most
 // important first. Stocks of the others are granted nothing of the [Reserve] that they must leave.
-func (f *Fleet) Stocks(name, key string, q *rules.Quota, outage rules.OutagePolicy, owing bool, classes int) []*Stock {
+func (f *Fleet) Stocks(c StockConfig, classes int) []*Stock {
 	all := make([]*Stock, classes)
 	for i := range all {
-		all[i] = f.Stock(name, key, q, outage, owing)
+		all[i] = f.Stock(c)
 		all[i].class, all[i].classes, all[i].part = i, classes, all[0].part
 	}
 	return all

@@ -69,7 +69,7 @@ func run(t *testing.T, outage rules.OutagePolicy, owing bool, do func(t *testing
 		defer work.Wait()
 		defer cancel() // even if do fails: Run would keep virtual time going for ever
 		synctest.Wait()
-		do(t, lender, f, f.Stock("users", "ann", perSecond(1000), outage, owing))
+		do(t, lender, f, f.Stock(fleet.StockConfig{Name: "users", Key: "ann", Quota: perSecond(1000), Outage: outage, Owing: owing}))
 	})
 }
 
@@ -145,7 +145,7 @@ func TestStockEndsUnsettled(t *testing.T) {
 			return grant(a)
 		})
 		for range 20 { // more than are settled at a time
-			go f.Stock("users", "other", perSecond(1000), "", false).Borrow(t.Context(), 1)
+			go f.Stock(fleet.StockConfig{Name: "users", Key: "other", Quota: perSecond(1000)}).Borrow(t.Context(), 1)
 			synctest.Wait() // each in a call of its own
 		}
 		time.Sleep(time.Second)
@@ -255,7 +255,7 @@ func TestFleetEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := f.Stock("users", "ann", perSecond(1000), "", false)
+		s := f.Stock(fleet.StockConfig{Name: "users", Key: "ann", Quota: perSecond(1000)})
 		alone := 0
 		time.Sleep(time.Millisecond)
 		s.Borrow(t.Context(), 1)
@@ -292,7 +292,7 @@ func TestClassesAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stocks := f.Stocks("users", "ann", perSecond(1000), rules.OutageLocal, false, 2)
+		stocks := f.Stocks(fleet.StockConfig{Name: "users", Key: "ann", Quota: perSecond(1000), Outage: rules.OutageLocal}, 2)
 		for _, s := range stocks {
 			if d := s.Borrow(t.Context(), 1); d.Allowed {
 				t.Fatalf("it begins empty, but: %+v", d)

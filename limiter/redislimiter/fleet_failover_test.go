@@ -46,7 +46,7 @@ func TestFleetFailoverWithLostWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stock := f.Stock("users", "ann", q, rules.OutageLocal, false)
+		stock := f.Stock(fleet.StockConfig{Name: "users", Key: "ann", Quota: q, Outage: rules.OutageLocal})
 		admit := func() {
 			judge.take(true)
 			admitted.Add(1)

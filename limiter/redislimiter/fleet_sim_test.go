@@ -187,7 +187,7 @@ func (sim *fleetSim) join(tb testing.TB) *fleetInstance {
 	if exact := sim.run.exact; exact > 0 && i.number%exact == 0 {
 		i.exact = i.failover(tb)
 	}
-	stocks := f.Stocks("users", "ann", sim.quota, sim.run.outage, false, 2)
+	stocks := f.Stocks(fleet.StockConfig{Name: "users", Key: "ann", Quota: sim.quota, Outage: sim.run.outage}, 2)
 	i.stock, i.low = stocks[0], stocks[1]
 	ctx, cancel := context.WithCancel(context.Background())
 	i.stop = cancel

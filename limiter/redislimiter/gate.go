@@ -3,7 +3,6 @@ package redislimiter
 import (
 	"context"
 	_ "embed"
-	"log/slog"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -30,12 +29,11 @@ const defaultRetry = 250 * time.Millisecond
 // maxRetries is the largest factor by which that time grows.
 const maxRetries = 4
 
-// newGate returns a gate that logs begun when an outage begins and over when it ends.
-func newGate(client redis.UniversalClient, timeout, retry time.Duration, logger *slog.Logger, begun, over string) *gate {
+// newGate returns a gate whose breakers have the configuration c. It sets Probe and Max.
+func newGate(client redis.UniversalClient, timeout time.Duration, c breaker.Config[string]) *gate {
 	g := &gate{client: client, timeout: timeout}
-	g.breakers = breaker.New(breaker.Config[string]{
-		Probe: g.probe, Min: retry, Max: maxRetries * retry, Begun: begun, Over: over, Logger: logger,
-	})
+	c.Probe, c.Max = g.probe, maxRetries*c.Min
+	g.breakers = breaker.New(c)
 	return g
 }
 

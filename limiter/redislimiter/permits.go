@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/limiter/internal/breaker"
 	"github.com/hotparam/hotparam/limiter/permits"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -111,7 +112,7 @@ func NewPermits(client redis.UniversalClient, c PermitsConfig) (*Permits, error)
 		client: client,
 		keys:   []string{key, key + ":taken", key + ":taken:" + hashOf(c.Client)},
 		id:     incarnation(),
-		gate:   newGate(client, c.Timeout, c.Retry, slog.New(slog.DiscardHandler), "", ""),
+		gate:   newGate(client, c.Timeout, breaker.Config[string]{Min: c.Retry, Logger: slog.New(slog.DiscardHandler)}),
 	}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/internal/breaker"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -163,8 +164,10 @@ func NewSemaphore(client redis.UniversalClient, c SemaphoreConfig) (*Semaphore, 
 
 		keepsKey: make(chan struct{}, 1),
 	}
-	s.gate = newGate(client, c.Timeout, c.Retry, c.Logger,
-		"semaphore: Redis does not answer: leases are kept as long as they last", "semaphore: Redis answers again")
+	s.gate = newGate(client, c.Timeout, breaker.Config[string]{
+		Min: c.Retry, Logger: c.Logger,
+		Begun: "semaphore: Redis does not answer: leases are kept as long as they last", Over: "semaphore: Redis answers again",
+	})
 	return s, nil
 }
 
