@@ -18,7 +18,7 @@ type budget struct {
 
 	must       int       // lines of hot keys and suspects
 	fresh      int       // lines of counts since the last flush
-	rest       histogram // lines of other keys, by unsent count
+	others     histogram // lines of other keys, by unsent count
 	candidates [65]int   // lines of candidates, by the exponent of their load
 }
 
@@ -47,7 +47,7 @@ func (b *budget) spend(lines int) bool {
 
 func (b *budget) reset() {
 	b.must, b.fresh = 0, 0
-	b.rest.reset()
+	b.others.reset()
 	clear(b.candidates[:])
 }
 
@@ -63,7 +63,7 @@ func (b *budget) add(k *note) {
 	case k.load >= 1:
 		b.candidates[exponent(k.load)] += lines
 	default:
-		b.rest.add(k.total(), lines)
+		b.others.add(k.total(), lines)
 	}
 }
 
@@ -87,7 +87,7 @@ func (b *budget) judge(factor float32) keySelection {
 		left -= b.candidates[exp]
 	}
 	v := keySelection{factor: factor}
-	v.bucket, left = b.rest.lowestBucket(max(0, left))
+	v.bucket, left = b.others.lowestBucket(max(0, left))
 	if b.fresh <= b.linesLeft() {
 		v.spare = left // without a flood, leftover counts are sent, however small
 	}

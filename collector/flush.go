@@ -131,7 +131,7 @@ func (c *Collector) choose() keySelection {
 		for i := range c.shards {
 			c.shards[i].each(func(_ int, k *note) {
 				if k.flags == 0 && k.load >= 1 && k.load < factor {
-					b.rest.add(k.total(), k.lines())
+					b.others.add(k.total(), k.lines())
 				}
 			})
 		}

@@ -25,7 +25,7 @@ type heldGroups struct {
 
 	index     map[string]int // index in all, by name
 	all       []groupHeld
-	rest      [2]int64 // counts of further groups: of keys, and of repeated keys
+	others    [2]int64 // counts of further groups: of keys, and of repeated keys
 	name      []byte
 	lastLines int // lines of the last flush
 }
@@ -48,7 +48,7 @@ func (g *heldGroups) holdBack(text []byte, n int64) {
 	case base.IsAgain(text):
 		g.name = append(g.name[:0], text...)
 	case base.IsCutKey(text):
-		g.rest[0] += n
+		g.others[0] += n
 		return
 	default:
 		g.name = base.AppendGroup(g.name[:0], text, g.paramsOnly)
@@ -77,9 +77,9 @@ func (g *heldGroups) holdBack(text []byte, n int64) {
 // lump adds a group's counts to the rest.
 func (g *heldGroups) lump(x *groupHeld) {
 	if base.IsAgain(x.name) {
-		g.rest[1] += x.n
+		g.others[1] += x.n
 	} else {
-		g.rest[0] += x.n
+		g.others[0] += x.n
 	}
 }
 
@@ -87,7 +87,7 @@ func (g *heldGroups) lump(x *groupHeld) {
 // lines lines, but always includes the rest. The largest groups have their own lines. Their
 // names are valid until the next call of holdBack.
 func (g *heldGroups) appendHeldBack(to []HeldBack, lines int) []HeldBack {
-	if len(g.all) == 0 && g.rest == [2]int64{} {
+	if len(g.all) == 0 && g.others == [2]int64{} {
 		return to
 	}
 	slices.SortFunc(g.all, func(a, b groupHeld) int { return cmp.Compare(b.n, a.n) })
@@ -107,13 +107,13 @@ func (g *heldGroups) appendHeldBack(to []HeldBack, lines int) []HeldBack {
 			g.lump(x)
 		}
 	}
-	if g.rest[0] > 0 {
-		to = append(to, HeldBack{g.rule, []byte(wire.Rest), g.rest[0]})
+	if g.others[0] > 0 {
+		to = append(to, HeldBack{g.rule, []byte(wire.Rest), g.others[0]})
 	}
-	if g.rest[1] > 0 {
-		to = append(to, HeldBack{g.rule, base.AppendAgain(nil, []byte(wire.Rest)), g.rest[1]})
+	if g.others[1] > 0 {
+		to = append(to, HeldBack{g.rule, base.AppendAgain(nil, []byte(wire.Rest)), g.others[1]})
 	}
-	g.rest = [2]int64{}
+	g.others = [2]int64{}
 	for i := range g.all {
 		x := &g.all[i]
 		x.n, x.was = 0, x.n

@@ -162,7 +162,7 @@ func (g *heldGroups) adopt(old *heldGroups) {
 	for i := range old.all {
 		old.lump(&old.all[i])
 	}
-	g.rest = old.rest
+	g.others = old.others
 }
 
 // releaseUnruled stops counting the keys that have no absolute threshold by the next rules,

@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// by reads the parameters that make a rule's keys.
-func (d *decoder) by(n *fileNode, what string, route rules.Route) rules.By {
+// selection reads the parameters that make a rule's keys.
+func (d *decoder) selection(n *fileNode, what string, route rules.Route) rules.By {
 	switch n.kind {
 	case listKind:
 		return rules.By{Kind: rules.ByNames, Names: d.byNames(n, route)}

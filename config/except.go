@@ -66,7 +66,7 @@ func (d *decoder) exceptRate(n *fileNode, what string, unit rules.Unit) rules.Ra
 	if !ok {
 		return rules.Rate{}
 	}
-	rate, reason := parseRate(s, unit, quantities[unit].most)
+	rate, reason := parseRate(s, unit, quantities[unit].maxRate)
 	if reason != "" {
 		d.reject(n, rateHint(s, unit, "1000/s takes the place of the rule's rate over 1s"), "%s %s: %s", what, quote(s), reason)
 		return rules.Rate{}

@@ -130,7 +130,7 @@ func (d *decoder) minAndWindow(n *fileNode, v values, t *rules.Threshold, unit r
 		reason := ""
 		rate := rules.Rate{Per: t.Rate.Per}
 		if strings.Contains(s, "/") {
-			rate, reason = parseRate(s, unit, quantities[unit].most)
+			rate, reason = parseRate(s, unit, quantities[unit].maxRate)
 		} else if rate.N, ok = parseCount(s, unit); !ok {
 			reason = "want " + quantities[unit].want + ", or a rate"
 		}
@@ -214,7 +214,7 @@ func (d *decoder) exit(n *fileNode, t *rules.Threshold, unit rules.Unit) {
 	}
 	count, ok := parseCount(s, unit)
 	if strings.Contains(s, "/") {
-		rate, reason := parseRate(s, unit, quantities[unit].most)
+		rate, reason := parseRate(s, unit, quantities[unit].maxRate)
 		if reason == "" && t.Rate.Per != 0 && rate.Per != t.Rate.Per {
 			reason = "the window must be that of hot.rate " + t.Rate.String()
 		}

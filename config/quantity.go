@@ -15,10 +15,10 @@ import (
 
 // quantity describes how numbers of a unit are written.
 type quantity struct {
-	parse func(s string) (int64, bool)
-	want  string // description of a number, for messages
-	rate  string // an example of a rate
-	most  int64  // the highest rate of a threshold, per second
+	parse   func(s string) (int64, bool)
+	want    string // description of a number, for messages
+	rate    string // an example of a rate
+	maxRate int64  // the highest rate of a threshold, per second
 }
 
 // anyUnit is the unit of a rule whose count is bad. It keeps the numbers in the intended unit
@@ -77,7 +77,7 @@ func parseTerms(s string, unit rules.Unit) (rules.Threshold, string) {
 	compared, window, windowed := strings.Cut(s, "/")
 	parts := relative.FindStringSubmatch(compared)
 	if parts == nil {
-		rate, reason := parseRate(s, unit, quantities[unit].most)
+		rate, reason := parseRate(s, unit, quantities[unit].maxRate)
 		return rules.Threshold{Rate: rate}, reason
 	}
 	t := rules.Threshold{Kind: rules.Jump}

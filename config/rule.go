@@ -20,7 +20,7 @@ func ruleSettings(r *rules.Rule) settings {
 		{"match", as(&r.Match, matchSettings(&r.Match).form("route"), (*decoder).match), "", "Which requests the rule is for"},
 		{"action", isWord(&r.Ignore, "ignore", "ignore"), "", "ignore exempts the requests from all rules"},
 		{"by", as(&r.By, byForm, func(d *decoder, n *fileNode, what string) rules.By {
-			return d.by(n, what, r.Match.Route)
+			return d.selection(n, what, r.Match.Route)
 		}), "", "The parameters that make keys: names such as q, path:id, header:x-tenant, addr:ip, form:user, json:item.sku, ctx:user"},
 		{"unread", enum(&r.Unread, rules.UnreadLimit, wordsUpTo(rules.UnreadReject)...), "", "Decision for requests with an unreadable body"},
 		{"count", enum(&r.Count, anyUnit, wordsUpTo(rules.Units)...), "", "What a request adds to its keys' counts. Default: requests"},

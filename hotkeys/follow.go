@@ -72,7 +72,7 @@ type pollCommands struct {
 	beat    *redis.DurationCmd
 	fleet   *redis.StringCmd
 	size    *redis.IntCmd
-	at      *redis.TimeCmd
+	clock   *redis.TimeCmd
 }
 
 func (w *Watcher) readPoll(ctx context.Context) (read pollCommands, err error) {
@@ -83,7 +83,7 @@ func (w *Watcher) readPoll(ctx context.Context) (read pollCommands, err error) {
 		read.beat = tx.PTTL(call, w.layout.Beat)
 		read.fleet = tx.Get(call, w.layout.Beat)
 		read.size = tx.ZCard(call, w.layout.Hot)
-		read.at = tx.Time(call)
+		read.clock = tx.Time(call)
 	})
 	return read, err
 }
@@ -100,7 +100,7 @@ func (w *Watcher) compare(ctx context.Context) error {
 		w.lines.Log(lineRate, w.cfg.Logger, slog.LevelInfo, "changes are not pushed: subscribing again")
 	}
 	w.mu.Lock()
-	w.state.clock = redisClock{local: issued, redis: read.at.Val()}
+	w.state.clock = redisClock{local: issued, redis: read.clock.Val()}
 	if read.beat.Val() > 0 {
 		w.state.beat = issued.Add(read.beat.Val())
 	}

@@ -27,7 +27,7 @@ const (
 // leasing is the state of the publisher's claim.
 type leasing struct {
 	standby bool          // another process holds the owner, as far as is known
-	rest    time.Duration // time that was left of its lease at the last claim
+	left    time.Duration // time that was left of its lease at the last claim
 	leaving bool          // whether the owner is being released, so that another process may hold it already
 	silence time.Duration // time that a claim lasts without a renewal: the lease, if there is one
 }
@@ -94,7 +94,7 @@ func (p *Publisher) untilClaim() time.Duration {
 	if !p.standby {
 		return p.silence / 3
 	}
-	return min(max(p.rest+time.Millisecond, minStandby), p.silence/4)
+	return min(max(p.left+time.Millisecond, minStandby), p.silence/4)
 }
 
 // standBy records that another process holds the owner. It keeps the desired set, and forgets the
@@ -107,7 +107,7 @@ func (p *Publisher) standBy(answer []string) error {
 	if err != nil {
 		return fmt.Errorf("standby: %w", err)
 	}
-	p.standby, p.rest = true, time.Duration(left)*time.Millisecond
+	p.standby, p.left = true, time.Duration(left)*time.Millisecond
 	p.rewrite, p.version, p.ownVersion = false, published.Version{}, ""
 	clear(p.sent)
 	p.stats.Change(func(s *PublisherStats) { s.Keys, s.Suspects = 0, 0 })

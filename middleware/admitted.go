@@ -17,7 +17,7 @@ const (
 type admittedSamples []admittedSample
 
 type admittedSample struct {
-	at    time.Time
+	when  time.Time
 	total int64
 }
 
@@ -52,16 +52,16 @@ func (g *Guard) Admitted(limit int) (all []rules.Admitted, more bool) {
 // sampling.
 func (h *hotState) sampleAdmitted(now time.Time, total int64) (n int64, span time.Duration) {
 	old := now.Add(-admittedFor - admittedEvery)
-	s := slices.DeleteFunc(h.admitted, func(s admittedSample) bool { return s.at.Before(old) })
+	s := slices.DeleteFunc(h.admitted, func(s admittedSample) bool { return s.when.Before(old) })
 	if len(s) == 0 {
 		if s == nil && !h.made.Before(old) {
-			s = append(s, admittedSample{at: h.made})
+			s = append(s, admittedSample{when: h.made})
 		} else {
 			s = append(s, admittedSample{now, total})
 		}
 	}
-	n, span = max(0, total-s[0].total), now.Sub(s[0].at)
-	if now.Sub(s[len(s)-1].at) >= admittedEvery {
+	n, span = max(0, total-s[0].total), now.Sub(s[0].when)
+	if now.Sub(s[len(s)-1].when) >= admittedEvery {
 		s = append(s, admittedSample{now, total})
 	}
 	h.admitted = s

@@ -7,7 +7,7 @@ import "strings"
 // how a proxy's entry is read.
 type hops struct {
 	lines     []string // the unread lines; a proxy may add a line instead of appending
-	rest      string   // the unread part of the present line
+	unread    string   // the unread part of the present line
 	forwarded bool     // whether entries may have quoted strings
 }
 
@@ -15,19 +15,19 @@ type hops struct {
 // skips empty entries.
 func (h *hops) next() (entry string, ok bool) {
 	for {
-		for h.rest == "" {
+		for h.unread == "" {
 			n := len(h.lines)
 			if n == 0 {
 				return "", false
 			}
-			h.rest, h.lines = h.lines[n-1], h.lines[:n-1]
+			h.unread, h.lines = h.lines[n-1], h.lines[:n-1]
 		}
-		comma := strings.LastIndexByte(h.rest, ',')
+		comma := strings.LastIndexByte(h.unread, ',')
 		if h.forwarded {
-			comma = lastComma(h.rest)
+			comma = lastComma(h.unread)
 		}
-		entry = trimSpaces(h.rest[comma+1:])
-		h.rest = h.rest[:max(0, comma)]
+		entry = trimSpaces(h.unread[comma+1:])
+		h.unread = h.unread[:max(0, comma)]
 		if entry != "" {
 			return entry, true
 		}

@@ -12,7 +12,7 @@ import (
 // heldBody is a request's body whose beginning the guard has read. It reads like the original:
 // the same bytes, then the same error at the same place, or the rest of the body.
 type heldBody struct {
-	rest   io.ReadCloser // the body, from the end of the read part
+	unread io.ReadCloser // the body, from the end of the read part
 	ahead  []byte        // the read part that is still to be read again
 	err    error         // the error that ended reading, or nil
 	closed atomic.Bool
@@ -47,7 +47,7 @@ func (b *bodies) readAndHold(ctx context.Context, in *http.Request, max, total i
 	if ctx.Err() != nil {
 		return nil, readFailed
 	}
-	held := &heldBody{rest: in.Body, room: &room{total: &b.held}}
+	held := &heldBody{unread: in.Body, room: &room{total: &b.held}}
 	in.Body = held // before the first read, so that a panic loses nothing
 	defer held.watch(ctx)
 	size := int64(1 << 10)
@@ -60,7 +60,7 @@ func (b *bodies) readAndHold(ctx context.Context, in *http.Request, max, total i
 			size = min(size, max+1)
 			if !held.room.reserve(size-int64(cap(held.ahead)), total) {
 				if held.ahead == nil { // the server must see by its type that no one has asked the client to continue
-					in.Body = held.rest
+					in.Body = held.unread
 				}
 				return nil, noRoom
 			}
@@ -69,7 +69,7 @@ func (b *bodies) readAndHold(ctx context.Context, in *http.Request, max, total i
 				size = min(size, in.ContentLength+1)
 			}
 		}
-		n, err := held.rest.Read(held.ahead[len(held.ahead):cap(held.ahead)])
+		n, err := held.unread.Read(held.ahead[len(held.ahead):cap(held.ahead)])
 		held.ahead = held.ahead[:len(held.ahead)+n]
 		held.err = err
 		switch {
@@ -111,7 +111,7 @@ func (h *heldBody) release() {
 
 func (h *heldBody) Read(p []byte) (int, error) {
 	switch {
-	case h.closed.Load(): // rest returns the error
+	case h.closed.Load(): // unread returns the error
 	case len(h.ahead) > 0:
 		n := copy(p, h.ahead)
 		if h.ahead = h.ahead[n:]; len(h.ahead) == 0 {
@@ -124,12 +124,12 @@ func (h *heldBody) Read(p []byte) (int, error) {
 		h.err = nil // later reads return the result of rest
 		return 0, err
 	}
-	return h.rest.Read(p)
+	return h.unread.Read(p)
 }
 
 // Close may be called while Read is blocked, as the server's own bodies allow.
 func (h *heldBody) Close() error {
 	h.closed.Store(true)
 	h.release()
-	return h.rest.Close()
+	return h.unread.Close()
 }

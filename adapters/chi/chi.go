@@ -60,7 +60,7 @@ func (f *finder) find(rctx *chi.Context, r *http.Request, known *mounts) {
 	if rctx == nil || rctx.Routes == nil {
 		return // not in a router
 	}
-	stubs := known.of(rctx.Routes)
+	stubs := known.below(rctx.Routes)
 	if n := len(rctx.RoutePatterns); n > 0 && !strings.HasSuffix(rctx.RoutePatterns[n-1], "*") {
 		if template := join(rctx.RoutePatterns); stubs[template] == nil {
 			f.set(template, &rctx.URLParams)
@@ -196,8 +196,8 @@ type mountsOf struct {
 	stubs  map[string]chi.Routes
 }
 
-// of returns the mounts below a router. A middleware belongs to one router, or to few.
-func (m *mounts) of(router chi.Routes) map[string]chi.Routes {
+// below returns the mounts below a router. A middleware belongs to one router, or to few.
+func (m *mounts) below(router chi.Routes) map[string]chi.Routes {
 	if known := m.newest.Load(); known != nil && known.router == router {
 		return known.stubs
 	}

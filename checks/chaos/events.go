@@ -8,12 +8,12 @@ import (
 
 // eventKind is a kind of event: a fault, or a change of the rules.
 type eventKind struct {
-	name        string
-	weight      int      // occurrences in a bag of all kinds
-	scenarios   []string // scenarios in addition to all
-	deployment  string   // the only deployment that has it; empty means each
-	exclusive   string   // two kinds of one group never occur together
-	least, most time.Duration
+	name              string
+	weight            int      // occurrences in a bag of all kinds
+	scenarios         []string // scenarios in addition to all
+	deployment        string   // the only deployment that has it; empty means each
+	exclusive         string   // two kinds of one group never occur together
+	shortest, longest time.Duration
 	// begin begins the event and returns a function that ends it.
 	begin func(r *run, e *plannedFault) (end func())
 }

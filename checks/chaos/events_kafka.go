@@ -10,13 +10,13 @@ import (
 // kafkaKinds are faults of Kafka and of the link to it. None is combined with a fault of an
 // aggregator, since an aggregator that starts while Kafka is unavailable rightly does not run.
 var kafkaKinds = []eventKind{
-	{name: "slow-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", least: 2 * time.Second, most: 6 * time.Second, begin: kafkaLink(slow)},
-	{name: "silent-kafka", weight: 4, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", least: time.Second, most: 6 * time.Second, begin: kafkaLink(silent)},
-	{name: "cut-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", least: time.Second, most: 6 * time.Second, begin: kafkaLink(cut)},
-	{name: "garbled-kafka", weight: 5, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", least: time.Second, most: 5 * time.Second, begin: kafkaLink(garbled)},
-	{name: "throttled-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", least: time.Second, most: 5 * time.Second, begin: kafkaLink(throttled)},
-	{name: "kill-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", least: 200 * time.Millisecond, most: 4 * time.Second, begin: killKafka},
-	{name: "stop-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", least: time.Second, most: 6 * time.Second, begin: stopKafka},
+	{name: "slow-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", shortest: 2 * time.Second, longest: 6 * time.Second, begin: kafkaLink(slow)},
+	{name: "silent-kafka", weight: 4, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", shortest: time.Second, longest: 6 * time.Second, begin: kafkaLink(silent)},
+	{name: "cut-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", shortest: time.Second, longest: 6 * time.Second, begin: kafkaLink(cut)},
+	{name: "garbled-kafka", weight: 5, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", shortest: time.Second, longest: 5 * time.Second, begin: kafkaLink(garbled)},
+	{name: "throttled-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", shortest: time.Second, longest: 5 * time.Second, begin: kafkaLink(throttled)},
+	{name: "kill-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", shortest: 200 * time.Millisecond, longest: 4 * time.Second, begin: killKafka},
+	{name: "stop-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", shortest: time.Second, longest: 6 * time.Second, begin: stopKafka},
 }
 
 // kafkaEffect is the effect of a fault of Kafka: counts do not arrive, and clients may be stuck for

@@ -9,13 +9,13 @@ import (
 
 // linkKinds are faults of the link between two processes.
 var linkKinds = []eventKind{
-	{name: "slow-link", weight: 2, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: link(slow)},
-	{name: "silent-link", weight: 2, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: link(silent)},
-	{name: "cut-link", weight: 1, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: link(cut)},
-	{name: "garbled-link", weight: 2, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: link(garbled)},
-	{name: "slow-restart", weight: 1, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 4 * time.Second, begin: slowRestart},
-	{name: "lost-counts", weight: 1, scenarios: []string{"recovery", "links"}, deployment: "statsd", exclusive: "counts", least: time.Second, most: 4 * time.Second, begin: loseCounts},
-	{name: "clock", weight: 2, scenarios: []string{"links"}, deployment: "statsd", exclusive: "counts", least: 4 * time.Second, most: 6 * time.Second, begin: shiftClock},
+	{name: "slow-link", weight: 2, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", shortest: 2 * time.Second, longest: 5 * time.Second, begin: link(slow)},
+	{name: "silent-link", weight: 2, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", shortest: time.Second, longest: 5 * time.Second, begin: link(silent)},
+	{name: "cut-link", weight: 1, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", shortest: time.Second, longest: 5 * time.Second, begin: link(cut)},
+	{name: "garbled-link", weight: 2, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", shortest: time.Second, longest: 3 * time.Second, begin: link(garbled)},
+	{name: "slow-restart", weight: 1, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", shortest: 2 * time.Second, longest: 4 * time.Second, begin: slowRestart},
+	{name: "lost-counts", weight: 1, scenarios: []string{"recovery", "links"}, deployment: "statsd", exclusive: "counts", shortest: time.Second, longest: 4 * time.Second, begin: loseCounts},
+	{name: "clock", weight: 2, scenarios: []string{"links"}, deployment: "statsd", exclusive: "counts", shortest: 4 * time.Second, longest: 6 * time.Second, begin: shiftClock},
 }
 
 // link sets the mode of all links to Redis, of the links of one instance, or of the links of the

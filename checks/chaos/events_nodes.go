@@ -12,21 +12,21 @@ import (
 
 // nodeKinds are faults of one of several servers and of the link to it.
 var nodeKinds = []eventKind{
-	{name: "kill-node", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: killNode},
-	{name: "stop-node", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 500 * time.Millisecond, most: 5 * time.Second, begin: stopNode},
-	{name: "kill-replica", weight: 1, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: killReplica},
-	{name: "full-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 2 * time.Second, most: 7 * time.Second, begin: fullNode},
-	{name: "slow-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 2 * time.Second, most: 7 * time.Second, begin: nodeLink(slow)},
-	{name: "silent-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 7 * time.Second, begin: nodeLink(silent)},
-	{name: "cut-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 7 * time.Second, begin: nodeLink(cut)},
-	{name: "garbled-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: nodeLink(garbled)},
+	{name: "kill-node", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", shortest: time.Second, longest: 2 * time.Second, begin: killNode},
+	{name: "stop-node", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", shortest: 500 * time.Millisecond, longest: 5 * time.Second, begin: stopNode},
+	{name: "kill-replica", weight: 1, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", shortest: time.Second, longest: 3 * time.Second, begin: killReplica},
+	{name: "full-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", shortest: 2 * time.Second, longest: 7 * time.Second, begin: fullNode},
+	{name: "slow-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", shortest: 2 * time.Second, longest: 7 * time.Second, begin: nodeLink(slow)},
+	{name: "silent-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", shortest: time.Second, longest: 7 * time.Second, begin: nodeLink(silent)},
+	{name: "cut-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", shortest: time.Second, longest: 7 * time.Second, begin: nodeLink(cut)},
+	{name: "garbled-node", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", shortest: time.Second, longest: 3 * time.Second, begin: nodeLink(garbled)},
 
-	{name: "failover", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: failover},
-	{name: "stop-primary", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: stopPrimary},
-	{name: "slow-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: nodeLink(slow)},
-	{name: "silent-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: nodeLink(silent)},
-	{name: "cut-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: nodeLink(cut)},
-	{name: "garbled-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: nodeLink(garbled)},
+	{name: "failover", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", shortest: time.Second, longest: 2 * time.Second, begin: failover},
+	{name: "stop-primary", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", shortest: time.Second, longest: 2 * time.Second, begin: stopPrimary},
+	{name: "slow-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", shortest: 2 * time.Second, longest: 5 * time.Second, begin: nodeLink(slow)},
+	{name: "silent-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", shortest: time.Second, longest: 5 * time.Second, begin: nodeLink(silent)},
+	{name: "cut-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", shortest: time.Second, longest: 5 * time.Second, begin: nodeLink(cut)},
+	{name: "garbled-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", shortest: time.Second, longest: 3 * time.Second, begin: nodeLink(garbled)},
 }
 
 // master is a server that takes writes, with its keys.

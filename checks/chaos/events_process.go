@@ -4,12 +4,12 @@ import "time"
 
 // processKinds are faults of hotparam's own processes, and the event without a fault.
 var processKinds = []eventKind{
-	{name: "nothing", least: 8 * time.Second, most: 12 * time.Second, begin: func(*run, *plannedFault) func() { return nothing }},
-	{name: "kill-instance", weight: 2, scenarios: []string{"recovery"}, exclusive: "instance", least: 500 * time.Millisecond, most: 2 * time.Second, begin: killInstance},
-	{name: "stop-instance", weight: 2, scenarios: []string{"recovery", "limits"}, exclusive: "instance", least: 500 * time.Millisecond, most: 4 * time.Second, begin: stopInstance},
-	{name: "kill-aggregator", weight: 2, scenarios: []string{"recovery", "publishing"}, exclusive: "aggregator", least: 500 * time.Millisecond, most: 4 * time.Second, begin: killAggregator},
-	{name: "stop-aggregator", weight: 2, scenarios: []string{"recovery", "publishing"}, exclusive: "aggregator", least: time.Second, most: 6 * time.Second, begin: stopAggregator},
-	{name: "second-aggregator", weight: 2, scenarios: []string{"recovery", "publishing"}, exclusive: "aggregator", least: 3 * time.Second, most: 6 * time.Second, begin: secondAggregator},
+	{name: "nothing", shortest: 8 * time.Second, longest: 12 * time.Second, begin: func(*run, *plannedFault) func() { return nothing }},
+	{name: "kill-instance", weight: 2, scenarios: []string{"recovery"}, exclusive: "instance", shortest: 500 * time.Millisecond, longest: 2 * time.Second, begin: killInstance},
+	{name: "stop-instance", weight: 2, scenarios: []string{"recovery", "limits"}, exclusive: "instance", shortest: 500 * time.Millisecond, longest: 4 * time.Second, begin: stopInstance},
+	{name: "kill-aggregator", weight: 2, scenarios: []string{"recovery", "publishing"}, exclusive: "aggregator", shortest: 500 * time.Millisecond, longest: 4 * time.Second, begin: killAggregator},
+	{name: "stop-aggregator", weight: 2, scenarios: []string{"recovery", "publishing"}, exclusive: "aggregator", shortest: time.Second, longest: 6 * time.Second, begin: stopAggregator},
+	{name: "second-aggregator", weight: 2, scenarios: []string{"recovery", "publishing"}, exclusive: "aggregator", shortest: 3 * time.Second, longest: 6 * time.Second, begin: secondAggregator},
 }
 
 func killInstance(r *run, e *plannedFault) func() {

@@ -16,10 +16,10 @@ import (
 
 // publishingKinds are floods.
 var publishingKinds = []eventKind{
-	{name: "flood-hot-keys", weight: 2, scenarios: []string{"publishing", "floods"}, deployment: "statsd", exclusive: "flood", least: 4 * time.Second, most: 8 * time.Second, begin: floodHotKeys},
-	{name: "flood-nonsense", weight: 1, scenarios: []string{"publishing", "floods"}, deployment: "statsd", exclusive: "flood", least: 2 * time.Second, most: 4 * time.Second, begin: floodNonsense},
-	{name: "flood-idle", weight: 1, scenarios: []string{"floods"}, exclusive: "flood", least: 8 * time.Second, most: 12 * time.Second, begin: floodIdle},
-	{name: "flood-published", weight: 1, scenarios: []string{"publishing", "floods"}, exclusive: "flood", least: 2 * time.Second, most: 4 * time.Second, begin: floodPublished},
+	{name: "flood-hot-keys", weight: 2, scenarios: []string{"publishing", "floods"}, deployment: "statsd", exclusive: "flood", shortest: 4 * time.Second, longest: 8 * time.Second, begin: floodHotKeys},
+	{name: "flood-nonsense", weight: 1, scenarios: []string{"publishing", "floods"}, deployment: "statsd", exclusive: "flood", shortest: 2 * time.Second, longest: 4 * time.Second, begin: floodNonsense},
+	{name: "flood-idle", weight: 1, scenarios: []string{"floods"}, exclusive: "flood", shortest: 8 * time.Second, longest: 12 * time.Second, begin: floodIdle},
+	{name: "flood-published", weight: 1, scenarios: []string{"publishing", "floods"}, exclusive: "flood", shortest: 2 * time.Second, longest: 4 * time.Second, begin: floodPublished},
 }
 
 // flood runs f until the returned function is called.

@@ -9,15 +9,15 @@ import (
 
 // redisKinds are faults of Redis and of the values in it.
 var redisKinds = []eventKind{
-	{name: "kill-redis", weight: 2, scenarios: []string{"recovery"}, deployment: "single", exclusive: "redis", least: 200 * time.Millisecond, most: 4 * time.Second, begin: killRedis},
-	{name: "stop-redis", weight: 2, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", least: 500 * time.Millisecond, most: 6 * time.Second, begin: stopRedis},
-	{name: "full-redis", weight: 2, scenarios: []string{"recovery", "limits"}, exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: fullRedis},
-	{name: "readonly-redis", weight: 2, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: readonlyRedis},
-	{name: "no-replicas", weight: 1, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: noReplicas},
-	{name: "full-disk", weight: 1, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: fullDisk},
+	{name: "kill-redis", weight: 2, scenarios: []string{"recovery"}, deployment: "single", exclusive: "redis", shortest: 200 * time.Millisecond, longest: 4 * time.Second, begin: killRedis},
+	{name: "stop-redis", weight: 2, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", shortest: 500 * time.Millisecond, longest: 6 * time.Second, begin: stopRedis},
+	{name: "full-redis", weight: 2, scenarios: []string{"recovery", "limits"}, exclusive: "redis", shortest: 2 * time.Second, longest: 5 * time.Second, begin: fullRedis},
+	{name: "readonly-redis", weight: 2, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", shortest: 2 * time.Second, longest: 5 * time.Second, begin: readonlyRedis},
+	{name: "no-replicas", weight: 1, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", shortest: 2 * time.Second, longest: 5 * time.Second, begin: noReplicas},
+	{name: "full-disk", weight: 1, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", shortest: 2 * time.Second, longest: 5 * time.Second, begin: fullDisk},
 	{name: "flush", weight: 1, scenarios: []string{"recovery", "limits"}, exclusive: "redis", begin: flush},
 	{name: "flush-scripts", weight: 1, scenarios: []string{"limits"}, exclusive: "redis", begin: flushScripts},
-	{name: "poison-limit", weight: 2, scenarios: []string{"limits"}, exclusive: "redis", least: 5 * time.Second, most: 8 * time.Second, begin: poisonLimit},
+	{name: "poison-limit", weight: 2, scenarios: []string{"limits"}, exclusive: "redis", shortest: 5 * time.Second, longest: 8 * time.Second, begin: poisonLimit},
 	{name: "poison-published", weight: 3, scenarios: []string{"publishing"}, exclusive: "redis", begin: poisonPublished},
 }
 

@@ -9,10 +9,10 @@ import (
 
 // ruleKinds are changes of the rules. They are not faults, so they excuse nothing.
 var ruleKinds = []eventKind{
-	{name: "roll", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", least: 2 * time.Second, most: 5 * time.Second, begin: roll},
-	{name: "split", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", least: 4 * time.Second, most: 6 * time.Second, begin: split},
-	{name: "flip", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", least: 2 * time.Second, most: 3 * time.Second, begin: flip},
-	{name: "queue", weight: 2, scenarios: []string{"limits"}, exclusive: "rules", least: 3 * time.Second, most: 4 * time.Second, begin: queue},
+	{name: "roll", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", shortest: 2 * time.Second, longest: 5 * time.Second, begin: roll},
+	{name: "split", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", shortest: 4 * time.Second, longest: 6 * time.Second, begin: split},
+	{name: "flip", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", shortest: 2 * time.Second, longest: 3 * time.Second, begin: flip},
+	{name: "queue", weight: 2, scenarios: []string{"limits"}, exclusive: "rules", shortest: 3 * time.Second, longest: 4 * time.Second, begin: queue},
 }
 
 // reload puts the limits of a variant in force at a running instance. [plan] changes rules before it

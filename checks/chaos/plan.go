@@ -81,7 +81,7 @@ func newEvent(rng *rand.Rand, start time.Duration) plannedFault {
 // chooseDuration chooses how long the event lasts.
 func (e *plannedFault) chooseDuration(rng *rand.Rand) {
 	for _, k := range e.parts {
-		e.duration = max(e.duration, k.least+time.Duration(rng.Int64N(int64(k.most-k.least)+1)))
+		e.duration = max(e.duration, k.shortest+time.Duration(rng.Int64N(int64(k.longest-k.shortest)+1)))
 	}
 }
 

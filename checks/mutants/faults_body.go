@@ -5,7 +5,7 @@ package mutants
 var bodyFaults = []Fault{
 	{
 		Name: "the rest of a body is lost", File: "middleware/heldbody.go",
-		Old: "return h.rest.Read(p)\n", New: "return 0, io.EOF\n",
+		Old: "return h.unread.Read(p)\n", New: "return 0, io.EOF\n",
 		Test: "TestHandlersSeeTheSameBody|TestKeysOfBodies",
 	},
 	{

@@ -85,7 +85,7 @@ var guardFaults = []Fault{
 	},
 	{
 		Name: "what a key admitted when it was hot before counts", File: "middleware/admitted.go",
-		Old: "return s.at.Before(old)", New: "return false",
+		Old: "return s.when.Before(old)", New: "return false",
 		Test: "TestAdmitted",
 	},
 	{

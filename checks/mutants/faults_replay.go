@@ -25,7 +25,7 @@ var replayFaults = []Fault{
 	},
 	{
 		Name: "the reorder buffer has no bound", File: "internal/accesslog/reorder.go",
-		Old: "if b.bytes <= b.most {", New: "if true {",
+		Old: "if b.bytes <= b.maxBytes {", New: "if true {",
 		Test: "TestReorderIsBounded",
 	},
 	{
@@ -35,7 +35,7 @@ var replayFaults = []Fault{
 	},
 	{
 		Name: "a quote that a client opens hides a proxy's entry", File: "middleware/forwarded.go",
-		Old: "comma = lastComma(h.rest)", New: `comma = strings.LastIndex(h.rest[:max(0, strings.IndexByte(h.rest, '"'))], ",")`,
+		Old: "comma = lastComma(h.unread)", New: `comma = strings.LastIndex(h.unread[:max(0, strings.IndexByte(h.unread, '"'))], ",")`,
 		Test: "TestClientAddr",
 	},
 	{

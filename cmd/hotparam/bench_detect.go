@@ -26,7 +26,7 @@ type detectFlags struct {
 	threshold             int64
 	window                time.Duration
 	memory                string
-	trace, by, format     string
+	trace, params, format string
 	json                  bool
 }
 
@@ -83,7 +83,7 @@ had ended), events_per_second and memory_bytes.`,
 	durationVar(flags, &f.window, "window", time.Second, "length of the window, 1s to 1h")
 	flags.StringVar(&f.memory, "memory", "16MB", "`size` of the detector's memory")
 	flags.StringVar(&f.trace, "trace", "", "access log `file` instead of a generated stream; - is standard input")
-	flags.StringVar(&f.by, "by", "all", "`parameters` of the log that make a key, by commas; or all, or each")
+	flags.StringVar(&f.params, "by", "all", "`parameters` of the log that make a key, by commas; or all, or each")
 	flags.StringVar(&f.format, "format", "auto", "`format` of the log: "+accesslog.NamedFormats)
 	flags.BoolVar(&f.json, "json", false, "print one JSON object, and nothing else")
 	return cmd
@@ -120,7 +120,7 @@ func (f *detectFlags) config(s streams) (bench.DetectConfig, error) {
 		c.Generate = &bench.Generate{Zipf: f.zipf, Keys: f.keys, Events: f.events, Windows: f.windows, Seed: f.seed}
 		return c, nil
 	}
-	ruleset, err := config.FromFlags(f.by, hot.String(), "")
+	ruleset, err := config.FromFlags(f.params, hot.String(), "")
 	if err != nil {
 		return c, err
 	}

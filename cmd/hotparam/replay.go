@@ -19,12 +19,12 @@ import (
 )
 
 type replayFlags struct {
-	config, by, hot, limit   string
-	format, fields, clock    string
-	explain, whatIf, suggest string
-	reorder                  time.Duration
-	speed                    float64
-	json                     bool
+	config, params, hot, limit string
+	format, fields, clock      string
+	explain, whatIf, suggest   string
+	reorder                    time.Duration
+	speed                      float64
+	json                       bool
 }
 
 func newReplay(s streams) *cobra.Command {
@@ -98,7 +98,7 @@ a "suggestion" (hot_keys, hot_keys_of_each_day, refused, rules).`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "rules `file`")
-	flags.StringVar(&f.by, "by", "", "`parameters` that make a key, by commas; or all, each, combinations")
+	flags.StringVar(&f.params, "by", "", "`parameters` that make a key, by commas; or all, each, combinations")
 	flags.StringVar(&f.hot, "hot", "", "`threshold`: 10/s, 60/1m, 20% of the route, 8x the baseline; 20%/1m with a window")
 	flags.StringVar(&f.limit, "limit", "", "limit of a hot key, as `N/D`")
 	flags.StringVar(&f.format, "format", "auto", "`format` of the logs: "+accesslog.Formats)
@@ -116,7 +116,7 @@ a "suggestion" (hot_keys, hot_keys_of_each_day, refused, rules).`,
 // rules returns the rules of the file or of the flags.
 func (f *replayFlags) rules(w io.Writer) (*rules.Rules, error) {
 	switch {
-	case f.config != "" && (f.by != "" || f.hot != "" || f.limit != ""):
+	case f.config != "" && (f.params != "" || f.hot != "" || f.limit != ""):
 		return nil, usageError(errors.New("--config has the rules; it does not go with --by, --hot and --limit"))
 	case f.config != "":
 		file, err := loadConfig(w, f.config)
@@ -127,10 +127,10 @@ func (f *replayFlags) rules(w io.Writer) (*rules.Rules, error) {
 			return nil, fmt.Errorf("%w; replay makes the keys that instances make, by their key or any other of %d bytes", err, rules.MinRedactKey)
 		}
 		return file.Rules, nil
-	case f.by == "" || f.hot == "":
+	case f.params == "" || f.hot == "":
 		return nil, usageError(errors.New("which parameters, and when are they hot? Give --by and --hot, such as --by q --hot 60/1m, or --config"))
 	}
-	ruleset, err := config.FromFlags(f.by, f.hot, f.limit)
+	ruleset, err := config.FromFlags(f.params, f.hot, f.limit)
 	if err != nil {
 		return nil, usageError(err)
 	}

@@ -73,8 +73,8 @@ type paneRow struct {
 	n       int
 	pane    time.Duration
 	counted int64
-	least   int64 // lowest and highest of the low counts of the window
-	most    int64
+	lowest  int64 // lowest and highest of the low counts of the window
+	highest int64
 	hot     bool // whether all of them are hot
 }
 
@@ -123,10 +123,10 @@ func fold(t *replay.Trial, around int) []paneRow {
 			r := &rows[last]
 			r.n++
 			r.counted += p.Counted
-			r.least, r.most = min(r.least, p.Low), max(r.most, p.Low)
+			r.lowest, r.highest = min(r.lowest, p.Low), max(r.highest, p.Low)
 			continue
 		}
-		rows = append(rows, paneRow{Pane: *p, n: 1, pane: pane, counted: p.Counted, least: p.Low, most: p.Low, hot: p.Hot})
+		rows = append(rows, paneRow{Pane: *p, n: 1, pane: pane, counted: p.Counted, lowest: p.Low, highest: p.Low, hot: p.Hot})
 	}
 	return rows
 }
@@ -167,9 +167,9 @@ func (r *paneRow) bar(peak int64) string {
 
 // summary describes folded panes.
 func (r *paneRow) summary() string {
-	window := strconv.FormatInt(r.least, 10)
-	if r.most > r.least {
-		window += " to " + strconv.FormatInt(r.most, 10)
+	window := strconv.FormatInt(r.lowest, 10)
+	if r.highest > r.lowest {
+		window += " to " + strconv.FormatInt(r.highest, 10)
 	}
 	counted := "nothing"
 	if r.counted > 0 {

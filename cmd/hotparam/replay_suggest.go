@@ -52,7 +52,7 @@ func keysPerDay(s string) (float64, error) {
 
 // runSuggest proposes rules.
 func runSuggest(ctx context.Context, s streams, f replayFlags, files []string) error {
-	for flag, given := range map[string]bool{"--config": f.config != "", "--by": f.by != "", "--hot": f.hot != "", "--limit": f.limit != "",
+	for flag, given := range map[string]bool{"--config": f.config != "", "--by": f.params != "", "--hot": f.hot != "", "--limit": f.limit != "",
 		"--explain": f.explain != "", "--what-if": f.whatIf != "", "--speed": f.speed != 0} {
 		if given {
 			return usageError(fmt.Errorf("--suggest proposes its own rules, so it does not go with %s", flag))

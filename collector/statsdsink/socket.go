@@ -41,11 +41,11 @@ type socket struct {
 	gone <-chan struct{} // closed when the other side has closed its end of a stream
 	err  error           // why there is no conn, or why it accepts nothing; or nil
 
-	rest   time.Time     // time until which nothing is sent
-	doubt  time.Time     // time until which packets are reported as failed
-	brief  bool          // whether the last stream ended soon after it was made
-	since  time.Time     // time when the present stuckFor began
-	waited time.Duration // time that writes have taken since then
+	idleUntil time.Time     // time until which nothing is sent
+	doubt     time.Time     // time until which packets are reported as failed
+	brief     bool          // whether the last stream ended soon after it was made
+	since     time.Time     // time when the present stuckFor began
+	waited    time.Duration // time that writes have taken since then
 
 	buf  []byte // the last packet of a stream, with its newline
 	left []byte // the unsent part of buf
@@ -63,7 +63,7 @@ func newSocket(addr wire.Address) *socket {
 // and sends the packet over that, unless it has already sent a part of it.
 func (s *socket) Send(packet []byte) (n int, err error) {
 	for range 2 {
-		if err := s.connect(); s.conn == nil || err != nil && time.Now().Before(s.rest) {
+		if err := s.connect(); s.conn == nil || err != nil && time.Now().Before(s.idleUntil) {
 			return 0, err
 		}
 		if n, err = s.write(packet); err == nil {
@@ -71,7 +71,7 @@ func (s *socket) Send(packet []byte) (n int, err error) {
 		}
 		s.err = fmt.Errorf("statsd %s: %w", s.addr, err)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			s.rest = time.Now().Add(stuckFor)
+			s.idleUntil = time.Now().Add(stuckFor)
 		}
 		if !s.isBroken(err) {
 			return n, s.err
@@ -188,7 +188,7 @@ func (s *socket) adopt(d dialed) {
 		s.err = nil
 	}
 	s.hangUp()
-	s.conn, s.made, s.rest, s.brief = d.conn, now, time.Time{}, false
+	s.conn, s.made, s.idleUntil, s.brief = d.conn, now, time.Time{}, false
 	if s.addr.IsStream() {
 		s.gone = drain(d.conn)
 	}

@@ -17,15 +17,15 @@ type Backoff struct{}
 
 // New implements [limiter.Algorithm].
 func (Backoff) New(q *rules.Quota, _ time.Duration) limiter.State {
-	return &state{first: min(q.Rate.Per, longest), most: q.Burst}
+	return &state{first: min(q.Rate.Per, longest), doublings: q.Burst}
 }
 
 // state is the state of one key.
 type state struct {
-	first time.Duration
-	most  int64
-	tries int64         // number of tries so far
-	next  time.Duration // earliest time of the next try
+	first     time.Duration
+	doublings int64
+	tries     int64         // number of tries so far
+	next      time.Duration // earliest time of the next try
 }
 
 // longest is the longest pause. A sum of a few such pauses does not overflow.
@@ -33,7 +33,7 @@ const longest = 365 * 24 * time.Hour
 
 // pause returns the time that the next try has to wait.
 func (s *state) pause() time.Duration {
-	doubled := min(max(s.tries-1, 0), s.most)
+	doubled := min(max(s.tries-1, 0), s.doublings)
 	if doubled > 62 || s.first > longest>>doubled {
 		return longest
 	}
@@ -54,7 +54,7 @@ func (s *state) FreshAfter(now time.Duration) time.Duration { return max(0, s.fr
 // Do implements [limiter.State].
 func (s *state) Do(now time.Duration, ask limiter.Request) limiter.Result {
 	if s.tries > 0 && now >= s.fresh() {
-		*s = state{first: s.first, most: s.most}
+		*s = state{first: s.first, doublings: s.doublings}
 	}
 	wait := max(0, s.next-now)
 	switch {

@@ -131,12 +131,12 @@ func (r *parsedLine) plain(f Format, text []byte) []byte {
 
 // delimited decodes lines of columns.
 type delimited struct {
-	format  Format
-	split   splitter
-	shape   *shape
-	columns []wantedColumn // columns of the shape, with their numbers
-	named   bool           // some columns have not been found yet
-	most    int            // greatest column number
+	format     Format
+	split      splitter
+	shape      *shape
+	columns    []wantedColumn // columns of the shape, with their numbers
+	named      bool           // some columns have not been found yet
+	lastColumn int            // greatest column number
 }
 
 func newDelimited(k *description, s *shape) *delimited {
@@ -145,12 +145,12 @@ func newDelimited(k *description, s *shape) *delimited {
 	return d
 }
 
-// settle updates named and most from the columns.
+// settle updates named and lastColumn from the columns.
 func (d *delimited) settle() {
-	d.named, d.most = false, 0
+	d.named, d.lastColumn = false, 0
 	for _, c := range d.columns {
 		d.named = d.named || c.number < 0
-		d.most = max(d.most, c.number)
+		d.lastColumn = max(d.lastColumn, c.number)
 	}
 }
 
@@ -184,7 +184,7 @@ func (d *delimited) decode(line []byte, t *texts, r *parsedLine) error {
 			}
 		}
 		number++
-		return number <= d.most
+		return number <= d.lastColumn
 	})
 	switch {
 	case err != nil:

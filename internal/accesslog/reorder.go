@@ -21,8 +21,8 @@ const (
 // order of time; equal times keep their order. A request that comes more than span behind the
 // newest is returned at once, perhaps after later ones.
 type reorder struct {
-	span int64 // span of the log's own time, in nanoseconds
-	most int64 // bytes that the requests held back may take
+	span     int64 // span of the log's own time, in nanoseconds
+	maxBytes int64 // bytes that the requests held back may take
 
 	heap   waitingHeap // the earliest first
 	bytes  int64
@@ -59,7 +59,7 @@ func (h *waitingHeap) Pop() any {
 }
 
 func newReorder(span time.Duration) *reorder {
-	return &reorder{span: int64(max(0, span)), most: maxReordered, newest: -1, due: -1, given: -1}
+	return &reorder{span: int64(max(0, span)), maxBytes: maxReordered, newest: -1, due: -1, given: -1}
 }
 
 // add adds a request. If a later request has been returned, late is how far e is behind the
@@ -95,7 +95,7 @@ func (b *reorder) next() (e *Entry, ok bool) {
 		return nil, false
 	}
 	if b.heap[0].nanos > b.due {
-		if b.bytes <= b.most {
+		if b.bytes <= b.maxBytes {
 			return nil, false
 		}
 		b.full = true

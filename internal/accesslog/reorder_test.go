@@ -104,7 +104,7 @@ func TestReorder(t *testing.T) {
 func TestReorderIsBounded(t *testing.T) {
 	b := newReorder(time.Hour)
 	e := entry(0, 0)
-	b.most = 10 * e.size()
+	b.maxBytes = 10 * e.size()
 	given := 0
 	for i := range 100 {
 		e := entry(i, 0)

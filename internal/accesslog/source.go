@@ -132,8 +132,8 @@ type reads struct {
 	advance func(int)
 	idle    func(began time.Time) error
 	buf     []byte
-	rest    []byte // part of buf that was not returned yet
-	err     error  // error after rest
+	unread  []byte // part of buf that was not returned yet
+	err     error  // error after unread
 	done    chan readResult
 }
 
@@ -176,7 +176,7 @@ func (r *reads) wait() error {
 		case <-r.ctx.Done():
 			return r.ctx.Err()
 		case got := <-r.done:
-			r.rest = r.buf[:got.n]
+			r.unread = r.buf[:got.n]
 			r.advance(got.n)
 			return got.err
 		case <-tick:
@@ -188,7 +188,7 @@ func (r *reads) wait() error {
 }
 
 func (r *reads) Read(p []byte) (int, error) {
-	if len(r.rest) == 0 {
+	if len(r.unread) == 0 {
 		if r.err != nil {
 			return 0, r.err
 		}
@@ -199,12 +199,12 @@ func (r *reads) Read(p []byte) (int, error) {
 			n, err := r.in.Read(r.buf)
 			r.done <- readResult{n, err}
 		}()
-		if r.err = r.wait(); r.err != nil && len(r.rest) == 0 {
+		if r.err = r.wait(); r.err != nil && len(r.unread) == 0 {
 			return 0, r.err
 		}
 	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
+	n := copy(p, r.unread)
+	r.unread = r.unread[n:]
 	if n == 0 {
 		return 0, r.err
 	}

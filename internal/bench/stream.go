@@ -162,17 +162,17 @@ func (l *logged) progress() (done, total int64) {
 
 // keyMaker makes the keys of a log's requests, by one rule for all of them.
 type keyMaker struct {
-	by      rules.By
-	secrets *rules.Secrets
-	params  rules.Params
-	text    []byte
+	selection rules.By
+	secrets   *rules.Secrets
+	params    rules.Params
+	text      []byte
 }
 
 func newKeys(ruleset *rules.Rules) (*keyMaker, error) {
 	selection := ruleset.Rules[0].By
 	switch selection.Kind {
 	case rules.ByAll, rules.ByEach, rules.ByNames:
-		return &keyMaker{by: selection, secrets: &ruleset.Secrets}, nil
+		return &keyMaker{selection: selection, secrets: &ruleset.Secrets}, nil
 	default:
 		return nil, errors.New("bench: keys consist of all parameters, of each, or of named ones")
 	}
@@ -188,9 +188,9 @@ func (k *keyMaker) eachKey(e accesslog.Entry, f func(key []byte)) {
 	head := len(k.text)
 	var n int
 	var ok bool
-	switch k.by.Kind {
+	switch k.selection.Kind {
 	case rules.ByEach:
-		each := k.params.Combine(&k.by, k.secrets)
+		each := k.params.Combine(&k.selection, k.secrets)
 		for set := each.Next(0); set != 0; set = each.Next(set) {
 			k.text = k.params.AppendCombination(k.text[:head], &each, set)
 			f(fit(k.text))
@@ -198,8 +198,8 @@ func (k *keyMaker) eachKey(e accesslog.Entry, f func(key []byte)) {
 		k.more(each.More, head, f)
 		return
 	case rules.ByNames:
-		if k.text, n, ok = k.params.AppendNamed(k.text, k.by.Names); !ok {
-			pairs := k.params.Pair(k.by.Names)
+		if k.text, n, ok = k.params.AppendNamed(k.text, k.selection.Names); !ok {
+			pairs := k.params.Pair(k.selection.Names)
 			for i := range pairs.Len() {
 				k.text = k.params.AppendPairing(k.text[:head], i)
 				f(fit(k.text))

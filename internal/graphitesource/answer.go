@@ -111,7 +111,7 @@ func notJSON(err error) error {
 
 // points decodes a list of points, which is known to be valid JSON.
 func (s *series) points(raw []byte, want shape) error {
-	p := points{rest: raw}
+	p := points{unread: raw}
 	if !p.skipByte('[') {
 		return failed(malformed, fmt.Errorf("series %q: no list of datapoints", shortened(s.name)))
 	}
@@ -138,17 +138,17 @@ func (s *series) points(raw []byte, want shape) error {
 }
 
 // points is a scanner of a list of points.
-type points struct{ rest []byte }
+type points struct{ unread []byte }
 
 // skipByte skips white space, and the byte c if it comes next. It reports whether c did.
 func (p *points) skipByte(c byte) bool {
-	for len(p.rest) > 0 && (p.rest[0] == ' ' || p.rest[0] == '\n' || p.rest[0] == '\r' || p.rest[0] == '\t') {
-		p.rest = p.rest[1:]
+	for len(p.unread) > 0 && (p.unread[0] == ' ' || p.unread[0] == '\n' || p.unread[0] == '\r' || p.unread[0] == '\t') {
+		p.unread = p.unread[1:]
 	}
-	if len(p.rest) == 0 || p.rest[0] != c {
+	if len(p.unread) == 0 || p.unread[0] != c {
 		return false
 	}
-	p.rest = p.rest[1:]
+	p.unread = p.unread[1:]
 	return true
 }
 
@@ -184,11 +184,11 @@ const maxTime = 1 << 33
 func (p *points) word() []byte {
 	p.skipByte(0) // skip white space; JSON has no NUL
 	end := 0
-	for end < len(p.rest) && p.rest[end] != ',' && p.rest[end] != ']' && p.rest[end] != ' ' && p.rest[end] != '\n' {
+	for end < len(p.unread) && p.unread[end] != ',' && p.unread[end] != ']' && p.unread[end] != ' ' && p.unread[end] != '\n' {
 		end++
 	}
-	word := p.rest[:end]
-	p.rest = p.rest[end:]
+	word := p.unread[:end]
+	p.unread = p.unread[end:]
 	return word
 }
 

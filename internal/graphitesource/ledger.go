@@ -25,12 +25,12 @@ type seriesState struct {
 	hash uint64
 	why  whyNot
 
-	taken []float64 // counted values by point number modulo keep; negative after a decrease, which is counted once
-	top   int64     // newest point that taken has room for
-	last  int64     // newest point that has a count
-	read  int64     // last poll that read it
-	sent  int64     // last poll in which it passed the filter
-	rest  float64   // fraction carried over: the sum of the values less the sum of the counts, -½ to ½
+	taken    []float64 // counted values by point number modulo keep; negative after a decrease, which is counted once
+	top      int64     // newest point that taken has room for
+	last     int64     // newest point that has a count
+	read     int64     // last poll that read it
+	sent     int64     // last poll in which it passed the filter
+	fraction float64   // fraction carried over: the sum of the values less the sum of the counts, -½ to ½
 }
 
 // newCount is the new count of a point.
@@ -116,9 +116,9 @@ func (l *pointLedger) recordPoints(e *seriesState, s *series, from, to int64, t 
 			t.revised++
 		}
 		*slot, e.last = v, max(e.last, i)
-		e.rest += v - before
-		if n := int64(math.Floor(e.rest + 0.5)); n > 0 {
-			e.rest -= float64(n)
+		e.fraction += v - before
+		if n := int64(math.Floor(e.fraction + 0.5)); n > 0 {
+			e.fraction -= float64(n)
 			t.counted = increased(t.counted, n)
 			t.counts = append(t.counts, newCount{i, e, n})
 		}

@@ -42,7 +42,7 @@ func Parse(data []byte) (*Snapshot, error) {
 		d.require(r.Rule < len(s.Rules))
 		s.References = append(s.References, r)
 	}
-	if !d.ok || len(d.rest) > 0 {
+	if !d.ok || len(d.unread) > 0 {
 		return nil, ErrMalformed
 	}
 	return s, nil
@@ -50,23 +50,23 @@ func Parse(data []byte) (*Snapshot, error) {
 
 // decoder reads values until one is invalid. Then all further values are zero.
 type decoder struct {
-	rest []byte
-	ok   bool
+	unread []byte
+	ok     bool
 }
 
 func (d *decoder) require(valid bool) {
 	if !valid {
-		d.ok, d.rest = false, nil
+		d.ok, d.unread = false, nil
 	}
 }
 
 func (d *decoder) byte() byte {
-	if len(d.rest) == 0 {
+	if len(d.unread) == 0 {
 		d.require(false)
 		return 0
 	}
-	b := d.rest[0]
-	d.rest = d.rest[1:]
+	b := d.unread[0]
+	d.unread = d.unread[1:]
 	return b
 }
 
@@ -75,12 +75,12 @@ func (d *decoder) uint() uint64 { return number(d, binary.Uvarint) }
 func (d *decoder) int() int64 { return number(d, binary.Varint) }
 
 func number[N int64 | uint64](d *decoder, read func([]byte) (N, int)) N {
-	n, size := read(d.rest)
+	n, size := read(d.unread)
 	if size <= 0 {
 		d.require(false)
 		return 0
 	}
-	d.rest = d.rest[size:]
+	d.unread = d.unread[size:]
 	return n
 }
 
@@ -112,12 +112,12 @@ func (d *decoder) time() time.Time {
 
 func (d *decoder) bytes(limit int) []byte {
 	n := d.uint()
-	if n > uint64(len(d.rest)) || n > uint64(limit) {
+	if n > uint64(len(d.unread)) || n > uint64(limit) {
 		d.require(false)
 		return nil
 	}
-	b := d.rest[:n:n]
-	d.rest = d.rest[n:]
+	b := d.unread[:n:n]
+	d.unread = d.unread[n:]
 	return b
 }
 

@@ -77,7 +77,7 @@ func (r *streamReader) admit(accepted net.Conn) *conn {
 	c := &conn{Conn: accepted, from: remote(accepted), peer: base.PeerOf(accepted), opened: now}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.conns) >= r.most && !r.displace(&c.peer, now, now) {
+	if len(r.conns) >= r.maxConns && !r.displace(&c.peer, now, now) {
 		r.stats.Refused.Add(1)
 		_ = accepted.Close()
 		return nil

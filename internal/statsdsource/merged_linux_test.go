@@ -92,14 +92,14 @@ func TestReceiverTakesMergedPackets(t *testing.T) {
 
 // Reads of messages that hold many packets become short, and later long again.
 func TestReadsOfLargeMessagesAreShort(t *testing.T) {
-	r := &receiver{most: readBatch}
+	r := &receiver{batch: readBatch}
 	read := func(length uint32) (size int) {
-		r.n = r.most
+		r.n = r.batch
 		for i := range r.messages[:r.n] {
 			r.messages[i].n = length
 		}
 		r.adapt()
-		return r.most * int(length)
+		return r.batch * int(length)
 	}
 	size := 0
 	for range 10 {
@@ -112,7 +112,7 @@ func TestReadsOfLargeMessagesAreShort(t *testing.T) {
 		t.Errorf("a read takes %d bytes of small packets, want %d", size, readBatch*1000)
 	}
 	r.n = -1 // as after an error
-	if r.adapt(); r.most != readBatch {
-		t.Errorf("a read takes %d messages after an error", r.most)
+	if r.adapt(); r.batch != readBatch {
+		t.Errorf("a read takes %d messages after an error", r.batch)
 	}
 }

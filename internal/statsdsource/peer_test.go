@@ -39,7 +39,7 @@ func TestOnePeerLocksNobodyOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, a, d, end := streaming(t, 0)
-				r.most = 32
+				r.maxConns = 32
 				ctx, cancel := context.WithCancel(t.Context())
 				// send connects, reconnects when it is closed, and writes a text each time.
 				send := func(address, text string, every time.Duration, connected, sent *atomic.Int64) {
@@ -102,7 +102,7 @@ func TestOnePeerLocksNobodyOut(t *testing.T) {
 func TestUnusedConnectionsOfFewStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newStreamReader(new(listenerStats))
-		r.most = 8
+		r.maxConns = 8
 		admit := func(address string) *conn {
 			ours, _ := pipe(t)
 			time.Sleep(time.Millisecond)

@@ -32,7 +32,7 @@ type receiver struct {
 	control  [readBatch]controlBuffer
 	buffers  [readBatch][]byte
 	sources  *[readBatch]syscall.RawSockaddrInet6 // nil if they are not requested
-	most     int                                  // number of messages of the next read
+	batch    int                                  // number of messages of the next read
 	n        int
 	full     bool // the last read may have left messages in the socket
 	errno    syscall.Errno
@@ -56,7 +56,7 @@ func newReceiver(socket *packetSocket) *receiver {
 			_ = syscall.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // since Linux 5.0
 		}
 	})
-	r := &receiver{socket: socket, most: readBatch}
+	r := &receiver{socket: socket, batch: readBatch}
 	for i := range r.messages {
 		r.buffers[i] = make([]byte, maxDatagram+1) // a longer packet fills it
 		r.iovecs[i].Base = &r.buffers[i][0]
@@ -108,7 +108,7 @@ func (r *receiver) read() (n int, err error) {
 }
 
 func (r *receiver) receive(fd int) {
-	for i := range r.messages[:r.most] {
+	for i := range r.messages[:r.batch] {
 		r.messages[i].header.Controllen = 0
 		r.messages[i].header.SetControllen(len(controlBuffer{}))
 		if r.sources != nil {
@@ -116,11 +116,11 @@ func (r *receiver) receive(fd int) {
 		}
 	}
 	// MSG_WAITFORONE waits for the first packet only.
-	n, _, errno := syscall.Syscall6(syscall.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.messages)), uintptr(r.most), unix.MSG_WAITFORONE, 0, 0)
+	n, _, errno := syscall.Syscall6(syscall.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.messages)), uintptr(r.batch), unix.MSG_WAITFORONE, 0, 0)
 	if r.n, r.errno = int(n), errno; errno == 0 && r.socket.closed.Load() {
 		r.n, r.errno = 0, syscall.EAGAIN // reads of a socket that is shut down return no packets
 	}
-	r.full = errno == 0 && r.n == r.most
+	r.full = errno == 0 && r.n == r.batch
 	r.adapt()
 }
 
@@ -134,9 +134,9 @@ func (r *receiver) adapt() {
 	}
 	switch {
 	case size > maxBatch:
-		r.most = max(leastBatch, r.most/2)
+		r.batch = max(leastBatch, r.batch/2)
 	case size < maxBatch/4:
-		r.most = readBatch
+		r.batch = readBatch
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 type streamReader struct {
 	listeners []streamListener
 	stats     *listenerStats
-	most      int // maximum number of connections
+	maxConns  int // maximum number of connections
 
 	decoding *sync.RWMutex // see listener
 	turn     sync.Mutex    // guards the decoder and the feed
@@ -42,7 +42,7 @@ type conn struct {
 }
 
 func newStreamReader(stats *listenerStats) *streamReader {
-	return &streamReader{decoding: new(sync.RWMutex), stats: stats, most: min(MaxConnections, base.OpenFileLimit()/2), conns: make(map[*conn]struct{})}
+	return &streamReader{decoding: new(sync.RWMutex), stats: stats, maxConns: min(MaxConnections, base.OpenFileLimit()/2), conns: make(map[*conn]struct{})}
 }
 
 // run implements reader.

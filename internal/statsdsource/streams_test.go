@@ -35,7 +35,7 @@ func TestStreamReaderBoundsConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newStreamReader(new(listenerStats))
 		var conns []*conn
-		for i := range r.most {
+		for i := range r.maxConns {
 			ours, _ := pipe(t)
 			c := r.admit(ours)
 			if i != 5 && i != 6 {
@@ -86,7 +86,7 @@ func TestStreamReaderBoundsConnections(t *testing.T) {
 		if !r.makeRoom(time.Now()) || !closed(idle) {
 			t.Error("the idle one did not make room for want of descriptors")
 		}
-		if s := base.LoadCounters[ListenerStats](r.stats); s.Refused != 1 || s.Unused != 3 || s.Silent != 2 || s.Accepted != int64(r.most)+3 {
+		if s := base.LoadCounters[ListenerStats](r.stats); s.Refused != 1 || s.Unused != 3 || s.Silent != 2 || s.Accepted != int64(r.maxConns)+3 {
 			t.Errorf("stats %+v", s)
 		}
 	})
@@ -98,7 +98,7 @@ func TestLiveSendersStay(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newStreamReader(new(listenerStats))
-			r.most = 8
+			r.maxConns = 8
 			live := make(map[*conn]time.Time) // when it sent last
 			for range rapid.IntRange(1, 200).Draw(rt, "steps") {
 				switch rapid.IntRange(0, 4).Draw(rt, "step") {
@@ -131,7 +131,7 @@ func TestLiveSendersStay(t *testing.T) {
 						delete(live, c)
 					}
 				}
-				if len(r.conns) > r.most {
+				if len(r.conns) > r.maxConns {
 					rt.Fatalf("%d connections", len(r.conns))
 				}
 			}

@@ -63,12 +63,12 @@ type Fleet struct {
 
 	running atomic.Bool // whether Run is in progress
 
-	mu     sync.Mutex
-	active map[*Stock]struct{} // stocks to settle
-	calls  sync.WaitGroup      // settlements under way
-	count  int                 // number of them
-	away   bool                // whether the last settlement failed, and that was logged
-	stats  Stats
+	mu      sync.Mutex
+	active  map[*Stock]struct{} // stocks to settle
+	calls   sync.WaitGroup      // settlements under way
+	count   int                 // number of them
+	failing bool                // whether the last settlement failed, and that was logged
+	stats   Stats
 }
 
 // Stats is a snapshot of the counters of a [Fleet].
@@ -239,15 +239,15 @@ func (f *Fleet) settle(ctx context.Context, from []*Stock, asks []Ask) {
 	switch {
 	case failed != nil:
 		f.stats.Failures++
-		if !f.away && ctx.Err() == nil {
-			f.away = true
+		if !f.failing && ctx.Err() == nil {
+			f.failing = true
 			f.cfg.Logger.Warn("limits of the fleet: a settlement failed: instances use what they hold, then their part", "error", failed)
 		}
 	default:
 		trip := f.trip.Load()
 		f.trip.Store(trip + (took-trip)/8)
-		if f.away {
-			f.away = false
+		if f.failing {
+			f.failing = false
 			f.cfg.Logger.Info("limits of the fleet: settlements succeed again")
 		}
 	}

@@ -65,7 +65,7 @@ var quotaCases = []namedCase{
 		gcra.Algorithm = rules.GCRA
 		for _, p := range []struct {
 			a, b rules.Quota
-			most int64
+			want int64
 		}{
 			{bucket(perMinute(10), 10), bucket(perMinute(12), 12), 12},
 			{bucket(perMinute(10), 10), bucket(perMinute(10), 100), 100},
@@ -84,7 +84,7 @@ var quotaCases = []namedCase{
 			{slidingBlocks(10, time.Minute, 6), slidingBlocks(12, time.Hour, 7), 12},
 		} {
 			k := w.keyNamed("limit", describeQuota(&p.a)+describeQuota(&p.b), p.a)
-			k.inTurns(p.a, p.b, p.most, p.most)
+			k.inTurns(p.a, p.b, p.want, p.want)
 		}
 	}},
 	{"two quotas that warm up, in turns, admit what the larger one allows", func(w *world) {

@@ -51,9 +51,9 @@ type patternBuilder struct {
 	names   []string // names of the pattern so far
 	open    bool     // whether a segment has begun
 
-	text   string   // text of the present segment
-	params []string // parameters of the present segment
-	rest   bool
+	text      string   // text of the present segment
+	params    []string // parameters of the present segment
+	takesRest bool
 }
 
 func (b *patternBuilder) addText(text string) {
@@ -71,7 +71,7 @@ func (b *patternBuilder) addParam(p Part) {
 		name = "path"
 	}
 	b.params = append(b.params, identifier(name))
-	b.rest = b.rest || p.Rest
+	b.takesRest = b.takesRest || p.Rest
 }
 
 // endSegment writes the present segment. Text before the first slash is not a segment.
@@ -86,7 +86,7 @@ func (b *patternBuilder) endSegment(last bool) {
 	switch {
 	case len(b.params) > 0:
 		b.pattern.WriteString("{" + b.unique(strings.Join(b.params, "_")))
-		if b.rest {
+		if b.takesRest {
 			b.pattern.WriteString("...")
 		}
 		b.pattern.WriteByte('}')
@@ -95,7 +95,7 @@ func (b *patternBuilder) endSegment(last bool) {
 	default:
 		b.pattern.Write(rules.AppendPath(nil, strings.ReplaceAll(b.text, "%", "%25")))
 	}
-	b.text, b.params, b.rest = "", nil, false
+	b.text, b.params, b.takesRest = "", nil, false
 }
 
 // unique returns name, with a number if the pattern already has it.

@@ -137,7 +137,7 @@ func (t *Totals) High(w *Window, text []byte, last int64) int64 {
 	if counts == nil {
 		return rules.Unknown
 	}
-	return t.most(w, &counts.Counts, last)
+	return t.maximum(w, &counts.Counts, last)
 }
 
 // HighRepeats returns an upper bound of a group's repeats in the window that ends with pane last:
@@ -147,12 +147,12 @@ func (t *Totals) HighRepeats(w *Window, group []byte, last int64) int64 {
 	if counts == nil && t.noRoom > last-int64(w.Panes) {
 		return rules.Unknown
 	}
-	return t.most(w, counts, last)
+	return t.maximum(w, counts, last)
 }
 
-// most returns the most that counts, which may be nil, can be in the window that ends with pane
+// maximum returns the most that counts, which may be nil, can be in the window that ends with pane
 // last.
-func (t *Totals) most(w *Window, counts *ring.Counts, last int64) int64 {
+func (t *Totals) maximum(w *Window, counts *ring.Counts, last int64) int64 {
 	panes := int64(w.Panes)
 	lacks := w.lossOfAny(last).lacks
 	if max(w.lost, w.beforeStart, t.before) > last-panes || lacks == rules.Unknown {

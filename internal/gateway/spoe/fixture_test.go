@@ -123,8 +123,8 @@ func (p *peer) ended() (s status, message string) {
 	if f.kind != typeAgentDisconnect {
 		p.t.Fatalf("a frame %d came, want a disconnect", f.kind)
 	}
-	r := payloadReader{rest: f.payload}
-	for len(r.rest) > 0 && !r.bad {
+	r := payloadReader{unread: f.payload}
+	for len(r.unread) > 0 && !r.bad {
 		name, v := string(r.text()), r.value()
 		switch name {
 		case "status-code":
@@ -157,8 +157,8 @@ func (p *peer) ask(stream uint64, messages ...[]byte) map[string]string {
 func variablesOf(t *testing.T, payload []byte) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
-	r := payloadReader{rest: payload}
-	for len(r.rest) > 0 {
+	r := payloadReader{unread: payload}
+	for len(r.unread) > 0 {
 		action, n, scope := r.byte(), r.byte(), r.byte()
 		name := string(r.text())
 		v := r.value()

@@ -110,13 +110,13 @@ func readFrame(in io.Reader, buf []byte, limit int) ([]byte, error) {
 // parseFrame parses a frame. It refuses fragments, since the door does not announce support for
 // them.
 func parseFrame(b []byte) (f frame, err error) {
-	r := payloadReader{rest: b}
+	r := payloadReader{unread: b}
 	f.kind = frameType(r.byte())
 	if flags := r.next(4); flags != nil {
 		f.flags = binary.BigEndian.Uint32(flags)
 	}
 	f.stream, f.id = r.varint(), r.varint()
-	f.payload = r.rest
+	f.payload = r.unread
 	switch {
 	case r.bad:
 		return frame{}, broken(statusInvalid)

@@ -20,8 +20,8 @@ func addHeaders(h http.Header, v *value) bool {
 }
 
 func addBinaryHeaders(h http.Header, b []byte) bool {
-	r := payloadReader{rest: b}
-	for len(r.rest) > 0 {
+	r := payloadReader{unread: b}
+	for len(r.unread) > 0 {
 		name, text := r.text(), r.text()
 		if r.bad {
 			return false

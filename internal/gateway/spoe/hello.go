@@ -18,8 +18,8 @@ type hello struct {
 // parseHello parses the payload of a HAPROXY-HELLO. It returns an error if the door does not
 // support what HAProxy needs.
 func parseHello(payload []byte) (h hello, err error) {
-	r := payloadReader{rest: payload}
-	for len(r.rest) > 0 && !r.bad {
+	r := payloadReader{unread: payload}
+	for len(r.unread) > 0 && !r.bad {
 		name := string(r.text())
 		v := r.value()
 		switch {

@@ -14,8 +14,8 @@ const maxMessages = 16
 // uses the memory of args, and returns it for reuse. It may return an error for an invalid payload
 // after some calls.
 func eachMessage(payload []byte, args []arg, f func(name []byte, args []arg)) ([]arg, error) {
-	r := payloadReader{rest: payload}
-	for count := 0; len(r.rest) > 0; count++ {
+	r := payloadReader{unread: payload}
+	for count := 0; len(r.unread) > 0; count++ {
 		name := r.text()
 		n := int(r.byte())
 		args = args[:0]

@@ -35,21 +35,21 @@ type value struct {
 // payloadReader reads from a payload. A read that fails, because the payload ends or is not valid,
 // sets bad; all further reads return zero values.
 type payloadReader struct {
-	rest []byte
-	bad  bool
+	unread []byte
+	bad    bool
 }
 
 func (r *payloadReader) fail() {
-	r.rest, r.bad = nil, true
+	r.unread, r.bad = nil, true
 }
 
 func (r *payloadReader) byte() byte {
-	if len(r.rest) == 0 {
+	if len(r.unread) == 0 {
 		r.fail()
 		return 0
 	}
-	b := r.rest[0]
-	r.rest = r.rest[1:]
+	b := r.unread[0]
+	r.unread = r.unread[1:]
 	return b
 }
 
@@ -82,12 +82,12 @@ func (r *payloadReader) varint() uint64 {
 
 // next returns the next n bytes of the payload.
 func (r *payloadReader) next(n uint64) []byte {
-	if n > uint64(len(r.rest)) {
+	if n > uint64(len(r.unread)) {
 		r.fail()
 		return nil
 	}
-	b := r.rest[:n:n]
-	r.rest = r.rest[n:]
+	b := r.unread[:n:n]
+	r.unread = r.unread[n:]
 	return b
 }
 

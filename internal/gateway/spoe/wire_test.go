@@ -25,20 +25,20 @@ func TestVarint(t *testing.T) {
 		if hex.EncodeToString(got) != c.want {
 			t.Errorf("%d: %x, want %s", c.n, got, c.want)
 		}
-		r := payloadReader{rest: got}
-		if n := r.varint(); n != c.n || r.bad || len(r.rest) > 0 {
+		r := payloadReader{unread: got}
+		if n := r.varint(); n != c.n || r.bad || len(r.unread) > 0 {
 			t.Errorf("%s: read as %d, bad %v", c.want, n, r.bad)
 		}
 	}
 	for _, n := range []uint64{math.MaxUint32, math.MaxInt64, math.MaxUint64 - 1, math.MaxUint64} {
-		r := payloadReader{rest: appendVarint(nil, n)}
+		r := payloadReader{unread: appendVarint(nil, n)}
 		if got := r.varint(); got != n || r.bad {
 			t.Errorf("%d came back as %d", n, got)
 		}
 	}
 	for _, bad := range []string{"", "f0", "f080", "ffffffffffffffffffff7f", "ffffffffffffffffff7f"} {
 		b, _ := hex.DecodeString(bad)
-		r := payloadReader{rest: b}
+		r := payloadReader{unread: b}
 		if n := r.varint(); n != 0 || !r.bad {
 			t.Errorf("%q was read as %d", bad, n)
 		}
@@ -67,26 +67,26 @@ func TestValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := payloadReader{rest: b}
+		r := payloadReader{unread: b}
 		v := r.value()
 		n, isNumber := v.int()
-		if v.text() != c.text || n != c.n || isNumber != c.isNumber || r.bad || len(r.rest) > 0 {
+		if v.text() != c.text || n != c.n || isNumber != c.isNumber || r.bad || len(r.unread) > 0 {
 			t.Errorf("%s: %q, %d %v, bad %v", c.wire, v.text(), n, isNumber, r.bad)
 		}
 		if len(b) < 2 {
 			continue
 		}
-		if r = (payloadReader{rest: b[:len(b)-1]}); !reflect.DeepEqual(r.value(), value{}) || !r.bad {
+		if r = (payloadReader{unread: b[:len(b)-1]}); !reflect.DeepEqual(r.value(), value{}) || !r.bad {
 			t.Errorf("%s without its last byte was read", c.wire)
 		}
 	}
-	r := payloadReader{rest: appendInt64(nil, -17)}
+	r := payloadReader{unread: appendInt64(nil, -17)}
 	if v := r.value(); v.text() != "-17" {
 		t.Errorf("-17 came back as %s", v.text())
 	}
 	for _, bad := range []string{"0a", "0f00", "08ff7f61"} {
 		b, _ := hex.DecodeString(bad)
-		if r := (payloadReader{rest: b}); !reflect.DeepEqual(r.value(), value{}) || !r.bad {
+		if r := (payloadReader{unread: b}); !reflect.DeepEqual(r.value(), value{}) || !r.bad {
 			t.Errorf("%s was read", bad)
 		}
 	}
@@ -291,12 +291,12 @@ func FuzzFrame(f *testing.F) {
 func FuzzVarint(f *testing.F) {
 	f.Add([]byte{0xf0, 0x80, 0x80, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r := payloadReader{rest: b}
+		r := payloadReader{unread: b}
 		n := r.varint()
 		if r.bad {
 			return
 		}
-		read := b[:len(b)-len(r.rest)]
+		read := b[:len(b)-len(r.unread)]
 		if again := appendVarint(nil, n); len(again) > len(read) {
 			t.Errorf("%x is %d, which is written as %x", read, n, again)
 		}

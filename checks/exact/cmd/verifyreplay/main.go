@@ -34,9 +34,9 @@ import (
 // kinds lists, for each trace, the keys and the window with which all kinds of threshold are
 // verified, for each min between least and most.
 var kinds = []struct {
-	trace, keyBy string
-	window       time.Duration
-	least, most  int64
+	trace, keyBy    string
+	window          time.Duration
+	least, greatest int64
 }{
 	{"edgar-2017-06-30.access.log.zst", "cik", time.Second, 1, 20},
 	{"dns-2018-03-24.access.jsonl.zst", "name", time.Second, 1, 20},
@@ -130,7 +130,7 @@ func verify(ctx context.Context, binary, data string, chosen selection) error {
 		if _, err := os.Stat(path); !strings.Contains(k.trace, chosen.only) || errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		for least := k.least; least <= k.most; least++ {
+		for least := k.least; least <= k.greatest; least++ {
 			if chosen.least > 0 && least != chosen.least {
 				continue
 			}
