@@ -1,0 +1,111 @@
+package onhot
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newCache(tb testing.TB, config Config) *Cache {
+	tb.Helper()
+	if config.Log == nil {
+		config.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	c, err := New(config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// closeCache closes a cache whose handlers return. In a bubble of synctest it is called before the bubble
+// ends.
+func closeCache(tb testing.TB, c *Cache) {
+	tb.Helper()
+	if err := c.Close(context.Background()); err != nil {
+		tb.Error(err)
+	}
+	if s := c.Stats(); s.Bytes != 0 || s.Leaders != 0 || s.Entries != 0 {
+		tb.Errorf("after Close: %d bytes, %d entries, %d leaders", s.Bytes, s.Entries, s.Leaders)
+	}
+}
+
+func newPolicy(tb testing.TB, config PolicyConfig) *Policy {
+	tb.Helper()
+	p, err := NewPolicy(config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// site is a cache in front of a handler, as in a middleware without a limit.
+type site struct {
+	*Cache
+	policy  *Policy
+	handler http.HandlerFunc
+	calls   atomic.Int64
+	refuse  atomic.Bool // the limit refuses
+}
+
+func newSite(tb testing.TB, policy PolicyConfig, handler http.HandlerFunc) *site {
+	tb.Helper()
+	return &site{Cache: newCache(tb, Config{}), policy: newPolicy(tb, policy), handler: handler}
+}
+
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, r) }
+
+func (s *site) serve(w http.ResponseWriter, r *http.Request) Result {
+	res := s.Serve(w, r, s.policy, "hot key", func() (http.Handler, bool) {
+		if s.refuse.Load() {
+			return nil, false
+		}
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.calls.Add(1)
+			s.handler(w, r)
+		}), true
+	})
+	if res.How == Refused {
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+	return res
+}
+
+// get returns the response to a request with these headers.
+func (s *site) get(target string, headers ...string) *httptest.ResponseRecorder {
+	w, _ := s.ask(http.MethodGet, target, headers...)
+	return w
+}
+
+func (s *site) ask(method, target string, headers ...string) (*httptest.ResponseRecorder, Result) {
+	w := httptest.NewRecorder()
+	res := s.serve(w, newRequest(method, target, headers...))
+	return w, res
+}
+
+func newRequest(method, target string, headers ...string) *http.Request {
+	r := httptest.NewRequest(method, target, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	return r
+}
+
+// how returns how a request was answered, and the reason if it went alone.
+func (res Result) String() string {
+	if res.How == Alone {
+		return "alone: " + res.Reason.String()
+	}
+	return res.How.String()
+}
+
+var hour = PolicyConfig{Coalesce: true, Cache: time.Hour}

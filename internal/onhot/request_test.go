@@ -1,0 +1,141 @@
+package onhot
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRequestsThatAreNotShared(t *testing.T) {
+	for _, c := range []struct {
+		method  string
+		headers string // separated by |
+		want    Reason
+	}{
+		{"GET", "", ReasonNone},
+		{"HEAD", "", ReasonNone},
+		{"GET", "If-None-Match|\"1\"|If-Modified-Since|x|X-Api-Key|k|Pragma-X|1", ReasonNone},
+		{"GET", "Cache-Control|max-age=0", ReasonNone},
+		{"GET", "Cache-Control|max-age=0|Pragma|no-cache", ReasonNone}, // Pragma counts only alone
+		{"POST", "", ReasonMethod},
+		{"OPTIONS", "", ReasonMethod},
+		{"get", "", ReasonMethod},
+		{"GET", "Authorization|Basic x", ReasonAuthorization},
+		{"GET", "Authorization|", ReasonAuthorization},
+		{"GET", "Proxy-Authorization|x", ReasonAuthorization},
+		{"GET", "Cookie|sid=1", ReasonCookie},
+		{"GET", "Range|bytes=0-1", ReasonRange},
+		{"GET", "Connection|Upgrade|Upgrade|websocket", ReasonUpgrade},
+		{"GET", "If-Match|\"1\"", ReasonCondition},
+		{"GET", "If-Unmodified-Since|x", ReasonCondition},
+		{"GET", "Cache-Control|no-cache", ReasonRequestNoCache},
+		{"GET", "Pragma|no-cache", ReasonRequestNoCache},
+		{"GET", "Cache-Control|no-store", ReasonRequestNoStore},
+		{"GET", "Cache-Control|x=\"", ReasonRequestNoStore},
+	} {
+		var headers []string
+		if c.headers != "" {
+			headers = strings.Split(c.headers, "|")
+		}
+		p := newPolicy(t, hour)
+		if got, _ := p.refuseRequest(newRequest(c.method, "/", headers...)); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.method, c.headers, got, c.want)
+		}
+	}
+	p := newPolicy(t, hour)
+	body := httptest.NewRequest("GET", "/", strings.NewReader("x"))
+	chunked := httptest.NewRequest("GET", "/", nil)
+	chunked.ContentLength = -1
+	user := newRequest("GET", "http://ann:x@example.com/")
+	certificate := newRequest("GET", "https://example.com/")
+	certificate.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{}}}
+	for r, want := range map[*http.Request]Reason{body: ReasonBody, chunked: ReasonBody, user: ReasonAuthorization, certificate: ReasonCertificate, newRequest("GET", "https://example.com/"): ReasonNone} {
+		if got, _ := p.refuseRequest(r); got != want {
+			t.Errorf("%s: %q, want %q", r.URL, got, want)
+		}
+	}
+	for vary, want := range map[string]Reason{"header:cookie": ReasonNone, "cookie:lang": ReasonNone, "header:x": ReasonCookie} {
+		p := newPolicy(t, PolicyConfig{Cache: time.Second, Vary: []string{vary}})
+		if got, _ := p.refuseRequest(newRequest("GET", "/", "Cookie", "sid=1")); got != want {
+			t.Errorf("vary %s: %q, want %q", vary, got, want)
+		}
+	}
+	if _, ok := p.key(newRequest("GET", "/?q="+strings.Repeat("x", maxKey)), "t"); ok {
+		t.Error("a key may have any length")
+	}
+}
+
+func TestPolicyErrors(t *testing.T) {
+	for _, c := range []struct {
+		config PolicyConfig
+		want   string
+	}{
+		{PolicyConfig{}, "neither coalesce nor cache"},
+		{PolicyConfig{Coalesce: true, Stale: 1}, "stale needs cache"},
+		{PolicyConfig{Cache: -1}, "neither"},
+		{PolicyConfig{Coalesce: true, Wait: -1}, "negative"},
+		{PolicyConfig{Cache: 1, Vary: []string{"accept"}}, "use header:NAME"},
+		{PolicyConfig{Cache: 1, Vary: []string{"ctx:user"}}, "use header:NAME"},
+		{PolicyConfig{Cache: 1, Vary: []string{"addr:ip"}}, "use header:NAME"},
+		{PolicyConfig{Cache: 1, Vary: []string{"header:"}}, "not valid"},
+		{PolicyConfig{Cache: 1, Vary: []string{"header:a b"}}, "not valid"},
+		{PolicyConfig{Cache: 1, Vary: []string{"header:authorization"}}, "cannot be shared"},
+		{PolicyConfig{Cache: 1, Vary: []string{"header:if-none-match"}}, "cannot be shared"},
+		{PolicyConfig{Cache: 1, Status: []int{206}}, "206"},
+		{PolicyConfig{Cache: 1, Status: []int{200, 500}}, "500"},
+		{PolicyConfig{Cache: 1, Status: []int{101}}, "101"},
+	} {
+		if _, err := NewPolicy(c.config); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.config, err, c.want)
+		}
+	}
+}
+
+func TestAcceptedCodings(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                    "",
+		"gzip":                                "gzip",
+		"x-gzip":                              "gzip",
+		"GZIP;q=1.0, br":                      "gzip, br",
+		"br, gzip":                            "gzip, br",
+		"gzip, deflate, br, zstd":             "gzip, br, zstd, deflate",
+		"gzip;q=0, br; q=0.000, zstd;q=0.001": "zstd",
+		"gzip ; Q = 0":                        "",
+		"identity, *":                         "",
+		"compress, sdch":                      "",
+		"gzip|br":                             "",
+	} {
+		if got := acceptedCodings([]string{text}); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := acceptedCodings([]string{"br", "gzip"}); got != "gzip, br" {
+		t.Error(got)
+	}
+}
+
+func FuzzRequestHeaders(f *testing.F) {
+	f.Add("gzip;q=0.5, br", "a=b; lang=en", `W/"1", "2"`, `"2"`)
+	f.Fuzz(func(t *testing.T, encoding, cookie, list, tag string) {
+		once := acceptedCodings([]string{encoding})
+		if again := acceptedCodings([]string{once}); again != once {
+			t.Fatalf("%q becomes %q and then %q", encoding, once, again)
+		}
+		p := newPolicy(t, PolicyConfig{Cache: 1, Vary: []string{"cookie:lang"}})
+		kept := p.namedCookies([]string{cookie})
+		if again := p.namedCookies([]string{kept}); again != kept {
+			t.Fatalf("%q becomes %q and then %q", cookie, kept, again)
+		}
+		r := http.Request{Header: http.Header{"Cookie": {kept}}}
+		for _, c := range r.Cookies() {
+			if c.Name != "lang" {
+				t.Fatalf("%q passes %s in %q", cookie, c, kept)
+			}
+		}
+		matchesTag([]string{list}, tag)
+	})
+}
