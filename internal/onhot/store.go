@@ -53,8 +53,8 @@ func (e *entry) result(d demand, now time.Time) (res Result, refresh bool) {
 type store struct {
 	entries *otter.Cache[string, *entry]
 
-	mu     sync.Mutex
-	sweep  *time.Timer // nil while there are no entries
+	mu     sync.Mutex // of writes
+	sweep  *time.Timer // nil before the first entry
 	closed bool
 }
 
@@ -91,26 +91,30 @@ func (s *store) put(key string, e *entry, now time.Time) {
 		cost += cap(e.answer.body) + int(headerBytes(e.answer.header))
 	}
 	e.cost = uint32(cost)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
 	s.entries.Set(key, e)
 	s.entries.CleanUp()
 	s.sweepAfter(e.until.Sub(now) + time.Second)
 }
 
+// sweepAfter lets sweepExpired run later. The caller holds the lock.
 func (s *store) sweepAfter(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-	case s.sweep == nil:
+	if s.sweep == nil {
 		s.sweep = time.AfterFunc(d, s.sweepExpired)
-	default:
-		s.sweep.Reset(d)
+		return
 	}
+	s.sweep.Reset(d)
 }
 
 func (s *store) sweepExpired() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.entries.CleanUp()
-	if s.entries.EstimatedSize() > 0 {
+	if !s.closed && s.entries.EstimatedSize() > 0 {
 		s.sweepAfter(time.Second)
 	}
 }

@@ -149,3 +149,12 @@ func TestRecordingReservesItsMemory(t *testing.T) {
 		c.store.close()
 	})
 }
+
+// A leader that ends after Close stores nothing.
+func TestNothingIsStoredAfterClose(t *testing.T) {
+	s := newSite(t, hour, slow(0))
+	s.get("/")
+	closeCache(t, s.Cache)
+	s.store.put("key", &entry{reason: ReasonSetCookie, until: time.Now().Add(time.Hour)}, time.Now())
+	closeCache(t, s.Cache) // which looks at what is stored
+}
