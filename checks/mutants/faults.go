@@ -47,6 +47,7 @@ func Faults() (all []Fault) {
 		bucketFaults,
 		dayFaults,
 		doorFaults,
+		onHotFaults,
 	} {
 		all = append(all, part...)
 	}

@@ -114,7 +114,7 @@ func (c *Cache) keep(f *flight, a *Answer, reason Reason) {
 		e.until = now.Add(unsharedFor)
 	case reason.failure():
 		if old := c.lookup(f.key); old != nil && old.answer != nil && now.Before(old.until) {
-			old.retry.Store(now.Add(failedFor).UnixNano())
+			old.retry.Store(int64(now.Sub(old.answer.received) + failedFor))
 			return
 		}
 		e.until = now.Add(failedFor)

@@ -30,51 +30,62 @@ func seen(r *http.Request, pathValues ...string) string {
 
 type userKey struct{}
 
-// drawRequest draws a request from few values, so that two are often alike, and with parts that run into
-// each other.
-func drawRequest(t *rapid.T, name string) *http.Request {
-	draw := func(what string, values ...string) string {
-		return rapid.SampledFrom(values).Draw(t, name+" "+what)
-	}
-	r := &http.Request{Method: draw("method", "GET", "HEAD"), Header: make(http.Header), Proto: "HTTP/1.1"}
-	r.Host = draw("host", "", "a", "ab")
-	r.RequestURI = draw("uri", "/", "/b", "b/")
+// parts are the values of a request's parts by their names. They are few, and some run into each
+// other without a border.
+var parts = map[string][]string{
+	"method": {"GET", "HEAD"}, "host": {"", "a", "ab"}, "uri": {"/", "/b", "b/"}, "scheme": {"", "http"}, "url host": {"", "a"},
+	"path": {"", "/", "/b"}, "raw path": {"", "/b", "/%62"}, "query": {"", "q=1", "q=1&b"}, "force": {"", "y"}, "fragment": {"", "/"},
+	"raw fragment": {"", "/"}, "omit": {"", "y"}, "opaque": {"", "b"}, "pattern": {"", "/{id}/{rest...}", "/{id}/{$}"}, "id": {"", "1", "11"},
+	"rest": {"", "1", "11"}, "user": {"ann", "bob"}, "address": {"192.0.2.1:1", "192.0.2.2:2"}, "cookie": {"", "lang=en", "sid=1; lang=en", "lang=en; lang=de", "lang=; sid=2"},
+	"X-A": {"", "a", "a|a", "aa"}, "X-B": {"", "a", "a|a", "aa"}, "X-User": {"", "ann"}, "User-Agent": {"", "x"}, "X-Forwarded-Host": {"", "x"},
+	"Accept-Encoding": {"", "gzip", "br, gzip", "gzip|br"},
+}
+
+// neighbours are parts that follow each other in the key.
+var neighbours = []string{"opaque", "url host", "path", "raw path", "query", "fragment", "raw fragment"}
+
+func makeRequest(value map[string]string) *http.Request {
+	r := &http.Request{Method: value["method"], Header: make(http.Header), Proto: "HTTP/1.1", Host: value["host"], RequestURI: value["uri"], Pattern: value["pattern"], RemoteAddr: value["address"]}
 	r.URL = &url.URL{
-		Scheme: draw("scheme", "", "http"), Host: draw("url host", "", "a"), Path: draw("path", "", "/", "/b"), RawPath: draw("raw path", "", "/%62"),
-		RawQuery: draw("query", "", "q=1", "q=1&b"), ForceQuery: draw("force", "", "y") == "y", Fragment: draw("fragment", "", "/"), OmitHost: draw("omit", "", "y") == "y",
-		Opaque: draw("opaque", "", "b"),
+		Scheme: value["scheme"], Host: value["url host"], Path: value["path"], RawPath: value["raw path"], RawQuery: value["query"], ForceQuery: value["force"] != "",
+		Fragment: value["fragment"], RawFragment: value["raw fragment"], OmitHost: value["omit"] != "", Opaque: value["opaque"],
 	}
-	if r.Pattern = draw("pattern", "", "/{id}/{rest...}", "/{id}/{$}"); r.Pattern != "" {
-		r.SetPathValue("id", draw("id", "", "1", "11"))
-		r.SetPathValue("rest", draw("rest", "", "1", "11"))
-		r.SetPathValue("user", draw("user", "ann", "bob")) // no wildcard
-	}
-	for _, name := range []string{"X-A", "X-B", "X-User", "Accept-Encoding", "User-Agent", "X-Forwarded-Host"} {
-		for range rapid.IntRange(0, 2).Draw(t, name) {
-			r.Header.Add(name, draw(name, "", "gzip", "br, gzip", "a"))
+	if r.Pattern != "" {
+		for _, name := range []string{"id", "rest", "user"} { // user is no wildcard
+			r.SetPathValue(name, value[name])
 		}
 	}
-	if draw("cookies", "", "y") == "y" {
-		r.Header.Add("Cookie", draw("cookie", "lang=en", "sid=1; lang=en", "lang=en; lang=de", "lang=; sid=2"))
+	for _, name := range []string{"X-A", "X-B", "X-User", "Accept-Encoding", "User-Agent", "X-Forwarded-Host"} {
+		if value[name] != "" {
+			r.Header[name] = strings.Split(value[name], "|")
+		}
 	}
-	r.RemoteAddr = draw("address", "192.0.2.1:1", "192.0.2.2:2")
-	return r.WithContext(context.WithValue(context.Background(), userKey{}, draw("identity", "ann", "bob")))
+	if value["cookie"] != "" {
+		r.Header.Set("Cookie", value["cookie"])
+	}
+	return r.WithContext(context.WithValue(context.Background(), userKey{}, value["user"]))
 }
 
 // Requests have the same key exactly if their handlers see the same, and their leaders see nothing
 // of the users.
 func TestKeyIsWhatTheHandlerSees(t *testing.T) {
 	p := newPolicy(t, PolicyConfig{Cache: 1, Vary: []string{"header:x-a", "header:x-b", "cookie:lang"}})
-	same := 0
-	rapid.Check(t, func(t *rapid.T) {
-		one := drawRequest(t, "one")
-		two := one
-		if rapid.Bool().Draw(t, "different") {
-			two = drawRequest(t, "two")
+	same, different := 0, 0
+	names := slices.Sorted(maps.Keys(parts))
+	check := func(t *rapid.T) {
+		value := make(map[string]string)
+		draw := func(name string) { value[name] = rapid.SampledFrom(parts[name]).Draw(t, name) }
+		for _, name := range names {
+			draw(name)
 		}
-		two = two.Clone(context.WithValue(context.Background(), userKey{}, "carl"))
-		two.Header.Set("X-User", "carl")
-		two.RemoteAddr = "192.0.2.3:3"
+		one := makeRequest(value)
+		draw(rapid.SampledFrom(names).Draw(t, "part"))
+		if i := rapid.IntRange(0, len(neighbours)-1).Draw(t, "swap"); rapid.Bool().Draw(t, "swaps") {
+			a, b := neighbours[i], neighbours[(i+1)%len(neighbours)]
+			value[a], value[b] = value[b], value[a]
+		}
+		value["X-User"], value["address"], value["user"] = "carl", "192.0.2.3:3", "carl"
+		two := makeRequest(value)
 		keys, views := [2]string{}, [2]string{}
 		for i, r := range []*http.Request{one, two} {
 			keys[i], _ = p.key(r, "tag")
@@ -91,10 +102,17 @@ func TestKeyIsWhatTheHandlerSees(t *testing.T) {
 		}
 		if keys[0] == keys[1] {
 			same++
+		} else {
+			different++
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		for range 20 {
+			check(t)
 		}
 	})
-	if same < 10 {
-		t.Errorf("%d pairs with the same key", same)
+	if same < 10 || different < 10 {
+		t.Errorf("%d pairs with the same key, %d with different ones", same, different)
 	}
 }
 

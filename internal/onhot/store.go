@@ -14,8 +14,9 @@ type entry struct {
 	reason Reason  // why they are not
 	until  time.Time
 	stamp  stamp
-	cost   uint32       // bytes
-	retry  atomic.Int64 // Unix nanoseconds before which the answer is not refreshed, after a failure
+	cost   uint32 // bytes
+	// retry is the age in nanoseconds before which the answer is not refreshed, after a failure.
+	retry atomic.Int64
 }
 
 // entryCost is the memory of an entry without its key and its answer, in bytes. The costs of
@@ -41,7 +42,7 @@ func (e *entry) result(d demand, now time.Time) (res Result, refresh bool) {
 	case d.bounded: // it has not said that it takes a stale one
 		return Result{}, false
 	}
-	return Result{How: Stale, answer: e.answer, at: now}, now.UnixNano() >= e.retry.Load()
+	return Result{How: Stale, answer: e.answer, at: now}, int64(kept) >= e.retry.Load()
 }
 
 // store holds entries up to a number of bytes.
@@ -53,7 +54,7 @@ func (e *entry) result(d demand, now time.Time) (res Result, refresh bool) {
 type store struct {
 	entries *otter.Cache[string, *entry]
 
-	mu     sync.Mutex // of writes
+	mu     sync.Mutex  // of writes
 	sweep  *time.Timer // nil before the first entry
 	closed bool
 }

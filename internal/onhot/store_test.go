@@ -3,6 +3,7 @@ package onhot
 import (
 	"fmt"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,6 +26,7 @@ func TestMemory(t *testing.T) {
 	})
 	s.Cache = newCache(t, Config{Total: total})
 	defer closeCache(t, s.Cache)
+	before := heapInUse()
 	var largest atomic.Int64
 	stop, watched := make(chan struct{}), make(chan struct{})
 	measure := func() {
@@ -64,6 +66,18 @@ func TestMemory(t *testing.T) {
 	if n := s.recording.Load(); n != 0 {
 		t.Errorf("%d bytes are being recorded", n)
 	}
+	if used, counted := heapInUse()-before, s.Stats().Bytes; used > counted+total/8 || used < counted-total/8 {
+		t.Errorf("%d bytes are used, %d are counted", used, counted)
+	}
+}
+
+// heapInUse returns the bytes of the heap that are reachable.
+func heapInUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what the first has put aside of pools
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // An answer for whose recording there is no memory is not shared.

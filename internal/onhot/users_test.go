@@ -211,9 +211,6 @@ func (s *story) run(t *testing.T) (wrong []string, results []Result) {
 		if c.told.ending == "short" {
 			w.Header().Set("Content-Length", fmt.Sprint(len(body)+1))
 		}
-		if c.told.ending == "trailer" {
-			w.Header().Set("Trailer:X-Sum", "1")
-		}
 		w.WriteHeader(c.told.status)
 		_, _ = w.Write([]byte(body[:len(body)/2]))
 		if c.told.ending == "flush" {
@@ -224,6 +221,9 @@ func (s *story) run(t *testing.T) (wrong []string, results []Result) {
 			panic(http.ErrAbortHandler)
 		}
 		_, _ = w.Write([]byte(body[len(body)/2:]))
+		if c.told.ending == "trailer" {
+			w.Header().Set("Trailer:X-Sum", "1")
+		}
 	}
 	policy := newPolicy(t, s.policy)
 	cache := newCache(t, Config{Deadline: 3 * time.Second})
