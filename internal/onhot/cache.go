@@ -120,7 +120,7 @@ func (c *Cache) do(r *http.Request, p *Policy, tag string, admit Admit) Result {
 			return res
 		}
 		f, leads, reason := c.enter(key, p, c.generations.stamp(r, tag), e, refresh)
-		admitted := leads && c.lead(f, r, admit)
+		admitted := leads && c.lead(f, r, admit, refresh)
 		switch {
 		case refresh && admitted:
 			c.stats.Refreshes.Add(1)

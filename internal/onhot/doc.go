@@ -38,7 +38,9 @@
 // A leader always uses GET, and its answer serves HEAD as well, as in nginx and Varnish. The
 // answer's own lifetime (RFC 9111) shortens the policy's, including the time in which a stale
 // answer is used, and never adds to it. Authorization is never shared, even if the answer is
-// public. Requests with a Cookie are shared only if the policy names cookies.
+// public. Requests with a Cookie are shared only if the policy names cookies. A handler that reads
+// other headers has to say so by Vary, as for any cache; it answers as if they were absent
+// otherwise. Behind a proxy that ends TLS, a policy may have to name header:x-forwarded-proto.
 //
 // # Adapters
 //

@@ -7,8 +7,9 @@ import (
 )
 
 // Admit lets one run of the handler past the limit. It returns the handler, which is run at most
-// once, or false if the limit refuses. It is called in the goroutine of Do or Serve.
-type Admit func() (http.Handler, bool)
+// once, or false if the limit refuses. It is called in the goroutine of Do or Serve. If refresh is
+// set, a stale answer is at hand, and the limit should not let the request wait.
+type Admit func(refresh bool) (http.Handler, bool)
 
 // flight is a run of the handler that others may join.
 type flight struct {
@@ -75,14 +76,14 @@ func (c *Cache) leave(f *flight) {
 }
 
 // lead admits a new flight and starts its leader, and reports whether the limit admitted it.
-func (c *Cache) lead(f *flight, r *http.Request, admit Admit) (admitted bool) {
+func (c *Cache) lead(f *flight, r *http.Request, admit Admit, refresh bool) (admitted bool) {
 	defer func() {
 		if !admitted { // or admit panicked
 			c.end(f, nil, ReasonUnadmitted)
 			c.leave(f)
 		}
 	}()
-	h, ok := admit()
+	h, ok := admit(refresh)
 	if !ok {
 		return false
 	}

@@ -65,7 +65,7 @@ func newSite(tb testing.TB, policy PolicyConfig, handler http.HandlerFunc) *site
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, r) }
 
 func (s *site) serve(w http.ResponseWriter, r *http.Request) Result {
-	res := s.Serve(w, r, s.policy, "hot key", func() (http.Handler, bool) {
+	res := s.Serve(w, r, s.policy, "hot key", func(bool) (http.Handler, bool) {
 		if s.refuse.Load() {
 			return nil, false
 		}
@@ -100,7 +100,7 @@ func newRequest(method, target string, headers ...string) *http.Request {
 	return r
 }
 
-// how returns how a request was answered, and the reason if it went alone.
+// String returns how a request was answered, and the reason if it went alone.
 func (res Result) String() string {
 	if res.How == Alone {
 		return "alone: " + res.Reason.String()

@@ -27,6 +27,7 @@ type Recorder struct {
 	answer   *Answer // once the header is written
 	reason   Reason  // why the answer is not for sharing
 	finished bool
+	room     int64 // bytes of the largest body
 	reserved int64 // bytes of the cache's memory for recordings
 }
 
@@ -60,6 +61,7 @@ func (w *Recorder) writeHeader(status int) {
 		w.refuse(reason)
 		return
 	}
+	w.room = w.flight.policy.Max - headerBytes(header)
 	keepEndToEnd(header)
 	if !has(header, "Date") {
 		header["Date"] = []string{now.UTC().Format(http.TimeFormat)}
@@ -81,19 +83,13 @@ func canonicalHeader(h http.Header) http.Header {
 func (w *Recorder) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.answer == nil && !w.finished {
-		// net/http detects the type from the first bytes that are written, and so it is done here.
-		if !has(w.header, "Content-Type") && !has(w.header, "Content-Encoding") && len(p) > 0 {
-			w.header.Set("Content-Type", http.DetectContentType(p))
-		}
-		w.writeHeader(http.StatusOK)
-	}
+	w.writeHeader(http.StatusOK)
 	switch {
 	case w.finished:
 		return 0, errUnshared
 	case w.answer.status == http.StatusNoContent:
 		return 0, http.ErrBodyNotAllowed
-	case headerBytes(w.answer.header)+int64(len(w.answer.body)+len(p)) > w.flight.policy.Max:
+	case int64(len(w.answer.body)+len(p)) > w.room:
 		w.refuse(ReasonOver)
 		return 0, errUnshared
 	}
@@ -101,8 +97,19 @@ func (w *Recorder) Write(p []byte) (int, error) {
 		w.refuse(ReasonFull)
 		return 0, errUnshared
 	}
+	if len(w.answer.body) == 0 && len(p) > 0 {
+		setType(w.answer.header, p)
+	}
 	w.answer.body = append(w.answer.body, p...)
 	return len(p), nil
+}
+
+// setType sets a Content-Type that the handler has not set, from the first bytes that it writes, as
+// net/http does.
+func setType(h http.Header, p []byte) {
+	if _, typed := h["Content-Type"]; !typed && h.Get("Content-Encoding") == "" {
+		h["Content-Type"] = []string{http.DetectContentType(p)}
+	}
 }
 
 // grow makes room for n more bytes of the body. It reserves the memory before it takes it.
@@ -112,7 +119,7 @@ func (w *Recorder) grow(n int) bool {
 	if need <= cap(body) {
 		return true
 	}
-	size := max(need, int(min(2*int64(cap(body)), w.flight.policy.Max)), 512)
+	size := max(need, int(min(2*int64(cap(body)), w.room)), 512)
 	if length, err := strconv.Atoi(w.answer.header.Get("Content-Length")); err == nil && length >= need {
 		size = length // at most Max, which judge has seen to
 	}

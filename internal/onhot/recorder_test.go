@@ -26,6 +26,11 @@ func TestRecordedAnswer(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = io.WriteString(w, "x")
 		}, 200, "x", "Content-Type", ""},
+		"type after the status": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404); _, _ = io.WriteString(w, "<html>") }, 404, "<html>", "Content-Type", "text/html; charset=utf-8"},
+		"no type": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header()["Content-Type"] = nil
+			_, _ = io.WriteString(w, "<html>")
+		}, 200, "<html>", "Content-Type", ""},
 		"first status":    {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404); w.WriteHeader(200) }, 404, "", "Content-Length", "0"},
 		"early hints":     {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(103); _, _ = io.WriteString(w, "x") }, 200, "x", "Content-Length", "1"},
 		"header too late": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(200); w.Header().Set("X", "1") }, 200, "", "X", ""},

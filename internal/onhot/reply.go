@@ -166,7 +166,7 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, p *Policy, tag str
 			_, _ = w.Write(body) // the client may have left
 		}
 	case res.How == Alone:
-		h, ok := admit()
+		h, ok := admit(false)
 		if !ok {
 			res.How = Refused
 			break

@@ -168,7 +168,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// A stale answer is used though the limit refuses its refresh.
+// A stale answer is used though the limit refuses its refresh, which must not wait.
 func TestStaleWhenTheLimitRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, PolicyConfig{Cache: time.Second, Stale: time.Hour}, slow(0))
@@ -180,6 +180,18 @@ func TestStaleWhenTheLimitRefuses(t *testing.T) {
 		expect(t, w, res, "stale", 200, "answer")
 		if s.calls.Load() != 1 || s.Stats().Refreshes != 0 {
 			t.Error("it was refreshed")
+		}
+		var asked []bool
+		ask := func(target string) {
+			s.Serve(httptest.NewRecorder(), newRequest("GET", target), s.policy, "hot key", func(refresh bool) (http.Handler, bool) {
+				asked = append(asked, refresh)
+				return nil, false
+			})
+		}
+		ask("/")
+		ask("/other")
+		if fmt.Sprint(asked) != "[true false]" {
+			t.Error(asked)
 		}
 	})
 }
@@ -200,7 +212,7 @@ func TestLimitRefusesTheLeader(t *testing.T) {
 		for i := range 10 {
 			wg.Go(func() {
 				r := newRequest("GET", "/")
-				results <- s.Serve(httptest.NewRecorder(), r, s.policy, "", func() (http.Handler, bool) {
+				results <- s.Serve(httptest.NewRecorder(), r, s.policy, "", func(bool) (http.Handler, bool) {
 					if i == 0 {
 						time.Sleep(100 * time.Millisecond)
 					}
@@ -216,7 +228,7 @@ func TestLimitRefusesTheLeader(t *testing.T) {
 		asked := 0
 		for range 10 {
 			wg.Go(func() {
-				results <- s.Serve(httptest.NewRecorder(), newRequest("GET", "/other"), s.policy, "", func() (http.Handler, bool) {
+				results <- s.Serve(httptest.NewRecorder(), newRequest("GET", "/other"), s.policy, "", func(bool) (http.Handler, bool) {
 					s.mu.Lock()
 					asked++
 					s.mu.Unlock()
@@ -239,7 +251,7 @@ func TestAdmitPanics(t *testing.T) {
 		defer closeCache(t, s.Cache)
 		func() {
 			defer func() { _ = recover() }()
-			s.Serve(httptest.NewRecorder(), newRequest("GET", "/"), s.policy, "hot key", func() (http.Handler, bool) { panic("x") })
+			s.Serve(httptest.NewRecorder(), newRequest("GET", "/"), s.policy, "hot key", func(bool) (http.Handler, bool) { panic("x") })
 		}()
 		if _, res := s.ask("GET", "/"); res.How != Led {
 			t.Error(res)

@@ -248,7 +248,7 @@ func (s *story) run(t *testing.T) (wrong []string, results []Result) {
 			var res Result
 			func() {
 				defer func() { _ = recover() }() // of a request that goes alone
-				res = cache.Serve(w, r, policy, "hot key", func() (http.Handler, bool) { return http.HandlerFunc(handler), true })
+				res = cache.Serve(w, r, policy, "hot key", func(bool) (http.Handler, bool) { return http.HandlerFunc(handler), true })
 			}()
 			mu.Lock()
 			results = append(results, res)
