@@ -71,3 +71,28 @@ func BenchmarkKey(b *testing.B) {
 		s.policy.key(r, "hot key")
 	}
 }
+
+// A request that leads, with nothing stored.
+func BenchmarkLed(b *testing.B) {
+	s, r, w := hitSite(b)
+	defer closeCache(b, s.Cache)
+	s.policy = newPolicy(b, PolicyConfig{Coalesce: true})
+	b.ReportAllocs()
+	for b.Loop() {
+		clear(w.header)
+		s.serve(w, r)
+	}
+}
+
+// A request that is not shared, without its handler's work.
+func BenchmarkAlone(b *testing.B) {
+	s, r, w := hitSite(b)
+	defer closeCache(b, s.Cache)
+	r.Header.Set("Authorization", "Bearer x")
+	s.handler = func(http.ResponseWriter, *http.Request) {}
+	b.ReportAllocs()
+	for b.Loop() {
+		clear(w.header)
+		s.serve(w, r)
+	}
+}

@@ -79,6 +79,7 @@ func TestLateWrites(t *testing.T) {
 		defer closeCache(t, s.Cache)
 		s.get("/")
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		w, res := s.ask("GET", "/")
 		expect(t, w, res, "hit", 200, "answer")
 		if !errors.Is(late, errUnshared) {
