@@ -104,7 +104,7 @@ func (c *Cache) contextReason() Reason {
 func (c *Cache) recordPanic(v any) {
 	c.stats.Panics.Add(1)
 	if v != nil && v != http.ErrAbortHandler {
-		c.panics.Warn(loglimit.Rate{Burst: 1, Every: time.Minute}, c.config.Log,
+		c.panics.Warn(loglimit.LineRate{Burst: 1, Every: time.Minute}, c.config.Log,
 			"on_hot: the handler panicked for a request that others join; each of them runs it by itself",
 			"panic", v, "stack", string(debug.Stack()))
 	}
