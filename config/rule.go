@@ -28,6 +28,7 @@ func ruleSettings(r *rules.Rule) settings {
 			return d.hot(n, r.Count)
 		}), "", "When a key is hot: 200/s, 20%, 8x, or fields; of several any"},
 		{"limit", limitOf(&r.Limit, r), "", "What a hot key is held to, or every request if there is no hot: 50/s, or fields"},
+		{"on_hot", as(&r.OnHot, onHotSettings(new(onHotFields)).form(), (*decoder).onHot), "", "How requests of a hot key are answered before its limit: identical ones once, and from memory"},
 		{"except", as(&r.Except, schemaList(exceptSettings(new(rules.Exception), r).form("values")), func(d *decoder, n *fileNode, _ string) []rules.Exception {
 			return d.exceptions(n, r)
 		}), "", "Other terms for some values; the first that matches counts"},

@@ -222,6 +222,8 @@ func (r *request) isUnread(c *candidate) bool {
 // would make are replaced by one key for all such requests.
 func (r *request) useUnread(c *candidate) {
 	switch {
+	case c.Unread == rules.UnreadReject && !r.asks:
+		r.postponeRefusal()
 	case c.Unread == rules.UnreadReject:
 		r.addDenial(&claim{rule: c, spec: c.spec}, &rules.Decision{Reason: rules.ReasonUnread, Rule: c.ID})
 	case c.By.Kind == rules.ByNone && c.matcher == nil:

@@ -30,6 +30,9 @@ type Request struct {
 	// NoWait makes the request never wait, as [WithoutWaiting] does for all requests.
 	NoWait bool
 
+	// Steps selects the steps of the check.
+	Steps Steps
+
 	// HTTP is the net/http request itself; it may be nil. Rules read headers, cookies, the
 	// client's address and the body from it, and functions of options get it. A body that was
 	// read is replaced by one that reads the same.
@@ -87,7 +90,9 @@ func (g *Guard) check(in *Request, holds bool, d *rules.Decision) (t *Ticket) {
 		d.Allowed = true
 		return nil
 	}
-	g.before(in)
+	if in.Steps.counts() {
+		g.before(in)
+	}
 	route := g.routeOf(in)
 	done := false
 	if route.plain != nil {
@@ -137,13 +142,22 @@ func (g *Guard) countPanic() {
 // applyRules counts the request and asks the limits of this process, rule by rule. It asks
 // all of them, even after one has denied, so that the longest wait is known.
 func (r *request) applyRules() {
-	set := r.route.set
 	if r.route.byPath {
 		r.canonicalPath()
 	}
 	if r.route.matchers && r.askMatchers() {
 		return
 	}
+	if r.in.Steps == CountStep && r.route.shares {
+		r.shareOrLimit()
+	} else {
+		r.applyEach()
+	}
+}
+
+// applyEach implements applyRules once the matchers have been asked.
+func (r *request) applyEach() {
+	set := r.route.set
 	matched := false
 	ordered := r.guard.controls.Load()
 	for i := range r.route.rules {

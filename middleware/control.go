@@ -185,6 +185,10 @@ func (r *request) endControls(c *candidate) {
 	if r.trace != nil {
 		r.traceControls(c)
 	}
+	if x.blocked && !r.asks {
+		r.postponeRefusal()
+		return
+	}
 	if x.blocked {
 		r.deny(&claim{rule: c, spec: c.spec}, &rules.Decision{Reason: rules.ReasonBlocked, Rule: c.ID})
 		return
@@ -202,6 +206,8 @@ func (r *request) endControls(c *candidate) {
 		switch {
 		case x.allowed:
 			r.passKey(claim{rule: c, spec: key.spec, hash: key.hash})
+		case key.denied && !r.asks:
+			r.postponeRefusal()
 		case key.denied:
 			r.addDenial(&claim{rule: c, spec: c.spec}, &rules.Decision{Reason: rules.ReasonBlocked, Rule: c.ID})
 		default:
@@ -236,8 +242,16 @@ func (r *request) passKey(cl claim) {
 	if len(cl.rule.Hot) == 0 {
 		return
 	}
-	if hot := r.guard.hot.Lookup(cl.hash, r.key); hot != nil {
+	hot := r.guard.hot.Lookup(cl.hash, r.key)
+	if hot == nil {
+		return
+	}
+	if r.counts {
 		r.sampleOrigin(&cl, hot)
+	}
+	if r.asks {
 		hot.Payload.recordExempt()
+	} else {
+		r.postpone(true)
 	}
 }

@@ -104,7 +104,7 @@ func (r *request) needTicket() *Ticket {
 // chargeAtEnd records that the request's cost is charged to the key when the request ends, if
 // the rule counts costs.
 func (r *request) chargeAtEnd(cl claim, hash uint64, key []byte) {
-	if !r.holds || cl.rule.Count == rules.Requests {
+	if !r.holds || !r.asks || cl.rule.Count == rules.Requests {
 		return
 	}
 	t := r.needTicket()

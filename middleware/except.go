@@ -92,6 +92,9 @@ func (r *request) except(c *candidate) *limitSpec {
 		return c.spec
 	case x.Action == rules.Allow:
 		return nil
+	case x.Action == rules.Block && !r.asks:
+		r.postponeRefusal()
+		return nil
 	case x.Action == rules.Block:
 		r.addDenial(&claim{rule: c, spec: c.spec}, &rules.Decision{Reason: rules.ReasonBlocked, Rule: c.ID})
 		return nil

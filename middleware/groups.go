@@ -68,13 +68,6 @@ func (r *request) countAgain(c *candidate) {
 		if name = g.fitKey(name, len(c.prefix)); len(name) != size {
 			continue // a cut name could be a key's; so the total is too high
 		}
-		hash := rules.Hash(name)
-		if c.Count == rules.Requests {
-			g.counts.Add(hash, name, group.again)
-			continue
-		}
-		for range group.again { // each is charged the request's cost
-			r.chargeAtEnd(claim{rule: c, spec: c.spec}, hash, name)
-		}
+		r.addCount(claim{rule: c, spec: c.spec}, rules.Hash(name), name, group.again)
 	}
 }

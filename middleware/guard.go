@@ -35,6 +35,8 @@ type Guard struct {
 	opts     options
 	sharing  sharing
 	controls atomic.Pointer[controls] // nil if there are none
+	someHot  atomic.Bool              // whether some key is hot
+	lastHot  atomic.Int64             // Unix time in nanoseconds when some key began or ceased to be; 0 if none did
 	former   formerLimits
 	heated   heatedStates // guarded by sharing.mu
 	bodies   bodies
@@ -95,6 +97,7 @@ func New(ruleset *rules.Rules, counts *collector.Collector, opts ...Option) (*Gu
 		KeepFor: func(h *hotState) time.Duration { return h.timeToFull(g.opts.clock()) },
 		OnSwap: func(version string, hot []rules.Hot) {
 			g.localHot.updatePublished(hot)
+			g.noteHot(len(hot) > 0)
 			if g.opts.onSwap != nil {
 				g.opts.onSwap(version, hot)
 			}

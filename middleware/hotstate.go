@@ -18,6 +18,8 @@ type hotState struct {
 	exempt          atomic.Int64 // part of passed: requests that the key's limit was not asked about
 	charged         atomic.Int64 // costs charged to the key's limit
 	made            time.Time
+	shared          atomic.Pointer[sharedKey] // nil unless requests are answered together
+	outcomes        outcomeCounts             // requests that were, or should have been
 	admitted        admittedSamples
 	origins         originSample
 }

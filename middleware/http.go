@@ -18,37 +18,61 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		route = o.route
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d, ticket := g.examine(r, route)
+		steps := AllSteps
+		if g.rules.Load().shares {
+			if g.runs(r) { // a Leader has sent it here again
+				next.ServeHTTP(w, r)
+				return
+			}
+			if sharesMethod(r) {
+				steps = CountStep
+			} else if !isSafe(r.Method) && g.remembersAnswers() {
+				meter := &responseMeter{ResponseWriter: w}
+				w = meter.withInterfacesOf(w)
+				defer g.invalidate(r, meter)
+			}
+		}
+		d, ticket := g.examine(r, route, steps, false)
 		if held, ok := r.Body.(*heldBody); ok {
 			defer held.release()
 		}
-		if h, ok := d.From.(*handled); ok {
-			h.respond(w, r, d)
+		if key, ok := d.From.(*sharedKey); ok {
+			x := &exchange{guard: g, w: w, in: r, route: route, next: next}
+			x.share(key)
 			return
 		}
-		spec, _ := d.From.(*limitSpec)
-		if !d.Allowed {
-			writeRefusal(w, r, &d, spec)
-			return
-		}
-		if spec != nil {
-			spec.setHeaders(w.Header(), &d)
-		}
-		if ticket == nil {
-			next.ServeHTTP(w, r)
-			return
-		}
-		ticket.serve(w, r, next)
+		g.respond(w, r, next, &d, ticket)
 	})
+}
+
+// respond answers a request by its handler, or refuses it.
+func (g *Guard) respond(w http.ResponseWriter, r *http.Request, next http.Handler, d *rules.Decision, ticket *Ticket) {
+	if h, ok := d.From.(*handled); ok {
+		h.respond(w, r, *d)
+		return
+	}
+	spec, _ := d.From.(*limitSpec)
+	if !d.Allowed {
+		writeRefusal(w, r, d, spec)
+		return
+	}
+	if spec != nil {
+		spec.setHeaders(w.Header(), d)
+	}
+	if ticket == nil {
+		next.ServeHTTP(w, r)
+		return
+	}
+	ticket.serve(w, r, next)
 }
 
 // examine implements Begin for an HTTP request. If the function of an option panics, the
 // request passes. Panics of the guarded handler are not recovered.
-func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d rules.Decision, t *Ticket) {
+func (g *Guard) examine(r *http.Request, route func(*http.Request) string, steps Steps, noWait bool) (d rules.Decision, t *Ticket) {
 	defer g.failOpen(&d)
 	req := Request{
 		Context: r.Context(), Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery,
-		Pattern: r.Pattern, HTTP: r,
+		Pattern: r.Pattern, HTTP: r, Steps: steps, NoWait: noWait,
 	}
 	if route != nil { // it precedes the pattern, which an outer mux may have set
 		req.Pattern = route(r)

@@ -19,7 +19,7 @@ func (r *request) useKeys(c *candidate) {
 	case rules.ByEach, rules.ByCombinations:
 		params := r.loadParams(c)
 		all := params.Combine(&c.By, &r.route.set.Secrets)
-		r.guard.withheld.add(all.Hidden)
+		r.countWithheld(all.Hidden)
 		r.beginKeys(c, all.Len())
 		for set := all.Next(0); set != 0; set = all.Next(set) {
 			r.startKey(c)
@@ -59,7 +59,7 @@ func (r *request) appendParams(c *candidate) (n int, ok bool) {
 	if !r.params.loaded && c.values == nil && !c.keyReaders && !c.redacts {
 		var hidden int
 		if r.key, n, hidden, ok = rules.AppendPlain(r.key, r.in.Query, c.By.Names, secrets); ok {
-			r.guard.withheld.add(hidden)
+			r.countWithheld(hidden)
 			return n, true
 		}
 	}
@@ -69,8 +69,15 @@ func (r *request) appendParams(c *candidate) (n int, ok bool) {
 		return n, ok
 	}
 	r.key, n = params.AppendAll(r.key, secrets)
-	r.guard.withheld.add(params.Len() - params.Named() - n)
+	r.countWithheld(params.Len() - params.Named() - n)
 	return n, true
+}
+
+// countWithheld counts parameters that make no key because they look secret.
+func (r *request) countWithheld(n int) {
+	if r.counts {
+		r.guard.withheld.add(n)
+	}
 }
 
 // usePairings implements useOneKey for names with several values. Each pairing of values is a key.
@@ -101,7 +108,9 @@ func (r *request) endKeys(c *candidate, more bool) {
 	if !more {
 		return
 	}
-	r.guard.stats.More.Add(1)
+	if r.counts {
+		r.guard.stats.More.Add(1)
+	}
 	r.startKey(c)
 	r.key = base.AppendMore(r.key)
 	r.useKey(c)
@@ -141,13 +150,22 @@ func (r *request) countKey(cl *claim, whole bool) {
 	if len(c.Hot) == 0 {
 		return
 	}
-	if c.Count == rules.Requests {
-		r.guard.counts.Add(cl.hash, r.key, 1)
-	} else {
-		r.chargeAtEnd(*cl, cl.hash, r.key)
-	}
+	r.addCount(*cl, cl.hash, r.key, 1)
 	if whole && r.groups.follow { // a cut key has no group
 		r.groups.add(r.key[len(c.prefix):], c.ParamsOnly)
+	}
+}
+
+// addCount adds n requests to the count of a key. For rules that count costs it records that the key
+// is charged n times when the request ends, if the handler answers it.
+func (r *request) addCount(cl claim, hash uint64, key []byte, n uint64) {
+	switch {
+	case cl.rule.Count != rules.Requests:
+		for range n {
+			r.chargeAtEnd(cl, hash, key)
+		}
+	case r.counts:
+		r.guard.counts.Add(hash, key, n)
 	}
 }
 
@@ -157,15 +175,23 @@ func (r *request) limitCountedKey(cl *claim) {
 		if r.trace != nil {
 			r.trace.addKey(cl.rule, r.key, cl.spec, nil)
 		}
-		r.limitKey(cl)
+		if r.asks {
+			r.limitKey(cl)
+		} else {
+			r.postpone(cl.spec.limit != nil)
+		}
 		return
 	}
 	hot := r.guard.hot.Lookup(cl.hash, r.key)
 	if r.trace != nil {
 		r.trace.addKey(cl.rule, r.key, cl.spec, hot)
 	}
-	if hot != nil {
+	switch {
+	case hot == nil:
+	case r.asks:
 		r.limitHotKey(cl, hot)
+	default:
+		r.findShared(cl, hot)
 	}
 }
 
@@ -226,9 +252,5 @@ func (r *request) countTotal(c *candidate) {
 	if len(text) > rules.MaxText || len(r.guard.counts.Fit(text)) != len(text) {
 		return
 	}
-	if c.Count == rules.Requests {
-		r.guard.counts.Add(t.hash, t.key, 1)
-	} else {
-		r.chargeAtEnd(claim{rule: c, spec: c.spec}, t.hash, t.key)
-	}
+	r.addCount(claim{rule: c, spec: c.spec}, t.hash, t.key, 1)
 }

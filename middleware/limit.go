@@ -20,6 +20,10 @@ func (r *request) limitRule(c *candidate) {
 	if cl.spec.limit == nil {
 		return
 	}
+	if !r.asks {
+		r.postpone(true)
+		return
+	}
 	if r.trace != nil {
 		r.trace.addLimit(c)
 	}
@@ -87,7 +91,9 @@ func (r *request) limitHeated(cl *claim) {
 // limitHotKey asks the limit of a hot key, unless the key is spared.
 func (r *request) limitHotKey(cl *claim, hot *hotset.Entry[*hotState]) {
 	cl.state = hot.Payload
-	r.sampleOrigin(cl, hot)
+	if r.counts {
+		r.sampleOrigin(cl, hot)
+	}
 	if cl.spec.limit == nil {
 		return
 	}

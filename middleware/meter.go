@@ -12,7 +12,7 @@ import (
 // ticket, even if the handler panics.
 func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	start := time.Now()
-	var body *byteMeter
+	var body *responseMeter
 	var said *spent
 	defer func() {
 		cost := Cost{Time: time.Since(start)}
@@ -29,36 +29,44 @@ func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 		r, said = r.WithContext(ctx), sum
 	}
 	if t.Counts(rules.Bytes) && r.Method != http.MethodHead { // responses to HEAD have no body
-		body = &byteMeter{ResponseWriter: w}
+		body = &responseMeter{ResponseWriter: w}
 		w = body.withInterfacesOf(w)
 	}
 	next.ServeHTTP(w, r)
 }
 
-// byteMeter counts the bytes of a response's body.
-type byteMeter struct {
+// responseMeter counts the bytes of a response's body, and keeps its status.
+type responseMeter struct {
 	http.ResponseWriter
-	n int64
+	n      int64
+	status int // 0 if the handler has written none
 }
 
-func (m *byteMeter) Write(p []byte) (int, error) {
+func (m *responseMeter) WriteHeader(status int) {
+	if m.status == 0 && status >= 200 { // 1xx responses are not final
+		m.status = status
+	}
+	m.ResponseWriter.WriteHeader(status)
+}
+
+func (m *responseMeter) Write(p []byte) (int, error) {
 	n, err := m.ResponseWriter.Write(p)
 	m.n += int64(n)
 	return n, err
 }
 
-func (m *byteMeter) WriteString(s string) (int, error) {
+func (m *responseMeter) WriteString(s string) (int, error) {
 	n, err := io.WriteString(m.ResponseWriter, s)
 	m.n += int64(n)
 	return n, err
 }
 
 // Unwrap returns the server's writer to [http.ResponseController].
-func (m *byteMeter) Unwrap() http.ResponseWriter { return m.ResponseWriter }
+func (m *responseMeter) Unwrap() http.ResponseWriter { return m.ResponseWriter }
 
 // meterFrom is a meter whose writer is an io.ReaderFrom, for example to use sendfile.
 type meterFrom struct {
-	*byteMeter
+	*responseMeter
 	from io.ReaderFrom
 }
 
@@ -70,7 +78,7 @@ func (m meterFrom) ReadFrom(src io.Reader) (int64, error) {
 
 // withInterfacesOf returns the meter with the optional interfaces that w has, for handlers that
 // use them by type assertion instead of through an http.ResponseController.
-func (m *byteMeter) withInterfacesOf(w http.ResponseWriter) http.ResponseWriter {
+func (m *responseMeter) withInterfacesOf(w http.ResponseWriter) http.ResponseWriter {
 	flusher, flushes := w.(http.Flusher)
 	hijacker, hijacks := w.(http.Hijacker)
 	from, reads := w.(io.ReaderFrom)
@@ -83,7 +91,7 @@ func (m *byteMeter) withInterfacesOf(w http.ResponseWriter) http.ResponseWriter 
 		}{meterFrom{m, from}, flusher, hijacker}
 	case flushes && hijacks:
 		return struct {
-			*byteMeter
+			*responseMeter
 			http.Flusher
 			http.Hijacker
 		}{m, flusher, hijacker}
@@ -94,7 +102,7 @@ func (m *byteMeter) withInterfacesOf(w http.ResponseWriter) http.ResponseWriter 
 		}{meterFrom{m, from}, flusher}
 	case flushes: // HTTP/2
 		return struct {
-			*byteMeter
+			*responseMeter
 			http.Flusher
 		}{m, flusher}
 	case hijacks && reads:
@@ -104,7 +112,7 @@ func (m *byteMeter) withInterfacesOf(w http.ResponseWriter) http.ResponseWriter 
 		}{meterFrom{m, from}, hijacker}
 	case hijacks:
 		return struct {
-			*byteMeter
+			*responseMeter
 			http.Hijacker
 		}{m, hijacker}
 	case reads:

@@ -237,7 +237,7 @@ func TestMeterHasWhatTheWriterHas(t *testing.T) {
 			_, reads := w.(io.ReaderFrom)
 			return fmt.Sprint("flush ", flushes, ", hijack ", hijacks, ", read ", reads)
 		}
-		m := &byteMeter{ResponseWriter: inner}
+		m := &responseMeter{ResponseWriter: inner}
 		if got, want := has(m.withInterfacesOf(inner)), has(inner); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

@@ -40,6 +40,7 @@ type options struct {
 	anyParam   func(ctx context.Context, name string) string // for names that are not in params
 	backend    limiter.Backend
 	semaphore  semaphore.Acquirer
+	sharer     Sharer // nil if there is none
 }
 
 // Option configures a [Guard].

@@ -26,7 +26,8 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *rules.Decis
 	if !ok || len(key)-len(c.prefix) > collector.AlwaysFits {
 		return t, false
 	}
-	if hidden > 0 {
+	counts := in.Steps.counts()
+	if hidden > 0 && counts {
 		g.withheld.add(hidden)
 	}
 	d.Allowed = true
@@ -38,7 +39,13 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *rules.Decis
 	}
 	hash := rules.Hash(key)
 	entry := g.hot.Lookup(hash, key) // before Add, so that their cache misses overlap
-	g.counts.Add(hash, key, 1)
+	if counts {
+		g.counts.Add(hash, key, 1)
+	}
+	if entry != nil && in.Steps == CountStep && c.shares(&entry.Hot) {
+		g.sharePlain(c, in, entry, d)
+		return nil, true
+	}
 	if entry != nil && !g.limitPlain(c, in, hash, entry, d) {
 		r := g.newRequest(in, route, holds)
 		r.key = append(r.key[:0], key...)
@@ -73,7 +80,7 @@ func (g *Guard) limitPlain(c *candidate, in *Request, hash uint64, hot *hotset.E
 		g.haveHandled(in, spec, d)
 	}
 	spec.decisions[d.Reason].addOne(uint32(n))
-	if weight := key.origins.weight(base.Mix64(hash ^ uint64(n))); weight > 0 {
+	if weight := key.origins.weight(base.Mix64(hash ^ uint64(n))); weight > 0 && in.Steps.counts() {
 		key.origins.sample(c.name, g.callerOf(in), weight)
 	}
 	return true

@@ -32,6 +32,13 @@ type request struct {
 	grants  grants
 	pending pending
 
+	counts bool // whether it is counted
+	asks   bool // whether its limits are asked
+	// What a pass that asks no limits finds; see shareOrLimit.
+	unasked  bool       // there is something to ask or to refuse
+	refusing bool       // the request is refused, whatever its limits
+	shared   *sharedKey // the hot key for which it is answered together with others, or nil
+
 	shard  uint32  // index into counters that all requests add to
 	holds  bool    // whether it holds permits and owes costs until its ticket ends
 	ticket *Ticket // nil until something has to be done at the end
@@ -70,6 +77,7 @@ type claim struct {
 func (g *Guard) newRequest(in *Request, route *route, holds bool) *request {
 	r := g.requests.Get().(*request)
 	r.in, r.route, r.holds = *in, route, holds
+	r.counts, r.asks = in.Steps.counts(), true
 	return r
 }
 
@@ -89,6 +97,7 @@ func (r *request) recycle() {
 	r.grants.reset()
 	r.pending.reset()
 	r.in, r.route, r.ticket, r.trace = Request{}, nil, nil, nil
+	r.unasked, r.refusing, r.shared = false, false, nil
 	r.clock.read = false
 	r.body.state = bodyUnknown
 	r.verdict.reset()
@@ -172,7 +181,12 @@ func (r *request) finish(d *rules.Decision) *Ticket {
 // conclude writes the decision to d, and recycles the request. It returns the ticket of a request
 // that passes.
 func (r *request) conclude(d *rules.Decision) *Ticket {
-	r.verdict.copyTo(d)
+	if r.shared != nil {
+		r.dropTicket()
+		r.shared.decide(d, r.shard)
+	} else {
+		r.verdict.copyTo(d)
+	}
 	if !d.Allowed {
 		r.dropTicket()
 		r.guard.haveHandled(&r.in, r.verdict.decider, d)

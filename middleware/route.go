@@ -33,6 +33,7 @@ type route struct {
 	byPath   bool        // some of the rules need the request's path
 	plain    *candidate  // the only rule, if checkPlain can handle it
 	matchers bool        // some of the rules have a matcher
+	shares   bool        // some of the rules answer requests of hot keys together
 	messages bool        // some of the rules name fields of an RPC's message
 
 	bodies      sourceSet      // the sources of the body that some of the rules read
@@ -190,6 +191,7 @@ func (s *ruleSet) finish(r *route) {
 			}
 		}
 		r.matchers = r.matchers || c.matcher != nil
+		r.shares = r.shares || c.sharing != nil
 		r.messages = r.messages || slices.ContainsFunc(c.headReaders, func(x *paramReader) bool { return x.param.Source == rules.RPC })
 	}
 	if len(r.rules) == 1 && r.rules[0].isPlain() {

@@ -17,6 +17,7 @@ type ruleSet struct {
 	concrete  *concreteRoutes
 	redaction *rules.Redaction // nil if there is none
 	readers   []*paramReader   // readers of all rules, each once
+	shares    bool             // some rules answer requests of hot keys together
 
 	bodyLimits rules.Bodies // with defaults applied
 }
@@ -39,6 +40,8 @@ type rule struct {
 
 	overlaps bool // a request makes several keys, and counts for a total too
 	addsUp   bool // the aggregator adds up its keys, because they overlap or for a share
+
+	sharing Sharing // answers requests of hot keys together; nil if nothing does
 
 	set *ruleSet
 	// heated holds, by member, the states of keys that were hot when a version of the rule
@@ -81,6 +84,10 @@ func compile(ruleset *rules.Rules, b *specBuilder) (*ruleSet, error) {
 		if err := r.compile(b); err != nil {
 			return nil, fmt.Errorf("rule %q: %w", r.ID, err)
 		}
+		if err := r.compileOnHot(b.opts); err != nil {
+			return nil, fmt.Errorf("rule %q: %w", r.ID, err)
+		}
+		set.shares = set.shares || r.sharing != nil
 	}
 	set.routes.init()
 	set.resources.init()

@@ -27,12 +27,12 @@ type RuleStats struct {
 const decisionGone = len(decisionCounts{}) - 1
 
 // decisionCounts counts the requests that a rule decided on.
-type decisionCounts [rules.ReasonUnread + 2]spreadCount
+type decisionCounts [rules.ReasonShared + 2]spreadCount
 
 // decided lists the reasons of limits' decisions.
 var decided = []rules.Reason{
 	rules.ReasonWithin, rules.ReasonLimited, rules.ReasonBlocked, rules.ReasonLocked, rules.ReasonBusy,
-	rules.ReasonServed, rules.ReasonUnavailable, rules.ReasonUnread, rules.ReasonOpen, rules.ReasonShadow,
+	rules.ReasonServed, rules.ReasonUnavailable, rules.ReasonUnread, rules.ReasonOpen, rules.ReasonShadow, rules.ReasonShared,
 }
 
 // decisionsOf returns the counters of a rule, which outlast the rule. Their number is the number

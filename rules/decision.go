@@ -25,9 +25,10 @@ const (
 	ReasonServed                    // over the limit, and answered instead of by the handler
 	ReasonUnavailable               // the shared limiter is unavailable, and the limit fails closed
 	ReasonUnread                    // the body cannot be read, and a rule refuses such requests
+	ReasonShared                    // a key is hot, and its rule shares answers (on_hot): no limit was asked
 )
 
-var reasonNames = [...]string{"none", "within", "limited", "no_match", "ignored", "shadow", "open", "blocked", "locked", "busy", "served", "away", "unread"}
+var reasonNames = [...]string{"none", "within", "limited", "no_match", "ignored", "shadow", "open", "blocked", "locked", "busy", "served", "away", "unread", "shared"}
 
 // String returns the reason in one word, as metrics and logs name it.
 func (r Reason) String() string { return nameOf(reasonNames[:], r) }

@@ -60,6 +60,9 @@ type Rule struct {
 	// Limit is the limit of each key, in units of Count. With a nil Limit hot keys are only found
 	// and listed.
 	Limit *Limit
+	// OnHot says how requests of hot keys are answered before Limit is asked. Nil asks Limit for
+	// each.
+	OnHot *OnHot
 	// Except sets other terms for some values. The first exception that matches applies.
 	Except []Exception
 	// Prefix is the StatsD prefix of the rule's counts. Empty means "{namespace}.{rule id}".

@@ -250,13 +250,13 @@ func TestUnitsHaveNames(t *testing.T) {
 
 func TestReasonsHaveNames(t *testing.T) {
 	seen := make(map[string]bool)
-	for r := ReasonNone; r <= ReasonUnread; r++ {
+	for r := ReasonNone; r <= ReasonShared; r++ {
 		if s := r.String(); s == "" || s == "invalid" || seen[s] {
 			t.Errorf("reason %d is named %q", r, s)
 		}
 		seen[r.String()] = true
 	}
-	if s := (ReasonUnread + 1).String(); s != "invalid" {
+	if s := (ReasonShared + 1).String(); s != "invalid" {
 		t.Errorf("a reason that does not exist is named %q", s)
 	}
 }

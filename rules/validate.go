@@ -81,8 +81,8 @@ func (r *Rule) validate(rules *Rules) (bad FieldErrors) {
 		}
 	}
 	if r.Ignore {
-		if len(r.Hot) > 0 || r.Limit != nil || len(r.Except) > 0 || r.Count != Requests || r.Unread != UnreadLimit {
-			bad.addSentence("action", "remove them, or remove action: ignore", "an ignore rule only exempts requests from the others: it takes neither hot nor limit, count, unread or exceptions")
+		if len(r.Hot) > 0 || r.Limit != nil || len(r.Except) > 0 || r.Count != Requests || r.Unread != UnreadLimit || r.OnHot != nil {
+			bad.addSentence("action", "remove them, or remove action: ignore", "an ignore rule only exempts requests from the others: it takes neither hot nor limit, count, unread, on_hot or exceptions")
 		}
 		return bad
 	}
@@ -93,6 +93,7 @@ func (r *Rule) validate(rules *Rules) (bad FieldErrors) {
 	r.validateBy(&bad, rules)
 	r.validateUnread(&bad)
 	r.validateHot(&bad)
+	r.validateOnHot(&bad)
 	if len(r.Except) > MaxExceptions {
 		bad.addSentence("except", "use patterns: a star matches any text", "%d exceptions: a rule has at most %d, since each key is compared with them", len(r.Except), MaxExceptions)
 	}

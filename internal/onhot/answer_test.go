@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/rules"
 )
 
 // headerOf returns a header of "Name: value" lines.
@@ -49,14 +51,14 @@ func TestAnswersThatAreShared(t *testing.T) {
 		{"Vary by shared cookies", []string{"Vary: Cookie"}, terms{c, s}, 0},
 		{"no Vary", []string{"Vary: ,"}, terms{c, s}, 0},
 	} {
-		p := newPolicy(t, PolicyConfig{Cache: c, Stale: s, Vary: []string{"header:Accept-Language", "cookie:lang"}})
+		p := NewPolicy(rules.OnHot{Cache: c, Stale: s, Vary: []string{"header:accept-language", "cookie:lang"}})
 		reason, age, got := p.judge(200, headerOf(test.lines...), now, now)
 		if reason != ReasonNone || got != test.want || age != test.age {
 			t.Errorf("%s: %q %v, age %v; want %v, age %v", test.name, reason, got, age, test.want, test.age)
 		}
 	}
 	// The time of the handler counts as age.
-	p := newPolicy(t, PolicyConfig{Cache: c})
+	p := NewPolicy(rules.OnHot{Cache: c})
 	if _, age, got := p.judge(200, headerOf("Age: 1", "Cache-Control: max-age=5"), now.Add(-2*time.Second), now); age != 3*time.Second || got.fresh != 2*time.Second {
 		t.Errorf("age %v, %v", age, got)
 	}
@@ -104,7 +106,7 @@ func TestAnswersThatAreNot(t *testing.T) {
 		{500, nil, ReasonFailed},
 		{503, []string{"Set-Cookie: a=b"}, ReasonFailed},
 	} {
-		p := newPolicy(t, PolicyConfig{Cache: time.Second})
+		p := NewPolicy(rules.OnHot{Cache: time.Second})
 		if got, _, _ := p.judge(c.status, headerOf(c.lines...), now, now); got != c.want {
 			t.Errorf("%d %.60q: %q, want %q", c.status, c.lines, got, c.want)
 		}

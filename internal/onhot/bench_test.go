@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/rules"
 )
 
 // discard is a ResponseWriter without costs of its own.
@@ -14,7 +16,7 @@ func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(int)             {}
 
 func hitSite(tb testing.TB) (*site, *http.Request, *discard) {
-	s := newSite(tb, PolicyConfig{Coalesce: true, Cache: time.Hour, Vary: []string{"header:accept-language"}}, func(w http.ResponseWriter, r *http.Request) {
+	s := newSite(tb, rules.OnHot{Coalesce: true, Cache: time.Hour, Vary: []string{"header:accept-language"}}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Etag", `"1"`)
 		_, _ = w.Write(make([]byte, 2048))
@@ -76,7 +78,7 @@ func BenchmarkKey(b *testing.B) {
 func BenchmarkLed(b *testing.B) {
 	s, r, w := hitSite(b)
 	defer closeCache(b, s.Cache)
-	s.policy = newPolicy(b, PolicyConfig{Coalesce: true})
+	s.policy = NewPolicy(rules.OnHot{Coalesce: true})
 	b.ReportAllocs()
 	for b.Loop() {
 		clear(w.header)

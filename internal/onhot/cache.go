@@ -23,6 +23,9 @@ type Config struct {
 	Deadline time.Duration // longest run of a leader's handler, by default 10 s
 	Leaders  int           // largest number of leaders at once, by default 1,024
 	Log      *slog.Logger  // by default slog.Default()
+	// Counters, if it is not nil, counts instead of the cache's own counters, so that the counts
+	// go on in the cache that replaces this one.
+	Counters *Counters[atomic.Int64]
 }
 
 // Cache answers identical requests once, and from memory. It is safe for concurrent use.
@@ -30,7 +33,7 @@ type Cache struct {
 	config      Config
 	store       *store
 	generations generations
-	stats       Counters[atomic.Int64]
+	stats       *Counters[atomic.Int64]
 	recording   atomic.Int64 // bytes of answers that are being recorded
 	panics      loglimit.Limit
 
@@ -73,6 +76,9 @@ func New(c Config) (*Cache, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
+	if c.Counters == nil {
+		c.Counters = new(Counters[atomic.Int64])
+	}
 	if c.Total < 1<<16 || c.Total > 8<<30 {
 		return nil, errors.New("onhot: Total must be between 64 KiB and 8 GiB")
 	}
@@ -85,7 +91,7 @@ func New(c Config) (*Cache, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Cache{
-		config: c, store: entries, generations: generations{seed: maphash.MakeSeed()},
+		config: c, store: entries, stats: c.Counters, generations: generations{seed: maphash.MakeSeed()},
 		base: ctx, cancel: cancel, flights: make(map[string]*flight),
 	}, nil
 }
@@ -203,7 +209,7 @@ func (c *Cache) Stats() Stats {
 	running := c.running
 	c.mu.Unlock()
 	return Stats{
-		Counters: base.LoadCounters[Counters[int64]](&c.stats),
+		Counters: base.LoadCounters[Counters[int64]](c.stats),
 		Entries:  c.store.entries.EstimatedSize(),
 		Bytes:    int64(c.store.entries.WeightedSize()) + c.recording.Load(),
 		Leaders:  running,

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/rules"
 )
 
 // seen returns everything that a handler can see of a request.
@@ -69,7 +71,7 @@ func makeRequest(value map[string]string) *http.Request {
 // Requests have the same key exactly if their handlers see the same, and their leaders see nothing
 // of the users.
 func TestKeyIsWhatTheHandlerSees(t *testing.T) {
-	p := newPolicy(t, PolicyConfig{Cache: 1, Vary: []string{"header:x-a", "header:x-b", "cookie:lang"}})
+	p := NewPolicy(rules.OnHot{Cache: 1, Vary: []string{"header:x-a", "header:x-b", "cookie:lang"}})
 	same, different := 0, 0
 	names := slices.Sorted(maps.Keys(parts))
 	check := func(t *rapid.T) {
@@ -117,7 +119,7 @@ func TestKeyIsWhatTheHandlerSees(t *testing.T) {
 }
 
 func TestKeysOfPoliciesAndTags(t *testing.T) {
-	p, q := newPolicy(t, hour), newPolicy(t, hour)
+	p, q := NewPolicy(hour), NewPolicy(hour)
 	r := newRequest("GET", "/")
 	a, _ := p.key(r, "a")
 	b, _ := p.key(r, "b")
@@ -130,7 +132,7 @@ func TestKeysOfPoliciesAndTags(t *testing.T) {
 }
 
 func TestLeaderSeesThatItIsHTTPS(t *testing.T) {
-	p := newPolicy(t, hour)
+	p := NewPolicy(hour)
 	if p.leaderRequest(context.Background(), newRequest("GET", "https://example.com/")).TLS == nil {
 		t.Error("https has no TLS")
 	}

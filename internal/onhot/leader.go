@@ -44,7 +44,7 @@ func (p *Policy) leaderRequest(ctx context.Context, r *http.Request) *http.Reque
 			header[name] = slices.Clone(values)
 		}
 	}
-	if len(p.cookies) > 0 && !p.wholeCookie() {
+	if len(p.cookies) > 0 {
 		if cookies := p.namedCookies(r.Header["Cookie"]); cookies != "" {
 			header["Cookie"] = []string{cookies}
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,15 +41,6 @@ func closeCache(tb testing.TB, c *Cache) {
 	}
 }
 
-func newPolicy(tb testing.TB, config PolicyConfig) *Policy {
-	tb.Helper()
-	p, err := NewPolicy(config)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return p
-}
-
 // site is a cache in front of a handler, as in a middleware without a limit.
 type site struct {
 	*Cache
@@ -57,9 +50,9 @@ type site struct {
 	refuse  atomic.Bool // the limit refuses
 }
 
-func newSite(tb testing.TB, policy PolicyConfig, handler http.HandlerFunc) *site {
+func newSite(tb testing.TB, policy rules.OnHot, handler http.HandlerFunc) *site {
 	tb.Helper()
-	return &site{Cache: newCache(tb, Config{}), policy: newPolicy(tb, policy), handler: handler}
+	return &site{Cache: newCache(tb, Config{}), policy: NewPolicy(policy), handler: handler}
 }
 
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, r) }
@@ -108,4 +101,4 @@ func (res Result) String() string {
 	return res.How.String()
 }
 
-var hour = PolicyConfig{Coalesce: true, Cache: time.Hour}
+var hour = rules.OnHot{Coalesce: true, Cache: time.Hour}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A recorded answer is what net/http would have sent.
@@ -47,7 +49,7 @@ func TestRecordedAnswer(t *testing.T) {
 		"names as written":     {func(w http.ResponseWriter, r *http.Request) { w.Header()["x-lower"] = []string{"1"} }, 200, "", "X-Lower", "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t, PolicyConfig{Cache: time.Hour, Status: []int{200, 204, 404}}, c.handler)
+			s := newSite(t, rules.OnHot{Cache: time.Hour, Status: []int{200, 204, 404}}, c.handler)
 			defer closeCache(t, s.Cache)
 			for _, how := range []string{"led", "hit"} {
 				w, res := s.ask("GET", "/")

@@ -25,7 +25,7 @@ func (p *Policy) refuseRequest(r *http.Request) (Reason, demand) {
 		return ReasonAuthorization, demand{}
 	case r.TLS != nil && len(r.TLS.PeerCertificates) > 0:
 		return ReasonCertificate, demand{}
-	case has(h, "Cookie") && len(p.cookies) == 0 && !p.wholeCookie():
+	case has(h, "Cookie") && len(p.cookies) == 0:
 		return ReasonCookie, demand{}
 	case has(h, "Range"):
 		return ReasonRange, demand{}

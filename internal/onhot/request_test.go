@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestRequestsThatAreNotShared(t *testing.T) {
@@ -41,12 +43,12 @@ func TestRequestsThatAreNotShared(t *testing.T) {
 		if c.headers != "" {
 			headers = strings.Split(c.headers, "|")
 		}
-		p := newPolicy(t, hour)
+		p := NewPolicy(hour)
 		if got, _ := p.refuseRequest(newRequest(c.method, "/", headers...)); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.method, c.headers, got, c.want)
 		}
 	}
-	p := newPolicy(t, hour)
+	p := NewPolicy(hour)
 	body := httptest.NewRequest("GET", "/", strings.NewReader("x"))
 	chunked := httptest.NewRequest("GET", "/", nil)
 	chunked.ContentLength = -1
@@ -58,40 +60,14 @@ func TestRequestsThatAreNotShared(t *testing.T) {
 			t.Errorf("%s: %q, want %q", r.URL, got, want)
 		}
 	}
-	for vary, want := range map[string]Reason{"header:cookie": ReasonNone, "cookie:lang": ReasonNone, "header:x": ReasonCookie} {
-		p := newPolicy(t, PolicyConfig{Cache: time.Second, Vary: []string{vary}})
+	for vary, want := range map[string]Reason{"cookie:lang": ReasonNone, "header:x": ReasonCookie} {
+		p := NewPolicy(rules.OnHot{Cache: time.Second, Vary: []string{vary}})
 		if got, _ := p.refuseRequest(newRequest("GET", "/", "Cookie", "sid=1")); got != want {
 			t.Errorf("vary %s: %q, want %q", vary, got, want)
 		}
 	}
 	if _, ok := p.key(newRequest("GET", "/?q="+strings.Repeat("x", maxKey)), "t"); ok {
 		t.Error("a key may have any length")
-	}
-}
-
-func TestPolicyErrors(t *testing.T) {
-	for _, c := range []struct {
-		config PolicyConfig
-		want   string
-	}{
-		{PolicyConfig{}, "neither coalesce nor cache"},
-		{PolicyConfig{Coalesce: true, Stale: 1}, "stale needs cache"},
-		{PolicyConfig{Cache: -1}, "neither"},
-		{PolicyConfig{Coalesce: true, Wait: -1}, "negative"},
-		{PolicyConfig{Cache: 1, Vary: []string{"accept"}}, "use header:NAME"},
-		{PolicyConfig{Cache: 1, Vary: []string{"ctx:user"}}, "use header:NAME"},
-		{PolicyConfig{Cache: 1, Vary: []string{"addr:ip"}}, "use header:NAME"},
-		{PolicyConfig{Cache: 1, Vary: []string{"header:"}}, "not valid"},
-		{PolicyConfig{Cache: 1, Vary: []string{"header:a b"}}, "not valid"},
-		{PolicyConfig{Cache: 1, Vary: []string{"header:authorization"}}, "cannot be shared"},
-		{PolicyConfig{Cache: 1, Vary: []string{"header:if-none-match"}}, "cannot be shared"},
-		{PolicyConfig{Cache: 1, Status: []int{206}}, "206"},
-		{PolicyConfig{Cache: 1, Status: []int{200, 500}}, "500"},
-		{PolicyConfig{Cache: 1, Status: []int{101}}, "101"},
-	} {
-		if _, err := NewPolicy(c.config); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: %v, want %q", c.config, err, c.want)
-		}
 	}
 }
 
@@ -125,7 +101,7 @@ func FuzzRequestHeaders(f *testing.F) {
 		if again := acceptedCodings([]string{once}); again != once {
 			t.Fatalf("%q becomes %q and then %q", encoding, once, again)
 		}
-		p := newPolicy(t, PolicyConfig{Cache: 1, Vary: []string{"cookie:lang"}})
+		p := NewPolicy(rules.OnHot{Cache: 1, Vary: []string{"cookie:lang"}})
 		kept := p.namedCookies([]string{cookie})
 		if again := p.namedCookies([]string{kept}); again != kept {
 			t.Fatalf("%q becomes %q and then %q", cookie, kept, again)

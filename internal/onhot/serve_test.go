@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hotparam/hotparam/rules"
 )
 
 // expect reports a response that is not as wanted. how is the text of the result.
@@ -68,7 +70,7 @@ func slow(d time.Duration) http.HandlerFunc {
 
 func TestJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, PolicyConfig{Coalesce: true}, slow(100*time.Millisecond))
+		s := newSite(t, rules.OnHot{Coalesce: true}, slow(100*time.Millisecond))
 		defer closeCache(t, s.Cache)
 		results, wait := s.group(50)
 		wait()
@@ -86,7 +88,7 @@ func TestJoin(t *testing.T) {
 func TestFreshThenStaleThenNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		s := newSite(t, PolicyConfig{Cache: time.Second, Stale: 2 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
+		s := newSite(t, rules.OnHot{Cache: time.Second, Stale: 2 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
 			n++
 			fmt.Fprint(w, n)
 		})
@@ -138,7 +140,7 @@ func TestStale(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newSite(t, PolicyConfig{Coalesce: true, Cache: time.Second, Stale: time.Hour}, slow(0))
+				s := newSite(t, rules.OnHot{Coalesce: true, Cache: time.Second, Stale: time.Hour}, slow(0))
 				defer closeCache(t, s.Cache)
 				s.get("/")
 				s.handler = c.handler
@@ -171,7 +173,7 @@ func TestStale(t *testing.T) {
 // A stale answer is used though the limit refuses its refresh, which must not wait.
 func TestStaleWhenTheLimitRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, PolicyConfig{Cache: time.Second, Stale: time.Hour}, slow(0))
+		s := newSite(t, rules.OnHot{Cache: time.Second, Stale: time.Hour}, slow(0))
 		defer closeCache(t, s.Cache)
 		s.get("/")
 		s.refuse.Store(true)
@@ -200,7 +202,7 @@ func TestStaleWhenTheLimitRefuses(t *testing.T) {
 // twice.
 func TestLimitRefusesTheLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, PolicyConfig{Coalesce: true, Cache: time.Second}, slow(10*time.Millisecond))
+		s := newSite(t, rules.OnHot{Coalesce: true, Cache: time.Second}, slow(10*time.Millisecond))
 		defer closeCache(t, s.Cache)
 		s.refuse.Store(true)
 		w, res := s.ask("GET", "/")
@@ -262,7 +264,7 @@ func TestAdmitPanics(t *testing.T) {
 // After wait each goes alone, but for the client of the leader, whose request is at the handler.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, PolicyConfig{Coalesce: true, Wait: 300 * time.Millisecond}, slow(2*time.Second))
+		s := newSite(t, rules.OnHot{Coalesce: true, Wait: 300 * time.Millisecond}, slow(2*time.Second))
 		defer closeCache(t, s.Cache)
 		start := time.Now()
 		results, wait := s.group(10)
@@ -283,7 +285,7 @@ func TestWait(t *testing.T) {
 func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
-		s := newSite(t, PolicyConfig{Coalesce: true, Cache: time.Hour, Wait: time.Hour}, func(w http.ResponseWriter, r *http.Request) {
+		s := newSite(t, rules.OnHot{Coalesce: true, Cache: time.Hour, Wait: time.Hour}, func(w http.ResponseWriter, r *http.Request) {
 			if IsLeader(r.Context()) {
 				<-hang
 			}
@@ -329,7 +331,7 @@ func TestDeadlineIsSeenByTheHandler(t *testing.T) {
 
 func TestClientsThatLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, PolicyConfig{Coalesce: true, Wait: time.Hour}, slow(time.Second))
+		s := newSite(t, rules.OnHot{Coalesce: true, Wait: time.Hour}, slow(time.Second))
 		defer closeCache(t, s.Cache)
 		results := make(chan Result, 3)
 		var cancels []context.CancelFunc
@@ -404,7 +406,7 @@ func TestNotForSharing(t *testing.T) {
 	for name, lead := range leaders {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newSite(t, PolicyConfig{Coalesce: true, Cache: time.Hour}, func(w http.ResponseWriter, r *http.Request) {
+				s := newSite(t, rules.OnHot{Coalesce: true, Cache: time.Hour}, func(w http.ResponseWriter, r *http.Request) {
 					if IsLeader(r.Context()) {
 						time.Sleep(100 * time.Millisecond)
 						lead(w, r)
@@ -456,7 +458,7 @@ func TestInvalidationDuringAFill(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				version := 1
-				s := newSite(t, PolicyConfig{Coalesce: true, Cache: time.Hour, Wait: time.Hour}, func(w http.ResponseWriter, r *http.Request) {
+				s := newSite(t, rules.OnHot{Coalesce: true, Cache: time.Hour, Wait: time.Hour}, func(w http.ResponseWriter, r *http.Request) {
 					seen := version
 					time.Sleep(time.Second)
 					fmt.Fprint(w, seen)
@@ -496,7 +498,7 @@ func TestInvalidationDuringAFill(t *testing.T) {
 func TestConditions(t *testing.T) {
 	modified := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(d time.Duration) string { return modified.Add(d).Format(http.TimeFormat) }
-	s := newSite(t, PolicyConfig{Cache: time.Hour, Status: []int{200, 404}}, func(w http.ResponseWriter, r *http.Request) {
+	s := newSite(t, rules.OnHot{Cache: time.Hour, Status: []int{200, 404}}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/missing" {
 			w.Header().Set("Etag", `"a"`)
 			w.WriteHeader(404)
@@ -576,7 +578,7 @@ func TestHead(t *testing.T) {
 // The freshness that a request demands is kept.
 func TestDemands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, PolicyConfig{Cache: 5 * time.Second, Stale: time.Hour}, slow(0))
+		s := newSite(t, rules.OnHot{Cache: 5 * time.Second, Stale: time.Hour}, slow(0))
 		defer closeCache(t, s.Cache)
 		s.get("/")
 		time.Sleep(3 * time.Second)
@@ -626,7 +628,7 @@ func TestHeadersOfMiddlewareAround(t *testing.T) {
 // Without coalesce the cache is filled by one, and the others go alone meanwhile.
 func TestCacheWithoutCoalesce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, PolicyConfig{Cache: time.Hour}, slow(time.Second))
+		s := newSite(t, rules.OnHot{Cache: time.Hour}, slow(time.Second))
 		defer closeCache(t, s.Cache)
 		results, wait := s.group(10)
 		wait()

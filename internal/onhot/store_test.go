@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/rules"
 )
 
 // The memory of answers stays within Total, whatever their number and size, and most of it is used.
 func TestMemory(t *testing.T) {
 	const total = 16 << 20
-	s := newSite(t, PolicyConfig{Coalesce: true, Cache: time.Hour, Max: 1 << 20}, func(w http.ResponseWriter, r *http.Request) {
+	s := newSite(t, rules.OnHot{Coalesce: true, Cache: time.Hour, Max: 1 << 20}, func(w http.ResponseWriter, r *http.Request) {
 		chunk := make([]byte, 1000)
 		for n := 0; n < 1<<20-2000; n += len(chunk) {
 			if _, err := w.Write(chunk); err != nil {
@@ -83,7 +85,7 @@ func heapInUse() int64 {
 // An answer for whose recording there is no memory is not shared.
 func TestNoMemoryToRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, PolicyConfig{Coalesce: true, Cache: time.Hour, Max: 1 << 20}, func(w http.ResponseWriter, r *http.Request) {
+		s := newSite(t, rules.OnHot{Coalesce: true, Cache: time.Hour, Max: 1 << 20}, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write(make([]byte, 40<<10))
 			time.Sleep(time.Second)
 		})
@@ -104,7 +106,7 @@ func TestNoMemoryToRecord(t *testing.T) {
 // Expired answers leave without a further request, and no goroutine waits for it.
 func TestIdleMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, PolicyConfig{Cache: 10 * time.Second, Stale: 10 * time.Second}, slow(0))
+		s := newSite(t, rules.OnHot{Cache: 10 * time.Second, Stale: 10 * time.Second}, slow(0))
 		defer closeCache(t, s.Cache)
 		s.get("/1")
 		time.Sleep(15 * time.Second)
@@ -134,10 +136,7 @@ func TestRecordingReservesItsMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := NewPolicy(PolicyConfig{Coalesce: true, Max: limit})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := NewPolicy(rules.OnHot{Coalesce: true, Max: limit})
 		f := &flight{key: "k", policy: p, start: time.Now(), stamp: c.generations.stamp(newRequest("GET", "/"), ""), done: make(chan struct{})}
 		w := &Recorder{cache: c, flight: f, header: make(http.Header), abandon: func() {}}
 		if declared {

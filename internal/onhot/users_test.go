@@ -14,12 +14,14 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A story is two users' requests for a few targets, with the answers of the handler and
 // invalidations. The handler writes all that it sees of a request into its answer.
 type story struct {
-	policy  PolicyConfig
+	policy  rules.OnHot
 	answers map[string][]told // by target; the calls take them in turn
 	asks    []asked
 	changes []change
@@ -68,7 +70,7 @@ func drawStory(t *rapid.T) story {
 	ms := func(what string, values ...int) time.Duration {
 		return time.Duration(rapid.SampledFrom(values).Draw(t, what)) * time.Millisecond
 	}
-	s := story{policy: PolicyConfig{
+	s := story{policy: rules.OnHot{
 		Coalesce: !chance("no coalesce", 5), Cache: ms("cache", 0, 500, 500, 500, 2500), Wait: ms("wait", 50, 300, 2000), Max: 4 << 10, Status: []int{200, 404},
 	}, answers: make(map[string][]told)}
 	if s.policy.Cache > 0 {
@@ -225,7 +227,7 @@ func (s *story) run(t *testing.T) (wrong []string, results []Result) {
 			w.Header().Set("Trailer:X-Sum", "1")
 		}
 	}
-	policy := newPolicy(t, s.policy)
+	policy := NewPolicy(s.policy)
 	cache := newCache(t, Config{Deadline: 3 * time.Second})
 	defer closeCache(t, cache)
 	start := time.Now()

@@ -1,0 +1,315 @@
+package middleware
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// Sharer answers identical requests of hot keys together; see [WithSharer]. It is safe for
+// concurrent use.
+type Sharer interface {
+	// ForRule returns what answers the requests of a rule with on_hot. It is called with each
+	// version of the rules that is about to be in force. A rule whose OnHot has not changed keeps
+	// its answers.
+	ForRule(r *rules.Rule) (Sharing, error)
+	// Invalidate drops the answers to a target, since a request that is neither GET nor HEAD has
+	// succeeded there. path is escaped, and query is raw. It must be quick.
+	Invalidate(host, path, query string)
+}
+
+// Sharing answers identical requests of the hot keys of one rule together.
+type Sharing interface {
+	// Share answers the request r of the hot key with this text ([rules.Key.String]), or says that
+	// it has to be handled alone. It calls admit for each run of the handler for requests together,
+	// in the goroutine of the caller, which lets the run past the key's limit or refuses it. With
+	// refresh, an older answer is at hand, and the run does not wait for the limit. If the outcome
+	// has an answer, its headers are in header.
+	Share(r *http.Request, key string, header http.Header, admit func(refresh bool) (http.Handler, bool)) Shared
+}
+
+// Shared is how a request was answered together with others.
+type Shared struct {
+	Outcome Outcome
+	Status  int    // of the answer
+	Body    []byte // must not be changed
+}
+
+// Outcome is how a [Sharing] answered a request.
+type Outcome uint8
+
+// Outcomes.
+const (
+	Alone   Outcome = iota // not at all: the handler answers, if the limit admits the request
+	Stored                 // by an answer in memory
+	Joined                 // by the answer to an identical request under way
+	Led                    // by the handler, whose answer serves others too
+	Refused                // by the limit
+	Left                   // not at all: the client has left
+
+	outcomes
+)
+
+var outcomeNames = [outcomes]string{"alone", "stored", "joined", "led", "refused", "left"}
+
+// String returns the outcome in one word, as metrics name it.
+func (o Outcome) String() string { return outcomeNames[o] }
+
+// answers reports whether the outcome has an answer.
+func (o Outcome) answers() bool { return o == Stored || o == Joined || o == Led }
+
+// WithSharer sets what answers requests of hot keys of rules with on_hot. A guard with such rules
+// needs one; [hotparam.Open] provides it. Only [Guard.Handler] answers so. Other callers check in
+// two steps; see [Steps].
+//
+// [hotparam.Open]: https://pkg.go.dev/github.com/hotparam/hotparam#Open
+func WithSharer(s Sharer) Option { return func(o *options) { o.sharer = s } }
+
+// Steps are the steps of a check. A request of a hot key that may be answered together with others
+// is checked in two calls: the first counts it, and only if the handler answers it does the second
+// ask its limits.
+type Steps uint8
+
+// The steps of one call.
+const (
+	// AllSteps counts the request and asks its limits.
+	AllSteps Steps = iota
+	// CountStep counts the request. If one of its keys is hot and the key's rule has on_hot, that is
+	// all: the decision allows the request with [rules.ReasonShared], and its Answer has [HotHeader].
+	// Otherwise it asks the limits too.
+	CountStep
+	// LimitStep asks the limits of a request that CountStep has allowed with ReasonShared.
+	LimitStep
+)
+
+// counts reports whether the call counts the request.
+func (s Steps) counts() bool { return s != LimitStep }
+
+// sharedKey is a hot key whose requests are answered together, in one version of the rules. It is
+// the From of decisions with ReasonShared.
+type sharedKey struct {
+	rule  *rule
+	state *hotState
+	text  string
+}
+
+// HotHeader is the header of an [rules.Answer] to a request of a hot key that may be answered
+// from a cache; see [Steps].
+const HotHeader = "X-Hotparam-Hot"
+
+// Answer marks the request as hot, for a gateway that has a cache.
+func (*sharedKey) Answer(rules.Decision) rules.Answer {
+	return rules.Answer{Header: map[string][]string{HotHeader: {"1"}}}
+}
+
+// outcomeCounts count the requests of hot keys by how they were answered.
+type outcomeCounts [outcomes]atomic.Int64
+
+// compileOnHot gets what answers the requests of the rule's hot keys together.
+func (r *rule) compileOnHot(o *options) (err error) {
+	if r.OnHot == nil || o.shadow {
+		return nil
+	}
+	if o.sharer == nil {
+		return fmt.Errorf("rule %q has on_hot, and this guard has nothing that keeps answers: use hotparam.Open, or WithSharer", r.ID)
+	}
+	if r.sharing, err = o.sharer.ForRule(r.Rule); err != nil {
+		return fmt.Errorf("on_hot: %w", err)
+	}
+	return nil
+}
+
+// sharedFor returns the key for requests that are answered by this version of the rule.
+func (h *hotState) sharedFor(r *rule, key rules.Key) *sharedKey {
+	s := h.shared.Load()
+	if s == nil || s.rule != r {
+		s = &sharedKey{rule: r, state: h, text: key.String()}
+		h.shared.Store(s)
+	}
+	return s
+}
+
+// exchange is an HTTP request of a hot key that is answered together with others.
+type exchange struct {
+	guard *Guard
+	w     http.ResponseWriter
+	in    *http.Request
+	route func(*http.Request) string // may be nil
+	next  http.Handler
+
+	refused rules.Decision // the decision on the run that admit refused last
+}
+
+// share answers a request that is counted and has a hot key whose rule has on_hot.
+func (x *exchange) share(key *sharedKey) {
+	shared := x.ask(key)
+	key.state.outcomes[shared.Outcome].Add(1)
+	switch {
+	case shared.Outcome.answers():
+		writeBody(x.w, x.in, shared.Status, shared.Body)
+	case shared.Outcome == Refused:
+		x.guard.respond(x.w, x.in, x.next, &x.refused, nil)
+	case shared.Outcome == Alone:
+		d, ticket := x.guard.examine(x.in, x.route, LimitStep, false)
+		x.guard.respond(x.w, x.in, x.next, &d, ticket)
+	}
+}
+
+// ask asks the rule's sharing. If that panics, the request is handled alone.
+func (x *exchange) ask(key *sharedKey) (shared Shared) {
+	defer func() {
+		if recover() != nil {
+			x.guard.stats.Panics.Add(1)
+			shared = Shared{}
+		}
+	}()
+	return key.rule.sharing.Share(x.in, key.text, x.w.Header(), x.admit)
+}
+
+// admit lets a run of the handler past the limits of the request.
+func (x *exchange) admit(refresh bool) (http.Handler, bool) {
+	next := x.next
+	if l, ok := next.(Leader); ok {
+		next = l.Lead()
+	}
+	d, ticket := x.guard.examine(x.in, x.route, LimitStep, refresh)
+	if !d.Allowed {
+		if !refresh {
+			x.refused = d
+		}
+		return nil, false
+	}
+	return &run{guard: x.guard, ticket: ticket, next: next}, true
+}
+
+// Leader is a handler whose runs use state of the goroutine that serves the request, such as a
+// framework's context.
+type Leader interface {
+	http.Handler
+	// Lead returns a handler for one run in another goroutine, with a request that has only what
+	// identifies the answer. It is called in the goroutine of the request. If the handler passes the
+	// run to the guard again, the guard lets it pass.
+	Lead() http.Handler
+}
+
+// run is one run of the handler for several requests.
+type run struct {
+	guard  *Guard
+	ticket *Ticket
+	next   http.Handler
+}
+
+type runKey struct{ guard *Guard }
+
+func (x *run) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = r.WithContext(context.WithValue(r.Context(), runKey{x.guard}, true))
+	if x.ticket == nil {
+		x.next.ServeHTTP(w, r)
+		return
+	}
+	x.ticket.serve(w, r, x.next)
+}
+
+// runs reports whether the request is that of a run that the guard has admitted. A [Leader] may send it
+// to the guard again.
+func (g *Guard) runs(r *http.Request) bool {
+	return r.Context().Value(runKey{g}) != nil
+}
+
+// shareOrLimit counts the request. If one of its keys is hot and the key's rule answers requests
+// together, that is all. Otherwise it also asks the limits.
+func (r *request) shareOrLimit() {
+	r.asks = false
+	r.applyEach()
+	if r.shared != nil && !r.refusing {
+		return
+	}
+	r.shared = nil
+	r.counts, r.asks = false, true
+	if r.unasked {
+		r.applyEach()
+	}
+}
+
+// postpone records that a pass which asks no limits has found one to ask.
+func (r *request) postpone(found bool) { r.unasked = r.unasked || found }
+
+// postponeRefusal records that the request is refused, whatever its limits.
+func (r *request) postponeRefusal() { r.unasked, r.refusing = true, true }
+
+// findShared looks whether the request is answered together with others, since this key is hot.
+func (r *request) findShared(cl *claim, hot *hotset.Entry[*hotState]) {
+	r.sampleOrigin(cl, hot)
+	r.postpone(true)
+	if r.shared == nil && cl.rule.shares(&hot.Hot) {
+		r.shared = hot.Payload.sharedFor(cl.rule.rule, hot.Hot.Key)
+	}
+}
+
+// shares reports whether requests of this hot key of the rule are answered together.
+func (r *rule) shares(hot *rules.Hot) bool {
+	return r.sharing != nil && (!hot.Spared || hot.Pinned)
+}
+
+// sharePlain implements findShared and finish for requests that need no pooled request.
+func (g *Guard) sharePlain(c *candidate, in *Request, hot *hotset.Entry[*hotState], d *rules.Decision) {
+	key := hot.Payload.sharedFor(c.rule, hot.Hot.Key)
+	n := rand.Uint64()
+	if weight := hot.Payload.origins.weight(n); weight > 0 {
+		hot.Payload.origins.sample(c.name, g.callerOf(in), weight)
+	}
+	key.decide(d, uint32(n))
+}
+
+// decide sets the decision on a request that is answered together with others, and counts it.
+func (s *sharedKey) decide(d *rules.Decision, shard uint32) {
+	d.Allowed, d.Reason, d.Rule, d.From = true, rules.ReasonShared, s.rule.ID, s
+	s.rule.spec.decisions[rules.ReasonShared].addOne(shard)
+}
+
+// sharesMethod reports whether requests like r may be answered together.
+func sharesMethod(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.ContentLength == 0
+}
+
+// rememberedFor is a time after which no answer to requests of a key that has cooled is kept.
+const rememberedFor = 12 * time.Minute
+
+// remembersAnswers reports whether some instance may have an answer in memory that a request which
+// changes something invalidates.
+func (g *Guard) remembersAnswers() bool {
+	last := g.lastHot.Load()
+	return last > 0 && (g.someHot.Load() || time.Since(time.Unix(0, last)) < rememberedFor)
+}
+
+// noteHot records whether some key is hot now.
+func (g *Guard) noteHot(some bool) {
+	if some || g.someHot.Load() {
+		g.lastHot.Store(time.Now().UnixNano())
+	}
+	g.someHot.Store(some)
+}
+
+// invalidate drops the answers to the target of a request that is neither GET nor HEAD, unless it
+// has failed (RFC 9111, section 4.4).
+func (g *Guard) invalidate(r *http.Request, m *responseMeter) {
+	if m.status < http.StatusBadRequest { // 0 if none was written: then it is 200, or the connection was hijacked
+		defer g.countPanic()
+		g.opts.sharer.Invalidate(r.Host, r.URL.EscapedPath(), r.URL.RawQuery)
+	}
+}
+
+// isSafe reports whether requests of the method change nothing (RFC 9110, section 9.2.1).
+func isSafe(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	return false
+}
