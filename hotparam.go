@@ -33,6 +33,7 @@ type Hotparam struct {
 	controls  *hotkeys.ControlWatcher
 	heartbeat *hotkeys.Heartbeat
 	fleet     *fleetParts
+	answers   *answers
 	onReload  func(*config.File) // nil if there is none
 
 	work     context.Context // ends when Close is called
@@ -113,10 +114,12 @@ func (h *Hotparam) build(file *config.File, o *options) (err error) {
 			return err
 		}
 	}
-	guarding := append([]middleware.Option{middleware.WithLog(o.log)}, h.fleet.options()...)
+	h.answers = newAnswers(o.log)
+	guarding := append([]middleware.Option{middleware.WithLog(o.log), middleware.WithSharer(h.answers)}, h.fleet.options()...)
 	if h.guard, err = middleware.New(file.Rules, h.counts, append(guarding, o.middleware...)...); err != nil {
 		return err
 	}
+	h.answers.adopt(file.Rules)
 	if h.watcher, err = hotkeys.NewWatcher(h.client, hotkeys.WatcherConfig{Namespace: namespace, Logger: o.log}, h.guard.HotSet()); err != nil {
 		return err
 	}
@@ -150,6 +153,7 @@ func (h *Hotparam) start(ctx context.Context, data []byte, instances int, o *opt
 		h.run(newMismatch(h, o.name).run)
 	}
 	h.run(h.guard.Run)
+	h.run(h.answers.run)
 	h.run(func(ctx context.Context) error {
 		filewatch.Run(ctx, filewatch.Config{Path: h.path, Known: data, MaxSize: config.MaxSize, OnChange: h.fileChanged, OnAccess: h.fileAccess})
 		return nil

@@ -58,7 +58,7 @@ var arrows = map[string][]string{
 	"middleware/rpc":            {"internal/protofield", "middleware", "rules"},
 	"middleware/middlewaretest": {"collector", "config", "middleware", "rules"},
 
-	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/figure", "internal/filewatch", "internal/published", "limiter", "limiter/fleet", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
+	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/figure", "internal/filewatch", "internal/onhot", "internal/published", "limiter", "limiter/fleet", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
 	"transport/kafka": {"hotparam", "collector/kafkasink", "config"},
 
 	"internal/gateway":             {"hotparam", "internal/base", "internal/connlimit", "internal/httpserve", "internal/loglimit", "middleware", "rules"},
@@ -82,7 +82,7 @@ var arrows = map[string][]string{
 	"internal/sdnotify":     nil,
 	"internal/answer":       nil,
 	"internal/loglimit":     nil,
-	"internal/onhot":        {"internal/base", "internal/loglimit"},
+	"internal/onhot": {"internal/base", "internal/loglimit", "rules"},
 	"internal/admitted":     {"limiter", "rules"},
 	"internal/hotwords":     {"internal/admitted", "limiter/fleet", "rules"},
 	"internal/redisconfig":  {"rules"},

@@ -22,6 +22,7 @@ type Stats struct {
 	Fleet     fleet.Stats                 // limits with scope: fleet
 	Members   redislimiter.MembersStats   // limits with scope: share
 	Semaphore redislimiter.SemaphoreStats // concurrency with scope: exact
+	OnHot     map[string]OnHotStats       // rules with on_hot, by id
 }
 
 // RulesStats describe the rules of the file.
@@ -46,6 +47,7 @@ func (h *Hotparam) Stats() Stats {
 		Heartbeat: h.heartbeat.Stats(),
 		Members:   h.fleet.members.Stats(),
 		Semaphore: h.fleet.semaphore.Stats(),
+		OnHot:     h.answers.stats(),
 	}
 	if h.counts != nil {
 		s.Collector = h.counts.Stats()

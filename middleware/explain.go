@@ -141,7 +141,7 @@ func explainOnce(in *Request, t *trace, c *ExplainConfig) error {
 		return err
 	}
 	opts := append([]Option{unknownParams(c.Rules)}, c.Options...)
-	opts = append(opts, WithBackend(backend), WithSemaphore(permits), WithoutLocal(), WithoutWaiting(), WithMaxKeys(maxKeys), WithSharer(unshared{}))
+	opts = append(opts, WithBackend(backend), WithSemaphore(permits), WithoutLocal(), WithoutWaiting(), WithMaxKeys(maxKeys))
 	g, err := New(c.Rules, counts, opts...)
 	if err != nil {
 		return err
@@ -181,12 +181,6 @@ func unknownParams(ruleset *rules.Rules) Option {
 		}
 	}
 }
-
-// unshared answers no requests together.
-type unshared struct{}
-
-func (unshared) ForRule(*rules.Rule) (Sharing, error) { return nil, nil }
-func (unshared) Invalidate(_, _, _ string)            {}
 
 // discard is the sink of a collector that does not run.
 type discard struct {

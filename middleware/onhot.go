@@ -15,9 +15,8 @@ import (
 // Sharer answers identical requests of hot keys together; see [WithSharer]. It is safe for
 // concurrent use.
 type Sharer interface {
-	// ForRule returns what answers the requests of a rule with on_hot. It is called with each
-	// version of the rules that is about to be in force. A rule whose OnHot has not changed keeps
-	// its answers.
+	// ForRule returns what answers the requests of a rule with on_hot. It is called for each version
+	// of the rules that is about to be in force. Only a rule that has not changed keeps its answers.
 	ForRule(r *rules.Rule) (Sharing, error)
 	// Invalidate drops the answers to a target, since a request that is neither GET nor HEAD has
 	// succeeded there. path is escaped, and query is raw. It must be quick.
@@ -64,11 +63,9 @@ func (o Outcome) String() string { return outcomeNames[o] }
 // answers reports whether the outcome has an answer.
 func (o Outcome) answers() bool { return o == Stored || o == Joined || o == Led }
 
-// WithSharer sets what answers requests of hot keys of rules with on_hot. A guard with such rules
-// needs one; [hotparam.Open] provides it. Only [Guard.Handler] answers so. Other callers check in
-// two steps; see [Steps].
-//
-// [hotparam.Open]: https://pkg.go.dev/github.com/hotparam/hotparam#Open
+// WithSharer sets what answers requests of hot keys of rules with on_hot. Without it on_hot is
+// ignored. hotparam.Open sets one. Only [Guard.Handler] answers so; other callers check in two
+// steps, see [Steps].
 func WithSharer(s Sharer) Option { return func(o *options) { o.sharer = s } }
 
 // Steps are the steps of a check. A request of a hot key that may be answered together with others
@@ -117,7 +114,8 @@ func (r *rule) compileOnHot(o *options) (err error) {
 		return nil
 	}
 	if o.sharer == nil {
-		return fmt.Errorf("rule %q has on_hot, and this guard has nothing that keeps answers: use hotparam.Open, or WithSharer", r.ID)
+		o.log.Warn("on_hot is ignored, since this guard keeps no answers: hotparam.Open makes one that does", "rule", r.ID)
+		return nil
 	}
 	if r.sharing, err = o.sharer.ForRule(r.Rule); err != nil {
 		return fmt.Errorf("on_hot: %w", err)

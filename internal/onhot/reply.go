@@ -31,6 +31,14 @@ func (h How) String() string {
 	return [hows]string{"", "hit", "stale", "joined", "led", "alone", "refused", "gone"}[h]
 }
 
+// Hows returns all ways, for the labels of counters.
+func Hows() (all []How) {
+	for h := unknown + 1; h < hows; h++ {
+		all = append(all, h)
+	}
+	return all
+}
+
 // Result is what a cache found for a request.
 type Result struct {
 	How    How
@@ -154,6 +162,9 @@ func matchesTag(list []string, tag string) bool {
 	return false
 }
 
+// Explain adds Cache-Status to the headers of the answer to a request that goes alone.
+func (res *Result) Explain(h http.Header) { addValues(h, "Cache-Status", statusAlone[res.Reason]) }
+
 // Serve answers a request by [Cache.Do], or lets it go alone. If the limit refuses the request,
 // it writes nothing, and the caller refuses.
 func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, p *Policy, tag string, admit Admit) Result {
@@ -171,7 +182,7 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, p *Policy, tag str
 			res.How = Refused
 			break
 		}
-		addValues(w.Header(), "Cache-Status", statusAlone[res.Reason])
+		res.Explain(w.Header())
 		h.ServeHTTP(w, r)
 	}
 	return res
