@@ -82,7 +82,7 @@ var arrows = map[string][]string{
 	"internal/sdnotify":     nil,
 	"internal/answer":       nil,
 	"internal/loglimit":     nil,
-	"internal/onhot": {"internal/base", "internal/loglimit", "rules"},
+	"internal/onhot":        {"internal/base", "internal/loglimit", "rules"},
 	"internal/admitted":     {"limiter", "rules"},
 	"internal/hotwords":     {"internal/admitted", "limiter/fleet", "rules"},
 	"internal/redisconfig":  {"rules"},
