@@ -21,6 +21,7 @@
 //	hotparam.go   Open makes the parts, Close ends them
 //	transport.go  counts leave the process, by the source that the file names
 //	fleet.go      the parts for limits that hold for all instances together
+//	answers.go    the answers to requests of hot keys, by rule
 //	heartbeat.go  what the instance reports about itself
 //	reload.go     a changed file is put in force
 //	mismatch.go   differences between Redis and the file

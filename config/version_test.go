@@ -28,6 +28,7 @@ var fieldsOf = map[string]struct{ decide, doNot string }{
 	"rules.Rate":       {decide: "N Per"},
 	"rules.Fraction":   {decide: "Num Den"},
 	"rules.Limit":      {decide: "Mode Scope Outage Wait Concurrency Queue"},
+	"rules.OnHot":      {decide: "Coalesce Cache Stale Wait Max Total Vary Status"},
 	"rules.Quota":      {decide: "Algorithm Burst Missing Shape WarmUp ColdFactor Calendar Zone Blocks CountDenied Penalty"},
 	"rules.Priority":   {decide: "Source Name First"},
 	"rules.Response":   {decide: "Status Type Body"},

@@ -42,6 +42,7 @@
 //	                          decision                         verdict.go refuse.go, grants.go
 //	            when to retry?   │ backoff                       backoff.go
 //	            what to send?    │ Decision.Answer               answer.go headers.go
+//	            or together?     │ shareOrLimit, share           onhot.go
 //	            at its end       Ticket.End                    cost.go meter.go
 //
 // A request first asks all limits of this process, even after one has denied it, so that the
@@ -49,6 +50,10 @@
 // ([WithBackend]), which take their tokens together or not at all. The request then waits and
 // acquires permits, without holding a lock. A request that is refused, or whose context ends,
 // returns all that it had taken.
+//
+// A request of a hot key whose rule has on_hot is checked in two steps. The first counts it and asks
+// no limit. Then what [WithSharer] sets answers it together with identical requests, and only those
+// that the handler answers ask their limits, in the second step.
 //
 // # The path of a rule
 //

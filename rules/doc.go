@@ -18,6 +18,7 @@
 //	rule.go route.go exception.go           which requests count
 //	kind.go rate.go fraction.go             when a key is hot
 //	limit.go quota.go                       limits of hot keys
+//	onhot.go                                which requests of hot keys are answered together
 //	validate.go validate_keys.go            errors of rules, in the form of fielderror.go
 //	hot.go control.go member.go             hot keys, operators' controls, members' heartbeats
 //	decision.go                             decisions, and the responses sent for them
