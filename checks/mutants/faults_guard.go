@@ -50,7 +50,7 @@ var guardFaults = []Fault{
 	},
 	{
 		Name: "a request that passes states no limit", File: "middleware/http.go",
-		Old: "			spec.setHeaders(w.Header(), &d)\n", New: "",
+		Old: "		spec.setHeaders(w.Header(), d)\n", New: "",
 		Test: "TestHeaders",
 	},
 	{

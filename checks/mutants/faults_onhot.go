@@ -139,4 +139,49 @@ var onHotFaults = []Fault{
 		Old: "return ok && !modified.After(since)", New: "return !modified.After(since)",
 		Test: "TestConditions",
 	},
+	{
+		Name: "what a rule blocks is answered from memory", File: "middleware/onhot.go",
+		Old: "	if r.shared != nil && !r.refusing {", New: "	if r.shared != nil {",
+		Test: "TestTwoStepsAreOne",
+	},
+	{
+		Name: "spared keys are answered from memory", File: "middleware/onhot.go",
+		Old: "	return r.sharing != nil && (!hot.Spared || hot.Pinned)", New: "	return r.sharing != nil",
+		Test: "TestTwoStepsAreOne",
+	},
+	{
+		Name: "a request that is answered together is counted again at the limit", File: "middleware/onhot.go",
+		Old: "func (s Steps) counts() bool { return s != LimitStep }", New: "func (s Steps) counts() bool { return true }",
+		Test: "TestTwoStepsAreOne",
+	},
+	{
+		Name: "the second pass of a request counts again", File: "middleware/onhot.go",
+		Old: "	r.counts, r.asks = false, true", New: "	r.asks = true",
+		Test: "TestTwoStepsAreOne",
+	},
+	{
+		Name: "failed requests invalidate", File: "middleware/onhot.go",
+		Old: "	if m.status < http.StatusBadRequest {", New: "	if m.status > 0 || m.status == 0 {",
+		Test: "TestInvalidates",
+	},
+	{
+		Name: "a key that has cooled is no longer invalidated", File: "middleware/onhot.go",
+		Old: "	return last > 0 && (g.someHot.Load() || time.Since(time.Unix(0, last)) < rememberedFor)", New: "	return last > 0 && g.someHot.Load()",
+		Test: "TestInvalidates",
+	},
+	{
+		Name: "a rule that changes keeps its answers", File: "answers.go",
+		Old: "	if x := a.inForce[r.ID]; x != nil && reflect.DeepEqual(x.rule, *r) {", New: "	if x := a.inForce[r.ID]; x != nil {",
+		Test: "TestReloadInvalidatesChangedRules",
+	},
+	{
+		Name: "a rule by a user shares its answers", File: "rules/onhot.go",
+		Old: "		case p.Source == Ctx || p.Source == Addr:", New: "		case p.Source == Addr:",
+		Test: "TestOnHotIsSafe",
+	},
+	{
+		Name: "a rule by a header that the handler does not see shares its answers", File: "rules/onhot.go",
+		Old: "		case p.Source == Header || p.Source == Cookie:", New: "		case p.Source == Cookie:",
+		Test: "TestOnHotIsSafe",
+	},
 }
