@@ -10,7 +10,8 @@
 //
 // Files, in the order of the data:
 //
-//	param.go params.go bodies.go client.go  sources of parameters
+//	param.go bodies.go client.go            sources of parameters
+//	normalise.go                            their one form and order, whatever a client wrote
 //	secrets.go mask.go redact.go            parameters and values that never leave the process
 //	escape.go key.go                        a parameter's and a key's canonical text
 //	values.go combinations.go plainquery.go      keys of repeated and combined parameters

@@ -154,7 +154,7 @@ func (p *child) metric(ctx context.Context, client *http.Client, name string) (f
 // refused, and a client that retries without a pause makes thousands of tries. A poisoned key may
 // refuse each request for it.
 const (
-	maxRefusedWrites   = 400
+	maxRefusedWrites   = 800
 	maxRefusedCommands = 1000 // refused for any other reason
 )
 

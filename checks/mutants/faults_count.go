@@ -24,12 +24,12 @@ var keyFaults = []Fault{
 		Test: "TestReadersReportWhatPacketsSay|TestReceiverTakesMergedPackets",
 	},
 	{
-		Name: "parameters are not sorted by value", File: "rules/params.go",
+		Name: "parameters are not sorted by value", File: "rules/normalise.go",
 		Old: "strings.Compare(a.value(), b.value()); c != 0", New: "0; c != 0",
 		Test: "TestSortIsByDecodedNameValueAndSource",
 	},
 	{
-		Name: "parameters are not sorted by name", File: "rules/params.go",
+		Name: "parameters are not sorted by name", File: "rules/normalise.go",
 		Old: "j > 0 && less(", New: "j > 0 && false && less(",
 		Test: "TestSortIsByDecodedNameValueAndSource",
 	},
@@ -49,7 +49,7 @@ var keyFaults = []Fault{
 		Test: "TestCombinations|TestSinglesAreTheFirstValuesOfEachName",
 	},
 	{
-		Name: "a secret is part of a key", File: "rules/params.go",
+		Name: "a secret is part of a key", File: "rules/normalise.go",
 		Old: "if q.isHidden(secrets) {", New: "if false {",
 		Test: "TestAppendAllLeavesSecretsOut",
 	},
@@ -170,7 +170,7 @@ var collectorFaults = []Fault{
 		Test: "TestWhatIsOlderThanTheWindowLeaves",
 	},
 	{
-		Name: "what a full table had is counted again", File: "collector/keytable.go",
+		Name: "what a full table had is counted again", File: "collector/count.go",
 		Old: "s.state.Or(closed) & countMask", New: "2 * (s.state.Or(closed) & countMask)",
 		Test: "TestNoIncrementIsLost",
 	},
