@@ -121,7 +121,7 @@ func (a *answers) invalidate(f func(c *onhot.Cache)) {
 
 // Invalidate implements [middleware.Sharer].
 func (a *answers) Invalidate(host, path, query string) {
-	a.invalidate(func(c *onhot.Cache) { c.InvalidateTarget(host, path, query) })
+	a.invalidate(func(c *onhot.Cache) { c.InvalidateTarget(onhot.TargetID(host, path, query)) })
 }
 
 // outcomes has the outcome for each way in which the cache answers.

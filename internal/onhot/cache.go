@@ -187,15 +187,13 @@ func (c *Cache) reserve(n int64) bool {
 
 func (c *Cache) unreserve(n int64) { c.recording.Add(-n) }
 
-// InvalidateTarget invalidates the answers to a target, of all tags and variants. An answer whose
-// handler has begun before is neither stored nor given to requests that come later. query is the
-// raw query, and path the escaped path.
-func (c *Cache) InvalidateTarget(host, path, query string) {
-	c.generations.target(host, path, query).Add(1)
-}
+// InvalidateTarget invalidates the answers to the target with an id ([TargetID]), of all tags and
+// variants. An answer whose handler has begun before is neither stored nor given to requests that
+// come later.
+func (c *Cache) InvalidateTarget(id uint64) { c.generations.counter(id).Add(1) }
 
-// InvalidateTag invalidates the answers of a tag in the same way.
-func (c *Cache) InvalidateTag(tag string) { c.generations.tag(tag).Add(1) }
+// InvalidateTag invalidates the answers of the tag with an id ([TagID]) in the same way.
+func (c *Cache) InvalidateTag(id uint64) { c.generations.counter(id).Add(1) }
 
 // Flush invalidates all answers in the same way, and frees their memory.
 func (c *Cache) Flush() {

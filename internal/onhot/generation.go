@@ -1,13 +1,19 @@
 package onhot
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"hash/maphash"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync/atomic"
 )
 
-// generations count invalidations. Targets and tags share a table of counters by their hash, so
-// an invalidation takes no memory, needs no index, and may only reach more than it names.
+// generations count invalidations. Targets and tags share a table of counters by their ids, so
+// an invalidation takes no memory, needs no index, and may only reach more than it names. The
+// place of an id in the table is secret. Otherwise a client could choose a target that shares the
+// counter of another, and keep invalidating that one.
 type generations struct {
 	seed     maphash.Seed
 	flushes  atomic.Uint64
@@ -23,7 +29,7 @@ type stamp struct {
 
 // stamp returns the stamp of an answer that begins now.
 func (g *generations) stamp(r *http.Request, tag string) stamp {
-	s := stamp{target: g.target(r.Host, r.URL.EscapedPath(), r.URL.RawQuery), tag: g.tag(tag)}
+	s := stamp{target: g.counter(TargetID(r.Host, r.URL.EscapedPath(), r.URL.RawQuery)), tag: g.counter(TagID(tag))}
 	s.flushes, s.targetSeen, s.tagSeen = g.flushes.Load(), s.target.Load(), s.tag.Load()
 	return s
 }
@@ -33,16 +39,34 @@ func (g *generations) valid(s *stamp) bool {
 	return s.flushes == g.flushes.Load() && s.targetSeen == s.target.Load() && s.tagSeen == s.tag.Load()
 }
 
-func (g *generations) target(host, path, query string) *atomic.Uint64 {
-	var h maphash.Hash
-	h.SetSeed(g.seed)
-	for _, text := range [...]string{host, path, query} {
-		_, _ = h.WriteString(text)
-		_ = h.WriteByte('\n')
-	}
-	return &g.counters[h.Sum64()%uint64(len(g.counters))]
+func (g *generations) counter(id uint64) *atomic.Uint64 {
+	return &g.counters[maphash.Comparable(g.seed, id)%uint64(len(g.counters))]
 }
 
-func (g *generations) tag(tag string) *atomic.Uint64 {
-	return &g.counters[maphash.String(g.seed, tag)%uint64(len(g.counters))]
+// TargetID returns an identifier of a target that is the same in every process and does not
+// reveal the target. Each part of the target is as in a request: path is escaped and query raw.
+// Hosts that differ in case or by the default port, and paths that differ in their escapes only,
+// have the same identifier.
+func TargetID(host, path, query string) uint64 {
+	host = strings.ToLower(host)
+	host = strings.TrimSuffix(strings.TrimSuffix(host, ":80"), ":443")
+	if plain, err := url.PathUnescape(path); err == nil {
+		path = plain
+	}
+	var buffer [512]byte
+	b := append(append(append(buffer[:0], host...), '\n'), path...)
+	return textID(append(append(b, '\n'), query...))
+}
+
+// TagID returns an identifier of a tag that is the same in every process and does not reveal the
+// tag.
+func TagID(tag string) uint64 {
+	var buffer [512]byte
+	return textID(append(buffer[:0], tag...))
+}
+
+// textID returns an identifier that no one can give another text on purpose.
+func textID(text []byte) uint64 {
+	sum := sha256.Sum256(text)
+	return binary.BigEndian.Uint64(sum[:])
 }

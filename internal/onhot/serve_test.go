@@ -451,8 +451,8 @@ func TestNotForSharing(t *testing.T) {
 // A request that arrives after an invalidation neither joins an older leader nor gets its answer.
 func TestInvalidationDuringAFill(t *testing.T) {
 	for name, invalidate := range map[string]func(s *site){
-		"target": func(s *site) { s.InvalidateTarget("example.com", "/", "") },
-		"tag":    func(s *site) { s.InvalidateTag("hot key") },
+		"target": func(s *site) { s.InvalidateTarget(TargetID("example.com", "/", "")) },
+		"tag":    func(s *site) { s.InvalidateTag(TagID("hot key")) },
 		"all":    func(s *site) { s.Flush() },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -483,9 +483,10 @@ func TestInvalidationDuringAFill(t *testing.T) {
 				wg.Wait()
 				ask("hit", "2")
 				version = 3
-				s.InvalidateTarget("example.com", "/", "q=1")
-				s.InvalidateTarget("example.org", "/", "")
-				s.InvalidateTag("another")
+				target, tag := TargetID("example.com", "/", ""), TagID("hot key")
+				s.InvalidateTarget(idApart(s.Cache, target, tag, func(n int) uint64 { return TargetID("example.com", "/", fmt.Sprint("q=", n)) }))
+				s.InvalidateTarget(idApart(s.Cache, target, tag, func(n int) uint64 { return TargetID(fmt.Sprint("example", n, ".com"), "/", "") }))
+				s.InvalidateTag(idApart(s.Cache, target, tag, func(n int) uint64 { return TagID(fmt.Sprint("another", n)) }))
 				ask("hit", "2")
 				invalidate(s)
 				ask("led", "3")

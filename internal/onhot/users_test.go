@@ -285,9 +285,9 @@ func (s *story) run(t *testing.T) (wrong []string, results []Result) {
 			}
 			mu.Unlock()
 			if c.target == "" {
-				cache.InvalidateTag("hot key")
+				cache.InvalidateTag(TagID("hot key"))
 			} else {
-				cache.InvalidateTarget("example.com", c.target, "")
+				cache.InvalidateTarget(TargetID("example.com", c.target, ""))
 			}
 		})
 	}
