@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -110,14 +111,16 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	failed = append(failed, err)
 	_, err = readControlEvents(ctx, client, testLayout, "", 10)
 	failed = append(failed, err)
-	sub := client.Subscribe(ctx, testLayout.Changed, testLayout.Control)
+	invalidator, _ := newTestInvalidator(t, client, InvalidatorConfig{Timeout: patience})
+	failed = append(failed, invalidator.read(ctx, true))
+	sub := client.Subscribe(ctx, testLayout.Changed, testLayout.Control, testLayout.Invalidation)
 	defer sub.Close()
-	_, err = sub.ReceiveTimeout(ctx, patience)
-	failed = append(failed, err)
-	if err == nil {
-		_, err = sub.ReceiveTimeout(ctx, patience) // the second channel
-		failed = append(failed, err)
+	for range 3 {
+		if _, err = sub.ReceiveTimeout(ctx, patience); err != nil {
+			break
+		}
 	}
+	failed = append(failed, err)
 	if err == nil {
 		must(t, sub.Ping(ctx))
 		_, err = sub.ReceiveTimeout(ctx, patience)
@@ -241,7 +244,35 @@ func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
 	})
 	failed = append(failed, err)
 	_, err = ReleaseControl(ctx, client, testNamespace, ControlOrder{Key: key})
+	failed = append(failed, err)
+	must(t, admin.Set(ctx, testLayout.Invalidation, "foreign", 0).Err())
+	added, err := appendInvalidation(ctx, client, testLayout, &published.Invalidation{All: true})
+	if !added {
+		failed = append(failed, errors.New("no invalidation was added"))
+	}
 	return errors.Join(append(failed, err)...)
+}
+
+// asInvalidator does everything by which instances invalidate each other's answers, and returns what
+// failed.
+func asInvalidator(t *testing.T, admin, client redis.UniversalClient) error {
+	ctx := t.Context()
+	must(t, admin.Set(ctx, testLayout.Invalidation, "foreign", 0).Err())
+	sub := admin.Subscribe(ctx, testLayout.Invalidation)
+	defer sub.Close()
+	_, err := sub.ReceiveTimeout(ctx, patience)
+	must(t, err)
+	v, _ := newTestInvalidator(t, client, InvalidatorConfig{Timeout: patience})
+	v.Target(1)
+	v.sendPending(ctx)
+	if s := v.Stats(); s.Sent != 1 || s.Errors != 0 {
+		return fmt.Errorf("%+v", s)
+	}
+	if ttl := admin.PTTL(ctx, testLayout.Invalidation).Val(); ttl <= 0 {
+		return errors.New("the stream does not expire")
+	}
+	_, err = sub.ReceiveTimeout(ctx, patience)
+	return err
 }
 
 // controlRecorder is a target that keeps the controls it was last given.
@@ -267,9 +298,10 @@ func TestLeastRights(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
 	for user, act := range map[string]func(t *testing.T, admin, client redis.UniversalClient) error{
-		"hotparam-reader":   asReader,
-		"hotparam-writer":   asWriter,
-		"hotparam-operator": asOperator,
+		"hotparam-reader":      asReader,
+		"hotparam-writer":      asWriter,
+		"hotparam-operator":    asOperator,
+		"hotparam-invalidator": asInvalidator,
 	} {
 		t.Run(user, func(t *testing.T) {
 			words, commands := documented(t, user)
@@ -383,7 +415,7 @@ func TestControlsAreTheOperators(t *testing.T) {
 	_, err := SetControl(ctx, admin, testNamespace, ControlOrder{Key: key, Action: rules.ControlPin, For: time.Hour})
 	must(t, err)
 	before := admin.HGetAll(ctx, testLayout.Control).Val()
-	for _, user := range []string{"hotparam-reader", "hotparam-writer", "hotparam-limiter"} {
+	for _, user := range []string{"hotparam-reader", "hotparam-writer", "hotparam-limiter", "hotparam-invalidator"} {
 		words, commands := documented(t, user)
 		allow(t, admin, words, append(commands, "+acl|whoami")...)
 		client := clientOf(t, userURL(t, server.URL(), user))

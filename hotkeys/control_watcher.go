@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -48,26 +47,21 @@ func (c ControlWatcherConfig) withDefaults() ControlWatcherConfig {
 
 // ControlWatcher follows the controls of a namespace and keeps a [ControlTarget] up to date. A
 // push only makes it read them from Redis, so no client that may publish can forge one. A Redis
-// user who may not subscribe still has the polls. While
-// Redis cannot be reached each control lasts to its end. If Redis has no controls, even because
-// it lost them, none is in force. It is safe for concurrent use.
+// user who may not subscribe still has the polls. While Redis cannot be reached each control lasts
+// to its end. If Redis has no controls, even because it lost them, none is in force. It is safe for
+// concurrent use.
 type ControlWatcher struct {
 	cfg    ControlWatcherConfig
 	client redis.UniversalClient
 	layout Layout
 	target ControlTarget
 
-	subscription *subscription
-	kick         chan struct{} // a push came, or a subscription began
+	poller *poller
 
 	// Used by the polling goroutine only:
-	outage  outage
-	lines   loglimit.Limit
 	foreign loglimit.Limit
-	denied  loglimit.Limit
 	seen    controlMark
 	held    []rules.Control // in force, with Until on the local clock, monotonic
-	hints   loglimit.Limit  // limits the polls that pushes cause
 
 	stats base.Guarded[ControlWatcherStats] // without what the subscription counts
 }
@@ -93,14 +87,13 @@ func NewControlWatcher(client redis.UniversalClient, cfg ControlWatcherConfig, t
 	if target == nil {
 		return nil, errors.New("control watcher: no target")
 	}
-	w := &ControlWatcher{cfg: cfg.withDefaults(), client: client, layout: NewLayout(cfg.Namespace), target: target, kick: make(chan struct{}, 1)}
-	w.subscription = &subscription{
-		client: client, channel: w.layout.Control, timeout: w.cfg.Timeout, poll: w.cfg.Poll, whenDenied: deniedEvery,
-		deaf: make(chan struct{}, 1), kick: w.kick,
-		// A push reports only that something has changed.
-		onPush:   func(string) { base.Notify(w.kick) },
+	w := &ControlWatcher{cfg: cfg.withDefaults(), client: client, layout: NewLayout(cfg.Namespace), target: target}
+	w.poller = newPoller(pollerConfig{
+		client: client, channel: w.layout.Control, poll: w.cfg.Poll, timeout: w.cfg.Timeout, log: w.cfg.Logger,
+		lost:     "cannot follow the controls of operators; controls in force last to their end",
+		again:    "following the controls again",
 		onFailed: func() { w.stats.Change(func(s *ControlWatcherStats) { s.Errors++ }) },
-	}
+	})
 	return w, nil
 }
 
@@ -108,10 +101,20 @@ func NewControlWatcher(client redis.UniversalClient, cfg ControlWatcherConfig, t
 // would no longer end. Failures are retried, counted, and logged once per outage. Run returns
 // nil, and is called once.
 func (w *ControlWatcher) Run(ctx context.Context) error {
-	var children sync.WaitGroup
-	children.Go(func() { w.subscription.run(ctx) })
-	w.follow(ctx)
-	children.Wait()
+	fade := time.NewTimer(never)
+	defer fade.Stop()
+	w.poller.run(ctx, fade.C, func(reason wake) {
+		if reason == wakeAlarm {
+			w.expire()
+		} else {
+			w.check(ctx, reason == wakePush)
+		}
+		wait := never
+		for i := range w.held {
+			wait = min(wait, max(0, time.Until(w.held[i].Until)))
+		}
+		fade.Reset(wait)
+	})
 	w.held = nil
 	w.show()
 	return nil
@@ -119,89 +122,41 @@ func (w *ControlWatcher) Run(ctx context.Context) error {
 
 // Stats returns the state and the counters. It may be called at any time.
 func (w *ControlWatcher) Stats() ControlWatcherStats {
-	s, heard := w.stats.Load(), w.subscription.heard.Load()
+	s, heard := w.stats.Load(), w.poller.subscription.heard.Load()
 	s.Pushes, s.Connected = heard.pushes, heard.subscribed && s.Answered
 	return s
 }
 
-// follow polls at intervals and after pushes, and removes controls at their end. A push that
-// arrives when the bucket is empty causes a poll as soon as there is a token.
-func (w *ControlWatcher) follow(ctx context.Context) {
-	ticker := time.NewTicker(w.cfg.Poll)
-	defer ticker.Stop()
-	const never = time.Hour
-	fade, late := time.NewTimer(never), time.NewTimer(never)
-	defer fade.Stop()
-	defer late.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			w.poll(ctx, false)
-		case <-w.kick:
-			if _, ok := w.hints.Allow(hintRate, time.Now()); !ok {
-				late.Reset(hintRate.Every)
-				continue
-			}
-			w.poll(ctx, true)
-		case <-late.C:
-			w.poll(ctx, true)
-		case <-fade.C:
-			w.expire()
-		}
-		wait := never
-		for i := range w.held {
-			wait = min(wait, max(0, time.Until(w.held[i].Until)))
-		}
-		fade.Reset(wait)
-	}
-}
-
-// poll reads the controls if they have changed. It counts failures, and logs the beginning and
-// the end of an outage.
-func (w *ControlWatcher) poll(ctx context.Context, hinted bool) {
+// check reads the controls if they have changed.
+func (w *ControlWatcher) check(ctx context.Context, hinted bool) {
 	err := w.checkMark(ctx, hinted)
 	if ctx.Err() != nil {
 		return
 	}
-	w.stats.Change(func(s *ControlWatcherStats) { s.Answered = err == nil })
-	o := &w.outage
-	if err == nil {
-		if o.succeeded() {
-			w.cfg.Logger.Info("following the controls again")
+	w.stats.Change(func(s *ControlWatcherStats) {
+		s.Answered = err == nil
+		if err != nil {
+			s.Errors++
 		}
-		return
-	}
-	w.stats.Change(func(s *ControlWatcherStats) { s.Errors++ })
-	if _, begins := o.recordFailure(err); begins {
-		limit, rate := &w.lines, lineRate
-		if IsDenied(err) {
-			limit, rate = &w.denied, deniedRate
-		}
-		o.warn(limit, rate, w.cfg.Logger, "cannot follow the controls of operators; controls in force last to their end")
-	}
-}
-
-func (w *ControlWatcher) callContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, w.outage.timeout(w.cfg.Timeout))
+	})
+	w.poller.record(err)
 }
 
 // checkMark loads the controls if their mark in Redis has changed.
 func (w *ControlWatcher) checkMark(ctx context.Context, hinted bool) error {
-	call, cancel := w.callContext(ctx)
+	call, cancel := w.poller.callContext(ctx)
 	defer cancel()
 	mark, err := readControlMark(call, w.client, w.layout)
 	if err != nil {
 		return unlessForeign(err, "poll the controls", w.reportForeign)
 	}
 	w.stats.Change(func(s *ControlWatcherStats) { s.Polls++ })
-	w.subscription.check()
+	w.poller.subscription.check()
 	if mark == w.seen {
 		return nil
 	}
 	if !hinted {
-		w.subscription.foundByPoll()
+		w.poller.subscription.foundByPoll()
 	}
 	switch {
 	case mark.fields > maxControlFields:
@@ -216,7 +171,7 @@ func (w *ControlWatcher) checkMark(ctx context.Context, hinted bool) error {
 }
 
 func (w *ControlWatcher) load(ctx context.Context) error {
-	call, cancel := w.callContext(ctx)
+	call, cancel := w.poller.callContext(ctx)
 	defer cancel()
 	w.stats.Change(func(s *ControlWatcherStats) { s.Loads++ })
 	issued := time.Now()

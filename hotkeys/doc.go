@@ -18,6 +18,8 @@
 // number of instances. New suspects are pushed at once. None of this changes the
 // version.
 //
+// Apart from the set, instances invalidate answers that others keep in memory ([Invalidator]).
+//
 // The scripts run on Redis 5 and later, and on miniredis.
 //
 // # Files
@@ -32,7 +34,8 @@
 //     reads. state.go, fleet.go: the set as last read. hold.go: hot keys that stay in force
 //     without a publisher.
 //   - control.go, operate.go: operators' controls of keys. control_watcher.go: how instances
-//     follow them.
+//     follow them. poller.go: when they read, after a push or an interval.
+//   - invalidator*.go, invalidation.go: cached answers that no instance may use any more.
 //   - heartbeat.go, measure.go, members.go: heartbeats of instances and aggregators.
 //   - snapshot.go, baselines.go: state that an aggregator keeps in Redis for its successor.
 //   - list.go, namespaces.go: the set for people. client*.go, credentials.go: clients of Redis,

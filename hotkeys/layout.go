@@ -23,6 +23,8 @@ type Layout struct {
 	Control       string // HASH with a TTL: "rule key" → JSON, and "version"; also a channel: each new version
 	ControlEvents string // STREAM: every change of the controls
 
+	Invalidation string // STREAM with a TTL: answers to invalidate, by identifiers; also a channel: an entry was added
+
 	Webhook string // HASH: which aggregator posts events, until when, and the last event that it posted
 }
 
@@ -50,6 +52,8 @@ func NewLayout(namespace string) Layout {
 
 		Control:       prefix + "control",
 		ControlEvents: prefix + "control:events",
+
+		Invalidation: prefix + "invalidation",
 
 		Webhook: prefix + "webhook",
 	}

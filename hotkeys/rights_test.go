@@ -11,6 +11,7 @@ import (
 func TestRightsAreThoseOfTheDocument(t *testing.T) {
 	for user, want := range map[string][]string{
 		"hotparam-reader": published.ReaderCommands, "hotparam-writer": published.WriterCommands, "hotparam-limiter": published.LimiterCommands, "hotparam-operator": published.OperatorCommands,
+		"hotparam-invalidator": published.InvalidatorCommands,
 	} {
 		_, commands := documented(t, user)
 		for i := range commands {

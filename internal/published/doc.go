@@ -1,9 +1,10 @@
 // Package published holds the encoding of the values in Redis: of the published set, the controls
 // and the members. Parsers check each bound, guess nothing, and never panic.
 //
-//	info.go     the cause of a hot key, and where its requests come from
-//	change.go   a change of the set or of the suspects, the version and the heartbeat after it
-//	control.go  operators' controls of keys
-//	member.go   heartbeats of instances and aggregators
-//	rights.go   the commands that Redis users need
+//	info.go          the cause of a hot key, and where its requests come from
+//	change.go        a change of the set or of the suspects, the version and the heartbeat after it
+//	control.go       operators' controls of keys
+//	invalidation.go  answers that instances may no longer use
+//	member.go        heartbeats of instances and aggregators
+//	rights.go        the commands that Redis users need
 package published

@@ -11,4 +11,7 @@ var (
 	OperatorCommands = []string{"acl|whoami", "evalsha", "eval", "multi", "exec", "time", "get", "pttl", "zcard", "zrange", "hgetall", "hmget", "hlen", "xrevrange", "hset", "hdel", "del", "pexpire", "xadd", "publish"}
 	// LimiterCommands are the commands of instances whose rules have scope: exact or share.
 	LimiterCommands = []string{"evalsha", "eval", "time", "get", "set", "del", "getrange", "setrange", "pexpire", "pttl", "zadd", "zrem", "zcard", "zscore", "zrange", "zrangebyscore", "zremrangebyscore", "zincrby", "hmget", "hset", "hlen", "hgetall", "hdel", "publish", "subscribe", "ping"}
+	// InvalidatorCommands are the commands by which instances whose rules have on_hot invalidate
+	// each other's answers.
+	InvalidatorCommands = []string{"xadd", "pexpire", "publish", "del"}
 )

@@ -1,0 +1,58 @@
+package hotkeys
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/published"
+	"github.com/hotparam/hotparam/internal/redisconfig"
+)
+
+const (
+	// maxInvalidations is the approximate number of entries of the stream: more than an instance
+	// reads at once, since one that has missed more empties its cache anyway.
+	maxInvalidations = 1_000
+	// invalidationLife is how long the stream lasts after its last entry.
+	invalidationLife = 48 * time.Hour
+)
+
+// InvalidateTag invalidates the answers of a tag at all instances of a namespace, within a
+// second. The tag of a key is [rules.Key.String]; only its identifier is sent, which
+// onhot.TagID makes. The deadline is that of ctx.
+func InvalidateTag(ctx context.Context, client redis.UniversalClient, namespace string, id uint64) (err error) {
+	defer wrapError(&err, "invalidate answers")
+	if err := redisconfig.Namespace(namespace); err != nil {
+		return err
+	}
+	added, err := appendInvalidation(ctx, client, NewLayout(namespace), &published.Invalidation{Sender: newID(), Tags: []uint64{id}})
+	if added {
+		return nil // instances that were not notified poll
+	}
+	return err
+}
+
+// appendInvalidation appends an entry to the stream and notifies the instances. It reports
+// whether the entry was added, which it may be if there is an error. A foreign value is deleted.
+// If that deletes a stream which another process has just begun, its readers notice.
+func appendInvalidation(ctx context.Context, client redis.UniversalClient, layout Layout, i *published.Invalidation) (added bool, err error) {
+	add := func() (*redis.StringCmd, error) {
+		var entry *redis.StringCmd
+		_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			entry = p.XAdd(ctx, &redis.XAddArgs{Stream: layout.Invalidation, MaxLen: maxInvalidations, Approx: true, Values: published.EncodeInvalidation(i)})
+			p.PExpire(ctx, layout.Invalidation, invalidationLife)
+			p.Publish(ctx, layout.Invalidation, "")
+			return nil
+		})
+		return entry, err
+	}
+	entry, err := add()
+	if isWrongType(entry.Err()) {
+		if err := client.Del(ctx, layout.Invalidation).Err(); err != nil {
+			return false, err
+		}
+		entry, err = add()
+	}
+	return entry.Err() == nil, err
+}

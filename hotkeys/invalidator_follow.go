@@ -1,0 +1,118 @@
+package hotkeys
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/published"
+)
+
+// maxInvalidationRead is the most entries that one poll reads. An instance that has missed more
+// empties its cache.
+const maxInvalidationRead = 256
+
+// streamMark is what an instance knows of the stream.
+type streamMark struct {
+	last          string // ID of the newest entry, or empty if there was none
+	subscriptions uint64 // number of subscriptions at the last read
+	unsure        bool   // whether the last read failed, or there was none
+}
+
+// poll reads what is new in the stream. It counts failures, and logs the beginning and the end of
+// an outage.
+func (v *Invalidator) poll(ctx context.Context, hinted bool) {
+	err := v.read(ctx, hinted)
+	if ctx.Err() != nil {
+		return
+	}
+	v.stats.Change(func(s *InvalidatorStats) {
+		s.Answered = err == nil
+		if err != nil {
+			s.Errors++
+		}
+	})
+	v.seen.unsure = err != nil
+	v.poller.record(err)
+}
+
+// read applies the entries of the stream that are new. It reads the last known entry again: if
+// that is still there, no entry after it has been lost.
+func (v *Invalidator) read(ctx context.Context, hinted bool) error {
+	call, cancel := v.poller.callContext(ctx)
+	defer cancel()
+	subscriptions := v.poller.subscription.heard.Load().subscriptions
+	count := int64(1)
+	if v.seen.last != "" {
+		count = maxInvalidationRead + 1
+	}
+	entries, err := v.client.XRevRangeN(call, v.layout.Invalidation, "+", cmp.Or(v.seen.last, "-"), count).Result()
+	switch {
+	case isWrongType(err):
+		v.reportForeign(errForeign)
+		v.seen.last = ""
+		v.flush()
+		return nil
+	case err != nil && !errors.Is(err, redis.Nil):
+		return fmt.Errorf("read the invalidations: %w", err)
+	}
+	v.stats.Change(func(s *InvalidatorStats) { s.Polls++ })
+	v.poller.subscription.check()
+	newest, oldest := "", ""
+	if n := len(entries); n > 0 {
+		newest, oldest = entries[0].ID, entries[n-1].ID
+	}
+	if newest != v.seen.last && !hinted {
+		v.poller.subscription.foundByPoll()
+	}
+	sure := !v.seen.unsure && oldest == v.seen.last && subscriptions == v.seen.subscriptions
+	v.seen = streamMark{last: newest, subscriptions: subscriptions}
+	if !sure {
+		v.flush()
+		return nil
+	}
+	for _, entry := range slices.Backward(entries[:max(len(entries)-1, 0)]) {
+		v.apply(entry.Values)
+	}
+	return nil
+}
+
+// apply acts on an entry of the stream. One that cannot be read may be of a later version, so it
+// invalidates all.
+func (v *Invalidator) apply(fields map[string]any) {
+	i, err := published.ParseInvalidation(fields)
+	switch {
+	case err != nil:
+		v.reportForeign(err)
+		v.flush()
+		return
+	case i.Sender == v.id: // it was applied before it was sent
+		return
+	case i.All:
+		v.flush()
+		return
+	}
+	for _, id := range i.Targets {
+		v.cache.InvalidateTarget(id)
+	}
+	for _, id := range i.Tags {
+		v.cache.InvalidateTag(id)
+	}
+	v.stats.Change(func(s *InvalidatorStats) { s.Received += uint64(len(i.Targets) + len(i.Tags)) })
+}
+
+func (v *Invalidator) flush() {
+	v.cache.Flush()
+	v.stats.Change(func(s *InvalidatorStats) { s.Flushes++ })
+}
+
+// reportForeign records that the stream has what is not an invalidation.
+func (v *Invalidator) reportForeign(err error) {
+	v.stats.Change(func(s *InvalidatorStats) { s.Foreign++ })
+	v.foreign.Warn(lineRate, v.cfg.Logger, "what is in Redis is no invalidation of cached answers; all answers are invalidated, and the next invalidation repairs the key",
+		"key", v.layout.Invalidation, "err", err)
+}

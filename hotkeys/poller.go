@@ -1,0 +1,113 @@
+package hotkeys
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/loglimit"
+)
+
+// poller decides when a state in Redis is read: at intervals, and soon after a push. A push
+// only makes it read, so no client that may publish can forge anything. A Redis user who may not
+// subscribe still has the polls. Besides the subscription, its fields are used by one goroutine.
+type poller struct {
+	pollerConfig
+	subscription *subscription
+	kick         chan struct{} // a push came, or a subscription began
+	hints        loglimit.Limit
+	outage       outage
+	lines        loglimit.Limit
+	denied       loglimit.Limit
+}
+
+type pollerConfig struct {
+	client   redis.UniversalClient
+	channel  string // on which pushes come
+	poll     time.Duration
+	timeout  time.Duration // bound of a call
+	log      *slog.Logger
+	lost     string // log line at the beginning of an outage
+	again    string // log line at its end
+	onFailed func() // is called when a subscription is lost
+}
+
+func newPoller(c pollerConfig) *poller {
+	p := &poller{pollerConfig: c, kick: make(chan struct{}, 1)}
+	p.subscription = &subscription{
+		client: c.client, channel: c.channel, timeout: c.timeout, poll: c.poll, whenDenied: deniedEvery,
+		deaf: make(chan struct{}, 1), kick: p.kick,
+		// A push reports only that something has changed.
+		onPush:   func(string) { base.Notify(p.kick) },
+		onFailed: c.onFailed,
+	}
+	return p
+}
+
+// wake is a reason to act.
+type wake int
+
+const (
+	wakePoll  wake = iota // an interval has passed
+	wakePush              // a push came
+	wakeAlarm             // the caller's timer fired
+)
+
+// run calls act when it is time to read, and when alarm fires, until ctx ends. Alarm may be nil.
+// A push that arrives when the bucket is empty wakes as soon as there is a token.
+func (p *poller) run(ctx context.Context, alarm <-chan time.Time, act func(wake)) {
+	var children sync.WaitGroup
+	defer children.Wait()
+	children.Go(func() { p.subscription.run(ctx) })
+	ticker := time.NewTicker(p.poll)
+	defer ticker.Stop()
+	late := time.NewTimer(never)
+	defer late.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			act(wakePoll)
+		case <-p.kick:
+			if _, ok := p.hints.Allow(hintRate, time.Now()); !ok {
+				late.Reset(hintRate.Every)
+				continue
+			}
+			act(wakePush)
+		case <-late.C:
+			act(wakePush)
+		case <-alarm:
+			act(wakeAlarm)
+		}
+	}
+}
+
+// never is a wait that does not end.
+const never = 24 * 365 * time.Hour
+
+// callContext returns the context of a call.
+func (p *poller) callContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, p.outage.timeout(p.timeout))
+}
+
+// record records the result of a read, and logs the beginning and the end of an outage.
+func (p *poller) record(err error) {
+	if err == nil {
+		if p.outage.succeeded() {
+			p.log.Info(p.again)
+		}
+		return
+	}
+	if _, begins := p.outage.recordFailure(err); begins {
+		limit, rate := &p.lines, lineRate
+		if IsDenied(err) {
+			limit, rate = &p.denied, deniedRate
+		}
+		p.outage.warn(limit, rate, p.log, p.lost)
+	}
+}
