@@ -45,12 +45,12 @@ type InvalidatorConfig struct {
 // once, and in those of the others within a second, by a stream in Redis. The stream has
 // identifiers only.
 //
-// An invalidation may reach more answers than it names, and none less. So if an instance cannot
-// know what it has missed, it empties its cache. That is so after a failed read, after a new
-// subscription, since Redis may have failed over and lost what it had acknowledged, and if the last
-// entry that it has read is no longer there. While Redis cannot be reached, answers of others last
-// to their own end, and invalidations wait to be sent. One that is sent to a primary that was
-// already replaced is lost.
+// An invalidation may reach more answers than it names, and none less. An instance that may have
+// missed one empties its cache. It does so if the last entry that it has read is no longer in the
+// stream. It also does so after a failed read and after a new subscription, since Redis may have
+// failed over and lost an entry that it had acknowledged. While Redis cannot be reached, answers at
+// other instances last to their own end, and invalidations wait to be sent. An invalidation that a
+// former primary takes after its successor has taken over is lost.
 //
 // A push only makes instances read the stream, so a client that may publish can forge nothing,
 // and one that may write the stream can only empty caches. An Invalidator is safe for concurrent
@@ -88,7 +88,7 @@ type InvalidatorStats struct {
 	Polls     uint64 // polls that Redis answered
 	Received  uint64 // targets and tags that others have sent
 	Flushes   uint64 // times that all answers here were invalidated
-	Foreign   uint64 // polls that found what is not an invalidation
+	Foreign   uint64 // polls and entries that are no invalidations
 	Errors    uint64 // failed calls and lost subscriptions
 }
 
@@ -136,7 +136,7 @@ func (v *Invalidator) All() {
 }
 
 // Run sends invalidations and follows those of others until ctx ends. It then tries once more to
-// send those that wait. After that the cache receives none from others. Failures are retried,
+// send the pending ones. After that the cache receives none from others. Failures are retried,
 // counted, and logged once per outage. Run returns nil, and is called once.
 func (v *Invalidator) Run(ctx context.Context) error {
 	var children sync.WaitGroup

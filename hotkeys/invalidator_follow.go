@@ -16,14 +16,14 @@ import (
 // empties its cache.
 const maxInvalidationRead = 256
 
-// streamMark is what an instance knows of the stream.
+// streamMark records the end of the stream at the last read.
 type streamMark struct {
 	last          string // ID of the newest entry, or empty if there was none
 	subscriptions uint64 // number of subscriptions at the last read
 	unsure        bool   // whether the last read failed, or there was none
 }
 
-// poll reads what is new in the stream. It counts failures, and logs the beginning and the end of
+// poll reads the new entries of the stream. It counts failures, and logs the beginning and the end of
 // an outage.
 func (v *Invalidator) poll(ctx context.Context, hinted bool) {
 	err := v.read(ctx, hinted)
@@ -76,14 +76,14 @@ func (v *Invalidator) read(ctx context.Context, hinted bool) error {
 		return nil
 	}
 	for _, entry := range slices.Backward(entries[:max(len(entries)-1, 0)]) {
-		v.apply(entry.Values)
+		v.applyEntry(entry.Values)
 	}
 	return nil
 }
 
-// apply acts on an entry of the stream. One that cannot be read may be of a later version, so it
+// applyEntry acts on an entry of the stream. One that cannot be read may be of a later version, so it
 // invalidates all.
-func (v *Invalidator) apply(fields map[string]any) {
+func (v *Invalidator) applyEntry(fields map[string]any) {
 	i, err := published.ParseInvalidation(fields)
 	switch {
 	case err != nil:
@@ -110,9 +110,9 @@ func (v *Invalidator) flush() {
 	v.stats.Change(func(s *InvalidatorStats) { s.Flushes++ })
 }
 
-// reportForeign records that the stream has what is not an invalidation.
+// reportForeign records that the key holds another type, or an entry that cannot be read.
 func (v *Invalidator) reportForeign(err error) {
 	v.stats.Change(func(s *InvalidatorStats) { s.Foreign++ })
-	v.foreign.Warn(lineRate, v.cfg.Logger, "what is in Redis is no invalidation of cached answers; all answers are invalidated, and the next invalidation repairs the key",
+	v.foreign.Warn(lineRate, v.cfg.Logger, "invalidations of cached answers in Redis cannot be read, so all answers are invalidated; the next invalidation repairs a key of another type",
 		"key", v.layout.Invalidation, "err", err)
 }

@@ -18,15 +18,15 @@ type invalidated struct {
 	id  uint64
 }
 
-// pendingInvalidations are those that are not sent yet. Beyond [published.MaxInvalidation] all
+// pendingInvalidations holds the unsent invalidations. Beyond [published.MaxInvalidation] all
 // answers are invalidated instead.
 type pendingInvalidations struct {
-	kick chan struct{} // something waits
+	kick chan struct{} // some are pending
 
 	mu        sync.Mutex
 	all       bool
 	set       map[invalidated]struct{}
-	taken     int // number that take has returned and that may not have been sent
+	taken     int // number that takeAll has returned and that may not have been sent
 	overflows uint64
 }
 
@@ -57,9 +57,9 @@ func (p *pendingInvalidations) addAll() {
 	base.Notify(p.kick)
 }
 
-// take returns everything that waits. ok is false if nothing does. Each call is followed by one of
+// takeAll returns all that is pending. ok is false if nothing is. Each call is followed by one of
 // settle.
-func (p *pendingInvalidations) take() (i published.Invalidation, ok bool) {
+func (p *pendingInvalidations) takeAll() (i published.Invalidation, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i.All = p.all
@@ -75,7 +75,7 @@ func (p *pendingInvalidations) take() (i published.Invalidation, ok bool) {
 	return i, p.taken > 0
 }
 
-// settle ends what take has begun. What was not sent waits again.
+// settle ends the sending of what takeAll has returned. Unsent invalidations are pending again.
 func (p *pendingInvalidations) settle(i *published.Invalidation, sent bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +124,7 @@ func (v *Invalidator) send(ctx context.Context) {
 
 // sendPending writes what waits as one entry. It returns how long to wait before the next.
 func (v *Invalidator) sendPending(ctx context.Context) (wait time.Duration) {
-	i, ok := v.pending.take()
+	i, ok := v.pending.takeAll()
 	if !ok {
 		return 0
 	}

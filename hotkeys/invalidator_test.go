@@ -312,7 +312,7 @@ func TestManyInvalidations(t *testing.T) {
 	}
 	// What could not be sent goes with what has come since.
 	v.Target(1)
-	taken, _ := v.pending.take()
+	taken, _ := v.pending.takeAll()
 	for id := range uint64(published.MaxInvalidation) {
 		v.Target(id + 2)
 	}

@@ -33,7 +33,7 @@ type pollerConfig struct {
 	log      *slog.Logger
 	lost     string // log line at the beginning of an outage
 	again    string // log line at its end
-	onFailed func() // is called when a subscription is lost
+	onFailed func() // reports a lost subscription
 }
 
 func newPoller(c pollerConfig) *poller {

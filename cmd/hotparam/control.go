@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type operation struct {
 	span      time.Duration
 	why       string
 	yes, json bool
+	cache     bool // release invalidates the key's answers instead
 }
 
 // controlTexts holds the help of the commands.
@@ -46,8 +48,8 @@ var controlTexts = map[rules.ControlAction]struct{ short, long string }{
 		"Count the requests that have KEY, without limiting them by its rule. Other matching rules\nstill limit them.",
 	},
 	"": {
-		"End a control of a key, and its hold",
-		"End a control of KEY by hotparam pin, block or allow. Instances that hold KEY while no\naggregator sends heartbeats (aggregator.hold_when_away) release it.",
+		"End a control of a key, and its hold, or drop its cached answers",
+		"End a control of KEY by hotparam pin, block or allow. Instances that hold KEY while no\naggregator sends heartbeats (aggregator.hold_when_away) release it.\n\nWith --cache, instances drop the answers of KEY that they keep in memory (on_hot), and\nnothing else changes. KEY needs neither a control nor to be hot. An answer whose handler\nruns now is not kept.",
 	},
 }
 
@@ -92,6 +94,9 @@ a Redis user with the rights of hotparam-operator (docs/REDIS.md).`,
 	op.redisFlags.register(cmd.Flags())
 	if action != "" {
 		durationVar(cmd.Flags(), &op.span, "for", 0, "for how `long`, at most "+durationWords(rules.MaxControlTime))
+	} else {
+		cmd.Flags().BoolVar(&op.cache, "cache", false, "drop the key's answers in memory, and change nothing else")
+		cmd.Example += "\n  hotparam release 'GET /search?q=phone' --cache --config hotparam.yaml"
 	}
 	cmd.Flags().StringVar(&op.why, "why", "", "`reason`, which is listed")
 	cmd.Flags().BoolVar(&op.yes, "yes", false, "do not ask on a terminal")
@@ -115,6 +120,8 @@ func (op *operation) validate() error {
 	switch {
 	case op.action != "" && (op.span < time.Millisecond || op.span > rules.MaxControlTime):
 		return fmt.Errorf("--for %s: want more than 0, at most %s", durationWords(op.span), durationWords(rules.MaxControlTime))
+	case op.cache && op.why != "":
+		return errors.New("--why is listed with a control, and --cache sets and ends none")
 	case len(op.why) > rules.MaxControlWhy:
 		return fmt.Errorf("--why has %d bytes, at most %d are kept", len(op.why), rules.MaxControlWhy)
 	}
@@ -140,22 +147,19 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	if err != nil {
 		return op.explain(err, operatorUser)
 	}
-	if op.action != "" {
-		if err := op.isObeyed(reading, client); err != nil {
-			return err
-		}
-	}
-	held := false
-	if op.action == "" {
+	ends, held := op.action == "" && !op.cache, false
+	if ends {
 		hot = nil // a key to release has a control or is held
 		held = hotkeys.AreKeysHeld(reading, client, op.redisPlace.namespace)
+	} else if err := op.isObeyed(reading, client); err != nil {
+		return err
 	}
 	var ruleset *rules.Rules
-	if op.file != nil && (op.action != "" || held) {
+	if op.file != nil && (!ends || held) {
 		ruleset = op.file.Rules
 	}
 	found, err := findOperated(words, hot, controls, ruleset)
-	if op.action == "" && !held && (errors.Is(err, errUnseen) || err == nil && !found.seen) {
+	if ends && !held && (errors.Is(err, errUnseen) || err == nil && !found.seen) {
 		fmt.Fprint(s.err, otherNamespaces(reading, client, op.redisPlace.namespace))
 		return op.explain(fmt.Errorf("release %q in namespace %s: %w", strings.TrimSpace(words), op.redisPlace.namespace, hotkeys.ErrNoControl), operatorUser)
 	}
@@ -165,7 +169,10 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	if op.action == rules.ControlPin && found.unlimited {
 		return usageError(fmt.Errorf("pin: rule %q has no limit to hold the key to: give it one in the rules file, or use hotparam block", found.key.Rule))
 	}
-	if op.action != "" && !found.seen {
+	if op.cache && keepsNoAnswers(ruleset, found.key) {
+		return usageError(fmt.Errorf("release --cache: rule %q has no on_hot in the rules file, so its keys have no answers in memory", found.key.Rule))
+	}
+	if !ends && !found.seen {
 		fmt.Fprintf(s.err, "note: %s of rule %s is not hot in namespace %s now, and has no control: is it the key of its requests? (hotparam rules explain)\n", printable(found.key.Text), printable(found.key.Rule), op.redisPlace.namespace)
 	}
 	if !op.yes && !op.confirmed(s, found.key) {
@@ -173,8 +180,11 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	}
 	writing, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
+	if op.cache {
+		return op.dropAnswers(writing, s.out, client, found.key)
+	}
 	var c rules.Control
-	if op.action == "" {
+	if ends {
 		c, err = hotkeys.ReleaseControl(writing, client, op.redisPlace.namespace, hotkeys.ControlOrder{Key: found.key, Why: op.why, Claimed: claimedUser()})
 	} else {
 		c, err = hotkeys.SetControl(writing, client, op.redisPlace.namespace, hotkeys.ControlOrder{Key: found.key, Action: op.action, For: op.span, Why: op.why, Claimed: claimedUser()})
@@ -195,7 +205,7 @@ func (op *operation) isObeyed(ctx context.Context, client redis.UniversalClient)
 	if members, err := hotkeys.ListMembers(ctx, client, op.redisPlace.namespace); err != nil || len(members) > 0 {
 		return nil // a user without the right to read the members may still act
 	}
-	return fmt.Errorf("%s: no instance sends heartbeats in namespace %s at %s, so nothing was changed. %s", op.action, op.redisPlace.namespace, redacted(op.redisPlace.redis.URL), strings.TrimSpace(otherNamespaces(ctx, client, op.redisPlace.namespace)))
+	return fmt.Errorf("%s: no instance sends heartbeats in namespace %s at %s, so nothing was changed. %s", cmp.Or(op.action, "release"), op.redisPlace.namespace, redacted(op.redisPlace.redis.URL), strings.TrimSpace(otherNamespaces(ctx, client, op.redisPlace.namespace)))
 }
 
 // confirmed asks for confirmation on a terminal and reports whether it was given. Without a
@@ -206,7 +216,10 @@ func (op *operation) confirmed(s streams, key rules.Key) bool {
 		return true
 	}
 	verb, span := string(op.action), " for "+durationWords(op.span)
-	if op.action == "" {
+	switch {
+	case op.cache:
+		verb, span = "drop the answers of", ""
+	case op.action == "":
 		verb, span = "release", ""
 	}
 	fmt.Fprintf(s.err, "%s %s (rule %s)%s, namespace %s at %s? [y/N] ", verb, printable(key.Text), printable(key.Rule), span, op.redisPlace.namespace, redacted(op.redisPlace.redis.URL))

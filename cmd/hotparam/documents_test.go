@@ -65,7 +65,7 @@ var pictures = map[string]int{
 	"docs/COMING-FROM.md":    1, // the variables of snippetFrame
 	"docs/LIMITS.md":         1, // headers
 	"docs/PRODUCERS.md":      1, // lines of the wire
-	"docs/REDIS.md":          5, // rights, which the tests of hotkeys and redislimiter give to users of a Redis
+	"docs/REDIS.md":          6, // rights, which the tests of hotkeys and redislimiter give to users of a Redis
 	"docs/gateways/envoy.md": 3, // commands, headers, and what the tests of internal/gateway/rls give to Envoy
 	// Tests of internal/gateway/auth pass these to gateways, whose YAML is not hotparam's.
 	"docs/gateways/envoy-extauthz.md": 1,
