@@ -6,9 +6,13 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/onhot"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
@@ -17,7 +21,9 @@ import (
 // answers keeps the answers to requests of hot keys, those of each rule with on_hot in a cache of
 // its own. It implements [middleware.Sharer].
 type answers struct {
-	log *slog.Logger
+	log     *slog.Logger
+	others  *hotkeys.Invalidator // invalidates here, and at the other instances
+	follows bool                 // whether others runs; guarded by Hotparam.mu
 
 	mu sync.Mutex // guards the rest; never held while a request is answered
 	// inForce has the caches of the rules in force, by id, and next those of rules that are about to
@@ -26,8 +32,10 @@ type answers struct {
 	counters      map[string]*onhot.Counters[atomic.Int64] // by rule; they outlast it
 }
 
-func newAnswers(log *slog.Logger) *answers {
-	return &answers{log: log, inForce: make(map[string]*ruleAnswers), counters: make(map[string]*onhot.Counters[atomic.Int64])}
+func newAnswers(client redis.UniversalClient, namespace string, log *slog.Logger) (a *answers, err error) {
+	a = &answers{log: log, inForce: make(map[string]*ruleAnswers), counters: make(map[string]*onhot.Counters[atomic.Int64])}
+	a.others, err = hotkeys.NewInvalidator(client, hotkeys.InvalidatorConfig{Namespace: namespace, Logger: log}, a)
+	return a, err
 }
 
 // ruleAnswers has the answers of one version of a rule. It implements [middleware.Sharing].
@@ -119,10 +127,39 @@ func (a *answers) invalidate(f func(c *onhot.Cache)) {
 	}
 }
 
-// Invalidate implements [middleware.Sharer].
+// Invalidate implements [middleware.Sharer]. The other instances drop their answers within a second.
 func (a *answers) Invalidate(host, path, query string) {
-	a.invalidate(func(c *onhot.Cache) { c.InvalidateTarget(onhot.TargetID(host, path, query)) })
+	a.others.Target(onhot.TargetID(host, path, query))
 }
+
+// InvalidateTarget drops the answers to a target at all instances, within a second. host is as in
+// [http.Request].Host, path is escaped, and query is raw. A request that is neither GET, HEAD nor
+// OPTIONS and does not fail does the same.
+func (h *Hotparam) InvalidateTarget(host, path, query string) {
+	h.answers.Invalidate(host, path, query)
+}
+
+// InvalidateKey drops the answers to all requests of a hot key at all instances, within a second.
+func (h *Hotparam) InvalidateKey(key rules.Key) { h.answers.others.Tag(onhot.TagID(key.String())) }
+
+// followInvalidations begins to send and to follow invalidations, once a rule has on_hot. The caller
+// holds mu.
+func (h *Hotparam) followInvalidations(ruleset *rules.Rules) {
+	has := func(r rules.Rule) bool { return r.OnHot != nil }
+	if !h.closed && !h.answers.follows && slices.ContainsFunc(ruleset.Rules, has) {
+		h.answers.follows = true
+		h.run(h.answers.others.Run)
+	}
+}
+
+// InvalidateTarget, InvalidateTag and Flush implement [hotkeys.AnswerCache].
+func (a *answers) InvalidateTarget(id uint64) {
+	a.invalidate(func(c *onhot.Cache) { c.InvalidateTarget(id) })
+}
+func (a *answers) InvalidateTag(id uint64) {
+	a.invalidate(func(c *onhot.Cache) { c.InvalidateTag(id) })
+}
+func (a *answers) Flush() { a.invalidate((*onhot.Cache).Flush) }
 
 // outcomes has the outcome for each way in which the cache answers.
 var outcomes = map[onhot.How]middleware.Outcome{

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/middleware"
@@ -27,7 +29,8 @@ type crowdFleet struct {
 	handlers []http.Handler
 	answers  []*answers
 	calls    atomic.Int64
-	running  []sync.Map // by instance: the targets that are with the handler
+	client   *redis.Client // never asked
+	running  []sync.Map    // by instance: the targets that are with the handler
 	together atomic.Int64
 }
 
@@ -46,13 +49,16 @@ func newCrowdFleet(t *testing.T, instances int, onHot string) *crowdFleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &crowdFleet{running: make([]sync.Map, instances)}
+	f := &crowdFleet{running: make([]sync.Map, instances), client: redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})}
 	for i := range instances {
 		counts, err := collector.New(collector.Config{Sink: nothing{}, Rules: file.Rules})
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept := newAnswers(slog.New(slog.DiscardHandler))
+		kept, err := newAnswers(f.client, "shop", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
 		guard, err := middleware.New(file.Rules, counts, middleware.WithSharer(kept))
 		if err != nil {
 			t.Fatal(err)
@@ -106,6 +112,9 @@ func (f *crowdFleet) crowd(t *testing.T, perSecond int, length time.Duration, ta
 func (f *crowdFleet) close(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+	if err := f.client.Close(); err != nil {
+		t.Error(err)
+	}
 	for _, a := range f.answers {
 		if err := a.run(ctx); err != nil {
 			t.Error(err)

@@ -114,7 +114,9 @@ func (h *Hotparam) build(file *config.File, o *options) (err error) {
 			return err
 		}
 	}
-	h.answers = newAnswers(o.log)
+	if h.answers, err = newAnswers(h.client, namespace, o.log); err != nil {
+		return err
+	}
 	guarding := append([]middleware.Option{middleware.WithLog(o.log), middleware.WithSharer(h.answers)}, h.fleet.options()...)
 	if h.guard, err = middleware.New(file.Rules, h.counts, append(guarding, o.middleware...)...); err != nil {
 		return err
@@ -172,6 +174,7 @@ func (h *Hotparam) start(ctx context.Context, data []byte, instances int, o *opt
 	h.mu.Lock()
 	h.assume(instances)
 	h.followFleet(h.rules.inForce)
+	h.followInvalidations(h.rules.inForce)
 	h.mu.Unlock()
 	go func() {
 		h.err = h.tasks.Wait()

@@ -101,6 +101,7 @@ func (h *Hotparam) putInForce(data []byte) error {
 	h.answers.adopt(file.Rules)
 	h.assume(file.Instances)
 	h.followFleet(file.Rules)
+	h.followInvalidations(file.Rules)
 	h.watcher.SetHold(file.Aggregator.HoldDuringOutage)
 	h.rules.inForce = file.Rules
 	h.rules.stats.Version, h.rules.stats.RedactKey, h.rules.stats.Problem = file.Rules.Version, keyID(file.Rules), ""

@@ -11,18 +11,19 @@ import (
 
 // Stats are the states of the parts, and their counters since Open.
 type Stats struct {
-	Rules     RulesStats
-	Guard     middleware.Stats
-	Backend   limiter.FailoverStats // limits with scope: exact
-	Collector collector.Stats
-	Sink      any `json:",omitempty"` // a kafkasink.Stats with Kafka, otherwise nil
-	Watcher   hotkeys.WatcherStats
-	Controls  hotkeys.ControlWatcherStats
-	Heartbeat hotkeys.HeartbeatStats
-	Fleet     fleet.Stats                 // limits with scope: fleet
-	Members   redislimiter.MembersStats   // limits with scope: share
-	Semaphore redislimiter.SemaphoreStats // concurrency with scope: exact
-	OnHot     map[string]OnHotStats       // rules with on_hot, by id
+	Rules       RulesStats
+	Guard       middleware.Stats
+	Backend     limiter.FailoverStats // limits with scope: exact
+	Collector   collector.Stats
+	Sink        any `json:",omitempty"` // a kafkasink.Stats with Kafka, otherwise nil
+	Watcher     hotkeys.WatcherStats
+	Controls    hotkeys.ControlWatcherStats
+	Heartbeat   hotkeys.HeartbeatStats
+	Fleet       fleet.Stats                 // limits with scope: fleet
+	Members     redislimiter.MembersStats   // limits with scope: share
+	Semaphore   redislimiter.SemaphoreStats // concurrency with scope: exact
+	OnHot       map[string]OnHotStats       // rules with on_hot, by id
+	Invalidator hotkeys.InvalidatorStats    // of answers, by rules with on_hot
 }
 
 // RulesStats describe the rules of the file.
@@ -39,15 +40,16 @@ type RulesStats struct {
 // Stats returns a snapshot.
 func (h *Hotparam) Stats() Stats {
 	s := Stats{
-		Guard:     h.guard.Stats(),
-		Backend:   h.guard.BackendStats(),
-		Fleet:     h.guard.FleetStats(),
-		Watcher:   h.watcher.Stats(),
-		Controls:  h.controls.Stats(),
-		Heartbeat: h.heartbeat.Stats(),
-		Members:   h.fleet.members.Stats(),
-		Semaphore: h.fleet.semaphore.Stats(),
-		OnHot:     h.answers.stats(),
+		Guard:       h.guard.Stats(),
+		Backend:     h.guard.BackendStats(),
+		Fleet:       h.guard.FleetStats(),
+		Watcher:     h.watcher.Stats(),
+		Controls:    h.controls.Stats(),
+		Heartbeat:   h.heartbeat.Stats(),
+		Members:     h.fleet.members.Stats(),
+		Semaphore:   h.fleet.semaphore.Stats(),
+		OnHot:       h.answers.stats(),
+		Invalidator: h.answers.others.Stats(),
 	}
 	if h.counts != nil {
 		s.Collector = h.counts.Stats()
