@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -197,5 +199,51 @@ func TestRefusedIsNotAnswered(t *testing.T) {
 	f.guard.SetControls([]rules.Control{control})
 	if w := ask(h, "GET", "/items/7"); w.Code != http.StatusOK || w.Header().Get("Cache-Status") != "" {
 		t.Errorf("a key that an operator allows: %d %v", w.Code, w.Header())
+	}
+}
+
+// An invalidation reaches all instances, whoever makes it.
+func TestInvalidationReachesAllInstances(t *testing.T) {
+	url := testenv.Redis(t).URL()
+	o := newOrigin()
+	var handlers []http.Handler
+	var opened []*fixture
+	for range 2 {
+		f := open(t, shop(url, nowhere(t), strings.Replace(fmt.Sprintf(onHotRule, 1000, "cache: 1m"), "1000/s", "3/1m", 1)))
+		opened, handlers = append(opened, f), append(handlers, f.Handler(o))
+	}
+	// keep makes the key hot at both, which from then on have an answer in memory.
+	keep := func() {
+		t.Helper()
+		for start := time.Now(); ; time.Sleep(time.Millisecond) {
+			kept := 0
+			for _, h := range handlers {
+				if ask(h, "GET", "/items/7").Header().Get("Cache-Status") == "hotparam; hit" {
+					kept++
+				}
+			}
+			if kept == len(handlers) {
+				return
+			}
+			if time.Since(start) > longest {
+				t.Fatal("no answer is kept")
+			}
+		}
+	}
+	for name, invalidate := range map[string]func(){
+		"a request":     func() { ask(handlers[0], "POST", "/items/7") },
+		"a target":      func() { opened[0].InvalidateTarget("example.com", "/items/7", "") },
+		"a key":         func() { opened[0].InvalidateKey(rules.Key{Rule: "items", Text: item7}) },
+		"a lost stream": func() { opened[0].client.Del(t.Context(), hotkeys.NewLayout("shop").Invalidation) },
+	} {
+		keep()
+		calls := o.calls.Load()
+		invalidate()
+		for start := time.Now(); o.calls.Load() < calls+1; time.Sleep(time.Millisecond) {
+			ask(handlers[1], "GET", "/items/7")
+			if time.Since(start) > longest {
+				t.Fatalf("%s: the other instance keeps its answer", name)
+			}
+		}
 	}
 }
