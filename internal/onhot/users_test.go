@@ -187,7 +187,8 @@ func (s *story) run(t *testing.T) (wrong []string, results []Result) {
 	var mu sync.Mutex
 	calls := make(map[string]*call)
 	turns := make(map[string]int)
-	versions := make(map[string]int)
+	versions := make(map[string]int)    // invalidations that have begun, by target
+	invalidated := make(map[string]int) // and those that have ended
 	report := func(format string, args ...any) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -244,7 +245,7 @@ func (s *story) run(t *testing.T) (wrong []string, results []Result) {
 			r := newRequest(a.method, a.target, a.headers...).WithContext(ctx)
 			r.RemoteAddr = "secret-" + a.user + ":1"
 			mu.Lock()
-			version := versions[a.target]
+			version := invalidated[a.target]
 			mu.Unlock()
 			w := httptest.NewRecorder()
 			var res Result
@@ -277,18 +278,22 @@ func (s *story) run(t *testing.T) (wrong []string, results []Result) {
 	for _, c := range s.changes {
 		wg.Go(func() {
 			time.Sleep(c.at)
-			mu.Lock()
-			for target := range s.answers {
-				if c.target == "" || c.target == target {
-					versions[target]++
+			count := func(invalidations map[string]int) {
+				mu.Lock()
+				defer mu.Unlock()
+				for target := range s.answers {
+					if c.target == "" || c.target == target {
+						invalidations[target]++
+					}
 				}
 			}
-			mu.Unlock()
+			count(versions)
 			if c.target == "" {
 				cache.InvalidateTag(TagID("hot key"))
 			} else {
 				cache.InvalidateTarget(TargetID("example.com", c.target, ""))
 			}
+			count(invalidated)
 		})
 	}
 	wg.Wait()
