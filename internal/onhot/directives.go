@@ -115,11 +115,29 @@ func parseSeconds(s string) (d time.Duration, ok bool) {
 	return time.Duration(n) * time.Second, s != ""
 }
 
-// parseDate returns the time of an HTTP date. An answer with several has none.
+// dateLayouts are the forms of an HTTP date (RFC 9110, section 5.6.7).
+var dateLayouts = [...]string{http.TimeFormat, "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC}
+
+// parseDate returns the time of an HTTP date. An answer with several has none. Letters may have
+// either case (RFC 9111, section 4.2). [http.ParseTime] is not used, since it also takes other
+// zones, as if they were GMT, and dates that are not valid, such as one with an hour of one digit.
 func parseDate(values []string) (t time.Time, ok bool) {
 	if len(values) != 1 {
 		return time.Time{}, false
 	}
-	t, err := http.ParseTime(values[0])
-	return t, err == nil
+	s := values[0]
+	if zone := len(s) - len("GMT"); zone > 0 && strings.EqualFold(s[zone:], "GMT") {
+		s = s[:zone] + "GMT"
+	}
+	for _, layout := range dateLayouts {
+		t, err := time.Parse(layout, s)
+		if err != nil {
+			continue
+		}
+		// The day of the week may be wrong, and decides nothing.
+		_, want, _ := strings.Cut(t.Format(layout), " ")
+		_, got, _ := strings.Cut(s, " ")
+		return t, strings.EqualFold(got, want)
+	}
+	return time.Time{}, false
 }

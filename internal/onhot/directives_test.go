@@ -89,3 +89,27 @@ func TestParseSeconds(t *testing.T) {
 		}
 	}
 }
+
+func TestParseDate(t *testing.T) {
+	want := time.Date(2050, 8, 8, 2, 1, 18, 0, time.UTC)
+	for _, text := range []string{
+		"Mon, 08 Aug 2050 02:01:18 GMT", "MON, 08 aug 2050 02:01:18 gMT", "Sun, 08 Aug 2050 02:01:18 GMT",
+		"Monday, 08-Aug-50 02:01:18 GMT", "Mon Aug  8 02:01:18 2050",
+	} {
+		if got, ok := parseDate([]string{text}); !ok || !got.Equal(want) {
+			t.Errorf("%q: %v %v", text, got, ok)
+		}
+	}
+	for _, text := range []string{
+		"", "0", "GMT", "Mon, 08 Aug 2050 2:01:18 GMT", "Mon, 08  Aug 2050 02:01:18 GMT", "Mon,  08 Aug 2050 02:01:18 GMT",
+		"Mon, 08 Aug 2050 02:01:18.5 GMT", "Mon, 08 Aug 2050 02:01:18 PST", "Mon, 08 Aug 2050 02:01:18 GMT ", "Mon, 08 Aug 50 02:01:18 GMT",
+		"Monday, 08-Aug-50 02:01:18 PST", "Monday, 08-Aug-50 2:01:18 GMT", "Mon Aug 8 02:01:18 2050", "Mon Aug  8 2:01:18 2050",
+	} {
+		if got, ok := parseDate([]string{text}); ok {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+	if _, ok := parseDate([]string{"Mon, 08 Aug 2050 02:01:18 GMT", "Mon, 08 Aug 2050 02:01:18 GMT"}); ok {
+		t.Error("two dates")
+	}
+}
