@@ -80,7 +80,7 @@ func (p *Policy) refuseAnswer(status int, h http.Header) Reason {
 	}
 	for _, value := range h["Vary"] {
 		for name := range strings.SplitSeq(value, ",") {
-			if name = strings.TrimSpace(name); name != "" && !p.varies(name) { // not "*" either
+			if name = strings.TrimSpace(name); name != "" && !p.varies(name) {
 				return ReasonVary
 			}
 		}
@@ -142,11 +142,11 @@ func headerBytes(h http.Header) (n int64) {
 	return n
 }
 
-// hopByHop are the headers of one connection (RFC 9111, section 3.1), and those that are written
+// hopByHop are the headers of one connection or one proxy (RFC 9111, section 3.1), and those that are written
 // for each use of an answer.
 var hopByHop = []string{
-	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authentication-Info", "Te",
-	"Transfer-Encoding", "Upgrade", "Age",
+	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authentication-Info",
+	"Proxy-Authorization", "Te", "Transfer-Encoding", "Upgrade", "Age",
 }
 
 // keepEndToEnd removes from h the headers of one connection.

@@ -113,8 +113,17 @@ func TestAnswersThatAreNot(t *testing.T) {
 	}
 }
 
+// An answer with "Vary: *" matches no request (RFC 9111, section 4.1), whatever the policy names.
+func TestVaryByAll(t *testing.T) {
+	p := NewPolicy(rules.OnHot{Cache: time.Second, Vary: []string{"header:*", "cookie:*"}})
+	if got := p.refuseAnswer(200, headerOf("Vary: *")); got != ReasonVary {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestEndToEndHeaders(t *testing.T) {
-	h := headerOf("Connection: X-Hop, close", "X-Hop: 1", "X-End: 1", "Keep-Alive: timeout=5", "Transfer-Encoding: chunked", "Age: 5", "Upgrade: h2c", "Te: x")
+	h := headerOf("Connection: X-Hop, close", "X-Hop: 1", "X-End: 1", "Keep-Alive: timeout=5", "Transfer-Encoding: chunked", "Age: 5", "Upgrade: h2c", "Te: x",
+		"Proxy-Authenticate: Basic", "Proxy-Authentication-Info: x", "Proxy-Authorization: x")
 	keepEndToEnd(h)
 	if len(h) != 1 || h.Get("X-End") != "1" {
 		t.Error(h)

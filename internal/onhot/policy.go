@@ -29,9 +29,10 @@ func NewPolicy(o rules.OnHot) *Policy {
 	return p
 }
 
-// varies reports whether the key has the header that an answer varies by.
+// varies reports whether the key has the header that an answer varies by. No key has "*", which
+// stands for all, although it is the name of a header as well.
 func (p *Policy) varies(name string) bool {
 	name = http.CanonicalHeaderKey(name)
 	// With some cookies in the key, the handler has seen no others.
-	return name == "Accept-Encoding" || slices.Contains(p.headers, name) || name == "Cookie" && len(p.cookies) > 0
+	return name == "Accept-Encoding" || name != "*" && slices.Contains(p.headers, name) || name == "Cookie" && len(p.cookies) > 0
 }
