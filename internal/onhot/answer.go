@@ -2,6 +2,7 @@ package onhot
 
 import (
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,7 +81,7 @@ func (p *Policy) refuseAnswer(status int, h http.Header) Reason {
 	}
 	for _, value := range h["Vary"] {
 		for name := range strings.SplitSeq(value, ",") {
-			if name = strings.TrimSpace(name); name != "" && !p.varies(name) {
+			if name = textproto.TrimString(name); name != "" && !p.varies(name) {
 				return ReasonVary
 			}
 		}
@@ -126,7 +127,7 @@ func answerAge(h http.Header, start, now time.Time) time.Duration {
 	}
 	if value := h.Get("Age"); value != "" {
 		value, _, _ = strings.Cut(value, ",")
-		if n, ok := parseSeconds(strings.TrimSpace(value)); ok {
+		if n, ok := parseSeconds(textproto.TrimString(value)); ok {
 			age = max(age, n+now.Sub(start))
 		}
 	}
@@ -153,7 +154,7 @@ var hopByHop = []string{
 func keepEndToEnd(h http.Header) {
 	for _, value := range h["Connection"] {
 		for name := range strings.SplitSeq(value, ",") {
-			h.Del(strings.TrimSpace(name))
+			h.Del(textproto.TrimString(name))
 		}
 	}
 	for _, name := range hopByHop {

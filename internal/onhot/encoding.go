@@ -1,6 +1,9 @@
 package onhot
 
-import "strings"
+import (
+	"net/textproto"
+	"strings"
+)
 
 // acceptedCodings returns what the handler sees of Accept-Encoding: the known codings that are
 // accepted, in one order and without weights. Clients differ in the order, the weights and the
@@ -10,7 +13,7 @@ func acceptedCodings(values []string) string {
 	for _, value := range values {
 		for part := range strings.SplitSeq(value, ",") {
 			name, weight, _ := strings.Cut(part, ";")
-			name = strings.TrimSpace(name)
+			name = textproto.TrimString(name)
 			for i, coding := range codings {
 				if (strings.EqualFold(name, coding) || i == 0 && strings.EqualFold(name, "x-gzip")) && !isZero(weight) {
 					accepted |= 1 << i
@@ -40,6 +43,6 @@ var codingSets = func() (sets [1 << len(codings)]string) {
 // isZero reports whether the parameters are a weight of zero, which refuses a coding.
 func isZero(weight string) bool {
 	name, value, _ := strings.Cut(weight, "=")
-	value = strings.TrimSpace(value)
-	return strings.EqualFold(strings.TrimSpace(name), "q") && strings.HasPrefix(value, "0") && strings.Trim(value, "0.") == ""
+	value = textproto.TrimString(value)
+	return strings.EqualFold(textproto.TrimString(name), "q") && strings.HasPrefix(value, "0") && strings.Trim(value, "0.") == ""
 }

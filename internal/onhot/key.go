@@ -3,6 +3,7 @@ package onhot
 import (
 	"encoding/binary"
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strings"
 	"sync"
@@ -84,9 +85,9 @@ func (p *Policy) namedCookies(values []string) string {
 	var kept []string
 	for _, value := range values {
 		for pair := range strings.SplitSeq(value, ";") {
-			pair = strings.TrimSpace(pair)
+			pair = textproto.TrimString(pair)
 			name, _, _ := strings.Cut(pair, "=")
-			if slices.Contains(p.cookies, name) {
+			if slices.Contains(p.cookies, textproto.TrimString(name)) { // as net/http reads it
 				kept = append(kept, pair)
 			}
 		}
