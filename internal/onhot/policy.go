@@ -30,7 +30,7 @@ func NewPolicy(o rules.OnHot) *Policy {
 }
 
 // varies reports whether the key has the header that an answer varies by. No key has "*", which
-// stands for all, although it is the name of a header as well.
+// means all headers, though a header may have that name too.
 func (p *Policy) varies(name string) bool {
 	name = http.CanonicalHeaderKey(name)
 	// With some cookies in the key, the handler has seen no others.
