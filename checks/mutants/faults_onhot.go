@@ -40,7 +40,7 @@ var onHotFaults = []Fault{
 	},
 	{
 		Name: "all cookies reach the leader's handler", File: "internal/onhot/key.go",
-		Old: "if slices.Contains(p.cookies, name) {", New: "if slices.Contains(p.cookies, name) || true {",
+		Old: "if slices.Contains(p.cookies, textproto.TrimString(name)) {", New: "if name != \"\" || true {",
 		Test: "TestKeyIsWhatTheHandlerSees",
 	},
 	{
@@ -183,6 +183,11 @@ var onHotFaults = []Fault{
 		Name: "a rule by a header that the handler does not see shares its answers", File: "rules/onhot.go",
 		Old: "		case p.Source == Header || p.Source == Cookie:", New: "		case p.Source == Cookie:",
 		Test: "TestOnHotIsSafe",
+	},
+	{
+		Name: "cookies whose names have spaces around are kept from the handler", File: "internal/onhot/key.go",
+		Old: "slices.Contains(p.cookies, textproto.TrimString(name))", New: "slices.Contains(p.cookies, name)",
+		Test: "FuzzNamedCookies",
 	},
 	{
 		Name: "dates that are not valid are read", File: "internal/onhot/directives.go",

@@ -315,18 +315,20 @@ func TestDeadline(t *testing.T) {
 // What a handler writes when its context ends is not an answer, though it may return before the end
 // of its time is noticed elsewhere.
 func TestDeadlineIsSeenByTheHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, hour, slow(time.Minute))
-		defer closeCache(t, s.Cache)
-		var wg sync.WaitGroup
-		for i := range 500 {
-			wg.Go(func() {
-				w, res := s.ask("GET", fmt.Sprint("/", i))
-				expect(t, w, res, "alone: deadline", 200, "answer")
-			})
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the handler is first
+	c := newCache(t, Config{})
+	defer closeCache(t, c)
+	p, r := NewPolicy(hour), newRequest("GET", "/")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 20 {
+		f, _, _ := c.enter("key", p, c.generations.stamp(r, ""), nil, false)
+		c.runLeader(f, slow(time.Hour), p.leaderRequest(ctx, r), cancel)
+		if f.answer != nil || f.reason != ReasonDeadline {
+			t.Errorf("%v %q", f.answer, f.reason)
 		}
-		wg.Wait()
-	})
+		c.Flush()
+	}
 }
 
 func TestClientsThatLeave(t *testing.T) {
