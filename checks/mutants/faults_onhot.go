@@ -40,7 +40,7 @@ var onHotFaults = []Fault{
 	},
 	{
 		Name: "all cookies reach the leader's handler", File: "internal/onhot/key.go",
-		Old: "if slices.Contains(p.cookies, textproto.TrimString(name)) {", New: "if name != \"\" || true {",
+		Old: "if slices.Contains(p.cookies, textproto.TrimString(name)) {", New: "if slices.Contains(p.cookies, name) || true {",
 		Test: "TestKeyIsWhatTheHandlerSees",
 	},
 	{
@@ -187,7 +187,7 @@ var onHotFaults = []Fault{
 	{
 		Name: "cookies whose names have spaces around are kept from the handler", File: "internal/onhot/key.go",
 		Old: "slices.Contains(p.cookies, textproto.TrimString(name))", New: "slices.Contains(p.cookies, name)",
-		Test: "FuzzNamedCookies",
+		Test: "TestNamedCookies",
 	},
 	{
 		Name: "dates that are not valid are read", File: "internal/onhot/directives.go",
