@@ -143,8 +143,8 @@ func headerBytes(h http.Header) (n int64) {
 	return n
 }
 
-// hopByHop are the headers of one connection or one proxy (RFC 9111, section 3.1), and those that are written
-// for each use of an answer.
+// hopByHop are the headers of one connection or one proxy (RFC 9111, section 3.1), and those that
+// are written for each use of an answer.
 var hopByHop = []string{
 	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authentication-Info",
 	"Proxy-Authorization", "Te", "Transfer-Encoding", "Upgrade", "Age",
