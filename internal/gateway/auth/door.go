@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/middleware"
 )
 
 const (
@@ -19,9 +20,20 @@ const (
 
 // Endpoint is one path that a door serves.
 type Endpoint struct {
-	// Path begins with "/". It is a prefix with the scheme Envoy, and exact with others.
+	// Path begins with "/". It is a prefix with the scheme Envoy. With others it is exact, and the
+	// paths /count and /limit below it are for the two steps of a gateway that has a cache. The step
+	// is in the path, because gateways forward the headers and queries of clients.
 	Path   string
 	Scheme Scheme
+}
+
+// stepPaths are the paths below an endpoint for one step of the check each.
+var stepPaths = map[string]middleware.Steps{"": middleware.AllSteps, "/count": middleware.CountStep, "/limit": middleware.LimitStep}
+
+// query is what a path asks.
+type query struct {
+	scheme Scheme
+	steps  middleware.Steps
 }
 
 // DefaultEndpoints returns one endpoint for each scheme: /forwarded, /original, /envoy and
@@ -36,8 +48,8 @@ func DefaultEndpoints() (all []Endpoint) {
 // Door answers the subrequests of gateways.
 type Door struct {
 	gateway.HTTPDoor
-	exact    map[string]Scheme // schemes by path
-	prefixes []Endpoint        // endpoints with scheme Envoy; Path has no trailing "/"
+	exact    map[string]query // by path
+	prefixes []Endpoint       // endpoints with scheme Envoy; Path has no trailing "/"
 }
 
 // New returns a door with these endpoints, or with the [DefaultEndpoints] if there are none. Their
@@ -49,7 +61,7 @@ func New(c gateway.DoorConfig, endpoints []Endpoint) (*Door, error) {
 	if len(endpoints) == 0 {
 		endpoints = DefaultEndpoints()
 	}
-	d := &Door{exact: make(map[string]Scheme)}
+	d := &Door{exact: make(map[string]query)}
 	for _, e := range endpoints {
 		if err := d.add(e, endpoints); err != nil {
 			return nil, fmt.Errorf("gateway/auth: %w", err)
@@ -66,19 +78,27 @@ func (d *Door) add(e Endpoint, all []Endpoint) error {
 	if e.Scheme < Forwarded || e.Scheme > Nginx {
 		return fmt.Errorf("endpoint %q: invalid scheme", e.Path)
 	}
-	below := strings.TrimRight(e.Path, "/") + "/"
+	stem := strings.TrimRight(e.Path, "/")
 	for _, other := range all {
 		if other == e {
 			continue
 		}
-		if other.Path == e.Path || e.Scheme == Envoy && strings.HasPrefix(other.Path+"/", below) {
+		below, isBelow := strings.CutPrefix(other.Path, stem)
+		_, isStep := stepPaths[below]
+		if other.Path == e.Path || e.Scheme == Envoy && strings.HasPrefix(other.Path+"/", stem+"/") || e.Scheme != Envoy && isBelow && isStep {
 			return fmt.Errorf("endpoint %q (%s): %q (%s) has the same path", e.Path, e.Scheme, other.Path, other.Scheme)
 		}
 	}
 	if e.Scheme == Envoy {
-		d.prefixes = append(d.prefixes, Endpoint{strings.TrimRight(e.Path, "/"), Envoy})
-	} else {
-		d.exact[e.Path] = e.Scheme
+		d.prefixes = append(d.prefixes, Endpoint{stem, Envoy})
+		return nil
+	}
+	for below, steps := range stepPaths {
+		path := stem + below
+		if below == "" {
+			path = e.Path
+		}
+		d.exact[path] = query{e.Scheme, steps}
 	}
 	return nil
 }

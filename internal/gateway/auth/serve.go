@@ -12,7 +12,8 @@ import (
 
 // ServeHTTP answers one subrequest of a gateway.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	scheme, below, ok := d.endpoint(r)
+	asked, below, ok := d.endpoint(r)
+	scheme := asked.scheme
 	switch {
 	case !ok:
 		d.Fault(gateway.UnknownPath, "a gateway uses a path that is not an endpoint of guard.auth", "path", firstSegment(r.URL.Path))
@@ -24,6 +25,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	call, missing, ambiguous := scheme.read(r, below)
+	call.Steps = asked.steps
 	if ambiguous != "" {
 		d.Fault(gateway.Ambiguous, "a gateway sends a header of its scheme more than once, and the request is refused: configure it to replace the client's header", "header", ambiguous, "scheme", scheme)
 		refuse(w, scheme, repeated(ambiguous))
@@ -44,25 +46,25 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.answer(w, scheme, decision)
 }
 
-// endpoint returns the scheme of a subrequest and, for Envoy, the target of the request that it
-// describes. It uses the raw target, so that no client's path below one endpoint can reach
+// endpoint returns what the path of a subrequest asks and, for Envoy, the target of the request that
+// it describes. It uses the raw target, so that no client's path below one endpoint can reach
 // another. The described target may follow a "?": net/http answers 400 to a path with an invalid
 // escape, which an application may accept, but does not parse the query.
-func (d *Door) endpoint(r *http.Request) (s Scheme, below string, ok bool) {
+func (d *Door) endpoint(r *http.Request) (q query, below string, ok bool) {
 	target := r.RequestURI
 	if !strings.HasPrefix(target, "/") {
 		target = r.URL.RequestURI() // of an absolute URI
 	}
 	path, _, _ := strings.Cut(target, "?")
-	if s, ok = d.exact[path]; ok {
-		return s, "", true
+	if q, ok = d.exact[path]; ok {
+		return q, "", true
 	}
 	for _, e := range d.prefixes {
 		if below, ok = strings.CutPrefix(target, e.Path); ok && (below == "" || strings.IndexByte("/?*", below[0]) >= 0) {
-			return Envoy, strings.TrimPrefix(below, "?"), true
+			return query{scheme: Envoy}, strings.TrimPrefix(below, "?"), true
 		}
 	}
-	return 0, "", false
+	return query{}, "", false
 }
 
 // firstSegment returns the part of a path that may be logged. The rest may come from a client.

@@ -8,11 +8,14 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
+	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A request that a program checks has the keys that it has in the Go middleware.
@@ -276,6 +279,8 @@ func TestOpenAPI(t *testing.T) {
 		`{"method": "GET", "uri": "/slow", "hold": true, "headers": {"a": "b", "c": ["d"]}}`, `{"resource": "resize", "params": [{"name": "size", "value": "s"}]}`,
 		`{}`, `{"method": "GET"}`, `{"resource": "x", "uri": "/"}`, `{"uri": "/", "method": "GET", "what": 1}`, `{"resource": "x", "params": [{"name": "a", "source": "b"}]}`,
 		`{"method": 1, "uri": "/"}`, `{"resource": "", "params": []}`,
+		`{"method": "GET", "uri": "/", "step": "count"}`, `{"method": "GET", "uri": "/", "step": "limit"}`, `{"method": "GET", "uri": "/", "step": "both"}`,
+		`{"method": "GET", "uri": "/", "step": 1}`, `{"method": "GET", "uri": "/", "step": null}`, `{"resource": "x", "step": "count"}`,
 	} {
 		response, text := f.post("/v1/check", body)
 		invalid := valid(check, []byte(body))
@@ -288,6 +293,27 @@ func TestOpenAPI(t *testing.T) {
 		}
 		if err := valid(answer, text); err != nil {
 			t.Errorf("%s: the answer %s: %v", body, text, err)
+		}
+	}
+}
+
+// A program with a cache asks in front of it and behind it.
+func TestSteps(t *testing.T) {
+	f := serve(t, gatewaytest.New(t, gatewaytest.Rules(
+		`{id: q, match: {route: "GET /"}, by: [q], hot: 1000000/s, on_hot: {cache: 1s}}`, `{id: each, match: {route: "GET /"}, by: [q], limit: {rate: 1/1h, burst: 1}}`,
+	), gateway.Config{}), gateway.DoorConfig{})
+	f.Guard.Guard().HotSet().Update("1", rules.Change{Hot: []rules.Hot{{Key: rules.Key{Rule: "q", Text: "GET /?q=hot"}, Until: time.Now().Add(time.Hour)}}})
+	for _, x := range []struct {
+		step, value string
+		allowed     bool
+		reason, hot string
+	}{
+		{"count", "hot", true, "shared", "1"}, {"count", "hot", true, "shared", "1"}, {"limit", "hot", true, "within", ""}, {"limit", "hot", false, "limited", ""},
+		{"count", "cold", true, "within", ""}, {"count", "cold", false, "limited", ""},
+	} {
+		got := f.check(fmt.Sprintf(`{"method": "GET", "uri": "/?q=%s", "step": %q}`, x.value, x.step))
+		if got.Allowed != x.allowed || got.Reason != x.reason || got.Headers[middleware.HotHeader] != x.hot {
+			t.Errorf("%s of %s: %+v, want %+v", x.step, x.value, got, x)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (d *Door) check(ctx context.Context, q *question) checkResult {
 		decision, ticket = d.Decider.EnterNow(ctx, q.Resource, q.params(), q.Context)
 	} else {
 		decision, ticket = d.Decider.Begin(ctx, &gateway.Call{
-			Method: q.Method, Target: q.URI, Header: q.header(), Addr: q.Addr,
+			Method: q.Method, Target: q.URI, Header: q.header(), Addr: q.Addr, Steps: middleware.Steps(q.Step),
 			Caller: q.Caller, FromProgram: true, Context: q.Context, NoWait: true,
 		})
 	}

@@ -23,6 +23,7 @@ type question struct {
 	URI     string            `json:"uri"`
 	Headers map[string]values `json:"headers"`
 	Addr    string            `json:"addr"`
+	Step    step              `json:"step"`
 
 	Resource string          `json:"resource"`
 	Params   []resourceParam `json:"params"`
@@ -57,6 +58,22 @@ func (v *values) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// step is the step of the check that is asked for, "count" or "limit"; see [middleware.Steps].
+type step middleware.Steps
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *step) UnmarshalJSON(data []byte) error {
+	switch string(data) {
+	case `"count"`:
+		*s = step(middleware.CountStep)
+	case `"limit"`:
+		*s = step(middleware.LimitStep)
+	default:
+		return errors.New(`step: want "count" in front of a cache, or "limit" behind it`)
+	}
+	return nil
+}
+
 // checkBatch is the body of a batch of checks.
 type checkBatch struct {
 	Checks []question `json:"checks"`
@@ -81,7 +98,7 @@ func (b *checkBatch) validate() error {
 }
 
 func (q *question) validate() error {
-	isRequest := q.Method != "" || q.URI != "" || q.Headers != nil || q.Addr != ""
+	isRequest := q.Method != "" || q.URI != "" || q.Headers != nil || q.Addr != "" || q.Step != 0
 	isResource := q.Resource != "" || q.Params != nil
 	switch {
 	case isRequest == isResource:
@@ -164,7 +181,7 @@ func (d *done) cost() middleware.Cost {
 }
 
 // fields are the names of all fields of bodies.
-var fields = []string{"method", "uri", "headers", "addr", "resource", "params", "source", "name", "value", "context", "caller", "hold", "checks", "ticket", "bytes", "ms", "units"}
+var fields = []string{"method", "uri", "headers", "addr", "step", "resource", "params", "source", "name", "value", "context", "caller", "hold", "checks", "ticket", "bytes", "ms", "units"}
 
 // withNearest adds the most similar field name to the error of an unknown field.
 func withNearest(err error) error {
