@@ -175,6 +175,7 @@ func (x *ruleAnswers) Share(r *http.Request, key string, header http.Header, adm
 		shared.Status, shared.Body = res.Reply(r, header)
 	} else if res.How == onhot.Alone {
 		res.Explain(header)
+		shared.Reason = res.Reason.String()
 	}
 	return shared
 }

@@ -19,51 +19,60 @@ type admittedSamples []admittedSample
 type admittedSample struct {
 	when  time.Time
 	total int64
+	onHot rules.OnHotCounts
 }
 
 // Admitted returns this instance's admissions of published hot keys in the last ten seconds, or
 // since a key became hot. It returns the keys with the highest numbers, at most limit of them,
 // and reports whether there are more. A request counts if the key's limit admits it. With
-// count: bytes, ms or units its cost counts. Admitted is called about once a second.
+// count: bytes, ms or units its cost counts. Requests that on_hot concerns are counted besides.
+// Admitted is called about once a second.
 func (g *Guard) Admitted(limit int) (all []rules.Admitted, more bool) {
 	g.sampling.Lock()
 	defer g.sampling.Unlock()
 	now, ruleset := time.Now(), g.rules.Load()
 	for _, h := range g.hot.All() {
 		state, r := g.stateOf(h.Key), ruleset.byID(h.Rule)
-		if state == nil || r == nil || !r.limits() {
+		if state == nil || r == nil || !r.limits() && r.sharing == nil {
 			continue
 		}
 		total := state.passed.Load() - state.exempt.Load()
 		if r.Count != rules.Requests {
 			total = state.charged.Load()
 		}
-		n, span := state.sampleAdmitted(now, total)
-		if n > 0 && span > 0 && !h.Local {
-			all = append(all, rules.Admitted{ID: state.id, N: n, Span: span})
+		a := state.sampleAdmitted(now, total)
+		if (a.N > 0 || a.OnHot != rules.OnHotCounts{}) && a.Span > 0 && !h.Local {
+			all = append(all, a)
 		}
 	}
 	slices.SortFunc(all, rules.Admitted.Compare)
 	return all[:min(len(all), limit)], len(all) > limit
 }
 
-// sampleAdmitted returns the number of admissions and the time over which it counts them. It keeps
-// a sample of the total. A key that was hot before begins again. The caller holds the guard's
-// sampling.
-func (h *hotState) sampleAdmitted(now time.Time, total int64) (n int64, span time.Duration) {
+// sampleAdmitted returns the numbers of the last seconds and their time. It keeps a sample of the
+// totals. A key that was hot before begins again. The caller holds the guard's sampling.
+func (h *hotState) sampleAdmitted(now time.Time, total int64) rules.Admitted {
 	old := now.Add(-admittedFor - admittedEvery)
+	onHot := h.onHot()
 	s := slices.DeleteFunc(h.admitted, func(s admittedSample) bool { return s.when.Before(old) })
 	if len(s) == 0 {
 		if s == nil && !h.made.Before(old) {
 			s = append(s, admittedSample{when: h.made})
 		} else {
-			s = append(s, admittedSample{now, total})
+			s = append(s, admittedSample{now, total, onHot})
 		}
 	}
-	n, span = max(0, total-s[0].total), now.Sub(s[0].when)
+	first := &s[0]
+	a := rules.Admitted{
+		ID: h.id, N: max(0, total-first.total), Span: now.Sub(first.when),
+		OnHot: rules.OnHotCounts{Stored: onHot.Stored - first.onHot.Stored, Joined: onHot.Joined - first.onHot.Joined, Alone: onHot.Alone - first.onHot.Alone},
+	}
+	if a.OnHot.Alone > 0 {
+		a.OnHot.AloneFor = onHot.AloneFor
+	}
 	if now.Sub(s[len(s)-1].when) >= admittedEvery {
-		s = append(s, admittedSample{now, total})
+		s = append(s, admittedSample{now, total, onHot})
 	}
 	h.admitted = s
-	return n, span
+	return a
 }

@@ -126,6 +126,7 @@ func (g *Guard) HotSet() hotset.Writer { return g.hot }
 type HotKey struct {
 	rules.Hot
 	Passed, Refused int64
+	OnHot           rules.OnHotCounts // in neither Passed nor Refused, apart from those in Alone
 }
 
 // HotKeys returns the keys that are hot now, the highest rate first. Local is set for keys
@@ -135,7 +136,7 @@ func (g *Guard) HotKeys() []HotKey {
 	for _, h := range g.hot.All() {
 		key := HotKey{Hot: h}
 		if state := g.stateOf(h.Key); state != nil {
-			key.Passed, key.Refused = state.passed.Load(), state.refused.Load()
+			key.Passed, key.Refused, key.OnHot = state.passed.Load(), state.refused.Load(), state.onHot()
 		}
 		keys = append(keys, key)
 	}

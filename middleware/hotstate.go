@@ -20,6 +20,7 @@ type hotState struct {
 	made            time.Time
 	shared          atomic.Pointer[sharedKey] // nil unless requests are answered together
 	outcomes        outcomeCounts             // requests that were, or should have been
+	aloneFor        atomic.Pointer[string]    // reason of the last one that was not
 	admitted        admittedSamples
 	origins         originSample
 }
@@ -61,6 +62,27 @@ func (h *hotState) revoke() {
 		h.passed.Add(-1)
 		h.refused.Add(1)
 	}
+}
+
+// recordOutcome counts a request that was answered together with others, or should have been.
+func (h *hotState) recordOutcome(o Outcome, reason string) {
+	h.outcomes[o].Add(1)
+	if o != Alone {
+		return
+	}
+	if last := h.aloneFor.Load(); last == nil || *last != reason {
+		why := reason // so that only this allocates
+		h.aloneFor.Store(&why)
+	}
+}
+
+// onHot returns the key's counts.
+func (h *hotState) onHot() rules.OnHotCounts {
+	n := rules.OnHotCounts{Stored: h.outcomes[Stored].Load(), Joined: h.outcomes[Joined].Load(), Alone: h.outcomes[Alone].Load()}
+	if reason := h.aloneFor.Load(); reason != nil {
+		n.AloneFor = *reason
+	}
+	return n
 }
 
 // newHotState returns the key's old state or, if it had none, a new one with a bucket by this

@@ -38,6 +38,7 @@ type Shared struct {
 	Outcome Outcome
 	Status  int    // of the answer
 	Body    []byte // must not be changed
+	Reason  string // why the outcome is Alone, in one word
 }
 
 // Outcome is how a [Sharing] answered a request.
@@ -147,7 +148,7 @@ type exchange struct {
 // share answers a request that is counted and has a hot key whose rule has on_hot.
 func (x *exchange) share(key *sharedKey) {
 	shared := x.ask(key)
-	key.state.outcomes[shared.Outcome].Add(1)
+	key.state.recordOutcome(shared.Outcome, shared.Reason)
 	switch {
 	case shared.Outcome.answers():
 		writeBody(x.w, x.in, shared.Status, shared.Body)

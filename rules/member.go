@@ -56,11 +56,23 @@ type Admitted struct {
 	// last Span.
 	N    int64
 	Span time.Duration
+	// OnHot counts the requests in the same Span that on_hot concerned.
+	OnHot OnHotCounts
 }
 
-// Compare orders the highest number first.
+// OnHotCounts count the requests of a hot key whose rule has on_hot. It leaves out those that ran
+// the handler for others.
+type OnHotCounts struct {
+	Stored, Joined int64 // answered from memory, and by the answer to an identical request under way
+	Alone          int64 // not for sharing: answered as without on_hot
+	// AloneFor is the reason of the last request in Alone, in one word with hyphens, such as
+	// "set-cookie". It is empty if there was none.
+	AloneFor string
+}
+
+// Compare orders the highest number of admissions first, then the most answers without one.
 func (a Admitted) Compare(b Admitted) int {
-	return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(b.OnHot.Stored+b.OnHot.Joined, a.OnHot.Stored+a.OnHot.Joined), cmp.Compare(a.ID, b.ID))
 }
 
 // Role is what a [Member] does.

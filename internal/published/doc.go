@@ -5,6 +5,6 @@
 //	change.go        a change of the set or of the suspects, the version and the heartbeat after it
 //	control.go       operators' controls of keys
 //	invalidation.go  answers that instances may no longer use
-//	member.go        heartbeats of instances and aggregators
+//	member.go        heartbeats of instances and aggregators; admitted.go what instances admitted
 //	rights.go        the commands that Redis users need
 package published

@@ -16,7 +16,7 @@ import (
 const (
 	MaxMembers     = 10_000 // of one namespace
 	MaxMemberName  = 256    // bytes
-	MaxMember      = 8192   // bytes of a member's value in Redis; about 2,500 with MaxAdmitted keys
+	MaxMember      = 8192   // bytes of a member's value in Redis; up to 6,900 with MaxAdmitted keys
 	MaxAdmitted    = 64     // hot keys whose admissions a member reports
 	maxProblem     = 512    // bytes of a problem
 	maxVersion     = 128    // bytes of a version
@@ -57,9 +57,6 @@ type memberJSON struct {
 	MoreAdmitted bool                    `json:"more_admitted,omitempty"`
 }
 
-// admittedJSON is the number that was admitted, and the milliseconds in which it was.
-type admittedJSON [2]int64
-
 // EncodeMember returns the value of a member's heartbeat:
 //
 //	{"role":"instance","rules":"a1b2c3d4","program":"v1.2.0","started":1732172445123,"offset_ms":-3,"dropped":0,…}
@@ -84,7 +81,7 @@ func EncodeMember(m *rules.Member) []byte {
 		if raw.Admitted == nil {
 			raw.Admitted = make(map[string]admittedJSON, n)
 		}
-		raw.Admitted[strconv.FormatUint(a.ID, 16)] = admittedJSON{a.N, a.Span.Milliseconds()}
+		raw.Admitted[strconv.FormatUint(a.ID, 16)] = newAdmitted(&a)
 	}
 	if m.OffsetKnown {
 		ms := m.Offset.Milliseconds()
@@ -130,12 +127,12 @@ func ParseMember(field string, value []byte) (rules.Member, error) {
 		Dropped: raw.Dropped, Lost: raw.Lost, Arrived: raw.Arrived, MemoryUsed: raw.Used, MemoryMax: raw.Max, Floor: raw.Floor, Waiting: raw.Waiting, Displaced: raw.Displaced,
 		Held: raw.Held, Problem: raw.Problem, MoreAdmitted: raw.MoreAdmitted,
 	}
-	for text, pair := range raw.Admitted {
+	for text, of := range raw.Admitted {
 		id, err := strconv.ParseUint(text, 16, 64)
-		if err != nil || pair[0] < 0 || pair[1] <= 0 || pair[1] > maxMillis {
+		if err != nil || !of.valid() {
 			return rules.Member{}, errMember
 		}
-		m.Admitted = append(m.Admitted, rules.Admitted{ID: id, N: pair[0], Span: time.Duration(pair[1]) * time.Millisecond})
+		m.Admitted = append(m.Admitted, of.admitted(id))
 	}
 	slices.SortFunc(m.Admitted, rules.Admitted.Compare)
 	if raw.HeldFrom > 0 {
