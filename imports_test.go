@@ -69,7 +69,7 @@ var arrows = map[string][]string{
 	"internal/gateway/gatewaytest": {"hotparam", "internal/gateway", "internal/testenv", "middleware"},
 
 	"internal/doctor":  {"hotkeys", "internal/hotwords", "internal/published", "rules"},
-	"internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/termtext", "internal/wire", "middleware", "rules"},
+	"internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/onhot", "internal/termtext", "internal/wire", "middleware", "rules"},
 	"internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/admitted", "internal/base", "internal/baseline", "internal/decode", "internal/explain", "internal/figure", "internal/filewatch", "internal/graphitesource", "internal/hotwords", "internal/httpserve", "internal/kafkasource", "internal/live", "internal/loglimit", "internal/page", "internal/sdnotify", "internal/statsdsource", "internal/status", "internal/webhook", "internal/wire", "rules"},
 
 	"checks/exact":          nil, // the yardstick: shares no code with the measured code

@@ -19,10 +19,11 @@ type scrape struct {
 	rules   RulesStats
 	members redislimiter.MembersStats
 	watcher *hotkeys.WatcherStats // nil if no rule counts, so that no hot set can be late
+	onHot   map[string]OnHotStats // by rule
 }
 
 func (h *Hotparam) scrape() scrape {
-	s := scrape{Hotparam: h, guarded: h.guard.Stats()}
+	s := scrape{Hotparam: h, guarded: h.guard.Stats(), onHot: h.answers.stats()}
 	h.mu.Lock()
 	joined := h.fleet.isJoined()
 	s.rules = h.rules.currentStats()
@@ -61,7 +62,8 @@ var figures = []figure.Figure[scrape]{
 			"`blocked` (a value that the rule blocks), `locked` (during a penalty), `busy` (all permits in use), " +
 			"`away` (Redis is unavailable, and the limit fails closed), `unread` (a body that cannot be read, by " +
 			"`unread: reject`), or answered by the rule as `served`; let pass as `shadow` (over a limit that " +
-			"only watches) or `open` (hotparam could not decide); `gone`, its client left while it waited. A " +
+			"only watches) or `open` (hotparam could not decide); `gone`, its client left while it waited; " +
+			"`shared`, of a hot key with `on_hot`: it asks a limit only if the handler runs, and then counts again. A " +
 			"request counts for the deciding rule, and for each exceeded limit in shadow mode. Rules without a " +
 			"limit have none"),
 	figure.CountersBy("app_counted_total", "Count of the rule: requests, or their bytes, milliseconds or units.", "rule",
@@ -80,6 +82,42 @@ var figures = []figure.Figure[scrape]{
 				emit(r.Rule, float64(r.HotKeys))
 			}
 		}),
+	figure.New(prometheus.CounterValue, "app_on_hot_requests_total", "Requests of hot keys of rules with on_hot, by how they were answered.", []string{"rule", "how"},
+		func(s *scrape, emit func(float64, ...string)) {
+			for rule, o := range s.onHot {
+				for how, n := range o.Requests {
+					emit(float64(n), rule, how)
+				}
+			}
+		}).
+		Explain("requests of hot keys of a rule with `on_hot`: answered from memory as `hit`, or as `stale` while the " +
+			"answer is refreshed or the handler fails; `joined`, by the answer to an identical request; `led`, by the " +
+			"run of the handler whose answer serves others; `alone`, not for sharing and so as without `on_hot`; " +
+			"`refused` by the limit; `gone`, its client left"),
+	figure.New(prometheus.CounterValue, "app_on_hot_alone_total", "Requests of hot keys that were not answered together, by reason.", []string{"rule", "reason"},
+		func(s *scrape, emit func(float64, ...string)) {
+			for rule, o := range s.onHot {
+				for reason, n := range o.Alone {
+					emit(float64(n), rule, reason)
+				}
+			}
+		}).
+		Explain("those of them with `how=\"alone\"`, by the reason, which `Cache-Status` of the answer has too. In the " +
+			"request: `authorization`, `cookie`, `range` and others; in the answer: `set-cookie`, `private`, `vary` and " +
+			"others; or `wait` (the other request took too long), `failed`, `full` (memory) and others"),
+	figure.CountersBy("app_on_hot_refreshes_total", "Runs of the handler that refreshed an answer in use.", "rule",
+		func(s *scrape, emit func(string, int64)) {
+			for rule, o := range s.onHot {
+				emit(rule, o.Refreshes)
+			}
+		}),
+	figure.GaugesBy("app_on_hot_bytes", "Memory of the rule's answers, including those being recorded.", "rule",
+		func(s *scrape, emit func(string, float64)) {
+			for rule, o := range s.onHot {
+				emit(rule, float64(o.Bytes))
+			}
+		}).
+		Explain("memory of the rule's answers, including those being recorded; at most `on_hot.total`"),
 	figure.CountersBy("app_displaced_keys_total", "Keys of the rule's limits that lost their place in a full table, or found none.", "rule",
 		func(s *scrape, emit func(string, int64)) {
 			for rule, n := range s.guard.Displaced() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 
 	"github.com/hotparam/hotparam/collector"
@@ -141,7 +142,7 @@ func explainOnce(in *Request, t *trace, c *ExplainConfig) error {
 		return err
 	}
 	opts := append([]Option{unknownParams(c.Rules)}, c.Options...)
-	opts = append(opts, WithBackend(backend), WithSemaphore(permits), WithoutLocal(), WithoutWaiting(), WithMaxKeys(maxKeys))
+	opts = append(opts, WithBackend(backend), WithSemaphore(permits), WithoutLocal(), WithoutWaiting(), WithMaxKeys(maxKeys), WithLog(slog.New(slog.DiscardHandler)))
 	g, err := New(c.Rules, counts, opts...)
 	if err != nil {
 		return err

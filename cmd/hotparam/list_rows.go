@@ -52,7 +52,7 @@ func hotTable(w io.Writer, r []rules.Hot, fleet *admitted.Admissions, wide bool)
 		case h.Usual:
 			mode += ", usual"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, hotwords.Bounds(h), hotwords.Cause(h.Cause), limit, hotwords.Admitted(fleet.Gauge(h), h.Cause.Unit), mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, hotwords.Bounds(h), hotwords.Cause(h.Cause), limit, admittedCell(fleet.Gauge(h), h.Cause.Unit), mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -66,6 +66,15 @@ func hotTable(w io.Writer, r []rules.Hot, fleet *admitted.Admissions, wide bool)
 		}
 	}
 	return nil
+}
+
+// admittedCell has what the limit admits and, if the rule has on_hot, what needs no admission.
+func admittedCell(g admitted.Gauge, unit rules.Unit) string {
+	words := hotwords.Admitted(g, unit)
+	if shared := hotwords.OnHot(g.OnHot); shared != "" {
+		words += " · " + shared
+	}
+	return words
 }
 
 // below returns the origins of a key's requests, in lines that follow the key's own.

@@ -101,17 +101,24 @@ func TestList(t *testing.T) {
 	})
 	t.Run("admitted", func(t *testing.T) {
 		key := rules.Key{Rule: "search-terms", Text: "GET /search?a=1&q=phone"}
+		watched := limiter.KeyID([]byte("watch GET /browse/?q=x"))
 		for name, n := range map[string]int64{"api-1": 400, "api-2": 520} {
 			id := limiter.KeyID([]byte(key.String()))
-			beat(t, server, rules.Member{Name: name, Role: rules.RoleInstance, Admitted: []rules.Admitted{{ID: id, N: n, Span: 10 * time.Second}}})
+			beat(t, server, rules.Member{Name: name, Role: rules.RoleInstance, Admitted: []rules.Admitted{
+				{ID: id, N: n, Span: 10 * time.Second}, {ID: watched, Span: 10 * time.Second, OnHot: rules.OnHotCounts{Stored: 10 * n}},
+			}})
 		}
 		testenv.Within(t, 20*time.Second, "both instances", func() bool {
-			return strings.Contains(hotparamCommand(t, "list", "--namespace", "shop").out, "  50/s   92/s of 2 × 50/s  limit  ")
+			return strings.Contains(hotparamCommand(t, "list", "--namespace", "shop").out, "  50/s   92/s of 2 × 50/s")
 		})
 		var keys []listed.Hot
 		r := hotparamCommand(t, "list", "--namespace", "shop", "--json")
-		if err := json.Unmarshal([]byte(r.out), &keys); err != nil || *keys[1].Admitted != (listed.Admitted{PerSecond: 92, Allowed: 100, Limits: 2}) || keys[0].Admitted != nil {
+		if err := json.Unmarshal([]byte(r.out), &keys); err != nil || *keys[1].Admitted != (listed.Admitted{PerSecond: 92, Allowed: 100, Limits: 2}) || keys[0].Admitted != nil ||
+			*keys[0].OnHot != (listed.OnHot{Stored: 920}) || keys[1].OnHot != nil {
 			t.Errorf("%v: %s", err, r.out)
+		}
+		if r := hotparamCommand(t, "list", "--namespace", "shop"); !strings.Contains(r.out, "  - · 920/s from memory  watch  ") {
+			t.Errorf("a key that is answered from memory:\n%s", r.out)
 		}
 	})
 	t.Run("json", func(t *testing.T) {

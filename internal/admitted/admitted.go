@@ -24,6 +24,29 @@ type sum struct {
 	n           int64
 	perSecond   float64
 	first, last time.Time // the time in which they were counted
+	onHot       OnHot
+	mostAlone   float64 // the most by one instance
+}
+
+// OnHot holds the rates at which on_hot answered a hot key's requests, per second and by all
+// instances. They are in no limit's admissions, apart from part of Alone.
+type OnHot struct {
+	Stored, Joined float64 // from memory, and by the answer to an identical request
+	Alone          float64 // as without on_hot, since they were not for sharing
+	AloneFor       string  // a reason of Alone, or empty
+}
+
+// add adds the report of an instance.
+func (s *sum) add(a *rules.Admitted) {
+	seconds := a.Span.Seconds()
+	s.perSecond += float64(a.N) / seconds
+	o, alone := &s.onHot, float64(a.OnHot.Alone)/seconds
+	o.Stored += float64(a.OnHot.Stored) / seconds
+	o.Joined += float64(a.OnHot.Joined) / seconds
+	o.Alone += alone
+	if alone > s.mostAlone {
+		s.mostAlone, o.AloneFor = alone, a.OnHot.AloneFor
+	}
 }
 
 // silent is the time after which a member without a heartbeat admits nothing, since it has crashed.
@@ -48,11 +71,12 @@ func New(members []rules.Member, instances []rules.Instance) *Admissions {
 		f.instances++
 		names[m.Name] = true
 		f.cut = f.cut || m.MoreAdmitted
-		for _, a := range m.Admitted {
+		for i := range m.Admitted {
+			a := &m.Admitted[i]
 			s, had := f.keys[a.ID]
 			s.n += a.N
 			if latest.Sub(m.Heard) < silent {
-				s.perSecond += float64(a.N) / a.Span.Seconds()
+				s.add(a)
 			}
 			if first := m.Heard.Add(-a.Span); !had || first.Before(s.first) {
 				s.first = first
@@ -69,9 +93,10 @@ func New(members []rules.Member, instances []rules.Instance) *Admissions {
 	return f
 }
 
-// Gauge compares the admissions of a hot key by all instances with its limit. The zero Gauge means
-// that they are not known, or that the key has no limit.
+// Gauge compares the admissions of a hot key by all instances with its limit. Apart from OnHot, it
+// is zero if they are not known, or if the key has no limit.
 type Gauge struct {
+	OnHot     OnHot
 	PerSecond float64 // requests, bytes, milliseconds or units
 	// AtLeast reports whether the admissions by some instances are missing.
 	AtLeast bool
@@ -84,7 +109,7 @@ type Gauge struct {
 	OfBound float64
 }
 
-// Known reports whether g has figures.
+// Known reports whether g has figures of a limit.
 func (g Gauge) Known() bool { return g.Limits > 0 }
 
 // Allowed returns what the limits allow per second.
@@ -98,11 +123,14 @@ const inexact = 500 * time.Millisecond
 
 // Gauge returns the gauge of a hot key.
 func (f *Admissions) Gauge(h *rules.Hot) Gauge {
-	if f == nil || f.instances == 0 || h.Limit.IsZero() {
+	if f == nil || f.instances == 0 {
 		return Gauge{}
 	}
 	s, reported := f.keys[limiter.KeyID([]byte(h.Key.String()))]
-	g := Gauge{PerSecond: s.perSecond, AtLeast: f.partial || f.cut, Limits: 1, Limit: h.Limit}
+	if h.Limit.IsZero() {
+		return Gauge{OnHot: s.onHot}
+	}
+	g := Gauge{OnHot: s.onHot, PerSecond: s.perSecond, AtLeast: f.partial || f.cut, Limits: 1, Limit: h.Limit}
 	if h.Scope == "" || h.Scope == rules.ScopeInstance {
 		g.Limits = f.instances
 	}

@@ -53,6 +53,24 @@ func TestGauges(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
+	// What on_hot answers is added up as well, also of a key without a limit, and with the reason
+	// that most requests went alone for.
+	shares := func(name string, ago time.Duration, o rules.OnHotCounts) rules.Member {
+		m := member(name, ago, 10)
+		m.Admitted[0].OnHot = o
+		return m
+	}
+	members := []rules.Member{
+		shares("a", 0, rules.OnHotCounts{Stored: 300, Joined: 20, Alone: 30, AloneFor: "private"}), shares("b", 0, rules.OnHotCounts{Stored: 100, Alone: 40, AloneFor: "cookie"}),
+		shares("crashed", 5*time.Second, rules.OnHotCounts{Stored: 9999, Alone: 9999, AloneFor: "status"}),
+	}
+	listed := hot
+	listed.Limit = rules.Rate{}
+	for _, h := range []*rules.Hot{&hot, &listed} {
+		if got, want := New(members, nil).Gauge(h).OnHot, (OnHot{Stored: 40, Joined: 2, Alone: 7, AloneFor: "cookie"}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
 	watched := hot
 	watched.Limit = rules.Rate{}
 	if g := New([]rules.Member{one}, nil).Gauge(&watched); g.Known() || (*Admissions)(nil).Gauge(&hot).Known() {

@@ -20,46 +20,35 @@ import (
 
 // api is one instance of the API, with the middleware attached as a user attaches it.
 type api struct {
-	server   *httpserve.Server
+	handler  http.Handler // set before run
+	log      *slog.Logger
 	listener net.Listener
 	counts   *collector.Collector
 	guard    *middleware.Guard
 	watcher  *hotkeys.Watcher
 }
 
-// newAPI returns instance n of the API, which listens but does not serve yet.
-func (d *Demo) newAPI(ctx context.Context, n int, ruleset *rules.Rules, database *database, log *slog.Logger) (_ *api, err error) {
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	a := &api{listener: listener}
-	var sink collector.Sink
+// newInstance returns a guarded instance, which listens but does not serve yet. It closes the sink
+// when it has run, or if it cannot be made.
+func (d *Demo) newInstance(ctx context.Context, sink collector.Sink, ruleset *rules.Rules, log *slog.Logger, opts ...middleware.Option) (_ *api, err error) {
+	a := &api{log: log}
 	defer func() {
 		if err == nil {
 			return
 		}
-		_ = listener.Close() // the error that led here is the one to report
-		if sink != nil {
-			_ = sink.Close()
+		_ = sink.Close() // the error that led here is the one to report
+		if a.listener != nil {
+			_ = a.listener.Close()
 		}
 	}()
-	sink, err = d.transport.sink(ctx, fmt.Sprintf("api-%d", n+1))
-	if err != nil {
+	var lc net.ListenConfig
+	if a.listener, err = lc.Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
 	if a.counts, err = collector.New(collector.Config{Sink: sink, Rules: ruleset, Log: log}); err != nil {
 		return nil, err
 	}
-	a.guard, err = middleware.New(ruleset, a.counts,
-		middleware.WithOnSwap(func(_ string, hot []rules.Hot) { d.exact.inForce(n, hot, time.Now()) }),
-		middleware.WithLimited(func(w http.ResponseWriter, r *http.Request, decision rules.Decision) {
-			d.exact.refused(keyOf(r))
-			middleware.Refuse(w, r, decision)
-		}),
-	)
-	if err != nil {
+	if a.guard, err = middleware.New(ruleset, a.counts, opts...); err != nil {
 		return nil, err
 	}
 	client, err := d.redis.client()
@@ -67,6 +56,22 @@ func (d *Demo) newAPI(ctx context.Context, n int, ruleset *rules.Rules, database
 		return nil, err
 	}
 	a.watcher, err = hotkeys.NewWatcher(client, hotkeys.WatcherConfig{Namespace: Namespace, Timeout: redisTimeout, Logger: log}, a.guard.HotSet())
+	return a, err
+}
+
+// newAPI returns instance n of the API with limits.
+func (d *Demo) newAPI(ctx context.Context, n int, ruleset *rules.Rules, database *database, log *slog.Logger) (*api, error) {
+	sink, err := d.transport.sink(ctx, fmt.Sprintf("api-%d", n+1))
+	if err != nil {
+		return nil, err
+	}
+	a, err := d.newInstance(ctx, sink, ruleset, log,
+		middleware.WithOnSwap(func(_ string, hot []rules.Hot) { d.exact.inForce(n, hot, time.Now()) }),
+		middleware.WithLimited(func(w http.ResponseWriter, r *http.Request, decision rules.Decision) {
+			d.exact.refused(keyOf(r))
+			middleware.Refuse(w, r, decision)
+		}),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +87,7 @@ func (d *Demo) newAPI(ctx context.Context, n int, ruleset *rules.Rules, database
 		}
 		guarded.ServeHTTP(w, r)
 	})
-	a.server = httpserve.New(httpserve.Config{Handler: mux, MaxConnections: maxConnections, Grace: lastAnswers, Log: log})
+	a.handler = mux
 	return a, nil
 }
 
@@ -109,7 +114,8 @@ func (a *api) run(ctx context.Context) error {
 	var parts errgroup.Group
 	parts.Go(func() error { return a.counts.Run(counting) })
 	parts.Go(func() error { return a.watcher.Run(counting) })
-	err := a.server.Serve(ctx, a.listener)
+	server := httpserve.New(httpserve.Config{Handler: a.handler, MaxConnections: maxConnections, Grace: lastAnswers, Log: a.log})
+	err := server.Serve(ctx, a.listener)
 	stop()
 	return errors.Join(err, parts.Wait())
 }

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
@@ -30,6 +31,8 @@ type flashCrowd struct {
 	began, ends time.Time     // current or last crowd
 	started     chan struct{} // has a buffer of one
 	ranBefore   bool          // whether there has been a crowd
+
+	sent atomic.Int64 // its requests that are measured
 }
 
 func newCrowd() *flashCrowd { return &flashCrowd{started: make(chan struct{}, 1)} }
@@ -82,6 +85,9 @@ func (c *flashCrowd) run(ctx context.Context, send func()) {
 		for now := range base.Ticks(ctx, crowdTick) {
 			due += min(now.Sub(last), time.Second/4).Seconds() * CrowdRate // requests missed in a pause are not caught up
 			for last = now; due >= 1; due-- {
+				if c.isMeasured(time.Now()) {
+					c.sent.Add(1)
+				}
 				send()
 			}
 			if c.remaining(now) == 0 {

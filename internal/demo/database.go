@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
@@ -23,6 +24,10 @@ const (
 // requests per second. Faster ones wait in the order in which they came. The turns are computed,
 // so that waiting times depend on the requests and not on the load of the machine.
 type database struct {
+	crowd      *flashCrowd // nil if there is none
+	calls      latencies
+	crowdCalls atomic.Int64 // part of calls: those measured for the crowd
+
 	mu   sync.Mutex
 	free time.Time // end of the last request's turn
 }
@@ -30,6 +35,10 @@ type database struct {
 // query waits for an answer. It reports whether one came in time.
 func (d *database) query(ctx context.Context) bool {
 	now := time.Now()
+	d.calls.add(answerTime{answered: now}, false)
+	if d.crowd != nil && d.crowd.isMeasured(now) {
+		d.crowdCalls.Add(1)
+	}
 	d.mu.Lock()
 	if d.free.Before(now) {
 		d.free = now

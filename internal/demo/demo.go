@@ -2,7 +2,8 @@
 // install. It has three API instances with the middleware (HTTP servers on loopback) and an
 // embedded Redis-compatible server. The aggregator takes counts from its UDP listener or from an
 // embedded Kafka. A real access log is replayed over HTTP at its original speed. The parts
-// communicate over sockets, as they would between machines.
+// communicate over sockets, as they would between machines. The same API without limits and the
+// same with on_hot get the same requests, for comparison ([Variant]).
 package demo
 
 import (
@@ -54,7 +55,9 @@ type Demo struct {
 	client    redis.UniversalClient // reads hot keys for snapshots
 	transport transport
 	apis      []*api
+	sharing   []*sharingAPI
 	twin      *twin
+	databases [Variants]*database
 	traffic   *traffic
 	exact     *exact
 }
@@ -79,18 +82,28 @@ func New(ctx context.Context, transport string, log *slog.Logger) (d *Demo, err 
 	if d.transport, err = newTransport(ctx, transport, rules, d.redis, log); err != nil {
 		return d, err
 	}
-	if d.twin, err = newTwin(ctx, log); err != nil {
+	crowd := newCrowd()
+	for v := range d.databases {
+		d.databases[v] = &database{crowd: crowd}
+	}
+	if d.twin, err = newTwin(ctx, d.databases[WithoutLimits], log); err != nil {
 		return d, err
 	}
-	database := &database{}
+	urls := [Variants][]string{WithoutLimits: {d.twin.url()}}
 	for i := range Instances {
-		a, err := d.newAPI(ctx, i, rules, database, log)
+		a, err := d.newAPI(ctx, i, rules, d.databases[WithLimits], log)
 		if err != nil {
 			return d, err
 		}
 		d.apis = append(d.apis, a)
+		s, err := d.newSharingAPI(ctx, rules, d.databases[WithOnHot], log)
+		if err != nil {
+			return d, err
+		}
+		d.sharing = append(d.sharing, s)
+		urls[WithLimits], urls[WithOnHot] = append(urls[WithLimits], a.url()), append(urls[WithOnHot], s.url())
 	}
-	d.traffic, err = newTraffic(ctx, d.URLs(), d.twin.url())
+	d.traffic, err = newTraffic(ctx, crowd, urls)
 	return d, err
 }
 
@@ -101,6 +114,9 @@ func (d *Demo) abandon() {
 	cancel()
 	for _, a := range d.apis {
 		_ = a.run(over) // New's error is the one to report
+	}
+	for _, a := range d.sharing {
+		_ = a.run(over)
 	}
 	if d.twin != nil {
 		_ = d.twin.run(over)
@@ -124,6 +140,9 @@ func (d *Demo) Run(ctx context.Context) error {
 	defer cancel()
 	serve := []func(context.Context) error{d.twin.run}
 	for _, a := range d.apis {
+		serve = append(serve, a.run)
+	}
+	for _, a := range d.sharing {
 		serve = append(serve, a.run)
 	}
 	defer d.transport.close()
@@ -199,12 +218,11 @@ type Moment struct {
 	LogTime                  time.Time // current time in the log
 	// CrowdLeft is the remaining time of the flash crowd, or 0 if there is none.
 	CrowdLeft time.Duration
-	// Limits and NoLimits are the recent latencies of requests for other companies, at the API
-	// and at its twin without limits.
-	Limits, NoLimits Latency
+	// Effects are recent, and zero for variants that get no requests yet.
+	Effects [Variants]Effect
 }
 
-// Compare makes the demo send each request from now on to the API's twin without limits as well.
+// Compare makes the demo send each request from now on to the APIs of all variants.
 func (d *Demo) Compare() { d.traffic.compare.Store(true) }
 
 // StartCrowd starts a flash crowd of [CrowdRate] on [CrowdKey], or extends the current one. It
@@ -228,13 +246,14 @@ func (d *Demo) Snapshot(ctx context.Context) (Moment, error) {
 	s := Moment{
 		At:        now,
 		CrowdLeft: d.traffic.crowd.remaining(now),
-		Limits:    d.traffic.api.latencies.recentLatency(now),
-		NoLimits:  d.traffic.twin.latencies.recentLatency(now),
-		Failed:    d.traffic.api.failed.Load(),
+		Failed:    d.traffic.senders[WithLimits].failed.Load(),
 		Hot:       make([]CountedKey, len(hot)),
 		Keys:      d.transport.stats().Detector.Keys,
 		Enforce:   d.exact.percentiles(),
 		LogTime:   d.traffic.now(),
+	}
+	for v := range Variants {
+		s.Effects[v] = d.recentEffect(v, now)
 	}
 	s.Allowed, s.Limited = d.exact.answers()
 	byKey := make(map[rules.Key]*CountedKey, len(hot))
@@ -251,60 +270,4 @@ func (d *Demo) Snapshot(ctx context.Context) (Moment, error) {
 		}
 	}
 	return s, nil
-}
-
-// Result is the outcome of the demo.
-type Result struct {
-	Requests int64            `json:"requests"` // number of answered requests
-	Allowed  int64            `json:"allowed"`
-	Limited  int64            `json:"limited"`
-	Failed   int64            `json:"failed"` // number of requests with no answer or an unexpected one
-	Hot      []HotResult      `json:"hot"`    // keys that were hot at least once, highest peak first
-	Enforce  Percentiles      `json:"time_to_enforce_ms"`
-	Dropped  map[string]int64 `json:"dropped"` // counts that were lost, by reason
-	Crowd    *CrowdResult     `json:"crowd"`   // null if there was none
-}
-
-// CrowdResult holds the latencies of requests for other companies during a flash crowd.
-type CrowdResult struct {
-	Key      string  `json:"key"`
-	Rate     int     `json:"rate"`
-	Limits   Latency `json:"with_limits"`
-	NoLimits Latency `json:"without_limits"`
-}
-
-// HotResult is a key that was hot at least once.
-type HotResult struct {
-	Key      string  `json:"key"`
-	PeakRate float64 `json:"peak_rate"` // per second, over all instances
-	Limited  int64   `json:"limited"`
-}
-
-// Result returns the demo's result, once Run has returned.
-func (d *Demo) Result() Result {
-	r := Result{
-		Failed:  d.traffic.api.failed.Load(),
-		Hot:     d.exact.hot(),
-		Enforce: d.exact.percentiles(),
-	}
-	r.Allowed, r.Limited = d.exact.answers()
-	r.Requests = r.Allowed + r.Limited
-	stats := d.transport.stats()
-	r.Dropped = map[string]int64{
-		"table_full": 0, "too_long": 0, "send_error": 0,
-		"lost_packets":  stats.Decoder.LostPackets,
-		"late":          stats.Detector.Late,
-		"hot_set_full":  d.transport.overflow(),
-		"not_published": d.exact.unenforced(),
-	}
-	if d.traffic.crowd.ranBefore {
-		r.Crowd = &CrowdResult{Key: CrowdKey, Rate: CrowdRate, Limits: d.traffic.api.latencies.ofCrowds(), NoLimits: d.traffic.twin.latencies.ofCrowds()}
-	}
-	for _, a := range d.apis {
-		dropped := a.counts.Stats().Dropped
-		r.Dropped["table_full"] += dropped.TableFull
-		r.Dropped["too_long"] += dropped.TooLong
-		r.Dropped["send_error"] += dropped.SendError
-	}
-	return r
 }

@@ -234,7 +234,7 @@ func TestRunEndsWhenAPartFails(t *testing.T) {
 }
 
 func TestTraffic(t *testing.T) {
-	tr, err := newTraffic(t.Context(), []string{"http://a", "http://b"}, "http://twin")
+	tr, err := newTraffic(t.Context(), newCrowd(), [Variants][]string{WithLimits: {"http://a", "http://b"}})
 	if err != nil {
 		t.Fatal(err)
 	}

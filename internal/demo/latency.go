@@ -12,14 +12,19 @@ const latencySpan = 2 * time.Second
 // maxLatencies bounds the samples kept of a crowd: about as many requests as come in a minute.
 const maxLatencies = 1 << 15
 
-// Latency summarizes the requests that were not refused.
+// Latency summarizes requests and their answers. The times are those of requests that were not
+// refused.
 type Latency struct {
 	Percentiles
 	Requests int     `json:"requests"`
 	Failed   float64 `json:"failed_share"` // share of the requests that the database did not answer
+	Refused  float64 `json:"refused_share"`
 }
 
-// latencies records the latencies of requests for other companies than the crowd's.
+// Served returns the share of the requests that were answered with what they asked for.
+func (l *Latency) Served() float64 { return max(0, 1-l.Failed-l.Refused) }
+
+// latencies records requests of one kind and how long they took.
 type latencies struct {
 	mu     sync.Mutex
 	recent []answerTime // answers within latencySpan
@@ -27,9 +32,9 @@ type latencies struct {
 }
 
 type answerTime struct {
-	answered time.Time
-	took     time.Duration
-	failed   bool
+	answered        time.Time
+	took            time.Duration
+	failed, refused bool
 }
 
 func (l *latencies) add(a answerTime, crowd bool) {
@@ -59,10 +64,14 @@ func (l *latencies) ofCrowds() Latency {
 }
 
 func latencyOf(answers []answerTime) Latency {
-	times := make([]time.Duration, len(answers))
-	failed := 0
-	for i, a := range answers {
-		times[i] = a.took
+	times := make([]time.Duration, 0, len(answers))
+	failed, refused := 0, 0
+	for _, a := range answers {
+		if a.refused {
+			refused++
+			continue
+		}
+		times = append(times, a.took)
 		if a.failed {
 			failed++
 		}
@@ -70,7 +79,7 @@ func latencyOf(answers []answerTime) Latency {
 	slices.Sort(times)
 	l := Latency{Percentiles: Percentiles{P50: percentile(times, 50), P99: percentile(times, 99)}, Requests: len(answers)}
 	if len(answers) > 0 {
-		l.Failed = float64(failed) / float64(len(answers))
+		l.Failed, l.Refused = float64(failed)/float64(len(answers)), float64(refused)/float64(len(answers))
 	}
 	return l
 }

@@ -10,23 +10,21 @@ import (
 	"time"
 )
 
-// The numbers of requests that can be in flight to an API at a time: more than arrive while its
-// database lets one wait. With limits hardly any request waits, and few workers keep a slow
-// machine from falling behind. The twin is the same API without limits.
-const (
-	workers     = 32
-	twinWorkers = 512
-)
+// workersOf has the numbers of requests that can be in flight to an API at a time: more than
+// arrive while its database lets one wait. With limits hardly any request waits, and few workers
+// keep a slow machine from falling behind.
+var workersOf = [Variants]int{WithoutLimits: 512, WithLimits: 32, WithOnHot: 32}
 
 // requestSender sends requests to the instances of one API.
 type requestSender struct {
-	urls      []string
-	workers   int
-	due       chan due
-	client    *http.Client
-	crowd     *flashCrowd
-	latencies latencies
-	failed    atomic.Int64 // requests with no answer, or an unexpected one
+	urls    []string
+	workers int
+	due     chan due
+	client  *http.Client
+	crowd   *flashCrowd
+	crowds  latencies    // of the crowd's requests
+	others  latencies    // of requests for other companies that were not refused
+	failed  atomic.Int64 // requests with no answer, or an unexpected one
 }
 
 // due is a request and the time at which it is due. Waiting for a worker is part of its latency.
@@ -68,14 +66,22 @@ func (s *requestSender) send(ctx context.Context, d due) {
 	}
 	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection can be used again
 	_ = resp.Body.Close()
+	now := time.Now()
+	a := answerTime{answered: now, took: now.Sub(d.scheduled)}
 	switch resp.StatusCode {
-	case http.StatusOK, http.StatusServiceUnavailable:
-		// of other companies than the crowd's
-		if now := time.Now(); !d.crowd && !strings.Contains(d.target, Param+"="+crowdValue+"&") {
-			s.latencies.add(answerTime{now, now.Sub(d.scheduled), resp.StatusCode != http.StatusOK}, s.crowd.isMeasured(d.scheduled))
-		}
+	case http.StatusOK:
+	case http.StatusServiceUnavailable:
+		a.failed = true
 	case http.StatusTooManyRequests:
+		a.refused = true
 	default:
 		s.failed.Add(1)
+		return
+	}
+	switch measured := s.crowd.isMeasured(d.scheduled); {
+	case d.crowd:
+		s.crowds.add(a, measured)
+	case !a.refused && !strings.Contains(d.target, Param+"="+crowdValue+"&"):
+		s.others.add(a, measured)
 	}
 }

@@ -15,14 +15,13 @@ import (
 )
 
 // traffic replays the real access log over HTTP at its original speed, with an occasional flash
-// crowd. The API and its twin without limits get the same requests.
+// crowd. The APIs of all variants get the same requests.
 type traffic struct {
 	requests []plannedRequest
 	length   time.Duration // length of the log, after which it repeats
-	api      *requestSender
-	twin     *requestSender
+	senders  [Variants]*requestSender
 	crowd    *flashCrowd
-	compare  atomic.Bool // whether the twin gets the requests too
+	compare  atomic.Bool // whether the variants other than WithLimits get the requests too
 
 	start   time.Time    // time of the log's first request
 	logTime atomic.Int64 // log time, Unix nanoseconds
@@ -38,13 +37,15 @@ type plannedRequest struct {
 // newTraffic reads the log. It has whole seconds, so the requests of a second are spread evenly
 // over it. All requests of a client go to one instance, as with many load balancers, so the load
 // on a company's filings is uneven.
-func newTraffic(ctx context.Context, urls []string, twin string) (*traffic, error) {
+func newTraffic(ctx context.Context, crowd *flashCrowd, urls [Variants][]string) (*traffic, error) {
 	log, err := accesslog.Open([]string{"-"}, accesslog.Options{Stdin: bytes.NewReader(data.EDGAR)})
 	if err != nil {
 		return nil, err
 	}
-	t := &traffic{crowd: newCrowd()}
-	t.api, t.twin = newSender(urls, workers, t.crowd), newSender([]string{twin}, twinWorkers, t.crowd)
+	t := &traffic{crowd: crowd}
+	for v := range Variants {
+		t.senders[v] = newSender(urls[v], workersOf[v], crowd)
+	}
 	for entry, err := range log.Entries(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("the access log: %w", err)
@@ -52,7 +53,7 @@ func newTraffic(ctx context.Context, urls []string, twin string) (*traffic, erro
 		if t.start.IsZero() {
 			t.start = entry.Time
 		}
-		instance := crc32.ChecksumIEEE([]byte(entry.Addr)) % uint32(len(urls))
+		instance := crc32.ChecksumIEEE([]byte(entry.Addr)) % uint32(len(urls[WithLimits]))
 		t.requests = append(t.requests, plannedRequest{entry.Time.Sub(t.start), instance, entry.Target})
 	}
 	for i := 0; i < len(t.requests); {
@@ -71,16 +72,18 @@ func newTraffic(ctx context.Context, urls []string, twin string) (*traffic, erro
 // run sends requests until ctx ends and waits for the last answers.
 func (t *traffic) run(ctx context.Context) {
 	var senders, crowd sync.WaitGroup
-	t.api.start(ctx, &senders)
-	t.twin.start(ctx, &senders)
+	for _, s := range t.senders {
+		s.start(ctx, &senders)
+	}
 	defer func() {
 		crowd.Wait()
-		for _, s := range []*requestSender{t.api, t.twin} {
+		for _, s := range t.senders {
 			close(s.due)
 		}
 		senders.Wait()
-		t.api.client.CloseIdleConnections()
-		t.twin.client.CloseIdleConnections()
+		for _, s := range t.senders {
+			s.client.CloseIdleConnections()
+		}
 	}()
 	instance := uint32(0)
 	crowd.Go(func() {
@@ -103,13 +106,13 @@ func (t *traffic) run(ctx context.Context) {
 	}
 }
 
-// send sends a request to the API and, while comparing, to its twin. It reports false if ctx has
-// ended.
+// send sends a request to the API with limits and, while comparing, to those of the other
+// variants. It reports false if ctx has ended.
 func (t *traffic) send(ctx context.Context, r plannedRequest, crowd bool) bool {
 	d := due{plannedRequest: r, scheduled: time.Now(), crowd: crowd}
-	for _, s := range []*requestSender{t.api, t.twin} {
-		if s == t.twin && !t.compare.Load() {
-			break
+	for v, s := range t.senders {
+		if Variant(v) != WithLimits && !t.compare.Load() {
+			continue
 		}
 		select {
 		case <-ctx.Done():

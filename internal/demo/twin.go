@@ -17,14 +17,14 @@ type twin struct {
 	listener net.Listener
 }
 
-func newTwin(ctx context.Context, log *slog.Logger) (*twin, error) {
+func newTwin(ctx context.Context, database *database, log *slog.Logger) (*twin, error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle(Route, filings(&database{}))
+	mux.Handle(Route, filings(database))
 	return &twin{
 		server:   httpserve.New(httpserve.Config{Handler: mux, MaxConnections: maxConnections, Grace: lastAnswers, Log: log}),
 		listener: listener,

@@ -8,6 +8,6 @@
 // called by [Ask]). Both return the same [Document].
 //
 // request.go a request as JSON · facts.go the state in Redis, and the rules of a file ·
-// document.go the explanation · why.go text.go in words · handler.go ask.go the requests to a
+// document.go the explanation · why.go onhot.go text.go in words · handler.go ask.go the requests to a
 // daemon
 package explain

@@ -133,7 +133,7 @@ func Explain(q RequestJSON, rules Rules, facts Facts) (Document, error) {
 	if q.Resource != "" {
 		d.Answer = nil // the program makes its own answer
 	}
-	w := why{d: &d, x: &x, q: &q, rules: &ruleset, facts: &facts, foreign: foreign}
+	w := why{d: &d, x: &x, q: &q, in: in.HTTP, rules: &ruleset, facts: &facts, foreign: foreign}
 	d.Why = w.sentences()
 	return d, nil
 }

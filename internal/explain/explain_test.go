@@ -27,6 +27,7 @@ rules:
   - {id: clients, match: {route: "GET /c"}, by: ["addr:ip"], limit: 1/s}
   - {id: users, match: {route: "GET /u"}, by: ["ctx:user", "rpc:q"], hot: 10/s, limit: 1/s}
   - {id: orders, match: {route: "POST /orders"}, by: ["json:sku"], limit: 1/s, unread: reject}
+  - {id: shared, match: {route: "/shared"}, by: [q], hot: 200/s, limit: 50/s, on_hot: {cache: 1s, vary: ["header:accept-language"]}}
   - {id: find, match: {route: Search/Find}, by: [q], hot: 10/s, limit: 1/s}
   - {id: message, match: {route: Search/Rpc}, by: ["header:x-tenant", "rpc:query"], hot: 10/s, limit: 1/s}
 `
@@ -43,7 +44,7 @@ func TestExplain(t *testing.T) {
 	controlled := func(action rules.ControlAction, rule, text string) explain.Facts {
 		return explain.Facts{Controls: []rules.Control{{Key: rules.Key{Rule: rule, Text: text}, Action: action, Until: time.Now().Add(time.Hour), By: "ann"}}}
 	}
-	facts := explain.Facts{Hot: []rules.Hot{hot("terms", "GET /search?q=phone"), hot("watch", "GET /browse?q=phone"), hot("find", "Search/Find?q=phone"),
+	facts := explain.Facts{Hot: []rules.Hot{hot("terms", "GET /search?q=phone"), hot("watch", "GET /browse?q=phone"), hot("find", "Search/Find?q=phone"), hot("shared", "GET /shared?q=phone"), hot("shared", "DELETE /shared?q=phone"),
 		hot("message", "Search/Rpc?rpc:query=phone&header:x-tenant=acme")}}
 	for _, test := range []struct {
 		name     string
@@ -72,6 +73,11 @@ func TestExplain(t *testing.T) {
 		{"address", explain.RequestJSON{URL: "/c", Client: "203.0.113.7"}, facts, explain.Limit, 429, "until a limit below is exhausted"},
 		{"what the program knows", explain.RequestJSON{URL: "/u"}, facts, explain.Pass, 0, "ctx:user comes from the program itself"},
 		{"what a message has", explain.RequestJSON{URL: "/u"}, facts, explain.Pass, 0, "rpc:q is a field"},
+		{"shared", explain.RequestJSON{URL: "/shared?q=phone"}, facts, explain.Limit, 429, "Its key is hot, and on_hot of rule shared answers it once for all requests with the same scheme, host, target, accepted codings, header:accept-language"},
+		{"shared while hot", explain.RequestJSON{URL: "/shared?q=radio"}, facts, explain.Pass, 0, "While its key is hot, on_hot of rule shared answers it once"},
+		{"not shared by its cookie", explain.RequestJSON{URL: "/shared?q=phone", Headers: http.Header{"cookie": {"a=b"}}}, facts, explain.Limit, 429, "does not answer it together with others: it has cookies"},
+		{"not shared by its method", explain.RequestJSON{Method: "DELETE", URL: "/shared?q=phone"}, facts, explain.Limit, 429, "does not answer it together with others: only GET and HEAD"},
+		{"not shared by its length", explain.RequestJSON{URL: "/shared?q=phone&x=" + strings.Repeat("x", 9000)}, facts, explain.Limit, 429, "too long"},
 		{"a resource", explain.RequestJSON{Resource: "Search/Find", Params: url.Values{"q": {"phone"}}}, facts, explain.Limit, 0, "Then rule find refuses it"},
 		{"a resource that is not hot", explain.RequestJSON{Resource: "Search/Find", Params: url.Values{"q": {"radio"}}}, facts, explain.Pass, 0, "None of its keys is hot"},
 		{"an RPC", explain.RequestJSON{Resource: "Search/Rpc", Params: url.Values{"rpc:query": {"phone"}}, Headers: http.Header{"X-Tenant": {"acme"}}}, facts, explain.Limit, 0, "Then rule message refuses it"},

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ type why struct {
 	d       *Document
 	x       *middleware.Explanation
 	q       *RequestJSON
+	in      *http.Request
 	rules   *rules.Rules
 	facts   *Facts
 	foreign bool // values are redacted with a random key, not with the fleet's
@@ -21,8 +23,7 @@ type why struct {
 
 // sentences returns the reason for the decision, followed by the unknown facts.
 func (w *why) sentences() []string {
-	all := append([]string{w.decision()}, w.counted()...)
-	return append(all, w.unknown()...)
+	return slices.Concat([]string{w.decision()}, w.onHot(), w.counted(), w.unknown())
 }
 
 func (w *why) decision() string {

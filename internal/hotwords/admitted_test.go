@@ -8,6 +8,19 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
+func TestOnHotWords(t *testing.T) {
+	for want, o := range map[string]admitted.OnHot{
+		"":                   {},
+		"3400/s from memory": {Stored: 3400.2},
+		"0.4/s from memory, 21/s joined, 9.9/s alone (set-cookie)": {Stored: 0.4, Joined: 21, Alone: 9.9, AloneFor: "set-cookie"},
+		"4.0/s alone": {Alone: 4},
+	} {
+		if got := OnHot(o); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestAdmittedWords(t *testing.T) {
 	rate := func(n int64, per time.Duration) rules.Rate { return rules.Rate{N: n, Per: per} }
 	for want, c := range map[string]struct {

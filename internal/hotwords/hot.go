@@ -1,6 +1,7 @@
 // Package hotwords describes rules and hot keys in words.
 //
 //	rule.go limit.go  a rule: its parameters, its thresholds, its limit
+//	onhot.go          its on_hot, and what that does for a hot key
 //	hot.go            a hot key: its rate, its bounds, its threshold
 //	numbers.go        numbers of a unit, as a rules file has them
 package hotwords

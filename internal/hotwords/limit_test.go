@@ -1,6 +1,7 @@
 package hotwords_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/hotparam/hotparam/config"
@@ -51,6 +52,24 @@ func TestFleetLimitWords(t *testing.T) {
 		compareLimit(t, "by: [q], hot: 10/s, ", limit, want)
 	}
 	compareLimit(t, "by: [q], count: bytes, hot: 10/s, ", "{rate: 1MB/s, scope: fleet}", "limit 1MB/s, burst 1MB, over all instances (they hold permits in advance)")
+}
+
+func TestOnHotRuleWords(t *testing.T) {
+	for onHot, want := range map[string]string{
+		"{}":                              "on_hot: identical requests join for up to 300ms, status 200, up to 1MiB each and 64MiB in all",
+		"{coalesce: false, cache: 500ms}": "on_hot: from memory for 500ms, status 200, up to 1MiB each and 64MiB in all",
+		`{cache: 1s, stale: 1m, wait: 2s, max: 100KB, total: 8MiB, vary: ["header:accept-language", "cookie:currency"], status: [404, 200]}`: "on_hot: identical requests join for up to 2s, from memory for 1s, stale for 1m, " +
+			"also by header:accept-language and cookie:currency, status 200 or 404, up to 100KB each and 8MiB in all",
+	} {
+		f, err := config.Parse("f.yaml", []byte("rules: [{id: a, match: {route: GET /a}, by: [q], hot: 10/s, on_hot: "+onHot+"}]"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if got := hotwords.Rule(&f.Rules.Rules[0]); !strings.HasSuffix(got, "; listed only; "+want) {
+			t.Errorf("%s: got\n%s, want\n%s", onHot, got, want)
+		}
+	}
 }
 
 func compareLimit(t *testing.T, head, limit, want string) {

@@ -43,6 +43,9 @@ func Rule(r *rules.Rule) string {
 	} else if len(r.Hot) > 0 {
 		parts = append(parts, "listed only")
 	}
+	if r.OnHot != nil {
+		parts = append(parts, onHotWords(r.OnHot))
+	}
 	if len(r.Except) > 0 {
 		parts = append(parts, exceptWords(r.Except))
 	}

@@ -24,6 +24,7 @@ type Hot struct {
 	Mode     rules.Mode  `json:"mode"`
 	Scope    rules.Scope `json:"scope,omitempty"`
 	Admitted *Admitted   `json:"admitted,omitempty"` // nil if not known
+	OnHot    *OnHot      `json:"on_hot,omitempty"`   // nil if on_hot answers none of its requests
 	Usual    bool        `json:"usual,omitempty"`
 	Spared   bool        `json:"spared,omitempty"` // usual, and so not limited
 	Since    time.Time   `json:"since"`
@@ -38,6 +39,15 @@ type Admitted struct {
 	AtLeast   bool    `json:"at_least,omitempty"` // some instances do not report
 	Allowed   float64 `json:"allowed_per_second"` // by Limits limits together
 	Limits    int     `json:"limits"`             // the number of instances, if each has the limit; else 1
+}
+
+// OnHot holds the rates at which on_hot answers a hot key's requests on all instances, over the
+// last ten seconds.
+type OnHot struct {
+	Stored   float64 `json:"from_memory_per_second"`
+	Joined   float64 `json:"joined_per_second"` // by the answer to an identical request
+	Alone    float64 `json:"alone_per_second"`  // not for sharing: as without on_hot
+	AloneFor string  `json:"alone_for,omitempty"`
 }
 
 // Cause is the threshold that made the key hot. It is empty if unknown, for example in entries
@@ -87,6 +97,9 @@ func OfOne(h *rules.Hot, g admitted.Gauge) Hot {
 	}
 	if g.Known() {
 		out.Admitted = &Admitted{g.PerSecond, g.AtLeast, g.Allowed(), g.Limits}
+	}
+	if o := g.OnHot; o != (admitted.OnHot{}) {
+		out.OnHot = &OnHot{o.Stored, o.Joined, o.Alone, o.AloneFor}
 	}
 	if c := h.Cause; !c.IsZero() {
 		out.Cause = CauseOf(c)

@@ -49,5 +49,16 @@ func (p *Policy) refuseRequest(r *http.Request) (Reason, demand) {
 	return ReasonNone, demand{max(0, d.maxAge), max(0, d.minFresh), d.maxAge >= 0}
 }
 
+// Refuses returns why no answer to the request is for sharing, or ReasonNone.
+func (p *Policy) Refuses(r *http.Request) Reason {
+	reason, _ := p.refuseRequest(r)
+	if reason == ReasonNone {
+		if _, short := p.key(r, ""); !short {
+			return ReasonLong
+		}
+	}
+	return reason
+}
+
 // has reports whether the header is present, even with an empty value.
 func has(h http.Header, name string) bool { return len(h[name]) > 0 }

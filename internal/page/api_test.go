@@ -185,10 +185,11 @@ func TestViewStream(t *testing.T) {
 			t.Fatalf("a changed rate: %+v", m)
 		}
 	}
-	f.beat(t, rules.Member{Name: "api-1", Role: rules.RoleInstance, Admitted: []rules.Admitted{{ID: limiter.KeyID([]byte(changed.Key.String())), N: 96, Span: 2 * time.Second}}})
-	for admitted := ""; admitted != "48/s of 50/s"; {
+	f.beat(t, rules.Member{Name: "api-1", Role: rules.RoleInstance, Admitted: []rules.Admitted{{ID: limiter.KeyID([]byte(changed.Key.String())), N: 96, Span: 2 * time.Second,
+		OnHot: rules.OnHotCounts{Stored: 900, Joined: 9, Alone: 4, AloneFor: "private"}}}})
+	for words := ""; words != "48/s of 50/s, 450/s from memory, 4.5/s joined, 2.0/s alone (private)"; {
 		for _, of := range read("change").Rates {
-			admitted = fmt.Sprint(of[4])
+			words = fmt.Sprintf("%s, %s", of[4], of[5])
 		}
 	}
 	var lists struct{ Lines map[string][][]*float64 }
@@ -197,7 +198,8 @@ func TestViewStream(t *testing.T) {
 	}
 	var one struct{ Hot listed.Hot }
 	if f.get(t, fmt.Sprintf("/api/v1/view/key?id=%d", id), &one); one.Hot.Key != changed.Text || one.Hot.Top == nil ||
-		one.Hot.Admitted == nil || *one.Hot.Admitted != (listed.Admitted{PerSecond: 48, Allowed: 50, Limits: 1}) {
+		one.Hot.Admitted == nil || *one.Hot.Admitted != (listed.Admitted{PerSecond: 48, Allowed: 50, Limits: 1}) ||
+		one.Hot.OnHot == nil || *one.Hot.OnHot != (listed.OnHot{Stored: 450, Joined: 4.5, Alone: 2, AloneFor: "private"}) {
 		t.Errorf("key: %+v", one)
 	}
 	f.publisher.Publish(rules.Change{Cool: []rules.Hot{changed}})

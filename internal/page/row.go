@@ -31,6 +31,8 @@ type keyRow struct {
 	// Admitted is the rate that all instances admit beside the limit, in words. It is empty if
 	// the rate is not known.
 	Admitted string `json:"admitted"`
+	// OnHot describes how on_hot answers the key's requests. It is empty if it answers none.
+	OnHot string `json:"on_hot"`
 }
 
 // bound is a count that is null in JSON if it is unknown.
@@ -51,7 +53,7 @@ func newRow(id uint32, key *live.HotKey) keyRow {
 	r := keyRow{
 		ID: id, Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, High: bound(h.High), Estimated: h.Estimated,
 		Limit: h.Limit.String(), Burst: h.Burst, Mode: h.Mode, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Owner: h.Owner,
-		Cause: listed.CauseOf(h.Cause),
+		Cause: listed.CauseOf(h.Cause), OnHot: hotwords.OnHot(key.Admitted.OnHot),
 	}
 	if key.Admitted.Known() {
 		r.Admitted = hotwords.Admitted(key.Admitted, h.Cause.Unit)
@@ -61,7 +63,7 @@ func newRow(id uint32, key *live.HotKey) keyRow {
 
 // sameButCounts reports whether two rows differ at most in their counts.
 func (r keyRow) sameButCounts(other keyRow) bool {
-	other.Rate, other.Low, other.High, other.Admitted = r.Rate, r.Low, r.High, r.Admitted
+	other.Rate, other.Low, other.High, other.Admitted, other.OnHot = r.Rate, r.Low, r.High, r.Admitted, r.OnHot
 	return r == other
 }
 
@@ -72,7 +74,8 @@ func (r *keyRow) appendCounts(dst []byte) []byte {
 	dst = append(dst, ',')
 	dst = appendPoint(dst, r.Rate, r.Low, r.High)
 	dst = append(dst[:len(dst)-1], ',')
-	return append(strconv.AppendQuote(dst, r.Admitted), ']') // its words need no escapes
+	dst = append(strconv.AppendQuote(dst, r.Admitted), ',') // these words need no escapes
+	return append(strconv.AppendQuote(dst, r.OnHot), ']')
 }
 
 // appendPoint appends a rate, to six digits, and its bounds, and ends the array.

@@ -47,6 +47,9 @@ func (m *model) details(r *screenRow, height int) []string {
 	if h.Admitted.Known() {
 		fact("admitted", "%s, by all instances", hotwords.Admitted(h.Admitted, h.Cause.Unit))
 	}
+	if words := hotwords.OnHot(h.Admitted.OnHot); words != "" {
+		fact("on_hot", "%s, by all instances", words)
+	}
 	switch {
 	case h.Spared:
 		fact("usual", "yes: its count is as high as always. It is not limited, because other hot keys explain the traffic")

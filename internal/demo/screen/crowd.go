@@ -11,97 +11,109 @@ import (
 	"github.com/hotparam/hotparam/internal/termtext"
 )
 
-// latencyHistory holds the recent latencies, with limits and without.
-type latencyHistory struct {
-	last   time.Time
-	points [][2]demo.Latency
-}
-
-// The interval of the history's points, and the number of points kept.
+// Bounds of the colors of latencies.
 const (
-	pointEvery = 500 * time.Millisecond
-	pointsKept = 60
+	slow     = 50.0 // ms
+	verySlow = 150.0
 )
 
-func (h *latencyHistory) add(s demo.Moment) {
-	if s.At.Sub(h.last) < pointEvery {
-		return
+// Widths of the table of effects.
+const (
+	effectName   = 24
+	effectColumn = 16
+)
+
+// effectRow is one figure of each variant.
+type effectRow struct {
+	name  string
+	value func(*demo.Effect) (words string, style lipgloss.Style)
+}
+
+var effectRows = [...]effectRow{
+	{"calls at the database", func(e *demo.Effect) (string, lipgloss.Style) { return fmt.Sprintf("%.0f/s", e.Calls), plain }},
+	{"the crowd: served", servedCrowd},
+	{"           refused", func(e *demo.Effect) (string, lipgloss.Style) { return bad(&e.Crowd, e.Crowd.Refused) }},
+	{"the others: p99", othersP99},
+	{"            not answered", func(e *demo.Effect) (string, lipgloss.Style) { return bad(&e.Latency, e.Failed) }},
+}
+
+func servedCrowd(e *demo.Effect) (string, lipgloss.Style) {
+	return share(&e.Crowd, e.Crowd.Served()), plain
+}
+
+func othersP99(e *demo.Effect) (string, lipgloss.Style) { return milliseconds(e.P99) }
+
+var plain = lipgloss.NewStyle()
+
+// inWords lists a figure of all variants.
+func inWords(effects [demo.Variants]demo.Effect, value func(*demo.Effect) (string, lipgloss.Style)) string {
+	var words []string
+	for v := range effects {
+		of, _ := value(&effects[v])
+		words = append(words, of+" "+demo.Variant(v).String())
 	}
-	h.last = s.At
-	h.points = append(h.points, [2]demo.Latency{s.Limits, s.NoLimits})
-	h.points = h.points[max(0, len(h.points)-pointsKept):]
+	return strings.Join(words, ", ")
 }
 
-// Bounds of the colors and of the height of the latency chart. The full height is the longest
-// time that the demo's database lets a request wait.
-const (
-	slow      = 50.0 // ms
-	verySlow  = 150.0
-	fullChart = 310.0
-)
+// share formats a share of the requests, if there are any.
+func share(l *demo.Latency, part float64) string {
+	if l.Requests == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%%", 100*part)
+}
 
-// latency shows the latencies of requests for other companies with limits and without, one line
-// each.
-func (v *screenText) latency(width int) []string {
-	const label, figures = 15, 34
-	chart := max(0, min(pointsKept, width-label-figures-4))
-	title := termtext.Pad(termtext.Shorten(" LATENCY OF THE OTHER COMPANIES", label+chart+1), label+1+chart+1, false) + fmt.Sprintf("%9s %9s  %12s", "p50", "p99", "NOT ANSWERED")
-	lines := []string{termtext.Faint.Render(title)}
-	for i, name := range []string{"with limits", "without limits"} {
-		now := [2]demo.Latency{v.now.Limits, v.now.NoLimits}[i]
-		failed := fmt.Sprintf("%12s", fmt.Sprintf("%.0f%%", 100*now.Failed))
-		if now.Failed >= 0.005 {
-			failed = termtext.Alarm.Render(failed)
+// bad formats a share that should be zero.
+func bad(l *demo.Latency, part float64) (string, lipgloss.Style) {
+	if part >= 0.005 {
+		return share(l, part), termtext.Alarm
+	}
+	return share(l, part), plain
+}
+
+func milliseconds(ms *float64) (string, lipgloss.Style) {
+	switch {
+	case ms == nil:
+		return "-", termtext.Faint
+	case *ms >= verySlow:
+		return fmt.Sprintf("%.0f ms", *ms), termtext.Alarm
+	case *ms >= slow:
+		return fmt.Sprintf("%.0f ms", *ms), termtext.Warm
+	}
+	return fmt.Sprintf("%.0f ms", *ms), termtext.Calm
+}
+
+// effectTable shows the effects of all variants in a column each, under a title. Without colors it
+// is for output that is no terminal's.
+func effectTable(title string, effects [demo.Variants]demo.Effect, colors bool) []string {
+	head := termtext.Pad(title, effectName, false)
+	for v := range demo.Variants {
+		head += termtext.Pad(v.String(), effectColumn, true)
+	}
+	lines := []string{head}
+	for _, row := range effectRows {
+		line := termtext.Pad(row.name, effectName, false)
+		for v := range effects {
+			words, style := row.value(&effects[v])
+			words = termtext.Pad(words, effectColumn, true)
+			if colors {
+				words = style.Render(words)
+			}
+			line += words
 		}
-		lines = append(lines, " "+termtext.Pad(name, label, false)+v.history.chartLine(i, chart)+" "+milliseconds(now.P50)+" "+milliseconds(now.P99)+"  "+failed)
-	}
-	for i := range lines {
-		lines[i] = termtext.Fit(lines[i], width)
+		lines = append(lines, line)
 	}
 	return lines
 }
 
-// milliseconds formats a latency in its color.
-func milliseconds(ms *float64) string {
-	if ms == nil {
-		return termtext.Faint.Render(termtext.Pad("-", 9, true))
+// effects shows the recent effects.
+func (v *screenText) effects(width int) []string {
+	lines := effectTable("THE FLASH CROWD", v.now.Effects, true)
+	lines[0] = termtext.Faint.Render(lines[0])
+	for i := range lines {
+		lines[i] = termtext.Fit(" "+lines[i], width)
 	}
-	return speed(*ms).Render(termtext.Pad(fmt.Sprintf("%.0f ms", *ms), 9, true))
-}
-
-func speed(ms float64) lipgloss.Style {
-	switch {
-	case ms >= verySlow:
-		return termtext.Alarm
-	case ms >= slow:
-		return termtext.Warm
-	}
-	return termtext.Calm
-}
-
-// chartLine draws the median latency over time.
-func (h *latencyHistory) chartLine(i, width int) string {
-	levels := []rune("▁▂▃▄▅▆▇█")
-	points := h.points[max(0, len(h.points)-width):]
-	var b, run strings.Builder // a run has a single color
-	style := termtext.Faint
-	b.WriteString(strings.Repeat(" ", width-len(points)))
-	for n, p := range points {
-		next, mark := termtext.Faint, ' '
-		if ms := p[i].P50; ms != nil {
-			next, mark = speed(*ms), levels[min(len(levels)-1, int(8**ms/fullChart))]
-		}
-		if n > 0 && next.GetForeground() != style.GetForeground() {
-			b.WriteString(style.Render(run.String()))
-			run.Reset()
-		}
-		style = next
-		run.WriteRune(mark)
-	}
-	if run.Len() > 0 {
-		b.WriteString(style.Render(run.String()))
-	}
-	return b.String()
+	return lines
 }
 
 // legend explains the bars.
@@ -150,14 +162,11 @@ func startCrowd(d *demo.Demo, length time.Duration) (cancel func() bool) {
 	return time.AfterFunc(after, func() { d.StartCrowd(lasts) }).Stop
 }
 
-// crowdSummary describes the latencies of the other companies' requests during the crowd.
+// crowdSummary describes the effects during the crowd.
 func crowdSummary(c *demo.CrowdResult) string {
 	if c == nil || c.Limits.P50 == nil || c.NoLimits.P50 == nil {
 		return ""
 	}
-	words := func(l demo.Latency) string {
-		return fmt.Sprintf("p50 %.0f ms, p99 %.0f ms, %.0f%% not answered", *l.P50, *l.P99, 100*l.Failed)
-	}
-	return fmt.Sprintf("while a crowd asked for %s %d times a second, the other companies' requests took\n  with limits:    %s\n  without limits: %s\n",
-		c.Key, c.Rate, words(c.Limits), words(c.NoLimits))
+	title := fmt.Sprintf("while a crowd asked for %s %d times a second:\n", c.Key, c.Rate)
+	return title + "  " + strings.Join(effectTable("", c.Effects(), false), "\n  ") + "\n"
 }

@@ -96,8 +96,9 @@ func (l *linePrinter) show(s demo.Moment) {
 	l.status = l.status.Add(statusEvery)
 	fmt.Fprintf(l.out, "%6.1fs        %.0f requests/s, %d keys seen, %d hot, %s refused\n",
 		after, l.meter.perSecond(), s.Keys, len(s.Hot), hotwords.Thousands(s.Limited))
-	if s.CrowdLeft > 0 && s.Limits.P50 != nil && s.NoLimits.P50 != nil {
-		fmt.Fprintf(l.out, "%9sother companies: %.0f ms with limits, %.0f ms without and %.0f%% not answered\n", "", *s.Limits.P50, *s.NoLimits.P50, 100*s.NoLimits.Failed)
+	if s.CrowdLeft > 0 && s.Effects[demo.WithoutLimits].P50 != nil {
+		fmt.Fprintf(l.out, "%9sthe others' p99: %s\n", "", inWords(s.Effects, othersP99))
+		fmt.Fprintf(l.out, "%9sthe crowd is served: %s\n", "", inWords(s.Effects, servedCrowd))
 	}
 }
 

@@ -267,26 +267,34 @@ func TestModelCrowd(t *testing.T) {
 	press(1, 1)
 }
 
-func TestViewLatency(t *testing.T) {
+// effects are those of a crowd.
+func effects() (e [demo.Variants]demo.Effect) {
+	slow, fast := 306.0, 9.0
+	e[demo.WithoutLimits] = demo.Effect{Latency: demo.Latency{Percentiles: demo.Percentiles{P50: &slow, P99: &slow}, Requests: 9, Failed: 0.14}, Calls: 855.4, Crowd: demo.Latency{Requests: 9, Failed: 0.42}}
+	e[demo.WithLimits] = demo.Effect{Latency: demo.Latency{Percentiles: demo.Percentiles{P50: &fast, P99: &fast}, Requests: 9}, Calls: 370, Crowd: demo.Latency{Requests: 9, Refused: 0.97}}
+	e[demo.WithOnHot] = demo.Effect{Latency: e[demo.WithLimits].Latency, Calls: 361, Crowd: demo.Latency{Requests: 9}}
+	return e
+}
+
+// effectLines are the lines of a table of effects().
+const effectLines = `                          without limits     with limits     with on_hot
+calls at the database              855/s           370/s           361/s
+the crowd: served                    58%              3%            100%
+           refused                    0%             97%              0%
+the others: p99                   306 ms            9 ms            9 ms
+            not answered             14%              0%              0%`
+
+func TestViewEffects(t *testing.T) {
 	v := testView(3)
-	for i := range 100 {
-		fast, slow := 9.0, min(300, 9+10*float64(i))
-		v.update(demo.Moment{
-			At: began.Add(time.Duration(i) * pointEvery), Limits: demo.Latency{Percentiles: demo.Percentiles{P50: &fast, P99: &fast}, Requests: 9},
-			NoLimits: demo.Latency{Percentiles: demo.Percentiles{P50: &slow, P99: &slow}, Requests: 9, Failed: 0.125},
-		})
-	}
-	if n := len(v.history.points); n != pointsKept {
-		t.Errorf("%d points are kept", n)
-	}
-	text := v.render(102, 30)
-	for _, want := range []string{"LATENCY OF THE OTHER COMPANIES", "with limits", "without limits", "9 ms", "300 ms", "12%", "▁▁▁", "███", "f flash crowd: 500/s", "refused", "below the threshold, 10/s"} {
-		if !strings.Contains(text, want) {
+	v.update(demo.Moment{At: began, Effects: effects()})
+	text := withoutColors(v.render(80, 24))
+	for line := range strings.Lines(effectLines + "\nf flash crowd: 500/s\nbelow the threshold, 10/s") {
+		if want := strings.TrimSpace(line); !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	if v = testView(3); !strings.Contains(v.render(102, 30), "with limits") { // no latencies are known yet
-		t.Error("no latencies")
+	if v = testView(3); !strings.Contains(v.render(102, 30), "with on_hot") || strings.Contains(v.render(102, 30), "NaN") { // nothing is known yet
+		t.Error(v.render(102, 30))
 	}
 }
 
@@ -301,45 +309,47 @@ func TestUnattendedCrowd(t *testing.T) {
 }
 
 func TestCrowdLines(t *testing.T) {
-	p := func(ms float64) demo.Percentiles { return demo.Percentiles{P50: &ms, P99: &ms} }
-	limits, noLimits := demo.Latency{Percentiles: p(9)}, demo.Latency{Percentiles: p(306), Failed: 0.14}
 	var out bytes.Buffer
 	l := newLinePrinter(&out, began, nil)
 	l.show(demo.Moment{At: began.Add(time.Second)})
 	l.show(demo.Moment{At: began.Add(4 * time.Second), CrowdLeft: 3 * time.Second})
-	l.show(demo.Moment{At: began.Add(5 * time.Second), CrowdLeft: 2 * time.Second, Limits: limits, NoLimits: noLimits})
+	l.show(demo.Moment{At: began.Add(5 * time.Second), CrowdLeft: 2 * time.Second, Effects: effects()})
 	l.show(demo.Moment{At: began.Add(7 * time.Second)})
 	const want = `   4.0s  crowd 500/s more ask for GET /Archives/edgar/data?cik=320193
    5.0s        0 requests/s, 0 keys seen, 0 hot, 0 refused
-         other companies: 9 ms with limits, 306 ms without and 14% not answered
+         the others' p99: 306 ms without limits, 9 ms with limits, 9 ms with on_hot
+         the crowd is served: 58% without limits, 3% with limits, 100% with on_hot
    7.0s  crowd over
 `
 	if out.String() != want {
 		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
 	}
 	out.Reset()
-	writeSummary(&out, demo.Result{Crowd: &demo.CrowdResult{Key: demo.CrowdKey, Rate: 500, Limits: limits, NoLimits: noLimits}}, time.Second)
-	if !strings.Contains(out.String(), "500 times a second") || !strings.Contains(out.String(), "without limits: p50 306 ms, p99 306 ms, 14% not answered") {
-		t.Error(out.String())
+	e := effects()
+	writeSummary(&out, demo.Result{Crowd: &demo.CrowdResult{Key: demo.CrowdKey, Rate: 500, NoLimits: e[demo.WithoutLimits], Limits: e[demo.WithLimits], OnHot: e[demo.WithOnHot]}}, time.Second)
+	if want := "500 times a second:\n  " + strings.ReplaceAll(effectLines, "\n", "\n  ") + "\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("%s\nis not in\n%s", want, out.String())
 	}
 }
 
-func TestBar(t *testing.T) {
-	plain := func(s string) string {
-		var b strings.Builder
-		inside := false
-		for _, r := range s {
-			switch {
-			case r == '\x1b':
-				inside = true
-			case inside:
-				inside = r != 'm'
-			default:
-				b.WriteRune(r)
-			}
+// withoutColors returns the text of terminal output.
+func withoutColors(s string) string {
+	var b strings.Builder
+	inside := false
+	for _, r := range s {
+		switch {
+		case r == '\x1b':
+			inside = true
+		case inside:
+			inside = r != 'm'
+		default:
+			b.WriteRune(r)
 		}
-		return b.String()
 	}
+	return b.String()
+}
+
+func TestBar(t *testing.T) {
 	for rate, want := range map[float64]string{
 		0:   "··········│····│··············",
 		5:   "━━━━━·····│····│··············",
@@ -349,7 +359,7 @@ func TestBar(t *testing.T) {
 		30:  "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━",
 		99:  "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━▶",
 	} {
-		if got := plain(bar(rate, 30)); got != want {
+		if got := withoutColors(bar(rate, 30)); got != want {
 			t.Errorf("%v:\n%s, want\n%s", rate, got, want)
 		}
 	}

@@ -22,11 +22,10 @@ type screenText struct {
 	ends      time.Time                  // zero if the demo has no fixed length
 	ending    bool
 
-	now     demo.Moment
-	meter   meter
-	history latencyHistory
-	cooled  []cooledKey
-	tried   demo.CountedKey // key that the curl commands request; kept while it is hot
+	now    demo.Moment
+	meter  meter
+	cooled []cooledKey
+	tried  demo.CountedKey // key that the curl commands request; kept while it is hot
 }
 
 // cooledKey is a key that is shown for a while after it has cooled.
@@ -52,11 +51,10 @@ func (v *screenText) update(s demo.Moment) {
 	}
 	v.now = s
 	v.meter.add(s.At, s.Allowed+s.Limited)
-	v.history.add(s)
 }
 
 // tall is the least height of a terminal that shows more than the bare facts.
-const tall = 20
+const tall = 22
 
 // render fills a terminal of the given width and height.
 func (v *screenText) render(width, height int) string {
@@ -68,7 +66,7 @@ func (v *screenText) render(width, height int) string {
 	if height >= tall {
 		head = append(head, "")
 		try = append([]string{termtext.Faint.Render(termtext.Fit(" Try in another terminal:", width))}, try...)
-		try = slices.Concat([]string{legend(width), ""}, v.latency(width), []string{""}, try)
+		try = slices.Concat([]string{legend(width), ""}, v.effects(width), []string{""}, try)
 	}
 	const table, foot = 3, 1 // at least
 	if len(head)+table+1+len(try)+foot > height {

@@ -100,6 +100,7 @@ export class Detail {
       ["Hot since", `${clock(key.sinceMs)}, for ${span(time - key.sinceMs)}`],
       ["Published by", visible(key.owner, 80)],
     ];
+    if (key.on_hot) pairs.splice(5, 0, ["Answered by on_hot", `${key.on_hot}, by all instances`]);
     if (control) pairs.push(["Control", controlWords(control, time)]);
     replace(this.pairs, pairs.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
     this.drawPast();

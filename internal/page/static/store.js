@@ -83,10 +83,10 @@ export class Store {
       this.hot.set(row.id, key);
       key.line.add(second, row.rate, row.low, row.high);
     }
-    for (const [id, rate, low, high, admitted] of m.rates ?? []) {
+    for (const [id, rate, low, high, admitted, onHot] of m.rates ?? []) {
       const key = this.hot.get(id);
       if (!key) continue;
-      key.rate = rate; key.low = low; key.high = high; key.admitted = admitted;
+      key.rate = rate; key.low = low; key.high = high; key.admitted = admitted; key.on_hot = onHot;
       key.line.add(second, rate, low, high);
     }
     if (m.facts) this.facts = m.facts;

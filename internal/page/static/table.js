@@ -239,6 +239,7 @@ class Row {
     setText(this.hotat, key.threshold ? thresholdWord(key) : "–");
     setText(this.limit, key.limit ? limitWord(key) : "–");
     setText(this.admitted, key.admitted || "–");
+    setAttribute(this.admitted, "title", key.on_hot ?? "");
     const word = control ? control.action : modeWord(key);
     setText(this.tag, word);
     setAttribute(this.tag, "class", `tag ${control ? (control.action === "block" ? "bad" : "warn") : key.limit && !key.spared && key.mode !== "shadow" ? "hot" : ""}`.trim());
