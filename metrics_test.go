@@ -109,6 +109,38 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
+// Requests of hot keys are counted by how on_hot answered them, by rule in the metrics and by key
+// for the fleet. A rule without on_hot has no such series.
+func TestOnHotMetrics(t *testing.T) {
+	o := newOrigin()
+	f := open(t, shop("redis://"+nowhere(t), nowhere(t), fmt.Sprintf(onHotRule, 60, "cache: 1m"), searchRule))
+	h := f.Handler(o)
+	f.heat(item7)
+	for range 5 {
+		ask(h, "GET", "/items/7")
+	}
+	ask(h, "GET", "/items/7", "Range", "bytes=0-1")
+	ask(h, "GET", "/items/7", "Cookie", "a=b")
+	for how, want := range map[string]float64{"led": 1, "hit": 4, "alone": 2, "joined": 0, "refused": 0} {
+		wantSample(t, f, want, "on_hot_requests_total", "how="+how, "rule=items")
+	}
+	for reason, want := range map[string]float64{"cookie": 1, "range": 1, "set-cookie": 0} {
+		wantSample(t, f, want, "on_hot_alone_total", "reason="+reason, "rule=items")
+	}
+	wantSample(t, f, 0, "on_hot_refreshes_total", "rule=items")
+	if bytes, found := sample(t, f, "on_hot_bytes", "rule=items"); !found || bytes == 0 {
+		t.Errorf("an answer takes %v bytes", bytes)
+	}
+	if _, found := sample(t, f, "on_hot_bytes", "rule=search-terms"); found {
+		t.Error("a rule without on_hot has answers")
+	}
+	wantSample(t, f, 7, "requests_total", "decision=shared", "rule=items")
+	wantSample(t, f, 3, "requests_total", "decision=within", "rule=items")
+	if got, want := f.HotKeys()[0].OnHot, (rules.OnHotCounts{Stored: 4, Alone: 2, AloneFor: "cookie"}); got != want {
+		t.Errorf("the key has %+v, want %+v", got, want)
+	}
+}
+
 // Series appear and disappear with their rules, and no counter decreases.
 func TestMetricsAfterReload(t *testing.T) {
 	url, statsd := "redis://"+nowhere(t), nowhere(t)

@@ -183,10 +183,10 @@ func TestOutcomes(t *testing.T) {
 	}{
 		"stored": {1, func(h http.Header, _ func(bool) (http.Handler, bool)) Shared {
 			h.Set("X", "1")
-			return Shared{Stored, 203, []byte("stored")}
+			return Shared{Outcome: Stored, Status: 203, Body: []byte("stored")}
 		}, "203 1 stored", 1},
 		"led": {1, func(_ http.Header, admit func(bool) (http.Handler, bool)) Shared {
-			return Shared{Led, 200, []byte("led by " + run(admit, false))}
+			return Shared{Outcome: Led, Status: 200, Body: []byte("led by " + run(admit, false))}
 		}, "200  led by handler", 0},
 		"alone": {1, func(http.Header, func(bool) (http.Handler, bool)) Shared { return Shared{} }, "200  handler", 0},
 		"alone after a run": {1, func(_ http.Header, admit func(bool) (http.Handler, bool)) Shared {
@@ -201,7 +201,7 @@ func TestOutcomes(t *testing.T) {
 		}, "429  ", 0},
 		"refresh refused": {0, func(_ http.Header, admit func(bool) (http.Handler, bool)) Shared {
 			run(admit, true)
-			return Shared{Stored, 200, []byte("stale")}
+			return Shared{Outcome: Stored, Status: 200, Body: []byte("stale")}
 		}, "200  stale", 0},
 		"panic": {1, func(http.Header, func(bool) (http.Handler, bool)) Shared { panic("a defect") }, "200  handler", 0},
 		"left":  {1, func(http.Header, func(bool) (http.Handler, bool)) Shared { return Shared{Outcome: Left} }, "200  ", 1},

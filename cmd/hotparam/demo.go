@@ -43,9 +43,10 @@ are hot at 10 requests per second over all instances; each instance then serves
 
 On a terminal it shows the hot keys until q or Ctrl-C. f starts a flash crowd: 500 more
 requests per second for one company, for 15 seconds. The same requests go to the same API
-without limits, and the view compares the requests for all other companies. Both read
-from a database that serves 600 requests per second. Without a terminal it prints a line
-per event, for 20 seconds, with one flash crowd.`,
+without limits, and to one with on_hot, which answers identical requests of a hot company
+from memory. The view compares the three, for the crowd and for all others. Each reads from
+a database that serves 600 requests per second. Without a terminal it prints a line per
+event, for 20 seconds, with one flash crowd.`,
 		Example: `  hotparam demo                     # watch; it suggests keys to press
   hotparam demo --for 1m            # end after a minute
   hotparam demo --transport kafka   # the same over an embedded Kafka
