@@ -135,6 +135,27 @@ func TestInvalidations(t *testing.T) {
 	}
 }
 
+// Pushes cause at most four reads a second, and none is forgotten.
+func TestPushesAreBounded(t *testing.T) {
+	t.Parallel()
+	client := testClient(t, testenv.Redis(t).URL())
+	begun := time.Now()
+	v, cache := startInvalidator(t, client, InvalidatorConfig{Poll: time.Hour, Timeout: patience})
+	flushes := cache.flushed()
+	for id := range uint64(200) {
+		_, err := appendInvalidation(t.Context(), client, testLayout, &published.Invalidation{Sender: "another", Targets: []uint64{id}})
+		must(t, err)
+	}
+	within(t, "the last", patience, func() bool { target, _, _ := cache.count(199); return target == 1 })
+	polls, took := v.Stats().Polls, time.Since(begun)
+	if most := uint64(hintRate.Burst) + uint64(took/hintRate.Every) + 1; polls > most {
+		t.Errorf("%d reads in %v", polls, took)
+	}
+	if n := cache.flushed() - flushes; n > 1 { // the stream began with these
+		t.Errorf("%d flushes", n)
+	}
+}
+
 // An invalidation that is not pushed is found by the poll.
 func TestInvalidationsThatAreNotPushed(t *testing.T) {
 	t.Parallel()

@@ -48,6 +48,7 @@ func Faults() (all []Fault) {
 		dayFaults,
 		doorFaults,
 		onHotFaults,
+		invalidationFaults,
 	} {
 		all = append(all, part...)
 	}
