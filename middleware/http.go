@@ -20,8 +20,8 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		steps := AllSteps
 		if g.rules.Load().shares {
-			if g.runs(r) { // a Leader has sent it here again
-				next.ServeHTTP(w, r)
+			if x := g.runOf(r); x != nil {
+				x.pass(w, r, next)
 				return
 			}
 			if sharesMethod(r) {
@@ -36,9 +36,8 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		if held, ok := r.Body.(*heldBody); ok {
 			defer held.release()
 		}
-		if key, ok := d.From.(*sharedKey); ok {
-			x := &exchange{guard: g, w: w, in: r, route: route, next: next}
-			x.share(key)
+		if _, ok := d.From.(*sharedKey); ok {
+			g.serveShared(w, r, route, next, d)
 			return
 		}
 		g.respond(w, r, next, &d, ticket)

@@ -1,7 +1,6 @@
 package middleware
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -134,91 +133,88 @@ func (h *hotState) sharedFor(r *rule, key rules.Key) *sharedKey {
 	return s
 }
 
-// exchange is an HTTP request of a hot key that is answered together with others.
-type exchange struct {
-	guard *Guard
-	w     http.ResponseWriter
-	in    *http.Request
-	route func(*http.Request) string // may be nil
-	next  http.Handler
-
-	refused rules.Decision // the decision on the run that admit refused last
+// Exchange is a request of a hot key that may be answered together with others.
+type Exchange struct {
+	// Request is the request that CountStep has allowed with [rules.ReasonShared].
+	Request Request
+	// HTTP identifies the answer. The request that a run's handler gets is made from it.
+	HTTP *http.Request
+	// Header receives the headers of the answer.
+	Header http.Header
+	// Lead returns the handler for a run; see [Leader].
+	Lead func() http.Handler
 }
 
-// share answers a request that is counted and has a hot key whose rule has on_hot.
-func (x *exchange) share(key *sharedKey) {
-	shared := x.ask(key)
-	key.state.recordOutcome(shared.Outcome, shared.Reason)
-	switch {
-	case shared.Outcome.answers():
-		writeBody(x.w, x.in, shared.Status, shared.Body)
-	case shared.Outcome == Refused:
-		x.guard.respond(x.w, x.in, x.next, &x.refused, nil)
-	case shared.Outcome == Alone:
-		d, ticket := x.guard.examine(x.in, x.route, LimitStep, false)
-		x.guard.respond(x.w, x.in, x.next, &d, ticket)
+// Share answers a request together with others. d is the decision of CountStep. If the outcome is
+// Alone, the caller asks the limits by LimitStep. If it is Refused, Share sets *d to the refusal.
+// [Guard.Handler] does all this for net/http.
+func (g *Guard) Share(x *Exchange, d *rules.Decision) Shared {
+	key, ok := d.From.(*sharedKey)
+	if !ok || !key.rule.sharesRequest(&x.Request) {
+		return Shared{}
 	}
+	return g.share(key, x, d, func(refresh bool) (d rules.Decision, t *Ticket) {
+		req := x.Request
+		req.Steps, req.NoWait = LimitStep, req.NoWait || refresh
+		return d, g.check(&req, true, &d)
+	})
+}
+
+// sharesRequest reports whether a request may be answered together with others. One that is not
+// HTTP may be if the rule names its resource.
+func (r *rule) sharesRequest(in *Request) bool {
+	return in.Method != "" || in.Path != "" || r.Match.Route.String() == in.Pattern
+}
+
+// share implements Share. limit asks the limits of the request.
+func (g *Guard) share(key *sharedKey, x *Exchange, d *rules.Decision, limit func(refresh bool) (rules.Decision, *Ticket)) Shared {
+	shared := g.ask(key, x, func(refresh bool) (http.Handler, bool) {
+		next := x.Lead()
+		if next == nil {
+			return withheld, true
+		}
+		refusal, ticket := limit(refresh)
+		if !refusal.Allowed {
+			if !refresh {
+				*d = refusal
+			}
+			return nil, false
+		}
+		return &run{guard: g, ticket: ticket, next: next}, true
+	})
+	key.state.recordOutcome(shared.Outcome, shared.Reason)
+	return shared
 }
 
 // ask asks the rule's sharing. If that panics, the request is handled alone.
-func (x *exchange) ask(key *sharedKey) (shared Shared) {
+func (g *Guard) ask(key *sharedKey, x *Exchange, admit func(refresh bool) (http.Handler, bool)) (shared Shared) {
 	defer func() {
 		if recover() != nil {
-			x.guard.stats.Panics.Add(1)
+			g.stats.Panics.Add(1)
 			shared = Shared{}
 		}
 	}()
-	return key.rule.sharing.Share(x.in, key.text, x.w.Header(), x.admit)
+	return key.rule.sharing.Share(x.HTTP, key.text, x.Header, admit)
 }
 
-// admit lets a run of the handler past the limits of the request.
-func (x *exchange) admit(refresh bool) (http.Handler, bool) {
-	next := x.next
+// serveShared answers an HTTP request that is counted and has a hot key whose rule has on_hot.
+func (g *Guard) serveShared(w http.ResponseWriter, r *http.Request, route func(*http.Request) string, next http.Handler, d rules.Decision) {
+	x := &Exchange{HTTP: r, Header: w.Header(), Lead: func() http.Handler { return next }}
 	if l, ok := next.(Leader); ok {
-		next = l.Lead()
+		x.Lead = l.Lead
 	}
-	d, ticket := x.guard.examine(x.in, x.route, LimitStep, refresh)
-	if !d.Allowed {
-		if !refresh {
-			x.refused = d
-		}
-		return nil, false
+	shared := g.share(d.From.(*sharedKey), x, &d, func(refresh bool) (rules.Decision, *Ticket) {
+		return g.examine(r, route, LimitStep, refresh)
+	})
+	switch {
+	case shared.Outcome.answers():
+		writeBody(w, r, shared.Status, shared.Body)
+	case shared.Outcome == Refused:
+		g.respond(w, r, next, &d, nil)
+	case shared.Outcome == Alone:
+		d, ticket := g.examine(r, route, LimitStep, false)
+		g.respond(w, r, next, &d, ticket)
 	}
-	return &run{guard: x.guard, ticket: ticket, next: next}, true
-}
-
-// Leader is a handler whose runs use state of the goroutine that serves the request, such as a
-// framework's context.
-type Leader interface {
-	http.Handler
-	// Lead returns a handler for one run in another goroutine, with a request that has only what
-	// identifies the answer. It is called in the goroutine of the request. If the handler passes the
-	// run to the guard again, the guard lets it pass.
-	Lead() http.Handler
-}
-
-// run is one run of the handler for several requests.
-type run struct {
-	guard  *Guard
-	ticket *Ticket
-	next   http.Handler
-}
-
-type runKey struct{ guard *Guard }
-
-func (x *run) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r = r.WithContext(context.WithValue(r.Context(), runKey{x.guard}, true))
-	if x.ticket == nil {
-		x.next.ServeHTTP(w, r)
-		return
-	}
-	x.ticket.serve(w, r, x.next)
-}
-
-// runs reports whether the request is that of a run that the guard has admitted. A [Leader] may send it
-// to the guard again.
-func (g *Guard) runs(r *http.Request) bool {
-	return r.Context().Value(runKey{g}) != nil
 }
 
 // shareOrLimit counts the request. If one of its keys is hot and the key's rule answers requests

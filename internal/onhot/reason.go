@@ -32,6 +32,7 @@ const (
 	ReasonStream       // it is a stream of events
 	ReasonExpired      // its own lifetime is over
 	ReasonOver         // it is larger than the policy's Max
+	ReasonWithheld     // the adapter of a framework has withheld it
 
 	// The handler and the cache (leader.go, flight.go).
 	ReasonFailed     // the handler answered with 5xx
@@ -51,7 +52,7 @@ const (
 var reasonNames = [reasons]string{
 	"", "method", "body", "authorization", "certificate", "cookie", "range", "upgrade", "condition", "request-no-cache",
 	"request-no-store", "long", "status", "set-cookie", "private", "no-store", "no-cache", "vary", "content-range", "trailer",
-	"stream", "expired", "over", "failed", "panic", "truncated", "deadline", "full", "busy", "under-way", "wait", "unadmitted",
+	"stream", "expired", "over", "withheld", "failed", "panic", "truncated", "deadline", "full", "busy", "under-way", "wait", "unadmitted",
 	"closed",
 }
 
@@ -71,7 +72,7 @@ func Reasons() (all []Reason) {
 func (r Reason) failure() bool { return ReasonFailed <= r && r <= ReasonDeadline }
 
 // unshareable reports whether the answer's headers or body are not for sharing.
-func (r Reason) unshareable() bool { return ReasonStatus <= r && r <= ReasonOver }
+func (r Reason) unshareable() bool { return ReasonStatus <= r && r <= ReasonWithheld }
 
 // forward returns the reason's parameter fwd of Cache-Status (RFC 9211, section 2.2).
 func (r Reason) forward() string {

@@ -132,6 +132,19 @@ func (w *Recorder) grow(n int) bool {
 	return true
 }
 
+// Withhold makes the answer not for sharing, even if it is written. Adapters of frameworks call it,
+// by middleware.Withhold.
+func (w *Recorder) Withhold() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.finished {
+		w.writeHeader(http.StatusOK)
+	}
+	if !w.finished {
+		w.refuse(ReasonWithheld)
+	}
+}
+
 // refuse ends the recording and the flight, and cancels the handler's context.
 func (w *Recorder) refuse(reason Reason) {
 	w.finished, w.reason, w.answer.body = true, reason, nil

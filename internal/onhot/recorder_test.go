@@ -102,3 +102,32 @@ func TestBodyIsCopied(t *testing.T) {
 	w, res := s.ask("GET", "/")
 	expect(t, w, res, "led", 200, "answer")
 }
+
+// An answer that is withheld is not shared, whether it is written or not, and the target is
+// remembered as one of these.
+func TestWithhold(t *testing.T) {
+	withhold := func(w http.ResponseWriter) { w.(interface{ Withhold() }).Withhold() }
+	for name, leader := range map[string]http.HandlerFunc{
+		"before": func(w http.ResponseWriter, r *http.Request) { withhold(w); _, _ = io.WriteString(w, "x") },
+		"after":  func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "x"); withhold(w) },
+		"twice":  func(w http.ResponseWriter, r *http.Request) { withhold(w); withhold(w) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, hour, func(w http.ResponseWriter, r *http.Request) {
+				if IsLeader(r.Context()) {
+					leader(w, r)
+					return
+				}
+				_, _ = io.WriteString(w, "own")
+			})
+			defer closeCache(t, s.Cache)
+			for range 2 {
+				w, res := s.ask("GET", "/")
+				expect(t, w, res, "alone: withheld", 200, "own")
+			}
+			if n := s.calls.Load(); n != 3 {
+				t.Errorf("%d calls", n)
+			}
+		})
+	}
+}
