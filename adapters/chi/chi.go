@@ -9,6 +9,8 @@
 // Rules see chi's templates and parameters in the syntax of [http.ServeMux]: "/files/*" is
 // /files/{path...}, with the parameter path:path, and a segment of several parameters,
 // "/{month}-{day}", is one, {month_day}. Routes of mounted routers are whole.
+//
+// chi.go finds the route of a request, and onhot.go has the runs that answer several requests.
 package hpchi
 
 import (
@@ -29,11 +31,14 @@ import (
 func Middleware(hp adapter.Guard) func(http.Handler) http.Handler {
 	known := new(mounts)
 	return func(next http.Handler) http.Handler {
-		a := adapter.New(hp, parse, func(_ struct{}, w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) })
+		a := adapter.New(hp, parse,
+			func(_ *finder, w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) },
+			func(f *finder) http.Handler { return f.lead(next) })
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			f := finders.Get().(*finder)
-			f.find(chi.RouteContext(r.Context()), r, known)
-			a.Serve(struct{}{}, w, r, f.route)
+			f.rctx = chi.RouteContext(r.Context())
+			f.find(f.rctx, r, known)
+			a.Serve(f, w, r, f.route)
 			f.reset()
 			finders.Put(f)
 		})
@@ -42,6 +47,7 @@ func Middleware(hp adapter.Guard) func(http.Handler) http.Handler {
 
 // finder finds the route of a request.
 type finder struct {
+	rctx  *chi.Context // of the request; nil if it is not in a router
 	route adapter.Route
 	found *chi.Context // context of a search
 }
@@ -52,6 +58,7 @@ func (f *finder) reset() {
 	clear(f.route.Values)
 	f.route = adapter.Route{Values: f.route.Values[:0]}
 	f.found.Reset()
+	f.rctx = nil
 }
 
 // find finds the request's route. In Use, chi has not searched for it yet, and in a mounted
@@ -63,8 +70,7 @@ func (f *finder) find(rctx *chi.Context, r *http.Request, known *mounts) {
 	stubs := known.below(rctx.Routes)
 	if n := len(rctx.RoutePatterns); n > 0 && !strings.HasSuffix(rctx.RoutePatterns[n-1], "*") {
 		if template := join(rctx.RoutePatterns); stubs[template] == nil {
-			f.set(template, &rctx.URLParams)
-			f.setMethod(rctx.RouteMethod, r)
+			f.set(rctx.RouteMethod, template, &rctx.URLParams)
 			return
 		}
 	}
@@ -79,8 +85,7 @@ func (f *finder) find(rctx *chi.Context, r *http.Request, known *mounts) {
 		template = f.search(rctx.Routes, method, path, stubs)
 	}
 	if template != "" {
-		f.set(template, &f.found.URLParams)
-		f.setMethod(method, r)
+		f.set(method, template, &f.found.URLParams)
 	}
 }
 
@@ -104,15 +109,8 @@ func (f *finder) search(router chi.Routes, method, path string, stubs map[string
 	return template
 }
 
-// setMethod sets the method of the route if it differs from the request's.
-func (f *finder) setMethod(method string, r *http.Request) {
-	if method != "" && method != r.Method {
-		f.route.Method = method
-	}
-}
-
-func (f *finder) set(template string, params *chi.RouteParams) {
-	f.route.Template = template
+func (f *finder) set(method, template string, params *chi.RouteParams) {
+	f.route.Method, f.route.Template = method, template
 	wildcard := strings.HasSuffix(template, "*")
 	for i, key := range params.Keys { // a "*" that is not the last is a mount's
 		if key != "*" || wildcard && i == len(params.Keys)-1 {

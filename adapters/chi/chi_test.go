@@ -45,12 +45,12 @@ func TestPatterns(t *testing.T) {
 	})
 	r.Mount("/debug", http.HandlerFunc(served))
 	for target, want := range map[string]string{
-		"/12-24":           "/{month_day} /12-24",
-		"/v2/a/b":          "/{major}/{path...} /v2/a/b",
-		"/shops/3":         "/shops/{id} /shops/3",
-		"/shops/3/":        "/shops/{id} /shops/3",
-		"/shops/3/items/7": "/shops/{id}/items/{id_2} /shops/3/items/7",
-		"/debug/vars":      "/debug/{path...} /debug/vars",
+		"/12-24":           "GET /{month_day} /12-24",
+		"/v2/a/b":          "GET /{major}/{path...} /v2/a/b",
+		"/shops/3":         "GET /shops/{id} /shops/3",
+		"/shops/3/":        "GET /shops/{id} /shops/3",
+		"/shops/3/items/7": "GET /shops/{id}/items/{id_2} /shops/3/items/7",
+		"/debug/vars":      "GET /debug/{path...} /debug/vars",
 		"/none/":           middleware.Unrouted + " /none/",
 	} {
 		r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, target, nil))

@@ -9,6 +9,8 @@
 // Rules see Echo's templates and parameters in the syntax of [http.ServeMux]: "/files/*" is
 // /files/{path...}, with the parameter path:path, and a segment of text and a parameter,
 // "/file.:ext", is the parameter.
+//
+// echo.go has the middleware, and onhot.go the runs that answer several requests.
 package hpecho
 
 import (
@@ -24,16 +26,24 @@ import (
 // at a route; in Pre the route is not known yet. A refused request is answered, and is not an
 // error for the server's error handler. Requests without a route are only subject to rules that
 // match by the path or match all.
+//
+// With on_hot, a run that answers several requests is served by the server from its beginning, and
+// only what the handlers behind the middleware write is shared. Errors that they return are answered
+// for each request alone.
 func Middleware(hp adapter.Guard) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		a := adapter.New(hp, adapter.ParseColons, func(c *handlerCall, w http.ResponseWriter, r *http.Request) {
 			c.SetRequest(r)
 			if before := c.Response(); w != before {
-				c.SetResponse(w)
 				defer c.SetResponse(before)
+				if !adapter.Wraps(w, before) {
+					c.err = serveRun(c.Context, w, next)
+					return
+				}
+				c.SetResponse(w)
 			}
 			c.err = next(c.Context)
-		})
+		}, lead)
 		return func(c *echo.Context) error { return serve(a, c) }
 	}
 }

@@ -9,6 +9,8 @@
 // Rules see gin's templates and parameters in the syntax of [http.ServeMux]: "/files/*path"
 // is /files/{path...}, whose value has no slash before it, and a segment of text and a
 // parameter, "/v:major", is the parameter.
+//
+// gin.go has the middleware, and onhot.go the runs that answer several requests.
 package hpgin
 
 import (
@@ -27,8 +29,12 @@ import (
 // *middleware.Guard, decide on each request. It may be used in Use of an engine or a group, or
 // before the handlers of a route. A refused request is aborted. Requests without a route are
 // only subject to rules that match by the path or match all.
-func Middleware(hp adapter.Guard) gin.HandlerFunc {
-	a := adapter.New(hp, adapter.ParseColons, next)
+func Middleware(hp adapter.Guard, opts ...Option) gin.HandlerFunc {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	a := adapter.New(hp, adapter.ParseColons, o.next, o.lead)
 	return func(c *gin.Context) {
 		var buf [8]string
 		route := adapter.Route{Template: c.FullPath(), Values: buf[:0]}
@@ -45,13 +51,19 @@ func Middleware(hp adapter.Guard) gin.HandlerFunc {
 }
 
 // next calls the handlers after the middleware.
-func next(c *gin.Context, w http.ResponseWriter, r *http.Request) {
+func (o *options) next(c *gin.Context, w http.ResponseWriter, r *http.Request) {
 	c.Request = r
-	if w != http.ResponseWriter(c.Writer) {
-		before := c.Writer
-		c.Writer = &writer{ResponseWriter: before, guard: w}
-		defer func() { c.Writer = before }()
+	before := c.Writer
+	if w == http.ResponseWriter(before) {
+		c.Next()
+		return
 	}
+	defer func() { c.Writer = before }()
+	if !adapter.Wraps(w, before) {
+		o.serveRun(c, w)
+		return
+	}
+	c.Writer = &writer{ResponseWriter: before, guard: w}
 	c.Next()
 }
 

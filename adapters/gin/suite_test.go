@@ -51,9 +51,9 @@ func context(s middlewaretest.Server) gin.HandlerFunc {
 	}
 }
 
-func engine(s middlewaretest.Server, middleware ...gin.HandlerFunc) *gin.Engine {
+func engine(s middlewaretest.Server, middleware func(guard gin.HandlerFunc) []gin.HandlerFunc) *gin.Engine {
 	r := gin.New()
-	r.Use(middleware...)
+	r.Use(middleware(hpgin.Middleware(s.Guard, hpgin.WithEngine(r)))...)
 	for _, route := range s.Routes {
 		r.Handle(route.Method, template(route.Pattern), handler(route.Handler))
 	}
@@ -65,18 +65,26 @@ func recovery() gin.HandlerFunc { return gin.RecoveryWithWriter(io.Discard) }
 // builds are the places where the guard may stand, and settings that change paths.
 var builds = map[string]func(middlewaretest.Server) http.Handler{
 	"Use": func(s middlewaretest.Server) http.Handler {
-		return engine(s, recovery(), context(s), hpgin.Middleware(s.Guard))
+		return engine(s, func(guard gin.HandlerFunc) []gin.HandlerFunc {
+			return []gin.HandlerFunc{recovery(), context(s), guard}
+		})
 	},
 	"recovery behind": func(s middlewaretest.Server) http.Handler {
-		return engine(s, context(s), hpgin.Middleware(s.Guard), recovery())
+		return engine(s, func(guard gin.HandlerFunc) []gin.HandlerFunc {
+			return []gin.HandlerFunc{context(s), guard, recovery()}
+		})
 	},
 	"UseRawPath": func(s middlewaretest.Server) http.Handler {
-		r := engine(s, recovery(), context(s), hpgin.Middleware(s.Guard))
+		r := engine(s, func(guard gin.HandlerFunc) []gin.HandlerFunc {
+			return []gin.HandlerFunc{recovery(), context(s), guard}
+		})
 		r.UseRawPath, r.RemoveExtraSlash = true, true
 		return r
 	},
 	"UseEscapedPath": func(s middlewaretest.Server) http.Handler {
-		r := engine(s, recovery(), context(s), hpgin.Middleware(s.Guard))
+		r := engine(s, func(guard gin.HandlerFunc) []gin.HandlerFunc {
+			return []gin.HandlerFunc{recovery(), context(s), guard}
+		})
 		r.UseEscapedPath, r.UnescapePathValues, r.HandleMethodNotAllowed = true, false, true
 		return r
 	},
@@ -90,7 +98,7 @@ var inner = map[string]func(middlewaretest.Server) http.Handler{
 		for _, route := range s.Routes {
 			path := template(route.Pattern)
 			at := strings.LastIndex(path, "/")
-			r.Group(path[:at], context(s), hpgin.Middleware(s.Guard)).Handle(route.Method, path[at:], handler(route.Handler))
+			r.Group(path[:at], context(s), hpgin.Middleware(s.Guard, hpgin.WithEngine(r))).Handle(route.Method, path[at:], handler(route.Handler))
 		}
 		return r
 	},
@@ -98,7 +106,7 @@ var inner = map[string]func(middlewaretest.Server) http.Handler{
 		r := gin.New()
 		r.Use(recovery())
 		for _, route := range s.Routes {
-			r.Handle(route.Method, template(route.Pattern), context(s), hpgin.Middleware(s.Guard), handler(route.Handler))
+			r.Handle(route.Method, template(route.Pattern), context(s), hpgin.Middleware(s.Guard, hpgin.WithEngine(r)), handler(route.Handler))
 		}
 		return r
 	},

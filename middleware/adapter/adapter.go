@@ -32,11 +32,14 @@ type Adapter[C any] struct {
 
 // New returns an adapter to g. It calls parse once for each template. It calls next for each
 // request that the guard lets pass, with the guard's writer and request, which measure the cost
-// of the response and may differ from the router's.
-func New[C any](g Guard, parse func(template string) []Part, next func(c C, w http.ResponseWriter, r *http.Request)) *Adapter[C] {
+// of the response and may differ from the router's. It calls lead as the guard calls
+// [middleware.Leader.Lead]: lead returns the handler for one run that answers requests of a hot key
+// together, or nil if they are handled alone. The handler must not use c. The run's request has the
+// router's pattern and URL.
+func New[C any](g Guard, parse func(template string) []Part, next func(c C, w http.ResponseWriter, r *http.Request), lead func(c C) http.Handler) *Adapter[C] {
 	a := &Adapter[C]{templates: NewTemplates(parse)}
 	a.calls.New = func() any {
-		x := &guardedCall[C]{next: next}
+		x := &guardedCall[C]{next: next, lead: lead}
 		x.guarded = g.Handler(x)
 		return x
 	}
@@ -61,10 +64,24 @@ func (a *Adapter[C]) Serve(c C, w http.ResponseWriter, r *http.Request, route Ro
 	return passed
 }
 
+// Wraps reports whether w, the guard's writer, writes to the router's writer. If it does not, it
+// receives the answer of a run; see [New].
+func Wraps(w, routers http.ResponseWriter) bool {
+	for w != routers {
+		inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return false
+		}
+		w = inner.Unwrap()
+	}
+	return true
+}
+
 // guardedCall is one request. It is pooled with the guard's handler around it, so that a request
 // allocates nothing.
 type guardedCall[C any] struct {
 	next    func(C, http.ResponseWriter, *http.Request)
+	lead    func(C) http.Handler
 	guarded http.Handler
 
 	c       C
@@ -82,6 +99,34 @@ func (x *guardedCall[C]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.restore(x.in)
 	x.restore(r) // the guard may have made another request
 	x.next(x.c, w, r)
+}
+
+// Lead implements [middleware.Leader].
+func (x *guardedCall[C]) Lead() http.Handler {
+	if !isSent(x.url, x.in) {
+		return nil
+	}
+	next := x.lead(x.c)
+	if next == nil {
+		return nil
+	}
+	pattern, u := x.pattern, *x.url
+	u.User = nil
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Pattern, r.URL = pattern, &u
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isSent reports whether u, the URL of r for the router, is the one that was sent or the one that
+// the guard sees. Otherwise it may depend on anything, and requests with other URLs may have the
+// same answers in the guard's view.
+func isSent(u *url.URL, r *http.Request) bool {
+	if u == r.URL {
+		return true
+	}
+	sent, err := url.ParseRequestURI(r.RequestURI)
+	return err == nil && sent.EscapedPath() == u.EscapedPath() && sent.RawQuery == u.RawQuery
 }
 
 func (x *guardedCall[C]) restore(r *http.Request) { r.Pattern, r.URL = x.pattern, x.url }

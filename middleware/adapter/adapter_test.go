@@ -85,6 +85,7 @@ type fixture struct {
 	sink   *collect
 	counts *collector.Collector
 	next   func(c string, w http.ResponseWriter, r *http.Request)
+	lead   func(c string) http.Handler
 }
 
 func newFixture(tb testing.TB, more ...rules.Rule) *fixture {
@@ -113,6 +114,11 @@ func newFixture(tb testing.TB, more ...rules.Rule) *fixture {
 		if f.next != nil {
 			f.next(c, w, r)
 		}
+	}, func(c string) http.Handler {
+		if f.lead != nil {
+			return f.lead(c)
+		}
+		return nil
 	})
 	return f
 }

@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"maps"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,8 +75,11 @@ func (t *template) resolve(b *paths, method, sent string, route *Route) (pattern
 	if t == nil || len(route.Values) != t.params {
 		return middleware.Unrouted, nil
 	}
-	pattern = t.pattern
-	if route.Method != "" && route.Method != method {
+	switch pattern = t.pattern; route.Method {
+	case http.MethodGet: // HEAD and GET have the same pattern, and share answers
+		pattern = t.get
+	case "", method:
+	default:
 		pattern = route.Method + " " + t.pattern
 	}
 	var same bool

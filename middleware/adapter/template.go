@@ -19,6 +19,7 @@ type Part struct {
 // template is a router's template in the syntax of [http.ServeMux].
 type template struct {
 	pattern string
+	get     string // the pattern of GET
 	parts   []Part
 	params  int
 }
@@ -42,6 +43,7 @@ func newTemplate(parts []Part) *template {
 	}
 	b.endSegment(true)
 	t.pattern = b.pattern.String()
+	t.get = "GET " + t.pattern
 	return t
 }
 
