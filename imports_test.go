@@ -56,7 +56,7 @@ var arrows = map[string][]string{
 	// The common part of adapters, and the suite that they pass.
 	"middleware/adapter":        {"middleware", "rules"},
 	"middleware/rpc":            {"internal/protofield", "middleware", "rules"},
-	"middleware/middlewaretest": {"collector", "config", "middleware", "rules"},
+	"middleware/middlewaretest": {"collector", "config", "internal/onhot", "middleware", "rules"},
 
 	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/figure", "internal/filewatch", "internal/onhot", "internal/published", "limiter", "limiter/fleet", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
 	"transport/kafka": {"hotparam", "collector/kafkasink", "config"},

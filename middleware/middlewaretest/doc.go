@@ -13,8 +13,8 @@
 // It sends requests over real connections, so that a server need not be of package net/http;
 // see [Start]. The guard counts with a real collector, whose counts go to the suite.
 //
-// suite.go is the interface for callers, fixture.go a server with its guard. The cases are in
-// cases_route.go (keys of requests), cases_answer.go (requests that are refused, wait, or are
-// answered otherwise), cases_message.go (bodies and streams) and cases_end.go (the end of a
-// handler).
+// suite.go is the interface for callers, fixture.go a server with its guard, and sharer.go what
+// answers requests of hot keys together. The cases are in cases_route.go (keys of requests),
+// cases_answer.go (requests that are refused, wait, or are answered otherwise), cases_message.go
+// (bodies and streams), cases_end.go (the end of a handler) and cases_onhot.go (on_hot).
 package middlewaretest

@@ -103,7 +103,7 @@ func newGuard(tb testing.TB, sink collector.Sink, rules string, opts ...middlewa
 	if err != nil {
 		tb.Fatal(err)
 	}
-	guard, err := middleware.New(file.Rules, counts, opts...)
+	guard, err := middleware.New(file.Rules, counts, append([]middleware.Option{middleware.WithSharer(&sharer{tb: tb})}, opts...)...)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -51,7 +51,7 @@ type Case struct {
 
 // Cases returns the cases of the suite, in their order.
 func Cases() []Case {
-	return slices.Concat(routeCases, answerCases, messageCases, endCases)
+	return slices.Concat(routeCases, answerCases, messageCases, endCases, onHotCases)
 }
 
 // Run runs all cases except the ones named in without, which the server cannot pass.
