@@ -254,6 +254,15 @@ func (h *Hotparam) Begin(req middleware.Request) (rules.Decision, *middleware.Ti
 	return h.guard.Begin(req)
 }
 
+// Share answers a request of a hot key together with others, for callers of Begin; see
+// [middleware.Guard.Share].
+func (h *Hotparam) Share(x *middleware.Exchange, d *rules.Decision) middleware.Shared {
+	return h.guard.Share(x, d)
+}
+
+// Changed drops the answers to a target, for callers of Begin; see [middleware.Guard.Changed].
+func (h *Hotparam) Changed(host, path, query string) { h.guard.Changed(host, path, query) }
+
 // Enter counts and decides on a request that is not HTTP, such as an RPC or a job; see
 // [middleware.Guard.Enter].
 func (h *Hotparam) Enter(ctx context.Context, resource string, params ...rules.Param) rules.Decision {

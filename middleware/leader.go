@@ -84,6 +84,15 @@ func (g *Guard) runOf(r *http.Request) *run {
 	return nil
 }
 
+// PassRun passes a run that [Restart] has brought to the guard again to next. It is for adapters that
+// do not use [Guard.Handler]. r has the context of the run's request, and the route and target that
+// the guard would see now. next gets no writer if the run has passed a guard before.
+func PassRun(r *http.Request, next http.Handler) {
+	if x, ok := r.Context().Value(runKey{}).(*run); ok {
+		x.pass(nil, r, next)
+	}
+}
+
 // pass passes a run to the handler behind the guard. It is neither counted nor limited again.
 func (x *run) pass(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	switch {

@@ -295,8 +295,16 @@ func (g *Guard) noteHot(some bool) {
 // has failed (RFC 9111, section 4.4).
 func (g *Guard) invalidate(r *http.Request, m *responseMeter) {
 	if m.status < http.StatusBadRequest { // 0 if none was written: then it is 200, or the connection was hijacked
+		g.Changed(r.Host, r.URL.EscapedPath(), r.URL.RawQuery)
+	}
+}
+
+// Changed drops the answers to a target, since a request that may change something has succeeded
+// there. path is escaped, and query is raw. [Guard.Handler] calls it for methods that are not safe.
+func (g *Guard) Changed(host, path, query string) {
+	if g.rules.Load().shares && g.remembersAnswers() {
 		defer g.countPanic()
-		g.opts.sharer.Invalidate(r.Host, r.URL.EscapedPath(), r.URL.RawQuery)
+		g.opts.sharer.Invalidate(host, path, query)
 	}
 }
 

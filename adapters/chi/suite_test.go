@@ -66,6 +66,14 @@ var builds = map[string]func(middlewaretest.Server) http.Handler{
 		}
 		return r
 	},
+	"compressed": func(s middlewaretest.Server) http.Handler {
+		r := chi.NewRouter()
+		r.Use(quiet, context(s), middleware.Compress(5), hpchi.Middleware(s.Guard))
+		for _, route := range s.Routes {
+			r.Method(route.Method, template(route.Pattern), handler(route.Handler))
+		}
+		return r
+	},
 	"CleanPath": func(s middlewaretest.Server) http.Handler {
 		r := chi.NewRouter()
 		r.Use(quiet, middleware.CleanPath, middleware.StripSlashes, context(s), hpchi.Middleware(s.Guard))

@@ -70,6 +70,9 @@ var builds = map[string]func(middlewaretest.Server) http.Handler{
 	"recovery behind": func(s middlewaretest.Server) http.Handler {
 		return server(s, echo.RouterConfig{AutoHandleHEAD: true}, context(s), hpecho.Middleware(s.Guard), middleware.Recover())
 	},
+	"compressed": func(s middlewaretest.Server) http.Handler {
+		return server(s, echo.RouterConfig{}, middleware.Recover(), context(s), middleware.Gzip(), hpecho.Middleware(s.Guard))
+	},
 	"UnescapePathParamValues": func(s middlewaretest.Server) http.Handler {
 		return server(s, echo.RouterConfig{UnescapePathParamValues: true}, middleware.Recover(), context(s), hpecho.Middleware(s.Guard))
 	},

@@ -15,7 +15,8 @@
 //   - without StrictRouting, a slash at the end of a template is left out: "/users/" is /users.
 //
 // fiber.go has the middleware, routes.go finds the route of a request, template.go reads its
-// template, request.go presents a request to rules, and response.go ends it.
+// template, request.go presents a request to rules, and response.go ends it. onhot.go has the
+// requests that are answered together, and run.go the runs that answer them.
 package hpfiber
 
 import (
@@ -28,6 +29,8 @@ import (
 // Guard is a *hotparam.Hotparam or a [*middleware.Guard].
 type Guard interface {
 	Begin(req middleware.Request) (rules.Decision, *middleware.Ticket)
+	Share(x *middleware.Exchange, d *rules.Decision) middleware.Shared
+	Changed(host, path, query string)
 }
 
 // Middleware returns a middleware that lets hp, a *hotparam.Hotparam or a
@@ -43,6 +46,10 @@ type Guard interface {
 // ends. If a function has taken over the connection, as for a WebSocket, they last until it
 // returns. If it closes the connection earlier, they end within half a second after that.
 //
+// With on_hot, a run that answers several requests is served by the application from its beginning,
+// and only the response that the handlers behind the middleware leave is shared. Streams are not,
+// nor are errors, which the application's error handler answers for each request alone.
+//
 // Three things differ from net/http because of fasthttp. A client that disconnects does not end
 // a wait. "100 Continue" is sent to a client before its request is refused. With
 // StreamRequestBody, a form or JSON without a declared length counts as a body that cannot be
@@ -50,26 +57,57 @@ type Guard interface {
 func Middleware(hp Guard) fiber.Handler {
 	routes := newRoutes()
 	return func(c fiber.Ctx) error {
+		if run := runOf(c); run != nil {
+			return pass(c, run, routes)
+		}
 		r := newRequest(c)
 		req := middleware.Request{Context: r, Method: c.Method(), Query: r.query, MakeHTTP: r.toHTTP}
 		req.Pattern, req.Path = routes.resolve(c, r.path)
+		if mayShare(c) {
+			req.Steps = middleware.CountStep
+		}
 		decision, ticket := hp.Begin(req)
-		answer := decision.Answer()
-		r.end()
-		for name, values := range answer.Header {
-			c.Response().Header.Del(name)
-			for _, value := range values {
-				c.Response().Header.Add(name, value)
+		if decision.Reason == rules.ReasonShared {
+			var answered bool
+			if answered, decision = share(c, hp, r, req, decision); answered {
+				r.end()
+				return nil
+			}
+			if decision.Allowed {
+				req.Steps = middleware.LimitStep
+				decision, ticket = hp.Begin(req)
 			}
 		}
-		switch {
-		case answer.Status != 0:
+		answer := decision.Answer()
+		r.end()
+		setHeader(c, answer.Header)
+		if answer.Status != 0 {
 			c.Status(answer.Status).Response().SetBody(answer.Body)
 			drain(c)
 			return nil
-		case ticket == nil:
-			return c.Next()
 		}
-		return serve(c, ticket)
+		err := next(c, ticket)
+		if err == nil && changes(c) {
+			hp.Changed(string(c.Request().Host()), req.Path, req.Query)
+		}
+		return err
+	}
+}
+
+// next calls the handlers after the middleware.
+func next(c fiber.Ctx, ticket *middleware.Ticket) error {
+	if ticket == nil {
+		return c.Next()
+	}
+	return serve(c, ticket)
+}
+
+// setHeader sets the headers of an answer.
+func setHeader(c fiber.Ctx, header map[string][]string) {
+	for name, values := range header {
+		c.Response().Header.Del(name)
+		for _, value := range values {
+			c.Response().Header.Add(name, value)
+		}
 	}
 }

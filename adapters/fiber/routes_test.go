@@ -15,6 +15,9 @@ import (
 // recorder is a guard that lets all requests pass and keeps the last one.
 type recorder struct{ last middleware.Request }
 
+func (r *recorder) Changed(string, string, string)                                    {}
+func (r *recorder) Share(*middleware.Exchange, *rules.Decision) (s middleware.Shared) { return s }
+
 func (r *recorder) Begin(req middleware.Request) (rules.Decision, *middleware.Ticket) {
 	r.last = req
 	return rules.Decision{Allowed: true}, nil
@@ -77,32 +80,32 @@ func TestRoutes(t *testing.T) {
 	app.Get("/rest*", at("rest"))
 	for _, c := range []struct{ target, served, pattern, path string }{
 		{"/before/1", "before", "", ""},
-		{"/api/7", "int", "/api/{id}", "/api/7"},
-		{"/api/aei", "vowels", "/api/{id}", "/api/aei"},
-		{"/api/xyz", "name", "/api/{name}", "/api/xyz"},
-		{"/api/xyzxy/x", "len", "/api/{id}/x", "/api/xyzxy/x"},
+		{"/api/7", "int", "GET /api/{id}", "/api/7"},
+		{"/api/aei", "vowels", "GET /api/{id}", "/api/aei"},
+		{"/api/xyz", "name", "GET /api/{name}", "/api/xyz"},
+		{"/api/xyzxy/x", "len", "GET /api/{id}/x", "/api/xyzxy/x"},
 		{"/api/xyz/x", "", middleware.Unrouted, "/api/xyz/x"},
-		{"/API/xyz/", "name", "/api/{name}", "/api/xyz"},
-		{"/optional", "optional", "/optional/{id}", "/optional/%00"},
-		{"/optional/", "optional", "/optional/{id}", "/optional/%00"},
-		{"/optional/3", "optional", "/optional/{id}", "/optional/3"},
-		{"/flights/LAX-SFO", "flights", "/flights/{from_to}", "/flights/LAX-SFO"},
-		{"/files/a.txt", "files", "/files/{name_ext}", "/files/a.txt"},
-		{"/plus/a/b", "plus", "/plus/{path...}", "/plus/a/b"},
+		{"/API/xyz/", "name", "GET /api/{name}", "/api/xyz"},
+		{"/optional", "optional", "GET /optional/{id}", "/optional/%00"},
+		{"/optional/", "optional", "GET /optional/{id}", "/optional/%00"},
+		{"/optional/3", "optional", "GET /optional/{id}", "/optional/3"},
+		{"/flights/LAX-SFO", "flights", "GET /flights/{from_to}", "/flights/LAX-SFO"},
+		{"/files/a.txt", "files", "GET /files/{name_ext}", "/files/a.txt"},
+		{"/plus/a/b", "plus", "GET /plus/{path...}", "/plus/a/b"},
 		{"/plus/", "", middleware.Unrouted, "/plus/"},
-		{"/middle/a/b/end/7", "middle", "/middle/{path}/end/{id}", "/middle/a%2Fb/end/7"},
-		{"/v1/some:action/7", "escaped", "/v1/some:action/{id}", "/v1/some:action/7"},
-		{"/both/7", "both", "/both/{id}", "/both/7"},
-		{"/twice/1/of/2", "twice", "/twice/{id}/of/{id_2}", "/twice/1/of/1"},
-		{"/CASE/A", "case", "/Case/{Id}", "/Case/A"},
-		{"/colon/a:7", "colon", "/colon/{id}", "/colon/a:7"},
-		{"/group/t", "group", "/group/{tenant}", "/group/t"},
-		{"/group/t/", "group", "/group/{tenant}", "/group/t"},
-		{"/group/t/list", "list", "/group/{tenant}/list", "/group/t/list"},
-		{"/sub/u/7", "mounted", "/sub/u/{id}", "/sub/u/7"},
-		{"/sub/all/a/b", "mounted star", "/sub/all/{path...}", "/sub/all/a/b"},
-		{"/any/7", "any", "/any/{id}", "/any/7"},
-		{"/restful", "rest", "/{path...}", "/restful"},
+		{"/middle/a/b/end/7", "middle", "GET /middle/{path}/end/{id}", "/middle/a%2Fb/end/7"},
+		{"/v1/some:action/7", "escaped", "GET /v1/some:action/{id}", "/v1/some:action/7"},
+		{"/both/7", "both", "GET /both/{id}", "/both/7"},
+		{"/twice/1/of/2", "twice", "GET /twice/{id}/of/{id_2}", "/twice/1/of/1"},
+		{"/CASE/A", "case", "GET /Case/{Id}", "/Case/A"},
+		{"/colon/a:7", "colon", "GET /colon/{id}", "/colon/a:7"},
+		{"/group/t", "group", "GET /group/{tenant}", "/group/t"},
+		{"/group/t/", "group", "GET /group/{tenant}", "/group/t"},
+		{"/group/t/list", "list", "GET /group/{tenant}/list", "/group/t/list"},
+		{"/sub/u/7", "mounted", "GET /sub/u/{id}", "/sub/u/7"},
+		{"/sub/all/a/b", "mounted star", "GET /sub/all/{path...}", "/sub/all/a/b"},
+		{"/any/7", "any", "GET /any/{id}", "/any/7"},
+		{"/restful", "rest", "GET /{path...}", "/restful"},
 		{"/none", "", middleware.Unrouted, "/none"},
 	} {
 		served, guard.last = "", middleware.Request{}
