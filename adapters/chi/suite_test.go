@@ -1,6 +1,7 @@
 package hpchi_test
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -30,6 +31,9 @@ func context(s middlewaretest.Server) func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if s.Context != nil {
 				r = r.WithContext(s.Context(r.Context(), r.Header))
+			}
+			if s.Front != nil {
+				maps.Copy(w.Header(), s.Front(r.Header))
 			}
 			next.ServeHTTP(w, r)
 		})

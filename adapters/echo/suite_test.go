@@ -3,6 +3,7 @@ package hpecho_test
 import (
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -46,6 +47,9 @@ func context(s middlewaretest.Server) echo.MiddlewareFunc {
 			if s.Context != nil {
 				r := c.Request()
 				c.SetRequest(r.WithContext(s.Context(r.Context(), r.Header)))
+			}
+			if s.Front != nil {
+				maps.Copy(c.Response().Header(), s.Front(c.Request().Header))
 			}
 			return next(c)
 		}

@@ -64,14 +64,19 @@ func handler(names map[string]string, next http.Handler) fiber.Handler {
 
 func withContext(s middlewaretest.Server) fiber.Handler {
 	return func(c fiber.Ctx) error {
-		if s.Context != nil {
-			h := make(http.Header)
-			for name, values := range c.GetReqHeaders() {
-				for _, value := range values {
-					h.Add(strings.Clone(name), strings.Clone(value))
-				}
+		h := make(http.Header)
+		for name, values := range c.GetReqHeaders() {
+			for _, value := range values {
+				h.Add(strings.Clone(name), strings.Clone(value))
 			}
+		}
+		if s.Context != nil {
 			c.SetContext(s.Context(c.Context(), h))
+		}
+		if s.Front != nil {
+			for name, values := range s.Front(h) {
+				c.Response().Header.Add(name, values[0])
+			}
 		}
 		return c.Next()
 	}

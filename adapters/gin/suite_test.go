@@ -1,7 +1,9 @@
 package hpgin_test
 
 import (
+	"compress/gzip"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -47,6 +49,9 @@ func context(s middlewaretest.Server) gin.HandlerFunc {
 		if s.Context != nil {
 			c.Request = c.Request.WithContext(s.Context(c.Request.Context(), c.Request.Header))
 		}
+		if s.Front != nil {
+			maps.Copy(c.Writer.Header(), s.Front(c.Request.Header))
+		}
 		c.Next()
 	}
 }
@@ -58,6 +63,37 @@ func engine(s middlewaretest.Server, middleware func(guard gin.HandlerFunc) []gi
 		r.Handle(route.Method, template(route.Pattern), handler(route.Handler))
 	}
 	return r
+}
+
+// gzipWriter compresses what it is given.
+type gzipWriter struct {
+	gin.ResponseWriter
+	compressed *gzip.Writer // nil until something is written
+}
+
+func (w *gzipWriter) Write(p []byte) (int, error) {
+	if w.compressed == nil {
+		w.compressed = gzip.NewWriter(w.ResponseWriter)
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Del("Content-Length")
+	}
+	return w.compressed.Write(p)
+}
+
+func (w *gzipWriter) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
+
+// compress is a middleware as those of gin's users.
+func compress(c *gin.Context) {
+	if strings.Contains(c.GetHeader("Accept-Encoding"), "gzip") {
+		w := &gzipWriter{ResponseWriter: c.Writer}
+		defer func() {
+			if w.compressed != nil {
+				_ = w.compressed.Close()
+			}
+		}()
+		c.Writer = w
+	}
+	c.Next()
 }
 
 func recovery() gin.HandlerFunc { return gin.RecoveryWithWriter(io.Discard) }
@@ -72,6 +108,11 @@ var builds = map[string]func(middlewaretest.Server) http.Handler{
 	"recovery behind": func(s middlewaretest.Server) http.Handler {
 		return engine(s, func(guard gin.HandlerFunc) []gin.HandlerFunc {
 			return []gin.HandlerFunc{context(s), guard, recovery()}
+		})
+	},
+	"compressed": func(s middlewaretest.Server) http.Handler {
+		return engine(s, func(guard gin.HandlerFunc) []gin.HandlerFunc {
+			return []gin.HandlerFunc{recovery(), context(s), compress, guard}
 		})
 	},
 	"UseRawPath": func(s middlewaretest.Server) http.Handler {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ var onHotCases = []Case{
 	{"together", testTogether},
 	{"together: nothing of a user", testNothingOfAUser},
 	{"together: alone", testAlone},
+	{"together: middleware in front", testFront},
 	{"together: refused", testRefusedTogether},
 	{"together: panics", testPanicsTogether},
 	{"together: HEAD and conditions", testConditions},
@@ -33,7 +35,7 @@ const hotItem = "items GET /items/{id}?path:id=7"
 // for longer than the test.
 func startHot(t *testing.T, s Start, burst int, onHot string, handler http.Handler) *fixture {
 	t.Helper()
-	server := Server{
+	return startHotServer(t, s, Server{
 		Routes: []Route{
 			{Method: "GET", Pattern: "/items/{id}", Handler: handler},
 			{Method: "POST", Pattern: "/items/{id}", Handler: handler},
@@ -41,7 +43,11 @@ func startHot(t *testing.T, s Start, burst int, onHot string, handler http.Handl
 		Context: func(ctx context.Context, h http.Header) context.Context {
 			return context.WithValue(ctx, userKey{}, h.Get("X-User"))
 		},
-	}
+	}, burst, onHot)
+}
+
+func startHotServer(t *testing.T, s Start, server Server, burst int, onHot string) *fixture {
+	t.Helper()
 	f := startWith(t, s, server, fmt.Sprintf(`
 		{id: items, match: {route: "GET /items/{id}"}, by: ["path:id"], hot: 1000000/s, limit: {rate: 1/1h, burst: %d}, on_hot: {cache: 1m, wait: 10s%s}}
 		{id: units, match: {route: "GET /items/{id}"}, by: [page], count: units, hot: 1000000/s}`, burst, onHot))
@@ -120,6 +126,48 @@ func testNothingOfAUser(t *testing.T, s Start) {
 	}
 	if a := f.as("GET", "/items/8", "X-User", "ann"); !strings.HasPrefix(a.body, "8|ann|ann|") {
 		t.Errorf("an item that is not hot: %+v", a)
+	}
+}
+
+// What middleware in front of the guard sets is of each request alone.
+func testFront(t *testing.T, s Start) {
+	var requests atomic.Int64
+	f := new(fixture)
+	f = startHotServer(t, s, Server{
+		Routes: []Route{{Method: "GET", Pattern: "/items/{id}", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			f.calls.Add(1)
+			w.Header().Set("X-Item", "7")
+			_, _ = io.WriteString(w, "item")
+		})}},
+		Front: func(h http.Header) http.Header {
+			return http.Header{
+				"X-Request-Id": {fmt.Sprint(requests.Add(1))}, "Vary": {"Origin"},
+				"Access-Control-Allow-Origin": {h.Get("Origin")}, "Set-Cookie": {"user=" + h.Get("X-User")},
+			}
+		},
+	}, 1, "")
+	seen := make(map[string]bool)
+	for _, user := range []string{"ann", "bob", "eve"} {
+		a := f.as("GET", "/items/7", "X-User", user, "Origin", "https://"+user)
+		if a.status != http.StatusOK || a.body != "item" || a.header.Get("X-Item") != "7" {
+			t.Errorf("%s: %+v", user, a)
+		}
+		if vary := strings.Join(a.header["Vary"], ", "); strings.Count(vary, "Origin") != 1 {
+			t.Errorf("%s: Vary %q", user, vary)
+		}
+		for name, want := range map[string]string{"Access-Control-Allow-Origin": "https://" + user, "Set-Cookie": "user=" + user} {
+			if got := a.header[name]; !slices.Equal(got, []string{want}) {
+				t.Errorf("%s: %s %q, want %s", user, name, got, want)
+			}
+		}
+		if ids := a.header["X-Request-Id"]; len(ids) != 1 || seen[ids[0]] {
+			t.Errorf("%s: X-Request-Id %q of another", user, ids)
+		} else {
+			seen[ids[0]] = true
+		}
+	}
+	if n := f.calls.Load(); n != 1 {
+		t.Errorf("the handler was called %d times", n)
 	}
 }
 

@@ -17,6 +17,9 @@ type Server struct {
 	// Context returns the context of a request with these headers, for a middleware in
 	// front of the guard. A nil Context means that there is none.
 	Context func(context.Context, http.Header) context.Context
+	// Front returns headers that the same middleware sets on the response to a request with these
+	// headers. A nil Front means that there are none.
+	Front func(http.Header) http.Header
 }
 
 // Route is a route of a server.

@@ -1,6 +1,7 @@
 package middlewaretest
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,6 +30,9 @@ func before(s Server, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.Context != nil {
 			r = r.WithContext(s.Context(r.Context(), r.Header))
+		}
+		if s.Front != nil {
+			maps.Copy(w.Header(), s.Front(r.Header))
 		}
 		next.ServeHTTP(w, r)
 	})
