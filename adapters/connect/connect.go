@@ -68,7 +68,7 @@ type interceptor struct {
 // *middleware.Guard, decide on each call of the handlers that have it. It does nothing in
 // clients.
 func NewInterceptor(hp rpc.Guard, opts ...Option) connect.Interceptor {
-	i := &interceptor{adapter: rpc.New(hp, request)}
+	i := &interceptor{adapter: rpc.New(hp, request, nil)}
 	for _, opt := range opts {
 		opt(i)
 	}

@@ -20,6 +20,14 @@
 // names fields of the message, it decides at the first message that is received or sent. The
 // stream holds its permits until the handler returns.
 //
+// # Calls answered together
+//
+// With on_hot, unary calls of a hot key that have the same message, byte for byte, call the handler
+// once. It applies to a rule whose route is the method, and not to streams or "*". So write it only
+// for methods that change nothing. The handler's context has no peer, and no metadata beyond what
+// on_hot names. If the handler sends headers or trailers, or returns an error, each call is answered
+// alone.
+//
 // # Refusals
 //
 // A refused call gets a status, with an ErrorInfo that has the reason of the decision:
@@ -35,6 +43,9 @@
 // headers. A client retries by its own policy, whose wait is replaced by the trailer
 // grpc-retry-pushback-ms. That is the wait of RetryInfo, up to [MaxPushback]. If the wait is
 // longer, or a retry cannot pass, the trailer makes the client not retry.
+//
+// grpc.go has the interceptors, request.go the call as rules see it, status.go the status of a
+// refusal, and onhot.go the runs that answer several calls.
 package hpgrpc
 
 import (
@@ -67,7 +78,7 @@ type guarded struct {
 }
 
 func newGuarded(hp rpc.Guard, opts []Option) *guarded {
-	g := &guarded{adapter: rpc.New(hp, request)}
+	g := &guarded{adapter: rpc.New(hp, request, runHandler)}
 	for _, opt := range opts {
 		opt(g)
 	}
@@ -87,8 +98,12 @@ func StreamServerInterceptor(hp rpc.Guard, opts ...Option) grpc.StreamServerInte
 }
 
 func (g *guarded) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	c := g.adapter.Begin(ctx, info.FullMethod, nil, req)
+	c := g.adapter.BeginUnary(ctx, info.FullMethod, nil, req, handler)
 	defer c.End()
+	if c.Response != nil {
+		_ = grpc.SetHeader(ctx, metadataOf(c.Header))
+		return c.Response, nil
+	}
 	if r := c.Refusal; r != nil {
 		res, err := g.answer(ctx, info.FullMethod, r)
 		if err != nil {

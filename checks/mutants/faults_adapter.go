@@ -36,7 +36,7 @@ var adapterFaults = []Fault{
 	},
 	{
 		Name: "what a handler of a stream adds to its cost is lost", File: "middleware/rpc/stream.go",
-		Old: "s.adapter.beginCall(s.ctx, s.method, s.origin, message, s.units)", New: "s.adapter.beginCall(s.ctx, s.method, s.origin, message, nil)",
+		Old: "s.adapter.beginCall(s.ctx, s.method, s.origin, message, nil, s.units)", New: "s.adapter.beginCall(s.ctx, s.method, s.origin, message, nil, nil)",
 		Test: "TestStreamUnits",
 	},
 	{

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -20,20 +21,23 @@ import (
 type Guard interface {
 	Begin(req middleware.Request) (rules.Decision, *middleware.Ticket)
 	ReadsMessage(resource string) bool
+	Share(x *middleware.Exchange, d *rules.Decision) middleware.Shared
 }
 
 // Adapter passes the calls of a server through a guard. It is safe for concurrent use.
 type Adapter struct {
 	guard     Guard
 	request   func(ctx context.Context, origin any) *http.Request
+	run       Run       // nil if no calls are answered together
 	questions sync.Pool // of *question
+	responses sync.Map  // types of responses, as protoreflect.MessageType, by method
 }
 
 // New returns an adapter to g. request returns a call's metadata as the header of a request,
 // its peer as RemoteAddr and its path as URL. Its origin is the argument of Begin or Open. It is
-// called only if a rule or an option needs it.
-func New(g Guard, request func(ctx context.Context, origin any) *http.Request) *Adapter {
-	a := &Adapter{guard: g, request: request}
+// called only if a rule or an option needs it. A nil run means that no calls are answered together.
+func New(g Guard, request func(ctx context.Context, origin any) *http.Request, run Run) *Adapter {
+	a := &Adapter{guard: g, request: request, run: run}
 	a.questions.New = func() any {
 		q := new(question)
 		q.makeHTTP, q.field = q.http, q.appendField
@@ -51,6 +55,8 @@ type Call struct {
 	Header http.Header
 	// Refusal is the answer that replaces the handler's, or nil if the call passes.
 	Refusal *Refusal
+	// Response is the answer that the call has got together with others, or nil; see BeginUnary.
+	Response proto.Message
 
 	ticket *middleware.Ticket
 	start  time.Time
@@ -63,15 +69,30 @@ type Call struct {
 // with or without the first slash: "/shop.Search/Find". message is the request's message, or
 // nil if there is none.
 func (a *Adapter) Begin(ctx context.Context, method string, origin, message any) Call {
-	return a.beginCall(ctx, method, origin, message, nil)
+	return a.beginCall(ctx, method, origin, message, nil, nil)
 }
 
-// beginCall implements Begin. A non-nil units returns the cost that ctx collects.
-func (a *Adapter) beginCall(ctx context.Context, method string, origin, message any, units func() int64) Call {
+// beginCall implements Begin, and BeginUnary with a non-nil handler. A non-nil units returns the
+// cost that ctx collects.
+func (a *Adapter) beginCall(ctx context.Context, method string, origin, message, handler any, units func() int64) Call {
 	q := a.questions.Get().(*question)
 	q.adapter, q.ctx, q.origin, q.message = a, ctx, origin, messageOf(message)
-	d, ticket := a.guard.Begin(middleware.Request{Context: ctx, Pattern: Resource(method), MakeHTTP: q.makeHTTP, Field: q.field})
-	c := Call{Context: ctx, ticket: ticket}
+	req := middleware.Request{Context: ctx, Pattern: Resource(method), MakeHTTP: q.makeHTTP, Field: q.field}
+	own, ok := message.(proto.Message)
+	if ok && handler != nil && a.run != nil {
+		req.Steps = middleware.CountStep
+	}
+	d, ticket := a.guard.Begin(req)
+	var response proto.Message
+	var header http.Header
+	if d.Reason == rules.ReasonShared {
+		response, header, d = a.share(req, own, origin, handler, d)
+		if response == nil && d.Allowed {
+			req.Steps = middleware.LimitStep
+			d, ticket = a.guard.Begin(req)
+		}
+	}
+	c := Call{Context: ctx, Response: response, ticket: ticket}
 	answer := d.Answer()
 	q.adapter, q.ctx, q.origin, q.message = nil, nil, nil, nil
 	a.questions.Put(q)
@@ -79,7 +100,17 @@ func (a *Adapter) beginCall(ctx context.Context, method string, origin, message 
 		c.Refusal = NewRefusal(ctx, d, answer, message)
 		return c
 	}
+	if response != nil {
+		c.Header = header
+		return c
+	}
 	c.Header = metadata(answer.Header)
+	if header != nil {
+		if c.Header == nil {
+			c.Header = make(http.Header)
+		}
+		maps.Copy(c.Header, header)
+	}
 	if ticket != nil {
 		c.start = time.Now()
 		c.sized = ticket.Counts(rules.Bytes)

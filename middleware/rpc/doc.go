@@ -6,4 +6,7 @@
 //
 //	unary call ─► Adapter.Begin ──────────────────► Guard.Begin ─► handler ─► Call.End
 //	stream ─────► Adapter.Open ─► Stream.Decide ─┘
+//
+// call.go has the calls, stream.go the streams, refusal.go the answers to refused ones, and onhot.go
+// the unary calls that are answered together.
 package rpc

@@ -18,6 +18,7 @@ type Code uint32
 // Codes of refusals.
 const (
 	Canceled           Code = 1
+	unknown            Code = 2
 	invalidArgument    Code = 3
 	DeadlineExceeded   Code = 4
 	notFound           Code = 5
@@ -28,6 +29,7 @@ const (
 	unimplemented      Code = 12
 	internalError      Code = 13
 	unavailable        Code = 14
+	dataLoss           Code = 15
 	unauthenticated    Code = 16
 )
 

@@ -37,7 +37,7 @@ func TestBegin(t *testing.T) {
 				t.Errorf("asked about %v, %v", ctx, from)
 			}
 			return &http.Request{Header: http.Header{"X-Plan": {"free"}}}
-		})
+		}, nil)
 	for i, method := range []string{"/shop.Search/Find", "shop.Search/Find"} {
 		c := a.Begin(t.Context(), method, origin, text("phone"))
 		c.End()
@@ -130,7 +130,7 @@ func TestMetadata(t *testing.T) {
 // message.
 func TestStream(t *testing.T) {
 	guard := middlewaretest.NewGuard(t, byValue+"\n"+`{id: all, match: {route: shop.Search/Watch}, limit: {rate: 1/1h, burst: 1}}`, middleware.WithHeaders())
-	a := New(guard, noRequest)
+	a := New(guard, noRequest, nil)
 	open := func(method string) *Stream { return a.Open(t.Context(), method, nil) }
 
 	opened := open("/shop.Search/Watch")
@@ -167,7 +167,7 @@ func TestStream(t *testing.T) {
 func TestEndEndsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		guard := middlewaretest.NewGuard(t, `{id: r, match: {route: shop.Search/Find}, by: ["rpc:value"], limit: {rate: 1/1m, burst: 1, wait: 5m}}`)
-		a := New(guard, noRequest)
+		a := New(guard, noRequest, nil)
 		if s := a.Open(t.Context(), "shop.Search/Find", nil); s.Decide(text("a")) != nil {
 			t.Fatal("refused")
 		}
@@ -185,7 +185,7 @@ func TestEndEndsWait(t *testing.T) {
 
 func TestCosts(t *testing.T) {
 	message := text(strings.Repeat("x", 100))
-	a := New(middlewaretest.NewGuard(t, `{id: r, match: {route: shop.Search/Find}, count: bytes, limit: {rate: 1/1h, burst: 100}}`), noRequest)
+	a := New(middlewaretest.NewGuard(t, `{id: r, match: {route: shop.Search/Find}, count: bytes, limit: {rate: 1/1h, burst: 100}}`), noRequest, nil)
 	c := a.Begin(t.Context(), "shop.Search/Find", nil, nil)
 	c.Sent("not of protobuf")
 	if c.Sent(message); c.bytes != int64(proto.Size(message)) {
@@ -202,7 +202,7 @@ func TestCosts(t *testing.T) {
 // and even if they are added before that.
 func TestStreamUnits(t *testing.T) {
 	type own struct{}
-	a := New(middlewaretest.NewGuard(t, `{id: r, match: {route: shop.Search/Find}, by: ["rpc:value"], count: units, limit: {rate: 1/1h, burst: 5}}`), noRequest)
+	a := New(middlewaretest.NewGuard(t, `{id: r, match: {route: shop.Search/Find}, by: ["rpc:value"], count: units, limit: {rate: 1/1h, burst: 5}}`), noRequest, nil)
 	for i, want := range []bool{false, true} {
 		s := a.Open(context.WithValue(t.Context(), own{}, "own"), "shop.Search/Find", nil)
 		ctx, cancel := context.WithCancel(s.Context())
@@ -226,7 +226,7 @@ func TestStreamUnits(t *testing.T) {
 func TestPanicOfAnswer(t *testing.T) {
 	own := errors.New("own")
 	guard := middlewaretest.NewGuard(t, byValue, middleware.WithLimited(func(http.ResponseWriter, *http.Request, rules.Decision) { panic(own) }))
-	a := New(guard, noRequest)
+	a := New(guard, noRequest, nil)
 	s := a.Open(t.Context(), "shop.Search/Find", nil)
 	s.Decide(text("a"))
 	s = a.Open(t.Context(), "shop.Search/Find", nil)

@@ -58,7 +58,7 @@ func (s *Stream) decide(message any) {
 	if s.decided.Load() {
 		return
 	}
-	s.call = s.adapter.beginCall(s.ctx, s.method, s.origin, message, s.units)
+	s.call = s.adapter.beginCall(s.ctx, s.method, s.origin, message, nil, s.units)
 	s.decided.Store(true)
 	if s.call.Refusal != nil && s.cancel != nil {
 		s.cancel()
