@@ -171,7 +171,7 @@ type front struct {
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.cache.Serve(w, r, f.policy, "hot key", func(bool) (http.Handler, bool) { return f.origin, true })
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && f.origin.lastStatus() < http.StatusBadRequest {
-		f.cache.InvalidateTarget(r.Host, r.URL.EscapedPath(), r.URL.RawQuery)
+		f.cache.InvalidateTarget(onhot.TargetID(r.Host, r.URL.EscapedPath(), r.URL.RawQuery))
 	}
 }
 
