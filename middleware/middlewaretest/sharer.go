@@ -38,7 +38,7 @@ func (s *sharer) ForRule(r *rules.Rule) (middleware.Sharing, error) {
 // Invalidate implements [middleware.Sharer].
 func (s *sharer) Invalidate(host, path, query string) {
 	for _, cache := range s.caches {
-		cache.InvalidateTarget(host, path, query)
+		cache.InvalidateTarget(onhot.TargetID(host, path, query))
 	}
 }
 
