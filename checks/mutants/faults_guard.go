@@ -89,6 +89,16 @@ var guardFaults = []Fault{
 		Test: "TestAdmitted",
 	},
 	{
+		Name: "answers from memory count since the key became hot", File: "middleware/admitted.go",
+		Old: "Stored: onHot.Stored - first.onHot.Stored", New: "Stored: onHot.Stored",
+		Test: "TestAdmittedOnHot",
+	},
+	{
+		Name: "readers reject a heartbeat with the reason of a foreign sharer", File: "internal/published/admitted.go",
+		Old: "if !validReason(of.onHot.AloneFor)", New: "if false",
+		Test: "TestAdmittedInHeartbeat",
+	},
+	{
 		Name: "the bound ignores that instances report at different times", File: "internal/admitted/admitted.go",
 		Old: "within := s.last.Sub(s.first) + inexact", New: "within := 10 * time.Second",
 		Test: "TestGauges",

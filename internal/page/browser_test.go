@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/checks/real"
+	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -136,7 +137,11 @@ func hostileValues(t *testing.T, tab *real.Tab) {
 func keyboard(t *testing.T, tab *real.Tab) {
 	view := newFakeView(t)
 	f := serveView(t, view, "")
-	view.show(manyKeys(200, 0))
+	s := manyKeys(200, 0)
+	for i := range s.Hot {
+		s.Hot[i].Admitted.OnHot = admitted.OnHot{Stored: 320}
+	}
+	view.show(s)
 	tab.Open(f.server.URL)
 	tab.Wait(rowsInSight + " > 10")
 	selected := func() (text string) {
@@ -158,6 +163,7 @@ func keyboard(t *testing.T, tab *real.Tab) {
 		t.Errorf("the detail is of %q, selected is %q", title, last)
 	}
 	tab.Wait("document.querySelector('.detail .chart').getAttribute('aria-label').startsWith('Rate from')")
+	tab.Wait("document.querySelector('.detail').innerText.includes('320/s from memory, by all instances')")
 	// Commands for a terminal act on the Redis that the page reads, and can be copied.
 	var commands []string
 	tab.Eval("[...document.querySelectorAll('.detail .cmd')].map((e) => e.textContent)", &commands)

@@ -15,6 +15,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
+	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -187,6 +188,7 @@ func TestTopOnANarrowScreen(t *testing.T) {
 func TestTopDetail(t *testing.T) {
 	t.Parallel()
 	s := topKeys(2)
+	s.Hot[0].Admitted.OnHot = admitted.OnHot{Stored: 1940, Alone: 9, AloneFor: "range"}
 	s.Controls = []rules.Control{
 		{Key: s.Hot[0].Key, Action: rules.ControlBlock, Until: s.Clock.Add(10*time.Minute + time.Second), Why: "scraper", By: "ops", Claimed: "ann@laptop"},
 		{Key: rules.Key{Rule: "other", Text: "GET /gone"}, Action: rules.ControlAllow, Until: s.Clock.Add(time.Hour)},
@@ -202,7 +204,7 @@ func TestTopDetail(t *testing.T) {
 		t.Error("a control that is over is listed")
 	}
 	typeKeys(m, "enter")
-	for _, want := range []string{"GET /search?q=term0000", "ops (claims to be ann@laptop): scraper", "2000-2100 in 1s", "hot at      200/s", "50/s, burst 100, mode limit", "ROUTES in 2s", "INSTANCES in 1s", "CALLERS in 2s", "GET /search", "api-1", "10.0.0.7\ufffd[2J"} {
+	for _, want := range []string{"GET /search?q=term0000", "ops (claims to be ann@laptop): scraper", "2000-2100 in 1s", "hot at      200/s", "50/s, burst 100, mode limit", "on_hot      1940/s from memory, 9.0/s alone (range), by all instances", "ROUTES in 2s", "INSTANCES in 1s", "CALLERS in 2s", "GET /search", "api-1", "10.0.0.7\ufffd[2J"} {
 		if text := topText(m); !strings.Contains(text, want) {
 			t.Errorf("the details lack %q:\n%s", want, text)
 		}
