@@ -102,9 +102,13 @@ var figures = []figure.Figure[scrape]{
 				}
 			}
 		}).
-		Explain("those of them with `how=\"alone\"`, by the reason, which `Cache-Status` of the answer has too. In the " +
-			"request: `authorization`, `cookie`, `range` and others; in the answer: `set-cookie`, `private`, `vary` and " +
-			"others; or `wait` (the other request took too long), `failed`, `full` (memory) and others"),
+		Explain("requests with `how=\"alone\"`, by the reason, which is also in the `Cache-Status` of their answers. In the " +
+			"request: `method`, `body`, `authorization`, `certificate`, `cookie`, `range`, `upgrade`, `condition` (`If-Match`), " +
+			"`request-no-cache`, `request-no-store`, or `long` (its target). In the answer: `status`, `set-cookie`, `private`, " +
+			"`no-store`, `no-cache`, `vary` (by more than the rule's `vary`), `content-range`, `trailer`, `stream`, `expired`, `over` " +
+			"(`max`), or `withheld` by an adapter. Of the run that others waited for: `failed` (5xx), `panic`, `truncated`, `deadline` " +
+			"(10 s). Else: `full` (`total`) or `busy` (1,024 runs), `under-way` (with `coalesce: false`), `wait` (longer than that), " +
+			"`unadmitted` (the limit refused the runs to join), `closed`"),
 	figure.CountersBy("app_on_hot_refreshes_total", "Runs of the handler that refreshed an answer in use.", "rule",
 		func(s *scrape, emit func(string, int64)) {
 			for rule, o := range s.onHot {

@@ -119,7 +119,7 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 func applicationRegistry(t *testing.T, source string) *prometheus.Registry {
 	t.Helper()
 	path := write(t, "aggregator: {source: "+source+", redis: redis://127.0.0.1:1/0}\nkafka: {brokers: [\"127.0.0.1:1\"]}\n"+
-		"rules:\n  - {id: a, match: {route: /a}, by: [q], hot: 9/s, limit: 5/s}\n")
+		"rules:\n  - {id: a, match: {route: /a}, by: [q], hot: 9/s, limit: 5/s, on_hot: {cache: 1s}}\n")
 	hp, err := hotparam.Open(t.Context(), path, hotparam.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
