@@ -117,7 +117,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("a part"))
 		panic(http.ErrAbortHandler)
 	}
-	text, _ := json.Marshal(seen{run, r.Method, r.Host, r.RequestURI, r.Header, string(body)})
+	text, _ := json.Marshal(seen{run, r.Method, r.Host, r.RequestURI, r.Header, string(body[:min(len(body), 99)])})
 	answer := shopAnswers[r.URL.Query().Get("kind")]
 	for i := 0; i < len(answer.headers); i += 2 {
 		w.Header().Set(answer.headers[i], strings.NewReplacer("RUN", fmt.Sprint(run), "LAST", fmt.Sprint(len(text)-1)).Replace(answer.headers[i+1]))
@@ -409,6 +409,21 @@ func checkCold(t testing.TB, name string, texts map[string]string) []string {
 	return v.list
 }
 
+// Without hotparam requests pass, and nothing is cached.
+func checkAway(t testing.TB, name string, texts map[string]string) []string {
+	s := openShop(t, name, 1, texts)
+	s.heat("hot")
+	s.Stop()
+	var v violations
+	for n := range 5 {
+		method := []string{http.MethodGet, http.MethodPost}[n%2]
+		if r, saw := s.get(method, "/search?q=hot&kind=lasting", "X-Id", fmt.Sprint(n)); r.status != http.StatusOK || saw.Header.Get("X-Id") != fmt.Sprint(n) {
+			v.add("request %d: %+v, want its own answer", n, r)
+		}
+	}
+	return v.list
+}
+
 // cacheFaults are configurations with a fault, by the check that finds it.
 var cacheFaults = []struct {
 	what, gateway, old, with string
@@ -432,6 +447,7 @@ var cacheFaults = []struct {
 	{"what is not shared evades the limit", "nginx", `"1 "    hotparam_limited;`, `"1 "    app;`, checkLimit},
 	{"a client says what is hot", "nginx", `"$hotparam_hot $hotparam_sharable"`, `"$http_x_hotparam_hot $hotparam_sharable"`, checkCold},
 	{"what is not hot is cached", "nginx", `"$hotparam_hot $hotparam_sharable"`, `"1 $hotparam_sharable"`, checkCold},
+	{"hotparam is needed", "nginx", "return 204;", "return 500;", checkAway},
 
 	{"cookies are shared", "varnish", "&& !req.http.Cookie ", "", checkUsers},
 	{"a client's no-cache is ignored", "varnish", "&& !req.http.Cache-Control ", "", checkUsers},
@@ -441,10 +457,10 @@ var cacheFaults = []struct {
 	{"answers that vary are shared", "varnish", "accept-encoding", "accept-encoding.*", checkUsers},
 	{"failures are shared", "varnish", "beresp.status != 200", "beresp.status == 206", checkUsers},
 	{"the key lacks the host", "varnish", "hash_data(req.http.Host);", "", checkUsers},
-	{"the body of a request is lost", "varnish", "unset bereq.body;", "", checkUsers},
-	{"requests are counted again behind the cache", "varnish", `set req.http.X-Hotparam-Step = "limit";`, `set req.http.X-Hotparam-Step = "count";`, checkLimit},
+	{"the body of a request is lost", "varnish", "cache_req_body(10MB)", "cache_req_body(4B)", checkUsers},
 	{"no step is asked", "varnish", `"/original/" + bereq.http.X-Hotparam-Step`, `"/original"`, checkLimit},
 	{"what is not shared evades the limit", "varnish", "} else {\n      set req.http.X-Hotparam-Step = \"limit\";", "} else {\n      unset req.http.X-Hotparam-Step;", checkLimit},
+	{"hotparam is needed", "varnish", "(bereq.http.X-Hotparam-Step) {   # unavailable", "(bereq.http.X-None) { # unavailable", checkAway},
 	{"a client chooses the cache", "varnish", "unset req.http.X-Hotparam-Way;\n    unset req.http.X-Hotparam-Hot;", "", checkCold},
 	{"what is not hot is cached", "varnish", `(resp.http.X-Hotparam-Hot != "1")`, "(resp.status != 200)", checkCold},
 }
@@ -452,7 +468,7 @@ var cacheFaults = []struct {
 func TestRealCacheOfHotKeys(t *testing.T) {
 	for name := range cachingGateways {
 		t.Run(name, func(t *testing.T) {
-			for what, check := range map[string]func(testing.TB, string, map[string]string) []string{"users": checkUsers, "limit": checkLimit, "cold": checkCold} {
+			for what, check := range map[string]func(testing.TB, string, map[string]string) []string{"users": checkUsers, "limit": checkLimit, "cold": checkCold, "away": checkAway} {
 				t.Run(what, func(t *testing.T) {
 					t.Parallel()
 					if bad := check(t, name, nil); len(bad) > 0 {
