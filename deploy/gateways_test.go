@@ -24,6 +24,7 @@ var composedGateways = map[string]func(*config.Guard) string{
 	"envoy":          func(g *config.Guard) string { return g.RLS.Listen },
 	"envoy-extauthz": authDoor,
 	"nginx":          authDoor,
+	"nginx-cache":    authDoor,
 	"caddy":          authDoor,
 	"traefik":        authDoor,
 	"haproxy/lua":    authDoor,

@@ -36,4 +36,19 @@ var doorFaults = []Fault{
 		Old: "sum.Faults[reason] += n", New: "sum.Faults[reason] = n",
 		Test: "TestFiguresAreOfAllDoors",
 	},
+	{
+		Name: "a POST takes no tokens, since a cache could answer it", File: "internal/gateway/call.go",
+		Old: "c.Steps == middleware.CountStep", New: "false",
+		Package: "internal/gateway/auth", Test: "TestSteps",
+	},
+	{
+		Name: "requests are counted again behind a cache", File: "internal/gateway/auth/door.go",
+		Old: `"/limit": middleware.LimitStep`, New: `"/limit": middleware.AllSteps`,
+		Test: "TestSteps",
+	},
+	{
+		Name: "an endpoint takes the path of another's step", File: "internal/gateway/auth/door.go",
+		Old: "&& isBelow && isStep", New: "&& false",
+		Test: "TestStepPaths",
+	},
 }

@@ -7,7 +7,8 @@
 //	   ▲                                                      │
 //	   └───────────────── answer.go response ◄────────────────┘
 //
-// An endpoint (door.go) is a path with one scheme of headers. The scheme is never detected from
+// An endpoint (door.go) is a path with one scheme of headers. The paths below it are for gateways that
+// ask in front of their cache and behind it. The scheme is never detected from
 // the headers that are present: gateways forward the headers of clients, so a client could
 // choose the request that is decided.
 package auth
