@@ -49,4 +49,39 @@ var adapterFaults = []Fault{
 		Old: `strings.HasPrefix(name, "Grpc-") || `, New: "",
 		Test: "TestMetadata",
 	},
+	{
+		Name: "the answer of middleware in front is shared", File: "middleware/leader.go",
+		Old: "	default:\n		Withhold(w)\n	}\n}\n\n// dropped", New: "	}\n}\n\n// dropped",
+		Test: "TestRestart",
+	},
+	{
+		Name: "a run may come to the guard as another request", File: "middleware/leader.go",
+		Old: "	case r.Pattern != x.pattern || *r.URL != *x.url:", New: "	case false:",
+		Test: "TestRestart",
+	},
+	{
+		Name: "an answer is shared while its handler runs", File: "middleware/leader.go",
+		Old: "	case runReturned:\n", New: "	case runReturned, runPassed:\n",
+		Test: "TestRestartReturnsEarly",
+	},
+	{
+		Name: "calls of all methods are answered together", File: "middleware/onhot.go",
+		Old: " || r.Match.Route.String() == in.Pattern", New: " || r.Match.Route.Resource(in.Pattern)",
+		Test: "TestShareResources",
+	},
+	{
+		Name: "a run has a URL that is not in the key", File: "middleware/adapter/adapter.go",
+		Old: "	if !isSent(x.url, x.in) {", New: "	if false {",
+		Test: "TestLead",
+	},
+	{
+		Name: "calls with different messages are answered together", File: "middleware/rpc/onhot.go",
+		Old: "RawQuery: message}", New: "RawQuery: message[:0]}",
+		Test: "TestUnaryTogether",
+	},
+	{
+		Name: "errors of a run are shared", File: "middleware/rpc/onhot.go",
+		Old: "	case code != 0 || !ok:", New: "	case !ok:",
+		Test: "TestUnaryAlone",
+	},
 }

@@ -234,6 +234,66 @@ func TestGuardsOwnRequest(t *testing.T) {
 	}
 }
 
+// A run has the router's pattern and URL, unless these may depend on what is not in the key.
+func TestLead(t *testing.T) {
+	f := newFixture(t)
+	for _, c := range []struct {
+		name, sent, url string
+		runs            bool
+	}{
+		{"as sent", "/u/7", "/u/7", true},
+		{"a spelling that the router changes", "//u//7?q=1", "//u//7?q=1", true},
+		{"rewritten in front", "/old?q=1", "/u/7", true}, // the guard sees it
+		{"rewritten to another spelling", "/old", "//u//7", false},
+	} {
+		r := httptest.NewRequest(http.MethodGet, c.sent, nil)
+		u, err := url.Parse("http://shop" + c.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.User = url.User("ann")
+		r.URL, r.Pattern = u, "before"
+		var ran *http.Request
+		f.lead = func(state string) http.Handler {
+			if state != "state" {
+				t.Errorf("lead got %q", state)
+			}
+			return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ran = r })
+		}
+		x := f.calls.Get().(*guardedCall[string])
+		x.c, x.in, x.pattern, x.url = "state", r, r.Pattern, r.URL
+		x.setRoute(f.templates.templateFor("/u/:id"), &Route{Template: "/u/:id", Values: []string{"7"}})
+		h := x.Lead()
+		if (h != nil) != c.runs {
+			t.Errorf("%s: runs %t", c.name, h != nil)
+		}
+		if h == nil {
+			continue
+		}
+		x.restore(r)
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+		if want := "http://shop" + c.url; ran.Pattern != "before" || ran.URL.String() != want {
+			t.Errorf("%s: %s %s, want %s", c.name, ran.Pattern, ran.URL, want)
+		}
+		f.lead = nil
+		if x.Lead() != nil {
+			t.Errorf("%s: a router without runs", c.name)
+		}
+	}
+}
+
+func TestWraps(t *testing.T) {
+	own := httptest.NewRecorder()
+	around := wrapped{wrapped{own}}
+	if !Wraps(own, own) || !Wraps(around, own) || Wraps(httptest.NewRecorder(), own) || Wraps(around, httptest.NewRecorder()) {
+		t.Error("a writer is not told from others")
+	}
+}
+
+type wrapped struct{ http.ResponseWriter }
+
+func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // The number of cached templates is bounded, although the program makes them, since it may set any
 // template.
 func TestTemplatesAreBounded(t *testing.T) {

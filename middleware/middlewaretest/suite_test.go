@@ -1,6 +1,7 @@
 package middlewaretest
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -120,7 +121,48 @@ var broken = map[string]struct {
 		},
 		[]string{"streams", "client that leaves"},
 	},
+	"a run has the request of a user": {
+		func(s Server) http.Handler {
+			routes := mux(s)
+			return before(s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				own := r.Clone(context.WithoutCancel(r.Context()))
+				_, r.Pattern = routes.Handler(r)
+				s.Guard.Handler(leader{routes, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					routes.ServeHTTP(w, own)
+				})}).ServeHTTP(w, r)
+			}))
+		},
+		[]string{"together: nothing of a user"},
+	},
+	"a run records the middleware in front": {
+		func(s Server) http.Handler {
+			routes := mux(s)
+			return before(s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, r.Pattern = routes.Handler(r)
+				s.Guard.Handler(leader{routes, before(s, routes)}).ServeHTTP(w, r)
+			}))
+		},
+		[]string{"together: middleware in front"},
+	},
+	"there are no runs": {
+		func(s Server) http.Handler {
+			routes := mux(s)
+			return before(s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, r.Pattern = routes.Handler(r)
+				s.Guard.Handler(leader{routes, nil}).ServeHTTP(w, r)
+			}))
+		},
+		[]string{"together", "together: refused"},
+	},
 }
+
+// leader is a handler with its runs.
+type leader struct {
+	http.Handler
+	runs http.Handler
+}
+
+func (l leader) Lead() http.Handler { return l.runs }
 
 // The suite finds each of the faults, at least by the named cases. Each runs in its own process,
 // since it fails.
