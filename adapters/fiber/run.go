@@ -99,8 +99,8 @@ func statusOf(err error) int {
 // runConn is the connection of a run, which has none.
 type runConn struct{ net.Conn }
 
-func (runConn) LocalAddr() net.Addr  { return &net.TCPAddr{} }
-func (runConn) RemoteAddr() net.Addr { return &net.TCPAddr{} }
+func (runConn) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.IPv4zero} }
+func (runConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4zero} }
 
 // secureRunConn is the connection of a run for requests over TLS.
 type secureRunConn struct{ runConn }
