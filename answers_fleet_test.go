@@ -13,10 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/sharing"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -27,10 +26,9 @@ const handlerTime = 20 * time.Millisecond
 // crowdFleet is a fleet of instances in virtual time, with one handler.
 type crowdFleet struct {
 	handlers []http.Handler
-	answers  []*answers
+	answers  []*sharing.Answers
 	calls    atomic.Int64
-	client   *redis.Client // never asked
-	running  []sync.Map    // by instance: the targets that are with the handler
+	running  []sync.Map // by instance: the targets that are with the handler
 	together atomic.Int64
 }
 
@@ -49,21 +47,18 @@ func newCrowdFleet(t *testing.T, instances int, onHot string) *crowdFleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &crowdFleet{running: make([]sync.Map, instances), client: redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})}
+	f := &crowdFleet{running: make([]sync.Map, instances)}
 	for i := range instances {
 		counts, err := collector.New(collector.Config{Sink: nothing{}, Rules: file.Rules})
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept, err := newAnswers(f.client, "shop", slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kept := sharing.New(slog.New(slog.DiscardHandler))
 		guard, err := middleware.New(file.Rules, counts, middleware.WithSharer(kept))
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept.adopt(file.Rules)
+		kept.Adopt(file.Rules)
 		guard.HotSet().Update("1", rules.Change{Hot: []rules.Hot{{Key: rules.Key{Rule: "items", Text: item7}, Until: time.Now().Add(time.Hour)}}})
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /items/{id}", func(w http.ResponseWriter, r *http.Request) {
@@ -110,13 +105,8 @@ func (f *crowdFleet) crowd(t *testing.T, perSecond int, length time.Duration, ta
 }
 
 func (f *crowdFleet) close(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := f.client.Close(); err != nil {
-		t.Error(err)
-	}
 	for _, a := range f.answers {
-		if err := a.run(ctx); err != nil {
+		if err := a.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -134,7 +124,7 @@ func TestCrowdFromMemory(t *testing.T) {
 				f.close(t)
 				var refreshes int64
 				for _, a := range f.answers {
-					refreshes += a.stats()["items"].Refreshes
+					refreshes += a.Stats()["items"].Refreshes
 				}
 				periods := int64(length/cache) + 1
 				if calls, most := f.calls.Load()-refreshes, int64(targets*instances)*periods; calls > most || stale != "" && calls > int64(targets*instances) || refreshes > int64(targets*instances)*periods {

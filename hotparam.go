@@ -114,14 +114,14 @@ func (h *Hotparam) build(file *config.File, o *options) (err error) {
 			return err
 		}
 	}
-	if h.answers, err = newAnswers(h.client, namespace, o.log); err != nil {
+	if h.answers, err = h.newAnswers(namespace); err != nil {
 		return err
 	}
 	guarding := append([]middleware.Option{middleware.WithLog(o.log), middleware.WithSharer(h.answers)}, h.fleet.options()...)
 	if h.guard, err = middleware.New(file.Rules, h.counts, append(guarding, o.middleware...)...); err != nil {
 		return err
 	}
-	h.answers.adopt(file.Rules)
+	h.answers.Adopt(file.Rules)
 	if h.watcher, err = hotkeys.NewWatcher(h.client, hotkeys.WatcherConfig{Namespace: namespace, Logger: o.log}, h.guard.HotSet()); err != nil {
 		return err
 	}

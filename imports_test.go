@@ -56,9 +56,9 @@ var arrows = map[string][]string{
 	// The common part of adapters, and the suite that they pass.
 	"middleware/adapter":        {"middleware", "rules"},
 	"middleware/rpc":            {"internal/protofield", "middleware", "rules"},
-	"middleware/middlewaretest": {"collector", "config", "internal/onhot", "middleware", "rules"},
+	"middleware/middlewaretest": {"collector", "config", "internal/sharing", "middleware", "rules"},
 
-	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/figure", "internal/filewatch", "internal/onhot", "internal/published", "limiter", "limiter/fleet", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
+	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/figure", "internal/filewatch", "internal/onhot", "internal/published", "internal/sharing", "limiter", "limiter/fleet", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
 	"transport/kafka": {"hotparam", "collector/kafkasink", "config"},
 
 	"internal/gateway":             {"hotparam", "internal/base", "internal/connlimit", "internal/httpserve", "internal/loglimit", "middleware", "rules"},
@@ -82,6 +82,7 @@ var arrows = map[string][]string{
 	"internal/sdnotify":     nil,
 	"internal/answer":       nil,
 	"internal/loglimit":     nil,
+	"internal/sharing":      {"internal/onhot", "middleware", "rules"},
 	"internal/onhot":        {"internal/base", "internal/loglimit", "rules"},
 	"internal/admitted":     {"limiter", "rules"},
 	"internal/hotwords":     {"internal/admitted", "limiter/fleet", "rules"},
@@ -132,7 +133,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"rules", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/figure", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/onhot", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/figure", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/onhot", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/sharing", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all their imports, add only the standard library and

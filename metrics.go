@@ -23,7 +23,7 @@ type scrape struct {
 }
 
 func (h *Hotparam) scrape() scrape {
-	s := scrape{Hotparam: h, guarded: h.guard.Stats(), onHot: h.answers.stats()}
+	s := scrape{Hotparam: h, guarded: h.guard.Stats(), onHot: h.answers.Stats()}
 	h.mu.Lock()
 	joined := h.fleet.isJoined()
 	s.rules = h.rules.currentStats()

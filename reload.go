@@ -98,7 +98,7 @@ func (h *Hotparam) putInForce(data []byte) error {
 	if err := h.guard.Reload(file.Rules); err != nil {
 		return h.reject(fmt.Errorf("hotparam: %s: %w", h.path, err))
 	}
-	h.answers.adopt(file.Rules)
+	h.answers.Adopt(file.Rules)
 	h.assume(file.Instances)
 	h.followFleet(file.Rules)
 	h.followInvalidations(file.Rules)

@@ -48,8 +48,8 @@ func (h *Hotparam) Stats() Stats {
 		Heartbeat:   h.heartbeat.Stats(),
 		Members:     h.fleet.members.Stats(),
 		Semaphore:   h.fleet.semaphore.Stats(),
-		OnHot:       h.answers.stats(),
-		Invalidator: h.answers.others.Stats(),
+		OnHot:       h.answers.Stats(),
+		Invalidator: h.answers.invalidator.Stats(),
 	}
 	if h.counts != nil {
 		s.Collector = h.counts.Stats()

@@ -103,10 +103,12 @@ func newGuard(tb testing.TB, sink collector.Sink, rules string, opts ...middlewa
 	if err != nil {
 		tb.Fatal(err)
 	}
-	guard, err := middleware.New(file.Rules, counts, append([]middleware.Option{middleware.WithSharer(&sharer{tb: tb})}, opts...)...)
+	answers := newAnswers(tb)
+	guard, err := middleware.New(file.Rules, counts, append([]middleware.Option{middleware.WithSharer(answers)}, opts...)...)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	answers.Adopt(file.Rules)
 	return guard, counts
 }
 
