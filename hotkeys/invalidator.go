@@ -129,12 +129,6 @@ func (v *Invalidator) Tag(id uint64) {
 	v.pending.add(invalidated{tag: true, id: id})
 }
 
-// All invalidates all answers. It makes no call.
-func (v *Invalidator) All() {
-	v.cache.Flush()
-	v.pending.addAll()
-}
-
 // Run sends invalidations and follows those of others until ctx ends. It then tries once more to
 // send the pending ones. After that the cache receives none from others. Failures are retried,
 // counted, and logged once per outage. Run returns nil, and is called once.

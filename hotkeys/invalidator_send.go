@@ -50,13 +50,6 @@ func (p *pendingInvalidations) addLocked(i invalidated) {
 	}
 }
 
-func (p *pendingInvalidations) addAll() {
-	p.mu.Lock()
-	p.all, p.set = true, nil
-	p.mu.Unlock()
-	base.Notify(p.kick)
-}
-
 // takeAll returns all that is pending. ok is false if nothing is. Each call is followed by one of
 // settle.
 func (p *pendingInvalidations) takeAll() (i published.Invalidation, ok bool) {

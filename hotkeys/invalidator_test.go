@@ -120,7 +120,8 @@ func TestInvalidations(t *testing.T) {
 	if target, tag, _ := pushed.count(3); target != 1 || tag != 1 {
 		t.Errorf("b's invalidation is applied %d and %d times in its own cache", target, tag)
 	}
-	a.All()
+	_, err := appendInvalidation(t.Context(), client, testLayout, &published.Invalidation{All: true})
+	must(t, err)
 	within(t, "all", patience, func() bool { return pushed.flushed() == 3 && other.flushed() == 3 })
 	if s := third.Stats(); s.Received != 3 || s.Sent != 0 || s.Waiting != 0 || s.Pushes == 0 || s.Errors != 0 {
 		t.Errorf("%+v", s)

@@ -81,7 +81,7 @@ var invalidationFaults = []Fault{
 	{
 		Name: "clients can know which targets share a counter", File: "internal/onhot/generation.go",
 		Old: "maphash.Comparable(g.seed, id)", New: "id",
-		Test: "TestCountersAreSecret",
+		Test: "TestPlacesAreSecret",
 	},
 	{
 		Name: "the case of a host hides it from an invalidation", File: "internal/onhot/generation.go",

@@ -190,10 +190,10 @@ func (c *Cache) unreserve(n int64) { c.recording.Add(-n) }
 // InvalidateTarget invalidates the answers to the target with an id ([TargetID]), of all tags and
 // variants. An answer whose handler has begun before is neither stored nor given to requests that
 // come later.
-func (c *Cache) InvalidateTarget(id uint64) { c.generations.counter(id).Add(1) }
+func (c *Cache) InvalidateTarget(id uint64) { c.generations.target(id).Add(1) }
 
 // InvalidateTag invalidates the answers of the tag with an id ([TagID]) in the same way.
-func (c *Cache) InvalidateTag(id uint64) { c.generations.counter(id).Add(1) }
+func (c *Cache) InvalidateTag(id uint64) { c.generations.tag(id).Add(1) }
 
 // Flush invalidates all answers in the same way, and frees their memory.
 func (c *Cache) Flush() {

@@ -10,26 +10,29 @@ import (
 	"sync/atomic"
 )
 
-// generations count invalidations. Targets and tags share a table of counters by their ids, so
-// an invalidation takes no memory, needs no index, and may only reach more than it names. The
-// place of an id in the table is secret. Otherwise a client could choose a target that shares the
+// generations count invalidations. Targets share a table of counters by their ids, and so do tags.
+// So an invalidation takes no memory, needs no index, and may only reach more than it names. The
+// table of targets is large, since instances invalidate those of all requests that change
+// something, most of which have no answer here: a thousand a second hit that of an answer once a
+// minute. The place of an id is secret. Otherwise a client could choose a target that shares the
 // counter of another, and keep invalidating that one.
 type generations struct {
-	seed     maphash.Seed
-	flushes  atomic.Uint64
-	counters [4096]atomic.Uint64
+	seed    maphash.Seed
+	flushes atomic.Uint64
+	targets [1 << 16]atomic.Uint32
+	tags    [1 << 10]atomic.Uint32
 }
 
 // stamp is the state of the counters of an answer when its handler began.
 type stamp struct {
 	flushes             uint64
-	target, tag         *atomic.Uint64
-	targetSeen, tagSeen uint64
+	target, tag         *atomic.Uint32
+	targetSeen, tagSeen uint32
 }
 
 // stamp returns the stamp of an answer that begins now.
 func (g *generations) stamp(r *http.Request, tag string) stamp {
-	s := stamp{target: g.counter(TargetID(r.Host, r.URL.EscapedPath(), r.URL.RawQuery)), tag: g.counter(TagID(tag))}
+	s := stamp{target: g.target(TargetID(r.Host, r.URL.EscapedPath(), r.URL.RawQuery)), tag: g.tag(TagID(tag))}
 	s.flushes, s.targetSeen, s.tagSeen = g.flushes.Load(), s.target.Load(), s.tag.Load()
 	return s
 }
@@ -39,9 +42,13 @@ func (g *generations) valid(s *stamp) bool {
 	return s.flushes == g.flushes.Load() && s.targetSeen == s.target.Load() && s.tagSeen == s.tag.Load()
 }
 
-func (g *generations) counter(id uint64) *atomic.Uint64 {
-	return &g.counters[maphash.Comparable(g.seed, id)%uint64(len(g.counters))]
+func (g *generations) target(id uint64) *atomic.Uint32 {
+	return &g.targets[g.place(id)%uint64(len(g.targets))]
 }
+
+func (g *generations) tag(id uint64) *atomic.Uint32 { return &g.tags[g.place(id)%uint64(len(g.tags))] }
+
+func (g *generations) place(id uint64) uint64 { return maphash.Comparable(g.seed, id) }
 
 // TargetID returns an identifier of a target that is the same in every process and does not
 // reveal the target. Each part of the target is as in a request: path is escaped and query raw.
