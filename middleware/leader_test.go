@@ -87,7 +87,7 @@ func TestRestart(t *testing.T) {
 					defer func() { panicked = recover() != nil }()
 					h.ServeHTTP(answer, leader)
 				}()
-				return Shared{Led, 200, nil}
+				return Shared{Outcome: Led, Status: 200}
 			}}
 			units := hotRule(t, "units", "GET /s", byAll, 1000, 1000)
 			units.Count, units.Limit = rules.Units, nil
@@ -180,7 +180,7 @@ func TestShareResources(t *testing.T) {
 		if _, ok := admit(false); !ok {
 			return Shared{Outcome: Refused}
 		}
-		return Shared{Led, 200, []byte(key)}
+		return Shared{Outcome: Led, Status: 200, Body: []byte(key)}
 	}}
 	named, any := onHot(hotRule(t, "named", "shop.Search/Find", byAll, 1, 1)), onHot(hotRule(t, "any", "*", byAll, 1, 1))
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{named, any}}, WithSharer(s))

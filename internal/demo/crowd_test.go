@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/onhot"
 )
 
 // Up to its rate the database answers at once. Beyond it, requests queue, and requests that would
@@ -147,8 +146,9 @@ func TestFlashCrowd(t *testing.T) {
 	}
 	var stored int64
 	for _, a := range d.sharing {
-		s := a.cache.Stats()
-		stored += s.How[onhot.Hit] + s.How[onhot.Stale] + s.How[onhot.Joined]
+		for _, s := range a.answers.Stats() {
+			stored += s.Requests["hit"] + s.Requests["stale"] + s.Requests["joined"]
+		}
 	}
 	if stored < 100 {
 		t.Errorf("%d requests were answered together", stored)
