@@ -122,6 +122,20 @@ var figures = []figure.Figure[scrape]{
 			}
 		}).
 		Explain("memory of the rule's answers, including those being recorded; at most `on_hot.total`"),
+	figure.CountersBy("app_on_hot_invalidations_total", "Invalidations of answers to requests of hot keys, between instances.", "kind",
+		func(s *scrape, emit func(string, int64)) {
+			if len(s.onHot) == 0 {
+				return
+			}
+			i := s.answers.others.Stats()
+			emit("sent", int64(i.Sent))
+			emit("received", int64(i.Received))
+			emit("all", int64(i.Flushes))
+			emit("failed", int64(i.Errors))
+		}).
+		Explain("invalidations of such answers between instances: `sent` and `received`; `all`, this instance dropped " +
+			"all its answers, as it may have missed one; `failed`, calls to Redis and lost subscriptions. Until Redis " +
+			"answers again, an answer at another instance may last to its own end"),
 	figure.CountersBy("app_displaced_keys_total", "Keys of the rule's limits that lost their place in a full table, or found none.", "rule",
 		func(s *scrape, emit func(string, int64)) {
 			for rule, n := range s.guard.Displaced() {

@@ -128,6 +128,7 @@ func TestOnHotMetrics(t *testing.T) {
 		wantSample(t, f, want, "on_hot_alone_total", "reason="+reason, "rule=items")
 	}
 	wantSample(t, f, 0, "on_hot_refreshes_total", "rule=items")
+	wantSample(t, f, 0, "on_hot_invalidations_total", "kind=received")
 	if bytes, found := sample(t, f, "on_hot_bytes", "rule=items"); !found || bytes == 0 {
 		t.Errorf("an answer takes %v bytes", bytes)
 	}

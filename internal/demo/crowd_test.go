@@ -8,7 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
 )
 
 // Up to its rate the database answers at once. Beyond it, requests queue, and requests that would
