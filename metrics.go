@@ -127,7 +127,7 @@ var figures = []figure.Figure[scrape]{
 			if len(s.onHot) == 0 {
 				return
 			}
-			i := s.answers.others.Stats()
+			i := s.answers.invalidator.Stats()
 			emit("sent", int64(i.Sent))
 			emit("received", int64(i.Received))
 			emit("all", int64(i.Flushes))
