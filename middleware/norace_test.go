@@ -236,3 +236,18 @@ func TestRedactingDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+// Counting how on_hot answered a request allocates only when the reason of going alone changes.
+func TestOutcomesAllocateNothing(t *testing.T) {
+	var h hotState
+	h.recordOutcome(Alone, "cookie")
+	if n := testing.AllocsPerRun(100, func() {
+		h.recordOutcome(Stored, "")
+		h.recordOutcome(Alone, "cookie")
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if got := h.onHot(); got != (rules.OnHotCounts{Stored: 101, Alone: 102, AloneFor: "cookie"}) {
+		t.Errorf("%+v", got)
+	}
+}
