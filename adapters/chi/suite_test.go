@@ -70,7 +70,15 @@ var builds = map[string]func(middlewaretest.Server) http.Handler{
 		}
 		return r
 	},
-	"compressed": func(s middlewaretest.Server) http.Handler {
+	"compressed behind": func(s middlewaretest.Server) http.Handler {
+		r := chi.NewRouter()
+		r.Use(quiet, context(s), hpchi.Middleware(s.Guard), middleware.Compress(5))
+		for _, route := range s.Routes {
+			r.Method(route.Method, template(route.Pattern), handler(route.Handler))
+		}
+		return r
+	},
+	"compressed in front": func(s middlewaretest.Server) http.Handler {
 		r := chi.NewRouter()
 		r.Use(quiet, context(s), middleware.Compress(5), hpchi.Middleware(s.Guard))
 		for _, route := range s.Routes {

@@ -74,7 +74,10 @@ var builds = map[string]func(middlewaretest.Server) http.Handler{
 	"recovery behind": func(s middlewaretest.Server) http.Handler {
 		return server(s, echo.RouterConfig{AutoHandleHEAD: true}, context(s), hpecho.Middleware(s.Guard), middleware.Recover())
 	},
-	"compressed": func(s middlewaretest.Server) http.Handler {
+	"compressed behind": func(s middlewaretest.Server) http.Handler {
+		return server(s, echo.RouterConfig{}, middleware.Recover(), context(s), hpecho.Middleware(s.Guard), middleware.Gzip())
+	},
+	"compressed in front": func(s middlewaretest.Server) http.Handler {
 		return server(s, echo.RouterConfig{}, middleware.Recover(), context(s), middleware.Gzip(), hpecho.Middleware(s.Guard))
 	},
 	"UnescapePathParamValues": func(s middlewaretest.Server) http.Handler {

@@ -110,7 +110,12 @@ var builds = map[string]func(middlewaretest.Server) http.Handler{
 			return []gin.HandlerFunc{context(s), guard, recovery()}
 		})
 	},
-	"compressed": func(s middlewaretest.Server) http.Handler {
+	"compressed behind": func(s middlewaretest.Server) http.Handler {
+		return engine(s, func(guard gin.HandlerFunc) []gin.HandlerFunc {
+			return []gin.HandlerFunc{recovery(), context(s), guard, compress}
+		})
+	},
+	"compressed in front": func(s middlewaretest.Server) http.Handler {
 		return engine(s, func(guard gin.HandlerFunc) []gin.HandlerFunc {
 			return []gin.HandlerFunc{recovery(), context(s), compress, guard}
 		})
