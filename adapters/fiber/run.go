@@ -32,6 +32,9 @@ func (h router) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 		}
 	}
 	in.Request.SetHost(r.Host)
+	if r.TLS != nil {
+		in.URI().SetScheme("https")
+	}
 	in.SetUserValue(runKey{}, r)
 	defer func() {
 		in.Response.Reset() // closes a stream
