@@ -16,5 +16,6 @@
 // suite.go is the interface for callers, fixture.go a server with its guard, and sharer.go what
 // answers requests of hot keys together. The cases are in cases_route.go (keys of requests),
 // cases_answer.go (requests that are refused, wait, or are answered otherwise), cases_message.go
-// (bodies and streams), cases_end.go (the end of a handler) and cases_onhot.go (on_hot).
+// (bodies and streams), cases_end.go (the end of a handler), cases_onhot.go (on_hot) and
+// cases_onhotheader.go (the headers of shared answers, and compression).
 package middlewaretest
