@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gofiber/fiber/v3"
@@ -17,14 +18,14 @@ import (
 // closer is a stream that keeps how often it was closed.
 type closer struct {
 	io.Reader
-	closed *int
+	closed *atomic.Int64
 }
 
-func (c closer) Close() error { *c.closed++; return nil }
+func (c closer) Close() error { c.closed.Add(1); return nil }
 
 // An answer is shared only if it is what the client of a single request would get.
 func TestAnswersOfRuns(t *testing.T) {
-	opened, closed := 0, 0
+	var opened, closed atomic.Int64
 	next := func(c fiber.Ctx) error { return c.Next() }
 	user := func(c fiber.Ctx) error { return c.SendString("for " + c.Get("X-User")) }
 	for name, c := range map[string]struct {
@@ -42,7 +43,7 @@ func TestAnswersOfRuns(t *testing.T) {
 		"failed":      {next, func(fiber.Ctx) error { return errors.New("the handler's own") }, 500, "the handler's own", "failed"},
 		"unavailable": {next, func(fiber.Ctx) error { return fiber.ErrServiceUnavailable }, 503, "Service Unavailable", "failed"},
 		"stream": {next, func(c fiber.Ctx) error {
-			opened++
+			opened.Add(1)
 			return c.SendStream(closer{strings.NewReader("for " + c.Get("X-User")), &closed})
 		}, 200, "for ann", "withheld"},
 		"refused in front": {func(c fiber.Ctx) error {
@@ -85,7 +86,7 @@ func TestAnswersOfRuns(t *testing.T) {
 			}
 		})
 	}
-	if opened != 3 || closed != opened {
-		t.Errorf("%d streams were opened, %d closed", opened, closed)
+	if n, c := opened.Load(), closed.Load(); n != 3 || c != n {
+		t.Errorf("%d streams were opened, %d closed", n, c)
 	}
 }
