@@ -211,6 +211,8 @@ func (g *Guard) serveShared(w http.ResponseWriter, r *http.Request, route func(*
 		writeBody(w, r, shared.Status, shared.Body)
 	case shared.Outcome == Refused:
 		g.respond(w, r, next, &d, nil)
+	case shared.Outcome == Left: // or its time has ended, and the client waits for an answer
+		w.WriteHeader(http.StatusServiceUnavailable)
 	case shared.Outcome == Alone:
 		d, ticket := g.examine(r, route, LimitStep, false)
 		g.respond(w, r, next, &d, ticket)

@@ -204,7 +204,7 @@ func TestOutcomes(t *testing.T) {
 			return Shared{Outcome: Stored, Status: 200, Body: []byte("stale")}
 		}, "200  stale", 0},
 		"panic": {1, func(http.Header, func(bool) (http.Handler, bool)) Shared { panic("a defect") }, "200  handler", 0},
-		"left":  {1, func(http.Header, func(bool) (http.Handler, bool)) Shared { return Shared{Outcome: Left} }, "200  ", 1},
+		"left":  {1, func(http.Header, func(bool) (http.Handler, bool)) Shared { return Shared{Outcome: Left} }, "503  ", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &testSharer{share: func(_ *http.Request, key string, h http.Header, admit func(bool) (http.Handler, bool)) Shared {

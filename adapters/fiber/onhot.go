@@ -47,7 +47,8 @@ func share(c fiber.Ctx, hp Guard, r *fiberRequest, req middleware.Request, d rul
 		setHeader(c, header)
 		c.Status(shared.Status).Response().SetBody(shared.Body)
 		return true, d
-	case middleware.Left:
+	case middleware.Left: // or its time has ended
+		c.Status(http.StatusServiceUnavailable)
 		return true, d
 	}
 	return false, d

@@ -22,6 +22,7 @@ var onHotCases = []Case{
 	{"together: panics", testPanicsTogether},
 	{"together: HEAD and conditions", testConditions},
 	{"together: client that leaves", testLeavesTogether},
+	{"together: time that ends", testDeadline},
 	{"together: compression", testCompression},
 	{"together: invalidated", testInvalidated},
 }
@@ -212,6 +213,37 @@ func testLeavesTogether(t *testing.T, s Start) {
 	close(g.open)
 	if a := f.result(second); a.status != http.StatusOK || a.body != "item" {
 		t.Errorf("%+v", a)
+	}
+	if n := f.calls.Load(); n != 1 {
+		t.Errorf("the handler was called %d times", n)
+	}
+}
+
+// A request whose context ends while it waits for the answer is not answered by success.
+func testDeadline(t *testing.T, s Start) {
+	g := newGate()
+	f := new(fixture)
+	f = startHotServer(t, s, Server{
+		Routes: []Route{{Method: "GET", Pattern: "/items/{id}", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			f.calls.Add(1)
+			g.wait()
+			_, _ = io.WriteString(w, "item")
+		})}},
+		Context: func(ctx context.Context, h http.Header) context.Context {
+			if h.Get("X-Short") == "" {
+				return ctx
+			}
+			ctx, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+			context.AfterFunc(ctx, cancel)
+			return ctx
+		},
+	}, 1, "")
+	if a := f.as("GET", "/items/7", "X-Short", "1"); a.status != http.StatusServiceUnavailable || a.body != "" {
+		t.Errorf("%+v", a)
+	}
+	close(g.open)
+	if a := f.get("/items/7"); a.status != http.StatusOK || a.body != "item" {
+		t.Errorf("afterwards: %+v", a)
 	}
 	if n := f.calls.Load(); n != 1 {
 		t.Errorf("the handler was called %d times", n)
