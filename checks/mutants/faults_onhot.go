@@ -170,7 +170,7 @@ var onHotFaults = []Fault{
 		Test: "TestInvalidates",
 	},
 	{
-		Name: "a rule that changes keeps its answers", File: "internal/sharing/sharing.go",
+		Name: "a rule that changes keeps its answers", File: "internal/sharing/sharing.go", Package: ".",
 		Old: "	if x := a.inForce[r.ID]; x != nil && reflect.DeepEqual(x.rule, *r) {", New: "	if x := a.inForce[r.ID]; x != nil {",
 		Test: "TestReloadInvalidatesChangedRules",
 	},

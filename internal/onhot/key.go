@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unsafe"
 )
 
 // maxKey is the length of the longest key in bytes. Requests with a longer one are not shared, so
@@ -23,6 +24,7 @@ func (p *Policy) key(r *http.Request, tag string) (key string, ok bool) {
 	buffer := keyBuffers.Get().(*[]byte)
 	b := binary.AppendUvarint((*buffer)[:0], p.id)
 	b = appendText(b, tag)
+	b = binary.AppendUvarint(b, uint64(uintptr(unsafe.Pointer(serverOf(r)))))
 	b = append(b, flag(r.TLS != nil)|flag(r.URL.ForceQuery)<<1|flag(r.URL.OmitHost)<<2)
 	u := r.URL
 	for _, text := range [...]string{r.Host, r.RequestURI, u.Scheme, u.Opaque, u.Host, u.Path, u.RawPath, u.RawQuery, u.Fragment, u.RawFragment, r.Pattern} {
@@ -47,6 +49,13 @@ func (p *Policy) key(r *http.Request, tag string) (key string, ok bool) {
 		keyBuffers.Put(buffer)
 	}
 	return key, ok
+}
+
+// serverOf returns the server of a request, or nil if there is none. Two servers of a process may
+// have different handlers for one target.
+func serverOf(r *http.Request) *http.Server {
+	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
+	return server
 }
 
 func appendText(b []byte, s string) []byte {

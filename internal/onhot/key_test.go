@@ -27,10 +27,13 @@ func seen(r *http.Request, pathValues ...string) string {
 		fmt.Fprintf(&b, "%s=%q\n", name, r.PathValue(name))
 	}
 	fmt.Fprint(&b, r.Context().Value(userKey{}))
+	fmt.Fprintf(&b, " server=%p", r.Context().Value(http.ServerContextKey))
 	return b.String()
 }
 
 type userKey struct{}
+
+var testServers = map[string]*http.Server{"1": {}, "2": {}}
 
 // parts are the values of a request's parts by their names. They are few, and some run into each
 // other without a border.
@@ -39,7 +42,7 @@ var parts = map[string][]string{
 	"path": {"", "/", "/b"}, "raw path": {"", "/b", "/%62"}, "query": {"", "q=1", "q=1&b"}, "force": {"", "y"}, "fragment": {"", "/"},
 	"raw fragment": {"", "/"}, "omit": {"", "y"}, "opaque": {"", "b"}, "pattern": {"", "/{id}/{rest...}", "/{id}/{$}"}, "id": {"", "1", "11"},
 	"rest": {"", "1", "11"}, "user": {"ann", "bob"}, "address": {"192.0.2.1:1", "192.0.2.2:2"}, "cookie": {"", "lang=en", "sid=1; lang=en", "lang=en; lang=de", "lang=; sid=2"},
-	"X-A": {"", "a", "a|a", "aa"}, "X-B": {"", "a", "a|a", "aa"}, "X-User": {"", "ann"}, "User-Agent": {"", "x"}, "X-Forwarded-Host": {"", "x"},
+	"server": {"", "1", "2"}, "X-A": {"", "a", "a|a", "aa"}, "X-B": {"", "a", "a|a", "aa"}, "X-User": {"", "ann"}, "User-Agent": {"", "x"}, "X-Forwarded-Host": {"", "x"},
 	"Accept-Encoding": {"", "gzip", "br, gzip", "gzip|br"},
 }
 
@@ -65,12 +68,18 @@ func makeRequest(value map[string]string) *http.Request {
 	if value["cookie"] != "" {
 		r.Header.Set("Cookie", value["cookie"])
 	}
-	return r.WithContext(context.WithValue(context.Background(), userKey{}, value["user"]))
+	ctx := context.WithValue(context.Background(), userKey{}, value["user"])
+	if server := testServers[value["server"]]; server != nil {
+		ctx = context.WithValue(ctx, http.ServerContextKey, server)
+	}
+	return r.WithContext(ctx)
 }
 
 // Requests have the same key exactly if their handlers see the same, and their leaders see nothing
 // of the users.
 func TestKeyIsWhatTheHandlerSees(t *testing.T) {
+	c := newCache(t, Config{})
+	defer closeCache(t, c)
 	p := NewPolicy(rules.OnHot{Cache: 1, Vary: []string{"header:x-a", "header:x-b", "cookie:lang"}})
 	same, different := 0, 0
 	names := slices.Sorted(maps.Keys(parts))
@@ -91,7 +100,9 @@ func TestKeyIsWhatTheHandlerSees(t *testing.T) {
 		keys, views := [2]string{}, [2]string{}
 		for i, r := range []*http.Request{one, two} {
 			keys[i], _ = p.key(r, "tag")
-			leader := p.leaderRequest(context.Background(), r)
+			ctx, cancel := c.leaderContext(r)
+			leader := p.leaderRequest(ctx, r)
+			cancel()
 			views[i] = seen(leader, "id", "rest", "user")
 			for _, secret := range []string{"carl", "ann", "bob", "192.0.2", "sid=", "X-User", "X-Forwarded-Host", "User-Agent"} {
 				if strings.Contains(views[i], secret) {

@@ -19,11 +19,11 @@ type leading struct{}
 func IsLeader(ctx context.Context) bool { return ctx.Value(leading{}) != nil }
 
 // leaderContext returns the context of a leader's request. It has no value of the request's
-// context, since values carry users. The server is the same for all, and
+// context, since values carry users, but the server, which is in the key:
 // [net/http/httputil.ReverseProxy] panics on a truncated body only if it finds it.
 func (c *Cache) leaderContext(r *http.Request) (context.Context, context.CancelFunc) {
 	ctx := context.WithValue(c.base, leading{}, true)
-	if server := r.Context().Value(http.ServerContextKey); server != nil {
+	if server := serverOf(r); server != nil {
 		ctx = context.WithValue(ctx, http.ServerContextKey, server)
 	}
 	return context.WithTimeout(ctx, c.config.Deadline)
