@@ -48,7 +48,7 @@ var doorFaults = []Fault{
 	},
 	{
 		Name: "an endpoint takes the path of another's step", File: "internal/gateway/auth/door.go",
-		Old: "&& isBelow && isStep", New: "&& false",
+		Old: "&& isBelow && isStep", New: "&& isBelow && isStep && other.Scheme == Envoy",
 		Test: "TestStepPaths",
 	},
 }

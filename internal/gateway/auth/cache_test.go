@@ -103,6 +103,7 @@ var shopAnswers = map[string]struct {
 	"missing":  {status: http.StatusNotFound},
 	"denied":   {status: http.StatusUnauthorized},
 	"broken":   {status: http.StatusInternalServerError},
+	"file":     {headers: []string{"X-Accel-Redirect", "/elsewhere"}},
 	"stream":   {headers: []string{"Content-Type", "text/event-stream"}},
 }
 
@@ -255,7 +256,7 @@ func checkUsers(t testing.TB, name string, texts map[string]string) []string {
 func (s *shop) ask(rnd *rand.Rand, user, id string, runs *sync.Map, v *violations) (shared bool) {
 	kinds := slices.Sorted(maps.Keys(shopAnswers))
 	kind := kinds[rnd.IntN(len(kinds))]
-	if rnd.IntN(2) == 0 {
+	if rnd.IntN(2) == 0 || kind == "file" {
 		kind = "plain"
 	}
 	target := fmt.Sprintf("/search?q=hot&kind=%s&page=%d", kind, rnd.IntN(2))
@@ -424,6 +425,27 @@ func checkAway(t testing.TB, name string, texts map[string]string) []string {
 	return v.list
 }
 
+// The application's X-Accel-Redirect means a location of the client's server, hot or not. Where it
+// leads has been decided for one user.
+func checkRedirects(t testing.TB, name string, texts map[string]string) []string {
+	if name == "varnish" {
+		return nil // the header is not for Varnish
+	}
+	s := openShop(t, name, 1000, texts)
+	s.heat("hot")
+	var v violations
+	for n, headers := range [][]string{nil, {"Cookie", "a=b"}, {"X-Api-Key", "c"}} {
+		for _, value := range []string{"hot", "cold", "hot"} {
+			id := fmt.Sprint(n, value)
+			r, saw := s.get(http.MethodGet, "/search?kind=file&q="+value, append(headers, "X-Id", id)...)
+			if saw.URI != "/elsewhere" || saw.Header.Get("X-Id") != id {
+				v.add("%q, %s: %+v", headers, value, r)
+			}
+		}
+	}
+	return v.list
+}
+
 // cacheFaults are configurations with a fault, by the check that finds it.
 var cacheFaults = []struct {
 	what, gateway, old, with string
@@ -438,15 +460,16 @@ var cacheFaults = []struct {
 	{"private answers are shared", "nginx", "$hotparam_private$hotparam_varies", "$hotparam_varies", checkUsers},
 	{"answers that vary are shared", "nginx", "$hotparam_private$hotparam_varies", "$hotparam_private", checkUsers},
 	{"failures are shared", "nginx", `"$upstream_status $upstream_http_set`, `"200 $upstream_http_set`, checkUsers},
-	{"the key lacks the host", "nginx", `"$scheme $http_host $request_uri"`, `"$scheme $request_uri"`, checkUsers},
-	{"the key lacks the query", "nginx", `"$scheme $http_host $request_uri"`, `"$scheme $http_host $uri"`, checkUsers},
+	{"the key lacks the host", "nginx", `$scheme $http_host $request_uri`, `$scheme $request_uri`, checkUsers},
+	{"the key lacks the query", "nginx", `$request_uri $uri$is_args$args`, `$uri`, checkUsers},
 	{"the session of the shared answer stays", "nginx", "proxy_hide_header Set-Cookie;", "", checkUsers},
 	{"requests are counted again behind the cache", "nginx", "/nginx/limit", "/nginx", checkLimit},
 	{"tokens are taken in front of the cache", "nginx", "/nginx/count", "/nginx", checkLimit},
 	{"no tokens are taken behind the cache", "nginx", "/nginx/limit", "/nginx/count", checkLimit},
-	{"what is not shared evades the limit", "nginx", `"1 "    hotparam_limited;`, `"1 "    app;`, checkLimit},
-	{"a client says what is hot", "nginx", `"$hotparam_hot $hotparam_sharable"`, `"$http_x_hotparam_hot $hotparam_sharable"`, checkCold},
-	{"what is not hot is cached", "nginx", `"$hotparam_hot $hotparam_sharable"`, `"1 $hotparam_sharable"`, checkCold},
+	{"what is not shared evades the limit", "nginx", `"~^1 "  hotparam_limited;`, `"~^1 "  app;`, checkLimit},
+	{"a client says what is hot", "nginx", `"$hotparam_hot $hotparam_sharable`, `"$http_x_hotparam_hot $hotparam_sharable`, checkCold},
+	{"what is not hot is cached", "nginx", `"$hotparam_hot $hotparam_sharable`, `"1 $hotparam_sharable`, checkCold},
+	{"what follows a user's answer is shared", "nginx", "set $hotparam_alone 1;", `set $hotparam_alone "";`, checkRedirects},
 	{"hotparam is needed", "nginx", "return 204;", "return 500;", checkAway},
 
 	{"cookies are shared", "varnish", "&& !req.http.Cookie ", "", checkUsers},
@@ -468,7 +491,7 @@ var cacheFaults = []struct {
 func TestRealCacheOfHotKeys(t *testing.T) {
 	for name := range cachingGateways {
 		t.Run(name, func(t *testing.T) {
-			for what, check := range map[string]func(testing.TB, string, map[string]string) []string{"users": checkUsers, "limit": checkLimit, "cold": checkCold, "away": checkAway} {
+			for what, check := range map[string]func(testing.TB, string, map[string]string) []string{"users": checkUsers, "limit": checkLimit, "cold": checkCold, "away": checkAway, "redirects": checkRedirects} {
 				t.Run(what, func(t *testing.T) {
 					t.Parallel()
 					if bad := check(t, name, nil); len(bad) > 0 {

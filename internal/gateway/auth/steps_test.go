@@ -16,12 +16,16 @@ import (
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	f := open(t, `
-  - {id: q, match: {route: "GET /search"}, by: [q], hot: 1000000/s, limit: {rate: 1/1h, burst: 1}, on_hot: {cache: 1s}}
+  - {id: q, match: {route: "/search"}, by: [q], hot: 1000000/s, limit: {rate: 1/1h, burst: 1}, on_hot: {cache: 1s}}
   - {id: each, match: {route: "/search"}, by: [q], limit: {rate: 1/1h, burst: 1}}
 `, gateway.DoorConfig{})
-	f.Guard.Guard().HotSet().Update("1", rules.Change{Hot: []rules.Hot{
-		{Key: rules.Key{Rule: "q", Text: "GET /search?q=hot"}, Until: time.Now().Add(time.Hour), Limit: rules.Rate{N: 1, Per: time.Hour}, Burst: 1},
-	}})
+	var hot []rules.Hot
+	for _, method := range []string{"GET", "POST"} {
+		hot = append(hot, rules.Hot{
+			Key: rules.Key{Rule: "q", Text: method + " /search?q=hot"}, Until: time.Now().Add(time.Hour), Limit: rules.Rate{N: 1, Per: time.Hour}, Burst: 1,
+		})
+	}
+	f.Guard.Guard().HotSet().Update("1", rules.Change{Hot: hot})
 	ask := func(endpoint, method, value string) (passes, hot bool) {
 		t.Helper()
 		r := f.send("GET "+endpoint, "X-Original-Method: "+method, "X-Original-URI: /search?q="+value, "X-Forwarded-Method: "+method, "X-Forwarded-Uri: /search?q="+value)
