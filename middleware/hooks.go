@@ -4,7 +4,8 @@ import "github.com/hotparam/hotparam/rules"
 
 // Hooks are functions that are called for each request, in the request's goroutine. A nil
 // hook is not called. Hooks must be quick. A panic in a hook is counted in [Stats].Panics, and
-// has no other effect.
+// has no other effect. For a request of a hot key whose rule has on_hot, After is called with
+// [rules.ReasonShared], and again with the limits' decision if the handler has to answer it.
 type Hooks struct {
 	Before func(Request)                 // called before anything is counted
 	After  func(Request, rules.Decision) // called after the decision, and the wait if there is one

@@ -9,7 +9,9 @@ import (
 
 // Handler returns a handler that passes allowed requests to next. As a
 // func(http.Handler) http.Handler it is a middleware for most routers. If next is an
-// *[http.ServeMux], it is the default source of requests' routes; see [WithRoute].
+// *[http.ServeMux], it is the default source of requests' routes; see [WithRoute]. Requests of hot
+// keys may be answered together with others; see [WithSharer] and, for what next may have to do,
+// [Leader].
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	route := g.opts.route
 	if mux, ok := next.(*http.ServeMux); ok && route == nil {
