@@ -10,11 +10,12 @@ import (
 )
 
 // Adopt makes keys hot that another detector found. They stay hot until this detector's own
-// counts end that, by the thresholds that held them there, or by all of their rule if these are
-// not known. Counts from before now are unknown unless they are still to arrive: call
-// [Detector.RecordLoss] with the time up to which they are unknown, or set
-// [DetectorConfig.Start]. Adopt returns the keys that it refuses: of a rule that does not exist
-// or belongs to another part, or with a value that is allowed.
+// counts cool them, by the thresholds that held them hot there or, if those are not known, by
+// every threshold of their rule. Counts from before now are unknown unless they are still to
+// arrive: call [Detector.RecordLoss] with the time up to which they are unknown, or set
+// [DetectorConfig.Start]. Adopt returns the keys that it refuses: those of a rule that does not
+// exist or belongs to another part, those with a value that is allowed, and those for which there
+// is no room.
 func (d *Detector) Adopt(hot []rules.Hot, now time.Time) (refused []rules.Hot) {
 	for _, h := range hot {
 		r := d.rule(h.Rule)
@@ -57,7 +58,7 @@ func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 				m.hold = earlier(m.hold, h.Since.Add(t.Hold))
 				continue
 			}
-			m := thresholdState{hot: true, before: h.Ratio, over: v.Start(v.PaneOf(h.Since) + 1), hold: h.Since.Add(t.Hold)}
+			m := thresholdState{hot: true, adoptedRatio: h.Ratio, over: v.Start(v.PaneOf(h.Since) + 1), hold: h.Since.Add(t.Hold)}
 			if m.saved = t.findSaved(h.Text); m.saved == nil {
 				m.below = w.belowSince(t, m.over)
 			}

@@ -102,7 +102,7 @@ func (v *view) passOver(over int64) {
 // isIdle reports whether closing the next pane can change nothing, and is not to be reported.
 func (v *view) isIdle() bool {
 	isExplained := v.explained.counted && v.closed < v.explained.due
-	return v.marked == 0 && (!v.judgesAtEnd() || v.closed >= v.busy) && !isExplained
+	return v.marked == 0 && (!v.judgesAtEnd() || v.closed >= v.lastToJudge) && !isExplained
 }
 
 // restart empties a view after the clock was set back by more than a window, or forward.
@@ -145,7 +145,7 @@ func (w *watched) rehold(v *view, now time.Time) bool {
 	}
 	for _, t := range v.thresholds {
 		if m := w.marks[t.number]; m.hot {
-			w.setMark(t, thresholdState{hot: true, need: m.need, before: max(1, m.before), over: v.Start(v.PaneOf(now) + 1), hold: earlier(m.hold, now.Add(t.Hold))})
+			w.setMark(t, thresholdState{hot: true, need: m.need, adoptedRatio: max(1, m.adoptedRatio), over: v.Start(v.PaneOf(now) + 1), hold: earlier(m.hold, now.Add(t.Hold))})
 		}
 	}
 	return true

@@ -92,6 +92,8 @@ func (d *Detector) updateListed(r *ruleWatch, end time.Time, change *rules.Chang
 			if explainer == nil {
 				explainer = r.makesWayFor(w)
 			}
+			// explainer is not nil: chooseListed leaves a key out only if one that it lists explains
+			// or replaces it.
 			d.report(w, w.holder, Verdict{Kind: verdictExplained, At: end, By: explainer.text}, w.holder.view.closed)
 			change.Cool = append(change.Cool, h)
 		}
@@ -134,7 +136,8 @@ func (r *ruleWatch) chooseListed(order []*watched) {
 			}
 		}
 	}
-	// A key with the same traffic as a listed one is dropped last, unless another key needs it.
+	// Last, drop a key that has the same traffic as a listed one, unless some hot key would then
+	// have no listed key that explains or replaces it.
 	for _, w := range order {
 		if !w.keeps || r.listedBeside(w) == nil {
 			continue
@@ -181,8 +184,8 @@ func (r *ruleWatch) listedBeside(w *watched) *watched {
 
 // makesWayFor returns the key to be listed in place of w, which would not be hot without its
 // heir, or nil. It is the last heir, or the key that explains the last heir. The latter does
-// not count if it has so much other traffic that it would be limited although another key is
-// the hot one: "lang=en" rather than "q=phone".
+// not count if it has much other traffic, which would be limited too: listing "lang=en" for a
+// hot "q=phone".
 func (r *ruleWatch) makesWayFor(w *watched) *watched {
 	if !w.yields {
 		return nil
@@ -197,8 +200,8 @@ func (r *ruleWatch) makesWayFor(w *watched) *watched {
 	return nil
 }
 
-// hasOthers reports whether w would be hot without the traffic of another key, and without the
-// part of its count that related hot keys have.
+// hasOthers reports whether w would be hot without the larger of the other key's count and the
+// part of its count that related hot keys have. The two overlap, so they are not added up.
 func (r *ruleWatch) hasOthers(w, without *watched) bool {
 	low, least := w.countAndNeed(without.listed)
 	v := w.holder.view

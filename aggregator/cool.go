@@ -23,7 +23,7 @@ func (d *Detector) coolDown(t *threshold, w *watched, pane int64) {
 	m.learn(n)
 	exit := n.exit
 	if high != rules.Unknown {
-		m.before = 0
+		m.adoptedRatio = 0
 	}
 	if high == rules.Unknown || high >= exit || w.risesAgain(v, pane, exit) {
 		m.below = time.Time{}
@@ -57,12 +57,13 @@ func (w *watched) risesAgain(v *view, last, exit int64) bool {
 }
 
 // unmarkHot ends the state in which t holds w hot, by the window that ends with a pane, and
-// reports left.
-func (d *Detector) unmarkHot(t *threshold, w *watched, left Verdict, pane int64) {
-	left.Kind = Left
-	d.report(w, t, left, pane)
+// reports the verdict.
+func (d *Detector) unmarkHot(t *threshold, w *watched, verdict Verdict, pane int64) {
+	verdict.Kind = Left
+	d.report(w, t, verdict, pane)
 	holder := w.holder
 	if w.setMark(t, thresholdState{}); w.holder != holder {
+		// Both are kept by the holder's window, and another holder's may have another length.
 		w.origins, w.habit.windows = nil, [len(w.windows)]habitWindow{}
 	}
 }
@@ -101,7 +102,7 @@ func (r *ruleWatch) takeCooled(pane int64, end time.Time) (cooled []rules.Hot) {
 func (d *Detector) closePane(v *view, pane int64) {
 	r, end := v.watch, v.Start(pane+1)
 	var change rules.Change
-	if v.judgesAtEnd() && pane <= v.busy {
+	if v.judgesAtEnd() && pane <= v.lastToJudge {
 		change.Hot = d.compareAll(v, pane)
 	}
 	for _, w := range r.hot {

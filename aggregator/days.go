@@ -59,14 +59,14 @@ func hoursOf(p rulePlace, least int64, before *ruleWatch) *hours {
 		h.Window = h.Window.Resize(p.budget, nil)
 	}
 	h.least = least
-	// An hour that is counted in part lists keys from that part of least on.
+	// A partly counted hour has a proportionally lower least. The lowest is that of MinSeconds.
 	h.NameFrom(max(1, least*baseline.MinSeconds/3600))
 	return h
 }
 
-// leastHourly returns the highest count in an hour with which a key's baseline is below the
-// least count of each jump over days, so that the key need not be listed. It returns 0 if the
-// rule has no such jump.
+// leastHourly returns the least count in an hour that matters to a jump over days. Below it, the
+// jump's factor times the mean per window is less than the jump's least count, which then decides
+// alone. It returns 0 if the rule has no such jump.
 func leastHourly(rule *rules.Rule) (least int64) {
 	for i := range rule.Hot {
 		t := &rule.Hot[i]

@@ -11,11 +11,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// generalized is the most parameters of a key whose more general keys are looked up. Their
-// number is 2 to the power of it.
-const generalized = rules.MaxCombined
+// maxGeneralized is the most parameters of a key whose more general keys are looked up. Their
+// number doubles with each parameter.
+const maxGeneralized = rules.MaxCombined
 
-// parse reports whether the parameters of a key are known.
+// parse sets the route and the parameters of a key, once, and reports whether they are known.
 func (r *ruleWatch) parse(w *watched) bool {
 	if w.parsed {
 		return len(w.params) > 0
@@ -30,7 +30,7 @@ func (r *ruleWatch) parse(w *watched) bool {
 		return false
 	}
 	params := strings.Split(w.text[begin:], "&")
-	if len(params) > generalized {
+	if len(params) > maxGeneralized {
 		return false
 	}
 	w.params, w.names = params, nameSet(params, 1<<len(params)-1)
@@ -57,7 +57,7 @@ func nameSet(params []string, set uint) string {
 
 // generals returns the keys that are more general than w.
 func (r *ruleWatch) generals(w *watched) []general {
-	if !r.combines || w.parsed && (w.general != nil || len(w.params) < 2 && len(r.levels) == 0) || !r.parse(w) {
+	if !r.combines || w.general != nil || !r.parse(w) {
 		return w.general
 	}
 	for set := uint(1); set < 1<<len(w.params)-1; set++ {
@@ -125,10 +125,13 @@ func levelsOf(rule *rules.Rule) (levels []ruleLevel) {
 }
 
 // addWider adds to the more general keys of w those in which a wider level of the address
-// replaces the level that w has. Their set has the other parameters.
+// replaces the level that w has. Their set holds the parameters other than the address.
 func (r *ruleWatch) addWider(w *watched) {
+	if len(r.levels) == 0 {
+		return
+	}
 	index := slices.IndexFunc(w.params, func(p string) bool { return strings.HasPrefix(p, "addr:") })
-	if len(r.levels) == 0 || index < 0 {
+	if index < 0 {
 		return
 	}
 	address, ok := readParam(w.params[index])
@@ -162,10 +165,10 @@ func (r *ruleWatch) addWider(w *watched) {
 func readParam(text string) (p rules.Param, ok bool) {
 	name, value, _ := strings.Cut(text, "=")
 	p = (&rules.QueryMatch{Name: name}).Param()
-	var bad, worse error
-	p.Name, bad = url.PathUnescape(p.Name)
-	p.Value, worse = url.PathUnescape(value)
-	return p, bad == nil && worse == nil
+	var nameErr, valueErr error
+	p.Name, nameErr = url.PathUnescape(p.Name)
+	p.Value, valueErr = url.PathUnescape(value)
+	return p, nameErr == nil && valueErr == nil
 }
 
 // compareWidth orders two keys with the same number of parameters: a network comes before the

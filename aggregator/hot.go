@@ -128,9 +128,9 @@ func (w *watched) attribution() *rules.Attribution {
 // count is only known in part, the ratio is at least its ratio there.
 func (m *thresholdState) ratio(count int64) float64 {
 	if m.need == 0 {
-		return max(1, m.before)
+		return max(1, m.adoptedRatio)
 	}
-	return max(float64(count)/float64(m.need), m.before)
+	return max(float64(count)/float64(m.need), m.adoptedRatio)
 }
 
 // learn records the count that a threshold needed in a window that has ended. It keeps the

@@ -16,7 +16,7 @@ func (d *Detector) judgeCount(v *view, c *decode.Count, best windowState) {
 			w.pin(v, best.entry)
 		}
 	}
-	v.busy = max(v.busy, max(best.pane, v.Now())+int64(v.Panes))
+	v.lastToJudge = max(v.lastToJudge, max(best.pane, v.Now())+int64(v.Panes))
 	for _, t := range v.thresholds {
 		if best.low < v.level || t.comparesKeys() || w.isHeldBy(t) {
 			continue

@@ -269,7 +269,7 @@ func (v *view) continueFrom(before *view) {
 		v.groups = before.groups
 	}
 	v.totals = before.totals
-	v.bound, v.began, v.newest, v.closed, v.busy, v.sinceStart = before.bound, before.began, before.newest, before.closed, before.busy, before.sinceStart
+	v.bound, v.began, v.newest, v.closed, v.lastToJudge, v.sinceStart = before.bound, before.began, before.newest, before.closed, before.lastToJudge, before.sinceStart
 	v.was = before
 }
 

@@ -181,7 +181,7 @@ func (d *Detector) resume(k *snapshot.RuleKey, hash uint64) {
 		}
 		if n := len(saved.Counts); n > 0 {
 			last := saved.Counts[n-1].Pane
-			v.newest, v.busy = max(v.newest, last), max(v.busy, max(last, v.Now())+int64(v.Panes))
+			v.newest, v.lastToJudge = max(v.newest, last), max(v.lastToJudge, max(last, v.Now())+int64(v.Panes))
 		}
 		if len(saved.Below) > 0 {
 			if v.saved == nil {

@@ -42,7 +42,7 @@ type view struct {
 	least  int64                             // lowest count at which a key can be hot
 	bound  int64                             // upper bound of the hidden counts of a key: a recent floor
 	level  int64                             // count from which on a key is judged: least minus bound
-	pinned int                               // number of keys that are tied to an entry
+	pinned int                               // number of keys with a pinned entry
 	marked int                               // number of marks that are hot
 	was    *view                             // view whose windows it continues, during a reload
 	saved  map[string]*snapshot.WindowCounts // hot keys of another process, until they are adopted
@@ -50,10 +50,10 @@ type view struct {
 	explained  explained
 	sinceStart bool // whether it has all counts since [DetectorConfig.Start]
 
-	began  int64 // first pane that was seen from its start on, or ring.Never
-	newest int64 // newest pane that holds a count
-	closed int64 // newest ended pane that has been judged
-	busy   int64 // newest pane at whose end a key may have the least count
+	began       int64 // first pane that was seen from its start on, or ring.Never
+	newest      int64 // newest pane that holds a count
+	closed      int64 // newest ended pane that has been judged
+	lastToJudge int64 // newest pane at whose end a key may have the least count
 }
 
 // threshold is one threshold of a rule.
@@ -118,7 +118,7 @@ type thresholdState struct {
 
 	saved *savedMark // state in the process that the key was adopted from, until a high count is known
 
-	before float64 // ratio in the detector that the key was adopted from, until a high count is known
+	adoptedRatio float64 // ratio in the detector that the key was adopted from, until a high count is known
 }
 
 // keyFamily relates a hot key to more general and more specific keys of its rule.

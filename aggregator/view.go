@@ -102,7 +102,7 @@ func (v *view) open(p rulePlace, before *view) {
 	if before != nil {
 		v.continueFrom(before)
 	} else {
-		v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
+		v.began, v.newest, v.closed, v.lastToJudge = ring.Never, ring.Never, ring.Never, ring.Never
 	}
 	w := v.thresholds[0].Window()
 	// A window is judged when a lag has passed since its end. The pane of that time is not in it,
@@ -156,7 +156,7 @@ func (v *view) restart() {
 	if v.totals != nil {
 		v.totals = v.totals.Restart()
 	}
-	v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
+	v.began, v.newest, v.closed, v.lastToJudge = ring.Never, ring.Never, ring.Never, ring.Never
 	v.sinceStart = false
 	v.setHidden(0)
 }

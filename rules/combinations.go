@@ -2,23 +2,24 @@ package rules
 
 import "math/bits"
 
-// Combinations are the parameters of a request that a rule with [ByEach] or [ByCombinations]
-// combines to keys, and the most parameters that one key has. A parameter that is repeated with the
+// Combinations holds the parameters of a request that a rule with [ByEach] or [ByCombinations]
+// combines into keys, and the most parameters in one key. A parameter that is repeated with the
 // same value is combined once. All keys of one parameter come first, then all of two, then all of
 // three.
 //
-// With ByEach a key has one parameter, and at most [MaxKeys] are taken. With ByCombinations, a size is left out if its keys would not all fit in [maxCombinationKeys]. Up to five parameters
-// make every combination of three, up to seven every pair, and more only keys of one parameter
-// each. If there are more than maxCombinationKeys names, the first in canonical order are taken.
-// Second values of names are taken only up to [MaxKeys] parameters. So the keys depend on nothing
-// but the request, and no parameter is left out for its name.
+// With ByEach a key has one parameter, and at most [MaxKeys] are taken. With ByCombinations, a size
+// is left out if its keys would not all fit in [maxCombinationKeys]. Up to five parameters make
+// every combination of three, up to seven every pair, and more only keys of one parameter each. If
+// there are more than maxCombinationKeys names, the first in canonical order are taken. If a name
+// is repeated, its further values are taken only while the total stays within MaxKeys. So the keys
+// depend on nothing but the request, and no parameter is left out for its name.
 type Combinations struct {
 	Hidden int  // number of parameters left out because they look secret
 	More   bool // whether some parameters were left out because there were too many
 
 	indices [maxCombinationKeys]int32 // indices in the Params
 	n       int
-	maxSize int  // maximum of parameters in one key
+	maxSize int  // most parameters in one key
 	addr    uint // bits of the parameters that are levels of the address
 }
 
@@ -34,7 +35,7 @@ func (p *Params) Combine(selection *By, secrets *Secrets) (c Combinations) {
 		return c
 	}
 	c.n, c.Hidden, c.More = p.pick(c.indices[:], selection.Names, secrets)
-	c.maxSize = combined(c.n)
+	c.maxSize = largestSize(c.n)
 	if len(selection.Names) == 0 { // only a rule that names levels has keys with them
 		return c
 	}
@@ -46,8 +47,8 @@ func (p *Params) Combine(selection *By, secrets *Secrets) (c Combinations) {
 	return c
 }
 
-// combined returns the most parameters that one key of n parameters has.
-func combined(n int) (size int) {
+// largestSize returns the most parameters in one key when n parameters are combined.
+func largestSize(n int) (size int) {
 	for sets, keys := 1, 0; size < min(n, maxCombination); size++ {
 		sets = sets * (n - size) / (size + 1) // of size+1 out of n
 		if keys += sets; keys > maxCombinationKeys {

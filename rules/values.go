@@ -5,8 +5,8 @@ package rules
 // the bound, on the key of [base.AppendMore].
 
 // MaxKeys is the most keys that a rule by each parameter or by names derives from one request. A rule
-// by combinations makes [maxCombinationKeys], but takes second values of names only up to MaxKeys
-// parameters.
+// by combinations makes up to [maxCombinationKeys], but takes further values of a repeated name
+// only while its parameters stay within MaxKeys.
 const MaxKeys = 8
 
 // pick puts into indices the n parameters that make keys: those whose source and name are among

@@ -32,7 +32,8 @@ func parse(template string) (parts []adapter.Part) {
 func isStart(c byte) bool { return c == ':' || c == '*' || c == '+' }
 
 // nextParam returns the index where the next parameter starts, or the length of the template.
-// If several signs follow a text, the last one starts it, unless the first is "*".
+// If several of ":", "*" and "+" follow a text in a row, the last one starts the parameter, unless
+// the first is "*".
 func nextParam(template string) int {
 	for i := range len(template) {
 		if !isStart(template[i]) || i > 0 && template[i-1] == '\\' {

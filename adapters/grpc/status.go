@@ -15,7 +15,7 @@ import (
 )
 
 // MaxPushback is the longest wait after which a client is made to retry automatically. For a
-// longer wait its caller decides, by RetryInfo.
+// longer wait the application decides. RetryInfo has the length of the wait.
 const MaxPushback = time.Minute
 
 // statusOf returns the status of a refusal with its details.
@@ -42,6 +42,7 @@ func trailer(r *rpc.Refusal) metadata.MD {
 	md := metadataOf(r.Header)
 	switch {
 	case r.Code == rpc.Canceled || r.Code == rpc.DeadlineExceeded:
+		// The call's own deadline or cancellation ended it, so no retry is asked for or forbidden.
 	case r.Wait <= 0 || r.Wait > MaxPushback:
 		md.Set("grpc-retry-pushback-ms", "-1")
 	default:

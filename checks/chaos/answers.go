@@ -10,13 +10,13 @@ import (
 
 // reply is the outcome of a request to an instance.
 type reply struct {
-	api        *api
-	life       int64 // the instance's life at the time of sending
-	route, key string
-	sent       time.Duration
-	status     int
-	limited    bool // whether the answer states a limit
-	err        error
+	api         *api
+	life        int64 // the instance's life at the time of sending
+	route, key  string
+	sent        time.Duration
+	status      int
+	statesLimit bool // whether the answer states a limit
+	err         error
 }
 
 // recordAnswer records an answer that has just arrived.
@@ -39,7 +39,7 @@ func (j *judge) recordAnswer(r reply) {
 			j.hot[r.route][r.api.index].Refused(r.sent)
 		}
 	case "fleet": // an instance states the limit once it knows that the key is hot
-		if admitted && !r.limited {
+		if admitted && !r.statesLimit {
 			j.hot[r.route][r.api.index].Passed(r.sent)
 			return
 		} else if admitted || refused {

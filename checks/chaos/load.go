@@ -20,12 +20,13 @@ type flow struct {
 	instance   int // the only instance; -1 means each
 }
 
-// rollingKeys are the keys whose limits events change.
+// rollingKeys are the keys whose limits are changed by events.
 var rollingKeys = []struct{ route, key string }{
 	{"bucket", "a"}, {"bucket", "b"}, {"log", "a"}, {"local", "a"}, {"wait", "line"}, {"fleet", "a"},
 }
 
-// fleetRates are the requests per second at each instance for the key whose limit all of them hold.
+// fleetRates are the requests per second at each instance for the key whose limit the instances
+// share (scope: fleet).
 var fleetRates = [instances]int{80, 60, 40}
 
 // flows returns the steady load, about 350 requests a second.
@@ -109,16 +110,16 @@ func (l *load) sendFlow(ctx context.Context, a *api, fl flow) {
 // sendAndJudge sends a request and passes the answer to the judge.
 func (l *load) sendAndJudge(a *api, route, key string) {
 	life, sent := a.lives.Load(), l.f.now()
-	status, limited, err := l.sendRequest(a, route, key)
+	status, statesLimit, err := l.sendRequest(a, route, key)
 	if a.lives.Load() != life {
 		return // either life may have answered
 	}
-	l.j.recordAnswer(reply{api: a, life: life, route: route, key: key, sent: sent, status: status, limited: limited, err: err})
+	l.j.recordAnswer(reply{api: a, life: life, route: route, key: key, sent: sent, status: status, statesLimit: statesLimit, err: err})
 }
 
-// sendRequest sends a request. limited reports whether the answer states a limit, which has then
-// decided on the request.
-func (l *load) sendRequest(a *api, route, key string) (status int, limited bool, err error) {
+// sendRequest sends a request. statesLimit reports whether the answer states a limit, which has
+// then decided on the request.
+func (l *load) sendRequest(a *api, route, key string) (status int, statesLimit bool, err error) {
 	res, _, err := fetch(context.Background(), l.client[a.index], http.MethodGet, "http://"+a.addr+"/"+route+"?"+param(route)+"="+key)
 	if err != nil {
 		return 0, false, err

@@ -98,9 +98,9 @@ var reloadFaults = []Fault{
 		Test: "TestResizeKeepsCounts",
 	},
 	{
-		Name: "a window that is made smaller ends its look for a key to evict at the first tied ones", File: "aggregator/internal/window/resize.go",
+		Name: "a window that is made smaller ends its look for a key to evict at the first pinned ones", File: "aggregator/internal/window/resize.go",
 		Old: "	for range w.arena.made/looks + 2 {", New: "	for range 1 {",
-		Test: "TestTiedKeysAreTheLastToGo",
+		Test: "TestPinnedKeysAreTheLastToGo",
 	},
 	{
 		Name: "what is held back when rules change is in the totals twice", File: "internal/decode/reports.go",

@@ -20,7 +20,7 @@ var replayFaults = []Fault{
 	},
 	{
 		Name: "a log that is followed waits for its next line", File: "internal/accesslog/accesslog.go",
-		Old: "order.pass(began, time.Now())", New: "_ = began",
+		Old: "order.advance(began, time.Now())", New: "_ = began",
 		Test: "TestReorderWhileNoLineComes",
 	},
 	{

@@ -117,7 +117,7 @@ func (l *Log) stream(ctx context.Context, yield func(Entry, error) bool) error {
 	// While the source waits for a line, requests that become due are yielded.
 	source := l.sources[0]
 	source.idle = func(began time.Time) error {
-		order.pass(began, time.Now())
+		order.advance(began, time.Now())
 		return give()
 	}
 	_, err := l.read(ctx, source, func(r *parsedLine) error {

@@ -31,7 +31,7 @@ type reorder struct {
 	newest int64 // time of the newest request
 	due    int64 // requests of this time or before are returned
 	given  int64 // latest time that was returned
-	full   bool  // most was exceeded, and a request returned early
+	full   bool  // whether maxBytes was exceeded, so that a request was returned early
 }
 
 // waiting is a request that is held back.
@@ -77,10 +77,10 @@ func (b *reorder) add(e Entry) (late time.Duration) {
 	return late
 }
 
-// pass advances the time of a log that is being written up to the wall clock's while no line
-// comes. So held-back requests do not wait for the next line. A log counts as being written if
-// its newest request was within span of the wall clock when the wait for a line began.
-func (b *reorder) pass(began, now time.Time) {
+// advance moves the log's time forward to the wall clock while no line comes, so that held-back
+// requests do not wait for the next line. It does so only if the log is still being written: its
+// newest request was within span of the wall clock when the wait for a line began.
+func (b *reorder) advance(began, now time.Time) {
 	if behind := began.UnixNano() - b.newest; max(behind, -behind) <= b.span {
 		b.due = max(b.due, now.UnixNano()-b.span)
 	}

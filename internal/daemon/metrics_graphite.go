@@ -20,7 +20,7 @@ var graphiteMetrics = []figure.Figure[graphitesource.Stats]{
 		func(g *graphitesource.Stats) float64 { return float64(g.Series) }),
 	figure.Counter("graphite_points_total", "Points with a value that were read, each as often as it came: those of the last ten seconds are read again.",
 		func(g *graphitesource.Stats) int64 { return g.Points }),
-	figure.Counter("graphite_counted_total", "What was counted.",
+	figure.Counter("graphite_counted_total", "Sum of the counts read, each once.",
 		func(g *graphitesource.Stats) int64 { return g.Counted }),
 	figure.Counter("graphite_revised_points_total", "Points that grew after they had been counted, because counts came late; the difference was counted, too.",
 		func(g *graphitesource.Stats) int64 { return g.Revised }),
@@ -35,10 +35,10 @@ var graphiteMetrics = []figure.Figure[graphitesource.Stats]{
 	figure.Gauge("graphite_behind_seconds", "Age of the time up to which all counts are known.",
 		func(g *graphitesource.Stats) float64 { return g.Behind.Seconds() }).
 		Explain("age of the time up to which all counts are known; normally below 3, with `graphite.step: 1s`"),
-	figure.Flag("graphite_frozen", "1 if that time is stalled.",
+	figure.Flag("graphite_frozen", "1 if the time up to which counts are known does not advance.",
 		func(g *graphitesource.Stats) bool { return g.Frozen }).
-		Explain("1 if that time is stalled, because Graphite gives no usable answer, or no new points; no key " +
-			"becomes hot or cools"),
+		Explain("1 if the time up to which counts are known does not advance, because Graphite gives no usable answer, " +
+			"or no new points; no key becomes hot or cools"),
 	figure.CountersBy("graphite_failures_total", "Polls of Graphite without a usable answer, by reason.", "reason",
 		func(g *graphitesource.Stats, emit func(string, int64)) {
 			for reason, n := range g.Failures {

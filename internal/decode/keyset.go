@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// keySets record the keys that some senders have counted in a second: the senders with the most
-// lines. A sender that finds no free set is treated as one that has used up its keys.
+// keySets record the keys that some senders have counted in a second: up to maxKeySets senders
+// that have sent more than a quarter of the cap in lines. A further sender is treated as one that
+// has used up its keys.
 type keySets struct {
 	mu   sync.Mutex
 	sets [maxKeySets]keySet
@@ -18,8 +19,9 @@ const maxKeySets = 8
 
 // keySet holds the keys of one sender. Until a quarter of the cap is reached, a sample of the
 // keys by hash estimates their number. From then on new keys are counted, up to half of the
-// cap. So too many keys do not affect the keys that are already known, and a sender of many
-// lines with few keys costs next to nothing.
+// cap: a quarter is lines that are not checked (see exceededCap), and a quarter is sampled. So too
+// many keys do not affect the keys that are already known, and a sender of many lines with few
+// keys costs next to nothing.
 type keySet struct {
 	owner    *secondCounts
 	second   int64
@@ -29,8 +31,12 @@ type keySet struct {
 	counting bool
 }
 
-// sampleInterval is the sampling interval of keys: one in sampleInterval is sampled.
-const sampleInterval = 16
+// One key in sampleInterval is sampled: those whose hash begins with sampleBits zeros. A filter
+// places keys by other bits.
+const (
+	sampleBits     = 4
+	sampleInterval = 1 << sampleBits
+)
 
 // addKeys adds the keys of a packet. It returns false if the sender, which may count limit keys,
 // has more new ones.
@@ -43,7 +49,7 @@ func (s *keySets) addKeys(t *secondCounts, second int64, limit int, counts []Cou
 	}
 	if !set.counting {
 		for i := range counts {
-			if hash := mix(&counts[i]); hash>>60 == 0 && set.sample.add(hash) {
+			if hash := mix(&counts[i]); hash>>(64-sampleBits) == 0 && set.sample.add(hash) {
 				set.n++
 			}
 		}

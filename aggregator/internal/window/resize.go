@@ -14,10 +14,10 @@ import (
 func (w *Window) BeginAfter(pane int64) { w.beforeStart = max(w.beforeStart, pane) }
 
 // Resize returns a window with another budget that holds the same counts. If the texts exceed
-// their part of it, those of the smallest counts are dropped. If the entries do, keys are
-// evicted as by new keys. Tied entries come last, and lose their tag with their text. Entries
-// get other numbers, and moved is called with each that still has a tag. w must not be used
-// afterwards.
+// their part of it, those of the smallest counts are dropped. If the entries exceed theirs, keys
+// are evicted as new keys would evict them. Pinned keys come last in both, and lose their tag with
+// their text. Entries get other numbers, and moved is called with each that still has a tag. w
+// must not be used afterwards.
 func (w *Window) Resize(budget int64, moved func(t *Tag, i int32)) *Window {
 	w.keepNames(maxNames(budget))
 	w.keepEntries(unitsFor(budget))
@@ -64,7 +64,7 @@ func (w *Window) keepNames(limit int64) {
 func (w *Window) keepEntries(limit int) {
 	for w.arena.used > limit {
 		v := w.anyVictim()
-		if v == 0 { // all of them are tied
+		if v == 0 { // all of them are pinned
 			w.keepNames(w.names.bytes / 2)
 			continue
 		}
@@ -126,9 +126,9 @@ func (w *Window) appendBlock(e, block *unit) {
 	e.setHist(added)
 }
 
-// fillFrom fills c, which is empty and has the same panes, with the hidden counts of other cells.
-// Each cell gets the counts of all cells that its keys may have had. fillFrom returns false if a
-// cell cannot hold so much.
+// fillFrom fills c, which is empty and has the same panes, with the counts of other cells. Each
+// cell gets the counts of all cells that its keys may have had. fillFrom returns false if a cell
+// cannot hold so much.
 func (c *cells) fillFrom(source *cells) bool {
 	if source.all == nil {
 		return true

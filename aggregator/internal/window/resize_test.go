@@ -11,8 +11,8 @@ import (
 )
 
 // Through any sequence of sizes, a window's bounds hold and it stays within its budget. If there
-// was room for all keys, each has its exact count and its tag. However many keys are tied, none of
-// a tied key's counts are lost.
+// was room for all keys, each has its exact count and its tag. However many keys are pinned,
+// none of a pinned key's counts are lost.
 func TestResizeKeepsCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := rules.NewWindow(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute}).Draw(t, "window"))
@@ -73,11 +73,11 @@ func TestResizeKeepsCounts(t *testing.T) {
 	})
 }
 
-// If the texts fit their part of the budget, tied keys are evicted last. No tied key loses its
-// text to make room for counts while there are other keys to evict, however many tied keys lie
+// If the texts fit their part of the budget, pinned keys are evicted last. No pinned key loses its
+// text to make room for counts while there are other keys to evict, however many pinned keys lie
 // before them.
-func TestTiedKeysAreTheLastToGo(t *testing.T) {
-	const tied, all = 60, 4000
+func TestPinnedKeysAreTheLastToGo(t *testing.T) {
+	const pinned, all = 60, 4000
 	shrunk := 0
 	for budget := int64(1 << 20); budget >= 8<<10; budget = budget * 3 / 4 {
 		w := New(rules.NewWindow(time.Second), 3, 4<<20)
@@ -88,7 +88,7 @@ func TestTiedKeysAreTheLastToGo(t *testing.T) {
 			return i
 		}
 		for k := range all {
-			if k >= tied {
+			if k >= pinned {
 				add(k, 1) // without a text
 				continue
 			}
@@ -97,7 +97,7 @@ func TestTiedKeysAreTheLastToGo(t *testing.T) {
 		fit, kept := w.names.bytes <= budget/8, 0
 		w = w.Resize(budget, func(*Tag, int32) { kept++ })
 		others := 0
-		for k := tied; k < all; k++ {
+		for k := pinned; k < all; k++ {
 			if text := fmt.Append(nil, "q=", k); w.Find(rules.Hash(text), text) >= 0 {
 				others++
 			}
@@ -105,11 +105,11 @@ func TestTiedKeysAreTheLastToGo(t *testing.T) {
 		if !fit || others == 0 {
 			continue
 		}
-		if others < all-tied {
+		if others < all-pinned {
 			shrunk++
 		}
-		if kept < tied || w.NamesRanOut(1000) {
-			t.Errorf("%d bytes: %d of %d tied keys are left, and %d others", budget, kept, tied, others)
+		if kept < pinned || w.NamesRanOut(1000) {
+			t.Errorf("%d bytes: %d of %d pinned keys are left, and %d others", budget, kept, pinned, others)
 		}
 	}
 	if shrunk < 3 {

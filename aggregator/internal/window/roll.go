@@ -1,9 +1,9 @@
 package window
 
-// roll makes pane the newest of an entry, whose own counter then counts it. The count of the
-// previous newest pane moves to a block (see unit). Panes that leave the window are subtracted
-// from the entry's sum. If the sum is far from a threshold, it is marked as stale instead,
-// which saves the read of the blocks.
+// roll makes pane the newest of an entry. The entry's own counter then holds that pane. The count
+// of the previous newest pane moves to a block (see unit). Panes that leave the window are
+// subtracted from the entry's sum. If the sum is far from a threshold, it is marked as stale
+// instead, which saves the read of the blocks.
 func (w *Window) roll(i uint32, e *unit, pane int64) {
 	newest, n := w.recent(e[entryLast]), e[entryCur]
 	e[entryLast], e[entryCur] = uint32(pane), 0
