@@ -68,6 +68,6 @@ func (r *request) countAgain(c *candidate) {
 		if name = g.fitKey(name, len(c.prefix)); len(name) != size {
 			continue // a cut name could be a key's; so the total is too high
 		}
-		r.addCount(claim{rule: c, spec: c.spec}, rules.Hash(name), name, group.again)
+		r.addCount(&claim{rule: c, spec: c.spec}, rules.Hash(name), name, group.again)
 	}
 }

@@ -150,7 +150,7 @@ func (r *request) countKey(cl *claim, whole bool) {
 	if len(c.Hot) == 0 {
 		return
 	}
-	r.addCount(*cl, cl.hash, r.key, 1)
+	r.addCount(cl, cl.hash, r.key, 1)
 	if whole && r.groups.follow { // a cut key has no group
 		r.groups.add(r.key[len(c.prefix):], c.ParamsOnly)
 	}
@@ -158,11 +158,11 @@ func (r *request) countKey(cl *claim, whole bool) {
 
 // addCount adds n requests to the count of a key. For rules that count costs it records that the key
 // is charged n times when the request ends, if the handler answers it.
-func (r *request) addCount(cl claim, hash uint64, key []byte, n uint64) {
+func (r *request) addCount(cl *claim, hash uint64, key []byte, n uint64) {
 	switch {
 	case cl.rule.Count != rules.Requests:
 		for range n {
-			r.chargeAtEnd(cl, hash, key)
+			r.chargeAtEnd(*cl, hash, key)
 		}
 	case r.counts:
 		r.guard.counts.Add(hash, key, n)
@@ -252,5 +252,5 @@ func (r *request) countTotal(c *candidate) {
 	if len(text) > rules.MaxText || len(r.guard.counts.Fit(text)) != len(text) {
 		return
 	}
-	r.addCount(claim{rule: c, spec: c.spec}, t.hash, t.key, 1)
+	r.addCount(&claim{rule: c, spec: c.spec}, t.hash, t.key, 1)
 }
