@@ -8,7 +8,9 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// keyAccount is a key's [wire.Account], with the time of its last line.
+// keyAccount is a key's [wire.Account], with the time of its last line. While the account is kept,
+// all counts of the key are sent with it, as the receiver was promised for [wire.AccountLife] after
+// its last line. The keys of [Collector.Steer], hot keys and suspects, are called steered.
 type keyAccount struct {
 	wire.Account
 	lastLine int64  // the start of the last line
@@ -46,7 +48,7 @@ func (c *Collector) accountOf(s *shard, slot int) (_ *keyAccount, isNew bool) {
 	a, wanted := &s.accounts[slot], c.candidate(&s.notes[slot])
 	switch {
 	case a.Number != 0 && (wanted || c.isKept(a)):
-	case wanted || c.opensCold(&s.notes[slot]):
+	case wanted || c.takeColdAccount(&s.notes[slot]):
 		c.opened++
 		*a = keyAccount{Account: wire.Account{Number: c.opened}, lastLine: c.start, flush: c.flushes - 1}
 		return a, true
@@ -58,8 +60,9 @@ func (c *Collector) accountOf(s *shard, slot int) (_ *keyAccount, isNew bool) {
 	return a, false
 }
 
-// opensCold reports whether a key that is not a candidate gets an account.
-func (c *Collector) opensCold(k *note) bool {
+// takeColdAccount takes one of the second's accounts for keys that are not candidates, and reports
+// whether one was left.
+func (c *Collector) takeColdAccount(k *note) bool {
 	if !c.profiles.all[k.profile].jumps || !c.calm {
 		return false
 	}
@@ -164,6 +167,8 @@ func (c *Collector) remindSteered() {
 			case isNew:
 				a.repeats = accountRepeats
 				s.repeats.add(slot)
+			// A tenth less, so that a line sent just after the last reminder does not delay the
+			// next one by a whole interval.
 			case a.repeats == 0 && c.start-a.lastLine >= int64(remindEvery)*9/10:
 				a.repeats = 1
 				s.repeats.add(slot)

@@ -9,8 +9,8 @@ import (
 // methods need a set that no other goroutine uses. The cost of drain and each is proportional to
 // the number of set bits.
 type bitset struct {
-	words []uint64
-	full  []uint64 // a bit for each word that may have bits
+	words    []uint64
+	nonEmpty []uint64 // a bit for each word that may have bits
 }
 
 func newBitset(size int) bitset {
@@ -23,20 +23,20 @@ func wordsFor(bits int) int { return (bits + 63) / 64 }
 func (b *bitset) set(slot uint64) {
 	word := slot / 64
 	atomic.OrUint64(&b.words[word], 1<<(slot%64))
-	if full := &b.full[word/64]; atomic.LoadUint64(full)&(1<<(word%64)) == 0 {
-		atomic.OrUint64(full, 1<<(word%64))
+	if nonEmpty := &b.nonEmpty[word/64]; atomic.LoadUint64(nonEmpty)&(1<<(word%64)) == 0 {
+		atomic.OrUint64(nonEmpty, 1<<(word%64))
 	}
 }
 
-// drain removes each slot from the set and calls f for it. It clears a word's bit in full
+// drain removes each slot from the set and calls f for it. It clears a word's bit in nonEmpty
 // before the word, so that a concurrent set sets that bit again.
 func (b *bitset) drain(f func(slot int)) {
-	for i := range b.full {
-		if atomic.LoadUint64(&b.full[i]) == 0 {
+	for i := range b.nonEmpty {
+		if atomic.LoadUint64(&b.nonEmpty[i]) == 0 {
 			continue
 		}
-		for full := atomic.SwapUint64(&b.full[i], 0); full != 0; full &= full - 1 {
-			word := i*64 + bits.TrailingZeros64(full)
+		for nonEmpty := atomic.SwapUint64(&b.nonEmpty[i], 0); nonEmpty != 0; nonEmpty &= nonEmpty - 1 {
+			word := i*64 + bits.TrailingZeros64(nonEmpty)
 			for set := atomic.SwapUint64(&b.words[word], 0); set != 0; set &= set - 1 {
 				f(word*64 + bits.TrailingZeros64(set))
 			}
@@ -48,21 +48,21 @@ func (b *bitset) drain(f func(slot int)) {
 func (b *bitset) add(slot int) {
 	word := slot / 64
 	b.words[word] |= 1 << (slot % 64)
-	b.full[word/64] |= 1 << (word % 64)
+	b.nonEmpty[word/64] |= 1 << (word % 64)
 }
 
 func (b *bitset) remove(slot int) {
 	word := slot / 64
 	if b.words[word] &^= 1 << (slot % 64); b.words[word] == 0 {
-		b.full[word/64] &^= 1 << (word % 64)
+		b.nonEmpty[word/64] &^= 1 << (word % 64)
 	}
 }
 
 // each calls f for each slot of the set. f may remove that slot.
 func (b *bitset) each(f func(slot int)) {
-	for i, full := range b.full {
-		for ; full != 0; full &= full - 1 {
-			word := i*64 + bits.TrailingZeros64(full)
+	for i, nonEmpty := range b.nonEmpty {
+		for ; nonEmpty != 0; nonEmpty &= nonEmpty - 1 {
+			word := i*64 + bits.TrailingZeros64(nonEmpty)
 			for set := b.words[word]; set != 0; set &= set - 1 {
 				f(word*64 + bits.TrailingZeros64(set))
 			}
@@ -73,5 +73,5 @@ func (b *bitset) each(f func(slot int)) {
 // reset empties the set.
 func (b *bitset) reset() {
 	clear(b.words)
-	clear(b.full)
+	clear(b.nonEmpty)
 }

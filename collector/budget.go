@@ -8,9 +8,9 @@ import (
 // defaultBudget is the default of Config.Budget.
 const defaultBudget = 2000
 
-// budget chooses the counts that a flush sends: the counts of all candidates, and of the other
-// keys the counts of at least h, the least threshold whose lines fit. It needs neither samples
-// nor sorting, only a histogram of the unsent counts.
+// budget chooses the counts that a flush sends: the counts of all candidates and, of the other
+// keys, counts of h or more, where h is the lowest threshold at which the lines fit. It needs
+// neither samples nor sorting, only a histogram of the unsent counts.
 type budget struct {
 	lines int // lines until the next cut; negative if there is no bound
 	spent int // number of lines spent
@@ -79,33 +79,33 @@ func (b *budget) factor() (factor float32) {
 	return float32(math.Ldexp(1, from))
 }
 
-// judge returns the verdict on all keys that were added. Keys whose load is below factor
-// must have been added to rest.
-func (b *budget) judge(factor float32) keySelection {
+// selectKeys returns the selection of keys to send. Keys that are candidates by load but below
+// factor must have been added to others.
+func (b *budget) selectKeys(factor float32) keySelection {
 	left := b.linesLeft() - b.must
 	for exp := exponent(factor); exp < len(b.candidates); exp++ {
 		left -= b.candidates[exp]
 	}
-	v := keySelection{factor: factor}
-	v.bucket, left = b.others.lowestBucket(max(0, left))
+	sel := keySelection{factor: factor}
+	sel.bucket, left = b.others.lowestBucket(max(0, left))
 	if b.fresh <= b.linesLeft() {
-		v.spare = left // without a flood, leftover counts are sent, however small
+		sel.spare = left // without a flood, leftover counts are sent, however small
 	}
-	return v
+	return sel
 }
 
 func (b *budget) linesLeft() int { return max(0, b.limit-b.spent) }
 
 // sends reports whether the counts of a key that is neither hot nor suspect are sent.
-func (v *keySelection) sends(k *note) bool {
-	if k.load >= v.factor {
+func (sel *keySelection) sends(k *note) bool {
+	if k.load >= sel.factor {
 		return true
 	}
 	switch bucket := bucketOf(k.total()); {
-	case bucket >= v.bucket:
+	case bucket >= sel.bucket:
 		return true
-	case bucket == v.bucket-1 && v.spare >= k.lines():
-		v.spare -= k.lines()
+	case bucket == sel.bucket-1 && sel.spare >= k.lines():
+		sel.spare -= k.lines()
 		return true
 	}
 	return false

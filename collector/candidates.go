@@ -19,7 +19,7 @@ func (c *Collector) absorb(s *shard, t *keyTable, slot int, n uint64) {
 	k.delta += n
 	s.unsent.add(slot)
 	c.unsent += int64(n)
-	k.flush, k.busy = c.flushes, uint32(min(n, 1<<32-1))
+	k.flush, k.lastCount = c.flushes, uint32(min(n, 1<<32-1))
 	p, recents := &c.profiles.all[k.profile], c.recents(s, slot)
 	p.taken += int64(n)
 	k.load = float32(p.count(recents, n, c.start))
@@ -42,14 +42,15 @@ func (c *Collector) classify(s *shard, t *keyTable, slot int) {
 	k.flags |= c.steered.flags(hash, key)
 }
 
-// candidate reports whether a key is sent in full at each flush. It is if the key is hot or
-// suspect, or if its count at this instance is so high that it may be hot over all instances.
+// candidate reports whether a key is a candidate, so that its counts are sent in full at each
+// flush. A key is a candidate if it is hot or suspect, or if its count at this instance is so high
+// that it may be hot over all instances.
 func (c *Collector) candidate(k *note) bool {
 	return k.flags != 0 || k.load >= c.factor
 }
 
 // pace updates whether a key is flushed at the fast pace, and returns it. A candidate that is
-// not hot is, for at most fastFor, and again when its load has risen by one.
+// not hot is flushed fast for at most fastFor, and once more each time its load has risen by one.
 func (c *Collector) pace(s *shard, slot int) (fast bool) {
 	k := &s.notes[slot]
 	switch {
@@ -73,14 +74,15 @@ func (c *Collector) pace(s *shard, slot int) (fast bool) {
 		return true
 	}
 	if k.until != 0 {
-		k.until, k.level = 0, max(k.level, load, 1e-9)
+		k.until, k.level = 0, max(k.level, load, 1e-9) // a level of 0 would mean that it has had no fast pace
 	}
 	return false
 }
 
 // endFastPace ends the fast pace of a key that is no longer a candidate. For a key at a steady
-// rate, the bound of [profile.count] doubles within each stretch. So a key of half a mark or
-// more becomes a candidate from time to time without having risen, and its level is kept.
+// rate, the bound of [profile.count] doubles within each stretch, which is one window long (see
+// [recent]). So a key of half a mark or more becomes a candidate from time to time without having
+// risen, and its level is kept.
 func (c *Collector) endFastPace(s *shard, slot int) {
 	k := &s.notes[slot]
 	if k.until == 0 && k.level == 0 {
@@ -95,27 +97,27 @@ func (c *Collector) endFastPace(s *shard, slot int) {
 	}
 }
 
-// setMark sets the count at which a slot's key is urgent.
-func (c *Collector) setMark(s *shard, t *keyTable, slot int) {
+// setUrgentCount sets the count at which a slot's key is urgent.
+func (c *Collector) setUrgentCount(s *shard, t *keyTable, slot int) {
 	k := &s.notes[slot]
-	mark := uint64(never)
+	count := uint64(never)
 	if c.urgent > 0 && k.flags&isHot == 0 {
 		p, recents := &c.profiles.all[k.profile], c.recents(s, slot)
 		switch {
 		case k.until != 0:
-			mark = 1
+			count = 1
 		case c.candidate(k):
-			mark = p.missingSliding(recents, float64(k.level)+1, c.start)
+			count = p.missingSliding(recents, float64(k.level)+1, c.start)
 		default:
-			mark = p.missing(recents, float64(c.factor))
+			count = p.missing(recents, float64(c.factor))
 		}
 	}
 	x := &t.slots[slot]
-	if x.mark.Load() == mark {
+	if x.urgentCount.Load() == count {
 		return
 	}
-	x.mark.Store(mark)
-	if mark != never && x.state.Load()&countMask >= mark { // an add after the counts were taken saw the old mark
+	x.urgentCount.Store(count)
+	if count != never && x.state.Load()&countMask >= count { // an add after the counts were taken saw the old one
 		t.urgent.set(uint64(slot))
 		base.Notify(c.hurry)
 	}

@@ -145,7 +145,7 @@ func New(c Config) (*Collector, error) {
 	col.steering.Store(col.steered)
 	col.factor, col.held = 1, 1
 	for i := range col.shards {
-		col.shards[i].init(max(16, c.MaxKeys/shards), col.profiles.levels, col.firstMark(), col.can.Accounts)
+		col.shards[i].init(max(16, c.MaxKeys/shards), col.profiles.levels, col.firstUrgentCount(), col.can.Accounts)
 	}
 	col.spare = newBooks(len(col.shards[0].notes), col.profiles.levels, col.can.Accounts)
 	col.publishFigures()

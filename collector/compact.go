@@ -48,7 +48,7 @@ func (c *Collector) compact(s *shard) {
 		c.sortKept(&s.books)
 	}
 
-	t := c.pool.table(s.keys, c.firstMark(), !calm)
+	t := c.pool.table(s.keys, c.firstUrgentCount(), !calm)
 	s.books, c.spare = c.spare, from
 	s.books.clear()
 	s.since = c.start
@@ -105,7 +105,7 @@ func (c *Collector) sortKept(from *books) {
 		return cmp.Or(
 			cmp.Compare(c.rank(from, j), c.rank(from, i)),
 			cmp.Compare(b.total(), a.total()),
-			cmp.Compare(b.busy, a.busy),
+			cmp.Compare(b.lastCount, a.lastCount),
 			cmp.Compare(b.flush, a.flush))
 	})
 }
@@ -152,7 +152,7 @@ func (c *Collector) moveKey(s *shard, t, old *keyTable, slot int) bool {
 	if k.local != 0 {
 		c.local.recordMove(k.local, s, to)
 	}
-	c.setMark(s, t, to)
+	c.setUrgentCount(s, t, to)
 	return true
 }
 

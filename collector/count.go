@@ -18,7 +18,7 @@ type keyTable struct {
 	number uint32          // mask of the slot number in an entry of index
 	slots  []keySlot
 	dirty  bitset // slots whose counter has left zero
-	urgent bitset // slots whose counter has reached its mark
+	urgent bitset // slots whose counter has reached its urgent count
 	arena  []byte // the bytes of long keys
 	alarm  int64  // number of used slots at which room has to be made
 	// counted is set if adds are counted in inside, so that the table can be reused; see pool.
@@ -33,12 +33,12 @@ type keyTable struct {
 // keySlot is a cache line. For a short key, an add touches only the slot and an entry of the
 // index.
 type keySlot struct {
-	state atomic.Uint64 // closed | count
-	mark  atomic.Uint64 // the count that is urgent; written only by the flushing goroutine
-	hash  uint64        // this and the following fields do not change once the slot is in the index
-	len   uint32        // length of the key
-	off   uint32        // offset in the arena of a key longer than short
-	short [32]byte
+	state       atomic.Uint64 // closed | count
+	urgentCount atomic.Uint64 // the count that is urgent; written only by the flushing goroutine
+	hash        uint64        // this and the following fields do not change once the slot is in the index
+	len         uint32        // length of the key
+	off         uint32        // offset in the arena of a key longer than short
+	short       [32]byte
 }
 
 // Bits of a slot's state.
@@ -47,7 +47,7 @@ const (
 	countMask = closed - 1
 )
 
-// never is a mark that no count reaches.
+// never is an urgent count that no count reaches.
 const never = math.MaxUint64
 
 // maxProbe bounds the length of a probe. At the highest load, runs of that length occur
@@ -59,7 +59,7 @@ type addOutcome uint8
 
 const (
 	added    addOutcome = 0
-	urgent   addOutcome = 1 << iota // the count reached its mark
+	urgent   addOutcome = 1 << iota // the count reached the slot's urgent count
 	filling                         // the table is about to be full
 	full                            // the key was not counted
 	replaced                        // the key was not counted: the table is closed
@@ -69,8 +69,8 @@ const (
 // Short keys need no arena and count as 0.
 const arenaPerKey = 128
 
-// newTable returns a table for the given number of keys, all with this mark.
-func newTable(keys int, mark uint64) *keyTable {
+// newTable returns a table for the given number of keys, all with this urgent count.
+func newTable(keys int, urgentCount uint64) *keyTable {
 	size := 1
 	for size*5 < keys*8 {
 		size *= 2
@@ -84,21 +84,21 @@ func newTable(keys int, mark uint64) *keyTable {
 		arena:  make([]byte, keys*arenaPerKey),
 		alarm:  int64(keys) * 7 / 8,
 	}
-	t.setMarks(mark)
+	t.setUrgentCounts(urgentCount)
 	return t
 }
 
-func (t *keyTable) setMarks(mark uint64) {
+func (t *keyTable) setUrgentCounts(count uint64) {
 	for i := range t.slots {
-		t.slots[i].mark.Store(mark)
+		t.slots[i].urgentCount.Store(count)
 	}
 }
 
 // reset empties a table that no add is inside.
-func (t *keyTable) reset(mark uint64) {
+func (t *keyTable) reset(urgentCount uint64) {
 	clear(t.index)
 	clear(t.slots)
-	t.setMarks(mark)
+	t.setUrgentCounts(urgentCount)
 	t.dirty.reset()
 	t.urgent.reset()
 	t.used.Store(0)
@@ -155,7 +155,7 @@ func (t *keyTable) count(slot, n uint64) addOutcome {
 	if was == 0 { // so that the flush visits it
 		t.dirty.set(slot)
 	}
-	if s.mark.Load()-1-was < n { // was < mark <= was+n in one comparison, since a mark is at least 1
+	if s.urgentCount.Load()-1-was < n { // was < urgentCount <= was+n in one comparison, since urgentCount is at least 1
 		t.urgent.set(slot)
 		return urgent
 	}

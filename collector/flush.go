@@ -57,7 +57,7 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 	}
 	c.remindAccounts()
 	was := c.factor
-	v := c.choose()
+	sel := c.choose()
 	unheld := c.held == 1
 	c.calm = unheld
 	c.held, c.candidates = 1, 0
@@ -67,14 +67,14 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 		t := s.table.Load()
 		s.each(func(slot int, k *note) {
 			counted := k.delta > 0
-			if c.awaitsRules(k) || k.flags == 0 && !v.sends(k) {
+			if c.awaitsRules(k) || k.flags == 0 && !sel.sends(k) {
 				c.holdBack(s, t, slot)
 			} else {
 				c.emit(s, t, slot)
 			}
 			if counted && (k.exempt() || c.factor != was) {
 				c.pace(s, slot)
-				c.setMark(s, t, slot)
+				c.setUrgentCount(s, t, slot)
 			}
 		})
 	}
@@ -91,15 +91,15 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 	c.publishFigures()
 }
 
-// takeCounts takes the counts of a shard. It also sets the marks of keys that cannot be
-// candidates, while their slots are in the processor's cache.
+// takeCounts takes the counts of a shard. It also sets the urgent counts of keys that cannot
+// be candidates, while their slots are in the processor's cache.
 func (c *Collector) takeCounts(s *shard) {
 	t := s.table.Load()
 	t.drain(&t.dirty, func(slot int, n uint64) {
 		c.absorb(s, t, slot, n)
 		if !s.notes[slot].exempt() {
 			c.pace(s, slot)
-			c.setMark(s, t, slot)
+			c.setUrgentCount(s, t, slot)
 		}
 	})
 }
@@ -136,7 +136,7 @@ func (c *Collector) choose() keySelection {
 			})
 		}
 	}
-	return b.judge(factor)
+	return b.selectKeys(factor)
 }
 
 // emit adds a key's counts to the counts to be sent.

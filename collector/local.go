@@ -140,7 +140,7 @@ func (l *localDetector) advance(c *Collector) {
 		if silent && !x.hot {
 			k := &x.shard.notes[x.slot]
 			k.local, k.until, k.level = 0, 0, 0
-			c.setMark(x.shard, x.shard.table.Load(), x.slot) // so that its next burst is as urgent as the first
+			c.setUrgentCount(x.shard, x.shard.table.Load(), x.slot) // so that its next burst is as urgent as the first
 			l.release(c, uint16(i+1))
 		}
 	}

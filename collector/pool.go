@@ -19,21 +19,21 @@ type pool struct{ tables []*keyTable }
 const maxPooled = 4
 
 // table returns an empty table for the given number of keys.
-func (p *pool) table(keys int, mark uint64, counted bool) *keyTable {
+func (p *pool) table(keys int, urgentCount uint64, counted bool) *keyTable {
 	if counted {
 		for i, t := range p.tables {
 			if t.inside.Load() == 0 {
 				last := len(p.tables) - 1
 				p.tables[i], p.tables[last] = p.tables[last], nil
 				p.tables = p.tables[:last]
-				t.reset(mark)
+				t.reset(urgentCount)
 				return t
 			}
 		}
 	} else {
 		p.tables = nil
 	}
-	t := newTable(keys, mark)
+	t := newTable(keys, urgentCount)
 	t.counted = counted
 	return t
 }

@@ -96,13 +96,13 @@ func (c *Collector) applyRules() {
 // reclassify updates the records of a shard's keys to the present rules. otherUnit has the ids
 // of rules that count in another unit than before.
 func (c *Collector) reclassify(s *shard, last *profiles, otherUnit map[string]bool) {
-	t, first := s.table.Load(), c.firstMark()
+	t, first := s.table.Load(), c.firstUrgentCount()
 	was := s.recents
 	s.recents = make([]recent, len(s.notes)*c.profiles.levels)
 	for slot := range s.notes {
 		k := &s.notes[slot]
 		if k.profile == unseen {
-			t.slots[slot].mark.Store(first)
+			t.slots[slot].urgentCount.Store(first)
 			continue
 		}
 		old := &last.all[k.profile]
@@ -126,7 +126,7 @@ func (c *Collector) reclassify(s *shard, last *profiles, otherUnit map[string]bo
 		}
 		k.load = float32(p.load(recents))
 		k.level, k.until = 0, 0
-		c.setMark(s, t, slot)
+		c.setUrgentCount(s, t, slot)
 	}
 }
 

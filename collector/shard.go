@@ -35,11 +35,11 @@ type note struct {
 	level float32 // load up to which the pace stays slow; see pace
 	until int64   // when the fast pace ends, or 0 if the pace is slow
 
-	flush   uint32 // the last flush that took a count
-	busy    uint32 // the size of that count
-	profile uint32
-	local   uint16 // number of the key's exact count in localDetector, from 1, or 0
-	flags   flags
+	flush     uint32 // the last flush that took a count
+	lastCount uint32 // the size of that count
+	profile   uint32
+	local     uint16 // number of the key's exact count in localDetector, from 1, or 0
+	flags     flags
 }
 
 type flags uint8
@@ -69,8 +69,8 @@ func (n *note) lines() int {
 	return lines
 }
 
-func (s *shard) init(keys, levels int, mark uint64, accounts bool) {
-	t := newTable(keys, mark)
+func (s *shard) init(keys, levels int, urgentCount uint64, accounts bool) {
+	t := newTable(keys, urgentCount)
 	s.keys, s.books = keys, newBooks(len(t.slots), levels, accounts)
 	s.table.Store(t)
 }

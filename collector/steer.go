@@ -66,7 +66,7 @@ func (c *Collector) applySteering() {
 	}
 	if next.instances != last.instances {
 		c.profiles.setInstances(next.instances)
-		c.remark()
+		c.resetUrgentCounts()
 	}
 }
 
@@ -81,24 +81,25 @@ func (c *Collector) steerKey(hash uint64, member string) {
 	}
 	s.notes[slot].flags = c.steered.flags(hash, t.key(&t.slots[slot]))
 	c.pace(s, slot)
-	c.setMark(s, t, slot)
+	c.setUrgentCount(s, t, slot)
 }
 
-// remark updates the load and the mark of every key after the candidates' marks have changed.
-func (c *Collector) remark() {
-	first := c.firstMark()
+// resetUrgentCounts updates the load and the urgent count of every key after the candidates' marks
+// have changed.
+func (c *Collector) resetUrgentCounts() {
+	first := c.firstUrgentCount()
 	for i := range c.shards {
 		s := &c.shards[i]
 		t := s.table.Load()
 		for slot := range s.notes {
 			k := &s.notes[slot]
 			if k.profile == unseen {
-				t.slots[slot].mark.Store(first)
+				t.slots[slot].urgentCount.Store(first)
 				continue
 			}
 			k.load = float32(c.profiles.all[k.profile].load(c.recents(s, slot)))
 			k.level, k.until = 0, 0
-			c.setMark(s, t, slot)
+			c.setUrgentCount(s, t, slot)
 		}
 	}
 }

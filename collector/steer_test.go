@@ -106,8 +106,8 @@ func TestInstancesChangeWhoIsACandidate(t *testing.T) {
 	if s := c.Stats(); s.Candidates != 0 || s.Unsent != 15*20 {
 		t.Errorf("%+v", s)
 	}
-	if m := c.shards[0].table.Load().slots[0].mark.Load(); m != 85 && m != 100 {
-		t.Errorf("the mark is %d", m)
+	if m := c.shards[0].table.Load().slots[0].urgentCount.Load(); m != 85 && m != 100 {
+		t.Errorf("the urgent count is %d", m)
 	}
 	c.Steer(rules.Fleet{Instances: 10}, nil)
 	c.lines = 40

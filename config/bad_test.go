@@ -240,7 +240,7 @@ var badFiles = []struct {
 	{"exit count above", rule("hot: {rate: 200/s, exit: 201, hold: -1s}"), []string{
 		`4:30: hot.exit "201" is above hot.rate 200/s`, `4:41: hot.hold "-1s": want a duration, for example 10s or 1m`,
 	}},
-	{"exit of another window", rule("hot: {rate: 200/s, exit: 160/1m}"), []string{`4:30: hot.exit "160/1m": the window must be that of hot.rate 200/s`}},
+	{"exit of another window", rule("hot: {rate: 200/s, exit: 160/1m}"), []string{`4:30: hot.exit "160/1m": use the window of hot.rate, 200/s`}},
 	{"exit of no share", rule("hot: {rate: 200/s, exit: 120%}"), []string{`4:30: hot.exit "120%": want 1% to 100%`}},
 	{"exit of too little", rule("hot: {rate: 200/s, exit: 0.5%}"), []string{`4:30: hot.exit "0.5%": want 1% to 100%`}},
 	{"exit of strange digits", rule("hot: {rate: 200/s, exit: 0x10%}"), []string{`4:30: hot.exit "0x10%": want 1% to 100%`}},
@@ -407,7 +407,7 @@ var badFiles = []struct {
 	}},
 	{"kafka", good + "kafka:\n  brokers: [k]\n  topic: a b\n  client_id: ..\n  version: new\n  tls: maybe\n  sasl: {}\n  timeout: 1h\n  acks: 2\n  idempotent: 1\n  compression: gzip\n  buffer: 1\n  group: ''\n  session: 10\n  sesion: 1s\n", []string{
 		`3:13: kafka.brokers "k": want host:port`, `4:10: kafka.topic "a b": want 1 to 249 of A-Z a-z 0-9 . _ -`,
-		`5:14: kafka.client_id "..": want 1 to 249 of A-Z a-z 0-9 . _ -`, `6:12: kafka.version "new": want a release, for example "3.6"`,
+		`5:14: kafka.client_id "..": want 1 to 249 of A-Z a-z 0-9 . _ -`, `6:12: kafka.version "new": want a Kafka release, for example "3.6"`,
 		`7:8: kafka.tls "maybe": want true or false`,
 		"8:9: kafka.sasl.mechanism is missing", "8:9: kafka.sasl.user is missing", "8:9: kafka.sasl has neither password_file nor password_env",
 		`9:12: kafka.timeout "1h": want 100ms to 1m0s`, `10:9: kafka.acks "2": want 1 or all`, `11:15: kafka.idempotent "1": want true or false`,
@@ -568,7 +568,7 @@ func TestBadFiles(t *testing.T) {
 // These hints say more than their message, so that the reader knows at once what to do.
 func TestHints(t *testing.T) {
 	for _, test := range []struct{ source, want string }{
-		{"a: {route: *}\n", `write the value itself; put a star in quotes: "*"`},
+		{"a: {route: *}\n", `write the value in place of the alias; if you mean the text *, put it in quotes: "*"`},
 		{"m: {route: GET /u/{id}}\n", `close every bracket, and put text that holds { } [ ] or , in quotes, as in route: "GET /u/{id}"`},
 		{"a: {path:id: 7}\n", `put a space behind it; within braces, text that has a colon needs quotes: "path:id"`},
 		{"a:\n\t- b\n", "use spaces here, not tabs"},

@@ -216,7 +216,7 @@ func (d *decoder) exit(n *fileNode, t *rules.Threshold, unit rules.Unit) {
 	if strings.Contains(s, "/") {
 		rate, reason := parseRate(s, unit, quantities[unit].maxRate)
 		if reason == "" && t.Rate.Per != 0 && rate.Per != t.Rate.Per {
-			reason = "the window must be that of hot.rate " + t.Rate.String()
+			reason = "use the window of hot.rate, " + t.Rate.String()
 		}
 		if reason != "" {
 			d.reject(n, forms, "hot.exit %s: %s", quote(s), reason)

@@ -69,10 +69,10 @@ func (k *Kafka) settings() settings {
 	return settings{
 		{"brokers", as(&k.Brokers, schemaSome(schemaForm(`:[0-9]+$`)), func(d *decoder, n *fileNode, what string) []string {
 			return d.servers(n, what, "kafka-1:9092")
-		}), "", "host:port of brokers. Default: " + defaultBroker},
+		}), "", "Brokers, each as host:port. Default: " + defaultBroker},
 		{"topic", nameInKafka(&k.Topic, "hotparam.counters"), "", "Default: " + wire.DefaultTopic},
 		{"client_id", nameInKafka(&k.ClientID, "hotparam"), "", "Name of the client at the brokers"},
-		{"version", written(&k.Version, "", "the oldest release among the brokers; by default it is detected", `a release, for example "3.6"`, release.MatchString).shownAs(schemaText), "", `The oldest release among the brokers, for example "3.6"`},
+		{"version", written(&k.Version, "", "the oldest release among the brokers; by default it is detected", `a Kafka release, for example "3.6"`, release.MatchString).shownAs(schemaText), "", `The oldest release among the brokers, for example "3.6"`},
 		{"tls", as(&k.TLS, anyOf(schemaFlag, ref("tls")), (*decoder).kafkaTLS), "", "true, or fields"},
 		{"sasl", as(&k.SASL, saslSettings(new(kafka.SASL)).form("mechanism", "user"), (*decoder).sasl), "", "Who we are at the brokers"},
 		{"timeout", span(&k.Timeout, "5s", minTimeout, maxTimeout), "", "Bounds a request to a broker"},

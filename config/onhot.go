@@ -18,7 +18,7 @@ func onHotSettings(o *onHotFields) settings {
 	return settings{
 		{"coalesce", isWord(&o.alone, "false", "true", "false"), "", "Identical requests join the one under way. Default: true"},
 		{"cache", milli(&o.Cache, "500ms"), "", "How long an answer is fresh. Default: none is kept"},
-		{"stale", milli(&o.Stale, "2s"), "", "How long after cache an answer is used while it is refreshed, or while the handler fails"},
+		{"stale", milli(&o.Stale, "2s"), "", "How long after cache has passed a stale answer is used, while it is refreshed or while the handler fails"},
 		{"wait", milli(&o.Wait, "300ms"), "", "How long a request waits for the one that it joined. Default: 300ms"},
 		{"max", byteCount(&o.Max), "", "The largest answer. Default: 1MiB"},
 		{"total", byteCount(&o.Total), "", "Memory of all answers of the rule in a process. Default: 64MiB"},

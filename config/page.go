@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Whether the aggregator serves its page, the words for [Aggregator.Page].
+// Words of [Aggregator.Page]: whether the aggregator serves its page.
 const (
 	PageOn  = "on"
 	PageOff = "off"
 )
 
-// maxPageHosts bounds the list, which is compared with each request.
+// maxPageHosts bounds page_hosts, which each request's Host is compared with.
 const maxPageHosts = 32
 
 // pageHosts reads names of the server, without ports.
@@ -23,7 +23,7 @@ func (d *decoder) pageHosts(n *fileNode, what string) (hosts []string) {
 		switch {
 		case !ok:
 		case strings.Contains(s, "*"):
-			d.reject(item, "write each name: a pattern would let names in that others own", "%s %s: patterns are not allowed", what, quote(s))
+			d.reject(item, "write each name: a pattern would also allow names that belong to others", "%s %s: patterns are not allowed", what, quote(s))
 		case !isHostName(s):
 			d.reject(item, example, "%s %s: want a name or an address, without scheme and port", what, quote(s))
 		default:

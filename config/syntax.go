@@ -84,7 +84,7 @@ func place(tk *token.Token) position { return position{tk.Position.Line, tk.Posi
 // unsupported has the kinds of YAML tokens that a file must not have.
 var unsupported = map[token.Type]struct{ message, hint string }{
 	token.AnchorType:     {"anchors (&name) are not supported", "write the value where it is used; put text that begins with & in quotes"},
-	token.AliasType:      {"aliases (*name) are not supported", `write the value itself; put a star in quotes: "*"`},
+	token.AliasType:      {"aliases (*name) are not supported", `write the value in place of the alias; if you mean the text *, put it in quotes: "*"`},
 	token.MergeKeyType:   {"merge keys (<<) are not supported", "write the fields where they are used"},
 	token.TagType:        {"tags (!name) are not supported", "remove it; put text that begins with ! in quotes"},
 	token.DirectiveType:  {"directives (%NAME) are not supported", "remove it; put text that begins with % in quotes"},

@@ -43,8 +43,8 @@ func isControl(r rune) bool {
 		r == 0xFEFF || r == 0xFFFE || r == 0xFFFF
 }
 
-// secrets find passwords and tokens in a line: a URL's user info or query, and a field of that
-// name, which is refused but may be shown.
+// secrets find passwords and tokens in a line: a URL's user info or query, and a field named
+// password, secret or token (such a field is rejected, but the error shows its line).
 var secrets = []struct {
 	marker string // text that every such line contains
 	form   *regexp.Regexp

@@ -150,7 +150,10 @@ func (w *Watcher) renew(ctx context.Context) error {
 			w.state.grant(h, h.Until.Sub(clock.Val()), issued)
 		} else if scores[i].Err() != nil {
 			w.state.forget(member)
-		} // otherwise the next poll removes it; until then its end does not change
+		} else {
+			// A known key that left the set: the next poll removes it. An unreadable one stays
+			// until its end.
+		}
 	}
 	w.show()
 	return nil

@@ -24,7 +24,7 @@ type sketch struct {
 // mistake 1 other key in 800 for an evicted one, and with 16 keys 1 in 400.
 const (
 	sketchRows    = 4
-	cellNumbers   = debtDue // of a debt's numbers
+	cellNumbers   = debtDue // the numbers of a debt that a cell keeps: those before debtDue
 	filterProbes  = 6
 	filterWords   = 2 // for each place of the table
 	filterKeys    = 8 // in one generation, for each place of the table
@@ -39,6 +39,9 @@ type filter struct {
 	until int64 // instant by which its keys have paid their debts
 }
 
+// newSketch returns a sketch for a table that has room for the given number of keys. The number
+// must be a power of two and at least 4: a row has keys/4 cells and the filter keys/4 blocks, which
+// are selected by masks.
 func newSketch(keys int) *sketch {
 	row := max(keys/sketchRows, 1)
 	return &sketch{rowMask: uint64(row - 1), cells: make([]int64, sketchRows*row*cellNumbers), keys: keys}

@@ -121,7 +121,7 @@ func (h *heldBody) Read(p []byte) (int, error) {
 		return n, nil
 	case h.err != nil:
 		err := h.err
-		h.err = nil // later reads return the result of rest
+		h.err = nil // later reads return the result of unread
 		return 0, err
 	}
 	return h.unread.Read(p)

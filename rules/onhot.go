@@ -124,6 +124,8 @@ func parseVary(text string) (p Param, reason, hint string) {
 		return p, reason, hint
 	case p.Source != Header && p.Source != Cookie:
 		return p, "want header:NAME or cookie:NAME", varyHint
+	case p.Source == Header && p.Name == "*": // would be the "*" of an answer's Vary, which matches no request
+		return p, "no header has this name", "name each header, " + varyHint
 	case p.Source == Header && slices.Contains(unsharedHeaders, p.Name):
 		return p, "answers cannot be shared by this header", varyHint
 	}

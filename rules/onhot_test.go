@@ -24,6 +24,7 @@ func TestOnHotErrors(t *testing.T) {
 		{OnHot{Cache: 1, Vary: []string{"addr:ip"}}, "want header:NAME"},
 		{OnHot{Cache: 1, Vary: []string{"header:"}}, "on_hot.vary[0]"},
 		{OnHot{Cache: 1, Vary: []string{"header:a b"}}, "on_hot.vary[0]"},
+		{OnHot{Cache: 1, Vary: []string{"header:*"}}, "no header has this name"},
 		{OnHot{Cache: 1, Vary: []string{"header:cookie"}}, "the header holds all cookies"},
 		{OnHot{Cache: 1, Vary: []string{"header:authorization"}}, "cannot be shared"},
 		{OnHot{Cache: 1, Vary: []string{"header:if-none-match"}}, "cannot be shared"},

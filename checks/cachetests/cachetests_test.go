@@ -44,7 +44,7 @@ func wide(test *suiteTest, cache, stale time.Duration) rules.OnHot {
 			}
 			for name := range strings.SplitSeq(f.args[0].(string), ",") {
 				name = "header:" + strings.TrimSpace(name)
-				if name != "header:" && !named[name] {
+				if name != "header:" && name != "header:*" && !named[name] { // a policy cannot name *
 					named[name] = true
 					o.Vary = append(o.Vary, name)
 				}

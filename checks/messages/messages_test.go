@@ -137,13 +137,16 @@ func constant(e ast.Expr) (text string, ok bool) {
 // scriptText matches a string of a script.
 var scriptText = regexp.MustCompile("\"[^\"\n]+\"|`[^`\n]+`")
 
-// ofScript calls f with each string of a script.
+// class matches the class of an element, which users do not see.
+var class = regexp.MustCompile("\\bclass: (?:`[^`\n]*`|[^,}`\n]*)")
+
+// ofScript calls f with each string of a script, but not with the classes of elements.
 func ofScript(name string, f func(text string)) error {
 	script, err := os.ReadFile(name)
 	if err != nil {
 		return err
 	}
-	for _, text := range scriptText.FindAllString(string(script), -1) {
+	for _, text := range scriptText.FindAllString(class.ReplaceAllString(string(script), ""), -1) {
 		f(strings.Trim(text, "\"`"))
 	}
 	return nil

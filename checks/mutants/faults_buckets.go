@@ -10,7 +10,7 @@ var bucketFaults = []Fault{
 	},
 	{
 		Name: "an account is opened late, by the second line", File: "collector/accounts.go",
-		Old: "case wanted || c.opensCold", New: "case wanted && s.notes[slot].sent != s.since || c.opensCold",
+		Old: "case wanted || c.takeColdAccount", New: "case wanted && s.notes[slot].sent != s.since || c.takeColdAccount",
 		Test: "TestSuspectsHaveAnAccountAtOnce",
 	},
 	{
@@ -75,7 +75,7 @@ var bucketFaults = []Fault{
 	},
 	{
 		Name: "records do not state what was dropped before them", File: "collector/kafkasink/pack.go",
-		Old: "h.sums.Loose += uint64(r.mass - r.booked)", New: "",
+		Old: "h.sums.Loose += uint64(r.sum - r.booked)", New: "",
 		Test: "TestOutage",
 	},
 	{

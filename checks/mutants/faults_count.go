@@ -151,12 +151,12 @@ var collectorFaults = []Fault{
 	},
 	{
 		Name: "a candidate is not sent", File: "collector/budget.go",
-		Old: "if k.load >= v.factor {", New: "if false {",
+		Old: "if k.load >= sel.factor {", New: "if false {",
 		Test: "TestCandidatesAreSentThroughAFlood",
 	},
 	{
 		Name: "a hot key is not sent in full", File: "collector/flush.go",
-		Old: "k.flags == 0 && !v.sends(k)", New: "!v.sends(k)",
+		Old: "k.flags == 0 && !sel.sends(k)", New: "!sel.sends(k)",
 		Test: "TestSteeredKeysAreExempt",
 	},
 	{

@@ -200,9 +200,9 @@ var onHotFaults = []Fault{
 		Package: "checks/cachetests", Test: "TestSuite",
 	},
 	{
-		Name: "a policy that names * shares answers that vary by all", File: "internal/onhot/policy.go",
-		Old: "name != \"*\" && ", New: "",
-		Package: "checks/cachetests", Test: "TestSuite",
+		Name: "a policy that names * shares answers that vary by all", File: "rules/onhot.go",
+		Old: "case p.Source == Header && p.Name == \"*\":", New: "case false:",
+		Package: "internal/onhot", Test: "TestVaryByAll",
 	},
 	{
 		Name: "an answer's age when it comes does not count", File: "internal/onhot/answer.go",

@@ -83,7 +83,7 @@ had ended), events_per_second and memory_bytes.`,
 	durationVar(flags, &f.window, "window", time.Second, "length of the window, 1s to 1h")
 	flags.StringVar(&f.memory, "memory", "16MB", "`size` of the detector's memory")
 	flags.StringVar(&f.trace, "trace", "", "access log `file` instead of a generated stream; - is standard input")
-	flags.StringVar(&f.params, "by", "all", "`parameters` of the log that make a key, by commas; or all, or each")
+	flags.StringVar(&f.params, "by", "all", "`parameters` of the log that make a key, separated by commas; or all (one key of all), or each (a key of each)")
 	flags.StringVar(&f.format, "format", "auto", "`format` of the log: "+accesslog.NamedFormats)
 	flags.BoolVar(&f.json, "json", false, "print one JSON object, and nothing else")
 	return cmd

@@ -98,7 +98,7 @@ a "suggestion" (hot_keys, hot_keys_of_each_day, refused, rules).`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "rules `file`")
-	flags.StringVar(&f.params, "by", "", "`parameters` that make a key, by commas; or all, each, combinations")
+	flags.StringVar(&f.params, "by", "", "`parameters` that make a key, separated by commas; or all (one key of all), each (a key of each), combinations (a key of each set of them)")
 	flags.StringVar(&f.hot, "hot", "", "`threshold`: 10/s, 60/1m, 20% of the route, 8x the baseline; 20%/1m with a window")
 	flags.StringVar(&f.limit, "limit", "", "limit of a hot key, as `N/D`")
 	flags.StringVar(&f.format, "format", "auto", "`format` of the logs: "+accesslog.Formats)

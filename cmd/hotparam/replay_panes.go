@@ -33,7 +33,7 @@ func paneTable(w io.Writer, t *replay.Trial, c timeLayout) error {
 	highest := int64(1)
 	for i := range t.Panes {
 		highest = max(highest, t.Panes[i].Low)
-		if e := t.Panes[i].Enter; e != nil && *e < 4*highest {
+		if e := t.Panes[i].Enter; e != nil && *e < 4*highest { // a mark farther off would make all bars short
 			highest = max(highest, *e)
 		}
 	}
@@ -78,7 +78,8 @@ type paneRow struct {
 	hot     bool // whether all of them are hot
 }
 
-// fold returns the rows for the panes of t. It keeps that many panes around each decision.
+// fold returns the rows for the panes of t. It keeps that many panes around each decision, but
+// folds those that show no change: without counts, and with the window of both neighbours.
 func fold(t *replay.Trial, around int) []paneRow {
 	pane := time.Duration(t.Pane * float64(time.Second))
 	shown := make([]bool, len(t.Panes))
@@ -106,7 +107,7 @@ func fold(t *replay.Trial, around int) []paneRow {
 			shown[i] = false
 		}
 	}
-	for from, i := 0, 0; i < len(shown); i++ { // one or two panes are as short as their number
+	for from, i := 0, 0; i < len(shown); i++ { // a gap of one or two panes is shown: a folded row would not be shorter
 		switch {
 		case shown[i]:
 			from = i + 1
@@ -134,7 +135,8 @@ func fold(t *replay.Trial, around int) []paneRow {
 // sameState reports whether two panes would look the same.
 func sameState(a, b *replay.Pane) bool { return a.Low == b.Low && a.Hot == b.Hot }
 
-// window returns the count in the window, with its bounds if they differ.
+// window returns the count in the window: its bounds if they differ, and "+?" after the lower one
+// if the upper one is not known.
 func (r *paneRow) window() string {
 	low := strconv.FormatInt(r.Low, 10)
 	switch {
@@ -146,7 +148,7 @@ func (r *paneRow) window() string {
 	return low
 }
 
-// bar draws the count in the window, with a mark if the pane is hot.
+// bar draws the count in the window, ┊ at the count from which the key is hot, and "hot" if it is.
 func (r *paneRow) bar(peak int64) string {
 	eighths := int(r.Low * 8 * barWidth / peak)
 	bar := strings.Repeat("█", eighths/8)

@@ -124,7 +124,7 @@ func (k check) idempotently(ctx context.Context, b broker) error {
 		case isOneOf(err, kerr.ClusterAuthorizationFailed):
 			return k.mayNot("not write idempotently", b, "--operation IdempotentWrite --cluster")
 		case isOneOf(err, kerr.CoordinatorLoadInProgress, kerr.CoordinatorNotAvailable) && time.Now().Before(end) && ctx.Err() == nil:
-			base.WaitBackoff(ctx, failures, retryAfter, retrySlowly)
+			base.WaitBackoff(ctx, failures, retryAfter, longestRetry)
 			continue
 		}
 		return fmt.Errorf("kafka: %s gives no id to an idempotent producer: %w", b.addr, explain(err))

@@ -85,11 +85,11 @@ func newCluster(c *Config) (cluster, error) {
 }
 
 // A record is given up at the age giveUp. Pauses between tries double from retryAfter to
-// retrySlowly.
+// longestRetry.
 const (
-	giveUp      = 10 * time.Second
-	retryAfter  = 100 * time.Millisecond
-	retrySlowly = 500 * time.Millisecond
+	giveUp       = 10 * time.Second
+	retryAfter   = 100 * time.Millisecond
+	longestRetry = 500 * time.Millisecond
 )
 
 // maxBatch bounds a batch to just below the brokers' default maximum.
@@ -107,7 +107,7 @@ func (k *cluster) client(ctx context.Context, seeds []string, more ...kgo.Opt) (
 		kgo.RequestTimeoutOverhead(k.Timeout),
 		// A failing request tries each broker once. The caller retries after that.
 		kgo.RequestRetries(len(k.Brokers)),
-		kgo.RetryBackoffFn(func(failures int) time.Duration { return base.Backoff(failures-1, retryAfter, retrySlowly) }),
+		kgo.RetryBackoffFn(func(failures int) time.Duration { return base.Backoff(failures-1, retryAfter, longestRetry) }),
 		kgo.MetadataMinAge(retryAfter),
 		kgo.DisableClientMetrics(),
 	}

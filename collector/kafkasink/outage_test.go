@@ -65,7 +65,7 @@ func stated(got []received) (sum int64) {
 		}
 	}
 	for _, r := range newest {
-		sum += int64(r.Sums.Booked+r.Sums.Loose) + mass(r.value)
+		sum += int64(r.Sums.Booked+r.Sums.Loose) + sumOf(r.value)
 	}
 	return sum
 }
@@ -215,7 +215,7 @@ func seen(got []received) (sum int64) {
 	for _, r := range got {
 		if k := (number{r.Incarnation, r.partition, r.Seq}); !once[k] {
 			once[k] = true
-			sum += mass(r.value)
+			sum += sumOf(r.value)
 		}
 	}
 	return sum

@@ -73,8 +73,8 @@ func (p *packer) beginFlush(f collector.Flush, now time.Time, n int) {
 
 // recordMissed records a flush that could not be sent. The next flush states its counts
 // as unsent.
-func (p *packer) recordMissed(f collector.Flush, mass int64) {
-	p.unsent += f.Unsent + mass
+func (p *packer) recordMissed(f collector.Flush, sum int64) {
+	p.unsent += f.Unsent + sum
 	p.aged += f.Aged
 }
 
@@ -153,7 +153,7 @@ func (p *packer) partitionOf(rule *packRule, key []byte) int32 {
 
 // addLine adds the line to its partition's record, or to a new one if the start differs or the
 // record is full.
-func (p *packer) addLine(partition int32, start, mass, booked int64) lineOutcome {
+func (p *packer) addLine(partition int32, start, sum, booked int64) lineOutcome {
 	if len(p.line) > wire.MaxRecord {
 		return lineTooLong
 	}
@@ -170,7 +170,7 @@ func (p *packer) addLine(partition int32, start, mass, booked int64) lineOutcome
 		r.value = append(r.value, '\n')
 	}
 	r.value = append(r.value, p.line...)
-	r.mass += mass
+	r.sum += sum
 	r.booked += booked
 	r.lines++
 	h.open = r
@@ -248,7 +248,7 @@ func (p *packer) seal(r *record, topic string) {
 	}
 	h.lastStart = flush
 	h.sums.Booked += uint64(r.booked)
-	h.sums.Loose += uint64(r.mass - r.booked)
+	h.sums.Loose += uint64(r.sum - r.booked)
 	h.sums.Parts += uint64(r.parts)
 	h.sums.HeldBack += uint64(r.heldBack)
 	p.headers = wire.AppendRecordHead(p.headers[:0], &p.head)

@@ -20,7 +20,7 @@ type record struct {
 	partition int32
 	seq       uint64
 	start     int64 // start of the counts
-	mass      int64 // sum of the counts
+	sum       int64 // sum of the counts
 	booked    int64 // sum of the counts with an account
 	parts     int64 // lines with an account whose counts had been held back
 	heldBack  int64 // sum of the groups' held-back counts in value
@@ -65,7 +65,7 @@ func (r *record) grown(n int) *record {
 		return r
 	}
 	larger := newRecord(n)
-	larger.start, larger.mass, larger.lines = r.start, r.mass, r.lines
+	larger.start, larger.sum, larger.lines = r.start, r.sum, r.lines
 	larger.booked, larger.parts, larger.heldBack = r.booked, r.parts, r.heldBack
 	larger.value = append(larger.value, r.value...)
 	r.free()

@@ -41,12 +41,12 @@ func (s *Sink) run() {
 		}
 	}
 	s.queue.close()
-	s.expire(time.Now().Add(time.Hour), errClosed)
+	s.expire(time.Now().Add(time.Hour), errClosed) // all that are left: none was built later than that
 	s.awaitSessions()
 }
 
-// finished reports whether the sink is closed, and either no records are left or its patience
-// has ended.
+// finished reports whether the sink is closed, and either no records are left or the time that
+// Close allows has passed.
 func (s *Sink) finished() bool {
 	select {
 	case <-s.ctx.Done():
@@ -59,7 +59,8 @@ func (s *Sink) finished() bool {
 	}
 }
 
-// await waits for d, or less if the sink is closed during the wait.
+// await waits for d, or less if the sink is closed during the wait. Once the sink is closed, it
+// waits for at most a tick, so that retries stay quick.
 func (s *Sink) await(d time.Duration) {
 	closing := s.closing
 	select {
@@ -157,7 +158,7 @@ func (s *Sink) returned(r *record, err error, now time.Time) (broken bool) {
 		return false
 	}
 	r.address(s.topic)
-	s.queue.retryLater(r, now, base.Backoff(r.tries, retryAfter, retrySlowly))
+	s.queue.retryLater(r, now, base.Backoff(r.tries, retryAfter, longestRetry))
 	r.tries++
 	return outOfStep(err)
 }
@@ -171,6 +172,6 @@ func (s *Sink) expire(before time.Time, err error) {
 }
 
 func (s *Sink) recordFailure(r *record, err error, now time.Time) {
-	s.tally.fail(&s.tally.stats.Failed.Delivery, r.mass, fmt.Errorf("kafka: %w", err), now)
+	s.tally.fail(&s.tally.stats.Failed.Delivery, r.sum, fmt.Errorf("kafka: %w", err), now)
 	r.free()
 }

@@ -180,7 +180,7 @@ func (s *Sink) keepRefreshed(ses *session) {
 		case <-time.After(s.refreshEvery):
 		}
 		for failures := 0; s.refresh(ses) != nil && !isClosed(ses.ended); failures++ {
-			base.WaitBackoff(ses.ctx, failures, retryAfter, retrySlowly)
+			base.WaitBackoff(ses.ctx, failures, retryAfter, longestRetry)
 		}
 	}
 }

@@ -94,15 +94,15 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 		s.pack.addBeats(len(counts) == 0)
 		s.enqueue(&sent)
 	} else {
-		mass, owed := int64(0), int64(0)
+		sum, owed := int64(0), int64(0)
 		for i := range counts {
-			mass += counts[i].N
+			sum += counts[i].N
 		}
 		for i := range flush.HeldBack {
 			owed += flush.HeldBack[i].N
 		}
-		s.pack.recordMissed(flush, mass+owed)
-		s.tally.fail(&s.tally.stats.Failed.NotConnected, mass, s.reach.sendError(), now)
+		s.pack.recordMissed(flush, sum+owed)
+		s.tally.fail(&s.tally.stats.Failed.NotConnected, sum, s.reach.sendError(), now)
 	}
 	sent.Failed, sent.Err = s.tally.takeResult(now)
 	return sent
@@ -149,9 +149,9 @@ func (s *Sink) ready() int {
 // enqueue adds the packed records to the queue.
 func (s *Sink) enqueue(sent *collector.Sent) {
 	for r := range s.pack.sealed(s.topic) {
-		mass, lines := r.mass, r.lines
+		sum, lines := r.sum, r.lines
 		if !s.queue.push(r) { // push takes ownership of the record
-			s.tally.fail(&s.tally.stats.Failed.BufferFull, mass, errFull, s.pack.now)
+			s.tally.fail(&s.tally.stats.Failed.BufferFull, sum, errFull, s.pack.now)
 			r.free()
 			continue
 		}

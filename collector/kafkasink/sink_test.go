@@ -85,8 +85,8 @@ func inOrder(t testing.TB, got []received) {
 	}
 }
 
-// mass returns the sum of a value's counts.
-func mass(value string) (sum int64) {
+// sumOf returns the sum of a value's counts.
+func sumOf(value string) (sum int64) {
 	for line := range strings.SplitSeq(value, "\n") {
 		if l, err := wire.ParseLine([]byte(line)); err == nil {
 			sum += l.N

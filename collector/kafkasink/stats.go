@@ -80,20 +80,20 @@ func (t *deliveryCounts) deliver(r *record, now time.Time) {
 	defer t.mu.Unlock()
 	t.stats.Records++
 	t.stats.Bytes += int64(len(r.value))
-	t.stats.Delivered += r.mass
+	t.stats.Delivered += r.sum
 	t.okAt = now
 }
 
-// fail records that counts with the sum mass failed; why is a field of stats.Failed. It ignores
+// fail records that counts with the given sum failed; why is a field of stats.Failed. It ignores
 // heartbeats, which have no counts.
-func (t *deliveryCounts) fail(why *int64, mass int64, err error, now time.Time) {
-	if mass == 0 {
+func (t *deliveryCounts) fail(why *int64, sum int64, err error, now time.Time) {
+	if sum == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	*why += mass
-	t.unreported += mass
+	*why += sum
+	t.unreported += sum
 	if err != nil {
 		t.err, t.failedAt = err, now
 	}

@@ -34,7 +34,7 @@ type packer struct {
 	metaLen int            // length of the meta line in buf
 	open    bool           // whether buf is a packet that has begun
 	lines   int64          // number of lines in buf
-	mass    int64          // sum of the counts in buf
+	sum     int64          // sum of the counts in buf
 	summed  bool           // whether buf begins with sums by rule or by bucket, which are stated once a flush
 	sent    collector.Sent // result of the flush so far
 }
@@ -74,7 +74,7 @@ func (p *packer) addCount(line []byte, c *collector.Count, r *sinkRule) {
 		p.sent.TooLong += c.N
 		return
 	}
-	p.mass += c.N
+	p.sum += c.N
 	n, sums, place := uint64(c.N), &p.head.Sums, 2*r.place
 	if c.Account.Number != 0 {
 		sums.Booked += n
@@ -119,7 +119,7 @@ func (p *packer) openPacket() {
 	if p.open {
 		return
 	}
-	p.open, p.buf, p.lines, p.mass = true, p.buf[:0], 0, 0
+	p.open, p.buf, p.lines, p.sum = true, p.buf[:0], 0, 0
 	if p.meta {
 		p.head.Seq++
 		p.head.Unsent, p.head.Aged = 0, 0
@@ -171,7 +171,7 @@ func (p *packer) sendPacket() {
 	if taken {
 		p.sent.Lines += p.lines
 	} else {
-		p.sent.Failed += p.mass
+		p.sent.Failed += p.sum
 	}
 }
 

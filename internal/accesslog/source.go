@@ -162,7 +162,7 @@ func NewReads(ctx context.Context, in io.Reader, advance func(n int), idle func(
 // idleEvery is the interval at which idle is called.
 const idleEvery = 100 * time.Millisecond
 
-// wait waits for the Read of in, and returns the error that comes after rest.
+// wait waits for the Read of in, and returns the error that comes after unread.
 func (r *reads) wait() error {
 	var tick <-chan time.Time
 	began := time.Now()

@@ -32,7 +32,7 @@ const (
 	Unsendable     Reason = "unsendable"      // the gateway cannot send the rule's response
 	Cut            Reason = "cut"             // a response that did not fit in a frame
 	Panicked       Reason = "panic"           // a request that passed because the door panicked
-	Invalid        Reason = "invalid"         // a connection that does not speak the protocol
+	Invalid        Reason = "invalid"         // a connection that does not speak the protocol, or a frame whose content is not valid
 	Fragmented     Reason = "fragmented"      // a connection with a frame in fragments
 	Handshake      Reason = "handshake"       // a connection whose handshake failed
 )

@@ -187,7 +187,7 @@ func (j *job) feedCounts(x extent, counts []newCount) {
 	j.counts = counts[:0]
 }
 
-// adopt passes the keys that stay hot to the detector, which is at point at, before the points
+// adopt passes the keys that stay hot to the detector, which is at point, before the points
 // up to newest are counted. A key dated later than newest was found by a clock that was ahead.
 // Its date is moved to newest, since it could not cool before it.
 func (j *job) adopt(point, newest int64) {

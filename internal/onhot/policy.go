@@ -29,10 +29,10 @@ func NewPolicy(o rules.OnHot) *Policy {
 	return p
 }
 
-// varies reports whether the key has the header that an answer varies by. No key has "*", which
-// means all headers, though a header may have that name too.
+// varies reports whether the key has the header that an answer varies by. It never has "*", which
+// means all headers: [rules.OnHot] cannot name it.
 func (p *Policy) varies(name string) bool {
 	name = http.CanonicalHeaderKey(name)
 	// With some cookies in the key, the handler has seen no others.
-	return name == "Accept-Encoding" || name != "*" && slices.Contains(p.headers, name) || name == "Cookie" && len(p.cookies) > 0
+	return name == "Accept-Encoding" || slices.Contains(p.headers, name) || name == "Cookie" && len(p.cookies) > 0
 }

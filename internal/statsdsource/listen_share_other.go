@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// canSharePort is false if the system passes all packets to one of the sockets that share a
-// port.
+// canSharePort is false: outside Linux, a system may pass all packets to one of the sockets that
+// share a port.
 const canSharePort = false
 
 func sharePort(syscall.Conn) error { return errors.ErrUnsupported }

@@ -207,12 +207,12 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Reque
 		}
 	}
 	w := &waiter{
-		key:   semaphoreKey(s.cfg.Namespace, key),
-		n:     min(ask.N, maxPermits),
-		keeps: keeps,
-		class: min(max(ask.Class, 0), rules.MaxClasses-1),
-		queue: ask.Queue,
-		seq:   s.seq.Add(1),
+		key:      semaphoreKey(s.cfg.Namespace, key),
+		n:        min(ask.N, maxPermits),
+		keeps:    keeps,
+		class:    min(max(ask.Class, 0), rules.MaxClasses-1),
+		maxQueue: ask.Queue,
+		seq:      s.seq.Add(1),
 	}
 	if ask.Within > 0 && ask.Queue > 0 && ask.N <= ask.Permits {
 		w.until, w.wake = time.Now().Add(ask.Within), make(chan struct{}, 1)

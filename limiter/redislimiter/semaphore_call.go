@@ -61,7 +61,7 @@ func (s *Semaphore) askRedis(ctx context.Context, w *waiter, permits int64) (sem
 	if w.keeps && s.keeping.Load() {
 		keeps = s.process
 	}
-	args := []any{lease.member, w.n, permits, s.cfg.Lease.Microseconds(), waits, believed.Microseconds(), keeps, keptDenied.Microseconds()}
+	args := []any{lease.member, w.n, permits, s.cfg.Lease.Microseconds(), waits, waitingTTL.Microseconds(), keeps, keptDenied.Microseconds()}
 	acquire := call{script: semaphoreAcquire, keys: semaphoreKeys(w.key), args: args}
 	_ = run(limited, s.client, &acquire) // its command has the error
 	s.addHealed(&acquire)

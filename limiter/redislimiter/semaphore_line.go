@@ -18,15 +18,15 @@ type line struct {
 
 // waiter is a caller of Acquire. A caller that does not wait has no wake.
 type waiter struct {
-	key   string // name of the key in Redis
-	n     int64
-	class int
-	queue int
-	seq   uint64 // order of arrival
-	until time.Time
-	keeps bool          // whether it may take, and leave, a lease that this process keeps
-	wake  chan struct{} // signals that the waiter should check its turn; of capacity 1
-	asked int           // number of its denials
+	key      string // name of the key in Redis
+	n        int64
+	class    int
+	maxQueue int    // number of waiters with which the line is full for it
+	seq      uint64 // order of arrival
+	until    time.Time
+	keeps    bool          // whether it may take, and leave, a lease that this process keeps
+	wake     chan struct{} // signals that the waiter should check its turn; of capacity 1
+	denials  int           // number of its denials
 
 	// The lock of the key's stripe guards these.
 	state  *semaphoreState // set while it is in the line
@@ -106,7 +106,7 @@ func (s *Semaphore) enter(w *waiter, permits int64) entry {
 	switch {
 	case first && !(w.keeps && s.keeping.Load() && k.deniedLately(w, time.Now())):
 		return entryFirst
-	case w.wake == nil || k.Len() >= w.queue:
+	case w.wake == nil || k.Len() >= w.maxQueue:
 		return entryDenied
 	}
 	k.push(w)
@@ -128,17 +128,17 @@ func (s *Semaphore) addWaiter(w *waiter, permits int64) (spare *heldLease, waits
 		return nil, false
 	}
 	k := st.ensureState(w.key, permits)
-	if k.Len() >= w.queue {
+	if k.Len() >= w.maxQueue {
 		return nil, false
 	}
 	k.push(w)
 	return nil, true
 }
 
-// removeWaiter removes a waiter, and returns the lease that was left to it. Otherwise it wakes the one
-// after it, since the waiter may have left with a permit while another one is free. While leases are
-// kept, the line moves without asks, so it does so only if the waiter was woken, or was served and
-// there are free permits beyond one for each other process that wants some.
+// removeWaiter removes w. It returns the lease left to w, if any. Otherwise, if w was the first, it
+// wakes the next waiter: w may have left with a permit while another is free. While leases are
+// kept, the line moves without asks. It then wakes the next only if w was woken and not served, or
+// was served and more permits are free than other processes want.
 func (s *Semaphore) removeWaiter(w *waiter, served bool) (handed *heldLease) {
 	st := s.stripe(w.key)
 	st.mu.Lock()
@@ -216,8 +216,8 @@ func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*
 	return handed, s.keptDecision(handed), nil
 }
 
-// waitInLine is wait without the leases that are left to w. Only the first waiter asks: when it
-// becomes the first, when a hint arrives, and after a pause.
+// waitInLine waits as wait does, but ignores a lease left to w; wait collects it. Only the first
+// waiter asks: when it becomes the first, when a hint arrives, and after a pause.
 func (s *Semaphore) waitInLine(ctx context.Context, w *waiter, pause time.Duration) (*heldLease, rules.Decision, error) {
 	late := time.NewTimer(time.Until(w.until))
 	defer late.Stop()
@@ -261,21 +261,21 @@ const (
 	// minPause and maxPause bound its pauses without hints, which double from one to the other.
 	minPause = 5 * time.Millisecond
 	maxPause = 100 * time.Millisecond
-	// believed is how long Redis counts a process as waiting after it asked.
-	believed = 2 * time.Second
+	// waitingTTL is how long Redis counts a process as waiting after it asked.
+	waitingTTL = 2 * time.Second
 )
 
 // pause returns how long the first waiter waits for a hint before it asks again. That is at most
 // until the next lease ends, since no hint announces that.
 func (s *Semaphore) pause(w *waiter, got semaphoreAnswer) time.Duration {
 	least, longest := minPause, maxPause
-	if s.hearing.Load() && w.asked > 0 { // at first, a permit may have been released before w was in the line
+	if s.hearing.Load() && w.denials > 0 { // at first, a permit may have been released before w was in the line
 		least, longest = pauseHearing, pauseHearing
 	}
 	if got.ends >= 0 {
 		longest = min(longest, got.ends+minPause)
 	}
-	denied := w.asked
-	w.asked++
+	denied := w.denials
+	w.denials++
 	return base.Backoff(denied, least, longest)
 }

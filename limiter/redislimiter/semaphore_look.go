@@ -77,7 +77,7 @@ func (s *Semaphore) look(ctx context.Context) (kept bool) {
 			return &call{
 				script: semaphoreLook,
 				keys:   semaphoreKeys(b.key),
-				args:   append([]any{s.process, b.waits, believed.Microseconds()}, b.members()...),
+				args:   append([]any{s.process, b.waits, waitingTTL.Microseconds()}, b.members()...),
 			}
 		})
 		for i, reply := range replies {

@@ -510,7 +510,7 @@ func TestSemaphoreTurns(t *testing.T) {
 func TestSemaphoreLooksAtOnce(t *testing.T) {
 	s := semaphoreOf(t, clientAt(t, "redis://localhost:1"), nil)
 	w := func() *waiter {
-		return &waiter{key: "k", n: 1, queue: 9, seq: s.seq.Add(1), wake: make(chan struct{}, 1)}
+		return &waiter{key: "k", n: 1, maxQueue: 9, seq: s.seq.Add(1), wake: make(chan struct{}, 1)}
 	}
 	first := w()
 	s.addWaiter(first, 1)

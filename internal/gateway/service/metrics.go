@@ -33,7 +33,7 @@ var DoorFigures = []figure.Figure[map[string]*DoorCounts]{
 			"`unknown_path`, `unknown_message`, `unknown_entry`, `too_many` (descriptors or entries), " +
 			"`unsupported`, `no_id` and `no_ticket` (a request with a cost or a permit, whose end cannot be " +
 			"reported), `unsendable` (the gateway cannot send the rule's response), `cut` (a response that did " +
-			"not fit), `panic`"),
+			"not fit), `invalid` (the content of a frame), `panic`"),
 	byDoor(prometheus.GaugeValue, "guard_connections", "Connections that are open, by door.", "",
 		func(f *DoorCounts, emit func(string, int64)) { emit("", f.Connections) }),
 	byDoor(prometheus.CounterValue, "guard_closed_connections_total", "Connections that the guard closed before their time, by door and reason.", "reason",

@@ -139,7 +139,7 @@ func (c *conn) notify(ctx context.Context, f frame) {
 	b, err := c.tryAnswer(ctx, (*room)[:0], &f)
 	<-c.door.slots // before the write, so that a peer that does not read cannot block others
 	if err != nil {
-		c.door.Closed(gateway.Invalid, "a NOTIFY is not valid; the request passes", "from", c.net.RemoteAddr())
+		c.door.Fault(gateway.Invalid, "a NOTIFY is not valid; the request passes", "from", c.net.RemoteAddr())
 	}
 	*room = b
 	_ = c.write(b) // on an error, write closes the connection, which ends the reader
@@ -198,7 +198,7 @@ func (c *conn) write(b []byte) error {
 		c.spare = out[:0]
 		if err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				c.door.Closed(gateway.Slow, "")
+				c.door.Closed(gateway.Slow, "") // an empty text: it is counted, not logged
 			}
 			c.failed = err
 			c.written.Broadcast()

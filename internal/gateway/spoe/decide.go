@@ -83,7 +83,7 @@ func (d *Door) holdTicket(a *actions, c *check, ticket *middleware.Ticket, began
 		d.Fault(gateway.NoTicket, "a rule counts costs or limits concurrency, but the check lacks hold=bool(true): the request costs nothing")
 		return true
 	}
-	id, ok := d.Tickets.Hold(ticket) // otherwise Hold has ended and counted it
+	id, ok := d.Tickets.Hold(ticket) // if !ok, Hold has already ended the ticket and counted it
 	if ok {
 		a.setString("ticket", joinTicket(id, began))
 	}

@@ -58,7 +58,7 @@ func New(c gateway.DoorConfig) (*Door, error) {
 	return &Door{
 		DoorConfig: c, conns: c.Limiter(true), frameSize: defaultMaxFrame, inFlight: maxInFlight,
 		Tally: gateway.NewTally(c.Log,
-			[]gateway.Reason{gateway.Incomplete, gateway.UnknownMessage, gateway.NoTicket, gateway.Cut, gateway.Panicked},
+			[]gateway.Reason{gateway.Incomplete, gateway.UnknownMessage, gateway.NoTicket, gateway.Cut, gateway.Invalid, gateway.Panicked},
 			[]gateway.Reason{gateway.Invalid, gateway.TooLarge, gateway.Fragmented, gateway.Handshake, gateway.Slow}),
 		helloWithin: defaultHello, frameWithin: defaultFrame, idle: defaultIdle, writeWithin: defaultWrite,
 		slots: make(chan struct{}, maxAllInFlight),

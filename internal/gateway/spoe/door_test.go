@@ -88,7 +88,7 @@ func TestDoor(t *testing.T) {
 	}
 	s, ends := f.Figures(), f.Tickets.Stats()
 	if s.Passed != 9 || s.Refused != 4 || s.Connections != 1 || ends.Ended != 2 || ends.Repeated != 1 ||
-		s.Faults[gateway.NoTicket] != 2 || s.Faults[gateway.Incomplete] != 2 || s.Faults[gateway.UnknownMessage] != 1 || s.Closed[gateway.Invalid] != 1 {
+		s.Faults[gateway.NoTicket] != 2 || s.Faults[gateway.Incomplete] != 2 || s.Faults[gateway.UnknownMessage] != 1 || s.Faults[gateway.Invalid] != 1 || s.Closed[gateway.Invalid] != 0 {
 		t.Errorf("%+v, %+v", s, ends)
 	}
 	if n := strings.Count(f.Log.String(), "lacks the request's method or URI"); n != 1 {

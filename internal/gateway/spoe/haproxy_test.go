@@ -156,7 +156,7 @@ func testHAProxy(t *testing.T, program real.HAProxyProgram) {
 	if got := c.statuses(2, "/room?id=a"); !slices.Equal(got, []int{200, 200}) {
 		t.Errorf("the room is free: %v", got)
 	}
-	if s, held := f.Figures(), f.Tickets.Stats(); held.Held != 0 || held.Unknown != 0 || held.Repeated != 0 || s.Faults[gateway.NoTicket] != 0 || s.Faults[gateway.Incomplete] != 0 || s.Closed[gateway.Invalid] != 0 {
+	if s, held := f.Figures(), f.Tickets.Stats(); held.Held != 0 || held.Unknown != 0 || held.Repeated != 0 || s.Faults[gateway.NoTicket] != 0 || s.Faults[gateway.Incomplete] != 0 || s.Faults[gateway.Invalid] != 0 || s.Closed[gateway.Invalid] != 0 {
 		t.Errorf("%+v, %+v; the log:\n%s", s, held, f.Log)
 	}
 }

@@ -6,12 +6,12 @@
 -- there, else 0.
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
-local leases, waiting, process, believed = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[3])
+local leases, waiting, process, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[3])
 if ARGV[2] == '1' then
   -- The score is also its place among the waiting processes, so it stays until it is about to end.
   local known = redis.call('ZSCORE', waiting, process)
-  if not known or tonumber(known) < now + believed / 4 then
-    want(waiting, process, now, believed)
+  if not known or tonumber(known) < now + ttl / 4 then
+    want(waiting, process, now, ttl)
   end
 else
   redis.call('ZREM', waiting, process)

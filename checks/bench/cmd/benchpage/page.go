@@ -142,7 +142,7 @@ func goalOf(l bench.IngestLoad) float64 {
 func loadName(l bench.IngestLoad) string {
 	rate, readers := "flood", "1 reader"
 	if l.Rate > 0 {
-		rate = fmt.Sprintf("%d,%03d", l.Rate/1000, l.Rate%1000)
+		rate = grouped(l.Rate)
 	}
 	if l.Merged {
 		rate += ", merged"
@@ -153,21 +153,30 @@ func loadName(l bench.IngestLoad) string {
 	return rate + ", " + readers
 }
 
+// grouped returns n with a comma between groups of three digits.
+func grouped(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
+}
+
 func detectPart(w writer, p plan, all []detected) {
 	w(`## Detect
 
-%d windows of %d events each, %d keys by Zipf's law, hot at %d within a second, beside an
-exact count of every key. The floor is the most that could be hidden of any key: 0
-while memory lasts for an exact count. *Missed* are keys that truly reached threshold +
-floor and were not found; *false* are keys that were hot and never truly so. Both must
-be 0 at any size. Events are per second of processor time, from line to window.
+%d windows of %s events each, over %s keys whose frequencies follow Zipf's law.
+A key is hot at %d events within a second. The result is compared with an exact count of
+every key. The floor is the most that could be hidden of any key: 0 while memory lasts for
+an exact count. *Missed* are keys that truly reached threshold + floor and were not found;
+*false* are keys that were hot and never truly so. Both must be 0 at any size.
+Events are per second of processor time, from line to window.
 
 ![The floor by memory](images/bench-detect-floor.svg)
 
 ![Events per second by memory](images/bench-detect-speed.svg)
 
 | exponent | memory | held | precision | recall | missed | false | floor | events/s |
-| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |`, p.windows, p.events, p.keys, p.threshold)
+| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |`, p.windows, grouped(p.events), grouped(p.keys), p.threshold)
 	for _, d := range all {
 		w("| %g | %d MB | %.1f MB | %s | %s | %d%s | %d%s | %d | %.2f M |", d.Zipf, d.Memory, float64(d.MemoryBytes)/1e6,
 			share(d.Precision), share(d.Recall), d.MissedAboveFloor, missed(d.MissedAboveFloor == 0), d.FalseHot, missed(d.FalseHot == 0),

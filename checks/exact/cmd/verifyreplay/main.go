@@ -32,7 +32,7 @@ import (
 )
 
 // kinds lists, for each trace, the keys and the window with which all kinds of threshold are
-// verified, for each min between least and most.
+// verified, for each min between least and greatest.
 var kinds = []struct {
 	trace, keyBy    string
 	window          time.Duration
