@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hotparam/hotparam/hotkeys"
@@ -22,16 +23,12 @@ const onHotRule = `{id: items, match: {route: "GET /items/{id}"}, by: [path:id],
 type origin struct {
 	*http.ServeMux
 	calls atomic.Int64
-	slow  chan struct{} // if not nil, GET waits until it is closed
 }
 
 func newOrigin() *origin {
 	o := &origin{ServeMux: http.NewServeMux()}
 	o.HandleFunc("GET /items/{id}", func(w http.ResponseWriter, r *http.Request) {
 		n := o.calls.Add(1)
-		if o.slow != nil {
-			<-o.slow
-		}
 		fmt.Fprintf(w, "%s for %q, call %d", r.PathValue("id"), r.Header.Get("X-User"), n)
 	})
 	o.HandleFunc("/items/{id}", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
@@ -102,11 +99,7 @@ func TestHotIsAnsweredFromMemory(t *testing.T) {
 	if s.Requests["hit"] != 50 || s.Requests["led"] != 2 || s.Requests["refused"] != 1 || s.Alone["cookie"] != 1 {
 		t.Errorf("counted %+v", s)
 	}
-	for start := time.Now(); f.counts.Counted()[0].N != 58; time.Sleep(time.Millisecond) {
-		if time.Since(start) > longest {
-			t.Fatalf("%d requests counted of 58", f.counts.Counted()[0].N)
-		}
-	}
+	f.await("58 requests counted", func() bool { return f.counts.Counted()[0].N == 58 })
 	if got := f.guard.RuleStats()[0].Decisions; got["shared"] != 54 || got["within"] != 2 || got["limited"] != 2 {
 		t.Errorf("decisions %v", got)
 	}
@@ -118,23 +111,22 @@ func TestHotIsAnsweredFromMemory(t *testing.T) {
 
 // Requests that arrive while one is with the handler receive its answer.
 func TestHotIsAnsweredOnce(t *testing.T) {
-	f, o, h := openOnHot(t, 1, "wait: 10s")
-	o.slow = make(chan struct{})
-	f.heat(item7)
-	var all sync.WaitGroup
-	for range 20 {
-		all.Go(func() {
-			if w := ask(h, "GET", "/items/7"); w.Code != 200 || w.Body.String() != `7 for "", call 1` {
-				t.Errorf("%d %s", w.Code, w.Body)
-			}
-		})
-	}
-	for f.guard.RuleStats()[0].Decisions["shared"] < 20 || f.Stats().OnHot["items"].Running == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	time.Sleep(20 * time.Millisecond) // a request that is counted has yet to join
-	close(o.slow)
-	all.Wait()
+	synctest.Test(t, func(t *testing.T) {
+		f := newCrowdFleet(t, 1, "wait: 10s")
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if w := ask(f.handlers[0], "GET", "/items/7"); w.Code != 200 || w.Body.String() != "/items/7" {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+			})
+		}
+		all.Wait()
+		f.close(t)
+		if n := f.calls.Load(); n != 1 {
+			t.Errorf("%d calls of the handler for 20 requests", n)
+		}
+	})
 }
 
 // A request that changes something drops the answers to its target, unless it fails.
@@ -215,20 +207,15 @@ func TestInvalidationReachesAllInstances(t *testing.T) {
 	// keep makes the key hot at both, which from then on have an answer in memory.
 	keep := func() {
 		t.Helper()
-		for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		opened[0].await("an answer in memory at each instance", func() bool {
 			kept := 0
 			for _, h := range handlers {
 				if ask(h, "GET", "/items/7").Header().Get("Cache-Status") == "hotparam; hit" {
 					kept++
 				}
 			}
-			if kept == len(handlers) {
-				return
-			}
-			if time.Since(start) > longest {
-				t.Fatal("no answer is kept")
-			}
-		}
+			return kept == len(handlers)
+		})
 	}
 	for name, invalidate := range map[string]func(){
 		"a request":     func() { ask(handlers[0], "POST", "/items/7") },
@@ -239,11 +226,9 @@ func TestInvalidationReachesAllInstances(t *testing.T) {
 		keep()
 		calls := o.calls.Load()
 		invalidate()
-		for start := time.Now(); o.calls.Load() < calls+1; time.Sleep(time.Millisecond) {
+		opened[1].await(name+" at the other instance", func() bool {
 			ask(handlers[1], "GET", "/items/7")
-			if time.Since(start) > longest {
-				t.Fatalf("%s: the other instance keeps its answer", name)
-			}
-		}
+			return o.calls.Load() > calls
+		})
 	}
 }

@@ -260,8 +260,11 @@ func (h *Hotparam) Share(x *middleware.Exchange, d *rules.Decision) middleware.S
 	return h.guard.Share(x, d)
 }
 
-// Changed drops the answers to a target, for callers of Begin; see [middleware.Guard.Changed].
-func (h *Hotparam) Changed(host, path, query string) { h.guard.Changed(host, path, query) }
+// Changed drops the answers to the target of a request that has changed it, for callers of Begin;
+// see [middleware.Guard.Changed].
+func (h *Hotparam) Changed(status int, host, path, query string) {
+	h.guard.Changed(status, host, path, query)
+}
 
 // Enter counts and decides on a request that is not HTTP, such as an RPC or a job; see
 // [middleware.Guard.Enter].

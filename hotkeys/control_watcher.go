@@ -63,7 +63,7 @@ type ControlWatcher struct {
 	seen    controlMark
 	held    []rules.Control // in force, with Until on the local clock, monotonic
 
-	stats base.Guarded[ControlWatcherStats] // without what the subscription counts
+	stats base.Guarded[ControlWatcherStats] // without what the poller knows
 }
 
 // ControlWatcherStats are a watcher's state, and its counters since it was made.
@@ -107,7 +107,7 @@ func (w *ControlWatcher) Run(ctx context.Context) error {
 		if reason == wakeAlarm {
 			w.expire()
 		} else {
-			w.check(ctx, reason == wakePush)
+			w.poller.record(ctx, w.checkMark(ctx, reason == wakePush))
 		}
 		wait := never
 		for i := range w.held {
@@ -122,24 +122,9 @@ func (w *ControlWatcher) Run(ctx context.Context) error {
 
 // Stats returns the state and the counters. It may be called at any time.
 func (w *ControlWatcher) Stats() ControlWatcherStats {
-	s, heard := w.stats.Load(), w.poller.subscription.heard.Load()
-	s.Pushes, s.Connected = heard.pushes, heard.subscribed && s.Answered
+	s := w.stats.Load()
+	s.Pushes, s.Connected, s.Answered = w.poller.state()
 	return s
-}
-
-// check reads the controls if they have changed.
-func (w *ControlWatcher) check(ctx context.Context, hinted bool) {
-	err := w.checkMark(ctx, hinted)
-	if ctx.Err() != nil {
-		return
-	}
-	w.stats.Change(func(s *ControlWatcherStats) {
-		s.Answered = err == nil
-		if err != nil {
-			s.Errors++
-		}
-	})
-	w.poller.record(err)
 }
 
 // checkMark loads the controls if their mark in Redis has changed.

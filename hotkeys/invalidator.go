@@ -74,7 +74,7 @@ type Invalidator struct {
 	denied  loglimit.Limit
 	silent  loglimit.Limit
 
-	stats base.Guarded[InvalidatorStats] // without the counts of subscription and pending
+	stats base.Guarded[InvalidatorStats] // without what poller and pending know
 }
 
 // InvalidatorStats are an Invalidator's state, and its counters since it was made.
@@ -142,8 +142,8 @@ func (v *Invalidator) Run(ctx context.Context) error {
 
 // Stats returns the state and the counters. It may be called at any time.
 func (v *Invalidator) Stats() InvalidatorStats {
-	s, heard := v.stats.Load(), v.poller.subscription.heard.Load()
-	s.Pushes, s.Connected = heard.pushes, heard.subscribed && s.Answered
+	s := v.stats.Load()
+	s.Pushes, s.Connected, s.Answered = v.poller.state()
 	s.Waiting, s.Overflows = v.pending.counts()
 	return s
 }

@@ -23,21 +23,11 @@ type streamMark struct {
 	unsure        bool   // whether the last read failed, or there was none
 }
 
-// poll reads the new entries of the stream. It counts failures, and logs the beginning and the end of
-// an outage.
+// poll reads the new entries of the stream.
 func (v *Invalidator) poll(ctx context.Context, hinted bool) {
 	err := v.read(ctx, hinted)
-	if ctx.Err() != nil {
-		return
-	}
-	v.stats.Change(func(s *InvalidatorStats) {
-		s.Answered = err == nil
-		if err != nil {
-			s.Errors++
-		}
-	})
 	v.seen.unsure = err != nil
-	v.poller.record(err)
+	v.poller.record(ctx, err)
 }
 
 // read applies the entries of the stream that are new. It reads the last known entry again: if

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,6 +24,7 @@ type poller struct {
 	outage       outage
 	lines        loglimit.Limit
 	denied       loglimit.Limit
+	answered     atomic.Bool // the last read succeeded
 }
 
 type pollerConfig struct {
@@ -33,7 +35,7 @@ type pollerConfig struct {
 	log      *slog.Logger
 	lost     string // log line at the beginning of an outage
 	again    string // log line at its end
-	onFailed func() // reports a lost subscription
+	onFailed func() // reports a failed read, or a lost subscription
 }
 
 func newPoller(c pollerConfig) *poller {
@@ -95,14 +97,20 @@ func (p *poller) callContext(ctx context.Context) (context.Context, context.Canc
 	return context.WithTimeout(ctx, p.outage.timeout(p.timeout))
 }
 
-// record records the result of a read, and logs the beginning and the end of an outage.
-func (p *poller) record(err error) {
+// record records the result of a read, unless ctx has ended it, and logs the beginning and the end of an
+// outage.
+func (p *poller) record(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	p.answered.Store(err == nil)
 	if err == nil {
 		if p.outage.succeeded() {
 			p.log.Info(p.again)
 		}
 		return
 	}
+	p.onFailed()
 	if _, begins := p.outage.recordFailure(err); begins {
 		limit, rate := &p.lines, lineRate
 		if IsDenied(err) {
@@ -110,4 +118,12 @@ func (p *poller) record(err error) {
 		}
 		p.outage.warn(limit, rate, p.log, p.lost)
 	}
+}
+
+// state returns the number of pushes, and whether there is a subscription and the last read
+// succeeded. It may be called at any time.
+func (p *poller) state() (pushes uint64, connected, answered bool) {
+	heard := p.subscription.heard.Load()
+	answered = p.answered.Load()
+	return heard.pushes, heard.subscribed && answered, answered
 }

@@ -148,7 +148,7 @@ func (r *request) applyRules() {
 	if r.route.matchers && r.askMatchers() {
 		return
 	}
-	if r.in.Steps == CountStep && r.route.shares {
+	if r.route.shares && r.in.onlyCounts() {
 		r.shareOrLimit()
 	} else {
 		r.applyEach()

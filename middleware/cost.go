@@ -166,7 +166,7 @@ func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 	if len(o.rule.Hot) > 0 {
 		g.countCost(o, key, n)
 		entry := g.hot.Lookup(o.hash, key)
-		if entry == nil || spec.limit == nil || entry.Hot.Spared && !entry.Hot.Pinned || o.free {
+		if entry == nil || spec.limit == nil || entry.Hot.IsExempt() || o.free {
 			return
 		}
 		entry.Payload.charged.Add(n)

@@ -26,12 +26,12 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 				x.pass(w, r, next)
 				return
 			}
-			if sharesMethod(r) {
+			if sharesMethod(r.Method) && r.ContentLength == 0 {
 				steps = CountStep
-			} else if !isSafe(r.Method) && g.remembersAnswers() {
+			} else if !IsSafe(r.Method) && g.remembersAnswers() {
 				meter := &responseMeter{ResponseWriter: w}
 				w = meter.withInterfacesOf(w)
-				defer g.invalidate(r, meter)
+				defer func() { g.Changed(meter.status, r.Host, r.URL.EscapedPath(), r.URL.RawQuery) }()
 			}
 		}
 		d, ticket := g.examine(r, route, steps, false)

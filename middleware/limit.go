@@ -97,7 +97,7 @@ func (r *request) limitHotKey(cl *claim, hot *hotset.Entry[*hotState]) {
 	if cl.spec.limit == nil {
 		return
 	}
-	if hot.Hot.Spared && !hot.Hot.Pinned {
+	if hot.Hot.IsExempt() {
 		cl.state.recordExempt()
 		return
 	}

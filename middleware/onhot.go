@@ -79,7 +79,7 @@ const (
 	AllSteps Steps = iota
 	// CountStep counts the request. If one of its keys is hot and the key's rule has on_hot, that is
 	// all: the decision allows the request with [rules.ReasonShared], and its Answer has [HotHeader].
-	// Otherwise it asks the limits too.
+	// Otherwise it asks the limits too, as for each method but GET and HEAD: no cache answers it.
 	CountStep
 	// LimitStep asks the limits of a request that CountStep has allowed with ReasonShared.
 	LimitStep
@@ -251,7 +251,7 @@ func (r *request) findShared(cl *claim, hot *hotset.Entry[*hotState]) {
 
 // shares reports whether requests of this hot key of the rule are answered together.
 func (r *rule) shares(hot *rules.Hot) bool {
-	return r.sharing != nil && (!hot.Spared || hot.Pinned)
+	return r.sharing != nil && !hot.IsExempt()
 }
 
 // sharePlain implements findShared and finish for requests that need no pooled request.
@@ -270,9 +270,13 @@ func (s *sharedKey) decide(d *rules.Decision, shard uint32) {
 	s.rule.spec.decisions[rules.ReasonShared].addOne(shard)
 }
 
-// sharesMethod reports whether requests like r may be answered together.
-func sharesMethod(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.ContentLength == 0
+// sharesMethod reports whether requests with this method may be answered together.
+func sharesMethod(method string) bool { return method == http.MethodGet || method == http.MethodHead }
+
+// onlyCounts reports whether the check ends with CountStep if a key of the request is hot. A request
+// that is not HTTP has no method.
+func (in *Request) onlyCounts() bool {
+	return in.Steps == CountStep && (sharesMethod(in.Method) || in.Method == "" && in.Path == "")
 }
 
 // rememberedFor is a time after which no answer to requests of a key that has cooled is kept.
@@ -293,25 +297,18 @@ func (g *Guard) noteHot(some bool) {
 	g.someHot.Store(some)
 }
 
-// invalidate drops the answers to the target of a request that is neither GET nor HEAD, unless it
-// has failed (RFC 9111, section 4.4).
-func (g *Guard) invalidate(r *http.Request, m *responseMeter) {
-	if m.status < http.StatusBadRequest { // 0 if none was written: then it is 200, or the connection was hijacked
-		g.Changed(r.Host, r.URL.EscapedPath(), r.URL.RawQuery)
-	}
-}
-
-// Changed drops the answers to a target, since a request that may change something has succeeded
-// there. path is escaped, and query is raw. [Guard.Handler] calls it for methods that are not safe.
-func (g *Guard) Changed(host, path, query string) {
-	if g.rules.Load().shares && g.remembersAnswers() {
+// Changed drops the answers to a target, since a request whose method is not safe has ended there,
+// unless its status is a failure (RFC 9111, section 4.4). A status of 0 means that none was written.
+// path is escaped, and query is raw. [Guard.Handler] calls it for its requests.
+func (g *Guard) Changed(status int, host, path, query string) {
+	if status < http.StatusBadRequest && g.rules.Load().shares && g.remembersAnswers() {
 		defer g.countPanic()
 		g.opts.sharer.Invalidate(host, path, query)
 	}
 }
 
-// isSafe reports whether requests of the method change nothing (RFC 9110, section 9.2.1).
-func isSafe(method string) bool {
+// IsSafe reports whether requests of the method change nothing (RFC 9110, section 9.2.1).
+func IsSafe(method string) bool {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
 		return true

@@ -42,7 +42,7 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *rules.Decis
 	if counts {
 		g.counts.Add(hash, key, 1)
 	}
-	if entry != nil && in.Steps == CountStep && c.shares(&entry.Hot) {
+	if entry != nil && in.onlyCounts() && c.shares(&entry.Hot) {
 		g.sharePlain(c, in, entry, d)
 		return nil, true
 	}

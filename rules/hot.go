@@ -59,6 +59,10 @@ type Hot struct {
 	Owner string
 }
 
+// IsExempt reports whether the key's limit is not asked: the key is Spared, and no operator holds it to
+// the limit.
+func (h *Hot) IsExempt() bool { return h.Spared && !h.Pinned }
+
 // Attribution lists where the requests of a hot key come from and go to: at most
 // [MaxOrigins] each, the highest count first. It is immutable.
 type Attribution struct {

@@ -30,7 +30,7 @@ import (
 type Guard interface {
 	Begin(req middleware.Request) (rules.Decision, *middleware.Ticket)
 	Share(x *middleware.Exchange, d *rules.Decision) middleware.Shared
-	Changed(host, path, query string)
+	Changed(status int, host, path, query string)
 }
 
 // Middleware returns a middleware that lets hp, a *hotparam.Hotparam or a
@@ -63,7 +63,7 @@ func Middleware(hp Guard) fiber.Handler {
 		r := newRequest(c)
 		req := middleware.Request{Context: r, Method: c.Method(), Query: r.query, MakeHTTP: r.toHTTP}
 		req.Pattern, req.Path = routes.resolve(c, r.path)
-		if mayShare(c) {
+		if c.Request().Header.ContentLength() <= 0 {
 			req.Steps = middleware.CountStep
 		}
 		decision, ticket := hp.Begin(req)
@@ -87,8 +87,8 @@ func Middleware(hp Guard) fiber.Handler {
 			return nil
 		}
 		err := next(c, ticket)
-		if err == nil && changes(c) {
-			hp.Changed(string(c.Request().Host()), req.Path, req.Query)
+		if err == nil && !middleware.IsSafe(req.Method) {
+			hp.Changed(c.Response().StatusCode(), string(c.Request().Host()), req.Path, req.Query)
 		}
 		return err
 	}

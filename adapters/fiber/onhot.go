@@ -10,21 +10,6 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// mayShare reports whether a request may be answered together with others.
-func mayShare(c fiber.Ctx) bool {
-	method := c.Method()
-	return (method == http.MethodGet || method == http.MethodHead) && c.Request().Header.ContentLength() <= 0
-}
-
-// changes reports whether the request has succeeded and may have changed its target.
-func changes(c fiber.Ctx) bool {
-	switch c.Method() {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		return false
-	}
-	return c.Response().StatusCode() < http.StatusBadRequest
-}
-
 // share answers a request of a hot key together with others, and reports whether it has. If not, it
 // returns d or a refusal.
 func share(c fiber.Ctx, hp Guard, r *fiberRequest, req middleware.Request, d rules.Decision) (bool, rules.Decision) {

@@ -15,7 +15,7 @@ import (
 // recorder is a guard that lets all requests pass and keeps the last one.
 type recorder struct{ last middleware.Request }
 
-func (r *recorder) Changed(string, string, string)                                    {}
+func (r *recorder) Changed(int, string, string, string)                               {}
 func (r *recorder) Share(*middleware.Exchange, *rules.Decision) (s middleware.Shared) { return s }
 
 func (r *recorder) Begin(req middleware.Request) (rules.Decision, *middleware.Ticket) {

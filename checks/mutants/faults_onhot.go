@@ -20,7 +20,7 @@ var onHotFaults = []Fault{
 	},
 	{
 		Name: "the leader's handler sees the context of a user", File: "internal/onhot/leader.go",
-		Old: "context.WithValue(c.base, leading{}, true)", New: "context.WithValue(r.Context(), leading{}, true)",
+		Old: "ctx := c.base", New: "ctx := r.Context()",
 		Test: "TestTwoUsers",
 	},
 	{
@@ -146,7 +146,7 @@ var onHotFaults = []Fault{
 	},
 	{
 		Name: "spared keys are answered from memory", File: "middleware/onhot.go",
-		Old: "	return r.sharing != nil && (!hot.Spared || hot.Pinned)", New: "	return r.sharing != nil",
+		Old: "	return r.sharing != nil && !hot.IsExempt()", New: "	return r.sharing != nil",
 		Test: "TestTwoStepsAreOne",
 	},
 	{
@@ -161,7 +161,7 @@ var onHotFaults = []Fault{
 	},
 	{
 		Name: "failed requests invalidate", File: "middleware/onhot.go",
-		Old: "	if m.status < http.StatusBadRequest {", New: "	if m.status > 0 || m.status == 0 {",
+		Old: "	if status < http.StatusBadRequest && g.rules", New: "	if g.rules",
 		Test: "TestInvalidates",
 	},
 	{
@@ -171,7 +171,7 @@ var onHotFaults = []Fault{
 	},
 	{
 		Name: "a rule that changes keeps its answers", File: "internal/sharing/sharing.go", Package: ".",
-		Old: "	if x := a.inForce[r.ID]; x != nil && reflect.DeepEqual(x.rule, *r) {", New: "	if x := a.inForce[r.ID]; x != nil {",
+		Old: "	if x := a.inForce[r.ID]; x.isOf(r) {", New: "	if x := a.inForce[r.ID]; x != nil {",
 		Test: "TestReloadInvalidatesChangedRules",
 	},
 	{

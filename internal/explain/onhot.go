@@ -41,8 +41,8 @@ func (w *why) onHot() []string {
 
 // shares reports whether requests of the key are answered together while it is hot.
 func (w *why) shares(k *middleware.ExplainedKey) bool {
-	spared := k.Hot != nil && k.Hot.Spared && !k.Hot.Pinned
-	return k.Counted && k.Control != rules.ControlAllow && !spared && w.rule(k.Rule).OnHot != nil
+	exempt := k.Hot != nil && k.Hot.IsExempt()
+	return k.Counted && k.Control != rules.ControlAllow && !exempt && w.rule(k.Rule).OnHot != nil
 }
 
 func (w *why) rule(id string) *rules.Rule {

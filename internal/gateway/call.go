@@ -26,19 +26,10 @@ type Call struct {
 	// NoWait makes the decision return at once if a rule makes requests wait. The application
 	// then waits for the decision's Delay.
 	NoWait bool
-	// Steps selects the steps of the check, for a gateway that has a cache. The first step of a request
-	// that is neither GET nor HEAD asks its limits at once: no cache answers it.
+	// Steps selects the steps of the check, for a gateway that has a cache.
 	Steps middleware.Steps
 	// Context holds the values of the request's ctx:name parameters, by name. It may be nil.
 	Context map[string]string
-}
-
-// steps returns the steps that the guard takes.
-func (c *Call) steps() middleware.Steps {
-	if c.Steps == middleware.CountStep && c.Method != http.MethodGet && c.Method != http.MethodHead {
-		return middleware.AllSteps
-	}
-	return c.Steps
 }
 
 // paramsKey is the key of a call's parameters in its context.

@@ -61,7 +61,7 @@ func (d *Decider) Begin(ctx context.Context, c *Call) (decision rules.Decision, 
 func (d *Decider) request(ctx context.Context, c *Call) middleware.Request {
 	t := parseTarget(c.Method, c.Target, !d.config.RawPaths)
 	in := middleware.Request{
-		Context: withParams(ctx, c.Context), Method: c.Method, Path: t.path, Query: t.query, NoWait: c.NoWait, Steps: c.steps(),
+		Context: withParams(ctx, c.Context), Method: c.Method, Path: t.path, Query: t.query, NoWait: c.NoWait, Steps: c.Steps,
 		MakeHTTP: func() *http.Request { return makeHTTP(ctx, c, &t) },
 	}
 	if d.config.TrustCaller || c.FromProgram {

@@ -22,9 +22,9 @@ type Config struct {
 	Total    int64
 	Deadline time.Duration // longest run of a leader's handler, by default 10 s
 	Leaders  int           // largest number of leaders at once, by default 1,024
-	Log      *slog.Logger  // by default slog.Default()
-	// Counters, if it is not nil, counts instead of the cache's own counters, so that the counts
-	// go on in the cache that replaces this one.
+	Log      *slog.Logger  // log of panics, by default slog.Default()
+	// Counters replaces the cache's own counters if it is not nil. So a cache that replaces this one
+	// continues its counts.
 	Counters *Counters[atomic.Int64]
 }
 
@@ -143,8 +143,8 @@ func (c *Cache) do(r *http.Request, p *Policy, tag string, admit Admit) Result {
 		if res := f.wait(r.Context(), leads); res.How != unknown {
 			return res
 		}
-		// The limit refused the leader, or its client left while it waited for the limit. One of
-		// those that have joined takes its place.
+		// The limit refused the leader, or its client left while it waited for the limit. A request
+		// that has joined takes its place.
 	}
 	return Result{How: Alone, Reason: ReasonUnadmitted}
 }

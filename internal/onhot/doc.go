@@ -32,7 +32,7 @@
 // HEAD are safe, so another run changes nothing.
 //
 // An answer is passed on when the handler has returned. Before that it may still panic, be cut
-// off or grow beyond the largest size. If its header is not for sharing, those who wait go alone
+// off or grow beyond the largest size. If its header is not for sharing, the waiting requests go alone
 // as soon as it is written or flushed, and the leader's context is cancelled.
 //
 // A leader always uses GET, and its answer serves HEAD as well, as in nginx and Varnish. The
@@ -44,18 +44,14 @@
 //
 // # Adapters
 //
-// A net/http middleware calls [Cache.Serve]. If a router has put values into the request's
-// context, the handler that Admit returns puts those of the path into the leader's. An adapter
-// whose router serves requests from its beginning only (gin, Echo) passes the leader's request to
-// the router again, where its guard lets it pass by [IsLeader]. One that is not net/http (Fiber)
-// calls [Cache.Do] with the [net/http.Request] that it makes for rules, writes the handler's
-// answer to the [Recorder] when it has run, and copies [Result.Reply]. Compression may be on
-// either side: within the handler the key has the accepted codings, around the cache each use is
+// Package sharing calls [Cache.Do] for a guard, and copies [Result.Reply]. How a framework runs its
+// handlers in a leader's goroutine is told by middleware.Leader. Compression may be on either
+// side. Within the handler, the key has the accepted codings. Around the cache, each use is
 // compressed again.
 //
 // # Libraries
 //
-// The store is github.com/maypok86/otter/v2. It evicts by weight and expires each entry by itself.
+// The store is github.com/maypok86/otter/v2. It evicts by weight, and each entry has its own expiry.
 // Its goroutine can be left out, and a clean-up after each write keeps the bound. Ristretto may
 // drop a write, so a leader's answer may be lost. Bigcache has one lifetime for all entries,
 // freecache takes no entry above a 1,024th of its memory, and groupcache neither expires nor

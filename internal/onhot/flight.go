@@ -28,7 +28,7 @@ type flight struct {
 
 const (
 	unsharedFor = 10 * time.Second // time for which a key is remembered as not for sharing
-	failedFor   = time.Second      // the same after a failure, which may be over soon
+	failedFor   = time.Second      // the same after a failure, which may be short
 )
 
 // enter returns the flight that a request joins, or a new one, which it leads. A nil flight means

@@ -11,18 +11,11 @@ import (
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
-// leading marks the context of a leader's request.
-type leading struct{}
-
-// IsLeader reports whether ctx is that of a leader's request. An adapter that sends a leader
-// through its router again lets such a request pass its own guard.
-func IsLeader(ctx context.Context) bool { return ctx.Value(leading{}) != nil }
-
 // leaderContext returns the context of a leader's request. It has no value of the request's
 // context, since values carry users, but the server, which is in the key:
 // [net/http/httputil.ReverseProxy] panics on a truncated body only if it finds it.
 func (c *Cache) leaderContext(r *http.Request) (context.Context, context.CancelFunc) {
-	ctx := context.WithValue(c.base, leading{}, true)
+	ctx := c.base
 	if server := serverOf(r); server != nil {
 		ctx = context.WithValue(ctx, http.ServerContextKey, server)
 	}
@@ -63,7 +56,7 @@ func (p *Policy) leaderRequest(ctx context.Context, r *http.Request) *http.Reque
 }
 
 // runLeader runs the handler in a goroutine of its own and ends the flight. A panic of the
-// handler ends there: each request that waits then runs the handler by itself, so the panic is
+// handler ends there: each request that waits then runs the handler again, so the panic is
 // seen where it would be without a cache.
 func (c *Cache) runLeader(f *flight, h http.Handler, leader *http.Request, cancel context.CancelFunc) {
 	rec := &Recorder{cache: c, flight: f, header: make(http.Header), abandon: cancel}

@@ -101,4 +101,7 @@ func (res Result) String() string {
 	return res.How.String()
 }
 
+// isLeader reports whether r is a leader's request, which has no client.
+func isLeader(r *http.Request) bool { return r.RemoteAddr == "" }
+
 var hour = rules.OnHot{Coalesce: true, Cache: time.Hour}

@@ -30,7 +30,7 @@ const (
 	ReasonContentRange // it is a part
 	ReasonTrailer      // it has trailers
 	ReasonStream       // it is a stream of events
-	ReasonExpired      // its own lifetime is over
+	ReasonExpired      // its own lifetime has ended
 	ReasonOver         // it is larger than the policy's Max
 	ReasonWithheld     // the adapter of a framework has withheld it
 

@@ -114,7 +114,7 @@ func TestWithhold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, hour, func(w http.ResponseWriter, r *http.Request) {
-				if IsLeader(r.Context()) {
+				if isLeader(r) {
 					leader(w, r)
 					return
 				}

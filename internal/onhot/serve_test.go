@@ -286,7 +286,7 @@ func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
 		s := newSite(t, rules.OnHot{Coalesce: true, Cache: time.Hour, Wait: time.Hour}, func(w http.ResponseWriter, r *http.Request) {
-			if IsLeader(r.Context()) {
+			if isLeader(r) {
 				<-hang
 			}
 			_, _ = w.Write([]byte("answer"))
@@ -409,7 +409,7 @@ func TestNotForSharing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSite(t, rules.OnHot{Coalesce: true, Cache: time.Hour}, func(w http.ResponseWriter, r *http.Request) {
-					if IsLeader(r.Context()) {
+					if isLeader(r) {
 						time.Sleep(100 * time.Millisecond)
 						lead(w, r)
 						return

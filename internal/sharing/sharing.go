@@ -27,7 +27,7 @@ type Answers struct {
 	// inForce has the caches of the rules in force, by id, and next those of rules that are about to
 	// be. If these are refused, they are dropped unused.
 	inForce, next map[string]*ruleAnswers
-	counters      map[string]*onhot.Counters[atomic.Int64] // by rule; they outlast it
+	counters      map[string]*onhot.Counters[atomic.Int64] // counters by rule, which outlast the rule
 }
 
 // New returns Answers without rules.
@@ -53,11 +53,14 @@ type ruleAnswers struct {
 	cache  *onhot.Cache
 }
 
+// isOf reports whether the answers are those of this version of the rule. It returns false for nil.
+func (x *ruleAnswers) isOf(r *rules.Rule) bool { return x != nil && reflect.DeepEqual(x.rule, *r) }
+
 // ForRule implements [middleware.Sharer].
 func (a *Answers) ForRule(r *rules.Rule) (middleware.Sharing, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if x := a.inForce[r.ID]; x != nil && reflect.DeepEqual(x.rule, *r) {
+	if x := a.inForce[r.ID]; x.isOf(r) {
 		return x, nil
 	}
 	counters := a.counters[r.ID]
@@ -78,8 +81,8 @@ func (a *Answers) ForRule(r *rules.Rule) (middleware.Sharing, error) {
 	return x, nil
 }
 
-// Adopt puts the caches of these rules in force. It closes those of rules that have changed or gone:
-// requests that wait for an answer there go on to the handler.
+// Adopt puts the caches of these rules in force. It closes those of rules that have changed or gone.
+// Requests that wait for an answer there then run the handler.
 func (a *Answers) Adopt(ruleset *rules.Rules) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,7 +92,7 @@ func (a *Answers) Adopt(ruleset *rules.Rules) {
 		r := &ruleset.Rules[i]
 		switch x := before[r.ID]; {
 		case r.OnHot == nil:
-		case x != nil && reflect.DeepEqual(x.rule, *r):
+		case x.isOf(r):
 			a.inForce[r.ID] = x
 			delete(before, r.ID)
 		case a.next[r.ID] != nil:
@@ -100,7 +103,7 @@ func (a *Answers) Adopt(ruleset *rules.Rules) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, x := range before {
-		_ = x.cache.Close(ended) // its handlers are cancelled, and end by themselves
+		_ = x.cache.Close(ended) // which cancels its handlers
 	}
 }
 
@@ -163,9 +166,10 @@ func (x *ruleAnswers) Share(r *http.Request, key string, header http.Header, adm
 // Stats are the statistics of a rule with on_hot. The counters continue when the rules are
 // reloaded.
 type Stats struct {
-	// Requests counts the requests of hot keys by how they were answered: "hit" and "stale" from
-	// memory, "joined" by another's run of the handler, "led" by their own for all, "alone" by the
-	// handler as without on_hot, "refused" by the limit, and "gone", whose client left before.
+	// Requests counts the requests of hot keys by how they were answered. "hit" and "stale" are from
+	// memory. "joined" received the answer to another request, and "led" one that others received
+	// too. "alone" were handled as without on_hot. The limit refused "refused", and the client of
+	// "gone" left first.
 	Requests map[string]int64
 	Alone    map[string]int64 // requests that were answered alone, by reason
 	// Refreshes counts runs of the handler that refreshed an answer already in use.

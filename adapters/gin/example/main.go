@@ -55,7 +55,7 @@ func run(addr, file string) error {
 
 func routes(hp *hotparam.Hotparam) http.Handler {
 	r := gin.Default()
-	r.Use(hpgin.Middleware(hp))
+	r.Use(hpgin.Middleware(hp, hpgin.WithEngine(r)))
 	r.POST("/shops/:shop/login", func(c *gin.Context) {
 		c.String(http.StatusOK, fmt.Sprintf("hello %q of %q\n", c.PostForm("user"), c.Param("shop")))
 	})
