@@ -2,6 +2,7 @@ package hotkeys
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,16 +34,16 @@ func InvalidateTag(ctx context.Context, client redis.UniversalClient, namespace 
 	return err
 }
 
-// appendInvalidation appends an entry to the stream and notifies the instances. It reports
-// whether the entry was added, which it may be if there is an error. A foreign value is deleted.
-// If that deletes a stream which another process has just begun, its readers notice.
+// appendInvalidation appends an entry to the stream, and then notifies the instances. Not in one
+// pipeline: a cluster may publish on another node before it adds the entry. It reports whether the
+// entry was added, which it may be if there is an error. A foreign value is deleted. If that deletes
+// a stream which another process has just begun, its readers notice.
 func appendInvalidation(ctx context.Context, client redis.UniversalClient, layout Layout, i *published.Invalidation) (added bool, err error) {
 	add := func() (*redis.StringCmd, error) {
 		var entry *redis.StringCmd
 		_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			entry = p.XAdd(ctx, &redis.XAddArgs{Stream: layout.Invalidation, MaxLen: maxInvalidations, Approx: true, Values: published.EncodeInvalidation(i)})
 			p.PExpire(ctx, layout.Invalidation, invalidationLife)
-			p.Publish(ctx, layout.Invalidation, "")
 			return nil
 		})
 		return entry, err
@@ -54,5 +55,8 @@ func appendInvalidation(ctx context.Context, client redis.UniversalClient, layou
 		}
 		entry, err = add()
 	}
-	return entry.Err() == nil, err
+	if entry.Err() != nil {
+		return false, err
+	}
+	return true, errors.Join(err, client.Publish(ctx, layout.Invalidation, "").Err())
 }
