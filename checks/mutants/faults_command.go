@@ -29,6 +29,11 @@ var commandFaults = []Fault{
 		Test: "TestMissingRightsAreNamed",
 	},
 	{
+		Name: "doctor tries the right to invalidate on its own key", File: "internal/doctor/rights.go",
+		Old: "err := x.Client.Do(call, \"xadd\", name, \"0-0\"", New: "err := x.Client.Do(call, \"xadd\", \"hotparam:{\"+x.Namespace+\"}:control\", \"0-0\"",
+		Test: "TestMissingRightsToInvalidate",
+	},
+	{
 		Name: "doctor does not miss an instance", File: "internal/doctor/members.go",
 		Old: "!found && time.Since(m.Started) > heardWithin", New: "!found && false",
 		Test: "TestEachFaultIsFound",

@@ -367,14 +367,75 @@ func TestMissingRightsAreNamed(t *testing.T) {
 	if statuses, all := examine("limiter", exact, both); !slices.Equal(statuses, []doctor.Status{doctor.OK}) {
 		t.Errorf("an instance that asks Redis:\n%s", all)
 	}
-	if statuses, all := examine("limiter", exact, without(both, "getrange")); !slices.Contains(statuses, doctor.Problem) || !strings.Contains(all, "scope: exact or share do: it lacks +getrange") {
+	if statuses, all := examine("limiter", exact, without(both, "getrange")); !slices.Contains(statuses, doctor.Problem) || !strings.Contains(all, "scope: fleet, exact or share do: it lacks +getrange") {
 		t.Errorf("an instance that asks Redis without getrange:\n%s", all)
+	}
+	if statuses, all := examine("writer", exact, published.WriterCommands); !slices.Equal(statuses, []doctor.Status{doctor.OK}) {
+		t.Errorf("an aggregator whose instances ask Redis:\n%s", all)
 	}
 	if _, all := examine("reader", nil, published.ReaderCommands, "resetchannels"); !strings.Contains(all, "may not subscribe to hotparam:{shop}:changed") {
 		t.Errorf("without the channel:\n%s", all)
 	}
 	if left, err := admin.Keys(t.Context(), "*doctor*").Result(); err != nil || len(left) > 0 {
 		t.Errorf("left in Redis: %q (%v)", left, err)
+	}
+}
+
+// With on_hot an instance needs the rights to invalidate: commands, the key and the channel. The check
+// itself writes nothing to the stream.
+func TestMissingRightsToInvalidate(t *testing.T) {
+	server := testenv.Redis(t)
+	admin := client(t, hotkeys.ClientConfig{URL: server.URL()})
+	t.Setenv("TEST_DOCTOR_PASSWORD", "geheim")
+	const (
+		stream  = "hotparam:{shop}:invalidation"
+		reads   = "%R~hotparam:{shop}:* ~hotparam:{shop}:members:* &hotparam:{shop}:changed"
+		key     = " ~" + stream
+		channel = " &" + stream
+	)
+	onHot := rulesOf(t, "namespace: shop\nrules: [{id: a, match: {route: '*'}, hot: 9/s, limit: {rate: 1/s, scope: instance}, on_hot: {cache: 1s}}]\n")
+	instance := slices.Concat(published.ReaderCommands, published.InvalidatorCommands)
+	for name, test := range map[string]struct {
+		rights   string
+		commands []string
+		lacks    string // the command to try without
+		says     string // the only problem
+	}{
+		"all":                  {reads + key + channel, instance, "", ""},
+		"publish":              {reads + key + channel, instance, "publish", "invalidate answers of other instances, as rules with on_hot do: it lacks +publish → ACL SETUSER user +publish"},
+		"del":                  {reads + key + channel, instance, "del", "it lacks +del → ACL SETUSER user +del"},
+		"xadd":                 {reads + key + channel, instance, "xadd", "it lacks +xadd → ACL SETUSER user +xadd"},
+		"the stream":           {reads + channel, instance, "", "may not write " + stream + ", so answers that on_hot keeps at other instances last to their end → ACL SETUSER user '~" + stream + "'"},
+		"another stream":       {reads + channel + " ~hotparam:{shop}:control", instance, "", "may not write " + stream},
+		"the channel":          {reads + key, instance, "", "may not use the channel " + stream + ", so invalidations of answers that on_hot keeps arrive by a poll alone → ACL SETUSER user '&" + stream + "'"},
+		"those of aggregators": {reads, published.WriterCommands, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, admin.FlushAll(t.Context()).Err())
+			must(t, admin.XAdd(t.Context(), &redis.XAddArgs{Stream: stream, Values: []string{"f", "1"}}).Err())
+			args := []any{"ACL", "SETUSER", "user", "reset", "on", ">geheim"}
+			for word := range strings.FieldsSeq(test.rights) {
+				args = append(args, word)
+			}
+			for _, command := range test.commands {
+				if command != test.lacks {
+					args = append(args, "+"+command)
+				}
+			}
+			must(t, admin.Do(t.Context(), args...).Err())
+			own := client(t, hotkeys.ClientConfig{URL: server.URL(), Username: "user", PasswordEnv: "TEST_DOCTOR_PASSWORD"})
+			want := []doctor.Status{doctor.OK}
+			if test.says != "" {
+				want = append(want, doctor.Problem)
+			}
+			statuses, all := examined(t, doctor.Config{Client: own, Namespace: "shop", Rules: onHot}, "rights")
+			if !slices.Equal(statuses, want) || !strings.Contains(all, test.says) {
+				t.Errorf("%v, want %v and %q; all:\n%s", statuses, want, test.says, all)
+			}
+			if n := admin.XLen(t.Context(), stream).Val(); n != 1 {
+				t.Errorf("%d entries in the stream, want 1", n)
+			}
+		})
 	}
 }
 

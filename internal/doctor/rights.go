@@ -11,6 +11,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/published"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // probe is a command with arguments that affect only the doctor's own key.
@@ -38,7 +39,8 @@ func probes(key, channel string) []probe {
 	return all
 }
 
-// rights checks the rights of the Redis user by running each command.
+// rights checks the rights of the Redis user by running each command. An aggregator's user may lack
+// the rights to limit and to invalidate, since only instances do.
 func (x *examination) rights(ctx context.Context) {
 	lacks, full, err := x.probe(ctx)
 	if err != nil {
@@ -63,11 +65,12 @@ func (x *examination) rights(ctx context.Context) {
 			onlyWriter++
 		}
 	}
+	onlyAggregator := len(writes) == 0 && len(reads) > 0 && !x.LimitsOnly
 	switch {
 	case x.LimitsOnly: // it needs neither set of commands
 	case len(reads) == 0 && len(writes) == 0:
 		x.add("rights", OK, "the user of Redis may do all that instances and aggregators do", "")
-	case len(writes) == 0:
+	case onlyAggregator:
 		x.add("rights", OK, "the user of Redis may do all that an aggregator does, and not all that an instance does", "")
 	case len(reads) == 0 && len(writes)*2 > onlyWriter:
 		x.add("rights", OK, "the user of Redis may do all that an instance does, and may not publish, as is right for an instance", "")
@@ -76,10 +79,38 @@ func (x *examination) rights(ctx context.Context) {
 	default:
 		x.lack("publish, as an aggregator does", writes)
 	}
-	if x.Rules != nil && x.Rules.ShareLimits() {
+	if x.Rules == nil || onlyAggregator {
+		return
+	}
+	if x.Rules.ShareLimits() {
 		if missing := lackOf(published.LimiterCommands); len(missing) > 0 {
-			x.lack("hold limits over all instances, as rules with scope: exact or share do", missing)
+			x.lack("hold limits over all instances, as rules with scope: fleet, exact or share do", missing)
 		}
+	}
+	if slices.ContainsFunc(x.Rules.Rules, func(r rules.Rule) bool { return r.OnHot != nil }) {
+		x.invalidations(ctx, lackOf(published.InvalidatorCommands))
+	}
+}
+
+// invalidations checks the rights to invalidate the answers that other instances keep. The commands
+// are not enough: a user may have them for other keys and channels.
+func (x *examination) invalidations(ctx context.Context, missing []string) {
+	const effect = ", so answers that on_hot keeps at other instances last to their end"
+	if len(missing) > 0 {
+		x.lack("invalidate answers of other instances, as rules with on_hot do", missing)
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	name := hotkeys.NewLayout(x.Namespace).Invalidation
+	// Redis checks the rights first, and then refuses the ID, so this adds nothing and creates no key.
+	err := x.Client.Do(call, "xadd", name, "0-0", "f", "1").Err()
+	if redis.HasErrorPrefix(err, "NOPERM") {
+		x.add("rights", Problem, "the user of Redis may not write "+name+effect, "ACL SETUSER "+x.user()+" '~"+name+"'")
+	}
+	// The right to a channel is the same for SUBSCRIBE and PUBLISH.
+	if err := x.subscribe(call, name); redis.HasErrorPrefix(err, "NOPERM") && !isDenied(err, "subscribe") {
+		x.add("rights", Problem, "the user of Redis may not use the channel "+name+", so invalidations of answers that on_hot keeps arrive by a poll alone", "ACL SETUSER "+x.user()+" '&"+name+"'")
 	}
 }
 
@@ -159,16 +190,21 @@ func (x *examination) probeTransaction(ctx context.Context, key string, lacks ma
 
 // probeSubscription subscribes to the channel of changes.
 func (x *examination) probeSubscription(ctx context.Context, lacks map[string]bool) {
-	sub := x.Client.Subscribe(ctx)
-	defer sub.Close() // the subscription has only read
 	channel := hotkeys.NewLayout(x.Namespace).Changed
-	err := sub.Subscribe(ctx, channel)
-	if err == nil {
-		_, err = sub.Receive(ctx)
-	}
+	err := x.subscribe(ctx, channel)
 	if err != nil && isDenied(err, "subscribe") {
 		lacks["subscribe"] = true
 	} else if redis.HasErrorPrefix(err, "NOPERM") {
 		x.add("rights", Problem, "the user of Redis may not subscribe to "+channel+", so changes arrive by the poll each second alone", "ACL SETUSER "+x.user()+" '&"+channel+"'")
 	}
+}
+
+func (x *examination) subscribe(ctx context.Context, channel string) error {
+	sub := x.Client.Subscribe(ctx)
+	defer sub.Close() // the subscription has only read
+	err := sub.Subscribe(ctx, channel)
+	if err == nil {
+		_, err = sub.Receive(ctx)
+	}
+	return err
 }
