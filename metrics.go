@@ -104,7 +104,7 @@ var figures = []figure.Figure[scrape]{
 		}).
 		Explain("requests with `how=\"alone\"`, by the reason, which is also in the `Cache-Status` of their answers. In the " +
 			"request: `method`, `body`, `authorization`, `certificate`, `cookie`, `range`, `upgrade`, `condition` (`If-Match`), " +
-			"`request-no-cache`, `request-no-store`, or `long` (its target). In the answer: `status`, `set-cookie`, `private`, " +
+			"`request-no-cache`, `request-no-store`, `long` (its target), or `route` (its path is not one of the rule's). In the answer: `status`, `set-cookie`, `private`, " +
 			"`no-store`, `no-cache`, `vary` (by more than the rule's `vary`), `content-range`, `trailer`, `stream`, `expired`, `over` " +
 			"(`max`), or `withheld` by an adapter. Of the run that others waited for: `failed` (5xx), `panic`, `truncated`, `deadline` " +
 			"(10 s). Else: `full` (`total`) or `busy` (1,024 runs), `under-way` (with `coalesce: false`), `wait` (longer than that), " +

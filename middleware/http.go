@@ -28,10 +28,11 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 			}
 			if sharesMethod(r.Method) && r.ContentLength == 0 {
 				steps = CountStep
-			} else if !IsSafe(r.Method) && g.remembersAnswers() {
+			} else if path := r.URL.EscapedPath(); !IsSafe(r.Method) && g.remembersAnswers(path) {
 				meter := &responseMeter{ResponseWriter: w}
 				w = meter.withInterfacesOf(w)
-				defer func() { g.Changed(meter.status, r.Host, r.URL.EscapedPath(), r.URL.RawQuery) }()
+				host, query := r.Host, r.URL.RawQuery // which next may change
+				defer func() { g.Changed(meter.status, host, path, query) }()
 			}
 		}
 		d, ticket := g.examine(r, route, steps, false)

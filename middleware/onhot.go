@@ -18,7 +18,8 @@ type Sharer interface {
 	// of the rules that is about to be in force. Only a rule that has not changed keeps its answers.
 	ForRule(r *rules.Rule) (Sharing, error)
 	// Invalidate drops the answers to a target, since a request that is neither GET nor HEAD has
-	// succeeded there. path is escaped, and query is raw. It must be quick.
+	// succeeded there. path is escaped, and query is raw. It must be quick. It is called for paths
+	// that the route of some rule with on_hot covers ([rules.Route.Covers]).
 	Invalidate(host, path, query string)
 }
 
@@ -28,7 +29,8 @@ type Sharing interface {
 	// it has to be handled alone. It calls admit for each run of the handler for requests together,
 	// in the goroutine of the caller, which lets the run past the key's limit or refuses it. With
 	// refresh, an older answer is at hand, and the run does not wait for the limit. If the outcome
-	// has an answer, its headers are in header.
+	// has an answer, its headers are in header. An answer is kept only if the rule's route covers the
+	// path of r, since Invalidate reaches no others.
 	Share(r *http.Request, key string, header http.Header, admit func(refresh bool) (http.Handler, bool)) Shared
 }
 
@@ -282,11 +284,22 @@ func (in *Request) onlyCounts() bool {
 // rememberedFor is a time after which no answer to requests of a key that has cooled is kept.
 const rememberedFor = 12 * time.Minute
 
-// remembersAnswers reports whether some instance may have an answer in memory that a request which
-// changes something invalidates.
-func (g *Guard) remembersAnswers() bool {
+// remembersAnswers reports whether some instance may have answers in memory to a target with this
+// escaped path. A request that changes something invalidates them, whatever its method: the path
+// alone decides, since the rules of GET requests there may differ.
+func (g *Guard) remembersAnswers(path string) bool {
 	last := g.lastHot.Load()
-	return last > 0 && (g.someHot.Load() || time.Since(time.Unix(0, last)) < rememberedFor)
+	return last > 0 && (g.someHot.Load() || time.Since(time.Unix(0, last)) < rememberedFor) && g.rules.Load().sharesPath(path)
+}
+
+// sharesPath reports whether some rule may keep answers to requests with this escaped path.
+func (s *ruleSet) sharesPath(path string) bool {
+	for i := range s.rules {
+		if r := &s.rules[i]; r.sharing != nil && r.Match.Route.Covers(path) {
+			return true
+		}
+	}
+	return false
 }
 
 // noteHot records whether some key is hot now.
@@ -301,7 +314,7 @@ func (g *Guard) noteHot(some bool) {
 // unless its status is a failure (RFC 9111, section 4.4). A status of 0 means that none was written.
 // path is escaped, and query is raw. [Guard.Handler] calls it for its requests.
 func (g *Guard) Changed(status int, host, path, query string) {
-	if status < http.StatusBadRequest && g.rules.Load().shares && g.remembersAnswers() {
+	if status < http.StatusBadRequest && g.remembersAnswers(path) {
 		defer g.countPanic()
 		g.opts.sharer.Invalidate(host, path, query)
 	}

@@ -286,12 +286,15 @@ func TestLeaderPassesTheGuardAgain(t *testing.T) {
 }
 
 // A method that is not safe invalidates its target while a key is hot and for some time after,
-// unless it fails.
+// unless it fails. The path of the target is one of a rule with on_hot.
 func TestInvalidates(t *testing.T) {
 	s := new(testSharer)
-	f := newFixture(t, rules.Rules{Rules: []rules.Rule{onHot(hotRule(t, "r", "GET /s", byAll, 1, 1))}}, WithSharer(s))
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
+		onHot(hotRule(t, "r", "GET /{x}", byAll, 1, 1)), onHot(hotRule(t, "below", "/c/", byAll, 1, 1)), hotRule(t, "other", "GET /a/{x}", byAll, 1, 1),
+	}}, WithSharer(s))
 	status := 0
-	h := f.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	h := f.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Host, r.URL.Path, r.URL.RawPath, r.URL.RawQuery = "other", "/other", "", "" // a handler's matter
 		if status > 0 {
 			w.WriteHeader(status)
 		}
@@ -307,7 +310,7 @@ func TestInvalidates(t *testing.T) {
 	if serve("POST", 200) {
 		t.Error("invalidated while nothing was ever hot")
 	}
-	f.heat(t, "r GET /s?q=1")
+	f.heat(t, "r GET /{x}?q=1")
 	for _, c := range []struct {
 		method string
 		status int
@@ -315,6 +318,13 @@ func TestInvalidates(t *testing.T) {
 	}{{"POST", 0, true}, {"PUT", 204, true}, {"DELETE", 303, true}, {"LOCK", 200, true}, {"POST", 400, false}, {"PATCH", 500, false}, {"GET", 200, false}, {"OPTIONS", 200, false}} {
 		if got := serve(c.method, c.status); got != c.want {
 			t.Errorf("%s %d: %v, want %v", c.method, c.status, got, c.want)
+		}
+	}
+	for path, want := range map[string]bool{"/a": true, "/%61": true, "/": false, "/a/b": false, "/c": true, "/c/": true, "/c/d/e": true, "/d/c/e": false} {
+		s.invalidated, status = nil, 200
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "http://shop"+path, nil))
+		if got := len(s.invalidated) > 0; got != want {
+			t.Errorf("POST %s invalidates %v, want %v", path, got, want)
 		}
 	}
 	f.hot.Replace("", nil)

@@ -139,6 +139,20 @@ func (r Route) Matches(method, path string) bool {
 	return r.hasMethod(method) && r.matchesPath(path, nil)
 }
 
+// Covers reports whether requests of some method with this escaped path may belong to the route. A
+// resource covers the path that an RPC of this name has.
+func (r *Route) Covers(path string) bool {
+	switch {
+	case r.IsAny():
+		return true
+	case r.path == "":
+		return path == "/"+r.text
+	case strings.IndexByte(path, '%') >= 0:
+		path = string(AppendPath(nil, path))
+	}
+	return r.matchesPath(path, nil)
+}
+
 // hasMethod reports whether the route is for requests with this method.
 func (r *Route) hasMethod(method string) bool {
 	return r.method == "" || r.method == method || r.method == "GET" && method == "HEAD"

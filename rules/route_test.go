@@ -243,3 +243,46 @@ func FuzzParseRoute(f *testing.F) {
 		}
 	})
 }
+
+// A route covers the paths that it matches for some method.
+func TestRouteCovers(t *testing.T) {
+	for _, test := range []struct {
+		route, path string
+		want        bool
+	}{
+		{"*", "/", true},
+		{"*", "", true},
+		{"shop.Search/Find", "/shop.Search/Find", true},
+		{"shop.Search/Find", "/shop.Search/List", false},
+		{"/u/%37", "/u/%37", true}, // as the path of a request may be
+	} {
+		if got := mustRoute(t, test.route); got.Covers(test.path) != test.want {
+			t.Errorf("%q covers %s: %v", test.route, test.path, !test.want)
+		}
+	}
+	methods := []string{"GET", "HEAD", "POST", "LOCK"}
+	part := rapid.SampledFrom([]string{"a", "b", "7", "%37", "%2F", "x%20y"})
+	rapid.Check(t, func(t *rapid.T) {
+		var route strings.Builder
+		if m := rapid.SampledFrom(append(methods, "")).Draw(t, "method"); m != "" {
+			route.WriteString(m + " ")
+		}
+		for i := range rapid.IntRange(1, 3).Draw(t, "segments") {
+			if rapid.Bool().Draw(t, "wildcard") {
+				route.WriteString("/{n" + string(rune('a'+i)) + "}")
+			} else {
+				route.WriteString("/" + part.Draw(t, "literal"))
+			}
+		}
+		route.WriteString(rapid.SampledFrom([]string{"", "", "/", "/{rest...}", "/{$}"}).Draw(t, "end"))
+		r, err := ParseRoute(route.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := "/" + strings.Join(rapid.SliceOfN(part, 0, 4).Draw(t, "path"), "/") + rapid.SampledFrom([]string{"", "/"}).Draw(t, "slash")
+		want := slices.ContainsFunc(methods, func(method string) bool { return r.Matches(method, string(AppendPath(nil, path))) })
+		if r.Covers(path) != want {
+			t.Fatalf("%q covers %s: %v", r, path, !want)
+		}
+	})
+}

@@ -161,8 +161,23 @@ var onHotFaults = []Fault{
 	},
 	{
 		Name: "failed requests invalidate", File: "middleware/onhot.go",
-		Old: "	if status < http.StatusBadRequest && g.rules", New: "	if g.rules",
+		Old: "	if status < http.StatusBadRequest && g.remembers", New: "	if g.remembers",
 		Test: "TestInvalidates",
+	},
+	{
+		Name: "requests to all paths invalidate", File: "middleware/onhot.go",
+		Old: "r.sharing != nil && r.Match.Route.Covers(path)", New: "r.sharing != nil",
+		Test: "TestInvalidates",
+	},
+	{
+		Name: "only requests with the method of a rule invalidate", File: "middleware/onhot.go",
+		Old: "r.sharing != nil && r.Match.Route.Covers(path)", New: "r.sharing != nil && r.Match.Route.Matches(\"POST\", path)",
+		Package: "internal/sharing", Test: "TestChangesReachWhatIsKept",
+	},
+	{
+		Name: "answers to paths that are not the rule's are kept", File: "internal/sharing/sharing.go",
+		Old: "	if x.rule.Match.Route.Covers(r.URL.EscapedPath()) {", New: "	if true {",
+		Test: "TestChangesReachWhatIsKept",
 	},
 	{
 		Name: "a key that has cooled is no longer invalidated", File: "middleware/onhot.go",

@@ -32,7 +32,11 @@ func (w *why) onHot() []string {
 		while = "Its key is hot, and on_hot of rule " + key.Rule
 	}
 	policy := onhot.NewPolicy(*o)
-	if reason := policy.Refuses(w.in); reason != onhot.ReasonNone {
+	reason := policy.Refuses(w.in)
+	if reason == onhot.ReasonNone && !w.rule(key.Rule).Match.Route.Covers(w.in.URL.EscapedPath()) {
+		reason = onhot.ReasonRoute
+	}
+	if reason != onhot.ReasonNone {
 		return []string{fmt.Sprintf("%s does not answer it together with others: %s.", while, refusals[reason])}
 	}
 	same := strings.Join(append([]string{"scheme", "host", "target", "accepted codings"}, o.Vary...), ", ")
@@ -62,4 +66,5 @@ var refusals = map[onhot.Reason]string{
 	onhot.ReasonRequestNoCache: "its Cache-Control or Pragma demands a new answer",
 	onhot.ReasonRequestNoStore: "its Cache-Control has no-store or cannot be read",
 	onhot.ReasonLong:           "its target, and what vary names, are too long",
+	onhot.ReasonRoute:          "its path is not one of the rule's route",
 }

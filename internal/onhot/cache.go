@@ -109,6 +109,13 @@ func (c *Cache) Do(r *http.Request, p *Policy, tag string, admit Admit) Result {
 	return res
 }
 
+// Refuse returns the result of a request that the caller does not share, and counts it.
+func (c *Cache) Refuse(reason Reason) Result {
+	c.stats.How[Alone].Add(1)
+	c.stats.Alone[reason].Add(1)
+	return Result{How: Alone, Reason: reason}
+}
+
 func (c *Cache) do(r *http.Request, p *Policy, tag string, admit Admit) Result {
 	reason, demanded := p.refuseRequest(r)
 	if reason != ReasonNone {

@@ -13,9 +13,9 @@ import (
 // generations count invalidations. Targets share a table of counters by their ids, and so do tags.
 // So an invalidation takes no memory, needs no index, and may only reach more than it names. The
 // table of targets is large, since instances invalidate those of all requests that change
-// something, most of which have no answer here: a thousand a second hit that of an answer once a
-// minute. The place of an id is secret. Otherwise a client could choose a target that shares the
-// counter of another, and keep invalidating that one.
+// something at the paths of a rule, most of which have no answer here: a thousand a second hit that
+// of an answer once a minute. The place of an id is secret. Otherwise a client could choose a target
+// that shares the counter of another, and keep invalidating that one.
 type generations struct {
 	seed    maphash.Seed
 	flushes atomic.Uint64

@@ -19,6 +19,7 @@ const (
 	ReasonRequestNoCache // its Cache-Control, or Pragma, demands another answer
 	ReasonRequestNoStore // its Cache-Control has no-store or is malformed
 	ReasonLong           // its key is longer than maxKey
+	ReasonRoute          // the caller has refused it, for its path; see [Cache.Refuse]
 
 	// The answer (answer.go, recorder.go).
 	ReasonStatus       // its status is not in the policy's list
@@ -51,7 +52,7 @@ const (
 
 var reasonNames = [reasons]string{
 	"", "method", "body", "authorization", "certificate", "cookie", "range", "upgrade", "condition", "request-no-cache",
-	"request-no-store", "long", "status", "set-cookie", "private", "no-store", "no-cache", "vary", "content-range", "trailer",
+	"request-no-store", "long", "route", "status", "set-cookie", "private", "no-store", "no-cache", "vary", "content-range", "trailer",
 	"stream", "expired", "over", "withheld", "failed", "panic", "truncated", "deadline", "full", "busy", "under-way", "wait", "unadmitted",
 	"closed",
 }

@@ -150,9 +150,16 @@ var outcomes = map[onhot.How]middleware.Outcome{
 	onhot.Alone: middleware.Alone, onhot.Refused: middleware.Refused, onhot.Gone: middleware.Left,
 }
 
-// Share implements [middleware.Sharing].
+// Share implements [middleware.Sharing]. A router, or middleware in front of it, may match a path to
+// a pattern in ways of its own. The rule then matches by the pattern alone, and a request that
+// changes the target may have another pattern. So no answer to such a path is kept.
 func (x *ruleAnswers) Share(r *http.Request, key string, header http.Header, admit func(bool) (http.Handler, bool)) (shared middleware.Shared) {
-	res := x.cache.Do(r, x.policy, key, admit)
+	var res onhot.Result
+	if x.rule.Match.Route.Covers(r.URL.EscapedPath()) {
+		res = x.cache.Do(r, x.policy, key, admit)
+	} else {
+		res = x.cache.Refuse(onhot.ReasonRoute)
+	}
 	shared.Outcome = outcomes[res.How]
 	if res.Shared() {
 		shared.Status, shared.Body = res.Reply(r, header)
