@@ -100,8 +100,8 @@ verify-loss: ## 10 and 100 real instances on a network that loses, doubles, dela
 verify-restarts: ## aggregators that restart, beside one that does not, with windows of up to ten minutes (a quarter of an hour, needs redis-server)
 	HOTPARAM_RESTARTS=full go test ./checks/e2e -run TestRestartsOverTheWire -v -count 1 -timeout 30m
 
-verify-stories: ## what goes away around Kafka, all of it, and ten flash crowds by Graphite (five minutes)
-	HOTPARAM_STORIES=full go test ./checks/e2e -run 'TestKafkaFaults|TestFlashCrowdByGraphite' -v -count 1 -timeout 20m
+verify-stories: ## what goes away around Kafka, all of it, ten flash crowds by Graphite, and one answered from memory (six minutes)
+	HOTPARAM_STORIES=full go test ./checks/e2e -run 'TestKafkaFaults|TestFlashCrowdByGraphite|TestCrowdFromMemory' -v -count 1 -timeout 20m
 
 mutants: ## plant known faults, one at a time, and show which check finds each (some 15 minutes; ONLY=aggregator/ for some)
 	go run ./checks/mutants/cmd/mutants -only "$(ONLY)"

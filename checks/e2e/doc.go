@@ -29,6 +29,8 @@
 //	limits_share_test.go  each instance's part of a limit
 //	limits_work_test.go   how many requests are at work at a time, over all instances
 //	limits_reload_test.go limits that change under load
+//	onhot_test.go onhot_server_test.go  a crowd that is answered from memory; instances that count the
+//	                  runs of their handler
 //	kafka_test.go     a hot parameter over Kafka, and an unavailable Kafka
 //	kafka_fleet_test.go kafka_topic_test.go kafka_brokers_test.go  its parts
 //	kafka_faults_test.go faults where there are several brokers and aggregators
@@ -41,8 +43,8 @@
 //	graphite_fleet_test.go graphite_faults_test.go graphite_keys_test.go  its parts, their faulty answers, any keys
 //
 // TestLossOverTheWire is a small part of make verify-loss, and TestRestartsOverTheWire of make
-// verify-restarts. TestKafkaFaults and TestFlashCrowdByGraphite are small parts of make
-// verify-stories.
+// verify-restarts. TestKafkaFaults, TestFlashCrowdByGraphite and TestCrowdFromMemory are small parts
+// of make verify-stories.
 //
 // Tests that measure speed run first, one after the other. Tests that mostly wait follow, a few
 // at a time. All are skipped with -short. They need a Unix.

@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(plainVariable) != "" {
 		os.Exit(bePlainServer())
 	}
+	if os.Getenv(countingVariable) != "" {
+		os.Exit(beCountingInstance(os.Args[1:]))
+	}
 	logging.Disable() // the Redis client's own, a line for each try
 	os.Exit(testenv.Main(m))
 }
