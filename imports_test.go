@@ -112,9 +112,10 @@ var arrows = map[string][]string{
 	"internal/bench": {"aggregator", "limiter", "limiter/fleet", "limiter/redislimiter", "internal/decode", "internal/kafkasource", "internal/statsdsource", "collector", "collector/kafkasink", "collector/statsdsink", "hotkeys", "internal/accesslog", "internal/base", "internal/kafkafake", "kafka", "middleware", "rules", "internal/wire"},
 
 	// The oracle shares no code with the system that it judges. The instance uses only the public
-	// packages.
+	// packages, and the clock that it shares with the harness.
 	"checks/chaos/oracle":       nil,
-	"checks/chaos/cmd/instance": everythingPublic,
+	"checks/chaos/clock":        nil,
+	"checks/chaos/cmd/instance": slices.Concat(everythingPublic, []string{"checks/chaos/clock"}),
 
 	"cmd/hotparam": everythingButCommands,
 

@@ -32,6 +32,10 @@ func (j *judge) recordAnswer(r reply) {
 	}
 	l := j.limitOf(r.route, r.key, r.api, r.life)
 	switch r.route {
+	case "items":
+		if refused {
+			j.hot[r.route][r.api.index].Refused(r.sent)
+		}
 	case "search":
 		if admitted {
 			j.hot[r.route][r.api.index].Passed(r.sent)

@@ -37,6 +37,8 @@ func TestInvariantsHold(t *testing.T) {
 	c := short(t, 1, "split", "flood-hot-keys", "second-aggregator", "poison-limit")
 	if report := Run(t, c); report.Broken() {
 		t.Error(report)
+	} else if report.Shared == 0 || report.Changes == 0 {
+		t.Errorf("no answers came from memory, or none was changed: %v", report)
 	} else {
 		t.Log(report)
 	}

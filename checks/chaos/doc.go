@@ -24,6 +24,7 @@
 //	relays.go              the links between them
 //	rules.go               the rules, for the file and for the oracle
 //	load.go                the requests
+//	items.go               requests of a route with on_hot, and what its answers say about themselves
 //	watch.go, writers.go   logs, descriptors, goroutines, health; the writers of the published set
 //	effect.go              what a fault excuses
 //	judge.go               the input of the oracle, and until when a fault excuses it
@@ -41,6 +42,9 @@
 // it knows that the key is hot is not judged by the limit: such answers state none. But an instance
 // that stays like that breaks I2.
 //
+// The answers of the route items come from memory (on_hot). Each says what it was made for, when, and
+// by which run of the handler.
+//
 // Only tests and the command cmd/chaos use this package. cmd/instance is an API process of the
-// fleet.
+// fleet, and clock is the clock of both.
 package chaos

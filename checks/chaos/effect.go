@@ -16,6 +16,7 @@ const (
 	mayLoseWrites                       // what Redis forgets are its last writes alone
 	mayMixGrants                        // answers of Redis may be those to other questions, or partly lost
 	mayRestartEpochs                    // epochs may restart
+	mayMissChanges                      // changes of answers in memory may not reach other instances
 	mayNotAnswer                        // an aggregator may not answer
 	// The instance of the effect may fail requests and leave hot keys unlimited, and may decide by
 	// its part.
@@ -33,8 +34,8 @@ const maxLag = time.Second
 type effect struct {
 	excuses    excuse
 	unaffected []string // limits, named as in run.limitKeys, that mayDecideLocally and mayLoseGrants do not apply to
-	instance   int      // for mayFailRequests and mayStartFresh
-	alone      int      // number of instances that mayDecideLocally applies to; zero means all, at once
+	instance   int      // for mayFailRequests, mayStartFresh and mayMissChanges of one
+	alone      int      // number of instances that mayDecideLocally and mayMissChanges apply to; zero means all, at once
 }
 
 // has reports whether the effect has one of the excuses.

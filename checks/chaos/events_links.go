@@ -39,10 +39,10 @@ func link(m mode) func(r *run, e *plannedFault) func() {
 		r.logf("         %s", []string{"all links", "that of the instance", "those of the aggregators"}[which])
 		excused := effect{excuses: mayMissHotKeys}
 		if which != 2 {
-			excused.excuses |= mayDecideLocally
+			excused.excuses |= mayDecideLocally | mayMissChanges
 		}
 		if which == 1 {
-			excused.alone = 1
+			excused.alone, excused.instance = 1, e.target
 		}
 		if m == garbled {
 			excused.excuses |= mayLoseGrants | mayMixGrants // a command goes through, but its answer may be that of another one

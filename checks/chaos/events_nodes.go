@@ -86,7 +86,7 @@ func (r *run) outageOf(masters ...*master) effect {
 	e := effect{excuses: mayDecideLocally, unaffected: r.limitNames()}
 	for _, m := range masters {
 		if m.published {
-			e.excuses |= mayMissHotKeys
+			e.excuses |= mayMissHotKeys | mayMissChanges
 		}
 		e.unaffected = without(e.unaffected, m.limits...)
 		r.logf("         %s", m)
@@ -138,7 +138,7 @@ func (r *run) takeoverOf(m *master) effect {
 	e.excuses |= mayLoseGrants | mayLoseWrites
 	if r.redis.whole {
 		e.unaffected = nil
-		e.excuses |= mayMissHotKeys
+		e.excuses |= mayMissHotKeys | mayMissChanges
 	}
 	return e
 }

@@ -22,10 +22,10 @@ var redisKinds = []eventKind{
 }
 
 // outageEffect is the effect of an outage of Redis.
-var outageEffect = effect{excuses: mayMissHotKeys | mayDecideLocally}
+var outageEffect = effect{excuses: mayMissHotKeys | mayDecideLocally | mayMissChanges}
 
 // lossEffect is the effect of an outage after which Redis has lost its data.
-var lossEffect = effect{excuses: mayMissHotKeys | mayDecideLocally | mayLoseGrants}
+var lossEffect = effect{excuses: outageEffect.excuses | mayLoseGrants}
 
 func killRedis(r *run, _ *plannedFault) func() {
 	return r.during(lossEffect, r.redis.single.Kill, r.redis.single.Restart)
@@ -132,6 +132,7 @@ var poisons = []struct {
 	{"suspects", []any{"SET", "a string"}},
 	{"beat", []any{"LPUSH", "a list"}},
 	{"events", []any{"SET", "a string"}},
+	{"invalidation", []any{"SET", "a string"}},
 	{"version", []any{"HSET", "a", "hash"}},
 	{"version", []any{"SET", "abcdefgh:9007199254740991"}},
 	{"version", []any{"SET", "not a version"}},

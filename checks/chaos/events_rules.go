@@ -19,7 +19,7 @@ var ruleKinds = []eventKind{
 // stops instances. The limits take effect between the request and its answer. The judge allows the
 // old and the new ones in between.
 func (r *run) reload(a *api, variant int) {
-	asked := r.now() // the instance also reads a file that changes
+	confirm := r.judge.beginSwitch(a, variant) // the instance also reads a file that changes
 	a.writeConfig(variant)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -28,7 +28,7 @@ func (r *run) reload(a *api, variant int) {
 	if err != nil || status != http.StatusOK {
 		r.Fatalf("chaos: reload %s: status %d, %v", a.name, status, err)
 	}
-	r.judge.recordSwitch(a, variant, asked, r.now())
+	confirm()
 }
 
 // roll puts other limits in force at one instance after the other, like a rolling deploy.

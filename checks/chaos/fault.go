@@ -78,5 +78,35 @@ func Faults() []Fault {
 				{File: "collector/kafkasink/run.go", Old: "if s.isStalled(ses, now) {", New: "if false && s.isStalled(ses, now) {"},
 			},
 		},
+		{
+			Name: "a change of an answer in memory that other instances ignore", In: "instance", Only: []string{"nothing"}, Seed: 1, Invariant: "I5",
+			Edits: []overlay.Edit{{File: "hotkeys/invalidator_follow.go", Old: "		v.cache.InvalidateTarget(id)\n", New: "		_ = id\n"}},
+		},
+		{
+			Name: "a header in vary that does not tell answers apart", In: "instance", Only: []string{"nothing"}, Seed: 1, Invariant: "I5",
+			Edits: []overlay.Edit{{File: "internal/onhot/key.go", Old: "range p.headers {\n		values := r.Header[name]\n		b =", New: "range p.headers[:0] {\n		values := r.Header[name]\n		b ="}},
+		},
+		{
+			Name: "a stale answer without an end", In: "instance", Only: []string{"nothing"}, Seed: 1, Invariant: "I5",
+			Edits: []overlay.Edit{
+				{File: "internal/onhot/store.go", Old: "e == nil || !now.Before(e.until):", New: "e == nil || e.answer == nil && !now.Before(e.until):"},
+				{File: "internal/onhot/store.go", Old: "time.Until(e.Value.until)\n", New: "time.Until(e.Value.until) + time.Hour\n"},
+			},
+		},
+		{
+			Name: "an answer that is kept though its run began before a change", In: "instance", Only: []string{"nothing", "nothing", "nothing"}, Seed: 1, Invariant: "I5",
+			Edits: []overlay.Edit{{
+				File: "internal/onhot/flight.go", Old: "	e := &entry{answer: a, reason: reason, stamp: f.stamp}\n",
+				New: "	f.stamp.targetSeen = f.stamp.target.Load()\n	e := &entry{answer: a, reason: reason, stamp: f.stamp}\n",
+			}},
+		},
+		{
+			Name: "an answer that users with cookies share", In: "instance", Only: []string{"nothing"}, Seed: 1, Invariant: "I5",
+			Edits: []overlay.Edit{{File: "internal/onhot/request.go", Old: `has(h, "Cookie") && len(p.cookies) == 0:`, New: `has(h, "Cookie") && len(p.cookies) < 0:`}},
+		},
+		{
+			Name: "an answer that outlives the rule that it was kept by", In: "instance", Only: []string{"split", "roll"}, Seed: 1, Invariant: "I5",
+			Edits: []overlay.Edit{{File: "internal/sharing/sharing.go", Old: "reflect.DeepEqual(x.rule, *r)", New: "reflect.DeepEqual(x.rule.ID, r.ID)"}},
+		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/chaos/clock"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -25,6 +26,8 @@ type processFleet struct {
 	c     *Config
 	dir   string
 	begun time.Time
+	// origin is the beginning on the clock of all processes, read just before begun.
+	origin time.Duration
 
 	redis       *redisServers
 	kafka       *kafkaServer
@@ -38,7 +41,8 @@ func (f *processFleet) now() time.Duration { return time.Since(f.begun) }
 
 // newFleet prepares a fleet and starts the servers; see start.
 func newFleet(s *scope, c *Config) *processFleet {
-	f := &processFleet{scope: s, c: c, dir: s.TempDir(), begun: time.Now(), lease: c.Seed%2 == 0}
+	f := &processFleet{scope: s, c: c, dir: s.TempDir(), lease: c.Seed%2 == 0}
+	f.origin, f.begun = clock.Now(), time.Now()
 	f.redis = startRedis(s, c)
 	if c.Counts == "kafka" {
 		f.kafka = startKafka(f)

@@ -21,6 +21,8 @@ const (
 	settling = time.Second
 	// inFlight is the longest time for which a request may still be served under the old rules.
 	inFlight = time.Second
+	// changeSpread is the longest time in which a change of an answer in memory reaches all instances.
+	changeSpread = time.Second
 )
 
 // judge passes the clients' observations to the oracle. It is safe for concurrent use.
@@ -35,6 +37,8 @@ type judge struct {
 	localLimits        map[string]*oracle.KeyLimit               // limits by "route key", instance and life
 	hot                map[string]*[instances]oracle.Enforcement // by route
 	office             [instances]oracle.Office
+	memory             oracle.Memory             // judges the answers of the route items
+	runs               map[string]bool           // runs of its handler that have been seen
 	failing            [instances][]*oracle.Span // times in which requests may fail
 	silences           []*oracle.Span            // times in which an aggregator may not answer
 	troubles           troubles                  // troubles that processes report
@@ -47,15 +51,19 @@ type judge struct {
 	slowest            time.Duration
 	requests           int
 	limited            int
+	shared             int // answers to items whose runs had answered others before
+	changes            int // changes of items
 }
 
 func newJudge(f *processFleet, report func(oracle.Violation)) *judge {
 	j := &judge{now: f.now, report: report, exactLimits: make(map[string]*oracle.KeyLimit), fleetLimits: make(map[string]*oracle.KeyLimit),
 		localLimits: make(map[string]*oracle.KeyLimit), troubles: newTroubles(),
-		hot: map[string]*[instances]oracle.Enforcement{"search": {}, "fleet": {}}}
+		memory: oracle.Memory{Spread: changeSpread, Slack: maxLatency}, runs: make(map[string]bool),
+		hot: map[string]*[instances]oracle.Enforcement{"search": {}, "fleet": {}, "items": {}}}
 	for i := range instances {
 		j.hot["search"][i] = oracle.Enforcement{Key: "GET /search?" + steadyKey, Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
 		j.hot["fleet"][i] = oracle.Enforcement{Key: "GET /fleet?k=a", Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
+		j.hot["items"][i] = oracle.Enforcement{Key: itemsKey, Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
 		j.office[i] = oracle.Office{
 			Key: "GET /solo?k=" + soloKey(i), Process: f.apis[i].name, Rate: soloRate, Deadline: recovery, Window: 3 * time.Second,
 		}
@@ -86,7 +94,7 @@ func soloKey(instance int) string { return fmt.Sprintf("mine-%d", instance+1) }
 func (j *judge) limitOf(route, key string, a *api, life int64) *oracle.KeyLimit {
 	subject, all := "GET /"+route+"?k="+key, j.exactLimits
 	switch {
-	case route == "search":
+	case route == "search" || route == "items":
 		return nil
 	case route == "fleet":
 		all = j.fleetLimits
@@ -143,6 +151,7 @@ func (j *judge) beginFault(e effect) (end func()) {
 		}
 	}
 	ends = append(ends, j.allowFleet(&e, now)...)
+	ends = append(ends, j.faultsOfMemory(&e, now)...)
 	failing := &oracle.Span{From: now, To: oracle.Forever}
 	if e.has(mayFailRequests) {
 		j.failing[e.instance] = append(j.failing[e.instance], failing)
@@ -293,6 +302,7 @@ func (j *judge) checkFinally() {
 	now := j.now() + time.Minute // by then everything is known
 	j.reportDoubts(now)
 	j.checkLimits(now)
+	j.reportFound(j.memory.Check(now, &j.stalls))
 }
 
 // check lets the oracle judge. If quick is true, it makes only the cheap checks.
@@ -315,6 +325,7 @@ func (j *judge) check(quick bool) {
 		return
 	}
 	j.checkLimits(now)
+	j.reportFound(j.memory.Check(now, &j.stalls))
 	for i := range j.failing {
 		j.failing[i] = slices.DeleteFunc(j.failing[i], func(s *oracle.Span) bool { return s.To < now-time.Minute })
 	}

@@ -29,7 +29,7 @@ var rollingKeys = []struct{ route, key string }{
 // share (scope: fleet).
 var fleetRates = [instances]int{80, 60, 40}
 
-// flows returns the steady load, about 350 requests a second.
+// flows returns the steady load, about 350 requests a second. The items come in addition.
 func flows() []flow {
 	all := []flow{
 		{"search", "steady", steadyRate, -1}, {"bucket", "a", 5, -1}, {"bucket", "b", 2, -1}, {"log", "a", 4, -1}, {"local", "a", 4, -1},
@@ -71,13 +71,15 @@ func (l *load) start(ctx context.Context) {
 	for _, fl := range flows() {
 		for _, a := range l.f.apis {
 			if fl.instance < 0 || fl.instance == a.index {
-				l.work.Go(func() { l.sendFlow(ctx, a, fl) })
+				l.work.Go(func() { l.keepSending(ctx, fl.perSecond, func() { l.sendAndJudge(a, fl.route, fl.key) }) })
 			}
 		}
 	}
 	for _, a := range l.f.apis {
 		l.work.Go(func() { l.watchInstanceStalls(ctx, a) })
+		l.work.Go(func() { l.keepSending(ctx, itemRequests, func() { l.requestItem(a, drawItem()) }) })
 	}
+	l.work.Go(func() { l.changeItems(ctx) })
 	l.work.Go(func() { l.watchOwnStalls(ctx) })
 	if l.f.redis.single != nil {
 		l.work.Go(func() { l.watchRedisStalls(ctx) })
@@ -92,17 +94,17 @@ func (l *load) awaitAnswers() {
 	}
 }
 
-// sendFlow requests a flow's key at its pace, with few requests in flight.
-func (l *load) sendFlow(ctx context.Context, a *api, fl flow) {
+// keepSending calls send at a pace until ctx ends, with few calls at a time.
+func (l *load) keepSending(ctx context.Context, perSecond int, send func()) {
 	var underWay atomic.Int64
-	testenv.Every(ctx, time.Second/time.Duration(fl.perSecond), func(int) {
+	testenv.Every(ctx, time.Second/time.Duration(perSecond), func(int) {
 		if underWay.Add(1) > 6 {
 			underWay.Add(-1)
 			return
 		}
 		l.work.Go(func() {
 			defer underWay.Add(-1)
-			l.sendAndJudge(a, fl.route, fl.key)
+			send()
 		})
 	})
 }

@@ -15,6 +15,7 @@ const (
 	steadyRate   = 20 // requests per second for the steady key, to each instance
 	soloRate     = 10 // over all instances, decided by Redis
 	soloBurst    = 2
+	itemsRate    = 3 // limit of a hot item, on each instance: most refreshes of its answers are refused
 )
 
 // limitRule is a limit in the form of the file and of the oracle.
@@ -73,6 +74,20 @@ var (
 	}
 )
 
+// onHots have on_hot of the route items in each variant, and how long an answer may be used after its
+// run. No two are the same, so a process that changes its variant begins with no answers.
+var onHots = [variants]struct {
+	text string
+	keep time.Duration
+}{
+	{`on_hot: {cache: 1s, stale: 3s, vary: ["header:accept-language"]}`, 4 * time.Second},
+	{`on_hot: {cache: 300ms, stale: 300ms, vary: ["header:accept-language"]}`, 600 * time.Millisecond},
+	{"", oracle.NotKept},
+	{`on_hot: {cache: 20s, vary: ["header:accept-language", "cookie:user"]}`, 20 * time.Second},
+	{`on_hot: {coalesce: false, cache: 500ms, stale: 2s, vary: ["header:accept-language"]}`, 2500 * time.Millisecond},
+	{`on_hot: {vary: ["header:accept-language"]}`, 0},
+}
+
 // variants is the number of files that differ in these limits.
 const variants = 6
 
@@ -110,7 +125,13 @@ rules:
     match: {route: "GET /solo"}
     by: [k]
     limit: {rate: %d/s, burst: %d, scope: exact}
-`, hotField, hotRate, hotRate, soloRate, soloBurst)
+  - id: items
+    match: {route: "GET /items"}
+    by: [k]
+    %s
+    limit: {rate: %d/s, burst: %d, scope: instance}
+    %s
+`, hotField, hotRate, hotRate, soloRate, soloBurst, hotField, itemsRate, itemsRate, onHots[variant].text)
 	for _, route := range []string{"bucket", "log", "local", "wait", "fleet"} {
 		r := rolling[route]
 		fmt.Fprintf(&b, `  - id: %[1]s

@@ -24,6 +24,8 @@ type Report struct {
 	Violations []oracle.Violation
 	Requests   int           // answered requests
 	Limited    int           // refused requests among them
+	Shared     int           // answers among them that came from memory, or from the run for another request
+	Changes    int           // changes that made answers in memory invalid
 	Slowest    time.Duration // slowest request that did not wait for its turn
 	Stalled    time.Duration // time for which the machine itself stood still
 }
@@ -32,8 +34,8 @@ type Report struct {
 func (r *Report) Broken() bool { return len(r.Violations) > 0 }
 
 func (r *Report) String() string {
-	text := fmt.Sprintf("seed %d: %d events, %d requests, %d of them refused, the slowest took %v; the machine stood still for %v; %d violations\n",
-		r.Config.Seed, len(r.Events), r.Requests, r.Limited, r.Slowest.Round(time.Millisecond), r.Stalled.Round(time.Millisecond), len(r.Violations))
+	text := fmt.Sprintf("seed %d: %d events, %d requests, %d of them refused, the slowest took %v; %d shared answers, %d changes of them; the machine stood still for %v; %d violations\n",
+		r.Config.Seed, len(r.Events), r.Requests, r.Limited, r.Slowest.Round(time.Millisecond), r.Shared, r.Changes, r.Stalled.Round(time.Millisecond), len(r.Violations))
 	if r.Broken() {
 		for _, e := range r.Events {
 			text += e + "\n"
@@ -92,6 +94,8 @@ func Run(tb testing.TB, c Config) *Report {
 	for _, w := range r.watched() {
 		work.Go(func() { r.sampleProcess(ctx, r.judge, w) })
 	}
+	operator := r.operatorConfig()
+	work.Go(func() { r.releaseItems(ctx, operator) })
 	work.Go(func() { testenv.Every(ctx, 100*time.Millisecond, func(n int) { r.judge.check(n%10 != 0) }) })
 	if r.redis.single != nil {
 		work.Go(func() { new(writers).followStream(ctx, r) })
@@ -112,6 +116,7 @@ func Run(tb testing.TB, c Config) *Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.report.Requests, r.report.Limited, r.report.Slowest = r.judge.requests, r.judge.limited, r.judge.slowest
+	r.report.Shared, r.report.Changes = r.judge.shared, r.judge.changes
 	r.report.Stalled = r.judge.stalls.Within(oracle.Span{From: 0, To: r.now()})
 	return &r.report
 }
@@ -120,7 +125,7 @@ func Run(tb testing.TB, c Config) *Report {
 func (r *run) excuseStart() (over func()) {
 	var ends []func()
 	for i, a := range r.apis {
-		a.begin = func() { r.judge.recordSwitch(a, int(a.variant.Load()), r.now(), r.now()) }
+		a.begin = func() { r.judge.beginSwitch(a, int(a.variant.Load()))() }
 		ends = append(ends, r.judge.beginFault(effect{excuses: mayFailRequests | mayStartFresh | mayDecideLocally | mayMissHotKeys | mayNotAnswer, instance: i}))
 	}
 	return func() {

@@ -2,7 +2,7 @@
 // answered, for which key, by which process, with which status. It imports only the standard
 // library and shares no code with the fleet.
 //
-//	requests, faults, samples ─► KeyLimit, Enforcement, Office, Cap ─► Violation
+//	requests, faults, samples ─► KeyLimit, Enforcement, Office, Cap, Memory ─► Violation
 //
 // The files, in the order of the invariants:
 //
@@ -12,6 +12,7 @@
 //	named.go      or the trouble that prevents it is reported, for a bounded time
 //	office.go     I3: Redis decides again in time, and one key's error affects no other key
 //	cap.go        I4: rates and sizes stay below their bounds
+//	memory.go     I5: which answer reaches which request, and how old it may be
 //	stalls.go     the machine's own stalls, which extend deadlines
 //
 // Each judgement errs on one side only: events that may have happened outside of a window do not

@@ -23,12 +23,13 @@ const (
 	I2 = "I2: a hot key is published and limited in time"
 	I3 = "I3: an error concerns its operation alone, and what was out of office comes back"
 	I4 = "I4: logs, connections and answers are bounded, and no request fails because of us"
+	I5 = "I5: an answer from memory is one that the handler would give, but for its age"
 )
 
 // Violation is an invariant that was certainly broken.
 type Violation struct {
 	At        time.Duration // time at which it was certain
-	Invariant string        // I1 to I4
+	Invariant string        // I1 to I5
 	Subject   string        // the key or process
 	Text      string        // the numbers
 }

@@ -100,6 +100,8 @@ func handler(hp *hotparam.Hotparam) http.Handler {
 	for _, route := range []string{"search", "bucket", "log", "solo", "local", "wait", "fleet"} {
 		api.HandleFunc("GET /"+route, ok)
 	}
+	api.HandleFunc("GET /items", serveItem)
+	api.HandleFunc("POST /items", ok)
 	mux := http.NewServeMux()
 	mux.Handle("/", hp.Handler(api))
 	mux.HandleFunc("GET /chaos/control", ok)
