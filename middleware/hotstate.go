@@ -125,21 +125,22 @@ func (h *hotState) bucketUnder(quota *rules.Quota, spec *limitSpec, clock func()
 	return b
 }
 
-// changeBucket makes the first bucket, or sets another quota on b, the present one.
+// changeBucket makes the first bucket, or sets another quota on b, the present one. Of several
+// requests that call it with the same b, one changes the bucket. The permits taken stay taken.
 func (h *hotState) changeBucket(b *hotBucket, spec *limitSpec, quota *rules.Quota, clock func() time.Duration) {
-	if b != nil && h.bucket.CompareAndSwap(b, newHotBucket(b.Bucket, spec, quota)) && b.SetQuota(quota, clock()) == nil {
-		return
+	present := b
+	if b != nil {
+		present = newHotBucket(b.Bucket, spec, quota)
+		if !h.bucket.CompareAndSwap(b, present) || b.SetQuota(quota, clock()) == nil {
+			return
+		}
 	}
 	made, err := spec.newBucket(quota)
 	if err != nil { // impossible, since compile has made such a bucket
 		panic(err)
 	}
 	spec.unseen.Load().chargeNewBucket(made, h.id)
-	if b == nil {
-		h.bucket.CompareAndSwap(nil, newHotBucket(made, spec, quota))
-	} else if now := h.bucket.Load(); now.Bucket == b.Bucket && now.quota == quota {
-		h.bucket.CompareAndSwap(now, newHotBucket(made, spec, quota))
-	}
+	h.bucket.CompareAndSwap(present, newHotBucket(made, spec, quota))
 }
 
 // timeToFull returns the time until the key's bucket is full again.
