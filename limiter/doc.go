@@ -28,8 +28,8 @@
 // share.go and sharecache.go; owe.go opening.go for the instances that share a quota. Stores:
 // memory.go snapshot.go restore.go, bucket.go, keys.go, on table.go table_grow.go node.go
 // states*.go, with debts.go sketch.go for what evicted keys owe. Arithmetic: algorithm.go
-// chooses it, family.go several quotas of one key; gcra.go takeline.go words.go states of one word;
-// window.go view.go slotlog.go windowstate.go with fixedwindow.go slidinglog.go
+// chooses it, family.go several quotas of one key; tokenbucket.go takeline.go words.go states of one
+// word; window.go view.go slotlog.go windowstate.go with fixedwindow.go slidinglog.go
 // slidingblocks.go; warmup.go, penalty.go.
 //
 // Packages below: fleet holds one limit over all instances without a call for each request,

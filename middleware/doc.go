@@ -33,7 +33,7 @@
 //	                          request                                        request.go
 //	            which rules?     │ matches, askMatchers        match.go matcher.go
 //	            which keys?      │ useKeys, useKey             key.go groups.go except.go
-//	            which values?    │ loadParams, readSources     params.go sources.go cookies.go clientaddr.go forwarded.go
+//	            which values?    │ loadParams, readSources     params.go sources.go cookies.go clientaddr.go hops.go
 //	                             │ readBody                    body.go heldbody.go form.go json.go
 //	            within limits?   │ limitRule, limitKey, …      limit.go hotstate.go
 //	            together?        │ askBackend                  exact.go backend.go stock.go

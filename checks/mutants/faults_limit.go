@@ -84,7 +84,7 @@ var limitFaults = []Fault{
 		Test: "TestCachedWhileCallsAreUnderWay",
 	},
 	{
-		Name: "a bucket is never charged", File: "limiter/gcra.go",
+		Name: "a bucket is never charged", File: "limiter/tokenbucket.go",
 		Old: "return start + n*g.interval, v\n", New: "return start, v\n",
 		Test: "TestBucketConforms",
 	},
@@ -94,7 +94,7 @@ var limitFaults = []Fault{
 		Package: "limiter", Test: "TestBucketConforms",
 	},
 	{
-		Name: "a bucket has one token more", File: "limiter/gcra.go",
+		Name: "a bucket has one token more", File: "limiter/tokenbucket.go",
 		Old: "need > free {", New: "need > free+g.interval {",
 		Test: "TestBucketConforms",
 	},

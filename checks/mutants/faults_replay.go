@@ -34,7 +34,7 @@ var replayFaults = []Fault{
 		Test: "TestClientAddr",
 	},
 	{
-		Name: "a quote that a client opens hides a proxy's entry", File: "middleware/forwarded.go",
+		Name: "a quote that a client opens hides a proxy's entry", File: "middleware/hops.go",
 		Old: "comma = lastComma(h.unread)", New: `comma = strings.LastIndex(h.unread[:max(0, strings.IndexByte(h.unread, '"'))], ",")`,
 		Test: "TestClientAddr",
 	},

@@ -3,7 +3,7 @@ package mutants
 // restartFaults are faults in hot keys and windows when an aggregator restarts.
 var restartFaults = []Fault{
 	{
-		Name: "keys that are published already are not adopted", File: "hotkeys/rediswrite.go",
+		Name: "keys that are published already are not adopted", File: "hotkeys/publisher_write.go",
 		Old: "if p.standby || p.epoch == 0 && p.cfg.Inherit != nil {", New: "if p.standby {",
 		Test: "TestInherit",
 	},

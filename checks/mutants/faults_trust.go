@@ -4,17 +4,17 @@ package mutants
 
 var trustFaults = []Fault{
 	{
-		Name: "a MAC is not over the meta line", File: "internal/wire/mac.go",
+		Name: "a MAC is not over the meta line", File: "internal/wire/signature.go",
 		Old: "	h.Write(meta)\n", New: "	_ = meta\n",
 		Test: "TestNoBitCanBeTurnedOver|TestVerify",
 	},
 	{
-		Name: "only the beginning of a MAC is compared", File: "internal/wire/mac.go",
+		Name: "only the beginning of a MAC is compared", File: "internal/wire/signature.go",
 		Old: "lines)[:macSize], m.given[:]", New: "lines)[:4], m.given[:4]",
 		Test: "TestNoBitCanBeTurnedOver",
 	},
 	{
-		Name: "a record's MAC is good in any partition", File: "internal/wire/mac.go",
+		Name: "a record's MAC is good in any partition", File: "internal/wire/signature.go",
 		Old: "int64(partition), 10", New: "0*int64(partition), 10",
 		Test: "TestRecordMAC",
 	},

@@ -39,26 +39,6 @@ func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end
 	return int32(entry), low, end
 }
 
-// addAside adds to a pane that is not the entry's newest so far.
-func (w *Window) addAside(i uint32, e *unit, pane, n int64) (low, end int64) {
-	newest := w.recent(e[entryLast])
-	if pane > newest {
-		w.roll(i, e, pane)
-		c := e[entryCur]
-		if !addTo(&e[entryCur], n) {
-			w.markLostForGood(pane)
-		}
-		low = e.sum() + int64(e[entryCur]-c)
-		e.setSum(low)
-		return low, pane
-	}
-	kept := w.addToOlder(i, e, pane, n, false)
-	if pane > newest-int64(w.Panes) {
-		e.setSum(e.sum() + kept)
-	}
-	return w.highest(e, pane)
-}
-
 // correctLow handles a key whose count is near a threshold. It gives the key a text, and lowers
 // the count of a window that ended before now by the counts that may be misplaced in it. (A
 // held-back count is placed at its oldest part. So a window that ends now holds all of it, and

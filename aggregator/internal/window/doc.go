@@ -13,8 +13,8 @@
 //
 //   - fetch.go reads memory ahead · add.go adds a count to a key's entry · estimate.go keeps
 //     the guessed part of sampled counts
-//   - roll.go counts of panes before the newest · names.go texts of keys near a threshold ·
-//     room.go which entry is evicted · cells.go keys without an entry
+//   - roll.go begins a pane · late.go counts of panes before the newest · names.go texts of keys
+//     near a threshold · room.go which entry is evicted · cells.go keys without an entry
 //   - sums.go an entry's panes, added up · window.go index.go arena.go unit.go where
 //     it is kept
 //   - bounds.go the low and high count of a window · missing.go healed.go shortfall.go joint.go
