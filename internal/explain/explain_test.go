@@ -73,7 +73,7 @@ func TestExplain(t *testing.T) {
 		{"address", explain.RequestJSON{URL: "/c", Client: "203.0.113.7"}, facts, explain.Limit, 429, "until a limit below is exhausted"},
 		{"what the program knows", explain.RequestJSON{URL: "/u"}, facts, explain.Pass, 0, "ctx:user comes from the program itself"},
 		{"what a message has", explain.RequestJSON{URL: "/u"}, facts, explain.Pass, 0, "rpc:q is a field"},
-		{"shared", explain.RequestJSON{URL: "/shared?q=phone"}, facts, explain.Limit, 429, "Its key is hot, and on_hot of rule shared answers it once for all requests with the same scheme, host, target, accepted codings, header:accept-language"},
+		{"shared", explain.RequestJSON{URL: "/shared?q=phone"}, facts, explain.Limit, 429, "Its key is hot, and on_hot of rule shared answers it once for all requests with the same scheme, host, target, accepted codings and header:accept-language"},
 		{"shared while hot", explain.RequestJSON{URL: "/shared?q=radio"}, facts, explain.Pass, 0, "While its key is hot, on_hot of rule shared answers it once"},
 		{"not shared by its cookie", explain.RequestJSON{URL: "/shared?q=phone", Headers: http.Header{"cookie": {"a=b"}}}, facts, explain.Limit, 429, "does not answer it together with others: it has cookies"},
 		{"not shared by its method", explain.RequestJSON{Method: "DELETE", URL: "/shared?q=phone"}, facts, explain.Limit, 429, "does not answer it together with others: only GET and HEAD"},

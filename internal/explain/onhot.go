@@ -39,8 +39,9 @@ func (w *why) onHot() []string {
 	if reason != onhot.ReasonNone {
 		return []string{fmt.Sprintf("%s does not answer it together with others: %s.", while, refusals[reason])}
 	}
-	same := strings.Join(append([]string{"scheme", "host", "target", "accepted codings"}, o.Vary...), ", ")
-	return []string{fmt.Sprintf("%s answers it once for all requests with the same %s, if the answer is for sharing; only runs of the handler ask the limit.", while, same)}
+	same := append([]string{"scheme", "host", "target", "accepted codings"}, o.Vary...)
+	last := len(same) - 1
+	return []string{fmt.Sprintf("%s answers it once for all requests with the same %s and %s, if the answer is for sharing; only runs of the handler ask the limit.", while, strings.Join(same[:last], ", "), same[last])}
 }
 
 // shares reports whether requests of the key are answered together while it is hot.
