@@ -83,6 +83,10 @@ func Faults() []Fault {
 			Edits: []overlay.Edit{{File: "hotkeys/invalidator_follow.go", Old: "		v.cache.InvalidateTarget(id)\n", New: "		_ = id\n"}},
 		},
 		{
+			Name: "an operator's release of answers that instances ignore", In: "instance", Only: []string{"nothing", "nothing"}, Seed: 1, Invariant: "I5",
+			Edits: []overlay.Edit{{File: "hotkeys/invalidator_follow.go", Old: "		v.cache.InvalidateTag(id)\n", New: "		_ = id\n"}},
+		},
+		{
 			Name: "a header in vary that does not tell answers apart", In: "instance", Only: []string{"nothing"}, Seed: 1, Invariant: "I5",
 			Edits: []overlay.Edit{{File: "internal/onhot/key.go", Old: "range p.headers {\n		values := r.Header[name]\n		b =", New: "range p.headers[:0] {\n		values := r.Header[name]\n		b ="}},
 		},

@@ -75,7 +75,7 @@ var (
 )
 
 // onHots have on_hot of the route items in each variant, and how long an answer may be used after its
-// run. No two are the same, so a process that changes its variant begins with no answers.
+// run. The times differ, as [oracle.Memory] tells by them that a rule has changed.
 var onHots = [variants]struct {
 	text string
 	keep time.Duration

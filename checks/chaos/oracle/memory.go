@@ -67,19 +67,22 @@ type memoryFault struct {
 	span    Span
 }
 
-// Hold records that a process keeps answers for up to this time after their runs, or NotKept. It
-// uses none that it has from before. Until confirm is called with the time at which that is
-// certain, it may act as before.
+// Hold records that a process keeps answers for up to this time after their runs, or NotKept. If that
+// is another time than before, it uses none of its earlier answers. Until confirm is called with the
+// time at which all this is certain, it may act as before.
 func (m *Memory) Hold(process string, keep, asked time.Duration) (confirm func(time.Duration)) {
 	now := &holding{process, keep, Span{asked, Forever}}
 	m.holdings = append(m.holdings, now)
 	return func(confirmed time.Duration) {
 		for _, h := range m.holdings {
-			if h != now && h.process == process && h.span.To == Forever {
-				h.span.To = confirmed
+			if h == now || h.process != process || h.span.To != Forever {
+				continue
+			}
+			h.span.To = confirmed
+			if h.keep != keep {
+				m.changes = append(m.changes, change{process: process, alone: true, span: Span{asked, confirmed}})
 			}
 		}
-		m.changes = append(m.changes, change{process: process, alone: true, span: Span{asked, confirmed}})
 	}
 }
 

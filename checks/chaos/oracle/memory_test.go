@@ -28,6 +28,7 @@ func TestMemory(t *testing.T) {
 		{"too old, and the machine stood still", "a", span(10, 10.1), 14.4, Request{}, func(_ *Memory, stalls *Stalls) { stalls.Add(span(12, 12.1)) }, ""},
 		{"too old for a process with other rules", "b", span(10, 10.1), 11.4, Request{}, nil, "old"},
 		{"older than a reload", "a", span(10, 10.1), 11, Request{}, func(m *Memory, _ *Stalls) { m.Hold("a", at(9), at(10.5))(at(10.6)) }, "a reload"},
+		{"older than a reload that changes nothing", "a", span(10, 10.1), 11, Request{}, func(m *Memory, _ *Stalls) { m.Hold("a", at(4), at(10.5))(at(10.6)) }, ""},
 		{"during a reload", "a", span(10, 10.1), 10.55, Request{}, func(m *Memory, _ *Stalls) { m.Hold("a", at(9), at(10.5))(at(10.6)) }, ""},
 		{"older than the reload of another", "a", span(10, 10.1), 11, Request{}, func(m *Memory, _ *Stalls) { m.Hold("b", at(9), at(10.5))(at(10.6)) }, ""},
 		{"kept by the rules before", "a", span(10.7, 10.8), 11.5, Request{}, func(m *Memory, _ *Stalls) { m.Hold("a", at(0.1), at(10.5))(at(10.6)) }, "old"},
