@@ -100,7 +100,7 @@ func TestHotIsAnsweredFromMemory(t *testing.T) {
 		t.Errorf("counted %+v", s)
 	}
 	f.await("58 requests counted", func() bool { return f.counts.Counted()[0].N == 58 })
-	if got := f.guard.RuleStats()[0].Decisions; got["shared"] != 54 || got["within"] != 2 || got["limited"] != 2 {
+	if got := f.guard.RuleStats()[0].Decisions; got["shared"] != 50 || got["within"] != 2 || got["limited"] != 2 {
 		t.Errorf("decisions %v", got)
 	}
 	f.guard.HotSet().Update("2", rules.Change{Cool: []rules.Hot{{Key: rules.Key{Rule: "items", Text: item7}}}})

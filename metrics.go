@@ -63,8 +63,9 @@ var figures = []figure.Figure[scrape]{
 			"`away` (Redis is unavailable, and the limit fails closed), `unread` (a body that cannot be read, by " +
 			"`unread: reject`), or answered by the rule as `served`; let pass as `shadow` (over a limit that " +
 			"only watches) or `open` (hotparam could not decide); `gone`, its client left while it waited; " +
-			"`shared`, of a hot key with `on_hot`: it asks a limit only if the handler runs, and then counts again. A " +
-			"request counts for the deciding rule, and for each exceeded limit in shadow mode. Rules without a " +
+			"`shared`, answered by `on_hot` from memory or by the answer to an identical request, or passed by the first " +
+			"of a [gateway's steps](docs/GATEWAYS.md#answers-from-a-gateways-cache) and not by the second. Each " +
+			"request counts once, for the deciding rule, and again for each exceeded limit in shadow mode. Rules without a " +
 			"limit have none"),
 	figure.CountersBy("app_counted_total", "Count of the rule: requests, or their bytes, milliseconds or units.", "rule",
 		func(s *scrape, emit func(string, int64)) {

@@ -135,7 +135,7 @@ func TestOnHotMetrics(t *testing.T) {
 	if _, found := sample(t, f, "on_hot_bytes", "rule=search-terms"); found {
 		t.Error("a rule without on_hot has answers")
 	}
-	wantSample(t, f, 7, "requests_total", "decision=shared", "rule=items")
+	wantSample(t, f, 4, "requests_total", "decision=shared", "rule=items")
 	wantSample(t, f, 3, "requests_total", "decision=within", "rule=items")
 	if got, want := f.HotKeys()[0].OnHot, (rules.OnHotCounts{Stored: 4, Alone: 2, AloneFor: "cookie"}); got != want {
 		t.Errorf("the key has %+v, want %+v", got, want)

@@ -32,6 +32,7 @@ type Request struct {
 
 	// Steps selects the steps of the check.
 	Steps Steps
+	run   *runCheck // not nil if the limits are asked for a run of the handler
 
 	// HTTP is the net/http request itself; it may be nil. Rules read headers, cookies, the
 	// client's address and the body from it, and functions of options get it. A body that was

@@ -42,7 +42,7 @@
 //	                          decision                         verdict.go refuse.go, grants.go
 //	            when to retry?   │ backoff                       backoff.go
 //	            what to send?    │ Decision.Answer               answer.go headers.go
-//	            or together?     │ shareOrLimit, share           onhot.go leader.go
+//	            or together?     │ shareOrLimit, share           onhot.go leader.go runcheck.go changed.go
 //	            at its end       Ticket.End                    cost.go meter.go
 //
 // A request first asks all limits of this process, even after one has denied it, so that the

@@ -35,7 +35,7 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 				defer func() { g.Changed(meter.status, host, path, query) }()
 			}
 		}
-		d, ticket := g.examine(r, route, steps, false)
+		d, ticket := g.examine(r, route, Request{Steps: steps})
 		if held, ok := r.Body.(*heldBody); ok {
 			defer held.release()
 		}
@@ -68,14 +68,12 @@ func (g *Guard) respond(w http.ResponseWriter, r *http.Request, next http.Handle
 	ticket.serve(w, r, next)
 }
 
-// examine implements Begin for an HTTP request. If the function of an option panics, the
-// request passes. Panics of the guarded handler are not recovered.
-func (g *Guard) examine(r *http.Request, route func(*http.Request) string, steps Steps, noWait bool) (d rules.Decision, t *Ticket) {
+// examine implements Begin for an HTTP request. req has its steps, and whether it waits. If the
+// function of an option panics, the request passes. Panics of the guarded handler are not recovered.
+func (g *Guard) examine(r *http.Request, route func(*http.Request) string, req Request) (d rules.Decision, t *Ticket) {
 	defer g.failOpen(&d)
-	req := Request{
-		Context: r.Context(), Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery,
-		Pattern: r.Pattern, HTTP: r, Steps: steps, NoWait: noWait,
-	}
+	req.Context, req.Method, req.Path, req.Query = r.Context(), r.Method, r.URL.EscapedPath(), r.URL.RawQuery
+	req.Pattern, req.HTTP = r.Pattern, r
 	if route != nil { // it precedes the pattern, which an outer mux may have set
 		req.Pattern = route(r)
 	}

@@ -94,6 +94,9 @@ func (r *request) limitHotKey(cl *claim, hot *hotset.Entry[*hotState]) {
 	if r.counts {
 		r.sampleOrigin(cl, hot)
 	}
+	if r.in.Steps == LimitStep && r.in.run == nil && r.unshared == nil && cl.rule.shares(&hot.Hot) {
+		r.unshared = cl.rule.rule
+	}
 	if cl.spec.limit == nil {
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/rules"
@@ -145,6 +144,8 @@ type Exchange struct {
 	Header http.Header
 	// Lead returns the handler for a run; see [Leader].
 	Lead func() http.Handler
+
+	run runCheck
 }
 
 // Share answers a request together with others. d is the decision of CountStep. If the outcome is
@@ -155,9 +156,9 @@ func (g *Guard) Share(x *Exchange, d *rules.Decision) Shared {
 	if !ok || !key.rule.sharesRequest(&x.Request) {
 		return Shared{}
 	}
-	return g.share(key, x, d, func(refresh bool) (d rules.Decision, t *Ticket) {
+	return g.share(key, x, d, func(step Request) (d rules.Decision, t *Ticket) {
 		req := x.Request
-		req.Steps, req.NoWait = LimitStep, req.NoWait || refresh
+		req.Steps, req.NoWait, req.run = step.Steps, req.NoWait || step.NoWait, step.run
 		return d, g.check(&req, true, &d)
 	})
 }
@@ -168,14 +169,15 @@ func (r *rule) sharesRequest(in *Request) bool {
 	return in.Method != "" || in.Path != "" || r.Match.Route.String() == in.Pattern
 }
 
-// share implements Share. limit asks the limits of the request.
-func (g *Guard) share(key *sharedKey, x *Exchange, d *rules.Decision, limit func(refresh bool) (rules.Decision, *Ticket)) Shared {
+// share implements Share. limit asks the limits of the request, in the step that its argument has.
+func (g *Guard) share(key *sharedKey, x *Exchange, d *rules.Decision, limit func(Request) (rules.Decision, *Ticket)) Shared {
 	shared := g.ask(key, x, func(refresh bool) (http.Handler, bool) {
 		next := x.Lead()
 		if next == nil {
 			return withheld, true
 		}
-		refusal, ticket := limit(refresh)
+		x.run = runCheck{made: true, refresh: refresh}
+		refusal, ticket := limit(Request{Steps: LimitStep, NoWait: refresh, run: &x.run})
 		if !refusal.Allowed {
 			if !refresh {
 				*d = refusal
@@ -185,6 +187,7 @@ func (g *Guard) share(key *sharedKey, x *Exchange, d *rules.Decision, limit func
 		return &run{guard: g, ticket: ticket, next: next}, true
 	})
 	key.state.recordOutcome(shared.Outcome, shared.Reason)
+	g.countRun(key.rule.spec.decisions, &x.run, shared.Outcome)
 	return shared
 }
 
@@ -205,8 +208,8 @@ func (g *Guard) serveShared(w http.ResponseWriter, r *http.Request, route func(*
 	if l, ok := next.(Leader); ok {
 		x.Lead = l.Lead
 	}
-	shared := g.share(d.From.(*sharedKey), x, &d, func(refresh bool) (rules.Decision, *Ticket) {
-		return g.examine(r, route, LimitStep, refresh)
+	shared := g.share(d.From.(*sharedKey), x, &d, func(step Request) (rules.Decision, *Ticket) {
+		return g.examine(r, route, step)
 	})
 	switch {
 	case shared.Outcome.answers():
@@ -216,7 +219,7 @@ func (g *Guard) serveShared(w http.ResponseWriter, r *http.Request, route func(*
 	case shared.Outcome == Left: // or its time has ended, and the client waits for an answer
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case shared.Outcome == Alone:
-		d, ticket := g.examine(r, route, LimitStep, false)
+		d, ticket := g.examine(r, route, Request{Steps: LimitStep})
 		g.respond(w, r, next, &d, ticket)
 	}
 }
@@ -269,7 +272,7 @@ func (g *Guard) sharePlain(c *candidate, in *Request, hot *hotset.Entry[*hotStat
 // decide sets the decision on a request that is answered together with others, and counts it.
 func (s *sharedKey) decide(d *rules.Decision, shard uint32) {
 	d.Allowed, d.Reason, d.Rule, d.From = true, rules.ReasonShared, s.rule.ID, s
-	s.rule.spec.decisions[rules.ReasonShared].addOne(shard)
+	s.rule.spec.decisions.of[rules.ReasonShared].addOne(shard)
 }
 
 // sharesMethod reports whether requests with this method may be answered together.
@@ -279,52 +282,4 @@ func sharesMethod(method string) bool { return method == http.MethodGet || metho
 // that is not HTTP has no method.
 func (in *Request) onlyCounts() bool {
 	return in.Steps == CountStep && (sharesMethod(in.Method) || in.Method == "" && in.Path == "")
-}
-
-// rememberedFor is a time after which no answer to requests of a key that has cooled is kept.
-const rememberedFor = 12 * time.Minute
-
-// remembersAnswers reports whether some instance may have answers in memory to a target with this
-// escaped path. A request that changes something invalidates them, whatever its method: the path
-// alone decides, since the rules of GET requests there may differ.
-func (g *Guard) remembersAnswers(path string) bool {
-	last := g.lastHot.Load()
-	return last > 0 && (g.someHot.Load() || time.Since(time.Unix(0, last)) < rememberedFor) && g.rules.Load().sharesPath(path)
-}
-
-// sharesPath reports whether some rule may keep answers to requests with this escaped path.
-func (s *ruleSet) sharesPath(path string) bool {
-	for i := range s.rules {
-		if r := &s.rules[i]; r.sharing != nil && r.Match.Route.Covers(path) {
-			return true
-		}
-	}
-	return false
-}
-
-// noteHot records whether some key is hot now.
-func (g *Guard) noteHot(some bool) {
-	if some || g.someHot.Load() {
-		g.lastHot.Store(time.Now().UnixNano())
-	}
-	g.someHot.Store(some)
-}
-
-// Changed drops the answers to a target, since a request whose method is not safe has ended there,
-// unless its status is a failure (RFC 9111, section 4.4). A status of 0 means that none was written.
-// path is escaped, and query is raw. [Guard.Handler] calls it for its requests.
-func (g *Guard) Changed(status int, host, path, query string) {
-	if status < http.StatusBadRequest && g.remembersAnswers(path) {
-		defer g.countPanic()
-		g.opts.sharer.Invalidate(host, path, query)
-	}
-}
-
-// IsSafe reports whether requests of the method change nothing (RFC 9110, section 9.2.1).
-func IsSafe(method string) bool {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		return true
-	}
-	return false
 }

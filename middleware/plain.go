@@ -61,7 +61,7 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *rules.Decis
 func (g *Guard) limitPlain(c *candidate, in *Request, hash uint64, hot *hotset.Entry[*hotState], d *rules.Decision) bool {
 	spec, key := c.spec, hot.Payload
 	quota := spec.quota.Load()
-	if quota == nil || !spec.isQuick() || hot.Hot.Spared || g.opts.shadow || c.set.redaction != nil {
+	if quota == nil || !spec.isQuick() || hot.Hot.Spared || g.opts.shadow || c.set.redaction != nil || in.run != nil {
 		return false
 	}
 	b := key.bucketUnder(quota, spec, g.opts.clock)
@@ -79,7 +79,10 @@ func (g *Guard) limitPlain(c *candidate, in *Request, hash uint64, hot *hotset.E
 		}
 		g.haveHandled(in, spec, d)
 	}
-	spec.decisions[d.Reason].addOne(uint32(n))
+	spec.decisions.of[d.Reason].addOne(uint32(n))
+	if in.Steps == LimitStep && c.shares(&hot.Hot) {
+		spec.decisions.asked.addOne(uint32(n))
+	}
 	if weight := key.origins.weight(base.Mix64(hash ^ uint64(n))); weight > 0 && in.Steps.counts() {
 		key.origins.sample(c.name, g.callerOf(in), weight)
 	}

@@ -3,8 +3,11 @@ package middleware
 import "github.com/hotparam/hotparam/rules"
 
 // refuse sets the decision on a denied request: it passes in shadow mode, is answered instead
-// of the handler, or is refused.
+// of the handler, or is refused. The denial of a run that refreshes an answer refuses no request.
 func (r *request) refuse() {
+	if r.in.run.refreshes() {
+		return
+	}
 	g, d := r.guard, &r.verdict.decision
 	if g.opts.shadow {
 		g.stats.Shadowed.Add(1)

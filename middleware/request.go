@@ -38,6 +38,7 @@ type request struct {
 	unasked  bool       // there is something to ask or to refuse
 	refusing bool       // the request is refused, whatever its limits
 	shared   *sharedKey // the hot key for which it is answered together with others, or nil
+	unshared *rule      // the rule that counts it as such although its limits are asked now, or nil
 
 	shard  uint32  // index into counters that all requests add to
 	holds  bool    // whether it holds permits and owes costs until its ticket ends
@@ -97,7 +98,7 @@ func (r *request) recycle() {
 	r.grants.reset()
 	r.pending.reset()
 	r.in, r.route, r.ticket, r.trace = Request{}, nil, nil, nil
-	r.unasked, r.refusing, r.shared = false, false, nil
+	r.unasked, r.refusing, r.shared, r.unshared = false, false, nil, nil
 	r.clock.read = false
 	r.body.state = bodyUnknown
 	r.verdict.reset()
@@ -186,6 +187,9 @@ func (r *request) conclude(d *rules.Decision) *Ticket {
 		r.shared.decide(d, r.shard)
 	} else {
 		r.verdict.copyTo(d)
+	}
+	if r.unshared != nil {
+		r.unshared.spec.decisions.asked.addOne(r.shard)
 	}
 	if !d.Allowed {
 		r.dropTicket()

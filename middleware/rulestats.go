@@ -16,23 +16,44 @@ type RuleStats struct {
 	// reason ([rules.Reason.String]), and as "gone" the requests whose context ended while
 	// they waited. A request that several rules limit counts for the rule that decided. It
 	// also counts for each rule whose limit in shadow mode would have refused it. Requests of
-	// keys that are not hot meet no limit; the collector counts them. Decisions is nil if the
-	// rule has no limit.
+	// keys that are not hot meet no limit; the collector counts them. "shared" has those that
+	// are answered together with others and run no handler. A request between the two steps of
+	// a check ([Steps]) counts there until its limits are asked. Decisions is nil if the rule
+	// has no limit.
 	Decisions map[string]int64
 	HotKeys   int // number of the rule's keys that are hot now
 }
 
 // decisionGone is the index of requests whose context ended while they waited. The other
 // indices are reasons.
-const decisionGone = len(decisionCounts{}) - 1
+const decisionGone = len(decisionCounts{}.of) - 1
 
 // decisionCounts counts the requests that a rule decided on.
-type decisionCounts [rules.ReasonShared + 2]spreadCount
+type decisionCounts struct {
+	of [rules.ReasonShared + 2]spreadCount
+	// asked counts the part of of[rules.ReasonShared] whose limits were asked after all. These
+	// requests count by that decision.
+	asked  spreadCount
+	shared atomic.Int64 // the most that loadShared has returned
+}
 
-// decided lists the reasons of limits' decisions.
+// loadShared returns the number of requests that were answered together with others. It never
+// decreases, as counters of metrics must not: a request between the two steps of its check may
+// have been returned already. It is then too high by such requests at most, until others follow.
+func (c *decisionCounts) loadShared() int64 {
+	n := c.of[rules.ReasonShared].load() - c.asked.load()
+	for {
+		most := c.shared.Load()
+		if n <= most || c.shared.CompareAndSwap(most, n) {
+			return max(n, most)
+		}
+	}
+}
+
+// decided lists the reasons of limits' decisions, without rules.ReasonShared.
 var decided = []rules.Reason{
 	rules.ReasonWithin, rules.ReasonLimited, rules.ReasonBlocked, rules.ReasonLocked, rules.ReasonBusy,
-	rules.ReasonServed, rules.ReasonUnavailable, rules.ReasonUnread, rules.ReasonOpen, rules.ReasonShadow, rules.ReasonShared,
+	rules.ReasonServed, rules.ReasonUnavailable, rules.ReasonUnread, rules.ReasonOpen, rules.ReasonShadow,
 }
 
 // decisionsOf returns the counters of a rule, which outlast the rule. Their number is the number
@@ -53,10 +74,20 @@ func (r *request) recordDecision() {
 	switch {
 	case v.decider == nil || v.decision.Reason == rules.ReasonNone:
 	case !v.denied && !v.decision.Allowed:
-		v.decider.decisions[decisionGone].addOne(r.shard)
+		r.countDecision(&v.decider.decisions.of[decisionGone])
 	default:
-		v.decider.decisions[v.decision.Reason].addOne(r.shard)
+		r.countDecision(&v.decider.decisions.of[v.decision.Reason])
 	}
+}
+
+// countDecision adds the request to a counter of decisions. The decision on a run counts later, if at
+// all; see runCheck.
+func (r *request) countDecision(c *spreadCount) {
+	if run := r.in.run; run != nil {
+		run.decisions = append(run.decisions, c)
+		return
+	}
+	c.addOne(r.shard)
 }
 
 // RuleStats returns the counters of the rules in force, in their order.
@@ -73,10 +104,11 @@ func (g *Guard) RuleStats() []RuleStats {
 		if !r.limits() {
 			continue
 		}
-		all[i].Decisions = map[string]int64{"gone": r.spec.decisions[decisionGone].load()}
+		all[i].Decisions = map[string]int64{"gone": r.spec.decisions.of[decisionGone].load()}
 		for _, reason := range decided {
-			all[i].Decisions[reason.String()] = r.spec.decisions[reason].load()
+			all[i].Decisions[reason.String()] = r.spec.decisions.of[reason].load()
 		}
+		all[i].Decisions[rules.ReasonShared.String()] = r.spec.decisions.loadShared()
 	}
 	return all
 }

@@ -27,8 +27,8 @@ func (r *request) addResult(c *claim, got *rules.Decision) (within bool) {
 func (r *request) addDenial(c *claim, got *rules.Decision) {
 	if limit := c.spec.limit; limit != nil && limit.Mode == rules.ModeShadow {
 		d := &r.verdict.decision
-		r.guard.stats.Shadowed.Add(1)
-		c.spec.decisions[rules.ReasonShadow].addOne(r.shard)
+		r.countShadowed()
+		r.countDecision(&c.spec.decisions.of[rules.ReasonShadow])
 		if d.Reason == rules.ReasonNone {
 			d.Reason, d.Rule = rules.ReasonShadow, got.Rule
 		}

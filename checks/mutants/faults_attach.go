@@ -48,7 +48,7 @@ var attachFaults = []Fault{
 	},
 	{
 		Name: "a request is not counted for the rule that decided on it", File: "middleware/rulestats.go",
-		Old: "v.decider.decisions[v.decision.Reason].addOne(r.shard)", New: "_ = v.denied",
+		Old: "r.countDecision(&v.decider.decisions.of[v.decision.Reason])", New: "_ = v.denied",
 		Package: ".", Test: "TestMetrics",
 	},
 	{

@@ -155,22 +155,47 @@ var onHotFaults = []Fault{
 		Test: "TestTwoStepsAreOne",
 	},
 	{
+		Name: "a request that goes on to its limit counts twice as a decision", File: "middleware/limit.go",
+		Old: "		r.unshared = cl.rule.rule\n", New: "",
+		Test: "TestTwoStepsAreOne",
+	},
+	{
+		Name: "the same for rules that need no request", File: "middleware/plain.go",
+		Old: "		spec.decisions.asked.addOne(uint32(n))\n", New: "",
+		Test: "TestEachRequestCountsOnce",
+	},
+	{
+		Name: "a run that refreshes an answer counts as a request", File: "middleware/runcheck.go",
+		Old: "outcome != Led && outcome != Refused && outcome != Left:", New: "outcome == Alone:",
+		Test: "TestEachRequestCountsOnce",
+	},
+	{
+		Name: "a request that is handled alone after its run counts twice", File: "middleware/runcheck.go",
+		Old: "outcome != Led && outcome != Refused && outcome != Left:", New: "run.refresh:",
+		Test: "TestEachRequestCountsOnce",
+	},
+	{
+		Name: "a refused refresh is a refused request", File: "middleware/refuse.go",
+		Old: "	if r.in.run.refreshes() {", New: "	if false {",
+		Test: "TestEachRequestCountsOnce",
+	},
+	{
 		Name: "the second pass of a request counts again", File: "middleware/onhot.go",
 		Old: "	r.counts, r.asks = false, true", New: "	r.asks = true",
 		Test: "TestTwoStepsAreOne",
 	},
 	{
-		Name: "failed requests invalidate", File: "middleware/onhot.go",
+		Name: "failed requests invalidate", File: "middleware/changed.go",
 		Old: "	if status < http.StatusBadRequest && g.remembers", New: "	if g.remembers",
 		Test: "TestInvalidates",
 	},
 	{
-		Name: "requests to all paths invalidate", File: "middleware/onhot.go",
+		Name: "requests to all paths invalidate", File: "middleware/changed.go",
 		Old: "r.sharing != nil && r.Match.Route.Covers(path)", New: "r.sharing != nil",
 		Test: "TestInvalidates",
 	},
 	{
-		Name: "only requests with the method of a rule invalidate", File: "middleware/onhot.go",
+		Name: "only requests with the method of a rule invalidate", File: "middleware/changed.go",
 		Old: "r.sharing != nil && r.Match.Route.Covers(path)", New: "r.sharing != nil && r.Match.Route.Matches(\"POST\", path)",
 		Package: "internal/sharing", Test: "TestChangesReachWhatIsKept",
 	},
@@ -180,7 +205,7 @@ var onHotFaults = []Fault{
 		Test: "TestChangesReachWhatIsKept",
 	},
 	{
-		Name: "a key that has cooled is no longer invalidated", File: "middleware/onhot.go",
+		Name: "a key that has cooled is no longer invalidated", File: "middleware/changed.go",
 		Old: "	return last > 0 && (g.someHot.Load() || time.Since(time.Unix(0, last)) < rememberedFor)", New: "	return last > 0 && g.someHot.Load()",
 		Test: "TestInvalidates",
 	},

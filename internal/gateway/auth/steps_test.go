@@ -36,6 +36,7 @@ func TestSteps(t *testing.T) {
 		passes, hot             bool
 	}{
 		{"/nginx/count", "GET", "hot", true, true},
+		{"/nginx/count", "GET", "hot", true, true},
 		{"/original/count", "GET", "hot", true, true},
 		{"/forwarded/count", "GET", "hot", true, true},
 		{"/nginx/limit", "GET", "hot", true, false},
@@ -64,8 +65,19 @@ func TestSteps(t *testing.T) {
 			t.Errorf("%s has a step", path)
 		}
 	}
-	if counted := f.Guard.Counted(t)["GET%20/search?q=hot"]; counted != 7 {
-		t.Errorf("counted %d times, want 7", counted)
+	if counted := f.Guard.Counted(t)["GET%20/search?q=hot"]; counted != 8 {
+		t.Errorf("counted %d times, want 8", counted)
+	}
+	// Twelve requests were decided, one of them by the cache.
+	decided, shared := int64(0), int64(0)
+	for _, r := range f.Guard.Guard().RuleStats() {
+		shared += r.Decisions["shared"]
+		for _, n := range r.Decisions {
+			decided += n
+		}
+	}
+	if decided != 12 || shared != 1 {
+		t.Errorf("%d decisions, %d of them by the cache, want 12 and 1", decided, shared)
 	}
 }
 

@@ -300,7 +300,7 @@ func TestOpenAPI(t *testing.T) {
 // A program with a cache asks in front of it and behind it.
 func TestSteps(t *testing.T) {
 	f := serve(t, gatewaytest.New(t, gatewaytest.Rules(
-		`{id: q, match: {route: "GET /"}, by: [q], hot: 1000000/s, on_hot: {cache: 1s}}`, `{id: each, match: {route: "GET /"}, by: [q], limit: {rate: 1/1h, burst: 1}}`,
+		`{id: q, match: {route: "GET /"}, by: [q], hot: 1000000/s, limit: {rate: 1000/s, scope: instance}, on_hot: {cache: 1s}}`, `{id: each, match: {route: "GET /"}, by: [q], limit: {rate: 1/1h, burst: 1}}`,
 	), gateway.Config{}), gateway.DoorConfig{})
 	f.Guard.Guard().HotSet().Update("1", rules.Change{Hot: []rules.Hot{{Key: rules.Key{Rule: "q", Text: "GET /?q=hot"}, Until: time.Now().Add(time.Hour)}}})
 	for _, x := range []struct {
@@ -308,13 +308,22 @@ func TestSteps(t *testing.T) {
 		allowed     bool
 		reason, hot string
 	}{
-		{"count", "hot", true, "shared", "1"}, {"count", "hot", true, "shared", "1"}, {"limit", "hot", true, "within", ""}, {"limit", "hot", false, "limited", ""},
+		{"count", "hot", true, "shared", "1"}, {"count", "hot", true, "shared", "1"}, {"count", "hot", true, "shared", "1"}, {"limit", "hot", true, "within", ""}, {"limit", "hot", false, "limited", ""},
 		{"count", "cold", true, "within", ""}, {"count", "cold", false, "limited", ""},
 	} {
 		got := f.check(fmt.Sprintf(`{"method": "GET", "uri": "/?q=%s", "step": %q}`, x.value, x.step))
 		if got.Allowed != x.allowed || got.Reason != x.reason || got.Headers[middleware.HotHeader] != x.hot {
 			t.Errorf("%s of %s: %+v, want %+v", x.step, x.value, got, x)
 		}
+	}
+	decided := make(map[string]int64) // five requests, one of them by the cache
+	for _, r := range f.Guard.Guard().RuleStats() {
+		for decision, n := range r.Decisions {
+			decided[decision] += n
+		}
+	}
+	if decided["shared"] != 1 || decided["within"] != 2 || decided["limited"] != 2 {
+		t.Errorf("decisions %v", decided)
 	}
 }
 
