@@ -217,16 +217,19 @@ func TestInvalidationReachesAllInstances(t *testing.T) {
 			return kept == len(handlers)
 		})
 	}
-	for name, invalidate := range map[string]func(){
-		"a request":     func() { ask(handlers[0], "POST", "/items/7") },
-		"a target":      func() { opened[0].InvalidateTarget("example.com", "/items/7", "") },
-		"a key":         func() { opened[0].InvalidateKey(rules.Key{Rule: "items", Text: item7}) },
-		"a lost stream": func() { opened[0].client.Del(t.Context(), hotkeys.NewLayout("shop").Invalidation) },
+	for _, c := range []struct {
+		name       string
+		invalidate func()
+	}{
+		{"a request", func() { ask(handlers[0], "POST", "/items/7") }},
+		{"a target", func() { opened[0].InvalidateTarget("example.com", "/items/7", "") }},
+		{"a key", func() { opened[0].InvalidateKey(rules.Key{Rule: "items", Text: item7}) }},
+		{"a lost stream", func() { opened[0].client.Del(t.Context(), hotkeys.NewLayout("shop").Invalidation) }}, // the last: it has begun
 	} {
 		keep()
 		calls := o.calls.Load()
-		invalidate()
-		opened[1].await(name+" at the other instance", func() bool {
+		c.invalidate()
+		opened[1].await(c.name+" at the other instance", func() bool {
 			ask(handlers[1], "GET", "/items/7")
 			return o.calls.Load() > calls
 		})
