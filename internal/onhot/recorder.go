@@ -34,7 +34,9 @@ type Recorder struct {
 // Header returns the header, which counts until WriteHeader.
 func (w *Recorder) Header() http.Header { return w.header }
 
-// WriteHeader judges the answer. Informational responses are left out.
+// WriteHeader judges the answer. Informational responses are left out. RFC 8297 leaves Early Hints to
+// the server, and only the client of the leader's request would get them in time: it has joined the
+// flight like the others, and its goroutine waits for the end.
 func (w *Recorder) WriteHeader(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
