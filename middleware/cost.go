@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,13 +42,20 @@ func (c *Cost) inUnit(u rules.Unit) int64 {
 }
 
 // Ticket is a request that has passed and not ended. [Ticket.End] ends it and charges its
-// cost. A ticket that is never ended costs nothing, but it keeps its permits for ever if rules
-// have concurrency. A nil *Ticket holds nothing, and its End does nothing.
+// cost; [Ticket.Start] has its time charged before. A ticket that is neither started nor ended
+// costs nothing, but it keeps its permits for ever if rules have concurrency. A nil *Ticket holds
+// nothing, and its End does nothing.
 type Ticket struct {
 	guard  *Guard
 	owed   []owed
 	keys   []byte
 	leases []semaphore.Lease
+
+	start    time.Time  // zero if it is not started
+	charging sync.Mutex // held while a running ticket is charged
+	charged  int64      // milliseconds that are charged
+	shard    uint32     // number of its part of Guard.running
+	place    int        // index in that part, guarded by its lock
 }
 
 // owed is one key of a rule that counts costs.
@@ -88,6 +96,7 @@ func (t *Ticket) reuse() {
 	held := len(t.leases) > 0
 	clear(t.owed)
 	t.owed, t.keys, t.leases = t.owed[:0], t.keys[:0], nil
+	t.start, t.charged = time.Time{}, 0
 	if cap(t.keys) <= keep && !held {
 		t.guard.tickets.Put(t)
 	}
@@ -134,35 +143,55 @@ func (t *Ticket) End(cost Cost) {
 		return
 	}
 	defer t.guard.countPanic()
+	if !t.start.IsZero() {
+		cost.Time = t.stop()
+	}
 	for _, lease := range t.leases {
 		lease.Release()
 	}
 	if len(t.owed) > 0 {
 		t.charge(cost)
+		t.recordCost(cost)
 	}
 	t.reuse()
 }
 
+// charge charges a cost to the ticket's keys, except the time that is charged already.
 func (t *Ticket) charge(cost Cost) {
 	g := t.guard
 	now := g.opts.clock()
+	before := t.charged
+	t.charged = cost.inUnit(rules.Millis)
+	for i := range t.owed {
+		o := &t.owed[i]
+		n := cost.inUnit(o.rule.Count)
+		if o.rule.Count == rules.Millis {
+			n -= before
+		}
+		if n > 0 {
+			g.charge(o, now, t.keys[o.from:o.to], n)
+		}
+	}
+}
+
+// recordCost records the whole cost of a request that has been charged.
+func (t *Ticket) recordCost(cost Cost) {
 	charged := false
 	for i := range t.owed {
 		o := &t.owed[i]
 		if n := cost.inUnit(o.rule.Count); n > 0 {
-			g.charge(o, now, t.keys[o.from:o.to], n)
+			o.spec.learnCost(n)
 			charged = true
 		}
 	}
 	if charged {
-		g.stats.Charged.Add(1)
+		t.guard.stats.Charged.Add(1)
 	}
 }
 
 func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 	ask := limiter.Request{Kind: limiter.Charge, N: n}
 	spec := o.spec
-	spec.learnCost(n)
 	if len(o.rule.Hot) > 0 {
 		g.countCost(o, key, n)
 		entry := g.hot.Lookup(o.hash, key)

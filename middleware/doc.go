@@ -18,9 +18,9 @@
 // the aggregator confirms it or has had time to; see [WithoutLocal].
 //
 // If rules count what requests cost, or limit concurrency, a request has to be ended, and
-// its cost is charged then. Handler ends requests itself and charges the cost that a handler
-// adds by [AddCost]. Other callers use [Guard.Begin] or [Guard.EnterCost], and then
-// [Ticket.End].
+// its cost is charged then. Its time is charged every 100 ms while it runs. Handler ends requests
+// itself and charges the cost that a handler adds by [AddCost]. Other callers use [Guard.Begin] or
+// [Guard.EnterCost], then [Ticket.Start] if they run the handler themselves, and [Ticket.End].
 //
 // [Limit] makes a guard that only limits, without a collector (limitonly.go).
 //
@@ -43,6 +43,7 @@
 //	            when to retry?   │ backoff                       backoff.go
 //	            what to send?    │ Decision.Answer               answer.go headers.go
 //	            or together?     │ shareOrLimit, share           onhot.go leader.go runcheck.go changed.go
+//	            while it runs    Ticket.Start                  running.go
 //	            at its end       Ticket.End                    cost.go meter.go
 //
 // A request first asks all limits of this process, even after one has denied it, so that the

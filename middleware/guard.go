@@ -32,6 +32,7 @@ type Guard struct {
 	backends backends
 	requests sync.Pool // of *request
 	tickets  sync.Pool // of *Ticket
+	running  runningTickets
 	opts     options
 	sharing  sharing
 	controls atomic.Pointer[controls] // nil if there are none
@@ -89,9 +90,10 @@ func New(ruleset *rules.Rules, counts *collector.Collector, opts ...Option) (*Gu
 	if err := g.install(ruleset, nil); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	var made atomic.Uint32
+	g.running.init()
+	var made, tickets atomic.Uint32
 	g.requests.New = func() any { return &request{guard: g, verdict: allowed, shard: made.Add(1)} }
-	g.tickets.New = func() any { return &Ticket{guard: g} }
+	g.tickets.New = func() any { return &Ticket{guard: g, shard: tickets.Add(1) % runningShards} }
 	g.localHot = newLocalHot(g)
 	g.hot = hotset.New(g.newHotState, hotset.Config[*hotState]{
 		KeepFor: func(h *hotState) time.Duration { return h.timeToFull(g.opts.clock()) },

@@ -20,9 +20,15 @@ type alone struct {
 
 func runAlone(t *testing.T, opts []Option, test func(t *testing.T, a *alone)) {
 	t.Helper()
+	runRule(t, hotRule(t, "r", "GET /s", byNames("q"), 60, 10), opts, test)
+}
+
+// runRule is runAlone for this rule of keys by q.
+func runRule(t *testing.T, rule rules.Rule, opts []Option, test func(t *testing.T, a *alone)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		ruleset := rules.Rules{Namespace: "test", Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 60, 10)}}
+		ruleset := rules.Rules{Namespace: "test", Rules: []rules.Rule{rule}}
 		ruleset.Rules[0].Hot[0].Hold = 5 * time.Second
 		opts = append(opts, WithClock(func() time.Duration { return time.Since(start) }))
 		a := &alone{newFixtureOf(t, ruleset, collector.Config{Rules: &ruleset}, opts...), rules.Key{Rule: "r", Text: "GET /s?q=1"}}

@@ -3,7 +3,6 @@ package middleware
 import (
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/hotparam/hotparam/rules"
 )
@@ -11,11 +10,11 @@ import (
 // serve serves the ticket's request, measures the costs that its rules count, and ends the
 // ticket, even if the handler panics.
 func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	start := time.Now()
+	t.Start()
 	var body *responseMeter
 	var said *spent
 	defer func() {
-		cost := Cost{Time: time.Since(start)}
+		var cost Cost
 		if body != nil {
 			cost.Bytes = body.n
 		}

@@ -536,6 +536,31 @@ func TestConcurrency(t *testing.T) {
 	})
 }
 
+// The time of a handler is charged while it runs.
+func TestTime(t *testing.T) {
+	open := make(chan struct{})
+	f := start(t, setup{
+		rules: `{id: r, match: {route: shop.Search/Find}, count: ms, limit: {rate: 1ms/1h, burst: 50ms}}`,
+		find: func(_ context.Context, req *text) (*text, error) {
+			if req.GetValue() == "slow" {
+				<-open
+			}
+			return new(text), nil
+		},
+	})
+	slow := make(chan error, 1)
+	go func() {
+		_, err := f.find("slow")
+		slow <- err
+	}()
+	f.await("the charge", func() bool { return !f.guard.Check(middleware.Request{Pattern: "shop.Search/Find"}).Allowed })
+	f.want("other", exhausted)
+	close(open)
+	if err := <-slow; err != nil {
+		t.Errorf("the first: %v", err)
+	}
+}
+
 // Costs of handlers are charged at their end: the size of messages, and units.
 func TestCosts(t *testing.T) {
 	long := strings.Repeat("x", 1000)

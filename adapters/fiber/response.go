@@ -35,7 +35,8 @@ func drain(c fiber.Ctx) {
 
 // serve calls the handler of a request whose ticket has to be ended.
 func serve(c fiber.Ctx, ticket *middleware.Ticket) error {
-	s := &served{ticket: ticket, begin: time.Now()}
+	s := &served{ticket: ticket}
+	ticket.Start()
 	user := c.Context()
 	if ticket.Counts(rules.Units) {
 		var ctx context.Context
@@ -70,7 +71,6 @@ func hasBody(r *fasthttp.Response) bool {
 // served is a request whose ticket has to be ended.
 type served struct {
 	ticket *middleware.Ticket
-	begin  time.Time
 	units  func() int64 // nil if no rule counts units
 	ended  atomic.Bool
 }
@@ -80,7 +80,7 @@ func (s *served) end(n int64) {
 	if s.ended.Swap(true) {
 		return
 	}
-	cost := middleware.Cost{Bytes: n, Time: time.Since(s.begin)}
+	cost := middleware.Cost{Bytes: n}
 	if s.units != nil {
 		cost.Units = s.units()
 	}

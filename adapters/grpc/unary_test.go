@@ -371,7 +371,30 @@ func TestConcurrency(t *testing.T) {
 	f.await("the permit", func() bool { return f.call(ctx, "other") == codes.OK })
 }
 
-// Costs of handlers are charged at their end: the size of messages, units and time.
+// The time of a handler is charged while it runs.
+func TestTime(t *testing.T) {
+	open := make(chan struct{})
+	f := start(t, setup{
+		rules: `{id: r, match: {route: ` + unaryRoute + `}, count: ms, limit: {rate: 1ms/1h, burst: 50ms}}`,
+		service: &service{unary: func(_ context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			if req.GetResponseStatus().GetMessage() == "slow" {
+				<-open
+			}
+			return new(pb.SimpleResponse), nil
+		}},
+	})
+	ctx := f.context()
+	slow := make(chan codes.Code, 1)
+	go func() { slow <- f.call(ctx, "slow") }()
+	f.await("the charge", func() bool { return !f.guard.Check(middleware.Request{Pattern: unaryRoute}).Allowed })
+	f.want(ctx, "other", codes.ResourceExhausted)
+	close(open)
+	if code := <-slow; code != codes.OK {
+		t.Errorf("the first: %v", code)
+	}
+}
+
+// Costs of handlers are charged at their end: the size of messages and units.
 func TestCosts(t *testing.T) {
 	var size atomic.Int64
 	unary := func(ctx context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) {

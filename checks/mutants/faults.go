@@ -32,6 +32,7 @@ func Faults() (all []Fault) {
 		waitFaults,
 		togetherFaults,
 		guardFaults,
+		costFaults,
 		tableFaults,
 		replayFaults,
 		trustFaults,

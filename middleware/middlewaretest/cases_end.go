@@ -20,6 +20,7 @@ var endCases = []Case{
 	{"client that leaves", testClientLeaves},
 	{"cost in bytes", testBytes},
 	{"cost in units", testUnits},
+	{"cost in time", testTime},
 	{"cost limits", testCostLimit},
 }
 
@@ -191,6 +192,34 @@ func testUnits(t *testing.T, s Start) {
 		})}})
 	f.wantStatus("/rows", 200)
 	f.await("42 units", func() bool { return f.counted()["GET /rows"] == 42 })
+}
+
+// The time of a handler is counted, and charged to the limit, while it runs.
+func testTime(t *testing.T, s Start) {
+	g := newGate()
+	f := start(t, s, `{id: hot, match: {route: "GET /slow"}, count: ms, hot: 1000000/s}
+		{id: limit, match: {route: "GET /slow"}, count: ms, limit: {rate: 1ms/1h, burst: 50ms}}`,
+		[]Route{{Method: "GET", Pattern: "/slow", Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { g.wait() })}})
+	begin := time.Now()
+	first := f.background(f.request(t.Context(), "GET", "/slow", nil))
+	f.awaitEntry(g)
+	ms := int64(0)
+	f.await("the time of a handler that runs", func() bool {
+		ms += f.counted()["GET /slow"]
+		return ms > 0
+	})
+	f.await("the charge of a handler that runs", func() bool {
+		return !f.guard.Check(middleware.Request{Method: "GET", Path: "/slow", Pattern: "GET /slow"}).Allowed
+	})
+	f.wantStatus("/slow", 429)
+	close(g.open)
+	if a := f.result(first); a.status != http.StatusOK {
+		t.Errorf("status %d", a.status)
+	}
+	f.await("the charge", func() bool { return f.guard.Stats().Charged == 1 })
+	if ms += f.counted()["GET /slow"]; ms > time.Since(begin).Milliseconds()+1 {
+		t.Errorf("%d ms are counted of a request of %v", ms, time.Since(begin))
+	}
 }
 
 // testCostLimit checks that requests are refused until the cost of earlier ones is paid off.

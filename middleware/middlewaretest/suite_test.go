@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/hotparam/hotparam/middleware"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -87,6 +89,23 @@ var broken = map[string]struct {
 			}))
 		},
 		[]string{"cost in bytes"},
+	},
+	"the time is charged at the end": {
+		func(s Server) http.Handler {
+			routes := mux(s)
+			return before(s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, pattern := routes.Handler(r)
+				d, ticket := s.Guard.Begin(middleware.Request{Method: r.Method, Path: r.URL.Path, Pattern: pattern})
+				if !d.Allowed {
+					middleware.Refuse(w, r, d)
+					return
+				}
+				begin := time.Now()
+				defer func() { ticket.End(middleware.Cost{Time: time.Since(begin)}) }()
+				routes.ServeHTTP(w, r)
+			}))
+		},
+		[]string{"cost in time"},
 	},
 	"the handler gets another request than the guard's": {
 		func(s Server) http.Handler {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
@@ -59,7 +58,6 @@ type Call struct {
 	Response proto.Message
 
 	ticket *middleware.Ticket
-	start  time.Time
 	units  func() int64 // nil if no rule counts units
 	sized  bool         // whether a rule counts bytes
 	bytes  int64
@@ -112,7 +110,7 @@ func (a *Adapter) beginCall(ctx context.Context, method string, origin, message,
 		maps.Copy(c.Header, header)
 	}
 	if ticket != nil {
-		c.start = time.Now()
+		ticket.Start()
 		c.sized = ticket.Counts(rules.Bytes)
 		if c.units = units; units == nil && ticket.Counts(rules.Units) {
 			c.Context, c.units = middleware.CollectCost(ctx)
@@ -129,12 +127,13 @@ func (c *Call) Sent(message any) {
 }
 
 // End releases the call's permits, and charges its cost: the size of the messages that were
-// sent, the time since Begin, and the units that the handler added by [middleware.AddCost].
+// sent, the rest of the time since Begin, and the units that the handler added by
+// [middleware.AddCost].
 func (c *Call) End() {
 	if c.ticket == nil {
 		return
 	}
-	cost := middleware.Cost{Bytes: atomic.LoadInt64(&c.bytes), Time: time.Since(c.start)}
+	cost := middleware.Cost{Bytes: atomic.LoadInt64(&c.bytes)}
 	if c.units != nil {
 		cost.Units = c.units()
 	}

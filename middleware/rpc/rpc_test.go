@@ -198,6 +198,25 @@ func TestCosts(t *testing.T) {
 	}
 }
 
+// The time of calls and streams is charged while they run.
+func TestTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := New(middlewaretest.NewGuard(t, `{id: r, match: {route: shop.Search/Find}, count: ms, limit: {rate: 1ms/1h, burst: 500ms}}`), noRequest, nil)
+		c, s := a.Begin(t.Context(), "shop.Search/Find", nil, nil), a.Open(t.Context(), "shop.Search/Find", nil)
+		for _, refused := range []bool{false, true} { // 2 × 100 ms are charged, then 2 × 300 ms or more
+			time.Sleep(150 * time.Millisecond)
+			other := a.Begin(t.Context(), "shop.Search/Find", nil, nil)
+			if (other.Refusal != nil) != refused {
+				t.Errorf("%+v, want refused %t", other.Refusal, refused)
+			}
+			other.End()
+			time.Sleep(100 * time.Millisecond)
+		}
+		c.End()
+		s.End()
+	})
+}
+
 // Units that a handler adds are charged, even through a context obtained before the guard decided,
 // and even if they are added before that.
 func TestStreamUnits(t *testing.T) {

@@ -1,0 +1,66 @@
+package mutants
+
+// Faults in charging requests for their time while they run.
+
+var costFaults = []Fault{
+	{
+		Name: "the end of a request charges its time a second time", File: "middleware/cost.go",
+		Old: "			n -= before\n", New: "",
+		Test: "TestTimeIsChargedOnce",
+	},
+	{
+		Name: "a used ticket keeps the time of its last request", File: "middleware/cost.go",
+		Old: "t.start, t.charged = time.Time{}, 0", New: "t.start = time.Time{}",
+		Test: "TestTimeIsChargedOnce",
+	},
+	{
+		Name: "the end of a request does not wait for a charge in progress", File: "middleware/running.go",
+		Old: "	t.charging.Lock() // waits for a charge in progress\n	defer t.charging.Unlock()\n", New: "",
+		Test: "TestEndWaitsForCharge",
+	},
+	{
+		Name: "the rest of the time is rounded down", File: "middleware/running.go",
+		Old: "	return time.Since(t.start) //", New: "	return time.Since(t.start).Truncate(time.Millisecond) //",
+		Test: "TestTimeIsChargedOnce",
+	},
+	{
+		Name: "parts of a millisecond are charged at each interval", File: "middleware/running.go",
+		Old: "time.Since(t.start).Truncate(time.Millisecond);", New: "time.Since(t.start);",
+		Test: "TestTimeIsChargedOnce|TestStart",
+	},
+	{
+		Name: "a request that has ended is charged on", File: "middleware/cost.go",
+		Old: "		cost.Time = t.stop()\n", New: "		cost.Time = time.Since(t.start)\n",
+		Test: "TestTimeIsChargedOnce",
+	},
+	{
+		Name: "the timer ends although requests run", File: "middleware/running.go",
+		Old: "		if r.shards[i].size() > 0 {", New: "		if false {",
+		Test: "TestRunningRequestsAreCharged|TestTimerIsSetAgain",
+	},
+	{
+		Name: "a request that begins while others are charged sets no timer", File: "middleware/running.go",
+		Old: "	r.armed.Store(false)\n", New: "",
+		Test: "TestTimerIsSetAgain|TestRunningRequestsAreCharged",
+	},
+	{
+		Name: "a removed ticket leaves the last one in its old place", File: "middleware/running.go",
+		Old: "s.tickets[t.place], last.place = last, t.place", New: "s.tickets[t.place] = last",
+		Test: "TestTimeIsChargedOnce|TestTimerIsSetAgain",
+	},
+	{
+		Name: "a panic while a request is charged ends the program", File: "middleware/running.go",
+		Old: "	defer t.guard.countPanic()\n", New: "",
+		Test: "TestChargePanics",
+	},
+	{
+		Name: "the time of a call is not charged while it runs", File: "middleware/rpc/call.go",
+		Old: "		ticket.Start()\n", New: "",
+		Test: "TestTime",
+	},
+	{
+		Name: "the time of a handler is not charged while it runs", File: "middleware/meter.go",
+		Old: "	t.Start()\n", New: "",
+		Package: "middleware/middlewaretest", Test: "TestServeMux",
+	},
+}
