@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -193,6 +194,35 @@ func BenchmarkCheck(b *testing.B) {
 		for b.Loop() {
 			g.Check(get("GET /search", "/search", "q=1&b=2"))
 		}
+	})
+}
+
+// timedHandler returns the handler of a guard that counts time, and a request.
+func timedHandler(tb testing.TB) (http.Handler, *http.Request) {
+	rule := hotRule(tb, "r", "GET /s", byNames("q"), 3600, 1)
+	rule.Count = rules.Millis
+	f := newFixture(tb, rules.Rules{Rules: []rules.Rule{rule}})
+	r := httptest.NewRequest("GET", "/s?q=1", nil)
+	r.Pattern = "GET /s"
+	return f.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})), r
+}
+
+// BenchmarkTime measures a request whose time is counted, with its handler.
+func BenchmarkTime(b *testing.B) {
+	h, r := timedHandler(b)
+	b.Run("one", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			h.ServeHTTP(nil, r)
+		}
+	})
+	b.Run("parallel", func(b *testing.B) {
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				h.ServeHTTP(nil, r)
+			}
+		})
 	})
 }
 

@@ -2,7 +2,6 @@ package middleware
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,11 +50,11 @@ type Ticket struct {
 	keys   []byte
 	leases []semaphore.Lease
 
-	start    time.Time  // zero if it is not started
-	charging sync.Mutex // held while a running ticket is charged
-	charged  int64      // milliseconds that are charged
-	shard    uint32     // number of its part of Guard.running
-	place    int        // index in that part, guarded by its lock
+	started bool
+	start   time.Duration // see runningTickets.epoch
+	charged int64         // milliseconds that are charged
+	shard   uint32        // number of its part of Guard.running
+	place   int           // index in that part, guarded by its lock
 }
 
 // owed is one key of a rule that counts costs.
@@ -96,7 +95,7 @@ func (t *Ticket) reuse() {
 	held := len(t.leases) > 0
 	clear(t.owed)
 	t.owed, t.keys, t.leases = t.owed[:0], t.keys[:0], nil
-	t.start, t.charged = time.Time{}, 0
+	t.started, t.charged = false, 0
 	if cap(t.keys) <= keep && !held {
 		t.guard.tickets.Put(t)
 	}
@@ -143,7 +142,7 @@ func (t *Ticket) End(cost Cost) {
 		return
 	}
 	defer t.guard.countPanic()
-	if !t.start.IsZero() {
+	if t.started {
 		cost.Time = t.stop()
 	}
 	for _, lease := range t.leases {
@@ -164,9 +163,9 @@ func (t *Ticket) charge(cost Cost) {
 	t.charged = cost.inUnit(rules.Millis)
 	for i := range t.owed {
 		o := &t.owed[i]
-		n := cost.inUnit(o.rule.Count)
-		if o.rule.Count == rules.Millis {
-			n -= before
+		n := t.charged - before
+		if o.rule.Count != rules.Millis {
+			n = cost.inUnit(o.rule.Count)
 		}
 		if n > 0 {
 			g.charge(o, now, t.keys[o.from:o.to], n)

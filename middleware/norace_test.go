@@ -137,6 +137,10 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("costs: %v allocations", n)
 	}
+	h, r := timedHandler(t)
+	if n := testing.AllocsPerRun(500, func() { h.ServeHTTP(nil, r) }); n != 0 {
+		t.Errorf("time: %v allocations", n)
+	}
 	f = newFixture(t, rules.Rules{Rules: []rules.Rule{
 		limitRule(t, "one", "*", rules.By{}, 1, 1000), limitRule(t, "keys", "*", byEach, 1, 400), hotRule(t, "h", "*", byAll, 0, 0),
 	}})

@@ -15,16 +15,19 @@ import (
 type runningTickets struct {
 	shards [runningShards]runningShard
 	timer  *time.Timer
+	epoch  time.Time   // the tickets' times are since then: that is one reading of the clock, not two
 	armed  atomic.Bool // whether the timer is set or chargeAll runs
 }
 
 const runningShards = 16
 
-// runningShard is one part of the tickets. Its lock is never held while a ticket is charged.
+// runningShard is one part of the tickets.
 type runningShard struct {
-	mu      sync.Mutex
-	tickets []*Ticket
-	_       [32]byte // the rest of a cache line
+	mu       sync.Mutex // guards the tickets and charging; not held while a ticket is charged
+	tickets  []*Ticket
+	charging *Ticket    // the ticket that is charged; nil if none is
+	busy     sync.Mutex // held while it is charged, and locked after mu
+	_        [16]byte   // the rest of a cache line
 }
 
 // chargeEvery is the interval at which the time of running requests is charged.
@@ -33,6 +36,7 @@ const chargeEvery = base.FlushInterval
 func (r *runningTickets) init() {
 	r.timer = time.AfterFunc(time.Hour, r.chargeAll)
 	r.timer.Stop()
+	r.epoch = time.Now()
 }
 
 // Start begins to measure the time of the request. Rules with count: ms then count it every
@@ -42,28 +46,29 @@ func (r *runningTickets) init() {
 // which therefore has to be called even if the handler panics. Start of a nil *Ticket does
 // nothing.
 func (t *Ticket) Start() {
-	if !t.Counts(rules.Millis) || !t.start.IsZero() {
+	if !t.Counts(rules.Millis) || t.started {
 		return
 	}
-	t.start = time.Now()
-	t.guard.running.add(t)
+	r := &t.guard.running
+	t.started, t.start = true, time.Since(r.epoch)
+	r.add(t)
 }
+
+// elapsed returns the time since Start.
+func (t *Ticket) elapsed() time.Duration { return time.Since(t.guard.running.epoch) - t.start }
 
 // stop returns the time since Start. Afterwards the ticket is no longer charged while it runs.
 func (t *Ticket) stop() time.Duration {
 	t.guard.running.remove(t)
-	t.charging.Lock() // waits for a charge in progress
-	defer t.charging.Unlock()
-	return time.Since(t.start) // read after that charge, so it is no less than the charged time
+	return t.elapsed() // read after the last charge, so it is no less than the charged time
 }
 
-// chargeElapsed charges the milliseconds that have passed since the last charge, if they are an
-// interval. The caller has locked charging.
+// chargeElapsed charges the time since the last charge, if it is an interval. Both times are
+// since Start and rounded up, as at the end.
 func (t *Ticket) chargeElapsed() {
 	defer t.guard.countPanic()
-	defer t.charging.Unlock()
-	if elapsed := time.Since(t.start).Truncate(time.Millisecond); elapsed-time.Duration(t.charged)*time.Millisecond >= chargeEvery {
-		t.charge(Cost{Time: elapsed})
+	if cost := (Cost{Time: t.elapsed()}); cost.inUnit(rules.Millis)-t.charged >= chargeEvery.Milliseconds() {
+		t.charge(cost)
 	}
 }
 
@@ -76,15 +81,21 @@ func (r *runningTickets) add(t *Ticket) {
 	r.arm()
 }
 
+// remove removes a ticket. If it is being charged, remove waits until it has been.
 func (r *runningTickets) remove(t *Ticket) {
 	s := &r.shards[t.shard]
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	end := len(s.tickets) - 1
 	last := s.tickets[end]
 	s.tickets[t.place], last.place = last, t.place
 	s.tickets[end] = nil
 	s.tickets = s.tickets[:end]
+	charging := s.charging == t
+	s.mu.Unlock()
+	if charging {
+		s.busy.Lock()
+		defer s.busy.Unlock()
+	}
 }
 
 // arm sets the timer unless it is set.
@@ -109,27 +120,31 @@ func (r *runningTickets) chargeAll() {
 	}
 }
 
-// chargeAll charges the tickets from the last to the first. It misses none: a removal fills the place with the
-// last ticket, which has been charged or is still ahead.
+// chargeAll charges the tickets from the last to the first. It misses none: the last ticket, which
+// fills the place of one that is removed, has been charged or is still ahead.
 func (s *runningShard) chargeAll() {
 	for i := s.size() - 1; i >= 0; i-- {
-		if t := s.hold(i); t != nil {
+		if t := s.begin(i); t != nil {
 			t.chargeElapsed()
+			s.busy.Unlock()
 		}
 	}
+	s.mu.Lock()
+	s.charging = nil
+	s.mu.Unlock()
 }
 
-// hold returns the ticket at place i with charging locked, or nil if there is none any more. No
-// one else holds charging as long as the ticket is in its place.
-func (s *runningShard) hold(i int) *Ticket {
+// begin begins to charge the ticket at place i, and returns it with busy locked. It returns nil if
+// there is none any more.
+func (s *runningShard) begin(i int) *Ticket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i >= len(s.tickets) {
 		return nil
 	}
-	t := s.tickets[i]
-	t.charging.Lock()
-	return t
+	s.charging = s.tickets[i]
+	s.busy.Lock()
+	return s.charging
 }
 
 func (s *runningShard) size() int {
