@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// runningTickets holds the tickets of requests that run and whose time a rule counts. While there are
-// any, a timer charges them every interval. Without any, no timer is set, so a guard has no
+// runningTickets holds the tickets of requests that run and whose time a rule counts. While there
+// are any, a timer charges them every interval. Without any, no timer is set, so a guard has no
 // goroutine to end.
 type runningTickets struct {
 	shards [runningShards]runningShard
