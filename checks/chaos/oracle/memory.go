@@ -21,7 +21,7 @@ func (r Request) String() string {
 type Served struct {
 	Process string
 	Asked   Request
-	Span    // from sending the request to its answer
+	Span    // the time from sending the request to its answer
 	Made    Request
 	Run     Span // the run of the handler that made the answer
 }
@@ -59,8 +59,7 @@ type change struct {
 	span    Span
 }
 
-// memoryFault is a time in which changes by a process, and those that it should receive, do not
-// arrive.
+// memoryFault is a time in which a process neither sends nor receives changes.
 type memoryFault struct {
 	process string // empty means all
 	lost    bool   // whether they do not arrive later either
@@ -104,7 +103,7 @@ func (m *Memory) Fault(process string, lost bool, from time.Duration) (end func(
 func (m *Memory) Answered(s Served) { m.served = append(m.served, s) }
 
 // Check judges the answers that are old enough for all excuses to be known. It returns the first
-// violation, and none for some time after that.
+// violation, and then none for a quiet period.
 func (m *Memory) Check(now time.Duration, stalls *Stalls) (found *Violation) {
 	m.served = slices.DeleteFunc(m.served, func(s Served) bool {
 		if s.To > now-stallDelay {
@@ -124,7 +123,7 @@ func (m *Memory) Check(now time.Duration, stalls *Stalls) (found *Violation) {
 	return found
 }
 
-// judge returns what is wrong with an answer, or an empty text.
+// judge returns a text that names what an answer violates, or an empty one.
 func (m *Memory) judge(s *Served, stalls *Stalls) string {
 	if s.Made != s.Asked {
 		return fmt.Sprintf("it was made for %v", s.Made)

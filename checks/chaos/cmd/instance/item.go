@@ -11,12 +11,12 @@ import (
 	"github.com/hotparam/hotparam/checks/chaos/clock"
 )
 
-// itemTime is how long a run of serveItem takes, so that requests join it and changes come meanwhile.
+// itemTime is the length of a run of serveItem. Requests join it, and changes overtake it.
 const itemTime = 30 * time.Millisecond
 
 var itemRuns atomic.Int64
 
-// serveItem answers with what it has seen of the request, and with its run.
+// serveItem writes the request that it sees, and its run.
 func serveItem(w http.ResponseWriter, r *http.Request) {
 	began := clock.Now()
 	time.Sleep(itemTime)
