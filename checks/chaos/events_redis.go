@@ -3,8 +3,11 @@ package chaos
 import (
 	"context"
 	"os/exec"
+	"slices"
 	"strconv"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // redisKinds are faults of Redis and of the values in it.
@@ -108,10 +111,7 @@ func poisonLimit(r *run, e *plannedFault) func() {
 	end := r.judge.beginFault(effect{excuses: mayDecideLocally | mayLoseGrants | mayMixGrants, unaffected: without(names, name)})
 	key := r.limitKeys[name]
 	r.logf("         the poisoned key is %s's", name)
-	_ = r.redis.onKey(ctx, "DEL", key) // if this fails, so does the next command
-	if err := r.redis.onKey(ctx, "HSET", key, "not", "ours"); err != nil {
-		r.Fatal(err)
-	}
+	r.poison(ctx, key, "HSET", "not", "ours")
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -144,11 +144,22 @@ func poisonPublished(r *run, e *plannedFault) func() {
 	defer cancel()
 	r.logf("         %s becomes %v", redisName(p.key), p.value)
 	end := r.judge.beginFault(effect{excuses: mayMissHotKeys | mayRestartEpochs})
-	_ = r.redis.onKey(ctx, "DEL", redisName(p.key))
-	args := append([]any{p.value[0], redisName(p.key)}, p.value[1:]...)
-	if err := r.redis.onKey(ctx, args...); err != nil {
-		r.Fatal(err)
-	}
+	r.poison(ctx, redisName(p.key), p.value...)
 	end()
 	return nothing
+}
+
+// poison puts a value in a key, by a command without the key. It tries again if a process has
+// written its own value in between.
+func (r *run) poison(ctx context.Context, key string, command ...any) {
+	for {
+		_ = r.redis.onKey(ctx, "DEL", key) // if this fails, so does the next command
+		err := r.redis.onKey(ctx, slices.Insert(slices.Clone(command), 1, any(key))...)
+		if err == nil {
+			return
+		}
+		if !redis.HasErrorPrefix(err, "WRONGTYPE") {
+			r.Fatal(err)
+		}
+	}
 }
