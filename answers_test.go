@@ -147,6 +147,23 @@ func TestUnsafeMethodsInvalidate(t *testing.T) {
 	}
 }
 
+// A key that becomes hot while a request changes something may have an answer from before the change.
+func TestUnsafeMethodsInvalidateWhatBecomesHot(t *testing.T) {
+	f, o, _ := openOnHot(t, 100, "cache: 10s")
+	var before string
+	h := f.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			f.heat(item7)
+			before = ask(f.Handler(o), "GET", "/items/7").Body.String()
+		}
+		o.ServeHTTP(w, r)
+	}))
+	ask(h, "PUT", "/items/7")
+	if after := ask(f.Handler(o), "GET", "/items/7").Body.String(); after == before {
+		t.Errorf("%s, before and after the change", before)
+	}
+}
+
 // A rule that changes begins without answers; one that does not keeps them.
 func TestReloadInvalidatesChangedRules(t *testing.T) {
 	f, o, h := openOnHot(t, 100, "cache: 10s")

@@ -28,11 +28,20 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 			}
 			if sharesMethod(r.Method) && r.ContentLength == 0 {
 				steps = CountStep
-			} else if path := r.URL.EscapedPath(); !IsSafe(r.Method) && g.remembersAnswers(path) {
-				meter := &responseMeter{ResponseWriter: w}
-				w = meter.withInterfacesOf(w)
-				host, query := r.Host, r.URL.RawQuery // which next may change
-				defer func() { g.Changed(meter.status, host, path, query) }()
+			} else if !IsSafe(r.Method) {
+				var meter *responseMeter
+				host, path, query := r.Host, r.URL.EscapedPath(), r.URL.RawQuery // which next may change
+				if g.remembersAnswers(path) {
+					meter = &responseMeter{ResponseWriter: w}
+					w = meter.withInterfacesOf(w)
+				}
+				defer func() {
+					status := 0 // not known, in case a key becomes hot until now
+					if meter != nil {
+						status = meter.status
+					}
+					g.Changed(status, host, path, query)
+				}()
 			}
 		}
 		d, ticket := g.examine(r, route, Request{Steps: steps})
