@@ -1,4 +1,4 @@
-//go:build !race
+//go:build real && !race
 
 package suggest
 
