@@ -124,7 +124,7 @@ func (r *runningTickets) chargeAll() {
 // fills the place of one that is removed, has been charged or is still ahead.
 func (s *runningShard) chargeAll() {
 	for i := s.size() - 1; i >= 0; i-- {
-		if t := s.begin(i); t != nil {
+		if t := s.beginCharge(i); t != nil {
 			t.chargeElapsed()
 			s.busy.Unlock()
 		}
@@ -134,9 +134,9 @@ func (s *runningShard) chargeAll() {
 	s.mu.Unlock()
 }
 
-// begin begins to charge the ticket at place i, and returns it with busy locked. It returns nil if
+// beginCharge begins to charge the ticket at place i, and returns it with busy locked. It returns nil if
 // there is none any more.
-func (s *runningShard) begin(i int) *Ticket {
+func (s *runningShard) beginCharge(i int) *Ticket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i >= len(s.tickets) {
