@@ -60,7 +60,7 @@ type Hotparam struct {
 // are limited until [Hotparam.Close].
 //
 // With source: none in the file, Open opens no socket, no key becomes hot, and Redis is used
-// only for limits with scope: share or exact.
+// only for limits with scope: share, fleet or exact.
 //
 // Unless [WithRedis] is given, Open turns off the log of package go-redis, which all
 // clients of a process share and which has a line for each connection that fails. A

@@ -151,7 +151,7 @@ var figures = []figure.Figure[scrape]{
 	figure.Counter("app_panics_total", "Requests that passed because hotparam panicked.",
 		func(s *scrape) int64 { return s.guarded.Panics }).
 		Explain("requests that passed because hotparam panicked: please report it"),
-	figure.Histogram("app_exact_seconds", "Time that requests waited for limits with scope: exact.",
+	figure.Histogram("app_exact_seconds", "Time that requests waited for limits that Redis decides.",
 		func(s *scrape) (count uint64, sum float64, buckets map[float64]uint64) {
 			times := s.guard.ExactTimes()
 			buckets = make(map[float64]uint64, len(times.Bounds))
@@ -162,10 +162,10 @@ var figures = []figure.Figure[scrape]{
 			}
 			return count, times.Sum.Seconds(), buckets
 		}).
-		Explain("how long requests waited for limits with `scope: exact`, each for all its limits"),
-	figure.Gauge("app_redis_away_nodes", "Servers of Redis that limits with scope: exact find unavailable.",
+		Explain("time that requests waited for limits that Redis decides: those with `scope: exact`, and those with `scope: fleet` when no permits are held in advance. A request asks all its limits at once"),
+	figure.Gauge("app_redis_away_nodes", "Redis servers that are unavailable to limits with scope: fleet or exact.",
 		func(s *scrape) float64 { return float64(s.guard.BackendStats().Nodes) }).
-		Explain("servers of Redis that these limits find unavailable; until they return, `when_redis_is_away` decides"),
+		Explain("Redis servers that are unavailable to these limits; until they return, `when_redis_is_away` decides"),
 	figure.Gauge("app_fleet_stocks", "Hot keys with scope: fleet whose permits are held or wanted here.",
 		func(s *scrape) float64 { return float64(s.guard.FleetStats().Active) }),
 	figure.Counter("app_fleet_settlements_total", "Settlements of permits with Redis, one for each hot key and period, with scope: fleet.",
@@ -201,7 +201,7 @@ var figures = []figure.Figure[scrape]{
 	ofWatcher("app_instances", "Instances that send counts, as published by the aggregator; 0 if it publishes none.",
 		func(s *scrape) float64 { return float64(s.watcher.Instances) }).
 		Explain("instances that send counts, as published by the aggregator; 0 if it publishes none"),
-	figure.Gauge("app_members", "Live instances, where a limit has scope: share or exact; 0 if none has.",
+	figure.Gauge("app_members", "Live instances, where a limit has scope: share, fleet or exact; 0 if none has.",
 		func(s *scrape) float64 { return float64(s.members.Count) }).
 		Explain("live instances, where a limit has `scope: share`, `fleet` or `exact`"),
 	figure.Gauge("app_members_assumed", "Assumed number of live instances while Redis does not report it; otherwise 0.",

@@ -82,7 +82,8 @@ func (h *Hotparam) Reload() error {
 	return h.putInForce(data)
 }
 
-// putInForce puts the rules of a file in force. The caller holds mu.
+// putInForce puts the rules of a file in force: first in the guard, which may reject them, then in
+// the parts that cannot fail. The caller holds mu.
 func (h *Hotparam) putInForce(data []byte) error {
 	if h.closed {
 		return ErrClosed
@@ -119,7 +120,7 @@ func (h *Hotparam) putInForce(data []byte) error {
 	return nil
 }
 
-// reject records that the file cannot be used, and returns why.
+// reject records why the file was not put in force, and returns err.
 func (h *Hotparam) reject(err error) error {
 	h.rules.stats.Rejected++
 	h.rules.stats.Problem = err.Error()
@@ -133,7 +134,7 @@ func (h *Hotparam) fileChanged(data []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if bytes.Equal(data, h.rules.tried) {
-		return // put in force by Reload
+		return // Reload has read it already, and put it in force or rejected it
 	}
 	h.logRejection(h.putInForce(data))
 }

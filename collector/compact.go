@@ -10,8 +10,9 @@ import (
 // its table is replaced.
 const idleFlushes = 10
 
-// room makes room in tables that are about to be full, before the cut. If lines are left, it
-// flushes first, so that the counts of dropped keys have been sent.
+// room makes room in tables that are about to be full, before the cut: the end of the interval,
+// with its regular flush. While lines may be spent before the cut (budget.early; negative lines
+// mean no bound), it flushes first, so that the counts of dropped keys have been sent.
 func (c *Collector) room(ctx context.Context) {
 	if b := &c.budget; b.lines < 0 || b.spent < b.early() {
 		c.flush(ctx, b.early(), false)
@@ -27,16 +28,18 @@ func (c *Collector) room(ctx context.Context) {
 	c.publishFigures()
 }
 
-// compact replaces a table that is about to be full, or that was made in a flood, by a table
-// with the keys worth keeping. It keeps the keys with unsent counts, unless they take too much
-// room. In addition, it keeps the busiest keys seen lately, up to half of the table.
+// compact replaces a table that is about to be full by a table with the keys worth keeping. It also
+// replaces a table that was made in a flood (a counted one; see pool) after the flood has ended. It
+// keeps the keys with unsent counts, unless they take too much room. In addition, it keeps the
+// busiest keys seen lately, up to half of the table. The records of the kept keys move from the old
+// books to new ones, and shed accounts for the records that remain in the old books.
 func (c *Collector) compact(s *shard) {
 	old := s.table.Load()
 	calm := c.start-s.since > int64(calmFor)
 	if !old.filled(old.used.Load(), old.bytes.Load()) && !(old.counted && calm) {
 		return
 	}
-	from := s.books
+	oldBooks := s.books
 	must, all := c.worthKeeping(s, old)
 	// Keys that must be kept may take three quarters, so that the table lasts for a
 	// while. If they take more, only half of the table is filled.
@@ -49,7 +52,7 @@ func (c *Collector) compact(s *shard) {
 	}
 
 	t := c.pool.table(s.keys, c.firstUrgentCount(), !calm)
-	s.books, c.spare = c.spare, from
+	s.books, c.spare = c.spare, oldBooks
 	s.books.clear()
 	s.since = c.start
 	for _, slot := range c.keep {
@@ -58,7 +61,7 @@ func (c *Collector) compact(s *shard) {
 			break
 		}
 	}
-	c.shed(s, old, &from)
+	c.shed(s, old, &oldBooks)
 	s.table.Store(t)
 	for i := range old.slots {
 		x := &old.slots[i]
@@ -110,7 +113,7 @@ func (c *Collector) sortKept(from *books) {
 	})
 }
 
-// rank returns how much a key is needed: 3 if it is hot, suspect or has an account, 2 if it was
+// rank returns how much a key is needed: 3 if it is hot, suspect or has a kept account, 2 if it was
 // a candidate lately, 1 if it has unsent counts, otherwise 0.
 func (c *Collector) rank(from *books, slot int32) int {
 	k := &from.notes[slot]
@@ -127,7 +130,8 @@ func (c *Collector) rank(from *books, slot int32) int {
 	return 0
 }
 
-// moveKey moves a key to the next table, with its records. It reports whether there was room.
+// moveKey moves a key to the next table, and its records from the old books, which are c.spare now,
+// to the shard's. It reports whether there was room.
 func (c *Collector) moveKey(s *shard, t, old *keyTable, slot int) bool {
 	from, was := &old.slots[slot], &c.spare.notes[slot]
 	to := t.insert(from.hash, old.key(from))
@@ -163,7 +167,7 @@ func (c *Collector) shed(s *shard, old *keyTable, from *books) {
 		c.holdBackInGroup(k, old, slot, k.delta)
 		n := int64(k.total())
 		largest = max(largest, n)
-		c.unsent -= n
+		c.unsent -= n // these counts will never be sent
 		c.aged += n
 	})
 	s.shed += largest

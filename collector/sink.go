@@ -21,8 +21,8 @@ type Count struct {
 	// Start is the earliest possible time of the count, if that is before the flush's Start
 	// because the count was held back. Zero means the flush's Start.
 	Start time.Time
-	// Account is the key's account after this count, if it has one. If N is 0, only the
-	// Account is to be sent.
+	// Account is the running total of the key's counts including this one, if the key has an
+	// account. If N is 0, only the Account is to be sent.
 	Account wire.Account
 }
 
@@ -31,14 +31,16 @@ type Flush struct {
 	// Start is the earliest possible time of the counts, and Now the time when they were
 	// taken. Now is zero in a [Collector.Flush].
 	Start, Now time.Time
-	// Held is h: the unsent count of each key is below it.
+	// Held is above the unsent count of each key.
 	Held int64
 	// Unsent is an upper bound on the counts of any one key dropped since the last flush.
 	Unsent int64
-	// Aged is the sum, over all keys, of the counts given up since the last flush because they
-	// were held back for longer than the window. They will never be sent.
+	// Aged is the sum, over all keys, of the counts given up since the last flush. They were held
+	// back for longer than the window, or their key was dropped for lack of room or with its
+	// rule. They will never be sent.
 	Aged int64
-	// Opened and Shed are the sums of accounts ([wire.Sums]).
+	// Opened is the number of accounts opened so far. Shed is the number of accounts that could
+	// not be kept for as long as receivers expect ([wire.Sums]).
 	Opened, Shed uint64
 	// HeldBack lists the counts of groups that the collector holds back. It is empty unless
 	// the sink has the capability Groups.
@@ -65,8 +67,8 @@ const BeatEvery = time.Second
 
 // Sink sends counts. The collector calls all methods but Fit from one goroutine.
 type Sink interface {
-	// Capabilities returns what the sink and its receivers can do besides counting. The result is
-	// always the same.
+	// Capabilities returns what the sink and its receivers can do in addition to counting. The
+	// result is always the same.
 	Capabilities() Capabilities
 	// Send sends one flush. A flush without counts shows that the instance is alive. Send
 	// returns the sums of the counts that could not be sent, by reason. A sink that learns of
@@ -80,14 +82,15 @@ type Sink interface {
 	// of requests that began under the old rules, and counts that were held back. rules is nil if
 	// the collector has none. It must not be changed.
 	SetRules(rules *rules.Rules)
-	// SendOrigins sends origins that were sampled until start. Origins that cannot be sent are
-	// dropped: nothing depends on them. It is called only if Capabilities has Origins.
+	// SendOrigins sends origins that were sampled before start, the present time. Origins that
+	// cannot be sent are dropped: nothing depends on them. It is called only if Capabilities has
+	// Origins.
 	SendOrigins(ctx context.Context, start time.Time, origins []KeyOrigin) Sent
 	// Close releases the sink's resources.
 	Close() error
 }
 
-// Capabilities are what a [Sink] and its receivers can do besides counting.
+// Capabilities are what a [Sink] and its receivers can do in addition to counting.
 type Capabilities struct {
 	// Accounts means that the receivers read accounts. Hot keys and candidates are then sent with
 	// the sum of all their counts, which lets a receiver recover lost counts.
@@ -97,9 +100,9 @@ type Capabilities struct {
 	// Origins means that the sink sends the origins of hot keys' requests.
 	Origins bool
 	// Patient means that the receivers read counts only about once a second, as a StatsD server in
-	// front of Graphite does. Nothing is then sent between the flushes, since urgent counts are of
-	// no use. Keys that are hot by the count of this instance alone are found as early as with
-	// other sinks.
+	// front of Graphite does. Nothing is then sent between the flushes, since no receiver reads
+	// urgent counts sooner. (Finding keys that are hot on this instance alone needs no sending, so it is as early
+	// as with other sinks.)
 	Patient bool
 }
 

@@ -76,11 +76,11 @@ const defaultListen = "127.0.0.1:8125"
 // settings returns the fields of the section.
 func (a *Aggregator) settings() settings {
 	return settings{
-		{"source", choice(&a.Source, sources...), SourceStatsD, "How counts come, or none, if no rule has hot"},
+		{"source", choice(&a.Source, sources...), SourceStatsD, "How counts arrive; none if no rule has hot"},
 		{"name", written(&a.Name, validName.String(), "for example agg-1", "1 to 64 of A-Z a-z 0-9 . _ -", ValidName), "", "Name of this aggregator among others"},
 		{"lease", flag(&a.Lease), "", "One of several aggregators publishes, and another takes over when it dies"},
 		{"listen", as(&a.Listen, oneOrMore(schemaForm(`:[0-9]+$|^unix`)), (*decoder).listen), defaultListen, "Addresses for StatsD lines"},
-		{"readers", number(&a.Readers, "one takes some million lines a second; more than there are processors gain nothing", "", maxReaders), "1", "Sockets that share a UDP address"},
+		{"readers", number(&a.Readers, "one reader takes some million lines a second; more readers than processors gain nothing", "", maxReaders), "1", "Sockets that share a UDP address"},
 		{"canonical", flag(&a.Canonical), "", "Whether keys of other programs are canonical and need no check. Default: false"},
 		{"redis", a.Redis.value(), "", "Where the hot set is published. Default: " + defaultRedis},
 		{"hold_when_away", span(&a.HoldDuringOutage, "10m", 0, maxHold), "", "How long hot keys stay limited while the aggregator or Redis is unavailable, at most 1h. Default: some seconds"},
@@ -91,12 +91,12 @@ func (a *Aggregator) settings() settings {
 		{"page_token_env", variable(&a.PageTokenEnv), "", "Variable with the token that opens the page"},
 		{"page_hosts", as(&a.PageHosts, schemaSome(schemaForm(`^[A-Za-z0-9._:-]+$`)), (*decoder).pageHosts), "", "Further names by which browsers reach the page"},
 		{"pprof", isWord(&a.Pprof, "on", "on", "off"), "off", "Profiles of the process at /debug/pprof/"},
-		{"memory", size(&a.Memory, "64MB is enough for some 200,000 keys", minMemory), "64MiB", "For windows; when it is full, counts become bounds. The process takes up to twice as much, and 67 MB at 16MiB"},
+		{"memory", size(&a.Memory, "64MB is enough for some 200,000 keys", minMemory), "64MiB", "Memory of the windows; when it is full, counts become bounds. The process takes up to twice as much, or 67 MB with 16MiB"},
 		{"trust", choice(&a.Trust, TrustAll, TrustListed, TrustSigned), TrustAll, "Whose counts are believed"},
 		{"senders", networks(&a.Senders), "", "Networks of senders, for trust: listed"},
 		{"key_file", word(&a.KeyFile), "", "File with the keys that sign counts"},
 		{"key_env", variable(&a.KeyEnv), "", "Variable with the keys that sign counts"},
-		{"caps", within(&a.Caps, a.Caps.settings(), "for example caps: {counts: 1000000, names: 500}"), "", "What one sender can do"},
+		{"caps", within(&a.Caps, a.Caps.settings(), "for example caps: {counts: 1000000, names: 500}"), "", "Bounds on what one sender can do"},
 	}
 }
 

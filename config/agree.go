@@ -25,13 +25,13 @@ func (f *File) conflicts() []conflict {
 		add("aggregator", "lease", "with source: kafka each partition has one owner already", "remove it")
 	case a.Source == SourceKafka:
 	case a.Lease && a.Name != "":
-		add("aggregator", "lease", "aggregators with names share the keys, those with a lease all get everything", "remove name, or remove lease")
+		add("aggregator", "lease", "aggregators with names each get a part of the keys; aggregators with a lease each get all keys", "remove name, or remove lease")
 	case a.Source == SourceGraphite:
 		found = append(found, f.graphiteConflicts()...)
 	case a.Lease && several && !all:
-		add("aggregator", "lease", "with spread: hash each aggregator gets keys of its own, and one alone would publish its own", "add spread: all to statsd, or remove lease and give each a name")
+		add("aggregator", "lease", "with spread: hash each aggregator gets a part of the keys, and the one with the lease would publish only its part", "add spread: all to statsd, or remove lease and give each a name")
 	case !a.Lease && several && all:
-		add("statsd", "spread", "with all, each aggregator would publish everything, against the others", "add lease: true to aggregator")
+		add("statsd", "spread", "with all, each aggregator would publish everything, in conflict with the others", "add lease: true to aggregator")
 	}
 	found = append(found, f.trustConflicts()...)
 	if a.Readers > 1 && len(a.Listen) > 0 && !anyUDP(a.Listen) {
@@ -54,11 +54,11 @@ func anyUDP(addresses []string) bool {
 func (f *File) graphiteConflicts() []conflict {
 	var found []conflict
 	if len(f.StatsD.Addresses) > 1 && f.StatsD.Spread == SpreadAll {
-		found = append(found, conflict{"statsd", "spread", "with all, several StatsD would write the same series to Graphite, one over the other's", "spread: hash sends each key to one of them"})
+		found = append(found, conflict{"statsd", "spread", "with all, several StatsD servers would write the same series to Graphite and overwrite each other's points", "spread: hash sends each key to one of them"})
 	}
 	s := f.StatsD.WithDefaults(f.Aggregator)
 	if s.Encoding != wire.Strict.String() {
-		found = append(found, conflict{"statsd", "encoding", "with source: graphite keys must outlast StatsD and Graphite, which take plain ones apart", "encoding: strict, or none"})
+		found = append(found, conflict{"statsd", "encoding", "with source: graphite keys pass StatsD and Graphite, which would split plain ones", "encoding: strict, or none"})
 	}
 	if *s.Meta {
 		found = append(found, conflict{"statsd", "meta", "with source: graphite meta lines are not read", "meta: false, or none"})

@@ -445,13 +445,13 @@ var badFiles = []struct {
 		"2:21: aggregator.lease: with source: kafka each partition has one owner already",
 	}},
 	{"lease with a name", good + "aggregator: {lease: true, name: a}\n", []string{
-		"2:21: aggregator.lease: aggregators with names share the keys, those with a lease all get everything",
+		"2:21: aggregator.lease: aggregators with names each get a part of the keys; aggregators with a lease each get all keys",
 	}},
 	{"lease with hash", good + "aggregator:\n  lease: true\nstatsd: {addresses: ['a:1', 'b:1']}\n", []string{
-		"3:10: aggregator.lease: with spread: hash each aggregator gets keys of its own, and one alone would publish its own",
+		"3:10: aggregator.lease: with spread: hash each aggregator gets a part of the keys, and the one with the lease would publish only its part",
 	}},
 	{"all without lease", good + "statsd: {addresses: ['a:1', 'b:1'], spread: all}\n", []string{
-		"2:45: statsd.spread: with all, each aggregator would publish everything, against the others",
+		"2:45: statsd.spread: with all, each aggregator would publish everything, in conflict with the others",
 	}},
 	{"listen", good + "aggregator:\n  listen: [':1', 'udp://:1', 'unix://run/a', {a: 1}, 'tcp://:']\n  readers: 0\n", []string{
 		`3:18: aggregator.listen: ":1" is there twice, first in line 3`,
@@ -482,7 +482,7 @@ var badFiles = []struct {
 		`4:38: aggregator.senders "::ffff:10.0.0.0/104": is IPv4 written as IPv6`, `4:61: aggregator.senders "host": want a network in CIDR notation, or an address`, `4:67: aggregator.senders "fe80::1%eth0": want a network in CIDR notation, or an address`,
 	}},
 	{"no senders", good + "aggregator: {trust: listed, senders: []}\n", []string{"2:38: aggregator.senders: want 1 to 256 networks, found 0"}},
-	{"listed for Unix sockets", good + "aggregator: {trust: listed, senders: [10.0.0.0/8], listen: 'unix:///run/a.sock'}\n", []string{"2:21: aggregator.trust: listed names addresses, but listen has only Unix sockets"}},
+	{"listed for Unix sockets", good + "aggregator: {trust: listed, senders: [10.0.0.0/8], listen: 'unix:///run/a.sock'}\n", []string{"2:21: aggregator.listed checks addresses, but listen has only Unix sockets"}},
 	{"listed with kafka", good + "aggregator: {trust: listed, senders: [10.0.0.0/8], source: kafka}\n", []string{"2:21: aggregator.trust: with source: kafka a record does not have its sender's address"}},
 	{"signed with graphite", good + "aggregator: {trust: signed, key_env: K, source: graphite}\n", []string{"2:21: aggregator.trust: with source: graphite there are no packets, and the data in Graphite is not signed"}},
 	{"signed without meta lines", good + "aggregator: {key_env: K}\nstatsd: {meta: false}\n", []string{"2:23: aggregator.key_env: a signature is in the meta line, and statsd.meta is false"}},
@@ -512,7 +512,7 @@ var badFiles = []struct {
 		"2:49: graphite: a token and a user are both there", "2:57: graphite.url: a user and a password do not belong in it",
 	}},
 	{"graphite password", good + "graphite: {password_env: P, url: 'http://h/?a'}\n", []string{
-		"2:26: graphite: a password is there without user", "2:34: graphite.url: want the URL above render, without ? and #",
+		"2:26: graphite: a password is there without user", "2:34: graphite.url: want the base URL, without /render, ? and #",
 	}},
 	{"graphite tls", good + "graphite: {tls: {cert: c}, url: 'http://h'}\n", []string{
 		"2:17: graphite.tls: the url asks for no TLS", "2:24: graphite.tls.cert is there without key",
@@ -520,8 +520,8 @@ var badFiles = []struct {
 	{"schedules", good + "graphite: {every: 'TZ=Europe/Berlin'}\n", []string{`2:19: graphite.every "TZ=Europe/Berlin": a job that runs all day takes no time zone`}},
 	{"too often", good + "graphite: {every: '@every 200ms'}\n", []string{`2:19: graphite.every "@every 200ms": want at least 1s`}},
 	{"graphite by all", good + "aggregator: {source: graphite, lease: true}\nstatsd: {addresses: ['a:1', 'b:1'], spread: all, encoding: plain, meta: true}\n", []string{
-		"3:45: statsd.spread: with all, several StatsD would write the same series to Graphite, one over the other's",
-		"3:60: statsd.encoding: with source: graphite keys must outlast StatsD and Graphite, which take plain ones apart",
+		"3:45: statsd.spread: with all, several StatsD servers would write the same series to Graphite and overwrite each other's points",
+		"3:60: statsd.encoding: with source: graphite keys pass StatsD and Graphite, which would split plain ones",
 		"3:73: statsd.meta: with source: graphite meta lines are not read",
 	}},
 	{"graphite windows", "aggregator: {source: graphite}\nrules:\n  - {id: a, match: {route: '*'}, hot: [1/s, 1500/1500ms]}\n  - {id: b, match: {route: '*'}, hot: 20%/2500ms}\n", []string{
@@ -586,7 +586,7 @@ func TestHints(t *testing.T) {
 		{rule("hot: 1/s", "by: combination"), `did you mean "combinations"?`},
 		{rule("by: combinations", "limit: 1/s"), "add hot, or write by: each, which limits as tightly: a combination is never more frequent than its parts"},
 		{rule("hot: {rate: 20%, cooldown: 3s}"), `did you mean "cool_down"?`},
-		{rule("hot: {share: 20%, jump: 8x}"), "where either makes a key hot, write a list: hot: [{rate: 200/s}, {share: 20%, min: 50/s}]"},
+		{rule("hot: {share: 20%, jump: 8x}"), "if each of several makes a key hot, write a list: hot: [{rate: 200/s}, {share: 20%, min: 50/s}]"},
 		{rule("hot: 10MB/s"), "sizes are for rules that say count: bytes"},
 		{rule("hot: 500ms/s"), "times are for rules that say count: ms"},
 		{rule("hot: 0/s"), "200/s is 200 within a second, 60/1m is 60 within a minute"},

@@ -49,11 +49,11 @@ func (d *decoder) tls(n *fileNode, what string) *kafka.TLS {
 func (d *decoder) agreeTLS(v values, what string, insecure bool) {
 	for _, pair := range [][2]string{{"cert", "key"}, {"key", "cert"}} {
 		if one := v.get(pair[0]); one != nil && !v.has(pair[1]) {
-			d.report(one.pos, "a certificate of our own is two PEM files, cert and key", "%s.%s is there without %s", what, pair[0], pair[1])
+			d.report(one.pos, "a client certificate is two PEM files, cert and key", "%s.%s is there without %s", what, pair[0], pair[1])
 		}
 	}
 	if n := v.get("insecure"); insecure && v.has("ca") {
-		d.reject(n, "remove ca, or better insecure", "%s.insecure takes any certificate, so ca has no effect", what)
+		d.reject(n, "remove insecure, or else ca", "%s.insecure takes any certificate, so ca has no effect", what)
 	}
 }
 

@@ -13,7 +13,7 @@ const (
 
 func exceptSettings(x *rules.Exception, rule *rules.Rule) settings {
 	return settings{
-		{"values", shown(schemaValues), "", "Names with a pattern, or several; a star matches any text"},
+		{"values", shown(schemaValues), "", "Names of parameters, each with a value, a pattern or a list of these; a star matches any text"},
 		{"action", as(&x.Action, schemaChoice("allow", "block"), func(d *decoder, n *fileNode, what string) rules.Action {
 			s, _ := d.choice(n, what, "allow", "block")
 			return map[string]rules.Action{"allow": rules.Allow, "block": rules.Block}[s]

@@ -46,7 +46,7 @@ type Graphite struct {
 func (g *Graphite) settings() settings {
 	return settings{
 		{"url", unshownURL(&g.URL, formOf(schema{"type": "string", "pattern": "^[hH][tT][tT][pP][sS]?://"}),
-			"for example http://graphite.example:8080; user, password_file and token_file say who we are", CheckGraphiteURL), "http://127.0.0.1:8080", "The URL above render"},
+			"for example http://graphite.example:8080; user, password_file and token_file are for the log-in", CheckGraphiteURL), "http://127.0.0.1:8080", "Base URL, without /render"},
 		{"every", as(&g.Every, schemaText, (*decoder).schedule), "", `When it is asked: "@every 1s", or a cron spec`},
 		{"offset", span(&g.Offset, "250ms", minOffset, maxOffset), "", "How long after these instants"},
 		{"series", as(&g.Series, schemaForm(`\{name\}`), func(d *decoder, n *fileNode, what string) string {
@@ -101,7 +101,7 @@ func CheckGraphiteURL(s string) error {
 	case u.User != nil:
 		return errors.New("a user and a password do not belong in it")
 	case u.RawQuery != "" || u.Fragment != "":
-		return errors.New("want the URL above render, without ? and #")
+		return errors.New("want the base URL, without /render, ? and #")
 	}
 	return nil
 }

@@ -60,16 +60,16 @@ func (g *Guard) settings() settings {
 		{"check", within(&g.Check, g.Check.tokenSettings(), `for example check: {listen: "127.0.0.1:9133"}`), "", "Programs in any language: POST /v1/check"},
 		{"spoe", within(&g.SPOE, g.SPOE.settings(), `for example spoe: {listen: "127.0.0.1:9134"}`), "", "HAProxy's SPOE"},
 		{"paths", choice(&g.Paths, PathsClean, PathsRaw), PathsClean, "How rules see paths"},
-		{"trust_caller", flag(&g.TrustCaller), "", "The caller is who a gateway says"},
-		{"ticket_age", span(&g.TicketAge, "1m", time.Second, 24*time.Hour), "1m", "How long a request may take whose end another call reports"},
-		{"max_tickets", number(&g.MaxTickets, "for example 100000", "", maxTickets), "100000", "How many such requests there may be"},
+		{"trust_caller", flag(&g.TrustCaller), "", "Whether the caller is the one that a gateway names"},
+		{"ticket_age", span(&g.TicketAge, "1m", time.Second, 24*time.Hour), "1m", "Longest time of a request whose end another call reports"},
+		{"max_tickets", number(&g.MaxTickets, "for example 100000", "", maxTickets), "100000", "Most requests whose end another call reports"},
 	}
 }
 
 func (e *AuthEndpoint) settings() settings {
 	return append(e.tokenSettings(), settings{
-		{"path", word(&e.Path).shownAs(schemaForm(`^/`)), "", "Where gateways with the scheme ask. Default: / and the scheme"},
-		{"scheme", choice(&e.Scheme, authSchemes...), "", "In which headers a gateway passes a request, and how it is answered"},
+		{"path", word(&e.Path).shownAs(schemaForm(`^/`)), "", "Path that gateways with the scheme ask at. Default: / and the scheme"},
+		{"scheme", choice(&e.Scheme, authSchemes...), "", "Headers in which a gateway passes a request, and the form of the answer"},
 	}...)
 }
 

@@ -136,7 +136,7 @@ func (g Guard) Agree() error {
 		doors[d.Listen] = name
 	}
 	if g.Pprof && !isLocal(g.HTTP) {
-		return errors.New("guard.pprof: profiles are served on a loopback address only, and guard.http is none")
+		return errors.New("guard.pprof: profiles are served on a loopback address only, and guard.http is not one")
 	}
 	return nil
 }

@@ -12,14 +12,14 @@ import (
 var hotSection = section{
 	name: "hot", prefix: "hot.",
 	fields: settings{
-		{"rate", shown(schemaTerms), "", "Hot at so many within a window: 200/s, 60/1m, 10MB/10s"},
-		{"share", shown(schemaForm(`%`)), "", "Hot at such a part of the route's requests: 20%"},
+		{"rate", shown(schemaTerms), "", "Hot at this count within a window: 200/s, 60/1m, 10MB/10s"},
+		{"share", shown(schemaForm(`%`)), "", "Hot at this part of the route's requests: 20%"},
 		{"jump", shown(schemaForm(`[xX]`)), "", "Hot at this multiple of the key's earlier count: 8x"},
-		{"top", shown(schemaWhole(1, 1000)), "", "Hot if it is among the first so many"},
+		{"top", shown(schemaWhole(1, 1000)), "", "Hot if it is among this many keys with the highest counts"},
 		{"min", shown(schemaText), "", "The least count for share, jump and top: 50, or 50/10s"},
 		{"window", shown(schemaDuration), "", "The window of share, jump and top: 10s"},
 		{"over", shown(schemaChoice("day")), "", "The past that jump compares with: day is the same hour of the days before"},
-		{"exit", shown(schemaText), "", "Below what the key cools: 80%, 160/s, 160. Default: 80%"},
+		{"exit", shown(schemaText), "", "The key cools below this: 80%, 160/s, 160. Default: 80%"},
 		{"hold", shown(schemaDuration), "", "The least time for which a key stays hot. Default: 10s"},
 		{"cool_down", shown(schemaDuration), "", "How long a key must stay below exit to cool. Default: 5s"},
 	},
@@ -71,7 +71,7 @@ func (d *decoder) kind(n *fileNode, v values, unit rules.Unit) (t rules.Threshol
 		case kind == none:
 			kind = i
 		case v.get(name) != nil:
-			d.reject(v.get(name), "where either makes a key hot, write a list: hot: [{rate: 200/s}, {share: 20%, min: 50/s}]",
+			d.reject(v.get(name), "if each of several makes a key hot, write a list: hot: [{rate: 200/s}, {share: 20%, min: 50/s}]",
 				"hot.%s: the threshold has hot.%s already", name, kindFields[kind])
 		}
 	}

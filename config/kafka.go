@@ -74,14 +74,14 @@ func (k *Kafka) settings() settings {
 		{"client_id", nameInKafka(&k.ClientID, "hotparam"), "", "Name of the client at the brokers"},
 		{"version", written(&k.Version, "", "the oldest release among the brokers; by default it is detected", `a Kafka release, for example "3.6"`, release.MatchString).shownAs(schemaText), "", `The oldest release among the brokers, for example "3.6"`},
 		{"tls", as(&k.TLS, anyOf(schemaFlag, ref("tls")), (*decoder).kafkaTLS), "", "true, or fields"},
-		{"sasl", as(&k.SASL, saslSettings(new(kafka.SASL)).form("mechanism", "user"), (*decoder).sasl), "", "Who we are at the brokers"},
+		{"sasl", as(&k.SASL, saslSettings(new(kafka.SASL)).form("mechanism", "user"), (*decoder).sasl), "", "User and password for the brokers"},
 		{"timeout", span(&k.Timeout, "5s", minTimeout, maxTimeout), "", "Bounds a request to a broker"},
 		{"acks", choice(&k.Acks, AcksOne, AcksAll).shownAs(formOf(schema{"enum": []any{AcksOne, AcksAll, 1}})), "", "Default: 1"},
-		{"idempotent", flag(&k.Idempotent), "", "Needs acks: all"},
+		{"idempotent", flag(&k.Idempotent), "", "Makes brokers drop duplicates; needs acks: all"},
 		{"compression", choice(&k.Compression, "zstd", "lz4", "none"), "", "Default: zstd"},
-		{"buffer", size(&k.Buffer, "16MiB holds what a busy instance counts in minutes", minBuffer), "", "What waits for the brokers"},
+		{"buffer", size(&k.Buffer, "16MiB holds what a busy instance counts in minutes", minBuffer), "", "Memory of the counts that wait for the brokers"},
 		{"group", nameInKafka(&k.Group, "hotparam-shop"), "", "Consumer group. Default: hotparam-namespace"},
-		{"session", span(&k.Session, "10s", minSession, maxSession), "", "After what time without a heartbeat an aggregator is taken for dead"},
+		{"session", span(&k.Session, "10s", minSession, maxSession), "", "Time without a heartbeat after which an aggregator counts as dead"},
 	}
 }
 

@@ -40,7 +40,7 @@ func (l *limitFields) settings() settings {
 		{"count_denied", flag(&l.CountDenied), "", "Refused requests count, too"},
 		{"penalty", milli(&l.Penalty, "30s"), "", "How long a key is locked after a refusal"},
 		{"scope", as(&l.Scope, schemaChoice(scopes...), (*decoder).scope), "", "Whose requests share the limit. Default: fleet for hot keys, else instance"},
-		{"when_redis_is_away", choice(&l.Outage, rules.OutageLocal, rules.OutageOpen, rules.OutageClosed), "", "For scope: fleet and exact. Default: local"},
+		{"when_redis_is_away", choice(&l.Outage, rules.OutageLocal, rules.OutageOpen, rules.OutageClosed), "", "Decision while Redis is unavailable, for scope: fleet and exact. Default: local"},
 		{"on_limit", choice(&l.onLimit, "reject", "wait", "serve", "shadow"), "", "Decision for requests over the limit. Default: reject"},
 		{"wait", milli(&l.Wait, "2s"), "", "The longest that a request waits"},
 		{"concurrency", positive(&l.Concurrency, rules.MaxConcurrency), "", "How many requests are served at a time"},

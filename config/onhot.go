@@ -11,7 +11,7 @@ const onHotExample = "for example on_hot: {cache: 500ms, stale: 2s, vary: [\"hea
 // onHotFields are the fields of on_hot.
 type onHotFields struct {
 	rules.OnHot
-	alone bool
+	alone bool // coalesce: false; the default is true, and a setting that is left out stays false here
 }
 
 func onHotSettings(o *onHotFields) settings {
@@ -38,7 +38,7 @@ func (d *decoder) onHot(n *fileNode, what string) *rules.OnHot {
 	return &all
 }
 
-// byteCount returns the value for a number of bytes. A bad one becomes invalid.
+// byteCount returns the value for a number of bytes, and rejects one below 1.
 func byteCount(to *int64) fieldBinding {
 	return as(to, schemaSize, func(d *decoder, n *fileNode, what string) int64 {
 		s, ok := d.scalar(n, what)
@@ -50,7 +50,8 @@ func byteCount(to *int64) fieldBinding {
 	})
 }
 
-// statuses reads a list of statuses. One that is no number becomes invalid.
+// statuses reads a list of statuses. A text that is no number becomes invalid, which the
+// validation of the rules rejects.
 func (d *decoder) statuses(n *fileNode, what string) (all []int) {
 	for _, text := range d.texts(n, what) {
 		status, err := strconv.Atoi(text)

@@ -26,7 +26,7 @@ func ruleSettings(r *rules.Rule) settings {
 		{"count", enum(&r.Count, anyUnit, wordsUpTo(rules.Units)...), "", "What a request adds to its keys' counts. Default: requests"},
 		{"hot", as(&r.Hot, oneOrMore(ref("threshold")), func(d *decoder, n *fileNode, _ string) []rules.Threshold {
 			return d.hot(n, r.Count)
-		}), "", "When a key is hot: 200/s, 20%, 8x, or fields; of several any"},
+		}), "", "When a key is hot: 200/s, 20%, 8x, or fields; a list makes it hot by any of them"},
 		{"limit", limitOf(&r.Limit, r), "", "What a hot key is held to, or every request if there is no hot: 50/s, or fields"},
 		{"on_hot", as(&r.OnHot, onHotSettings(new(onHotFields)).form(), (*decoder).onHot), "", "How requests of a hot key are answered before its limit: identical ones once, and from memory"},
 		{"except", as(&r.Except, schemaList(exceptSettings(new(rules.Exception), r).form("values")), func(d *decoder, n *fileNode, _ string) []rules.Exception {

@@ -107,11 +107,11 @@ func wordsUpTo[T interface {
 	return words
 }
 
-// isWord returns the value for one of a few words. It is true for the word yes.
-func isWord(to *bool, yes string, words ...string) fieldBinding {
+// isWord returns the value for a choice among words. It sets to to true if the word is trueWord.
+func isWord(to *bool, trueWord string, words ...string) fieldBinding {
 	return as(to, schemaChoice(words...), func(d *decoder, n *fileNode, what string) bool {
 		s, _ := d.choice(n, what, words...)
-		return s == yes
+		return s == trueWord
 	})
 }
 
@@ -236,7 +236,7 @@ func (d *decoder) prefixes(n *fileNode, what string, words ...string) (all []net
 		case err != nil:
 			d.reject(item, example, "%s %s: want a network in CIDR notation, or an address", what, quote(s))
 		case p.Addr().Is4In6():
-			d.reject(item, "write it as IPv4: addresses of IPv4 are compared as such, wherever they come in", "%s %s: is IPv4 written as IPv6", what, quote(s))
+			d.reject(item, "write it as IPv4: IPv4 addresses are compared as IPv4, however they are written in a request", "%s %s: is IPv4 written as IPv6", what, quote(s))
 		case p != p.Masked():
 			d.reject(item, fmt.Sprintf("did you mean %v?", p.Masked()), "%s %s: has bits behind its prefix", what, quote(s))
 		default:

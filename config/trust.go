@@ -29,7 +29,7 @@ type Caps struct {
 const NoCap = -1
 
 func (c *Caps) settings() settings {
-	const hint = "without it the default holds, far above what hotparam's senders send; none sets no bound"
+	const hint = "without it the default holds, which is far above what hotparam's senders send; none means no bound"
 	return settings{
 		{"counts", number(&c.Counts, hint, "none", 1<<50), "100000000", "Its count per second"},
 		{"keys", number(&c.Keys, hint, "none", 1<<24), "250000", "Its keys that differ, in a second"},
@@ -95,9 +95,9 @@ func (f *File) trustConflicts() (found []conflict) {
 	case a.Source == SourceGraphite && a.Trust != TrustAll:
 		add("trust", "with source: graphite there are no packets, and the data in Graphite is not signed", "remove it, and protect the StatsD and Graphite")
 	case a.Source == SourceKafka && a.Trust == TrustListed:
-		add("trust", "with source: kafka a record does not have its sender's address", "trust: signed, and ACLs of the brokers")
+		add("trust", "with source: kafka a record does not have its sender's address", "use trust: signed, and ACLs of the brokers")
 	case a.Trust == TrustListed && !anyAddress(a.Listen):
-		add("trust", "listed names addresses, but listen has only Unix sockets", "remove it: the rights of its directory decide who may write to a socket")
+		add("trust", "listed checks addresses, but listen has only Unix sockets", "remove it: the rights of its directory decide who may write to a socket")
 	case signs != "" && a.Source == SourceStatsD && f.StatsD.Meta != nil && !*f.StatsD.Meta:
 		add(field, "a signature is in the meta line, and statsd.meta is false", "remove meta: false, or the key")
 	}

@@ -83,7 +83,7 @@ func (c ClientConfig) client() (redis.UniversalClient, error) {
 	sentinel := query.Get("master_name") != ""
 	switch {
 	case sentinel && cluster:
-		return nil, errors.New("URL: master_name is for Sentinel, and cluster=true is not")
+		return nil, errors.New("URL: master_name is for Sentinel and cluster=true is for Cluster: remove one of them")
 	case !sentinel && (c.SentinelUsername != "" || c.SentinelPasswordFile != "" || c.SentinelPasswordEnv != ""):
 		return nil, errors.New("sentinel password: the URL has no master_name, so there is no Sentinel")
 	case sentinel:
@@ -123,6 +123,8 @@ func strayAt(query url.Values) bool {
 	return false
 }
 
+// single returns a client of one server. Here and below, MaxRetries -1 disables go-redis's retries
+// of commands, and DialerRetries 1 those of dialling.
 func (c ClientConfig) single(u *url.URL) (redis.UniversalClient, error) {
 	o, err := redis.ParseURL(u.String())
 	if err != nil {
@@ -162,6 +164,7 @@ func (c ClientConfig) failover(u *url.URL) (redis.UniversalClient, error) {
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
 	o.DisableIdentity = true // one exchange less for each connection
 	o.DialTimeout = orDialTimeout(o.DialTimeout)
+	// go-redis itself disables maintenance notifications with Sentinel.
 	return redis.NewFailoverClient(o), nil
 }
 
@@ -186,7 +189,9 @@ func (c ClientConfig) cluster(u *url.URL) (redis.UniversalClient, error) {
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
 	o.DisableIdentity = true // one exchange less for each connection
 	o.DialTimeout = orDialTimeout(o.DialTimeout)
-	o.DisableRoutingPolicies = true // all commands have a key; policies need the right to run COMMAND, and its answer
+	// All commands have a key, so they need no routing policies. To have these, go-redis would call
+	// COMMAND, which takes a right and an exchange.
+	o.DisableRoutingPolicies = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return newCluster(o), nil
 }

@@ -65,7 +65,7 @@ func validateAddr(addr string) error {
 func (t *TLS) validate() error {
 	switch {
 	case (t.Cert == "") != (t.Key == ""):
-		return errors.New("cert and key: one is missing; a certificate of our own needs both, as cert: client.pem, key: client-key.pem")
+		return errors.New("cert and key: one is missing; a client certificate needs both, as cert: client.pem, key: client-key.pem")
 	case t.Insecure && t.CA != "":
 		return errors.New("ca and insecure: want one; insecure takes any certificate, so ca would check nothing")
 	}

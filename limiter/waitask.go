@@ -78,13 +78,13 @@ func (l *waitLine) depth() int64 {
 }
 
 // isFar reports whether a turn is so far ahead that other processes may have returned earlier
-// reservations. The line then asks again from time to time, and keeps the earlier turn.
+// reservations since. The line then asks again after each usualGap, and keeps the earlier turn.
 func (l *waitLine) isFar(w *Waiter, turn, now time.Time) bool {
-	return w.joins() && turn.Sub(now) > l.far()
+	return w.joinsFirst() && turn.Sub(now) > l.usualGap()
 }
 
-// far returns the longest normal time from one turn of a line to its next.
-func (l *waitLine) far() time.Duration {
+// usualGap returns the longest usual time from one turn of a line to its next.
+func (l *waitLine) usualGap() time.Duration {
 	q := l.first.Quota
 	span := 4 * pace(q)
 	if !bucketed(q) {
@@ -99,7 +99,7 @@ func (l *waitLine) askForMore(now time.Time) {
 	if w == nil || l.retry.After(now) {
 		return
 	}
-	if l.flying == 0 && l.reserved >= w.N && now.Sub(l.asked) >= l.far() && l.isFar(w, l.turnOf(w.N), now) {
+	if l.flying == 0 && l.reserved >= w.N && now.Sub(l.asked) >= l.usualGap() && l.isFar(w, l.turnOf(w.N), now) {
 		l.askFor(w, w.N, now)
 	}
 	target := min(l.wanted, l.depth())

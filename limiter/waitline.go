@@ -12,6 +12,17 @@ import (
 
 // waitLine is the line of one key: its waiters in order, and the permits that it holds for
 // them. The lock of its WaitLines guards it. It exists while anyone waits.
+//
+// Callers come into a line in one of two ways, by [WaitClaim.joinsFirst]:
+//
+//   - A caller that asks first brings the permits that it reserved (Stand). So the line has
+//     permits for each waiter. It asks only for patient ones that were denied (askForMore).
+//   - A caller that joins first brings none (Join), and the line asks for it (askForMore). Such a
+//     line holds only the permits that come due during a round trip (depth), and returns others
+//     (surplus), so that processes take turns. Only the caller that finds no line asks first.
+//
+// In both ways the permits belong to the line: the first waiter gets the permits that are due first,
+// whoever reserved them.
 type waitLine struct {
 	all  *WaitLines
 	key  WaitKey
@@ -25,17 +36,17 @@ type waitLine struct {
 	flying   int64         // permits, in asks without an answer yet
 
 	newest  rules.Decision // decision on the latest reservation
-	read    time.Time      // time when it was made
+	decided time.Time      // time when it was made
 	due     time.Time      // time when it is due
 	spacing time.Duration  // recent distance of a permit from the one before
 
 	denial rules.Decision // the latest denial
-	retry  time.Time      // time when an ask can pass by the denial; zero without one
+	retry  time.Time      // time from which an ask may pass after the denial; zero without one
 	asked  time.Time      // time of the last ask
 
-	short bool // see WaitLines
+	short bool // whether some waiter has no permits yet; WaitLines.short counts such lines
 	timer *time.Timer
-	event time.Time // time of the timer: the first waiter has its turn, or an ask can pass
+	event time.Time // time of the timer: the first waiter's turn, or the next ask
 	ended bool
 }
 
@@ -58,7 +69,7 @@ func (l *waitLine) add(c *WaitClaim, res *Result, n int64, now time.Time) (behin
 	if !l.due.IsZero() {
 		l.spacing += (max(0, due.Sub(l.due))/time.Duration(n) - l.spacing) / 4
 	}
-	l.newest, l.read, l.due, l.asked = res.Decision, now, due, now
+	l.newest, l.decided, l.due, l.asked = res.Decision, now, due, now
 	return l.insertHeld(heldPermits{c.Asker, *res, n, due, c.step()})
 }
 
@@ -78,11 +89,13 @@ func (l *waitLine) recordDenial(d *rules.Decision, now time.Time) {
 	l.denial, l.retry = *d, now.Add(max(d.RetryAfter, minNap))
 }
 
-// enter puts a caller whose turn comes at the given time into the line, before the last waiters
-// for behind permits. It denies the caller if the turn comes too late.
+// enter puts a caller into the line, or denies it if its turn comes too late. behind is the number
+// of held permits that are due later than those that the caller brought: it stands before the
+// waiters for these. If behind is 0, it is the last. Callers that asked at the same time may arrive
+// here in another order than the backend served them.
 func (l *waitLine) enter(c *WaitClaim, now, turn time.Time, behind int64) (*Waiter, rules.Decision) {
 	d := rules.Decision{Reason: rules.ReasonLimited, Limit: c.Quota.Burst}
-	d.ResetAfter = max(0, l.read.Add(l.newest.ResetAfter).Sub(now), turn.Sub(now))
+	d.ResetAfter = max(0, l.decided.Add(l.newest.ResetAfter).Sub(now), turn.Sub(now))
 	if c.isLate(turn) {
 		d.RetryAfter = turn.Sub(c.Until)
 		return nil, d
@@ -175,21 +188,22 @@ func (l *waitLine) settle(now time.Time) (back []heldPermits) {
 		}
 		switch {
 		case w.isLate(turn) && held:
-			l.newest.Reason, l.newest.RetryAfter = rules.ReasonLimited, turn.Sub(w.Until)
-			l.refuse(w, &l.newest)
+			d := l.newest
+			d.Reason, d.RetryAfter = rules.ReasonLimited, turn.Sub(w.Until)
+			l.refuse(w, &d)
 		case w.isLate(turn):
 			l.refuse(w, &l.denial)
 		case held && !turn.After(now):
 			l.serveFirst()
 		case held:
 			event = turn
-			if l.isFar(w, turn, now) {
-				event = latest(l.asked.Add(l.far()), now)
+			if l.isFar(w, turn, now) { // askForMore then looks for an earlier turn
+				event = latest(l.asked.Add(l.usualGap()), now)
 			}
 		case turn.After(now):
 			event = turn
 		default:
-			event = now.Add(maxWait) // an answer comes before
+			event = now.Add(maxWait) // askForMore asks; the answer calls settle again
 		}
 	}
 	l.askForMore(now)
@@ -206,12 +220,13 @@ func (l *waitLine) settle(now time.Time) (back []heldPermits) {
 	return back
 }
 
-// surplus removes permits that no one waits for, and those that other processes should have:
-// many callers may have asked before there was a line. The newest come first.
+// surplus removes and returns the permits that the line must not keep, those due last first. A
+// line keeps permits for its waiters only, and for callers that join first no more than depth:
+// the rest is for other processes. A line has more if many callers asked before it existed.
 func (l *waitLine) surplus() (back []heldPermits) {
 	needed := l.wanted
-	if l.first != nil && l.first.joins() {
-		if depth := l.depth(); l.reserved > depth+depth/2 { // round trips differ
+	if l.first != nil && l.first.joinsFirst() {
+		if depth := l.depth(); l.reserved > depth+depth/2 { // depth varies with the round trips
 			needed = min(needed, depth)
 		}
 	}
@@ -258,8 +273,8 @@ func (l *waitLine) fire() {
 	drop(back)
 }
 
-// drop returns permits on a goroutine of the line's own, where a panic of an algorithm must not
-// end the process.
+// drop returns permits on a goroutine of the line's own. No caller is there to get an error or a
+// panic of an algorithm, which must not end the process. Permits that cannot be returned are lost.
 func drop(back []heldPermits) {
 	defer func() { _ = recover() }()
 	_ = giveBackAll(context.Background(), back)

@@ -58,11 +58,11 @@ type WaitClaim struct {
 	Patient bool
 }
 
-// joins reports whether the caller joins a line before it asks. Otherwise it asks first, and
+// joinsFirst reports whether the caller joins a line before it asks. Otherwise it asks first, and
 // brings its reservation along. It asks first in memory, since asking costs nothing. It also
 // does for a queue that shapes, whose places only reservations use up, and under a penalty,
 // which must begin with a denial.
-func (c *WaitClaim) joins() bool {
+func (c *WaitClaim) joinsFirst() bool {
 	return c.Remote && !c.Quota.Shape && c.Quota.Penalty == 0
 }
 
@@ -104,7 +104,7 @@ func (s *WaitLines) Join(ctx context.Context, c *WaitClaim) (w *Waiter, d rules.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.lines[c.lineKey()]
-	if l == nil || !c.joins() && !(l.short && c.Patient) {
+	if l == nil || !c.joinsFirst() && !(l.short && c.Patient) {
 		return nil, d, false
 	}
 	turn := l.expect(c, time.Now())
@@ -130,11 +130,11 @@ func (s *WaitLines) Stand(c *WaitClaim, res *Result) (*Waiter, rules.Decision) {
 		l = s.newLine(c.lineKey())
 	}
 	turn, behind := now.Add(res.Delay), int64(0)
-	switch promised := l.reserved >= l.wanted; {
+	switch allReserved := l.reserved >= l.wanted; {
 	case !res.Allowed:
 		l.recordDenial(&res.Decision, now)
 		turn = latest(l.expect(c, now), l.retry)
-	case promised:
+	case allReserved:
 		behind = l.add(c, res, c.N, now)
 	default:
 		l.add(c, res, c.N, now)

@@ -10,7 +10,7 @@ import (
 // Admissions are counted over the last ten seconds. Each second has a sample of the total.
 const (
 	admittedFor   = 10 * time.Second
-	admittedEvery = time.Second - 100*time.Millisecond
+	admittedEvery = time.Second - 100*time.Millisecond // calls a second apart may come a little early
 )
 
 // admittedSamples are totals of a hot key's admissions, the oldest first.
@@ -24,9 +24,10 @@ type admittedSample struct {
 
 // Admitted returns this instance's admissions of published hot keys in the last ten seconds, or
 // since a key became hot. It returns the keys with the highest numbers, at most limit of them,
-// and reports whether there are more. A request counts if the key's limit admits it. With
-// count: bytes, ms or units its cost counts. Requests that on_hot concerns are counted besides.
-// Admitted is called about once a second.
+// and reports whether there are more. A request counts if the key's limit admits it; requests that
+// the limit was not asked about do not count. With count: bytes, ms or units its cost counts. With
+// on_hot there are also the numbers of requests by how they were answered. Admitted is called about
+// once a second.
 func (g *Guard) Admitted(limit int) (all []rules.Admitted, more bool) {
 	g.sampling.Lock()
 	defer g.sampling.Unlock()
@@ -49,14 +50,16 @@ func (g *Guard) Admitted(limit int) (all []rules.Admitted, more bool) {
 	return all[:min(len(all), limit)], len(all) > limit
 }
 
-// sampleAdmitted returns the numbers of the last seconds and their time. It keeps a sample of the
-// totals. A key that was hot before begins again. The caller holds the guard's sampling.
+// sampleAdmitted returns the numbers of the last seconds and their time, and keeps a sample of the
+// totals. The first numbers of a new state are since it was made. A state from an earlier time
+// as a hot key, whose samples are all too old, begins with its present totals. The caller holds the
+// guard's sampling.
 func (h *hotState) sampleAdmitted(now time.Time, total int64) rules.Admitted {
 	old := now.Add(-admittedFor - admittedEvery)
 	onHot := h.onHot()
 	s := slices.DeleteFunc(h.admitted, func(s admittedSample) bool { return s.when.Before(old) })
 	if len(s) == 0 {
-		if s == nil && !h.made.Before(old) {
+		if s == nil && !h.made.Before(old) { // never sampled, and new
 			s = append(s, admittedSample{when: h.made})
 		} else {
 			s = append(s, admittedSample{now, total, onHot})

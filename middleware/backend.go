@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// backends holds the backend of limits with scope: exact for each value of
+// backends holds the backend of limits with scope: fleet or exact for each value of
 // when_redis_is_away.
 type backends map[rules.OutagePolicy]*limiter.Failover
 
@@ -48,8 +48,8 @@ func (g *Guard) newBackends() error {
 
 // Run probes the backend of limits with scope: fleet or exact while it is unavailable, and settles
 // the permits that this instance holds. Without Run, requests probe the backend and wait for the
-// answer, and each request of a limit with scope: fleet asks it. Run also logs limits whose tables have less room
-// than keys in use. It blocks until ctx ends, and returns nil.
+// answer, and each request of a limit with scope: fleet asks it. Run also logs limits whose tables
+// have less room than keys in use. It blocks until ctx ends, and returns nil.
 func (g *Guard) Run(ctx context.Context) error {
 	if g.failover == nil {
 		g.watchTables(ctx)
@@ -64,8 +64,8 @@ func (g *Guard) Run(ctx context.Context) error {
 	return g.failover.Run(ctx)
 }
 
-// BackendStats returns the counters of the backend of limits with scope: exact, or zeros if
-// there is none.
+// BackendStats returns the counters of the backend of limits with scope: fleet or exact, or zeros
+// if there is none.
 func (g *Guard) BackendStats() limiter.FailoverStats {
 	if g.failover == nil {
 		return limiter.FailoverStats{}

@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// exactClaim is a claim on a limit that the backend decides for all instances.
-type exactClaim struct {
+// backendClaim is a claim on a limit that the backend decides for all instances.
+type backendClaim struct {
 	claim
 	op      limiter.Op
 	back    limiter.Op   // returns the taken tokens; N is 0 if there are none
@@ -35,10 +35,10 @@ func (g *Guard) askBackend(requests ...*request) {
 		views []*limiter.Failover
 	)
 	for _, r := range requests {
-		if r == nil || r.pending.asked == len(r.pending.exact) {
+		if r == nil || r.pending.asked == len(r.pending.byBackend) {
 			continue
 		}
-		claims := r.pending.exact[r.pending.asked:]
+		claims := r.pending.byBackend[r.pending.asked:]
 		r.trace.beforeBackend(g.opts.backend, claims)
 		if ctx == nil {
 			ctx = r.context()
@@ -54,7 +54,7 @@ func (g *Guard) askBackend(requests ...*request) {
 	}
 	start, results := time.Now(), make([]limiter.Result, len(ops))
 	err := g.failover.DoAllBy(ctx, views, ops, results)
-	g.exactTimes.add(time.Since(start))
+	g.backendTimes.add(time.Since(start))
 	denied := false
 	for i := range ops {
 		denied = denied || ops[i].Together && !results[i].Allowed && limiter.ErrorOf(err, i) == nil
@@ -64,9 +64,9 @@ func (g *Guard) askBackend(requests ...*request) {
 		if r == nil {
 			continue
 		}
-		for ; r.pending.asked < len(r.pending.exact); r.pending.asked++ {
-			if c := &r.pending.exact[r.pending.asked]; !c.decided {
-				r.addExact(c, &results[next], denied, limiter.ErrorOf(err, next))
+		for ; r.pending.asked < len(r.pending.byBackend); r.pending.asked++ {
+			if c := &r.pending.byBackend[r.pending.asked]; !c.decided {
+				r.addBackendResult(c, &results[next], denied, limiter.ErrorOf(err, next))
 				next++
 			}
 		}
@@ -80,8 +80,8 @@ func joinLines(requests []*request) bool {
 		if r == nil {
 			continue
 		}
-		for i := r.pending.asked; i < len(r.pending.exact); i++ {
-			r.joinLine(&r.pending.exact[i])
+		for i := r.pending.asked; i < len(r.pending.byBackend); i++ {
+			r.joinLine(&r.pending.byBackend[i])
 			if r.verdict.denied {
 				return false
 			}
@@ -90,19 +90,19 @@ func joinLines(requests []*request) bool {
 	return true
 }
 
-// addExact merges the backend's result for one claim into the verdict. denied reports whether
-// another claim was denied; then a claim that is Together with it has taken nothing.
-func (r *request) addExact(c *exactClaim, got *limiter.Result, denied bool, err error) {
+// addBackendResult merges the backend's result for one claim into the verdict. denied reports
+// whether another claim was denied; then a claim that is Together with it has taken nothing.
+func (r *request) addBackendResult(c *backendClaim, got *limiter.Result, denied bool, err error) {
 	g := r.guard
 	if err != nil { // the request's context has ended, or the backend does not support the limit
 		*got = g.decideAlone(r.context(), c.spec, c.op)
 		if g.stats.Undecided.Add(1) == 1 {
-			g.opts.log.Error("the backend did not decide on a limit with scope: exact; logged once, then counted", "rule", c.rule.ID, "error", err)
+			g.opts.log.Error("the backend did not decide on a limit with scope: fleet or exact; logged once, then counted", "rule", c.rule.ID, "error", err)
 		}
 	}
 	waits := got.Taken > 0 && got.Delay > 0 && r.sleeps()
 	if waits {
-		r.stand(r.exactWait(c), &c.claim, got)
+		r.stand(r.backendWait(c), &c.claim, got)
 	}
 	c.state.record(got.Allowed && !(denied && c.op.Together && got.Taken == 0))
 	if r.addResult(&c.claim, &got.Decision) && got.Taken > 0 && !waits {
@@ -111,19 +111,19 @@ func (r *request) addExact(c *exactClaim, got *limiter.Result, denied bool, err 
 	}
 }
 
-// exactWait returns the wait of a request that the backend makes wait.
-func (r *request) exactWait(c *exactClaim) *limiter.WaitClaim {
-	w := r.waitClaim(&c.claim, limiter.WaitKey{Name: c.op.Name, Key: c.op.Key, Keep: c.op.Keep}, exactAsker{r.guard, c.spec, c.op})
+// backendWait returns the wait of a request that the backend makes wait.
+func (r *request) backendWait(c *backendClaim) *limiter.WaitClaim {
+	w := r.waitClaim(&c.claim, limiter.WaitKey{Name: c.op.Name, Key: c.op.Key, Keep: c.op.Keep}, backendAsker{r.guard, c.spec, c.op})
 	w.Remote = true
 	return w
 }
 
 // joinLine puts the request into the waiting line of the claim's key, if there is one.
-func (r *request) joinLine(c *exactClaim) {
+func (r *request) joinLine(c *backendClaim) {
 	if c.op.Kind != limiter.Reserve || !r.sleeps() || c.stock != nil {
 		return
 	}
-	w, d, joined := r.guard.lines.Join(r.context(), r.exactWait(c))
+	w, d, joined := r.guard.lines.Join(r.context(), r.backendWait(c))
 	if c.decided = joined; joined {
 		c.state.record(d.Allowed)
 		if w != nil {
@@ -155,8 +155,8 @@ func (r *request) giveBackExact() {
 		ops   []limiter.Op
 		views []*limiter.Failover
 	)
-	for i := range r.pending.exact {
-		if c := &r.pending.exact[i]; c.back.N > 0 {
+	for i := range r.pending.byBackend {
+		if c := &r.pending.byBackend[i]; c.back.N > 0 {
 			ops, views = append(ops, c.back), append(views, g.backends[c.spec.whenAway()])
 			c.state.revoke()
 		}

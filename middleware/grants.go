@@ -57,7 +57,7 @@ func (r *request) giveBack() {
 			r.grants.list[i].giveBack(now, r.grants.keys)
 		}
 	}
-	if len(r.pending.exact) > 0 {
+	if len(r.pending.byBackend) > 0 {
 		r.giveBackExact()
 	}
 	r.leaveLines()

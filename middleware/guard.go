@@ -50,7 +50,7 @@ type Guard struct {
 
 	stats            Counters[atomic.Int64]
 	withheld, absent spreadCount
-	exactTimes       durations
+	backendTimes     durations
 	decisions        map[string]*decisionCounts // by rule; guarded by sharing.mu, except in New
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// hotState is the guard's state of a hot key, published or marked. A key that stays hot, or
-// soon becomes hot again, keeps it.
+// hotState is the guard's state of a hot key, which is published or was marked as hot by this
+// instance alone ([hotset.Set.Mark]). A key that stays hot, or soon becomes hot again, keeps it.
 type hotState struct {
 	id              uint64                    // the key's limiter.KeyID
 	bucket          atomic.Pointer[hotBucket] // nil if there is none yet, or none is needed
@@ -18,9 +18,9 @@ type hotState struct {
 	exempt          atomic.Int64 // part of passed: requests that the key's limit was not asked about
 	charged         atomic.Int64 // costs charged to the key's limit
 	made            time.Time
-	shared          atomic.Pointer[sharedKey] // nil unless requests are answered together
-	outcomes        outcomeCounts             // requests that were, or should have been
-	aloneFor        atomic.Pointer[string]    // reason of the last one that was not
+	shared          atomic.Pointer[sharedKey] // nil unless the rule has on_hot
+	outcomes        outcomeCounts             // requests of a rule with on_hot, by how they were answered
+	aloneFor        atomic.Pointer[string]    // reason of the last one that could not be answered with others
 	admitted        admittedSamples
 	origins         originSample
 }
@@ -76,7 +76,7 @@ func (h *hotState) recordOutcome(o Outcome, reason string) {
 	}
 }
 
-// onHot returns the key's counts.
+// onHot returns the key's outcomes.
 func (h *hotState) onHot() rules.OnHotCounts {
 	n := rules.OnHotCounts{Stored: h.outcomes[Stored].Load(), Joined: h.outcomes[Joined].Load(), Alone: h.outcomes[Alone].Load()}
 	if reason := h.aloneFor.Load(); reason != nil {
@@ -85,10 +85,10 @@ func (h *hotState) onHot() rules.OnHotCounts {
 	return n
 }
 
-// newHotState returns the key's old state or, if it had none, a new one with a bucket by this
+// newHotState returns the key's old state if it exists, or a new one with a bucket by this
 // process's rules.
-func (g *Guard) newHotState(h rules.Hot, old *hotState, had bool) *hotState {
-	if had {
+func (g *Guard) newHotState(h rules.Hot, old *hotState, exists bool) *hotState {
+	if exists {
 		return old
 	}
 	r := g.rules.Load().byID(h.Rule)
@@ -99,7 +99,7 @@ func (g *Guard) newHotState(h rules.Hot, old *hotState, had bool) *hotState {
 	}
 	fresh := &hotState{id: limiter.KeyID([]byte(h.Key.String())), made: time.Now()}
 	if r != nil && r.except == nil && r.spec.limit != nil {
-		fresh.bucketFor(r.spec, g.opts.clock)
+		fresh.bucketFor(r.spec, g.opts.clock) // makes the bucket, ahead of the first request
 	}
 	return fresh
 }
@@ -109,7 +109,7 @@ func (g *Guard) newHotState(h rules.Hot, old *hotState, had bool) *hotState {
 // the bucket: its parameters determine the limit, since the key's text may have been cut.
 func (h *hotState) bucketFor(spec *limitSpec, clock func() time.Duration) *limiter.Bucket {
 	quota := spec.quota.Load()
-	if quota == nil || spec.isExact() {
+	if quota == nil || spec.byBackend {
 		return nil
 	}
 	return h.bucketUnder(quota, spec, clock).Bucket

@@ -191,14 +191,14 @@ func (r *request) classOf(cl *claim) int {
 // are due once this process's limits have allowed the request.
 func (r *request) claimLater(cl *claim, key string) {
 	quota := cl.spec.quota.Load()
-	if quota != nil && cl.spec.isExact() {
+	if quota != nil && cl.spec.byBackend {
 		ask := r.askFor(cl)
 		ask.Together = cl.spec.limit.Mode != rules.ModeShadow
-		c := exactClaim{claim: *cl, op: limiter.Op{Quota: quota, Name: cl.spec.name, Key: key, Request: ask}}
+		c := backendClaim{claim: *cl, op: limiter.Op{Quota: quota, Name: cl.spec.name, Key: key, Request: ask}}
 		if cl.state != nil && r.mayBorrow(cl) {
 			c.stock = cl.state.stockFor(r.guard, cl.spec, r.classOf(cl), func() string { return key })
 		}
-		r.pending.exact = append(r.pending.exact, c)
+		r.pending.byBackend = append(r.pending.byBackend, c)
 	}
 	if cl.spec.permits != nil {
 		r.claimPermits(cl, key)

@@ -38,7 +38,7 @@ type limitSpec struct {
 	unseen  atomic.Pointer[unseen]
 
 	holders   int             // the most instances that hold permits of it
-	exact     bool            // see isDecidedByBackend
+	byBackend bool            // whether the backend decides; see isDecidedByBackend
 	decisions *decisionCounts // the rule's counters
 }
 
@@ -56,18 +56,17 @@ func (s *limitSpec) isShared() bool {
 	return s.limit != nil && s.limit.Scope == rules.ScopeShare && s.quota.Load() != nil
 }
 
-func (s *limitSpec) isExact() bool { return s.exact }
-func (s *limitSpec) waits() bool   { return s.limit.Mode == rules.ModeWait }
+func (s *limitSpec) waits() bool { return s.limit.Mode == rules.ModeWait }
 
 // isQuick reports whether limitPlain can hold a key to the limit: the key's bucket alone
 // decides at once, and a request over the limit is refused.
 func (s *limitSpec) isQuick() bool {
-	return s.limit != nil && s.limit.Mode == rules.ModeLimit && !s.limit.Shape && s.limit.Priority == nil && !s.isExact() &&
+	return s.limit != nil && s.limit.Mode == rules.ModeLimit && !s.limit.Shape && s.limit.Priority == nil && !s.byBackend &&
 		s.permits == nil && s.keyed == nil
 }
 
 // needsKey reports whether the backend or the semaphore will need the key's text.
-func (s *limitSpec) needsKey() bool { return s.permits != nil || s.isExact() && s.quota.Load() != nil }
+func (s *limitSpec) needsKey() bool { return s.permits != nil || s.byBackend && s.quota.Load() != nil }
 
 // whenAway returns the limit's mode while the backend is unavailable.
 func (s *limitSpec) whenAway() rules.OutagePolicy {
@@ -109,7 +108,7 @@ func (b *specBuilder) newSpec(r *rule, l *rules.Limit, name string) (*limitSpec,
 	if l == nil {
 		return s, nil
 	}
-	s.holders, s.exact = holders(r, l), b.isDecidedByBackend(s)
+	s.holders, s.byBackend = holders(r, l), b.isDecidedByBackend(s)
 	if l.Concurrency > 0 {
 		if err := b.makePermits(s, r); err != nil {
 			return nil, err
@@ -126,7 +125,7 @@ func (b *specBuilder) newSpec(r *rule, l *rules.Limit, name string) (*limitSpec,
 		b.continueHolding(s)
 	}
 	switch {
-	case !s.isExact():
+	case !s.byBackend:
 		return s, b.makeBuckets(s, r)
 	case b.opts.backend == nil:
 		return nil, errNoBackend
@@ -185,7 +184,7 @@ func (b *specBuilder) continueHolding(s *limitSpec) {
 // permits in use will be returned. A key's permits are the same whether an exception matches
 // it or not.
 func (b *specBuilder) makePermits(s *limitSpec, r *rule) (err error) {
-	if s.isExact() && b.opts.semaphore == nil {
+	if s.byBackend && b.opts.semaphore == nil {
 		return errNoSemaphore
 	}
 	if s.kept.permits == nil {

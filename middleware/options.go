@@ -161,12 +161,12 @@ func (o *options) withClient(rules *rules.Rules) *rules.Rules {
 	return &changed
 }
 
-// WithBackend sets the backend of limits with scope: exact, such as a store on Redis. Unless
+// WithBackend sets the backend of limits with scope: fleet or exact, such as a store on Redis. Unless
 // it is a [limiter.Failover], the guard wraps it in one with default settings, so that each
 // limit's when_redis_is_away decides while the backend is unavailable. Inside that it uses a
 // [limiter.Cached]: a denial until some time is repeated until then without a call, for at
 // most a second. See [Guard.Run].
 func WithBackend(b limiter.Backend) Option { return func(o *options) { o.backend = b } }
 
-// WithSemaphore sets the semaphore for the concurrency of limits with scope: exact.
+// WithSemaphore sets the semaphore for the concurrency of limits with scope: fleet or exact.
 func WithSemaphore(s semaphore.Acquirer) Option { return func(o *options) { o.semaphore = s } }

@@ -57,13 +57,13 @@ type verdict struct {
 
 // pending holds the remaining steps of a request once this process's limits have allowed it.
 type pending struct {
-	exact   []exactClaim
-	asked   int           // number of claims in exact that the backend has decided on
-	delay   time.Duration // time to wait before the request proceeds
-	turns   []turn        // places in the lines where it waits during the delay
-	permits []permitClaim
-	leases  []semaphore.Lease // leases of the acquired permits
-	waited  bool
+	byBackend []backendClaim // claims on limits that the backend decides
+	asked     int            // number of claims in byBackend that it has decided on
+	delay     time.Duration  // time to wait before the request proceeds
+	turns     []turn         // places in the lines where it waits during the delay
+	permits   []permitClaim
+	leases    []semaphore.Lease // leases of the acquired permits
+	waited    bool
 }
 
 // claim is one limit that applies to a request.
@@ -111,9 +111,9 @@ func (p *pending) waits() bool { return p.delay > 0 || len(p.turns) > 0 || len(p
 // reset drops everything and keeps the memory. It writes only to changed fields, since
 // nearly all requests have nothing pending.
 func (p *pending) reset() {
-	if len(p.exact) > 0 {
-		clear(p.exact)
-		p.exact = p.exact[:0]
+	if len(p.byBackend) > 0 {
+		clear(p.byBackend)
+		p.byBackend = p.byBackend[:0]
 	}
 	if len(p.permits) > 0 {
 		clear(p.permits)

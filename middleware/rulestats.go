@@ -142,12 +142,12 @@ func (d *durations) add(t time.Duration) {
 	d.sum.Add(int64(t))
 }
 
-// ExactTimes returns the times that requests waited for the backend of limits with scope:
-// exact. A request asks all its limits at once.
+// ExactTimes returns the times that requests waited for the backend of limits with scope: fleet
+// or exact. A request asks all its limits at once.
 func (g *Guard) ExactTimes() Histogram {
-	h := Histogram{Bounds: durationBounds, Sum: time.Duration(g.exactTimes.sum.Load())}
-	for i := range g.exactTimes.counts {
-		h.Counts = append(h.Counts, g.exactTimes.counts[i].Load())
+	h := Histogram{Bounds: durationBounds, Sum: time.Duration(g.backendTimes.sum.Load())}
+	for i := range g.backendTimes.counts {
+		h.Counts = append(h.Counts, g.backendTimes.counts[i].Load())
 	}
 	return h
 }

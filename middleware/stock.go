@@ -138,8 +138,8 @@ func borrow(requests []*request) bool {
 		if r == nil {
 			continue
 		}
-		for i := r.pending.asked; i < len(r.pending.exact); i++ {
-			c := &r.pending.exact[i]
+		for i := r.pending.asked; i < len(r.pending.byBackend); i++ {
+			c := &r.pending.byBackend[i]
 			if c.stock == nil || c.decided {
 				continue
 			}
@@ -159,7 +159,7 @@ func borrow(requests []*request) bool {
 }
 
 // queue puts the request into the line of its stock.
-func (r *request) queue(c *exactClaim) {
+func (r *request) queue(c *backendClaim) {
 	w, d := c.stock.Queue(stockPermits(c.spec), r.maxWait(c.spec.limit.Wait))
 	c.state.record(d.Allowed)
 	if w != nil {

@@ -128,8 +128,8 @@ func (w *whole) finish(r *request, p *Part, d *rules.Decision) (t *Ticket) {
 // peekExact makes the backend only check whether the request would pass, instead of taking
 // tokens. If the request would wait, the backend still makes a reservation, which is cancelled.
 func (r *request) peekExact() {
-	for i := range r.pending.exact {
-		if op := &r.pending.exact[i].op; op.Kind == limiter.Take {
+	for i := range r.pending.byBackend {
+		if op := &r.pending.byBackend[i].op; op.Kind == limiter.Take {
 			op.Kind = limiter.Peek
 		}
 	}

@@ -82,7 +82,7 @@ func (t *trace) beforeKeyed(keys *limiter.Keys, now time.Duration, cl *claim, ke
 }
 
 // beforeBackend uses up the limits that the request is about to ask the backend for.
-func (t *trace) beforeBackend(b limiter.Backend, claims []exactClaim) {
+func (t *trace) beforeBackend(b limiter.Backend, claims []backendClaim) {
 	if !t.usesUp() {
 		return
 	}

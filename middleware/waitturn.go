@@ -80,14 +80,14 @@ func (a keyedAsker) Do(_ context.Context, ask limiter.Request) (limiter.Result, 
 	return a.keyed.Do(a.clock(), a.hash, []byte(a.key), ask), nil
 }
 
-// exactAsker asks the backend on behalf of waiting requests, as for an [exactClaim].
-type exactAsker struct {
+// backendAsker asks the backend on behalf of waiting requests, as for an [backendClaim].
+type backendAsker struct {
 	guard *Guard
 	spec  *limitSpec
 	op    limiter.Op
 }
 
-func (a exactAsker) Do(ctx context.Context, ask limiter.Request) (limiter.Result, error) {
+func (a backendAsker) Do(ctx context.Context, ask limiter.Request) (limiter.Result, error) {
 	op := a.op
 	op.Request = ask
 	got, err := a.guard.backends[a.spec.whenAway()].Do(ctx, op)

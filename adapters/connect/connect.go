@@ -85,7 +85,7 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		defer c.End()
 		if c.Refusal != nil {
 			res, err := i.answer(ctx, req.Spec().Procedure, c.Refusal)
-			if err == nil {
+			if err == nil { // otherwise errorOf has put it into the error
 				setHeader(ctx, c.Refusal.Header)
 			}
 			return res, err
@@ -99,8 +99,8 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// setHeader sets metadata of a unary call, whether its handler fails or not. It does not use the
-// response or the error, since calls may share them.
+// setHeader sets metadata of a unary call, whether its handler fails or not. It does not change the
+// response or the error, since a handler may return the same value for several calls.
 func setHeader(ctx context.Context, header http.Header) {
 	if header == nil {
 		return
@@ -125,7 +125,7 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 		if s.Refusal() == nil {
 			err = next(s.Context(), guarded)
 		}
-		r := s.Refusal()
+		r := s.Refusal() // of the opening, or of the first message, during next
 		if r == nil {
 			guarded.setHeader() // not set yet if no message was sent
 			return err
@@ -177,7 +177,7 @@ func (c *handlerConn) Receive(message any) error {
 }
 
 func (c *handlerConn) Send(message any) error {
-	if r := c.stream.Decide(nil); r != nil {
+	if r := c.stream.Decide(nil); r != nil { // at the first message sent, if none was received before
 		return errorOf(r)
 	}
 	c.setHeader()

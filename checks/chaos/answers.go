@@ -51,7 +51,7 @@ func (j *judge) recordAnswer(r reply) {
 		}
 	case "solo":
 		if admitted || refused {
-			j.office[r.api.index].Answered(r.sent, admitted)
+			j.decider[r.api.index].Answered(r.sent, admitted)
 		}
 	}
 	if l != nil && admitted {

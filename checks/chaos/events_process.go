@@ -2,7 +2,8 @@ package chaos
 
 import "time"
 
-// processKinds are faults of hotparam's own processes, and the event without a fault.
+// processKinds are faults of hotparam's own processes, and the event without a fault. This one has no
+// weight: it occurs only if Config.Only names it.
 var processKinds = []eventKind{
 	{name: "nothing", shortest: 8 * time.Second, longest: 12 * time.Second, begin: func(*run, *plannedFault) func() { return nothing }},
 	{name: "kill-instance", weight: 2, scenarios: []string{"recovery"}, exclusive: "instance", shortest: 500 * time.Millisecond, longest: 2 * time.Second, begin: killInstance},
@@ -12,6 +13,8 @@ var processKinds = []eventKind{
 	{name: "second-aggregator", weight: 2, scenarios: []string{"recovery", "publishing"}, exclusive: "aggregator", shortest: 3 * time.Second, longest: 6 * time.Second, begin: secondAggregator},
 }
 
+// killInstance kills an instance (SIGKILL) and starts it again. Only that one decides locally
+// (alone: 1), as the others still have Redis.
 func killInstance(r *run, e *plannedFault) func() {
 	a := r.apis[e.target]
 	return r.during(effect{excuses: mayFailRequests | mayStartFresh | mayDecideLocally, instance: e.target, alone: 1}, func() {
@@ -20,6 +23,7 @@ func killInstance(r *run, e *plannedFault) func() {
 	}, a.start)
 }
 
+// stopInstance stops an instance (SIGSTOP) and resumes it.
 func stopInstance(r *run, e *plannedFault) func() {
 	a := r.apis[e.target]
 	return r.during(effect{excuses: mayFailRequests | mayDecideLocally, instance: e.target, alone: 1}, a.stop, a.resume)

@@ -175,7 +175,7 @@ func (j *judge) beginSwitch(a *api, variant int) (confirm func()) {
 // faultsOfMemory begins the faults that an effect is for answers in memory, and returns functions that
 // end them.
 func (j *judge) faultsOfMemory(e *effect, now time.Duration) (ends []func(time.Duration)) {
-	name := j.office[e.instance].Process
+	name := j.decider[e.instance].Process
 	if e.has(mayFailRequests) { // an instance that is killed sends nothing any more
 		ends = append(ends, j.memory.Fault(name, e.has(mayStartFresh), now))
 	}

@@ -36,7 +36,7 @@ type judge struct {
 	fleetLimits        map[string]*oracle.KeyLimit               // limits by "route key", whose permits instances hold
 	localLimits        map[string]*oracle.KeyLimit               // limits by "route key", instance and life
 	hot                map[string]*[instances]oracle.Enforcement // by route
-	office             [instances]oracle.Office
+	decider            [instances]oracle.Decider
 	memory             oracle.Memory             // judges the answers of the route items
 	runs               map[string]bool           // runs of its handler that have been seen
 	failing            [instances][]*oracle.Span // times in which requests may fail
@@ -64,7 +64,7 @@ func newJudge(f *processFleet, report func(oracle.Violation)) *judge {
 		j.hot["search"][i] = oracle.Enforcement{Key: "GET /search?" + steadyKey, Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
 		j.hot["fleet"][i] = oracle.Enforcement{Key: "GET /fleet?k=a", Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
 		j.hot["items"][i] = oracle.Enforcement{Key: itemsKey, Process: f.apis[i].name, Deadline: f.patience(), Enough: 30}
-		j.office[i] = oracle.Office{
+		j.decider[i] = oracle.Decider{
 			Key: "GET /solo?k=" + soloKey(i), Process: f.apis[i].name, Rate: soloRate, Deadline: recovery, Window: 3 * time.Second,
 		}
 	}
@@ -224,8 +224,8 @@ func (j *judge) applyExcuses(e *effect, now time.Duration) {
 		if e.has(mayMissHotKeys) || isTarget {
 			j.excuseHot(i, now)
 		}
-		if e.has(mayDecideLocally) && e.affects(j.office[i].Key) || isTarget {
-			j.office[i].Excuse(now)
+		if e.has(mayDecideLocally) && e.affects(j.decider[i].Key) || isTarget {
+			j.decider[i].Excuse(now)
 		}
 	}
 	for _, l := range j.levels {
@@ -290,8 +290,8 @@ func (j *judge) recordStall(s oracle.Span) {
 	if s.To-s.From < redisTimeout {
 		return // a probe after 100 ms finds Redis again
 	}
-	for i := range j.office {
-		j.office[i].Excuse(s.To)
+	for i := range j.decider {
+		j.decider[i].Excuse(s.To)
 	}
 }
 
@@ -319,7 +319,7 @@ func (j *judge) check(quick bool) {
 		for _, hot := range j.hot {
 			j.reportFound(hot[i].Check(now, &j.stalls))
 		}
-		j.reportFound(j.office[i].Check(now, &j.stalls))
+		j.reportFound(j.decider[i].Check(now, &j.stalls))
 	}
 	if quick {
 		return

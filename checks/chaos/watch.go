@@ -15,18 +15,19 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Bounds of I4.
+// Bounds of I4. The process must be below those of descriptors and goroutines again soon after a
+// fault; see [oracle.Level].
 const (
 	maxLines       = 100 // lines of a log within ten seconds
-	maxDescriptors = 200 // descriptors of a process after a fault
+	maxDescriptors = 200
 	maxGoroutines  = 400
-	healthBound    = time.Second
+	healthBound    = time.Second // time of an answer at /-/healthy
 )
 
 // watched is a process whose figures are sampled.
 type watched struct {
 	*child
-	life        int64
+	life        int64 // number of its starts when lines began
 	lines       oracle.Cap
 	descriptors *oracle.Level
 	goroutines  *oracle.Level
@@ -151,8 +152,8 @@ func (p *child) metric(ctx context.Context, client *http.Client, name string) (f
 }
 
 // The most commands that Redis may refuse within five seconds. In an outage all clients are
-// refused, and a client that retries without a pause makes thousands of tries. A poisoned key may
-// refuse each request for it.
+// refused, and a client that retries without a pause makes thousands of tries. The bounds leave room
+// for a key whose value has a wrong type (poison-limit): Redis may refuse each request for it.
 const (
 	maxRefusedWrites   = 800
 	maxRefusedCommands = 1000 // refused for any other reason
@@ -174,14 +175,14 @@ func (f *processFleet) watchRedis(ctx context.Context, j *judge) {
 			if err != nil {
 				return err
 			}
-			var outage float64
+			var refusedWrites float64
 			for _, code := range []string{"LOADING", "MISCONF", "NOREPLICAS", "OOM", "READONLY"} {
 				count, _ := strings.CutPrefix(info["Errorstats"]["errorstat_"+code], "count=")
 				n, _ := strconv.ParseFloat(count, 64) // absent until the first error
-				outage += n
+				refusedWrites += n
 			}
-			j.reportFound(writes.Sample(f.now(), outage))
-			j.reportFound(others.Sample(f.now(), total-outage))
+			j.reportFound(writes.Sample(f.now(), refusedWrites))
+			j.reportFound(others.Sample(f.now(), total-refusedWrites))
 			return nil
 		})
 	})

@@ -12,6 +12,7 @@ func (r *run) Count(c decode.Count) {
 	r.counted += c.N
 	key, ok := r.stream.ID(c.Text)
 	if !ok {
+		// The key was changed in transit, and its count is missing for the original key.
 		r.judge.recordViolation(Uncounted, nil, 0, "%q is no key of the stream", c.Text)
 		return
 	}
@@ -20,13 +21,14 @@ func (r *run) Count(c decode.Count) {
 	r.parts[r.part(key)].Count(c)
 }
 
-// anyRule is passed for hashes that are the same for all rules, like those of an aggregator.
+// anyRule is passed to hash by callers for which a key has one hash in all rules, as in an
+// aggregator.
 const anyRule = 255
 
 func (r *run) part(key int32) int { return int(r.hash(key, anyRule)>>56) % r.Parts }
 
 // hash replaces rules.Hash, which differs from process to process. Only collectors that are
-// steered need the hashes of rules.Hash.
+// steered need the hashes of rules.Hash. No hash is 0, which means that there is none.
 func (r *run) hash(key int32, rule int) uint64 {
 	return base.Mix64(r.Seed*0x9e3779b97f4a7c15+uint64(key)<<8+uint64(rule)) | 1
 }
@@ -39,9 +41,9 @@ func (r *run) AddHiddenCounts(when time.Time, n int64) {
 }
 
 // SetHeldBackBound implements [decode.Handler].
-func (r *run) SetHeldBackBound(rule int, bound, untold int64) {
+func (r *run) SetHeldBackBound(rule int, bound, outsideGroups int64) {
 	for _, d := range r.parts {
-		d.SetHeldBackBound(rule, bound, untold)
+		d.SetHeldBackBound(rule, bound, outsideGroups)
 	}
 }
 

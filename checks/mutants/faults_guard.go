@@ -20,7 +20,7 @@ var guardFaults = []Fault{
 	},
 	{
 		Name: "clients are told to retry before they can pass", File: "middleware/backoff.go",
-		Old: "place := max(first, time.Duration(free))", New: "place := max(second, time.Duration(free))",
+		Old: "place := max(first, time.Duration(free))", New: "place := max(thisSecond, time.Duration(free))",
 		Test: "TestRetriesComeAtTheLimitsRate",
 	},
 	{
@@ -30,7 +30,7 @@ var guardFaults = []Fault{
 	},
 	{
 		Name: "each instance invites as many as all may be", File: "middleware/backoff.go",
-		Old: "	if s.isExact() {\n		times = float64(instances)\n	}\n", New: "",
+		Old: "	if s.byBackend {\n		sharers = float64(instances)\n	}\n", New: "",
 		Test: "TestBackoffInterval",
 	},
 	{

@@ -88,7 +88,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "histories forget the counts that healed in the process before", File: "aggregator/internal/window/resumed.go",
-		Old: "		more = healed\n", New: "",
+		Old: "		healedLack = healed\n", New: "",
 		Test: "TestResumedHistoriesHold",
 	},
 	{
@@ -111,12 +111,12 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "keys without a text are not among those that a snapshot bounds", File: "aggregator/internal/window/resumed.go",
-		Old: "max(n, w.names.unnamedFrom(w.now-w.ring)-1)+", New: "n+",
+		Old: "max(n, w.names.unnamedFrom(w.now-w.ring)-1)", New: "n",
 		Test: "TestOthersAreBounded",
 	},
 	{
 		Name: "keys that the snapshot before bounded have nothing", File: "aggregator/internal/window/resumed.go",
-		Old: "+lacks.before+before)", New: "+lacks.before)",
+		Old: "+lost.before+resumed)", New: "+lost.before)",
 		Test: "TestOthersAreBounded",
 	},
 	{

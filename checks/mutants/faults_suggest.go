@@ -5,7 +5,7 @@ package mutants
 var suggestFaults = []Fault{
 	{
 		Name: "a value that means none is limited", File: "internal/suggest/values.go",
-		Old: "none := isNone(text) &&", New: "none := false &&",
+		Old: "frequentNone := isNone(text) &&", New: "frequentNone := false &&",
 		Test: "TestUsualValuesAreExcepted",
 	},
 	{

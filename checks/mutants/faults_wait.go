@@ -31,7 +31,7 @@ var waitFaults = []Fault{
 	},
 	{
 		Name: "a turn stays where it was when those before it gave back", File: "limiter/waitask.go",
-		Old: "return w.joins() && turn.Sub(now) > l.far()", New: "return false",
+		Old: "return w.joinsFirst() && turn.Sub(now) > l.usualGap()", New: "return false",
 		Test: "TestLineMovesUp",
 	},
 	{
@@ -66,7 +66,7 @@ var waitFaults = []Fault{
 	},
 	{
 		Name: "a request asks for an exact limit that others wait for", File: "middleware/exact.go",
-		Old: "			r.joinLine(&r.pending.exact[i])\n", New: "			_ = i\n",
+		Old: "			r.joinLine(&r.pending.byBackend[i])\n", New: "			_ = i\n",
 		Test: "TestRequestsJoinTheLine",
 	},
 }

@@ -67,7 +67,7 @@ func TestAggregatorKafkaSettings(t *testing.T) {
 		{"lease and Kafka", "aggregator: {lease: true}\n", []string{"--source", "kafka"}, exitConfig, []string{"aggregator.lease"}},
 		{"keys are shared", "statsd: {addresses: ['a:1', 'b:1']}\n", nil, exitConfig, []string{"no name", "--name", "HOTPARAM_NAME"}},
 		{"keys are shared, with names", "statsd: {addresses: ['a:1', 'b:1']}\n", []string{"--name", "a"}, exitUnreachable, nil},
-		{"all get everything", "aggregator: {lease: true}\nstatsd: {addresses: ['a:1', 'b:1'], spread: all}\n", nil, exitUnreachable, nil},
+		{"each get all keys", "aggregator: {lease: true}\nstatsd: {addresses: ['a:1', 'b:1'], spread: all}\n", nil, exitUnreachable, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			args := append([]string{"aggregator", "--dry-run", "--config", write(t, goodRules+test.file)}, test.flags...)

@@ -46,9 +46,9 @@ memory_bytes.
 
 The JSON object has precision (null if nothing is hot), recall (null if nothing is
 truly hot), missed_above_floor (keys that truly reached threshold + floor and were
-not found), false_hot, floor (the most that could be hidden of any key at the end of
-any pane; where it is not below threshold nothing is shown), bounds (pairs of low and
-high that were published) and wrong_bounds, cooled, cooled_early (at the exit or above
+not found), false_hot, floor (the most counts of a key that could be hidden at the
+end of any pane; the recall proves nothing unless it is below threshold), bounds (pairs of
+low and high that were published) and wrong_bounds, cooled, cooled_early (at the exit or above
 it), cooled_late (keys that stayed hot for over two seconds more, also when all traffic
 had ended), events_per_second and memory_bytes.`,
 		Example: `  hotparam bench detect
@@ -176,7 +176,7 @@ func detectText(s streams, f detectFlags, r bench.DetectResult) error {
 	fmt.Fprintf(t, "recall\t%s\t%d missed above threshold + floor\n", share(r.Recall), r.MissedAboveFloor)
 	floor := "the largest count that could be hidden of a key"
 	if r.Floor >= r.Threshold {
-		floor += ": the threshold or more, so this shows nothing; give more --memory, or a higher --threshold"
+		floor += ": not below the threshold, so the recall proves nothing; give more --memory, or a higher --threshold"
 	}
 	fmt.Fprintf(t, "floor\t%s\t%s\n", hotwords.Thousands(r.Floor), floor)
 	fmt.Fprintf(t, "bounds\t%s\t%d of them wrong\n", hotwords.Thousands(int64(r.Bounds)), r.WrongBounds)

@@ -158,7 +158,7 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	if op.file != nil && (!ends || held) {
 		ruleset = op.file.Rules
 	}
-	found, err := findOperated(words, hot, controls, ruleset)
+	found, err := findKeyToControl(words, hot, controls, ruleset)
 	if ends && !held && (errors.Is(err, errUnseen) || err == nil && !found.seen) {
 		fmt.Fprint(s.err, otherNamespaces(reading, client, op.redisPlace.namespace))
 		return op.explain(fmt.Errorf("release %q in namespace %s: %w", strings.TrimSpace(words), op.redisPlace.namespace, hotkeys.ErrNoControl), operatorUser)

@@ -18,12 +18,12 @@ type foundKey struct {
 	unlimited bool // its rule is known to have no limit
 }
 
-// findOperated returns the key that words name: the text of a key, or its rule, a space and its
+// findKeyToControl returns the key that words name: the text of a key, or its rule, a space and its
 // text. It searches the hot keys, then the keys with a control, then the keys that rules can make.
 // rules may be nil.
-func findOperated(words string, hot []rules.Hot, controls []rules.Control, ruleset *rules.Rules) (foundKey, error) {
+func findKeyToControl(words string, hot []rules.Hot, controls []rules.Control, ruleset *rules.Rules) (foundKey, error) {
 	words = strings.TrimSpace(words)
-	if rule, text, ok := strings.Cut(words, " "); ok && rules.ValidRuleID(rule) { // list prints a key in columns
+	if rule, text, ok := strings.Cut(words, " "); ok && rules.ValidRuleID(rule) { // list pads the rule with spaces
 		words = rule + " " + strings.TrimLeft(text, " ")
 	}
 	if i := strings.LastIndexByte(words, '?'); i >= 0 && strings.Contains(words[i:], "*") {
@@ -70,7 +70,7 @@ func onlyOne(words string, keys []rules.Key) (*rules.Key, error) {
 	return nil, errors.New(b.String())
 }
 
-// errUnseen means that the key is neither hot nor controlled, and its rule is unknown.
+// errUnseen means that the key is neither hot nor controlled, and nothing shows its rule.
 var errUnseen = errors.New("the key is neither hot nor has a control")
 
 // unseenKey returns a key that is neither hot nor controlled.
@@ -97,8 +97,9 @@ func unseenKey(words string, ruleset *rules.Rules) (*rules.Key, error) {
 	return key, err
 }
 
-// makesKey reports whether a rule may make keys of this text. The text must have the rule's
-// names, and its route unless the rule's keys have none.
+// makesKey reports whether a rule may make keys of this text. Each name in the text must be one of
+// the rule's, and its route must be one that the rule matches, unless the rule's keys have no route.
+// It may return true for a text that no request makes.
 func makesKey(r *rules.Rule, text string) bool {
 	if r.By.Kind == rules.ByNone || r.Ignore {
 		return false
@@ -107,13 +108,14 @@ func makesKey(r *rules.Rule, text string) bool {
 	if r.ParamsOnly {
 		params = text
 	} else if method, path, ok := strings.Cut(route, " "); ok {
-		pattern, err := rules.ParseRoute(path)
+		pattern, err := rules.ParseRoute(path) // a key has the pattern of the program's router, or of the rule
 		if !r.Match.Route.IsAny() && !r.Match.Route.SamePattern(method, path) && (err != nil || !r.Match.Route.MayMatch(method, pattern)) {
 			return false
 		}
 	} else if !r.Match.Route.Resource(route) {
 		return false
 	}
+	// A body that cannot be read makes a key of its own, such as form:~unread.
 	if source, _, ok := strings.Cut(params, ":~unread"); ok && base.IsReservedParams(params) {
 		return r.DependsOnBody() && slices.ContainsFunc(r.Named(), func(p rules.Param) bool { return p.Source.String() == source })
 	}

@@ -204,7 +204,7 @@ rules:
 		"POST /login?form:user=ann": "logins POST /login?form:user=ann",
 		"POST /login?form:name=ann": "",
 	} {
-		got, err := findOperated(words, nil, nil, file.Rules)
+		got, err := findKeyToControl(words, nil, nil, file.Rules)
 		if (err == nil) != (want != "") || err == nil && got.key.String() != want {
 			t.Errorf("%q: %q, %v, want %q", words, got.key, err, want)
 		}
@@ -222,7 +222,7 @@ func TestFindOperated(t *testing.T) {
 		" b  GET /x?q=2": "b GET /x?q=2",
 		"c GET /x?q=9":   "c GET /x?q=9",
 	} {
-		got, err := findOperated(words, hot, controls, nil)
+		got, err := findKeyToControl(words, hot, controls, nil)
 		if err != nil || got.key.String() != want {
 			t.Errorf("%q: %q, %v, want %q", words, got.key, err, want)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/hotparam/hotparam/internal/demo/screen"
 )
 
+// A lean build lacks this file, and leaves runDemo nil.
 func init() {
 	runDemo = func(ctx context.Context, s streams, o demoOptions) error {
 		show := screen.Config{Transport: o.transport, Length: o.length, In: s.in, Out: s.out, Err: s.err}
@@ -22,7 +23,8 @@ func init() {
 	}
 }
 
-// demoLive shows the live view. If a person asks twice to quit, it returns without a summary.
+// demoLive shows the live view. If a person asks twice to quit, the program ends at once, without a
+// summary or a message and with exit code 1.
 func demoLive(ctx context.Context, show screen.Config) error {
 	if err := screen.Live(ctx, show); !errors.Is(err, screen.ErrImpatient) {
 		return err

@@ -46,7 +46,7 @@ or ms need logs that have them, those by header or cookie logs with these. A cha
 file is in force within a second, and at once with SIGHUP.
 
 With --http it serves /-/healthy, /-/ready and /metrics: what was read, what was refused, and
-how far it is behind. SIGTERM has it read what was written, send it, and end.`,
+how far it is behind. On SIGTERM it reads and sends the lines written so far, and ends.`,
 		Example: `  hotparam follow --config hotparam.yaml /var/log/nginx/access.log
   hotparam follow --config hotparam.yaml /var/log/apache2/*.log
   hotparam follow --config hotparam.yaml --fields 'time=ts,method=http.verb,uri=http.url' api.jsonl

@@ -41,8 +41,9 @@ may pass:
 An address is host:port or unix:PATH. An address that is neither loopback nor a Unix socket
 needs a list of allowed clients in the file. --http serves /-/healthy, /-/ready and /metrics.
 
-SIGTERM shuts it down in order. A second signal stops it at once. Changed rules are in force about half a second later, and at once with SIGHUP, renewed
-certificates within a second. Other settings and tokens need a restart.`,
+SIGTERM shuts it down in order. A second signal stops it at once. Changed rules are in force
+about half a second later, and at once with SIGHUP; renewed certificates within a second.
+Other settings and tokens need a restart.`,
 		Example: `  hotparam guard --config hotparam.yaml --rls 127.0.0.1:9131     # beside Envoy
   hotparam guard --config hotparam.yaml --auth 127.0.0.1:9132    # beside nginx, Caddy or Traefik
   hotparam guard --config hotparam.yaml --spoe unix:/run/hotparam/spoe.sock
@@ -151,7 +152,7 @@ func (s *guardSettings) logUp(guard *service.Service, self net.Addr) {
 	s.log.Info("guard is up", append(args, "http", self.String())...)
 	for i := range rules.Rules {
 		if r := &rules.Rules[i]; readsBody(r) {
-			s.log.Warn("a rule names fields of the body, which gateways do not pass on: it makes no keys of them here", "rule", r.ID)
+			s.log.Warn("a rule names fields of the body, which gateways do not pass on, so it makes no keys here", "rule", r.ID)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func (s *guardSettings) compare(f *guardFlags) func(*config.File) {
 		switch {
 		case slices.Equal(changed, was):
 		case len(changed) == 0:
-			s.log.Info("section guard of the file is again as the guard started")
+			s.log.Info("section guard of the file is again the one that the guard started with")
 		case err != nil:
 			s.log.Warn("section guard of the file has changed, and the guard would not start with it", "fields", strings.Join(changed, ","), "err", err)
 		default:

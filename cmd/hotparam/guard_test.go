@@ -189,7 +189,7 @@ func TestGuardSectionChanges(t *testing.T) {
 	const fields = `fields=rls.listen,ticket_age`
 	replace(`guard: {ticket_age: 45s, rls: {listen: "127.0.0.1:1"}}`, "ctx:user", "ctx:plan")
 	await("the change", func() bool { return strings.Contains(g.log.String(), fields) })
-	if got := g.get("/-/ready"); !strings.Contains(got, "of section guard a restart would change rls.listen, ticket_age") {
+	if got := g.get("/-/ready"); !strings.Contains(got, "a restart would change these fields of section guard: rls.listen, ticket_age") {
 		t.Error(got)
 	}
 	if metrics := g.get("/metrics"); !strings.Contains(metrics, "\nhotparam_guard_restart_needed 1\n") || strings.Contains(metrics, `door="rls"`) {
@@ -202,7 +202,7 @@ func TestGuardSectionChanges(t *testing.T) {
 	replace(`guard: {ticket_age: 45s, rls: {listen: "127.0.0.1:1"}, check: {listen: "127.0.0.1:2"}}`, "ctx:user", "ctx:team")
 	await("the next change", func() bool { return strings.Count(g.log.String(), "rules are in force") == 2 })
 	replace(`guard: {ticket_age: 30s}`, "", "")
-	await("the end of it", func() bool { return strings.Contains(g.log.String(), "again as the guard started") })
+	await("the end of it", func() bool { return strings.Contains(g.log.String(), "again the one that the guard started with") })
 	if got := g.get("/-/ready"); strings.Contains(got, "restart") {
 		t.Error(got)
 	}

@@ -44,23 +44,23 @@ cookie:NAME. A dot leads into an object; one within a name is written \., a comm
 With --format csv, tsv or space a field is a column: its number from 1, or its name in
 the file's first line. Logs may be plain, gzip or zstd; "-" is standard input. Files
 are sorted by time together. Standard input is followed, and sorted within --reorder
-of the log's own time: servers write a line at the end of a request, and many stamp it
-with the begin. Events are delayed by that time. Later requests are reported, with the
-buffer that would be enough.
+of the log's own time, since servers write a line at the end of a request and many stamp
+it with the start. Events are delayed by that time. Requests that come later than that
+are reported, with the --reorder that would be enough.
 
 Each event names the threshold that made the key hot. Rules with count: bytes need
 logs that have them, rules with count: ms logs with durations, and rules by header or
 cookie those with the header or cookie.
 
-With --explain KEY, a key as list prints it, with or without the rule's id before
-it: why it was hot or not, pane by pane. --json has one "explanation" object for
+With --explain KEY it explains, pane by pane, why the key was hot or not. KEY is as
+list prints it, with or without the rule's id. --json has one "explanation" object for
 each rule that counted the key: counted, hot (times), seconds, limited, listings,
 and of each of thresholds its steps (decision, time, low, high, against,
 hold_until, by) and panes (time, counted, low, high, enter, exit, hot, listed).
 
-With --what-if FILE the log is replayed by both versions of the rules: who would
-have been limited by each, and how many requests, what differs first. --json has
-a "key" object for each (rule, key, changed, and before and after: hot, seconds,
+With --what-if FILE the log is replayed by both versions of the rules. It shows which
+keys each would have limited, and how many requests; keys that differ come first. --json
+has a "key" object for each (rule, key, changed, and before and after: hot, seconds,
 limited), then a "summary" (requests, changed, and before and after: hot,
 limited).
 
@@ -124,7 +124,7 @@ func (f *replayFlags) rules(w io.Writer) (*rules.Rules, error) {
 			return nil, err
 		}
 		if err := file.ReadRedactKey(); err != nil {
-			return nil, fmt.Errorf("%w; replay makes the keys that instances make, by their key or any other of %d bytes", err, rules.MinRedactKey)
+			return nil, fmt.Errorf("%w; replay redacts values as instances do: give it their key, or any other of %d bytes", err, rules.MinRedactKey)
 		}
 		return file.Rules, nil
 	case f.params == "" || f.hot == "":

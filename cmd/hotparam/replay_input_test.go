@@ -165,7 +165,7 @@ func TestReplayRedacts(t *testing.T) {
 rules:
   - {id: terms, match: {route: "*"}, by: [q], hot: 30/1m}
 `)
-	withInput(t, accessLog(), "replay", "--config", rules, "-").exits(t, exitFailure, "the environment has no TEST_REPLAY_REDACT_KEY", "by their key or any other of 16 bytes")
+	withInput(t, accessLog(), "replay", "--config", rules, "-").exits(t, exitFailure, "the environment has no TEST_REPLAY_REDACT_KEY", "give it their key, or any other of 16 bytes")
 	t.Setenv("TEST_REPLAY_REDACT_KEY", "0123456789abcdef0123456789abcdef")
 	r := withInput(t, accessLog(), "replay", "--config", rules, "-")
 	// The value is HMAC-SHA256 of q=phone, computed with OpenSSL.

@@ -128,7 +128,7 @@ func suggestionText(w io.Writer, r *suggest.Proposal, perDay float64, files []st
 		fmt.Fprintf(&b, "\n%s that look secret were left out.\n", hotwords.Plural(r.Secret, "parameter"))
 	}
 	if r.LeftOut > 0 {
-		fmt.Fprintf(&b, "\n%s requests were left out: their paths are too many, or no route's.\n", hotwords.Thousands(r.LeftOut))
+		fmt.Fprintf(&b, "\n%s requests were left out: there are too many different paths, or the paths belong to no route.\n", hotwords.Thousands(r.LeftOut))
 	}
 	if r.Full {
 		b.WriteString("\nThere are more values than can be distinguished: the shares are those of the first million.\n")
@@ -182,7 +182,7 @@ func measuredWords(r *suggest.Proposal, perDay float64) string {
 	}
 	switch want := perDay * r.Days; {
 	case float64(r.Most) < 0.8*want:
-		fmt.Fprintf(&b, "More are not to be had: %d is what thresholds make hot that are as low as they can be and still\nmean something.\n", r.Most)
+		fmt.Fprintf(&b, "No more are possible: with the lowest thresholds that still mean something, %d become hot.\n", r.Most)
 	case float64(r.Hot) < 0.7*want || float64(r.Hot) > 1.4*want:
 		b.WriteString("No threshold comes closer, because several values reach it together.\n")
 	}

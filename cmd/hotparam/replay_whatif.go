@@ -87,7 +87,7 @@ const maxDifferences = 30
 
 func differences(w io.Writer, all []replay.Difference, sum comparison) error {
 	if sum.Changed == 0 {
-		fmt.Fprintln(w, "no difference: the same keys are hot, as long, and the same requests limited")
+		fmt.Fprintln(w, "no difference: the same keys are hot for the same time, and the same requests are limited")
 	} else {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "LIMITED\tHOT\tRULE\tKEY")

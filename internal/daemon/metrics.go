@@ -20,7 +20,7 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 			func(d *decode.Stats) int64 { return d.Lines }),
 		figure.Counter(name("counts_total"), "Lines that were counts of a rule's key.",
 			func(d *decode.Stats) int64 { return d.Counts }),
-		figure.Counter(name("counted_total"), "What the counts add up to.",
+		figure.Counter(name("counted_total"), "Sum of the counts.",
 			func(d *decode.Stats) int64 { return d.Sum }),
 		figure.CountersBy(name("rejected_total"), "DATA LOSS: lines that are not counts, by reason.", "reason",
 			func(d *decode.Stats, emit func(string, int64)) {
@@ -37,9 +37,9 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 				"compare the rules of sender and aggregator)"),
 		figure.Counter(name("lost_"+unit+"_total"), "DATA LOSS: "+unit+" that were sent and never arrived.",
 			func(d *decode.Stats) int64 { return d.LostPackets }).
-			Explain("gaps in the senders' sequences. The next packet reports their sum. Until the keys' own lines or the " +
-				"end of the window, high counts are higher by that. With senders of an earlier version, high counts " +
-				"are unknown, and no key cools"),
+			Explain("gaps in the senders' sequences. The next packet states how many counts they had. High counts are " +
+				"higher by that until later lines of the same keys carry the lost counts, or the window has passed. With " +
+				"senders of an earlier version, high counts are unknown, and no key cools"),
 		figure.Counter(name("recovered_"+unit+"_total"), "Counts that were taken as lost and arrived late: "+unit+".",
 			func(d *decode.Stats) int64 { return d.Recovered }).
 			Explain(unit + " that were taken as lost and arrived late"),
@@ -54,12 +54,13 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 		figure.Counter(name("aged_total"), "Counts that instances held back until they were older than any window.",
 			func(d *decode.Stats) int64 { return d.Aged }).
 			Explain("counts that instances held back, under their budget of lines, until they were older than any " +
-				"window: part of no key's count, and of no claim"),
+				"window: they are in no key's count, and no window needs them"),
 		figure.Counter(name("origins_total"), "Lines with the routes and callers of hot keys.",
 			func(d *decode.Stats) int64 { return d.Origins }),
-		figure.Counter(name("held_back_total"), "Lines that report the counts held back of a group of keys.",
+		figure.Counter(name("held_back_total"), "Lines that report how many counts of a group of keys instances hold back.",
 			func(d *decode.Stats) int64 { return d.HeldBack }).
-			Explain("lines that report the counts held back of a group of keys, for shares; many of them indicate a flood"),
+			Explain("lines that report how many counts of a group of keys instances hold back, which thresholds of a " +
+				"share need; many of them indicate a flood of new keys"),
 		figure.Counter(name("uncanonical_total"), "Counts of other programs whose keys were not canonical, and were made so.",
 			func(d *decode.Stats) int64 { return d.Uncanonical }).
 			Explain("counts of [other programs](docs/PRODUCERS.md) whose keys were not canonical (parameters out of " +
@@ -138,9 +139,9 @@ var publisherMetrics = []figure.Figure[hotkeys.PublisherStats]{
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Refused) }),
 	figure.Gauge("published_suspects", "Suspects in Redis that this aggregator owns: keys that may be hot.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Suspects) }),
-	figure.Counter("published_suspects_overflow_total", "DATA LOSS: suspects that found their set full.",
+	figure.Counter("published_suspects_overflow_total", "DATA LOSS: suspects without a place, because their set was full.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.SuspectsOverflow) }).
-		Explain("suspects that found their set full (1,000 keys, with an equal part for each rule): collectors do " +
+		Explain("suspects without a place, because their set was full (1,000 keys, with an equal part for each rule): collectors do " +
 			"not send them exactly"),
 	figure.Gauge("published_instances", "Instances that sent counts in the last 10 seconds, as this aggregator published.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Instances) }),

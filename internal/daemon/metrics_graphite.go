@@ -28,10 +28,10 @@ var graphiteMetrics = []figure.Figure[graphitesource.Stats]{
 		func(g *graphitesource.Stats) int64 { return g.Shrunk }),
 	figure.Counter("graphite_uncanonical_total", "Series whose keys were not canonical: each is asked for alone, and counted in canonical form.",
 		func(g *graphitesource.Stats) int64 { return g.Uncanonical }),
-	figure.Counter("graphite_missed_seconds_total", "DATA LOSS: seconds without known counts.",
+	figure.Counter("graphite_missed_seconds_total", "DATA LOSS: seconds whose counts are not known.",
 		func(g *graphitesource.Stats) int64 { return g.MissedSeconds }).
-		Explain("seconds without known counts: Graphite was silent for longer than its retention, or than one answer " +
-			"holds. Until the window ends, high counts are unknown and no key cools"),
+		Explain("seconds whose counts are not known: Graphite was silent for longer than it keeps points, or for longer " +
+			"than one answer covers. Until the window has passed them, high counts are unknown and no key cools"),
 	figure.Gauge("graphite_behind_seconds", "Age of the time up to which all counts are known.",
 		func(g *graphitesource.Stats) float64 { return g.Behind.Seconds() }).
 		Explain("age of the time up to which all counts are known; normally below 3, with `graphite.step: 1s`"),

@@ -31,7 +31,7 @@ var kafkaExplained = map[string]string{
 	"hotparam_kafka_records_total": "records that were read, including repeated reads after a rebalance",
 	"hotparam_kafka_lines_total":   "lines in them",
 	"hotparam_kafka_counts_total":  "lines that were counts of a rule's key",
-	"hotparam_kafka_counted_total": "what the counts add up to",
+	"hotparam_kafka_counted_total": "sum of the counts",
 	"hotparam_kafka_rejected_total": "lines that are not counts: `malformed`, `foreign`, `not_counter`, `negative`, `bad_key`, `no_rule`, " +
 		"as with StatsD",
 	"hotparam_kafka_lost_records_total": "gaps in the senders' sequences: what a broker lost, or a sender dropped; as " +
@@ -105,7 +105,7 @@ var kafkaMetrics = []figure.Figure[kafkasource.Stats]{
 		}).
 		Explain("Kafka clients that were replaced because they were stuck while another one got answers: `throttled` " +
 			"(a broker asked for a pause longer than the session), `fetch`, `ends`, `group`"),
-	figure.Gauge("kafka_uncovered_partitions", "Partitions that are not yet read up to their end at assignment; none of their keys becomes hot or cools.",
+	figure.Gauge("kafka_uncovered_partitions", "Partitions not yet read up to the end that they had when they were assigned; none of their keys becomes hot or cools.",
 		partitionsThat(func(p *kafkasource.PartitionStats) bool { return !p.Covered })),
 	figure.Gauge("kafka_frozen_partitions", "Stalled partitions, whose brokers do not answer.",
 		partitionsThat(func(p *kafkasource.PartitionStats) bool { return p.Frozen })).

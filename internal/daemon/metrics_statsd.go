@@ -17,8 +17,8 @@ var statsdMetrics = []figure.Figure[statsdsource.Stats]{
 			"`aggregator.readers` or `net.core.rmem_max`"),
 	figure.Counter("statsd_too_long_total", "DATA LOSS: lines and packets over 64 KiB.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.TooLong }).
-		Explain("lines and packets over 64 KiB; the other lines of their connection are counted, and of a packet " +
-			"those within 64 KiB"),
+		Explain("lines and packets over 64 KiB. The other lines of a connection are counted, and the lines within " +
+			"the first 64 KiB of a packet"),
 	figure.Counter("statsd_truncated_total", "DATA LOSS: lines that the end of their connection cut off.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Truncated }),
 	figure.Gauge("statsd_connections", "Connections by TCP and Unix sockets that are open.",
@@ -27,8 +27,8 @@ var statsdMetrics = []figure.Figure[statsdsource.Stats]{
 		func(s *statsdsource.Stats) int64 { return s.Listener.Accepted }),
 	figure.Counter("statsd_refused_connections_total", "DATA LOSS: connections that were refused because too many were open.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Refused }).
-		Explain("connections that were closed at once, because 1,024 senders (or half of the file limit) had sent " +
-			"lines within 15 s, and no other peer had two more"),
+		Explain("connections that were closed at once, because 1,024 connections (or half of the file limit) had sent " +
+			"lines within 15 s, and no other peer had at least two more of them than this one"),
 	figure.CountersBy("statsd_displaced_connections_total", "Connections that were closed to make room, by reason.", "reason",
 		func(s *statsdsource.Stats, emit func(string, int64)) {
 			emit("unused", s.Listener.Unused)

@@ -367,7 +367,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 	if statuses, all := examine("limiter", exact, both); !slices.Equal(statuses, []doctor.Status{doctor.OK}) {
 		t.Errorf("an instance that asks Redis:\n%s", all)
 	}
-	if statuses, all := examine("limiter", exact, without(both, "getrange")); !slices.Contains(statuses, doctor.Problem) || !strings.Contains(all, "scope: fleet, exact or share do: it lacks +getrange") {
+	if statuses, all := examine("limiter", exact, without(both, "getrange")); !slices.Contains(statuses, doctor.Problem) || !strings.Contains(all, "scope: share, fleet or exact do: it lacks +getrange") {
 		t.Errorf("an instance that asks Redis without getrange:\n%s", all)
 	}
 	if statuses, all := examine("writer", exact, published.WriterCommands); !slices.Equal(statuses, []doctor.Status{doctor.OK}) {

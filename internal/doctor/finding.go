@@ -103,7 +103,7 @@ func Examine(ctx context.Context, c Config) []Finding {
 func (x *examination) limitsOnly(ctx context.Context) {
 	x.add("counts", OK, "source: none: instances send no counts, so no aggregator is needed", "")
 	if !x.Rules.ShareLimits() {
-		x.add("redis", OK, "no limit has scope: share or exact, so no Redis is needed", "")
+		x.add("redis", OK, "no limit has scope: share, fleet or exact, so no Redis is needed", "")
 	} else if x.redis(ctx) {
 		x.rights(ctx)
 	}

@@ -9,7 +9,7 @@ import (
 
 // Fixes for losses. They name the metrics that have the reasons.
 const (
-	mendInstanceDrops = "hotparam_app_dropped_counts_total has the reason: table_full wants more general keys, send_error an aggregator that can be reached, buffer_full and not_connected brokers that keep up"
+	mendInstanceDrops = "hotparam_app_dropped_counts_total has the reason: for table_full make keys more general; for send_error check that the aggregator can be reached; for buffer_full and not_connected check that the brokers keep up"
 	mendDrops         = "its metrics have the reason: hotparam_late_counts_total (delayed by more than two seconds), hotparam_unnamed_counts_total (raise aggregator.memory)" +
 		"; StatsD: hotparam_statsd_dropped_packets_total (raise net.core.rmem_max and aggregator.readers), hotparam_statsd_refused_packets_total (senders that are not believed)" +
 		"; Kafka: hotparam_kafka_refused_records_total; Graphite: hotparam_graphite_rejected_total"

@@ -25,7 +25,7 @@ func (x *examination) members(ctx context.Context) {
 	}
 	heard, err := hotkeys.ListInstances(call, x.Client, x.Namespace)
 	if err != nil {
-		x.add("counts", Unknown, fmt.Sprintf("whom the aggregator hears cannot be read: %v", err), "")
+		x.add("counts", Unknown, fmt.Sprintf("the instances that the aggregator hears cannot be read: %v", err), "")
 	} else {
 		x.checkCounts(members, heard)
 	}

@@ -86,7 +86,7 @@ func (x *examination) redisMemory(ctx context.Context) {
 	case limit > 0 && float64(used) >= nearlyFull*float64(limit):
 		x.add("memory", Problem, fmt.Sprintf("Redis uses %s of its %s of memory (maxmemory)", megabytes(used), megabytes(limit)), "raise maxmemory, or give hotparam a Redis of its own: it needs some megabytes")
 	case limit > 0 && strings.HasPrefix(policy, "allkeys-"):
-		x.add("memory", Warning, "Redis evicts keys without an end when it is full (maxmemory-policy "+policy+")", "use noeviction or a volatile- policy: an evicted hot key is not limited until it is written again")
+		x.add("memory", Warning, "Redis evicts keys without an expiry when it is full (maxmemory-policy "+policy+")", "use noeviction or a volatile- policy: an evicted hot key is not limited until it is written again")
 	}
 }
 

@@ -44,7 +44,7 @@ func probes(key, channel string) []probe {
 func (x *examination) rights(ctx context.Context) {
 	lacks, full, err := x.probe(ctx)
 	if err != nil {
-		x.add("rights", Unknown, fmt.Sprintf("what the user of Redis may do cannot be tried: %v", err), "")
+		x.add("rights", Unknown, fmt.Sprintf("the rights of the Redis user cannot be tested: %v", err), "")
 		return
 	}
 	if full != "" {
@@ -84,7 +84,7 @@ func (x *examination) rights(ctx context.Context) {
 	}
 	if x.Rules.ShareLimits() {
 		if missing := lackOf(published.LimiterCommands); len(missing) > 0 {
-			x.lack("hold limits over all instances, as rules with scope: fleet, exact or share do", missing)
+			x.lack("hold limits over all instances, as rules with scope: share, fleet or exact do", missing)
 		}
 	}
 	if slices.ContainsFunc(x.Rules.Rules, func(r rules.Rule) bool { return r.OnHot != nil }) {

@@ -26,9 +26,9 @@ var Figures = []figure.Figure[Stats]{
 		Explain("lines that were not counted: `unreadable` (not in the log's format; the log shows examples), " +
 			"`too_long` (over 1 MiB), `old` (over two seconds after their windows: check the server's buffering " +
 			"and the clocks)"),
-	figure.Counter("follow_future_requests_total", "Requests with a time to come, which were counted as of now.",
+	figure.Counter("follow_future_requests_total", "Requests with a time in the future, which were counted as of now.",
 		func(s *Stats) int64 { return s.Future }).
-		Explain("requests with a time to come, which were counted as of now: a clock is wrong, or the time zone that a log leaves out"),
+		Explain("requests with a time in the future, which were counted as of now: a clock is wrong, or a log leaves out its time zone"),
 	figure.CountersBy("follow_dropped_counts_total", "DATA LOSS: counts that could not be sent, by reason.", "reason",
 		func(s *Stats, emit func(string, int64)) {
 			for reason, n := range s.Dropped {
@@ -39,7 +39,7 @@ var Figures = []figure.Figure[Stats]{
 			"`delivery`, `not_connected` and `no_rule`, as of `hotparam_app_dropped_counts_total`"),
 	figure.Gauge("follow_behind_bytes", "Bytes of the logs that are written and not read.",
 		func(s *Stats) float64 { return float64(s.Behind) }).
-		Explain("bytes of the logs that are written and not read yet: about 0 in good times. While it grows, lines come faster than they are read"),
+		Explain("bytes of the logs that are written and not read yet: normally about 0. While it grows, lines come faster than they are read"),
 	figure.Gauge("follow_logs", "Logs that are followed.",
 		func(s *Stats) float64 { return float64(s.Logs) }),
 	figure.Gauge("follow_missing_logs", "Logs that are not there, or cannot be read.",

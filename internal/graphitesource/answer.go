@@ -127,7 +127,7 @@ func (s *series) points(raw []byte, want shape) error {
 			s.first = when / want.step
 		}
 		if apart := when - (s.first+int64(len(s.value))-1)*want.step; apart != want.step {
-			return failed(wrongStep, fmt.Errorf("series %q: the points are %d s apart and not %d s: step must be StatsD's flush interval and the finest retention of Graphite, which has to be kept for as long as is asked for", shortened(s.name), apart, want.step))
+			return failed(wrongStep, fmt.Errorf("series %q: the points are %d s apart and not %d s: step must be StatsD's flush interval and the finest retention of Graphite, which must reach as far back as is asked for", shortened(s.name), apart, want.step))
 		}
 		if int64(len(s.value)) >= want.points {
 			return failed(tooLarge, fmt.Errorf("series %q has more than the %d points that were asked for", shortened(s.name), want.points))

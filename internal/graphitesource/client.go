@@ -123,7 +123,7 @@ func (c *renderClient) refused(resp *http.Response) error {
 		return failed(badStatus, fmt.Errorf("%s answers %s: is the URL that of graphite-web", c.render, resp.Status))
 	}
 	if location := resp.Header.Get("Location"); location != "" && resp.StatusCode/100 == 3 {
-		return failed(badStatus, fmt.Errorf("%s answers %s to %s: give as the URL where it is", c.render, resp.Status, shortened(location)))
+		return failed(badStatus, fmt.Errorf("%s answers %s to %s: give the URL that it redirects to", c.render, resp.Status, shortened(location)))
 	}
 	return &failure{badStatus, resp.StatusCode >= http.StatusInternalServerError, fmt.Errorf("%s answers %s", c.render, resp.Status)}
 }

@@ -80,7 +80,7 @@ func TestCheck(t *testing.T) {
 		{"something else", status(404), nil, false, "is the URL that of graphite-web"},
 		{"elsewhere", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.1:1/render", http.StatusFound)
-		}, nil, false, "give as the URL where it is"},
+		}, nil, false, "give the URL that it redirects to"},
 		{"a page", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>log in")) }, nil, false, "no JSON as graphite-web writes it"},
 		{"a broken answer", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")

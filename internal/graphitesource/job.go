@@ -239,7 +239,7 @@ func (j *job) compareClocks(r *seriesReply) {
 	if differs != j.differs {
 		j.differs = differs
 		if differs && j.mayLogClock(r.received) {
-			j.cfg.Log.Warn("the clock of Graphite's machine and ours differ; theirs counts", "ahead", ahead.Round(time.Second))
+			j.cfg.Log.Warn("the clock of Graphite's machine differs from this one's; Graphite's is used", "ahead", ahead.Round(time.Second))
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (w *worker) publish(ctx, publishing context.Context, publisher PartitionPub
 		}
 		if failures++; failures == 1 && mayLog(&w.source.lines.adoption) {
 			isLogged = true
-			log.Warn("cannot take a partition's hot keys over; trying on", "partition", w.partition, "err", err)
+			log.Warn("cannot take a partition's hot keys over; retrying", "partition", w.partition, "err", err)
 		}
 		w.source.stats.AdoptFailures.Add(1)
 		if base.Sleep(ctx, base.Backoff(failures, adoptRetry, adoptRetryMost)) != nil {

@@ -101,7 +101,7 @@ func (s *Source) askLeader(ctx context.Context, client *kgo.Client, leader int32
 	endsOf, startsOf := make(map[int32]int64), make(map[int32]int64)
 	for _, w := range workers {
 		endsOf[w.partition] = toEnd
-		if w.shown.Load().start < 0 {
+		if w.shown.Load().oldest < 0 {
 			startsOf[w.partition] = w.seek.UnixMilli()
 		}
 	}

@@ -45,7 +45,7 @@ func (s *Source) poll(ctx context.Context, client *kgo.Client) error {
 		}
 		if err != nil || fetches.NumRecords() > 0 {
 			outage.Report(s.cfg.Log, outageEvery, time.Now(), err, loglimit.OutageText{
-				Begun: "cannot read counts; trying on", Over: "reading counts again",
+				Begun: "cannot read counts; retrying", Over: "reading counts again",
 			})
 		}
 		if fetches.NumRecords() > 0 || !early {

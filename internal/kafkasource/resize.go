@@ -44,7 +44,7 @@ func (s *Source) watchSize(ctx context.Context, client *kgo.Client) {
 			return
 		}
 		outage.Report(s.cfg.Log, outageEvery, time.Now(), err, loglimit.OutageText{
-			Begun: "cannot see the topic; trying on", Over: "seeing the topic again",
+			Begun: "cannot see the topic; retrying", Over: "seeing the topic again",
 		})
 		if err != nil {
 			pause = base.Backoff(failures, sizeRetry, sizeRetryMost)

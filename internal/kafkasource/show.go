@@ -13,13 +13,13 @@ import (
 // show publishes the worker's state for Stats.
 func (w *worker) show() {
 	r := w.report
-	r.position, r.start, r.complete, r.read = w.position, w.oldest, w.mark.complete, w.mark.sure
+	r.position, r.oldest, r.complete, r.sure = w.position, w.oldest, w.mark.complete, w.mark.sure
 	r.decoder, r.detector = w.decoder.Stats(), w.detector.Stats()
 	w.shown.Store(&r)
 }
 
 // retire adds the counters of a worker that has ended to those of the past. Its gauges are
-// dropped.
+// dropped: all figures of the decoder's senders and of the detector but those named here.
 func (s *Source) retire(w *worker) {
 	r := w.shown.Load()
 	s.mu.Lock()
@@ -56,8 +56,8 @@ func (r *report) stats(partition int32, now time.Time) PartitionStats {
 	p := PartitionStats{
 		Partition: partition, Position: r.position, End: r.end, Records: -1,
 		Covered: r.covered, Adopted: r.adopted,
-		Frozen: r.moved.IsZero() || now.Sub(r.moved) > frozenAfter,
-		Unread: r.read.IsZero() || now.Sub(r.read) > frozenAfter,
+		Frozen: r.completeMoved.IsZero() || now.Sub(r.completeMoved) > frozenAfter,
+		Unread: r.sure.IsZero() || now.Sub(r.sure) > frozenAfter,
 	}
 	if r.position >= 0 && r.end >= 0 {
 		p.Records = max(0, r.end-r.position)

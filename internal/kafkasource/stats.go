@@ -82,11 +82,11 @@ const frozenAfter = 3 * time.Second
 // report is the state of a worker, for Stats.
 type report struct {
 	position         int64
-	start, end       int64
+	oldest, end      int64
 	newest           time.Time // time of the newest counts
-	complete         time.Time
-	moved            time.Time // time at which complete last advanced
-	read             time.Time // all that was in the partition then has been read
+	complete         time.Time // time up to which the counts are complete
+	completeMoved    time.Time // time at which complete last advanced
+	sure             time.Time // all that was in the partition then has been read
 	covered, adopted bool
 	decoder          decode.Stats
 	detector         aggregator.DetectorStats

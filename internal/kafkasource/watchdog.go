@@ -131,14 +131,14 @@ func (d *watchdog) findStuck(now time.Time) (*stuckError, []int32) {
 	patience, replaced := 2*c.Session+c.Connection.Timeout, &d.source.stats.Replaced
 	switch {
 	case len(unread) > 0:
-		return &stuckError{&replaced.Fetch, fmt.Sprintf("partitions %v are not read for %v", unread, c.Session)}, unread
+		return &stuckError{&replaced.Fetch, fmt.Sprintf("partitions %v have not been read for %v", unread, c.Session)}, unread
 	case len(silent) > 0:
-		return &stuckError{&replaced.Ends, fmt.Sprintf("leaders of partitions %v tell it nothing for %v", silent, c.Session)}, silent
+		return &stuckError{&replaced.Ends, fmt.Sprintf("leaders of partitions %v have not answered it for %v", silent, c.Session)}, silent
 	case now.Sub(time.Unix(0, d.groupAt.Load())) > patience:
-		return &stuckError{&replaced.Group, fmt.Sprintf("group %s does not answer it for %v", c.Group, patience)}, nil
+		return &stuckError{&replaced.Group, fmt.Sprintf("group %s has not answered it for %v", c.Group, patience)}, nil
 	case !d.outSince.IsZero() && now.Sub(d.outSince) > patience:
 		// Answers do not prove membership: a client that fails to join gets them too.
-		return &stuckError{&replaced.Group, fmt.Sprintf("it is out of group %s for %v", c.Group, patience)}, nil
+		return &stuckError{&replaced.Group, fmt.Sprintf("it has been out of group %s for %v", c.Group, patience)}, nil
 	}
 	return nil, nil
 }

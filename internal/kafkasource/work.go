@@ -108,7 +108,7 @@ func (w *worker) work(b batch, now time.Time) {
 		w.position = b.lost.ResetTo
 		w.source.stats.Truncated.Add(1)
 		if mayLog(&w.source.lines.truncated) {
-			w.source.cfg.Log.Warn("brokers lost records that were taken already: some counts may be missing", "partition", w.partition, "err", b.lost)
+			w.source.cfg.Log.Warn("brokers lost records that they had accepted: some counts may be missing", "partition", w.partition, "err", b.lost)
 		}
 	}
 	for _, r := range b.records {
@@ -159,7 +159,7 @@ func (w *worker) reach() {
 	}
 	w.mark.reached(w.pending.asked)
 	if len(w.mark.senders) == 0 {
-		w.report.moved = w.wall // its time may wait for instances, but it is read
+		w.report.completeMoved = w.wall // its time may wait for instances, but it is read
 	}
 	w.pending = ends{}
 	if !w.report.covered {
@@ -197,7 +197,7 @@ func (w *worker) advance(clock time.Time) {
 	before := w.mark.complete
 	complete := w.mark.advance(elsewhere)
 	if complete.After(before) {
-		w.report.moved = w.wall
+		w.report.completeMoved = w.wall
 	}
 	w.advanced = w.mark.appended
 	w.now = later(w.now, earlier(clock, complete.Add(w.source.cfg.Grace)))

@@ -90,7 +90,7 @@ func (s *Source) newWorker(partition int32, now time.Time) *worker {
 		oldest:    -1,
 	}
 	w.toldAt.Store(now.UnixNano())
-	w.shown.Store(&report{position: -1, start: -1, end: -1})
+	w.shown.Store(&report{position: -1, oldest: -1, end: -1})
 	return w
 }
 

@@ -124,5 +124,5 @@ func firstDifference(old, want string) string {
 			return "; it lacks\n" + strings.TrimSpace(line)
 		}
 	}
-	return "; it has lines too many, or in another order"
+	return "; it has extra lines, or another order"
 }

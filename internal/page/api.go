@@ -35,7 +35,7 @@ func (p *Page) api() http.Handler {
 	mux.HandleFunc("GET /api/v1/view/key", p.viewKey)
 	mux.HandleFunc("GET /api/v1/view/lines", p.viewLines)
 	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, r, http.StatusNotFound, "there is hot, suspects, controls, instances, rules and events, to be read with GET")
+		fail(w, r, http.StatusNotFound, "known are hot, suspects, controls, instances, rules and events, each by GET")
 	})
 	return mux
 }

@@ -96,7 +96,7 @@ func (g *AccessGuard) checkHost(next http.Handler) http.Handler {
 			fail(w, r, http.StatusForbidden, Closed)
 		case !g.allowsHost(r.Host):
 			fail(w, r, http.StatusMisdirectedRequest, fmt.Sprintf(
-				"this server does not go by the name %.100q: add it to aggregator.page_hosts if it should", hostOf(r.Host)))
+				"%.100q is no name of this server: add it to aggregator.page_hosts if it should be", hostOf(r.Host)))
 		default:
 			next.ServeHTTP(w, r)
 		}

@@ -9,7 +9,7 @@ var (
 	WriterCommands = []string{"evalsha", "eval", "multi", "exec", "time", "get", "set", "setnx", "del", "pexpire", "hget", "hmget", "hset", "hdel", "hincrby", "hgetall", "hkeys", "hlen", "zadd", "zrem", "zscore", "zcard", "zrange", "zremrangebyscore", "zremrangebyrank", "zunionstore", "xadd", "xtrim", "publish", "pttl", "xrevrange"}
 	// OperatorCommands are the commands of users of hotparam pin, block, allow, release and top.
 	OperatorCommands = []string{"acl|whoami", "evalsha", "eval", "multi", "exec", "time", "get", "pttl", "zcard", "zrange", "hgetall", "hmget", "hlen", "xrevrange", "hset", "hdel", "del", "pexpire", "xadd", "publish"}
-	// LimiterCommands are the commands of instances whose rules have scope: exact or share.
+	// LimiterCommands are the commands of instances whose rules have scope: share, fleet or exact.
 	LimiterCommands = []string{"evalsha", "eval", "time", "get", "set", "del", "getrange", "setrange", "pexpire", "pttl", "zadd", "zrem", "zcard", "zscore", "zrange", "zrangebyscore", "zremrangebyscore", "zincrby", "hmget", "hset", "hlen", "hgetall", "hdel", "publish", "subscribe", "ping"}
 	// InvalidatorCommands are the commands by which instances whose rules have on_hot invalidate
 	// each other's answers.

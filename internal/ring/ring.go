@@ -1,13 +1,15 @@
 // Package ring holds counts by pane in a ring of the newest panes, and the arithmetic of
-// such rings. Panes are numbered by time ([rules.Window.Index]); those before 1970 are
-// negative.
+// such rings. A pane is one of the equal parts of a window's time ([rules.Window]). Panes are
+// numbered by time; those before 1970 are negative.
 package ring
 
-// Never is the number of a pane before all others.
+// Never is the number of a pane before all others. Differences to other panes do not overflow, as
+// those to the least int64 would.
 const Never = -1 << 62
 
 // Counts are counts by pane, of the newest panes alone. Each is a sum over many keys, so it has
-// 64 bits: the 32 bits of a single key would overflow at 71 MB/s in the panes of an hour.
+// 64 bits. The 32 bits of a single key's count would overflow at 71 MB/s, since a pane of an hour's
+// window is a minute.
 type Counts struct {
 	Last  int64 // the newest pane with a count, or Never
 	panes []int64

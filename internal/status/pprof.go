@@ -8,6 +8,7 @@ import (
 	"time"
 )
 
+// PprofPath is the path that [Pprof] serves, with all below it.
 const PprofPath = "/debug/pprof/"
 
 // Pprof returns a handler of the profiles that `go tool pprof` reads. The caller checks who may
@@ -18,6 +19,7 @@ func Pprof() http.Handler {
 	mux.HandleFunc("GET "+PprofPath, pprof.Index)
 	mux.HandleFunc("GET "+PprofPath+"cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET "+PprofPath+"symbol", pprof.Symbol)
+	// The lengths are the defaults of net/http/pprof.
 	mux.Handle("GET "+PprofPath+"profile", patient(30*time.Second, pprof.Profile))
 	mux.Handle("GET "+PprofPath+"trace", patient(time.Second, pprof.Trace))
 	return mux
@@ -26,11 +28,11 @@ func Pprof() http.Handler {
 // longestProfile bounds the length of a profile.
 const longestProfile = 5 * time.Minute
 
-// patient lets a handler write for as long as its request asks for with the parameter seconds.
-// The server's own timeout suits scrapes.
-func patient(otherwise time.Duration, handler http.HandlerFunc) http.Handler {
+// patient lets a handler write for as long as its request asks for with the parameter seconds, or
+// for defaultLength. The server's own timeout suits scrapes.
+func patient(defaultLength time.Duration, handler http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked := otherwise
+		asked := defaultLength
 		if n, err := strconv.ParseFloat(r.FormValue("seconds"), 64); err == nil && n > 0 {
 			asked = time.Duration(n * float64(time.Second))
 		}

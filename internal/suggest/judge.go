@@ -87,7 +87,7 @@ func (s *survey) judge(r *routePattern, p *routeParam) *Param {
 			top, out.TopValue = v.requests, text
 		}
 	}
-	out.TopValue = shown(out.TopValue)
+	out.TopValue = displayed(out.TopValue)
 	total := p.all.requests
 	out.Top, out.Top10 = float64(top)/float64(total), float64(firstTen(counts))/float64(total)
 	usual := p.usual()
@@ -98,7 +98,7 @@ func (s *survey) judge(r *routePattern, p *routeParam) *Param {
 			if u.isWritable() {
 				out.Usual = append(out.Usual, u)
 			} else {
-				out.Jump, out.steady = jumpFactor, max(out.steady, int64(p.values[u.Value].slots[i].peak))
+				out.Jump, out.steady = jumpFactor, max(out.steady, int64(p.values[u.Value].counts[i].peak))
 			}
 		}
 		return out
@@ -124,9 +124,9 @@ func (s *survey) judgeOthers(p *routeParam, usual []Usual, out *Param) (why stri
 	i, peaks := s.window(others)
 	out.window, out.Window, out.Peak = windows[i], windows[i].Seconds(), peaks[i]
 	part := float64(requests+p.untold) / float64(p.all.requests)
-	out.all = int64(math.Ceil(part * float64(p.all.slots[i].peak)))
+	out.all = int64(math.Ceil(part * float64(p.all.counts[i].peak)))
 	for _, v := range others {
-		if peak := int64(v.slots[i].peak); peak >= leastCount {
+		if peak := int64(v.counts[i].peak); peak >= leastCount {
 			out.peaks = append(out.peaks, peak)
 		}
 	}
@@ -169,8 +169,8 @@ func firstTen(counts []int64) (sum int64) {
 // must span at least two of them. It also returns the highest count of a value in each window.
 func (s *survey) window(values map[string]*valueCounts) (best int, peaks [len(windows)]int64) {
 	for _, v := range values {
-		for i := range v.slots {
-			peaks[i] = max(peaks[i], int64(v.slots[i].peak))
+		for i := range v.counts {
+			peaks[i] = max(peaks[i], int64(v.counts[i].peak))
 		}
 	}
 	for i, peak := range peaks {

@@ -8,23 +8,25 @@ import (
 	"unicode/utf8"
 )
 
-// valueCounts counts the requests for one value, in consecutive windows. A peak may therefore be
-// half of the peak in a sliding window. It is only the start of the search; a replay decides.
+// valueCounts counts the requests for one value, in consecutive windows of each length in windows.
+// A peak may therefore be half of the peak in a sliding window. It is only the start of the
+// search; a replay decides.
 type valueCounts struct {
 	requests int64
-	slots    [len(windows)]windowCount
-	parts    *[parts]int32 // requests by part of the log; nil unless the value may be usual
+	counts   [len(windows)]windowCount // counts by length of the window
+	parts    *[parts]int32             // requests by part of the log; nil unless the value may be usual
 }
 
+// windowCount is the count in the present window, and the highest of any window.
 type windowCount struct {
-	number  int64
+	number  int64 // number of the window since the Unix epoch
 	n, peak int32
 }
 
 func (v *valueCounts) count(t time.Time) {
 	v.requests++
 	for i, w := range windows {
-		s, number := &v.slots[i], t.UnixNano()/int64(w)
+		s, number := &v.counts[i], t.UnixNano()/int64(w)
 		if s.number != number {
 			s.number, s.n = number, 0
 		}
@@ -42,7 +44,7 @@ const (
 	usualShare = 0.1
 	// optionShare is the share of all requests from which a few usual values are an option.
 	optionShare = 0.8
-	// noneShare is the share of all requests from which a value that means none is excepted.
+	// noneShare is the share of all requests from which a word for a missing value is usual.
 	noneShare = 0.01
 )
 
@@ -51,7 +53,7 @@ const (
 type Usual struct {
 	Value string  `json:"value"`
 	Share float64 `json:"share"` // share of the requests with the parameter
-	None  bool    `json:"none"`  // whether the value means that there is none
+	None  bool    `json:"none"`  // whether the value is a word for a missing value, such as null
 }
 
 // noneWords are the texts that clients and servers write for a missing value, in lower case.
@@ -65,19 +67,20 @@ func isNone(text string) bool {
 	return slices.Contains(noneWords, strings.ToLower(strings.TrimSpace(text)))
 }
 
-// mayBeUsual reports whether a value has enough requests to be counted by part of the log.
+// mayBeUsual reports whether a value has enough requests to be counted by part of the log. A usual
+// value has usualShare of the requests in half of the parts, and so half of that share in all.
 func (p *routeParam) mayBeUsual(v *valueCounts) bool {
 	return float64(v.requests) >= usualShare*float64(p.requests)/2 && v.requests >= leastInPart
 }
 
 // usual returns the values whose requests are no sign of trouble, most frequent first. These are
-// values that mean none and are not rare, and values that have usualShare of the requests in at
-// least half of the parts of the log. A value whose requests come in one burst is not usual.
+// words for a missing value that are not rare, and values that have usualShare of the requests in
+// at least half of the parts of the log. A value whose requests come in one burst is not usual.
 func (p *routeParam) usual() []Usual {
 	var all []Usual
 	for text, v := range p.values {
-		none := isNone(text) && float64(v.requests) >= noneShare*float64(p.requests)
-		if none || v.parts != nil && p.alwaysThere(v) {
+		frequentNone := isNone(text) && float64(v.requests) >= noneShare*float64(p.requests)
+		if frequentNone || v.parts != nil && p.alwaysThere(v) {
 			all = append(all, Usual{Value: text, Share: float64(v.requests) / float64(p.requests), None: isNone(text)})
 		}
 	}
@@ -123,9 +126,9 @@ func plainText(text string, decode func(string) (string, error)) string {
 	return text[:min(len(text), maxText)]
 }
 
-// isWritable reports whether a rule can name the value. It cannot if the value contains a star,
-// which would match any text, or if it is so long that it may have been cut. A value that looks
-// like a token or a person's address must not be written anywhere.
+// isWritable reports whether the proposed rules may name the value. They cannot if it contains a
+// star, which would match any text, or is so long that it may have been cut. They must not if it
+// looks private.
 func (u *Usual) isWritable() bool {
 	return len(u.Value) < maxText && utf8.ValidString(u.Value) && !strings.Contains(u.Value, "*") && !looksPrivate(u.Value)
 }
@@ -146,9 +149,9 @@ func looksPrivate(text string) bool {
 	return len(text) >= 20 && digits >= 3 && letters >= 3 || strings.HasPrefix(text, "eyJ") || strings.Contains(text, "@")
 }
 
-// shown returns a value for display, or "" if it looks private. An empty value is shown as a pair
+// displayed returns a value for display, or "" if it looks private. An empty value is shown as a pair
 // of quotes.
-func shown(text string) string {
+func displayed(text string) string {
 	const limit = 40
 	switch {
 	case text == "":

@@ -45,7 +45,7 @@ func (t *tenure) post(ctx context.Context) {
 			return
 		}
 		t.done(&last)
-		if _, err := t.acquireRight(ctx, t.currentPosition(), false); err != nil {
+		if _, err := t.acquireRight(ctx, t.currentPosition()); err != nil {
 			t.logRedis(ctx, err) // extendRight tries again
 		}
 	}
@@ -62,10 +62,10 @@ func (t *tenure) deliver(ctx context.Context, events []live.Event) bool {
 		}
 		if err == nil {
 			t.count.posted.Add(uint64(len(events)))
-			t.posts.Succeeded(t.cfg.Logger, time.Now(), "the webhook's receiver takes events again")
+			t.receiverOutage.Succeeded(t.cfg.Logger, time.Now(), "the webhook's receiver takes events again")
 			return true
 		}
-		t.posts.Failed(t.cfg.Logger, outageLines, time.Now(), "the webhook's receiver does not take events", "err", err)
+		t.receiverOutage.Failed(t.cfg.Logger, outageLines, time.Now(), "the webhook's receiver does not take events", "err", err)
 		switch {
 		case errors.Is(err, errRefused):
 			t.count.refused.Add(uint64(len(events)))

@@ -32,10 +32,10 @@ type Sender struct {
 	name   string // unique name of this sender
 	key    string // the right to send in Redis
 
-	lines loglimit.Outage // outages of Redis
-	posts loglimit.Outage // outages of the receiver
-	drops loglimit.Limit
-	count counters
+	redisOutage    loglimit.Outage
+	receiverOutage loglimit.Outage
+	dropLog        loglimit.Limit // limits the lines about dropped events
+	count          counters
 }
 
 //go:embed lua/hold.lua
@@ -67,7 +67,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	defer s.http.CloseIdleConnections()
 	for ctx.Err() == nil {
 		if s.cfg.Publishes() {
-			position, err := s.acquireRight(ctx, "", false)
+			position, err := s.acquireRight(ctx, "")
 			s.logRedis(ctx, err)
 			if err == nil && position != "" {
 				s.send(ctx, position)
@@ -78,17 +78,22 @@ func (s *Sender) Run(ctx context.Context) error {
 	return nil
 }
 
-// acquireRight acquires or extends the right to send and raises the position, unless position is empty.
-// If done is set, it releases the right instead. It returns the position in force, or "" if
-// another sender holds the right.
-func (s *Sender) acquireRight(ctx context.Context, position string, done bool) (string, error) {
+// acquireRight acquires or extends the right to send. If position is not empty, it also raises the
+// stored position to it. It returns the position in force, or "" if another sender holds the right.
+func (s *Sender) acquireRight(ctx context.Context, position string) (string, error) {
+	return s.runHold(ctx, position, "0")
+}
+
+// releaseRight raises the stored position, and releases the right if this sender holds it.
+func (s *Sender) releaseRight(ctx context.Context, position string) error {
+	_, err := s.runHold(ctx, position, "1")
+	return err
+}
+
+func (s *Sender) runHold(ctx context.Context, position, done string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.lease/4)
 	defer cancel()
-	over := "0"
-	if done {
-		over = "1"
-	}
-	answer, err := holdScript.Run(ctx, s.client, []string{s.key}, s.name, strconv.FormatInt(s.cfg.lease.Milliseconds(), 10), position, over).StringSlice()
+	answer, err := holdScript.Run(ctx, s.client, []string{s.key}, s.name, strconv.FormatInt(s.cfg.lease.Milliseconds(), 10), position, done).StringSlice()
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("webhook: the right to send in Redis: %w", err)
@@ -103,7 +108,7 @@ const outageLines = 15 * time.Second
 
 func (s *Sender) logRedis(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		s.lines.Report(s.cfg.Logger, outageLines, time.Now(), err, loglimit.OutageText{
+		s.redisOutage.Report(s.cfg.Logger, outageLines, time.Now(), err, loglimit.OutageText{
 			Begun: "the webhook cannot send: trying again", Over: "the webhook can send again",
 		})
 	}

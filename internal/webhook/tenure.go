@@ -42,8 +42,7 @@ func (s *Sender) send(ctx context.Context, position string) {
 	// Release the right, so that another sender can begin at once, even if ctx has ended.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.lease/4)
 	defer cancel()
-	_, err = s.acquireRight(last, t.currentPosition(), true)
-	s.logRedis(ctx, err)
+	s.logRedis(ctx, s.releaseRight(last, t.currentPosition()))
 }
 
 // extendRight extends the right until ctx ends. It ends the tenure if another sender has the right, if
@@ -54,7 +53,7 @@ func (t *tenure) extendRight(ctx context.Context) {
 	sure := time.Now()
 	for range base.Ticks(ctx, t.cfg.lease/4) {
 		asked := time.Now()
-		held, err := t.acquireRight(ctx, t.currentPosition(), false)
+		held, err := t.acquireRight(ctx, t.currentPosition())
 		t.logRedis(ctx, err)
 		switch {
 		case err == nil && held == "", !t.cfg.Publishes():
@@ -123,7 +122,7 @@ func (t *tenure) currentPosition() string {
 }
 
 func (s *Sender) logDrop(why string, n int) {
-	if unlogged, ok := s.drops.Allow(dropLines, time.Now()); ok {
+	if unlogged, ok := s.dropLog.Allow(dropLines, time.Now()); ok {
 		s.cfg.Logger.Warn("the webhook drops events", "why", why, "events", n, "unlogged", unlogged)
 	}
 }

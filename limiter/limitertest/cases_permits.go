@@ -149,7 +149,7 @@ var permitCases = []permitCase{
 		})
 		p.takes(x, 5, true)
 	}},
-	{name: "E4: a permit is back exactly then", exact: true, run: func(p *permitsWorld) {
+	{name: "E4: a permit is back exactly then", needsBubble: true, run: func(p *permitsWorld) {
 		x := p.newObject(5, p.per)
 		p.takes(x, 3, true)
 		time.Sleep(200 * ms)
@@ -163,7 +163,7 @@ var permitCases = []permitCase{
 		time.Sleep(200 * ms)
 		p.checkAvailable(x, 2)
 	}},
-	{name: "E3: who waits gets its permits exactly when they are back", exact: true, run: func(p *permitsWorld) {
+	{name: "E3: who waits gets its permits exactly when they are back", needsBubble: true, run: func(p *permitsWorld) {
 		x := p.newObject(2, p.per)
 		start := time.Now()
 		for i := range time.Duration(7) {
@@ -216,7 +216,7 @@ var permitCases = []permitCase{
 		p.must(x.SetRate(p.Context(), r))
 		p.checkExpires(x)
 	}},
-	{name: "E5: a keep-alive is prolonged by use alone", exact: true, run: func(p *permitsWorld) {
+	{name: "E5: a keep-alive is prolonged by use alone", needsBubble: true, run: func(p *permitsWorld) {
 		x := p.config.New(p.T, 1)[0]
 		r := rateOf(5, p.per)
 		r.KeepAlive = 2 * p.per

@@ -22,16 +22,16 @@ var semaphoreCases = []semaphoreCase{
 			}
 			leases = append(leases, lease)
 		}
-		if d := s.denied(ask); d.RetryAfter <= 0 {
+		if d := s.wantDenied(ask); d.RetryAfter <= 0 {
 			s.Fatalf("%+v", d)
 		}
 		leases[1].Release()
-		leases[1] = s.holds(ask)
-		s.denied(ask)
+		leases[1] = s.wantHeld(ask)
+		s.wantDenied(ask)
 		for _, l := range leases {
 			l.Release()
 		}
-		s.holds(semaphore.Request{Permits: 3, N: 3}).Release()
+		s.wantHeld(semaphore.Request{Permits: 3, N: 3}).Release()
 	}},
 	{name: "F7: many at once never hold more than there are, and all are served", run: func(s *semaphoreWorld) {
 		const permits = 5
@@ -55,7 +55,7 @@ var semaphoreCases = []semaphoreCase{
 		if got := served.Load(); got != 10*goroutines {
 			s.Fatalf("%d were served", got)
 		}
-		s.holds(semaphore.Request{Permits: permits, N: permits}).Release()
+		s.wantHeld(semaphore.Request{Permits: permits, N: permits}).Release()
 	}},
 	{name: "F7: permits of 0 or less are an error, and so are an empty key and less than one of them", run: func(s *semaphoreWorld) {
 		for _, ask := range []semaphore.Request{{Permits: 0, N: 1}, {Permits: -1, N: 1}, {Permits: 1, N: 0}, {Permits: 1, N: -1}} {
@@ -68,25 +68,25 @@ var semaphoreCases = []semaphoreCase{
 		}
 	}},
 	{name: "F7: more than there ever are is denied at once, for good", run: func(s *semaphoreWorld) {
-		d := s.denied(semaphore.Request{Permits: 3, Queue: 10, N: 4, Within: time.Hour})
+		d := s.wantDenied(semaphore.Request{Permits: 3, Queue: 10, N: 4, Within: time.Hour})
 		if d.RetryAfter != 0 || d.Remaining != 3 {
 			s.Fatalf("%+v", d)
 		}
 	}},
 	{name: "F7: a lease is released once, and even on a panic", run: func(s *semaphoreWorld) {
 		ask := semaphore.Request{Permits: 2, N: 1}
-		first := s.holds(ask)
+		first := s.wantHeld(ask)
 		func() {
 			defer func() { _ = recover() }()
-			defer s.holds(ask).Release()
-			s.denied(ask)
+			defer s.wantHeld(ask).Release()
+			s.wantDenied(ask)
 			panic("at work")
 		}()
-		second := s.holds(ask)
+		second := s.wantHeld(ask)
 		first.Release()
 		first.Release()
-		third := s.holds(ask)
-		s.denied(ask)
+		third := s.wantHeld(ask)
+		s.wantDenied(ask)
 		second.Release()
 		third.Release()
 	}},
@@ -101,19 +101,19 @@ var semaphoreCases = []semaphoreCase{
 		}
 	}},
 	{name: "F7: with no line, who comes while all are at work is denied at once", run: func(s *semaphoreWorld) {
-		held := s.holds(semaphore.Request{Permits: 1, N: 1})
+		held := s.wantHeld(semaphore.Request{Permits: 1, N: 1})
 		defer held.Release()
 		start := time.Now()
-		s.denied(semaphore.Request{Permits: 1, N: 1, Within: time.Hour})
-		s.denied(semaphore.Request{Permits: 1, Queue: 10, N: 1})
+		s.wantDenied(semaphore.Request{Permits: 1, N: 1, Within: time.Hour})
+		s.wantDenied(semaphore.Request{Permits: 1, Queue: 10, N: 1})
 		if took := time.Since(start); took > patience {
 			s.Fatalf("it took %v", took)
 		}
 	}},
 	{name: "F7: who waits in line is denied when its time is over", run: func(s *semaphoreWorld) {
-		held := s.holds(semaphore.Request{Permits: 1, N: 1})
+		held := s.wantHeld(semaphore.Request{Permits: 1, N: 1})
 		start := time.Now()
-		d := s.denied(semaphore.Request{Permits: 1, Queue: 10, N: 1, Within: 100 * ms})
+		d := s.wantDenied(semaphore.Request{Permits: 1, Queue: 10, N: 1, Within: 100 * ms})
 		if took := time.Since(start); took < 100*ms-skew {
 			s.Fatalf("after %v of 100ms", took)
 		}
@@ -121,15 +121,15 @@ var semaphoreCases = []semaphoreCase{
 			s.Fatalf("%+v", d)
 		}
 		held.Release()
-		s.holds(semaphore.Request{Permits: 1, N: 1}).Release() // the denied waiter left nothing behind
+		s.wantHeld(semaphore.Request{Permits: 1, N: 1}).Release() // the denied waiter left nothing behind
 	}},
 	{name: "F7: who waits in line is served when a permit comes back", run: func(s *semaphoreWorld) {
-		held := s.holds(semaphore.Request{Permits: 1, N: 1})
+		held := s.wantHeld(semaphore.Request{Permits: 1, N: 1})
 		time.AfterFunc(50*ms, held.Release)
-		s.holds(semaphore.Request{Permits: 1, Queue: 10, N: 1, Within: patience}).Release()
+		s.wantHeld(semaphore.Request{Permits: 1, Queue: 10, N: 1, Within: patience}).Release()
 	}},
 	{name: "F7: who waits in line ends with its context, and holds nothing", run: func(s *semaphoreWorld) {
-		held := s.holds(semaphore.Request{Permits: 1, N: 1})
+		held := s.wantHeld(semaphore.Request{Permits: 1, N: 1})
 		ctx, cancel := context.WithTimeout(s.Context(), 50*ms)
 		defer cancel()
 		lease, _, err := s.Acquire(ctx, "key", semaphore.Request{Permits: 1, Queue: 10, N: 1, Within: time.Hour})
@@ -137,51 +137,51 @@ var semaphoreCases = []semaphoreCase{
 			s.Fatalf("lease %v, error %v", lease, err)
 		}
 		held.Release()
-		s.holds(semaphore.Request{Permits: 1, N: 1}).Release()
+		s.wantHeld(semaphore.Request{Permits: 1, N: 1}).Release()
 	}},
 	{name: "F7, F9: another number of permits takes effect at once, and leases stay with whom they are", run: func(s *semaphoreWorld) {
 		one, two := semaphore.Request{Permits: 1, N: 1}, semaphore.Request{Permits: 2, N: 1}
-		a := s.holds(one)
-		s.denied(one)
-		b := s.holds(two)
-		s.denied(two)
+		a := s.wantHeld(one)
+		s.wantDenied(one)
+		b := s.wantHeld(two)
+		s.wantDenied(two)
 		a.Release()
 		a.Release() // a second release must not free a permit of the other number
-		s.denied(one)
+		s.wantDenied(one)
 		b.Release()
-		c := s.holds(one)
-		s.denied(one)
+		c := s.wantHeld(one)
+		s.wantDenied(one)
 		c.Release()
 	}},
-	{name: "F7: who comes beyond the line is denied at once", exact: true, run: func(s *semaphoreWorld) {
-		held := s.holds(semaphore.Request{Permits: 1, N: 1})
+	{name: "F7: who comes beyond the line is denied at once", needsBubble: true, run: func(s *semaphoreWorld) {
+		held := s.wantHeld(semaphore.Request{Permits: 1, N: 1})
 		ask := semaphore.Request{Permits: 1, Queue: 2, N: 1, Within: time.Hour}
 		var all sync.WaitGroup
 		order := make(chan string, 2)
 		s.startWaiter(&all, order, "first", ask)
 		s.startWaiter(&all, order, "second", ask)
 		start := time.Now()
-		s.denied(ask)
+		s.wantDenied(ask)
 		if took := time.Since(start); took != 0 {
 			s.Fatalf("it took %v", took)
 		}
 		held.Release()
 		all.Wait()
 	}},
-	{name: "F7: those in line are served in the order in which they came", exact: true, run: func(s *semaphoreWorld) {
-		held := s.holds(semaphore.Request{Permits: 1, N: 1})
+	{name: "F7: those in line are served in the order in which they came", needsBubble: true, run: func(s *semaphoreWorld) {
+		held := s.wantHeld(semaphore.Request{Permits: 1, N: 1})
 		s.inOrder(held, "abcdefgh", func(int) semaphore.Request {
 			return semaphore.Request{Permits: 1, Queue: 10, N: 1, Within: time.Hour}
 		}, "abcdefgh")
 	}},
-	{name: "F7, G: a class that comes first overtakes in the line", exact: true, run: func(s *semaphoreWorld) {
-		held := s.holds(semaphore.Request{Permits: 1, N: 1})
+	{name: "F7, G: a class that comes first overtakes in the line", needsBubble: true, run: func(s *semaphoreWorld) {
+		held := s.wantHeld(semaphore.Request{Permits: 1, N: 1})
 		s.inOrder(held, "abcdef", func(i int) semaphore.Request {
 			return semaphore.Request{Permits: 1, Queue: 10, N: 1, Class: []int{2, 1, 0, 2, 1, 0}[i], Within: time.Hour}
 		}, "cfbead")
 	}},
-	{name: "F7: who needs many is not starved by those who need few", exact: true, run: func(s *semaphoreWorld) {
-		held := s.holds(semaphore.Request{Permits: 3, N: 1})
+	{name: "F7: who needs many is not starved by those who need few", needsBubble: true, run: func(s *semaphoreWorld) {
+		held := s.wantHeld(semaphore.Request{Permits: 3, N: 1})
 		s.inOrder(held, "ab", func(i int) semaphore.Request {
 			return semaphore.Request{Permits: 3, Queue: 10, N: []int64{3, 1}[i], Within: time.Hour}
 		}, "ab")

@@ -177,7 +177,7 @@ var checklist = []line{
 
 	{"failure mode 1", "a clock goes back", []string{
 		suite + "failure mode: a clock that goes back refills nothing twice",
-		suite + "failure mode: a clock that goes back by less than a minute grants nothing, for each algorithm",
+		suite + "failure mode: a clock that goes back by up to a minute grants nothing, for each algorithm",
 		suite + "failure mode: a clock that is set back by hours grants nothing, and locks nobody out",
 		suite + "failure mode: a clock that jumps years ahead and back grants one burst, and locks nobody out",
 		suite + "a clock that jumps back and forth grants nothing twice",

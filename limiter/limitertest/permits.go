@@ -19,10 +19,11 @@ type PermitsConfig struct {
 	Synctest bool
 }
 
-// TestPermits runs the suite of [permits.RateLimiter], section E of the checklist.
+// TestPermits runs the suite of [permits.RateLimiter], section E of the checklist in
+// checklist_table_test.go.
 func TestPermits(t *testing.T, c PermitsConfig) {
 	for _, x := range append(permitCases, permitWaitCases...) {
-		if x.exact && !c.Synctest {
+		if x.needsBubble && !c.Synctest {
 			continue
 		}
 		t.Run(x.name, func(t *testing.T) {
@@ -42,9 +43,9 @@ const patience = 30 * time.Second
 const skew = 20 * ms
 
 type permitCase struct {
-	name  string
-	run   func(*permitsWorld)
-	exact bool // whether the case needs exact time
+	name        string
+	run         func(*permitsWorld)
+	needsBubble bool // whether the case needs exact time
 }
 
 // permitsWorld is the world of one case.

@@ -11,17 +11,18 @@ import (
 
 // SemaphoreConfig describes a [semaphore.Acquirer] to the suite.
 type SemaphoreConfig struct {
-	// New returns a running fair semaphore without leases.
+	// New returns a running fair semaphore whose permits are held until they are released.
 	New func(t *testing.T) semaphore.Acquirer
 	// Synctest runs each case in a bubble of testing/synctest, in which it is known who waits. It
 	// is for semaphores that wait for nothing outside the bubble.
 	Synctest bool
 }
 
-// TestSemaphore runs the suite of [semaphore.Acquirer], line F7 of the checklist.
+// TestSemaphore runs the suite of [semaphore.Acquirer], line F7 of the checklist in
+// checklist_table_test.go.
 func TestSemaphore(t *testing.T, c SemaphoreConfig) {
 	for _, x := range append(semaphoreCases, semaphoreWaitCases...) {
-		if x.exact && !c.Synctest {
+		if x.needsBubble && !c.Synctest {
 			continue
 		}
 		t.Run(x.name, func(t *testing.T) {
@@ -36,9 +37,9 @@ func TestSemaphore(t *testing.T, c SemaphoreConfig) {
 }
 
 type semaphoreCase struct {
-	name  string
-	run   func(*semaphoreWorld)
-	exact bool // whether the case must know who waits
+	name        string
+	run         func(*semaphoreWorld)
+	needsBubble bool // whether the case must know who waits
 }
 
 // semaphoreWorld is the world of one case.
@@ -59,8 +60,8 @@ func (s *semaphoreWorld) acquire(ask semaphore.Request) (semaphore.Lease, rules.
 	return lease, d
 }
 
-// holds fails unless the ask is granted.
-func (s *semaphoreWorld) holds(ask semaphore.Request) semaphore.Lease {
+// wantHeld fails unless the ask is granted.
+func (s *semaphoreWorld) wantHeld(ask semaphore.Request) semaphore.Lease {
 	s.Helper()
 	lease, d := s.acquire(ask)
 	if !d.Allowed {
@@ -69,8 +70,8 @@ func (s *semaphoreWorld) holds(ask semaphore.Request) semaphore.Lease {
 	return lease
 }
 
-// denied fails unless the ask is denied.
-func (s *semaphoreWorld) denied(ask semaphore.Request) rules.Decision {
+// wantDenied fails unless the ask is denied.
+func (s *semaphoreWorld) wantDenied(ask semaphore.Request) rules.Decision {
 	s.Helper()
 	lease, d := s.acquire(ask)
 	if d.Allowed {
@@ -84,7 +85,7 @@ func (s *semaphoreWorld) denied(ask semaphore.Request) rules.Decision {
 }
 
 // startWaiter starts a waiter that sends its name to order when it is served, and returns once it
-// waits.
+// waits. It works only in a case with needsBubble.
 func (s *semaphoreWorld) startWaiter(all *sync.WaitGroup, order chan<- string, name string, ask semaphore.Request) {
 	all.Go(func() {
 		lease, d, err := s.Acquire(s.Context(), "key", ask)
@@ -99,7 +100,7 @@ func (s *semaphoreWorld) startWaiter(all *sync.WaitGroup, order chan<- string, n
 }
 
 // inOrder fails unless waiters that arrive one after the other are served in the wanted order
-// once held is released.
+// once held is released. It works only in a case with needsBubble.
 func (s *semaphoreWorld) inOrder(held semaphore.Lease, names string, ask func(i int) semaphore.Request, want string) {
 	s.Helper()
 	var all sync.WaitGroup

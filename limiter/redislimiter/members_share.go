@@ -131,7 +131,7 @@ func (m *Members) setSettled(settled bool) {
 // inheritHandover adds a handover.
 func (m *Members) inheritHandover(a beatAnswer) {
 	if err := m.cfg.Shares.Inherit([]byte(a.handover), a.age); err != nil {
-		m.cfg.Logger.Warn("live instances: what another instance has left is of no use", "error", err)
+		m.cfg.Logger.Warn("live instances: the limits handed over by another instance cannot be used", "error", err)
 		return
 	}
 	m.mu.Lock()
@@ -156,7 +156,7 @@ func (m *Members) assume(now time.Time) {
 	n := m.stats.Assumed
 	m.mu.Unlock()
 	if !known {
-		m.cfg.Logger.Warn("live instances: their number is not known, and this one is assumed until Redis answers: the file's instances sets it", "instances", n)
+		m.cfg.Logger.Warn("live instances: their number is not known; until Redis answers this one is assumed, which instances in the file sets", "instances", n)
 	}
 	if m.cfg.Shares != nil {
 		m.cfg.Shares.Endow(-1)
@@ -170,7 +170,7 @@ func (m *Members) handOver() string {
 	}
 	data := m.cfg.Shares.HandOver()
 	if len(data) > maxHandover {
-		m.cfg.Logger.Warn("live instances: what this instance leaves is too long to hand over", "bytes", len(data))
+		m.cfg.Logger.Warn("live instances: the limits of this instance are too long to hand over", "bytes", len(data))
 		return ""
 	}
 	return string(data)

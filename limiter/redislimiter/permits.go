@@ -60,14 +60,16 @@ func (c PermitsConfig) validate() error {
 	return nil
 }
 
-// Permits is a [permits.RateLimiter] that all instances share, timed by Redis's clock. Waiters
+// Permits is a [permits.RateLimiter], like Redisson's RRateLimiter, that all instances share,
+// timed by Redis's clock. Waiters
 // queue in their process, and only the first one asks Redis, when its permits are due; there
 // is no order between processes. It starts no goroutine and is safe for concurrent use.
 //
-// Rates and intervals are exact to a microsecond. Each acquisition takes some 100 bytes in Redis
-// for one interval, up to 2,000 entries. Beyond 1,000, acquisitions within a thousandth of the
-// interval share an entry, which expires with the last of them. So no call takes Redis longer for
-// 100,000 permits than for 1,000. The rate's hash expires only if Expire or KeepAlive has set
+// Rates and intervals are exact to a microsecond. Each acquisition is an entry of some 100 bytes
+// in Redis for one interval. Beyond 1,000 entries, acquisitions within a thousandth of the interval
+// share an entry, which expires with the last of them. So an object, or with PerClient each client,
+// has at most 2,000 entries, and no call takes Redis longer for 100,000 permits than for 1,000. The
+// rate's hash expires only if Expire or KeepAlive has set
 // that. A state that was evicted or otherwise lost is that of a new object; without the hash no
 // rate is set.
 //
@@ -82,8 +84,8 @@ func (c PermitsConfig) validate() error {
 type Permits struct {
 	cfg    PermitsConfig
 	client redis.UniversalClient
-	keys   []string // keys of the rate, of the takes of all clients, and of the takes of this one
-	id     string   // identifies the takes of this object
+	keys   []string // keys of the rate, of all clients' takes together, and of this client's takes
+	id     string   // identifies takes by this value, even among values with the same Client
 	taken  atomic.Uint64
 	gate   *gate
 
@@ -149,7 +151,9 @@ func (p *Permits) storeRate(ctx context.Context, how string, r permits.Rate) (bo
 	if r.PerClient {
 		client = 1
 	}
-	done, err := p.runScript(ctx, permitsSet, how, r.Rate.N, ceil(r.Rate.Per, time.Microsecond), client, ceil(r.KeepAlive, time.Millisecond), int64(r.Rate.Per)).Int64()
+	// The script counts by the interval in microseconds, and Config reads the interval as given.
+	interval, keep, given := ceil(r.Rate.Per, time.Microsecond), ceil(r.KeepAlive, time.Millisecond), int64(r.Rate.Per)
+	done, err := p.runScript(ctx, permitsSet, how, r.Rate.N, interval, client, keep, given).Int64()
 	if err != nil {
 		return false, p.wrapError("set the rate", err)
 	}
@@ -225,8 +229,9 @@ func (p *Permits) AvailablePermits(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
-// Expire implements [permits.RateLimiter]. Takes expire with the rate if all clients share it,
-// else an interval and a minute after they were made.
+// Expire implements [permits.RateLimiter]. If all clients share the rate, takes expire with it.
+// Otherwise they expire an interval and a minute after the last take; the minute is for a clock of
+// Redis that is set back.
 func (p *Permits) Expire(ctx context.Context, after time.Duration) (bool, error) {
 	done, err := p.runScript(ctx, permitsExpire, ceil(max(after, 0), time.Millisecond)).Int64()
 	return done == 1, p.wrapError("expire", err)
@@ -238,7 +243,8 @@ func (p *Permits) ClearExpire(ctx context.Context) (bool, error) {
 	return done == 1, p.wrapError("clear the expiry", err)
 }
 
-// Delete implements [permits.RateLimiter]. It makes takes of other clients void, and they expire.
+// Delete implements [permits.RateLimiter]. Takes of other clients no longer count, since they
+// belong to the deleted rate, and they expire.
 func (p *Permits) Delete(ctx context.Context) (bool, error) {
 	done, err := p.runScript(ctx, permitsDelete).Int64()
 	if err == nil {

@@ -106,7 +106,7 @@ type Semaphore struct {
 	channel string
 	gate    *gate
 
-	hearing atomic.Bool  // whether hints are received
+	hearing atomic.Bool  // whether hints arrive, so that the first waiter need ask only seldom
 	hold    atomic.Int64 // moving average of the time that leases are held, in nanoseconds
 	seq     atomic.Uint64
 

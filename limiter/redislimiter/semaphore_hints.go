@@ -18,8 +18,10 @@ const (
 )
 
 // listen receives hints that permits were released elsewhere, until ctx ends. It replaces a
-// failed subscription; the first waiter's own asks make up for missed hints. The channel uses
-// PUBLISH because Redis has no SPUBLISH before 7. A message is sent only if some process waits.
+// failed subscription; the first waiter's own asks make up for missed hints.
+//
+// The script of a release publishes a hint, "<process> <key>", if another process is next in
+// Redis's line. It uses PUBLISH because Redis has no SPUBLISH before 7.
 func (s *Semaphore) listen(ctx context.Context) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
@@ -36,13 +38,13 @@ func (s *Semaphore) listen(ctx context.Context) {
 
 // handleHints handles the hints of one subscription until it fails.
 func (s *Semaphore) handleHints(ctx context.Context) {
-	ctx, over := context.WithCancel(ctx)
-	sub := s.client.Subscribe(ctx, s.channel) // Receive returns any error
+	ctx, cancel := context.WithCancel(ctx)
+	sub := s.client.Subscribe(ctx, s.channel) // if this fails, Receive returns the error
 	heard := make(chan struct{}, 1)
 	var keeper sync.WaitGroup
 	keeper.Go(func() { keepSubscription(ctx, sub, heard) })
 	defer keeper.Wait()
-	defer over()
+	defer cancel()
 	defer s.hearing.Store(false)
 	for {
 		message, err := sub.Receive(ctx)
@@ -64,7 +66,7 @@ func (s *Semaphore) handleHints(ctx context.Context) {
 	}
 }
 
-// hint handles a hint that the waiters of this process are next.
+// hint wakes the first waiter of a key, since the turn is this process's.
 func (s *Semaphore) hint(ctx context.Context, key string) {
 	call, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()

@@ -40,9 +40,8 @@ func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end
 }
 
 // correctLow handles a key whose count is near a threshold. It gives the key a text, and lowers
-// the count of a window that ended before now by the counts that may be misplaced in it. (A
-// held-back count is placed at its oldest part. So a window that ends now holds all of it, and
-// one that ended before now may hold too much.)
+// the count of a window that ended before now by the counts that may be misplaced in it. (A window
+// that ends now holds all of a send; see heldLater.)
 func (w *Window) correctLow(i uint32, e *unit, text []byte, low, end int64) (int64, int64) {
 	if uint32(end) == e[entryLast] {
 		w.settleSum(e)
@@ -54,7 +53,7 @@ func (w *Window) correctLow(i uint32, e *unit, text []byte, low, end int64) (int
 	if end < w.now && (w.heldBack > 0 || w.resumed != nil || !w.missing.isNothing()) {
 		_, later := w.lossOf(e.hash(), nil, end, int64(w.Panes))
 		_, misplaced := w.fromBefore(e.hash(), end, int64(w.Panes))
-		low -= w.heldBack/2 + later + misplaced
+		low -= w.heldLater() + later + misplaced
 		if sum := w.total(e, w.now, int64(w.Panes)); sum >= low {
 			return sum, w.now
 		}

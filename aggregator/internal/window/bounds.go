@@ -50,7 +50,7 @@ func (w *Window) heardBound(hash uint64, text []byte, sum, end, panes int64) (lo
 	low, high = sum, rules.Unknown
 	lacks, later := w.lossOf(hash, text, end, panes)
 	if end < w.now {
-		later += w.heldBack / 2 // see correctLow
+		later += w.heldLater()
 	}
 	if w.lost <= end-panes && lacks != rules.Unknown {
 		high = sum + lacks + w.cells.bound(hash, end, panes) + w.hidden.Sum(end, panes) + w.heldBack
@@ -58,9 +58,15 @@ func (w *Window) heardBound(hash uint64, text []byte, sum, end, panes int64) (lo
 	return max(0, low-later), high
 }
 
-// lossOf returns two bounds for a key in some panes that end with a pane: how many of its counts
-// may be missing there because packets are missing, or rules.Unknown, and how many may be later
-// than the panes.
+// heldLater returns how many held-back counts of a key may be placed in a window that ended before
+// now and belong after it. All of a send is placed at its oldest part, and at most one send of a
+// key straddles the end of the window. That is half of heldBack; the other half bounds the counts
+// that are not sent yet.
+func (w *Window) heldLater() int64 { return w.heldBack / 2 }
+
+// lossOf returns two bounds for a key in some panes that end with the pane end. lacks is how many
+// of its counts may be missing there because packets are missing, or rules.Unknown. later is how
+// many may belong after end.
 func (w *Window) lossOf(hash uint64, text []byte, end, panes int64) (lacks, later int64) {
 	if w.missing.isNothing() {
 		return 0, 0

@@ -8,9 +8,9 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// Missing records counts that were lost in transit (see the package's words): how many of any key a window may lack, and
-// which keys lack none. It covers all rules of a detector, since senders report their sums for
-// all rules.
+// Missing records counts that were lost in transit (see the package's words): how many of any key
+// a window may lack, and which keys lack none. It covers all rules of a detector, since senders
+// report their sums for all rules.
 //
 // The counts of a key in a lost packet become known from the key's account. They are then
 // counted at the earliest possible time. A window that ends now and holds that time has them

@@ -3,14 +3,16 @@ package window
 import "bytes"
 
 // names hold the texts of keys whose count came near a threshold, in their own part of the
-// memory. An entry gets its text from a line. It loses the text when its count is far below, or
-// when another entry needs the room. A key that has a text is found by its bytes, and others by
-// their keyed hash.
+// memory. An entry gets its text when a count of its key arrives. It loses the text when its
+// count is far below, or when another entry needs the room. A key that has a text is found by its
+// bytes, and others by their keyed hash.
 type names struct {
-	from     int64 // count from which on a key has its text
-	above    int64 // value of from up to the pane lowered, if that was higher
+	from int64 // count from which on a key has its text
+	// After from was lowered, a key between the two values has no text before its next count.
+	// above is the higher value, which is in force while a window may hold the pane lowered.
+	above    int64
 	lowered  int64
-	all      []internedName
+	all      []keptName
 	free     []uint32
 	hand     int // where the search for a text to drop continues
 	bytes    int64
@@ -18,28 +20,29 @@ type names struct {
 	short    int64 // newest pane in which some key had no room for its text, or ring.Never
 }
 
-// internedName is one text.
-type internedName struct {
+// keptName is the text of one entry.
+type keptName struct {
 	text  []byte
 	tag   *Tag
 	entry uint32 // 0 if not in use
 }
 
-// nameSize is the memory of a text in addition to its bytes: its named, its number in the free
+// nameSize is the memory of a text in addition to its bytes: its keptName, its number in the free
 // list, and the spare capacity of slices.
 const nameSize = 56
 
 // NameFrom sets the count from which on keys have their text.
-func (w *Window) NameFrom(n int64) {
-	n = max(1, n)
-	if k := &w.names; n < k.from {
-		k.above, k.lowered = max(k.from, k.unnamedFrom(w.now-w.ring)), w.now
+func (w *Window) NameFrom(count int64) {
+	n := &w.names
+	count = max(1, count)
+	if count < n.from {
+		n.above, n.lowered = max(n.from, n.unnamedFrom(w.now-w.ring)), w.now
 	}
-	w.names.from = n
+	n.from = count
 }
 
-// unnamedFrom returns the count below which all keys without a text are, as far as there was
-// room, in a window that ends after a pane.
+// unnamedFrom returns a count that no key without a text reaches in a window that ends after a
+// pane, except for keys whose text had no room (NamesRanOut).
 func (n *names) unnamedFrom(pane int64) int64 {
 	if n.lowered > pane {
 		return max(n.from, n.above)
@@ -81,9 +84,9 @@ func (w *Window) Tie(i int32, t *Tag) bool {
 	return k != 0
 }
 
-func (n *internedName) size() int64 { return nameSize + int64(cap(n.text)) }
+func (n *keptName) size() int64 { return nameSize + int64(cap(n.text)) }
 
-func (n *internedName) pinned() bool { return n.tag != nil && n.tag.Pinned }
+func (n *keptName) pinned() bool { return n.tag != nil && n.tag.Pinned }
 
 // pinned reports whether an entry must not be evicted.
 func (w *Window) pinned(e *unit) bool {
@@ -106,7 +109,7 @@ func (w *Window) Each(from int64, f func(i int32)) {
 // for it.
 func (w *Window) giveText(i uint32, e *unit, text []byte, sum int64) {
 	n := &w.names
-	size := int64(len(text)*9/8 + nameSize + 16) // clones are rounded up
+	size := int64(len(text)*9/8 + nameSize + 16) // a clone's capacity may be an eighth and 16 bytes larger
 	if size > n.maxBytes {
 		n.short = w.now
 		return
@@ -120,12 +123,12 @@ func (w *Window) giveText(i uint32, e *unit, text []byte, sum int64) {
 		w.dropText(w.arena.unit(n.all[k].entry))
 	}
 	if len(n.free) == 0 {
-		n.all = append(n.all, internedName{})
+		n.all = append(n.all, keptName{})
 		n.free = append(n.free, uint32(len(n.all)))
 	}
 	k := n.free[len(n.free)-1]
 	n.free = n.free[:len(n.free)-1]
-	n.all[k-1] = internedName{text: bytes.Clone(text), entry: i}
+	n.all[k-1] = keptName{text: bytes.Clone(text), entry: i}
 	n.bytes += n.all[k-1].size()
 	e[entryName] = k
 }
@@ -157,13 +160,13 @@ func (w *Window) dropText(e *unit) {
 	}
 	n := &w.names.all[k-1]
 	w.names.bytes -= n.size()
-	*n = internedName{}
+	*n = keptName{}
 	w.names.free = append(w.names.free, k)
 	e[entryName] = 0
 }
 
-// NamesRanOut reports whether keys of high counts, in the window that ends with a pane, may
-// have had no room for their text.
+// NamesRanOut reports whether the window that ends with a pane may have keys of high counts
+// without a text, for lack of room.
 func (w *Window) NamesRanOut(end int64) bool { return w.names.short > end-int64(w.Panes) }
 
 // GiveName gives an entry a text, if it has none. It may drop texts of keys that count less

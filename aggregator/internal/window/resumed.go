@@ -8,15 +8,18 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// resumed bounds the counts of another process before this one began, up to a cut. For the
-// saved keys it bounds what windows hold from before, and for the others it has one common
-// bound. The counts sent between the cut and the beginning are missing, and recorded in
-// [Missing].
+// resumed bounds the counts that another process received before this one began.
+//
+// That process saved a snapshot at an instant, the cut. For each key near a threshold it has the
+// counts by pane, and how many counts windows may lack in addition (Save). For all other keys it
+// has one bound (SaveOthers). This process adds the saved counts to its own, and keeps the bounds
+// until no window holds panes from before its beginning (forgetResumed). The counts sent between
+// the cut and the beginning are missing, and recorded in [Missing].
 type resumed struct {
 	keys   map[uint64]*resumedKey // saved keys by hash
 	others snapshot.Bounds        // bounds of all other keys
-	// A saved key that has lost its entry may lack as much as any other. most is the highest
-	// bound of all saved keys, for windows that begin at known or later.
+	// A saved key that has lost its entry may lack as much as any other. maximum is the highest
+	// lack of all saved keys, in windows that begin at the pane known or later.
 	maximum, known int64
 }
 
@@ -37,9 +40,9 @@ func (w *Window) Save(i int32) (saved snapshot.Counted, ok bool) {
 	return saved, true
 }
 
-// save returns the counts of an entry from a pane on, and the bounds of windows that begin
-// there or later and end now. If exact is false, the bounds are as close as a few steps make
-// them.
+// save returns the counts of an entry from the pane first on, and the bounds of windows that
+// begin there or later and end now. If exact is false, the bounds are as close as a few steps
+// make them.
 func (w *Window) save(e *unit, text []byte, first int64, exact bool) (counts []snapshot.Pane, b snapshot.Bounds) {
 	hash := e.hash()
 	w.panes(e, func(pane, n int64) {
@@ -55,26 +58,29 @@ func (w *Window) save(e *unit, text []byte, first int64, exact bool) (counts []s
 	if lacks(first) == rules.Unknown { // if the bound of a window is known, so are those of later ones
 		b.Known += int64(sort.Search(int(w.now-first)+1, func(k int) bool { return lacks(first+int64(k)) != rules.Unknown }))
 	}
-	// Windows that begin later lack less, so a few steps are close and never too low. Healed
-	// counts are an exception: they are placed at the earliest possible time, and missing in
-	// windows that begin after that.
-	step, more := max(1, (w.now-b.Known+1)/8), int64(0)
+	// The lack of a window that begins at one step bounds all windows up to the next step, since
+	// windows that begin later lack less. Healed counts are an exception: they are placed at the
+	// earliest possible time, and windows that begin after that lack them. So the lacks in k, which
+	// an earlier process saved, are an exception, too. If exact is set and there may be exceptions,
+	// each pane is a step. Otherwise the most that they can add is added to each step.
+	step, healedLack := max(1, (w.now-b.Known+1)/8), int64(0)
 	k, healed := w.resumedKey(hash), w.missing.countPlaced(MissingKey{hash, w.rule})
 	if exact && (healed > 0 || w.resumed != nil) {
 		step = 1
 	} else {
-		more = healed
+		healedLack = healed
 	}
 	for from := b.Known; from <= w.now; from += step {
-		n := lacks(from) + more
+		n := lacks(from) + healedLack
 		if step > 1 && k != nil && from <= w.beforeStart {
-			n += k.MaxLack() - k.LackFrom(from)
+			resumedRise := k.MaxLack() - k.LackFrom(from)
+			n += resumedRise
 		}
 		if b.AddLack(from, n); n == 0 && step > 1 && w.resumed == nil {
 			break
 		}
 	}
-	b.Later = w.heldBack/2 + healed
+	b.Later = w.heldLater() + healed
 	if k != nil { // counts that may have been later then may still be
 		b.Later += k.Later
 	}
@@ -82,8 +88,8 @@ func (w *Window) save(e *unit, text []byte, first int64, exact bool) (counts []s
 }
 
 // Resume adds the saved counts of a key from another process, and the bounds of its further
-// counts. It returns the key's entry, or -1 if there is no room for it. Then the key has no
-// high count.
+// counts. It returns the key's entry, or -1 if there is no room for it. Then the high count of
+// the key is unknown in windows that hold panes from before.
 func (w *Window) Resume(hash uint64, text []byte, saved *snapshot.Counted) (i int32) {
 	k := &resumedKey{saved.Bounds, saved.Newest}
 	i, known := -1, true
@@ -115,24 +121,26 @@ func (w *Window) resuming() *resumed {
 	return w.resumed
 }
 
-// SaveOthers bounds the counts of any key that is not saved, in the window that ends now. Such
-// a key with a text has at most n there, not counting its hidden counts.
+// SaveOthers bounds the counts of any key that is not saved, in the window that ends now. A key
+// among these that has a text counts at most n there, apart from its hidden counts.
 func (w *Window) SaveOthers(n int64) (b snapshot.Bounds) {
 	first := w.now - int64(w.Panes) + 1
-	lacks, before := w.lossOfAny(w.now), w.Unlisted(w.now)
-	if w.NamesRanOut(w.now) || w.guesses > 0 || w.lost >= first || lacks.lacks == rules.Unknown || before == rules.Unknown {
+	lost, resumed := w.lossOfAny(w.now), w.Unlisted(w.now)
+	if w.NamesRanOut(w.now) || w.guesses > 0 || w.lost >= first || lost.lacks == rules.Unknown || resumed == rules.Unknown {
 		return snapshot.Bounds{Known: w.now + 1}
 	}
 	b.Known = first
-	b.AddLack(first, max(n, w.names.unnamedFrom(w.now-w.ring)-1)+w.Floor()+lacks.lacks+lacks.before+before)
+	counted := max(n, w.names.unnamedFrom(w.now-w.ring)-1) // with a text, or without one
+	hidden := w.Floor()
+	b.AddLack(first, counted+hidden+lost.lacks+lost.before+resumed)
 	return b
 }
 
 // ResumeOthers sets the bounds of the keys that are not in a snapshot.
 func (w *Window) ResumeOthers(b *snapshot.Bounds) { w.resuming().others = *b }
 
-// Unlisted returns the most counts from before the window began that any key may have, in
-// addition to its entry, in the window that ends with a pane. It may be [rules.Unknown].
+// Unlisted returns how many counts from before this process began any one key may have without
+// being counted in an entry, in the window that ends with a pane. It may be [rules.Unknown].
 func (w *Window) Unlisted(end int64) int64 {
 	first := end - int64(w.Panes) + 1
 	switch r := w.resumed; {
@@ -145,9 +153,9 @@ func (w *Window) Unlisted(end int64) int64 {
 	}
 }
 
-// fromBefore returns two bounds for a key in some panes that end with a pane: how many counts
-// from before the window began may be missing there, or [rules.Unknown], and how many of its
-// counts may be later.
+// fromBefore returns two bounds for the counts of a key from before this process began, in some
+// panes that end with the pane end. lacks is how many may be missing there, or [rules.Unknown].
+// later is how many of the counted ones may belong after end.
 func (w *Window) fromBefore(hash uint64, end, panes int64) (lacks, later int64) {
 	first := end - panes + 1
 	switch k, r := w.resumedKey(hash), w.resumed; {
@@ -178,7 +186,7 @@ func (k *resumedKey) lacks(end, first int64) (lacks, later int64) {
 	return k.LackFrom(first), later
 }
 
-// forgetResumed forgets the counts from before the beginning once no window holds them.
+// forgetResumed drops the bounds once no window holds panes from before the beginning.
 func (w *Window) forgetResumed() {
 	if w.resumed != nil && w.beforeStart <= w.now-w.ring {
 		w.resumed = nil

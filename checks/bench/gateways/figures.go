@@ -87,8 +87,8 @@ func (r *VariantRow) median(fig figure) time.Duration {
 	return time.Duration(bench.Median(values))
 }
 
-// oddShare returns the share of requests with an unexpected answer or without a decision.
-func (r *VariantRow) oddShare() float64 {
+// wrongShare returns the share of requests with an unexpected answer or without a decision.
+func (r *VariantRow) wrongShare() float64 {
 	var odd, all int
 	for _, t := range r.Turns {
 		odd += max(t.Wrong, t.Undecided)

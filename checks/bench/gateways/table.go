@@ -108,7 +108,8 @@ func (r *VariantRow) formatDifference(base *VariantRow, fig figure) string {
 	return sign + milliseconds(d.Abs())
 }
 
-// formatCPUTimes returns the processor times of the gateway, the service and its stores.
+// formatCPUTimes returns the processor times of the gateway, of the service that it asks for each
+// decision, and of the service's stores.
 func (r *VariantRow) formatCPUTimes() string {
 	parts := []string{"–"}
 	if r.median(gatewayCPU) > 0 {
@@ -124,8 +125,8 @@ func microseconds(d time.Duration) string { return fmt.Sprintf("%.0f", float64(d
 
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1e6) }
 
-// writeComparison writes a comparison of Envoy asking rls with Envoy asking a service that asks
-// Redis for each request.
+// writeComparison writes a comparison of Envoy asking hotparam by rls, Envoy's rate limit service,
+// with Envoy asking a service that asks Redis for each request. Keys are cold in both.
 func (r *Measurement) writeComparison(w func(string, ...any)) {
 	for i := range r.Gateways {
 		g := &r.Gateways[i]
@@ -169,7 +170,7 @@ func (r *Measurement) writeCaveats(w func(string, ...any)) {
 	var odd []string
 	for _, g := range r.Gateways {
 		for _, row := range g.Rows {
-			if share := row.oddShare(); share > 0.001 {
+			if share := row.wrongShare(); share > 0.001 {
 				odd = append(odd, fmt.Sprintf("%s, %s, %s: %.1f%%", g.Name, row.Name, row.Kind, 100*share))
 			}
 		}

@@ -184,7 +184,7 @@ func TestHot(t *testing.T) {
 	}
 }
 
-func TestOffice(t *testing.T) {
+func TestDecider(t *testing.T) {
 	at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	for _, test := range []struct {
 		name        string
@@ -203,7 +203,7 @@ func TestOffice(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var stalls Stalls
-			o := &Office{Key: "k", Process: "api-1", Rate: 10, Deadline: 3 * time.Second, Window: 3 * time.Second}
+			o := &Decider{Key: "k", Process: "api-1", Rate: 10, Deadline: 3 * time.Second, Window: 3 * time.Second}
 			o.Excuse(at(test.excused))
 			let := 0.0
 			for i := range int(14 * test.ask) {

@@ -21,7 +21,7 @@ func (s Span) overlap(t Span) (time.Duration, bool) {
 const (
 	I1 = "I1: a key's admissions are at most what the largest quota in force allows"
 	I2 = "I2: a hot key is published and limited in time"
-	I3 = "I3: an error concerns its operation alone, and what was out of office comes back"
+	I3 = "I3: an error concerns its operation alone, and after it Redis decides again"
 	I4 = "I4: logs, connections and answers are bounded, and no request fails because of us"
 	I5 = "I5: an answer from memory is one that the handler would give, but for its age"
 )

@@ -166,13 +166,13 @@ func (s *Service) statusLine() string {
 	case s.config.LimitsAlone:
 		words = "ready, with limits alone (source: none)"
 	case !stats.Watcher.Connected:
-		words = "ready, but Redis is unavailable: hot keys stay as they were, and limits with scope: exact follow when_redis_is_away"
+		words = "ready, but Redis is unavailable: hot keys stay as they were, and limits with scope: fleet or exact follow when_redis_is_away"
 	}
 	if stats.Rules.Problem != "" {
 		words += "; the file cannot be used, and the last good one is in force: " + stats.Rules.Problem
 	}
 	if changed := s.config.Changed(); len(changed) > 0 {
-		words += "; of section guard a restart would change " + strings.Join(changed, ", ")
+		words += "; a restart would change these fields of section guard: " + strings.Join(changed, ", ")
 	}
 	return words
 }

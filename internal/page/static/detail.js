@@ -93,7 +93,7 @@ export class Detail {
       control && el("span", { class: `tag ${control.action === "block" ? "bad" : "warn"}` }, control.action));
     const pairs = [
       ["Rate", rate(key.rate, key.unit)],
-      ["Count", `${bounds(key.low, key.high, key.unit)}${key.window_seconds ? ` in ${span(key.window_seconds * 1000)}` : ""}${key.high === null ? " (counts were lost: the most is not known)" : ""}`],
+      ["Count", `${bounds(key.low, key.high, key.unit)}${key.window_seconds ? ` in ${span(key.window_seconds * 1000)}` : ""}${key.high === null ? " (counts were lost: the upper bound is not known)" : ""}`],
       ["Hot at", key.threshold ? thresholdWord(key) + least(key) : "not known"],
       ["Limit", key.limit ? `${limitWord(key)}${key.burst ? `, burst ${amount(key.burst, key.unit)}` : ""}` : "none: this key is listed only"],
       ["Admitted", key.admitted ? `${key.admitted}, by all instances` : key.limit ? "not known" : "all: this key is listed only"],

@@ -154,7 +154,7 @@ function showFacts() {
     aggregators.length > 0 && fact("Aggregators", String(aggregators.length)),
     fact("Rules", el("code", {}, visible(f.rules_version ?? "", 16)), differ ? "warn" : null, differ ? ` ${differ} ${differ === 1 ? "differs" : "differ"}` : null),
     f.memory_max > 0 && fact("Memory", `${bytes(f.memory_used)} of ${bytes(f.memory_max)}`, share >= 0.97 ? "bad" : null, bar),
-    f.memory_max > 0 && fact("Floor", f.floor > 0 ? `${short(f.floor)}: so much can be hidden of a key` : "0, counts are exact"),
+    f.memory_max > 0 && fact("Floor", f.floor > 0 ? `${short(f.floor)}: the most counts of a key that can be hidden` : "0, counts are exact"),
     f.version && fact("Version", visible(f.version, 40)));
 }
 

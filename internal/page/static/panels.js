@@ -99,7 +99,7 @@ export function members(node, store) {
         cell(m.started ? age(now - Date.parse(m.started)) : "–", "r"), cell(visible(m.program ?? "", 40)),
         el("td", { class: bad.problem ? "text broken" : "text" }, visible(m.problem ?? "", 400)));
     })),
-    store.membersTotal > store.members.length && el("p", { class: "dim" }, `${store.members.length} of ${store.membersTotal}: those who differ come first. /api/v1/instances has all.`));
+    store.membersTotal > store.members.length && el("p", { class: "dim" }, `${store.members.length} of ${store.membersTotal}: those that differ come first. /api/v1/instances has all.`));
 }
 
 const offset = (ms) => (Math.abs(ms) < 1 ? "0 ms" : `${ms > 0 ? "+" : "−"}${span(ms)}`);

@@ -12,7 +12,7 @@ const columns = [
   { name: "key", words: "Key", sort: (a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0) },
   { name: "line", words: "Last 2 minutes", class: "c-spark" },
   { name: "rate", words: "Rate", class: "r", sort: (a, b) => a.rate - b.rate, down: true },
-  { name: "count", words: "Count", class: "r c-count", sort: (a, b) => a.low - b.low, down: true, title: "what was counted in the window of the threshold: the least that it was, and the most that it can have been" },
+  { name: "count", words: "Count", class: "r c-count", sort: (a, b) => a.low - b.low, down: true, title: "bounds of the count in the threshold's window: the least and the most that it can be" },
   { name: "over", words: "Hot at", class: "r c-hotat", sort: (a, b) => over(a) - over(b), down: true, title: "the threshold; sorts by how far a key is above it" },
   { name: "limit", words: "Limit", class: "r c-limit", sort: (a, b) => (a.limit ?? "").localeCompare(b.limit ?? "", "en", { numeric: true }) },
   { name: "admitted", words: "Admitted", class: "r c-admitted", title: "the rate that all instances together admit, and what their limits allow" },

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Office judges whether Redis decides for one process. Only that process asks for a key of its
-// own, well above the rate. Redis admits the whole rate, while a process that decides by its part
-// of n admits an n-th.
-type Office struct {
+// Decider judges who decides for one process: Redis, or the process itself. Only that process asks
+// for a key of its own, well above the rate. Redis admits the whole rate, while a process that
+// decides by its part of n admits an n-th.
+type Decider struct {
 	Key, Process string
 	// Rate is the rate that the shared limit admits, per second.
 	Rate float64
-	// Deadline is the time after a fault in which Redis may be out of office.
+	// Deadline is the time after a fault in which the process may decide itself.
 	Deadline time.Duration
 	// Window is the length of the observed window.
 	Window time.Duration
@@ -24,11 +24,11 @@ type Office struct {
 	reportedAt time.Duration
 }
 
-// Excuse allows Redis to be out of office up to the given time.
-func (o *Office) Excuse(until time.Duration) { o.excused = max(o.excused, until) }
+// Excuse allows the process to decide itself up to the given time.
+func (o *Decider) Excuse(until time.Duration) { o.excused = max(o.excused, until) }
 
 // Answered records a request that was answered. Calls come in the order of sending.
-func (o *Office) Answered(sent time.Duration, admitted bool) {
+func (o *Decider) Answered(sent time.Duration, admitted bool) {
 	// A pause refills only up to the burst, so the window begins after it.
 	if n := len(o.sent); n > 0 && sent-o.sent[n-1] > 300*time.Millisecond {
 		o.silent = sent
@@ -41,7 +41,7 @@ func (o *Office) Answered(sent time.Duration, admitted bool) {
 
 // Check returns a violation if fewer than two thirds of the rate were admitted over the last
 // window. Enough must have been asked for, and the whole window must lie after the deadline.
-func (o *Office) Check(now time.Duration, stalls *Stalls) *Violation {
+func (o *Decider) Check(now time.Duration, stalls *Stalls) *Violation {
 	from := now - o.Window - time.Second // requests of the last second may not be answered yet
 	o.sent, o.admitted = after(o.sent, from), after(o.admitted, from)
 	w := Span{from, now - time.Second}
