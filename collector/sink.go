@@ -101,8 +101,8 @@ type Capabilities struct {
 	Origins bool
 	// Patient means that the receivers read counts only about once a second, as a StatsD server in
 	// front of Graphite does. Nothing is then sent between the flushes, since no receiver reads
-	// urgent counts sooner. (Finding keys that are hot on this instance alone needs no sending, so it is as early
-	// as with other sinks.)
+	// urgent counts sooner. (Finding keys that are hot on this instance alone needs no sending, so
+	// it is as early as with other sinks.)
 	Patient bool
 }
 

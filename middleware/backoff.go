@@ -46,9 +46,9 @@ func (b *backoffs) lineOf(hash uint64, now time.Duration) *backoffLine {
 }
 
 // next returns how long a client that is refused at now, on the guard's clock, should wait, in
-// whole seconds. The wait is at least after, the time until a retry can pass. Places are interval apart, so a
-// second gets no more of them than it has intervals. If no place before maxBackoff is free,
-// next draws the wait at random from that range.
+// whole seconds. The wait is at least after, the time until a retry can pass. Places are interval
+// apart, so a second gets no more of them than it has intervals. If no place before maxBackoff is
+// free, next draws the wait at random from that range.
 func (b *backoffs) next(hash uint64, now, after, interval time.Duration) time.Duration {
 	seconds := answer.Seconds(after)
 	if after > math.MaxInt64/2-now { // now+after would overflow, and such a wait is of no use

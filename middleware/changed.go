@@ -35,8 +35,9 @@ func (g *Guard) noteHot(some bool) {
 }
 
 // Changed drops the answers to a target, since a request whose method is not safe has ended there,
-// unless its status is a failure (RFC 9111, section 4.4). A status of 0 means that none was written, or that it is not known.
-// path is escaped, and query is raw. [Guard.Handler] calls it for its requests.
+// unless its status is a failure (RFC 9111, section 4.4). A status of 0 means that none was
+// written, or that it is not known. path is escaped, and query is raw. [Guard.Handler] calls it for
+// its requests.
 func (g *Guard) Changed(status int, host, path, query string) {
 	if status < http.StatusBadRequest && g.remembersAnswers(path) {
 		defer g.countPanic()

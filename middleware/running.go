@@ -134,8 +134,8 @@ func (s *runningShard) chargeAll() {
 	s.mu.Unlock()
 }
 
-// beginCharge begins to charge the ticket at place i, and returns it with busy locked. It returns nil if
-// there is none any more.
+// beginCharge begins to charge the ticket at place i, and returns it with busy locked. It returns
+// nil if there is none any more.
 func (s *runningShard) beginCharge(i int) *Ticket {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -182,8 +182,8 @@ const (
 	retryAfter = 75 * time.Millisecond
 )
 
-// fetchWithRetry sends a request, and retries it after an internal error, unless the poll before failed as
-// well.
+// fetchWithRetry sends a request, and retries it after an internal error, unless the poll before
+// failed as well.
 func (j *job) fetchWithRetry(ctx context.Context, q pointRequest) (*answeredRequest, error) {
 	for tries := 0; ; tries++ {
 		a, err := j.try(ctx, q)

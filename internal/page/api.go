@@ -40,8 +40,8 @@ func (p *Page) api() http.Handler {
 	return mux
 }
 
-// snapshotHandler returns a handler that serves value of the newest snapshot, or an error if Redis could
-// not be read since.
+// snapshotHandler returns a handler that serves value of the newest snapshot, or an error if Redis
+// could not be read since.
 func (p *Page) snapshotHandler(value func(*live.Snapshot) any) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s := p.cfg.View.Snapshot()

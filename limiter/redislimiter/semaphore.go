@@ -88,10 +88,11 @@ func hasSpace(s string) bool {
 // is cut off, its permits are free after SemaphoreConfig.Lease. It is safe for concurrent use.
 //
 // Acquire and Release cost one round trip each. While Run is in progress, asks that set Keep leave
-// their leases to this process's next request instead, until other processes want permits. Waiters queue in their process, by class and then
-// by arrival, up to the ask's Queue; only the first one asks Redis. When a permit is released, a
-// message on a channel wakes the process that has waited longest, so processes are served in
-// order. If the message is lost, the first waiter asks within half a second anyway.
+// their leases to this process's next request instead, until other processes want permits. Waiters
+// queue in their process, by class and then by arrival, up to the ask's Queue; only the first one
+// asks Redis. When a permit is released, a message on a channel wakes the process that has waited
+// longest, so processes are served in order. If the message is lost, the first waiter asks within
+// half a second anyway.
 //
 // The Lost channel of a lease reports that its permits may have been granted to another caller.
 //
