@@ -118,9 +118,9 @@ func (x *guardedCall[C]) Lead() http.Handler {
 	})
 }
 
-// isSent reports whether u, the URL of r for the router, is the one that was sent or the one that
-// the guard sees. Otherwise it may depend on anything, and requests with other URLs may have the
-// same answers in the guard's view.
+// isSent reports whether u, the router's URL of r, is the URL that was sent, or that the guard
+// has. If it is neither, it may depend on anything, and requests with other URLs may have the same
+// answers in the guard's view.
 func isSent(u *url.URL, r *http.Request) bool {
 	if u == r.URL {
 		return true

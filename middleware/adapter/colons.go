@@ -2,7 +2,7 @@ package adapter
 
 import "strings"
 
-// ParseColons returns the parts of a template in the syntax of gin and Echo: ":name" is a
+// ParseColons returns the parts of a template in the syntax of gin and Echo. ":name" is a
 // parameter up to the next slash, "*name" or "*" is the rest of the path, and "\\:" is a colon.
 func ParseColons(template string) (parts []Part) {
 	addText := func(text string) {

@@ -164,7 +164,7 @@ func testAlone(t *testing.T, s Start) {
 	}
 }
 
-// A miss beyond the limit is refused, and what is in memory is still served.
+// A miss beyond the limit is refused. Answers in memory are still served.
 func testRefusedTogether(t *testing.T, s Start) {
 	f := startHot(t, s, 1, "", text("item"))
 	f.wantStatus("/items/7", 200, 200)
@@ -175,7 +175,7 @@ func testRefusedTogether(t *testing.T, s Start) {
 	f.wantStatus("/items/7", 200)
 }
 
-// A panic of a run is its own: each request runs the handler by itself.
+// If a run panics, each request that waited for it runs the handler by itself.
 func testPanicsTogether(t *testing.T, s Start) {
 	f := startHot(t, s, 9, "", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user := r.Header.Get("X-User")

@@ -82,8 +82,8 @@ func testConditions(t *testing.T, s Start) {
 	}
 }
 
-// A handler that compresses is asked once for each coding. Each client gets the answer that it
-// would get if the item were not hot, so nothing is compressed twice.
+// A handler that compresses is asked once for each coding. Each client gets the same
+// answer as if the item were not hot, so nothing is compressed twice.
 func testCompression(t *testing.T, s Start) {
 	body := strings.Repeat("compressible ", 500)
 	f := new(fixture)
