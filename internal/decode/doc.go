@@ -12,7 +12,7 @@
 // The files, in the order of the data:
 //
 //   - stream.go a connection · packet.go a packet and its meta line
-//   - verify.go replay.go refuse.go whether it is believed
+//   - believe.go replay.go refuse.go whether it is believed
 //   - offsets.go held.go senders.go sequence.go its sender, by sequence, and its send time
 //   - lines.go alike.go line.go its counts · reports.go lines that are no counts
 //   - settle.go gaps.go losses.go missing packets, and the lines that make up for them
