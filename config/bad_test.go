@@ -482,7 +482,7 @@ var badFiles = []struct {
 		`4:38: aggregator.senders "::ffff:10.0.0.0/104": is IPv4 written as IPv6`, `4:61: aggregator.senders "host": want a network in CIDR notation, or an address`, `4:67: aggregator.senders "fe80::1%eth0": want a network in CIDR notation, or an address`,
 	}},
 	{"no senders", good + "aggregator: {trust: listed, senders: []}\n", []string{"2:38: aggregator.senders: want 1 to 256 networks, found 0"}},
-	{"listed for Unix sockets", good + "aggregator: {trust: listed, senders: [10.0.0.0/8], listen: 'unix:///run/a.sock'}\n", []string{"2:21: aggregator.listed checks addresses, but listen has only Unix sockets"}},
+	{"listed for Unix sockets", good + "aggregator: {trust: listed, senders: [10.0.0.0/8], listen: 'unix:///run/a.sock'}\n", []string{"2:21: aggregator.trust: listed checks addresses, but listen has only Unix sockets"}},
 	{"listed with kafka", good + "aggregator: {trust: listed, senders: [10.0.0.0/8], source: kafka}\n", []string{"2:21: aggregator.trust: with source: kafka a record does not have its sender's address"}},
 	{"signed with graphite", good + "aggregator: {trust: signed, key_env: K, source: graphite}\n", []string{"2:21: aggregator.trust: with source: graphite there are no packets, and the data in Graphite is not signed"}},
 	{"signed without meta lines", good + "aggregator: {key_env: K}\nstatsd: {meta: false}\n", []string{"2:23: aggregator.key_env: a signature is in the meta line, and statsd.meta is false"}},

@@ -51,10 +51,10 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 		figure.Counter(name("duplicate_"+unit+"_total"), "Duplicates, counted once: "+unit+".",
 			func(d *decode.Stats) int64 { return d.Duplicates }).
 			Explain(unit + " that arrived twice and were counted once"),
-		figure.Counter(name("aged_total"), "Counts that instances held back until they were older than any window.",
+		figure.Counter(name("aged_total"), "Counts that instances held back until they were older than any window, or dropped with their key.",
 			func(d *decode.Stats) int64 { return d.Aged }).
 			Explain("counts that instances held back, under their budget of lines, until they were older than any " +
-				"window: they are in no key's count, and no window needs them"),
+				"window, or dropped with their keys for lack of room: they are in no key's count"),
 		figure.Counter(name("origins_total"), "Lines with the routes and callers of hot keys.",
 			func(d *decode.Stats) int64 { return d.Origins }),
 		figure.Counter(name("held_back_total"), "Lines that report how many counts of a group of keys instances hold back.",

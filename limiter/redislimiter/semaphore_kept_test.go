@@ -24,7 +24,7 @@ func TestKeptPermitsFair(t *testing.T) {
 	if got.served[1] < 8 || got.longest[1] > 2*keptPeriod+10*time.Millisecond {
 		t.Errorf("%+v", got)
 	}
-	run.workers, run.think = each(16), nil
+	run.workers, run.think, run.lasts = each(16), nil, 8*time.Second
 	got = simulatePermits(t, addr, run)
 	t.Logf("served %v, longest waits %v", got.served, got.longest)
 	if part := float64(got.served[0]) / float64(got.total()); part < 0.3 || part > 0.7 {
