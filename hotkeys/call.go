@@ -33,7 +33,7 @@ func (p *Publisher) runScript(ctx context.Context, name string, script *redis.Sc
 	}
 	answer, report, ok := cutReport(all)
 	if !ok {
-		return nil, fmt.Errorf("%s: unexpected answer %q", name, all)
+		return nil, fmt.Errorf("script %s: Redis answered %q, which this program does not know", name, all)
 	}
 	p.recordReport(name, report)
 	switch answer[0] {
@@ -48,7 +48,7 @@ func (p *Publisher) runScript(ctx context.Context, name string, script *redis.Sc
 	case statusSchema:
 		return nil, fmt.Errorf("%s: %s is %q, but this program supports only 1: use the program that wrote it, or another namespace", name, p.layout.Schema, answer[1:])
 	default:
-		return nil, fmt.Errorf("%s: unexpected answer %q", name, answer)
+		return nil, fmt.Errorf("script %s: Redis answered %q, which this program does not know", name, answer)
 	}
 	return nil, nil
 }
@@ -58,7 +58,7 @@ func (p *Publisher) runScript(ctx context.Context, name string, script *redis.Sc
 func (p *Publisher) recordSuccess(name string, answer []string) error {
 	if name != "claim" && name != "adopt" && name != "lease" {
 		if len(answer) < 2 {
-			return fmt.Errorf("%s: unexpected answer %q", name, answer)
+			return fmt.Errorf("script %s: Redis answered %q, which this program does not know", name, answer)
 		}
 		v, err := published.ParseVersion(answer[1])
 		if err != nil {

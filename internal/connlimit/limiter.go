@@ -140,7 +140,7 @@ func (l *Limiter) admit(raw net.Conn, onSpare bool) *Conn {
 	if isFull && displaced == nil && len(l.open) >= l.config.Max+l.config.Reserve {
 		l.stats.Full++
 		l.mu.Unlock()
-		l.full.Warn(logRate, l.config.Log, "closed a connection: too many are open", "max", l.config.Max)
+		l.full.Warn(logRate, l.config.Log, "refused a new connection: as many are open as may be", "max", l.config.Max)
 		return nil
 	}
 	c.Reserved = onSpare || isFull && displaced == nil

@@ -29,8 +29,8 @@ func TestLimiter(t *testing.T) {
 		text   string
 	}{
 		"no bound":  {Config{}, false, 5, Stats{Connections: 5}, ""},
-		"two":       {Config{Max: 2, CloseUsed: true}, true, 2, Stats{Connections: 2, Used: 2, Full: 3}, "too many"},
-		"reserve":   {Config{Max: 2, Reserve: 1}, true, 3, Stats{Connections: 3, Used: 3, Full: 2}, "too many"},
+		"two":       {Config{Max: 2, CloseUsed: true}, true, 2, Stats{Connections: 2, Used: 2, Full: 3}, "as many"},
+		"reserve":   {Config{Max: 2, Reserve: 1}, true, 3, Stats{Connections: 3, Used: 3, Full: 2}, "as many"},
 		"idle":      {Config{Max: 2, CloseUsed: true}, false, 5, Stats{Connections: 2, Displaced: 3}, ""},
 		"strangers": {Config{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, false, 0, Stats{Strangers: 5}, "not allowed"},
 	} {

@@ -22,7 +22,7 @@ func (x *examination) publisher(ctx context.Context) {
 		x.add("publisher", OK, fmt.Sprintf("an aggregator publishes for namespace %q", x.Namespace), "")
 		return
 	}
-	what, mend := fmt.Sprintf("no aggregator publishes for namespace %q", x.Namespace), "start an aggregator with the same file: hotparam aggregator --config FILE; its log and /-/ready say why it does not publish"
+	what, mend := fmt.Sprintf("no aggregator publishes for namespace %q", x.Namespace), "start an aggregator with the same file: hotparam aggregator --config FILE. If one runs already, its log and /-/ready say why it does not publish"
 	spaces, err := hotkeys.ListNamespaces(call, x.Client)
 	spaces = slices.DeleteFunc(spaces, func(name string) bool { return name == x.Namespace })
 	switch {

@@ -37,7 +37,7 @@ const healthPath = "/-/healthy"
 // mux.
 func NewServer(c Config) (*httpserve.Server, *http.ServeMux) {
 	mux := http.NewServeMux()
-	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, Log: c.Log})
+	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, Log: c.Log.With("server", "health and metrics")})
 	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
 		words, ready := c.Ready()
