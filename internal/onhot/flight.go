@@ -79,8 +79,8 @@ func (c *Cache) leave(f *flight) {
 func (c *Cache) lead(f *flight, r *http.Request, admit Admit, refresh bool) (admitted bool) {
 	defer func() {
 		if !admitted { // or admit panicked
+			c.leave(f) // first, so that none of those who waited finds it again
 			c.end(f, nil, ReasonUnadmitted)
-			c.leave(f)
 		}
 	}()
 	h, ok := admit(refresh)
