@@ -106,15 +106,20 @@ func start(t *testing.T, s setup) *fixture {
 			}
 		}
 	}, guarded))
-	server := httptest.NewUnstartedServer(mux)
+	f.http, f.url = serveHTTP2(t, mux)
+	return f
+}
+
+// serveHTTP2 starts a server without TLS, and returns a client of it and its URL.
+func serveHTTP2(t *testing.T, h http.Handler) (*http.Client, string) {
+	server := httptest.NewUnstartedServer(h)
 	server.Config.Protocols = new(http.Protocols)
 	server.Config.Protocols.SetUnencryptedHTTP2(true)
 	server.Start()
 	t.Cleanup(server.Close)
 	transport := &http.Transport{Protocols: server.Config.Protocols}
 	t.Cleanup(transport.CloseIdleConnections)
-	f.http, f.url = &http.Client{Transport: transport}, server.URL
-	return f
+	return &http.Client{Transport: transport}, server.URL
 }
 
 func client[Req, Res any](f *fixture, method string) *connect.Client[Req, Res] {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -51,14 +50,7 @@ func startGet(t *testing.T, opts ...connect.HandlerOption) *getFixture {
 		f.message.Store(r.URL.Query().Get("message"))
 		get.ServeHTTP(w, r)
 	})
-	server := httptest.NewUnstartedServer(mux)
-	server.Config.Protocols = new(http.Protocols)
-	server.Config.Protocols.SetUnencryptedHTTP2(true)
-	server.Start()
-	t.Cleanup(server.Close)
-	transport := &http.Transport{Protocols: server.Config.Protocols}
-	t.Cleanup(transport.CloseIdleConnections)
-	f.http, f.url = &http.Client{Transport: transport}, server.URL
+	f.http, f.url = serveHTTP2(t, mux)
 	return f
 }
 
