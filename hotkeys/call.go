@@ -33,7 +33,7 @@ func (p *Publisher) runScript(ctx context.Context, name string, script *redis.Sc
 	}
 	answer, report, ok := cutReport(all)
 	if !ok {
-		return nil, fmt.Errorf("script %s: Redis answered %q, which this program does not know", name, all)
+		return nil, unknownAnswer(name, all)
 	}
 	p.recordReport(name, report)
 	switch answer[0] {
@@ -48,9 +48,14 @@ func (p *Publisher) runScript(ctx context.Context, name string, script *redis.Sc
 	case statusSchema:
 		return nil, fmt.Errorf("%s: %s is %q, but this program supports only 1: use the program that wrote it, or another namespace", name, p.layout.Schema, answer[1:])
 	default:
-		return nil, fmt.Errorf("script %s: Redis answered %q, which this program does not know", name, answer)
+		return nil, unknownAnswer(name, answer)
 	}
 	return nil, nil
+}
+
+// unknownAnswer returns the error of a script's answer that no version of the script gives.
+func unknownAnswer(script string, answer []string) error {
+	return fmt.Errorf("script %s: Redis answered %q, which this program does not know", script, answer)
 }
 
 // recordSuccess records the version in a script's answer. Answers of claim and adopt are left to
@@ -58,7 +63,7 @@ func (p *Publisher) runScript(ctx context.Context, name string, script *redis.Sc
 func (p *Publisher) recordSuccess(name string, answer []string) error {
 	if name != "claim" && name != "adopt" && name != "lease" {
 		if len(answer) < 2 {
-			return fmt.Errorf("script %s: Redis answered %q, which this program does not know", name, answer)
+			return unknownAnswer(name, answer)
 		}
 		v, err := published.ParseVersion(answer[1])
 		if err != nil {

@@ -101,7 +101,7 @@ func (p *Publisher) untilClaim() time.Duration {
 // recorded state of Redis, since the holder changes it.
 func (p *Publisher) standBy(answer []string) error {
 	if len(answer) != 4 {
-		return fmt.Errorf("script standby: Redis answered %q, which this program does not know", answer)
+		return unknownAnswer("standby", answer)
 	}
 	left, err := strconv.ParseInt(answer[1], 10, 64)
 	if err != nil {

@@ -163,7 +163,7 @@ func (p *Publisher) claim(ctx context.Context) error {
 // recordClaim records the answer to a claim: "ok", the version in force, our epoch.
 func (p *Publisher) recordClaim(name string, answer []string) error {
 	if len(answer) < 3 {
-		return fmt.Errorf("script %s: Redis answered %q, which this program does not know", name, answer)
+		return unknownAnswer(name, answer)
 	}
 	epoch, err := strconv.ParseInt(answer[2], 10, 64)
 	if err != nil {

@@ -128,7 +128,7 @@ func (p *Publisher) prune(ctx context.Context) error {
 		return p.settle(ctx)
 	}
 	if len(answer) < 3 {
-		return fmt.Errorf("script prune: Redis answered %q, which this program does not know", answer)
+		return unknownAnswer("prune", answer)
 	}
 	n, err := strconv.ParseUint(answer[2], 10, 64)
 	if err != nil {
