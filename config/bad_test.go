@@ -218,7 +218,7 @@ var badFiles = []struct {
 	}},
 
 	// hot.
-	{"hot without rate", rule("hot: {hold: 1s, rte: 1/s}"), []string{"4:10: hot has none of rate, share, jump, top", `4:21: unknown field "rte" in hot`}},
+	{"hot without rate", rule("hot: {hold: 1s, rte: 1/s}"), []string{"4:10: hot has none of rate, share, jump, top, cost", `4:21: unknown field "rte" in hot`}},
 	{"hot as a number", rule("hot: 200"), []string{`4:10: hot "200": want N/D, for example "200/s" or "60/1m"`}},
 	{"no thresholds", rule("hot: []"), []string{"4:10: hot: the list is empty"}},
 	{"bad thresholds", rule("hot: [200/s, [1/s], ~, 0/s, {rate: 1/s, hold: x}]"), []string{
@@ -265,7 +265,7 @@ var badFiles = []struct {
 	}},
 	{"tops", rule("hot: [{top: 0}, {top: 1001}, {top: few}, {top_k: 3}]"), []string{
 		`4:17: hot.top "0": want a whole number of 1 to 1000`, `4:27: hot.top "1001": want a whole number of 1 to 1000`,
-		`4:40: hot.top "few": want a whole number of 1 to 1000`, "4:46: hot has none of rate, share, jump, top", `4:47: unknown field "top_k" in hot`,
+		`4:40: hot.top "few": want a whole number of 1 to 1000`, "4:46: hot has none of rate, share, jump, top, cost", `4:47: unknown field "top_k" in hot`,
 	}},
 	{"windows of shares", rule("hot: [20%/500ms, 20%/, 8x/2h, {share: 20%, window: 2h}, {top: 3, window: soon}]"), []string{
 		`4:11: hot "20%/500ms": the window must be 1s to 1h`,

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ var hotSection = section{
 		{"share", shown(schemaForm(`%`)), "", "Hot at this part of the route's requests: 20%"},
 		{"jump", shown(schemaForm(`[xX]`)), "", "Hot at this multiple of the key's earlier count: 8x"},
 		{"top", shown(schemaWhole(1, 1000)), "", "Hot if it is among this many keys with the highest counts"},
+		{"cost", shown(schemaChoice("auto")), "", "Hot if it slows the others down by the time that it takes: auto"},
 		{"min", shown(schemaText), "", "The least count for share, jump and top: 50, or 50/10s"},
 		{"window", shown(schemaDuration), "", "The window of share, jump and top: 10s"},
 		{"over", shown(schemaChoice("day")), "", "The past that jump compares with: day is the same hour of the days before"},
@@ -27,7 +29,7 @@ var hotSection = section{
 }
 
 // kindFields are the fields that set what a count is compared with, by kind.
-var kindFields = hotSection.fields.names()[:rules.Top+1]
+var kindFields = hotSection.fields.names()[:rules.Cost+1]
 
 // hot reads the thresholds of a rule: one, or a list of them.
 func (d *decoder) hot(n *fileNode, unit rules.Unit) []rules.Threshold {
@@ -61,6 +63,13 @@ func (d *decoder) threshold(n *fileNode, unit rules.Unit) (t rules.Threshold) {
 	return t
 }
 
+// findsCost reports whether a threshold of a rule's hot is a cost.
+func findsCost(n *fileNode) bool {
+	return n != nil && slices.ContainsFunc(oneOrItems(n), func(item *fileNode) bool {
+		return slices.ContainsFunc(item.fields, func(f mapField) bool { return f.name == "cost" })
+	})
+}
+
 // kind reads the one field that sets what a count is compared with.
 func (d *decoder) kind(n *fileNode, v values, unit rules.Unit) (t rules.Threshold) {
 	const none = -1
@@ -90,6 +99,10 @@ func (d *decoder) terms(n *fileNode, what string, kind rules.ThresholdKind, unit
 	if !ok {
 		return rules.Threshold{Kind: kind}
 	}
+	if kind == rules.Cost {
+		d.choice(n, what, "auto")
+		return rules.Threshold{Kind: kind, Rate: rules.CostRate}
+	}
 	if kind == rules.Top {
 		return rules.Threshold{Kind: kind, Top: wholeNumber(s)}
 	}
@@ -117,6 +130,14 @@ func termsHint(s string, kind rules.ThresholdKind, unit rules.Unit) string {
 
 // minAndWindow reads the least count and the window of a threshold that compares.
 func (d *decoder) minAndWindow(n *fileNode, v values, t *rules.Threshold, unit rules.Unit) {
+	if t.Kind == rules.Cost {
+		for _, name := range []string{"min", "window", "exit", "hold", "cool_down"} {
+			if field := v.get(name); field != nil {
+				d.reject(field, "remove it: cost: auto needs no number", "hot.%s: a cost has none", name)
+			}
+		}
+		return
+	}
 	if t.Kind == rules.FixedRate {
 		for _, name := range []string{"min", "window"} {
 			if field := v.get(name); field != nil {

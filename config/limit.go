@@ -43,7 +43,7 @@ func (l *limitFields) settings() settings {
 		{"when_redis_is_away", choice(&l.Outage, rules.OutageLocal, rules.OutageOpen, rules.OutageClosed), "", "Decision while Redis is unavailable, for scope: fleet and exact. Default: local"},
 		{"on_limit", choice(&l.onLimit, "reject", "wait", "serve", "shadow"), "", "Decision for requests over the limit. Default: reject"},
 		{"wait", milli(&l.Wait, "2s"), "", "The longest that a request waits"},
-		{"concurrency", positive(&l.Concurrency, rules.MaxConcurrency), "", "How many requests are served at a time"},
+		{"concurrency", orAuto(&l.Concurrency, positive(&l.Concurrency, rules.MaxConcurrency)), "", "How many requests are served at a time; auto goes with hot: {cost: auto}"},
 		{"queue", positive(&l.Queue, rules.MaxQueue), "", fmt.Sprintf("How many more may wait for concurrency. Default: %d", rules.DefaultQueue)},
 		{"priority", as(&l.Priority, prioritySettings(new(rules.Priority)).form("by", "first"), (*decoder).priority), "", "Which values of a parameter come first"},
 		{"serve", as(&l.Serve, serveSettings(new(rules.Response)).form(), (*decoder).response), "", "The response of on_limit: serve"},
@@ -85,6 +85,17 @@ func (l *limitFields) complete() {
 	if l.initial != nil {
 		l.Missing = l.Burst - *l.initial
 	}
+}
+
+// orAuto returns a number's value that may also be auto.
+func orAuto(to *int, number fieldBinding) fieldBinding {
+	return as(to, anyOf(number.form, schemaChoice("auto")), func(d *decoder, n *fileNode, what string) int {
+		if n.kind == scalarKind && n.text == "auto" {
+			return rules.AutoConcurrency
+		}
+		number.read(d, n, what)
+		return *to
+	})
 }
 
 func (l *limitFields) rateValue() fieldBinding {

@@ -28,6 +28,7 @@ func ruleSettings(r *rules.Rule) settings {
 			return d.hot(n, r.Count)
 		}), "", "When a key is hot: 200/s, 20%, 8x, or fields; a list makes it hot by any of them"},
 		{"limit", limitOf(&r.Limit, r), "", "What a hot key is held to, or every request if there is no hot: 50/s, or fields"},
+		{"backend", plain(&r.Backend, schemaForm(`^[a-z0-9_-]{1,64}$`)), "", "What serves the requests, for hot: {cost: auto}: rules with the same backend are judged together. Default: id"},
 		{"on_hot", as(&r.OnHot, onHotSettings(new(onHotFields)).form(), (*decoder).onHot), "", "How requests of a hot key are answered before its limit: identical ones once, and from memory"},
 		{"except", as(&r.Except, schemaList(exceptSettings(new(rules.Exception), r).form("values")), func(d *decoder, n *fileNode, _ string) []rules.Exception {
 			return d.exceptions(n, r)
@@ -73,6 +74,9 @@ func (d *decoder) rule(n *fileNode) (rule rules.Rule) {
 	}
 	if v.has("hot") {
 		rule.By.Kind = rules.ByAll // unless the file has by
+	}
+	if findsCost(v.get("hot")) {
+		rule.Count = rules.Millis // unless the file has count
 	}
 	d.read(v, "", fields[ignoreFields:])
 	if n := v.get("key"); n != nil && !n.bad && !v.has("hot") && !v.has("by") {

@@ -55,6 +55,8 @@ type Hot struct {
 	Pinned bool
 	// Top lists where the traffic comes from. Nil means not known.
 	Top *Attribution
+	// Hold says how a key that is hot by its [Cost] is held, and why. Nil for other keys.
+	Hold *Hold
 	// Owner names the aggregator's shard or partition that published the key.
 	Owner string
 }
@@ -62,6 +64,37 @@ type Hot struct {
 // IsExempt reports whether the key's limit is not asked: the key is Spared, and no operator holds it to
 // the limit.
 func (h *Hot) IsExempt() bool { return h.Spared && !h.Pinned }
+
+// Hold is the treatment of a key that is hot by its [Cost], and the evidence for it. It is
+// immutable.
+type Hold struct {
+	// Pool is what the key takes the time of: see [Rule.Pool].
+	Pool string
+	// Permits is the number of requests of all held keys of the pool together that are served at a
+	// time, over all instances. Zero serves none.
+	Permits int64
+	// Stage is how sure it is that the key is the cause.
+	Stage HoldStage
+	// Share is the part of the pool's time that requests of the key took when the key was first
+	// held, of 0 to 1.
+	Share float64
+	// Each is the time of one request of the key then, and Usual that of one request of the pool
+	// before the others became slow.
+	Each, Usual time.Duration
+	// Slow is the time of one request of the others when the key was first held, and Now their
+	// present one.
+	Slow, Now time.Duration
+}
+
+// HoldStage is how sure it is that a key is the cause of a slow back end.
+type HoldStage string
+
+// Stages of a hold.
+const (
+	HoldTrial     HoldStage = "trial"     // the key is held to see whether the others gain by it
+	HoldKept      HoldStage = "kept"      // they did
+	HoldSuspected HoldStage = "suspected" // the key is not held, since the limit is in shadow, so nothing proves it
+)
 
 // Attribution lists where the requests of a hot key come from and go to: at most
 // [MaxOrigins] each, the highest count first. It is immutable.

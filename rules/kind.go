@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ThresholdKind selects the count that a threshold compares a key's count with.
@@ -21,12 +22,19 @@ const (
 	Jump
 	// Top compares with the counts of the other keys of the rule: the Top highest are hot.
 	Top
+	// Cost finds the keys that take the time of a back end, by trial: while other keys' requests
+	// are slower than they were, a key is held to few requests at a time, and stays hot only if
+	// that makes the others faster. See [Hold]. Rate.N is 1.
+	Cost
 )
 
-var kindNames = [...]string{"rate", "share", "jump", "top"}
+var kindNames = [...]string{"rate", "share", "jump", "top", "cost"}
 
 // String returns the kind as the rules file names its field.
 func (k ThresholdKind) String() string { return nameOf(kindNames[:], k) }
+
+// CostRate is the Rate of a threshold of kind [Cost]: any time at all, within a second.
+var CostRate = Rate{N: 1, Per: time.Second}
 
 // Over selects the past that makes a key's baseline.
 type Over uint8
@@ -77,13 +85,15 @@ func (t *Threshold) validateKind(bad *FieldErrors) {
 	switch {
 	case t.Kind != Top && t.Top != 0:
 		bad.add("top", quoted(fmt.Sprint(t.Top)), "leave it zero", "a number of keys is for top")
+	case t.Kind == Cost && t.Rate != CostRate:
+		bad.add("cost", quoted(t.Rate.String()), "cost: auto needs no number", "a cost has no count and no window of its own")
 	case t.Kind == Top && (t.Top < 1 || t.Top > MaxTop):
 		bad.add("top", quoted(fmt.Sprint(t.Top)), "top: 10 makes the ten keys with the highest counts hot", "want a whole number of 1 to %d", MaxTop)
 	}
 }
 
 // Compared describes the count that a key is compared with: "20% of the route", "8x the
-// baseline", "a place among the top 3". It is "" for a rate.
+// baseline", "a place among the top 3". It is "" for a rate and for a cost.
 func (t *Threshold) Compared() string {
 	switch t.Kind {
 	case Share:
@@ -145,6 +155,8 @@ func (c Cause) String() string {
 		return c.Factor.Decimal(1) + "x/" + per
 	case Top:
 		return "top " + strconv.Itoa(c.Top) + "/" + per
+	case Cost:
+		return "cost auto"
 	}
 	return rate
 }
@@ -171,6 +183,7 @@ func ParseCause(kind, unit, text string, rate Rate) (c Cause, ok bool) {
 				return Cause{}, false
 			}
 		}
+	case Cost:
 	case Top:
 		if c.Top, err = strconv.Atoi(strings.TrimPrefix(terms, "top ")); c.Top < 0 || c.Top > MaxTop {
 			return Cause{}, false

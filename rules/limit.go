@@ -18,6 +18,7 @@ type Limit struct {
 	// Wait is the longest time that a request waits, with ModeWait.
 	Wait time.Duration
 	// Concurrency is the number of requests that are served at a time. Zero means any number.
+	// [AutoConcurrency] means the number that [Hold] has, of all held keys of a back end together.
 	Concurrency int
 	// Queue is the number of requests that may wait for a place, with ModeWait. Zero means
 	// DefaultQueue.
@@ -126,10 +127,12 @@ type Response struct {
 const (
 	DefaultQueue   = 1000
 	MaxConcurrency = 1_000_000
-	MaxQueue       = 1_000_000
-	maxWait        = 10 * time.Minute
-	MaxClasses     = 10
-	maxAnswer      = 64 << 10 // bytes of a Response's body
+	// AutoConcurrency is the Concurrency of keys that are hot by a [Cost].
+	AutoConcurrency = -2
+	MaxQueue        = 1_000_000
+	maxWait         = 10 * time.Minute
+	MaxClasses      = 10
+	maxAnswer       = 64 << 10 // bytes of a Response's body
 )
 
 // Validate reports the errors of a limit of a rule that counts in this unit, as [FieldErrors]. A
@@ -143,7 +146,7 @@ func (l *Limit) validate(unit Unit) (bad FieldErrors) {
 	if l.Quota != (Quota{}) || l.Concurrency == 0 {
 		bad = l.Quota.validate()
 	}
-	if l.Concurrency < 0 || l.Concurrency > MaxConcurrency {
+	if l.Concurrency < 0 && l.Concurrency != AutoConcurrency || l.Concurrency > MaxConcurrency {
 		bad.add("limit.concurrency", quoted(fmt.Sprint(l.Concurrency)), "concurrency: 8 serves eight requests at a time", "want a whole number of 1 to %d", MaxConcurrency)
 	}
 	if l.Queue < 0 || l.Queue > MaxQueue {
@@ -193,6 +196,8 @@ const (
 // validateTogether reports fields that contradict each other.
 func (l *Limit) validateTogether(bad *FieldErrors) {
 	switch {
+	case l.Concurrency == AutoConcurrency && l.Scope != ScopeFleet:
+		bad.add("limit.scope", quoted(string(l.Scope)), "leave out scope", "concurrency: auto is over all instances").needs("limit")
 	case l.Outage != "" && !l.Scope.InRedis():
 		bad.add("limit.when_redis_is_away", "", awayHint, "goes with scope: fleet or exact").needs("limit")
 	case l.Scope == ScopeFleet && !l.Algorithm.Bucket():

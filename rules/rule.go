@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -60,6 +61,9 @@ type Rule struct {
 	// Limit is the limit of each key, in units of Count. With a nil Limit hot keys are only found
 	// and listed.
 	Limit *Limit
+	// Backend names what serves the rule's requests, for thresholds of kind [Cost]: the rules of one
+	// back end are judged together. Empty means that the rule has one of its own, see [Rule.Pool].
+	Backend string
 	// OnHot says how requests of hot keys are answered before Limit is asked. Nil asks Limit for
 	// each.
 	OnHot *OnHot
@@ -254,8 +258,16 @@ func (t Threshold) WithDefaults() Threshold {
 // Whole reports whether all of the rule's keys must be counted in one place. They must if keys
 // are compared with each other, or if one key can explain another.
 func (r *Rule) Whole() bool {
-	return r.By.Kind == ByCombinations || slices.ContainsFunc(r.Hot, func(t Threshold) bool { return t.Kind == Share || t.Kind == Top })
+	return r.By.Kind == ByCombinations || slices.ContainsFunc(r.Hot, func(t Threshold) bool { return t.Kind == Share || t.Kind == Top || t.Kind == Cost })
 }
+
+// HasCost reports whether some threshold finds keys by their cost.
+func (r *Rule) HasCost() bool {
+	return slices.ContainsFunc(r.Hot, func(t Threshold) bool { return t.Kind == Cost })
+}
+
+// Pool names the requests that a rule with a cost judges together: its Backend, or its ID.
+func (r *Rule) Pool() string { return cmp.Or(r.Backend, r.ID) }
 
 // Named returns the parameters that the rule names, without values: those of its keys, its match
 // and the priorities of its limits.

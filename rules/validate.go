@@ -113,6 +113,9 @@ func (r *Rule) validateLimit(l *Limit) FieldErrors {
 	resolved := *l
 	resolved.Scope = r.ScopeOf(l)
 	bad := resolved.validate(r.Count)
+	if l.Concurrency == AutoConcurrency && !r.HasCost() {
+		bad.add("limit.concurrency", "auto", "add hot: {cost: auto}, or give a number", "only a rule with hot.cost finds its number").needs("limit")
+	}
 	if l.Scope != ScopeFleet || !l.Algorithm.Bucket() {
 		return bad
 	}
@@ -150,6 +153,15 @@ func (r *Rule) validateHot(bad *FieldErrors) {
 	if len(r.Hot) > maxThresholds {
 		bad.addSentence(fmt.Sprintf("hot[%d]", maxThresholds), "each window of a rule takes memory for every key", "hot: more than %d thresholds", maxThresholds)
 	}
+	if r.HasCost() && r.Count != Millis {
+		bad.add("count", quoted(r.Count.String()), "leave out count, or write count: ms", "goes with no hot.cost, which counts the time of requests").needs("hot", "count")
+	}
+	switch {
+	case r.Backend != "" && !r.HasCost():
+		bad.add("backend", quoted(r.Backend), "add hot: {cost: auto}, or remove backend", "goes with hot.cost").needs("hot", "backend")
+	case r.Backend != "" && !ValidRuleID(r.Backend):
+		bad.add("backend", quoted(r.Backend), "for example backend: orders-db", "want at most %d of a-z, 0-9, _ and -", maxName)
+	}
 	for i := range r.Hot {
 		t, parent := &r.Hot[i], fmt.Sprintf("hot[%d]", i)
 		errs := t.validate()
@@ -179,7 +191,7 @@ func (t *Threshold) validate() (bad FieldErrors) {
 		return bad
 	}
 	count, countHint, window, windowHint := "rate", rateHint, "rate", rateHint
-	if t.Kind != FixedRate {
+	if t.Kind != FixedRate && t.Kind != Cost {
 		count, countHint, window, windowHint = "min", leastHint, "window", "for example window: 10s"
 	}
 	switch {

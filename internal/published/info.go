@@ -82,6 +82,7 @@ type info struct {
 	Usual     bool   `json:"usual,omitempty"`
 	Spared    bool   `json:"spared,omitempty"`
 	Top       *top   `json:"top,omitempty"`
+	Hold      *hold  `json:"hold,omitempty"`
 }
 
 // EncodeInfo returns the value of one entry of the info hash:
@@ -96,7 +97,7 @@ func infoOf(h *rules.Hot) info {
 	since, until, ratio := h.Since.UnixMilli(), millis(h.Until, untilHole), finite(h.Ratio)
 	i := info{
 		Low: &h.Low, Since: &since, Until: &until, Burst: h.Burst, Mode: h.Mode, Scope: h.Scope, Owner: h.Owner, Ratio: &ratio,
-		Also: h.Also, Estimated: h.Estimated, Usual: h.Usual, Spared: h.Spared, Top: topOf(h.Top),
+		Also: h.Also, Estimated: h.Estimated, Usual: h.Usual, Spared: h.Spared, Top: topOf(h.Top), Hold: holdOf(h.Hold),
 	}
 	if h.High != rules.Unknown {
 		i.High = &h.High
@@ -183,6 +184,9 @@ func (i *info) hot() (rules.Hot, error) {
 	}
 	var err error
 	if h.Top, err = i.Top.attribution(); err != nil {
+		return rules.Hot{}, err
+	}
+	if h.Hold, err = i.Hold.parse(); err != nil {
 		return rules.Hot{}, err
 	}
 	return h, nil
