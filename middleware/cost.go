@@ -51,6 +51,7 @@ type Ticket struct {
 	leases []semaphore.Lease
 
 	started bool
+	metered bool          // whether a rule finds hot keys by their cost
 	start   time.Duration // see runningTickets.epoch
 	charged int64         // milliseconds that are charged
 	shard   uint32        // number of its part of Guard.running
@@ -95,7 +96,7 @@ func (t *Ticket) reuse() {
 	held := len(t.leases) > 0
 	clear(t.owed)
 	t.owed, t.keys, t.leases = t.owed[:0], t.keys[:0], nil
-	t.started, t.charged = false, 0
+	t.started, t.metered, t.charged = false, false, 0
 	if cap(t.keys) <= keep && !held {
 		t.guard.tickets.Put(t)
 	}
@@ -118,6 +119,7 @@ func (r *request) chargeAtEnd(cl claim, hash uint64, key []byte) {
 	t := r.needTicket()
 	from := len(t.keys)
 	t.keys = append(t.keys, key...)
+	t.metered = t.metered || cl.rule.costs
 	t.owed = append(t.owed, owed{rule: cl.rule.rule, spec: cl.spec, hash: hash, from: from, to: len(t.keys)})
 }
 
@@ -192,7 +194,9 @@ func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 	ask := limiter.Request{Kind: limiter.Charge, N: n}
 	spec := o.spec
 	if len(o.rule.Hot) > 0 {
-		g.countCost(o, key, n)
+		if !o.rule.costs {
+			g.countCost(o, key, n)
+		}
 		entry := g.hot.Lookup(o.hash, key)
 		if entry == nil || spec.limit == nil || entry.Hot.IsExempt() || o.free {
 			return
