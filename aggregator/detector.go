@@ -85,6 +85,7 @@ type Detector struct {
 	noRoom    int64         // see DetectorStats.NoRoom
 	refreshed bool          // whether the last refresh published keys
 	ahead     ahead
+	costs     costs
 
 	counted  int       // number of rules that are counted by the hour
 	hour     int64     // newest recorded hour
@@ -144,12 +145,14 @@ type rulePlace struct {
 	days   *baseline.Days
 }
 
-// setRules sets the watch of each rule that belongs to this part, to the result of watch.
-func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(rulePlace) *ruleWatch) {
+// setRules sets the watch of each rule that belongs to this part, to the result of watch. It returns
+// the keys that were hot by the cost of a rule that no longer does.
+func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(rulePlace) *ruleWatch) (gone []rules.Hot) {
 	rules := n.ByNumber().OfKeys()
 	if all == nil {
 		all = homes(rules, d.cfg.Parts)
 	}
+	gone = d.costs.setRules(n, func(number int) bool { return all[number] == d.cfg.Part })
 	d.numbered, d.cfg.Homes = n, all
 	d.rules, d.watches, d.counted = make([]*ruleWatch, len(rules.Rules)), nil, 0
 	d.keep = decode.Lookback(rules) + d.cfg.Grace + d.cfg.Lag + time.Second
@@ -163,6 +166,9 @@ func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(rulePlace)
 		case all[i] != d.cfg.Part:
 			continue
 		}
+		if rules.Rules[i].HasCost() {
+			continue // see costs
+		}
 		r := watch(rulePlace{i, &rules.Rules[i], budget, max(d.cfg.Grace, d.cfg.Lag), d.cfg.Days})
 		d.rules[i], d.watches = r, append(d.watches, r)
 		if r.hours != nil {
@@ -175,6 +181,7 @@ func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(rulePlace)
 		}
 	}
 	d.suspects.share = maxSuspects / max(1, len(d.watches))
+	return gone
 }
 
 func (d *Detector) publish(change rules.Change) {
