@@ -29,8 +29,13 @@ func (c *costs) advance(now time.Time) (change rules.Change) {
 	if c.next = c.next.Add(base.FlushInterval); c.next.Before(now) { // the first, or after a pause
 		c.next = now.Add(base.FlushInterval)
 	}
+	standby := c.standby != nil && c.standby()
 	for _, p := range c.pools {
 		p.judge.Observe(now, values(p.routes), values(p.keys))
+		if standby {
+			p.stand()
+			continue
+		}
 		for key, h := range p.hot {
 			took := 0.0
 			if k := p.keys[key]; k != nil {
@@ -42,6 +47,18 @@ func (c *costs) advance(now time.Time) (change rules.Change) {
 		p.compare(now, &change)
 	}
 	return change
+}
+
+// stand ends an interval of a process that is not in office. Its judge learns, and none of its holds
+// takes effect, so it would learn the wrong things from them.
+func (p *pool) stand() {
+	p.clear()
+	clear(p.hot)
+	if len(p.judge.Held()) > 0 {
+		learned := p.judge.Save()
+		p.judge = p.newJudge()
+		p.judge.Load(learned)
+	}
 }
 
 func values[K comparable, V any](m map[K]*V) []V {

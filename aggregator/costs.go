@@ -13,9 +13,10 @@ import (
 // costs finds the hot keys of rules with a cost. Such rules have no windows: instances report the
 // usage of keys, and a judge of each pool decides by it every 100 ms.
 type costs struct {
-	pools  []*pool
-	byRule []poolRule // by number of the rule; empty for rules without a cost, or of another part
-	next   time.Time  // end of the present interval
+	pools   []*pool
+	byRule  []poolRule  // by number of the rule; empty for rules without a cost, or of another part
+	next    time.Time   // end of the present interval
+	standby func() bool // whether another process decides; nil if none can
 }
 
 type poolRule struct {
@@ -62,7 +63,7 @@ func (c *costs) setRules(n *decode.Numbered, has func(number int) bool) (gone []
 		p.shadow = p.shadow || rule.Limit == nil || rule.Limit.Mode == rules.ModeShadow || rule.Limit.Concurrency != rules.AutoConcurrency
 	}
 	for _, p := range c.pools {
-		p.judge, p.hot = blame.New(blame.Config{Pool: p.name, Shadow: p.shadow}), make(map[rules.Key]*costly)
+		p.judge, p.hot = p.newJudge(), make(map[rules.Key]*costly)
 	}
 	for _, old := range before {
 		p := c.pool(old.name)
@@ -85,6 +86,10 @@ func (c *costs) pool(name string) *pool {
 		return nil
 	}
 	return c.pools[i]
+}
+
+func (p *pool) newJudge() *blame.Judge {
+	return blame.New(blame.Config{Pool: p.name, Shadow: p.shadow})
 }
 
 func (p *pool) clear() {
@@ -131,4 +136,22 @@ func addUsage(to *blame.Usage, u *wire.Usage) {
 	to.Begun += u.Begun
 	to.Ended += u.Ended
 	to.Refused += u.Refused
+}
+
+// save returns what the judges have learned, by pool.
+func (c *costs) save() map[string]blame.State {
+	learned := make(map[string]blame.State, len(c.pools))
+	for _, p := range c.pools {
+		learned[p.name] = p.judge.Save()
+	}
+	return learned
+}
+
+// load continues with what the judges of another process have learned.
+func (c *costs) load(learned map[string]blame.State) {
+	for _, p := range c.pools {
+		if state, ok := learned[p.name]; ok {
+			p.judge.Load(state)
+		}
+	}
 }

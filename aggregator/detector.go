@@ -104,7 +104,7 @@ func NewDetector(c DetectorConfig) *Detector {
 		c.RateSpan = defaultRateSpan
 	}
 	c.Parts = max(1, c.Parts)
-	d := &Detector{cfg: c, suspects: suspects{part: c.Part}, missing: window.NewMissing()}
+	d := &Detector{cfg: c, costs: costs{standby: standbyOf(c.Publisher)}, suspects: suspects{part: c.Part}, missing: window.NewMissing()}
 	d.setRules(decode.NumberRules(c.Rules), c.Homes, newRuleWatch)
 	if !c.Start.IsZero() {
 		d.beginWindows(c.Start)
@@ -113,6 +113,15 @@ func NewDetector(c DetectorConfig) *Detector {
 		d.account = &accountant{key: c.Explain, onAccount: c.OnAccount}
 	}
 	return d
+}
+
+// standbyOf returns a function that reports whether another process publishes in place of p, or nil
+// if p cannot tell.
+func standbyOf(p Publisher) func() bool {
+	if p, tells := p.(interface{ Standby() bool }); tells {
+		return p.Standby
+	}
+	return nil
 }
 
 // beginWindows records that the counts from before start are unknown.

@@ -53,6 +53,7 @@ type Ticket struct {
 	started bool
 	metered bool          // whether a rule finds hot keys by their cost
 	start   time.Duration // see runningTickets.epoch
+	metedTo time.Duration // time up to which usageMeter has added it; 0 if it has not
 	charged int64         // milliseconds that are charged
 	shard   uint32        // number of its part of Guard.running
 	place   int           // index in that part, guarded by its lock
@@ -96,7 +97,7 @@ func (t *Ticket) reuse() {
 	held := len(t.leases) > 0
 	clear(t.owed)
 	t.owed, t.keys, t.leases = t.owed[:0], t.keys[:0], nil
-	t.started, t.metered, t.charged = false, false, 0
+	t.started, t.metered, t.metedTo, t.charged = false, false, 0, 0
 	if cap(t.keys) <= keep && !held {
 		t.guard.tickets.Put(t)
 	}

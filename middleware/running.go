@@ -85,23 +85,23 @@ func (r *runningTickets) add(t *Ticket) {
 func (r *runningTickets) remove(t *Ticket) (end time.Duration) {
 	s := &r.shards[t.shard]
 	s.mu.Lock()
-	now := time.Since(r.epoch)
-	if t.metered {
-		s.ended.add(t, now)
-	}
 	n := len(s.tickets) - 1
 	last := s.tickets[n]
 	s.tickets[t.place], last.place = last, t.place
 	s.tickets[n] = nil
 	s.tickets = s.tickets[:n]
-	charging := s.charging == t
-	s.mu.Unlock()
-	if charging {
-		s.busy.Lock()
-		defer s.busy.Unlock()
-		return time.Since(r.epoch)
+	if s.charging == t {
+		s.mu.Unlock()
+		s.busy.Lock() // waits for the charge
+		s.busy.Unlock()
+		s.mu.Lock()
 	}
-	return now
+	defer s.mu.Unlock()
+	end = time.Since(r.epoch)
+	if t.metered {
+		s.ended.add(t, end)
+	}
+	return end
 }
 
 // arm sets the timer unless it is set.

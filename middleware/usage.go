@@ -15,7 +15,7 @@ import (
 // those that ended and those that run every chargeEvery, and the collector takes the sums with its
 // next flush.
 type usageMeter struct {
-	from, to time.Duration // of the interval that is added; written by the timer's goroutine alone
+	now time.Duration // end of the interval that is added; used by the timer's goroutine alone
 
 	mu     sync.Mutex // guards the rest
 	keys   map[string]*keyUse
@@ -39,7 +39,8 @@ type endedUses struct {
 
 // endedUse is one key of a request that has ended.
 type endedUse struct {
-	start, end time.Duration // see runningTickets.epoch
+	busy, took time.Duration // its time since it was last added, and its whole time
+	begun      int64         // 1 if it was never added
 	to         int           // end of its key in endedUses.keys
 	again      bool          // whether an earlier one is of the same request and rule
 }
@@ -49,6 +50,7 @@ const maxEndedUses = 4096
 
 // add adds the keys of a ticket that ends now.
 func (e *endedUses) add(t *Ticket, now time.Duration) {
+	busy, begun := t.unmeted(now)
 	for i := range t.owed {
 		o := &t.owed[i]
 		if !o.rule.costs {
@@ -59,8 +61,16 @@ func (e *endedUses) add(t *Ticket, now time.Duration) {
 			continue
 		}
 		e.keys = append(e.keys, t.keys[o.from:o.to]...)
-		e.uses = append(e.uses, endedUse{t.start, now, len(e.keys), t.isAgain(i)})
+		e.uses = append(e.uses, endedUse{busy, now - t.start, begun, len(e.keys), t.isAgain(i)})
 	}
+}
+
+// unmeted returns the ticket's time up to now that has not been added, and 1 if none has been.
+func (t *Ticket) unmeted(now time.Duration) (busy time.Duration, begun int64) {
+	if t.metedTo == 0 {
+		begun = 1
+	}
+	return now - max(t.start, t.metedTo), begun
 }
 
 // isAgain reports whether an earlier key of the ticket is of the same rule.
@@ -81,17 +91,16 @@ func (e *endedUses) giveBack(taken endedUses) {
 }
 
 // begin begins the interval up to now.
-func (m *usageMeter) begin(now time.Duration) { m.from, m.to = m.to, now }
+func (m *usageMeter) begin(now time.Duration) { m.now = now }
 
 // addRunning adds a ticket that runs. The caller keeps it from being ended.
 func (m *usageMeter) addRunning(t *Ticket) {
-	if !t.metered || t.start >= m.to {
+	if !t.metered || t.start >= m.now {
 		return // it is added in the next interval
 	}
-	u := wire.Usage{Busy: m.to - max(t.start, m.from)}
-	if t.start >= m.from {
-		u.Begun = 1
-	}
+	var u wire.Usage
+	u.Busy, u.Begun = t.unmeted(m.now)
+	t.metedTo = m.now
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range t.owed {
@@ -112,10 +121,7 @@ func (m *usageMeter) addEnded(e endedUses) {
 	from := 0
 	for i := range e.uses {
 		x := &e.uses[i]
-		u := wire.Usage{Busy: max(0, x.end-max(x.start, m.from)), Ended: 1, Took: x.end - x.start}
-		if x.start >= m.from {
-			u.Begun = 1
-		}
+		u := wire.Usage{Busy: x.busy, Begun: x.begun, Ended: 1, Took: x.took}
 		m.add(e.keys[from:x.to], &u, x.again)
 		from = x.to
 	}
