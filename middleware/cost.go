@@ -54,6 +54,8 @@ type Ticket struct {
 	metered bool          // whether a rule finds hot keys by their cost
 	start   time.Duration // see runningTickets.epoch
 	metedTo time.Duration // time up to which usageMeter has added it; 0 if it has not
+	waited  time.Duration // part of that time for which it waited for its client
+	client  *waits        // nil unless a ticket was ever metered
 	charged int64         // milliseconds that are charged
 	shard   uint32        // number of its part of Guard.running
 	place   int           // index in that part, guarded by its lock
@@ -97,7 +99,10 @@ func (t *Ticket) reuse() {
 	held := len(t.leases) > 0
 	clear(t.owed)
 	t.owed, t.keys, t.leases = t.owed[:0], t.keys[:0], nil
-	t.started, t.metered, t.metedTo, t.charged = false, false, 0, 0
+	t.started, t.metered, t.metedTo, t.waited, t.charged = false, false, 0, 0, 0
+	if t.client != nil {
+		t.client.clientWait = clientWait{}
+	}
 	if cap(t.keys) <= keep && !held {
 		t.guard.tickets.Put(t)
 	}

@@ -55,6 +55,19 @@ func (t *Ticket) Start() {
 	r.add(t)
 }
 
+// Metered reports whether a rule finds hot keys by their cost, so that the ticket has to be started
+// even by code that knows the time at the end. It returns false for a nil *Ticket.
+func (t *Ticket) Metered() bool { return t != nil && t.metered }
+
+// StartStream is Start for a request that lasts for as long as its client wants, such as a stream of
+// messages. Its time says nothing of what it costs, so rules with hot.cost leave it out.
+func (t *Ticket) StartStream() {
+	if t != nil {
+		t.metered = false
+	}
+	t.Start()
+}
+
 // elapsed returns the time since Start.
 func (t *Ticket) elapsed() time.Duration { return time.Since(t.guard.running.epoch) - t.start }
 

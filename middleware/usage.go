@@ -50,7 +50,7 @@ const maxEndedUses = 4096
 
 // add adds the keys of a ticket that ends now.
 func (e *endedUses) add(t *Ticket, now time.Duration) {
-	busy, begun := t.unmeted(now)
+	busy, begun := t.meter(now)
 	for i := range t.owed {
 		o := &t.owed[i]
 		if !o.rule.costs {
@@ -61,16 +61,27 @@ func (e *endedUses) add(t *Ticket, now time.Duration) {
 			continue
 		}
 		e.keys = append(e.keys, t.keys[o.from:o.to]...)
-		e.uses = append(e.uses, endedUse{busy, now - t.start, begun, len(e.keys), t.isAgain(i)})
+		e.uses = append(e.uses, endedUse{busy, max(0, now-t.start-t.waited), begun, len(e.keys), t.isAgain(i)})
 	}
 }
 
-// unmeted returns the ticket's time up to now that has not been added, and 1 if none has been.
-func (t *Ticket) unmeted(now time.Duration) (busy time.Duration, begun int64) {
+// meter returns the ticket's time up to now that has not been added, and 1 if none has been. Time for
+// which it waited for its client is left out.
+func (t *Ticket) meter(now time.Duration) (busy time.Duration, begun int64) {
 	if t.metedTo == 0 {
 		begun = 1
 	}
-	return now - max(t.start, t.metedTo), begun
+	waited := t.clientWait().total()
+	busy = max(0, now-max(t.start, t.metedTo)-(waited-t.waited))
+	t.metedTo, t.waited = now, waited
+	return busy, begun
+}
+
+func (t *Ticket) clientWait() *clientWait {
+	if t.client == nil {
+		return nil
+	}
+	return &t.client.clientWait
 }
 
 // isAgain reports whether an earlier key of the ticket is of the same rule.
@@ -99,8 +110,7 @@ func (m *usageMeter) addRunning(t *Ticket) {
 		return // it is added in the next interval
 	}
 	var u wire.Usage
-	u.Busy, u.Begun = t.unmeted(m.now)
-	t.metedTo = m.now
+	u.Busy, u.Begun = t.meter(m.now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range t.owed {

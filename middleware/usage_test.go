@@ -2,9 +2,13 @@ package middleware
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -175,4 +179,89 @@ func TestUsageOfMost(t *testing.T) {
 			t.Error("the busiest is not sent")
 		}
 	})
+}
+
+// The time for which a handler waits for its client is not in the usage: for a slow body, for a slow
+// reader, or for an upgrade or a stream, which are not measured at all.
+func TestUsageWithoutClients(t *testing.T) {
+	const pause = 50 * time.Millisecond
+	rule := costAuto(t, byNames("q"))
+	rule.Match.Route, _ = rules.ParseRoute("/s")
+	f := newFixture(t, rules.Rules{Namespace: "test", Rules: []rules.Rule{rule}})
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /s", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			t.Error(err)
+		}
+	})
+	written := make(chan struct{})
+	mux.HandleFunc("GET /s", func(w http.ResponseWriter, r *http.Request) {
+		defer close(written)
+		if r.URL.Query().Get("q") == "file" {
+			http.ServeFile(w, r, filepath.Join(r.URL.Query().Get("dir"), "file"))
+			return
+		}
+		for range 100 {
+			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	s := httptest.NewServer(f.Handler(mux))
+	defer s.Close()
+	check := func(name, key string) {
+		t.Helper()
+		time.Sleep(2 * chargeEvery)
+		got := make(map[string]wire.Usage)
+		takeUsage(t, f.Guard, got)
+		u := got["u "+key]
+		if u.Ended != 1 || u.Took > 8*pause || u.Busy > 8*pause {
+			t.Errorf("%s: %+v of some 20 × %v", name, u, pause)
+		}
+	}
+	body, send := io.Pipe()
+	go func() {
+		for range 20 {
+			time.Sleep(pause)
+			_, _ = send.Write([]byte("x"))
+		}
+		_ = send.Close()
+	}()
+	if resp, err := http.Post(s.URL+"/s?q=body", "", body); err != nil {
+		t.Fatal(err)
+	} else {
+		_ = resp.Body.Close()
+	}
+	check("a slow body", "POST /s?q=body")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), make([]byte, 100<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []string{"q=slow", "q=file&dir=" + dir} {
+		written = make(chan struct{})
+		resp, err := http.Get(s.URL + "/s?" + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			time.Sleep(pause)
+			if _, err := io.CopyN(io.Discard, resp.Body, 4<<20); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		<-written
+		check("a slow reader, "+query[:6], "GET /s?"+query[:6])
+	}
+	for name, value := range map[string]string{"Upgrade": "websocket", "Accept": "text/event-stream"} {
+		r := httptest.NewRequest("GET", "/s?q=long", nil)
+		r.Header.Set(name, value)
+		written = make(chan struct{})
+		f.Handler(mux).ServeHTTP(httptest.NewRecorder(), r)
+		got := make(map[string]wire.Usage)
+		if takeUsage(t, f.Guard, got); len(got) > 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
 }
