@@ -21,7 +21,7 @@ import (
 )
 
 // costAuto returns a rule of GET /s that finds hot keys by their cost.
-func costAuto(t *testing.T, by rules.By) rules.Rule {
+func costAuto(t testing.TB, by rules.By) rules.Rule {
 	rule := costRule(t, "r", rules.Millis, 1, 1)
 	rule.By, rule.Limit = by, &rules.Limit{Mode: rules.ModeLimit, Concurrency: rules.AutoConcurrency}
 	rule.Hot = []rules.Threshold{rules.Threshold{Kind: rules.Cost, Rate: rules.CostRate}.WithDefaults()}
