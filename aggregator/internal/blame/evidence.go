@@ -1,0 +1,99 @@
+package blame
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	leastScore = 5.0   // standard deviations of other keys
+	leastShare = 0.005 // of the pool's time, of one suspect
+	jointShare = 0.08  // of all suspects
+	maxHeld    = 64
+	arrivals   = 3.0 // times the common rise
+)
+
+// evidence finds the keys that take more of the back end than is usual for them.
+//
+// A queue in front of the back end adds the same wait to every request, and a shared processor
+// multiplies the time of each. So a request of a key should take wait + factor × its usual time.
+type evidence struct {
+	factor float64 // median over the keys that are usually dear
+	spread float64 // seconds that keys usually miss this by
+	total  float64 // seconds that the requests of all subjects usually take
+}
+
+// weigh computes the excess and the score of each subject.
+func (e *evidence) weigh(t *table, p *present) {
+	e.findFactor(t, p)
+	e.total = 0
+	var misses medians
+	for _, s := range t.subjects {
+		usual := s.expected(t.dearest[s.route])
+		should := s.ended * e.factor * usual
+		if each, known := s.each(); known {
+			e.total += s.ended * each
+		}
+		s.byArrivals = s.begun > arrivals*p.rise*s.rate*p.window+10
+		took := s.own + max(0, s.age-s.inFlight*(p.lag+e.factor*usual))
+		if s.byArrivals {
+			should = min(should, arrivals*p.rise*s.rate*p.window*e.factor*usual)
+		}
+		s.excess = took - should
+		n := math.Sqrt(max(1, s.ended+s.inFlight))
+		s.score = s.excess / n
+		if s.ended+s.inFlight > 0.5 && s.isKey() && !s.held {
+			misses.add(math.Abs(s.score), 1)
+		}
+	}
+	e.spread = 1.5 * misses.value(0)
+	for _, s := range t.subjects {
+		s.score /= e.spread + e.factor*s.expected(t.dearest[s.route]) + 1e-9
+	}
+}
+
+func (e *evidence) findFactor(t *table, p *present) {
+	var all, factors medians
+	for _, s := range t.subjects {
+		if each, known := s.each(); known {
+			all.add(each, s.rate)
+		}
+	}
+	dear := 4 * all.value(0)
+	for _, s := range t.subjects {
+		if each, _ := s.each(); s.costs >= 20 && each >= dear && s.ended > 0.5 && !s.held {
+			factors.add(s.own/s.ended/each, s.ended)
+		}
+	}
+	e.factor = max(1, factors.value(p.recent(5)))
+}
+
+// suspects returns the keys that may have caused an overload, the strongest first.
+func (e *evidence) suspects(t *table, now time.Time) (found []*subject) {
+	var joint float64
+	for _, s := range t.subjects {
+		if s.held {
+			joint += s.excess
+		}
+		if s.isKey() && !s.held && s.score >= leastScore && s.excess >= leastShare*e.total && !s.retry.waits(now) {
+			found = append(found, s)
+		}
+	}
+	slices.SortFunc(found, func(a, b *subject) int {
+		return cmp.Or(cmp.Compare(b.excess, a.excess), compareKeys(a.key, b.key))
+	})
+	joint = max(0, joint)
+	for i, s := range found {
+		if s.excess < found[0].excess/20 || i == maxHeld {
+			found = found[:i]
+			break
+		}
+		joint += s.excess
+	}
+	if joint < jointShare*(e.total+joint) {
+		return nil
+	}
+	return found
+}
