@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	leastScore = 5.0   // standard deviations of other keys
-	leastShare = 0.005 // of the pool's time, of one suspect
-	jointShare = 0.08  // of all suspects
+	leastScore = 3.0  // times what nine of ten keys stay below
+	leastShare = 0.02 // of the pool's time, of one suspect
+	jointShare = 0.08 // of all suspects
 	maxHeld    = 64
 	arrivals   = 3.0 // times the common rise
 )
@@ -21,36 +21,42 @@ const (
 // multiplies the time of each. So a request of a key should take wait + factor × its usual time.
 type evidence struct {
 	factor float64 // median over the keys that are usually dear
-	spread float64 // seconds that keys usually miss this by
+	common float64 // seconds beyond that, of requests that did not end together
+	spread float64 // seconds that nine of ten keys miss this by at most
 	total  float64 // seconds that the requests of all subjects usually take
 }
 
 // weigh computes the excess and the score of each subject.
 func (e *evidence) weigh(t *table, p *present) {
 	e.findFactor(t, p)
+	var common medians
+	for _, s := range t.subjects {
+		if each, known := s.each(); known && s.ended > 0.5 && !s.held {
+			common.add(s.own/s.ended-e.factor*each, s.rate)
+		}
+	}
+	e.common = max(0, common.value(0))
 	e.total = 0
 	var misses medians
 	for _, s := range t.subjects {
-		usual := s.expected(t.dearest[s.route])
-		should := s.ended * e.factor * usual
 		if each, known := s.each(); known {
 			e.total += s.ended * each
 		}
 		s.byArrivals = s.begun > arrivals*p.rise*s.rate*p.window+10
-		took := s.own + max(0, s.age-s.inFlight*(p.lag+e.factor*usual))
+		usual := e.factor * s.expected(t.dearest[s.route])
+		should := s.ended * (usual + e.common)
 		if s.byArrivals {
-			should = min(should, arrivals*p.rise*s.rate*p.window*e.factor*usual)
+			should = min(should, arrivals*p.rise*s.rate*p.window*usual)
 		}
-		s.excess = took - should
-		n := math.Sqrt(max(1, s.ended+s.inFlight))
-		s.score = s.excess / n
+		s.excess = s.own + max(0, s.age-s.inFlight*(p.lag+usual)) - should
+		s.score = s.excess / math.Sqrt(max(1, s.ended+s.inFlight))
 		if s.ended+s.inFlight > 0.5 && s.isKey() && !s.held {
 			misses.add(math.Abs(s.score), 1)
 		}
 	}
-	e.spread = 1.5 * misses.value(0)
+	e.spread = misses.quantile(0.9, 0)
 	for _, s := range t.subjects {
-		s.score /= e.spread + e.factor*s.expected(t.dearest[s.route]) + 1e-9
+		s.score /= e.spread + 2*e.factor*s.expected(t.dearest[s.route]) + 1e-9
 	}
 }
 

@@ -97,7 +97,9 @@ func (m *medians) add(value, weight float64) {
 }
 
 // value returns the weighted median, or none if there are no values.
-func (m medians) value(none float64) float64 {
+func (m medians) value(none float64) float64 { return m.quantile(0.5, none) }
+
+func (m medians) quantile(q, none float64) float64 {
 	slices.SortFunc(m, func(a, b struct{ value, weight float64 }) int {
 		switch {
 		case a.value < b.value:
@@ -112,7 +114,7 @@ func (m medians) value(none float64) float64 {
 		all += v.weight
 	}
 	for _, v := range m {
-		if sum += v.weight; sum >= all/2 {
+		if sum += v.weight; sum >= all*q {
 			return v.value
 		}
 	}
