@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	leastScore = 3.0  // times what nine of ten keys stay below
+	leastScore = 5.0  // times what nine of ten keys stay below
 	leastShare = 0.02 // of the pool's time, of one suspect
 	jointShare = 0.08 // of all suspects
 	maxHeld    = 64
@@ -23,6 +23,7 @@ type evidence struct {
 	factor float64 // median over the keys that are usually dear
 	common float64 // seconds beyond that, of requests that did not end together
 	spread float64 // seconds that nine of ten keys miss this by at most
+	rest   float64
 	total  float64 // seconds that the requests of all subjects usually take
 }
 
@@ -48,7 +49,7 @@ func (e *evidence) weigh(t *table, p *present) {
 		if s.byArrivals {
 			should = min(should, arrivals*p.rise*s.rate*p.window*usual)
 		}
-		s.excess = s.own + max(0, s.age-s.inFlight*(p.lag+usual)) - should
+		s.excess = s.own + max(0, s.age-s.inFlight*(2*p.lag+usual)) - should
 		s.score = s.excess / math.Sqrt(max(1, s.ended+s.inFlight))
 		if s.ended+s.inFlight > 0.5 && s.isKey() && !s.held {
 			misses.add(math.Abs(s.score), 1)
@@ -91,6 +92,12 @@ func (e *evidence) suspects(t *table, now time.Time) (found []*subject) {
 		return cmp.Or(cmp.Compare(b.excess, a.excess), compareKeys(a.key, b.key))
 	})
 	joint = max(0, joint)
+	e.rest = 0
+	for _, s := range t.subjects {
+		if s.isKey() && !s.held && !slices.Contains(found, s) {
+			e.rest += max(0, s.excess)
+		}
+	}
 	for i, s := range found {
 		if s.excess < found[0].excess/20 || i == maxHeld {
 			found = found[:i]

@@ -348,7 +348,7 @@ func (w *world) tick() {
 		w.trials++
 		if os.Getenv("HOTPARAM_BLAME_TRACE") != "" {
 			p, e := w.judge.present, w.judge.evidence
-			fmt.Printf("%.1f trial slow %.1f lag %.4f wait %.4f rise %.2f factor %.2f spread %.4f total %.2f\n", w.now, p.slow, p.lag, p.wait, p.rise, e.factor, e.spread, e.total)
+			fmt.Printf("%.1f trial slow %.1f lag %.4f wait %.4f rise %.2f factor %.2f spread %.4f total %.2f rest %.2f\n", w.now, p.slow, p.lag, p.wait, p.rise, e.factor, e.spread, e.total, e.rest)
 			for _, h := range w.judge.held {
 				s := h.subject
 				each, _ := s.each()

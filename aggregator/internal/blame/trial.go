@@ -20,12 +20,12 @@ const (
 type trial struct {
 	running        bool
 	began, renewed time.Time
-	slow           float64 // the slowness at its begin
+	slow, before   float64 // the slowness at its begin, and when keys were last added
 	begun          float64 // requests of the others then, a second
 }
 
 func (j *Judge) decide(suspects []*subject, now time.Time) {
-	if len(suspects) > 0 && (j.trial.running || !j.retry.waits(now)) {
+	if t := &j.trial; len(suspects) > 0 && (!t.running && !j.retry.waits(now) || t.running && now.Sub(t.renewed) > time.Second && j.present.recent(3) > t.before*0.85) {
 		j.try(suspects, now)
 	}
 	if j.trial.running {
@@ -45,7 +45,7 @@ func (j *Judge) try(suspects []*subject, now time.Time) {
 	if !t.running {
 		*t = trial{running: true, began: now, slow: j.present.recent(5), begun: j.present.begun / j.present.window}
 	}
-	t.renewed = now
+	t.renewed, t.before = now, j.present.recent(3)
 	for _, s := range suspects[:min(len(suspects), maxHeld-len(j.held))] {
 		j.newHold(s, rules.HoldTrial, now)
 	}
