@@ -356,6 +356,13 @@ func (w *world) tick() {
 			}
 		}
 	}
+	if os.Getenv("HOTPARAM_BLAME_TRACE") == "2" && w.now > start && int(w.now*10)%5 == 0 {
+		fmt.Printf("%.1f slow %.1f flags %v held", w.now, w.judge.present.slow, w.judge.present.flags)
+		for _, h := range w.judge.held {
+			fmt.Printf(" %s:%s:%v:%.2f:%d", h.subject.key.Text, h.about.Stage, h.helped, h.subject.inFlight, h.cheap)
+		}
+		fmt.Printf(" permits %+v conns %d waiting %d\n", w.judge.permits, w.conns, len(w.waiting))
+	}
 	for _, r := range w.judge.Released() {
 		w.released = w.now
 		if os.Getenv("HOTPARAM_BLAME_TRACE") != "" {

@@ -75,7 +75,7 @@ func (j *Judge) Adopt(held []Held, now time.Time) {
 		j.insert(&hold{subject: s, since: h.Since, active: now, about: h.Hold, helped: h.Hold.Stage == rules.HoldKept})
 		j.permits = permits{n: h.Hold.Permits, tested: true, next: now.Add(firstWait), wait: firstWait}
 		if !j.config.Shadow && h.Hold.Stage != rules.HoldKept && !j.trial.running {
-			j.trial = trial{running: true, began: now, renewed: now, slow: ratio(h.Hold.Slow, h.Hold.Usual)}
+			j.trial = trial{running: true, began: now, added: now, renewed: now, slow: ratio(h.Hold.Slow, h.Hold.Usual)}
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 const (
 	trialTime     = 3 * time.Second
-	longestTrial  = 8 * time.Second // of one that makes progress, or to which keys are added
+	longestTrial  = 12 * time.Second // of one that makes progress, or to which keys are added
 	firstRetry    = 2 * time.Second
 	hurtFactor    = 1.25 // times the usual time of a request
 	firstWait     = time.Second
@@ -18,14 +18,15 @@ const (
 
 // trial is a time in which suspects are held to see whether the others become faster.
 type trial struct {
-	running        bool
-	began, renewed time.Time
-	slow, before   float64 // the slowness at its begin, and when keys were last added
-	begun          float64 // requests of the others then, a second
+	running      bool
+	began, added time.Time
+	renewed      time.Time // when a key was added, or requests of held keys still ran
+	slow, before float64   // the slowness at its begin, and when keys were last added
+	begun        float64   // requests of the others then, a second
 }
 
 func (j *Judge) decide(suspects []*subject, now time.Time) {
-	if t := &j.trial; len(suspects) > 0 && (!t.running && !j.retry.waits(now) || t.running && now.Sub(t.renewed) > time.Second && j.present.recent(3) > t.before*0.85) {
+	if t := &j.trial; len(suspects) > 0 && (!t.running && !j.retry.waits(now) || t.running && now.Sub(t.added) > time.Second && j.present.recent(3) > t.before*0.85) {
 		j.try(suspects, now)
 	}
 	if j.trial.running {
@@ -45,7 +46,7 @@ func (j *Judge) try(suspects []*subject, now time.Time) {
 	if !t.running {
 		*t = trial{running: true, began: now, slow: j.present.recent(5), begun: j.present.begun / j.present.window}
 	}
-	t.renewed, t.before = now, j.present.recent(3)
+	t.renewed, t.added, t.before = now, now, j.present.recent(3)
 	for _, s := range suspects[:min(len(suspects), maxHeld-len(j.held))] {
 		j.newHold(s, rules.HoldTrial, now)
 	}
@@ -63,8 +64,14 @@ func (j *Judge) judgeTrial(now time.Time) {
 		}
 		return
 	}
-	progress := p.recent(5) < 0.7*t.slow && now.Sub(t.began) < longestTrial
-	if now.Sub(t.renewed) < trialTime || progress {
+	running := 0.0 // requests that were admitted before, which still take their time
+	for _, h := range j.held {
+		running += h.subject.inFlight
+	}
+	if running >= 0.5 && now.Sub(t.began) < longestTrial {
+		t.renewed = now
+	}
+	if now.Sub(t.renewed) < trialTime || p.recent(5) < 0.7*t.slow && now.Sub(t.began) < longestTrial {
 		return
 	}
 	t.running = false
