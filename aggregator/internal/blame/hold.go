@@ -28,8 +28,9 @@ type hold struct {
 	subject *subject
 	since   time.Time
 	about   rules.Hold
-	helped  bool // the others became faster when it was held
-	flood   bool // it is held for the number of its requests
+	helped  bool      // the others became faster when it was held
+	flood   bool      // it is held for the number of its requests
+	flooded time.Time // when it last was too many
 	cheap   int64
 	demand  float64   // requests since it was held
 	active  time.Time // when it last had a request, or in shadow last was suspect
@@ -74,7 +75,7 @@ func (j *Judge) release(now time.Time, why func(*hold) string) {
 
 // testHolds keeps the keys whose requests are dear while the others are fast, and releases those
 // that cost no more than usual, or have no requests.
-func (j *Judge) testHolds(now time.Time) {
+func (j *Judge) testHolds(now time.Time, seconds float64) {
 	var joint float64
 	var active time.Time
 	for _, h := range j.held {
@@ -88,7 +89,7 @@ func (j *Judge) testHolds(now time.Time) {
 		h.demand += float64(u.Begun + u.Refused)
 		joint += h.demand / max(1, now.Sub(h.since).Seconds())
 		if j.permits.tested && h.helped {
-			j.testCost(h, now)
+			j.testCost(h, now, seconds)
 		}
 	}
 	allStopped := now.Sub(active) > silence(joint, 4*time.Second, 9*time.Second)
@@ -110,7 +111,7 @@ func silence(rate float64, least, most time.Duration) time.Duration {
 }
 
 // testCost compares the requests of a held key that were admitted with the usual ones.
-func (j *Judge) testCost(h *hold, now time.Time) {
+func (j *Judge) testCost(h *hold, now time.Time, seconds float64) {
 	s, u := h.subject, &h.subject.step
 	expected := j.evidence.factor * s.expected(j.table.dearest[s.route])
 	dear := dearFactor*expected + j.present.wait
@@ -118,12 +119,15 @@ func (j *Judge) testCost(h *hold, now time.Time) {
 	matters := func(each float64) bool {
 		return rate*each >= leastDemand*j.present.usualInFlight
 	}
-	proven := h.flood && s.demand > arrivals*j.present.rise*s.rate*j.present.window+10
+	proven := h.flood && float64(u.Begun+u.Refused) > arrivals*j.present.rise*s.rate*seconds+1
+	if proven {
+		h.flooded = now
+	}
 	if u.Ended > 0 {
 		each := u.Took.Seconds() / float64(u.Ended)
 		if each >= dear && matters(each) {
 			proven = true
-		} else if !proven {
+		} else if !proven && now.Sub(h.flooded) > 3*time.Second {
 			h.cheap += u.Ended
 		}
 	}

@@ -131,7 +131,7 @@ func (j *Judge) step(now time.Time, seconds float64) {
 	if j.config.Shadow {
 		j.reportSuspects(suspects, now)
 	} else {
-		j.decide(suspects, now)
+		j.decide(suspects, now, seconds)
 	}
 	blamed := len(suspects) > 0 || j.trial.running || j.permits.trying || j.config.Shadow && len(j.held) > 0
 	j.usual.learn(&j.table, &j.present, blamed, seconds)

@@ -2,6 +2,7 @@ package blame
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"os"
 	"slices"
@@ -150,6 +151,17 @@ func runs() int {
 	return 1
 }
 
+func seeds() iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		first, _ := strconv.Atoi(os.Getenv("HOTPARAM_BLAME_SEED"))
+		for i := range uint64(runs()) {
+			if !yield(uint64(first) + i) {
+				return
+			}
+		}
+	}
+}
+
 func names(m map[string]options) (list []string) {
 	for name := range m {
 		if f := os.Getenv("HOTPARAM_BLAME_ONLY"); strings.Contains(name, f) {
@@ -178,7 +190,7 @@ func TestScenarios(t *testing.T) {
 func runGuilty(t *testing.T, o options) {
 	var found, released, ratios []float64
 	missed, wrong, tried, refused, late, flaps := 0, 0, 0, 0, 0, 0
-	for seed := range uint64(runs()) {
+	for seed := range seeds() {
 		w := newWorld(seed, o)
 		w.run()
 		calm := o
@@ -229,7 +241,7 @@ func runGuilty(t *testing.T, o options) {
 
 func runInnocent(t *testing.T, o options) {
 	blamed, trials, tried, refused := 0, 0, 0, 0
-	for seed := range uint64(runs()) {
+	for seed := range seeds() {
 		w := newWorld(seed, o)
 		w.run()
 		if len(w.kept) > 0 {

@@ -349,23 +349,27 @@ func (w *world) tick() {
 		if os.Getenv("HOTPARAM_BLAME_TRACE") != "" {
 			p, e := w.judge.present, w.judge.evidence
 			fmt.Printf("%.1f trial slow %.1f lag %.4f wait %.4f rise %.2f factor %.2f spread %.4f total %.2f rest %.2f\n", w.now, p.slow, p.lag, p.wait, p.rise, e.factor, e.spread, e.total, e.rest)
-			for _, h := range w.judge.held {
+			for i, h := range w.judge.held {
+				if i == 2 {
+					fmt.Println("   ", len(w.judge.held))
+					break
+				}
 				s := h.subject
 				each, _ := s.each()
 				fmt.Printf("    %s ended %.2f begun %.2f own %.4f age %.3f flying %.1f usual %.4f costs %.1f rate %.2f excess %.3f score %.1f flood %v\n", s.key, s.ended, s.begun, s.own, s.age, s.inFlight, each, s.costs, s.rate, s.excess, s.score, s.byArrivals)
 			}
 		}
 	}
-	if os.Getenv("HOTPARAM_BLAME_TRACE") == "2" && w.now > start && int(w.now*10)%5 == 0 {
-		fmt.Printf("%.1f slow %.1f flags %v held", w.now, w.judge.present.slow, w.judge.present.flags)
+	if os.Getenv("HOTPARAM_BLAME_TRACE") == "2" && w.now > start && w.now < 24 && int(w.now*10)%4 == 0 {
+		fmt.Printf("%.1f slow %.1f lag %.2f wait %.2f spread %.3f rest %.1f total %.1f held", w.now, w.judge.present.slow, w.judge.present.lag, w.judge.present.wait, w.judge.evidence.spread, w.judge.evidence.rest, w.judge.evidence.total)
 		for _, h := range w.judge.held {
-			fmt.Printf(" %s:%s:%v:%.2f:%d", h.subject.key.Text, h.about.Stage, h.helped, h.subject.inFlight, h.cheap)
+			fmt.Printf(" %s:%.1s:%v:%.1f", h.subject.key.Text[6:], h.about.Stage, h.helped, h.subject.inFlight)
 		}
-		fmt.Printf(" permits %+v conns %d waiting %d\n", w.judge.permits, w.conns, len(w.waiting))
+		fmt.Printf(" permits %d conns %d waiting %d\n", w.judge.permits.n, w.conns, len(w.waiting))
 	}
 	for _, r := range w.judge.Released() {
 		w.released = w.now
-		if os.Getenv("HOTPARAM_BLAME_TRACE") != "" {
+		if os.Getenv("HOTPARAM_BLAME_TRACE") == "3" {
 			fmt.Printf("%.1f released %s: %s\n", w.now, r.Key, r.Why)
 		}
 	}

@@ -25,7 +25,7 @@ type trial struct {
 	begun        float64   // requests of the others then, a second
 }
 
-func (j *Judge) decide(suspects []*subject, now time.Time) {
+func (j *Judge) decide(suspects []*subject, now time.Time, seconds float64) {
 	if t := &j.trial; len(suspects) > 0 && (!t.running && !j.retry.waits(now) || t.running && now.Sub(t.added) > time.Second && j.present.recent(3) > t.before*0.85) {
 		j.try(suspects, now)
 	}
@@ -33,7 +33,7 @@ func (j *Judge) decide(suspects []*subject, now time.Time) {
 		j.judgeTrial(now)
 	}
 	j.setPermits(now)
-	j.testHolds(now)
+	j.testHolds(now, seconds)
 	if len(j.held) == 0 {
 		j.trial.running, j.permits = false, permits{}
 	}
