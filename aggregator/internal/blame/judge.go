@@ -1,6 +1,8 @@
 package blame
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam/rules"
@@ -36,6 +38,15 @@ type Config struct {
 	Shadow bool
 }
 
+// A step is the time over which usage is compared: an interval, or several of a pool with few
+// requests.
+const (
+	stepRequests = 20
+	longestStep  = 500 * time.Millisecond
+	longestGap   = 2 * time.Second // of calls; longer ones are not judged
+	interval     = 100 * time.Millisecond
+)
+
 // Held is a key to hold.
 type Held struct {
 	Key   rules.Key
@@ -47,61 +58,93 @@ type Held struct {
 // Released is a key that is no longer held.
 type Released struct {
 	Key rules.Key
-	// Why is the reason, one of the texts in release.go.
 	Why string
 }
 
 // Judge decides which keys of one pool to hold. It is not safe for concurrent use.
 type Judge struct {
-	config Config
+	config   Config
+	table    table
+	last     time.Time // the end of the previous step
+	begun    int64     // requests of the current step
+	present  present
+	usual    usual
+	held     []*hold // sorted by key
+	released []Released
+	trial    trial
+	permits  permits
+	retry    backoff // of trials
+	evidence evidence
+	changed  bool // Held has changed since the previous step
 }
 
 // New returns a judge that has seen no usage. It blames no key until it has learned what is usual.
-func New(config Config) *Judge { return &Judge{config: config} }
+func New(config Config) *Judge { return &Judge{config: config, table: newTable()} }
 
 // Observe adds the usage since the previous call, some 100 ms, and reports whether Held has
 // changed. A key that is missing had no usage that was worth a line.
 func (j *Judge) Observe(now time.Time, routes []RouteUsage, keys []KeyUsage) (changed bool) {
-	return false
+	if j.last.IsZero() {
+		j.last = now.Add(-interval)
+	}
+	j.addUsage(routes, keys)
+	passed := now.Sub(j.last)
+	if passed <= 0 || passed > longestGap {
+		j.last = now
+		j.clearStep()
+		return false
+	}
+	if j.begun < stepRequests && passed < longestStep-interval/2 {
+		return false
+	}
+	j.last = now
+	j.changed = false
+	j.step(now, passed.Seconds())
+	j.clearStep()
+	return j.changed
 }
 
-// Held returns the keys to hold now, sorted by key.
-func (j *Judge) Held() []Held { return nil }
-
-// Released returns the keys that were released since the previous call.
-func (j *Judge) Released() []Released { return nil }
-
-// Adopt continues holds that another judge of this pool published. The judge tests them like its own.
-func (j *Judge) Adopt(held []Held, now time.Time) {}
-
-// State is what a judge has learned, for the snapshot of its successor.
-type State struct {
-	Keys []KeyState `json:"keys,omitempty"`
+// addUsage adds usage to the current step. The unreported keys of a route are a subject, too.
+func (j *Judge) addUsage(routes []RouteUsage, keys []KeyUsage) {
+	keys = slices.Clone(keys)
+	slices.SortFunc(keys, func(a, b KeyUsage) int { return compareKeys(a.Key, b.Key) })
+	for _, r := range routes {
+		j.begun += r.Begun
+		j.table.find(rules.Key{Text: r.Route}, r.Route).step.add(r.Usage, 1)
+	}
+	for _, k := range keys {
+		j.table.find(k.Key, k.Route).step.add(k.Usage, 1)
+		j.table.find(rules.Key{Text: k.Route}, k.Route).step.add(k.Usage, -1)
+	}
 }
 
-// KeyState is the usual behaviour of a key. A Key without a rule stands for the unreported keys of
-// its route.
-type KeyState struct {
-	Key   rules.Key     `json:"key"`
-	Route string        `json:"route"`
-	Each  time.Duration `json:"each"` // the usual time of a request
-	Rate  float64       `json:"rate"` // the usual requests a second
+func (j *Judge) step(now time.Time, seconds float64) {
+	j.present.measure(j.table.subjects, seconds)
+	for _, s := range j.table.subjects {
+		s.accumulate(seconds, j.present.wait)
+	}
+	j.evidence.weigh(&j.table, &j.present)
+	var suspects []*subject
+	if j.usual.learned() && j.present.overloaded() {
+		suspects = j.evidence.suspects(&j.table, now)
+	}
+	if j.config.Shadow {
+		j.reportSuspects(suspects, now)
+	} else {
+		j.decide(suspects, now, seconds)
+	}
+	blamed := len(suspects) > 0 || j.trial.running || j.permits.trying || j.config.Shadow && len(j.held) > 0
+	j.usual.learn(&j.table, &j.present, blamed, seconds)
+	j.table.evict()
 }
 
-// Save returns what the judge has learned.
-func (j *Judge) Save() State { return State{} }
-
-// Load continues with what another judge has learned.
-func (j *Judge) Load(state State) {}
-
-// Explanation is what the judge knows of a key, for people.
-type Explanation struct {
-	Verdict      string        // "usual", "unknown", "suspect", "trial", "kept", "not the cause, again in 20s"
-	Each, Usual  time.Duration // the time of one request, at present and usually
-	Rate, Common float64       // its requests a second, at present and usually
-	Share        float64       // its part of the pool's time
-	Slow         float64       // how many times as slow as usual the others are
+func (j *Judge) clearStep() {
+	j.begun = 0
+	for _, s := range j.table.subjects {
+		s.step = Usage{}
+	}
 }
 
-// Explain returns what the judge knows of a key.
-func (j *Judge) Explain(key rules.Key) Explanation { return Explanation{} }
+func compareKeys(a, b rules.Key) int {
+	return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+}
