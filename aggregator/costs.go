@@ -13,10 +13,11 @@ import (
 // costs finds the hot keys of rules with a cost. Such rules have no windows: instances report the
 // usage of keys, and a judge of each pool decides by it every 100 ms.
 type costs struct {
-	pools   []*pool
-	byRule  []poolRule  // by number of the rule; empty for rules without a cost, or of another part
-	next    time.Time   // end of the present interval
-	standby func() bool // whether another process decides; nil if none can
+	pools       []*pool
+	byRule      []poolRule  // by number of the rule; empty for rules without a cost, or of another part
+	next        time.Time   // end of the present interval
+	onlySuspect bool        // see [DetectorConfig.OnlySuspect]
+	standby     func() bool // whether another process decides; nil if none can
 }
 
 type poolRule struct {
@@ -60,7 +61,7 @@ func (c *costs) setRules(n *decode.Numbered, has func(number int) bool) (gone []
 			c.pools = append(c.pools, p)
 		}
 		c.byRule[i], p.rules[rule.ID] = poolRule{p, rule.ID}, rule
-		p.shadow = p.shadow || rule.Limit == nil || rule.Limit.Mode == rules.ModeShadow || rule.Limit.Concurrency != rules.AutoConcurrency
+		p.shadow = p.shadow || c.onlySuspect || rule.Limit == nil || rule.Limit.Mode == rules.ModeShadow || rule.Limit.Concurrency != rules.AutoConcurrency
 	}
 	for _, p := range c.pools {
 		p.judge, p.hot = p.newJudge(), make(map[rules.Key]*costly)

@@ -54,6 +54,9 @@ type DetectorConfig struct {
 	// Days has the counts of keys on earlier days, for jumps over days, and receives their
 	// counts of today. With nil Days such jumps are over the recent past.
 	Days *baseline.Days
+	// OnlySuspect makes judges of costs hold no key, since nothing would tell them whether the others
+	// gained by it.
+	OnlySuspect bool
 	// OnVerdict is called with each decision, before it is published. Nil disables it.
 	OnVerdict func(Verdict)
 	// Explain is a key for which OnAccount is called at the end of each pane. A nil OnAccount
@@ -104,7 +107,7 @@ func NewDetector(c DetectorConfig) *Detector {
 		c.RateSpan = defaultRateSpan
 	}
 	c.Parts = max(1, c.Parts)
-	d := &Detector{cfg: c, costs: costs{standby: standbyOf(c.Publisher)}, suspects: suspects{part: c.Part}, missing: window.NewMissing()}
+	d := &Detector{cfg: c, costs: costs{standby: standbyOf(c.Publisher), onlySuspect: c.OnlySuspect}, suspects: suspects{part: c.Part}, missing: window.NewMissing()}
 	d.setRules(decode.NumberRules(c.Rules), c.Homes, newRuleWatch)
 	if !c.Start.IsZero() {
 		d.beginWindows(c.Start)

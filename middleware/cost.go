@@ -152,6 +152,8 @@ func (t *Ticket) End(cost Cost) {
 	defer t.guard.countPanic()
 	if t.started {
 		cost.Time = t.stop()
+	} else if t.metered {
+		t.guard.running.usage.addWhole(t, cost.Time)
 	}
 	for _, lease := range t.leases {
 		lease.Release()

@@ -137,6 +137,18 @@ func (m *usageMeter) addEnded(e endedUses) {
 	}
 }
 
+// addWhole adds a request that was not started, whose time is known at its end alone.
+func (m *usageMeter) addWhole(t *Ticket, took time.Duration) {
+	u := wire.Usage{Busy: took, Took: took, Begun: 1, Ended: 1}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range t.owed {
+		if o := &t.owed[i]; o.rule.costs {
+			m.add(t.keys[o.from:o.to], &u, t.isAgain(i))
+		}
+	}
+}
+
 // maxUsedKeys bounds the keys of a process in an interval. Others count for their route alone.
 const maxUsedKeys = 1 << 15
 
