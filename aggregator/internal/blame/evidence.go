@@ -49,7 +49,7 @@ func (e *evidence) weigh(t *table, p *present) {
 		if s.byArrivals {
 			should = min(should, arrivals*p.rise*s.rate*p.window*usual)
 		}
-		s.excess = s.own + max(0, s.age-max(1, s.inFlight)*(2*max(p.lag, p.wait)+usual)) - should
+		s.excess = s.own + s.inFlight*max(0, s.age-2*max(p.lag, p.wait)-usual) - should
 		s.score = s.excess / math.Sqrt(max(1, s.ended+s.inFlight))
 		if s.ended+s.inFlight > 0.5 && s.isKey() && !s.held {
 			misses.add(math.Abs(s.score), 1)

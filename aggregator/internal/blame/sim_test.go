@@ -137,7 +137,7 @@ func newWorld(seed uint64, o options) *world {
 		if k.guilt == c && !slices.Contains(w.keys, k) {
 			w.keys = append(w.keys, k)
 		}
-		w.at(c.from, func() { w.arriveCulprit(k) })
+		w.at(c.from+w.rand.ExpFloat64()/c.rate, func() { w.arriveCulprit(k) })
 	}
 	for n := range 4 {
 		in := &instance{n: n, flying: map[*job]bool{}, report: map[*simKey]*Usage{}}
