@@ -107,8 +107,10 @@ type outcome struct {
 	kept     map[*simKey]bool
 	tried    map[*simKey]bool
 	trials   int
-	refused  int // innocent requests
-	flaps    int // holds of a key beyond the first
+	slowAt   float64 // when the others first were slow
+	slowFor  float64 // seconds for which they were
+	refused  int     // innocent requests
+	flaps    int     // holds of a key beyond the first
 }
 
 func newWorld(seed uint64, o options) *world {
@@ -343,6 +345,12 @@ func (w *world) tick() {
 	changed := w.judge.Observe(epoch.Add(duration(w.now)), routes, keys)
 	if w.trace != nil {
 		w.trace(w)
+	}
+	if w.judge.present.flags[0] && w.now > start && w.now < stop {
+		w.slowFor += 0.1
+		if w.slowAt == 0 {
+			w.slowAt = w.now
+		}
 	}
 	if w.judge.trial.running && !trying {
 		w.trials++
