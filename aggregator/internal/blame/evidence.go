@@ -43,13 +43,16 @@ func (e *evidence) weigh(t *table, p *present) {
 		if each, known := s.each(); known {
 			e.total += s.ended * each
 		}
-		s.byArrivals = s.begun > arrivals*p.rise*s.rate*p.window+10
 		usual := e.factor * s.expected(t.dearest[s.route])
-		should := s.ended * (usual + e.common)
+		most := arrivals * p.rise * s.rate * p.window
+		s.byArrivals = s.begun > most+10
+		took := s.own + s.inFlight*max(0, s.age-2*max(p.lag, p.wait)-usual)
 		if s.byArrivals {
-			should = min(should, arrivals*p.rise*s.rate*p.window*usual)
+			s.excess = max(took, s.ended*usual) - min(s.ended, most)*usual
+			s.score = s.excess
+			continue
 		}
-		s.excess = s.own + max(0, s.age-max(1, s.inFlight)*(2*max(p.lag, p.wait)+usual)) - should
+		s.excess = took - s.ended*(usual+e.common)
 		s.score = s.excess / math.Sqrt(max(1, s.ended+s.inFlight))
 		if s.ended+s.inFlight > 0.5 && s.isKey() && !s.held {
 			misses.add(math.Abs(s.score), 1)

@@ -40,7 +40,7 @@ type hold struct {
 func (j *Judge) newHold(s *subject, stage rules.HoldStage, now time.Time) {
 	each := s.own / max(1, s.ended)
 	if s.ended < 1 {
-		each = s.age / max(0.1, s.inFlight)
+		each = s.age
 	}
 	j.insert(&hold{subject: s, since: now, active: now, flood: s.byArrivals, about: rules.Hold{
 		Pool: j.config.Pool, Stage: stage,
@@ -131,7 +131,7 @@ func (j *Judge) testCost(h *hold, now time.Time, seconds float64) {
 			h.cheap += u.Ended
 		}
 	}
-	if s.inFlight > 0 && s.age/s.inFlight >= dear && matters(s.age/s.inFlight) {
+	if s.age >= dear && matters(s.age) {
 		proven = true
 	}
 	if proven {

@@ -188,7 +188,7 @@ func TestScenarios(t *testing.T) {
 }
 
 func runGuilty(t *testing.T, o options) {
-	var found, released, ratios []float64
+	var found, released, ratios, slow []float64
 	missed, wrong, tried, refused, late, flaps := 0, 0, 0, 0, 0, 0
 	for seed := range seeds() {
 		w := newWorld(seed, o)
@@ -197,7 +197,7 @@ func runGuilty(t *testing.T, o options) {
 		calm.culprits = nil
 		c := newWorld(seed, calm)
 		c.run()
-		last := 0.0
+		last, first := 0.0, math.Inf(1)
 		for _, k := range w.keys {
 			if g := k.guilt; g != nil {
 				at, ok := w.found[k]
@@ -206,13 +206,13 @@ func runGuilty(t *testing.T, o options) {
 					continue
 				}
 				if len(o.culprits) == 1 || strings.HasPrefix(t.Name(), "TestScenarios/moving") || g.name == "lock" {
-					found = append(found, at-g.from)
+					found = append(found, at-max(g.from, w.slowAt))
 				}
-				last = max(last, at)
+				last, first = max(last, at), min(first, at)
 			}
 		}
 		if len(o.culprits) > 1 && last > 0 {
-			found = append(found, last-o.culprits[len(o.culprits)-1].from)
+			found = append(found, first-w.slowAt)
 		}
 		for k := range w.tried {
 			if k.guilt == nil {
@@ -222,18 +222,19 @@ func runGuilty(t *testing.T, o options) {
 				}
 			}
 		}
+		slow = append(slow, w.slowFor)
 		refused += w.refused
 		flaps += w.flaps
 		if len(w.judge.Held()) > 0 {
 			late++
 		}
 		released = append(released, w.released-stop)
-		if from := start + 5.0; from < stop {
+		if from := start + 10.0; from < stop {
 			ratios = append(ratios, w.p99(from, stop)/c.p99(from, stop))
 		}
 	}
-	t.Logf("%s: missed %d, found after %s s, p99 ratio %s, released after %s s, still held %d, innocent tried %d kept %d refused %d, again %d",
-		t.Name()[len("TestScenarios/"):], missed, quantiles(found), quantiles(ratios), quantiles(released), late, tried, wrong, refused, flaps)
+	t.Logf("%s: missed %d, found after %s s, p99 ratio %s, slow for %s s, released after %s s, still held %d, innocent tried %d kept %d refused %d, again %d",
+		t.Name()[len("TestScenarios/"):], missed, quantiles(found), quantiles(ratios), quantiles(slow), quantiles(released), late, tried, wrong, refused, flaps)
 	if missed*20 > runs() || wrong*20 > runs() || late > 0 {
 		t.Errorf("missed %d, kept %d wrong keys, still held %d", missed, wrong, late)
 	}

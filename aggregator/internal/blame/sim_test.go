@@ -107,8 +107,10 @@ type outcome struct {
 	kept     map[*simKey]bool
 	tried    map[*simKey]bool
 	trials   int
-	refused  int // innocent requests
-	flaps    int // holds of a key beyond the first
+	slowAt   float64 // when the others first were slow
+	slowFor  float64 // seconds for which they were
+	refused  int     // innocent requests
+	flaps    int     // holds of a key beyond the first
 }
 
 func newWorld(seed uint64, o options) *world {
@@ -137,7 +139,7 @@ func newWorld(seed uint64, o options) *world {
 		if k.guilt == c && !slices.Contains(w.keys, k) {
 			w.keys = append(w.keys, k)
 		}
-		w.at(c.from, func() { w.arriveCulprit(k) })
+		w.at(c.from+w.rand.ExpFloat64()/c.rate, func() { w.arriveCulprit(k) })
 	}
 	for n := range 4 {
 		in := &instance{n: n, flying: map[*job]bool{}, report: map[*simKey]*Usage{}}
@@ -343,6 +345,12 @@ func (w *world) tick() {
 	changed := w.judge.Observe(epoch.Add(duration(w.now)), routes, keys)
 	if w.trace != nil {
 		w.trace(w)
+	}
+	if w.judge.present.flags[0] && w.now > start && w.now < stop {
+		w.slowFor += 0.1
+		if w.slowAt == 0 {
+			w.slowAt = w.now
+		}
 	}
 	if w.judge.trial.running && !trying {
 		w.trials++

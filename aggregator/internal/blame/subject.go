@@ -22,7 +22,7 @@ type subject struct {
 	// Sums of recent usage, in which each second counts as much as the two before it.
 	ended, begun, demand float64
 	own                  float64 // seconds beyond the wait that requests that ended with it had in common
-	age                  float64 // seconds that requests have taken since one ended
+	age                  float64 // seconds for which requests were in flight and none ended
 	inFlight             float64 // in the last step
 
 	// What is usual: the time of a request by up to costSamples of them, and requests a second.
@@ -59,7 +59,7 @@ func (s *subject) accumulate(seconds, wait float64) {
 	s.demand = s.demand*keep + float64(u.Begun+u.Refused)
 	s.own = s.own*keep + u.Took.Seconds() - float64(u.Ended)*wait
 	s.inFlight = u.Busy.Seconds() / seconds
-	s.age += u.Busy.Seconds()
+	s.age += seconds
 	if u.Busy == 0 || u.Ended > 0 {
 		s.age = 0
 	}
@@ -87,7 +87,7 @@ func (s *subject) expected(dearest float64) float64 {
 type table struct {
 	subjects []*subject
 	index    map[rules.Key]*subject
-	dearest  map[string]float64 // by route: nineteen of twenty keys usually take less
+	dearest  map[string]float64 // by route: 99 of 100 keys usually take less
 }
 
 func newTable() table {

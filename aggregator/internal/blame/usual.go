@@ -92,7 +92,7 @@ func (u *usual) findDearest(t *table) {
 	}
 	for route, c := range costs {
 		slices.Sort(c)
-		t.dearest[route] = c[(len(c)*19)/20]
+		t.dearest[route] = c[max(0, min(len(c)*99/100, len(c)-2))]
 	}
 }
 
