@@ -26,7 +26,7 @@ func pooledLog(guilty bool) []byte {
 				status, took = "all", 500+100*random.Float64()
 			}
 		}
-		fmt.Fprintf(&b, `{"time":%q,"method":"GET","uri":"/orders?status=%s","duration_ms":%.3f}`+"\n", at.Format(time.RFC3339Nano), status, took)
+		fmt.Fprintf(&b, `{"time":%q,"method":"GET","uri":"/orders?status=%s","duration":%.6f}`+"\n", at.Format(time.RFC3339Nano), status, took/1000)
 	}
 	return b.Bytes()
 }
