@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // conflict is a setting that another one contradicts.
@@ -63,6 +64,9 @@ func (f *File) graphiteConflicts() []conflict {
 	if *s.Meta {
 		found = append(found, conflict{"statsd", "meta", "with source: graphite meta lines are not read", "meta: false, or none"})
 	}
+	if ids := rulesWithCost(f.Rules.Rules); ids != "" {
+		found = append(found, conflict{"aggregator", "source", "graphite carries counts alone, not the times that hot.cost needs, of rule " + ids, "source: statsd or kafka; or another threshold"})
+	}
 	step := f.Graphite.WithDefaults().Step
 	var bad []string
 	for i := range f.Rules.Rules {
@@ -77,6 +81,17 @@ func (f *File) graphiteConflicts() []conflict {
 		found = append(found, conflict{"graphite", "step", fmt.Sprintf("each window must be a whole multiple of %v, because counts come in such steps; these are not: %s", step, strings.Join(bad, ", ")), "other windows; or flush more often in StatsD, and set step to match"})
 	}
 	return found
+}
+
+// rulesWithCost returns the ids of the rules with hot.cost, or "".
+func rulesWithCost(all []rules.Rule) string {
+	var ids []string
+	for i := range all {
+		if all[i].HasCost() {
+			ids = append(ids, all[i].ID)
+		}
+	}
+	return strings.Join(ids, ", ")
 }
 
 // Agree returns an error if settings contradict each other. A file that was read without

@@ -267,6 +267,23 @@ var badFiles = []struct {
 		`4:17: hot.top "0": want a whole number of 1 to 1000`, `4:27: hot.top "1001": want a whole number of 1 to 1000`,
 		`4:40: hot.top "few": want a whole number of 1 to 1000`, "4:46: hot has none of rate, share, jump, top, cost", `4:47: unknown field "top_k" in hot`,
 	}},
+	{"costs", rule("hot: [{cost: 5}, {cost: auto, min: 1ms, hold: 1s, cool_down: 1s, exit: 50%, window: 1s}, {cost: auto, over: day}]"), []string{
+		`4:18: hot.cost "5": want auto`, "4:40: hot.min: a cost has none", "4:51: hot.hold: a cost has none", "4:66: hot.cool_down: a cost has none",
+		"4:76: hot.exit: a cost has none", "4:89: hot.window: a cost has none", "4:113: hot.over: the threshold is no jump",
+	}},
+	{"two costs", rule("hot: [{cost: auto}, {cost: auto}]"), []string{"4:25: hot: a second cost over 1s"}},
+	{"a cost of requests", rule("hot: {cost: auto}", "count: requests"), []string{`5:12: count "requests": goes with no hot.cost, which counts the time of requests`}},
+	{"a back end without a cost", rule("hot: 200/s", "backend: orders-db"), []string{`5:14: backend "orders-db": goes with hot.cost`}},
+	{"a back end that is no name", rule("hot: {cost: auto}", "backend: Orders DB"), []string{`5:14: backend "Orders DB": want at most 64 of a-z, 0-9, _ and -`}},
+	{"a number that nothing finds", rule("hot: 200/s", "limit: {concurrency: auto}"), []string{"5:26: limit.concurrency auto: only a rule with hot.cost finds its number"}},
+	{"a number that is no word", rule("hot: {cost: auto}", "limit: {concurrency: automatic}"), []string{`5:26: limit.concurrency "automatic": want a whole number of 1 to 1000000`}},
+	{"a number of one instance", rule("hot: {cost: auto}", "limit: {concurrency: auto, scope: instance}"), []string{`5:39: limit.scope "instance": concurrency: auto is over all instances`}},
+	{"a number by priority", rule("hot: {cost: auto}", "limit: {concurrency: auto, priority: {by: tier, first: [gold]}}"), []string{
+		"5:26: concurrency: auto is over all instances, and scope: fleet with count: ms goes with neither warm_up nor priority",
+	}},
+	{"a cost by Graphite", "aggregator: {source: graphite}\ngraphite: {url: http://g}\nstatsd: {encoding: strict, meta: false}\n" + rule("hot: {cost: auto}"), []string{
+		"1:22: aggregator.source: graphite carries counts alone, not the times that hot.cost needs, of rule r",
+	}},
 	{"windows of shares", rule("hot: [20%/500ms, 20%/, 8x/2h, {share: 20%, window: 2h}, {top: 3, window: soon}]"), []string{
 		`4:11: hot "20%/500ms": the window must be 1s to 1h`,
 		`4:22: hot "20%/": the time must be a positive duration, for example s, 10s, 1m, 1h, 1d or 1w`, `4:28: hot "8x/2h": the window must be 1s to 1h`,

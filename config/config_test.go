@@ -245,6 +245,28 @@ func TestRedisURLs(t *testing.T) {
 	}
 }
 
+// A rule with a cost counts time, and is a pool of its own unless it names a back end.
+func TestCost(t *testing.T) {
+	for fields, want := range map[string]struct {
+		pool        string
+		thresholds  int
+		concurrency int
+	}{
+		"hot: {cost: auto}, limit: {concurrency: auto}":                                {"r", 1, rules.AutoConcurrency},
+		"count: ms, hot: [{cost: auto}, 2s/s], limit: {concurrency: 3}, backend: db_1": {"db_1", 2, 3},
+	} {
+		f, err := Parse("f.yaml", []byte("rules: [{id: r, match: {route: GET /a}, by: [q], "+fields+"}]"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		r := &f.Rules.Rules[0]
+		if r.Count != rules.Millis || !r.HasCost() || !r.Whole() || len(r.Hot) != want.thresholds || r.Pool() != want.pool || r.Limit.Concurrency != want.concurrency {
+			t.Errorf("%s: %+v", fields, r)
+		}
+	}
+}
+
 // The example in the repository agrees with its own comments.
 func TestExampleFile(t *testing.T) {
 	f, err := Load("../deploy/hotparam.yaml")

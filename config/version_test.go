@@ -20,7 +20,7 @@ var fieldsOf = map[string]struct{ decide, doNot string }{
 	"rules.Param":      {decide: "Source Name Value"},
 	"rules.Client":     {decide: "Trusted TrustUnix Header"},
 	"rules.Bodies":     {decide: "Max Total"},
-	"rules.Rule":       {decide: "ID Ignore Unread Count Prefix ParamsOnly"},
+	"rules.Rule":       {decide: "ID Ignore Unread Count Prefix ParamsOnly Backend"},
 	"rules.Match":      {decide: "Route"},
 	"rules.QueryMatch": {decide: "Name Value"},
 	"rules.By":         {decide: "Kind"},

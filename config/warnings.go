@@ -27,6 +27,10 @@ func (d *decoder) warnOfRules(ruleset *rules.Rules, top *fileNode) {
 		d.warnOfBodies(rule, place)
 		d.warnOfHighLimits(rule, place)
 		d.warnOfFreeKeys(ruleset, i, place)
+		if rule.HasCost() && rule.Limit == nil {
+			d.warn(place("hot").node.pos, "add limit: {concurrency: auto}",
+				"hot.cost: the rule has no limit, so no key is held, and nothing proves that it slows the others down: keys are listed as suspected")
+		}
 	}
 }
 

@@ -74,6 +74,10 @@ func TestWarnings(t *testing.T) {
 		"{match: {route: ^'/x/(.*)'}, limit: 1/s}":              "match.route \"/x/(.*)\": \"(.*)\"" + literal + "|did you mean \"/x/\"? The text itself is written %28.%2A)",
 		"{match: {route: ^'/:id'}, action: ignore}":             "match.route \"/:id\": \":id\"" + literal + "|did you mean \"/{id}\"? The text itself is written %3Aid",
 
+		// Costs.
+		"{match: {route: /a}, by: [q], hot: ^{cost: auto}}":                                              "hot.cost: the rule has no limit, so no key is held, and nothing proves that it slows the others down: keys are listed as suspected|add limit: {concurrency: auto}",
+		"{match: {route: /a}, by: [q], hot: {cost: auto}, limit: {concurrency: auto, on_limit: shadow}}": "",
+
 		// Limits.
 		"{match: {route: /a}, by: [q], hot: 200/s, limit: ^500/s}":                                                           ofLimit("500/s", "200/s", "") + "|" + high,
 		"{match: {route: /a}, by: [q], hot: 200/s, limit: {burst: 1, rate: ^201/s, scope: exact}}":                           ofLimit("201/s", "200/s", "") + "|" + high,

@@ -50,10 +50,22 @@ type entryTerms struct {
 	scope rules.Scope
 
 	usual, spared bool
+	hold          holdTerms
+}
+
+// holdTerms are those of a hold. The zero value is none.
+type holdTerms struct {
+	pool    string
+	permits int64
+	stage   rules.HoldStage
 }
 
 func entryTermsOf(h rules.Hot) entryTerms {
-	return entryTerms{since: h.Since.UnixMilli(), limit: h.Limit, burst: h.Burst, mode: h.Mode, scope: h.Scope, usual: h.Usual, spared: h.Spared}
+	terms := entryTerms{since: h.Since.UnixMilli(), limit: h.Limit, burst: h.Burst, mode: h.Mode, scope: h.Scope, usual: h.Usual, spared: h.Spared}
+	if h.Hold != nil {
+		terms.hold = holdTerms{h.Hold.Pool, h.Hold.Permits, h.Hold.Stage}
+	}
+	return terms
 }
 
 // set adds or updates a hot key and reports whether the set to publish may have changed.
@@ -196,7 +208,7 @@ func (d *desired) update(h *rules.Hot) bool {
 	if w == nil {
 		return false
 	}
-	w.Low, w.High, w.Estimated, w.Rate, w.Ratio, w.Cause, w.Also = h.Low, h.High, h.Estimated, h.Rate, h.Ratio, h.Cause, h.Also
+	w.Low, w.High, w.Estimated, w.Rate, w.Ratio, w.Cause, w.Also, w.Hold = h.Low, h.High, h.Estimated, h.Rate, h.Ratio, h.Cause, h.Also, h.Hold
 	if h.Top != nil {
 		w.Top = h.Top
 	}

@@ -37,7 +37,7 @@
 //	                             │ readBody                    body.go heldbody.go form.go json.go
 //	            within limits?   │ limitRule, limitKey, …      limit.go hotstate.go
 //	            together?        │ askBackend                  exact.go backend.go stock.go
-//	            its turn?        │ waitForTurn                 wait.go waitplace.go
+//	            its turn?        │ waitForTurn                 wait.go waitplace.go held.go
 //	                             ▼
 //	                          decision                         verdict.go refuse.go, grants.go
 //	            when to retry?   │ backoff                       backoff.go

@@ -15,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/fleet"
+	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -30,21 +31,23 @@ type Guard struct {
 	local    *limiter.Memory   // decides while the backend is unavailable; nil if the program gave a Failover
 	maxKeys  int               // see WithMaxKeys
 	backends backends
-	requests sync.Pool // of *request
-	tickets  sync.Pool // of *Ticket
-	running  runningTickets
-	opts     options
-	sharing  sharing
-	controls atomic.Pointer[controls] // nil if there are none
-	someHot  atomic.Bool              // whether some key is hot
-	lastHot  atomic.Int64             // Unix time in nanoseconds when some key began or ceased to be; 0 if none did
-	former   formerLimits
-	heated   heatedStates // guarded by sharing.mu
-	bodies   bodies
-	concrete concreteRoutes
-	backoffs backoffs
-	lines    limiter.WaitLines // requests that wait for their turn
-	sampling sync.Mutex        // guards the samples of hot keys
+	// heldPermits are those of keys that are held by their cost, by back end, unless Redis has them.
+	heldPermits *semaphore.Memory
+	requests    sync.Pool // of *request
+	tickets     sync.Pool // of *Ticket
+	running     runningTickets
+	opts        options
+	sharing     sharing
+	controls    atomic.Pointer[controls] // nil if there are none
+	someHot     atomic.Bool              // whether some key is hot
+	lastHot     atomic.Int64             // Unix time in nanoseconds when some key began or ceased to be; 0 if none did
+	former      formerLimits
+	heated      heatedStates // guarded by sharing.mu
+	bodies      bodies
+	concrete    concreteRoutes
+	backoffs    backoffs
+	lines       limiter.WaitLines // requests that wait for their turn
+	sampling    sync.Mutex        // guards the samples of hot keys
 
 	controlled controlState
 
@@ -85,6 +88,10 @@ func New(ruleset *rules.Rules, counts *collector.Collector, opts ...Option) (*Gu
 	g.concrete.log = g.opts.log
 	g.maxKeys = cmp.Or(g.opts.maxKeys, ruleset.LimitKeys, rules.DefaultLimitKeys)
 	if err := g.newBackends(); err != nil {
+		return nil, fmt.Errorf("middleware: %w", err)
+	}
+	var err error
+	if g.heldPermits, err = semaphore.New(semaphore.Config{}); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
 	if err := g.install(ruleset, nil); err != nil {

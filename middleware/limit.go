@@ -114,6 +114,9 @@ func (r *request) limitHotKey(cl *claim, hot *hotset.Entry[*hotState]) {
 	} else if cl.spec.needsKey() {
 		r.claimLater(cl, r.keyText(cl.rule))
 	}
+	if cl.spec.limit.Concurrency == rules.AutoConcurrency {
+		r.limitHeld(cl, hot.Hot.Hold)
+	}
 }
 
 // sampleOrigin records the origin of a hot key's request, if the request is in the sample.

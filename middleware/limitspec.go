@@ -62,7 +62,7 @@ func (s *limitSpec) waits() bool { return s.limit.Mode == rules.ModeWait }
 // decides at once, and a request over the limit is refused.
 func (s *limitSpec) isQuick() bool {
 	return s.limit != nil && s.limit.Mode == rules.ModeLimit && !s.limit.Shape && s.limit.Priority == nil && !s.byBackend &&
-		s.permits == nil && s.keyed == nil
+		s.limit.Concurrency == 0 && s.keyed == nil
 }
 
 // needsKey reports whether the backend or the semaphore will need the key's text.
@@ -109,7 +109,7 @@ func (b *specBuilder) newSpec(r *rule, l *rules.Limit, name string) (*limitSpec,
 		return s, nil
 	}
 	s.holders, s.byBackend = holders(r, l), b.isDecidedByBackend(s)
-	if l.Concurrency > 0 {
+	if l.Concurrency != 0 {
 		if err := b.makePermits(s, r); err != nil {
 			return nil, err
 		}
@@ -136,10 +136,11 @@ func (b *specBuilder) newSpec(r *rule, l *rules.Limit, name string) (*limitSpec,
 // withScope returns l with the scope that it has by default, if the backend lends permits, and
 // the semaphore does, if it needs one. l may be nil.
 func (b *specBuilder) withScope(r *rule, l *rules.Limit) *rules.Limit {
-	if l == nil || l.Scope != "" || r.ScopeOf(l) != rules.ScopeFleet || lenderOf(b.opts.backend) == nil {
+	held := l != nil && l.Concurrency == rules.AutoConcurrency && l.Rate.IsZero() // needs a semaphore alone
+	if l == nil || l.Scope != "" || r.ScopeOf(l) != rules.ScopeFleet || lenderOf(b.opts.backend) == nil && !held {
 		return l
 	}
-	if l.Concurrency > 0 && b.opts.semaphore == nil {
+	if l.Concurrency != 0 && b.opts.semaphore == nil {
 		return l
 	}
 	if b.opts.shadow && r.Count != rules.Requests {
@@ -182,10 +183,13 @@ func (b *specBuilder) continueHolding(s *limitSpec) {
 
 // makePermits makes the semaphore of a limit with concurrency, or keeps the old one, to which
 // permits in use will be returned. A key's permits are the same whether an exception matches
-// it or not.
+// it or not. Keys that are held by their cost share those of the guard.
 func (b *specBuilder) makePermits(s *limitSpec, r *rule) (err error) {
-	if s.byBackend && b.opts.semaphore == nil {
+	if s.limit.Scope.InRedis() && b.opts.semaphore == nil {
 		return errNoSemaphore
+	}
+	if s.limit.Concurrency == rules.AutoConcurrency {
+		return nil
 	}
 	if s.kept.permits == nil {
 		s.kept.permits, err = semaphore.New(semaphore.Config{MaxKeys: b.maxKeys})

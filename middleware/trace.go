@@ -98,7 +98,7 @@ func (t *trace) beforePermit(r *request, c *permitClaim) {
 	if !t.usesUp() {
 		return
 	}
-	for range c.spec.limit.Concurrency {
+	for range c.permits() {
 		if _, got, err := r.acquire(c); !got.Allowed || err != nil {
 			return
 		}

@@ -13,6 +13,7 @@ type permitClaim struct {
 	claim
 	key   string
 	class int
+	hold  *rules.Hold // of a limit with concurrency: auto; nil for others
 }
 
 // waitForTurn waits for the request's turns, then acquires its permits, and reports whether it
@@ -101,19 +102,23 @@ const waitedFrom = time.Millisecond
 // all of them.
 func (r *request) acquirePermits() bool {
 	p, v := &r.pending, &r.verdict
+	var got rules.Decision
 	for i := range p.permits {
 		c := &p.permits[i]
-		r.trace.beforePermit(r, c)
-		start := time.Now()
-		lease, got, err := r.acquire(c)
-		p.waited = p.waited || c.spec.waits() && time.Since(start) >= waitedFrom
-		if err != nil { // the request's context has ended
-			v.decision.Rule = c.rule.ID
-			r.endGone(rules.ReasonBusy)
-			return false
-		}
-		if lease != (semaphore.Lease{}) {
-			p.leases = append(p.leases, lease)
+		if !got.Allowed || !c.isOfHold(&p.permits[i-1]) {
+			r.trace.beforePermit(r, c)
+			start := time.Now()
+			lease, decision, err := r.acquire(c)
+			p.waited = p.waited || c.spec.waits() && time.Since(start) >= waitedFrom
+			if err != nil { // the request's context has ended
+				v.decision.Rule = c.rule.ID
+				r.endGone(rules.ReasonBusy)
+				return false
+			}
+			if lease != (semaphore.Lease{}) {
+				p.leases = append(p.leases, lease)
+			}
+			got = decision
 		}
 		c.state.record(got.Allowed)
 		got.Rule = c.rule.ID
@@ -138,7 +143,10 @@ func (r *request) acquirePermits() bool {
 // context has ended.
 func (r *request) acquire(c *permitClaim) (semaphore.Lease, rules.Decision, error) {
 	g, l := r.guard, c.spec.limit
-	ask := semaphore.Request{Permits: int64(l.Concurrency), N: 1, Class: c.class, Keep: l.Scope == rules.ScopeFleet}
+	if c.permits() == 0 {
+		return semaphore.Lease{}, heldBack, nil
+	}
+	ask := semaphore.Request{Permits: c.permits(), N: 1, Class: c.class, Keep: l.Scope == rules.ScopeFleet}
 	if l.Mode == rules.ModeWait && !g.opts.shadow && !g.opts.noWait && !r.in.NoWait {
 		ask.Queue, ask.Within = l.Queue, max(0, l.Wait-r.pending.delay)
 		g.stats.Waiting.Add(1)
@@ -152,7 +160,11 @@ func (r *request) acquire(c *permitClaim) (semaphore.Lease, rules.Decision, erro
 		ctx = context.WithoutCancel(ctx)
 	}
 	if l.Scope.InRedis() {
-		lease, got, err := g.opts.semaphore.Acquire(ctx, c.spec.name+" "+c.key, ask)
+		key := c.key
+		if c.hold == nil {
+			key = c.spec.name + " " + key
+		}
+		lease, got, err := g.opts.semaphore.Acquire(ctx, key, ask)
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return lease, got, err
@@ -164,6 +176,9 @@ func (r *request) acquire(c *permitClaim) (semaphore.Lease, rules.Decision, erro
 	}
 	if l.Scope.InRedis() || l.Scope == rules.ScopeShare {
 		ask.Permits = g.permitsPart(ask.Permits)
+	}
+	if c.hold != nil {
+		return g.heldPermits.Acquire(ctx, c.key, ask)
 	}
 	return c.spec.permits.Acquire(ctx, c.key, ask)
 }

@@ -88,6 +88,10 @@ type Hold struct {
 	Slow, Now time.Duration
 }
 
+// Holds reports whether requests of the key need a permit of the pool. It returns false for a nil
+// Hold, and for a stage of a later version.
+func (h *Hold) Holds() bool { return h != nil && (h.Stage == HoldTrial || h.Stage == HoldKept) }
+
 // HoldStage is how sure it is that a key is the cause of a slow back end.
 type HoldStage string
 

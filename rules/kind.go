@@ -156,7 +156,7 @@ func (c Cause) String() string {
 	case Top:
 		return "top " + strconv.Itoa(c.Top) + "/" + per
 	case Cost:
-		return "cost auto"
+		return c.Kind.String()
 	}
 	return rate
 }

@@ -196,8 +196,6 @@ const (
 // validateTogether reports fields that contradict each other.
 func (l *Limit) validateTogether(bad *FieldErrors) {
 	switch {
-	case l.Concurrency == AutoConcurrency && l.Scope != ScopeFleet:
-		bad.add("limit.scope", quoted(string(l.Scope)), "leave out scope", "concurrency: auto is over all instances").needs("limit")
 	case l.Outage != "" && !l.Scope.InRedis():
 		bad.add("limit.when_redis_is_away", "", awayHint, "goes with scope: fleet or exact").needs("limit")
 	case l.Scope == ScopeFleet && !l.Algorithm.Bucket():

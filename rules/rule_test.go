@@ -37,6 +37,8 @@ func goodRules(t testing.TB) *Rules {
 	}}
 }
 
+var costThreshold = Threshold{Kind: Cost, Rate: CostRate, Exit: Percent(80)}
+
 func TestValidate(t *testing.T) {
 	if err := goodRules(t).Validate(); err != nil {
 		t.Fatal(err)
@@ -119,7 +121,7 @@ func TestValidate(t *testing.T) {
 		}, "hot: more than 8 thresholds"},
 		{"the same window twice", func(r *Rules) { r.Rules[3].Hot[1].Rate.Per = time.Second }, "hot: a second rate over 1s"},
 		{"cool-down", func(r *Rules) { r.Rules[1].Hot[0].CoolDown = -1 }, "hot[0].cool_down"},
-		{"no such kind", func(r *Rules) { r.Rules[1].Hot[0].Kind = Top + 1 }, "hot[0].kind"},
+		{"no such kind", func(r *Rules) { r.Rules[1].Hot[0].Kind = Cost + 1 }, "hot[0].kind"},
 		{"a factor of a rate", func(r *Rules) { r.Rules[1].Hot[0].Factor = Percent(20) }, "factor"},
 		{"a number of a rate", func(r *Rules) { r.Rules[1].Hot[0].Top = 3 }, "for top"},
 		{"no share", func(r *Rules) { r.Rules[3].Hot[2].Factor = Fraction{} }, "hot[2].share"},
@@ -130,6 +132,24 @@ func TestValidate(t *testing.T) {
 		{"a huge jump", func(r *Rules) { r.Rules[3].Hot[3].Factor = Fraction{maxFactor*2 + 1, 2} }, "hot[3].jump"},
 		{"no top", func(r *Rules) { r.Rules[3].Hot[4].Top = 0 }, "hot[4].top"},
 		{"too many on top", func(r *Rules) { r.Rules[3].Hot[4].Top = MaxTop + 1 }, "hot[4].top"},
+		{"a cost of requests", func(r *Rules) { r.Rules[1].Hot[0] = costThreshold }, `count "requests": goes with no hot.cost`},
+		{"a cost with a count", func(r *Rules) {
+			r.Rules[1].Count, r.Rules[1].Hot[0] = Millis, costThreshold
+			r.Rules[1].Hot[0].Rate.N = 2
+		}, "hot[0].cost"},
+		{"a back end without a cost", func(r *Rules) { r.Rules[1].Backend = "db" }, `backend "db": goes with hot.cost`},
+		{"a back end that is no name", func(r *Rules) {
+			r.Rules[1].Count, r.Rules[1].Hot[0], r.Rules[1].Backend = Millis, costThreshold, "Orders DB"
+		}, `backend "Orders DB": want at most 64 of`},
+		{"no number", func(r *Rules) { r.Rules[1].Limit = &Limit{Mode: ModeLimit, Concurrency: AutoConcurrency} }, "only a rule with hot.cost finds its number"},
+		{"a number of one instance", func(r *Rules) {
+			r.Rules[1].Count, r.Rules[1].Hot[0] = Millis, costThreshold
+			r.Rules[1].Limit = &Limit{Mode: ModeLimit, Concurrency: AutoConcurrency, Scope: ScopeInstance}
+		}, "concurrency: auto is over all instances"},
+		{"a number by priority", func(r *Rules) {
+			r.Rules[1].Count, r.Rules[1].Hot[0] = Millis, costThreshold
+			r.Rules[1].Limit = &Limit{Mode: ModeLimit, Concurrency: AutoConcurrency, Priority: &Priority{Name: "q", First: []string{"x"}}}
+		}, "concurrency: auto is over all instances, and scope: fleet with count: ms goes with neither warm_up nor priority"},
 		{"allowed is no effect", func(r *Rules) { r.Rules[4].Except[0].Action = Allow }, "does nothing"},
 		{"an exception without values", func(r *Rules) { r.Rules[3].Except[0].Values = nil }, "except[0].values: there are no values"},
 		{"no such action", func(r *Rules) { r.Rules[3].Except[1].Action = Block + 1 }, "except[1].action"},

@@ -113,8 +113,8 @@ func (r *Rule) validateLimit(l *Limit) FieldErrors {
 	resolved := *l
 	resolved.Scope = r.ScopeOf(l)
 	bad := resolved.validate(r.Count)
-	if l.Concurrency == AutoConcurrency && !r.HasCost() {
-		bad.add("limit.concurrency", "auto", "add hot: {cost: auto}, or give a number", "only a rule with hot.cost finds its number").needs("limit")
+	if l.Concurrency == AutoConcurrency {
+		r.validateAuto(&bad, l)
 	}
 	if l.Scope != ScopeFleet || !l.Algorithm.Bucket() {
 		return bad
@@ -127,6 +127,18 @@ func (r *Rule) validateLimit(l *Limit) FieldErrors {
 		bad.add("limit.scope", quoted(string(l.Scope)), hint, "fleet %s", message).needs("limit")
 	}
 	return bad
+}
+
+// validateAuto reports a limit whose number nothing finds, or that not all instances share.
+func (r *Rule) validateAuto(bad *FieldErrors, l *Limit) {
+	switch reason := r.WhyNotFleet(l); {
+	case !r.HasCost():
+		bad.add("limit.concurrency", "auto", "add hot: {cost: auto}, or give a number", "only a rule with hot.cost finds its number").needs("limit")
+	case l.Scope != "" && l.Scope != ScopeFleet:
+		bad.add("limit.scope", quoted(string(l.Scope)), "leave out scope", "concurrency: auto is over all instances").needs("limit")
+	case l.Scope == "" && reason != "":
+		bad.addSentence("limit.concurrency", "remove that", "concurrency: auto is over all instances, and scope: fleet %s", reason).needs("limit")
+	}
 }
 
 // validateEffect reports a rule that does nothing, or whose counts have no use.

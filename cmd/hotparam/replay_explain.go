@@ -95,7 +95,7 @@ func explanation(w io.Writer, x *replay.Explanation) error {
 		t := &x.Thresholds[i]
 		fmt.Fprintln(w)
 		if len(x.Thresholds) > 1 {
-			fmt.Fprintf(w, "Hot at %s\n", hotwords.Threshold(t.Source, unit))
+			fmt.Fprintf(w, "Hot %s\n", hotwords.When(t.Source, unit))
 		}
 		for _, s := range few(t.Steps) {
 			if s.Decision == "" {

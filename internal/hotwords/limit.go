@@ -19,7 +19,10 @@ func Limit(r *rules.Rule, l *rules.Limit) string {
 	case !l.Rate.IsZero():
 		parts = append(parts, quotaWords(&l.Quota, unit)...)
 	}
-	if l.Concurrency > 0 {
+	switch {
+	case l.Concurrency == rules.AutoConcurrency:
+		parts = append(parts, "as many at a time as leave the others as fast as before")
+	case l.Concurrency > 0:
 		parts = append(parts, fmt.Sprintf("%d at a time", l.Concurrency))
 	}
 	switch l.Mode {

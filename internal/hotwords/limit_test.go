@@ -54,6 +54,23 @@ func TestFleetLimitWords(t *testing.T) {
 	compareLimit(t, "by: [q], count: bytes, hot: 10/s, ", "{rate: 1MB/s, scope: fleet}", "limit 1MB/s, burst 1MB, over all instances (they hold permits in advance)")
 }
 
+func TestCostWords(t *testing.T) {
+	for rule, want := range map[string]string{
+		"hot: {cost: auto}, limit: {concurrency: auto}":                                       "hot when it slows the others down (cool once it no longer does); as many at a time as leave the others as fast as before, over all instances (they hold permits in advance)",
+		"hot: {cost: auto}, backend: orders-db, limit: {concurrency: auto, on_limit: shadow}": "hot when it slows the others down (cool once it no longer does); together with the rules of orders-db; as many at a time as leave the others as fast as before, shadow, over all instances (they hold permits in advance)",
+		"hot: [{cost: auto}, {rate: 5s/s, hold: 0s, cool_down: 0s}]":                          "hot when it slows the others down (cool once it no longer does) or at 5s/s (cool below 4s); listed only; not held, so only suspected",
+	} {
+		f, err := config.Parse("f.yaml", []byte("rules: [{id: a, match: {route: GET /a}, by: [q], "+rule+"}]"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if got := hotwords.Rule(&f.Rules.Rules[0]); got != "a: GET /a by q: "+want {
+			t.Errorf("%s: got\n%s, want\n%s", rule, got, want)
+		}
+	}
+}
+
 func TestOnHotRuleWords(t *testing.T) {
 	for onHot, want := range map[string]string{
 		"{}":                              "on_hot: identical requests join for up to 300ms, status 200, up to 1MiB each and 64MiB in all",

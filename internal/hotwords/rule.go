@@ -34,14 +34,20 @@ func Rule(r *rules.Rule) string {
 	if len(r.Hot) > 0 {
 		var hot []string
 		for i := range r.Hot {
-			hot = append(hot, Threshold(&r.Hot[i], r.Count))
+			hot = append(hot, When(&r.Hot[i], r.Count))
 		}
-		parts = append(parts, "hot at "+strings.Join(hot, " or at "))
+		parts = append(parts, "hot "+strings.Join(hot, " or "))
+	}
+	if r.Backend != "" {
+		parts = append(parts, "together with the rules of "+r.Backend)
 	}
 	if r.Limit != nil {
 		parts = append(parts, Limit(r, r.Limit))
 	} else if len(r.Hot) > 0 {
 		parts = append(parts, "listed only")
+		if r.HasCost() {
+			parts = append(parts, "not held, so only suspected")
+		}
 	}
 	if r.OnHot != nil {
 		parts = append(parts, onHotWords(r.OnHot))
@@ -150,8 +156,11 @@ func clientWords(c *rules.Client) string {
 	return fmt.Sprintf("clients behind %s are those that %s names", strings.Join(trusted, ", "), c.Header)
 }
 
-// Threshold describes when a key becomes hot and when it cools.
-func Threshold(t *rules.Threshold, unit rules.Unit) string {
+// When describes when a key becomes hot and when it cools: "at 200/s (cool below 160, …)".
+func When(t *rules.Threshold, unit rules.Unit) string {
+	if t.Kind == rules.Cost {
+		return "when it slows the others down (cool once it no longer does)"
+	}
 	rate := Rate(t.Rate, unit)
 	exit := t.Exit.Decimal(100) + "% of that"
 	enter := rate
@@ -167,7 +176,7 @@ func Threshold(t *rules.Threshold, unit rules.Unit) string {
 	if t.Hold > 0 {
 		terms = append(terms, "after "+Span(t.Hold)+" at the earliest")
 	}
-	return enter + " (" + strings.Join(terms, ", ") + ")"
+	return "at " + enter + " (" + strings.Join(terms, ", ") + ")"
 }
 
 func exceptWords(all []rules.Exception) string {

@@ -2,6 +2,7 @@
 // and the members. Parsers check each bound, guess nothing, and never panic.
 //
 //	info.go          the cause of a hot key, and where its requests come from
+//	hold.go          how a key that is hot by its cost is held, and why
 //	change.go        a change of the set or of the suspects, the version and the heartbeat after it
 //	control.go       operators' controls of keys
 //	invalidation.go  answers that instances may no longer use

@@ -2,6 +2,7 @@ package published
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"github.com/hotparam/hotparam/rules"
@@ -24,22 +25,28 @@ func holdOf(h *rules.Hold) *hold {
 	if h == nil {
 		return nil
 	}
-	ms := func(d time.Duration) float64 { return float64(max(0, d).Microseconds()) / 1000 }
+	ms := func(d time.Duration) float64 {
+		return min(float64(max(0, d).Microseconds())/1000, maxTTLMillis)
+	}
 	return &hold{h.Pool, h.Permits, h.Stage, min(max(0, finite(h.Share)), 1), ms(h.Each), ms(h.Usual), ms(h.Slow), ms(h.Now)}
 }
 
-var errHold = errors.New("hold: the pool is no name, a number is negative, or the stage is unknown")
+var errHold = errors.New("hold: the pool is no name, or a number is out of bounds")
 
-// parse returns the hold, or an error if it is out of bounds.
+// parse returns the hold, or an error if it is out of bounds. A stage of a later version makes no
+// hold, so that the key is listed and not limited.
 func (h *hold) parse() (*rules.Hold, error) {
 	if h == nil {
 		return nil, nil
 	}
 	known := h.Stage == rules.HoldTrial || h.Stage == rules.HoldKept || h.Stage == rules.HoldSuspected
 	least, most := min(h.Share, h.Each, h.Usual, h.Slow, h.Now), max(h.Each, h.Usual, h.Slow, h.Now)
-	if !known || !rules.ValidRuleID(h.Pool) || h.Permits < 0 || h.Permits > rules.MaxConcurrency || least < 0 || h.Share > 1 || most > maxTTLMillis {
+	if !rules.ValidRuleID(h.Pool) || h.Permits < 0 || h.Permits > rules.MaxConcurrency || least < 0 || h.Share > 1 || most > maxTTLMillis {
 		return nil, errHold
 	}
-	d := func(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+	if !known {
+		return nil, nil
+	}
+	d := func(ms float64) time.Duration { return time.Duration(math.Round(ms*1000)) * time.Microsecond }
 	return &rules.Hold{Pool: h.Pool, Permits: h.Permits, Stage: h.Stage, Share: h.Share, Each: d(h.Each), Usual: d(h.Usual), Slow: d(h.Slow), Now: d(h.Now)}, nil
 }

@@ -276,6 +276,7 @@ func genHot(t *rapid.T) rules.Hot {
 		Mode:  rapid.SampledFrom([]rules.Mode{rules.ModeLimit, rules.ModeShadow, rules.ModeWatch}).Draw(t, "mode"),
 		Owner: rapid.String().Draw(t, "owner"),
 		Top:   genTop(t),
+		Hold:  genHold(t),
 
 		Estimated: rapid.Bool().Draw(t, "estimated"),
 	}
@@ -287,7 +288,7 @@ func genHot(t *rapid.T) rules.Hot {
 	}
 	if rapid.Bool().Draw(t, "caused") {
 		h.Cause = rules.Cause{
-			Kind: rules.ThresholdKind(rapid.IntRange(int(rules.FixedRate), int(rules.Top)).Draw(t, "kind")),
+			Kind: rules.ThresholdKind(rapid.IntRange(int(rules.FixedRate), int(rules.Cost)).Draw(t, "kind")),
 			Rate: rules.Rate{N: rapid.Int64Range(1, 1<<50).Draw(t, "min"), Per: time.Duration(rapid.Int64Range(1000, 3_600_000).Draw(t, "window")) * time.Millisecond},
 			Unit: rules.Unit(rapid.IntRange(int(rules.Requests), int(rules.Units)).Draw(t, "unit")),
 		}
@@ -340,6 +341,7 @@ func TestHotChangeRoundTrip(t *testing.T) {
 func FuzzParseHotInfo(f *testing.F) {
 	f.Add([]byte(infoPhone))
 	f.Add([]byte(infoTop))
+	f.Add([]byte(strings.TrimSuffix(infoPhone, "}") + infoHold))
 	f.Add([]byte(`{"low":0,"high":null,"since":0,"until":0,"limit":null,"mode":"watch"}`))
 	f.Add([]byte(`{"low":1e3}`))
 	f.Add([]byte(`[]`))
