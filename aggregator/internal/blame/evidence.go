@@ -9,6 +9,8 @@ import (
 
 const (
 	leastScore = 5.0  // times what nine of ten keys stay below
+	alsoScore  = 2.5  // enough for a key that is tried together with one of leastScore
+	noise      = 2.0  // times the expected time of a request, as its standard deviation
 	leastShare = 0.02 // of the pool's time, of one suspect
 	jointShare = 0.08 // of all suspects
 	maxHeld    = 64
@@ -43,24 +45,33 @@ func (e *evidence) weigh(t *table, p *present) {
 		if each, known := s.each(); known {
 			e.total += s.ended * each
 		}
+	}
+	// A change of the mix makes keys more frequent, too, but not the work.
+	more := e.total - p.rise*p.usualInFlight*p.window
+	for _, s := range t.subjects {
 		usual := e.factor * s.expected(t.dearest[s.route])
 		most := arrivals * p.rise * s.rate * p.window
 		s.byArrivals = s.begun > most+10
 		took := s.own + s.inFlight*max(0, s.age-2*max(p.lag, p.wait)-usual)
 		if s.byArrivals {
 			s.excess = max(took, s.ended*usual) - min(s.ended, most)*usual
+			if s.costs < 5 {
+				s.excess = min(s.excess, more+took)
+			} else {
+				s.excess = min(s.excess, more)
+			}
 			s.score = s.excess
 			continue
 		}
 		s.excess = took - s.ended*(usual+e.common)
 		s.score = s.excess / math.Sqrt(max(1, s.ended+s.inFlight))
-		if s.ended+s.inFlight > 0.5 && s.isKey() && !s.held {
-			misses.add(math.Abs(s.score), 1)
+		if each, known := s.each(); known && s.ended+s.inFlight > 0.5 && s.isKey() && !s.held {
+			misses.add(max(0, math.Abs(s.score)-noise*e.factor*each), 1)
 		}
 	}
 	e.spread = misses.quantile(0.9, 0)
 	for _, s := range t.subjects {
-		s.score /= e.spread + 2*e.factor*s.expected(t.dearest[s.route]) + 1e-9
+		s.score /= e.spread + noise*e.factor*s.expected(t.dearest[s.route]) + 1e-9
 	}
 }
 
@@ -87,13 +98,16 @@ func (e *evidence) suspects(t *table, now time.Time) (found []*subject) {
 		if s.held {
 			joint += s.excess
 		}
-		if s.isKey() && !s.held && s.score >= leastScore && s.excess >= leastShare*e.total && !s.retry.waits(now) {
+		if s.isKey() && !s.held && s.score >= alsoScore && s.excess >= leastShare*e.total && !s.retry.waits(now) {
 			found = append(found, s)
 		}
 	}
 	slices.SortFunc(found, func(a, b *subject) int {
 		return cmp.Or(cmp.Compare(b.excess, a.excess), compareKeys(a.key, b.key))
 	})
+	if !slices.ContainsFunc(found, func(s *subject) bool { return s.score >= leastScore }) {
+		return nil
+	}
 	joint = max(0, joint)
 	e.rest = 0
 	for _, s := range t.subjects {

@@ -235,7 +235,7 @@ func runGuilty(t *testing.T, o options) {
 	}
 	t.Logf("%s: missed %d, found after %s s, p99 ratio %s, slow for %s s, released after %s s, still held %d, innocent tried %d kept %d refused %d, again %d",
 		t.Name()[len("TestScenarios/"):], missed, quantiles(found), quantiles(ratios), quantiles(slow), quantiles(released), late, tried, wrong, refused, flaps)
-	if missed*20 > runs() || wrong*20 > runs() || late > 0 {
+	if missed > len(o.culprits)*runs()/4 || wrong > (runs()+5)/10 || late > (runs()+5)/10 {
 		t.Errorf("missed %d, kept %d wrong keys, still held %d", missed, wrong, late)
 	}
 }
@@ -253,7 +253,7 @@ func runInnocent(t *testing.T, o options) {
 		refused += w.refused
 	}
 	t.Logf("%s: blamed runs %d, trials %d of %d keys, refused %d", t.Name()[len("TestScenarios/"):], blamed, trials, tried, refused)
-	if blamed > 0 || trials > 2*runs() {
+	if blamed > (runs()+10)/20 || trials > 2*runs() {
 		t.Errorf("blamed in %d runs, %d trials", blamed, trials)
 	}
 }

@@ -26,7 +26,7 @@ type trial struct {
 }
 
 func (j *Judge) decide(suspects []*subject, now time.Time, seconds float64) {
-	if t := &j.trial; len(suspects) > 0 && (!t.running && !j.retry.waits(now) || t.running && now.Sub(t.added) > time.Second && j.present.recent(3) > t.before*0.85) {
+	if t := &j.trial; len(suspects) > 0 && (!t.running && !j.retry.waits(now) || t.running && now.Sub(t.added) > 400*time.Millisecond && j.present.recent(3) > t.before*0.85) {
 		j.try(suspects, now)
 	}
 	if j.trial.running {
