@@ -19,7 +19,7 @@ import (
 func (d *Detector) Adopt(hot []rules.Hot, now time.Time) (refused []rules.Hot) {
 	for _, h := range hot {
 		r := d.rule(h.Rule)
-		if r == nil || !d.adopt(r, &h, now) {
+		if !d.costs.adopt(&h, now) && (r == nil || !d.adopt(r, &h, now)) {
 			refused = append(refused, h)
 		}
 	}

@@ -26,6 +26,7 @@ func (d *Detector) AdvanceTo(now, complete time.Time) {
 	d.advanceHours(complete)
 	d.watchSuspects(now)
 	d.missing.Sweep(now, d.keep)
+	d.publish(d.costs.advance(now))
 }
 
 // moveTo moves the windows of a rule to now and closes the panes that ended before complete.

@@ -54,6 +54,9 @@ type DetectorConfig struct {
 	// Days has the counts of keys on earlier days, for jumps over days, and receives their
 	// counts of today. With nil Days such jumps are over the recent past.
 	Days *baseline.Days
+	// OnlySuspect makes judges of costs hold no key, since nothing would tell them whether the others
+	// gained by it.
+	OnlySuspect bool
 	// OnVerdict is called with each decision, before it is published. Nil disables it.
 	OnVerdict func(Verdict)
 	// Explain is a key for which OnAccount is called at the end of each pane. A nil OnAccount
@@ -85,6 +88,7 @@ type Detector struct {
 	noRoom    int64         // see DetectorStats.NoRoom
 	refreshed bool          // whether the last refresh published keys
 	ahead     ahead
+	costs     costs
 
 	counted  int       // number of rules that are counted by the hour
 	hour     int64     // newest recorded hour
@@ -103,7 +107,7 @@ func NewDetector(c DetectorConfig) *Detector {
 		c.RateSpan = defaultRateSpan
 	}
 	c.Parts = max(1, c.Parts)
-	d := &Detector{cfg: c, suspects: suspects{part: c.Part}, missing: window.NewMissing()}
+	d := &Detector{cfg: c, costs: costs{standby: standbyOf(c.Publisher), onlySuspect: c.OnlySuspect}, suspects: suspects{part: c.Part}, missing: window.NewMissing()}
 	d.setRules(decode.NumberRules(c.Rules), c.Homes, newRuleWatch)
 	if !c.Start.IsZero() {
 		d.beginWindows(c.Start)
@@ -112,6 +116,15 @@ func NewDetector(c DetectorConfig) *Detector {
 		d.account = &accountant{key: c.Explain, onAccount: c.OnAccount}
 	}
 	return d
+}
+
+// standbyOf returns a function that reports whether another process publishes in place of p, or nil
+// if p cannot tell.
+func standbyOf(p Publisher) func() bool {
+	if p, tells := p.(interface{ Standby() bool }); tells {
+		return p.Standby
+	}
+	return nil
 }
 
 // beginWindows records that the counts from before start are unknown.
@@ -144,12 +157,14 @@ type rulePlace struct {
 	days   *baseline.Days
 }
 
-// setRules sets the watch of each rule that belongs to this part, to the result of watch.
-func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(rulePlace) *ruleWatch) {
+// setRules sets the watch of each rule that belongs to this part, to the result of watch. It returns
+// the keys that were hot by the cost of a rule that no longer does.
+func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(rulePlace) *ruleWatch) (gone []rules.Hot) {
 	rules := n.ByNumber().OfKeys()
 	if all == nil {
 		all = homes(rules, d.cfg.Parts)
 	}
+	gone = d.costs.setRules(n, func(number int) bool { return all[number] == d.cfg.Part })
 	d.numbered, d.cfg.Homes = n, all
 	d.rules, d.watches, d.counted = make([]*ruleWatch, len(rules.Rules)), nil, 0
 	d.keep = decode.Lookback(rules) + d.cfg.Grace + d.cfg.Lag + time.Second
@@ -163,6 +178,9 @@ func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(rulePlace)
 		case all[i] != d.cfg.Part:
 			continue
 		}
+		if rules.Rules[i].HasCost() {
+			continue // see costs
+		}
 		r := watch(rulePlace{i, &rules.Rules[i], budget, max(d.cfg.Grace, d.cfg.Lag), d.cfg.Days})
 		d.rules[i], d.watches = r, append(d.watches, r)
 		if r.hours != nil {
@@ -175,6 +193,7 @@ func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(rulePlace)
 		}
 	}
 	d.suspects.share = maxSuspects / max(1, len(d.watches))
+	return gone
 }
 
 func (d *Detector) publish(change rules.Change) {

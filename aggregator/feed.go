@@ -188,10 +188,19 @@ func (f *Feed) AddOrigin(o decode.OriginCount) {
 // in one place, and -1 for other rules. The former are rules that compare keys, and rules whose
 // requests have several keys.
 func homes(rules *rules.Rules, parts int) []int {
-	home := make([]int, len(rules.Rules))
+	home, pools := make([]int, len(rules.Rules)), make(map[string]int)
 	for i := range home {
-		if home[i] = -1; rules.Rules[i].Whole() || rules.Rules[i].Overlaps() {
+		rule := &rules.Rules[i]
+		if home[i] = -1; rule.Whole() || rule.Overlaps() {
 			home[i] = i % parts
+		}
+		if !rule.HasCost() {
+			continue
+		}
+		if first, ok := pools[rule.Pool()]; ok {
+			home[i] = first
+		} else {
+			pools[rule.Pool()] = home[i]
 		}
 	}
 	return home

@@ -135,8 +135,12 @@ func (d *Detector) MoveHealedCount(c decode.Count, from, to time.Time) {
 // A decoder finds this interface by a type assertion, which no compiler checks.
 var _, _ decode.OriginHandler = (*Detector)(nil), (*Feed)(nil)
 
-// AddOrigin implements [decode.OriginHandler]. It ignores keys that are not hot.
+// AddOrigin implements [decode.OriginHandler]. It ignores origins of keys that are not hot.
 func (d *Detector) AddOrigin(o decode.OriginCount) {
+	if o.Kind == wire.KeyUsage || o.Kind == wire.RouteUsage {
+		d.costs.add(&o, d.now)
+		return
+	}
 	r := d.rules[o.Rule]
 	if r == nil {
 		return

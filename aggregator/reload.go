@@ -33,7 +33,7 @@ func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left 
 	x.dropSuspects()
 	x.describe()
 	x.addFormer()
-	d.setRules(n, homes, x.newWatch)
+	x.addCostly(d.setRules(n, homes, x.newWatch))
 	for number, r := range x.before {
 		if r != nil && (number >= len(d.rules) || d.rules[number] == nil || !x.continues(number)) {
 			x.endWatch(r)
@@ -67,6 +67,9 @@ func (d *Detector) takeOver(left []rules.Hot, now time.Time, present func(*watch
 		change.Cool[i].Until = now
 	}
 	for _, h := range left {
+		if x := d.costs.find(h.Key); x != nil {
+			change.Hot = append(change.Hot, x.present())
+		}
 		if r := d.rule(h.Rule); r != nil {
 			if w := r.keys[h.Text]; w != nil && w.listed {
 				change.Hot = append(change.Hot, present(w, &h))
@@ -115,7 +118,7 @@ func (d *Detector) Listed() (hot []rules.Hot) {
 	for w := range d.listed() {
 		hot = append(hot, w.describeNow())
 	}
-	return hot
+	return append(hot, d.costs.listed()...)
 }
 
 // latest returns now, or a later instant if a count of a later one may have been counted.
@@ -161,6 +164,18 @@ func (x *reload) describe() {
 // in the same way.
 func (x *reload) continues(number int) bool {
 	return number < len(x.before) && x.before[number] != nil && x.n.Has(number) && x.homes[number] == x.d.cfg.Homes[number]
+}
+
+// addCostly adds the keys that are hot by the cost of a rule that this detector no longer has.
+func (x *reload) addCostly(gone []rules.Hot) {
+	for _, h := range gone {
+		if number := x.n.NumberOf(h.Rule); number >= 0 && x.n.ByNumber().Rules[number].HasCost() && x.d.cfg.Homes[number] != x.d.cfg.Part {
+			x.left = append(x.left, h)
+			continue
+		}
+		h.Until, h.Released = x.now, "the rules have changed"
+		x.cool = append(x.cool, h)
+	}
 }
 
 // changed returns the listed keys that are published with other terms than before.

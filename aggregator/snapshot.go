@@ -2,11 +2,14 @@ package aggregator
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/aggregator/internal/blame"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/internal/snapshot"
@@ -32,12 +35,17 @@ func (s *Shards) Save(limit int, carried map[uint64]bool) (wait func(to *snapsho
 	}
 	return func(to *snapshot.Snapshot) (dropped int) {
 		var keys []snapshot.RuleKey
+		costs := make(map[string]blame.State)
 		for range s.shards {
 			p := <-parts
 			keys, dropped = append(keys, p.keys...), dropped+p.dropped
 			for i := range p.references {
 				addReference(to, &p.references[i])
 			}
+			maps.Copy(costs, p.costs)
+		}
+		if len(costs) > 0 {
+			to.Costs, _ = json.Marshal(costs) // without them, the successor learns anew
 		}
 		slices.SortStableFunc(keys, func(a, b snapshot.RuleKey) int { return cmp.Compare(b.Nearness, a.Nearness) })
 		to.Attach(keys)
@@ -50,6 +58,7 @@ type saved struct {
 	keys       []snapshot.RuleKey
 	references []snapshot.ReferenceValues
 	dropped    int
+	costs      map[string]blame.State // by pool
 }
 
 // Resume adds to each shard the counts of its keys that another process saved, numbered by the
@@ -71,6 +80,12 @@ func (s *Shards) Resume(from *snapshot.Snapshot, f func(decode.Handler)) {
 	for i := range from.References {
 		for _, shard := range s.shards {
 			shard.detector.resumeReference(&from.References[i])
+		}
+	}
+	var costs map[string]blame.State
+	if json.Unmarshal(from.Costs, &costs) == nil {
+		for _, shard := range s.shards {
+			shard.detector.costs.load(costs)
 		}
 	}
 	f(feed)
@@ -139,7 +154,7 @@ func (d *Detector) save(limit int) (s saved) {
 			s.references = append(s.references, v.saveReference(entries[v]))
 		}
 	}
-	s.dropped = max(0, len(all)-limit)
+	s.dropped, s.costs = max(0, len(all)-limit), d.costs.save()
 	return s
 }
 

@@ -35,6 +35,7 @@ type DetectorStats struct {
 func (d *Detector) Stats() DetectorStats {
 	s := DetectorStats{Floors: make([]int64, len(d.rules))}
 	s.Suspects, s.NoRoom = int64(len(d.suspects.list)), d.noRoom
+	s.Hot = int64(len(d.costs.listed()))
 	for _, r := range d.watches {
 		i := r.number
 		for _, w := range r.hot {

@@ -72,6 +72,7 @@ type Collector struct {
 	steering  atomic.Pointer[steering]
 	onLocal   atomic.Pointer[func(rules.Hot, bool)]
 	onOrigins atomic.Pointer[func(func(KeyOrigin) bool)]
+	onUsage   atomic.Pointer[func(func(KeyOrigin) bool)]
 
 	full    atomic.Int64 // counts dropped because a table was full; incremented by Add
 	stats   base.Guarded[Stats]

@@ -17,6 +17,7 @@ func (c *Collector) Flush(ctx context.Context, start time.Time) {
 	c.beginFlush(start, start)
 	c.budget.beginInterval(c.lines)
 	c.flush(ctx, c.lines, false)
+	c.sendAsked(ctx, c.onUsage.Load())
 }
 
 // FlushAt is Flush for callers whose counts are older than their flush, such as the counts of a

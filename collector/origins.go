@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// KeyOrigin is a route or a caller of about N of a hot key's requests. The bytes are only
-// valid during the call.
+// KeyOrigin is a route or a caller of about N of a hot key's requests, or the usage of a key or a
+// route ([wire.Usage.Encode]). The bytes are only valid during the call.
 type KeyOrigin struct {
 	Rule []byte
 	Text []byte
@@ -30,13 +30,23 @@ const (
 // concurrent use.
 func (c *Collector) OnOrigins(f func(yield func(KeyOrigin) bool)) { c.onOrigins.Store(&f) }
 
-// sendOrigins sends the origins when they are due.
+// OnUsage is like OnOrigins for the usage of keys and routes, which is sent with every flush.
+func (c *Collector) OnUsage(f func(yield func(KeyOrigin) bool)) { c.onUsage.Store(&f) }
+
+// sendOrigins sends the usage, and the origins when they are due.
 func (c *Collector) sendOrigins(ctx context.Context) {
-	ask := c.onOrigins.Load()
-	if !c.can.Origins || ask == nil || *ask == nil || time.Duration(c.now-c.originsAt) < originsEvery {
+	c.sendAsked(ctx, c.onUsage.Load())
+	if time.Duration(c.now-c.originsAt) >= originsEvery {
+		c.originsAt = c.now
+		c.sendAsked(ctx, c.onOrigins.Load())
+	}
+}
+
+// sendAsked sends the origins that a function yields.
+func (c *Collector) sendAsked(ctx context.Context, ask *func(yield func(KeyOrigin) bool)) {
+	if !c.can.Origins || ask == nil || *ask == nil {
 		return
 	}
-	c.originsAt = c.now
 	c.origins = c.origins[:0]
 	(*ask)(func(o KeyOrigin) bool {
 		c.origins = append(c.origins, o)

@@ -197,10 +197,14 @@ func BenchmarkCheck(b *testing.B) {
 	})
 }
 
-// timedHandler returns the handler of a guard that counts time, and a request.
-func timedHandler(tb testing.TB) (http.Handler, *http.Request) {
+// timedHandler returns the handler of a guard that counts time, and a request. If cost is set, the
+// rule finds hot keys by their cost.
+func timedHandler(tb testing.TB, cost bool) (http.Handler, *http.Request) {
 	rule := hotRule(tb, "r", "GET /s", byNames("q"), 3600, 1)
 	rule.Count = rules.Millis
+	if cost {
+		rule = costAuto(tb, byNames("q"))
+	}
 	f := newFixture(tb, rules.Rules{Rules: []rules.Rule{rule}})
 	r := httptest.NewRequest("GET", "/s?q=1", nil)
 	r.Pattern = "GET /s"
@@ -209,7 +213,17 @@ func timedHandler(tb testing.TB) (http.Handler, *http.Request) {
 
 // BenchmarkTime measures a request whose time is counted, with its handler.
 func BenchmarkTime(b *testing.B) {
-	h, r := timedHandler(b)
+	h, r := timedHandler(b, false)
+	benchmarkHandler(b, h, r)
+}
+
+// BenchmarkCost measures a request whose rule finds hot keys by their cost.
+func BenchmarkCost(b *testing.B) {
+	h, r := timedHandler(b, true)
+	benchmarkHandler(b, h, r)
+}
+
+func benchmarkHandler(b *testing.B, h http.Handler, r *http.Request) {
 	b.Run("one", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -51,7 +51,11 @@ type Ticket struct {
 	leases []semaphore.Lease
 
 	started bool
+	metered bool          // whether a rule finds hot keys by their cost
 	start   time.Duration // see runningTickets.epoch
+	metedTo time.Duration // time up to which usageMeter has added it; 0 if it has not
+	waited  time.Duration // part of that time for which it waited for its client
+	client  *waits        // nil unless a ticket was ever metered
 	charged int64         // milliseconds that are charged
 	shard   uint32        // number of its part of Guard.running
 	place   int           // index in that part, guarded by its lock
@@ -95,7 +99,10 @@ func (t *Ticket) reuse() {
 	held := len(t.leases) > 0
 	clear(t.owed)
 	t.owed, t.keys, t.leases = t.owed[:0], t.keys[:0], nil
-	t.started, t.charged = false, 0
+	t.started, t.metered, t.metedTo, t.waited, t.charged = false, false, 0, 0, 0
+	if t.client != nil {
+		t.client.clientWait = clientWait{}
+	}
 	if cap(t.keys) <= keep && !held {
 		t.guard.tickets.Put(t)
 	}
@@ -118,6 +125,7 @@ func (r *request) chargeAtEnd(cl claim, hash uint64, key []byte) {
 	t := r.needTicket()
 	from := len(t.keys)
 	t.keys = append(t.keys, key...)
+	t.metered = t.metered || cl.rule.costs
 	t.owed = append(t.owed, owed{rule: cl.rule.rule, spec: cl.spec, hash: hash, from: from, to: len(t.keys)})
 }
 
@@ -144,6 +152,8 @@ func (t *Ticket) End(cost Cost) {
 	defer t.guard.countPanic()
 	if t.started {
 		cost.Time = t.stop()
+	} else if t.metered {
+		t.guard.running.usage.addWhole(t, cost.Time)
 	}
 	for _, lease := range t.leases {
 		lease.Release()
@@ -192,7 +202,9 @@ func (g *Guard) charge(o *owed, now time.Duration, key []byte, n int64) {
 	ask := limiter.Request{Kind: limiter.Charge, N: n}
 	spec := o.spec
 	if len(o.rule.Hot) > 0 {
-		g.countCost(o, key, n)
+		if !o.rule.costs {
+			g.countCost(o, key, n)
+		}
 		entry := g.hot.Lookup(o.hash, key)
 		if entry == nil || spec.limit == nil || entry.Hot.IsExempt() || o.free {
 			return

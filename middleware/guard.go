@@ -115,6 +115,7 @@ func New(ruleset *rules.Rules, counts *collector.Collector, opts ...Option) (*Gu
 	})
 	if counts != nil {
 		counts.OnOrigins(g.yieldOrigins)
+		counts.OnUsage(g.yieldUsage)
 		if !g.opts.noLocal {
 			counts.OnLocal(g.localHot.set)
 		}

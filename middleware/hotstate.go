@@ -16,6 +16,7 @@ type hotState struct {
 	stock           atomic.Pointer[hotStock]  // nil if there is none yet, or none is needed
 	passed, refused atomic.Int64
 	exempt          atomic.Int64 // part of passed: requests that the key's limit was not asked about
+	refusedTold     int64        // refused at the last call of Guard.yieldUsage
 	charged         atomic.Int64 // costs charged to the key's limit
 	made            time.Time
 	shared          atomic.Pointer[sharedKey] // nil unless the rule has on_hot

@@ -10,7 +10,14 @@ import (
 // serve serves the ticket's request, measures the costs that its rules count, and ends the
 // ticket, even if the handler panics.
 func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	if t.metered = t.metered && !takesLong(r); t.metered {
+		if t.client == nil {
+			t.client = new(waits)
+		}
+		w = t.client.wrap(w, r)
+	}
 	t.Start()
+	request := r
 	var body *responseMeter
 	var said *spent
 	defer func() {
@@ -20,6 +27,9 @@ func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 		}
 		if said != nil {
 			cost.Units = said.units.Load()
+		}
+		if t.metered {
+			t.client.unwrap(request)
 		}
 		t.End(cost)
 	}()

@@ -137,7 +137,7 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("costs: %v allocations", n)
 	}
-	h, r := timedHandler(t)
+	h, r := timedHandler(t, false)
 	if n := testing.AllocsPerRun(500, func() { h.ServeHTTP(nil, r) }); n != 0 {
 		t.Errorf("time: %v allocations", n)
 	}

@@ -18,6 +18,7 @@ type ruleSet struct {
 	redaction *rules.Redaction // nil if there is none
 	readers   []*paramReader   // readers of all rules, each once
 	shares    bool             // some rules answer requests of hot keys together
+	costs     bool             // some rules find hot keys by their cost
 
 	bodyLimits rules.Bodies // with defaults applied
 }
@@ -40,6 +41,7 @@ type rule struct {
 
 	overlaps bool // a request makes several keys, and counts for a total too
 	addsUp   bool // the aggregator adds up its keys, because they overlap or for a share
+	costs    bool // its hot keys are found by what they cost, so their usage is sent and no counts
 
 	sharing Sharing // answers requests of hot keys together; nil if nothing does
 
@@ -72,6 +74,7 @@ func compile(ruleset *rules.Rules, b *specBuilder) (*ruleSet, error) {
 		r.matcher = b.opts.matchers[r.ID]
 		r.overlaps = r.Overlaps()
 		r.addsUp = r.overlaps || r.HasShare()
+		r.costs = r.HasCost()
 		for j := range r.Match.Query {
 			need := r.Match.Query[j].Param()
 			need.Value = r.Match.Query[j].Value
@@ -88,6 +91,7 @@ func compile(ruleset *rules.Rules, b *specBuilder) (*ruleSet, error) {
 			return nil, fmt.Errorf("rule %q: %w", r.ID, err)
 		}
 		set.shares = set.shares || r.sharing != nil
+		set.costs = set.costs || r.costs
 	}
 	set.routes.init()
 	set.resources.init()

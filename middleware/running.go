@@ -17,17 +17,18 @@ type runningTickets struct {
 	timer  *time.Timer
 	epoch  time.Time   // the tickets' times are since then: that is one reading of the clock, not two
 	armed  atomic.Bool // whether the timer is set or chargeAll runs
+	usage  usageMeter
 }
 
 const runningShards = 16
 
 // runningShard is one part of the tickets.
 type runningShard struct {
-	mu       sync.Mutex // guards the tickets and charging; not held while a ticket is charged
+	mu       sync.Mutex // guards the tickets, charging and ended; not held while a ticket is charged
 	tickets  []*Ticket
+	ended    endedUses
 	charging *Ticket    // the ticket that is charged; nil if none is
 	busy     sync.Mutex // held while it is charged, and locked after mu
-	_        [16]byte   // the rest of a cache line
 }
 
 // chargeEvery is the interval at which the time of running requests is charged.
@@ -54,14 +55,24 @@ func (t *Ticket) Start() {
 	r.add(t)
 }
 
+// Metered reports whether a rule finds hot keys by their cost, so that the ticket has to be started
+// even by code that knows the time at the end. It returns false for a nil *Ticket.
+func (t *Ticket) Metered() bool { return t != nil && t.metered }
+
+// StartStream is Start for a request that lasts for as long as its client wants, such as a stream of
+// messages. Its time says nothing of what it costs, so rules with hot.cost leave it out.
+func (t *Ticket) StartStream() {
+	if t != nil {
+		t.metered = false
+	}
+	t.Start()
+}
+
 // elapsed returns the time since Start.
 func (t *Ticket) elapsed() time.Duration { return time.Since(t.guard.running.epoch) - t.start }
 
 // stop returns the time since Start. Afterwards the ticket is no longer charged while it runs.
-func (t *Ticket) stop() time.Duration {
-	t.guard.running.remove(t)
-	return t.elapsed() // read after the last charge, so it is no less than the charged time
-}
+func (t *Ticket) stop() time.Duration { return t.guard.running.remove(t) - t.start }
 
 // chargeElapsed charges the time since the last charge, if it is an interval. Both times are
 // since Start and rounded up, as at the end.
@@ -81,21 +92,29 @@ func (r *runningTickets) add(t *Ticket) {
 	r.arm()
 }
 
-// remove removes a ticket. If it is being charged, remove waits until it has been.
-func (r *runningTickets) remove(t *Ticket) {
+// remove removes a ticket, and returns the time of its end. If it is being charged, remove waits
+// until it has been. The end is read after the last charge, so it is no earlier than the charged
+// time.
+func (r *runningTickets) remove(t *Ticket) (end time.Duration) {
 	s := &r.shards[t.shard]
 	s.mu.Lock()
-	end := len(s.tickets) - 1
-	last := s.tickets[end]
+	n := len(s.tickets) - 1
+	last := s.tickets[n]
 	s.tickets[t.place], last.place = last, t.place
-	s.tickets[end] = nil
-	s.tickets = s.tickets[:end]
-	charging := s.charging == t
-	s.mu.Unlock()
-	if charging {
-		s.busy.Lock()
-		defer s.busy.Unlock()
+	s.tickets[n] = nil
+	s.tickets = s.tickets[:n]
+	if s.charging == t {
+		s.mu.Unlock()
+		s.busy.Lock() // waits for the charge
+		s.busy.Unlock()
+		s.mu.Lock()
 	}
+	defer s.mu.Unlock()
+	end = time.Since(r.epoch)
+	if t.metered {
+		s.ended.add(t, end)
+	}
+	return end
 }
 
 // arm sets the timer unless it is set.
@@ -108,8 +127,9 @@ func (r *runningTickets) arm() {
 // chargeAll charges all tickets, and sets the timer again if some are left. A ticket that is added
 // at the same time either finds the timer unset, and sets it, or is found here.
 func (r *runningTickets) chargeAll() {
+	r.usage.begin(time.Since(r.epoch))
 	for i := range r.shards {
-		r.shards[i].chargeAll()
+		r.shards[i].chargeAll(&r.usage)
 	}
 	r.armed.Store(false)
 	for i := range r.shards {
@@ -122,15 +142,21 @@ func (r *runningTickets) chargeAll() {
 
 // chargeAll charges the tickets from the last to the first. It misses none: the last ticket, which
 // fills the place of one that is removed, has been charged or is still ahead.
-func (s *runningShard) chargeAll() {
+func (s *runningShard) chargeAll(usage *usageMeter) {
 	for i := s.size() - 1; i >= 0; i-- {
 		if t := s.beginCharge(i); t != nil {
 			t.chargeElapsed()
+			usage.addRunning(t)
 			s.busy.Unlock()
 		}
 	}
 	s.mu.Lock()
 	s.charging = nil
+	ended := s.ended.take()
+	s.mu.Unlock()
+	usage.addEnded(ended)
+	s.mu.Lock()
+	s.ended.giveBack(ended)
 	s.mu.Unlock()
 }
 

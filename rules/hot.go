@@ -57,6 +57,8 @@ type Hot struct {
 	Top *Attribution
 	// Hold says how a key that is hot by its [Cost] is held, and why. Nil for other keys.
 	Hold *Hold
+	// Released is why a key with a Hold has cooled, in words for people. Empty for other keys.
+	Released string
 	// Owner names the aggregator's shard or partition that published the key.
 	Owner string
 }

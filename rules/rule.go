@@ -269,6 +269,15 @@ func (r *Rule) HasCost() bool {
 // Pool names the requests that a rule with a cost judges together: its Backend, or its ID.
 func (r *Rule) Pool() string { return cmp.Or(r.Backend, r.ID) }
 
+// Home names the place where all keys of a rule that is [Rule.Whole] are counted: the rules of one
+// pool have one place.
+func (r *Rule) Home(namespace string) string {
+	if r.HasCost() {
+		return namespace + ".." + r.Pool()
+	}
+	return r.CountPrefix(namespace)
+}
+
 // Named returns the parameters that the rule names, without values: those of its keys, its match
 // and the priorities of its limits.
 func (r *Rule) Named() []Param {

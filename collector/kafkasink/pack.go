@@ -44,7 +44,7 @@ type partitionState struct {
 type packRule struct {
 	prefix string
 	head   string // the beginning of a line, before the key
-	whole  bool   // whether all keys go to one partition
+	home   string // names the partition of all keys; empty if each key has its own
 }
 
 func newPacker(c *Config) packer {
@@ -145,8 +145,8 @@ func (p *packer) addOrigin(o *collector.KeyOrigin) {
 
 // partitionOf returns the partition of an encoded key.
 func (p *packer) partitionOf(rule *packRule, key []byte) int32 {
-	if rule.whole {
-		return wire.Partition([]byte(rule.prefix), p.head.Partitions)
+	if rule.home != "" {
+		return wire.Partition([]byte(rule.home), p.head.Partitions)
 	}
 	return wire.Partition(key, p.head.Partitions)
 }
@@ -272,7 +272,10 @@ func (p *packer) setRules(rules *rules.Rules) {
 		rule := &rules.Rules[i]
 		prefix := rule.CountPrefix(rules.Namespace)
 		head := string(wire.AppendKey([]byte(prefix), wire.Plain, nil))
-		p.rules[rule.ID] = &packRule{prefix: prefix, head: head, whole: rule.Whole()}
+		p.rules[rule.ID] = &packRule{prefix: prefix, head: head}
+		if rule.Whole() {
+			p.rules[rule.ID].home = rule.Home(rules.Namespace)
+		}
 	}
 	former.Update(&p.former, p.rules, rules)
 }

@@ -19,7 +19,7 @@ func (s *Sink) SetRules(rules *rules.Rules) {
 	var places []int
 	for i := range rules.Rules {
 		rule := &rules.Rules[i]
-		r := s.newRule(rule, rule.CountPrefix(rules.Namespace))
+		r := s.newRule(rule, rules.Namespace)
 		if len(rule.Hot) > 0 {
 			r.place = s.placeOf(r.prefix)
 			places = append(places, r.place)
@@ -52,13 +52,14 @@ func (s *Sink) forget(rules *rules.Rules) {
 	}
 }
 
-func (s *Sink) newRule(rule *rules.Rule, prefix string) *sinkRule {
+func (s *Sink) newRule(rule *rules.Rule, namespace string) *sinkRule {
+	prefix := rule.CountPrefix(namespace)
 	r := &sinkRule{overlaps: rule.Overlaps(), jumps: rule.HasJump(), place: -1, prefix: prefix, head: len(wire.AppendKey([]byte(prefix), s.encoding, nil))}
 	switch {
 	case len(s.packers) == 1:
 		r.home = s.packers[0]
 	case rule.Whole():
-		r.home = s.packers[s.homes.pick([]byte(prefix))]
+		r.home = s.packers[s.homes.pick([]byte(rule.Home(namespace)))]
 	}
 	return r
 }

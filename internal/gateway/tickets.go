@@ -121,6 +121,11 @@ func (t *Tickets) Hold(ticket *middleware.Ticket) (id string, ok bool) {
 // the tickets without cost and returns false. It ignores nil tickets.
 func (t *Tickets) HoldAs(id string, tickets ...*middleware.Ticket) (ok bool) {
 	h := &held{id: idOf(id), tickets: tickets}
+	for _, ticket := range tickets {
+		if ticket.Metered() {
+			ticket.Start()
+		}
+	}
 	t.mu.Lock()
 	if ok = t.byAge.Len() < t.config.Max; ok {
 		t.add(h)

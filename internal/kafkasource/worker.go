@@ -100,7 +100,7 @@ func homes(rules *rules.Rules, n int) []int {
 	all := make([]int, len(rules.Rules))
 	for i := range all {
 		if all[i] = -1; rules.Rules[i].Whole() {
-			all[i] = int(wire.Partition([]byte(rules.Rules[i].CountPrefix(rules.Namespace)), n))
+			all[i] = int(wire.Partition([]byte(rules.Rules[i].Home(rules.Namespace)), n))
 		}
 	}
 	return all

@@ -6,6 +6,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -52,6 +53,14 @@ type intake struct {
 func (i *intake) Count(c decode.Count) {
 	i.replay.record(&c)
 	i.Handler.Count(c)
+}
+
+// AddOrigin implements [decode.OriginHandler].
+func (i *intake) AddOrigin(o decode.OriginCount) {
+	if o.Kind == wire.KeyUsage {
+		i.replay.record(&decode.Count{Rule: o.Rule, Hash: o.Hash, Text: o.Text})
+	}
+	i.replay.detector.AddOrigin(o)
 }
 
 // record records the key of a count.

@@ -169,7 +169,7 @@ func (r *replay) assemble() error {
 		return err
 	}
 	r.decoder = decode.NewDecoder(r.Rules, wire.Plain)
-	detector := aggregator.DetectorConfig{Rules: r.Rules, Publisher: r, Memory: r.Memory, OnVerdict: r.decided, Days: baseline.NewDays("replay")}
+	detector := aggregator.DetectorConfig{Rules: r.Rules, Publisher: r, Memory: r.Memory, OnlySuspect: true, OnVerdict: r.decided, Days: baseline.NewDays("replay")}
 	if r.OnKey != nil || r.OnExplained != nil {
 		r.reports = newReports(r.Rules, r.guard)
 	}

@@ -29,6 +29,9 @@ func Parse(data []byte) (*Snapshot, error) {
 	for n := d.uint(); n > 0 && d.ok; n-- {
 		s.Senders = append(s.Senders, d.sender(len(s.Rules)))
 	}
+	if s.Costs = d.bytes(MaxCosts); len(s.Costs) == 0 {
+		s.Costs = nil
+	}
 	for d.ok && d.byte() != 0 {
 		k := d.key(s.Cut)
 		d.require(k.Rule < len(s.Rules))

@@ -9,12 +9,15 @@ import (
 // MaxSize bounds an encoded snapshot.
 const MaxSize = 1 << 20
 
+// MaxCosts bounds the costs in a snapshot.
+const MaxCosts = MaxSize / 8
+
 // maxSums is the size up to which the sums of senders by rule are encoded. The rest is for
 // keys.
 const maxSums = MaxSize / 4
 
 // magic begins each snapshot. Its last byte is the version of the encoding.
-const magic = "hpsnap\x00\x02"
+const magic = "hpsnap\x00\x03"
 
 // Append appends s to dst, without the keys that do not fit into MaxSize, and returns the
 // number of those keys. The references of keys take at most half of MaxSize. A group without
@@ -31,6 +34,11 @@ func (s *Snapshot) Append(dst []byte) (_ []byte, dropped int) {
 	e.uint(uint64(len(s.Senders)))
 	for i := range s.Senders {
 		e.sender(&s.Senders[i], len(e.to)-begin < maxSums)
+	}
+	if len(s.Costs) <= MaxCosts {
+		e.bytes(s.Costs)
+	} else {
+		e.bytes(nil)
 	}
 	references, room := s.fitReferences()
 	for i := range s.Keys {

@@ -28,6 +28,9 @@ type Snapshot struct {
 	// References hold the totals and bounds that keys are compared with, at most one for each
 	// window of a rule.
 	References []ReferenceValues
+	// Costs is what is known of the usual costs of keys, in a form of the aggregator's own. It is
+	// left out if it is longer than [MaxCosts].
+	Costs []byte
 }
 
 // Sender records how far a sender's packets were counted.

@@ -58,6 +58,9 @@ func drawSnapshot(t *rapid.T) *Snapshot {
 		}
 		s.References = append(s.References, r)
 	}
+	if n := rapid.IntRange(0, 9).Draw(t, "costs"); n > 0 {
+		s.Costs = []byte(strings.Repeat("c", n))
+	}
 	return s
 }
 

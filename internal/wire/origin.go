@@ -17,8 +17,8 @@ const originMarker = ".hot_origin."
 // MaxOrigin is the maximum length of an origin's name, in bytes. A longer name is cut.
 const MaxOrigin = 128
 
-// OriginLine states that about N of a key's counts have the same route or caller. It is sent only
-// for hot keys. The bytes of a parsed OriginLine are views into the line.
+// OriginLine states that about N of a key's counts have the same route or caller, or carries a
+// [Usage]. The former are sent only for hot keys. The bytes of a parsed OriginLine are views into the line.
 type OriginLine struct {
 	Prefix []byte
 	Key    []byte // encoded
@@ -56,7 +56,7 @@ func ParseOrigin(line []byte) (OriginLine, error) {
 		return OriginLine{}, ErrMalformed
 	}
 	kind := OriginKind(tag[0])
-	if kind != Route && kind != Caller {
+	if kind != Route && kind != Caller && kind != KeyUsage && kind != RouteUsage {
 		return OriginLine{}, ErrMalformed
 	}
 	return OriginLine{Prefix: prefix, Key: key, Kind: kind, Name: tag[2:], N: n}, nil

@@ -25,7 +25,7 @@ func TestOriginRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SliceOfN(rapid.Byte(), 1, 60).Draw(t, "text")
 		want := wire.OriginLine{
-			Kind: rapid.SampledFrom([]wire.OriginKind{wire.Route, wire.Caller}).Draw(t, "kind"),
+			Kind: rapid.SampledFrom([]wire.OriginKind{wire.Route, wire.Caller, wire.KeyUsage, wire.RouteUsage}).Draw(t, "kind"),
 			Name: rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "name"),
 			N:    rapid.Int64Range(0, wire.MaxCount).Draw(t, "n"),
 		}

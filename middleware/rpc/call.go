@@ -110,7 +110,11 @@ func (a *Adapter) beginCall(ctx context.Context, method string, origin, message,
 		maps.Copy(c.Header, header)
 	}
 	if ticket != nil {
-		ticket.Start()
+		if units == nil {
+			ticket.Start()
+		} else {
+			ticket.StartStream()
+		}
 		c.sized = ticket.Counts(rules.Bytes)
 		if c.units = units; units == nil && ticket.Counts(rules.Units) {
 			c.Context, c.units = middleware.CollectCost(ctx)

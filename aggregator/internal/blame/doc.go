@@ -1,0 +1,53 @@
+// Package blame finds the parameter values that slow a back end down for all others, such as a
+// filter value that makes a database scan a table. It judges one pool: the rules that share a back
+// end. It has no goroutine and no clock. A caller gives it the usage of each key, summed over all
+// instances, each 100 ms.
+//
+// A key is blamed by experiment, not by its cost. A dear key that hurts no one is left alone, and
+// so is a key that always was dear. (A limit on the time or the rows of a query, such as a runaway
+// query rule of TiDB, needs a number from a person, and stops the dear query that hurts no one.)
+// The rules, in the order in which they apply:
+//
+// What is usual. The judge learns the time of a request and the requests a second of each key,
+// while nothing is slow. A key with few requests is expected to take as long as the dearest keys of
+// its route. Before ten seconds of usage are known, no key is blamed.
+//
+// Overload. By Little's law, the time that requests are in flight divided by the requests that end
+// is the time of a request, and it is known before slow requests end. The others are slow if its
+// median over keys is at least 1.6 times the usual one in four of five steps of 100 ms, with at
+// least one more request in flight. The median is weighted by the usual requests of each key, so
+// neither a slow key nor a change of the mix moves it.
+//
+// Suspects. Requests that end together have waited about as long, so what a key takes beyond that
+// is its own. Its excess is this time beyond the usual time of its requests, times the factor by
+// which dear keys became slower. A key is suspect if its excess is at least five times what nine of
+// ten other keys stay below, and all suspects together explain 8 % of the pool's time. A key whose
+// requests became three times as many, beyond the rise of the others, is suspect, too, if they make
+// the work of the pool grow.
+//
+// Trial. All suspects are held together, with no permit, because only all causes together may show
+// a gain. If within 3 s, after their running requests have ended, the excess of the others' time
+// does not at least halve, all are released, and are not suspect again for 10 s, then 20 s, up to 5
+// minutes. A gain alone is no proof, since most disturbances end by themselves.
+//
+// Proof. When the others are fast again, one request of the held keys is admitted at a time. A key
+// is kept if its request takes at least three times the expected time even now, and is released if
+// it does not. This tells the innocent among several suspects.
+//
+// Kept. The permits rise by one as long as the others stay within 1.25 times their usual time. A
+// step that hurts them is taken back, and the next one waits twice as long. A key is released when
+// two requests in a row cost no more than usual, or when its requests have stopped.
+//
+// Relearning. If the others are slow for 20 s and no key is to blame, their present time becomes
+// usual: the program or the back end has changed. Faster times become usual at once.
+//
+// In shadow no key is held. A suspect is reported as long as the others are slow by it.
+//
+// The files, in the order of a step:
+//
+//   - judge.go usage, and a step · subject.go recent usage of a key
+//   - present.go how the others fare · evidence.go who is suspect
+//   - trial.go who is held, and with how many permits · hold.go who is kept or released ·
+//     backoff.go when a trial is repeated
+//   - usual.go what is usual · state.go what others see, and what a successor needs
+package blame

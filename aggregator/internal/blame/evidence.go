@@ -1,0 +1,129 @@
+package blame
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	leastScore = 5.0  // times what nine of ten keys stay below
+	alsoScore  = 2.5  // enough for a key that is tried together with one of leastScore
+	noise      = 2.0  // times the expected time of a request, as its standard deviation
+	leastShare = 0.02 // of the pool's time, of one suspect
+	jointShare = 0.08 // of all suspects
+	maxHeld    = 64
+	arrivals   = 3.0 // times the common rise
+)
+
+// evidence finds the keys that take more of the back end than is usual for them.
+//
+// A queue in front of the back end adds the same wait to every request, and a shared processor
+// multiplies the time of each. So a request of a key should take wait + factor × its usual time.
+type evidence struct {
+	factor float64 // median over the keys that are usually dear
+	common float64 // seconds beyond that, of requests that did not end together
+	spread float64 // seconds that nine of ten keys miss this by at most
+	rest   float64
+	total  float64 // seconds that the requests of all subjects usually take
+}
+
+// weigh computes the excess and the score of each subject.
+func (e *evidence) weigh(t *table, p *present) {
+	e.findFactor(t, p)
+	var common medians
+	for _, s := range t.subjects {
+		if each, known := s.each(); known && s.ended > 0.5 && !s.held {
+			common.add(s.own/s.ended-e.factor*each, s.rate)
+		}
+	}
+	e.common = max(0, common.value(0))
+	e.total = 0
+	var misses medians
+	for _, s := range t.subjects {
+		if each, known := s.each(); known {
+			e.total += s.ended * each
+		}
+	}
+	// A change of the mix makes keys more frequent, too, but not the work.
+	more := e.total - p.rise*p.usualInFlight*p.window
+	for _, s := range t.subjects {
+		usual := e.factor * s.expected(t.dearest[s.route])
+		most := arrivals * p.rise * s.rate * p.window
+		s.byArrivals = s.begun > most+10
+		took := s.own + s.inFlight*max(0, s.age-2*max(p.lag, p.wait)-usual)
+		if s.byArrivals {
+			s.excess = max(took, s.ended*usual) - min(s.ended, most)*usual
+			if s.costs < 5 {
+				s.excess = min(s.excess, more+took)
+			} else {
+				s.excess = min(s.excess, more)
+			}
+			s.score = s.excess
+			continue
+		}
+		s.excess = took - s.ended*(usual+e.common)
+		s.score = s.excess / math.Sqrt(max(1, s.ended+s.inFlight))
+		if each, known := s.each(); known && s.ended+s.inFlight > 0.5 && s.isKey() && !s.held {
+			misses.add(max(0, math.Abs(s.score)-noise*e.factor*each), 1)
+		}
+	}
+	e.spread = misses.quantile(0.9, 0)
+	for _, s := range t.subjects {
+		s.score /= e.spread + noise*e.factor*s.expected(t.dearest[s.route]) + 1e-9
+	}
+}
+
+func (e *evidence) findFactor(t *table, p *present) {
+	var all, factors medians
+	for _, s := range t.subjects {
+		if each, known := s.each(); known {
+			all.add(each, s.rate)
+		}
+	}
+	dear := 4 * all.value(0)
+	for _, s := range t.subjects {
+		if each, _ := s.each(); s.costs >= 20 && each >= dear && s.ended > 0.5 && !s.held {
+			factors.add(s.own/s.ended/each, s.ended)
+		}
+	}
+	e.factor = max(1, factors.value(p.recent(5)))
+}
+
+// suspects returns the keys that may have caused an overload, the strongest first.
+func (e *evidence) suspects(t *table, now time.Time) (found []*subject) {
+	var joint float64
+	for _, s := range t.subjects {
+		if s.held {
+			joint += s.excess
+		}
+		if s.isKey() && !s.held && s.score >= alsoScore && s.excess >= leastShare*e.total && !s.retry.waits(now) {
+			found = append(found, s)
+		}
+	}
+	slices.SortFunc(found, func(a, b *subject) int {
+		return cmp.Or(cmp.Compare(b.excess, a.excess), compareKeys(a.key, b.key))
+	})
+	if !slices.ContainsFunc(found, func(s *subject) bool { return s.score >= leastScore }) {
+		return nil
+	}
+	joint = max(0, joint)
+	e.rest = 0
+	for _, s := range t.subjects {
+		if s.isKey() && !s.held && !slices.Contains(found, s) {
+			e.rest += max(0, s.excess)
+		}
+	}
+	for i, s := range found {
+		if s.excess < found[0].excess/20 || i == maxHeld {
+			found = found[:i]
+			break
+		}
+		joint += s.excess
+	}
+	if joint < jointShare*(e.total+joint) || joint < e.rest*0.4 {
+		return nil
+	}
+	return found
+}

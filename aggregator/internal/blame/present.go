@@ -1,0 +1,122 @@
+package blame
+
+import "slices"
+
+const (
+	slowFactor = 1.6 // times the usual time of a request
+	slowExtra  = 1.0 // requests in flight beyond the usual ones
+	slowSteps  = 4   // of the last len(present.steps)
+)
+
+// present is how the requests of keys that are not held fare. Each figure is the median over keys,
+// weighted by their usual requests, so it concerns what most requests have in common: a key that is
+// slow alone does not move it, and neither does a change of the mix.
+type present struct {
+	slow float64 // times the usual time of a request, by the requests in flight
+	lag  float64 // seconds beyond it
+	wait float64 // seconds beyond it, of those that ended in the step
+	rise float64 // times the usual requests
+
+	steps  [5]float64 // slow in the last steps, the newest first
+	flags  [5]bool    // whether each was an overload
+	window float64    // seconds that the sums of subjects stand for
+	begun  float64    // recent requests of keys that are not held
+
+	usualInFlight float64 // requests of keys that are not held
+	each          float64 // seconds that one of them usually takes
+}
+
+func (p *present) measure(subjects []*subject, seconds float64) {
+	keep := decay(seconds)
+	p.window = p.window*keep + seconds
+	p.begun *= keep
+	var slow, lag, wait, rise medians
+	var rate float64
+	p.usualInFlight = 0
+	for _, s := range subjects {
+		each, known := s.each()
+		if s.held {
+			continue
+		}
+		p.begun += float64(s.step.Begun)
+		if !known || s.rate == 0 {
+			continue
+		}
+		p.usualInFlight += s.rate * each
+		rate += s.rate
+		u := &s.step
+		if u.Busy > 0 {
+			// By Little's law the time in flight for each request that ends is its time, and it is
+			// known before the request ends.
+			ended := float64(u.Ended)
+			if ended == 0 {
+				ended = max(0.5, s.rate*seconds)
+			}
+			now := u.Busy.Seconds() / ended
+			slow.add(now/each, s.rate)
+			lag.add(now-each, s.rate)
+		}
+		if u.Ended > 0 {
+			wait.add(u.Took.Seconds()/float64(u.Ended)-each, s.rate)
+		}
+		rise.add((s.begun*keep+float64(u.Begun))/(s.rate*p.window), s.rate)
+	}
+	p.each = p.usualInFlight / max(rate, 1e-9)
+	p.slow, p.lag = slow.value(1), max(0, lag.value(0))
+	p.wait = max(0, wait.value(p.wait))
+	p.rise = max(1, rise.value(1))
+	copy(p.steps[1:], p.steps[:])
+	copy(p.flags[1:], p.flags[:])
+	p.steps[0] = p.slow
+	p.flags[0] = p.slow >= slowFactor && (p.slow-1)*p.usualInFlight >= slowExtra
+}
+
+// overloaded reports whether the others are slow, and not just for a moment.
+func (p *present) overloaded() bool {
+	n := 0
+	for _, f := range p.flags {
+		if f {
+			n++
+		}
+	}
+	return n >= slowSteps
+}
+
+// recent returns the median of slow over the last n steps.
+func (p *present) recent(n int) float64 {
+	last := slices.Clone(p.steps[:n])
+	slices.Sort(last)
+	return last[n/2]
+}
+
+// medians collects weighted values.
+type medians []struct{ value, weight float64 }
+
+func (m *medians) add(value, weight float64) {
+	*m = append(*m, struct{ value, weight float64 }{value, weight})
+}
+
+// value returns the weighted median, or none if there are no values.
+func (m medians) value(none float64) float64 { return m.quantile(0.5, none) }
+
+func (m medians) quantile(q, none float64) float64 {
+	slices.SortFunc(m, func(a, b struct{ value, weight float64 }) int {
+		switch {
+		case a.value < b.value:
+			return -1
+		case a.value > b.value:
+			return 1
+		}
+		return 0
+	})
+	var all, sum float64
+	for _, v := range m {
+		all += v.weight
+	}
+	for _, v := range m {
+		if sum += v.weight; sum >= all*q {
+			return v.value
+		}
+	}
+	return none
+}

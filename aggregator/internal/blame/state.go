@@ -1,0 +1,136 @@
+package blame
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/rules"
+)
+
+// State is what a judge has learned, for the snapshot of its successor.
+type State struct {
+	Seconds float64    `json:"seconds"` // for which the rates stand
+	Keys    []KeyState `json:"keys,omitempty"`
+}
+
+// KeyState is the usual behaviour of a key. A Key without a rule stands for the unreported keys of
+// its route.
+type KeyState struct {
+	Key   rules.Key `json:"key"`
+	Route string    `json:"route"`
+	Took  float64   `json:"took"`  // seconds of
+	Costs float64   `json:"costs"` // so many requests
+	Rate  float64   `json:"rate"`  // the usual requests a second
+}
+
+// Save returns what the judge has learned.
+func (j *Judge) Save() State {
+	state := State{Seconds: j.usual.seconds}
+	for _, s := range j.table.subjects {
+		if s.costs > 0 {
+			state.Keys = append(state.Keys, KeyState{Key: s.key, Route: s.route, Took: s.costTime, Costs: s.costs, Rate: s.rate})
+		}
+	}
+	return state
+}
+
+// Load continues with what another judge has learned.
+func (j *Judge) Load(state State) {
+	j.usual.seconds = min(state.Seconds, rateHalfLife*2)
+	for _, k := range state.Keys[:min(len(state.Keys), maxSubjects)] {
+		if k.Took >= 0 && k.Costs > 0 && k.Rate >= 0 {
+			s := j.table.find(k.Key, k.Route)
+			s.costTime, s.costs, s.rate = k.Took, k.Costs, k.Rate
+		}
+	}
+	j.usual.findDearest(&j.table)
+}
+
+// Held returns the keys to hold now, sorted by key.
+func (j *Judge) Held() []Held {
+	held := make([]Held, 0, len(j.held))
+	for _, h := range j.held {
+		about := h.about
+		about.Permits = j.permits.n
+		about.Now = duration(j.present.each * j.present.recent(5))
+		held = append(held, Held{Key: h.subject.key, Route: h.subject.route, Since: h.since, Hold: about})
+	}
+	return held
+}
+
+// Released returns the keys that were released since the previous call.
+func (j *Judge) Released() []Released {
+	released := j.released
+	j.released = nil
+	return released
+}
+
+// Adopt continues holds that another judge of this pool published. The judge tests them like its own.
+func (j *Judge) Adopt(held []Held, now time.Time) {
+	for _, h := range held[:min(len(held), maxHeld)] {
+		s := j.table.find(h.Key, h.Route)
+		if s.held {
+			continue
+		}
+		h.Hold.Pool = j.config.Pool
+		j.insert(&hold{subject: s, since: h.Since, active: now, about: h.Hold, helped: h.Hold.Stage == rules.HoldKept})
+		j.permits = permits{n: h.Hold.Permits, tested: true, next: now.Add(firstWait), wait: firstWait}
+		if !j.config.Shadow && h.Hold.Stage != rules.HoldKept && !j.trial.running {
+			j.trial = trial{running: true, began: now, added: now, renewed: now, slow: ratio(h.Hold.Slow, h.Hold.Usual)}
+		}
+	}
+}
+
+func ratio(a, b time.Duration) float64 {
+	if b <= 0 {
+		return slowFactor
+	}
+	return max(slowFactor, float64(a)/float64(b))
+}
+
+// Explanation is what the judge knows of a key, for people.
+type Explanation struct {
+	Verdict      string        // one of the words below
+	Retry        time.Time     // when a key that was released may be held again
+	Each, Usual  time.Duration // the time of one request, at present and usually
+	Rate, Common float64       // its requests a second, at present and usually
+	Share        float64       // the part of the pool's time that it takes beyond the usual
+	Score        float64       // its excess in standard deviations; leastScore makes it suspect
+	Slow         float64       // how many times as slow as usual the others are
+	Overloaded   bool
+}
+
+// Verdicts besides the stages of a hold.
+const (
+	VerdictUnknown = "unknown"
+	VerdictUsual   = "usual"
+	VerdictDear    = "dear" // it takes more than usual, which slows nobody down
+)
+
+// Explain returns what the judge knows of a key.
+func (j *Judge) Explain(key rules.Key) Explanation {
+	p := &j.present
+	e := Explanation{Verdict: VerdictUnknown, Slow: p.recent(5), Overloaded: p.overloaded()}
+	s := j.table.index[key]
+	if s == nil {
+		return e
+	}
+	each, known := s.each()
+	e.Usual, e.Common, e.Score, e.Retry = duration(each), s.rate, s.score, s.retry.until
+	if s.ended >= 0.5 {
+		e.Each = duration(max(0, s.own/s.ended))
+	}
+	e.Rate = s.demand / max(0.1, p.window)
+	e.Share = max(0, s.excess) / max(1e-9, j.evidence.total+max(0, s.excess))
+	switch {
+	case s.score >= leastScore:
+		e.Verdict = VerdictDear
+	case known:
+		e.Verdict = VerdictUsual
+	}
+	for _, h := range j.held {
+		if h.subject == s {
+			e.Verdict = string(h.about.Stage)
+		}
+	}
+	return e
+}

@@ -1,0 +1,134 @@
+package blame
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/rules"
+)
+
+const (
+	trialTime     = 3 * time.Second
+	longestTrial  = 12 * time.Second // of one that makes progress, or to which keys are added
+	firstRetry    = 2 * time.Second
+	hurtFactor    = 1.25 // times the usual time of a request
+	firstWait     = time.Second
+	longestWait   = time.Minute
+	longestUntold = 8 * time.Second // between requests that are admitted to test their cost
+)
+
+// trial is a time in which suspects are held to see whether the others become faster.
+type trial struct {
+	running      bool
+	began, added time.Time
+	renewed      time.Time // when a key was added, or requests of held keys still ran
+	slow, before float64   // the slowness at its begin, and when keys were last added
+	begun        float64   // requests of the others then, a second
+}
+
+func (j *Judge) decide(suspects []*subject, now time.Time, seconds float64) {
+	if t := &j.trial; len(suspects) > 0 && (!t.running && !j.retry.waits(now) || t.running && now.Sub(t.added) > 400*time.Millisecond && j.present.recent(3) > t.before*0.85) {
+		j.try(suspects, now)
+	}
+	if j.trial.running {
+		j.judgeTrial(now)
+	}
+	j.setPermits(now)
+	j.testHolds(now, seconds)
+	if len(j.held) == 0 {
+		j.trial.running, j.permits = false, permits{}
+	}
+}
+
+// try holds the suspects, together with those of a trial that runs already: only all causes
+// together may show a gain.
+func (j *Judge) try(suspects []*subject, now time.Time) {
+	t := &j.trial
+	if !t.running {
+		*t = trial{running: true, began: now, slow: j.present.recent(5), begun: j.present.begun / j.present.window}
+	}
+	t.renewed, t.added, t.before = now, now, j.present.recent(3)
+	for _, s := range suspects[:min(len(suspects), maxHeld-len(j.held))] {
+		j.newHold(s, rules.HoldTrial, now)
+	}
+}
+
+// judgeTrial ends a trial when the others have gained, or when its time has passed. A gain at least
+// halves the excess of their time, while they still send requests.
+func (j *Judge) judgeTrial(now time.Time) {
+	t, p := &j.trial, &j.present
+	gained := p.recent(5) < min(slowFactor, 1+(t.slow-1)/2) && p.begun/p.window >= t.begun/2
+	if gained {
+		t.running = false
+		for _, h := range j.held {
+			h.helped = true
+		}
+		return
+	}
+	running := 0.0 // requests that were admitted before, which still take their time
+	for _, h := range j.held {
+		running += h.subject.inFlight
+	}
+	if running >= 0.5 && now.Sub(t.began) < longestTrial {
+		t.renewed = now
+	}
+	if now.Sub(t.renewed) < trialTime || p.recent(5) < 0.7*t.slow && now.Sub(t.began) < longestTrial {
+		return
+	}
+	t.running = false
+	j.retry.fail(now, firstRetry)
+	j.release(now, func(h *hold) string {
+		if h.helped {
+			return ""
+		}
+		return whyNoGain
+	})
+}
+
+// permits is the number of requests of all held keys together that are served at a time. It rises
+// by one to see whether that slows the others down.
+type permits struct {
+	n      int64
+	trying bool
+	tested bool // it was raised since the first key was held
+	begun  bool // requests of held keys began since the raise
+	since  time.Time
+	next   time.Time // of the next raise
+	wait   time.Duration
+}
+
+func (j *Judge) setPermits(now time.Time) {
+	p, before := &j.permits, j.permits.n
+	var begun, refused float64
+	for _, h := range j.held {
+		begun += float64(h.subject.step.Begun)
+		refused += h.subject.demand - h.subject.begun
+	}
+	hurts := j.present.recent(3) >= hurtFactor
+	switch {
+	case j.trial.running:
+		p.n, p.trying, p.next, p.wait = 0, false, now, firstWait
+	case p.trying && !p.begun:
+		p.since, p.begun = now, begun > 0
+	case p.trying && hurts:
+		p.lower(now, p.n-1)
+	case p.trying && now.Sub(p.since) > 2*time.Second:
+		p.trying, p.wait, p.next = false, firstWait, now.Add(firstWait)
+	case !p.trying && p.n > 0 && j.present.recent(5) >= slowFactor:
+		p.lower(now, p.n/2)
+	case !p.trying && !hurts && refused > 0.5 && !now.Before(p.next):
+		p.n++
+		p.trying, p.tested, p.begun, p.since = true, true, false, now
+	}
+	j.changed = j.changed || p.n != before
+}
+
+// lower sets the permits after the others were hurt, and doubles the time until the next raise.
+func (p *permits) lower(now time.Time, n int64) {
+	longest := longestWait
+	if n == 0 {
+		longest = longestUntold // a key that costs no more is to be released soon
+	}
+	p.n, p.trying = n, false
+	p.wait = min(2*p.wait, longest)
+	p.next = now.Add(p.wait)
+}

@@ -1,0 +1,99 @@
+package blame
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	commitAfter  = 1.0  // seconds; usage counts as usual only if that long was calm
+	learnTime    = 10.0 // seconds of calm before the first key is blamed
+	rateHalfLife = 60.0 // seconds
+	costSamples  = 200.0
+	fewSamples   = 10.0 // of the level that is unlearned
+	relearnAfter = 20.0 // seconds of slowness without anybody to blame
+)
+
+// usual learns what is usual. It does so in calm times alone, since what slows others down must not
+// become usual while it is judged.
+type usual struct {
+	seconds float64 // of which the usual rates know, decayed
+	fresh   float64 // seconds since the last commit
+	blamed  bool    // within fresh a key was suspected or tried
+	calm    bool    // nothing was slow within fresh
+	slow    float64 // seconds of overload with nobody to blame
+}
+
+func (u *usual) learned() bool { return u.seconds >= learnTime/2 }
+
+// learn adds the step. When the others have been slow for relearnAfter and no key is to blame, their
+// present time becomes usual: the back end or the program has changed. Faster times are usual at once.
+func (u *usual) learn(t *table, p *present, blamed bool, seconds float64) {
+	if u.fresh == 0 {
+		u.calm, u.blamed = true, false
+	}
+	u.fresh += seconds
+	u.blamed = u.blamed || blamed
+	u.calm = u.calm && !p.flags[0] && !p.flags[1]
+	for _, s := range t.subjects {
+		s.fresh.add(s.step, 1)
+	}
+	if p.overloaded() && !blamed {
+		u.slow += seconds
+	} else if !p.flags[0] || blamed {
+		u.slow = 0
+	}
+	if u.fresh < commitAfter {
+		return
+	}
+	again := u.slow > relearnAfter
+	if u.calm && !u.blamed || !u.learned() && !u.blamed || again {
+		u.commit(t, again || p.recent(5) < 0.7)
+	}
+	u.fresh = 0
+	for _, s := range t.subjects {
+		s.fresh = Usage{}
+	}
+}
+
+// commit makes the fresh usage part of what is usual. With unlearn, it counts more than the past.
+func (u *usual) commit(t *table, unlearn bool) {
+	keep := math.Exp2(-u.fresh / rateHalfLife)
+	if unlearn {
+		keep = math.Exp2(-u.fresh / 10)
+	}
+	before := u.seconds * keep
+	u.seconds = before + u.fresh
+	for _, s := range t.subjects {
+		if s.held {
+			continue
+		}
+		s.rate = (s.rate*before + float64(s.fresh.Ended)) / u.seconds
+		s.costTime += s.fresh.Took.Seconds()
+		s.costs += float64(s.fresh.Ended)
+		limit := costSamples
+		if unlearn {
+			limit = fewSamples
+		}
+		if s.costs > limit {
+			s.costTime *= limit / s.costs
+			s.costs = limit
+		}
+	}
+	u.findDearest(t)
+}
+
+func (u *usual) findDearest(t *table) {
+	costs := map[string][]float64{}
+	for _, s := range t.subjects {
+		if each, known := s.each(); known && s.isKey() && !s.held {
+			costs[s.route] = append(costs[s.route], each)
+		}
+	}
+	for route, c := range costs {
+		slices.Sort(c)
+		t.dearest[route] = c[max(0, min(len(c)*99/100, len(c)-2))]
+	}
+}
+
+func decay(seconds float64) float64 { return math.Exp2(-seconds / halfLife) }

@@ -1,0 +1,58 @@
+package wire
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+)
+
+// Kinds of [OriginLine] that carry a [Usage], in microseconds: the line's N is Busy, and its name
+// "begun,ended,took,refused". They are sent for rules that find hot keys by their cost.
+const (
+	KeyUsage   OriginKind = 'u' // of a key
+	RouteUsage OriginKind = 't' // of all keys of a route; the line's key is the route
+)
+
+// Usage is the use that requests made of an instance within an interval of 100 ms.
+type Usage struct {
+	Busy    time.Duration // time of the requests within the interval, whether they ended or not
+	Took    time.Duration // whole time of those that ended
+	Begun   int64
+	Ended   int64
+	Refused int64
+}
+
+// Add adds another usage.
+func (u *Usage) Add(more *Usage) {
+	u.Busy += more.Busy
+	u.Took += more.Took
+	u.Begun += more.Begun
+	u.Ended += more.Ended
+	u.Refused += more.Refused
+}
+
+// Encode returns the N and the name of an [OriginLine].
+func (u *Usage) Encode() (n int64, name []byte) {
+	for i, v := range [...]int64{u.Begun, u.Ended, u.Took.Microseconds(), u.Refused} {
+		if i > 0 {
+			name = append(name, ',')
+		}
+		name = strconv.AppendInt(name, min(max(v, 0), MaxCount), 10)
+	}
+	return min(max(u.Busy.Microseconds(), 0), MaxCount), name
+}
+
+// ParseUsage reads what [Usage.Encode] returned.
+func ParseUsage(n int64, name []byte) (u Usage, ok bool) {
+	u.Busy = time.Duration(n) * time.Microsecond
+	var took int64
+	for i, to := range [...]*int64{&u.Begun, &u.Ended, &took, &u.Refused} {
+		field, rest, more := bytes.Cut(name, []byte{','})
+		if *to, ok = digits(field); !ok || more != (i < 3) || *to > MaxCount {
+			return Usage{}, false
+		}
+		name = rest
+	}
+	u.Took = time.Duration(took) * time.Microsecond
+	return u, true
+}
