@@ -86,9 +86,6 @@ type Hold struct {
 	// Slow is the time of one request of the others when the key was first held, and Now their
 	// present one.
 	Slow, Now time.Duration
-	// Why is the reason for which the hold ended, in the Change that cools the key. It is empty in
-	// other places, and is not published.
-	Why string
 }
 
 // Holds reports whether requests of the key need a permit of the pool. It returns false for a nil

@@ -90,9 +90,9 @@ func (c *changeLog) logChange(what string, h *rules.Hot, unlogged int) {
 	}
 	if h.Hold != nil {
 		args = append(args, "hold", hotwords.Hold(h.Hold))
-		if h.Hold.Why != "" {
-			args = append(args, "why", h.Hold.Why)
-		}
+	}
+	if h.Released != "" {
+		args = append(args, "why", h.Released)
 	}
 	if unlogged > 0 {
 		args = append(args, "unlogged", unlogged)
