@@ -54,6 +54,7 @@ func TestMarks(t *testing.T) {
 			{Values: []rules.QueryMatch{{Name: "q", Value: "free"}}, Action: rules.Allow},
 		}},
 		{ID: "b", Hot: []rules.Threshold{over(10, time.Second)}},
+		{ID: "c", Hot: []rules.Threshold{{Kind: rules.Cost, Rate: rules.CostRate}, over(800, time.Second)}}, // no count reaches a cost
 	}}
 	ps := newProfiles(ruleset, false)
 	for _, test := range []struct {
@@ -67,7 +68,8 @@ func TestMarks(t *testing.T) {
 		{20, "a q=vip7", "[10 75]", 1},
 		{20, "a q=free", "[]", 1},
 		{20, "b q=1", "[1]", 1},
-		{20, "c q=1", "[]", 1},
+		{20, "c q=1", "[10]", 1},
+		{20, "d q=1", "[]", 1},
 	} {
 		ps.setInstances(test.instances)
 		key, _ := rules.ParseKey(test.key)

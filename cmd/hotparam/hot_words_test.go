@@ -11,6 +11,27 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
+// A key that is hot by its cost is printed with its stage, and below it how it is held, and why.
+func TestHotRowsOfHeldKeys(t *testing.T) {
+	h := rules.Hot{Rate: 930, Low: 930, High: 930, Mode: rules.ModeLimit, Cause: rules.Cause{Kind: rules.Cost, Rate: rules.CostRate, Unit: rules.Millis},
+		Hold: &rules.Hold{Pool: "db", Permits: 1, Stage: rules.HoldKept, Share: 0.93, Each: 812 * time.Millisecond}}
+	var table bytes.Buffer
+	if err := hotRows([]rules.Hot{h}, nil).table(&table, false); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(table.String(), "\n")
+	if got := strings.Join(strings.Fields(lines[1]), " "); !strings.HasPrefix(got, "930.0 ms/s 930 ms in 1s cost - - held ") {
+		t.Errorf("%q", got)
+	}
+	if want := "    held to 1 at a time · 93% of db's time · 812 ms a request"; lines[2] != want {
+		t.Errorf("%q, want %q", lines[2], want)
+	}
+	text, err := json.Marshal(hotRows([]rules.Hot{h}, nil).values)
+	if want := `"hold":{"pool":"db","permits":1,"stage":"kept","share":0.93,"each_ms":812,"usual_ms":0,"slow_ms":0,"now_ms":0,"words":"held to`; err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("%s, %v; want %s", text, err, want)
+	}
+}
+
 // A hot key is printed with the threshold that made it hot, with its window and its unit, and
 // bytes as bytes.
 func TestHotRowsTellTheCause(t *testing.T) {
