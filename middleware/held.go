@@ -52,6 +52,12 @@ func (c *permitClaim) permits() int64 {
 	return int64(c.spec.limit.Concurrency)
 }
 
+// mayKeep reports whether an instance may keep a released permit of the claim's key. If a back end
+// has fewer permits than there are instances, a permit that one keeps is missing at another.
+func (c *permitClaim) mayKeep(instances int) bool {
+	return c.hold == nil || c.hold.Permits >= int64(instances)
+}
+
 // holdRetry is the RetryAfter of a request of a key that is held to no request at a time: about the
 // time after which a trial ends.
 const holdRetry = 2 * time.Second
