@@ -46,20 +46,14 @@ func (e *evidence) weigh(t *table, p *present) {
 			e.total += s.ended * each
 		}
 	}
-	// A change of the mix makes keys more frequent, too, but not the work.
-	more := e.total - p.rise*p.usualInFlight*p.window
 	for _, s := range t.subjects {
 		usual := e.factor * s.expected(t.dearest[s.route])
 		most := arrivals * p.rise * s.rate * p.window
-		s.byArrivals = s.begun > most+10
+		// A change of the mix makes keys more frequent, too, but not the requests of all keys.
+		s.byArrivals = s.begun > most+10 && p.extra > (s.begun-most)/2
 		took := s.own + s.inFlight*max(0, s.age-2*max(p.lag, p.wait)-usual)
 		if s.byArrivals {
 			s.excess = max(took, s.ended*usual) - min(s.ended, most)*usual
-			if s.costs < 5 {
-				s.excess = min(s.excess, more+took)
-			} else {
-				s.excess = min(s.excess, more)
-			}
 			s.score = s.excess
 			continue
 		}

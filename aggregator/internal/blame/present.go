@@ -1,6 +1,9 @@
 package blame
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	slowFactor = 1.6 // times the usual time of a request
@@ -22,6 +25,7 @@ type present struct {
 	window float64    // seconds that the sums of subjects stand for
 	begun  float64    // recent requests of keys that are not held
 
+	extra         float64 // recent requests beyond rise × the usual ones, and beyond chance
 	usualInFlight float64 // requests of keys that are not held
 	each          float64 // seconds that one of them usually takes
 }
@@ -31,7 +35,7 @@ func (p *present) measure(subjects []*subject, seconds float64) {
 	p.window = p.window*keep + seconds
 	p.begun *= keep
 	var slow, lag, wait, rise medians
-	var rate float64
+	var rate, usualBegun float64
 	p.usualInFlight = 0
 	for _, s := range subjects {
 		each, known := s.each()
@@ -39,6 +43,7 @@ func (p *present) measure(subjects []*subject, seconds float64) {
 			continue
 		}
 		p.begun += float64(s.step.Begun)
+		usualBegun += s.rate * p.window
 		if !known || s.rate == 0 {
 			continue
 		}
@@ -65,6 +70,7 @@ func (p *present) measure(subjects []*subject, seconds float64) {
 	p.slow, p.lag = slow.value(1), max(0, lag.value(0))
 	p.wait = max(0, wait.value(p.wait))
 	p.rise = max(1, rise.value(1))
+	p.extra = p.begun - p.rise*usualBegun - 4*math.Sqrt(usualBegun)
 	copy(p.steps[1:], p.steps[:])
 	copy(p.flags[1:], p.flags[:])
 	p.steps[0] = p.slow
