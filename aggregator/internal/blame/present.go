@@ -8,6 +8,8 @@ import (
 const (
 	slowFactor = 1.6 // times the usual time of a request
 	slowExtra  = 1.0 // requests in flight beyond the usual ones
+	slowest    = 2.5 // that a step counts for permits
+	hurtFactor = 1.2 // times the usual slowness
 	slowSteps  = 4   // of the last len(present.steps)
 )
 
@@ -22,6 +24,8 @@ type present struct {
 
 	steps  [5]float64 // slow in the last steps, the newest first
 	flags  [5]bool    // whether each was an overload
+	smooth float64    // slow of the last second, at most slowest
+	level  float64    // its usual value, while no key is held
 	window float64    // seconds that the sums of subjects stand for
 	begun  float64    // recent requests of keys that are not held
 
@@ -73,6 +77,7 @@ func (p *present) measure(subjects []*subject, seconds float64) {
 	p.extra = p.begun - p.rise*usualBegun - 4*math.Sqrt(usualBegun)
 	copy(p.steps[1:], p.steps[:])
 	copy(p.flags[1:], p.flags[:])
+	p.smooth += (min(p.slow, slowest) - p.smooth) * (1 - math.Exp2(-seconds/0.5))
 	p.steps[0] = p.slow
 	p.flags[0] = p.slow >= slowFactor && (p.slow-1)*p.usualInFlight >= slowExtra
 }
@@ -87,6 +92,9 @@ func (p *present) overloaded() bool {
 	}
 	return n >= slowSteps
 }
+
+// hurt reports whether the others are slower than usual by so little that it takes a second to see.
+func (p *present) hurt() bool { return p.smooth >= hurtFactor*max(0.8, p.level) }
 
 // recent returns the median of slow over the last n steps.
 func (p *present) recent(n int) float64 {

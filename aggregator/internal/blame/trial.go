@@ -10,7 +10,6 @@ const (
 	trialTime     = 3 * time.Second
 	longestTrial  = 12 * time.Second // of one that makes progress, or to which keys are added
 	firstRetry    = 2 * time.Second
-	hurtFactor    = 1.3 // times the usual time of a request
 	firstWait     = time.Second
 	longestWait   = time.Minute
 	longestUntold = 8 * time.Second // between requests that are admitted to test their cost
@@ -103,7 +102,7 @@ func (j *Judge) setPermits(now time.Time) {
 		begun += float64(h.subject.step.Begun)
 		refused += h.subject.demand - h.subject.begun
 	}
-	hurts := j.present.recent(5) >= hurtFactor
+	hurts := j.present.hurt()
 	switch {
 	case j.trial.running:
 		p.n, p.trying, p.next, p.wait = 0, false, now, firstWait
