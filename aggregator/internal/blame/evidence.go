@@ -22,7 +22,7 @@ const (
 // A queue in front of the back end adds the same wait to every request, and a shared processor
 // multiplies the time of each. So a request of a key should take wait + factor × its usual time.
 type evidence struct {
-	factor float64 // median over the keys that are usually dear
+	factor float64 // median over keys that usually take longer than most
 	common float64 // seconds beyond that, of requests that did not end together
 	spread float64 // seconds that nine of ten keys miss this by at most
 	rest   float64
@@ -31,7 +31,7 @@ type evidence struct {
 
 // weigh computes the excess and the score of each subject.
 func (e *evidence) weigh(t *table, p *present) {
-	e.findFactor(t, p)
+	e.findFactor(t)
 	var common medians
 	for _, s := range t.subjects {
 		if each, known := s.each(); known && s.ended > 0.5 && !s.held {
@@ -60,7 +60,7 @@ func (e *evidence) weigh(t *table, p *present) {
 		s.excess = took - s.ended*(usual+e.common)
 		s.score = s.excess / math.Sqrt(max(1, s.ended+s.inFlight))
 		if each, known := s.each(); known && s.ended+s.inFlight > 0.5 && s.isKey() && !s.held {
-			misses.add(max(0, math.Abs(s.score)-noise*e.factor*each), 1)
+			misses.add(max(0, s.score-noise*e.factor*each), 1)
 		}
 	}
 	e.spread = misses.quantile(0.9, 0)
@@ -69,20 +69,22 @@ func (e *evidence) weigh(t *table, p *present) {
 	}
 }
 
-func (e *evidence) findFactor(t *table, p *present) {
+// findFactor compares keys that usually take longer than most. The wait includes what the requests
+// of most keys now take longer.
+func (e *evidence) findFactor(t *table) {
 	var all, factors medians
 	for _, s := range t.subjects {
 		if each, known := s.each(); known {
 			all.add(each, s.rate)
 		}
 	}
-	dear := 4 * all.value(0)
+	typical := all.value(0)
 	for _, s := range t.subjects {
-		if each, _ := s.each(); s.costs >= 20 && each >= dear && s.ended > 0.5 && !s.held {
-			factors.add(s.own/s.ended/each, s.ended)
+		if each, _ := s.each(); s.costs >= 20 && each >= 1.5*typical && s.ended > 0.5 && !s.held {
+			factors.add((s.own/s.ended-typical)/(each-typical), s.ended)
 		}
 	}
-	e.factor = max(1, factors.value(p.recent(5)))
+	e.factor = max(1, factors.value(1))
 }
 
 // suspects returns the keys that may have caused an overload, the strongest first.

@@ -111,7 +111,7 @@ func (j *Judge) setPermits(now time.Time) {
 		}
 	case p.trying && hurts:
 		p.lower(now, max(0, p.n-1))
-	case p.trying && p.n == 0 && j.running() < 0.05:
+	case p.trying && p.n == 0 && (j.running() < 0.05 || now.Sub(p.since) > 2*time.Second):
 		p.trying, p.safe = false, true
 	case p.trying && p.n > 0 && now.Sub(p.since) > 2*time.Second:
 		p.trying, p.wait, p.next = false, firstWait, now.Add(firstWait)
