@@ -358,7 +358,7 @@ func (w *world) tick() {
 			p, e := w.judge.present, w.judge.evidence
 			fmt.Printf("%.1f trial slow %.1f lag %.4f wait %.4f rise %.2f factor %.2f spread %.4f total %.2f rest %.2f\n", w.now, p.slow, p.lag, p.wait, p.rise, e.factor, e.spread, e.total, e.rest)
 			for i, h := range w.judge.held {
-				if i == 2 {
+				if i == 4 {
 					fmt.Println("   ", len(w.judge.held))
 					break
 				}
