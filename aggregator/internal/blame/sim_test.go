@@ -358,7 +358,7 @@ func (w *world) tick() {
 			p, e := w.judge.present, w.judge.evidence
 			fmt.Printf("%.1f trial slow %.1f lag %.4f wait %.4f rise %.2f factor %.2f spread %.4f total %.2f rest %.2f\n", w.now, p.slow, p.lag, p.wait, p.rise, e.factor, e.spread, e.total, e.rest)
 			for i, h := range w.judge.held {
-				if i == 2 {
+				if i == 4 {
 					fmt.Println("   ", len(w.judge.held))
 					break
 				}
@@ -368,10 +368,13 @@ func (w *world) tick() {
 			}
 		}
 	}
-	if os.Getenv("HOTPARAM_BLAME_TRACE") == "2" && w.now > start && w.now < 24 && int(w.now*10)%4 == 0 {
+	if os.Getenv("HOTPARAM_BLAME_TRACE") == "2" && w.now > start && w.now < 100 && (int(w.now*10)%10 == 0 || w.now > 39 && w.now < 42) {
 		fmt.Printf("%.1f slow %.1f lag %.2f wait %.2f spread %.3f rest %.1f total %.1f held", w.now, w.judge.present.slow, w.judge.present.lag, w.judge.present.wait, w.judge.evidence.spread, w.judge.evidence.rest, w.judge.evidence.total)
 		for _, h := range w.judge.held {
-			fmt.Printf(" %s:%.1s:%v:%.1f", h.subject.key.Text[6:], h.about.Stage, h.helped, h.subject.inFlight)
+			if h.subject.key.Text[6:] == "142" {
+				fmt.Printf("%+v %+v", h.subject.step, w.judge.permits)
+			}
+			fmt.Printf(" %s:%.1s:%v:%.1f:%d:%.1f", h.subject.key.Text[6:], h.about.Stage, h.helped, h.subject.inFlight, h.cheap, h.subject.demand)
 		}
 		fmt.Printf(" permits %d conns %d waiting %d\n", w.judge.permits.n, w.conns, len(w.waiting))
 	}
