@@ -49,7 +49,7 @@ func (u *usual) learn(t *table, p *present, blamed bool, seconds float64) {
 	again := u.slow > relearnAfter
 	if u.calm && !u.blamed || !u.learned() && !u.blamed || again {
 		u.commit(t, again || p.recent(5) < 0.7)
-		p.level += (min(p.smooth, 1.2) - p.level) * max(0.05, u.fresh/u.seconds)
+		p.level += (min(max(0.8, p.smooth), 1.2) - p.level) * max(0.05, u.fresh/u.seconds)
 	}
 	u.fresh = 0
 	for _, s := range t.subjects {
