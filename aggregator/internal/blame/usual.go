@@ -70,8 +70,13 @@ func (u *usual) commit(t *table, unlearn bool) {
 			continue
 		}
 		s.rate = (s.rate*before + float64(s.fresh.Ended)) / u.seconds
-		s.costTime += s.fresh.Took.Seconds()
-		s.costs += float64(s.fresh.Ended)
+		took, ended := s.fresh.Took.Seconds(), float64(s.fresh.Ended)
+		if before > learnTime && !unlearn && took > dearFactor*ended*s.expected(t.dearest[s.route]) {
+			// What does not hurt yet may do so soon, so it becomes usual slowly.
+			took, ended = took*u.fresh/rateHalfLife, ended*u.fresh/rateHalfLife
+		}
+		s.costTime += took
+		s.costs += ended
 		limit := costSamples
 		if unlearn {
 			limit = fewSamples
