@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	leastScore = 5.0  // times what nine of ten keys stay below
-	alsoScore  = 2.5  // enough for a key that is tried together with one of leastScore
+	leastScore = 6.0  // times what nine of ten keys stay below
+	alsoScore  = 3.0  // enough for a key that is tried together with one of leastScore
 	noise      = 2.0  // times the expected time of a request, as its standard deviation
 	dear       = 4.0  // times the typical time of a request
 	leastShare = 0.02 // of the pool's time, of one suspect
-	jointShare = 0.08 // of all suspects
+	jointShare = 0.10 // of all suspects
 	maxHeld    = 64
 	arrivals   = 3.0 // times the common rise
 )
@@ -52,7 +52,7 @@ func (e *evidence) weigh(t *table, p *present) {
 		most := arrivals * p.rise * s.rate * p.window
 		// A change of the mix makes keys more frequent, too, but not the requests of all keys.
 		s.byArrivals = s.begun > most+10 && p.extra > (s.begun-most)/2
-		took := s.own + s.inFlight*max(0, s.age-2*max(p.lag, p.wait)-usual)
+		took := s.own + s.inFlight*max(0, s.age-2*(max(p.lag, p.wait)+usual))
 		if s.byArrivals {
 			s.excess = max(took, s.ended*usual) - min(s.ended, most)*usual
 			s.score = s.excess
@@ -88,7 +88,7 @@ func (e *evidence) findFactor(t *table) {
 	e.typical = all.value(0)
 	for _, s := range t.subjects {
 		if each, _ := s.each(); s.costs >= 20 && each >= 1.5*e.typical && s.ended > 0.5 && !s.held {
-			factors.add((s.own/s.ended-e.typical)/(each-e.typical), s.ended)
+			factors.add((s.own/s.ended-e.typical)/(each-e.typical), s.ended*(each-e.typical))
 		}
 	}
 	e.factor = max(1, factors.value(1))

@@ -35,6 +35,9 @@ type present struct {
 }
 
 func (p *present) measure(subjects []*subject, seconds float64) {
+	if p.level == 0 {
+		p.level = 1
+	}
 	keep := decay(seconds)
 	p.window = p.window*keep + seconds
 	p.begun *= keep
@@ -93,8 +96,8 @@ func (p *present) overloaded() bool {
 	return n >= slowSteps
 }
 
-// hurt reports whether the others are slower than usual by so little that it takes a second to see.
-func (p *present) hurt() bool { return p.smooth >= hurtFactor*max(0.8, p.level) }
+// hurt reports whether the others are slower than usual by little, which takes a second to see.
+func (p *present) hurt() bool { return p.smooth >= hurtFactor*p.level }
 
 // recent returns the median of slow over the last n steps.
 func (p *present) recent(n int) float64 {
