@@ -8,7 +8,7 @@ import (
 )
 
 // limitHeld asks for a permit of the back end whose time a hot key takes, if its rule's limit has
-// concurrency: auto. A key that is hot by another threshold has no hold, and needs no permit.
+// concurrency: auto. A key that an operator pins has no hold, and needs no permit.
 func (r *request) limitHeld(cl *claim, h *rules.Hold) {
 	switch {
 	case h.Holds():

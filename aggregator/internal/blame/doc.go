@@ -20,8 +20,8 @@
 //
 // Suspects. Requests that end together have waited about as long, so what a key takes beyond that
 // is its own. Its excess is this time beyond the usual time of its requests, times the factor by
-// which dear keys became slower. A key is suspect if its excess is at least five times what nine of
-// ten other keys stay below, and all suspects together explain 8 % of the pool's time. A key whose
+// which dear keys became slower. A key is suspect if its excess is at least six times what nine of
+// ten other keys stay below, and all suspects together explain 10 % of the pool's time. A key whose
 // requests became three times as many, beyond the rise of the others, is suspect, too, if they make
 // the work of the pool grow.
 //
@@ -31,10 +31,10 @@
 // minutes. A gain alone is no proof, since most disturbances end by themselves.
 //
 // Proof. When the others are fast again, one request of the held keys is admitted at a time. A key
-// is kept if its request takes at least three times the expected time even now, and is released if
+// is kept if its request takes at least four times the expected time even now, and is released if
 // it does not. This tells the innocent among several suspects.
 //
-// Kept. The permits rise by one as long as the others stay within 1.25 times their usual time. A
+// Kept. The permits rise by one as long as the others stay within 1.2 times their usual time. A
 // step that hurts them is taken back, and the next one waits twice as long. A key is released when
 // two requests in a row cost no more than usual, or when its requests have stopped.
 //

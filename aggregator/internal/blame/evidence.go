@@ -8,11 +8,12 @@ import (
 )
 
 const (
-	leastScore = 5.0  // times what nine of ten keys stay below
-	alsoScore  = 2.5  // enough for a key that is tried together with one of leastScore
+	leastScore = 6.0  // times what nine of ten keys stay below
+	alsoScore  = 3.0  // enough for a key that is tried together with one of leastScore
 	noise      = 2.0  // times the expected time of a request, as its standard deviation
+	dear       = 4.0  // times the typical time of a request
 	leastShare = 0.02 // of the pool's time, of one suspect
-	jointShare = 0.08 // of all suspects
+	jointShare = 0.10 // of all suspects
 	maxHeld    = 64
 	arrivals   = 3.0 // times the common rise
 )
@@ -22,51 +23,46 @@ const (
 // A queue in front of the back end adds the same wait to every request, and a shared processor
 // multiplies the time of each. So a request of a key should take wait + factor × its usual time.
 type evidence struct {
-	factor float64 // median over the keys that are usually dear
-	common float64 // seconds beyond that, of requests that did not end together
-	spread float64 // seconds that nine of ten keys miss this by at most
-	rest   float64
-	total  float64 // seconds that the requests of all subjects usually take
+	factor  float64 // median over keys that usually take longer than most
+	typical float64 // median of the usual times
+	common  float64 // seconds beyond that, of requests that did not end together
+	spread  float64 // seconds that nine of ten keys miss this by at most
+	rest    float64
+	total   float64 // seconds that the requests of all subjects usually take
 }
 
 // weigh computes the excess and the score of each subject.
 func (e *evidence) weigh(t *table, p *present) {
-	e.findFactor(t, p)
-	var common medians
+	e.findFactor(t)
+	var common, misses medians
+	e.total = 0
 	for _, s := range t.subjects {
-		if each, known := s.each(); known && s.ended > 0.5 && !s.held {
-			common.add(s.own/s.ended-e.factor*each, s.rate)
+		each, known := s.each()
+		if !known {
+			continue
+		}
+		e.total += s.ended * each
+		if s.ended > 0.5 && !s.held {
+			common.add(s.own/s.ended-e.fit(each), s.rate)
 		}
 	}
 	e.common = max(0, common.value(0))
-	e.total = 0
-	var misses medians
-	for _, s := range t.subjects {
-		if each, known := s.each(); known {
-			e.total += s.ended * each
-		}
-	}
-	// A change of the mix makes keys more frequent, too, but not the work.
-	more := e.total - p.rise*p.usualInFlight*p.window
 	for _, s := range t.subjects {
 		usual := e.factor * s.expected(t.dearest[s.route])
 		most := arrivals * p.rise * s.rate * p.window
-		s.byArrivals = s.begun > most+10
-		took := s.own + s.inFlight*max(0, s.age-2*max(p.lag, p.wait)-usual)
+		// A change of the mix makes keys more frequent, too, but not the requests of all keys.
+		s.byArrivals = s.begun > most+10 && p.extra > (s.begun-most)/2
+		took := s.own + s.inFlight*max(0, s.age-2*(max(p.lag, p.wait)+usual))
 		if s.byArrivals {
 			s.excess = max(took, s.ended*usual) - min(s.ended, most)*usual
-			if s.costs < 5 {
-				s.excess = min(s.excess, more+took)
-			} else {
-				s.excess = min(s.excess, more)
-			}
 			s.score = s.excess
 			continue
 		}
 		s.excess = took - s.ended*(usual+e.common)
-		s.score = s.excess / math.Sqrt(max(1, s.ended+s.inFlight))
-		if each, known := s.each(); known && s.ended+s.inFlight > 0.5 && s.isKey() && !s.held {
-			misses.add(max(0, math.Abs(s.score)-noise*e.factor*each), 1)
+		n := math.Sqrt(max(1, s.ended+s.inFlight))
+		s.score = s.excess / n
+		if each, known := s.each(); known && each < dear*e.typical && s.ended+s.inFlight > 0.5 && s.isKey() && !s.held {
+			misses.add(math.Abs(took-s.ended*(e.fit(each)+e.common))/n, 1)
 		}
 	}
 	e.spread = misses.quantile(0.9, 0)
@@ -75,20 +71,27 @@ func (e *evidence) weigh(t *table, p *present) {
 	}
 }
 
-func (e *evidence) findFactor(t *table, p *present) {
+// fit returns the time beyond the wait of a request that usually takes this long.
+func (e *evidence) fit(each float64) float64 {
+	return each + max(0, each-e.typical)*(e.factor-1)
+}
+
+// findFactor compares keys that usually take longer than most. The wait includes what the requests
+// of most keys now take longer.
+func (e *evidence) findFactor(t *table) {
 	var all, factors medians
 	for _, s := range t.subjects {
 		if each, known := s.each(); known {
 			all.add(each, s.rate)
 		}
 	}
-	dear := 4 * all.value(0)
+	e.typical = all.value(0)
 	for _, s := range t.subjects {
-		if each, _ := s.each(); s.costs >= 20 && each >= dear && s.ended > 0.5 && !s.held {
-			factors.add(s.own/s.ended/each, s.ended)
+		if each, _ := s.each(); s.costs >= 20 && each >= 1.5*e.typical && s.ended > 0.5 && !s.held {
+			factors.add((s.own/s.ended-e.typical)/(each-e.typical), s.ended*(each-e.typical))
 		}
 	}
-	e.factor = max(1, factors.value(p.recent(5)))
+	e.factor = max(1, factors.value(1))
 }
 
 // suspects returns the keys that may have caused an overload, the strongest first.

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	dearFactor  = 3.0   // times the expected time of a request
+	dearFactor  = 4.0   // times the expected time of a request
 	leastDemand = 0.005 // of the pool's time, of a key that is kept
 	cheapKept   = 2     // requests in a row at the usual cost that release a kept key
 

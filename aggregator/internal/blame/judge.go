@@ -125,7 +125,8 @@ func (j *Judge) step(now time.Time, seconds float64) {
 	}
 	j.evidence.weigh(&j.table, &j.present)
 	var suspects []*subject
-	if j.usual.learned() && j.present.overloaded() {
+	still := len(j.held) > 0 && !j.trial.running && j.present.hurt() && j.running() < 0.5
+	if j.usual.learned() && (j.present.overloaded() || still) {
 		suspects = j.evidence.suspects(&j.table, now)
 	}
 	if j.config.Shadow {

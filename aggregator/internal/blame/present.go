@@ -1,10 +1,15 @@
 package blame
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	slowFactor = 1.6 // times the usual time of a request
 	slowExtra  = 1.0 // requests in flight beyond the usual ones
+	slowest    = 2.5 // that a step counts for permits
+	hurtFactor = 1.2 // times the usual slowness
 	slowSteps  = 4   // of the last len(present.steps)
 )
 
@@ -19,19 +24,25 @@ type present struct {
 
 	steps  [5]float64 // slow in the last steps, the newest first
 	flags  [5]bool    // whether each was an overload
+	smooth float64    // slow of the last second, at most slowest
+	level  float64    // its usual value, while no key is held
 	window float64    // seconds that the sums of subjects stand for
 	begun  float64    // recent requests of keys that are not held
 
+	extra         float64 // recent requests beyond rise × the usual ones, and beyond chance
 	usualInFlight float64 // requests of keys that are not held
 	each          float64 // seconds that one of them usually takes
 }
 
 func (p *present) measure(subjects []*subject, seconds float64) {
+	if p.level == 0 {
+		p.level = 1
+	}
 	keep := decay(seconds)
 	p.window = p.window*keep + seconds
 	p.begun *= keep
 	var slow, lag, wait, rise medians
-	var rate float64
+	var rate, usualBegun float64
 	p.usualInFlight = 0
 	for _, s := range subjects {
 		each, known := s.each()
@@ -39,6 +50,7 @@ func (p *present) measure(subjects []*subject, seconds float64) {
 			continue
 		}
 		p.begun += float64(s.step.Begun)
+		usualBegun += s.rate * p.window
 		if !known || s.rate == 0 {
 			continue
 		}
@@ -65,8 +77,10 @@ func (p *present) measure(subjects []*subject, seconds float64) {
 	p.slow, p.lag = slow.value(1), max(0, lag.value(0))
 	p.wait = max(0, wait.value(p.wait))
 	p.rise = max(1, rise.value(1))
+	p.extra = p.begun - p.rise*usualBegun - 4*math.Sqrt(usualBegun)
 	copy(p.steps[1:], p.steps[:])
 	copy(p.flags[1:], p.flags[:])
+	p.smooth += (min(p.slow, slowest) - p.smooth) * (1 - math.Exp2(-seconds/0.5))
 	p.steps[0] = p.slow
 	p.flags[0] = p.slow >= slowFactor && (p.slow-1)*p.usualInFlight >= slowExtra
 }
@@ -81,6 +95,9 @@ func (p *present) overloaded() bool {
 	}
 	return n >= slowSteps
 }
+
+// hurt reports whether the others are slower than usual by little, which takes a second to see.
+func (p *present) hurt() bool { return p.smooth >= hurtFactor*p.level }
 
 // recent returns the median of slow over the last n steps.
 func (p *present) recent(n int) float64 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"time"
 
@@ -38,7 +37,6 @@ type world struct {
 
 	usage  map[*simKey]Usage
 	routes map[string]Usage
-	trace  func(*world)
 
 	latencies []sample
 	outcome
@@ -50,18 +48,15 @@ type options struct {
 	conns  int     // of the pool; 0 means any number
 	zipf   float64 // exponent of the keys' popularity
 	routes int
-	shadow bool
 	length float64
 
-	slow      func(now float64) float64                     // multiplies all work
-	traffic   func(now float64) float64                     // multiplies the rate
-	network   func(w *world, instance int) float64          // seconds of sleep with the connection
-	client    func(w *world, instance int) float64          // seconds after it
-	paused    func(now float64, instance int) (end float64) // of a pause, 0 means none
-	shift     float64                                       // when other keys become popular
-	culprits  []culprit
-	ends      float64 // when the last culprit ends
-	keepsCold bool
+	slow     func(now float64) float64                     // multiplies all work
+	traffic  func(now float64) float64                     // multiplies the rate
+	network  func(w *world, instance int) float64          // seconds of sleep with the connection
+	client   func(w *world, instance int) float64          // seconds after it
+	paused   func(now float64, instance int) (end float64) // of a pause, 0 means none
+	shift    float64                                       // when other keys become popular
+	culprits []culprit
 }
 
 // culprit is a key whose requests cost more from one time to another.
@@ -114,7 +109,7 @@ type outcome struct {
 }
 
 func newWorld(seed uint64, o options) *world {
-	w := &world{rand: rand.New(rand.NewPCG(seed, 7)), options: o, judge: New(Config{Pool: "db", Shadow: o.shadow}), usage: map[*simKey]Usage{}, routes: map[string]Usage{}, permits: map[*simKey]bool{}}
+	w := &world{rand: rand.New(rand.NewPCG(seed, 7)), options: o, judge: New(Config{Pool: "db"}), usage: map[*simKey]Usage{}, routes: map[string]Usage{}, permits: map[*simKey]bool{}}
 	w.found, w.kept, w.tried = map[*simKey]float64{}, map[*simKey]bool{}, map[*simKey]bool{}
 	sum := 0.0
 	for i := range 500 {
@@ -343,9 +338,6 @@ func (w *world) tick() {
 	clear(w.usage)
 	trying := w.judge.trial.running
 	changed := w.judge.Observe(epoch.Add(duration(w.now)), routes, keys)
-	if w.trace != nil {
-		w.trace(w)
-	}
 	if w.judge.present.flags[0] && w.now > start && w.now < stop {
 		w.slowFor += 0.1
 		if w.slowAt == 0 {
@@ -354,32 +346,9 @@ func (w *world) tick() {
 	}
 	if w.judge.trial.running && !trying {
 		w.trials++
-		if os.Getenv("HOTPARAM_BLAME_TRACE") != "" {
-			p, e := w.judge.present, w.judge.evidence
-			fmt.Printf("%.1f trial slow %.1f lag %.4f wait %.4f rise %.2f factor %.2f spread %.4f total %.2f rest %.2f\n", w.now, p.slow, p.lag, p.wait, p.rise, e.factor, e.spread, e.total, e.rest)
-			for i, h := range w.judge.held {
-				if i == 2 {
-					fmt.Println("   ", len(w.judge.held))
-					break
-				}
-				s := h.subject
-				each, _ := s.each()
-				fmt.Printf("    %s ended %.2f begun %.2f own %.4f age %.3f flying %.1f usual %.4f costs %.1f rate %.2f excess %.3f score %.1f flood %v\n", s.key, s.ended, s.begun, s.own, s.age, s.inFlight, each, s.costs, s.rate, s.excess, s.score, s.byArrivals)
-			}
-		}
 	}
-	if os.Getenv("HOTPARAM_BLAME_TRACE") == "2" && w.now > start && w.now < 24 && int(w.now*10)%4 == 0 {
-		fmt.Printf("%.1f slow %.1f lag %.2f wait %.2f spread %.3f rest %.1f total %.1f held", w.now, w.judge.present.slow, w.judge.present.lag, w.judge.present.wait, w.judge.evidence.spread, w.judge.evidence.rest, w.judge.evidence.total)
-		for _, h := range w.judge.held {
-			fmt.Printf(" %s:%.1s:%v:%.1f", h.subject.key.Text[6:], h.about.Stage, h.helped, h.subject.inFlight)
-		}
-		fmt.Printf(" permits %d conns %d waiting %d\n", w.judge.permits.n, w.conns, len(w.waiting))
-	}
-	for _, r := range w.judge.Released() {
+	if len(w.judge.Released()) > 0 {
 		w.released = w.now
-		if os.Getenv("HOTPARAM_BLAME_TRACE") == "3" {
-			fmt.Printf("%.1f released %s: %s\n", w.now, r.Key, r.Why)
-		}
 	}
 	if !changed {
 		return
@@ -398,9 +367,6 @@ func (w *world) tick() {
 		if h.Hold.Stage != rules.HoldTrial {
 			w.kept[k] = true
 		}
-	}
-	if w.options.shadow {
-		return
 	}
 	w.after(0.2, func() { w.permits, w.limit = permits, limit })
 }

@@ -7,13 +7,12 @@ import (
 )
 
 const (
-	trialTime     = 3 * time.Second
-	longestTrial  = 12 * time.Second // of one that makes progress, or to which keys are added
-	firstRetry    = 2 * time.Second
-	hurtFactor    = 1.25 // times the usual time of a request
-	firstWait     = time.Second
-	longestWait   = time.Minute
-	longestUntold = 8 * time.Second // between requests that are admitted to test their cost
+	trialTime    = 3 * time.Second
+	longestTrial = 12 * time.Second // of one that makes progress, or to which keys are added
+	firstRetry   = 2 * time.Second
+	firstWait    = time.Second
+	longestWait  = time.Minute
+	longestProbe = 8 * time.Second // between requests that are admitted to test their cost
 )
 
 // trial is a time in which suspects are held to see whether the others become faster.
@@ -64,11 +63,8 @@ func (j *Judge) judgeTrial(now time.Time) {
 		}
 		return
 	}
-	running := 0.0 // requests that were admitted before, which still take their time
-	for _, h := range j.held {
-		running += h.subject.inFlight
-	}
-	if running >= 0.5 && now.Sub(t.began) < longestTrial {
+	// Requests that were admitted before may still run.
+	if j.running() >= 0.5 && now.Sub(t.began) < longestTrial {
 		t.renewed = now
 	}
 	if now.Sub(t.renewed) < trialTime || p.recent(5) < 0.7*t.slow && now.Sub(t.began) < longestTrial {
@@ -90,6 +86,7 @@ type permits struct {
 	n      int64
 	trying bool
 	tested bool // it was raised since the first key was held
+	safe   bool // one request did not hurt the others
 	begun  bool // requests of held keys began since the raise
 	since  time.Time
 	next   time.Time // of the next raise
@@ -103,15 +100,20 @@ func (j *Judge) setPermits(now time.Time) {
 		begun += float64(h.subject.step.Begun)
 		refused += h.subject.demand - h.subject.begun
 	}
-	hurts := j.present.recent(3) >= hurtFactor
+	hurts := j.present.hurt()
 	switch {
 	case j.trial.running:
-		p.n, p.trying, p.next, p.wait = 0, false, now, firstWait
+		*p = permits{tested: p.tested, next: now, wait: firstWait}
 	case p.trying && !p.begun:
 		p.since, p.begun = now, begun > 0
+		if p.begun && !p.safe {
+			p.n = 0 // one request tells its cost
+		}
 	case p.trying && hurts:
-		p.lower(now, p.n-1)
-	case p.trying && now.Sub(p.since) > 2*time.Second:
+		p.lower(now, max(0, p.n-1))
+	case p.trying && p.n == 0 && (j.running() < 0.05 || now.Sub(p.since) > 2*time.Second):
+		p.trying, p.safe = false, true
+	case p.trying && p.n > 0 && now.Sub(p.since) > 2*time.Second:
 		p.trying, p.wait, p.next = false, firstWait, now.Add(firstWait)
 	case !p.trying && p.n > 0 && j.present.recent(5) >= slowFactor:
 		p.lower(now, p.n/2)
@@ -122,13 +124,21 @@ func (j *Judge) setPermits(now time.Time) {
 	j.changed = j.changed || p.n != before
 }
 
+// running returns the requests of held keys in flight.
+func (j *Judge) running() (n float64) {
+	for _, h := range j.held {
+		n += h.subject.inFlight
+	}
+	return n
+}
+
 // lower sets the permits after the others were hurt, and doubles the time until the next raise.
 func (p *permits) lower(now time.Time, n int64) {
 	longest := longestWait
 	if n == 0 {
-		longest = longestUntold // a key that costs no more is to be released soon
+		longest = longestProbe
 	}
-	p.n, p.trying = n, false
+	p.n, p.trying, p.safe = n, false, n > 0
 	p.wait = min(2*p.wait, longest)
 	p.next = now.Add(p.wait)
 }

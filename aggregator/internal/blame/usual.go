@@ -49,6 +49,7 @@ func (u *usual) learn(t *table, p *present, blamed bool, seconds float64) {
 	again := u.slow > relearnAfter
 	if u.calm && !u.blamed || !u.learned() && !u.blamed || again {
 		u.commit(t, again || p.recent(5) < 0.7)
+		p.level += (min(max(0.8, p.smooth), 1.2) - p.level) * max(0.05, u.fresh/u.seconds)
 	}
 	u.fresh = 0
 	for _, s := range t.subjects {
@@ -69,8 +70,13 @@ func (u *usual) commit(t *table, unlearn bool) {
 			continue
 		}
 		s.rate = (s.rate*before + float64(s.fresh.Ended)) / u.seconds
-		s.costTime += s.fresh.Took.Seconds()
-		s.costs += float64(s.fresh.Ended)
+		took, ended := s.fresh.Took.Seconds(), float64(s.fresh.Ended)
+		if before > learnTime && !unlearn && took > dearFactor*ended*s.expected(t.dearest[s.route]) {
+			// What does not hurt yet may do so soon, so it becomes usual slowly.
+			took, ended = took*u.fresh/rateHalfLife, ended*u.fresh/rateHalfLife
+		}
+		s.costTime += took
+		s.costs += ended
 		limit := costSamples
 		if unlearn {
 			limit = fewSamples
