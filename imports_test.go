@@ -97,7 +97,7 @@ var arrows = map[string][]string{
 	"internal/windowgen":    nil,
 	"internal/signedpacket": nil,
 	"internal/hotkeytest":   {"rules"},
-	"internal/listed":       {"internal/admitted", "rules"},
+	"internal/listed":       {"internal/admitted", "internal/hotwords", "rules"},
 	"internal/page":         {"internal/base", "internal/hotwords", "internal/listed", "internal/live", "internal/loglimit", "rules"},
 	"internal/metricpage":   {"internal/figure"}, // for tests
 
