@@ -28,7 +28,7 @@ rules:
   - {id: users, match: {route: "GET /u"}, by: ["ctx:user", "rpc:q"], hot: 10/s, limit: 1/s}
   - {id: orders, match: {route: "POST /orders"}, by: ["json:sku"], limit: 1/s, unread: reject}
   - {id: shared, match: {route: "/shared"}, by: [q], hot: 200/s, limit: 50/s, on_hot: {cache: 1s, vary: ["header:accept-language"]}}
-  - {id: slow, match: {route: "GET /slow"}, by: [q], hot: [{cost: auto}, 9s/s], limit: {concurrency: auto}}
+  - {id: slow, match: {route: "GET /slow"}, by: [q], hot: {cost: auto}, limit: {concurrency: auto}}
   - {id: find, match: {route: Search/Find}, by: [q], hot: 10/s, limit: 1/s}
   - {id: message, match: {route: Search/Rpc}, by: ["header:x-tenant", "rpc:query"], hot: 10/s, limit: 1/s}
 `

@@ -58,7 +58,7 @@ func TestCostWords(t *testing.T) {
 	for rule, want := range map[string]string{
 		"hot: {cost: auto}, limit: {concurrency: auto}":                                       "hot when it slows the others down (cool once it no longer does); as many at a time as leave the others as fast as before, over all instances (they hold permits in advance)",
 		"hot: {cost: auto}, backend: orders-db, limit: {concurrency: auto, on_limit: shadow}": "hot when it slows the others down (cool once it no longer does); together with the rules of orders-db; as many at a time as leave the others as fast as before, shadow, over all instances (they hold permits in advance)",
-		"hot: [{cost: auto}, {rate: 5s/s, hold: 0s, cool_down: 0s}]":                          "hot when it slows the others down (cool once it no longer does) or at 5s/s (cool below 4s); listed only; not held, so only suspected",
+		"hot: {cost: auto}": "hot when it slows the others down (cool once it no longer does); listed only; not held, so only suspected",
 	} {
 		f, err := config.Parse("f.yaml", []byte("rules: [{id: a, match: {route: GET /a}, by: [q], "+rule+"}]"))
 		if err != nil {
