@@ -30,7 +30,7 @@ var arrows = map[string][]string{
 	"kafka":               {"internal/base"},
 	"config":              {"internal/base", "kafka", "rules", "internal/wire"},
 	"collector":           {"internal/base", "internal/loglimit", "rules", "internal/wire"},
-	"aggregator":          {"internal/baseline", "internal/decode", "internal/ring", "internal/snapshot", "aggregator/internal/window", "internal/base", "rules", "internal/wire"},
+	"aggregator":          {"internal/baseline", "internal/decode", "internal/ring", "internal/snapshot", "aggregator/internal/blame", "aggregator/internal/window", "internal/base", "rules", "internal/wire"},
 	"hotset":              {"rules"},
 	"hotkeys":             {"hotset", "internal/base", "internal/loglimit", "internal/published", "internal/redisconfig", "rules", "internal/wire"},
 

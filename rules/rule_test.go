@@ -280,3 +280,16 @@ func TestReasonsHaveNames(t *testing.T) {
 		t.Errorf("a reason that does not exist is named %q", s)
 	}
 }
+
+// The rules of a pool have one home, in every place that chooses one.
+func TestPoolHasOneHome(t *testing.T) {
+	cost := []Threshold{Threshold{Kind: Cost, Rate: CostRate}.WithDefaults()}
+	a, b, other := Rule{ID: "a", Hot: cost, Backend: "db"}, Rule{ID: "b", Hot: cost, Backend: "db"}, Rule{ID: "db", Hot: cost}
+	share := Rule{ID: "a", Hot: []Threshold{{Kind: Share}}, Prefix: "x.y"}
+	if a.Home("shop") != b.Home("shop") || a.Home("shop") != other.Home("shop") || a.Home("shop") == a.Home("mall") {
+		t.Errorf("%q, %q, %q", a.Home("shop"), b.Home("shop"), other.Home("shop"))
+	}
+	if share.Home("shop") != "x.y" || !share.Whole() || !a.Whole() {
+		t.Errorf("%q", share.Home("shop"))
+	}
+}

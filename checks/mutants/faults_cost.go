@@ -10,17 +10,17 @@ var costFaults = []Fault{
 	},
 	{
 		Name: "a used ticket keeps the time of its last request", File: "middleware/cost.go",
-		Old: "t.started, t.charged = false, 0", New: "t.started = false",
+		Old: "t.started, t.metered, t.metedTo, t.waited, t.charged = false, false, 0, 0, 0", New: "t.started, t.metered, t.metedTo, t.waited = false, false, 0, 0",
 		Test: "TestTimeIsChargedOnce",
 	},
 	{
 		Name: "the end of a request does not wait for a charge in progress", File: "middleware/running.go",
-		Old: "	if charging {", New: "	if charging && false {",
+		Old: "	if s.charging == t {", New: "	if s.charging == t && false {",
 		Test: "TestEndWaitsForCharge",
 	},
 	{
 		Name: "the rest of the time is rounded down", File: "middleware/running.go",
-		Old: "	return t.elapsed() //", New: "	return t.elapsed().Truncate(time.Millisecond) //",
+		Old: "return t.guard.running.remove(t) - t.start }", New: "return (t.guard.running.remove(t) - t.start).Truncate(time.Millisecond) }",
 		Test: "TestTimeIsChargedOnce",
 	},
 	{
@@ -50,12 +50,42 @@ var costFaults = []Fault{
 	},
 	{
 		Name: "the time of a call is not charged while it runs", File: "middleware/rpc/call.go",
-		Old: "		ticket.Start()\n", New: "",
+		Old: "			ticket.Start()\n", New: "",
 		Test: "TestTime",
 	},
 	{
 		Name: "the time of a handler is not charged while it runs", File: "middleware/meter.go",
 		Old: "	t.Start()\n", New: "",
 		Package: "middleware/middlewaretest", Test: "TestServeMux",
+	},
+	{
+		Name: "no request is told to have begun", File: "middleware/usage.go",
+		Old: "		begun = 1\n", New: "		begun = 0\n",
+		Test: "TestUsageIsWhole",
+	},
+	{
+		Name: "a request with two keys is twice in its route's usage", File: "middleware/usage.go",
+		Old: "	if !again {\n", New: "	if true || again {\n",
+		Test: "TestUsageIsWhole",
+	},
+	{
+		Name: "the wait for a client is usage", File: "middleware/usage.go",
+		Old: "-(waited-t.waited))", New: ")",
+		Test: "TestUsageWithoutClients",
+	},
+	{
+		Name: "refused requests of held keys are told again and again", File: "middleware/usage.go",
+		Old: "		state.refusedTold = refused\n", New: "",
+		Test: "TestUsageOfRefused",
+	},
+	{
+		Name: "an aggregator in standby holds keys", File: "aggregator/costly.go",
+		Old: "		if standby {\n", New: "		if standby && false {\n",
+		Test: "TestStandbyHoldsNothing",
+	},
+	{
+		Name: "rules with one back end are judged apart", File: "rules/rule.go",
+		Old: "namespace + \"..\" + r.Pool()", New: "namespace + \"..\" + r.ID",
+		Test: "TestPoolHasOneHome",
 	},
 }

@@ -14,7 +14,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "the detector refuses keys that another process published", File: "aggregator/adopt.go",
-		Old: "if r == nil || !d.adopt(r, &h, now) {", New: "if r == nil || h.Text != \"\" {",
+		Old: "(r == nil || !d.adopt(r, &h, now)) {", New: "(r == nil || h.Text != \"\") {",
 		Test: "TestRestartsKeepTheHotSet",
 	},
 	{
