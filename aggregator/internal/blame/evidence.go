@@ -87,7 +87,7 @@ func (e *evidence) findFactor(t *table) {
 	}
 	e.typical = all.value(0)
 	for _, s := range t.subjects {
-		if each, _ := s.each(); s.costs >= 20 && each >= 1.5*e.typical && s.ended > 0.5 && !s.held {
+		if each, _ := s.each(); s.costs >= fewSamples && each >= 1.5*e.typical && s.ended > 0.5 && !s.held {
 			factors.add((s.own/s.ended-e.typical)/(each-e.typical), s.ended*(each-e.typical))
 		}
 	}
