@@ -116,6 +116,9 @@ func newProfile(rule *rules.Rule, x *rules.Exception) profile {
 		if x != nil && x.Action == rules.Allow {
 			continue // never hot
 		}
+		if t.Kind == rules.Cost {
+			continue // no count reaches it, so it makes no candidate
+		}
 		l := level{Threshold: t, window: t.Window(), n: t.Rate.N, exit: t.ExitCount(t.Rate.N)}
 		if x != nil && x.Rate.N > 0 && x.Rate.Per == t.Rate.Per && t.Kind == rules.FixedRate {
 			l.n, l.exit = x.Rate.N, t.ExitCount(x.Rate.N)

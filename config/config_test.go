@@ -252,8 +252,8 @@ func TestCost(t *testing.T) {
 		thresholds  int
 		concurrency int
 	}{
-		"hot: {cost: auto}, limit: {concurrency: auto}":                                {"r", 1, rules.AutoConcurrency},
-		"count: ms, hot: [{cost: auto}, 2s/s], limit: {concurrency: 3}, backend: db_1": {"db_1", 2, 3},
+		"hot: {cost: auto}, limit: {concurrency: auto}":                          {"r", 1, rules.AutoConcurrency},
+		"count: ms, hot: [{cost: auto}], limit: {concurrency: 3}, backend: db_1": {"db_1", 1, 3},
 	} {
 		f, err := Parse("f.yaml", []byte("rules: [{id: r, match: {route: GET /a}, by: [q], "+fields+"}]"))
 		if err != nil {

@@ -104,7 +104,7 @@ func (r *rule) whyNoControl(c *rules.Control) string {
 		return "the file has no such rule"
 	case c.Action == rules.ControlPin && r.Limit == nil:
 		return "the rule has no limit to hold the key to"
-	case c.Action == rules.ControlPin && r.Limit.Concurrency == rules.AutoConcurrency && r.Limit.Rate.IsZero():
+	case c.Action == rules.ControlPin && !r.Limit.HasNumber():
 		return "concurrency: auto has a number only for keys that are hot by their cost"
 	case !c.Action.Valid():
 		return "the action is unknown: update this program"

@@ -8,7 +8,7 @@ import (
 )
 
 // limitHeld asks for a permit of the back end whose time a hot key takes, if its rule's limit has
-// concurrency: auto. A key that is hot by another threshold has no hold, and needs no permit.
+// concurrency: auto. A key that an operator pins has no hold, and needs no permit.
 func (r *request) limitHeld(cl *claim, h *rules.Hold) {
 	switch {
 	case h.Holds():
@@ -50,6 +50,12 @@ func (c *permitClaim) permits() int64 {
 		return c.hold.Permits
 	}
 	return int64(c.spec.limit.Concurrency)
+}
+
+// mayKeep reports whether an instance may keep a released permit of the claim's key. If a back end
+// has fewer permits than there are instances, a permit that one keeps is missing at another.
+func (c *permitClaim) mayKeep(instances int) bool {
+	return c.hold == nil || c.hold.Permits >= int64(instances)
 }
 
 // holdRetry is the RetryAfter of a request of a key that is held to no request at a time: about the

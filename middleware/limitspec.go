@@ -136,8 +136,10 @@ func (b *specBuilder) newSpec(r *rule, l *rules.Limit, name string) (*limitSpec,
 // withScope returns l with the scope that it has by default, if the backend lends permits, and
 // the semaphore does, if it needs one. l may be nil.
 func (b *specBuilder) withScope(r *rule, l *rules.Limit) *rules.Limit {
-	held := l != nil && l.Concurrency == rules.AutoConcurrency && l.Rate.IsZero() // needs a semaphore alone
-	if l == nil || l.Scope != "" || r.ScopeOf(l) != rules.ScopeFleet || lenderOf(b.opts.backend) == nil && !held {
+	if l == nil || l.Scope != "" || r.ScopeOf(l) != rules.ScopeFleet {
+		return l
+	}
+	if lenderOf(b.opts.backend) == nil && l.HasNumber() { // one without needs a semaphore alone
 		return l
 	}
 	if l.Concurrency != 0 && b.opts.semaphore == nil {

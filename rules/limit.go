@@ -41,6 +41,12 @@ func (l *Limit) Published() (Rate, int64, Mode) {
 	return l.Rate, l.Burst, l.Mode
 }
 
+// HasNumber reports whether a limit has a number for any key, and not only for those that are held
+// by their [Cost]. A nil limit has none.
+func (l *Limit) HasNumber() bool {
+	return l != nil && (l.Concurrency != AutoConcurrency || !l.Rate.IsZero())
+}
+
 // Scope selects the requests that share a limit.
 type Scope string
 

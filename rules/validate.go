@@ -168,6 +168,10 @@ func (r *Rule) validateHot(bad *FieldErrors) {
 	if r.HasCost() && r.Count != Millis {
 		bad.add("count", quoted(r.Count.String()), "leave out count, or write count: ms", "goes with no hot.cost, which counts the time of requests").needs("hot", "count")
 	}
+	other := slices.IndexFunc(r.Hot, func(t Threshold) bool { return t.Kind != Cost })
+	if r.HasCost() && other >= 0 {
+		bad.addSentence(fmt.Sprintf("hot[%d]", other), "give the others a rule of their own", "hot: a cost is the only threshold of its rule, which counts the time of requests alone")
+	}
 	switch {
 	case r.Backend != "" && !r.HasCost():
 		bad.add("backend", quoted(r.Backend), "add hot: {cost: auto}, or remove backend", "goes with hot.cost").needs("hot", "backend")

@@ -167,7 +167,7 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 		return usageError(err)
 	}
 	if op.action == rules.ControlPin && found.unlimited {
-		return usageError(fmt.Errorf("pin: rule %q has no limit to hold the key to: give it one in the rules file, or use hotparam block", found.key.Rule))
+		return usageError(fmt.Errorf("pin: rule %q has no limit with a number to hold the key to: give it one in the rules file, or use hotparam block", found.key.Rule))
 	}
 	if op.cache && keepsNoAnswers(ruleset, found.key) {
 		return usageError(fmt.Errorf("release --cache: rule %q has no on_hot in the rules file, so its keys have no answers in memory", found.key.Rule))

@@ -15,7 +15,7 @@ import (
 type foundKey struct {
 	key       rules.Key
 	seen      bool // it is hot, or has a control
-	unlimited bool // its rule is known to have no limit
+	unlimited bool // its rule is known to have no limit with a number
 }
 
 // findKeyToControl returns the key that words name: the text of a key, or its rule, a space and its
@@ -136,11 +136,11 @@ func nameInKey(p rules.Param) string {
 	return strings.TrimSuffix(rules.Text("", rules.Param{Source: p.Source, Name: p.Name})[1:], "=")
 }
 
-// isUnlimited reports whether a key's rule is known to have no limit.
+// isUnlimited reports whether a key's rule is known to have no limit with a number.
 func isUnlimited(key rules.Key, hot []rules.Hot, ruleset *rules.Rules) bool {
 	if ruleset != nil {
 		r := ruleByID(ruleset, key.Rule)
-		return r != nil && r.Limit == nil
+		return r != nil && !r.Limit.HasNumber()
 	}
 	return slices.ContainsFunc(hot, func(h rules.Hot) bool { return h.Rule == key.Rule && h.Mode == rules.ModeWatch })
 }

@@ -47,6 +47,8 @@ func hotTable(w io.Writer, r []rules.Hot, fleet *admitted.Admissions, wide bool)
 		}
 		mode := string(h.Mode)
 		switch {
+		case h.Hold != nil:
+			mode = hotwords.HoldState(h.Hold)
 		case h.Spared:
 			mode = "usual, spared"
 		case h.Usual:
@@ -58,6 +60,9 @@ func hotTable(w io.Writer, r []rules.Hot, fleet *admitted.Admissions, wide bool)
 		return err
 	}
 	for i, line := range strings.Split(strings.TrimSuffix(heads.String(), "\n"), "\n") {
+		if i > 0 && r[i-1].Hold != nil {
+			line += "\n    " + printable(hotwords.Hold(r[i-1].Hold))
+		}
 		if wide && i > 0 {
 			line += below(&r[i-1])
 		}

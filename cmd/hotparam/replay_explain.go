@@ -97,6 +97,10 @@ func explanation(w io.Writer, x *replay.Explanation) error {
 		if len(x.Thresholds) > 1 {
 			fmt.Fprintf(w, "Hot %s\n", hotwords.When(t.Source, unit))
 		}
+		if t.Source.Kind == rules.Cost {
+			fmt.Fprintln(w, "  not explained here: no count of the key decides on its cost")
+			continue
+		}
 		for _, s := range few(t.Steps) {
 			if s.Decision == "" {
 				fmt.Fprintln(w, "  ⋮")

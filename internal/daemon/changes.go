@@ -88,6 +88,12 @@ func (c *changeLog) logChange(what string, h *rules.Hot, unlogged int) {
 	if !h.Limit.IsZero() {
 		args = append(args, "limit", hotwords.Rate(h.Limit, h.Cause.Unit), "mode", string(h.Mode))
 	}
+	if h.Hold != nil {
+		args = append(args, "hold", hotwords.Hold(h.Hold))
+	}
+	if h.Released != "" {
+		args = append(args, "why", h.Released)
+	}
 	if unlogged > 0 {
 		args = append(args, "unlogged", unlogged)
 	}

@@ -52,8 +52,8 @@ func (x *examination) refusal(c *rules.Control) string {
 	switch {
 	case index < 0:
 		return "the file has no such rule"
-	case c.Action == rules.ControlPin && x.Rules.Rules[index].Limit == nil:
-		return "the rule has no limit to hold the key to"
+	case c.Action == rules.ControlPin && !x.Rules.Rules[index].Limit.HasNumber():
+		return "the rule has no limit to hold the key to, or none with a number"
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -69,6 +70,8 @@ type KeyExplanation struct {
 	Limit string     `json:"limit,omitempty"`
 	Rate  float64    `json:"rate,omitempty"` // rate of a hot key per second
 	Since *time.Time `json:"since,omitempty"`
+	// Hold describes how a key that is hot by its cost is held, and why.
+	Hold string `json:"hold,omitempty"`
 	// Spared reports that the key is hot and usual, and therefore not limited.
 	Spared bool `json:"spared,omitempty"`
 }
@@ -160,6 +163,9 @@ func (r *Rules) key(x *middleware.ExplainedKey, facts *Facts, foreign bool) KeyE
 	}
 	if x.Hot != nil {
 		k.Rate, k.Spared = x.Hot.Rate, x.Hot.Spared
+		if x.Hot.Hold != nil {
+			k.Hold = hotwords.Hold(x.Hot.Hold)
+		}
 		if !x.Hot.Since.IsZero() {
 			since := x.Hot.Since.UTC()
 			k.Since = &since

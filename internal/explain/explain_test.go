@@ -28,6 +28,7 @@ rules:
   - {id: users, match: {route: "GET /u"}, by: ["ctx:user", "rpc:q"], hot: 10/s, limit: 1/s}
   - {id: orders, match: {route: "POST /orders"}, by: ["json:sku"], limit: 1/s, unread: reject}
   - {id: shared, match: {route: "/shared"}, by: [q], hot: 200/s, limit: 50/s, on_hot: {cache: 1s, vary: ["header:accept-language"]}}
+  - {id: slow, match: {route: "GET /slow"}, by: [q], hot: [{cost: auto}, 9s/s], limit: {concurrency: auto}}
   - {id: find, match: {route: Search/Find}, by: [q], hot: 10/s, limit: 1/s}
   - {id: message, match: {route: Search/Rpc}, by: ["header:x-tenant", "rpc:query"], hot: 10/s, limit: 1/s}
 `
@@ -46,6 +47,13 @@ func TestExplain(t *testing.T) {
 	}
 	facts := explain.Facts{Hot: []rules.Hot{hot("terms", "GET /search?q=phone"), hot("watch", "GET /browse?q=phone"), hot("find", "Search/Find?q=phone"), hot("shared", "GET /shared?q=phone"), hot("shared", "DELETE /shared?q=phone"),
 		hot("message", "Search/Rpc?rpc:query=phone&header:x-tenant=acme")}}
+	held := func(stage rules.HoldStage, permits int64) explain.Facts {
+		h := hot("slow", "GET /slow?q=phone")
+		if stage != "" {
+			h.Hold = &rules.Hold{Pool: "slow", Permits: permits, Stage: stage}
+		}
+		return explain.Facts{Hot: []rules.Hot{h}}
+	}
 	for _, test := range []struct {
 		name     string
 		q        explain.RequestJSON
@@ -57,6 +65,10 @@ func TestExplain(t *testing.T) {
 		{"no match", explain.RequestJSON{URL: "/x"}, facts, explain.Refuse, 403, "No rule matches, and no_match: deny"},
 		{"ignored", explain.RequestJSON{URL: "/health"}, facts, explain.Pass, 0, "action: ignore"},
 		{"hot", explain.RequestJSON{URL: "/search?q=phone"}, facts, explain.Limit, 429, "Then rule terms refuses it"},
+		{"held to none", explain.RequestJSON{URL: "/slow?q=phone"}, held(rules.HoldTrial, 0), explain.Refuse, 503, "Rule slow holds a key that slows other keys down"},
+		{"held", explain.RequestJSON{URL: "/slow?q=phone"}, held(rules.HoldKept, 2), explain.Limit, 503, "Then rule slow refuses it"},
+		{"suspected", explain.RequestJSON{URL: "/slow?q=phone"}, held(rules.HoldSuspected, 0), explain.Pass, 0, "may slow other keys down, and is not held"},
+		{"not held", explain.RequestJSON{URL: "/slow?q=phone"}, held("", 0), explain.Pass, 0, "not by its cost"},
 		{"not hot", explain.RequestJSON{URL: "/search?q=radio"}, facts, explain.Pass, 0, "None of its keys is hot"},
 		{"allowed", explain.RequestJSON{URL: "/search?q=monitor"}, facts, explain.Pass, 0, "An exception allows"},
 		{"blocked", explain.RequestJSON{URL: "/search?q=wp-login"}, facts, explain.Refuse, 403, "blocks the value"},

@@ -95,6 +95,9 @@ func keyWords(k *KeyExplanation) string {
 		if k.Since != nil {
 			hot += ", since " + k.Since.Local().Format("15:04:05")
 		}
+		if k.Hold != "" {
+			hot += ", by its cost, " + k.Hold
+		}
 		words = append(words, hot)
 	}
 	if k.Limit != "" {

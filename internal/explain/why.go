@@ -41,6 +41,8 @@ func (w *why) decision() string {
 		return fmt.Sprintf("An exception of rule %s blocks the value.", d.Rule)
 	case d.Reason == rules.ReasonUnread:
 		return fmt.Sprintf("The body cannot be read, and rule %s has unread: reject.", d.Rule)
+	case !d.Allowed && d.Reason == rules.ReasonBusy && w.held():
+		return fmt.Sprintf("Rule %s holds a key that slows other keys down, and now serves none of its requests.", d.Rule)
 	case !d.Allowed:
 		return fmt.Sprintf("Rule %s refuses it (%s), even with its whole limit available.", d.Rule, d.Reason)
 	case w.d.Decision == Limit:
@@ -60,6 +62,19 @@ func (w *why) controlled(action rules.ControlAction) bool {
 	return slices.ContainsFunc(w.d.Keys, func(k KeyExplanation) bool { return k.Control != nil && k.Control.Action == string(action) })
 }
 
+// held reports whether one of the keys is hot by its cost.
+func (w *why) held() bool {
+	return slices.ContainsFunc(w.d.Keys, func(k KeyExplanation) bool { return k.Hold != "" })
+}
+
+// limitedByCost reports whether the rule's limit has no number but for keys that are hot by their
+// cost.
+func (w *why) limitedByCost(id string) bool {
+	return slices.ContainsFunc(w.rules.Rules, func(r rules.Rule) bool {
+		return r.ID == id && r.Limit != nil && r.Limit.Concurrency == rules.AutoConcurrency
+	})
+}
+
 // notLimited returns the reason why no limit applies to any of the keys.
 func (w *why) notLimited() string {
 	has := func(f func(*KeyExplanation) bool) bool {
@@ -72,6 +87,10 @@ func (w *why) notLimited() string {
 		return "An operator allows a key, so its rule counts the request and does not limit it."
 	case has(func(k *KeyExplanation) bool { return k.Spared }):
 		return "Its hot key is usual, and other hot keys explain its count, so it is spared."
+	case w.held():
+		return "A key may slow other keys down, and is not held: its rule has no limit, or the limit is in shadow mode."
+	case has(func(k *KeyExplanation) bool { return k.Hot != nil && *k.Hot && w.limitedByCost(k.Rule) }):
+		return "A key is hot, but not by its cost, so concurrency: auto has no number to hold it to."
 	case has(func(k *KeyExplanation) bool { return k.Hot != nil && *k.Hot }):
 		return "A key is hot, and its rule only lists it: it has no limit."
 	case has(func(k *KeyExplanation) bool { return k.Exception == "allow" }):

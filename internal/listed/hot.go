@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/admitted"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -30,7 +31,30 @@ type Hot struct {
 	Since    time.Time   `json:"since"`
 	Until    time.Time   `json:"until"`
 	Owner    string      `json:"owner"`
+	Hold     Hold        `json:"hold,omitzero"` // zero unless the key is hot by its cost
 	Top      *Top        `json:"top,omitempty"`
+}
+
+// Hold is how a key that is hot by its cost is held, and why. Times are in milliseconds.
+type Hold struct {
+	Pool    string          `json:"pool"`
+	Permits int64           `json:"permits"` // for all held keys of the pool, over all instances
+	Stage   rules.HoldStage `json:"stage"`   // "trial", "kept", "suspected"
+	Share   float64         `json:"share"`   // of the pool's time, when the key was first held
+	Each    float64         `json:"each_ms"` // a request of the key, then
+	Usual   float64         `json:"usual_ms"`
+	Slow    float64         `json:"slow_ms"` // a request of the others, then
+	Now     float64         `json:"now_ms"`
+	Words   string          `json:"words"` // all of it in one line
+}
+
+// HoldOf returns a hold in its output form. It returns the zero Hold for nil.
+func HoldOf(h *rules.Hold) Hold {
+	if h == nil {
+		return Hold{}
+	}
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	return Hold{h.Pool, h.Permits, h.Stage, h.Share, ms(h.Each), ms(h.Usual), ms(h.Slow), ms(h.Now), hotwords.Hold(h)}
 }
 
 // Admitted compares the admissions of a hot key by all instances with its limit.
@@ -53,7 +77,7 @@ type OnHot struct {
 // Cause is the threshold that made the key hot. It is empty if unknown, for example in entries
 // of an earlier version.
 type Cause struct {
-	Kind      string  `json:"kind,omitempty"` // "rate", "share", "jump", "top"
+	Kind      string  `json:"kind,omitempty"` // "rate", "share", "jump", "top", "cost"
 	Threshold string  `json:"threshold,omitempty"`
 	Over      string  `json:"over,omitempty"` // "day" for jumps over days; empty for the recent past
 	Min       int64   `json:"min,omitempty"`
@@ -90,6 +114,7 @@ func OfOne(h *rules.Hot, g admitted.Gauge) Hot {
 	out := Hot{
 		Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Estimated: h.Estimated, Limit: h.Limit.String(), Burst: h.Burst,
 		Mode: h.Mode, Scope: h.Scope, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
+		Hold: HoldOf(h.Hold),
 	}
 	if h.High != rules.Unknown {
 		high := h.High
@@ -115,7 +140,11 @@ func CauseOf(c rules.Cause) Cause {
 	if c.IsZero() {
 		return Cause{}
 	}
-	return Cause{c.Kind.String(), c.String(), c.Over.String(), c.Rate.N, c.Rate.Per.Seconds(), c.Unit.String()}
+	least := c.Rate.N
+	if c.Kind == rules.Cost {
+		least = 0 // it compares with no count
+	}
+	return Cause{c.Kind.String(), c.String(), c.Over.String(), least, c.Rate.Per.Seconds(), c.Unit.String()}
 }
 
 func origins(all []rules.Origin) []Origin {

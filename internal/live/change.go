@@ -43,6 +43,9 @@ func hotEvent(h *rules.Hot) Event {
 }
 
 func whyHot(h *rules.Hot) string {
+	if h.Hold != nil {
+		return hotwords.Hold(h.Hold)
+	}
 	why := hotwords.Bounds(h)
 	if !h.Cause.IsZero() {
 		why += ", hot at " + hotwords.Cause(h.Cause)
@@ -74,10 +77,14 @@ func coolEvent(now time.Time, key rules.Key, owner string, was published.Before)
 		e.By = h.Owner
 	}
 	e.Why = "hot for " + lasted(now.Sub(h.Since))
-	if !h.Cause.IsZero() {
-		e.Why += " at " + hotwords.Cause(h.Cause)
+	switch {
+	case h.Hold != nil:
+		e.Why += " by its cost, at last " + hotwords.Hold(h.Hold)
+	case h.Cause.IsZero():
+		e.Why += ", at last " + hotwords.Bounds(&h)
+	default:
+		e.Why += " at " + hotwords.Cause(h.Cause) + ", at last " + hotwords.Bounds(&h)
 	}
-	e.Why += ", at last " + hotwords.Bounds(&h)
 	if !h.Until.After(now) {
 		e.Why = "no aggregator renewed it; " + e.Why
 	}

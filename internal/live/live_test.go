@@ -142,6 +142,28 @@ func viewOf(t *testing.T, client redis.UniversalClient) *View {
 	return v
 }
 
+// The events of a key that is hot by its cost say how it is held, and why.
+func TestEventsOfHeldKeys(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	events, ready := follow(t, f.client, "")
+	<-ready
+	h := hot(1, 930)
+	h.Cause = rules.Cause{Kind: rules.Cost, Rate: rules.CostRate, Unit: rules.Millis}
+	h.Hold = &rules.Hold{Pool: "db", Stage: rules.HoldTrial, Share: 0.9, Each: time.Second}
+	f.publisher.Publish(hotkeytest.Hots(h))
+	begun := next(t, events)
+	f.publisher.Publish(hotkeytest.Cools(h))
+	ended := next(t, events)
+	const words = "on trial: 0 at a time · 90% of db's time · 1000 ms a request"
+	if begun.Why != words || begun.Counts == nil || begun.Counts.Threshold != "cost" {
+		t.Errorf("hot: %q, %+v", begun.Why, begun.Counts)
+	}
+	if !strings.HasPrefix(ended.Why, "hot for ") || !strings.HasSuffix(ended.Why, " by its cost, at last "+words) {
+		t.Errorf("cool: %q", ended.Why)
+	}
+}
+
 // The JSON form has each field of the schema, null where it does not apply.
 func TestEventJSON(t *testing.T) {
 	t.Parallel()

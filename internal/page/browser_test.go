@@ -50,6 +50,7 @@ func TestPageInABrowser(t *testing.T) {
 		{"an empty page says what to do", emptyPage},
 		{"hostile values stay text", hostileValues},
 		{"the keyboard is enough", keyboard},
+		{"how keys are held, and why", heldKeys},
 		{"small screens", smallScreens},
 		{"filter and sort", filterAndSort},
 		{"what is wrong is said", whatIsWrong},
@@ -131,6 +132,38 @@ func hostileValues(t *testing.T, tab *real.Tab) {
 	if seen.Pwned || seen.Images != 0 || seen.Scripts != "/assets/theme.js,/assets/main.js" || seen.Wide > 0 {
 		t.Errorf("%+v", seen)
 	}
+	clean(t, tab)
+}
+
+func heldKeys(t *testing.T, tab *real.Tab) {
+	view := newFakeView(t)
+	f := serveView(t, view, "")
+	s := manyKeys(3, 0)
+	for i, stage := range []rules.HoldStage{rules.HoldSuspected, rules.HoldTrial, rules.HoldKept} {
+		h := &s.Hot[i].Hot
+		h.Cause, h.Limit, h.Burst = rules.Cause{Kind: rules.Cost, Rate: rules.CostRate, Unit: rules.Millis}, rules.Rate{}, 0
+		h.Hold = &rules.Hold{
+			Pool: "orders-db", Permits: 1, Stage: stage, Share: 0.93, Each: 812 * time.Millisecond, Usual: 4 * time.Millisecond,
+			Slow: 96 * time.Millisecond, Now: 50 * time.Millisecond,
+		}
+	}
+	view.show(s)
+	tab.Open(f.server.URL)
+	tab.Wait(rowsInSight + " === 3")
+	for _, word := range []string{"held", "on trial", "suspected", "cost"} {
+		tab.Wait("document.querySelector('.grid').innerText.includes('" + word + "')")
+	}
+	picture(t, tab, "held")
+	tab.Press("ArrowDown", "Enter")
+	tab.Wait("document.querySelector('.detail').innerText.includes(\"held to 1 at a time · 93% of orders-db's time · 812 ms a request, others 4.0 ms · others 96 → 50 ms since\")")
+	h := *s.Hot[2].Hold // the first by rate
+	h.Now = 5 * time.Millisecond
+	next := *s
+	next.Hot = append(next.Hot[:0:0], s.Hot...)
+	next.Hot[2].Hold = &h
+	view.show(&next)
+	tab.Wait("document.querySelector('.detail').innerText.includes('96 → 5.0 ms since')")
+	picture(t, tab, "held-detail")
 	clean(t, tab)
 }
 

@@ -32,7 +32,8 @@ type keyRow struct {
 	// the rate is not known.
 	Admitted string `json:"admitted"`
 	// OnHot describes how on_hot answers the key's requests. It is empty if it answers none.
-	OnHot string `json:"on_hot"`
+	OnHot string      `json:"on_hot"`
+	Hold  listed.Hold `json:"hold,omitzero"`
 }
 
 // bound is a count that is null in JSON if it is unknown.
@@ -53,7 +54,7 @@ func newRow(id uint32, key *live.HotKey) keyRow {
 	r := keyRow{
 		ID: id, Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, High: bound(h.High), Estimated: h.Estimated,
 		Limit: h.Limit.String(), Burst: h.Burst, Mode: h.Mode, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Owner: h.Owner,
-		Cause: listed.CauseOf(h.Cause), OnHot: hotwords.OnHot(key.Admitted.OnHot),
+		Cause: listed.CauseOf(h.Cause), OnHot: hotwords.OnHot(key.Admitted.OnHot), Hold: listed.HoldOf(h.Hold),
 	}
 	if key.Admitted.Known() {
 		r.Admitted = hotwords.Admitted(key.Admitted, h.Cause.Unit)

@@ -37,8 +37,16 @@ func (m *model) details(r *screenRow, height int) []string {
 	}
 	fact("rate", "%s", rate)
 	fact("count", "%s", hotwords.Bounds(&h.Hot))
-	fact("hot at", "%s, reached %.1f times over; since %s (%s)", hotwords.Cause(h.Cause), h.Ratio, h.Since.Local().Format(time.TimeOnly), roughly(m.clock().Sub(h.Since)))
+	since := fmt.Sprintf("since %s (%s)", h.Since.Local().Format(time.TimeOnly), roughly(m.clock().Sub(h.Since)))
+	if h.Hold != nil {
+		fact("hot at", "%s, %s", hotwords.Cause(h.Cause), since)
+	} else {
+		fact("hot at", "%s, reached %.1f times over; %s", hotwords.Cause(h.Cause), h.Ratio, since)
+	}
 	switch {
+	case h.Hold != nil:
+		fact("limit", "%s, mode %s", hotwords.Treatment(h.Hold), h.Mode)
+		fact("because", "%s", hotwords.Evidence(h.Hold))
 	case h.Limit.IsZero():
 		fact("limit", "none, mode %s", h.Mode)
 	default:

@@ -215,6 +215,29 @@ func TestTopDetail(t *testing.T) {
 	}
 }
 
+// A key that is hot by its cost shows how it is held, and why.
+func TestTopHeld(t *testing.T) {
+	t.Parallel()
+	s := topKeys(2)
+	for i, stage := range []rules.HoldStage{rules.HoldKept, rules.HoldTrial} {
+		h := &s.Hot[i].Hot
+		h.Limit, h.Burst, h.Cause = rules.Rate{}, 0, rules.Cause{Kind: rules.Cost, Rate: rules.CostRate, Unit: rules.Millis}
+		h.Hold = &rules.Hold{Pool: "orders-db", Permits: 1, Stage: stage, Share: 0.93, Each: 812 * time.Millisecond, Usual: 4 * time.Millisecond}
+	}
+	m, _ := topScreen(120, 40, s)
+	for _, want := range []string{" cost ", " held ", " on trial "} {
+		if text := topText(m); !strings.Contains(text, want) {
+			t.Errorf("the list lacks %q:\n%s", want, text)
+		}
+	}
+	typeKeys(m, "enter")
+	for _, want := range []string{"hot at      cost, since", "limit       held to 1 at a time, mode limit", "because     93% of orders-db's time · 812 ms a request, others 4.0 ms"} {
+		if text := topText(m); !strings.Contains(text, want) {
+			t.Errorf("the details lack %q:\n%s", want, text)
+		}
+	}
+}
+
 func TestTopOrders(t *testing.T) {
 	t.Parallel()
 	s := topKeys(2)

@@ -239,6 +239,8 @@ func (m *model) state(r *screenRow) string {
 	switch {
 	case r.hot == nil:
 		return "-"
+	case r.hot.Hold != nil:
+		return hotwords.HoldState(r.hot.Hold)
 	case r.hot.Spared:
 		return "spared"
 	}

@@ -4,7 +4,7 @@ import { el, replace, setText } from "./dom.js";
 import { Chart } from "./chart.js";
 import { at, command } from "./commands.js";
 import { amount, bounds, clock, dateTime, rate, shellWord, span, visible } from "./format.js";
-import { limitWord, modeWord, thresholdWord } from "./table.js";
+import { isLimited, limitWord, modeWord, thresholdWord } from "./table.js";
 
 export class Detail {
   constructor(node, store, { onClose, controlOf }) {
@@ -87,7 +87,7 @@ export class Detail {
     const control = this.controlOf(key);
     replace(this.tags,
       el("span", { class: "tag" }, visible(key.rule, 80)),
-      el("span", { class: key.limit && !key.spared ? "tag hot" : "tag" }, modeWord(key)),
+      el("span", { class: key.hold ? isLimited(key) ? "tag hot" : "tag" : key.limit && !key.spared ? "tag hot" : "tag" }, modeWord(key)),
       key.usual && el("span", { class: "tag" }, "usual"),
       key.estimated && el("span", { class: "tag" }, "estimated from samples"),
       control && el("span", { class: `tag ${control.action === "block" ? "bad" : "warn"}` }, control.action));
@@ -95,8 +95,8 @@ export class Detail {
       ["Rate", rate(key.rate, key.unit)],
       ["Count", `${bounds(key.low, key.high, key.unit)}${key.window_seconds ? ` in ${span(key.window_seconds * 1000)}` : ""}${key.high === null ? " (counts were lost: the upper bound is not known)" : ""}`],
       ["Hot at", key.threshold ? thresholdWord(key) + least(key) : "not known"],
-      ["Limit", key.limit ? `${limitWord(key)}${key.burst ? `, burst ${amount(key.burst, key.unit)}` : ""}` : "none: this key is listed only"],
-      ["Admitted", key.admitted ? `${key.admitted}, by all instances` : key.limit ? "not known" : "all: this key is listed only"],
+      ["Limit", key.limit ? `${limitWord(key)}${key.burst ? `, burst ${amount(key.burst, key.unit)}` : ""}` : key.hold ? visible(key.hold.words, 300) : "none: this key is listed only"],
+      ["Admitted", key.admitted ? `${key.admitted}, by all instances` : key.limit || key.hold ? "not known" : "all: this key is listed only"],
       ["Hot since", `${clock(key.sinceMs)}, for ${span(time - key.sinceMs)}`],
       ["Published by", visible(key.owner, 80)],
     ];

@@ -6,7 +6,11 @@ import { Spark } from "./chart.js";
 import { age, amount, bounds, rate, span, visible } from "./format.js";
 
 const modes = { limit: "limited", shadow: "shadow", wait: "waits", serve: "served", watch: "listed" };
-export const modeWord = (key) => (key.spared ? "spared" : modes[key.mode] ?? key.mode);
+const stages = { trial: "on trial", kept: "held", suspected: "suspected" };
+export const modeWord = (key) => (key.hold ? stages[key.hold.stage] : key.spared ? "spared" : modes[key.mode] ?? key.mode);
+
+// isLimited tells whether the key's limit may refuse requests.
+export const isLimited = (key) => (key.hold ? key.hold.stage !== "suspected" : Boolean(key.limit) && !key.spared && key.mode !== "shadow");
 
 const columns = [
   { name: "key", words: "Key", sort: (a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0) },
@@ -242,7 +246,8 @@ class Row {
     setAttribute(this.admitted, "title", key.on_hot ?? "");
     const word = control ? control.action : modeWord(key);
     setText(this.tag, word);
-    setAttribute(this.tag, "class", `tag ${control ? (control.action === "block" ? "bad" : "warn") : key.limit && !key.spared && key.mode !== "shadow" ? "hot" : ""}`.trim());
+    setAttribute(this.tag, "title", key.hold?.words ?? "");
+    setAttribute(this.tag, "class", `tag ${control ? (control.action === "block" ? "bad" : "warn") : isLimited(key) ? "hot" : ""}`.trim());
     setText(this.since, age(time - key.sinceMs));
     this.spark.draw(key, time);
   }
