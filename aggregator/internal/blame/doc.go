@@ -31,8 +31,8 @@
 // minutes. A gain alone is no proof, since most disturbances end by themselves.
 //
 // Proof. When the others are fast again, one request of the held keys is admitted at a time. A key
-// is kept if its request takes at least four times the expected time even now, and is released if
-// it does not. This tells the innocent among several suspects.
+// is kept if its request takes at least four times the expected time even now, twice
+// if it has a history, and is released if one does not. This tells the innocent among several suspects.
 //
 // Kept. The permits rise by one as long as the others stay within 1.2 times their usual time. A
 // step that hurts them is taken back, and the next one waits twice as long. A key is released when

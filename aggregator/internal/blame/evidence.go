@@ -33,7 +33,7 @@ type evidence struct {
 
 // weigh computes the excess and the score of each subject.
 func (e *evidence) weigh(t *table, p *present) {
-	e.findFactor(t)
+	e.findFactor(t, p)
 	var common, misses medians
 	e.total = 0
 	for _, s := range t.subjects {
@@ -78,7 +78,7 @@ func (e *evidence) fit(each float64) float64 {
 
 // findFactor compares keys that usually take longer than most. The wait includes what the requests
 // of most keys now take longer.
-func (e *evidence) findFactor(t *table) {
+func (e *evidence) findFactor(t *table, p *present) {
 	var all, factors medians
 	for _, s := range t.subjects {
 		if each, known := s.each(); known {
@@ -87,11 +87,14 @@ func (e *evidence) findFactor(t *table) {
 	}
 	e.typical = all.value(0)
 	for _, s := range t.subjects {
-		if each, _ := s.each(); s.costs >= 20 && each >= 1.5*e.typical && s.ended > 0.5 && !s.held {
+		if each, _ := s.each(); s.costs >= fewSamples && each >= 1.5*e.typical && s.ended > 0.5 && !s.held {
 			factors.add((s.own/s.ended-e.typical)/(each-e.typical), s.ended*(each-e.typical))
 		}
 	}
 	e.factor = max(1, factors.value(1))
+	if len(factors) < 3 { // a culprit may be among so few
+		e.factor = min(e.factor, max(1, p.recent(5)))
+	}
 }
 
 // suspects returns the keys that may have caused an overload, the strongest first.

@@ -31,7 +31,8 @@ type hold struct {
 	helped  bool      // the others became faster when it was held
 	flood   bool      // it is held for the number of its requests
 	flooded time.Time // when it last was too many
-	cheap   int64
+	cheap   int64     // requests in a row that cost no more than usual
+	dear    int64     // requests in a row that did
 	demand  float64   // requests since it was held
 	active  time.Time // when it last had a request, or in shadow last was suspect
 }
@@ -123,17 +124,19 @@ func (j *Judge) testCost(h *hold, now time.Time, seconds float64) {
 	if proven {
 		h.flooded = now
 	}
+	need := int64(1)
+	if s.costs >= 5 {
+		need = 2 // a request of a key may well take some times as long as usual
+	}
 	if u.Ended > 0 {
 		each := u.Took.Seconds() / float64(u.Ended)
 		if each >= dear && matters(each) {
-			proven = true
+			h.dear, h.cheap = h.dear+u.Ended, 0
 		} else if !proven && now.Sub(h.flooded) > 3*time.Second {
-			h.cheap += u.Ended
+			h.cheap, h.dear = h.cheap+u.Ended, 0
 		}
 	}
-	if s.age >= dear && matters(s.age) {
-		proven = true
-	}
+	proven = proven || h.dear >= need || s.age >= float64(need)*dear && matters(s.age)
 	if proven {
 		h.cheap = 0
 		if h.about.Stage == rules.HoldTrial {

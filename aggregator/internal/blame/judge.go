@@ -135,7 +135,7 @@ func (j *Judge) step(now time.Time, seconds float64) {
 		j.decide(suspects, now, seconds)
 	}
 	blamed := len(suspects) > 0 || j.trial.running || j.permits.trying || j.config.Shadow && len(j.held) > 0
-	j.usual.learn(&j.table, &j.present, blamed, seconds)
+	j.usual.learn(&j.table, &j.present, &j.evidence, blamed, seconds)
 	j.table.evict()
 }
 

@@ -79,8 +79,7 @@ func (s *subject) expected(dearest float64) float64 {
 	if s.costs == 0 {
 		return dearest
 	}
-	each := s.costTime / s.costs
-	return each + max(0, dearest-each)*max(0, 1-s.costs/20)
+	return dearest + (s.costTime/s.costs-dearest)*min(1, s.costs/20)
 }
 
 // table holds subjects, in the order in which they appeared.

@@ -1,6 +1,7 @@
 package blame
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam/rules"
@@ -9,6 +10,7 @@ import (
 const (
 	trialTime    = 3 * time.Second
 	longestTrial = 12 * time.Second // of one that makes progress, or to which keys are added
+	joinAfter    = 400 * time.Millisecond
 	firstRetry   = 2 * time.Second
 	firstWait    = time.Second
 	longestWait  = time.Minute
@@ -25,7 +27,7 @@ type trial struct {
 }
 
 func (j *Judge) decide(suspects []*subject, now time.Time, seconds float64) {
-	if t := &j.trial; len(suspects) > 0 && (!t.running && !j.retry.waits(now) || t.running && now.Sub(t.added) > 400*time.Millisecond && j.present.recent(3) > t.before*0.85) {
+	if j.mayTry(suspects, now) {
 		j.try(suspects, now)
 	}
 	if j.trial.running {
@@ -36,6 +38,22 @@ func (j *Judge) decide(suspects []*subject, now time.Time, seconds float64) {
 	if len(j.held) == 0 {
 		j.trial.running, j.permits = false, permits{}
 	}
+}
+
+// mayTry reports whether a trial of suspects may begin, or whether they may join the one that runs.
+// While its effect shows, only strong suspects join, since queues that drain make weak ones.
+func (j *Judge) mayTry(suspects []*subject, now time.Time) bool {
+	t := &j.trial
+	switch {
+	case len(suspects) == 0:
+		return false
+	case !t.running:
+		return !j.retry.waits(now)
+	case now.Sub(t.added) <= joinAfter:
+		return false
+	}
+	return j.present.recent(3) > 0.85*t.before ||
+		slices.ContainsFunc(suspects, func(s *subject) bool { return s.score >= 2*leastScore })
 }
 
 // try holds the suspects, together with those of a trial that runs already: only all causes

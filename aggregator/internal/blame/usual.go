@@ -28,7 +28,7 @@ func (u *usual) learned() bool { return u.seconds >= learnTime/2 }
 
 // learn adds the step. When the others have been slow for relearnAfter and no key is to blame, their
 // present time becomes usual: the back end or the program has changed. Faster times are usual at once.
-func (u *usual) learn(t *table, p *present, blamed bool, seconds float64) {
+func (u *usual) learn(t *table, p *present, e *evidence, blamed bool, seconds float64) {
 	if u.fresh == 0 {
 		u.calm, u.blamed = true, false
 	}
@@ -47,6 +47,10 @@ func (u *usual) learn(t *table, p *present, blamed bool, seconds float64) {
 		return
 	}
 	again := u.slow > relearnAfter
+	if again {
+		u.slow = 0
+		t.shift(e, p)
+	}
 	if u.calm && !u.blamed || !u.learned() && !u.blamed || again {
 		u.commit(t, again || p.recent(5) < 0.7)
 		p.level += (min(max(0.8, p.smooth), 1.2) - p.level) * max(0.05, u.fresh/u.seconds)
@@ -87,6 +91,16 @@ func (u *usual) commit(t *table, unlearn bool) {
 		}
 	}
 	u.findDearest(t)
+}
+
+// shift makes usual what each key should take now. Without it rare keys would be compared with
+// their own past, but with the present of the frequent ones.
+func (t *table) shift(e *evidence, p *present) {
+	for _, s := range t.subjects {
+		if each, known := s.each(); known && !s.held {
+			s.costTime = s.costs * (e.fit(each) + (max(1, p.recent(5))-1)*e.typical)
+		}
+	}
 }
 
 func (u *usual) findDearest(t *table) {
