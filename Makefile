@@ -6,7 +6,7 @@ VALE = github.com/vale-cli/vale/v3/cmd/vale@v3.21.0
 DEADCODE = golang.org/x/tools/cmd/deadcode@v0.52.0
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short test-all test-rest lint fuzz bench bench-peers bench-fleet bench-page bench-gateways cover demo release verify-release release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss verify-restarts verify-stories mutants chaos soak clean
+.PHONY: help build test test-short test-all test-rest lint fuzz bench bench-peers bench-fleet bench-page bench-gateways bench-cost cover demo release verify-release release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss verify-restarts verify-stories verify-cost mutants chaos soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,9 @@ bench-page: build ## measure with hotparam bench, as docs/BENCH.md (five minutes
 bench-gateways: build ## measure what the guard's doors add to a request through real gateways, as a table in docs/GATEWAYS.md (four minutes, needs redis-server and nginx)
 	go run ./checks/bench/cmd/benchgateways bin/hotparam docs/GATEWAYS.md
 
+bench-cost: build ## compare what protects PostgreSQL from one value that makes it scan a table, as a table in docs/COST.md (five minutes, needs redis-server, postgresql and Envoy)
+	go run ./checks/cost/cmd/benchcost bin/hotparam docs
+
 cover: ## test and write coverage.html
 	@mkdir -p bin
 	go test -coverpkg ./... -coverprofile bin/cover.out ./...
@@ -102,6 +105,9 @@ verify-restarts: ## aggregators that restart, beside one that does not, with win
 
 verify-stories: ## what goes away around Kafka, all of it, ten flash crowds by Graphite, and one answered from memory (six minutes)
 	HOTPARAM_STORIES=full go test ./checks/e2e -run 'TestKafkaFaults|TestFlashCrowdByGraphite|TestCrowdFromMemory' -v -count 1 -timeout 20m
+
+verify-cost: ## all scenarios of values that make PostgreSQL scan a table, with the goals for each (eight minutes, needs redis-server and postgresql)
+	HOTPARAM_COST=full go test ./checks/cost -run TestCostsAreFound -v -count 1 -timeout 20m
 
 mutants: ## plant known faults, one at a time, and show which check finds each (some 15 minutes; ONLY=aggregator/ for some)
 	go run ./checks/mutants/cmd/mutants -only "$(ONLY)"

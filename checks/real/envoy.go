@@ -23,10 +23,30 @@ var envoy = gatewayProgram{
 // fetched once into the user's cache. Without it the test is skipped (see the package).
 func Envoy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
+	return startEnvoy(tb, func(address string) (file string) {
+		return filepath.Join(gatewayFiles(tb, name, with(addresses, envoyListens, address)), "envoy.yaml")
+	})
+}
+
+// EnvoyWith starts Envoy like [Envoy], with a configuration that listens on
+// "address: 0.0.0.0, port_value: 8000".
+func EnvoyWith(tb testing.TB, configuration string) *Gateway {
+	tb.Helper()
+	return startEnvoy(tb, func(address string) (file string) {
+		file = filepath.Join(tb.TempDir(), "envoy.yaml")
+		testenv.WriteFile(tb, file, strings.ReplaceAll(configuration, envoyListens, address))
+		return file
+	})
+}
+
+const envoyListens = "address: 0.0.0.0, port_value: 8000"
+
+// startEnvoy starts Envoy with the file that configure returns for a listener's address.
+func startEnvoy(tb testing.TB, configure func(address string) (file string)) *Gateway {
+	tb.Helper()
 	path := envoy.path(tb)
 	return startGateway(tb, "envoy", func(port int) *exec.Cmd {
-		dir := gatewayFiles(tb, name, with(addresses, "address: 0.0.0.0, port_value: 8000", EnvoyAddress(testenv.Loopback(port))))
-		return exec.Command(path, "-c", filepath.Join(dir, "envoy.yaml"), "--disable-hot-restart", "--concurrency", "1",
+		return exec.Command(path, "-c", configure(EnvoyAddress(testenv.Loopback(port))), "--disable-hot-restart", "--concurrency", "1",
 			"--log-level", "warn", "--drain-time-s", "1")
 	})
 }
