@@ -30,7 +30,8 @@ var arrows = map[string][]string{
 	"kafka":               {"internal/base"},
 	"config":              {"internal/base", "kafka", "rules", "internal/wire"},
 	"collector":           {"internal/base", "internal/loglimit", "rules", "internal/wire"},
-	"aggregator":          {"internal/baseline", "internal/decode", "internal/ring", "internal/snapshot", "aggregator/internal/blame", "aggregator/internal/window", "internal/base", "rules", "internal/wire"},
+	"internal/capacity":   nil,
+	"aggregator":          {"internal/baseline", "internal/capacity", "internal/decode", "internal/ring", "internal/snapshot", "aggregator/internal/blame", "aggregator/internal/window", "internal/base", "rules", "internal/wire"},
 	"hotset":              {"rules"},
 	"hotkeys":             {"hotset", "internal/base", "internal/loglimit", "internal/published", "internal/redisconfig", "rules", "internal/wire"},
 
@@ -135,7 +136,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"rules", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/figure", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/onhot", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/sharing", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/capacity", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/figure", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/onhot", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/sharing", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all their imports, add only the standard library and

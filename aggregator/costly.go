@@ -32,6 +32,7 @@ func (c *costs) advance(now time.Time) (change rules.Change) {
 	standby := c.standby != nil && c.standby()
 	for _, p := range c.pools {
 		p.judge.Observe(now, values(p.routes), values(p.keys))
+		p.capacities.add(now, p.routes, p.rules)
 		if standby {
 			p.stand()
 			continue

@@ -34,6 +34,8 @@ type pool struct {
 	routes map[string]*blame.RouteUsage
 	keys   map[rules.Key]*blame.KeyUsage
 	hot    map[rules.Key]*costly
+
+	capacities capacities
 }
 
 // lateUsage is how old a report may be. Older ones say nothing of the present, as after an outage
@@ -68,6 +70,10 @@ func (c *costs) setRules(n *decode.Numbered, has func(number int) bool) (gone []
 	}
 	for _, old := range before {
 		p := c.pool(old.name)
+		if p != nil {
+			p.capacities = old.capacities
+			p.capacities.dropOthers(func(rule string) bool { return p.rules[rule] != nil })
+		}
 		if p != nil && p.shadow == old.shadow {
 			p.judge, p.hot = old.judge, old.hot
 		}

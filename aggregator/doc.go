@@ -32,7 +32,7 @@
 //   - attribution.go heirs.go which hot keys are listed · usual.go which are as always ·
 //     kin.go family.go which of them share requests
 //   - costs.go costly.go rules that find keys by their cost, which have no windows: a judge of
-//     package blame decides by the usage that instances report
+//     package blame decides by the usage that instances report · capacity.go what their routes serve
 //   - detector.go a detector and its results · stats.go · account.go one key explained ·
 //     hot.go the published state of a key
 //   - view.go the windows of a rule · watched.go a key that is hot or suspect ·

@@ -1,9 +1,12 @@
 package aggregator
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/capacity"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // DetectorCounters are the figures of a detector that add up over its parts.
@@ -29,13 +32,29 @@ type DetectorStats struct {
 	// reported yet, and for a detector without shards. While a source runs it is at most some
 	// seconds old, whether packets arrive or not.
 	Reached time.Time
+	// Pools are the pools of rules that find hot keys by their cost.
+	Pools []PoolStats
+}
+
+// PoolStats are the figures of a pool.
+type PoolStats struct {
+	Name   string
+	Keys   map[rules.HoldStage]int // number of keys by the stage of their hold
+	Routes []RouteStats
+}
+
+// RouteStats are the figures of a route, by a rule that finds hot keys by their cost.
+type RouteStats struct {
+	Rule, Route string
+	Rate        float64 // requests a second in the last window of [capacity.Window]
+	Seen        capacity.Seen
 }
 
 // Stats returns the counters and gauges.
 func (d *Detector) Stats() DetectorStats {
 	s := DetectorStats{Floors: make([]int64, len(d.rules))}
 	s.Suspects, s.NoRoom = int64(len(d.suspects.list)), d.noRoom
-	s.Hot = int64(len(d.costs.listed()))
+	s.Hot, s.Pools = int64(len(d.costs.listed())), d.costs.stats()
 	for _, r := range d.watches {
 		i := r.number
 		for _, w := range r.hot {
@@ -68,10 +87,27 @@ func (d *Detector) Stats() DetectorStats {
 	return s
 }
 
+// stats returns the figures of the pools.
+func (c *costs) stats() (all []PoolStats) {
+	for _, p := range c.pools {
+		s := PoolStats{Name: p.name, Keys: make(map[rules.HoldStage]int), Routes: p.capacities.list()}
+		for _, h := range p.hot {
+			s.Keys[h.Hold.Stage]++
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
 // Merge adds the counters and gauges of another part.
 func (s *DetectorStats) Merge(part *DetectorStats) {
 	base.AddCounters(&s.DetectorCounters, &part.DetectorCounters)
 	s.Floor = max(s.Floor, part.Floor)
+	for _, p := range part.Pools { // each is in one part, and briefly in two after a change of the rules
+		if !slices.ContainsFunc(s.Pools, func(o PoolStats) bool { return o.Name == p.Name }) {
+			s.Pools = append(s.Pools, p)
+		}
+	}
 	if !part.Reached.IsZero() && (s.Reached.IsZero() || part.Reached.Before(s.Reached)) {
 		s.Reached = part.Reached
 	}

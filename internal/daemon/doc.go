@@ -9,6 +9,6 @@
 //	trust.go snapshots.go baselines.go  which counts are accepted, and the state kept over a restart
 //	rulesfile.go report.go webhook.go   the rules file that it follows, heartbeats, the webhook
 //	page.go systemd.go                  the page and access to it, and notifications to systemd
-//	metrics.go metrics_statsd.go metrics_kafka.go metrics_graphite.go  its metrics
+//	metrics.go metrics_statsd.go metrics_kafka.go metrics_graphite.go metrics_cost.go  its metrics
 //	errors.go  the kinds of errors
 package daemon

@@ -189,6 +189,7 @@ func (p *kafkaPipeline) collect(s figure.Samples) {
 		figure.Collect(s, partitionMetrics, partition)
 	}
 	figure.Collect(s, detectorMetrics, stats.Detector)
+	figure.Collect(s, costMetrics, stats.Detector)
 	figure.Collect(s, publisherMetrics, p.publishers.stats())
 }
 

@@ -21,6 +21,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 	err := metricpage.Sync("../../METRICS.md", map[string][]metricpage.MetricRow{
 		"statsd":    append(metricpage.Rows(statsdDecoderMetrics), metricpage.Rows(statsdMetrics)...),
 		"detector":  metricpage.Rows(detectorMetrics),
+		"cost":      metricpage.Rows(costMetrics),
 		"publisher": metricpage.Rows(publisherMetrics),
 		"process":   slices.Concat(metricpage.Rows(status.RulesFigures), metricpage.Rows(pageMetrics), metricpage.Rows(status.HTTPFigures), metricpage.Rows(status.BuildFigures)),
 		"fleet":     metricpage.Rows(fleetMetrics),
@@ -38,7 +39,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 
 // A help is a sentence of its own: it does not refer to the text that METRICS.md has around it.
 func TestHelpIsASentence(t *testing.T) {
-	for _, f := range append(metricpage.Rows(detectorMetrics), metricpage.Rows(publisherMetrics)...) {
+	for _, f := range slices.Concat(metricpage.Rows(detectorMetrics), metricpage.Rows(costMetrics), metricpage.Rows(publisherMetrics)) {
 		if text := strings.TrimPrefix(f.Help, metricpage.DataLoss); !strings.HasSuffix(text, ".") || strings.Contains(text, "`") {
 			t.Errorf("%s: %q", f.Name, f.Help)
 		}

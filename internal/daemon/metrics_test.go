@@ -21,11 +21,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/baseline"
+	"github.com/hotparam/hotparam/internal/capacity"
 	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/follow"
 	"github.com/hotparam/hotparam/internal/gateway/service"
@@ -109,7 +111,7 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 		t.Fatal(err)
 	}
 	rulesFile := newRulesFile(set, p.reload)
-	whole := &accompanied{p, rulesFile, []companion{events, baselines, {collect: rulesFile.collect}, {collect: collectFleet}}}
+	whole := &accompanied{p, rulesFile, []companion{events, baselines, {collect: rulesFile.collect}, {collect: collectFleet}, {collect: collectPool}}}
 	shown := page.New(page.Config{Guard: page.NewGuard(page.GuardConfig{})})
 	return status.Registry(statusOf(whole, shown, set), httpserve.New(httpserve.Config{}))
 }
@@ -199,6 +201,12 @@ func (p kafkaUnderTest) collect(s figure.Samples) {
 // collectFleet sends the metrics of a fictitious fleet.
 func collectFleet(s figure.Samples) {
 	figure.Collect(s, fleetMetrics, fleetFigures{Roles: map[rules.Role]int{}, Controls: map[rules.ControlAction]int{}, Admitted: map[string]admittedFigures{"r": {Bounded: true}}})
+}
+
+// collectPool sends the metrics of a fictitious pool.
+func collectPool(s figure.Samples) {
+	route := aggregator.RouteStats{Rule: "r", Route: "GET /a", Seen: capacity.Seen{Slow: 1}}
+	figure.Collect(s, costMetrics, aggregator.DetectorStats{Pools: []aggregator.PoolStats{{Name: "p", Routes: []aggregator.RouteStats{route}}}})
 }
 
 // Every metric is documented, and every documented metric exists, with the same type, labels and

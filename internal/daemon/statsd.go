@@ -94,6 +94,7 @@ func (p *statsdPipeline) collect(s figure.Samples) {
 	figure.Collect(s, statsdDecoderMetrics, stats.Decoder)
 	figure.Collect(s, statsdMetrics, stats)
 	figure.Collect(s, detectorMetrics, stats.Detector)
+	figure.Collect(s, costMetrics, stats.Detector)
 	figure.Collect(s, publisherMetrics, p.publisher.Stats())
 }
 
