@@ -4,6 +4,21 @@ package mutants
 
 var suggestFaults = []Fault{
 	{
+		Name: "a queue's end is taken for slowness at a low rate", File: "internal/capacity/capacity.go",
+		Old: "g, max(rate, last)", New: "g, max(rate, 0*last)",
+		Package: "internal/capacity", Test: "TestSeen",
+	},
+	{
+		Name: "a slow window counts as capacity", File: "internal/capacity/capacity.go",
+		Old: "case g.each() <= SlowFactor*s.Usual:", New: "case true:",
+		Package: "internal/capacity", Test: "TestSeen",
+	},
+	{
+		Name: "a route's capacity stands for ever", File: "aggregator/capacity.go",
+		Old: "r.before, r.newest = r.newest, capacity.Route{}", New: "_ = r",
+		Package: "aggregator", Test: "TestCapacityForgets",
+	},
+	{
 		Name: "a value that means none is limited", File: "internal/suggest/values.go",
 		Old: "frequentNone := isNone(text) &&", New: "frequentNone := false &&",
 		Test: "TestUsualValuesAreExcepted",

@@ -28,6 +28,8 @@ func TestCompletion(t *testing.T) {
 		{[]string{"emit", "--config", file, ""}, "GET /search?q=phone\thot by search-terms"},
 		{[]string{"rules", "explain", ""}, "POST"},
 		{[]string{"do"}, "doctor"},
+		{[]string{"rules", "su"}, "suggest"},
+		{[]string{"rules", "suggest", "--f"}, "--from"},
 		{[]string{"replay", "--format", ""}, "caddy"},
 	} {
 		r := hotparamCommand(t, append([]string{"__complete"}, test.args...)...)

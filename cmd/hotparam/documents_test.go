@@ -66,6 +66,8 @@ var pictures = map[string]int{
 	"docs/LIMITS.md":         1, // headers
 	"docs/PRODUCERS.md":      1, // lines of the wire
 	"docs/REDIS.md":          6, // rights, which the tests of hotkeys and redislimiter give to users of a Redis
+	"docs/REPLAY.md":         1, // what replay --suggest prints
+	"docs/RUNNING.md":        1, // what rules suggest prints
 	"docs/gateways/envoy.md": 3, // commands, headers, and what the tests of internal/gateway/rls give to Envoy
 	// Tests of internal/gateway/auth pass these to gateways, whose YAML is not hotparam's.
 	"docs/gateways/envoy-extauthz.md": 1,

@@ -72,8 +72,10 @@ by replaying the log. Values that are always frequent or mean none are excepted.
 has its threshold as a limit in shadow mode, with what it would have refused in this log;
 a limit that refuses over 3% is named first. On standard output is a rules file, with the
 reasons in comments.
-Parameters that look secret are left out. --json has a "parameter" object for each, then
-a "suggestion" (hot_keys, hot_keys_of_each_day, refused, rules).`,
+Parameters that look secret are left out. If the log has durations, it also shows what
+each route served at its usual speed, with limits by that as comments. --json has a
+"parameter" object for each, then a "suggestion" (hot_keys, hot_keys_of_each_day,
+refused, rules, routes, capacity_rules).`,
 		Example: `  hotparam replay --by q --hot 60/1m access.log           # q within a minute
   hotparam replay --by cik --hot 10/s --limit 5/s log.zst # and what a limit would refuse
   hotparam replay --by all --hot 200/1m *.log.gz          # all parameters together

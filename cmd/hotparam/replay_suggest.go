@@ -32,6 +32,9 @@ type suggestion struct {
 	Most     int     `json:"most_hot_keys"` // number that the lowest thresholds make hot
 	Refused  int64   `json:"refused"`       // requests that all limits together would have refused
 	Rules    string  `json:"rules"`         // "" if there is nothing to propose
+
+	Routes        []*suggest.Capacity `json:"routes,omitempty"`         // what they were seen to serve
+	CapacityRules string              `json:"capacity_rules,omitempty"` // rules by that
 }
 
 // parameterLine is one of the lines before the suggestion.
@@ -105,6 +108,7 @@ func suggestionJSON(w io.Writer, r *suggest.Proposal, skipped int64) error {
 	return enc.Encode(suggestion{
 		Event: "suggestion", Requests: r.Requests, Skipped: skipped, Seconds: r.Last.Sub(r.First).Seconds(), Secret: r.Secret, LeftOut: r.LeftOut,
 		Days: r.Days, Hot: r.Hot, PerDay: r.PerDay, Most: r.Most, Refused: r.Refused, Rules: r.Rules,
+		Routes: r.Capacities, CapacityRules: r.CapacityRules,
 	})
 }
 
@@ -124,6 +128,9 @@ func suggestionText(w io.Writer, r *suggest.Proposal, perDay float64, files []st
 	if err := suggestionTable(&b, r); err != nil {
 		return err
 	}
+	if err := capacityTable(&b, r.Capacities); err != nil {
+		return err
+	}
 	if r.Secret > 0 {
 		fmt.Fprintf(&b, "\n%s that look secret were left out.\n", hotwords.Plural(r.Secret, "parameter"))
 	}
@@ -136,12 +143,7 @@ func suggestionText(w io.Writer, r *suggest.Proposal, perDay float64, files []st
 	if r.Rules != "" {
 		b.WriteString("\nThe limits refuse nothing while on_limit is shadow. Each is what an instance lets pass of a hot value.\n")
 	}
-	for line := range strings.Lines(b.String()) {
-		if _, err := io.WriteString(w, strings.TrimRight("# "+line, " \n")+"\n"); err != nil {
-			return err
-		}
-	}
-	_, err := io.WriteString(w, r.Rules)
+	_, err := io.WriteString(w, commented(b.String())+r.Rules+capacityProposal(r.CapacityRules, r.Rules != ""))
 	return err
 }
 

@@ -87,3 +87,32 @@ func TestSuggestSaysWhyNot(t *testing.T) {
 	withInput(t, "", "replay", "--suggest", "10/day", "--by", "q", "-").exits(t, exitUsage, "does not go with --by")
 	withInput(t, "", "replay", "--suggest", "10/day", "-").exits(t, exitFailure, "it is empty")
 }
+
+// With durations in the log, what the routes served is shown. The rules by that are comments, and
+// without their marks they are a part of the file.
+func TestSuggestShowsWhatRoutesServed(t *testing.T) {
+	var log strings.Builder
+	for i := range 12_100 {
+		fmt.Fprintf(&log, `{"time":%.2f,"method":"GET","uri":"/a?q=%d","duration":0.004}`+"\n", 1500000000+float64(i)/20, i%3)
+	}
+	r := withInput(t, log.String(), "replay", "--suggest", "1/day", "-")
+	r.exits(t, exitOK)
+	head, proposal, found := strings.Cut(r.out, "\n# rules:\n")
+	if !found || !strings.Contains(head, "GET /a  4ms         20/s") || strings.Contains("\n"+r.out, "\nrules:") {
+		t.Fatalf("%s", r.out)
+	}
+	text := "rules:\n"
+	for line := range strings.Lines(proposal) {
+		text += strings.TrimPrefix(line, "# ")
+	}
+	withInput(t, text, "rules", "lint", "-").exits(t, exitOK, "good, 2 rules", "a-capacity", "a-cost")
+
+	r = withInput(t, log.String(), "replay", "--suggest", "1/day", "--json", "-")
+	r.exits(t, exitOK)
+	lines := strings.Split(strings.TrimSpace(r.out), "\n")
+	var s suggestion
+	decodeJSON(t, lines[len(lines)-1], &s)
+	if len(s.Routes) != 1 || s.Routes[0].Served != 20 || s.Routes[0].Limit != "20/s" || !strings.Contains(s.CapacityRules, "rate: 20/s") {
+		t.Errorf("%+v", s)
+	}
+}

@@ -19,11 +19,12 @@ func newRules(s streams) *cobra.Command {
 		Short: "Work with rules files",
 		Example: `  hotparam rules lint hotparam.yaml
   hotparam rules explain --config hotparam.yaml GET '/search?q=phone'
+  hotparam rules suggest --from http://127.0.0.1:9125
   hotparam rules schema > hotparam.schema.json`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newLint(s), newExplain(s), newSchema(s))
+	cmd.AddCommand(newLint(s), newExplain(s), newRulesSuggest(s), newSchema(s))
 	return cmd
 }
 

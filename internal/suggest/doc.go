@@ -5,4 +5,10 @@
 //	log, kept in memory ─► routes (paths to patterns) ─► params, values (counts; usual values)
 //	    ─► judge (how concentrated) ─► search (thresholds, each measured by a replay)
 //	    ─► measure (what each limit refuses) ─► rules, as YAML
+//
+// From the durations in a log, or from the metrics of an aggregator, it also proposes limits that
+// hold a route to what it was seen to serve:
+//
+//	log ─► served ─┐
+//	aggregator ────┴► capacity (in words, and as rules)
 package suggest

@@ -1,6 +1,7 @@
 package suggest
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 	"time"
@@ -42,6 +43,7 @@ type survey struct {
 	secret      map[string]bool // names of parameters that look secret
 	values      int
 	full        bool
+	room        []string // for values of wildcards
 }
 
 // reading calls f for each entry of the log.
@@ -65,7 +67,7 @@ func look(entries reading) (*survey, error) {
 		return nil, err
 	}
 	s.all = s.routes.settle()
-	if err := s.parameters(entries, s.count); err != nil {
+	if err := errors.Join(entries(s.serve), s.parameters(entries, s.count)); err != nil {
 		return nil, err
 	}
 	for _, r := range s.all {

@@ -38,6 +38,7 @@ type routePattern struct {
 	pattern string   // "GET /orders/{order}"
 	names   []string // names of the wildcards
 	params  map[string]*routeParam
+	served  served
 }
 
 // add adds the path of a request.

@@ -6,6 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // rulesOf returns the rules file with thresholds at a fraction, part, of each parameter's peak.
@@ -85,15 +89,37 @@ func Percent(share float64) string {
 	}
 }
 
+// named sets the id of the parameter's rule, and reports whether a rule can name the parameter.
+func (s *search) named(p *Param) bool {
+	p.rule = ruleID(p.Route, p.Name, s.ids())
+	file, err := config.Parse("", []byte(rulesOf([]*Param{p}, 1)))
+	if err != nil || !utf8.ValidString(p.Name) {
+		return false
+	}
+	// A parameter's name may be a keyword in a rule.
+	selection := file.Rules.Rules[0].By
+	name := strings.TrimPrefix(p.Name, "query:")
+	return selection.Kind == rules.ByNames && len(selection.Names) == 1 && strings.TrimPrefix(selection.Names[0].Source.String()+":"+selection.Names[0].Name, ":") == name
+}
+
+// ids returns the ids of the rules.
+func (s *search) ids() (ids []string) {
+	for _, p := range s.params {
+		ids = append(ids, p.rule)
+	}
+	return ids
+}
+
 // quote quotes any text for YAML.
 func quote(s string) string { return strconv.QuoteToASCII(s) }
 
-// ruleID derives a unique id of a rule from its route and its parameter.
-func ruleID(p *Param, before []*Param) string {
-	_, path, _ := strings.Cut(p.Route, " ")
-	_, name, found := strings.Cut(p.Name, ":")
+// ruleID derives an id of a rule from its route and the name of its parameter. It is none of those
+// that are taken.
+func ruleID(route, parameter string, taken []string) string {
+	_, path, _ := strings.Cut(route, " ")
+	_, name, found := strings.Cut(parameter, ":")
 	if !found {
-		name = p.Name
+		name = parameter
 	}
 	var words []string
 	for word := range strings.FieldsFuncSeq(path, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') }) {
@@ -113,7 +139,7 @@ func ruleID(p *Param, before []*Param) string {
 		id = "rule-" + id
 	}
 	unique := id
-	for n := 2; slices.ContainsFunc(before, func(other *Param) bool { return other.rule == unique }); n++ {
+	for n := 2; slices.Contains(taken, unique); n++ {
 		unique = id + "-" + strconv.Itoa(n)
 	}
 	return unique

@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/replay"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // Config configures a search.
@@ -47,6 +44,12 @@ type Proposal struct {
 	Replays int
 	// Refused is the number of requests that all limits together refuse when the log is replayed.
 	Refused int64
+	// Capacities are what the routes were seen to serve, in descending order of requests. They are
+	// empty if the log has no durations.
+	Capacities []*Capacity
+	// CapacityRules is a rules file by Capacities, or "" if there is nothing to propose. Its ids
+	// are not in Rules.
+	CapacityRules string
 }
 
 // maxRules bounds the number of proposed rules.
@@ -79,6 +82,7 @@ func Find(ctx context.Context, c Config) (*Proposal, error) {
 		Requests: s.requests, First: s.first, Last: s.last, Params: s.params(), Secret: len(s.secret),
 		LeftOut: s.routes.leftOut, Full: s.full, Days: max(1, float64(s.last.Sub(s.first))/float64(day)),
 	}
+	r.Capacities = s.capacities()
 	search := search{Config: c, first: s.first, result: r}
 	for _, p := range r.Params {
 		if p.Why != "" {
@@ -93,10 +97,11 @@ func Find(ctx context.Context, c Config) (*Proposal, error) {
 			search.params = append(search.params, p)
 		}
 	}
-	if len(search.params) == 0 {
-		return r, nil
+	if len(search.params) > 0 {
+		err = search.run(ctx)
 	}
-	return r, search.run(ctx)
+	r.CapacityRules = CapacityRules(r.Capacities, search.ids())
+	return r, err
 }
 
 // search finds the fraction of each route's peak from which a value is hot. All rules share the
@@ -117,19 +122,6 @@ type trial struct {
 	hot    int
 	perDay []int
 	byRule map[string]int
-}
-
-// named sets the id of the parameter's rule, and reports whether a rule can name the parameter.
-func (s *search) named(p *Param) bool {
-	p.rule = ruleID(p, s.params)
-	file, err := config.Parse("", []byte(rulesOf([]*Param{p}, 1)))
-	if err != nil || !utf8.ValidString(p.Name) {
-		return false
-	}
-	// A parameter's name may be a keyword in a rule.
-	selection := file.Rules.Rules[0].By
-	name := strings.TrimPrefix(p.Name, "query:")
-	return selection.Kind == rules.ByNames && len(selection.Names) == 1 && strings.TrimPrefix(selection.Names[0].Source.String()+":"+selection.Names[0].Name, ":") == name
 }
 
 // threshold returns the count from which a value is hot, for a fraction of the peak.
