@@ -23,12 +23,14 @@
 // which dear keys became slower. A key is suspect if its excess is at least six times what nine of
 // ten other keys stay below, and all suspects together explain 10 % of the pool's time. A key whose
 // requests became three times as many, beyond the rise of the others, is suspect, too, if they make
-// the work of the pool grow.
+// the work of the pool grow. Less is expected of a step in which everything stood still for a moment
+// and requests that ended together had waited for different times.
 //
 // Trial. All suspects are held together, with no permit, because only all causes together may show
 // a gain. If within 3 s, after their running requests have ended, the excess of the others' time
 // does not at least halve, all are released, and are not suspect again for 10 s, then 20 s, up to 5
-// minutes. A gain alone is no proof, since most disturbances end by themselves.
+// minutes. While the requests in flight become fewer the trial goes on, for up to 30 s, because a
+// queue that grew before takes time to drain. A gain alone is no proof, since most disturbances end by themselves.
 //
 // Proof. When the others are fast again, one request of the held keys is admitted at a time. A key
 // is kept if its request takes at least four times the expected time even now, twice

@@ -67,7 +67,7 @@ func (e *evidence) weigh(t *table, p *present) {
 	}
 	e.spread = misses.quantile(0.9, 0)
 	for _, s := range t.subjects {
-		s.score /= e.spread + noise*e.factor*s.expected(t.dearest[s.route]) + 1e-9
+		s.score /= e.spread + s.noise/max(1, s.ended+s.inFlight) + noise*e.factor*s.expected(t.dearest[s.route]) + 1e-9
 	}
 }
 
@@ -98,7 +98,7 @@ func (e *evidence) findFactor(t *table, p *present) {
 }
 
 // suspects returns the keys that may have caused an overload, the strongest first.
-func (e *evidence) suspects(t *table, now time.Time) (found []*subject) {
+func (e *evidence) suspects(t *table, trying bool, now time.Time) (found []*subject) {
 	var joint float64
 	for _, s := range t.subjects {
 		if s.held {
@@ -128,7 +128,7 @@ func (e *evidence) suspects(t *table, now time.Time) (found []*subject) {
 		}
 		joint += s.excess
 	}
-	if joint < jointShare*(e.total+joint) || joint < e.rest*0.4 {
+	if joint < jointShare*(e.total+joint) || joint < e.rest*0.4 && !trying {
 		return nil
 	}
 	return found

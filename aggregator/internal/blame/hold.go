@@ -116,7 +116,8 @@ func (j *Judge) testCost(h *hold, now time.Time, seconds float64) {
 	s, u := h.subject, &h.subject.step
 	expected := j.evidence.factor * s.expected(j.table.dearest[s.route])
 	dear := dearFactor*expected + j.present.wait
-	rate := h.demand / max(1, now.Sub(h.since).Seconds())
+	// A key that has just been held has had no time for requests.
+	rate := max(h.demand/max(1, now.Sub(h.since).Seconds()), s.demand/max(1, j.present.window))
 	matters := func(each float64) bool {
 		return rate*each >= leastDemand*j.present.usualInFlight
 	}

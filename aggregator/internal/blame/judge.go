@@ -121,13 +121,13 @@ func (j *Judge) addUsage(routes []RouteUsage, keys []KeyUsage) {
 func (j *Judge) step(now time.Time, seconds float64) {
 	j.present.measure(j.table.subjects, seconds)
 	for _, s := range j.table.subjects {
-		s.accumulate(seconds, j.present.wait)
+		s.accumulate(seconds, j.present.wait, j.present.scatter)
 	}
 	j.evidence.weigh(&j.table, &j.present)
 	var suspects []*subject
 	still := len(j.held) > 0 && !j.trial.running && j.present.hurt() && j.running() < 0.5
 	if j.usual.learned() && (j.present.overloaded() || still) {
-		suspects = j.evidence.suspects(&j.table, now)
+		suspects = j.evidence.suspects(&j.table, j.trial.running, now)
 	}
 	if j.config.Shadow {
 		j.reportSuspects(suspects, now)

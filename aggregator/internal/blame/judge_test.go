@@ -180,6 +180,21 @@ func TestTrialWithoutGainEnds(t *testing.T) {
 	}
 }
 
+// A queue that grew before the hold may take longer to drain than a trial without progress lasts.
+func TestTrialLastsWhileAQueueDrains(t *testing.T) {
+	b := newBench(t, Config{})
+	b.steps(30, 400*time.Millisecond, usage(2, 2*time.Second))
+	if b.stage() != rules.HoldTrial {
+		t.Fatalf("%q", b.stage())
+	}
+	for each := 400 * time.Millisecond; each > 5*time.Millisecond; each -= 4 * time.Millisecond {
+		b.step(each, Usage{Refused: 2})
+		if b.stage() == "" {
+			t.Fatalf("released with the others at %v", each)
+		}
+	}
+}
+
 func TestGainIsNoProof(t *testing.T) {
 	b := newBench(t, Config{})
 	b.hold()

@@ -17,17 +17,19 @@ const (
 // weighted by their usual requests, so it concerns what most requests have in common: a key that is
 // slow alone does not move it, and neither does a change of the mix.
 type present struct {
-	slow float64 // times the usual time of a request, by the requests in flight
-	lag  float64 // seconds beyond it
-	wait float64 // seconds beyond it, of those that ended in the step
-	rise float64 // times the usual requests
+	slow    float64 // times the usual time of a request, by the requests in flight
+	lag     float64 // seconds beyond it
+	wait    float64 // seconds beyond it, of those that ended in the step
+	scatter float64 // seconds by which nine of ten keys miss that in the step
+	rise    float64 // times the usual requests
 
-	steps  [5]float64 // slow in the last steps, the newest first
-	flags  [5]bool    // whether each was an overload
-	smooth float64    // slow of the last second, at most slowest
-	level  float64    // its usual value, while no key is held
-	window float64    // seconds that the sums of subjects stand for
-	begun  float64    // recent requests of keys that are not held
+	steps  [5]float64  // slow in the last steps, the newest first
+	loads  [10]float64 // requests in flight in the last steps, the newest first
+	flags  [5]bool     // whether each was an overload
+	smooth float64     // slow of the last second, at most slowest
+	level  float64     // its usual value, while no key is held
+	window float64     // seconds that the sums of subjects stand for
+	begun  float64     // recent requests of keys that are not held
 
 	extra         float64 // recent requests beyond rise × the usual ones, and beyond chance
 	usualInFlight float64 // requests of keys that are not held
@@ -44,12 +46,14 @@ func (p *present) measure(subjects []*subject, seconds float64) {
 	var slow, lag, wait, rise medians
 	var rate, usualBegun float64
 	p.usualInFlight = 0
+	load := 0.0
 	for _, s := range subjects {
 		each, known := s.each()
 		if s.held {
 			continue
 		}
 		p.begun += float64(s.step.Begun)
+		load += s.step.Busy.Seconds() / seconds
 		usualBegun += s.rate * p.window
 		if !known || s.rate == 0 {
 			continue
@@ -77,11 +81,14 @@ func (p *present) measure(subjects []*subject, seconds float64) {
 	p.slow, p.lag = slow.value(1), max(0, lag.value(0))
 	p.wait = max(0, wait.value(p.wait))
 	p.rise = max(1, rise.value(1))
+	p.scatter = scatter(subjects, p.wait)
 	p.extra = p.begun - p.rise*usualBegun - 4*math.Sqrt(usualBegun)
 	copy(p.steps[1:], p.steps[:])
 	copy(p.flags[1:], p.flags[:])
 	p.smooth += (min(p.slow, slowest) - p.smooth) * (1 - math.Exp2(-seconds/0.5))
 	p.steps[0] = p.slow
+	copy(p.loads[1:], p.loads[:])
+	p.loads[0] = load
 	p.flags[0] = p.slow >= slowFactor && (p.slow-1)*p.usualInFlight >= slowExtra
 }
 
@@ -98,6 +105,25 @@ func (p *present) overloaded() bool {
 
 // hurt reports whether the others are slower than usual by little, which takes a second to see.
 func (p *present) hurt() bool { return p.smooth >= hurtFactor*p.level }
+
+// scatter returns by how much nine of ten keys at most miss the common wait in a step. It is high in
+// a step in which everything stood still for a moment, since requests that began later waited less.
+func scatter(subjects []*subject, wait float64) float64 {
+	var misses medians
+	for _, s := range subjects {
+		if each, known := s.each(); known && !s.held && s.step.Ended > 0 {
+			misses.add(math.Abs(s.step.Took.Seconds()/float64(s.step.Ended)-each-wait), 1)
+		}
+	}
+	return misses.quantile(0.9, 0)
+}
+
+// drains reports whether the requests in flight become fewer: a queue that grew before a hold may
+// take longer to drain than a trial.
+func (p *present) drains() bool {
+	last := len(p.loads) - 1
+	return p.loads[0]+p.loads[1] < 0.95*(p.loads[last]+p.loads[last-1])
+}
 
 // recent returns the median of slow over the last n steps.
 func (p *present) recent(n int) float64 {

@@ -78,6 +78,7 @@ var guilty = map[string]options{
 	"lock, pool":          pool(options{culprits: one(culprit{rate: 5, sleep: 3, work: 0.001})}),
 	"flood, shared":       base(options{culprits: one(culprit{name: "90", rate: 1500, flood: true})}),
 	"ten, pool":           pool(options{culprits: several(10, 2.5, 1)}),
+	"ten of 0.1%, pool":   pool(options{culprits: several(10, 10, 0.3)}),
 	"ten, shared":         base(options{culprits: several(10, 2.5, 1)}),
 	"moving, pool":        pool(options{culprits: moving(2.5, 1)}),
 	"two causes, pool":    pool(options{culprits: append(several(1, 2, 1), culprit{name: "lock", rate: 5, sleep: 3, work: 0.001, from: start + 3, to: stop})}),

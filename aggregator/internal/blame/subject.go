@@ -22,6 +22,7 @@ type subject struct {
 	// Sums of recent usage, in which each second counts as much as the two before it.
 	ended, begun, demand float64
 	own                  float64 // seconds beyond the wait that requests that ended with it had in common
+	noise                float64 // seconds by which it may miss that by chance
 	age                  float64 // seconds for which requests were in flight and none ended
 	inFlight             float64 // in the last step
 
@@ -47,7 +48,7 @@ func (u *Usage) add(v Usage, n int64) {
 }
 
 // accumulate adds the step to the sums. The wait is what requests of the step had in common.
-func (s *subject) accumulate(seconds, wait float64) {
+func (s *subject) accumulate(seconds, wait, scatter float64) {
 	u := &s.step
 	if !s.isKey() { // a lost report of a route may leave less than nothing
 		u.Busy, u.Took = max(0, u.Busy), max(0, u.Took)
@@ -58,6 +59,7 @@ func (s *subject) accumulate(seconds, wait float64) {
 	s.begun = s.begun*keep + float64(u.Begun)
 	s.demand = s.demand*keep + float64(u.Begun+u.Refused)
 	s.own = s.own*keep + u.Took.Seconds() - float64(u.Ended)*wait
+	s.noise = s.noise*keep + float64(u.Ended)*scatter
 	s.inFlight = u.Busy.Seconds() / seconds
 	s.age += seconds
 	if u.Busy == 0 || u.Ended > 0 {

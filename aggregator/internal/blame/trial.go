@@ -9,7 +9,9 @@ import (
 
 const (
 	trialTime    = 3 * time.Second
-	longestTrial = 12 * time.Second // of one that makes progress, or to which keys are added
+	longestTrial = 12 * time.Second        // of one that makes progress, or to which keys are added
+	longestDrain = 30 * time.Second        // of one while requests that wait become fewer
+	drainsFrom   = 1200 * time.Millisecond // so that the held keys' own requests are not among them
 	joinAfter    = 400 * time.Millisecond
 	firstRetry   = 2 * time.Second
 	firstWait    = time.Second
@@ -82,7 +84,7 @@ func (j *Judge) judgeTrial(now time.Time) {
 		return
 	}
 	// Requests that were admitted before may still run.
-	if j.running() >= 0.5 && now.Sub(t.began) < longestTrial {
+	if j.running() >= 0.5 && now.Sub(t.began) < longestTrial || now.Sub(t.began) > drainsFrom && now.Sub(t.began) < longestDrain && p.drains() {
 		t.renewed = now
 	}
 	if now.Sub(t.renewed) < trialTime || p.recent(5) < 0.7*t.slow && now.Sub(t.began) < longestTrial {
