@@ -114,7 +114,8 @@ func silence(rate float64, least, most time.Duration) time.Duration {
 // testCost compares the requests of a held key that were admitted with the usual ones.
 func (j *Judge) testCost(h *hold, now time.Time, seconds float64) {
 	s, u := h.subject, &h.subject.step
-	expected := j.evidence.factor * s.expected(j.table.dearest[s.route])
+	// The factor is of the time when the others were slow.
+	expected := min(j.evidence.factor, max(1, j.present.recent(5))) * s.expected(j.table.dearest[s.route])
 	dear := dearFactor*expected + j.present.wait
 	// A key that has just been held has had no time for requests.
 	rate := max(h.demand/max(1, now.Sub(h.since).Seconds()), s.demand/max(1, j.present.window))
@@ -133,7 +134,7 @@ func (j *Judge) testCost(h *hold, now time.Time, seconds float64) {
 		each := u.Took.Seconds() / float64(u.Ended)
 		if each >= dear && matters(each) {
 			h.dear, h.cheap = h.dear+u.Ended, 0
-		} else if !proven && now.Sub(h.flooded) > 3*time.Second {
+		} else if each < dear/2 && !proven && now.Sub(h.flooded) > 3*time.Second {
 			h.cheap, h.dear = h.cheap+u.Ended, 0
 		}
 	}
