@@ -14,9 +14,9 @@
 //
 // Overload. By Little's law, the time that requests are in flight divided by the requests that end
 // is the time of a request, and it is known before slow requests end. The others are slow if its
-// median over keys is at least 1.6 times the usual one in four of five steps of 100 ms, with at
-// least one more request in flight. The median is weighted by the usual requests of each key, so
-// neither a slow key nor a change of the mix moves it.
+// median over keys is at least 1.6 times the usual one in four of five steps of 100 ms, or in seven
+// of twenty, with at least one more request in flight. The median is weighted by the usual requests
+// of each key, so neither a slow key nor a change of the mix moves it.
 //
 // Suspects. Requests that end together have waited about as long, so what a key takes beyond that
 // is its own. Its excess is this time beyond the usual time of its requests, times the factor by

@@ -273,7 +273,7 @@ func TestShadowOnlyReports(t *testing.T) {
 	if b.stage() != rules.HoldSuspected {
 		t.Fatalf("stage %q", b.stage())
 	}
-	b.steps(60, fast, Usage{})
+	b.steps(80, fast, Usage{})
 	b.wantRelease(whyOver)
 }
 

@@ -10,7 +10,8 @@ const (
 	slowExtra  = 1.0 // requests in flight beyond the usual ones
 	slowest    = 2.5 // that a step counts for permits
 	hurtFactor = 1.2 // times the usual slowness
-	slowSteps  = 4   // of the last len(present.steps)
+	slowSteps  = 4   // of the last five
+	slowOften  = 7   // of the last len(present.flags)
 )
 
 // present is how the requests of keys that are not held fare. Each figure is the median over keys,
@@ -25,7 +26,7 @@ type present struct {
 
 	steps  [5]float64  // slow in the last steps, the newest first
 	loads  [10]float64 // requests in flight in the last steps, the newest first
-	flags  [5]bool     // whether each was an overload
+	flags  [20]bool    // whether each of more was an overload
 	smooth float64     // slow of the last second, at most slowest
 	level  float64     // its usual value, while no key is held
 	window float64     // seconds that the sums of subjects stand for
@@ -92,15 +93,19 @@ func (p *present) measure(subjects []*subject, seconds float64) {
 	p.flags[0] = p.slow >= slowFactor && (p.slow-1)*p.usualInFlight >= slowExtra
 }
 
-// overloaded reports whether the others are slow, and not just for a moment.
+// overloaded reports whether the others are slow, and not just for a moment: all the time, or again
+// and again, as when a queue builds up and drains.
 func (p *present) overloaded() bool {
-	n := 0
-	for _, f := range p.flags {
+	newest, all := 0, 0
+	for i, f := range p.flags {
 		if f {
-			n++
+			all++
+			if i < len(p.steps) {
+				newest++
+			}
 		}
 	}
-	return n >= slowSteps
+	return newest >= slowSteps || all >= slowOften
 }
 
 // hurt reports whether the others are slower than usual by little, which takes a second to see.
