@@ -24,7 +24,8 @@
 // ten other keys stay below, and all suspects together explain 10 % of the pool's time. A key whose
 // requests became three times as many, beyond the rise of the others, is suspect, too, if they make
 // the work of the pool grow. Less is expected of a step in which everything stood still for a moment
-// and requests that ended together had waited for different times.
+// and requests that ended together had waited for different times. A key whose requests were clearly
+// dear in several steps lately, and in nearly all of its own, is suspect whatever the others' spread.
 //
 // Trial. All suspects are held together, with no permit, because only all causes together may show
 // a gain. If within 3 s, after their running requests have ended, the excess of the others' time

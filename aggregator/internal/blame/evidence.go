@@ -32,7 +32,7 @@ type evidence struct {
 }
 
 // weigh computes the excess and the score of each subject.
-func (e *evidence) weigh(t *table, p *present) {
+func (e *evidence) weigh(t *table, p *present, seconds float64) {
 	e.findFactor(t, p)
 	var common, misses medians
 	e.total = 0
@@ -67,7 +67,13 @@ func (e *evidence) weigh(t *table, p *present) {
 	}
 	e.spread = misses.quantile(0.9, 0)
 	for _, s := range t.subjects {
+		if s.isKey() && !s.held {
+			s.compare(seconds, s.expected(t.dearest[s.route]), p)
+		}
 		s.score /= e.spread + s.noise/max(1, s.ended+s.inFlight) + noise*e.factor*s.expected(t.dearest[s.route]) + 1e-9
+		if s.isKey() && s.isDear() {
+			s.score = max(s.score, leastScore)
+		}
 	}
 }
 

@@ -123,7 +123,7 @@ func (j *Judge) step(now time.Time, seconds float64) {
 	for _, s := range j.table.subjects {
 		s.accumulate(seconds, j.present.wait, j.present.scatter)
 	}
-	j.evidence.weigh(&j.table, &j.present)
+	j.evidence.weigh(&j.table, &j.present, seconds)
 	var suspects []*subject
 	still := len(j.held) > 0 && !j.trial.running && j.present.hurt() && j.running() < 0.5
 	if j.usual.learned() && (j.present.overloaded() || still) {

@@ -195,6 +195,36 @@ func TestTrialLastsWhileAQueueDrains(t *testing.T) {
 	}
 }
 
+// A key is dear if its requests were so again and again, beyond what chance explains, and not if one
+// was, or if others of its requests were not.
+func TestDearAgainAndAgain(t *testing.T) {
+	const usual = 0.005
+	for name, c := range map[string]struct {
+		took    []time.Duration // of one request in each step
+		scatter float64
+		quiet   float64 // seconds afterwards
+		want    bool
+	}{
+		"again":             {[]time.Duration{time.Second, time.Second, 2 * time.Second}, 0.01, 1, true},
+		"once":              {[]time.Duration{time.Second}, 0.01, 1, false},
+		"not always":        {[]time.Duration{time.Second, time.Second, 5 * time.Millisecond, time.Second}, 0.01, 1, false},
+		"by chance":         {[]time.Duration{time.Second, time.Second, time.Second}, 0.5, 1, false},
+		"a while ago":       {[]time.Duration{time.Second, time.Second, time.Second}, 0.01, 20, false},
+		"less than three x": {[]time.Duration{14 * time.Millisecond, 14 * time.Millisecond, 14 * time.Millisecond}, 0, 1, false},
+	} {
+		s, p := &subject{key: nameOf(bad)}, &present{scatter: c.scatter}
+		for _, took := range c.took {
+			s.step = usage(1, took)
+			s.compare(0.1, usual, p)
+		}
+		s.step = Usage{}
+		s.compare(c.quiet, usual, p)
+		if s.isDear() != c.want {
+			t.Errorf("%s: %v of %v", name, s.isDear(), c.took)
+		}
+	}
+}
+
 func TestGainIsNoProof(t *testing.T) {
 	b := newBench(t, Config{})
 	b.hold()

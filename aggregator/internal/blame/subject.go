@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	maxSubjects = 4096
-	halfLife    = 2.0 // seconds, of sums of recent usage
+	maxSubjects  = 4096
+	halfLife     = 2.0 // seconds, of sums of recent usage
+	dearHalfLife = 6.0 // seconds
 )
 
 // subject is a key, or the unreported keys of a route together, which have a Key without a rule.
@@ -29,6 +30,9 @@ type subject struct {
 	// What is usual: the time of a request by up to costSamples of them, and requests a second.
 	costTime, costs, rate float64
 	fresh                 Usage // not yet part of it
+
+	// Recent steps in which its requests clearly took more than is expected, and all others.
+	dearSteps, otherSteps float64
 
 	excess, score float64 // see evidence
 	byArrivals    bool
@@ -66,6 +70,25 @@ func (s *subject) accumulate(seconds, wait, scatter float64) {
 		s.age = 0
 	}
 }
+
+// compare records whether the requests that ended in the step took more than three times what is
+// expected, and more than chance explains. What a key does again and again is no accident of a moment.
+func (s *subject) compare(seconds, expected float64, p *present) {
+	keep := math.Exp2(-seconds / dearHalfLife)
+	s.dearSteps *= keep
+	s.otherSteps *= keep
+	if s.step.Ended == 0 {
+		return
+	}
+	if each := s.step.Took.Seconds() / float64(s.step.Ended); each > dearFactor*(expected+p.scatter)+p.wait {
+		s.dearSteps++
+	} else {
+		s.otherSteps++
+	}
+}
+
+// isDear reports whether a key is dear again and again.
+func (s *subject) isDear() bool { return s.dearSteps >= 1.8 && s.otherSteps < s.dearSteps/4 }
 
 // each returns the usual time of a request, and false if too few were seen.
 func (s *subject) each() (float64, bool) {
