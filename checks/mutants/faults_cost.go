@@ -88,4 +88,24 @@ var costFaults = []Fault{
 		Old: "namespace + \"..\" + r.Pool()", New: "namespace + \"..\" + r.ID",
 		Test: "TestPoolHasOneHome",
 	},
+	{
+		Name: "others that are slow again and again are not slow", File: "aggregator/internal/blame/present.go",
+		Old: " || all >= slowOften", New: "",
+		Test: "TestSlowAgainAndAgain",
+	},
+	{
+		Name: "a trial ends before a queue has drained", File: "aggregator/internal/blame/trial.go",
+		Old: " && p.drains() {", New: " && false {",
+		Test: "TestTrialLastsWhileAQueueDrains",
+	},
+	{
+		Name: "a key that was dear once is dear", File: "aggregator/internal/blame/subject.go",
+		Old: "s.dearSteps >= 1.8 && ", New: "s.dearSteps > 0.1 && ",
+		Test: "TestDearAgainAndAgain",
+	},
+	{
+		Name: "a gain is proof enough", File: "aggregator/internal/blame/hold.go",
+		Old: "case h.cheap >= cheapKept, h.cheap > 0 && h.about.Stage == rules.HoldTrial:", New: "case false:",
+		Test: "TestGainIsNoProof",
+	},
 }

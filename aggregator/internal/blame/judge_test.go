@@ -195,6 +195,18 @@ func TestTrialLastsWhileAQueueDrains(t *testing.T) {
 	}
 }
 
+// A queue that builds up and drains again and again is an overload, too.
+func TestSlowAgainAndAgain(t *testing.T) {
+	b := newBench(t, Config{})
+	for i := 0; b.stage() == ""; i++ {
+		if i > 6 {
+			t.Fatal("not held after 3 s")
+		}
+		b.steps(2, slow, scan)
+		b.steps(3, fast, scan)
+	}
+}
+
 // A key is dear if its requests were so again and again, beyond what chance explains, and not if one
 // was, or if others of its requests were not.
 func TestDearAgainAndAgain(t *testing.T) {
