@@ -16,9 +16,19 @@ func testLoad() Load {
 	return Load{Rate: 2000, Share: 0.001, Before: 30 * time.Second, During: 25 * time.Second, After: 15 * time.Second}
 }
 
+// whenAsked skips a test unless all scenarios are asked for. How much one value slows others down
+// depends on the machine, and on what else it does.
+func whenAsked(t *testing.T) {
+	t.Helper()
+	if os.Getenv(fullVariable) != "full" {
+		t.Skip("make verify-cost runs it: it takes minutes, and a machine with nothing else to do")
+	}
+}
+
 // One value of a filter makes the database scan its table. Without a limiter the clients of all
 // others wait for it: what the other tests show is not the machine's doing.
 func TestOneValueSlowsAllOthersWithoutALimiter(t *testing.T) {
+	whenAsked(t)
 	l := testLoad()
 	l.Before, l.After = 15*time.Second, 0 // hotparam needs more to learn what is usual
 	r := Run(t, OpenDatabase(t), "", None, scenario(t, "one"), l)
@@ -30,9 +40,7 @@ func TestOneValueSlowsAllOthersWithoutALimiter(t *testing.T) {
 }
 
 func TestCostsAreFound(t *testing.T) {
-	if os.Getenv(fullVariable) != "full" {
-		t.Skip("make verify-cost runs it: it takes eight minutes, and a machine with nothing else to do")
-	}
+	whenAsked(t)
 	db := OpenDatabase(t)
 	program := filepath.Join(testenv.Commands(t, nil, "./cmd/hotparam"), "hotparam")
 	for _, s := range Scenarios() {
