@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -145,7 +144,7 @@ func (c *costs) find(key rules.Key) *costly {
 // listed returns the keys that are hot because of their cost.
 func (c *costs) listed() (hot []rules.Hot) {
 	for _, p := range c.pools {
-		for _, key := range slices.SortedFunc(maps.Keys(p.hot), func(a, b rules.Key) int { return cmp.Compare(a.String(), b.String()) }) {
+		for _, key := range slices.SortedFunc(maps.Keys(p.hot), rules.Key.Compare) {
 			hot = append(hot, p.hot[key].present())
 		}
 	}

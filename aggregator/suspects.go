@@ -95,7 +95,7 @@ func (s *suspects) describe() []rules.Hot {
 		described = append(described, h)
 	}
 	slices.SortFunc(described, func(a, b rules.Hot) int {
-		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), a.Key.Compare(b.Key))
 	})
 	return described
 }

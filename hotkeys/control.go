@@ -93,9 +93,7 @@ func readControls(ctx context.Context, client redis.UniversalClient, layout Layo
 			set.controls = append(set.controls, c)
 		}
 	}
-	slices.SortFunc(set.controls, func(a, b rules.Control) int {
-		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
-	})
+	slices.SortFunc(set.controls, func(a, b rules.Control) int { return a.Key.Compare(b.Key) })
 	if len(set.controls) > rules.MaxControls {
 		set.unreadable += len(set.controls) - rules.MaxControls
 		set.controls = set.controls[:rules.MaxControls]

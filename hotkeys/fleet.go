@@ -1,7 +1,6 @@
 package hotkeys
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
@@ -111,9 +110,7 @@ func (f *fleetState) mark() fleetMark {
 
 // toFleet returns the fleet, with the suspects sorted by key.
 func (f *fleetState) toFleet() rules.Fleet {
-	suspects := slices.SortedFunc(maps.Values(f.suspects), func(a, b rules.Key) int {
-		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
-	})
+	suspects := slices.SortedFunc(maps.Values(f.suspects), rules.Key.Compare)
 	return rules.Fleet{Instances: f.instances, Suspects: suspects}
 }
 

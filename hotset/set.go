@@ -115,7 +115,7 @@ func (s *Set[P]) All() []rules.Hot {
 // SortByRate sorts keys by descending rate, and by key where rates are equal.
 func SortByRate(hot []rules.Hot) {
 	slices.SortFunc(hot, func(a, b rules.Hot) int {
-		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(cmp.Compare(b.Rate, a.Rate), a.Key.Compare(b.Key))
 	})
 }
 

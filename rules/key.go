@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"hash/maphash"
 	"strings"
 )
@@ -27,6 +28,11 @@ type Key struct {
 // String returns the key as a member of the published set: rule id, space, text. A rule id
 // contains no space, so [ParseKey] can read it.
 func (k Key) String() string { return k.Rule + " " + k.Text }
+
+// Compare orders keys by rule, then by text.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Rule, other.Rule), cmp.Compare(k.Text, other.Text))
+}
 
 // ParseKey reads the text that [Key.String] returns.
 func ParseKey(member string) (Key, bool) {

@@ -1,7 +1,6 @@
 package graphitesource
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -67,8 +66,6 @@ func (h *hotSet) sorted() []rules.Key {
 	for key := range h.keys {
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, func(a, b rules.Key) int {
-		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
-	})
+	slices.SortFunc(keys, rules.Key.Compare)
 	return keys
 }

@@ -208,7 +208,7 @@ func (r *redisReader) list(s *Snapshot, scores []redis.Z) {
 		}
 	}
 	slices.SortFunc(s.Hot, func(a, b HotKey) int {
-		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(cmp.Compare(b.Rate, a.Rate), a.Key.Compare(b.Key))
 	})
 	for member, k := range r.keys {
 		if hot[member] {

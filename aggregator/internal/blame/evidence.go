@@ -115,7 +115,7 @@ func (e *evidence) suspects(t *table, trying bool, now time.Time) (found []*subj
 		}
 	}
 	slices.SortFunc(found, func(a, b *subject) int {
-		return cmp.Or(cmp.Compare(b.excess, a.excess), compareKeys(a.key, b.key))
+		return cmp.Or(cmp.Compare(b.excess, a.excess), a.key.Compare(b.key))
 	})
 	if !slices.ContainsFunc(found, func(s *subject) bool { return s.score >= leastScore }) {
 		return nil

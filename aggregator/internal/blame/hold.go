@@ -52,7 +52,7 @@ func (j *Judge) newHold(s *subject, stage rules.HoldStage, now time.Time) {
 
 func (j *Judge) insert(h *hold) {
 	h.subject.held = true
-	at, _ := slices.BinarySearchFunc(j.held, h, func(a, b *hold) int { return compareKeys(a.subject.key, b.subject.key) })
+	at, _ := slices.BinarySearchFunc(j.held, h, func(a, b *hold) int { return a.subject.key.Compare(b.subject.key) })
 	j.held = slices.Insert(j.held, at, h)
 	j.changed = true
 }

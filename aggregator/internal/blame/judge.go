@@ -1,7 +1,6 @@
 package blame
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -107,7 +106,7 @@ func (j *Judge) Observe(now time.Time, routes []RouteUsage, keys []KeyUsage) (ch
 // addUsage adds usage to the current step. The unreported keys of a route are a subject, too.
 func (j *Judge) addUsage(routes []RouteUsage, keys []KeyUsage) {
 	keys = slices.Clone(keys)
-	slices.SortFunc(keys, func(a, b KeyUsage) int { return compareKeys(a.Key, b.Key) })
+	slices.SortFunc(keys, func(a, b KeyUsage) int { return a.Key.Compare(b.Key) })
 	for _, r := range routes {
 		j.begun += r.Begun
 		j.table.find(rules.Key{Text: r.Route}, r.Route).step.add(r.Usage, 1)
@@ -144,8 +143,4 @@ func (j *Judge) clearStep() {
 	for _, s := range j.table.subjects {
 		s.step = Usage{}
 	}
-}
-
-func compareKeys(a, b rules.Key) int {
-	return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
 }

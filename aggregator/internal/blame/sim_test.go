@@ -300,7 +300,7 @@ func (w *world) report(in *instance) {
 	picked := map[*simKey]bool{}
 	pick := func(n int, by func(u *Usage) time.Duration) {
 		slices.SortFunc(list, func(a, b *simKey) int {
-			return cmp.Or(cmp.Compare(by(in.report[b]), by(in.report[a])), compareKeys(a.key, b.key))
+			return cmp.Or(cmp.Compare(by(in.report[b]), by(in.report[a])), a.key.Compare(b.key))
 		})
 		for _, k := range list[:min(n, len(list))] {
 			picked[k] = true
