@@ -39,7 +39,7 @@ var arrows = map[string][]string{
 	"collector/statsdsink":       {"collector", "collector/internal/former", "internal/base", "rules", "internal/wire"},
 	"collector/kafkasink":        {"collector", "collector/internal/former", "internal/base", "internal/loglimit", "kafka", "rules", "internal/wire"},
 	"internal/decode":            {"internal/ring", "internal/snapshot", "internal/base", "internal/loglimit", "rules", "internal/wire"},
-	"aggregator/internal/blame":  {"rules"},
+	"aggregator/internal/blame":  {"rules", "internal/wire"},
 	"aggregator/internal/window": {"internal/decode", "internal/ring", "internal/snapshot", "internal/base", "rules", "internal/wire"},
 	"internal/ring":              nil,
 	"internal/snapshot":          {"rules", "internal/wire"},

@@ -122,7 +122,7 @@ func (c *costs) add(o *decode.OriginCount, now time.Time) {
 			p.routes[route] = r
 		}
 		if r != nil {
-			addUsage(&r.Usage, &u)
+			r.Add(&u)
 		}
 		return
 	}
@@ -133,16 +133,8 @@ func (c *costs) add(o *decode.OriginCount, now time.Time) {
 		p.keys[key] = k
 	}
 	if k != nil {
-		addUsage(&k.Usage, &u)
+		k.Add(&u)
 	}
-}
-
-func addUsage(to *blame.Usage, u *wire.Usage) {
-	to.Busy += u.Busy
-	to.Took += u.Took
-	to.Begun += u.Begun
-	to.Ended += u.Ended
-	to.Refused += u.Refused
 }
 
 // save returns what the judges have learned, by pool.

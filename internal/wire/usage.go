@@ -13,13 +13,12 @@ const (
 	RouteUsage OriginKind = 't' // of all keys of a route; the line's key is the route
 )
 
-// Usage is the use that requests made of an instance within an interval of 100 ms.
+// Usage is the use that requests made of a back end within an interval of 100 ms.
 type Usage struct {
-	Busy    time.Duration // time of the requests within the interval, whether they ended or not
-	Took    time.Duration // whole time of those that ended
-	Begun   int64
-	Ended   int64
-	Refused int64
+	Busy time.Duration // time of the requests within the interval, whether they ended or not
+	Took time.Duration // whole time of those that ended
+	// Begun and Ended count requests that were admitted, Refused those that a hold refused.
+	Begun, Ended, Refused int64
 }
 
 // Add adds another usage.
@@ -29,6 +28,15 @@ func (u *Usage) Add(more *Usage) {
 	u.Begun += more.Begun
 	u.Ended += more.Ended
 	u.Refused += more.Refused
+}
+
+// Sub subtracts a part of the usage.
+func (u *Usage) Sub(part *Usage) {
+	u.Busy -= part.Busy
+	u.Took -= part.Took
+	u.Begun -= part.Begun
+	u.Ended -= part.Ended
+	u.Refused -= part.Refused
 }
 
 // Encode returns the N and the name of an [OriginLine].

@@ -4,17 +4,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Usage is the use of a back end within one interval, summed over all instances.
-type Usage struct {
-	// Busy is the time that requests spent in the handler within the interval, and Took the whole
-	// durations of those that ended in it.
-	Busy, Took time.Duration
-	// Begun and Ended count requests that were admitted, Refused those that a hold refused.
-	Begun, Ended, Refused int64
-}
+// Usage is summed over all instances.
+type Usage = wire.Usage
 
 // RouteUsage is the usage of all keys of a route together.
 type RouteUsage struct {
@@ -109,11 +104,11 @@ func (j *Judge) addUsage(routes []RouteUsage, keys []KeyUsage) {
 	slices.SortFunc(keys, func(a, b KeyUsage) int { return a.Key.Compare(b.Key) })
 	for _, r := range routes {
 		j.begun += r.Begun
-		j.table.find(rules.Key{Text: r.Route}, r.Route).step.add(r.Usage, 1)
+		j.table.find(rules.Key{Text: r.Route}, r.Route).step.Add(&r.Usage)
 	}
 	for _, k := range keys {
-		j.table.find(k.Key, k.Route).step.add(k.Usage, 1)
-		j.table.find(rules.Key{Text: k.Route}, k.Route).step.add(k.Usage, -1)
+		j.table.find(k.Key, k.Route).step.Add(&k.Usage)
+		j.table.find(rules.Key{Text: k.Route}, k.Route).step.Sub(&k.Usage)
 	}
 }
 

@@ -38,10 +38,10 @@ func nameOf(text string) rules.Key { return rules.Key{Rule: "r", Text: text} }
 func rows(each time.Duration, culprit Usage) ([]RouteUsage, []KeyUsage) {
 	var total Usage
 	keys := []KeyUsage{{nameOf(bad), "/", culprit}}
-	total.add(culprit, 1)
+	total.Add(&culprit)
 	for i := range 10 {
 		u := usage(20, each+time.Duration(i)*each/100)
-		total.add(u, 1)
+		total.Add(&u)
 		keys = append(keys, KeyUsage{nameOf(fmt.Sprint(i)), "/", u})
 	}
 	return []RouteUsage{{"/", total}}, keys

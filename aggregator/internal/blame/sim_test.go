@@ -292,7 +292,7 @@ func (w *world) report(in *instance) {
 		took, ended = took+u.Took, ended+u.Ended
 		if !lost {
 			t := w.routes[k.route]
-			t.add(*u, 1)
+			t.Add(u)
 			w.routes[k.route] = t
 		}
 	}
@@ -311,7 +311,7 @@ func (w *world) report(in *instance) {
 	for _, k := range list {
 		if (picked[k] || w.permits[k]) && !lost {
 			u := w.usage[k]
-			u.add(*in.report[k], 1)
+			u.Add(in.report[k])
 			w.usage[k] = u
 		}
 	}

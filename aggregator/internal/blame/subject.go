@@ -3,7 +3,6 @@ package blame
 import (
 	"math"
 	"slices"
-	"time"
 
 	"github.com/hotparam/hotparam/rules"
 )
@@ -41,15 +40,6 @@ type subject struct {
 }
 
 func (s *subject) isKey() bool { return s.key.Rule != "" }
-
-// add adds n times v.
-func (u *Usage) add(v Usage, n int64) {
-	u.Busy += v.Busy * time.Duration(n)
-	u.Took += v.Took * time.Duration(n)
-	u.Begun += v.Begun * n
-	u.Ended += v.Ended * n
-	u.Refused += v.Refused * n
-}
 
 // accumulate adds the step to the sums. The wait is what requests of the step had in common.
 func (s *subject) accumulate(seconds, wait, scatter float64) {

@@ -36,7 +36,7 @@ func (u *usual) learn(t *table, p *present, e *evidence, blamed bool, seconds fl
 	u.blamed = u.blamed || blamed
 	u.calm = u.calm && !p.flags[0] && !p.flags[1]
 	for _, s := range t.subjects {
-		s.fresh.add(s.step, 1)
+		s.fresh.Add(&s.step)
 	}
 	if p.overloaded() && !blamed {
 		u.slow += seconds
