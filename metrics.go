@@ -151,6 +151,10 @@ var figures = []figure.Figure[scrape]{
 	figure.Counter("app_panics_total", "Requests that passed because hotparam panicked.",
 		func(s *scrape) int64 { return s.guarded.Panics }).
 		Explain("requests that passed because hotparam panicked: please report it"),
+	figure.Counter("app_unmeasured_requests_total", "Requests whose cost found no room.",
+		func(s *scrape) int64 { return s.guarded.Unmeasured }).
+		Explain("requests of rules with [`hot: {cost: auto}`](docs/RULES.md#hot-by-cost) whose time found no room in this " +
+			"process, at least in part: more than 650,000 end in a second, or more than 32,768 keys or routes are used in 100 ms"),
 	figure.Histogram("app_exact_seconds", "Time that requests waited for limits that Redis decides.",
 		func(s *scrape) (count uint64, sum float64, buckets map[float64]uint64) {
 			times := s.guard.ExactTimes()

@@ -178,6 +178,8 @@ type Counters[N any] struct {
 	Gone      N // part of Waited: requests whose context ended while they waited; not in Limited
 	Charged   N // requests whose cost was charged at their end
 	Panics    N // requests that passed because hotparam panicked
+	// Unmeasured counts requests of rules with hot.cost whose usage found no room, at least in part.
+	Unmeasured N
 	// More counts the times that a rule made more than [rules.MaxKeys] keys of a request. The
 	// keys beyond that were counted as one.
 	More N

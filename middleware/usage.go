@@ -20,7 +20,7 @@ type usageMeter struct {
 	mu     sync.Mutex // guards the rest
 	keys   map[string]*keyUse
 	routes map[string]*keyUse // by the part of the key before its parameters
-	missed int64              // requests that ended and found no room
+	missed int64              // requests that found no room since the last yieldUsage
 }
 
 // keyUse is the usage of a key, or of all keys of a route.
@@ -111,11 +111,16 @@ func (m *usageMeter) addRunning(t *Ticket) {
 	}
 	var u wire.Usage
 	u.Busy, u.Begun = t.meter(m.now)
+	m.addTicket(t, &u)
+}
+
+// addTicket adds usage to the keys of a ticket.
+func (m *usageMeter) addTicket(t *Ticket, u *wire.Usage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range t.owed {
 		if o := &t.owed[i]; o.rule.costs {
-			m.add(t.keys[o.from:o.to], &u, t.isAgain(i))
+			m.add(t.keys[o.from:o.to], u, t.isAgain(i))
 		}
 	}
 }
@@ -139,17 +144,11 @@ func (m *usageMeter) addEnded(e endedUses) {
 
 // addWhole adds a request that was not started, whose time is known at its end alone.
 func (m *usageMeter) addWhole(t *Ticket, took time.Duration) {
-	u := wire.Usage{Busy: took, Took: took, Begun: 1, Ended: 1}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := range t.owed {
-		if o := &t.owed[i]; o.rule.costs {
-			m.add(t.keys[o.from:o.to], &u, t.isAgain(i))
-		}
-	}
+	m.addTicket(t, &wire.Usage{Busy: took, Took: took, Begun: 1, Ended: 1})
 }
 
-// maxUsedKeys bounds the keys of a process in an interval. Others count for their route alone.
+// maxUsedKeys bounds the keys of a process in an interval, and its routes. Other keys count for their
+// route alone.
 const maxUsedKeys = 1 << 15
 
 // add adds to the usage of a key and, unless an earlier key of the request has been added, to that
@@ -158,6 +157,10 @@ func (m *usageMeter) add(key []byte, u *wire.Usage, again bool) {
 	name, _, _ := bytes.Cut(key, []byte{'?'})
 	route := m.routes[string(name)]
 	if route == nil {
+		if len(m.routes) == maxUsedKeys {
+			m.missed += u.Begun
+			return
+		}
 		if m.routes == nil {
 			m.routes, m.keys = make(map[string]*keyUse), make(map[string]*keyUse)
 		}
@@ -170,6 +173,7 @@ func (m *usageMeter) add(key []byte, u *wire.Usage, again bool) {
 	k := m.keys[string(key)]
 	if k == nil {
 		if len(m.keys) == maxUsedKeys {
+			m.missed += u.Begun
 			return
 		}
 		k = &keyUse{route: route}
@@ -191,6 +195,8 @@ func (g *Guard) yieldUsage(yield func(collector.KeyOrigin) bool) {
 	m := &g.running.usage
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	g.stats.Unmeasured.Add(m.missed)
+	m.missed = 0
 	g.addRefused(m)
 	if len(m.routes) == 0 {
 		return
@@ -203,13 +209,13 @@ func (g *Guard) yieldUsage(yield func(collector.KeyOrigin) bool) {
 		n, name := k.Encode()
 		return yield(collector.KeyOrigin{Rule: rule, Text: text, Kind: kind, Name: name, N: n})
 	}
-	routes := byUse(m.routes, (*keyUse).busy)
+	routes := byBusy(m.routes)
 	for _, r := range routes[:min(len(routes), maxBusyRoutes)] {
 		if !send(wire.RouteUsage, r.key, r.keyUse) {
 			break
 		}
 	}
-	keys := byUse(m.keys, (*keyUse).busy)
+	keys := byBusy(m.keys)
 	busy := min(len(keys), maxBusyKeys)
 	slices.SortFunc(keys[busy:], func(a, b namedUse) int { return cmp.Compare(b.excess(), a.excess()) })
 	for i, k := range keys {
@@ -244,8 +250,6 @@ func (g *Guard) addRefused(m *usageMeter) {
 	}
 }
 
-func (k *keyUse) busy() time.Duration { return k.Busy }
-
 // excess returns by how much the requests of a key that ended took longer than those of its route.
 func (k *keyUse) excess() time.Duration {
 	if k.route.Ended == 0 {
@@ -259,14 +263,14 @@ type namedUse struct {
 	*keyUse
 }
 
-// byUse returns usages, the highest first.
-func byUse(of map[string]*keyUse, value func(*keyUse) time.Duration) []namedUse {
+// byBusy returns usages, those with the most time first.
+func byBusy(of map[string]*keyUse) []namedUse {
 	all := make([]namedUse, 0, len(of))
 	for key, u := range of {
 		all = append(all, namedUse{key, u})
 	}
 	slices.SortFunc(all, func(a, b namedUse) int {
-		return cmp.Or(cmp.Compare(value(b.keyUse), value(a.keyUse)), cmp.Compare(a.key, b.key))
+		return cmp.Or(cmp.Compare(b.Busy, a.Busy), cmp.Compare(a.key, b.key))
 	})
 	return all
 }

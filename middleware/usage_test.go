@@ -265,3 +265,25 @@ func TestUsageWithoutClients(t *testing.T) {
 		}
 	}
 }
+
+// Routes and keys beyond the bounds find no room, and are counted.
+func TestUsageIsBounded(t *testing.T) {
+	inBubble(t, rules.Rules{Namespace: "test", Rules: []rules.Rule{costAuto(t, byNames("q"))}}, func(t *testing.T, f *fixture) {
+		m, u := &f.running.usage, wire.Usage{Begun: 1}
+		for i := range maxUsedKeys + 5 {
+			m.add(fmt.Appendf(nil, "r GET /%d?q=1", i), &u, false)
+		}
+		for i := range 7 {
+			m.add(fmt.Appendf(nil, "r GET /1?q=new%d", i), &u, false)
+		}
+		if len(m.routes) != maxUsedKeys || len(m.keys) != maxUsedKeys || m.routes["r GET /1"].Begun != 8 {
+			t.Errorf("%d routes, %d keys, %+v", len(m.routes), len(m.keys), m.routes["r GET /1"])
+		}
+		for range 2 {
+			takeUsage(t, f.Guard, make(map[string]wire.Usage))
+			if n := f.Stats().Unmeasured; n != 5+7 {
+				t.Errorf("%d unmeasured, want 12", n)
+			}
+		}
+	})
+}
