@@ -79,17 +79,17 @@ func (p *pool) compare(now time.Time, change *rules.Change) {
 		}
 		held[x.Key] = true
 		h, hold := p.hot[x.Key], x.Hold
-		switch {
-		case h == nil:
-			h = &costly{Hot: newCostly(rule, x.Key, x.Since)}
-			h.perSecond = hold.Share * float64(time.Second/time.Millisecond)
+		isNew := h == nil
+		if isNew {
+			h = &costly{Hot: newCostly(rule, x.Key, x.Since), perSecond: hold.Share * float64(time.Second/time.Millisecond)}
 			p.hot[x.Key] = h
-		case h.Hold.Permits == hold.Permits && h.Hold.Stage == hold.Stage:
-			h.Hold = &hold // the evidence is published with the next renewal
-			continue
 		}
+		before := h.Hold
 		h.Hold = &hold
-		change.Hot = append(change.Hot, h.present())
+		// New evidence alone is published with the next renewal.
+		if isNew || before.Permits != hold.Permits || before.Stage != hold.Stage {
+			change.Hot = append(change.Hot, h.present())
+		}
 	}
 	for _, x := range p.judge.Released() {
 		if h := p.hot[x.Key]; h != nil && !held[x.Key] {

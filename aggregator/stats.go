@@ -54,7 +54,10 @@ type RouteStats struct {
 func (d *Detector) Stats() DetectorStats {
 	s := DetectorStats{Floors: make([]int64, len(d.rules))}
 	s.Suspects, s.NoRoom = int64(len(d.suspects.list)), d.noRoom
-	s.Hot, s.Pools = int64(len(d.costs.listed())), d.costs.stats()
+	s.Pools = d.costs.stats()
+	for _, p := range d.costs.pools {
+		s.Hot += int64(len(p.hot))
+	}
 	for _, r := range d.watches {
 		i := r.number
 		for _, w := range r.hot {

@@ -12,6 +12,7 @@ import (
 	"github.com/hotparam/hotparam/internal/capacity"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Capacity is a route with the rates that it was seen to serve, and a limit by them.
@@ -32,9 +33,6 @@ type Capacity struct {
 
 // TooBrief says what a route lacks for a proposal.
 const TooBrief = "a route needs 30 windows of ten seconds with requests, and 200 requests"
-
-// maxCombined is the number of parameters that a rule may name for combinations.
-const maxCombined = 4
 
 // CapacityRules sets the limits of routes, and returns a rules file with them, or "" if there is
 // none. Its comments have the measurements. Its rules have ids that are not taken, and limits in shadow
@@ -104,7 +102,7 @@ func (c *Capacity) selection() string {
 	switch n := len(quoted); {
 	case n == 1:
 		return "[" + quoted[0] + "]"
-	case n <= maxCombined:
+	case n <= rules.MaxCombined:
 		return "{combinations: [" + strings.Join(quoted, ", ") + "]}"
 	}
 	return "combinations"

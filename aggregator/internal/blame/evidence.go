@@ -27,7 +27,6 @@ type evidence struct {
 	typical float64 // median of the usual times
 	common  float64 // seconds beyond that, of requests that did not end together
 	spread  float64 // seconds that nine of ten keys miss this by at most
-	rest    float64
 	total   float64 // seconds that the requests of all subjects usually take
 }
 
@@ -121,10 +120,10 @@ func (e *evidence) suspects(t *table, trying bool, now time.Time) (found []*subj
 		return nil
 	}
 	joint = max(0, joint)
-	e.rest = 0
+	rest := 0.0 // of keys that are no suspects
 	for _, s := range t.subjects {
 		if s.isKey() && !s.held && !slices.Contains(found, s) {
-			e.rest += max(0, s.excess)
+			rest += max(0, s.excess)
 		}
 	}
 	for i, s := range found {
@@ -134,7 +133,7 @@ func (e *evidence) suspects(t *table, trying bool, now time.Time) (found []*subj
 		}
 		joint += s.excess
 	}
-	if joint < jointShare*(e.total+joint) || joint < e.rest*0.4 && !trying {
+	if joint < jointShare*(e.total+joint) || joint < rest*0.4 && !trying {
 		return nil
 	}
 	return found
