@@ -3,13 +3,13 @@
 // end. It has no goroutine and no clock. A caller gives it the usage of each key, summed over all
 // instances, each 100 ms.
 //
-// A key is blamed by experiment, not by its cost. A dear key that hurts no one is left alone, and
-// so is a key that always was dear. (A limit on the time or the rows of a query, such as a runaway
-// query rule of TiDB, needs a number from a person, and stops the dear query that hurts no one.)
-// The rules, in the order in which they apply:
+// A key is blamed by experiment, not by its cost. A dear key is left alone if it slows no others down,
+// or if it always was dear. A limit on the time or the rows of a query, such as a runaway query rule
+// of TiDB, needs a number from a person, and also stops dear queries that slow no others down. The
+// rules apply in this order:
 //
-// What is usual. The judge learns the time of a request and the requests a second of each key,
-// while nothing is slow. A key with few requests is expected to take as long as the dearest keys of
+// Usual costs. While nothing is slow, the judge measures the time of a request and the requests a
+// second of each key. A key with few requests is expected to take as long as the dearest keys of
 // its route. Before ten seconds of usage are known, no key is blamed.
 //
 // Overload. By Little's law, the time that requests are in flight divided by the requests that end
@@ -28,14 +28,15 @@
 // dear in several steps lately, and in nearly all of its own, is suspect whatever the others' spread.
 //
 // Trial. All suspects are held together, with no permit, because only all causes together may show
-// a gain. If within 3 s, after their running requests have ended, the excess of the others' time
-// does not at least halve, all are released, and are not suspect again for 10 s, then 20 s, up to 5
-// minutes. While the requests in flight become fewer the trial goes on, for up to 30 s, because a
-// queue that grew before takes time to drain. A gain alone is no proof, since most disturbances end by themselves.
+// a gain. It has 3 s, after their running requests have ended, to halve the excess of the others'
+// time. Otherwise all are released. They are not suspect again for 10 s, then 20 s, up to 5 minutes.
+// While the number of requests in flight falls, the trial continues, for up to 30 s: a queue that
+// grew before takes time to drain. A gain alone proves nothing, since most disturbances end without
+// help.
 //
 // Proof. When the others are fast again, one request of the held keys is admitted at a time. A key
-// is kept if its request takes at least four times the expected time even now, twice
-// if it has a history, and is released if one does not. This tells the innocent among several suspects.
+// is kept if its request takes at least four times the expected time even now, twice if it has a
+// history, and is released if one does not. So the innocent among several suspects are released.
 //
 // Kept. The permits rise by one as long as the others stay within 1.2 times their usual time. A
 // step that hurts them is taken back, and the next one waits twice as long. A key is released when
@@ -49,8 +50,8 @@
 // The files, in the order of a step:
 //
 //   - judge.go usage, and a step · subject.go recent usage of a key
-//   - present.go how the others fare · evidence.go who is suspect
-//   - trial.go who is held, and with how many permits · hold.go who is kept or released ·
-//     backoff.go when a trial is repeated
-//   - usual.go what is usual · state.go what others see, and what a successor needs
+//   - present.go the times of the others · evidence.go suspects
+//   - trial.go trials, and permits · hold.go keys that are kept or released · backoff.go pauses
+//     between trials
+//   - usual.go usual costs · state.go the state that others and a successor get
 package blame

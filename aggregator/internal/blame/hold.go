@@ -30,11 +30,11 @@ type hold struct {
 	about   rules.Hold
 	helped  bool      // the others became faster when it was held
 	flood   bool      // it is held for the number of its requests
-	flooded time.Time // when it last was too many
+	flooded time.Time // last time at which its requests were too many
 	cheap   int64     // requests in a row that cost no more than usual
 	dear    int64     // requests in a row that did
 	demand  float64   // requests since it was held
-	active  time.Time // when it last had a request, or in shadow last was suspect
+	active  time.Time // last time at which it had a request or, in shadow, was suspect
 }
 
 // newHold records the evidence.

@@ -67,12 +67,12 @@ type Judge struct {
 	released []Released
 	trial    trial
 	permits  permits
-	retry    backoff // of trials
+	retry    backoff // for trials
 	evidence evidence
 	changed  bool // Held has changed since the previous step
 }
 
-// New returns a judge that has seen no usage. It blames no key until it has learned what is usual.
+// New returns a judge that has seen no usage. It blames no key until it has learned the usual costs.
 func New(config Config) *Judge { return &Judge{config: config, table: newTable()} }
 
 // Observe adds the usage since the previous call, some 100 ms, and reports whether Held has

@@ -14,13 +14,13 @@ const (
 	slowOften  = 7   // of the last len(present.flags)
 )
 
-// present is how the requests of keys that are not held fare. Each figure is the median over keys,
-// weighted by their usual requests, so it concerns what most requests have in common: a key that is
-// slow alone does not move it, and neither does a change of the mix.
+// present has the present times of keys that are not held. Each figure is the median over keys,
+// weighted by their usual requests. So a key that is slow alone does not move it, and neither does a
+// change of the mix.
 type present struct {
 	slow    float64 // times the usual time of a request, by the requests in flight
 	lag     float64 // seconds beyond it
-	wait    float64 // seconds beyond it, of those that ended in the step
+	wait    float64 // the same for requests that ended in the step
 	scatter float64 // seconds by which nine of ten keys miss that in the step
 	rise    float64 // times the usual requests
 
@@ -29,7 +29,7 @@ type present struct {
 	flags  [20]bool    // whether each of more was an overload
 	smooth float64     // slow of the last second, at most slowest
 	level  float64     // its usual value, while no key is held
-	window float64     // seconds that the sums of subjects stand for
+	window float64     // seconds of the sums of subjects
 	begun  float64     // recent requests of keys that are not held
 
 	extra         float64 // recent requests beyond rise × the usual ones, and beyond chance

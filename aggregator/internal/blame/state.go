@@ -8,17 +8,17 @@ import (
 
 // State is what a judge has learned, for the snapshot of its successor.
 type State struct {
-	Seconds float64    `json:"seconds"` // for which the rates stand
+	Seconds float64    `json:"seconds"` // the span of the rates
 	Keys    []KeyState `json:"keys,omitempty"`
 }
 
-// KeyState is the usual behaviour of a key. A Key without a rule stands for the unreported keys of
-// its route.
+// KeyState is the usual behaviour of a key or, with a Key without a rule, of the unreported keys of
+// its route together.
 type KeyState struct {
 	Key   rules.Key `json:"key"`
 	Route string    `json:"route"`
-	Took  float64   `json:"took"`  // seconds of
-	Costs float64   `json:"costs"` // so many requests
+	Took  float64   `json:"took"`  // seconds that the requests of Costs took
+	Costs float64   `json:"costs"` // number of requests
 	Rate  float64   `json:"rate"`  // the usual requests a second
 }
 
@@ -33,7 +33,7 @@ func (j *Judge) Save() State {
 	return state
 }
 
-// Load continues with what another judge has learned.
+// Load continues with the state of another judge.
 func (j *Judge) Load(state State) {
 	j.usual.seconds = min(state.Seconds, rateHalfLife*2)
 	for _, k := range state.Keys[:min(len(state.Keys), maxSubjects)] {

@@ -17,16 +17,16 @@ const (
 type subject struct {
 	key   rules.Key
 	route string
-	step  Usage // of the current step
+	step  Usage // usage in the current step
 
 	// Sums of recent usage, in which each second counts as much as the two before it.
 	ended, begun, demand float64
 	own                  float64 // seconds beyond the wait that requests that ended with it had in common
 	noise                float64 // seconds by which it may miss that by chance
 	age                  float64 // seconds for which requests were in flight and none ended
-	inFlight             float64 // in the last step
+	inFlight             float64 // requests in flight in the last step
 
-	// What is usual: the time of a request by up to costSamples of them, and requests a second.
+	// Usual values: the time of a request, by up to costSamples of them, and requests a second.
 	costTime, costs, rate float64
 	fresh                 Usage // not yet part of it
 
@@ -61,8 +61,8 @@ func (s *subject) accumulate(seconds, wait, scatter float64) {
 	}
 }
 
-// compare records whether the requests that ended in the step took more than three times what is
-// expected, and more than chance explains. What a key does again and again is no accident of a moment.
+// compare records whether the requests that ended in the step took more than three times the
+// expected time, and longer than chance explains.
 func (s *subject) compare(seconds, expected float64, p *present) {
 	keep := math.Exp2(-seconds / dearHalfLife)
 	s.dearSteps *= keep
@@ -101,7 +101,7 @@ func (s *subject) expected(dearest float64) float64 {
 type table struct {
 	subjects []*subject
 	index    map[rules.Key]*subject
-	dearest  map[string]float64 // by route: 99 of 100 keys usually take less
+	dearest  map[string]float64 // the time by route that 99 of 100 keys usually stay below
 }
 
 func newTable() table {

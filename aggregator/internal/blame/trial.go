@@ -23,7 +23,7 @@ const (
 type trial struct {
 	running      bool
 	began, added time.Time
-	renewed      time.Time // when a key was added, or requests of held keys still ran
+	renewed      time.Time // last time at which a key was added, or requests of held keys still ran
 	slow, before float64   // the slowness at its begin, and when keys were last added
 	begun        float64   // requests of the others then, a second
 }
@@ -109,7 +109,7 @@ type permits struct {
 	safe   bool // one request did not hurt the others
 	begun  bool // requests of held keys began since the raise
 	since  time.Time
-	next   time.Time // of the next raise
+	next   time.Time // time of the next raise
 	wait   time.Duration
 }
 
@@ -127,7 +127,7 @@ func (j *Judge) setPermits(now time.Time) {
 	case p.trying && !p.begun:
 		p.since, p.begun = now, begun > 0
 		if p.begun && !p.safe {
-			p.n = 0 // one request tells its cost
+			p.n = 0 // one request shows its cost
 		}
 	case p.trying && hurts:
 		p.lower(now, max(0, p.n-1))

@@ -14,14 +14,14 @@ const (
 	relearnAfter = 20.0 // seconds of slowness without anybody to blame
 )
 
-// usual learns what is usual. It does so in calm times alone, since what slows others down must not
-// become usual while it is judged.
+// usual learns the usual costs, in calm times alone: the costs of a key that slows others down must
+// not become usual while it is judged.
 type usual struct {
-	seconds float64 // of which the usual rates know, decayed
+	seconds float64 // span of the usual rates, decayed
 	fresh   float64 // seconds since the last commit
 	blamed  bool    // within fresh a key was suspected or tried
 	calm    bool    // nothing was slow within fresh
-	slow    float64 // seconds of overload with nobody to blame
+	slow    float64 // seconds of overload without a suspect
 }
 
 func (u *usual) learned() bool { return u.seconds >= learnTime/2 }
@@ -61,7 +61,7 @@ func (u *usual) learn(t *table, p *present, e *evidence, blamed bool, seconds fl
 	}
 }
 
-// commit makes the fresh usage part of what is usual. With unlearn, it counts more than the past.
+// commit adds the fresh usage to the usual costs. With unlearn, it counts more than the past.
 func (u *usual) commit(t *table, unlearn bool) {
 	keep := math.Exp2(-u.fresh / rateHalfLife)
 	if unlearn {
