@@ -42,6 +42,7 @@ func Faults() (all []Fault) {
 		adapterFaults,
 		reloadFaults,
 		commandFaults,
+		operateFaults,
 		suggestFaults,
 		restartFaults,
 		takeoverFaults,

@@ -10,7 +10,7 @@
 //	follower.go      events as they happen, for one reader
 //	view.go          the state of a namespace, for many readers
 //	read.go          the one exchange with Redis a second
-//	history.go       the points of a key
+//	history.go       the points of a key, effect.go what an action would have done in them
 //	subscription.go  readers of a view's events, none of which delays another
 //
 // This package only reads, so every replica of the aggregator and every terminal shows the same.

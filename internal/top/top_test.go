@@ -257,7 +257,7 @@ func TestTopOrders(t *testing.T) {
 		t.Errorf("25h pass:\n%s", topText(m))
 	}
 	typeKeys(m, "backspace", "backspace", "h", "enter", "b", "o", "t", "enter")
-	if text := topText(m); !strings.Contains(text, "Do it for 2h (bot)?") {
+	if text := topText(m); !strings.Contains(text, "Do it for 2h (bot)?") || !strings.Contains(text, "Not known: the key has just become hot.") {
 		t.Errorf("there is no confirmation:\n%s", text)
 	}
 	typeKeys(m, "n")

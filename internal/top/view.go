@@ -105,7 +105,11 @@ func (m *model) head() []string {
 func (m *model) foot() []string {
 	switch {
 	case m.prompt != nil:
-		return m.prompt.lines()
+		lines := m.prompt.lines()
+		if p := m.prompt; p.step == confirm {
+			lines = slices.Insert(lines, 1, wrapped(termtext.Calm, m.snapshot.Effect(p.key, p.action), m.width)...)
+		}
+		return lines
 	case m.help:
 		return []string{termtext.Faint.Render(" any key to go back")}
 	case m.result != "" && m.failed:

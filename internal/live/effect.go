@@ -1,0 +1,218 @@
+package live
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// effectSpan is how far back the effect of an action is computed.
+const effectSpan = time.Minute
+
+// amounts are the least and the most of an amount in a key's unit. The most is infinite if it is
+// not known.
+type amounts struct{ low, high float64 }
+
+// recentLoad holds the requests of a key in the last minute, in its unit.
+type recentLoad struct {
+	hot     *HotKey
+	span    time.Duration // the part of the minute that the key's points cover
+	offered amounts
+	over    amounts // the part of offered that exceeds the limit
+	isKnown bool    // whether over is known
+}
+
+// Effect describes in words what an action on a key would have done to the requests of the last
+// minute. An empty action is a release. The points of a key are one a second, so a limit is computed as
+// if the requests of a second came evenly.
+func (s *Snapshot) Effect(key rules.Key, action rules.ControlAction) string {
+	var load recentLoad
+	for i := range s.Hot {
+		if s.Hot[i].Key == key {
+			load = loadOf(&s.Hot[i])
+		}
+	}
+	var present rules.ControlAction
+	if c := s.Control(key); c != nil {
+		present = c.Action
+	}
+	switch {
+	case load.hot == nil:
+		return "Not known: the key is not hot, so its requests are not counted one by one."
+	case load.span == 0:
+		return "Not known: the key has just become hot."
+	}
+	before, knownBefore := load.refusal(present)
+	after, knownAfter := load.refusal(action)
+	in, all, did := load.spanWords(), load.amountWords(load.offered)+load.noun(), load.verb()
+	switch {
+	case action == rules.ControlBlock && present == rules.ControlBlock:
+		return fmt.Sprintf("%s the block in force refused all of %s.", in, all)
+	case action == rules.ControlBlock && knownBefore && before.high > 0:
+		return fmt.Sprintf("%s it would have refused all of %s. The limit %s %s of them.", in, all, did, load.amountWords(before))
+	case action == rules.ControlBlock:
+		return fmt.Sprintf("%s it would have refused all of %s.", in, all)
+	case !knownAfter, action == rules.ControlAllow && !knownBefore:
+		return fmt.Sprintf("%s there were %s. How many of them the limit %s is not known.", in, all, did)
+	case action == rules.ControlAllow && before.high == 0:
+		return fmt.Sprintf("%s none of %s were refused, so it would have changed nothing.", in, all)
+	case action == rules.ControlAllow && present == rules.ControlBlock:
+		return fmt.Sprintf("%s it would have let all of %s pass, which the block refused.", in, all)
+	case action == rules.ControlAllow:
+		return fmt.Sprintf("%s it would have let all of %s pass. The limit %s %s of them.", in, all, did, load.amountWords(before))
+	case after.high == 0 && load.hot.Mode == rules.ModeShadow:
+		return fmt.Sprintf("%s it would have refused none of %s, since the limit is in shadow mode.", in, all)
+	case action == "":
+		return fmt.Sprintf("%s the limit alone would have %s %s of %s.", in, did, load.amountWords(after), all)
+	case knownBefore && present == "" && before == after && after.high > 0:
+		return fmt.Sprintf("%s the limit %s %s of %s. It stays when the key has cooled.", in, did, load.amountWords(after), all)
+	}
+	return fmt.Sprintf("%s it would have %s %s of %s.", in, did, load.amountWords(after), all)
+}
+
+// loadOf adds up the points of a key.
+func loadOf(h *HotKey) recentLoad {
+	l := recentLoad{hot: h}
+	limits := h.Admitted.Limits
+	if h.Scope != "" && h.Scope != rules.ScopeInstance {
+		limits = 1
+	}
+	l.isKnown = limits > 0 && !h.Limit.IsZero()
+	low, high := newBucket(h, limits), newBucket(h, limits)
+	n := h.History.Len()
+	for i := range n {
+		p := h.History.At(i)
+		pause := time.Second
+		if i > 0 {
+			pause = p.At.Sub(h.History.At(i - 1).At)
+		}
+		count := amounts{p.Rate, h.highestRate(&p)} // of the second before the point
+		over := amounts{low.takeSecond(count.low, pause), high.takeSecond(count.high, pause)}
+		if h.History.At(n-1).At.Sub(p.At) < effectSpan {
+			l.span += time.Second
+			l.offered.low, l.offered.high = l.offered.low+count.low, l.offered.high+count.high
+			l.over.low, l.over.high = l.over.low+over.low, l.over.high+over.high
+		}
+	}
+	return l
+}
+
+// highestRate returns the upper bound of a point's rate: as far above it as the count's upper bound is
+// above its lower one.
+func (h *HotKey) highestRate(p *Point) float64 {
+	switch window := h.Cause.Rate.Per; {
+	case h.Estimated:
+		return p.Rate
+	case p.High == rules.Unknown || window <= 0:
+		return math.Inf(1)
+	case p.Low > 0:
+		return p.Rate * max(1, float64(p.High)/float64(p.Low))
+	default:
+		return max(p.Rate, float64(p.High)/window.Seconds())
+	}
+}
+
+// bucket is the limits of a key together.
+type bucket struct{ perSecond, burst, tokens float64 }
+
+func newBucket(h *HotKey, limits int) bucket {
+	b := bucket{burst: float64(limits) * float64(h.Burst)}
+	if h.Limit.Per > 0 {
+		b.perSecond = float64(limits) * float64(h.Limit.N) / h.Limit.Per.Seconds()
+	}
+	b.tokens = b.burst
+	return b
+}
+
+// takeSecond returns the number of requests of a second beyond the limit. The second ends pause
+// after the one before.
+func (b *bucket) takeSecond(requests float64, pause time.Duration) (over float64) {
+	before := max(0, pause-time.Second)
+	free := min(b.burst, b.tokens+before.Seconds()*b.perSecond) + b.perSecond
+	over = max(0, requests-free)
+	b.tokens = min(b.burst, max(0, free-requests))
+	return over
+}
+
+// refusal returns how much an action refuses, and whether that is known. Without an action it is
+// the key's limit that refuses.
+func (l *recentLoad) refusal(action rules.ControlAction) (amounts, bool) {
+	h := l.hot
+	switch {
+	case action == rules.ControlBlock:
+		return l.offered, true
+	case action == rules.ControlAllow, h.Mode == rules.ModeShadow:
+		return amounts{}, true
+	case h.Hold.Holds():
+		return amounts{}, false // it bounds how many requests are served at a time
+	case action == "" && (h.Spared || h.Limit.IsZero()):
+		return amounts{}, true
+	}
+	return l.over, l.isKnown
+}
+
+// verb returns what the limit does to requests over it.
+func (l *recentLoad) verb() string {
+	switch l.hot.Mode {
+	case rules.ModeWait:
+		return "delayed or refused"
+	case rules.ModeServe:
+		return "answered in the handler's place"
+	}
+	return "refused"
+}
+
+func (l *recentLoad) spanWords() string {
+	if l.span > 55*time.Second { // a late reading loses a point
+		return "In the last minute"
+	}
+	return "In the last " + hotwords.Span(l.span)
+}
+
+// amountWords formats amounts. Rates of windows other than a second, and of samples, are estimates.
+func (l *recentLoad) amountWords(a amounts) string {
+	format := func(n float64) string {
+		if l.hot.Cause.Unit == rules.Bytes {
+			return hotwords.Bytes(n)
+		}
+		return hotwords.Thousands(int64(n))
+	}
+	words := ""
+	if l.hot.Cause.Rate.Per != time.Second || l.hot.Estimated {
+		a, words = amounts{rounded(a.low), rounded(a.high)}, "about "
+	}
+	switch low, high := format(a.low), ""; {
+	case math.IsInf(a.high, 1):
+		return "at least " + low
+	default:
+		if high = format(a.high); low != high {
+			low += "-" + high
+		}
+		return words + low
+	}
+}
+
+// rounded rounds to three digits.
+func rounded(n float64) float64 {
+	if n < 1000 || math.IsInf(n, 1) {
+		return math.Round(n)
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(n))-2)
+	return math.Round(n/unit) * unit
+}
+
+// noun returns the noun for amounts, with a space before it.
+func (l *recentLoad) noun() string {
+	switch l.hot.Cause.Unit {
+	case rules.Bytes:
+		return ""
+	case rules.Millis:
+		return " ms"
+	case rules.Units:
+		return " units"
+	}
+	return " requests"
+}
