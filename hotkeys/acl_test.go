@@ -213,7 +213,7 @@ func beatAs(t *testing.T, admin, client redis.UniversalClient) error {
 	if s := h.Stats(); s.Sent != 1 {
 		return fmt.Errorf("heartbeat: %+v", s)
 	}
-	h.removeMember(ctx)
+	h.leave(ctx)
 	if n := admin.HLen(ctx, testLayout.MembersInfo).Val() + admin.ZCard(ctx, testLayout.Members).Val(); n != 0 {
 		return fmt.Errorf("%d members after the last has left", n)
 	}

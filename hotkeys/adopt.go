@@ -102,5 +102,8 @@ func (p *Publisher) inheritEntries(name string, answer []string) ([]rules.Hot, e
 		hot = append(hot, h)
 	}
 	p.stats.Change(func(s *PublisherStats) { s.Unreadable += unreadable })
+	if p.cfg.Outcomes != nil {
+		p.cfg.Outcomes.Inherit(hot)
+	}
 	return hot, nil
 }

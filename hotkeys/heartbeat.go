@@ -106,7 +106,7 @@ func NewHeartbeat(client redis.UniversalClient, cfg HeartbeatConfig) (*Heartbeat
 // Run writes heartbeats until ctx ends, then removes this process from the members, and returns
 // nil. It is called once.
 func (h *Heartbeat) Run(ctx context.Context) error {
-	defer h.removeMember(ctx)
+	defer h.leave(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -188,15 +188,23 @@ func (h *Heartbeat) field(name string) string {
 	return published.MemberField(name[:min(len(name), published.MaxMemberName)], h.id)
 }
 
-// removeMember removes this process from the members, so that it is not listed for the rest of
-// memberLife.
-func (h *Heartbeat) removeMember(ctx context.Context) {
+// leave removes this process from the members, so that it is not listed for the rest of memberLife.
+// If it has counted outcomes, its last heartbeat stays for that time instead, so that none are
+// missing from the sums.
+func (h *Heartbeat) leave(ctx context.Context) {
 	if h.Stats().Sent == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.cfg.Timeout)
 	defer cancel()
-	field := h.field(h.cfg.Member().Name)
+	m := h.cfg.Member()
+	if len(m.Admitted) > 0 {
+		m.Left, m.Dropped, m.Displaced, m.Lost, m.Arrived = true, 0, 0, 0, 0
+		if _, _, err := h.send(ctx, &m); err == nil {
+			return
+		}
+	}
+	field := h.field(m.Name)
 	_, _ = h.client.Pipelined(ctx, func(p redis.Pipeliner) error { // otherwise its heartbeat expires
 		p.ZRem(ctx, h.layout.Members, field)
 		p.HDel(ctx, h.layout.MembersInfo, field)

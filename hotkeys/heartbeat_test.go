@@ -57,7 +57,7 @@ func TestHeartbeats(t *testing.T) {
 	if age := time.Since(got.Heard); !got.OffsetKnown || got.Offset.Abs() > time.Minute || age < 0 || age > 5*time.Second {
 		t.Errorf("%+v", got)
 	}
-	got.Heard, got.Offset, got.OffsetKnown = time.Time{}, 0, false
+	got.Heard, got.Offset, got.OffsetKnown, got.Incarnation = time.Time{}, 0, false, ""
 	full.RulesVersion = "v2"
 	if !reflect.DeepEqual(got, full) {
 		t.Errorf("%+v\nwant %+v", got, full)
@@ -80,6 +80,31 @@ func TestHeartbeats(t *testing.T) {
 		if ttl := client.PTTL(ctx, key).Val(); ttl > memberLife || ttl == -1 {
 			t.Errorf("%s lasts %v", key, ttl)
 		}
+	}
+}
+
+// The last heartbeat of an instance that has counted the outcomes of requests stays for a while,
+// for the sums over all instances. It is no longer a member.
+func TestLastHeartbeat(t *testing.T) {
+	t.Parallel()
+	client := testClient(t, testenv.Redis(t).URL())
+	ctx := t.Context()
+	outcomes := rules.Outcomes{Passed: 1}
+	h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Timeout: patience, Member: func() rules.Member {
+		return rules.Member{Name: "api-1", Role: rules.RoleInstance, Admitted: []rules.Admitted{{ID: 7, Span: time.Second, Since: time.UnixMilli(1), Outcomes: outcomes}}}
+	}})
+	must(t, err)
+	h.beat(ctx)
+	outcomes.Refused = 9
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	h.leave(ended)
+	members, err := ListMembers(ctx, client, testNamespace)
+	must(t, err)
+	former, err := ListFormerMembers(ctx, client, testNamespace)
+	must(t, err)
+	if len(members) != 0 || len(former) != 1 || !former[0].Left || former[0].Incarnation != h.id || former[0].Admitted[0].Outcomes != outcomes {
+		t.Errorf("%+v, %+v", members, former)
 	}
 }
 

@@ -24,7 +24,13 @@ const membersPerRead = 500
 // first, by name. Heard is on the local clock, whatever its offset from Redis's. It does not list
 // members that may not write heartbeats, or whose version has none. At most
 // [published.MaxMembers] are read. The deadline is that of ctx.
-func ListMembers(ctx context.Context, client redis.UniversalClient, namespace string) (members []rules.Member, err error) {
+func ListMembers(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Member, error) {
+	members, err := ListFormerMembers(ctx, client, namespace)
+	return slices.DeleteFunc(members, func(m rules.Member) bool { return m.Left }), err
+}
+
+// ListFormerMembers is [ListMembers] with the last heartbeats of those that left a short time ago.
+func ListFormerMembers(ctx context.Context, client redis.UniversalClient, namespace string) (members []rules.Member, err error) {
 	defer wrapError(&err, "list members")
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, err

@@ -47,8 +47,19 @@ type PublisherConfig struct {
 	// [Publisher.Publish]. Without Inherit, entries that have cooled here are removed, and
 	// entries that were never hot here are left to expire.
 	Inherit func([]rules.Hot)
+	// Outcomes are published with the entries. If nil, none are.
+	Outcomes Outcomes
 	// Logger receives one line per event, never one per key. If nil, nothing is logged.
 	Logger *slog.Logger
+}
+
+// Outcomes are what became of the requests of hot keys. It must be quick.
+type Outcomes interface {
+	// Of returns the outcomes for a key that became hot at since, or nil.
+	Of(key rules.Key, since time.Time) *rules.FleetOutcomes
+	// Inherit is called with the entries in Redis when this process takes the owner, before it
+	// writes them.
+	Inherit(hot []rules.Hot)
 }
 
 // Intervals and bounds of a publisher's work.

@@ -237,10 +237,18 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
+// top returns the entries to publish.
 func (p *Publisher) top() map[string]rules.Hot {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.desired.top()
+	top := p.desired.top()
+	p.mu.Unlock()
+	if p.cfg.Outcomes != nil {
+		for member, h := range top {
+			h.Outcomes = p.cfg.Outcomes.Of(h.Key, h.Since)
+			top[member] = h
+		}
+	}
+	return top
 }
 
 // recordSent records that the entries in Redis are those of top.

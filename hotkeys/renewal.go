@@ -24,8 +24,8 @@ func (p *Publisher) renew(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil || p.standby {
 		return err
 	}
+	top := p.top()
 	p.mu.Lock()
-	top := p.desired.top()
 	suspects := p.suspected.appendTop(nil)
 	instances := p.suspected.appendInstances(nil, time.Now())
 	p.mu.Unlock()

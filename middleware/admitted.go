@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -20,18 +21,22 @@ type admittedSample struct {
 	when  time.Time
 	total int64
 	onHot rules.OnHotCounts
+	ever  rules.Outcomes
 }
 
 // Admitted returns this instance's admissions of published hot keys in the last ten seconds, or
 // since a key became hot. It returns the keys with the highest numbers, at most limit of them,
 // and reports whether there are more. A request counts if the key's limit admits it; requests that
 // the limit was not asked about do not count. With count: bytes, ms or units its cost counts. With
-// on_hot there are also the numbers of requests by how they were answered. Admitted is called about
-// once a second.
+// on_hot there are also the numbers of requests by how they were answered. The outcomes of all of a
+// key's requests since it became hot are reported as totals, so that a later report makes up for one
+// that was lost. If there are more keys, half of the places are for those that were reported the
+// longest time ago. Admitted is called about once a second.
 func (g *Guard) Admitted(limit int) (all []rules.Admitted, more bool) {
 	g.sampling.Lock()
 	defer g.sampling.Unlock()
 	now, ruleset := time.Now(), g.rules.Load()
+	var states []*hotState
 	for _, h := range g.hot.All() {
 		state, r := g.stateOf(h.Key), ruleset.byID(h.Rule)
 		if state == nil || r == nil || !r.limits() && r.sharing == nil {
@@ -42,12 +47,33 @@ func (g *Guard) Admitted(limit int) (all []rules.Admitted, more bool) {
 			total = state.charged.Load()
 		}
 		a := state.sampleAdmitted(now, total)
-		if (a.N > 0 || a.OnHot != rules.OnHotCounts{}) && a.Span > 0 && !h.Local {
-			all = append(all, a)
+		if (a.N > 0 || a.Outcomes != rules.Outcomes{}) && a.Span > 0 && !h.Local {
+			all, states = append(all, a), append(states, state)
 		}
 	}
-	slices.SortFunc(all, rules.Admitted.Compare)
-	return all[:min(len(all), limit)], len(all) > limit
+	return g.chooseReported(all, states, limit), len(all) > limit
+}
+
+// chooseReported returns at most limit of the reports of states, those with the highest numbers
+// first.
+func (g *Guard) chooseReported(all []rules.Admitted, states []*hotState, limit int) []rules.Admitted {
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	byNumber := func(i, j int) int { return all[i].Compare(all[j]) }
+	slices.SortFunc(order, byNumber)
+	if len(all) > limit {
+		slices.SortStableFunc(order[limit-limit/2:], func(i, j int) int { return cmp.Compare(states[i].reported, states[j].reported) })
+		order = order[:limit]
+		slices.SortFunc(order, byNumber)
+	}
+	g.reports++
+	chosen := make([]rules.Admitted, len(order))
+	for place, i := range order {
+		chosen[place], states[i].reported = all[i], g.reports
+	}
+	return chosen
 }
 
 // sampleAdmitted returns the numbers of the last seconds and their time, and keeps a sample of the
@@ -56,25 +82,26 @@ func (g *Guard) Admitted(limit int) (all []rules.Admitted, more bool) {
 // guard's sampling.
 func (h *hotState) sampleAdmitted(now time.Time, total int64) rules.Admitted {
 	old := now.Add(-admittedFor - admittedEvery)
-	onHot := h.onHot()
+	onHot, ever, hot := h.onHot(), h.outcomesEver(), h.heat.Load()
 	s := slices.DeleteFunc(h.admitted, func(s admittedSample) bool { return s.when.Before(old) })
 	if len(s) == 0 {
 		if s == nil && !h.made.Before(old) { // never sampled, and new
 			s = append(s, admittedSample{when: h.made})
 		} else {
-			s = append(s, admittedSample{now, total, onHot})
+			s = append(s, admittedSample{now, total, onHot, ever})
 		}
 	}
 	first := &s[0]
 	a := rules.Admitted{
 		ID: h.id, N: max(0, total-first.total), Span: now.Sub(first.when),
-		OnHot: rules.OnHotCounts{Stored: onHot.Stored - first.onHot.Stored, Joined: onHot.Joined - first.onHot.Joined, Alone: onHot.Alone - first.onHot.Alone},
+		OnHot:  rules.OnHotCounts{Stored: onHot.Stored - first.onHot.Stored, Joined: onHot.Joined - first.onHot.Joined, Alone: onHot.Alone - first.onHot.Alone},
+		Lately: ever.Minus(first.ever), Outcomes: ever.Minus(hot.before), Since: hot.since,
 	}
 	if a.OnHot.Alone > 0 {
 		a.OnHot.AloneFor = onHot.AloneFor
 	}
 	if now.Sub(s[len(s)-1].when) >= admittedEvery {
-		s = append(s, admittedSample{now, total, onHot})
+		s = append(s, admittedSample{now, total, onHot, ever})
 	}
 	h.admitted = s
 	return a

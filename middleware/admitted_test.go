@@ -1,9 +1,11 @@
 package middleware
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +25,9 @@ func testAdmitted(t *testing.T) {
 	f.heat(t, "key GET /s?q=1", "bytes GET /s?q=1")
 	check := func(when string, want ...rules.Admitted) {
 		t.Helper()
-		if got, more := f.Admitted(2); len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) || more {
+		got, more := f.Admitted(2)
+		got = slices.DeleteFunc(withoutOutcomes(got), func(a rules.Admitted) bool { return a.N == 0 })
+		if len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) || more {
 			t.Errorf("%s: %+v, %v; want %+v", when, got, more, want)
 		}
 	}
@@ -109,7 +113,11 @@ func testAdmittedOnHot(t *testing.T) {
 		{ID: limiter.KeyID([]byte("key GET /s?q=1")), N: 4, Span: time.Second, OnHot: counts},
 		{ID: limiter.KeyID([]byte("listed GET /l?q=1")), Span: time.Second, OnHot: rules.OnHotCounts{Stored: 2}},
 	}
-	if got, more := f.Admitted(2); !reflect.DeepEqual(got, want) || more {
+	got, more := f.Admitted(2)
+	if o := got[0].Outcomes; o != (rules.Outcomes{Passed: 4, Refused: 1, Served: 10}) || o != got[0].Lately {
+		t.Errorf("%+v, lately %+v", o, got[0].Lately)
+	}
+	if got := withoutOutcomes(got); !reflect.DeepEqual(got, want) || more {
 		t.Errorf("%+v, %v; want %+v", got, more, want)
 	}
 	for _, key := range f.HotKeys() {
@@ -122,8 +130,114 @@ func testAdmittedOnHot(t *testing.T) {
 		f.Admitted(2)
 	}
 	serve("/s?q=1", 5, Stored, "")
-	want = []rules.Admitted{{ID: want[0].ID, Span: 10 * time.Second, OnHot: rules.OnHotCounts{Stored: 5}}}
-	if got, _ := f.Admitted(2); !reflect.DeepEqual(got, want) {
+	want = []rules.Admitted{{ID: want[0].ID, Span: 10 * time.Second, OnHot: rules.OnHotCounts{Stored: 5}}, {ID: want[1].ID, Span: 10 * time.Second}}
+	if got, _ := f.Admitted(2); !reflect.DeepEqual(withoutOutcomes(got), want) {
 		t.Errorf("later: %+v, want %+v", got, want)
+	}
+}
+
+func withoutOutcomes(all []rules.Admitted) []rules.Admitted {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Lately, all[i].Outcomes, all[i].Since = rules.Outcomes{}, rules.Outcomes{}, time.Time{}
+	}
+	return all
+}
+
+// The outcomes of a hot key's requests are totals since it became hot, also while this instance
+// alone had found it hot, and not those of an earlier time.
+func TestHotKeyOutcomes(t *testing.T) { synctest.Test(t, testHotKeyOutcomes) }
+
+func testHotKeyOutcomes(t *testing.T) {
+	waits := hotRule(t, "waits", "GET /w", byNames("q"), 3600, 1)
+	waits.Limit.Mode, waits.Limit.Wait = rules.ModeWait, time.Minute
+	busy := hotRule(t, "busy", "GET /b", byNames("q"), 0, 0)
+	busy.Limit = &rules.Limit{Concurrency: 1, Mode: rules.ModeWait, Wait: time.Minute}
+	start := time.Now()
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "key", "GET /s", byNames("q"), 3600, 10), waits, busy}}, WithClock(func() time.Duration { return time.Since(start) }))
+	since := time.UnixMilli(1_700_000_000_000)
+	heat := func(rule, text string, since time.Time) {
+		f.hot.Replace("", []rules.Hot{{Key: rules.Key{Rule: rule, Text: text}, Mode: rules.ModeLimit, Since: since}})
+	}
+	check := func(when string, want rules.Outcomes, since time.Time) {
+		t.Helper()
+		time.Sleep(time.Second)
+		got, _ := f.Admitted(9)
+		if want == (rules.Outcomes{}) && len(got) == 0 {
+			return
+		}
+		if len(got) != 1 || got[0].Outcomes != want || !got[0].Since.Equal(since) {
+			t.Errorf("%s: %+v, want %+v since %v", when, got, want, since)
+		}
+	}
+	ask := func(path string, n int) {
+		for range n {
+			f.Check(Request{Method: "GET", Path: path, Query: "q=1"})
+		}
+	}
+	key := rules.Key{Rule: "key", Text: "GET /s?q=1"}
+	f.hot.Mark(rules.Hot{Key: key, Mode: rules.ModeLimit, Since: start})
+	ask("/s", 4)
+	check("hot here alone", rules.Outcomes{}, start)
+	heat(key.Rule, key.Text, since)
+	ask("/s", 9)
+	check("published", rules.Outcomes{Passed: 11, Refused: 2}, since)
+	f.SetControls([]rules.Control{{Key: key, Action: rules.ControlBlock, Until: time.Now().Add(time.Hour)}})
+	ask("/s", 5)
+	check("blocked", rules.Outcomes{Passed: 11, Refused: 7}, since)
+	f.SetControls(nil)
+	f.hot.Unmark(key)
+	f.hot.Replace("", nil)
+	ask("/s", 3)
+	heat(key.Rule, key.Text, since.Add(time.Minute))
+	ask("/s", 2)
+	check("hot again", rules.Outcomes{Passed: 2}, since.Add(time.Minute))
+
+	heat("waits", "GET /w?q=1", since)
+	ask("/w", 3)
+	check("waiting", rules.Outcomes{Passed: 3, Waited: 2}, since)
+	heat("busy", "GET /b?q=1", since)
+	req := Request{Method: "GET", Path: "/b", Query: "q=1"}
+	_, ticket := f.Begin(req)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, next := f.Begin(req)
+		next.End(Cost{})
+	}()
+	time.Sleep(time.Second)
+	ticket.End(Cost{})
+	<-done
+	check("waiting for a permit", rules.Outcomes{Passed: 2, Waited: 1}, since)
+}
+
+// If there are more hot keys than a report has room for, each is reported sooner or later.
+func TestReportsRotate(t *testing.T) { synctest.Test(t, testReportsRotate) }
+
+func testReportsRotate(t *testing.T) {
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "key", "GET /s", byNames("q"), 3600, 10)}})
+	var members []string
+	for q := range 20 {
+		members = append(members, fmt.Sprint("key GET /s?q=", q))
+	}
+	f.heat(t, members...)
+	for q := range 20 {
+		for range 1 + q%3 {
+			f.Check(Request{Method: "GET", Path: "/s", Query: fmt.Sprint("q=", q)})
+		}
+	}
+	seen := make(map[uint64]bool)
+	for range 8 {
+		time.Sleep(time.Second)
+		got, more := f.Admitted(4)
+		if len(got) != 4 || !more {
+			t.Fatalf("%d, %v", len(got), more)
+		}
+		for _, a := range got {
+			seen[a.ID] = true
+		}
+	}
+	if len(seen) < 16 {
+		t.Errorf("%d keys of 20 in 8 reports of 4", len(seen))
 	}
 }

@@ -192,6 +192,7 @@ func (r *request) endControls(c *candidate) {
 		return
 	}
 	if x.blocked {
+		r.recordBlocked(c)
 		r.deny(&claim{rule: c, spec: c.spec}, &rules.Decision{Reason: rules.ReasonBlocked, Rule: c.ID})
 		return
 	}
@@ -218,6 +219,18 @@ func (r *request) endControls(c *candidate) {
 				r.trace.setControl(key.action)
 			}
 		}
+	}
+}
+
+// recordBlocked records a request that a control refuses, for the keys that are hot.
+func (r *request) recordBlocked(c *candidate) {
+	from := 0
+	for i := range r.controlled.keys {
+		key := &r.controlled.keys[i]
+		if hot := r.guard.hot.Lookup(key.hash, r.controlled.texts[from:key.to]); hot != nil && len(c.Hot) > 0 {
+			hot.Payload.record(false)
+		}
+		from = key.to
 	}
 }
 

@@ -48,6 +48,7 @@ type Guard struct {
 	backoffs    backoffs
 	lines       limiter.WaitLines // requests that wait for their turn
 	sampling    sync.Mutex        // guards the samples of hot keys
+	reports     int64             // reports of Admitted; guarded by sampling
 
 	controlled controlState
 

@@ -16,13 +16,16 @@ type hotState struct {
 	stock           atomic.Pointer[hotStock]  // nil if there is none yet, or none is needed
 	passed, refused atomic.Int64
 	exempt          atomic.Int64 // part of passed: requests that the key's limit was not asked about
+	waited          atomic.Int64 // part of passed: requests that waited for the key's limit
 	refusedTold     int64        // refused at the last call of Guard.yieldUsage
 	charged         atomic.Int64 // costs charged to the key's limit
 	made            time.Time
 	shared          atomic.Pointer[sharedKey] // nil unless the rule has on_hot
 	outcomes        outcomeCounts             // requests of a rule with on_hot, by how they were answered
 	aloneFor        atomic.Pointer[string]    // reason of the last one that could not be answered with others
+	heat            atomic.Pointer[heat]
 	admitted        admittedSamples
+	reported        int64 // number of the last report that had the key
 	origins         originSample
 }
 
@@ -65,6 +68,42 @@ func (h *hotState) revoke() {
 	}
 }
 
+// heat is a time for which a key is hot.
+type heat struct {
+	since  time.Time      // when it became hot, as published
+	local  bool           // whether only this instance has found it hot
+	before rules.Outcomes // the state's outcomes when it became hot
+}
+
+// beginHeat records that the key is hot by this entry. The entry of a key that was hot here alone
+// continues its time. It is called before requests see the entry.
+func (h *hotState) beginHeat(hot *rules.Hot) {
+	switch now := h.heat.Load(); {
+	case now == nil:
+		h.heat.Store(&heat{since: hot.Since, local: hot.Local})
+	case hot.Local || now.since.Equal(hot.Since):
+	case now.local:
+		h.heat.Store(&heat{since: hot.Since, before: now.before})
+	default:
+		h.heat.Store(&heat{since: hot.Since, before: h.outcomesEver()})
+	}
+}
+
+// outcomesEver returns the outcomes since the state was made.
+func (h *hotState) outcomesEver() rules.Outcomes {
+	return rules.Outcomes{
+		Passed: h.passed.Load(), Refused: h.refused.Load(), Waited: h.waited.Load(),
+		Served: h.outcomes[Stored].Load() + h.outcomes[Joined].Load(),
+	}
+}
+
+// recordWait counts a request that has passed after a wait. A nil hotState counts nothing.
+func (h *hotState) recordWait() {
+	if h != nil {
+		h.waited.Add(1)
+	}
+}
+
 // recordOutcome counts a request that was answered together with others, or should have been.
 func (h *hotState) recordOutcome(o Outcome, reason string) {
 	h.outcomes[o].Add(1)
@@ -89,9 +128,15 @@ func (h *hotState) onHot() rules.OnHotCounts {
 // newHotState returns the key's old state if it exists, or a new one with a bucket by this
 // process's rules.
 func (g *Guard) newHotState(h rules.Hot, old *hotState, exists bool) *hotState {
-	if exists {
-		return old
+	if !exists {
+		old = g.firstHotState(&h)
 	}
+	old.beginHeat(&h)
+	return old
+}
+
+// firstHotState returns the state of a key that has none in the hot set.
+func (g *Guard) firstHotState(h *rules.Hot) *hotState {
 	r := g.rules.Load().byID(h.Rule)
 	if r != nil && r.heated != nil {
 		if state := r.heated[h.Key.String()]; state != nil {

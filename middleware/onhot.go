@@ -187,6 +187,9 @@ func (g *Guard) share(key *sharedKey, x *Exchange, d *rules.Decision, limit func
 		return &run{guard: g, ticket: ticket, next: next}, true
 	})
 	key.state.recordOutcome(shared.Outcome, shared.Reason)
+	if shared.Outcome == Refused && !x.run.made { // with the request that led the run
+		key.state.record(false)
+	}
 	g.countRun(key.rule.spec.decisions, &x.run, shared.Outcome)
 	return shared
 }

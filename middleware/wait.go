@@ -32,6 +32,11 @@ func (r *request) waitForTurn() (passed bool) {
 	settled = true
 	if r.pending.waited {
 		r.guard.stats.Waited.Add(1)
+		for i := range r.pending.turns {
+			if passed {
+				r.pending.turns[i].state.recordWait()
+			}
+		}
 	}
 	if passed && r.holds && len(r.pending.leases) > 0 {
 		t := r.needTicket()
@@ -109,7 +114,11 @@ func (r *request) acquirePermits() bool {
 			r.trace.beforePermit(r, c)
 			start := time.Now()
 			lease, decision, err := r.acquire(c)
-			p.waited = p.waited || c.spec.waits() && time.Since(start) >= waitedFrom
+			if c.spec.waits() && time.Since(start) >= waitedFrom {
+				if p.waited = true; decision.Allowed {
+					c.state.recordWait()
+				}
+			}
 			if err != nil { // the request's context has ended
 				v.decision.Rule = c.rule.ID
 				r.endGone(rules.ReasonBusy)

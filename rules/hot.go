@@ -59,6 +59,9 @@ type Hot struct {
 	Hold *Hold
 	// Released is why a key with a Hold has cooled, in words for people. Empty for other keys.
 	Released string
+	// Outcomes count the key's requests since it became hot, over all instances. They are a few
+	// seconds old. Nil means not known. Only publishers set it.
+	Outcomes *FleetOutcomes
 	// Owner names the aggregator's shard or partition that published the key.
 	Owner string
 }
@@ -66,6 +69,14 @@ type Hot struct {
 // IsExempt reports whether the key's limit is not asked: the key is Spared, and no operator holds it to
 // the limit.
 func (h *Hot) IsExempt() bool { return h.Spared && !h.Pinned }
+
+// FleetOutcomes are the outcomes of a hot key's requests over all instances. They are immutable.
+type FleetOutcomes struct {
+	Outcomes
+	// Gone is the part of instances whose heartbeats are no longer in Redis. A successor of the
+	// publisher adds the others' to it.
+	Gone Outcomes
+}
 
 // Hold is the treatment of a key that is hot by its [Cost], and the evidence for it. It is
 // immutable.

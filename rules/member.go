@@ -43,6 +43,10 @@ type Member struct {
 	// numbers first. MoreAdmitted reports whether keys are missing.
 	Admitted     []Admitted
 	MoreAdmitted bool
+	// Left reports whether the member has ended. Its Admitted are its last.
+	Left bool
+	// Incarnation identifies this start of the process. It is set by the reader.
+	Incarnation string
 	// Problem describes a problem of the member, such as a rules file that was refused. It is
 	// empty if there is none.
 	Problem string
@@ -58,6 +62,31 @@ type Admitted struct {
 	Span time.Duration
 	// OnHot counts the requests in the same Span that on_hot concerned.
 	OnHot OnHotCounts
+	// Lately are the outcomes in the same Span, and Outcomes those since the key became hot, which
+	// was at Since.
+	Lately, Outcomes Outcomes
+	Since            time.Time
+}
+
+// Outcomes count requests of a hot key by what became of them.
+type Outcomes struct {
+	Passed  int64 // by the key's limit, or without asking it
+	Refused int64 // by the key's limit; in shadow mode they passed all the same
+	Waited  int64 // part of Passed: after a wait
+	Served  int64 // in neither of them: answered by on_hot, so the limit was not asked
+}
+
+// Requests returns the number of all requests.
+func (o Outcomes) Requests() int64 { return o.Passed + o.Refused + o.Served }
+
+// Plus returns the sum of both.
+func (o Outcomes) Plus(p Outcomes) Outcomes {
+	return Outcomes{o.Passed + p.Passed, o.Refused + p.Refused, o.Waited + p.Waited, o.Served + p.Served}
+}
+
+// Minus returns what o has more than p: each count is at least zero.
+func (o Outcomes) Minus(p Outcomes) Outcomes {
+	return Outcomes{max(0, o.Passed-p.Passed), max(0, o.Refused-p.Refused), max(0, o.Waited-p.Waited), max(0, o.Served-p.Served)}
 }
 
 // OnHotCounts count the requests of a hot key whose rule has on_hot. It leaves out those that ran

@@ -34,7 +34,7 @@ func hotTable(w io.Writer, r []rules.Hot, fleet *admitted.Admissions, wide bool)
 	// afterwards.
 	var heads strings.Builder
 	t := tabwriter.NewWriter(&heads, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "RATE\tCOUNT\tHOT AT\tLIMIT\tADMITTED\tMODE\tSINCE\tRULE\tKEY")
+	fmt.Fprintln(t, "RATE\tCOUNT\tHOT AT\tLIMIT\tADMITTED\tREFUSED\tMODE\tSINCE\tRULE\tKEY")
 	for i := range r {
 		h := &r[i]
 		limit := "-"
@@ -54,7 +54,8 @@ func hotTable(w io.Writer, r []rules.Hot, fleet *admitted.Admissions, wide bool)
 		case h.Usual:
 			mode += ", usual"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, hotwords.Bounds(h), hotwords.Cause(h.Cause), limit, admittedCell(fleet.Gauge(h), h.Cause.Unit), mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
+		gauge := fleet.Gauge(h)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, hotwords.Bounds(h), hotwords.Cause(h.Cause), limit, admittedCell(gauge, h.Cause.Unit), hotwords.Refused(gauge, h.Mode), mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -84,12 +85,15 @@ func admittedCell(g admitted.Gauge, unit rules.Unit) string {
 
 // below returns the origins of a key's requests, in lines that follow the key's own.
 func below(h *rules.Hot) string {
+	var b strings.Builder
+	if words := hotwords.Outcomes(h); words != "" {
+		fmt.Fprintf(&b, "\n    %-16s  %11s  %s", "since hot", "", words)
+	}
 	top := h.Top
 	if top == nil {
-		return ""
+		return b.String()
 	}
 	window, sampled := hotwords.OriginSpans(h)
-	var b strings.Builder
 	for _, kind := range []struct {
 		name    string
 		in      time.Duration

@@ -1,5 +1,7 @@
-// Package admitted adds up the admissions of hot keys by all instances, and compares the sums with
-// the keys' limits.
+// Package admitted adds up what instances report about the requests of hot keys.
+//
+//	admitted.go  the rates of the last seconds, compared with the keys' limits
+//	totals.go    the outcomes since the keys became hot
 package admitted
 
 import (
@@ -26,7 +28,15 @@ type sum struct {
 	first, last time.Time // the time in which they were counted
 	onHot       OnHot
 	mostAlone   float64 // the most by one instance
+	rates       Rates
 }
+
+// Rates are the rates of the outcomes of a hot key's requests, per second and over all instances;
+// see [rules.Outcomes].
+type Rates struct{ Passed, Refused, Waited, Served float64 }
+
+// Requests returns the rate of all requests.
+func (r Rates) Requests() float64 { return r.Passed + r.Refused + r.Served }
 
 // OnHot holds the rates at which on_hot answered a hot key's requests, per second and by all
 // instances. They are in no limit's admissions, apart from part of Alone.
@@ -47,6 +57,11 @@ func (s *sum) add(a *rules.Admitted) {
 	if alone > s.mostAlone {
 		s.mostAlone, o.AloneFor = alone, a.OnHot.AloneFor
 	}
+	r, l := &s.rates, &a.Lately
+	r.Passed += float64(l.Passed) / seconds
+	r.Refused += float64(l.Refused) / seconds
+	r.Waited += float64(l.Waited) / seconds
+	r.Served += float64(l.Served) / seconds
 }
 
 // silent is the time after which a member without a heartbeat admits nothing, since it has crashed.
@@ -93,10 +108,11 @@ func New(members []rules.Member, instances []rules.Instance) *Admissions {
 	return f
 }
 
-// Gauge compares the admissions of a hot key by all instances with its limit. Apart from OnHot, it
-// is zero if they are not known, or if the key has no limit.
+// Gauge compares the admissions of a hot key by all instances with its limit. Apart from OnHot, Rates
+// and AtLeast, it is zero if they are not known, or if the key has no limit.
 type Gauge struct {
 	OnHot     OnHot
+	Rates     Rates
 	PerSecond float64 // requests, bytes, milliseconds or units
 	// AtLeast reports whether the admissions by some instances are missing.
 	AtLeast bool
@@ -128,9 +144,9 @@ func (f *Admissions) Gauge(h *rules.Hot) Gauge {
 	}
 	s, reported := f.keys[limiter.KeyID([]byte(h.Key.String()))]
 	if h.Limit.IsZero() {
-		return Gauge{OnHot: s.onHot}
+		return Gauge{OnHot: s.onHot, Rates: s.rates, AtLeast: f.partial || f.cut}
 	}
-	g := Gauge{OnHot: s.onHot, PerSecond: s.perSecond, AtLeast: f.partial || f.cut, Limits: 1, Limit: h.Limit}
+	g := Gauge{OnHot: s.onHot, Rates: s.rates, PerSecond: s.perSecond, AtLeast: f.partial || f.cut, Limits: 1, Limit: h.Limit}
 	if h.Scope == "" || h.Scope == rules.ScopeInstance {
 		g.Limits = f.instances
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/baseline"
 	"github.com/hotparam/hotparam/internal/explain"
 	"github.com/hotparam/hotparam/internal/sdnotify"
@@ -36,7 +37,8 @@ type Config struct {
 // settings are what all parts of the daemon share.
 type settings struct {
 	Config
-	days *baseline.Days
+	days     *baseline.Days
+	outcomes *admitted.Totals // of the requests of hot keys
 }
 
 // Daemon is an aggregator that runs as a process.
@@ -45,7 +47,7 @@ type Daemon struct{ *settings }
 // New returns a daemon. It reads the keys and tokens that the file names, so that a missing one
 // is reported at once, and makes no network call. The error is a [ConfigError].
 func New(c Config) (*Daemon, error) {
-	set := &settings{c, newDays(c.File.Aggregator)}
+	set := &settings{c, newDays(c.File.Aggregator), new(admitted.Totals)}
 	if _, err := set.trust(); err != nil {
 		return nil, err
 	}

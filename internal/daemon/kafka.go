@@ -12,6 +12,7 @@ import (
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/kafkasource"
 	"github.com/hotparam/hotparam/internal/wire"
@@ -77,7 +78,7 @@ func makeKafkaPipeline(set *settings) (*kafkaPipeline, error) {
 		return nil, err
 	}
 	p := &kafkaPipeline{
-		publishers: newPublishers(set.Redis, partitionConfig(rules, k.Session, set.Log)),
+		publishers: newPublishers(set.Redis, partitionConfig(rules, k.Session, set.Log, set.outcomes)),
 		brokers:    k.Brokers,
 		log:        set.Log,
 	}
@@ -98,11 +99,11 @@ func makeKafkaPipeline(set *settings) (*kafkaPipeline, error) {
 // partitionConfig returns the configuration of a partition's publisher. Published entries must
 // last until another aggregator has taken the partition over, which takes the dead one's session
 // and a rebalance. They must also last until Redis has failed over.
-func partitionConfig(rules *rules.Rules, session time.Duration, log *slog.Logger) hotkeys.PublisherConfig {
+func partitionConfig(rules *rules.Rules, session time.Duration, log *slog.Logger, outcomes *admitted.Totals) hotkeys.PublisherConfig {
 	const rebalance = 5 * time.Second
 	session = cmp.Or(session, kafkasource.DefaultSession)
 	return hotkeys.PublisherConfig{
-		Namespace: rules.Namespace, Rules: hotRules(rules), Logger: log,
+		Namespace: rules.Namespace, Rules: hotRules(rules), Outcomes: outcomes, Logger: log,
 		EntryTTL: max(15*time.Second, session+rebalance),
 		BeatTTL:  max(10*time.Second, session+rebalance),
 	}

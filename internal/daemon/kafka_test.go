@@ -43,7 +43,7 @@ func TestPartitionConfig(t *testing.T) {
 		1500 * time.Millisecond: {15 * time.Second, 10 * time.Second},
 		time.Minute:             {65 * time.Second, 65 * time.Second},
 	} {
-		c := partitionConfig(&rules.Rules{Namespace: "shop"}, session, slog.Default())
+		c := partitionConfig(&rules.Rules{Namespace: "shop"}, session, slog.Default(), nil)
 		if got := [2]time.Duration{c.EntryTTL, c.BeatTTL}; got != want {
 			t.Errorf("session %v: %v, want %v", session, got, want)
 		}

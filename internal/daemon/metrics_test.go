@@ -26,6 +26,7 @@ import (
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/baseline"
 	"github.com/hotparam/hotparam/internal/capacity"
 	"github.com/hotparam/hotparam/internal/figure"
@@ -80,7 +81,7 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	set := &settings{Config{File: file, Override: unchanged, Log: slog.New(slog.DiscardHandler), Redis: client}, baseline.NewDays(source)}
+	set := &settings{Config{File: file, Override: unchanged, Log: slog.New(slog.DiscardHandler), Redis: client}, baseline.NewDays(source), new(admitted.Totals)}
 	set.File.Aggregator = config.Aggregator{Source: source, Listen: []string{"127.0.0.1:0"}}.WithDefaults()
 	var p pipeline
 	switch source {

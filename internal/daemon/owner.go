@@ -27,7 +27,7 @@ type owner struct {
 // aggregator. It calls inherit with the published keys when it takes over its part of the set.
 func newOwner(set *settings, inherit func([]rules.Hot)) (owner, error) {
 	conf := set.File.Aggregator
-	c := hotkeys.PublisherConfig{Namespace: set.File.Rules.Namespace, Owner: conf.Source, Rules: hotRules(set.File.Rules), Inherit: inherit, Logger: set.Log}
+	c := hotkeys.PublisherConfig{Namespace: set.File.Rules.Namespace, Owner: conf.Source, Rules: hotRules(set.File.Rules), Inherit: inherit, Outcomes: set.outcomes, Logger: set.Log}
 	if conf.Name != "" {
 		c.Owner += "-" + conf.Name
 	}

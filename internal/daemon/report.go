@@ -25,6 +25,7 @@ type fleetReport struct {
 	namespace string
 	version   func() string       // version of the rules in force
 	rules     func() *rules.Rules // the rules in force
+	outcomes  *admitted.Totals
 
 	fleet base.Guarded[fleetFigures]
 }
@@ -41,12 +42,13 @@ type fleetFigures struct {
 // admittedFigures compare the admissions of a rule's hot keys by all instances with its limits.
 type admittedFigures struct {
 	PerSecond, Allowed float64
+	Requests, Refused  float64 // per second
 	Bounded            bool    // whether burst + rate × time bounds what the rule's limits admit
 	OfBound            float64 // the highest part of that bound that a key has reached
 }
 
 func newFleetReport(p pipeline, file *rulesFile, set *settings) (*fleetReport, error) {
-	r := &fleetReport{client: set.Redis, namespace: set.File.Rules.Namespace, version: file.rulesVersion, rules: file.rules}
+	r := &fleetReport{client: set.Redis, namespace: set.File.Rules.Namespace, version: file.rulesVersion, rules: file.rules, outcomes: set.outcomes}
 	self := rules.Member{Name: cmp.Or(set.File.Aggregator.Name, collector.DefaultInstance()), Role: rules.RoleAggregator, Program: set.Build.Version, Started: time.Now(), MemoryMax: set.File.Aggregator.Memory}
 	var err error
 	r.beat, err = hotkeys.NewHeartbeat(set.Redis, hotkeys.HeartbeatConfig{Namespace: r.namespace, Logger: set.Log, Member: func() rules.Member {
@@ -63,7 +65,7 @@ func newFleetReport(p pipeline, file *rulesFile, set *settings) (*fleetReport, e
 }
 
 // lookAtFleet is the interval at which an aggregator reads the heartbeats and controls.
-const lookAtFleet = 2 * time.Second
+const lookAtFleet = time.Second
 
 // followFleet reads the heartbeats and controls until ctx ends.
 func (r *fleetReport) followFleet(ctx context.Context) error {
@@ -83,9 +85,16 @@ func (r *fleetReport) readFleet(ctx context.Context) fleetFigures {
 	ctx, cancel := context.WithTimeout(ctx, lookAtFleet)
 	defer cancel()
 	f := fleetFigures{Versions: len(r.beat.Stats().Versions)}
-	if members, err := hotkeys.ListMembers(ctx, r.client, r.namespace); err == nil {
+	if members, err := hotkeys.ListFormerMembers(ctx, r.client, r.namespace); err == nil {
 		f.Roles = make(map[rules.Role]int)
-		f.Admitted = r.readAdmitted(ctx, members)
+		hot, err := hotkeys.List(ctx, r.client, r.namespace)
+		if err == nil {
+			r.outcomes.Update(hot, members, time.Now())
+		}
+		members = slices.DeleteFunc(members, func(m rules.Member) bool { return m.Left })
+		if err == nil {
+			f.Admitted = r.admitted(hot, members)
+		}
 		for i := range members {
 			f.Roles[members[i].Role]++
 			if members[i].RulesVersion != r.version() {
@@ -102,12 +111,8 @@ func (r *fleetReport) readFleet(ctx context.Context) fleetFigures {
 	return f
 }
 
-// readAdmitted returns the figures of each rule, or nil if Redis cannot be read.
-func (r *fleetReport) readAdmitted(ctx context.Context, members []rules.Member) map[string]admittedFigures {
-	hot, err := hotkeys.List(ctx, r.client, r.namespace)
-	if err != nil {
-		return nil
-	}
+// admitted returns the figures of each rule.
+func (r *fleetReport) admitted(hot []rules.Hot, members []rules.Member) map[string]admittedFigures {
 	fleet, byRule := admitted.New(members, nil), make(map[string]admittedFigures)
 	ruleset := r.rules()
 	for i := range ruleset.Rules {
@@ -117,12 +122,18 @@ func (r *fleetReport) readAdmitted(ctx context.Context, members []rules.Member) 
 	}
 	for i := range hot {
 		f, known := byRule[hot[i].Rule]
-		if g := fleet.Gauge(&hot[i]); known && g.Known() && !hot[i].Spared {
+		if !known {
+			continue
+		}
+		g := fleet.Gauge(&hot[i])
+		f.Requests += g.Rates.Requests()
+		f.Refused += g.Rates.Refused
+		if g.Known() && !hot[i].Spared {
 			f.PerSecond += g.PerSecond
 			f.Allowed += g.Allowed()
 			f.OfBound = max(f.OfBound, g.OfBound)
-			byRule[hot[i].Rule] = f
 		}
+		byRule[hot[i].Rule] = f
 	}
 	return byRule
 }
@@ -187,6 +198,20 @@ var fleetMetrics = []figure.Figure[fleetFigures]{
 		}).
 		Explain("rate that the limits of these keys allow, without bursts. With `scope: instance` it is the limit times " +
 			"the number of instances"),
+	figure.GaugesBy("hot_requests_per_second", "Requests of the rule's hot keys on all instances.", "rule",
+		func(f *fleetFigures, emit func(string, float64)) {
+			for rule, a := range f.Admitted {
+				emit(rule, a.Requests)
+			}
+		}).
+		Explain("requests of the rule's hot keys on all instances, over the last ten seconds: passed, refused or answered by `on_hot`"),
+	figure.GaugesBy("hot_refused_per_second", "Refused requests of the rule's hot keys on all instances.", "rule",
+		func(f *fleetFigures, emit func(string, float64)) {
+			for rule, a := range f.Admitted {
+				emit(rule, a.Refused)
+			}
+		}).
+		Explain("requests that the limits of these keys refused. In shadow mode, those that they would have refused"),
 	figure.GaugesBy("limit_bound_ratio", "Admissions of a hot key by all instances in the last ten seconds, divided by burst + rate x time; the highest of the rule's keys.", "rule",
 		func(f *fleetFigures, emit func(string, float64)) {
 			for rule, a := range f.Admitted {

@@ -26,6 +26,7 @@ type Hot struct {
 	Scope    rules.Scope `json:"scope,omitempty"`
 	Admitted *Admitted   `json:"admitted,omitempty"` // nil if not known
 	OnHot    *OnHot      `json:"on_hot,omitempty"`   // nil if on_hot answers none of its requests
+	Outcomes *Outcomes   `json:"outcomes,omitempty"` // nil if not known
 	Usual    bool        `json:"usual,omitempty"`
 	Spared   bool        `json:"spared,omitempty"` // usual, and so not limited
 	Since    time.Time   `json:"since"`
@@ -72,6 +73,22 @@ type OnHot struct {
 	Joined   float64 `json:"joined_per_second"` // by the answer to an identical request
 	Alone    float64 `json:"alone_per_second"`  // not for sharing: as without on_hot
 	AloneFor string  `json:"alone_for,omitempty"`
+}
+
+// Outcomes count the requests of a hot key since it became hot, by all instances. They are some
+// seconds old.
+type Outcomes struct {
+	Counts[int64]
+	PerSecond Counts[float64] `json:"per_second"`         // over the last ten seconds
+	AtLeast   bool            `json:"at_least,omitempty"` // some instances do not report
+}
+
+// Counts are the requests of each outcome.
+type Counts[N any] struct {
+	Passed  N `json:"passed"`
+	Refused N `json:"refused"` // in shadow mode, those that would have been refused
+	Waited  N `json:"waited"`  // part of Passed
+	Served  N `json:"served"`  // answered by on_hot, from memory or by the answer to an identical request
 }
 
 // Cause is the threshold that made the key hot. It is empty if unknown, for example in entries
@@ -125,6 +142,12 @@ func OfOne(h *rules.Hot, g admitted.Gauge) Hot {
 	}
 	if o := g.OnHot; o != (admitted.OnHot{}) {
 		out.OnHot = &OnHot{o.Stored, o.Joined, o.Alone, o.AloneFor}
+	}
+	if o, r := h.Outcomes, g.Rates; o != nil || r != (admitted.Rates{}) {
+		out.Outcomes = &Outcomes{PerSecond: Counts[float64](r), AtLeast: g.AtLeast}
+		if o != nil {
+			out.Outcomes.Counts = Counts[int64](o.Outcomes)
+		}
 	}
 	if c := h.Cause; !c.IsZero() {
 		out.Cause = CauseOf(c)

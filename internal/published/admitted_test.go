@@ -3,6 +3,7 @@ package published
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +16,13 @@ import (
 func TestAdmittedInHeartbeat(t *testing.T) {
 	plain := rules.Admitted{ID: 0xab, N: 70, Span: 10 * time.Second}
 	shared := rules.Admitted{ID: 0xcd, N: 7, Span: 9 * time.Second, OnHot: rules.OnHotCounts{Stored: 320, Joined: 12, Alone: 4, AloneFor: "set-cookie"}}
-	m := rules.Member{Name: "a", Role: rules.RoleInstance, Admitted: []rules.Admitted{plain, shared}}
-	const want = `{"role":"instance","admitted":{"ab":[70,10000],"cd":[7,9000,320,12,4,"set-cookie"]}}`
+	counted := rules.Admitted{
+		ID: 0xef, N: 7, Span: 8 * time.Second, Lately: rules.Outcomes{Passed: 7, Refused: 93, Waited: 2, Served: 1},
+		Since: time.UnixMilli(1732172445123), Outcomes: rules.Outcomes{Passed: 70, Refused: 930, Waited: 20, Served: 10},
+	}
+	m := rules.Member{Name: "a", Role: rules.RoleInstance, Incarnation: "1", Left: true, Admitted: []rules.Admitted{plain, counted, shared}}
+	const want = `{"role":"instance","admitted":{"ab":[70,10000],"cd":[7,9000,320,12,4,"set-cookie"],"ef":[7,8000,0,0,0,"",7,93,2,1,1732172445123,70,930,20,10]},"left":true}`
+	slices.SortFunc(m.Admitted, rules.Admitted.Compare)
 	text := EncodeMember(&m)
 	if string(text) != want {
 		t.Errorf("%s, want %s", text, want)
@@ -28,13 +34,15 @@ func TestAdmittedInHeartbeat(t *testing.T) {
 	if err := json.Unmarshal(text, &earlier); err != nil || earlier.Admitted["cd"] != [2]int64{7, 9000} {
 		t.Errorf("an earlier reader has %v, %v", earlier, err)
 	}
-	for _, bad := range []string{"[7]", "[-1,9]", "[1,0]", "[1,9,-1]", "[1,9,1,-1]", "[1,9,1,1,-1]", `[1,9,1,1,1,"a\n"]`, `[1,9,1,1,1,"` + strings.Repeat("a", 33) + `"]`, `["a"]`, "null", "{}"} {
+	for _, bad := range []string{"[7]", "[-1,9]", "[1,0]", "[1,9,-1]", "[1,9,1,-1]", "[1,9,1,1,-1]", `[1,9,1,1,1,"a\n"]`, `[1,9,1,1,1,"` + strings.Repeat("a", 33) + `"]`, `["a"]`, "null", "{}",
+		`[1,9,1,1,1,"",-1,1,1,1,1,1,1,1,1]`, `[1,9,1,1,1,"",1,1,1,1,-1,1,1,1,1]`, `[1,9,1,1,1,"",1,1,1,1,1,1,1,1,-1]`, `[1,9,1,1,1,"",1,1,1,1,1,1,281474976710657,1,1]`} {
 		if got, err := ParseMember("a 1", []byte(`{"role":"instance","admitted":{"ab":`+bad+`}}`)); err == nil {
 			t.Errorf("%s is accepted: %+v", bad, got)
 		}
 	}
-	m.Admitted[1].OnHot.AloneFor = "Set-Cookie: no"
-	if got, err := ParseMember("a 1", EncodeMember(&m)); err != nil || got.Admitted[1].OnHot != (rules.OnHotCounts{Stored: 320, Joined: 12, Alone: 4}) {
+	i := slices.IndexFunc(m.Admitted, func(a rules.Admitted) bool { return a.ID == shared.ID })
+	m.Admitted[i].OnHot.AloneFor = "Set-Cookie: no"
+	if got, err := ParseMember("a 1", EncodeMember(&m)); err != nil || got.Admitted[i].OnHot != (rules.OnHotCounts{Stored: 320, Joined: 12, Alone: 4}) {
 		t.Errorf("a reason that is no word: %+v, %v", got, err)
 	}
 }
@@ -45,7 +53,9 @@ func TestLargestHeartbeat(t *testing.T) {
 	m := rules.Member{Role: rules.RoleInstance, Problem: strings.Repeat("p", maxProblem), Program: strings.Repeat("v", maxVersion), RulesVersion: strings.Repeat("v", maxVersion)}
 	for i := range MaxAdmitted {
 		m.Admitted = append(m.Admitted, rules.Admitted{ID: 1<<64 - 1 - uint64(i), N: most, Span: 10 * time.Second,
-			OnHot: rules.OnHotCounts{Stored: most, Joined: most, Alone: most, AloneFor: "request-no-cache"}})
+			OnHot:  rules.OnHotCounts{Stored: most, Joined: most, Alone: most, AloneFor: "request-no-cache"},
+			Lately: rules.Outcomes{Passed: most, Refused: most, Waited: most, Served: most}, Since: time.UnixMilli(maxMillis),
+			Outcomes: rules.Outcomes{Passed: 1000 * most, Refused: 1000 * most, Waited: 1000 * most, Served: 1000 * most}})
 	}
 	if n := len(EncodeMember(&m)); n > MaxMember {
 		t.Errorf("%d bytes, want at most %d", n, MaxMember)

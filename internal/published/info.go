@@ -83,6 +83,8 @@ type info struct {
 	Spared    bool   `json:"spared,omitempty"`
 	Top       *top   `json:"top,omitempty"`
 	Hold      *hold  `json:"hold,omitempty"`
+
+	Outcomes *fleetOutcomes `json:"outcomes,omitempty"`
 }
 
 // EncodeInfo returns the value of one entry of the info hash:
@@ -98,6 +100,7 @@ func infoOf(h *rules.Hot) info {
 	i := info{
 		Low: &h.Low, Since: &since, Until: &until, Burst: h.Burst, Mode: h.Mode, Scope: h.Scope, Owner: h.Owner, Ratio: &ratio,
 		Also: h.Also, Estimated: h.Estimated, Usual: h.Usual, Spared: h.Spared, Top: topOf(h.Top), Hold: holdOf(h.Hold),
+		Outcomes: fleetOutcomesOf(h.Outcomes),
 	}
 	if h.High != rules.Unknown {
 		i.High = &h.High
@@ -189,6 +192,7 @@ func (i *info) hot() (rules.Hot, error) {
 	if h.Hold, err = i.Hold.parse(); err != nil {
 		return rules.Hot{}, err
 	}
+	h.Outcomes = i.Outcomes.parse()
 	return h, nil
 }
 

@@ -16,7 +16,7 @@ import (
 const (
 	MaxMembers     = 10_000 // of one namespace
 	MaxMemberName  = 256    // bytes
-	MaxMember      = 8192   // bytes of a member's value in Redis; up to 6,900 with MaxAdmitted keys
+	MaxMember      = 16384  // bytes of a member's value in Redis; up to 14,000 with MaxAdmitted keys
 	MaxAdmitted    = 64     // hot keys whose admissions a member reports
 	maxProblem     = 512    // bytes of a problem
 	maxVersion     = 128    // bytes of a version
@@ -29,9 +29,9 @@ const (
 // processes with one name are two members.
 func MemberField(name, incarnation string) string { return name + " " + incarnation }
 
-func memberName(field string) (string, bool) {
+func cutMember(field string) (name, incarnation string, ok bool) {
 	i := strings.LastIndexByte(field, ' ')
-	return field[:max(i, 0)], i > 0 && i <= MaxMemberName && len(field)-i-1 <= maxIncarnation
+	return field[:max(i, 0)], field[i+1:], i > 0 && i <= MaxMemberName && len(field)-i-1 <= maxIncarnation
 }
 
 // memberJSON is a heartbeat in JSON. Times are unix milliseconds on the member's own clock.
@@ -55,6 +55,7 @@ type memberJSON struct {
 
 	Admitted     map[string]admittedJSON `json:"admitted,omitempty"` // by the id of the key, in hex
 	MoreAdmitted bool                    `json:"more_admitted,omitempty"`
+	Left         bool                    `json:"left,omitempty"`
 }
 
 // EncodeMember returns the value of a member's heartbeat:
@@ -62,12 +63,12 @@ type memberJSON struct {
 //	{"role":"instance","rules":"a1b2c3d4","program":"v1.2.0","started":1732172445123,"offset_ms":-3,"dropped":0,…}
 //
 // Fields that are zero are left out, and texts that are too long are cut. The name is part of the
-// field under which the value is stored ([MemberField]). Heard is not written.
+// field under which the value is stored ([MemberField]), as is the incarnation. Heard is not written.
 func EncodeMember(m *rules.Member) []byte {
 	raw := memberJSON{
 		Role: m.Role, Rules: CutVersion(m.RulesVersion), Program: cutText(m.Program, maxVersion),
 		Dropped: m.Dropped, Lost: m.Lost, Arrived: m.Arrived, Used: m.MemoryUsed, Max: m.MemoryMax, Floor: m.Floor, Waiting: m.Waiting, Displaced: m.Displaced,
-		Held: m.Held, Problem: cutText(m.Problem, maxProblem),
+		Held: m.Held, Problem: cutText(m.Problem, maxProblem), Left: m.Left,
 	}
 	if !m.Started.IsZero() {
 		raw.Started = m.Started.UnixMilli()
@@ -105,7 +106,7 @@ var errMember = errors.New("heartbeat of a member: a field is out of range, or t
 
 // ParseMember reads a value that [EncodeMember] wrote under this field.
 func ParseMember(field string, value []byte) (rules.Member, error) {
-	name, ok := memberName(field)
+	name, incarnation, ok := cutMember(field)
 	if !ok || len(value) > MaxMember {
 		return rules.Member{}, errMember
 	}
@@ -125,7 +126,7 @@ func ParseMember(field string, value []byte) (rules.Member, error) {
 	m := rules.Member{
 		Name: name, Role: raw.Role, RulesVersion: raw.Rules, Program: raw.Program,
 		Dropped: raw.Dropped, Lost: raw.Lost, Arrived: raw.Arrived, MemoryUsed: raw.Used, MemoryMax: raw.Max, Floor: raw.Floor, Waiting: raw.Waiting, Displaced: raw.Displaced,
-		Held: raw.Held, Problem: raw.Problem, MoreAdmitted: raw.MoreAdmitted,
+		Held: raw.Held, Problem: raw.Problem, MoreAdmitted: raw.MoreAdmitted, Left: raw.Left, Incarnation: incarnation,
 	}
 	for text, of := range raw.Admitted {
 		id, err := strconv.ParseUint(text, 16, 64)

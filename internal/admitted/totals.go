@@ -1,0 +1,147 @@
+package admitted
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// Totals adds up the outcomes of the requests of hot keys over all instances, also those that have
+// left. Each instance reports its own since the key became hot, so a report that was lost is made
+// up for by the next. Totals is safe for concurrent use.
+type Totals struct {
+	mu   sync.Mutex
+	keys map[rules.Key]*total
+}
+
+// total is the sum of one key.
+type total struct {
+	id      uint64
+	since   int64               // when the key became hot, Unix milliseconds
+	of      map[string]*outcome // by incarnation of an instance
+	before  rules.Outcomes      // of instances that left before this process began, or long ago
+	listed  time.Time           // when it was last among the published keys
+	adopted bool                // whether sum is that of a predecessor, and was not compared with reports yet
+	sum     rules.FleetOutcomes
+}
+
+// outcome is the last report of an instance.
+type outcome struct {
+	rules.Outcomes
+	heard time.Time
+}
+
+// forget is how long the report of an instance that has left is kept on its own. An instance that
+// reaches no Redis for less time does not count twice.
+const forget = time.Hour
+
+// keepUnlisted is how long a key is kept that is not published, as after a loss in Redis.
+const keepUnlisted = 30 * time.Second
+
+// Update adds the reports of members, of which some may have left, about the published hot keys.
+func (t *Totals) Update(hot []rules.Hot, members []rules.Member, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.list(hot, now)
+	byID := make(map[uint64]*total, len(t.keys))
+	for key, k := range t.keys {
+		if byID[k.id] = k; now.Sub(k.listed) > keepUnlisted {
+			delete(t.keys, key)
+		}
+	}
+	present, cut := make(map[string]bool, len(members)), false
+	for i := range members {
+		m := &members[i]
+		present[m.Incarnation] = true
+		cut = cut || m.MoreAdmitted
+		for j := range m.Admitted {
+			a := &m.Admitted[j]
+			if k := byID[a.ID]; k != nil && a.Since.UnixMilli() == k.since {
+				k.add(m, &a.Outcomes)
+			}
+		}
+	}
+	for _, k := range t.keys {
+		k.addUp(present, cut, now)
+	}
+}
+
+// Inherit continues the sums that are published with hot keys. Those that are known here stay.
+func (t *Totals) Inherit(hot []rules.Hot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.list(hot, time.Now())
+}
+
+// list records that these keys are published.
+func (t *Totals) list(hot []rules.Hot, now time.Time) {
+	if t.keys == nil {
+		t.keys = make(map[rules.Key]*total)
+	}
+	for i := range hot {
+		h := &hot[i]
+		k := t.keys[h.Key]
+		if k == nil || k.since != h.Since.UnixMilli() {
+			k = newTotal(h)
+			t.keys[h.Key] = k
+		}
+		k.listed = now
+	}
+}
+
+// newTotal returns the total of a key, which continues that of a predecessor.
+func newTotal(h *rules.Hot) *total {
+	k := &total{id: limiter.KeyID([]byte(h.Key.String())), since: h.Since.UnixMilli(), of: make(map[string]*outcome)}
+	if h.Outcomes != nil {
+		k.adopted, k.sum, k.before = true, *h.Outcomes, h.Outcomes.Gone
+	}
+	return k
+}
+
+// add adds the report of an instance. Reports may overtake each other, so its counts never go back.
+func (k *total) add(m *rules.Member, o *rules.Outcomes) {
+	x := k.of[m.Incarnation]
+	if x == nil {
+		x = new(outcome)
+		k.of[m.Incarnation] = x
+	}
+	x.Outcomes, x.heard = x.Plus(o.Minus(x.Outcomes)), m.Heard
+}
+
+// addUp sets the sum. It never goes back. An adopted sum that is higher than the reports has those of
+// instances that have left since it was published, unless instances report only some of their keys.
+func (k *total) addUp(present map[string]bool, cut bool, now time.Time) {
+	sum, gone := k.before, k.before
+	for name, x := range k.of {
+		sum = sum.Plus(x.Outcomes)
+		switch {
+		case present[name]:
+		case now.Sub(x.heard) > forget:
+			k.before = k.before.Plus(x.Outcomes)
+			delete(k.of, name)
+			fallthrough
+		default:
+			gone = gone.Plus(x.Outcomes)
+		}
+	}
+	missing := k.sum.Outcomes.Minus(sum)
+	if k.adopted && !cut {
+		k.before, gone = k.before.Plus(missing), gone.Plus(missing)
+	}
+	k.adopted = k.adopted && cut
+	k.sum = rules.FleetOutcomes{Outcomes: sum.Plus(missing), Gone: gone}
+}
+
+// Of returns the outcomes of a key that became hot at since, or nil if they are not known.
+func (t *Totals) Of(key rules.Key, since time.Time) *rules.FleetOutcomes {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.keys[key]
+	if k == nil || k.since != since.UnixMilli() || k.sum == (rules.FleetOutcomes{}) {
+		return nil
+	}
+	sum := k.sum
+	return &sum
+}

@@ -1,0 +1,137 @@
+package admitted
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// fleetOf has the heartbeats of the instances of a namespace with one hot key, and the aggregator
+// that adds them up.
+type fleetOf struct {
+	t       *testing.T
+	hot     rules.Hot
+	members map[string]rules.Member
+	totals  *Totals
+	now     time.Time
+}
+
+func newFleetOf(t *testing.T) *fleetOf {
+	return &fleetOf{
+		t: t, hot: rules.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Since: time.UnixMilli(1_700_000_000_000)},
+		members: make(map[string]rules.Member), totals: new(Totals), now: time.Now(),
+	}
+}
+
+// report makes an instance report its outcomes since the key became hot.
+func (f *fleetOf) report(incarnation string, passed, refused int64) {
+	f.members[incarnation] = rules.Member{Name: "a", Role: rules.RoleInstance, Incarnation: incarnation, Heard: f.now, Admitted: []rules.Admitted{{
+		ID: limiter.KeyID([]byte(f.hot.Key.String())), Since: f.hot.Since, Outcomes: rules.Outcomes{Passed: passed, Refused: refused},
+	}}}
+}
+
+// check checks the sum after the next look at the heartbeats, and publishes it.
+func (f *fleetOf) check(when string, passed, refused int64) {
+	f.t.Helper()
+	var members []rules.Member
+	for _, m := range f.members {
+		members = append(members, m)
+	}
+	f.now = f.now.Add(time.Second)
+	f.totals.Update([]rules.Hot{f.hot}, members, f.now)
+	f.hot.Outcomes = f.totals.Of(f.hot.Key, f.hot.Since.Add(time.Microsecond)) // published in milliseconds
+	var got rules.Outcomes
+	if o := f.hot.Outcomes; o != nil {
+		got = o.Outcomes
+	}
+	if want := (rules.Outcomes{Passed: passed, Refused: refused}); got != want {
+		f.t.Errorf("%s: %+v, want %+v", when, got, want)
+	}
+}
+
+// restart replaces the aggregator by a new one, which has what is published and no more.
+func (f *fleetOf) restart() {
+	f.totals = new(Totals)
+	f.totals.Inherit([]rules.Hot{f.hot})
+	f.hot.Outcomes = f.totals.Of(f.hot.Key, f.hot.Since) // it writes its entries before it looks at the heartbeats
+}
+
+// The sum over all instances heals after lost heartbeats, and goes back neither when an instance or
+// the aggregator restarts, nor when a heartbeat overtakes another.
+func TestTotals(t *testing.T) {
+	f := newFleetOf(t)
+	f.check("no one reports", 0, 0)
+	f.report("1", 10, 100)
+	f.report("2", 5, 50)
+	f.check("two", 15, 150)
+	f.check("again", 15, 150)
+	f.report("1", 30, 300) // some heartbeats were lost before
+	f.check("healed", 35, 350)
+	f.report("1", 20, 200) // overtaken
+	f.check("overtaken", 35, 350)
+	f.report("1", 40, 400)
+	f.restart()
+	f.check("aggregator restarted", 45, 450)
+	delete(f.members, "2")
+	f.check("one has left", 45, 450)
+	f.report("3", 1, 2)
+	f.check("and its successor came", 46, 452)
+	f.restart()
+	f.report("3", 2, 4)
+	f.check("aggregator restarted after that", 47, 454)
+	f.restart()
+	delete(f.members, "3")
+	f.check("one has left while there was no aggregator", 47, 454)
+	f.report("1", 41, 400)
+	f.check("the other goes on", 48, 454)
+	f.report("4", 7, 7)
+	f.check("one that will be cut off", 55, 461)
+	cutOff := f.members["4"]
+	delete(f.members, "4")
+	f.now = f.now.Add(forget / 2)
+	f.check("cut off", 55, 461)
+	f.members["4"] = cutOff
+	f.report("4", 8, 8)
+	f.check("and back", 56, 462)
+	delete(f.members, "4")
+	f.now = f.now.Add(2 * forget)
+	f.check("forgotten", 56, 462)
+	if n := len(f.totals.keys[f.hot.Key].of); n != 1 {
+		t.Errorf("%d reports are kept", n)
+	}
+	f.hot.Since, f.hot.Outcomes = f.hot.Since.Add(time.Minute), nil
+	f.check("hot again, before anyone reports", 0, 0)
+	f.report("1", 1, 1)
+	f.check("hot again", 1, 1)
+}
+
+// An aggregator that restarts takes a sum for that of instances that have left only if all instances
+// report all of their keys.
+func TestTotalsOfCutReports(t *testing.T) {
+	f := newFleetOf(t)
+	f.report("1", 10, 100)
+	f.check("at first", 10, 100)
+	f.restart()
+	f.members["1"] = rules.Member{Role: rules.RoleInstance, Incarnation: "1", Heard: f.now, MoreAdmitted: true}
+	f.check("not reported", 10, 100)
+	f.report("1", 11, 110)
+	f.check("reported again", 11, 110)
+}
+
+// A key that is not published for a while, as after a loss in Redis, keeps its sum. One that has
+// cooled is forgotten.
+func TestTotalsForget(t *testing.T) {
+	f := newFleetOf(t)
+	f.report("1", 10, 100)
+	f.check("at first", 10, 100)
+	delete(f.members, "1")
+	f.totals.Update(nil, nil, f.now.Add(keepUnlisted/2))
+	f.hot.Outcomes = nil
+	f.check("published again", 10, 100)
+	f.totals.Update(nil, nil, f.now.Add(2*keepUnlisted))
+	if n := len(f.totals.keys); n != 0 {
+		t.Errorf("%d keys", n)
+	}
+}
