@@ -26,6 +26,7 @@
 //	limits_load_test.go limits_worker_test.go  floods limits; instances whose requests take time
 //	limits_exact_test.go limits_away_test.go  limits of all instances, and an unavailable Redis
 //	limits_fleet_test.go  a limit whose permits the instances hold
+//	outcomes_test.go  what became of a hot key's requests, over instances and aggregators that restart
 //	limits_share_test.go  each instance's part of a limit
 //	limits_work_test.go   how many requests are at work at a time, over all instances
 //	limits_reload_test.go limits that change under load

@@ -94,6 +94,36 @@ var guardFaults = []Fault{
 		Test: "TestAdmittedOnHot",
 	},
 	{
+		Name: "the outcomes of an earlier time as a hot key count again", File: "middleware/hotstate.go",
+		Old: "before: h.outcomesEver()})", New: "})",
+		Test: "TestHotKeyOutcomes",
+	},
+	{
+		Name: "requests that an operator blocks are not refused ones of the key", File: "middleware/control.go",
+		Old: "hot.Payload.record(false)", New: "",
+		Test: "TestHotKeyOutcomes",
+	},
+	{
+		Name: "keys beyond the room of a heartbeat are never reported", File: "middleware/admitted.go",
+		Old: "return cmp.Compare(states[i].reported, states[j].reported)", New: "return 0",
+		Test: "TestReportsRotate",
+	},
+	{
+		Name: "a heartbeat that was overtaken counts again", File: "internal/admitted/totals.go",
+		Old: "x.Plus(o.Minus(x.Outcomes))", New: "*o",
+		Test: "TestTotals",
+	},
+	{
+		Name: "the outcomes of instances that have left are dropped with an aggregator", File: "internal/admitted/totals.go",
+		Old: "k.adopted, k.sum, k.before = true, *h.Outcomes, h.Outcomes.Gone", New: "k.adopted, k.sum = true, *h.Outcomes",
+		Test: "TestTotals",
+	},
+	{
+		Name: "an instance leaves without its last outcomes", File: "hotkeys/heartbeat.go",
+		Old: "if len(m.Admitted) > 0 {", New: "if false {",
+		Test: "TestLastHeartbeat",
+	},
+	{
 		Name: "readers reject a heartbeat with the reason of a foreign sharer", File: "internal/published/admitted.go",
 		Old: "if !validReason(of.onHot.AloneFor)", New: "if false",
 		Test: "TestAdmittedInHeartbeat",

@@ -87,7 +87,7 @@ func admittedCell(g admitted.Gauge, unit rules.Unit) string {
 func below(h *rules.Hot) string {
 	var b strings.Builder
 	if words := hotwords.Outcomes(h); words != "" {
-		fmt.Fprintf(&b, "\n    %-16s  %11s  %s", "since hot", "", words)
+		fmt.Fprintf(&b, "\n    %-16s  %s", "since hot", words)
 	}
 	top := h.Top
 	if top == nil {

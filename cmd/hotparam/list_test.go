@@ -87,6 +87,7 @@ func TestList(t *testing.T) {
 				Callers:  []rules.Origin{{Name: "\x1b[2J", Count: 7}},
 				Explains: 4,
 			},
+			Outcomes: &rules.FleetOutcomes{Outcomes: rules.Outcomes{Passed: 1000, Refused: 61200}},
 		},
 		{Key: rules.Key{Rule: "watch", Text: "GET /browse/?q=x"}, Low: 60, High: rules.Unknown, Estimated: true, Rate: 600, Since: since, Mode: rules.ModeWatch},
 	}})
@@ -105,19 +106,20 @@ func TestList(t *testing.T) {
 		for name, n := range map[string]int64{"api-1": 400, "api-2": 520} {
 			id := limiter.KeyID([]byte(key.String()))
 			beat(t, server, rules.Member{Name: name, Role: rules.RoleInstance, Admitted: []rules.Admitted{
-				{ID: id, N: n, Span: 10 * time.Second}, {ID: watched, Span: 10 * time.Second, OnHot: rules.OnHotCounts{Stored: 10 * n}},
+				{ID: id, N: n, Span: 10 * time.Second, Lately: rules.Outcomes{Passed: n, Refused: 10 * n}, Since: since, Outcomes: rules.Outcomes{Refused: 1}}, {ID: watched, Span: 10 * time.Second, OnHot: rules.OnHotCounts{Stored: 10 * n}},
 			}})
 		}
 		testenv.Within(t, 20*time.Second, "both instances", func() bool {
-			return strings.Contains(hotparamCommand(t, "list", "--namespace", "shop").out, "  50/s   92/s of 2 × 50/s")
+			return strings.Contains(hotparamCommand(t, "list", "--namespace", "shop").out, "  50/s   92/s of 2 × 50/s       920 of 1,012/s  limit  ")
 		})
 		var keys []listed.Hot
 		r := hotparamCommand(t, "list", "--namespace", "shop", "--json")
 		if err := json.Unmarshal([]byte(r.out), &keys); err != nil || *keys[1].Admitted != (listed.Admitted{PerSecond: 92, Allowed: 100, Limits: 2}) || keys[0].Admitted != nil ||
-			*keys[0].OnHot != (listed.OnHot{Stored: 920}) || keys[1].OnHot != nil {
+			*keys[0].OnHot != (listed.OnHot{Stored: 920}) || keys[1].OnHot != nil || keys[0].Outcomes != nil ||
+			*keys[1].Outcomes != (listed.Outcomes{Counts: listed.Counts[int64]{Passed: 1000, Refused: 61200}, PerSecond: listed.Counts[float64]{Passed: 92, Refused: 920}}) {
 			t.Errorf("%v: %s", err, r.out)
 		}
-		if r := hotparamCommand(t, "list", "--namespace", "shop"); !strings.Contains(r.out, "  - · 920/s from memory  watch  ") {
+		if r := hotparamCommand(t, "list", "--namespace", "shop"); !strings.Contains(r.out, "  - · 920/s from memory  -               watch  ") {
 			t.Errorf("a key that is answered from memory:\n%s", r.out)
 		}
 	})
@@ -147,15 +149,16 @@ func TestList(t *testing.T) {
 	t.Run("wide", func(t *testing.T) {
 		r := hotparamCommand(t, "list", "--namespace", "shop", "--wide")
 		r.exits(t, exitOK)
-		if _, got, _ := strings.Cut(r.out, "GET /search?a=1&q=phone\n"); got != `    routes in 2s              180  GET /search
+		if _, got, _ := strings.Cut(r.out, "GET /search?a=1&q=phone\n"); got != `    since hot         61,200 of 62,200 refused
+    routes in 2s              180  GET /search
                             20-32  GET /browse/
     callers in 2s               7  `+"\uFFFD[2J"+`
     explains                    4  more specific keys, hot for no other reason
 ` {
 			t.Errorf("below the key: %q", got)
 		}
-		if strings.Count(r.out, "\n") != 7 || !strings.HasPrefix(r.out, "RATE") {
-			t.Errorf("want a heading and two keys, four lines below the one that is explained:\n%s", r.out)
+		if strings.Count(r.out, "\n") != 8 || !strings.HasPrefix(r.out, "RATE") {
+			t.Errorf("want a heading and two keys, five lines below the one that is explained:\n%s", r.out)
 		}
 	})
 	t.Run("suspects", func(t *testing.T) {

@@ -2,7 +2,7 @@
 // and the members. Parsers check each bound, guess nothing, and never panic.
 //
 //	info.go          the cause of a hot key, and where its requests come from
-//	outcomes.go      what became of a hot key's requests
+//	outcomes.go      what became of a hot key's requests, over all instances
 //	hold.go          how a key that is hot by its cost is held, and why
 //	change.go        a change of the set or of the suspects, the version and the heartbeat after it
 //	control.go       operators' controls of keys
