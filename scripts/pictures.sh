@@ -12,7 +12,7 @@ trap 'kill $(cat "$dir"/*.pid 2>/dev/null) 2>/dev/null || true; $tmux kill-serve
 version=$(git describe --tags --abbrev=0 2>/dev/null || echo v0.1.0)
 go build -ldflags "-X main.version=$version" -o "$dir/hotparam" ./cmd/hotparam
 go build -o "$dir/termshot" ./checks/termshot
-go test -c -o "$dir/page.test" ./internal/page # drives a browser
+go test -tags real -c -o "$dir/page.test" ./internal/page # drives a browser
 mkdir -p docs/images
 
 # shot NAME WORDS… writes the terminal as a picture, if all words are on it.
@@ -81,3 +81,10 @@ shot top phone 'black'
 # The same on the page, with longer lines, as a browser shows it.
 sleep 45
 HOTPARAM_PICTURE_OF=http://127.0.0.1:19125 HOTPARAM_PICTURES="$PWD/docs/images" "$dir/page.test" -test.run '^TestPictureForTheDocuments$'
+
+# The heat map, from a day of real traces if HOTPARAM_TRACES names their folder.
+if [ -n "${HOTPARAM_TRACES:-}" ]; then
+	HOTPARAM_PICTURES="$dir" "$dir/page.test" -test.run '^TestHeatMapInABrowser$/^a_day_with_five_incidents$'
+	cp "$dir/heat-requests-light.png" docs/images/heat-requests.png
+	cp "$dir/heat-ms-light.png" docs/images/heat-ms.png
+fi

@@ -191,7 +191,7 @@ func (t *Tab) Wait(expression string) {
 
 var keyNames = map[string]string{
 	"Enter": kb.Enter, "Escape": kb.Escape, "Tab": kb.Tab, "ArrowDown": kb.ArrowDown, "ArrowUp": kb.ArrowUp,
-	"ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight, "Home": kb.Home, "End": kb.End, "PageDown": kb.PageDown,
+	"ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight, "Home": kb.Home, "End": kb.End, "PageDown": kb.PageDown, "Backspace": kb.Backspace,
 }
 
 // Press presses a key by its name, "Enter" or "ArrowDown", or by its character, "j". Unlike with

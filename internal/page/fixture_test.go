@@ -28,6 +28,7 @@ type fixture struct {
 	publisher *hotkeys.Publisher
 	view      *live.View
 	page      *Page
+	past      *pastFixture // nil if no history is kept
 	server    *httptest.Server
 }
 
@@ -58,6 +59,9 @@ func (f *fixture) serve(t *testing.T, view LiveView, token string, runs ...func(
 	})
 	mux := http.NewServeMux()
 	f.page.Register(mux)
+	if f.past != nil {
+		mux.Handle("GET /api/v1/history", f.past)
+	}
 	f.server.Config.Handler = mux
 	f.server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		_ = c.(*net.TCPConn).SetWriteBuffer(16 << 10) // so that a reader can be slow within a test's time

@@ -9,7 +9,7 @@
 //	stream.go    server-sent events: one reader, and the end of a slow one
 //	push.go       all readers: the changes since the last time, once for all
 //	change.go    the form of such a change, row.go of a key in it
-//	static/      the page itself: no build step, no third-party scripts
+//	static/      the page itself: no build step, no third-party scripts; heat*.js are its heat map
 package page
 
 import (

@@ -7,10 +7,11 @@ import { Store } from "./store.js";
 import { Stream } from "./stream.js";
 import { modeWord, Table } from "./table.js";
 import { Detail } from "./detail.js";
+import { Heat } from "./heat.js";
 import * as panels from "./panels.js";
 
 const store = new Store();
-const views = ["hot", "suspects", "controls", "instances", "rules", "events"];
+const views = ["hot", "suspects", "controls", "instances", "rules", "events", "heat"];
 let view = "hot";
 let rulesAnswer = null, rulesVersion = null;
 let controls = new Map();
@@ -25,6 +26,16 @@ const detail = new Detail(byId("detail"), store, {
   controlOf,
   onClose: () => { table.schedule(); byId("grid").focus({ preventScroll: true }); },
 });
+const heat = new Heat({
+  now: () => (store.ready ? store.time() : Date.now()) / 1000,
+  onLink: (text) => { heatLink = text; if (view === "heat") link(); },
+  ruleWords: (id) => rulesAnswer?.rules.find((r) => r.id === id)?.words,
+  onKey: (row) => {
+    const found = [...store.hot.values()].find((k) => k.rule === row.rule && k.key.endsWith(row.key) && k.key.startsWith(row.route.split("{")[0]));
+    return found && (() => { show("hot"); detail.open(found.id); table.schedule(); });
+  },
+});
+let heatLink = "";
 
 // --- what arrives
 
@@ -124,6 +135,7 @@ async function loadRules(version) {
     const answer = await fetch("/api/v1/rules", { cache: "no-store" });
     if (!answer.ok) return;
     rulesAnswer = await answer.json();
+    heat.panel.explain();
     dirty.add("rules");
     schedule();
   } catch { rulesVersion = null; }
@@ -271,10 +283,27 @@ function show(name, focus) {
   }
   if (focus) byId(`tab-${name}`).focus();
   byId(`tab-${name}`).scrollIntoView({ block: "nearest", inline: "nearest" });
-  if (location.hash.slice(1) !== name) history.replaceState(null, "", name === "hot" ? location.pathname : `#${name}`);
+  if (name === "heat") heat.show(heatLink);
+  else heat.hide();
+  link();
   dirty.add(name);
   draw();
 }
+
+// link makes the address a link to what is shown. What follows # is not sent to servers.
+function link() {
+  const wanted = view === "heat" && heatLink ? `heat?${heatLink}` : view;
+  if (location.hash.slice(1) !== wanted) history.replaceState(null, "", wanted === "hot" ? location.pathname : `#${wanted}`);
+}
+
+// follow shows what a link says.
+function follow() {
+  const [name, text = ""] = location.hash.slice(1).split(/\?(.*)/s);
+  if (!views.includes(name)) return;
+  if (name === "heat") heatLink = text;
+  show(name);
+}
+addEventListener("hashchange", follow);
 
 byId("tabs").addEventListener("click", (e) => {
   const tab = e.target.closest("[role=tab]");
@@ -300,7 +329,8 @@ document.addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || byId("help").open) return;
   const typing = e.target.closest("input, select, textarea");
   if (e.key === "Escape") {
-    if (detail.id !== null) detail.close();
+    if (view === "heat") heat.escape();
+    else if (detail.id !== null) detail.close();
     else if (filtered()) clearFilter();
     return;
   }
@@ -310,7 +340,7 @@ document.addEventListener("keydown", (e) => {
   }
   const n = Number(e.key);
   if (n >= 1 && n <= views.length) show(views[n - 1]);
-  else if (e.key === "/") { e.preventDefault(); show("hot"); filterText.focus(); filterText.select(); }
+  else if (e.key === "/") { e.preventDefault(); if (view !== "heat") show("hot"); const field = view === "heat" ? byId("heat-filter") : filterText; field.focus(); field.select(); }
   else if (e.key === "t") nextTheme();
   else if (e.key === "?") byId("help").showModal();
   else if (view === "hot" && !e.defaultPrevented) {
@@ -321,14 +351,14 @@ document.addEventListener("keydown", (e) => {
 
 // --- start
 
-const hash = location.hash.slice(1);
-if (views.includes(hash)) show(hash);
+follow();
 stream.open();
 setInterval(() => { // ages grow, and lines move, even where nothing changes
   if (document.hidden) return;
   if (view === "instances" || view === "controls") dirty.add(view);
   if (view === "hot" && detail.id !== null) detail.load();
+  if (view === "heat") heat.tick();
   schedule();
 }, 2000);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) schedule(); });
-globalThis.hotparamPage = { store, table, stream }; // for the console, and tests
+globalThis.hotparamPage = { store, table, stream, heat }; // for the console, and tests
