@@ -4,7 +4,7 @@ export class HeatView {
   constructor() {
     this.last = 3600;         // seconds that end now, or null
     this.window = null;       // [from, to] in Unix seconds, if last is null
-    this.colour = "";         // a unit, or "refused"; empty for the first that there is
+    this.colour = "";         // a unit, or refused; empty for the first
     this.filter = "";
     this.folds = new Map();   // what was folded (false) or unfolded (true) by hand
     this.unfolded = false;    // all of it
