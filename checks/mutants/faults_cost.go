@@ -108,4 +108,39 @@ var costFaults = []Fault{
 		Old: "case h.cheap >= cheapKept, h.cheap > 0 && h.about.Stage == rules.HoldTrial:", New: "case false:",
 		Test: "TestGainIsNoProof",
 	},
+	{
+		Name: "the slowest of the others are not watched", File: "aggregator/internal/blame/judge.go",
+		Old: " && j.tail.disturbed() && ", New: " && false && ",
+		Test: "TestDearKeyIsTriedWhenTheSlowestSuffer",
+	},
+	{
+		Name: "keys that slow none of the others down are tried", File: "aggregator/internal/blame/judge.go",
+		Old: " && j.tail.disturbed() && ", New: " && ",
+		Test: "TestDearKeyThatSlowsNoneDownIsLeftAlone",
+	},
+	{
+		Name: "an early trial delays one in an overload", File: "aggregator/internal/blame/hold.go",
+		Old: "reason == whyNoGain && !j.trial.early || ", New: "reason == whyNoGain || ",
+		Test: "TestEarlyTrialDoesNotDelayOneInAnOverload",
+	},
+	{
+		Name: "permits rise although the slowest suffer", File: "aggregator/internal/blame/trial.go",
+		Old: "hurts := j.present.hurt() || j.tail.disturbed()", New: "hurts := j.present.hurt()",
+		Test: "TestPermitsFallWhenTheSlowestSuffer",
+	},
+	{
+		Name: "a key whose requests stopped is held the longer, the longer ago that is", File: "aggregator/internal/blame/hold.go",
+		Old: "h.active.Sub(h.since).Seconds())\n		switch", New: "now.Sub(h.since).Seconds())\n		switch",
+		Test: "TestStoppedKeyIsReleasedSoon",
+	},
+	{
+		Name: "a request with a permit is canceled", File: "middleware/cancel.go",
+		Old: "if o.permit || !o.cancels() {", New: "if !o.cancels() {",
+		Test: "TestHeldRequestsAreCanceled",
+	},
+	{
+		Name: "a context lasts longer than its request", File: "middleware/cost.go",
+		Old: "		t.cancel(nil)\n", New: "",
+		Test: "TestTicketContext",
+	},
 }

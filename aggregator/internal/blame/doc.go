@@ -27,6 +27,15 @@
 // and requests that ended together had waited for different times. A key whose requests were clearly
 // dear in several steps lately, and in nearly all of its own, is suspect whatever the others' spread.
 //
+// A key is dear in a step if its requests took more than four times the expected time beyond the
+// wait, or have been running for that long.
+//
+// Early. One dear request on a shared processor delays few others, which no median shows. So the
+// judge also watches the slowest 2 % of the others' requests. While clearly more than twice as many
+// are that slow, keys that were dear in several steps, and in nearly all of their own, are suspect
+// before an overload. Holding them must halve what is too many. A trial that fails delays early
+// trials alone.
+//
 // Trial. All suspects are held together, with no permit, because only all causes together may show
 // a gain. It has 3 s, after their running requests have ended, to halve the excess of the others'
 // time. Otherwise all are released. They are not suspect again for 10 s, then 20 s, up to 5 minutes.
@@ -38,9 +47,10 @@
 // is kept if its request takes at least four times the expected time even now, twice if it has a
 // history, and is released if one does not. So the innocent among several suspects are released.
 //
-// Kept. The permits rise by one as long as the others stay within 1.2 times their usual time. A
-// step that hurts them is taken back, and the next one waits twice as long. A key is released when
-// two requests in a row cost no more than usual, or when its requests have stopped.
+// Kept. The permits rise by one as long as the others stay within 1.2 times their usual time, and
+// no more of them than usual are slow. A step that hurts them is taken back, and the next one waits
+// twice as long. A key is released when two requests in a row cost no more than usual, or when its
+// requests have stopped.
 //
 // Relearning. If the others are slow for 20 s and no key is to blame, their present time becomes
 // usual: the program or the back end has changed. Faster times become usual at once.
@@ -50,7 +60,7 @@
 // The files, in the order of a step:
 //
 //   - judge.go usage, and a step · subject.go recent usage of a key
-//   - present.go the times of the others · evidence.go suspects
+//   - present.go the times of the others, tail.go the slowest of them · evidence.go suspects
 //   - trial.go trials, and permits · hold.go keys that are kept or released · backoff.go pauses
 //     between trials
 //   - usual.go usual costs · state.go the state that others and a successor get

@@ -103,13 +103,13 @@ func (e *evidence) findFactor(t *table, p *present) {
 }
 
 // suspects returns the keys that may have caused an overload, the strongest first.
-func (e *evidence) suspects(t *table, trying bool, now time.Time) (found []*subject) {
+func (e *evidence) suspects(t *table, trying, early bool, now time.Time) (found []*subject) {
 	var joint float64
 	for _, s := range t.subjects {
 		if s.held {
 			joint += s.excess
 		}
-		if s.isKey() && !s.held && s.score >= alsoScore && s.excess >= leastShare*e.total && !s.retry.waits(now) {
+		if s.isKey() && !s.held && s.score >= alsoScore && (s.excess >= leastShare*e.total || trying && s.isDear()) && (early && s.isDear() || !early && !s.retry.waits(now)) {
 			found = append(found, s)
 		}
 	}
@@ -126,11 +126,10 @@ func (e *evidence) suspects(t *table, trying bool, now time.Time) (found []*subj
 			rest += max(0, s.excess)
 		}
 	}
-	for i, s := range found {
-		if s.excess < found[0].excess/20 || i == maxHeld {
-			found = found[:i]
-			break
-		}
+	most := found[0].excess
+	found = slices.DeleteFunc(found, func(s *subject) bool { return s.excess < most/20 && !s.isDear() })
+	found = found[:min(len(found), maxHeld)]
+	for _, s := range found {
 		joint += s.excess
 	}
 	if joint < jointShare*(e.total+joint) || joint < rest*0.4 && !trying {

@@ -65,8 +65,11 @@ func (j *Judge) release(now time.Time, why func(*hold) string) {
 			return false
 		}
 		h.subject.held = false
-		if reason == whyNoGain || reason == whyCheap {
+		if reason == whyNoGain && !j.trial.early || reason == whyCheap {
 			h.subject.retry.fail(now, firstKeyRetry)
+		}
+		if reason != whyNoGain {
+			h.subject.forget()
 		}
 		j.released = append(j.released, Released{Key: h.subject.key, Why: reason})
 		j.changed = true
@@ -95,7 +98,7 @@ func (j *Judge) testHolds(now time.Time, seconds float64) {
 	}
 	allStopped := now.Sub(active) > silence(joint, 4*time.Second, 9*time.Second)
 	j.release(now, func(h *hold) string {
-		rate := h.demand / max(1, now.Sub(h.since).Seconds())
+		rate := max(0, h.demand-1) / max(1, h.active.Sub(h.since).Seconds())
 		switch {
 		case allStopped || now.Sub(h.active) > silence(rate, 5*time.Second, 30*time.Second):
 			return whyStopped
@@ -108,7 +111,7 @@ func (j *Judge) testHolds(now time.Time, seconds float64) {
 
 // silence returns how long a key with this many requests a second must have none to have stopped.
 func silence(rate float64, least, most time.Duration) time.Duration {
-	return min(max(least, duration(8/max(rate, 0.01))), most)
+	return min(max(least, duration(6/max(rate, 0.01))), most)
 }
 
 // testCost compares the requests of a held key that were admitted with the usual ones.

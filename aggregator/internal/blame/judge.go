@@ -62,12 +62,14 @@ type Judge struct {
 	last     time.Time // the end of the previous step
 	begun    int64     // requests of the current step
 	present  present
+	tail     tail
 	usual    usual
 	held     []*hold // sorted by key
 	released []Released
 	trial    trial
 	permits  permits
 	retry    backoff // for trials
+	early    backoff // for trials before an overload
 	evidence evidence
 	changed  bool // Held has changed since the previous step
 }
@@ -118,10 +120,13 @@ func (j *Judge) step(now time.Time, seconds float64) {
 		s.accumulate(seconds, j.present.wait, j.present.scatter)
 	}
 	j.evidence.weigh(&j.table, &j.present, seconds)
+	j.tail.measure(j.table.subjects, seconds)
 	var suspects []*subject
 	still := len(j.held) > 0 && !j.trial.running && j.present.hurt() && j.running() < 0.5
 	if j.usual.learned() && (j.present.overloaded() || still) {
-		suspects = j.evidence.suspects(&j.table, j.trial.running, now)
+		suspects = j.evidence.suspects(&j.table, j.trial.running, false, now)
+	} else if j.usual.learned() && !j.config.Shadow && j.tail.disturbed() && !j.early.waits(now) {
+		suspects = j.evidence.suspects(&j.table, j.trial.running, true, now)
 	}
 	if j.config.Shadow {
 		j.reportSuspects(suspects, now)
@@ -129,7 +134,7 @@ func (j *Judge) step(now time.Time, seconds float64) {
 		j.decide(suspects, now, seconds)
 	}
 	blamed := len(suspects) > 0 || j.trial.running || j.permits.trying || j.config.Shadow && len(j.held) > 0
-	j.usual.learn(&j.table, &j.present, &j.evidence, blamed, seconds)
+	j.usual.learn(j, blamed, seconds)
 	j.table.evict()
 }
 

@@ -151,9 +151,10 @@ func TestSlownessOfAllBlamesNobody(t *testing.T) {
 
 func TestMomentBlamesNobody(t *testing.T) {
 	b := newBench(t, Config{})
-	for range 10 {
-		b.steps(3, slow, scan)
-		b.steps(7, fast, Usage{})
+	for range 5 {
+		b.step(slow, scan)
+		b.steps(2, slow, Usage{})
+		b.steps(80, fast, Usage{})
 	}
 	if b.stage() != "" {
 		t.Error("held after 300 ms")

@@ -61,13 +61,23 @@ func (s *subject) accumulate(seconds, wait, scatter float64) {
 	}
 }
 
+// forget drops what its requests took until now, so that it is no evidence once they cost no more than
+// usual, or have stopped.
+func (s *subject) forget() { s.own, s.ended, s.noise, s.dearSteps, s.otherSteps = 0, 0, 0, 0, 0 }
+
 // compare records whether the requests that ended in the step took more than three times the
 // expected time, and longer than chance explains.
 func (s *subject) compare(seconds, expected float64, p *present) {
 	keep := math.Exp2(-seconds / dearHalfLife)
 	s.dearSteps *= keep
 	s.otherSteps *= keep
-	if s.step.Ended == 0 {
+	switch {
+	case expected == 0: // nothing is known yet
+		return
+	case s.step.Ended == 0:
+		if s.inFlight > 0 && s.age > dearFactor*(expected+p.scatter)+2*max(p.lag, p.wait) {
+			s.dearSteps += 0.5 * min(s.inFlight, 3)
+		}
 		return
 	}
 	if each := s.step.Took.Seconds() / float64(s.step.Ended); each > dearFactor*(expected+p.scatter)+p.wait {
@@ -76,6 +86,9 @@ func (s *subject) compare(seconds, expected float64, p *present) {
 		s.otherSteps++
 	}
 }
+
+// mayBeDear reports whether most of a key's recent requests were dear.
+func (s *subject) mayBeDear() bool { return s.dearSteps >= 1 && s.otherSteps < s.dearSteps }
 
 // isDear reports whether a key is dear again and again.
 func (s *subject) isDear() bool { return s.dearSteps >= 1.8 && s.otherSteps < s.dearSteps/4 }

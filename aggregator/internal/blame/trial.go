@@ -25,6 +25,8 @@ type trial struct {
 	began, added time.Time
 	renewed      time.Time // last time at which a key was added, or requests of held keys still ran
 	slow, before float64   // the slowness at its begin, and when keys were last added
+	early        bool      // it began before an overload
+	tail         float64   // the ratio of the tail then
 	begun        float64   // requests of the others then, a second
 }
 
@@ -63,7 +65,7 @@ func (j *Judge) mayTry(suspects []*subject, now time.Time) bool {
 func (j *Judge) try(suspects []*subject, now time.Time) {
 	t := &j.trial
 	if !t.running {
-		*t = trial{running: true, began: now, slow: j.present.recent(5), begun: j.present.begun / j.present.window}
+		*t = trial{running: true, began: now, slow: j.present.recent(5), early: !j.present.overloaded(), tail: j.tail.ratio(), begun: j.present.begun / j.present.window}
 	}
 	t.renewed, t.added, t.before = now, now, j.present.recent(3)
 	for _, s := range suspects[:min(len(suspects), maxHeld-len(j.held))] {
@@ -75,8 +77,14 @@ func (j *Judge) try(suspects []*subject, now time.Time) {
 // halves the excess of their time, while they still send requests.
 func (j *Judge) judgeTrial(now time.Time) {
 	t, p := &j.trial, &j.present
-	gained := p.recent(5) < min(slowFactor, 1+(t.slow-1)/2) && p.begun/p.window >= t.begun/2
-	if gained {
+	if t.early && p.overloaded() {
+		t.early, t.slow, t.renewed = false, p.recent(5), now
+	}
+	gained := p.recent(5) < min(slowFactor, 1+(t.slow-1)/2)
+	if t.early {
+		gained = j.tail.ratio() < 1+(t.tail-1)/2
+	}
+	if gained && p.begun/p.window >= t.begun/2 {
 		t.running = false
 		for _, h := range j.held {
 			h.helped = true
@@ -84,6 +92,9 @@ func (j *Judge) judgeTrial(now time.Time) {
 		return
 	}
 	// Requests that were admitted before may still run.
+	if j.running() >= 0.5 {
+		t.tail = max(t.tail, j.tail.ratio())
+	}
 	if j.running() >= 0.5 && now.Sub(t.began) < longestTrial || now.Sub(t.began) > drainsFrom && now.Sub(t.began) < longestDrain && p.drains() {
 		t.renewed = now
 	}
@@ -91,7 +102,11 @@ func (j *Judge) judgeTrial(now time.Time) {
 		return
 	}
 	t.running = false
-	j.retry.fail(now, firstRetry)
+	if t.early {
+		j.early.fail(now, firstKeyRetry)
+	} else {
+		j.retry.fail(now, firstRetry)
+	}
 	j.release(now, func(h *hold) string {
 		if h.helped {
 			return ""
@@ -120,7 +135,7 @@ func (j *Judge) setPermits(now time.Time) {
 		begun += float64(h.subject.step.Begun)
 		refused += h.subject.demand - h.subject.begun
 	}
-	hurts := j.present.hurt()
+	hurts := j.present.hurt() || j.tail.disturbed()
 	switch {
 	case j.trial.running:
 		*p = permits{tested: p.tested, next: now, wait: firstWait}
@@ -135,7 +150,7 @@ func (j *Judge) setPermits(now time.Time) {
 		p.trying, p.safe = false, true
 	case p.trying && p.n > 0 && now.Sub(p.since) > 2*time.Second:
 		p.trying, p.wait, p.next = false, firstWait, now.Add(firstWait)
-	case !p.trying && p.n > 0 && j.present.recent(5) >= slowFactor:
+	case !p.trying && p.n > 0 && (j.present.recent(5) >= slowFactor || j.tail.disturbed()):
 		p.lower(now, p.n/2)
 	case !p.trying && !hurts && refused > 0.5 && !now.Before(p.next):
 		p.n++

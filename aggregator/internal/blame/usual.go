@@ -28,7 +28,8 @@ func (u *usual) learned() bool { return u.seconds >= learnTime/2 }
 
 // learn adds the step. When the others have been slow for relearnAfter and no key is to blame, their
 // present time becomes usual: the back end or the program has changed. Faster times are usual at once.
-func (u *usual) learn(t *table, p *present, e *evidence, blamed bool, seconds float64) {
+func (u *usual) learn(j *Judge, blamed bool, seconds float64) {
+	t, p := &j.table, &j.present
 	if u.fresh == 0 {
 		u.calm, u.blamed = true, false
 	}
@@ -49,9 +50,11 @@ func (u *usual) learn(t *table, p *present, e *evidence, blamed bool, seconds fl
 	again := u.slow > relearnAfter
 	if again {
 		u.slow = 0
-		t.shift(e, p)
+		t.shift(&j.evidence, p)
 	}
-	if u.calm && !u.blamed || !u.learned() && !u.blamed || again {
+	usual := u.calm && !u.blamed || !u.learned() && !u.blamed || again
+	j.tail.commit(usual && len(j.held) == 0, u.fresh)
+	if usual {
 		u.commit(t, again || p.recent(5) < 0.7)
 		p.level += (min(max(0.8, p.smooth), 1.2) - p.level) * max(0.05, u.fresh/u.seconds)
 	}
