@@ -155,6 +155,9 @@ var figures = []figure.Figure[scrape]{
 		func(s *scrape) int64 { return s.guarded.Unmeasured }).
 		Explain("requests of rules with [`hot: {cost: auto}`](docs/RULES.md#hot-by-cost) whose time found no room in this " +
 			"process, at least in part: more than 650,000 end in a second, or more than 32,768 keys or routes are used in 100 ms"),
+	figure.Counter("app_canceled_requests_total", "Requests of held keys that were canceled.",
+		func(s *scrape) int64 { return s.guarded.Canceled }).
+		Explain("running requests of keys that are [hot by cost](docs/RULES.md#hot-by-cost) that were canceled, by `cancel: true`"),
 	figure.Histogram("app_exact_seconds", "Time that requests waited for limits that Redis decides.",
 		func(s *scrape) (count uint64, sum float64, buckets map[float64]uint64) {
 			times := s.guard.ExactTimes()

@@ -275,6 +275,7 @@ var badFiles = []struct {
 	{"a cost of requests", rule("hot: {cost: auto}", "count: requests"), []string{`5:12: count "requests": goes with no hot.cost, which counts the time of requests`}},
 	{"a back end without a cost", rule("hot: 200/s", "backend: orders-db"), []string{`5:14: backend "orders-db": goes with hot.cost`}},
 	{"a back end that is no name", rule("hot: {cost: auto}", "backend: Orders DB"), []string{`5:14: backend "Orders DB": want at most 64 of a-z, 0-9, _ and -`}},
+	{"requests of keys that nothing holds", rule("limit: {concurrency: 8, cancel: true}"), []string{"4:37: limit.cancel: goes with concurrency: auto"}},
 	{"a number that nothing finds", rule("hot: 200/s", "limit: {concurrency: auto}"), []string{"5:26: limit.concurrency auto: only a rule with hot.cost finds its number"}},
 	{"a number that is no word", rule("hot: {cost: auto}", "limit: {concurrency: automatic}"), []string{`5:26: limit.concurrency "automatic": want a whole number of 1 to 1000000`}},
 	{"a number of one instance", rule("hot: {cost: auto}", "limit: {concurrency: auto, scope: instance}"), []string{`5:39: limit.scope "instance": concurrency: auto is over all instances`}},

@@ -44,6 +44,7 @@ func (l *limitFields) settings() settings {
 		{"on_limit", choice(&l.onLimit, "reject", "wait", "serve", "shadow"), "", "Decision for requests over the limit. Default: reject"},
 		{"wait", milli(&l.Wait, "2s"), "", "The longest that a request waits"},
 		{"concurrency", orAuto(&l.Concurrency, positive(&l.Concurrency, rules.MaxConcurrency)), "", "How many requests are served at a time; auto goes with hot: {cost: auto}"},
+		{"cancel", flag(&l.Cancel), "", "Requests of a held key that run without a permit are canceled, with concurrency: auto"},
 		{"queue", positive(&l.Queue, rules.MaxQueue), "", fmt.Sprintf("How many more may wait for concurrency. Default: %d", rules.DefaultQueue)},
 		{"priority", as(&l.Priority, prioritySettings(new(rules.Priority)).form("by", "first"), (*decoder).priority), "", "Which values of a parameter come first"},
 		{"serve", as(&l.Serve, serveSettings(new(rules.Response)).form(), (*decoder).response), "", "The response of on_limit: serve"},

@@ -48,7 +48,7 @@ func TestProblemsAreWrittenWithCaret(t *testing.T) {
 		`f.yaml:7:25: unknown field "上限" in limit`,
 		`      limit: {rate: 50/s, 上限: 日本語, scope: cluster}`,
 		`                          ^`,
-		`  hint: known are rate, burst, algorithm, initial, shape, warm_up, cold_factor, calendar, zone, blocks, count_denied, penalty, scope, when_redis_is_away, on_limit, wait, concurrency, queue, priority, serve`,
+		`  hint: known are rate, burst, algorithm, initial, shape, warm_up, cold_factor, calendar, zone, blocks, count_denied, penalty, scope, when_redis_is_away, on_limit, wait, concurrency, cancel, queue, priority, serve`,
 		`f.yaml:7:41: limit.scope "cluster": want instance or share or fleet or exact`,
 		`      limit: {rate: 50/s, 上限: 日本語, scope: cluster}`,
 		`                                               ^`,

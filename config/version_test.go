@@ -27,7 +27,7 @@ var fieldsOf = map[string]struct{ decide, doNot string }{
 	"rules.Threshold":  {decide: "Kind Over Top Hold CoolDown"},
 	"rules.Rate":       {decide: "N Per"},
 	"rules.Fraction":   {decide: "Num Den"},
-	"rules.Limit":      {decide: "Mode Scope Outage Wait Concurrency Queue"},
+	"rules.Limit":      {decide: "Mode Scope Outage Wait Concurrency Cancel Queue"},
 	"rules.OnHot":      {decide: "Coalesce Cache Stale Wait Max Total Vary Status"},
 	"rules.Quota":      {decide: "Algorithm Burst Missing Shape WarmUp ColdFactor Calendar Zone Blocks CountDenied Penalty"},
 	"rules.Priority":   {decide: "Source Name First"},

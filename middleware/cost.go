@@ -51,14 +51,15 @@ type Ticket struct {
 	leases []semaphore.Lease
 
 	started bool
-	metered bool          // whether a rule finds hot keys by their cost
-	start   time.Duration // see runningTickets.epoch
-	metedTo time.Duration // time up to which usageMeter has added it; 0 if it has not
-	waited  time.Duration // part of that time for which it waited for its client
-	client  *waits        // nil unless a ticket was ever metered
-	charged int64         // milliseconds that are charged
-	shard   uint32        // number of its part of Guard.running
-	place   int           // index in that part, guarded by its lock
+	metered bool                    // whether a rule finds hot keys by their cost
+	start   time.Duration           // see runningTickets.epoch
+	metedTo time.Duration           // time up to which usageMeter has added it; 0 if it has not
+	waited  time.Duration           // part of that time for which it waited for its client
+	client  *waits                  // nil unless a ticket was ever metered
+	cancel  context.CancelCauseFunc // ends the handler's context; nil if no rule has limit.cancel
+	charged int64                   // milliseconds that are charged
+	shard   uint32                  // number of its part of Guard.running
+	place   int                     // index in that part, guarded by its lock
 }
 
 // owed is one key of a rule that counts costs.
@@ -68,6 +69,7 @@ type owed struct {
 	hash     uint64
 	from, to int  // the key in the ticket's keys; empty if the rule has one bucket
 	free     bool // whether the cost is counted but charged to no limit
+	permit   bool // whether the request asked for a permit of its back end
 }
 
 // Begin is [Guard.Check] for rules that count what a request costs (bytes, milliseconds or
@@ -100,6 +102,7 @@ func (t *Ticket) reuse() {
 	clear(t.owed)
 	t.owed, t.keys, t.leases = t.owed[:0], t.keys[:0], nil
 	t.started, t.metered, t.metedTo, t.waited, t.charged = false, false, 0, 0, 0
+	t.cancel = nil
 	if t.client != nil {
 		t.client.clientWait = clientWait{}
 	}
@@ -154,6 +157,9 @@ func (t *Ticket) End(cost Cost) {
 		cost.Time = t.stop()
 	} else if t.metered {
 		t.guard.running.usage.addWhole(t, cost.Time)
+	}
+	if t.cancel != nil {
+		t.cancel(nil)
 	}
 	for _, lease := range t.leases {
 		lease.Release()

@@ -43,7 +43,7 @@
 //	            when to retry?   │ backoff                       backoff.go
 //	            what to send?    │ Decision.Answer               answer.go headers.go
 //	            or together?     │ shareOrLimit, share           onhot.go leader.go runcheck.go changed.go
-//	            while it runs    Ticket.Start                  running.go usage.go clientwait.go
+//	            while it runs    Ticket.Start                  running.go usage.go clientwait.go cancel.go
 //	            at its end       Ticket.End                    cost.go meter.go
 //
 // A request first asks all limits of this process, even after one has denied it, so that the

@@ -181,6 +181,8 @@ type Counters[N any] struct {
 	Panics    N // requests that passed because hotparam panicked
 	// Unmeasured counts requests of rules with hot.cost whose usage found no room, at least in part.
 	Unmeasured N
+	// Canceled counts requests of held keys that were canceled, by limit.cancel.
+	Canceled N
 	// More counts the times that a rule made more than [rules.MaxKeys] keys of a request. The
 	// keys beyond that were counted as one.
 	More N

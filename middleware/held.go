@@ -22,6 +22,11 @@ func (r *request) limitHeld(cl *claim, h *rules.Hold) {
 // those of keys, in the order of their names, so that all requests acquire them in the same order.
 func (r *request) claimHold(cl *claim, h *rules.Hold) {
 	p := permitClaim{claim: *cl, key: holdKey(h.Pool), class: r.classOf(cl), hold: h}
+	if r.ticket != nil {
+		for i := len(r.ticket.owed) - 1; i >= 0 && r.ticket.owed[i].rule == cl.rule.rule && r.ticket.owed[i].hash == cl.hash; i-- {
+			r.ticket.owed[i].permit = true
+		}
+	}
 	if cl.spec.quota.Load() != nil {
 		p.state = nil // the quota's result counts
 	}

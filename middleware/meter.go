@@ -16,8 +16,11 @@ func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 		}
 		w = t.client.wrap(w, r)
 	}
-	t.Start()
 	request := r
+	if t.cancels() {
+		r = r.WithContext(t.Context(r.Context()))
+	}
+	t.Start()
 	var body *responseMeter
 	var said *spent
 	defer func() {

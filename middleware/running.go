@@ -147,6 +147,7 @@ func (s *runningShard) chargeAll(usage *usageMeter) {
 		if t := s.beginCharge(i); t != nil {
 			t.chargeElapsed()
 			usage.addRunning(t)
+			t.cancelIfHeld()
 			s.busy.Unlock()
 		}
 	}

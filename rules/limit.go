@@ -20,6 +20,8 @@ type Limit struct {
 	// Concurrency is the number of requests that are served at a time. Zero means any number.
 	// [AutoConcurrency] means the number that [Hold] has, of all held keys of a back end together.
 	Concurrency int
+	// Cancel cancels the requests of a held key that run without a permit, with AutoConcurrency.
+	Cancel bool
 	// Queue is the number of requests that may wait for a place, with ModeWait. Zero means
 	// DefaultQueue.
 	Queue int

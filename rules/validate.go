@@ -115,6 +115,8 @@ func (r *Rule) validateLimit(l *Limit) FieldErrors {
 	bad := resolved.validate(r.Count)
 	if l.Concurrency == AutoConcurrency {
 		r.validateAuto(&bad, l)
+	} else if l.Cancel {
+		bad.add("limit.cancel", "", "for example {concurrency: auto, cancel: true}", "goes with concurrency: auto").needs("limit")
 	}
 	if l.Scope != ScopeFleet || !l.Algorithm.Bucket() {
 		return bad

@@ -68,13 +68,13 @@ rules:
     match: {route: "GET /orders"}
     by: %s
     hot: {cost: auto}
-    limit: {concurrency: auto}
+    limit: {concurrency: auto, cancel: true}
     backend: postgres
   - id: exports
     match: {route: "GET /export"}
     by: [sort]
     hot: {cost: auto}
-    limit: {concurrency: auto}
+    limit: {concurrency: auto, cancel: true}
     backend: postgres
 `
 

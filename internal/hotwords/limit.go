@@ -20,6 +20,8 @@ func Limit(r *rules.Rule, l *rules.Limit) string {
 		parts = append(parts, quotaWords(&l.Quota, unit)...)
 	}
 	switch {
+	case l.Cancel:
+		parts = append(parts, "as many at a time as leave the others as fast as before, running ones canceled")
 	case l.Concurrency == rules.AutoConcurrency:
 		parts = append(parts, "as many at a time as leave the others as fast as before")
 	case l.Concurrency > 0:
