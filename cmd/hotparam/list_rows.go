@@ -55,7 +55,7 @@ func hotTable(w io.Writer, r []rules.Hot, fleet *admitted.Admissions, wide bool)
 			mode += ", usual"
 		}
 		gauge := fleet.Gauge(h)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, hotwords.Bounds(h), hotwords.Cause(h.Cause), limit, admittedCell(gauge, h.Cause.Unit), hotwords.Refused(gauge, h.Mode), mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, hotwords.Bounds(h), hotwords.Cause(h.Cause), limit, admittedCell(gauge, h.Cause.Unit), hotwords.Refused(gauge), mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err

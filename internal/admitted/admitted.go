@@ -46,6 +46,14 @@ type OnHot struct {
 	AloneFor       string  // a reason of Alone, or empty
 }
 
+// RefusedShare returns the share of the requests that are refused, of 0 to 1.
+func (r Rates) RefusedShare() float64 {
+	if all := r.Requests(); all > 0 {
+		return r.Refused / all
+	}
+	return 0
+}
+
 // add adds the report of an instance.
 func (s *sum) add(a *rules.Admitted) {
 	seconds := a.Span.Seconds()

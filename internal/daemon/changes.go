@@ -19,6 +19,7 @@ var changeLines = loglimit.LineRate{Burst: 20, Every: time.Second}
 // is safe for concurrent use.
 type changeLog struct {
 	log       *slog.Logger
+	outcomes  hotkeys.Outcomes // nil if they are not known
 	hot, cool loglimit.Limit
 
 	mu sync.Mutex
@@ -78,7 +79,11 @@ func (c *changeLog) write(change *rules.Change, publisher *hotkeys.Publisher) {
 	for i := range change.Cool {
 		c.cooled(change.Cool[i].Key)
 		if unlogged, ok := c.cool.Allow(changeLines, time.Now()); ok && !silent() {
-			c.logChange("cool", &change.Cool[i], unlogged)
+			h := change.Cool[i]
+			if c.outcomes != nil {
+				h.Outcomes = c.outcomes.Of(h.Key, h.Since)
+			}
+			c.logChange("cool", &h, unlogged)
 		}
 	}
 }
@@ -90,6 +95,9 @@ func (c *changeLog) logChange(what string, h *rules.Hot, unlogged int) {
 	}
 	if h.Hold != nil {
 		args = append(args, "hold", hotwords.Hold(h.Hold))
+	}
+	if words := hotwords.Outcomes(h); words != "" {
+		args = append(args, "requests", words)
 	}
 	if h.Released != "" {
 		args = append(args, "why", h.Released)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/hotkeytest"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -45,7 +46,14 @@ func TestChangeLogSaysHotOncePerHeating(t *testing.T) {
 	lines(hotkeytest.Hots(h))
 	h.Mode = rules.ModeShadow
 	lines(hotkeytest.Hots(h))
+	outcomes := new(admitted.Totals)
+	h.Outcomes = &rules.FleetOutcomes{Outcomes: rules.Outcomes{Passed: 1, Refused: 61_200}}
+	outcomes.Inherit([]rules.Hot{h})
+	changes.outcomes, h.Outcomes = outcomes, nil
 	lines(hotkeytest.Cools(h), "cool")
+	if !strings.Contains(out.String(), `requests="61,200 of 61,201 would have been refused"`) {
+		t.Errorf("no outcomes in %s", out.String())
+	}
 	h.Since = h.Since.Add(time.Minute)
 	lines(hotkeytest.Hots(h), "hot")
 	h.Since = h.Since.Add(time.Minute) // its end was not reported, as when a partition moved

@@ -35,7 +35,7 @@ func newOwner(set *settings, inherit func([]rules.Hot)) (owner, error) {
 		c.Lease = hotkeys.DefaultLease
 	}
 	publisher, err := hotkeys.NewPublisher(set.Redis, c)
-	return owner{loggedPublisher{publisher, &changeLog{log: set.Log}}, set.Log}, err
+	return owner{loggedPublisher{publisher, &changeLog{log: set.Log, outcomes: set.outcomes}}, set.Log}, err
 }
 
 // run runs a source until ctx ends. It publishes until the source has ended, so that the last

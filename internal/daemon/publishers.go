@@ -28,7 +28,7 @@ type publishers struct {
 }
 
 func newPublishers(client redis.UniversalClient, config hotkeys.PublisherConfig) *publishers {
-	return &publishers{client: client, config: config, changes: changeLog{log: config.Logger}, live: make(map[*partitionPublisher]struct{})}
+	return &publishers{client: client, config: config, changes: changeLog{log: config.Logger, outcomes: config.Outcomes}, live: make(map[*partitionPublisher]struct{})}
 }
 
 // partitionPublisher is the publisher of one partition. Its statistics are added to all.

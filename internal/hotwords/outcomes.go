@@ -8,8 +8,8 @@ import (
 )
 
 // Refused describes how many requests of a hot key all instances refuse: "12,300 of 15,000/s". It
-// returns "-" if they report none.
-func Refused(g admitted.Gauge, mode rules.Mode) string {
+// returns "-" if they report none. In shadow mode they would refuse as many.
+func Refused(g admitted.Gauge) string {
 	all := g.Rates.Requests()
 	if all == 0 {
 		return "-"
@@ -20,9 +20,6 @@ func Refused(g admitted.Gauge, mode rules.Mode) string {
 	}
 	if g.Rates.Waited > 0 {
 		words += ", " + perSecond(g.Rates.Waited) + "/s waited"
-	}
-	if mode == rules.ModeShadow {
-		words += " (shadow)"
 	}
 	return words
 }

@@ -8,17 +8,13 @@ import (
 )
 
 func TestRefused(t *testing.T) {
-	for want, c := range map[string]struct {
-		admitted.Gauge
-		mode rules.Mode
-	}{
-		"-":                        {admitted.Gauge{}, rules.ModeLimit},
-		"12,300 of 15,000/s":       {admitted.Gauge{Rates: admitted.Rates{Passed: 2699.8, Refused: 12300.2}}, rules.ModeLimit},
-		"≥ <1 of 30/s, 7/s waited": {admitted.Gauge{AtLeast: true, Rates: admitted.Rates{Passed: 20, Refused: 0.1, Served: 10, Waited: 7}}, rules.ModeWait},
-		"0 of <1/s":                {admitted.Gauge{Rates: admitted.Rates{Passed: 0.2}}, rules.ModeLimit},
-		"1 of 2/s (shadow)":        {admitted.Gauge{Rates: admitted.Rates{Passed: 1, Refused: 1}}, rules.ModeShadow},
+	for want, g := range map[string]admitted.Gauge{
+		"-":                        {},
+		"12,300 of 15,000/s":       {Rates: admitted.Rates{Passed: 2699.8, Refused: 12300.2}},
+		"≥ <1 of 30/s, 7/s waited": {AtLeast: true, Rates: admitted.Rates{Passed: 20, Refused: 0.1, Served: 10, Waited: 7}},
+		"0 of <1/s":                {Rates: admitted.Rates{Passed: 0.2}},
 	} {
-		if got := Refused(c.Gauge, c.mode); got != want {
+		if got := Refused(g); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

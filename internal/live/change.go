@@ -77,14 +77,19 @@ func coolEvent(now time.Time, key rules.Key, owner string, was published.Before)
 		e.By = h.Owner
 	}
 	e.Why = "hot for " + lasted(now.Sub(h.Since))
+	last := hotwords.Bounds(&h)
 	switch {
 	case h.Hold != nil:
-		e.Why += " by its cost, at last " + hotwords.Hold(h.Hold)
-	case h.Cause.IsZero():
-		e.Why += ", at last " + hotwords.Bounds(&h)
-	default:
-		e.Why += " at " + hotwords.Cause(h.Cause) + ", at last " + hotwords.Bounds(&h)
+		e.Why += " by its cost"
+		last = hotwords.Hold(h.Hold)
+	case !h.Cause.IsZero():
+		e.Why += " at " + hotwords.Cause(h.Cause)
 	}
+	if h.Outcomes != nil {
+		e.Outcomes = &h.Outcomes.Outcomes
+		e.Why += ", " + hotwords.Outcomes(&h)
+	}
+	e.Why += ", at last " + last
 	if !h.Until.After(now) {
 		e.Why = "no aggregator renewed it; " + e.Why
 	}

@@ -36,6 +36,9 @@ type Event struct {
 	// Counts are the counts of the key; those of a Cool event are the last before it cooled.
 	// They are nil for controls, and for keys whose entry could not be read.
 	Counts *Counts
+	// Outcomes are what became of a cooled key's requests, up to some seconds before it cooled. They
+	// are nil for other events, and if they are not known.
+	Outcomes *rules.Outcomes
 	// Limit is the key's limit with its unit, "50/s" or "2MB/s"; that of a Cool event is the
 	// limit until then. It is empty for keys without a limit and for controls.
 	Limit string
@@ -83,6 +86,15 @@ type eventJSON struct {
 	Limit     *string  `json:"limit"`
 	Until     *string  `json:"until"`
 	By        string   `json:"by"`
+
+	Outcomes *outcomesJSON `json:"outcomes"`
+}
+
+type outcomesJSON struct {
+	Passed  int64 `json:"passed"`
+	Refused int64 `json:"refused"`
+	Waited  int64 `json:"waited"`
+	Served  int64 `json:"served"`
 }
 
 // timeForm has milliseconds, the resolution of the events' times.
@@ -93,7 +105,7 @@ const timeForm = "2006-01-02T15:04:05.000Z07:00"
 //	{"id":"1732172445123-0.h0","at":"2024-11-21T07:00:45.123Z","type":"hot","namespace":"shop",
 //	 "rule":"search-terms","key":"GET /search?q=phone","rate":212,"low":212,"high":230,
 //	 "threshold":"200/s","window":"1s","unit":"requests","why":"212-230 in 1s, hot at 200/s",
-//	 "limit":"50/s","until":null,"by":"statsd"}
+//	 "limit":"50/s","until":null,"by":"statsd","outcomes":null}
 func (e Event) MarshalJSON() ([]byte, error) {
 	raw := eventJSON{
 		ID: e.ID, At: e.At.UTC().Format(timeForm), Type: e.Type, Namespace: e.Namespace, Rule: e.Rule, Key: e.Key,
@@ -109,6 +121,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 			raw.Threshold, raw.Unit = orNil(c.Threshold), orNil(c.Unit.String())
 		}
 	}
+	raw.Outcomes = (*outcomesJSON)(e.Outcomes)
 	if !e.Until.IsZero() {
 		raw.Until = orNil(e.Until.UTC().Format(timeForm))
 	}

@@ -19,15 +19,18 @@ type Point struct {
 	Rate float64 // units per second
 	Low  int64
 	High int64 // or rules.Unknown
+	// Refused is the share of the requests that were refused, of 0 to 1; 0 if it is not known.
+	Refused float64
 }
 
-// point is a Point in 16 bytes. The seven digits of a float32 are more than a line on a screen
+// point is a Point in 20 bytes. The seven digits of a float32 are more than a line on a screen
 // can show. The snapshot has the current counts in full.
 type point struct {
 	seconds uint32 // time since 1970
 	rate    float32
 	low     float32
 	high    float32 // NaN if not known
+	refused float32
 }
 
 func newPoint(t time.Time, h *rules.Hot) point {
@@ -52,7 +55,7 @@ func (h History) At(i int) Point {
 	if p.high == p.high { // not NaN
 		high = int64(p.high)
 	}
-	return Point{At: time.Unix(int64(p.seconds), 0), Rate: float64(p.rate), Low: int64(p.low), High: high}
+	return Point{At: time.Unix(int64(p.seconds), 0), Rate: float64(p.rate), Low: int64(p.low), High: high, Refused: float64(p.refused)}
 }
 
 // Points returns all points.

@@ -104,7 +104,9 @@ func TestEventsAreTheSameForEachReader(t *testing.T) {
 	f := newFleet(t)
 	events, ready := follow(t, f.client, "")
 	<-ready
-	f.publisher.Publish(hotkeytest.Hots(hot(1, 212), hot(2, 300)))
+	other := hot(2, 300)
+	other.Outcomes = &rules.FleetOutcomes{Outcomes: rules.Outcomes{Passed: 13_800, Refused: 61_200}}
+	f.publisher.Publish(hotkeytest.Hots(hot(1, 212), other))
 	first, second := next(t, events), next(t, events)
 	again := hot(1, 250)
 	again.Limit, again.Burst = rules.Rate{N: 20, Per: time.Second}, 40
@@ -117,6 +119,9 @@ func TestEventsAreTheSameForEachReader(t *testing.T) {
 	}
 	if cool.Type != Cool || cool.Key != hotkeytest.Text(2) || cool.Limit != "50/s" || cool.Counts == nil || cool.Counts.Threshold != "100/s" || cool.Counts.Rate != 300 {
 		t.Errorf("a cool event does not say what the key was: %+v, %+v", cool, cool.Counts)
+	}
+	if cool.Outcomes == nil || cool.Outcomes.Refused != 61_200 || !strings.Contains(cool.Why, " at 100/s, 61,200 of 75,000 refused, at last ") || first.Outcomes != nil {
+		t.Errorf("a cool event does not say what was refused: %q, %+v", cool.Why, cool.Outcomes)
 	}
 	// One reader resumes after the first event, and one only reads the last.
 	late, _ := follow(t, f.client, first.ID)
@@ -167,7 +172,7 @@ func TestEventsOfHeldKeys(t *testing.T) {
 // The JSON form has each field of the schema, null where it does not apply.
 func TestEventJSON(t *testing.T) {
 	t.Parallel()
-	fields := []string{"id", "at", "type", "namespace", "rule", "key", "rate", "low", "high", "threshold", "window", "unit", "why", "limit", "until", "by"}
+	fields := []string{"id", "at", "type", "namespace", "rule", "key", "rate", "low", "high", "threshold", "window", "unit", "why", "limit", "until", "by", "outcomes"}
 	h := hot(1, 212)
 	h.High = rules.Unknown
 	for name, e := range map[string]Event{

@@ -30,7 +30,7 @@ func TestHistoriesAreBounded(t *testing.T) {
 			h.Until = at.Add(time.Minute)
 			r.keys[z.Member.(string)] = keyOf(r.keys[z.Member.(string)], h, at)
 		}
-		r.list(&Snapshot{Read: at, Clock: at, Published: true}, scores)
+		r.list(&Snapshot{Read: at, Clock: at, Published: true}, scores, nil)
 	}
 	with := 0
 	for _, k := range r.keys {
@@ -43,9 +43,9 @@ func TestHistoriesAreBounded(t *testing.T) {
 	}
 	// All keys cool, and are forgotten.
 	later := now.Add(time.Hour)
-	r.list(&Snapshot{Read: later, Clock: later, Published: true}, nil)
+	r.list(&Snapshot{Read: later, Clock: later, Published: true}, nil, nil)
 	later = later.Add(2 * keepCooled)
-	r.list(&Snapshot{Read: later, Clock: later, Published: true}, nil)
+	r.list(&Snapshot{Read: later, Clock: later, Published: true}, nil, nil)
 	if len(r.keys) != 0 {
 		t.Errorf("%d keys that cooled are kept", len(r.keys))
 	}

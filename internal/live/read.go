@@ -107,16 +107,14 @@ func (r *redisReader) read(ctx context.Context) (*Snapshot, streamRead, error) {
 		}
 		r.learn(fresh, answer, s.Read)
 	}
-	r.list(s, scores.Val())
-	s.Suspects = suspectsOf(suspects.Val())
 	s.Instances, s.InstancesTotal = instancesOf(instances.Val(), s), int(total.Val())
 	beside.Wait()
+	var fleet *admitted.Admissions
 	if s.MembersErr == nil {
-		fleet := admitted.New(s.Members, s.Instances)
-		for i := range s.Hot {
-			s.Hot[i].Admitted = fleet.Gauge(&s.Hot[i].Hot)
-		}
+		fleet = admitted.New(s.Members, s.Instances)
 	}
+	r.list(s, scores.Val(), fleet)
+	s.Suspects = suspectsOf(suspects.Val())
 	return s, b, nil
 }
 
@@ -170,7 +168,7 @@ func (r *redisReader) learn(members []string, infos []any, now time.Time) {
 
 // list adds the hot keys to the snapshot, each with one more point, and forgets the keys that
 // cooled long ago.
-func (r *redisReader) list(s *Snapshot, scores []redis.Z) {
+func (r *redisReader) list(s *Snapshot, scores []redis.Z, fleet *admitted.Admissions) {
 	hot := make(map[string]bool, len(scores))
 	histories := 0
 	var cooled []string // keys with a history, the last that cooled first
@@ -199,12 +197,15 @@ func (r *redisReader) list(s *Snapshot, scores []redis.Z) {
 			cooled = cooled[:len(cooled)-1]
 			histories--
 		}
+		gauge := fleet.Gauge(&k.hot)
 		if k.history.Len() > 0 || histories < MaxHistories {
 			histories += 1 - min(1, k.history.Len())
-			k.history = k.history.add(newPoint(s.Clock, &k.hot))
+			p := newPoint(s.Clock, &k.hot)
+			p.refused = float32(gauge.Rates.RefusedShare())
+			k.history = k.history.add(p)
 		}
 		if s.Published {
-			s.Hot = append(s.Hot, HotKey{Hot: k.hot, History: k.history})
+			s.Hot = append(s.Hot, HotKey{Hot: k.hot, History: k.history, Admitted: gauge})
 		}
 	}
 	slices.SortFunc(s.Hot, func(a, b HotKey) int {

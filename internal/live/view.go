@@ -96,7 +96,7 @@ func (s *Snapshot) Control(key rules.Key) *rules.Control {
 
 // View reads the state of a namespace and its events once a second, for any number of readers.
 // The load on Redis does not depend on their number. Memory is bounded: 1,000 keys with 300
-// points of 16 bytes each, and [Backlog] events. A View is safe for concurrent use.
+// points of 20 bytes each, and [Backlog] events. A View is safe for concurrent use.
 type View struct {
 	cfg    Config
 	client redis.UniversalClient

@@ -82,7 +82,7 @@ func (p *Page) viewLines(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]any{"lines": lines})
 }
 
-// appendLine appends [[unix seconds, rate, low, high], …], the oldest first.
+// appendLine appends [[unix seconds, rate, low, high, refused share], …], the oldest first.
 func appendLine(dst []byte, h live.History) []byte {
 	dst = append(dst, '[')
 	for i := range h.Len() {
@@ -92,6 +92,8 @@ func appendLine(dst []byte, h live.History) []byte {
 		}
 		dst = strconv.AppendInt(append(dst, '['), point.At.Unix(), 10)
 		dst = appendPoint(append(dst, ','), point.Rate, point.Low, bound(point.High))
+		dst = strconv.AppendFloat(append(dst[:len(dst)-1], ','), point.Refused, 'g', 3, 64)
+		dst = append(dst, ']')
 	}
 	return append(dst, ']')
 }

@@ -18,7 +18,7 @@ type stateChange struct {
 	Now      int64           `json:"now"` // Redis's clock, unix ms
 	Put      []keyRow        `json:"put,omitempty"`
 	Gone     []uint32        `json:"gone,omitempty"`
-	Rates    json.RawMessage `json:"rates,omitempty"` // [[id, rate, low, high, admitted, on_hot], …]
+	Rates    json.RawMessage `json:"rates,omitempty"` // [[id, rate, low, high, admitted, on_hot, refused, refused_share], …]
 	Suspects json.RawMessage `json:"suspects,omitempty"`
 	Controls json.RawMessage `json:"controls,omitempty"`
 	Members  json.RawMessage `json:"members,omitempty"`

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -31,6 +32,12 @@ type keyRow struct {
 	// Admitted is the rate that all instances admit beside the limit, in words. It is empty if
 	// the rate is not known.
 	Admitted string `json:"admitted"`
+	// Refused describes how many requests all instances refuse, and Share is their share of all. They
+	// are empty if that is not known.
+	Refused string  `json:"refused"`
+	Share   float64 `json:"refused_share"`
+	// Allowed is what the limits allow all instances per second, or 0 if that is no number.
+	Allowed float64 `json:"allowed"`
 	// OnHot describes how on_hot answers the key's requests. It is empty if it answers none.
 	OnHot string      `json:"on_hot"`
 	Hold  listed.Hold `json:"hold,omitzero"`
@@ -58,13 +65,19 @@ func newRow(id uint32, key *live.HotKey) keyRow {
 	}
 	if key.Admitted.Known() {
 		r.Admitted = hotwords.Admitted(key.Admitted, h.Cause.Unit)
+		r.Allowed = key.Admitted.Allowed()
+	} else if !h.Limit.IsZero() {
+		r.Allowed = h.Limit.PerSecond()
+	}
+	if rates := key.Admitted.Rates; rates.Requests() > 0 {
+		r.Refused, r.Share = hotwords.Refused(key.Admitted), math.Round(1000*rates.RefusedShare())/1000
 	}
 	return r
 }
 
 // sameButCounts reports whether two rows differ at most in their counts.
 func (r keyRow) sameButCounts(other keyRow) bool {
-	other.Rate, other.Low, other.High, other.Admitted, other.OnHot = r.Rate, r.Low, r.High, r.Admitted, r.OnHot
+	other.Rate, other.Low, other.High, other.Admitted, other.OnHot, other.Refused, other.Share = r.Rate, r.Low, r.High, r.Admitted, r.OnHot, r.Refused, r.Share
 	return r == other
 }
 
@@ -76,7 +89,9 @@ func (r *keyRow) appendCounts(dst []byte) []byte {
 	dst = appendPoint(dst, r.Rate, r.Low, r.High)
 	dst = append(dst[:len(dst)-1], ',')
 	dst = append(strconv.AppendQuote(dst, r.Admitted), ',') // these words need no escapes
-	return append(strconv.AppendQuote(dst, r.OnHot), ']')
+	dst = append(strconv.AppendQuote(dst, r.OnHot), ',')
+	dst = append(strconv.AppendQuote(dst, r.Refused), ',')
+	return append(strconv.AppendFloat(dst, r.Share, 'g', 3, 64), ']')
 }
 
 // appendPoint appends a rate, to six digits, and its bounds, and ends the array.

@@ -55,6 +55,15 @@ func (m *model) details(r *screenRow, height int) []string {
 	if h.Admitted.Known() {
 		fact("admitted", "%s, by all instances", hotwords.Admitted(h.Admitted, h.Cause.Unit))
 	}
+	if words := hotwords.Refused(h.Admitted); words != "-" {
+		if h.Mode == rules.ModeShadow {
+			words += ", if the limit was not in shadow mode"
+		}
+		if ever := hotwords.Outcomes(&h.Hot); ever != "" {
+			words += "; since it became hot " + ever
+		}
+		fact("refused", "%s", words)
+	}
 	if words := hotwords.OnHot(h.Admitted.OnHot); words != "" {
 		fact("on_hot", "%s, by all instances", words)
 	}

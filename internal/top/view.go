@@ -150,6 +150,7 @@ func helpLines() []string {
 		"  RATE    units a second now; LINE the last minute or two, on a scale of its own",
 		"  COUNT   bounds of the count in the threshold's window; HOT AT the threshold",
 		"  ADMITTED the rate that all instances together admit, in the unit of time of LIMIT",
+		"  REFUSED requests a second that all instances together refuse, of how many",
 		"  STATE   what happens to its requests, or what an operator set, and how long",
 	}
 }
@@ -170,13 +171,14 @@ type rankedColumn struct {
 
 // allColumns are the columns in the order of display.
 var allColumns = [...]rankedColumn{
-	{column{"RATE", 11, true, func(_ *model, r *screenRow) string { return hotwords.Speed(r.hot.Rate, r.hot.Cause.Unit) }}, 10},
-	{column{"LINE", narrowLine, false, func(m *model, r *screenRow) string { return sparkline(r.hot.History, m.clock(), m.lineWidth()) }}, 8},
+	{column{"RATE", 11, true, func(_ *model, r *screenRow) string { return hotwords.Speed(r.hot.Rate, r.hot.Cause.Unit) }}, 11},
+	{column{"LINE", narrowLine, false, func(m *model, r *screenRow) string { return sparkline(r.hot.History, m.clock(), m.lineWidth()) }}, 9},
 	{column{"COUNT", 18, true, func(_ *model, r *screenRow) string { return hotwords.Bounds(&r.hot.Hot) }}, 3},
-	{column{"HOT AT", 14, true, func(_ *model, r *screenRow) string { return hotwords.Cause(r.hot.Cause) }}, 5},
-	{column{"LIMIT", 8, true, func(_ *model, r *screenRow) string { return limitCell(r) }}, 7},
-	{column{"ADMITTED", 9, true, func(_ *model, r *screenRow) string { return admittedCell(r) }}, 6},
-	{column{"STATE", 12, false, func(m *model, r *screenRow) string { return m.state(r) }}, 9},
+	{column{"HOT AT", 14, true, func(_ *model, r *screenRow) string { return hotwords.Cause(r.hot.Cause) }}, 7},
+	{column{"LIMIT", 8, true, func(_ *model, r *screenRow) string { return limitCell(r) }}, 8},
+	{column{"ADMITTED", 9, true, func(_ *model, r *screenRow) string { return admittedCell(r) }}, 5},
+	{column{"REFUSED", 18, true, func(_ *model, r *screenRow) string { return hotwords.Refused(r.hot.Admitted) }}, 6},
+	{column{"STATE", 12, false, func(m *model, r *screenRow) string { return m.state(r) }}, 10},
 	{column{"SINCE", 8, false, func(_ *model, r *screenRow) string { return r.hot.Since.Local().Format(time.TimeOnly) }}, 2},
 	{column{"RULE", 16, false, func(_ *model, r *screenRow) string { return termtext.Printable(r.key.Rule) }}, 4},
 }
@@ -205,8 +207,8 @@ func (m *model) columns() (shown []column, key int) {
 		}
 	}
 	// A column is left out if a more important one has no room.
-	least := 11
-	for rank := 10; rank >= 2; rank-- {
+	least := 12
+	for rank := 11; rank >= 2; rank-- {
 		i := slices.IndexFunc(all[:], func(c rankedColumn) bool { return c.rank == rank })
 		if all[i].width+2 > room {
 			break

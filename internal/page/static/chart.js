@@ -1,4 +1,5 @@
-// Lines over time: the rate, the band between its bounds, and the threshold.
+// Lines over time: the rate, the part that is refused, the band between the bounds, the threshold and
+// the limit.
 
 import { svg, setAttribute } from "./dom.js";
 import { clock, rate as rateWords, short } from "./format.js";
@@ -9,8 +10,15 @@ import { clock, rate as rateWords, short } from "./format.js";
 function paths(key, line, from, to, box, most) {
   const x = (at) => box.left + (box.width * (at - from)) / (to - from);
   const y = (value) => box.top + box.height * (1 - Math.min(1, value / most));
-  let path = "", band = "", open = "";
-  let run = [];
+  let path = "", band = "", open = "", refused = "";
+  let run = [], cut = [];
+  const flushRefused = () => {
+    if (cut.length > 0) {
+      if (cut.length === 1) cut.push(cut[0]);
+      refused += `M${cut.map((p) => `${p.x},${p.top}`).join("L")}L${cut.map((p) => `${p.x},${p.passed}`).reverse().join("L")}Z`;
+    }
+    cut = [];
+  };
   const flush = () => {
     if (run.length > 1) {
       const below = run.map((p) => `${p.x},${p.low}`).reverse().join("L");
@@ -26,6 +34,8 @@ function paths(key, line, from, to, box, most) {
     if (at < from - 1) continue;
     const px = x(at).toFixed(1);
     const gap = at - previous > 3;
+    if (gap || !(line.refused[j] > 0)) flushRefused();
+    if (line.refused[j] > 0) cut.push({ x: px, top: y(line.rates[j]).toFixed(1), passed: y(line.rates[j] * (1 - line.refused[j])).toFixed(1) });
     path += `${gap ? "M" : "L"}${px},${y(line.rates[j]).toFixed(1)}${gap ? "h0" : ""}`; // h0: a lone point is a dot
     const isOpen = Number.isNaN(line.highs[j]);
     const point = { x: px, low: y(line.lows[j] * key.perSecond).toFixed(1), high: isOpen ? box.top : y(line.highs[j] * key.perSecond).toFixed(1), isOpen };
@@ -38,10 +48,11 @@ function paths(key, line, from, to, box, most) {
     previous = at;
   }
   flush();
-  return { path, band, open };
+  flushRefused();
+  return { path, band, open, refused };
 }
 
-// peak is the top of the scale: above the line, the bounds and the threshold.
+// peak is the top of the scale: above the line, the bounds, the threshold and a limit that is near.
 function peak(key, line, from) {
   let most = key.threshold_rate || 0;
   for (let i = 0; i < line.length; i++) {
@@ -50,6 +61,7 @@ function peak(key, line, from) {
     most = Math.max(most, line.rates[j], line.lows[j] * key.perSecond);
     if (!Number.isNaN(line.highs[j])) most = Math.max(most, line.highs[j] * key.perSecond);
   }
+  if (key.allowed <= 4 * most) most = Math.max(most, key.allowed);
   return most > 0 ? most * 1.12 : 1;
 }
 
@@ -60,10 +72,11 @@ export class Spark {
   constructor() {
     this.band = svg("path", { class: "c-band" });
     this.open = svg("path", { class: "c-open" });
+    this.refused = svg("path", { class: "c-refused" });
     this.threshold = svg("path", { class: "c-threshold" });
     this.path = svg("path", { class: "c-line" });
     this.node = svg("svg", { class: "spark", viewBox: "0 0 132 26", preserveAspectRatio: "none", "aria-hidden": "true" },
-      this.open, this.band, this.threshold, this.path);
+      this.open, this.band, this.refused, this.threshold, this.path);
   }
 
   draw(key, now) {
@@ -73,6 +86,7 @@ export class Spark {
     setAttribute(this.path, "d", shapes.path);
     setAttribute(this.band, "d", shapes.band);
     setAttribute(this.open, "d", shapes.open);
+    setAttribute(this.refused, "d", shapes.refused);
     const y = (sparkBox.top + sparkBox.height * (1 - key.threshold_rate / most)).toFixed(1);
     setAttribute(this.threshold, "d", key.threshold_rate > 0 ? `M0,${y}H132` : "");
   }
@@ -109,10 +123,14 @@ export class Chart {
       const at = box.left + box.width * (1 - minute / 5);
       parts.push(svg("text", { class: "c-text", x: at, y: height - 6, "text-anchor": minute === 0 ? "end" : "middle" }, minute === 0 ? "now" : `${minute} min`));
     }
-    parts.push(svg("path", { class: "c-open", d: shapes.open }), svg("path", { class: "c-band", d: shapes.band }));
+    parts.push(svg("path", { class: "c-open", d: shapes.open }), svg("path", { class: "c-band", d: shapes.band }), svg("path", { class: "c-refused", d: shapes.refused }));
     if (key.threshold_rate > 0) {
       const at = y(key.threshold_rate).toFixed(1);
       parts.push(svg("path", { class: "c-threshold", d: `M${box.left},${at}H${box.left + box.width}` }));
+    }
+    if (key.allowed > 0 && key.allowed <= most) {
+      const at = y(key.allowed).toFixed(1);
+      parts.push(svg("path", { class: "c-allowed", d: `M${box.left},${at}H${box.left + box.width}` }));
     }
     parts.push(svg("path", { class: "c-line", d: shapes.path }));
     setAttribute(this.node, "viewBox", `0 0 ${width} ${height}`);
@@ -132,5 +150,7 @@ function words(key, now) {
   }
   if (first === null) return "no points yet";
   const threshold = key.threshold_rate > 0 ? `, hot at ${rateWords(key.threshold_rate, key.unit)}` : "";
-  return `Rate from ${clock(first)} to ${clock(now)}: now ${rateWords(key.rate, key.unit)}, between ${rateWords(least, key.unit)} and ${rateWords(most, key.unit)}${threshold}`;
+  const limit = key.allowed > 0 ? `, limit ${rateWords(key.allowed, key.unit)}` : "";
+  const refused = key.refused ? `, refused ${key.refused}` : "";
+  return `Rate from ${clock(first)} to ${clock(now)}: now ${rateWords(key.rate, key.unit)}, between ${rateWords(least, key.unit)} and ${rateWords(most, key.unit)}${threshold}${limit}${refused}`;
 }

@@ -97,6 +97,7 @@ export class Detail {
       ["Hot at", key.threshold ? thresholdWord(key) + least(key) : "not known"],
       ["Limit", key.limit ? `${limitWord(key)}${key.burst ? `, burst ${amount(key.burst, key.unit)}` : ""}` : key.hold ? visible(key.hold.words, 300) : "none: this key is listed only"],
       ["Admitted", key.admitted ? `${key.admitted}, by all instances` : key.limit || key.hold ? "not known" : "all: this key is listed only"],
+      [key.mode === "shadow" ? "Would be refused" : "Refused", key.refused || (key.limit || key.hold ? "not known" : "none: this key is listed only")],
       ["Hot since", `${clock(key.sinceMs)}, for ${span(time - key.sinceMs)}`],
       ["Published by", visible(key.owner, 80)],
     ];
@@ -110,6 +111,8 @@ export class Detail {
     const top = this.more?.hot?.top, window = this.more?.hot?.window_seconds;
     const within = (seconds) => (window ? ` in ${span(seconds * 1000)}` : ""); // routes and callers are reported once a second
     const parts = [];
+    const outcomes = outcomeWords(this.more?.hot);
+    if (outcomes) parts.push(el("p", { class: "dim" }, outcomes));
     const sampled = within(Math.max(2, window));
     for (const [name, words] of [["routes", `Routes${sampled}`], ["instances", `Instances${within(window)}`], ["callers", `Callers${sampled}`]]) {
       if (!top?.[name]?.length) continue;
@@ -130,6 +133,15 @@ export class Detail {
   }
 }
 
+// outcomeWords tells what became of a key's requests since it became hot.
+function outcomeWords(hot) {
+  const o = hot?.outcomes;
+  if (!o || o.passed + o.refused + o.served === 0) return "";
+  const n = (x) => x.toLocaleString("en");
+  return `Since it became hot, ${n(o.refused)} of ${n(o.passed + o.refused + o.served)} requests ${hot.mode === "shadow" ? "would have been" : "were"} refused`
+    + `${o.waited ? `, ${n(o.waited)} waited` : ""}${o.served ? `, ${n(o.served)} were answered by on_hot` : ""}.`;
+}
+
 function least(key) {
   return key.kind && key.kind !== "rate" && key.min ? `, and ${amount(key.min, key.unit)} at least` : "";
 }
@@ -148,10 +160,10 @@ function legend() {
     node.setAttribute("aria-hidden", "true");
     const path = document.createElementNS(ns, "path");
     path.setAttribute("class", shape);
-    path.setAttribute("d", shape === "c-band" ? "M0,1H22V9H0Z" : "M0,5H22");
+    path.setAttribute("d", shape === "c-band" || shape === "c-refused" ? "M0,1H22V9H0Z" : "M0,5H22");
     node.append(path);
     item.append(node, words);
     return item;
   };
-  return el("ul", { class: "legend" }, sample("c-line", "rate"), sample("c-band", "bounds of the count, per second"), sample("c-threshold", "hot at"));
+  return el("ul", { class: "legend" }, sample("c-line", "rate"), sample("c-band", "bounds of the count, per second"), sample("c-refused", "refused"), sample("c-threshold", "hot at"), sample("c-allowed", "limit"));
 }

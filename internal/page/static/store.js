@@ -3,7 +3,8 @@
 export const maxPoints = 300; // of a key, one a second
 const maxEvents = 200;
 
-// Points of one key in a ring: time in seconds, rate, low and high (NaN: not known).
+// Points of one key in a ring: time in seconds, rate, low, high (NaN: not known) and the share that
+// was refused.
 export class Line {
   constructor() {
     this.start = 0;
@@ -11,29 +12,31 @@ export class Line {
     this.at = null; // its arrays are made with the first point
   }
 
-  add(at, rate, low, high) {
+  add(at, rate, low, high, refused) {
     if (!this.at) {
       this.at = new Float64Array(maxPoints);
       this.rates = new Float32Array(maxPoints);
       this.lows = new Float32Array(maxPoints);
       this.highs = new Float32Array(maxPoints);
+      this.refused = new Float32Array(maxPoints);
     }
     const second = Math.floor(at);
     if (this.length > 0) {
       const last = this.index(this.length - 1);
       if (second < this.at[last]) return;
-      if (second === this.at[last]) { this.set(last, second, rate, low, high); return; }
+      if (second === this.at[last]) { this.set(last, second, rate, low, high, refused); return; }
     }
     if (this.length === maxPoints) this.start = (this.start + 1) % maxPoints;
     else this.length++;
-    this.set(this.index(this.length - 1), second, rate, low, high);
+    this.set(this.index(this.length - 1), second, rate, low, high, refused);
   }
 
-  set(i, at, rate, low, high) {
+  set(i, at, rate, low, high, refused) {
     this.at[i] = at;
     this.rates[i] = rate;
     this.lows[i] = low;
     this.highs[i] = high === null || high === undefined ? NaN : high;
+    this.refused[i] = refused ?? 0;
   }
 
   index(i) { return (this.start + i) % maxPoints; }
@@ -81,17 +84,18 @@ export class Store {
       key.sinceMs = Date.parse(row.since);
       this.fold(key);
       this.hot.set(row.id, key);
-      key.line.add(second, row.rate, row.low, row.high);
+      key.line.add(second, row.rate, row.low, row.high, row.refused_share);
     }
-    for (const [id, rate, low, high, admitted, onHot] of m.rates ?? []) {
+    for (const [id, rate, low, high, admitted, onHot, refused, share] of m.rates ?? []) {
       const key = this.hot.get(id);
       if (!key) continue;
       key.rate = rate; key.low = low; key.high = high; key.admitted = admitted; key.on_hot = onHot;
-      key.line.add(second, rate, low, high);
+      key.refused = refused; key.refused_share = share;
+      key.line.add(second, rate, low, high, share);
     }
     if (m.facts) this.facts = m.facts;
     if (Math.floor(second) > this.second && this.facts.redis?.connected) { // what did not change is a point as well
-      for (const key of this.hot.values()) key.line.add(second, key.rate, key.low, key.high);
+      for (const key of this.hot.values()) key.line.add(second, key.rate, key.low, key.high, key.refused_share);
     }
     this.second = Math.floor(second);
     if (m.put?.length || m.gone?.length) this.order++;
@@ -120,12 +124,12 @@ export class Store {
     const key = this.hot.get(id);
     if (!key) return;
     const line = new Line();
-    for (const [at, rate, low, high] of points) line.add(at, rate, low, high);
+    for (const [at, rate, low, high, refused] of points) line.add(at, rate, low, high, refused);
     const recent = key.line;
     for (let i = 0; i < recent.length; i++) {
       const j = recent.index(i);
       const high = recent.highs[j];
-      line.add(recent.at[j], recent.rates[j], recent.lows[j], Number.isNaN(high) ? null : high);
+      line.add(recent.at[j], recent.rates[j], recent.lows[j], Number.isNaN(high) ? null : high, recent.refused[j]);
     }
     key.line = line;
     key.fetched = true;

@@ -20,6 +20,7 @@ const columns = [
   { name: "over", words: "Hot at", class: "r c-hotat", sort: (a, b) => over(a) - over(b), down: true, title: "the threshold; sorts by how far a key is above it" },
   { name: "limit", words: "Limit", class: "r c-limit", sort: (a, b) => (a.limit ?? "").localeCompare(b.limit ?? "", "en", { numeric: true }) },
   { name: "admitted", words: "Admitted", class: "r c-admitted", title: "the rate that all instances together admit, and what their limits allow" },
+  { name: "refused", words: "Refused", class: "r c-refusals", sort: (a, b) => a.refused_share - b.refused_share, down: true, title: "requests a second that all instances together refuse, of how many; sorts by their share" },
   { name: "mode", words: "Mode", class: "c-mode", sort: (a, b) => modeWord(a).localeCompare(modeWord(b)) },
   { name: "since", words: "Hot for", class: "r c-since", sort: (a, b) => b.sinceMs - a.sinceMs, down: true },
 ];
@@ -210,13 +211,14 @@ class Row {
     this.hotat = el("div", { class: "r num c-hotat", role: "gridcell", "aria-colindex": 5 });
     this.limit = el("div", { class: "r num c-limit", role: "gridcell", "aria-colindex": 6 });
     this.admitted = el("div", { class: "r num c-admitted", role: "gridcell", "aria-colindex": 7 });
+    this.refused = el("div", { class: "r num c-refusals", role: "gridcell", "aria-colindex": 8 });
     this.tag = el("span", { class: "tag" });
-    this.since = el("div", { class: "r num c-since", role: "gridcell", "aria-colindex": 9 });
+    this.since = el("div", { class: "r num c-since", role: "gridcell", "aria-colindex": 10 });
     this.node = el("div", { class: "row", role: "row", id: `row-${rowNumber++}` },
       el("div", { class: "name", role: "gridcell", "aria-colindex": 1 }, this.text, this.rule),
       el("div", { class: "c-spark", role: "gridcell", "aria-colindex": 2 }, this.spark.node),
-      this.rate, this.count, this.hotat, this.limit, this.admitted,
-      el("div", { class: "c-mode", role: "gridcell", "aria-colindex": 8 }, this.tag), this.since);
+      this.rate, this.count, this.hotat, this.limit, this.admitted, this.refused,
+      el("div", { class: "c-mode", role: "gridcell", "aria-colindex": 9 }, this.tag), this.since);
   }
 
   place(i, height) {
@@ -244,6 +246,8 @@ class Row {
     setText(this.limit, key.limit ? limitWord(key) : "–");
     setText(this.admitted, key.admitted || "–");
     setAttribute(this.admitted, "title", key.on_hot ?? "");
+    setText(this.refused, key.refused || "–");
+    setAttribute(this.refused, "title", key.refused);
     const word = control ? control.action : modeWord(key);
     setText(this.tag, word);
     setAttribute(this.tag, "title", key.hold?.words ?? "");
