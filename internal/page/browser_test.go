@@ -172,7 +172,12 @@ func keyboard(t *testing.T, tab *real.Tab) {
 	f := serveView(t, view, "")
 	s := manyKeys(200, 0)
 	for i := range s.Hot {
-		s.Hot[i].Admitted.OnHot = admitted.OnHot{Stored: 320}
+		h := &s.Hot[i]
+		h.Admitted = admitted.Gauge{
+			OnHot: admitted.OnHot{Stored: 320}, Limits: 1, Limit: rules.Rate{N: 50, Per: time.Second},
+			Rates: admitted.Rates{Passed: 50, Refused: 12_300, Served: 320},
+		}
+		h.Outcomes = &rules.FleetOutcomes{Outcomes: rules.Outcomes{Passed: 13_800, Refused: 61_200}}
 	}
 	view.show(s)
 	tab.Open(f.server.URL)
@@ -197,6 +202,9 @@ func keyboard(t *testing.T, tab *real.Tab) {
 	}
 	tab.Wait("document.querySelector('.detail .chart').getAttribute('aria-label').startsWith('Rate from')")
 	tab.Wait("document.querySelector('.detail').innerText.includes('320/s from memory, by all instances')")
+	tab.Wait("document.querySelector('.detail').innerText.includes('12,300 of 12,670/s')")
+	tab.Wait("document.querySelector('.detail').innerText.includes('61,200 of 75,000 requests were refused')")
+	tab.Wait("document.querySelector('.detail .chart .c-refused').getAttribute('d').startsWith('M') && document.querySelector('.detail .chart .c-allowed')")
 	// Commands for a terminal act on the Redis that the page reads, and can be copied.
 	var commands []string
 	tab.Eval("[...document.querySelectorAll('.detail .cmd')].map((e) => e.textContent)", &commands)
