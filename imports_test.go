@@ -99,7 +99,7 @@ var arrows = map[string][]string{
 	"internal/signedpacket": nil,
 	"internal/hotkeytest":   {"rules"},
 	"internal/listed":       {"internal/admitted", "internal/hotwords", "rules"},
-	"internal/page":         {"internal/base", "internal/hotwords", "internal/listed", "internal/live", "internal/loglimit", "rules"},
+	"internal/page":         {"hotkeys", "internal/base", "internal/figure", "internal/hotwords", "internal/listed", "internal/live", "internal/loglimit", "limiter", "rules"},
 	"internal/metricpage":   {"internal/figure"}, // for tests
 
 	"internal/accesslog":   {"internal/base"},

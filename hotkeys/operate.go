@@ -96,6 +96,14 @@ func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace
 	return got, err
 }
 
+// CarryOut is [SetControl] or, for an order without an action, [ReleaseControl].
+func CarryOut(ctx context.Context, client redis.UniversalClient, namespace string, order ControlOrder) (rules.Control, error) {
+	if order.Action == "" {
+		return ReleaseControl(ctx, client, namespace, order)
+	}
+	return SetControl(ctx, client, namespace, order)
+}
+
 // AreKeysHeld reports whether the heartbeat of an instance reports held hot keys. The deadline is
 // that of ctx.
 func AreKeysHeld(ctx context.Context, client redis.UniversalClient, namespace string) bool {

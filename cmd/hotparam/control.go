@@ -149,31 +149,28 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	}
 	ends, held := op.action == "" && !op.cache, false
 	if ends {
-		hot = nil // a key to release has a control or is held
 		held = hotkeys.AreKeysHeld(reading, client, op.redisPlace.namespace)
 	} else if err := op.isObeyed(reading, client); err != nil {
 		return err
 	}
 	var ruleset *rules.Rules
-	if op.file != nil && (!ends || held) {
+	if op.file != nil {
 		ruleset = op.file.Rules
 	}
-	found, err := findKeyToControl(words, hot, controls, ruleset)
-	if ends && !held && (errors.Is(err, errUnseen) || err == nil && !found.seen) {
+	search := keySearch{words: words, hot: hot, controls: controls, ruleset: ruleset, releases: ends, held: held}
+	found, err := search.findFor(op.action)
+	if errors.Is(err, hotkeys.ErrNoControl) {
 		fmt.Fprint(s.err, otherNamespaces(reading, client, op.redisPlace.namespace))
-		return op.explain(fmt.Errorf("release %q in namespace %s: %w", strings.TrimSpace(words), op.redisPlace.namespace, hotkeys.ErrNoControl), operatorUser)
+		return op.explain(fmt.Errorf("release %q in namespace %s: %w", strings.TrimSpace(words), op.redisPlace.namespace, err), operatorUser)
 	}
 	if err != nil {
 		return usageError(err)
-	}
-	if op.action == rules.ControlPin && found.unlimited {
-		return usageError(fmt.Errorf("pin: rule %q has no limit with a number to hold the key to: give it one in the rules file, or use hotparam block", found.key.Rule))
 	}
 	if op.cache && keepsNoAnswers(ruleset, found.key) {
 		return usageError(fmt.Errorf("release --cache: rule %q has no on_hot in the rules file, so its keys have no answers in memory", found.key.Rule))
 	}
 	if !ends && !found.seen {
-		fmt.Fprintf(s.err, "note: %s of rule %s is not hot in namespace %s now, and has no control: is it the key of its requests? (hotparam rules explain)\n", printable(found.key.Text), printable(found.key.Rule), op.redisPlace.namespace)
+		fmt.Fprintf(s.err, "note: %s\n", found.unseenNote(op.redisPlace.namespace))
 	}
 	if !op.yes && !op.confirmed(s, found.key) {
 		return errors.New("nothing was done")
@@ -183,12 +180,7 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	if op.cache {
 		return op.dropAnswers(writing, s.out, client, found.key)
 	}
-	var c rules.Control
-	if ends {
-		c, err = hotkeys.ReleaseControl(writing, client, op.redisPlace.namespace, hotkeys.ControlOrder{Key: found.key, Why: op.why, Claimed: claimedUser()})
-	} else {
-		c, err = hotkeys.SetControl(writing, client, op.redisPlace.namespace, hotkeys.ControlOrder{Key: found.key, Action: op.action, For: op.span, Why: op.why, Claimed: claimedUser()})
-	}
+	c, err := hotkeys.CarryOut(writing, client, op.redisPlace.namespace, hotkeys.ControlOrder{Key: found.key, Action: op.action, For: op.span, Why: op.why, Claimed: claimedUser()})
 	if err != nil {
 		return op.explain(err, operatorUser)
 	}

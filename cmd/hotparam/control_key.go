@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -16,6 +17,41 @@ type foundKey struct {
 	key       rules.Key
 	seen      bool // it is hot, or has a control
 	unlimited bool // its rule is known to have no limit with a number
+}
+
+// unseenNote returns a remark about a key that was not seen.
+func (f *foundKey) unseenNote(namespace string) string {
+	return fmt.Sprintf("%s of rule %s is not hot in namespace %s now, and has no control: is it the key of its requests? (hotparam rules explain)", printable(f.key.Text), printable(f.key.Rule), namespace)
+}
+
+// keySearch is a search for the key of an operator's action.
+type keySearch struct {
+	words    string
+	hot      []rules.Hot
+	controls []rules.Control
+	ruleset  *rules.Rules // nil if the rules are not known
+	releases bool         // the action ends a control or a hold
+	held     bool         // instances hold keys
+}
+
+// findFor returns the key. It returns [hotkeys.ErrNoControl] if there is nothing to release, and
+// an error if the action makes no sense for the key.
+func (s *keySearch) findFor(action rules.ControlAction) (foundKey, error) {
+	hot, ruleset := s.hot, s.ruleset
+	if s.releases {
+		hot = nil // a key to release has a control or is held
+		if !s.held {
+			ruleset = nil
+		}
+	}
+	found, err := findKeyToControl(s.words, hot, s.controls, ruleset)
+	switch {
+	case s.releases && !s.held && (errors.Is(err, errUnseen) || err == nil && !found.seen):
+		return foundKey{}, hotkeys.ErrNoControl
+	case err == nil && action == rules.ControlPin && found.unlimited:
+		return foundKey{}, fmt.Errorf("pin: rule %q has no limit with a number to hold the key to: give it one in the rules file, or use hotparam block", found.key.Rule)
+	}
+	return found, err
 }
 
 // findKeyToControl returns the key that words name: the text of a key, or its rule, a space and its

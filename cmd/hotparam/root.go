@@ -139,7 +139,7 @@ precedes the file.`,
 	root.SetHelpFunc(writeHelp)
 	root.AddCommand(
 		newDemo(s), newAggregator(s), newGuard(s), newReplay(s), newFollow(s), newList(s), newWatch(s), newTop(s),
-		newControl(s, rules.ControlPin), newControl(s, rules.ControlBlock), newControl(s, rules.ControlAllow), newControl(s, ""),
+		newControl(s, rules.ControlPin), newControl(s, rules.ControlBlock), newControl(s, rules.ControlAllow), newControl(s, ""), newOperate(s),
 		newRules(s), newDoctor(s), newEmit(s), newBench(s), newVersion(s),
 	)
 	addCompletions(root)

@@ -5,7 +5,6 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/figure"
-	"github.com/hotparam/hotparam/internal/page"
 )
 
 // decoderMetrics returns the metrics of a source's decoder. Their names begin with source. The
@@ -189,19 +188,4 @@ var publisherMetrics = []figure.Figure[hotkeys.PublisherStats]{
 		Explain("repairs of our keys in Redis that held a foreign value, of a wrong type or unreadable: `hot`, " +
 			"`info`, `version`, `owners`, `events`, `schema`, `suspects`, `instances`. Above 0, another program " +
 			"writes to keys of this namespace"),
-}
-
-// pageMetrics are the metrics of the page and its API.
-var pageMetrics = []figure.Figure[page.Stats]{
-	figure.Gauge("page_streams", "Browsers and programs that follow the page's streams.",
-		func(p *page.Stats) float64 { return float64(p.Streams) }).
-		Explain("browsers and programs that follow `/api/v1/events` or the page; 32 at most"),
-	figure.Counter("page_cut_streams_total", "Streams that were ended because their reader was too slow.",
-		func(p *page.Stats) int64 { return int64(p.Cut) }).
-		Explain("streams that were ended because their reader was too slow; it can resume after its last event"),
-	figure.Counter("page_refused_streams_total", "Streams that were refused because too many were open.",
-		func(p *page.Stats) int64 { return int64(p.Refused) }),
-	figure.Counter("page_wrong_tokens_total", "Wrong tokens at the login and in header Authorization.",
-		func(p *page.Stats) int64 { return int64(p.WrongTokens) }).
-		Explain("wrong tokens at the login and in header Authorization; an address that sends ten is refused until it has waited"),
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hotparam/hotparam/internal/follow"
 	"github.com/hotparam/hotparam/internal/gateway/service"
 	"github.com/hotparam/hotparam/internal/metricpage"
+	"github.com/hotparam/hotparam/internal/page"
 	"github.com/hotparam/hotparam/internal/status"
 )
 
@@ -23,7 +24,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"detector":  metricpage.Rows(detectorMetrics),
 		"cost":      metricpage.Rows(costMetrics),
 		"publisher": metricpage.Rows(publisherMetrics),
-		"process":   slices.Concat(metricpage.Rows(status.RulesFigures), metricpage.Rows(pageMetrics), metricpage.Rows(status.HTTPFigures), metricpage.Rows(status.BuildFigures)),
+		"process":   slices.Concat(metricpage.Rows(status.RulesFigures), metricpage.Rows(page.Figures), metricpage.Rows(status.HTTPFigures), metricpage.Rows(status.BuildFigures)),
 		"fleet":     metricpage.Rows(fleetMetrics),
 		"kafka":     append(append(metricpage.Rows(kafkaDecoderMetrics), metricpage.Rows(kafkaMetrics)...), metricpage.Rows(partitionMetrics)...),
 		"graphite":  metricpage.Rows(graphiteMetrics),
@@ -31,6 +32,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"webhook":   metricpage.Rows(webhookMetrics),
 		"guard":     append(metricpage.Rows(service.DoorFigures), metricpage.Rows(service.FileFigures)...),
 		"follow":    metricpage.Rows(follow.Figures),
+		"operate":   metricpage.Rows(page.ActFigures),
 	}, *updatePage)
 	if err != nil {
 		t.Error(err)

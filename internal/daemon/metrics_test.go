@@ -201,6 +201,7 @@ func (p kafkaUnderTest) collect(s figure.Samples) {
 
 // collectFleet sends the metrics of a fictitious fleet.
 func collectFleet(s figure.Samples) {
+	figure.Collect(s, page.ActFigures, page.Stats{}) // of a page that acts, in another process
 	figure.Collect(s, fleetMetrics, fleetFigures{Roles: map[rules.Role]int{}, Controls: map[rules.ControlAction]int{}, Admitted: map[string]admittedFigures{"r": {Bounded: true}}})
 }
 

@@ -6,13 +6,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/page"
 	"github.com/hotparam/hotparam/internal/status"
@@ -58,8 +55,8 @@ func newAdmin(set *settings, listener net.Addr, rules func() *rules.Rules) (*adm
 		return nil, err
 	}
 	a.page = page.New(page.Config{
-		Guard: a.guard, View: a.view, Redis: withoutCredentials(conf.Redis.URL), Version: set.Build.Version, Log: set.Log,
-		Rules: func() page.RuleList { return pageRules(rules()) },
+		Guard: a.guard, View: a.view, Redis: conf.Redis.URL, Version: set.Build.Version, Log: set.Log,
+		Rules: func() page.RuleList { return page.RulesOf(rules()) },
 	})
 	return a, nil
 }
@@ -108,31 +105,4 @@ func (a *admin) accessAttr() slog.Attr {
 		state = "with a token"
 	}
 	return slog.String("page", state)
-}
-
-// pageRules returns rules in the words of `rules lint`.
-func pageRules(rules *rules.Rules) page.RuleList {
-	all := page.RuleList{Namespace: rules.Namespace, Version: rules.Version, Rules: make([]page.RuleText, 0, len(rules.Rules))}
-	for i := range rules.Rules {
-		all.Rules = append(all.Rules, page.RuleText{ID: rules.Rules[i].ID, Words: hotwords.Rule(&rules.Rules[i])})
-	}
-	all.Also = hotwords.Also(rules)
-	return all
-}
-
-// withoutCredentials returns a Redis URL without user and password, for commands that people copy
-// from the page. It returns "" if the URL cannot be parsed.
-func withoutCredentials(redisURL string) string {
-	if !strings.Contains(redisURL, "://") { // host:port
-		return redisURL
-	}
-	u, err := url.Parse(redisURL)
-	if err != nil {
-		return ""
-	}
-	query := u.Query()
-	query.Del("username")
-	query.Del("password")
-	u.User, u.RawQuery = nil, query.Encode()
-	return u.String()
 }

@@ -73,7 +73,7 @@ func statusOf(p pipeline, shown *page.Page, set *settings) status.Config {
 		Collect: func(s figure.Samples) {
 			p.collect(s)
 			if shown != nil {
-				figure.Collect(s, pageMetrics, shown.Stats())
+				figure.Collect(s, page.Figures, shown.Stats())
 			}
 		},
 	}

@@ -141,6 +141,10 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	c, ok := r.Context().Value(connKey{}).(*conn)
 	if ok {
 		c.setServing(true)
+		if secure, ok := c.Conn.Conn.(*tls.Conn); ok { // http.Server does not see it below the others
+			state := secure.ConnectionState()
+			r.TLS = &state
+		}
 	}
 	if ok && c.Reserved {
 		w.Header().Set("Connection", "close")

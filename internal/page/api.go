@@ -28,9 +28,12 @@ func (p *Page) api() http.Handler {
 	mux.HandleFunc("GET /api/v1/events", p.events)
 
 	// For the page only; these may change with it.
-	mux.HandleFunc("GET /api/v1/session", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, map[string]bool{"token": p.cfg.Guard.HasToken(), "streams_full": p.hub.full()})
+	mux.HandleFunc("GET /api/v1/session", func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, map[string]any{"token": p.cfg.Guard.HasToken(), "streams_full": p.hub.full(), "may_act": p.acting != nil, "author": authorOf(r)})
 	})
+	if p.acting != nil {
+		p.acting.register(mux)
+	}
 	mux.HandleFunc("GET /api/v1/view", p.view)
 	mux.HandleFunc("GET /api/v1/view/key", p.viewKey)
 	mux.HandleFunc("GET /api/v1/view/lines", p.viewLines)

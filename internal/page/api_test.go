@@ -265,9 +265,11 @@ func TestStreamsAreBounded(t *testing.T) {
 	if s := f.page.Stats(); s.Streams != maxStreams || s.Refused != 1 {
 		t.Errorf("%+v", s)
 	}
-	var session map[string]bool
-	if f.get(t, "/api/v1/session", &session); !session["streams_full"] {
-		t.Errorf("%v", session)
+	var session struct {
+		StreamsFull bool `json:"streams_full"`
+	}
+	if f.get(t, "/api/v1/session", &session); !session.StreamsFull {
+		t.Errorf("%+v", session)
 	}
 	// Another peer gets a place of the peer that holds all of them.
 	other, ok, err := f.page.hub.join(base.PeerAt("10.0.0.1:1"), false)

@@ -58,6 +58,8 @@ func TestPageInABrowser(t *testing.T) {
 		{"a thousand keys", thousandKeys},
 		{"log in", loginForms},
 		{"without barriers", withoutBarriers},
+		{"people act", peopleAct},
+		{"other sites do not act", otherSites},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, browser.Tab(t, 1360, 820)) })
 	}

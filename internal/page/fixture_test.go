@@ -30,6 +30,7 @@ type fixture struct {
 	page      *Page
 	past      *pastFixture // nil if no history is kept
 	server    *httptest.Server
+	actor     *fakeActor // nil for a page that only reads
 }
 
 // newFixture starts a page, its Redis and its publisher. They end with the test.
@@ -54,9 +55,13 @@ func newFixture(t *testing.T, every time.Duration, token string) *fixture {
 func (f *fixture) serve(t *testing.T, view LiveView, token string, runs ...func(context.Context) error) {
 	t.Helper()
 	f.server = httptest.NewUnstartedServer(nil)
-	f.page = New(Config{
-		Guard: NewGuard(GuardConfig{Token: token, Listener: f.server.Listener.Addr()}), View: view, Redis: "redis://redis.example:6379/0", Version: "v1.2.3", Rules: testRules,
-	})
+	guard := GuardConfig{Token: token, Listener: f.server.Listener.Addr()}
+	conf := Config{View: view, Redis: "redis://redis.example:6379/0", Version: "v1.2.3", Rules: testRules}
+	if f.actor != nil {
+		guard.Tokens, conf.Actor = people, f.actor
+	}
+	conf.Guard = NewGuard(guard)
+	f.page = New(conf)
 	mux := http.NewServeMux()
 	f.page.Register(mux)
 	if f.past != nil {

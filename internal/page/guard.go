@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
@@ -18,6 +19,10 @@ type GuardConfig struct {
 	// Token is the secret that readers must know. If it is empty, the guard is open to everyone
 	// who reaches a loopback address, and closed on any other address.
 	Token string
+	// Tokens are secrets of people, each with a name, and Certificates reports whether the server
+	// accepts only clients with a certificate. Either makes the guard one of a page that acts.
+	Tokens       []NamedToken
+	Certificates bool
 	// Listener is the address that the server listens on.
 	Listener net.Addr
 	// Hosts are names, without ports, under which clients may address the server, besides
@@ -29,14 +34,24 @@ type GuardConfig struct {
 }
 
 // AccessGuard decides who may read the page, the API and the other private handlers of their
-// server. It is safe for concurrent use.
+// server, and who acts. It is safe for concurrent use.
 type AccessGuard struct {
-	token    [sha256.Size]byte // hashed, so that the comparison takes the same time for every length
-	sessions *sessions         // nil without a token
-	isClosed bool
-	hosts    map[string]bool
-	attempts *attempts
-	sameSite *http.CrossOriginProtection
+	tokens       []accessToken
+	cookie       string // name of the cookie
+	certificates bool   // clients have certificates
+	isClosed     bool
+	hosts        map[string]bool
+	attempts     *attempts
+	sameSite     *http.CrossOriginProtection
+
+	hostSetting, tokenHelp string // for messages
+}
+
+// accessToken is a secret with its sessions.
+type accessToken struct {
+	name string            // name of the person, or empty
+	sum  [sha256.Size]byte // hashed, so that the comparison takes the same time for every length
+	sessions
 }
 
 // NewGuard returns a guard. It starts nothing.
@@ -45,12 +60,21 @@ func NewGuard(c GuardConfig) *AccessGuard {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	g := &AccessGuard{hosts: hostSet(c.Hosts), attempts: newAttempts(log), sameSite: http.NewCrossOriginProtection()}
-	if c.Token != "" {
-		g.token, g.sessions = sha256.Sum256([]byte(c.Token)), newSessions(c.Token)
-	} else {
-		g.isClosed = !isLoopback(c.Listener)
+	g := &AccessGuard{
+		certificates: c.Certificates, hosts: hostSet(c.Hosts), attempts: newAttempts(log), sameSite: http.NewCrossOriginProtection(),
+		cookie: sessionCookie, hostSetting: "aggregator.page_hosts", tokenHelp: pageTokenHelp,
 	}
+	if len(c.Tokens) > 0 || c.Certificates {
+		// Browsers send cookies to all ports of a host, so pages that act have another one.
+		g.cookie, g.hostSetting, g.tokenHelp = operatorCookie, "--hosts", operatorTokenHelp
+	}
+	if c.Token != "" {
+		c.Tokens = append(c.Tokens, NamedToken{Token: c.Token})
+	}
+	for _, t := range c.Tokens {
+		g.tokens = append(g.tokens, accessToken{t.Name, sha256.Sum256([]byte(t.Token)), newSessions(g.cookie, t.Token)})
+	}
+	g.isClosed = len(g.tokens) == 0 && !g.certificates && !IsLoopback(c.Listener)
 	return g
 }
 
@@ -64,27 +88,43 @@ const Closed = "closed: aggregator.http is not a loopback address, and there is 
 func (g *AccessGuard) IsClosed() bool { return g.isClosed }
 
 // HasToken reports whether readers must know a token.
-func (g *AccessGuard) HasToken() bool { return g.sessions != nil }
+func (g *AccessGuard) HasToken() bool { return len(g.tokens) > 0 }
 
 // Protect returns a handler that passes requests to next if they name this server as the host
 // and come from a client that may read. Browsers without the token are redirected to /login;
 // other clients get 401. Forms and scripts of other sites get 403.
 func (g *AccessGuard) Protect(next http.Handler) http.Handler {
 	return g.checkHost(g.sameSite.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch bearer, found := bearerOf(r); {
-		case g.sessions == nil:
-		case found && !g.try(w, r, bearer):
-			return
-		case found || g.sessions.valid(r, time.Now()):
-		case wantsHTML(r):
-			http.Redirect(w, r, "/login", http.StatusSeeOther)
-			return
-		default:
-			unauthorized(w, r, "a token is needed: send it as Authorization: Bearer TOKEN, or log in at /login")
-			return
+		author := ""
+		if g.certificates {
+			author = subjectOf(r)
 		}
-		next.ServeHTTP(w, r)
+		if g.HasToken() {
+			token := g.authenticate(w, r)
+			if token == nil {
+				return
+			}
+			author = cmp.Or(author, token.name)
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), authorKey{}, author)))
 	})))
+}
+
+// authenticate returns the token that a request has, or whose session it has. Otherwise it answers
+// the request and returns nil.
+func (g *AccessGuard) authenticate(w http.ResponseWriter, r *http.Request) *accessToken {
+	if bearer, found := bearerOf(r); found {
+		return g.try(w, r, bearer)
+	}
+	if token := g.session(r, time.Now()); token != nil {
+		return token
+	}
+	if wantsHTML(r) {
+		http.Redirect(w, r, "/login", http.StatusSeeOther)
+	} else {
+		unauthorized(w, r, "a token is needed: send it as Authorization: Bearer TOKEN, or log in at /login")
+	}
+	return nil
 }
 
 // checkHost returns a handler with the checks that precede all others, including the login.
@@ -96,40 +136,44 @@ func (g *AccessGuard) checkHost(next http.Handler) http.Handler {
 			fail(w, r, http.StatusForbidden, Closed)
 		case !g.allowsHost(r.Host):
 			fail(w, r, http.StatusMisdirectedRequest, fmt.Sprintf(
-				"%.100q is no name of this server: add it to aggregator.page_hosts if it should be", hostOf(r.Host)))
+				"%.100q is no name of this server: add it to %s if it should be", hostOf(r.Host), g.hostSetting))
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-// try compares a token, and answers the request if it is wrong or too many wrong ones were sent.
-func (g *AccessGuard) try(w http.ResponseWriter, r *http.Request, token string) bool {
-	switch wait, right := g.attempt(r, token); {
+// try returns the token that a client sent. If it is wrong, or too many wrong ones were sent, it
+// answers the request and returns nil.
+func (g *AccessGuard) try(w http.ResponseWriter, r *http.Request, sent string) *accessToken {
+	wait, token := g.attempt(r, sent)
+	switch {
 	case wait > 0:
 		tooMany(w, wait)
 		fail(w, r, http.StatusTooManyRequests, tooManyWords(wait))
-	case !right:
+	case token == nil:
 		unauthorized(w, r, "the token is wrong")
-	default:
-		return true
 	}
-	return false
+	return token
 }
 
-// attempt reports whether a token is right. If the sender has sent too many wrong ones, it
-// returns how long the sender has to wait instead.
-func (g *AccessGuard) attempt(r *http.Request, token string) (wait time.Duration, right bool) {
+// attempt returns the token that was sent, or nil if it is wrong. If the sender has sent too many
+// wrong ones, it returns how long the sender has to wait instead.
+func (g *AccessGuard) attempt(r *http.Request, sent string) (wait time.Duration, token *accessToken) {
 	now := time.Now()
 	if wait := g.attempts.wait(r.RemoteAddr, now); wait > 0 {
-		return wait, false
+		return wait, nil
 	}
-	got := sha256.Sum256([]byte(token))
-	if subtle.ConstantTimeCompare(got[:], g.token[:]) == 1 {
-		return 0, true
+	sum := sha256.Sum256([]byte(sent))
+	for i := range g.tokens { // all of them, so that the time does not depend on which is right
+		if subtle.ConstantTimeCompare(sum[:], g.tokens[i].sum[:]) == 1 {
+			token = &g.tokens[i]
+		}
 	}
-	g.attempts.recordFailure(r.RemoteAddr, now)
-	return 0, false
+	if token == nil {
+		g.attempts.recordFailure(r.RemoteAddr, now)
+	}
+	return 0, token
 }
 
 func tooMany(w http.ResponseWriter, wait time.Duration) {
@@ -207,8 +251,8 @@ func hostSet(names []string) map[string]bool {
 	return hosts
 }
 
-// isLoopback reports whether an address can only be reached from this machine.
-func isLoopback(a net.Addr) bool {
+// IsLoopback reports whether an address can only be reached from this machine.
+func IsLoopback(a net.Addr) bool {
 	if a == nil {
 		return false
 	}

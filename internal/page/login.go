@@ -14,24 +14,22 @@ const maxForm = 8 << 10
 func (g *AccessGuard) Login() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) {
-		if g.sessions == nil || g.sessions.valid(r, time.Now()) {
+		if !g.HasToken() || g.session(r, time.Now()) != nil {
 			http.Redirect(w, r, "/", http.StatusSeeOther)
 			return
 		}
-		loginForm(w, http.StatusOK, "")
+		g.loginForm(w, http.StatusOK, "")
 	})
 	mux.Handle("POST /login", g.sameSite.Handler(http.HandlerFunc(g.login)))
 	mux.Handle("POST /logout", g.sameSite.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.sessions != nil {
-			g.sessions.endSession(w, r)
-		}
+		setCookie(w, r, g.cookie, "", -1)
 		http.Redirect(w, r, "/login", http.StatusSeeOther)
 	})))
 	return g.checkHost(mux)
 }
 
 func (g *AccessGuard) login(w http.ResponseWriter, r *http.Request) {
-	if g.sessions == nil {
+	if !g.HasToken() {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
@@ -40,20 +38,26 @@ func (g *AccessGuard) login(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, http.StatusBadRequest, "the form cannot be read: send token=… as application/x-www-form-urlencoded")
 		return
 	}
-	switch wait, right := g.attempt(r, r.PostForm.Get("token")); { // from the body, never from the URL
+	switch wait, token := g.attempt(r, r.PostForm.Get("token")); { // from the body, never from the URL
 	case wait > 0:
 		tooMany(w, wait)
-		loginForm(w, http.StatusTooManyRequests, tooManyWords(wait))
-	case !right:
-		loginForm(w, http.StatusUnauthorized, "The token is wrong.")
+		g.loginForm(w, http.StatusTooManyRequests, tooManyWords(wait))
+	case token == nil:
+		g.loginForm(w, http.StatusUnauthorized, "The token is wrong.")
 	default:
-		g.sessions.startSession(w, r, time.Now())
+		token.startSession(w, r, time.Now())
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 	}
 }
 
+// Where the token of the form is from.
+const (
+	pageTokenHelp     = "What <code>aggregator.page_token_file</code> or <code>page_token_env</code> of the rules file names."
+	operatorTokenHelp = "Yours, of the file that <code>hotparam operate --tokens</code> names."
+)
+
 // loginForm sends the form, below a message.
-func loginForm(w http.ResponseWriter, status int, words string) {
+func (g *AccessGuard) loginForm(w http.ResponseWriter, status int, words string) {
 	page, err := fs.ReadFile(static, "login.html")
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -61,5 +65,5 @@ func loginForm(w http.ResponseWriter, status int, words string) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(fillMessage(page, words)) // the client has gone
+	_, _ = w.Write(fillForm(page, words, g.tokenHelp)) // the client has gone
 }

@@ -1,14 +1,18 @@
 // Package page is the aggregator's page and its API: the state of a namespace, from a
-// [live.View], for browsers and programs. It only reads.
+// [live.View], for browsers and programs. The aggregator's page only reads. That of `hotparam
+// operate` has an [Actor], and acts.
 //
 //	page.go      routes
-//	guard.go     access: the token, the names of the server, headers
-//	login.go     the form that takes the token, session.go the cookie that it sets,
-//	             attempts.go how many wrong tokens an address may send
-//	api.go       JSON of the present state
+//	guard.go     access: tokens, certificates, the names of the server, headers
+//	login.go     the form that takes a token, session.go the cookie that it sets,
+//	             attempts.go how many wrong tokens an address may send,
+//	             people.go the people who have tokens or certificates
+//	api.go       JSON of the present state, rules.go of the rules
+//	act.go       pin, block, allow and release, each after a confirmation.go
 //	stream.go    server-sent events: one reader, and the end of a slow one
 //	push.go       all readers: the changes since the last time, once for all
 //	change.go    the form of such a change, row.go of a key in it
+//	metrics.go   the counters as metrics
 //	static/      the page itself: no build step, no third-party scripts; heat*.js are its heat map
 package page
 
@@ -42,33 +46,22 @@ type Config struct {
 	View  LiveView
 	// Rules returns the rules in force, in words.
 	Rules func() RuleList
-	// Redis is the URL of the server, without passwords, for the commands that the page shows.
+	// Redis is the URL of the server, for the commands that the page shows. The page removes user
+	// and password.
 	Redis string
+	// Actor carries out the orders of people. With a nil Actor the page only reads.
+	Actor Actor
 	// Version is the version of the program.
 	Version string
 	// Log receives a line when readers are cut off, at most one a minute. A nil Log disables it.
 	Log *slog.Logger
 }
 
-// RuleList are the rules in words, in the form of /api/v1/rules.
-type RuleList struct {
-	Namespace string     `json:"namespace"`
-	Version   string     `json:"version"`
-	Rules     []RuleText `json:"rules"`
-	// Also are settings in words that apply to all rules.
-	Also []string `json:"also,omitempty"`
-}
-
-// RuleText is one rule in words.
-type RuleText struct {
-	ID    string `json:"id"`
-	Words string `json:"words"`
-}
-
 // Page serves the page and its API. It is safe for concurrent use.
 type Page struct {
-	cfg Config
-	hub *hub
+	cfg    Config
+	hub    *hub
+	acting *acting // nil if the page only reads
 }
 
 // New returns a page. It starts nothing.
@@ -76,7 +69,12 @@ func New(c Config) *Page {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Page{cfg: c, hub: newHub(&c)}
+	c.Redis = withoutCredentials(c.Redis)
+	p := &Page{cfg: c, hub: newHub(&c)}
+	if c.Actor != nil {
+		p.acting = newActing(p)
+	}
+	return p
 }
 
 // Run keeps the streams up to date until ctx ends, then ends them. It must be called only once.
@@ -86,6 +84,9 @@ func (p *Page) Run(ctx context.Context) error { return p.hub.run(ctx) }
 func (p *Page) Stats() Stats {
 	s := p.hub.stats()
 	s.WrongTokens = p.cfg.Guard.attempts.total.Load()
+	if p.acting != nil {
+		s.Acts, s.RefusedActs = p.acting.done.Load(), p.acting.refused.Load()
+	}
 	return s
 }
 
@@ -95,6 +96,8 @@ type Stats struct {
 	Cut         uint64 // streams that were ended because their reader was too slow or its address had too many
 	Refused     uint64 // streams that were refused because too many were open
 	WrongTokens uint64
+	Acts        uint64 // orders that were carried out
+	RefusedActs uint64 // orders and confirmations that were refused
 }
 
 // Register adds the page, the API and /login to a mux.
@@ -164,11 +167,12 @@ func contentType(name string) string {
 	}
 }
 
-// fillMessage inserts a fixed text into the login form.
-func fillMessage(page []byte, words string) []byte {
+// fillForm inserts fixed texts into the login form.
+func fillForm(page []byte, words, help string) []byte {
 	text := ""
 	if words != "" {
 		text = `<p class="wrong" role="alert">` + words + `</p>`
 	}
-	return bytes.Replace(page, []byte("<!--message-->"), []byte(text), 1)
+	page = bytes.Replace(page, []byte("<!--message-->"), []byte(text), 1)
+	return bytes.Replace(page, []byte("<!--help-->"), []byte(help), 1)
 }

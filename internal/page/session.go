@@ -11,20 +11,24 @@ import (
 )
 
 const (
-	sessionCookie = "hotparam_session"
-	sessionLife   = 12 * time.Hour
+	sessionCookie  = "hotparam_session"
+	operatorCookie = "hotparam_operator"
+	sessionLife    = 12 * time.Hour
 )
 
 // sessions are the sessions of browsers that have shown the token. A session is its end and a
 // MAC over it, with a key derived from the token. So no aggregator has to store sessions, every
 // replica with the same token accepts them, and a new token ends all of them. The cookie does
 // not contain the token.
-type sessions struct{ key []byte }
+type sessions struct {
+	cookie string // name of the cookie; a session of one is none of another
+	key    []byte
+}
 
-func newSessions(token string) *sessions {
+func newSessions(cookie, token string) sessions {
 	mac := hmac.New(sha256.New, []byte(token))
-	mac.Write([]byte("hotparam page session v1"))
-	return &sessions{key: mac.Sum(nil)}
+	mac.Write([]byte("hotparam page session v1 " + cookie))
+	return sessions{cookie, mac.Sum(nil)}
 }
 
 func (s *sessions) sign(end string) string {
@@ -37,22 +41,19 @@ func (s *sessions) sign(end string) string {
 // client that lies about it only loses its own cookie.
 func (s *sessions) startSession(w http.ResponseWriter, r *http.Request, now time.Time) {
 	end := strconv.FormatInt(now.Add(sessionLife).Unix(), 10)
-	s.set(w, r, end+"."+s.sign(end), int(sessionLife/time.Second))
+	setCookie(w, r, s.cookie, end+"."+s.sign(end), int(sessionLife/time.Second))
 }
 
-// endSession removes the cookie.
-func (s *sessions) endSession(w http.ResponseWriter, r *http.Request) { s.set(w, r, "", -1) }
-
-func (s *sessions) set(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
+func setCookie(w http.ResponseWriter, r *http.Request, name, value string, maxAge int) {
 	http.SetCookie(w, &http.Cookie{
-		Name: sessionCookie, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: name, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https"),
 	})
 }
 
 // valid reports whether a request has a session that has not ended.
 func (s *sessions) valid(r *http.Request, now time.Time) bool {
-	cookie, err := r.Cookie(sessionCookie)
+	cookie, err := r.Cookie(s.cookie)
 	if err != nil {
 		return false
 	}
@@ -62,4 +63,14 @@ func (s *sessions) valid(r *http.Request, now time.Time) bool {
 	}
 	unix, err := strconv.ParseInt(end, 10, 64)
 	return err == nil && now.Before(time.Unix(unix, 0))
+}
+
+// session returns the token whose session a request has, or nil.
+func (g *AccessGuard) session(r *http.Request, now time.Time) *accessToken {
+	for i := range g.tokens {
+		if g.tokens[i].valid(r, now) {
+			return &g.tokens[i]
+		}
+	}
+	return nil
 }

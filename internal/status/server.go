@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,6 +29,7 @@ type Config struct {
 	Collect func(figure.Samples)
 	// Others are further metrics.
 	Others []prometheus.Collector
+	TLS    *tls.Config // nil means plain HTTP
 }
 
 // healthPath is served as long as the process serves at all.
@@ -37,7 +39,7 @@ const healthPath = "/-/healthy"
 // mux.
 func NewServer(c Config) (*httpserve.Server, *http.ServeMux) {
 	mux := http.NewServeMux()
-	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, Log: c.Log.With("server", "health and metrics")})
+	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, TLS: c.TLS, Log: c.Log.With("server", "health and metrics")})
 	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
 		words, ready := c.Ready()

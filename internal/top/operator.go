@@ -53,16 +53,12 @@ func (o operator) run(what order) orderDone {
 
 // carryOut carries out an order and describes the result in words.
 func (o operator) carryOut(ctx context.Context, what order) (string, error) {
-	if what.action == "" {
-		c, err := hotkeys.ReleaseControl(ctx, o.client, o.namespace, hotkeys.ControlOrder{Key: what.key, Why: what.why, Claimed: o.claimed})
-		if err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("released %s in namespace %s: the %s has ended", what.key, o.namespace, c.Action), nil
-	}
-	c, err := hotkeys.SetControl(ctx, o.client, o.namespace, hotkeys.ControlOrder{Key: what.key, Action: what.action, For: what.length, Why: what.why, Claimed: o.claimed})
-	if err != nil {
+	c, err := hotkeys.CarryOut(ctx, o.client, o.namespace, hotkeys.ControlOrder{Key: what.key, Action: what.action, For: what.length, Why: what.why, Claimed: o.claimed})
+	switch {
+	case err != nil:
 		return "", err
+	case what.action == "":
+		return fmt.Sprintf("released %s in namespace %s: the %s has ended", what.key, o.namespace, c.Action), nil
 	}
 	return fmt.Sprintf("%s %s in namespace %s until %s", what.action, what.key, o.namespace, c.Until.Local().Format(time.TimeOnly)), nil
 }

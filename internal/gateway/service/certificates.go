@@ -33,8 +33,8 @@ type doorCertificates struct {
 // lookAgain is how long a changed file may go unnoticed.
 const lookAgain = time.Second
 
-// newDoorTLS returns the TLS of a door, or nil if it has no certificate.
-func newDoorTLS(name string, d *config.Door, log *slog.Logger) (*tls.Config, error) {
+// NewTLS returns the TLS of a door, or nil if it has no certificate.
+func NewTLS(name string, d *config.Door, log *slog.Logger) (*tls.Config, error) {
 	if d.Cert == "" {
 		return nil, nil
 	}

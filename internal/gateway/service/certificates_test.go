@@ -69,7 +69,7 @@ func TestDoorCertificatesAreRenewed(t *testing.T) {
 	}
 	place(old)
 	log := new(testenv.LogBuffer)
-	encryption, err := newDoorTLS("check", &d, slog.New(slog.NewTextHandler(log, nil)))
+	encryption, err := NewTLS("check", &d, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,11 +126,11 @@ func TestDoorCertificatesMustBeGood(t *testing.T) {
 		"has no certificate in":    {Cert: files.ServerCert, Key: files.ServerKey, ClientCA: files.ServerKey},
 		"no such file or director": {Cert: files.ServerCert, Key: files.ServerKey, ClientCA: files.CA + "x"},
 	} {
-		if _, err := newDoorTLS("auth", &d, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := NewTLS("auth", &d, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if c, err := newDoorTLS("auth", new(config.Door), nil); c != nil || err != nil {
+	if c, err := NewTLS("auth", new(config.Door), nil); c != nil || err != nil {
 		t.Errorf("without a certificate: %v, %v", c, err)
 	}
 }

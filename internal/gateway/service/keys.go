@@ -27,7 +27,7 @@ func ReadKeys(g *config.Guard, log *slog.Logger) (Credentials, error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("guard.%s: token: %w", name, err))
 		}
-		encryption, err := newDoorTLS(name, &d, log)
+		encryption, err := NewTLS(name, &d, log)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("guard.%s: %w", name, err))
 		}

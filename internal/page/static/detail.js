@@ -42,16 +42,19 @@ export class Detail {
     this.chart = new Chart();
     this.tags = el("div", { class: "under" });
     this.pairs = el("dl", { class: "pairs" });
+    this.acts = el("div");
+    this.actsShape = null;
     this.origins = el("div");
     this.past = el("div");
     const commands = this.commands(key);
     replace(this.node,
       el("header", {}, el("h2", { tabindex: "-1" }, visible(key.key)), close),
-      this.tags, this.chart.node, legend(), this.pairs, this.origins, this.past, commands);
+      this.tags, this.acts, this.chart.node, legend(), this.pairs, this.origins, this.past, commands);
   }
 
-  // The page only reads: what to do, a terminal does.
+  // A page that only reads says what to do in a terminal.
   commands(key) {
+    if (this.act) return null;
     const word = shellWord(`${key.rule} ${key.key}`);
     if (word === null || word.length > 2000) return null;
     const where = at(this.store.facts);
@@ -91,6 +94,11 @@ export class Detail {
       key.usual && el("span", { class: "tag" }, "usual"),
       key.estimated && el("span", { class: "tag" }, "estimated from samples"),
       control && el("span", { class: `tag ${control.action === "block" ? "bad" : "warn"}` }, control.action));
+    const shape = `${control?.action} ${Boolean(key.limit)} ${Boolean(key.hold)}`;
+    if (this.act && shape !== this.actsShape) { // made once, so that the focus stays
+      this.actsShape = shape;
+      replace(this.acts, this.act.buttons(key));
+    }
     const pairs = [
       ["Rate", rate(key.rate, key.unit)],
       ["Count", `${bounds(key.low, key.high, key.unit)}${key.window_seconds ? ` in ${span(key.window_seconds * 1000)}` : ""}${key.high === null ? " (counts were lost: the upper bound is not known)" : ""}`],

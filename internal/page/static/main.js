@@ -1,5 +1,6 @@
-// The page: it reads and shows, and changes nothing.
+// The page: it reads and shows. Only that of `hotparam operate` acts, by act.js.
 
+import { Act } from "./act.js";
 import { command } from "./commands.js";
 import { byId, el, replace, setAttribute, setText } from "./dom.js";
 import { bytes, clock, plural, short, visible } from "./format.js";
@@ -58,6 +59,35 @@ const stream = new Stream("/api/v1/view", {
 });
 let linkState = "connecting";
 
+// --- acting, where the server lets people act
+
+let act = null;
+async function mayAct() {
+  try {
+    const answer = await fetch("/api/v1/session", { cache: "no-store" });
+    const session = answer.ok ? await answer.json() : {};
+    if (!session.may_act) return;
+    act = detail.act = new Act(controlOf);
+    document.body.classList.add("acting");
+    setText(byId("author"), visible(session.author, 128));
+    byId("author").hidden = byId("act-button").hidden = byId("act-keys").hidden = false;
+    byId("act-button").addEventListener("click", () => act.open("block"));
+    if (detail.id !== null) detail.open(detail.id);
+    dirty.add("controls");
+    schedule();
+  } catch { setTimeout(mayAct, 2000); }
+}
+
+// actOnKey opens the dialog for the key that is open or chosen.
+function actOnKey(letter) {
+  const action = { b: "block", p: "pin", a: "allow", r: "release" }[letter];
+  const key = store.hot.get(detail.id ?? table.selected);
+  if (!act || !action || !key || view !== "hot") return false;
+  const button = act.buttons(key).querySelector(`[data-act=${action}]`);
+  button?.click();
+  return Boolean(button);
+}
+
 // Ids are new after a restart of the aggregator: the open key is found again by its text.
 function reopen(open) {
   for (const key of store.hot.values()) {
@@ -101,7 +131,7 @@ function draw() {
   dirty.delete(view);
   const node = byId(`view-${view}`);
   if (view === "suspects") panels.suspects(node, store);
-  if (view === "controls") panels.controls(node, store);
+  if (view === "controls") panels.controls(node, store, act);
   if (view === "instances") panels.members(node, store);
   if (view === "rules") panels.rules(node, rulesAnswer);
   if (view === "events") panels.events(node, store);
@@ -326,7 +356,7 @@ showTheme();
 byId("help-button").addEventListener("click", () => byId("help").showModal());
 
 document.addEventListener("keydown", (e) => {
-  if (e.ctrlKey || e.metaKey || e.altKey || byId("help").open) return;
+  if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]")) return;
   const typing = e.target.closest("input, select, textarea");
   if (e.key === "Escape") {
     if (view === "heat") heat.escape();
@@ -343,6 +373,7 @@ document.addEventListener("keydown", (e) => {
   else if (e.key === "/") { e.preventDefault(); if (view !== "heat") show("hot"); const field = view === "heat" ? byId("heat-filter") : filterText; field.focus(); field.select(); }
   else if (e.key === "t") nextTheme();
   else if (e.key === "?") byId("help").showModal();
+  else if (actOnKey(e.key)) e.preventDefault();
   else if (view === "hot" && !e.defaultPrevented) {
     const step = { j: 1, k: -1, ...(e.target === document.body && { ArrowDown: 1, ArrowUp: -1 }) }[e.key];
     if (step) { e.preventDefault(); table.move(step); }
@@ -353,6 +384,7 @@ document.addEventListener("keydown", (e) => {
 
 follow();
 stream.open();
+mayAct();
 setInterval(() => { // ages grow, and lines move, even where nothing changes
   if (document.hidden) return;
   if (view === "instances" || view === "controls") dirty.add(view);

@@ -28,18 +28,24 @@ export function suspects(node, store) {
     el("tr", {}, cell(rate(s.rate), "r"), cell(visible(s.rule, 80)), keyCell(s.key)))), rest(store.suspects.length));
 }
 
-export function controls(node, store) {
+// controls shows the controls, and with act a button to release each.
+export function controls(node, store, act) {
+  if (store.controls.length === 0 && act) {
+    replace(node, empty("No controls in force", "A control says what happens to one key for some time, whatever the rules say. Open a hot key to act on it, or choose Act above for a key that is not listed."));
+    return;
+  }
   if (store.controls.length === 0) {
     replace(node, empty("No controls in force",
       "A control says what happens to one key for some time, whatever the rules say. This page only reads; a terminal sets controls:",
       ...["block", "pin", "allow"].map((action) => command(`hotparam ${action} 'GET /search?q=phone' --for 10m --why 'INC-1234'${at(store.facts)}`))));
     return;
   }
-  const now = store.time();
-  replace(node, table([["Action"], ["Key"], ["Rule"], ["Ends in", "r"], ["Since", "when"], ["By"], ["Why"]], store.controls.slice(0, most).map((c) =>
-    el("tr", {}, el("td", {}, el("span", { class: `tag ${c.action === "block" ? "bad" : "warn"}` }, c.action)), keyCell(c.key), cell(visible(c.rule, 80)),
+  const now = store.time(), focused = node.contains(document.activeElement) ? document.activeElement.dataset.release : undefined;
+  replace(node, table([["Action"], ...(act ? [["End it"]] : []), ["Key"], ["Rule"], ["Ends in", "r"], ["Since", "when"], ["By"], ["Why"]], store.controls.slice(0, most).map((c) =>
+    el("tr", {}, el("td", {}, el("span", { class: `tag ${c.action === "block" ? "bad" : "warn"}` }, c.action)), act && el("td", {}, act.release(c)), keyCell(c.key), cell(visible(c.rule, 80)),
       cell(span(Math.max(0, Date.parse(c.until) - now)), "r"), cell(clock(Date.parse(c.since)), "when"),
       cell([visible(c.by, 128), c.claimed && `claims to be ${visible(c.claimed, 128)}`].filter(Boolean).join(", ")), cell(visible(c.why, 256), "text")))), rest(store.controls.length));
+  if (focused !== undefined) [...node.querySelectorAll("[data-release]")].find((b) => b.dataset.release === focused)?.focus();
 }
 
 // judge says what is wrong with a member: what the table marks and the banners tell.

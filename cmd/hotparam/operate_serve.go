@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/figure"
+	"github.com/hotparam/hotparam/internal/filewatch"
+	"github.com/hotparam/hotparam/internal/live"
+	"github.com/hotparam/hotparam/internal/page"
+	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// operatorPage is a page that acts, in one namespace. It is a [page.Actor].
+type operatorPage struct {
+	place  redisPlace
+	client redis.UniversalClient
+	log    *slog.Logger
+	config string // path of the rules file, or empty
+
+	view  *live.View
+	rules atomic.Pointer[rules.Rules] // nil without a file
+}
+
+func withAnotherOperateAddress(err error) error {
+	return fmt.Errorf("operate: %w", status.WithAnotherAddress(err, "--http or HOTPARAM_HTTP"))
+}
+
+// run serves the page until ctx ends.
+func (p *operatorPage) run(ctx context.Context, listener net.Listener, encryption *tls.Config, guard page.GuardConfig) error {
+	if p.place.file != nil {
+		p.rules.Store(p.place.file.Rules)
+	}
+	var err error
+	if p.view, err = live.NewView(p.client, live.Config{Namespace: p.place.namespace, Logger: p.log}); err != nil {
+		return err
+	}
+	shown := page.New(page.Config{
+		Guard: page.NewGuard(guard), View: p.view, Redis: p.place.redis.URL, Version: readVersion().Version, Log: p.log, Actor: p, Rules: p.ruleList,
+	})
+	server, mux := status.NewServer(status.Config{
+		Log: p.log, Build: readVersion(), TLS: encryption, Ready: p.ready,
+		Collect: func(s figure.Samples) {
+			figure.Collect(s, page.Figures, shown.Stats())
+			figure.Collect(s, page.ActFigures, shown.Stats())
+		},
+	})
+	shown.Register(mux)
+	scheme := "http"
+	if encryption != nil {
+		scheme = "https"
+	}
+	p.log.Info("operate is up", "version", readVersion().Version, "namespace", p.place.namespace, "url", scheme+"://"+listener.Addr().String(),
+		"people", len(guard.Tokens), "certificates", guard.Certificates, "redis", redacted(p.place.redis.URL))
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.view.Run(ctx) })
+	group.Go(func() error { return shown.Run(ctx) })
+	group.Go(func() error { return server.Serve(ctx, listener) })
+	if p.config != "" {
+		group.Go(func() error { p.followRules(ctx); return nil })
+	}
+	return group.Wait()
+}
+
+// followRules reads the rules file again whenever it changes.
+func (p *operatorPage) followRules(ctx context.Context) {
+	filewatch.Run(ctx, filewatch.Config{Path: p.config, MaxSize: config.MaxSize, OnChange: func(data []byte) {
+		file, err := config.Parse(p.config, data)
+		if err != nil {
+			p.log.Warn("the rules file cannot be used: the page shows the rules as they were", "err", err)
+			return
+		}
+		if old := p.rules.Swap(file.Rules); old.Version != file.Rules.Version {
+			p.log.Info("the page shows changed rules", "version", file.Rules.Version)
+		}
+	}})
+}
+
+func (p *operatorPage) ready() (string, bool) {
+	switch s := p.view.Snapshot(); {
+	case s.Err != nil:
+		return "not ready: " + s.Err.Error(), false
+	case s.Read.IsZero():
+		return "not ready: Redis has not been read yet", false
+	}
+	return "ready", true
+}
+
+func (p *operatorPage) ruleList() page.RuleList {
+	if r := p.rules.Load(); r != nil {
+		return page.RulesOf(r)
+	}
+	return page.RuleList{Namespace: p.place.namespace, Rules: []page.RuleText{}}
+}
+
+// Find implements [page.Actor].
+func (p *operatorPage) Find(words string, action rules.ControlAction) (rules.Key, string, error) {
+	s := p.view.Snapshot()
+	search := keySearch{words: words, controls: s.Controls, ruleset: p.rules.Load(), releases: action == ""}
+	for i := range s.Hot {
+		search.hot = append(search.hot, s.Hot[i].Hot)
+	}
+	for i := range s.Members {
+		search.held = search.held || s.Members[i].Held > 0
+	}
+	if !s.Published && len(s.Members) == 0 && s.MembersErr == nil {
+		return rules.Key{}, "", fmt.Errorf("no instance sends heartbeats in namespace %s, so none would obey", p.place.namespace)
+	}
+	found, err := search.findFor(action)
+	if err != nil {
+		return rules.Key{}, "", err
+	}
+	note := ""
+	if action != "" && !found.seen {
+		note = found.unseenNote(p.place.namespace)
+	}
+	return found.key, note, nil
+}
+
+// CarryOut implements [page.Actor].
+func (p *operatorPage) CarryOut(ctx context.Context, order hotkeys.ControlOrder) (rules.Control, error) {
+	c, err := hotkeys.CarryOut(ctx, p.client, p.place.namespace, order)
+	if err != nil {
+		return c, errors.New(printable(p.place.explain(err, operatorUser).Error()))
+	}
+	p.view.Now()
+	return c, nil
+}
