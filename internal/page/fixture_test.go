@@ -28,7 +28,7 @@ type fixture struct {
 	publisher *hotkeys.Publisher
 	view      *live.View
 	page      *Page
-	past      *pastFixture // nil if no history is kept
+	past      http.Handler // of the history; nil if none is kept
 	server    *httptest.Server
 	actor     *fakeActor // nil for a page that only reads
 }

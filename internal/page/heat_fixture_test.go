@@ -1,3 +1,5 @@
+//go:build real
+
 package page
 
 import (
@@ -149,12 +151,12 @@ func (p *pastFixture) questions() []string {
 
 func (p *pastFixture) answer(from, to, columns int64) map[string]any {
 	step := p.step
-	for _, s := range []int64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600} {
-		if step = max(p.step, s); (to-from+s-1)/s <= columns && s >= p.step {
+	for _, s := range []int64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 2400} {
+		if step = max(p.step, s); (to+s-1)/s-from/s <= columns && s >= p.step {
 			break
 		}
 	}
-	from -= from % step
+	from, to = from-from%step, (to+step-1)/step*step
 	type part struct{ rule, route, unit string }
 	rest := map[part]*pastRow{}
 	rows := make([]*pastRow, len(p.rows))

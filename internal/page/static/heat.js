@@ -16,6 +16,7 @@ import { cellWords, markWords, nameOf, rangeWords, scaleWords } from "./heatword
 const times = [[900, "15 min"], [3600, "1 hour"], [21600, "6 hours"], [86400, "24 hours"], [604800, "7 days"]];
 const shortest = 20, longest = 31 * 86400; // seconds
 const signs = "D deploy, R rules, C control, ! fault, ▴ hot, ▾ cool";
+const columnWidth = 3; // px
 const settle = 180; // ms until a zoom that ended is loaded
 
 export class Heat {
@@ -23,7 +24,7 @@ export class Heat {
   constructor({ now, onLink, onKey, ruleWords }) {
     Object.assign(this, { now, onLink });
     this.view = new HeatView();
-    this.loader = new HeatLoader();
+    this.loader = new HeatLoader(now);
     this.frame = byId("heat-frame");
     this.map = new HeatMap(byId("heat-canvas"));
     this.panel = new HeatPanel(byId("heat-panel"), {
@@ -72,7 +73,7 @@ export class Heat {
     else if (news === "cells") this.paint();
   }
 
-  columns() { return Math.max(40, Math.min(1000, Math.floor(this.map.plotWidth / 2))); }
+  columns() { return Math.max(40, Math.min(1000, Math.floor(this.map.plotWidth / columnWidth))); }
 
   async reload() {
     clearTimeout(this.timer);

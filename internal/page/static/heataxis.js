@@ -35,7 +35,7 @@ const kinds = {
   hot: { sign: "▴" }, cool: { sign: "▾" },
 };
 
-const kindOf = (mark) => kinds[mark.kind] ?? { sign: "?", loud: true };
+export const kindOf = (mark) => (Object.hasOwn(kinds, mark.kind) ? kinds[mark.kind] : { sign: "?", loud: true });
 
 // drawMarks draws the marks above the times: quiet ones as small signs, loud ones with words if
 // there is room.

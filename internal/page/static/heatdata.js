@@ -44,7 +44,8 @@ export class Amounts {
 }
 
 export class HeatData {
-  constructor(answer) {
+  // now is the time of the answer: the column that it is in has not ended.
+  constructor(answer, now) {
     this.from = answer.from;
     this.to = answer.to;
     this.step = answer.step;
@@ -53,7 +54,8 @@ export class HeatData {
     this.marks = [];
     this.gaps = [];
     this.leftOut = 0;
-    this.merge(answer);
+    this.version = 0;
+    this.merge(answer, now);
   }
 
   // joins reports whether an answer has the same columns, so that it can be merged.
@@ -62,7 +64,9 @@ export class HeatData {
   }
 
   // merge replaces the columns that an answer covers. It reports whether a row is new.
-  merge(answer) {
+  merge(answer, now) {
+    this.now = now;
+    this.version++;
     const ahead = Math.ceil((answer.to - this.from) / this.step) - this.columns;
     if (ahead > 0) {
       for (const row of this.rows.values()) row.amounts.shift(ahead);
@@ -73,9 +77,12 @@ export class HeatData {
     for (const row of this.rows.values()) row.amounts.fill(0, Math.max(0, first));
     let grown = false;
     const put = (found, isRest) => {
-      const id = JSON.stringify([found.rule, found.route, found.unit, isRest ? null : found.key]);
+      const id = JSON.stringify(isRest ? [found.rule, found.unit] : [found.rule, found.unit, found.route, found.key]);
       let row = this.rows.get(id);
-      if (!row) {
+      if (row && row.route === "" && found.route) { // a rest without keys has no route
+        row.route = found.route;
+        grown = true;
+      } else if (!row) {
         if (this.rows.size >= mostRows) return;
         row = { rule: found.rule, route: found.route, key: found.key, unit: found.unit || "requests", isRest, amounts: new Amounts(this.columns) };
         this.rows.set(id, row);
@@ -102,8 +109,8 @@ export class HeatData {
   columnOf(at) { return Math.floor((at - this.from) / this.step); }
   timeOf(column) { return this.from + column * this.step; }
 
-  // seconds returns the length of a column: the newest one has just begun.
-  seconds(column) { return Math.max(1, Math.min(this.step, this.to - this.timeOf(column))); }
+  // seconds returns the length of a column until now.
+  seconds(column) { return Math.max(1, Math.min(this.step, this.now - this.timeOf(column))); }
 
   units() {
     const found = new Set();

@@ -17,7 +17,7 @@ export function options(select, chosen, all) {
 // showMessage says why there is no map, or that it is empty.
 export function showMessage(node, { state, problem, data }, emptyWords) {
   const parts = {
-    off: [el("h2", {}, "No history is kept"), el("p", {}, "With a history, this view is a map of the last days: values over time, coloured by how much there was of them. Add this to the file of the aggregator:"), command("aggregator: {history: {}}")],
+    off: [el("h2", {}, "No history here"), el("p", {}, "The page of an aggregator with a history shows a map of the last days here: values over time, coloured by how much there was of them. This line in its file switches the history on:"), command("aggregator: {history: {}}")],
     bad: [el("h2", {}, "The history cannot be read"), el("p", {}, visible(problem, 300)), data && el("p", {}, "The map shows what was read before.")],
     loading: [el("p", {}, "Loading…")],
   }[state] ?? (emptyWords ? [el("p", {}, emptyWords)] : []);

@@ -5,7 +5,9 @@ import { HeatData } from "./heatdata.js";
 const patience = 20000; // ms
 
 export class HeatLoader {
-  constructor() {
+  // now returns the server's time in seconds.
+  constructor(now) {
+    this.now = now;
     this.data = null;
     this.state = "new";   // new, loading, ready, off, bad
     this.problem = "";
@@ -21,9 +23,7 @@ export class HeatLoader {
     if (this.running !== abort) return false;
     this.running = null;
     if (!answer) return true; // the state has the reason
-    this.data = new HeatData(answer);
-    this.data.version = 0;
-    this.wanted = columns;
+    this.data = new HeatData(answer, this.now());
     return true;
   }
 
@@ -31,16 +31,16 @@ export class HeatLoader {
   async follow([from, to], columns) {
     const { data } = this;
     if (!data || this.running || this.state !== "ready") return "";
-    const start = data.timeOf(Math.max(0, data.columnOf(data.to) - 1));
+    const start = data.timeOf(Math.max(0, data.columnOf(Math.min(data.now, data.to)) - 1));
     if (to - start > (to - from) / 2) return (await this.load([from, to], columns)) ? "rows" : "";
     const abort = this.running = new AbortController();
-    const answer = await this.ask(start, to, Math.max(1, Math.ceil((to - start) / data.step)), abort);
+    const count = Math.max(1, Math.ceil((to - start) / data.step)); // no shorter columns fit than those there are
+    const answer = await this.ask(start, start + count * data.step, count, abort);
     if (this.running !== abort) return "";
     this.running = null;
     if (!answer || this.data !== data) return "";
     if (!data.joins(answer)) return (await this.load([from, to], columns)) ? "rows" : "";
-    const grown = data.merge(answer);
-    data.version++;
+    const grown = data.merge(answer, this.now());
     return grown ? "rows" : "cells";
   }
 

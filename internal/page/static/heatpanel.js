@@ -48,7 +48,7 @@ export class HeatPanel {
 
   // open shows rows from one column to before another.
   open(data, leaves, from, to, measure) {
-    const start = data.timeOf(from), end = Math.min(data.to, data.timeOf(to));
+    const start = data.timeOf(from), end = Math.min(data.now, data.timeOf(to));
     const chosen = leaves.map((row) => ({ row, ...row.amounts.total(from, to) })).filter((k) => k.low > 0 || k.high > 0 || Number.isNaN(k.high));
     const order = (k) => (measure === "refused" ? k.refused || 0 : k.low);
     chosen.sort((a, b) => a.row.isRest - b.row.isRest || order(b) - order(a));
@@ -80,8 +80,8 @@ export class HeatPanel {
     };
     limit.addEventListener("input", compute);
     const rules = [...new Set(chosen.map((k) => k.row.rule))];
-    const explained = el("dl", { class: "pairs" });
-    this.explain = () => replace(explained, rules.flatMap((id) => [el("dt", {}, visible(id, 80)), el("dd", {}, visible(this.ruleWords(id) ?? "not among the rules in force", 600))]));
+    const explained = el("div");
+    this.explain = () => replace(explained, rules.map((id) => el("p", { class: "rule-words" }, visible(this.ruleWords(id) ?? `${id}: not among the rules in force`, 600))));
     this.explain();
     const marks = data.marks.filter((m) => m.at >= start && m.at < end && (!m.key || chosen.some((k) => k.row.rule === m.rule && m.key.endsWith(k.row.key ?? "\n"))));
     replace(this.node,

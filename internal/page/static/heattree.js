@@ -32,7 +32,7 @@ export function split(route, key) {
   let text = key;
   const fixed = names ? route.slice(0, route.indexOf("{")) : route;
   if (fixed && text.startsWith(fixed)) text = text.slice(fixed.length);
-  text = text.replace(/^[? ]/, "");
+  text = text.replace(/^(\* |[? ])/, "");
   const parts = text.split(/[?&]/);
   if (names && !parts[0].includes("=")) return { parameter: names.join(" "), value: text };
   if (!text.includes("=")) return { parameter: "", value: text };
@@ -57,13 +57,15 @@ export function build(data, { unit, measure, filter, room, chosen }) {
   for (const row of data.rows.values()) {
     if (unit !== null && row.unit !== unit) continue;
     if (words && (row.isRest || !`${row.rule} ${row.route} ${row.key}`.toLowerCase().includes(words))) continue;
-    peaks.set(row, peakOf(row, measure));
+    const peak = peakOf(row, measure);
+    if (row.isRest && peak === 0) continue;
+    peaks.set(row, peak);
     const { parameter, value } = row.isRest ? { parameter: null, value: "" } : split(row.route, row.key);
-    const group = upsert(routes, row.route, () => new Map());
+    const group = upsert(routes, row.route || `\n${row.rule}`, () => new Map()); // a rule's own group, if its keys have no route
     const id = JSON.stringify([row.rule, row.unit]);
     const rule = upsert(group, id, () => ({ rule: row.rule, unit: row.unit, parameters: new Map(), rest: null }));
     if (row.isRest) rule.rest = row;
-    else upsert(rule.parameters, parameter, () => []).push({ row, value, peak: peaks.get(row) });
+    else upsert(rule.parameters, parameter, () => []).push({ row, value, peak });
   }
   const groups = [...routes.values()].reduce((n, g) => n + g.size, 0);
   const own = Math.max(groups, Math.floor((room - 3 * groups) * 0.7));
@@ -94,6 +96,7 @@ function upsert(map, key, make) {
 }
 
 function routeNode(route, rules, heavy, folds) {
+  const label = visible(route.trim(), 120);
   const parts = [];
   for (const { rule, unit, parameters, rest } of rules.values()) {
     const id = `${route}\n${rule}\n${unit}`;
@@ -113,11 +116,12 @@ function routeNode(route, rules, heavy, folds) {
     parts.push(...nodes);
   }
   if (parts.length === 1) { // one row says both
-    parts[0].label = `${visible(route, 120) || "any route"} · ${parts[0].label}`;
+    parts[0].label = `${label} · ${parts[0].label}`;
+    if (parts[0].dim === label) parts[0].dim = "";
     parts[0].kind = "route";
     return parts[0];
   }
-  const node = new Node(route, visible(route, 120) || "any route", "route", parts.flatMap((p) => p.leaves));
+  const node = new Node(route, label, "route", parts.flatMap((p) => p.leaves));
   node.children = parts;
   return node;
 }

@@ -15,7 +15,7 @@ export function nameOf(list, row) {
 export function cellWords(data, list, row, at, unit) {
   const i = data.columnOf(at);
   if (i < 0 || i >= data.columns || row >= list.length) return "";
-  const time = `${timeWords(data.timeOf(i), data)}–${clock(Math.min(data.to, data.timeOf(i + 1)) * 1000)}`;
+  const time = `${timeWords(data.timeOf(i), data)}–${clock(Math.min(data.now, data.timeOf(i + 1)) * 1000)}`;
   if (data.gaps.some(([a, b]) => a <= at && at < b)) return `${time}: no data, because no aggregator wrote`;
   const sum = list[row].amounts(data).total(i, i + 1);
   const much = `${bounds(sum.low, Number.isNaN(sum.high) ? null : sum.high, unit)}${unit === "requests" ? " requests" : ""} (${rate(sum.low / data.seconds(i), unit)})`;
