@@ -134,6 +134,11 @@ var costFaults = []Fault{
 		Test: "TestStoppedKeyIsReleasedSoon",
 	},
 	{
+		Name: "nothing is learned of the slowest while a key is held", File: "aggregator/internal/blame/usual.go",
+		Old: "usual && !u.served, u.fresh", New: "usual && len(j.held) == 0, u.fresh",
+		Test: "TestSlowestAreLearnedWhileAKeyIsHeld",
+	},
+	{
 		Name: "a request with a permit is canceled", File: "middleware/cancel.go",
 		Old: "if o.permit || !o.cancels() {", New: "if !o.cancels() {",
 		Test: "TestHeldRequestsAreCanceled",

@@ -6,7 +6,8 @@ const (
 	tailPart   = 0.02 // of the others' requests are in the tail, usually
 	tailFactor = 2.0  // times as many are a disturbance
 	tailChance = 5.0  // standard deviations beyond the usual number
-	tailGone   = 0.5  // seconds after which a request counts half
+	tailGone   = 0.5  // seconds after which a recent request counts half
+	tailUsual  = 20.0 // and a usual one
 
 	buckets      = 96
 	shortest     = 50e-6 // seconds, of the first bucket
@@ -16,7 +17,7 @@ const (
 // tail watches the slowest of the others' requests. One dear request on a shared processor delays few
 // others, which the median does not show.
 type tail struct {
-	usual     [buckets]float64 // requests by time, with rateHalfLife
+	usual     [buckets]float64 // requests by time
 	fresh     [buckets]float64 // not yet part of it
 	level     int              // the bucket above which tailPart of the usual requests are
 	all, over float64          // recent requests, and those above the level
@@ -48,7 +49,7 @@ func (t *tail) measure(subjects []*subject, seconds float64) {
 // commit makes the fresh requests usual, or drops them.
 func (t *tail) commit(usual bool, seconds float64) {
 	if usual {
-		keep := math.Exp2(-seconds / rateHalfLife)
+		keep := math.Exp2(-seconds / tailUsual)
 		all := 0.0
 		for i := range t.usual {
 			t.usual[i] = t.usual[i]*keep + t.fresh[i]

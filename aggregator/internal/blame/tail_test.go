@@ -107,3 +107,21 @@ func TestStoppedKeyIsReleasedSoon(t *testing.T) {
 	b.tailSteps(65, fast, Usage{})
 	b.wantRelease(whyStopped)
 }
+
+// While a key is held, the others may become faster than they ever were. Then less hurts them.
+func TestSlowestAreLearnedWhileAKeyIsHeld(t *testing.T) {
+	b := tailBench{&bench{t: t, judge: New(Config{Pool: "db"}), now: epoch}}
+	b.tailSteps(120, slow, Usage{})
+	before := b.judge.tail.level
+	b.tailSteps(10, 5*slow, hanging)
+	for range 600 {
+		if b.permits() > 0 {
+			b.tailSteps(3, 5*slow, scan)
+		} else {
+			b.tailSteps(1, fast, refused)
+		}
+	}
+	if after := b.judge.tail.level; b.stage() != rules.HoldKept || after > bucket(2*fast.Seconds()) || before <= after {
+		t.Errorf("stage %q, level %d before and %d after", b.stage(), before, after)
+	}
+}

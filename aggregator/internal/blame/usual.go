@@ -20,6 +20,7 @@ type usual struct {
 	seconds float64 // span of the usual rates, decayed
 	fresh   float64 // seconds since the last commit
 	blamed  bool    // within fresh a key was suspected or tried
+	served  bool    // within fresh a request of a held key ran
 	calm    bool    // nothing was slow within fresh
 	slow    float64 // seconds of overload without a suspect
 }
@@ -31,10 +32,11 @@ func (u *usual) learned() bool { return u.seconds >= learnTime/2 }
 func (u *usual) learn(j *Judge, blamed bool, seconds float64) {
 	t, p := &j.table, &j.present
 	if u.fresh == 0 {
-		u.calm, u.blamed = true, false
+		u.calm, u.blamed, u.served = true, false, false
 	}
 	u.fresh += seconds
 	u.blamed = u.blamed || blamed
+	u.served = u.served || j.running() > 0
 	u.calm = u.calm && !p.flags[0] && !p.flags[1]
 	for _, s := range t.subjects {
 		s.fresh.Add(&s.step)
@@ -53,7 +55,7 @@ func (u *usual) learn(j *Judge, blamed bool, seconds float64) {
 		t.shift(&j.evidence, p)
 	}
 	usual := u.calm && !u.blamed || !u.learned() && !u.blamed || again
-	j.tail.commit(usual && len(j.held) == 0, u.fresh)
+	j.tail.commit(usual && !u.served, u.fresh)
 	if usual {
 		u.commit(t, again || p.recent(5) < 0.7)
 		p.level += (min(max(0.8, p.smooth), 1.2) - p.level) * max(0.05, u.fresh/u.seconds)
