@@ -199,12 +199,12 @@ func TestTrialLastsWhileAQueueDrains(t *testing.T) {
 // A queue that builds up and drains again and again is an overload, too.
 func TestSlowAgainAndAgain(t *testing.T) {
 	b := newBench(t, Config{})
-	for i := 0; b.stage() == ""; i++ {
+	for i := 0; !b.judge.present.overloaded(); i++ {
 		if i > 6 {
-			t.Fatal("not held after 3 s")
+			t.Fatal("no overload after 3 s")
 		}
-		b.steps(2, slow, scan)
-		b.steps(3, fast, scan)
+		b.steps(2, slow, Usage{})
+		b.steps(3, fast, Usage{})
 	}
 }
 
