@@ -59,9 +59,17 @@ func TestNear(t *testing.T) {
 	if len(to.last.Traffic) != 1 || math.Abs(to.last.Traffic[0].Rate-2200) > 250 || to.last.Traffic[0].Keys != 20 || to.last.Traffic[0].Rule != "r" {
 		t.Errorf("%+v", to.last.Traffic)
 	}
-	second(func(q int) int64 { return int64(q % 2) }) // many keys: those with most have a place
+	// Of many keys those with most have a place, whichever came first. The hot key is still held.
+	for range 2 {
+		second(func(q int) int64 { return 1 + int64(q/20) + int64(q/299)*4 })
+	}
 	if len(to.last.Near) != rules.MaxNear {
 		t.Errorf("%d keys", len(to.last.Near))
+	}
+	for _, h := range to.last.Near {
+		if h.Low < 100 || h.Text == "GET /search?q=299" {
+			t.Errorf("%+v", h)
+		}
 	}
 	for range 4 {
 		second(func(int) int64 { return 0 })
