@@ -60,8 +60,8 @@ func TestNear(t *testing.T) {
 		t.Errorf("%+v", to.last.Traffic)
 	}
 	// Of many keys those with most have a place, whichever came first. The hot key is still held.
-	for range 2 {
-		second(func(q int) int64 { return 1 + int64(q/20) + int64(q/299)*4 })
+	for range 4 {
+		second(func(q int) int64 { return 1 + int64(q/20) + int64(q/299)*3 })
 	}
 	if len(to.last.Near) != rules.MaxNear {
 		t.Errorf("%d keys", len(to.last.Near))
