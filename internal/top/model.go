@@ -43,8 +43,8 @@ type model struct {
 
 	snapshot *live.Snapshot
 	events   []live.Event // the newest events, the oldest first
-	all      []screenRow // rows of the snapshot
-	rows     []screenRow // rows that pass the filter, sorted
+	all      []screenRow  // rows of the snapshot
+	rows     []screenRow  // rows that pass the filter, sorted
 
 	sort      sorting
 	reverse   bool
