@@ -25,7 +25,6 @@ func (d *Detector) AdvanceTo(now, complete time.Time) {
 	}
 	d.advanceHours(complete)
 	d.watchSuspects(now)
-	d.tellSummary(now)
 	d.missing.Sweep(now, d.keep)
 	d.publish(d.costs.advance(now))
 }
@@ -163,6 +162,7 @@ func earlier(a, b time.Time) time.Time {
 // Refresh publishes the current counts of the hot keys, and frees memory that is no longer
 // needed.
 func (d *Detector) Refresh() {
+	d.recordTops()
 	hot := d.Listed()
 	for v := range d.views() {
 		v.tidyUp()

@@ -32,6 +32,9 @@ func (c *costs) advance(now time.Time) (change rules.Change) {
 	for _, p := range c.pools {
 		p.judge.Observe(now, values(p.routes), values(p.keys))
 		p.capacities.add(now, p.routes, p.rules)
+		if c.records {
+			p.recordSpent()
+		}
 		if standby {
 			p.stand()
 			continue

@@ -18,6 +18,7 @@ type costs struct {
 	next        time.Time   // end of the present interval
 	onlySuspect bool        // see [DetectorConfig.OnlySuspect]
 	standby     func() bool // whether another process decides; nil if none can
+	records     bool        // whether OnTops is set
 }
 
 type poolRule struct {
@@ -33,6 +34,7 @@ type pool struct {
 	rules  map[string]*rules.Rule // by id
 	routes map[string]*blame.RouteUsage
 	keys   map[rules.Key]*blame.KeyUsage
+	spent  map[rules.Key]time.Duration // since the last [Tops]; used with OnTops
 	hot    map[rules.Key]*costly
 
 	capacities capacities

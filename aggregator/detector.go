@@ -59,6 +59,9 @@ type DetectorConfig struct {
 	OnlySuspect bool
 	// OnVerdict is called with each decision, before it is published. Nil disables it.
 	OnVerdict func(Verdict)
+	// OnTops receives the keys that count most, once a second: see [Tops]. It must not block. Nil
+	// disables it.
+	OnTops func([]Tops)
 	// Explain is a key for which OnAccount is called at the end of each pane. A nil OnAccount
 	// disables it.
 	Explain   rules.Key
@@ -81,7 +84,6 @@ type Detector struct {
 	rules     []*ruleWatch // by rule number; nil without a threshold, or in another part
 	watches   []*ruleWatch // elements of rules that are not nil
 	suspects  suspects
-	near      near
 	missing   *window.Missing
 	keep      time.Duration // time for which missing packets matter
 	account   *accountant   // nil if no key is explained
@@ -108,7 +110,7 @@ func NewDetector(c DetectorConfig) *Detector {
 		c.RateSpan = defaultRateSpan
 	}
 	c.Parts = max(1, c.Parts)
-	d := &Detector{cfg: c, costs: costs{standby: standbyOf(c.Publisher), onlySuspect: c.OnlySuspect}, suspects: suspects{part: c.Part}, missing: window.NewMissing()}
+	d := &Detector{cfg: c, costs: costs{standby: standbyOf(c.Publisher), onlySuspect: c.OnlySuspect, records: c.OnTops != nil}, suspects: suspects{part: c.Part}, missing: window.NewMissing()}
 	d.setRules(decode.NumberRules(c.Rules), c.Homes, newRuleWatch)
 	if !c.Start.IsZero() {
 		d.beginWindows(c.Start)

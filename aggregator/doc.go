@@ -24,14 +24,14 @@
 //
 //   - shards.go feed.go shard.go batch.go which detector counts which keys
 //   - handler.go reports of a decoder · count.go a count
-//   - advance.go time · suspects.go suspects among all keys · near.go the
-//     keys nearest to being hot
+//   - advance.go time · suspects.go suspects among all keys
 //   - judge.go whether a key becomes hot or suspect · cool.go the end of a pane, and whether a
 //     key cools · adopt.go it was hot in another detector · snapshot.go resumed.go the state of
 //     another one
 //   - reload.go keephot.go a change of rules while running
 //   - attribution.go heirs.go which hot keys are listed · usual.go which are as always ·
 //     kin.go family.go which of them share requests
+//   - tops.go the keys that count most, second by second
 //   - costs.go costly.go rules that find keys by their cost, which have no windows: a judge of
 //     package blame decides by the usage that instances report · capacity.go what their routes serve
 //   - detector.go a detector and its results · stats.go · account.go one key explained ·

@@ -24,6 +24,7 @@ type ruleWatch struct {
 	overlaps   bool                // whether a request counts for several keys of the rule
 	shares     bool                // whether some threshold is a share
 	hours      *hours              // nil without a jump over days
+	tops       topState            // used with OnTops
 	skew       ruleSkew
 	from       time.Time // earlier counts are those of a rule that counted differently, under the same name
 }

@@ -45,6 +45,8 @@ type Aggregator struct {
 	Pprof bool
 	// Memory is the number of bytes that the windows may hold.
 	Memory int64
+	// History is what is kept of the past.
+	History History
 	// Trust selects the senders whose counts are accepted: [TrustAll], [TrustListed] or
 	// [TrustSigned].
 	Trust string
@@ -92,6 +94,7 @@ func (a *Aggregator) settings() settings {
 		{"page_hosts", as(&a.PageHosts, schemaSome(schemaForm(`^[A-Za-z0-9._:-]+$`)), (*decoder).pageHosts), "", "Further names by which browsers reach the page"},
 		{"pprof", isWord(&a.Pprof, "on", "on", "off"), "off", "Profiles of the process at /debug/pprof/"},
 		{"memory", size(&a.Memory, "64MB is enough for some 200,000 keys", minMemory), "64MiB", "Memory of the windows; when it is full, counts become bounds. The process takes up to twice as much, or 67 MB with 16MiB"},
+		{"history", a.History.value(), "", "What was hot, and how much, is kept for days. Default: off"},
 		{"trust", choice(&a.Trust, TrustAll, TrustListed, TrustSigned), TrustAll, "Whose counts are believed"},
 		{"senders", networks(&a.Senders), "", "Networks of senders, for trust: listed"},
 		{"key_file", word(&a.KeyFile), "", "File with the keys that sign counts"},

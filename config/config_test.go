@@ -131,7 +131,8 @@ func TestFullFile(t *testing.T) {
 var defaults = Aggregator{
 	Source: SourceStatsD, Listen: []string{"127.0.0.1:8125"}, Readers: 1,
 	Redis: Redis{URL: "redis://127.0.0.1:6379/0"}, HTTP: "127.0.0.1:9125", Page: PageOn, Memory: 64 << 20,
-	Trust: TrustAll, Caps: Caps{Counts: 100_000_000, Keys: 250_000, Names: 10_000, NewNames: 1_000},
+	History: History{Keep: 7 * 24 * time.Hour, Memory: 64 << 20},
+	Trust:   TrustAll, Caps: Caps{Counts: 100_000_000, Keys: 250_000, Names: 10_000, NewNames: 1_000},
 }
 
 func TestDefaults(t *testing.T) {
@@ -156,7 +157,7 @@ func TestDefaults(t *testing.T) {
 	if got := f.Aggregator.WithDefaults(); !reflect.DeepEqual(got, defaults) {
 		t.Errorf("with defaults: %+v", got)
 	}
-	own := Aggregator{Source: SourceKafka, Name: "a", Listen: []string{":1"}, Readers: 2, Redis: Redis{URL: "unix:///run/redis", Username: "u"}, HTTP: ":2", Page: PageOff, Memory: 3, Trust: TrustSigned, KeyEnv: "K", Caps: Caps{1, NoCap, 3, 4}}
+	own := Aggregator{Source: SourceKafka, Name: "a", Listen: []string{":1"}, Readers: 2, Redis: Redis{URL: "unix:///run/redis", Username: "u"}, HTTP: ":2", Page: PageOff, Memory: 3, History: History{On: true, Redis: Redis{URL: "unix:///run/history"}, Keep: time.Hour, Memory: 5}, Trust: TrustSigned, KeyEnv: "K", Caps: Caps{1, NoCap, 3, 4}}
 	if got := own.WithDefaults(); !reflect.DeepEqual(got, own) {
 		t.Errorf("with defaults: %+v, want %+v", got, own)
 	}

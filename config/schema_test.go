@@ -233,10 +233,10 @@ func TestEachFieldIsASetting(t *testing.T) {
 	for _, test := range []struct {
 		of   any
 		all  settings
-		more int // settings that are in a struct within
+		more int // settings that are in a struct within, less fields that are none
 	}{
 		{Guard{}, new(Guard).settings(), 0}, {Door{}, new(Door).tokenSettings(), 0}, {AuthEndpoint{}, new(AuthEndpoint).settings(), 7},
-		{Aggregator{}, new(Aggregator).settings(), 0}, {Caps{}, new(Caps).settings(), 0}, {Redis{}, new(Redis).settings(), 0},
+		{Aggregator{}, new(Aggregator).settings(), 0}, {Caps{}, new(Caps).settings(), 0}, {History{}, new(History).settings(), -1}, {Redis{}, new(Redis).settings(), 0},
 		{StatsD{}, new(StatsD).settings(), 0}, {Kafka{}, new(Kafka).settings(), reflect.TypeFor[kafka.Connection]().NumField() - 1}, {Graphite{}, new(Graphite).settings(), 0},
 		{Webhook{}, new(Webhook).settings(), 0}, {kafka.TLS{}, settingsOf(new(kafka.TLS)), 0},
 	} {

@@ -117,6 +117,10 @@ func drawSettings(t *rapid.T, ruleset *rules.Rules) File {
 	if len(f.trustConflicts()) > 0 {
 		a.Trust, a.Senders, a.KeyFile = "", nil, ""
 	}
+	if rapid.Bool().Draw(t, "history") {
+		a.History = History{On: true, Keep: 36 * time.Hour, Memory: rapid.SampledFrom([]int64{0, 16 << 20}).Draw(t, "history memory")}
+		a.History.Redis.URL = rapid.SampledFrom([]string{"", "redis://10.0.0.7:6379/1"}).Draw(t, "history redis")
+	}
 	a.Caps = Caps{Counts: rapid.SampledFrom([]int64{0, NoCap, 1_000_000}).Draw(t, "counts"), Names: rapid.SampledFrom([]int{0, NoCap, 500}).Draw(t, "names")}
 	if f.Aggregator.Source == SourceStatsD || f.Aggregator.Source == "" {
 		f.Aggregator.Lease = f.Aggregator.Name == "" && len(f.StatsD.Addresses) > 1 && f.StatsD.Spread == SpreadAll
@@ -189,7 +193,10 @@ func (w writer) settings(f *File) string {
 	if len(f.Aggregator.Listen) == 1 && w.coin("one") {
 		listen = text(f.Aggregator.Listen[0])
 	}
-	meta, readers, caps := "", "", ""
+	meta, readers, caps, history := "", "", "", ""
+	if h := f.Aggregator.History; h.On {
+		history = braces([]pair{{"redis", text(h.Redis.URL)}, {"keep", times(h.Keep)}, {"memory", size(h.Memory)}})
+	}
 	if c := f.Aggregator.Caps; c != (Caps{}) {
 		caps = braces([]pair{{"counts", number(c.Counts)}, {"names", number(int64(c.Names))}})
 	}
@@ -234,7 +241,7 @@ func (w writer) settings(f *File) string {
 	}
 	return section("aggregator", []pair{
 		{"source", text(a.Source)}, {"name", text(a.Name)}, {"lease", flag(a.Lease)}, {"listen", listen}, {"readers", readers}, {"canonical", flag(a.Canonical)},
-		{"redis", redis}, {"hold_when_away", times(a.HoldDuringOutage)}, {"snapshot_file", text(a.SnapshotFile)}, {"http", text(a.HTTP)}, {"page", text(a.Page)}, {"pprof", text(map[bool]string{true: "on"}[a.Pprof])}, {"page_token_file", text(a.PageTokenFile)}, {"page_hosts", list(a.PageHosts)}, {"memory", size(a.Memory)}, {"trust", text(a.Trust)}, {"senders", list(senders)}, {"key_file", text(a.KeyFile)}, {"caps", caps},
+		{"redis", redis}, {"hold_when_away", times(a.HoldDuringOutage)}, {"snapshot_file", text(a.SnapshotFile)}, {"http", text(a.HTTP)}, {"page", text(a.Page)}, {"pprof", text(map[bool]string{true: "on"}[a.Pprof])}, {"page_token_file", text(a.PageTokenFile)}, {"page_hosts", list(a.PageHosts)}, {"memory", size(a.Memory)}, {"history", history}, {"trust", text(a.Trust)}, {"senders", list(senders)}, {"key_file", text(a.KeyFile)}, {"caps", caps},
 	}) + section("statsd", []pair{{"addresses", list(f.StatsD.Addresses)}, {"spread", text(f.StatsD.Spread)}, {"encoding", text(f.StatsD.Encoding)}, {"meta", meta}}) +
 		section("kafka", []pair{
 			{"brokers", list(k.Brokers)}, {"topic", text(k.Topic)}, {"client_id", text(k.ClientID)}, {"version", text(k.Version)},

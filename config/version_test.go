@@ -41,6 +41,7 @@ var fieldsOf = map[string]struct{ decide, doNot string }{
 	},
 	"config.Redis":     {doNot: "URL Username PasswordFile PasswordEnv SentinelUsername SentinelPasswordFile SentinelPasswordEnv CA Cert Key ServerName Insecure"},
 	"config.Caps":      {doNot: "Counts Keys Names NewNames"},
+	"config.History":   {doNot: "On Keep Memory"},
 	"config.StatsD":    {doNot: "Addresses Spread Encoding Meta"},
 	"config.Kafka":     {doNot: "Topic Acks Idempotent Compression Buffer Group Session"},
 	"kafka.Connection": {doNot: "Brokers ClientID Version Timeout"},

@@ -11,7 +11,7 @@ import (
 func TestRightsAreThoseOfTheDocument(t *testing.T) {
 	for user, want := range map[string][]string{
 		"hotparam-reader": published.ReaderCommands, "hotparam-writer": published.WriterCommands, "hotparam-limiter": published.LimiterCommands, "hotparam-operator": published.OperatorCommands,
-		"hotparam-invalidator": published.InvalidatorCommands,
+		"hotparam-invalidator": published.InvalidatorCommands, "hotparam-historian": published.HistorianCommands, "hotparam-history": published.HistoryCommands,
 	} {
 		_, commands := documented(t, user)
 		for i := range commands {

@@ -51,6 +51,7 @@ func Faults() (all []Fault) {
 		doorFaults,
 		onHotFaults,
 		invalidationFaults,
+		historyFaults,
 	} {
 		all = append(all, part...)
 	}

@@ -34,7 +34,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "the StatsD source takes its first window for whole", File: "internal/statsdsource/source.go",
-		Old: ", Start: s.started, Days: c.Days}", New: ", Days: c.Days}",
+		Old: ", Start: s.started, Days: c.Days, OnTops: c.OnTops}", New: ", Days: c.Days}",
 		Test: "TestSourceFindsHotKeysInPackets",
 	},
 	{

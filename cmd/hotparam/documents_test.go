@@ -54,6 +54,7 @@ var notHere = map[string]struct {
 	"docs/PRODUCERS.md python":         {9, "checks/interop"},
 	"docs/PRODUCERS.md sh":             {3, "checks/interop"},
 	"docs/WATCHING.md python":          {1, "internal/webhook"},
+	"docs/WATCHING.md json":            {1, "internal/history"},
 	"docs/gateways/caddy.md caddyfile": {1, "internal/gateway/auth"},
 	"docs/gateways/haproxy.md haproxy": {1, "internal/gateway/spoe"},
 	"docs/gateways/nginx.md nginx":     {1, "internal/gateway/auth"},
@@ -61,18 +62,18 @@ var notHere = map[string]struct {
 
 // pictures are the numbers of blocks without a language, by document.
 var pictures = map[string]int{
-	"README.md": 1, "docs/DESIGN.md": 1, "docs/GRAPHITE.md": 1, "docs/KAFKA.md": 1, // drawings
+	"README.md": 1, "docs/DESIGN.md": 1, "docs/GRAPHITE.md": 1, "docs/KAFKA.md": 1, "docs/design/history.md": 1, // drawings
 	"docs/COMING-FROM.md":    1, // the variables of snippetFrame
 	"docs/LIMITS.md":         1, // headers
 	"docs/PRODUCERS.md":      1, // lines of the wire
-	"docs/REDIS.md":          6, // rights, which the tests of hotkeys and redislimiter give to users of a Redis
+	"docs/REDIS.md":          7, // rights, which the tests of hotkeys, redislimiter and history give to users of a Redis
 	"docs/REPLAY.md":         1, // what replay --suggest prints
 	"docs/RUNNING.md":        1, // what rules suggest prints
 	"docs/gateways/envoy.md": 3, // commands, headers, and what the tests of internal/gateway/rls give to Envoy
 	// Tests of internal/gateway/auth pass these to gateways, whose YAML is not hotparam's.
 	"docs/gateways/envoy-extauthz.md": 1,
 	"docs/gateways/traefik.md":        2,
-	"docs/WATCHING.md":                4, // a stream of events as it is sent, what commands print, and what a dialog says
+	"docs/WATCHING.md":                3, // a stream of events as it is sent, what a command prints, and what a dialog says
 }
 
 // Every code block in the documents is linted, compiled or parsed, or is listed with a reason.

@@ -16,6 +16,7 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/filewatch"
+	"github.com/hotparam/hotparam/internal/history"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/page"
 	"github.com/hotparam/hotparam/internal/status"
@@ -46,8 +47,14 @@ func (p *operatorPage) run(ctx context.Context, listener net.Listener, encryptio
 	if p.view, err = live.NewView(p.client, live.Config{Namespace: p.place.namespace, Logger: p.log}); err != nil {
 		return err
 	}
+	access := page.NewGuard(guard)
+	past, closePast, err := p.history()
+	if err != nil {
+		return err
+	}
+	defer closePast()
 	shown := page.New(page.Config{
-		Guard: page.NewGuard(guard), View: p.view, Redis: p.place.redis.URL, Version: readVersion().Version, Log: p.log, Actor: p, Rules: p.ruleList,
+		Guard: access, View: p.view, Redis: p.place.redis.URL, Version: readVersion().Version, Log: p.log, Actor: p, Rules: p.ruleList,
 	})
 	server, mux := status.NewServer(status.Config{
 		Log: p.log, Build: readVersion(), TLS: encryption, Ready: p.ready,
@@ -57,6 +64,7 @@ func (p *operatorPage) run(ctx context.Context, listener net.Listener, encryptio
 		},
 	})
 	shown.Register(mux)
+	mux.Handle("GET "+history.Path, access.Protect(history.NewHandler(past)))
 	scheme := "http"
 	if encryption != nil {
 		scheme = "https"
@@ -71,6 +79,21 @@ func (p *operatorPage) run(ctx context.Context, listener net.Listener, encryptio
 		group.Go(func() error { p.followRules(ctx); return nil })
 	}
 	return group.Wait()
+}
+
+// history returns the history of the namespace, and a function that closes its client if it has its own.
+func (p *operatorPage) history() (*history.Store, func(), error) {
+	place := p.place.ofHistory()
+	if place.redis == p.place.redis {
+		store, err := history.NewStore(p.client, place.namespace)
+		return store, func() {}, err
+	}
+	client, err := place.client()
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := history.NewStore(client, place.namespace)
+	return store, func() { _ = client.Close() }, err // it has only read
 }
 
 // followRules reads the rules file again whenever it changes.

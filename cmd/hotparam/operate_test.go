@@ -198,6 +198,13 @@ func TestOperate(t *testing.T) {
 	if status, answer := o.send(http.MethodGet, "/api/v1/instances", nil, ann...); status != http.StatusOK {
 		t.Errorf("the members, with the rights of an operator: %d %v", status, answer)
 	}
+	const past = "/api/v1/history?from=1&to=9"
+	if status, answer := o.send(http.MethodGet, past, nil, ann...); status != http.StatusServiceUnavailable || !strings.Contains(answer["error"].(string), "the history cannot be read: NOPERM") {
+		t.Errorf("the history, which needs another right: %d %v", status, answer)
+	}
+	if status, _ := o.send(http.MethodGet, past, nil); status != http.StatusUnauthorized {
+		t.Errorf("the history without a token: %d", status)
+	}
 	if status, _ := o.send(http.MethodPost, "/api/v1/act", nil); status != http.StatusUnauthorized {
 		t.Errorf("without a token: %d", status)
 	}

@@ -14,6 +14,8 @@ import (
 const (
 	readerUser   = "hotparam-reader"
 	operatorUser = "hotparam-operator"
+	writerUser   = "hotparam-writer"
+	historyUser  = "hotparam-history"
 )
 
 // explain adds advice to an error of Redis. The user is the one in docs/REDIS.md with the needed

@@ -150,11 +150,7 @@ func (r *paneRow) window() string {
 
 // bar draws the count in the window, ┊ at the count from which the key is hot, and "hot" if it is.
 func (r *paneRow) bar(peak int64) string {
-	eighths := int(r.Low * 8 * barWidth / peak)
-	bar := strings.Repeat("█", eighths/8)
-	if part := eighths % 8; part > 0 {
-		bar += string([]rune(" ▏▎▍▌▋▊▉")[part])
-	}
+	bar := barOf(r.Low, peak, barWidth)
 	if r.Enter != nil && *r.Enter <= peak {
 		column := int(*r.Enter * barWidth / peak)
 		if n := utf8.RuneCountInString(bar); n < column {
@@ -163,6 +159,16 @@ func (r *paneRow) bar(peak int64) string {
 	}
 	if r.Hot {
 		bar += strings.Repeat(" ", max(0, barWidth+2-utf8.RuneCountInString(bar))) + "hot"
+	}
+	return bar
+}
+
+// barOf draws a part of the highest amount, in eighths of a character.
+func barOf(n, highest int64, width int) string {
+	eighths := int(n * 8 * int64(width) / highest)
+	bar := strings.Repeat("█", eighths/8)
+	if part := eighths % 8; part > 0 {
+		bar += string([]rune(" ▏▎▍▌▋▊▉")[part])
 	}
 	return bar
 }

@@ -138,7 +138,7 @@ precedes the file.`,
 	root.SetUsageFunc(writeUsage)
 	root.SetHelpFunc(writeHelp)
 	root.AddCommand(
-		newDemo(s), newAggregator(s), newGuard(s), newReplay(s), newFollow(s), newList(s), newWatch(s), newTop(s),
+		newDemo(s), newAggregator(s), newGuard(s), newReplay(s), newFollow(s), newList(s), newWatch(s), newTop(s), newHistory(s),
 		newControl(s, rules.ControlPin), newControl(s, rules.ControlBlock), newControl(s, rules.ControlAllow), newControl(s, ""), newOperate(s),
 		newRules(s), newDoctor(s), newEmit(s), newBench(s), newVersion(s),
 	)

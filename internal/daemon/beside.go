@@ -19,12 +19,13 @@ type companion struct {
 // accompanied is a pipeline with its rules file and with all that works beside it.
 type accompanied struct {
 	pipeline
-	file   *rulesFile
-	beside []companion
+	file    *rulesFile
+	history *histories // nil without one
+	beside  []companion
 }
 
 // accompany adds to a pipeline the following of the rules file, the heartbeats, the baselines and,
-// if the file has one, the webhook.
+// if the file has them, the marks of the history and the webhook.
 func accompany(p pipeline, file *rulesFile, set *settings) (*accompanied, error) {
 	report, err := newFleetReport(p, file, set)
 	if err != nil {
@@ -34,7 +35,14 @@ func accompany(p pipeline, file *rulesFile, set *settings) (*accompanied, error)
 	if err != nil {
 		return nil, err
 	}
-	a := &accompanied{p, file, []companion{{file.watch, file.collect}, {run: report.beat.Run}, {report.followFleet, report.collect}, baselines}}
+	a := &accompanied{p, file, set.history, []companion{{file.watch, file.collect}, {run: report.beat.Run}, {report.followFleet, report.collect}, baselines}}
+	if set.history != nil {
+		marks, err := markEvents(a, set)
+		if err != nil {
+			return nil, err
+		}
+		a.beside = append(a.beside, marks)
+	}
 	if set.File.Webhook.On() {
 		events, err := postEvents(p, set)
 		if err != nil {
@@ -74,7 +82,7 @@ func (a *accompanied) ready() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w%s", err, stats.Words())
 	}
-	return words + stats.Words(), nil
+	return words + stats.Words() + a.history.words(), nil
 }
 
 func (a *accompanied) collect(s figure.Samples) {

@@ -12,6 +12,7 @@ import (
 	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/baseline"
 	"github.com/hotparam/hotparam/internal/explain"
+	"github.com/hotparam/hotparam/internal/history"
 	"github.com/hotparam/hotparam/internal/sdnotify"
 	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/internal/wire"
@@ -39,6 +40,7 @@ type settings struct {
 	Config
 	days     *baseline.Days
 	outcomes *admitted.Totals // of the requests of hot keys
+	history  *histories       // nil without a history
 }
 
 // Daemon is an aggregator that runs as a process.
@@ -47,7 +49,11 @@ type Daemon struct{ *settings }
 // New returns a daemon. It reads the keys and tokens that the file names, so that a missing one
 // is reported at once, and makes no network call. The error is a [ConfigError].
 func New(c Config) (*Daemon, error) {
-	set := &settings{c, newDays(c.File.Aggregator), new(admitted.Totals)}
+	past, err := newHistories(&c)
+	if err != nil {
+		return nil, err
+	}
+	set := &settings{c, newDays(c.File.Aggregator), new(admitted.Totals), past}
 	if _, err := set.trust(); err != nil {
 		return nil, err
 	}
@@ -74,6 +80,7 @@ func (d *Daemon) Check(ctx context.Context) (server string, err error) {
 func (d *Daemon) Run(ctx context.Context) error {
 	hangups, ignoreHangups := status.CatchHangups()
 	defer ignoreHangups()
+	defer d.history.close()
 	rules, conf := d.File.Rules, d.File.Aggregator
 	p, err := sources[conf.Source].open(ctx, d.settings)
 	if err != nil {
@@ -96,6 +103,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	more.handle("POST "+explain.Path, explain.NewHandler(explain.Source{Client: d.Redis, Rules: func() explain.Rules {
 		return explain.RulesOf(d.File, file.rules())
 	}}))
+	if more.page != nil {
+		more.handle("GET "+history.Path, d.history.handler())
+	}
 	d.Log.Info("aggregator is up", "version", d.Build.Version, "namespace", rules.Namespace,
 		"rules", len(rules.Rules), "rules_version", rules.Version,
 		"source", conf.Source, p.where(), "redis", d.RedisWords, "http", listener.Addr().String(), more.accessAttr())

@@ -6,6 +6,7 @@
 //	beside.go  what works beside it: the rules file, the heartbeats, the baselines, the webhook
 //	sources.go statsd.go kafka.go graphite.go  the sources, and how counts travel, in words
 //	owner.go publishers.go changes.go   publishing by one owner or by partition, and its log
+//	history.go marks.go  the history, and the marks in it
 //	trust.go snapshots.go baselines.go  which counts are accepted, and the state kept over a restart
 //	rulesfile.go report.go webhook.go   the rules file that it follows, heartbeats, the webhook
 //	page.go systemd.go                  the page and access to it, and notifications to systemd

@@ -79,7 +79,7 @@ func makeGraphitePipeline(set *settings) (*graphitePipeline, error) {
 	g := set.File.Graphite
 	c := graphitesource.Config{
 		Rules: set.File.Rules, Publisher: o.publisher, Encoding: set.Encoding, Canonical: set.File.Aggregator.Canonical, Memory: set.File.Aggregator.Memory,
-		Days: set.days, URL: g.URL, Every: g.Every, Offset: g.Offset, Timeout: g.Timeout,
+		Days: set.days, OnTops: set.history.onTops(o.name), URL: g.URL, Every: g.Every, Offset: g.Offset, Timeout: g.Timeout,
 		Series: g.Series, Rate: g.Rate, Heartbeat: g.Heartbeat, Step: g.Step,
 		User: g.User, Log: set.Log,
 	}

@@ -78,7 +78,7 @@ func makeKafkaPipeline(set *settings) (*kafkaPipeline, error) {
 		return nil, err
 	}
 	p := &kafkaPipeline{
-		publishers: newPublishers(set.Redis, partitionConfig(rules, k.Session, set.Log, set.outcomes)),
+		publishers: newPublishers(set.Redis, partitionConfig(rules, k.Session, set.Log, set.outcomes), set.history),
 		brokers:    k.Brokers,
 		log:        set.Log,
 	}
@@ -89,9 +89,10 @@ func makeKafkaPipeline(set *settings) (*kafkaPipeline, error) {
 		Publisher: func(partition int32) (kafkasource.PartitionPublisher, error) {
 			return p.publishers.newPublisher(partition)
 		},
-		Days:  set.days,
-		Trust: trust,
-		Log:   set.Log,
+		Days:   set.days,
+		OnTops: set.history.onPartition(),
+		Trust:  trust,
+		Log:    set.Log,
 	})
 	return p, err
 }

@@ -29,6 +29,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"kafka":     append(append(metricpage.Rows(kafkaDecoderMetrics), metricpage.Rows(kafkaMetrics)...), metricpage.Rows(partitionMetrics)...),
 		"graphite":  metricpage.Rows(graphiteMetrics),
 		"baselines": metricpage.Rows(baselineMetrics),
+		"history":   metricpage.Rows(historyMetrics),
 		"webhook":   metricpage.Rows(webhookMetrics),
 		"guard":     append(metricpage.Rows(service.DoorFigures), metricpage.Rows(service.FileFigures)...),
 		"follow":    metricpage.Rows(follow.Figures),

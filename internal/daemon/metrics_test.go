@@ -81,7 +81,7 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	set := &settings{Config{File: file, Override: unchanged, Log: slog.New(slog.DiscardHandler), Redis: client}, baseline.NewDays(source), new(admitted.Totals)}
+	set := &settings{Config{File: file, Override: unchanged, Log: slog.New(slog.DiscardHandler), Redis: client}, baseline.NewDays(source), new(admitted.Totals), nil}
 	set.File.Aggregator = config.Aggregator{Source: source, Listen: []string{"127.0.0.1:0"}}.WithDefaults()
 	var p pipeline
 	switch source {
@@ -112,7 +112,7 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 		t.Fatal(err)
 	}
 	rulesFile := newRulesFile(set, p.reload)
-	whole := &accompanied{p, rulesFile, []companion{events, baselines, {collect: rulesFile.collect}, {collect: collectFleet}, {collect: collectPool}}}
+	whole := &accompanied{p, rulesFile, nil, []companion{events, baselines, {collect: new(histories).collect}, {collect: rulesFile.collect}, {collect: collectFleet}, {collect: collectPool}}}
 	shown := page.New(page.Config{Guard: page.NewGuard(page.GuardConfig{})})
 	return status.Registry(statusOf(whole, shown, set), httpserve.New(httpserve.Config{}))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/history"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -20,6 +21,9 @@ import (
 // owner publishes for a source that counts all keys. It is a single owner of the set in Redis.
 type owner struct {
 	publisher loggedPublisher
+	name      string
+	histories *histories
+	history   *history.Writer // nil without a history
 	log       *slog.Logger
 }
 
@@ -35,7 +39,13 @@ func newOwner(set *settings, inherit func([]rules.Hot)) (owner, error) {
 		c.Lease = hotkeys.DefaultLease
 	}
 	publisher, err := hotkeys.NewPublisher(set.Redis, c)
-	return owner{loggedPublisher{publisher, &changeLog{log: set.Log, outcomes: set.outcomes}}, set.Log}, err
+	if err != nil {
+		return owner{}, err
+	}
+	return owner{
+		loggedPublisher{publisher, &changeLog{log: set.Log, outcomes: set.outcomes}}, c.Owner,
+		set.history, set.history.writer(c.Owner, publisher.Publishes), set.Log,
+	}, nil
 }
 
 // run runs a source until ctx ends. It publishes until the source has ended, so that the last
@@ -49,6 +59,7 @@ func (o owner) run(ctx context.Context, source func(context.Context) error) erro
 		return source(ctx)
 	})
 	group.Go(func() error { return o.publisher.Run(publishing) })
+	group.Go(func() error { return o.histories.run(publishing, o.name, o.history) })
 	return group.Wait()
 }
 

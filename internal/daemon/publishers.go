@@ -11,14 +11,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/history"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // publishers are the publishers of this aggregator's partitions, one for each. They come and go
 // with the partitions. The counters of ended publishers are kept.
 type publishers struct {
-	client redis.UniversalClient
-	config hotkeys.PublisherConfig // without the owner; its Rules are guarded by mu
+	client  redis.UniversalClient
+	history *histories              // nil without one
+	config  hotkeys.PublisherConfig // without the owner; its Rules are guarded by mu
 
 	changes changeLog
 
@@ -27,14 +29,15 @@ type publishers struct {
 	gone hotkeys.PublisherStats
 }
 
-func newPublishers(client redis.UniversalClient, config hotkeys.PublisherConfig) *publishers {
-	return &publishers{client: client, config: config, changes: changeLog{log: config.Logger, outcomes: config.Outcomes}, live: make(map[*partitionPublisher]struct{})}
+func newPublishers(client redis.UniversalClient, config hotkeys.PublisherConfig, past *histories) *publishers {
+	return &publishers{client: client, history: past, config: config, changes: changeLog{log: config.Logger, outcomes: config.Outcomes}, live: make(map[*partitionPublisher]struct{})}
 }
 
 // partitionPublisher is the publisher of one partition. Its statistics are added to all.
 type partitionPublisher struct {
 	*hotkeys.Publisher
 	partition int32
+	past      *history.Writer // nil without a history
 	all       *publishers
 }
 
@@ -43,13 +46,16 @@ func (p *publishers) newPublisher(partition int32) (*partitionPublisher, error) 
 	p.mu.Lock()
 	config := p.config
 	p.mu.Unlock()
-	config.Owner = fmt.Sprintf("kafka-%d", partition)
+	config.Owner = partitionOwner(partition)
 	publisher, err := hotkeys.NewPublisher(p.client, config)
 	if err != nil {
 		return nil, err
 	}
-	return &partitionPublisher{publisher, partition, p}, nil
+	return &partitionPublisher{publisher, partition, p.history.writer(config.Owner, publisher.Publishes), p}, nil
 }
+
+// partitionOwner returns the name of the owner that publishes for a partition.
+func partitionOwner(partition int32) string { return fmt.Sprintf("kafka-%d", partition) }
 
 // reload sets the rules that share the places in the sets of all publishers.
 func (p *publishers) reload(rules []string) {
@@ -110,6 +116,9 @@ func (p *partitionPublisher) Run(ctx context.Context) error {
 		}
 		addPlaces(p.all.gone.Rules, s.Rules)
 	}()
+	var writing sync.WaitGroup
+	writing.Go(func() { _ = p.all.history.run(ctx, partitionOwner(p.partition), p.past) }) // it has no error
+	defer writing.Wait()
 	return p.Publisher.Run(ctx)
 }
 

@@ -47,7 +47,7 @@ func TestPublishersAddUpPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	all := newPublishers(client, hotkeys.PublisherConfig{Namespace: "shop", Cap: 2, Rules: []string{"a", "b"}})
+	all := newPublishers(client, hotkeys.PublisherConfig{Namespace: "shop", Cap: 2, Rules: []string{"a", "b"}}, nil)
 	ctx, end := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for partition := range int32(2) {

@@ -59,7 +59,7 @@ func newStatsDPipeline(ctx context.Context, set *settings) (pipeline, error) {
 	}
 	p.agg, err = statsdsource.New(ctx, statsdsource.Config{
 		Rules: set.File.Rules, Publisher: o.publisher, Listen: conf.Listen, Readers: conf.Readers, Encoding: set.Encoding, Canonical: conf.Canonical, Memory: conf.Memory,
-		Days: set.days, Trust: trust, Log: set.Log, Snapshots: kept,
+		Days: set.days, OnTops: set.history.onTops(o.name), Trust: trust, Log: set.Log, Snapshots: kept,
 	})
 	if err != nil {
 		return nil, status.WithAnotherAddress(err, "--listen, HOTPARAM_LISTEN or aggregator.listen")

@@ -53,6 +53,8 @@ type Config struct {
 	Canonical bool
 	// Days is the baseline for jumps over days. A nil Days compares with the recent past.
 	Days *baseline.Days
+	// OnTops is passed to the detector as [aggregator.DetectorConfig.OnTops].
+	OnTops func([]aggregator.Tops)
 	// Memory is the size of the windows in bytes. Zero means [aggregator.DefaultMemory].
 	Memory int64
 	// Timeout bounds one request. Zero means [DefaultTimeout].

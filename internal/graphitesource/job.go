@@ -89,7 +89,7 @@ func newJob(c *Config, api *renderClient, patience time.Duration) *job {
 func (j *job) newDetector() *aggregator.Detector {
 	c := j.cfg
 	return aggregator.NewDetector(aggregator.DetectorConfig{
-		Rules: c.Rules, Publisher: j.hot, Memory: c.Memory, Days: c.Days, Grace: time.Duration(j.reread) * c.Step, RateSpan: c.Step,
+		Rules: c.Rules, Publisher: j.hot, Memory: c.Memory, Days: c.Days, Grace: time.Duration(j.reread) * c.Step, RateSpan: c.Step, OnTops: c.OnTops,
 	})
 }
 

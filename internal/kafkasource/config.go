@@ -70,6 +70,9 @@ type Config struct {
 	Trust *decode.Trust
 	// Publisher returns the publisher of a partition.
 	Publisher func(partition int32) (PartitionPublisher, error)
+	// OnTops receives the keys of a partition that count most, as
+	// [aggregator.DetectorConfig.OnTops] does. Nil disables it.
+	OnTops func(partition int32, tops []aggregator.Tops)
 	// Log logs one line per event and outage. A nil Log disables it.
 	Log *slog.Logger
 }

@@ -51,9 +51,13 @@ func (w *worker) open(n int, publisher PartitionPublisher) {
 	w.decoder.Believe(c.Trust)
 	windows, accounts := aggregator.SplitMemory(c.Memory)
 	w.decoder.LimitAccounts(accounts / int64(n))
+	var onTops func([]aggregator.Tops)
+	if c.OnTops != nil {
+		onTops = func(tops []aggregator.Tops) { c.OnTops(w.partition, tops) }
+	}
 	w.detector = aggregator.NewDetector(aggregator.DetectorConfig{
 		Rules: rules, Publisher: w.gate, Memory: windows, Grace: c.Grace,
-		Days: c.Days, Part: int(w.partition), Parts: n, Homes: homes(rules, n),
+		Days: c.Days, Part: int(w.partition), Parts: n, Homes: homes(rules, n), OnTops: onTops,
 	})
 	w.in = &intake{Detector: w.detector}
 	w.mark = newWatermark(w.seek, c.Grace, c.Lag)

@@ -11,6 +11,10 @@ var (
 	OperatorCommands = []string{"acl|whoami", "evalsha", "eval", "multi", "exec", "time", "get", "pttl", "zcard", "zrange", "hgetall", "hmget", "hlen", "xrevrange", "hset", "hdel", "del", "pexpire", "xadd", "publish"}
 	// LimiterCommands are the commands of instances whose rules have scope: share, fleet or exact.
 	LimiterCommands = []string{"evalsha", "eval", "time", "get", "set", "del", "getrange", "setrange", "pexpire", "pttl", "zadd", "zrem", "zcard", "zscore", "zrange", "zrangebyscore", "zremrangebyscore", "zincrby", "hmget", "hset", "hlen", "hgetall", "hdel", "publish", "subscribe", "ping"}
+	// HistorianCommands are the commands of aggregators that keep a history, and HistoryCommands those
+	// of programs that read it.
+	HistorianCommands = []string{"info", "evalsha", "eval", "hget", "hset", "hdel", "hmget", "hgetall", "hkeys", "hstrlen", "hincrby", "pexpire"}
+	HistoryCommands   = []string{"hmget", "hgetall", "hkeys"}
 	// InvalidatorCommands are the commands by which instances whose rules have on_hot invalidate
 	// each other's answers.
 	InvalidatorCommands = []string{"xadd", "pexpire", "publish", "del"}

@@ -45,6 +45,8 @@ type Config struct {
 	Lag time.Duration
 	// Days is the baseline for jumps over days. A nil Days compares with the recent past.
 	Days *baseline.Days
+	// OnTops is passed to the detectors as [aggregator.DetectorConfig.OnTops].
+	OnTops func([]aggregator.Tops)
 	// Trust decides which packets are accepted. A nil Trust accepts all.
 	Trust *decode.Trust
 	// Snapshots keeps the source's state over a restart. With nil Snapshots the counts from
@@ -130,7 +132,7 @@ func New(ctx context.Context, c Config) (*Source, error) {
 		}
 		s.decoders[i].Canonical = c.Canonical
 	}
-	s.shards = aggregator.NewShards(aggregator.DetectorConfig{Rules: c.Rules, Publisher: c.Publisher, Memory: windows, Lag: c.Lag, Start: s.started, Days: c.Days}, c.Shards, readers)
+	s.shards = aggregator.NewShards(aggregator.DetectorConfig{Rules: c.Rules, Publisher: c.Publisher, Memory: windows, Lag: c.Lag, Start: s.started, Days: c.Days, OnTops: c.OnTops}, c.Shards, readers)
 	for i := range readers {
 		s.feeds = append(s.feeds, s.shards.Feed(i))
 	}

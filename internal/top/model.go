@@ -42,9 +42,8 @@ type model struct {
 	operate          func(order) orderDone
 
 	snapshot *live.Snapshot
-	events   []live.Event // the newest events, the oldest first
-	all      []screenRow  // rows of the snapshot
-	rows     []screenRow  // rows that pass the filter, sorted
+	all      []screenRow // rows of the snapshot
+	rows     []screenRow // rows that pass the filter, sorted
 
 	sort      sorting
 	reverse   bool
@@ -79,7 +78,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case snapshotTaken:
-		m.snapshot, m.events = msg.Snapshot, msg.events
+		m.snapshot = msg.Snapshot
 		m.buildRows()
 	case orderDone:
 		m.busy, m.result, m.failed = false, msg.answer, msg.err != nil

@@ -12,6 +12,9 @@ func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end
 		return -1, 0, 0
 	}
 	w.counted += n
+	if !w.all.IsZero() {
+		w.all.Add(pane, n)
+	}
 	entry := w.lookup(hash, text)
 	if entry == 0 {
 		if entry = w.insert(hash, pane, n); entry == 0 {
@@ -31,7 +34,7 @@ func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end
 		low, end = e.sum()+n, pane
 		e.setSum(low)
 	}
-	if low >= w.names.from {
+	if low >= w.names.text {
 		low, end = w.correctLow(entry, e, text, low, end)
 	} else if e.isStale() {
 		low = int64(e[entryCur])
@@ -47,7 +50,7 @@ func (w *Window) correctLow(i uint32, e *unit, text []byte, low, end int64) (int
 		w.settleSum(e)
 		low = e.sum()
 	}
-	if e[entryName] == 0 && low >= w.names.from {
+	if e[entryName] == 0 && low >= w.names.text {
 		w.giveText(i, e, text, low)
 	}
 	if end < w.now && (w.heldBack > 0 || w.resumed != nil || !w.missing.isNothing()) {
@@ -88,6 +91,9 @@ func (w *Window) Subtract(hash uint64, text []byte, pane, n int64) {
 	c := w.counterHolding(e, pane, n)
 	*c -= uint32(n)
 	w.counted -= n
+	if !w.all.IsZero() {
+		w.all.Add(pane, -n)
+	}
 	if e.hist() != 0 {
 		e[entryHist] |= staleSum
 	} else {

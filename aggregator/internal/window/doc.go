@@ -19,6 +19,7 @@
 //     it is kept
 //   - bounds.go the low and high count of a window · missing.go healed.go shortfall.go joint.go
 //     merge.go lost counts
+//   - listed.go the keys that count most in a few panes, and the rest
 //   - groups.go totals.go all keys of a group, or of a route, together ·
 //     history.go the windows before the current one
 //   - resumed.go resumedgroups.go the counts of another process before

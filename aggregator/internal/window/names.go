@@ -8,6 +8,10 @@ import "bytes"
 // bytes, and others by their keyed hash.
 type names struct {
 	from int64 // count from which on a key has its text
+	// list is a lower count from which on keys have their text if there is plenty of room, or 0; see
+	// ListFrom. noRoom is the newest pane in which such a key had none. text is the lower of from
+	// and list.
+	list, text, noRoom int64
 	// After from was lowered, a key between the two values has no text before its next count.
 	// above is the higher value, which is in force while a window may hold the pane lowered.
 	above    int64
@@ -39,6 +43,14 @@ func (w *Window) NameFrom(count int64) {
 		n.above, n.lowered = max(n.from, n.unnamedFrom(w.now-w.ring)), w.now
 	}
 	n.from = count
+	n.setText()
+}
+
+// setText sets the count from which on a key gets its text.
+func (n *names) setText() {
+	if n.text = n.from; n.list > 0 {
+		n.text = min(n.from, n.list)
+	}
 }
 
 // unnamedFrom returns a count that no key without a text reaches in a window that ends after a
@@ -110,8 +122,12 @@ func (w *Window) Each(from int64, f func(i int32)) {
 func (w *Window) giveText(i uint32, e *unit, text []byte, sum int64) {
 	n := &w.names
 	size := int64(len(text)*9/8 + nameSize + 16) // a clone's capacity may be an eighth and 16 bytes larger
-	if size > n.maxBytes {
+	if size > n.maxBytes && sum >= n.from {
 		n.short = w.now
+		return
+	}
+	if sum < n.from && n.bytes+size > n.maxBytes/listedPart {
+		n.noRoom = w.now
 		return
 	}
 	for n.bytes+size > n.maxBytes {

@@ -18,7 +18,7 @@ func (w *Window) roll(i uint32, e *unit, pane int64) {
 		e.setSum(0)
 		e[entryHist] &^= staleSum
 	case e.hist() == 0 || e.isStale():
-	case e.sum() < w.names.from:
+	case e.sum() < w.names.text:
 		e[entryHist] |= staleSum
 	default:
 		w.subtractPanes(e, newest-int64(w.Panes), left)

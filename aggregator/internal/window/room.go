@@ -102,7 +102,7 @@ func (w *Window) Tidy() {
 	}
 	for k := range w.names.all {
 		if n := &w.names.all[k]; n.entry != 0 && n.tag == nil {
-			if e := w.arena.unit(n.entry); 4*w.total(e, w.now, w.ring) < w.names.from {
+			if e := w.arena.unit(n.entry); 4*w.total(e, w.now, w.ring) < w.names.text {
 				w.dropText(e)
 			}
 		}

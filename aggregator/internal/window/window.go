@@ -26,6 +26,7 @@ type Window struct {
 
 	now               int64       // newest pane, by the clock or by a count
 	hidden            ring.Counts // counts that collectors dropped, of any key
+	all               ring.Counts // counts of all keys; the zero value unless keys are listed
 	heldBack          int64       // most counts of any one key that collectors now hold back in a window
 	heldOutsideGroups int64       // part of heldBack that collectors do not report by group
 	lost              int64       // newest pane whose bounds are unknown
@@ -75,7 +76,7 @@ func New(shape rules.Window, grace int64, budget int64) *Window {
 	w.hidden = ring.New(w.ring)
 	w.kept = make([]int64, w.ring)
 	w.cache = paneCache{pane: w.Index(time.Time{})}
-	w.names = names{from: 1, short: ring.Never, lowered: ring.Never}
+	w.names = names{from: 1, text: 1, short: ring.Never, lowered: ring.Never, noRoom: ring.Never}
 	w.allot(budget)
 	return w
 }
@@ -102,7 +103,11 @@ func unitsFor(budget int64) int {
 // Restart returns an empty window of the same size.
 func (w *Window) Restart() *Window {
 	fresh := New(w.Window, w.ring-int64(w.Panes), w.budget)
-	fresh.names.from, fresh.heldBack, fresh.heldOutsideGroups = w.names.from, w.heldBack, w.heldOutsideGroups
+	fresh.names.from, fresh.names.list, fresh.names.text = w.names.from, w.names.list, w.names.text
+	fresh.heldBack, fresh.heldOutsideGroups = w.heldBack, w.heldOutsideGroups
+	if !w.all.IsZero() {
+		fresh.all = ring.New(fresh.ring)
+	}
 	fresh.missing, fresh.rule, fresh.bucketed = w.missing, w.rule, w.bucketed
 	return fresh
 }

@@ -1,0 +1,175 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/history"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/live"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// markEvents returns the companion that marks in the history what happens: events of keys, other rules,
+// other programs, and faults.
+func markEvents(a *accompanied, set *settings) (companion, error) {
+	follower, err := live.NewFollower(set.Redis, live.Config{Namespace: set.File.Rules.Namespace}, "")
+	if err != nil {
+		return companion{}, err
+	}
+	m := &marker{histories: set.history, ready: a.ready, version: a.file.rulesVersion}
+	return companion{
+		run: func(ctx context.Context) error {
+			group, ctx := errgroup.WithContext(ctx)
+			group.Go(func() error { return follower.Run(ctx, m.events) })
+			group.Go(func() error {
+				for range base.Ticks(ctx, lookAtFleet) {
+					m.look(ctx, set)
+				}
+				return nil
+			})
+			return group.Wait()
+		},
+		collect: set.history.collect,
+	}, nil
+}
+
+// marker remembers what it saw last.
+type marker struct {
+	*histories
+	ready   func() (string, error)
+	version func() string
+
+	rules, programs, fault string
+	refused                map[refusedKey]int64 // sums that instances reported, as last seen
+	looked                 int64                // when, Unix seconds
+}
+
+// refusedKey is a hot key from the time on at which it became hot.
+type refusedKey struct {
+	rules.Key
+	since time.Time
+}
+
+// refusedDelay is the time that reports of instances take.
+const refusedDelay = 2
+
+// lookAtRefused adds to the history what limits refused of hot keys since the last time.
+func (m *marker) lookAtRefused(hot []rules.Hot, now int64) {
+	before, from := m.refused, m.looked-refusedDelay
+	m.refused, m.looked = make(map[refusedKey]int64, len(hot)), now
+	for i := range hot {
+		h := &hot[i]
+		if h.Outcomes == nil {
+			continue
+		}
+		key := refusedKey{h.Key, h.Since}
+		m.refused[key] = h.Outcomes.Refused
+		if last, known := before[key]; known || before != nil && now-h.Since.Unix() < 10 {
+			m.addRefused(h.Owner, h.Key, max(0, h.Outcomes.Refused-last), from, now-refusedDelay)
+		}
+	}
+}
+
+// events marks events of keys. Those of hot keys belong to the owner that published them.
+func (m *marker) events(u live.Update) error {
+	for i := range u.Events {
+		e := &u.Events[i]
+		mark := history.Mark{At: e.At.Unix(), Rule: e.Rule, Text: e.Key, Words: e.Why}
+		switch e.Type {
+		case live.Hot:
+			mark.Kind = history.MarkHot
+			m.mark(e.By, mark)
+		case live.Cool:
+			mark.Kind = history.MarkCool
+			m.mark(e.By, mark)
+		default:
+			mark.Kind = history.MarkControl
+			mark.Words = controlWords(e)
+			m.mark("", mark)
+		}
+	}
+	return nil
+}
+
+// controlWords describes an event of a control: "block until 14:40 by ann: a scraper".
+func controlWords(e *live.Event) string {
+	words := string(e.Type)
+	if !e.Until.IsZero() {
+		words += " until " + e.Until.UTC().Format("15:04") + " UTC"
+	}
+	if e.By != "" {
+		words += " by " + e.By
+	}
+	if e.Why != "" {
+		words += ": " + e.Why
+	}
+	return words
+}
+
+// look marks what has changed since the last time.
+func (m *marker) look(ctx context.Context, set *settings) {
+	now := time.Now().Unix()
+	changed := func(last *string, is string, kind history.Kind, words string) {
+		if *last != is && *last != "" {
+			m.mark("", history.Mark{At: now, Kind: kind, Words: words})
+		}
+		*last = is
+	}
+	version := m.version()
+	changed(&m.rules, version, history.MarkRules, "rules version "+version)
+	const healthy = "ready"
+	state, words := healthy, "ready again"
+	if _, err := m.ready(); err != nil {
+		state = "not ready: " + err.Error()
+		words = state
+		if strings.HasPrefix(m.fault, "not ready") {
+			m.fault = state // the same fault, in other words
+		}
+	}
+	if m.fault != "" || state == healthy { // what is missing at the start is no fault
+		changed(&m.fault, state, history.MarkFault, words)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookAtFleet)
+	defer cancel()
+	if hot, err := hotkeys.List(ctx, set.Redis, set.File.Rules.Namespace); err == nil {
+		m.lookAtRefused(hot, now)
+	}
+	if members, err := hotkeys.ListMembers(ctx, set.Redis, set.File.Rules.Namespace); err == nil {
+		if programs := programsOf(members); programs != "" {
+			changed(&m.programs, programs, history.MarkDeploy, programs)
+		}
+	}
+}
+
+// programsOf describes the versions of the instances' programs: "3 instances of v1.8.2, 1 of v1.8.1".
+// It returns "" if there are none.
+func programsOf(members []rules.Member) string {
+	counts := make(map[string]int)
+	var versions []string
+	for i := range members {
+		if p := members[i].Program; members[i].Role == rules.RoleInstance && p != "" {
+			if counts[p] == 0 {
+				versions = append(versions, p)
+			}
+			counts[p]++
+		}
+	}
+	slices.Sort(versions)
+	var parts []string
+	for _, v := range versions {
+		n := fmt.Sprint(counts[v])
+		if parts == nil {
+			n = hotwords.Plural(counts[v], "instance")
+		}
+		parts = append(parts, n+" of "+v)
+	}
+	return strings.Join(parts, ", ")
+}
