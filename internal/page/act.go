@@ -45,7 +45,7 @@ const (
 type acting struct {
 	page          *Page
 	confirmations *confirmations
-	people        *limiter.Limiter // by author
+	people        *limiter.Limiter // limits each author
 	all           *limiter.Local
 	done, refused atomic.Uint64
 	refusals      loglimit.Limit
@@ -61,7 +61,7 @@ func newActing(p *Page) *acting {
 	return &acting{page: p, confirmations: newConfirmations(), people: people, all: limiter.NewLocal(actsPerMinute/60.0, actsPerMinute)}
 }
 
-// register adds the two steps of an order: what it would have done, and the order itself.
+// register adds the two steps of an order, its confirmation and the order itself.
 func (a *acting) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /api/v1/act/confirmation", func(w http.ResponseWriter, r *http.Request) { a.handle(w, r, a.confirm) })
 	mux.HandleFunc("POST /api/v1/act", func(w http.ResponseWriter, r *http.Request) { a.handle(w, r, a.act) })

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hotparam/hotparam/hotkeys"
@@ -215,78 +213,6 @@ func sessionOf(cookie, token string) string {
 	return value
 }
 
-// A confirmation is good for one order, of its author and for a short time.
-func TestReplay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newActingPage(t)
-		act := func(id string, headers ...string) int {
-			status, _ := p.send("/api/v1/act", anyMap{"confirmation": id, "for": "10m", "why": "x"}, headers...)
-			return status
-		}
-		id := p.confirmation(t, "block")
-		if status := act(id, "Authorization", "Bearer "+people[1].Token); status != http.StatusConflict {
-			t.Errorf("by another person: %d", status)
-		}
-		var once sync.WaitGroup
-		for range 8 {
-			once.Go(func() { act(id) })
-		}
-		once.Wait()
-		if n := len(p.actor.all()); n != 1 {
-			t.Errorf("%d orders by one confirmation", n)
-		}
-		id = p.confirmation(t, "block")
-		time.Sleep(confirmationLife)
-		if status := act(id); status != http.StatusConflict {
-			t.Errorf("too late: %d", status)
-		}
-		for _, forged := range []string{"", id + "x", strings.ToLower(id)} {
-			if status := act(forged); status != http.StatusConflict {
-				t.Errorf("%q: %d", forged, status)
-			}
-		}
-		first := p.confirmation(t, "block")
-		time.Sleep(time.Second)
-		for range maxOpenByPerson {
-			id = p.confirmation(t, "block")
-		}
-		if n := len(p.page.acting.confirmations.open); n > maxOpenByPerson {
-			t.Errorf("%d are open", n)
-		}
-		time.Sleep(time.Minute)
-		if a, b := act(first), act(id); a != http.StatusConflict || b != http.StatusOK {
-			t.Errorf("the first of many: %d, the last: %d", a, b)
-		}
-	})
-}
-
-// Actions are bounded for each person and for all, and wrong tokens for each address.
-func TestActsAreBounded(t *testing.T) {
-	p := newActingPage(t)
-	for i := range actsPerPerson + 5 {
-		status, answer := p.send("/api/v1/act", anyMap{"confirmation": p.confirmation(t, "block"), "for": "10m", "why": "x"})
-		if want := i < actsPerPerson; (status == http.StatusOK) != want || !want && status != http.StatusTooManyRequests {
-			t.Errorf("action %d: %d %v", i, status, answer)
-		}
-	}
-	bob := []string{"Authorization", "Bearer " + people[1].Token}
-	if status, answer := p.send("/api/v1/act", anyMap{"confirmation": p.confirmation(t, "block", bob...), "for": "10m", "why": "x"}, bob...); status != http.StatusOK {
-		t.Errorf("another person: %d %v", status, answer)
-	}
-	for range actsPerMinute {
-		p.page.acting.all.Allow()
-	}
-	if status, _ := p.send("/api/v1/act", anyMap{"confirmation": p.confirmation(t, "block", bob...), "for": "10m", "why": "x"}, bob...); status != http.StatusTooManyRequests {
-		t.Errorf("beyond the bound of all: %d", status)
-	}
-	for range attemptBurst {
-		p.send("/api/v1/act", anyMap{}, "Authorization", "Bearer guess")
-	}
-	if status, _ := p.send("/api/v1/act/confirmation", anyMap{"key": hotKey, "action": "block"}); status != http.StatusTooManyRequests {
-		t.Errorf("after %d wrong tokens the right one: %d", attemptBurst, status)
-	}
-}
-
 // No token is in the log, an answer's headers other than the session's end, or a URL.
 func TestTokensStaySecret(t *testing.T) {
 	p := newActingPage(t)
@@ -326,50 +252,6 @@ func TestReadingPageDoesNotAct(t *testing.T) {
 			t.Errorf("%s: %d", path, resp.StatusCode)
 		}
 	}
-}
-
-func TestParseTokens(t *testing.T) {
-	got, err := ParseTokens([]byte("# people\r\n\nann  0123456789abcdef\r\n bob\t" + testToken + "\n"))
-	if err != nil || len(got) != 2 || got[0] != (NamedToken{"ann", "0123456789abcdef"}) || got[1] != (NamedToken{"bob", testToken}) {
-		t.Errorf("%v, %v", got, err)
-	}
-	var many strings.Builder
-	for i := range maxTokens + 1 {
-		fmt.Fprintf(&many, "p%d 0123456789abcdef%d\n", i, i)
-	}
-	for text, want := range map[string]string{
-		"":                      "no tokens",
-		"ann":                   "line 1: want a name and a token",
-		"ann a b":               "line 1: want a name and a token",
-		"\nann 0123456789abcde": "line 2: the token has 15 bytes",
-		testToken + " ann":      "line 1: the token has 3 bytes",
-		"a/b 0123456789abcdef":  "line 1: the name",
-		"ann " + testToken + "\nann 0123456789abcdef0": "line 2: an earlier line has the same name",
-		"ann " + testToken + "\nbob " + testToken:      "line 2: an earlier line has the same token",
-		many.String():                                       "line 101: more than 100",
-		"ann " + strings.Repeat("x", 1<<17):                 "too long",
-		strings.Repeat("x", 65) + " " + testToken + "extra": "line 1: the name",
-	} {
-		_, err := ParseTokens([]byte(text))
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "0123456789") {
-			t.Errorf("%.60q: %v, want %q and no token", text, err, want)
-		}
-	}
-}
-
-func FuzzParseTokens(f *testing.F) {
-	f.Add([]byte("ann " + testToken + "\n# x\n"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		tokens, err := ParseTokens(text)
-		if (err == nil) != (len(tokens) > 0) {
-			t.Fatalf("%v, %v", tokens, err)
-		}
-		for _, token := range tokens {
-			if !isPersonName(token.Name) || token.Name == "" || len(token.Token) < minToken || !bytes.Contains(text, []byte(token.Token)) {
-				t.Fatalf("%+v", token)
-			}
-		}
-	})
 }
 
 // Whatever the bodies of requests are, the page answers, and acts only by a confirmation.
