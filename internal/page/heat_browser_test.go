@@ -4,7 +4,9 @@ package page
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,6 +27,7 @@ func TestHeatMapInABrowser(t *testing.T) {
 		run  func(*testing.T, *real.Tab)
 	}{
 		{"a day with five incidents", dayOfIncidents},
+		{"an answer of a real history", realAnswer},
 		{"without a history", withoutHistory},
 		{"the keyboard is enough", heatByKeyboard},
 		{"brush, explain and what if", brushAndWhatIf},
@@ -42,10 +45,10 @@ func TestHeatMapInABrowser(t *testing.T) {
 }
 
 // openPast opens the heat map of a past.
-func openPast(t *testing.T, tab *real.Tab, p *pastFixture, link string) *fixture {
+func openPast(t *testing.T, tab *real.Tab, past http.Handler, link string) *fixture {
 	t.Helper()
 	view := newFakeView(t)
-	f := &fixture{past: p}
+	f := &fixture{past: past}
 	f.serve(t, view, "")
 	view.show(&live.Snapshot{Published: true})
 	tab.Open(f.server.URL + "/#heat?" + link)
@@ -53,55 +56,31 @@ func openPast(t *testing.T, tab *real.Tab, p *pastFixture, link string) *fixture
 	return f
 }
 
-// dayOfIncidents takes the pictures of the documents. It also checks that what stands out has
-// rows of its own: who sees the map alone has to be able to name the incidents.
-func dayOfIncidents(t *testing.T, tab *real.Tab) {
-	day := plantedDay(t)
-	tab.Resize(1280, 700)
-	openPast(t, tab, day, fmt.Sprintf("from=%d&to=%d", day.from, day.from+86400))
-	// ratio compares the amounts of a row in an incident with those of a time before.
-	ratio := func(label string, in, before int) float64 {
-		t.Helper()
-		var times *float64
-		tab.Eval(fmt.Sprintf(`(() => {
-			const { heat } = hotparamPage, { data } = heat.loader, row = heat.list.find((n) => n.label === %q && !n.open);
-			if (!row) return null;
-			const at = (minute) => row.amounts(data).low[data.columnOf(%d + minute * 60)];
-			return at(%d) / Math.max(1, at(%d));
-		})()`, label, day.from, in, before), &times)
-		if times == nil {
-			t.Errorf("no row %q", label)
-			return 0
-		}
-		return *times
+// realAnswer shows the answer that package history promises.
+func realAnswer(t *testing.T, tab *real.Tab) {
+	answer, err := os.ReadFile("../history/testdata/view.json")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, colour := range []struct {
-		name string
-		want []struct {
-			row        string
-			in, before int
-		}
-	}{
-		{"requests", []struct {
-			row        string
-			in, before int
-		}{{"15332", at(9, 30), at(8, 30)}, {"all other values", at(3, 0), at(1, 0)}, {"2…", at(20, 30), at(19, 30)}}},
-		{"ms", []struct {
-			row        string
-			in, before int
-		}{{"107", at(14, 0), at(12, 0)}, {"3…", at(16, 40), at(15, 40)}}},
-	} {
-		tab.Eval(fmt.Sprintf("(() => { const pick = document.getElementById('heat-colour'); pick.value = '%s'; pick.dispatchEvent(new Event('change')); })()", colour.name), nil)
-		for _, w := range colour.want {
-			if r := ratio(w.row, w.in, w.before); r < 3 {
-				t.Errorf("%s: row %q has %.1f times as much in its incident as before", colour.name, w.row, r)
-			}
-		}
-		for _, theme := range []string{"light", "dark"} {
-			tab.Prefer("prefers-color-scheme", theme)
-			picture(t, tab, "heat-"+colour.name+"-"+theme)
-		}
+	openPast(t, tab, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) }), "from=1764340000&to=1764340060")
+	var labels string
+	tab.Eval("hotparamPage.heat.list.map((n) => n.label).join(', ')", &labels)
+	if want := "GET /search · q, %C3%A4pfel, phone, all other values"; labels != want {
+		t.Errorf("rows %q, want %q", labels, want)
 	}
+	var seen struct {
+		Low, Refused float64
+		High         *float64
+		Marks, Gaps  int
+	}
+	tab.Eval(`(() => {
+		const { heat } = hotparamPage, { data } = heat.loader, { low, high, refused } = heat.list[0].amounts(data);
+		return { Low: low[1], High: high[1], Refused: refused[1], Marks: data.marks.length, Gaps: data.gaps.length };
+	})()`, &seen)
+	if seen.Low != 980+4230 || seen.High != nil || seen.Refused != 640 || seen.Marks != 5 || seen.Gaps != 1 {
+		t.Errorf("%+v", seen)
+	}
+	picture(t, tab, "heat-answer")
 	clean(t, tab)
 }
 

@@ -14,9 +14,63 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/hotparam/hotparam/checks/real"
 )
 
 const dayMinutes = 24 * 60
+
+// dayOfIncidents takes the pictures of the documents. It also checks that what stands out has
+// rows of its own: who sees the map alone has to be able to name the incidents.
+func dayOfIncidents(t *testing.T, tab *real.Tab) {
+	day := plantedDay(t)
+	tab.Resize(1280, 700)
+	openPast(t, tab, day, fmt.Sprintf("from=%d&to=%d", day.from, day.from+86400))
+	// ratio compares the amounts of a row in an incident with those of a time before.
+	ratio := func(label string, in, before int) float64 {
+		t.Helper()
+		var times *float64
+		tab.Eval(fmt.Sprintf(`(() => {
+			const { heat } = hotparamPage, { data } = heat.loader, row = heat.list.find((n) => n.label === %q && !n.open);
+			if (!row) return null;
+			const at = (minute) => row.amounts(data).low[data.columnOf(%d + minute * 60)];
+			return at(%d) / Math.max(1, at(%d));
+		})()`, label, day.from, in, before), &times)
+		if times == nil {
+			t.Errorf("no row %q", label)
+			return 0
+		}
+		return *times
+	}
+	for _, colour := range []struct {
+		name string
+		want []struct {
+			row        string
+			in, before int
+		}
+	}{
+		{"requests", []struct {
+			row        string
+			in, before int
+		}{{"15332", at(9, 30), at(8, 30)}, {"all other values", at(3, 0), at(1, 0)}, {"2…", at(20, 30), at(19, 30)}}},
+		{"ms", []struct {
+			row        string
+			in, before int
+		}{{"107", at(14, 0), at(12, 0)}, {"3…", at(16, 40), at(15, 40)}}},
+	} {
+		tab.Eval(fmt.Sprintf("(() => { const pick = document.getElementById('heat-colour'); pick.value = '%s'; pick.dispatchEvent(new Event('change')); })()", colour.name), nil)
+		for _, w := range colour.want {
+			if r := ratio(w.row, w.in, w.before); r < 3 {
+				t.Errorf("%s: row %q has %.1f times as much in its incident as before", colour.name, w.row, r)
+			}
+		}
+		for _, theme := range []string{"light", "dark"} {
+			tab.Prefer("prefers-color-scheme", theme)
+			picture(t, tab, "heat-"+colour.name+"-"+theme)
+		}
+	}
+	clean(t, tab)
+}
 
 // plantedDay returns a day of two real traces with five incidents in it, or skips the test. The
 // traces have no durations, so those are drawn.
