@@ -25,6 +25,7 @@ func (d *Detector) AdvanceTo(now, complete time.Time) {
 	}
 	d.advanceHours(complete)
 	d.watchSuspects(now)
+	d.tellSummary(now)
 	d.missing.Sweep(now, d.keep)
 	d.publish(d.costs.advance(now))
 }

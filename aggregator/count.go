@@ -72,6 +72,8 @@ func (d *Detector) countKey(v *view, c *decode.Count, pane int64) {
 		}
 	case low >= v.level || v.pinned > 0 && v.watched(i) != nil:
 		d.judgeCount(v, c, windowState{i, low, end})
+	case d.near.left > 0:
+		d.near.compare(v, c, i)
 	}
 }
 

@@ -84,6 +84,7 @@ type Detector struct {
 	rules     []*ruleWatch // by rule number; nil without a threshold, or in another part
 	watches   []*ruleWatch // elements of rules that are not nil
 	suspects  suspects
+	near      near
 	missing   *window.Missing
 	keep      time.Duration // time for which missing packets matter
 	account   *accountant   // nil if no key is explained

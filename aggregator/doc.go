@@ -24,7 +24,8 @@
 //
 //   - shards.go feed.go shard.go batch.go which detector counts which keys
 //   - handler.go reports of a decoder · count.go a count
-//   - advance.go time · suspects.go suspects among all keys
+//   - advance.go time · suspects.go suspects among all keys · near.go the
+//     keys nearest to being hot
 //   - judge.go whether a key becomes hot or suspect · cool.go the end of a pane, and whether a
 //     key cools · adopt.go it was hot in another detector · snapshot.go resumed.go the state of
 //     another one

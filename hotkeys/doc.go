@@ -27,6 +27,7 @@
 //   - layout.go: the keys in Redis. scripts.go and lua/: the scripts that Redis runs.
 //   - publisher.go, publisher_config.go: the publisher and its callers' reports. desired.go,
 //     places.go: the choice of the hot keys to publish. suspected.go: suspects and instances.
+//     summary.go: the keys that are nearest to being hot.
 //   - publisher_write.go: the publisher's goroutine. call.go, renewal.go: its calls. adopt.go,
 //     lease.go: the owner of a part of the set. trouble.go, outage.go: failures, and foreign
 //     values in Redis.

@@ -11,7 +11,7 @@ type Layout struct {
 	Beat      string // STRING with a TTL: the heartbeat of the publishers, with a summary of the fleet
 	Events    string // STREAM: every change in full
 	Schema    string // STRING: the version of this layout
-	Suspects  string // ZSET with a TTL: like Hot; the union of each owner's suspects, "…:suspects:{owner}"
+	Suspects  string // ZSET with a TTL: like Hot; the union of each owner's suspects, "…:suspects:{owner}"; and "…:suspects:near:{owner}", STRINGs with a TTL: what the owner sees apart from hot keys
 	Instances string // ZSET with a TTL: instance → when it last sent counts, unix milliseconds
 	Snapshots string // prefix of STRINGs with a TTL, "…:snapshot:{owner}": the state that the owner's holder needs after a restart
 	Changed   string // channel: every change, or only its version; and changes of the suspects
@@ -63,6 +63,9 @@ func NewLayout(namespace string) Layout {
 func (l Layout) keys(owner string) []string {
 	return []string{l.Hot, l.Info, l.Version, l.Owners, l.Beat, l.Events, l.Schema, l.Suspects, l.Suspects + ":" + owner, l.Instances}
 }
+
+// summary returns the key of an owner's summary. No owner has a colon in its name.
+func (l Layout) summary(owner string) string { return l.Suspects + ":near:" + owner }
 
 // snapshot returns the key of an owner's snapshot.
 func (l Layout) snapshot(owner string) string { return l.Snapshots + owner }

@@ -44,9 +44,10 @@ type Publisher struct {
 
 	pruneEvery, trimEvery time.Duration
 
-	mu        sync.Mutex // guards desired and suspected
+	mu        sync.Mutex // guards desired, suspected and summaries
 	desired   desired
 	suspected suspected
+	summaries map[int]rules.Summary // by part of the aggregator
 
 	wake    chan struct{} // the desired set has changed
 	suspect chan struct{} // there are new suspects

@@ -64,6 +64,7 @@ func (p *Publisher) renew(ctx context.Context) error {
 		members, suspects, instances = members[n:], nil, instances[m:]
 	}
 	p.stats.Change(func(s *PublisherStats) { s.Renewals++ })
+	p.writeSummary(ctx)
 	if p.untidy {
 		p.untidy = false
 		return p.prune(ctx)

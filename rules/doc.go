@@ -21,6 +21,7 @@
 //	limit.go quota.go                       limits of hot keys
 //	onhot.go                                which requests of hot keys are answered together
 //	validate.go validate_keys.go            errors of rules, in the form of fielderror.go
-//	hot.go control.go member.go             hot keys, operators' controls, members' heartbeats
+//	hot.go summary.go                       hot keys, and those that are near
+//	control.go member.go                    operators' controls, members' heartbeats
 //	decision.go                             decisions, and the responses sent for them
 package rules

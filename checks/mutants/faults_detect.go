@@ -187,6 +187,16 @@ var thresholdFaults = []Fault{
 		Test: "TestEnterIsExact",
 	},
 	{
+		Name: "of the keys near a threshold the first stay, not the nearest", File: "aggregator/near.go",
+		Old: "case k.share() > n.keys[least].share():", New: "case false:",
+		Test: "TestNear",
+	},
+	{
+		Name: "a hot key is listed as near", File: "aggregator/near.go",
+		Old: "if w != nil && w.hotMarks > 0 {", New: "if false {",
+		Test: "TestNear",
+	},
+	{
 		Name: "a suspect is never told", File: "aggregator/suspects.go",
 		Old: "d.cfg.Publisher.Suspects(s.part, s.describe())", New: "",
 		Test: "TestDetectorSuspectsWhatMayBeHot",

@@ -73,7 +73,7 @@ var pictures = map[string]int{
 	// Tests of internal/gateway/auth pass these to gateways, whose YAML is not hotparam's.
 	"docs/gateways/envoy-extauthz.md": 1,
 	"docs/gateways/traefik.md":        2,
-	"docs/WATCHING.md":                3, // a stream of events as it is sent, what a command prints, and what a dialog says
+	"docs/WATCHING.md":                4, // a stream of events as it is sent, what commands print, and what a dialog says
 }
 
 // Every code block in the documents is linted, compiled or parsed, or is listed with a reason.

@@ -18,6 +18,7 @@ import (
 type listFlags struct {
 	redisFlags
 	suspects, instances bool
+	near                bool
 	controls            bool
 	wide, json          bool
 }
@@ -31,13 +32,20 @@ func newList(s streams) *cobra.Command {
   hotparam list --config hotparam.yaml   # with the file's namespace and Redis
   hotparam list --wide        # with routes, instances and callers
   hotparam list --suspects    # keys that may be hot
+  hotparam list --near        # keys nearest to being hot, and the traffic of each rule
   hotparam list --instances   # instances and aggregators, with their rules
   hotparam list --controls    # what operators pin, block or allow
   hotparam list --redis redis://10.0.0.5:6379/0 --json | jq '.[0].key'`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if l.suspects && l.instances || l.controls && (l.suspects || l.instances) {
-				return usageError(fmt.Errorf("--suspects, --instances and --controls: choose one"))
+			chosen := 0
+			for _, flag := range []bool{l.suspects, l.near, l.instances, l.controls} {
+				if flag {
+					chosen++
+				}
+			}
+			if chosen > 1 {
+				return usageError(fmt.Errorf("--suspects, --near, --instances and --controls: choose one"))
 			}
 			return list(cmd.Context(), s, l)
 		},
@@ -45,6 +53,7 @@ func newList(s streams) *cobra.Command {
 	l.redisFlags.register(cmd.Flags())
 	cmd.Flags().BoolVar(&l.controls, "controls", false, "list the keys that operators pin, block or allow instead")
 	cmd.Flags().BoolVar(&l.suspects, "suspects", false, "list the keys that may be hot instead")
+	cmd.Flags().BoolVar(&l.near, "near", false, "list the 20 keys nearest to being hot instead, and the traffic of each rule")
 	cmd.Flags().BoolVar(&l.instances, "instances", false, "list the instances and aggregators instead")
 	cmd.Flags().BoolVar(&l.wide, "wide", false, "print below each hot key its top routes, instances and callers")
 	cmd.Flags().BoolVar(&l.json, "json", false, "print a JSON array, with all that is known")
@@ -117,6 +126,9 @@ func (l listFlags) read(ctx context.Context, client redis.UniversalClient) (rows
 	case l.suspects:
 		suspects, err := hotkeys.ListSuspects(ctx, client, l.namespace)
 		return suspectRows(suspects), err
+	case l.near:
+		s, err := hotkeys.ReadSummary(ctx, client, l.namespace)
+		return nearRows(s), err
 	case l.instances:
 		instances, err := hotkeys.ListInstances(ctx, client, l.namespace)
 		if err != nil {

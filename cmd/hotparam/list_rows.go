@@ -29,6 +29,28 @@ func suspectRows(suspects []rules.Hot) rows {
 	return rows{len(suspects), "nothing is suspect", func(w io.Writer, _ bool) error { return suspectTable(w, suspects) }, listed.OfSuspects(suspects)}
 }
 
+func nearRows(s rules.Summary) rows {
+	return rows{len(s.Near) + len(s.Traffic), "no traffic is counted", func(w io.Writer, _ bool) error { return nearTable(w, s) }, listed.OfNear(s.Near)}
+}
+
+func nearTable(w io.Writer, s rules.Summary) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NEAR\tRATE\tCOUNT\tHOT AT\tRULE\tKEY")
+	for i := range s.Near {
+		h := &s.Near[i]
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", hotwords.Near(h), hotwords.Speed(h.Rate, h.Cause.Unit), hotwords.Bounds(h), hotwords.Cause(h.Cause), printable(h.Rule), printable(h.Text))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nTRAFFIC\tKEYS\tRULE\tROUTE")
+	for _, of := range s.Traffic {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", hotwords.Speed(of.Rate, of.Unit), hotwords.Thousands(of.Keys), printable(of.Rule), printable(of.Route))
+	}
+	return t.Flush()
+}
+
 func hotTable(w io.Writer, r []rules.Hot, fleet *admitted.Admissions, wide bool) error {
 	// tabwriter would end a column at a line without tabs, so the lines below a key are added
 	// afterwards.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/listed"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
@@ -173,6 +174,35 @@ func TestList(t *testing.T) {
 		if decodeJSON(t, r.out, &suspects); len(suspects) != 1 || suspects[0] != (listed.Suspect{Key: "GET /browse/?q=y", Rule: "watch", Rate: 150}) {
 			t.Errorf("got %+v", suspects)
 		}
+	})
+	t.Run("near", func(t *testing.T) {
+		s := rules.Summary{
+			Near:    []rules.Hot{{Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=\x1btv"}, Rate: 124, Low: 124, High: 124, Ratio: 0.62, Cause: rules.Cause{Rate: rules.Rate{N: 200, Per: time.Second}}}},
+			Traffic: []rules.Traffic{{Rule: "search-terms", Route: "GET /search", Rate: 3120, Keys: 940}},
+		}
+		client, err := hotkeys.NewClient(server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = client.Close() }()
+		if err := client.Set(t.Context(), "hotparam:{shop}:suspects:near:statsd", published.EncodeSummary(&s), time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		r := hotparamCommand(t, "list", "--namespace", "shop", "--near")
+		r.exits(t, exitOK)
+		want := "NEAR  RATE     COUNT      HOT AT  RULE          KEY\n62%   124.0/s  124 in 1s  200/s   search-terms  GET /search?q=\uFFFDtv\n\n" +
+			"TRAFFIC   KEYS  RULE          ROUTE\n3120.0/s  940   search-terms  GET /search\n"
+		if r.out != want {
+			t.Errorf("got\n%s\nwant\n%s", r.out, want)
+		}
+		r = hotparamCommand(t, "list", "--namespace", "shop", "--near", "--json")
+		r.exits(t, exitOK)
+		var near []listed.Near
+		if decodeJSON(t, r.out, &near); len(near) != 1 || near[0].Near != 0.62 || near[0].Threshold != "200/s" {
+			t.Errorf("got %+v", near)
+		}
+		hotparamCommand(t, "list", "--near", "--suspects").exits(t, exitUsage, "--near")
+		hotparamCommand(t, "list", "--namespace", "other", "--near").exits(t, exitOK, "no traffic is counted")
 	})
 	t.Run("instances", func(t *testing.T) {
 		r := hotparamCommand(t, "list", "--namespace", "shop", "--instances")

@@ -4,6 +4,7 @@
 //	onhot.go          its on_hot, and what that does for a hot key
 //	hot.go            a hot key: its rate, its bounds, its threshold
 //	outcomes.go       what became of its requests
+//	near.go           how near a key is to being hot
 //	hold.go           how a key that is hot by its cost is held, and why
 //	numbers.go        numbers of a unit, as a rules file has them
 package hotwords

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -71,6 +72,13 @@ func (g *gate) Suspects(part int, suspects []rules.Hot) {
 		return
 	}
 	g.part, g.suspects = part, slices.Clone(suspects)
+}
+
+// Summary implements [aggregator.SummaryPublisher].
+func (g *gate) Summary(part int, s rules.Summary) {
+	if to, ok := g.to.(aggregator.SummaryPublisher); ok && g.isOpen {
+		to.Summary(part, s)
+	}
 }
 
 // Instances implements [aggregator.Publisher]. A detector knows none.

@@ -21,66 +21,74 @@ type recentLoad struct {
 	hot     *HotKey
 	span    time.Duration // the part of the minute that the key's points cover
 	offered amounts
+	refused amounts // the part of offered that instances report as refused
 	over    amounts // the part of offered that exceeds the limit
-	isKnown bool    // whether over is known
 }
 
 // Effect describes in words what an action on a key would have done to the requests of the last
-// minute. An empty action is a release. The points of a key are one a second, so a limit is computed as
-// if the requests of a second came evenly.
+// minute, and how many of them were refused without it. An empty action is a release. The points
+// of a key are one a second, so a limit is computed as if the requests of a second came evenly.
 func (s *Snapshot) Effect(key rules.Key, action rules.ControlAction) string {
-	var load recentLoad
+	var l recentLoad
 	for i := range s.Hot {
 		if s.Hot[i].Key == key {
-			load = loadOf(&s.Hot[i])
+			l = loadOf(&s.Hot[i])
 		}
 	}
-	var present rules.ControlAction
-	if c := s.Control(key); c != nil {
-		present = c.Action
-	}
 	switch {
-	case load.hot == nil:
+	case l.hot == nil:
 		return "Not known: the key is not hot, so its requests are not counted one by one."
-	case load.span == 0:
+	case l.span == 0:
 		return "Not known: the key has just become hot."
 	}
-	before, knownBefore := load.refusal(present)
-	after, knownAfter := load.refusal(action)
-	in, all, did := load.spanWords(), load.amountWords(load.offered)+load.noun(), load.verb()
-	switch {
-	case action == rules.ControlBlock && present == rules.ControlBlock:
-		return fmt.Sprintf("%s the block in force refused all of %s.", in, all)
-	case action == rules.ControlBlock && knownBefore && before.high > 0:
-		return fmt.Sprintf("%s it would have refused all of %s. The limit %s %s of them.", in, all, did, load.amountWords(before))
-	case action == rules.ControlBlock:
-		return fmt.Sprintf("%s it would have refused all of %s.", in, all)
-	case !knownAfter, action == rules.ControlAllow && !knownBefore:
-		return fmt.Sprintf("%s there were %s. How many of them the limit %s is not known.", in, all, did)
-	case action == rules.ControlAllow && before.high == 0:
-		return fmt.Sprintf("%s none of %s were refused, so it would have changed nothing.", in, all)
-	case action == rules.ControlAllow && present == rules.ControlBlock:
-		return fmt.Sprintf("%s it would have let all of %s pass, which the block refused.", in, all)
-	case action == rules.ControlAllow:
-		return fmt.Sprintf("%s it would have let all of %s pass. The limit %s %s of them.", in, all, did, load.amountWords(before))
-	case after.high == 0 && load.hot.Mode == rules.ModeShadow:
-		return fmt.Sprintf("%s it would have refused none of %s, since the limit is in shadow mode.", in, all)
-	case action == "":
-		return fmt.Sprintf("%s the limit alone would have %s %s of %s.", in, did, load.amountWords(after), all)
-	case knownBefore && present == "" && before == after && after.high > 0:
-		return fmt.Sprintf("%s the limit %s %s of %s. It stays when the key has cooled.", in, did, load.amountWords(after), all)
+	in, all := l.spanWords(), l.amountWords(l.offered, false)+l.noun()
+	who := "it"
+	if action == "" {
+		who = "its rule alone"
 	}
-	return fmt.Sprintf("%s it would have %s %s of %s.", in, did, load.amountWords(after), all)
+	switch {
+	case action == rules.ControlBlock:
+		return fmt.Sprintf("%s it would have refused all of %s.%s", in, all, l.refusedWords(""))
+	case action == rules.ControlAllow:
+		return fmt.Sprintf("%s it would have let all of %s pass.%s", in, all, l.refusedWords(" How many of them were refused is not known."))
+	case l.hot.Mode == rules.ModeShadow:
+		return fmt.Sprintf("%s %s would have refused none of %s, since the limit is in shadow mode.%s", in, who, all, l.refusedWords(""))
+	case action == "" && l.hot.Spared:
+		return fmt.Sprintf("%s %s would have refused none of %s, since the key is spared.%s", in, who, all, l.refusedWords(""))
+	case l.limits() == 0:
+		return fmt.Sprintf("%s there were %s. How many of them %s would have refused is not known.%s", in, all, who, l.refusedWords(""))
+	}
+	return fmt.Sprintf("%s %s would have %s %s of %s.%s", in, who, l.verb(), l.amountWords(l.over, false), all, l.refusedWords(""))
+}
+
+// refusedWords returns a sentence about what was refused, or unknown if no instance reports it.
+func (l *recentLoad) refusedWords(unknown string) string {
+	switch {
+	case l.hot.Admitted.AtLeast || l.hot.Admitted.Rates.Requests() == 0:
+		return unknown
+	case l.refused.high == 0:
+		return " None of them were refused."
+	}
+	return fmt.Sprintf(" In fact %s of them were refused.", l.amountWords(l.refused, true))
+}
+
+// limits returns the number of limits that hold the key together, or 0 if it is not known or there
+// is no limit with a rate.
+func (l *recentLoad) limits() int {
+	switch h := l.hot; {
+	case h.Limit.IsZero():
+		return 0
+	case h.Scope != "" && h.Scope != rules.ScopeInstance:
+		return 1
+	default:
+		return h.Admitted.Limits
+	}
 }
 
 // loadOf adds up the points of a key.
 func loadOf(h *HotKey) recentLoad {
 	l := recentLoad{hot: h}
-	limits := h.Admitted.Limits
-	if h.Scope != "" && h.Scope != rules.ScopeInstance {
-		limits = 1
-	}
-	l.isKnown = limits > 0 && !h.Limit.IsZero()
+	limits := l.limits()
 	low, high := newBucket(h, limits), newBucket(h, limits)
 	n := h.History.Len()
 	for i := range n {
@@ -95,6 +103,9 @@ func loadOf(h *HotKey) recentLoad {
 			l.span += time.Second
 			l.offered.low, l.offered.high = l.offered.low+count.low, l.offered.high+count.high
 			l.over.low, l.over.high = l.over.low+over.low, l.over.high+over.high
+			if p.Refused > 0 { // the most may be infinite
+				l.refused.low, l.refused.high = l.refused.low+count.low*p.Refused, l.refused.high+count.high*p.Refused
+			}
 		}
 	}
 	return l
@@ -137,23 +148,6 @@ func (b *bucket) takeSecond(requests float64, pause time.Duration) (over float64
 	return over
 }
 
-// refusal returns how much an action refuses, and whether that is known. Without an action it is
-// the key's limit that refuses.
-func (l *recentLoad) refusal(action rules.ControlAction) (amounts, bool) {
-	h := l.hot
-	switch {
-	case action == rules.ControlBlock:
-		return l.offered, true
-	case action == rules.ControlAllow, h.Mode == rules.ModeShadow:
-		return amounts{}, true
-	case h.Hold.Holds():
-		return amounts{}, false // it bounds how many requests are served at a time
-	case action == "" && (h.Spared || h.Limit.IsZero()):
-		return amounts{}, true
-	}
-	return l.over, l.isKnown
-}
-
 // verb returns what the limit does to requests over it.
 func (l *recentLoad) verb() string {
 	switch l.hot.Mode {
@@ -172,8 +166,9 @@ func (l *recentLoad) spanWords() string {
 	return "In the last " + hotwords.Span(l.span)
 }
 
-// amountWords formats amounts. Rates of windows other than a second, and of samples, are estimates.
-func (l *recentLoad) amountWords(a amounts) string {
+// amountWords formats amounts. They are estimates for windows other than a second, for samples, and
+// for what was refused, which instances report as a mean of ten seconds.
+func (l *recentLoad) amountWords(a amounts, isEstimate bool) string {
 	format := func(n float64) string {
 		if l.hot.Cause.Unit == rules.Bytes {
 			return hotwords.Bytes(n)
@@ -181,7 +176,7 @@ func (l *recentLoad) amountWords(a amounts) string {
 		return hotwords.Thousands(int64(n))
 	}
 	words := ""
-	if l.hot.Cause.Rate.Per != time.Second || l.hot.Estimated {
+	if isEstimate || l.hot.Cause.Rate.Per != time.Second || l.hot.Estimated {
 		a, words = amounts{rounded(a.low), rounded(a.high)}, "about "
 	}
 	switch low, high := format(a.low), ""; {

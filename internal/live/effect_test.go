@@ -39,42 +39,47 @@ func steady(n int, count int64) (counts []int64) {
 func TestEffect(t *testing.T) {
 	minute := steady(100, 250)
 	change := func(f func(*HotKey), keys HotKey) HotKey { f(&keys); return keys }
+	refuse := func(share float32) func(*HotKey) { // of the last minute, as instances report
+		return func(h *HotKey) {
+			h.Admitted.Rates = admitted.Rates{Passed: 1 - float64(share), Refused: float64(share)}
+			for i := range h.History.points {
+				h.History.points[i].refused = share
+			}
+		}
+	}
 	for name, test := range map[string]struct {
-		hot     HotKey
-		control rules.ControlAction // in force
-		action  rules.ControlAction
-		want    string
+		hot    HotKey
+		action rules.ControlAction
+		want   string
 	}{
-		"block":             {loaded(0, minute...), "", rules.ControlBlock, "In the last minute it would have refused all of 15,000 requests. The limit refused 12,000 of them."},
-		"block, bounds":     {loaded(25, minute...), "", rules.ControlBlock, "In the last minute it would have refused all of 15,000-16,500 requests. The limit refused 12,000-13,500 of them."},
-		"block, blocked":    {loaded(0, minute...), rules.ControlBlock, rules.ControlBlock, "In the last minute the block in force refused all of 15,000 requests."},
-		"block, allowed":    {loaded(0, minute...), rules.ControlAllow, rules.ControlBlock, "In the last minute it would have refused all of 15,000 requests."},
-		"pin":               {loaded(0, minute...), "", rules.ControlPin, "In the last minute the limit refused 12,000 of 15,000 requests. It stays when the key has cooled."},
-		"pin, the burst":    {loaded(0, 250, 250), rules.ControlAllow, rules.ControlPin, "In the last 2s it would have refused 300 of 500 requests."},
-		"pin, spared":       {change(func(h *HotKey) { h.Spared = true }, loaded(0, minute...)), "", rules.ControlPin, "In the last minute it would have refused 12,000 of 15,000 requests."},
-		"pin, shadow":       {change(func(h *HotKey) { h.Mode = rules.ModeShadow }, loaded(0, minute...)), "", rules.ControlPin, "In the last minute it would have refused none of 15,000 requests, since the limit is in shadow mode."},
-		"pin, three limits": {change(func(h *HotKey) { h.Scope, h.Admitted.Limits = "", 3 }, loaded(0, minute...)), rules.ControlAllow, rules.ControlPin, "In the last minute it would have refused 6,000 of 15,000 requests."},
-		"pin, how many":     {change(func(h *HotKey) { h.Scope, h.Admitted.Limits = "", 0 }, loaded(0, minute...)), "", rules.ControlPin, "In the last minute there were 15,000 requests. How many of them the limit refused is not known."},
-		"allow":             {loaded(0, minute...), "", rules.ControlAllow, "In the last minute it would have let all of 15,000 requests pass. The limit refused 12,000 of them."},
-		"allow, blocked":    {loaded(0, minute...), rules.ControlBlock, rules.ControlAllow, "In the last minute it would have let all of 15,000 requests pass, which the block refused."},
-		"allow, nothing":    {loaded(0, steady(100, 40)...), "", rules.ControlAllow, "In the last minute none of 2,400 requests were refused, so it would have changed nothing."},
-		"allow, waits":      {change(func(h *HotKey) { h.Mode = rules.ModeWait }, loaded(0, minute...)), "", rules.ControlAllow, "In the last minute it would have let all of 15,000 requests pass. The limit delayed or refused 12,000 of them."},
-		"allow, held":       {change(func(h *HotKey) { h.Hold = &rules.Hold{Stage: rules.HoldKept} }, loaded(0, minute...)), "", rules.ControlAllow, "In the last minute there were 15,000 requests. How many of them the limit refused is not known."},
-		"release, blocked":  {loaded(0, minute...), rules.ControlBlock, "", "In the last minute the limit alone would have refused 12,000 of 15,000 requests."},
-		"just hot":          {loaded(0), "", rules.ControlBlock, "Not known: the key has just become hot."},
-		"not hot":           {HotKey{}, "", rules.ControlBlock, "Not known: the key is not hot, so its requests are not counted one by one."},
+		"block":             {change(refuse(0.8), loaded(0, minute...)), rules.ControlBlock, "In the last minute it would have refused all of 15,000 requests. In fact about 12,000 of them were refused."},
+		"block, bounds":     {change(refuse(0.5), loaded(25, minute...)), rules.ControlBlock, "In the last minute it would have refused all of 15,000-16,500 requests. In fact about 7,500-8,250 of them were refused."},
+		"block, none":       {change(refuse(0), loaded(0, minute...)), rules.ControlBlock, "In the last minute it would have refused all of 15,000 requests. None of them were refused."},
+		"block, no reports": {loaded(0, minute...), rules.ControlBlock, "In the last minute it would have refused all of 15,000 requests."},
+		"block, some":       {change(func(h *HotKey) { refuse(0.8)(h); h.Admitted.AtLeast = true }, loaded(0, minute...)), rules.ControlBlock, "In the last minute it would have refused all of 15,000 requests."},
+		"pin":               {loaded(0, minute...), rules.ControlPin, "In the last minute it would have refused 12,000 of 15,000 requests."},
+		"pin, the burst":    {loaded(0, 250, 250), rules.ControlPin, "In the last 2s it would have refused 300 of 500 requests."},
+		"pin, spared":       {change(func(h *HotKey) { h.Spared = true; refuse(0)(h) }, loaded(0, minute...)), rules.ControlPin, "In the last minute it would have refused 12,000 of 15,000 requests. None of them were refused."},
+		"pin, shadow":       {change(func(h *HotKey) { h.Mode = rules.ModeShadow }, loaded(0, minute...)), rules.ControlPin, "In the last minute it would have refused none of 15,000 requests, since the limit is in shadow mode."},
+		"pin, waits":        {change(func(h *HotKey) { h.Mode = rules.ModeWait }, loaded(0, minute...)), rules.ControlPin, "In the last minute it would have delayed or refused 12,000 of 15,000 requests."},
+		"pin, three limits": {change(func(h *HotKey) { h.Scope, h.Admitted.Limits = "", 3 }, loaded(0, minute...)), rules.ControlPin, "In the last minute it would have refused 6,000 of 15,000 requests."},
+		"pin, how many":     {change(func(h *HotKey) { h.Scope, h.Admitted.Limits = "", 0 }, loaded(0, minute...)), rules.ControlPin, "In the last minute there were 15,000 requests. How many of them it would have refused is not known."},
+		"allow":             {change(refuse(0.8), loaded(0, minute...)), rules.ControlAllow, "In the last minute it would have let all of 15,000 requests pass. In fact about 12,000 of them were refused."},
+		"allow, no reports": {loaded(0, minute...), rules.ControlAllow, "In the last minute it would have let all of 15,000 requests pass. How many of them were refused is not known."},
+		"release":           {change(refuse(1), loaded(0, minute...)), "", "In the last minute its rule alone would have refused 12,000 of 15,000 requests. In fact about 15,000 of them were refused."},
+		"release, held":     {change(func(h *HotKey) { h.Hold, h.Limit = &rules.Hold{Stage: rules.HoldKept}, rules.Rate{} }, loaded(0, minute...)), "", "In the last minute there were 15,000 requests. How many of them its rule alone would have refused is not known."},
+		"release, spared":   {change(func(h *HotKey) { h.Spared = true }, loaded(0, minute...)), "", "In the last minute its rule alone would have refused none of 15,000 requests, since the key is spared."},
+		"just hot":          {loaded(0), rules.ControlBlock, "Not known: the key has just become hot."},
+		"not hot":           {HotKey{}, rules.ControlBlock, "Not known: the key is not hot, so its requests are not counted one by one."},
 		"losses": {change(func(h *HotKey) {
 			h.History.points[99].high = newPoint(time.Time{}, &rules.Hot{High: rules.Unknown}).high
-		}, loaded(0, minute...)), "", rules.ControlBlock, "In the last minute it would have refused all of at least 15,000 requests. The limit refused at least 12,000 of them."},
-		"a longer window":    {change(func(h *HotKey) { h.Cause.Rate.Per = 10 * time.Second }, loaded(5, minute...)), "", rules.ControlBlock, "In the last minute it would have refused all of about 15,000-15,300 requests. The limit refused about 12,000-12,300 of them."},
-		"bytes":              {change(func(h *HotKey) { h.Cause.Unit = rules.Bytes }, loaded(0, minute...)), "", rules.ControlBlock, "In the last minute it would have refused all of 15.0 kB. The limit refused 12.0 kB of them."},
-		"samples, no bounds": {change(func(h *HotKey) { h.Estimated = true }, loaded(0, minute...)), "", rules.ControlPin, "In the last minute the limit refused about 12,000 of about 15,000 requests. It stays when the key has cooled."},
+		}, loaded(0, minute...)), rules.ControlPin, "In the last minute it would have refused at least 12,000 of at least 15,000 requests."},
+		"a longer window": {change(func(h *HotKey) { h.Cause.Rate.Per = 10 * time.Second }, loaded(5, minute...)), rules.ControlPin, "In the last minute it would have refused about 12,000-12,300 of about 15,000-15,300 requests."},
+		"bytes":           {change(func(h *HotKey) { h.Cause.Unit = rules.Bytes }, loaded(0, minute...)), rules.ControlPin, "In the last minute it would have refused 12.0 kB of 15.0 kB."},
+		"samples":         {change(func(h *HotKey) { h.Estimated = true }, loaded(0, minute...)), rules.ControlPin, "In the last minute it would have refused about 12,000 of about 15,000 requests."},
 	} {
 		s := &Snapshot{Hot: []HotKey{test.hot}}
 		key := rules.Key{Rule: "terms", Text: "GET /search?q=phone"}
-		if test.control != "" {
-			s.Controls = []rules.Control{{Key: key, Action: test.control}}
-		}
 		if got := s.Effect(key, test.action); got != test.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, test.want)
 		}

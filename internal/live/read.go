@@ -70,6 +70,7 @@ func (r *redisReader) read(ctx context.Context) (*Snapshot, streamRead, error) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { s.Controls, s.ControlsErr = hotkeys.ListControls(ctx, r.client, r.cfg.Namespace) })
+	beside.Go(func() { s.Summary, _ = hotkeys.ReadSummary(ctx, r.client, r.cfg.Namespace) })
 	beside.Go(func() { s.Members, s.MembersErr = hotkeys.ListMembers(ctx, r.client, r.cfg.Namespace) })
 	var (
 		beat                        *redis.DurationCmd

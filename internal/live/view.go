@@ -63,6 +63,9 @@ type Snapshot struct {
 	Hot []HotKey
 	// Suspects are the keys that may be hot, with Key and Rate only, the highest rate first.
 	Suspects []rules.Hot
+	// Summary has the keys that are nearest to being hot, and the traffic of the rules. It is empty if
+	// it cannot be read.
+	Summary rules.Summary
 	// Instances are the instances that send counts, by name: the 1,000 that were heard last, out
 	// of InstancesTotal.
 	Instances      []rules.Instance

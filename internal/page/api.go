@@ -22,6 +22,7 @@ func (p *Page) api() http.Handler {
 		return hot
 	}))
 	mux.HandleFunc("GET /api/v1/suspects", p.snapshotHandler(func(s *live.Snapshot) any { return listed.OfSuspects(s.Suspects) }))
+	mux.HandleFunc("GET /api/v1/near", p.snapshotHandler(func(s *live.Snapshot) any { return listed.OfSummary(&s.Summary) }))
 	mux.HandleFunc("GET /api/v1/controls", p.snapshotHandler(func(s *live.Snapshot) any { return listed.OfControls(s.Controls) }))
 	mux.HandleFunc("GET /api/v1/instances", p.snapshotHandler(func(s *live.Snapshot) any { return listed.OfMembers(s.Members, s.Instances) }))
 	mux.HandleFunc("GET /api/v1/rules", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.cfg.Rules()) })
@@ -38,7 +39,7 @@ func (p *Page) api() http.Handler {
 	mux.HandleFunc("GET /api/v1/view/key", p.viewKey)
 	mux.HandleFunc("GET /api/v1/view/lines", p.viewLines)
 	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, r, http.StatusNotFound, "known are hot, suspects, controls, instances, rules, history and events, each by GET")
+		fail(w, r, http.StatusNotFound, "known are hot, suspects, near, controls, instances, rules, history and events, each by GET")
 	})
 	return mux
 }

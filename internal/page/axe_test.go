@@ -33,6 +33,7 @@ func withoutBarriers(t *testing.T, tab *real.Tab) {
 		events   []live.Event
 	}{
 		{"light", 1360, &live.Snapshot{Published: true}, nil},
+		{"dark", 390, &live.Snapshot{Published: true, Summary: quietSummary()}, manyEvents(3)},
 		{"light", 1360, full, manyEvents(30)},
 		{"dark", 1360, full, manyEvents(30)},
 		{"light", 390, full, manyEvents(30)},

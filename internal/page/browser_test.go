@@ -72,11 +72,24 @@ func emptyPage(t *testing.T, tab *real.Tab) {
 	tab.Open(f.server.URL)
 	tab.Wait("document.getElementById('hot-empty').innerText.includes('hotparam emit')")
 	picture(t, tab, "empty")
+	view.show(&live.Snapshot{Published: true, Summary: quietSummary()})
+	tab.Wait("document.getElementById('quiet').innerText.includes('62%')")
+	tab.Wait("document.getElementById('quiet').innerText.includes('GET /search?q=<b>tv')")
+	tab.Wait("document.getElementById('quiet').innerText.includes('940')")
+	picture(t, tab, "quiet")
 	for key, want := range map[string]string{"2": "Nothing is suspect", "3": "hotparam block", "4": "hotparam doctor", "5": "search-terms", "6": "hotparam watch"} {
 		tab.Press(key)
 		tab.Wait("document.querySelector('main > section:not([hidden])').innerText.includes('" + want + "')")
 	}
 	clean(t, tab)
+}
+
+// quietSummary is what is seen when nothing is hot.
+func quietSummary() rules.Summary {
+	return rules.Summary{
+		Near:    []rules.Hot{{Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=<b>tv"}, Rate: 124, Low: 124, High: 124, Ratio: 0.62, Cause: rules.Cause{Rate: rules.Rate{N: 200, Per: time.Second}}}},
+		Traffic: []rules.Traffic{{Rule: "search-terms", Route: "GET /search", Rate: 3120, Keys: 940}},
+	}
 }
 
 // hostileKeys are keys with which an attacker might attack the page.

@@ -20,6 +20,7 @@ type stateChange struct {
 	Gone     []uint32        `json:"gone,omitempty"`
 	Rates    json.RawMessage `json:"rates,omitempty"` // [[id, rate, low, high, admitted, on_hot, refused, refused_share], …]
 	Suspects json.RawMessage `json:"suspects,omitempty"`
+	Summary  json.RawMessage `json:"summary,omitempty"`
 	Controls json.RawMessage `json:"controls,omitempty"`
 	Members  json.RawMessage `json:"members,omitempty"`
 	Total    int             `json:"members_total,omitempty"`

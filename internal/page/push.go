@@ -183,6 +183,7 @@ func (h *hub) difference(s *live.Snapshot, t time.Time) stateChange {
 	}
 	rules := h.cfg.Rules()
 	c.Suspects = h.part("suspects", listed.OfSuspects(s.Suspects))
+	c.Summary = h.part("summary", listed.OfSummary(&s.Summary))
 	c.Controls = h.part("controls", listed.OfControls(s.Controls))
 	c.Facts = h.part("facts", newFacts(s, rules, h.cfg))
 	if t.Sub(h.wrote) >= membersEvery || rules.Version != h.version {
@@ -255,7 +256,7 @@ func (h *hub) displace(newcomer base.Peer) bool {
 // fullState returns the state as a change from nothing. h.mu is held.
 func (h *hub) fullState() *stateChange {
 	c := &stateChange{
-		Now: now(h.cfg.View.Snapshot()).UnixMilli(), Suspects: h.parts["suspects"], Controls: h.parts["controls"],
+		Now: now(h.cfg.View.Snapshot()).UnixMilli(), Suspects: h.parts["suspects"], Summary: h.parts["summary"], Controls: h.parts["controls"],
 		Members: h.parts["members"], Facts: h.parts["facts"], Total: h.total, Events: h.cfg.View.Recent(recentEvents),
 	}
 	for _, r := range h.rows {

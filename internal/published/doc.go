@@ -5,6 +5,7 @@
 //	outcomes.go      what became of a hot key's requests, over all instances
 //	hold.go          how a key that is hot by its cost is held, and why
 //	change.go        a change of the set or of the suspects, the version and the heartbeat after it
+//	summary.go       the keys nearest to being hot, and the traffic of the rules
 //	control.go       operators' controls of keys
 //	invalidation.go  answers that instances may no longer use
 //	member.go        heartbeats of instances and aggregators; admitted.go what instances admitted

@@ -5,6 +5,7 @@
 //	prompt.go    the questions before an order
 //	operator.go  carries out orders
 //	view.go      the table of keys, the head and the foot
+//	quiet.go     what is seen when nothing is hot
 //	detail.go    the details of one key
 //	lines.go     a key's rate over time
 package top

@@ -42,8 +42,9 @@ type model struct {
 	operate          func(order) orderDone
 
 	snapshot *live.Snapshot
-	all      []screenRow // rows of the snapshot
-	rows     []screenRow // rows that pass the filter, sorted
+	events   []live.Event // the newest events, the oldest first
+	all      []screenRow  // rows of the snapshot
+	rows     []screenRow  // rows that pass the filter, sorted
 
 	sort      sorting
 	reverse   bool
@@ -78,7 +79,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case snapshotTaken:
-		m.snapshot = msg.Snapshot
+		m.snapshot, m.events = msg.Snapshot, msg.events
 		m.buildRows()
 	case orderDone:
 		m.busy, m.result, m.failed = false, msg.answer, msg.err != nil

@@ -61,20 +61,27 @@ func Run(ctx context.Context, client redis.UniversalClient, cfg Config) error {
 const framesPerSecond = 30
 
 // snapshotTaken is the message with a newer snapshot.
-type snapshotTaken struct{ *live.Snapshot }
+type snapshotTaken struct {
+	*live.Snapshot
+	events []live.Event // the newest events, the oldest first
+}
 
 // states is the part of [live.View] that the screen uses.
 type states interface {
 	Snapshot() *live.Snapshot
 	Changed() <-chan struct{}
+	Recent(n int) []live.Event
 }
+
+// recentEvents is the number of events that are shown when nothing is hot.
+const recentEvents = 10
 
 // sendSnapshots sends each newer snapshot to the screen until ctx ends. While the screen is busy
 // it skips intermediate ones.
 func sendSnapshots(ctx context.Context, view states, send func(tea.Msg)) {
 	for {
 		changed := view.Changed()
-		send(snapshotTaken{view.Snapshot()})
+		send(snapshotTaken{view.Snapshot(), view.Recent(recentEvents)})
 		select {
 		case <-ctx.Done():
 			return

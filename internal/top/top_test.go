@@ -43,7 +43,7 @@ func topScreen(width, height int, s *live.Snapshot) (*model, *[]order) {
 		return orderDone{answer: "done"}
 	})
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
-	m.Update(snapshotTaken{s})
+	m.Update(snapshotTaken{Snapshot: s})
 	return m, &orders
 }
 
@@ -130,11 +130,11 @@ func TestTopSortsFiltersAndKeepsTheKey(t *testing.T) {
 	if m.cursor != 99 || !strings.Contains(topText(m), m.selected.Text) {
 		t.Errorf("the last row is not shown: %d", m.cursor)
 	}
-	m.Update(snapshotTaken{topKeys(3)})
+	m.Update(snapshotTaken{Snapshot: topKeys(3)})
 	if m.current() == nil || m.cursor > 2 {
 		t.Errorf("after keys went, row %d is selected", m.cursor)
 	}
-	m.Update(snapshotTaken{&live.Snapshot{Namespace: "shop", Seq: 2, Read: time.Now(), Published: true}})
+	m.Update(snapshotTaken{Snapshot: &live.Snapshot{Namespace: "shop", Seq: 2, Read: time.Now(), Published: true}})
 	if text := topText(m); !strings.Contains(text, "Nothing is hot in namespace shop") {
 		t.Errorf("an empty screen says\n%s", text)
 	}
@@ -155,21 +155,21 @@ func TestTopFollowsTheTop(t *testing.T) {
 		}
 		return s
 	}
-	m.Update(snapshotTaken{turned(500)})
+	m.Update(snapshotTaken{Snapshot: turned(500)})
 	if text := topText(m); m.cursor != 0 || m.offset != 0 || m.selected.Text != "GET /search?q=term0499" || !strings.Contains(text, "rows 1–18 of 500") {
 		t.Errorf("row %d (%s) is selected:\n%s", m.cursor, m.selected.Text, text)
 	}
 	typeKeys(m, "down")
-	m.Update(snapshotTaken{topKeys(500)})
+	m.Update(snapshotTaken{Snapshot: topKeys(500)})
 	if m.selected.Text != "GET /search?q=term0498" || m.cursor != 498 || !strings.Contains(topText(m), "rows 482–499 of 500") {
 		t.Errorf("row %d (%s) is selected:\n%s", m.cursor, m.selected.Text, topText(m))
 	}
 	typeKeys(m, "g")
-	m.Update(snapshotTaken{turned(500)})
+	m.Update(snapshotTaken{Snapshot: turned(500)})
 	if m.cursor != 0 || m.offset != 0 {
 		t.Errorf("after g, row %d", m.cursor)
 	}
-	if m.Update(snapshotTaken{topKeys(3)}); strings.Contains(topText(m), "rows ") {
+	if m.Update(snapshotTaken{Snapshot: topKeys(3)}); strings.Contains(topText(m), "rows ") {
 		t.Error("all rows are in sight, and counted")
 	}
 }
@@ -324,6 +324,8 @@ func (c *counter) Changed() <-chan struct{} {
 	return c.changed
 }
 
+func (c *counter) Recent(int) []live.Event { return nil }
+
 func (c *counter) change() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -363,7 +365,7 @@ func BenchmarkTop(b *testing.B) {
 	m, _ := topScreen(200, 60, s)
 	b.ReportAllocs()
 	for b.Loop() {
-		m.Update(snapshotTaken{s})
+		m.Update(snapshotTaken{Snapshot: s})
 		m.screen()
 	}
 }

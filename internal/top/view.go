@@ -337,5 +337,5 @@ func (m *model) empty() []string {
 	if s.InstancesTotal == 0 {
 		words += " No instance has sent counts in the last ten seconds, either: is this the namespace?"
 	}
-	return []string{"", words}
+	return append([]string{"", words}, m.quiet()...)
 }

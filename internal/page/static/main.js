@@ -69,6 +69,9 @@ async function mayAct() {
     if (!session.may_act) return;
     act = detail.act = new Act(controlOf);
     document.body.classList.add("acting");
+    if (view === "heat") show("hot");
+    views.splice(views.indexOf("heat"), 1); // its Redis user may not read the history
+    byId("tab-heat").hidden = true;
     setText(byId("author"), visible(session.author, 128));
     byId("author").hidden = byId("act-button").hidden = byId("act-keys").hidden = false;
     byId("act-button").addEventListener("click", () => act.open("block"));
@@ -248,6 +251,8 @@ function showEmpty() {
   byId("grid").hidden = kind === "alone" || kind === "calm" || kind === "filtered";
   byId("grid").previousElementSibling.hidden = kind === "alone" || kind === "calm";
   node.hidden = kind === "";
+  byId("quiet").hidden = kind !== "calm" && kind !== "alone";
+  if (!byId("quiet").hidden) showQuiet();
   if (kind === emptyShape) return;
   emptyShape = kind;
   if (kind === "calm") replace(node, ...panels.empty("Nothing is hot", `No key reaches its threshold now. To see one, send counts of a key of your rules:`, command("hotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")).childNodes);
@@ -257,6 +262,15 @@ function showEmpty() {
     clear.addEventListener("click", clearFilter);
     replace(node, el("h2", {}, "No key passes the filter"), el("p", {}, `${plural(store.hot.size, "key")} are hot, and none of them has what the filter asks for.`), clear);
   }
+}
+
+// What is seen when nothing is hot is drawn when it has changed.
+let quietShape = "";
+function showQuiet() {
+  const shape = JSON.stringify([store.summary, store.events.slice(0, 20).map((e) => e.id)]);
+  if (shape === quietShape) return;
+  quietShape = shape;
+  panels.quiet(byId("quiet"), store);
 }
 
 // --- filter and sort

@@ -28,6 +28,22 @@ export function suspects(node, store) {
     el("tr", {}, cell(rate(s.rate), "r"), cell(visible(s.rule, 80)), keyCell(s.key)))), rest(store.suspects.length));
 }
 
+// quiet shows what is seen when nothing is hot.
+export function quiet(node, store) {
+  const { near, traffic } = store.summary;
+  const lately = store.events.filter((e) => e.type === "cool").slice(0, 8);
+  replace(node,
+    traffic.length > 0 && el("h2", {}, "Traffic"),
+    traffic.length > 0 && table([["Rate", "r"], ["Keys seen", "r"], ["Rule"], ["Route"]], traffic.map((t) =>
+      el("tr", {}, cell(rate(t.rate, t.unit), "r"), cell(t.keys.toLocaleString("en"), "r"), cell(visible(t.rule, 80)), keyCell(t.route)))),
+    near.length > 0 && el("h2", {}, "Nearest to being hot"),
+    near.length > 0 && table([["Of threshold", "r"], ["Rate", "r"], ["Hot at", "r"], ["Rule"], ["Key"]], near.map((k) =>
+      el("tr", {}, cell(k.near < 0.01 ? "<1%" : `${Math.min(99, Math.round(100 * k.near))}%`, "r"), cell(rate(k.rate, k.unit), "r"), cell(k.threshold ?? "–", "r"), cell(visible(k.rule, 80)), keyCell(k.key)))),
+    lately.length > 0 && el("h2", {}, "Hot lately"),
+    lately.length > 0 && table([["Until", "when"], ["Rule"], ["Key"], ["Why"]], lately.map((e) =>
+      el("tr", {}, el("td", { class: "when", title: dateTime(Date.parse(e.at)) }, clock(Date.parse(e.at))), cell(visible(e.rule, 80)), keyCell(e.key), cell(visible(e.why, 300), "text")))));
+}
+
 // controls shows the controls, and with act a button to release each.
 export function controls(node, store, act) {
   if (store.controls.length === 0 && act) {

@@ -50,6 +50,7 @@ export class Store {
     this.second = 0;   // of the last points
     this.hot = new Map(); // id → key
     this.suspects = [];
+    this.summary = { near: [], traffic: [] };
     this.controls = [];
     this.members = [];
     this.events = [];
@@ -101,6 +102,7 @@ export class Store {
     if (m.put?.length || m.gone?.length) this.order++;
     if (m.put?.length || m.gone?.length || m.rates?.length) this.numbers++;
     if (m.suspects) this.suspects = m.suspects;
+    if (m.summary) this.summary = m.summary;
     if (m.controls) this.controls = m.controls;
     if (m.members) { this.members = m.members; this.membersTotal = m.members_total; }
     for (const e of m.events ?? []) this.event(e);
