@@ -11,7 +11,7 @@ const indent = 11;
 export class HeatMap {
   constructor(canvas) {
     this.canvas = canvas;
-    this.context = canvas.getContext("2d", { alpha: false });
+    this.context = canvas.getContext("2d");
     this.image = new OffscreenCanvas(1, 1);
     this.list = [];
     this.data = null;
