@@ -3,6 +3,7 @@
 import { HeatData } from "./heatdata.js";
 
 const patience = 20000; // ms
+const late = 10; // seconds after which the history has everything of a time
 
 export class HeatLoader {
   // now returns the server's time in seconds.
@@ -31,7 +32,7 @@ export class HeatLoader {
   async follow([from, to], columns) {
     const { data } = this;
     if (!data || this.running || this.state !== "ready") return "";
-    const start = data.timeOf(Math.max(0, data.columnOf(Math.min(data.now, data.to)) - 1));
+    const start = data.timeOf(Math.max(0, data.columnOf(Math.min(data.now, data.to) - late)));
     if (to - start > (to - from) / 2) return (await this.load([from, to], columns)) ? "rows" : "";
     const abort = this.running = new AbortController();
     const count = Math.max(1, Math.ceil((to - start) / data.step)); // no shorter columns fit than those there are
