@@ -8,9 +8,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Totals adds up the outcomes of the requests of hot keys over all instances, also those that have
-// left. Each instance reports its own since the key became hot, so a report that was lost is made
-// up for by the next. Totals is safe for concurrent use.
+// Totals adds up the outcomes of hot keys' requests over all instances, including those that left.
+// Each report counts from the time at which the key became hot, so the next report makes up for a
+// lost one. Totals is safe for concurrent use.
 type Totals struct {
 	mu   sync.Mutex
 	keys map[rules.Key]*total
@@ -19,10 +19,10 @@ type Totals struct {
 // total is the sum of one key.
 type total struct {
 	id      uint64
-	since   int64               // when the key became hot, Unix milliseconds
-	of      map[string]*outcome // by incarnation of an instance
-	before  rules.Outcomes      // of instances that left before this process began, or long ago
-	listed  time.Time           // when it was last among the published keys
+	since   int64               // start of the key's heat, in Unix milliseconds
+	of      map[string]*outcome // last reports, by incarnation of the instance
+	before  rules.Outcomes      // sum of instances that left long ago, or before this process began
+	listed  time.Time           // last time at which the key was published
 	adopted bool                // whether sum is that of a predecessor, and was not compared with reports yet
 	sum     rules.FleetOutcomes
 }
@@ -40,7 +40,7 @@ const forget = time.Hour
 // keepUnlisted is how long a key is kept that is not published, as after a loss in Redis.
 const keepUnlisted = 30 * time.Second
 
-// Update adds the reports of members, of which some may have left, about the published hot keys.
+// Update adds the members' reports about the published hot keys. Some members may have left.
 func (t *Totals) Update(hot []rules.Hot, members []rules.Member, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +68,7 @@ func (t *Totals) Update(hot []rules.Hot, members []rules.Member, now time.Time) 
 	}
 }
 
-// Inherit continues the sums that are published with hot keys. Those that are known here stay.
+// Inherit continues the sums that are published with hot keys. It changes no sum that Totals has.
 func (t *Totals) Inherit(hot []rules.Hot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +134,7 @@ func (k *total) addUp(present map[string]bool, cut bool, now time.Time) {
 	k.sum = rules.FleetOutcomes{Outcomes: sum.Plus(missing), Gone: gone}
 }
 
-// Of returns the outcomes of a key that became hot at since, or nil if they are not known.
+// Of returns the outcomes of a key since it became hot, or nil if they are not known.
 func (t *Totals) Of(key rules.Key, since time.Time) *rules.FleetOutcomes {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // column of a second.
 type chunk struct {
 	start, step int64  // Unix seconds, and seconds of a column
-	known       []bool // by column: whether the owner wrote it
+	known       []bool // whether the owner wrote the column
 	rules       []ruleSeries
 	marks       []Mark
 }
@@ -23,11 +23,11 @@ type ruleSeries struct {
 	unit rules.Unit
 	span int64 // seconds of the detector's pane: what ends in a second was counted in that time
 	rest []restCell
-	keys []keySeries // by text
+	keys []keySeries // sorted by text
 }
 
-// restCell has the bounds of the amounts that are not in the cells of keys. other is the most that a
-// key without a cell can have. seen is false if the rule was not counted in the column.
+// restCell has the bounds of the amounts of keys without a cell. The most that one such key can have
+// is other. If the rule was not counted in the column, seen is false.
 type restCell struct {
 	seen             bool
 	low, high, other int64 // high and other may be [rules.Unknown]
@@ -269,41 +269,6 @@ func (c *chunk) total() (sum int64) {
 		}
 	}
 	return sum
-}
-
-// plus adds bounds. Either may be [rules.Unknown].
-func plus(a, b int64) int64 {
-	if a == rules.Unknown || b == rules.Unknown {
-		return rules.Unknown
-	}
-	return a + b
-}
-
-// plusKnown adds amounts. Of two it is the known one if the other is [rules.Unknown].
-func plusKnown(a, b int64) int64 {
-	switch {
-	case a == rules.Unknown:
-		return b
-	case b == rules.Unknown:
-		return a
-	}
-	return a + b
-}
-
-// minus subtracts a bound that is part of a. Either may be [rules.Unknown].
-func minus(a, b int64) int64 {
-	if a == rules.Unknown || b == rules.Unknown {
-		return rules.Unknown
-	}
-	return max(0, a-b)
-}
-
-// atLeast returns the higher bound. Either may be [rules.Unknown], which is higher than all.
-func atLeast(a, b int64) int64 {
-	if a == rules.Unknown || b == rules.Unknown {
-		return rules.Unknown
-	}
-	return max(a, b)
 }
 
 // cellOf returns the cell of a key of a pane, or nil. Only rules that count requests have refused ones.

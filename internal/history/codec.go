@@ -12,20 +12,20 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// The bytes of a chunk are the format's number, and then, deflated:
+// A chunk is encoded as the number of the format. The rest is deflated:
 //
 //	start, step, columns; a bit for each known column
 //	number of rules, and of each: id, unit, span; a byte for each column: seen, and what is not known;
 //	  of each seen column low, high-low, other; the number of keys, and of each
-//	    the length of the beginning that it shares with the key before, and the remainder
-//	    flags; number of cells; the columns, unless they are those in which the rule was seen
+//	    the number of bytes shared with the previous key, and the other bytes
+//	    flags; number of cells; the columns, unless they are all seen ones
 //	    the differences of the low amounts; high-low and refused, unless all have none
 //	number of marks, and of each: at, kind, rule, text, words
 //
 // Numbers are varints. An amount that may be unknown is one higher, and 0 if it is.
 const format = 1
 
-// Bounds of what is read.
+// Bounds of a chunk that is read.
 const (
 	maxInflated = 32 << 20
 	maxColumns  = 60

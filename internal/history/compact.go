@@ -15,7 +15,7 @@ type batch struct {
 	chunks int
 }
 
-// prepare returns what to write: the panes that changed, and the chunks of minutes that are over.
+// prepare returns the batch to write: changed panes, and the chunks of past minutes.
 func (w *Writer) prepare(ctx context.Context) (b batch, err error) {
 	w.mu.Lock()
 	w.placeMarks()
@@ -24,7 +24,7 @@ func (w *Writer) prepare(ctx context.Context) (b batch, err error) {
 	for second, p := range w.panes {
 		if p.unsaved {
 			b.set[field{0, second}] = p.encode()
-			p.unsaved = false // unless it changes meanwhile
+			p.unsaved = false // a later change sets it again
 			b.saved = append(b.saved, p)
 		}
 	}

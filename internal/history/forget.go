@@ -145,7 +145,7 @@ func (s *Store) forgetOf(ctx context.Context, owner string, keys *forgetting, do
 	return nil
 }
 
-// forgetIn removes keys from a chunk. A writer may replace the chunk meanwhile.
+// forgetIn removes keys from a chunk, which a writer may replace at the same time.
 func (s *Store) forgetIn(ctx context.Context, hash string, start int64, keys *forgetting) (removed int, err error) {
 	name := strconv.FormatInt(start, 10)
 	for {
@@ -155,10 +155,10 @@ func (s *Store) forgetIn(ctx context.Context, hash string, start int64, keys *fo
 		}
 		text, ok := value[0].(string)
 		if !ok {
-			return 0, nil // dropped meanwhile
+			return 0, nil // a writer dropped it
 		}
 		c, err := parseChunk([]byte(text))
-		if err != nil { // nobody can read it, and it must not stay
+		if err != nil { // it is not readable, and might have the keys
 			return 1, s.client.HDel(ctx, hash, name).Err()
 		}
 		n := c.forget(keys.names)

@@ -17,8 +17,8 @@ type office struct {
 	first    [levels]int64   // earliest second in each level
 	others   int64           // bytes of other owners
 	owners   int             // number of owners
-	looked   time.Time       // when others was read
-	retry    time.Time       // nothing is written before it
+	looked   time.Time       // time at which others was read
+	retry    time.Time       // time of the next attempt to write
 	failures int
 }
 
@@ -61,7 +61,7 @@ func (w *Writer) write(ctx context.Context) error {
 		return nil
 	}
 	w.undo(b)
-	w.epoch = 0 // what is in memory is not what is in Redis, or has a forgotten key: it is read again
+	w.epoch = 0 // memory and Redis differ, or a key was forgotten: step reads Redis again
 	switch {
 	case err != nil:
 		return err
@@ -207,7 +207,7 @@ func (w *Writer) send(ctx context.Context, set map[field][]byte, drop []field) (
 	return answer, err
 }
 
-// fieldCost is the memory of a field of a hash in Redis beside its value.
+// fieldCost is the memory in bytes that Redis needs for a field, apart from its value.
 const fieldCost = 100
 
 func sum(sizes map[field]int64) (n int64) {

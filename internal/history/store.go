@@ -27,8 +27,8 @@ var steps = [...]struct {
 
 const levels = len(steps)
 
-// Store is the history of a namespace in Redis. Its keys do not have the prefix of those that
-// instances may read.
+// Store is the history of a namespace in Redis. Its keys have a prefix of their own, which instances
+// may not read.
 type Store struct {
 	client    redis.UniversalClient
 	prefix    string
@@ -74,7 +74,7 @@ func (s *Store) hashes(owner string) []string {
 
 // ownerState is what an owner's writer says of it.
 type ownerState struct {
-	Bytes int64         `json:"bytes"` // of its chunks
+	Bytes int64         `json:"bytes"` // size of its chunks
 	Until int64         `json:"until"` // newest second
 	First [levels]int64 `json:"first"` // earliest second that it has in each level, or 0
 	Seen  string        `json:"seen"`  // version of the forgotten keys

@@ -24,18 +24,18 @@ type Config struct {
 	Memory int64
 	// Hides reports whether a key must not be stored. Nil hides none.
 	Hides func(text string) bool
-	// Log receives a line when writing stops, and one when it goes on. A nil Log disables it.
+	// Log receives a line when writing stops, and a line when it resumes. A nil Log disables it.
 	Log *slog.Logger
 }
 
 // Stats are the state of a writer, and its counters.
 type Stats struct {
 	Writing bool   // whether this process writes the owner's history
-	Paused  string // why nothing is written although Redis can be reached, or empty
+	Paused  string // why nothing is written although Redis answers, or empty
 	Failing string // the error of the current failure, or empty
 
 	Panes, Chunks, Failures int64 // seconds and chunks that were written, and calls that failed
-	Bytes                   int64 // of the owner's chunks
+	Bytes                   int64 // size of the owner's chunks
 	Dropped                 DroppedPanes
 	Hidden                  int64 // amounts of keys that must not be stored
 }
@@ -46,7 +46,7 @@ type DroppedPanes struct {
 	Paused     int64 // the server's memory is nearly full
 	Redis      int64 // Redis could not be reached for too long
 	Unreadable int64 // found in Redis and not readable
-	Marks      int64 // marks, of which too many wait
+	Marks      int64 // marks beyond maxWaiting
 }
 
 // Writer writes the history of one owner. [Writer.Add] and [Writer.Mark] do not block; [Writer.Run]
@@ -67,7 +67,7 @@ type Writer struct {
 	stats base.Guarded[Stats]
 }
 
-// pane is a second of which not all is in a chunk yet.
+// pane holds the amounts of a second that is not in a chunk yet.
 type pane struct {
 	*chunk
 	unsaved bool
@@ -206,7 +206,7 @@ const (
 	callTimeout = 2 * time.Second
 )
 
-// Run writes until ctx ends, and then what is left.
+// Run writes until ctx ends, and then writes the rest.
 func (w *Writer) Run(ctx context.Context) error {
 	for range base.Ticks(ctx, writeEvery) {
 		w.step(ctx)
@@ -219,8 +219,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	return nil
 }
 
-// step writes what has been added, if this process is in office and Redis can be reached and has
-// room.
+// step writes the added amounts, if this process is in office and Redis can be reached and has room.
 func (w *Writer) step(ctx context.Context) {
 	if !w.cfg.InOffice() {
 		w.leave()

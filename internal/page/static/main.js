@@ -69,9 +69,6 @@ async function mayAct() {
     if (!session.may_act) return;
     act = detail.act = new Act(controlOf);
     document.body.classList.add("acting");
-    if (view === "heat") show("hot");
-    views.splice(views.indexOf("heat"), 1); // its Redis user may not read the history
-    byId("tab-heat").hidden = true;
     setText(byId("author"), visible(session.author, 128));
     byId("author").hidden = byId("act-button").hidden = byId("act-keys").hidden = false;
     byId("act-button").addEventListener("click", () => act.open("block"));
