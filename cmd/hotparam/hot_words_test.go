@@ -20,7 +20,7 @@ func TestHotRowsOfHeldKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(table.String(), "\n")
-	if got := strings.Join(strings.Fields(lines[1]), " "); !strings.HasPrefix(got, "930.0 ms/s 930 ms in 1s cost - - held ") {
+	if got := strings.Join(strings.Fields(lines[1]), " "); !strings.HasPrefix(got, "930.0 ms/s 930 ms in 1s cost - - - held ") {
 		t.Errorf("%q", got)
 	}
 	if want := "    held to 1 at a time · 93% of db's time · 812 ms a request"; lines[2] != want {
@@ -38,7 +38,7 @@ func TestHotRowsTellTheCause(t *testing.T) {
 	rate := func(n int64, per time.Duration) rules.Rate { return rules.Rate{N: n, Per: per} }
 	for _, c := range []struct {
 		hot  rules.Hot
-		want string // the row up to the admitted requests
+		want string // the row up to the limit
 		json string
 	}{
 		{rules.Hot{Rate: 208, Low: 212, High: 230, Cause: rules.Cause{Rate: rate(200, time.Second)}, Limit: rate(50, time.Second)},
@@ -61,7 +61,7 @@ func TestHotRowsTellTheCause(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, row, _ := strings.Cut(table.String(), "\n")
-		if got := strings.Join(strings.Fields(row), " "); !strings.HasPrefix(got, c.want+" - watch ") {
+		if got := strings.Join(strings.Fields(row), " "); !strings.HasPrefix(got, c.want+" - - watch ") {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 		text, err := json.Marshal(hotRows([]rules.Hot{c.hot}, nil).values)
