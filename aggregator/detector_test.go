@@ -411,13 +411,16 @@ func BenchmarkDetectorCount(b *testing.B) {
 		name string
 		key  func(i int) uint64
 		late time.Duration
+		tops func([]Tops)
 	}{
-		{"zipf", func(i int) uint64 { return skewed[i%keys] }, 0},
-		{"distinct", func(i int) uint64 { return uint64(i) % keys }, 0},
-		{"one, late", func(int) uint64 { return 7 }, 8 * time.Second},
+		{"zipf", func(i int) uint64 { return skewed[i%keys] }, 0, nil},
+		{"zipf, tops", func(i int) uint64 { return skewed[i%keys] }, 0, func([]Tops) {}},
+		{"distinct", func(i int) uint64 { return uint64(i) % keys }, 0, nil},
+		{"distinct, tops", func(i int) uint64 { return uint64(i) % keys }, 0, func([]Tops) {}},
+		{"one, late", func(int) uint64 { return 7 }, 8 * time.Second, nil},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 1<<40, 10*time.Second)), Publisher: newRecorder(), Memory: 8 << 20})
+			d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 1<<40, 10*time.Second)), Publisher: newRecorder(), Memory: 8 << 20, OnTops: bench.tops})
 			now := noon
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
