@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -111,6 +112,11 @@ func TestOutcomesOfAllInstances(t *testing.T) {
 	f.awaitHot(patience, apis, phone)
 	flood(func() {})
 	agree("after an instance has restarted")
+	// While its last heartbeat expires, a change of aggregators loses some: docs/design/redis.md.
+	within(t, patience, "the outcomes of the ended instance apart", func() bool {
+		info := f.client.HGet(t.Context(), f.layout.Info, phone).Val()
+		return strings.Contains(info, fmt.Sprintf(`"gone":[%d,%d,`, before.Passed, before.Refused))
+	})
 	flood(func() {
 		d.Kill()
 		d = f.startAggregator()

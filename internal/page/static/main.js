@@ -332,13 +332,17 @@ function show(name, focus) {
 }
 
 // link makes the address a link to what is shown. What follows # is not sent to servers.
+let address = location.hash;
 function link() {
+  if (location.hash !== address) return; // follow is about to be called for another address
   const wanted = view === "heat" && heatLink ? `heat?${heatLink}` : view;
   if (location.hash.slice(1) !== wanted) history.replaceState(null, "", wanted === "hot" ? location.pathname : `#${wanted}`);
+  address = location.hash;
 }
 
 // follow shows what a link says.
 function follow() {
+  address = location.hash;
   const [name, text = ""] = location.hash.slice(1).split(/\?(.*)/s);
   if (!views.includes(name)) return;
   if (name === "heat") heatLink = text;
