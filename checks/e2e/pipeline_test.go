@@ -166,8 +166,9 @@ func TestPlainStatsDLinesMakeAKeyHot(t *testing.T) {
 	}
 	f.sendLines(line, threshold)
 	f.awaitHot(2*time.Second, apis, phone)
-	if n := daemon.metric("hotparam_statsd_counts_total"); n != threshold {
-		t.Errorf("hotparam_statsd_counts_total = %v, want %d", n, threshold)
+	// The instance sends its total of the hot key, which is 0, with its next four flushes.
+	if n := daemon.metric("hotparam_statsd_counts_total"); n < threshold || n > threshold+4 {
+		t.Errorf("hotparam_statsd_counts_total = %v, want %d and up to 4 totals", n, threshold)
 	}
 	if passed, _ := f.askAll(apis, burst+5, "/search?q=phone"); passed[0] == burst+5 {
 		t.Errorf("none of %d requests at once was refused, with a burst of %d", burst+5, burst)
