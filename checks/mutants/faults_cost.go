@@ -109,6 +109,11 @@ var costFaults = []Fault{
 		Test: "TestGainIsNoProof",
 	},
 	{
+		Name: "a pause is proof", File: "aggregator/internal/blame/hold.go",
+		Old: "max(float64(need)*dear, leastHang)", New: "float64(need)*dear",
+		Test: "TestPauseIsNoProof",
+	},
+	{
 		Name: "the slowest of the others are not watched", File: "aggregator/internal/blame/judge.go",
 		Old: " && j.tail.disturbed() && ", New: " && false && ",
 		Test: "TestDearKeyIsTriedWhenTheSlowestSuffer",

@@ -45,7 +45,8 @@
 //
 // Proof. When the others are fast again, one request of the held keys is admitted at a time. A key
 // is kept if its request takes at least four times the expected time even now, twice if it has a
-// history, and is released if one does not. So the innocent among several suspects are released.
+// history, and is released if one does not. So the innocent among several suspects are released. A
+// request that runs is proof after 1.5 s, since its instance may have paused.
 //
 // Kept. The permits rise by one as long as the others stay within 1.2 times their usual time, and
 // no more of them than usual are slow. A step that hurts them is taken back, and the next one waits

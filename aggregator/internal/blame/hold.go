@@ -10,6 +10,7 @@ import (
 const (
 	dearFactor  = 4.0   // times the expected time of a request
 	leastDemand = 0.005 // of the pool's time, of a key that is kept
+	leastHang   = 1.5   // seconds for which a running request is proof; its instance may have paused
 	cheapKept   = 2     // requests in a row at the usual cost that release a kept key
 
 	firstKeyRetry = 10 * time.Second
@@ -119,7 +120,7 @@ func (j *Judge) testCost(h *hold, now time.Time, seconds float64) {
 	s, u := h.subject, &h.subject.step
 	// The factor is of the time when the others were slow.
 	expected := min(j.evidence.factor, max(1, j.present.recent(5))) * s.expected(j.table.dearest[s.route])
-	dear := dearFactor*expected + j.present.wait
+	dear := dearFactor*(expected+j.present.scatter) + j.present.wait
 	// A key that has just been held has had no time for requests.
 	rate := max(h.demand/max(1, now.Sub(h.since).Seconds()), s.demand/max(1, j.present.window))
 	matters := func(each float64) bool {
@@ -141,7 +142,7 @@ func (j *Judge) testCost(h *hold, now time.Time, seconds float64) {
 			h.cheap, h.dear = h.cheap+u.Ended, 0
 		}
 	}
-	proven = proven || h.dear >= need || s.age >= float64(need)*dear && matters(s.age)
+	proven = proven || h.dear >= need || s.age >= max(float64(need)*dear, leastHang) && matters(s.age)
 	if proven {
 		h.cheap = 0
 		if h.about.Stage == rules.HoldTrial {

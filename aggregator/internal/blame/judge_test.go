@@ -248,6 +248,24 @@ func TestGainIsNoProof(t *testing.T) {
 	b.wantRelease(whyCheap)
 }
 
+// The instance of a request that is admitted as a test may pause for a second.
+func TestPauseIsNoProof(t *testing.T) {
+	b := newBench(t, Config{})
+	b.hold()
+	for i := 0; b.permits() == 0 && i < 30; i++ {
+		b.step(fast, refused)
+	}
+	b.step(fast, Usage{Busy: interval, Begun: 1})
+	b.steps(11, fast, Usage{Busy: interval})
+	if b.stage() != rules.HoldTrial {
+		t.Fatalf("stage %q after 1.2 s", b.stage())
+	}
+	b.steps(6, fast, Usage{Busy: interval})
+	if b.stage() != rules.HoldKept {
+		t.Errorf("stage %q after 1.8 s", b.stage())
+	}
+}
+
 func TestKeyThatTurnsCheapIsReleased(t *testing.T) {
 	b := newBench(t, Config{})
 	b.prove()
