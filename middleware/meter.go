@@ -17,8 +17,8 @@ func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 		w = t.client.wrap(w, r)
 	}
 	request := r
-	if t.cancels() {
-		r = r.WithContext(t.Context(r.Context()))
+	if ctx := t.Context(r.Context()); t.cancel != nil {
+		r = r.WithContext(ctx)
 	}
 	t.Start()
 	var body *responseMeter

@@ -102,14 +102,19 @@ func (e *evidence) findFactor(t *table, p *present) {
 	}
 }
 
-// suspects returns the keys that may have caused an overload, the strongest first.
+// suspects returns the keys that may have caused an overload, the strongest first. Before an overload,
+// early is set. While a trial runs, trying is set.
 func (e *evidence) suspects(t *table, trying, early bool, now time.Time) (found []*subject) {
 	var joint float64
 	for _, s := range t.subjects {
 		if s.held {
 			joint += s.excess
 		}
-		if s.isKey() && !s.held && s.score >= alsoScore && (s.excess >= leastShare*e.total || trying && s.isDear()) && (early && s.isDear() || !early && !s.retry.waits(now)) {
+		if !s.isKey() || s.held || s.score < alsoScore || s.excess < leastShare*e.total && !(trying && s.isDear()) {
+			continue
+		}
+		// What an early trial did not show, one in an overload may, so only these make a key wait.
+		if early && s.isDear() || !early && !s.retry.waits(now) {
 			found = append(found, s)
 		}
 	}

@@ -19,7 +19,8 @@ const (
 type tail struct {
 	usual     [buckets]float64 // requests by time
 	fresh     [buckets]float64 // not yet part of it
-	level     int              // the bucket above which tailPart of the usual requests are
+	level     int              // the bucket above which tailPart of the usual requests are, at most
+	part      float64          // of the usual requests are above it; 0 if none are usual yet
 	all, over float64          // recent requests, and those above the level
 }
 
@@ -59,6 +60,9 @@ func (t *tail) commit(usual bool, seconds float64) {
 		for t.level = buckets - 1; t.level > 0 && above+t.usual[t.level] <= all*tailPart; t.level-- {
 			above += t.usual[t.level]
 		}
+		if all > 0 {
+			t.part = max(above/all, tailPart/2)
+		}
 	}
 	t.fresh = [buckets]float64{}
 }
@@ -66,18 +70,13 @@ func (t *tail) commit(usual bool, seconds float64) {
 // ratio returns how many times the usual number of requests are in the tail.
 func (t *tail) ratio() float64 { return t.over / max(1e-9, t.expected()) }
 
+// expected returns the number of recent requests that are usually in the tail. Before any are usual,
+// all may be.
 func (t *tail) expected() float64 {
-	all, above := 0.0, 0.0
-	for i, n := range t.usual {
-		all += n
-		if i > t.level {
-			above += n
-		}
-	}
-	if all == 0 {
+	if t.part == 0 {
 		return t.all
 	}
-	return t.all * max(above/all, tailPart/2)
+	return t.all * t.part
 }
 
 // disturbed reports whether clearly more requests than usual are in the tail.
