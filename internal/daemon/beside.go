@@ -37,7 +37,7 @@ func accompany(p pipeline, file *rulesFile, set *settings) (*accompanied, error)
 	}
 	a := &accompanied{p, file, set.history, []companion{{file.watch, file.collect}, {run: report.beat.Run}, {report.followFleet, report.collect}, baselines}}
 	if set.history != nil {
-		marks, err := markEvents(a, set)
+		marks, err := markEvents(a, report, set)
 		if err != nil {
 			return nil, err
 		}

@@ -7,36 +7,23 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/history"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/rules"
 )
 
-// markEvents returns the companion that marks in the history what happens: events of keys, other rules,
-// other programs, and faults.
-func markEvents(a *accompanied, set *settings) (companion, error) {
+// markEvents returns the companion that marks in the history what happens: events of keys. The report
+// tells it of other rules, other programs, and faults.
+func markEvents(a *accompanied, report *fleetReport, set *settings) (companion, error) {
 	follower, err := live.NewFollower(set.Redis, live.Config{Namespace: set.File.Rules.Namespace}, "")
 	if err != nil {
 		return companion{}, err
 	}
 	m := &marker{histories: set.history, ready: a.ready, version: a.file.rulesVersion}
+	report.marks = m
 	return companion{
-		run: func(ctx context.Context) error {
-			group, ctx := errgroup.WithContext(ctx)
-			group.Go(func() error { return follower.Run(ctx, m.events) })
-			group.Go(func() error {
-				for range base.Ticks(ctx, lookAtFleet) {
-					m.look(ctx, set)
-				}
-				return nil
-			})
-			return group.Wait()
-		},
+		run:     func(ctx context.Context) error { return follower.Run(ctx, m.events) },
 		collect: set.history.collect,
 	}, nil
 }
@@ -114,17 +101,18 @@ func controlWords(e *live.Event) string {
 	return words
 }
 
-// look marks what has changed since the last time.
-func (m *marker) look(ctx context.Context, set *settings) {
-	now := time.Now().Unix()
-	changed := func(last *string, is string, kind history.Kind, words string) {
-		if *last != is && *last != "" {
-			m.mark("", history.Mark{At: now, Kind: kind, Words: words})
-		}
-		*last = is
+// changed marks a value that is another one than the last. The first is no change.
+func (m *marker) changed(last *string, is string, kind history.Kind, words string) {
+	if *last != is && *last != "" {
+		m.mark("", history.Mark{At: time.Now().Unix(), Kind: kind, Words: words})
 	}
+	*last = is
+}
+
+// lookAtSelf marks what has changed in this process since the last time.
+func (m *marker) lookAtSelf() {
 	version := m.version()
-	changed(&m.rules, version, history.MarkRules, "rules version "+version)
+	m.changed(&m.rules, version, history.MarkRules, "rules version "+version)
 	const healthy = "ready"
 	state, words := healthy, "ready again"
 	if _, err := m.ready(); err != nil {
@@ -135,17 +123,14 @@ func (m *marker) look(ctx context.Context, set *settings) {
 		}
 	}
 	if m.fault != "" || state == healthy { // what is missing at the start is no fault
-		changed(&m.fault, state, history.MarkFault, words)
+		m.changed(&m.fault, state, history.MarkFault, words)
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookAtFleet)
-	defer cancel()
-	if hot, err := hotkeys.List(ctx, set.Redis, set.File.Rules.Namespace); err == nil {
-		m.lookAtRefused(hot, now)
-	}
-	if members, err := hotkeys.ListMembers(ctx, set.Redis, set.File.Rules.Namespace); err == nil {
-		if programs := programsOf(members); programs != "" {
-			changed(&m.programs, programs, history.MarkDeploy, programs)
-		}
+}
+
+// lookAtPrograms marks other programs of instances.
+func (m *marker) lookAtPrograms(members []rules.Member) {
+	if programs := programsOf(members); programs != "" {
+		m.changed(&m.programs, programs, history.MarkDeploy, programs)
 	}
 }
 

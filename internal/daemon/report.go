@@ -26,6 +26,7 @@ type fleetReport struct {
 	version   func() string       // version of the rules in force
 	rules     func() *rules.Rules // the rules in force
 	outcomes  *admitted.Totals
+	marks     *marker // nil without a history
 
 	fleet base.Guarded[fleetFigures]
 }
@@ -72,6 +73,9 @@ func (r *fleetReport) followFleet(ctx context.Context) error {
 	look := func() {
 		read := r.readFleet(ctx)
 		r.fleet.Change(func(f *fleetFigures) { *f = read })
+		if r.marks != nil {
+			r.marks.lookAtSelf()
+		}
 	}
 	look()
 	for range base.Ticks(ctx, lookAtFleet) {
@@ -94,6 +98,12 @@ func (r *fleetReport) readFleet(ctx context.Context) fleetFigures {
 		members = slices.DeleteFunc(members, func(m rules.Member) bool { return m.Left })
 		if err == nil {
 			f.Admitted = r.admitted(hot, members)
+		}
+		if r.marks != nil {
+			r.marks.lookAtPrograms(members)
+			if err == nil {
+				r.marks.lookAtRefused(hot, time.Now().Unix())
+			}
 		}
 		for i := range members {
 			f.Roles[members[i].Role]++
