@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,26 +18,6 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
-
-// documented returns the words of a user's ACL SETUSER line in docs/REDIS.md: the commands
-// separately, and the rest.
-func documented(t *testing.T, user string) (words []any, commands []string) {
-	t.Helper()
-	text, err := os.ReadFile("../docs/REDIS.md")
-	must(t, err)
-	line := regexp.MustCompile(`(?m)^ACL SETUSER ` + user + ` .*$`).Find(text)
-	if line == nil {
-		t.Fatalf("docs/REDIS.md has no line ACL SETUSER %s", user)
-	}
-	for word := range strings.FieldsSeq(string(line)) {
-		if strings.HasPrefix(word, "+") {
-			commands = append(commands, word)
-		} else {
-			words = append(words, word)
-		}
-	}
-	return words, commands
-}
 
 func allow(t *testing.T, admin redis.UniversalClient, words []any, commands ...string) {
 	t.Helper()
@@ -304,7 +283,7 @@ func TestLeastRights(t *testing.T) {
 		"hotparam-invalidator": asInvalidator,
 	} {
 		t.Run(user, func(t *testing.T) {
-			words, commands := documented(t, user)
+			words, commands := testenv.DocumentedRights(t, user)
 			try := func(commands ...string) error {
 				allow(t, admin, words, commands...)
 				return act(t, admin, clientOf(t, userURL(t, server.URL(), user)))
@@ -336,7 +315,7 @@ func TestLeastRightsElsewhere(t *testing.T) {
 				"hotparam-reader": asReader,
 				"hotparam-writer": asWriter,
 			} {
-				words, commands := documented(t, user)
+				words, commands := testenv.DocumentedRights(t, user)
 				allow(t, admin, words, append(commands, test.more)...)
 				if err := act(t, admin, clientOf(t, userURL(t, test.url, user))); err != nil {
 					t.Errorf("%s with %s: %v", user, test.more, err)
@@ -358,13 +337,13 @@ func TestLeastRightsElsewhere(t *testing.T) {
 func TestSentinelUsers(t *testing.T) {
 	set := testenv.RedisSentinel(t)
 	admin := testClient(t, set.PrimaryServer().URL())
-	words, commands := documented(t, "hotparam-sentinel")
+	words, commands := testenv.DocumentedRights(t, "hotparam-sentinel")
 	for _, addr := range set.Addrs() {
 		sentinel := testClient(t, "redis://"+addr)
 		allow(t, sentinel, words, commands...)
 		must(t, sentinel.Do(t.Context(), "ACL", "SETUSER", "default", "off").Err())
 	}
-	words, commands = documented(t, "hotparam-reader")
+	words, commands = testenv.DocumentedRights(t, "hotparam-reader")
 	allow(t, admin, words, commands...)
 	config := userURL(t, set.URL(), "hotparam-reader")
 	config.SentinelUsername, config.SentinelPasswordEnv = "hotparam-sentinel", "TEST_REDIS_PASSWORD"
@@ -384,7 +363,7 @@ func TestRightsEndAtTheNamespace(t *testing.T) {
 	admin := testClient(t, server.URL())
 	ctx := t.Context()
 	for _, user := range []string{"hotparam-reader", "hotparam-writer"} {
-		words, commands := documented(t, user)
+		words, commands := testenv.DocumentedRights(t, user)
 		allow(t, admin, words, commands...)
 		client := clientOf(t, userURL(t, server.URL(), user))
 		for what, err := range map[string]error{
@@ -416,7 +395,7 @@ func TestControlsAreTheOperators(t *testing.T) {
 	must(t, err)
 	before := admin.HGetAll(ctx, testLayout.Control).Val()
 	for _, user := range []string{"hotparam-reader", "hotparam-writer", "hotparam-limiter", "hotparam-invalidator"} {
-		words, commands := documented(t, user)
+		words, commands := testenv.DocumentedRights(t, user)
 		allow(t, admin, words, append(commands, "+acl|whoami")...)
 		client := clientOf(t, userURL(t, server.URL(), user))
 		_, setErr := SetControl(ctx, client, testNamespace, ControlOrder{Key: key, Action: rules.ControlBlock, For: time.Hour})

@@ -19,7 +19,7 @@ func TestBaselinesInRedis(t *testing.T) {
 	ctx := t.Context()
 	admin := clientAs(t, server.URL(), "")
 	for _, user := range []string{"hotparam-writer", "hotparam-reader"} {
-		rule, commands := documented(t, user)
+		rule, commands := testenv.DocumentedRights(t, user)
 		for _, word := range commands {
 			rule = append(rule, word)
 		}

@@ -2,6 +2,7 @@ package hotkeys
 
 import (
 	"github.com/hotparam/hotparam/internal/published"
+	"github.com/hotparam/hotparam/internal/testenv"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ func TestRightsAreThoseOfTheDocument(t *testing.T) {
 		"hotparam-reader": published.ReaderCommands, "hotparam-writer": published.WriterCommands, "hotparam-limiter": published.LimiterCommands, "hotparam-operator": published.OperatorCommands,
 		"hotparam-invalidator": published.InvalidatorCommands, "hotparam-historian": published.HistorianCommands, "hotparam-history": published.HistoryCommands,
 	} {
-		_, commands := documented(t, user)
+		_, commands := testenv.DocumentedRights(t, user)
 		for i := range commands {
 			commands[i] = strings.TrimPrefix(commands[i], "+")
 		}

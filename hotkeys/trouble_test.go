@@ -20,7 +20,7 @@ func TestMissingRights(t *testing.T) {
 	}
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
-	_, commands := documented(t, "hotparam-writer")
+	_, commands := testenv.DocumentedRights(t, "hotparam-writer")
 	type writer struct {
 		user, lacks string
 		p           *Publisher
@@ -105,7 +105,7 @@ func TestMissingRights(t *testing.T) {
 func TestOutageLastsUntilAWriteSucceeds(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
-	words, commands := documented(t, "hotparam-writer")
+	words, commands := testenv.DocumentedRights(t, "hotparam-writer")
 	allow(t, admin, words, slices.DeleteFunc(commands, func(c string) bool { return c == "+zadd" })...)
 	log := new(testenv.LogBuffer)
 	p := testPublisher(t, clientOf(t, userURL(t, server.URL(), "hotparam-writer")), func(c *PublisherConfig) { c.Logger = loggerTo(log) })

@@ -54,7 +54,15 @@ func (d *running) find(pattern string) string {
 	return found
 }
 
+// get asks the daemon and returns the body of its answer.
 func (d *running) get(path string) string {
+	d.t.Helper()
+	_, body := d.answer(path)
+	return body
+}
+
+// answer asks the daemon and returns the status and the body of its answer.
+func (d *running) answer(path string) (int, string) {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.http+path, http.NoBody)
 	if err != nil {
@@ -69,7 +77,7 @@ func (d *running) get(path string) string {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return string(body)
+	return resp.StatusCode, string(body)
 }
 
 // is checks readiness.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 	"os/exec"
 	"slices"
 	"strings"
@@ -135,29 +134,6 @@ func TestHistoryOfAKilledAggregator(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// answer asks the daemon and returns the status and the body of its answer.
-func (d *running) answer(path string) (int, string) {
-	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.http+path, http.NoBody)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var b strings.Builder
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := resp.Body.Read(buf)
-		b.Write(buf[:n])
-		if err != nil {
-			return resp.StatusCode, b.String()
-		}
-	}
 }
 
 // Without the setting nothing is kept, and the API says so. A server of its own is used if there is one.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,25 +14,6 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
-
-// documented returns the words of a user's line in docs/REDIS.md: the commands separately, and the rest.
-func documented(t *testing.T, user string) (words []any, commands []string) {
-	t.Helper()
-	text, err := os.ReadFile("../../docs/REDIS.md")
-	must(t, err)
-	line := regexp.MustCompile(`(?m)^ACL SETUSER ` + user + ` .*$`).Find(text)
-	if line == nil {
-		t.Fatalf("docs/REDIS.md has no line ACL SETUSER %s", user)
-	}
-	for word := range strings.FieldsSeq(string(line)) {
-		if strings.HasPrefix(word, "+") {
-			commands = append(commands, word)
-		} else {
-			words = append(words, word)
-		}
-	}
-	return words, commands
-}
 
 // The documented rights suffice, none is superfluous, and the users of instances and aggregators cannot
 // read the history.
@@ -90,7 +69,7 @@ func TestRights(t *testing.T) {
 	}
 	for _, user := range []string{"hotparam-history", "hotparam-historian"} { // the second empties Redis
 		act := acts[user]
-		words, commands := documented(t, user)
+		words, commands := testenv.DocumentedRights(t, user)
 		if err := act(t.Context(), as(user, words, commands)); err != nil {
 			t.Fatalf("%s with all that is documented: %v", user, err)
 		}
@@ -101,7 +80,7 @@ func TestRights(t *testing.T) {
 		}
 	}
 	for _, user := range []string{"hotparam-reader", "hotparam-writer", "hotparam-operator", "hotparam-limiter", "hotparam-invalidator"} {
-		words, commands := documented(t, user)
+		words, commands := testenv.DocumentedRights(t, user)
 		s := as(user, words, append(commands, "+hgetall", "+hset", "+hmget", "+hkeys"))
 		for _, err := range []error{s.client.HGetAll(t.Context(), s.owners).Err(), s.client.HKeys(t.Context(), s.panes("statsd")).Err(), s.client.HSet(t.Context(), s.owners, "a", "b").Err()} {
 			if err == nil || errors.Is(err, redis.Nil) || !strings.Contains(err.Error(), "NOPERM") {
@@ -109,7 +88,7 @@ func TestRights(t *testing.T) {
 			}
 		}
 	}
-	reader, commands := documented(t, "hotparam-history")
+	reader, commands := testenv.DocumentedRights(t, "hotparam-history")
 	if err := as("hotparam-history", reader, append(commands, "+hset")).client.HSet(t.Context(), fmt.Sprintf("hotparam-history:{%s}:owners", "shop"), "a", "b").Err(); err == nil || !strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("a reader writes: %v", err)
 	}
