@@ -37,12 +37,8 @@ func historyTable(w io.Writer, v *history.View) error {
 	fmt.Fprintf(t, "TOTAL\t%sMOST IN %s\tAT\t%s\tRULE\tKEY\n", onlyIf(refused, "REFUSED\t"), strings.ToUpper(columnWords(v.Step)), "COURSE"+strings.Repeat(" ", max(0, columns-len("COURSE"))))
 	for i := range shown {
 		r := &shown[i]
-		sum, peak := history.Cell{Refused: rules.Unknown}, history.Cell{}
+		sum, peak := r.Sum(), history.Cell{}
 		for _, c := range r.Cells {
-			sum.Low, sum.High = sum.Low+c.Low, plusBound(sum.High, c.High)
-			if c.Refused != rules.Unknown {
-				sum.Refused = max(0, sum.Refused) + c.Refused
-			}
 			if c.Low > peak.Low {
 				peak = c
 			}
@@ -179,13 +175,6 @@ func keyText(r *history.Row) string {
 		return r.Key
 	}
 	return r.Route + "?" + r.Key
-}
-
-func plusBound(a, b int64) int64 {
-	if a == rules.Unknown || b == rules.Unknown {
-		return rules.Unknown
-	}
-	return a + b
 }
 
 // amounts formats bounds: "120", "120–150", or "120+" if the upper one is not known.

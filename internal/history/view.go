@@ -43,6 +43,15 @@ type Row struct {
 	Cells []Cell
 }
 
+// Sum returns the amounts of all columns together.
+func (r *Row) Sum() Cell {
+	sum := Cell{Refused: rules.Unknown}
+	for _, c := range r.Cells {
+		sum.Low, sum.High, sum.Refused = sum.Low+c.Low, plus(sum.High, c.High), plusKnown(sum.Refused, c.Refused)
+	}
+	return sum
+}
+
 // Cell has the amounts of a column, not rates.
 type Cell struct {
 	Column int
