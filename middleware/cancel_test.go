@@ -55,14 +55,11 @@ func TestHeldRequestsAreCanceled(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, rules.Rules{Rules: []rules.Rule{cancelRule(t, "a", "", "q"), without}})
 				hold := func() {
-					f.holds(t, "a", 1, c.stage, "a GET /s?q=1", "b GET /s?p=1")
-					if c.spared {
-						hot := f.hot.All()
-						for i := range hot {
-							hot[i].Spared = true
-						}
-						f.hot.Replace("", hot)
+					hot := heldKeys(t, "a", 1, c.stage, "a GET /s?q=1", "b GET /s?p=1")
+					for i := range hot {
+						hot[i].Spared = c.spared
 					}
+					f.hot.Replace("", hot)
 				}
 				if c.before {
 					hold()

@@ -26,6 +26,11 @@ func autoRule(tb testing.TB, id, pool string, names ...string) rules.Rule {
 // holds makes exactly these members hot, and holds them to so many permits of the pool.
 func (f *fixture) holds(tb testing.TB, pool string, permits int64, stage rules.HoldStage, members ...string) {
 	tb.Helper()
+	f.hot.Replace("", heldKeys(tb, pool, permits, stage, members...))
+}
+
+func heldKeys(tb testing.TB, pool string, permits int64, stage rules.HoldStage, members ...string) []rules.Hot {
+	tb.Helper()
 	hot := make([]rules.Hot, len(members))
 	for i, m := range members {
 		key, ok := rules.ParseKey(m)
@@ -34,7 +39,7 @@ func (f *fixture) holds(tb testing.TB, pool string, permits int64, stage rules.H
 		}
 		hot[i] = rules.Hot{Key: key, Mode: rules.ModeLimit, Hold: &rules.Hold{Pool: pool, Permits: permits, Stage: stage}}
 	}
-	f.hot.Replace("", hot)
+	return hot
 }
 
 func wantBusy(tb testing.TB, f *fixture, req Request) {
