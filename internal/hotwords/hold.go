@@ -13,7 +13,7 @@ var holdStates = map[rules.HoldStage]string{rules.HoldTrial: "on trial", rules.H
 // HoldState returns the stage of a hold in one or two words.
 func HoldState(h *rules.Hold) string { return holdStates[h.Stage] }
 
-// Treatment describes what happens to the requests of a key that is hot by its cost:
+// Treatment describes the limit of a key that is hot by its cost:
 // "on trial: 0 at a time", "held to 1 at a time", "suspected, not held".
 func Treatment(h *rules.Hold) string {
 	switch h.Stage {
@@ -25,7 +25,7 @@ func Treatment(h *rules.Hold) string {
 	return "suspected, not held"
 }
 
-// Evidence describes why a key is hot by its cost, without what is not known:
+// Evidence describes the reasons for which a key is hot by its cost, as far as they are known:
 // "93% of orders-db's time · 812 ms a request, others 4.1 ms · others 96 → 4.6 ms since".
 func Evidence(h *rules.Hold) string {
 	var parts []string

@@ -32,7 +32,7 @@ func perSecond(rate float64) string {
 	return Thousands(int64(math.Round(rate)))
 }
 
-// Outcomes describes what became of a hot key's requests since it became hot: "61,200 of 75,000
+// Outcomes describes the outcomes of a key's requests since it became hot: "61,200 of 75,000
 // refused, 40 waited". It returns "" if that is not known.
 func Outcomes(h *rules.Hot) string {
 	o := h.Outcomes

@@ -143,7 +143,7 @@ func (m *model) arrange() {
 		return
 	}
 	i := slices.IndexFunc(m.rows, func(r screenRow) bool { return r.key == m.selected })
-	if i < 0 { // no longer there: select the key in its place
+	if i < 0 { // the key has cooled: select the one in its place
 		i = max(0, min(m.cursor, len(m.rows)-1))
 	}
 	m.move(i)

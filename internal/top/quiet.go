@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/internal/termtext"
 )
 
-// quiet returns what is seen when nothing is hot: the traffic of the rules, the keys that are nearest
-// to being hot, and what was hot lately.
+// quiet returns the lines while no key is hot: the traffic of the rules, the keys that are nearest
+// to being hot, and those that were hot lately.
 func (m *model) quiet() (lines []string) {
 	s := &m.snapshot.Summary
 	head := func(words string) { lines = append(lines, "", " "+termtext.Faint.Render(words)) }

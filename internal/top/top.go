@@ -73,7 +73,7 @@ type states interface {
 	Recent(n int) []live.Event
 }
 
-// recentEvents is the number of events that are shown when nothing is hot.
+// recentEvents is the number of events shown while no key is hot.
 const recentEvents = 10
 
 // sendSnapshots sends each newer snapshot to the screen until ctx ends. While the screen is busy
