@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
-	"github.com/hotparam/hotparam/internal/signedpacket"
 	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/internal/wire/wiretest"
 )
 
 // attacked is an aggregator whose packets come from two addresses.
@@ -62,7 +62,7 @@ func (a *attacked) packet(from netip.Addr, text string, now time.Time) {
 // honest sends a signed packet of a trusted instance.
 func (a *attacked) honest(lines string, after time.Duration) {
 	a.seq++
-	a.packet(inside, signedpacket.Sign(trustKey, fields("api-1", 7, a.seq, after), lines), noon.Add(after))
+	a.packet(inside, wiretest.Sign(trustKey, fields("api-1", 7, a.seq, after), lines), noon.Add(after))
 }
 
 func (a *attacked) isHot(text string) bool {

@@ -34,7 +34,8 @@
 //
 // Packages below: fleet holds one limit over all instances without a call for each request,
 // semaphore bounds requests in flight, adaptive sets limits that change, and permits is an object
-// with a rate, like Redisson's.
+// with a rate, like Redisson's. internal/breaker decides when a remote backend counts as
+// unavailable.
 //
 // # Algorithms
 //

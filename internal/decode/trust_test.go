@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/signedpacket"
 	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/internal/wire/wiretest"
 )
 
 var (
@@ -42,7 +42,7 @@ func TestSignedPacketsAreBelieved(t *testing.T) {
 	const window = 30 * time.Second
 	const line, told = "shop.terms.hot_param.k:2|c", `rule 0 "k" 2 `
 	good := func(life, seq int, sent time.Duration) string {
-		return signedpacket.Sign(trustKey, fields("a", life, seq, sent), line)
+		return wiretest.Sign(trustKey, fields("a", life, seq, sent), line)
 	}
 	type packet struct {
 		at   time.Duration
@@ -54,24 +54,24 @@ func TestSignedPacketsAreBelieved(t *testing.T) {
 		want    []string
 		refused []PacketRefusal
 	}{
-		{"signed", []packet{{0, good(1, 1, 0)}, {time.Second, signedpacket.Sign(newKey, fields("a", 1, 2, time.Second), line)}}, []string{told + "0s", told + "1s"}, nil},
+		{"signed", []packet{{0, good(1, 1, 0)}, {time.Second, wiretest.Sign(newKey, fields("a", 1, 2, time.Second), line)}}, []string{told + "0s", told + "1s"}, nil},
 		{"a spoofed line", []packet{{0, innocent}}, nil, []PacketRefusal{RefusedUnsigned}},
 		{"a spoofed packet", []packet{{0, head(1, 0, 1, 9) + "\n" + innocent}}, nil, []PacketRefusal{RefusedUnsigned}},
 		{"a line appended", []packet{{0, good(1, 1, 0) + "\n" + innocent}}, nil, []PacketRefusal{RefusedMAC}},
-		{"by another key", []packet{{0, signedpacket.Sign([]byte(strings.Repeat("x", 32)), fields("a", 1, 1, 0), line)}}, nil, []PacketRefusal{RefusedMAC}},
+		{"by another key", []packet{{0, wiretest.Sign([]byte(strings.Repeat("x", 32)), fields("a", 1, 1, 0), line)}}, nil, []PacketRefusal{RefusedMAC}},
 		{"a replay", []packet{{0, good(1, 1, 0)}, {time.Second, good(1, 2, time.Second)}, {2 * time.Second, good(1, 1, 0)}, {2 * time.Second, good(1, 2, time.Second)}},
 			[]string{told + "0s", told + "1s"}, []PacketRefusal{RefusedReplay, RefusedReplay}},
 		{"a replay of an earlier life", []packet{{0, good(1, 1, 0)}, {time.Second, good(2, 1, time.Second)}, {2 * time.Second, good(1, 1, 0)}, {3 * time.Second, good(2, 2, 3*time.Second)}},
 			[]string{told + "0s", told + "1s", told + "3s"}, []PacketRefusal{RefusedReplay}},
-		{"a replay when the sender is forgotten", []packet{{0, good(1, 1, 0)}, {2 * senderLife, signedpacket.Sign(trustKey, fields("b", 1, 1, 2*senderLife), line)}, {2*senderLife + time.Second, good(1, 1, 0)}},
+		{"a replay when the sender is forgotten", []packet{{0, good(1, 1, 0)}, {2 * senderLife, wiretest.Sign(trustKey, fields("b", 1, 1, 2*senderLife), line)}, {2*senderLife + time.Second, good(1, 1, 0)}},
 			[]string{told + "0s", told + "2m0s"}, []PacketRefusal{RefusedTime}},
-		{"a replay at the end of the window, of a clock that is fast", []packet{{0, good(1, 1, window)}, {window, signedpacket.Sign(trustKey, fields("b", 1, 1, window), line)}, {2 * window, good(1, 1, window)}},
+		{"a replay at the end of the window, of a clock that is fast", []packet{{0, good(1, 1, window)}, {window, wiretest.Sign(trustKey, fields("b", 1, 1, window), line)}, {2 * window, good(1, 1, window)}},
 			[]string{told + "0s", told + "30s"}, []PacketRefusal{RefusedReplay}},
 		{"out of order", []packet{{0, good(1, 1, 0)}, {0, good(1, 3, 0)}, {0, good(1, 2, 0)}, {0, good(1, 2, 0)}},
 			[]string{told + "0s", told + "0s", told + "0s"}, []PacketRefusal{RefusedReplay}},
 		{"too old, too new", []packet{{0, good(1, 1, -window)}, {0, good(1, 2, window)}, {0, good(1, 3, -window-1)}, {0, good(1, 4, window+1)}},
 			[]string{told + "-30s", told + "0s"}, []PacketRefusal{RefusedTime, RefusedTime}},
-		{"without the time at which it was sent", []packet{{0, signedpacket.Sign(trustKey, "i:a,e:1,s:1,t:5,h:1,u:0", line)}}, nil, []PacketRefusal{RefusedTime}},
+		{"without the time at which it was sent", []packet{{0, wiretest.Sign(trustKey, "i:a,e:1,s:1,t:5,h:1,u:0", line)}}, nil, []PacketRefusal{RefusedTime}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := believing(t, &Trust{Mode: TrustSigned, Keys: [][]byte{trustKey, newKey}})
@@ -95,7 +95,7 @@ func TestSignedPacketsAreBelieved(t *testing.T) {
 func TestSignedButMalformed(t *testing.T) {
 	d := believing(t, &Trust{Mode: TrustSigned, Keys: [][]byte{trustKey}})
 	var got heard
-	d.Packet([]byte(signedpacket.Sign(trustKey, "i:a,s:0", innocent)), noon, &got)
+	d.Packet([]byte(wiretest.Sign(trustKey, "i:a,s:0", innocent)), noon, &got)
 	if s := d.Stats(); len(got) > 0 || s.Malformed != 1 {
 		t.Errorf("told %q, %+v", got, s)
 	}
@@ -105,11 +105,11 @@ func TestSignedButMalformed(t *testing.T) {
 func TestForgedPacketsLeaveNoTrace(t *testing.T) {
 	d := believing(t, &Trust{Mode: TrustSigned, Keys: [][]byte{trustKey}})
 	var got heard
-	d.Packet([]byte(signedpacket.Sign(trustKey, fields("a", 1, 1, 0), innocent)), noon, &got)
+	d.Packet([]byte(wiretest.Sign(trustKey, fields("a", 1, 1, 0), innocent)), noon, &got)
 	got = nil
 	for i := range 20_000 {
 		d.Packet(fmt.Appendf(nil, "%s\n%s", wire.AppendMACField([]byte(fmt.Sprintf("hotparam.meta:1|c|#v:1,%s", fields(fmt.Sprint("n", i), 1, 1, 0)))), innocent), noon, &got)
-		d.Packet([]byte(signedpacket.Sign(newKey, fields("a", 1, 2*i+5, 0)+",b:0.fffff.0.0.0.0.0", innocent)), noon, &got) // gaps
+		d.Packet([]byte(wiretest.Sign(newKey, fields("a", 1, 2*i+5, 0)+",b:0.fffff.0.0.0.0.0", innocent)), noon, &got) // gaps
 	}
 	if s := d.Stats(); len(got) > 0 || s.Senders != 1 || s.LostPackets != 0 || s.Refused[RefusedMAC] != 40_000 || len(d.trust.replays.lives) != 1 {
 		t.Errorf("told %q, %+v", got, s)
@@ -125,7 +125,7 @@ func TestSignedStreams(t *testing.T) {
 	var refusals []PacketRefusal
 	for i := range 30 {
 		lines := strings.TrimSuffix(strings.Repeat(line+"\n", i%4), "\n")
-		packet := signedpacket.Sign(trustKey, fields("a", 1, i+1, 0), lines)
+		packet := wiretest.Sign(trustKey, fields("a", 1, i+1, 0), lines)
 		switch {
 		case i%7 == 3:
 			text += innocent + "\n" + innocent + "\n"
@@ -163,13 +163,13 @@ func TestSignedStreams(t *testing.T) {
 func TestSignedStreamDoesNotWait(t *testing.T) {
 	d := believing(t, &Trust{Mode: TrustSigned, Keys: [][]byte{trustKey}})
 	var got heard
-	if rest := d.signedLines([]byte(signedpacket.Sign(trustKey, fields("a", 1, 1, 0), innocent)+"\n"), false, noon, &got); len(rest) > 0 || len(got) != 1 {
+	if rest := d.signedLines([]byte(wiretest.Sign(trustKey, fields("a", 1, 1, 0), innocent)+"\n"), false, noon, &got); len(rest) > 0 || len(got) != 1 {
 		t.Errorf("%q is left, told %q", rest, got)
 	}
 }
 
 func FuzzSignedStream(f *testing.F) {
-	f.Add([]byte(signedpacket.Sign(trustKey, fields("a", 1, 1, 0), innocent) + "\n" + signedpacket.Sign(trustKey, fields("a", 1, 2, 0), "") + "\n" + innocent))
+	f.Add([]byte(wiretest.Sign(trustKey, fields("a", 1, 1, 0), innocent) + "\n" + wiretest.Sign(trustKey, fields("a", 1, 2, 0), "") + "\n" + innocent))
 	f.Add([]byte("hotparam.meta:1|c|#v:1,m:ffff.00000000000000000000000000000000\n\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		d := NewDecoder(decoderRules(), wire.Plain)
@@ -205,9 +205,9 @@ func TestRefusalsAreLoggedSeldom(t *testing.T) {
 	var got heard
 	for range 1000 {
 		d.Packet([]byte(innocent), noon, &got)
-		d.Packet([]byte(signedpacket.Sign(newKey, fields("a", 1, 1, 0), innocent)), noon, &got)
+		d.Packet([]byte(wiretest.Sign(newKey, fields("a", 1, 1, 0), innocent)), noon, &got)
 	}
-	d.Packet([]byte(signedpacket.Sign(trustKey, fields("slow", 1, 1, -time.Minute), innocent)), noon, &got)
+	d.Packet([]byte(wiretest.Sign(trustKey, fields("slow", 1, 1, -time.Minute), innocent)), noon, &got)
 	if n := strings.Count(log.String(), "\n"); n != 3 || strings.Count(log.String(), "from=192.0.2.7") != 3 || !strings.Contains(log.String(), "age=1m0s instance=slow") {
 		t.Errorf("%d lines:\n%s", n, &log)
 	}
@@ -216,7 +216,7 @@ func TestRefusalsAreLoggedSeldom(t *testing.T) {
 // A sender with the key pays only for the hash.
 func TestVerificationDoesNotAllocate(t *testing.T) {
 	d := believing(t, &Trust{Mode: TrustSigned, Keys: [][]byte{newKey, trustKey}, Caps: DefaultCaps})
-	forged, text := []byte(signedpacket.Sign([]byte(strings.Repeat("x", 32)), fields("a", 1, 1, 0), innocent)), []byte(nil)
+	forged, text := []byte(wiretest.Sign([]byte(strings.Repeat("x", 32)), fields("a", 1, 1, 0), innocent)), []byte(nil)
 	mac, seq := wire.NewMAC(trustKey), uint64(0)
 	m := wire.Meta{Instance: []byte("a"), Incarnation: 1, Start: noon.UnixNano(), Held: 1, Sent: noon.UnixNano()}
 	var sum counter

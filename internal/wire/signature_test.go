@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam/internal/signedpacket"
 	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/internal/wire/wiretest"
 )
 
 var (
@@ -31,7 +31,7 @@ func TestSignIsAsDocumented(t *testing.T) {
 		}
 		m := wire.NewMAC(macKey, otherKey)
 		m.Sign(packet, len(meta))
-		if want := signedpacket.Sign(macKey, macFields, lines); string(packet) != want {
+		if want := wiretest.Sign(macKey, macFields, lines); string(packet) != want {
 			t.Errorf("got  %q\nwant %q", packet, want)
 		}
 		if len(meta) != len("hotparam.meta:1|c|#v:1,"+macFields)+wire.MACField {
@@ -60,14 +60,14 @@ func TestSignVector(t *testing.T) {
 
 func TestVerify(t *testing.T) {
 	const lines = "shop.terms.hot_param.q=1:2|c\nshop.terms.hot_param.q=2:3|c"
-	good := signedpacket.Sign(macKey, macFields, lines)
+	good := wiretest.Sign(macKey, macFields, lines)
 	for _, test := range []struct {
 		name, packet string
 		want         error
 	}{
 		{"good", good, nil},
-		{"by the second key", signedpacket.Sign(otherKey, macFields, lines), nil},
-		{"by another key", signedpacket.Sign([]byte(strings.Repeat("k", 32)), macFields, lines), wire.ErrMAC},
+		{"by the second key", wiretest.Sign(otherKey, macFields, lines), nil},
+		{"by another key", wiretest.Sign([]byte(strings.Repeat("k", 32)), macFields, lines), wire.ErrMAC},
 		{"no meta line", lines, wire.ErrUnsigned},
 		{"no field", "hotparam.meta:1|c|#v:1," + macFields + "\n" + lines, wire.ErrUnsigned},
 		{"nothing", "", wire.ErrUnsigned},
@@ -85,7 +85,7 @@ func TestVerify(t *testing.T) {
 
 // A packet with any bit flipped is refused, and a MAC that is right only in part is wrong.
 func TestNoBitCanBeTurnedOver(t *testing.T) {
-	packet := []byte(signedpacket.Sign(macKey, macFields, "shop.terms.hot_param.q=1:2|c\nshop.terms.hot_param.q=2:3|c"))
+	packet := []byte(wiretest.Sign(macKey, macFields, "shop.terms.hot_param.q=1:2|c\nshop.terms.hot_param.q=2:3|c"))
 	m := wire.NewMAC(macKey)
 	for i := range packet {
 		for bit := range 8 {
@@ -99,8 +99,8 @@ func TestNoBitCanBeTurnedOver(t *testing.T) {
 }
 
 func FuzzVerify(f *testing.F) {
-	f.Add([]byte(signedpacket.Sign(macKey, macFields, "shop.terms.hot_param.q=1:2|c")))
-	f.Add([]byte(signedpacket.Sign(macKey, macFields, "")))
+	f.Add([]byte(wiretest.Sign(macKey, macFields, "shop.terms.hot_param.q=1:2|c")))
+	f.Add([]byte(wiretest.Sign(macKey, macFields, "")))
 	f.Add([]byte("hotparam.meta:1|c|#v:1,m:ffff.00000000000000000000000000000000\n"))
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		m := wire.NewMAC(macKey)
@@ -109,7 +109,7 @@ func FuzzVerify(f *testing.F) {
 			meta, lines, _ := bytes.Cut(packet, []byte{'\n'})
 			lines = bytes.TrimSuffix(lines, []byte{'\n'})
 			const head = "hotparam.meta:1|c|#v:1,"
-			if !bytes.HasPrefix(meta, []byte(head)) || signedpacket.Sign(macKey, string(meta[len(head):len(meta)-wire.MACField]), string(lines)) != strings.TrimSuffix(string(packet), "\n") {
+			if !bytes.HasPrefix(meta, []byte(head)) || wiretest.Sign(macKey, string(meta[len(head):len(meta)-wire.MACField]), string(lines)) != strings.TrimSuffix(string(packet), "\n") {
 				t.Errorf("%q is verified", packet)
 			}
 		}
@@ -161,7 +161,7 @@ func TestRecordMAC(t *testing.T) {
 
 func TestMACDoesNotAllocate(t *testing.T) {
 	m := wire.NewMAC(macKey, otherKey)
-	packet := []byte(signedpacket.Sign(otherKey, macFields, strings.Repeat("shop.terms.hot_param.q=1:2|c\n", 40)+"x"))
+	packet := []byte(wiretest.Sign(otherKey, macFields, strings.Repeat("shop.terms.hot_param.q=1:2|c\n", 40)+"x"))
 	at := bytes.IndexByte(packet, '\n')
 	_ = m.Verify(packet)
 	if n := testing.AllocsPerRun(100, func() { _ = m.Verify(packet) }); n > 0 {

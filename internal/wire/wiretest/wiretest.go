@@ -1,6 +1,6 @@
-// Package signedpacket signs packets for tests according to docs/PRODUCERS.md, like a producer in
+// Package wiretest signs packets for tests according to docs/PRODUCERS.md, like a producer in
 // another language. It shares no code with the product.
-package signedpacket
+package wiretest
 
 import (
 	"crypto/hmac"
