@@ -7,6 +7,7 @@
 // test fails with it and passes without it, and the code compiles. If one survives, the test must
 // be sharpened, not the fault removed.
 //
-//	faults*.go   the faults, by package
+//	faults/      the faults, by subject
+//	faults.go    reads them
 //	run.go       runs the check of a fault and finds the failed test
 package mutants

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,5 +151,21 @@ FAIL
 {"Action":"build-fail"}
 `)); r.ran || err == nil || !strings.Contains(err.Error(), "x.go:1: bad") {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestParseFaults(t *testing.T) {
+	got, err := parseFaults("# Faults in keys.\n\na key\nrules/key.go: TestA|TestB in checks/interop\n-one\n-\n+\ttwo\n\nanother\nrules/key.go: TestC\n-three\n")
+	want := []Fault{
+		{Name: "a key", File: "rules/key.go", Old: "one\n", New: "\ttwo", Test: "TestA|TestB", Package: "checks/interop"},
+		{Name: "another", File: "rules/key.go", Old: "three", Test: "TestC"},
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, bad := range []string{"a key\nrules/key.go: TestA", "a key\nrules/key.go: TestA\n+two\n-one", "a key\nrules/key.go: TestA\none"} {
+		if _, err := parseFaults(bad); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
 	}
 }
