@@ -57,11 +57,11 @@ func (s *Semaphore) askRedis(ctx context.Context, w *waiter, permits int64) (sem
 	}
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	keeps := ""
+	keeps, more := "", false
 	if w.keeps && s.keeping.Load() {
-		keeps = s.process
+		keeps, more = s.process, s.othersWait(w)
 	}
-	args := []any{lease.member, w.n, permits, s.cfg.Lease.Microseconds(), waits, waitingTTL.Microseconds(), keeps, keptDenied.Microseconds()}
+	args := []any{lease.member, w.n, permits, s.cfg.Lease.Microseconds(), waits, waitingTTL.Microseconds(), keeps, keptDenied.Microseconds(), more}
 	acquire := call{script: semaphoreAcquire, keys: semaphoreKeys(w.key), args: args}
 	_ = run(limited, s.client, &acquire) // its command has the error
 	s.addHealed(&acquire)

@@ -177,6 +177,15 @@ func (s *Semaphore) checkTurn(w *waiter) (turn, int64) {
 	return turnFirst, w.state.permits
 }
 
+// othersWait reports whether the line has other waiters than w.
+func (s *Semaphore) othersWait(w *waiter) bool {
+	st := s.stripe(w.key)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	k := st.keys[w.key]
+	return k != nil && (k.Len() > 1 || k.Len() == 1 && k.waiters[0] != w)
+}
+
 // clearWoken records that a waiter, who was woken, was denied by Redis.
 func (s *Semaphore) clearWoken(w *waiter) {
 	st := s.stripe(w.key)

@@ -2,7 +2,8 @@
 -- the waiting processes, each scored by the time until which it counts as waiting; the denied
 -- processes, likewise. ARGV: the lease, its permits, the number of permits of the semaphore, the
 -- length of a lease, the process if it waits after a denial (else ''), how long it then counts as
--- waiting, the process if it keeps leases (else ''), how long it counts as denied if it does not wait.
+-- waiting, the process if it keeps leases (else ''), how long it counts as denied if it does not wait, '1' if more
+-- requests of a process that keeps leases wait: then it goes last among the waiting processes.
 --
 -- A lease is named "permits id". A lease of more than one permit has some that ZCARD does not
 -- count; the member "+" is scored by minus their sum, so that no lease has to be read. Times are
@@ -52,5 +53,9 @@ if not known then
 end
 local ttl = math.ceil(length / 1000) + 1
 if redis.call('PTTL', leases) < ttl then redis.call('PEXPIRE', leases, ttl) end
-if ARGV[5] ~= '' then redis.call('ZREM', waiting, ARGV[5]) end
+if ARGV[9] == '1' then
+  want(waiting, ARGV[7], now, tonumber(ARGV[6]))
+elseif ARGV[5] ~= '' then
+  redis.call('ZREM', waiting, ARGV[5])
+end
 return {1, held, dropped, -1, wanted()}
