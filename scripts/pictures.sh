@@ -85,6 +85,6 @@ HOTPARAM_PICTURE_OF=http://127.0.0.1:19125 HOTPARAM_PICTURES="$PWD/docs/images" 
 # The heat map, from a day of real traces if HOTPARAM_TRACES names their folder.
 if [ -n "${HOTPARAM_TRACES:-}" ]; then
 	HOTPARAM_PICTURES="$dir" "$dir/page.test" -test.run '^TestHeatMapInABrowser$/^a_day_with_five_incidents$'
-	cp "$dir/heat-requests-light.png" docs/images/heat-requests.png
-	cp "$dir/heat-ms-light.png" docs/images/heat-ms.png
+	cp "$dir/heat-unusual-light.png" docs/images/heat.png
+	cp "$dir/heat-unusual-dark.png" docs/images/heat-dark.png
 fi

@@ -62,7 +62,7 @@ func realAnswer(t *testing.T, tab *real.Tab) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	openPast(t, tab, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) }), "from=1764340000&to=1764340060")
+	openPast(t, tab, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) }), "colour=requests&from=1764340000&to=1764340060")
 	var labels string
 	tab.Eval("hotparamPage.heat.list.map((n) => n.label).join(', ')", &labels)
 	if want := "GET /search · q, %C3%A4pfel, phone, all other values"; labels != want {
@@ -105,7 +105,7 @@ const heatWords = "document.getElementById('heat-words').textContent"
 
 func heatByKeyboard(t *testing.T, tab *real.Tab) {
 	start := time.Now().Add(-time.Hour).Unix()
-	openPast(t, tab, smallPast(start), fmt.Sprintf("from=%d&to=%d", start, start+60))
+	openPast(t, tab, smallPast(start), fmt.Sprintf("colour=requests&from=%d&to=%d", start, start+60))
 	tab.Press("Tab")
 	tab.Eval("document.getElementById('heat-frame').focus()", nil)
 	tab.Press("ArrowDown", "ArrowDown", "Home")
@@ -148,7 +148,7 @@ func heatByKeyboard(t *testing.T, tab *real.Tab) {
 
 func brushAndWhatIf(t *testing.T, tab *real.Tab) {
 	start := time.Now().Add(-time.Hour).Unix()
-	openPast(t, tab, smallPast(start), fmt.Sprintf("from=%d&to=%d", start, start+60))
+	openPast(t, tab, smallPast(start), fmt.Sprintf("colour=requests&from=%d&to=%d", start, start+60))
 	// A drag over all rows, from second 30 on.
 	tab.Eval(`(() => {
 		const frame = document.getElementById('heat-frame'), box = frame.getBoundingClientRect(), map = hotparamPage.heat.map;
@@ -185,7 +185,7 @@ func brushAndWhatIf(t *testing.T, tab *real.Tab) {
 
 func linkKeepsView(t *testing.T, tab *real.Tab) {
 	start := time.Now().Add(-time.Hour).Unix()
-	f := openPast(t, tab, smallPast(start), fmt.Sprintf("from=%d&to=%d", start, start+60))
+	f := openPast(t, tab, smallPast(start), fmt.Sprintf("colour=requests&from=%d&to=%d", start, start+60))
 	tab.Eval("(() => { const pick = document.getElementById('heat-colour'); pick.value = 'ms'; pick.dispatchEvent(new Event('change')); })()", nil)
 	tab.Wait("hotparamPage.heat.list.length === 2 && location.hash.includes('colour=ms')")
 	tab.Eval("document.getElementById('heat-frame').focus()", nil)
@@ -262,7 +262,7 @@ func hostileHeat(t *testing.T, tab *real.Tab) {
 func heatOnSmallScreens(t *testing.T, tab *real.Tab) {
 	tab.Resize(390, 740)
 	start := time.Now().Add(-time.Hour).Unix()
-	openPast(t, tab, smallPast(start), fmt.Sprintf("from=%d&to=%d", start, start+60))
+	openPast(t, tab, smallPast(start), fmt.Sprintf("colour=requests&from=%d&to=%d", start, start+60))
 	var over int
 	if tab.Eval("Math.max(document.documentElement.scrollWidth, document.body.scrollWidth) - innerWidth", &over); over > 0 {
 		t.Errorf("the page is %d px wider than the screen", over)
@@ -277,7 +277,7 @@ func heatOnSmallScreens(t *testing.T, tab *real.Tab) {
 		at('pointerdown', 1, 200, 100); at('pointerdown', 2, 240, 100);
 		at('pointermove', 1, 160, 100); at('pointermove', 2, 280, 100);
 		at('pointerup', 1, 160, 100); at('pointerup', 2, 280, 100);
-		at('pointerdown', 3, 300, 60); at('pointerup', 3, 300, 60);
+		at('pointerdown', 3, 300, 80); at('pointerup', 3, 300, 80);
 	})()`, nil)
 	tab.Wait("(() => { const [a, b] = hotparamPage.heat.view.times(0); return b - a < 30; })()")
 	tab.Wait("!document.getElementById('heat-panel').hidden")

@@ -20,8 +20,8 @@ import (
 
 const dayMinutes = 24 * 60
 
-// dayOfIncidents takes the pictures of the documents. It also checks that what stands out has
-// rows of its own: who sees the map alone has to be able to name the incidents.
+// dayOfIncidents takes the pictures of the documents. It also checks that the page names the five
+// incidents and nothing else, and that they have rows of their own in each colour.
 func dayOfIncidents(t *testing.T, tab *real.Tab) {
 	day := plantedDay(t)
 	tab.Resize(1280, 700)
@@ -41,6 +41,26 @@ func dayOfIncidents(t *testing.T, tab *real.Tab) {
 			return 0
 		}
 		return *times
+	}
+	var found []string
+	tab.Eval("[...document.querySelectorAll('#heat-found li')].map((li) => li.innerText)", &found)
+	for i, want := range []string{
+		"02:30–04:10 a scan? GET /product: requests",
+		"09:10–10:20 a crowd? GET /status: user=15332, from almost none",
+		"12:40–14:30 a slow value GET /product: id=107,",
+		"16:20–17:05 all values slow GET /product: 27",
+		"20:05–21:10 a bot? GET /product: 120 values",
+	} {
+		if i >= len(found) || !strings.HasPrefix(found[i], fmt.Sprint(i+1, " ", want)) {
+			t.Errorf("want %d: %s…, found %q", i+1, want, found)
+		}
+	}
+	if len(found) > 5 {
+		t.Errorf("the page says that %q stand out as well", found[5:])
+	}
+	for _, theme := range []string{"light", "dark"} {
+		tab.Prefer("prefers-color-scheme", theme)
+		picture(t, tab, "heat-unusual-"+theme)
 	}
 	for _, colour := range []struct {
 		name string
@@ -63,10 +83,6 @@ func dayOfIncidents(t *testing.T, tab *real.Tab) {
 			if r := ratio(w.row, w.in, w.before); r < 3 {
 				t.Errorf("%s: row %q has %.1f times as much in its incident as before", colour.name, w.row, r)
 			}
-		}
-		for _, theme := range []string{"light", "dark"} {
-			tab.Prefer("prefers-color-scheme", theme)
-			picture(t, tab, "heat-"+colour.name+"-"+theme)
 		}
 	}
 	clean(t, tab)

@@ -33,6 +33,7 @@ type pastFixture struct {
 	rows       []*counted // a rest of a rule has no key
 	marks      []pastMark
 	gaps       [][2]int64
+	other      map[string][]int64 // the most that a key of a rule without a count can have in each step
 
 	mu    sync.Mutex
 	asked []string
@@ -55,7 +56,9 @@ func (p *pastFixture) keepTop(n int) {
 		of[c.rule] = append(of[c.rule], c)
 	}
 	steps := int(p.steps())
+	p.other = map[string][]int64{}
 	for rule, all := range of {
+		p.other[rule] = make([]int64, steps)
 		rest[rule] = p.row(steps, rule, all[0].route, "", all[0].unit)
 		for i := range steps {
 			var counts []int64
@@ -69,6 +72,7 @@ func (p *pastFixture) keepTop(n int) {
 			}
 			slices.Sort(counts)
 			least := counts[len(counts)-n]
+			p.other[rule][i] = least
 			above, _ := slices.BinarySearch(counts, least+1)
 			room := n - (len(counts) - above) // for keys with exactly the least
 			for _, c := range all {
@@ -97,6 +101,7 @@ type pastRow struct {
 	Cells cells  `json:"cells"`
 
 	total int64
+	place int
 }
 
 // cells are [column, low, high, refused]. What is below zero is not known.
@@ -181,6 +186,19 @@ func (p *pastFixture) answer(from, to, columns int64) map[string]any {
 		}
 	}
 	for r, c := range p.rows {
+		if rows[r] == nil || c.key == "" || p.other == nil {
+			continue
+		}
+		for j, cell := range rows[r].Cells {
+			first := from + cell[0]*step
+			for i := max(0, (first-p.from)/p.step); i < min(p.steps(), (first+step-p.from)/p.step); i++ {
+				if c.low[i] == 0 {
+					rows[r].Cells[j][2] += p.other[c.rule][i]
+				}
+			}
+		}
+	}
+	for r, c := range p.rows {
 		if c.key == "" && rows[r] != nil {
 			rest[part{c.rule, c.route, c.unit}] = rows[r]
 			rows[r] = nil
@@ -188,6 +206,12 @@ func (p *pastFixture) answer(from, to, columns int64) map[string]any {
 	}
 	rows = slices.DeleteFunc(rows, func(r *pastRow) bool { return r == nil })
 	slices.SortStableFunc(rows, func(a, b *pastRow) int { return cmp.Compare(b.total, a.total) })
+	places := map[string]int{} // the first of each rule, the second of each, and so on
+	for _, r := range rows {
+		r.place = places[r.Rule]
+		places[r.Rule]++
+	}
+	slices.SortStableFunc(rows, func(a, b *pastRow) int { return cmp.Compare(a.place, b.place) })
 	left := max(0, len(rows)-1000)
 	for _, r := range rows[len(rows)-left:] {
 		group := part{r.Rule, r.Route, r.Unit}

@@ -4,18 +4,21 @@ import { byId, setText } from "./dom.js";
 import { clock, plural, visible } from "./format.js";
 import { options, showMessage } from "./heatforms.js";
 import { listen } from "./heatinput.js";
+import { placeOf } from "./heatcallout.js";
 import { HeatLoader } from "./heatload.js";
 import { HeatMap } from "./heatmap.js";
 import { HeatPanel, leavesOf } from "./heatpanel.js";
-import { drawLegend } from "./heatscale.js";
+import { findings } from "./heatfind.js";
+import { drawFoundList } from "./heatlist.js";
+import { drawComparedLegend, drawLegend } from "./heatscale.js";
 import { drawTable } from "./heattable.js";
 import { build } from "./heattree.js";
+import { pair, usuals } from "./heatusual.js";
 import { HeatView } from "./heatview.js";
 import { cellWords, markWords, nameOf, rangeWords, scaleWords } from "./heatwords.js";
 
 const times = [[900, "15 min"], [3600, "1 hour"], [21600, "6 hours"], [86400, "24 hours"], [604800, "7 days"]];
 const shortest = 20, longest = 31 * 86400; // seconds
-const signs = "D deploy, R rules, C control, ! fault, ▴ hot, ▾ cool";
 const columnWidth = 3; // px
 const settle = 180; // ms until a zoom that ended is loaded
 
@@ -70,7 +73,7 @@ export class Heat {
     if (this.loader.state !== "ready") { this.reload(); return; }
     const news = await this.loader.follow(this.view.times(this.now()), this.columns());
     if (news === "rows") this.rebuild();
-    else if (news === "cells") this.paint();
+    else if (news === "cells") { this.compare(); this.paint(); }
   }
 
   columns() { return Math.max(40, Math.min(1000, Math.floor(this.map.plotWidth / columnWidth))); }
@@ -100,16 +103,28 @@ export class Heat {
     if (!data) return;
     const units = data.units(), refused = data.knowsRefused();
     let colour = this.view.colour;
-    if (!(units.includes(colour) || (colour === "refused" && refused))) colour = units.includes("requests") ? "requests" : units[0] ?? "requests";
-    this.unit = colour === "refused" ? (units.includes("requests") ? "requests" : units[0]) : colour;
+    if (!(units.includes(colour) || (colour === "refused" && refused))) colour = "unusual";
+    this.unit = colour === "refused" || colour === "unusual" ? (units.includes("requests") ? "requests" : units[0]) : colour;
     this.measure = colour === "refused" ? "refused" : "low";
     this.colour = colour;
-    options(byId("heat-colour"), colour, [...units.map((u) => [u, visible(u, 30)]), ["refused", refused ? "refused" : "refused (not known)", !refused]]);
+    this.compares = colour === "unusual";
+    this.rows = this.compares ? pair(data) : [...data.rows.values()];
+    this.compare();
+    options(byId("heat-colour"), colour, [["unusual", "unusual"], ...units.map((u) => [u, visible(u, 30)]), ["refused", refused ? "refused" : "refused (not known)", !refused]]);
     this.map.resize();
     const { filter, folds, unfolded } = this.view;
-    this.list = build(data, { unit: this.unit, measure: this.measure, filter, chosen: folds, room: unfolded ? Infinity : this.map.room });
+    const outstanding = this.map.found.flatMap((f) => f.rows.filter((row) => !row.isRest).slice(0, f.rows.length > 3 ? 2 : 3));
+    this.list = build(this.rows, { unit: this.compares ? null : this.unit, measure: this.measure, filter, chosen: folds, outstanding, room: unfolded ? Infinity : this.map.room });
     this.paint();
     this.refresh();
+  }
+
+  // compare finds what is usual, and what is not.
+  compare() {
+    const { data } = this.loader;
+    this.usual = this.compares ? usuals(data, this.rows) : null;
+    this.map.found = this.compares ? findings(data, this.usual) : [];
+    drawFoundList(byId("heat-found"), this.map.found, data, (finding) => this.openFinding(finding));
   }
 
   // paint makes the picture of the cells again.
@@ -117,8 +132,9 @@ export class Heat {
     const style = getComputedStyle(document.documentElement), of = (name) => style.getPropertyValue(`--${name}`).trim();
     this.style = Object.fromEntries(["panel", "ink", "dim", "faint", "rule", "chosen", "focus", "threshold", "bad", "mono", "sans"].map((name) => [name, of(name)]));
     const isDark = style.colorScheme.includes("dark");
-    this.map.show(this.loader.data, this.list, this.measure, isDark);
-    drawLegend(byId("heat-legend"), this.map.scale, isDark, (n) => scaleWords(n, this.unit), this.colour);
+    this.map.show(this.loader.data, this.list, this.measure, isDark, this.usual);
+    if (this.compares) drawComparedLegend(byId("heat-legend"), isDark, this.rows.some((row) => row.time));
+    else drawLegend(byId("heat-legend"), this.map.scale, isDark, (n) => scaleWords(n, this.unit), this.colour);
     if (this.map.cursor) {
       const row = this.list.findIndex((node) => node.id === this.map.cursor.id);
       this.map.cursor.row = row >= 0 ? row : Math.min(this.map.cursor.row, this.list.length - 1);
@@ -175,7 +191,7 @@ export class Heat {
 
   say(words, isSpoken = false) {
     const { data } = this.loader;
-    const usual = data ? `${plural([...data.rows.values()].filter((r) => !r.isRest).length, "key")}${data.leftOut ? `, and ${plural(data.leftOut, "other")} in “all other values”` : ""}. Drag over cells to see their keys.` : "";
+    const usual = data ? `${plural([...data.rows.values()].filter((r) => !r.isRest).length, "key")}${data.leftOut ? `, and ${plural(data.leftOut, "other")} in “all other values”` : ""}. ${this.compares ? "Grey is usual, and white too little to be kept. " : ""}Drag over cells to see their keys.` : "";
     setText(byId("heat-words"), words || usual);
     if (isSpoken) setText(byId("heat-spoken"), words);
   }
@@ -183,7 +199,7 @@ export class Heat {
   hover(hit) {
     this.hovered = Boolean(hit);
     if (!hit || !this.loader.data) { this.say(""); return; }
-    if (hit.part === "axis") this.say(hit.marks.slice(0, 3).map(markWords).join(" · ") || signs);
+    if (hit.part === "axis") this.say(hit.marks.slice(0, 3).map(markWords).join(" · "));
     else if (hit.isRow) this.say(hit.part === "name" ? nameOf(this.list, hit.row) : cellWords(this.loader.data, this.list, hit.row, hit.at, this.unit));
     else this.say("");
     this.frame.classList.toggle("pointing", hit.part === "name" && hit.isRow);
@@ -243,6 +259,14 @@ export class Heat {
   openBrush() {
     const { brush } = this.map;
     if (brush) this.open(this.list.slice(brush.rows[0], brush.rows[1] + 1), brush.columns[0], brush.columns[1] + 1);
+  }
+
+  // openFinding lists the keys of what stands out.
+  openFinding(finding) {
+    const rows = placeOf(this.list, finding);
+    if (!rows) return;
+    this.setBrush({ row: rows[0], at: finding.times[0] }, { row: rows[1], at: finding.times[1] - 0.001 });
+    this.openBrush();
   }
 
   openCursor() {

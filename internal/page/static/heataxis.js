@@ -51,37 +51,59 @@ export function drawMarks(map, c, look, height) {
     last = x;
     c.fillStyle = look.threshold;
     c.textAlign = "center";
-    c.fillText(kindOf(mark).sign, x, 24);
+    c.fillText(kindOf(mark).sign, x, height - 23);
   }
   c.textAlign = "left";
   const loud = seen.filter((m) => kindOf(m).loud);
-  let free = map.gutter; // where the next words may begin
+  const free = [map.gutter, map.gutter]; // where the next words of each line may begin
   loud.forEach((mark, i) => {
-    const x = Math.min(Math.round(map.x(mark.at)), map.width - 8), next = i + 1 < loud.length ? map.x(loud[i + 1].at) - 10 : map.width;
+    const x = Math.min(Math.round(map.x(mark.at)), map.width - 8);
+    const line = x - 9 >= free[0] || free[0] <= free[1] ? 0 : 1, top = 3 + 17 * line;
     c.fillStyle = mark.kind === "fault" ? look.bad : look.ink;
-    for (let y = height; y < Math.min(map.height, map.y(map.list.length)); y += 6) c.fillRect(x, y, 1, 3);
+    for (let y = top + 15; y < Math.min(map.height, map.y(map.list.length)); y += 6) c.fillRect(x, y, 1, 3);
     c.beginPath();
-    c.roundRect(x - 7, 3, 15, 15, 3);
+    c.roundRect(x - 7, top, 15, 15, 3);
     c.fill();
     c.fillStyle = look.panel;
     c.font = `700 11px ${look.sans}`;
     c.textAlign = "center";
-    c.fillText(kindOf(mark).sign, x + 0.5, 11);
+    c.fillText(kindOf(mark).sign, x + 0.5, top + 8);
     c.font = `11px ${look.sans}`;
     c.fillStyle = look.ink;
     const text = mark.words.startsWith(mark.kind) || mark.kind === "fault" ? visible(mark.words, 80) : `${visible(mark.kind, 20)}: ${visible(mark.words, 80)}`;
-    const right = fit(c, text, next - x - 14), isLeft = right !== text && c.measureText(text).width < x - 14 - free;
-    free = x + 12;
+    const right = fit(c, text, Math.min(map.width, nextOf(map, loud, i)) - x - 14), isLeft = right !== text && c.measureText(text).width < x - 14 - free[line];
+    free[line] = x + 12;
     if (isLeft) {
       c.textAlign = "right";
-      c.fillText(text, x - 11, 11);
+      c.fillText(text, x - 11, top + 8);
     } else if (right.length > 4) {
       c.textAlign = "left";
-      c.fillText(right, x + 12, 11);
-      free += c.measureText(right).width + 8;
+      c.fillText(right, x + 12, top + 8);
+      free[line] += c.measureText(right).width + 8;
     }
   });
   c.textAlign = "left";
+  drawSigns(c, look, seen, map.data.gaps.length > 0, map.gutter);
+}
+
+// nextOf returns where the words of a mark end: at the next mark but one, as there are two lines.
+const nextOf = (map, loud, i) => (i + 2 < loud.length ? map.x(loud[i + 2].at) - 10 : map.width);
+
+// drawSigns explains the signs of the marks that are shown.
+function drawSigns(c, look, seen, hasGaps, width) {
+  const kindsSeen = Object.entries(kinds).filter(([kind]) => seen.some((m) => m.kind === kind));
+  const words = kindsSeen.map(([kind, { sign }]) => `${sign} ${kind === "hot" ? "became hot" : kind === "cool" ? "cooled" : kind}`);
+  if (hasGaps) words.push("▨ no data");
+  c.font = `11px ${look.sans}`;
+  c.fillStyle = look.dim;
+  let line = "", y = 11;
+  for (const word of words) {
+    const longer = line ? `${line}  ${word}` : word;
+    if (c.measureText(longer).width < width - 16) { line = longer; continue; }
+    c.fillText(line, 8, y);
+    [line, y] = [word, y + 17];
+  }
+  if (line && y < 40) c.fillText(line, 8, y);
 }
 
 // marksAt returns the marks within some pixels of x.

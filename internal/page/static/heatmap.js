@@ -1,10 +1,11 @@
 // The map itself: cells in a picture that is made once for each change of the data, and drawn
 // at any place and size after that.
 
-import { palette, Scale } from "./heatscale.js";
+import { comparedColour, comparedPalette, palette, Scale } from "./heatscale.js";
+import { drawFindings } from "./heatcallout.js";
 import { axisTicks, drawMarks, fit, marksAt } from "./heataxis.js";
 
-const axis = 46;           // px above the cells: marks, then times
+const axis = 62;           // px above the cells: marks, then times
 const leastRow = 3, mostRow = 26, textRow = 12; // px
 const indent = 11;
 
@@ -20,6 +21,7 @@ export class HeatMap {
     this.top = 0;           // px of the rows above
     this.cursor = null;     // {row, at}
     this.brush = null;      // {rows: [a, b], times: [a, b]}
+    this.found = [];        // what stands out
     this.frames = 0;
     [this.width, this.height, this.gutter] = [900, 500, 200]; // until it is shown
   }
@@ -40,26 +42,44 @@ export class HeatMap {
   get room() { return Math.max(8, Math.floor(this.plotHeight / 17)); }
   get rowHeight() { return Math.min(mostRow, Math.max(leastRow, (this.plotHeight / Math.max(1, this.list.length)) * this.zoom)); }
 
-  // show makes the picture of a list of rows. The values are those of a measure, per second.
-  show(data, list, measure, isDark) {
+  // show makes the picture of a list of rows. The values are those of a measure, per second, or
+  // how they compare with what is usual.
+  show(data, list, measure, isDark, usual) {
     Object.assign(this, { data, list, measure, isDark });
-    const { columns } = data, rows = Math.max(1, list.length);
+    const { columns } = data, rows = Math.max(1, list.length), cells = new Uint32Array(columns * rows);
+    const colours = new Uint32Array((usual ? comparedPalette(isDark) : palette(isDark)).map(([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r));
+    if (usual) this.compare(usual, cells, colours);
+    else this.colour(cells, colours);
+    if (this.image.width !== columns || this.image.height !== rows) Object.assign(this.image, { width: columns, height: rows });
+    this.image.getContext("2d").putImageData(new ImageData(new Uint8ClampedArray(cells.buffer), columns, rows), 0, 0);
+    this.clamp();
+  }
+
+  colour(cells, colours) {
+    const { data, list, measure } = this, { columns } = data;
     const seconds = Array.from({ length: columns }, (_, i) => data.seconds(i));
     const values = list.map((node) => node.amounts(data)[measure]);
     let most = 0;
     for (const row of values) for (let i = 0; i < columns; i++) if (row[i] / seconds[i] > most) most = row[i] / seconds[i];
     this.scale = new Scale(most);
-    const colours = new Uint32Array(palette(isDark).map(([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r));
-    const cells = new Uint32Array(columns * rows);
     values.forEach((row, y) => {
       for (let i = 0; i < columns; i++) {
         const colour = this.scale.colour(row[i] / seconds[i]);
         if (colour >= 0) cells[y * columns + i] = colours[colour];
       }
     });
-    if (this.image.width !== columns || this.image.height !== rows) Object.assign(this.image, { width: columns, height: rows });
-    this.image.getContext("2d").putImageData(new ImageData(new Uint8ClampedArray(cells.buffer), columns, rows), 0, 0);
-    this.clamp();
+  }
+
+  compare(usual, cells, colours) {
+    const { data, list } = this, { columns } = data;
+    list.forEach((node, y) => {
+      const of = usual.get(node.leaves[0].rule), isKey = node.kind === "value";
+      const amounts = node.amounts(data), time = node.amounts(data, "time");
+      const more = of.more(amounts.low, isKey), slower = of.slower(amounts, time.low, isKey);
+      for (let i = 0; i < columns; i++) {
+        if (amounts.low[i] > 0 || time.low[i] > 0) cells[y * columns + i] = colours[comparedColour(more[i], slower[i])];
+      }
+    });
   }
 
   clamp() {
@@ -116,6 +136,12 @@ export class HeatMap {
     this.drawNames(c, look);
     axisTicks(this, c, look, axis);
     drawMarks(this, c, look, axis);
+    c.save();
+    c.beginPath();
+    c.rect(this.gutter, axis, this.plotWidth, this.plotHeight);
+    c.clip();
+    drawFindings(this, c, look, axis);
+    c.restore();
     this.drawScroll(c, look, height);
     this.frames++;
   }

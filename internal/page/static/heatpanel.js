@@ -46,10 +46,10 @@ export class HeatPanel {
     this.onClose();
   }
 
-  // open shows rows from one column to before another.
+  // open shows rows from one column to before another, with the time of each request if it is known.
   open(data, leaves, from, to, measure) {
     const start = data.timeOf(from), end = Math.min(data.now, data.timeOf(to));
-    const chosen = leaves.map((row) => ({ row, ...row.amounts.total(from, to) })).filter((k) => k.low > 0 || k.high > 0 || Number.isNaN(k.high));
+    const chosen = leaves.map((row) => ({ row, ...row.amounts.total(from, to), time: row.time?.total(from, to).low ?? 0 })).filter((k) => k.low > 0 || k.high > 0 || Number.isNaN(k.high));
     const order = (k) => (measure === "refused" ? k.refused || 0 : k.low);
     chosen.sort((a, b) => a.row.isRest - b.row.isRest || order(b) - order(a));
     const keys = chosen.filter((k) => !k.row.isRest);
@@ -60,7 +60,7 @@ export class HeatPanel {
     const limit = el("input", { type: "number", min: "0", step: "any", inputmode: "decimal", id: "heat-limit", value: this.limit });
     const unit = keys[0]?.row.unit ?? "requests";
     const words = el("p", { class: "dim", id: "heat-limit-words" });
-    const shown = chosen.slice(0, mostKeys);
+    const shown = chosen.slice(0, mostKeys), hasTime = chosen.some((k) => k.time > 0);
     const cells = shown.map(() => el("td", { class: "r would" }));
     const compute = () => {
       this.limit = limit.value;
@@ -90,9 +90,10 @@ export class HeatPanel {
       chosen.length === 0 ? el("p", { class: "dim" }, "No counts.") : [
         el("div", { class: "what-if" }, el("label", { for: "heat-limit" }, "What if each key's limit were"), limit, el("span", {}, unit === "requests" ? "/s" : `${unit}/s`)), words,
         el("div", { class: "scroll", tabindex: "0" }, el("table", { class: "plain" },
-          el("thead", {}, el("tr", {}, [["Key"], ["Amount", "r"], ["Refused", "r"], ["Would be", "r"]].map(([text, name]) => el("th", { scope: "col", class: name }, text)))),
+          el("thead", {}, el("tr", {}, [["Key"], ["Amount", "r"], hasTime && ["Time each", "r"], ["Refused", "r"], ["Would be", "r"]].filter(Boolean).map(([text, name]) => el("th", { scope: "col", class: name }, text)))),
           el("tbody", {}, shown.map((k, i) => el("tr", {}, this.name(k.row),
             el("td", { class: "r" }, bounds(k.low, Number.isNaN(k.high) ? null : k.high, k.row.unit)),
+            hasTime && el("td", { class: "r" }, k.time > 0 && k.low > 0 ? span(k.time / k.low) : "–"),
             el("td", { class: "r" }, Number.isNaN(k.refused) ? "–" : amount(k.refused, k.row.unit)), cells[i]))))),
         chosen.length > mostKeys && el("p", { class: "dim" }, `and ${plural(chosen.length - mostKeys, "more key", "more keys")} with less`),
         el("h3", {}, "What the rules say"),

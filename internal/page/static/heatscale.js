@@ -22,7 +22,7 @@ function srgb([L, a, b]) {
 
 // The path through the anchors is divided into steps of the same length in OKLab, so equal
 // differences on the scale look equally large.
-const ramp = (() => {
+function rampOf(anchors, colours) {
   const points = [], lengths = [0], fine = 400;
   const labs = anchors.map(oklab);
   for (let i = 0; i <= fine; i++) {
@@ -38,7 +38,36 @@ const ramp = (() => {
     found.push(srgb(points[j].map((v, k) => v + (points[j + 1][k] - v) * part)));
   }
   return found;
-})();
+}
+
+const ramp = rampOf(anchors, colours);
+
+// The colours of a comparison have two hues, whose lightness falls alike. Orange and blue differ for
+// every kind of colour vision.
+const half = colours / 2;
+const comparedWith = {
+  false: { usual: [0.94, 0.005, 240], more: [[0.9, 0.07, 75], [0.7, 0.18, 50], [0.5, 0.19, 28], [0.33, 0.12, 20]], slower: [[0.9, 0.05, 230], [0.7, 0.12, 245], [0.5, 0.17, 265], [0.33, 0.14, 275]] },
+  true: { usual: [0.32, 0.01, 240], more: [[0.42, 0.08, 40], [0.6, 0.18, 45], [0.78, 0.16, 65], [0.94, 0.1, 95]], slower: [[0.42, 0.08, 270], [0.58, 0.15, 262], [0.74, 0.13, 240], [0.93, 0.05, 220]] },
+};
+const pairs = new Map();
+
+// comparedPalette returns the colour of what is usual, then half of them for more, and half for slower.
+export function comparedPalette(dark) {
+  const { usual, more, slower } = comparedWith[dark];
+  if (!pairs.has(dark)) pairs.set(dark, [srgb(oklab(usual)), ...rampOf(more, half - 1), ...rampOf(slower, half)]);
+  return pairs.get(dark);
+}
+
+const least = 3, most = 100; // times the usual
+
+const comparedPlace = (ratio) => Math.min(1, Math.log(ratio / least) / Math.log(most / least));
+
+// comparedColour returns the colour of a column with times the usual requests, or of which each
+// takes times the usual time. The larger one is shown.
+export function comparedColour(more, slower) {
+  if (Math.max(more, slower) < least) return 0;
+  return slower > more ? half + Math.round(comparedPlace(slower) * (half - 1)) : 1 + Math.round(comparedPlace(more) * (half - 2));
+}
 
 // palette returns the colours from the least to the most: the most is bright on dark paper and
 // dark on light paper.
@@ -70,6 +99,24 @@ export class Scale {
     for (let power = Math.ceil(Math.log10(this.floor * 2)); 10 ** power < this.most * 0.6; power++) found.push(10 ** power);
     return [...found, this.most];
   }
+}
+
+// drawComparedLegend shows the colours of a comparison: slower to the left, more to the right.
+export function drawComparedLegend(node, isDark, hasTime) {
+  const c = node.querySelector("canvas").getContext("2d"), colours256 = comparedPalette(isDark);
+  for (let i = 0; i < colours; i++) {
+    const at = (Math.abs(i - 127.5) - 12) / 116; // the middle is what is usual
+    const index = at < 0 ? 0 : i < half ? (hasTime ? half + Math.round(at * (half - 1)) : 0) : 1 + Math.round(at * (half - 2));
+    c.fillStyle = `rgb(${colours256[index].join(" ")})`;
+    c.fillRect(i, 0, 1, 1);
+  }
+  const labels = [[hasTime ? `×${most} slower` : "", 14], ["usual", 50], [`×${most} requests`, 83]];
+  node.querySelector("ol").replaceChildren(...labels.filter(([text]) => text).map(([text, place]) => {
+    const item = el("li", { class: "middle" }, text);
+    item.style.left = `${place}%`;
+    return item;
+  }));
+  node.setAttribute("aria-label", `Colour is how many times more requests than usual there were${hasTime ? ", or how many times longer each took" : ""}, from ${least} to ${most}, logarithmic. Usual is the median of this time.`);
 }
 
 // drawLegend shows the colours with their values.

@@ -13,15 +13,16 @@ class Node {
     Object.assign(this, { id, label, kind, leaves, children: [], depth: 0, open: false, dim: "" }, more);
   }
 
-  // amounts returns the sums of the leaves. They are kept until the data changes.
-  amounts(data) {
-    if (this.leaves.length === 1) return this.leaves[0].amounts;
-    if (this.sum?.of !== data || this.sum.version !== data.version) {
-      const sum = new Amounts(data.columns);
-      for (const leaf of this.leaves) sum.add(leaf.amounts);
-      this.sum = { of: data, version: data.version, amounts: sum };
+  // amounts returns the sums of the leaves, or with "time" those of their time. They are kept until
+  // the data changes.
+  amounts(data, of = "amounts") {
+    if (this.leaves.length === 1 && this.leaves[0][of]) return this.leaves[0][of];
+    if (this.sums?.of !== data || this.sums.version !== data.version) this.sums = { of: data, version: data.version };
+    if (!this.sums[of]) {
+      const sum = this.sums[of] = new Amounts(data.columns);
+      for (const leaf of this.leaves) if (leaf[of]) sum.add(leaf[of]);
     }
-    return this.sum.amounts;
+    return this.sums[of];
   }
 }
 
@@ -49,12 +50,12 @@ function peakOf(row, measure) {
 }
 
 // build returns the nodes of the rows that pass a filter. The room is the number of rows that fit
-// on the screen. Values with high peaks or sums have rows of their own.
-export function build(data, { unit, measure, filter, room, chosen }) {
+// on the screen. Values that stand out, or have high peaks or sums, have rows of their own.
+export function build(rows, { unit, measure, filter, room, chosen, outstanding = [] }) {
   const routes = new Map();
   const peaks = new Map();
   const words = filter.toLowerCase();
-  for (const row of data.rows.values()) {
+  for (const row of rows) {
     if (unit !== null && row.unit !== unit) continue;
     if (words && (row.isRest || !`${row.rule} ${row.route} ${row.key}`.toLowerCase().includes(words))) continue;
     const peak = peakOf(row, measure);
@@ -68,11 +69,11 @@ export function build(data, { unit, measure, filter, room, chosen }) {
     else upsert(rule.parameters, parameter, () => []).push({ row, value, peak });
   }
   const groups = [...routes.values()].reduce((n, g) => n + g.size, 0);
-  const own = Math.max(groups, Math.floor((room - 3 * groups) * 0.7));
+  const own = Math.max(groups, Math.floor((room - 3 * groups) * 0.7) - outstanding.length);
   const values = [...peaks.keys()].filter((row) => !row.isRest);
   const sums = new Map(values.map((row) => [row, row.amounts[measure].reduce((sum, n) => sum + (n || 0), 0)]));
   const first = (of) => values.toSorted((a, b) => of.get(b) - of.get(a)).slice(0, own === Infinity ? own : Math.ceil(own / 2));
-  const heavy = new Set([...first(peaks), ...first(sums)]); // the steady ones as well as the sudden ones
+  const heavy = new Set([...outstanding, ...first(peaks), ...first(sums)]); // the steady ones as well as the sudden ones
   const folds = Math.max(2, Math.floor((room - own) / Math.max(1, groups)) - 2);
   const top = [...routes].sort(byKey).map(([route, rules]) => routeNode(route, rules, heavy, folds));
   const list = [];
