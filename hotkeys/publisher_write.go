@@ -191,7 +191,7 @@ func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 	var cool []any
 	for member, h := range top {
 		if t, ok := p.sent[member]; !ok || t != entryTermsOf(h) {
-			change.Hot = append(change.Hot, published.ChangeEntry{Hot: h, TTL: p.cfg.EntryTTL})
+			change.Hot = append(change.Hot, published.ChangeEntry{Hot: p.withOutcomes(h), TTL: p.cfg.EntryTTL})
 			p.sent[member] = entryTerms{}
 		}
 	}
@@ -221,6 +221,7 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 	change := published.Change{Beat: p.cfg.BeatTTL}
 	var entries []any
 	for member, h := range top {
+		h = p.withOutcomes(h)
 		change.Hot = append(change.Hot, published.ChangeEntry{Hot: h, TTL: p.cfg.EntryTTL})
 		entries = appendEntry(entries, h)
 		p.sent[member] = entryTerms{}
@@ -237,18 +238,20 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// top returns the entries to publish.
+// top returns the entries to publish, without outcomes.
 func (p *Publisher) top() map[string]rules.Hot {
 	p.mu.Lock()
-	top := p.desired.top()
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	return p.desired.top()
+}
+
+// withOutcomes returns an entry as it is written. Only entries that are about to be written get
+// outcomes, as there are up to 1,000 others at each change.
+func (p *Publisher) withOutcomes(h rules.Hot) rules.Hot {
 	if p.cfg.Outcomes != nil {
-		for member, h := range top {
-			h.Outcomes = p.cfg.Outcomes.Of(h.Key, h.Since)
-			top[member] = h
-		}
+		h.Outcomes = p.cfg.Outcomes.Of(h.Key, h.Since)
 	}
-	return top
+	return h
 }
 
 // recordSent records that the entries in Redis are those of top.

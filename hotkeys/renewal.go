@@ -49,7 +49,7 @@ func (p *Publisher) renew(ctx context.Context) error {
 			for _, member := range members[:n] {
 				h, wanted := top[member]
 				if _, ok := p.sent[member]; ok && wanted {
-					entries = appendEntry(entries, h)
+					entries = appendEntry(entries, p.withOutcomes(h))
 				}
 			}
 			args := append([]any{len(entries), suspectArgs}, entries...)
