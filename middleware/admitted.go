@@ -30,8 +30,8 @@ type admittedSample struct {
 // the limit was not asked about do not count. With count: bytes, ms or units its cost counts. With
 // on_hot there are also the numbers of requests by how they were answered. The outcomes of all of a
 // key's requests since it became hot are reported as totals, so that a later report makes up for one
-// that was lost. If there are more keys, half of the places are for those that were reported the
-// longest time ago. Admitted is called about once a second.
+// that was lost. If there are more keys, half of the places are for those with the most outcomes that were not
+// reported yet, or that were reported the longest time ago. Admitted is called about once a second.
 func (g *Guard) Admitted(limit int) (all []rules.Admitted, more bool) {
 	g.sampling.Lock()
 	defer g.sampling.Unlock()
@@ -64,14 +64,18 @@ func (g *Guard) chooseReported(all []rules.Admitted, states []*hotState, limit i
 	byNumber := func(i, j int) int { return all[i].Compare(all[j]) }
 	slices.SortFunc(order, byNumber)
 	if len(all) > limit {
-		slices.SortStableFunc(order[limit-limit/2:], func(i, j int) int { return cmp.Compare(states[i].reported, states[j].reported) })
+		due := func(i int) int64 {
+			return (1 + all[i].Outcomes.Requests() - states[i].told) * (1 + g.reports - states[i].reported)
+		}
+		slices.SortStableFunc(order[limit-limit/2:], func(i, j int) int { return cmp.Compare(due(j), due(i)) })
 		order = order[:limit]
 		slices.SortFunc(order, byNumber)
 	}
 	g.reports++
 	chosen := make([]rules.Admitted, len(order))
 	for place, i := range order {
-		chosen[place], states[i].reported = all[i], g.reports
+		chosen[place] = all[i]
+		states[i].reported, states[i].told = g.reports, all[i].Outcomes.Requests()
 	}
 	return chosen
 }

@@ -25,7 +25,7 @@ type hotState struct {
 	aloneFor        atomic.Pointer[string]    // reason of the last one that could not be answered with others
 	heat            atomic.Pointer[heat]
 	admitted        admittedSamples
-	reported        int64 // number of the last report that had the key
+	reported, told  int64 // number of the last report that had the key, and the requests in it
 	origins         originSample
 }
 

@@ -23,6 +23,8 @@ type total struct {
 	of      map[string]*outcome // last reports, by incarnation of the instance
 	before  rules.Outcomes      // sum of instances that left long ago, or before this process began
 	listed  time.Time           // last time at which the key was published
+	owner   string              // the part of the aggregator that publishes it
+	span    span                // time of the reports since the last sum
 	adopted bool                // whether sum is that of a predecessor, and was not compared with reports yet
 	sum     rules.FleetOutcomes
 }
@@ -33,6 +35,18 @@ type outcome struct {
 	heard time.Time
 }
 
+// span is a time, or none if both are zero.
+type span struct{ from, to time.Time }
+
+// Growth is what the sum of a key has grown by. The instances counted it between From and To: since
+// their previous reports of the key, which are long ago if they have more hot keys than they report.
+type Growth struct {
+	Key      rules.Key
+	Owner    string // the part of the aggregator that publishes the key
+	Outcomes rules.Outcomes
+	From, To time.Time
+}
+
 // forget is how long the report of an instance that has left is kept on its own. An instance that
 // reaches no Redis for less time does not count twice.
 const forget = time.Hour
@@ -40,8 +54,9 @@ const forget = time.Hour
 // keepUnlisted is how long a key is kept that is not published, as after a loss in Redis.
 const keepUnlisted = 30 * time.Second
 
-// Update adds the members' reports about the published hot keys. Some members may have left.
-func (t *Totals) Update(hot []rules.Hot, members []rules.Member, now time.Time) {
+// Update adds the members' reports about the published hot keys, and returns the growth of their
+// sums. Some members may have left.
+func (t *Totals) Update(hot []rules.Hot, members []rules.Member, now time.Time) (grown []Growth) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.list(hot, now)
@@ -63,9 +78,15 @@ func (t *Totals) Update(hot []rules.Hot, members []rules.Member, now time.Time) 
 			}
 		}
 	}
-	for _, k := range t.keys {
+	for key, k := range t.keys {
+		before := k.sum.Outcomes
 		k.addUp(present, cut, now)
+		if more := k.sum.Minus(before); more != (rules.Outcomes{}) {
+			grown = append(grown, Growth{key, k.owner, more, k.span.from, k.span.to})
+		}
+		k.span = span{}
 	}
+	return grown
 }
 
 // Inherit continues the sums that are published with hot keys. It changes no sum that Totals has.
@@ -87,7 +108,7 @@ func (t *Totals) list(hot []rules.Hot, now time.Time) {
 			k = newTotal(h)
 			t.keys[h.Key] = k
 		}
-		k.listed = now
+		k.listed, k.owner = now, h.Owner
 	}
 }
 
@@ -104,10 +125,19 @@ func newTotal(h *rules.Hot) *total {
 func (k *total) add(m *rules.Member, o *rules.Outcomes) {
 	x := k.of[m.Incarnation]
 	if x == nil {
-		x = new(outcome)
+		x = &outcome{heard: time.UnixMilli(k.since)}
 		k.of[m.Incarnation] = x
 	}
-	x.Outcomes, x.heard = x.Plus(o.Minus(x.Outcomes)), m.Heard
+	if more := o.Minus(x.Outcomes); more != (rules.Outcomes{}) {
+		if k.span.from.IsZero() || x.heard.Before(k.span.from) {
+			k.span.from = x.heard
+		}
+		if m.Heard.After(k.span.to) {
+			k.span.to = m.Heard
+		}
+		x.Outcomes = x.Plus(more)
+	}
+	x.heard = m.Heard
 }
 
 // addUp sets the sum. It never goes back. An adopted sum that is higher than the reports has those of

@@ -110,6 +110,42 @@ func TestTotals(t *testing.T) {
 	f.check("hot again", 1, 1)
 }
 
+// A sum grows in the time since the previous reports of the instances that had counted more.
+func TestGrowth(t *testing.T) {
+	f := newFleetOf(t)
+	f.hot.Owner = "statsd"
+	began := f.now
+	update := func(after time.Duration) []Growth {
+		f.now = began.Add(after)
+		var members []rules.Member
+		for _, m := range f.members {
+			members = append(members, m)
+		}
+		return f.totals.Update([]rules.Hot{f.hot}, members, f.now)
+	}
+	check := func(when string, got []Growth, refused int64, from, to time.Time) {
+		t.Helper()
+		want := Growth{f.hot.Key, "statsd", rules.Outcomes{Refused: refused}, from, to}
+		if len(got) != 1 || got[0].Outcomes != want.Outcomes || got[0].Owner != "statsd" || !got[0].From.Equal(from) || !got[0].To.Equal(to) {
+			t.Errorf("%s: %+v, want %+v", when, got, want)
+		}
+	}
+	f.report("1", 0, 10)
+	check("at first", update(0), 10, f.hot.Since, began)
+	if got := update(time.Second); len(got) != 0 {
+		t.Errorf("no new report, and %+v", got)
+	}
+	f.now = began.Add(30 * time.Second)
+	f.report("1", 0, 40)
+	check("half a minute later", update(30*time.Second), 30, began, began.Add(30*time.Second))
+	f.now = began.Add(31 * time.Second)
+	f.report("1", 0, 40)
+	update(31 * time.Second)
+	f.now = began.Add(32 * time.Second)
+	f.report("1", 0, 41)
+	check("a second later", update(32*time.Second), 1, began.Add(31*time.Second), began.Add(32*time.Second))
+}
+
 // An aggregator that restarts takes a sum for that of instances that have left only if all instances
 // report all of their keys.
 func TestTotalsOfCutReports(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/history"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/live"
@@ -35,34 +36,18 @@ type marker struct {
 	version func() string
 
 	rules, programs, fault string
-	refused                map[refusedKey]int64 // sums that instances reported, as last seen
-	looked                 int64                // when, Unix seconds
+	grown                  [2][]admitted.Growth // what instances reported at the last looks
 }
 
-// refusedKey is a hot key from the time on at which it became hot.
-type refusedKey struct {
-	rules.Key
-	since time.Time
-}
-
-// refusedDelay is the time that reports of instances take.
-const refusedDelay = 2
-
-// lookAtRefused adds to the history what limits refused of hot keys since the last time.
-func (m *marker) lookAtRefused(hot []rules.Hot, now int64) {
-	before, from := m.refused, m.looked-refusedDelay
-	m.refused, m.looked = make(map[refusedKey]int64, len(hot)), now
-	for i := range hot {
-		h := &hot[i]
-		if h.Outcomes == nil {
-			continue
-		}
-		key := refusedKey{h.Key, h.Since}
-		m.refused[key] = h.Outcomes.Refused
-		if last, known := before[key]; known || before != nil && now-h.Since.Unix() < 10 {
-			m.addRefused(h.Owner, h.Key, max(0, h.Outcomes.Refused-last), from, now-refusedDelay)
+// addRefused adds to the history what limits refused of hot keys. That waits for two looks, since
+// then the seconds are counted in which it happened.
+func (m *marker) addRefused(grown []admitted.Growth) {
+	for _, g := range m.grown[0] {
+		if n := g.Outcomes.Refused; n > 0 {
+			m.histories.addRefused(g.Owner, g.Key, n, g.From.Unix(), g.To.Unix()+1)
 		}
 	}
+	m.grown = [2][]admitted.Growth{m.grown[1], grown}
 }
 
 // events marks events of keys. Those of hot keys belong to the owner that published them.

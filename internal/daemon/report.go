@@ -92,8 +92,9 @@ func (r *fleetReport) readFleet(ctx context.Context) fleetFigures {
 	if members, err := hotkeys.ListFormerMembers(ctx, r.client, r.namespace); err == nil {
 		f.Roles = make(map[rules.Role]int)
 		hot, err := hotkeys.List(ctx, r.client, r.namespace)
+		var grown []admitted.Growth
 		if err == nil {
-			r.outcomes.Update(hot, members, time.Now())
+			grown = r.outcomes.Update(hot, members, time.Now())
 		}
 		members = slices.DeleteFunc(members, func(m rules.Member) bool { return m.Left })
 		if err == nil {
@@ -101,9 +102,7 @@ func (r *fleetReport) readFleet(ctx context.Context) fleetFigures {
 		}
 		if r.marks != nil {
 			r.marks.lookAtPrograms(members)
-			if err == nil {
-				r.marks.lookAtRefused(hot, time.Now().Unix())
-			}
+			r.marks.addRefused(grown)
 		}
 		for i := range members {
 			f.Roles[members[i].Role]++

@@ -22,9 +22,9 @@ func (w *Writer) prepare(ctx context.Context) (b batch, err error) {
 	newest := w.newest
 	b.set, b.before = make(map[field][]byte), w.before
 	for second, p := range w.panes {
-		if p.unsaved {
+		if p.unsaved || p.refused && second%refusedEvery == newest%refusedEvery {
 			b.set[field{0, second}] = p.encode()
-			p.unsaved = false // a later change sets it again
+			p.unsaved, p.refused = false, false // a later change sets them again
 			b.saved = append(b.saved, p)
 		}
 	}

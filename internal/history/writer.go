@@ -71,6 +71,7 @@ type Writer struct {
 type pane struct {
 	*chunk
 	unsaved bool
+	refused bool // whether only refused amounts are unsaved
 }
 
 // waiting is a mark of a second that is not counted yet.
@@ -85,8 +86,12 @@ const (
 	// maxWaiting bounds the marks that wait, and maxWait how long.
 	maxWaiting = 1000
 	maxWait    = time.Minute
-	// settle is how long after the end of a minute its seconds may still be added.
-	settle = 5
+	// settle is how long after the end of a minute its seconds may still be added. Instances with many
+	// hot keys report each of them in half a minute.
+	settle = 35
+	// settledAfter is how long a change of refused amounts is written at once. Later ones are written
+	// every refusedEvery seconds, as reports of many keys may change each second of half a minute.
+	settledAfter, refusedEvery = 5, 10
 	// ahead is how far in the future a second may be.
 	ahead = 60
 )
@@ -214,6 +219,11 @@ func (w *Writer) Run(ctx context.Context) error {
 	if w.epoch != 0 && w.cfg.InOffice() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 		defer cancel()
+		w.mu.Lock()
+		for _, p := range w.panes {
+			p.unsaved = p.unsaved || p.refused
+		}
+		w.mu.Unlock()
 		w.step(last)
 	}
 	return nil
@@ -254,25 +264,39 @@ func (w *Writer) leave() {
 	w.stats.Change(func(s *Stats) { s.Writing, s.Paused, s.Failing, s.Bytes = false, "", "", 0 })
 }
 
-// Refused adds what limits refused of a hot key's requests from one second to another, which may be
-// none. Instances report sums, so how they divide among the seconds is not known: each in which the
-// key has a count gets an equal part.
+// Refused adds what limits refused of a hot key's requests from one second to another. Instances
+// report sums, so how these divide among the seconds is not known: each gets a part by what the key
+// counts in it, and no more than that. The part of seconds that are in chunks is lost.
 func (w *Writer) Refused(key rules.Key, n, from, to int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	begin := max(from, w.before, w.newest-maxPanes)
+	if begin >= to {
+		return
+	}
+	n = n * (to - begin) / (to - from)
 	var cells []*Cell
-	for second := max(from, w.before, w.newest-maxPanes); second < to; second++ {
+	all := int64(0)
+	for second := begin; second < to; second++ {
 		p := w.panes[second]
 		if p == nil {
 			continue
 		}
 		if cell := p.cellOf(key); cell != nil {
 			cells = append(cells, cell)
-			p.unsaved = true
+			all += cell.Low
+			p.unsaved = p.unsaved || second > w.newest-settledAfter
+			p.refused = true
 		}
 	}
-	for i, cell := range cells {
-		part := n*int64(i+1)/int64(len(cells)) - n*int64(i)/int64(len(cells))
-		cell.Refused = max(0, cell.Refused) + part
+	for _, cell := range cells {
+		part := n
+		if all > 0 {
+			part = int64(float64(n) * float64(cell.Low) / float64(all))
+		}
+		n, all = n-part, all-cell.Low
+		if cell.Refused = max(0, cell.Refused) + part; cell.High != rules.Unknown {
+			cell.Refused = min(cell.Refused, cell.High)
+		}
 	}
 }

@@ -219,3 +219,44 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// An instance with many hot keys reports each of them in half a minute. What is refused is divided by
+// the counts of these seconds, and exceeds none of them. Redis has it soon, and at the end.
+func TestRefusedLongAgo(t *testing.T) {
+	s, f := testStore(t), newTraffic(3)
+	w := testWriter(s, nil)
+	const from = epoch0 + 540
+	key := rules.Key{Rule: "search", Text: "GET /search?q=1"}
+	refusedOf := func(v *View) (all, exceeding int64) {
+		for _, r := range v.Rows {
+			for _, c := range r.Cells {
+				if c.Refused > 0 {
+					all += c.Refused
+					exceeding += max(0, c.Refused-c.High)
+				}
+			}
+		}
+		return all, exceeding
+	}
+	for i := range int64(90) {
+		w.Add(f.second(from + i))
+		if i == 89 { // the minute that began with second 60 is not over for long
+			w.Refused(key, 300, from+60, from+90)
+		}
+		w.step(t.Context())
+	}
+	for i := range int64(refusedEvery) {
+		w.Add(f.second(from + 90 + i))
+		w.step(t.Context())
+	}
+	if all, exceeding := refusedOf(read(t, s, from, from+100, 1000)); all != 300 || exceeding != 0 {
+		t.Errorf("%d refused of 300, %d of them more than were counted", all, exceeding)
+	}
+	w.Refused(key, 1_000_000, from+95, from+100)
+	w.Refused(key, 200, from-10_000, from-9_000) // long written
+	w.step(t.Context())
+	all, exceeding := refusedOf(read(t, s, from, from+100, 1000))
+	if all <= 300 || all > 300+5*40 || exceeding != 0 {
+		t.Errorf("%d refused, %d of them more than were counted", all, exceeding)
+	}
+}
