@@ -21,7 +21,7 @@ const module = "github.com/hotparam/hotparam"
 var arrows = map[string][]string{
 	"rules":               {"internal/answer", "internal/base"},
 	"internal/wire":       {"internal/base", "rules"},
-	"limiter":             {"internal/base", "limiter/internal/breaker", "limiter/internal/calendar", "rules"},
+	"limiter":             {"internal/base", "internal/loglimit", "limiter/internal/breaker", "limiter/internal/calendar", "rules"},
 	"limiter/semaphore":   {"limiter", "rules"},
 	"limiter/adaptive":    {"rules"},
 	"limiter/fleet":       {"limiter", "rules"},

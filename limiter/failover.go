@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/limiter/internal/breaker"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -132,7 +133,7 @@ type failover struct {
 
 	failures, timedOut, opErrors atomic.Uint64
 	asLocal, asOpen, asClosed    atomic.Uint64
-	opErrorLog                   opErrorLog
+	opErrorLog                   loglimit.Limit
 }
 
 var _ Batcher = (*Failover)(nil)

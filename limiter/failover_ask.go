@@ -3,11 +3,11 @@ package limiter
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // Do implements [Backend].
@@ -281,7 +281,7 @@ func (f *Failover) recordFailure(ctx context.Context, began time.Time, op Op, er
 	case errors.As(err, &alone):
 		f.recordAnswer(ctx, began, op)
 		f.opErrors.Add(1)
-		f.opErrorLog.log(f.logger, op.Name, err)
+		f.logOpError(op.Name, err)
 		return true
 	case ended(ctx) != nil:
 		return false
@@ -321,17 +321,12 @@ func isTimeout(err error) bool {
 // unsound reports whether an op fails on every backend.
 func unsound(op Op) bool { return op.Quota == nil || op.Quota.Validate() != nil }
 
-// opErrorLog logs asks that the primary could not decide, at most one line a minute.
-type opErrorLog struct {
-	last  atomic.Int64 // time of the last line, Unix ns
-	count atomic.Int64 // errors since then
-}
+// opErrorLines bounds the log lines about asks that the primary could not decide.
+var opErrorLines = loglimit.LineRate{Burst: 1, Every: time.Minute}
 
-func (l *opErrorLog) log(logger *slog.Logger, name string, err error) {
-	count, last, now := l.count.Add(1), l.last.Load(), time.Now().UnixNano()
-	if now-last < int64(time.Minute) || !l.last.CompareAndSwap(last, now) {
-		return
+// logOpError logs that the primary could not decide an ask.
+func (f *Failover) logOpError(name string, err error) {
+	if unlogged, ok := f.opErrorLog.Allow(opErrorLines, time.Now()); ok {
+		f.logger.Warn("limiter: the backend cannot decide on a key; it is decided without the backend", "limiter", name, "error", err, "times", unlogged+1)
 	}
-	l.count.Add(-count)
-	logger.Warn("limiter: the backend cannot decide on a key; it is decided without the backend", "limiter", name, "error", err, "times", count)
 }

@@ -2,7 +2,6 @@ package limiter
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/hotparam/hotparam/rules"
@@ -16,7 +15,8 @@ import (
 // family is a number and not a name, since each Result has one.
 type family uint32
 
-// Families of the built-in algorithms. Higher numbers are custom algorithms, one each.
+// Families of the built-in algorithms. Numbers from customFamily on are custom algorithms, by the
+// hash of their name: one each, but for a chance of 1 in 2³¹ for two names of a program.
 const (
 	_ family = iota // none is known
 	unlimitedFamily
@@ -26,15 +26,8 @@ const (
 	fixedFamily
 	logFamily
 	blocksFamily
-	customFamily
+	customFamily family = 1 << 31
 )
-
-// customFamilies numbers the custom algorithms. They are never removed: a program has as many
-// as its source names.
-var customFamilies struct {
-	sync.RWMutex // written once for each name
-	byName       map[rules.Algorithm]family
-}
 
 // familyOf returns the family of a valid quota, which is mostly that of its algorithm.
 func familyOf(q *rules.Quota) family {
@@ -42,7 +35,7 @@ func familyOf(q *rules.Quota) family {
 	case q.Burst == rules.Unlimited:
 		return unlimitedFamily
 	case q.Algorithm.Custom():
-		return customFamilyOf(q.Algorithm)
+		return customFamily | family(rules.Hash([]byte(q.Algorithm)))
 	case q.WarmUp > 0:
 		return warmUpFamily
 	}
@@ -57,26 +50,6 @@ func familyOf(q *rules.Quota) family {
 		return blocksFamily
 	}
 	return bucketFamily
-}
-
-func customFamilyOf(a rules.Algorithm) family {
-	customFamilies.RLock()
-	f, known := customFamilies.byName[a]
-	customFamilies.RUnlock()
-	if known {
-		return f
-	}
-	customFamilies.Lock()
-	defer customFamilies.Unlock()
-	f, known = customFamilies.byName[a]
-	if !known {
-		if customFamilies.byName == nil {
-			customFamilies.byName = make(map[rules.Algorithm]family)
-		}
-		f = customFamily + family(len(customFamilies.byName))
-		customFamilies.byName[a] = f
-	}
-	return f
 }
 
 // side is the state of one family, and the quota it is under.

@@ -51,7 +51,7 @@ func (w *window[F]) Clone() State {
 // Package permits has no marks to return by.
 func (w *window[F]) ReleaseNewest(now time.Duration, n int64) {
 	t, _ := w.advance(now)
-	for n > 0 && w.slots.n > 0 {
+	for n > 0 && w.slots.len() > 0 {
 		newest := *w.slots.newest()
 		w.giveBack(t, max(newest.start, w.since), newest.start, n)
 		n -= newest.n

@@ -82,14 +82,14 @@ func TestSlidingLogMemory(t *testing.T) {
 		s.Do(time.Duration(i)*time.Millisecond, Request{N: 1})
 		s.Do(time.Duration(i)*time.Millisecond, Request{Kind: Charge, N: 1})
 	}
-	if got := len(s.slots.ring); got > 2*n {
+	if got := cap(s.slots.all); got > 2*n {
 		t.Errorf("room for %d entries, want at most %d", got, 2*n)
 	}
 	if r := s.Do(20*time.Minute, Request{Kind: Peek, N: 1}); r.Allowed {
 		t.Errorf("%+v", r)
 	}
-	if s.FreshAfter(3 * time.Hour); len(s.slots.ring) > minRing {
-		t.Errorf("idle, room for %d entries", len(s.slots.ring))
+	if s.FreshAfter(3 * time.Hour); cap(s.slots.all) > minRoom {
+		t.Errorf("idle, room for %d entries", cap(s.slots.all))
 	}
 }
 
@@ -109,7 +109,7 @@ func TestSlidingLogTrim(t *testing.T) {
 		{101 * sec, Request{N: 1}, deniedResult(n, 0, 400*sec, 500*sec)},
 		{501 * sec, Request{N: 1}, allowedResult(n, 0, 500*sec).took(1, 501*sec)},
 	})
-	if got := s.(*window[logFrame]).slots.n; got > n {
+	if got := s.(*window[logFrame]).slots.len(); got > n {
 		t.Errorf("%d entries", got)
 	}
 }

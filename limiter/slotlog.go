@@ -1,99 +1,77 @@
 package limiter
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // slot is a span of time, identified by its beginning in ns, and the permits that count in it.
 type slot struct{ start, n int64 }
 
-// slotLog is a queue of slots in order of time, in a ring that grows as needed. An empty log
-// keeps little room.
+// slotLog is a queue of slots in order of time. An empty log keeps little room.
 type slotLog struct {
-	ring []slot
-	head int // index of the oldest slot
-	n    int
+	all  []slot
+	gone int // slots at the beginning of all that were removed
 }
 
-// minRing is the room that an empty log may keep.
-const minRing = 16
+// minRoom is the room that an empty log may keep.
+const minRoom = 16
 
-// slotAt returns the i-th slot in time. i must be below n.
-func (l *slotLog) slotAt(i int) *slot {
-	if i += l.head; i >= len(l.ring) {
-		i -= len(l.ring)
-	}
-	return &l.ring[i]
-}
+// live returns the slots. They are valid until the log changes.
+func (l *slotLog) live() []slot { return l.all[l.gone:] }
+
+func (l *slotLog) len() int { return len(l.all) - l.gone }
 
 // newest returns the last slot in time. There must be one.
-func (l *slotLog) newest() *slot { return l.slotAt(l.n - 1) }
+func (l *slotLog) newest() *slot { return &l.all[len(l.all)-1] }
 
 // after returns the number of slots that begin by t, the index of the first that begins after
 // it.
 func (l *slotLog) after(t int64) int {
-	if l.n > 0 && l.newest().start <= t { // the common case
-		return l.n
+	slots := l.live()
+	if len(slots) > 0 && slots[len(slots)-1].start <= t { // the common case
+		return len(slots)
 	}
-	low, high := 0, l.n
-	for low < high {
-		if mid := (low + high) / 2; l.slotAt(mid).start <= t {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	return low
+	return sort.Search(len(slots), func(i int) bool { return slots[i].start > t })
 }
 
 // add adds the permits of s to the slot of its time, which it makes if there is none.
 func (l *slotLog) add(s slot) {
-	i := l.after(s.start)
-	if i > 0 && l.slotAt(i-1).start == s.start {
-		l.slotAt(i - 1).n += s.n
+	i := l.gone + l.after(s.start)
+	if i > l.gone && l.all[i-1].start == s.start {
+		l.all[i-1].n += s.n
 		return
 	}
-	if l.n == len(l.ring) {
-		l.grow()
+	if len(l.all) == cap(l.all) && l.gone > len(l.all)/16 { // rather than to grow
+		l.all, i, l.gone = l.all[:copy(l.all, l.live())], i-l.gone, 0
 	}
-	l.n++
-	for j := l.n - 1; j > i; j-- { // only takes before reservations have slots after them
-		*l.slotAt(j) = *l.slotAt(j - 1)
-	}
-	*l.slotAt(i) = s
-}
-
-func (l *slotLog) grow() {
-	ring := make([]slot, max(1, 2*len(l.ring)))
-	copied := copy(ring, l.ring[l.head:])
-	copy(ring[copied:], l.ring[:l.head])
-	l.ring, l.head = ring, 0
+	l.all = slices.Insert(l.all, i, s)
 }
 
 // pop removes the oldest slot and returns it.
 func (l *slotLog) pop() slot {
-	s := *l.slotAt(0)
-	if l.head++; l.head == len(l.ring) {
-		l.head = 0
-	}
-	l.shrunk()
+	s := l.all[l.gone]
+	l.gone++
+	l.shrink()
 	return s
 }
 
 // remove removes the i-th slot in time.
 func (l *slotLog) remove(i int) {
-	for ; i < l.n-1; i++ {
-		*l.slotAt(i) = *l.slotAt(i + 1)
-	}
-	l.shrunk()
+	l.all = slices.Delete(l.all, l.gone+i, l.gone+i+1)
+	l.shrink()
 }
 
-// shrunk counts one slot less, and frees a large ring when it is empty.
-func (l *slotLog) shrunk() {
-	if l.n--; l.n == 0 && len(l.ring) > minRing {
+// shrink empties a log without slots, and frees much room.
+func (l *slotLog) shrink() {
+	switch {
+	case l.len() > 0:
+	case cap(l.all) > minRoom:
 		*l = slotLog{}
+	default:
+		l.all, l.gone = l.all[:0], 0
 	}
 }
 
 // copied returns an independent log with the same slots.
-func (l *slotLog) copied() slotLog {
-	return slotLog{ring: slices.Clone(l.ring), head: l.head, n: l.n}
-}
+func (l *slotLog) copied() slotLog { return slotLog{all: slices.Clone(l.live())} }

@@ -50,7 +50,7 @@ func (w *windowView[F]) advance(t, leap int64) {
 		w.asked, w.since = max(0, w.asked+leap), max(0, w.since+leap)
 		w.move(func(start, before int64) int64 { return w.frame.placeAfterReset(start, before, -leap, t) })
 	}
-	for w.slots.n > 0 && w.frame.expiryOf(w.slots.slotAt(0).start) <= t {
+	for w.slots.len() > 0 && w.frame.expiryOf(w.slots.live()[0].start) <= t {
 		w.total -= w.slots.pop().n
 	}
 }
@@ -59,9 +59,9 @@ func (w *windowView[F]) advance(t, leap int64) {
 func (w *windowView[F]) move(to func(start, before int64) int64) {
 	old, before := w.slots, int64(noSlot)
 	w.slots = slotLog{}
-	for i := range old.n {
-		before = to(old.slotAt(i).start, before)
-		w.slots.add(slot{before, old.slotAt(i).n})
+	for _, s := range old.live() {
+		before = to(s.start, before)
+		w.slots.add(slot{before, s.n})
 	}
 }
 
@@ -69,8 +69,8 @@ func (w *windowView[F]) move(to func(start, before int64) int64) {
 // latest is t, or a later instant for which permits were reserved: see frame.
 func (w *windowView[F]) under(q *rules.Quota, t, latest int64) windowView[F] {
 	next := windowView[F]{quota: q, frame: w.frame.forQuota(q), total: w.total, slots: w.slots.copied(), since: t}
-	if w.slots.n > 0 {
-		next.since = max(w.since, w.slots.slotAt(0).start)
+	if w.slots.len() > 0 {
+		next.since = max(w.since, w.slots.live()[0].start)
 	}
 	next.move(func(start, before int64) int64 { return next.frame.placeFrom(w.frame, start, before, latest) })
 	next.advance(t, 0)
@@ -85,7 +85,7 @@ func (w *windowView[F]) span(t int64) int64 {
 
 // lastExpiry returns when all permits have left the window, or 0 if they have.
 func (w *windowView[F]) lastExpiry() int64 {
-	if w.slots.n == 0 {
+	if w.slots.len() == 0 {
 		return 0
 	}
 	return w.frame.expiryOf(w.slots.newest().start)
@@ -93,7 +93,7 @@ func (w *windowView[F]) lastExpiry() int64 {
 
 // free returns the number of available permits. It may be below 0.
 func (w *windowView[F]) free(t int64) int64 {
-	if w.frame.slotIsWindow() && w.slots.n > 0 && w.slots.newest().start > t {
+	if w.frame.slotIsWindow() && w.slots.len() > 0 && w.slots.newest().start > t {
 		return 0
 	}
 	return w.limit() - w.total
@@ -111,20 +111,18 @@ func (w *windowView[F]) roomFor(t, n int64) int64 {
 	}
 	// So many have to leave, or so many may stay: the smaller number is found faster.
 	leave, stay := w.total-w.limit()+n, w.limit()-n
+	slots, i := w.slots.live(), 0
 	if leave <= stay {
-		for i := 0; ; i++ {
-			s := w.slots.slotAt(i)
-			if leave -= s.n; leave <= 0 {
-				return w.frame.expiryOf(s.start)
-			}
+		for leave -= slots[i].n; leave > 0; leave -= slots[i].n {
+			i++
+		}
+	} else {
+		i = len(slots) - 1
+		for stay -= slots[i].n; stay >= 0; stay -= slots[i].n {
+			i--
 		}
 	}
-	for i := w.slots.n - 1; ; i-- {
-		s := w.slots.slotAt(i)
-		if stay -= s.n; stay < 0 {
-			return w.frame.expiryOf(s.start)
-		}
-	}
+	return w.frame.expiryOf(slots[i].start)
 }
 
 // owed returns how many of n permits are counted, whether they are available or not.
@@ -134,7 +132,7 @@ func (w *windowView[F]) owed(n int64) int64 {
 
 func (w *windowView[F]) count(when, n int64) {
 	newest := when
-	if w.slots.n > 0 {
+	if w.slots.len() > 0 {
 		newest = w.slots.newest().start
 	}
 	w.slots.add(slot{w.frame.slot(when, newest), n})
@@ -145,14 +143,14 @@ func (w *windowView[F]) count(when, n int64) {
 // limit are counted. The newest past slots whose permits make up the limit suffice: older ones
 // leave sooner, and before the newest have left there is no room anyway.
 func (w *windowView[F]) trim(t int64) {
-	if w.slots.n <= minSlots || w.total <= w.limit() {
+	if w.slots.len() <= minSlots || w.total <= w.limit() {
 		return
 	}
 	past := w.total
-	for i := w.slots.n - 1; i >= 0 && w.slots.slotAt(i).start > t; i-- {
-		past -= w.slots.slotAt(i).n
+	for _, s := range w.slots.live()[w.slots.after(t):] {
+		past -= s.n
 	}
-	for w.slots.n > minSlots && past-w.slots.slotAt(0).n >= w.limit() {
+	for w.slots.len() > minSlots && past-w.slots.live()[0].n >= w.limit() {
 		n := w.slots.pop().n
 		past -= n
 		w.total -= n
@@ -166,10 +164,10 @@ func (w *windowView[F]) giveBack(t, taken, mark, n int64) {
 		return
 	}
 	i := w.slots.after(mark) - 1
-	if i < 0 || !w.frame.holds(w.slots.slotAt(i).start, mark) {
+	if i < 0 || !w.frame.holds(w.slots.live()[i].start, mark) {
 		return
 	}
-	s := w.slots.slotAt(i)
+	s := &w.slots.live()[i]
 	n = min(n, s.n)
 	s.n -= n
 	w.total -= n
@@ -177,7 +175,7 @@ func (w *windowView[F]) giveBack(t, taken, mark, n int64) {
 		w.slots.remove(i)
 	}
 	// A window that is open, or before a reserved one, stays as it is.
-	for w.frame.slotIsWindow() && w.slots.n > 0 && w.slots.newest().n == 0 && w.slots.newest().start > t {
-		w.slots.remove(w.slots.n - 1)
+	for w.frame.slotIsWindow() && w.slots.len() > 0 && w.slots.newest().n == 0 && w.slots.newest().start > t {
+		w.slots.remove(w.slots.len() - 1)
 	}
 }

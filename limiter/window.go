@@ -135,9 +135,8 @@ func (w *window[F]) absorb(other State, now time.Duration) bool {
 		w.others = append(w.others, o.windowView)
 		return true
 	}
-	for i := range o.slots.n {
-		s := o.slots.slotAt(i)
-		w.slots.add(*s)
+	for _, s := range o.slots.live() {
+		w.slots.add(s)
 		w.total += s.n
 	}
 	return true
@@ -155,7 +154,7 @@ func (w *window[F]) owes(now time.Duration) (owed debt, spent bool) {
 		owed[debtDue] = w.due
 	}
 	for _, o := range append(slices.Clip(w.others), w.windowView) {
-		if o.slots.n > 0 {
+		if o.slots.len() > 0 {
 			owed[debtAt] = max(owed[debtAt], o.frame.latestIn(o.slots.newest().start, w.last))
 			owed[debtCount] = max(owed[debtCount], o.total)
 		}
@@ -278,7 +277,7 @@ func (w *window[F]) deny(read, t, n, keep int64, ask Request) Result {
 	if ask.Kind == Reserve {
 		within := int64(max(ask.Within, 0))
 		first := w.slots.after(t)
-		full := w.slots.n-first >= maxReserved
+		full := w.slots.len()-first >= maxReserved
 		if !full && wait <= within && room <= maxNow {
 			w.due = max(w.due, room)
 			r := w.takePermits(read, t, room, n)
@@ -287,7 +286,7 @@ func (w *window[F]) deny(read, t, n, keep int64, ask Request) Result {
 		}
 		wait = max(wait-within, 1)
 		if full {
-			wait = max(wait, w.slots.slotAt(first).start-read)
+			wait = max(wait, w.slots.live()[first].start-read)
 		}
 	}
 	r := w.result(read, t, false)

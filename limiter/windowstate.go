@@ -8,13 +8,12 @@ import "encoding/binary"
 func (w *window[F]) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(w.last))
 	before := int64(0)
-	for i := range w.slots.n {
-		s := w.slots.slotAt(i)
+	for _, s := range w.slots.live() {
 		b = binary.AppendUvarint(b, uint64(s.start-before))
 		b = binary.AppendUvarint(b, uint64(s.n))
 		before = s.start
 	}
-	if w.due > w.last && w.slots.n > 0 {
+	if w.due > w.last && w.slots.len() > 0 {
 		b = binary.AppendUvarint(b, uint64(max(0, w.due-before)))
 	}
 	return b
@@ -39,7 +38,7 @@ func (w *window[F]) restoreState(b []byte) bool {
 		if gap, b, ok = cutInt(b, maxNow-start); !ok {
 			break
 		}
-		if len(b) == 0 && w.slots.n > 0 {
+		if len(b) == 0 && w.slots.len() > 0 {
 			w.due = start + gap
 			break
 		}
