@@ -76,15 +76,6 @@ func adapt(s State, a Algorithm, q *rules.Quota, now time.Duration) State {
 	return lock
 }
 
-// storable is a state that a snapshot can hold.
-type storable interface {
-	// appendState appends the state, without its quota.
-	appendState(b []byte) []byte
-	// restoreState sets a new state from the bytes that appendState appended, and reports
-	// whether they are valid. If not, the state must not be used.
-	restoreState(b []byte) bool
-}
-
 // clock is a state's clock: the latest instant it has seen.
 type clock struct{ last int64 }
 

@@ -58,3 +58,6 @@ func (l *Limiter) Waiting() int {
 	defer l.lines.mu.Unlock()
 	return len(l.lines.lines)
 }
+
+// AppendSnapshotLine appends the line of a record of a snapshot.
+func AppendSnapshotLine(b, record []byte) []byte { return appendSnapshotLine(b, record) }

@@ -312,8 +312,8 @@ func TestAKeyIsRenewed(t *testing.T) {
 	if left--; !l.quick("key", 1, &d) || d.Remaining != left {
 		t.Errorf("still with a lock, or not what was left: %+v, want %d", d, left)
 	}
-	s := &snapshotWriter{m: m, w: bufio.NewWriter(io.Discard), quotas: map[rules.Quota]uint64{}}
-	if s.writeKey(old); s.err != nil || s.counts.keys != 1 {
+	s := &snapshotWriter{w: bufio.NewWriter(io.Discard)}
+	if s.writeKey(m, old); s.err != nil || s.counts.states != 1 {
 		t.Errorf("a snapshot that is at a key while that is renewed: %+v, %v", s.counts, s.err)
 	}
 	if got := m.Stats(); got.Keys != 1 {

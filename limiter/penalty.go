@@ -1,7 +1,6 @@
 package limiter
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/hotparam/hotparam/rules"
@@ -114,22 +113,14 @@ func (p *penalty) adapt(q *rules.Quota, now time.Duration) {
 	}
 }
 
-func (p *penalty) appendState(b []byte) []byte {
-	lock := binary.AppendVarint(binary.AppendVarint(nil, p.last), p.until)
-	b = append(b, byte(len(lock)))
-	b = append(b, lock...)
-	return p.inner.(storable).appendState(b)
+func (p *penalty) numbers() []int64 {
+	return append([]int64{p.last, p.until}, p.inner.(storable).numbers()...)
 }
 
-func (p *penalty) restoreState(b []byte) bool {
-	inner, ok := p.inner.(storable)
-	if !ok || len(b) == 0 || len(b) < 1+int(b[0]) {
+func (p *penalty) setNumbers(n []int64) bool {
+	if !areInstants(n) || !p.inner.(storable).setNumbers(n[2:]) {
 		return false
 	}
-	last, until, tail, ok := twoInstants(b[1 : 1+b[0]])
-	if !ok || len(tail) > 0 || !inner.restoreState(b[1+b[0]:]) {
-		return false
-	}
-	p.last, p.until = last, min(until, last+int64(p.length))
+	p.last, p.until = n[0], min(n[1], n[0]+int64(p.length))
 	return true
 }

@@ -3,11 +3,9 @@ package limiter
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"time"
 
@@ -22,118 +20,87 @@ import (
 func (m *Memory) Restore(r io.Reader) (restored, left int, err error) {
 	s := &snapshotReader{m: m, r: bufio.NewReader(r), now: m.now()}
 	if err := s.read(); err != nil {
-		return s.counts.keys, s.counts.left, fmt.Errorf("limiter: restore a snapshot: %w", err)
+		return s.counts.states, s.counts.left, fmt.Errorf("limiter: restore a snapshot: %w", err)
 	}
-	return s.counts.keys, s.counts.left, nil
+	return s.counts.states, s.counts.left, nil
 }
 
 type snapshotReader struct {
 	m      *Memory
 	r      *bufio.Reader
 	now    time.Duration
-	quotas []*rules.Quota
-	last   *keyNode // node of the key that was read last; nil if it was left out
+	quota  *rules.Quota // that of the last record
+	last   *keyNode     // node of the key that was read last; nil if it was left out
 	counts snapshotCounts
 }
 
 func (s *snapshotReader) read() error {
-	header := make([]byte, len(snapshotHeader))
-	if _, err := io.ReadFull(s.r, header); err != nil {
-		return readError(err)
-	}
-	if string(header) != snapshotHeader {
-		return fmt.Errorf("it does not begin with %q: %w", snapshotHeader, ErrSnapshot)
-	}
-	for {
-		kind, body, err := s.readFrame()
-		if err != nil {
+	for first := true; ; first = false {
+		line, err := s.r.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			return fmt.Errorf("it ends too early: %w", ErrSnapshot)
+		case err != nil:
 			return err
+		case first && string(line) != snapshotHeader:
+			return fmt.Errorf("it does not begin with %q: %w", snapshotHeader, ErrSnapshot)
+		case first:
+			continue
 		}
-		switch kind {
-		case 'q':
-			err = s.readQuota(body)
-		case 'k':
-			err = s.readKey(body)
-		case 'e':
-			return s.checkEnd(body)
-		default:
-			err = fmt.Errorf("a frame of kind %q: %w", kind, ErrSnapshot)
-		}
-		if err != nil {
-			return err
+		if end, err := s.readLine(line[:len(line)-1]); err != nil {
+			return fmt.Errorf("%w: %w", ErrSnapshot, err)
+		} else if end {
+			return nil
 		}
 	}
 }
 
-// readFrame reads the next frame. It takes no more memory than there are bytes.
-func (s *snapshotReader) readFrame() (kind byte, body []byte, err error) {
-	size, err := binary.ReadUvarint(s.r)
-	if err != nil {
-		return 0, nil, readError(err)
+// readLine reads the record of a line, and reports whether it is the last one.
+func (s *snapshotReader) readLine(line []byte) (end bool, err error) {
+	_, text, _ := bytes.Cut(line, []byte(" "))
+	if string(appendSnapshotLine(nil, text)) != string(line)+"\n" {
+		return false, errors.New("a record whose checksum is wrong")
 	}
-	if size < 1 || size > maxFrame {
-		return 0, nil, fmt.Errorf("a frame of %d bytes: %w", size, ErrSnapshot)
-	}
-	var b bytes.Buffer
-	if _, err := io.CopyN(&b, s.r, int64(size)+4); err != nil {
-		return 0, nil, readError(err)
-	}
-	frame, sum := b.Bytes()[:size], b.Bytes()[size:]
-	if crc32.Checksum(frame, castagnoli) != binary.BigEndian.Uint32(sum) {
-		return 0, nil, fmt.Errorf("a frame whose checksum is wrong: %w", ErrSnapshot)
-	}
-	return frame[0], frame[1:], nil
-}
-
-// readError returns the error of a read. The end of the bytes becomes [ErrSnapshot].
-func readError(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("it ends too early: %w", ErrSnapshot)
-	}
-	return err
-}
-
-func (s *snapshotReader) readQuota(body []byte) error {
-	if len(s.quotas) >= maxSnapshotQuotas {
-		return fmt.Errorf("over %d quotas: %w", maxSnapshotQuotas, ErrSnapshot)
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
+	var r snapshotRecord
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	q := &rules.Quota{}
-	if err := d.Decode(q); err != nil {
-		return fmt.Errorf("a quota: %w: %w", err, ErrSnapshot)
+	if err := d.Decode(&r); err != nil {
+		return false, fmt.Errorf("a record: %w", err)
 	}
-	s.quotas = append(s.quotas, q)
-	return nil
+	if r.States != nil {
+		if count := s.counts.states + s.counts.left; *r.States != count {
+			return true, fmt.Errorf("it has %d states, not the number at its end", count)
+		}
+		return true, nil
+	}
+	if r.Quota != nil {
+		s.quota = r.Quota
+	}
+	if s.quota == nil || len(r.Name) == 0 || len(r.Key) == 0 {
+		return false, errors.New("a state without its quota, name or key")
+	}
+	return false, s.addState(string(r.Name), string(r.Key), r.State)
 }
 
-func (s *snapshotReader) readKey(body []byte) error {
-	number, n := binary.Uvarint(body)
-	if n <= 0 || number >= uint64(len(s.quotas)) {
-		return fmt.Errorf("a key without its quota: %w", ErrSnapshot)
-	}
-	nameBytes, tail, ok := cutText(body[n:])
-	keyBytes, tail, ok2 := cutText(tail)
-	if !ok || !ok2 {
-		return fmt.Errorf("a key cut short: %w", ErrSnapshot)
-	}
-	name, key := string(nameBytes), string(keyBytes)
-	q := s.quotas[number]
+// addState adds a state of a key.
+func (s *snapshotReader) addState(name, key string, numbers []int64) error {
+	q := s.quota
 	a, err := s.m.plans.algorithmFor(q)
 	switch {
 	case errors.Is(err, ErrUnsupported):
 		s.counts.left++
 		return nil
 	case err != nil:
-		return fmt.Errorf("%w: %w", err, ErrSnapshot)
+		return err
 	}
 	state := a.New(q, s.now)
-	if _, ok := encodeState(nil, state); !ok {
+	stored := storableOf(state)
+	if stored == nil {
 		s.counts.left++
 		return nil
 	}
-	if !state.(storable).restoreState(tail) {
-		return fmt.Errorf("an impossible state: %w", ErrSnapshot)
+	if !stored.setNumbers(numbers) {
+		return errors.New("an impossible state")
 	}
 	hash := s.m.hash(s.m.hashOf(name), key)
 	id, o := appendNamed(nil, name, key), side{familyOf(q), q, state}
@@ -141,25 +108,9 @@ func (s *snapshotReader) readKey(body []byte) error {
 		s.last = s.m.table.restore(s.now, hash, id, o, lendable(a))
 	}
 	if s.last != nil {
-		s.counts.keys++
+		s.counts.states++
 	} else {
 		s.counts.left++
-	}
-	return nil
-}
-
-// cutText cuts a length and as many bytes, at least 1, off the front.
-func cutText(b []byte) (text, tail []byte, ok bool) {
-	size, n := binary.Uvarint(b)
-	if n <= 0 || size < 1 || size > maxSnapshotKey || size > uint64(len(b)-n) {
-		return nil, nil, false
-	}
-	return b[n : n+int(size)], b[n+int(size):], true
-}
-
-func (s *snapshotReader) checkEnd(body []byte) error {
-	if count, n := binary.Uvarint(body); n <= 0 || count != uint64(s.counts.keys+s.counts.left) {
-		return fmt.Errorf("it has %d keys, not the number at its end: %w", s.counts.keys+s.counts.left, ErrSnapshot)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package limiter
 
 import (
 	"bufio"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,104 +11,100 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A snapshot is a header and frames:
-//
-//	header  "hotparam limits 1\n"
-//	frame   uvarint length, kind and body; uint32 CRC (Castagnoli) of kind and body
-//	'q'     a quota, as JSON; they are numbered from 0 in their order
-//	'k'     uvarint number of its quota, uvarint length of the name, name, uvarint
-//	        length of the key, key, and the rest is the state; a key that was under several
-//	        quotas has several states, and that of the quota in force comes first
-//	'e'     the end: uvarint number of 'k' frames
-//
-// Numbers are big-endian; instants are nanoseconds since the Unix epoch.
+// A snapshot is a header and lines. Each line is the CRC-32C of a record, in hexadecimal digits, and
+// the record as JSON. A key that was under several quotas has several states, and that of the quota
+// in force comes first. Instants are nanoseconds since the Unix epoch.
 const snapshotHeader = "hotparam limits 1\n"
 
-// Bounds of a snapshot.
-const (
-	maxFrame          = 16 << 20
-	maxSnapshotKey    = 64 << 10 // bytes of a name, or a key
-	maxSnapshotQuotas = 1 << 16
-)
+type snapshotRecord struct {
+	Quota  *rules.Quota `json:"quota,omitempty"` // nil if it is that of the record before
+	Name   []byte       `json:"name,omitempty"`
+	Key    []byte       `json:"key,omitempty"`
+	State  []int64      `json:"state,omitempty"`
+	States *int         `json:"states,omitempty"` // number of states; in the last record alone
+}
 
 // ErrSnapshot means that the bytes are not a snapshot, or not a whole one.
 var ErrSnapshot = errors.New("limiter: not a whole snapshot of limits")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// appendSnapshotLine appends the line of a record.
+func appendSnapshotLine(b, record []byte) []byte {
+	return fmt.Appendf(b, "%08x %s\n", crc32.Checksum(record, castagnoli), record)
+}
+
 // snapshotCounts counts the states in a snapshot, and those left out.
-type snapshotCounts struct{ keys, left int }
+type snapshotCounts struct{ states, left int }
 
 // Snapshot writes the states of all keys, for a Restore after a restart. It returns how many
 // states it wrote, and how many it left out. A key has several states if it was under several
-// quotas. States of custom algorithms are left out, and those of names and keys of over 65,536
-// bytes. So are the debts of evicted keys, which no other process can find (see
-// [Stats].Displaced). Keys may be asked for during the call; each is written as it is at some
-// moment of the call.
+// quotas. States of custom algorithms are left out. So are the debts of evicted keys, which no
+// other process can find (see [Stats].Displaced). Keys may be asked for during the call; each is
+// written as it is at some moment of the call.
 func (m *Memory) Snapshot(w io.Writer) (written, left int, err error) {
-	buffered := bufio.NewWriter(w)
-	s := &snapshotWriter{w: buffered, m: m, quotas: make(map[rules.Quota]uint64)}
-	_, s.err = buffered.WriteString(snapshotHeader)
+	s := &snapshotWriter{w: bufio.NewWriter(w)}
+	_, s.err = s.w.WriteString(snapshotHeader)
 	m.table.each(func(n *keyNode) bool {
-		s.writeKey(n)
+		s.writeKey(m, n)
 		return s.err == nil
 	})
-	s.writeFrame('e', binary.AppendUvarint(nil, uint64(s.counts.keys)))
+	s.write(&snapshotRecord{States: &s.counts.states})
 	s.counts.left += m.table.indebted(instant(m.now()))
 	if s.err == nil {
-		s.err = buffered.Flush()
+		s.err = s.w.Flush()
 	}
 	if s.err != nil {
-		return s.counts.keys, s.counts.left, fmt.Errorf("limiter: write a snapshot: %w", s.err)
+		s.err = fmt.Errorf("limiter: write a snapshot: %w", s.err)
 	}
-	return s.counts.keys, s.counts.left, nil
+	return s.counts.states, s.counts.left, s.err
 }
 
 // snapshotWriter writes until the first error.
 type snapshotWriter struct {
 	w      *bufio.Writer
-	m      *Memory
-	quotas map[rules.Quota]uint64
-	body   []byte // body of the current frame
+	quota  rules.Quota // that of the last record
 	counts snapshotCounts
 	err    error
 }
 
-func (s *snapshotWriter) writeFrame(kind byte, body []byte) {
-	for _, part := range [][]byte{
-		binary.AppendUvarint(nil, uint64(1+len(body))),
-		{kind},
-		body,
-		binary.BigEndian.AppendUint32(nil, crc32.Update(crc32.Checksum([]byte{kind}, castagnoli), castagnoli, body)),
-	} {
-		if s.err == nil {
-			_, s.err = s.w.Write(part)
-		}
+func (s *snapshotWriter) write(r *snapshotRecord) {
+	text, err := json.Marshal(r)
+	if err == nil && s.err == nil {
+		_, err = s.w.Write(appendSnapshotLine(nil, text))
+	}
+	if s.err == nil {
+		s.err = err
 	}
 }
 
-func (s *snapshotWriter) writeKey(n *keyNode) {
-	id := n.key()
-	name, key := unnamed(id)
-	if len(name) > maxSnapshotKey || len(key) > maxSnapshotKey {
-		s.counts.left++
-		return
-	}
+func (s *snapshotWriter) writeKey(m *Memory, n *keyNode) {
+	name, key := unnamed(n.key())
 	all := n.kept.encoded()
 	if all == nil { // it was dropped, or renewed
-		if current := s.m.findNode(name, key); current != nil {
+		if current := m.findNode(name, key); current != nil {
 			all = current.kept.encoded()
 		}
 	}
-	for _, e := range all {
-		s.writeState(name, key, e)
+	for i := range all {
+		e := &all[i]
+		if e.numbers == nil {
+			s.counts.left++
+			continue
+		}
+		r := &snapshotRecord{Name: []byte(name), Key: []byte(key), State: e.numbers}
+		if e.quota != s.quota {
+			s.quota, r.Quota = e.quota, &e.quota
+		}
+		s.write(r)
+		s.counts.states++
 	}
 }
 
-// encodedState is one state of a key. Its bytes are nil for a custom algorithm.
+// encodedState is one state of a key. Its numbers are nil for a custom algorithm.
 type encodedState struct {
-	quota rules.Quota
-	bytes []byte
+	quota   rules.Quota
+	numbers []int64
 }
 
 // encoded returns all states of a key, that of the quota in force first. It returns none if the
@@ -134,11 +129,11 @@ func (x *side) encoded() []encodedState {
 	if locked && q.Penalty == 0 {
 		state = lock.inner // the lock denies nothing under this quota, and ends
 	}
-	bytes, ok := encodeState(nil, state)
-	if !ok {
+	s := storableOf(state)
+	if s == nil {
 		return []encodedState{{quota: q}}
 	}
-	all := []encodedState{{q, bytes}}
+	all := []encodedState{{q, s.numbers()}}
 	if locked {
 		state = lock.inner
 	}
@@ -148,46 +143,22 @@ func (x *side) encoded() []encodedState {
 	return all
 }
 
-func (s *snapshotWriter) writeState(name, key string, e encodedState) {
-	quota := e.quota
-	number, known := s.quotas[quota]
-	if e.bytes == nil || !known && len(s.quotas) >= maxSnapshotQuotas {
-		s.counts.left++
-		return
-	}
-	if !known {
-		number = uint64(len(s.quotas))
-		s.quotas[quota] = number
-		text, err := json.Marshal(quota)
-		if err != nil {
-			s.err = err
-			return
-		}
-		s.writeFrame('q', text)
-	}
-	b := binary.AppendUvarint(s.body[:0], number)
-	b = append(binary.AppendUvarint(b, uint64(len(name))), name...)
-	b = append(binary.AppendUvarint(b, uint64(len(key))), key...)
-	b = append(b, e.bytes...)
-	s.body = b
-	if len(b) >= maxFrame {
-		s.counts.left++
-		return
-	}
-	s.writeFrame('k', b)
-	s.counts.keys++
+// storable is a state that a snapshot can hold.
+type storable interface {
+	// numbers returns the state, without its quota. There is at least one number.
+	numbers() []int64
+	// setNumbers sets a new state to the numbers that another one returned, and reports whether
+	// they are valid. If not, the state must not be used.
+	setNumbers(n []int64) bool
 }
 
-// encodeState appends a state. It returns false for the state of a custom algorithm.
-func encodeState(b []byte, state State) ([]byte, bool) {
+// storableOf returns a state as a storable, or nil for the state of a custom algorithm.
+func storableOf(state State) storable {
 	if lock, ok := state.(*penalty); ok {
 		if _, ok := lock.inner.(storable); !ok {
-			return b, false
+			return nil
 		}
 	}
-	s, ok := state.(storable)
-	if !ok {
-		return b, false
-	}
-	return s.appendState(b), true
+	s, _ := state.(storable)
+	return s
 }

@@ -1,9 +1,9 @@
 package limiter
 
 import (
-	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // takeLine is the content of a bucket. Takes form a line, from now to the word, and are earned in
@@ -179,29 +179,22 @@ func (l *takeLine) indebt(g *gcra, owed *debt, t int64) {
 	}
 }
 
-// appendRest appends the fields besides word and born: nothing if they are all zero, or else
-// all of them.
-func (l *takeLine) appendRest(b []byte) []byte {
+// rest returns the fields besides word and born: none if they are all zero, or else all of them.
+func (l *takeLine) rest() []int64 {
 	if *l == (takeLine{word: l.word, born: l.born}) {
-		return b
+		return nil
 	}
-	for _, n := range []int64{l.due, l.late, l.back, l.quotaChange.changedAt, l.quotaChange.mark, l.fastest} {
-		b = binary.AppendVarint(b, n)
-	}
-	return b
+	return []int64{l.due, l.late, l.back, l.quotaChange.changedAt, l.quotaChange.mark, l.fastest}
 }
 
-// restoreRest reads what appendRest wrote, and reports whether it is valid.
-func (l *takeLine) restoreRest(b []byte) bool {
-	if len(b) == 0 {
+// setRest sets the fields that rest returned, and reports whether they are valid.
+func (l *takeLine) setRest(n []int64) bool {
+	if len(n) == 0 {
 		return true
 	}
-	for _, n := range []*int64{&l.due, &l.late, &l.back, &l.quotaChange.changedAt, &l.quotaChange.mark, &l.fastest} {
-		v, size := binary.Varint(b)
-		if size <= 0 || v < -maxNow || v > maxNow {
-			return false
-		}
-		*n, b = v, b[size:]
+	if len(n) != 6 || slices.Min(n) < -maxNow || slices.Max(n) > maxNow {
+		return false
 	}
-	return len(b) == 0 && l.due >= 0 && l.late >= 0 && l.quotaChange.changedAt >= 0 && l.fastest >= 0
+	l.due, l.late, l.back, l.quotaChange = n[0], n[1], n[2], quotaChange{n[3], n[4], n[5]}
+	return l.due >= 0 && l.late >= 0 && l.quotaChange.changedAt >= 0 && l.fastest >= 0
 }

@@ -1,7 +1,6 @@
 package limiter
 
 import (
-	"encoding/binary"
 	"math"
 	"sort"
 	"time"
@@ -268,20 +267,14 @@ func (s *warmState) Adapt(q *rules.Quota, now time.Duration) bool {
 	return true
 }
 
-func (s *warmState) appendState(b []byte) []byte {
-	b = binary.BigEndian.AppendUint64(b, math.Float64bits(s.stored))
-	return s.appendRest(binary.AppendVarint(binary.AppendVarint(b, s.last), s.word))
+func (s *warmState) numbers() []int64 {
+	return append([]int64{s.last, s.word, int64(math.Float64bits(s.stored))}, s.rest()...)
 }
 
-func (s *warmState) restoreState(b []byte) bool {
-	if len(b) < 8 {
+func (s *warmState) setNumbers(n []int64) bool {
+	if len(n) < 3 || !areInstants(n) || !s.setRest(n[3:]) {
 		return false
 	}
-	stored := math.Float64frombits(binary.BigEndian.Uint64(b))
-	last, next, tail, ok := twoInstants(b[8:])
-	if !ok || !(stored >= 0 && stored <= s.maxStored) || !s.restoreRest(tail) {
-		return false
-	}
-	s.stored, s.last, s.word, s.born = stored, last, next, 0
-	return true
+	s.last, s.word, s.stored, s.born = n[0], n[1], math.Float64frombits(uint64(n[2])), 0
+	return s.stored >= 0 && s.stored <= s.maxStored
 }

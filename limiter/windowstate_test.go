@@ -36,10 +36,10 @@ func TestWindowsState(t *testing.T) {
 					s.Do(at, ask(t))
 					later()
 				}
-				b := s.(storable).appendState([]byte("before"))
+				n := s.(storable).numbers()
 				restored := newWindowState(t, q, 0)
-				if !restored.(storable).restoreState(b[len("before"):]) {
-					t.Fatalf("not restored: %x", b)
+				if !restored.(storable).setNumbers(n) {
+					t.Fatalf("not restored: %d", n)
 				}
 				if lagging := told - time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "lag")); lagging >= 0 {
 					a := Request{Kind: Peek, N: 1}
@@ -60,56 +60,62 @@ func TestWindowsState(t *testing.T) {
 }
 
 func TestWindowsStateRefused(t *testing.T) {
-	written := func(numbers ...uint64) (b []byte) {
-		for _, n := range numbers {
-			b = binary.AppendUvarint(b, n)
-		}
-		return b
-	}
-	for name, b := range map[string][]byte{
+	for name, n := range map[string][]int64{
 		"nothing":                nil,
-		"half a number":          {0x80},
-		"a time without permits": written(0, 5),
-		"now beyond time":        written(maxNow + 1),
-		"a slot beyond time":     written(0, maxNow, 1, 1, 1),
-		"too many permits":       written(0, 1, maxFill+maxOwed+1),
-		"too many in all":        written(0, 1, maxFill, 1, maxFill),
-		"below 0":                written(0, 1, 1<<63),
+		"a time without permits": {0, 5},
+		"now beyond time":        {maxNow + 1},
+		"now below 0":            {-1},
+		"a slot beyond time":     {0, maxNow, 1, 1, 1},
+		"a slot before another":  {9, 5, 1, -1, 1},
+		"due beyond time":        {0, maxNow, 1, 1},
+		"too many permits":       {0, 1, maxFill + maxOwed + 1},
+		"too many in all":        {0, 1, maxFill, 1, maxFill},
+		"below 0":                {0, 1, -1},
 	} {
 		for _, algorithm := range windowAlgorithms {
-			if windowStates[algorithm](windowQuota(algorithm, 3, time.Second), 0).(storable).restoreState(b) {
+			if windowStates[algorithm](windowQuota(algorithm, 3, time.Second), 0).(storable).setNumbers(n) {
 				t.Errorf("%s: %s is taken for a state", algorithm, name)
 			}
 		}
 	}
 }
 
-// FuzzWindowsState checks that any bytes are either refused or a valid state.
+// FuzzWindowsState checks that any numbers are either refused or a valid state.
 func FuzzWindowsState(f *testing.F) {
+	varints := func(numbers ...int64) (b []byte) {
+		for _, n := range numbers {
+			b = binary.AppendVarint(b, n)
+		}
+		return b
+	}
 	f.Add([]byte{}, int64(0))
-	f.Add([]byte{0}, int64(0))
-	f.Add([]byte{0, 9, 0}, int64(0)) // a future window, all of it returned
+	f.Add(varints(0), int64(0))
+	f.Add(varints(0, 9, 0), int64(0)) // a future window, all of it returned
 	for _, algorithm := range windowAlgorithms {
 		s := windowStates[algorithm](windowQuota(algorithm, 3, time.Second), 0)
 		s.Do(5*time.Second, Request{N: 2})
 		s.Do(5*time.Second, Request{Kind: Reserve, N: 3, Within: time.Minute})
-		f.Add(s.(storable).appendState(nil), int64(5*time.Second))
+		f.Add(varints(s.(storable).numbers()...), int64(5*time.Second))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, now int64) {
+		var numbers []int64
+		for n, size := binary.Varint(b); size > 0; n, size = binary.Varint(b) {
+			numbers, b = append(numbers, n), b[size:]
+		}
 		for _, algorithm := range windowAlgorithms {
 			s := windowStates[algorithm](windowQuota(algorithm, 3, time.Second), 0)
-			if !s.(storable).restoreState(b) {
+			if !s.(storable).setNumbers(numbers) {
 				continue
 			}
 			for _, kind := range []OpKind{Return, Peek, Take, Reserve, Charge, AtMost, Return} {
 				r := s.Do(time.Duration(now), Request{Kind: kind, N: 1, Within: time.Hour, Mark: now + 9})
 				if r.Remaining < 0 || r.RetryAfter < 0 || r.ResetAfter < 0 || r.Delay < 0 || s.FreshAfter(time.Duration(now)) < 0 {
-					t.Fatalf("%s %x at %d: %+v", algorithm, b, now, r)
+					t.Fatalf("%s %d at %d: %+v", algorithm, numbers, now, r)
 				}
 			}
 			again := windowStates[algorithm](windowQuota(algorithm, 3, time.Second), 0)
-			if !again.(storable).restoreState(s.(storable).appendState(nil)) {
-				t.Fatalf("%s %x: what it became is refused", algorithm, b)
+			if !again.(storable).setNumbers(s.(storable).numbers()) {
+				t.Fatalf("%s %d: what it became is refused", algorithm, numbers)
 			}
 		}
 	})

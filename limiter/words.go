@@ -1,7 +1,6 @@
 package limiter
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/hotparam/hotparam/rules"
@@ -144,33 +143,20 @@ func (s *wordState) adapt(g *gcra, now time.Duration) {
 // setMark sets the mark and the instant of a take.
 func (r *Result) setMark(mark, t int64) { r.Mark, r.Receipt.At = mark, time.Duration(t) }
 
-// appendState appends the word and the fields that Returns and another quota need. A line
-// without these is two numbers.
-func (s *wordState) appendState(b []byte) []byte {
-	b = binary.AppendVarint(b, s.last)
-	b = binary.AppendVarint(b, s.word)
-	return s.takeLine.appendRest(b)
-}
+// numbers returns the word and the fields that Returns and another quota need. A line without these
+// is two numbers.
+func (s *wordState) numbers() []int64 { return append([]int64{s.last, s.word}, s.rest()...) }
 
-func (s *wordState) restoreState(b []byte) bool {
-	last, word, tail, ok := twoInstants(b)
-	if !ok || !s.takeLine.restoreRest(tail) {
+func (s *wordState) setNumbers(n []int64) bool {
+	if !areInstants(n) || !s.setRest(n[2:]) {
 		return false
 	}
-	s.last, s.word, s.born = last, word, 0
+	s.last, s.word, s.born = n[0], n[1], 0
 	return true
 }
 
-// twoInstants decodes the latest instant of a state's clock and one that it waits for, and
-// reports whether they are possible.
-func twoInstants(b []byte) (last, until int64, tail []byte, ok bool) {
-	last, n := binary.Varint(b)
-	if n <= 0 {
-		return 0, 0, nil, false
-	}
-	until, m := binary.Varint(b[n:])
-	if m <= 0 || last < 0 || last > maxNow || until < 0 || until-last > maxFill+maxDebt {
-		return 0, 0, nil, false
-	}
-	return last, until, b[n+m:], true
+// areInstants reports whether numbers begin with the latest instant of a state's clock and one that
+// the state waits for.
+func areInstants(n []int64) bool {
+	return len(n) >= 2 && 0 <= n[0] && n[0] <= maxNow && n[1] >= 0 && n[1]-n[0] <= maxFill+maxDebt
 }
