@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,12 +78,8 @@ func NewCached(backend Backend, cfg CachedConfig) (*Cached, error) {
 	if backend == nil {
 		return nil, errors.New("limiter: NewCached: no backend")
 	}
-	if cfg.Keys == 0 {
-		cfg.Keys = defaultCachedKeys
-	}
-	if cfg.Longest == 0 {
-		cfg.Longest = defaultLongest
-	}
+	cfg.Keys = cmp.Or(cfg.Keys, defaultCachedKeys)
+	cfg.Longest = cmp.Or(cfg.Longest, defaultLongest)
 	if cfg.Clock == nil {
 		start := time.Now()
 		cfg.Clock = func() time.Duration { return time.Since(start) }

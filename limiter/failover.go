@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,24 +45,14 @@ const (
 )
 
 func (c *FailoverConfig) validate() error {
-	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
-	}
-	if c.Outage == "" {
-		c.Outage = rules.OutageLocal
-	}
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.Outage = cmp.Or(c.Outage, rules.OutageLocal)
 	if c.Instances == nil {
 		c.Instances = func() int { return 1 }
 	}
-	if c.MinProbe == 0 {
-		c.MinProbe = defaultMinProbe
-	}
-	if c.MaxProbe == 0 {
-		c.MaxProbe = max(defaultMaxProbe, c.MinProbe)
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.MinProbe = cmp.Or(c.MinProbe, defaultMinProbe)
+	c.MaxProbe = cmp.Or(c.MaxProbe, max(defaultMaxProbe, c.MinProbe))
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	switch {
 	case c.Timeout < 0:
 		return fmt.Errorf("limiter: FailoverConfig.Timeout %v: must be positive", c.Timeout)

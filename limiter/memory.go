@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,9 +50,7 @@ const DefaultMaxKeys = 1 << 17
 
 // NewMemory returns a [Memory].
 func NewMemory(c MemoryConfig) (*Memory, error) {
-	if c.MaxKeys == 0 {
-		c.MaxKeys = DefaultMaxKeys
-	}
+	c.MaxKeys = cmp.Or(c.MaxKeys, DefaultMaxKeys)
 	for name := range c.Algorithms {
 		if !name.Custom() {
 			return nil, fmt.Errorf("limiter: algorithm %q: a custom name begins with x_ and has only lower case letters, digits, _ and -", name)

@@ -2,6 +2,7 @@ package adaptive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,9 +37,7 @@ type CPUConfig struct {
 func NewCPU(c CPUConfig) (*CPU, error) { return newCPU(c, os.DirFS("/")) }
 
 func newCPU(c CPUConfig, files fs.FS) (*CPU, error) {
-	if c.Every == 0 {
-		c.Every = 250 * time.Millisecond
-	}
+	c.Every = cmp.Or(c.Every, 250*time.Millisecond)
 	if c.Every < 10*time.Millisecond || c.Every > time.Minute {
 		return nil, fmt.Errorf("adaptive: CPU: Every %v: must be 10ms to 1m", c.Every)
 	}

@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sync"
@@ -60,24 +61,12 @@ type Config struct {
 const defaultMax = 1000
 
 func (c Config) withDefaults() Config {
-	if c.Min == 0 {
-		c.Min = 1
-	}
-	if c.Max == 0 {
-		c.Max = max(defaultMax, c.Min)
-	}
-	if c.Initial == 0 {
-		c.Initial = min(max(20, c.Min), c.Max)
-	}
-	if c.Window == 0 {
-		c.Window = 250 * time.Millisecond
-	}
-	if c.Tolerance == 0 {
-		c.Tolerance = 1.5
-	}
-	if c.CPUTarget == 0 {
-		c.CPUTarget = 0.8
-	}
+	c.Min = cmp.Or(c.Min, 1)
+	c.Max = cmp.Or(c.Max, max(defaultMax, c.Min))
+	c.Initial = cmp.Or(c.Initial, min(max(20, c.Min), c.Max))
+	c.Window = cmp.Or(c.Window, 250*time.Millisecond)
+	c.Tolerance = cmp.Or(c.Tolerance, 1.5)
+	c.CPUTarget = cmp.Or(c.CPUTarget, 0.8)
 	return c
 }
 

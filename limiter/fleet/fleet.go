@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -34,15 +35,11 @@ type Config struct {
 const defaultTimeout = 200 * time.Millisecond
 
 func (c *Config) validate() error {
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	if c.Instances == nil {
 		c.Instances = func() int { return 1 }
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	switch {
 	case c.Lender == nil:
 		return errors.New("fleet: Config.Lender is nil")

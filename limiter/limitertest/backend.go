@@ -72,7 +72,6 @@ var properties = []property{
 	{"any number may be asked for", testExtremes},
 	{returnsInAnyOrder, testReturns},
 	{"what is asked together is taken together or not at all", testTogether},
-	{"who is refused by one limit leaves no trace in others", testTwins},
 	{"quotas in any mix admit what the largest of them allows", testMixes},
 }
 

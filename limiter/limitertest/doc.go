@@ -36,9 +36,8 @@
 // if the clock is set back, no window may hold more than it should, and a retry must pass on time
 // and not a tick before.
 //
-// Requests to several limits, which take together or not at all, are compared with models
-// (together.go). With returns in any order and several quotas, they are compared with twins that
-// are asked one by one (twins.go).
+// Requests to several limits, which take together or not at all, are compared with twins that are
+// asked one by one (twins.go).
 //
 // Returns, in any order and in parts, are compared with a list of takes (returns.go). Several
 // quotas of one key (cases_quotas.go, cases_reload.go, mix.go) have no model: the admitted

@@ -1,7 +1,9 @@
 package limitertest
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,38 +13,53 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// testTwins checks that a request to several limits at once has the same effect as separate asks.
-// Each limit has a twin under another name, which is asked on its own. If a limit denies the
-// request, the twins of the others only peek. Permits are returned in any order, and quotas change.
-// After each step a limit and its twin must have equal states.
-func testTwins(t *testing.T, c *Config) {
+// testTogether checks that a request to several limits at once takes from all or none, and has the
+// same effect as separate asks. Each limit has a twin under another name, which is asked on its own.
+// If a limit denies the request, the twins of the others only peek. The call may have other asks,
+// and several of one limit. Permits are returned in any order, and quotas change. After each step a
+// limit and its twin must have equal states.
+func testTogether(t *testing.T, c *Config) {
 	if !c.Together {
 		t.Skip("the backend does not know Together")
 	}
 	check(t, c, func(rt *rapid.T) {
-		r := &twinRun{T: rt, world: newWorldIn(t, rt, c)}
+		r := &twinRun{T: rt, world: newWorldIn(t, rt, c), repeats: rapid.IntRange(0, 2).Draw(rt, "repeats") == 0}
 		for i := range rapid.IntRange(2, 4).Draw(rt, "limits") {
-			var quotas []*rules.Quota
-			draw := rapid.SampledFrom([]func(*rapid.T) rules.Quota{drawAny, drawWarmUp, drawBucket(rules.TokenBucket, mixRates)}).Draw(rt, "quotas of")
-			for range rapid.IntRange(1, 3).Draw(rt, "quotas") {
-				q := draw(rt)
-				q.Penalty = rapid.SampledFrom([]time.Duration{0, 0, sec}).Draw(rt, "penalty")
-				q = q.WithDefaults()
-				for _, kind := range []limiter.OpKind{limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Return} {
-					if !c.supports(&q, kind) {
-						return
-					}
-				}
-				if quotas = append(quotas, &q); q.Algorithm.Windowed() {
-					break // a window shows for a while which quotas have asked
-				}
+			l := &twins{name: fmt.Sprint("limit ", i), quotas: r.drawQuotas()}
+			if l.quotas == nil {
+				return
 			}
-			r.limits = append(r.limits, &twins{name: fmt.Sprint("limit ", i), quotas: quotas})
+			r.limits = append(r.limits, l)
 		}
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			r.step()
 		}
 	})
+}
+
+// drawQuotas returns the quotas of a limit, or nil if the backend does not support them.
+func (r *twinRun) drawQuotas() (quotas []*rules.Quota) {
+	draws, most := []func(*rapid.T) rules.Quota{drawAny, drawWarmUp, drawBucket(rules.TokenBucket, mixRates)}, 3
+	if r.repeats {
+		draws, most = []func(*rapid.T) rules.Quota{drawBucket(rules.GCRA, mixRates), drawBucket(rules.LeakyBucket, mixRates), drawWindow(rules.SlidingLog, false), drawBlocks(false)}, 1
+	}
+	draw := rapid.SampledFrom(draws).Draw(r.T, "quotas of")
+	for range rapid.IntRange(1, most).Draw(r.T, "quotas") {
+		q := draw(r.T)
+		if !r.repeats {
+			q.Penalty = rapid.SampledFrom([]time.Duration{0, 0, sec}).Draw(r.T, "penalty")
+		}
+		q = q.WithDefaults()
+		for kind := limiter.Take; kind <= limiter.Return; kind++ {
+			if !r.config.supports(&q, kind) {
+				return nil
+			}
+		}
+		if quotas = append(quotas, &q); q.Algorithm.Windowed() {
+			break // a window shows for a while which quotas have asked
+		}
+	}
+	return quotas
 }
 
 type twins struct {
@@ -55,18 +72,25 @@ func (l *twins) op(twin string, q *rules.Quota, ask limiter.Request) limiter.Op 
 	return limiter.Op{Quota: q, Name: l.name + twin, Key: "key", Request: ask}
 }
 
-// twinTake is a take that a limit and its twin granted.
-type twinTake struct {
+// twinAsk is an ask of a limit, and what it and its twin answered.
+type twinAsk struct {
 	limit     *twins
 	quota     *rules.Quota
+	ask       limiter.Request
 	one, twin limiter.Result
 }
+
+func (a *twinAsk) together() bool { return a.ask.Together && a.ask.Kind <= limiter.Reserve }
 
 type twinRun struct {
 	*rapid.T
 	*world
 	limits []*twins
-	held   []twinTake
+	held   []twinAsk // takes that a limit and its twin granted
+	// repeats reports whether a request may ask a limit twice. The limits are then those of which a
+	// request that denies itself leaves no trace: no window has begun, nothing is counted or locked,
+	// no bucket is warm, and nothing is promised at another rate.
+	repeats bool
 }
 
 func (r *twinRun) Fatalf(format string, args ...any) { r.T.Fatalf(format, args...) }
@@ -87,63 +111,117 @@ func (r *twinRun) step() {
 	}
 	for _, l := range r.limits {
 		q := rapid.SampledFrom(l.quotas).Draw(r.T, "quota")
-		one, twin := r.world.do(l.op("", q, peek(0))), r.world.do(l.op(" twin", q, peek(0)))
-		if !r.alike(q, one, twin) {
-			r.Fatalf("at %v: %s\n    has %s\nits twin %s", r.now()-epoch, describeQuota(q), describeResult(one), describeResult(twin))
-		}
+		r.compare(&twinAsk{limit: l, quota: q, ask: peek(0), one: r.world.do(l.op("", q, peek(0)))})
 	}
 }
 
-// alike reports whether the results are equal, except for the times of a bucket that warms up,
-// which are computed in floating point.
-func (r *twinRun) alike(q *rules.Quota, one, twin limiter.Result) bool {
-	if q.WarmUp > 0 {
+// compare makes the ask of the twin, and fails unless it gets the same result.
+func (r *twinRun) compare(a *twinAsk) {
+	a.twin = r.world.do(a.limit.op(" twin", a.quota, a.ask))
+	one, twin := a.one, a.twin
+	one.Mark, one.Receipt = twin.Mark, twin.Receipt
+	if a.quota.WarmUp > 0 { // its times are computed in floating point
 		for _, times := range [][2]*time.Duration{{&one.ResetAfter, &twin.ResetAfter}, {&one.RetryAfter, &twin.RetryAfter}, {&one.Delay, &twin.Delay}} {
 			if (*times[0] - *times[1]).Abs() <= warmUpTolerance(r.config.tick()) {
 				*times[0] = *times[1]
 			}
 		}
 	}
-	return one == twin
+	if one != twin {
+		r.Fatalf("%s of %s at %v:\n     got %s\nits twin %s", describeRequest(a.ask), describeQuota(a.quota), r.now()-epoch, describeResult(one), describeResult(twin))
+	}
+	if a.twin.Taken > 0 {
+		r.held = append(r.held, *a)
+	}
 }
 
 // request sends one request to some of the limits, and its expected effects to the twins.
 func (r *twinRun) request() {
-	var asked []*twins
+	var asks []twinAsk
+	for range rapid.IntRange(1, 5).Draw(r.T, "asks") {
+		a := twinAsk{limit: rapid.SampledFrom(r.limits).Draw(r.T, "limit")}
+		known := slices.IndexFunc(asks, func(o twinAsk) bool { return o.limit == a.limit })
+		switch {
+		case known < 0:
+			a.quota = rapid.SampledFrom(a.limit.quotas).Draw(r.T, "quota")
+		case !r.repeats:
+			continue
+		default:
+			a.quota = asks[known].quota
+		}
+		a.ask = newSchedule(r.T, r.config, a.quota, []limiter.OpKind{limiter.Take, limiter.Take, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge}).drawAsk()
+		a.ask.Together = rapid.IntRange(0, 4).Draw(r.T, "together") > 0
+		asks = append(asks, a)
+	}
+	denied := r.send(asks)
+	for i := range asks {
+		if a := &asks[i]; !a.together() { // these come first
+			r.compare(a)
+		}
+	}
+	explained := !denied
+	for i := range asks {
+		switch a := &asks[i]; {
+		case !a.together():
+		case denied && a.one.Taken > 0:
+			r.Fatalf("%s of %s: %s, and the request is denied", describeRequest(a.ask), describeQuota(a.quota), describeResult(a.one))
+		case !denied:
+			r.compare(a)
+		case r.isTwice(asks, i):
+			explained = r.deniesAll(asks, a.limit) || explained
+		case a.one.Allowed: // as by a Peek, with the Delay that it would have
+			a.ask, a.one.Delay = peek(0), 0
+			r.compare(a)
+		default:
+			r.compare(a)
+			explained = true
+		}
+	}
+	if !explained {
+		r.Fatalf("a request is denied, and none of its asks is")
+	}
+}
+
+// send sends the asks in one call, and reports whether one that is Together was denied.
+func (r *twinRun) send(asks []twinAsk) (denied bool) {
 	var ops []limiter.Op
-	for _, l := range r.limits {
-		if rapid.IntRange(0, 3).Draw(r.T, "leave out") == 0 {
-			continue
-		}
-		q := rapid.SampledFrom(l.quotas).Draw(r.T, "quota")
-		ask := newSchedule(r.T, r.config, q, []limiter.OpKind{limiter.Take, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve}).drawAsk()
-		ask.Together = true
-		asked, ops = append(asked, l), append(ops, l.op("", q, ask))
+	for _, a := range asks {
+		ops = append(ops, a.limit.op("", a.quota, a.ask))
 	}
-	run := togetherRun{T: r.T, world: r.world}
-	results := run.send(ops)
-	denied := false
-	for i := range results {
-		denied = denied || !results[i].Allowed
+	results := make([]limiter.Result, len(ops))
+	if err := r.backend.(limiter.Batcher).DoAll(context.Background(), ops, results); err != nil {
+		r.Fatalf("%v", err)
 	}
-	for i, l := range asked {
-		ask := ops[i].Request
-		if denied && results[i].Allowed {
-			ask = peek(ask.N) // an ask adopts its quota, whatever its result
-		}
-		twin := r.world.do(l.op(" twin", ops[i].Quota, ask))
-		one := results[i]
-		if denied && one.Taken > 0 {
-			r.Fatalf("%s of %s: %s, and the request is denied", describeRequest(ops[i].Request), describeQuota(ops[i].Quota), describeResult(one))
-		}
-		if denied && one.Allowed {
-			continue
-		}
-		if one.Taken > 0 {
-			r.held = append(r.held, twinTake{l, ops[i].Quota, one, twin})
-		}
-		if one.Mark, one.Receipt = twin.Mark, twin.Receipt; !r.alike(ops[i].Quota, one, twin) {
-			r.Fatalf("%s of %s at %v:\n     got %s\nits twin %s", describeRequest(ops[i].Request), describeQuota(ops[i].Quota), r.now()-epoch, describeResult(one), describeResult(twin))
+	for i, got := range results {
+		asks[i].one = got
+		denied = denied || asks[i].together() && !got.Allowed
+	}
+	return denied
+}
+
+// isTwice reports whether another ask that is Together has the limit of the i-th.
+func (r *twinRun) isTwice(asks []twinAsk, i int) bool {
+	for k := range asks {
+		if k != i && asks[k].together() && asks[k].limit == asks[i].limit {
+			return true
 		}
 	}
+	return false
+}
+
+// deniesAll reports whether the twin of a limit denies one of its asks, made one after the other.
+// They are undone.
+func (r *twinRun) deniesAll(asks []twinAsk, l *twins) (denied bool) {
+	var undo []limiter.Op
+	for _, a := range asks {
+		if a.together() && a.limit == l {
+			got := r.world.do(l.op(" twin", a.quota, a.ask))
+			undo = append(undo, l.op(" twin", a.quota, got.Return()))
+			denied = denied || !got.Allowed
+		}
+	}
+	for _, op := range slices.Backward(undo) {
+		r.world.do(op)
+	}
+	return denied
 }

@@ -1,6 +1,7 @@
 package redislimiter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,9 +43,7 @@ var ErrNoCell = errors.New(`the server has not loaded the module redis-cell (loa
 // NewCell returns a Cell. It connects on first use, so only a call can return [ErrNoCell]; the
 // caller closes the client. NewCell fails for a client that ignores the deadlines of contexts.
 func NewCell(client redis.UniversalClient, cfg CellConfig) (*Cell, error) {
-	if cfg.Timeout == 0 {
-		cfg.Timeout = defaultTimeout
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	if err := (Config{Namespace: cfg.Namespace, Timeout: cfg.Timeout}).validate(); err != nil {
 		return nil, fmt.Errorf("redislimiter: cell: %w", err)
 	}

@@ -1,6 +1,7 @@
 package redislimiter
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -33,9 +34,7 @@ type Config struct {
 const defaultTimeout = 50 * time.Millisecond
 
 func (c Config) withDefaults() Config {
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package redislimiter
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -61,24 +62,16 @@ type MembersConfig struct {
 const longestDead = time.Minute
 
 func (c MembersConfig) withDefaults() MembersConfig {
-	if c.Every == 0 {
-		c.Every = 500 * time.Millisecond
-	}
-	if c.Dead == 0 {
-		c.Dead = 4 * c.Every
-	}
-	if c.Timeout == 0 {
-		c.Timeout = c.Every
-	}
+	c.Every = cmp.Or(c.Every, 500*time.Millisecond)
+	c.Dead = cmp.Or(c.Dead, 4*c.Every)
+	c.Timeout = cmp.Or(c.Timeout, c.Every)
 	if c.OnChange == nil {
 		c.OnChange = func(int) {}
 	}
 	if c.Assumed == nil {
 		c.Assumed = func() int { return 1 }
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 

@@ -1,6 +1,7 @@
 package redislimiter
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
@@ -36,15 +37,9 @@ type PermitsConfig struct {
 }
 
 func (c PermitsConfig) withDefaults() PermitsConfig {
-	if c.Client == "" {
-		c.Client = incarnation()
-	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
-	if c.Retry == 0 {
-		c.Retry = defaultRetry
-	}
+	c.Client = cmp.Or(c.Client, incarnation())
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Retry = cmp.Or(c.Retry, defaultRetry)
 	return c
 }
 

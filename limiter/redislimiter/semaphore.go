@@ -1,6 +1,7 @@
 package redislimiter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,21 +40,11 @@ type SemaphoreConfig struct {
 }
 
 func (c SemaphoreConfig) withDefaults() SemaphoreConfig {
-	if c.Name == "" {
-		c.Name = "-"
-	}
-	if c.Lease == 0 {
-		c.Lease = 10 * time.Second
-	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
-	if c.Retry == 0 {
-		c.Retry = defaultRetry
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Name = cmp.Or(c.Name, "-")
+	c.Lease = cmp.Or(c.Lease, 10*time.Second)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Retry = cmp.Or(c.Retry, defaultRetry)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 

@@ -1,6 +1,7 @@
 package semaphore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -59,9 +60,7 @@ const crowdRetry = time.Second
 
 // New returns a Memory. It starts nothing.
 func New(c Config) (*Memory, error) {
-	if c.MaxKeys == 0 {
-		c.MaxKeys = defaultKeys
-	}
+	c.MaxKeys = cmp.Or(c.MaxKeys, defaultKeys)
 	if c.MaxKeys < 1 || c.MaxKeys > mostKeys {
 		return nil, fmt.Errorf("semaphore: MaxKeys %d: must be 1 to %d", c.MaxKeys, mostKeys)
 	}
