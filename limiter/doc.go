@@ -26,7 +26,7 @@
 // allowall.go several limiters at once, local.go. The seam: backend.go batch.go together.go
 // clustered.go operror.go path.go. Around a backend: cached*.go, failover*.go with ledger.go,
 // share.go and sharecache.go; owe.go opening.go for the instances that share a quota. Stores:
-// memory.go snapshot.go restore.go, bucket.go, keys.go, on table.go table_grow.go node.go
+// memory.go snapshot.go restore.go, bucket.go, keys.go, on table.go node.go
 // states*.go, with debts.go sketch.go for what evicted keys owe. Arithmetic: algorithm.go
 // chooses it, family.go several quotas of one key; tokenbucket.go takeline.go words.go states of one
 // word; window.go view.go slotlog.go windowstate.go with fixedwindow.go slidinglog.go

@@ -79,7 +79,7 @@ func (k *Keys) Do(now time.Duration, hash uint64, key []byte, ask Request) (r Re
 			return k.result(rule, &ask, &r, err)
 		}
 	}
-	if rule.quota.Burst == rules.Unlimited && (ask.Kind < Return || !k.table.has(hash, key)) {
+	if rule.quota.Burst == rules.Unlimited && (ask.Kind < Return || k.table.findNode(hash, key) == nil) {
 		return unlimited{}.Do(now, ask)
 	}
 	r, err := k.table.enter(now, hash, rule.quota, maker{algorithms: rule, key: key}, &ask)

@@ -26,7 +26,6 @@ import (
 // had, and other keys are worse off only by the chance that sketch states.
 type table struct {
 	heads   []atomic.Pointer[keyNode] // fixed; a power of two, at least max
-	used    atomic.Uint64             // heads in use, from the first on: see grow
 	stripes []stripe                  // a power of two
 	max     int64
 	seed    maphash.Seed // seed of the hashes in debts
@@ -35,7 +34,6 @@ type table struct {
 	pace  int64        // ns between two looks
 	swept atomic.Int64 // time of the last look
 	turn  atomic.Int64
-	walks atomic.Int64 // calls of each in progress, during which the table does not grow
 
 	evicted   atomic.Uint64
 	displaced atomic.Uint64
@@ -46,18 +44,17 @@ type table struct {
 // one.
 const cannotEvict = math.MaxInt64
 
-// stripe is a part of the heads under one lock. The stripes share the heads by lines of the
-// cache, round robin.
+// stripe is a part of the heads under one lock.
 type stripe struct {
-	index uint64 // fixed
+	heads []atomic.Pointer[keyNode] // fixed
 	mu    sync.Mutex
-	hand  uint64 // the next of its heads to sweep
+	hand  int // the next of the heads to sweep
 	// floor is the latest instant at which a key was dropped. All dropped states equalled new
 	// ones by then. So a bucket that starts with this word has no more tokens than one that may
 	// have been dropped before it, even if the clock goes back.
 	floor int64
-	debts *debts   // debts of evicted keys; nil before the first eviction, and again once all is paid
-	_     [24]byte // a cache line of its own
+	debts *debts  // debts of evicted keys; nil before the first eviction, and again once all is paid
+	_     [8]byte // a cache line of its own
 }
 
 const (
@@ -91,11 +88,10 @@ func newTable(maxKeys int) (*table, error) {
 	t := &table{max: int64(maxKeys), seed: maphash.MakeSeed()}
 	t.heads = make([]atomic.Pointer[keyNode], 1<<bits.Len(uint(maxKeys-1)))
 	t.stripes = make([]stripe, min(max(len(t.heads)/headsPerStripe, 1), maxStripes))
-	for i := range t.stripes {
-		t.stripes[i].index = uint64(i)
-	}
-	t.used.Store(uint64(min(len(t.heads), headsPerLine*len(t.stripes))))
 	run := len(t.heads) / len(t.stripes)
+	for i := range t.stripes {
+		t.stripes[i].heads = t.heads[i*run : (i+1)*run]
+	}
 	t.pace = int64(sweepRound) * int64(min(run, lookIdle)) / int64(len(t.heads))
 	return t, nil
 }
@@ -106,9 +102,27 @@ func (t *table) stats() Stats {
 	return Stats{Keys: t.held.Load(), Evicted: t.evicted.Load(), Displaced: t.displaced.Load(), Inherited: t.inherited.Load()}
 }
 
+// head returns the head of a hash's chain.
+func (t *table) head(hash uint64) *atomic.Pointer[keyNode] {
+	return &t.heads[hash&uint64(len(t.heads)-1)]
+}
+
+// stripe returns the stripe of a hash.
+func (t *table) stripe(hash uint64) *stripe {
+	return &t.stripes[hash&uint64(len(t.heads)-1)/uint64(len(t.heads)/len(t.stripes))]
+}
+
+// link returns the link to a node that is in the chain of its hash, under the stripe's lock.
+func (t *table) link(hash uint64, n *keyNode) *atomic.Pointer[keyNode] {
+	link := t.head(hash)
+	for link.Load() != n {
+		link = &link.Load().next
+	}
+	return link
+}
+
 // findNode returns the node of a key, or nil. It needs no lock. It sees every key that was added
-// before and not dropped since, unless its chain is being parted. A caller that finds none
-// looks again under the lock. Under the lock of the hash's stripe, the result is not gone
+// before and not dropped since. Under the lock of the hash's stripe, the result is not gone
 // either.
 func (t *table) findNode(hash uint64, key []byte) *keyNode {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
@@ -117,17 +131,6 @@ func (t *table) findNode(hash uint64, key []byte) *keyNode {
 		}
 	}
 	return nil
-}
-
-// has reports whether a key is in the table.
-func (t *table) has(hash uint64, key []byte) bool {
-	if t.findNode(hash, key) != nil {
-		return true
-	}
-	s := t.stripe(hash)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return t.findNode(hash, key) != nil
 }
 
 // findNamed is like findNode, for the key named(name, key).
@@ -144,7 +147,7 @@ func (t *table) findNamed(hash uint64, name, key string) *keyNode {
 // that it has looked at can be evicted just now. The caller then adds the new key's debt to the
 // debts. The caller holds the lock of the stripe, and adds the key.
 func (t *table) makeRoom(s *stripe, now int64) bool {
-	look := uint64(lookAlways)
+	look := lookAlways
 	if t.full() {
 		look = lookFull
 	}
@@ -188,7 +191,7 @@ func (s *stripe) settleDebts(now int64) *debts {
 // debtsFor is like settleDebts, for an eviction: it makes the debts if there are none.
 func (t *table) debtsFor(s *stripe, now int64) *debts {
 	if s.settleDebts(now) == nil {
-		s.debts = newDebts(len(t.heads) / len(t.stripes))
+		s.debts = newDebts(len(s.heads))
 		s.debts.last = now
 	}
 	s.floor = max(s.floor, now) // paid debts may be forgotten
@@ -217,7 +220,6 @@ func (t *table) eachDebts(f func(d *debts)) {
 // in its chain: keys that are asked for often are mostly the first to come, and are found
 // first.
 func (t *table) insert(hash uint64, n *keyNode) {
-	t.grow(t.stripe(hash))
 	link := t.head(hash)
 	for other := link.Load(); other != nil; other = link.Load() {
 		link = &other.next
@@ -239,12 +241,11 @@ func (t *table) remove(hash uint64, n *keyNode) {
 
 // sweep drops the keys under the stripe's next heads that equal new ones at now. It returns the
 // first of the other keys that will, or nil. The caller holds the stripe's lock.
-func (t *table) sweep(s *stripe, now int64, heads uint64) (first *keyNode) {
+func (t *table) sweep(s *stripe, now int64, heads int) (first *keyNode) {
 	s.settleDebts(now)
 	dropped, least := 0, int64(cannotEvict)
-	used := t.usedBy(s)
-	for range min(heads, used) {
-		link := t.headOf(s, s.hand)
+	for range min(heads, len(s.heads)) {
+		link := &s.heads[s.hand]
 		for n := link.Load(); n != nil; n = link.Load() {
 			gone, until := dropFresh(&n.kept, now)
 			if !gone {
@@ -257,7 +258,7 @@ func (t *table) sweep(s *stripe, now int64, heads uint64) (first *keyNode) {
 			link.Store(n.next.Load())
 			dropped++
 		}
-		s.hand = (s.hand + 1) % used
+		s.hand = (s.hand + 1) % len(s.heads)
 	}
 	if dropped > 0 {
 		s.floor = max(s.floor, now)
@@ -304,21 +305,14 @@ func (t *table) sweepAll(now int64) {
 	for i := range t.stripes {
 		s := &t.stripes[i]
 		s.mu.Lock()
-		t.sweep(s, now, t.usedBy(s))
+		t.sweep(s, now, len(s.heads))
 		s.mu.Unlock()
 	}
 }
 
-// each calls f for every node until f returns false. A node may be dropped during the call. The
-// table does not grow until each returns, so that no node is missed or met twice.
+// each calls f for every node until f returns false. A node may be dropped during the call.
 func (t *table) each(f func(*keyNode) bool) {
-	t.walks.Add(1)
-	defer t.walks.Add(-1)
-	for i := range t.stripes { // it may be growing
-		t.stripes[i].mu.Lock()
-		t.stripes[i].mu.Unlock() //nolint:staticcheck // it is waited for
-	}
-	for i := range t.heads[:t.used.Load()] {
+	for i := range t.heads {
 		for n := t.heads[i].Load(); n != nil; n = n.next.Load() {
 			if !f(n) {
 				return
