@@ -71,7 +71,7 @@ func (c *collector) add(k *chunk) {
 		}
 	}
 	for _, m := range k.marks {
-		if m.At >= c.from && m.At < c.to && (c.q.Rule == "" || m.Rule == "" || m.Rule == c.q.Rule) && (m.Text == "" || c.q.selects(m.Text)) {
+		if m.At >= c.from && m.At < c.to && (c.q.Rule == "" || m.Rule == "" || m.Rule == c.q.Rule) && (m.Text == "" || c.q.selects(m.Rule, m.Text)) {
 			c.marks[m] = true
 		}
 	}
@@ -111,7 +111,7 @@ func (c *collector) addRule(k *chunk, r *ruleSeries, take []bool) {
 	}
 	for i := range r.keys {
 		s := &r.keys[i]
-		if !c.q.selects(s.text) {
+		if !c.q.selects(r.rule, s.text) {
 			for _, x := range s.cells { // what other keys have
 				if take[x.Column] {
 					c.put(k, r, &rows.rest, x.Column, x, 0)

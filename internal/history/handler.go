@@ -24,7 +24,7 @@ const (
 //
 //	from, to     Unix seconds; required
 //	columns      1 to 1,000 (the default)
-//	rule, route, prefix, key  as in [Query]
+//	rule, route, prefix, key, text  as in [Query]
 //
 // A nil store is a configuration without a history.
 func NewHandler(s *Store) http.Handler {
@@ -66,7 +66,7 @@ func NewHandler(s *Store) http.Handler {
 }
 
 func parseQuery(values url.Values) (q Query, err error) {
-	q = Query{Rule: values.Get("rule"), Route: values.Get("route"), Prefix: values.Get("prefix"), Key: values.Get("key")}
+	q = Query{Rule: values.Get("rule"), Route: values.Get("route"), Prefix: values.Get("prefix"), Key: values.Get("key"), Text: values.Get("text")}
 	for name, to := range map[string]*time.Time{"from": &q.From, "to": &q.To} {
 		seconds, err := strconv.ParseInt(values.Get(name), 10, 64)
 		if err != nil || seconds < 0 || seconds > 1<<40 {

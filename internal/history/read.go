@@ -15,8 +15,9 @@ type Query struct {
 	// Columns is the most columns of the result, at most [MaxColumns]. Zero means MaxColumns.
 	Columns int
 	// Rule, Route and Prefix select keys: of a rule, of a route, and whose parameters begin with
-	// Prefix. Empty selects all. Key is the whole text of one key, or its parameters.
-	Rule, Route, Prefix, Key string
+	// Prefix. Empty selects all. Key is the whole text of one key, or its parameters. Text selects
+	// keys that have it in their rule or their text, in whatever case.
+	Rule, Route, Prefix, Key, Text string
 }
 
 // ErrNone means that no aggregator has written a history.
@@ -61,7 +62,10 @@ func (q *Query) Check() error {
 }
 
 // selects reports whether a key of a rule is selected.
-func (q *Query) selects(text string) bool {
+func (q *Query) selects(rule, text string) bool {
+	if q.Text != "" && !strings.Contains(strings.ToLower(rule+" "+text), strings.ToLower(q.Text)) {
+		return false
+	}
 	if q.Route == "" && q.Prefix == "" && q.Key == "" {
 		return true
 	}

@@ -32,6 +32,7 @@ func TestHeatMapInABrowser(t *testing.T) {
 		{"the keyboard is enough", heatByKeyboard},
 		{"brush, explain and what if", brushAndWhatIf},
 		{"a link keeps the view", linkKeepsView},
+		{"the filter reaches all keys", filterReachesAll},
 		{"the present is followed", followsPresent},
 		{"hostile values stay text", hostileHeat},
 		{"small screens", heatOnSmallScreens},
@@ -196,6 +197,22 @@ func linkKeepsView(t *testing.T, tab *real.Tab) {
 	tab.Open("about:blank")
 	tab.Open(f.server.URL + "/" + link)
 	tab.Wait("hotparamPage?.heat.list?.length === 1 && hotparamPage.heat.unit === 'ms' && hotparamPage.heat.view.window[0] === " + fmt.Sprint(start))
+	// It keeps a selection, on another screen too.
+	tab.Eval("hotparamPage.heat.openFinding({rows: [hotparamPage.heat.list[0].leaves[0]], times: ["+fmt.Sprintf("%d, %d", start+30, start+45)+"]})", nil)
+	tab.Wait("location.hash.includes('chosen=')")
+	var before, after string
+	const selection = "document.querySelector('#heat-panel h2').innerText + document.querySelector('#heat-panel tbody').innerText"
+	tab.Eval(selection, &before)
+	tab.Eval("location.hash", &link)
+	tab.Open("about:blank")
+	tab.Resize(800, 500)
+	tab.Open(f.server.URL + "/" + link)
+	tab.Wait("hotparamPage?.heat?.panel?.isOpen")
+	if tab.Eval(selection, &after); after != before || before == "" {
+		t.Errorf("the selection was\n%s\nand the link shows\n%s", before, after)
+	}
+	tab.Press("Escape")
+	tab.Wait("!location.hash.includes('chosen=')")
 	// A link in an open page is followed; one that is garbage keeps the defaults.
 	tab.Eval("location.hash = '#heat?last=900&filter=lamp'", nil)
 	tab.Wait("hotparamPage.heat.view.last === 900 && document.getElementById('heat-filter').value === 'lamp'")
@@ -226,6 +243,24 @@ func followsPresent(t *testing.T, tab *real.Tab) {
 	if len(rows) == 0 || from != 900 {
 		t.Errorf("rows %q, last %d", rows, from)
 	}
+	clean(t, tab)
+}
+
+// The filter finds keys beyond those that an answer without it has.
+func filterReachesAll(t *testing.T, tab *real.Tab) {
+	start := time.Now().Add(-time.Hour).Unix()
+	p := wideAndLong(1200, 60, start, 1)
+	for _, r := range p.rows[1:] {
+		r.low[0] += 1000
+	}
+	openPast(t, tab, p, fmt.Sprintf("from=%d&to=%d", start, start+60))
+	shown := "hotparamPage.heat.rows.some((row) => row.key === 'q=value-0000')"
+	tab.Wait("hotparamPage.heat.rows.length === 1001 && !" + shown)
+	tab.Eval("document.getElementById('heat-filter').focus()", nil)
+	tab.Type("value-0000")
+	tab.Wait(shown + " && hotparamPage.heat.list.some((n) => n.label === 'value-0000')")
+	tab.Press("Escape")
+	tab.Wait("hotparamPage.heat.rows.length === 1001 && document.getElementById('heat-filter').value === ''")
 	clean(t, tab)
 }
 

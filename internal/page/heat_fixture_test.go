@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -144,7 +145,7 @@ func (p *pastFixture) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.asked = append(p.asked, r.URL.RawQuery)
 	p.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(p.answer(number("from"), number("to"), number("columns"))) // the client has gone
+	_ = json.NewEncoder(w).Encode(p.answer(number("from"), number("to"), number("columns"), r.URL.Query().Get("text"))) // the client has gone
 }
 
 // questions returns the queries so far.
@@ -154,7 +155,7 @@ func (p *pastFixture) questions() []string {
 	return slices.Clone(p.asked)
 }
 
-func (p *pastFixture) answer(from, to, columns int64) map[string]any {
+func (p *pastFixture) answer(from, to, columns int64, text string) map[string]any {
 	step := p.step
 	for _, s := range []int64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 2400} {
 		if step = max(p.step, s); (to+s-1)/s-from/s <= columns && s >= p.step {
@@ -204,7 +205,7 @@ func (p *pastFixture) answer(from, to, columns int64) map[string]any {
 			rows[r] = nil
 		}
 	}
-	rows = slices.DeleteFunc(rows, func(r *pastRow) bool { return r == nil })
+	rows = slices.DeleteFunc(rows, func(r *pastRow) bool { return r == nil || !strings.Contains(r.Rule+" "+r.Key, text) })
 	slices.SortStableFunc(rows, func(a, b *pastRow) int { return cmp.Compare(b.total, a.total) })
 	places := map[string]int{} // the first of each rule, the second of each, and so on
 	for _, r := range rows {

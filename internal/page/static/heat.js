@@ -12,7 +12,7 @@ import { findings } from "./heatfind.js";
 import { drawFoundList } from "./heatlist.js";
 import { drawComparedLegend, drawLegend } from "./heatscale.js";
 import { drawTable } from "./heattable.js";
-import { build } from "./heattree.js";
+import { build, keyName, rowName } from "./heattree.js";
 import { pair, usuals } from "./heatusual.js";
 import { HeatView } from "./heatview.js";
 import { cellWords, markWords, nameOf, rangeWords, scaleWords } from "./heatwords.js";
@@ -32,7 +32,7 @@ export class Heat {
     this.map = new HeatMap(byId("heat-canvas"));
     this.panel = new HeatPanel(byId("heat-panel"), {
       onKey, ruleWords,
-      onClose: () => { this.setBrush(null); this.resized(); this.frame.focus({ preventScroll: true }); },
+      onClose: () => { this.clearBrush(); this.resized(); this.frame.focus({ preventScroll: true }); },
       onZoom: (from, to) => { this.panel.close(); this.look(from, to); },
     });
     this.isShown = false;
@@ -49,7 +49,7 @@ export class Heat {
     on("heat-table-button", () => { this.view.table = !this.view.table; this.refresh(); this.resized(); });
     on("heat-time", (e) => { if (e.target.value) { this.view.remember(); [this.view.last, this.view.window] = [Number(e.target.value), null]; this.reload(); } }, "change");
     on("heat-colour", (e) => { this.view.colour = e.target.value; this.rebuild(); }, "change");
-    on("heat-filter", (e) => { this.view.filter = e.target.value; this.rebuild(); }, "input");
+    on("heat-filter", (e) => { this.view.filter = e.target.value; this.rebuild(); this.reloadSoon(); }, "input");
     new MutationObserver(() => this.isShown && this.loader.data && this.paint()).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.isShown && this.loader.data && this.paint());
   }
@@ -81,10 +81,17 @@ export class Heat {
   async reload() {
     clearTimeout(this.timer);
     this.asked = Date.now();
+    this.loader.filter = this.view.filter;
     this.refresh();
     if (!await this.loader.load(this.view.times(this.now()), this.columns())) return;
     if (this.loader.data) this.rebuild();
     this.refresh();
+    if (this.view.brush && !this.panel.isOpen) this.restoreBrush();
+  }
+
+  reloadSoon() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => { this.timer = 0; this.reload(); }, settle);
   }
 
   // look changes the time, draws what there is of it, and then loads the rest.
@@ -93,8 +100,7 @@ export class Heat {
     if (length !== to - from) [from, to] = [(from + to - length) / 2, (from + to + length) / 2];
     if (to > now) [from, to] = [now - length, now];
     this.view.look(from, to, now, remember && !this.timer);
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => { this.timer = 0; this.reload(); }, settle);
+    this.reloadSoon();
     this.draw();
   }
 
@@ -113,8 +119,10 @@ export class Heat {
     options(byId("heat-colour"), colour, [["unusual", "unusual"], ...units.map((u) => [u, visible(u, 30)]), ["refused", refused ? "refused" : "refused (not known)", !refused]]);
     this.map.resize();
     const { filter, folds, unfolded } = this.view;
-    const outstanding = this.map.found.flatMap((f) => f.rows.filter((row) => !row.isRest).slice(0, f.rows.length > 3 ? 2 : 3));
+    const chosen = this.view.brush?.names ?? [];
+    const outstanding = [...this.rows.filter((row) => chosen.includes(`=${keyName(row)}`)), ...this.map.found.flatMap((f) => f.rows.filter((row) => !row.isRest).slice(0, f.rows.length > 3 ? 2 : 3))];
     this.list = build(this.rows, { unit: this.compares ? null : this.unit, measure: this.measure, filter, chosen: folds, outstanding, room: unfolded ? Infinity : this.map.room });
+    if (this.map.brush && this.view.brush) this.map.brush.rows = this.brushRows() ?? this.map.brush.rows;
     this.paint();
     this.refresh();
   }
@@ -206,7 +214,7 @@ export class Heat {
   }
 
   click(hit) {
-    if (!hit.isRow || hit.part === "axis") { this.setBrush(null); return; }
+    if (!hit.isRow || hit.part === "axis") { this.clearBrush(); return; }
     const node = this.list[hit.row];
     if (hit.part === "cell") {
       this.map.cursor = { row: hit.row, at: hit.at, id: node.id };
@@ -245,7 +253,7 @@ export class Heat {
   }
 
   setBrush(start, end) {
-    this.brushStart = null;
+    this.brushStart = this.view.brush = null;
     const { data } = this.loader;
     if (!start || !data) this.map.brush = null;
     else {
@@ -256,9 +264,30 @@ export class Heat {
     this.draw();
   }
 
+  clearBrush() {
+    this.setBrush(null);
+    this.onLink(this.view.toText());
+  }
+
+  // brushRows returns the places in the list of the rows that the link selects, or null.
+  brushRows() {
+    const places = this.view.brush.names.map((name) => this.list.findIndex((node) => rowName(node) === name));
+    return places.includes(-1) ? null : places.sort((a, b) => a - b);
+  }
+
+  restoreBrush() {
+    const { times } = this.view.brush, rows = this.loader.data && this.brushRows();
+    if (!rows || times[0] >= this.loader.data.to || times[1] <= this.loader.data.from) return;
+    this.setBrush({ row: rows[0], at: times[0] }, { row: rows[1], at: times[1] - 0.001 });
+    this.openBrush();
+  }
+
   openBrush() {
     const { brush } = this.map;
-    if (brush) this.open(this.list.slice(brush.rows[0], brush.rows[1] + 1), brush.columns[0], brush.columns[1] + 1);
+    if (!brush) return;
+    this.view.brush = { names: brush.rows.map((i) => rowName(this.list[i])), times: brush.times, window: this.view.times(this.now()) };
+    this.onLink(this.view.toText());
+    this.open(this.list.slice(brush.rows[0], brush.rows[1] + 1), brush.columns[0], brush.columns[1] + 1);
   }
 
   // openFinding lists the keys of what stands out.
@@ -291,8 +320,8 @@ export class Heat {
   // escape closes what is open, and reports whether something was.
   escape() {
     if (this.panel.isOpen) this.panel.close();
-    else if (this.map.brush) this.setBrush(null);
-    else if (this.view.filter) { this.view.filter = byId("heat-filter").value = ""; this.rebuild(); } else return false;
+    else if (this.map.brush) this.clearBrush();
+    else if (this.view.filter) { this.view.filter = byId("heat-filter").value = ""; this.rebuild(); this.reloadSoon(); } else return false;
     return true;
   }
 

@@ -9,6 +9,7 @@ export class HeatLoader {
   // now returns the server's time in seconds.
   constructor(now) {
     this.now = now;
+    this.filter = "";
     this.data = null;
     this.state = "new";   // new, loading, ready, off, bad
     this.problem = "";
@@ -48,7 +49,7 @@ export class HeatLoader {
   async ask(from, to, columns, abort) {
     const timer = setTimeout(() => abort.abort(new Error(`no answer within ${patience / 1000} s`)), patience);
     try {
-      const answer = await fetch(`/api/v1/history?from=${Math.floor(from)}&to=${Math.ceil(to)}&columns=${columns}`, { cache: "no-store", signal: abort.signal });
+      const answer = await fetch(`/api/v1/history?from=${Math.floor(from)}&to=${Math.ceil(to)}&columns=${columns}${this.filter && `&text=${encodeURIComponent(this.filter)}`}`, { cache: "no-store", signal: abort.signal });
       if (answer.status === 404 || answer.status === 501) { this.state = "off"; return null; }
       const body = await answer.json();
       if (!answer.ok) throw new Error(body.error ?? `status ${answer.status}`);

@@ -26,6 +26,11 @@ class Node {
   }
 }
 
+// rowName returns the name of a row in links. A value has the same one in whatever fold it is.
+export const rowName = (node) => (node.kind === "value" ? `=${keyName(node.leaves[0])}` : node.id);
+
+export const keyName = (row) => JSON.stringify([row.rule, row.route, row.key]);
+
 // split returns the parameter and the value of a key. A key is the text after its route, or all
 // of it, with the value in the place of a {name}.
 export function split(route, key) {

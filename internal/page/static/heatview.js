@@ -9,6 +9,7 @@ export class HeatView {
     this.folds = new Map();   // what was folded (false) or unfolded (true) by hand
     this.unfolded = false;    // all of it
     this.table = false;
+    this.brush = null;        // what is selected: {names: [first, last], times, window}
     this.past = [];           // the times before, for back
   }
 
@@ -40,14 +41,19 @@ export class HeatView {
 
   toText() {
     const p = new URLSearchParams();
-    if (this.last === null) {
-      p.set("from", Math.round(this.window[0]));
-      p.set("to", Math.round(this.window[1]));
+    const window = this.last === null ? this.window : this.brush?.window; // a selection stays in sight
+    if (window) {
+      p.set("from", Math.round(window[0]));
+      p.set("to", Math.round(window[1]));
     } else if (this.last !== 3600) p.set("last", this.last);
     if (this.colour) p.set("colour", this.colour);
     if (this.filter) p.set("filter", this.filter);
     if (this.unfolded) p.set("all", "1");
     if (this.table) p.set("table", "1");
+    if (this.brush) {
+      p.set("chosen", this.brush.times.join("-"));
+      for (const name of this.brush.names) p.append("row", name);
+    }
     for (const [id, isOpen] of [...this.folds].slice(-40)) p.append(isOpen ? "open" : "fold", id);
     return p.toString();
   }
@@ -63,6 +69,8 @@ export class HeatView {
     this.filter = p.get("filter") ?? "";
     this.unfolded = p.get("all") === "1";
     this.table = p.get("table") === "1";
+    const times = (p.get("chosen") ?? "").split("-").map(Number), names = p.getAll("row");
+    this.brush = times.length === 2 && times[0] < times[1] && names.length === 2 ? { names, times, window: this.window } : null;
     this.folds = new Map([...p.getAll("open").map((id) => [id, true]), ...p.getAll("fold").map((id) => [id, false])]);
   }
 }
