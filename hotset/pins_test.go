@@ -44,7 +44,7 @@ func TestPins(t *testing.T) {
 	s.SetPins(pin)
 	s.Unmark(key)
 	is("pinned again", true, true, true)
-	s.Replace("3", nil)
+	replace(s, "3", nil)
 	is("still", true, true, true)
 	if made != 1 {
 		t.Errorf("%d payloads were made, want 1", made)

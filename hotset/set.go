@@ -71,9 +71,8 @@ type Set[P any] struct {
 	entries map[string]*Entry[P]
 	marks   map[string]rules.Hot // marks by member, also while they are published
 	pins    map[string]rules.Hot // pins by member, also while they are published
-	refused uint64               // number of marks for which there was no room
+	refused int64                // number of marks for which there was no room
 	cooled  map[string]cooled[P]
-	changed []*Entry[P] // entries put or dropped since the last snapshot
 }
 
 // New returns an empty set. fill returns the payload of a key that became hot or has changed. If
@@ -119,26 +118,7 @@ func SortByRate(hot []rules.Hot) {
 	})
 }
 
-// Replace replaces the published keys. version is passed to OnSwap.
-func (s *Set[P]) Replace(version string, hot []rules.Hot) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	published := make(map[string]struct{}, len(hot))
-	for _, h := range hot {
-		h.Local = false
-		published[s.putEntry(h, now)] = struct{}{}
-	}
-	for member, e := range s.entries {
-		if _, ok := published[member]; !ok && !e.Hot.Local {
-			s.drop(member, now)
-		}
-	}
-	s.version = version
-	s.swap(now)
-}
-
-// Update implements [Writer]. Its cost is that of the change and a copy of the table.
+// Update implements [Writer].
 func (s *Set[P]) Update(version string, change rules.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,22 +195,21 @@ func (s *Set[P]) Payloads(f func(member string, payload P)) {
 	}
 }
 
-// MarkStats returns the number of marked keys, published or not, and the number of marks that
-// were refused because there was no room.
-func (s *Set[P]) MarkStats() (marked int, refused uint64) {
+// RefusedMarks returns the number of marks that were refused because there was no room.
+func (s *Set[P]) RefusedMarks() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.marks), s.refused
+	return s.refused
 }
 
 // putEntry adds or replaces the entry of a key, with its present payload or the one kept since it
-// cooled. It returns the key's member.
-func (s *Set[P]) putEntry(h rules.Hot, now time.Time) string {
+// cooled.
+func (s *Set[P]) putEntry(h rules.Hot, now time.Time) {
 	member := h.Key.String()
 	_, h.Pinned = s.pins[member]
 	old, had := s.entries[member]
 	if had && old.Hot == h {
-		return member
+		return
 	}
 	e := &Entry[P]{Hot: h, member: member}
 	if had {
@@ -242,8 +221,6 @@ func (s *Set[P]) putEntry(h rules.Hot, now time.Time) string {
 		e.Payload = s.fill(h, payload, kept)
 	}
 	s.entries[member] = e
-	s.changed = append(s.changed, e)
-	return member
 }
 
 // drop removes an entry. If the key is marked, its mark replaces the entry; else if it is pinned,
@@ -259,16 +236,13 @@ func (s *Set[P]) drop(member string, now time.Time) {
 	}
 	e := s.entries[member]
 	delete(s.entries, member)
-	s.changed = append(s.changed, e)
 	s.keepCooled(e, now)
 }
 
 // swap replaces the snapshot.
 func (s *Set[P]) swap(now time.Time) {
 	s.evictCooled(now)
-	s.snapshot.Store(s.snapshot.Load().with(s.entries, s.changed))
-	clear(s.changed) // or dropped entries would not be collected
-	s.changed = s.changed[:0]
+	s.snapshot.Store(newSnapshot(s.entries))
 	if s.cfg.OnSwap == nil {
 		return
 	}

@@ -157,7 +157,7 @@ func testHotKeyOutcomes(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "key", "GET /s", byNames("q"), 3600, 10), waits, busy}}, WithClock(func() time.Duration { return time.Since(start) }))
 	since := time.UnixMilli(1_700_000_000_000)
 	heat := func(rule, text string, since time.Time) {
-		f.hot.Replace("", []rules.Hot{{Key: rules.Key{Rule: rule, Text: text}, Mode: rules.ModeLimit, Since: since}})
+		replaceHot(f.hot, "", []rules.Hot{{Key: rules.Key{Rule: rule, Text: text}, Mode: rules.ModeLimit, Since: since}})
 	}
 	check := func(when string, want rules.Outcomes, since time.Time) {
 		t.Helper()
@@ -187,7 +187,7 @@ func testHotKeyOutcomes(t *testing.T) {
 	check("blocked", rules.Outcomes{Passed: 11, Refused: 7}, since)
 	f.SetControls(nil)
 	f.hot.Unmark(key)
-	f.hot.Replace("", nil)
+	replaceHot(f.hot, "", nil)
 	ask("/s", 3)
 	heat(key.Rule, key.Text, since.Add(time.Minute))
 	ask("/s", 2)

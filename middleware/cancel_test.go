@@ -59,7 +59,7 @@ func TestHeldRequestsAreCanceled(t *testing.T) {
 					for i := range hot {
 						hot[i].Spared = c.spared
 					}
-					f.hot.Replace("", hot)
+					replaceHot(f.hot, "", hot)
 				}
 				if c.before {
 					hold()

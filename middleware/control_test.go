@@ -262,7 +262,7 @@ func TestPinsForgiveNothing(t *testing.T) {
 	f.control(t, [2]string{"pin", member})
 	f.hot.Unmark(key)
 	take()
-	f.hot.Replace("", []rules.Hot{{Key: key, Spared: true, Usual: true}})
+	replaceHot(f.hot, "", []rules.Hot{{Key: key, Spared: true, Usual: true}})
 	take()
 	f.control(t)
 	if d := f.Check(ofQ("1")); d.Reason != rules.ReasonNone {

@@ -256,8 +256,7 @@ func (g *Guard) Stats() Stats {
 		s.Displaced, s.Inherited = s.Displaced+int64(n.displaced), s.Inherited+int64(n.inherited)
 	}
 	s.Local, s.Refuted = g.localHot.stats()
-	_, unmarked := g.hot.MarkStats()
-	s.Unmarked = int64(unmarked)
+	s.Unmarked = g.hot.RefusedMarks()
 	if g.cached != nil {
 		s.Remembered = int64(g.cached.Stats().Saved)
 	}

@@ -50,7 +50,7 @@ func TestBucketIsKept(t *testing.T) {
 	f.Check(search)
 	key, _ := rules.ParseKey("r GET /s?q=1")
 	for i := range 20 { // with other counts and other keys each time
-		f.hot.Replace(fmt.Sprint(i), []rules.Hot{
+		replaceHot(f.hot, fmt.Sprint(i), []rules.Hot{
 			{Key: key, Low: int64(i), Rate: float64(i)},
 			{Key: rules.Key{Rule: "r", Text: fmt.Sprintf("GET /s?q=x%d", i)}},
 		})
@@ -96,7 +96,7 @@ func TestOnSwap(t *testing.T) {
 	var versions []string
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 1, 1)}},
 		WithOnSwap(func(version string, hot []rules.Hot) { versions = append(versions, fmt.Sprint(version, len(hot))) }))
-	f.hot.Replace("x:", []rules.Hot{{Key: rules.Key{Rule: "r", Text: "GET /"}}})
+	replaceHot(f.hot, "x:", []rules.Hot{{Key: rules.Key{Rule: "r", Text: "GET /"}}})
 	if len(versions) != 1 || versions[0] != "x:1" {
 		t.Errorf("%q", versions)
 	}
@@ -268,7 +268,7 @@ func TestConcurrentChecks(t *testing.T) {
 			if i%2 == 0 {
 				hot = append(hot, rules.Hot{Key: rules.Key{Rule: "each", Text: "GET /s?q=1"}})
 			}
-			f.hot.Replace(fmt.Sprint(i), hot)
+			replaceHot(f.hot, fmt.Sprint(i), hot)
 			f.HotKeys()
 			f.Stats()
 			f.counts.Flush(context.Background(), time.Unix(0, 0))

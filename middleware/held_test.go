@@ -26,7 +26,7 @@ func autoRule(tb testing.TB, id, pool string, names ...string) rules.Rule {
 // holds makes exactly these members hot, and holds them to so many permits of the pool.
 func (f *fixture) holds(tb testing.TB, pool string, permits int64, stage rules.HoldStage, members ...string) {
 	tb.Helper()
-	f.hot.Replace("", heldKeys(tb, pool, permits, stage, members...))
+	replaceHot(f.hot, "", heldKeys(tb, pool, permits, stage, members...))
 }
 
 func heldKeys(tb testing.TB, pool string, permits int64, stage rules.HoldStage, members ...string) []rules.Hot {
@@ -104,7 +104,7 @@ func TestHeldOrder(t *testing.T) {
 	for rule, pool := range map[string]string{"a": "a", "b": "y", "c": "x", "d": "y"} {
 		hot = append(hot, rules.Hot{Key: rules.Key{Rule: rule, Text: "GET /s?q=1"}, Mode: rules.ModeLimit, Hold: &rules.Hold{Pool: pool, Permits: 1, Stage: rules.HoldKept}})
 	}
-	f.hot.Replace("", hot)
+	replaceHot(f.hot, "", hot)
 	in := ofQ("1")
 	r := f.newRequest(&in, f.routeOf(&in), true)
 	r.applyRules()

@@ -81,7 +81,7 @@ func (a *alone) want(t *testing.T, state string) {
 	}
 }
 
-func (a *alone) publish(hot ...rules.Hot) { a.hot.Replace("v", hot) }
+func (a *alone) publish(hot ...rules.Hot) { replaceHot(a.hot, "v", hot) }
 
 func (a *alone) fleet(instances int) { a.HotSet().UpdateFleet(rules.Fleet{Instances: instances}) }
 

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -126,7 +127,18 @@ func (f *fixture) heat(tb testing.TB, members ...string) {
 		}
 		hot[i] = rules.Hot{Key: key, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit}
 	}
-	f.hot.Replace("", hot)
+	replaceHot(f.hot, "", hot)
+}
+
+// replaceHot makes hot the published keys.
+func replaceHot(set *hotset.Set[*hotState], version string, hot []rules.Hot) {
+	change := rules.Change{Hot: hot}
+	for _, h := range set.All() {
+		if !slices.ContainsFunc(hot, func(now rules.Hot) bool { return now.Key == h.Key }) {
+			change.Cool = append(change.Cool, h)
+		}
+	}
+	set.Update(version, change)
 }
 
 func parse(tb testing.TB, s string) rules.Route {

@@ -90,7 +90,7 @@ func TestTwoStepsAreOne(t *testing.T) {
 			}
 		}
 		for _, f := range []*fixture{one, two} {
-			f.hot.Replace("", heat)
+			replaceHot(f.hot, "", heat)
 			f.SetControls(slices.Clone(controls))
 		}
 		for range rapid.IntRange(1, 12).Draw(rt, "calls") {
@@ -321,7 +321,7 @@ func TestInvalidates(t *testing.T) {
 			t.Errorf("POST %s invalidates %v, want %v", path, got, want)
 		}
 	}
-	f.hot.Replace("", nil)
+	replaceHot(f.hot, "", nil)
 	if !serve("POST", 200) {
 		t.Error("answers of a key that has just cooled are not invalidated")
 	}

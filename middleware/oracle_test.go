@@ -316,7 +316,7 @@ func TestDecidesAsTheOracle(t *testing.T) {
 				}
 			}
 		}
-		f.hot.Replace("", heat)
+		replaceHot(f.hot, "", heat)
 		for range rapid.IntRange(1, 15).Draw(rt, "calls") {
 			params := rapid.SampledFrom(requests).Draw(rt, "request")
 			var query []string

@@ -90,7 +90,7 @@ func TestReloadForgivesNothing(t *testing.T) {
 			if on {
 				hot = []rules.Hot{{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Low: 1, High: 1, Rate: 1}}
 			}
-			f.hot.Replace("", hot)
+			replaceHot(f.hot, "", hot)
 		}
 		hot, excepts := false, rapid.Bool().Draw(t, "exceptions")
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {

@@ -16,7 +16,7 @@ func TestASparedKeyIsCountedAndPasses(t *testing.T) {
 		return rules.Hot{Key: rules.Key{Rule: "r", Text: text}, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit, Usual: usual, Spared: spared}
 	}
 	const en, phone = "GET /s?lang=en", "GET /s?q=phone"
-	f.hot.Replace("", []rules.Hot{hot(en, true, true), hot(phone, false, false)})
+	replaceHot(f.hot, "", []rules.Hot{hot(en, true, true), hot(phone, false, false)})
 	check := func(query string, n int) (allowed int) {
 		for range n {
 			if f.Check(get("GET /s", "/s", query)).Allowed {
@@ -51,7 +51,7 @@ func TestASparedKeyIsNotCharged(t *testing.T) {
 	rule.Count = rules.Units
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 	h := rules.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?lang=en"}, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit, Usual: true, Spared: true}
-	f.hot.Replace("", []rules.Hot{h})
+	replaceHot(f.hot, "", []rules.Hot{h})
 	for range 10 {
 		d, ticket := f.Begin(get("GET /s", "/s", "lang=en"))
 		if !d.Allowed {

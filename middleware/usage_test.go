@@ -138,7 +138,7 @@ func TestUsageOfHanging(t *testing.T) {
 func TestUsageOfRefused(t *testing.T) {
 	inBubble(t, rules.Rules{Namespace: "test", Rules: []rules.Rule{costAuto(t, byNames("q"))}}, func(t *testing.T, f *fixture) {
 		key := rules.Key{Rule: "r", Text: "GET /s?q=1"}
-		f.hot.Replace("a:1", []rules.Hot{{Key: key, Mode: rules.ModeLimit, Hold: &rules.Hold{Pool: "r", Stage: rules.HoldKept}}})
+		replaceHot(f.hot, "a:1", []rules.Hot{{Key: key, Mode: rules.ModeLimit, Hold: &rules.Hold{Pool: "r", Stage: rules.HoldKept}}})
 		f.stateOf(key).refused.Add(7)
 		for _, want := range []int64{7, 0} {
 			got := make(map[string]wire.Usage)
