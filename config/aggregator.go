@@ -109,12 +109,6 @@ func (a Aggregator) WithDefaults() Aggregator {
 	return a
 }
 
-func (d *decoder) aggregator(n *fileNode, what string) (a Aggregator) {
-	v := d.settings(n, what, "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}", a.settings())
-	d.trust(v, &a)
-	return a
-}
-
 // listen reads one address or a list of them.
 func (d *decoder) listen(n *fileNode, what string) []string {
 	if n.kind == scalarKind {

@@ -170,7 +170,7 @@ var badFiles = []struct {
 		`5:44: by "json:a\\*": a star within a name needs no backslash`, `5:56: by "form:": the name is empty`, `5:65: by "fom:x": unknown source "fom"`,
 	}},
 	{"bodies", good + "bodies: {max: 0, total: 1x, least: 1}\n", []string{
-		`2:15: bodies.max "0": want a size of 1 byte to 64MiB`, `2:25: bodies.total "1x": want a size such as 64MiB`, `2:29: unknown field "least" in bodies`,
+		`2:15: bodies.max "0": want a size of at least 1, such as 64KiB`, `2:25: bodies.total "1x": want a size of at least 1, such as 64MiB`, `2:29: unknown field "least" in bodies`,
 	}},
 	{"max_keys of 0", good + "max_keys: 0\n", []string{`2:11: max_keys "0": want 1 to 16777216`}},
 	{"too many max_keys", good + "max_keys: 16777217\n", []string{`2:11: max_keys "16777217": want 1 to 16777216`}},

@@ -101,16 +101,16 @@ func (f *File) settings() settings {
 		{"secrets", as(&f.RedactKey, new(secretSettings).settings().form(), func(d *decoder, n *fileNode, what string) KeyPlace {
 			return d.secrets(n, what, r)
 		}), "", "Which parameters never leave the process"},
-		{"client", as(&r.Client, clientSettings(new(rules.Client)).form(), (*decoder).client), "", "Whose address is the client's, for rules by addr:"},
-		{"bodies", as(&r.Bodies, bodiesSettings(new(rules.Bodies)).form(), (*decoder).bodies), "", "How much of request bodies is read"},
+		{"client", clientValue(&r.Client), "", "Whose address is the client's, for rules by addr:"},
+		{"bodies", within(&r.Bodies, bodiesSettings(&r.Bodies), bodiesExample, notEmpty("bodies", bodiesExample)), "", "How much of request bodies is read"},
 		{"instances", as(&f.Instances, schemaWhole(1, maxInstances), (*decoder).instances), "", "Number of instances that share limits, until Redis reports it"},
 		{"max_keys", positive(&r.LimitKeys, rules.MaxLimitKeys), "", "Keys of each limit that have a place of their own in a process. Default: 65536"},
-		{"aggregator", as(&f.Aggregator, f.Aggregator.settings().form(), (*decoder).aggregator), "", "The daemon"},
-		{"statsd", as(&f.StatsD, f.StatsD.settings().form(), (*decoder).statsd), "", "How instances send counts as StatsD lines"},
-		{"kafka", as(&f.Kafka, f.Kafka.settings().form(), (*decoder).kafka), "", "Counts by Kafka"},
-		{"graphite", as(&f.Graphite, f.Graphite.settings().form(), (*decoder).graphite), "", "Counts from Graphite"},
-		{"webhook", as(&f.Webhook, f.Webhook.settings().form(), (*decoder).webhook), "", "Posts events to a URL"},
-		{"guard", as(&f.Guard, f.Guard.settings().form(), (*decoder).guard), "", "The guard as a service, for gateways and programs in any language"},
+		{"aggregator", within(&f.Aggregator, f.Aggregator.settings(), "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}", f.Aggregator.check), "", "The daemon"},
+		{"statsd", within(&f.StatsD, f.StatsD.settings(), "for example statsd: {addresses: [10.0.0.5:8125, 10.0.0.6:8125], spread: hash}"), "", "How instances send counts as StatsD lines"},
+		{"kafka", within(&f.Kafka, f.Kafka.settings(), kafkaExample, f.Kafka.check), "", "Counts by Kafka"},
+		{"graphite", within(&f.Graphite, f.Graphite.settings(), "for example graphite: {url: http://graphite.example:8080}", f.Graphite.check), "", "Counts from Graphite"},
+		{"webhook", within(&f.Webhook, f.Webhook.settings(), webhookExample, f.Webhook.check), "", "Posts events to a URL"},
+		{"guard", within(&f.Guard, f.Guard.settings(), `for example guard: {rls: {listen: "127.0.0.1:9131"}}`, f.Guard.check), "", "The guard as a service, for gateways and programs in any language"},
 		{"rules", as(&r.Rules, schemaSome(ref("rule")), (*decoder).rules), "", "Which requests count, when a key is hot, and how it is limited"},
 	}
 }

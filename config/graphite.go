@@ -79,8 +79,7 @@ const (
 	minStep, maxStep     = time.Second, time.Minute
 )
 
-func (d *decoder) graphite(n *fileNode, what string) (g Graphite) {
-	v := d.settings(n, what, "for example graphite: {url: http://graphite.example:8080}", g.settings())
+func (g *Graphite) check(d *decoder, _ *fileNode, v values) {
 	if g.Step%time.Second != 0 {
 		d.reject(v.get("step"), "Graphite knows no shorter time", "graphite.step %v: want whole seconds", g.Step)
 	}
@@ -88,7 +87,6 @@ func (d *decoder) graphite(n *fileNode, what string) (g Graphite) {
 		d.reject(n, "want url: https://…, or no tls", "graphite.tls: the url asks for no TLS")
 	}
 	d.graphiteUser(v)
-	return g
 }
 
 // CheckGraphiteURL returns an error if s cannot be the URL of a Graphite. The error does not

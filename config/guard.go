@@ -98,12 +98,10 @@ func (g Guard) WithDefaults() Guard {
 // endpoints of auth differ, the name is "auth" alone.
 func (g Guard) Differs(other Guard) []string { return g.settings().differ(other.settings(), "") }
 
-func (d *decoder) guard(n *fileNode, what string) (g Guard) {
-	d.settings(n, what, `for example guard: {rls: {listen: "127.0.0.1:9131"}}`, g.settings())
+func (g *Guard) check(d *decoder, n *fileNode, _ values) {
 	if err := g.Agree(); err != nil && len(d.problems) == 0 {
 		d.report(n.pos, "see docs/GATEWAYS.md", "%v", err)
 	}
-	return g
 }
 
 func (g *Guard) readAuth(d *decoder, n *fileNode, what string) {

@@ -98,19 +98,17 @@ func saslSettings(s *kafka.SASL) settings {
 	}
 }
 
-func (d *decoder) kafka(n *fileNode, what string) (k Kafka) {
-	const example = "for example kafka: {brokers: [kafka-1:9092, kafka-2:9092]}"
-	before := len(d.problems)
-	v := d.settings(n, what, example, k.settings())
+const kafkaExample = "for example kafka: {brokers: [kafka-1:9092, kafka-2:9092]}"
+
+func (k *Kafka) check(d *decoder, n *fileNode, v values) {
 	if k.Idempotent && k.Acks != AcksAll {
 		d.reject(v.get("idempotent"), "add acks: all, or remove idempotent", "kafka.idempotent needs acks: all")
 	}
-	if full := k.WithDefaults(); len(d.problems) == before {
+	if full := k.WithDefaults(); !n.anyBad() {
 		if err := full.Validate(); err != nil { // Validate checks the rest
-			d.reject(n, example, "kafka.%v", err)
+			d.reject(n, kafkaExample, "kafka.%v", err)
 		}
 	}
-	return k
 }
 
 var kafkaName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)

@@ -20,8 +20,8 @@ func onHotSettings(o *onHotFields) settings {
 		{"cache", milli(&o.Cache, "500ms"), "", "How long an answer is fresh. Default: none is kept"},
 		{"stale", milli(&o.Stale, "2s"), "", "How long after cache has passed a stale answer is used, while it is refreshed or while the handler fails"},
 		{"wait", milli(&o.Wait, "300ms"), "", "How long a request waits for the one that it joined. Default: 300ms"},
-		{"max", byteCount(&o.Max), "", "The largest answer. Default: 1MiB"},
-		{"total", byteCount(&o.Total), "", "Memory of all answers of the rule in a process. Default: 64MiB"},
+		{"max", byteCount(&o.Max, "for example 1MiB", "a size of at least 1, such as 512KiB or 1MiB", 1), "", "The largest answer. Default: 1MiB"},
+		{"total", byteCount(&o.Total, "for example 1MiB", "a size of at least 1, such as 512KiB or 1MiB", 1), "", "Memory of all answers of the rule in a process. Default: 64MiB"},
 		{"vary", as(&o.Vary, schemaSome(schemaWord), (*decoder).texts), "", "Headers and cookies that identify an answer: header:accept-language, cookie:currency. The handler sees no others"},
 		{"status", as(&o.Status, schemaSome(schemaWhole(200, 499)), (*decoder).statuses), "", "Statuses of answers that are shared. Default: [200]"},
 	}
@@ -36,18 +36,6 @@ func (d *decoder) onHot(n *fileNode, what string) *rules.OnHot {
 	o.Coalesce = !o.alone
 	all := o.OnHot.WithDefaults()
 	return &all
-}
-
-// byteCount returns the value for a number of bytes, and rejects one below 1.
-func byteCount(to *int64) fieldBinding {
-	return as(to, schemaSize, func(d *decoder, n *fileNode, what string) int64 {
-		s, ok := d.scalar(n, what)
-		bytes, valid := ParseBytes(s)
-		if ok && (!valid || bytes < 1) {
-			d.reject(n, "for example 1MiB", "%s %s: want a size of at least 1, such as 512KiB or 1MiB", what, quote(s))
-		}
-		return bytes
-	})
 }
 
 // statuses reads a list of statuses. A text that is no number becomes invalid, which the

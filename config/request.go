@@ -16,49 +16,20 @@ func clientSettings(c *rules.Client) settings {
 	}
 }
 
-// client reads the settings that determine a client's address.
-func (d *decoder) client(n *fileNode, what string) (c rules.Client) {
+// clientValue returns the value for the settings that determine a client's address.
+func clientValue(c *rules.Client) fieldBinding {
 	const example = "for example client: {trusted: [10.0.0.0/8], header: x-forwarded-for}"
-	v := d.settings(n, what, example, clientSettings(&c))
-	if v != nil && len(n.fields) == 0 {
-		d.reject(n, example, "client is empty")
-	}
-	trusted := v.get("trusted")
-	c.TrustUnix = trusted != nil && slices.ContainsFunc(trusted.items, func(item *fileNode) bool { return item.text == unixWord })
-	return c
+	return within(c, clientSettings(c), example, notEmpty("client", example), func(_ *decoder, _ *fileNode, v values) {
+		trusted := v.get("trusted")
+		c.TrustUnix = trusted != nil && slices.ContainsFunc(trusted.items, func(item *fileNode) bool { return item.text == unixWord })
+	})
 }
+
+const bodiesExample = "for example bodies: {max: 64KiB, total: 64MiB}"
 
 func bodiesSettings(b *rules.Bodies) settings {
 	return settings{
-		{"max", bodySize(&b.Max, "64KiB"), "", "The largest body that is read for rules by form: or json:"},
-		{"total", bodySize(&b.Total, "64MiB"), "", "How many bytes of bodies are held at a time"},
+		{"max", byteCount(&b.Max, "for example 64KiB", "a size of at least 1, such as 64KiB", 1), "", "The largest body that is read for rules by form: or json:"},
+		{"total", byteCount(&b.Total, "for example 64MiB", "a size of at least 1, such as 64MiB", 1), "", "How many bytes of bodies are held at a time"},
 	}
-}
-
-// bodies reads the bounds on the request bodies that are held.
-func (d *decoder) bodies(n *fileNode, what string) (b rules.Bodies) {
-	const example = "for example bodies: {max: 64KiB, total: 64MiB}"
-	if v := d.settings(n, what, example, bodiesSettings(&b)); v != nil && len(n.fields) == 0 {
-		d.reject(n, example, "bodies is empty")
-	}
-	return b
-}
-
-// bodySize returns the value for a size whose bounds package rules checks.
-func bodySize(to *int64, example string) fieldBinding {
-	return as(to, schemaSize, func(d *decoder, n *fileNode, what string) int64 {
-		s, ok := d.scalar(n, what)
-		if !ok {
-			return 0
-		}
-		size, ok := ParseBytes(s)
-		if !ok {
-			d.reject(n, "for example "+example, "%s %s: want a size such as %s", what, quote(s), example)
-			return 0
-		}
-		if size == 0 {
-			return invalid
-		}
-		return size
-	})
 }

@@ -17,7 +17,7 @@ func ruleSettings(r *rules.Rule) settings {
 	byForm := anyOf(schemaChoice(slices.Sorted(maps.Keys(byWords))...), schemaSome(schemaWord), bySection.fields.form("combinations"))
 	return settings{
 		{"id", plain(&r.ID, schemaForm(`^[a-z0-9_-]{1,64}$`)), "", "Name of the rule in lists, metrics and keys"},
-		{"match", as(&r.Match, matchSettings(&r.Match).form("route"), (*decoder).match), "", "Which requests the rule is for"},
+		{"match", within(&r.Match, matchSettings(&r.Match), `for example match: {route: "GET /search", query: {filter: "*"}}`).shownAs(matchSettings(&r.Match).form("route")), "", "Which requests the rule is for"},
 		{"action", isWord(&r.Ignore, "ignore", "ignore"), "", "ignore exempts the requests from all rules"},
 		{"by", as(&r.By, byForm, func(d *decoder, n *fileNode, what string) rules.By {
 			return d.selection(n, what, r.Match.Route)
@@ -95,11 +95,6 @@ func matchSettings(m *rules.Match) settings {
 			return d.query(n, m.Route)
 		}), "", "Parameters that the request must have; a star matches any text"},
 	}
-}
-
-func (d *decoder) match(n *fileNode, what string) (m rules.Match) {
-	d.settings(n, what, `for example match: {route: "GET /search", query: {filter: "*"}}`, matchSettings(&m))
-	return m
 }
 
 func (d *decoder) route(n *fileNode, what string) rules.Route {

@@ -163,16 +163,18 @@ func span(to *time.Duration, example string, least, greatest time.Duration) fiel
 	})
 }
 
-// size returns the value for a number of bytes.
+// size returns the value for a number of bytes, in mebibytes or more.
 func size(to *int64, hint string, least int64) fieldBinding {
+	return byteCount(to, hint, fmt.Sprintf("a size of at least %dMiB, for example 64MB or 256MiB", least>>20), least)
+}
+
+// byteCount returns the value for a number of bytes.
+func byteCount(to *int64, hint, want string, least int64) fieldBinding {
 	return as(to, schemaSize, func(d *decoder, n *fileNode, what string) int64 {
 		s, ok := d.scalar(n, what)
-		if !ok {
-			return 0
-		}
-		bytes, ok := ParseBytes(s)
-		if !ok || bytes < least {
-			d.reject(n, hint, "%s %s: want a size of at least %dMiB, for example 64MB or 256MiB", what, quote(s), least>>20)
+		bytes, valid := ParseBytes(s)
+		if ok && (!valid || bytes < least) {
+			d.reject(n, hint, "%s %s: want %s", what, quote(s), want)
 		}
 		return bytes
 	})

@@ -51,11 +51,26 @@ func (v fieldBinding) shownAs(f form) fieldBinding {
 	return v
 }
 
-// within returns a value for a section within the section.
-func within(to any, inner settings, example string) fieldBinding {
+// within returns a value for a section within the section. Each check is called with the values of a
+// section that has been read.
+func within(to any, inner settings, example string, checks ...func(d *decoder, n *fileNode, v values)) fieldBinding {
 	return fieldBinding{to: to, inner: inner, form: inner.form(), read: func(d *decoder, n *fileNode, what string) {
-		d.settings(n, what, example, inner)
+		v := d.settings(n, what, example, inner)
+		for _, check := range checks {
+			if v != nil {
+				check(d, n, v)
+			}
+		}
 	}}
+}
+
+// notEmpty is a check of a section that must have fields.
+func notEmpty(what, example string) func(*decoder, *fileNode, values) {
+	return func(d *decoder, n *fileNode, _ values) {
+		if len(n.fields) == 0 {
+			d.reject(n, example, "%s is empty", what)
+		}
+	}
 }
 
 // settings reads the named section into the variables that all are bound to. It returns its

@@ -73,11 +73,6 @@ func (s *StatsD) settings() settings {
 // maxAddresses bounds a list of servers.
 const maxAddresses = 64
 
-func (d *decoder) statsd(n *fileNode, what string) (s StatsD) {
-	d.settings(n, what, "for example statsd: {addresses: [10.0.0.5:8125, 10.0.0.6:8125], spread: hash}", s.settings())
-	return s
-}
-
 // statsdAddress reads an address for StatsD lines, and returns its shortest form.
 func (d *decoder) statsdAddress(n *fileNode, what string) string {
 	s, ok := d.scalar(n, what)

@@ -38,8 +38,8 @@ func (c *Caps) settings() settings {
 	}
 }
 
-// trust checks the settings that select the senders whose counts are accepted.
-func (d *decoder) trust(v values, a *Aggregator) {
+// check checks the settings that select the senders whose counts are accepted.
+func (a *Aggregator) check(d *decoder, _ *fileNode, v values) {
 	node := v.get("trust")
 	switch {
 	case a.Trust == TrustListed && !v.has("senders"):

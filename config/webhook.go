@@ -39,20 +39,19 @@ func (w *Webhook) settings() settings {
 	}
 }
 
-func (d *decoder) webhook(n *fileNode, what string) (w Webhook) {
-	const example = "for example webhook: {url: https://ops.example/hotparam, secret_file: webhook.secret}"
-	v := d.settings(n, what, example, w.settings())
+const webhookExample = "for example webhook: {url: https://ops.example/hotparam, secret_file: webhook.secret}"
+
+func (w *Webhook) check(d *decoder, n *fileNode, v values) {
 	w.settings().setDefaults()
 	url, elsewhere := v.get("url"), cmp.Or(v.get("url_file"), v.get("url_env"))
 	switch {
 	case url == nil && elsewhere == nil:
-		d.reject(n, example, "webhook: url is missing")
+		d.reject(n, webhookExample, "webhook: url is missing")
 	case url != nil && elsewhere != nil:
 		d.report(elsewhere.pos, "keep one of them", "webhook: the URL is in two places")
 	case w.Format == WebhookJSON && !v.has("secret_file") && !v.has("secret_env"):
 		d.reject(n, "make a secret with which the receiver verifies requests: openssl rand -hex 32 > webhook.secret", "webhook: neither secret_file nor secret_env is set")
 	}
-	return w
 }
 
 // CheckWebhookURL returns an error if s cannot be the URL of a webhook. The error does not
