@@ -3,7 +3,6 @@ package middleware
 import (
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 // clientWait measures the time for which a request waits for its client: while its body is read and
 // its response is written. That is no use of a back end.
+// A nil clientWait measures nothing.
 type clientWait struct {
 	mu     sync.Mutex // guards the rest; a proxy reads and writes at a time
 	waits  int        // reads and writes under way
@@ -19,6 +19,9 @@ type clientWait struct {
 }
 
 func (c *clientWait) begin() {
+	if c == nil {
+		return
+	}
 	c.mu.Lock()
 	if c.waits++; c.waits == 1 {
 		c.since = time.Now()
@@ -27,6 +30,9 @@ func (c *clientWait) begin() {
 }
 
 func (c *clientWait) end() {
+	if c == nil {
+		return
+	}
 	c.mu.Lock()
 	if c.waits--; c.waits == 0 {
 		c.waited += time.Since(c.since)
@@ -34,7 +40,7 @@ func (c *clientWait) end() {
 	c.mu.Unlock()
 }
 
-// total returns the time waited so far. That of a nil clientWait is 0.
+// total returns the time waited so far.
 func (c *clientWait) total() time.Duration {
 	if c == nil {
 		return 0
@@ -66,66 +72,13 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// timedWriter is a ResponseWriter that measures the wait for the client. Like the contexts of most
-// frameworks it is used again for other requests. It must not be used after the handler has returned,
-// which net/http does not allow either.
-type timedWriter struct {
-	http.ResponseWriter
-	wait *clientWait
-}
-
-func (w *timedWriter) Write(p []byte) (int, error) {
-	w.wait.begin()
-	defer w.wait.end()
-	return w.ResponseWriter.Write(p)
-}
-
-func (w *timedWriter) WriteString(s string) (int, error) {
-	w.wait.begin()
-	defer w.wait.end()
-	return io.WriteString(w.ResponseWriter, s)
-}
-
-// Unwrap returns the server's writer to [http.ResponseController].
-func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// timedHTTP2 is a timedWriter of an HTTP/2 request, or another whose writer is an [http.Flusher].
-type timedHTTP2 struct{ timedWriter }
-
-func (w *timedHTTP2) Flush() {
-	w.wait.begin()
-	defer w.wait.end()
-	w.ResponseWriter.(http.Flusher).Flush()
-}
-
-// timedHTTP1 is a timedWriter of an HTTP/1 request.
-type timedHTTP1 struct {
-	timedHTTP2
-	http.Hijacker
-}
-
-// ReadFrom sends a file as the server does. The wait for other sources is the handler's.
-func (w *timedHTTP1) ReadFrom(from io.Reader) (int64, error) {
-	file := from
-	if limited, ok := from.(*io.LimitedReader); ok {
-		file = limited.R
-	}
-	if _, ok := file.(*os.File); !ok {
-		return io.Copy(struct{ io.Writer }{&w.timedWriter}, from)
-	}
-	w.wait.begin()
-	defer w.wait.end()
-	return w.ResponseWriter.(io.ReaderFrom).ReadFrom(from)
-}
-
 // waits holds what a ticket needs to measure the wait for its client, so that a request allocates
-// nothing.
+// nothing. Like the contexts of most frameworks it is used again for other requests. The writer must
+// not be used after the handler has returned, which net/http does not allow either.
 type waits struct {
 	clientWait
 	body   timedBody
-	plain  timedWriter
-	http2  timedHTTP2
-	http1  timedHTTP1
+	writer responseMeter
 	before io.ReadCloser // the request's body
 }
 
@@ -135,26 +88,16 @@ func (x *waits) wrap(w http.ResponseWriter, r *http.Request) http.ResponseWriter
 		x.body = timedBody{r.Body, &x.clientWait}
 		r.Body = &x.body
 	}
-	_, flushes := w.(http.Flusher)
-	hijacker, hijacks := w.(http.Hijacker)
-	_, reads := w.(io.ReaderFrom)
-	switch timed := (timedWriter{w, &x.clientWait}); {
-	case flushes && hijacks && reads:
-		x.http1 = timedHTTP1{timedHTTP2{timed}, hijacker}
-		return &x.http1
-	case hijacks: // by a framework
+	_, hijacks := w.(http.Hijacker)
+	if _, reads := w.(io.ReaderFrom); hijacks && !reads { // by a framework
 		return w
-	case flushes:
-		x.http2 = timedHTTP2{timed}
-		return &x.http2
-	default:
-		x.plain = timed
-		return &x.plain
 	}
+	x.writer = responseMeter{ResponseWriter: w, wait: &x.clientWait}
+	return x.writer.withInterfacesOf(w)
 }
 
 // unwrap undoes wrap. What was waited for remains.
 func (x *waits) unwrap(r *http.Request) {
 	r.Body = x.before
-	x.body, x.plain, x.http2, x.http1, x.before = timedBody{}, timedWriter{}, timedHTTP2{}, timedHTTP1{}, nil
+	x.body, x.writer, x.before = timedBody{}, responseMeter{}, nil
 }
