@@ -169,7 +169,15 @@ type front struct {
 }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.cache.Serve(w, r, f.policy, "hot key", func(bool) (http.Handler, bool) { return f.origin, true })
+	res := f.cache.Do(r, f.policy, "hot key", func(bool) (http.Handler, bool) { return f.origin, true })
+	if res.Shared() {
+		status, body := res.Reply(r, w.Header())
+		w.WriteHeader(status)
+		_, _ = w.Write(body) // the client may have left
+	} else if res.How == onhot.Alone {
+		res.Explain(w.Header())
+		f.origin.ServeHTTP(w, r)
+	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && f.origin.lastStatus() < http.StatusBadRequest {
 		f.cache.InvalidateTarget(onhot.TargetID(r.Host, r.URL.EscapedPath(), r.URL.RawQuery))
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Admit lets one run of the handler past the limit. It returns the handler, which is run at most
-// once, or false if the limit refuses. It is called in the goroutine of Do or Serve. If refresh is
+// once, or false if the limit refuses. It is called in the goroutine of Do. If refresh is
 // set, a stale answer is at hand, and the limit should not let the request wait.
 type Admit func(refresh bool) (http.Handler, bool)
 

@@ -73,6 +73,29 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) Result {
 	return res
 }
 
+// Serve answers a request by [Cache.Do], or lets it go alone. If the limit refuses the request,
+// it writes nothing, and the caller refuses.
+func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, p *Policy, tag string, admit Admit) Result {
+	res := c.Do(r, p, tag, admit)
+	switch {
+	case res.Shared():
+		status, body := res.Reply(r, w.Header())
+		w.WriteHeader(status)
+		if len(body) > 0 {
+			_, _ = w.Write(body) // the client may have left
+		}
+	case res.How == Alone:
+		h, ok := admit(false)
+		if !ok {
+			res.How = Refused
+			break
+		}
+		res.Explain(w.Header())
+		h.ServeHTTP(w, r)
+	}
+	return res
+}
+
 // get returns the response to a request with these headers.
 func (s *site) get(target string, headers ...string) *httptest.ResponseRecorder {
 	w, _ := s.ask(http.MethodGet, target, headers...)

@@ -164,26 +164,3 @@ func matchesTag(list []string, tag string) bool {
 
 // Explain adds Cache-Status to the headers of the answer to a request that goes alone.
 func (res *Result) Explain(h http.Header) { addValues(h, "Cache-Status", statusAlone[res.Reason]) }
-
-// Serve answers a request by [Cache.Do], or lets it go alone. If the limit refuses the request,
-// it writes nothing, and the caller refuses.
-func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, p *Policy, tag string, admit Admit) Result {
-	res := c.Do(r, p, tag, admit)
-	switch {
-	case res.Shared():
-		status, body := res.Reply(r, w.Header())
-		w.WriteHeader(status)
-		if len(body) > 0 {
-			_, _ = w.Write(body) // the client may have left
-		}
-	case res.How == Alone:
-		h, ok := admit(false)
-		if !ok {
-			res.How = Refused
-			break
-		}
-		res.Explain(w.Header())
-		h.ServeHTTP(w, r)
-	}
-	return res
-}
