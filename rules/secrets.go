@@ -168,17 +168,17 @@ func looksSecret(part string) bool {
 			continue
 		}
 		letters = i + 1
-		if endsWord(part, letters) && endsWithAny(part[:letters], &wordsByLast) >= 0 {
+		if endsWord(part, letters) && endsWithAny(part[:letters], secretWords) >= 0 {
 			return true
 		}
 	}
 	if letters == 0 {
 		return false
 	}
-	if endsWithAny(part[:letters], &endingsByLast) >= 0 && endsWithAny(part[:letters], &ordinaryByLast) < 0 {
+	if endsWithAny(part[:letters], secretEndings) >= 0 && endsWithAny(part[:letters], notSecret) < 0 {
 		return true
 	}
-	start := endsWithAny(part[:letters], &namesByLast)
+	start := endsWithAny(part[:letters], secretNames)
 	return start >= 0 && isBlank(part[:start]) && isBlank(part[letters:])
 }
 
@@ -204,32 +204,10 @@ func endsWord(part string, end int) bool {
 	return kinds[part[end-1]] == lower || end+1 < len(part) && kinds[part[end+1]] == lower // HTTPServer
 }
 
-// byLast holds words by their last letter.
-type byLast [26][]string
-
-var (
-	wordsByLast    = newByLast(secretWords)
-	endingsByLast  = newByLast(secretEndings)
-	namesByLast    = newByLast(secretNames)
-	ordinaryByLast = newByLast(notSecret)
-)
-
-func newByLast(words []string) (b byLast) {
-	for _, word := range words {
-		letter := word[len(word)-1] - 'a'
-		b[letter] = append(b[letter], word)
-	}
-	return b
-}
-
 // endsWithAny returns the start in s of the word that s ends with, or -1 if it ends with none. s
 // ends with a letter.
-func endsWithAny(s string, words *byLast) int {
-	last := s[len(s)-1] | 0x20
-	if last < 'a' || last > 'z' {
-		return -1
-	}
-	for _, word := range words[last-'a'] {
+func endsWithAny(s string, words []string) int {
+	for _, word := range words {
 		if start := endsWith(s, word); start >= 0 {
 			return start
 		}
