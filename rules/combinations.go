@@ -92,7 +92,7 @@ func (c *Combinations) next(set uint) uint {
 // in canonical order.
 func (p *Params) AppendCombination(dst []byte, c *Combinations, set uint) []byte {
 	for n := 0; set != 0; set &= set - 1 {
-		dst = appendNext(dst, &p.list[c.indices[bits.TrailingZeros(set)]], n)
+		dst = p.appendNext(dst, int(c.indices[bits.TrailingZeros(set)]), n)
 		n++
 	}
 	return dst

@@ -15,6 +15,7 @@ type Params struct {
 	list    []param
 	decoded []byte   // backs the texts that are not slices of a query
 	hidden  int      // number of values that Redact has replaced
+	written []int32  // indices of the parameters of the last key, if there are such values
 	pairing *pairing // the result of the last Pair; nil before the first
 }
 
@@ -48,7 +49,7 @@ const keepDecoded = 64 << 10
 func (p *Params) Reset() {
 	clear(p.list) // so that a pooled Params holds no request's strings
 	p.list, p.decoded = p.list[:0], p.decoded[:0]
-	p.hidden = 0
+	p.hidden, p.written = 0, p.written[:0]
 	if cap(p.decoded) > keepDecoded {
 		p.decoded = nil
 	}
@@ -210,22 +211,12 @@ func compareParams(a, b *param) int {
 func (p *Params) AppendAll(dst []byte, secrets *Secrets) ([]byte, int) {
 	n := 0
 	for i := range p.list {
-		q := &p.list[i]
-		if q.marks&named != 0 {
-			continue
+		if p.makesKey(i, nil, secrets) {
+			dst = p.appendNext(dst, i, n)
+			n++
 		}
-		if q.isHidden(secrets) {
-			continue
-		}
-		dst = appendNext(dst, q, n)
-		n++
 	}
 	return dst, n
-}
-
-// isHidden reports whether secrets hide the parameter. A redacted value is no secret.
-func (q *param) isHidden(secrets *Secrets) bool {
-	return q.marks&redacted == 0 && secrets.Hides(q.name())
 }
 
 // AppendNamed appends "name=value&…" of the parameters whose source and name are among names, and
@@ -234,8 +225,7 @@ func (q *param) isHidden(secrets *Secrets) bool {
 func (p *Params) AppendNamed(dst []byte, names []Param) (text []byte, n int, ok bool) {
 	var seen uint64
 	for i := range p.list {
-		q := &p.list[i]
-		index := q.indexIn(names)
+		index := p.list[i].indexIn(names)
 		if index < 0 {
 			continue
 		}
@@ -244,7 +234,7 @@ func (p *Params) AppendNamed(dst []byte, names []Param) (text []byte, n int, ok 
 			return dst, n, false
 		}
 		seen |= bit
-		dst = appendNext(dst, q, n)
+		dst = p.appendNext(dst, i, n)
 		n++
 	}
 	return dst, n, true
@@ -266,16 +256,23 @@ func (q *param) indexIn(names []Param) int {
 // appendEach appends "name=value&…" of all parameters.
 func (p *Params) appendEach(dst []byte) []byte {
 	for i := range p.list {
-		dst = appendNext(dst, &p.list[i], i)
+		dst = p.appendNext(dst, i, i)
 	}
 	return dst
 }
 
 // AppendOne appends "[source:]name=value" of parameter i.
-func (p *Params) AppendOne(dst []byte, i int) []byte { return appendNext(dst, &p.list[i], 0) }
+func (p *Params) AppendOne(dst []byte, i int) []byte { return p.appendNext(dst, i, 0) }
 
-// appendNext appends q as the parameter after n others.
-func appendNext(dst []byte, q *param, n int) []byte {
+// appendNext appends parameter i after n others of a key.
+func (p *Params) appendNext(dst []byte, i, n int) []byte {
+	if p.hidden > 0 {
+		p.written = append(p.written[:n], int32(i))
+	}
+	return appendParam(dst, &p.list[i], n)
+}
+
+func appendParam(dst []byte, q *param, n int) []byte {
 	if n > 0 {
 		dst = append(dst, '&')
 	}

@@ -215,62 +215,26 @@ func (r *Redactor) AppendPath(dst []byte, path string) []byte {
 	return r.Append(append(dst, '/'), Param{Source: Path, Value: path})
 }
 
-// AppendPlainText appends the text of a key that was made of the parameters, with the values that
-// they had before [Params.Redact].
+// AppendPlainText appends the text of the key that was made last of the parameters, with the values
+// that they had before [Params.Redact].
 func (p *Params) AppendPlainText(dst []byte, text string) []byte {
-	// A key has parameters in the order of the list. See MatchesText for the "?".
-	begin := strings.LastIndexByte(text, '?') + 1
-	dst = append(dst, text[:begin]...)
-	tail, next := text[begin:], 0
-	for tail != "" {
-		written, more, found := strings.Cut(tail, "&")
-		if i := p.findRedacted(next, written); i >= 0 {
-			dst, next = p.appendPlain(dst, &p.list[i]), i+1
-		} else {
-			dst = append(dst, written...)
+	if p.hidden == 0 || !strings.Contains(text, "=hmac-") {
+		return append(dst, text...)
+	}
+	dst = append(dst, text[:strings.LastIndexByte(text, '?')+1]...) // see MatchesText
+	for n, i := range p.written {
+		q := &p.list[i]
+		if q.marks&(redacted|masked) != redacted {
+			dst = appendParam(dst, q, n)
+			continue
 		}
-		if found {
+		if n > 0 {
 			dst = append(dst, '&')
 		}
-		tail = more
+		dst = append(appendEscaped(appendSource(dst, q.source), q.name()), '=')
+		dst = appendEscaped(dst, q.plain())
 	}
 	return dst
-}
-
-// findRedacted returns the index of the first redacted parameter, from next on, that keys write
-// as written, or -1.
-func (p *Params) findRedacted(next int, written string) int {
-	if p.hidden == 0 || !strings.Contains(written, "=hmac-") {
-		return -1
-	}
-	for i := next; i < len(p.list); i++ {
-		if q := &p.list[i]; q.marks&redacted != 0 && q.isWritten(written) {
-			return i
-		}
-	}
-	return -1
-}
-
-// isWritten reports whether s is the text of q in keys. q is redacted.
-func (q *param) isWritten(s string) bool {
-	value := q.value()
-	if !strings.HasSuffix(s, value) {
-		return false
-	}
-	s = s[:len(s)-len(value)]
-	if q.source != Query {
-		word, name, found := strings.Cut(s, ":")
-		if !found || word != q.source.String() {
-			return false
-		}
-		s = name
-	}
-	return strings.HasSuffix(s, "=") && matchEscaped(q.name(), s[:len(s)-1], false)
-}
-
-func (p *Params) appendPlain(dst []byte, q *param) []byte {
-	dst = append(appendEscaped(appendSource(dst, q.source), q.name()), '=')
-	return appendEscaped(dst, q.plain())
 }
 
 // makesNoKey reports whether the parameter looks secret and is not redacted.

@@ -42,7 +42,7 @@ func (p *Params) makesKey(i int, names []Param, secrets *Secrets) bool {
 	if len(names) > 0 {
 		return q.among(names)
 	}
-	return q.marks&named == 0 && !q.isHidden(secrets)
+	return q.marks&named == 0 && (q.marks&redacted != 0 || !secrets.Hides(q.name())) // a redacted value is no secret
 }
 
 // isRepeated reports whether parameter i equals the one before it.
@@ -180,7 +180,7 @@ func (p *Params) AppendPairing(dst []byte, number int) []byte {
 		pairing.picked[j] = index
 	}
 	for n, index := range pairing.picked {
-		dst = appendNext(dst, &p.list[index], n)
+		dst = p.appendNext(dst, int(index), n)
 	}
 	return dst
 }
