@@ -269,10 +269,7 @@ func (p *Params) appendNext(dst []byte, i, n int) []byte {
 	if p.hidden > 0 {
 		p.written = append(p.written[:n], int32(i))
 	}
-	return appendParam(dst, &p.list[i], n)
-}
-
-func appendParam(dst []byte, q *param, n int) []byte {
+	q := &p.list[i]
 	if n > 0 {
 		dst = append(dst, '&')
 	}

@@ -222,10 +222,11 @@ func (p *Params) AppendPlainText(dst []byte, text string) []byte {
 		return append(dst, text...)
 	}
 	dst = append(dst, text[:strings.LastIndexByte(text, '?')+1]...) // see MatchesText
-	for n, i := range p.written {
+	written := p.written
+	for n, i := range written {
 		q := &p.list[i]
 		if q.marks&(redacted|masked) != redacted {
-			dst = appendParam(dst, q, n)
+			dst = p.appendNext(dst, int(i), n)
 			continue
 		}
 		if n > 0 {
@@ -234,6 +235,7 @@ func (p *Params) AppendPlainText(dst []byte, text string) []byte {
 		dst = append(appendEscaped(appendSource(dst, q.source), q.name()), '=')
 		dst = appendEscaped(dst, q.plain())
 	}
+	p.written = written
 	return dst
 }
 
