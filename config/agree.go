@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hotparam/hotparam/internal/wire"
@@ -35,19 +36,18 @@ func (f *File) conflicts() []conflict {
 		add("statsd", "spread", "with all, each aggregator would publish everything, in conflict with the others", "add lease: true to aggregator")
 	}
 	found = append(found, f.trustConflicts()...)
-	if a.Readers > 1 && len(a.Listen) > 0 && !anyUDP(a.Listen) {
+	if a.Readers > 1 && len(a.Listen) > 0 && !anyListener(a.Listen, func(network string) bool { return network == "udp" }) {
 		add("aggregator", "readers", "readers share a UDP address, and listen has none", "remove it")
 	}
 	return found
 }
 
-func anyUDP(addresses []string) bool {
-	for _, s := range addresses {
-		if address, err := wire.ParseAddress(s); err != nil || address.Network == "udp" {
-			return true // a bad address has been reported
-		}
-	}
-	return false
+// anyListener reports whether the network of one of the addresses is one of those.
+func anyListener(addresses []string, isOne func(network string) bool) bool {
+	return slices.ContainsFunc(addresses, func(s string) bool {
+		address, err := wire.ParseAddress(s)
+		return err != nil || isOne(address.Network) // a bad address has been reported
+	})
 }
 
 // graphiteConflicts returns the settings that Graphite, or a StatsD server that is not ours,

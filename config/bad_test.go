@@ -620,8 +620,8 @@ func TestHints(t *testing.T) {
 		{rule("limit: 1/s", "allow: {page: a}"), "add by: [page]"},
 		{good + "kafka: {brkers: ['a:1']}\n", `did you mean "brokers"?`},
 		{good + "kafka: {sasl: {password: geheim}}\n", "for example sasl: {mechanism: scram-sha-512, user: hotparam, password_file: kafka.password}"},
-		{good + "aggregator: {redis: {password: geheim}}\n", noPassword},
-		{good + "graphite: {token: geheim}\n", noToken},
+		{good + "aggregator: {redis: {password: geheim}}\n", "this file is shared and kept in version control: name a file that holds the password in password_file, or a variable in password_env"},
+		{good + "graphite: {token: geheim}\n", "this file is shared and kept in version control: name a file that holds the token in token_file, or a variable in token_env"},
 		{good + "aggregator: {redis: {tls: true}}\n", "known are url, username, password_file, password_env, sentinel_username, sentinel_password_file, sentinel_password_env, ca, cert, key, server_name, insecure"},
 	} {
 		if got := problemsOf(t, test.source)[0].Hint; got != test.want {

@@ -1,26 +1,13 @@
 package config
 
-import (
-	"github.com/hotparam/hotparam/kafka"
-)
+import "github.com/hotparam/hotparam/kafka"
 
-// refusedFields are fields that a file must not have, anywhere or with their section's prefix.
-var refusedFields = map[string]struct{ what, hint string }{
-	"password":          {"a password", noPassword},
-	"sentinel_password": {"a password", noPassword},
-	"token":             {"a token", noToken},
-	"aggregator.key":    {"a key", noKey},
-	"webhook.secret":    {"a secret", noSecret},
-	"page_token":        {"a token", noPageToken},
+// refusedFields are fields that a file must not have, anywhere or with their section's prefix, and what
+// they would hold.
+var refusedFields = map[string]string{
+	"password": "password", "sentinel_password": "password", "token": "token", "page_token": "token",
+	"aggregator.key": "key", "webhook.secret": "secret",
 }
-
-const (
-	noPassword  = "this file is shared and kept in version control: name a file that holds the password in password_file, or a variable in password_env"
-	noKey       = "this file is shared and kept in version control: name a file that holds the key in key_file, or a variable in key_env"
-	noPageToken = "this file is shared and kept in version control: name a file that holds the token in page_token_file, or a variable in page_token_env"
-	noSecret    = "this file is shared and kept in version control: name a file that holds the secret in secret_file, or a variable in secret_env"
-	noToken     = "this file is shared and kept in version control: name a file that holds the token in token_file, or a variable in token_env"
-)
 
 // tlsSettings returns the fields of TLS in any section.
 func tlsSettings(ca, cert, key, serverName *string, insecure *bool) settings {

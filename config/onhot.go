@@ -1,10 +1,6 @@
 package config
 
-import (
-	"strconv"
-
-	"github.com/hotparam/hotparam/rules"
-)
+import "github.com/hotparam/hotparam/rules"
 
 const onHotExample = "for example on_hot: {cache: 500ms, stale: 2s, vary: [\"header:accept-language\"]}"
 
@@ -41,12 +37,8 @@ func (d *decoder) onHot(n *fileNode, what string) *rules.OnHot {
 // statuses reads a list of statuses. A text that is no number becomes invalid, which the
 // validation of the rules rejects.
 func (d *decoder) statuses(n *fileNode, what string) (all []int) {
-	for _, text := range d.texts(n, what) {
-		status, err := strconv.Atoi(text)
-		if err != nil {
-			status = invalid
-		}
-		all = append(all, status)
+	for _, item := range d.list(n, what) {
+		all = append(all, d.status(item, what))
 	}
 	return all
 }

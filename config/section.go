@@ -111,7 +111,8 @@ func (d *decoder) fields(n *fileNode, s section) values {
 		case slices.Contains(known, f.name):
 			found[f.name] = f.value
 		case isRefused:
-			d.report(f.pos, refused.hint, "%s%s: %s does not belong in this file", s.prefix, f.name, refused.what)
+			d.report(f.pos, fmt.Sprintf("this file is shared and kept in version control: name a file that holds the %s in %s_file, or a variable in %[2]s_env", refused, f.name),
+				"%s%s: a %s does not belong in this file", s.prefix, f.name, refused)
 		default:
 			d.report(f.pos, nearest(f.name, known, "known are "+strings.Join(known, ", ")), "unknown field %s in %s", quote(f.name), s.name)
 		}

@@ -51,7 +51,7 @@ func drawSettings(t *rapid.T, ruleset *rules.Rules) File {
 			r.Cert, r.Key = "c.pem", "k.pem"
 		}
 	}
-	if len(f.Aggregator.Listen) == 0 || anyUDP(f.Aggregator.Listen) {
+	if len(f.Aggregator.Listen) == 0 || anyListener(f.Aggregator.Listen, func(network string) bool { return network == "udp" }) {
 		f.Aggregator.Readers = rapid.IntRange(0, maxReaders).Draw(t, "readers")
 	}
 	f.Aggregator.HoldDuringOutage = times("hold")

@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"github.com/hotparam/hotparam/internal/base"
@@ -96,22 +95,12 @@ func (f *File) trustConflicts() (found []conflict) {
 		add("trust", "with source: graphite there are no packets, and the data in Graphite is not signed", "remove it, and protect the StatsD and Graphite")
 	case a.Source == SourceKafka && a.Trust == TrustListed:
 		add("trust", "with source: kafka a record does not have its sender's address", "use trust: signed, and ACLs of the brokers")
-	case a.Trust == TrustListed && !anyAddress(a.Listen):
+	case a.Trust == TrustListed && !anyListener(a.Listen, func(network string) bool { return !strings.HasPrefix(network, "unix") }):
 		add("trust", "listed checks addresses, but listen has only Unix sockets", "remove it: the rights of its directory decide who may write to a socket")
 	case signs != "" && a.Source == SourceStatsD && f.StatsD.Meta != nil && !*f.StatsD.Meta:
 		add(field, "a signature is in the meta line, and statsd.meta is false", "remove meta: false, or the key")
 	}
 	return found
-}
-
-// anyAddress reports whether one of the addresses is not a Unix socket.
-func anyAddress(listen []string) bool {
-	for _, s := range listen {
-		if address, err := wire.ParseAddress(s); err != nil || !strings.HasPrefix(address.Network, "unix") {
-			return true
-		}
-	}
-	return false
 }
 
 // openListeners returns a warning for each address where other machines can send counts
@@ -134,14 +123,4 @@ func (f *File) openListeners() (all Problems) {
 }
 
 // isOpen reports whether other machines can send to an address.
-func isOpen(a wire.Address) bool {
-	if strings.HasPrefix(a.Network, "unix") {
-		return false
-	}
-	host := a.Addr[:max(0, strings.LastIndexByte(a.Addr, ':'))]
-	if host == "localhost" {
-		return false
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err != nil || !ip.Unmap().IsLoopback()
-}
+func isOpen(a wire.Address) bool { return !strings.HasPrefix(a.Network, "unix") && !isLocal(a.Addr) }
