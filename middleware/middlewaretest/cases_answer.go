@@ -20,9 +20,7 @@ var answerCases = []Case{
 	{"rate limit headers", testRateLimitHeaders},
 	{"waited", testWaited},
 	{"served", testServed},
-	{"shadow", testShadow},
 	{"cancelled while it waits", testCancelled},
-	{"hot here", testHotHere},
 }
 
 const oneAnHour = `{id: terms, match: {route: "GET /search"}, by: [q], limit: {rate: 1/1h, burst: 1}}`
@@ -126,14 +124,6 @@ func testServed(t *testing.T, s Start) {
 	}
 }
 
-func testShadow(t *testing.T, s Start) {
-	f := start(t, s, oneAnHour, shopRoutes, middleware.WithShadow())
-	f.wantStatus("/search?q=phone", 200, 200, 200)
-	if n := f.guard.Stats().Shadowed; n != 2 {
-		t.Errorf("%d requests would have been refused, want 2", n)
-	}
-}
-
 // A client that disconnects while its request waits ends the wait. The handler is not called.
 func testCancelled(t *testing.T, s Start) {
 	f := start(t, s, `{id: terms, match: {route: "GET /search"}, by: [q], limit: {rate: 1/1m, burst: 1, wait: 10m}}`, shopRoutes)
@@ -154,26 +144,5 @@ func testCancelled(t *testing.T, s Start) {
 	f.await("a request that is gone", func() bool { return f.guard.Stats().Gone >= 1 })
 	if n := f.calls.Load(); n != 1 {
 		t.Errorf("the handler was called %d times", n)
-	}
-}
-
-// A value that reaches the threshold on this instance alone is limited while the collector
-// runs.
-func testHotHere(t *testing.T, s Start) {
-	f := start(t, s, `{id: terms, match: {route: "GET /search"}, by: [q], hot: 40/s, limit: {rate: 1/1h, burst: 1}}`, shopRoutes)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f.counts.Run(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
-	f.await("429 for a hot value", func() bool { return f.get("/search?q=phone").status == http.StatusTooManyRequests })
-	f.wantStatus("/search?q=boat", 200)
-	hot := f.guard.HotKeys()
-	if len(hot) != 1 || hot[0].Key.Text != "GET /search?q=phone" {
-		t.Errorf("hot: %+v", hot)
 	}
 }

@@ -21,7 +21,6 @@ var endCases = []Case{
 	{"cost in bytes", testBytes},
 	{"cost in units", testUnits},
 	{"cost in time", testTime},
-	{"cost limits", testCostLimit},
 }
 
 const oneAtATime = `{id: reports, match: {route: "GET /report"}, limit: {concurrency: 1}}`
@@ -220,13 +219,4 @@ func testTime(t *testing.T, s Start) {
 	if ms += f.counted()["GET /slow"]; ms > time.Since(begin).Milliseconds()+1 {
 		t.Errorf("%d ms are counted of a request of %v", ms, time.Since(begin))
 	}
-}
-
-// testCostLimit checks that requests are refused until the cost of earlier ones is paid off.
-func testCostLimit(t *testing.T, s Start) {
-	f := start(t, s, `{id: bytes, match: {route: "GET /download"}, count: bytes, limit: {rate: 1000/1h, burst: 1000}}`,
-		[]Route{{Method: "GET", Pattern: "/download", Handler: text("%s", strings.Repeat("x", 5000))}})
-	f.wantStatus("/download", 200)
-	f.await("the charge", func() bool { return f.guard.Stats().Charged == 1 })
-	f.wantStatus("/download", 429, 429)
 }

@@ -19,7 +19,6 @@ var routeCases = []Case{
 	{"rule of a template", testTemplateRule},
 	{"HEAD", testHead},
 	{"query", testQuery},
-	{"secrets", testSecrets},
 	{"context values", testContextValues},
 	{"unknown routes are bounded", testUnknownRoutes},
 	{"request as it was", testRequestAsItWas},
@@ -176,14 +175,6 @@ func manyQueries(n int) string {
 		q = append(q, fmt.Sprintf("q=%d", i))
 	}
 	return strings.Join(q, "&")
-}
-
-func testSecrets(t *testing.T, s Start) {
-	f := start(t, s, countAll, shopRoutes)
-	f.get("/search?password=hunter2&q=1&id_token=abc")
-	if got := f.keys(); !slices.Equal(got, []string{"GET /search?q=1"}) {
-		t.Errorf("counted %q", got)
-	}
 }
 
 type userKey struct{}
