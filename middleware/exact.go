@@ -24,7 +24,7 @@ func (r *request) askBackend() { r.guard.askBackend(r) }
 // askBackend asks the requests' claims that were not asked yet in one call: they take
 // together or not at all, except for limits in shadow mode, which deny nothing. Claims that a
 // waiting line or a stock has decided on are not part of the call. If one has denied, nothing is
-// asked. A nil request is skipped.
+// asked.
 func (g *Guard) askBackend(requests ...*request) {
 	if !joinLines(requests) || !borrow(requests) {
 		return
@@ -35,7 +35,7 @@ func (g *Guard) askBackend(requests ...*request) {
 		views []*limiter.Failover
 	)
 	for _, r := range requests {
-		if r == nil || r.pending.asked == len(r.pending.byBackend) {
+		if r.pending.asked == len(r.pending.byBackend) {
 			continue
 		}
 		claims := r.pending.byBackend[r.pending.asked:]
@@ -61,9 +61,6 @@ func (g *Guard) askBackend(requests ...*request) {
 	}
 	next := 0
 	for _, r := range requests {
-		if r == nil {
-			continue
-		}
 		for ; r.pending.asked < len(r.pending.byBackend); r.pending.asked++ {
 			if c := &r.pending.byBackend[r.pending.asked]; !c.decided {
 				r.addBackendResult(c, &results[next], denied, limiter.ErrorOf(err, next))
@@ -77,9 +74,6 @@ func (g *Guard) askBackend(requests ...*request) {
 // It reports whether none of the requests was denied.
 func joinLines(requests []*request) bool {
 	for _, r := range requests {
-		if r == nil {
-			continue
-		}
 		for i := r.pending.asked; i < len(r.pending.byBackend); i++ {
 			r.joinLine(&r.pending.byBackend[i])
 			if r.verdict.denied {

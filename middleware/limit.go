@@ -147,8 +147,8 @@ func (r *request) askBucket(cl *claim, b *limiter.Bucket) bool {
 	return within
 }
 
-// askFor returns the question that the request asks a limit. It fills the result in one
-// place, for the reason given at copyDecision.
+// askFor returns the question that the request asks a limit. It fills the result in one place: a copy
+// right after some fields were written would wait for the processor's store buffer.
 func (r *request) askFor(cl *claim) limiter.Request {
 	var (
 		kind   limiter.OpKind

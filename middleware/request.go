@@ -26,7 +26,7 @@ type request struct {
 	groups  groups
 	path    []byte   // buffer for the canonical path
 	matched []string // keys that the matchers returned, by rule
-	clock   instant
+	clock   time.Duration // the time that its limits use; 0 if none has asked for it
 
 	verdict verdict
 	grants  grants
@@ -99,7 +99,7 @@ func (r *request) recycle() {
 	r.pending.reset()
 	r.in, r.route, r.ticket, r.trace = Request{}, nil, nil, nil
 	r.unasked, r.refusing, r.shared, r.unshared = false, false, nil, nil
-	r.clock.read = false
+	r.clock = 0
 	r.body.state = bodyUnknown
 	r.verdict.reset()
 	r.guard.requests.Put(r)
@@ -108,36 +108,20 @@ func (r *request) recycle() {
 // waits reports whether the request has to wait for its turn or to acquire permits.
 func (p *pending) waits() bool { return p.delay > 0 || len(p.turns) > 0 || len(p.permits) > 0 }
 
-// reset drops everything and keeps the memory. It writes only to changed fields, since
-// nearly all requests have nothing pending.
+// reset drops everything and keeps the memory.
 func (p *pending) reset() {
-	if len(p.byBackend) > 0 {
-		clear(p.byBackend)
-		p.byBackend = p.byBackend[:0]
-	}
-	if len(p.permits) > 0 {
-		clear(p.permits)
-		p.permits = p.permits[:0]
-	}
-	if len(p.turns) > 0 {
-		clear(p.turns)
-		p.turns = p.turns[:0]
-	}
+	clear(p.byBackend)
+	clear(p.permits)
+	clear(p.turns)
+	p.byBackend, p.permits, p.turns = p.byBackend[:0], p.permits[:0], p.turns[:0]
 	p.delay, p.asked, p.waited = 0, 0, false
 }
 
-// instant is the time that a request's limits use. It is read once, and only for requests
-// that a limit applies to.
-type instant struct {
-	now  time.Duration
-	read bool
-}
-
 func (r *request) now() time.Duration {
-	if !r.clock.read {
-		r.clock.now, r.clock.read = r.guard.opts.clock(), true
+	if r.clock == 0 {
+		r.clock = r.guard.opts.clock()
 	}
-	return r.clock.now
+	return r.clock
 }
 
 // context returns the request's context, or one that never ends.

@@ -135,9 +135,6 @@ func (r *request) addStock(cl *claim, s *fleet.Stock, d rules.Decision, version 
 // stand in line for them. It reports whether none of the requests was denied.
 func borrow(requests []*request) bool {
 	for _, r := range requests {
-		if r == nil {
-			continue
-		}
 		for i := r.pending.asked; i < len(r.pending.byBackend); i++ {
 			c := &r.pending.byBackend[i]
 			if c.stock == nil || c.decided {

@@ -1,6 +1,8 @@
 package middleware
 
 import (
+	"slices"
+
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -40,7 +42,7 @@ func (g *Guard) BeginAll(parts []Part) (decisions []rules.Decision, tickets []*T
 		}
 	}()
 	w.askLocalLimits(g)
-	w.decide(g)
+	w.decide(g, slices.DeleteFunc(slices.Clone(w.requests), func(r *request) bool { return r == nil }))
 	for i, r := range w.requests {
 		if r == nil {
 			decisions[i].Allowed = true
@@ -77,35 +79,27 @@ func (w *whole) askLocalLimits(g *Guard) {
 			r.peekExact()
 		}
 		w.requests[i] = r
-		w.record(r, !r.verdict.denied)
+		if r.verdict.denied {
+			w.refused = r
+		}
 	}
 }
 
 // decide asks the backend, once for all parts, and then permits. It asks neither if this
 // process's limits have refused a part.
-func (w *whole) decide(g *Guard) {
+func (w *whole) decide(g *Guard, asked []*request) {
 	if w.refused == nil {
-		g.askBackend(w.requests...)
+		g.askBackend(asked...)
 	}
-	w.each(func(r *request) bool { return !r.verdict.denied })
-	w.each(func(r *request) bool { return !r.pending.waits() || r.waitForTurn() })
-}
-
-// each calls do for the parts until one is refused.
-func (w *whole) each(do func(r *request) (passed bool)) {
-	for _, r := range w.requests {
-		if w.refused != nil {
-			return
-		}
-		if r != nil {
-			w.record(r, do(r))
+	for _, r := range asked {
+		if w.refused == nil && r.verdict.denied {
+			w.refused = r
 		}
 	}
-}
-
-func (w *whole) record(r *request, passed bool) {
-	if !passed {
-		w.refused = r
+	for _, r := range asked {
+		if w.refused == nil && r.pending.waits() && !r.waitForTurn() {
+			w.refused = r
+		}
 	}
 }
 

@@ -66,32 +66,16 @@ func (v *verdict) pass(reason rules.Reason, rule string) {
 // set replaces the decision by that of a limit, except for the Delay, which r.pending has.
 func (v *verdict) set(c *claim, got *rules.Decision) {
 	v.decider, v.hash = c.spec, c.hash
-	copyDecision(&v.decision, got)
+	v.decision = *got
+	v.decision.Delay = 0
 }
 
 // copyTo writes the decision to d, which must be zero.
 func (v *verdict) copyTo(d *rules.Decision) {
-	if v.decision.Reason == rules.ReasonNone {
-		d.Allowed = v.decision.Allowed
-		return
-	}
-	copyDecision(d, &v.decision)
-	d.Delay = v.decision.Delay
-	if !d.Allowed {
-		d.Backoff = v.decision.Backoff
-	}
+	*d = v.decision
 	if v.decider != nil {
 		d.From = v.decider
 	}
-}
-
-// copyDecision copies the fields that limits set, except Delay, one by one. A copy of the whole
-// struct right after its fields were written would wait for the processor's store buffer.
-func copyDecision(d, from *rules.Decision) {
-	d.Allowed, d.Reason = from.Allowed, from.Reason
-	d.Limit, d.Remaining = from.Limit, from.Remaining
-	d.RetryAfter, d.ResetAfter = from.RetryAfter, from.ResetAfter
-	d.Rule = from.Rule
 }
 
 // serves reports whether the limit that denied the request answers instead of the handler.
