@@ -24,8 +24,8 @@ type request struct {
 	plain   []byte          // buffer for a key's text with plain values
 	key     []byte          // the key of the present rule, in its form in the hot set
 	groups  groups
-	path    []byte   // buffer for the canonical path
-	matched []string // keys that the matchers returned, by rule
+	path    []byte        // buffer for the canonical path
+	matched []string      // keys that the matchers returned, by rule
 	clock   time.Duration // the time that its limits use; 0 if none has asked for it
 
 	verdict verdict
