@@ -70,7 +70,7 @@ var arrows = map[string][]string{
 	"internal/gateway/spoe":        {"internal/connlimit", "internal/gateway", "internal/loglimit", "middleware", "rules"},
 	"internal/gateway/gatewaytest": {"hotparam", "internal/gateway", "internal/testenv", "middleware"},
 
-	"internal/doctor":  {"hotkeys", "internal/hotwords", "internal/published", "rules"},
+	"internal/doctor":  {"hotkeys", "internal/history", "internal/hotwords", "internal/published", "rules"},
 	"internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/onhot", "internal/termtext", "internal/wire", "middleware", "rules"},
 	"internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/admitted", "internal/base", "internal/baseline", "internal/decode", "internal/explain", "internal/figure", "internal/filewatch", "internal/graphitesource", "internal/history", "internal/hotwords", "internal/httpserve", "internal/kafkasource", "internal/live", "internal/loglimit", "internal/page", "internal/sdnotify", "internal/statsdsource", "internal/status", "internal/webhook", "internal/wire", "rules"},
 

@@ -20,6 +20,9 @@ import (
 // unitFiles are the units of all daemons.
 var unitFiles = []string{"systemd/hotparam-aggregator.service", "systemd/hotparam-guard.service", "systemd/hotparam-follow.service"}
 
+// operateUnit is the unit of the page that acts. It has no watchdog, since nothing waits for it.
+const operateUnit = "systemd/hotparam-operate.service"
+
 // readUnit returns the directives of a unit's sections. A directive has its values in order.
 func readUnit(t *testing.T, unitFile string) map[string][]string {
 	t.Helper()
@@ -82,6 +85,26 @@ func TestUnit(t *testing.T) {
 	}
 }
 
+// The page that acts has the same few rights, a file with a Redis user of its own, and gets its tokens
+// from a file that only root reads.
+func TestOperateUnit(t *testing.T) {
+	unit, daemon := readUnit(t, operateUnit), readUnit(t, unitFiles[0])
+	for name, want := range daemon {
+		if strings.Contains(name, "Protect") || strings.Contains(name, "Private") || strings.Contains(name, "Restrict") || strings.Contains(name, "SystemCall") || strings.Contains(name, "Capabilit") || name == "[Service]DynamicUser" {
+			if got := unit[name]; !slices.Equal(got, want) {
+				t.Errorf("%s=%q, want %q as the aggregator", name, got, want)
+			}
+		}
+	}
+	start := strings.Join(unit["[Service]ExecStart"], "\n")
+	if want := "/usr/local/bin/hotparam operate --config /etc/hotparam/operate.yaml --tokens /run/credentials/hotparam-operate.service/people $OPTIONS"; start != want {
+		t.Errorf("ExecStart=%q, want %q", start, want)
+	}
+	if got := unit["[Service]LoadCredential"]; !slices.Equal(got, []string{"people:/etc/hotparam/people"}) {
+		t.Errorf("LoadCredential=%q", got)
+	}
+}
+
 // bytesOf returns the size at the end of a directive's only value.
 func bytesOf(t *testing.T, values []string) int {
 	t.Helper()
@@ -103,7 +126,7 @@ func TestUnitBySystemd(t *testing.T) {
 	if err != nil {
 		t.Skip("no systemd-analyze in PATH: the unit is only parsed")
 	}
-	for _, unitFile := range unitFiles {
+	for _, unitFile := range append(slices.Clone(unitFiles), operateUnit) {
 		text, err := os.ReadFile(unitFile)
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/doctor"
+	"github.com/hotparam/hotparam/internal/history"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	_ "github.com/hotparam/hotparam/transport/kafka" // for files with source: kafka
 )
@@ -25,10 +26,10 @@ func newDoctor(s streams) *cobra.Command {
 		Short: "Find problems of a fleet and print a fix for each; exit 1 if there are any",
 		Long: `Find problems of a fleet: Redis unreachable or rights missing, no aggregator, instances
 whose counts do not arrive, rules or clocks that differ, lost counts, full memory or a
-full published set, controls that end soon or are refused. Each finding has a fix. The
-exit code is 1 if there is a problem.
+full published set, controls that end soon or are refused, a history that is not written.
+Each finding has a fix. The exit code is 1 if there is a problem.
 
-It reads Redis, and writes and deletes one key there, to check the user's rights. Run it
+It reads Redis, and writes and deletes a key there, to check the user's rights. Run it
 where an instance or an aggregator runs, as its user.`,
 		Example: `  hotparam doctor --config hotparam.yaml
   hotparam doctor --namespace shop --redis 10.0.0.5:6379
@@ -63,6 +64,19 @@ func runDoctor(ctx context.Context, s streams, f *redisFlags, asJSON bool) error
 			defer func() { _ = transport.Sink.Close() }() // the sink has sent nothing
 			c.Transport = transport.Check
 		}
+	}
+	if file := place.file; file != nil && file.Aggregator.History.On && !c.LimitsOnly {
+		past := place.ofHistory()
+		pastClient, err := past.client()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = pastClient.Close() }() // every write was confirmed
+		store, err := history.NewStore(pastClient, place.namespace)
+		if err != nil {
+			return configError(err)
+		}
+		c.History = &doctor.History{Store: store, Client: pastClient, Memory: file.Aggregator.History.Memory, Own: past.redis != place.redis}
 	}
 	found = append(found, doctor.Examine(ctx, c)...)
 	if asJSON {

@@ -16,6 +16,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/doctor"
+	"github.com/hotparam/hotparam/internal/history"
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
@@ -446,5 +447,61 @@ func TestRedisWithoutMemory(t *testing.T) {
 	statuses, all := examined(t, doctor.Config{Client: admin, Namespace: "shop"}, "memory")
 	if !slices.Contains(statuses, doctor.Problem) || !strings.Contains(all, "Redis refuses to write") {
 		t.Errorf("full:\n%s", all)
+	}
+}
+
+// A history needs rights of its own, room, and an aggregator that writes it.
+func TestHistory(t *testing.T) {
+	server := testenv.Redis(t)
+	admin := client(t, hotkeys.ClientConfig{URL: server.URL()})
+	t.Setenv("TEST_DOCTOR_PASSWORD", "geheim")
+	store := func(c redis.UniversalClient) *history.Store {
+		s, err := history.NewStore(c, "shop")
+		must(t, err)
+		return s
+	}
+	check := func(name string, c redis.UniversalClient, own bool, memory int64, want doctor.Status, says string) {
+		t.Helper()
+		h := &doctor.History{Store: store(c), Client: c, Memory: memory, Own: own}
+		statuses, all := examined(t, doctor.Config{Client: c, Namespace: "shop", History: h}, "history")
+		if !slices.Equal(statuses, []doctor.Status{want}) || !strings.Contains(all, says) {
+			t.Errorf("%s: %v, want %s and %q\n%s", name, statuses, want, says, all)
+		}
+	}
+	const memory = 64 << 20
+	check("no aggregator", admin, true, memory, doctor.OK, "the history has 0.0 MiB of at most 64.0 MiB")
+	f := &fleet{t: t, admin: admin, namespace: "shop"}
+	f.publish("api-1")
+	check("never written", admin, true, memory, doctor.Problem, "no aggregator has written a history → restart the aggregators")
+	written := func(ago time.Duration) {
+		must(t, admin.HSet(t.Context(), "hotparam-history:{shop}:owners", "statsd", fmt.Sprintf(`{"bytes":1048576,"until":%d}`, time.Now().Add(-ago).Unix())).Err())
+	}
+	written(time.Hour)
+	check("not written any more", admin, true, memory, doctor.Problem, "the history was last written 1h0m")
+	written(0)
+	check("all is well", admin, true, memory, doctor.OK, "the history has 1.0 MiB of at most 64.0 MiB")
+	must(t, admin.ConfigSet(t.Context(), "maxmemory", "40mb").Err())
+	check("little room", admin, true, memory, doctor.Warning, "the history will stop before it has 64.0 MiB")
+	must(t, admin.ConfigSet(t.Context(), "maxmemory", "1200kb").Err())
+	check("no room", admin, true, memory, doctor.Problem, "the history has stopped")
+	must(t, admin.ConfigSet(t.Context(), "maxmemory", "0").Err())
+
+	as := func(keys string, commands []string) redis.UniversalClient {
+		args := []any{"ACL", "SETUSER", "user", "reset", "on", ">geheim", keys, "~hotparam:{shop}:*", "&*"}
+		for _, command := range commands {
+			args = append(args, "+"+command)
+		}
+		must(t, admin.Do(t.Context(), args...).Err())
+		return client(t, hotkeys.ClientConfig{URL: server.URL(), Username: "user", PasswordEnv: "TEST_DOCTOR_PASSWORD"})
+	}
+	const keys = "~hotparam-history:{shop}:*"
+	check("an instance", as("~x", published.ReaderCommands), false, memory, doctor.OK, "may not read the history, as is right for an instance")
+	check("an aggregator without the keys", as("~x", slices.Concat(published.WriterCommands, published.HistorianCommands)), false, memory, doctor.Problem, "may not write the history: it lacks '"+keys+"' → ACL SETUSER user '"+keys+"'; docs/REDIS.md")
+	for _, command := range published.HistorianCommands {
+		commands := slices.DeleteFunc(slices.Concat(published.ReaderCommands, published.HistorianCommands), func(s string) bool { return s == command })
+		check("without "+command, as(keys, commands), true, memory, doctor.Problem, "it lacks +"+command+" → ACL SETUSER user +"+command)
+	}
+	if left, err := admin.Keys(t.Context(), "*doctor*").Result(); err != nil || len(left) > 0 {
+		t.Errorf("left in Redis: %q (%v)", left, err)
 	}
 }

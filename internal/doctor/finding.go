@@ -24,7 +24,7 @@ const (
 // Finding is the result of one check.
 type Finding struct {
 	// Check is the name of the check: file, redis, rights, publisher, counts, rules, clocks,
-	// losses, memory, places, tables or controls.
+	// losses, memory, places, tables, controls or history.
 	Check  string `json:"check"`
 	Status Status `json:"status"`
 	// What describes the finding in a sentence.
@@ -46,6 +46,8 @@ type Config struct {
 	// LimitsOnly reports that the file has source: none. Redis is then used only by limits that
 	// instances share.
 	LimitsOnly bool
+	// History is nil if the file has none.
+	History *History
 	// Transport returns an error if counts cannot be sent. Nil means that this cannot be
 	// tested, as with UDP.
 	Transport func(context.Context) error
@@ -73,8 +75,9 @@ const (
 // examination is one run of [Examine].
 type examination struct {
 	Config
-	found     []Finding
-	published bool // an aggregator publishes for the namespace
+	found      []Finding
+	published  bool // an aggregator publishes for the namespace
+	aggregator bool // the user may do all that an aggregator does
 }
 
 // Examine runs all checks, each after those on which it depends. If Redis does not answer, the
@@ -96,6 +99,7 @@ func Examine(ctx context.Context, c Config) []Finding {
 	x.publisher(ctx)
 	x.members(ctx)
 	x.controls(ctx)
+	x.history(ctx)
 	return x.found
 }
 

@@ -65,6 +65,7 @@ func (x *examination) rights(ctx context.Context) {
 			onlyWriter++
 		}
 	}
+	x.aggregator = len(writes) == 0
 	onlyAggregator := len(writes) == 0 && len(reads) > 0 && !x.LimitsOnly
 	switch {
 	case x.LimitsOnly: // it needs neither set of commands
@@ -121,8 +122,10 @@ func (x *examination) lack(purpose string, missing []string) {
 }
 
 // user returns the name of the Redis user from the client's options, or "USER" if they have none.
-func (x *examination) user() string {
-	if client, ok := x.Client.(*redis.Client); ok {
+func (x *examination) user() string { return userOf(x.Client) }
+
+func userOf(c redis.UniversalClient) string {
+	if client, ok := c.(*redis.Client); ok {
 		o := client.Options()
 		if o.CredentialsProviderContext != nil {
 			if name, _, err := o.CredentialsProviderContext(context.Background()); err == nil && name != "" {

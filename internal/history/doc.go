@@ -22,5 +22,6 @@
 //	forget.go   the removal of a key
 //	read.go     the chunks of a time · collect.go in columns, with bits.go the seconds that they
 //	            cover · rows.go the rows with the most · amounts.go sums of bounds
+//	check.go    what hotparam doctor asks
 //	view.go     the result · handler.go /api/v1/history
 package history

@@ -4,9 +4,6 @@ package page
 
 import (
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -108,7 +105,7 @@ func weekOfKeys(t *testing.T, tab *real.Tab) {
 			break
 		}
 	}
-	resident := largestRenderer(t)
+	resident := tab.Memory()
 	t.Logf("a week of 1,000 keys: the map after %.0f ms, of which the fixture's answer took %.0f ms; %.0f MiB of heap, the tab's process has %d MiB", seen.First, seen.Answer, seen.Heap, resident>>20)
 	if seen.First-seen.Answer > 1000 {
 		t.Errorf("without the server, the first view takes %.0f ms", seen.First-seen.Answer)
@@ -118,45 +115,4 @@ func weekOfKeys(t *testing.T, tab *real.Tab) {
 	}
 	picture(t, tab, "heat-week")
 	clean(t, tab)
-}
-
-// largestRenderer returns the memory of the largest process that runs a tab of this test's
-// browser, in bytes. Pages that processes share, such as the program's, count in parts.
-func largestRenderer(t *testing.T) (most int64) {
-	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Skip(err)
-	}
-	parents := map[int]int{}
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			parents[pid] = int(procField(pid, "status", "PPid"))
-		}
-	}
-	for pid := range parents {
-		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if !strings.Contains(string(command), "--type=renderer") {
-			continue
-		}
-		ancestor := pid
-		for ancestor > 1 && ancestor != os.Getpid() {
-			ancestor = parents[ancestor]
-		}
-		if ancestor == os.Getpid() {
-			most = max(most, procField(pid, "smaps_rollup", "Pss")<<10)
-		}
-	}
-	return most
-}
-
-func procField(pid int, file, name string) int64 {
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file)) // it may have ended
-	for line := range strings.Lines(string(status)) {
-		if value, found := strings.CutPrefix(line, name+":"); found {
-			n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-			return n
-		}
-	}
-	return 0
 }

@@ -27,6 +27,7 @@ func main() {
 			"systemd/hotparam-aggregator.service": "deploy/systemd/hotparam-aggregator.service",
 			"systemd/hotparam-guard.service":      "deploy/systemd/hotparam-guard.service",
 			"systemd/hotparam-follow.service":     "deploy/systemd/hotparam-follow.service",
+			"systemd/hotparam-operate.service":    "deploy/systemd/hotparam-operate.service",
 			"prometheus/alerts.yml":               "deploy/prometheus/alerts.yml",
 			"grafana/hotparam.json":               "deploy/grafana/hotparam.json",
 		},

@@ -42,6 +42,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if gt (int .Values.replicas) 1 }}{{ $_ := set $aggregator "lease" true }}{{ end }}
 {{- if and .Values.page.enabled (or .Values.page.existingSecret .Values.page.token) }}{{ $_ := set $aggregator "page_token_env" "HOTPARAM_PAGE_TOKEN" }}{{ end }}
 {{- with .Values.page.hosts }}{{ $_ := set $aggregator "page_hosts" . }}{{ end }}
+{{- if .Values.history.enabled }}
+{{- $history := dict "keep" .Values.history.keep "memory" .Values.history.memory }}
+{{- $own := dict }}
+{{- with .Values.history.redis.url }}{{ $_ := set $own "url" . }}{{ end }}
+{{- with .Values.history.redis.username }}{{ $_ := set $own "username" . }}{{ end }}
+{{- if .Values.history.redis.existingSecret }}{{ $_ := set $own "password_env" "HISTORY_REDIS_PASSWORD" }}{{ end }}
+{{- if $own }}{{ $_ := set $history "redis" $own }}{{ end }}
+{{- $_ := set $aggregator "history" $history }}
+{{- end }}
 {{- $parts := dict "aggregator" $aggregator }}
 {{- if .Values.guard.enabled }}{{ $_ := set $parts "guard" (fromYaml (include "hotparam.guardConfig" .)) }}{{ end }}
 {{- $statsd := dict "addresses" $addresses }}
