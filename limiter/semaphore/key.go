@@ -1,6 +1,7 @@
 package semaphore
 
 import (
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -12,8 +13,7 @@ import (
 type keyState struct {
 	name    string
 	hash    uint64
-	stripe  *stripe   // fixed
-	next    *keyState // next key in the chain of the table
+	stripe  *stripe // fixed
 	permits int64
 	held    int64         // above permits after these became fewer
 	line    *queue        // nil until a caller waits
@@ -83,7 +83,11 @@ func (st *stripe) busyKey(k *keyState, hash uint64, name string, permits int64) 
 			return nil
 		}
 		k = &keyState{name: name, hash: hash, stripe: st, permits: permits, idle: true}
-		st.keys.add(k)
+		if st.keys == nil {
+			st.keys = make(map[string]*keyState)
+		}
+		st.keys[name] = k
+		st.most = max(st.most, len(st.keys))
 	}
 	st.markBusy(k)
 	return k
@@ -135,12 +139,22 @@ func (st *stripe) makeRoom() bool {
 func (st *stripe) forget() bool {
 	for k := st.idle.pop(); k != nil; k = st.idle.pop() {
 		if k.idle {
-			st.keys.remove(k)
-			st.semaphore.keys.Add(-1)
+			st.remove(k)
 			return true
 		}
 	}
 	return false
+}
+
+// remove removes a key. A map keeps its room, so one that has become nearly empty is replaced.
+func (st *stripe) remove(k *keyState) {
+	delete(st.keys, k.name)
+	st.semaphore.keys.Add(-1)
+	if n := len(st.keys); n < st.most/8 {
+		old := st.keys
+		st.keys, st.most = make(map[string]*keyState, n), n
+		maps.Copy(st.keys, old)
+	}
 }
 
 // maxIdleKeys is the number of a stripe's keys that are kept for a while without held permits.

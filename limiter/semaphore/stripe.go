@@ -15,7 +15,8 @@ const stripeCount = 64
 type stripe struct {
 	semaphore *Memory // fixed
 	mu        sync.Mutex
-	keys      keyTable
+	keys      map[string]*keyState // allocated with the first key
+	most      int                  // number of keys that the map has had, and has room for
 	idle      idleKeys
 	crowd     *crowd // nil until there was no room for a key
 	free      *slot  // list of free slots
@@ -29,7 +30,7 @@ func (st *stripe) now() time.Duration { return time.Since(st.semaphore.start) }
 // acquire takes permits, denies them, or queues a waiter. It sets d, which must be zero.
 func (st *stripe) acquire(hash uint64, name string, ask *Request, d *rules.Decision) (l *slot, w *waiter) {
 	st.mu.Lock() // no defer: no code outside this package is called here
-	k := st.keys.findKey(hash, name)
+	k := st.keys[name]
 	if k != nil && k.permits != ask.Permits {
 		st.resize(k, ask.Permits)
 	}
@@ -111,7 +112,7 @@ func (st *stripe) wait(ctx context.Context, w *waiter, ask *Request) (*slot, rul
 func (st *stripe) denyLate(w *waiter, ask *Request) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if !w.queued {
+	if w.place == nil {
 		return
 	}
 	st.removeWaiter(w)
@@ -126,7 +127,7 @@ func (st *stripe) cancel(w *waiter) {
 	defer st.mu.Unlock()
 	st.stats.Cancelled++
 	switch {
-	case w.queued:
+	case w.place != nil:
 		st.removeWaiter(w)
 	case w.lease != nil:
 		st.stats.Admitted--
@@ -160,12 +161,12 @@ func (st *stripe) resize(k *keyState, permits int64) {
 	less := permits < k.permits
 	k.permits = permits
 	if less && k.line != nil {
-		k.line.each(func(w *waiter) {
+		for w := range k.line.all() {
 			if w.n > permits {
 				st.stats.TooMany++
 				st.dismiss(w, 0)
 			}
-		})
+		}
 	}
 	st.serve(k)
 }
@@ -173,14 +174,14 @@ func (st *stripe) resize(k *keyState, permits int64) {
 func (st *stripe) drain() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.keys.each(func(k *keyState) {
+	for _, k := range st.keys {
 		if k.line != nil {
-			k.line.each(func(w *waiter) {
+			for w := range k.line.all() {
 				st.stats.Drained++
 				st.dismiss(w, drainRetry)
-			})
+			}
 		}
-	})
+	}
 }
 
 // dismiss denies a waiter.
