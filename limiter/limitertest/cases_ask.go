@@ -28,33 +28,6 @@ var askCases = []namedCase{
 			}
 		}
 	}},
-	{"less than nothing is denied, and changes nothing", func(w *world) {
-		for _, q := range oneOfEach(5) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
-			k.wantAllowed(k.take(3), 2)
-			for _, n := range []int64{-1, math.MinInt64} {
-				k.wantDenied(k.take(n), 2, 0)
-				k.wantDenied(k.peek(n), 2, 0)
-				k.wantDenied(k.atMost(n), 2, 0)
-				k.wantDenied(k.reserve(n, time.Hour), 2, 0)
-				k.wantDenied(k.charge(n), 2, 0)
-				k.wantDenied(k.giveBack(n, pairedResult{}), 2, 0)
-			}
-			k.wantAllowed(k.take(2), 0)
-		}
-	}},
-	{"nothing may always be taken, and tells what there is", func(w *world) {
-		for _, q := range oneOfEach(5) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
-			k.wantAllowed(k.take(0), 5)
-			k.wantAllowed(k.take(5), 0)
-			k.wantAllowed(k.take(0), 0)
-			k.wantAllowed(k.atMost(0), 0)
-			k.wantAllowed(k.reserve(0, 0), 0)
-			k.wantAllowed(k.charge(0), 0)
-			k.wantAllowed(k.giveBack(0, pairedResult{}), 0)
-		}
-	}},
 	{"G: AtMost takes as many as there are", func(w *world) {
 		for _, q := range oneOfEach(5) {
 			k := w.keyNamed("limit", describeQuota(&q), q)
@@ -126,29 +99,6 @@ var askCases = []namedCase{
 			}
 		}
 	}},
-	{"what is given back can be taken again, and never overfills", func(w *world) {
-		for _, q := range oneOfEach(5) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
-			a := k.take(5)
-			k.wantAllowed(k.giveBack(2, a), 2)
-			k.wantAllowed(k.take(2), 0)
-			b := k.keyNamed("limit", "full "+describeQuota(&q), q)
-			c := b.take(2)
-			w.sleep(time.Hour)
-			b.wantAllowed(b.giveBack(2, c), 5)
-			b.wantAllowed(b.take(5), 0)
-		}
-	}},
-	{"what is charged beyond what is there is owed", func(w *world) {
-		k := w.key(bucket(perSecond(10), 5))
-		k.wantAllowed(k.charge(3), 2)
-		k.wantAllowed(k.charge(7), 0) // 5 are owed
-		k.wantDenied(k.take(1), 0, 600*ms)
-		w.setClock(600 * ms)
-		k.wantAllowed(k.take(1), 0)
-		w.setClock(time.Minute)
-		k.wantAllowed(k.peek(5), 5)
-	}},
 	{"no charge locks anybody out for long", func(w *world) {
 		k := w.key(bucket(perSecond(10), 5))
 		for range 3 {
@@ -163,25 +113,5 @@ var askCases = []namedCase{
 		slow.askBackend(limiter.Request{Kind: limiter.Charge, N: 11}) // one is forgiven
 		slow.model.do(w.now(), limiter.Request{Kind: limiter.Charge, N: 11})
 		slow.wantDenied(slow.peek(1), 0, 11*time.Minute)
-	}},
-	{"a window that is charged more than its limit is over with its time", func(w *world) {
-		for _, q := range []rules.Quota{window(5, sec), slidingLog(5, sec), slidingBlocks(5, sec, 10)} {
-			k := w.keyNamed("limit", describeQuota(&q), q)
-			k.take(1)
-			k.wantAllowed(k.charge(100), 0)
-			k.wantDenied(k.take(1), 0, sec)
-			w.sleep(sec)
-			k.wantAllowed(k.take(5), 0)
-		}
-	}},
-	{"a key that is forgotten is as new", func(w *world) {
-		for _, q := range oneOfEach(5) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
-			k.wantAllowed(k.take(5), 0)
-			k.wantAllowed(k.forget(), 5)
-			k.wantAllowed(k.take(5), 0)
-			other := w.keyNamed("limit", "never seen "+describeQuota(&q), q)
-			other.wantAllowed(other.forget(), 5)
-		}
 	}},
 }

@@ -210,26 +210,6 @@ var bucketCases = []namedCase{
 			k.wantDenied(k.take(3), 0, 3*sec)
 		}
 	}},
-	{"gcra: it is the token bucket, to the tick", func(w *world) {
-		q := bucket(perSecond(10), 5)
-		q.Algorithm = rules.GCRA
-		k := w.key(q)
-		k.wantAllowed(k.take(4), 1)
-		k.wantDenied(k.take(2), 1, 100*ms)
-		w.setClock(250 * ms)
-		k.wantAllowed(k.take(3), 0)
-		k.wantDenied(k.take(1), 0, 50*ms)
-	}},
-	{"a rate that does not divide its time is never exceeded", func(w *world) {
-		k := w.key(bucket(perSecond(3), 3))
-		k.take(3)
-		w.setClock(333_333 * us)
-		if a := k.take(1); a.Allowed || a.RetryAfter <= 0 || a.RetryAfter > us {
-			k.Fatalf("before a third of a second is over: %s", describeResult(a.Result))
-		}
-		w.setClock(333_334 * us)
-		k.wantAllowed(k.take(1), 0)
-	}},
 }
 
 // polls asks for one permit at a steady pace for a long time, which reveals clocks in whole

@@ -56,21 +56,6 @@ var keyCases = []namedCase{
 			}
 		}
 	}},
-	{"many keys are held to one quota, each on its own", func(w *world) {
-		q := bucket(perSecond(1), 2)
-		var keys []*modelKey
-		for i := range 300 {
-			keys = append(keys, w.keyNamed("limit", fmt.Sprint("key ", i), q))
-		}
-		for _, left := range []int64{1, 0} {
-			for _, k := range keys {
-				k.wantAllowed(k.take(1), left)
-			}
-		}
-		for _, k := range keys {
-			k.wantDenied(k.take(1), 0, sec)
-		}
-	}},
 }
 
 var batchCases = []namedCase{

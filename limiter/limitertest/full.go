@@ -16,7 +16,7 @@ func TestFull(t *testing.T, c Config) {
 	c.full = true
 	t.Run("one quota", func(t *testing.T) { testFull(t, &c) })
 	t.Run("quotas in any mix", func(t *testing.T) { testMixes(t, &c) })
-	t.Run("a clock that jumps back and forth", func(t *testing.T) { testFullClock(t, &c) })
+	t.Run("a clock that jumps back and forth", func(t *testing.T) { testClockBounds(t, &c) })
 }
 
 var fullQuotas = []variant{
@@ -48,7 +48,6 @@ func testFull(t *testing.T, c *Config) {
 				q := v.draw(rt).WithDefaults()
 				q.CountDenied = false
 				k := newWorldIn(t, rt, c).key(q)
-				k.failer = rt
 				k.loose = true
 				s := newSchedule(rt, c, k.quota, []limiter.OpKind{limiter.Take, limiter.AtMost, limiter.Reserve})
 				m := &mix{T: rt, modelKey: k, quotas: []*rules.Quota{k.quota}}
@@ -76,32 +75,4 @@ func testFull(t *testing.T, c *Config) {
 			})
 		})
 	}
-}
-
-// testFullClock runs testClockBounds while other keys ask.
-func testFullClock(t *testing.T, c *Config) {
-	check(t, c, func(rt *rapid.T) {
-		q := rapid.SampledFrom(fullQuotas).Draw(rt, "of").draw(rt).WithDefaults()
-		q.CountDenied = false
-		k := newWorldIn(t, rt, c).key(q)
-		k.failer = rt
-		s := newSchedule(rt, c, k.quota, []limiter.OpKind{limiter.Take})
-		latest, sum := k.now(), int64(0)
-		for range s.askCount() {
-			back := rapid.Int64Range(0, int64(60*sec/s.tick)).Draw(rt, "back")
-			k.clock.Store(max(int64(epoch), int64(latest+s.pause())-back*int64(s.tick)))
-			if rapid.Bool().Draw(rt, "others come") {
-				k.askOthers(k.quota)
-			}
-			r := k.askBackend(limiter.Request{N: s.n()})
-			latest = max(latest, k.now())
-			limit := mostIn(k.quota, s.tick, latest)
-			if q.Algorithm == rules.FixedWindow && q.Calendar == "" {
-				limit += q.Rate.N
-			}
-			if sum += r.Taken; sum > limit {
-				rt.Fatalf("%s: %d admitted in %v", describeQuota(k.quota), sum, latest-epoch)
-			}
-		}
-	})
 }
