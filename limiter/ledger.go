@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -184,12 +185,7 @@ func (l *ledger) closeEntry(e *ledgerEntry) {
 }
 
 // wake notifies Run that there is something to charge.
-func (l *ledger) wake() {
-	select {
-	case l.filled <- struct{}{}:
-	default:
-	}
-}
+func (l *ledger) wake() { base.Notify(l.filled) }
 
 // partInterval returns the time in which a part of one in n of a rate earns a permit, and the whole
 // rate n permits.

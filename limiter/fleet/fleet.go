@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -283,9 +284,4 @@ func (f *Fleet) wakeFor(s *Stock) {
 	f.signal()
 }
 
-func (f *Fleet) signal() {
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
-}
+func (f *Fleet) signal() { base.Notify(f.wake) }

@@ -2,6 +2,7 @@ package limitertest
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"time"
 
@@ -115,8 +116,7 @@ var bucketCases = []namedCase{
 		}
 	}},
 	{"A7: a peek takes nothing, and tells what there is", func(w *world) {
-		for _, q := range oneOfEach(5) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
+		for k := range w.oneOfEach(5) {
 			k.wantAllowed(k.take(2), 3)
 			for range 3 {
 				k.wantAllowed(k.peek(0), 3)
@@ -171,8 +171,7 @@ var bucketCases = []namedCase{
 		k.wantAllowed(k.take(1), 4)
 	}},
 	{"F2: what is above the capacity is refused, and does not wait for ever", func(w *world) {
-		for _, q := range oneOfEach(5) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
+		for k := range w.oneOfEach(5) {
 			k.wantDenied(k.take(6), 5, 0)
 			k.wantDenied(k.reserve(6, 1000*time.Hour), 5, 0)
 			k.wantAllowed(k.take(5), 0)
@@ -180,13 +179,12 @@ var bucketCases = []namedCase{
 		}
 	}},
 	{"F8: 10 at once, then wait", func(w *world) {
-		for _, q := range oneOfEach(10) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
+		for k := range w.oneOfEach(10) {
 			for left := int64(9); left >= 0; left-- {
 				k.wantAllowed(k.take(1), left)
 			}
 			if a := k.take(1); a.Allowed || a.RetryAfter <= 0 {
-				k.Fatalf("%s: an eleventh: %s", describeQuota(&q), describeResult(a.Result))
+				k.Fatalf("%s: an eleventh: %s", describeQuota(k.quota), describeResult(a.Result))
 			}
 		}
 	}},
@@ -234,4 +232,15 @@ func oneOfEach(n int64) (all []rules.Quota) {
 		all = append(all, q.WithDefaults())
 	}
 	return all
+}
+
+// oneOfEach returns a key for each of these quotas.
+func (w *world) oneOfEach(n int64) iter.Seq[*modelKey] {
+	return func(yield func(*modelKey) bool) {
+		for _, q := range oneOfEach(n) {
+			if !yield(w.keyNamed("limit", describeQuota(&q), q)) {
+				return
+			}
+		}
+	}
 }

@@ -28,15 +28,14 @@ var clockCases = []namedCase{
 		k.wantAllowed(k.take(1), 0)
 	}},
 	{"failure mode: a clock that goes back by up to a minute grants nothing, for each algorithm", func(w *world) {
-		for _, q := range oneOfEach(5) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
+		for k := range w.oneOfEach(5) {
 			k.loose = true
 			k.wantAllowed(k.take(5), 0)
 			now := w.now()
 			for _, back := range []time.Duration{w.config.tick(), sec, 30 * sec, time.Minute} {
 				w.clock.Store(int64(now - back))
 				if a := k.take(1); a.Allowed {
-					k.Fatalf("%s: the clock went back by %v, and grants: %s", describeQuota(&q), back, describeResult(a.Result))
+					k.Fatalf("%s: the clock went back by %v, and grants: %s", describeQuota(k.quota), back, describeResult(a.Result))
 				}
 			}
 			w.clock.Store(int64(now + 10*sec))
@@ -55,8 +54,7 @@ var clockCases = []namedCase{
 		}
 	}},
 	{"failure mode: a clock that jumps years ahead and back grants one burst, and locks nobody out", func(w *world) {
-		for _, q := range oneOfEach(5) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
+		for k := range w.oneOfEach(5) {
 			k.loose = true
 			k.wantAllowed(k.take(5), 0)
 			w.sleep(3 * 365 * day)

@@ -57,8 +57,7 @@ func (k *modelKey) ready(asked ...limiter.OpKind) {
 var concurrentCases = []namedCase{
 	{"concurrent asks at one instant are admitted exactly as many as there are", func(w *world) {
 		burst := int64(goroutines * w.config.rounds() / 2)
-		for _, q := range oneOfEach(burst) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
+		for k := range w.oneOfEach(burst) {
 			k.ready(limiter.Take)
 			var admitted atomic.Int64
 			together(func(int) {
@@ -67,7 +66,7 @@ var concurrentCases = []namedCase{
 				}
 			})
 			if got := admitted.Load(); got != burst {
-				w.Fatalf("%s: admitted %d", describeQuota(&q), got)
+				w.Fatalf("%s: admitted %d", describeQuota(k.quota), got)
 			}
 		}
 	}},
@@ -95,8 +94,7 @@ var concurrentCases = []namedCase{
 	}},
 	{"what concurrent asks give back is there again, and never more", func(w *world) {
 		const burst = 10
-		for _, q := range oneOfEach(burst) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
+		for k := range w.oneOfEach(burst) {
 			k.ready(limiter.Take, limiter.Return)
 			var held, excess atomic.Int64
 			together(func(g int) {
@@ -114,7 +112,7 @@ var concurrentCases = []namedCase{
 				}
 			})
 			if got := excess.Load(); got > burst {
-				w.Fatalf("%s: %d permits were held at once", describeQuota(&q), got)
+				w.Fatalf("%s: %d permits were held at once", describeQuota(k.quota), got)
 			}
 			k.loose = true
 			k.wantAllowed(k.take(burst), 0)

@@ -72,9 +72,8 @@ var batchCases = []namedCase{
 		b.send(w)
 	}},
 	{"G: a batch asks for one key in its order", func(w *world) {
-		for _, q := range oneOfEach(5) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
-			other := w.keyNamed("other", describeQuota(&q), q)
+		for k := range w.oneOfEach(5) {
+			other := w.keyNamed("other", describeQuota(k.quota), *k.quota)
 			var b askBatch
 			for _, n := range []int64{2, 4, 3, 1} {
 				b.add(k, take(n))

@@ -105,9 +105,8 @@ var quotaCases = []namedCase{
 		}
 	}},
 	{"a quota that is made anew for each call is one quota", func(w *world) {
-		for _, q := range oneOfEach(5) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
-			k.inTurns(q, q, 5, 5) // under makes a copy each time
+		for k := range w.oneOfEach(5) {
+			k.inTurns(*k.quota, *k.quota, 5, 5) // under makes a copy each time
 		}
 	}},
 	{"a longer window forgets nothing while a shorter one asks", func(w *world) {

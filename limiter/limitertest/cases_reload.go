@@ -25,8 +25,7 @@ func (k *modelKey) wants(r limiter.Result, left int64) {
 
 var changeCases = []namedCase{
 	{"A7: another quota that is equal changes nothing", func(w *world) {
-		for _, q := range oneOfEach(5) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
+		for k := range w.oneOfEach(5) {
 			k.wantAllowed(k.take(3), 2)
 			same := *k.quota
 			k.op.Quota = &same
@@ -101,8 +100,7 @@ var changeCases = []namedCase{
 		k.wants(k.askBackend(take(1)), 1)
 	}},
 	{"failure mode: a limit of 0 or less is never taken for one that lets pass", func(w *world) {
-		for _, q := range oneOfEach(1) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
+		for k := range w.oneOfEach(1) {
 			k.wantAllowed(k.take(1), 0)
 			k.wantAnyDenial(k.take(1))
 			k.wantDenied(k.take(math.MaxInt64), 0, 0)

@@ -47,13 +47,12 @@ var returnCases = []namedCase{
 		}
 	}},
 	{"what is returned makes no state, and no room in another", func(w *world) {
-		for _, q := range oneOfEach(5) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
-			first := k.under(q, take(2))
+		for k := range w.oneOfEach(5) {
+			first := k.under(*k.quota, take(2))
 			w.sleep(time.Hour)
-			k.under(q, take(3))
-			k.back(q, first) // it expired, or was earned, long ago
-			k.has(q, 2)
+			k.under(*k.quota, take(3))
+			k.back(*k.quota, first) // it expired, or was earned, long ago
+			k.has(*k.quota, 2)
 		}
 	}},
 	{"what was earned since is not given back again", func(w *world) {
@@ -85,18 +84,17 @@ var returnCases = []namedCase{
 		}
 	}},
 	{"takes that are returned in reverse order all come back", func(w *world) {
-		for _, q := range oneOfEach(4) {
-			k := w.keyNamed("limit", describeQuota(&q), q)
+		for k := range w.oneOfEach(4) {
 			var all []limiter.Result
 			for range 4 {
-				all = append(all, k.under(q, take(1)))
+				all = append(all, k.under(*k.quota, take(1)))
 				w.sleep(us)
 			}
 			for _, r := range slices.Backward(all) {
-				k.back(q, r)
+				k.back(*k.quota, r)
 				w.sleep(us)
 			}
-			k.has(q, 4)
+			k.has(*k.quota, 4)
 		}
 	}},
 	{"a take that is returned in parts gets no other take back", func(w *world) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/limiter"
 )
 
@@ -156,12 +157,7 @@ func (o *object) endWait(w *permitWaiter, took bool, err error) {
 }
 
 // wakeUp makes the waiter look for its turn.
-func (w *permitWaiter) wakeUp() {
-	select {
-	case w.wake <- struct{}{}:
-	default: // the waiter is awake
-	}
-}
+func (w *permitWaiter) wakeUp() { base.Notify(w.wake) }
 
 // wakeFirst makes the first in line look, since its turn may have moved.
 func (c *permitAccount) wakeFirst() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -162,19 +163,14 @@ func (m *Members) Stats() MembersStats {
 // Run sends heartbeats until ctx ends, then removes this instance from the fleet and returns
 // nil. Only one Run may be in progress at a time.
 func (m *Members) Run(ctx context.Context) error {
-	ticker := time.NewTicker(m.cfg.Every)
-	defer ticker.Stop()
 	defer m.leaveFleet(ctx)
 	m.share = sharing{started: time.Now()}
 	m.setSettled(false)
-	for {
+	m.beat(ctx)
+	for range base.Ticks(ctx, m.cfg.Every) {
 		m.beat(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
 	}
+	return nil
 }
 
 func (m *Members) beat(ctx context.Context) {

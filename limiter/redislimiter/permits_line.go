@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/limiter/permits"
 )
 
@@ -112,9 +113,6 @@ func (p *Permits) wakeFirst() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if first := p.line.Front(); first != nil {
-		select {
-		case first.Value.(*permitsWaiter).wake <- struct{}{}:
-		default: // a wake is pending
-		}
+		base.Notify(first.Value.(*permitsWaiter).wake)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 const (
@@ -51,10 +53,7 @@ func (s *Semaphore) handleHints(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		select {
-		case heard <- struct{}{}:
-		default:
-		}
+		base.Notify(heard)
 		switch m := message.(type) {
 		case *redis.Subscription:
 			s.hearing.Store(true)

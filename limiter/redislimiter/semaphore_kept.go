@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -159,10 +160,7 @@ func (s *Semaphore) keep(w *waiter, got *semaphoreAnswer, now time.Time) {
 		k = st.ensureState(w.key, got.permits)
 		k.keeps, k.asked, k.gap = true, now, keptPeriod
 		st.kept++
-		select {
-		case s.keepsKey <- struct{}{}:
-		default:
-		}
+		base.Notify(s.keepsKey)
 	}
 	// A process that was sent a hint no longer waits for Redis, but may not have asked yet. So only a
 	// look lowers the number.

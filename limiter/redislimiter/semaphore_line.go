@@ -70,12 +70,7 @@ func (l *line) wakeFirst() {
 	l.waiters[0].signal()
 }
 
-func (w *waiter) signal() {
-	select {
-	case w.wake <- struct{}{}:
-	default: // a wake is pending
-	}
-}
+func (w *waiter) signal() { base.Notify(w.wake) }
 
 type entry int
 

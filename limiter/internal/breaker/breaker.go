@@ -26,6 +26,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Config configures a [Set]. All fields except Back and Settling are required.
@@ -128,10 +130,7 @@ func (s *Set[T]) fail(n *nodeBreaker[T], began time.Time, cause error, sample T)
 	n.unavailable.Store(true)
 	s.open.Add(1)
 	s.sayAway(n, now)
-	select {
-	case s.opened <- struct{}{}:
-	default:
-	}
+	base.Notify(s.opened)
 }
 
 // ensureNode returns the node of that name and adds it if it is new. It returns nil if there is no
