@@ -1,6 +1,7 @@
 package limitertest
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 	"testing"
@@ -91,7 +92,7 @@ func (k *modelKey) retried(s schedule, ask limiter.Request) []used {
 // withinBounds fails if an algorithm admitted more than it promises.
 func withinBounds(t failer, q *rules.Quota, tick time.Duration, log []used) {
 	t.Helper()
-	slices.SortStableFunc(log, func(a, b used) int { return int(min(1, max(-1, a.instant-b.instant))) })
+	byInstant(log)
 	switch {
 	case q.Shape:
 		inLine(t, q, tick, log)
@@ -102,34 +103,47 @@ func withinBounds(t failer, q *rules.Quota, tick time.Duration, log []used) {
 	case q.Algorithm == rules.SlidingBlocks:
 		inSpans(t, q, log, time.Duration(q.Blocks-1)*ceilTo(q.Rate.Per, int64(q.Blocks), tick))
 	default:
-		inAnyWindow(t, q, tick, log)
+		inAnyWindow(t, describeQuota(q), q.Burst, big.NewRat(q.Rate.N, int64(q.Rate.Per)), log, func(first used) time.Duration {
+			switch {
+			case q.WarmUp > 0:
+				return warmUpTolerance(tick)
+			case first.delayed:
+				return tick
+			}
+			return 0
+		})
 	}
 }
 
-// inAnyWindow checks that any window w admits at most burst + rate × w.
-func inAnyWindow(t failer, q *rules.Quota, tick time.Duration, log []used) {
+func byInstant(log []used) {
+	slices.SortStableFunc(log, func(a, b used) int { return cmp.Compare(a.instant, b.instant) })
+}
+
+// inAnyWindow checks that any window w admits at most burst + rate × w, where rate is per
+// nanosecond. slack returns the time by which a window from a use on may count as longer.
+func inAnyWindow(t failer, what string, burst int64, rate *big.Rat, log []used, slack func(first used) time.Duration) {
+	t.Helper()
 	for i := range log {
-		var sum int64
-		var slack time.Duration
-		if q.WarmUp > 0 {
-			slack = warmUpTolerance(tick)
-		} else if log[i].delayed {
-			slack = tick
-		}
+		sum, longer := int64(0), slack(log[i])
 		for _, u := range log[i:] {
 			sum += u.n
-			if w := u.instant - log[i].instant; !earns(q, sum, w+slack) {
-				t.Fatalf("%s: %d admitted in a window of %v from %v", describeQuota(q), sum, w, log[i].instant-epoch)
+			if w := u.instant - log[i].instant; !earns(burst, rate, sum, w+longer) {
+				t.Fatalf("%s: %d admitted in a window of %v from %v, want at most %d and %s/s: %v", what, sum, w, log[i].instant-epoch,
+					burst, new(big.Rat).Mul(rate, big.NewRat(int64(sec), 1)).FloatString(3), log)
 			}
 		}
 	}
 }
 
 // earns reports whether n permits in a window of w are at most burst + rate × w.
-func earns(q *rules.Quota, n int64, w time.Duration) bool {
-	limit := big.NewRat(q.Rate.N, int64(q.Rate.Per))
-	limit.Mul(limit, big.NewRat(int64(w), 1)).Add(limit, big.NewRat(q.Burst, 1))
-	return big.NewRat(n, 1).Cmp(limit) <= 0
+func earns(burst int64, rate *big.Rat, n int64, w time.Duration) bool {
+	limit := new(big.Rat).Mul(rate, big.NewRat(int64(w), 1))
+	return big.NewRat(n, 1).Cmp(limit.Add(limit, big.NewRat(burst, 1))) <= 0
+}
+
+// quotaEarns is like earns, for the burst and the rate of a quota.
+func quotaEarns(q *rules.Quota, n int64, w time.Duration) bool {
+	return earns(q.Burst, big.NewRat(q.Rate.N, int64(q.Rate.Per)), n, w)
 }
 
 // inLine checks that each permit leaves only after those before it.
@@ -204,7 +218,7 @@ func testCharges(t *testing.T, c *Config) {
 		for i := range log {
 			var sum int64
 			for _, u := range log[i:] {
-				if w := u.instant - log[i].instant; !earns(&q, sum, w) {
+				if w := u.instant - log[i].instant; !quotaEarns(&q, sum, w) {
 					rt.Fatalf("%s: charged %d in a window of %v from %v, and let in another", describeQuota(&q), sum, w, log[i].instant-epoch)
 				}
 				sum += u.n

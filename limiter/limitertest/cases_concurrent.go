@@ -164,7 +164,7 @@ var concurrentCases = []namedCase{
 			}
 		})
 		got, took := admitted.Load(), w.now()-epoch
-		if !earns(k.quota, got, took) {
+		if !quotaEarns(k.quota, got, took) {
 			w.Fatalf("admitted %d in %v", got, took)
 		}
 		if want := int64(took/ms) / 2; got < want { // late clocks may cost some permits, never many

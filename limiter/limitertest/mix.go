@@ -2,7 +2,6 @@ package limitertest
 
 import (
 	"math/big"
-	"slices"
 	"testing"
 	"time"
 
@@ -250,27 +249,13 @@ func (m *mix) checkFamily(f family, quotas []*rules.Quota) {
 			log = append(log, a.used)
 		}
 	}
-	slices.SortStableFunc(log, func(a, b used) int { return int(min(1, max(-1, a.instant-b.instant))) })
-	burst, rate := largest(quotas)
+	byInstant(log)
 	slack := m.config.tick() // reservations are due at whole ticks
 	if f == warmUpFamily {
-		slack = warmUpTolerance(m.config.tick())
+		slack = warmUpTolerance(slack)
 	}
-	for i := range log {
-		var sum int64
-		for _, u := range log[i:] {
-			sum += u.n
-			within := u.instant - log[i].instant
-			limit := new(big.Rat).Mul(rate, big.NewRat(int64(within+slack), 1))
-			limit.Add(limit, big.NewRat(burst, 1))
-			if big.NewRat(sum, 1).Cmp(limit) > 0 {
-				for _, a := range m.log {
-					m.Logf("%s: asked at %v, may use %d at %v; returned: %v", describeQuota(a.undo.Quota), a.asked-epoch, a.n, a.instant-epoch, a.returned)
-				}
-				m.Fatalf("%d admitted in a window of %v from %v, want at most %s", sum, within, log[i].instant-epoch, limit.FloatString(3))
-			}
-		}
-	}
+	burst, rate := largest(quotas)
+	inAnyWindow(m, string(f), burst, rate, log, func(used) time.Duration { return slack })
 }
 
 // checkWindow fails if q counts in windows and admitted more than its own limit.
