@@ -1,6 +1,7 @@
 // Package e2e holds the end-to-end tests: a real Redis, the hotparam command and the example API,
 // each a process of its own, started like a user would start them, with real traffic over HTTP.
-// Faults are real, too: servers are killed or stopped, and links are cut.
+// Faults are real, too: servers are killed or stopped, and links are cut. Package chaos has most of
+// them.
 //
 //	fleet_test.go     starts the parts and reads their state
 //	requests_test.go  requests at a pace, each with its answer
@@ -8,11 +9,9 @@
 //	pipeline_test.go  a hot parameter, from the first request to the last
 //	layout_test.go    the data in Redis
 //	enforce_test.go   how fast a limit is in force everywhere
-//	faults_test.go    parts that fail and return
 //	flood_test.go     a flood of distinct values
-//	flood_malformed_test.go  a flood of nonsense
 //	places_test.go    more hot keys than can be published
-//	operate_test.go   signals, health, and counts of other producers
+//	operate_test.go   signals, health, any order of starts, and an aggregator that is replaced
 //	crowd_test.go     known traffic, from which the true counts can be computed
 //	sights_test.go    observations of the hot set, compared with the truth
 //	story_test.go     one fault after the other under the traffic of a crowd
@@ -23,13 +22,11 @@
 //	                  rules and the traffic, restart_watch_test.go the observations, restart_terms_test.go
 //	                  restart_judge_test.go the truth and the violations, restart_faults_test.go faults
 //	                  planted on purpose
-//	limits_load_test.go limits_worker_test.go  floods limits; instances whose requests take time
-//	limits_exact_test.go limits_away_test.go  limits of all instances, and an unavailable Redis
+//	limits_load_test.go   requests as fast as possible
+//	limits_exact_test.go  limits of all instances
 //	limits_fleet_test.go  a limit whose permits the instances hold
 //	outcomes_test.go  what became of a hot key's requests, over instances and aggregators that restart
 //	limits_share_test.go  each instance's part of a limit
-//	limits_work_test.go   how many requests are at work at a time, over all instances
-//	limits_reload_test.go limits that change under load
 //	onhot_test.go onhot_server_test.go  a crowd that is answered from memory; instances that count the
 //	                  runs of their handler
 //	kafka_test.go     a hot parameter over Kafka, and an unavailable Kafka
@@ -37,9 +34,6 @@
 //	kafka_faults_test.go faults where there are several brokers and aggregators
 //	gateways_test.go  a crowd behind two gateways of each kind, with a guard each
 //	gateway_faults_test.go  their guards killed, stopped and slow; Redis and the aggregator unavailable
-//	doors_test.go     a guard with all doors, and operators' controls at each
-//	guard_slow_test.go guard_flood_test.go guard_rate_test.go  slow senders, 10,000 connections, and
-//	                  5,000 requests a second at each door
 //	graphite_test.go  a flash crowd through StatsD and Graphite
 //	graphite_fleet_test.go graphite_faults_test.go graphite_keys_test.go  its parts, their faulty answers, any keys
 //

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -73,8 +74,8 @@ func TestCrowdBehindGateways(t *testing.T) {
 			server := httptest.NewServer(app)
 			t.Cleanup(server.Close)
 			crowd := crowdBehind{t: t, path: kind.name, app: app}
-			for _, g := range guards {
-				crowd.gateways = append(crowd.gateways, kind.start(t, server.Listener.Addr().String(), g.addr(kind.door), 20*time.Second))
+			for _, doors := range guards {
+				crowd.gateways = append(crowd.gateways, kind.start(t, server.Listener.Addr().String(), doors[kind.door], 20*time.Second))
 			}
 			transport := &http.Transport{}
 			crowd.client = http.Client{Transport: transport, Timeout: time.Minute}
@@ -156,8 +157,9 @@ func (c *crowdBehind) askGateway(n int, value string) int {
 	return response.StatusCode
 }
 
-// startGuards starts an aggregator and two guards with rules for each kind of gateway.
-func startGuards(t *testing.T, kinds []gatewayKind) []*guardOfAll {
+// startGuards starts an aggregator and two guards with rules for each kind of gateway. It returns the
+// addresses of each guard's doors.
+func startGuards(t *testing.T, kinds []gatewayKind) (doors []map[string]string) {
 	t.Helper()
 	rules := ""
 	for _, kind := range kinds {
@@ -170,7 +172,17 @@ func startGuards(t *testing.T, kinds []gatewayKind) []*guardOfAll {
 	}
 	f := newFleet(t, commands(t), rules)
 	f.startAggregator()
-	return []*guardOfAll{f.startGuardOfAll(f.file(f.sections())), f.startGuardOfAll(f.file(f.sections()))}
+	const free = "127.0.0.1:0"
+	for range 2 {
+		p := f.startProgram(f.bin.hotparam, "guard", "--config", f.file(f.sections()), "--rls", free, "--auth", free, "--check", free, "--spoe", free, "--http", free)
+		at := make(map[string]string)
+		for field := range strings.FieldsSeq(p.WaitFor(".*guard is up.*")[0]) {
+			name, addr, _ := strings.Cut(field, "=")
+			at[name] = addr
+		}
+		doors = append(doors, at)
+	}
+	return doors
 }
 
 // countingApp is an application that records when it served one value.

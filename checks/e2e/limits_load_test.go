@@ -97,14 +97,3 @@ func until(answers []answer, to time.Time) []answer {
 func only(answers []answer, urls []string) []answer {
 	return slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return !slices.Contains(urls, a.url) })
 }
-
-// settled returns when all requests in flight at an instant had been answered.
-func settled(answers []answer, at time.Time) time.Time {
-	done := at
-	for _, a := range answers {
-		if a.sent.Before(at) && a.got.After(done) {
-			done = a.got
-		}
-	}
-	return done
-}

@@ -1,23 +1,18 @@
 package e2e
 
 import (
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
 )
 
 // load is traffic on all instances until the test ends: phone, over its threshold, and terms
-// below theirs, all at once. A control runs in parallel: the same flow to a server without
-// hotparam.
+// below theirs, all at once.
 type load struct {
-	t       *testing.T
-	phones  []*flow
-	flows   []*flow // phones and the others
-	control *flow
-	stop    func()
+	t      *testing.T
+	phones []*flow
+	flows  []*flow // phones and the others
+	stop   func()
 }
 
 const (
@@ -28,58 +23,20 @@ const (
 // startLoad begins the traffic.
 func (f *fleet) startLoad(apis []*api) *load {
 	f.t.Helper()
-	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }))
-	l := &load{
-		t: f.t, phones: flowsAt(apis, "/search?q=phone", phoneRate, mayBeLimited),
-		control: &flow{name: "control", url: plain.URL, perSecond: phoneRate / len(apis)},
-	}
+	l := &load{t: f.t, phones: flowsAt(apis, "/search?q=phone", phoneRate, mayBeLimited)}
 	l.flows = slices.Concat(l.phones, flowsAt(apis, "/search?q=tree", otherRate, mustPass), flowsAt(apis, "/search?q=house", otherRate, mustPass))
-	f.t.Cleanup(func() {
-		f.http.CloseIdleConnections()
-		plain.Close()
-	})
-	l.stop = f.beginFlows(append(l.flows, l.control)...)
+	f.t.Cleanup(f.http.CloseIdleConnections)
+	l.stop = f.beginFlows(l.flows...)
 	return l
 }
 
-// calm waits until traffic has flowed undisturbed for about a second, and returns the beginning
-// of that time.
-func (l *load) calm() time.Time {
+// calm waits until traffic has flowed for about a second.
+func (l *load) calm() {
 	l.t.Helper()
 	since := time.Now()
 	within(l.t, patience, "80 requests of phone at one instance", func() bool {
 		return len(l.phones[0].between(since, time.Now())) >= 80
 	})
-	return since
-}
-
-// checkLatency ends the traffic and waits for requests in flight. It checks all requests from a calm
-// time over a fault to now: none failed, no other term was refused, and since the fault none
-// waited.
-func (l *load) checkLatency(calm, fault time.Time) {
-	l.t.Helper()
-	l.stop()
-	now := time.Now()
-	var before, during []time.Duration
-	for _, fl := range l.flows {
-		failed := 0
-		for _, a := range fl.between(calm, now) {
-			if !fl.good(a) {
-				if failed++; failed <= 3 {
-					l.t.Errorf("%s: status %d after %v, error %v", fl.name, a.status, a.took(), a.err)
-				}
-			}
-			if a.due.Before(fault) {
-				before = append(before, a.took())
-			} else {
-				during = append(during, a.took())
-			}
-		}
-		if failed > 0 {
-			l.t.Errorf("%s: %d requests failed", fl.name, failed)
-		}
-	}
-	judgeLatency(l.t, during, before, l.control.between(fault, now))
 }
 
 // judgeLatency compares how long requests took with how long they took before, and with a control

@@ -11,9 +11,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if addr := os.Getenv(workerVariable); addr != "" {
-		os.Exit(beWorker(addr))
-	}
 	if text := os.Getenv(senderVariable); text != "" {
 		os.Exit(beSender(text))
 	}

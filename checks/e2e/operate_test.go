@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -177,4 +178,59 @@ func TestExampleConfigurationIsGood(t *testing.T) {
 			t.Errorf("GET %s: %d, want 200", path, status)
 		}
 	}
+}
+
+// A key with a long window stays hot whether the aggregator is killed or asked to end. The next
+// one takes the key over, and its high count is unknown at first.
+func TestHotKeyOfALongWindowOutlivesTheAggregator(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, quickCommands(t), strings.Replace(searchRule, "100/s", "100/1m", 1))
+	type entry struct {
+		Since, Until int64
+		High         *int64
+	}
+	read := func() (e entry, ok bool) {
+		err := json.Unmarshal([]byte(f.client.HGet(t.Context(), f.layout.Info, phone).Val()), &e)
+		return e, err == nil
+	}
+	daemon := f.startAggregator()
+	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=phone:150|c", 1)
+	within(t, patience, "phone is hot", func() bool { _, ok := read(); return ok })
+	before, _ := read()
+	for _, end := range []func(){func() { daemon.Kill() }, func() { daemon.Signal(syscall.SIGTERM); daemon.Wait() }} {
+		end()
+		last, _ := read()
+		daemon = f.startAggregator()
+		took := within(t, patience, "the next aggregator keeps phone hot", func() bool {
+			e, ok := read()
+			return ok && e.Until > last.Until
+		})
+		t.Logf("the next aggregator keeps phone hot after %v", took)
+		if e, _ := read(); e.Since != before.Since || e.High != nil {
+			t.Errorf("published is %+v, want it since %d, with a high count that is unknown", e, before.Since)
+		}
+	}
+}
+
+// The parts may start in any order. Here each starts before the parts that it needs.
+func TestAnyOrderOfStart(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, commands(t), searchRule)
+	f.redis.Kill()
+	apis := f.startAPIs(2)
+	load := f.startLoad(apis)
+	load.calm()
+	within(t, patience, "counts that could not be sent are counted as dropped", func() bool {
+		return all(apis, func(in instance) bool { return in.Collector.Dropped.SendError > 0 })
+	})
+	daemon := f.startAggregator()
+	within(t, patience, "the aggregator counts", func() bool { return daemon.metric("hotparam_hot_keys") == 1 })
+	if daemon.ready() {
+		t.Error("the aggregator is ready without Redis")
+	}
+	f.redis.Restart()
+	f.awaitWell(recovery, apis, phone)
+	within(t, recovery, "the aggregator ready", daemon.ready)
+	load.stop()
+	mustBeGood(t, load.flows)
 }

@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// No outage makes a request fail or wait, and everything works again without help within recovery
+// of the outage's end.
+const recovery = 3 * time.Second
+
 // story is a sequence of faults that a fleet suffers under the traffic of a crowd.
 type story struct {
 	t      *testing.T
