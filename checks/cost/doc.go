@@ -4,7 +4,7 @@
 //
 // It is a module of its own, so that the product does not require the driver of PostgreSQL.
 //
-//   - scenario.go draws the requests, and load.go sends them when they are due
+//   - scenario.go draws the requests, which package load sends when they are due
 //   - table.go fills the database, api.go is the API, and instance.go its process
 //   - sentinel.go and envoy.go are other ways to protect it
 //   - site.go starts all processes, holds.go follows the keys that are held, and run.go runs a scenario

@@ -27,7 +27,7 @@ func (r *Result) figures(from, to time.Duration, causes bool) (f Figures) {
 		if (req.cause != "") != causes || req.due < from || req.due >= to {
 			continue
 		}
-		switch r.samples[i].status {
+		switch r.samples[i].Status {
 		case http.StatusOK:
 			f.Served++
 		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
@@ -36,7 +36,7 @@ func (r *Result) figures(from, to time.Duration, causes bool) (f Figures) {
 		default:
 			f.Failed++
 		}
-		took = append(took, r.samples[i].took)
+		took = append(took, r.samples[i].Took)
 	}
 	if len(took) > 0 {
 		slices.Sort(took)

@@ -2,9 +2,11 @@ package cost
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/bench/load"
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
@@ -16,8 +18,11 @@ type Result struct {
 	Holds    map[string]*Held // the keys that were held, by their text
 
 	requests []request
-	samples  []sample
+	samples  []load.Sample
 }
+
+// clientTimeout is how long a client waits for an answer.
+const clientTimeout = 5 * time.Second
 
 // Run sends the requests of a scenario to instances that a limiter protects. program is the
 // hotparam command.
@@ -48,7 +53,13 @@ func Run(tb testing.TB, db *Database, program string, limiter Limiter, s Scenari
 	defer stop()
 	holds := make(chan map[string]*Held)
 	go func() { holds <- watch(ctx, begin) }()
-	r.samples = sendAll(ctx, begin, r.requests, addrs)
+	requests := make([]load.Request, len(r.requests))
+	for i, req := range r.requests {
+		requests[i] = load.Request{Due: req.due, Method: http.MethodGet, URL: "http://" + addrs[i%len(addrs)] + req.path}
+	}
+	clients := load.NewClient(clientTimeout, 0)
+	defer clients.Close()
+	r.samples = clients.Send(ctx, begin, requests)
 	stop()
 	r.Holds = <-holds
 	return r

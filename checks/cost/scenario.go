@@ -52,6 +52,13 @@ func Scenarios() []Scenario {
 	}
 }
 
+// request is one request of a scenario.
+type request struct {
+	due   time.Duration // since the beginning of the run
+	path  string
+	cause string // the key for which the database reads the whole table; empty for an innocent request
+}
+
 // Load is how much is asked for, and when.
 type Load struct {
 	Rate  float64 // requests per second

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/bench/load"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -44,10 +45,10 @@ func TestJudgeComparesWithTheGoals(t *testing.T) {
 		if due >= 11*s && due < 12*s {
 			took = 11 * time.Millisecond
 		}
-		r.requests, r.samples = append(r.requests, request{due: due}), append(r.samples, sample{http.StatusOK, took})
+		r.requests, r.samples = append(r.requests, request{due: due}), append(r.samples, load.Sample{Status: http.StatusOK, Took: took})
 	}
 	for due := 10 * s; due < 20*s; due += s {
-		r.requests, r.samples = append(r.requests, request{due: due, cause: "scan"}), append(r.samples, sample{http.StatusTooManyRequests, 0})
+		r.requests, r.samples = append(r.requests, request{due: due, cause: "scan"}), append(r.samples, load.Sample{Status: http.StatusTooManyRequests})
 	}
 	trial, kept := &rules.Hold{Stage: rules.HoldTrial}, &rules.Hold{Stage: rules.HoldKept}
 	hold := func(from time.Duration, holds ...*rules.Hold) *Held {

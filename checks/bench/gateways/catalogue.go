@@ -6,6 +6,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/hotparam/hotparam/checks/bench/load"
 	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -15,11 +16,11 @@ type variant struct {
 	name     string
 	kind     requestKind
 	addr     string
-	requests [][]byte // requests to send; empty means GETs of the kind
-	status   int      // expected status; 0 means the kind's
-	gateway  int      // id of its process; 0 means none
-	service  *service // nil means none
-	decides  int      // decisions of the service for each request; 0 means 1
+	requests []load.Request // requests to send, by their paths; empty means GETs of the kind
+	status   int            // expected status; 0 means the kind's
+	gateway  int            // id of its process; 0 means none
+	service  *service       // nil means none
+	decides  int            // decisions of the service for each request; 0 means 1
 }
 
 // catalogued is a gateway of the catalogue.

@@ -18,14 +18,3 @@ func processorTime(pid int) (time.Duration, error) {
 	}
 	return time.Duration(t.Nano()), nil
 }
-
-// sleepPrecisely makes the calling thread, which must be locked, wake up from [sleep] within a
-// microsecond of the time asked for. The default is 50 µs.
-func sleepPrecisely() error { return unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
-
-// sleep returns after d, or earlier if a signal arrives. It is used because a Go timer is up to a
-// millisecond late, which is longer than a request takes.
-func sleep(d time.Duration) {
-	t := unix.NsecToTimespec(int64(d))
-	_ = unix.Nanosleep(&t, nil)
-}

@@ -11,7 +11,3 @@ import (
 func processorTime(int) (time.Duration, error) {
 	return 0, fmt.Errorf("processor time of other processes: %w on this system", errors.ErrUnsupported)
 }
-
-func sleepPrecisely() error { return nil }
-
-func sleep(d time.Duration) { time.Sleep(d) }

@@ -9,6 +9,6 @@
 //   - catalogue.go lists the variants of each gateway, and edit.go makes the changes to
 //     deploy/gateways that they need
 //   - site.go starts the guard and what it needs, programs.go the gateways, store.go Redis
-//   - load.go and requests.go send requests, busy.go and cpu_*.go read the processor time of processes
+//   - requests.go makes the requests, busy.go and cpu_*.go read the processor time of processes
 //   - measure.go takes the turns, and figures.go and table.go report the results
 package gateways

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/bench/load"
 	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -133,28 +134,20 @@ func (e *catalogued) measure(tb testing.TB, c *Config, s *site, g *Gateway) {
 
 // measure measures the variant once. It discards the first tenth of the requests.
 func (v *variant) measure(ctx context.Context, c *Config) (t Turn, err error) {
-	l, err := openLoad(ctx, v.addr, c.Rate, c.Connections, v.requests)
-	if err != nil {
-		return t, err
-	}
-	defer l.closeConnections()
+	client := load.NewClient(answerPatience, c.Connections)
+	defer client.Close()
 	n := max(1, int(c.Slice.Seconds()*float64(c.Rate)))
 	lead := n/10 + 1
 	decided, err := v.decided(ctx)
 	if err != nil {
 		return t, err
 	}
-	if _, err := l.run(ctx, lead); err != nil {
-		return t, err
-	}
+	client.Send(ctx, time.Now(), v.due(0, lead, c.Rate))
 	before, err := v.times()
 	if err != nil {
 		return t, err
 	}
-	seen, err := l.run(ctx, n)
-	if err != nil {
-		return t, err
-	}
+	samples := client.Send(ctx, time.Now(), v.due(lead, n, c.Rate))
 	after, err := v.times()
 	if err != nil {
 		return t, err
@@ -163,23 +156,48 @@ func (v *variant) measure(ctx context.Context, c *Config) (t Turn, err error) {
 	if err != nil {
 		return t, err
 	}
-	if len(seen.took) == 0 {
-		return t, errors.New("no answers")
+	if ctx.Err() != nil {
+		return t, ctx.Err()
 	}
 	t = Turn{
-		Requests: n,
-		P50:      bench.Percentile(seen.took, 50),
-		P99:      bench.Percentile(seen.took, 99),
-		LateP99:  bench.Percentile(seen.late, 99),
-		Gateway:  (after[0] - before[0]) / time.Duration(n),
-		Service:  (after[1] - before[1]) / time.Duration(n),
-		Stores:   (after[2] - before[2]) / time.Duration(n),
-		Wrong:    n - seen.statuses[v.status],
+		Requests: n, Wrong: n,
+		Gateway: (after[0] - before[0]) / time.Duration(n),
+		Service: (after[1] - before[1]) / time.Duration(n),
+		Stores:  (after[2] - before[2]) / time.Duration(n),
 	}
+	var took, late []time.Duration
+	for _, s := range samples {
+		late = append(late, s.Late)
+		if s.Status != 0 {
+			took = append(took, s.Took)
+		}
+		if s.Status == v.status {
+			t.Wrong--
+		}
+	}
+	if len(took) == 0 {
+		return t, errors.New("no answers")
+	}
+	slices.Sort(took)
+	slices.Sort(late)
+	t.P50, t.P99, t.LateP99 = bench.Percentile(took, 50), bench.Percentile(took, 99), bench.Percentile(late, 99)
 	if v.service != nil {
 		t.Undecided = max(0, (n+lead)*v.decides-(now-decided))
 	}
 	return t, nil
+}
+
+// answerPatience is how long an answer is awaited.
+const answerPatience = 5 * time.Second
+
+// due returns n of the variant's requests, from one on in rotation, at a fixed rate.
+func (v *variant) due(from, n, perSecond int) (requests []load.Request) {
+	for i := range n {
+		r := v.requests[(from+i)%len(v.requests)]
+		r.Due, r.URL = time.Duration(i)*time.Second/time.Duration(perSecond), "http://"+v.addr+r.URL
+		requests = append(requests, r)
+	}
+	return requests
 }
 
 // times returns the processor times of the gateway, the service and its stores.

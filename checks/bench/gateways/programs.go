@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/hotparam/hotparam/checks/bench/load"
 )
 
 // batch is the number of checks in a call of /v1/check/batch.
@@ -15,7 +17,7 @@ const batch = 10
 func startPrograms(_ testing.TB, s *site, _ *Gateway) []variant {
 	all := []variant{{name: "a GET of the application instead", kind: cold, addr: s.app}}
 	for _, k := range []requestKind{cold, hot, refused} {
-		var requests [][]byte
+		var requests []load.Request
 		for _, target := range k.targets() {
 			requests = append(requests, post("/v1/check", question(target)))
 		}
@@ -30,7 +32,7 @@ func startPrograms(_ testing.TB, s *site, _ *Gateway) []variant {
 func question(target string) string { return fmt.Sprintf(`{"method":"GET","uri":%q}`, target) }
 
 // batches returns bodies of calls that together have each target once, batch at most in a call.
-func batches(targets []string) (requests [][]byte) {
+func batches(targets []string) (requests []load.Request) {
 	var checks []string
 	for i, target := range targets {
 		checks = append(checks, question(target))
@@ -42,6 +44,6 @@ func batches(targets []string) (requests [][]byte) {
 	return requests
 }
 
-func post(path, body string) []byte {
-	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: hotparam\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+func post(path, body string) load.Request {
+	return load.Request{Method: http.MethodPost, URL: path, Body: body}
 }

@@ -3,6 +3,8 @@ package gateways
 import (
 	"fmt"
 	"net/http"
+
+	"github.com/hotparam/hotparam/checks/bench/load"
 )
 
 // rules has one rule for each kind of request. None of them needs a call at the end of a request.
@@ -41,9 +43,9 @@ func (k requestKind) targets() []string {
 }
 
 // gets returns requests as a client of a gateway sends them.
-func (k requestKind) gets() (requests [][]byte) {
+func (k requestKind) gets() (requests []load.Request) {
 	for _, target := range k.targets() {
-		requests = append(requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n", target))
+		requests = append(requests, load.Request{Method: http.MethodGet, URL: target})
 	}
 	return requests
 }
