@@ -112,7 +112,7 @@ var arrows = map[string][]string{
 	"internal/suggest":     everythingButCommands,
 	"internal/follow":      everythingButCommands,
 
-	"internal/bench": {"aggregator", "limiter", "limiter/fleet", "limiter/redislimiter", "internal/decode", "internal/kafkasource", "internal/statsdsource", "collector", "collector/kafkasink", "collector/statsdsink", "hotkeys", "internal/accesslog", "internal/base", "internal/kafkafake", "kafka", "middleware", "rules", "internal/wire"},
+	"internal/bench": {"aggregator", "limiter", "limiter/fleet", "limiter/redislimiter", "internal/decode", "internal/kafkasource", "internal/statsdsource", "collector", "collector/kafkasink", "collector/statsdsink", "hotkeys", "internal/accesslog", "internal/base", "internal/hotwords", "internal/kafkafake", "kafka", "middleware", "rules", "internal/wire"},
 
 	// The oracle shares no code with the system that it judges. The instance uses only the public
 	// packages, and the clock that it shares with the harness.

@@ -105,32 +105,6 @@ func isSpread(spread string) bool { return spread == "even" || spread == "zipf" 
 
 func spreadError(spread string) error { return fmt.Errorf("--spread %q: want even or zipf", spread) }
 
-const gaugeWidth = 40
-
-// gauge draws value as a bar in eighths of a character. full is the value of the whole width.
-func gauge(value, full float64) string {
-	if full <= 0 || value <= 0 {
-		return ""
-	}
-	eighths := max(1, int(value/full*gaugeWidth*8+0.5))
-	text := strings.Repeat("█", eighths/8)
-	if part := eighths % 8; part > 0 {
-		text += string([]rune("▏▎▍▌▋▊▉")[part-1])
-	}
-	return text
-}
-
-// metric writes 12345678 as 12.3 M.
-func metric(v float64) string {
-	switch {
-	case v >= 1e6:
-		return fmt.Sprintf("%.2f M", v/1e6)
-	case v >= 1e3:
-		return fmt.Sprintf("%.0f k", v/1e3)
-	}
-	return fmt.Sprintf("%.0f", v)
-}
-
 // benchError adds advice to the error of a benchmark. Redis is the URL that was given, or "", and
 // brokers are the Kafka brokers.
 func benchError(err error, redis string, brokers []string) error {

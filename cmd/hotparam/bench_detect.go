@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -155,62 +154,11 @@ func runDetect(ctx context.Context, s streams, f detectFlags) error {
 	case f.json:
 		return newJSON(s.out).Encode(r)
 	}
-	return detectText(s, f, r)
-}
-
-func detectText(s streams, f detectFlags, r bench.DetectResult) error {
 	what := fmt.Sprintf("%s windows of %s events by Zipf's law with exponent %g", hotwords.Thousands(int64(f.windows)), hotwords.Thousands(int64(f.events)), f.zipf)
 	if f.trace != "" {
 		what = fmt.Sprintf("%s requests of %s", hotwords.Thousands(r.Events), f.trace)
 	}
 	fmt.Fprintf(s.out, "%s, %s keys; hot at %s; %s\n\n", what, hotwords.Thousands(int64(r.Keys)),
 		rules.Rate{N: f.threshold, Per: f.window}, f.memory)
-	share := func(v *float64) string {
-		if v == nil {
-			return "-"
-		}
-		return fmt.Sprintf("%.4f", *v)
-	}
-	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "precision\t%s\t%d of %d hot keys are not truly hot\n", share(r.Precision), r.FalseHot, r.Hot)
-	fmt.Fprintf(t, "recall\t%s\t%d missed above threshold + floor\n", share(r.Recall), r.MissedAboveFloor)
-	floor := "the largest count that could be hidden of a key"
-	if r.Floor >= r.Threshold {
-		floor += ": not below the threshold, so the recall proves nothing; give more --memory, or a higher --threshold"
-	}
-	fmt.Fprintf(t, "floor\t%s\t%s\n", hotwords.Thousands(r.Floor), floor)
-	fmt.Fprintf(t, "bounds\t%s\t%d of them wrong\n", hotwords.Thousands(int64(r.Bounds)), r.WrongBounds)
-	fmt.Fprintf(t, "cooled\t%s\t%d too early, %d keys too late\n", hotwords.Thousands(int64(r.Cooled)), r.CooledEarly, r.CooledLate)
-	fmt.Fprintf(t, "events/s\t%s\tof processor time, from line to window\n", metric(r.EventsPerSecond))
-	fmt.Fprintf(t, "memory\t%.1f MB\tof decoder and detector\n", float64(r.MemoryBytes)/1e6)
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return nearText(s, r.Near)
-}
-
-// nearText writes a histogram of the keys that are truly hot.
-func nearText(s streams, near []bench.Near) error {
-	highest := 0
-	for _, n := range near {
-		highest = max(highest, n.True)
-	}
-	if highest == 0 {
-		_, err := fmt.Fprintln(s.out, "\nno key is truly hot")
-		return err
-	}
-	fmt.Fprintln(s.out, "\nkeys that are truly hot, by their peak in multiples of the threshold:")
-	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	for _, n := range near {
-		to := fmt.Sprintf("to %g", n.To)
-		if math.IsInf(n.To, 1) {
-			to = "and more"
-		}
-		missed := ""
-		if n.Hot < n.True {
-			missed = fmt.Sprintf("%d missed", n.True-n.Hot)
-		}
-		fmt.Fprintf(t, "  %g %s\t%d\t%s\t%s\n", n.From, to, n.True, gauge(float64(n.True), float64(highest)), missed)
-	}
-	return t.Flush()
+	return r.WriteText(s.out)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,49 +90,5 @@ func runEnforce(ctx context.Context, s streams, f enforceFlags) error {
 		c.Command, c.Progress = command, step
 		r, err := bench.Enforce(ctx, c)
 		return r, benchError(err, c.Redis, nil)
-	}, func(r bench.EnforceResult) error { return enforceText(s, f, r) })
-}
-
-func enforceText(s streams, f enforceFlags, r bench.EnforceResult) error {
-	pace := "urgent flushes"
-	if !f.urgent {
-		pace = "no urgent flushes"
-	}
-	fmt.Fprintf(s.out, "Time to enforce: %d instances, hot at %d/s, %d bursts of %d requests in %v, %s over the instances, %s\n\n",
-		f.instances, 10*f.instances, r.N, 20*f.instances, f.over, map[string]string{"even": "evenly", "zipf": "by Zipf's law"}[f.spread], pace)
-	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "from the request that reached the threshold to\tP50\tP99\tMAX")
-	for _, row := range []struct {
-		to    string
-		times []time.Duration
-	}{{"the first request refused on any instance", r.First}, {"the limit in force on the last instance", r.Last}} {
-		ms := func(p float64) string {
-			return fmt.Sprintf("%.1f ms", float64(bench.Percentile(row.times, p).Microseconds())/1000)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", row.to, ms(50), ms(99), ms(100))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if r.Missed > 0 {
-		fmt.Fprintf(s.out, "%d bursts were not limited on every instance within %v\n", r.Missed, bench.EnforceLimit)
-	}
-	fmt.Fprintln(s.out, "\nto the limit in force on the last instance:")
-	return histogramText(s, bench.Histogram(r.Last, 20))
-}
-
-func histogramText(s streams, buckets []bench.Bucket) error {
-	highest := 0
-	for _, b := range buckets {
-		highest = max(highest, b.N)
-	}
-	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	for _, b := range buckets {
-		count := ""
-		if b.N > 0 {
-			count = fmt.Sprint(b.N)
-		}
-		fmt.Fprintf(t, "  from %v\t%s\t%s\n", b.From, count, gauge(float64(b.N), float64(highest)))
-	}
-	return t.Flush()
+	}, func(r bench.EnforceResult) error { return r.WriteText(s.out, &c) })
 }

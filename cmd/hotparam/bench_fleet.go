@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -107,17 +106,5 @@ func runFleet(ctx context.Context, s streams, f fleetFlags) error {
 		c.Command, c.Progress = command, step
 		r, err := bench.Fleet(ctx, c)
 		return r, benchError(err, c.Redis, nil)
-	}, func(r bench.FleetResult) error { return fleetText(s, f, c, r) })
-}
-
-func fleetText(s streams, f fleetFlags, c bench.FleetConfig, r bench.FleetResult) error {
-	fmt.Fprintf(s.out, "One limit of %v with a burst of %d over %d instances, %s, %v each\n\n", c.Quota.Rate, f.burst, f.instances,
-		map[string]string{"even": "all with the same demand", "zipf": "with demands by Zipf's law"}[f.spread], f.lasts)
-	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "DEMAND\tLIMIT\tASKED\tADMITTED\tERRORS\tUSE\tOVER\tCALLS/S\tSETTLED/S\tP50\tP99")
-	for _, row := range r.Rows {
-		fmt.Fprintf(t, "%g ×\t%s\t%d\t%d\t%d\t%.1f%%\t%.0f\t%.0f\t%.0f\t%s\t%s\n", row.Demand, row.Policy, row.Asked, row.Admitted, row.Errors,
-			100*row.Use, row.Overshoot, row.Calls, row.Settlements, bench.Micros(row.P50US), bench.Micros(row.P99US))
-	}
-	return t.Flush()
+	}, func(r bench.FleetResult) error { return r.WriteText(s.out, &c) })
 }

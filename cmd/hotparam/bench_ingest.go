@@ -2,12 +2,10 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam/internal/bench"
-	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/statsdsource"
 )
 
@@ -55,7 +53,7 @@ minimal_lines_per_cpu_second and ratio.`,
 					Command: command, Loads: bench.IngestLoads(rates, readers), Rounds: rounds, VsMinimal: vs != "", Progress: step,
 				})
 				return r, interruptedError(err)
-			}, func(r bench.IngestResult) error { return ingestText(s, r) })
+			}, func(r bench.IngestResult) error { return r.WriteText(s.out) })
 		},
 	}
 	cmd.Flags().StringVar(&vs, "vs", "", "also measure another `receiver`: minimal")
@@ -79,38 +77,4 @@ func checkLoads(rates, readers []int) error {
 		}
 	}
 	return nil
-}
-
-func ingestText(s streams, r bench.IngestResult) error {
-	fmt.Fprint(s.out, "StatsD lines over UDP on loopback, 20 a packet\n\n")
-	highest := 0.0
-	for _, l := range r.Loads {
-		if highest = max(highest, l.LinesPerCPUSecond); l.Minimal != nil {
-			highest = max(highest, l.Minimal.LinesPerCPUSecond)
-		}
-	}
-	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "PACKETS/S\tREADERS\t\tLINES/S\tLINES/CPU S\tRATIO\tLOST\t")
-	for _, l := range r.Loads {
-		rate, ratio := "flood", ""
-		if l.Rate > 0 {
-			rate = hotwords.Thousands(int64(l.Rate))
-		}
-		if l.Merged {
-			rate += ", merged"
-		}
-		if l.Minimal != nil {
-			ratio = fmt.Sprintf("%.2f ×", l.Ratio)
-		}
-		fmt.Fprintf(t, "%s\t%d\taggregator\t%s\t%s\t%s\t%.1f%%\t%s\n", rate, l.Readers, metric(l.LinesPerSecond), metric(l.LinesPerCPUSecond),
-			ratio, 100*float64(l.Lost)/float64(max(1, l.Sent)), gauge(l.LinesPerCPUSecond, highest))
-		if m := l.Minimal; m != nil {
-			fmt.Fprintf(t, "\t\tminimal\t%s\t%s\t\t\t%s\n", metric(m.LinesPerSecond), metric(m.LinesPerCPUSecond), gauge(m.LinesPerCPUSecond, highest))
-		}
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprint(s.out, "\nA flood saturates the reader, and the socket drops the rest.\n")
-	return err
 }

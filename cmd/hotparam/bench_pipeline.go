@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/bench"
-	"github.com/hotparam/hotparam/internal/hotwords"
 )
 
 type pipelineFlags struct {
@@ -128,30 +125,5 @@ func runPipeline(ctx context.Context, s streams, f pipelineFlags) error {
 		c.Command, c.Progress = command, step
 		r, err := bench.Pipeline(ctx, c)
 		return r, benchError(err, c.Redis, c.Brokers)
-	}, func(r bench.PipelineResult) error { return pipelineText(s, f, r) })
-}
-
-func pipelineText(s streams, f pipelineFlags, r bench.PipelineResult) error {
-	over := "StatsD lines over UDP"
-	if f.transport == bench.TransportKafka {
-		over = "Kafka, embedded"
-		if len(f.brokers) > 0 {
-			over = "Kafka at " + strings.Join(f.brokers, ",")
-		}
-	}
-	fmt.Fprintf(s.out, "The whole chain over %s: %d instances, Zipf 1.1 over 100,000 keys\n\n", over, f.instances)
-	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "events\t%s in %.1f s, %s/s\n", hotwords.Thousands(r.Events), r.Seconds, hotwords.Thousands(int64(r.EventsPerSecond)))
-	fmt.Fprintf(t, "processor time\t%.2f s: %.2f s in the instances, %.2f s in the aggregator\n", r.CPUSeconds, r.Instances, r.Aggregator)
-	fmt.Fprintf(t, "lag\t%.1f ms from a count to its window (p99 of %d)\n", r.LagMS, r.Probes)
-	fmt.Fprintf(t, "hot\t%d keys in Redis\n", r.Hot)
-	switch {
-	case r.Lost > 0:
-		fmt.Fprintf(t, "lost\t%s (%.3f%%)\n", hotwords.Thousands(r.Lost), 100*float64(r.Lost)/float64(r.Events))
-	case r.Lost < 0:
-		fmt.Fprintf(t, "lost\tnothing; %s were counted twice\n", hotwords.Thousands(-r.Lost))
-	default:
-		fmt.Fprintln(t, "lost\tnothing")
-	}
-	return t.Flush()
+	}, func(r bench.PipelineResult) error { return r.WriteText(s.out, &c) })
 }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"text/tabwriter"
-
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam/internal/bench"
@@ -47,26 +44,10 @@ cold and hot_refused. Allocations are those of the flushes too.`,
 			return runBench(s, "requests", asJSON, func(_ []string, step func(done, total int)) (bench.RequestResult, error) {
 				r, err := bench.Request(cmd.Context(), bench.RequestConfig{Rounds: rounds, Progress: step})
 				return r, interruptedError(err)
-			}, func(r bench.RequestResult) error { return requestText(s, r) })
+			}, func(r bench.RequestResult) error { return r.WriteText(s.out) })
 		},
 	}
 	cmd.Flags().IntVar(&rounds, "rounds", 20, "number of measurements of the first four cases; others have half as many")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, and nothing else")
 	return cmd
-}
-
-func requestText(s streams, r bench.RequestResult) error {
-	fmt.Fprint(s.out, "Cost of a request: two parameters, 100,000 values by Zipf's law, one processor\n\n")
-	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	highest := r.FloorNS
-	for _, c := range r.Cases {
-		highest = max(highest, c.NS)
-	}
-	fmt.Fprintln(t, "\tNS\t× FLOOR\tALLOCS\t")
-	fmt.Fprintf(t, "floor: sort, hash, map, add\t%.1f\t1.00\t\t%s\n", r.FloorNS, gauge(r.FloorNS, highest))
-	for _, c := range r.Cases {
-		fmt.Fprintf(t, "%s\t%.1f\t%.2f\t%g\t%s\n", c.What, c.NS, c.Floors, c.Allocs, gauge(c.NS, highest))
-	}
-	fmt.Fprintf(t, "on the side: flush, send\t%.1f\t%.2f\t\t%s\n", r.FlushNS, r.FlushNS/r.FloorNS, gauge(r.FlushNS, highest))
-	return t.Flush()
 }

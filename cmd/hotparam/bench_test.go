@@ -180,29 +180,6 @@ func TestBenchPipeline(t *testing.T) {
 	}
 }
 
-func TestBenchPipelineText(t *testing.T) {
-	for _, c := range []struct {
-		flags  pipelineFlags
-		result bench.PipelineResult
-		want   []string
-	}{
-		{pipelineFlags{transport: "statsd", instances: 6}, bench.PipelineResult{Events: 1000, Seconds: 10, EventsPerSecond: 100, Lost: 5},
-			[]string{"over StatsD lines over UDP: 6 instances", "1,000 in 10.0 s, 100/s", "5 (0.500%)"}},
-		{pipelineFlags{transport: "kafka"}, bench.PipelineResult{LagMS: 101.25, Probes: 600, Hot: 20}, []string{"Kafka, embedded", "101.2 ms", "p99 of 600", "20 keys", "nothing"}},
-		{pipelineFlags{transport: "kafka", brokers: []string{"k1:9092", "k2:9092"}}, bench.PipelineResult{Lost: -1000}, []string{"Kafka at k1:9092,k2:9092", "1,000 were counted twice"}},
-	} {
-		var out bytes.Buffer
-		if err := pipelineText(streams{out: &out}, c.flags, c.result); err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range c.want {
-			if !strings.Contains(out.String(), want) {
-				t.Errorf("it does not say %q:\n%s", want, out.String())
-			}
-		}
-	}
-}
-
 // The first SIGINT ends a measurement together with all its processes, and removes its data from
 // Redis.
 func TestBenchEndsWithASignal(t *testing.T) {
@@ -303,20 +280,4 @@ func TestBenchPipelineWithoutServers(t *testing.T) {
 	hotparamCommand(t, "bench", "pipeline").exits(t, exitUnreachable, "no redis-server in PATH", "--redis")
 	hotparamCommand(t, "bench", "pipeline", "--transport", "kafka", "--brokers", "127.0.0.1:1", "--redis", url).
 		exits(t, exitUnreachable, "is Kafka running at 127.0.0.1:1")
-}
-
-func TestGauge(t *testing.T) {
-	for _, c := range []struct {
-		value, most float64
-		want        string
-	}{{0, 10, ""}, {5, 0, ""}, {10, 10, strings.Repeat("█", gaugeWidth)}, {1, 1e9, "▏"}, {1, 80, "▌"}} {
-		if got := gauge(c.value, c.most); got != c.want {
-			t.Errorf("gauge(%v, %v) = %q, want %q", c.value, c.most, got, c.want)
-		}
-	}
-	for v, want := range map[float64]string{12_345_678: "12.35 M", 45_678: "46 k", 12: "12"} {
-		if got := metric(v); got != want {
-			t.Errorf("metric(%v) = %q, want %q", v, got, want)
-		}
-	}
 }

@@ -95,14 +95,14 @@ func TestControlWithoutRights(t *testing.T) {
 // Members whose rules differ from the aggregator's are marked.
 func TestMembersThatDiffer(t *testing.T) {
 	offset := -3.4
-	rows := memberRows([]listed.Member{
+	rows := listed.MemberRows([]listed.Member{
 		{Name: "agg-1", Role: "aggregator", RulesVersion: "v2", Heard: time.Now(), OffsetMillis: &offset, MemoryUsed: 3 << 20, MemoryMax: 64 << 20},
 		{Name: "api-1", Role: "instance", RulesVersion: "v1", Heard: time.Now(), Held: 12, HeldSince: time.Now().Add(-3 * time.Minute)},
 		{Name: "api-2", Role: "instance", RulesVersion: "v1", Heard: time.Now(), Problem: "line 3: bad"},
 		{Name: "api-3", Heard: time.Now()},
 	})
 	var b strings.Builder
-	if err := rows.table(&b, false); err != nil {
+	if err := rows.Table(&b, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"v2          -3ms", "3 of 64 MB", "v1 (other)", "12 for 3m0s", "line 3: bad", "sender", "2 members have other rules than the aggregator"} {

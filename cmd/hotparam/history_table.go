@@ -13,8 +13,12 @@ import (
 
 	"github.com/hotparam/hotparam/internal/history"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/termtext"
 	"github.com/hotparam/hotparam/rules"
 )
+
+// barWidth is the width of a bar.
+const barWidth = 32
 
 // maxHistoryRows is the number of keys in a table.
 const maxHistoryRows = 30
@@ -109,7 +113,7 @@ func historyOfKey(w io.Writer, v *history.View) error {
 			}
 			c := r.Cells[next]
 			next++
-			fmt.Fprintf(t, "%s\t%s\t%s%s\n", at, amounts(c.Low, c.High, r.Unit), onlyIf(refused, refusedWords(c.Refused, r.Unit)+"\t"), barOf(c.Low, most, barWidth))
+			fmt.Fprintf(t, "%s\t%s\t%s%s\n", at, amounts(c.Low, c.High, r.Unit), onlyIf(refused, refusedWords(c.Refused, r.Unit)+"\t"), termtext.Bar(c.Low, most, barWidth))
 		}
 		if err := writeTrimmed(w, t, &text); err != nil {
 			return err

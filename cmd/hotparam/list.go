@@ -76,14 +76,14 @@ func list(ctx context.Context, s streams, l listFlags) error {
 		return place.explain(err, readerUser)
 	}
 	if l.json {
-		return writeJSON(s.out, rows.values)
+		return writeJSON(s.out, rows.Values)
 	}
-	if rows.len == 0 {
-		fmt.Fprintf(s.err, "%s in namespace %q at %s\n", rows.none, l.namespace, redacted(place.redis.URL))
+	if rows.Len == 0 {
+		fmt.Fprintf(s.err, "%s in namespace %q at %s\n", rows.None, l.namespace, redacted(place.redis.URL))
 		fmt.Fprint(s.err, otherNamespaces(ctx, client, l.namespace))
 		return nil
 	}
-	return rows.table(s.out, l.wide)
+	return rows.Table(s.out, l.wide)
 }
 
 // isPublished reports whether an aggregator publishes for a namespace.
@@ -121,25 +121,25 @@ func readAdmitted(ctx context.Context, client redis.UniversalClient, namespace s
 }
 
 // read reads the rows that the flags ask for.
-func (l listFlags) read(ctx context.Context, client redis.UniversalClient) (rows, error) {
+func (l listFlags) read(ctx context.Context, client redis.UniversalClient) (listed.Rows, error) {
 	switch {
 	case l.suspects:
 		suspects, err := hotkeys.ListSuspects(ctx, client, l.namespace)
-		return suspectRows(suspects), err
+		return listed.SuspectRows(suspects), err
 	case l.near:
 		s, err := hotkeys.ReadSummary(ctx, client, l.namespace)
-		return nearRows(s), err
+		return listed.NearRows(s), err
 	case l.instances:
 		instances, err := hotkeys.ListInstances(ctx, client, l.namespace)
 		if err != nil {
-			return rows{}, err
+			return listed.Rows{}, err
 		}
 		members, err := hotkeys.ListMembers(ctx, client, l.namespace)
-		return memberRows(listed.OfMembers(members, instances)), err
+		return listed.MemberRows(listed.OfMembers(members, instances)), err
 	case l.controls:
 		controls, err := hotkeys.ListControls(ctx, client, l.namespace)
-		return controlRows(controls), err
+		return listed.ControlRows(controls), err
 	}
 	hot, err := hotkeys.List(ctx, client, l.namespace)
-	return hotRows(hot, readAdmitted(ctx, client, l.namespace)), err
+	return listed.HotRows(hot, readAdmitted(ctx, client, l.namespace)), err
 }

@@ -48,25 +48,25 @@ func TestListEscapesOthersText(t *testing.T) {
 		controls := []rules.Control{{Key: hot.Key, Action: rules.ControlPin, Why: text.Draw(t, "why"), By: text.Draw(t, "by"), Claimed: text.Draw(t, "claimed")}}
 		for _, c := range []struct {
 			what  string
-			rows  rows
+			rows  listed.Rows
 			lines int
-		}{{"list", hotRows([]rules.Hot{hot}, nil), 5}, {"suspects", suspectRows([]rules.Hot{hot}), 2}, {"instances", memberRows(members), 2}, {"controls", controlRows(controls), 2}} {
+		}{{"list", listed.HotRows([]rules.Hot{hot}, nil), 5}, {"suspects", listed.SuspectRows([]rules.Hot{hot}), 2}, {"instances", listed.MemberRows(members), 2}, {"controls", listed.ControlRows(controls), 2}} {
 			var table, out bytes.Buffer
-			if err := c.rows.table(&table, true); err != nil {
+			if err := c.rows.Table(&table, true); err != nil {
 				t.Fatal(err)
 			}
 			shown(t, c.what, table.String())
 			if n := strings.Count(table.String(), "\n"); n != c.lines {
 				t.Fatalf("%s has %d lines, want %d: %q", c.what, n, c.lines, table.String())
 			}
-			if err := newJSON(&out).Encode(c.rows.values); err != nil {
+			if err := newJSON(&out).Encode(c.rows.Values); err != nil {
 				t.Fatal(err)
 			}
 			shown(t, c.what+" --json", out.String())
 			var plain bytes.Buffer
 			enc := json.NewEncoder(&plain)
 			enc.SetEscapeHTML(false)
-			if err := enc.Encode(c.rows.values); err != nil {
+			if err := enc.Encode(c.rows.Values); err != nil {
 				t.Fatal(err)
 			}
 			var got, want any

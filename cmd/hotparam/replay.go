@@ -230,7 +230,7 @@ func orderWords(s replay.Summary) string {
 	if s.OutOfOrder == 0 {
 		return "all in order"
 	}
-	return fmt.Sprintf("%d out of order by up to %s", s.OutOfOrder, shortSeconds(s.Behind))
+	return fmt.Sprintf("%d out of order by up to %s", s.OutOfOrder, hotwords.Seconds(s.Behind))
 }
 
 // eventPrinter prints events as they happen.

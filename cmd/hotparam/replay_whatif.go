@@ -131,23 +131,9 @@ func hotFor(o replay.KeyOutcome) string {
 	case 0:
 		return "never"
 	case 1:
-		return shortSeconds(o.Seconds)
+		return hotwords.Seconds(o.Seconds)
 	}
-	return fmt.Sprintf("%s in %d times", shortSeconds(o.Seconds), o.Hot)
-}
-
-// shortSeconds formats a time with about three digits.
-func shortSeconds(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	switch {
-	case d >= 10*time.Second:
-		d = d.Round(time.Second)
-	case d >= time.Second:
-		d = d.Round(100 * time.Millisecond)
-	default:
-		d = d.Round(time.Millisecond)
-	}
-	return d.String()
+	return fmt.Sprintf("%s in %d times", hotwords.Seconds(o.Seconds), o.Hot)
 }
 
 func percent(n, total int64) string {

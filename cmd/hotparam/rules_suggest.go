@@ -5,15 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/suggest"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // capacitySuggestion is the output of `rules suggest --json`.
@@ -57,7 +53,7 @@ func suggestFrom(ctx context.Context, s streams, from string, asJSON bool) error
 	case err != nil:
 		return unreachableError(fmt.Errorf("%s: %w", redacted(from), err))
 	}
-	all := routesOf(pools)
+	all := suggest.RoutesOf(pools)
 	if len(all) == 0 {
 		return errors.New("the aggregator has measured no requests yet: a window takes 10 s.\n" +
 			"If this lasts, no instance has requests that match a rule with hot: {cost: auto}, or none of this version runs.")
@@ -67,7 +63,7 @@ func suggestFrom(ctx context.Context, s streams, from string, asJSON bool) error
 		err = writeJSON(s.out, capacitySuggestion{pools, proposal})
 	} else {
 		out := bufio.NewWriter(s.out)
-		err = errors.Join(poolsText(out, from, pools, proposal), out.Flush())
+		err = errors.Join(suggest.WritePools(out, printable(redacted(from)), pools, proposal), out.Flush())
 	}
 	switch {
 	case proposal != "":
@@ -77,30 +73,4 @@ func suggestFrom(ctx context.Context, s streams, from string, asJSON bool) error
 		fmt.Fprintln(s.err, "nothing to propose yet: "+suggest.TooBrief)
 	}
 	return err
-}
-
-// poolsText writes what was seen as comments, and the rules, too.
-func poolsText(w io.Writer, from string, pools []*suggest.Pool, proposal string) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "What hotparam rules suggest finds at %s\n", printable(redacted(from)))
-	for _, p := range pools {
-		fmt.Fprintf(&b, "\nPool %s: %s on trial, %d held, %d suspected.\n", printable(p.Name),
-			hotwords.Plural(p.Keys[string(rules.HoldTrial)], "key"), p.Keys[string(rules.HoldKept)], p.Keys[string(rules.HoldSuspected)])
-		if err := capacityTable(&b, p.Routes); err != nil {
-			return err
-		}
-	}
-	if brief := slices.DeleteFunc(routesOf(pools), func(c *suggest.Capacity) bool { return c.IsEnough() }); len(brief) > 0 && proposal != "" {
-		fmt.Fprintf(&b, "\nNothing is proposed for %s: %s.\n", hotwords.Plural(len(brief), "route"), suggest.TooBrief)
-	}
-	_, err := io.WriteString(w, commented(b.String())+capacityProposal(proposal, false))
-	return err
-}
-
-// routesOf returns the routes of all pools.
-func routesOf(pools []*suggest.Pool) (all []*suggest.Capacity) {
-	for _, p := range pools {
-		all = append(all, p.Routes...)
-	}
-	return all
 }

@@ -82,3 +82,17 @@ func Thousands(n int64) string {
 	}
 	return s
 }
+
+// Seconds formats a time with about three digits.
+func Seconds(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d >= 10*time.Second:
+		d = d.Round(time.Second)
+	case d >= time.Second:
+		d = d.Round(100 * time.Millisecond)
+	default:
+		d = d.Round(time.Millisecond)
+	}
+	return d.String()
+}

@@ -1,6 +1,6 @@
 // Package listed is the JSON form of the state of a namespace: hot keys, suspects, controls and
 // members. `hotparam list --json` prints it and the aggregator's page serves it, so that a field
-// has the same name everywhere.
+// has the same name everywhere. [Rows] are the tables of `hotparam list`.
 package listed
 
 import "github.com/hotparam/hotparam/rules"

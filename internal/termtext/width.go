@@ -40,3 +40,13 @@ func Shorten(text string, width int) string {
 	}
 	return string(r[:method]) + "…" + string(tail)
 }
+
+// Bar draws a part of the highest amount, in eighths of a character.
+func Bar(n, highest int64, width int) string {
+	eighths := int(n * 8 * int64(width) / highest)
+	bar := strings.Repeat("█", eighths/8)
+	if part := eighths % 8; part > 0 {
+		bar += string([]rune(" ▏▎▍▌▋▊▉")[part])
+	}
+	return bar
+}

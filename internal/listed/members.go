@@ -1,4 +1,4 @@
-package main
+package listed
 
 import (
 	"cmp"
@@ -7,19 +7,21 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/listed"
+	"github.com/hotparam/hotparam/internal/termtext"
 	"github.com/hotparam/hotparam/rules"
 )
 
-func memberRows(members []listed.Member) rows {
-	return rows{len(members), "no instance has sent heartbeats lately", func(w io.Writer, _ bool) error { return memberTable(w, members) }, members}
+// MemberRows returns the rows of a list of instances and aggregators.
+func MemberRows(members []Member) Rows {
+	return Rows{len(members), "no instance has sent heartbeats lately", func(w io.Writer, _ bool) error { return memberTable(w, members) }, members}
 }
 
-func controlRows(controls []rules.Control) rows {
-	return rows{len(controls), "no controls are set", func(w io.Writer, _ bool) error { return controlTable(w, controls) }, listed.OfControls(controls)}
+// ControlRows returns the rows of a list of controls.
+func ControlRows(controls []rules.Control) Rows {
+	return Rows{len(controls), "no controls are set", func(w io.Writer, _ bool) error { return controlTable(w, controls) }, OfControls(controls)}
 }
 
-func memberTable(w io.Writer, r []listed.Member) error {
+func memberTable(w io.Writer, r []Member) error {
 	now, usual := time.Now(), usualRules(r)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "NAME\tROLE\tHEARD\tRULES\tCLOCK\tLOST/min\tMEMORY\tHELD\tPROGRAM\tPROBLEM")
@@ -47,8 +49,8 @@ func memberTable(w io.Writer, r []listed.Member) error {
 		if m.Held > 0 {
 			held = fmt.Sprintf("%d for %v", m.Held, max(0, now.Sub(m.HeldSince)).Round(time.Second))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%.1fs ago\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(m.Name), cmp.Or(m.Role, "sender"), max(0, now.Sub(m.Heard).Seconds()),
-			printable(rules), clock, lost, memory, held, printable(cmp.Or(m.Program, "-")), printable(cmp.Or(m.Problem, "-")))
+		fmt.Fprintf(t, "%s\t%s\t%.1fs ago\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", termtext.Printable(m.Name), cmp.Or(m.Role, "sender"), max(0, now.Sub(m.Heard).Seconds()),
+			termtext.Printable(rules), clock, lost, memory, held, termtext.Printable(cmp.Or(m.Program, "-")), termtext.Printable(cmp.Or(m.Problem, "-")))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -69,7 +71,7 @@ func has(n int) string {
 
 // usualRules returns the version of the rules that most aggregators have. Without aggregators it
 // returns the most frequent version.
-func usualRules(r []listed.Member) string {
+func usualRules(r []Member) string {
 	votes := make(map[string]int)
 	for i := range r {
 		if v := r[i].RulesVersion; v != "" {
@@ -93,8 +95,8 @@ func controlTable(w io.Writer, r []rules.Control) error {
 	fmt.Fprintln(t, "ACTION\tUNTIL\tBY\tCLAIMS TO BE\tWHY\tRULE\tKEY")
 	for i := range r {
 		c := &r[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Action, c.Until.Local().Format(time.TimeOnly), printable(cmp.Or(c.By, "-")),
-			printable(cmp.Or(c.Claimed, "-")), printable(cmp.Or(c.Why, "-")), printable(c.Rule), printable(c.Text))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Action, c.Until.Local().Format(time.TimeOnly), termtext.Printable(cmp.Or(c.By, "-")),
+			termtext.Printable(cmp.Or(c.Claimed, "-")), termtext.Printable(cmp.Or(c.Why, "-")), termtext.Printable(c.Rule), termtext.Printable(c.Text))
 	}
 	return t.Flush()
 }

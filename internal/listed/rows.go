@@ -1,4 +1,4 @@
-package main
+package listed
 
 import (
 	"fmt"
@@ -9,28 +9,31 @@ import (
 
 	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/hotwords"
-	"github.com/hotparam/hotparam/internal/listed"
+	"github.com/hotparam/hotparam/internal/termtext"
 	"github.com/hotparam/hotparam/rules"
 )
 
-// rows are the entries of a list, printed as a table or as JSON values.
-type rows struct {
-	len    int
-	none   string // the text for an empty list
-	table  func(w io.Writer, wide bool) error
-	values any // a slice, never nil
+// Rows are the entries of a list, printed as a table or as JSON values.
+type Rows struct {
+	Len    int
+	None   string // the text for an empty list
+	Table  func(w io.Writer, wide bool) error
+	Values any // a slice, never nil
 }
 
-func hotRows(hot []rules.Hot, fleet *admitted.Admissions) rows {
-	return rows{len(hot), "nothing is hot", func(w io.Writer, wide bool) error { return hotTable(w, hot, fleet, wide) }, listed.OfHot(hot, fleet)}
+// HotRows returns the rows of a list of hot keys.
+func HotRows(hot []rules.Hot, fleet *admitted.Admissions) Rows {
+	return Rows{len(hot), "nothing is hot", func(w io.Writer, wide bool) error { return hotTable(w, hot, fleet, wide) }, OfHot(hot, fleet)}
 }
 
-func suspectRows(suspects []rules.Hot) rows {
-	return rows{len(suspects), "nothing is suspect", func(w io.Writer, _ bool) error { return suspectTable(w, suspects) }, listed.OfSuspects(suspects)}
+// SuspectRows returns the rows of a list of suspects.
+func SuspectRows(suspects []rules.Hot) Rows {
+	return Rows{len(suspects), "nothing is suspect", func(w io.Writer, _ bool) error { return suspectTable(w, suspects) }, OfSuspects(suspects)}
 }
 
-func nearRows(s rules.Summary) rows {
-	return rows{len(s.Near) + len(s.Traffic), "no traffic is counted", func(w io.Writer, _ bool) error { return nearTable(w, s) }, listed.OfNear(s.Near)}
+// NearRows returns the rows of a list of the keys nearest to being hot, and of the traffic of each rule.
+func NearRows(s rules.Summary) Rows {
+	return Rows{len(s.Near) + len(s.Traffic), "no traffic is counted", func(w io.Writer, _ bool) error { return nearTable(w, s) }, OfNear(s.Near)}
 }
 
 func nearTable(w io.Writer, s rules.Summary) error {
@@ -38,7 +41,7 @@ func nearTable(w io.Writer, s rules.Summary) error {
 	fmt.Fprintln(t, "NEAR\tRATE\tCOUNT\tHOT AT\tRULE\tKEY")
 	for i := range s.Near {
 		h := &s.Near[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", hotwords.Near(h), hotwords.Speed(h.Rate, h.Cause.Unit), hotwords.Bounds(h), hotwords.Cause(h.Cause), printable(h.Rule), printable(h.Text))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", hotwords.Near(h), hotwords.Speed(h.Rate, h.Cause.Unit), hotwords.Bounds(h), hotwords.Cause(h.Cause), termtext.Printable(h.Rule), termtext.Printable(h.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -46,7 +49,7 @@ func nearTable(w io.Writer, s rules.Summary) error {
 	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nTRAFFIC\tKEYS\tRULE\tROUTE")
 	for _, of := range s.Traffic {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", hotwords.Speed(of.Rate, of.Unit), hotwords.Thousands(of.Keys), printable(of.Rule), printable(of.Route))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", hotwords.Speed(of.Rate, of.Unit), hotwords.Thousands(of.Keys), termtext.Printable(of.Rule), termtext.Printable(of.Route))
 	}
 	return t.Flush()
 }
@@ -77,14 +80,14 @@ func hotTable(w io.Writer, r []rules.Hot, fleet *admitted.Admissions, wide bool)
 			mode += ", usual"
 		}
 		gauge := fleet.Gauge(h)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, hotwords.Bounds(h), hotwords.Cause(h.Cause), limit, admittedCell(gauge, h.Cause.Unit), hotwords.Refused(gauge), mode, h.Since.Local().Format(time.TimeOnly), printable(h.Rule), printable(h.Text))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", rate, hotwords.Bounds(h), hotwords.Cause(h.Cause), limit, admittedCell(gauge, h.Cause.Unit), hotwords.Refused(gauge), mode, h.Since.Local().Format(time.TimeOnly), termtext.Printable(h.Rule), termtext.Printable(h.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	for i, line := range strings.Split(strings.TrimSuffix(heads.String(), "\n"), "\n") {
 		if i > 0 && r[i-1].Hold != nil {
-			line += "\n    " + printable(hotwords.Hold(r[i-1].Hold))
+			line += "\n    " + termtext.Printable(hotwords.Hold(r[i-1].Hold))
 		}
 		if wide && i > 0 {
 			line += below(&r[i-1])
@@ -129,7 +132,7 @@ func below(h *rules.Hot) string {
 			case i == 0:
 				name = kind.name
 			}
-			fmt.Fprintf(&b, "\n    %-16s  %11s  %s", name, hotwords.OriginCount(o), printable(o.Name))
+			fmt.Fprintf(&b, "\n    %-16s  %11s  %s", name, hotwords.OriginCount(o), termtext.Printable(o.Name))
 		}
 	}
 	if top.Explains > 0 {
@@ -142,7 +145,7 @@ func suspectTable(w io.Writer, r []rules.Hot) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RATE\tRULE\tKEY")
 	for _, h := range r {
-		fmt.Fprintf(t, "%.1f/s\t%s\t%s\n", h.Rate, printable(h.Rule), printable(h.Text))
+		fmt.Fprintf(t, "%.1f/s\t%s\t%s\n", h.Rate, termtext.Printable(h.Rule), termtext.Printable(h.Text))
 	}
 	return t.Flush()
 }

@@ -1,4 +1,4 @@
-package main
+package listed
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ func TestHotRowsOfHeldKeys(t *testing.T) {
 	h := rules.Hot{Rate: 930, Low: 930, High: 930, Mode: rules.ModeLimit, Cause: rules.Cause{Kind: rules.Cost, Rate: rules.CostRate, Unit: rules.Millis},
 		Hold: &rules.Hold{Pool: "db", Permits: 1, Stage: rules.HoldKept, Share: 0.93, Each: 812 * time.Millisecond}}
 	var table bytes.Buffer
-	if err := hotRows([]rules.Hot{h}, nil).table(&table, false); err != nil {
+	if err := HotRows([]rules.Hot{h}, nil).Table(&table, false); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(table.String(), "\n")
@@ -26,7 +26,7 @@ func TestHotRowsOfHeldKeys(t *testing.T) {
 	if want := "    held to 1 at a time · 93% of db's time · 812 ms a request"; lines[2] != want {
 		t.Errorf("%q, want %q", lines[2], want)
 	}
-	text, err := json.Marshal(hotRows([]rules.Hot{h}, nil).values)
+	text, err := json.Marshal(HotRows([]rules.Hot{h}, nil).Values)
 	if want := `"hold":{"pool":"db","permits":1,"stage":"kept","share":0.93,"each_ms":812,"usual_ms":0,"slow_ms":0,"now_ms":0,"words":"held to`; err != nil || !strings.Contains(string(text), want) {
 		t.Errorf("%s, %v; want %s", text, err, want)
 	}
@@ -57,14 +57,14 @@ func TestHotRowsTellTheCause(t *testing.T) {
 	} {
 		c.hot.Mode = rules.ModeWatch
 		var table bytes.Buffer
-		if err := hotRows([]rules.Hot{c.hot}, nil).table(&table, false); err != nil {
+		if err := HotRows([]rules.Hot{c.hot}, nil).Table(&table, false); err != nil {
 			t.Fatal(err)
 		}
 		_, row, _ := strings.Cut(table.String(), "\n")
 		if got := strings.Join(strings.Fields(row), " "); !strings.HasPrefix(got, c.want+" - - watch ") {
 			t.Errorf("%q, want %q", got, c.want)
 		}
-		text, err := json.Marshal(hotRows([]rules.Hot{c.hot}, nil).values)
+		text, err := json.Marshal(HotRows([]rules.Hot{c.hot}, nil).Values)
 		if err != nil || !strings.Contains(string(text), c.json) {
 			t.Errorf("%s, %v; want %s", text, err, c.json)
 		}

@@ -1,4 +1,4 @@
-package main
+package replay
 
 import (
 	"fmt"
@@ -8,7 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/hotparam/hotparam/internal/replay"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/termtext"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 
 // paneTable writes the counts of a key pane by pane. It shows the panes around each decision and
 // around the highest count, and folds the others.
-func paneTable(w io.Writer, t *replay.Trial, c timeLayout) error {
+func paneTable(w io.Writer, t *Trial, c timeLayout) error {
 	if len(t.Panes) == 0 {
 		return nil
 	}
@@ -69,7 +70,7 @@ func paneTable(w io.Writer, t *replay.Trial, c timeLayout) error {
 
 // paneRow is one pane, or several panes folded into one row.
 type paneRow struct {
-	replay.Pane
+	Pane
 	n       int
 	pane    time.Duration
 	counted int64
@@ -80,7 +81,7 @@ type paneRow struct {
 
 // fold returns the rows for the panes of t. It keeps that many panes around each decision, but
 // folds those that show no change: without counts, and with the window of both neighbours.
-func fold(t *replay.Trial, around int) []paneRow {
+func fold(t *Trial, around int) []paneRow {
 	pane := time.Duration(t.Pane * float64(time.Second))
 	shown := make([]bool, len(t.Panes))
 	show := func(i int) {
@@ -133,7 +134,7 @@ func fold(t *replay.Trial, around int) []paneRow {
 }
 
 // sameState reports whether two panes would look the same.
-func sameState(a, b *replay.Pane) bool { return a.Low == b.Low && a.Hot == b.Hot }
+func sameState(a, b *Pane) bool { return a.Low == b.Low && a.Hot == b.Hot }
 
 // window returns the count in the window: its bounds if they differ, and "+?" after the lower one
 // if the upper one is not known.
@@ -150,7 +151,7 @@ func (r *paneRow) window() string {
 
 // bar draws the count in the window, ┊ at the count from which the key is hot, and "hot" if it is.
 func (r *paneRow) bar(peak int64) string {
-	bar := barOf(r.Low, peak, barWidth)
+	bar := termtext.Bar(r.Low, peak, barWidth)
 	if r.Enter != nil && *r.Enter <= peak {
 		column := int(*r.Enter * barWidth / peak)
 		if n := utf8.RuneCountInString(bar); n < column {
@@ -159,16 +160,6 @@ func (r *paneRow) bar(peak int64) string {
 	}
 	if r.Hot {
 		bar += strings.Repeat(" ", max(0, barWidth+2-utf8.RuneCountInString(bar))) + "hot"
-	}
-	return bar
-}
-
-// barOf draws a part of the highest amount, in eighths of a character.
-func barOf(n, highest int64, width int) string {
-	eighths := int(n * 8 * int64(width) / highest)
-	bar := strings.Repeat("█", eighths/8)
-	if part := eighths % 8; part > 0 {
-		bar += string([]rune(" ▏▎▍▌▋▊▉")[part])
 	}
 	return bar
 }
@@ -183,7 +174,7 @@ func (r *paneRow) summary() string {
 	if r.counted > 0 {
 		counted = strconv.FormatInt(r.counted, 10)
 	}
-	text := fmt.Sprintf("%d panes, %s: %s counted, %s in the window", r.n, shortSeconds((time.Duration(r.n) * r.pane).Seconds()), counted, window)
+	text := fmt.Sprintf("%d panes, %s: %s counted, %s in the window", r.n, hotwords.Seconds((time.Duration(r.n) * r.pane).Seconds()), counted, window)
 	if r.hot {
 		text += ", hot"
 	}

@@ -1,19 +1,22 @@
-package main
+package suggest
 
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/hotparam/hotparam/internal/suggest"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/termtext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // capacityRows is the number of routes in the table of what was seen.
 const capacityRows = 20
 
 // capacityTable writes what routes were seen to serve.
-func capacityTable(w io.Writer, all []*suggest.Capacity) error {
+func capacityTable(w io.Writer, all []*Capacity) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -28,13 +31,13 @@ func capacityTable(w io.Writer, all []*suggest.Capacity) error {
 	for _, c := range all[:min(len(all), capacityRows)] {
 		slow := "-"
 		if c.Slow > 0 {
-			slow = suggest.PerSecond(c.SlowFrom)
+			slow = PerSecond(c.SlowFrom)
 		}
-		fmt.Fprintf(t, "%s\t", printable(c.Route))
+		fmt.Fprintf(t, "%s\t", termtext.Printable(c.Route))
 		if live {
-			fmt.Fprintf(t, "%s\t%s\t", printable(c.Rule), suggest.PerSecond(c.Now))
+			fmt.Fprintf(t, "%s\t%s\t", termtext.Printable(c.Rule), PerSecond(c.Now))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\n", suggest.Each(c.Usual), suggest.PerSecond(c.Served), slow, c.Windows, c.Slow)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\n", Each(c.Usual), PerSecond(c.Served), slow, c.Windows, c.Slow)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -69,4 +72,30 @@ func commented(text string) string {
 		b.WriteString(strings.TrimRight("# "+line, " \n") + "\n")
 	}
 	return b.String()
+}
+
+// WritePools writes what was seen at an aggregator as comments, and the rules, too.
+func WritePools(w io.Writer, from string, pools []*Pool, proposal string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "What hotparam rules suggest finds at %s\n", from)
+	for _, p := range pools {
+		fmt.Fprintf(&b, "\nPool %s: %s on trial, %d held, %d suspected.\n", termtext.Printable(p.Name),
+			hotwords.Plural(p.Keys[string(rules.HoldTrial)], "key"), p.Keys[string(rules.HoldKept)], p.Keys[string(rules.HoldSuspected)])
+		if err := capacityTable(&b, p.Routes); err != nil {
+			return err
+		}
+	}
+	if brief := slices.DeleteFunc(RoutesOf(pools), func(c *Capacity) bool { return c.IsEnough() }); len(brief) > 0 && proposal != "" {
+		fmt.Fprintf(&b, "\nNothing is proposed for %s: %s.\n", hotwords.Plural(len(brief), "route"), TooBrief)
+	}
+	_, err := io.WriteString(w, commented(b.String())+capacityProposal(proposal, false))
+	return err
+}
+
+// RoutesOf returns the routes of all pools.
+func RoutesOf(pools []*Pool) (all []*Capacity) {
+	for _, p := range pools {
+		all = append(all, p.Routes...)
+	}
+	return all
 }
