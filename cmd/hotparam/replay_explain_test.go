@@ -70,7 +70,7 @@ func TestReplayWhatIf(t *testing.T) {
 	t.Run("json", func(t *testing.T) {
 		r := hotparamCommand(t, append(flags, "--json", log)...)
 		r.exits(t, exitOK)
-		var sum comparison
+		var sum replay.Comparison
 		keys := map[string]replay.Difference{}
 		for line := range strings.Lines(r.out) {
 			var d replay.Difference
