@@ -24,7 +24,7 @@
 //	                  planted on purpose
 //	limits_load_test.go   requests as fast as possible
 //	limits_exact_test.go  limits of all instances
-//	limits_fleet_test.go  a limit whose permits the instances hold
+//	limits_fleet_test.go  what all instances admit, beside their limit
 //	outcomes_test.go  what became of a hot key's requests, over instances and aggregators that restart
 //	limits_share_test.go  each instance's part of a limit
 //	onhot_test.go onhot_server_test.go  a crowd that is answered from memory; instances that count the

@@ -8,15 +8,20 @@ import (
 	"time"
 )
 
-// Limits over all instances: one for a hot key, and two for all clients. While Redis takes too
-// long to answer, as it may on a busy machine, nothing passes. So never more passes than the
-// limits allow.
+// Limits over all instances: two for a hot key, of one of which the instances hold permits, and two for
+// all clients. While Redis takes too long to answer, as it may on a busy machine, nothing passes. So
+// never more passes than the limits allow.
 const exactRules = `
   - id: search-terms
     match: {route: "GET /search"}
     by: [q]
     hot: {rate: 100/s, exit: 1%, hold: 1m, cool_down: 0s}
     limit: {rate: 200/s, burst: 200, scope: exact, when_redis_is_away: closed}
+  - id: files
+    match: {route: "GET /files/{name}"}
+    by: ["path:name"]
+    hot: {rate: 100/s, exit: 1%, hold: 1m, cool_down: 0s}
+    limit: {rate: 600/s, burst: 300, scope: fleet, when_redis_is_away: closed}
   - id: products
     match: {route: "GET /products/{id}"}
     by: ["path:id"]
@@ -29,19 +34,24 @@ const exactRules = `
 // Three instances get as many requests as possible at once, and Redis loses all its data, scripts
 // included. Each limit lets its permits for the elapsed time pass, and once more after the loss,
 // and not noticeably less.
-func TestExactLimitsOfThreeInstances(t *testing.T) {
+func TestLimitsOfThreeInstances(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), exactRules)
 	f.startAggregator()
 	apis := f.startAPIs(3)
 	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=phone:150|c", 1)
+	f.sendLines("shop.files.hot_param.GET%20/files/{name}?path%3Aname=logo:150|c", 1)
 	f.awaitHot(patience, apis, phone)
+	f.awaitHot(patience, apis, "files GET /files/{name}?path:name=logo")
 
 	urls := map[string][]string{}
 	var all []string
-	for _, path := range []string{"/search?q=phone", "/products/7", "/healthz"} {
-		for _, a := range apis {
+	for _, path := range []string{"/search?q=phone", "/files/logo", "/products/7", "/healthz"} {
+		for i, a := range apis {
 			urls[path] = append(urls[path], a.url+path)
+			if path == "/files/logo" { // most of them at one instance
+				urls[path] = append(urls[path], slices.Repeat([]string{a.url + path}, i)...)
+			}
 		}
 		all = append(all, urls[path]...)
 	}
@@ -64,6 +74,7 @@ func TestExactLimitsOfThreeInstances(t *testing.T) {
 		fresh int // permits granted again after the loss
 	}{
 		"/search?q=phone": {mostOfBucket(200, 200), leastOfBucket(200, 200), 200},
+		"/files/logo":     {mostOfBucket(600, 300), halfOfBucket(600), 300},
 		"/products/7":     {mostOfWindow(50, window), leastOfWindow(50, window), 50},
 		"/healthz":        {mostOfWindow(100, window), leastOfWindow(100, window), 100},
 	} {
@@ -126,6 +137,12 @@ func leastOfBucket(perSecond, burst int) func([]answer) int {
 		}
 		return burst + int(float64(perSecond)*earned.Seconds()) - 1
 	}
+}
+
+// halfOfBucket returns a function that returns half of what a bucket earns. Permits that instances hold
+// may be unused.
+func halfOfBucket(perSecond int) func([]answer) int {
+	return func(answers []answer) int { return int(float64(perSecond)*span(answers).Seconds()) / 2 }
 }
 
 // mostOfWindow returns a function that returns how many requests a window of either kind may let

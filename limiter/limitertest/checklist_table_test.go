@@ -129,7 +129,7 @@ var checklist = []line{
 	}},
 	{"F6", "a share by live instances; denied here by what the backend said; exact; alone beyond the limit, or when Redis is away", []string{
 		"middleware TestShare", "limiter/redislimiter TestMembersDeath", "limiter TestCachedDeniesWithoutACall",
-		"checks/e2e TestSharesFollowTheInstances", "checks/e2e TestExactLimitsOfThreeInstances",
+		"checks/e2e TestSharesFollowTheInstances", "checks/e2e TestLimitsOfThreeInstances",
 		"middleware TestExact", "middleware TestExactAway", "limiter TestFailoverDecidesAtOnceWhileThePrimaryIsAway",
 		"limiter TestFailoverPerNode", "limiter/redislimiter TestOneMasterLost",
 		"middleware TestExactFarBeyondTheLimit", "limiter TestCachedFarBeyondTheLimit", "limiter TestCachedInstancesProperty",
