@@ -70,32 +70,6 @@ func TestSignalDrains(t *testing.T) {
 	}
 }
 
-func TestHealthAndReadiness(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, commands(t), searchRule)
-	daemon := f.startAggregator()
-	healthy := func() {
-		t.Helper()
-		if status, body := f.get(daemon.url + "/-/healthy"); status != http.StatusOK || body != "healthy\n" {
-			t.Errorf("/-/healthy: %d %q", status, body)
-		}
-	}
-	healthy()
-	within(t, patience, "ready", daemon.ready)
-	if up := daemon.metric("hotparam_redis_connected"); up != 1 {
-		t.Errorf("hotparam_redis_connected = %v, want 1", up)
-	}
-
-	f.redis.Kill()
-	within(t, 3*time.Second, "not ready without Redis", func() bool { return !daemon.ready() })
-	healthy() // it lives, and a restart would not help
-	if up := daemon.metric("hotparam_redis_connected"); up != 0 {
-		t.Errorf("hotparam_redis_connected = %v without Redis, want 0", up)
-	}
-	f.redis.Restart()
-	within(t, recovery, "ready again", daemon.ready)
-}
-
 // A second daemon is started by mistake and killed. The first one says so, and then publishes again, including
 // the keys that have become hot since.
 func TestFencedDaemonTakesOverAgain(t *testing.T) {

@@ -79,14 +79,5 @@ func run(ctx context.Context, program, page, picture string, long time.Duration)
 		_, err := fmt.Print(table.String())
 		return err
 	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	const begin, end = "<!-- bench-fleet -->\n", "<!-- /bench-fleet -->\n"
-	changed, err := chart.ReplaceBetween(string(text), begin, end, table.String())
-	if err != nil {
-		return fmt.Errorf("%s: %w", page, err)
-	}
-	return os.WriteFile(page, []byte(changed), 0o644)
+	return chart.WriteBetween(page, "<!-- bench-fleet -->\n", "<!-- /bench-fleet -->\n", table.String())
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/hotparam/hotparam/checks/bench/chart"
 )
 
-// [Replace] replaces the lines between these two.
+// [WritePage] replaces the lines between these two.
 const (
 	beginMark = "<!-- made by \"make bench-gateways\" -->\n"
 	endMark   = "<!-- end -->"
 )
 
-// Replace returns page with the text between its marks replaced by the results.
-func Replace(page string, r *Measurement) (string, error) {
-	return chart.ReplaceBetween(page, beginMark, endMark, r.Markdown())
+// WritePage writes the results into a page's file, between its marks.
+func WritePage(path string, r *Measurement) error {
+	return chart.WriteBetween(path, beginMark, endMark, r.Markdown())
 }
 
 // tooBusy is the share of processor time used by other processes above which the page has a warning.

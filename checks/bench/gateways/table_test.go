@@ -1,11 +1,13 @@
 package gateways
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // turns returns turns with these latencies and processor times, all in µs.
@@ -82,19 +84,22 @@ func TestTableOfARunThatWentBadly(t *testing.T) {
 	}
 }
 
-func TestReplace(t *testing.T) {
+func TestWritePage(t *testing.T) {
 	t.Parallel()
+	path := filepath.Join(t.TempDir(), "page.md")
 	const before, after = "# Page\n\n" + beginMark, endMark + "\n\nMore. " + endMark + "\n"
-	page := before + "old\n" + after
+	testenv.WriteFile(t, path, before+"old\n"+after)
 	for range 2 { // once more changes nothing
-		got, err := Replace(page, result())
-		if err != nil || got != before+wantTable+after {
-			t.Fatalf("%v\n%s", err, got)
+		if err := WritePage(path, result()); err != nil {
+			t.Fatal(err)
 		}
-		page = got
+		if got := testenv.ReadFile(t, path); got != before+wantTable+after {
+			t.Fatalf("%s", got)
+		}
 	}
 	for _, bad := range []string{"", "# Page\n" + endMark, beginMark} {
-		if _, err := Replace(bad, result()); err == nil {
+		testenv.WriteFile(t, path, bad)
+		if err := WritePage(path, result()); err == nil {
 			t.Errorf("no error of %q", bad)
 		}
 	}

@@ -77,13 +77,5 @@ func run(ctx context.Context, c gateways.Config, page string, asJSON bool) error
 		fmt.Print(r.Markdown())
 		return nil
 	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	changed, err := gateways.Replace(string(text), r)
-	if err != nil {
-		return fmt.Errorf("%s: %w", page, err)
-	}
-	return os.WriteFile(page, []byte(changed), 0o644)
+	return gateways.WritePage(page, r)
 }

@@ -76,21 +76,12 @@ func run(ctx context.Context, program, dir, only string, load cost.Load) error {
 		fmt.Print(text)
 		return nil
 	}
-	page := filepath.Join(dir, "COST.md")
-	old, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	changed, err := chart.ReplaceBetween(string(old), "<!-- bench-cost -->\n", "<!-- /bench-cost -->\n", text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", page, err)
-	}
 	for name, drawn := range pictures(results) {
 		if err := os.WriteFile(filepath.Join(dir, "images", name), []byte(drawn), 0o644); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(page, []byte(changed), 0o644)
+	return chart.WriteBetween(filepath.Join(dir, "COST.md"), "<!-- bench-cost -->\n", "<!-- /bench-cost -->\n", text)
 }
 
 // measure runs the scenario with one cause under each limiter, on one database.
