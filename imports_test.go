@@ -99,7 +99,7 @@ var arrows = map[string][]string{
 	"internal/wire/wiretest": nil,
 	"internal/hotkeytest":    {"rules"},
 	"internal/history":       {"aggregator", "internal/base", "rules"},
-	"internal/listed":        {"internal/admitted", "internal/hotwords", "rules"},
+	"internal/listed":        {"internal/admitted", "internal/hotwords", "internal/termtext", "rules"},
 	"internal/page":          {"hotkeys", "internal/base", "internal/figure", "internal/hotwords", "internal/listed", "internal/live", "internal/loglimit", "limiter", "rules"},
 	"internal/metricpage":    {"internal/figure"}, // for tests
 
