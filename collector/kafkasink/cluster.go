@@ -29,12 +29,11 @@ type cluster struct {
 	acks        Acks
 	idempotent  bool
 	compression Compression
-	throttleCap time.Duration // the longest throttle time to obey
 }
 
-// newest has the newest versions of the protocol that are used. They are the last in which the
-// answer to a produce request ends with the throttle time, where answers.go can cap it. All later
-// brokers support them, with the same records. For older brokers, older versions are used.
+// newest has the newest versions of the protocol that are used. They are the last that address
+// topics by name, so a topic that was made again is found. All later brokers support them, with the
+// same records. For older brokers, older versions are used.
 var newest = kversion.V2_7_0()
 
 // oldest is the first version whose records have headers.
@@ -56,7 +55,7 @@ func produceVersion(v *kversion.Versions) int16 {
 func newCluster(c *Config) (cluster, error) {
 	k := cluster{
 		Connection: c.Connection, versions: newest,
-		acks: c.Acks, idempotent: c.Idempotent, compression: c.Compression, throttleCap: throttleCap,
+		acks: c.Acks, idempotent: c.Idempotent, compression: c.Compression,
 	}
 	if version := c.Connection.Version; version != "" {
 		v := kversion.FromString(version)
@@ -95,15 +94,19 @@ const (
 // maxBatch bounds a batch to just below the brokers' default maximum.
 const maxBatch = 1_000_000
 
-// client returns a client whose connections break when ctx ends. It dials on first use.
+// client returns a client whose requests end when ctx ends. It dials on first use.
 func (k *cluster) client(ctx context.Context, seeds []string, more ...kgo.Opt) (*kgo.Client, error) {
-	d := dialer{ctx, net.Dialer{Timeout: k.Timeout}, k.tls, k.throttleCap}
+	plain := &net.Dialer{Timeout: k.Timeout}
+	dial := plain.DialContext
+	if k.tls != nil {
+		dial = (&tls.Dialer{NetDialer: plain, Config: k.tls}).DialContext
+	}
 	opts := []kgo.Opt{
 		kgo.WithContext(ctx),
 		kgo.SeedBrokers(seeds...),
 		kgo.ClientID(k.ClientID),
 		kgo.MaxVersions(k.versions),
-		kgo.Dialer(d.dial),
+		kgo.Dialer(dial),
 		kgo.RequestTimeoutOverhead(k.Timeout),
 		// A failing request tries each broker once. The caller retries after that.
 		kgo.RequestRetries(len(k.Brokers)),
@@ -162,38 +165,4 @@ func (k *cluster) codec() kgo.CompressionCodec {
 		return kgo.Lz4Compression()
 	}
 	return kgo.NoCompression()
-}
-
-// dialer makes connections that break when ctx ends. It also does TLS, since answers.go has to
-// read the unencrypted answers.
-type dialer struct {
-	ctx context.Context
-	net.Dialer
-	tls         *tls.Config // nil without TLS
-	throttleCap time.Duration
-}
-
-func (d dialer) dial(_ context.Context, network, addr string) (net.Conn, error) {
-	dial := d.DialContext
-	if d.tls != nil {
-		dial = (&tls.Dialer{NetDialer: &d.Dialer, Config: d.tls}).DialContext
-	}
-	c, err := dial(d.ctx, network, addr)
-	if err != nil {
-		return nil, err
-	}
-	return &conn{
-		answers: answers{Conn: c, limit: d.throttleCap, asks: make(map[uint32]requestVersion)},
-		stop:    context.AfterFunc(d.ctx, func() { _ = c.Close() }),
-	}, nil
-}
-
-type conn struct {
-	answers
-	stop func() bool
-}
-
-func (c *conn) Close() error {
-	c.stop()
-	return c.Conn.Close()
 }

@@ -2,6 +2,7 @@ package kafkasink_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -98,6 +99,28 @@ func garbled(t *testing.T, seed uint64, start func(*testenv.Garbler)) {
 // replaced, and some to spare for a busy machine.
 const bound = 30 * time.Second
 
+// TestThrottledSessionIsReplaced uses brokers that ask for a pause of days. The session does not
+// wait for its end, nor for the time after which it counts as stalled.
+func TestThrottledSessionIsReplaced(t *testing.T) {
+	garbler := testenv.NewGarbler(1)
+	c := fake(t, kfake.ListenFn(garbler.Listen))
+	s := newSink(t, config(c.ListenAddrs()))
+	s.StallAfter(time.Hour)
+	g := &giver{t: t, sink: s}
+	g.connect()
+	g.send(collector.Flush{}, terms(20)...)
+	g.drained() // the answer to the first request of a connection has no throttle time
+	garbler.StartThrottling(100)
+	g.send(collector.Flush{}, terms(20)...)
+	g.await("another session", func(s kafkasink.Stats) bool { return s.Replaced.Stalled > 0 })
+	garbler.Stop()
+	g.send(collector.Flush{}, terms(20)...)
+	g.drained()
+	if s := g.conserved(); s.Failed.Sum() != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestStuckSessionIsReplaced uses a session whose client obeys a long throttle time. Another
 // session takes its place and its records, without waiting for the end of that time.
 func TestStuckSessionIsReplaced(t *testing.T) {
@@ -108,7 +131,7 @@ func TestStuckSessionIsReplaced(t *testing.T) {
 	c := fake(t, kfake.ListenFn(garbler.Listen))
 	s := newSink(t, config(c.ListenAddrs(), func(c *kafkasink.Config) { c.Connection.Timeout = short }))
 	s.StallAfter(time.Second)
-	s.ObeyThrottling(5 * time.Second)
+	s.ObeyThrottling(math.MaxInt64)
 	g := &giver{t: t, sink: s}
 	g.connect()
 	g.send(collector.Flush{}, terms(20)...)

@@ -23,7 +23,7 @@ func TestOutage(t *testing.T) {
 	port := testenv.FreePort(t)
 	addrs := []string{fmt.Sprintf("127.0.0.1:%d", port)}
 	c := fake(t, kfake.Ports(port))
-	g := &giver{t: t, sink: newSink(t, config(addrs, func(c *kafkasink.Config) { c.Buffer = 2 << 20 }))}
+	g := &giver{t: t, sink: newSink(t, config(addrs, func(c *kafkasink.Config) { c.Buffer = 1 << 20 }))}
 	g.connect()
 	g.send(collector.Flush{}, terms(10)...)
 	g.drained()
@@ -32,7 +32,7 @@ func TestOutage(t *testing.T) {
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		g.send(collector.Flush{}, terms(2000)...)
 		s := g.sink.Stats()
-		if s.Buffered > 2<<20 {
+		if s.Buffered > 1<<20 {
 			t.Fatalf("%d bytes are buffered", s.Buffered)
 		}
 		full = full || s.Failed.BufferFull > 0

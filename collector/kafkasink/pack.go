@@ -4,6 +4,8 @@ import (
 	"iter"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/internal/former"
 	"github.com/hotparam/hotparam/internal/base"
@@ -163,17 +165,15 @@ func (p *packer) addLine(partition int32, start, sum, booked int64) lineOutcome 
 	}
 	r := h.open
 	if r == nil {
-		r = newRecord(len(p.line))
-		r.start = start
+		r = records.Get().(*record)
+		r.start, h.open = start, r
 	} else {
-		r = r.grown(len(r.value) + 1 + len(p.line))
 		r.value = append(r.value, '\n')
 	}
 	r.value = append(r.value, p.line...)
 	r.sum += sum
 	r.booked += booked
 	r.lines++
-	h.open = r
 	return lineTaken
 }
 
@@ -200,14 +200,13 @@ func (p *packer) addBeats(all bool) {
 		}
 		due := p.now.Add(base.FlushInterval).Sub(h.last) > collector.BeatEvery // the next flush would be late
 		if all || due || p.flush.Unsent > 0 || p.flush.Held != h.held || p.flush.Aged > 0 && i == 0 {
-			h.open = newRecord(0)
-			h.open.start = start
+			h.open = &record{start: start} // not one whose buffer was made for long values
 		}
 	}
 }
 
-// sealed completes the records of the flush and returns an iterator over them. The iterator
-// passes on their ownership.
+// sealed completes the records of the flush and returns an iterator over them. The
+// iterator passes on their ownership.
 func (p *packer) sealed(topic string) iter.Seq[*record] {
 	for i := range p.partitions {
 		if p.partitions[i].open != nil {
@@ -255,7 +254,11 @@ func (p *packer) seal(r *record, topic string) {
 	if p.mac != nil {
 		p.headers = p.mac.AppendRecordMAC(p.headers, r.partition, r.value)
 	}
-	r.seal(topic, h.seq, p.headers)
+	r.seq = h.seq
+	for i := range p.headers {
+		r.headers = append(r.headers, kgo.RecordHeader(p.headers[i]))
+	}
+	r.address(topic)
 }
 
 // SetRules implements [collector.Sink]. Counts of removed rules are sent as before:

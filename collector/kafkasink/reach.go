@@ -52,12 +52,12 @@ func (r *reach) recordFound(topic string, n int, now time.Time) {
 	r.log.Info("kafka is reached", "topic", topic, "partitions", n)
 }
 
-// recordStall logs that a session has delivered nothing for d and is replaced.
-func (r *reach) recordStall(d time.Duration) {
+// recordStall logs why a session is replaced.
+func (r *reach) recordStall(why string, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed {
-		r.stalls.Warn(loglimit.LineRate{Burst: 1, Every: time.Minute}, r.log, "kafka takes no records though it is reached; reconnecting", "for", d)
+		r.stalls.Warn(loglimit.LineRate{Burst: 1, Every: time.Minute}, r.log, why, "for", d)
 	}
 }
 

@@ -97,15 +97,22 @@ func (s *Sink) serve(ses *session) {
 		case now := <-ticks.C:
 			s.expire(now.Add(-giveUp), errTooOld)
 			if s.isStalled(ses, now) {
-				s.tally.add(&s.tally.stats.Replaced.Stalled, 1)
-				s.reach.recordStall(s.stallAfter)
+				s.replaceStalled("kafka takes no records though it is reached; reconnecting", s.stallAfter)
 				return
 			}
+		case pause := <-ses.paused:
+			s.replaceStalled("a broker of kafka asks for a long pause; reconnecting", pause)
+			return
 		case <-closing:
 			closing = nil
 		case <-s.ctx.Done():
 		}
 	}
+}
+
+func (s *Sink) replaceStalled(why string, d time.Duration) {
+	s.tally.add(&s.tally.stats.Replaced.Stalled, 1)
+	s.reach.recordStall(why, d)
 }
 
 // isStalled reports whether a session is of no use although the cluster is reached: the producer

@@ -20,14 +20,16 @@ const defaultRefresh = 30 * time.Second
 // session is a client that produces.
 type session struct {
 	ctx    context.Context
-	cancel context.CancelFunc // breaks the connections
+	cancel context.CancelFunc // ends all requests
 	client *kgo.Client
 
 	flying           map[*kgo.Record]*record // the records that the producer has
 	moved            time.Time               // when it last delivered something, or had nothing to deliver
 	ended, refreshed chan struct{}           // stop keepRefreshed, and report that it has stopped
 	failing          chan struct{}           // holds an element after a broker did not answer
-	closed           chan struct{}           // closed when its goroutines have ended
+	longestPause     time.Duration
+	paused           chan time.Duration // holds an element after a broker asked for a pause longer than that
+	closed           chan struct{}      // closed when its goroutines have ended
 
 	mu       sync.Mutex
 	results  []produceResult // results not taken yet: at most one for each record in flying
@@ -70,6 +72,19 @@ func (s *session) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) 
 	}
 }
 
+// OnBrokerThrottle implements [kgo.HookBrokerThrottle]. The client sends nothing on a connection
+// for the time in an answer, up to 24 days. A damaged answer would stop the sink for that long, so
+// the session ends, and with it the pause.
+func (s *session) OnBrokerThrottle(_ kgo.BrokerMetadata, pause time.Duration, isAhead bool) {
+	if isAhead && pause > s.longestPause {
+		select {
+		case s.paused <- pause:
+		default:
+		}
+		s.cancel()
+	}
+}
+
 const (
 	// maxSessions bounds the number of sessions at a time: the one in use, and abandoned
 	// ones that have not ended yet.
@@ -99,6 +114,7 @@ func (s *Sink) open() (*session, error) {
 		ctx: ctx, cancel: cancel, flying: make(map[*kgo.Record]*record), moved: time.Now(),
 		ended: make(chan struct{}), refreshed: make(chan struct{}), failing: make(chan struct{}, 1),
 		closed: make(chan struct{}), reported: make(chan struct{}, 1),
+		longestPause: s.longestPause, paused: make(chan time.Duration, 1),
 	}
 	var err error
 	ses.client, err = s.cluster.client(ctx, s.cluster.Brokers, append(s.cluster.producing(), kgo.WithHooks(ses))...)
@@ -229,19 +245,19 @@ func (s *Sink) closeSession(ses *session) {
 	<-s.sessions
 }
 
-// abandon retries copies of the records that a producer does not return. The producer may still
-// send the originals, so that records arrive twice; aggregators count the first.
+// abandon retries the records that a producer does not return, by copies of their messages. The
+// producer may still send the originals, so that records arrive twice; aggregators count the first.
 func (s *Sink) abandon(ses *session, now time.Time) {
 	s.tally.add(&s.tally.stats.Abandoned, 1)
 	for _, r := range ses.flying {
-		t := r.twin()
+		r.leave(s.topic)
 		if s.ctx.Err() != nil || now.Sub(r.born) >= giveUp {
-			s.queue.done(t, now)
-			s.recordFailure(t, errAbandoned, now)
+			s.queue.done(r, now)
+			s.recordFailure(r, errAbandoned, now)
 			continue
 		}
-		t.tries++
-		s.queue.retryLater(t, now, 0)
+		r.tries++
+		s.queue.retryLater(r, now, 0)
 	}
 	clear(ses.flying)
 }

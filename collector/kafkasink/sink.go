@@ -30,6 +30,7 @@ type Sink struct {
 
 	refreshEvery time.Duration
 	stallAfter   time.Duration // how long a session may report nothing about a partition's records
+	longestPause time.Duration // longest throttle time of a broker that a session obeys
 	sessions     chan struct{} // holds one element for each session that has not ended
 
 	start   sync.Once // starts run
@@ -57,7 +58,7 @@ func New(c Config) (*Sink, error) {
 	}
 	s := &Sink{
 		cluster: cluster, topic: c.Topic, refreshEvery: defaultRefresh,
-		stallAfter: giveUp + c.Connection.Timeout, sessions: make(chan struct{}, maxSessions),
+		stallAfter: giveUp + c.Connection.Timeout, longestPause: time.Second, sessions: make(chan struct{}, maxSessions),
 		pack: newPacker(&c),
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
 	}
