@@ -23,7 +23,7 @@ type OnHotStats = sharing.Stats
 // newAnswers returns the answers of h, which has its client.
 func (h *Hotparam) newAnswers(namespace string) (a *answers, err error) {
 	a = &answers{Answers: sharing.New(h.log)}
-	a.invalidator, err = hotkeys.NewInvalidator(h.client, hotkeys.InvalidatorConfig{Namespace: namespace, Logger: h.log}, a)
+	a.invalidator, err = hotkeys.NewInvalidator(h.client, hotkeys.WatcherConfig{Namespace: namespace, Logger: h.log}, a)
 	if err == nil {
 		a.OnInvalidate(a.invalidator.Target)
 	}

@@ -126,7 +126,7 @@ func (h *Hotparam) build(file *config.File, o *options) (err error) {
 		return err
 	}
 	h.watcher.SetHold(file.Aggregator.HoldDuringOutage)
-	if h.controls, err = hotkeys.NewControlWatcher(h.client, hotkeys.ControlWatcherConfig{Namespace: namespace, Logger: o.log}, h.guard); err != nil {
+	if h.controls, err = hotkeys.NewControlWatcher(h.client, hotkeys.WatcherConfig{Namespace: namespace, Logger: o.log}, h.guard); err != nil {
 		return err
 	}
 	h.heartbeat, err = h.newHeartbeat(namespace, o)

@@ -101,20 +101,11 @@ func readControls(ctx context.Context, client redis.UniversalClient, layout Layo
 	return set, nil
 }
 
-// releaseEvent is the type of the event that an operator released a key.
-const releaseEvent = "release"
-
-// controlEvent is a change of the controls.
+// controlEvent is a change of the controls. The expiry of a control is no event: its Until has
+// passed.
 type controlEvent struct {
-	// ID is unique in the namespace, and later events have higher ones.
-	ID string
-	At time.Time // on Redis's clock
-	// Type is "pin", "block", "allow" or "release". The expiry of a control is no event: its
-	// Until has passed.
-	Type string
-	// Control is the control that was set or released. For a release, By, Why and Claimed are
-	// those of the operator who released it, and Until is when the control would have ended.
-	Control rules.Control
+	ID string // unique in the namespace; later events have higher ones
+	published.ControlChange
 }
 
 // maxControlEvents is the approximate number of control changes that are kept.
@@ -134,15 +125,9 @@ func readControlEvents(ctx context.Context, client redis.UniversalClient, layout
 	}
 	for _, m := range slices.Backward(messages) {
 		text, _ := m.Values["change"].(string)
-		change, err := published.ParseControlChange([]byte(text))
-		if err != nil || m.ID == after {
-			continue
+		if change, err := published.ParseControlChange([]byte(text)); err == nil && m.ID != after {
+			events = append(events, controlEvent{m.ID, change})
 		}
-		e := controlEvent{ID: m.ID, At: change.Since, Type: string(change.Action), Control: change.Control}
-		if change.Release {
-			e.Type = releaseEvent
-		}
-		events = append(events, e)
 	}
 	return events, nil
 }

@@ -21,7 +21,7 @@ func order(n int, action rules.ControlAction, span time.Duration) ControlOrder {
 }
 
 // startControls runs a watcher until the test ends.
-func startControls(t *testing.T, client redis.UniversalClient, cfg ControlWatcherConfig) (*ControlWatcher, *controlRecorder) {
+func startControls(t *testing.T, client redis.UniversalClient, cfg WatcherConfig) (*ControlWatcher, *controlRecorder) {
 	t.Helper()
 	cfg.Namespace = testNamespace
 	target := &controlRecorder{}
@@ -60,8 +60,8 @@ func TestControls(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	ctx := t.Context()
-	w, pushed := startControls(t, client, ControlWatcherConfig{Poll: time.Hour})
-	_, polled := startControls(t, client, ControlWatcherConfig{Poll: 20 * time.Millisecond})
+	w, pushed := startControls(t, client, WatcherConfig{Poll: time.Hour})
+	_, polled := startControls(t, client, WatcherConfig{Poll: 20 * time.Millisecond})
 	within(t, "a subscription", patience, func() bool { return w.Stats().Connected })
 
 	set, err := SetControl(ctx, client, testNamespace, order(1, rules.ControlBlock, time.Hour))
@@ -97,8 +97,12 @@ func TestControls(t *testing.T) {
 	must(t, err)
 	var types []string
 	for _, e := range events {
-		types = append(types, e.Type)
-		if age := time.Since(e.At); age < -time.Minute || age > time.Minute || e.Control.By != "default" {
+		word := string(e.Action)
+		if e.Release {
+			word = "release"
+		}
+		types = append(types, word)
+		if age := time.Since(e.Since); age < -time.Minute || age > time.Minute || e.Control.By != "default" {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -118,7 +122,7 @@ func TestControlsEnd(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
-	_, target := startControls(t, client, ControlWatcherConfig{})
+	_, target := startControls(t, client, WatcherConfig{})
 	_, err := SetControl(t.Context(), client, testNamespace, order(1, rules.ControlBlock, 700*time.Millisecond))
 	must(t, err)
 	within(t, "in force", patience, func() bool { return len(target.all()) == 1 })
@@ -134,7 +138,7 @@ func TestLostControls(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
-	w, target := startControls(t, client, ControlWatcherConfig{Poll: 50 * time.Millisecond})
+	w, target := startControls(t, client, WatcherConfig{Poll: 50 * time.Millisecond})
 	_, err := SetControl(t.Context(), client, testNamespace, order(1, rules.ControlBlock, time.Hour))
 	must(t, err)
 	within(t, "in force", patience, func() bool { return len(target.all()) == 1 })
@@ -158,7 +162,7 @@ func TestForeignControls(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	ctx := t.Context()
-	w, target := startControls(t, client, ControlWatcherConfig{Poll: 20 * time.Millisecond})
+	w, target := startControls(t, client, WatcherConfig{Poll: 20 * time.Millisecond})
 	set := func(n int) {
 		t.Helper()
 		_, err := SetControl(ctx, client, testNamespace, order(n, rules.ControlBlock, time.Hour))
@@ -230,7 +234,7 @@ func TestManyControls(t *testing.T) {
 	}
 	_, err = SetControl(ctx, client, testNamespace, order(7, rules.ControlPin, time.Hour))
 	must(t, err)
-	_, target := startControls(t, client, ControlWatcherConfig{})
+	_, target := startControls(t, client, WatcherConfig{})
 	within(t, "all", patience, func() bool { return len(target.all()) == rules.MaxControls })
 	_, err = ReleaseControl(ctx, client, testNamespace, ControlOrder{Key: order(8, "", 0).Key})
 	must(t, err)
@@ -272,7 +276,7 @@ func TestControlsOfACluster(t *testing.T) {
 	}
 	t.Parallel()
 	client := testClient(t, testenv.RedisCluster(t).URL())
-	w, target := startControls(t, client, ControlWatcherConfig{})
+	w, target := startControls(t, client, WatcherConfig{})
 	within(t, "a subscription", patience, func() bool { return w.Stats().Connected })
 	_, err := SetControl(t.Context(), client, testNamespace, order(1, rules.ControlBlock, time.Hour))
 	must(t, err)
@@ -293,7 +297,7 @@ func TestControlsOutliveAFailover(t *testing.T) {
 	t.Parallel()
 	set := testenv.RedisSentinel(t)
 	client := testClient(t, set.URL())
-	w, target := startControls(t, client, ControlWatcherConfig{})
+	w, target := startControls(t, client, WatcherConfig{})
 	within(t, "a subscription", patience, func() bool { return w.Stats().Connected })
 	_, err := SetControl(t.Context(), client, testNamespace, order(1, rules.ControlBlock, time.Hour))
 	must(t, err)

@@ -1,11 +1,9 @@
 package hotkeys
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
-	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -24,34 +21,13 @@ type ControlTarget interface {
 	SetControls(controls []rules.Control)
 }
 
-// ControlWatcherConfig configures a [ControlWatcher]. Namespace is required.
-type ControlWatcherConfig struct {
-	// Namespace is the namespace of the fleet.
-	Namespace string
-	// Poll is the interval at which the version is read. Default 800 ms, so that controls are
-	// in force within a second even if they are not pushed.
-	Poll time.Duration
-	// Timeout bounds each call to Redis. After failures it is up to three times as long.
-	// Default 500 ms.
-	Timeout time.Duration
-	// Logger receives one line per event, never one per key. If nil, nothing is logged.
-	Logger *slog.Logger
-}
-
-func (c ControlWatcherConfig) withDefaults() ControlWatcherConfig {
-	c.Poll = cmp.Or(c.Poll, 800*time.Millisecond)
-	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
-	c.Logger = cmp.Or(c.Logger, noLog)
-	return c
-}
-
 // ControlWatcher follows the controls of a namespace and keeps a [ControlTarget] up to date. A
 // push only makes it read them from Redis, so no client that may publish can forge one. A Redis
 // user who may not subscribe still has the polls. While Redis cannot be reached each control lasts
 // to its end. If Redis has no controls, even because it lost them, none is in force. It is safe for
 // concurrent use.
 type ControlWatcher struct {
-	cfg    ControlWatcherConfig
+	cfg    WatcherConfig
 	client redis.UniversalClient
 	layout Layout
 	target ControlTarget
@@ -80,14 +56,15 @@ type ControlWatcherStats struct {
 
 // NewControlWatcher returns a watcher that updates target. It starts nothing and makes no call;
 // the caller closes the client, once Run has returned.
-func NewControlWatcher(client redis.UniversalClient, cfg ControlWatcherConfig, target ControlTarget) (*ControlWatcher, error) {
-	if err := redisconfig.Check("ControlWatcherConfig", cfg.Namespace, client, redisconfig.NamedDuration{Name: "Poll", Length: cfg.Poll}, redisconfig.NamedDuration{Name: "Timeout", Length: cfg.Timeout}); err != nil {
+func NewControlWatcher(client redis.UniversalClient, cfg WatcherConfig, target ControlTarget) (*ControlWatcher, error) {
+	cfg = cfg.withDefaults(soonPolled)
+	if err := cfg.validate(client); err != nil {
 		return nil, fmt.Errorf("control watcher: %w", err)
 	}
 	if target == nil {
 		return nil, errors.New("control watcher: no target")
 	}
-	w := &ControlWatcher{cfg: cfg.withDefaults(), client: client, layout: NewLayout(cfg.Namespace), target: target}
+	w := &ControlWatcher{cfg: cfg, client: client, layout: NewLayout(cfg.Namespace), target: target}
 	w.poller = newPoller(pollerConfig{
 		client: client, channel: w.layout.Control, poll: w.cfg.Poll, timeout: w.cfg.Timeout, log: w.cfg.Logger,
 		lost:     "cannot follow the controls of operators; controls in force last to their end",

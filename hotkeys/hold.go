@@ -142,7 +142,7 @@ func (w *Watcher) pollReleases(ctx context.Context) error {
 	defer w.mu.Unlock()
 	for i := range events {
 		w.released = events[i].ID
-		if e := w.state.entries[events[i].Control.String()]; e != nil && events[i].Type == releaseEvent {
+		if e := w.state.entries[events[i].Control.String()]; e != nil && events[i].Release {
 			w.state.letGo(e)
 			w.state.end = time.Time{}
 		}

@@ -156,7 +156,7 @@ func TestHoldIsReleased(t *testing.T) {
 		f.wantAfter(1100*time.Millisecond, 2)
 		f.wantHeld(1)
 		events, err := readControlEvents(f.Context(), f.client, testLayout, "", 10)
-		if err != nil || len(events) != 2 || events[1].Type != "release" || events[1].Control.Key != key(1) {
+		if err != nil || len(events) != 2 || !events[1].Release || events[1].Key != key(1) {
 			f.Errorf("%+v, %v", events, err)
 		}
 		// A release of a control ends the hold as well.

@@ -1,19 +1,15 @@
 package hotkeys
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
-	"github.com/hotparam/hotparam/internal/redisconfig"
 )
 
 // AnswerCache keeps answers of requests, and invalidates them. It is safe for concurrent use. All
@@ -25,20 +21,6 @@ type AnswerCache interface {
 	InvalidateTag(id uint64)
 	// Flush invalidates all answers.
 	Flush()
-}
-
-// InvalidatorConfig configures an [Invalidator]. Namespace is required.
-type InvalidatorConfig struct {
-	// Namespace is the namespace of the fleet.
-	Namespace string
-	// Poll is the interval at which the invalidations of other instances are read. Default 800 ms,
-	// so that they take effect within a second even if they are not pushed.
-	Poll time.Duration
-	// Timeout bounds each call to Redis. After failures it is up to three times as long.
-	// Default 500 ms.
-	Timeout time.Duration
-	// Logger receives one line per event, never one per target or key. If nil, nothing is logged.
-	Logger *slog.Logger
 }
 
 // Invalidator invalidates answers at all instances of a namespace: in its own [AnswerCache] at
@@ -56,7 +38,7 @@ type InvalidatorConfig struct {
 // and one that may write the stream can only empty caches. An Invalidator is safe for concurrent
 // use.
 type Invalidator struct {
-	cfg     InvalidatorConfig
+	cfg     WatcherConfig
 	client  redis.UniversalClient
 	layout  Layout
 	cache   AnswerCache
@@ -94,16 +76,14 @@ type InvalidatorStats struct {
 
 // NewInvalidator returns an invalidator of the answers in cache. It starts nothing and makes no
 // call; the caller closes the client, once Run has returned.
-func NewInvalidator(client redis.UniversalClient, cfg InvalidatorConfig, cache AnswerCache) (*Invalidator, error) {
-	if err := redisconfig.Check("InvalidatorConfig", cfg.Namespace, client, redisconfig.NamedDuration{Name: "Poll", Length: cfg.Poll}, redisconfig.NamedDuration{Name: "Timeout", Length: cfg.Timeout}); err != nil {
+func NewInvalidator(client redis.UniversalClient, cfg WatcherConfig, cache AnswerCache) (*Invalidator, error) {
+	cfg = cfg.withDefaults(soonPolled)
+	if err := cfg.validate(client); err != nil {
 		return nil, fmt.Errorf("invalidator: %w", err)
 	}
 	if cache == nil {
 		return nil, errors.New("invalidator: no cache")
 	}
-	cfg.Poll = cmp.Or(cfg.Poll, 800*time.Millisecond)
-	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
-	cfg.Logger = cmp.Or(cfg.Logger, noLog)
 	v := &Invalidator{cfg: cfg, client: client, layout: NewLayout(cfg.Namespace), cache: cache, id: newID(), seen: streamMark{unsure: true}}
 	v.pending.kick = make(chan struct{}, 1)
 	v.poller = newPoller(pollerConfig{

@@ -55,7 +55,7 @@ func (r *answerRecorder) flushed() int {
 	return n
 }
 
-func newTestInvalidator(t *testing.T, client redis.UniversalClient, cfg InvalidatorConfig) (*Invalidator, *answerRecorder) {
+func newTestInvalidator(t *testing.T, client redis.UniversalClient, cfg WatcherConfig) (*Invalidator, *answerRecorder) {
 	t.Helper()
 	cfg.Namespace = testNamespace
 	cache := newAnswerRecorder()
@@ -65,7 +65,7 @@ func newTestInvalidator(t *testing.T, client redis.UniversalClient, cfg Invalida
 }
 
 // startInvalidator runs an invalidator until the test ends, and returns it when it follows.
-func startInvalidator(t *testing.T, client redis.UniversalClient, cfg InvalidatorConfig) (*Invalidator, *answerRecorder) {
+func startInvalidator(t *testing.T, client redis.UniversalClient, cfg WatcherConfig) (*Invalidator, *answerRecorder) {
 	t.Helper()
 	v, cache := newTestInvalidator(t, client, cfg)
 	t.Cleanup(testenv.Running(t, v.Run))
@@ -97,7 +97,7 @@ func TestInvalidations(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
-	cfg := InvalidatorConfig{Poll: time.Hour, Timeout: patience}
+	cfg := WatcherConfig{Poll: time.Hour, Timeout: patience}
 	a, own := startInvalidator(t, client, cfg)
 	b, pushed := startInvalidator(t, client, cfg)
 	third, other := startInvalidator(t, client, cfg)
@@ -141,7 +141,7 @@ func TestPushesAreBounded(t *testing.T) {
 	t.Parallel()
 	client := testClient(t, testenv.Redis(t).URL())
 	begun := time.Now()
-	v, cache := startInvalidator(t, client, InvalidatorConfig{Poll: time.Hour, Timeout: patience})
+	v, cache := startInvalidator(t, client, WatcherConfig{Poll: time.Hour, Timeout: patience})
 	flushes := cache.flushed()
 	for id := range uint64(200) {
 		_, err := appendInvalidation(t.Context(), client, testLayout, &published.Invalidation{Sender: "another", Targets: []uint64{id}})
@@ -161,7 +161,7 @@ func TestPushesAreBounded(t *testing.T) {
 func TestInvalidationsThatAreNotPushed(t *testing.T) {
 	t.Parallel()
 	client := testClient(t, testenv.Redis(t).URL())
-	v, cache := startInvalidator(t, client, InvalidatorConfig{})
+	v, cache := startInvalidator(t, client, WatcherConfig{})
 	flushes := cache.flushed()
 	entry := published.Invalidation{Sender: "another", Targets: []uint64{1}}
 	must(t, client.XAdd(t.Context(), &redis.XAddArgs{Stream: testLayout.Invalidation, Values: published.EncodeInvalidation(&entry)}).Err())
@@ -177,7 +177,7 @@ func TestMissedInvalidations(t *testing.T) {
 	t.Parallel()
 	client := testClient(t, testenv.Redis(t).URL())
 	ctx := t.Context()
-	a, _ := newTestInvalidator(t, client, InvalidatorConfig{})
+	a, _ := newTestInvalidator(t, client, WatcherConfig{})
 	send := func(n int) {
 		t.Helper()
 		for range n {
@@ -185,7 +185,7 @@ func TestMissedInvalidations(t *testing.T) {
 			sendNow(t, a)
 		}
 	}
-	v, cache := newTestInvalidator(t, client, InvalidatorConfig{})
+	v, cache := newTestInvalidator(t, client, WatcherConfig{})
 	send(1)
 	readNow(t, v)
 	if cache.flushed() != 1 {
@@ -233,10 +233,10 @@ func TestInvalidationsAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
-	a, _ := newTestInvalidator(t, client, InvalidatorConfig{})
+	a, _ := newTestInvalidator(t, client, WatcherConfig{})
 	a.Target(1)
 	sendNow(t, a)
-	v, cache := newTestInvalidator(t, client, InvalidatorConfig{})
+	v, cache := newTestInvalidator(t, client, WatcherConfig{})
 	readNow(t, v)
 	expect := func(what string, want int) {
 		t.Helper()
@@ -266,8 +266,8 @@ func TestInvalidationsDuringAnOutage(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	var log testenv.LogBuffer
-	a, own := startInvalidator(t, client, InvalidatorConfig{Poll: 50 * time.Millisecond, Logger: loggerTo(&log)})
-	_, other := startInvalidator(t, client, InvalidatorConfig{Poll: 50 * time.Millisecond})
+	a, own := startInvalidator(t, client, WatcherConfig{Poll: 50 * time.Millisecond, Logger: loggerTo(&log)})
+	_, other := startInvalidator(t, client, WatcherConfig{Poll: 50 * time.Millisecond})
 	a.Target(1)
 	within(t, "before", patience, func() bool { return other.reached(1, other.flushed()) || other.flushed() > 1 })
 	server.Kill()
@@ -301,7 +301,7 @@ func TestInvalidationsDuringAnOutage(t *testing.T) {
 func TestManyInvalidations(t *testing.T) {
 	t.Parallel()
 	client := testClient(t, testenv.Redis(t).URL())
-	v, cache := newTestInvalidator(t, client, InvalidatorConfig{})
+	v, cache := newTestInvalidator(t, client, WatcherConfig{})
 	for id := range uint64(published.MaxInvalidation) {
 		v.Target(id)
 		v.Target(id)
@@ -309,7 +309,7 @@ func TestManyInvalidations(t *testing.T) {
 	if s := v.Stats(); s.Waiting != published.MaxInvalidation || s.Overflows != 0 {
 		t.Errorf("%+v", s)
 	}
-	reader, other := newTestInvalidator(t, client, InvalidatorConfig{})
+	reader, other := newTestInvalidator(t, client, WatcherConfig{})
 	readNow(t, reader)
 	sendNow(t, v)
 	readNow(t, reader) // the first of the stream
@@ -349,7 +349,7 @@ func TestInvalidationsAreBounded(t *testing.T) {
 	t.Parallel()
 	client := testClient(t, testenv.Redis(t).URL())
 	begun := time.Now()
-	v, _ := startInvalidator(t, client, InvalidatorConfig{})
+	v, _ := startInvalidator(t, client, WatcherConfig{})
 	for n := uint64(0); v.Stats().Sent < 5; n++ {
 		v.Target(n % 10)
 		if time.Since(begun) > patience {
@@ -366,7 +366,7 @@ func TestInvalidationsAreBounded(t *testing.T) {
 func TestLastInvalidations(t *testing.T) {
 	t.Parallel()
 	client := testClient(t, testenv.Redis(t).URL())
-	v, _ := newTestInvalidator(t, client, InvalidatorConfig{Timeout: patience})
+	v, _ := newTestInvalidator(t, client, WatcherConfig{Timeout: patience})
 	v.Target(1)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -381,8 +381,8 @@ func TestForeignInvalidations(t *testing.T) {
 	t.Parallel()
 	client := testClient(t, testenv.Redis(t).URL())
 	ctx := t.Context()
-	a, _ := newTestInvalidator(t, client, InvalidatorConfig{})
-	v, cache := newTestInvalidator(t, client, InvalidatorConfig{})
+	a, _ := newTestInvalidator(t, client, WatcherConfig{})
+	v, cache := newTestInvalidator(t, client, WatcherConfig{})
 	a.Target(1)
 	sendNow(t, a)
 	readNow(t, v)
@@ -415,8 +415,8 @@ func TestInvalidationsOutliveAFailover(t *testing.T) {
 	t.Parallel()
 	set := testenv.RedisSentinel(t)
 	client := testClient(t, set.URL())
-	a, _ := startInvalidator(t, client, InvalidatorConfig{})
-	_, other := startInvalidator(t, testClient(t, set.URL()), InvalidatorConfig{})
+	a, _ := startInvalidator(t, client, WatcherConfig{})
+	_, other := startInvalidator(t, testClient(t, set.URL()), WatcherConfig{})
 	a.Target(1)
 	within(t, "before", patience, func() bool { return other.flushed() > 1 || other.reached(1, other.flushed()) })
 	replica, former := set.Replica(), set.Primary()
@@ -442,8 +442,8 @@ func TestInvalidationsOfACluster(t *testing.T) {
 	}
 	t.Parallel()
 	client := testClient(t, testenv.RedisCluster(t).URL())
-	a, _ := startInvalidator(t, client, InvalidatorConfig{})
-	_, pushed := startInvalidator(t, client, InvalidatorConfig{Poll: time.Hour})
+	a, _ := startInvalidator(t, client, WatcherConfig{})
+	_, pushed := startInvalidator(t, client, WatcherConfig{Poll: time.Hour})
 	for id := range uint64(3) {
 		flushes := pushed.flushed()
 		a.Target(id)
@@ -455,11 +455,11 @@ func TestNewInvalidatorRefuses(t *testing.T) {
 	client := testClient(t, "redis://127.0.0.1:1")
 	cache := newAnswerRecorder()
 	for what, err := range map[string]error{
-		"namespace": refused(client, InvalidatorConfig{Namespace: "my shop"}, cache),
-		"poll":      refused(client, InvalidatorConfig{Namespace: "shop", Poll: -1}, cache),
-		"timeout":   refused(client, InvalidatorConfig{Namespace: "shop", Timeout: -1}, cache),
-		"client":    refused(nil, InvalidatorConfig{Namespace: "shop"}, cache),
-		"cache":     refused(client, InvalidatorConfig{Namespace: "shop"}, nil),
+		"namespace": refused(client, WatcherConfig{Namespace: "my shop"}, cache),
+		"poll":      refused(client, WatcherConfig{Namespace: "shop", Poll: -1}, cache),
+		"timeout":   refused(client, WatcherConfig{Namespace: "shop", Timeout: -1}, cache),
+		"client":    refused(nil, WatcherConfig{Namespace: "shop"}, cache),
+		"cache":     refused(client, WatcherConfig{Namespace: "shop"}, nil),
 		"operator":  InvalidateTag(t.Context(), client, "my shop", 1),
 	} {
 		if err == nil {
@@ -468,7 +468,7 @@ func TestNewInvalidatorRefuses(t *testing.T) {
 	}
 }
 
-func refused(client redis.UniversalClient, cfg InvalidatorConfig, cache AnswerCache) error {
+func refused(client redis.UniversalClient, cfg WatcherConfig, cache AnswerCache) error {
 	_, err := NewInvalidator(client, cfg, cache)
 	return err
 }

@@ -19,12 +19,13 @@ import (
 	"github.com/hotparam/hotparam/internal/redisconfig"
 )
 
-// WatcherConfig configures a [Watcher]. Namespace is required; a zero field otherwise
-// means its default.
+// WatcherConfig configures a [Watcher], a [ControlWatcher] or an [Invalidator]. Namespace is
+// required; a zero field otherwise means its default.
 type WatcherConfig struct {
 	// Namespace separates fleets that share a Redis: [A-Za-z0-9_-]+.
 	Namespace string
-	// Poll is the interval at which the version is read. Default 1 s.
+	// Poll is the interval at which Redis is read. Default 1 s for a Watcher. The others act on a
+	// change within a second even if it is not pushed, so their default is 800 ms.
 	Poll time.Duration
 	// Timeout bounds each call to Redis. After failures it is up to three times as
 	// long, since new connections take longer. Default 500 ms.
@@ -33,8 +34,11 @@ type WatcherConfig struct {
 	Logger *slog.Logger
 }
 
-func (c WatcherConfig) withDefaults() WatcherConfig {
-	c.Poll = cmp.Or(c.Poll, time.Second)
+// soonPolled is the default of Poll, except for a Watcher.
+const soonPolled = 800 * time.Millisecond
+
+func (c WatcherConfig) withDefaults(poll time.Duration) WatcherConfig {
+	c.Poll = cmp.Or(c.Poll, poll)
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	c.Logger = cmp.Or(c.Logger, noLog)
 	return c
@@ -117,7 +121,7 @@ const maxPushes = 256
 // or set its ContextTimeoutEnabled and MaxRetries: -1, so that calls keep to their
 // deadlines.
 func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.Writer) (*Watcher, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.withDefaults(time.Second)
 	if err := cfg.validate(client); err != nil {
 		return nil, fmt.Errorf("watcher: %w", err)
 	}

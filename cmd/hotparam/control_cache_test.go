@@ -38,7 +38,7 @@ rules:
 	}
 	defer client.Close()
 	cache := make(answerCache, 10)
-	v, err := hotkeys.NewInvalidator(client, hotkeys.InvalidatorConfig{Namespace: "shop"}, cache)
+	v, err := hotkeys.NewInvalidator(client, hotkeys.WatcherConfig{Namespace: "shop"}, cache)
 	if err != nil {
 		t.Fatal(err)
 	}
