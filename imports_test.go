@@ -37,7 +37,7 @@ var arrows = map[string][]string{
 
 	"collector/internal/former":  {"rules"},
 	"collector/statsdsink":       {"collector", "collector/internal/former", "internal/base", "rules", "internal/wire"},
-	"collector/kafkasink":        {"collector", "collector/internal/former", "internal/base", "internal/loglimit", "kafka", "rules", "internal/wire"},
+	"collector/kafkasink":        {"collector", "collector/internal/former", "internal/base", "internal/kafkaclient", "internal/loglimit", "kafka", "rules", "internal/wire"},
 	"internal/decode":            {"internal/ring", "internal/snapshot", "internal/base", "internal/loglimit", "rules", "internal/wire"},
 	"aggregator/internal/blame":  {"rules", "internal/wire"},
 	"aggregator/internal/window": {"internal/decode", "internal/ring", "internal/snapshot", "internal/base", "rules", "internal/wire"},
@@ -47,7 +47,8 @@ var arrows = map[string][]string{
 
 	"internal/aggregatortest":   {"internal/base", "rules", "internal/wire"},
 	"internal/statsdsource":     {"aggregator", "internal/baseline", "internal/decode", "internal/snapshot", "internal/base", "rules", "internal/wire"},
-	"internal/kafkasource":      {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/loglimit", "kafka", "rules", "internal/wire"},
+	"internal/kafkaclient":      {"internal/base", "kafka"},
+	"internal/kafkasource":      {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/kafkaclient", "internal/loglimit", "kafka", "rules", "internal/wire"},
 	"internal/graphitesource":   {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/loglimit", "rules", "internal/wire"},
 	"limiter/redislimiter":      {"internal/base", "internal/loglimit", "limiter", "limiter/fleet", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules"},
 	"limiter/internal/breaker":  {"internal/base"},
@@ -137,7 +138,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"rules", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/capacity", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/figure", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/history", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/onhot", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/sharing", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/capacity", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkaclient", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/figure", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/history", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/onhot", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/sharing", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all their imports, add only the standard library and

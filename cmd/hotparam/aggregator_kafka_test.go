@@ -32,7 +32,7 @@ func TestAggregatorExplainsKafka(t *testing.T) {
 	path := write(t, goodRules+"kafka: {timeout: 500ms}\naggregator: {source: kafka, listen: '127.0.0.1:0', http: '127.0.0.1:0'}\n")
 	t.Run("nobody there", func(t *testing.T) {
 		nobody := unreachable(t)
-		hotparamCommand(t, "aggregator", "--config", path, "--brokers", nobody).exits(t, exitUnreachable, nobody, "is the address right")
+		hotparamCommand(t, "aggregator", "--config", path, "--brokers", nobody).exits(t, exitUnreachable, nobody, "nothing listens at the address")
 	})
 	t.Run("no topic", func(t *testing.T) {
 		broker := fakeKafka(t, "other")
@@ -167,7 +167,7 @@ func TestKafkaMessagesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	var code strings.Builder
-	for _, pattern := range []string{"../../internal/kafkasource/*.go", "../../collector/kafkasink/*.go"} {
+	for _, pattern := range []string{"../../internal/kafkaclient/*.go", "../../internal/kafkasource/*.go", "../../collector/kafkasink/*.go"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

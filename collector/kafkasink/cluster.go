@@ -2,29 +2,25 @@ package kafkasink
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"math"
-	"net"
+	"slices"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
-	"github.com/twmb/franz-go/pkg/sasl"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/kafkaclient"
 	"github.com/hotparam/hotparam/kafka"
 )
 
-// cluster has the data to reach the cluster, including the files' contents, and to send records.
+// cluster has the data to reach the cluster and to send records.
 type cluster struct {
 	kafka.Connection
-	tls      *tls.Config // nil without TLS
-	password string
-	versions *kversion.Versions // the newest versions to use
+	opts []kgo.Opt // the options of all clients
 
 	acks        Acks
 	idempotent  bool
@@ -35,9 +31,6 @@ type cluster struct {
 // topics by name, so a topic that was made again is found. All later brokers support them, with the
 // same records. For older brokers, older versions are used.
 var newest = kversion.V2_7_0()
-
-// oldest is the first version whose records have headers.
-const oldest = "0.11.0"
 
 // Versions of the produce request: the first whose records have headers, and the first whose
 // records may be compressed by zstd.
@@ -53,34 +46,25 @@ func produceVersion(v *kversion.Versions) int16 {
 }
 
 func newCluster(c *Config) (cluster, error) {
-	k := cluster{
-		Connection: c.Connection, versions: newest,
-		acks: c.Acks, idempotent: c.Idempotent, compression: c.Compression,
-	}
-	if version := c.Connection.Version; version != "" {
-		v := kversion.FromString(version)
-		switch {
-		case v == nil:
-			return k, fmt.Errorf("Connection.Version %q: want a release of Kafka, as 3.6", version)
-		case produceVersion(v) < withHeaders:
-			return k, fmt.Errorf("Connection.Version %s is too old: records have headers since %s", version, oldest)
-		case produceVersion(v) < produceVersion(newest):
-			k.versions = v
-		}
-	}
-	if k.compression == Zstd && produceVersion(k.versions) < withZstd {
-		return k, fmt.Errorf("Connection.Version %s has no zstd, which came with 2.1: use Compression: LZ4", c.Connection.Version)
-	}
+	k := cluster{Connection: c.Connection, acks: c.Acks, idempotent: c.Idempotent, compression: c.Compression}
 	var err error
-	if c.Connection.TLS != nil {
-		if k.tls, err = c.Connection.TLS.Config(); err != nil {
-			return k, err
-		}
+	if k.opts, err = kafkaclient.Options(&k.Connection); err != nil {
+		return k, err
 	}
-	if c.Connection.SASL != nil {
-		k.password, err = c.Connection.SASL.Secret()
+	k.opts = append(k.opts, kgo.MetadataMinAge(retryAfter))
+	produce := produceVersion(newest)
+	if version := c.Connection.Version; version != "" {
+		produce = min(produce, produceVersion(kversion.FromString(version)))
 	}
-	return k, err
+	switch {
+	case produce < withHeaders:
+		return k, fmt.Errorf("Connection.Version %s is too old: records have headers since 0.11.0", c.Connection.Version)
+	case k.compression == Zstd && produce < withZstd:
+		return k, fmt.Errorf("Connection.Version %s has no zstd, which came with 2.1: use Compression: LZ4", c.Connection.Version)
+	case produce == produceVersion(newest):
+		k.opts = append(k.opts, kgo.MaxVersions(newest))
+	}
+	return k, nil
 }
 
 // A record is given up at the age giveUp. Pauses between tries double from retryAfter to
@@ -94,41 +78,45 @@ const (
 // maxBatch bounds a batch to just below the brokers' default maximum.
 const maxBatch = 1_000_000
 
-// client returns a client whose requests end when ctx ends. It dials on first use.
-func (k *cluster) client(ctx context.Context, seeds []string, more ...kgo.Opt) (*kgo.Client, error) {
-	plain := &net.Dialer{Timeout: k.Timeout}
-	dial := plain.DialContext
-	if k.tls != nil {
-		dial = (&tls.Dialer{NetDialer: plain, Config: k.tls}).DialContext
-	}
-	opts := []kgo.Opt{
-		kgo.WithContext(ctx),
-		kgo.SeedBrokers(seeds...),
-		kgo.ClientID(k.ClientID),
-		kgo.MaxVersions(k.versions),
-		kgo.Dialer(dial),
-		kgo.RequestTimeoutOverhead(k.Timeout),
-		// A failing request tries each broker once. The caller retries after that.
-		kgo.RequestRetries(len(k.Brokers)),
-		kgo.RetryBackoffFn(func(failures int) time.Duration { return base.Backoff(failures-1, retryAfter, longestRetry) }),
-		kgo.MetadataMinAge(retryAfter),
-		kgo.DisableClientMetrics(),
-	}
-	if k.SASL != nil {
-		opts = append(opts, kgo.SASL(k.mechanism()))
-	}
-	return kgo.NewClient(append(opts, more...)...)
+// client returns a client that produces. It dials on first use. Its requests end when ctx ends.
+func (k *cluster) client(ctx context.Context, hook kgo.Hook) (*kgo.Client, error) {
+	// A failing request tries each broker once. The caller retries after that.
+	return kgo.NewClient(slices.Concat(k.opts, k.producing(), []kgo.Opt{kgo.WithContext(ctx), kgo.WithHooks(hook), kgo.RequestRetries(len(k.Brokers))})...)
 }
 
-func (k *cluster) mechanism() sasl.Mechanism {
-	auth := scram.Auth{User: k.SASL.User, Pass: k.password}
-	switch k.SASL.Mechanism {
-	case kafka.SCRAMSHA256:
-		return auth.AsSha256Mechanism()
-	case kafka.SCRAMSHA512:
-		return auth.AsSha512Mechanism()
+// Check returns an error if the sink could not send now. The error says what to do. Check writes
+// nothing, does not wait until Kafka is available, and may be called at any time.
+func (s *Sink) Check(ctx context.Context) error {
+	k := &s.cluster
+	c := kafkaclient.Check{Connection: &k.Connection, Options: k.opts, Topic: s.topic, Operation: kmsg.ACLOperationWrite}
+	if k.idempotent {
+		c.More = k.assignsID
 	}
-	return plain.Auth{User: k.SASL.User, Pass: k.password}.AsMechanism()
+	return c.Run(ctx)
+}
+
+// assignsID returns an error if the cluster assigns no id to an idempotent producer. It retries,
+// since a cluster that has just started assigns none for a moment.
+func (k *cluster) assignsID(ctx context.Context, b kafkaclient.Broker) error {
+	end := time.Now().Add(k.Timeout)
+	for failures := 0; ; failures++ {
+		request := kmsg.NewPtrInitProducerIDRequest()
+		request.ProducerID, request.ProducerEpoch = -1, -1
+		response, err := request.RequestWith(ctx, b)
+		if err == nil {
+			err = kerr.ErrorForCode(response.ErrorCode)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case kafkaclient.IsOneOf(err, kerr.ClusterAuthorizationFailed):
+			return b.MayNot("not write idempotently", "--operation IdempotentWrite --cluster")
+		case kafkaclient.IsOneOf(err, kerr.CoordinatorLoadInProgress, kerr.CoordinatorNotAvailable) && time.Now().Before(end) && ctx.Err() == nil:
+			base.WaitBackoff(ctx, failures, retryAfter, longestRetry)
+			continue
+		}
+		return fmt.Errorf("kafka: no id is given to an idempotent producer: %w", kafkaclient.Explain(err))
+	}
 }
 
 // producing returns the options of a client that sends records. It sends them at once: records

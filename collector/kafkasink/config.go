@@ -16,7 +16,8 @@ import (
 type Config struct {
 	// Rules are the rules that the collector counts by, with the namespace.
 	Rules *rules.Rules
-	// Connection describes how to reach the cluster. Its files are read once, by New.
+	// Connection describes how to reach the cluster. Its certificates are read once, by New, and the
+	// password for each connection.
 	Connection kafka.Connection
 	// Topic is the topic that records are written to. Empty means [wire.DefaultTopic]. It must
 	// exist: it is not created automatically.

@@ -23,7 +23,7 @@
 // given up, so that Buffer bounds both waiting records and records in flight. If the buffer is
 // full, the newest record is dropped.
 //
-// check.go, errors.go and reach.go diagnose and log errors; stats.go counts.
+// errors.go and reach.go judge and log errors; stats.go counts.
 //
 // # Losses
 //

@@ -1,16 +1,12 @@
 package kafkasink
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"slices"
-	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/hotparam/hotparam/internal/kafkaclient"
 )
 
 var (
@@ -22,7 +18,7 @@ var (
 
 // permanent reports whether a retry cannot succeed.
 func permanent(err error) bool {
-	return isOneOf(err,
+	return kafkaclient.IsOneOf(err,
 		kerr.MessageTooLarge, kerr.InvalidTopicException, kerr.InvalidTimestamp,
 		kerr.InvalidRequiredAcks, kerr.UnsupportedVersion, kerr.UnsupportedForMessageFormat,
 		kerr.PolicyViolation, kerr.InvalidRecord, kerr.UnsupportedCompressionType,
@@ -32,70 +28,6 @@ func permanent(err error) bool {
 // outOfStep reports whether an idempotent producer and a broker disagree about the next
 // sequence number or the producer's id. The producer then refuses all records.
 func outOfStep(err error) bool {
-	return isOneOf(err, kerr.OutOfOrderSequenceNumber, kerr.InvalidProducerEpoch, kerr.ProducerFenced,
+	return kafkaclient.IsOneOf(err, kerr.OutOfOrderSequenceNumber, kerr.InvalidProducerEpoch, kerr.ProducerFenced,
 		kerr.UnknownProducerID, kerr.InvalidProducerIDMapping)
-}
-
-// isOneOf reports whether err is one of kinds.
-func isOneOf(err error, kinds ...*kerr.Error) bool {
-	return slices.ContainsFunc(kinds, func(kind *kerr.Error) bool { return errors.Is(err, kind) })
-}
-
-// explain adds a hint to an error, if there is one for its kind.
-func explain(err error) error {
-	if hint := hintOf(err); hint != "" {
-		return fmt.Errorf("%w: %s", err, hint)
-	}
-	return err
-}
-
-// isAlert reports whether err is a TLS alert from the other side. crypto/tls exports no type
-// for it.
-func isAlert(err error) bool {
-	var remote *net.OpError
-	return errors.As(err, &remote) && remote.Op == "remote error"
-}
-
-// hintOf returns advice about an error, or "".
-func hintOf(err error) string {
-	var unknown x509.UnknownAuthorityError
-	var host x509.HostnameError
-	var invalid x509.CertificateInvalidError
-	var record tls.RecordHeaderError
-	switch {
-	case isOneOf(err, kerr.SaslAuthenticationFailed):
-		return "the brokers refuse user or password; see sasl.user and sasl.password_file"
-	case isOneOf(err, kerr.UnsupportedSaslMechanism):
-		return "the brokers do not offer this mechanism to log in; see sasl.mechanism"
-	case isOneOf(err, kerr.IllegalSaslState):
-		return "this port of the brokers wants no log-in; leave sasl out, or use the port that does"
-	case isOneOf(err, kerr.UnknownTopicOrPartition):
-		return "the topic does not exist"
-	case isOneOf(err, kerr.TopicAuthorizationFailed):
-		return "the user may not write to the topic, or not see it"
-	case isOneOf(err, kerr.ClusterAuthorizationFailed):
-		return "the user may not write idempotently"
-	case isOneOf(err, kerr.UnsupportedVersion):
-		return "the brokers are older than the protocol version in use; see version"
-	case errors.As(err, &unknown):
-		return "the certificate is signed by an unknown authority; see tls.ca"
-	case errors.As(err, &host):
-		return "the certificate is for another name; set tls.server_name to it, or use it in brokers"
-	case errors.As(err, &invalid):
-		return "the certificate is not valid"
-	case errors.As(err, &record):
-		return "this port of the brokers does not talk TLS; leave tls out, or use the port that does"
-	case isAlert(err):
-		return "the brokers refuse our certificate, or that there is none; see tls.cert and tls.key"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nothing listens at the address; see brokers"
-	case hungUp(err):
-		return "the broker hung up, as it does if its port talks TLS, or wants a log-in (SASL)"
-	}
-	return ""
-}
-
-// hungUp reports whether the other side closed the connection.
-func hungUp(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/kafkaclient"
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
@@ -30,7 +31,7 @@ type reach struct {
 
 // recordLost records that the cluster cannot be reached.
 func (r *reach) recordLost(err error, now time.Time) {
-	err = explain(err)
+	err = kafkaclient.Explain(err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.up, r.err = false, err

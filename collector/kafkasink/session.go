@@ -9,9 +9,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/kafkaclient"
 )
 
 // defaultRefresh is the interval at which the cluster is asked for the topic's partitions.
@@ -117,7 +117,7 @@ func (s *Sink) open() (*session, error) {
 		longestPause: s.longestPause, paused: make(chan time.Duration, 1),
 	}
 	var err error
-	ses.client, err = s.cluster.client(ctx, s.cluster.Brokers, append(s.cluster.producing(), kgo.WithHooks(ses))...)
+	ses.client, err = s.cluster.client(ctx, ses)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -151,37 +151,17 @@ func (s *Sink) refresh(ses *session) error {
 func (s *Sink) askPartitions(ses *session) (int, error) {
 	ctx, cancel := context.WithTimeout(ses.ctx, 2*s.cluster.Timeout)
 	defer cancel()
-	t, _, err := askTopic(ctx, ses.client, s.topic)
+	t, _, err := kafkaclient.AskTopic(ctx, ses.client, s.topic)
 	if err != nil {
 		return 0, err
 	}
-	if err := kerr.ErrorForCode(t.ErrorCode); err != nil && !isOneOf(err, kerr.LeaderNotAvailable) {
+	if err := kerr.ErrorForCode(t.ErrorCode); err != nil && !kafkaclient.IsOneOf(err, kerr.LeaderNotAvailable) {
 		return 0, err
 	}
 	if len(t.Partitions) == 0 {
 		return 0, fmt.Errorf("kafka: topic %s has no partitions", s.topic)
 	}
 	return len(t.Partitions), nil
-}
-
-// askTopic returns a topic's metadata, with the permitted operations, and the brokers of the
-// cluster.
-func askTopic(ctx context.Context, to kmsg.Requestor, topic string) (*kmsg.MetadataResponseTopic, []kmsg.MetadataResponseBroker, error) {
-	request := kmsg.NewPtrMetadataRequest()
-	t := kmsg.NewMetadataRequestTopic()
-	t.Topic = &topic
-	request.Topics = append(request.Topics, t)
-	request.IncludeTopicAuthorizedOperations = true
-	answer, err := request.RequestWith(ctx, to)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i := range answer.Topics {
-		if t := &answer.Topics[i]; t.Topic != nil && *t.Topic == topic {
-			return t, answer.Brokers, nil
-		}
-	}
-	return nil, nil, fmt.Errorf("kafka: the answer of the broker lacks topic %s; is it Kafka?", topic)
 }
 
 // keepRefreshed reads the metadata periodically, so that new partitions are used. It also reads

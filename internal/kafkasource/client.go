@@ -2,21 +2,14 @@ package kafkasource
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"github.com/twmb/franz-go/pkg/kversion"
-	"github.com/twmb/franz-go/pkg/sasl"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
 
-	"github.com/hotparam/hotparam/internal/base"
-	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/internal/kafkaclient"
 )
 
 const (
@@ -40,47 +33,15 @@ const (
 
 // connect returns a new client, which dials on first use.
 func (s *Source) connect(more ...kgo.Opt) (*kgo.Client, error) {
-	c := &s.cfg.Connection
-	opts := []kgo.Opt{
-		kgo.SeedBrokers(c.Brokers...),
-		kgo.ClientID(c.ClientID),
-		kgo.RequestTimeoutOverhead(c.Timeout),
-		kgo.MetadataMaxAge(knowledgeAge),
-		kgo.MetadataMinAge(staleAge),
-		kgo.RetryBackoffFn(retryBackoff),
-		kgo.DisableClientMetrics(),
+	opts, err := kafkaclient.Options(&s.cfg.Connection)
+	if err != nil {
+		return nil, fmt.Errorf("kafka source: %w", err)
 	}
-	if c.Version != "" {
-		versions := kversion.FromString(c.Version)
-		if versions == nil {
-			return nil, fmt.Errorf("kafka source: version %q is unknown: write it as \"3.6\"", c.Version)
-		}
-		opts = append(opts, kgo.MaxVersions(versions))
-	}
-	var private *tls.Config
-	if c.TLS != nil {
-		var err error
-		if private, err = c.TLS.Config(); err != nil {
-			return nil, fmt.Errorf("kafka source: %w", err)
-		}
-	}
-	opts = append(opts, kgo.Dialer(dialer(c.Timeout, private)))
-	if c.SASL != nil {
-		if _, err := c.SASL.Secret(); err != nil {
-			return nil, fmt.Errorf("kafka source: %w", err)
-		}
-		opts = append(opts, kgo.SASL(mechanism(c.SASL)))
-	}
-	client, err := kgo.NewClient(slices.Concat(opts, more, s.extra)...)
+	client, err := kgo.NewClient(slices.Concat(opts, []kgo.Opt{kgo.MetadataMaxAge(knowledgeAge), kgo.MetadataMinAge(staleAge)}, more, s.extra)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka source: %w", err)
 	}
 	return client, nil
-}
-
-// retryBackoff returns a short wait, since a partition has a new leader within a second.
-func retryBackoff(failures int) time.Duration {
-	return base.Backoff(failures, 50*time.Millisecond, staleAge)
 }
 
 // retryFor returns how long the group's client retries a request. A heartbeat is retried for
@@ -94,25 +55,6 @@ func (s *Source) retryFor(key int16) time.Duration {
 	default:
 		return 30 * time.Second
 	}
-}
-
-// mechanism returns the SASL mechanism of c. It reads the password again for each connection, so
-// that it can be changed while the source runs. The configuration has been validated.
-func mechanism(c *kafka.SASL) sasl.Mechanism {
-	if strings.EqualFold(c.Mechanism, "PLAIN") {
-		return plain.Plain(func(context.Context) (plain.Auth, error) {
-			secret, err := c.Secret()
-			return plain.Auth{User: c.User, Pass: secret}, err
-		})
-	}
-	auth := func(context.Context) (scram.Auth, error) {
-		secret, err := c.Secret()
-		return scram.Auth{User: c.User, Pass: secret}, err
-	}
-	if strings.EqualFold(c.Mechanism, "SCRAM-SHA-256") {
-		return scram.Sha256(auth)
-	}
-	return scram.Sha512(auth)
 }
 
 // groupOptions returns the options of a client that joins the group. Once the watchdog has

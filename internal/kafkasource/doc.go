@@ -32,7 +32,7 @@
 // The files, in the order of the data:
 //
 //   - config.go source.go run.go · replace.go watchdog.go a client, and another if it is stuck ·
-//     client.go dial.go its connections · check.go checks of the cluster
+//     client.go its options · check.go checks of the cluster
 //   - assign.go resize.go the partitions that we have · poll.go batches to workers · commit.go
 //     positions
 //   - work.go worker.go one partition · adopt.go its take-over · record.go one record ·

@@ -2,6 +2,7 @@ package kafkasource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/kafkaclient"
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
@@ -67,29 +69,17 @@ func (s *Source) watchSize(ctx context.Context, client *kgo.Client) {
 func (s *Source) describe(ctx context.Context, client *kgo.Client) (*kmsg.MetadataResponseTopic, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Connection.Timeout)
 	defer cancel()
-	return describeTopic(ctx, client, s.cfg.Topic, false)
-}
-
-func describeTopic(ctx context.Context, client *kgo.Client, name string, rights bool) (*kmsg.MetadataResponseTopic, error) {
-	req := kmsg.NewPtrMetadataRequest()
-	req.IncludeTopicAuthorizedOperations = rights
-	topic := kmsg.NewMetadataRequestTopic()
-	topic.Topic = kmsg.StringPtr(name)
-	req.Topics = append(req.Topics, topic)
-	resp, err := req.RequestWith(ctx, client)
+	topic, _, err := kafkaclient.AskTopic(ctx, client, s.cfg.Topic)
+	if err == nil {
+		err = kerr.ErrorForCode(topic.ErrorCode)
+	}
+	if err == nil && len(topic.Partitions) == 0 { // a damaged answer: no topic is empty
+		err = errors.New("answer of no partitions")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("describe topic %s: %w", name, err)
+		return nil, fmt.Errorf("describe topic %s: %w", s.cfg.Topic, err)
 	}
-	if len(resp.Topics) != 1 {
-		return nil, fmt.Errorf("describe topic %s: answer of %d topics", name, len(resp.Topics))
-	}
-	if err := kerr.ErrorForCode(resp.Topics[0].ErrorCode); err != nil {
-		return nil, fmt.Errorf("describe topic %s: %w", name, err)
-	}
-	if len(resp.Topics[0].Partitions) == 0 { // a damaged answer: no topic is empty
-		return nil, fmt.Errorf("describe topic %s: answer of no partitions", name)
-	}
-	return &resp.Topics[0], nil
+	return topic, nil
 }
 
 // noteSize records the number of partitions. Workers wait for the first one. If the number has

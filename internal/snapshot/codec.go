@@ -23,31 +23,33 @@ func (c *codec) require(valid bool) {
 	}
 }
 
-// code writes n, or reads it.
-func code[N int64 | uint64](c *codec, n *N, appendTo func([]byte, N) []byte, read func([]byte) (N, int)) {
-	if !c.reads {
-		c.data = appendTo(c.data, *n)
-		return
-	}
-	value, size := read(c.data)
+func read[N int64 | uint64](c *codec, decode func([]byte) (N, int)) N {
+	n, size := decode(c.data)
 	if size <= 0 {
 		c.require(false)
-		*n = 0
-		return
+		return 0
 	}
-	*n, c.data = value, c.data[size:]
+	c.data = c.data[size:]
+	return n
 }
 
 func (c *codec) uints(all ...*uint64) {
 	for _, n := range all {
-		code(c, n, binary.AppendUvarint, binary.Uvarint)
+		if c.reads {
+			*n = read(c, binary.Uvarint)
+		} else {
+			c.data = binary.AppendUvarint(c.data, *n)
+		}
 	}
 }
 
 // int codes n, which is within bounds.
 func (c *codec) int(n *int64, low, high int64) {
-	code(c, n, binary.AppendVarint, binary.Varint)
-	if c.reads && (*n < low || *n > high) {
+	if !c.reads {
+		c.data = binary.AppendVarint(c.data, *n)
+		return
+	}
+	if *n = read(c, binary.Varint); *n < low || *n > high {
 		c.require(false)
 		*n = 0
 	}
