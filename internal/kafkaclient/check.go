@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -33,7 +34,7 @@ type Check struct {
 func (k *Check) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*k.Connection.Timeout)
 	defer cancel() // ends all requests
-	var failures []error
+	var failures []any
 	for _, addr := range k.Connection.Brokers {
 		reached, err := k.runAt(ctx, addr)
 		if reached {
@@ -41,7 +42,7 @@ func (k *Check) Run(ctx context.Context) error {
 		}
 		failures = append(failures, fmt.Errorf("%s: %w", addr, k.diagnose(ctx, addr, err)))
 	}
-	return fmt.Errorf("kafka: no broker can be used: %w", errors.Join(failures...))
+	return fmt.Errorf("kafka: no broker can be used:"+strings.Repeat("\n  %w", len(failures)), failures...)
 }
 
 // runAt checks by the answers of the broker at addr, and reports whether the broker answers.
