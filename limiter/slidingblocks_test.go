@@ -9,55 +9,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-func TestSlidingBlocks(t *testing.T) {
-	for name, steps := range map[string][]windowStep{
-		"F5: the window is the last blocks, the current one among them": {
-			{1001 * sec, Request{N: 1}, allowedResult(3, 2, 9*sec).took(1, 1000*sec)},
-			{1007 * sec, Request{N: 2}, allowedResult(3, 0, 9*sec).took(2, 1006*sec)},
-			{1009 * sec, Request{N: 1}, deniedResult(3, 0, sec, 7*sec)},
-			{1010*sec - 1, Request{N: 1}, deniedResult(3, 0, 1, 6*sec+1)},
-			{1010 * sec, Request{N: 1}, allowedResult(3, 0, 10*sec).took(1, 1010*sec)},
-			{1010 * sec, Request{N: 1}, deniedResult(3, 0, 6*sec, 10*sec)},
-			{1010 * sec, Request{N: 3}, deniedResult(3, 0, 10*sec, 10*sec)},
-		},
-		"F5: after an idle spell longer than the duration the old count is gone": {
-			{1001 * sec, Request{N: 3}, allowedResult(3, 0, 9*sec).took(3, 1000*sec)},
-			{1031 * sec, Request{N: 3}, allowedResult(3, 0, 9*sec).took(3, 1030*sec)},
-		},
-		"F5: wrapped blocks keep no stale counts": {
-			{1000 * sec, Request{N: 1}, allowedResult(3, 2, 10*sec).took(1, 1000*sec)},
-			{1008 * sec, Request{N: 1}, allowedResult(3, 1, 10*sec).took(1, 1008*sec)},
-			{1010 * sec, Request{N: 2}, allowedResult(3, 0, 10*sec).took(2, 1010*sec)},
-			{1019 * sec, Request{N: 1}, allowedResult(3, 0, 9*sec).took(1, 1018*sec)},
-			{1021 * sec, Request{N: 2}, allowedResult(3, 0, 9*sec).took(2, 1020*sec)},
-		},
-		"F5: a first call above the limit is denied": {
-			{1000 * sec, Request{N: 4}, deniedResult(3, 3, 0, 0)},
-			{1000 * sec, Request{N: 3}, allowedResult(3, 0, 10*sec).took(3, 1000*sec)},
-		},
-		"F5: permits 0 is a look": {
-			{1000 * sec, Request{N: 0}, allowedResult(3, 3, 0)},
-			{1000 * sec, Request{N: 3}, allowedResult(3, 0, 10*sec).took(3, 1000*sec)},
-			{1000 * sec, Request{N: 0}, allowedResult(3, 0, 10*sec)},
-		},
-		"another clock has whole blocks as well": {
-			{993 * sec, Request{N: 1}, allowedResult(3, 2, 9*sec).took(1, 992*sec)},
-			{1001 * sec, Request{N: 2}, allowedResult(3, 0, 9*sec).took(2, 1000*sec)},
-			{101*sec + sec*9/10, Request{N: 1}, deniedResult(3, 0, 2*sec+sec/10, 8*sec+sec/10)}, // in the blocks of 94 and 100 s
-		},
-		"G: what is reserved is in a block to come": {
-			{1001 * sec, Request{N: 3}, allowedResult(3, 0, 9*sec).took(3, 1000*sec)},
-			{1001 * sec, Request{Kind: Reserve, N: 2, Within: 9 * sec}, allowedResult(3, 0, 19*sec).took(2, 1010*sec).after(9 * sec)},
-			{1009 * sec, Request{Kind: Return, N: 1, Mark: int64(1010 * sec)}, allowedResult(3, 0, 11*sec)},
-			{1010 * sec, Request{N: 2}, allowedResult(3, 0, 10*sec).took(2, 1010*sec)},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			q := windowQuota(rules.SlidingBlocks, 3, 10*sec)
-			q.Blocks = 5
-			runWindowSteps(t, newWindowState(t, q, 0), steps)
-		})
-	}
+// Another clock has whole blocks as well.
+func TestSlidingBlocksOfAnotherClock(t *testing.T) {
+	q := windowQuota(rules.SlidingBlocks, 3, 10*sec)
+	q.Blocks = 5
+	runWindowSteps(t, newWindowState(t, q, 0), []windowStep{
+		{993 * sec, Request{N: 1}, allowedResult(3, 2, 9*sec).took(1, 992*sec)},
+		{1001 * sec, Request{N: 2}, allowedResult(3, 0, 9*sec).took(2, 1000*sec)},
+		{101*sec + sec*9/10, Request{N: 1}, deniedResult(3, 0, 2*sec+sec/10, 8*sec+sec/10)}, // in the blocks of 94 and 100 s
+	})
 }
 
 // TestSlidingBlocksUneven checks blocks that do not divide the window. All of them together are at
