@@ -105,8 +105,8 @@ func TestInvalidations(t *testing.T) {
 	if target, tag, _ := own.count(1); target != 1 || tag != 0 {
 		t.Errorf("%d, %d at once", target, tag)
 	}
-	// The stream begins with this entry, so both caches are emptied.
-	within(t, "the first", patience, func() bool { return pushed.flushed() == 2 && other.flushed() == 2 })
+	// The stream begins with this entry, so all caches are emptied.
+	within(t, "the first", patience, func() bool { return own.flushed() == 2 && pushed.flushed() == 2 && other.flushed() == 2 })
 	within(t, "sent", patience, func() bool { return a.Stats().Waiting == 0 && a.Stats().Sent > 0 })
 	b.Target(3)
 	b.Tag(3)

@@ -74,7 +74,7 @@ func TestRealKafka(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stranger.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "tls cert and key") {
+	if err := stranger.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "tls.cert and tls.key") {
 		t.Errorf("without a certificate: %v", err)
 	}
 	first, end := join()
