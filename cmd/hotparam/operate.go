@@ -97,7 +97,7 @@ func runOperate(ctx context.Context, s streams, f *operateFlags) error {
 		return usageError(fmt.Errorf("operate: %s is not a loopback address, so it needs TLS: give --cert FILE and --key FILE. "+
 			"Or listen on %s, behind a tunnel or a proxy with TLS", f.http, operateHTTP))
 	}
-	p := &operatorPage{place: place, client: client, log: log, config: f.config}
+	p := &operatorPage{place: place, client: client, log: log, config: f.config, tokens: f.tokens}
 	return p.run(ctx, listener, encryption, page.GuardConfig{
 		Tokens: tokens, Certificates: f.clientCA != "", Listener: listener.Addr(), Hosts: f.names(encryption), Log: log,
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -29,6 +30,7 @@ type operatorPage struct {
 	client redis.UniversalClient
 	log    *slog.Logger
 	config string // path of the rules file, or empty
+	tokens string // path of the file of tokens, or empty
 
 	view  *live.View
 	rules atomic.Pointer[rules.Rules] // nil without a file
@@ -78,6 +80,9 @@ func (p *operatorPage) run(ctx context.Context, listener net.Listener, encryptio
 	if p.config != "" {
 		group.Go(func() error { p.followRules(ctx); return nil })
 	}
+	if p.tokens != "" {
+		group.Go(func() error { p.followTokens(ctx, access, guard.Tokens); return nil })
+	}
 	return group.Wait()
 }
 
@@ -106,6 +111,28 @@ func (p *operatorPage) followRules(ctx context.Context) {
 		}
 		if old := p.rules.Swap(file.Rules); old.Version != file.Rules.Version {
 			p.log.Info("the page shows changed rules", "version", file.Rules.Version)
+		}
+	}})
+}
+
+// followTokens reads the file of tokens again whenever it changes. A file that cannot be used changes
+// nothing: an editor may have written half of it.
+func (p *operatorPage) followTokens(ctx context.Context, access *page.AccessGuard, known []page.NamedToken) {
+	filewatch.Run(ctx, filewatch.Config{Path: p.tokens, OnChange: func(data []byte) {
+		tokens, err := page.ParseTokens(data)
+		if err != nil {
+			p.log.Warn("the file of tokens cannot be used: the same people as before may act", "err", err)
+			return
+		}
+		if slices.Equal(tokens, known) {
+			return
+		}
+		known = tokens
+		access.SetTokens(tokens)
+		p.log.Info("the file of tokens has been read", "people", len(tokens))
+	}, OnAccess: func(err error) {
+		if err != nil {
+			p.log.Warn("the file of tokens cannot be read: the same people as before may act", "err", err)
 		}
 	}})
 }

@@ -160,7 +160,8 @@ func operatorURL(t *testing.T, server string) string {
 func TestOperate(t *testing.T) {
 	server := testenv.Redis(t)
 	path := write(t, "namespace: shop\nrules:\n  - {id: terms, match: {route: \"GET /search\"}, by: [q], hot: 50/1s, limit: 10/s}\n  - {id: seen, match: {route: \"GET /seen\"}, by: [q], hot: 50/1s}\n")
-	o := startOperate(t, new(http.Transport), "--tokens", people(t), "--http", "127.0.0.1:0", "--redis", operatorURL(t, server.URL()), "--config", path)
+	tokens := people(t)
+	o := startOperate(t, new(http.Transport), "--tokens", tokens, "--http", "127.0.0.1:0", "--redis", operatorURL(t, server.URL()), "--config", path)
 	ann := []string{"Authorization", "Bearer " + operateToken}
 	if status, answer := o.send(http.MethodPost, "/api/v1/act/confirmation", map[string]any{"key": "GET /search?q=phone", "action": "block"}, ann...); status != http.StatusBadRequest || !strings.Contains(answer["error"].(string), "none would obey") {
 		t.Errorf("without an instance: %d %v", status, answer)
@@ -213,6 +214,26 @@ func TestOperate(t *testing.T) {
 	}
 	watched := hotparamCommand(t, "list", "--controls", "--redis", server.URL(), "--namespace", "shop")
 	watched.exits(t, exitOK)
+	// A changed file of tokens is read, and one that cannot be used changes nothing.
+	const bobs = "fedcba9876543210fedcba9876543210"
+	status := func(token string) int {
+		status, _ := o.send(http.MethodGet, "/api/v1/hot", nil, "Authorization", "Bearer "+token)
+		return status
+	}
+	if err := os.WriteFile(tokens, []byte("bob "+bobs+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, "the file is read", func() bool { return strings.Contains(o.log.String(), "the file of tokens has been read") })
+	if bob, ann := status(bobs), status(operateToken); bob != http.StatusOK || ann != http.StatusUnauthorized {
+		t.Errorf("bob, who has a line now, gets %d, and ann, who has none, %d", bob, ann)
+	}
+	if err := os.WriteFile(tokens, []byte("bob\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, "the file is refused", func() bool { return strings.Contains(o.log.String(), "the same people as before may act") })
+	if got := status(bobs); got != http.StatusOK {
+		t.Errorf("with a file that is wrong bob gets %d", got)
+	}
 }
 
 // Off loopback it speaks TLS, and the certificate of a person is the author.

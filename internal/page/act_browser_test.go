@@ -107,6 +107,14 @@ func peopleAct(t *testing.T, tab *real.Tab) {
 		tab.Wait("document.getElementById('act-title').textContent === 'Release this key'")
 		check("controls")
 		tab.Press("Escape")
+		// A key that is only suspect.
+		next.Suspects = []rules.Hot{{Key: rules.Key{Rule: "terms", Text: "GET /search?q=lamp"}, Rate: 7}}
+		view.show(&next)
+		tab.Press("2")
+		click(tab, "#view-suspects [data-act=pin]")
+		tab.Wait("document.getElementById('act-title').textContent === 'Pin this key' && document.querySelector('.act-key').textContent.includes('q=lamp')")
+		tab.Press("Escape")
+		check("suspects")
 		// A key that is not listed.
 		click(tab, "#act-button")
 		tab.Wait("document.activeElement.id === 'act-words'")

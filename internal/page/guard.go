@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,7 +37,7 @@ type GuardConfig struct {
 // AccessGuard decides who may read the page, the API and the other private handlers of their
 // server, and who acts. It is safe for concurrent use.
 type AccessGuard struct {
-	tokens       []accessToken
+	tokens       atomic.Pointer[[]accessToken]
 	cookie       string // name of the cookie
 	certificates bool   // clients have certificates
 	isClosed     bool
@@ -71,11 +72,19 @@ func NewGuard(c GuardConfig) *AccessGuard {
 	if c.Token != "" {
 		c.Tokens = append(c.Tokens, NamedToken{Token: c.Token})
 	}
-	for _, t := range c.Tokens {
-		g.tokens = append(g.tokens, accessToken{t.Name, sha256.Sum256([]byte(t.Token)), newSessions(g.cookie, t.Token)})
-	}
-	g.isClosed = len(g.tokens) == 0 && !g.certificates && !IsLoopback(c.Listener)
+	g.SetTokens(c.Tokens)
+	g.isClosed = len(c.Tokens) == 0 && !g.certificates && !IsLoopback(c.Listener)
 	return g
+}
+
+// SetTokens replaces the tokens, and ends the sessions of those that are gone. A guard that has
+// tokens must not lose all of them.
+func (g *AccessGuard) SetTokens(named []NamedToken) {
+	tokens := make([]accessToken, len(named))
+	for i, t := range named {
+		tokens[i] = accessToken{t.Name, sha256.Sum256([]byte(t.Token)), newSessions(g.cookie, t.Token)}
+	}
+	g.tokens.Store(&tokens)
 }
 
 // Closed is the answer of a guard that has no token and whose server is not on a loopback
@@ -88,7 +97,7 @@ const Closed = "closed: aggregator.http is not a loopback address, and there is 
 func (g *AccessGuard) IsClosed() bool { return g.isClosed }
 
 // HasToken reports whether readers must know a token.
-func (g *AccessGuard) HasToken() bool { return len(g.tokens) > 0 }
+func (g *AccessGuard) HasToken() bool { return len(*g.tokens.Load()) > 0 }
 
 // Protect returns a handler that passes requests to next if they name this server as the host
 // and come from a client that may read. Browsers without the token are redirected to /login;
@@ -165,9 +174,10 @@ func (g *AccessGuard) attempt(r *http.Request, sent string) (wait time.Duration,
 		return wait, nil
 	}
 	sum := sha256.Sum256([]byte(sent))
-	for i := range g.tokens { // all of them, so that the time does not depend on which is right
-		if subtle.ConstantTimeCompare(sum[:], g.tokens[i].sum[:]) == 1 {
-			token = &g.tokens[i]
+	tokens := *g.tokens.Load()
+	for i := range tokens { // all of them, so that the time does not depend on which is right
+		if subtle.ConstantTimeCompare(sum[:], tokens[i].sum[:]) == 1 {
+			token = &tokens[i]
 		}
 	}
 	if token == nil {

@@ -48,6 +48,23 @@ func bodyOf(t *testing.T, r *http.Response) string {
 	return body
 }
 
+// A session ends with its token, and others continue.
+func TestSetTokens(t *testing.T) {
+	g := NewGuard(GuardConfig{Tokens: people, Listener: loopback})
+	status := func(token string) int {
+		return ask(g, request(http.MethodGet, "/api/v1/hot", "", "Cookie", sessionOf(operatorCookie, token))).StatusCode
+	}
+	for _, p := range people {
+		if got := status(p.Token); got != http.StatusOK {
+			t.Errorf("%s: %d", p.Name, got)
+		}
+	}
+	g.SetTokens(people[1:])
+	if gone, stays := status(people[0].Token), status(people[1].Token); gone != http.StatusUnauthorized || stays != http.StatusOK {
+		t.Errorf("the one that is gone gets %d, and the other %d", gone, stays)
+	}
+}
+
 func TestGuardByListener(t *testing.T) {
 	for name, test := range map[string]struct {
 		listener net.Addr

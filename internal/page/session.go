@@ -67,9 +67,10 @@ func (s *sessions) valid(r *http.Request, now time.Time) bool {
 
 // session returns the token whose session a request has, or nil.
 func (g *AccessGuard) session(r *http.Request, now time.Time) *accessToken {
-	for i := range g.tokens {
-		if g.tokens[i].valid(r, now) {
-			return &g.tokens[i]
+	tokens := *g.tokens.Load()
+	for i := range tokens {
+		if tokens[i].valid(r, now) {
+			return &tokens[i]
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ export class Act {
     const control = this.controlOf(key);
     const names = [control?.action !== "block" && "block", key.limit && control?.action !== "pin" && "pin", (key.limit || key.hold) && control?.action !== "allow" && "allow", control && "release"];
     return el("div", { class: "acts", role: "group", "aria-label": "Act on this key" }, names.filter(Boolean).map((name) => {
-      const button = el("button", { type: "button", "data-act": name }, actions[name].word);
+      const button = el("button", { type: "button", "data-act": name, "data-of": `${key.rule} ${key.key}`, "aria-label": `${actions[name].word} ${visible(key.key, 200)}` }, actions[name].word);
       button.addEventListener("click", () => this.open(name, key));
       return button;
     }));

@@ -130,7 +130,7 @@ function draw() {
   if (!dirty.has(view)) return;
   dirty.delete(view);
   const node = byId(`view-${view}`);
-  if (view === "suspects") panels.suspects(node, store);
+  if (view === "suspects") panels.suspects(node, store, act);
   if (view === "controls") panels.controls(node, store, act);
   if (view === "instances") panels.members(node, store);
   if (view === "rules") panels.rules(node, rulesAnswer);
@@ -264,10 +264,10 @@ function showEmpty() {
 // What is seen when nothing is hot is drawn when it has changed.
 let quietShape = "";
 function showQuiet() {
-  const shape = JSON.stringify([store.summary, store.events.slice(0, 20).map((e) => e.id)]);
+  const shape = JSON.stringify([Boolean(act), store.controls, store.summary, store.events.slice(0, 20).map((e) => e.id)]);
   if (shape === quietShape) return;
   quietShape = shape;
-  panels.quiet(byId("quiet"), store);
+  panels.quiet(byId("quiet"), store, act);
 }
 
 // --- filter and sort

@@ -19,29 +19,40 @@ export function empty(title, ...words) {
   return el("div", { class: "empty" }, el("h2", {}, title), words.map((w) => (typeof w === "string" ? el("p", {}, w) : w)));
 }
 
-export function suspects(node, store) {
+// acts returns a cell with the buttons for a key that is not hot, or nothing on a page that only
+// reads. The server knows whether its rule has a limit.
+const acts = (act, key) => act && el("td", {}, act.buttons({ ...key, limit: key.limit ?? true }));
+
+// keepFocus draws a view again, and returns the focus to the same button.
+function keepFocus(node, draw) {
+  const { act, of } = node.contains(document.activeElement) ? document.activeElement.dataset : {};
+  draw();
+  if (of !== undefined) [...node.querySelectorAll("[data-of]")].find((b) => b.dataset.of === of && b.dataset.act === act)?.focus();
+}
+
+export function suspects(node, store, act) {
   if (store.suspects.length === 0) {
     replace(node, empty("Nothing is suspect", "A suspect may be hot: what was counted so far does not decide it. Instances send its counts at once, so it becomes hot or leaves within moments."));
     return;
   }
-  replace(node, table([["Rate", "r"], ["Rule"], ["Key"]], store.suspects.slice(0, most).map((s) =>
-    el("tr", {}, cell(rate(s.rate), "r"), cell(visible(s.rule, 80)), keyCell(s.key)))), rest(store.suspects.length));
+  keepFocus(node, () => replace(node, table([["Rate", "r"], ...(act ? [["Act"]] : []), ["Rule"], ["Key"]], store.suspects.slice(0, most).map((s) =>
+    el("tr", {}, cell(rate(s.rate), "r"), acts(act, s), cell(visible(s.rule, 80)), keyCell(s.key)))), rest(store.suspects.length)));
 }
 
 // quiet shows what is seen when nothing is hot.
-export function quiet(node, store) {
+export function quiet(node, store, act) {
   const { near, traffic } = store.summary;
   const lately = store.events.filter((e) => e.type === "cool").slice(0, 8);
-  replace(node,
+  keepFocus(node, () => replace(node,
     traffic.length > 0 && el("h2", {}, "Traffic"),
     traffic.length > 0 && table([["Rate", "r"], ["Keys seen", "r"], ["Rule"], ["Route"]], traffic.map((t) =>
       el("tr", {}, cell(rate(t.rate, t.unit), "r"), cell(t.keys.toLocaleString("en"), "r"), cell(visible(t.rule, 80)), keyCell(t.route)))),
     near.length > 0 && el("h2", {}, "Nearest to being hot"),
-    near.length > 0 && table([["Of threshold", "r"], ["Rate", "r"], ["Hot at", "r"], ["Rule"], ["Key"]], near.map((k) =>
-      el("tr", {}, cell(k.near < 0.01 ? "<1%" : `${Math.min(99, Math.round(100 * k.near))}%`, "r"), cell(rate(k.rate, k.unit), "r"), cell(k.threshold ?? "–", "r"), cell(visible(k.rule, 80)), keyCell(k.key)))),
+    near.length > 0 && table([["Of threshold", "r"], ["Rate", "r"], ["Hot at", "r"], ...(act ? [["Act"]] : []), ["Rule"], ["Key"]], near.map((k) =>
+      el("tr", {}, cell(k.near < 0.01 ? "<1%" : `${Math.min(99, Math.round(100 * k.near))}%`, "r"), cell(rate(k.rate, k.unit), "r"), cell(k.threshold ?? "–", "r"), acts(act, k), cell(visible(k.rule, 80)), keyCell(k.key)))),
     lately.length > 0 && el("h2", {}, "Hot lately"),
     lately.length > 0 && table([["Until", "when"], ["Rule"], ["Key"], ["Why"]], lately.map((e) =>
-      el("tr", {}, el("td", { class: "when", title: dateTime(Date.parse(e.at)) }, clock(Date.parse(e.at))), cell(visible(e.rule, 80)), keyCell(e.key), cell(visible(e.why, 300), "text")))));
+      el("tr", {}, el("td", { class: "when", title: dateTime(Date.parse(e.at)) }, clock(Date.parse(e.at))), cell(visible(e.rule, 80)), keyCell(e.key), cell(visible(e.why, 300), "text"))))));
 }
 
 // controls shows the controls, and with act a button to release each.
