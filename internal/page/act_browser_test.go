@@ -110,11 +110,12 @@ func peopleAct(t *testing.T, tab *real.Tab) {
 		// A key that is only suspect.
 		next.Suspects = []rules.Hot{{Key: rules.Key{Rule: "terms", Text: "GET /search?q=lamp"}, Rate: 7}}
 		view.show(&next)
+		tab.Wait("!document.getElementById('act').contains(document.activeElement)")
 		tab.Press("2")
 		click(tab, "#view-suspects [data-act=pin]")
 		tab.Wait("document.getElementById('act-title').textContent === 'Pin this key' && document.querySelector('.act-key').textContent.includes('q=lamp')")
-		tab.Press("Escape")
 		check("suspects")
+		tab.Press("Escape")
 		// A key that is not listed.
 		click(tab, "#act-button")
 		tab.Wait("document.activeElement.id === 'act-words'")
