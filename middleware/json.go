@@ -42,7 +42,7 @@ func (r *request) addJSON(text []byte) bool {
 			}
 		}
 		if all != 0 {
-			w.value(w.space(0), 0, all)
+			w.value(base.SkipJSONSpace(text, 0), 0, all)
 		}
 	}
 	return true
@@ -68,7 +68,7 @@ func (w *jsonWalk) value(i, depth int, on uint64) int {
 	case '[':
 		return w.array(i, depth, on)
 	}
-	end := w.skip(i)
+	end := base.SkipJSON(w.text, i)
 	for ; on != 0; on &= on - 1 {
 		if x := w.readers[bits.TrailingZeros64(on)]; len(x.steps) == depth {
 			w.addScalar(x, w.text[i:end])
@@ -89,18 +89,18 @@ func (w *jsonWalk) addScalar(x *paramReader, raw []byte) {
 }
 
 func (w *jsonWalk) object(i, depth int, on uint64) int {
-	i = w.space(i + 1)
+	i = base.SkipJSONSpace(w.text, i+1)
 	for w.text[i] != '}' {
-		end := w.skipString(i)
+		end := base.SkipJSONString(w.text, i)
 		inner := w.member(w.text[i:end], depth, on)
-		i = w.space(w.space(end) + 1) // skips the colon
+		i = base.SkipJSONSpace(w.text, base.SkipJSONSpace(w.text, end)+1) // skips the colon
 		if inner != 0 {
 			i = w.value(i, depth+1, inner)
 		} else {
-			i = w.skip(i)
+			i = base.SkipJSON(w.text, i)
 		}
-		if i = w.space(i); w.text[i] == ',' {
-			i = w.space(i + 1)
+		if i = base.SkipJSONSpace(w.text, i); w.text[i] == ',' {
+			i = base.SkipJSONSpace(w.text, i+1)
 		}
 	}
 	return i + 1
@@ -135,61 +135,15 @@ func (w *jsonWalk) array(i, depth int, on uint64) int {
 		}
 	}
 	if inner == 0 {
-		return w.skip(i)
+		return base.SkipJSON(w.text, i)
 	}
-	i = w.space(i + 1)
+	i = base.SkipJSONSpace(w.text, i+1)
 	for w.text[i] != ']' {
-		if i = w.space(w.value(i, depth+1, inner)); w.text[i] == ',' {
-			i = w.space(i + 1)
+		if i = base.SkipJSONSpace(w.text, w.value(i, depth+1, inner)); w.text[i] == ',' {
+			i = base.SkipJSONSpace(w.text, i+1)
 		}
 	}
 	return i + 1
-}
-
-// skip skips any value, however deep.
-func (w *jsonWalk) skip(i int) int {
-	depth := 0
-	for ; i < len(w.text); i++ {
-		switch w.text[i] {
-		case '"':
-			i = w.skipString(i) - 1
-			if depth == 0 {
-				return i + 1
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth < 0 {
-				return i // the end of a number or a word
-			}
-			if depth == 0 {
-				return i + 1
-			}
-		case ',', ' ', '\t', '\r', '\n':
-			if depth == 0 {
-				return i
-			}
-		}
-	}
-	return i
-}
-
-// skipString skips the string that begins at i.
-func (w *jsonWalk) skipString(i int) int {
-	for i++; w.text[i] != '"'; i++ {
-		if w.text[i] == '\\' {
-			i++
-		}
-	}
-	return i + 1
-}
-
-// space skips white space.
-func (w *jsonWalk) space(i int) int {
-	for i < len(w.text) && (w.text[i] == ' ' || w.text[i] == '\t' || w.text[i] == '\r' || w.text[i] == '\n') {
-		i++
-	}
-	return i
 }
 
 // jsonString decodes a quoted string. Invalid text becomes U+FFFD, as in encoding/json. The

@@ -100,6 +100,22 @@ var errStopped = errors.New("stopped")
 // Stats returns the counts of the lines read so far.
 func (l *Log) Stats() Stats { return l.tally.stats() }
 
+func (l *Log) sort(ctx context.Context, yield func(Entry, error) bool) error {
+	all, err := l.load(ctx)
+	if err != nil {
+		return err
+	}
+	for e, err := range all.Entries(ctx) {
+		if err != nil {
+			return err
+		}
+		if !yield(e, nil) {
+			return errStopped
+		}
+	}
+	return all.broken
+}
+
 func (l *Log) stream(ctx context.Context, yield func(Entry, error) bool) error {
 	order, stopped := newReorder(l.reorder), false
 	give := func() error {
@@ -136,25 +152,10 @@ func (l *Log) stream(ctx context.Context, yield func(Entry, error) bool) error {
 	return errors.Join(give(), err)
 }
 
-func (l *Log) sort(ctx context.Context, yield func(Entry, error) bool) error {
-	all, broken, err := l.load(ctx)
-	if err != nil {
-		return err
-	}
-	for e := range all.entries() {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("access log: %w", err)
-		}
-		if !yield(e, nil) {
-			return errStopped
-		}
-	}
-	return broken
-}
-
-// load reads all sources. broken joins the errors of sources that broke after good lines.
-func (l *Log) load(ctx context.Context) (all *sorted, broken, err error) {
-	all = &sorted{}
+// load reads all sources.
+func (l *Log) load(ctx context.Context) (*Kept, error) {
+	var all sorted
+	var broken error
 	for _, s := range l.sources {
 		good, err := l.read(ctx, s, func(r *parsedLine) error {
 			all.add(r)
@@ -163,12 +164,12 @@ func (l *Log) load(ctx context.Context) (all *sorted, broken, err error) {
 		switch {
 		case err == nil:
 		case good == 0 || ctx.Err() != nil:
-			return nil, nil, err
+			return nil, err
 		default:
 			broken = errors.Join(broken, err)
 		}
 	}
-	return all, broken, nil
+	return &Kept{entries: all.entries(), stats: l.Stats(), broken: broken}, nil
 }
 
 // read calls each with every valid line of the source, and returns their number. The request is

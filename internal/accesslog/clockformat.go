@@ -41,22 +41,17 @@ func parseClockFormat(s string) (clockFormat, error) {
 	if !strings.Contains(s, "06") || !strings.Contains(s, "05") {
 		return nil, fmt.Errorf(`time format %q is unknown; give rfc3339, s, ms, us, ns (since 1970), clf, or a layout such as "2006-01-02 15:04:05.000"`, s)
 	}
-	return func(b []byte) (int64, error) {
-		t, err := time.Parse(s, string(b)) // UTC if the layout has no zone
-		if err != nil {
-			return 0, errLayout
-		}
-		return unixNanos(t.Unix(), int64(t.Nanosecond()))
-	}, nil
+	return func(b []byte) (int64, error) { return parseLayout(s, b, errLayout) }, nil
 }
 
 // inUnit returns the format of numbers of a unit, with or without a fraction.
 func inUnit(unit time.Duration) clockFormat {
 	return func(b []byte) (int64, error) {
-		if n, ok := decimal(b, int64(unit)); ok {
-			return n, nil
+		n, err := decimal(b, int64(unit))
+		if err != nil {
+			return 0, errNumber
 		}
-		return 0, errNumber
+		return n, nil
 	}
 }
 
@@ -66,7 +61,8 @@ func (s *shape) parseClock(b []byte) (int64, error) {
 	case s.clock != nil:
 		return s.clock(b)
 	case len(b) >= len("2006/01/02 15:04:05") && b[4] == '/' && b[7] == '/' && b[10] == ' ':
-		return parseWall(b)
+		// Caddy's wall, wall_milli and wall_nano have no zone.
+		return parseLayout("2006/01/02 15:04:05", b, errTime)
 	case len(b) == clockLen && b[2] == '/':
 		return parseClock(b)
 	}
@@ -79,17 +75,4 @@ func parseTime(text []byte) (int64, error) {
 		return parseRFC3339(text)
 	}
 	return parseNumber(text)
-}
-
-// parseWall parses Caddy's wall, wall_milli and wall_nano, 2006/01/02 15:04:05.000. They have no
-// zone and are taken for UTC.
-func parseWall(b []byte) (int64, error) {
-	const longest = len("2006/01/02 15:04:05.000000000")
-	if len(b) > longest {
-		return 0, errTime
-	}
-	var text [longest + 1]byte
-	n := copy(text[:], b)
-	text[4], text[7], text[n] = '-', '-', 'Z'
-	return parseRFC3339(text[:n+1])
 }

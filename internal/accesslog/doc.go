@@ -27,7 +27,7 @@
 //	decoder.go      a line to a request, by its format
 //	combined.go     the combined format
 //	delimited.go    lines of columns
-//	shape.go        JSON lines; jsonscan.go reads one
+//	shape.go        JSON lines
 //	roles.go        the meaning of fields
 //	clock.go        their times, and clockformat.go the formats of times
 //	request.go      checks of the parts of a request
@@ -39,6 +39,6 @@
 // Libraries were considered. github.com/satyrius/gonx makes a regular expression of nginx's
 // log_format, which the owner of the log would have to know, and a map of each line. It takes 8
 // times as long per line as combined takes here, reads no JSON, does not sort, and has not
-// changed since 2018. For JSON see jsonscan.go, for times clock.go. formats.go declares all
-// formats.
+// changed since 2018. To decode a line with encoding/json takes twice as long as to check it with
+// encoding/json and walk through it. formats.go declares all formats.
 package accesslog

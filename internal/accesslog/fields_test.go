@@ -1,11 +1,9 @@
 package accesslog
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 )
 
 func TestFields(t *testing.T) {
@@ -114,29 +112,6 @@ func TestParseFieldsRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want %s", c.list, err, c.want)
 		}
 	}
-}
-
-// The scanner accepts the same input as encoding/json, and reads strings as it does.
-func FuzzScanner(f *testing.F) {
-	for _, s := range []string{`{}`, `{"a":[1,-2.5e+3,"\u00e4\ud83d\ude00\ud83d",{"b":null}],"c":true}`, `{"a":01}`, `{"a":"\x22"}`, `{"a":[}`, `{"a":1,}`, `{"":"\"\\\/\b\f\n\r\t"} `, `[{}]`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		s := scanner{text: text}
-		s.space()
-		s.value(0)
-		s.space()
-		good := !s.bad && s.index == len(text)
-		if valid := json.Valid(text); good != valid && strings.Count(string(text), "[")+strings.Count(string(text), "{") < maxDepth {
-			t.Fatalf("%q: %v, encoding/json says %v", text, good, valid)
-		}
-		var want string
-		if good && text[0] == '"' && utf8.Valid(text) && json.Unmarshal(text, &want) == nil {
-			if got := string(appendUnquoted(nil, []byte(strings.TrimSpace(string(text))))); got != want {
-				t.Errorf("%q: %q, want %q", text, got, want)
-			}
-		}
-	})
 }
 
 // No line makes a decoder panic, and each accepted line is a valid request.

@@ -19,11 +19,7 @@ func (l *Log) Keep(ctx context.Context) (*Kept, error) {
 	if l.started.Swap(true) {
 		return nil, errors.New("access log: its entries can be read once only")
 	}
-	all, broken, err := l.load(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &Kept{entries: all.entries(), stats: l.Stats(), broken: broken}, nil
+	return l.load(ctx)
 }
 
 // Entries yields the requests in the order of time. See [Kept.Broken].

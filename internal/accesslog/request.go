@@ -3,6 +3,7 @@ package accesslog
 import (
 	"bytes"
 	"errors"
+	"strconv"
 )
 
 // Bounds of the parts of a request, in all formats.
@@ -86,14 +87,14 @@ func parseAddr(b []byte) ([]byte, error) {
 // parseBytes returns 0 for "-", which Apache writes for a response without a body. It returns -1
 // if b is no number, since custom formats have something else in that place.
 func parseBytes(b []byte) int64 {
-	const maxLength = 18 // digits; a longer number is no size
-	switch {
-	case string(b) == "-":
+	if string(b) == "-" {
 		return 0
-	case len(b) > maxLength:
-		return -1
 	}
-	return int64(digits(b))
+	const maxLength = 18 // digits; a longer number is no size
+	if n, err := strconv.ParseUint(string(b), 10, 63); err == nil && len(b) <= maxLength {
+		return int64(n)
+	}
+	return -1
 }
 
 // parseStatus returns 0 for "-", which means unknown.
@@ -101,12 +102,9 @@ func parseStatus(b []byte) (int, error) {
 	if string(b) == "-" {
 		return 0, nil
 	}
-	if len(b) > 3 {
+	n, err := strconv.ParseUint(string(b), 10, 16)
+	if err != nil || len(b) > 3 {
 		return 0, errStatus
 	}
-	n := digits(b)
-	if n < 0 {
-		return 0, errStatus
-	}
-	return n, nil
+	return int(n), nil
 }

@@ -167,32 +167,11 @@ func firstHost(b []byte) []byte {
 // parseDuration parses a number of units, or a text such as "45.397µs". It returns 0, which
 // means unknown, for anything else.
 func parseDuration(b []byte, unit time.Duration) time.Duration {
-	if n, ok := decimal(b, int64(unit)); ok {
+	if n, err := decimal(b, int64(unit)); err == nil {
 		return time.Duration(n)
 	}
 	if d, err := time.ParseDuration(string(b)); err == nil {
 		return max(0, d)
 	}
 	return 0
-}
-
-// decimal parses a number without sign or exponent, and returns it multiplied by unit.
-func decimal(b []byte, unit int64) (n int64, ok bool) {
-	const limit = 1 << 62
-	whole, fraction, dotted := bytes.Cut(b, []byte{'.'})
-	if len(whole) == 0 || len(whole) > 18 || dotted && len(fraction) == 0 {
-		return 0, false
-	}
-	if n = int64(digits(whole)); n < 0 || n > limit/max(1, unit) {
-		return 0, false
-	}
-	n *= unit
-	for _, c := range fraction {
-		if !isDigit(c) {
-			return 0, false
-		}
-		unit /= 10
-		n += int64(c-'0') * unit
-	}
-	return n, true
 }

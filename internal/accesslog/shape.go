@@ -2,9 +2,12 @@ package accesslog
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // shape is the places of the fields in the lines of one kind of log. It is immutable.
@@ -62,17 +65,13 @@ var (
 // shape.
 func (s *shape) decodeJSON(line []byte, t *texts, r *parsedLine) (signed bool, err error) {
 	t.reset(s.values)
-	scan := scanner{text: line}
-	if line[0] != '{' {
+	if line[0] != '{' || !json.Valid(line) {
+		if bytes.Contains(line, []byte(`\x`)) {
+			return false, errEscape
+		}
 		return false, errJSON
 	}
-	signed = s.object(&scan, s.root, 0, t, r)
-	if scan.bad || scan.index != len(line) {
-		if bytes.Contains(line, []byte(`\x`)) {
-			return signed, errEscape
-		}
-		return signed, errJSON
-	}
+	_, signed = s.object(line, 0, s.root, t, r)
 	for role, value := range t.byRole {
 		switch {
 		case value == nil:
@@ -96,44 +95,52 @@ func (s *shape) decodeJSON(line []byte, t *texts, r *parsedLine) (signed bool, e
 // isText are the roles whose values must be strings.
 var isText = [roles]bool{roleMethod: true, roleURI: true, rolePath: true, roleQuery: true, roleRequest: true, roleCaller: true}
 
-// object reads the wanted members of the object at scan.
-func (s *shape) object(scan *scanner, n *memberNode, depth int, t *texts, r *parsedLine) (signed bool) {
-	scan.object(depth, func(name []byte) {
-		member := n.members[string(r.unquote(name))]
-		if member == nil {
-			scan.value(depth)
-			return
+// object reads the wanted members of the object that begins at i, and returns the position behind
+// it. The text is valid JSON.
+func (s *shape) object(text []byte, i int, n *memberNode, t *texts, r *parsedLine) (end int, signed bool) {
+	i = base.SkipJSONSpace(text, i+1)
+	for text[i] != '}' {
+		end := base.SkipJSONString(text, i)
+		member := n.members[string(r.unquote(text[i:end]))]
+		i = base.SkipJSONSpace(text, base.SkipJSONSpace(text, end)+1) // skips the colon
+		switch {
+		case member != nil && member.members != nil && text[i] == '{':
+			var inner bool
+			i, inner = s.object(text, i, member, t, r)
+			signed = signed || inner
+		case member != nil:
+			end = base.SkipJSON(text, i)
+			signed = member.setValue(text[i:end], t, r) || signed
+			i = end
+		default:
+			i = base.SkipJSON(text, i)
 		}
-		if member.members != nil && scan.peek() == '{' {
-			if s.object(scan, member, depth+1, t, r) {
-				signed = true
-			}
-			return
+		if i = base.SkipJSONSpace(text, i); text[i] == ',' {
+			i = base.SkipJSONSpace(text, i+1)
 		}
-		value := scan.value(depth)
-		if value == nil {
-			return
+	}
+	return i + 1, signed
+}
+
+// setValue sets the fields that the member is, and reports whether only logs of this shape have it.
+func (n *memberNode) setValue(value []byte, t *texts, r *parsedLine) (signed bool) {
+	if value[0] == '[' && n.role == noRole { // some servers log headers as arrays
+		first := base.SkipJSONSpace(value, 1)
+		if value[first] == ']' {
+			return false
 		}
-		if value[0] == '[' && member.role == noRole { // some servers log headers as arrays
-			if value = firstElement(value); value == nil {
-				return
-			}
-		}
-		signed = signed || member.sign
-		if member.role != noRole {
-			t.set(member.role, member.rank, value)
-		}
-		if value[0] != '"' {
-			return
-		}
-		if member.value >= 0 {
-			t.setExtra(member.value, r.unquote(value))
-		}
-		if len(member.cookies) > 0 {
-			t.setCookies(member.cookies, r.unquote(value))
-		}
-	})
-	return signed
+		value = value[first:base.SkipJSON(value, first)]
+	}
+	if n.role != noRole {
+		t.set(n.role, n.rank, value)
+	}
+	if value[0] == '"' && n.value >= 0 {
+		t.setExtra(n.value, r.unquote(value))
+	}
+	if value[0] == '"' && len(n.cookies) > 0 {
+		t.setCookies(n.cookies, r.unquote(value))
+	}
+	return n.sign
 }
 
 // setExtra sets a header or a cookie. Servers write "-" or nothing for a missing one.
@@ -157,15 +164,6 @@ func (t *texts) setCookies(wanted []cookie, header []byte) {
 	}
 }
 
-// firstElement returns the first element of a valid array, or nil if it is empty.
-func firstElement(array []byte) []byte {
-	scan := scanner{text: array, index: 1}
-	if scan.space(); scan.peek() == ']' {
-		return nil
-	}
-	return scan.value(0)
-}
-
 // unquote returns the text of a JSON string. Other values are returned unchanged.
 func (r *parsedLine) unquote(value []byte) []byte {
 	if value[0] != '"' {
@@ -174,7 +172,7 @@ func (r *parsedLine) unquote(value []byte) []byte {
 	if bytes.IndexByte(value, '\\') < 0 {
 		return value[1 : len(value)-1 : len(value)-1]
 	}
-	from := len(r.text)
-	r.text = appendUnquoted(r.text, value)
-	return r.text[from:]
+	var text string
+	_ = json.Unmarshal(value, &text) // it is valid
+	return []byte(text)
 }
