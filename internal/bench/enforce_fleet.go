@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	mathrand "math/rand/v2"
 )
 
@@ -21,15 +20,15 @@ func newEnforceFleet(ctx context.Context, c EnforceConfig) (*enforceFleet, error
 	if err := f.useRedis(ctx); err != nil {
 		return f, err
 	}
-	common := enforcePartConfig{Redis: f.redis, Namespace: f.namespace, Threshold: c.Threshold, Slow: c.Slow}
+	common := partConfig{Redis: f.redis, Namespace: f.namespace, Threshold: c.Threshold, Slow: c.Slow}
 	aggregator, err := f.start(ctx, "aggregator", common)
 	if err != nil {
 		return f, err
 	}
-	if err := aggregator.receive(&common.Aggregator); err != nil {
+	if err := aggregator.receive(&common.StatsD); err != nil {
 		return f, err
 	}
 	return f, f.startInstances(ctx, "instance", c.Instances, func(i int) any {
-		return instanceConfig{enforcePartConfig: common, Name: fmt.Sprintf("bench-%d", i+1), Of: c.Instances, Number: i}
+		return instanceConfig{partConfig: common, Number: i, Of: c.Instances}
 	})
 }

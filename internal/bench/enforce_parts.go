@@ -6,75 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/collector/statsdsink"
-	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/statsdsource"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
-
-// enforcePartConfig is the configuration that the parts of a fleet share.
-type enforcePartConfig struct {
-	Redis      string // URL
-	Namespace  string
-	Threshold  int
-	Slow       bool
-	Aggregator string // address
-}
-
-// rules returns rules with a limit far below the threshold, and with a hold so short that the hot
-// set does not grow with the samples.
-func (c *enforcePartConfig) rules() *rules.Rules {
-	hot := rules.NewThreshold(rules.Rate{N: int64(c.Threshold), Per: time.Second})
-	hot.Hold = time.Second
-	return searchRules(c.Namespace, hot, &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: rules.ModeLimit})
-}
-
-// runAggregator answers with the address that it listens on.
-func runAggregator(ctx context.Context, l *link, c enforcePartConfig) (err error) {
-	client, err := hotkeys.NewClient(c.Redis)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	publisher, err := hotkeys.NewPublisher(client, hotkeys.PublisherConfig{Namespace: c.Namespace})
-	if err != nil {
-		return err
-	}
-	a, err := statsdsource.New(ctx, statsdsource.Config{Rules: c.rules(), Publisher: publisher, Listen: []string{"127.0.0.1:0"}})
-	if err != nil {
-		return err
-	}
-	return l.serve(ctx, func() error {
-		if err := l.send(a.Addr().String()); err != nil {
-			return err
-		}
-		return l.untilEnd()
-	}, a.Run, publisher.Run)
-}
-
-// serve runs the loops until talk returns, and then waits for them to end. It returns the error of
-// talk and the first error of the loops.
-func (l *link) serve(ctx context.Context, talk func() error, loops ...func(context.Context) error) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var group errgroup.Group
-	for _, run := range loops {
-		group.Go(func() error { return run(ctx) })
-	}
-	err := talk()
-	stop()
-	return errors.Join(err, group.Wait())
-}
-
-type instanceConfig struct {
-	enforcePartConfig
-	Name       string
-	Number, Of int
-}
 
 // burst is one instance's part of a burst. It has a request at each time of At, in monotonic
 // time. After them the instance probes periodically until the key is in force there, or until
@@ -101,9 +35,9 @@ func (o *burstOutcome) inForce() int64 {
 	return o.Swapped
 }
 
-// guardInstance is an instance of an API without the API itself.
-type guardInstance struct {
-	guard *middleware.Guard
+// burstInstance is an instance that sends bursts.
+type burstInstance struct {
+	*apiInstance
 	await atomic.Pointer[awaited]
 	over  atomic.Bool
 	probe time.Duration // offset of this instance's probes from those of the first one
@@ -117,42 +51,16 @@ type awaited struct {
 
 // runInstance answers once it follows the hot set, and then answers each burst with its outcome.
 func runInstance(ctx context.Context, l *link, c instanceConfig) (err error) {
-	rules := c.rules()
-	sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Addrs: []string{c.Aggregator}, Instance: c.Name})
-	if err != nil {
+	in := &burstInstance{probe: probeEvery * time.Duration(c.Number) / time.Duration(c.Of)}
+	if in.apiInstance, err = c.newInstance(middleware.WithOnSwap(in.swapped)); err != nil {
 		return err
 	}
-	counts, err := collector.New(collectorConfig(sink, rules, c.Slow))
-	if err != nil {
-		return err
-	}
-	in := &guardInstance{probe: probeEvery * time.Duration(c.Number) / time.Duration(c.Of)}
-	if in.guard, err = middleware.New(rules, counts, middleware.WithOnSwap(in.swapped)); err != nil {
-		return err
-	}
-	client, err := hotkeys.NewClient(c.Redis)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	watcher, err := hotkeys.NewWatcher(client, hotkeys.WatcherConfig{Namespace: c.Namespace}, in.guard.HotSet())
-	if err != nil {
-		return err
-	}
-	return l.serve(ctx, func() error {
-		if err := connected(watcher); err != nil {
-			return err
-		}
-		if err := l.send(true); err != nil {
-			return err
-		}
-		return in.bursts(l)
-	}, counts.Run, watcher.Run)
+	return in.serve(ctx, l, func(context.Context) error { return in.bursts(l) })
 }
 
 // bursts answers each burst with its outcome until the input ends. The end of the input also ends
 // the current burst.
-func (in *guardInstance) bursts(l *link) error {
+func (in *burstInstance) bursts(l *link) error {
 	bursts, ended := make(chan burst, 1), make(chan error, 1) // bursts are sent one by one
 	go func() {
 		defer close(bursts)
@@ -175,18 +83,8 @@ func (in *guardInstance) bursts(l *link) error {
 	return errors.Join(append(errs, <-ended)...)
 }
 
-// collectorConfig returns the configuration of an instance's collector, with or without urgent
-// flushes.
-func collectorConfig(sink collector.Sink, rules *rules.Rules, slow bool) collector.Config {
-	c := collector.Config{Sink: sink, Rules: rules}
-	if slow {
-		c.Urgent = -1
-	}
-	return c
-}
-
 // swapped records the time at which the awaited key came into the hot set.
-func (in *guardInstance) swapped(_ string, hot []rules.Hot) {
+func (in *burstInstance) swapped(_ string, hot []rules.Hot) {
 	a := in.await.Load()
 	if a == nil || a.hotSince.Load() != 0 {
 		return
@@ -204,7 +102,7 @@ func (in *guardInstance) swapped(_ string, hot []rules.Hot) {
 const probeEvery = 5 * time.Millisecond
 
 // run sends a burst through the guard.
-func (in *guardInstance) run(b burst) burstOutcome {
+func (in *burstInstance) run(b burst) burstOutcome {
 	a := &awaited{text: route + "?" + b.Query}
 	in.await.Store(a)
 	o := burstOutcome{Requests: make([]int64, 0, len(b.At))}
@@ -227,7 +125,7 @@ func (in *guardInstance) run(b burst) burstOutcome {
 }
 
 // firstProbe returns the time of the first probe. The instances probe one after the other.
-func (in *guardInstance) firstProbe(b burst) int64 {
+func (in *burstInstance) firstProbe(b burst) int64 {
 	after := b.Until - int64(EnforceLimit)
 	if n := len(b.At); n > 0 {
 		after = max(after, b.At[n-1])
@@ -236,7 +134,7 @@ func (in *guardInstance) firstProbe(b burst) int64 {
 }
 
 // request sends a request. Its time is taken before the check, that of a refusal after it.
-func (in *guardInstance) request(query string, o *burstOutcome) {
+func (in *burstInstance) request(query string, o *burstOutcome) {
 	o.Requests = append(o.Requests, monotonic())
 	if d := in.guard.Check(request(query)); !d.Allowed && o.Refused == 0 {
 		o.Refused = monotonic()

@@ -19,13 +19,12 @@ import (
 
 // parts holds the parts by name. A lean build has no broker.
 var parts = map[string]func(context.Context, *link) error{
-	"receiver":            configured(runReceiver),
-	"sender":              configured(runSender),
-	"aggregator":          configured(runAggregator),
-	"instance":            configured(runInstance),
-	"pipeline-aggregator": configured(runPipelineAggregator),
-	"pipeline-instance":   configured(runPipelineInstance),
-	"redis":               configured(runRedis),
+	"receiver":          configured(runReceiver),
+	"sender":            configured(runSender),
+	"aggregator":        configured(runAggregator),
+	"instance":          configured(runInstance),
+	"pipeline-instance": configured(runPipelineInstance),
+	"redis":             configured(runRedis),
 }
 
 // configured returns a part that reads its configuration before it runs.

@@ -102,7 +102,7 @@ func (p *pipeline) start(ctx context.Context) error {
 	if err := p.useRedis(ctx); err != nil {
 		return err
 	}
-	common := pipelineConfig{Transport: p.config.Transport, Redis: p.redis, Namespace: p.namespace, Rate: p.config.Rate}
+	common := partConfig{Transport: p.config.Transport, Redis: p.redis, Namespace: p.namespace, Rate: p.config.Rate}
 	if p.config.Transport == TransportKafka {
 		var err error
 		if common.Brokers, err = p.useKafka(ctx); err != nil {
@@ -111,14 +111,14 @@ func (p *pipeline) start(ctx context.Context) error {
 		common.Topic = p.topic.name
 	}
 	var err error
-	if p.aggregator, err = p.harness.start(ctx, "pipeline-aggregator", common); err != nil {
+	if p.aggregator, err = p.harness.start(ctx, "aggregator", common); err != nil {
 		return err
 	}
 	if err := p.aggregator.receive(&common.StatsD); err != nil {
 		return err
 	}
 	return p.startInstances(ctx, "pipeline-instance", p.config.Instances, func(i int) any {
-		return pipelineInstanceConfig{pipelineConfig: common, Name: fmt.Sprintf("bench-%d", i+1), Seed: uint64(i + 1)}
+		return instanceConfig{partConfig: common, Number: i, Of: p.config.Instances}
 	})
 }
 

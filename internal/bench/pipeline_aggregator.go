@@ -40,10 +40,10 @@ type pipelineSource struct {
 	loops []func(context.Context) error
 }
 
-// runPipelineAggregator answers with the address to send to when it is ready, and then answers
+// runAggregator answers with the address to send to when it is ready, and then answers
 // each request with a tally. When its input ends it answers with the lags of the probes that it
 // saw.
-func runPipelineAggregator(ctx context.Context, l *link, c pipelineConfig) (err error) {
+func runAggregator(ctx context.Context, l *link, c partConfig) (err error) {
 	client, err := hotkeys.NewClient(c.Redis)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func runPipelineAggregator(ctx context.Context, l *link, c pipelineConfig) (err 
 	if err != nil {
 		return err
 	}
-	return l.serve(ctx, func() error {
+	return serve(ctx, func() error {
 		addr, err := source.ready(ctx)
 		if err != nil {
 			return err
@@ -136,7 +136,7 @@ func others(hot []rules.Hot) []rules.Hot {
 }
 
 // statsdSource returns the aggregator over UDP.
-func (c *pipelineConfig) statsdSource(ctx context.Context, client redis.UniversalClient, seen *probes) (*pipelineSource, error) {
+func (c *partConfig) statsdSource(ctx context.Context, client redis.UniversalClient, seen *probes) (*pipelineSource, error) {
 	publisher, err := hotkeys.NewPublisher(client, hotkeys.PublisherConfig{Namespace: c.Namespace})
 	if err != nil {
 		return nil, err

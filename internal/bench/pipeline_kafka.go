@@ -16,9 +16,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-func (c *pipelineInstanceConfig) kafkaSink(rules *rules.Rules) (collector.Sink, error) {
+func (c *instanceConfig) kafkaSink(rules *rules.Rules) (collector.Sink, error) {
 	return kafkasink.New(kafkasink.Config{
-		Rules: rules, Connection: kafka.Connection{Brokers: c.Brokers}, Topic: c.Topic, Instance: c.Name,
+		Rules: rules, Connection: kafka.Connection{Brokers: c.Brokers}, Topic: c.Topic, Instance: c.name(),
 	})
 }
 
@@ -26,7 +26,7 @@ func (c *pipelineInstanceConfig) kafkaSink(rules *rules.Rules) (collector.Sink, 
 const assignTimeout = 20 * time.Second
 
 // kafkaSource returns the aggregator over Kafka. It is the only member of its group.
-func (c *pipelineConfig) kafkaSource(client redis.UniversalClient, seen *probes) (*pipelineSource, error) {
+func (c *partConfig) kafkaSource(client redis.UniversalClient, seen *probes) (*pipelineSource, error) {
 	source, err := kafkasource.New(kafkasource.Config{
 		Connection: kafka.Connection{Brokers: c.Brokers},
 		Topic:      c.Topic,

@@ -3,27 +3,12 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/collector/statsdsink"
-	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/base"
-	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
-
-// pipelineConfig is the configuration that the parts share.
-type pipelineConfig struct {
-	Transport string
-	Redis     string // URL
-	Namespace string
-	Rate      int    // events per second, over all instances
-	StatsD    string // address
-	Brokers   []string
-	Topic     string
-}
 
 // Rules and route of a pipeline.
 const (
@@ -32,10 +17,10 @@ const (
 	probeRoute = "GET /probe"
 )
 
-// rules returns the rules of a part. A key is hot at half a percent of all events, which about
-// twenty keys reach, and is only watched. Probes are hot at once, but only for the aggregator, so
+// pipelineRules returns the rules of a pipeline. A key is hot at half a percent of all events, which
+// about twenty keys reach, and is only watched. Probes are hot at once, but only for the aggregator, so
 // instances send them like any key that occurs once.
-func (c *pipelineConfig) rules(probes bool) *rules.Rules {
+func (c *partConfig) pipelineRules(probes bool) *rules.Rules {
 	second := func(n int64) rules.Rate { return rules.Rate{N: n, Per: time.Second} }
 	ruleset := searchRules(c.Namespace, rules.NewThreshold(second(max(10, int64(c.Rate)/200))), nil)
 	rate := unreachable
@@ -54,45 +39,15 @@ func (c *pipelineConfig) rules(probes bool) *rules.Rules {
 	return ruleset
 }
 
-type pipelineInstanceConfig struct {
-	pipelineConfig
-	Name string
-	Seed uint64
-}
-
 // runPipelineInstance answers when it follows the hot set. It then carries out one order, and
 // answers with the totals when all counts are sent.
-func runPipelineInstance(ctx context.Context, l *link, c pipelineInstanceConfig) (err error) {
-	rules := c.rules(false)
-	sink, err := c.sink(rules)
+func runPipelineInstance(ctx context.Context, l *link, c instanceConfig) error {
+	in, err := c.newInstance()
 	if err != nil {
 		return err
 	}
-	counts, err := collector.New(collector.Config{Sink: sink, Rules: rules})
-	if err != nil {
-		return err
-	}
-	guard, err := middleware.New(rules, counts)
-	if err != nil {
-		return err
-	}
-	client, err := hotkeys.NewClient(c.Redis)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	watcher, err := hotkeys.NewWatcher(client, hotkeys.WatcherConfig{Namespace: c.Namespace}, guard.HotSet())
-	if err != nil {
-		return err
-	}
-	load := newLoad(c.Seed)
-	return l.serve(ctx, func() error {
-		if err := connected(watcher); err != nil {
-			return err
-		}
-		if err := l.send(true); err != nil {
-			return err
-		}
+	load := newLoad(uint64(c.Number + 1))
+	return in.serve(ctx, l, func(ctx context.Context) error {
 		var order loadOrder
 		if ok, err := l.receive(&order); !ok || err != nil {
 			return err
@@ -103,32 +58,14 @@ func runPipelineInstance(ctx context.Context, l *link, c pipelineInstanceConfig)
 			defer over()
 			ended <- l.untilEnd()
 		}()
-		done, err := loadInstance(ctx, load, order, counts)
+		done, err := loadInstance(ctx, load, order, in.counts)
 		if err == nil {
 			err = l.send(done)
 		} else if ctx.Err() != nil {
 			err = nil // the input ended first: no one reads the answer
 		}
 		return errors.Join(err, <-ended)
-	}, counts.Run, watcher.Run)
-}
-
-// sink returns the instance's end of the transport.
-func (c *pipelineInstanceConfig) sink(rules *rules.Rules) (collector.Sink, error) {
-	if c.Transport == TransportKafka {
-		return c.kafkaSink(rules)
-	}
-	return statsdsink.New(statsdsink.Config{Rules: rules, Addrs: []string{c.StatsD}, Instance: c.Name})
-}
-
-// connected waits until a watcher is connected.
-func connected(watcher *hotkeys.Watcher) error {
-	for deadline := time.Now().Add(10 * time.Second); !watcher.Stats().Connected; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("not connected to Redis after 10s: %+v", watcher.Stats())
-		}
-	}
-	return nil
+	})
 }
 
 // loadInstance carries out an order, and returns when the collector has sent all counts that it

@@ -144,7 +144,7 @@ func TestFlashCrowd(t *testing.T) {
 		t.Errorf("on_hot refuses %.2f of the crowd, and serves %.2f", c.OnHot.Crowd.Refused, c.OnHot.Crowd.Served())
 	}
 	var stored int64
-	for _, a := range d.sharing {
+	for _, a := range d.apis[WithOnHot] {
 		for _, s := range a.answers.Stats() {
 			stored += s.Requests["hit"] + s.Requests["stale"] + s.Requests["joined"]
 		}

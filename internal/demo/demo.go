@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -54,9 +55,7 @@ type Demo struct {
 	redis     *embeddedRedis
 	client    redis.UniversalClient // reads hot keys for snapshots
 	transport transport
-	apis      []*api
-	sharing   []*sharingAPI
-	twin      *twin
+	apis      [Variants][]*api
 	databases [Variants]*database
 	traffic   *traffic
 	exact     *exact
@@ -86,22 +85,22 @@ func New(ctx context.Context, transport string, log *slog.Logger) (d *Demo, err 
 	for v := range d.databases {
 		d.databases[v] = &database{crowd: crowd}
 	}
-	if d.twin, err = newTwin(ctx, d.databases[WithoutLimits], log); err != nil {
-		return d, err
+	makeAPI := [Variants]func(n int, database *database) (*api, error){
+		WithoutLimits: func(_ int, database *database) (*api, error) { return newAPI(ctx, database, log) },
+		WithLimits: func(n int, database *database) (*api, error) {
+			return d.newLimitedAPI(ctx, n, rules, database, log)
+		},
+		WithOnHot: func(_ int, database *database) (*api, error) { return d.newSharingAPI(ctx, rules, database, log) },
 	}
-	urls := [Variants][]string{WithoutLimits: {d.twin.url()}}
-	for i := range Instances {
-		a, err := d.newAPI(ctx, i, rules, d.databases[WithLimits], log)
-		if err != nil {
-			return d, err
+	var urls [Variants][]string
+	for v, open := range makeAPI {
+		for n := range instancesOf[v] {
+			a, err := open(n, d.databases[v])
+			if err != nil {
+				return d, err
+			}
+			d.apis[v], urls[v] = append(d.apis[v], a), append(urls[v], a.url())
 		}
-		d.apis = append(d.apis, a)
-		s, err := d.newSharingAPI(ctx, rules, d.databases[WithOnHot], log)
-		if err != nil {
-			return d, err
-		}
-		d.sharing = append(d.sharing, s)
-		urls[WithLimits], urls[WithOnHot] = append(urls[WithLimits], a.url()), append(urls[WithOnHot], s.url())
 	}
 	d.traffic, err = newTraffic(ctx, crowd, urls)
 	return d, err
@@ -112,14 +111,8 @@ func New(ctx context.Context, transport string, log *slog.Logger) (d *Demo, err 
 func (d *Demo) abandon() {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, a := range d.apis {
+	for _, a := range slices.Concat(d.apis[:]...) {
 		_ = a.run(over) // New's error is the one to report
-	}
-	for _, a := range d.sharing {
-		_ = a.run(over)
-	}
-	if d.twin != nil {
-		_ = d.twin.run(over)
 	}
 	if d.transport != nil {
 		for _, run := range d.transport.stages() {
@@ -138,11 +131,8 @@ func (d *Demo) Run(ctx context.Context) error {
 	defer d.redis.close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	serve := []func(context.Context) error{d.twin.run}
-	for _, a := range d.apis {
-		serve = append(serve, a.run)
-	}
-	for _, a := range d.sharing {
+	var serve []func(context.Context) error
+	for _, a := range slices.Concat(d.apis[:]...) {
 		serve = append(serve, a.run)
 	}
 	defer d.transport.close()
@@ -192,11 +182,10 @@ func (d *Demo) RedisAddr() string { return d.redis.Addr() }
 // Transport describes the transport of counts and its address.
 func (d *Demo) Transport() string { return d.transport.description() }
 
-// URLs returns the base URLs of the API instances.
-func (d *Demo) URLs() []string {
-	urls := make([]string, len(d.apis))
-	for i, a := range d.apis {
-		urls[i] = a.url()
+// URLs returns the base URLs of the API instances with limits.
+func (d *Demo) URLs() (urls []string) {
+	for _, a := range d.apis[WithLimits] {
+		urls = append(urls, a.url())
 	}
 	return urls
 }
@@ -261,7 +250,7 @@ func (d *Demo) Snapshot(ctx context.Context) (Moment, error) {
 		s.Hot[i].Hot = h
 		byKey[h.Key] = &s.Hot[i]
 	}
-	for _, a := range d.apis {
+	for _, a := range d.apis[WithLimits] {
 		for _, k := range a.guard.HotKeys() {
 			if sum := byKey[k.Key]; sum != nil {
 				sum.Passed += k.Passed

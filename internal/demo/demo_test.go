@@ -63,7 +63,7 @@ func testDemo(t *testing.T, transport string) {
 	if limited != r.Limited {
 		t.Errorf("the keys' limited are %d in sum, of all requests it is %d", limited, r.Limited)
 	}
-	for _, a := range d.apis {
+	for _, a := range d.apis[WithLimits] {
 		counted += a.counts.Stats().Counts
 	}
 	if counted != r.Requests {
@@ -227,7 +227,7 @@ func TestRunEndsWhenAPartFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.apis[1].listener.Close()
+	d.apis[WithLimits][1].listener.Close()
 	if err := d.Run(t.Context()); err == nil {
 		t.Fatal("Run returned nil, though an instance could not serve")
 	}

@@ -56,7 +56,7 @@ func (d *Demo) Result() Result {
 			NoLimits: d.effectOfCrowds(WithoutLimits), Limits: d.effectOfCrowds(WithLimits), OnHot: d.effectOfCrowds(WithOnHot),
 		}
 	}
-	for _, a := range d.apis {
+	for _, a := range d.apis[WithLimits] {
 		dropped := a.counts.Stats().Dropped
 		r.Dropped["table_full"] += dropped.TableFull
 		r.Dropped["too_long"] += dropped.TooLong

@@ -15,6 +15,9 @@ const (
 	Variants // their number
 )
 
+// instancesOf has the numbers of instances. The one without limits hardly works for its requests.
+var instancesOf = [Variants]int{WithoutLimits: 1, WithLimits: Instances, WithOnHot: Instances}
+
 var variantNames = [Variants]string{"without limits", "with limits", "with on_hot"}
 
 // String returns the variant in two words.
