@@ -10,7 +10,7 @@
 //	guarded.go       a value that any goroutine may change
 //	hash.go          numbers whose bits are spread
 //	hexdigit.go      digits of percent-encoding
-//	jsonpath.go      the names of values in JSON
+//	jsonpath.go      the names of values in JSON, and jsonskip.go the way through its text
 //	notify.go        a signal that waits for its receiver
 //	openfiles_*.go   the number of files that the process may have open
 //	pace.go          the interval of flushes
