@@ -182,29 +182,25 @@ func (l *Log) read(ctx context.Context, s source, each func(*parsedLine) error) 
 	defer in.Close()
 
 	var (
-		text  = newLines(in)
-		codec = decoder{format: l.format, fields: l.fields, wanted: l.values}
-		first BadLine // reason if no line is good
-		bad   int64
-		r     parsedLine
+		text    = newLines(in)
+		decoder = LineDecoder{codec: decoder{format: l.format, fields: l.fields, wanted: l.values}}
+		first   BadLine // reason if no line is good
+		bad     int64
+		r       parsedLine
 	)
 	for text.next() {
 		if err := ctx.Err(); err != nil {
 			return good, fmt.Errorf("read %s: %w", s.name, err)
 		}
-		reason := text.reason
-		if reason == nil {
-			reason = codec.decode(text.line, &r)
-		}
-		if errors.Is(reason, errNotRequest) {
-			continue
-		}
+		ok, reason := decoder.decode(text.line, &r)
 		if reason != nil {
 			bad++
 			if bad == 1 {
 				first = newBadLine(s.name, text.number, reason, text.line)
 			}
 			l.tally.addBad(s.name, text.number, reason, text.line)
+		}
+		if !ok {
 			continue
 		}
 		good++

@@ -20,7 +20,7 @@
 //	options.go      its settings
 //	source.go       bytes, plain, of files and standard input
 //	lines.go        lines
-//	linedecoder.go  lines of a log that grows
+//	linedecoder.go  one line, also of a log that grows
 //	formats.go      all formats, with the places of their fields
 //	fields.go       formats that users describe
 //	spell.go        spellings of the names of fields

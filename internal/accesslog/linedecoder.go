@@ -14,8 +14,13 @@ type LineDecoder struct {
 	begun   bool
 }
 
-// MaxLine is the length of the longest line that is read, in bytes.
-const MaxLine = maxLine
+// MaxLine is the length of the longest line that is read, in bytes and without its end.
+const MaxLine = 1 << 20
+
+var (
+	errLong = errors.New("the line is longer than 1 MiB")
+	bom     = []byte("\uFEFF")
+)
 
 // NewLineDecoder returns a decoder with the format, the fields and the values of o.
 func NewLineDecoder(o Options) (*LineDecoder, error) {
@@ -28,22 +33,35 @@ func NewLineDecoder(o Options) (*LineDecoder, error) {
 // Decode decodes a line, with or without its end. ok is false for a line that is not meant to be
 // a request: a blank line, a comment, a heading. The error is the reason why a line is bad.
 func (d *LineDecoder) Decode(line []byte) (e Entry, ok bool, err error) {
+	if ok, err = d.decode(line, &d.request); ok {
+		e = d.request.entry()
+	}
+	return e, ok, err
+}
+
+// decode is Decode without a copy of the request.
+func (d *LineDecoder) decode(line []byte, r *parsedLine) (ok bool, err error) {
+	if line, err = d.trim(line); err != nil || len(line) == 0 {
+		return false, err
+	}
+	err = d.codec.decode(line, r)
+	if errors.Is(err, errNotRequest) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// trim returns a line without its end and the spaces around it, and the first one without a byte
+// order mark.
+func (d *LineDecoder) trim(line []byte) ([]byte, error) {
 	if !d.begun {
 		line, d.begun = bytes.TrimPrefix(line, bom), true
 	}
-	if len(line) > maxLine+len("\r\n") {
-		return Entry{}, false, errLong
+	line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\r'})
+	if len(line) > MaxLine {
+		return nil, errLong
 	}
-	if line = bytes.TrimSpace(line); len(line) == 0 {
-		return Entry{}, false, nil
-	}
-	switch err := d.codec.decode(line, &d.request); {
-	case errors.Is(err, errNotRequest):
-		return Entry{}, false, nil
-	case err != nil:
-		return Entry{}, false, err
-	}
-	return d.request.entry(), true, nil
+	return bytes.TrimSpace(line), nil
 }
 
 // NeedsHeading reports whether columns are wanted by name and no line has named them yet. A

@@ -11,7 +11,7 @@ import (
 
 // blockSize is the size of the allocations that texts share. A block has room for the longest
 // line.
-const blockSize = 4 * maxLine
+const blockSize = 4 * MaxLine
 
 // pageSize is the number of records in one allocation. Records are joined once, to be sorted: a
 // slice that grows would leave several times its size to the garbage collector.

@@ -62,13 +62,13 @@ func TestSortedKeepsText(t *testing.T) {
 	var s sorted
 	const n = 20
 	for i := range n {
-		target := "/" + strings.Repeat(string(rune('a'+i)), maxLine-i)
+		target := "/" + strings.Repeat(string(rune('a'+i)), MaxLine-i)
 		s.add(&parsedLine{nanos: int64(n - i), method: []byte("GET"), target: []byte(target), status: 999, bytes: int64(i) << 40})
 	}
 	i := n
 	for e := range s.entries() {
 		i--
-		want := "/" + strings.Repeat(string(rune('a'+i)), maxLine-i)
+		want := "/" + strings.Repeat(string(rune('a'+i)), MaxLine-i)
 		if e.Time.UnixNano() != int64(n-i) || e.Method != "GET" || e.Addr != "" || e.Status != 999 || e.Bytes != int64(i)<<40 || e.Target != want {
 			t.Errorf("entry %d: %v, %s, %q, %d, %d bytes", i, e.Time, e.Method, e.Addr, e.Status, len(e.Target))
 		}

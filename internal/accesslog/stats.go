@@ -33,7 +33,7 @@ type BadLine struct {
 }
 
 func newBadLine(file string, line int64, reason error, text []byte) BadLine {
-	return BadLine{File: file, Line: line, Reason: reason.Error(), Excerpt: excerpt(text)}
+	return BadLine{File: file, Line: line, Reason: reason.Error(), Excerpt: Excerpt(text)}
 }
 
 // lineCounts collects the counts for Stats. It is safe for concurrent use.
