@@ -18,8 +18,6 @@ import (
 	"github.com/hotparam/hotparam/internal/filewatch"
 	"github.com/hotparam/hotparam/internal/replay"
 	"github.com/hotparam/hotparam/internal/status"
-	"github.com/hotparam/hotparam/limiter"
-	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -131,17 +129,13 @@ func lifeOf(rules *rules.Rules) time.Duration {
 // newGuard returns the guard that makes the keys. The requests have already been served, so it
 // refuses none and never calls Redis.
 func (f *Follower) newGuard() (*middleware.Guard, error) {
-	all, err := limiter.NewMemory(limiter.MemoryConfig{})
-	if err != nil {
-		return nil, err
-	}
-	turns, err := semaphore.New(semaphore.Config{})
+	opts, err := replay.InMemory(nil)
 	if err != nil {
 		return nil, err
 	}
 	none := func(context.Context, string) string { return "" }
-	return middleware.New(f.rules, f.counts, middleware.WithShadow(), middleware.WithoutLocal(), middleware.WithoutWaiting(),
-		middleware.WithBackend(all), middleware.WithSemaphore(turns), middleware.WithParams(none), middleware.WithLog(f.log))
+	opts = append(opts, middleware.WithShadow(), middleware.WithoutLocal(), middleware.WithParams(none), middleware.WithLog(f.log))
+	return middleware.New(f.rules, f.counts, opts...)
 }
 
 func (f *Follower) openLogs() error {

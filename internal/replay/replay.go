@@ -187,17 +187,11 @@ func (r *replay) assemble() error {
 // have the number of concurrent requests.
 func (r *replay) newGuard() (*middleware.Guard, error) {
 	clock := func() time.Duration { return time.Duration(r.now.UnixNano()) }
-	all, err := limiter.NewMemory(limiter.MemoryConfig{Clock: clock})
+	opts, err := InMemory(clock)
 	if err != nil {
 		return nil, err
 	}
-	turns, err := semaphore.New(semaphore.Config{})
-	if err != nil {
-		return nil, err
-	}
-	opts := []middleware.Option{
-		middleware.WithClock(clock), middleware.WithoutWaiting(), middleware.WithBackend(all), middleware.WithSemaphore(turns),
-	}
+	opts = append(opts, middleware.WithClock(clock))
 	for i := range r.Rules.Rules {
 		for _, p := range r.Rules.Rules[i].Named() {
 			if p.Source == rules.Ctx { // a log does not have it
@@ -206,6 +200,17 @@ func (r *replay) newGuard() (*middleware.Guard, error) {
 		}
 	}
 	return middleware.New(r.Rules, r.counts, opts...)
+}
+
+// InMemory returns the options of a guard that makes no remote call, and in which no request waits. A
+// nil clock is the system's.
+func InMemory(clock func() time.Duration) ([]middleware.Option, error) {
+	all, err := limiter.NewMemory(limiter.MemoryConfig{Clock: clock})
+	if err != nil {
+		return nil, err
+	}
+	turns, err := semaphore.New(semaphore.Config{})
+	return []middleware.Option{middleware.WithoutWaiting(), middleware.WithBackend(all), middleware.WithSemaphore(turns)}, err
 }
 
 func (r *replay) requests(ctx context.Context) error {

@@ -1,7 +1,6 @@
 package suggest
 
 import (
-	"errors"
 	"net/url"
 	"strings"
 	"time"
@@ -43,7 +42,6 @@ type survey struct {
 	secret      map[string]bool // names of parameters that look secret
 	values      int
 	full        bool
-	room        []string // for values of wildcards
 }
 
 // reading calls f for each entry of the log.
@@ -67,7 +65,7 @@ func look(entries reading) (*survey, error) {
 		return nil, err
 	}
 	s.all = s.routes.settle()
-	if err := errors.Join(entries(s.serve), s.parameters(entries, s.count)); err != nil {
+	if err := s.parameters(entries, s.serve, s.count); err != nil {
 		return nil, err
 	}
 	for _, r := range s.all {
@@ -79,12 +77,12 @@ func look(entries reading) (*survey, error) {
 			}
 		}
 	}
-	return s, s.parameters(entries, s.countParts)
+	return s, s.parameters(entries, func(*routePattern, *accesslog.Entry) {}, s.countParts)
 }
 
-// parameters calls f for each parameter of each request, with its name in the syntax of rules,
-// its value, and the time and number of the request.
-func (s *survey) parameters(entries reading, f func(r *routePattern, name, text string, t time.Time, number int64)) error {
+// parameters calls each with each request of a route, and f with each of its parameters: its name in
+// the syntax of rules, its value, and the time and number of the request.
+func (s *survey) parameters(entries reading, each func(*routePattern, *accesslog.Entry), f func(r *routePattern, name, text string, t time.Time, number int64)) error {
 	var room []string
 	var number int64
 	return entries(func(e *accesslog.Entry) {
@@ -97,6 +95,7 @@ func (s *survey) parameters(entries reading, f func(r *routePattern, name, text 
 		if room = values; r == nil {
 			return
 		}
+		each(r, e)
 		for i, v := range values {
 			if i < len(r.names) {
 				f(r, "path:"+r.names[i], plainText(v, url.PathUnescape), e.Time, number)

@@ -3,7 +3,6 @@ package suggest
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/accesslog"
@@ -20,15 +19,7 @@ type served struct {
 }
 
 // serve counts a request for the capacity of its route.
-func (s *survey) serve(e *accesslog.Entry) {
-	path, _, _ := strings.Cut(e.Target, "?")
-	if !strings.HasPrefix(path, "/") {
-		return
-	}
-	r, values := s.routes.findRoute(e.Method, path, s.room[:0])
-	if s.room = values; r == nil {
-		return
-	}
+func (s *survey) serve(r *routePattern, e *accesslog.Entry) {
 	v := &r.served
 	if window := e.Time.Sub(s.first).Truncate(capacity.Window); window != v.window {
 		v.endWindow()
