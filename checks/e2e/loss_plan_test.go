@@ -10,22 +10,12 @@ import (
 // lossPane is the width of the panes of the rules' windows, which have ten of them.
 const lossPane = 100 * time.Millisecond
 
-// lossRules have the kinds of threshold that a loss could hide keys from. None has a limit, so
-// that every request is counted.
-const lossRules = `
-  - id: rate
-    match: {route: "GET /search"}
-    by: [q]
-    hot: {rate: 100/s, exit: 80%, hold: 1s, cool_down: 500ms}
-  - id: share
-    match: {route: "GET /share"}
-    by: [q]
-    hot: {share: 20%, min: 50/s, hold: 1s, cool_down: 500ms}
-  - id: jump
-    match: {route: "GET /jump"}
-    by: [q]
-    hot: {jump: 4x, min: 50/s, hold: 1s, cool_down: 500ms}
-`
+// lossRules have the kinds of threshold that a loss could hide keys from.
+var lossRules = []restartRule{
+	{"rate", []restartTerm{{kind: "rate", n: lossThreshold, window: time.Second}}, 0},
+	{"share", []restartTerm{{kind: "share", n: 50, window: time.Second, part: 20}}, 0},
+	{"jump", []restartTerm{{kind: "jump", n: 50, window: time.Second, part: 4}}, 0},
+}
 
 // lossThreshold is the count that makes a key of the rule rate hot.
 const lossThreshold = 100
@@ -39,15 +29,7 @@ type lossKey struct {
 	before      int64 // a pane before from
 }
 
-// lossPaths are the paths of the rules' routes.
-var lossPaths = map[string]string{"rate": "/search", "share": "/share", "jump": "/jump"}
-
-func (k *lossKey) path() string {
-	if path := lossPaths[k.rule]; path != "" {
-		return path
-	}
-	return "/" + k.rule
-}
+func (k *lossKey) path() string { return "/" + k.rule }
 
 func (k *lossKey) member() string { return k.rule + " GET " + k.path() + "?q=" + k.value }
 
@@ -64,6 +46,7 @@ func (k *lossKey) requests(pane int64) int64 {
 // lossPlan is the traffic of all instances together, over so many panes. Each process makes the
 // same plan, and does its part.
 type lossPlan struct {
+	rules []restartRule
 	panes int64
 	keys  []lossKey
 }
@@ -93,7 +76,7 @@ func (p *lossPlan) numbers() map[string]int {
 }
 
 func newLossPlan(panes int64) *lossPlan {
-	p := &lossPlan{panes: panes}
+	p := &lossPlan{rules: lossRules, panes: panes}
 	steady := panes - 50
 	for i := range int64(4) {
 		p.add(lossKey{rule: "rate", value: fmt.Sprint("steady", i), from: 10 + i, to: steady, each: 15})

@@ -1,21 +1,16 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -158,80 +153,21 @@ func (x *lossFleet) endSenders(plan *lossPlan) *lossTruth {
 // runLoss runs a fleet of senders through the weather.
 func runLoss(t *testing.T, instances int, panes int64, w weather) *lossRun {
 	t.Helper()
-	f := newFleet(t, quickCommands(t), lossRules)
+	f := newFleet(t, quickCommands(t), rulesYAML(lossRules, false))
 	daemon := f.startAggregator()
+	seen, up := newSeen("shop"), time.Now().UnixNano()
+	seen.lives = []restartLife{{0, up, up}}
 	config := func(_ int, addr string) string { return f.file(f.sectionsAt(addr, f.redis.Addr())) }
 	senders := startSenders(t, sender{Instances: instances, Panes: panes}, w, config, f.statsd)
-	r := &lossRun{plan: newLossPlan(panes)}
-	begin := senders.beginPlan()
-	r.begin, r.end = begin.UnixNano(), begin.Add(time.Duration(panes)*lossPane).UnixNano()
-	stop := r.watchPublished(t, f)
-	time.Sleep(time.Until(time.Unix(0, r.end)))
+	plan, begin := newLossPlan(panes), senders.beginPlan()
+	stop := watchRestarts(t, f.client, plan, []*restartSeen{seen})
+	time.Sleep(time.Until(begin.Add(time.Duration(panes) * lossPane)))
 	senders.awaitDone()
 	time.Sleep(time.Second)
-	stop()
+	reads, end := stop(), time.Now().UnixNano()
 	if lost := daemon.metric("hotparam_statsd_lost_packets_total") - daemon.metric("hotparam_statsd_recovered_packets_total"); lost > 0 && w.lost == 0 {
 		t.Fatalf("the machine lost %v packets: nothing is shown", lost)
 	}
-	r.truth = senders.endSenders(r.plan)
-	return r
+	truth := newRestartTruth(plan, senders.endSenders(plan), [2]int64{})
+	return &lossRun{newRestartJudge(t, truth, begin.UnixNano(), end, reads, seen), seen}
 }
-
-// watchPublished records the published changes until stop is called.
-func (r *lossRun) watchPublished(t *testing.T, f *fleet) (stop func()) {
-	t.Helper()
-	numbers := r.plan.numbers()
-	known, last := make(map[string]string), "-"
-	look := func(ctx context.Context) {
-		var info *redis.MapStringStringCmd
-		var events *redis.XMessageSliceCmd
-		if _, err := f.client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
-			info = tx.HGetAll(ctx, f.layout.Info)
-			events = tx.XRange(ctx, f.layout.Events, last, "+")
-			return nil
-		}); err != nil {
-			return // the test has ended, or it is looked again
-		}
-		for member, text := range info.Val() {
-			read := time.Now().UnixNano()
-			isNew := known[member] != text
-			known[member] = text
-			h, err := published.ParseInfo([]byte(text))
-			key, ok := numbers[member]
-			if err != nil || !ok {
-				t.Errorf("published: %q: %.100s: %v", member, text, err)
-				continue
-			}
-			r.reads = append(r.reads, lossEntry{key, h, read})
-			if isNew {
-				r.entries = append(r.entries, lossEntry{key, h, h.Until.Add(-lossTTL).UnixNano()})
-			}
-		}
-		for _, e := range events.Val() {
-			if last = "(" + e.ID; e.Values["change"] == nil {
-				continue
-			}
-			change, err := published.ParseChange([]byte(e.Values["change"].(string)))
-			if err != nil {
-				t.Errorf("%v: %v", e.Values, err)
-				continue
-			}
-			for i := range change.Hot {
-				h := &change.Hot[i].Hot
-				r.events = append(r.events, lossChange{numbers[h.Key.String()], change.At.UnixNano(), h})
-			}
-			for _, key := range change.Cool {
-				r.events = append(r.events, lossChange{numbers[key.String()], change.At.UnixNano(), nil})
-			}
-		}
-	}
-	end := beside(t, func(ctx context.Context) { testenv.Every(ctx, 50*time.Millisecond, func(int) { look(ctx) }) })
-	return func() {
-		end()
-		look(t.Context()) // the last changes
-		slices.SortStableFunc(r.events, func(a, b lossChange) int { return int(a.instant - b.instant) })
-	}
-}
-
-// lossTTL is the lifetime of an entry when it is written.
-const lossTTL = 15 * time.Second

@@ -111,9 +111,6 @@ func (x *lossTruth) readCounts(t *testing.T, sender int, name string) {
 	}
 }
 
-// window returns those counts for the window of a second that ends with a pane.
-func (c *lossCounts) window(last int64) (least, most int64) { return c.in(lossSecond.Span(last)) }
-
 // secret returns how many of a key's counts between two instants are unknown to every aggregator
 // now, even as missing. They are in packets that had not left the relay, and no later packet of
 // their sender had left it.

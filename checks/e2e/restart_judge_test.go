@@ -39,6 +39,17 @@ const (
 	coolsBySome   = "several"
 )
 
+// newRestartJudge returns a judge of what was published from begin to end. Where the reads were held
+// up, aggregators may have been, too.
+func newRestartJudge(t *testing.T, truth *restartTruth, begin, end int64, reads []int64, control *restartSeen) *restartJudge {
+	for i := 1; i < len(reads); i++ {
+		if reads[i]-reads[i-1] > restartPace+lossStall {
+			truth.stalls = append(truth.stalls, lossSpan{reads[i-1], reads[i]})
+		}
+	}
+	return &restartJudge{restartTruth: truth, t: t, begin: begin, end: end, control: control, wrong: make(map[string][]string), coolings: make(map[string]*restartCoolings)}
+}
+
 // restartCoolings counts the keys that cooled by the snapshot, and by a complete window.
 type restartCoolings struct{ bySnapshot, byWhole int }
 

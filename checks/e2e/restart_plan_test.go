@@ -99,10 +99,11 @@ func (x restartTimes) rules() []restartRule {
 	return rules
 }
 
-// yaml returns the rules as in a file. Their counts have the same names in all namespaces.
-func (x restartTimes) yaml(reloaded bool) string {
+// rulesYAML returns rules as in a file. Their counts have the same names in all namespaces. None has
+// a limit, so that every request is counted.
+func rulesYAML(rules []restartRule, reloaded bool) string {
 	var text strings.Builder
-	for _, r := range x.rules() {
+	for _, r := range rules {
 		terms := make([]string, len(r.terms))
 		for i := range r.terms {
 			terms[i] = r.terms[i].yaml(reloaded)
@@ -124,7 +125,7 @@ func (x restartTimes) yaml(reloaded bool) string {
 // plan returns the traffic: keys that stay, keys that end or begin around each restart, and keys
 // that are never hot.
 func (x restartTimes) plan() *lossPlan {
-	p := &lossPlan{panes: x.Panes}
+	p := &lossPlan{rules: x.rules(), panes: x.Panes}
 	counted := func(rule string, each, every, lead int64) {
 		add := func(value string, from, to int64) {
 			p.add(lossKey{rule: rule, value: value, from: max(from, 5), to: to, each: each, every: every})
@@ -158,7 +159,7 @@ func (x restartTimes) plan() *lossPlan {
 	if x.Long {
 		compared["top600"] = 0
 	}
-	for _, r := range x.rules() {
+	for _, r := range p.rules {
 		shares, ok := compared[r.id]
 		if !ok {
 			continue

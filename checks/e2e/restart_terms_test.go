@@ -17,11 +17,10 @@ type restartTruth struct {
 	reloaded [2]int64         // between these instants
 }
 
-func newRestartTruth(x restartTimes, plan *lossPlan, truth *lossTruth, reloaded [2]int64) *restartTruth {
+func newRestartTruth(plan *lossPlan, truth *lossTruth, reloaded [2]int64) *restartTruth {
 	r := &restartTruth{truth, plan, make(map[string]*restartRule), make(map[string][]int), reloaded}
-	rules := x.rules()
-	for i := range rules {
-		r.rules[rules[i].id] = &rules[i]
+	for i := range plan.rules {
+		r.rules[plan.rules[i].id] = &plan.rules[i]
 	}
 	for i := range plan.keys {
 		if k := &plan.keys[i]; !r.isAllowed(i) {

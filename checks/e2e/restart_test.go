@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -99,10 +98,7 @@ type restartFleet struct {
 
 func newRestartFleet(t *testing.T, bin programs, times restartTimes) *restartFleet {
 	t.Helper()
-	x := &restartFleet{fleet: newFleet(t, bin, times.yaml(false)), times: times}
-	namespace := func(name string) *restartSeen {
-		return &restartSeen{name: name, layout: hotkeys.NewLayout(name), open: make(map[int]*restartStay), known: make(map[int]string)}
-	}
+	x := &restartFleet{fleet: newFleet(t, bin, rulesYAML(times.rules(), false)), times: times}
 	dir := t.TempDir()
 	add := func(seen *restartSeen) *restartAggregator {
 		a := &restartAggregator{restartSeen: seen, f: x.fleet, addr: fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))}
@@ -112,8 +108,8 @@ func newRestartFleet(t *testing.T, bin programs, times restartTimes) *restartFle
 		x.all = append(x.all, a)
 		return a
 	}
-	x.control, x.killed, x.ended, x.reloaded = add(namespace("control")), add(namespace("killed")), add(namespace("ended")), add(namespace("reloaded"))
-	taken := namespace("taken")
+	x.control, x.killed, x.ended, x.reloaded = add(newSeen("control")), add(newSeen("killed")), add(newSeen("ended")), add(newSeen("reloaded"))
+	taken := newSeen("taken")
 	x.taken = []*restartAggregator{add(taken), add(taken)}
 	for _, a := range x.all {
 		a.awaitUp()
@@ -161,7 +157,7 @@ func (x *restartFleet) run() {
 	x.sleep(x.times.reload())
 	x.reload[0] = time.Now().UnixNano()
 	for _, a := range x.all {
-		a.writeRulesFile(x.times.yaml(true))
+		a.writeRulesFile(rulesYAML(x.times.rules(), true))
 	}
 	for _, a := range x.all {
 		if a != x.taken[0] { // it is dead
@@ -226,12 +222,7 @@ func runRestarts(t *testing.T, bin programs, times restartTimes) map[string][]st
 	end := time.Now().UnixNano()
 
 	truth := senders.endSenders(plan)
-	for i := 1; i < len(reads); i++ {
-		if reads[i]-reads[i-1] > restartPace+lossStall { // so aggregators may have been held up, too
-			truth.stalls = append(truth.stalls, lossSpan{reads[i-1], reads[i]})
-		}
-	}
-	j := &restartJudge{restartTruth: newRestartTruth(times, plan, truth, x.reload), t: t, begin: x.begin, end: end, control: x.control.restartSeen, wrong: make(map[string][]string), coolings: make(map[string]*restartCoolings)}
+	j := newRestartJudge(t, newRestartTruth(plan, truth, x.reload), x.begin, end, reads, x.control.restartSeen)
 	for _, s := range seen {
 		j.judgeNamespace(s)
 	}

@@ -21,9 +21,14 @@ type restartSeen struct {
 	lives  []restartLife
 
 	entries []lossEntry
+	reads   []lossEntry // of unexpired entries, each time; written is when
 	stays   []*restartStay
 	open    map[int]*restartStay
 	known   map[int]string // texts of entries
+}
+
+func newSeen(namespace string) *restartSeen {
+	return &restartSeen{name: namespace, layout: hotkeys.NewLayout(namespace), open: make(map[int]*restartStay), known: make(map[int]string)}
 }
 
 // restartLife is the time in which one aggregator publishes, until the next one of the namespace
@@ -55,6 +60,9 @@ func (s *restartStay) endWithin(run int64) int64 {
 func (s *restartStay) overlaps(other *restartStay) bool {
 	return s.key == other.key && (s.left == 0 || other.from < s.left) && (other.left == 0 || s.from < other.left)
 }
+
+// lossTTL is the lifetime of an entry when it is written.
+const lossTTL = 15 * time.Second
 
 // restartPace is the time between two reads of the published sets.
 const restartPace = int64(50e6)
@@ -115,6 +123,7 @@ func (x *restartSeen) recordRead(t *testing.T, numbers map[string]int, entries m
 			continue // it has expired
 		}
 		hot[key] = true
+		x.reads = append(x.reads, lossEntry{key, s.last, at})
 		for _, name := range s.holders {
 			s.claims[name] = at
 		}
