@@ -1,11 +1,11 @@
 package claims
 
 import (
-	"math"
 	"math/rand/v2"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/bench"
 )
 
 // StreamSize is the size of a generated stream.
@@ -28,9 +28,9 @@ func (s StreamSize) stream(seed uint64, components ...component) *generated {
 
 // Zipf returns a stream whose keys follow the Zipf law of an exponent, above or below 1.
 func Zipf(s StreamSize, exponent float64) func(seed uint64) (EventStream, error) {
-	pick := zipf(int(s.Keys), exponent)
 	return func(seed uint64) (EventStream, error) {
-		return s.stream(seed, component{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return pick.draw(r) }}), nil
+		pick := zipf(seed, s.Keys, exponent)
+		return s.stream(seed, component{rate: s.Rate, key: func(*rand.Rand, int64, int64) int32 { return pick() }}), nil
 	}
 }
 
@@ -65,10 +65,10 @@ func Moving(s StreamSize, rate float64) func(seed uint64) (EventStream, error) {
 // Bursts returns a stream that follows the Zipf law and has, in addition, some keys that come in
 // bursts. A burst takes a tenth of a second, and random silence of about a second follows.
 func Bursts(s StreamSize, exponent float64, keys int32, size int64) func(seed uint64) (EventStream, error) {
-	pick := zipf(int(s.Keys-keys), exponent)
 	return func(seed uint64) (EventStream, error) {
+		pick := zipf(seed, s.Keys-keys, exponent)
 		return s.stream(seed,
-			component{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return pick.draw(r) }},
+			component{rate: s.Rate, key: func(*rand.Rand, int64, int64) int32 { return pick() }},
 			component{rate: float64(keys) * float64(size) * 10, key: func(_ *rand.Rand, instant, i int64) int32 {
 				key := i / size % int64(keys)
 				if base.Mix64(seed+base.Mix64(uint64(instant/tenthSecond)<<16|uint64(key)))%12 > 0 {
@@ -84,12 +84,12 @@ func Bursts(s StreamSize, exponent float64, keys int32, size int64) func(seed ui
 // each. All are spread over the instances evenly or, if skewed, by the Zipf law with exponent 1.
 func Flood(s StreamSize, hot int32, each float64, skewed bool) func(seed uint64) (EventStream, error) {
 	s.Keys = hot
-	var instance func(*rand.Rand, int64) int
-	if skewed {
-		pick := zipf(s.Instances, 1)
-		instance = func(r *rand.Rand, _ int64) int { return int(pick.draw(r)) }
-	}
 	return func(seed uint64) (EventStream, error) {
+		var instance func(*rand.Rand, int64) int
+		if skewed {
+			pick := zipf(seed, int32(s.Instances), 1)
+			instance = func(*rand.Rand, int64) int { return int(pick()) }
+		}
 		return s.stream(seed,
 			component{rate: s.Rate, instance: instance},
 			component{rate: each * float64(hot), instance: instance, key: func(_ *rand.Rand, _, i int64) int32 { return int32(i % int64(hot)) }},
@@ -119,47 +119,8 @@ func Square(s StreamSize, rate float64, period time.Duration) func(seed uint64) 
 	}
 }
 
-// alias draws numbers by their weights in constant time (Vose 1991).
-type alias struct {
-	keep  []float32
-	other []int32
-}
-
-func zipf(n int, exponent float64) *alias {
-	weights, sum := make([]float64, n), 0.0
-	for i := range weights {
-		weights[i] = math.Pow(float64(i+1), -exponent)
-		sum += weights[i]
-	}
-	a := &alias{keep: make([]float32, n), other: make([]int32, n)}
-	var small, large []int32
-	for i := range weights {
-		weights[i] *= float64(n) / sum
-		if weights[i] < 1 {
-			small = append(small, int32(i))
-		} else {
-			large = append(large, int32(i))
-		}
-	}
-	for len(small) > 0 && len(large) > 0 {
-		s, l := small[len(small)-1], large[len(large)-1]
-		small = small[:len(small)-1]
-		a.keep[s], a.other[s] = float32(weights[s]), l
-		if weights[l] -= 1 - weights[s]; weights[l] < 1 {
-			large = large[:len(large)-1]
-			small = append(small, l)
-		}
-	}
-	for _, i := range append(small, large...) {
-		a.keep[i] = 1
-	}
-	return a
-}
-
-func (a *alias) draw(r *rand.Rand) int32 {
-	i := int32(r.Uint64N(uint64(len(a.keep))))
-	if r.Float32() < a.keep[i] {
-		return i
-	}
-	return a.other[i]
+// zipf returns a function that draws numbers below n by the Zipf law.
+func zipf(seed uint64, n int32, exponent float64) func() int32 {
+	z := bench.NewZipf(rand.New(rand.NewPCG(seed, 2)), exponent, int(n))
+	return func() int32 { return int32(z.Draw() - 1) }
 }

@@ -6,16 +6,16 @@ func NearestWord(word string, words []string) string {
 	best, least := "", 3
 	for _, w := range words {
 		limit := min(least, 2+len(w)/4)
-		if d := editDistance(word, w, limit); d < limit {
+		if d := EditDistance(word, w, limit); d < limit {
 			best, least = w, d
 		}
 	}
 	return best
 }
 
-// editDistance returns the edit distance between a and b (optimal string alignment: insert,
+// EditDistance returns the edit distance between a and b (optimal string alignment: insert,
 // delete, replace, swap neighbours), or any number of at least limit.
-func editDistance(a, b string, limit int) int {
+func EditDistance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
 	}

@@ -24,19 +24,19 @@ func TestEditDistance(t *testing.T) {
 	word := rapid.StringMatching(`[abc]{1,8}`)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := word.Draw(t, "a"), word.Draw(t, "b")
-		d := editDistance(a, b, most)
-		if d != editDistance(b, a, most) || (d == 0) != (a == b) || d > max(len(a), len(b)) {
-			t.Fatalf("editDistance(%q, %q) = %d, back %d", a, b, d, editDistance(b, a, most))
+		d := EditDistance(a, b, most)
+		if d != EditDistance(b, a, most) || (d == 0) != (a == b) || d > max(len(a), len(b)) {
+			t.Fatalf("EditDistance(%q, %q) = %d, back %d", a, b, d, EditDistance(b, a, most))
 		}
 		at := rapid.IntRange(0, len(a)-1).Draw(t, "at")
 		for _, edited := range []string{
 			a[:at] + "x" + a[at:], a[:at] + a[at+1:], a[:at] + "x" + a[at+1:], // insert, delete, replace
 		} {
-			if d := editDistance(a, edited, most); d != 1 {
-				t.Fatalf("editDistance(%q, %q) = %d, want 1", a, edited, d)
+			if d := EditDistance(a, edited, most); d != 1 {
+				t.Fatalf("EditDistance(%q, %q) = %d, want 1", a, edited, d)
 			}
 		}
-		if d := editDistance(a+"xy", a+"yx", most); d != 1 {
+		if d := EditDistance(a+"xy", a+"yx", most); d != 1 {
 			t.Fatalf("swapped: %d, want 1", d)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	mathrand "math/rand/v2"
 	"slices"
 	"time"
 
@@ -114,6 +115,34 @@ func (r *EnforceResult) sum() {
 	ms := func(d time.Duration) float64 { return math.Round(float64(d)/1e4) / 100 }
 	r.N = len(r.Last)
 	r.P50MS, r.P99MS, r.MaxMS = ms(Percentile(r.Last, 50)), ms(Percentile(r.Last, 99)), ms(Percentile(r.Last, 100))
+}
+
+// enforceFleet holds the running parts: a Redis, an aggregator, instances.
+type enforceFleet struct {
+	harness
+	config  EnforceConfig
+	rand    *mathrand.Rand
+	samples int
+}
+
+// newEnforceFleet starts all parts and returns when all instances follow the hot set. The caller must
+// stop the returned fleet even if there is an error.
+func newEnforceFleet(ctx context.Context, c EnforceConfig) (*enforceFleet, error) {
+	f := &enforceFleet{harness: newHarness(c.Command, c.Redis), config: c, rand: newRand(1)}
+	if err := f.useRedis(ctx); err != nil {
+		return f, err
+	}
+	common := partConfig{Redis: f.redis, Namespace: f.namespace, Threshold: c.Threshold, Slow: c.Slow}
+	aggregator, err := f.start(ctx, "aggregator", common)
+	if err != nil {
+		return f, err
+	}
+	if err := aggregator.receive(&common.StatsD); err != nil {
+		return f, err
+	}
+	return f, f.startInstances(ctx, "instance", c.Instances, func(i int) any {
+		return instanceConfig{partConfig: common, Number: i, Of: c.Instances}
+	})
 }
 
 // warmFor is the time in which bursts are not counted. Until then connections are made, scripts

@@ -94,17 +94,6 @@ func TestExplainAKeyThatNeverCame(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"é", "e", 2}, {"same", "same", 0}} {
-		if n := (nearest{to: c.a}); n.distance(c.b) != c.want {
-			t.Errorf("from %q to %q: %d, want %d", c.a, c.b, n.distance(c.b), c.want)
-		}
-	}
-}
-
 func TestCompare(t *testing.T) {
 	before := []KeyReport{{Rule: "r", Key: "same", Hot: 1, Seconds: 3, Limited: 9}, {Rule: "r", Key: "less", Hot: 1, Seconds: 5, Limited: 7}, {Rule: "r", Key: "gone", Hot: 1, Seconds: 1}}
 	after := []KeyReport{{Rule: "r", Key: "same", Hot: 1, Seconds: 3, Limited: 9}, {Rule: "r", Key: "less", Hot: 1, Seconds: 5, Limited: 2}, {Rule: "all", Limited: 40}}
