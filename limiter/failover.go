@@ -131,7 +131,8 @@ var _ Batcher = (*Failover)(nil)
 
 // NewFailover returns a backend that decides without primary while that is unavailable. Its Run
 // makes the probes. While Run is not active, a request makes a due probe itself, and waits for
-// it.
+// it. No other Failover may have the same primary, which remembers for each key the last Charge of
+// one: use With.
 func NewFailover(primary Backend, cfg FailoverConfig) (*Failover, error) {
 	if primary == nil {
 		return nil, errors.New("limiter: NewFailover: no primary")

@@ -88,8 +88,7 @@ type settlement struct {
 	op     Op
 }
 
-// charges numbers the entries of all ledgers in the process, so that numbers differ if several
-// ledgers charge the same key to one primary.
+// charges is the last number of an entry, of any ledger in the process.
 var charges atomic.Int64
 
 func newLedger() *ledger {

@@ -86,7 +86,7 @@ func (s *shadow) take(always bool) bool {
 type fleetSim struct {
 	run    fleetRun
 	quota  *rules.Quota
-	store  *redislimiter.Store
+	space  string
 	client *redis.Client
 	all    []*fleetInstance
 	judge  *shadow
@@ -111,6 +111,7 @@ func (sim *fleetSim) waited(d time.Duration) {
 type fleetInstance struct {
 	sim             *fleetSim
 	number          int
+	store           *redislimiter.Store // its own, since Redis knows the charges of each Store
 	stock, low      *fleet.Stock      // low is for requests of low priority
 	exact           *limiter.Failover // nil if it holds permits
 	stop            context.CancelFunc
@@ -159,7 +160,7 @@ func (i *fleetInstance) Settle(ctx context.Context, asks []fleet.Ask, answers []
 	i.sim.work.Go(func() { // the ask is executed even if the caller has given up
 		defer close(done)
 		time.Sleep(i.sim.run.oneWay)
-		i.sim.store.Settle(context.WithoutCancel(ctx), asks, late)
+		i.store.Settle(context.WithoutCancel(ctx), asks, late)
 		time.Sleep(i.sim.run.oneWay)
 	})
 	select {
@@ -177,9 +178,20 @@ func (i *fleetInstance) Settle(ctx context.Context, asks []fleet.Ask, answers []
 // Patience implements fleet.Lender: the default of a Store, whose own time-out is that of Redis here.
 func (i *fleetInstance) Patience() time.Duration { return 50 * time.Millisecond }
 
+// newStore returns the Store of an instance.
+func (sim *fleetSim) newStore(tb testing.TB) *redislimiter.Store {
+	s, err := redislimiter.New(sim.client, redislimiter.Config{
+		Namespace: sim.space, Timeout: calm, Clock: func() time.Duration { return time.Duration(time.Now().UnixNano()) },
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
 // join starts an instance.
 func (sim *fleetSim) join(tb testing.TB) *fleetInstance {
-	i := &fleetInstance{sim: sim, number: len(sim.all), rnd: rand.New(rand.NewPCG(sim.run.seed, uint64(len(sim.all))))}
+	i := &fleetInstance{sim: sim, number: len(sim.all), store: sim.newStore(tb), rnd: rand.New(rand.NewPCG(sim.run.seed, uint64(len(sim.all))))}
 	f, err := fleet.New(fleet.Config{Lender: i, Instances: func() int { return sim.run.instances }})
 	if err != nil {
 		tb.Fatal(err)
@@ -292,7 +304,7 @@ func (i *fleetInstance) Do(ctx context.Context, op limiter.Op) (limiter.Result, 
 func (i *fleetInstance) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
 	i.sim.calls.Add(1)
 	late := make([]limiter.Result, len(ops))
-	err, arrived := i.pass(ctx, func() error { return i.sim.store.DoAll(ctx, ops, late) })
+	err, arrived := i.pass(ctx, func() error { return i.store.DoAll(ctx, ops, late) })
 	if arrived { // otherwise late may still be written
 		copy(results, late)
 	}
@@ -301,12 +313,12 @@ func (i *fleetInstance) DoAll(ctx context.Context, ops []limiter.Op, results []l
 
 // Node implements limiter.Clustered.
 func (i *fleetInstance) Node(ctx context.Context, op limiter.Op) string {
-	return i.sim.store.Node(ctx, op)
+	return i.store.Node(ctx, op)
 }
 
 // Probe implements limiter.Clustered.
 func (i *fleetInstance) Probe(ctx context.Context, op limiter.Op) error {
-	err, _ := i.pass(ctx, func() error { return i.sim.store.Probe(ctx, op) })
+	err, _ := i.pass(ctx, func() error { return i.store.Probe(ctx, op) })
 	return err
 }
 
@@ -371,15 +383,9 @@ func simulate(t *testing.T, addr string, run fleetRun) (result fleetResult) {
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		})
 		defer client.Close()
-		store, err := redislimiter.New(client, redislimiter.Config{
-			Namespace: space, Timeout: calm, Clock: func() time.Duration { return time.Duration(time.Now().UnixNano()) },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		burst := int64(float64(run.rate) * run.burst)
 		sim := &fleetSim{
-			run: run, store: store, client: client, quota: &rules.Quota{Rate: rules.Rate{N: run.rate, Per: time.Second}, Burst: burst},
+			run: run, space: space, client: client, quota: &rules.Quota{Rate: rules.Rate{N: run.rate, Per: time.Second}, Burst: burst},
 			judge: newShadow(float64(run.rate), float64(burst)), ideal: newShadow(float64(run.rate), float64(burst)),
 			rnd: rand.New(rand.NewPCG(run.seed, 0)), begin: time.Now(),
 		}
