@@ -16,14 +16,16 @@ import (
 // testTogether checks that a request to several limits at once takes from all or none, and has the
 // same effect as separate asks. Each limit has a twin under another name, which is asked on its own.
 // If a limit denies the request, the twins of the others only peek. The call may have other asks,
-// and several of one limit. Permits are returned in any order, and quotas change. After each step a
-// limit and its twin must have equal states.
+// and several of one limit. Permits are returned in any order, or quotas change: what a Return
+// restores after that depends on whether the backend has dropped a state that was that of a new key.
+// After each step a limit and its twin must have equal states.
 func testTogether(t *testing.T, c *Config) {
 	if !c.Together {
 		t.Skip("the backend does not know Together")
 	}
 	check(t, c, func(rt *rapid.T) {
 		r := &twinRun{T: rt, world: newWorldIn(t, rt, c), repeats: rapid.IntRange(0, 2).Draw(rt, "repeats") == 0}
+		r.changes = !r.repeats && rapid.Bool().Draw(rt, "changes")
 		for i := range rapid.IntRange(2, 4).Draw(rt, "limits") {
 			l := &twins{name: fmt.Sprint("limit ", i), quotas: r.drawQuotas()}
 			if l.quotas == nil {
@@ -31,7 +33,7 @@ func testTogether(t *testing.T, c *Config) {
 			}
 			r.limits = append(r.limits, l)
 		}
-		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
+		for n := rapid.IntRange(1, 25).Draw(rt, "steps"); n > 0 && !r.over; n-- {
 			r.step()
 		}
 	})
@@ -39,9 +41,12 @@ func testTogether(t *testing.T, c *Config) {
 
 // drawQuotas returns the quotas of a limit, or nil if the backend does not support them.
 func (r *twinRun) drawQuotas() (quotas []*rules.Quota) {
-	draws, most := []func(*rapid.T) rules.Quota{drawAny, drawWarmUp, drawBucket(rules.TokenBucket, mixRates)}, 3
+	draws, most := []func(*rapid.T) rules.Quota{drawAny, drawWarmUp, drawBucket(rules.TokenBucket, mixRates)}, 1
+	if r.changes {
+		most = 3
+	}
 	if r.repeats {
-		draws, most = []func(*rapid.T) rules.Quota{drawBucket(rules.GCRA, mixRates), drawBucket(rules.LeakyBucket, mixRates), drawWindow(rules.SlidingLog, false), drawBlocks(false)}, 1
+		draws = []func(*rapid.T) rules.Quota{drawBucket(rules.GCRA, mixRates), drawBucket(rules.LeakyBucket, mixRates), drawWindow(rules.SlidingLog, false), drawBlocks(false)}
 	}
 	draw := rapid.SampledFrom(draws).Draw(r.T, "quotas of")
 	for range rapid.IntRange(1, most).Draw(r.T, "quotas") {
@@ -91,6 +96,8 @@ type twinRun struct {
 	// request that denies itself leaves no trace: no window has begun, nothing is counted or locked,
 	// no bucket is warm, and nothing is promised at another rate.
 	repeats bool
+	changes bool // whether quotas change
+	over    bool // the next results may differ, by a rounding
 }
 
 func (r *twinRun) Fatalf(format string, args ...any) { r.T.Fatalf(format, args...) }
@@ -100,7 +107,7 @@ func (r *twinRun) step() {
 	if rapid.IntRange(0, 2).Draw(r.T, "time passes") == 0 {
 		r.sleep(newSchedule(r.T, r.config, r.limits[0].quotas[0], nil).pause())
 	}
-	if len(r.held) > 0 && rapid.IntRange(0, 2).Draw(r.T, "return") == 0 {
+	if len(r.held) > 0 && !r.changes && rapid.IntRange(0, 2).Draw(r.T, "return") == 0 {
 		i := rapid.IntRange(0, len(r.held)-1).Draw(r.T, "which take")
 		h := r.held[i]
 		r.held = append(r.held[:i], r.held[i+1:]...)
@@ -120,12 +127,15 @@ func (r *twinRun) compare(a *twinAsk) {
 	a.twin = r.world.do(a.limit.op(" twin", a.quota, a.ask))
 	one, twin := a.one, a.twin
 	one.Mark, one.Receipt = twin.Mark, twin.Receipt
-	if a.quota.WarmUp > 0 { // its times are computed in floating point
-		for _, times := range [][2]*time.Duration{{&one.ResetAfter, &twin.ResetAfter}, {&one.RetryAfter, &twin.RetryAfter}, {&one.Delay, &twin.Delay}} {
-			if (*times[0] - *times[1]).Abs() <= warmUpTolerance(r.config.tick()) {
-				*times[0] = *times[1]
-			}
+	for _, times := range [][2]*time.Duration{{&one.ResetAfter, &twin.ResetAfter}, {&one.RetryAfter, &twin.RetryAfter}, {&one.Delay, &twin.Delay}} {
+		off := (*times[0] - *times[1]).Abs()
+		if off > 0 && off <= r.rounding(a.limit, a.quota) {
+			*times[0] = *times[1]
+			r.over = r.over || a.quota.WarmUp == 0
 		}
+	}
+	if (r.over || a.quota.WarmUp > 0) && (one.Remaining-twin.Remaining)/2 == 0 { // between them is a whole permit
+		one.Remaining = twin.Remaining
 	}
 	if one != twin {
 		r.Fatalf("%s of %s at %v:\n     got %s\nits twin %s", describeRequest(a.ask), describeQuota(a.quota), r.now()-epoch, describeResult(one), describeResult(twin))
@@ -133,6 +143,21 @@ func (r *twinRun) compare(a *twinAsk) {
 	if a.twin.Taken > 0 {
 		r.held = append(r.held, *a)
 	}
+}
+
+// rounding returns how far the times of a limit and of its twin may be apart. Those of a warm-up are
+// computed in floating point. A change of the rate rounds up what a state lacks, and a backend drops
+// a state that is that of a new key when it likes to, and then rounds once less.
+func (r *twinRun) rounding(l *twins, q *rules.Quota) time.Duration {
+	shortest := q.Rate.Interval()
+	for _, other := range l.quotas {
+		shortest = min(shortest, other.Rate.Interval())
+	}
+	near := time.Duration(int64(len(l.quotas)-1) * 4 * q.Rate.Interval() / shortest)
+	if q.WarmUp > 0 {
+		near += warmUpTolerance(r.config.tick())
+	}
+	return near
 }
 
 // request sends one request to some of the limits, and its expected effects to the twins.
