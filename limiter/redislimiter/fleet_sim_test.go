@@ -112,8 +112,8 @@ type fleetInstance struct {
 	sim             *fleetSim
 	number          int
 	store           *redislimiter.Store // its own, since Redis knows the charges of each Store
-	stock, low      *fleet.Stock      // low is for requests of low priority
-	exact           *limiter.Failover // nil if it holds permits
+	stock, low      *fleet.Stock        // low is for requests of low priority
+	exact           *limiter.Failover   // nil if it holds permits
 	stop            context.CancelFunc
 	crashed         atomic.Bool // nothing that it sends arrives
 	asked, admitted atomic.Int64
